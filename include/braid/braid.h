@@ -1,0 +1,105 @@
+// Braid: pictures from prompts. The whole public interface of the library.
+//
+//   braid::Pipeline pipeline({.model = "models/demo"});
+//   const auto pictures = pipeline.generate({.prompts = {"a red circle on a blue background"}});
+//
+// No global state: pipelines are independent and may run at once on different threads; one
+// pipeline may be used from several threads, its requests then wait for each other.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "braid/error.h"
+
+namespace braid {
+
+enum class Dtype { kAuto, kFloat32, kBfloat16, kFloat16 };
+
+struct PipelineOptions {
+  // A model directory in the diffusers layout, or a single-file FLUX transformer (.safetensors).
+  std::filesystem::path model;
+  // The directory of the other parts (text encoders, tokenizers, autoencoder, scheduler); needed
+  // with a single-file transformer, and not read otherwise.
+  std::filesystem::path components = {};
+  // kAuto: the checkpoint's own; float32 where that is bfloat16 and the CPU cannot compute it.
+  Dtype dtype = Dtype::kAuto;
+  std::string device = "cpu";  // "cpu", "cuda", "cuda:1"; ROCm devices answer to cuda
+  int threads = 0;             // CPU threads; 0: one a core
+};
+
+enum class VaeTiling { kAuto, kOn, kOff };
+
+// A step's initial latents, for requests that do not draw their own.
+struct Latents {
+  std::vector<std::int64_t> shape;  // [batch, tokens, 64] packed, or [batch, 16, height/8, width/8]
+  std::vector<float> values;        // row-major
+};
+
+// Unset fields take the model's defaults (its generation_config.json, else FLUX.1's published ones).
+struct Request {
+  std::vector<std::string> prompts;
+  std::vector<std::string> prompts_2 = {};  // for the T5 encoder, one a prompt; empty: `prompts`
+  // True classifier-free guidance runs when `true_cfg` > 1 and a negative prompt is there.
+  std::optional<std::string> negative_prompt = {};
+  std::optional<std::string> negative_prompt_2 = {};
+  double true_cfg = 1.0;
+  std::optional<int> width = {}, height = {};  // pixels; rounded down to multiples of 16
+  std::optional<int> steps = {};
+  std::optional<double> guidance = {};  // the guidance-distilled scale; ignored by models without
+  std::optional<int> max_sequence_length = {};  // T5 tokens, 1 to 512
+  std::uint64_t seed = 0;  // picture k of the request starts from seed + k
+  int num_images = 1;      // a prompt
+  int batch_size = 1;      // pictures that are denoised together
+  VaeTiling vae_tiling = VaeTiling::kAuto;
+  std::optional<Latents> latents = {};
+};
+
+struct Picture {
+  int width = 0, height = 0;       // pixels
+  std::vector<std::uint8_t> rgb;   // row-major, three bytes a pixel
+  std::string prompt;
+  std::uint64_t seed = 0;
+};
+
+enum class Phase { kLoad, kText, kDenoise, kDecode };
+
+struct Progress {
+  Phase phase;
+  std::int64_t done = 0, total = 0;  // bytes while loading, prompts, steps, pictures
+  int first_picture = 0, num_pictures = 0;  // which pictures this step or decode is about
+};
+
+// Callbacks run on the calling thread. An exception thrown by one ends the call and passes through.
+struct Hooks {
+  std::function<void(const Progress&)> progress = {};
+  std::function<void(Picture&)> picture = {};              // each, as soon as it is decoded
+  std::function<void(const std::string&)> warning = {};    // a rounded size, a truncated prompt
+  std::stop_token stop = {};                               // ends the call with `Cancelled`
+};
+
+class BRAID_API Pipeline {
+ public:
+  // Loads everything; throws InputError naming the file and the fact when a part is not usable.
+  explicit Pipeline(const PipelineOptions& options, const Hooks& hooks = {});
+  Pipeline(Pipeline&&) noexcept;
+  Pipeline& operator=(Pipeline&&) noexcept;
+  ~Pipeline();
+
+  // Pictures in the order of their seeds: all of the first prompt, then of the second, ...
+  std::vector<Picture> generate(const Request& request, const Hooks& hooks = {}) const;
+
+ private:
+  class State;
+  std::unique_ptr<State> state_;
+};
+
+BRAID_API std::string version();
+
+}  // namespace braid

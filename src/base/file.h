@@ -1,0 +1,45 @@
+// Files that are mapped, read whole with a bound, or written so that nobody sees half of one.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace braid {
+
+// A read-only mapping. Empty files map to an empty span. Move-only.
+class MappedFile {
+ public:
+  explicit MappedFile(const std::filesystem::path& path);  // throws InputError naming the path
+  MappedFile(MappedFile&& other) noexcept;
+  MappedFile& operator=(MappedFile&& other) noexcept;
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+  ~MappedFile();
+
+  std::span<const std::byte> bytes() const { return {data_, size_}; }
+  const std::filesystem::path& path() const { return path_; }
+
+  // Reads [offset, offset + out.size()) past the mapping, so that the pages do not count as ours.
+  void read(std::uint64_t offset, std::span<std::byte> out) const;
+  // Brings [offset, offset + size) into memory now rather than at first touch. Best effort.
+  void prefetch(std::uint64_t offset, std::uint64_t size) const;
+
+ private:
+  std::filesystem::path path_;
+  int fd_ = -1;
+  const std::byte* data_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+// The whole file as text. Throws InputError when it cannot be read or is larger than `max_bytes`.
+std::string read_file(const std::filesystem::path& path, std::uint64_t max_bytes = 256u << 20);
+
+// Writes to a temporary name beside `path` and renames: `path` is the old file or the whole new
+// one, whatever happens. Throws Error naming the path and the system's reason.
+void write_file(const std::filesystem::path& path, std::string_view contents);
+
+}  // namespace braid

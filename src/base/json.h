@@ -1,0 +1,48 @@
+// JSON as users write it: every complaint names the file and the key. Wraps nlohmann-json.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <initializer_list>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace braid {
+
+using Json = nlohmann::json;
+
+// Parses `text`; `source` names it in errors. Refuses duplicate keys, invalid UTF-8 and nesting
+// deeper than 100. Throws InputError.
+Json parse_json(std::string_view text, const std::string& source);
+
+// Typed reading of one object's fields. `source` names the file in errors.
+class JsonObject {
+ public:
+  JsonObject(const Json& object, std::string source);  // throws InputError unless it is an object
+
+  bool has(std::string_view key) const;  // present and not null
+  // Each throws InputError when the value has another type or lies outside the range.
+  std::int64_t integer(std::string_view key, std::int64_t low, std::int64_t high) const;
+  std::int64_t integer_or(std::string_view key, std::int64_t otherwise, std::int64_t low,
+                          std::int64_t high) const;
+  double number_or(std::string_view key, double otherwise) const;
+  bool flag_or(std::string_view key, bool otherwise) const;
+  std::string string(std::string_view key) const;
+  std::string string_or(std::string_view key, std::string_view otherwise) const;
+  std::vector<std::int64_t> integers_or(std::string_view key, std::vector<std::int64_t> otherwise,
+                                        std::int64_t low, std::int64_t high) const;
+  const Json& at(std::string_view key) const;  // throws InputError when absent
+  const Json& json() const { return *object_; }
+  const std::string& source() const { return source_; }
+
+ private:
+  const Json* object_;
+  std::string source_;
+};
+
+// Reads and parses a file (at most 256 MiB).
+Json read_json(const std::filesystem::path& path);
+
+}  // namespace braid

@@ -1,0 +1,26 @@
+// An error names the wish and the fact. If this fails, look in base/error.h.
+#include "base/error.h"
+
+#include <gtest/gtest.h>
+
+namespace braid {
+namespace {
+
+TEST(Check, IsSilentWhenTheConditionHolds) {
+  EXPECT_NO_THROW(check(true, "never read"));
+  EXPECT_NO_THROW(require(true, "never read"));
+}
+
+TEST(Check, SaysWhatWasExpectedAndWhatCame) {
+  try {
+    check(false, "cannot split dim ", 1, " over ", 2, " ranks");
+    FAIL() << "expected an Error";
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(), "cannot split dim 1 over 2 ranks");
+  }
+}
+
+TEST(Require, ThrowsTheErrorOfBadInput) { EXPECT_THROW(require(false, "no"), InputError); }
+
+}  // namespace
+}  // namespace braid

@@ -1,0 +1,101 @@
+// Files: mapped reads, bounded reads, writes that leave the old file or the whole new one.
+#include "base/file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <fstream>
+
+#include "base/error.h"
+
+namespace braid {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+class File : public testing::Test {
+ protected:
+  File() : folder_(fs::path(testing::TempDir()) / ("braid_file_" + std::to_string(::getpid()))) {
+    fs::create_directories(folder_);
+  }
+  ~File() override { fs::remove_all(folder_); }
+  int count_of_files() const {
+    return int(std::distance(fs::directory_iterator(folder_), fs::directory_iterator()));
+  }
+  template <class Body>
+  std::string message_of(Body body) {
+    try {
+      body();
+    } catch (const Error& e) {
+      return e.what();
+    }
+    return "";
+  }
+  fs::path folder_;
+};
+
+TEST_F(File, IsReadBackAsWritten) {
+  const auto path = folder_ / "a";
+  write_file(path, "first");
+  write_file(path, std::string("sec\0nd", 6));
+  EXPECT_EQ(read_file(path), std::string("sec\0nd", 6));
+  EXPECT_EQ(count_of_files(), 1);
+}
+
+TEST_F(File, WrittenFilesHaveTheModeThatTheUmaskGives) {
+  const auto path = folder_ / "a";
+  const auto before = ::umask(022);
+  write_file(path, "x");
+  ::umask(before);
+  struct stat status {};
+  ASSERT_EQ(::stat(path.c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777, 0644u);
+}
+
+TEST_F(File, AWriteThatFailsLeavesTheOldFileAndNoOther) {
+  const auto target = folder_ / "taken";
+  fs::create_directories(target / "inside");
+  EXPECT_THAT(message_of([&] { write_file(target, "x"); }), HasSubstr("is a directory"));
+  EXPECT_EQ(count_of_files(), 1);
+  EXPECT_THAT(message_of([&] { write_file(folder_ / "no" / "such", "x"); }),
+              HasSubstr("No such file or directory"));
+}
+
+TEST_F(File, RefusesWhatIsMissingTooLargeOrNoFile) {
+  EXPECT_THROW(read_file(folder_ / "missing"), InputError);
+  EXPECT_THROW(read_file(folder_), InputError);
+  EXPECT_THROW(MappedFile(folder_ / "missing"), InputError);
+  write_file(folder_ / "a", "12345");
+  EXPECT_THROW(read_file(folder_ / "a", 4), InputError);
+  EXPECT_EQ(read_file(folder_ / "a", 5), "12345");
+}
+
+TEST_F(File, MapsAndReadsTheSameBytes) {
+  write_file(folder_ / "a", "0123456789");
+  MappedFile file(folder_ / "a");
+  const MappedFile moved = std::move(file);
+  ASSERT_EQ(moved.bytes().size(), 10u);
+  EXPECT_EQ(char(moved.bytes()[3]), '3');
+  std::string out(4, ' ');
+  moved.read(5, std::as_writable_bytes(std::span(out)));
+  EXPECT_EQ(out, "5678");
+  moved.prefetch(2, 8);
+}
+
+TEST_F(File, AReadPastTheEndSaysThatTheFileIsShorter) {
+  write_file(folder_ / "a", "0123456789");
+  const MappedFile file(folder_ / "a");
+  std::string out(4, ' ');
+  EXPECT_THAT(message_of([&] { file.read(8, std::as_writable_bytes(std::span(out))); }),
+              HasSubstr("has become shorter"));
+}
+
+TEST_F(File, AnEmptyFileMapsToNothing) {
+  write_file(folder_ / "a", "");
+  EXPECT_TRUE(MappedFile(folder_ / "a").bytes().empty());
+}
+
+}  // namespace
+}  // namespace braid
