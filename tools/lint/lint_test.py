@@ -1,0 +1,113 @@
+#!/usr/bin/env python3
+"""Each rule catches its violation and lets the nearly equal proper twin pass."""
+
+import tempfile
+import unittest
+from pathlib import Path
+
+from lint import complaints
+
+LINKS = "target_link_libraries(braid_{0} PUBLIC {1})\n"
+
+
+class LintTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.root = Path(folder.name)
+
+    def write(self, path, text):
+        file = self.root / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+
+    def complaints_about(self, path, text):
+        self.write(path, text)
+        return [complaint for _, _, complaint in complaints(self.root)]
+
+    def test_a_lower_layer_may_be_included_a_higher_one_not(self):
+        self.write("src/nn/CMakeLists.txt", LINKS.format("nn", "braid_weights"))
+        self.write("src/weights/CMakeLists.txt", LINKS.format("weights", "braid_base"))
+        self.assertEqual(self.complaints_about("src/nn/a.cc", '#include "base/error.h"\n'), [])
+        found = self.complaints_about("src/base/a.cc", '#include "nn/linear.h"\n')
+        self.assertEqual(found, ["base must not include nn"])
+
+    def test_siblings_do_not_see_each_other(self):
+        self.assertEqual(self.complaints_about("src/models/a.cc", '#include "parallel/ring.h"\n'),
+                         ["models must not include parallel"])
+        self.assertEqual(self.complaints_about("src/serve/a.cc", '#include "app/flags.h"\n'),
+                         ["models must not include parallel", "serve must not include app"])
+
+    def test_text_sees_only_base_and_is_seen_by_the_pipeline_only(self):
+        self.assertEqual(self.complaints_about("src/text/a.cc", '#include "weights/plan.h"\n'),
+                         ["text must not include weights"])
+        self.write("src/text/a.cc", '#include "base/json.h"\n')
+        self.assertEqual(self.complaints_about("src/pipeline/a.cc", '#include "text/clip.h"\n'), [])
+        self.assertEqual(self.complaints_about("src/models/a.cc", '#include "text/clip.h"\n'),
+                         ["models must not include text"])
+
+    def test_a_new_folder_needs_a_place_in_the_order(self):
+        self.assertEqual(self.complaints_about("src/stuff/a.cc", "int a;\n"),
+                         ["src/stuff has no place in the layer order"])
+
+    def test_link_lines_follow_the_layers(self):
+        found = self.complaints_about("src/base/CMakeLists.txt", LINKS.format("base", "braid_nn"))
+        self.assertEqual(found, ["base must not link braid_nn"])
+
+    def test_what_is_included_is_linked(self):
+        self.write("src/nn/a.cc", '#include "weights/plan.h"\n')
+        found = self.complaints_about("src/nn/CMakeLists.txt", LINKS.format("nn", "braid_base"))
+        self.assertEqual(found, ["includes weights, but the CMake target does not link it"])
+        found = self.complaints_about("src/nn/CMakeLists.txt", LINKS.format("nn", "braid_weights"))
+        self.assertEqual(found, [])
+
+    def test_models_do_not_speak_of_ranks_or_vendors(self):
+        for line in ("int rank;", "// each rank", "Group g;", "auto k = at::kCUDA;", "cuda_event();",
+                     "// a stream", "Mesh mesh_axes;", "HIPGuard g;", "int world_size;"):
+            self.assertTrue(self.complaints_about("src/models/a.cc", line + "\n"), line)
+        for line in ("group_norm(x);", "GroupNorm norm_;", "int num_groups;", "// chips and ships",
+                     "std::ostringstream out;", "int frank;", "const int groups = 32;"):
+            self.assertEqual(self.complaints_about("src/models/a.cc", line + "\n"), [], line)
+        self.write("src/models/a.cc", "")
+        self.assertEqual(self.complaints_about("src/comm/a.cc", "int rank;\n"), [])
+
+    def test_only_two_files_ask_the_preprocessor(self):
+        self.assertEqual(self.complaints_about("src/base/compat.h", "#pragma once\n#ifdef A\n"), [])
+        found = self.complaints_about("src/base/a.cc", "#ifdef A\n")
+        self.assertEqual(found, ["#if belongs in base/compat.h or ops/gpu.cu"])
+
+    def test_only_the_program_prints(self):
+        for line in ("std::cout << 1;", 'printf("x");', 'fprintf(stderr, "x");', "std::cerr << 1;"):
+            self.assertEqual(self.complaints_about("src/nn/a.cc", line + "\n"),
+                             ["only app/ and serve/ print"], line)
+        for line in ('snprintf(a, 1, "x");', '// printf("x")', 'f("printf(1)");'):
+            self.assertEqual(self.complaints_about("src/nn/a.cc", line + "\n"), [], line)
+        self.write("src/nn/a.cc", "")
+        self.assertEqual(self.complaints_about("src/app/a.cc", "std::cout << 1;\n"), [])
+
+    def test_slow_headers_and_torch_below_weights_are_refused(self):
+        found = self.complaints_about("tests/nn/a.cc", "#include <torch/torch.h>\n")
+        self.assertIn("costs ten seconds a file", found[0])
+        self.assertEqual(self.complaints_about("tests/nn/a.cc", "#include <ATen/ATen.h>\n"), [])
+        self.assertEqual(self.complaints_about("src/text/a.cc", "#include <ATen/ATen.h>\n"),
+                         ["text does not see LibTorch"])
+
+    def test_headers_are_guarded(self):
+        self.assertEqual(self.complaints_about("src/nn/a.h", "int a();\n"),
+                         ["a header needs #pragma once"])
+
+    def test_files_keep_their_budgets(self):
+        self.write("src/nn/a.cc", "\n" * 300)
+        self.write("src/nn/a.h", "#pragma once\n" + "\n" * 119)
+        self.assertEqual(list(complaints(self.root)), [])
+        self.write("src/nn/a.cc", "\n" * 301)
+        self.write("src/nn/a.h", "#pragma once\n" + "\n" * 120)
+        self.write("src/nn/utils.cc", "// " + "x" * 98 + "\n")
+        self.assertEqual([c for _, _, c in complaints(self.root)],
+                         ["301 lines, the budget is 300", "121 lines, the budget is 120",
+                          "101 columns, the budget is 100",
+                          "'utils' says nothing: name the concept"])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,41 @@
+"""Rules that look at one line: where the preprocessor decides, who prints, which headers cost."""
+
+import re
+
+# Vendor and version choices live here; everything else is chosen at link time.
+MAY_TEST = {"src/base/compat.h", "src/ops/gpu.cu"}
+MAY_PRINT = {"app", "serve"}
+TORCH_FREE = {"base", "text", "image"}
+
+_CONDITION = re.compile(r"\s*#\s*(?:if|ifdef|ifndef|elif)\b")
+_PRINT = re.compile(
+    r"\bstd::(?:cout|cerr|clog)\b|\b(?:printf|vprintf|fprintf|vfprintf|puts|putchar|perror)\s*\(")
+_SLOW_HEADER = re.compile(r"torch/(?:torch|types|extension|all|script)\.h$")
+_TORCH_HEADER = re.compile(r"(?:ATen|c10|torch)/")
+
+
+def check_line(source, line):
+    if _CONDITION.match(line) and source.path not in MAY_TEST:
+        yield "#if belongs in base/compat.h or ops/gpu.cu"
+    if source.folder and source.folder not in MAY_PRINT and _PRINT.search(line):
+        yield "only app/ and serve/ print"
+
+
+def check_include(source, file):
+    if _SLOW_HEADER.match(file):
+        yield f"{file} costs ten seconds a file; include the ATen header that has what you need"
+    if source.folder in TORCH_FREE and _TORCH_HEADER.match(file):
+        yield f"{source.folder} does not see LibTorch"
+
+
+def check(sources, root):
+    del root
+    for source in sources:
+        for number, line in enumerate(source.code, 1):
+            for complaint in check_line(source, line):
+                yield source.path, number, complaint
+        for number, file in source.includes:
+            for complaint in check_include(source, file):
+                yield source.path, number, complaint
+        if source.path.endswith(".h") and "#pragma once" not in source.lines:
+            yield source.path, 1, "a header needs #pragma once"
