@@ -42,7 +42,8 @@ struct Latents {
   std::vector<float> values;        // row-major
 };
 
-// Unset fields take the model's defaults (its generation_config.json, else FLUX.1's published ones).
+// Unset fields take the model's defaults (its generation_config.json, else FLUX.1's published
+// ones).
 struct Request {
   std::vector<std::string> prompts;
   std::vector<std::string> prompts_2 = {};  // for the T5 encoder, one a prompt; empty: `prompts`
@@ -54,16 +55,16 @@ struct Request {
   std::optional<int> steps = {};
   std::optional<double> guidance = {};  // the guidance-distilled scale; ignored by models without
   std::optional<int> max_sequence_length = {};  // T5 tokens, 1 to 512
-  std::uint64_t seed = 0;  // picture k of the request starts from seed + k
-  int num_images = 1;      // a prompt
-  int batch_size = 1;      // pictures that are denoised together
+  std::uint64_t seed = 0;                       // picture k of the request starts from seed + k
+  int num_images = 1;                           // a prompt
+  int batch_size = 1;                           // pictures that are denoised together
   VaeTiling vae_tiling = VaeTiling::kAuto;
   std::optional<Latents> latents = {};
 };
 
 struct Picture {
-  int width = 0, height = 0;       // pixels
-  std::vector<std::uint8_t> rgb;   // row-major, three bytes a pixel
+  int width = 0, height = 0;      // pixels
+  std::vector<std::uint8_t> rgb;  // row-major, three bytes a pixel
   std::string prompt;
   std::uint64_t seed = 0;
 };
@@ -72,16 +73,16 @@ enum class Phase { kLoad, kText, kDenoise, kDecode };
 
 struct Progress {
   Phase phase;
-  std::int64_t done = 0, total = 0;  // bytes while loading, prompts, steps, pictures
+  std::int64_t done = 0, total = 0;         // bytes while loading, prompts, steps, pictures
   int first_picture = 0, num_pictures = 0;  // which pictures this step or decode is about
 };
 
 // Callbacks run on the calling thread. An exception thrown by one ends the call and passes through.
 struct Hooks {
   std::function<void(const Progress&)> progress = {};
-  std::function<void(Picture&)> picture = {};              // each, as soon as it is decoded
-  std::function<void(const std::string&)> warning = {};    // a rounded size, a truncated prompt
-  std::stop_token stop = {};                               // ends the call with `Cancelled`
+  std::function<void(Picture&)> picture = {};            // each, as soon as it is decoded
+  std::function<void(const std::string&)> warning = {};  // a rounded size, a truncated prompt
+  std::stop_token stop = {};                             // ends the call with `Cancelled`
 };
 
 class BRAID_API Pipeline {

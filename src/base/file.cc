@@ -86,6 +86,16 @@ class TemporaryFile {
   FileDescriptor fd_;
 };
 
+constexpr int kPopulateRead = 22;  // MADV_POPULATE_READ, which older headers lack
+
+// [offset, offset + size) widened to whole pages at its start, as madvise wants it.
+std::span<std::byte> pages_around(std::span<const std::byte> all, std::uint64_t offset,
+                                  std::uint64_t size) {
+  const auto page = std::uint64_t(::sysconf(_SC_PAGESIZE));
+  const auto begin = offset / page * page;
+  return {const_cast<std::byte*>(all.data()) + begin, std::size_t(offset + size - begin)};
+}
+
 // mkstemp makes files for the owner only; a result should have the mode that the umask gives.
 mode_t default_mode() {
   const mode_t mask = ::umask(0);
@@ -104,14 +114,12 @@ MappedFile::MappedFile(const std::filesystem::path& path) : path_(path) {
     require(at != MAP_FAILED, "cannot map ", path, ": ", reason());
     data_ = static_cast<const std::byte*>(at);
   }
-  fd_ = fd.release();
 }
 
 MappedFile::MappedFile(MappedFile&& other) noexcept { *this = std::move(other); }
 
 MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
   std::swap(path_, other.path_);
-  std::swap(fd_, other.fd_);
   std::swap(data_, other.data_);
   std::swap(size_, other.size_);
   return *this;
@@ -119,24 +127,20 @@ MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
 
 MappedFile::~MappedFile() {
   if (data_) ::munmap(const_cast<std::byte*>(data_), size_);
-  if (fd_ >= 0) ::close(fd_);
-}
-
-void MappedFile::read(std::uint64_t offset, std::span<std::byte> out) const {
-  require(read_up_to(fd_, offset, out, path_) == out.size(), "cannot read ", out.size(),
-          " bytes at offset ", offset, " of ", path_, ": the file has become shorter");
 }
 
 void MappedFile::prefetch(std::uint64_t offset, std::uint64_t size) const {
   if (size == 0) return;
-  const auto page = std::uint64_t(::sysconf(_SC_PAGESIZE));
-  const auto begin = offset / page * page;
-  auto* const at = const_cast<std::byte*>(data_) + begin;
-  const auto length = std::size_t(offset + size - begin);
-#ifdef MADV_POPULATE_READ
-  if (::madvise(at, length, MADV_POPULATE_READ) == 0) return;
-#endif
-  (void)::madvise(at, length, MADV_WILLNEED);
+  // Page tables are filled too where the kernel can (Linux 5.14); else the file is only read ahead.
+  const auto pages = pages_around(bytes(), offset, size);
+  if (::madvise(pages.data(), pages.size(), kPopulateRead) == 0) return;
+  (void)::madvise(pages.data(), pages.size(), MADV_WILLNEED);
+}
+
+void MappedFile::release(std::uint64_t offset, std::uint64_t size) const {
+  if (size == 0) return;
+  const auto pages = pages_around(bytes(), offset, size);
+  (void)::madvise(pages.data(), pages.size(), MADV_DONTNEED);
 }
 
 std::string read_file(const std::filesystem::path& path, std::uint64_t max_bytes) {

@@ -23,14 +23,13 @@ class MappedFile {
   std::span<const std::byte> bytes() const { return {data_, size_}; }
   const std::filesystem::path& path() const { return path_; }
 
-  // Reads [offset, offset + out.size()) past the mapping, so that the pages do not count as ours.
-  void read(std::uint64_t offset, std::span<std::byte> out) const;
   // Brings [offset, offset + size) into memory now rather than at first touch. Best effort.
   void prefetch(std::uint64_t offset, std::uint64_t size) const;
+  // Gives the pages of [offset, offset + size) back; a later touch reads them again. Best effort.
+  void release(std::uint64_t offset, std::uint64_t size) const;
 
  private:
   std::filesystem::path path_;
-  int fd_ = -1;
   const std::byte* data_ = nullptr;
   std::size_t size_ = 0;
 };

@@ -49,8 +49,7 @@ Json read_json(const std::filesystem::path& path) {
 
 JsonObject::JsonObject(const Json& object, std::string source)
     : object_(&object), source_(std::move(source)) {
-  require(object.is_object(), source_, " should hold a JSON object, it holds ",
-          object.type_name());
+  require(object.is_object(), source_, " should hold a JSON object, it holds ", object.type_name());
 }
 
 bool JsonObject::has(std::string_view key) const {

@@ -51,7 +51,8 @@ TEST(JsonObject, ReadsTypedFields) {
 }
 
 TEST(JsonObject, NamesTheFileAndTheKeyInEveryComplaint) {
-  const auto json = parse_json(R"({"i":3000000000000000000000,"s":5,"u":18446744073709551615})", "f");
+  const auto json =
+      parse_json(R"({"i":3000000000000000000000,"s":5,"u":18446744073709551615})", "f");
   const JsonObject object(json, "f");
   EXPECT_THAT(message_of([&] { object.integer("i", 0, 9); }), HasSubstr("f: 'i'"));
   EXPECT_THAT(message_of([&] { object.integer("u", -1, INT64_MAX); }), HasSubstr("f: 'u'"));

@@ -1,0 +1,62 @@
+#include "weights/names.h"
+
+#include <algorithm>
+
+namespace braid {
+namespace {
+
+std::vector<std::string_view> segments_of(std::string_view path) {
+  std::vector<std::string_view> segments;
+  for (std::size_t at = 0; at <= path.size();) {
+    const auto dot = std::min(path.find('.', at), path.size());
+    segments.push_back(path.substr(at, dot - at));
+    at = dot + 1;
+  }
+  return segments;
+}
+
+bool match_segments(const std::vector<std::string_view>& pattern,
+                    const std::vector<std::string_view>& path, std::size_t count) {
+  return std::equal(pattern.begin(), pattern.begin() + long(count), path.begin(),
+                    [](auto want, auto have) { return want == "*" || want == have; });
+}
+
+// `theirs` with its stars filled from the segments that the stars of `ours` met, and the rest of
+// the path ("weight", "bias") behind it.
+std::string carry_over(const std::string& theirs, const std::vector<std::string_view>& ours,
+                       const std::vector<std::string_view>& path) {
+  std::vector<std::string_view> met;
+  for (std::size_t i = 0; i < ours.size(); ++i)
+    if (ours[i] == "*") met.push_back(path[i]);
+  std::string name;
+  std::size_t star = 0;
+  for (const auto segment : segments_of(theirs))
+    (name += segment == "*" ? met.at(star++) : segment) += '.';
+  for (std::size_t i = ours.size(); i < path.size(); ++i) (name += path[i]) += '.';
+  name.pop_back();
+  return name;
+}
+
+}  // namespace
+
+std::vector<Origin> origins_of(const Names& names, std::string_view path) {
+  const auto wanted = segments_of(path);
+  std::vector<Origin> origins;
+  for (const auto& spelling : names.spellings) {
+    const auto ours = segments_of(spelling.ours);
+    if (ours.size() > wanted.size() || !match_segments(ours, wanted, ours.size())) continue;
+    Origin origin{.tensors = {}, .order = spelling.order};
+    for (const auto& theirs : spelling.theirs)
+      origin.tensors.push_back(names.prefix + carry_over(theirs, ours, wanted));
+    origins.push_back(std::move(origin));
+  }
+  if (origins.empty()) origins.push_back({.tensors = {names.prefix + std::string(path)}});
+  return origins;
+}
+
+bool matches(std::string_view pattern, std::string_view path) {
+  const auto want = segments_of(pattern), have = segments_of(path);
+  return want.size() == have.size() && match_segments(want, have, want.size());
+}
+
+}  // namespace braid
