@@ -121,4 +121,19 @@ std::vector<std::int64_t> JsonObject::integers_or(std::string_view key,
   return out;
 }
 
+std::vector<std::string> JsonObject::strings_or(std::string_view key,
+                                                std::vector<std::string> otherwise) const {
+  if (!has(key)) return otherwise;
+  const auto& value = at(key);
+  require(value.is_array(), source_, ": '", key, "' should be a list of strings, it is ",
+          value.dump());
+  std::vector<std::string> out;
+  for (const auto& item : value) {
+    require(item.is_string(), source_, ": '", key, "' should hold strings, one item is ",
+            item.dump());
+    out.push_back(item.get<std::string>());
+  }
+  return out;
+}
+
 }  // namespace braid

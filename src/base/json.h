@@ -33,6 +33,8 @@ class JsonObject {
   std::string string_or(std::string_view key, std::string_view otherwise) const;
   std::vector<std::int64_t> integers_or(std::string_view key, std::vector<std::int64_t> otherwise,
                                         std::int64_t low, std::int64_t high) const;
+  std::vector<std::string> strings_or(std::string_view key,
+                                      std::vector<std::string> otherwise) const;
   const Json& at(std::string_view key) const;  // throws InputError when absent
   const Json& json() const { return *object_; }
   const std::string& source() const { return source_; }

@@ -1,0 +1,67 @@
+// The CLIP text encoder (Radford et al., 2021; transformers' CLIPTextModel), written for one
+// device.
+//
+// Shape letters: B batch, L tokens, C width, H heads, D head width.
+#pragma once
+
+#include <vector>
+
+#include "base/json.h"
+#include "nn/attention.h"
+#include "nn/linear.h"
+#include "nn/norm.h"
+
+namespace braid {
+
+enum class ClipActivation { kQuickGelu, kGelu, kGeluTanh };
+
+// Defaults are those of CLIP-L/14.
+struct ClipConfig {
+  std::int64_t vocab_size = 49408, max_positions = 77;
+  std::int64_t hidden = 768, mlp_hidden = 3072, num_layers = 12, num_heads = 12;
+  double eps = 1e-5;
+  std::int64_t eos_token = 49407;
+  ClipActivation activation = ClipActivation::kQuickGelu;
+};
+
+// From text_encoder/config.json. Throws InputError naming the field.
+ClipConfig read_clip_config(const JsonObject& json);
+
+class ClipLayer {
+ public:
+  ClipLayer(const Weights& w, const ClipConfig& config);
+  Tensor operator()(const Tensor& x_BLC) const;
+
+ private:
+  Tensor attend(const Tensor& x_BLC) const;
+
+  LayerNorm norm1_, norm2_;
+  Linear qkv_, proj_, mlp_in_, mlp_out_;
+  std::int64_t head_width_;
+  ClipActivation activation_;
+};
+
+class Clip {
+ public:
+  Clip(const ClipConfig& config, const Weights& w);
+
+  struct Output {
+    Tensor hidden_BLC;  // after the last norm
+    Tensor pooled_BC;   // of the end-of-text token
+  };
+  // ids_BL int64, L <= max_positions. Throws InputError for an id outside the vocabulary.
+  Output operator()(const Tensor& ids_BL) const;
+
+  const ClipConfig& config() const { return config_; }
+
+ private:
+  ClipConfig config_;
+  Tensor token_embedding_, position_embedding_;
+  std::vector<ClipLayer> layers_;
+  LayerNorm final_norm_;
+};
+
+// The names of published checkpoints, which stand behind `text_model.`, and of newer ones.
+Names clip_names(const Checkpoint& checkpoint);
+
+}  // namespace braid

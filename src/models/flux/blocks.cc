@@ -1,0 +1,87 @@
+#include "models/flux/blocks.h"
+
+#include <ATen/ATen.h>
+
+namespace braid {
+namespace {
+
+constexpr double kQkNormEps = 1e-6;
+
+}  // namespace
+
+std::vector<Modulation> split_modulations(const Tensor& packed_BC, std::int64_t n) {
+  const auto parts = packed_BC.unsqueeze(1).chunk(3 * n, -1);
+  std::vector<Modulation> out;
+  for (std::size_t i = 0; i < parts.size(); i += 3)
+    out.push_back({.shift = parts[i], .scale = parts[i + 1], .gate = parts[i + 2]});
+  return out;
+}
+
+FluxSide::FluxSide(const Weights& block, const std::string& side, const FluxConfig& c)
+    : mod_(block / (side + "_mod") / "lin", {.in = c.hidden(), .out = 6 * c.hidden()}),
+      qkv_(block / (side + "_attn") / "qkv", {.in = c.hidden(), .out = 3 * c.hidden()}),
+      proj_(block / (side + "_attn") / "proj", {.in = c.hidden(), .out = c.hidden()}),
+      mlp_in_(block / (side + "_mlp") / "0", {.in = c.hidden(), .out = c.mlp_hidden()}),
+      mlp_out_(block / (side + "_mlp") / "2", {.in = c.mlp_hidden(), .out = c.hidden()}),
+      q_norm_(block / (side + "_attn") / "norm" / "query_norm", c.head_width, kQkNormEps),
+      k_norm_(block / (side + "_attn") / "norm" / "key_norm", c.head_width, kQkNormEps),
+      head_width_(c.head_width) {}
+
+FluxSide::Modulations FluxSide::modulations(const Tensor& vec_BC) const {
+  const auto both = split_modulations(mod_(vec_BC), 2);
+  return {.attention = both[0], .mlp = both[1]};
+}
+
+FluxSide::Qkv FluxSide::project(const Tensor& x_BLC, const Modulation& m) const {
+  const auto parts = qkv_(ops::modulated_norm(x_BLC, m)).chunk(3, -1);
+  return {.q = q_norm_(split_heads(parts[0], head_width_)),
+          .k = k_norm_(split_heads(parts[1], head_width_)),
+          .v = split_heads(parts[2], head_width_)};
+}
+
+Tensor FluxSide::finish(const Tensor& x_BLC, const Tensor& attended_BLC,
+                        const Modulations& m) const {
+  const auto h = ops::gated_residual(x_BLC, m.attention.gate, proj_(attended_BLC));
+  return ops::gated_residual(h, m.mlp.gate, mlp_out_(mlp_in_.gelu(ops::modulated_norm(h, m.mlp))));
+}
+
+FluxDoubleBlock::FluxDoubleBlock(const Weights& w, const FluxConfig& config)
+    : image_(w, "img", config), text_(w, "txt", config) {}
+
+FluxDoubleBlock::Tokens FluxDoubleBlock::operator()(const Tokens& x, const Tensor& vec_BC,
+                                                    const Rope& rope, const Attend& attend) const {
+  const auto image_mod = image_.modulations(vec_BC), text_mod = text_.modulations(vec_BC);
+  const auto image = image_.project(x.image_BIC, image_mod.attention);
+  const auto text = text_.project(x.text_BTC, text_mod.attention);
+  const auto q = ops::rotate(at::cat({text.q, image.q}, 1), rope);
+  const auto k = ops::rotate(at::cat({text.k, image.k}, 1), rope);
+  const auto attended = attend_tokens(attend, q, k, at::cat({text.v, image.v}, 1));
+  const auto num_text = x.text_BTC.size(1), num_image = x.image_BIC.size(1);
+  return {
+      .image_BIC = image_.finish(x.image_BIC, attended.narrow(1, num_text, num_image), image_mod),
+      .text_BTC = text_.finish(x.text_BTC, attended.narrow(1, 0, num_text), text_mod)};
+}
+
+FluxSingleBlock::FluxSingleBlock(const Weights& w, const FluxConfig& c)
+    : mod_(w / "modulation" / "lin", {.in = c.hidden(), .out = 3 * c.hidden()}),
+      in_(w / "linear1", {.in = c.hidden(), .out = 3 * c.hidden() + c.mlp_hidden()}),
+      out_(w / "linear2", {.in = c.hidden() + c.mlp_hidden(), .out = c.hidden()}),
+      q_norm_(w / "norm" / "query_norm", c.head_width, kQkNormEps),
+      k_norm_(w / "norm" / "key_norm", c.head_width, kQkNormEps),
+      head_width_(c.head_width) {}
+
+Tensor FluxSingleBlock::operator()(const Tensor& x_BLC, const Tensor& vec_BC, const Rope& rope,
+                                   const Attend& attend) const {
+  const auto mod = split_modulations(mod_(vec_BC), 1).front();
+  const auto fused = in_(ops::modulated_norm(x_BLC, mod));
+  // [q | k | v | mlp], where the mlp is four times as wide as each of the others
+  const auto width = fused.size(-1) / 7;
+  const auto parts = fused.split_with_sizes({width, width, width, 4 * width}, -1);
+  const auto q = ops::rotate(q_norm_(split_heads(parts[0], head_width_)), rope);
+  const auto k = ops::rotate(k_norm_(split_heads(parts[1], head_width_)), rope);
+  const auto attended = attend_tokens(attend, q, k, split_heads(parts[2], head_width_));
+  const auto y = out_(at::cat({attended, at::gelu(parts[3], "tanh")}, -1));
+  return ops::gated_residual(x_BLC, mod.gate, y);
+}
+
+}  // namespace braid

@@ -1,0 +1,68 @@
+// The two kinds of blocks of a FLUX.1 transformer.
+//
+// Shape letters: B batch, T text tokens, I image tokens, L = T + I, C hidden width, H heads,
+// D head width.
+#pragma once
+
+#include "models/flux/config.h"
+#include "nn/attention.h"
+#include "nn/linear.h"
+#include "nn/norm.h"
+
+namespace braid {
+
+// One side, image or text, of a double block.
+class FluxSide {
+ public:
+  FluxSide(const Weights& block, const std::string& side, const FluxConfig& config);
+
+  struct Modulations {
+    Modulation attention, mlp;
+  };
+  struct Qkv {
+    Tensor q, k, v;  // [B L H D], q and k normalised
+  };
+  Modulations modulations(const Tensor& vec_BC) const;
+  Qkv project(const Tensor& x_BLC, const Modulation& m) const;
+  // The rest of the block once its tokens have attended.
+  Tensor finish(const Tensor& x_BLC, const Tensor& attended_BLC, const Modulations& m) const;
+
+ private:
+  Linear mod_, qkv_, proj_, mlp_in_, mlp_out_;
+  RmsNorm q_norm_, k_norm_;
+  std::int64_t head_width_;
+};
+
+// Image and text keep their own weights and meet in attention.
+class FluxDoubleBlock {
+ public:
+  FluxDoubleBlock(const Weights& w, const FluxConfig& config);
+
+  struct Tokens {
+    Tensor image_BIC, text_BTC;
+  };
+  // `vec_BC` is silu of the conditioning vector.
+  Tokens operator()(const Tokens& x, const Tensor& vec_BC, const Rope& rope,
+                    const Attend& attend) const;
+
+ private:
+  FluxSide image_, text_;
+};
+
+// Attention and MLP side by side on all tokens at once.
+class FluxSingleBlock {
+ public:
+  FluxSingleBlock(const Weights& w, const FluxConfig& config);
+  Tensor operator()(const Tensor& x_BLC, const Tensor& vec_BC, const Rope& rope,
+                    const Attend& attend) const;
+
+ private:
+  Linear mod_, in_, out_;
+  RmsNorm q_norm_, k_norm_;
+  std::int64_t head_width_;
+};
+
+// [B n*3*C] -> n modulations of [B 1 C] tensors, in the order shift, scale, gate
+std::vector<Modulation> split_modulations(const Tensor& packed_BC, std::int64_t n);
+
+}  // namespace braid

@@ -1,0 +1,13 @@
+// The spellings of FLUX checkpoints.
+#pragma once
+
+#include "weights/checkpoint.h"
+#include "weights/names.h"
+
+namespace braid {
+
+// Ours are Black Forest Labs' names, with fused projections; diffusers' are mapped onto them.
+// The spelling and its prefix are read off the checkpoint.
+Names flux_names(const Checkpoint& checkpoint);
+
+}  // namespace braid

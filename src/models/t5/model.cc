@@ -1,0 +1,134 @@
+#include "models/t5/model.h"
+
+#include <ATen/ATen.h>
+
+#include <cmath>
+
+#include "base/error.h"
+
+namespace braid {
+namespace {
+
+std::vector<T5Block> load_blocks(const Weights& w, const T5Config& c) {
+  std::vector<T5Block> blocks;
+  for (std::int64_t i = 0; i < c.num_layers; ++i) blocks.emplace_back(w / i / "layer", c);
+  return blocks;
+}
+
+// The reference keeps this one layer in float32 when the rest is float16: its outputs overflow.
+at::ScalarType down_dtype(const Weights& w) {
+  return w.dtype() == at::kHalf ? at::kFloat : w.dtype();
+}
+
+Tensor clamp_half(const Tensor& x) {
+  constexpr double kLargest = 65504;
+  return x.scalar_type() == at::kHalf ? x.clamp(-kLargest, kLargest) : x;
+}
+
+}  // namespace
+
+T5Config read_t5_config(const JsonObject& json) {
+  T5Config c;
+  c.vocab_size = json.integer_or("vocab_size", 32128, 1, 1 << 24);
+  c.hidden = json.integer_or("d_model", 512, 1, 1 << 20);
+  c.mlp_hidden = json.integer_or("d_ff", 2048, 1, 1 << 20);
+  c.num_layers = json.integer_or("num_layers", 6, 0, 10'000);
+  c.num_heads = json.integer_or("num_heads", 8, 1, 1 << 14);
+  c.head_width = json.integer_or("d_kv", 64, 1, 1 << 14);
+  c.num_buckets = json.integer_or("relative_attention_num_buckets", 32, 4, 1 << 16);
+  c.max_distance = json.integer_or("relative_attention_max_distance", 128, 1, 1 << 20);
+  c.eps = json.number_or("layer_norm_epsilon", c.eps);
+  const auto activation = json.string_or("feed_forward_proj", "relu");
+  require(activation == "gated-gelu", json.source(),
+          ": 'feed_forward_proj' should be gated-gelu, it is ", activation);
+  require(c.max_distance > c.num_buckets / 4, json.source(),
+          ": 'relative_attention_max_distance' should exceed a quarter of the buckets, it is ",
+          c.max_distance);
+  return c;
+}
+
+T5Block::T5Block(const Weights& w, const T5Config& c)
+    : attention_norm_(w / 0 / "layer_norm", c.hidden, c.eps),
+      mlp_norm_(w / 1 / "layer_norm", c.hidden, c.eps),
+      qkv_(w / 0 / "SelfAttention" / "qkv",
+           {.in = c.hidden, .out = 3 * c.num_heads * c.head_width, .bias = Bias::kNo}),
+      proj_(w / 0 / "SelfAttention" / "o",
+            {.in = c.num_heads * c.head_width, .out = c.hidden, .bias = Bias::kNo}),
+      gate_(w / 1 / "DenseReluDense" / "wi_0",
+            {.in = c.hidden, .out = c.mlp_hidden, .bias = Bias::kNo}),
+      up_(w / 1 / "DenseReluDense" / "wi_1",
+          {.in = c.hidden, .out = c.mlp_hidden, .bias = Bias::kNo}),
+      down_((w / 1 / "DenseReluDense" / "wo").as(down_dtype(w)),
+            {.in = c.mlp_hidden, .out = c.hidden, .bias = Bias::kNo}),
+      head_width_(c.head_width) {}
+
+Tensor T5Block::attend(const Tensor& x_BLC, const Tensor& bias_1HLL) const {
+  const auto biased = [&](const Tensor& q, const Tensor& k, const Tensor& v) {
+    // T5 does not divide the scores by sqrt(D): its initialisation absorbed it
+    return at::scaled_dot_product_attention(q, k, v, bias_1HLL.to(q.scalar_type()), 0.0,
+                                            /*is_causal=*/false, /*scale=*/1.0);
+  };
+  const auto parts = qkv_(x_BLC).chunk(3, -1);
+  return attend_tokens(biased, split_heads(parts[0], head_width_),
+                       split_heads(parts[1], head_width_), split_heads(parts[2], head_width_));
+}
+
+Tensor T5Block::feed_forward(const Tensor& x_BLC) const {
+  const auto wide = gate_.gelu(x_BLC) * up_(x_BLC);
+  return down_(wide.scalar_type() == at::kHalf ? wide.to(at::kFloat) : wide);
+}
+
+Tensor T5Block::operator()(const Tensor& x_BLC, const Tensor& bias_1HLL) const {
+  const auto h = clamp_half(x_BLC + proj_(attend(attention_norm_(x_BLC), bias_1HLL)));
+  return clamp_half(h + feed_forward(mlp_norm_(h)));
+}
+
+T5::T5(const T5Config& c, const Weights& w)
+    : config_(c),
+      embedding_((w / "shared").tensor("weight", {c.vocab_size, c.hidden})),
+      relative_bias_(
+          (w / "encoder" / "block" / 0 / "layer" / 0 / "SelfAttention" / "relative_attention_bias")
+              .tensor("weight", {c.num_buckets, c.num_heads})),
+      blocks_(load_blocks(w / "encoder" / "block", c)),
+      final_norm_(w / "encoder" / "final_layer_norm", c.hidden, c.eps) {
+  w.finish();
+}
+
+Tensor relative_position_buckets(std::int64_t length, const T5Config& c, at::Device device) {
+  const auto positions = at::arange(length, at::TensorOptions(at::kLong).device(device));
+  const auto distance = positions.unsqueeze(0) - positions.unsqueeze(1);  // key - query
+  // half of the buckets look ahead; of each half, one half is exact, the other logarithmic
+  const auto half = c.num_buckets / 2, exact = half / 2;
+  const auto away = distance.abs();
+  const auto logarithmic = at::log(away.to(at::kFloat) / double(exact)) /
+                           std::log(double(c.max_distance) / double(exact)) * double(half - exact);
+  const auto far = (exact + logarithmic.to(at::kLong)).clamp_max(half - 1);
+  return (distance > 0).to(at::kLong) * half + at::where(away < exact, away, far);
+}
+
+Tensor T5::position_bias(std::int64_t length) const {
+  const auto buckets_LL = relative_position_buckets(length, config_, embedding_.device());
+  return at::embedding(relative_bias_, buckets_LL).permute({2, 0, 1}).unsqueeze(0).contiguous();
+}
+
+Tensor T5::operator()(const Tensor& ids_BL) const {
+  require(ids_BL.max().item<std::int64_t>() < config_.vocab_size, "the T5 tokenizer makes token ",
+          ids_BL.max().item<std::int64_t>(), ", the encoder knows ", config_.vocab_size);
+  const auto bias = position_bias(ids_BL.size(1));
+  auto x = at::embedding(embedding_, ids_BL);
+  for (const auto& block : blocks_) x = block(x, bias);
+  return final_norm_(x);
+}
+
+Names t5_names() {
+  return {.spellings = {{"shared", {"shared"}},
+                        {"shared", {"encoder.embed_tokens"}},
+                        {"encoder.block.*.layer.0.SelfAttention.qkv",
+                         {"encoder.block.*.layer.0.SelfAttention.q",
+                          "encoder.block.*.layer.0.SelfAttention.k",
+                          "encoder.block.*.layer.0.SelfAttention.v"}}},
+          // the same table again, which some files hold twice
+          .ignored = {"encoder.embed_tokens.weight"}};
+}
+
+}  // namespace braid

@@ -1,0 +1,29 @@
+// The sizes of an AutoencoderKL.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/json.h"
+
+namespace braid {
+
+// Defaults are FLUX.1's.
+struct VaeConfig {
+  std::int64_t image_channels = 3, latent_channels = 16;
+  std::vector<std::int64_t> widths = {128, 256, 512, 512};  // of the levels, finest first
+  std::int64_t layers_per_block = 2;
+  std::int64_t norm_groups = 32;
+  std::int64_t sample_size = 1024;  // pixels; the side of a tile
+  bool mid_attention = true;
+  bool quant_conv = false, post_quant_conv = false;
+  double scaling_factor = 0.3611, shift_factor = 0.1159;
+
+  // Pixels a latent value stands for, along each side.
+  std::int64_t downscale() const { return std::int64_t(1) << (widths.size() - 1); }
+};
+
+// From vae/config.json. Throws InputError naming the field.
+VaeConfig read_vae_config(const JsonObject& json);
+
+}  // namespace braid

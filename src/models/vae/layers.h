@@ -1,0 +1,76 @@
+// The layers an AutoencoderKL is made of. Images are [B C H W].
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "models/vae/config.h"
+#include "nn/attention.h"
+#include "nn/linear.h"
+
+namespace braid {
+
+struct ConvShape {
+  std::int64_t in, out;
+  std::int64_t kernel = 3, stride = 1, padding = 1;
+};
+
+class Conv2d {
+ public:
+  Conv2d(const Weights& w, ConvShape shape);
+  Tensor operator()(const Tensor& x) const;
+
+ private:
+  Tensor weight_, bias_;
+  ConvShape shape_;
+};
+
+class GroupNorm {
+ public:
+  GroupNorm(const Weights& w, std::int64_t channels, std::int64_t groups);
+  Tensor operator()(const Tensor& x_BC) const;  // any dims after the channels
+
+ private:
+  Tensor weight_, bias_;
+  std::int64_t groups_;
+};
+
+// x + conv(silu(norm(conv(silu(norm(x)))))), with a 1x1 convolution around where widths differ.
+class ResnetBlock {
+ public:
+  ResnetBlock(const Weights& w, std::int64_t in, std::int64_t out, std::int64_t groups);
+  Tensor operator()(const Tensor& x) const;
+
+ private:
+  GroupNorm norm1_, norm2_;
+  Conv2d conv1_, conv2_;
+  std::optional<Conv2d> shortcut_;
+};
+
+// One head over all pixels, residual.
+class PixelAttention {
+ public:
+  PixelAttention(const Weights& w, std::int64_t channels, std::int64_t groups);
+  Tensor operator()(const Tensor& x) const;
+
+ private:
+  GroupNorm norm_;
+  Linear qkv_, proj_;
+};
+
+// Resnet, attention where the config has it, resnet: the coarsest level.
+class MidBlock {
+ public:
+  MidBlock(const Weights& w, const VaeConfig& config);
+  Tensor operator()(const Tensor& x) const;
+
+ private:
+  ResnetBlock first_;
+  std::optional<PixelAttention> attention_;
+  ResnetBlock second_;
+};
+
+std::vector<ResnetBlock> load_resnets(const Weights& w, std::int64_t in, std::int64_t out,
+                                      std::int64_t count, std::int64_t groups);
+
+}  // namespace braid

@@ -1,0 +1,154 @@
+#include "models/vae/model.h"
+
+#include <ATen/ATen.h>
+
+#include "base/error.h"
+#include "models/vae/tiles.h"
+
+namespace braid {
+namespace {
+
+// One picture at a time.
+Tensor map_batch(const Tensor& x, const std::function<Tensor(const Tensor&)>& map) {
+  std::vector<Tensor> out;
+  for (const auto& one : x.split(1)) out.push_back(map(one));
+  return at::cat(out);
+}
+
+}  // namespace
+
+VaeEncoder::VaeEncoder(const Weights& w, const VaeConfig& c)
+    : in_(w / "conv_in", {.in = c.image_channels, .out = c.widths.front()}),
+      mid_(w / "mid_block", c),
+      norm_(w / "conv_norm_out", c.widths.back(), c.norm_groups),
+      out_(w / "conv_out", {.in = c.widths.back(), .out = 2 * c.latent_channels}) {
+  auto width = c.widths.front();
+  for (std::size_t i = 0; i < c.widths.size(); ++i) {
+    const auto level = w / "down_blocks" / std::int64_t(i);
+    levels_.push_back(
+        {load_resnets(level / "resnets", width, c.widths[i], c.layers_per_block, c.norm_groups),
+         {}});
+    width = c.widths[i];
+    if (i + 1 < c.widths.size())
+      levels_.back().downsample.emplace(
+          level / "downsamplers" / 0 / "conv",
+          ConvShape{.in = width, .out = width, .stride = 2, .padding = 0});
+  }
+}
+
+Tensor VaeEncoder::operator()(const Tensor& picture) const {
+  auto x = in_(picture);
+  for (const auto& level : levels_) {
+    for (const auto& resnet : level.resnets) x = resnet(x);
+    // padded on the right and below only
+    if (level.downsample) x = (*level.downsample)(at::constant_pad_nd(x, {0, 1, 0, 1}));
+  }
+  x = norm_(mid_(x));
+  return out_(at::silu_(x));
+}
+
+VaeDecoder::VaeDecoder(const Weights& w, const VaeConfig& c)
+    : in_(w / "conv_in", {.in = c.latent_channels, .out = c.widths.back()}),
+      mid_(w / "mid_block", c),
+      norm_(w / "conv_norm_out", c.widths.front(), c.norm_groups),
+      out_(w / "conv_out", {.in = c.widths.front(), .out = c.image_channels}) {
+  const std::vector<std::int64_t> widths(c.widths.rbegin(), c.widths.rend());  // coarsest first
+  auto width = widths.front();
+  for (std::size_t i = 0; i < widths.size(); ++i) {
+    const auto level = w / "up_blocks" / std::int64_t(i);
+    levels_.push_back(
+        {load_resnets(level / "resnets", width, widths[i], c.layers_per_block + 1, c.norm_groups),
+         {}});
+    width = widths[i];
+    if (i + 1 < widths.size())
+      levels_.back().upsample.emplace(level / "upsamplers" / 0 / "conv",
+                                      ConvShape{.in = width, .out = width});
+  }
+}
+
+Tensor VaeDecoder::operator()(const Tensor& latents) const {
+  auto x = mid_(in_(latents));
+  for (const auto& level : levels_) {
+    for (const auto& resnet : level.resnets) x = resnet(x);
+    if (level.upsample)
+      x = (*level.upsample)(at::upsample_nearest2d(x, {2 * x.size(2), 2 * x.size(3)}));
+  }
+  x = norm_(x);
+  return out_(at::silu_(x));
+}
+
+Vae::Vae(const VaeConfig& c, const Weights& w, Parts parts)
+    : config_(c), decoder_(w / "decoder", c) {
+  const auto z = c.latent_channels;
+  if (c.post_quant_conv)
+    post_quant_.emplace(w / "post_quant_conv",
+                        ConvShape{.in = z, .out = z, .kernel = 1, .padding = 0});
+  if (parts == Parts::kBoth) {
+    encoder_.emplace(w / "encoder", c);
+    if (c.quant_conv)
+      quant_.emplace(w / "quant_conv",
+                     ConvShape{.in = 2 * z, .out = 2 * z, .kernel = 1, .padding = 0});
+  } else {
+    (w / "encoder").skip();
+    (w / "quant_conv").skip();
+  }
+  w.finish();
+}
+
+Tensor Vae::decode_tile(const Tensor& latents) const {
+  return decoder_(post_quant_ ? (*post_quant_)(latents) : latents);
+}
+
+Tensor Vae::encode_tile(const Tensor& picture) const {
+  const auto moments = (*encoder_)(picture);
+  return quant_ ? (*quant_)(moments) : moments;
+}
+
+Tensor Vae::decode(const Tensor& latents, Tiles tiles) const {
+  const Tiling tiling{.in_size = config_.sample_size / config_.downscale(),
+                      .out_size = config_.sample_size};
+  const bool larger = latents.size(2) > tiling.in_size || latents.size(3) > tiling.in_size;
+  return map_batch(latents, [&](const Tensor& one) {
+    if (tiles == Tiles::kNever || !larger) return decode_tile(one);
+    return map_tiles(one, tiling, [&](const Tensor& tile) { return decode_tile(tile); });
+  });
+}
+
+VaeMoments Vae::encode(const Tensor& pictures, Tiles tiles) const {
+  check(encoder_.has_value(), "this autoencoder was loaded without its encoder");
+  const Tiling tiling{.in_size = config_.sample_size,
+                      .out_size = config_.sample_size / config_.downscale()};
+  const bool larger = pictures.size(2) > tiling.in_size || pictures.size(3) > tiling.in_size;
+  const auto moments = map_batch(pictures, [&](const Tensor& one) {
+    if (tiles == Tiles::kNever || !larger) return encode_tile(one);
+    return map_tiles(one, tiling, [&](const Tensor& tile) { return encode_tile(tile); });
+  });
+  const auto halves = moments.chunk(2, 1);
+  return {.mean = halves[0], .logvar = halves[1].clamp(-30, 20)};
+}
+
+Tensor Vae::to_decoder(const Tensor& latents) const {
+  return latents / config_.scaling_factor + config_.shift_factor;
+}
+
+Tensor Vae::from_encoder(const Tensor& latents) const {
+  return (latents - config_.shift_factor) * config_.scaling_factor;
+}
+
+Names vae_names(const Checkpoint& checkpoint) {
+  Names names;
+  const std::string attention = "*.mid_block.attentions.0.";
+  // published before diffusers renamed its attention layers
+  const bool old = checkpoint.find("decoder.mid_block.attentions.0.query.weight") != nullptr;
+  if (old) {
+    names.spellings = {
+        {attention + "qkv", {attention + "query", attention + "key", attention + "value"}},
+        {attention + "to_out.0", {attention + "proj_attn"}}};
+  } else {
+    names.spellings = {
+        {attention + "qkv", {attention + "to_q", attention + "to_k", attention + "to_v"}}};
+  }
+  return names;
+}
+
+}  // namespace braid

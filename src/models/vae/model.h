@@ -1,0 +1,81 @@
+// The autoencoder between pictures and latents (Kingma and Welling, 2014; diffusers'
+// AutoencoderKL), written for one device.
+//
+// Pictures are [B 3 H W] in -1 .. 1; latents [B Z H/8 W/8], for four levels.
+#pragma once
+
+#include "models/vae/layers.h"
+#include "weights/checkpoint.h"
+
+namespace braid {
+
+class VaeEncoder {
+ public:
+  VaeEncoder(const Weights& w, const VaeConfig& config);
+  Tensor operator()(const Tensor& picture) const;  // moments [B 2Z h w]: means, log-variances
+
+ private:
+  struct Level {
+    std::vector<ResnetBlock> resnets;
+    std::optional<Conv2d> downsample;
+  };
+  Conv2d in_;
+  std::vector<Level> levels_;
+  MidBlock mid_;
+  GroupNorm norm_;
+  Conv2d out_;
+};
+
+class VaeDecoder {
+ public:
+  VaeDecoder(const Weights& w, const VaeConfig& config);
+  Tensor operator()(const Tensor& latents) const;
+
+ private:
+  struct Level {
+    std::vector<ResnetBlock> resnets;
+    std::optional<Conv2d> upsample;
+  };
+  Conv2d in_;
+  MidBlock mid_;
+  std::vector<Level> levels_;
+  GroupNorm norm_;
+  Conv2d out_;
+};
+
+enum class Tiles { kNever, kWhereLarger };  // than the config's sample_size
+
+struct VaeMoments {
+  Tensor mean, logvar;  // [B Z h w]; logvar within -30 .. 20
+};
+
+class Vae {
+ public:
+  // Without `with_encoder` the encoder's tensors are left alone and encode() throws.
+  enum class Parts { kDecoder, kBoth };
+  Vae(const VaeConfig& config, const Weights& w, Parts parts = Parts::kBoth);
+
+  // Latents as the decoder's inputs, not yet scaled: see `to_decoder`. Batches are decoded one
+  // picture at a time, which bounds memory and changes no bit.
+  Tensor decode(const Tensor& latents, Tiles tiles) const;
+  VaeMoments encode(const Tensor& pictures, Tiles tiles) const;
+
+  // Between the denoiser's latents and the decoder's.
+  Tensor to_decoder(const Tensor& latents) const;
+  Tensor from_encoder(const Tensor& latents) const;
+
+  const VaeConfig& config() const { return config_; }
+
+ private:
+  Tensor decode_tile(const Tensor& latents) const;
+  Tensor encode_tile(const Tensor& picture) const;
+
+  VaeConfig config_;
+  VaeDecoder decoder_;
+  std::optional<VaeEncoder> encoder_;
+  std::optional<Conv2d> quant_, post_quant_;
+};
+
+Names vae_names(const Checkpoint& checkpoint);
+
+}  // namespace braid

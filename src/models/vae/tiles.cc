@@ -1,0 +1,55 @@
+#include "models/vae/tiles.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <vector>
+
+namespace braid {
+namespace {
+
+using at::Tensor;
+
+// Fades from the end of `before` into the start of `tile` along `dim`, in place.
+void blend(const Tensor& before, Tensor& tile, std::int64_t extent, std::int64_t dim) {
+  extent = std::min({before.size(dim), tile.size(dim), extent});
+  if (extent == 0) return;
+  std::vector<std::int64_t> along(std::size_t(tile.dim()), 1);
+  along[std::size_t(dim)] = extent;
+  // Each product is formed in float32 and rounded, as multiplying by a Python number does.
+  const auto weight =
+      (at::arange(extent, tile.options().dtype(at::kDouble)) / double(extent)).view(along);
+  const auto scaled = [&](const Tensor& t, const Tensor& by) {
+    return (t.to(at::kFloat) * by.to(at::kFloat)).to(t.scalar_type());
+  };
+  auto start = tile.narrow(dim, 0, extent);
+  const auto end = before.narrow(dim, before.size(dim) - extent, extent);
+  start.copy_(scaled(end, 1 - weight) + scaled(start, weight));
+}
+
+}  // namespace
+
+Tensor map_tiles(const Tensor& x, Tiling tiling, const std::function<Tensor(const Tensor&)>& map) {
+  const auto stride = tiling.in_size - tiling.in_size / 4;
+  const auto overlap = tiling.out_size / 4;
+  const auto keep = tiling.out_size - overlap;
+  const auto part = [&](const Tensor& t, std::int64_t dim, std::int64_t at, std::int64_t size) {
+    return t.narrow(dim, at, std::min(size, t.size(dim) - at));
+  };
+  std::vector<Tensor> above, rows;
+  for (std::int64_t i = 0; i < x.size(2); i += stride) {
+    std::vector<Tensor> row, kept;
+    for (std::int64_t j = 0; j < x.size(3); j += stride) {
+      auto tile = map(part(part(x, 2, i, tiling.in_size), 3, j, tiling.in_size));
+      if (i > 0) blend(above[row.size()], tile, overlap, 2);
+      if (j > 0) blend(row.back(), tile, overlap, 3);
+      kept.push_back(part(part(tile, 2, 0, keep), 3, 0, keep));
+      row.push_back(tile);
+    }
+    rows.push_back(at::cat(kept, 3));
+    above = std::move(row);
+  }
+  return at::cat(rows, 2);
+}
+
+}  // namespace braid

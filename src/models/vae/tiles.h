@@ -1,0 +1,21 @@
+// Large inputs tile by tile, with the overlaps blended as diffusers blends them.
+#pragma once
+
+#include <functional>
+
+#include <ATen/core/Tensor.h>
+
+namespace braid {
+
+struct Tiling {
+  std::int64_t in_size;   // side of a tile of the input
+  std::int64_t out_size;  // side of what becomes of it
+};
+
+// Cuts x [B C H W] into tiles that overlap by a quarter, maps each, and joins the results; borders
+// are cross-faded linearly, first downwards, then rightwards. GroupNorm sees one tile at a time, so
+// the result differs slightly from that of the whole.
+at::Tensor map_tiles(const at::Tensor& x, Tiling tiling,
+                     const std::function<at::Tensor(const at::Tensor&)>& map);
+
+}  // namespace braid

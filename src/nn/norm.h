@@ -1,0 +1,31 @@
+// Normalisations with weights of their own.
+#pragma once
+
+#include "ops/ops.h"
+#include "weights/weights.h"
+
+namespace braid {
+
+// (x - mean) / sqrt(variance + eps) * weight + bias over the last dim.
+class LayerNorm {
+ public:
+  LayerNorm(const Weights& w, std::int64_t width, double eps);
+  Tensor operator()(const Tensor& x) const;
+
+ private:
+  Tensor weight_, bias_;
+  double eps_;
+};
+
+class RmsNorm {
+ public:
+  RmsNorm(const Weights& w, std::int64_t width, double eps)
+      : weight_(w.tensor("weight", {width})), eps_(eps) {}
+  Tensor operator()(const Tensor& x) const { return ops::rms_norm(x, weight_, eps_); }
+
+ private:
+  Tensor weight_;
+  double eps_;
+};
+
+}  // namespace braid

@@ -1,0 +1,26 @@
+// What a denoiser is asked, and the shape of every denoiser. Layouts wrap `Predict` and know only
+// which dim of each tensor runs along the batch and which along tokens.
+#pragma once
+
+#include <functional>
+#include <optional>
+
+#include "ops/ops.h"
+
+namespace braid {
+
+// B batch, I image tokens, T text tokens, A axes of a position.
+struct DenoiserInput {
+  Tensor image_BIC;     // noisy latents, packed
+  Tensor image_ids_IA;  // positions
+  Tensor text_BTC;      // embedded prompt
+  Tensor text_ids_TA;
+  Tensor pooled_BC;                       // the prompt as one vector
+  Tensor timestep_B;                      // sigma in the latents' dtype: 1 is noise, 0 the picture
+  std::optional<Tensor> guidance_B = {};  // float32; for guidance-distilled models
+};
+
+// -> velocity [B I C], d(latents) / d(sigma)
+using Predict = std::function<Tensor(const DenoiserInput&)>;
+
+}  // namespace braid

@@ -1,0 +1,19 @@
+// Rotary position tables for tokens that have a position along several axes.
+#pragma once
+
+#include <vector>
+
+#include "ops/ops.h"
+
+namespace braid {
+
+struct RopeAxes {
+  std::vector<std::int64_t> widths;  // how much of the head each axis has; even; they sum to D
+  double theta = 10000;
+};
+
+// ids_LA (positions along each axis) -> tables [L D]. The angles are computed in float64, as FLUX
+// defines them; float32 would be off by 1e-4 at far positions.
+Rope rope_table(const Tensor& ids_LA, const RopeAxes& axes);
+
+}  // namespace braid

@@ -1,0 +1,53 @@
+// The operations models are made of, each with its contract. `reference.cc` spells them with ATen:
+// that is their definition, it runs on every device, and faster kernels are tested against it.
+//
+// Shape letters: B batch, L tokens, C width, H heads, D head width, N outputs.
+// Inputs may be views with any strides. Arithmetic is in the inputs' dtype unless said otherwise,
+// rounded after every step as the reference pipeline rounds.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <optional>
+
+namespace braid {
+
+using at::Tensor;
+
+// Cosines and sines of the rotary angles, float32 [L D]; each value stands twice, for a pair.
+struct Rope {
+  Tensor cos, sin;
+};
+
+// One adaLN modulation, [B 1 C] each.
+struct Modulation {
+  Tensor shift, scale, gate;
+};
+
+namespace ops {
+
+// x_..C weight_NC bias_N -> [.. N]
+Tensor linear(const Tensor& x, const Tensor& weight_NC, const std::optional<Tensor>& bias_N);
+
+// gelu(linear(...)) with the tanh approximation (Hendrycks and Gimpel, 2016).
+Tensor linear_gelu(const Tensor& x, const Tensor& weight_NC, const std::optional<Tensor>& bias_N);
+
+// LayerNorm without weights (eps 1e-6), then * (1 + scale) + shift.   x_BLC -> [B L C]
+Tensor modulated_norm(const Tensor& x_BLC, const Modulation& m);
+
+// residual + gate * y; float16 is clipped to its largest finite value, 65504.
+Tensor gated_residual(const Tensor& residual_BLC, const Tensor& gate_B1C, const Tensor& y_BLC);
+
+// x / sqrt(mean(x^2) + eps) * weight over the last dim; the mean in float32 (Zhang and Sennrich,
+// 2019).
+Tensor rms_norm(const Tensor& x, const Tensor& weight, double eps);
+
+// Rotates the pairs (x0 x1), (x2 x3), ... of every head by the token's angles, in float32
+// (Su et al., RoFormer, 2021).   x_BLHD -> [B L H D]
+Tensor rotate(const Tensor& x_BLHD, const Rope& rope);
+
+// softmax(q k^T / sqrt(D)) v, softmax in float32.   q k v [B H L D] -> [B H L D]
+Tensor attention(const Tensor& q_BHLD, const Tensor& k_BHLD, const Tensor& v_BHLD);
+
+}  // namespace ops
+}  // namespace braid
