@@ -1,0 +1,36 @@
+// PNG in and out, with the text that says how a picture was made. Wraps libpng.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace braid {
+
+// Keys of 1 to 79 printable Latin-1 characters, values of any UTF-8 text without NUL; both UTF-8.
+using PngText = std::vector<std::pair<std::string, std::string>>;
+
+struct RgbImage {
+  int width = 0, height = 0;      // pixels
+  std::vector<std::uint8_t> rgb;  // row-major, three bytes a pixel
+};
+
+// A PNG of width x height RGB pixels, three bytes each. Text is written before the pixels: as tEXt
+// where it is Latin-1, else as iTXt. The same input gives the same bytes. Throws InputError for
+// sizes outside 1..65536 or that `rgb` does not have, and for text that a PNG cannot hold.
+std::string encode_png(int width, int height, std::span<const std::uint8_t> rgb,
+                       const PngText& text = {});
+
+// The tEXt, zTXt and iTXt entries of a PNG in their order. Pixels are not decoded. Throws
+// InputError naming `source` when the file is damaged or its text unpacks to more than 1 MiB.
+PngText read_png_text(std::string_view png, const std::string& source);
+
+// The pixels of any PNG as 8-bit RGB; transparency is dropped, as PIL's convert("RGB") does.
+// Throws InputError naming `source` when the file is damaged or has more than 2^26 pixels. Memory
+// grows with the file, not with what its header claims.
+RgbImage decode_png(std::string_view png, const std::string& source);
+
+}  // namespace braid

@@ -1,0 +1,83 @@
+#include "image/png_chunks.h"
+
+#include <zlib.h>
+
+#include "base/error.h"
+
+namespace braid {
+namespace {
+
+using namespace std::literals;
+
+constexpr auto kSignature = "\x89PNG\r\n\x1a\n"sv;
+constexpr std::size_t kOverhead = 12;  // length, type and checksum of a chunk
+constexpr std::size_t kHeaderBytes = 13;
+
+std::uint32_t big_endian(std::string_view bytes) {
+  std::uint32_t value = 0;
+  for (const char byte : bytes.substr(0, 4)) value = value << 8 | std::uint8_t(byte);
+  return value;
+}
+
+bool checksum_holds(std::string_view type_and_bytes, std::uint32_t expected) {
+  const auto* const data = reinterpret_cast<const Bytef*>(type_and_bytes.data());
+  return crc32_z(crc32_z(0, nullptr, 0), data, type_and_bytes.size()) == expected;
+}
+
+// Takes one chunk off the front of `rest`.
+PngChunk next_chunk(std::string_view& rest, const std::string& source) {
+  require(rest.size() >= kOverhead, source, " is a damaged PNG: it ends without IEND");
+  const std::size_t length = big_endian(rest);
+  require(length <= rest.size() - kOverhead, source, " is a damaged PNG: a chunk claims ", length,
+          " bytes, ", rest.size() - kOverhead, " are left");
+  const PngChunk chunk{rest.substr(4, 4), rest.substr(8, length)};
+  require(checksum_holds(rest.substr(4, length + 4), big_endian(rest.substr(length + 8))), source,
+          " is a damaged PNG: a checksum does not hold");
+  rest.remove_prefix(length + kOverhead);
+  return chunk;
+}
+
+int channels_of(int color_type) {
+  switch (color_type) {
+    case 0:  // grey
+    case 3:  // palette
+      return 1;
+    case 4:  // grey, alpha
+      return 2;
+    case 2:  // RGB
+      return 3;
+    case 6:  // RGB, alpha
+      return 4;
+    default:
+      return 0;
+  }
+}
+
+}  // namespace
+
+std::vector<PngChunk> png_chunks(std::string_view png, const std::string& source) {
+  require(png.starts_with(kSignature), source, " is not a PNG");
+  png.remove_prefix(kSignature.size());
+  std::vector<PngChunk> chunks;
+  do {
+    chunks.push_back(next_chunk(png, source));
+    require(chunks.front().type == "IHDR", source,
+            " is a damaged PNG: it does not begin with IHDR");
+  } while (chunks.back().type != "IEND");
+  return chunks;
+}
+
+PngHeader png_header(const PngChunk& ihdr, const std::string& source) {
+  require(ihdr.bytes.size() == kHeaderBytes, source, " is a damaged PNG: IHDR has ",
+          ihdr.bytes.size(), " bytes");
+  const int depth = std::uint8_t(ihdr.bytes[8]);
+  const int channels = channels_of(std::uint8_t(ihdr.bytes[9]));
+  const bool known = depth == 1 || depth == 2 || depth == 4 || depth == 8 || depth == 16;
+  const PngHeader header{big_endian(ihdr.bytes), big_endian(ihdr.bytes.substr(4)),
+                         depth * channels};
+  require(known && channels > 0 && header.width > 0 && header.height > 0, source,
+          " is a damaged PNG: IHDR holds impossible values");
+  return header;
+}
+
+}  // namespace braid

@@ -1,0 +1,28 @@
+// The outer form of a PNG: a signature, then chunks of length, type, bytes and checksum.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace braid {
+
+struct PngChunk {
+  std::string_view type;  // four letters
+  std::string_view bytes;
+};
+
+struct PngHeader {
+  std::uint32_t width = 0, height = 0;
+  int bits_per_pixel = 0;  // as stored: depth times channels, 1 to 64
+};
+
+// The chunks up to and with IEND; they point into `png`. Throws InputError naming `source` unless
+// the first is IHDR, the last is IEND and all checksums hold.
+std::vector<PngChunk> png_chunks(std::string_view png, const std::string& source);
+
+// Reads IHDR. Throws InputError for sizes of 0 and depths that the format does not have.
+PngHeader png_header(const PngChunk& ihdr, const std::string& source);
+
+}  // namespace braid

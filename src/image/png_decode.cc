@@ -1,0 +1,102 @@
+#include <png.h>
+
+#include <algorithm>
+#include <csetjmp>
+#include <cstring>
+
+#include "base/error.h"
+#include "image/png.h"
+#include "image/png_chunks.h"
+
+namespace braid {
+namespace {
+
+constexpr std::uint64_t kMaxPixels = 1u << 26;
+constexpr std::uint64_t kMaxInflation = 1032;  // of deflate: 258 bytes in two bits
+
+struct Input {
+  std::string_view rest;
+  char error[80] = {};  // no string: it is written just before a jump
+};
+
+void take(png_structp png, png_bytep data, png_size_t size) {
+  auto& input = *static_cast<Input*>(png_get_io_ptr(png));
+  if (size > input.rest.size()) png_error(png, "it ends too early");
+  std::memcpy(data, input.rest.data(), size);
+  input.rest.remove_prefix(size);
+}
+
+[[noreturn]] void fail(png_structp png, png_const_charp message) {
+  auto& input = *static_cast<Input*>(png_get_error_ptr(png));
+  std::strncpy(input.error, message, sizeof input.error - 1);
+  png_longjmp(png, 1);
+}
+
+void ignore(png_structp, png_const_charp) {}
+
+struct Reader {
+  png_structp png = nullptr;
+  png_infop info = nullptr;
+  explicit Reader(Input& input)
+      : png(png_create_read_struct(PNG_LIBPNG_VER_STRING, &input, fail, ignore)),
+        info(png ? png_create_info_struct(png) : nullptr) {
+    if (png) png_set_read_fn(png, &input, take);
+  }
+  Reader(const Reader&) = delete;
+  Reader& operator=(const Reader&) = delete;
+  ~Reader() { png_destroy_read_struct(&png, &info, nullptr); }
+};
+
+// The transformations that make rows of 8-bit RGB out of whatever is stored.
+void ask_for_rgb(png_structp png) {
+  png_set_expand(png);  // palettes, 1 to 4 bits, transparent colours
+  png_set_scale_16(png);
+  png_set_gray_to_rgb(png);
+  png_set_strip_alpha(png);
+}
+
+// libpng's errors jump out of this function: no object with a destructor may be made in it.
+bool read(const Reader& reader, RgbImage& image) {
+  if (setjmp(png_jmpbuf(reader.png))) return false;
+  png_set_chunk_cache_max(reader.png, 1);  // text and unknown chunks are passed over
+  png_read_info(reader.png, reader.info);
+  ask_for_rgb(reader.png);
+  const int passes = png_set_interlace_handling(reader.png);
+  png_read_update_info(reader.png, reader.info);
+  const auto row_bytes = std::size_t(image.width) * 3;
+  if (png_get_rowbytes(reader.png, reader.info) != row_bytes) return false;
+  for (int pass = 0; pass < passes; ++pass) {
+    for (int y = 0; y < image.height; ++y) {
+      png_read_row(reader.png, image.rgb.data() + std::size_t(y) * row_bytes, nullptr);
+    }
+  }
+  png_read_end(reader.png, nullptr);
+  return true;
+}
+
+// An image of the header's size, if the file is large enough to hold one.
+RgbImage image_for(const std::vector<PngChunk>& chunks, const std::string& source) {
+  const auto header = png_header(chunks.front(), source);
+  const auto pixels = std::uint64_t(header.width) * header.height;
+  require(pixels <= kMaxPixels, source, " is too large: ", header.width, "x", header.height,
+          " pixels, at most ", kMaxPixels, " are read");
+  std::uint64_t stored = 0;
+  for (const auto& chunk : chunks) stored += chunk.type == "IDAT" ? chunk.bytes.size() : 0;
+  require(pixels * std::uint64_t(header.bits_per_pixel) / 8 <= stored * kMaxInflation, source,
+          " is a damaged PNG: ", stored, " bytes cannot hold ", header.width, "x", header.height,
+          " pixels");
+  return {int(header.width), int(header.height), std::vector<std::uint8_t>(pixels * 3)};
+}
+
+}  // namespace
+
+RgbImage decode_png(std::string_view png, const std::string& source) {
+  auto image = image_for(png_chunks(png, source), source);
+  Input input{png};
+  const Reader reader(input);
+  check(reader.info, "cannot decode ", source, ": out of memory");
+  require(read(reader, image), source, " is a damaged PNG: ", input.error);
+  return image;
+}
+
+}  // namespace braid

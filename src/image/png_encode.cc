@@ -1,0 +1,154 @@
+#include <png.h>
+#include <utf8proc.h>
+
+#include <algorithm>
+#include <csetjmp>
+#include <cstring>
+#include <optional>
+
+#include "base/error.h"
+#include "image/png.h"
+
+namespace braid {
+namespace {
+
+constexpr int kMaxSide = 65536;
+constexpr std::size_t kMaxKey = 79;  // by the standard
+// Run-length matching suits filtered pictures: a megapixel takes 30 ms where level 6 takes 200 to
+// 400, and files are 11 % larger when smooth, 10 % smaller with a little noise (libpng 1.6.39).
+constexpr int kStrategy = 3;  // zlib's Z_RLE
+constexpr int kFilters = PNG_FILTER_SUB | PNG_FILTER_UP | PNG_FILTER_AVG;
+
+// `utf8` in Latin-1, nothing when it does not fit. Throws InputError for what is not UTF-8.
+std::optional<std::string> latin1_of_utf8(std::string_view utf8) {
+  std::string latin1;
+  bool fits = true;
+  while (!utf8.empty()) {
+    utf8proc_int32_t code_point = 0;
+    const auto length = utf8proc_iterate(reinterpret_cast<const utf8proc_uint8_t*>(utf8.data()),
+                                         utf8proc_ssize_t(utf8.size()), &code_point);
+    require(length > 0, "text for a PNG should be UTF-8, '", utf8, "' is not");
+    require(code_point != 0, "text for a PNG cannot hold a NUL character");
+    fits = fits && code_point < 0x100;
+    latin1 += char(code_point);
+    utf8.remove_prefix(std::size_t(length));
+  }
+  if (!fits) return {};
+  return latin1;
+}
+
+// The standard's rule, which libpng would enforce by changing the key silently.
+bool is_key(std::string_view latin1) {
+  const auto printable = [](char c) {
+    const auto byte = std::uint8_t(c);
+    return (byte >= 32 && byte <= 126) || byte >= 161;
+  };
+  return !latin1.empty() && latin1.size() <= kMaxKey &&
+         std::all_of(latin1.begin(), latin1.end(), printable) && latin1.front() != ' ' &&
+         latin1.back() != ' ' && latin1.find("  ") == latin1.npos;
+}
+
+// Text entries as libpng takes them: pointers into strings that live as long.
+class TextChunks {
+ public:
+  explicit TextChunks(const PngText& text) {
+    strings_.reserve(2 * text.size());  // the pointers below stay valid
+    for (const auto& [key, value] : text) add(key, value);
+  }
+  TextChunks(const TextChunks&) = delete;
+  TextChunks& operator=(const TextChunks&) = delete;
+
+  std::vector<png_text>& chunks() { return chunks_; }
+
+ private:
+  void add(const std::string& key, const std::string& value) {
+    const auto latin1_key = latin1_of_utf8(key);
+    require(latin1_key && is_key(*latin1_key), "a PNG cannot hold a text named '", key,
+            "': names have 1 to 79 Latin-1 characters");
+    const auto latin1 = latin1_of_utf8(value);
+    png_text chunk{};
+    chunk.compression = latin1 ? PNG_TEXT_COMPRESSION_NONE : PNG_ITXT_COMPRESSION_NONE;
+    chunk.key = strings_.emplace_back(*latin1_key).data();
+    chunk.text = strings_.emplace_back(latin1 ? *latin1 : value).data();
+    chunk.text_length = strings_.back().size();
+    chunks_.push_back(chunk);
+  }
+
+  std::vector<std::string> strings_;
+  std::vector<png_text> chunks_;
+};
+
+struct Output {
+  std::string bytes;
+  char error[80] = {};  // no string: it is written just before a jump
+};
+
+void append(png_structp png, png_bytep data, png_size_t size) {
+  auto& output = *static_cast<Output*>(png_get_io_ptr(png));
+  bool done = false;
+  try {
+    output.bytes.append(reinterpret_cast<const char*>(data), size);
+    done = true;
+  } catch (const std::exception&) {
+  }
+  if (!done) png_error(png, "out of memory");
+}
+
+[[noreturn]] void fail(png_structp png, png_const_charp message) {
+  auto& output = *static_cast<Output*>(png_get_error_ptr(png));
+  std::strncpy(output.error, message, sizeof output.error - 1);
+  png_longjmp(png, 1);
+}
+
+void ignore(png_structp, png_const_charp) {}
+
+struct Writer {
+  png_structp png = nullptr;
+  png_infop info = nullptr;
+  explicit Writer(Output& output)
+      : png(png_create_write_struct(PNG_LIBPNG_VER_STRING, &output, fail, ignore)),
+        info(png ? png_create_info_struct(png) : nullptr) {
+    if (png) png_set_write_fn(png, &output, append, nullptr);
+  }
+  Writer(const Writer&) = delete;
+  Writer& operator=(const Writer&) = delete;
+  ~Writer() { png_destroy_write_struct(&png, &info); }
+};
+
+// libpng's errors jump out of this function: no object with a destructor may be made in it.
+bool write(const Writer& writer, int width, int height, const std::uint8_t* rgb,
+           std::vector<png_text>& text) {
+  if (setjmp(png_jmpbuf(writer.png))) return false;
+  png_set_user_limits(writer.png, kMaxSide, kMaxSide);
+  png_set_compression_level(writer.png, 1);
+  png_set_compression_strategy(writer.png, kStrategy);
+  png_set_filter(writer.png, PNG_FILTER_TYPE_BASE, kFilters);
+  png_set_IHDR(writer.png, writer.info, png_uint_32(width), png_uint_32(height), 8,
+               PNG_COLOR_TYPE_RGB, PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT,
+               PNG_FILTER_TYPE_DEFAULT);
+  if (!text.empty()) png_set_text(writer.png, writer.info, text.data(), int(text.size()));
+  png_write_info(writer.png, writer.info);
+  for (int y = 0; y < height; ++y) png_write_row(writer.png, rgb + std::size_t(y) * width * 3);
+  png_write_end(writer.png, nullptr);
+  return true;
+}
+
+}  // namespace
+
+std::string encode_png(int width, int height, std::span<const std::uint8_t> rgb,
+                       const PngText& text) {
+  require(width > 0 && height > 0 && width <= kMaxSide && height <= kMaxSide,
+          "a picture should have 1 to ", kMaxSide, " pixels a side, it has ", width, "x", height);
+  require(rgb.size() == std::size_t(width) * std::size_t(height) * 3, "a ", width, "x", height,
+          " picture should have ", std::size_t(width) * std::size_t(height) * 3, " values, it has ",
+          rgb.size());
+  TextChunks chunks(text);
+  Output output;
+  const Writer writer(output);
+  check(writer.info, "cannot encode a PNG: out of memory");
+  check(write(writer, width, height, rgb.data(), chunks.chunks()),
+        "cannot encode a PNG: ", output.error);
+  return std::move(output.bytes);
+}
+
+}  // namespace braid

@@ -1,0 +1,118 @@
+// Text chunks: Latin-1 (tEXt), packed Latin-1 (zTXt) and UTF-8 (iTXt).
+#include <utf8proc.h>
+#include <zlib.h>
+
+#include <optional>
+
+#include "base/error.h"
+#include "image/png.h"
+#include "image/png_chunks.h"
+
+namespace braid {
+namespace {
+
+constexpr std::size_t kMaxTextBytes = 1u << 20;  // of all entries together, unpacked
+
+std::string utf8_of_latin1(std::string_view latin1) {
+  std::string utf8;
+  for (const char c : latin1) {
+    const auto byte = std::uint8_t(c);
+    if (byte < 0x80) {
+      utf8 += c;
+    } else {
+      utf8 += char(0xc0 | byte >> 6);
+      utf8 += char(0x80 | (byte & 0x3f));
+    }
+  }
+  return utf8;
+}
+
+// Takes what stands before the next NUL off the front of `rest`; nothing when there is none.
+std::optional<std::string_view> field(std::string_view& rest) {
+  const auto end = rest.find('\0');
+  if (end == rest.npos) return {};
+  const auto text = rest.substr(0, end);
+  rest.remove_prefix(end + 1);
+  return text;
+}
+
+struct Inflater {
+  z_stream stream{};
+  Inflater() { check(inflateInit(&stream) == Z_OK, "out of memory"); }
+  Inflater(const Inflater&) = delete;
+  Inflater& operator=(const Inflater&) = delete;
+  ~Inflater() { inflateEnd(&stream); }
+};
+
+std::string unpack(std::string_view packed, const std::string& source) {
+  Inflater inflater;
+  auto& stream = inflater.stream;
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(packed.data()));
+  stream.avail_in = uInt(packed.size());
+  std::string text;
+  int state = Z_OK;
+  while (state == Z_OK) {
+    char buffer[4096];
+    stream.next_out = reinterpret_cast<Bytef*>(buffer);
+    stream.avail_out = sizeof buffer;
+    state = inflate(&stream, Z_NO_FLUSH);
+    text.append(buffer, sizeof buffer - stream.avail_out);
+    require(text.size() <= kMaxTextBytes, source, " holds more than ", kMaxTextBytes,
+            " bytes of text");
+  }
+  require(state == Z_STREAM_END, source, " is a damaged PNG: a text does not unpack");
+  return text;
+}
+
+bool is_utf8(std::string_view text) {
+  const auto* at = reinterpret_cast<const utf8proc_uint8_t*>(text.data());
+  auto left = utf8proc_ssize_t(text.size());
+  while (left > 0) {
+    utf8proc_int32_t code_point = 0;
+    const auto length = utf8proc_iterate(at, left, &code_point);
+    if (length < 1) return false;
+    at += length;
+    left -= length;
+  }
+  return true;
+}
+
+// After the keyword: compression flag and method, language tag, translated keyword, text.
+std::optional<std::string> international_text(std::string_view rest, const std::string& source) {
+  if (rest.size() < 2) return {};
+  const bool packed = rest[0] != 0;
+  rest.remove_prefix(2);
+  if (!field(rest) || !field(rest)) return {};
+  auto text = packed ? unpack(rest, source) : std::string(rest);
+  if (!is_utf8(text)) return {};
+  return text;
+}
+
+// The value of a text chunk whose keyword is taken off; nothing when the chunk is malformed.
+std::optional<std::string> value_of(std::string_view type, std::string_view rest,
+                                    const std::string& source) {
+  if (type == "tEXt") return utf8_of_latin1(rest);
+  if (type == "iTXt") return international_text(rest, source);
+  if (rest.empty() || rest[0] != 0) return {};  // zTXt: one method is defined
+  return utf8_of_latin1(unpack(rest.substr(1), source));
+}
+
+}  // namespace
+
+PngText read_png_text(std::string_view png, const std::string& source) {
+  PngText text;
+  std::size_t total = 0;
+  for (const auto& chunk : png_chunks(png, source)) {
+    if (chunk.type != "tEXt" && chunk.type != "zTXt" && chunk.type != "iTXt") continue;
+    auto rest = chunk.bytes;
+    const auto key = field(rest);
+    auto value = key ? value_of(chunk.type, rest, source) : std::nullopt;
+    require(value.has_value(), source, " is a damaged PNG: a ", chunk.type, " chunk is malformed");
+    total += key->size() + value->size();
+    require(total <= kMaxTextBytes, source, " holds more than ", kMaxTextBytes, " bytes of text");
+    text.emplace_back(utf8_of_latin1(*key), std::move(*value));
+  }
+  return text;
+}
+
+}  // namespace braid

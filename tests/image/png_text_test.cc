@@ -1,0 +1,99 @@
+#include <gmock/gmock.h>
+
+#include "base/error.h"
+#include "image/png.h"
+#include "make_png.h"
+
+namespace braid {
+namespace {
+
+using namespace std::literals;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Pair;
+
+std::string with(const std::string& chunks) {
+  return png_of(ihdr(1, 1, 8, 2), "\0\x01\x02\x03"sv, chunks);
+}
+
+PngText text_of_png(const std::string& chunks) { return read_png_text(with(chunks), "a.png"); }
+
+std::string message_of(const std::string& chunks) {
+  try {
+    text_of_png(chunks);
+  } catch (const InputError& e) {
+    return e.what();
+  }
+  return "no InputError";
+}
+
+TEST(PngText, IsEmptyWithoutText) { EXPECT_THAT(text_of_png(""), ElementsAre()); }
+
+TEST(PngText, ReadsAllThreeKinds) {
+  const auto text = text_of_png(chunk("tEXt", "plain\0caf\xe9"s) +
+                                chunk("zTXt", "packed\0\0"s + packed("\xe9\xe9")) +
+                                chunk("iTXt", "utf8\0\0\0en\0\0\xe7\xb4\x85"s) +
+                                chunk("iTXt", "both\0\1\0\0\0"s + packed("\xe7\xb4\x85")));
+  EXPECT_THAT(text, ElementsAre(Pair("plain", "caf\u00e9"), Pair("packed", "\u00e9\u00e9"),
+                                Pair("utf8", "\u7d05"), Pair("both", "\u7d05")));
+}
+
+TEST(PngText, ReadsTextBehindThePixelsToo) {
+  const auto png = "\x89PNG\r\n\x1a\n" + ihdr(1, 1, 8, 2) + chunk("tEXt", "a\0b"s) +
+                   chunk("IDAT", "never unpacked") + chunk("tEXt", "c\0d"s) + chunk("IEND", "");
+  EXPECT_THAT(read_png_text(png, "a.png"), ElementsAre(Pair("a", "b"), Pair("c", "d")));
+}
+
+TEST(PngText, RefusesMalformedChunks) {
+  for (const auto& bad :
+       {chunk("tEXt", "no end of the key"), chunk("tEXt", ""), chunk("zTXt", "key\0"s),
+        chunk("zTXt", "key\0\1"s + packed("x")), chunk("iTXt", "key\0"s),
+        chunk("iTXt", "key\0\0\0en"s), chunk("iTXt", "key\0\0\0\0\0\xff"s)}) {
+    EXPECT_THAT(message_of(bad), HasSubstr("a.png is a damaged PNG: a ")) << bad;
+  }
+}
+
+TEST(PngText, RefusesTextThatDoesNotUnpack) {
+  const auto whole = packed(std::string(5000, 'x'));
+  EXPECT_THAT(message_of(chunk("zTXt", "key\0\0garbage"s)), HasSubstr("does not unpack"));
+  EXPECT_THAT(message_of(chunk("zTXt", "key\0\0"s + whole.substr(0, whole.size() / 2))),
+              HasSubstr("does not unpack"));
+}
+
+TEST(PngText, RefusesTextThatUnpacksToTooMuch) {
+  const auto bomb = packed(std::string(50'000'000, 'x'));
+  EXPECT_THAT(message_of(chunk("zTXt", "key\0\0"s + bomb)), HasSubstr("1048576 bytes of text"));
+  EXPECT_THAT(message_of(chunk("iTXt", "key\0\1\0\0\0"s + bomb)), HasSubstr("1048576 bytes"));
+  const auto large = chunk("zTXt", "key\0\0"s + packed(std::string(600'000, 'x')));
+  EXPECT_EQ(message_of(large), "no InputError");
+  EXPECT_THAT(message_of(large + large), HasSubstr("1048576 bytes of text"));
+}
+
+TEST(PngText, StopsUnpackingAtTheLimit) {
+  auto bomb = packed(std::string(50'000'000, 'x'));
+  bomb[bomb.size() / 2] = char(~bomb[bomb.size() / 2]);  // only reached by who goes on
+  EXPECT_THAT(message_of(chunk("zTXt", "key\0\0"s + bomb)), HasSubstr("1048576 bytes of text"));
+}
+
+TEST(PngText, FindsDamageByTheChecksum) {
+  auto png = with(chunk("tEXt", "key\0value"s));
+  png[png.find("value")] = 'w';
+  try {
+    read_png_text(png, "a.png");
+    FAIL();
+  } catch (const InputError& e) {
+    EXPECT_STREQ(e.what(), "a.png is a damaged PNG: a checksum does not hold");
+  }
+}
+
+TEST(PngText, NamesTheFileThatIsNoPng) {
+  try {
+    read_png_text("GIF89a", "picture.gif");
+    FAIL();
+  } catch (const InputError& e) {
+    EXPECT_STREQ(e.what(), "picture.gif is not a PNG");
+  }
+}
+
+}  // namespace
+}  // namespace braid
