@@ -1,0 +1,72 @@
+#include "pipeline/denoise.h"
+
+#include <ATen/ATen.h>
+
+namespace braid {
+namespace {
+
+constexpr double kTimestepScale = 1000;  // FluxPipeline's own, whatever num_train_timesteps says
+
+DenoiserInput input_of(const DenoiseJob& job, const Tensor& latents, float timestep) {
+  const auto batch = latents.size(0);
+  const auto on_device = latents.options().dtype(at::kFloat);
+  DenoiserInput in{.image_BIC = latents,
+                   .image_ids_IA = job.image_ids_NA,
+                   .text_BTC = job.text_BTC,
+                   .text_ids_TA = at::zeros({job.text_BTC.size(1), 3}, on_device),
+                   .pooled_BC = job.pooled_BC,
+                   .timestep_B = at::full({batch}, timestep, on_device).to(latents.scalar_type()) /
+                                 kTimestepScale};
+  if (job.guidance) in.guidance_B = at::full({batch}, *job.guidance, on_device);
+  return in;
+}
+
+// negative + scale * (positive - negative): Ho and Salimans, 2021
+Tensor guide(const Predict& predict, const DenoiseJob& job, DenoiserInput in,
+             const Tensor& positive) {
+  in.text_BTC = job.negative_text_BTC;
+  in.pooled_BC = job.negative_pooled_BC;
+  const auto negative = predict(in);
+  return negative + job.true_cfg * (positive - negative);
+}
+
+// float32 noise in the shape of packed latents, from the pictures' own generators.
+Tensor fresh_noise(const DenoiseJob& job, const Tensor& like_BNC) {
+  std::vector<Tensor> noise;
+  for (const auto& generator : job.generators)
+    noise.push_back(at::randn({1, like_BNC.size(1), like_BNC.size(2)}, generator, at::kFloat));
+  return at::cat(noise).to(like_BNC.device());
+}
+
+// x(sigma) -> x(sigma'), for the velocity v = dx / d(sigma). The noise levels are 0-dim tensors, as
+// in the reference: products with v round to v's dtype.
+Tensor step(const DenoiseJob& job, bool stochastic, const Tensor& x_BNC, const Tensor& v_BNC,
+            float sigma, float next_sigma) {
+  const auto scalar = [](float value) { return at::scalar_tensor(value, at::kFloat); };
+  const auto x = x_BNC.to(at::kFloat);
+  if (!stochastic) return (x + scalar(next_sigma - sigma) * v_BNC).to(v_BNC.scalar_type());
+  const auto clean = x - scalar(sigma) * v_BNC;
+  const auto next = (1 - scalar(next_sigma)) * clean + scalar(next_sigma) * fresh_noise(job, x);
+  return next.to(v_BNC.scalar_type());
+}
+
+}  // namespace
+
+DenoiseResult denoise(const Predict& predict, const ScheduleConfig& config,
+                      const Schedule& schedule, const DenoiseJob& job,
+                      const std::function<void(int done)>& on_step) {
+  DenoiseResult result{.latents_BNC = job.latents_BNC, .first_velocity_BNC = {}};
+  auto& latents = result.latents_BNC;
+  for (std::size_t i = 0; i < schedule.timesteps.size(); ++i) {
+    const auto in = input_of(job, latents, schedule.timesteps[i]);
+    auto velocity = predict(in);
+    if (i == 0) result.first_velocity_BNC = velocity;
+    if (job.negative_text_BTC.defined()) velocity = guide(predict, job, in, velocity);
+    latents = step(job, config.stochastic_sampling, latents, velocity, schedule.sigmas[i],
+                   schedule.sigmas[i + 1]);
+    on_step(int(i) + 1);
+  }
+  return result;
+}
+
+}  // namespace braid

@@ -1,0 +1,37 @@
+// A loaded model that answers requests. What the public Pipeline wraps and the program uses.
+#pragma once
+
+#include <map>
+#include <mutex>
+
+#include "braid/braid.h"
+#include "pipeline/families/flux.h"
+
+namespace braid {
+
+// Tensors of a run by name, float32, pictures stacked along the batch: what --dump writes.
+using Recording = std::map<std::string, Tensor>;
+
+class Engine {
+ public:
+  Engine(const PipelineOptions& options, const Hooks& hooks);
+
+  // As Pipeline::generate. With `recording` it also keeps prompt_embeds, pooled_prompt_embeds,
+  // latents_initial, sigmas, timesteps, velocity_first and latents_final.
+  std::vector<Picture> generate(const Request& request, const Hooks& hooks,
+                                Recording* recording = nullptr) const;
+
+  // The request as it will run: defaults filled in, sizes rounded.
+  Settings settle(const Request& request, const Hooks& hooks) const;
+  at::ScalarType dtype() const { return family_->dtype(); }
+
+ private:
+  int threads_;
+  std::unique_ptr<const FluxFamily> family_;
+  mutable std::mutex one_request_at_a_time_;
+};
+
+// Throws InputError naming the device unless this LibTorch and this machine have it.
+at::Device find_device(const std::string& name);
+
+}  // namespace braid

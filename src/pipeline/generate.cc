@@ -1,0 +1,194 @@
+#include "pipeline/generate.h"
+
+#include <ATen/ATen.h>
+
+#include "base/error.h"
+#include "pipeline/denoise.h"
+
+namespace braid {
+namespace {
+
+// Pictures larger than this are decoded in tiles unless told otherwise: the untiled decoder needs
+// about 2.5 GB for each million pixels in float32.
+constexpr std::int64_t kAutoTilingPixels = 2048 * 2048;
+
+struct Batch {
+  int first, count;  // pictures
+};
+
+// One call of generate_pictures: what its steps share.
+class Run {
+ public:
+  Run(const FluxFamily& family, const Settings& settings, const Hooks& hooks, Recording* recording)
+      : family_(family), settings_(settings), hooks_(hooks), recording_(recording) {}
+
+  void embed_prompts();
+  void start_from(const Latents& latents);
+  std::vector<Picture> draw(Batch batch);
+
+ private:
+  void report(const Progress& progress) const;
+  void record(const std::string& name, const Tensor& batch);
+  DenoiseJob prepare(Batch batch);
+  Tensor text_of_batch(Batch batch, Tensor Conditioning::*part) const;
+  std::vector<Picture> decode(Batch batch, const Tensor& latents_BNC) const;
+
+  const FluxFamily& family_;
+  const Settings& settings_;
+  const Hooks& hooks_;
+  Recording* recording_;
+  std::vector<Conditioning> prompts_;
+  std::optional<Conditioning> negative_;
+  Tensor given_latents_;  // packed, of all pictures; undefined: they are drawn
+};
+
+void Run::report(const Progress& progress) const {
+  if (hooks_.stop.stop_requested()) throw Cancelled("stopped as asked");
+  if (hooks_.progress) hooks_.progress(progress);
+}
+
+void Run::record(const std::string& name, const Tensor& batch) {
+  if (!recording_) return;
+  const auto copy = batch.to(at::TensorOptions(at::kFloat).device(at::kCPU)).contiguous();
+  auto& all = (*recording_)[name];
+  all = all.defined() ? at::cat({all, copy}) : copy;
+}
+
+void Run::embed_prompts() {
+  const auto count = std::int64_t(settings_.prompts.size()) + (settings_.negative ? 1 : 0);
+  std::int64_t done = 0;
+  const auto embed = [&](const PromptPair& prompt) {
+    auto embedded = family_.encode(prompt, settings_.max_sequence_length, hooks_.warning);
+    report({.phase = Phase::kText, .done = ++done, .total = count});
+    return embedded;
+  };
+  report({.phase = Phase::kText, .done = 0, .total = count});
+  for (const auto& prompt : settings_.prompts) prompts_.push_back(embed(prompt));
+  if (settings_.negative) negative_ = embed(*settings_.negative);
+}
+
+void Run::start_from(const Latents& latents) {
+  const auto& shape = settings_.latent_shape;
+  const std::vector<std::int64_t> packed = {settings_.num_pictures(), shape.num_tokens(),
+                                            4 * shape.channels};
+  const std::vector<std::int64_t> unpacked = {settings_.num_pictures(), shape.channels,
+                                              shape.height, shape.width};
+  require(latents.shape == packed || latents.shape == unpacked, "the initial latents should have ",
+          "the shape ", at::IntArrayRef(packed), " or ", at::IntArrayRef(unpacked), ", they have ",
+          at::IntArrayRef(latents.shape));
+  const auto count = std::int64_t(latents.values.size());
+  const auto given = at::tensor(latents.values, at::kFloat);
+  require(count == c10::multiply_integers(latents.shape), "the initial latents should have ",
+          c10::multiply_integers(latents.shape), " values, they have ", count);
+  const auto shaped = given.view(latents.shape).to(family_.dtype());
+  given_latents_ = latents.shape == packed ? shaped : pack(shaped);
+}
+
+Tensor Run::text_of_batch(Batch batch, Tensor Conditioning::*part) const {
+  std::vector<Tensor> parts;
+  for (int i = batch.first; i < batch.first + batch.count; ++i)
+    parts.push_back(prompts_[std::size_t(i / settings_.num_images)].*part);
+  return at::cat(parts);
+}
+
+DenoiseJob Run::prepare(Batch batch) {
+  DenoiseJob job{.latents_BNC = {},
+                 .image_ids_NA = position_ids(settings_.latent_shape, family_.device()),
+                 .text_BTC = text_of_batch(batch, &Conditioning::text_1TC),
+                 .pooled_BC = text_of_batch(batch, &Conditioning::pooled_1C),
+                 .negative_text_BTC = {},
+                 .negative_pooled_BC = {},
+                 .true_cfg = settings_.true_cfg};
+  if (negative_) {
+    job.negative_text_BTC = negative_->text_1TC.expand_as(job.text_BTC);
+    job.negative_pooled_BC = negative_->pooled_1C.expand_as(job.pooled_BC);
+  }
+  if (family_.limits().guidance_embeds) job.guidance = settings_.guidance;
+  for (int i = batch.first; i < batch.first + batch.count; ++i)
+    job.generators.push_back(generator_of(settings_.seed + std::uint64_t(i)));
+  const auto latents =
+      given_latents_.defined()
+          ? given_latents_.narrow(0, batch.first, batch.count)
+          : pack(draw_noise(job.generators, settings_.latent_shape, family_.dtype()));
+  job.latents_BNC = latents.to(family_.device());
+  return job;
+}
+
+std::vector<Picture> Run::decode(Batch batch, const Tensor& latents_BNC) const {
+  Progress progress{.phase = Phase::kDecode,
+                    .done = 0,
+                    .total = batch.count,
+                    .first_picture = batch.first,
+                    .num_pictures = batch.count};
+  report(progress);
+  const bool large = std::int64_t(settings_.width) * settings_.height > kAutoTilingPixels;
+  const bool tiled =
+      settings_.vae_tiling == VaeTiling::kOn || (settings_.vae_tiling == VaeTiling::kAuto && large);
+  std::vector<Picture> pictures;
+  for (const auto& one : latents_BNC.split(1)) {
+    const auto decoded =
+        family_.decode(one, settings_.latent_shape, tiled ? Tiles::kWhereLarger : Tiles::kNever);
+    const auto unit = (decoded * 0.5 + 0.5).clamp(0, 1);  // in the model's dtype, then float32
+    const auto bytes = (unit.squeeze(0).permute({1, 2, 0}).to(at::kCPU, at::kFloat) * 255)
+                           .round()
+                           .to(at::kByte)
+                           .contiguous();
+    const auto picture = batch.first + int(pictures.size());
+    const auto* const data = bytes.const_data_ptr<std::uint8_t>();
+    pictures.push_back({.width = int(bytes.size(1)),
+                        .height = int(bytes.size(0)),
+                        .rgb = {data, data + bytes.numel()},
+                        .prompt = settings_.prompt_of(picture).clip,
+                        .seed = settings_.seed + std::uint64_t(picture)});
+    if (hooks_.picture) hooks_.picture(pictures.back());
+    ++progress.done;
+    report(progress);
+  }
+  return pictures;
+}
+
+std::vector<Picture> Run::draw(Batch batch) {
+  const auto schedule = make_schedule(family_.schedule_config(), settings_.steps,
+                                      settings_.latent_shape.num_tokens());
+  const auto job = prepare(batch);
+  Progress progress{.phase = Phase::kDenoise,
+                    .done = 0,
+                    .total = settings_.steps,
+                    .first_picture = batch.first,
+                    .num_pictures = batch.count};
+  report(progress);
+  const auto result =
+      denoise(family_.predict(), family_.schedule_config(), schedule, job, [&](int done) {
+        progress.done = done;
+        report(progress);
+      });
+  record("prompt_embeds", job.text_BTC);
+  record("pooled_prompt_embeds", job.pooled_BC);
+  record("latents_initial", job.latents_BNC);
+  record("velocity_first", result.first_velocity_BNC);
+  record("latents_final", result.latents_BNC);
+  if (batch.first == 0) {
+    record("sigmas", at::tensor(schedule.sigmas));
+    record("timesteps", at::tensor(schedule.timesteps));
+  }
+  return decode(batch, result.latents_BNC);
+}
+
+}  // namespace
+
+std::vector<Picture> generate_pictures(const FluxFamily& family, const Settings& settings,
+                                       const std::optional<Latents>& latents, const Hooks& hooks,
+                                       Recording* recording) {
+  Run run(family, settings, hooks, recording);
+  if (latents) run.start_from(*latents);
+  run.embed_prompts();
+  std::vector<Picture> pictures;
+  for (int first = 0; first < settings.num_pictures(); first += settings.batch_size) {
+    const auto count = std::min(settings.batch_size, settings.num_pictures() - first);
+    for (auto& picture : run.draw({.first = first, .count = count}))
+      pictures.push_back(std::move(picture));
+  }
+  return pictures;
+}
+
+}  // namespace braid

@@ -1,0 +1,13 @@
+// From settled settings to pictures: embed the prompts, then denoise and decode batch by batch.
+#pragma once
+
+#include "pipeline/engine.h"
+
+namespace braid {
+
+// `latents`, where there are any, take the place of drawn noise.
+std::vector<Picture> generate_pictures(const FluxFamily& family, const Settings& settings,
+                                       const std::optional<Latents>& latents, const Hooks& hooks,
+                                       Recording* recording);
+
+}  // namespace braid

@@ -1,0 +1,91 @@
+#include "pipeline/settings.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+
+namespace braid {
+namespace {
+
+constexpr int kMaxPixels = 1 << 14;  // a side
+constexpr int kMaxSteps = 10'000, kMaxPictures = 1'000'000, kMaxTokens = 512;
+
+template <class Number>
+Number within(const char* name, Number value, Number low, Number high) {
+  require(value >= low && value <= high, "the ", name, " should lie between ", low, " and ", high,
+          ", it is ", value);
+  return value;
+}
+
+double finite(const char* name, double value) {
+  require(std::isfinite(value), "the ", name, " should be a finite number, it is ", value);
+  return value;
+}
+
+std::vector<PromptPair> pair_prompts(const Request& r) {
+  require(!r.prompts.empty(), "there is no prompt");
+  require(r.prompts_2.empty() || r.prompts_2.size() == r.prompts.size(), "there are ",
+          r.prompts.size(), " prompts but ", r.prompts_2.size(), " second prompts");
+  std::vector<PromptPair> pairs;
+  for (std::size_t i = 0; i < r.prompts.size(); ++i)
+    pairs.push_back({r.prompts[i], r.prompts_2.empty() ? r.prompts[i] : r.prompts_2[i]});
+  return pairs;
+}
+
+using Warn = std::function<void(const std::string&)>;
+
+std::optional<PromptPair> negative_of(const Request& r, const Warn& warn) {
+  if (!r.negative_prompt) {
+    require(!r.negative_prompt_2, "a second negative prompt needs a negative prompt");
+    if (r.true_cfg > 1) warn("true guidance needs a negative prompt: none is given, so it is off");
+    return {};
+  }
+  if (!(r.true_cfg > 1)) {
+    warn("the negative prompt is not used: that takes a true guidance scale above 1");
+    return {};
+  }
+  return PromptPair{*r.negative_prompt, r.negative_prompt_2.value_or(*r.negative_prompt)};
+}
+
+int round_down(const char* name, int pixels, std::int64_t multiple, const Warn& warn) {
+  const auto rounded = int(pixels / multiple * multiple);
+  if (rounded != pixels)
+    warn(text_of("the ", name, " ", pixels, " is rounded down to ", rounded, ", a multiple of ",
+                 multiple));
+  return rounded;
+}
+
+}  // namespace
+
+Settings settle(const Request& r, const ModelLimits& limits, const Warn& warn_or_none) {
+  const Warn warn = warn_or_none ? warn_or_none : [](const std::string&) {};
+  const auto& d = limits.defaults;
+  const auto multiple = 2 * limits.downscale;
+  Settings s;
+  s.prompts = pair_prompts(r);
+  s.true_cfg = finite("true guidance scale", r.true_cfg);
+  s.negative = negative_of(r, warn);
+  const auto side = [&](const char* name, int pixels) {
+    return round_down(name, within(name, pixels, int(multiple), kMaxPixels), multiple, warn);
+  };
+  s.width = side("width", r.width.value_or(d.width));
+  s.height = side("height", r.height.value_or(d.height));
+  s.steps = within("number of steps", r.steps.value_or(d.steps), 1, kMaxSteps);
+  s.guidance = finite("guidance scale", r.guidance.value_or(d.guidance));
+  s.max_sequence_length =
+      within("maximum sequence length", r.max_sequence_length.value_or(d.max_sequence_length), 1,
+             kMaxTokens);
+  s.seed = r.seed;
+  s.num_images = within(
+      "number of pictures", r.num_images, 1,
+      std::max(1, kMaxPictures / int(std::min<std::size_t>(r.prompts.size(), kMaxPictures))));
+  s.batch_size = within("batch size", r.batch_size, 1, kMaxPictures);
+  s.vae_tiling = r.vae_tiling;
+  s.latent_shape = {.channels = limits.latent_channels,
+                    .height = s.height / limits.downscale,
+                    .width = s.width / limits.downscale};
+  return s;
+}
+
+}  // namespace braid
