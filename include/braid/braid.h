@@ -45,7 +45,7 @@ struct Latents {
 // Unset fields take the model's defaults (its generation_config.json, else FLUX.1's published
 // ones).
 struct Request {
-  std::vector<std::string> prompts;
+  std::vector<std::string> prompts = {};
   std::vector<std::string> prompts_2 = {};  // for the T5 encoder, one a prompt; empty: `prompts`
   // True classifier-free guidance runs when `true_cfg` > 1 and a negative prompt is there.
   std::optional<std::string> negative_prompt = {};

@@ -21,8 +21,8 @@ struct LatentShape {
 // The generator that torch.Generator("cpu").manual_seed(seed) is.
 at::Generator generator_of(std::uint64_t seed);
 
-// Standard normal [B Z H W], picture b from generators[b], drawn on the CPU and in `dtype`:
-// bfloat16 noise is not float32 noise rounded. Equal to torch.randn bit for bit.
+// Standard normal [B Z H W], picture b from generators[b], drawn on the CPU and in `dtype`, as the
+// reference draws it. Equal to torch.randn bit for bit.
 Tensor draw_noise(std::span<const at::Generator> generators, LatentShape shape,
                   at::ScalarType dtype);
 

@@ -1,0 +1,92 @@
+// The loop, over a denoiser that is a formula: what it is asked, and how its answers are used.
+#include "pipeline/denoise.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+
+namespace braid {
+namespace {
+
+DenoiseJob job_of(at::ScalarType dtype) {
+  at::manual_seed(3);
+  return {.latents_BNC = at::randn({2, 6, 8}).to(dtype),
+          .image_ids_NA = position_ids({.channels = 2, .height = 4, .width = 6}, at::kCPU),
+          .text_BTC = at::randn({2, 5, 4}).to(dtype),
+          .pooled_BC = at::randn({2, 3}).to(dtype),
+          .negative_text_BTC = {},
+          .negative_pooled_BC = {}};
+}
+
+const Schedule kSchedule{.sigmas = {1, 0.75f, 0.25f, 0}, .timesteps = {1000, 750, 250}};
+
+TEST(Denoise, FollowsAVelocityFromNoiseToThePicture) {
+  const auto job = job_of(at::kFloat);
+  const auto target = at::ones({2, 6, 8});
+  const Predict straight = [&](const DenoiserInput& in) {
+    return (in.image_BIC - target) / in.timestep_B.view({2, 1, 1});
+  };
+  int steps = 0;
+  const auto result = denoise(straight, {}, kSchedule, job, [&](int done) { steps = done; });
+  EXPECT_EQ(steps, 3);
+  EXPECT_TRUE(at::allclose(result.latents_BNC, target, 1e-5, 1e-5));
+  EXPECT_TRUE(at::equal(result.first_velocity_BNC, job.latents_BNC - target));
+}
+
+TEST(Denoise, CastsTheTimestepBeforeItDivides) {
+  std::vector<float> seen;
+  const Predict watch = [&](const DenoiserInput& in) {
+    EXPECT_EQ(in.timestep_B.scalar_type(), at::kBFloat16);
+    EXPECT_EQ(in.guidance_B->scalar_type(), at::kFloat);
+    seen.push_back(in.timestep_B[0].item<float>());
+    return at::zeros_like(in.image_BIC);
+  };
+  auto job = job_of(at::kBFloat16);
+  job.guidance = 3.5;
+  const Schedule odd{.sigmas = {0.8513f, 0}, .timesteps = {851.3f}};
+  denoise(watch, {}, odd, job, [](int) {});
+  // 851.3 is 852 in bfloat16, and 0.852 then 0.8515625
+  EXPECT_EQ(seen, std::vector<float>({0.8515625f}));
+}
+
+TEST(Denoise, CombinesBothBranchesOfTrueGuidance) {
+  auto job = job_of(at::kFloat);
+  job.true_cfg = 3;
+  job.negative_text_BTC = job.text_BTC + 1;
+  job.negative_pooled_BC = job.pooled_BC + 2;
+  const Predict sum = [&](const DenoiserInput& in) {
+    const auto value = in.text_BTC.select(1, 0).select(1, 0) + in.pooled_BC.select(1, 0);
+    return value.view({2, 1, 1}).expand_as(in.image_BIC).clone();
+  };
+  const Schedule once{.sigmas = {1, 0}, .timesteps = {1000}};
+  const auto result = denoise(sum, {}, once, job, [](int) {});
+  const auto positive = result.first_velocity_BNC, negative = positive + 3;
+  const auto want = job.latents_BNC - (negative + 3 * (positive - negative));
+  EXPECT_TRUE(at::allclose(result.latents_BNC, want, 1e-5, 1e-5));
+}
+
+TEST(Denoise, StochasticSamplingDrawsFromThePicturesGenerators) {
+  auto job = job_of(at::kFloat);
+  job.generators = {generator_of(1), generator_of(2)};
+  const Predict none = [](const DenoiserInput& in) { return at::zeros_like(in.image_BIC); };
+  const Schedule half{.sigmas = {1, 0.5f}, .timesteps = {1000}};
+  const auto result = denoise(none, {.stochastic_sampling = true}, half, job, [](int) {});
+  const auto noise = at::randn({1, 6, 8}, generator_of(2), at::kFloat);
+  const auto want = 0.5 * job.latents_BNC[1] + 0.5 * noise[0];
+  EXPECT_TRUE(at::allclose(result.latents_BNC[1], want, 1e-6, 1e-6));
+}
+
+TEST(Denoise, EndsWhenTheObserverThrows) {
+  int asked = 0;
+  const Predict count = [&](const DenoiserInput& in) {
+    ++asked;
+    return at::zeros_like(in.image_BIC);
+  };
+  EXPECT_THROW(denoise(count, {}, kSchedule, job_of(at::kFloat), [](int) { throw Cancelled("x"); }),
+               Cancelled);
+  EXPECT_EQ(asked, 1);
+}
+
+}  // namespace
+}  // namespace braid

@@ -1,0 +1,52 @@
+// Latents: packing as FLUX packs, positions, and noise that depends on nothing but the seed.
+#include "pipeline/latents.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+namespace braid {
+namespace {
+
+TEST(Pack, PutsTwoByTwoPatchesIntoChannels) {
+  const LatentShape shape{.channels = 3, .height = 4, .width = 6};
+  const auto latents = at::arange(2 * 3 * 4 * 6, at::kFloat).view({2, 3, 4, 6});
+  const auto tokens = pack(latents);
+  ASSERT_EQ(tokens.sizes(), at::IntArrayRef({2, 6, 12}));
+  for (std::int64_t row = 0; row < 2; ++row)
+    for (std::int64_t column = 0; column < 3; ++column)
+      for (std::int64_t c = 0; c < 3; ++c)
+        for (std::int64_t dy = 0; dy < 2; ++dy)
+          for (std::int64_t dx = 0; dx < 2; ++dx)
+            EXPECT_EQ(tokens[1][row * 3 + column][c * 4 + dy * 2 + dx].item<float>(),
+                      latents[1][c][2 * row + dy][2 * column + dx].item<float>());
+  EXPECT_TRUE(at::equal(unpack(tokens, shape), latents));
+}
+
+TEST(PositionIds, CountRowsThenColumns) {
+  const auto ids = position_ids({.channels = 16, .height = 4, .width = 6}, at::kCPU);
+  ASSERT_EQ(ids.sizes(), at::IntArrayRef({6, 3}));
+  EXPECT_TRUE(at::equal(ids[4], at::tensor({0.f, 1.f, 1.f})));
+  EXPECT_TRUE(at::equal(ids[2], at::tensor({0.f, 0.f, 2.f})));
+}
+
+TEST(DrawNoise, DependsOnTheSeedAlone) {
+  const LatentShape shape{.channels = 16, .height = 8, .width = 8};
+  const std::vector<at::Generator> both = {generator_of(5), generator_of(6)};
+  const std::vector<at::Generator> second = {generator_of(6)};
+  const auto batch = draw_noise(both, shape, at::kFloat);
+  EXPECT_TRUE(at::equal(batch.narrow(0, 1, 1), draw_noise(second, shape, at::kFloat)));
+  EXPECT_FALSE(at::equal(batch[0], batch[1]));
+}
+
+TEST(DrawNoise, IsTorchRandnInTheModelsDtype) {
+  const LatentShape shape{.channels = 16, .height = 8, .width = 8};
+  const std::vector<at::Generator> generators = {generator_of(5)};
+  const auto noise = draw_noise(generators, shape, at::kBFloat16);
+  EXPECT_EQ(noise.scalar_type(), at::kBFloat16);
+  // torch.randn(1, 16, 8, 8, generator=torch.Generator().manual_seed(5), dtype=torch.bfloat16)
+  const auto golden = at::tensor({1.84375f, 0.51953125f, -1.7109375f, -1.703125f});
+  EXPECT_TRUE(at::equal(noise.flatten().narrow(0, 0, 4).to(at::kFloat), golden));
+}
+
+}  // namespace
+}  // namespace braid

@@ -1,0 +1,96 @@
+// Settings: defaults are filled in, sizes rounded, and what is out of range is refused by name.
+#include "pipeline/settings.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "base/error.h"
+
+namespace braid {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+const ModelLimits kLimits{.defaults = {.width = 128, .height = 64, .steps = 20, .guidance = 2},
+                          .downscale = 8,
+                          .latent_channels = 16,
+                          .guidance_embeds = true};
+
+Settings settled(const Request& request, std::vector<std::string>* warnings = nullptr) {
+  return settle(request, kLimits, [&](const std::string& w) {
+    if (warnings) warnings->push_back(w);
+  });
+}
+
+std::string refusal(Request request) {
+  if (request.prompts.empty()) request.prompts = {"a"};
+  try {
+    settled(request);
+  } catch (const InputError& e) {
+    return e.what();
+  }
+  return "accepted";
+}
+
+TEST(Settle, FillsInTheModelsDefaults) {
+  const auto s = settled({.prompts = {"a"}});
+  EXPECT_EQ(s.width, 128);
+  EXPECT_EQ(s.height, 64);
+  EXPECT_EQ(s.steps, 20);
+  EXPECT_EQ(s.guidance, 2);
+  EXPECT_EQ(s.latent_shape.height, 8);
+  EXPECT_EQ(s.latent_shape.num_tokens(), 32);
+  EXPECT_EQ(s.prompts[0].t5, "a");
+}
+
+TEST(Settle, RoundsSizesDownWithAWarning) {
+  std::vector<std::string> warnings;
+  const auto s = settled({.prompts = {"a"}, .width = 100, .height = 48}, &warnings);
+  EXPECT_EQ(s.width, 96);
+  EXPECT_EQ(s.height, 48);
+  EXPECT_THAT(warnings, ElementsAre("the width 100 is rounded down to 96, a multiple of 16"));
+}
+
+TEST(Settle, NumbersPicturesPromptByPrompt) {
+  const auto s = settled({.prompts = {"a", "b"}, .prompts_2 = {"c", "d"}, .num_images = 3});
+  EXPECT_EQ(s.num_pictures(), 6);
+  EXPECT_EQ(s.prompt_of(2).clip, "a");
+  EXPECT_EQ(s.prompt_of(3).clip, "b");
+  EXPECT_EQ(s.prompt_of(3).t5, "d");
+}
+
+TEST(Settle, TrueGuidanceNeedsAScaleAndANegativePrompt) {
+  std::vector<std::string> warnings;
+  EXPECT_TRUE(settled({.prompts = {"a"}, .negative_prompt = "b", .true_cfg = 2}).negative);
+  EXPECT_FALSE(settled({.prompts = {"a"}, .negative_prompt = "b"}, &warnings).negative);
+  EXPECT_FALSE(settled({.prompts = {"a"}, .true_cfg = 2}, &warnings).negative);
+  EXPECT_THAT(warnings, ElementsAre(HasSubstr("is not used"), HasSubstr("is off")));
+  EXPECT_EQ(settled({.prompts = {"a"}, .negative_prompt = "", .true_cfg = 2}).negative->t5, "");
+}
+
+TEST(Settle, RefusesWhatIsOutOfRangeByName) {
+  EXPECT_THAT(refusal({.width = 0}), HasSubstr("the width should lie between 16 and"));
+  EXPECT_THAT(refusal({.width = 15}), HasSubstr("width"));
+  EXPECT_THAT(refusal({.height = -16}), HasSubstr("it is -16"));
+  EXPECT_THAT(refusal({.height = 1 << 30}), HasSubstr("height"));
+  EXPECT_THAT(refusal({.steps = 0}), HasSubstr("the number of steps"));
+  EXPECT_THAT(refusal({.guidance = std::nan("")}), HasSubstr("guidance scale should be a finite"));
+  EXPECT_THAT(refusal({.true_cfg = INFINITY}), HasSubstr("true guidance scale"));
+  EXPECT_THAT(refusal({.max_sequence_length = 513}), HasSubstr("between 1 and 512"));
+  EXPECT_THAT(refusal({.num_images = 0}), HasSubstr("number of pictures"));
+  EXPECT_THAT(refusal({.batch_size = 0}), HasSubstr("batch size"));
+  EXPECT_THAT(refusal({.prompts_2 = {"a", "b"}}), HasSubstr("1 prompts but 2"));
+  EXPECT_THAT(refusal({.negative_prompt_2 = "x"}), HasSubstr("needs a negative prompt"));
+  try {
+    settled({.prompts = {}});
+    FAIL();
+  } catch (const InputError& e) {
+    EXPECT_STREQ(e.what(), "there is no prompt");
+  }
+}
+
+}  // namespace
+}  // namespace braid
