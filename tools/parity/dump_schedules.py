@@ -2,7 +2,7 @@
 
 usage: python dump_schedules.py [--out tests/data/parity/schedules.json]
 
-Floats are eight hexadecimal digits each (the bits of a float32), concatenated: bit-equal is the aim.
+Floats are eight hexadecimal digits each (the bits of a float32), concatenated: bits are compared.
 Every entry holds whole schedules for the step counts of FULL, and for every count of 1 to 50 the
 FNV-1a-64 checksum of the bytes of sigmas, then timesteps (float32, little endian).
 """
@@ -22,9 +22,10 @@ DYNAMIC = {"use_dynamic_shifting": True, "shift": 3.0}
 LINEAR = DYNAMIC | {"time_shift_type": "linear"}
 STATIC = {"shift": 3.0}
 FLOW = {"use_flow_sigmas": True}
-SPACINGS = [{"use_karras_sigmas": True}, {"use_exponential_sigmas": True}, {"use_beta_sigmas": True}]
+SPACINGS = [{f"use_{kind}_sigmas": True} for kind in ("karras", "exponential", "beta")]
 BOUNDS = {"sigma_min": 0.02, "sigma_max": 0.93}
-OTHER_LINE = {"base_shift": 0.31, "max_shift": 1.7, "base_image_seq_len": 64, "max_image_seq_len": 1000}
+OTHER_LINE = {"base_shift": 0.31, "max_shift": 1.7,
+              "base_image_seq_len": 64, "max_image_seq_len": 1000}
 
 
 def option_table():

@@ -1,0 +1,151 @@
+"""Run diffusers' FluxPipeline on a directory and write every number worth comparing.
+
+usage: python dump.py PIPELINE OUT.safetensors --prompt "a red circle" --size 64x64 --steps 2 ...
+
+Writes what `braid generate --dump` does, as float32 with several pictures stacked along the batch:
+prompt_embeds, pooled_prompt_embeds, latents_initial, sigmas, timesteps, velocity_first (for the
+positive prompt), latents_final (latents are packed: [batch, tokens, 64]); and image (uint8 BHWC).
+"""
+import argparse
+import os
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
+import diffusers
+import numpy as np
+import torch
+import transformers
+from safetensors.torch import save_file
+
+diffusers.utils.logging.set_verbosity_error()
+diffusers.utils.logging.disable_progress_bar()
+transformers.utils.logging.disable_progress_bar()
+warnings.simplefilter("ignore")
+
+
+@dataclass
+class Request:
+    """What one call asks for: the options of `braid generate`."""
+    prompts: tuple = ("a red circle on a blue background",)
+    prompt_2: str | None = None
+    negative_prompt: str | None = None
+    negative_prompt_2: str | None = None
+    true_cfg: float = 1.0
+    width: int = 64
+    height: int = 64
+    steps: int = 2
+    guidance: float = 3.5
+    max_sequence_length: int = 32
+    seed: int = 0
+    num_images: int = 1
+    vae_tiling: bool = False
+
+
+def load(pipeline, dtype="float32"):
+    pipe = diffusers.FluxPipeline.from_pretrained(pipeline, torch_dtype=getattr(torch, dtype))
+    pipe.set_progress_bar_config(disable=True)
+    return pipe
+
+
+def generators(request):
+    """One a picture: all of the first prompt, then of the second; seed, seed + 1, ..."""
+    count = len(request.prompts) * request.num_images
+    return [torch.Generator().manual_seed(request.seed + i) for i in range(count)]
+
+
+def texts(request):
+    """The pipeline's text arguments; each needs one entry a prompt."""
+    given = {"prompt_2": request.prompt_2, "negative_prompt": request.negative_prompt,
+             "negative_prompt_2": request.negative_prompt_2}
+    given = {key: text for key, text in given.items() if text is not None}
+    return {"prompt": list(request.prompts)} | {
+        key: [text] * len(request.prompts) for key, text in given.items()}
+
+
+def seeded_steps(pipe, noise):
+    """The pipeline hands step() no generator: stochastic steps would not repeat. Ours are handed
+    the pictures' own, which go on after the initial latents."""
+    step = type(pipe.scheduler).step
+    pipe.scheduler.step = lambda *args, **options: step(
+        pipe.scheduler, *args, generator=noise, **options)
+
+
+def set_tiling(pipe, on):
+    (pipe.vae.enable_tiling if on else pipe.vae.disable_tiling)()
+
+
+def run(pipe, request, latents=None):
+    """Draw the request; `latents`, packed, replace the drawn ones. Returns the tensors by name."""
+    set_tiling(pipe, request.vae_tiling)
+    noise = generators(request)
+    seeded_steps(pipe, noise)
+    kept = {}
+
+    def first_evaluation(module, args, options, output):
+        if not kept:
+            kept.update(prompt_embeds=options["encoder_hidden_states"],
+                        pooled_prompt_embeds=options["pooled_projections"],
+                        latents_initial=options["hidden_states"], velocity_first=output[0])
+
+    def after_step(pipe, i, t, tensors):
+        kept["latents_final"] = tensors["latents"]
+        return {}
+
+    hook = pipe.transformer.register_forward_hook(first_evaluation, with_kwargs=True)
+    pictures = pipe(
+        **texts(request), true_cfg_scale=request.true_cfg, width=request.width,
+        height=request.height, num_inference_steps=request.steps, guidance_scale=request.guidance,
+        num_images_per_prompt=request.num_images, generator=noise, latents=latents,
+        max_sequence_length=request.max_sequence_length, callback_on_step_end=after_step).images
+    hook.remove()
+    kept |= {"sigmas": pipe.scheduler.sigmas, "timesteps": pipe.scheduler.timesteps}
+    tensors = {name: t.float().contiguous() for name, t in kept.items()}
+    return tensors | {"image": torch.from_numpy(np.stack([np.array(p) for p in pictures]))}
+
+
+def relative_error(got, expected):
+    """L2 norm of the difference, relative to that of what is expected."""
+    return ((got - expected).norm() / expected.norm()).item()
+
+
+def run_bfloat16(reference, pipe, request):
+    """velocity_first in bfloat16 beside float32's from the same latents, and its relative error.
+
+    Noise is drawn in the pipeline's dtype: the same seed gives other latents in bfloat16. The
+    float32 run `reference` therefore starts from the latents of the bfloat16 run `pipe`.
+    """
+    low = run(pipe, request)
+    high = run(reference, request, latents=low["latents_initial"])
+    error = relative_error(low["velocity_first"], high["velocity_first"])
+    return {"latents_initial": low["latents_initial"], "velocity_first": low["velocity_first"],
+            "velocity_first_float32": high["velocity_first"]}, error
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("pipeline", type=Path)
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--prompt", action="append", help="once or more")
+    parser.add_argument("--size", default="64x64", help="WIDTHxHEIGHT")
+    parser.add_argument("--dtype", default="float32", choices=["float32", "bfloat16", "float16"])
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--vae-tiling", action="store_true")
+    for name in ("prompt_2", "negative_prompt", "negative_prompt_2"):
+        parser.add_argument("--" + name.replace("_", "-"))
+    for name in ("true_cfg", "steps", "guidance", "max_sequence_length", "seed", "num_images"):
+        default = getattr(Request, name)
+        parser.add_argument("--" + name.replace("_", "-"), type=type(default), default=default)
+    args = vars(parser.parse_args())
+    torch.set_num_threads(args.pop("threads"))
+    width, height = (int(n) for n in args.pop("size").split("x"))
+    pipe = load(args.pop("pipeline"), args.pop("dtype"))
+    out, prompts = args.pop("out"), args.pop("prompt") or Request.prompts
+    save_file(run(pipe, Request(tuple(prompts), width=width, height=height, **args)), out)
+
+
+if __name__ == "__main__":
+    main()
