@@ -1,0 +1,104 @@
+# What a build needs from the system: says what is missing, installs it where it may. Sourced.
+
+# Sets `compiler` to a g++ of version 12 or later, or whatever $CXX names.
+find_compiler() {
+  local candidate
+  compiler=${CXX:-}
+  [[ -z $compiler ]] || return 0
+  for candidate in g++ g++-15 g++-14 g++-13 g++-12; do
+    if command -v "$candidate" >/dev/null && (($("$candidate" -dumpversion | cut -d. -f1) >= 12)); then
+      compiler=$candidate
+      return 0
+    fi
+  done
+  return 1
+}
+
+# at_least WANTED VERSION: dotted numbers.
+at_least() { [[ $(printf '%s\n' "$1" "$2" | sort -V | head -n 1) == "$1" ]]; }
+
+have_cmake() {
+  command -v cmake >/dev/null && at_least 3.25 "$(cmake --version | sed -n '1s/[^0-9]*//p')"
+}
+
+# Sets `python` to one that has pip: the active one may be a virtual environment without.
+find_pip() {
+  for python in python3 /usr/bin/python3; do
+    "$python" -m pip --version >/dev/null 2>&1 && return 0
+  done
+  return 1
+}
+
+# candidate PACKAGE: the version apt would install; empty when it knows none.
+candidate() {
+  apt-cache policy "$1" 2>/dev/null | sed -n 's/^ *Candidate: \([0-9]*:\)\{0,1\}\([0-9.]*\).*/\2/p'
+}
+
+# The package of a new enough compiler: Ubuntu 22.04 has g++ 11, and g++-12 beside it.
+compiler_package() {
+  local version
+  version=$(candidate g++)
+  if [[ -z $version ]] || at_least 12 "$version"; then echo g++; else echo g++-12; fi
+}
+
+# Sets `missing` to the packages that the wanted parts still need.
+#   use: to build and run    develop: and to test    fuzz: and to fuzz    live: and to run diffusers
+find_missing() {
+  local -a wanted=(nlohmann-json3-dev libcli11-dev libsentencepiece-dev libutf8proc-dev libonig-dev
+                   libpng-dev)
+  local part package
+  missing=()
+  for part in "$@"; do
+    case $part in
+      develop) wanted+=(libgtest-dev libgmock-dev libbenchmark-dev) ;;
+      fuzz)
+        wanted+=(clang)
+        # Part of clang's own dependencies in older releases.
+        [[ -z $(candidate libclang-rt-dev) ]] || wanted+=(libclang-rt-dev)
+        ;;
+      live) wanted+=(python3-venv) ;;
+    esac
+  done
+  find_compiler || missing+=("$(compiler_package)")
+  # An older cmake is replaced by one from PyPI.
+  command -v cmake >/dev/null || missing+=(cmake)
+  command -v ninja >/dev/null || missing+=(ninja-build)
+  command -v pkg-config >/dev/null || missing+=(pkg-config)
+  command -v python3 >/dev/null || missing+=(python3)
+  [[ -e $torch/lib/libtorch_cpu.so ]] || find_pip || missing+=(python3-pip)
+  for package in "${wanted[@]}"; do
+    [[ $(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null) == installed ]] ||
+      missing+=("$package")
+  done
+}
+
+# Sets `as_root` to what makes apt-get run as root; fails when nothing does without a person.
+find_root() {
+  as_root=()
+  (($(id -u) != 0)) || return 0
+  command -v sudo >/dev/null || return 1
+  as_root=(sudo)
+  sudo -n apt-get --version >/dev/null 2>&1 && return 0
+  [[ -t 2 ]] # sudo will ask for the password there
+}
+
+# install_packages PART...: returns when everything is there, else exits 2 with the line to run.
+install_packages() {
+  local log=$cache/packages.log line
+  local -a missing as_root
+  command -v apt-get >/dev/null || return 0 # CMake will say what is missing
+  find_missing "$@"
+  ((${#missing[@]})) || return 0
+  line="apt-get install --no-install-recommends ${missing[*]}"
+  find_root || stop 2 "some packages are missing. Ask an administrator to run: $line"
+  say "installing packages: ${missing[*]}"
+  # A dead third-party source must not be in the way of the packages: only the installation counts.
+  "${as_root[@]}" apt-get -q -o DPkg::Lock::Timeout=300 update >"$log" 2>&1 </dev/null || true
+  find_missing "$@" # the names depend on what apt now knows
+  line="apt-get install --no-install-recommends ${missing[*]}"
+  if ! "${as_root[@]}" apt-get -q -y -o DPkg::Lock::Timeout=300 -o Dpkg::Use-Pty=0 \
+    install --no-install-recommends "${missing[@]}" >>"$log" 2>&1 </dev/null; then
+    tail -n 5 "$log" >&2
+    stop 2 "these packages could not be installed (log: $log). As root, run: $line"
+  fi
+}

@@ -1,0 +1,34 @@
+# Which LibTorch, and where what is built with it lives. Sourced; starts no process by itself.
+
+cache=${XDG_CACHE_HOME:-~/.cache}/braid
+
+# Sets `torch` to the folder with lib/ and include/, and `build` to the build folder for it.
+#   BRAID_TORCH unset     the copy in the cache that cmake/libtorch.txt names
+#   BRAID_TORCH=python    the torch of the active Python
+#   BRAID_TORCH=DIR       an unpacked libtorch, or a folder that has torch/ in it
+choose_torch() {
+  if [[ -z ${BRAID_TORCH:-} ]]; then
+    [[ $(<"$root/cmake/libtorch.txt") =~ torch==([0-9.]+) ]]
+    torch=$cache/libtorch/${BASH_REMATCH[1]}/torch
+    build=$root/build/release
+    return
+  fi
+  torch=$BRAID_TORCH
+  [[ $torch != python ]] || torch=$(python3 -c 'import importlib.util as u
+print(u.find_spec("torch").submodule_search_locations[0])' 2>/dev/null) ||
+    stop 2 "BRAID_TORCH=python, but python3 ($(command -v python3 || echo none)) has no torch"
+  [[ ! -d $torch/torch/lib ]] || torch=$torch/torch
+  [[ -e $torch/lib/libtorch_cpu.so && -e $torch/share/cmake/Torch/TorchConfigVersion.cmake ]] ||
+    stop 2 "BRAID_TORCH=$BRAID_TORCH should name an unpacked libtorch, a folder with torch/ in it," \
+      "or be 'python'; it has no lib/libtorch_cpu.so"
+  torch=$(cd -- "$torch" && pwd -P)
+  build=$root/build/release${torch//[^A-Za-z0-9._]/-}
+}
+
+# Prints cuda, hip or nothing: what the chosen LibTorch can do.
+torch_gpu() {
+  local gpu
+  for gpu in cuda hip; do
+    [[ ! -e $torch/lib/libtorch_$gpu.so ]] || echo $gpu
+  done
+}

@@ -1,0 +1,75 @@
+# Things that come from PyPI into the cache: whole or not at all. Sourced.
+
+# lock FILE: waits until no other start holds it. One at a time.
+lock() {
+  exec {locked}>"$1"
+  command -v flock >/dev/null || return 0
+  flock -n "$locked" || {
+    say "waiting for another start to finish (it holds $1)"
+    flock "$locked"
+  }
+}
+
+unlock() { exec {locked}>&-; }
+
+# fetch_wheels FOLDER NAME PIP-ARGUMENT...: unpacks the wheels into FOLDER, which appears when it is
+# complete. Wheels are only unpacked, never installed: any Python will do, and a system that guards
+# its Python (PEP 668) has nothing to guard.
+fetch_wheels() (
+  local folder=$1 name=$2 partial=$1.partial arch tag quiet=-q
+  shift 2
+  arch=$(uname -m)
+  local -a platforms=()
+  for tag in manylinux_2_28 manylinux_2_27 manylinux_2_25 manylinux_2_17 manylinux2014 \
+    manylinux_2_12 manylinux2010; do
+    platforms+=(--platform "${tag}_$arch")
+  done
+  trap 'rm -rf "$partial"' EXIT
+  trap 'exit 130' INT
+  trap 'exit 143' TERM
+  rm -rf "$partial"
+  mkdir -p "$partial"
+  say "fetching $name into $folder (once)"
+  [[ -t 2 ]] && quiet=--progress-bar=on
+  find_pip || stop 2 "pip is missing. As root, run: apt-get install python3-pip"
+  "$python" -m pip download $quiet --disable-pip-version-check --no-cache-dir --no-deps \
+    --only-binary=:all: --implementation cp --python-version 3.12 "${platforms[@]}" \
+    --dest "$partial/wheels" "$@" >&2 </dev/null ||
+    stop 1 "$name could not be fetched. Without a network, set BRAID_TORCH=DIR to a LibTorch."
+  "$python" "$root/tools/build/unpack_wheels.py" "$partial/wheels" "$partial" ||
+    stop 1 "$name could not be unpacked into $folder"
+  rm -rf "$partial/wheels" "$folder"
+  mv "$partial" "$folder"
+)
+
+fetch_torch() {
+  [[ -n ${BRAID_TORCH:-} || -e $torch/lib/libtorch_cpu.so ]] ||
+    fetch_wheels "${torch%/torch}" "LibTorch, 570 MB" -r "$root/cmake/libtorch.txt"
+}
+
+# Sets `clang_format`: one version, so that every machine formats alike.
+fetch_clang_format() {
+  clang_format=$cache/clang-format-14.0.6/clang_format/data/bin/clang-format
+  [[ -x $clang_format ]] ||
+    fetch_wheels "$cache/clang-format-14.0.6" "clang-format" clang-format==14.0.6
+}
+
+# Puts a new enough cmake first on the PATH where the system's is too old (Ubuntu 22.04).
+fetch_cmake() {
+  local folder=$cache/cmake-3.31.6
+  have_cmake && return 0
+  [[ -x $folder/cmake/data/bin/cmake ]] || fetch_wheels "$folder" "CMake" cmake==3.31.6
+  PATH=$folder/cmake/data/bin:$PATH
+}
+
+# prepare PART...: everything that is needed before CMake runs. Parts are those of packages.sh.
+prepare() {
+  mkdir -p "$cache" 2>/dev/null && [[ -w $cache ]] ||
+    stop 2 "$cache cannot be written. Set XDG_CACHE_HOME to a folder that can."
+  lock "$cache/lock"
+  install_packages "$@"
+  find_compiler || stop 2 "no C++ compiler was found: install g++ 12 or later"
+  fetch_cmake
+  fetch_torch
+  unlock
+}
