@@ -1,0 +1,100 @@
+// Configurations: what is absent has the reference class's default, what is wrong is named.
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "models/clip/model.h"
+#include "models/flux/config.h"
+#include "models/t5/model.h"
+#include "models/vae/config.h"
+
+namespace braid {
+namespace {
+
+using testing::HasSubstr;
+
+template <class Config>
+std::string refusal(Config (*read)(const JsonObject&), const char* text) {
+  try {
+    const auto json = parse_json(text, "config.json");
+    read(JsonObject(json, "config.json"));
+  } catch (const InputError& e) {
+    EXPECT_THAT(e.what(), HasSubstr("config.json"));
+    return e.what();
+  }
+  return "accepted";
+}
+
+TEST(FluxConfig, HasTheDefaultsOfTheReferenceClass) {
+  const auto json = parse_json("{}", "f");
+  const auto c = read_flux_config(JsonObject(json, "f"));
+  EXPECT_EQ(c.hidden(), 3072);
+  EXPECT_EQ(c.mlp_hidden(), 12288);
+  EXPECT_EQ(c.num_double, 19);
+  EXPECT_EQ(c.num_single, 38);
+  EXPECT_FALSE(c.guidance_embeds);
+}
+
+TEST(FluxConfig, RefusesWhatItCannotRun) {
+  EXPECT_THAT(refusal(read_flux_config, R"({"_class_name":"UNet2DConditionModel"})"),
+              HasSubstr("it describes a UNet2DConditionModel"));
+  EXPECT_THAT(refusal(read_flux_config, R"({"patch_size":2})"), HasSubstr("'patch_size'"));
+  EXPECT_THAT(refusal(read_flux_config, R"({"attention_head_dim":64})"),
+              HasSubstr("should sum to attention_head_dim, 64, it sums to 128"));
+  EXPECT_THAT(refusal(read_flux_config, R"({"attention_head_dim":6,"axes_dims_rope":[1,2,3]})"),
+              HasSubstr("even"));
+  EXPECT_THAT(refusal(read_flux_config, R"({"attention_head_dim":8,"axes_dims_rope":[4,4]})"),
+              HasSubstr("3 axes"));
+  EXPECT_THAT(refusal(read_flux_config, R"({"num_attention_heads":0})"), HasSubstr("between 1"));
+  EXPECT_THAT(refusal(read_flux_config, R"({"num_layers":"two"})"), HasSubstr("whole number"));
+  EXPECT_THAT(refusal(read_flux_config, R"({"guidance_embeds":1})"), HasSubstr("true or false"));
+}
+
+TEST(ClipConfig, RefusesWhatItCannotRun) {
+  EXPECT_THAT(refusal(read_clip_config, R"({"hidden_act":"relu"})"), HasSubstr("it is relu"));
+  EXPECT_THAT(refusal(read_clip_config, R"({"hidden_size":100,"num_attention_heads":12})"),
+              HasSubstr("should divide 'hidden_size'"));
+}
+
+TEST(T5Config, RefusesWhatItCannotRun) {
+  EXPECT_THAT(refusal(read_t5_config, R"({"feed_forward_proj":"relu"})"),
+              HasSubstr("should be gated-gelu, it is relu"));
+  EXPECT_THAT(refusal(read_t5_config,
+                      R"({"feed_forward_proj":"gated-gelu","relative_attention_max_distance":8})"),
+              HasSubstr("should exceed"));
+}
+
+TEST(VaeConfig, RefusesWhatItCannotRun) {
+  EXPECT_THAT(refusal(read_vae_config, R"({"_class_name":"AutoencoderTiny"})"),
+              HasSubstr("AutoencoderTiny"));
+  EXPECT_THAT(refusal(read_vae_config, R"({"act_fn":"relu"})"), HasSubstr("it is relu"));
+  EXPECT_THAT(refusal(read_vae_config, R"({"down_block_types":["AttnDownEncoderBlock2D"]})"),
+              HasSubstr("AttnDownEncoderBlock2D"));
+  EXPECT_THAT(refusal(read_vae_config, R"({"block_out_channels":[48]})"),
+              HasSubstr("'norm_num_groups', 32"));
+  EXPECT_THAT(refusal(read_vae_config, R"({"block_out_channels":[]})"), HasSubstr("1 to 8 levels"));
+  EXPECT_THAT(refusal(read_vae_config, R"({"scaling_factor":0})"), HasSubstr("scaling_factor"));
+}
+
+TEST(T5Buckets, AreExactNearAndLogarithmicFar) {
+  const auto buckets = relative_position_buckets(200, T5Config(), at::kCPU);
+  const auto at_distance = [&](std::int64_t d) {  // key - query
+    return d >= 0 ? buckets[0][d].item<std::int64_t>() : buckets[-d][0].item<std::int64_t>();
+  };
+  for (std::int64_t d = 0; d < 8; ++d) EXPECT_EQ(at_distance(-d), d);
+  for (std::int64_t d = 1; d < 8; ++d) EXPECT_EQ(at_distance(d), 16 + d);
+  // 8 + floor(8 log(d / 8) / log(16))
+  EXPECT_EQ(at_distance(-8), 8);
+  EXPECT_EQ(at_distance(-11), 8);
+  EXPECT_EQ(at_distance(-12), 9);
+  EXPECT_EQ(at_distance(-90), 14);
+  EXPECT_EQ(at_distance(-91), 15);
+  EXPECT_EQ(at_distance(-199), 15);
+  EXPECT_EQ(at_distance(199), 31);
+}
+
+}  // namespace
+}  // namespace braid

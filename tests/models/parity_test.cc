@@ -1,0 +1,167 @@
+// Every part of every fixture, alone, against what diffusers and transformers computed. The first
+// test to fail names the part that is wrong. Fixtures: tests/data/parity/README.md.
+#include <ATen/ATen.h>
+#include <c10/core/InferenceMode.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "models/clip/model.h"
+#include "models/flux/model.h"
+#include "models/flux/names.h"
+#include "models/t5/model.h"
+#include "models/vae/model.h"
+
+namespace braid {
+namespace {
+
+namespace fs = std::filesystem;
+const fs::path kFixtures = fs::path(BRAID_SOURCE_DIR) / "tests/data/parity";
+
+double relative_error(const Tensor& got, const Tensor& want) {
+  const auto a = got.to(at::kDouble), b = want.to(at::kDouble);
+  return ((a - b).norm() / b.norm()).item<double>();
+}
+
+double largest_error(const Tensor& got, const Tensor& want) {
+  const auto a = got.to(at::kDouble), b = want.to(at::kDouble);
+  return ((a - b).abs().max() / b.abs().max()).item<double>();
+}
+
+template <class Config>
+Config config_of(const fs::path& folder, Config (*read)(const JsonObject&)) {
+  const auto path = folder / "config.json";
+  const auto json = read_json(path);
+  return read(JsonObject(json, path.string()));
+}
+
+class Parts : public testing::TestWithParam<std::string> {
+ protected:
+  Parts()
+      : folder_(kFixtures / GetParam()),
+        manifest_(read_json(folder_ / "manifest.json")),
+        model_(folder_ / manifest_["model"].get<std::string>()),
+        dump_(Checkpoint::open_file(folder_ / "components.safetensors")) {}
+
+  Tensor dumped(const std::string& name) const {
+    const auto* const stored = dump_.find(name);
+    check(stored != nullptr, "no ", name, " in the dump");
+    return stored->view();
+  }
+  bool has(const std::string& name) const { return dump_.find(name) != nullptr; }
+
+  Clip clip(at::ScalarType dtype) const {
+    auto checkpoint = Checkpoint::open(model_ / "text_encoder", "model");
+    auto names = clip_names(checkpoint);
+    return {config_of(model_ / "text_encoder", read_clip_config),
+            Weights(std::move(checkpoint), names, {.dtype = dtype})};
+  }
+  T5 t5(at::ScalarType dtype) const {
+    return {config_of(model_ / "text_encoder_2", read_t5_config),
+            Weights(Checkpoint::open(model_ / "text_encoder_2", "model"), t5_names(),
+                    {.dtype = dtype})};
+  }
+  Flux flux(at::ScalarType dtype) const {
+    return flux_of(Checkpoint::open(model_ / "transformer", "diffusion_pytorch_model"), dtype);
+  }
+  Flux flux_of(const Checkpoint& checkpoint, at::ScalarType dtype) const {
+    return {config_of(model_ / "transformer", read_flux_config),
+            Weights(checkpoint, flux_names(checkpoint), {.dtype = dtype})};
+  }
+  Vae vae(at::ScalarType dtype) const {
+    auto checkpoint = Checkpoint::open(model_ / "vae", "diffusion_pytorch_model");
+    auto names = vae_names(checkpoint);
+    return {config_of(model_ / "vae", read_vae_config),
+            Weights(std::move(checkpoint), names, {.dtype = dtype})};
+  }
+  Tensor velocity(const Flux& model, at::ScalarType dtype) const {
+    DenoiserInput in{.image_BIC = dumped("transformer.hidden_states").to(dtype),
+                     .image_ids_IA = dumped("transformer.img_ids"),
+                     .text_BTC = dumped("transformer.encoder_hidden_states").to(dtype),
+                     .text_ids_TA = dumped("transformer.txt_ids"),
+                     .pooled_BC = dumped("transformer.pooled_projections").to(dtype),
+                     .timestep_B = dumped("transformer.timestep").to(dtype)};
+    if (has("transformer.guidance")) in.guidance_B = dumped("transformer.guidance");
+    return model(in);
+  }
+  // At most 1.1 times as far from float32 as the reference's own bfloat16.
+  void expect_as_exact_as_reference(const Tensor& got, const std::string& name) const {
+    EXPECT_EQ(got.scalar_type(), at::kBFloat16) << name;
+    const double reference = relative_error(dumped(name + ".bfloat16"), dumped(name));
+    EXPECT_LE(relative_error(got, dumped(name)), 1.1 * reference) << name;
+  }
+
+  const c10::InferenceMode no_autograd_;
+  fs::path folder_;
+  Json manifest_;
+  fs::path model_;
+  Checkpoint dump_;
+};
+
+TEST_P(Parts, ClipEqualsTheReference) {
+  const auto out = clip(at::kFloat)(dumped("clip.input_ids"));
+  EXPECT_LT(largest_error(out.hidden_BLC, dumped("clip.last_hidden_state")), 1e-5);
+  EXPECT_LT(largest_error(out.pooled_BC, dumped("clip.pooled")), 1e-5);
+}
+
+TEST_P(Parts, T5EqualsTheReference) {
+  const auto out = t5(at::kFloat)(dumped("t5.input_ids"));
+  EXPECT_LT(largest_error(out, dumped("t5.last_hidden_state")), 1e-5);
+}
+
+TEST_P(Parts, TheTransformerEqualsTheReference) {
+  EXPECT_LT(largest_error(velocity(flux(at::kFloat), at::kFloat), dumped("transformer.velocity")),
+            1e-5);
+}
+
+TEST_P(Parts, TheAutoencoderEqualsTheReference) {
+  const auto model = vae(at::kFloat);
+  const auto latents = dumped("vae.latents"), pixels = dumped("vae.pixels");
+  EXPECT_LT(largest_error(model.decode(latents, Tiles::kNever), dumped("vae.decoded")), 1e-5);
+  const auto moments = model.encode(pixels, Tiles::kNever);
+  EXPECT_LT(largest_error(at::cat({moments.mean, moments.logvar}, 1), dumped("vae.moments")), 1e-5);
+}
+
+TEST_P(Parts, TilesAreBlendedAsTheReferenceBlendsThem) {
+  const auto model = vae(at::kFloat);
+  const auto latents = dumped("vae.latents"), pixels = dumped("vae.pixels");
+  const auto decoded = model.decode(latents, Tiles::kWhereLarger);
+  EXPECT_LT(largest_error(decoded, dumped("vae.decoded_tiled")), 1e-5);
+  const auto moments = model.encode(pixels, Tiles::kWhereLarger);
+  EXPECT_LT(largest_error(at::cat({moments.mean, moments.logvar}, 1), dumped("vae.moments_tiled")),
+            1e-5);
+}
+
+TEST_P(Parts, Bfloat16IsAsExactAsTheReferences) {
+  const auto text = clip(at::kBFloat16)(dumped("clip.input_ids"));
+  expect_as_exact_as_reference(text.hidden_BLC, "clip.last_hidden_state");
+  expect_as_exact_as_reference(text.pooled_BC, "clip.pooled");
+  expect_as_exact_as_reference(t5(at::kBFloat16)(dumped("t5.input_ids")), "t5.last_hidden_state");
+  expect_as_exact_as_reference(velocity(flux(at::kBFloat16), at::kBFloat16),
+                               "transformer.velocity");
+  const auto model = vae(at::kBFloat16);
+  expect_as_exact_as_reference(model.decode(dumped("vae.latents").to(at::kBFloat16), Tiles::kNever),
+                               "vae.decoded");
+  const auto moments = model.encode(dumped("vae.pixels").to(at::kBFloat16), Tiles::kNever);
+  expect_as_exact_as_reference(at::cat({moments.mean, moments.logvar}, 1), "vae.moments");
+}
+
+class SingleFile : public Parts {};
+
+TEST_P(SingleFile, IsTheSameTransformerUnderOtherNames) {
+  const auto checkpoint = Checkpoint::open_file(folder_ / manifest_["single_file"]);
+  EXPECT_TRUE(at::equal(velocity(flux_of(checkpoint, at::kFloat), at::kFloat),
+                        velocity(flux(at::kFloat), at::kFloat)));
+}
+
+INSTANTIATE_TEST_SUITE_P(Fixtures, Parts,
+                         testing::Values("basic", "schnell", "sharded", "prefixed", "demo"),
+                         [](const auto& info) { return info.param; });
+
+INSTANTIATE_TEST_SUITE_P(Fixtures, SingleFile, testing::Values("basic"),
+                         [](const auto& info) { return info.param; });
+
+}  // namespace
+}  // namespace braid
