@@ -1,0 +1,125 @@
+# The stages of ./check. Each returns when all is well and stops with a sentence when not. Sourced.
+
+# stage NAME: a heading, and how long the one before took.
+stage() {
+  printf '\n== %s (%d s so far)\n' "$1" "$SECONDS"
+}
+
+check_format() {
+  stage "format"
+  fetch_clang_format
+  local -a files
+  mapfile -t files < <(find src include tests bench examples fuzz \
+    \( -name '*.h' -o -name '*.cc' -o -name '*.cu' \) 2>/dev/null)
+  "$clang_format" --dry-run -Werror "${files[@]}" ||
+    stop 1 "run: $clang_format -i on these files"
+}
+
+check_rules() {
+  stage "rules"
+  python3 -B tools/lint/lint_test.py 2>&1 | tail -n 1
+  python3 -B tools/lint/lint.py || stop 1 "these places break a rule"
+}
+
+build_everything() {
+  stage "build"
+  make_folder "$build"
+  lock "$build/braid-lock"
+  configure "$build" -DBRAID_DEVELOP=ON -DBRAID_WERROR=ON
+  compile "$build" all
+  unlock
+}
+
+# run_ctest FOLDER CTEST-ARGUMENT...
+run_ctest() {
+  local folder=$1
+  shift
+  ctest --test-dir "$folder" -j "$(nproc)" --output-on-failure --no-tests=error \
+    --no-label-summary "$@"
+}
+
+run_tests() {
+  stage "tests"
+  summary=$build/braid-tests.log
+  run_ctest "$build" "${exclude[@]}" | tee "$summary" || stop 1 "tests failed"
+}
+
+# Ends as ctest did, for those who only read the end.
+print_summary() {
+  ((${#stages[@]})) || return 0
+  stage "done, and the tests were"
+  sed -n '/tests passed/,$p' "$summary"
+}
+
+# run_sanitized NAME FLAGS LABEL...: the tests of these folders, in a build folder of their own.
+run_sanitized() {
+  local name=$1 flags=$2 folder=$root/build/$1 label
+  shift 2
+  local -a targets=()
+  for label in "$@"; do targets+=("${label}_test"); done
+  stage "$name"
+  make_folder "$folder"
+  configure "$folder" -DBRAID_DEVELOP=ON \
+    "-DCMAKE_CXX_FLAGS_RELEASE=$flags -O1 -g1 -fno-omit-frame-pointer"
+  compile "$folder" "${targets[@]}"
+  run_ctest "$folder" "${exclude[@]}" -L "^($(IFS='|' && echo "$*"))$" ||
+    stop 1 "tests failed under $name"
+}
+
+run_asan() {
+  ASAN_OPTIONS=detect_leaks=1 UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1 \
+    run_sanitized asan "-fsanitize=address,undefined" base text image weights
+}
+
+run_tsan() { run_sanitized tsan -fsanitize=thread base pipeline; }
+
+# fuzz_one TARGET: starts from the committed seeds and what earlier runs found.
+fuzz_one() {
+  local name=${1##*/} work
+  work=$root/build/fuzz/found/${name%_fuzz}
+  mkdir -p "$work" "$root/fuzz/corpus/${name%_fuzz}"
+  if "$1" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -artifact_prefix="$work-" \
+    -print_final_stats=1 "$work" "$root/fuzz/corpus/${name%_fuzz}" >"$work.log" 2>&1; then
+    printf '%-20s %s runs\n' "$name" "$(sed -n 's/^stat::number_of_executed_units: *//p' "$work.log")"
+  else
+    tail -n 40 "$work.log"
+    return 1
+  fi
+}
+
+run_fuzz() {
+  stage "fuzz, $seconds s a target"
+  local folder=$root/build/fuzz target
+  local -a running=()
+  make_folder "$folder"
+  cmake -S fuzz -B "$folder" -G Ninja -DCMAKE_CXX_COMPILER=clang++ >"$folder/braid-build.log" 2>&1 ||
+    show_failure "$folder/braid-build.log"
+  compile "$folder" all
+  for target in "$folder"/bin/*_fuzz; do
+    ((${#running[@]} < $(nproc))) || { wait "${running[0]}" || stop 1 "a fuzz target failed"; running=("${running[@]:1}"); }
+    fuzz_one "$target" &
+    running+=($!)
+  done
+  for target in "${running[@]}"; do wait "$target" || stop 1 "a fuzz target failed"; done
+}
+
+run_bench() {
+  stage "bench"
+  local bench
+  for bench in "$build"/bin/*_bench; do "$bench" || stop 1 "${bench##*/} failed"; done
+}
+
+run_live() {
+  stage "live"
+  local venv
+  venv=$cache/parity-$(cksum <tools/parity/requirements.txt | cut -d' ' -f1)
+  if [[ ! -e $venv/complete ]]; then
+    say "installing diffusers into $venv (once)"
+    rm -rf "$venv"
+    python3 -m venv "$venv"
+    "$venv/bin/python" -m pip install -q --disable-pip-version-check --no-cache-dir \
+      -r tools/parity/requirements.txt || stop 1 "diffusers could not be installed"
+    touch "$venv/complete"
+  fi
+  "$venv/bin/python" tools/parity/live.py || stop 1 "Braid and diffusers differ"
+}
