@@ -4,7 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <csignal>
 #include <fstream>
 
 #include "base/error.h"
@@ -61,6 +64,49 @@ TEST_F(File, AWriteThatFailsLeavesTheOldFileAndNoOther) {
   EXPECT_EQ(count_of_files(), 1);
   EXPECT_THAT(message_of([&] { write_file(folder_ / "no" / "such", "x"); }),
               HasSubstr("No such file or directory"));
+}
+
+TEST_F(File, ALinkStaysAndWhatItLeadsToIsReplaced) {
+  write_file(folder_ / "a", "old");
+  fs::create_symlink("a", folder_ / "link");
+  write_file(folder_ / "link", "new");
+  EXPECT_TRUE(fs::is_symlink(folder_ / "link"));
+  EXPECT_EQ(read_file(folder_ / "a"), "new");
+  EXPECT_EQ(count_of_files(), 2);
+}
+
+TEST_F(File, DevicesAreWrittenToAndNotReplaced) {
+  write_file("/dev/null", "x");
+  EXPECT_TRUE(fs::is_character_file("/dev/null"));
+  EXPECT_THAT(message_of([] { write_file("/dev/full", "x"); }), HasSubstr("No space left"));
+}
+
+TEST_F(File, CanBeAskedForBeforeThereIsAnythingToWrite) {
+  check_can_write(folder_ / "a");
+  EXPECT_EQ(count_of_files(), 0);
+  write_file(folder_ / "a", "x");
+  check_can_write(folder_ / "a");
+  EXPECT_EQ(read_file(folder_ / "a"), "x");
+  EXPECT_EQ(count_of_files(), 1);
+  EXPECT_THAT(message_of([&] { check_can_write(folder_ / "a" / "b"); }),
+              HasSubstr("Not a directory"));
+  EXPECT_THAT(message_of([&] { check_can_write(folder_); }), HasSubstr("is a directory"));
+  EXPECT_THAT(message_of([] { check_can_write("/proc/braid"); }), HasSubstr("cannot write"));
+  check_can_write("/dev/null");
+}
+
+TEST_F(File, LeavesNothingBehindWhenKilledInTheMidst) {
+  const std::string contents(8 << 20, 'x');
+  const auto child = ::fork();
+  if (child == 0) {
+    for (;;) write_file(folder_ / "a", contents);
+  }
+  while (!fs::exists(folder_ / "a")) ::usleep(1000);
+  ::usleep(5000);
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+  EXPECT_EQ(fs::file_size(folder_ / "a"), contents.size());
+  EXPECT_EQ(count_of_files(), 1);
 }
 
 TEST_F(File, RefusesWhatIsMissingTooLargeOrNoFile) {

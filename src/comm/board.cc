@@ -1,0 +1,73 @@
+#include "comm/board.h"
+
+#include <algorithm>
+
+namespace braid {
+
+Board::Board(int size, std::shared_ptr<Fate> fate)
+    : fate_(std::move(fate)),
+      slots_(std::size_t(size)),
+      arrivals_(std::size_t(size)),
+      mail_(std::size_t(size)) {}
+
+std::string Board::absent() const {
+  std::string names;
+  for (std::size_t rank = 0; rank < arrivals_.size(); ++rank)
+    if (arrivals_[rank] == meetings_) names += (names.empty() ? "" : ", ") + std::to_string(rank);
+  return names;
+}
+
+// A failed rank is noticed within a few milliseconds: it need not know who waits for it.
+template <class Holds>
+void Board::wait(std::unique_lock<std::mutex>& lock, Holds holds, const std::string& waiting_for) {
+  constexpr auto kGlance = std::chrono::milliseconds(5);
+  const auto end = std::chrono::steady_clock::now() + fate_->deadline();
+  while (!changed_.wait_for(lock, kGlance, holds)) {
+    fate_->check();
+    if (std::chrono::steady_clock::now() < end) continue;
+    const double seconds = double(fate_->deadline().count()) / 1000;
+    throw Error(text_of("waited ", seconds, " s for ", waiting_for, absent()));
+  }
+}
+
+void Board::meet(int rank) {
+  std::unique_lock lock(mutex_);
+  fate_->check();
+  const auto meeting = ++arrivals_[std::size_t(rank)];
+  const auto all_came = [&] {
+    return std::all_of(arrivals_.begin(), arrivals_.end(), [&](auto n) { return n >= meeting; });
+  };
+  if (all_came()) {
+    meetings_ = std::max(meetings_, meeting);
+    changed_.notify_all();
+    return;
+  }
+  wait(
+      lock, [&] { return meetings_ >= meeting; }, "rank ");
+}
+
+void Board::send(int to, at::Tensor x) {
+  const std::scoped_lock lock(mutex_);
+  mail_[std::size_t(to)].push_back(std::move(x));
+  changed_.notify_all();
+}
+
+at::Tensor Board::receive(int at) {
+  std::unique_lock lock(mutex_);
+  auto& mail = mail_[std::size_t(at)];
+  wait(
+      lock, [&] { return !mail.empty(); },
+      "the tensor of the rank before rank " + std::to_string(at));
+  auto x = std::move(mail.front());
+  mail.pop_front();
+  return x;
+}
+
+std::shared_ptr<Board> Board::subgroup(const std::vector<int>& ranks, std::uint64_t time) {
+  const std::scoped_lock lock(mutex_);
+  auto& board = subgroups_[{ranks, time}];
+  if (!board) board = std::make_shared<Board>(int(ranks.size()), fate_);
+  return board;
+}
+
+}  // namespace braid

@@ -1,0 +1,57 @@
+// Where the ranks of one thread group meet: each lays something down, all come, each looks at what
+// the others laid down, all leave.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "comm/fate.h"
+#include "comm/note.h"
+
+namespace braid {
+
+class Board {
+ public:
+  Board(int size, std::shared_ptr<Fate> fate);
+
+  int size() const { return int(slots_.size()); }
+  Fate& fate() { return *fate_; }
+
+  struct Slot {
+    Note note;
+    std::vector<at::Tensor> tensors;
+  };
+  // This rank's own slot; the others' may be read between two meetings.
+  Slot& slot(int rank) { return slots_[std::size_t(rank)]; }
+
+  // Returns when every rank has called it as often. Throws PeerFailed when a rank fails, and Error
+  // that names the ranks that did not come when the deadline passes; the group is then unusable.
+  void meet(int rank);
+
+  // Tensors under way from one rank to the next, first in, first out.
+  void send(int to, at::Tensor x);
+  at::Tensor receive(int at);
+
+  // The board of a subgroup: the same for all ranks that ask for the same ranks the same time.
+  std::shared_ptr<Board> subgroup(const std::vector<int>& ranks, std::uint64_t time);
+
+ private:
+  template <class Holds>
+  void wait(std::unique_lock<std::mutex>& lock, Holds holds, const std::string& waiting_for);
+  std::string absent() const;
+
+  std::shared_ptr<Fate> fate_;
+  std::vector<Slot> slots_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<std::uint64_t> arrivals_;  // how often each rank came
+  std::uint64_t meetings_ = 0;           // how often all had come
+  std::vector<std::deque<at::Tensor>> mail_;
+  std::map<std::pair<std::vector<int>, std::uint64_t>, std::shared_ptr<Board>> subgroups_;
+};
+
+}  // namespace braid

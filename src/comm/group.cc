@@ -1,0 +1,176 @@
+#include "comm/group.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace braid {
+namespace {
+
+using Shapes = std::vector<std::vector<std::int64_t>>;
+
+std::string name_of(const Site& site) {
+  const std::string file = site.file_name();
+  return file.substr(file.rfind('/') + 1) + ":" + std::to_string(site.line());
+}
+
+std::vector<std::int64_t> shape_of(const Tensor& x) { return x.sizes().vec(); }
+
+// The shapes of what this rank will get from each, told by the ranks that send.
+Shapes shapes_to(int rank, const Tensor& all_shapes, const std::vector<std::int64_t>& dims) {
+  Shapes shapes;
+  for (std::size_t from = 0; from < dims.size(); ++from) {
+    const auto row = all_shapes[std::int64_t(from)][rank];
+    std::vector<std::int64_t> shape;
+    for (std::int64_t d = 0; d < dims[from]; ++d) shape.push_back(row[d].item<std::int64_t>());
+    shapes.push_back(std::move(shape));
+  }
+  return shapes;
+}
+
+// Leaves `x` with the values of `result`, whatever its strides. Elements that share memory (an
+// expanded dim) can only be given one value.
+void write_back(Tensor& x, const Tensor& result) {
+  auto target = x, values = result;
+  for (std::int64_t d = 0; d < x.dim(); ++d) {
+    if (x.stride(d) != 0 || x.size(d) <= 1) continue;
+    const auto first = values.narrow(d, 0, 1);
+    check(values.eq(first).all().item<bool>(), "a collective in place cannot write different ",
+          "values to the expanded dim ", d, " of a tensor of shape ", x.sizes());
+    target = target.narrow(d, 0, 1);
+    values = first;
+  }
+  target.copy_(values);
+}
+
+}  // namespace
+
+struct Group::State {
+  Traffic traffic;
+  std::uint64_t number = 0;
+};
+
+Group::Group(std::shared_ptr<Transport> transport)
+    : transport_(std::move(transport)), state_(std::make_shared<State>()) {}
+
+std::vector<Note> Group::agree(Op op, const Tensor& x, int detail, const Site& site) const {
+  const bool is_defined = x.defined();
+  const auto notes =
+      transport_->compare({.op = op,
+                           .dtype = is_defined ? x.scalar_type() : at::kByte,
+                           .shape = is_defined ? shape_of(x) : std::vector<std::int64_t>(),
+                           .detail = detail,
+                           .number = state_->number++,
+                           .site = name_of(site)});
+  check_agreement(notes);
+  state_->traffic.bytes += is_defined ? x.numel() * x.element_size() : 0;
+  return notes;
+}
+
+Tensor Group::all_reduce(const Tensor& x, Site site) const {
+  if (size() == 1) return x;
+  agree(Op::kAllReduce, x, 0, site);
+  ++state_->traffic.all_reduces;
+  return transport_->all_reduce(x.contiguous());
+}
+
+void Group::all_reduce_(Tensor& x, Site site) const {
+  if (size() > 1) write_back(x, all_reduce(x, site));
+}
+
+Tensor Group::all_gather(const Tensor& x, std::int64_t dim, Site site) const {
+  if (size() == 1) return x;
+  check(dim >= -x.dim() && dim < x.dim(), "all_gather along dim ", dim, " of a tensor of shape ",
+        x.sizes());
+  if (dim < 0) dim += x.dim();
+  Shapes shapes;
+  for (const auto& note : agree(Op::kAllGather, x, int(dim), site)) shapes.push_back(note.shape);
+  ++state_->traffic.all_gathers;
+  return at::cat(transport_->all_gather(x.contiguous(), shapes), dim);
+}
+
+std::vector<Tensor> Group::all_to_all(const std::vector<Tensor>& parts, Site site) const {
+  check(int(parts.size()) == size(), "all_to_all over ", size(), " ranks was given ", parts.size(),
+        " parts");
+  if (size() == 1) return parts;
+  const auto dims = parts.front().dim();
+  auto shapes = at::zeros({size(), dims}, at::kLong);
+  std::int64_t bytes = 0;
+  for (int r = 0; r < size(); ++r) {
+    const auto& part = parts[std::size_t(r)];
+    check(part.dim() == dims && part.scalar_type() == parts.front().scalar_type(),
+          "all_to_all was given parts of different dtypes or numbers of dims");
+    shapes[r].copy_(at::tensor(shape_of(part), at::kLong));
+    bytes += part.numel() * part.element_size();
+  }
+  const auto notes = agree(Op::kAllToAll, parts.front(), int(dims), site);
+  const Shapes same(std::size_t(size()), {size(), dims});
+  const auto all_shapes = at::stack(transport_->all_gather(shapes, same));
+  std::vector<Tensor> dense;
+  for (const auto& part : parts) dense.push_back(part.contiguous());
+  state_->traffic.bytes += bytes - parts.front().numel() * parts.front().element_size();
+  ++state_->traffic.all_to_alls;
+  return transport_->all_to_all(
+      dense, shapes_to(rank(), all_shapes, std::vector(std::size_t(size()), dims)));
+}
+
+Tensor Group::broadcast(const Tensor& x, int root, Site site) const {
+  check(root >= 0 && root < size(), "broadcast from rank ", root, " of ", size());
+  if (size() == 1) return x;
+  const auto notes = agree(Op::kBroadcast, x, root, site);
+  ++state_->traffic.broadcasts;
+  return transport_->broadcast(x.contiguous(), root, notes[std::size_t(root)].shape);
+}
+
+void Group::broadcast_(Tensor& x, int root, Site site) const {
+  if (size() == 1) return;
+  const auto received = broadcast(x, root, site);
+  check(received.sizes() == x.sizes(), "broadcast in place: rank ", rank(), " has the shape ",
+        x.sizes(), ", rank ", root, " sends ", received.sizes());
+  write_back(x, received);
+}
+
+std::unique_ptr<Incoming> Group::ring_shift(const Tensor& x, Site site) const {
+  class Mine : public Incoming {
+   public:
+    explicit Mine(Tensor x) : x_(std::move(x)) {}
+    Tensor wait() override { return x_; }
+
+   private:
+    Tensor x_;
+  };
+  if (size() == 1) return std::make_unique<Mine>(x);
+  agree(Op::kShift, x, 0, site);
+  ++state_->traffic.shifts;
+  return transport_->shift(x.contiguous());
+}
+
+void Group::barrier(Site site) const {
+  if (size() > 1) agree(Op::kBarrier, {}, 0, site);
+}
+
+Group Group::subgroup(std::span<const int> ranks) const {
+  if (!transport_) return {};
+  auto transport = transport_->subgroup(ranks);
+  return transport && transport->size() > 1 ? Group(std::move(transport)) : Group();
+}
+
+const Traffic& Group::traffic() const {
+  static const Traffic kNone;
+  return state_ ? state_->traffic : kNone;
+}
+
+Share share_of(std::int64_t total, int rank, int size) {
+  const auto base = total / size, more = total % size;
+  return {.begin = rank * base + std::min<std::int64_t>(rank, more),
+          .count = base + (rank < more ? 1 : 0)};
+}
+
+Tensor take_share(const Tensor& x, std::int64_t dim, const Group& group) {
+  const auto share = share_of(x.size(dim), group.rank(), group.size());
+  return x.narrow(dim, share.begin, share.count);
+}
+
+}  // namespace braid

@@ -1,0 +1,77 @@
+// A group of ranks and the collectives it offers. A cheap value; a group of one is not a special
+// case: every collective is then the identity, so that callers never ask "am I parallel?".
+//
+// Collectives cannot be misused silently. Results are [[nodiscard]]; the forms that end in `_` take
+// an lvalue and leave it updated, whatever its strides, and do not compile for temporaries. Before
+// bytes move the ranks compare what they are about to do. Every wait has a deadline.
+#pragma once
+
+#include <memory>
+#include <source_location>
+#include <vector>
+
+#include "comm/transport.h"
+
+namespace braid {
+
+// What a group has done, for reports and tests. Bytes are those that this rank gives.
+struct Traffic {
+  std::int64_t all_reduces = 0, all_gathers = 0, all_to_alls = 0, broadcasts = 0, shifts = 0;
+  std::int64_t bytes = 0;
+};
+
+using Site = std::source_location;
+
+class Group {
+ public:
+  Group() = default;  // a group of one
+  explicit Group(std::shared_ptr<Transport> transport);
+
+  int rank() const { return transport_ ? transport_->rank() : 0; }
+  int size() const { return transport_ ? transport_->size() : 1; }
+
+  // The sum over the ranks, added in rank order in float32 and rounded once.
+  [[nodiscard]] Tensor all_reduce(const Tensor& x, Site site = Site::current()) const;
+  void all_reduce_(Tensor& x, Site site = Site::current()) const;
+  void all_reduce_(Tensor&&, Site = Site::current()) const = delete;
+
+  // Every rank's tensor, joined along `dim`; sizes along it may differ, and may be zero.
+  [[nodiscard]] Tensor all_gather(const Tensor& x, std::int64_t dim,
+                                  Site site = Site::current()) const;
+  // parts[r] goes to rank r; the result holds what came from rank 0, 1, ... Shapes may differ.
+  [[nodiscard]] std::vector<Tensor> all_to_all(const std::vector<Tensor>& parts,
+                                               Site site = Site::current()) const;
+  // `x` of rank `root`, on every rank. Shapes and dtypes must be the same everywhere for the form
+  // in place; the other form takes the root's shape.
+  [[nodiscard]] Tensor broadcast(const Tensor& x, int root, Site site = Site::current()) const;
+  void broadcast_(Tensor& x, int root, Site site = Site::current()) const;
+  void broadcast_(Tensor&&, int, Site = Site::current()) const = delete;
+
+  // Starts sending `x` to the next rank; wait() of the result gives what the previous rank sent.
+  [[nodiscard]] std::unique_ptr<Incoming> ring_shift(const Tensor& x,
+                                                     Site site = Site::current()) const;
+  void barrier(Site site = Site::current()) const;
+
+  // The group of some of these ranks; of one rank for those outside. Collective: every rank calls
+  // it with the same list.
+  Group subgroup(std::span<const int> ranks) const;
+
+  const Traffic& traffic() const;
+
+ private:
+  struct State;
+  std::vector<Note> agree(Op op, const Tensor& x, int detail, const Site& site) const;
+
+  std::shared_ptr<Transport> transport_;
+  std::shared_ptr<State> state_;
+};
+
+// How `total` things are shared: the first total % size ranks have one more.
+struct Share {
+  std::int64_t begin, count;
+};
+Share share_of(std::int64_t total, int rank, int size);
+// This rank's share of `x` along `dim`: a view.
+Tensor take_share(const Tensor& x, std::int64_t dim, const Group& group);
+
+}  // namespace braid

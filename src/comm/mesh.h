@@ -1,0 +1,33 @@
+// The ranks of a run as a grid with named axes.
+#pragma once
+
+#include "comm/group.h"
+
+namespace braid {
+
+// How many ranks lie along each axis.
+struct Degrees {
+  int dp = 1;       // pictures are shared out
+  int cfg = 1;      // branches of true guidance
+  int ring = 1;     // tokens, keys and values passed around
+  int ulysses = 1;  // tokens, traded for heads
+  int tp = 1;       // weights
+
+  int product() const { return dp * cfg * ring * ulysses * tp; }
+  bool operator==(const Degrees&) const = default;
+};
+
+std::string to_string(const Degrees& degrees);  // "dp 1 x cfg 2 x ring 1 x ulysses 2 x tp 2"
+
+// The groups a rank is in: along each axis, the ranks that differ from it in that axis alone.
+// Tensor parallel ranks lie next to each other, then ulysses, ring, cfg, dp.
+struct Mesh {
+  Group world, dp, cfg, ring, ulysses, tp;
+  Group context;  // ring x ulysses: all that share the tokens of one branch; ulysses varies fastest
+  Degrees degrees;
+};
+
+// Collective. Throws InputError with the equation unless the degrees' product is the world's size.
+Mesh make_mesh(const Group& world, const Degrees& degrees);
+
+}  // namespace braid

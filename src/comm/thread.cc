@@ -1,0 +1,157 @@
+#include "comm/thread.h"
+
+#include <ATen/ATen.h>
+#include <c10/core/InferenceMode.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "comm/board.h"
+
+namespace braid {
+namespace {
+
+class ThreadTransport : public Transport {
+ public:
+  ThreadTransport(std::shared_ptr<Board> board, int rank) : board_(std::move(board)), rank_(rank) {}
+
+  int rank() const override { return rank_; }
+  int size() const override { return board_->size(); }
+
+  std::vector<Note> compare(const Note& mine) override {
+    board_->slot(rank_).note = mine;
+    board_->meet(rank_);
+    std::vector<Note> notes;
+    for (int r = 0; r < size(); ++r) notes.push_back(board_->slot(r).note);
+    board_->meet(rank_);
+    return notes;
+  }
+
+  Tensor all_reduce(const Tensor& x) override;
+  std::vector<Tensor> all_gather(const Tensor& x,
+                                 const std::vector<std::vector<std::int64_t>>& shapes) override;
+  std::vector<Tensor> all_to_all(const std::vector<Tensor>& parts,
+                                 const std::vector<std::vector<std::int64_t>>& shapes) override;
+  Tensor broadcast(const Tensor& x, int root, at::IntArrayRef shape) override;
+  std::unique_ptr<Incoming> shift(const Tensor& x) override;
+  std::shared_ptr<Transport> subgroup(std::span<const int> ranks) override;
+
+ private:
+  // Lays `tensors` down and lets `look` see everybody's before anybody leaves.
+  template <class Look>
+  void show(std::vector<Tensor> tensors, Look look) {
+    board_->slot(rank_).tensors = std::move(tensors);
+    board_->meet(rank_);
+    look();
+    board_->meet(rank_);
+    board_->slot(rank_).tensors.clear();
+  }
+  const Tensor& shown(int rank, int index = 0) {
+    return board_->slot(rank).tensors[std::size_t(index)];
+  }
+
+  std::shared_ptr<Board> board_;
+  int rank_;
+  std::uint64_t num_subgroups_ = 0;
+};
+
+// Each rank adds up one share of the elements, in rank order, and all read all shares.
+Tensor ThreadTransport::all_reduce(const Tensor& x) {
+  const bool is_float = at::isFloatingType(x.scalar_type());
+  const auto sum_dtype = x.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
+  const auto share = share_of(x.numel(), rank_, size());
+  const auto part_of = [&](const Tensor& t) {
+    return t.view({-1}).narrow(0, share.begin, share.count);
+  };
+  Tensor sum;
+  show({x}, [&] {
+    const auto widened = [&](const Tensor& t) {
+      return is_float ? part_of(t).to(x.device(), sum_dtype) : part_of(t).to(x.device());
+    };
+    sum = widened(shown(0)).clone();
+    for (int r = 1; r < size(); ++r)
+      x.scalar_type() == at::kBool ? sum.logical_or_(widened(shown(r)))
+                                   : sum.add_(widened(shown(r)));
+    sum = sum.to(x.scalar_type());
+  });
+  const auto result = at::empty_like(x);
+  show({sum}, [&] {
+    for (int r = 0; r < size(); ++r) {
+      const auto theirs = share_of(x.numel(), r, size());
+      result.view({-1}).narrow(0, theirs.begin, theirs.count).copy_(shown(r));
+    }
+  });
+  return result;
+}
+
+std::vector<Tensor> ThreadTransport::all_gather(const Tensor& x,
+                                                const std::vector<std::vector<std::int64_t>>&) {
+  std::vector<Tensor> all;
+  show({x}, [&] {
+    for (int r = 0; r < size(); ++r) all.push_back(shown(r).to(x.device(), false, /*copy=*/true));
+  });
+  return all;
+}
+
+std::vector<Tensor> ThreadTransport::all_to_all(const std::vector<Tensor>& parts,
+                                                const std::vector<std::vector<std::int64_t>>&) {
+  std::vector<Tensor> received;
+  show(parts, [&] {
+    for (int r = 0; r < size(); ++r)
+      received.push_back(shown(r, rank_).to(parts.front().device(), false, /*copy=*/true));
+  });
+  return received;
+}
+
+Tensor ThreadTransport::broadcast(const Tensor& x, int root, at::IntArrayRef) {
+  Tensor received;
+  show({x}, [&] { received = shown(root).to(x.device(), false, /*copy=*/true); });
+  return received;
+}
+
+std::unique_ptr<Incoming> ThreadTransport::shift(const Tensor& x) {
+  class FromBoard : public Incoming {
+   public:
+    FromBoard(std::shared_ptr<Board> board, int rank, at::Device device)
+        : board_(std::move(board)), rank_(rank), device_(device) {}
+    Tensor wait() override { return board_->receive(rank_).to(device_); }
+
+   private:
+    std::shared_ptr<Board> board_;
+    int rank_;
+    at::Device device_;
+  };
+  board_->send((rank_ + 1) % size(), x.clone());
+  return std::make_unique<FromBoard>(board_, rank_, x.device());
+}
+
+std::shared_ptr<Transport> ThreadTransport::subgroup(std::span<const int> ranks) {
+  const auto time = num_subgroups_++;
+  const auto here = std::find(ranks.begin(), ranks.end(), rank_);
+  if (here == ranks.end()) return nullptr;
+  return std::make_shared<ThreadTransport>(board_->subgroup({ranks.begin(), ranks.end()}, time),
+                                           int(here - ranks.begin()));
+}
+
+}  // namespace
+
+void run_ranks(const ThreadOptions& options, const std::function<void(const Group&)>& body) {
+  check(options.size >= 1, "a world of ", options.size, " ranks");
+  const auto fate = std::make_shared<Fate>(options.deadline);
+  const auto board = std::make_shared<Board>(options.size, fate);
+  {
+    std::vector<std::jthread> threads;
+    for (int rank = 0; rank < options.size; ++rank)
+      threads.emplace_back([&, rank] {
+        const c10::InferenceMode no_autograd;  // thread-local, like all such guards
+        try {
+          body(options.size == 1 ? Group() : Group(std::make_shared<ThreadTransport>(board, rank)));
+        } catch (...) {
+          fate->fail(rank, std::current_exception());
+        }
+      });
+  }
+  if (fate->failed()) std::rethrow_exception(fate->cause());
+}
+
+}  // namespace braid

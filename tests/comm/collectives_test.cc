@@ -1,0 +1,218 @@
+// Every collective, over every dtype and every way a tensor can lie in memory, different on each
+// rank; against sums and joins of the same values.
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "comm/thread.h"
+
+namespace braid {
+namespace {
+
+constexpr int kRanks = 3;
+
+using Arrange = std::function<Tensor(const Tensor& dense)>;
+
+struct Layout {
+  const char* name;
+  Arrange arrange;  // the same values, laid out otherwise
+};
+
+Tensor sliced(const Tensor& x) {
+  auto wide = at::zeros({x.size(0), 2 * x.size(1), x.size(2), x.size(3)}, x.options());
+  auto view = wide.slice(1, 0, {}, 2);
+  view.copy_(x);
+  return view;
+}
+
+Tensor permuted(const Tensor& x) {
+  return x.permute({3, 1, 0, 2}).contiguous().permute({2, 1, 3, 0});
+}
+
+const std::vector<Layout> kLayouts = {
+    {"dense", [](const Tensor& x) { return x.clone(); }},
+    {"permuted", permuted},
+    {"sliced", sliced},
+    {"channels_last", [](const Tensor& x) { return x.contiguous(at::MemoryFormat::ChannelsLast); }},
+};
+
+// Small whole numbers, exact in every dtype.
+Tensor values_of(int rank, at::ScalarType dtype, at::IntArrayRef shape) {
+  const auto count = c10::multiply_integers(shape);
+  return ((at::arange(count, at::kLong) * (rank + 1) + rank) % 5).view(shape).to(dtype);
+}
+
+// What `op` does for every rank whose tensor is arranged by (rank + offset).
+struct Case {
+  at::ScalarType dtype;
+  std::size_t offset;
+};
+
+class Collectives : public testing::TestWithParam<Case> {
+ protected:
+  Tensor mine(int rank, at::IntArrayRef shape = {2, 3, 4, 5}) const {
+    const auto& layout = kLayouts[(std::size_t(rank) * GetParam().offset) % kLayouts.size()];
+    return layout.arrange(values_of(rank, GetParam().dtype, shape));
+  }
+  Tensor sum() const {
+    auto total = values_of(0, GetParam().dtype, {2, 3, 4, 5}).to(at::kLong);
+    for (int r = 1; r < kRanks; ++r)
+      total = total + values_of(r, GetParam().dtype, {2, 3, 4, 5}).to(at::kLong);
+    return total.to(GetParam().dtype);
+  }
+  void run(const std::function<void(const Group&)>& body) const {
+    run_ranks({.size = kRanks}, body);
+  }
+};
+
+TEST_P(Collectives, AllReduceSums) {
+  run([&](const Group& world) {
+    const auto x = mine(world.rank());
+    EXPECT_TRUE(at::equal(world.all_reduce(x), sum()));
+    EXPECT_TRUE(at::equal(x, values_of(world.rank(), GetParam().dtype, {2, 3, 4, 5})));
+    EXPECT_EQ(world.traffic().all_reduces, 1);
+  });
+}
+
+TEST_P(Collectives, AllReduceInPlaceUpdatesTheCallersTensor) {
+  run([&](const Group& world) {
+    auto x = mine(world.rank());
+    const auto alias = x;
+    world.all_reduce_(x);
+    EXPECT_TRUE(at::equal(alias, sum()));
+  });
+}
+
+TEST_P(Collectives, AllGatherJoinsUnevenParts) {
+  run([&](const Group& world) {
+    const auto rank = world.rank();
+    // rank 1 has none
+    const auto got = world.all_gather(mine(rank).narrow(2, 0, rank == 1 ? 0 : rank + 1), 2);
+    std::vector<Tensor> parts;
+    for (int r = 0; r < kRanks; ++r)
+      parts.push_back(
+          values_of(r, GetParam().dtype, {2, 3, 4, 5}).narrow(2, 0, r == 1 ? 0 : r + 1));
+    EXPECT_TRUE(at::equal(got, at::cat(parts, 2)));
+  });
+}
+
+TEST_P(Collectives, AllToAllTradesParts) {
+  run([&](const Group& world) {
+    const auto parts_of = [&](const Tensor& x) {
+      return std::vector<Tensor>{x.narrow(3, 0, 2), x.narrow(3, 2, 0), x.narrow(3, 2, 3)};
+    };
+    const auto got = world.all_to_all(parts_of(mine(world.rank())));
+    for (int r = 0; r < kRanks; ++r) {
+      const auto theirs = values_of(r, GetParam().dtype, {2, 3, 4, 5});
+      EXPECT_TRUE(at::equal(got[std::size_t(r)], parts_of(theirs)[std::size_t(world.rank())]));
+    }
+  });
+}
+
+TEST_P(Collectives, BroadcastGivesTheRootsTensor) {
+  run([&](const Group& world) {
+    const auto want = values_of(2, GetParam().dtype, {2, 3, 4, 5});
+    EXPECT_TRUE(at::equal(world.broadcast(mine(world.rank()), 2), want));
+    auto x = mine(world.rank());
+    const auto alias = x;
+    world.broadcast_(x, 2);
+    EXPECT_TRUE(at::equal(alias, want));
+  });
+}
+
+TEST_P(Collectives, RingShiftHandsOnToTheNextRank) {
+  run([&](const Group& world) {
+    auto x = mine(world.rank());
+    const auto incoming = world.ring_shift(x);
+    x.zero_();  // what was sent is ours again
+    const int before = (world.rank() + kRanks - 1) % kRanks;
+    EXPECT_TRUE(at::equal(incoming->wait(), values_of(before, GetParam().dtype, {2, 3, 4, 5})));
+  });
+}
+
+TEST_P(Collectives, TensorsWithoutElementsAreFine) {
+  run([&](const Group& world) {
+    const auto none = mine(world.rank()).narrow(0, 0, 0);
+    EXPECT_EQ(world.all_reduce(none).sizes(), none.sizes());
+    EXPECT_EQ(world.all_gather(none, 0).sizes(), none.sizes());
+    EXPECT_EQ(world.broadcast(none, 1).sizes(), none.sizes());
+    EXPECT_EQ(world.ring_shift(none)->wait().sizes(), none.sizes());
+  });
+}
+
+std::vector<Case> all_cases() {
+  std::vector<Case> cases;
+  for (const auto dtype :
+       {at::kFloat, at::kBFloat16, at::kHalf, at::kLong, at::kInt, at::kByte, at::kBool})
+    for (std::size_t offset = 0; offset < 3; ++offset) cases.push_back({dtype, offset});
+  return cases;
+}
+
+INSTANTIATE_TEST_SUITE_P(DtypesAndStrides, Collectives, testing::ValuesIn(all_cases()),
+                         [](const auto& info) {
+                           return std::string(c10::toString(info.param.dtype)) + "_" +
+                                  std::to_string(info.param.offset);
+                         });
+
+TEST(AllReduce, RoundsBfloat16OnceAndNotAtEveryRank) {
+  run_ranks({.size = 4}, [](const Group& world) {
+    // 256 + 1 is 256 in bfloat16; 256 + 1 + 1 + 1 is not
+    const auto x = at::full({3}, world.rank() == 0 ? 256 : 1, at::kBFloat16);
+    EXPECT_EQ(world.all_reduce(x)[0].item<float>(), at::full({}, 259, at::kBFloat16).item<float>());
+  });
+}
+
+TEST(AllReduce, GivesIdenticalBytesOnEveryRankAndEveryTime) {
+  const auto once = [] {
+    std::vector<Tensor> results(4);
+    run_ranks({.size = 4}, [&](const Group& world) {
+      const auto rank = world.rank();
+      at::Generator generator = at::detail::createCPUGenerator(std::uint64_t(rank));
+      results[std::size_t(rank)] =
+          world.all_reduce(at::randn({1001}, generator, at::kFloat)).clone();
+    });
+    return results;
+  };
+  const auto first = once(), second = once();
+  for (std::size_t r = 0; r < 4; ++r) {
+    EXPECT_TRUE(at::equal(first[r], first[0]));
+    EXPECT_TRUE(at::equal(first[r], second[r]));
+  }
+}
+
+TEST(InPlace, RefusesToGiveOneElementTwoValues) {
+  run_ranks({.size = 2}, [](const Group& world) {
+    auto same = at::full({1, 3}, world.rank()).expand({4, 3});
+    world.all_reduce_(same);
+    EXPECT_EQ(same.sum().item<float>(), 12);
+    auto row = at::arange(4).unsqueeze(1).contiguous();
+    auto x = world.rank() == 0 ? at::zeros({1, 3}, at::kLong).expand({4, 3})
+                               : row.expand({4, 3}).clone();
+    if (world.rank() == 0)
+      EXPECT_THROW(world.all_reduce_(x), Error);
+    else
+      world.all_reduce_(x);
+  });
+}
+
+TEST(OneRank, EveryCollectiveIsTheIdentity) {
+  const Group one;
+  auto x = at::arange(6).view({2, 3});
+  EXPECT_TRUE(at::equal(one.all_reduce(x), x));
+  EXPECT_TRUE(at::equal(one.all_gather(x, 1), x));
+  EXPECT_TRUE(at::equal(one.all_to_all({x})[0], x));
+  EXPECT_TRUE(at::equal(one.broadcast(x, 0), x));
+  EXPECT_TRUE(at::equal(one.ring_shift(x)->wait(), x));
+  one.all_reduce_(x);
+  one.barrier();
+}
+
+TEST(Shares, TheFirstRanksHaveOneMore) {
+  EXPECT_EQ(share_of(7, 0, 3).count, 3);
+  EXPECT_EQ(share_of(7, 1, 3).begin, 3);
+  EXPECT_EQ(share_of(7, 2, 3).begin, 5);
+  EXPECT_EQ(share_of(2, 2, 3).count, 0);
+}
+
+}  // namespace
+}  // namespace braid
