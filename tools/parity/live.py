@@ -1,0 +1,212 @@
+"""Compare `braid generate` with diffusers, number for number, on the cases of live_cases.py.
+
+usage: python live.py [BRAID] [--only WORD ...] [--threads 2] [--keep FOLDER]
+
+BRAID is the program (build/release/bin/braid). Prints one line a case; exits 1 if one fails.
+float32: latents_initial, sigmas and timesteps bit for bit, the rest within the tolerances below.
+bfloat16: the error of velocity_first against float32 from the same latents, beside diffusers' own.
+"""
+import argparse
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import dump
+import numpy as np
+import random_pipeline
+import single_file
+import torch
+from live_cases import CASES
+from PIL import Image
+from safetensors.torch import load_file, save_file
+
+ROOT = Path(__file__).resolve().parents[2]
+EXACT = ("latents_initial", "sigmas", "timesteps")
+EMBEDDINGS = 1e-5  # relative L2, and largest difference relative to the largest value
+VELOCITY = 1e-4    # largest difference relative to the largest value
+PIXELS = 1e-3      # share of the values that may differ by more than 1/255
+BFLOAT16 = 1.1     # error relative to that of diffusers
+TIMEOUT = 120      # seconds a run of braid
+
+
+class Mismatch(Exception):
+    """A case that fails, in one sentence."""
+
+
+def pipeline_of(case, folder):
+    """The pipeline's directory, and braid's flags that name it."""
+    if case.shape is None:
+        return random_pipeline.DEMO, ["-m", random_pipeline.DEMO]
+    model = folder / "model"
+    random_pipeline.make(model, case.shape)
+    if case.single_file is None:
+        return model, ["-m", model]
+    # The other parts lie in a directory without a transformer.
+    components = folder / "components"
+    components.mkdir()
+    for part in model.iterdir():
+        if part.name != "transformer":
+            (components / part.name).symlink_to(part)
+    single_file.write(model, folder / "transformer.safetensors", case.single_file)
+    return model, ["-m", folder / "transformer.safetensors", "--components", components]
+
+
+def prompts_of(request, folder):
+    if len(request.prompts) == 1:
+        return [request.prompts[0]]
+    path = folder / "prompts.txt"
+    path.write_text("".join(prompt + "\n" for prompt in request.prompts), encoding="utf-8")
+    return ["--prompt-file", path]
+
+
+def latents_of(case):
+    """Packed latents of the request's size that no seed draws, or None."""
+    request = case.request
+    if not case.own_latents:
+        return None
+    tokens = (request.width // 16) * (request.height // 16)
+    return torch.linspace(-2, 2, request.num_images * tokens * 64).view(-1, tokens, 64)
+
+
+def flags_of(case, folder, threads):
+    request = case.request
+    flags = [
+        "-o", folder / "out.png", "--dump", folder / "dump.safetensors", "-q",
+        "--size", f"{request.width}x{request.height}", "--steps", request.steps,
+        "--guidance", request.guidance, "--max-sequence-length", request.max_sequence_length,
+        "--seed", request.seed, "-n", request.num_images, "--dtype", case.dtype,
+        "--vae-tiling", "on" if request.vae_tiling else "off", "--threads", threads, *case.flags]
+    if request.prompt_2 is not None:
+        flags += ["--prompt-2", request.prompt_2]
+    if request.negative_prompt is not None:
+        flags += ["--negative-prompt", request.negative_prompt, "--true-cfg", request.true_cfg]
+    if case.own_latents:
+        save_file({"latents": latents_of(case)}, folder / "latents.safetensors")
+        flags += ["--latents", folder / "latents.safetensors"]
+    return flags
+
+
+def braid(program, case, model_flags, folder, threads):
+    """What braid dumps, with the pictures it names on stdout as `image`."""
+    command = [program, "generate", *prompts_of(case.request, folder), *model_flags,
+               *flags_of(case, folder, threads)]
+    try:
+        done = subprocess.run([str(part) for part in command], capture_output=True, text=True,
+                              cwd=folder, timeout=TIMEOUT)
+    except subprocess.TimeoutExpired:
+        raise Mismatch(f"braid did not end within {TIMEOUT} s") from None
+    if done.returncode != 0:
+        last = (done.stderr.strip().splitlines() or ["(nothing on stderr)"])[-1]
+        raise Mismatch(f"braid exited with {done.returncode}: {last[:300]}")
+    pictures = [np.array(Image.open(folder / line)) for line in done.stdout.split("\n") if line]
+    if not pictures:
+        raise Mismatch("braid named no picture on stdout")
+    tensors = load_file(folder / "dump.safetensors")
+    return tensors | {"image": torch.from_numpy(np.stack(pictures))}
+
+
+def check_names(got, expected):
+    if got.keys() != expected.keys():
+        raise Mismatch(f"the dump holds {sorted(got)}, expected {sorted(expected)}")
+    for name, tensor in expected.items():
+        if got[name].shape != tensor.shape or got[name].dtype != tensor.dtype:
+            raise Mismatch(f"{name} is {got[name].dtype} {list(got[name].shape)}, "
+                           f"expected {tensor.dtype} {list(tensor.shape)}")
+        if not torch.isfinite(got[name].float()).all():
+            raise Mismatch(f"{name} holds values that are not finite")
+
+
+def check_exact(got, expected):
+    for name in EXACT:
+        wrong = (got[name] != expected[name]).sum().item()
+        if wrong:
+            raise Mismatch(f"{name} is not bit-equal: {wrong} of {got[name].numel()} values differ")
+
+
+def largest(got, expected):
+    """The largest difference, relative to the largest value."""
+    return ((got - expected).abs().max() / expected.abs().max()).item()
+
+
+def check_within(figures, limits):
+    for name, limit in limits.items():
+        if not figures[name] <= limit:
+            raise Mismatch(f"{name} is off by {figures[name]:.2e}, allowed are {limit:.0e}")
+
+
+def compare_float32(got, expected):
+    check_names(got, expected)
+    check_exact(got, expected)
+    figures = {name: largest(got[name], expected[name])
+               for name in ("prompt_embeds", "pooled_prompt_embeds", "velocity_first",
+                            "latents_final")}
+    for name in ("prompt_embeds", "pooled_prompt_embeds"):
+        figures[name] = max(figures[name], dump.relative_error(got[name], expected[name]))
+    apart = (got["image"].int() - expected["image"].int()).abs() > 1
+    figures["image"] = apart.float().mean().item()
+    check_within(figures, {"prompt_embeds": EMBEDDINGS, "pooled_prompt_embeds": EMBEDDINGS,
+                           "velocity_first": VELOCITY, "image": PIXELS})
+    return "embeddings {prompt_embeds:.0e} {pooled_prompt_embeds:.0e}  velocity " \
+           "{velocity_first:.0e}  latents {latents_final:.0e}  pixels {image:.4f}".format(**figures)
+
+
+def compare_bfloat16(got, model, request):
+    low, high = dump.run_bfloat16(dump.load(model), dump.load(model, "bfloat16"), request)
+    check_names(got, low)
+    check_exact(got, low)
+    error, own = (dump.relative_error(run["velocity_first"], high["velocity_first"])
+                  for run in (got, low))
+    figure = f"velocity error {error:.4f}, diffusers' own {own:.4f}"
+    if not error <= BFLOAT16 * own:
+        raise Mismatch(f"{figure}, allowed are {BFLOAT16} times that")
+    return figure
+
+
+def compare(program, case, folder, threads):
+    model, model_flags = pipeline_of(case, folder)
+    got = braid(program, case, model_flags, folder, threads)
+    if case.dtype == "bfloat16":
+        return compare_bfloat16(got, model, case.request)
+    return compare_float32(got, dump.run(dump.load(model), case.request, latents_of(case)))
+
+
+def run(program, cases, work, threads):
+    """The number of cases that failed."""
+    failed = 0
+    for i, case in enumerate(cases):
+        folder = work / f"{i:02d}"
+        folder.mkdir()
+        start = time.time()
+        try:
+            line = "ok      " + compare(program, case, folder, threads)
+        except Mismatch as wrong:
+            failed += 1
+            line = f"FAILED  {wrong}"
+        print(f"{case.name:34} {time.time() - start:5.1f} s  {line}", flush=True)
+    return failed
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("braid", nargs="?", type=Path, default=ROOT / "build/release/bin/braid")
+    parser.add_argument("--only", nargs="+", default=[""], help="cases whose names hold a word")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--keep", type=Path, help="leave pipelines, dumps and pictures here")
+    args = parser.parse_args()
+    if not args.braid.is_file():
+        parser.error(f"there is no program {args.braid}; build it first")
+    torch.set_num_threads(args.threads)
+    cases = [case for case in CASES if any(word in case.name for word in args.only)]
+    with tempfile.TemporaryDirectory() as temporary:
+        work = args.keep or Path(temporary)
+        work.mkdir(parents=True, exist_ok=True)
+        failed = run(args.braid.resolve(), cases, work, args.threads)
+    print(f"{len(cases) - failed} of {len(cases)} cases equal diffusers")
+    sys.exit(1 if failed or not cases else 0)
+
+
+if __name__ == "__main__":
+    main()

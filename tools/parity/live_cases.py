@@ -1,0 +1,111 @@
+"""The cases of live.py: which pipeline, which request, and how braid is asked for it."""
+from dataclasses import dataclass, replace
+
+from dump import Request
+from random_pipeline import Shape
+
+BLUE = "a red circle on a blue background"
+LENGTHS = ("star", BLUE, "a small green heart to the left of a large yellow ring on a striped "
+                         "orange and purple background, and nothing else in the whole picture")
+ACCENTS = "Ünïcödé ★ 漢字 naïve café 🎨 it's 50%!! <b>BOLD</b>"
+LONG = "a red circle, a blue square, " * 30
+
+DEV = Shape()
+SCHNELL = Shape(seed=1, guidance=False, scheduler={"shift": 1.0})
+FLUX_AXES = {"heads": 2, "head_dim": 128, "axes": (16, 56, 56), "single_blocks": 1}
+
+
+@dataclass
+class Case:
+    name: str
+    shape: Shape | None      # None: the bundled model
+    request: Request
+    dtype: str = "float32"
+    flags: tuple = ()        # further flags of braid, which must not change a number
+    single_file: str | None = None  # the prefix of the names in a single-file transformer
+    own_latents: bool = False       # starts from given latents (--latents), not from drawn ones
+
+
+def ask(*prompts, size="64x64", seq=32, cfg=1.0, negative=None, n=1, **options):
+    width, height = (int(part) for part in size.split("x"))
+    return Request(prompts or (BLUE,), width=width, height=height, max_sequence_length=seq,
+                   true_cfg=cfg, negative_prompt=negative, num_images=n, **options)
+
+
+def shape(**options):
+    """One more random pipeline; its seed follows from its options."""
+    return replace(DEV, seed=sum(repr(sorted(options.items())).encode()), **options)
+
+
+def scheduled(**options):
+    return shape(scheduler=options)
+
+
+BUNDLED = [
+    Case("bundled 64x64", None, ask(seq=16, steps=3)),
+    Case("bundled 128x128", None, ask(size="128x128", seq=64, steps=4, seed=1234)),
+    Case("bundled 112x80, 512 tokens", None, ask(size="112x80", seq=512)),
+    Case("bundled -n 3", None, ask(n=3, seed=5)),
+    Case("bundled -n 3 at once", None, ask(n=3, seed=5), flags=("--batch-size", "3")),
+    Case("bundled, prompts of three lengths", None, ask(*LENGTHS, size="80x64", seq=48)),
+    Case("bundled, true CFG", None, ask(cfg=3.0, negative="blurry, two stars", steps=3)),
+    Case("bundled, tiles", None, ask(size="192x160", steps=2, vae_tiling=True)),
+    Case("bundled, bfloat16", None, ask(size="96x96", guidance=4.0, n=2), "bfloat16"),
+    Case("bundled, bfloat16, guidance 3.5", None, ask(size="96x96", n=2), "bfloat16"),
+]
+SHAPES = [
+    Case("2 heads, 112x80", DEV, ask(size="112x80", steps=4)),
+    Case("24 heads", shape(heads=24, double_blocks=1, single_blocks=1), ask(size="96x64")),
+    Case("5 heads of 6", shape(heads=5, head_dim=6, axes=(2, 2, 2)), ask(size="176x48")),
+    Case("FLUX.1's axes", shape(**FLUX_AXES), ask(size="320x192", seq=128)),
+    Case("4 + 4 blocks", shape(double_blocks=4, single_blocks=4), ask(size="208x144", steps=3)),
+    Case("1 + 1 blocks, axes 8 4 20", shape(heads=3, head_dim=32, axes=(8, 4, 20), single_blocks=1),
+         ask(size="64x192", seq=77)),
+    Case("no guidance", SCHNELL, ask(LONG, size="80x112", steps=4, seq=256)),
+    Case("no guidance, -n 3", SCHNELL, ask(n=3, seed=2**33), flags=("--batch-size", "2")),
+    Case("512 tokens", shape(heads=6, head_dim=8, axes=(2, 2, 4)), ask(ACCENTS, seq=512)),
+    Case("latents of one's own", DEV, ask(size="80x96", n=2), own_latents=True),
+    Case("size to be rounded", DEV, ask(size="100x71", n=2)),
+    Case("true CFG, three prompts", shape(heads=3),
+         ask(*LENGTHS, cfg=4.5, negative=ACCENTS, seq=40)),
+    Case("true CFG of 1 is none", shape(heads=4), ask(cfg=1.0, negative="a star")),
+    Case("--prompt-2", shape(t5_layers=4), ask(ACCENTS, prompt_2="two purple squares", seq=24)),
+    Case("wide texts", shape(clip_width=96, clip_heads=6, clip_layers=4, t5_width=80, t5_heads=3,
+                             t5_head_dim=20, t5_ff=144, t5_buckets=12, t5_max_distance=24),
+         ask(LONG, seq=300)),
+]
+FILES = [
+    Case("shards", shape(shard="50KB", t5_embedding="both"), ask(size="64x96")),
+    Case("kept in bfloat16", shape(dtype="bfloat16", clip_prefix=True), ask(n=2)),
+    Case("kept in float16", shape(dtype="float16", t5_embedding="encoder"), ask(LENGTHS[2])),
+    Case("single file, prefix", shape(**FLUX_AXES), ask(), single_file="model.diffusion_model."),
+    Case("single file, no guidance", shape(guidance=False, **FLUX_AXES), ask(), single_file=""),
+    Case("CLIP pools at its EOS", shape(clip_eos=669, clip_act="gelu"), ask(LONG, n=2)),
+    Case("CLIP pools at the largest id", shape(clip_eos=2, clip_layers=3), ask(*LENGTHS[:2])),
+]
+AUTOENCODERS = [
+    Case("tiles, odd remainder", shape(vae_sample_size=32, vae_layers=2),
+         ask(size="144x112", vae_tiling=True)),
+    Case("quantisation convs", shape(vae_quant_convs=True, vae_attention=False, vae_layers=3,
+                                     vae_widths=(6, 12, 12, 18), vae_groups=3), ask(size="96x80")),
+    Case("quantisation convs, tiles", shape(vae_quant_convs=True, vae_sample_size=32, vae_groups=2,
+                                            vae_widths=(4, 8, 8, 8), scaling=1.7, shift=-0.3),
+         ask(size="80x128", vae_tiling=True, n=2)),
+]
+SCHEDULERS = [
+    Case("static shift", scheduled(shift=3.0), ask(steps=4)),
+    Case("karras", scheduled(use_dynamic_shifting=True, use_karras_sigmas=True), ask(steps=4)),
+    Case("exponential", scheduled(shift=2.0, use_exponential_sigmas=True), ask(steps=4)),
+    Case("beta", scheduled(use_dynamic_shifting=True, use_beta_sigmas=True), ask(steps=5)),
+    Case("linear, terminal shift", scheduled(use_dynamic_shifting=True, time_shift_type="linear",
+                                             shift_terminal=0.1), ask(steps=3)),
+    Case("inverted", scheduled(shift=3.0, invert_sigmas=True), ask(steps=3)),
+    Case("flow sigmas", scheduled(shift=3.0, use_flow_sigmas=True), ask(steps=3)),
+    Case("stochastic", scheduled(shift=3.0, stochastic_sampling=True), ask(steps=3, n=2, seed=9)),
+]
+BFLOAT16 = [
+    Case("bfloat16", shape(heads=4, dtype="bfloat16"), ask(guidance=4.0, n=4), "bfloat16"),
+    Case("bfloat16, no guidance", SCHNELL, ask(*LENGTHS, size="112x80"), "bfloat16"),
+    Case("bfloat16, 24 heads", shape(heads=24, single_blocks=1), ask(guidance=2.0), "bfloat16"),
+]
+CASES = BUNDLED + SHAPES + FILES + AUTOENCODERS + SCHEDULERS + BFLOAT16
