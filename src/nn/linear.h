@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <utility>
 
 #include "ops/ops.h"
 #include "weights/weights.h"
@@ -17,15 +18,26 @@ struct LinearShape {
 
 class Linear {
  public:
-  // Pulls `weight` [out in] and, unless there is none, `bias` [out].
+  // Pulls `weight` [out in] and, unless there is none, `bias` [out]. Where the weights are shared
+  // among devices the outputs are made whole as the plan says; a bias is added once.
   Linear(const Weights& w, LinearShape shape);
 
-  Tensor operator()(const Tensor& x) const { return ops::linear(x, weight_, bias_); }
+  Tensor operator()(const Tensor& x) const;
   Tensor gelu(const Tensor& x) const { return ops::linear_gelu(x, weight_, bias_); }
 
  private:
+  friend std::pair<Tensor, Tensor> apply_both(const Linear&, const Tensor&, const Linear&,
+                                              const Tensor&);
+  Tensor finish(const Tensor& partial) const;
+
   Tensor weight_;
   std::optional<Tensor> bias_;
+  Outputs outputs_;
 };
+
+// {a(x), b(y)}, x and y [B L C] with the same B; both make the same width. Where both outputs are
+// sums over devices one reduction serves both.
+std::pair<Tensor, Tensor> apply_both(const Linear& a, const Tensor& x, const Linear& b,
+                                     const Tensor& y);
 
 }  // namespace braid

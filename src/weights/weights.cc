@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "weights/pieces.h"
 
 namespace braid {
 
@@ -15,11 +16,13 @@ struct Weights::Load {
   Checkpoint checkpoint;
   Names names;
   LoadOptions options;
+  Plan plan;
   std::set<std::string> used = {};
 
   std::vector<const StoredTensor*> take(const std::string& path, Order& order);
-  void told(const StoredTensor& stored) const {
-    if (options.on_bytes) options.on_bytes(std::int64_t(stored.entry.size));
+  Wanted wanted_of(const std::string& layer, at::IntArrayRef shape) const;
+  void told(std::int64_t bytes) const {
+    if (options.on_bytes) options.on_bytes(bytes);
   }
 };
 
@@ -52,29 +55,6 @@ void check_shape(const std::vector<const StoredTensor*>& parts, at::IntArrayRef 
           " should have ", shape[0], " rows together, they have ", rows);
 }
 
-// One new tensor of all the parts' rows, converted on the way. The pages that were read are given
-// back, so that no part is in memory twice.
-Tensor gather(const std::vector<const StoredTensor*>& parts, at::IntArrayRef shape, Order order,
-              const at::TensorOptions& options) {
-  auto whole = at::empty(shape, options);
-  const auto halves = order == Order::kSwapHalves ? shape[0] / 2 : 0;
-  std::int64_t row = 0;
-  for (const auto* part : parts) {
-    const auto view = part->view();
-    if (whole.dim() == 0) {
-      whole.copy_(view);
-    } else if (halves > 0) {
-      whole.narrow(0, 0, halves).copy_(view.narrow(0, halves, halves));
-      whole.narrow(0, halves, halves).copy_(view.narrow(0, 0, halves));
-    } else {
-      whole.narrow(0, row, view.size(0)).copy_(view);
-      row += view.size(0);
-    }
-    part->file->release(part->entry.begin, part->entry.size);
-  }
-  return whole;
-}
-
 }  // namespace
 
 std::vector<const StoredTensor*> Weights::Load::take(const std::string& path, Order& order) {
@@ -97,9 +77,24 @@ std::vector<const StoredTensor*> Weights::Load::take(const std::string& path, Or
   return parts;
 }
 
-Weights::Weights(Checkpoint checkpoint, Names names, LoadOptions options)
+// What this rank holds of a tensor of the layer `layer`. Vectors of a row-parallel layer, its bias,
+// are whole: they belong to the sum.
+Wanted Weights::Load::wanted_of(const std::string& layer, at::IntArrayRef shape) const {
+  const auto rows = shape.empty() ? 1 : shape[0];
+  const auto& group = options.tensor_parallel;
+  const auto* const sharding = find_sharding(plan, layer);
+  if (!sharding || group.size() == 1) return {.rows = {{.begin = 0, .count = rows}}, .columns = {}};
+  const auto share = [&](std::int64_t total) {
+    return shares_of(*sharding, total, group.rank(), group.size(), layer);
+  };
+  if (sharding->split != Split::kRows) return {.rows = share(rows), .columns = {}};
+  return {.rows = {{.begin = 0, .count = rows}},
+          .columns = shape.size() < 2 ? std::vector<Share>() : share(shape[1])};
+}
+
+Weights::Weights(Checkpoint checkpoint, Names names, LoadOptions options, Plan plan)
     : load_(std::make_shared<Load>(
-          Load{std::move(checkpoint), std::move(names), std::move(options)})),
+          Load{std::move(checkpoint), std::move(names), std::move(options), std::move(plan)})),
       dtype_(load_->options.dtype) {}
 
 Weights Weights::operator/(std::string_view child) const {
@@ -124,25 +119,41 @@ Tensor Weights::tensor(std::string_view name, at::IntArrayRef shape) const {
   auto order = Order::kAsStored;
   const auto parts = load_->take(path(name), order);
   check_shape(parts, shape, load_->checkpoint.source());
-  const auto& first = *parts.front();
+  const auto wanted = load_->wanted_of(scope_, shape);
+  const auto pieces = pieces_of(parts, order, wanted.rows);
   const auto device = load_->options.device;
-  const bool in_place = parts.size() == 1 && order == Order::kAsStored && device.is_cpu() &&
-                        first.dtype() == dtype_ && first.is_aligned();
-  Tensor result;
-  if (in_place) {
-    first.file->prefetch(first.entry.begin, first.entry.size);
-    result = first.view();
-  } else {
-    result = gather(parts, shape, order, at::TensorOptions(dtype_).device(device));
-  }
-  for (const auto* part : parts) load_->told(*part);
+  const auto usable = [&](const Piece& piece) {
+    return piece.stored->dtype() == dtype_ && piece.stored->is_aligned();
+  };
+  const bool in_place =
+      device.is_cpu() && pieces.size() == 1 && wanted.columns.empty() && usable(pieces.front());
+  auto result = in_place
+                    ? view_of(pieces.front())
+                    : assemble(pieces, wanted.columns, at::TensorOptions(dtype_).device(device));
+  load_->told(bytes_of(pieces, wanted.columns));
   return result;
+}
+
+Outputs Weights::outputs() const {
+  const auto& group = load_->options.tensor_parallel;
+  const auto* const sharding = find_sharding(load_->plan, scope_);
+  if (!sharding || group.size() == 1) return {};
+  switch (sharding->split) {
+    case Split::kColumns:
+      return {.are = Outputs::Are::kShared, .group = group};
+    case Split::kColumnsGathered:
+      return {.are = Outputs::Are::kGathered, .group = group};
+    case Split::kRows:
+      return {.are = Outputs::Are::kSummed, .group = group};
+  }
+  return {};
 }
 
 void Weights::skip() const {
   const auto prefix = load_->names.prefix + scope_ + ".";
   for (const auto& [name, stored] : load_->checkpoint.tensors())
-    if (name.starts_with(prefix) && load_->used.insert(name).second) load_->told(stored);
+    if (name.starts_with(prefix) && load_->used.insert(name).second)
+      load_->told(std::int64_t(stored.entry.size));
 }
 
 void Weights::finish() const {

@@ -13,6 +13,7 @@
 
 #include "weights/checkpoint.h"
 #include "weights/names.h"
+#include "weights/plan.h"
 
 namespace braid {
 
@@ -21,11 +22,19 @@ struct LoadOptions {
   at::Device device = at::kCPU;
   // Told the bytes of the checkpoint each time some have been read; may throw to end the load.
   std::function<void(std::int64_t bytes)> on_bytes = {};
+  // The ranks that share the weights, by a plan; each loads its own share. One rank: all of it.
+  Group tensor_parallel = {};
+};
+
+// How a layer's outputs become whole where ranks share it.
+struct Outputs {
+  enum class Are { kWhole, kShared, kSummed, kGathered } are = Are::kWhole;
+  Group group = {};
 };
 
 class Weights {
  public:
-  Weights(Checkpoint checkpoint, Names names, LoadOptions options);
+  Weights(Checkpoint checkpoint, Names names, LoadOptions options, Plan plan = {});
 
   Weights operator/(std::string_view child) const;
   Weights operator/(std::int64_t index) const;
@@ -34,8 +43,12 @@ class Weights {
 
   // The tensor `name` of this scope in the dtype and on the device of the load. On a CPU a tensor
   // that needs no conversion is used in place, in the mapped file.
+  // `shape` is the whole tensor's; the result is this rank's share by the plan.
   // Throws InputError when it is absent, is no floating-point tensor or has another shape.
   Tensor tensor(std::string_view name, at::IntArrayRef shape) const;
+
+  // What the plan says of the layer that this scope is.
+  Outputs outputs() const;
 
   // Leaves every tensor of this scope unused on purpose.
   void skip() const;

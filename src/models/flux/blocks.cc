@@ -39,27 +39,40 @@ FluxSide::Qkv FluxSide::project(const Tensor& x_BLC, const Modulation& m) const 
           .v = split_heads(parts[2], head_width_)};
 }
 
-Tensor FluxSide::finish(const Tensor& x_BLC, const Tensor& attended_BLC,
-                        const Modulations& m) const {
-  const auto h = ops::gated_residual(x_BLC, m.attention.gate, proj_(attended_BLC));
-  return ops::gated_residual(h, m.mlp.gate, mlp_out_(mlp_in_.gelu(ops::modulated_norm(h, m.mlp))));
+Tensor FluxSide::widen(const Tensor& x_BLC, const Modulation& m) const {
+  return mlp_in_.gelu(ops::modulated_norm(x_BLC, m));
 }
 
 FluxDoubleBlock::FluxDoubleBlock(const Weights& w, const FluxConfig& config)
     : image_(w, "img", config), text_(w, "txt", config) {}
 
-FluxDoubleBlock::Tokens FluxDoubleBlock::operator()(const Tokens& x, const Tensor& vec_BC,
-                                                    const Rope& rope, const Attend& attend) const {
-  const auto image_mod = image_.modulations(vec_BC), text_mod = text_.modulations(vec_BC);
+// The attended tokens of both sides, not yet projected.
+FluxDoubleBlock::Tokens FluxDoubleBlock::attend(const Tokens& x,
+                                                const FluxSide::Modulations& image_mod,
+                                                const FluxSide::Modulations& text_mod,
+                                                const Rope& rope, const Attend& attend) const {
   const auto image = image_.project(x.image_BIC, image_mod.attention);
   const auto text = text_.project(x.text_BTC, text_mod.attention);
   const auto q = ops::rotate(at::cat({text.q, image.q}, 1), rope);
   const auto k = ops::rotate(at::cat({text.k, image.k}, 1), rope);
   const auto attended = attend_tokens(attend, q, k, at::cat({text.v, image.v}, 1));
   const auto num_text = x.text_BTC.size(1), num_image = x.image_BIC.size(1);
-  return {
-      .image_BIC = image_.finish(x.image_BIC, attended.narrow(1, num_text, num_image), image_mod),
-      .text_BTC = text_.finish(x.text_BTC, attended.narrow(1, 0, num_text), text_mod)};
+  return {.image_BIC = attended.narrow(1, num_text, num_image),
+          .text_BTC = attended.narrow(1, 0, num_text)};
+}
+
+FluxDoubleBlock::Tokens FluxDoubleBlock::operator()(const Tokens& x, const Tensor& vec_BC,
+                                                    const Rope& rope, const Attend& attend) const {
+  const auto image_mod = image_.modulations(vec_BC), text_mod = text_.modulations(vec_BC);
+  const auto attended = this->attend(x, image_mod, text_mod, rope, attend);
+  const auto [image_y, text_y] =
+      apply_both(image_.projection(), attended.image_BIC, text_.projection(), attended.text_BTC);
+  const auto image = ops::gated_residual(x.image_BIC, image_mod.attention.gate, image_y);
+  const auto text = ops::gated_residual(x.text_BTC, text_mod.attention.gate, text_y);
+  const auto [image_z, text_z] = apply_both(image_.mlp_out(), image_.widen(image, image_mod.mlp),
+                                            text_.mlp_out(), text_.widen(text, text_mod.mlp));
+  return {.image_BIC = ops::gated_residual(image, image_mod.mlp.gate, image_z),
+          .text_BTC = ops::gated_residual(text, text_mod.mlp.gate, text_z)};
 }
 
 FluxSingleBlock::FluxSingleBlock(const Weights& w, const FluxConfig& c)

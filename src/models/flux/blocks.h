@@ -24,8 +24,10 @@ class FluxSide {
   };
   Modulations modulations(const Tensor& vec_BC) const;
   Qkv project(const Tensor& x_BLC, const Modulation& m) const;
-  // The rest of the block once its tokens have attended.
-  Tensor finish(const Tensor& x_BLC, const Tensor& attended_BLC, const Modulations& m) const;
+  Tensor widen(const Tensor& x_BLC, const Modulation& m) const;  // the MLP's hidden activations
+
+  const Linear& projection() const { return proj_; }
+  const Linear& mlp_out() const { return mlp_out_; }
 
  private:
   Linear mod_, qkv_, proj_, mlp_in_, mlp_out_;
@@ -46,6 +48,10 @@ class FluxDoubleBlock {
                     const Attend& attend) const;
 
  private:
+  Tokens attend(const Tokens& x, const FluxSide::Modulations& image_mod,
+                const FluxSide::Modulations& text_mod, const Rope& rope,
+                const Attend& attend) const;
+
   FluxSide image_, text_;
 };
 

@@ -1,0 +1,104 @@
+#include "weights/pieces.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+
+namespace braid {
+namespace {
+
+std::int64_t rows_of(const StoredTensor& stored) {
+  return stored.entry.shape.empty() ? 1 : stored.entry.shape[0];
+}
+
+std::int64_t count_of(const std::vector<Share>& shares) {
+  std::int64_t count = 0;
+  for (const auto& share : shares) count += share.count;
+  return count;
+}
+
+void copy_columns(Tensor target, const Tensor& source, const std::vector<Share>& columns) {
+  if (columns.empty()) {
+    target.copy_(source);
+    return;
+  }
+  std::int64_t column = 0;
+  for (const auto& share : columns) {
+    target.narrow(1, column, share.count).copy_(source.narrow(1, share.begin, share.count));
+    column += share.count;
+  }
+}
+
+}  // namespace
+
+std::vector<Piece> pieces_of(const std::vector<const StoredTensor*>& stored, Order order,
+                             const std::vector<Share>& rows) {
+  std::vector<Piece> whole;
+  for (const auto* one : stored) {
+    const auto count = rows_of(*one), half = count / 2;
+    if (order == Order::kSwapHalves) {
+      whole.push_back({one, {.begin = half, .count = count - half}});
+      whole.push_back({one, {.begin = 0, .count = half}});
+    } else {
+      whole.push_back({one, {.begin = 0, .count = count}});
+    }
+  }
+  std::vector<Piece> pieces;
+  for (const auto& share : rows) {
+    std::int64_t at = 0;  // the row of the whole at which the next piece begins
+    for (const auto& piece : whole) {
+      const auto begin = std::max(share.begin, at);
+      const auto end = std::min(share.begin + share.count, at + piece.rows.count);
+      if (begin < end)
+        pieces.push_back(
+            {piece.stored, {.begin = piece.rows.begin + begin - at, .count = end - begin}});
+      at += piece.rows.count;
+    }
+  }
+  return pieces;
+}
+
+Tensor assemble(const std::vector<Piece>& pieces, const std::vector<Share>& columns,
+                const at::TensorOptions& options) {
+  auto shape = pieces.front().stored->entry.shape;
+  const bool is_scalar = shape.empty();  // has one row
+  if (is_scalar) shape = {1};
+  shape[0] = 0;
+  for (const auto& piece : pieces) shape[0] += piece.rows.count;
+  if (!columns.empty()) shape[1] = count_of(columns);
+  const auto whole = at::empty(shape, options);
+  std::int64_t row = 0;
+  for (const auto& piece : pieces) {
+    copy_columns(whole.narrow(0, row, piece.rows.count), view_of(piece), columns);
+    row += piece.rows.count;
+  }
+  for (const auto& piece : pieces)
+    piece.stored->file->release(piece.stored->entry.begin, piece.stored->entry.size);
+  return is_scalar ? whole.squeeze(0) : whole;
+}
+
+Tensor view_of(const Piece& piece) {
+  const auto& entry = piece.stored->entry;
+  const auto row_bytes =
+      entry.size / std::uint64_t(std::max<std::int64_t>(1, rows_of(*piece.stored)));
+  piece.stored->file->prefetch(entry.begin + std::uint64_t(piece.rows.begin) * row_bytes,
+                               std::uint64_t(piece.rows.count) * row_bytes);
+  const auto view = piece.stored->view();
+  return view.dim() == 0 ? view : view.narrow(0, piece.rows.begin, piece.rows.count);
+}
+
+std::int64_t bytes_of(const std::vector<Piece>& pieces, const std::vector<Share>& columns) {
+  std::int64_t bytes = 0;
+  for (const auto& piece : pieces) {
+    const auto& shape = piece.stored->entry.shape;
+    const auto row_bytes =
+        std::int64_t(piece.stored->entry.size) / std::max<std::int64_t>(1, rows_of(*piece.stored));
+    const auto part = columns.empty()
+                          ? row_bytes
+                          : row_bytes / std::max<std::int64_t>(1, shape[1]) * count_of(columns);
+    bytes += piece.rows.count * part;
+  }
+  return bytes;
+}
+
+}  // namespace braid

@@ -1,0 +1,39 @@
+// From stored tensors to one tensor of ours: joined row-wise, reordered, cut to a share.
+#pragma once
+
+#include <vector>
+
+#include "comm/group.h"
+#include "weights/checkpoint.h"
+#include "weights/names.h"
+
+namespace braid {
+
+// Rows of one stored tensor.
+struct Piece {
+  const StoredTensor* stored;
+  Share rows;
+};
+
+// What a rank wants of a tensor of `shape`: runs of rows and of columns, each in order.
+struct Wanted {
+  std::vector<Share> rows, columns;
+};
+
+// The pieces, in order, that hold the wanted rows of the stored tensors' rows joined (and
+// reordered).
+std::vector<Piece> pieces_of(const std::vector<const StoredTensor*>& stored, Order order,
+                             const std::vector<Share>& rows);
+
+// The rows of one piece in the mapped file; no copy. Reads them into memory ahead of their use.
+Tensor view_of(const Piece& piece);
+
+// One new tensor of the pieces' rows and the wanted columns, converted on the way. The pages that
+// were read are given back, so that nothing is in memory twice.
+Tensor assemble(const std::vector<Piece>& pieces, const std::vector<Share>& columns,
+                const at::TensorOptions& options);
+
+// Bytes of the file that `assemble` reads.
+std::int64_t bytes_of(const std::vector<Piece>& pieces, const std::vector<Share>& columns);
+
+}  // namespace braid
