@@ -6,11 +6,12 @@ from pathlib import Path
 
 import budgets
 import layers
+import names
 import text
 import words
 from source import read_sources
 
-RULES = (layers, words, text, budgets)
+RULES = (layers, words, text, names, budgets)
 
 
 def complaints(root):

@@ -96,6 +96,13 @@ class LintTest(unittest.TestCase):
         self.assertEqual(self.complaints_about("src/nn/a.h", "int a();\n"),
                          ["a header needs #pragma once"])
 
+    def test_a_type_has_its_name_once(self):
+        self.write("src/nn/a.h", "#pragma once\nclass Layer : public Node {\n};\n")
+        hidden = "namespace {\n\nstruct Layer {\n};\nvoid f() {\n}\n\n}  // namespace\n"
+        self.assertEqual(self.complaints_about("src/nn/b.cc", hidden + "struct Layer;\n"), [])
+        self.assertEqual(self.complaints_about("src/nn/b.cc", hidden + "struct Layer {\n};\n"),
+                         ["src/nn/a.h has a type 'Layer' too"])
+
     def test_files_keep_their_budgets(self):
         self.write("src/nn/a.cc", "\n" * 300)
         self.write("src/nn/a.h", "#pragma once\n" + "\n" * 119)
