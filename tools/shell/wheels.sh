@@ -36,7 +36,7 @@ fetch_wheels() (
     --only-binary=:all: --implementation cp --python-version 3.12 "${platforms[@]}" \
     --dest "$partial/wheels" "$@" >&2 </dev/null ||
     stop 1 "$name could not be fetched. Without a network, set BRAID_TORCH=DIR to a LibTorch."
-  "$python" "$root/tools/build/unpack_wheels.py" "$partial/wheels" "$partial" ||
+  "$python" "$root/tools/shell/unpack_wheels.py" "$partial/wheels" "$partial" ||
     stop 1 "$name could not be unpacked into $folder"
   rm -rf "$partial/wheels" "$folder"
   mv "$partial" "$folder"
