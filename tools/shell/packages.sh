@@ -79,26 +79,31 @@ find_root() {
   command -v sudo >/dev/null || return 1
   as_root=(sudo)
   sudo -n apt-get --version >/dev/null 2>&1 && return 0
-  [[ -t 2 ]] # sudo will ask for the password there
+  [[ -t 2 ]] # sudo asks for the password there
+}
+
+# stop_with_line MESSAGE: a person has to install what is missing.
+stop_with_line() {
+  local run="As root, run:"
+  ((${#as_root[@]} == 0)) || run="Run: sudo"
+  stop 2 "$1. $run apt-get install --no-install-recommends ${missing[*]}"
 }
 
 # install_packages PART...: returns when everything is there, else exits 2 with the line to run.
 install_packages() {
-  local log=$cache/packages.log line
+  local log=$cache/packages.log
   local -a missing as_root
   command -v apt-get >/dev/null || return 0 # CMake will say what is missing
   find_missing "$@"
   ((${#missing[@]})) || return 0
-  line="apt-get install --no-install-recommends ${missing[*]}"
-  find_root || stop 2 "some packages are missing. Ask an administrator to run: $line"
+  find_root || stop_with_line "some packages are missing"
   say "installing packages: ${missing[*]}"
   # A dead third-party source must not be in the way of the packages: only the installation counts.
   "${as_root[@]}" apt-get -q -o DPkg::Lock::Timeout=300 update >"$log" 2>&1 </dev/null || true
   find_missing "$@" # the names depend on what apt now knows
-  line="apt-get install --no-install-recommends ${missing[*]}"
   if ! "${as_root[@]}" apt-get -q -y -o DPkg::Lock::Timeout=300 -o Dpkg::Use-Pty=0 \
     install --no-install-recommends "${missing[@]}" >>"$log" 2>&1 </dev/null; then
     tail -n 5 "$log" >&2
-    stop 2 "these packages could not be installed (log: $log). As root, run: $line"
+    stop_with_line "these packages could not be installed (log: $log)"
   fi
 }
