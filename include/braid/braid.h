@@ -22,6 +22,19 @@ namespace braid {
 
 enum class Dtype { kAuto, kFloat32, kBfloat16, kFloat16 };
 
+// How one picture is shared among ranks. The product of the degrees is the number of ranks; they are
+// threads of this process.
+struct Layout {
+  int tp = 1;       // tensor parallel: weights are shared
+  int ring = 1;     // context parallel: keys and values are passed around
+  int ulysses = 1;  // context parallel: tokens are traded for heads
+  int cfg = 1;      // the branches of true guidance
+  int dp = 1;       // pictures are shared out
+  bool shard_modulation = true;  // under tp, share the adaLN layers too
+  bool gather_keys = false;      // ring: all keys and values at once instead of one block a hop
+  double deadline = 10;          // seconds a rank waits for the others before all give up
+};
+
 struct PipelineOptions {
   // A model directory in the diffusers layout, or a single-file FLUX transformer (.safetensors).
   std::filesystem::path model;
@@ -31,7 +44,8 @@ struct PipelineOptions {
   // kAuto: the checkpoint's own; float32 where that is bfloat16 and the CPU cannot compute it.
   Dtype dtype = Dtype::kAuto;
   std::string device = "cpu";  // "cpu", "cuda", "cuda:1"; ROCm devices answer to cuda
-  int threads = 0;             // CPU threads; 0: one a core
+  int threads = 0;             // CPU threads of all ranks together; 0: one a core
+  Layout layout = {};
 };
 
 enum class VaeTiling { kAuto, kOn, kOff };

@@ -47,6 +47,13 @@ Json read_json(const std::filesystem::path& path) {
   return parse_json(read_file(path), path.string());
 }
 
+JsonObject read_json_object(const std::filesystem::path& path) {
+  auto json = std::make_shared<const Json>(read_json(path));
+  JsonObject object(*json, path.string());
+  object.owned_ = std::move(json);
+  return object;
+}
+
 JsonObject::JsonObject(const Json& object, std::string source)
     : object_(&object), source_(std::move(source)) {
   require(object.is_object(), source_, " should hold a JSON object, it holds ", object.type_name());

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <initializer_list>
+#include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
@@ -20,7 +20,8 @@ Json parse_json(std::string_view text, const std::string& source);
 // Typed reading of one object's fields. `source` names the file in errors.
 class JsonObject {
  public:
-  JsonObject(const Json& object, std::string source);  // throws InputError unless it is an object
+  // Throws InputError unless `object` is one; it must outlive this.
+  JsonObject(const Json& object, std::string source);
 
   bool has(std::string_view key) const;  // present and not null
   // Each throws InputError when the value has another type or lies outside the range.
@@ -40,11 +41,17 @@ class JsonObject {
   const std::string& source() const { return source_; }
 
  private:
+  friend JsonObject read_json_object(const std::filesystem::path& path);
+
   const Json* object_;
   std::string source_;
+  std::shared_ptr<const Json> owned_ = nullptr;
 };
 
 // Reads and parses a file (at most 256 MiB).
 Json read_json(const std::filesystem::path& path);
+
+// The object in a file; it owns its JSON.
+JsonObject read_json_object(const std::filesystem::path& path);
 
 }  // namespace braid

@@ -19,18 +19,19 @@ std::string Board::absent() const {
 
 // A failed rank is noticed within a few milliseconds: it need not know who waits for it.
 template <class Holds>
-void Board::wait(std::unique_lock<std::mutex>& lock, Holds holds, const std::string& waiting_for) {
+void Board::wait(std::unique_lock<std::mutex>& lock, Holds holds, const std::string& waiting_for,
+                 Patience patience) {
   constexpr auto kGlance = std::chrono::milliseconds(5);
   const auto end = std::chrono::steady_clock::now() + fate_->deadline();
   while (!changed_.wait_for(lock, kGlance, holds)) {
     fate_->check();
-    if (std::chrono::steady_clock::now() < end) continue;
+    if (patience == Patience::kEndless || std::chrono::steady_clock::now() < end) continue;
     const double seconds = double(fate_->deadline().count()) / 1000;
     throw Error(text_of("waited ", seconds, " s for ", waiting_for, absent()));
   }
 }
 
-void Board::meet(int rank) {
+void Board::meet(int rank, Patience patience) {
   std::unique_lock lock(mutex_);
   fate_->check();
   const auto meeting = ++arrivals_[std::size_t(rank)];
@@ -43,7 +44,7 @@ void Board::meet(int rank) {
     return;
   }
   wait(
-      lock, [&] { return meetings_ >= meeting; }, "rank ");
+      lock, [&] { return meetings_ >= meeting; }, "rank ", patience);
 }
 
 void Board::send(int to, at::Tensor x) {
@@ -57,7 +58,7 @@ at::Tensor Board::receive(int at) {
   auto& mail = mail_[std::size_t(at)];
   wait(
       lock, [&] { return !mail.empty(); },
-      "the tensor of the rank before rank " + std::to_string(at));
+      "the tensor of the rank before rank " + std::to_string(at), Patience::kDeadline);
   auto x = std::move(mail.front());
   mail.pop_front();
   return x;

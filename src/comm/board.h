@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "comm/fate.h"
-#include "comm/note.h"
+#include "comm/transport.h"
 
 namespace braid {
 
@@ -30,7 +30,7 @@ class Board {
 
   // Returns when every rank has called it as often. Throws PeerFailed when a rank fails, and Error
   // that names the ranks that did not come when the deadline passes; the group is then unusable.
-  void meet(int rank);
+  void meet(int rank, Patience patience = Patience::kDeadline);
 
   // Tensors under way from one rank to the next, first in, first out.
   void send(int to, at::Tensor x);
@@ -41,7 +41,8 @@ class Board {
 
  private:
   template <class Holds>
-  void wait(std::unique_lock<std::mutex>& lock, Holds holds, const std::string& waiting_for);
+  void wait(std::unique_lock<std::mutex>& lock, Holds holds, const std::string& waiting_for,
+            Patience patience);
   std::string absent() const;
 
   std::shared_ptr<Fate> fate_;

@@ -55,7 +55,8 @@ struct Group::State {
 Group::Group(std::shared_ptr<Transport> transport)
     : transport_(std::move(transport)), state_(std::make_shared<State>()) {}
 
-std::vector<Note> Group::agree(Op op, const Tensor& x, int detail, const Site& site) const {
+std::vector<Note> Group::agree(Op op, const Tensor& x, int detail, const Site& site,
+                               Patience patience) const {
   const bool is_defined = x.defined();
   const auto notes =
       transport_->compare({.op = op,
@@ -63,7 +64,8 @@ std::vector<Note> Group::agree(Op op, const Tensor& x, int detail, const Site& s
                            .shape = is_defined ? shape_of(x) : std::vector<std::int64_t>(),
                            .detail = detail,
                            .number = state_->number++,
-                           .site = name_of(site)});
+                           .site = name_of(site)},
+                          patience);
   check_agreement(notes);
   state_->traffic.bytes += is_defined ? x.numel() * x.element_size() : 0;
   return notes;
@@ -157,9 +159,35 @@ Group Group::subgroup(std::span<const int> ranks) const {
   return transport && transport->size() > 1 ? Group(std::move(transport)) : Group();
 }
 
+void Group::await(Site site) const {
+  if (size() > 1) agree(Op::kBarrier, {}, 0, site, Patience::kEndless);
+}
+
 const Traffic& Group::traffic() const {
   static const Traffic kNone;
   return state_ ? state_->traffic : kNone;
+}
+
+namespace {
+
+// FNV-1a over eight bytes at a time; a guard against mistakes, not against malice.
+std::int64_t hash_of(const Tensor& x) {
+  const auto dense = x.to(at::kCPU).contiguous();
+  const auto* const bytes = static_cast<const unsigned char*>(dense.const_data_ptr());
+  const auto count = std::size_t(dense.numel()) * dense.element_size();
+  std::uint64_t hash = 0xcbf29ce484222325;
+  for (std::size_t i = 0; i < count; ++i) hash = (hash ^ bytes[i]) * 0x100000001b3;
+  return std::int64_t(hash);
+}
+
+}  // namespace
+
+void check_same(const Group& group, const Tensor& x, const std::string& what) {
+  if (group.size() == 1) return;
+  const auto hashes = group.all_gather(at::full({1}, hash_of(x), at::kLong), 0);
+  for (int rank = 1; rank < group.size(); ++rank)
+    check(hashes[rank].item<std::int64_t>() == hashes[0].item<std::int64_t>(), "the ranks have ",
+          "different ", what, ": rank ", rank, " differs from rank 0");
 }
 
 Share share_of(std::int64_t total, int rank, int size) {

@@ -51,6 +51,9 @@ class Group {
   [[nodiscard]] std::unique_ptr<Incoming> ring_shift(const Tensor& x,
                                                      Site site = Site::current()) const;
   void barrier(Site site = Site::current()) const;
+  // A barrier without a deadline, for ranks that have nothing to do while another one works. A
+  // failure still ends it.
+  void await(Site site = Site::current()) const;
 
   // The group of some of these ranks; of one rank for those outside. Collective: every rank calls
   // it with the same list.
@@ -60,11 +63,16 @@ class Group {
 
  private:
   struct State;
-  std::vector<Note> agree(Op op, const Tensor& x, int detail, const Site& site) const;
+  std::vector<Note> agree(Op op, const Tensor& x, int detail, const Site& site,
+                          Patience patience = Patience::kDeadline) const;
 
   std::shared_ptr<Transport> transport_;
   std::shared_ptr<State> state_;
 };
+
+// Throws Error naming the ranks unless every rank's `x` has the same bytes as rank 0's. Moves eight
+// bytes a rank.
+void check_same(const Group& group, const Tensor& x, const std::string& what);
 
 // How `total` things are shared: the first total % size ranks have one more.
 struct Share {

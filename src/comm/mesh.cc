@@ -56,6 +56,7 @@ Mesh make_mesh(const Group& world, const Degrees& degrees) {
           .ulysses = along(3, 4),
           .tp = along(4, 5),
           .context = along(2, 4),
+          .replica = along(1, 5),
           .degrees = degrees};
 }
 

@@ -24,6 +24,7 @@ std::string to_string(const Degrees& degrees);  // "dp 1 x cfg 2 x ring 1 x ulys
 struct Mesh {
   Group world, dp, cfg, ring, ulysses, tp;
   Group context;  // ring x ulysses: all that share the tokens of one branch; ulysses varies fastest
+  Group replica;  // all that work on the same pictures
   Degrees degrees;
 };
 

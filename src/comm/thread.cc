@@ -18,9 +18,9 @@ class ThreadTransport : public Transport {
   int rank() const override { return rank_; }
   int size() const override { return board_->size(); }
 
-  std::vector<Note> compare(const Note& mine) override {
+  std::vector<Note> compare(const Note& mine, Patience patience) override {
     board_->slot(rank_).note = mine;
-    board_->meet(rank_);
+    board_->meet(rank_, patience);
     std::vector<Note> notes;
     for (int r = 0; r < size(); ++r) notes.push_back(board_->slot(r).note);
     board_->meet(rank_);
@@ -135,23 +135,46 @@ std::shared_ptr<Transport> ThreadTransport::subgroup(std::span<const int> ranks)
 
 }  // namespace
 
-void run_ranks(const ThreadOptions& options, const std::function<void(const Group&)>& body) {
+ThreadWorld::ThreadWorld(const ThreadOptions& options)
+    : fate_(std::make_shared<Fate>(options.deadline)) {
   check(options.size >= 1, "a world of ", options.size, " ranks");
-  const auto fate = std::make_shared<Fate>(options.deadline);
-  const auto board = std::make_shared<Board>(options.size, fate);
-  {
-    std::vector<std::jthread> threads;
-    for (int rank = 0; rank < options.size; ++rank)
-      threads.emplace_back([&, rank] {
-        const c10::InferenceMode no_autograd;  // thread-local, like all such guards
-        try {
-          body(options.size == 1 ? Group() : Group(std::make_shared<ThreadTransport>(board, rank)));
-        } catch (...) {
-          fate->fail(rank, std::current_exception());
-        }
-      });
+  ranks_.resize(std::size_t(options.size));
+  if (options.size == 1) return;
+  const auto board = std::make_shared<Board>(options.size, fate_);
+  for (int rank = 0; rank < options.size; ++rank)
+    ranks_[std::size_t(rank)] = Group(std::make_shared<ThreadTransport>(board, rank));
+}
+
+void ThreadWorld::run_rank(int rank, const std::function<void(const Group&)>& body) {
+  const c10::InferenceMode no_autograd;  // thread-local, like all such guards
+  try {
+    body(ranks_[std::size_t(rank)]);
+  } catch (const Cancelled&) {
+    cancelled_[std::size_t(rank)] = std::current_exception();
+  } catch (...) {
+    fate_->fail(rank, std::current_exception());
   }
-  if (fate->failed()) std::rethrow_exception(fate->cause());
+}
+
+void ThreadWorld::run(const std::function<void(const Group&)>& body) {
+  fate_->check();
+  cancelled_.assign(ranks_.size(), nullptr);
+  {
+    std::vector<std::jthread> others;
+    for (int rank = 1; rank < size(); ++rank)
+      others.emplace_back([this, rank, &body] { run_rank(rank, body); });
+    run_rank(0, body);
+  }
+  const auto is_cancelled = [](const std::exception_ptr& e) { return e != nullptr; };
+  const auto count = std::count_if(cancelled_.begin(), cancelled_.end(), is_cancelled);
+  if (count > 0 && count < size())
+    fate_->fail(0, std::make_exception_ptr(Error("some ranks were stopped and others were not")));
+  if (fate_->failed()) std::rethrow_exception(fate_->cause());
+  if (count > 0) std::rethrow_exception(cancelled_.front());
+}
+
+void run_ranks(const ThreadOptions& options, const std::function<void(const Group&)>& body) {
+  ThreadWorld(options).run(body);
 }
 
 }  // namespace braid

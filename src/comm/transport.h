@@ -12,6 +12,9 @@ namespace braid {
 
 using at::Tensor;
 
+// Whether a wait for the other ranks ends at the deadline, or only when one of them fails.
+enum class Patience { kDeadline, kEndless };
+
 // A tensor on its way to the next rank.
 class Incoming {
  public:
@@ -28,7 +31,7 @@ class Transport {
   virtual int size() const = 0;
 
   // The notes of all ranks, in rank order.
-  virtual std::vector<Note> compare(const Note& mine) = 0;
+  virtual std::vector<Note> compare(const Note& mine, Patience patience) = 0;
 
   // Sum in float32 (integers in their own type, bool as `or`), rank by rank, rounded once.
   virtual Tensor all_reduce(const Tensor& x) = 0;

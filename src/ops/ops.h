@@ -49,5 +49,14 @@ Tensor rotate(const Tensor& x_BLHD, const Rope& rope);
 // softmax(q k^T / sqrt(D)) v, softmax in float32.   q k v [B H L D] -> [B H L D]
 Tensor attention(const Tensor& q_BHLD, const Tensor& k_BHLD, const Tensor& v_BHLD);
 
+// Attention over some of the keys: the result, and the logarithm of the sum of exponentials of the
+// scaled scores, by which results over other keys are merged.
+struct PartialAttention {
+  Tensor out_BHLD;  // zero where there are no keys
+  Tensor lse_BHL;   // float32, always three dims; -inf where there are no keys
+};
+PartialAttention attention_with_lse(const Tensor& q_BHLD, const Tensor& k_BHLD,
+                                    const Tensor& v_BHLD);
+
 }  // namespace ops
 }  // namespace braid

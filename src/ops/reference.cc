@@ -1,5 +1,7 @@
 #include <ATen/ATen.h>
 
+#include <cmath>
+
 #include "ops/ops.h"
 
 namespace braid::ops {
@@ -36,6 +38,40 @@ Tensor rotate(const Tensor& x_BLHD, const Rope& rope) {
 
 Tensor attention(const Tensor& q_BHLD, const Tensor& k_BHLD, const Tensor& v_BHLD) {
   return at::scaled_dot_product_attention(q_BHLD, k_BHLD, v_BHLD);
+}
+
+namespace {
+
+// Backends return [B H L], [B H L 1], or either with other strides; some pad L to their block.
+Tensor three_dims(const Tensor& lse, const Tensor& q_BHLD) {
+  const auto lse_BHL = lse.dim() == 4 ? lse.squeeze(-1) : lse;
+  return lse_BHL.narrow(2, 0, q_BHLD.size(2)).to(at::kFloat);
+}
+
+PartialAttention no_keys(const Tensor& q_BHLD, const Tensor& v_BHLD) {
+  const auto rows = q_BHLD.sizes().slice(0, 3);
+  auto shape = q_BHLD.sizes().vec();
+  shape[3] = v_BHLD.size(3);
+  return {.out_BHLD = at::zeros(shape, q_BHLD.options()),
+          .lse_BHL = at::full(rows, -INFINITY, q_BHLD.options().dtype(at::kFloat))};
+}
+
+}  // namespace
+
+PartialAttention attention_with_lse(const Tensor& q_BHLD, const Tensor& k_BHLD,
+                                    const Tensor& v_BHLD) {
+  if (k_BHLD.size(2) == 0 || q_BHLD.numel() == 0) return no_keys(q_BHLD, v_BHLD);
+  if (q_BHLD.is_cpu()) {
+    const auto [out, lse] = at::_scaled_dot_product_flash_attention_for_cpu(q_BHLD, k_BHLD, v_BHLD);
+    return {.out_BHLD = out, .lse_BHL = three_dims(lse, q_BHLD)};
+  }
+  if (q_BHLD.scalar_type() == at::kFloat) {
+    const auto [out, lse, seed, offset] = at::_scaled_dot_product_efficient_attention(
+        q_BHLD, k_BHLD, v_BHLD, {}, /*compute_log_sumexp=*/true);
+    return {.out_BHLD = out, .lse_BHL = three_dims(lse, q_BHLD)};
+  }
+  const auto flash = at::_scaled_dot_product_flash_attention(q_BHLD, k_BHLD, v_BHLD);
+  return {.out_BHLD = std::get<0>(flash), .lse_BHL = three_dims(std::get<1>(flash), q_BHLD)};
 }
 
 }  // namespace braid::ops

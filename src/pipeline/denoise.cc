@@ -21,13 +21,19 @@ DenoiserInput input_of(const DenoiseJob& job, const Tensor& latents, float times
   return in;
 }
 
+// What the step asks of the denoiser: the prompt, and the negative prompt where there is one.
+std::vector<DenoiserInput> branches_of(const DenoiseJob& job, const DenoiserInput& positive) {
+  if (!job.negative_text_BTC.defined()) return {positive};
+  auto negative = positive;
+  negative.text_BTC = job.negative_text_BTC;
+  negative.pooled_BC = job.negative_pooled_BC;
+  return {positive, negative};
+}
+
 // negative + scale * (positive - negative): Ho and Salimans, 2021
-Tensor guide(const Predict& predict, const DenoiseJob& job, DenoiserInput in,
-             const Tensor& positive) {
-  in.text_BTC = job.negative_text_BTC;
-  in.pooled_BC = job.negative_pooled_BC;
-  const auto negative = predict(in);
-  return negative + job.true_cfg * (positive - negative);
+Tensor guide(const std::vector<Tensor>& velocities, double scale) {
+  if (velocities.size() == 1) return velocities.front();
+  return velocities[1] + scale * (velocities[0] - velocities[1]);
 }
 
 // float32 noise in the shape of packed latents, from the pictures' own generators.
@@ -52,16 +58,16 @@ Tensor step(const DenoiseJob& job, bool stochastic, const Tensor& x_BNC, const T
 
 }  // namespace
 
-DenoiseResult denoise(const Predict& predict, const ScheduleConfig& config,
+DenoiseResult denoise(const PredictAll& predict, const ScheduleConfig& config,
                       const Schedule& schedule, const DenoiseJob& job,
                       const std::function<void(int done)>& on_step) {
   DenoiseResult result{.latents_BNC = job.latents_BNC, .first_velocity_BNC = {}};
   auto& latents = result.latents_BNC;
   for (std::size_t i = 0; i < schedule.timesteps.size(); ++i) {
     const auto in = input_of(job, latents, schedule.timesteps[i]);
-    auto velocity = predict(in);
-    if (i == 0) result.first_velocity_BNC = velocity;
-    if (job.negative_text_BTC.defined()) velocity = guide(predict, job, in, velocity);
+    const auto velocities = predict(branches_of(job, in));
+    if (i == 0) result.first_velocity_BNC = velocities.front();
+    const auto velocity = guide(velocities, job.true_cfg);
     latents = step(job, config.stochastic_sampling, latents, velocity, schedule.sigmas[i],
                    schedule.sigmas[i + 1]);
     on_step(int(i) + 1);

@@ -1,7 +1,7 @@
 // The loop from noise to latents.
 #pragma once
 
-#include "nn/predict.h"
+#include "parallel/regions.h"
 #include "pipeline/latents.h"
 #include "pipeline/schedule.h"
 
@@ -26,7 +26,7 @@ struct DenoiseResult {
 // Runs every step of `schedule`; `on_step` hears how many are done and may throw to end the loop.
 // Equals FluxPipeline's loop in the order of its casts: the timestep is cast to the latents' dtype,
 // then divided by 1000; the step itself is taken in float32.
-DenoiseResult denoise(const Predict& predict, const ScheduleConfig& config,
+DenoiseResult denoise(const PredictAll& predict, const ScheduleConfig& config,
                       const Schedule& schedule, const DenoiseJob& job,
                       const std::function<void(int done)>& on_step);
 

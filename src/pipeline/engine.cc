@@ -2,7 +2,6 @@
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
-#include <c10/core/InferenceMode.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 
 #include "base/error.h"
@@ -11,8 +10,45 @@
 namespace braid {
 namespace {
 
-void use_threads(int threads) {
-  if (threads > 0) at::set_num_threads(threads);
+// Computes with so many threads on the calling thread while it lives.
+class UseThreads {
+ public:
+  explicit UseThreads(int threads) : before_(at::get_num_threads()) {
+    if (threads != before_) at::set_num_threads(threads);
+  }
+  ~UseThreads() {
+    if (at::get_num_threads() != before_) at::set_num_threads(before_);
+  }
+  UseThreads(const UseThreads&) = delete;
+  UseThreads& operator=(const UseThreads&) = delete;
+
+ private:
+  int before_;
+};
+
+int threads_a_rank(const PipelineOptions& options, int num_ranks) {
+  require(options.threads >= 0 && options.threads <= 4096,
+          "the number of threads should lie between 0 and 4096, it is ", options.threads);
+  const int threads = options.threads > 0 ? options.threads : at::get_num_threads();
+  return std::max(1, threads / num_ranks);
+}
+
+Degrees degrees_of(const Layout& l) {
+  for (const int degree : {l.tp, l.ring, l.ulysses, l.cfg, l.dp})
+    require(degree >= 1 && degree <= 1024,
+            "every degree of a layout should lie between 1 and 1024,", " one is ", degree);
+  return {.dp = l.dp, .cfg = l.cfg, .ring = l.ring, .ulysses = l.ulysses, .tp = l.tp};
+}
+
+ThreadOptions world_of(const Layout& layout) {
+  require(layout.deadline > 0 && layout.deadline <= 1e6, "the deadline should lie between 0 and ",
+          "1000000 seconds, it is ", layout.deadline);
+  const auto degrees = degrees_of(layout);
+  const double ranks =
+      double(degrees.dp) * degrees.cfg * degrees.ring * degrees.ulysses * degrees.tp;
+  require(ranks <= 1024, to_string(degrees), " are more than 1024 ranks");
+  return {.size = int(ranks),
+          .deadline = std::chrono::milliseconds(std::int64_t(1000 * layout.deadline))};
 }
 
 std::int64_t bytes_of(const ModelFiles& files) {
@@ -25,20 +61,25 @@ void stop_if_asked(const Hooks& hooks) {
   if (hooks.stop.stop_requested()) throw Cancelled("stopped while loading the model");
 }
 
-std::unique_ptr<const FluxFamily> load(const PipelineOptions& options, const Hooks& hooks) {
-  require(options.threads >= 0 && options.threads <= 4096,
-          "the number of threads should lie between 0 and 4096, it is ", options.threads);
-  use_threads(options.threads);
+std::unique_ptr<const FluxFamily> load(const PipelineOptions& options, const Group& world,
+                                       const Hooks& hooks) {
   const auto files = find_model(options);
+  const auto mesh = make_mesh(world, degrees_of(options.layout));
   Progress progress{.phase = Phase::kLoad, .done = 0, .total = bytes_of(files)};
   const auto on_bytes = [&](std::int64_t bytes) {
     stop_if_asked(hooks);
     progress.done += bytes;
-    if (hooks.progress) hooks.progress(progress);
+    if (hooks.progress && world.rank() == 0) hooks.progress(progress);
   };
+  const auto& layout = options.layout;
   return std::make_unique<const FluxFamily>(
-      files, FamilyOptions{.load = {.device = find_device(options.device), .on_bytes = on_bytes},
-                           .dtype = options.dtype});
+      files, mesh,
+      FamilyOptions{
+          .device = find_device(options.device),
+          .dtype = options.dtype,
+          .on_bytes = on_bytes,
+          .ring_form = layout.gather_keys ? RingForm::kGather : RingForm::kShift,
+          .modulation = layout.shard_modulation ? SharedModulation::kYes : SharedModulation::kNo});
 }
 
 }  // namespace
@@ -57,22 +98,32 @@ at::Device find_device(const std::string& name) {
   return at::Device(at::kCUDA, at::DeviceIndex(index));
 }
 
-Engine::Engine(const PipelineOptions& options, const Hooks& hooks) : threads_(options.threads) {
-  const c10::InferenceMode no_autograd;
-  family_ = load(options, hooks);
+Engine::Engine(const PipelineOptions& options, const Hooks& hooks)
+    : world_(world_of(options.layout)), families_(std::size_t(world_.size())) {
+  threads_ = threads_a_rank(options, world_.size());
+  world_.run([&](const Group& world) {
+    const UseThreads threads(threads_);
+    families_[std::size_t(world.rank())] = load(options, world, hooks);
+  });
 }
 
 Settings Engine::settle(const Request& request, const Hooks& hooks) const {
-  return braid::settle(request, family_->limits(), hooks.warning);
+  return braid::settle(request, families_.front()->limits(), hooks.warning);
 }
 
 std::vector<Picture> Engine::generate(const Request& request, const Hooks& hooks,
                                       Recording* recording) const {
   const std::scoped_lock lock(one_request_at_a_time_);
-  const c10::InferenceMode no_autograd;
-  use_threads(threads_);
   const auto settings = settle(request, hooks);
-  return generate_pictures(*family_, settings, request.latents, hooks, recording);
+  std::vector<Picture> pictures;
+  world_.run([&](const Group& world) {
+    const UseThreads threads(threads_);
+    const bool is_first = world.rank() == 0;
+    auto mine = generate_pictures(*families_[std::size_t(world.rank())], settings, request.latents,
+                                  is_first ? hooks : Hooks{}, is_first ? recording : nullptr);
+    if (is_first) pictures = std::move(mine);
+  });
+  return pictures;
 }
 
 }  // namespace braid

@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "braid/braid.h"
+#include "comm/thread.h"
 #include "pipeline/families/flux.h"
 
 namespace braid {
@@ -23,11 +24,12 @@ class Engine {
 
   // The request as it will run: defaults filled in, sizes rounded.
   Settings settle(const Request& request, const Hooks& hooks) const;
-  at::ScalarType dtype() const { return family_->dtype(); }
+  at::ScalarType dtype() const { return families_.front()->dtype(); }
 
  private:
-  int threads_;
-  std::unique_ptr<const FluxFamily> family_;
+  int threads_;  // a rank
+  mutable ThreadWorld world_;
+  std::vector<std::unique_ptr<const FluxFamily>> families_;  // by rank
   mutable std::mutex one_request_at_a_time_;
 };
 

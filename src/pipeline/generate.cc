@@ -13,7 +13,7 @@ namespace {
 constexpr std::int64_t kAutoTilingPixels = 2048 * 2048;
 
 struct Batch {
-  int first, count;  // pictures
+  int first, count;  // pictures; none: a rank that only keeps the others company
 };
 
 // One call of generate_pictures: what its steps share.
@@ -24,10 +24,13 @@ class Run {
 
   void embed_prompts();
   void start_from(const Latents& latents);
-  std::vector<Picture> draw(Batch batch);
+  std::vector<Picture> draw(Batch round);
 
  private:
   void report(const Progress& progress) const;
+  Batch my_share(Batch round) const;
+  DenoiseResult denoise_mine(const DenoiseJob& job, const Schedule& schedule, Batch round) const;
+  void check_agreement(const DenoiseJob& job, const Schedule& schedule) const;
   void record(const std::string& name, const Tensor& batch);
   DenoiseJob prepare(Batch batch);
   Tensor text_of_batch(Batch batch, Tensor Conditioning::*part) const;
@@ -42,9 +45,26 @@ class Run {
   Tensor given_latents_;  // packed, of all pictures; undefined: they are drawn
 };
 
+// The first rank hears the caller, and all ranks stop at the same place.
 void Run::report(const Progress& progress) const {
-  if (hooks_.stop.stop_requested()) throw Cancelled("stopped as asked");
+  const auto wish = at::full({1}, hooks_.stop.stop_requested(), at::kBool);
+  if (family_.mesh().world.broadcast(wish, 0).item<bool>()) throw Cancelled("stopped as asked");
   if (hooks_.progress) hooks_.progress(progress);
+}
+
+// The pictures of a round that this data-parallel rank draws.
+Batch Run::my_share(Batch round) const {
+  const auto share = share_of(round.count, family_.mesh().dp.rank(), family_.mesh().dp.size());
+  return {.first = round.first + int(share.begin), .count = int(share.count)};
+}
+
+// Before the first step: the ranks that work on the same pictures start from the same numbers.
+void Run::check_agreement(const DenoiseJob& job, const Schedule& schedule) const {
+  const auto& replica = family_.mesh().replica;
+  check_same(replica, at::tensor(schedule.sigmas), "noise levels");
+  check_same(replica, at::tensor(schedule.timesteps), "timesteps");
+  check_same(replica, job.latents_BNC, "initial latents");
+  check_same(replica, job.text_BTC, "embedded prompts");
 }
 
 void Run::record(const std::string& name, const Tensor& batch) {
@@ -85,7 +105,7 @@ void Run::start_from(const Latents& latents) {
 }
 
 Tensor Run::text_of_batch(Batch batch, Tensor Conditioning::*part) const {
-  std::vector<Tensor> parts;
+  std::vector<Tensor> parts = {(prompts_.front().*part).narrow(0, 0, 0)};
   for (int i = batch.first; i < batch.first + batch.count; ++i)
     parts.push_back(prompts_[std::size_t(i / settings_.num_images)].*part);
   return at::cat(parts);
@@ -120,7 +140,10 @@ std::vector<Picture> Run::decode(Batch batch, const Tensor& latents_BNC) const {
                     .total = batch.count,
                     .first_picture = batch.first,
                     .num_pictures = batch.count};
-  report(progress);
+  const auto tell = [&] {
+    if (hooks_.progress) hooks_.progress(progress);
+  };
+  tell();
   const bool large = std::int64_t(settings_.width) * settings_.height > kAutoTilingPixels;
   const bool tiled =
       settings_.vae_tiling == VaeTiling::kOn || (settings_.vae_tiling == VaeTiling::kAuto && large);
@@ -142,36 +165,50 @@ std::vector<Picture> Run::decode(Batch batch, const Tensor& latents_BNC) const {
                         .seed = settings_.seed + std::uint64_t(picture)});
     if (hooks_.picture) hooks_.picture(pictures.back());
     ++progress.done;
-    report(progress);
+    tell();
   }
   return pictures;
 }
 
-std::vector<Picture> Run::draw(Batch batch) {
-  const auto schedule = make_schedule(family_.schedule_config(), settings_.steps,
-                                      settings_.latent_shape.num_tokens());
-  const auto job = prepare(batch);
+DenoiseResult Run::denoise_mine(const DenoiseJob& job, const Schedule& schedule,
+                                Batch round) const {
   Progress progress{.phase = Phase::kDenoise,
                     .done = 0,
                     .total = settings_.steps,
-                    .first_picture = batch.first,
-                    .num_pictures = batch.count};
+                    .first_picture = round.first,
+                    .num_pictures = round.count};
   report(progress);
-  const auto result =
-      denoise(family_.predict(), family_.schedule_config(), schedule, job, [&](int done) {
-        progress.done = done;
-        report(progress);
-      });
-  record("prompt_embeds", job.text_BTC);
-  record("pooled_prompt_embeds", job.pooled_BC);
-  record("latents_initial", job.latents_BNC);
-  record("velocity_first", result.first_velocity_BNC);
-  record("latents_final", result.latents_BNC);
-  if (batch.first == 0) {
+  const auto on_step = [&](int done) {
+    progress.done = done;
+    report(progress);
+  };
+  if (job.latents_BNC.size(0) > 0)
+    return denoise(family_.predict(), family_.schedule_config(), schedule, job, on_step);
+  for (int step = 1; step <= settings_.steps; ++step) on_step(step);
+  return {.latents_BNC = job.latents_BNC, .first_velocity_BNC = job.latents_BNC};
+}
+
+std::vector<Picture> Run::draw(Batch round) {
+  const auto schedule = make_schedule(family_.schedule_config(), settings_.steps,
+                                      settings_.latent_shape.num_tokens());
+  const auto job = prepare(my_share(round));
+  check_agreement(job, schedule);
+  const auto mine = denoise_mine(job, schedule, round);
+  const auto of_round = [&](const Tensor& x) { return family_.mesh().dp.all_gather(x, 0); };
+  const auto latents = of_round(mine.latents_BNC);
+  record("prompt_embeds", of_round(job.text_BTC));
+  record("pooled_prompt_embeds", of_round(job.pooled_BC));
+  record("latents_initial", of_round(job.latents_BNC));
+  record("velocity_first", of_round(mine.first_velocity_BNC));
+  record("latents_final", latents);
+  if (round.first == 0) {
     record("sigmas", at::tensor(schedule.sigmas));
     record("timesteps", at::tensor(schedule.timesteps));
   }
-  return decode(batch, result.latents_BNC);
+  std::vector<Picture> pictures;
+  if (family_.mesh().world.rank() == 0) pictures = decode(round, latents);
+  family_.mesh().world.await();
+  return pictures;
 }
 
 }  // namespace
@@ -183,8 +220,9 @@ std::vector<Picture> generate_pictures(const FluxFamily& family, const Settings&
   if (latents) run.start_from(*latents);
   run.embed_prompts();
   std::vector<Picture> pictures;
-  for (int first = 0; first < settings.num_pictures(); first += settings.batch_size) {
-    const auto count = std::min(settings.batch_size, settings.num_pictures() - first);
+  const int round = settings.batch_size * family.mesh().dp.size();
+  for (int first = 0; first < settings.num_pictures(); first += round) {
+    const auto count = std::min(round, settings.num_pictures() - first);
     for (auto& picture : run.draw({.first = first, .count = count}))
       pictures.push_back(std::move(picture));
   }

@@ -5,7 +5,8 @@
 
 namespace braid {
 
-// `latents`, where there are any, take the place of drawn noise.
+// `latents`, where there are any, take the place of drawn noise. Collective over the ranks of the
+// family's layout; the first rank returns the pictures, calls the hooks and fills the recording.
 std::vector<Picture> generate_pictures(const FluxFamily& family, const Settings& settings,
                                        const std::optional<Latents>& latents, const Hooks& hooks,
                                        Recording* recording);

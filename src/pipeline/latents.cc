@@ -9,7 +9,8 @@ at::Generator generator_of(std::uint64_t seed) { return at::detail::createCPUGen
 
 Tensor draw_noise(std::span<const at::Generator> generators, LatentShape shape,
                   at::ScalarType dtype) {
-  std::vector<Tensor> noise;
+  const std::vector<std::int64_t> none = {0, shape.channels, shape.height, shape.width};
+  std::vector<Tensor> noise = {at::empty(none, dtype)};
   for (const auto& generator : generators)
     noise.push_back(at::randn({1, shape.channels, shape.height, shape.width}, generator, dtype));
   return at::cat(noise);

@@ -28,7 +28,7 @@ TEST(Denoise, FollowsAVelocityFromNoiseToThePicture) {
     return (in.image_BIC - target) / in.timestep_B.view({2, 1, 1});
   };
   int steps = 0;
-  const auto result = denoise(straight, {}, kSchedule, job, [&](int done) { steps = done; });
+  const auto result = denoise(one_by_one(straight), {}, kSchedule, job, [&](int done) { steps = done; });
   EXPECT_EQ(steps, 3);
   EXPECT_TRUE(at::allclose(result.latents_BNC, target, 1e-5, 1e-5));
   EXPECT_TRUE(at::equal(result.first_velocity_BNC, job.latents_BNC - target));
@@ -45,7 +45,7 @@ TEST(Denoise, CastsTheTimestepBeforeItDivides) {
   auto job = job_of(at::kBFloat16);
   job.guidance = 3.5;
   const Schedule odd{.sigmas = {0.8513f, 0}, .timesteps = {851.3f}};
-  denoise(watch, {}, odd, job, [](int) {});
+  denoise(one_by_one(watch), {}, odd, job, [](int) {});
   // 851.3 is 852 in bfloat16, and 0.852 then 0.8515625
   EXPECT_EQ(seen, std::vector<float>({0.8515625f}));
 }
@@ -60,7 +60,7 @@ TEST(Denoise, CombinesBothBranchesOfTrueGuidance) {
     return value.view({2, 1, 1}).expand_as(in.image_BIC).clone();
   };
   const Schedule once{.sigmas = {1, 0}, .timesteps = {1000}};
-  const auto result = denoise(sum, {}, once, job, [](int) {});
+  const auto result = denoise(one_by_one(sum), {}, once, job, [](int) {});
   const auto positive = result.first_velocity_BNC, negative = positive + 3;
   const auto want = job.latents_BNC - (negative + 3 * (positive - negative));
   EXPECT_TRUE(at::allclose(result.latents_BNC, want, 1e-5, 1e-5));
@@ -71,7 +71,7 @@ TEST(Denoise, StochasticSamplingDrawsFromThePicturesGenerators) {
   job.generators = {generator_of(1), generator_of(2)};
   const Predict none = [](const DenoiserInput& in) { return at::zeros_like(in.image_BIC); };
   const Schedule half{.sigmas = {1, 0.5f}, .timesteps = {1000}};
-  const auto result = denoise(none, {.stochastic_sampling = true}, half, job, [](int) {});
+  const auto result = denoise(one_by_one(none), {.stochastic_sampling = true}, half, job, [](int) {});
   const auto noise = at::randn({1, 6, 8}, generator_of(2), at::kFloat);
   const auto want = 0.5 * job.latents_BNC[1] + 0.5 * noise[0];
   EXPECT_TRUE(at::allclose(result.latents_BNC[1], want, 1e-6, 1e-6));
@@ -83,7 +83,7 @@ TEST(Denoise, EndsWhenTheObserverThrows) {
     ++asked;
     return at::zeros_like(in.image_BIC);
   };
-  EXPECT_THROW(denoise(count, {}, kSchedule, job_of(at::kFloat), [](int) { throw Cancelled("x"); }),
+  EXPECT_THROW(denoise(one_by_one(count), {}, kSchedule, job_of(at::kFloat), [](int) { throw Cancelled("x"); }),
                Cancelled);
   EXPECT_EQ(asked, 1);
 }

@@ -13,18 +13,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-template <class Config>
-Config read_config(const ModelFiles& files, const char* part,
-                   Config (*read)(const JsonObject& json)) {
-  const auto path = files.config_of(part);
-  const auto json = read_json(path);
-  return read(JsonObject(json, path.string()));
-}
-
 FluxConfig read_transformer_config(const ModelFiles& files, const Checkpoint& checkpoint) {
-  const bool has_config = files.single_file.empty() || fs::exists(files.config_of("transformer"));
-  return has_config ? read_config(files, "transformer", read_flux_config)
-                    : infer_flux_config(checkpoint);
+  const auto path = files.config_of("transformer");
+  const bool has_config = files.single_file.empty() || fs::exists(path);
+  return has_config ? read_flux_config(read_json_object(path)) : infer_flux_config(checkpoint);
 }
 
 ScheduleConfig read_scheduler(const ModelFiles& files) {
@@ -32,36 +24,11 @@ ScheduleConfig read_scheduler(const ModelFiles& files) {
   return read_schedule_config(read_json(path), path.string());
 }
 
-Clip load_clip(const ModelFiles& files, const LoadOptions& load) {
-  auto checkpoint = files.open_text_encoder("text_encoder");
-  auto names = clip_names(checkpoint);
-  return {read_config(files, "text_encoder", read_clip_config),
-          Weights(std::move(checkpoint), std::move(names), load)};
-}
-
-T5 load_t5(const ModelFiles& files, const LoadOptions& load) {
-  return {read_config(files, "text_encoder_2", read_t5_config),
-          Weights(files.open_text_encoder("text_encoder_2"), t5_names(), load)};
-}
-
 Vae load_vae(const ModelFiles& files, const LoadOptions& load) {
   auto checkpoint = files.open_vae();
   auto names = vae_names(checkpoint);
-  return {read_config(files, "vae", read_vae_config),
+  return {read_vae_config(read_json_object(files.config_of("vae"))),
           Weights(std::move(checkpoint), std::move(names), load), Vae::Parts::kDecoder};
-}
-
-// What one part makes is what the next part takes.
-void check_fit(const FluxConfig& flux, const Clip& clip, const T5& t5, const Vae& vae) {
-  require(flux.pooled_width == clip.config().hidden,
-          "the transformer takes pooled prompts of width ", flux.pooled_width,
-          ", the text encoder makes ", clip.config().hidden);
-  require(flux.text_width == t5.config().hidden, "the transformer takes embedded text of width ",
-          flux.text_width, ", the second text encoder makes ", t5.config().hidden);
-  const auto packed = 4 * vae.config().latent_channels;
-  require(flux.in_channels == packed && flux.out_channels == packed, "the transformer takes ",
-          flux.in_channels, " and makes ", flux.out_channels, " channels, the autoencoder has ",
-          packed, " when packed");
 }
 
 }  // namespace
@@ -82,56 +49,69 @@ at::ScalarType choose_dtype(Dtype asked, at::ScalarType stored, at::Device devic
   return stored != at::kHalf && read_cpu().has_bfloat16() ? at::kBFloat16 : at::kFloat;
 }
 
-FluxFamily::FluxFamily(const ModelFiles& files, FamilyOptions options)
-    : FluxFamily(files, files.open_transformer(), [&] {
-        options.load.dtype =
-            choose_dtype(options.dtype, files.open_transformer().dtype(), options.load.device);
-        return options;
-      }()) {}
+FluxFamily::FluxFamily(const ModelFiles& files, const Mesh& mesh, const FamilyOptions& options)
+    : FluxFamily(files, files.open_transformer(), mesh, options) {}
 
-FluxFamily::FluxFamily(const ModelFiles& files, const Checkpoint& transformer,
+FluxFamily::FluxFamily(const ModelFiles& files, Checkpoint transformer, const Mesh& mesh,
                        const FamilyOptions& options)
-    : dtype_(options.load.dtype),
-      device_(options.load.device),
-      clip_tokenizer_(load_tokenizer(files.folder / "tokenizer")),
-      t5_tokenizer_(load_tokenizer(files.folder / "tokenizer_2")),
-      clip_(load_clip(files, options.load)),
-      t5_(load_t5(files, options.load)),
-      vae_(load_vae(files, options.load)),
+    : mesh_(mesh),
+      dtype_(choose_dtype(options.dtype, transformer.dtype(), options.device)),
+      device_(options.device),
       flux_config_(read_transformer_config(files, transformer)),
+      vae_config_(read_vae_config(read_json_object(files.config_of("vae")))),
       schedule_config_(read_scheduler(files)),
       defaults_(read_defaults(files, flux_config_.guidance_embeds)) {
-  check_fit(flux_config_, clip_, t5_, vae_);
+  check_fit(files);
+  LoadOptions load{.dtype = dtype_, .device = device_, .on_bytes = options.on_bytes};
+  if (mesh.world.rank() == 0) {
+    text_.emplace(files, load);
+    vae_.emplace(load_vae(files, load));
+  }
+  load.tensor_parallel = mesh.tp;
+  auto names = flux_names(transformer);
   const auto flux = std::make_shared<const Flux>(
-      flux_config_, Weights(transformer, flux_names(transformer), options.load));
-  predict_ = [flux](const DenoiserInput& in) { return (*flux)(in); };
+      flux_config_,
+      Weights(std::move(transformer), std::move(names), load,
+              flux_plan(flux_config_, mesh.tp.size(), options.modulation)),
+      attend_over(mesh, options.ring_form));
+  predict_ = predict_over(mesh, [flux](const DenoiserInput& in) { return (*flux)(in); });
+}
+
+// What one part makes is what the next part takes.
+void FluxFamily::check_fit(const ModelFiles& files) const {
+  const auto clip = read_clip_config(read_json_object(files.config_of("text_encoder")));
+  const auto t5 = read_t5_config(read_json_object(files.config_of("text_encoder_2")));
+  const auto& flux = flux_config_;
+  require(flux.pooled_width == clip.hidden, "the transformer takes pooled prompts of width ",
+          flux.pooled_width, ", the text encoder makes ", clip.hidden);
+  require(flux.text_width == t5.hidden, "the transformer takes embedded text of width ",
+          flux.text_width, ", the second text encoder makes ", t5.hidden);
+  const auto packed = 4 * vae_config_.latent_channels;
+  require(flux.in_channels == packed && flux.out_channels == packed, "the transformer takes ",
+          flux.in_channels, " and makes ", flux.out_channels, " channels, the autoencoder has ",
+          packed, " when packed");
 }
 
 ModelLimits FluxFamily::limits() const {
   return {.defaults = defaults_,
-          .downscale = vae_.config().downscale(),
-          .latent_channels = vae_.config().latent_channels,
+          .downscale = vae_config_.downscale(),
+          .latent_channels = vae_config_.latent_channels,
           .guidance_embeds = flux_config_.guidance_embeds};
 }
 
 Conditioning FluxFamily::encode(const PromptPair& prompt, int max_sequence_length,
                                 const std::function<void(const std::string&)>& warn) const {
-  const auto ids_of = [&](const Tokenizer& tokenizer, const std::string& text, std::int64_t length,
-                          const char* encoder) {
-    const auto encoding = tokenizer.encode(text, length);
-    if (encoding.truncated && warn)
-      warn(text_of("the prompt is longer than the ", length, " tokens that ", encoder,
-                   " is given: its end is not seen"));
-    return at::tensor(encoding.ids, at::kLong).unsqueeze(0).to(device_);
-  };
-  const auto clip_ids =
-      ids_of(*clip_tokenizer_, prompt.clip, clip_tokenizer_->model_max_length(), "CLIP");
-  const auto t5_ids = ids_of(*t5_tokenizer_, prompt.t5, max_sequence_length, "T5");
-  return {.text_1TC = t5_(t5_ids), .pooled_1C = clip_(clip_ids).pooled_BC};
+  const auto nothing = at::empty({0}, at::TensorOptions(dtype_).device(device_));
+  const auto mine = text_ ? text_->encode(prompt, max_sequence_length, warn)
+                          : Conditioning{.text_1TC = nothing, .pooled_1C = nothing};
+  mesh_.world.await();
+  return {.text_1TC = mesh_.world.broadcast(mine.text_1TC, 0),
+          .pooled_1C = mesh_.world.broadcast(mine.pooled_1C, 0)};
 }
 
 Tensor FluxFamily::decode(const Tensor& tokens_BNC, LatentShape shape, Tiles tiles) const {
-  return vae_.decode(vae_.to_decoder(unpack(tokens_BNC, shape)), tiles);
+  check(vae_.has_value(), "only the first rank has the autoencoder");
+  return vae_->decode(vae_->to_decoder(unpack(tokens_BNC, shape)), tiles);
 }
 
 }  // namespace braid

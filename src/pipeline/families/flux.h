@@ -1,59 +1,59 @@
 // The FLUX.1 family: which text encoders it asks, how a prompt becomes the transformer's input, and
-// which autoencoder makes pictures of latents.
+// which autoencoder makes pictures of latents. Each rank of a layout has one of its own.
 #pragma once
 
-#include <memory>
-
-#include "models/clip/model.h"
 #include "models/flux/model.h"
-#include "models/t5/model.h"
+#include "models/flux/plan.h"
 #include "models/vae/model.h"
+#include "parallel/layout.h"
+#include "pipeline/families/flux_text.h"
 #include "pipeline/schedule.h"
-#include "pipeline/settings.h"
-#include "text/tokenizer.h"
 
 namespace braid {
 
-// One embedded prompt, batch 1.
-struct Conditioning {
-  Tensor text_1TC, pooled_1C;
-};
-
 struct FamilyOptions {
-  LoadOptions load;
+  at::Device device = at::kCPU;
   Dtype dtype = Dtype::kAuto;
+  std::function<void(std::int64_t bytes)> on_bytes = {};
+  RingForm ring_form = RingForm::kShift;
+  SharedModulation modulation = SharedModulation::kYes;
 };
 
 class FluxFamily {
  public:
-  // Loads every part. `options.load.dtype` is set here, from `options.dtype` and the checkpoint.
-  FluxFamily(const ModelFiles& files, FamilyOptions options);
+  // Loads this rank's share of the transformer; text encoders and autoencoder on the first rank.
+  FluxFamily(const ModelFiles& files, const Mesh& mesh, const FamilyOptions& options);
 
   ModelLimits limits() const;
   const ScheduleConfig& schedule_config() const { return schedule_config_; }
   at::ScalarType dtype() const { return dtype_; }
   at::Device device() const { return device_; }
+  const Mesh& mesh() const { return mesh_; }
 
-  // Throws InputError for text that is not UTF-8; tells `warn` of text that does not fit.
+  // Collective: the first rank encodes, all ranks get the result.
   Conditioning encode(const PromptPair& prompt, int max_sequence_length,
                       const std::function<void(const std::string&)>& warn) const;
-  const Predict& predict() const { return predict_; }
+  // Collective over the ranks that work on the same pictures.
+  const PredictAll& predict() const { return predict_; }
+  // On the first rank only.
   Tensor decode(const Tensor& tokens_BNC, LatentShape shape,
                 Tiles tiles) const;  // [B 3 H W], -1..1
 
  private:
-  FluxFamily(const ModelFiles& files, const Checkpoint& transformer, const FamilyOptions& options);
+  FluxFamily(const ModelFiles& files, Checkpoint transformer, const Mesh& mesh,
+             const FamilyOptions& options);
+  void check_fit(const ModelFiles& files) const;
 
+  Mesh mesh_;
   at::ScalarType dtype_;
   at::Device device_;
-  std::unique_ptr<const Tokenizer> clip_tokenizer_, t5_tokenizer_;
-  Clip clip_;
-  T5 t5_;
-  Vae vae_;
   FluxConfig flux_config_;
+  VaeConfig vae_config_;
   ScheduleConfig schedule_config_;
   ModelDefaults defaults_;
-  Predict predict_;
+  std::optional<FluxText> text_;
+  std::optional<Vae> vae_;
+  PredictAll predict_;
 };
 
 // The dtype to compute in: what was asked for, else the checkpoint's where the device has

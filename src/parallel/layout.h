@@ -1,0 +1,16 @@
+// From the degrees of a layout to what a model is wrapped in.
+#pragma once
+
+#include "comm/mesh.h"
+#include "parallel/regions.h"
+#include "parallel/ring.h"
+
+namespace braid {
+
+// What the transformer is given to attend with: Ulysses inside, the ring outside.
+Attend attend_over(const Mesh& mesh, RingForm form = RingForm::kShift);
+
+// All branches of a step, from whole inputs to whole velocities, on every rank.
+PredictAll predict_over(const Mesh& mesh, Predict model);
+
+}  // namespace braid

@@ -1,0 +1,21 @@
+// Ring attention (Liu et al., 2023): every rank keeps its queries and sees everybody's keys and
+// values in turn; partial results are merged by their log-sum-exp.
+#pragma once
+
+#include "comm/group.h"
+#include "nn/attention.h"
+
+namespace braid {
+
+enum class RingForm {
+  kShift,   // point to point: the next block travels while the one at hand is attended
+  kGather,  // all at once: fewer, larger messages, all keys and values in memory
+};
+
+// Each rank calls the result with its own tokens; shares may be uneven or empty.
+Attend ring(Group ranks, RingForm form = RingForm::kShift);
+
+// Attention over two disjoint sets of keys from attention over each; float32.
+ops::PartialAttention merge(const ops::PartialAttention& a, const ops::PartialAttention& b);
+
+}  // namespace braid

@@ -1,0 +1,47 @@
+#include "pipeline/families/flux_text.h"
+
+#include <ATen/ATen.h>
+
+#include "base/error.h"
+
+namespace braid {
+namespace {
+
+Clip load_clip(const ModelFiles& files, const LoadOptions& load) {
+  auto checkpoint = files.open_text_encoder("text_encoder");
+  auto names = clip_names(checkpoint);
+  return {read_clip_config(read_json_object(files.config_of("text_encoder"))),
+          Weights(std::move(checkpoint), std::move(names), load)};
+}
+
+T5 load_t5(const ModelFiles& files, const LoadOptions& load) {
+  return {read_t5_config(read_json_object(files.config_of("text_encoder_2"))),
+          Weights(files.open_text_encoder("text_encoder_2"), t5_names(), load)};
+}
+
+}  // namespace
+
+FluxText::FluxText(const ModelFiles& files, const LoadOptions& load)
+    : device_(load.device),
+      clip_tokenizer_(load_tokenizer(files.folder / "tokenizer")),
+      t5_tokenizer_(load_tokenizer(files.folder / "tokenizer_2")),
+      clip_(load_clip(files, load)),
+      t5_(load_t5(files, load)) {}
+
+Conditioning FluxText::encode(const PromptPair& prompt, int max_sequence_length,
+                              const std::function<void(const std::string&)>& warn) const {
+  const auto ids_of = [&](const Tokenizer& tokenizer, const std::string& text, std::int64_t length,
+                          const char* encoder) {
+    const auto encoding = tokenizer.encode(text, length);
+    if (encoding.truncated && warn)
+      warn(text_of("the prompt is longer than the ", length, " tokens that ", encoder,
+                   " is given: its end is not seen"));
+    return at::tensor(encoding.ids, at::kLong).unsqueeze(0).to(device_);
+  };
+  const auto clip_ids =
+      ids_of(*clip_tokenizer_, prompt.clip, clip_tokenizer_->model_max_length(), "CLIP");
+  const auto t5_ids = ids_of(*t5_tokenizer_, prompt.t5, max_sequence_length, "T5");
+  return {.text_1TC = t5_(t5_ids), .pooled_1C = clip_(clip_ids).pooled_BC};
+}
+
+}  // namespace braid

@@ -1,0 +1,98 @@
+// Attention over ranks equals attention on one: any number of heads and tokens, even none.
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "comm/thread.h"
+#include "parallel/layout.h"
+#include "parallel/ulysses.h"
+
+namespace braid {
+namespace {
+
+struct Shape {
+  int heads, tokens;
+};
+
+Tensor random(std::uint64_t seed, at::IntArrayRef shape) {
+  return at::randn(shape, at::detail::createCPUGenerator(seed), at::kFloat);
+}
+
+// Every rank attends with its share of the tokens; the joined results are compared with one rank's.
+double error_of(const Degrees& degrees, Shape shape, RingForm form) {
+  const std::vector<std::int64_t> dims = {2, shape.heads, shape.tokens, 8};
+  const auto q = random(1, dims), k = random(2, dims), v = random(3, dims);
+  const auto want = ops::attention(q, k, v);
+  double error = 0;
+  run_ranks({.size = degrees.product()}, [&](const Group& world) {
+    const auto mesh = make_mesh(world, degrees);
+    const auto mine = [&](const Tensor& x) { return take_share(x, 2, mesh.context); };
+    const auto got = attend_over(mesh, form)(mine(q), mine(k), mine(v));
+    const auto all = mesh.context.all_gather(got, 2);
+    if (world.rank() == 0) error = (all - want).abs().max().item<double>();
+  });
+  return error;
+}
+
+using Case = std::tuple<Degrees, Shape, RingForm>;
+std::string name_of(const testing::TestParamInfo<Case>& info) {
+  const auto& [degrees, shape, form] = info.param;
+  return "ring" + std::to_string(degrees.ring) + "_ulysses" + std::to_string(degrees.ulysses) +
+         "_heads" + std::to_string(shape.heads) + "_tokens" + std::to_string(shape.tokens) +
+         (form == RingForm::kShift ? "_shift" : "_gather");
+}
+
+class AttentionOverRanks : public testing::TestWithParam<Case> {};
+
+TEST_P(AttentionOverRanks, EqualsAttentionOnOne) {
+  const auto& [degrees, shape, form] = GetParam();
+  EXPECT_LT(error_of(degrees, shape, form), 2e-6);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Layouts, AttentionOverRanks,
+    testing::Combine(testing::Values(Degrees{.ring = 2}, Degrees{.ring = 5}, Degrees{.ulysses = 2},
+                                     Degrees{.ulysses = 5}, Degrees{.ring = 2, .ulysses = 2},
+                                     Degrees{.ring = 3, .ulysses = 2}),
+                     testing::Values(Shape{24, 60}, Shape{3, 17}, Shape{1, 7}, Shape{7, 4}),
+                     testing::Values(RingForm::kShift, RingForm::kGather)),
+    name_of);
+
+TEST(Merge, TakesPartsInAnyOrderAndAnyNumber) {
+  const auto q = random(1, {1, 2, 5, 8}), k = random(2, {1, 2, 9, 8}), v = random(3, {1, 2, 9, 8});
+  const auto part = [&](std::int64_t begin, std::int64_t count) {
+    return ops::attention_with_lse(q, k.narrow(2, begin, count), v.narrow(2, begin, count));
+  };
+  const auto want = ops::attention(q, k, v);
+  const auto a = part(0, 4), b = part(4, 0), c = part(4, 5);
+  for (const auto& merged : {merge(merge(a, b), c), merge(merge(c, b), a), merge(b, merge(c, a))})
+    EXPECT_TRUE(at::allclose(merged.out_BHLD, want, 1e-5, 1e-6));
+  const auto nothing = merge(b, b);
+  EXPECT_TRUE(at::equal(nothing.out_BHLD, at::zeros_like(want)));
+  EXPECT_TRUE(nothing.lse_BHL.isneginf().all().item<bool>());
+}
+
+TEST(AttentionWithLse, HasThreeDimsAlsoWhereTheyCouldBeMistaken) {
+  // batch, heads and tokens all 1, or tokens as many as heads: where a fourth dim would broadcast
+  for (const auto& dims : {std::vector<std::int64_t>{1, 1, 1, 8}, {1, 8, 8, 8}, {2, 1, 3, 8}}) {
+    const auto q = random(1, dims), k = random(2, dims), v = random(3, dims);
+    const auto got = ops::attention_with_lse(q, k, v);
+    const auto want = at::logsumexp(q.matmul(k.transpose(-1, -2)) / std::sqrt(8.0), -1);
+    ASSERT_EQ(got.lse_BHL.dim(), 3);
+    EXPECT_TRUE(at::allclose(got.lse_BHL, want, 1e-5, 1e-5));
+    EXPECT_EQ(got.lse_BHL.scalar_type(), at::kFloat);
+  }
+}
+
+TEST(Ulysses, MovesEachTokenOnceThereAndOnceBack) {
+  run_ranks({.size = 2}, [](const Group& world) {
+    const auto attend = ulysses(world, ops::attention);
+    const auto x = random(std::uint64_t(world.rank()), {1, 4, 6, 8});
+    attend(x, x, x);
+    EXPECT_EQ(world.traffic().all_to_alls, 2);
+    EXPECT_EQ(world.traffic().bytes, std::int64_t(4 * x.numel() * 4));
+  });
+}
+
+}  // namespace
+}  // namespace braid

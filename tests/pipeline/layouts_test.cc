@@ -1,0 +1,188 @@
+// Every layout against one rank, on the bundled model: the same request, the same numbers.
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "pipeline/engine.h"
+
+namespace braid {
+namespace {
+
+using testing::HasSubstr;
+
+const std::filesystem::path kModel = std::filesystem::path(BRAID_SOURCE_DIR) / "models/demo";
+
+struct Drawn {
+  std::vector<Picture> pictures;
+  Recording recording;
+};
+
+Drawn run(const Layout& layout, const Request& request, Dtype dtype = Dtype::kFloat32) {
+  const Engine engine({.model = kModel, .dtype = dtype, .layout = layout}, {});
+  Drawn result;
+  result.pictures = engine.generate(request, {}, &result.recording);
+  return result;
+}
+
+double relative_error(const Tensor& got, const Tensor& want) {
+  return ((got - want).abs().max() / want.abs().max()).item<double>();
+}
+
+// The part of the values that differ by more than one step of 255.
+double part_that_differs(const Picture& a, const Picture& b) {
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < a.rgb.size(); ++i) count += std::abs(a.rgb[i] - b.rgb[i]) > 1;
+  return double(count) / double(a.rgb.size());
+}
+
+std::string name_of(const Layout& l) {
+  return "dp" + std::to_string(l.dp) + "_cfg" + std::to_string(l.cfg) + "_ring" +
+         std::to_string(l.ring) + (l.gather_keys ? "g" : "") + "_ulysses" +
+         std::to_string(l.ulysses) + "_tp" + std::to_string(l.tp) + (l.shard_modulation ? "" : "r");
+}
+
+// 5 x 7 = 35 image tokens and 21 text tokens: no degree below divides both.
+const Request kUneven{.prompts = {"a red circle on a blue background"},
+                      .negative_prompt = "a green square",
+                      .true_cfg = 2.5,
+                      .width = 112,
+                      .height = 80,
+                      .steps = 2,
+                      .max_sequence_length = 21,
+                      .seed = 3,
+                      .num_images = 3};
+const Request kEven{.prompts = {"two stars"},
+                    .negative_prompt = "",
+                    .true_cfg = 3,
+                    .width = 64,
+                    .height = 64,
+                    .steps = 2,
+                    .max_sequence_length = 16};
+
+const std::vector<Layout> kLayouts = {
+    {.tp = 2},
+    {.tp = 3},
+    {.tp = 4},
+    {.tp = 6},
+    {.tp = 2, .shard_modulation = false},
+    {.tp = 12},
+    {.ring = 2},
+    {.ring = 3},
+    {.ring = 5},
+    {.ring = 2, .gather_keys = true},
+    {.ring = 4, .gather_keys = true},
+    {.ulysses = 2},
+    {.ulysses = 5},
+    {.ulysses = 7},
+    {.cfg = 2},
+    {.dp = 2},
+    {.dp = 3},
+    {.dp = 4},
+    {.ring = 2, .ulysses = 2},
+    {.ring = 2, .ulysses = 3},
+    {.tp = 2, .ring = 2},
+    {.tp = 2, .ulysses = 2},
+    {.tp = 3, .ulysses = 5},
+    {.tp = 2, .ring = 2, .ulysses = 2},
+    {.ring = 2, .cfg = 2},
+    {.ulysses = 2, .cfg = 2},
+    {.tp = 2, .cfg = 2},
+    {.tp = 2, .ring = 2, .ulysses = 2, .cfg = 2},
+    {.cfg = 2, .dp = 2},
+    {.tp = 2, .dp = 2},
+    {.tp = 2, .ulysses = 2, .dp = 2, .shard_modulation = false},
+};
+
+class Layouts : public testing::TestWithParam<Layout> {};
+
+TEST_P(Layouts, EqualOneRankOnUnevenSizes) {
+  static const Drawn one = run({}, kUneven);
+  const auto got = run(GetParam(), kUneven);
+  for (const auto* name : {"prompt_embeds", "latents_initial", "sigmas", "timesteps"})
+    EXPECT_TRUE(at::equal(got.recording.at(name), one.recording.at(name))) << name;
+  EXPECT_LT(relative_error(got.recording.at("velocity_first"), one.recording.at("velocity_first")),
+            1e-5);
+  ASSERT_EQ(got.pictures.size(), one.pictures.size());
+  for (std::size_t i = 0; i < got.pictures.size(); ++i) {
+    EXPECT_EQ(got.pictures[i].seed, one.pictures[i].seed);
+    EXPECT_LE(part_that_differs(got.pictures[i], one.pictures[i]), 0.001) << "picture " << i;
+  }
+}
+
+TEST_P(Layouts, EqualOneRankOnEvenSizes) {
+  static const Drawn one = run({}, kEven);
+  const auto got = run(GetParam(), kEven);
+  EXPECT_LT(relative_error(got.recording.at("velocity_first"), one.recording.at("velocity_first")),
+            1e-5);
+  EXPECT_LE(part_that_differs(got.pictures[0], one.pictures[0]), 0.001);
+}
+
+TEST_P(Layouts, GiveTheSameBytesTwice) {
+  const auto first = run(GetParam(), kEven), second = run(GetParam(), kEven);
+  EXPECT_EQ(first.pictures[0].rgb, second.pictures[0].rgb);
+  EXPECT_TRUE(at::equal(first.recording.at("latents_final"), second.recording.at("latents_final")));
+}
+
+// Of the same order as bfloat16's own distance from float32.
+TEST_P(Layouts, AreAsExactAsOneRankInBfloat16) {
+  static const Drawn exact = run({}, kEven);
+  static const Drawn one = run({}, kEven, Dtype::kBfloat16);
+  const auto error = [&](const Drawn& r) {
+    const auto& want = exact.recording.at("velocity_first");
+    return ((r.recording.at("velocity_first") - want).norm() / want.norm()).item<double>();
+  };
+  EXPECT_LT(error(run(GetParam(), kEven, Dtype::kBfloat16)), 1.2 * error(one));
+}
+
+INSTANTIATE_TEST_SUITE_P(Demo, Layouts, testing::ValuesIn(kLayouts),
+                         [](const auto& info) { return name_of(info.param); });
+
+std::string refusal(const Layout& layout, const Request& request) {
+  try {
+    run(layout, request);
+  } catch (const InputError& e) {
+    return e.what();
+  }
+  return "accepted";
+}
+
+TEST(Layout, RefusesWhatCannotBeSharedWithASentence) {
+  EXPECT_THAT(refusal({.tp = 5}, kEven), HasSubstr("cannot share the 12 heads"));
+  EXPECT_THAT(refusal({.ulysses = 20}, kEven), HasSubstr("needs at least as many"));
+  EXPECT_THAT(refusal({.cfg = 3}, kEven), HasSubstr("over 3 ranks needs as many branches"));
+  EXPECT_THAT(refusal({.cfg = 2}, {.prompts = {"a"}, .width = 64, .height = 64, .steps = 1}),
+              HasSubstr("give a negative prompt"));
+  EXPECT_THAT(refusal({.ring = 0}, kEven), HasSubstr("between 1 and 1024"));
+  EXPECT_THAT(refusal({.tp = 1024, .ring = 1024}, kEven), HasSubstr("more than 1024 ranks"));
+}
+
+TEST(Layout, AnEngineThatWasStoppedGoesOn) {
+  const Engine engine({.model = kModel, .dtype = Dtype::kFloat32, .layout = {.tp = 2}}, {});
+  std::stop_source stop;
+  const Hooks hooks{.progress =
+                        [&](const Progress& p) {
+                          if (p.phase == Phase::kDenoise && p.done == 1) stop.request_stop();
+                        },
+                    .stop = stop.get_token()};
+  EXPECT_THROW(engine.generate(kEven, hooks), Cancelled);
+  EXPECT_EQ(engine.generate(kEven, {}).size(), 1u);
+}
+
+TEST(Layout, AFailingCallbackEndsAllRanksWithItsError) {
+  const Engine engine({.model = kModel, .layout = {.ring = 2}}, {});
+  const Hooks hooks{.progress = [](const Progress& p) {
+    if (p.phase == Phase::kDenoise) throw Error("the easel fell over");
+  }};
+  try {
+    engine.generate(kEven, hooks);
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_STREQ(e.what(), "the easel fell over");
+  }
+}
+
+}  // namespace
+}  // namespace braid
