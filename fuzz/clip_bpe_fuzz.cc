@@ -1,0 +1,33 @@
+// Hostile vocab.json and merges.txt, and a text: "<vocab>\0<merges>\0<text>".
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "base/error.h"
+#include "text/tokenizer_files.h"
+
+namespace {
+
+// What precedes the next zero byte; removes both.
+std::string_view take(std::string_view& rest) {
+  const auto end = std::min(rest.find('\0'), rest.size());
+  const auto out = rest.substr(0, end);
+  rest.remove_prefix(std::min(end + 1, rest.size()));
+  return out;
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  std::string_view rest(reinterpret_cast<const char*>(data), size);
+  try {
+    braid::TokenizerFiles files{.folder = "fuzz"};
+    files.vocab_json = take(rest);
+    files.merges_txt = take(rest);
+    files.tokenizer_config = R"({"tokenizer_class": "CLIPTokenizer"})";
+    (void)braid::build_tokenizer(files)->encode(rest, 64);
+  } catch (const braid::InputError&) {
+  }
+  return 0;
+}

@@ -1,0 +1,51 @@
+// Tokens that are found in the text before the model sees it: "<|endoftext|>", "<extra_id_3>".
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "text/piece.h"
+#include "text/trie.h"
+#include "text/vocabulary.h"
+
+namespace braid::text {
+
+struct AddedToken {
+  std::string content;
+  bool single_word = false;  // only where no word character touches it
+  bool lstrip = false;       // swallows the white space before it
+  bool rstrip = false;       // and behind it
+  bool normalized = false;   // looked for in the normalized text
+  bool special = false;
+};
+
+class AddedTokens {
+ public:
+  // A token that `model` knows keeps its id there; the others follow behind. A token given twice
+  // has the properties given last.
+  void add(const std::vector<AddedToken>& tokens, const Vocabulary& model, std::size_t model_size);
+
+  // To be called once, behind the last add(). Special tokens are left in the text when
+  // `split_special`. Throws InputError naming `source` when two tokens normalize to the same text.
+  void prepare(const Normalizer& normalize, bool split_special, const std::string& source);
+
+  // Cuts `text` at the added tokens and normalizes what lies between.
+  std::vector<Piece> extract(std::string_view text, const Normalizer& normalize) const;
+
+  std::optional<std::int64_t> find(std::string_view content) const { return ids_.find(content); }
+  std::int64_t end_id() const { return ids_.end_id(); }
+
+ private:
+  void insert(Trie& trie, std::string_view text, std::int64_t id, const std::string& source);
+  void cut(const Piece& piece, const Trie& trie, std::vector<Piece>& out) const;
+
+  std::map<std::int64_t, AddedToken> tokens_;  // by id
+  Vocabulary ids_;
+  Trie raw_, normalized_;
+  bool split_special_ = false;
+};
+
+}  // namespace braid::text

@@ -1,0 +1,33 @@
+// SentencePiece's precompiled character map: which texts are replaced by which, as a double-array
+// trie (Yata's darts-clone) followed by the replacements, each ended by a zero byte.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace braid::text {
+
+class Charsmap {
+ public:
+  // `bytes`: u32 size of the trie in bytes, its u32 units, the replacements. Little endian.
+  // Throws InputError naming `source`.
+  Charsmap(std::string_view bytes, const std::string& source);
+
+  // The text with its replacements, as the reference's `Precompiled` does it: a grapheme cluster of
+  // less than six bytes that begins with a key is replaced whole, whatever follows the key.
+  std::string apply(std::string_view text) const;
+
+ private:
+  std::optional<std::string_view> replacement(std::string_view text) const;  // of the shortest key
+
+  std::vector<std::uint32_t> trie_;
+  std::string replacements_;
+};
+
+// Throws InputError naming `source`.
+std::string decode_base64(std::string_view text, const std::string& source);
+
+}  // namespace braid::text

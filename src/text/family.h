@@ -1,0 +1,28 @@
+// What transformers' tokenizer classes fix in code, whatever their files say.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/json.h"
+#include "text/bpe.h"
+#include "text/special_tokens.h"
+
+namespace braid::text {
+
+enum class Family { clip, t5, qwen2 };
+
+// "CLIPTokenizer", "T5TokenizerFast" and so on; nothing for other classes.
+std::optional<Family> family_named(std::string_view tokenizer_class);
+
+// `extra_ids`: how many "<extra_id_0>" and so on T5 has.
+TokenDefaults token_defaults(Family family, std::int64_t extra_ids);
+BpeOptions bpe_options(Family family, const std::optional<std::string>& unk_token);
+
+// In the words of tokenizer.json. T5's normalizer is its character map, which is a file's.
+Json normalizer_of(Family family);
+Json pre_tokenizer_of(Family family, bool add_prefix_space);
+
+}  // namespace braid::text

@@ -1,0 +1,16 @@
+// The pre-tokenizers of tokenizer.json.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "text/piece.h"
+
+namespace braid::text {
+
+// `json`: the object under "pre_tokenizer", or null for none. Knows Sequence, Split, ByteLevel,
+// Metaspace, Whitespace, WhitespaceSplit, Digits and Punctuation. Throws InputError naming `source`
+// and the type that is not known or not well formed.
+PreTokenizer read_pre_tokenizer(const nlohmann::json& json, const std::string& source);
+
+}  // namespace braid::text

@@ -1,0 +1,46 @@
+// Where the reference's Unicode differs from the system's libraries. Sorted, without overlaps.
+// Written by tools/parity/dump_unicode.py, which says how each table was found.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+namespace braid::unicode {
+
+struct Range {
+  char32_t first, last;
+};
+
+struct Shift {
+  char32_t first, last;
+  std::int32_t by;
+};
+
+struct Category {
+  char32_t first, last;
+  char name[3];
+};
+
+// What the reference's normalisation (Unicode 9) leaves alone and separates: no combining class, no
+// decomposition, no composition, no mark.
+std::span<const Range> inert();
+
+// Lower-casing of Unicode 14 to 17.
+std::span<const Shift> lower_case_shifts();
+
+// General categories of what Unicode 15 and 16 assigned: known to the reference's expressions.
+std::span<const Category> later_categories();
+
+// Numbers of Unicode 15 to 17.
+std::span<const Range> later_numbers();
+
+// Punctuation of today that was none in Unicode 9.
+std::span<const Range> not_punctuation();
+
+// What extends a grapheme cluster since Unicode 15.
+std::span<const Range> later_extenders();
+
+// Whether `c` lies in one of the sorted ranges.
+bool contains(std::span<const Range> ranges, char32_t c);
+
+}  // namespace braid::unicode

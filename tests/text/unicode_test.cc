@@ -1,0 +1,152 @@
+// Every code point, against what the reference does with it; and the rules that take several.
+#include "text/unicode.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <map>
+
+#include "text/normalizer.h"
+#include "text/regex.h"
+#include "text_testing.h"
+
+namespace braid {
+namespace {
+
+using namespace testing_text;
+using text::Piece;
+using text::Regex;
+using unicode::Form;
+
+std::string utf8(char32_t code) {
+  std::string out;
+  unicode::append(out, code);
+  return out;
+}
+
+using Function = std::function<std::string(char32_t)>;
+
+Function normalizer(const char* type) {
+  return [normalize = text::read_normalizer({{"type", type}}, "test")](char32_t c) {
+    Piece piece{.text = utf8(c)};
+    normalize(piece);
+    return piece.text;
+  };
+}
+
+Function members(std::function<bool(char32_t)> is_member) {
+  return [is_member](char32_t c) { return is_member(c) ? utf8(c) : ""; };
+}
+
+Function matched_by(const std::string& pattern) {
+  return members(
+      [regex = Regex(pattern, "test")](char32_t c) { return !regex.find_all(utf8(c)).empty(); });
+}
+
+std::map<std::string, Function> functions() {
+  std::map<std::string, Function> out = {
+      {"WhitespaceSplit", members(unicode::is_whitespace)},
+      {"Digits", members(unicode::is_numeric)},
+      {"Punctuation", members(unicode::is_punctuation)},
+      {"\\s", matched_by("\\s")},
+      {"\\w", matched_by("\\w")},
+      {"\\d", matched_by("\\d")},
+  };
+  for (const char* type : {"NFC", "NFD", "NFKC", "NFKD", "Lowercase", "StripAccents", "Nmt"})
+    out[type] = normalizer(type);
+  for (const std::string name : {"L", "Lu", "Ll", "Lt", "Lm", "Lo", "M", "N", "P", "S"})
+    out[name] = matched_by("\\p{" + name + "}");
+  return out;
+}
+
+std::string digest_of_plane(const Function& function, char32_t first) {
+  Digest out;
+  for (char32_t c = first; c < first + 0x10000; ++c) {
+    if (c >= 0xD800 && c <= 0xDFFF) continue;
+    const auto result = function(c);
+    for (std::size_t at = 0; at < result.size();) {
+      const auto next = unicode::decode(result, at);
+      out.add(next.code);
+      at += next.size;
+    }
+    out.add(0x10FFFF);
+  }
+  return out.hex();
+}
+
+TEST(Unicode, TreatsEveryCodePointLikeTheReference) {
+  const auto known = functions();
+  std::size_t compared = 0;
+  for (const auto& line : lines_of(data("unicode.expected"))) {
+    const auto space = line.find(' '), last = line.rfind(' ');
+    const auto& function = known.at(line.substr(0, space));
+    const auto first = char32_t(std::stoul(line.substr(space + 1), nullptr, 16));
+    EXPECT_EQ(digest_of_plane(function, first), line.substr(last + 1)) << line;
+    ++compared;
+  }
+  EXPECT_EQ(compared, known.size() * 17);
+}
+
+TEST(Unicode, KnowsWhichBytesAreUtf8) {
+  for (const char* good : {"", "a", "é", "€", "😀", "\xF4\x8F\xBF\xBF", "\xEF\xBF\xBD"})
+    EXPECT_TRUE(unicode::is_valid_utf8(good)) << good;
+  EXPECT_TRUE(unicode::is_valid_utf8(std::string_view("a\0b", 3)));
+  for (const char* bad :
+       {"\x80", "\xC3", "\xC0\x80", "\xE0\x80\x80", "\xED\xA0\x80", "\xF5\x80\x80\x80",
+        "\xF4\x90\x80\x80", "a\xFF", "\xE2\x82", "\xF0\x9F\x98"})
+    EXPECT_FALSE(unicode::is_valid_utf8(bad)) << bad;
+}
+
+TEST(Unicode, StepsOverBadBytesOneByOne) {
+  EXPECT_EQ(unicode::decode("\xE2\x82", 0).code, U'\uFFFD');
+  EXPECT_EQ(unicode::decode("\xE2\x82", 0).size, 1u);
+  EXPECT_EQ(unicode::decode_before("a\x82", 2).size, 1u);
+  EXPECT_EQ(unicode::decode_before("a€", 4).code, U'€');
+  EXPECT_EQ(unicode::decode_before("€", 3).size, 3u);
+}
+
+TEST(Unicode, ComposesAcrossCharacters) {
+  EXPECT_EQ(unicode::normalized("e\u0301", Form::nfc), "é");
+  EXPECT_EQ(unicode::normalized("é", Form::nfd), "e\u0301");
+  EXPECT_EQ(unicode::normalized("가", Form::nfd), "\u1100\u1161");
+  EXPECT_EQ(unicode::normalized("\u1100\u1161\u11A8", Form::nfc), "각");
+  EXPECT_EQ(unicode::normalized("ﬁ½", Form::nfkc), "fi1\u20442");
+  EXPECT_EQ(unicode::normalized("\u1E9B\u0323", Form::nfkc), "\u1E69");
+  // Marks are ordered by their class first: cedilla 202, then acute 230.
+  EXPECT_EQ(unicode::normalized("c\u0301\u0327", Form::nfc), "ḉ");
+}
+
+// The reference's tables are those of Unicode 9: later marks keep others from meeting their letter.
+TEST(Unicode, LeavesLaterMarksWhereTheyAre) {
+  EXPECT_EQ(unicode::normalized("a\u1ABF\u0301", Form::nfc), "a\u1ABF\u0301");
+  EXPECT_EQ(unicode::normalized("a\u1AB0\u0327", Form::nfd), "a\u0327\u1AB0");
+  EXPECT_EQ(unicode::normalized("\U00011935\U00011930", Form::nfc), "\U00011935\U00011930");
+  EXPECT_EQ(unicode::normalized("\U000105D2\u0307", Form::nfc), "\U000105D2\u0307");
+}
+
+TEST(Unicode, OrdersManyMarksInLittleTime) {
+  std::string marks = "a";
+  for (int i = 0; i < 200'000; ++i) marks += i % 2 ? "\u0327" : "\u0301";
+  EXPECT_EQ(unicode::normalized(marks, Form::nfc).size(), marks.size() - 1);
+}
+
+TEST(Unicode, LowersCharacterByCharacter) {
+  EXPECT_EQ(unicode::lower_case("ΟΔΥΣΣΕΥΣ"), "οδυσσευσ");  // no final sigma
+  EXPECT_EQ(unicode::lower_case("İI"), "i\u0307i");
+  EXPECT_EQ(unicode::lower_case("STRASSE ẞ Ǆ"), "strasse ß ǆ");
+}
+
+TEST(Unicode, MeasuresGraphemeClusters) {
+  EXPECT_EQ(unicode::grapheme_size("\r\nx", 0), 2u);
+  EXPECT_EQ(unicode::grapheme_size("e\u0301\u0327x", 0), 5u);
+  EXPECT_EQ(unicode::grapheme_size("xe\u0301", 0), 1u);
+  EXPECT_EQ(unicode::grapheme_size("\u1100\u1161\u11A8", 0), 9u);
+  EXPECT_EQ(unicode::grapheme_size("👩‍👧x", 0), 11u);
+  EXPECT_EQ(unicode::grapheme_size("🇩🇪🇫🇷", 0), 8u);
+  EXPECT_EQ(unicode::grapheme_size("a\u1ACFx", 0), 4u);      // an extender of Unicode 16
+  EXPECT_EQ(unicode::grapheme_size("\U000113D1ax", 0), 5u);  // prepended, Unicode 16
+  EXPECT_EQ(unicode::grapheme_size("\U00011A3Aax", 0), 4u);  // not prepended any more
+}
+
+}  // namespace
+}  // namespace braid
