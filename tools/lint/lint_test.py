@@ -97,11 +97,14 @@ class LintTest(unittest.TestCase):
                          ["a header needs #pragma once"])
 
     def test_a_type_has_its_name_once(self):
-        self.write("src/nn/a.h", "#pragma once\nclass Layer : public Node {\n};\n")
-        hidden = "namespace {\n\nstruct Layer {\n};\nvoid f() {\n}\n\n}  // namespace\n"
-        self.assertEqual(self.complaints_about("src/nn/b.cc", hidden + "struct Layer;\n"), [])
-        self.assertEqual(self.complaints_about("src/nn/b.cc", hidden + "struct Layer {\n};\n"),
-                         ["src/nn/a.h has a type 'Layer' too"])
+        layer = "struct Layer {\n};\n"
+        self.write("src/nn/a.h", "#pragma once\nnamespace a {\n" + layer + "}  // namespace a\n")
+        for name in ("", "b"):
+            twin = f"namespace {name} {{\n{layer}}}  // namespace {name}\n"
+            self.assertEqual(self.complaints_about("src/nn/b.cc", twin), [])
+        twin = "namespace a {\nclass Layer : public Node {\n};\n}  // namespace a\n"
+        self.assertEqual(self.complaints_about("src/nn/b.cc", twin),
+                         ["src/nn/a.h has a type 'a::Layer' too"])
 
     def test_files_keep_their_budgets(self):
         self.write("src/nn/a.cc", "\n" * 300)

@@ -4,22 +4,22 @@ the linker: one's inline destructor is then taken for the other's, and memory is
 
 import re
 
+_NAMESPACE = re.compile(r"namespace\s*([\w:]*)\s*\{")
 _TYPE = re.compile(r"(?:class|struct|union|enum class|enum)\s+(?:BRAID_API\s+)?(\w+)"
                    r"(?:\s+final)?\s*(?::[^:;]*)?\{")
 
 
 def open_types(source):
-    """(line number, name) of the types at namespace scope that other files can see."""
-    hidden = False
-    for number, line in enumerate(source.code, 1):
-        if re.match(r"namespace\s*\{", line):
-            hidden = True
-        elif hidden and line.startswith("}"):
-            # The type's own brace closes with a semicolon, the namespace's does not.
-            hidden = line.rstrip().endswith(";") or source.lines[number - 1].find("namespace") < 0
-        found = _TYPE.match(line)
-        if found and not hidden:
-            yield number, found.group(1)
+    """(line number, full name) of the types that other files can see, as clang-format lays them."""
+    namespaces = []
+    for number, (line, full) in enumerate(zip(source.code, source.lines), 1):
+        opened, found = _NAMESPACE.match(line), _TYPE.match(line)
+        if opened:
+            namespaces.append(opened.group(1))
+        elif namespaces and re.match(r"\}.*// namespace", full):
+            namespaces.pop()
+        elif found and "" not in namespaces:
+            yield number, "::".join(namespaces + [found.group(1)])
 
 
 def check(sources, root):
