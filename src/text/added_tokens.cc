@@ -75,13 +75,13 @@ void AddedTokens::prepare(const Normalizer& normalize, bool split_special,
       insert(raw_, token.content, id, source);
       continue;
     }
-    Piece piece{.text = token.content};
+    TextPiece piece{.text = token.content};
     if (normalize) normalize(piece);
     insert(normalized_, piece.text, id, source);
   }
 }
 
-void AddedTokens::cut(const Piece& piece, const Trie& trie, std::vector<Piece>& out) const {
+void AddedTokens::cut(const TextPiece& piece, const Trie& trie, std::vector<TextPiece>& out) const {
   const std::string_view text = piece.text;
   const auto append = [&](std::size_t begin, std::size_t end, std::optional<std::int64_t> token) {
     if (begin < end)
@@ -114,8 +114,9 @@ void AddedTokens::cut(const Piece& piece, const Trie& trie, std::vector<Piece>& 
   append(done, text.size(), {});
 }
 
-std::vector<Piece> AddedTokens::extract(std::string_view text, const Normalizer& normalize) const {
-  std::vector<Piece> raw, out;
+std::vector<TextPiece> AddedTokens::extract(std::string_view text,
+                                            const Normalizer& normalize) const {
+  std::vector<TextPiece> raw, out;
   cut({std::string(text), true, {}}, raw_, raw);
   for (auto& piece : raw) {
     if (piece.token) {

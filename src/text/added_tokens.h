@@ -33,14 +33,14 @@ class AddedTokens {
   void prepare(const Normalizer& normalize, bool split_special, const std::string& source);
 
   // Cuts `text` at the added tokens and normalizes what lies between.
-  std::vector<Piece> extract(std::string_view text, const Normalizer& normalize) const;
+  std::vector<TextPiece> extract(std::string_view text, const Normalizer& normalize) const;
 
   std::optional<std::int64_t> find(std::string_view content) const { return ids_.find(content); }
   std::int64_t end_id() const { return ids_.end_id(); }
 
  private:
   void insert(Trie& trie, std::string_view text, std::int64_t id, const std::string& source);
-  void cut(const Piece& piece, const Trie& trie, std::vector<Piece>& out) const;
+  void cut(const TextPiece& piece, const Trie& trie, std::vector<TextPiece>& out) const;
 
   std::map<std::int64_t, AddedToken> tokens_;  // by id
   Vocabulary ids_;

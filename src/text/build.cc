@@ -1,4 +1,4 @@
-// From the files' contents to a Pipeline: the decisions that transformers' classes take.
+// From the files' contents to a TextPipeline: the decisions that transformers' classes take.
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -44,7 +44,7 @@ class Builder {
       require(version == "1.0", document_name_, " has version '", version, "', 1.0 was expected");
     }
     const auto family = this->family();
-    auto pipeline = std::make_unique<Pipeline>(family ? of_family(*family) : of_document());
+    auto pipeline = std::make_unique<TextPipeline>(family ? of_family(*family) : of_document());
     pipeline->truncate = side("truncation", "truncation_side");
     pipeline->pad = side("padding", "padding_side");
     return std::make_unique<const Tokenizer>(std::move(pipeline));
@@ -62,18 +62,18 @@ class Builder {
     return files_.vocab_json->find("</w>\"") != std::string::npos ? Family::clip : Family::qwen2;
   }
 
-  Pipeline of_family(Family family) {
+  TextPipeline of_family(Family family) {
     auto defaults = token_defaults(family, config_fields_.integer_or("extra_ids", 100, 0, 10'000));
     if (family == Family::t5 && !files_.tokenizer_json) return of_sentencepiece(defaults);
     const auto specials = collect(defaults, {});
-    Pipeline out{.model = model_of(family, specials)};
+    TextPipeline out{.model = model_of(family, specials)};
     const auto normalizer = family == Family::t5 ? charsmap_of_document() : normalizer_of(family);
     out.normalize = read_normalizer(normalizer, document_name_);
     finish(out, family, specials);
     return out;
   }
 
-  Pipeline of_sentencepiece(TokenDefaults& defaults) {
+  TextPipeline of_sentencepiece(TokenDefaults& defaults) {
     const auto source = files_.folder + "/spiece.model";
     require(files_.spiece_model.has_value(), files_.folder,
             " holds a T5 tokenizer, but neither tokenizer.json nor spiece.model");
@@ -82,7 +82,7 @@ class Builder {
       read.tokens.push_back({it->content, 0});
     defaults.extra.insert(defaults.extra.begin(), read.added.begin(), read.added.end());
     const auto specials = collect(defaults, {});
-    Pipeline out{.model = Unigram(std::move(read.tokens), {.unk_id = kT5Unk}, source)};
+    TextPipeline out{.model = Unigram(std::move(read.tokens), {.unk_id = kT5Unk}, source)};
     out.normalize = charsmap_normalizer(read.charsmap, source);
     finish(out, Family::t5, specials);
     return out;
@@ -99,7 +99,7 @@ class Builder {
   }
 
   // The class's own steps, where they do not depend on the model.
-  void finish(Pipeline& out, Family family, const SpecialTokens& specials) const {
+  void finish(TextPipeline& out, Family family, const SpecialTokens& specials) const {
     const bool prefix = config_fields_.flag_or("add_prefix_space", false);
     out.pre_tokenize = read_pre_tokenizer(pre_tokenizer_of(family, prefix), document_name_);
     add_tokens(out, specials.added);
@@ -108,7 +108,7 @@ class Builder {
     prepare(out, specials, family == Family::clip ? 77 : 512);
   }
 
-  Frame frame_of(const Pipeline& out, Family family, const SpecialTokens& specials) const {
+  Frame frame_of(const TextPipeline& out, Family family, const SpecialTokens& specials) const {
     if (family == Family::qwen2 && !member(document_, "post_processor").is_null())
       return read_post_processor(member(document_, "post_processor"), document_name_);
     const auto wants = [&](const char* flag) {
@@ -124,13 +124,13 @@ class Builder {
     return frame;
   }
 
-  Pipeline of_document() {
+  TextPipeline of_document() {
     const auto& json = JsonObject(document_, document_name_).at("model");
     const auto type = JsonObject(json, document_name_).string_or("type", "");
     const bool is_unigram = type == "Unigram";
     require(is_unigram || type == "BPE", document_name_, " has a model of type '", type,
             "', BPE or Unigram was expected");
-    Pipeline out{
+    TextPipeline out{
         .model =
             is_unigram
                 ? Model(make_unigram(std::move(lists_), read_unigram_options(json, document_name_),
@@ -150,7 +150,7 @@ class Builder {
   }
 
   // Where no configuration names one: the file's own, else the one its class would choose.
-  std::string padding_token(const Pipeline& out) const {
+  std::string padding_token(const TextPipeline& out) const {
     const auto& own = member(member(document_, "padding"), "pad_token");
     if (own.is_string()) return own.get<std::string>();
     for (const char* token : {"<pad>", "<|endoftext|>", "</s>"})
@@ -168,11 +168,11 @@ class Builder {
     return collect_special_tokens(sources, defaults, known);
   }
 
-  static void add_tokens(Pipeline& out, const std::vector<AddedToken>& tokens) {
+  static void add_tokens(TextPipeline& out, const std::vector<AddedToken>& tokens) {
     out.added.add(tokens, vocabulary_of(out.model), size_of(out.model));
   }
 
-  void prepare(Pipeline& out, const SpecialTokens& specials, std::int64_t usual_length) const {
+  void prepare(TextPipeline& out, const SpecialTokens& specials, std::int64_t usual_length) const {
     out.added.prepare(out.normalize, config_fields_.flag_or("split_special_tokens", false),
                       files_.folder);
     out.pad_id = named_id(out, specials, "pad_token");
@@ -181,12 +181,12 @@ class Builder {
     out.model_max_length = is_length ? std::int64_t(length) : usual_length;
   }
 
-  static std::optional<std::int64_t> id_of(const Pipeline& out, std::string_view token) {
+  static std::optional<std::int64_t> id_of(const TextPipeline& out, std::string_view token) {
     const auto added = out.added.find(token);
     return added ? added : vocabulary_of(out.model).find(token);
   }
 
-  std::int64_t named_id(const Pipeline& out, const SpecialTokens& specials,
+  std::int64_t named_id(const TextPipeline& out, const SpecialTokens& specials,
                         const std::string& name) const {
     const auto token = specials.find(name);
     require(token.has_value(), files_.folder, " holds a tokenizer without a ", name);

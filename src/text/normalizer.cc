@@ -17,13 +17,13 @@ namespace {
 using unicode::Form;
 
 Normalizer in_form(Form form) {
-  return [form](Piece& piece) { piece.text = unicode::normalized(piece.text, form); };
+  return [form](TextPiece& piece) { piece.text = unicode::normalized(piece.text, form); };
 }
 
 // Keeps what `map` returns for each character; 0 drops it.
 template <class Map>
 Normalizer mapped(Map map) {
-  return [map](Piece& piece) {
+  return [map](TextPiece& piece) {
     std::string out;
     for (std::size_t at = 0; at < piece.text.size();) {
       const auto c = unicode::decode(piece.text, at);
@@ -56,7 +56,7 @@ std::optional<char32_t> nmt(char32_t c) {
 Normalizer read_strip(const JsonObject& json) {
   const bool left = json.flag_or("strip_left", true);
   const bool right = json.flag_or("strip_right", true);
-  return [left, right](Piece& piece) {
+  return [left, right](TextPiece& piece) {
     std::string_view text = piece.text;
     while (right && !text.empty()) {
       const auto c = unicode::decode_before(text, text.size());
@@ -75,7 +75,7 @@ Normalizer read_strip(const JsonObject& json) {
 
 Normalizer read_replace(const JsonObject& json) {
   const auto find = read_pattern(json);
-  return [find, content = json.string("content")](Piece& piece) {
+  return [find, content = json.string("content")](TextPiece& piece) {
     std::string out;
     for (const auto& span : find(piece.text)) {
       const auto text = std::string_view(piece.text).substr(span.begin, span.end - span.begin);
@@ -90,7 +90,7 @@ Normalizer read_replace(const JsonObject& json) {
 }
 
 Normalizer read_prepend(const JsonObject& json) {
-  return [prefix = json.string("prepend")](Piece& piece) {
+  return [prefix = json.string("prepend")](TextPiece& piece) {
     if (!piece.text.empty()) piece.text.insert(0, prefix);
   };
 }
@@ -101,7 +101,7 @@ Normalizer read_sequence(const JsonObject& json) {
           list.type_name());
   std::vector<Normalizer> steps;
   for (const auto& step : list) steps.push_back(read_normalizer(step, json.source()));
-  return [steps](Piece& piece) {
+  return [steps](TextPiece& piece) {
     for (const auto& step : steps)
       if (step) step(piece);
   };
@@ -112,8 +112,8 @@ Normalizer read_precompiled(const JsonObject& json) {
   return charsmap_normalizer(bytes, json.source());
 }
 
-void lower(Piece& piece) { piece.text = unicode::lower_case(piece.text); }
-void to_byte_alphabet(Piece& piece) { piece.text = in_byte_alphabet(piece.text); }
+void lower(TextPiece& piece) { piece.text = unicode::lower_case(piece.text); }
+void to_byte_alphabet(TextPiece& piece) { piece.text = in_byte_alphabet(piece.text); }
 
 struct Reader {
   std::string_view type;
@@ -151,7 +151,7 @@ Normalizer read_normalizer(const nlohmann::json& json, const std::string& source
 Normalizer charsmap_normalizer(std::string_view charsmap, const std::string& source) {
   if (charsmap.empty()) return {};
   const auto map = std::make_shared<const Charsmap>(charsmap, source);
-  return [map](Piece& piece) { piece.text = map->apply(piece.text); };
+  return [map](TextPiece& piece) { piece.text = map->apply(piece.text); };
 }
 
 }  // namespace braid::text

@@ -9,16 +9,16 @@
 
 namespace braid::text {
 
-struct Piece {
+struct TextPiece {
   std::string text;
   bool at_start = false;  // its first character is the first one of the user's text
   std::optional<std::int64_t> token = {};  // of an added token: final
 };
 
 // Changes a piece's text: Unicode forms, lower case, replacements.
-using Normalizer = std::function<void(Piece&)>;
+using Normalizer = std::function<void(TextPiece&)>;
 
 // Appends what one piece splits into. May change the text too (byte-level alphabets, U+2581).
-using PreTokenizer = std::function<void(const Piece&, std::vector<Piece>&)>;
+using PreTokenizer = std::function<void(const TextPiece&, std::vector<TextPiece>&)>;
 
 }  // namespace braid::text

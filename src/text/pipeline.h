@@ -12,7 +12,7 @@ namespace braid::text {
 
 enum class Side { left, right };
 
-struct Pipeline {
+struct TextPipeline {
   Model model;
   AddedTokens added = {};
   Normalizer normalize = {};       // may be empty

@@ -34,7 +34,7 @@ Delimiter read_delimiter(const JsonObject& json, std::string_view otherwise) {
 }
 
 PreTokenizer at_characters(bool (*is_match)(char32_t), Delimiter delimiter) {
-  return [=](const Piece& piece, std::vector<Piece>& out) {
+  return [=](const TextPiece& piece, std::vector<TextPiece>& out) {
     split(piece, spans_of(piece.text, is_match), delimiter, out);
   };
 }
@@ -42,7 +42,8 @@ PreTokenizer at_characters(bool (*is_match)(char32_t), Delimiter delimiter) {
 PreTokenizer read_split(const JsonObject& json) {
   require(json.has("behavior"), json.source(), " has a Split without a 'behavior'");
   return [find = read_pattern(json), delimiter = read_delimiter(json, ""),
-          invert = json.flag_or("invert", false)](const Piece& piece, std::vector<Piece>& out) {
+          invert = json.flag_or("invert", false)](const TextPiece& piece,
+                                                  std::vector<TextPiece>& out) {
     const auto spans = find(piece.text);
     split(piece, invert ? inverted(spans) : spans, delimiter, out);
   };
@@ -53,7 +54,7 @@ PreTokenizer read_byte_level(const JsonObject& json) {
   const auto words = json.flag_or("use_regex", true)
                          ? std::optional<Regex>(std::in_place, kGpt2, json.source())
                          : std::nullopt;
-  return [prefix, words](const Piece& given, std::vector<Piece>& out) {
+  return [prefix, words](const TextPiece& given, std::vector<TextPiece>& out) {
     auto piece = given;
     if (prefix && !piece.text.starts_with(' ')) piece.text.insert(0, " ");
     const auto first = out.size();
@@ -87,8 +88,8 @@ PreTokenizer read_metaspace(const JsonObject& json) {
           " has a Metaspace whose replacement '", mark, "' is not one character");
   const auto prepend = read_prepend(json);
   const bool splits = json.flag_or("split", true);
-  return [=](const Piece& given, std::vector<Piece>& out) {
-    Piece piece{.text = "", .at_start = given.at_start};
+  return [=](const TextPiece& given, std::vector<TextPiece>& out) {
+    TextPiece piece{.text = "", .at_start = given.at_start};
     for (const char c : given.text) c == ' ' ? piece.text += mark : piece.text += c;
     const bool wanted = prepend == Prepend::always || (prepend == Prepend::first && given.at_start);
     if (wanted && !piece.text.starts_with(mark)) piece.text.insert(0, mark);
@@ -99,10 +100,11 @@ PreTokenizer read_metaspace(const JsonObject& json) {
 }
 
 PreTokenizer read_whitespace(const JsonObject& json) {
-  return [words = Regex(kWords, json.source())](const Piece& piece, std::vector<Piece>& out) {
-    split(piece, inverted(spans_of(piece.text, words.find_all(piece.text))), Delimiter::removed,
-          out);
-  };
+  return
+      [words = Regex(kWords, json.source())](const TextPiece& piece, std::vector<TextPiece>& out) {
+        split(piece, inverted(spans_of(piece.text, words.find_all(piece.text))), Delimiter::removed,
+              out);
+      };
 }
 
 PreTokenizer read_whitespace_split(const JsonObject&) {
@@ -125,11 +127,11 @@ PreTokenizer read_sequence(const JsonObject& json) {
           list.type_name());
   std::vector<PreTokenizer> steps;
   for (const auto& step : list) steps.push_back(read_pre_tokenizer(step, json.source()));
-  return [steps](const Piece& whole, std::vector<Piece>& out) {
-    std::vector<Piece> pieces = {whole};
+  return [steps](const TextPiece& whole, std::vector<TextPiece>& out) {
+    std::vector<TextPiece> pieces = {whole};
     for (const auto& step : steps) {
       if (!step) continue;
-      std::vector<Piece> next;
+      std::vector<TextPiece> next;
       for (const auto& piece : pieces) step(piece, next);
       pieces = std::move(next);
     }

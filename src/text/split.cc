@@ -23,7 +23,8 @@ bool joins(const Span& previous, const Span& next, Delimiter delimiter) {
   return false;
 }
 
-void append(const Piece& piece, std::size_t begin, std::size_t end, std::vector<Piece>& out) {
+void append(const TextPiece& piece, std::size_t begin, std::size_t end,
+            std::vector<TextPiece>& out) {
   if (begin == end) return;
   out.push_back({piece.text.substr(begin, end - begin), piece.at_start && begin == 0, {}});
 }
@@ -57,8 +58,8 @@ std::vector<Span> inverted(std::vector<Span> spans) {
   return spans;
 }
 
-void split(const Piece& piece, const std::vector<Span>& spans, Delimiter delimiter,
-           std::vector<Piece>& out) {
+void split(const TextPiece& piece, const std::vector<Span>& spans, Delimiter delimiter,
+           std::vector<TextPiece>& out) {
   for (std::size_t i = 0; i < spans.size();) {
     std::size_t last = i;
     while (last + 1 < spans.size() && joins(spans[last], spans[last + 1], delimiter)) ++last;

@@ -29,7 +29,7 @@ std::vector<Span> spans_of(std::string_view text, const std::function<bool(char3
 std::vector<Span> inverted(std::vector<Span> spans);
 
 // Appends the pieces that are not empty.
-void split(const Piece& piece, const std::vector<Span>& spans, Delimiter delimiter,
-           std::vector<Piece>& out);
+void split(const TextPiece& piece, const std::vector<Span>& spans, Delimiter delimiter,
+           std::vector<TextPiece>& out);
 
 }  // namespace braid::text

@@ -11,14 +11,14 @@ namespace {
 
 constexpr std::int64_t kLongest = 1 << 20;  // no text encoder comes near it
 
-std::vector<std::int64_t> tokens_of(const text::Pipeline& pipeline, std::string_view text) {
+std::vector<std::int64_t> tokens_of(const text::TextPipeline& pipeline, std::string_view text) {
   std::vector<std::int64_t> ids;
   for (const auto& piece : pipeline.added.extract(text, pipeline.normalize)) {
     if (piece.token) {
       ids.push_back(*piece.token);
       continue;
     }
-    std::vector<text::Piece> words;
+    std::vector<text::TextPiece> words;
     if (pipeline.pre_tokenize) {
       pipeline.pre_tokenize(piece, words);
     } else {
@@ -31,7 +31,7 @@ std::vector<std::int64_t> tokens_of(const text::Pipeline& pipeline, std::string_
 
 }  // namespace
 
-Tokenizer::Tokenizer(std::unique_ptr<const text::Pipeline> pipeline)
+Tokenizer::Tokenizer(std::unique_ptr<const text::TextPipeline> pipeline)
     : pipeline_(std::move(pipeline)) {}
 
 Tokenizer::~Tokenizer() = default;

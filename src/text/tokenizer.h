@@ -17,13 +17,13 @@ struct Encoding {
 };
 
 namespace text {
-struct Pipeline;
+struct TextPipeline;
 }
 
 // Immutable: any number of threads may encode with the same tokenizer.
 class Tokenizer {
  public:
-  explicit Tokenizer(std::unique_ptr<const text::Pipeline> pipeline);
+  explicit Tokenizer(std::unique_ptr<const text::TextPipeline> pipeline);
   Tokenizer(const Tokenizer&) = delete;
   Tokenizer& operator=(const Tokenizer&) = delete;
   ~Tokenizer();
@@ -38,7 +38,7 @@ class Tokenizer {
   std::int64_t pad_id() const;
 
  private:
-  std::unique_ptr<const text::Pipeline> pipeline_;
+  std::unique_ptr<const text::TextPipeline> pipeline_;
 };
 
 // Reads tokenizer.json, else vocab.json and merges.txt, else spiece.model: the first that is there,

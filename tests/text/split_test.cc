@@ -10,7 +10,7 @@ using testing::ElementsAre;
 std::vector<std::string> parts(const std::string& text, Delimiter delimiter, bool invert = false) {
   const auto is_dash = [](char32_t c) { return c == '-'; };
   const auto spans = spans_of(text, is_dash);
-  std::vector<Piece> pieces;
+  std::vector<TextPiece> pieces;
   split({.text = text}, invert ? inverted(spans) : spans, delimiter, pieces);
   std::vector<std::string> out;
   for (const auto& piece : pieces) out.push_back(piece.text);
@@ -54,7 +54,7 @@ TEST(Split, CoversTheTextWithSpans) {
 }
 
 TEST(Split, KnowsWhichPieceBeginsTheText) {
-  std::vector<Piece> pieces;
+  std::vector<TextPiece> pieces;
   split({.text = "a-b", .at_start = true}, spans_of("a-b", std::vector<Match>{{1, 2}}),
         Delimiter::removed, pieces);
   ASSERT_EQ(pieces.size(), 2u);

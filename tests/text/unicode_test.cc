@@ -14,8 +14,8 @@ namespace braid {
 namespace {
 
 using namespace testing_text;
-using text::Piece;
 using text::Regex;
+using text::TextPiece;
 using unicode::Form;
 
 std::string utf8(char32_t code) {
@@ -28,7 +28,7 @@ using Function = std::function<std::string(char32_t)>;
 
 Function normalizer(const char* type) {
   return [normalize = text::read_normalizer({{"type", type}}, "test")](char32_t c) {
-    Piece piece{.text = utf8(c)};
+    TextPiece piece{.text = utf8(c)};
     normalize(piece);
     return piece.text;
   };
