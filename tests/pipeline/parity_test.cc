@@ -1,0 +1,156 @@
+// Whole pipelines, from prompts to pixels, against what FluxPipeline of diffusers computed.
+// Fixtures: tests/data/parity/README.md.
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "base/error.h"
+#include "pipeline/engine.h"
+
+namespace braid {
+namespace {
+
+namespace fs = std::filesystem;
+const fs::path kFixtures = fs::path(BRAID_SOURCE_DIR) / "tests/data/parity";
+
+double largest_error(const Tensor& got, const Tensor& want) {
+  return ((got - want).abs().max() / want.abs().max()).item<double>();
+}
+
+std::optional<std::string> text_or_none(const Json& json) {
+  return json.is_null() ? std::nullopt : std::optional(json.get<std::string>());
+}
+
+Request request_of(const Json& r) {
+  Request request{.prompts = r["prompts"],
+                  .negative_prompt = text_or_none(r["negative_prompt"]),
+                  .negative_prompt_2 = text_or_none(r["negative_prompt_2"]),
+                  .true_cfg = r["true_cfg"],
+                  .width = r["width"].get<int>(),
+                  .height = r["height"].get<int>(),
+                  .steps = r["steps"].get<int>(),
+                  .guidance = r["guidance"].get<double>(),
+                  .max_sequence_length = r["max_sequence_length"].get<int>(),
+                  .seed = r["seed"],
+                  .num_images = r["num_images"],
+                  .vae_tiling = r["vae_tiling"] ? VaeTiling::kOn : VaeTiling::kOff};
+  if (const auto second = text_or_none(r["prompt_2"]))
+    request.prompts_2.assign(request.prompts.size(), *second);
+  return request;
+}
+
+class Whole : public testing::TestWithParam<std::string> {
+ protected:
+  Whole()
+      : folder_(kFixtures / GetParam()),
+        manifest_(read_json(folder_ / "manifest.json")),
+        model_(folder_ / manifest_["model"].get<std::string>()),
+        request_(request_of(manifest_["request"])),
+        expected_(Checkpoint::open_file(folder_ / "expected.safetensors")) {}
+
+  Tensor expected(const std::string& name) const { return expected_.find(name)->view(); }
+
+  void expect_equal_to_reference(const Request& request) const {
+    const Engine engine({.model = model_, .dtype = Dtype::kFloat32}, {});
+    Recording got;
+    const auto pictures = engine.generate(request, {}, &got);
+    for (const auto* name : {"latents_initial", "sigmas", "timesteps"})
+      EXPECT_TRUE(at::equal(got.at(name), expected(name))) << name;
+    for (const auto* name : {"prompt_embeds", "pooled_prompt_embeds"})
+      EXPECT_LT(largest_error(got.at(name), expected(name)), 1e-5) << name;
+    EXPECT_LT(largest_error(got.at("velocity_first"), expected("velocity_first")), 1e-4);
+    EXPECT_LT(largest_error(got.at("latents_final"), expected("latents_final")), 1e-4);
+    expect_pictures(pictures);
+  }
+
+  void expect_pictures(const std::vector<Picture>& pictures) const {
+    const auto want = expected("image");
+    ASSERT_EQ(std::int64_t(pictures.size()), want.size(0));
+    std::int64_t differ = 0;
+    for (std::size_t i = 0; i < pictures.size(); ++i) {
+      const auto got = at::tensor(pictures[i].rgb, at::kByte).view(want[std::int64_t(i)].sizes());
+      const auto error = (got.to(at::kInt) - want[std::int64_t(i)].to(at::kInt)).abs();
+      differ += (error > 1).sum().item<std::int64_t>();
+    }
+    EXPECT_LE(double(differ), 0.001 * double(want.numel()));
+  }
+
+  fs::path folder_;
+  Json manifest_;
+  fs::path model_;
+  Request request_;
+  Checkpoint expected_;
+};
+
+TEST_P(Whole, EqualsTheReference) { expect_equal_to_reference(request_); }
+
+TEST_P(Whole, EqualsTheReferenceInOneBatch) {
+  auto request = request_;
+  request.batch_size = 16;
+  expect_equal_to_reference(request);
+}
+
+TEST_P(Whole, GoesOnFromGivenLatents) {
+  const auto initial = expected("latents_initial").contiguous();
+  auto request = request_;
+  request.seed = 99;
+  request.latents = Latents{.shape = initial.sizes().vec(),
+                            .values = {initial.const_data_ptr<float>(),
+                                       initial.const_data_ptr<float>() + initial.numel()}};
+  expect_equal_to_reference(request);
+}
+
+TEST_P(Whole, Bfloat16IsAsExactAsTheReferences) {
+  const Engine engine({.model = model_, .dtype = Dtype::kBfloat16}, {});
+  Recording got;
+  engine.generate(request_, {}, &got);
+  EXPECT_TRUE(at::equal(got.at("latents_initial"), expected("bfloat16.latents_initial")));
+  const auto want = expected("bfloat16.velocity_first_float32");
+  const auto error = [&](const Tensor& t) {
+    return ((t - want).norm() / want.norm()).item<double>();
+  };
+  EXPECT_LE(error(got.at("velocity_first")), 1.1 * error(expected("bfloat16.velocity_first")));
+}
+
+INSTANTIATE_TEST_SUITE_P(Fixtures, Whole,
+                         testing::Values("basic", "schnell", "sharded", "prefixed", "demo"),
+                         [](const auto& info) { return info.param; });
+
+TEST(Pipelines, AreIndependentAlsoAtOnce) {
+  const PipelineOptions options{
+      .model = kFixtures.parent_path().parent_path().parent_path() / "models/demo",
+      .dtype = Dtype::kFloat32,
+      .threads = 1};
+  const Request request{.prompts = {"a"}, .width = 64, .height = 64, .steps = 2};
+  const Pipeline first(options), second(options);
+  const auto want = first.generate(request).front().rgb;
+  std::vector<std::vector<std::uint8_t>> got(4);
+  {
+    std::vector<std::jthread> threads;
+    for (std::size_t i = 0; i < got.size(); ++i)
+      threads.emplace_back(
+          [&, i] { got[i] = (i % 2 ? first : second).generate(request).front().rgb; });
+  }
+  for (const auto& rgb : got) EXPECT_EQ(rgb, want);
+}
+
+TEST(Pipelines, TellWhatTheyDo) {
+  std::vector<Progress> seen;
+  const Hooks hooks{.progress = [&](const Progress& p) { seen.push_back(p); }};
+  const Pipeline pipeline({.model = kFixtures / "basic/model"}, hooks);
+  EXPECT_EQ(seen.back().phase, Phase::kLoad);
+  EXPECT_EQ(seen.back().done, seen.back().total);
+  seen.clear();
+  pipeline.generate({.prompts = {"a"}, .width = 64, .height = 64, .steps = 3}, hooks);
+  std::vector<std::int64_t> steps;
+  for (const auto& p : seen)
+    if (p.phase == Phase::kDenoise) steps.push_back(p.done);
+  EXPECT_EQ(steps, (std::vector<std::int64_t>{0, 1, 2, 3}));
+  EXPECT_EQ(seen.back().phase, Phase::kDecode);
+}
+
+}  // namespace
+}  // namespace braid
