@@ -4,10 +4,15 @@
 
 #include <functional>
 #include <optional>
+#include <string>
 
 #include "ops/ops.h"
 
 namespace braid {
+
+// Sees a denoiser's tokens as they go by, [B L C] after the part of the model that `where` names:
+// for proofs and for debugging.
+using Watch = std::function<void(const std::string& where, const Tensor& tokens_BLC)>;
 
 // B batch, I image tokens, T text tokens, A axes of a position.
 struct DenoiserInput {
@@ -18,6 +23,7 @@ struct DenoiserInput {
   Tensor pooled_BC;                       // the prompt as one vector
   Tensor timestep_B;                      // sigma in the latents' dtype: 1 is noise, 0 the picture
   std::optional<Tensor> guidance_B = {};  // float32; for guidance-distilled models
+  Watch watch = {};
 };
 
 // -> velocity [B I C], d(latents) / d(sigma)

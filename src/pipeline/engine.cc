@@ -33,24 +33,6 @@ int threads_a_rank(const PipelineOptions& options, int num_ranks) {
   return std::max(1, threads / num_ranks);
 }
 
-Degrees degrees_of(const Layout& l) {
-  for (const int degree : {l.tp, l.ring, l.ulysses, l.cfg, l.dp})
-    require(degree >= 1 && degree <= 1024,
-            "every degree of a layout should lie between 1 and 1024,", " one is ", degree);
-  return {.dp = l.dp, .cfg = l.cfg, .ring = l.ring, .ulysses = l.ulysses, .tp = l.tp};
-}
-
-ThreadOptions world_of(const Layout& layout) {
-  require(layout.deadline > 0 && layout.deadline <= 1e6, "the deadline should lie between 0 and ",
-          "1000000 seconds, it is ", layout.deadline);
-  const auto degrees = degrees_of(layout);
-  const double ranks =
-      double(degrees.dp) * degrees.cfg * degrees.ring * degrees.ulysses * degrees.tp;
-  require(ranks <= 1024, to_string(degrees), " are more than 1024 ranks");
-  return {.size = int(ranks),
-          .deadline = std::chrono::milliseconds(std::int64_t(1000 * layout.deadline))};
-}
-
 std::int64_t bytes_of(const ModelFiles& files) {
   return std::int64_t(files.open_transformer().num_bytes() + files.open_vae().num_bytes() +
                       files.open_text_encoder("text_encoder").num_bytes() +
@@ -83,6 +65,24 @@ std::unique_ptr<const FluxFamily> load(const PipelineOptions& options, const Gro
 }
 
 }  // namespace
+
+Degrees degrees_of(const Layout& l) {
+  for (const int degree : {l.tp, l.ring, l.ulysses, l.cfg, l.dp})
+    require(degree >= 1 && degree <= 1024,
+            "every degree of a layout should lie between 1 and 1024,", " one is ", degree);
+  return {.dp = l.dp, .cfg = l.cfg, .ring = l.ring, .ulysses = l.ulysses, .tp = l.tp};
+}
+
+ThreadOptions world_of(const Layout& layout) {
+  require(layout.deadline > 0 && layout.deadline <= 1e6, "the deadline should lie between 0 and ",
+          "1000000 seconds, it is ", layout.deadline);
+  const auto degrees = degrees_of(layout);
+  const double ranks =
+      double(degrees.dp) * degrees.cfg * degrees.ring * degrees.ulysses * degrees.tp;
+  require(ranks <= 1024, to_string(degrees), " are more than 1024 ranks");
+  return {.size = int(ranks),
+          .deadline = std::chrono::milliseconds(std::int64_t(1000 * layout.deadline))};
+}
 
 at::Device find_device(const std::string& name) {
   if (name == "cpu") return at::kCPU;

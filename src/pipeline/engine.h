@@ -33,6 +33,10 @@ class Engine {
   mutable std::mutex one_request_at_a_time_;
 };
 
+// What a layout asks for, checked.
+Degrees degrees_of(const Layout& layout);
+ThreadOptions world_of(const Layout& layout);
+
 // Throws InputError naming the device unless this LibTorch and this machine have it.
 at::Device find_device(const std::string& name);
 

@@ -16,6 +16,7 @@ enum class Split {
   kColumns,          // a share of the outputs: rows of [out in], and of the bias
   kColumnsGathered,  // the same, and every rank gets all the outputs
   kRows,             // a share of the inputs: columns of [out in]; the outputs are summed
+  kRowsUnsummed,     // kRows with the sum forgotten: a mistake, for the tests that find it
 };
 
 // How one layer is shared. What is fused, [q|k|v] or [attention|mlp], is shared part by part: a

@@ -87,7 +87,8 @@ Wanted Weights::Load::wanted_of(const std::string& layer, at::IntArrayRef shape)
   const auto share = [&](std::int64_t total) {
     return shares_of(*sharding, total, group.rank(), group.size(), layer);
   };
-  if (sharding->split != Split::kRows) return {.rows = share(rows), .columns = {}};
+  const bool by_rows = sharding->split == Split::kRows || sharding->split == Split::kRowsUnsummed;
+  if (!by_rows) return {.rows = share(rows), .columns = {}};
   return {.rows = {{.begin = 0, .count = rows}},
           .columns = shape.size() < 2 ? std::vector<Share>() : share(shape[1])};
 }
@@ -145,6 +146,8 @@ Outputs Weights::outputs() const {
       return {.are = Outputs::Are::kGathered, .group = group};
     case Split::kRows:
       return {.are = Outputs::Are::kSummed, .group = group};
+    case Split::kRowsUnsummed:
+      return {};
   }
   return {};
 }

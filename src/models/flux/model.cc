@@ -70,14 +70,28 @@ Tensor Flux::operator()(const DenoiserInput& in) const {
   const auto rope =
       rope_table(at::cat({in.text_ids_TA, in.image_ids_IA}), {.widths = config_.axes});
 
+  const auto watch = [&](const std::string& where, const Tensor& tokens) {
+    if (in.watch) in.watch(where, tokens);
+  };
+
   FluxDoubleBlock::Tokens tokens{.image_BIC = image_in_(in.image_BIC),
                                  .text_BTC = text_in_(in.text_BTC)};
-  for (const auto& block : double_blocks_) tokens = block(tokens, vec, rope, attend_);
+  watch("img_in", tokens.image_BIC);
+  watch("txt_in", tokens.text_BTC);
+  for (std::size_t i = 0; i < double_blocks_.size(); ++i) {
+    tokens = double_blocks_[i](tokens, vec, rope, attend_);
+    watch("double_blocks." + std::to_string(i) + " image", tokens.image_BIC);
+    watch("double_blocks." + std::to_string(i) + " text", tokens.text_BTC);
+  }
 
   const auto num_text = tokens.text_BTC.size(1), num_image = tokens.image_BIC.size(1);
   auto x = at::cat({tokens.text_BTC, tokens.image_BIC}, 1);
   tokens = {};
-  for (const auto& block : single_blocks_) x = block(x, vec, rope, attend_);
+  for (std::size_t i = 0; i < single_blocks_.size(); ++i) {
+    x = single_blocks_[i](x, vec, rope, attend_);
+    watch("single_blocks." + std::to_string(i) + " image", x.narrow(1, num_text, num_image));
+    watch("single_blocks." + std::to_string(i) + " text", x.narrow(1, 0, num_text));
+  }
 
   const auto mod = final_mod_(vec).unsqueeze(1).chunk(2, -1);
   const auto image = x.narrow(1, num_text, num_image);

@@ -13,12 +13,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-FluxConfig read_transformer_config(const ModelFiles& files, const Checkpoint& checkpoint) {
-  const auto path = files.config_of("transformer");
-  const bool has_config = files.single_file.empty() || fs::exists(path);
-  return has_config ? read_flux_config(read_json_object(path)) : infer_flux_config(checkpoint);
-}
-
 ScheduleConfig read_scheduler(const ModelFiles& files) {
   const auto path = files.folder / "scheduler" / "scheduler_config.json";
   return read_schedule_config(read_json(path), path.string());
@@ -32,6 +26,12 @@ Vae load_vae(const ModelFiles& files, const LoadOptions& load) {
 }
 
 }  // namespace
+
+FluxConfig read_transformer_config(const ModelFiles& files, const Checkpoint& checkpoint) {
+  const auto path = files.config_of("transformer");
+  const bool has_config = files.single_file.empty() || fs::exists(path);
+  return has_config ? read_flux_config(read_json_object(path)) : infer_flux_config(checkpoint);
+}
 
 at::ScalarType choose_dtype(Dtype asked, at::ScalarType stored, at::Device device) {
   switch (asked) {

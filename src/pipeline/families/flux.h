@@ -56,6 +56,9 @@ class FluxFamily {
   PredictAll predict_;
 };
 
+// From transformer/config.json, or for a single file without one from its shapes.
+FluxConfig read_transformer_config(const ModelFiles& files, const Checkpoint& checkpoint);
+
 // The dtype to compute in: what was asked for, else the checkpoint's where the device has
 // instructions for it, else float32 (bfloat16 for 8-bit checkpoints).
 at::ScalarType choose_dtype(Dtype asked, at::ScalarType stored, at::Device device);

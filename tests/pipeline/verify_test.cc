@@ -1,0 +1,84 @@
+// `verify` passes what is right, and of every known mistake names the block that shows it first.
+#include "pipeline/verify.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+
+namespace braid {
+namespace {
+
+const std::filesystem::path kModel = std::filesystem::path(BRAID_SOURCE_DIR) / "models/demo";
+
+Verdict verdict_of(const Layout& layout, std::optional<Fault> fault = {},
+                   Dtype dtype = Dtype::kFloat32) {
+  return verify({.pipeline = {.model = kModel, .dtype = dtype, .layout = layout},
+                 .width = 112,
+                 .height = 80,
+                 .max_sequence_length = 21,
+                 .fault = fault});
+}
+
+TEST(Verify, PassesHybridLayouts) {
+  for (const auto& layout : {Layout{.tp = 2, .ring = 2, .ulysses = 2}, Layout{.tp = 3, .ring = 3},
+                             Layout{.tp = 2, .ulysses = 5}}) {
+    const auto verdict = verdict_of(layout);
+    ASSERT_EQ(verdict.blocks.size(), 2u + 2 * 2 + 2 * 6 + 1);
+    EXPECT_EQ(verdict.blocks.back().where, "velocity");
+    EXPECT_EQ(verdict.first_divergent(), nullptr);
+    for (const auto& block : verdict.blocks) EXPECT_LT(block.difference, 1e-5) << block.where;
+  }
+}
+
+TEST(Verify, PassesInBfloat16) {
+  const auto verdict = verdict_of({.tp = 2, .ring = 2}, {}, Dtype::kBfloat16);
+  EXPECT_EQ(verdict.first_divergent(), nullptr);
+  EXPECT_GT(verdict.blocks.back().difference, 1e-5) << "compared with itself?";
+}
+
+struct Case {
+  const char* name;
+  Layout layout;
+  const char* first;  // the place that shows the fault first
+};
+
+class Faults : public testing::TestWithParam<Case> {};
+
+TEST_P(Faults, AreFoundWhereTheyHappen) {
+  const auto verdict = verdict_of(GetParam().layout, fault_named(GetParam().name));
+  ASSERT_NE(verdict.first_divergent(), nullptr);
+  EXPECT_EQ(verdict.first_divergent()->where, GetParam().first);
+  EXPECT_EQ(verdict_of(GetParam().layout).first_divergent(), nullptr) << "without the fault";
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Injected, Faults,
+    testing::Values(Case{"contiguous-slice", {.tp = 2}, "single_blocks.0 image"},
+                    Case{"zero-timestep", {.ring = 2}, "double_blocks.0 image"},
+                    Case{"skip-reduce", {.tp = 2}, "single_blocks.0 image"},
+                    Case{"drop-lse", {.ring = 2}, "double_blocks.0 image"},
+                    Case{"stale-kv", {.ring = 3}, "double_blocks.0 image"},
+                    Case{"rank-noise", {.ulysses = 2}, "img_in"}),
+    [](const auto& info) {
+      std::string name = info.param.name;
+      std::replace(name.begin(), name.end(), '-', '_');
+      return name;
+    });
+
+TEST(Verify, NamesTheRankThatDiffers) {
+  const auto verdict = verdict_of({.ulysses = 3}, Fault::kRankNoise);
+  EXPECT_EQ(verdict.first_divergent()->rank, 2);
+}
+
+TEST(FaultNames, AreListedWhenOneIsUnknown) {
+  try {
+    fault_named("gremlins");
+    FAIL();
+  } catch (const InputError& e) {
+    EXPECT_THAT(e.what(), testing::HasSubstr("'gremlins'; there are contiguous-slice, "));
+  }
+}
+
+}  // namespace
+}  // namespace braid
