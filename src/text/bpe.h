@@ -15,12 +15,12 @@
 namespace braid::text {
 
 struct BpeOptions {
-  std::string continuing_prefix;         // before every character but a word's first
-  std::string end_suffix;                // behind a word's last character: CLIP's "</w>"
-  std::optional<std::string> unk_token;  // without one, unknown characters vanish
-  bool fuse_unk = false;                 // a row of unknown characters is one token
-  bool byte_fallback = false;            // unknown characters become "<0x..>" tokens
-  bool ignore_merges = false;            // words of the vocabulary are taken whole
+  std::string continuing_prefix = {};         // before every character but a word's first
+  std::string end_suffix = {};                // behind a word's last character: CLIP's "</w>"
+  std::optional<std::string> unk_token = {};  // without one, unknown characters vanish
+  bool fuse_unk = false;                      // a row of unknown characters is one token
+  bool byte_fallback = false;                 // unknown characters become "<0x..>" tokens
+  bool ignore_merges = false;                 // words of the vocabulary are taken whole
 };
 
 class Bpe {

@@ -22,7 +22,9 @@ class Handler : public nlohmann::json_sax<Json> {
 
   bool null() override { return value(nullptr); }
   bool boolean(bool v) override { return value(v); }
-  bool number_integer(number_integer_t v) override { return value(v); }
+  bool number_integer(number_integer_t v) override {
+    return target_ == Target::vocab && !in_object_ ? score(double(v)) : value(v);
+  }
   bool number_unsigned(number_unsigned_t v) override {
     if (target_ == Target::vocab && in_object_) return id(v);
     return target_ == Target::vocab ? score(double(v)) : value(v);

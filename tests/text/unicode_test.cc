@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <map>
+#include <unordered_set>
 
 #include "text/normalizer.h"
 #include "text/regex.h"
@@ -39,8 +40,13 @@ Function members(std::function<bool(char32_t)> is_member) {
 }
 
 Function matched_by(const std::string& pattern) {
-  return members(
-      [regex = Regex(pattern, "test")](char32_t c) { return !regex.find_all(utf8(c)).empty(); });
+  std::string everything;
+  for (char32_t c = 0; c < 0x110000; ++c)
+    if (c < 0xD800 || c > 0xDFFF) everything += utf8(c);
+  std::unordered_set<char32_t> matched;
+  for (const auto& match : Regex(pattern, "test").find_all(everything))
+    matched.insert(unicode::decode(everything, match.begin).code);
+  return members([matched](char32_t c) { return matched.contains(c); });
 }
 
 std::map<std::string, Function> functions() {
