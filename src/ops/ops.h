@@ -38,8 +38,8 @@ Tensor modulated_norm(const Tensor& x_BLC, const Modulation& m);
 // residual + gate * y; float16 is clipped to its largest finite value, 65504.
 Tensor gated_residual(const Tensor& residual_BLC, const Tensor& gate_B1C, const Tensor& y_BLC);
 
-// x / sqrt(mean(x^2) + eps) * weight over the last dim; the mean in float32 (Zhang and Sennrich,
-// 2019).
+// x / sqrt(mean(x^2) + eps) * weight over the last dim; the mean in float32, the result in the
+// weight's dtype (Zhang and Sennrich, 2019).
 Tensor rms_norm(const Tensor& x, const Tensor& weight, double eps);
 
 // Rotates the pairs (x0 x1), (x2 x3), ... of every head by the token's angles, in float32

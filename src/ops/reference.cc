@@ -26,7 +26,9 @@ Tensor gated_residual(const Tensor& residual_BLC, const Tensor& gate_B1C, const 
 }
 
 Tensor rms_norm(const Tensor& x, const Tensor& weight, double eps) {
-  return at::rms_norm(x, {x.size(-1)}, weight, eps);
+  const auto width = x.size(-1);
+  if (x.scalar_type() == weight.scalar_type()) return at::rms_norm(x, {width}, weight, eps);
+  return at::rms_norm(x, {width}, {}, eps).to(weight.scalar_type()) * weight;
 }
 
 Tensor rotate(const Tensor& x_BLHD, const Rope& rope) {

@@ -148,6 +148,19 @@ TEST_P(Parts, Bfloat16IsAsExactAsTheReferences) {
   expect_as_exact_as_reference(at::cat({moments.mean, moments.logvar}, 1), "vae.moments");
 }
 
+// No promise beyond working: float16 is for devices that have nothing better.
+TEST_P(Parts, Float16RunsAndIsClose) {
+  const auto expect_close = [&](const Tensor& got, const std::string& name) {
+    EXPECT_EQ(got.scalar_type(), at::kHalf) << name;
+    EXPECT_LT(relative_error(got, dumped(name)), 0.02) << name;
+  };
+  expect_close(clip(at::kHalf)(dumped("clip.input_ids")).hidden_BLC, "clip.last_hidden_state");
+  expect_close(t5(at::kHalf)(dumped("t5.input_ids")), "t5.last_hidden_state");
+  expect_close(velocity(flux(at::kHalf), at::kHalf), "transformer.velocity");
+  expect_close(vae(at::kHalf).decode(dumped("vae.latents").to(at::kHalf), Tiles::kNever),
+               "vae.decoded");
+}
+
 class SingleFile : public Parts {};
 
 TEST_P(SingleFile, IsTheSameTransformerUnderOtherNames) {
