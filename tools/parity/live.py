@@ -3,6 +3,7 @@
 usage: python live.py [BRAID] [--only WORD ...] [--threads 2] [--keep FOLDER]
 
 BRAID is the program (build/release/bin/braid). Prints one line a case; exits 1 if one fails.
+Without --only the committed fixtures are made anew first, and compared too.
 float32: latents_initial, sigmas and timesteps bit for bit, the rest within the tolerances below.
 bfloat16: the error of velocity_first against float32 from the same latents, beside diffusers' own.
 """
@@ -13,6 +14,7 @@ import tempfile
 import time
 from pathlib import Path
 
+import compare_fixtures
 import dump
 import numpy as np
 import random_pipeline
@@ -192,20 +194,23 @@ def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("braid", nargs="?", type=Path, default=ROOT / "build/release/bin/braid")
-    parser.add_argument("--only", nargs="+", default=[""], help="cases whose names hold a word")
+    parser.add_argument("--only", nargs="+", default=[], help="cases whose names hold a word")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--keep", type=Path, help="leave pipelines, dumps and pictures here")
     args = parser.parse_args()
     if not args.braid.is_file():
         parser.error(f"there is no program {args.braid}; build it first")
     torch.set_num_threads(args.threads)
-    cases = [case for case in CASES if any(word in case.name for word in args.only)]
+    cases = [case for case in CASES if any(word in case.name for word in args.only or [""])]
     with tempfile.TemporaryDirectory() as temporary:
         work = args.keep or Path(temporary)
+        work = work.resolve()
         work.mkdir(parents=True, exist_ok=True)
+        stale = [] if args.only else compare_fixtures.differences(work / "fixtures")
+        print("\n".join(stale) or f"fixtures {'not compared' if args.only else 'equal'}")
         failed = run(args.braid.resolve(), cases, work, args.threads)
     print(f"{len(cases) - failed} of {len(cases)} cases equal diffusers")
-    sys.exit(1 if failed or not cases else 0)
+    sys.exit(1 if failed or stale or not cases else 0)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,66 @@
+"""Make the fixtures anew and compare them with the committed ones.
+
+usage: python compare_fixtures.py
+
+Another machine rounds otherwise: a tensor may differ by TOLERANCE of its largest value, a picture
+by 1 anywhere and by more on PIXELS of its values. Token ids, names and shapes are the same.
+"""
+import sys
+import tempfile
+from pathlib import Path
+
+import make_fixtures
+import torch
+from safetensors.torch import load_file
+
+COMMITTED = make_fixtures.ROOT / "tests/data/parity"
+TOLERANCE = {torch.float32: 2e-5, torch.bfloat16: 5e-2, torch.float16: 2e-3, torch.int64: 0}
+PIXELS = 1e-3
+
+
+def tensor_difference(name, got, expected):
+    """A sentence where they differ too much, or None."""
+    if got.shape != expected.shape or got.dtype != expected.dtype:
+        return f"{name} has another shape or type"
+    apart = (got.double() - expected.double()).abs()
+    if got.dtype == torch.uint8:
+        share = (apart > 1).double().mean().item()
+        return f"{name}: {share:.1e} of the values differ" if share > PIXELS else None
+    # Widened to float32 by the dump, but computed in bfloat16.
+    rounded = torch.bfloat16 if name == "bfloat16.velocity_first" else got.dtype
+    error = (apart.max() / expected.double().abs().max().clamp(min=1e-30)).item()
+    return f"{name} differs by {error:.1e}" if error > TOLERANCE[rounded] else None
+
+
+def file_differences(path, committed):
+    got, expected = load_file(path), load_file(committed)
+    if got.keys() != expected.keys():
+        return [f"other tensors: {sorted(got.keys() ^ expected.keys())}"]
+    found = (tensor_difference(name, got[name], expected[name]) for name in expected)
+    return [sentence for sentence in found if sentence]
+
+
+def differences(work):
+    """Sentences, one a difference, after making all cases in the folder `work`."""
+    found = []
+    for name in make_fixtures.REQUESTS:
+        make_fixtures.make(name, work)
+        paths = [{p.relative_to(root / name) for p in (root / name).rglob("*.safetensors")}
+                 for root in (work, COMMITTED)]
+        found += [f"{name}/{path} is not in both" for path in sorted(paths[0] ^ paths[1])]
+        for path in sorted(paths[0] & paths[1]):
+            wrong = file_differences(work / name / path, COMMITTED / name / path)
+            found += [f"{name}/{path}: {sentence}" for sentence in wrong]
+    return found
+
+
+def main():
+    torch.set_num_threads(1)
+    with tempfile.TemporaryDirectory() as work:
+        found = differences(Path(work).resolve())
+    print("\n".join(found) or "the committed fixtures are what diffusers computes")
+    sys.exit(1 if found else 0)
+
+
+if __name__ == "__main__":
+    main()
