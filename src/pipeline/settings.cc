@@ -23,13 +23,18 @@ double finite(const char* name, double value) {
   return value;
 }
 
+// An empty second prompt is none, as in the reference.
+PromptPair pair_of(const std::string& prompt, const std::string& second) {
+  return {.clip = prompt, .t5 = second.empty() ? prompt : second};
+}
+
 std::vector<PromptPair> pair_prompts(const Request& r) {
   require(!r.prompts.empty(), "there is no prompt");
   require(r.prompts_2.empty() || r.prompts_2.size() == r.prompts.size(), "there are ",
           r.prompts.size(), " prompts but ", r.prompts_2.size(), " second prompts");
   std::vector<PromptPair> pairs;
   for (std::size_t i = 0; i < r.prompts.size(); ++i)
-    pairs.push_back({r.prompts[i], r.prompts_2.empty() ? r.prompts[i] : r.prompts_2[i]});
+    pairs.push_back(pair_of(r.prompts[i], r.prompts_2.empty() ? "" : r.prompts_2[i]));
   return pairs;
 }
 
@@ -45,7 +50,7 @@ std::optional<PromptPair> negative_of(const Request& r, const Warn& warn) {
     warn("the negative prompt is not used: that takes a true guidance scale above 1");
     return {};
   }
-  return PromptPair{*r.negative_prompt, r.negative_prompt_2.value_or(*r.negative_prompt)};
+  return pair_of(*r.negative_prompt, r.negative_prompt_2.value_or(""));
 }
 
 int round_down(const char* name, int pixels, std::int64_t multiple, const Warn& warn) {

@@ -30,7 +30,7 @@ void blend(const Tensor& before, Tensor& tile, std::int64_t extent, std::int64_t
 }  // namespace
 
 Tensor map_tiles(const Tensor& x, Tiling tiling, const std::function<Tensor(const Tensor&)>& map) {
-  const auto stride = tiling.in_size - tiling.in_size / 4;
+  const auto stride = tiling.in_size * 3 / 4;
   const auto overlap = tiling.out_size / 4;
   const auto keep = tiling.out_size - overlap;
   const auto part = [&](const Tensor& t, std::int64_t dim, std::int64_t at, std::int64_t size) {
