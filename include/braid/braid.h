@@ -22,14 +22,14 @@ namespace braid {
 
 enum class Dtype { kAuto, kFloat32, kBfloat16, kFloat16 };
 
-// How one picture is shared among ranks. The product of the degrees is the number of ranks; they are
-// threads of this process.
+// How one picture is shared among ranks. The product of the degrees is the number of ranks; they
+// are threads of this process.
 struct Layout {
-  int tp = 1;       // tensor parallel: weights are shared
-  int ring = 1;     // context parallel: keys and values are passed around
-  int ulysses = 1;  // context parallel: tokens are traded for heads
-  int cfg = 1;      // the branches of true guidance
-  int dp = 1;       // pictures are shared out
+  int tp = 1;                    // tensor parallel: weights are shared
+  int ring = 1;                  // context parallel: keys and values are passed around
+  int ulysses = 1;               // context parallel: tokens are traded for heads
+  int cfg = 1;                   // the branches of true guidance
+  int dp = 1;                    // pictures are shared out
   bool shard_modulation = true;  // under tp, share the adaLN layers too
   bool gather_keys = false;      // ring: all keys and values at once instead of one block a hop
   double deadline = 10;          // seconds a rank waits for the others before all give up

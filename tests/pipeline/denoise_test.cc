@@ -28,7 +28,8 @@ TEST(Denoise, FollowsAVelocityFromNoiseToThePicture) {
     return (in.image_BIC - target) / in.timestep_B.view({2, 1, 1});
   };
   int steps = 0;
-  const auto result = denoise(one_by_one(straight), {}, kSchedule, job, [&](int done) { steps = done; });
+  const auto result =
+      denoise(one_by_one(straight), {}, kSchedule, job, [&](int done) { steps = done; });
   EXPECT_EQ(steps, 3);
   EXPECT_TRUE(at::allclose(result.latents_BNC, target, 1e-5, 1e-5));
   EXPECT_TRUE(at::equal(result.first_velocity_BNC, job.latents_BNC - target));
@@ -71,7 +72,8 @@ TEST(Denoise, StochasticSamplingDrawsFromThePicturesGenerators) {
   job.generators = {generator_of(1), generator_of(2)};
   const Predict none = [](const DenoiserInput& in) { return at::zeros_like(in.image_BIC); };
   const Schedule half{.sigmas = {1, 0.5f}, .timesteps = {1000}};
-  const auto result = denoise(one_by_one(none), {.stochastic_sampling = true}, half, job, [](int) {});
+  const auto result =
+      denoise(one_by_one(none), {.stochastic_sampling = true}, half, job, [](int) {});
   const auto noise = at::randn({1, 6, 8}, generator_of(2), at::kFloat);
   const auto want = 0.5 * job.latents_BNC[1] + 0.5 * noise[0];
   EXPECT_TRUE(at::allclose(result.latents_BNC[1], want, 1e-6, 1e-6));
@@ -83,7 +85,8 @@ TEST(Denoise, EndsWhenTheObserverThrows) {
     ++asked;
     return at::zeros_like(in.image_BIC);
   };
-  EXPECT_THROW(denoise(one_by_one(count), {}, kSchedule, job_of(at::kFloat), [](int) { throw Cancelled("x"); }),
+  EXPECT_THROW(denoise(one_by_one(count), {}, kSchedule, job_of(at::kFloat),
+                       [](int) { throw Cancelled("x"); }),
                Cancelled);
   EXPECT_EQ(asked, 1);
 }
