@@ -31,6 +31,15 @@ std::string message_of(int code, OnigErrorInfo* info) {
   return {reinterpret_cast<const char*>(buffer.data()), std::size_t(std::max(size, 0))};
 }
 
+// A pattern as errors show it.
+std::string shortened(std::string_view pattern) {
+  constexpr std::size_t kShown = 80;
+  if (pattern.size() <= kShown) return std::string(pattern);
+  auto end = kShown;
+  while (end > 0 && (pattern[end] & 0xC0) == 0x80) --end;
+  return std::string(pattern.substr(0, end)) + "...";
+}
+
 // `p{L}` of `\p{L}` -> `L`; empty when it is something else, such as a negation.
 std::string_view property_at(std::string_view rest) {
   if (!rest.starts_with("p{")) return {};
@@ -129,7 +138,7 @@ Regex::Regex(std::string_view pattern, const std::string& source) : pattern_(pat
   OnigErrorInfo info{};
   const int code = onig_new(&compiled, bytes_of(widened), bytes_of(widened) + widened.size(),
                             ONIG_OPTION_NONE, ONIG_ENCODING_UTF8, ONIG_SYNTAX_RUBY, &info);
-  require(code == ONIG_NORMAL, source, " has the regular expression '", pattern,
+  require(code == ONIG_NORMAL, source, " has the regular expression '", shortened(pattern),
           "', which cannot be read: ", code == ONIG_NORMAL ? "" : message_of(code, &info));
   compiled_ = {compiled, [](regex_t* regex) { onig_free(regex); }};
 }
@@ -144,7 +153,7 @@ std::vector<Match> Regex::find_all(std::string_view text) const {
         onig_search_with_param(regex, first, first + text.size(), first + at, first + text.size(),
                                scratch.region(), ONIG_OPTION_NONE, scratch.limits());
     if (result == ONIG_MISMATCH) break;
-    require(result >= 0, "the tokenizer's regular expression '", pattern_,
+    require(result >= 0, "the tokenizer's regular expression '", shortened(pattern_),
             "' gives up on this text: ", result >= 0 ? "" : message_of(int(result), nullptr));
     const Match match{std::size_t(scratch.region()->beg[0]), std::size_t(scratch.region()->end[0])};
     at = match.end;

@@ -11,9 +11,14 @@ namespace braid::text {
 
 class Trie {
  public:
+  // Bytes. Real tokens have some hundred at most; without a bound a hostile file and a long text
+  // could make the search quadratic.
+  static constexpr std::size_t kLongestKey = 1024;
+
   Trie() : nodes_(1) {}
 
-  // Returns false when the key is there already; its value is then replaced.
+  // Returns false when the key is there already; its value is then replaced. Keys are not longer
+  // than kLongestKey.
   bool insert(std::string_view key, std::uint32_t value);
 
   // Calls visit(length, value) for each key that `text` begins with, shortest first.

@@ -24,6 +24,8 @@ Unigram::Unigram(std::vector<ScoredToken> tokens, Options options, const std::st
   scores_.reserve(tokens.size());
   for (auto& [text, score] : tokens) {
     const auto id = std::uint32_t(scores_.size());
+    require(text.size() <= Trie::kLongestKey, source, " has a token of ", text.size(),
+            " bytes, at most ", Trie::kLongestKey, " were expected");
     least = std::min(least, score);
     scores_.push_back(score);
     trie_.insert(text, id);  // of equal tokens the last one counts

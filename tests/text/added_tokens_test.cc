@@ -101,6 +101,7 @@ TEST(AddedTokens, RefuseToBecomeEqual) {
   const auto strip = read_normalizer({{"type", "Strip"}}, "t");
   EXPECT_THAT(message_of([&] { prepared({{.content = " ", .normalized = true}}, strip); }),
               HasSubstr("leaves nothing"));
+  EXPECT_THAT(complaint({{.content = std::string(2000, 'a')}}), HasSubstr("2000 bytes"));
 }
 
 }  // namespace

@@ -59,6 +59,8 @@ TEST(Regex, NamesThePatternThatItCannotRead) {
   const auto message = message_of([] { Regex("(unclosed", "t.json"); });
   EXPECT_THAT(message, HasSubstr("t.json has the regular expression '(unclosed'"));
   EXPECT_THAT(message_of([] { Regex(std::string(20'000, 'a'), "t.json"); }), HasSubstr("20000"));
+  EXPECT_EQ(message_of([] { Regex("(" + std::string(500, 'a'), "t"); }).find(std::string(80, 'a')),
+            std::string::npos);
 }
 
 TEST(Regex, GivesUpOnExplosionsInsteadOfHanging) {

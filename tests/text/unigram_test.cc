@@ -76,6 +76,10 @@ TEST(Unigram, RefusesAnUnkIdThatIsNoToken) {
               }),
               HasSubstr("t.json has the unk id 1"));
   EXPECT_THAT(message_of([] { Unigram({}, {}, "t.json"); }), HasSubstr("empty vocabulary"));
+  EXPECT_THAT(message_of([] {
+                Unigram({{std::string(2000, 'a'), 0}}, {}, "t.json");
+              }),
+              HasSubstr("t.json has a token of 2000 bytes"));
 }
 
 TEST(Unigram, CutsVeryLongTextsInLittleTime) {
