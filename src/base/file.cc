@@ -26,6 +26,11 @@ class FileDescriptor {
     if (fd_ >= 0) ::close(fd_);
   }
   int get() const { return fd_; }
+  FileDescriptor(FileDescriptor&& other) noexcept : fd_(other.release()) {}
+  FileDescriptor& operator=(FileDescriptor&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
   int release() { return std::exchange(fd_, -1); }
 
  private:
@@ -63,12 +68,29 @@ void write_all(int fd, std::string_view contents, const std::filesystem::path& p
   }
 }
 
-// A temporary file that is gone unless it was renamed.
+// mkstemp makes files for the owner only; a result should have the mode that the umask gives.
+mode_t default_mode() {
+  const mode_t mask = ::umask(0);
+  ::umask(mask);
+  return mode_t(0666 & ~mask);
+}
+
+// A file without a name, which the system frees when the process ends, or -1 where it has none.
+int open_nameless(const std::filesystem::path& folder) {
+  if (::access("/proc/self/fd", X_OK) != 0) return -1;  // the way to give it a name
+  return ::open(folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
+}
+
+std::filesystem::path folder_of(const std::filesystem::path& path) {
+  return path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
+}
+
+// What becomes the file at `target` when it is complete, and is gone otherwise.
 class TemporaryFile {
  public:
   explicit TemporaryFile(const std::filesystem::path& target)
-      : name_(target.string() + ".XXXXXX"), fd_(::mkostemp(name_.data(), O_CLOEXEC)) {
-    check(fd_.get() >= 0, "cannot write ", target, ": ", reason());
+      : target_(target), fd_(open_nameless(folder_of(target))) {
+    if (fd_.get() < 0) make_named();
   }
   TemporaryFile(const TemporaryFile&) = delete;
   TemporaryFile& operator=(const TemporaryFile&) = delete;
@@ -76,15 +98,62 @@ class TemporaryFile {
     if (!name_.empty()) ::unlink(name_.c_str());
   }
   int fd() const { return fd_.get(); }
-  void rename_to(const std::filesystem::path& target) {
-    check(::rename(name_.c_str(), target.c_str()) == 0, "cannot write ", target, ": ", reason());
+
+  void become_target() {
+    if (name_.empty() && link_as(target_)) return;
+    if (name_.empty()) link_beside_target();
+    check_written(::rename(name_.c_str(), target_.c_str()) == 0);
     name_.clear();
   }
 
  private:
-  std::string name_;
+  void check_written(bool holds) const { check(holds, "cannot write ", target_, ": ", reason()); }
+
+  void make_named() {
+    name_ = target_.string() + ".XXXXXX";
+    fd_ = FileDescriptor(::mkostemp(name_.data(), O_CLOEXEC));
+    if (fd_.get() < 0) name_.clear();
+    check_written(fd_.get() >= 0);
+    check_written(::fchmod(fd_.get(), default_mode()) == 0);
+  }
+
+  // False when there is a file of that name, which a link does not replace.
+  bool link_as(const std::filesystem::path& name) const {
+    const auto self = "/proc/self/fd/" + std::to_string(fd_.get());
+    const bool is_linked =
+        ::linkat(AT_FDCWD, self.c_str(), AT_FDCWD, name.c_str(), AT_SYMLINK_FOLLOW) == 0;
+    check_written(is_linked || errno == EEXIST);
+    return is_linked;
+  }
+
+  void link_beside_target() {
+    const auto stem = target_.string() + "." + std::to_string(::getpid()) + ".";
+    for (int attempt = 0; name_.empty(); ++attempt)
+      if (link_as(stem + std::to_string(attempt))) name_ = stem + std::to_string(attempt);
+  }
+
+  std::filesystem::path target_;
+  std::string name_;  // empty: it has none
   FileDescriptor fd_;
 };
+
+// The file that `path` leads to, be it a link.
+std::filesystem::path followed(const std::filesystem::path& path) {
+  std::error_code dangling;
+  if (!std::filesystem::is_symlink(path, dangling)) return path;
+  const auto target = std::filesystem::weakly_canonical(path, dangling);
+  return dangling ? path : target;
+}
+
+std::filesystem::file_status status_of(const std::filesystem::path& path) {
+  std::error_code missing;
+  return std::filesystem::status(path, missing);
+}
+
+void check_no_folder(const std::filesystem::path& path) {
+  check(!std::filesystem::is_directory(status_of(path)), "cannot write ", path,
+        ": it is a directory");
+}
 
 constexpr int kPopulateRead = 22;  // MADV_POPULATE_READ, which older headers lack
 
@@ -94,13 +163,6 @@ std::span<std::byte> pages_around(std::span<const std::byte> all, std::uint64_t 
   const auto page = std::uint64_t(::sysconf(_SC_PAGESIZE));
   const auto begin = offset / page * page;
   return {const_cast<std::byte*>(all.data()) + begin, std::size_t(offset + size - begin)};
-}
-
-// mkstemp makes files for the owner only; a result should have the mode that the umask gives.
-mode_t default_mode() {
-  const mode_t mask = ::umask(0);
-  ::umask(mask);
-  return mode_t(0666 & ~mask);
 }
 
 }  // namespace
@@ -155,12 +217,25 @@ std::string read_file(const std::filesystem::path& path, std::uint64_t max_bytes
 }
 
 void write_file(const std::filesystem::path& path, std::string_view contents) {
-  check(!std::filesystem::is_directory(path), "cannot write ", path, ": it is a directory");
-  TemporaryFile temporary(path);
+  check_no_folder(path);
+  if (std::filesystem::is_other(status_of(path))) {  // a pipe, a device
+    const FileDescriptor fd(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+    check(fd.get() >= 0, "cannot write ", path, ": ", reason());
+    return write_all(fd.get(), contents, path);
+  }
+  TemporaryFile temporary(followed(path));
   write_all(temporary.fd(), contents, path);
-  check(::fchmod(temporary.fd(), default_mode()) == 0, "cannot write ", path, ": ", reason());
   check(::fsync(temporary.fd()) == 0, "cannot write ", path, ": ", reason());
-  temporary.rename_to(path);
+  temporary.become_target();
+}
+
+void check_can_write(const std::filesystem::path& path) {
+  check_no_folder(path);
+  if (std::filesystem::is_other(status_of(path))) {
+    check(::access(path.c_str(), W_OK) == 0, "cannot write ", path, ": ", reason());
+  } else {
+    const TemporaryFile temporary(followed(path));
+  }
 }
 
 }  // namespace braid

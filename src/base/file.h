@@ -37,8 +37,13 @@ class MappedFile {
 // The whole file as text. Throws InputError when it cannot be read or is larger than `max_bytes`.
 std::string read_file(const std::filesystem::path& path, std::uint64_t max_bytes = 256u << 20);
 
-// Writes to a temporary name beside `path` and renames: `path` is the old file or the whole new
-// one, whatever happens. Throws Error naming the path and the system's reason.
+// `path` is the old file or the whole new one, whatever happens. The file has no name until it is
+// whole, so that not even a kill leaves anything (file systems that cannot do that, such as NFS,
+// may keep PATH.XXXXXX). A link is followed. What exists and is no regular file (a pipe, /dev/null)
+// is written to as it is. Throws Error naming the path and the system's reason.
 void write_file(const std::filesystem::path& path, std::string_view contents);
+
+// Throws the Error that write_file would throw now, short of a full disk. Leaves nothing behind.
+void check_can_write(const std::filesystem::path& path);
 
 }  // namespace braid

@@ -1,0 +1,47 @@
+// The command line: what it may say, and what it said.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <variant>
+
+#include "braid/braid.h"
+#include "pipeline/verify.h"
+
+namespace braid {
+
+enum class Verbosity { kQuiet, kNormal, kVerbose };
+
+struct GenerateFlags {
+  // Prompts are not in `request` yet: they may come from a file.
+  std::optional<std::string> prompt, prompt_2;
+  std::string prompt_file;  // "-": standard input; empty: `prompt` is there
+  PipelineOptions options;  // `model` is empty for the bundled model
+  Request request;
+  std::filesystem::path output = "braid.png", dump, latents;
+  bool json = false;
+  Verbosity verbosity = Verbosity::kNormal;
+};
+
+struct InfoFlags {
+  std::filesystem::path picture, model, components;
+  bool json = false;
+};
+
+struct VerifyFlags {
+  VerifyOptions options;  // the model is empty for the bundled one
+  bool json = false;
+};
+
+struct ShowText {
+  std::string text;
+  bool was_asked_for;  // else it says what was missing
+};
+
+using CommandLine = std::variant<ShowText, GenerateFlags, InfoFlags, VerifyFlags>;
+
+// Throws InputError naming the flag.
+CommandLine parse_command_line(int argc, const char* const* argv);
+
+}  // namespace braid

@@ -1,0 +1,172 @@
+#include "app/generate.h"
+
+#include <ATen/Parallel.h>
+
+#include "app/bundled_model.h"
+#include "app/failure.h"
+#include "app/latents_file.h"
+#include "app/output_files.h"
+#include "app/picture_text.h"
+#include "app/progress.h"
+#include "app/prompts.h"
+#include "app/readable.h"
+#include "app/report.h"
+#include "app/standard_output.h"
+#include "app/stop_signals.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "pipeline/engine.h"
+#include "weights/safetensors_writer.h"
+
+namespace braid {
+namespace {
+
+// One run of the command: what its callbacks share.
+class GenerateRun {
+ public:
+  GenerateRun(const GenerateFlags& flags, Request request, PhaseLog::Clock::time_point began)
+      : flags_(flags),
+        options_(flags.options),
+        request_(std::move(request)),
+        files_(flags.output, int(request_.prompts.size()) * request_.num_images),
+        phases_(began),
+        display_(display_on_standard_error(flags.verbosity == Verbosity::kQuiet)) {}
+
+  void prepare();
+  int run();
+
+ private:
+  void check_dump() const;
+  void draw();
+  void save(const Picture& picture);
+  void tell_choices();
+  void report() const;
+  Hooks hooks();
+
+  const GenerateFlags& flags_;
+  PipelineOptions options_;
+  Request request_;
+  OutputFiles files_;
+  PhaseLog phases_;
+  StopSignals signals_;
+  ProgressDisplay display_;
+  Settings settings_;
+  std::string dtype_;
+  std::vector<SavedPicture> saved_;
+  std::vector<std::string> warnings_;
+};
+
+// All that can be found wrong before a large model is loaded.
+void GenerateRun::prepare() {
+  (void)find_device(options_.device);
+  check_dump();
+  if (options_.model.empty()) options_.model = bundled_model();
+  if (!flags_.latents.empty()) request_.latents = read_latents(flags_.latents);
+}
+
+void GenerateRun::check_dump() const {
+  if (flags_.dump.empty()) return;
+  require_writable("--dump", flags_.dump);
+  for (int k = 0; k < request_.num_images * int(request_.prompts.size()); ++k)
+    require(files_.of_picture(k) != flags_.dump, "--dump and --output are the same file, ",
+            flags_.dump.string());
+}
+
+Hooks GenerateRun::hooks() {
+  return {.progress =
+              [this](const Progress& progress) {
+                phases_.enter(progress.phase);
+                display_.show(progress);
+              },
+          .picture =
+              [this](Picture& picture) {
+                save(picture);
+                picture.rgb = {};  // the file has it
+              },
+          .warning =
+              [this](const std::string& sentence) {
+                warnings_.push_back(sentence);
+                display_.say("warning: " + sentence);
+              },
+          .stop = signals_.token()};
+}
+
+int GenerateRun::run() {
+  try {
+    draw();
+  } catch (const Cancelled&) {
+    display_.clear();
+    display_.say("stopped");
+    return kSignalled + signals_.received();
+  }
+  if (flags_.json) report();
+  return kSuccess;
+}
+
+void GenerateRun::draw() {
+  const auto hooks = this->hooks();
+  hooks.progress({.phase = Phase::kLoad});
+  const Engine engine(options_, hooks);
+  settings_ = engine.settle(request_, {});
+  dtype_ = c10::getDtypeNames(engine.dtype()).first;
+  display_.expect_pictures(settings_.num_pictures());
+  if (flags_.verbosity == Verbosity::kVerbose) tell_choices();
+  Recording recording;
+  engine.generate(request_, hooks, flags_.dump.empty() ? nullptr : &recording);
+  display_.finish();
+  if (!flags_.dump.empty()) {
+    const auto bytes = write_safetensors(recording);
+    const auto whole = signals_.delay_exit();
+    write_file(flags_.dump, bytes);
+  }
+  phases_.finish();
+}
+
+void GenerateRun::save(const Picture& picture) {
+  const auto number = int(saved_.size());
+  const auto path = files_.of_picture(number);
+  const auto png = encode_png(
+      picture.width, picture.height, picture.rgb,
+      text_of_picture(picture, settings_.prompt_of(number), settings_, model_name(options_.model)));
+  {
+    const auto whole = signals_.delay_exit();
+    write_file(path, png);
+  }
+  saved_.push_back({.path = path, .prompt = picture.prompt, .seed = picture.seed});
+  if (flags_.json) return;
+  display_.clear();
+  print(path.string() + "\n");
+}
+
+void GenerateRun::tell_choices() {
+  display_.say(text_of(dtype_, " on ", options_.device, " with ",
+                       plural(at::get_num_threads(), "thread"), ", model ",
+                       options_.model.string()));
+  display_.say(text_of(settings_.width, "x", settings_.height, ", ",
+                       plural(settings_.steps, "step"), ", guidance ", settings_.guidance,
+                       ", seed ", settings_.seed, ", ", settings_.max_sequence_length,
+                       " text tokens, batches of ", settings_.batch_size));
+}
+
+void GenerateRun::report() const {
+  print(report_json({.flags = flags_,
+                     .settings = settings_,
+                     .phases = phases_,
+                     .pictures = saved_,
+                     .warnings = warnings_,
+                     .model = options_.model,
+                     .dtype = dtype_,
+                     .threads = at::get_num_threads()}));
+}
+
+}  // namespace
+
+int generate(const GenerateFlags& flags, PhaseLog::Clock::time_point program_began) {
+  // Before signals are held back: Ctrl-C ends a wait for standard input at once.
+  auto request = with_prompts(flags);
+  GenerateRun run(flags, std::move(request), program_began);
+  run.prepare();
+  return run.run();
+}
+
+}  // namespace braid

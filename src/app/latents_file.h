@@ -1,0 +1,14 @@
+// Initial latents out of a safetensors file.
+#pragma once
+
+#include <filesystem>
+
+#include "braid/braid.h"
+
+namespace braid {
+
+// The tensor `latents`, else `latents_initial`, else the only one. Throws InputError when there is
+// no such tensor or it does not hold floating-point numbers.
+Latents read_latents(const std::filesystem::path& path);
+
+}  // namespace braid

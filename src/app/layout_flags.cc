@@ -1,0 +1,49 @@
+#include "app/layout_flags.h"
+
+#include "app/flag_values.h"
+
+namespace braid {
+namespace {
+
+constexpr int kMaxRanks = 1024;
+
+void add_degree(FlagReader& read, const std::string& name, const std::string& help, int& degree) {
+  read.text(name, "N", "Layout", help, [&degree](const std::string& flag, const std::string& text) {
+    degree = int(whole_number(flag, text, 1, kMaxRanks));
+  });
+}
+
+}  // namespace
+
+void add_layout_flags(FlagReader& read, Layout& layout) {
+  add_degree(read, "--tp",
+             "Tensor parallel: ranks share the transformer's weights. Ranks\n"
+             "are threads; their number is the product of the degrees",
+             layout.tp);
+  add_degree(read, "--ring", "Context parallel: ranks pass keys and values around", layout.ring);
+  add_degree(read, "--ulysses", "Context parallel: ranks trade tokens for heads", layout.ulysses);
+  add_degree(read, "--cfg-parallel", "Ranks share the branches of true guidance", layout.cfg);
+  add_degree(read, "--dp", "Ranks share the pictures", layout.dp);
+  read.text("--tp-modulation", "HOW", "Layout",
+            "sharded or replicated: whether tensor parallel ranks share\n"
+            "the adaLN layers too. Default: sharded",
+            [&](const std::string& flag, const std::string& text) {
+              layout.shard_modulation =
+                  choice<bool>(flag, text, {{"sharded", true}, {"replicated", false}});
+            });
+  read.text("--ring-form", "FORM", "Layout",
+            "shift (blocks of keys and values travel while others are\n"
+            "attended) or gather (all at once). Default: shift",
+            [&](const std::string& flag, const std::string& text) {
+              layout.gather_keys = choice<bool>(flag, text, {{"shift", false}, {"gather", true}});
+            });
+  read.text("--deadline", "SECONDS", "Layout",
+            "How long a rank waits for the others before all give up.\n"
+            "Default: 10",
+            [&](const std::string& flag, const std::string& text) {
+              layout.deadline = finite_number(flag, text);
+              require(layout.deadline > 0, flag, " should be above 0, it is ", text);
+            });
+}
+
+}  // namespace braid

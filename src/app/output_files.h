@@ -1,0 +1,28 @@
+// Which file each picture goes to.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+namespace braid {
+
+class OutputFiles {
+ public:
+  // `output` is the file, or with several pictures NAME-000.png, NAME-001.png, ... for NAME.png; or
+  // a folder, by being there or by a name that ends in "/", for braid.png or braid-000.png, ...
+  // Throws InputError unless such files can be made.
+  OutputFiles(const std::filesystem::path& output, int num_pictures);
+
+  std::filesystem::path of_picture(int number) const;  // from 0
+
+ private:
+  std::filesystem::path folder_;
+  std::string stem_, extension_;
+  int num_pictures_;
+};
+
+// Throws InputError beginning with `flag` unless a file could be made at `path` now. Leaves nothing
+// behind.
+void require_writable(const std::string& flag, const std::filesystem::path& path);
+
+}  // namespace braid

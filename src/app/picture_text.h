@@ -1,0 +1,22 @@
+// What a picture's file says about its making.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "image/png.h"
+#include "pipeline/settings.h"
+
+namespace braid {
+
+// Text of the PNG. `model` is the name of the model. The same request gives the same text, wherever
+// the model and the picture are.
+PngText text_of_picture(const Picture& picture, const PromptPair& prompt, const Settings& settings,
+                        const std::string& model);
+
+// The last part of the path that has a name: "demo" for "models/demo/".
+std::string model_name(const std::filesystem::path& model);
+
+std::string decimal(double value);  // "3.5", "4", the fewest digits that give the value back
+
+}  // namespace braid

@@ -1,0 +1,23 @@
+// Numbers as people read them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace braid {
+
+std::string readable_bytes(double bytes);                         // "17.3 MB", by powers of 1000
+std::string readable_count(std::int64_t count);                   // "6,352,064"
+std::string readable_seconds(double seconds);                     // "0.052 s", "12.3 s"
+std::string readable_wait(double seconds);                        // "0:07", "1:02:33"
+std::string plural(std::int64_t count, const std::string& noun);  // "1 step", "2 steps"
+
+// `text` on one line: control characters become blanks, bytes that are not UTF-8 become "?", and
+// what is longer than `max_bytes` ends in "...".
+std::string one_line(std::string_view text, std::size_t max_bytes = 2000);
+
+// `text` in single quotes, shortened for an error message.
+std::string quoted(std::string_view text);
+
+}  // namespace braid

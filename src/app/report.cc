@@ -1,0 +1,66 @@
+#include "app/report.h"
+
+#include "app/readable_json.h"
+
+namespace braid {
+namespace {
+
+OrderedJson files_of(const std::vector<SavedPicture>& pictures) {
+  auto files = OrderedJson::array();
+  for (const auto& picture : pictures)
+    files.push_back(
+        {{"path", picture.path.string()}, {"prompt", picture.prompt}, {"seed", picture.seed}});
+  return files;
+}
+
+// `startup` is from the program's first line to its first kernel, loading included.
+OrderedJson seconds_of(const PhaseLog& phases) {
+  OrderedJson seconds;
+  for (const auto phase : kPhases) seconds[name_of(phase)] = phases.seconds(phase);
+  seconds["startup"] = phases.seconds_to(Phase::kText);
+  seconds["total"] = phases.seconds_so_far();
+  return seconds;
+}
+
+OrderedJson peaks_of(const PhaseLog& phases) {
+  OrderedJson peaks = {{"start", phases.start_bytes()}};
+  for (const auto phase : kPhases) peaks[name_of(phase)] = phases.peak_bytes(phase);
+  return peaks;
+}
+
+OrderedJson settings_of(const Settings& s) {
+  OrderedJson json = {{"seed", s.seed},
+                      {"size", {{"width", s.width}, {"height", s.height}}},
+                      {"steps", s.steps},
+                      {"guidance", s.guidance},
+                      {"true_cfg", s.true_cfg}};
+  json["negative_prompt"] = s.negative ? OrderedJson(s.negative->clip) : OrderedJson();
+  json["max_sequence_length"] = s.max_sequence_length;
+  json["batch_size"] = s.batch_size;
+  return json;
+}
+
+}  // namespace
+
+double seconds_per_step(const Settings& settings, const PhaseLog& phases) {
+  const auto batches = (settings.num_pictures() + settings.batch_size - 1) / settings.batch_size;
+  return phases.seconds(Phase::kDenoise) / (double(batches) * settings.steps);
+}
+
+std::string report_json(const RunReport& r) {
+  OrderedJson json = {{"files", files_of(r.pictures)}};
+  json.update(settings_of(r.settings));
+  json["dtype"] = r.dtype;
+  json["device"] = r.flags.options.device;
+  json["threads"] = r.threads;
+  json["model"] = r.model.string();
+  json["version"] = version();
+  json["warnings"] = r.warnings;
+  json["seconds"] = seconds_of(r.phases);
+  json["seconds_per_step"] = seconds_per_step(r.settings, r.phases);
+  json["peak_memory_bytes"] = peaks_of(r.phases);
+  json["peak_memory_is"] = r.phases.peaks_are_exact() ? "exact" : "sampled at the ends of phases";
+  return json_text(json);
+}
+
+}  // namespace braid

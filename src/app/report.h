@@ -1,0 +1,37 @@
+// What --json prints.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "app/flags.h"
+#include "app/phase_log.h"
+#include "pipeline/settings.h"
+
+namespace braid {
+
+struct SavedPicture {
+  std::filesystem::path path;
+  std::string prompt;
+  std::uint64_t seed;
+};
+
+struct RunReport {
+  const GenerateFlags& flags;
+  const Settings& settings;
+  const PhaseLog& phases;
+  std::vector<SavedPicture> pictures = {};
+  std::vector<std::string> warnings = {};
+  std::filesystem::path model = {};
+  std::string dtype = {};
+  int threads = 0;
+};
+
+// Seconds of a step, over all batches; 0 before the first.
+double seconds_per_step(const Settings& settings, const PhaseLog& phases);
+
+// One JSON object and a newline. Times are seconds, sizes bytes or pixels.
+std::string report_json(const RunReport& report);
+
+}  // namespace braid

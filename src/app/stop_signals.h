@@ -1,0 +1,42 @@
+// Ctrl-C and its kin, turned into a request to stop, and into an end where that is not heard.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <mutex>
+#include <stop_token>
+#include <thread>
+
+namespace braid {
+
+// While it lives, SIGINT, SIGTERM and SIGHUP (those that were not ignored before) ask `token()` to
+// stop. When the program has not ended `grace` later, or a second signal comes, it exits at once
+// with 128 + the signal's number. Make it before other threads start: they inherit which signals
+// are blocked.
+class StopSignals {
+ public:
+  explicit StopSignals(std::chrono::milliseconds grace = std::chrono::seconds(2));
+  StopSignals(const StopSignals&) = delete;
+  StopSignals& operator=(const StopSignals&) = delete;
+  ~StopSignals();
+
+  std::stop_token token() const { return stop_.get_token(); }
+  int received() const { return received_; }  // the first signal's number; 0: none
+
+  // A file may be written without being left half-done: the exit at once waits for the lock, but
+  // no longer than 5 s.
+  [[nodiscard]] std::unique_lock<std::timed_mutex> delay_exit() {
+    return std::unique_lock(writing_);
+  }
+
+ private:
+  void wait(std::chrono::milliseconds grace);
+
+  std::stop_source stop_;
+  std::atomic<int> received_ = 0;
+  std::timed_mutex writing_;
+  int signals_, ended_;  // descriptors
+  std::thread thread_;
+};
+
+}  // namespace braid

@@ -1,0 +1,176 @@
+// Models that are damaged, incomplete or hostile: one sentence that names the file.
+#include "workplace.h"
+
+namespace braid {
+namespace {
+
+const char* const kT5 = "text_encoder_2/model.safetensors";
+const char* const kFlux = "transformer/diffusion_pytorch_model.safetensors";
+const char* const kClipConfig = "text_encoder/config.json";
+const char* const kFluxConfig = "transformer/config.json";
+
+using Json = nlohmann::json;
+
+TEST_F(SpoiledModel, WorksBeforeItIsSpoiled) {
+  const auto finished =
+      braid({"generate", "a", "-m", "model", "--size", "32x32", "--steps", "1", "-q"});
+  EXPECT_EQ(finished.exit_code, 0) << finished.err;
+  EXPECT_EQ(finished.out, "braid.png\n");
+  EXPECT_EQ(finished.err, "");
+}
+
+TEST_F(SpoiledModel, IsNoModelAtAll) {
+  expect_bad_input({"generate", "a", "-m", "nowhere"}, "there is no model at nowhere");
+  remove("model_index.json");
+  expect_refused("it has no model_index.json");
+}
+
+TEST_F(SpoiledModel, SingleFilesNeedTheirComponents) {
+  expect_bad_input({"generate", "a", "-m", file(kFlux)}, "--components DIR");
+}
+
+TEST_F(SpoiledModel, DescribesAnotherPipeline) {
+  replace("model_index.json", R"({"_class_name": "StableDiffusionPipeline"})");
+  expect_refused("should describe a FluxPipeline");
+}
+
+TEST_F(SpoiledModel, LacksAPart) {
+  std::filesystem::remove_all(file("vae"));
+  expect_refused("vae");
+}
+
+TEST_F(SpoiledModel, LacksWeights) {
+  remove(kT5);
+  expect_refused("no weights in model/text_encoder_2");
+}
+
+TEST_F(SpoiledModel, LacksAShard) {
+  remove(kT5);
+  replace("text_encoder_2/config.json", contents("text_encoder_2/config.json"));
+  write("model/text_encoder_2/model.safetensors.index.json",
+        R"({"weight_map": {"shared.weight": "model-00001-of-00002.safetensors"}})");
+  expect_refused("the shard model/text_encoder_2/model-00001-of-00002.safetensors");
+}
+
+TEST_F(SpoiledModel, IsTruncated) {
+  const auto whole = contents(kT5);
+  for (const std::size_t size : {std::size_t(0), std::size_t(4), std::size_t(100),
+                                 whole.size() / 2, whole.size() - 1}) {
+    replace(kT5, whole.substr(0, size));
+    expect_refused("model.safetensors");
+  }
+}
+
+TEST_F(SpoiledModel, ClaimsAHeaderOfTwoToTheSixty) {
+  auto bytes = contents(kT5);
+  bytes.replace(0, 8, std::string(7, '\0') + '\x10');
+  replace(kT5, bytes);
+  expect_refused("its header claims 1152921504606846976 bytes");
+}
+
+TEST_F(SpoiledModel, HasOverlappingTensors) {
+  edit_header(kT5, [](Json& header) {
+    auto& offsets = header["encoder.block.0.layer.0.layer_norm.weight"]["data_offsets"];
+    const std::int64_t size = offsets[1].get<std::int64_t>() - offsets[0].get<std::int64_t>();
+    offsets = {0, size};
+  });
+  expect_refused("overlap");
+}
+
+TEST_F(SpoiledModel, HasTensorsBeyondItsEnd) {
+  edit_header(kT5, [](Json& header) {
+    auto& offsets = header["shared.weight"]["data_offsets"];
+    const std::int64_t size = offsets[1].get<std::int64_t>() - offsets[0].get<std::int64_t>();
+    offsets = {1'000'000'000'000, 1'000'000'000'000 + size};
+  });
+  expect_refused("tensor 'shared.weight' ends at byte");
+}
+
+TEST_F(SpoiledModel, HasAnUnknownOrWrongDtype) {
+  edit_header(kT5, [](Json& header) { header["shared.weight"]["dtype"] = "BF17"; });
+  expect_refused("'shared.weight' has the unknown dtype 'BF17'");
+  edit_header(kT5, [](Json& header) { header["shared.weight"]["dtype"] = "I16"; });
+  expect_refused("shared.weight");
+}
+
+TEST_F(SpoiledModel, HasAWrongShape) {
+  edit_header(kFlux, [](Json& header) {
+    auto& shape = header["x_embedder.weight"]["shape"];
+    std::swap(shape[0], shape[1]);
+  });
+  expect_refused("x_embedder.weight");
+}
+
+TEST_F(SpoiledModel, HasATensorTooMany) {
+  edit_header(kFlux, [](Json& header) {
+    header["surplus"] = {{"dtype", "F32"}, {"shape", {0}}, {"data_offsets", {0, 0}}};
+  });
+  expect_refused("surplus");
+}
+
+TEST_F(SpoiledModel, HasATensorTooFew) {
+  edit_header(kFlux, [](Json& header) {
+    header["renamed"] = header["proj_out.bias"];
+    header.erase("proj_out.bias");
+  });
+  expect_refused("proj_out.bias");
+}
+
+TEST_F(SpoiledModel, HasATensorTwice) {
+  const auto old = contents(kT5);
+  const std::string twice = R"({"a":{"dtype":"F32","shape":[0],"data_offsets":[0,0]},)"
+                            R"("a":{"dtype":"F32","shape":[0],"data_offsets":[0,0]}})";
+  replace(kT5, std::string(1, char(twice.size())) + std::string(7, '\0') + twice);
+  expect_refused("model.safetensors");
+}
+
+TEST_F(SpoiledModel, HasBrokenConfigurations) {
+  replace(kClipConfig, "{\"hidden_size\": 128,");
+  expect_refused("text_encoder/config.json");
+  replace(kClipConfig, "[]");
+  expect_refused("text_encoder/config.json");
+}
+
+TEST_F(SpoiledModel, HasConfigurationsOutOfRange) {
+  edit_json(kClipConfig, [](Json& json) { json["hidden_size"] = -4; });
+  expect_refused("hidden_size");
+  edit_json(kClipConfig, [](Json& json) { json["hidden_size"] = "many"; });
+  expect_refused("hidden_size");
+}
+
+TEST_F(SpoiledModel, HasAConfigurationThatItsWeightsDoNotFit) {
+  edit_json(kFluxConfig, [](Json& json) { json["num_layers"] = 3; });
+  expect_refused("transformer_blocks.2");
+  edit_json(kFluxConfig, [](Json& json) { json["num_layers"] = 1; });
+  expect_refused("transformer_blocks.1");
+}
+
+TEST_F(SpoiledModel, HasNoTokenizer) {
+  for (const auto* const name : {"vocab.json", "merges.txt"})
+    remove(std::string("tokenizer/") + name);
+  expect_refused("tokenizer");
+}
+
+TEST_F(SpoiledModel, HasATokenizerThatIsNone) {
+  replace("tokenizer/vocab.json", "this is no vocabulary");
+  expect_refused("tokenizer/vocab.json");
+}
+
+TEST_F(SpoiledModel, HasASentencepieceModelThatIsNone) {
+  remove("tokenizer_2/tokenizer.json");
+  replace("tokenizer_2/spiece.model", std::string("\x7f\x45LF\0\0\xff\xff", 8));
+  expect_refused("tokenizer_2");
+}
+
+TEST_F(SpoiledModel, HasABrokenScheduler) {
+  replace("scheduler/scheduler_config.json", R"({"_class_name": "DDIMScheduler"})");
+  expect_refused("scheduler_config.json");
+}
+
+TEST_F(SpoiledModel, HasDefaultsOutOfRange) {
+  replace("generation_config.json", R"({"num_inference_steps": 0})");
+  expect_refused("num_inference_steps");
+}
+
+}  // namespace
+}  // namespace braid

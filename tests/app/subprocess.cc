@@ -1,0 +1,110 @@
+#include "subprocess.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <csignal>
+
+namespace braid {
+namespace {
+
+struct Pipe {
+  int read_end = -1, write_end = -1;
+  Pipe() {
+    std::array<int, 2> ends{};
+    EXPECT_EQ(::pipe2(ends.data(), O_CLOEXEC), 0);
+    read_end = ends[0];
+    write_end = ends[1];
+  }
+};
+
+void become(const Start& start, const Pipe& out, const Pipe& err, const Pipe& in) {
+  if (::chdir(start.folder.c_str()) != 0) ::_exit(126);
+  ::dup2(in.read_end, STDIN_FILENO);
+  ::dup2(err.write_end, STDERR_FILENO);
+  const int file = start.out_file.empty() ? out.write_end : ::open(start.out_file.c_str(), O_WRONLY);
+  ::dup2(file, STDOUT_FILENO);
+  if (start.close_out) ::close(STDOUT_FILENO);
+  if (start.largest_file) {
+    const rlimit limit{rlim_t(*start.largest_file), rlim_t(*start.largest_file)};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+    ::signal(SIGXFSZ, SIG_IGN);  // so that the write fails, as on a full disk
+  }
+  std::vector<const char*> argv = {"braid"};
+  for (const auto& argument : start.arguments) argv.push_back(argument.c_str());
+  argv.push_back(nullptr);
+  ::execv(BRAID_PROGRAM, const_cast<char**>(argv.data()));
+  ::_exit(127);
+}
+
+// Moves what is there to `text`; false at the end.
+bool take(int fd, std::string& text) {
+  std::array<char, 4096> buffer{};
+  const auto n = ::read(fd, buffer.data(), buffer.size());
+  if (n <= 0) return false;
+  text.append(buffer.data(), std::size_t(n));
+  return true;
+}
+
+}  // namespace
+
+Subprocess::Subprocess(const Start& start) {
+  const Pipe out, err, in;
+  pid_ = ::fork();
+  if (pid_ == 0) become(start, out, err, in);
+  for (const int fd : {out.write_end, err.write_end, in.read_end}) ::close(fd);
+  out_ = out.read_end;
+  err_ = err.read_end;
+  const auto written = ::write(in.write_end, start.input.data(), start.input.size());
+  EXPECT_EQ(written, ssize_t(start.input.size()));
+  ::close(in.write_end);
+}
+
+Subprocess::~Subprocess() {
+  if (pid_ > 0) {
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+  }
+  ::close(out_);
+  ::close(err_);
+}
+
+bool Subprocess::read_some() {
+  std::array<pollfd, 2> fds = {{{.fd = out_, .events = POLLIN, .revents = 0},
+                                {.fd = err_, .events = POLLIN, .revents = 0}}};
+  if (::poll(fds.data(), fds.size(), -1) < 0) return false;
+  const bool out_is_open = fds[0].revents == 0 || take(out_, finished_.out);
+  const bool err_is_open = fds[1].revents == 0 || take(err_, finished_.err);
+  if (!out_is_open) out_ = (::close(out_), -1);  // poll passes over -1
+  if (!err_is_open) err_ = (::close(err_), -1);
+  return out_ >= 0 || err_ >= 0;
+}
+
+bool Subprocess::wait_for(const std::string& text) {
+  while (finished_.err.find(text) == std::string::npos)
+    if (!read_some()) return false;
+  return true;
+}
+
+void Subprocess::send(int signal) const { ::kill(pid_, signal); }
+
+Finished Subprocess::finish() {
+  while (read_some()) {
+  }
+  int status = 0;
+  ::waitpid(pid_, &status, 0);
+  pid_ = -1;
+  finished_.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+  return finished_;
+}
+
+Finished run_braid(std::vector<std::string> arguments, const std::filesystem::path& folder) {
+  return Subprocess({.arguments = std::move(arguments), .folder = folder}).finish();
+}
+
+}  // namespace braid

@@ -1,0 +1,50 @@
+// The program as a stranger's shell runs it: arguments in, exit code and text out.
+#pragma once
+
+#include <sys/types.h>
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace braid {
+
+struct Finished {
+  int exit_code = 0;  // minus the signal's number where that ended it
+  std::string out, err;
+};
+
+struct Start {
+  std::vector<std::string> arguments;
+  std::filesystem::path folder = ".";    // to work in
+  std::string input = {};                // what it finds on standard input
+  std::string out_file = {};             // where standard output goes; empty: to the test
+  bool close_out = false;                // no standard output at all
+  std::optional<long> largest_file = {}; // bytes; a write beyond fails
+};
+
+// A program that is running. Ended by force when the test is done with it.
+class Subprocess {
+ public:
+  explicit Subprocess(const Start& start);
+  Subprocess(const Subprocess&) = delete;
+  Subprocess& operator=(const Subprocess&) = delete;
+  ~Subprocess();
+
+  // Until standard error holds `text`; false when the program ends before.
+  bool wait_for(const std::string& text);
+  void send(int signal) const;
+  Finished finish();
+
+ private:
+  bool read_some();
+
+  pid_t pid_ = -1;
+  int out_ = -1, err_ = -1;
+  Finished finished_;
+};
+
+Finished run_braid(std::vector<std::string> arguments, const std::filesystem::path& folder);
+
+}  // namespace braid

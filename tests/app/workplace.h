@@ -1,0 +1,58 @@
+// A folder of its own for each test, what is in it afterwards, and models that are wrong.
+#pragma once
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+
+#include "subprocess.h"
+
+namespace braid {
+
+class Workplace : public testing::Test {
+ protected:
+  Workplace();
+  ~Workplace() override;
+
+  Finished braid(std::vector<std::string> arguments) const {
+    return run_braid(std::move(arguments), folder_);
+  }
+  // Runs `braid generate` with few steps of few pixels, and `arguments` after that.
+  Finished draw(std::vector<std::string> arguments) const;
+  std::set<std::string> files() const;  // names of what is in the folder, without the model
+  std::filesystem::path write(const std::string& name, const std::string& contents) const;
+
+  // One sentence, this exit code, nothing on standard output, no file that was not there before.
+  void expect_refusal(const Finished& finished, int exit_code, const std::string& words) const;
+  void expect_bad_input(std::vector<std::string> arguments, const std::string& words) const {
+    expect_refusal(braid(std::move(arguments)), 2, words);
+  }
+
+  std::filesystem::path folder_;
+};
+
+// The bundled model, linked file by file into the workplace's folder `model`, to be spoiled.
+class SpoiledModel : public Workplace {
+ protected:
+  SpoiledModel();
+
+  std::filesystem::path file(const std::string& name) const { return folder_ / "model" / name; }
+  std::string contents(const std::string& name) const;
+  // Puts a file of its own in the place of the link.
+  void replace(const std::string& name, const std::string& contents) const;
+  void remove(const std::string& name) const;
+  // Changes what the header of a safetensors file says, not the data behind it.
+  void edit_header(const std::string& name,
+                   const std::function<void(nlohmann::json& header)>& edit) const;
+  void edit_json(const std::string& name,
+                 const std::function<void(nlohmann::json& json)>& edit) const;
+  void expect_refused(const std::string& words) const {
+    expect_bad_input({"generate", "a", "-m", "model"}, words);
+  }
+};
+
+}  // namespace braid
