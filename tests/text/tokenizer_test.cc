@@ -131,6 +131,31 @@ TEST(Tokenizer, TakesAWordOfAHundredThousandLettersInItsStride) {
   }
 }
 
+TokenizerFiles qwen(const std::string& settings) {
+  return {.folder = "qwen",
+          .vocab_json = R"({"a": 0, "Ġ": 1, "Ġa": 2, "<|endoftext|>": 3, "Ċ": 4})",
+          .merges_txt = "Ġ a\n",
+          .tokenizer_config = R"({"tokenizer_class": "Qwen2Tokenizer")" + settings + "}"};
+}
+
+TEST(Tokenizer, ReadsQwensFiles) {
+  EXPECT_THAT(ids(qwen(""), "a a\n<|endoftext|>", 6), ElementsAre(0, 2, 4, 3, 3, 3));
+  EXPECT_THAT(ids(qwen(R"(, "add_prefix_space": true)"), "a", 2), ElementsAre(2, 3));
+  EXPECT_THAT(ids(qwen(R"(, "add_bos_token": true, "bos_token": "<s>")"), "a", 3),
+              ElementsAre(5, 0, 3));
+  EXPECT_THAT(ids(qwen(R"(, "add_eos_token": true)"), "a", 3), ElementsAre(0, 3, 3));
+}
+
+// Whatever the decoder says: Qwen2Tokenizer adds its special tokens once more, without flags.
+TEST(Tokenizer, ClearsTheFlagsOfQwensSpecialTokens) {
+  const auto flags = [](const std::string& token) {
+    return qwen(R"(, "added_tokens_decoder": {"3": {"content": ")" + token +
+                R"(", "lstrip": true, "special": true}})");
+  };
+  EXPECT_THAT(ids(flags("<|endoftext|>"), "a <|endoftext|>", 4), ElementsAre(0, 1, 3, 3));
+  EXPECT_THAT(ids(flags("<x>"), "a <x>", 4), ElementsAre(0, 5, 3, 3));
+}
+
 constexpr const char* kUnigram = R"({"version": "1.0", "added_tokens": [{"id": 1, "content": "</s>",
     "special": true}], "normalizer": null,
   "pre_tokenizer": {"type": "Metaspace", "replacement": "_"},

@@ -51,6 +51,15 @@ TEST(Unigram, ChargesUnknownCharactersTenMoreThanTheLeastLikelyToken) {
   EXPECT_THAT(ids(cheap, "zxy"), ElementsAre(0, 2));
 }
 
+// "xy" + "ab" costs 20; an unknown "x" + "yab" costs 20 and whatever "yab" does.
+TEST(Unigram, ChargesTenAndNothingElse) {
+  const auto model = [](double score) {
+    return Unigram({{"<unk>", 0}, {"xy", -10}, {"ab", -10}, {"yab", score}}, {.unk_id = 0}, "t");
+  };
+  EXPECT_THAT(ids(model(-0.5), "xyab"), ElementsAre(1, 2));
+  EXPECT_THAT(ids(model(0.5), "xyab"), ElementsAre(0, 3));
+}
+
 TEST(Unigram, SpellsUnknownTextInBytesWhenAllOfThemAreTokens) {
   const Unigram model({{"<unk>", 0}, {"a", -1}, {"<0xC3>", -5}, {"<0xA9>", -5}},
                       {.unk_id = 0, .byte_fallback = true}, "t");
