@@ -1,0 +1,27 @@
+# The installed tree: bin/braid, lib/libbraid.so, include/braid, lib/cmake/Braid, share/braid/models.
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+# The library as others link it: all folders in one file that shows only what BRAID_API marks.
+add_library(braid SHARED $<TARGET_OBJECTS:braid_pipeline>)
+set_target_properties(braid PROPERTIES
+  LINKER_LANGUAGE CXX
+  VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}
+  LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/exports.map)
+target_link_libraries(braid PRIVATE braid_pipeline)
+target_link_options(braid PRIVATE
+  -Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/exports.map -Wl,--no-undefined)
+
+install(TARGETS braid LIBRARY)
+install(TARGETS braid_program braid_engine RUNTIME)
+install(DIRECTORY include/braid TYPE INCLUDE)
+install(DIRECTORY models/demo DESTINATION ${CMAKE_INSTALL_DATADIR}/braid/models)
+
+set(package ${CMAKE_INSTALL_LIBDIR}/cmake/Braid)
+configure_package_config_file(cmake/BraidConfig.cmake.in ${PROJECT_BINARY_DIR}/BraidConfig.cmake
+  INSTALL_DESTINATION ${package}
+  PATH_VARS CMAKE_INSTALL_INCLUDEDIR CMAKE_INSTALL_LIBDIR CMAKE_INSTALL_DATADIR)
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/BraidConfigVersion.cmake
+  COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/BraidConfig.cmake ${PROJECT_BINARY_DIR}/BraidConfigVersion.cmake
+  DESTINATION ${package})

@@ -1,0 +1,28 @@
+// From a prompt to pixels: embed MODEL PROMPT PICTURE.ppm, given up after a minute.
+#include <braid/braid.h>
+
+#include <chrono>
+#include <fstream>
+#include <iostream>
+
+int main(int argc, char** argv) try {
+  if (argc != 4) throw braid::InputError("usage: embed MODEL PROMPT PICTURE.ppm");
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+  std::stop_source stop;
+  braid::Hooks hooks;
+  hooks.stop = stop.get_token();
+  hooks.progress = [&](const braid::Progress& at) {
+    if (at.phase == braid::Phase::kDenoise)
+      std::cerr << "step " << at.done << "/" << at.total << "\n";
+    if (std::chrono::steady_clock::now() > deadline) stop.request_stop();
+  };
+  const braid::Pipeline pipeline({.model = argv[1]}, hooks);
+  const auto pictures = pipeline.generate({.prompts = {argv[2]}, .steps = 4, .seed = 1}, hooks);
+  const auto& [width, height, rgb, prompt, seed] = pictures.front();
+  std::ofstream(argv[3], std::ios::binary)
+      << "P6 " << width << " " << height << " 255\n"
+      << std::string_view(reinterpret_cast<const char*>(rgb.data()), rgb.size());
+} catch (const braid::Error& e) {  // includes braid::Cancelled
+  std::cerr << "embed: " << e.what() << "\n";
+  return 1;
+}
