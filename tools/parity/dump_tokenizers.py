@@ -1,7 +1,10 @@
 """Train small tokenizers, ask transformers what they make of odd texts, and write both for the tests.
 
     pip install -r tools/parity/requirements.txt
-    python tools/parity/dump_tokenizers.py tests/text/data
+    python tools/parity/dump_tokenizers.py tests/text/data            # asks transformers again
+    python tools/parity/dump_tokenizers.py tests/text/data --train    # and trains new tokenizers first
+
+Training differs from run to run (the trainer breaks ties by hash); what transformers answers does not.
 
 Every folder of the output is a tokenizer as a model directory has it; `corpus.jsonl` holds the texts, one
 JSON string a line. `<folder>.expected` has a line for each text: a digest of the ids that transformers
@@ -76,7 +79,6 @@ def make_clip(out):
                str(vocab["<|endoftext|>"]): {"content": "<|endoftext|>", "normalized": False, **flags}}
     write_bpe(out / "clip", vocab, merges, CLIP_SPECIALS | {
         "added_tokens_decoder": decoder, "model_max_length": 77, "tokenizer_class": "CLIPTokenizer"})
-    return CLIPTokenizer
 
 
 def make_t5(out):
@@ -91,7 +93,6 @@ def make_t5(out):
     write_json(folder / "tokenizer_config.json", {
         "eos_token": "</s>", "pad_token": "<pad>", "unk_token": "<unk>", "extra_ids": 100, "model_max_length": 512,
         "additional_special_tokens": [f"<extra_id_{i}>" for i in range(100)], "tokenizer_class": "T5Tokenizer"})
-    return T5TokenizerFast
 
 
 def make_qwen(out):
@@ -106,7 +107,6 @@ def make_qwen(out):
         "additional_special_tokens": QWEN_SPECIALS[1:], "eos_token": "<|im_end|>", "pad_token": "<|endoftext|>",
         "unk_token": None, "model_max_length": 131072, "split_special_tokens": False,
         "tokenizer_class": "Qwen2Tokenizer"})
-    return Qwen2Tokenizer
 
 
 def make_llama(out):
@@ -124,7 +124,6 @@ def make_llama(out):
     fast = PreTrainedTokenizerFast(tokenizer_object=bpe, bos_token="<s>", eos_token="</s>", unk_token="<unk>",
                                    pad_token="</s>", padding_side="left", truncation_side="left")
     fast.save_pretrained(out / "llama")
-    return PreTrainedTokenizerFast
 
 
 def make_zoo(out):
@@ -150,7 +149,6 @@ def make_zoo(out):
     zoo.enable_truncation(600, direction="left")
     zoo.enable_padding(direction="left", pad_id=zoo.token_to_id("[PAD]"), pad_token="[PAD]", length=600)
     PreTrainedTokenizerFast(tokenizer_object=zoo).save_pretrained(out / "zoo")
-    return PreTrainedTokenizerFast
 
 
 def save_alone(cls, folder, target):
@@ -199,20 +197,30 @@ def unicode_lines():
             yield f"{name} {block:x} {digest(ord(x) for c in codes for x in [*result(c), chr(0x10FFFF)]):016x}\n"
 
 
+CLASSES = {"clip": CLIPTokenizer, "t5": T5TokenizerFast, "qwen": Qwen2Tokenizer,
+           "llama": PreTrainedTokenizerFast, "zoo": PreTrainedTokenizerFast}
+
+
+def train(out):
+    shutil.rmtree(out, ignore_errors=True)
+    for make in (make_clip, make_t5, make_qwen, make_llama, make_zoo):
+        make(out)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("output", type=Path)
-    out = parser.parse_args().output
-    shutil.rmtree(out, ignore_errors=True)
-    texts = corpus()
-    out.mkdir(parents=True)
+    parser.add_argument("--train", action="store_true", help="make new tokenizers first")
+    args = parser.parse_args()
+    out, texts = args.output, corpus()
+    if args.train:
+        train(out)
     (out / "corpus.jsonl").write_text("".join(json.dumps(t) + "\n" for t in texts), "ascii")
     (out / "unicode.expected").write_text("".join(unicode_lines()), "ascii")
-    folders = {out / name: make(out) for name, make in
-               {"clip": make_clip, "t5": make_t5, "qwen": make_qwen, "llama": make_llama, "zoo": make_zoo}.items()}
+    folders = {out / name: cls for name, cls in CLASSES.items()}
     for name in ("clip", "t5", "qwen"):
-        save_alone(folders[out / name], out / name, out / f"{name}_json")
-        folders[out / f"{name}_json"] = folders[out / name]
+        save_alone(CLASSES[name], out / name, out / f"{name}_json")
+        folders[out / f"{name}_json"] = CLASSES[name]
     for folder, cls in folders.items():
         folder.with_suffix(".expected").write_text(expected(cls, folder, texts), "ascii")
     (out / "demo_clip.expected").write_text(expected(CLIPTokenizer, DEMO / "tokenizer", texts), "ascii")
