@@ -11,6 +11,8 @@ namespace braid::text {
 
 struct TextPiece {
   std::string text;
+  // For Metaspace's "first". The reference keeps an offset for each character: where the first one
+  // decomposes and is then cut (1/2 written as one character), all its parts are first there.
   bool at_start = false;  // its first character is the first one of the user's text
   std::optional<std::int64_t> token = {};  // of an added token: final
 };

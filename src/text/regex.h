@@ -31,6 +31,7 @@ class Regex {
 };
 
 // `pattern` with \p{L}, \p{N}, \w and their like extended by what newer Unicode versions assigned.
+// \b and negations outside of classes (\W, \P{L}) stay as they are: no tokenizer has them.
 std::string with_later_characters(std::string_view pattern);
 
 }  // namespace braid::text
