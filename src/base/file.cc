@@ -17,6 +17,15 @@ namespace {
 
 std::string reason() { return std::strerror(errno); }
 
+// Functions, so that the call that sets errno is over when reason() is asked for: the order in
+// which one call's arguments are evaluated is not specified.
+void check_written(bool holds, const std::filesystem::path& path) {
+  check(holds, "cannot write ", path, ": ", reason());
+}
+void require_read(bool holds, const std::filesystem::path& path) {
+  require(holds, "cannot read ", path, ": ", reason());
+}
+
 class FileDescriptor {
  public:
   explicit FileDescriptor(int fd) : fd_(fd) {}
@@ -39,8 +48,8 @@ class FileDescriptor {
 
 int open_for_reading(const std::filesystem::path& path, struct stat& status) {
   FileDescriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  require(fd.get() >= 0, "cannot read ", path, ": ", reason());
-  require(::fstat(fd.get(), &status) == 0, "cannot read ", path, ": ", reason());
+  require_read(fd.get() >= 0, path);
+  require_read(::fstat(fd.get(), &status) == 0, path);
   require(S_ISREG(status.st_mode), "cannot read ", path, ": it is not a file");
   return fd.release();
 }
@@ -52,7 +61,7 @@ std::size_t read_up_to(int fd, std::uint64_t offset, std::span<std::byte> out,
   while (done < out.size()) {
     const auto n = ::pread(fd, out.data() + done, out.size() - done, off_t(offset + done));
     if (n < 0 && errno == EINTR) continue;
-    require(n >= 0, "cannot read ", path, ": ", reason());
+    require_read(n >= 0, path);
     if (n == 0) break;
     done += std::size_t(n);
   }
@@ -63,7 +72,7 @@ void write_all(int fd, std::string_view contents, const std::filesystem::path& p
   while (!contents.empty()) {
     const auto n = ::write(fd, contents.data(), contents.size());
     if (n < 0 && errno == EINTR) continue;
-    check(n >= 0, "cannot write ", path, ": ", reason());
+    check_written(n >= 0, path);
     contents.remove_prefix(std::size_t(n));
   }
 }
@@ -107,10 +116,10 @@ class TemporaryFile {
   }
 
  private:
-  void check_written(bool holds) const { check(holds, "cannot write ", target_, ": ", reason()); }
+  void check_written(bool holds) const { braid::check_written(holds, target_); }
 
   void make_named() {
-    name_ = target_.string() + ".XXXXXX";
+    name_ = (folder_of(target_) / ".braid-XXXXXX").string();
     fd_ = FileDescriptor(::mkostemp(name_.data(), O_CLOEXEC));
     if (fd_.get() < 0) name_.clear();
     check_written(fd_.get() >= 0);
@@ -127,9 +136,11 @@ class TemporaryFile {
   }
 
   void link_beside_target() {
-    const auto stem = target_.string() + "." + std::to_string(::getpid()) + ".";
-    for (int attempt = 0; name_.empty(); ++attempt)
-      if (link_as(stem + std::to_string(attempt))) name_ = stem + std::to_string(attempt);
+    const auto stem = folder_of(target_) / (".braid-" + std::to_string(::getpid()) + "-");
+    for (int attempt = 0; name_.empty(); ++attempt) {
+      const auto name = stem.string() + std::to_string(attempt);
+      if (link_as(name)) name_ = name;
+    }
   }
 
   std::filesystem::path target_;
@@ -150,7 +161,9 @@ std::filesystem::file_status status_of(const std::filesystem::path& path) {
   return std::filesystem::status(path, missing);
 }
 
-void check_no_folder(const std::filesystem::path& path) {
+void check_name(const std::filesystem::path& path) {
+  struct stat status {};
+  check_written(::lstat(path.c_str(), &status) == 0 || errno == ENOENT, path);  // too long, say
   check(!std::filesystem::is_directory(status_of(path)), "cannot write ", path,
         ": it is a directory");
 }
@@ -217,22 +230,22 @@ std::string read_file(const std::filesystem::path& path, std::uint64_t max_bytes
 }
 
 void write_file(const std::filesystem::path& path, std::string_view contents) {
-  check_no_folder(path);
+  check_name(path);
   if (std::filesystem::is_other(status_of(path))) {  // a pipe, a device
     const FileDescriptor fd(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
-    check(fd.get() >= 0, "cannot write ", path, ": ", reason());
+    check_written(fd.get() >= 0, path);
     return write_all(fd.get(), contents, path);
   }
   TemporaryFile temporary(followed(path));
   write_all(temporary.fd(), contents, path);
-  check(::fsync(temporary.fd()) == 0, "cannot write ", path, ": ", reason());
+  check_written(::fsync(temporary.fd()) == 0, path);
   temporary.become_target();
 }
 
 void check_can_write(const std::filesystem::path& path) {
-  check_no_folder(path);
+  check_name(path);
   if (std::filesystem::is_other(status_of(path))) {
-    check(::access(path.c_str(), W_OK) == 0, "cannot write ", path, ": ", reason());
+    check_written(::access(path.c_str(), W_OK) == 0, path);
   } else {
     const TemporaryFile temporary(followed(path));
   }

@@ -39,8 +39,8 @@ std::string read_file(const std::filesystem::path& path, std::uint64_t max_bytes
 
 // `path` is the old file or the whole new one, whatever happens. The file has no name until it is
 // whole, so that not even a kill leaves anything (file systems that cannot do that, such as NFS,
-// may keep PATH.XXXXXX). A link is followed. What exists and is no regular file (a pipe, /dev/null)
-// is written to as it is. Throws Error naming the path and the system's reason.
+// may keep a .braid-XXXXXX beside it). A link is followed. What exists and is no regular file (a
+// pipe, /dev/null) is written to as it is. Throws Error naming the path and the system's reason.
 void write_file(const std::filesystem::path& path, std::string_view contents);
 
 // Throws the Error that write_file would throw now, short of a full disk. Leaves nothing behind.
