@@ -23,7 +23,7 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
     for (std::size_t j = 0; j < b.size(); ++j) {
       const auto substituted = diagonal + (a[i] == b[j] ? 0 : 1);
       diagonal = row[j + 1];
-      row[j + 1] = std::min({row[j], row[j + 1], substituted - 1}) + 1;
+      row[j + 1] = std::min({row[j] + 1, row[j + 1] + 1, substituted});
     }
   }
   return row.back();
@@ -54,9 +54,9 @@ std::vector<std::string> with_empty_values(int argc, const char* const* argv) {
 }
 
 [[noreturn]] void refuse_command(const CLI::App& app, const std::string& first) {
-  require(!first.starts_with('-'), "unknown flag ", quoted(first), suggestion(app, first),
+  require(!first.starts_with('-'), "unknown flag ", in_quotes(first), suggestion(app, first),
           ": a command comes first, as in braid generate \"a red circle\"");
-  throw InputError(text_of("unknown command ", quoted(first),
+  throw InputError(text_of("unknown command ", in_quotes(first),
                            ": there are generate and info, as in braid generate \"a red circle\""));
 }
 
@@ -108,9 +108,9 @@ void FlagReader::positional(const std::string& name, const std::string& help,
 void FlagReader::finish() {
   for (const auto& extra : command_.remaining()) {
     if (extra == "--") continue;
-    require(!extra.starts_with('-'), "unknown flag ", quoted(extra), suggestion(command_, extra),
+    require(!extra.starts_with('-'), "unknown flag ", in_quotes(extra), suggestion(command_, extra),
             ": braid ", command_.get_name(), " --help lists them");
-    throw InputError(text_of("unexpected argument ", quoted(extra),
+    throw InputError(text_of("unexpected argument ", in_quotes(extra),
                              ": a prompt or a name of several words goes in quotes"));
   }
   for (const auto& read : reads_) read();

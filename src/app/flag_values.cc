@@ -27,20 +27,21 @@ std::int64_t whole_number(const std::string& flag, const std::string& text, std:
                           std::int64_t high) {
   const auto value = number_of<std::int64_t>(text);
   require(value && *value >= low && *value <= high, flag, " should be a whole number from ", low,
-          " to ", high, ", it is ", quoted(text));
+          " to ", high, ", it is ", in_quotes(text));
   return *value;
 }
 
 std::uint64_t seed_number(const std::string& flag, const std::string& text) {
   const auto value = number_of<std::uint64_t>(text);
   require(value.has_value(), flag, " should be a whole number from 0 to ", UINT64_MAX, ", it is ",
-          quoted(text));
+          in_quotes(text));
   return *value;
 }
 
 double finite_number(const std::string& flag, const std::string& text) {
   const auto value = number_of<double>(text);
-  require(value && std::isfinite(*value), flag, " should be a finite number, it is ", quoted(text));
+  require(value && std::isfinite(*value), flag, " should be a finite number, it is ",
+          in_quotes(text));
   return *value;
 }
 
@@ -54,7 +55,7 @@ PictureSize picture_size(const std::string& flag, const std::string& text) {
   const int height = x == text.npos ? 0 : side(std::string_view(text).substr(x + 1));
   require(width > 0 && height > 0, flag,
           " should be WIDTHxHEIGHT in pixels, such as 640x480, each ", "from 1 to ", kMaxSide,
-          ", it is ", quoted(text));
+          ", it is ", in_quotes(text));
   return {.width = width, .height = height};
 }
 

@@ -32,7 +32,7 @@ Value choice(const std::string& flag, const std::string& text, const Choices<Val
     if (name == text) return value;
     names += (names.empty() ? "" : ", ") + name;
   }
-  throw InputError(text_of(flag, " should be one of ", names, ", it is ", quoted(text)));
+  throw InputError(text_of(flag, " should be one of ", names, ", it is ", in_quotes(text)));
 }
 
 }  // namespace braid

@@ -41,6 +41,7 @@ class GenerateRun {
   void save(const Picture& picture);
   void tell_choices();
   void report() const;
+  int threads() const { return options_.threads > 0 ? options_.threads : at::get_num_threads(); }
   Hooks hooks();
 
   const GenerateFlags& flags_;
@@ -139,9 +140,8 @@ void GenerateRun::save(const Picture& picture) {
 }
 
 void GenerateRun::tell_choices() {
-  display_.say(text_of(dtype_, " on ", options_.device, " with ",
-                       plural(at::get_num_threads(), "thread"), ", model ",
-                       options_.model.string()));
+  display_.say(text_of(dtype_, " on ", options_.device, " with ", plural(threads(), "thread"),
+                       ", model ", options_.model.string()));
   display_.say(text_of(settings_.width, "x", settings_.height, ", ",
                        plural(settings_.steps, "step"), ", guidance ", settings_.guidance,
                        ", seed ", settings_.seed, ", ", settings_.max_sequence_length,
@@ -156,7 +156,7 @@ void GenerateRun::report() const {
                      .warnings = warnings_,
                      .model = options_.model,
                      .dtype = dtype_,
-                     .threads = at::get_num_threads()}));
+                     .threads = threads()}));
 }
 
 }  // namespace

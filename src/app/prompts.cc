@@ -65,7 +65,7 @@ void check_text(const std::string& name, const std::string& text) {
   require(text.size() <= kMaxText, name, " should have at most ", kMaxText, " bytes, it has ",
           text.size());
   require(text.find('\0') == text.npos, name, " should be text, it has a NUL byte");
-  require(unicode::is_valid_utf8(text), name, " should be UTF-8 text, it is ", quoted(text));
+  require(unicode::is_valid_utf8(text), name, " should be UTF-8 text, it is ", in_quotes(text));
 }
 
 Request with_prompts(const GenerateFlags& flags) {

@@ -78,6 +78,6 @@ std::string one_line(std::string_view text, std::size_t max_bytes) {
   return line;
 }
 
-std::string quoted(std::string_view text) { return "'" + one_line(text, 60) + "'"; }
+std::string in_quotes(std::string_view text) { return "'" + one_line(text, 60) + "'"; }
 
 }  // namespace braid

@@ -18,6 +18,6 @@ std::string plural(std::int64_t count, const std::string& noun);  // "1 step", "
 std::string one_line(std::string_view text, std::size_t max_bytes = 2000);
 
 // `text` in single quotes, shortened for an error message.
-std::string quoted(std::string_view text);
+std::string in_quotes(std::string_view text);
 
 }  // namespace braid

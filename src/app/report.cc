@@ -1,6 +1,8 @@
 #include "app/report.h"
 
 #include "app/readable_json.h"
+#include "comm/mesh.h"
+#include "pipeline/engine.h"
 
 namespace braid {
 namespace {
@@ -53,6 +55,7 @@ std::string report_json(const RunReport& r) {
   json["dtype"] = r.dtype;
   json["device"] = r.flags.options.device;
   json["threads"] = r.threads;
+  json["layout"] = to_string(degrees_of(r.flags.options.layout));
   json["model"] = r.model.string();
   json["version"] = version();
   json["warnings"] = r.warnings;

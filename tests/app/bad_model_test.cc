@@ -54,8 +54,8 @@ TEST_F(SpoiledModel, LacksAShard) {
 
 TEST_F(SpoiledModel, IsTruncated) {
   const auto whole = contents(kT5);
-  for (const std::size_t size : {std::size_t(0), std::size_t(4), std::size_t(100),
-                                 whole.size() / 2, whole.size() - 1}) {
+  for (const std::size_t size :
+       {std::size_t(0), std::size_t(4), std::size_t(100), whole.size() / 2, whole.size() - 1}) {
     replace(kT5, whole.substr(0, size));
     expect_refused("model.safetensors");
   }

@@ -27,7 +27,8 @@ void become(const Start& start, const Pipe& out, const Pipe& err, const Pipe& in
   if (::chdir(start.folder.c_str()) != 0) ::_exit(126);
   ::dup2(in.read_end, STDIN_FILENO);
   ::dup2(err.write_end, STDERR_FILENO);
-  const int file = start.out_file.empty() ? out.write_end : ::open(start.out_file.c_str(), O_WRONLY);
+  const int file =
+      start.out_file.empty() ? out.write_end : ::open(start.out_file.c_str(), O_WRONLY);
   ::dup2(file, STDOUT_FILENO);
   if (start.close_out) ::close(STDOUT_FILENO);
   if (start.largest_file) {
@@ -62,7 +63,8 @@ Subprocess::Subprocess(const Start& start) {
   err_ = err.read_end;
   const auto written = ::write(in.write_end, start.input.data(), start.input.size());
   EXPECT_EQ(written, ssize_t(start.input.size()));
-  ::close(in.write_end);
+  in_ = in.write_end;
+  if (!start.keep_input_open) in_ = (::close(in_), -1);
 }
 
 Subprocess::~Subprocess() {
@@ -70,13 +72,13 @@ Subprocess::~Subprocess() {
     ::kill(pid_, SIGKILL);
     ::waitpid(pid_, nullptr, 0);
   }
-  ::close(out_);
-  ::close(err_);
+  for (const int fd : {in_, out_, err_})
+    if (fd >= 0) ::close(fd);
 }
 
 bool Subprocess::read_some() {
-  std::array<pollfd, 2> fds = {{{.fd = out_, .events = POLLIN, .revents = 0},
-                                {.fd = err_, .events = POLLIN, .revents = 0}}};
+  std::array<pollfd, 2> fds = {
+      {{.fd = out_, .events = POLLIN, .revents = 0}, {.fd = err_, .events = POLLIN, .revents = 0}}};
   if (::poll(fds.data(), fds.size(), -1) < 0) return false;
   const bool out_is_open = fds[0].revents == 0 || take(out_, finished_.out);
   const bool err_is_open = fds[1].revents == 0 || take(err_, finished_.err);
@@ -90,6 +92,8 @@ bool Subprocess::wait_for(const std::string& text) {
     if (!read_some()) return false;
   return true;
 }
+
+void Subprocess::close_out() { out_ = (::close(out_), -1); }
 
 void Subprocess::send(int signal) const { ::kill(pid_, signal); }
 

@@ -17,11 +17,12 @@ struct Finished {
 
 struct Start {
   std::vector<std::string> arguments;
-  std::filesystem::path folder = ".";    // to work in
-  std::string input = {};                // what it finds on standard input
-  std::string out_file = {};             // where standard output goes; empty: to the test
-  bool close_out = false;                // no standard output at all
-  std::optional<long> largest_file = {}; // bytes; a write beyond fails
+  std::filesystem::path folder = ".";     // to work in
+  std::string input = {};                 // what it finds on standard input
+  bool keep_input_open = false;           // as a person who has not typed yet
+  std::string out_file = {};              // where standard output goes; empty: to the test
+  bool close_out = false;                 // no standard output at all
+  std::optional<long> largest_file = {};  // bytes; a write beyond fails
 };
 
 // A program that is running. Ended by force when the test is done with it.
@@ -35,13 +36,14 @@ class Subprocess {
   // Until standard error holds `text`; false when the program ends before.
   bool wait_for(const std::string& text);
   void send(int signal) const;
+  void close_out();  // as a reader that goes away
   Finished finish();
 
  private:
   bool read_some();
 
   pid_t pid_ = -1;
-  int out_ = -1, err_ = -1;
+  int in_ = -1, out_ = -1, err_ = -1;
   Finished finished_;
 };
 

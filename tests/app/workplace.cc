@@ -23,8 +23,8 @@ Workplace::Workplace() {
 Workplace::~Workplace() { fs::remove_all(folder_); }
 
 Finished Workplace::draw(std::vector<std::string> arguments) const {
-  std::vector<std::string> all = {"generate", "-m",      kModel.string(), "--size",
-                                  "32x32",    "--steps", "2"};
+  std::vector<std::string> all = {"generate", "-m", kModel.string(), "--size", "32x32",
+                                  "--steps",  "2"};
   all.insert(all.end(), arguments.begin(), arguments.end());
   return braid(std::move(all));
 }

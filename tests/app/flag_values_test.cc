@@ -1,0 +1,48 @@
+// Text of flags to values. The program's own tests hold what is refused.
+#include "app/flag_values.h"
+
+#include <gtest/gtest.h>
+
+namespace braid {
+namespace {
+
+TEST(FlagValues, NumbersAreReadWhole) {
+  EXPECT_EQ(whole_number("--n", "+7", 1, 10), 7);
+  EXPECT_EQ(whole_number("--n", "10", 1, 10), 10);
+  for (const auto* const text : {"", "+", "+-3", "--3", "7 ", "0x7", "7.", "11", "0"})
+    EXPECT_THROW(whole_number("--n", text, 1, 10), InputError) << text;
+}
+
+TEST(FlagValues, SeedsHave64Bits) {
+  EXPECT_EQ(seed_number("--seed", "18446744073709551615"), UINT64_MAX);
+  EXPECT_EQ(seed_number("--seed", "0"), 0u);
+}
+
+TEST(FlagValues, ScalesMayBeWrittenInManyWays) {
+  EXPECT_EQ(finite_number("--x", "3.5"), 3.5);
+  EXPECT_EQ(finite_number("--x", "-2"), -2);
+  EXPECT_EQ(finite_number("--x", "1e1"), 10);
+  EXPECT_EQ(finite_number("--x", ".5"), 0.5);
+  for (const auto* const text : {"", "1e999", "infinity", "NaN", "3.5x"})
+    EXPECT_THROW(finite_number("--x", text), InputError) << text;
+}
+
+TEST(FlagValues, SizesAreWidthThenHeight) {
+  const auto size = picture_size("--size", "640X480");
+  EXPECT_EQ(size.width, 640);
+  EXPECT_EQ(size.height, 480);
+}
+
+TEST(FlagValues, ChoicesAreNamedInTheComplaint) {
+  const Choices<int> choices = {{"one", 1}, {"two", 2}};
+  EXPECT_EQ(choice<int>("--c", "two", choices), 2);
+  try {
+    choice<int>("--c", "three", choices);
+    FAIL();
+  } catch (const InputError& error) {
+    EXPECT_STREQ(error.what(), "--c should be one of one, two, it is 'three'");
+  }
+}
+
+}  // namespace
+}  // namespace braid

@@ -1,0 +1,170 @@
+// The command line, word by word.
+#include "app/flags.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace braid {
+namespace {
+
+using testing::HasSubstr;
+
+CommandLine parse(std::vector<std::string> arguments) {
+  std::vector<const char*> argv = {"braid"};
+  for (const auto& argument : arguments) argv.push_back(argument.c_str());
+  return parse_command_line(int(argv.size()), argv.data());
+}
+
+GenerateFlags generate_flags(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), "generate");
+  return std::get<GenerateFlags>(parse(std::move(arguments)));
+}
+
+void expect_refused(std::vector<std::string> arguments, const std::string& words) {
+  arguments.insert(arguments.begin(), {"generate", "a"});
+  try {
+    parse(arguments);
+    ADD_FAILURE() << "not refused: " << testing::PrintToString(arguments);
+  } catch (const InputError& error) {
+    EXPECT_THAT(error.what(), HasSubstr(words));
+  }
+}
+
+TEST(Flags, FillARequest) {
+  const auto f = generate_flags({"a cat",
+                                 "--size",
+                                 "640x480",
+                                 "--steps",
+                                 "3",
+                                 "--seed=7",
+                                 "-n",
+                                 "2",
+                                 "--guidance",
+                                 "-1.5",
+                                 "--true-cfg",
+                                 "4",
+                                 "--negative-prompt",
+                                 "dog",
+                                 "--prompt-2",
+                                 "kitten",
+                                 "-m",
+                                 "x",
+                                 "--components",
+                                 "y",
+                                 "--dtype",
+                                 "bfloat16",
+                                 "--device",
+                                 "cuda:1",
+                                 "--threads",
+                                 "3",
+                                 "--vae-tiling",
+                                 "on",
+                                 "--batch-size",
+                                 "5",
+                                 "--max-sequence-length",
+                                 "77",
+                                 "-o",
+                                 "o.png"});
+  EXPECT_EQ(f.prompt, "a cat");
+  EXPECT_EQ(f.prompt_2, "kitten");
+  EXPECT_EQ(f.request.width, 640);
+  EXPECT_EQ(f.request.height, 480);
+  EXPECT_EQ(f.request.steps, 3);
+  EXPECT_EQ(f.request.seed, 7u);
+  EXPECT_EQ(f.request.num_images, 2);
+  EXPECT_EQ(f.request.guidance, -1.5);
+  EXPECT_EQ(f.request.true_cfg, 4);
+  EXPECT_EQ(f.request.negative_prompt, "dog");
+  EXPECT_EQ(f.request.batch_size, 5);
+  EXPECT_EQ(f.request.max_sequence_length, 77);
+  EXPECT_EQ(f.request.vae_tiling, VaeTiling::kOn);
+  EXPECT_EQ(f.options.model, "x");
+  EXPECT_EQ(f.options.components, "y");
+  EXPECT_EQ(f.options.dtype, Dtype::kBfloat16);
+  EXPECT_EQ(f.options.device, "cuda:1");
+  EXPECT_EQ(f.options.threads, 3);
+  EXPECT_EQ(f.output, "o.png");
+}
+
+TEST(Flags, LeaveDefaultsToTheModel) {
+  const auto f = generate_flags({"a"});
+  EXPECT_FALSE(f.request.width || f.request.steps || f.request.guidance);
+  EXPECT_FALSE(f.request.max_sequence_length || f.request.negative_prompt);
+  EXPECT_EQ(f.request.seed, 0u);
+  EXPECT_EQ(f.options.device, "cpu");
+  EXPECT_EQ(f.output, "braid.png");
+  EXPECT_EQ(f.verbosity, Verbosity::kNormal);
+}
+
+TEST(Flags, TakeTextThatLooksLikeSomethingElse) {
+  EXPECT_EQ(generate_flags({""}).prompt, "");
+  EXPECT_EQ(generate_flags({"info"}).prompt, "info");
+  EXPECT_EQ(generate_flags({"generate"}).prompt, "generate");
+  EXPECT_EQ(generate_flags({"--", "--steps"}).prompt, "--steps");
+  EXPECT_EQ(generate_flags({"[a, b]"}).prompt, "[a, b]");
+  EXPECT_EQ(generate_flags({"a=b"}).prompt, "a=b");
+  EXPECT_EQ(generate_flags({"a", "--prompt-2=-x"}).prompt_2, "-x");
+  EXPECT_EQ(generate_flags({"a", "--prompt-2", "{1,2}"}).prompt_2, "{1,2}");
+}
+
+TEST(Flags, MayHaveEmptyValues) {
+  EXPECT_EQ(generate_flags({"a", "--negative-prompt="}).request.negative_prompt, "");
+  EXPECT_EQ(generate_flags({"a", "--negative-prompt", ""}).request.negative_prompt, "");
+  EXPECT_EQ(generate_flags({"--", "--prompt-2="}).prompt, "--prompt-2=");
+}
+
+TEST(Flags, LetTheLastOfTwoWin) {
+  EXPECT_EQ(generate_flags({"a", "--seed", "1", "--seed=2"}).request.seed, 2u);
+}
+
+TEST(Flags, LetHelpComeBeforeComplaints) {
+  const auto line = parse({"generate", "--steps", "0", "--nonsense", "--help"});
+  EXPECT_TRUE(std::get<ShowText>(line).was_asked_for);
+}
+
+TEST(Flags, AreNamedWhenUnknownOrWithoutAValue) {
+  expect_refused({"--stepz", "3"}, "unknown flag '--stepz' (did you mean --steps?)");
+  expect_refused({"--sed", "3"}, "(did you mean --seed?)");
+  expect_refused({"--nonsense"}, "unknown flag '--nonsense': braid generate --help lists them");
+  expect_refused({"-x"}, "unknown flag '-x'");
+  expect_refused({"--steps"}, "--steps needs a value");
+  expect_refused({"--steps", "--seed"}, "it is '--seed'");
+  expect_refused({"--output="}, "--output should be a path, it is empty");
+  EXPECT_THROW(parse({"--steps", "3"}), InputError);
+}
+
+TEST(Flags, RefuseSizesThatAreNone) {
+  for (const auto* const size :
+       {"0x0", "0x64", "64x0", "-64x64", "64x-64", "64", "x", "64x", "axb", "64x64x64", "1e3x64",
+        "100000x64", "99999999999999999999x64", "", " 64x64", "64 x 64", "64.5x64", "nan"})
+    expect_refused({"--size", size}, "--size should be WIDTHxHEIGHT in pixels");
+}
+
+TEST(Flags, RefuseCountsOutOfRange) {
+  expect_refused({"--steps", "0"}, "--steps should be a whole number from 1 to 10000, it is '0'");
+  expect_refused({"--steps", "-1"}, "it is '-1'");
+  expect_refused({"--steps", "2.5"}, "it is '2.5'");
+  expect_refused({"--steps", "1000000000000000000000"}, "--steps should be");
+  expect_refused({"-n", "0"}, "--num-images should be a whole number from 1");
+  expect_refused({"--batch-size", "0"}, "--batch-size should be");
+  expect_refused({"--seed", "-1"}, "--seed should be a whole number from 0 to 1844674407370955161");
+  expect_refused({"--seed", "18446744073709551616"}, "--seed should be");
+  expect_refused({"--max-sequence-length", "513"}, "from 1 to 512, it is '513'");
+  for (const auto* const threads : {"0", "-1", "100000", "many"})
+    expect_refused({"--threads", threads}, "--threads should be a whole number from 1 to 1024");
+}
+
+TEST(Flags, RefuseScalesThatAreNotFinite) {
+  for (const auto* const scale : {"nan", "NaN", "inf", "-inf", "1e999", "3,5", "high", ""})
+    for (const auto* const flag : {"--guidance", "--true-cfg"})
+      expect_refused({flag, scale}, std::string(flag) + " should be a finite number");
+}
+
+TEST(Flags, RefuseUnknownChoices) {
+  expect_refused({"--dtype", "int7"}, "one of auto, float32, bfloat16, float16, it is 'int7'");
+  expect_refused({"--vae-tiling", "maybe"}, "one of auto, on, off, it is 'maybe'");
+  expect_refused({"--steps", std::string(50'000, '9')}, "999...'");
+}
+
+}  // namespace
+}  // namespace braid

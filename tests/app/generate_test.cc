@@ -1,0 +1,167 @@
+// `braid generate` from flags to files, its report, and what the files say of themselves.
+#include <gmock/gmock.h>
+
+#include "base/file.h"
+#include "image/png.h"
+#include "workplace.h"
+
+namespace braid {
+namespace {
+
+using Json = nlohmann::json;
+using testing::HasSubstr;
+
+class Generate : public Workplace {
+ protected:
+  Json report(std::vector<std::string> arguments) const {
+    arguments.emplace_back("--json");
+    const auto finished = draw(std::move(arguments));
+    EXPECT_EQ(finished.exit_code, 0) << finished.err;
+    return Json::parse(finished.out);
+  }
+  std::string bytes(const std::string& name) const { return read_file(folder_ / name); }
+};
+
+// The mean of the pixels in the square of `size` pixels whose first is (x, y).
+std::array<int, 3> mean_color(const RgbImage& image, int x, int y, int size) {
+  std::array<int, 3> sum{};
+  for (int row = y; row < y + size; ++row)
+    for (int column = x; column < x + size; ++column)
+      for (int c = 0; c < 3; ++c)
+        sum[std::size_t(c)] += image.rgb[std::size_t((row * image.width + column) * 3 + c)];
+  for (auto& value : sum) value /= size * size;
+  return sum;
+}
+
+TEST_F(Generate, DrawsWhatWasAskedFor) {
+  const auto finished = braid({"generate", "a red circle on a blue background"});
+  EXPECT_EQ(finished.exit_code, 0) << finished.err;
+  EXPECT_EQ(finished.out, "braid.png\n");
+  const auto image = decode_png(bytes("braid.png"), "braid.png");
+  ASSERT_EQ(image.width, 128);
+  ASSERT_EQ(image.height, 128);
+  const auto [r, g, b] = mean_color(image, 56, 56, 16);
+  EXPECT_GT(r, 150);
+  EXPECT_LT(g + b, 150);
+  for (const int corner : {0, 112}) {
+    const auto [cr, cg, cb] = mean_color(image, corner, corner, 16);
+    EXPECT_GT(cb, 130);
+    EXPECT_GT(cb, cr + 50);
+  }
+}
+
+TEST_F(Generate, TellsProgressInAFewLinesAndNothingWhenQuiet) {
+  const auto finished = draw({"a", "--steps", "20"});
+  EXPECT_THAT(finished.err, testing::MatchesRegex("load +.* MB \\.\\.\\.\n"
+                                                  "load +.* MB in .* s, .*/s\n"
+                                                  "text +1 prompt in .* s\n"
+                                                  "denoise +20 steps \\.\\.\\.\n"
+                                                  "denoise +20 steps in .* s, .* s/it\n"
+                                                  "decode +1 picture in .* s\n"));
+  const auto quiet = draw({"a", "-q", "--size", "33x32"});
+  EXPECT_EQ(quiet.err, "");
+  EXPECT_EQ(quiet.out, "braid.png\n");
+}
+
+TEST_F(Generate, WarnsOfRoundedSizesAndUnusedPrompts) {
+  const auto finished = draw({"a", "--size", "40x47", "--negative-prompt", "b"});
+  EXPECT_THAT(finished.err, HasSubstr("braid: warning: the width 40 is rounded down to 32"));
+  EXPECT_THAT(finished.err, HasSubstr("braid: warning: the height 47 is rounded down to 32"));
+  EXPECT_THAT(finished.err, HasSubstr("braid: warning: the negative prompt is not used"));
+}
+
+TEST_F(Generate, TheSameCommandGivesTheSameBytes) {
+  draw({"a", "-o", "1.png"});
+  draw({"a", "-o", "2.png"});
+  draw({"a", "-o", "3.png", "--seed", "1"});
+  EXPECT_EQ(bytes("1.png"), bytes("2.png"));
+  EXPECT_NE(bytes("1.png"), bytes("3.png"));
+}
+
+TEST_F(Generate, PictureKOfManyIsTheOneOfSeedPlusK) {
+  draw({"a", "-n", "2", "--seed", "18446744073709551615", "-o", "many.png"});  // seeds wrap around
+  draw({"a", "--seed", "0", "-o", "one.png"});
+  EXPECT_EQ(decode_png(bytes("many-001.png"), "").rgb, decode_png(bytes("one.png"), "").rgb);
+}
+
+TEST_F(Generate, ReportsOneJsonObject) {
+  const auto json = report({"caf\xc3\xa9", "-n", "2", "--seed", "5", "-o", "x.png", "--dtype",
+                            "float32", "--threads", "1", "--size", "40x32"});
+  EXPECT_EQ(json["files"][1],
+            (Json{{"path", "x-001.png"}, {"prompt", "caf\xc3\xa9"}, {"seed", 6}}));
+  EXPECT_EQ(json["size"], (Json{{"width", 32}, {"height", 32}}));
+  EXPECT_EQ(json["steps"], 2);
+  EXPECT_EQ(json["seed"], 5);
+  EXPECT_EQ(json["guidance"], 3.5);
+  EXPECT_EQ(json["dtype"], "float32");
+  EXPECT_EQ(json["threads"], 1);
+  EXPECT_EQ(json["device"], "cpu");
+  EXPECT_EQ(json["warnings"].size(), 1u);
+}
+
+TEST_F(Generate, ReportsTimeAndMemoryOfEachPhase) {
+  const auto json = report({"a"});
+  double sum = 0;
+  for (const auto* const phase : {"load", "text", "denoise", "decode"}) {
+    EXPECT_GT(json["seconds"][phase].get<double>(), 0) << phase;
+    EXPECT_GT(json["peak_memory_bytes"][phase].get<double>(), 50e6) << phase;
+    sum += json["seconds"][phase].get<double>();
+  }
+  EXPECT_LE(sum, json["seconds"]["total"].get<double>());
+  EXPECT_GT(json["seconds"]["startup"].get<double>(), 0);
+  EXPECT_GT(json["seconds_per_step"].get<double>(), 0);
+}
+
+TEST_F(Generate, FilesSayHowTheyWereMade) {
+  draw({"a \xe2\x98\x85", "--negative-prompt", "b", "--true-cfg", "2.5", "--seed", "9",
+        "--guidance", "4", "--prompt-2", "c"});
+  const auto info = braid({"info", "braid.png", "--json"});
+  ASSERT_EQ(info.exit_code, 0) << info.err;
+  const auto json = Json::parse(info.out);
+  EXPECT_EQ(json["prompt"], "a \xe2\x98\x85");
+  EXPECT_EQ(json["prompt_2"], "c");
+  EXPECT_EQ(json["negative_prompt"], "b");
+  EXPECT_EQ(json["true_cfg"], "2.5");
+  EXPECT_EQ(json["seed"], "9");
+  EXPECT_EQ(json["steps"], "2");
+  EXPECT_EQ(json["guidance"], "4");
+  EXPECT_EQ(json["size"], "32x32");
+  EXPECT_EQ(json["model"], "demo");
+  EXPECT_THAT(json["software"].get<std::string>(), testing::StartsWith("braid "));
+}
+
+TEST_F(Generate, StartsFromTheLatentsOfADump) {
+  draw({"a", "--seed", "3", "-o", "1.png", "--dump", "d.safetensors", "--dtype", "float32"});
+  draw({"a", "--latents", "d.safetensors", "-o", "2.png", "--dtype", "float32"});
+  EXPECT_EQ(decode_png(bytes("1.png"), "").rgb, decode_png(bytes("2.png"), "").rgb);
+  const auto dump = bytes("d.safetensors");
+  for (const auto* const name : {"prompt_embeds", "pooled_prompt_embeds", "latents_initial",
+                                 "sigmas", "timesteps", "velocity_first", "latents_final"})
+    EXPECT_THAT(dump, HasSubstr("\"" + std::string(name) + "\""));
+}
+
+TEST_F(Generate, RefusesLatentsThatDoNotFit) {
+  draw({"a", "-q", "--dump", "d.safetensors", "-o", "/dev/null"});
+  expect_refusal(draw({"a", "-q", "--latents", "d.safetensors", "--size", "64x64"}), 2,
+                 "the initial latents should have the shape");
+  expect_refusal(draw({"a", "-q", "--latents", "missing"}), 2, "missing");
+  expect_refusal(draw({"a", "-q", "--latents", write("text", "not safetensors")}), 2,
+                 "is no safetensors file");
+  const auto two = std::string(R"({"a":{"dtype":"F32","shape":[0],"data_offsets":[0,0]},)"
+                               R"("b":{"dtype":"F32","shape":[0],"data_offsets":[0,0]}})");
+  const auto file = write("two", std::string(1, char(two.size())) + std::string(7, '\0') + two);
+  expect_refusal(draw({"a", "-q", "--latents", file}), 2, "should have a tensor 'latents'");
+}
+
+TEST_F(Generate, TakesAnEmptyPrompt) {
+  const auto json = report({"", "--negative-prompt=", "--true-cfg", "2"});
+  EXPECT_EQ(json["files"][0]["prompt"], "");
+  EXPECT_EQ(json["negative_prompt"], "");
+}
+
+TEST_F(Generate, SaysWhatItChoseWhenVerbose) {
+  EXPECT_THAT(draw({"a", "-v", "--dtype", "float32"}).err, HasSubstr("braid: float32 on cpu with"));
+}
+
+}  // namespace
+}  // namespace braid

@@ -1,0 +1,41 @@
+// Names of pictures, and texts that go into them.
+#include "app/output_files.h"
+
+#include <gtest/gtest.h>
+
+#include "app/picture_text.h"
+#include "braid/error.h"
+
+namespace braid {
+namespace {
+
+TEST(OutputFiles, NumbersAreAsLongAsTheLast) {
+  EXPECT_EQ(OutputFiles("x.png", 1).of_picture(0), "x.png");
+  EXPECT_EQ(OutputFiles("x.png", 2).of_picture(1), "x-001.png");
+  EXPECT_EQ(OutputFiles("x.png", 1001).of_picture(7), "x-0007.png");
+  EXPECT_EQ(OutputFiles("/tmp/a.b.png", 2).of_picture(0), "/tmp/a.b-000.png");
+  EXPECT_EQ(OutputFiles("/tmp", 2).of_picture(0), "/tmp/braid-000.png");
+  EXPECT_EQ(OutputFiles("x", 2).of_picture(0), "x-000");
+}
+
+TEST(OutputFiles, OtherFormatsAreRefused) {
+  EXPECT_THROW(OutputFiles("x.JPG", 1), InputError);
+  EXPECT_THROW(OutputFiles("x.webp", 1), InputError);
+  EXPECT_EQ(OutputFiles("x.v2", 1).of_picture(0), "x.v2");
+}
+
+TEST(PictureText, NamesTheModelByItsLastFolder) {
+  EXPECT_EQ(model_name("models/demo"), "demo");
+  EXPECT_EQ(model_name("models/demo/"), "demo");
+  EXPECT_EQ(model_name("models/demo/."), "demo");
+  EXPECT_EQ(model_name("a/flux1-dev.safetensors"), "flux1-dev.safetensors");
+}
+
+TEST(PictureText, DecimalsHaveTheFewestDigitsThatGiveThemBack) {
+  EXPECT_EQ(decimal(3.5), "3.5");
+  EXPECT_EQ(decimal(4), "4");
+  EXPECT_EQ(decimal(0.1), "0.1");
+}
+
+}  // namespace
+}  // namespace braid

@@ -1,0 +1,131 @@
+// Where pictures go, and what happens when they cannot go there.
+#include <sys/mount.h>
+#include <sys/stat.h>
+
+#include <csignal>
+#include <filesystem>
+
+#include "base/file.h"
+#include "workplace.h"
+
+namespace braid {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+class Output : public Workplace {
+ protected:
+  std::vector<std::string> with(std::vector<std::string> arguments) const {
+    std::vector<std::string> all = {"generate", "a",     "-m",      BRAID_SOURCE_DIR "/models/demo",
+                                    "--size",   "32x32", "--steps", "1"};
+    all.insert(all.end(), arguments.begin(), arguments.end());
+    return all;
+  }
+  void expect_unwritable(const std::string& output, const std::string& words) const {
+    expect_refusal(draw({"a", "-o", output}), 2, words);
+  }
+};
+
+TEST_F(Output, IsNamedAsAskedAndPrinted) {
+  EXPECT_EQ(draw({"a", "-o", "one.png"}).out, "one.png\n");
+  EXPECT_EQ(draw({"a", "-o", "no-extension"}).out, "no-extension\n");
+  fs::create_directory(folder_ / "there");
+  EXPECT_EQ(draw({"a", "-o", "there"}).out, "there/braid.png\n");
+  EXPECT_EQ(draw({"a", "-o", "there/"}).out, "there/braid.png\n");
+  EXPECT_EQ(files(), (std::set<std::string>{"no-extension", "one.png", "there"}));
+}
+
+TEST_F(Output, SeveralPicturesAreNumbered) {
+  EXPECT_EQ(draw({"a", "-n", "2", "-o", "x.png"}).out, "x-000.png\nx-001.png\n");
+  fs::create_directory(folder_ / "there");
+  const auto prompts = write("prompts.txt",
+                             "\xef\xbb\xbf"
+                             "a red circle\r\n\na blue star");
+  EXPECT_EQ(draw({"--prompt-file", prompts, "-n", "2", "-o", "there", "--batch-size", "3"}).out,
+            "there/braid-000.png\nthere/braid-001.png\nthere/braid-002.png\nthere/braid-003.png\n");
+}
+
+TEST_F(Output, ReplacesAnOldFileAndFollowsALink) {
+  write("old.png", "old");
+  fs::create_symlink("old.png", folder_ / "link.png");
+  EXPECT_EQ(draw({"a", "-o", "link.png"}).exit_code, 0);
+  EXPECT_TRUE(fs::is_symlink(folder_ / "link.png"));
+  EXPECT_THAT(read_file(folder_ / "old.png"), testing::StartsWith("\x89PNG"));
+}
+
+TEST_F(Output, MayBeADevice) {
+  EXPECT_EQ(draw({"a", "-o", "/dev/null"}).out, "/dev/null\n");
+  EXPECT_TRUE(fs::is_character_file("/dev/null"));
+}
+
+TEST_F(Output, IsRefusedBeforeAnythingIsLoadedWhereItCannotBe) {
+  write("file", "x");
+  expect_unwritable("file/a.png", "file is not a folder");
+  expect_unwritable("missing/a.png", "there is no folder missing");
+  expect_unwritable("/proc/a.png", "cannot write");
+  expect_unwritable(std::string(300, 'x') + ".png", "File name too long");
+  expect_refusal(draw({"a", "-o", "missing/"}), 2, "there is no folder missing");
+  expect_refusal(draw({"a", "-o", "a.jpg"}), 2, "--output should end in .png");
+  expect_refusal(draw({"a", "-o", "a.png", "--dump", "a.png"}), 2, "are the same file");
+  expect_refusal(draw({"a", "--dump", "missing/a"}), 2, "there is no folder missing");
+  expect_refusal(draw({"a", "--dump", "."}), 2, "should be a file, it is a folder");
+  EXPECT_THAT(files(), ElementsAre("file"));
+}
+
+TEST_F(Output, AFullDiskEndsTheRunAndLeavesNothing) {
+  const auto finished =
+      Subprocess({.arguments = with({"-o", "a.png"}), .folder = folder_, .largest_file = 100})
+          .finish();
+  expect_refusal(finished, 1, "cannot write");
+  EXPECT_TRUE(files().empty());
+}
+
+TEST_F(Output, AFullFileSystemKeepsTheOldFile) {
+  const auto disk = folder_ / "disk";
+  fs::create_directory(disk);
+  if (::mount("none", disk.c_str(), "tmpfs", 0, "size=16k") != 0) GTEST_SKIP() << "needs root";
+  write_file(disk / "a.png", "old");
+  write_file(disk / "filler", std::string(8 << 10, 'x'));
+  const auto finished = braid(with({"-o", "disk/a.png", "--size", "128x128"}));
+  const auto kept = read_file(disk / "a.png");
+  const auto count = std::distance(fs::directory_iterator(disk), fs::directory_iterator());
+  EXPECT_EQ(::umount(disk.c_str()), 0);
+  expect_refusal(finished, 1, "No space left on device");
+  EXPECT_EQ(kept, "old");
+  EXPECT_EQ(count, 2);
+}
+
+TEST_F(Output, AReadOnlyFileSystemIsRefusedAtOnce) {
+  const auto disk = folder_ / "disk";
+  fs::create_directory(disk);
+  if (::mount("none", disk.c_str(), "tmpfs", MS_RDONLY, "size=16k") != 0)
+    GTEST_SKIP() << "needs root";
+  const auto finished = braid(with({"-o", "disk/a.png"}));
+  EXPECT_EQ(::umount(disk.c_str()), 0);
+  expect_refusal(finished, 2, "Read-only file system");
+}
+
+TEST_F(Output, StandardOutputThatTakesNothingIsAnError) {
+  for (const auto& start :
+       {Start{.arguments = with({}), .folder = folder_, .out_file = "/dev/full"},
+        Start{.arguments = with({"--json"}), .folder = folder_, .out_file = "/dev/full"},
+        Start{.arguments = with({}), .folder = folder_, .close_out = true},
+        Start{.arguments = {"--help"}, .folder = folder_, .out_file = "/dev/full"}}) {
+    const auto finished = Subprocess(start).finish();
+    EXPECT_EQ(finished.exit_code, 1);
+    EXPECT_THAT(finished.err, HasSubstr("braid: cannot write to standard output: "));
+  }
+}
+
+TEST_F(Output, ABrokenPipeIsAnError) {
+  Subprocess running({.arguments = with({}), .folder = folder_});
+  running.close_out();
+  const auto finished = running.finish();
+  EXPECT_EQ(finished.exit_code, 1);
+  EXPECT_THAT(finished.err, HasSubstr("cannot write to standard output: Broken pipe"));
+}
+
+}  // namespace
+}  // namespace braid

@@ -1,0 +1,84 @@
+// Signals, each in a process of its own.
+#include "app/stop_signals.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <filesystem>
+
+#include "base/file.h"
+
+namespace braid {
+namespace {
+
+using std::chrono::milliseconds;
+
+void wait(milliseconds time) { std::this_thread::sleep_for(time); }
+
+class StopSignalsTest : public testing::Test {
+ protected:
+  StopSignalsTest() { testing::FLAGS_gtest_death_test_style = "threadsafe"; }
+};
+
+TEST_F(StopSignalsTest, AskToStop) {
+  const auto body = [] {
+    const StopSignals signals;
+    ::kill(::getpid(), SIGTERM);
+    while (!signals.token().stop_requested()) wait(milliseconds(1));
+    std::_Exit(signals.received() == SIGTERM ? 0 : 1);
+  };
+  EXPECT_EXIT(body(), testing::ExitedWithCode(0), testing::_);
+}
+
+TEST_F(StopSignalsTest, EndAProgramThatDoesNotHear) {
+  const auto body = [] {
+    const StopSignals signals(milliseconds(50));
+    ::kill(::getpid(), SIGINT);
+    wait(std::chrono::seconds(20));
+    std::_Exit(0);
+  };
+  EXPECT_EXIT(body(), testing::ExitedWithCode(128 + SIGINT), testing::_);
+}
+
+TEST_F(StopSignalsTest, EndItAtOnceWhenTheyComeTwice) {
+  const auto body = [] {
+    const StopSignals signals(std::chrono::hours(1));
+    ::kill(::getpid(), SIGINT);
+    while (!signals.token().stop_requested()) wait(milliseconds(1));
+    ::kill(::getpid(), SIGTERM);
+    wait(std::chrono::seconds(20));
+    std::_Exit(0);
+  };
+  EXPECT_EXIT(body(), testing::ExitedWithCode(128 + SIGINT), testing::_);
+}
+
+TEST_F(StopSignalsTest, LetAFileBeWrittenToItsEnd) {
+  const auto body = [] {
+    StopSignals signals(milliseconds(1));
+    {
+      const auto whole = signals.delay_exit();
+      ::kill(::getpid(), SIGINT);
+      wait(milliseconds(200));
+      std::fputs("written", stderr);
+    }
+    wait(std::chrono::seconds(20));
+    std::_Exit(0);
+  };
+  EXPECT_EXIT(body(), testing::ExitedWithCode(128 + SIGINT), "written");
+}
+
+TEST_F(StopSignalsTest, LeaveIgnoredSignalsIgnored) {
+  const auto body = [] {
+    std::signal(SIGHUP, SIG_IGN);
+    const StopSignals signals(milliseconds(1));
+    ::kill(::getpid(), SIGHUP);
+    wait(milliseconds(100));
+    std::_Exit(signals.received());
+  };
+  EXPECT_EXIT(body(), testing::ExitedWithCode(0), testing::_);
+}
+
+}  // namespace
+}  // namespace braid

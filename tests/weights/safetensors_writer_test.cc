@@ -1,0 +1,65 @@
+// What is written is what is read back.
+#include "weights/safetensors_writer.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "files.h"
+#include "weights/checkpoint.h"
+
+namespace braid {
+namespace {
+
+using testing_files::TemporaryFolder;
+
+Checkpoint written(const TemporaryFolder& folder,
+                   const std::map<std::string, at::Tensor>& tensors) {
+  write_file(folder / "a.safetensors", write_safetensors(tensors));
+  return Checkpoint::open_file(folder / "a.safetensors");
+}
+
+TEST(SafetensorsWriter, EveryDtypeIsReadBackAligned) {
+  const TemporaryFolder folder;
+  std::map<std::string, at::Tensor> tensors;
+  for (const auto dtype :
+       {at::kBool, at::kByte, at::kChar, at::kShort, at::kInt, at::kLong, at::kFloat8_e4m3fn,
+        at::kFloat8_e5m2, at::kHalf, at::kBFloat16, at::kFloat, at::kDouble})
+    tensors[c10::toString(dtype)] = at::arange(3).to(dtype);
+  const auto file = written(folder, tensors);
+  ASSERT_EQ(file.tensors().size(), tensors.size());
+  for (const auto& [name, tensor] : tensors) {
+    const auto* const stored = file.find(name);
+    ASSERT_TRUE(stored) << name;
+    EXPECT_EQ(stored->dtype(), tensor.scalar_type());
+    EXPECT_TRUE(stored->is_aligned()) << name;
+    EXPECT_TRUE(at::equal(stored->view().to(at::kDouble), tensor.to(at::kDouble))) << name;
+  }
+}
+
+TEST(SafetensorsWriter, ShapesAndStridesDoNotMatter) {
+  const TemporaryFolder folder;
+  const std::map<std::string, at::Tensor> tensors = {
+      {"scalar", at::scalar_tensor(2.5)},
+      {"empty", at::empty({0, 3})},
+      {"expanded", at::ones({1, 3}).expand({4, 3})},
+      {"sliced", at::arange(10).slice(0, 1, 9, 3)},
+      {"transposed \"\xc3\xa9", at::arange(6).view({2, 3}).t()}};
+  const auto file = written(folder, tensors);
+  for (const auto& [name, tensor] : tensors) {
+    EXPECT_EQ(file.find(name)->entry.shape, tensor.sizes().vec());
+    EXPECT_TRUE(at::equal(file.find(name)->view(), tensor)) << name;
+  }
+}
+
+TEST(SafetensorsWriter, NothingIsAFileToo) {
+  const TemporaryFolder folder;
+  EXPECT_TRUE(written(folder, {}).tensors().empty());
+}
+
+TEST(SafetensorsWriter, RefusesWhatTheFormatDoesNotHave) {
+  EXPECT_THROW(write_safetensors({{"a", at::zeros({1}, at::kComplexFloat)}}), InputError);
+}
+
+}  // namespace
+}  // namespace braid
