@@ -1,5 +1,6 @@
 #include "app/flag_values.h"
 
+#include <cfloat>
 #include <charconv>
 #include <cmath>
 #include <optional>
@@ -40,7 +41,8 @@ std::uint64_t seed_number(const std::string& flag, const std::string& text) {
 
 double finite_number(const std::string& flag, const std::string& text) {
   const auto value = number_of<double>(text);
-  require(value && std::isfinite(*value), flag, " should be a finite number, it is ",
+  // Of float32's range, which is what models compute with.
+  require(value && std::abs(*value) <= FLT_MAX, flag, " should be a finite number, it is ",
           in_quotes(text));
   return *value;
 }

@@ -108,6 +108,7 @@ void GenerateRun::draw() {
   const auto hooks = this->hooks();
   hooks.progress({.phase = Phase::kLoad});
   const Engine engine(options_, hooks);
+  display_.finish();
   settings_ = engine.settle(request_, {});
   dtype_ = c10::getDtypeNames(engine.dtype()).first;
   display_.expect_pictures(settings_.num_pictures());

@@ -1,5 +1,7 @@
 #include "app/report.h"
 
+#include <cmath>
+
 #include "app/readable_json.h"
 #include "comm/mesh.h"
 #include "pipeline/engine.h"
@@ -15,12 +17,15 @@ OrderedJson files_of(const std::vector<SavedPicture>& pictures) {
   return files;
 }
 
+// To the microsecond, which is more than a clock that others disturb can tell.
+double rounded(double seconds) { return std::round(seconds * 1e6) / 1e6; }
+
 // `startup` is from the program's first line to its first kernel, loading included.
 OrderedJson seconds_of(const PhaseLog& phases) {
   OrderedJson seconds;
-  for (const auto phase : kPhases) seconds[name_of(phase)] = phases.seconds(phase);
-  seconds["startup"] = phases.seconds_to(Phase::kText);
-  seconds["total"] = phases.seconds_so_far();
+  for (const auto phase : kPhases) seconds[name_of(phase)] = rounded(phases.seconds(phase));
+  seconds["startup"] = rounded(phases.seconds_to(Phase::kText));
+  seconds["total"] = rounded(phases.seconds_so_far());
   return seconds;
 }
 
@@ -60,7 +65,7 @@ std::string report_json(const RunReport& r) {
   json["version"] = version();
   json["warnings"] = r.warnings;
   json["seconds"] = seconds_of(r.phases);
-  json["seconds_per_step"] = seconds_per_step(r.settings, r.phases);
+  json["seconds_per_step"] = rounded(seconds_per_step(r.settings, r.phases));
   json["peak_memory_bytes"] = peaks_of(r.phases);
   json["peak_memory_is"] = r.phases.peaks_are_exact() ? "exact" : "sampled at the ends of phases";
   return json_text(json);

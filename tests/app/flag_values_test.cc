@@ -23,7 +23,7 @@ TEST(FlagValues, ScalesMayBeWrittenInManyWays) {
   EXPECT_EQ(finite_number("--x", "-2"), -2);
   EXPECT_EQ(finite_number("--x", "1e1"), 10);
   EXPECT_EQ(finite_number("--x", ".5"), 0.5);
-  for (const auto* const text : {"", "1e999", "infinity", "NaN", "3.5x"})
+  for (const auto* const text : {"", "1e999", "1e39", "infinity", "NaN", "3.5x"})
     EXPECT_THROW(finite_number("--x", text), InputError) << text;
 }
 

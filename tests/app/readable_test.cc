@@ -63,6 +63,14 @@ TEST(Readable, JsonBecomesAlignedLines) {
             "none        none\n");
 }
 
+TEST(Readable, LongListsAreBroken) {
+  const OrderedJson words(std::vector<std::string>(12, "1234567890"));
+  const auto text = readable_json({{"key", words}});
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 2);
+  EXPECT_THAT(text, testing::HasSubstr(",\n     1234567890, "));
+  EXPECT_THAT(text, testing::Not(testing::ContainsRegex("[^\n]{101}")));
+}
+
 TEST(Readable, JsonOfPathsThatAreNotUtf8IsStillJson) {
   EXPECT_EQ(json_text({{"path", "a\xff"}}), "{\n  \"path\": \"a\xef\xbf\xbd\"\n}\n");
 }
