@@ -1,0 +1,76 @@
+// How long does the program take from its start to the picture, and what of that is which phase?
+// The bundled model, 128x128, 20 steps. Runs the program itself: what a person waits for.
+#include <benchmark/benchmark.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "image/png.h"
+
+namespace braid {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The program's report, and the seconds it took as seen from outside.
+struct Run {
+  std::string report;
+  double seconds = 0;
+  bool is_good = false;
+};
+
+Run run_program(const fs::path& picture) {
+  const auto command = std::string(BRAID_PROGRAM) +
+                       " generate --json -q --steps 20 --size 128x128 --seed 1 -o " +
+                       picture.string() + " 'a red circle on a blue background'";
+  Run run;
+  const auto began = std::chrono::steady_clock::now();
+  std::FILE* const out = ::popen(command.c_str(), "r");
+  if (!out) return run;
+  char buffer[4096];
+  while (const auto size = std::fread(buffer, 1, sizeof buffer, out))
+    run.report.append(buffer, size);
+  run.is_good = ::pclose(out) == 0;
+  run.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+  return run;
+}
+
+bool is_a_picture(const fs::path& path) {
+  const auto image = decode_png(read_file(path), path.string());
+  return image.width == 128 && image.height == 128;
+}
+
+void generate(benchmark::State& state) {
+  char name[] = "/tmp/braid_bench.XXXXXX";
+  const fs::path folder = ::mkdtemp(name);
+  const auto picture = folder / "picture.png";
+  run_program(picture);  // brings the files into memory
+  for (auto _ : state) {
+    const auto run = run_program(picture);
+    if (!run.is_good || !is_a_picture(picture)) {
+      state.SkipWithError("the program failed");
+      break;
+    }
+    state.SetIterationTime(run.seconds);
+    const auto report = parse_json(run.report, "the program's report");
+    for (const auto& [phase, seconds] : report.at("seconds").items()) {
+      state.counters[phase] = seconds.get<double>();
+    }
+  }
+  fs::remove_all(folder);
+}
+BENCHMARK(generate)
+    ->UseManualTime()
+    ->Iterations(1)
+    ->Repetitions(7)
+    ->Unit(benchmark::kSecond)
+    ->ReportAggregatesOnly();
+
+}  // namespace
+}  // namespace braid
