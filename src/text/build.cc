@@ -30,9 +30,10 @@ class Builder {
  public:
   explicit Builder(const TokenizerFiles& files)
       : files_(files),
-        config_(parse_if_there(files.tokenizer_config, files.folder + "/tokenizer_config.json")),
-        config_fields_(config_.is_null() ? kNoFields : config_,
-                       files.folder + "/tokenizer_config.json"),
+        config_(files.tokenizer_config
+                    ? parse_json(*files.tokenizer_config, files.folder + "/tokenizer_config.json")
+                    : Json::object()),
+        config_fields_(config_, files.folder + "/tokenizer_config.json"),
         document_name_(files.folder + "/tokenizer.json"),
         document_(files.tokenizer_json
                       ? read_model_json(*files.tokenizer_json, document_name_, lists_)
@@ -218,7 +219,6 @@ class Builder {
   }
 
   static constexpr std::int64_t kT5Unk = 2;
-  static inline const Json kNoFields = Json::object();
 
   const TokenizerFiles& files_;
   Json config_;
