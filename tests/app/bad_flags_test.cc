@@ -47,7 +47,8 @@ TEST_F(BadFlags, ASizeThatOnlyTheModelRefuses) {
 }
 
 TEST_F(BadFlags, DevicesThatAreNotThere) {
-  expect_refused({"--device", "tpu"}, "the device should be cpu, cuda or cuda:N, it is 'tpu'");
+  expect_refused({"--device", "tpu", "-m", "missing"},
+                 "the device should be cpu, cuda or cuda:N, it is 'tpu'");
   expect_refused({"--device", "cuda:99"}, "there is no device cuda:99");
 }
 

@@ -130,6 +130,18 @@ TEST_F(Generate, FilesSayHowTheyWereMade) {
   EXPECT_THAT(json["software"].get<std::string>(), testing::StartsWith("braid "));
 }
 
+TEST_F(Generate, EachOfSeveralPromptsIsWithItsPictures) {
+  const auto prompts = write("prompts.txt",
+                             "\xef\xbb\xbf"
+                             "one\r\n\ntwo");
+  const auto files = report({"--prompt-file", prompts, "-n", "2", "--batch-size", "3"})["files"];
+  ASSERT_EQ(files.size(), 4u);
+  EXPECT_EQ(files[0]["prompt"], "one");
+  EXPECT_EQ(files[3], (Json{{"path", "braid-003.png"}, {"prompt", "two"}, {"seed", 3}}));
+  const auto text = read_png_text(bytes("braid-003.png"), "");
+  EXPECT_THAT(text, testing::IsSupersetOf(PngText{{"prompt", "two"}, {"seed", "3"}}));
+}
+
 TEST_F(Generate, StartsFromTheLatentsOfADump) {
   draw({"a", "--seed", "3", "-o", "1.png", "--dump", "d.safetensors", "--dtype", "float32"});
   draw({"a", "--latents", "d.safetensors", "-o", "2.png", "--dtype", "float32"});

@@ -111,12 +111,19 @@ TEST_F(Output, StandardOutputThatTakesNothingIsAnError) {
   for (const auto& start :
        {Start{.arguments = with({}), .folder = folder_, .out_file = "/dev/full"},
         Start{.arguments = with({"--json"}), .folder = folder_, .out_file = "/dev/full"},
-        Start{.arguments = with({}), .folder = folder_, .close_out = true},
         Start{.arguments = {"--help"}, .folder = folder_, .out_file = "/dev/full"}}) {
     const auto finished = Subprocess(start).finish();
     EXPECT_EQ(finished.exit_code, 1);
     EXPECT_THAT(finished.err, HasSubstr("braid: cannot write to standard output: "));
   }
+}
+
+// Else the first file that is opened would be standard output, and paths would be written into it.
+TEST_F(Output, StandardOutputThatIsClosedStaysClosed) {
+  const auto finished =
+      Subprocess({.arguments = with({}), .folder = folder_, .close_out = true}).finish();
+  EXPECT_EQ(finished.exit_code, 1);
+  EXPECT_THAT(finished.err, HasSubstr("cannot write to standard output: Bad file descriptor"));
 }
 
 TEST_F(Output, ABrokenPipeIsAnError) {

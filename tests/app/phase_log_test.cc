@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <thread>
+#include <vector>
 
 namespace braid {
 namespace {
@@ -25,6 +26,18 @@ TEST(PhaseLog, SumsThePhasesThatComeAgain) {
   EXPECT_GT(log.peak_bytes(Phase::kDecode), 0u);
   EXPECT_EQ(log.peak_bytes(Phase::kText), 0u);
   EXPECT_GT(log.start_bytes(), 0u);
+}
+
+TEST(PhaseLog, KeepsTheHighestOfAPhasesPeaks) {
+  constexpr std::size_t kBlock = 64u << 20;
+  PhaseLog log(PhaseLog::Clock::now());
+  log.enter(Phase::kDenoise);
+  { const std::vector<char> block(kBlock, 1); }
+  log.enter(Phase::kDecode);
+  if (!log.peaks_are_exact()) GTEST_SKIP() << "this kernel does not let the peak be reset";
+  log.enter(Phase::kDenoise);
+  log.finish();
+  EXPECT_GE(log.peak_bytes(Phase::kDenoise), log.peak_bytes(Phase::kDecode) + kBlock / 2);
 }
 
 TEST(PhaseLog, CountsFromTheBeginningOfTheProgram) {
