@@ -14,6 +14,9 @@ target_link_options(braid PRIVATE
 
 install(TARGETS braid LIBRARY)
 install(TARGETS braid_program braid_engine RUNTIME)
+if(TARGET braid_mpi)
+  install(TARGETS braid_mpi LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/braid)
+endif()
 install(DIRECTORY include/braid TYPE INCLUDE)
 install(DIRECTORY models/demo DESTINATION ${CMAKE_INSTALL_DATADIR}/braid/models)
 

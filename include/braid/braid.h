@@ -17,23 +17,11 @@
 #include <vector>
 
 #include "braid/error.h"
+#include "braid/layout.h"
 
 namespace braid {
 
 enum class Dtype { kAuto, kFloat32, kBfloat16, kFloat16 };
-
-// How one picture is shared among ranks. The product of the degrees is the number of ranks; they
-// are threads of this process.
-struct Layout {
-  int tp = 1;                    // tensor parallel: weights are shared
-  int ring = 1;                  // context parallel: keys and values are passed around
-  int ulysses = 1;               // context parallel: tokens are traded for heads
-  int cfg = 1;                   // the branches of true guidance
-  int dp = 1;                    // pictures are shared out
-  bool shard_modulation = true;  // under tp, share the adaLN layers too
-  bool gather_keys = false;      // ring: all keys and values at once instead of one block a hop
-  double deadline = 10;          // seconds a rank waits for the others before all give up
-};
 
 struct PipelineOptions {
   // A model directory in the diffusers layout, or a single-file FLUX transformer (.safetensors).
@@ -107,7 +95,9 @@ class BRAID_API Pipeline {
   Pipeline& operator=(Pipeline&&) noexcept;
   ~Pipeline();
 
-  // Pictures in the order of their seeds: all of the first prompt, then of the second, ...
+  // Pictures in the order of their seeds: all of the first prompt, then of the second, ... Where
+  // ranks are processes every one makes the same calls; the first returns the pictures and calls
+  // the hooks, the others return none.
   std::vector<Picture> generate(const Request& request, const Hooks& hooks = {}) const;
 
  private:

@@ -10,6 +10,7 @@
 
 #include "app/readable.h"
 #include "braid/error.h"
+#include "comm/fate.h"
 
 namespace braid {
 namespace {
@@ -53,6 +54,11 @@ Failure current_failure() {
     throw;
   } catch (const InputError& error) {
     return {.exit_code = kBadInput, .sentence = one_line(error.what()), .details = ""};
+  } catch (const PeerFailed& error) {
+    return {.exit_code = kFailed,
+            .sentence = one_line(error.what()),
+            .details = "",
+            .is_told_by_first_rank = true};
   } catch (const Error& error) {
     return {.exit_code = kFailed, .sentence = one_line(error.what()), .details = ""};
   } catch (const c10::Error& error) {

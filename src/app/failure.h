@@ -16,6 +16,7 @@ struct Failure {
   int exit_code;
   std::string sentence;  // one line
   std::string details;   // where it arose, as far as is known; may be empty
+  bool is_told_by_first_rank = false;
 };
 
 // The exception that is being handled. Call it in a catch block.

@@ -5,6 +5,7 @@
 #include "app/bundled_model.h"
 #include "app/failure.h"
 #include "app/latents_file.h"
+#include "app/launched.h"
 #include "app/output_files.h"
 #include "app/picture_text.h"
 #include "app/progress.h"
@@ -28,9 +29,11 @@ class GenerateRun {
       : flags_(flags),
         options_(flags.options),
         request_(std::move(request)),
-        files_(flags.output, int(request_.prompts.size()) * request_.num_images),
         phases_(began),
-        display_(display_on_standard_error(flags.verbosity == Verbosity::kQuiet)) {}
+        is_first_(is_first_rank()),
+        display_(display_on_standard_error(!is_first_ || flags.verbosity == Verbosity::kQuiet)) {
+    if (is_first_) files_.emplace(flags.output, int(request_.prompts.size()) * request_.num_images);
+  }
 
   void prepare();
   int run();
@@ -47,9 +50,10 @@ class GenerateRun {
   const GenerateFlags& flags_;
   PipelineOptions options_;
   Request request_;
-  OutputFiles files_;
+  std::optional<OutputFiles> files_;  // of the first rank
   PhaseLog phases_;
   StopSignals signals_;
+  bool is_first_;  // the only one that writes and prints
   ProgressDisplay display_;
   Settings settings_;
   std::string dtype_;
@@ -59,8 +63,10 @@ class GenerateRun {
 
 // All that can be found wrong before a large model is loaded.
 void GenerateRun::prepare() {
+  options_.layout.ranks = Ranks::kProcesses;  // where a launcher started this program
+  options_.device = device_of_rank(options_.device);
   (void)find_device(options_.device);
-  check_dump();
+  if (is_first_) check_dump();
   if (options_.model.empty()) options_.model = bundled_model();
   if (!flags_.latents.empty()) request_.latents = read_latents(flags_.latents);
 }
@@ -69,7 +75,7 @@ void GenerateRun::check_dump() const {
   if (flags_.dump.empty()) return;
   require_writable("--dump", flags_.dump);
   for (int k = 0; k < request_.num_images * int(request_.prompts.size()); ++k)
-    require(files_.of_picture(k) != flags_.dump, "--dump and --output are the same file, ",
+    require(files_->of_picture(k) != flags_.dump, "--dump and --output are the same file, ",
             flags_.dump.string());
 }
 
@@ -100,7 +106,7 @@ int GenerateRun::run() {
     display_.say("stopped");
     return kSignalled + signals_.received();
   }
-  if (flags_.json) report();
+  if (flags_.json && is_first_) report();
   return kSuccess;
 }
 
@@ -112,11 +118,11 @@ void GenerateRun::draw() {
   settings_ = engine.settle(request_, {});
   dtype_ = c10::getDtypeNames(engine.dtype()).first;
   display_.expect_pictures(settings_.num_pictures());
-  if (flags_.verbosity == Verbosity::kVerbose) tell_choices();
+  if (is_first_ && flags_.verbosity == Verbosity::kVerbose) tell_choices();
   Recording recording;
   engine.generate(request_, hooks, flags_.dump.empty() ? nullptr : &recording);
   display_.finish();
-  if (!flags_.dump.empty()) {
+  if (is_first_ && !flags_.dump.empty()) {
     const auto bytes = write_safetensors(recording);
     const auto whole = signals_.delay_exit();
     write_file(flags_.dump, bytes);
@@ -126,7 +132,7 @@ void GenerateRun::draw() {
 
 void GenerateRun::save(const Picture& picture) {
   const auto number = int(saved_.size());
-  const auto path = files_.of_picture(number);
+  const auto path = files_->of_picture(number);
   const auto png = encode_png(
       picture.width, picture.height, picture.rgb,
       text_of_picture(picture, settings_.prompt_of(number), settings_, model_name(options_.model)));

@@ -17,8 +17,9 @@ void add_degree(FlagReader& read, const std::string& name, const std::string& he
 
 void add_layout_flags(FlagReader& read, Layout& layout) {
   add_degree(read, "--tp",
-             "Tensor parallel: ranks share the transformer's weights. Ranks\n"
-             "are threads; their number is the product of the degrees",
+             "Tensor parallel: ranks share the transformer's weights. The\n"
+             "number of ranks is the product of the degrees; they are\n"
+             "threads, or the processes of mpirun, torchrun or srun",
              layout.tp);
   add_degree(read, "--ring", "Context parallel: ranks pass keys and values around", layout.ring);
   add_degree(read, "--ulysses", "Context parallel: ranks trade tokens for heads", layout.ulysses);

@@ -9,13 +9,16 @@
 #include "app/flags.h"
 #include "app/generate.h"
 #include "app/info.h"
+#include "app/launched.h"
 #include "app/standard_output.h"
 #include "app/verify.h"
+#include "comm/fate.h"
 
 namespace braid {
 namespace {
 
 int show(const ShowText& text) {
+  if (!is_first_rank()) return text.was_asked_for ? kSuccess : kBadInput;
   if (text.was_asked_for) {
     print(text.text);
     return kSuccess;
@@ -24,10 +27,20 @@ int show(const ShowText& text) {
   return kBadInput;
 }
 
+// All ranks of a launch are given the same line: the first one complains.
+CommandLine read_command_line(int argc, char** argv) {
+  try {
+    return parse_command_line(argc, argv);
+  } catch (const InputError& e) {
+    if (is_first_rank()) throw;
+    throw PeerFailed(e.what());
+  }
+}
+
 // `is_verbose` is set as soon as it is known: complaints about the rest depend on it.
 int run(int argc, char** argv, bool& is_verbose) {
   const auto began = PhaseLog::Clock::now();
-  const auto line = parse_command_line(argc, argv);
+  const auto line = read_command_line(argc, argv);
   if (const auto* const text = std::get_if<ShowText>(&line)) return show(*text);
   if (const auto* const flags = std::get_if<InfoFlags>(&line)) return info(*flags);
   if (const auto* const flags = std::get_if<VerifyFlags>(&line)) return verify_layout(*flags);
@@ -36,13 +49,18 @@ int run(int argc, char** argv, bool& is_verbose) {
   return generate(flags, began);
 }
 
+// Of several ranks the first speaks for all, but for those that never met it.
 int run_or_complain(int argc, char** argv) {
   bool is_verbose = false;
   try {
     return run(argc, argv, is_verbose);
   } catch (...) {
     const auto failure = current_failure();
-    std::cerr << "braid: " << failure.sentence << '\n';
+    if (failure.is_told_by_first_rank && !name_of_rank().empty()) {
+      let_first_rank_end();
+      return failure.exit_code;
+    }
+    std::cerr << "braid: " << name_of_rank() << failure.sentence << '\n';
     if (is_verbose && !failure.details.empty()) std::cerr << failure.details << '\n';
     return failure.exit_code;
   }

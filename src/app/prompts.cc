@@ -8,6 +8,7 @@
 
 #include "app/readable.h"
 #include "base/error.h"
+#include "comm/launch.h"
 #include "text/unicode.h"
 
 namespace braid {
@@ -31,7 +32,12 @@ std::string read_all(int fd, const std::string& name) {
 }
 
 std::string read_text(const std::string& path) {
-  if (path == "-") return read_all(STDIN_FILENO, "standard input");
+  if (path == "-") {
+    const auto launch = read_launch();
+    require(!launch, "only one of the ranks that ", launch ? launch->launcher : "",
+            " started has standard input: give --prompt-file a file that all can read");
+    return read_all(STDIN_FILENO, "standard input");
+  }
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   require(fd >= 0, "cannot read the prompts in ", path, ": ", std::strerror(errno));
   struct Closed {

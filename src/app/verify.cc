@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/bundled_model.h"
+#include "app/launched.h"
 #include "app/readable_json.h"
 #include "app/standard_output.h"
 #include "comm/mesh.h"
@@ -50,7 +51,10 @@ std::string table_of(const Verdict& verdict, const std::string& layout) {
 int verify_layout(const VerifyFlags& flags) {
   auto options = flags.options;
   if (options.pipeline.model.empty()) options.pipeline.model = bundled_model();
+  options.pipeline.layout.ranks = Ranks::kProcesses;
+  options.pipeline.device = device_of_rank(options.pipeline.device);
   const auto verdict = verify(options);
+  if (!is_first_rank()) return verdict.first_divergent() ? 1 : 0;
   const auto layout = to_string(degrees_of(options.pipeline.layout));
   print(flags.json ? json_text(json_of(verdict, layout)) : table_of(verdict, layout));
   return verdict.first_divergent() ? 1 : 0;

@@ -21,6 +21,11 @@ std::exception_ptr Fate::cause() const {
   return cause_;
 }
 
+int Fate::culprit() const {
+  const std::scoped_lock lock(mutex_);
+  return rank_;
+}
+
 std::string message_of(const std::exception_ptr& failure) {
   try {
     std::rethrow_exception(failure);

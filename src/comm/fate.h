@@ -18,6 +18,12 @@ class PeerFailed : public Error {
   using Error::Error;
 };
 
+// Thrown by every rank of a world at the same place: they agreed to stop and can go on later.
+class AgreedStop : public Cancelled {
+ public:
+  using Cancelled::Cancelled;
+};
+
 class Fate {
  public:
   explicit Fate(std::chrono::milliseconds deadline = std::chrono::seconds(10))
@@ -29,6 +35,7 @@ class Fate {
   // Throws PeerFailed if a rank has failed.
   void check() const;
   std::exception_ptr cause() const;
+  int culprit() const;  // the rank of the first failure
 
   std::chrono::milliseconds deadline() const { return deadline_; }
 

@@ -9,6 +9,8 @@
 namespace braid {
 namespace {
 
+constexpr int kAwait = 1;  // the detail of a barrier that is waited for endlessly
+
 using Shapes = std::vector<std::vector<std::int64_t>>;
 
 std::string name_of(const Site& site) {
@@ -144,9 +146,10 @@ std::unique_ptr<Incoming> Group::ring_shift(const Tensor& x, Site site) const {
     Tensor x_;
   };
   if (size() == 1) return std::make_unique<Mine>(x);
-  agree(Op::kShift, x, 0, site);
+  const auto notes = agree(Op::kShift, x, 0, site);
   ++state_->traffic.shifts;
-  return transport_->shift(x.contiguous());
+  const auto previous = std::size_t((rank() + size() - 1) % size());
+  return transport_->shift(x.contiguous(), notes[previous].shape);
 }
 
 void Group::barrier(Site site) const {
@@ -160,7 +163,7 @@ Group Group::subgroup(std::span<const int> ranks) const {
 }
 
 void Group::await(Site site) const {
-  if (size() > 1) agree(Op::kBarrier, {}, 0, site, Patience::kEndless);
+  if (size() > 1) agree(Op::kBarrier, {}, kAwait, site, Patience::kEndless);
 }
 
 const Traffic& Group::traffic() const {

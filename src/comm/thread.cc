@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "comm/board.h"
+#include "comm/reduce.h"
 
 namespace braid {
 namespace {
@@ -33,7 +34,7 @@ class ThreadTransport : public Transport {
   std::vector<Tensor> all_to_all(const std::vector<Tensor>& parts,
                                  const std::vector<std::vector<std::int64_t>>& shapes) override;
   Tensor broadcast(const Tensor& x, int root, at::IntArrayRef shape) override;
-  std::unique_ptr<Incoming> shift(const Tensor& x) override;
+  std::unique_ptr<Incoming> shift(const Tensor& x, at::IntArrayRef incoming) override;
   std::shared_ptr<Transport> subgroup(std::span<const int> ranks) override;
 
  private:
@@ -57,22 +58,13 @@ class ThreadTransport : public Transport {
 
 // Each rank adds up one share of the elements, in rank order, and all read all shares.
 Tensor ThreadTransport::all_reduce(const Tensor& x) {
-  const bool is_float = at::isFloatingType(x.scalar_type());
-  const auto sum_dtype = x.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
   const auto share = share_of(x.numel(), rank_, size());
-  const auto part_of = [&](const Tensor& t) {
-    return t.view({-1}).narrow(0, share.begin, share.count);
-  };
   Tensor sum;
   show({x}, [&] {
-    const auto widened = [&](const Tensor& t) {
-      return is_float ? part_of(t).to(x.device(), sum_dtype) : part_of(t).to(x.device());
-    };
-    sum = widened(shown(0)).clone();
-    for (int r = 1; r < size(); ++r)
-      x.scalar_type() == at::kBool ? sum.logical_or_(widened(shown(r)))
-                                   : sum.add_(widened(shown(r)));
-    sum = sum.to(x.scalar_type());
+    std::vector<Tensor> parts;
+    for (int r = 0; r < size(); ++r)
+      parts.push_back(shown(r).view({-1}).narrow(0, share.begin, share.count));
+    sum = sum_in_order(parts, std::size_t(rank_));
   });
   const auto result = at::empty_like(x);
   show({sum}, [&] {
@@ -109,7 +101,7 @@ Tensor ThreadTransport::broadcast(const Tensor& x, int root, at::IntArrayRef) {
   return received;
 }
 
-std::unique_ptr<Incoming> ThreadTransport::shift(const Tensor& x) {
+std::unique_ptr<Incoming> ThreadTransport::shift(const Tensor& x, at::IntArrayRef) {
   class FromBoard : public Incoming {
    public:
     FromBoard(std::shared_ptr<Board> board, int rank, at::Device device)
@@ -135,7 +127,7 @@ std::shared_ptr<Transport> ThreadTransport::subgroup(std::span<const int> ranks)
 
 }  // namespace
 
-ThreadWorld::ThreadWorld(const ThreadOptions& options)
+ThreadWorld::ThreadWorld(const WorldOptions& options)
     : fate_(std::make_shared<Fate>(options.deadline)) {
   check(options.size >= 1, "a world of ", options.size, " ranks");
   ranks_.resize(std::size_t(options.size));
@@ -173,7 +165,7 @@ void ThreadWorld::run(const std::function<void(const Group&)>& body) {
   if (count > 0) std::rethrow_exception(cancelled_.front());
 }
 
-void run_ranks(const ThreadOptions& options, const std::function<void(const Group&)>& body) {
+void run_ranks(const WorldOptions& options, const std::function<void(const Group&)>& body) {
   ThreadWorld(options).run(body);
 }
 

@@ -5,27 +5,20 @@
 #include <vector>
 
 #include "comm/fate.h"
-#include "comm/group.h"
+#include "comm/world.h"
 
 namespace braid {
 
-struct ThreadOptions {
-  int size = 1;
-  // How long a rank waits for the others before it gives up.
-  std::chrono::milliseconds deadline = std::chrono::seconds(10);
-};
-
-// Ranks that may be put to work several times. Rank 0 is the calling thread.
-class ThreadWorld {
+// Rank 0 is the calling thread.
+class ThreadWorld : public World {
  public:
-  explicit ThreadWorld(const ThreadOptions& options);
+  explicit ThreadWorld(const WorldOptions& options);
 
-  // Runs `body(world)` once a rank, each with its own view of the world. When one throws, the
-  // others end with PeerFailed at their next collective, the first cause is thrown here, and the
-  // world is lost: later calls throw. A Cancelled that every rank throws loses nothing.
-  void run(const std::function<void(const Group& world)>& body);
+  void run(const std::function<void(const Group& world)>& body) override;
 
-  int size() const { return int(ranks_.size()); }
+  int size() const override { return int(ranks_.size()); }
+  bool has_first_rank() const override { return true; }
+  int ranks_on_these_cores() const override { return size(); }
 
  private:
   void run_rank(int rank, const std::function<void(const Group& world)>& body);
@@ -36,6 +29,6 @@ class ThreadWorld {
 };
 
 // One run of a world of its own.
-void run_ranks(const ThreadOptions& options, const std::function<void(const Group& world)>& body);
+void run_ranks(const WorldOptions& options, const std::function<void(const Group& world)>& body);
 
 }  // namespace braid

@@ -43,9 +43,9 @@ class Transport {
                                          const std::vector<std::vector<std::int64_t>>& shapes) = 0;
   // The root's tensor; `x` is read on the root only. `shape` is the root's.
   virtual Tensor broadcast(const Tensor& x, int root, at::IntArrayRef shape) = 0;
-  // Sends to the next rank and receives from the previous, while the caller goes on. `x` may be
-  // reused at once.
-  virtual std::unique_ptr<Incoming> shift(const Tensor& x) = 0;
+  // Sends to the next rank and receives from the previous, whose tensor has the shape `incoming`,
+  // while the caller goes on. `x` may be reused at once.
+  virtual std::unique_ptr<Incoming> shift(const Tensor& x, at::IntArrayRef incoming) = 0;
 
   // The group of some of this group's ranks, or nullptr for the ranks outside. Collective.
   virtual std::shared_ptr<Transport> subgroup(std::span<const int> ranks) = 0;

@@ -4,6 +4,8 @@
 #include <ATen/Parallel.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "pipeline/generate.h"
 
@@ -73,7 +75,7 @@ Degrees degrees_of(const Layout& l) {
   return {.dp = l.dp, .cfg = l.cfg, .ring = l.ring, .ulysses = l.ulysses, .tp = l.tp};
 }
 
-ThreadOptions world_of(const Layout& layout) {
+WorldOptions world_of(const Layout& layout) {
   require(layout.deadline > 0 && layout.deadline <= 1e6, "the deadline should lie between 0 and ",
           "1000000 seconds, it is ", layout.deadline);
   const auto degrees = degrees_of(layout);
@@ -81,6 +83,7 @@ ThreadOptions world_of(const Layout& layout) {
       double(degrees.dp) * degrees.cfg * degrees.ring * degrees.ulysses * degrees.tp;
   require(ranks <= 1024, to_string(degrees), " are more than 1024 ranks");
   return {.size = int(ranks),
+          .product = to_string(degrees),
           .deadline = std::chrono::milliseconds(std::int64_t(1000 * layout.deadline))};
 }
 
@@ -98,17 +101,27 @@ at::Device find_device(const std::string& name) {
   return at::Device(at::kCUDA, at::DeviceIndex(index));
 }
 
+std::unique_ptr<World> make_world(const Layout& layout) {
+  return make_world(world_of(layout),
+                    layout.ranks == Ranks::kProcesses ? read_launch() : std::nullopt);
+}
+
 Engine::Engine(const PipelineOptions& options, const Hooks& hooks)
-    : world_(world_of(options.layout)), families_(std::size_t(world_.size())) {
-  threads_ = threads_a_rank(options, world_.size());
-  world_.run([&](const Group& world) {
+    : world_(make_world(options.layout)),
+      threads_(threads_a_rank(options, world_->ranks_on_these_cores())),
+      families_(std::size_t(world_->size())) {
+  world_->run([&](const Group& world) {
     const UseThreads threads(threads_);
     families_[std::size_t(world.rank())] = load(options, world, hooks);
   });
 }
 
+const FluxFamily& Engine::family() const {
+  return **std::find_if(families_.begin(), families_.end(), [](const auto& f) { return bool(f); });
+}
+
 Settings Engine::settle(const Request& request, const Hooks& hooks) const {
-  return braid::settle(request, families_.front()->limits(), hooks.warning);
+  return braid::settle(request, family().limits(), hooks.warning);
 }
 
 std::vector<Picture> Engine::generate(const Request& request, const Hooks& hooks,
@@ -116,7 +129,7 @@ std::vector<Picture> Engine::generate(const Request& request, const Hooks& hooks
   const std::scoped_lock lock(one_request_at_a_time_);
   const auto settings = settle(request, hooks);
   std::vector<Picture> pictures;
-  world_.run([&](const Group& world) {
+  world_->run([&](const Group& world) {
     const UseThreads threads(threads_);
     const bool is_first = world.rank() == 0;
     auto mine = generate_pictures(*families_[std::size_t(world.rank())], settings, request.latents,

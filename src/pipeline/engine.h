@@ -5,7 +5,7 @@
 #include <mutex>
 
 #include "braid/braid.h"
-#include "comm/thread.h"
+#include "comm/world.h"
 #include "pipeline/families/flux.h"
 
 namespace braid {
@@ -24,18 +24,23 @@ class Engine {
 
   // The request as it will run: defaults filled in, sizes rounded.
   Settings settle(const Request& request, const Hooks& hooks) const;
-  at::ScalarType dtype() const { return families_.front()->dtype(); }
+  at::ScalarType dtype() const { return family().dtype(); }
+  // Whether pictures come out here: the first rank is a part of this process.
+  bool has_first_rank() const { return world_->has_first_rank(); }
 
  private:
-  int threads_;  // a rank
-  mutable ThreadWorld world_;
-  std::vector<std::unique_ptr<const FluxFamily>> families_;  // by rank
+  const FluxFamily& family() const;  // of any rank that is here
+
+  std::unique_ptr<World> world_;
+  int threads_;                                              // a rank
+  std::vector<std::unique_ptr<const FluxFamily>> families_;  // by rank; those that are here
   mutable std::mutex one_request_at_a_time_;
 };
 
 // What a layout asks for, checked.
+std::unique_ptr<World> make_world(const Layout& layout);
 Degrees degrees_of(const Layout& layout);
-ThreadOptions world_of(const Layout& layout);
+WorldOptions world_of(const Layout& layout);
 
 // Throws InputError naming the device unless this LibTorch and this machine have it.
 at::Device find_device(const std::string& name);

@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include "base/error.h"
+#include "comm/fate.h"
 #include "pipeline/denoise.h"
 
 namespace braid {
@@ -48,7 +49,7 @@ class Run {
 // The first rank hears the caller, and all ranks stop at the same place.
 void Run::report(const Progress& progress) const {
   const auto wish = at::full({1}, hooks_.stop.stop_requested(), at::kBool);
-  if (family_.mesh().world.broadcast(wish, 0).item<bool>()) throw Cancelled("stopped as asked");
+  if (family_.mesh().world.broadcast(wish, 0).item<bool>()) throw AgreedStop("stopped as asked");
   if (hooks_.progress) hooks_.progress(progress);
 }
 

@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "base/error.h"
+#include "comm/thread.h"
 #include "models/flux/model.h"
 #include "models/flux/names.h"
 #include "pipeline/engine.h"
@@ -84,6 +85,27 @@ double difference_of(const Tensor& mine, const Tensor& whole, const Group& conte
   return std::isfinite(value) ? value : INFINITY;
 }
 
+// [places], float64.
+Tensor differences_of(const Trace& mine, const Trace& whole, const Group& context) {
+  std::vector<double> differences;
+  for (const auto& where : whole.places)
+    differences.push_back(difference_of(mine.tokens.at(where), whole.tokens.at(where), context));
+  return at::tensor(differences, at::kDouble);
+}
+
+// Of each place the rank that differs most. Collective.
+std::vector<VerifiedBlock> worst_of(const Group& world, const Tensor& differences,
+                                    const std::vector<std::string>& places) {
+  world.await();  // ranks reach this at different times
+  const auto [worst, rank] = world.all_gather(differences.unsqueeze(0), 0).max(0);
+  std::vector<VerifiedBlock> blocks;
+  for (std::int64_t i = 0; i < std::int64_t(places.size()); ++i)
+    blocks.push_back({.where = places[std::size_t(i)],
+                      .difference = worst[i].item<double>(),
+                      .rank = rank[i].item<int>()});
+  return blocks;
+}
+
 Model model_of(const VerifyOptions& o) {
   const auto files = find_model(o.pipeline);
   const auto checkpoint = files.open_transformer();
@@ -109,26 +131,22 @@ const VerifiedBlock* Verdict::first_divergent() const {
 
 Verdict verify(const VerifyOptions& options) {
   const auto model = model_of(options);
+  const auto degrees = degrees_of(options.pipeline.layout);
+  const auto ranks = make_world(options.pipeline.layout);
   Trace whole;
   run_ranks({},
             [&](const Group& one) { whole = trace_of(options, model, make_mesh(one, {}), {}); });
 
-  const auto degrees = degrees_of(options.pipeline.layout);
   const double exact = model.dtype == at::kFloat ? 1e-4 : 0.05;
   Verdict verdict{
-      .blocks = {}, .tolerance = options.tolerance.value_or(exact), .num_ranks = degrees.product()};
-  for (const auto& where : whole.places)
-    verdict.blocks.push_back({.where = where, .difference = 0, .rank = 0});
+      .blocks = {}, .tolerance = options.tolerance.value_or(exact), .num_ranks = ranks->size()};
   std::mutex mutex;
-  run_ranks(world_of(options.pipeline.layout), [&](const Group& world) {
+  ranks->run([&](const Group& world) {
     const auto mesh = make_mesh(world, degrees);
     const auto mine = trace_of(options, model, mesh, options.fault);
+    auto blocks = worst_of(world, differences_of(mine, whole, mesh.context), whole.places);
     const std::scoped_lock lock(mutex);
-    for (auto& block : verdict.blocks) {
-      const auto difference =
-          difference_of(mine.tokens.at(block.where), whole.tokens.at(block.where), mesh.context);
-      if (difference > block.difference) block = {block.where, difference, world.rank()};
-    }
+    verdict.blocks = std::move(blocks);  // the same on every rank
   });
   return verdict;
 }

@@ -36,10 +36,14 @@ void become(const Start& start, const Pipe& out, const Pipe& err, const Pipe& in
     ::setrlimit(RLIMIT_FSIZE, &limit);
     ::signal(SIGXFSZ, SIG_IGN);  // so that the write fails, as on a full disk
   }
-  std::vector<const char*> argv = {"braid"};
+  for (const auto& variable : start.environment) ::putenv(const_cast<char*>(variable.c_str()));
+  std::vector<const char*> argv;
+  for (const auto& word : start.launcher) argv.push_back(word.c_str());
+  argv.push_back(start.launcher.empty() ? "braid" : BRAID_PROGRAM);
   for (const auto& argument : start.arguments) argv.push_back(argument.c_str());
   argv.push_back(nullptr);
-  ::execv(BRAID_PROGRAM, const_cast<char**>(argv.data()));
+  const char* const program = start.launcher.empty() ? BRAID_PROGRAM : argv.front();
+  ::execv(program, const_cast<char**>(argv.data()));
   ::_exit(127);
 }
 

@@ -17,12 +17,14 @@ struct Finished {
 
 struct Start {
   std::vector<std::string> arguments;
-  std::filesystem::path folder = ".";     // to work in
-  std::string input = {};                 // what it finds on standard input
-  bool keep_input_open = false;           // as a person who has not typed yet
-  std::string out_file = {};              // where standard output goes; empty: to the test
-  bool close_out = false;                 // no standard output at all
-  std::optional<long> largest_file = {};  // bytes; a write beyond fails
+  std::vector<std::string> launcher = {};     // what comes before the program, a full path first
+  std::vector<std::string> environment = {};  // NAME=value, besides what is there
+  std::filesystem::path folder = ".";         // to work in
+  std::string input = {};                     // what it finds on standard input
+  bool keep_input_open = false;               // as a person who has not typed yet
+  std::string out_file = {};                  // where standard output goes; empty: to the test
+  bool close_out = false;                     // no standard output at all
+  std::optional<long> largest_file = {};      // bytes; a write beyond fails
 };
 
 // A program that is running. Ended by force when the test is done with it.

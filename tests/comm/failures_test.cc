@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "comm/mesh.h"
-#include "comm/thread.h"
+#include "comm/worlds.h"
 
 namespace braid {
 namespace {
@@ -21,11 +21,11 @@ struct Outcome {
   std::vector<std::string> seen;
 };
 
-Outcome outcome_of(int size, const std::function<void(const Group&)>& body,
-                   std::chrono::milliseconds deadline = 2s) {
+Outcome outcome_over(Over over, int size, const std::function<void(const Group&)>& body,
+                     std::chrono::milliseconds deadline = 2s) {
   Outcome outcome{.cause = "", .seen = std::vector<std::string>(std::size_t(size))};
   try {
-    run_ranks({.size = size, .deadline = deadline}, [&](const Group& world) {
+    run_over(over, {.size = size, .deadline = deadline}, [&](const Group& world) {
       try {
         body(world);
       } catch (const std::exception& e) {
@@ -39,8 +39,16 @@ Outcome outcome_of(int size, const std::function<void(const Group&)>& body,
   return outcome;
 }
 
-TEST(Mismatch, OfShapesNamesBothRanksAndBothShapes) {
-  const auto outcome = outcome_of(3, [](const Group& world) {
+Outcome outcome_of(int size, const std::function<void(const Group&)>& body) {
+  return outcome_over(Over::kThreads, size, body);
+}
+
+class Failures : public testing::TestWithParam<Over> {};
+INSTANTIATE_TEST_SUITE_P(Transports, Failures, testing::Values(Over::kThreads, Over::kSockets),
+                         [](const auto& info) { return name_of(info.param); });
+
+TEST_P(Failures, AMismatchOfShapesNamesBothRanksAndBothShapes) {
+  const auto outcome = outcome_over(GetParam(), 3, [](const Group& world) {
     (void)world.all_reduce(at::zeros({2, world.rank() == 2 ? 4 : 3}));
   });
   for (const auto& seen : outcome.seen)
@@ -78,38 +86,42 @@ TEST(Mismatch, OfTheCallersPlacesIsShown) {
       HasSubstr("failures_test.cc:"));
 }
 
-TEST(AFailingRank, EndsTheOthersWithItsError) {
+TEST_P(Failures, OfOneRankEndTheOthersWithItsError) {
   const auto begin = std::chrono::steady_clock::now();
-  const auto outcome = outcome_of(
-      3,
+  const auto outcome = outcome_over(
+      GetParam(), 3,
       [](const Group& world) {
         if (world.rank() == 1) throw Error("out of paint");
         for (int i = 0; i < 1000; ++i) world.barrier();
       },
       10s);
   EXPECT_LT(std::chrono::steady_clock::now() - begin, 2s);
-  EXPECT_EQ(outcome.cause, "out of paint");
+  EXPECT_THAT(outcome.cause, testing::EndsWith("out of paint"));
   EXPECT_EQ(outcome.seen[0], "rank 1 failed: out of paint");
   EXPECT_EQ(outcome.seen[2], "rank 1 failed: out of paint");
 }
 
-TEST(AnAbsentRank, IsNamedWhenTheDeadlinePasses) {
-  const auto outcome = outcome_of(
-      3,
+TEST_P(Failures, AnAbsentRankIsNamedWhenTheDeadlinePasses) {
+  const auto outcome = outcome_over(
+      GetParam(), 3,
       [](const Group& world) {
-        if (world.rank() != 2) world.barrier();
+        if (world.rank() != 2) return world.barrier();
+        std::this_thread::sleep_for(400ms);
+        throw Error("too late");
       },
       200ms);
   EXPECT_THAT(outcome.cause, HasSubstr("waited 0.2 s for rank 2"));
 }
 
-TEST(AnAbsentRank, IsNoticedWhileATensorIsUnderWay) {
-  const auto outcome = outcome_of(
-      2,
+TEST_P(Failures, AnAbsentRankIsNoticedWhileATensorIsUnderWay) {
+  const auto outcome = outcome_over(
+      GetParam(), 2,
       [](const Group& world) {
         const auto incoming = world.ring_shift(at::zeros({2}));
         (void)incoming->wait();
-        if (world.rank() == 0) world.barrier();
+        if (world.rank() == 0) return world.barrier();
+        std::this_thread::sleep_for(400ms);
+        throw Error("too late");
       },
       200ms);
   EXPECT_THAT(outcome.cause, HasSubstr("waited 0.2 s for rank 1"));

@@ -42,7 +42,8 @@ compiler_package() {
 }
 
 # Sets `missing` to the packages that the wanted parts still need.
-#   use: to build and run    develop: and to test    fuzz: and to fuzz    live: and to run diffusers
+#   use: to build and run    mpi: under mpirun, too    develop: and to test    fuzz: and to fuzz
+#   live: and to run diffusers
 find_missing() {
   local -a wanted=(nlohmann-json3-dev libcli11-dev libsentencepiece-dev libutf8proc-dev libonig-dev
                    libpng-dev)
@@ -50,7 +51,8 @@ find_missing() {
   missing=()
   for part in "$@"; do
     case $part in
-      develop) wanted+=(libgtest-dev libgmock-dev libbenchmark-dev) ;;
+      develop) wanted+=(libgtest-dev libgmock-dev libbenchmark-dev libopenmpi-dev openmpi-bin) ;;
+      mpi) wanted+=(libopenmpi-dev openmpi-bin) ;;
       fuzz)
         wanted+=(clang)
         # Part of clang's own dependencies in older releases.

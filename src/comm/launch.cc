@@ -1,0 +1,124 @@
+#include "comm/launch.h"
+
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+
+#include "base/error.h"
+
+namespace braid {
+namespace {
+
+class Variables {
+ public:
+  Variables(const Environment& environment, std::string launcher)
+      : environment_(environment), launcher_(std::move(launcher)) {}
+
+  bool has(const char* name) const { return environment_(name) != nullptr; }
+
+  std::string text(const char* name) const {
+    const char* const value = environment_(name);
+    require(value && *value, launcher_, " should set the variable ", name, ", it is not set");
+    return value;
+  }
+  int number(const char* name, int least, int most) const {
+    const auto value = text(name);
+    int result = 0;
+    const auto* const end = value.data() + value.size();
+    const auto [stop, failure] = std::from_chars(value.data(), end, result);
+    require(failure == std::errc() && stop == end && result >= least && result <= most,
+            "the variable ", name, " should be a number between ", least, " and ", most,
+            ", it is '", value, "'");
+    return result;
+  }
+  int number_or(const char* name, int otherwise, int least, int most) const {
+    return has(name) ? number(name, least, most) : otherwise;
+  }
+  Launch ranks(const char* rank, const char* size, const char* local_rank) const {
+    Launch launch{.launcher = launcher_, .size = number(size, 1, kMostRanks)};
+    launch.rank = number(rank, 0, launch.size - 1);
+    launch.local_rank = number_or(local_rank, 0, 0, kMostRanks);
+    return launch;
+  }
+
+ private:
+  static constexpr int kMostRanks = 1024;
+
+  const Environment& environment_;
+  std::string launcher_;
+};
+
+constexpr int kMostPort = 65535;
+
+Launch read_torchrun(const Environment& environment) {
+  const Variables torchrun(environment, "torchrun");
+  auto launch = torchrun.ranks("RANK", "WORLD_SIZE", "LOCAL_RANK");
+  launch.host = torchrun.text("MASTER_ADDR");
+  launch.port = torchrun.number("MASTER_PORT", 1, kMostPort);
+  const char* const agent = environment("TORCHELASTIC_USE_AGENT_STORE");
+  launch.has_server = agent && std::strcmp(agent, "True") == 0;
+  return launch;
+}
+
+// Slurm names no port: jobs on the same host differ in their numbers.
+Launch read_srun(const Environment& environment) {
+  const Variables srun(environment, "srun");
+  auto launch = srun.ranks("SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID");
+  launch.host = srun.has("MASTER_ADDR") ? srun.text("MASTER_ADDR")
+                                        : first_host(srun.text("SLURM_STEP_NODELIST"));
+  constexpr int kFirstPort = 20'000, kPorts = 10'000;
+  const int job = srun.number_or("SLURM_JOB_ID", 0, 0, INT32_MAX);
+  const int step = srun.number_or("SLURM_STEP_ID", 0, 0, INT32_MAX);
+  launch.port =
+      srun.number_or("MASTER_PORT", kFirstPort + int((job + 97ll * step) % kPorts), 1, kMostPort);
+  return launch;
+}
+
+Launch read_mpi(const Environment& environment, const char* rank, const char* size,
+                const char* local_rank) {
+  auto launch = Variables(environment, "mpirun").ranks(rank, size, local_rank);
+  launch.by_mpi = true;
+  return launch;
+}
+
+std::optional<Launch> find(const Environment& environment) {
+  const auto has = [&](const char* name) { return environment(name) != nullptr; };
+  if (const char* const choice = environment("BRAID_LAUNCHER")) {
+    require(std::strcmp(choice, "none") == 0,
+            "BRAID_LAUNCHER should be none or not be set, it is '", choice, "'");
+    return std::nullopt;
+  }
+  if (has("RANK") && has("WORLD_SIZE") && has("MASTER_ADDR")) return read_torchrun(environment);
+  if (has("OMPI_COMM_WORLD_SIZE"))
+    return read_mpi(environment, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
+                    "OMPI_COMM_WORLD_LOCAL_RANK");
+  // Set in every step that srun starts, but not in the batch script around it.
+  if (has("SLURM_STEP_ID") && has("SLURM_STEP_NUM_TASKS")) return read_srun(environment);
+  if (has("PMI_SIZE")) return read_mpi(environment, "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID");
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<Launch> read_launch(const Environment& environment) {
+  auto launch = find(environment);
+  return launch && launch->size > 1 ? launch : std::nullopt;
+}
+
+std::optional<Launch> read_launch() {
+  return read_launch([](const char* name) -> const char* { return std::getenv(name); });
+}
+
+std::string first_host(const std::string& list) {
+  const auto open = list.find('['), comma = list.find(',');
+  if (comma < open || open == std::string::npos) return list.substr(0, comma);
+  const auto close = list.find(']', open);
+  const auto number = list.find_first_of(",-]", open);
+  require(close != std::string::npos && number > open + 1,
+          "SLURM_STEP_NODELIST should be a list of hosts, it is '", list, "'");
+  const auto rest = list.substr(close + 1, list.find(',', close) - close - 1);
+  const auto host = list.substr(0, open) + list.substr(open + 1, number - open - 1) + rest;
+  return rest.find('[') == std::string::npos ? host : first_host(host);
+}
+
+}  // namespace braid

@@ -1,0 +1,47 @@
+// The collectives as messages between processes. Sums are taken in rank order and rounded once, so
+// that ranks in processes and ranks in threads compute the same bits.
+#pragma once
+
+#include "comm/process/courier.h"
+
+namespace braid {
+
+class MessageTransport : public Transport {
+ public:
+  // The group of all ranks of the courier.
+  explicit MessageTransport(std::shared_ptr<Courier> courier);
+
+  int rank() const override { return rank_; }
+  int size() const override { return int(ranks_.size()); }
+
+  std::vector<Note> compare(const Note& mine, Patience patience) override;
+  Tensor all_reduce(const Tensor& x) override;
+  std::vector<Tensor> all_gather(const Tensor& x,
+                                 const std::vector<std::vector<std::int64_t>>& shapes) override;
+  std::vector<Tensor> all_to_all(const std::vector<Tensor>& parts,
+                                 const std::vector<std::vector<std::int64_t>>& shapes) override;
+  Tensor broadcast(const Tensor& x, int root, at::IntArrayRef shape) override;
+  std::unique_ptr<Incoming> shift(const Tensor& x, at::IntArrayRef incoming) override;
+  std::shared_ptr<Transport> subgroup(std::span<const int> ranks) override;
+
+ private:
+  struct Piece {
+    int rank;  // of this group
+    Tensor x;  // contiguous, in host memory
+  };
+
+  MessageTransport(std::shared_ptr<Courier> courier, std::vector<int> ranks, int rank, int channel);
+  std::shared_ptr<Courier::Delivery> start(const std::vector<Piece>& out,
+                                           const std::vector<Piece>& in) const;
+  void exchange(const std::vector<Piece>& out, const std::vector<Piece>& in,
+                Patience patience = Patience::kDeadline) const;
+  // `x` for every other rank.
+  std::vector<Piece> to_others(const Tensor& x) const;
+
+  std::shared_ptr<Courier> courier_;
+  std::vector<int> ranks_;  // of the world
+  int rank_, channel_;
+  int num_subgroups_ = 0;
+};
+
+}  // namespace braid

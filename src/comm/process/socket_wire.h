@@ -1,0 +1,74 @@
+// Messages over one TCP connection to each other process.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+
+#include "comm/process/wire.h"
+
+namespace braid {
+
+class SocketWire : public Wire {
+ public:
+  // sockets[r] is connected to rank r; sockets[rank] is not read. Takes them over.
+  SocketWire(int rank, const std::vector<int>& sockets);
+  ~SocketWire() override;
+  SocketWire(const SocketWire&) = delete;
+  SocketWire& operator=(const SocketWire&) = delete;
+
+  int rank() const override { return rank_; }
+  int size() const override { return int(peers_.size()); }
+  Ticket send(const Message& message) override;
+  Ticket receive(const Message& message) override;
+  Events poll(std::chrono::microseconds at_most) override;
+  void wake() noexcept override;
+  void close() override { end(std::chrono::seconds(2)); }
+  void abandon() override { end(std::chrono::milliseconds(500)); }
+
+ private:
+  // Goes before the bytes of every message.
+  struct Header {
+    std::int64_t channel;
+    std::uint64_t size;
+  };
+  struct Outgoing {
+    Ticket ticket;
+    Header header;
+    const std::byte* data;
+    std::size_t sent = 0;  // of the header, then of the data
+  };
+  struct Expected {
+    Ticket ticket;
+    std::byte* data;
+    std::size_t size;
+  };
+  struct Peer {
+    int rank = 0, socket = -1;
+    std::deque<Outgoing> outgoing;
+    std::map<std::int64_t, std::deque<Expected>> expected;                  // by channel
+    std::map<std::int64_t, std::deque<std::vector<std::byte>>> unexpected;  // came before asked for
+    // The message that is coming in.
+    Header header{};
+    std::size_t header_read = 0, data_read = 0;
+    std::vector<std::byte> buffer;  // where nobody expects it yet
+    std::byte* target = nullptr;    // where it goes
+    Ticket ticket = 0;              // 0: into the buffer
+  };
+
+  void end(std::chrono::milliseconds patience);
+  void write_some(Peer& peer, Events& events);
+  void read_some(Peer& peer, Events& events);
+  bool read_header(Peer& peer, Events& events);
+  void begin_message(Peer& peer);
+  void end_message(Peer& peer, Events& events);
+  void lose(Peer& peer, const std::string& why, Events& events);
+  std::ptrdiff_t read_into(Peer& peer, std::byte* data, std::size_t size, Events& events);
+
+  int rank_, waker_;
+  Ticket next_ticket_ = 1;
+  std::vector<Peer> peers_;
+  std::vector<Ticket> done_early_;  // receives of what had already come
+};
+
+}  // namespace braid

@@ -1,0 +1,153 @@
+#include "comm/process/sockets.h"
+
+#include <ifaddrs.h>
+#include <netdb.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+
+#include "base/error.h"
+
+namespace braid {
+namespace {
+
+constexpr timeval kPatience{.tv_sec = 5, .tv_usec = 0};
+
+std::string reason() { return std::strerror(errno); }
+
+std::string name_of(const sockaddr* address, socklen_t size) {
+  char host[NI_MAXHOST];
+  if (::getnameinfo(address, size, host, sizeof host, nullptr, 0, NI_NUMERICHOST) != 0) return "";
+  return host;
+}
+
+socklen_t size_of(const sockaddr* address) {
+  return address->sa_family == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in);
+}
+
+int port_of(const sockaddr_storage& address) {
+  return ntohs(address.ss_family == AF_INET6
+                   ? reinterpret_cast<const sockaddr_in6&>(address).sin6_port
+                   : reinterpret_cast<const sockaddr_in&>(address).sin_port);
+}
+
+sockaddr_storage own_address(const Socket& socket) {
+  sockaddr_storage address{};
+  socklen_t size = sizeof address;
+  check(::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address), &size) == 0,
+        "cannot read a socket's address: ", reason());
+  return address;
+}
+
+using Addresses = std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)>;
+
+Addresses look_up(const std::string& host, int port, int type) {
+  addrinfo wish{};
+  wish.ai_socktype = type;
+  addrinfo* found = nullptr;
+  const int failure = ::getaddrinfo(host.c_str(), std::to_string(port).c_str(), &wish, &found);
+  check(failure == 0, "cannot find the host ", host, ": ", ::gai_strerror(failure));
+  return {found, &::freeaddrinfo};
+}
+
+// One that serves IPv4 as well, else IPv4 alone where the host has no IPv6.
+Socket bound_anywhere() {
+  Socket both(::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const int off = 0;
+  sockaddr_in6 any6{};
+  any6.sin6_family = AF_INET6;
+  if (both.is_open() &&
+      ::setsockopt(both.get(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off) == 0 &&
+      ::bind(both.get(), reinterpret_cast<const sockaddr*>(&any6), sizeof any6) == 0)
+    return both;
+  Socket four(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in any4{};
+  any4.sin_family = AF_INET;
+  check(four.is_open() &&
+            ::bind(four.get(), reinterpret_cast<const sockaddr*>(&any4), sizeof any4) == 0,
+        "cannot bind a socket: ", reason());
+  return four;
+}
+
+// The address this host sends from when it sends to `host`.
+std::string source_towards(const std::string& host) {
+  constexpr int kAnyPort = 9;
+  const auto found = look_up(host, kAnyPort, SOCK_DGRAM);
+  for (const auto* a = found.get(); a; a = a->ai_next) {
+    const Socket probe(::socket(a->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+    if (!probe.is_open() || ::connect(probe.get(), a->ai_addr, a->ai_addrlen) != 0) continue;
+    const auto address = own_address(probe);
+    const auto* const any = reinterpret_cast<const sockaddr*>(&address);
+    return name_of(any, size_of(any));
+  }
+  throw Error("this host has no way to " + host);
+}
+
+}  // namespace
+
+Socket::~Socket() {
+  if (number_ >= 0) ::close(number_);
+}
+
+Listener listen_anywhere() {
+  auto socket = bound_anywhere();
+  check(::listen(socket.get(), SOMAXCONN) == 0, "cannot listen: ", reason());
+  const int port = port_of(own_address(socket));
+  return {.socket = std::move(socket), .port = port};
+}
+
+Socket accept_next(const Listener& listener, std::chrono::milliseconds patience) {
+  pollfd wait{.fd = listener.socket.get(), .events = POLLIN, .revents = 0};
+  if (::poll(&wait, 1, int(std::max<std::int64_t>(patience.count(), 0))) <= 0) return Socket();
+  return Socket(::accept4(listener.socket.get(), nullptr, nullptr, SOCK_CLOEXEC));
+}
+
+Socket connect_to(const std::string& host, int port) {
+  const auto found = look_up(host, port, SOCK_STREAM);
+  for (const auto* a = found.get(); a; a = a->ai_next) {
+    Socket socket(::socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    if (!socket.is_open()) continue;
+    // For connect() too.
+    ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &kPatience, sizeof kPatience);
+    if (::connect(socket.get(), a->ai_addr, a->ai_addrlen) == 0) return socket;
+  }
+  throw Error(text_of("cannot connect to ", host, " port ", port, ": ", reason()));
+}
+
+void send_all(const Socket& socket, const void* data, std::size_t size) {
+  check(::send(socket.get(), data, size, MSG_NOSIGNAL) == ssize_t(size),
+        "cannot send to another rank: ", reason());
+}
+
+void receive_all(const Socket& socket, void* data, std::size_t size) {
+  ::setsockopt(socket.get(), SOL_SOCKET, SO_RCVTIMEO, &kPatience, sizeof kPatience);
+  check(::recv(socket.get(), data, size, MSG_WAITALL) == ssize_t(size),
+        "a connection between ranks ended before it began");
+}
+
+std::vector<std::string> addresses_towards(const std::string& host) {
+  std::vector<std::string> addresses = {source_towards(host)};
+  if (!is_loopback(addresses.front())) return addresses;
+  // `host` is this host. Others know it by the addresses of its interfaces.
+  ifaddrs* list = nullptr;
+  check(::getifaddrs(&list) == 0, "cannot list the network interfaces: ", reason());
+  const std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)> held(list, &::freeifaddrs);
+  for (const auto* a = list; a; a = a->ifa_next) {
+    if (!a->ifa_addr || (a->ifa_addr->sa_family != AF_INET && a->ifa_addr->sa_family != AF_INET6))
+      continue;
+    const auto name = name_of(a->ifa_addr, size_of(a->ifa_addr));
+    if (!name.empty() && !is_loopback(name)) addresses.push_back(name);
+  }
+  return addresses;
+}
+
+bool is_loopback(const std::string& address) {
+  return address.starts_with("127.") || address == "::1";
+}
+
+}  // namespace braid

@@ -1,0 +1,53 @@
+// TCP between hosts: listening, connecting, and by which names a host can be reached.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace braid {
+
+// An open file that closes itself.
+class Socket {
+ public:
+  explicit Socket(int number = -1) : number_(number) {}
+  Socket(Socket&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
+  Socket& operator=(Socket&& other) noexcept {
+    std::swap(number_, other.number_);
+    return *this;
+  }
+  ~Socket();
+
+  bool is_open() const { return number_ >= 0; }
+  int get() const { return number_; }
+  int release() { return std::exchange(number_, -1); }
+
+ private:
+  int number_;
+};
+
+struct Listener {
+  Socket socket;
+  int port;
+};
+
+// At every address of this host, at a free port. Throws Error.
+Listener listen_anywhere();
+
+// The next who connects; closed when none came in time.
+Socket accept_next(const Listener& listener, std::chrono::milliseconds patience);
+
+// Throws Error naming host, port and reason; waits 5 s at most.
+Socket connect_to(const std::string& host, int port);
+
+// Sends or receives all of it within 5 s, or throws Error.
+void send_all(const Socket& socket, const void* data, std::size_t size);
+void receive_all(const Socket& socket, void* data, std::size_t size);
+
+// The addresses under which hosts that can reach `host` may reach this one, the likeliest first. A
+// loopback address is for processes on this host only.
+std::vector<std::string> addresses_towards(const std::string& host);
+bool is_loopback(const std::string& address);
+
+}  // namespace braid

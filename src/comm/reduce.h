@@ -1,0 +1,15 @@
+// The sum of what the ranks give, the same bits over every transport.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <span>
+
+namespace braid {
+
+// parts[0] + parts[1] + ... in that order: in float32 and rounded once (float64 in its own type),
+// integers in their own type, bool as `or`. All have the same shape and dtype; the result lies on
+// the device of parts[at].
+at::Tensor sum_in_order(std::span<const at::Tensor> parts, std::size_t at);
+
+}  // namespace braid

@@ -1,0 +1,211 @@
+// Ranks that are processes: the pictures of one rank, and an end for all when one ends badly.
+#include <arpa/inet.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <memory>
+
+#include "base/file.h"
+#include "image/png.h"
+#include "workplace.h"
+
+namespace braid {
+namespace {
+
+using testing::AnyOf;
+using testing::HasSubstr;
+using Arguments = std::vector<std::string>;
+
+const std::string kModel = BRAID_SOURCE_DIR "/models/demo";
+
+int free_port() {
+  const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  socklen_t size = sizeof address;
+  ::bind(socket, reinterpret_cast<sockaddr*>(&address), size);
+  ::getsockname(socket, reinterpret_cast<sockaddr*>(&address), &size);
+  ::close(socket);
+  return ntohs(address.sin_port);
+}
+
+class Processes : public Workplace {
+ protected:
+  using Running = std::vector<std::unique_ptr<Subprocess>>;
+
+  // What torchrun does: a process a rank, told of the others by variables.
+  Running start(int size, const Arguments& arguments) const {
+    const auto port = std::to_string(free_port());
+    Running ranks;
+    for (int rank = 0; rank < size; ++rank)
+      ranks.push_back(std::make_unique<Subprocess>(Start{
+          .arguments = arguments,
+          .environment = {"RANK=" + std::to_string(rank), "LOCAL_RANK=" + std::to_string(rank),
+                          "WORLD_SIZE=" + std::to_string(size), "MASTER_ADDR=127.0.0.1",
+                          "MASTER_PORT=" + port, "OMP_NUM_THREADS=1"},
+          .folder = folder_}));
+    return ranks;
+  }
+  std::vector<Finished> finish(const Running& ranks) const {
+    std::vector<Finished> all;
+    for (const auto& rank : ranks) all.push_back(rank->finish());
+    return all;
+  }
+  Finished mpirun(int size, const Arguments& arguments) const {
+    Subprocess running(
+        {.arguments = arguments,
+         .launcher = {BRAID_MPIEXEC, "-n", std::to_string(size)},
+         // more ranks than cores, also for root
+         .environment = {"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
+                         "OMPI_MCA_rmaps_base_oversubscribe=1", "OMPI_MCA_mpi_yield_when_idle=1",
+                         "OMP_NUM_THREADS=1"},
+         .folder = folder_});
+    return running.finish();
+  }
+  static Arguments picture(const std::string& name, const Arguments& layout = {}) {
+    Arguments all = {"generate", "a blue square", "-m",      kModel, "--size", "112x80", "--steps",
+                     "3",        "--dtype",       "float32", "-o",   name};
+    all.insert(all.end(), layout.begin(), layout.end());
+    return all;
+  }
+  static Arguments endless(const Arguments& layout) {
+    auto all = picture("never.png", layout);
+    all.insert(all.end(), {"--steps", "10000"});
+    return all;
+  }
+  std::string contents(const std::string& name) const { return read_file(folder_ / name, 1 << 24); }
+};
+
+TEST_F(Processes, MakeThePictureThatThreadsMake) {
+  const Arguments layout = {"--ulysses", "2", "--tp", "2"};
+  ASSERT_EQ(braid(picture("threads.png", layout)).exit_code, 0);
+  const auto ranks = finish(start(4, picture("processes.png", layout)));
+  for (const auto& rank : ranks) EXPECT_EQ(rank.exit_code, 0) << rank.err;
+  EXPECT_EQ(ranks[0].out, "processes.png\n");
+  for (const int r : {1, 2, 3}) {
+    EXPECT_EQ(ranks[std::size_t(r)].out, "");
+    EXPECT_EQ(ranks[std::size_t(r)].err, "");
+  }
+  EXPECT_EQ(contents("processes.png"), contents("threads.png"));
+}
+
+TEST_F(Processes, ProveTheirLayout) {
+  const auto ranks = finish(start(2, {"verify", "-m", kModel, "--ring", "2", "--size", "64x64"}));
+  for (const auto& rank : ranks) EXPECT_EQ(rank.exit_code, 0) << rank.err;
+  EXPECT_THAT(ranks[0].out, HasSubstr("right: every part is within"));
+  const auto wrong = finish(
+      start(2, {"verify", "-m", kModel, "--ring", "2", "--size", "64x64", "--inject", "drop-lse"}));
+  for (const auto& rank : wrong) EXPECT_EQ(rank.exit_code, 1) << rank.err;
+  EXPECT_THAT(wrong[0].out, HasSubstr("wrong: double_blocks.0"));
+}
+
+TEST_F(Processes, RefuseALayoutForAnotherNumberOfRanks) {
+  const auto ranks = finish(start(2, picture("x.png", {"--tp", "3"})));
+  EXPECT_EQ(ranks[0].exit_code, 2);
+  EXPECT_EQ(ranks[0].err,
+            "braid: dp 1 x cfg 1 x ring 1 x ulysses 1 x tp 3 = 3, but torchrun started 2 ranks\n");
+  EXPECT_NE(ranks[1].exit_code, 0);
+  EXPECT_EQ(ranks[1].err, "");
+  EXPECT_TRUE(files().empty());
+}
+
+TEST_F(Processes, ComplainOnceAboutWhatAllFind) {
+  auto arguments = picture("x.png", {"--tp", "2"});
+  arguments[3] = "/no/such/model";
+  const auto ranks = finish(start(2, arguments));
+  EXPECT_EQ(ranks[0].exit_code, 2);
+  EXPECT_EQ(ranks[0].err, "braid: there is no model at /no/such/model\n");
+  EXPECT_NE(ranks[1].exit_code, 0);
+  EXPECT_EQ(ranks[1].err, "");
+}
+
+TEST_F(Processes, EndSoonWhenOneIsKilled) {
+  for (const std::size_t victim : {1, 0}) {
+    const auto ranks = start(3, endless({"--ulysses", "3"}));
+    ASSERT_TRUE(ranks[0]->wait_for("denoise  10,000 steps"));
+    const auto began = std::chrono::steady_clock::now();
+    ranks[victim]->send(SIGKILL);
+    const auto ended = finish(ranks);
+    EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(10));
+    const auto& speaker = ended[victim == 0 ? 1 : 0];
+    EXPECT_EQ(speaker.exit_code, 1);
+    EXPECT_THAT(speaker.err,
+                HasSubstr("rank " + std::to_string(victim) + " failed: its process has ended"));
+    EXPECT_EQ(ended[2].exit_code, 1);
+    EXPECT_TRUE(files().empty());
+  }
+}
+
+TEST_F(Processes, EndWhenOneHangs) {
+  const auto ranks = start(3, endless({"--ring", "3", "--deadline", "2"}));
+  ASSERT_TRUE(ranks[0]->wait_for("denoise  10,000 steps"));
+  const auto began = std::chrono::steady_clock::now();
+  ranks[2]->send(SIGSTOP);
+  const auto first = ranks[0]->finish(), second = ranks[1]->finish();
+  EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(10));
+  EXPECT_EQ(first.exit_code, 1);
+  EXPECT_EQ(second.exit_code, 1);
+  EXPECT_THAT(first.err, AnyOf(HasSubstr("waited 2 s for rank 2"),
+                               HasSubstr("rank 2 failed: it has not answered for 2 s")));
+  EXPECT_TRUE(files().empty());
+}
+
+TEST_F(Processes, StopTogether) {
+  const auto ranks = start(2, endless({"--tp", "2"}));
+  ASSERT_TRUE(ranks[0]->wait_for("denoise  10,000 steps"));
+  for (const auto& rank : ranks) rank->send(SIGINT);
+  for (const auto& rank : finish(ranks)) EXPECT_EQ(rank.exit_code, 130) << rank.err;
+  EXPECT_TRUE(files().empty());
+}
+
+TEST_F(Processes, ShareNoStandardInput) {
+  const auto ranks = finish(start(2, {"generate", "--prompt-file", "-", "--tp", "2"}));
+  EXPECT_EQ(ranks[0].exit_code, 2);
+  EXPECT_THAT(ranks[0].err, HasSubstr("give --prompt-file a file that all can read"));
+}
+
+// Only where the build found MPI.
+class Mpi : public Processes {
+ protected:
+  void SetUp() override {
+    if (std::string(BRAID_MPIEXEC).empty()) GTEST_SKIP() << "this build has no MPI";
+  }
+};
+
+TEST_F(Mpi, MakesThePictureOfOneRankInEveryLayout) {
+  ASSERT_EQ(braid(picture("one.png")).exit_code, 0);
+  const auto one = decode_png(contents("one.png"), "one.png");
+  const std::vector<std::pair<int, Arguments>> layouts = {
+      {2, {"--tp", "2"}},
+      {2, {"--ring", "2"}},
+      {2, {"--ulysses", "2"}},
+      {2, {"--ring", "2", "--ring-form", "gather"}},
+      {2, {"--dp", "2"}},
+      {3, {"--ulysses", "3"}},
+      {4, {"--tp", "2", "--ring", "2"}},
+      {4, {"--ring", "2", "--ulysses", "2"}},
+      {4, {"--tp", "2", "--tp-modulation", "replicated", "--dp", "2"}},
+      {5, {"--ring", "5"}},
+  };
+  for (const auto& [size, layout] : layouts) {
+    const auto finished = mpirun(size, picture("mpi.png", layout));
+    ASSERT_EQ(finished.exit_code, 0) << finished.err;
+    EXPECT_EQ(finished.out, "mpi.png\n");
+    const auto mpi = decode_png(contents("mpi.png"), "mpi.png");
+    ASSERT_EQ(mpi.rgb.size(), one.rgb.size());
+    int far = 0;
+    for (std::size_t i = 0; i < one.rgb.size(); ++i) far += std::abs(mpi.rgb[i] - one.rgb[i]) > 1;
+    EXPECT_LE(far, int(one.rgb.size() / 1000)) << layout[0] << " " << layout[1];
+  }
+}
+
+TEST_F(Mpi, EndsWithTheFirstRanksSentence) {
+  const auto finished = mpirun(2, picture("x.png", {"--tp", "4"}));
+  EXPECT_EQ(finished.exit_code, 2);
+  EXPECT_THAT(finished.err, HasSubstr("tp 4 = 4, but mpirun started 2 ranks\n"));
+}
+
+}  // namespace
+}  // namespace braid

@@ -1,0 +1,117 @@
+// Which processes are ranks, from the environments that launchers make.
+#include "comm/launch.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "base/error.h"
+
+namespace braid {
+namespace {
+
+using testing::HasSubstr;
+
+std::optional<Launch> launch_in(const std::map<std::string, std::string>& variables) {
+  return read_launch([&](const char* name) {
+    const auto it = variables.find(name);
+    return it == variables.end() ? nullptr : it->second.c_str();
+  });
+}
+
+std::string refusal_of(const std::map<std::string, std::string>& variables) {
+  try {
+    launch_in(variables);
+  } catch (const InputError& e) {
+    return e.what();
+  }
+  return "accepted";
+}
+
+const std::map<std::string, std::string> kTorchrun = {
+    {"RANK", "5"},         {"LOCAL_RANK", "1"},      {"WORLD_SIZE", "8"},
+    {"MASTER_ADDR", "n1"}, {"MASTER_PORT", "29600"}, {"TORCHELASTIC_USE_AGENT_STORE", "True"}};
+
+TEST(Launches, OfNobodyAreNone) {
+  EXPECT_FALSE(launch_in({}));
+  EXPECT_FALSE(launch_in({{"OMPI_COMM_WORLD_SIZE", "1"}, {"OMPI_COMM_WORLD_RANK", "0"}}));
+  // a batch script of Slurm is not a step
+  EXPECT_FALSE(launch_in({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "4"}}));
+}
+
+TEST(Launches, OfTorchrunMeetAtItsAgent) {
+  const auto launch = launch_in(kTorchrun);
+  ASSERT_TRUE(launch);
+  EXPECT_EQ(launch->launcher, "torchrun");
+  EXPECT_EQ(launch->rank, 5);
+  EXPECT_EQ(launch->size, 8);
+  EXPECT_EQ(launch->local_rank, 1);
+  EXPECT_EQ(launch->host, "n1");
+  EXPECT_EQ(launch->port, 29600);
+  EXPECT_TRUE(launch->has_server);
+  EXPECT_FALSE(launch->by_mpi);
+}
+
+TEST(Launches, CanBeDeclined) {
+  auto variables = kTorchrun;
+  variables["BRAID_LAUNCHER"] = "none";
+  EXPECT_FALSE(launch_in(variables));
+  variables["BRAID_LAUNCHER"] = "mpi";
+  EXPECT_THAT(refusal_of(variables), HasSubstr("BRAID_LAUNCHER should be none"));
+}
+
+TEST(Launches, OfMpirunGoByMpi) {
+  for (const auto& launch :
+       {launch_in({{"OMPI_COMM_WORLD_RANK", "1"},
+                   {"OMPI_COMM_WORLD_SIZE", "3"},
+                   {"OMPI_COMM_WORLD_LOCAL_RANK", "1"}}),
+        launch_in({{"PMI_RANK", "1"}, {"PMI_SIZE", "3"}, {"MPI_LOCALRANKID", "1"}})}) {
+    ASSERT_TRUE(launch);
+    EXPECT_TRUE(launch->by_mpi);
+    EXPECT_EQ(launch->rank, 1);
+    EXPECT_EQ(launch->size, 3);
+    EXPECT_EQ(launch->local_rank, 1);
+  }
+}
+
+TEST(Launches, OfSrunMeetAtTheFirstHost) {
+  const auto launch = launch_in({{"SLURM_STEP_ID", "0"},
+                                 {"SLURM_JOB_ID", "12345"},
+                                 {"SLURM_PROCID", "2"},
+                                 {"SLURM_STEP_NUM_TASKS", "4"},
+                                 {"SLURM_LOCALID", "0"},
+                                 {"SLURM_STEP_NODELIST", "gpu[07-08]"},
+                                 {"PMI_RANK", "2"},
+                                 {"PMI_SIZE", "4"}});
+  ASSERT_TRUE(launch);
+  EXPECT_EQ(launch->launcher, "srun");
+  EXPECT_EQ(launch->host, "gpu07");
+  EXPECT_EQ(launch->port, 22345);
+  EXPECT_FALSE(launch->has_server);
+}
+
+TEST(Launches, ThatContradictThemselvesAreRefused) {
+  auto variables = kTorchrun;
+  variables["RANK"] = "8";
+  EXPECT_EQ(refusal_of(variables),
+            "the variable RANK should be a number between 0 and 7, it is '8'");
+  variables["RANK"] = "two";
+  EXPECT_THAT(refusal_of(variables), HasSubstr("it is 'two'"));
+  variables = kTorchrun;
+  variables.erase("MASTER_PORT");
+  EXPECT_EQ(refusal_of(variables), "torchrun should set the variable MASTER_PORT, it is not set");
+}
+
+TEST(SlurmHosts, FirstOfAList) {
+  EXPECT_EQ(first_host("login"), "login");
+  EXPECT_EQ(first_host("a1,b2"), "a1");
+  EXPECT_EQ(first_host("node[03-05,7],x"), "node03");
+  EXPECT_EQ(first_host("node[7,9]-ib"), "node7-ib");
+  EXPECT_EQ(first_host("r[1-2]n[5-6]"), "r1n5");
+  EXPECT_THROW(first_host("node[3"), InputError);
+  EXPECT_THROW(first_host("node[]"), InputError);
+}
+
+}  // namespace
+}  // namespace braid

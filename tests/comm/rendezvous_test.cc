@@ -1,0 +1,168 @@
+// Processes that know one address find each other; here they are threads.
+#include "comm/process/rendezvous.h"
+
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <mutex>
+
+#include "comm/process/sockets.h"
+#include "comm/worlds.h"
+
+namespace braid {
+namespace {
+
+using testing::AnyOf;
+using testing::HasSubstr;
+using namespace std::chrono_literals;
+
+Launch launch_of(int rank, int size, int port) {
+  return {.launcher = "torchrun", .rank = rank, .size = size, .host = "127.0.0.1", .port = port};
+}
+
+int free_port() { return listen_anywhere().port; }
+
+TEST(Rendezvous, ConnectsAllRanks) {
+  static constexpr int kSize = 4;
+  const int port = free_port();
+  std::vector<std::jthread> ranks;
+  for (int r = 0; r < kSize; ++r)
+    ranks.emplace_back([=] {
+      ProcessWorld world(meet_over_sockets(launch_of(r, kSize, port), 20s), 10s);
+      world.run([](const Group& group) {
+        const auto mine = at::full({1}, group.rank(), at::kLong);
+        EXPECT_TRUE(at::equal(group.all_gather(mine, 0), at::arange(kSize)));
+      });
+      EXPECT_EQ(world.has_first_rank(), r == 0);
+      EXPECT_EQ(world.ranks_on_these_cores(), kSize);
+    });
+}
+
+TEST(Rendezvous, NamesTheRankThatDidNotCome) {
+  const int port = free_port();
+  std::mutex mutex;
+  std::vector<std::string> seen;
+  {
+    std::vector<std::jthread> ranks;
+    for (const int r : {0, 2})
+      ranks.emplace_back([&, r] {
+        try {
+          (void)meet_over_sockets(launch_of(r, 3, port), 1s);
+        } catch (const Error& e) {
+          const std::scoped_lock lock(mutex);
+          seen.emplace_back(e.what());
+        }
+      });
+  }
+  ASSERT_EQ(seen.size(), 2u);
+  for (const auto& sentence : seen)
+    EXPECT_THAT(sentence, AnyOf(HasSubstr("rank 1 of 3 did not come"),
+                                HasSubstr("waited in vain for 1 other rank"),
+                                HasSubstr("waited in vain for 2 other rank")));
+}
+
+TEST(Rendezvous, NamesTheAddressWhereNobodyAnswers) {
+  try {
+    (void)meet_over_sockets(launch_of(1, 2, free_port()), 1s);
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_THAT(e.what(), HasSubstr("rank 1 of torchrun cannot meet the others at 127.0.0.1"));
+  }
+}
+
+TEST(Sockets, SayWhichAddressesAreForThisHostOnly) {
+  EXPECT_TRUE(is_loopback("127.0.1.1"));
+  EXPECT_TRUE(is_loopback("::1"));
+  EXPECT_FALSE(is_loopback("10.0.0.1"));
+  EXPECT_EQ(addresses_towards("127.0.0.1").front(), "127.0.0.1");
+  EXPECT_THROW(addresses_towards("no-such-host.invalid"), Error);
+}
+
+// A process that dies says nothing: its connections end.
+TEST(SocketWorld, NoticesARankThatVanishes) {
+  auto sockets = connected(2);
+  std::exception_ptr seen;
+  std::jthread survivor([&] {
+    try {
+      ProcessWorld(std::make_unique<SocketWire>(0, sockets[0]), 10s).run([](const Group& world) {
+        world.barrier();
+        world.await();
+      });
+    } catch (...) {
+      seen = std::current_exception();
+    }
+  });
+  const auto begin = std::chrono::steady_clock::now();
+  std::this_thread::sleep_for(100ms);
+  ::close(sockets[1][0]);
+  survivor.join();
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, 5s);
+  EXPECT_EQ(message_of(seen), "rank 1 failed: its process has ended");
+}
+
+// A process that is stopped keeps its connections, and says nothing.
+TEST(SocketWorld, NoticesARankThatFallsSilentEvenInAnEndlessWait) {
+  auto sockets = connected(2);
+  std::string seen;
+  try {
+    ProcessWorld(std::make_unique<SocketWire>(0, sockets[0]), 300ms).run([](const Group& world) {
+      world.await();
+    });
+  } catch (const std::exception& e) {
+    seen = e.what();
+  }
+  ::close(sockets[1][0]);
+  EXPECT_THAT(seen, AnyOf(HasSubstr("rank 1 failed: it has not answered for 0.3 s"),
+                          HasSubstr("waited 0.3 s for rank 1")));
+}
+
+TEST(SocketWorld, MovesTensorsLargerThanAnySocketBuffer) {
+  run_over_sockets({.size = 2}, [](const Group& world) {
+    const auto x = at::arange(5'000'000).to(at::kFloat) + world.rank();
+    const auto incoming = world.ring_shift(x);
+    EXPECT_TRUE(
+        at::equal(incoming->wait(), at::arange(5'000'000).to(at::kFloat) + 1 - world.rank()));
+    EXPECT_TRUE(at::equal(world.all_reduce(x), 2 * at::arange(5'000'000).to(at::kFloat) + 1));
+  });
+}
+
+// Ranks say goodbye in any order, and nobody waits for one that was said before it listened.
+TEST(SocketWorld, EndsAtOnce) {
+  const auto began = std::chrono::steady_clock::now();
+  for (int i = 0; i < 100; ++i) run_over_sockets({.size = 4}, [](const Group&) {});
+  EXPECT_LT(std::chrono::steady_clock::now() - began, 9s);  // one missed goodbye takes 10 s
+}
+
+TEST(SocketWorld, WorksAgainAfterAStopThatAllAgreedOn) {
+  auto sockets = connected(2);
+  std::vector<std::jthread> ranks;
+  for (int r = 0; r < 2; ++r)
+    ranks.emplace_back([&sockets, r] {
+      ProcessWorld world(std::make_unique<SocketWire>(r, sockets[std::size_t(r)]), 5s);
+      EXPECT_THROW(world.run([](const Group& group) {
+        group.barrier();
+        throw AgreedStop("stopped");
+      }),
+                   AgreedStop);
+      world.run([](const Group& group) { EXPECT_EQ(group.size(), 2); });
+    });
+}
+
+TEST(SocketWorld, IsLostAfterAFailure) {
+  auto sockets = connected(2);
+  std::vector<std::jthread> ranks;
+  for (int r = 0; r < 2; ++r)
+    ranks.emplace_back([&sockets, r] {
+      ProcessWorld world(std::make_unique<SocketWire>(r, sockets[std::size_t(r)]), 5s);
+      EXPECT_THROW(world.run([](const Group& group) {
+        if (group.rank() == 1) throw Error("out of paint");
+        group.barrier();
+      }),
+                   Error);
+      EXPECT_THROW(world.run([](const Group&) {}), Error);
+    });
+}
+
+}  // namespace
+}  // namespace braid

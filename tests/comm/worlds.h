@@ -1,0 +1,87 @@
+// Ranks over each transport: the same test bodies run on all.
+#pragma once
+
+#include <sys/socket.h>
+
+#include <thread>
+
+#include "comm/process/process_world.h"
+#include "comm/process/socket_wire.h"
+#include "comm/thread.h"
+
+namespace braid {
+
+// Threads that share memory; processes' own transport over sockets, in threads of this process; or
+// the processes that a launcher started, of which this is one.
+enum class Over { kThreads, kSockets, kLauncher };
+
+inline const char* name_of(Over over) {
+  return over == Over::kThreads ? "threads" : over == Over::kSockets ? "sockets" : "launcher";
+}
+
+// The transports that this process can test: under a launcher only that one.
+inline std::vector<Over> transports() {
+  if (read_launch()) return {Over::kLauncher};
+  return {Over::kThreads, Over::kSockets};
+}
+
+// sockets[a][b] is rank a's end of its connection to rank b.
+inline std::vector<std::vector<int>> connected(int size) {
+  std::vector sockets(std::size_t(size), std::vector(std::size_t(size), -1));
+  for (std::size_t a = 0; a < sockets.size(); ++a)
+    for (std::size_t b = 0; b < a; ++b) {
+      int pair[2];
+      if (::socketpair(AF_UNIX, SOCK_STREAM, 0, pair) != 0) throw Error("no socketpair");
+      sockets[a][b] = pair[0];
+      sockets[b][a] = pair[1];
+    }
+  return sockets;
+}
+
+// Throws what the first rank throws that says something of its own.
+inline void run_over_sockets(const WorldOptions& options,
+                             const std::function<void(const Group&)>& body) {
+  const auto sockets = connected(options.size);
+  std::vector<std::exception_ptr> failures(sockets.size());
+  {
+    std::vector<std::jthread> ranks;
+    for (std::size_t r = 0; r < sockets.size(); ++r)
+      ranks.emplace_back([&, r] {
+        try {
+          ProcessWorld(std::make_unique<SocketWire>(int(r), sockets[r]), options.deadline)
+              .run(body);
+        } catch (...) {
+          failures[r] = std::current_exception();
+        }
+      });
+  }
+  std::exception_ptr of_peer;
+  for (const auto& failure : failures) {
+    if (!failure) continue;
+    try {
+      std::rethrow_exception(failure);
+    } catch (const PeerFailed&) {
+      of_peer = failure;
+    }
+  }
+  if (of_peer) std::rethrow_exception(of_peer);
+}
+
+// Under a launcher every test has the launcher's number of ranks: one that wants another is left
+// out by the caller. The world is made once.
+inline void run_over_launcher(const WorldOptions& options,
+                              const std::function<void(const Group&)>& body) {
+  static const auto world = make_world({.size = read_launch()->size}, read_launch());
+  check(options.size == world->size(), "a test for ", options.size, " ranks under a launcher of ",
+        world->size());
+  world->run(body);
+}
+
+inline void run_over(Over over, const WorldOptions& options,
+                     const std::function<void(const Group&)>& body) {
+  if (over == Over::kThreads) run_ranks(options, body);
+  if (over == Over::kSockets) run_over_sockets(options, body);
+  if (over == Over::kLauncher) run_over_launcher(options, body);
+}
+
+}  // namespace braid
