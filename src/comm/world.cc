@@ -15,7 +15,7 @@ std::unique_ptr<World> make_world(const WorldOptions& options,
     if (launch->rank > 0) throw PeerFailed(sentence);  // the first rank says the same
     throw InputError(sentence);
   }
-  return std::make_unique<ProcessWorld>(*launch, options.deadline);
+  return std::make_unique<ProcessWorld>(*launch, options.deadline, options.device);
 }
 
 }  // namespace braid

@@ -16,6 +16,7 @@ struct WorldOptions {
   std::string product = {};  // where `size` comes from, for messages: "ring 2 x tp 2"
   // How long a rank waits for the others before it gives up.
   std::chrono::milliseconds deadline = std::chrono::seconds(10);
+  at::Device device = at::kCPU;  // of this process's rank, where ranks are processes
 };
 
 // Ranks that may be put to work several times.

@@ -129,6 +129,7 @@ void Courier::work() {
     for (const auto ticket : events.done) finish(ticket);
     for (const auto& lost : events.lost) lose(lost.peer, lost.why);
     keep_watch();
+    if (fate_->failed()) react();
     const std::scoped_lock lock(mutex_);
     const auto was_told = [](const auto& peer) { return peer->saying.empty() || peer->is_lost; };
     is_silent_ = sayings_.empty() && std::all_of(peers_.begin(), peers_.end(), was_told);
@@ -232,6 +233,20 @@ void Courier::lose(int peer, const std::string& why) {
   peers_[std::size_t(peer)]->is_lost = true;
   fate_->fail(peer, std::make_exception_ptr(RankIsGone(why)));
   changed_.notify_all();
+}
+
+void Courier::on_failure(std::function<void()> action) {
+  const std::scoped_lock lock(mutex_);
+  on_failure_ = std::move(action);
+}
+
+void Courier::react() {
+  std::function<void()> action;
+  {
+    const std::scoped_lock lock(mutex_);
+    action.swap(on_failure_);
+  }
+  if (action) action();
 }
 
 void Courier::say(Saying saying) {

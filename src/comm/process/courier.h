@@ -6,6 +6,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <condition_variable>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -50,6 +51,10 @@ class Courier {
   // deadline.
   void wait(Delivery& delivery, Patience patience = Patience::kDeadline);
 
+  // What to do on the courier's thread when a failure is known, so that nobody waits for who is
+  // gone.
+  void on_failure(std::function<void()> action);
+
   // Lets the other ranks end with the sentence of the rank that failed first; returns when it is
   // under way to all of them, or after a second.
   void tell_failure(int culprit, const std::string& sentence);
@@ -81,6 +86,7 @@ class Courier {
   void tell(const Saying& saying);
   void keep_watch();
   void lose(int peer, const std::string& why);
+  void react();
   void say_goodbye();
   std::string awaited_by(const Delivery& delivery);
 
@@ -96,6 +102,7 @@ class Courier {
   std::vector<Saying> sayings_;
   bool is_silent_ = true;  // everything said is under way
   bool is_ending_ = false;
+  std::function<void()> on_failure_;
 
   // Of the courier's thread alone.
   std::map<Wire::Ticket, std::shared_ptr<Delivery>> deliveries_;

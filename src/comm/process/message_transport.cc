@@ -15,9 +15,6 @@ namespace {
 // Of a note on its way: a length, then its bytes. What a site's name has beyond this is cut.
 constexpr std::int64_t kNoteBytes = 512;
 
-// Processes meet in host memory, whatever the device.
-Tensor on_host(const Tensor& x) { return x.to(at::kCPU).contiguous(); }
-
 Tensor packed(const Note& note) {
   const auto bytes = encode(note);
   check(bytes.size() <= kNoteBytes - 8, "a tensor of ", note.shape.size(),
@@ -46,31 +43,55 @@ std::vector<int> first_ranks(int count) {
 
 }  // namespace
 
-MessageTransport::MessageTransport(std::shared_ptr<Courier> courier)
-    : MessageTransport(courier, first_ranks(courier->size()), courier->rank(),
+MessageTransport::MessageTransport(std::shared_ptr<Courier> courier,
+                                   std::shared_ptr<DeviceLink> link)
+    : MessageTransport(courier, std::move(link), first_ranks(courier->size()), courier->rank(),
                        Courier::kControl + 1) {}
 
-MessageTransport::MessageTransport(std::shared_ptr<Courier> courier, std::vector<int> ranks,
+MessageTransport::MessageTransport(std::shared_ptr<Courier> courier,
+                                   std::shared_ptr<DeviceLink> link, std::vector<int> ranks,
                                    int rank, int channel)
-    : courier_(std::move(courier)), ranks_(std::move(ranks)), rank_(rank), channel_(channel) {}
+    : courier_(std::move(courier)),
+      link_(std::move(link)),
+      ranks_(std::move(ranks)),
+      rank_(rank),
+      channel_(channel) {}
 
-std::shared_ptr<Courier::Delivery> MessageTransport::start(const std::vector<Piece>& out,
-                                                           const std::vector<Piece>& in) const {
+Tensor MessageTransport::staged(const Tensor& x) const {
+  return (link_ ? x : x.to(at::kCPU)).contiguous();
+}
+
+MessageTransport::Wait MessageTransport::start(const std::vector<Piece>& out,
+                                               const std::vector<Piece>& in,
+                                               Patience patience) const {
   courier_->fate().check();
+  const auto& any = (out.empty() ? in : out).front().x;
+  if (!any.is_cpu()) {
+    const auto messages = [&](const std::vector<Piece>& pieces) {
+      std::vector<DeviceLink::Message> result;
+      for (const auto& piece : pieces)
+        if (piece.x.numel() > 0) result.push_back({ranks_[std::size_t(piece.rank)], piece.x});
+      return result;
+    };
+    return link_->start(messages(out), messages(in));
+  }
   const auto parcels = [&](const std::vector<Piece>& pieces) {
     std::vector<Courier::Parcel> result;
     for (const auto& piece : pieces) {
-      check(piece.x.is_contiguous() && piece.x.is_cpu(), "a message should be dense host memory");
+      check(piece.x.is_contiguous(), "a message should be dense memory");
       result.push_back({ranks_[std::size_t(piece.rank)], piece.x});
     }
     return result;
   };
-  return courier_->start(channel_, parcels(out), parcels(in));
+  auto delivery = courier_->start(channel_, parcels(out), parcels(in));
+  return [courier = courier_, delivery = std::move(delivery), patience] {
+    courier->wait(*delivery, patience);
+  };
 }
 
 void MessageTransport::exchange(const std::vector<Piece>& out, const std::vector<Piece>& in,
                                 Patience patience) const {
-  courier_->wait(*start(out, in), patience);
+  start(out, in, patience)();
 }
 
 std::vector<MessageTransport::Piece> MessageTransport::to_others(const Tensor& x) const {
@@ -94,7 +115,7 @@ std::vector<Note> MessageTransport::compare(const Note& mine, Patience patience)
 // Each rank adds up one share of the elements and sends the sum to all: every element crosses twice
 // and is rounded once.
 Tensor MessageTransport::all_reduce(const Tensor& x) {
-  const auto mine = on_host(x).view({-1});
+  const auto mine = staged(x).view({-1});
   const auto share = [&](int r) { return share_of(mine.numel(), r, size()); };
   const auto part = [&](const Tensor& whole, int r) {
     return whole.narrow(0, share(r).begin, share(r).count);
@@ -135,8 +156,8 @@ std::vector<Tensor> MessageTransport::all_to_all(
       received.push_back(parts[index].clone());
       continue;
     }
-    received.push_back(at::empty(shapes[index], first.options().device(at::kCPU)));
-    out.push_back({r, on_host(parts[index])});
+    received.push_back(at::empty(shapes[index], staged(first).options()));
+    out.push_back({r, staged(parts[index])});
     in.push_back({r, received.back()});
   }
   exchange(out, in);
@@ -146,10 +167,10 @@ std::vector<Tensor> MessageTransport::all_to_all(
 
 Tensor MessageTransport::broadcast(const Tensor& x, int root, at::IntArrayRef shape) {
   if (rank_ == root) {
-    exchange(to_others(on_host(x)), {});
+    exchange(to_others(staged(x)), {});
     return x.clone();
   }
-  const auto received = at::empty(shape, x.options().device(at::kCPU));
+  const auto received = at::empty(shape, staged(x).options());
   exchange({}, {{root, received}});
   return received.to(x.device());
 }
@@ -157,29 +178,24 @@ Tensor MessageTransport::broadcast(const Tensor& x, int root, at::IntArrayRef sh
 std::unique_ptr<Incoming> MessageTransport::shift(const Tensor& x, at::IntArrayRef incoming) {
   class UnderWay : public Incoming {
    public:
-    UnderWay(std::shared_ptr<Courier> courier, std::shared_ptr<Courier::Delivery> delivery,
-             Tensor received, at::Device device)
-        : courier_(std::move(courier)),
-          delivery_(std::move(delivery)),
-          received_(std::move(received)),
-          device_(device) {}
+    UnderWay(Wait wait, Tensor received, at::Device device)
+        : wait_(std::move(wait)), received_(std::move(received)), device_(device) {}
     Tensor wait() override {
-      courier_->wait(*delivery_);
+      wait_();
       return received_.to(device_);
     }
 
    private:
-    std::shared_ptr<Courier> courier_;
-    std::shared_ptr<Courier::Delivery> delivery_;
+    Wait wait_;
     Tensor received_;
     at::Device device_;
   };
-  const auto host = on_host(x);
-  const auto sent = host.is_alias_of(x) ? host.clone() : host;  // the caller may reuse its own
-  const auto received = at::empty(incoming, x.options().device(at::kCPU));
+  const auto own = staged(x);
+  const auto sent = own.is_alias_of(x) ? own.clone() : own;  // the caller may reuse its own
+  const auto received = at::empty(incoming, sent.options());
   const int next = (rank_ + 1) % size(), previous = (rank_ + size() - 1) % size();
-  auto delivery = start({{next, sent}}, {{previous, received}});
-  return std::make_unique<UnderWay>(courier_, std::move(delivery), received, x.device());
+  auto wait = start({{next, sent}}, {{previous, received}}, Patience::kDeadline);
+  return std::make_unique<UnderWay>(std::move(wait), received, x.device());
 }
 
 // Groups that overlap were asked for at different times and so have different channels.
@@ -192,8 +208,8 @@ std::shared_ptr<Transport> MessageTransport::subgroup(std::span<const int> ranks
   if (here == ranks.end()) return nullptr;
   std::vector<int> members;
   for (const int rank : ranks) members.push_back(ranks_[std::size_t(rank)]);
-  return std::shared_ptr<Transport>(
-      new MessageTransport(courier_, std::move(members), int(here - ranks.begin()), channel));
+  return std::shared_ptr<Transport>(new MessageTransport(courier_, link_, std::move(members),
+                                                         int(here - ranks.begin()), channel));
 }
 
 }  // namespace braid

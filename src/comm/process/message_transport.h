@@ -3,13 +3,15 @@
 #pragma once
 
 #include "comm/process/courier.h"
+#include "comm/process/device_link.h"
 
 namespace braid {
 
 class MessageTransport : public Transport {
  public:
-  // The group of all ranks of the courier.
-  explicit MessageTransport(std::shared_ptr<Courier> courier);
+  // The group of all ranks of the courier. With `link` tensors of devices take it.
+  explicit MessageTransport(std::shared_ptr<Courier> courier,
+                            std::shared_ptr<DeviceLink> link = nullptr);
 
   int rank() const override { return rank_; }
   int size() const override { return int(ranks_.size()); }
@@ -27,18 +29,23 @@ class MessageTransport : public Transport {
  private:
   struct Piece {
     int rank;  // of this group
-    Tensor x;  // contiguous, in host memory
+    Tensor x;  // staged
   };
 
-  MessageTransport(std::shared_ptr<Courier> courier, std::vector<int> ranks, int rank, int channel);
-  std::shared_ptr<Courier::Delivery> start(const std::vector<Piece>& out,
-                                           const std::vector<Piece>& in) const;
+  MessageTransport(std::shared_ptr<Courier> courier, std::shared_ptr<DeviceLink> link,
+                   std::vector<int> ranks, int rank, int channel);
+  // Contiguous, and where messages begin and end: host memory, or the device that has a link.
+  Tensor staged(const Tensor& x) const;
+  // Calling the result waits until all has come.
+  using Wait = std::function<void()>;
+  Wait start(const std::vector<Piece>& out, const std::vector<Piece>& in, Patience patience) const;
   void exchange(const std::vector<Piece>& out, const std::vector<Piece>& in,
                 Patience patience = Patience::kDeadline) const;
   // `x` for every other rank.
   std::vector<Piece> to_others(const Tensor& x) const;
 
   std::shared_ptr<Courier> courier_;
+  std::shared_ptr<DeviceLink> link_;
   std::vector<int> ranks_;  // of the world
   int rank_, channel_;
   int num_subgroups_ = 0;

@@ -47,18 +47,25 @@ std::int64_t hash_of_cores() {
 
 }  // namespace
 
-ProcessWorld::ProcessWorld(const Launch& launch, std::chrono::milliseconds deadline)
-    : ProcessWorld(meet(launch, deadline), deadline) {}
+ProcessWorld::ProcessWorld(const Launch& launch, std::chrono::milliseconds deadline,
+                           at::Device device)
+    : ProcessWorld(meet(launch, deadline), deadline, device) {}
 
-ProcessWorld::ProcessWorld(std::unique_ptr<Wire> wire, std::chrono::milliseconds deadline)
+ProcessWorld::ProcessWorld(std::unique_ptr<Wire> wire, std::chrono::milliseconds deadline,
+                           at::Device device)
     : fate_(std::make_shared<Fate>(deadline)),
       courier_(std::make_shared<Courier>(std::move(wire), fate_)),
       group_(std::make_shared<MessageTransport>(courier_)) {
-  run([this](const Group& world) {
+  std::shared_ptr<DeviceLink> link;
+  run([&](const Group& world) {
     const auto mine = hash_of_cores();
     const auto all = world.all_gather(at::full({1}, mine, at::kLong), 0);
     ranks_on_these_cores_ = all.eq(mine).sum().item<int>();
+    link = make_device_link(world, device);
   });
+  if (!link) return;
+  courier_->on_failure([link] { link->abort(); });
+  group_ = Group(std::make_shared<MessageTransport>(courier_, link));
 }
 
 void ProcessWorld::run(const std::function<void(const Group& world)>& body) {

@@ -10,9 +10,11 @@ class ProcessWorld : public World {
  public:
   // Meets the other ranks: returns when all are connected, throws Error when some do not come
   // within a minute (or the deadline, if that is longer).
-  ProcessWorld(const Launch& launch, std::chrono::milliseconds deadline);
+  ProcessWorld(const Launch& launch, std::chrono::milliseconds deadline,
+               at::Device device = at::kCPU);
   // Over a wire that is there already.
-  ProcessWorld(std::unique_ptr<Wire> wire, std::chrono::milliseconds deadline);
+  ProcessWorld(std::unique_ptr<Wire> wire, std::chrono::milliseconds deadline,
+               at::Device device = at::kCPU);
 
   int size() const override { return group_.size(); }
   void run(const std::function<void(const Group& world)>& body) override;

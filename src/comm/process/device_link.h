@@ -1,0 +1,38 @@
+// Messages between the memories of GPUs in different processes, which need not pass through the
+// hosts. The courier beside it agrees on what is sent and notices who is gone.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+namespace braid {
+
+class Group;
+
+class DeviceLink {
+ public:
+  struct Message {
+    int peer;      // a rank of the world
+    at::Tensor x;  // contiguous, on this rank's device
+  };
+
+  virtual ~DeviceLink() = default;
+
+  // Enqueues all messages at once on the current stream.
+  virtual void exchange(const std::vector<Message>& sends,
+                        const std::vector<Message>& receives) = 0;
+  // The same beside the current stream. Calling the result lets the current stream wait for it.
+  [[nodiscard]] virtual std::function<void()> start(const std::vector<Message>& sends,
+                                                    const std::vector<Message>& receives) = 0;
+  // Ends what waits for a rank that is gone. May be called from any thread; nothing works later.
+  virtual void abort() noexcept = 0;
+};
+
+// Collective. Over NCCL or RCCL in a build that has it; nullptr in others, where two ranks share a
+// device (NCCL refuses that), and where `device` is a CPU: messages then pass through the hosts.
+std::shared_ptr<DeviceLink> make_device_link(const Group& world, at::Device device);
+
+}  // namespace braid
