@@ -15,9 +15,15 @@ include(FindPackageHandleStandardArgs)
 find_package_handle_standard_args(NCCL
   REQUIRED_VARS NCCL_LIBRARY NCCL_INCLUDE_DIR NCCL_RUNTIME_INCLUDE_DIR)
 
+# RCCL has the same names in another header.
+if(NCCL_FOUND AND EXISTS ${NCCL_INCLUDE_DIR}/rccl/rccl.h)
+  file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/rccl/nccl.h CONTENT "#include <rccl/rccl.h>\n")
+  set(alias ${PROJECT_BINARY_DIR}/rccl)
+endif()
+
 if(NCCL_FOUND AND NOT TARGET NCCL::NCCL)
   add_library(NCCL::NCCL UNKNOWN IMPORTED)
   set_target_properties(NCCL::NCCL PROPERTIES
     IMPORTED_LOCATION ${NCCL_LIBRARY}
-    INTERFACE_INCLUDE_DIRECTORIES "${NCCL_INCLUDE_DIR};${NCCL_RUNTIME_INCLUDE_DIR}")
+    INTERFACE_INCLUDE_DIRECTORIES "${alias};${NCCL_INCLUDE_DIR};${NCCL_RUNTIME_INCLUDE_DIR}")
 endif()

@@ -4,16 +4,11 @@
 #include <ATen/ATen.h>
 #include <c10/core/Event.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
+#include <nccl.h>
 #include <unistd.h>
 
-#include <cstring>
-#if __has_include(<nccl.h>)
-#include <nccl.h>
-#else
-#include <rccl/rccl.h>
-#endif
-
 #include <atomic>
+#include <cstring>
 #include <string_view>
 #include <tuple>
 
