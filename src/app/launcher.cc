@@ -20,6 +20,8 @@ namespace fs = std::filesystem;
 void set_environment() {
   const bool is_chosen = std::getenv("OMP_WAIT_POLICY") || std::getenv("GOMP_SPINCOUNT");
   if (!is_chosen) ::setenv("OMP_WAIT_POLICY", "passive", /*overwrite=*/1);
+  // LibTorch warns of what is no user's business: names of hosts that have none, say.
+  ::setenv("TORCH_CPP_LOG_LEVEL", "ERROR", /*overwrite=*/0);
 }
 
 }  // namespace
