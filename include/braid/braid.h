@@ -53,6 +53,8 @@ struct Request {
   std::optional<std::string> negative_prompt = {};
   std::optional<std::string> negative_prompt_2 = {};
   double true_cfg = 1.0;
+  double guidance_rescale = 0;  // 0 to 1: how far it is brought back to the unguided spread
+  double cfg_norm_cap = 0;      // its length is at most so many times the unguided one's; 0: off
   std::optional<int> width = {}, height = {};  // pixels; rounded down to multiples of 16
   std::optional<int> steps = {};
   std::optional<double> guidance = {};  // the guidance-distilled scale; ignored by models without

@@ -119,7 +119,9 @@ DenoiseJob Run::prepare(Batch batch) {
                  .pooled_BC = text_of_batch(batch, &Conditioning::pooled_1C),
                  .negative_text_BTC = {},
                  .negative_pooled_BC = {},
-                 .true_cfg = settings_.true_cfg};
+                 .true_cfg = settings_.true_cfg,
+                 .guidance_rescale = settings_.guidance_rescale,
+                 .cfg_norm_cap = settings_.cfg_norm_cap};
   if (negative_) {
     job.negative_text_BTC = negative_->text_1TC.expand_as(job.text_BTC);
     job.negative_pooled_BC = negative_->pooled_1C.expand_as(job.pooled_BC);

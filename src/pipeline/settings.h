@@ -17,7 +17,7 @@ struct PromptPair {
 struct Settings {
   std::vector<PromptPair> prompts;
   std::optional<PromptPair> negative;  // there exactly if true guidance runs
-  double true_cfg = 1;
+  double true_cfg = 1, guidance_rescale = 0, cfg_norm_cap = 0;
   int width = 0, height = 0, steps = 0;
   double guidance = 0;
   int max_sequence_length = 0;

@@ -114,14 +114,18 @@ TEST_F(Generate, ReportsTimeAndMemoryOfEachPhase) {
 
 TEST_F(Generate, FilesSayHowTheyWereMade) {
   draw({"a \xe2\x98\x85", "--negative-prompt", "b", "--true-cfg", "2.5", "--seed", "9",
-        "--guidance", "4", "--prompt-2", "c"});
+        "--guidance", "4", "--prompt-2", "c", "--negative-prompt-2", "d", "--guidance-rescale",
+        "0.5", "--cfg-norm-cap", "1.5"});
   const auto info = braid({"info", "braid.png", "--json"});
   ASSERT_EQ(info.exit_code, 0) << info.err;
   const auto json = Json::parse(info.out);
   EXPECT_EQ(json["prompt"], "a \xe2\x98\x85");
   EXPECT_EQ(json["prompt_2"], "c");
   EXPECT_EQ(json["negative_prompt"], "b");
+  EXPECT_EQ(json["negative_prompt_2"], "d");
   EXPECT_EQ(json["true_cfg"], "2.5");
+  EXPECT_EQ(json["guidance_rescale"], "0.5");
+  EXPECT_EQ(json["cfg_norm_cap"], "1.5");
   EXPECT_EQ(json["seed"], "9");
   EXPECT_EQ(json["steps"], "2");
   EXPECT_EQ(json["guidance"], "4");

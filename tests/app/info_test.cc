@@ -81,7 +81,8 @@ TEST_F(Info, HelpGoesToStandardOutputAndFitsAScreen) {
 TEST_F(Info, TheFlagsAreThese) {
   EXPECT_THAT(
       flags_of("generate"),
-      ElementsAre("-h,--help", "--prompt-file", "--prompt-2", "--negative-prompt", "--true-cfg",
+      ElementsAre("-h,--help", "--prompt-file", "--prompt-2", "--negative-prompt",
+                  "--negative-prompt-2", "--true-cfg", "--guidance-rescale", "--cfg-norm-cap",
                   "--max-sequence-length", "--size", "--steps", "--guidance", "--seed",
                   "-n,--num-images", "--batch-size", "-o,--output", "--latents", "--dump",
                   "-m,--model", "--components", "--dtype", "--device", "--threads", "--vae-tiling",
