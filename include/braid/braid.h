@@ -32,7 +32,10 @@ struct PipelineOptions {
   // kAuto: the checkpoint's own; float32 where that is bfloat16 and the CPU cannot compute it.
   Dtype dtype = Dtype::kAuto;
   std::string device = "cpu";  // "cpu", "cuda", "cuda:1"; ROCm devices answer to cuda
-  int threads = 0;             // CPU threads of all ranks together; 0: one a core
+  // One entry a rank, or one for all, instead of `device`; several ranks may share a device.
+  // "cuda:0-3" stands for four entries.
+  std::vector<std::string> devices = {};
+  int threads = 0;  // CPU threads of all ranks together; 0: one a core
   Layout layout = {};
 };
 

@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "app/device_flags.h"
 #include "app/flag_reader.h"
 #include "app/flag_values.h"
 #include "app/guidance_flags.h"
@@ -64,6 +65,7 @@ void add_machine_flags(FlagReader& read, PipelineOptions& o) {
             "cpu, cuda or cuda:N; AMD's devices are called cuda too.\n"
             "Default: cpu",
             [&](const std::string&, const std::string& text) { o.device = text; });
+  add_devices_flag(read, o);
   read.text("--threads", "N", "Machine", "CPU threads, 1 to 1024. Default: one a core",
             [&](const std::string& flag, const std::string& text) {
               o.threads = int(whole_number(flag, text, 1, kMaxThreads));

@@ -25,6 +25,10 @@ void add_layout_flags(FlagReader& read, Layout& layout) {
   add_degree(read, "--ulysses", "Context parallel: ranks trade tokens for heads", layout.ulysses);
   add_degree(read, "--cfg-parallel", "Ranks share the branches of true guidance", layout.cfg);
   add_degree(read, "--dp", "Ranks share the pictures", layout.dp);
+  add_degree(read, "--layer-split",
+             "Ranks keep runs of blocks; pictures follow each other through\n"
+             "them, so make several at once",
+             layout.layer_split);
   read.text("--tp-modulation", "HOW", "Layout",
             "sharded or replicated: whether tensor parallel ranks share\n"
             "the adaLN layers too. Default: sharded",

@@ -48,6 +48,7 @@ class Run {
 
 // The first rank hears the caller, and all ranks stop at the same place.
 void Run::report(const Progress& progress) const {
+  family_.mesh().world.await();  // a step takes longer where there are more pictures
   const auto wish = at::full({1}, hooks_.stop.stop_requested(), at::kBool);
   if (family_.mesh().world.broadcast(wish, 0).item<bool>()) throw AgreedStop("stopped as asked");
   if (hooks_.progress) hooks_.progress(progress);
@@ -223,7 +224,7 @@ std::vector<Picture> generate_pictures(const FluxFamily& family, const Settings&
   if (latents) run.start_from(*latents);
   run.embed_prompts();
   std::vector<Picture> pictures;
-  const int round = settings.batch_size * family.mesh().dp.size();
+  const int round = pictures_per_round(settings, family.mesh().degrees);
   for (int first = 0; first < settings.num_pictures(); first += round) {
     const auto count = std::min(round, settings.num_pictures() - first);
     for (auto& picture : run.draw({.first = first, .count = count}))

@@ -63,6 +63,11 @@ int round_down(const char* name, int pixels, std::int64_t multiple, const Warn& 
 
 }  // namespace
 
+int pictures_per_round(const Settings& settings, const Degrees& degrees) {
+  const auto round = std::int64_t(settings.batch_size) * degrees.dp * degrees.layers;
+  return int(std::min<std::int64_t>(round, kMaxPictures));
+}
+
 Settings settle(const Request& r, const ModelLimits& limits, const Warn& warn_or_none) {
   const Warn warn = warn_or_none ? warn_or_none : [](const std::string&) {};
   const auto& d = limits.defaults;

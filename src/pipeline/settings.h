@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "braid/braid.h"
+#include "comm/mesh.h"
 #include "pipeline/latents.h"
 #include "pipeline/model_files.h"
 
@@ -29,6 +30,10 @@ struct Settings {
   int num_pictures() const { return int(prompts.size()) * num_images; }
   const PromptPair& prompt_of(int picture) const { return prompts[picture / num_images]; }
 };
+
+// Pictures that are denoised at the same time: a batch for every data-parallel rank and, under
+// layer split, for every stage, which fills the pipe.
+int pictures_per_round(const Settings& settings, const Degrees& degrees);
 
 // What of the model a request is checked against.
 struct ModelLimits {

@@ -112,6 +112,19 @@ TEST_F(Generate, ReportsTimeAndMemoryOfEachPhase) {
   EXPECT_GT(json["seconds_per_step"].get<double>(), 0);
 }
 
+TEST_F(Generate, TwoDevicesTakeTheBranchesOfGuidance) {
+  std::vector<std::string> arguments = {"a", "--negative-prompt=b", "--true-cfg=2",
+                                        "--dtype=float32"};
+  const auto alone = report(arguments);
+  arguments.insert(arguments.end(), {"--devices", "cpu,cpu", "-o", "two.png"});
+  const auto shared = report(arguments);
+  EXPECT_THAT(alone["layout"].get<std::string>(), HasSubstr("cfg 1"));
+  EXPECT_THAT(shared["layout"].get<std::string>(), HasSubstr("cfg 2"));
+  EXPECT_EQ(shared["device"], "cpu,cpu");
+  const auto bytes_of = [&](const char* name) { return read_file(folder_ / name, 1 << 20); };
+  EXPECT_EQ(bytes_of("two.png"), bytes_of("braid.png"));
+}
+
 TEST_F(Generate, FilesSayHowTheyWereMade) {
   draw({"a \xe2\x98\x85", "--negative-prompt", "b", "--true-cfg", "2.5", "--seed", "9",
         "--guidance", "4", "--prompt-2", "c", "--negative-prompt-2", "d", "--guidance-rescale",

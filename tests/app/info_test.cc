@@ -85,9 +85,10 @@ TEST_F(Info, TheFlagsAreThese) {
                   "--negative-prompt-2", "--true-cfg", "--guidance-rescale", "--cfg-norm-cap",
                   "--max-sequence-length", "--size", "--steps", "--guidance", "--seed",
                   "-n,--num-images", "--batch-size", "-o,--output", "--latents", "--dump",
-                  "-m,--model", "--components", "--dtype", "--device", "--threads", "--vae-tiling",
-                  "--tp", "--ring", "--ulysses", "--cfg-parallel", "--dp", "--tp-modulation",
-                  "--ring-form", "--deadline", "--json", "-q,--quiet", "-v,--verbose"));
+                  "-m,--model", "--components", "--dtype", "--device", "--devices", "--threads",
+                  "--vae-tiling", "--tp", "--ring", "--ulysses", "--cfg-parallel", "--dp",
+                  "--layer-split", "--tp-modulation", "--ring-form",
+                  "--deadline", "--json", "-q,--quiet", "-v,--verbose"));
   EXPECT_THAT(flags_of("info"), ElementsAre("-h,--help", "-m,--model", "--components", "--json"));
 }
 

@@ -39,9 +39,10 @@ double part_that_differs(const Picture& a, const Picture& b) {
 }
 
 std::string name_of(const Layout& l) {
-  return "dp" + std::to_string(l.dp) + "_cfg" + std::to_string(l.cfg) + "_ring" +
-         std::to_string(l.ring) + (l.gather_keys ? "g" : "") + "_ulysses" +
-         std::to_string(l.ulysses) + "_tp" + std::to_string(l.tp) + (l.shard_modulation ? "" : "r");
+  const auto number = [](const char* name, int degree) { return name + std::to_string(degree); };
+  return number("dp", l.dp) + number("_cfg", l.cfg) + number("_layers", l.layer_split) +
+         number("_ring", l.ring) + (l.gather_keys ? "g" : "") + number("_ulysses", l.ulysses) +
+         number("_tp", l.tp) + (l.shard_modulation ? "" : "r");
 }
 
 // 5 x 7 = 35 image tokens and 21 text tokens: no degree below divides both.
@@ -94,6 +95,15 @@ const std::vector<Layout> kLayouts = {
     {.cfg = 2, .dp = 2},
     {.tp = 2, .dp = 2},
     {.tp = 2, .ulysses = 2, .dp = 2, .shard_modulation = false},
+    {.layer_split = 2},
+    {.layer_split = 3},  // 8 blocks: 3, 3 and 2
+    {.layer_split = 8},
+    {.tp = 2, .layer_split = 2},
+    {.ring = 2, .layer_split = 3},
+    {.ulysses = 2, .layer_split = 2},
+    {.cfg = 2, .layer_split = 2},
+    {.dp = 2, .layer_split = 2},
+    {.tp = 2, .ring = 2, .ulysses = 2, .cfg = 2, .layer_split = 2},
 };
 
 class Layouts : public testing::TestWithParam<Layout> {};
@@ -140,6 +150,24 @@ TEST_P(Layouts, AreAsExactAsOneRankInBfloat16) {
 INSTANTIATE_TEST_SUITE_P(Demo, Layouts, testing::ValuesIn(kLayouts),
                          [](const auto& info) { return name_of(info.param); });
 
+// A stage does what one rank does, on the same pictures.
+TEST(LayerSplit, ChangesNoBit) {
+  const auto one = run({}, kUneven);
+  const auto got = run({.layer_split = 3}, kUneven);
+  EXPECT_TRUE(at::equal(got.recording.at("latents_final"), one.recording.at("latents_final")));
+}
+
+TEST(Guidance, IsShapedOnAllRanksAlike) {
+  auto request = kEven;
+  request.guidance_rescale = 0.7;
+  request.cfg_norm_cap = 1;
+  const auto one = run({}, request), plain = run({}, kEven);
+  EXPECT_GT(relative_error(one.recording.at("latents_final"), plain.recording.at("latents_final")),
+            1e-3);
+  const auto got = run({.cfg = 2}, request);
+  EXPECT_TRUE(at::equal(got.recording.at("latents_final"), one.recording.at("latents_final")));
+}
+
 std::string refusal(const Layout& layout, const Request& request) {
   try {
     run(layout, request);
@@ -155,6 +183,8 @@ TEST(Layout, RefusesWhatCannotBeSharedWithASentence) {
   EXPECT_THAT(refusal({.cfg = 3}, kEven), HasSubstr("over 3 ranks needs as many branches"));
   EXPECT_THAT(refusal({.cfg = 2}, {.prompts = {"a"}, .width = 64, .height = 64, .steps = 1}),
               HasSubstr("give a negative prompt"));
+  EXPECT_THAT(refusal({.layer_split = 9}, kEven),
+              HasSubstr("over 9 ranks needs as many blocks, the transformer has 8"));
   EXPECT_THAT(refusal({.ring = 0}, kEven), HasSubstr("between 1 and 1024"));
   EXPECT_THAT(refusal({.tp = 1024, .ring = 1024}, kEven), HasSubstr("more than 1024 ranks"));
 }

@@ -80,6 +80,13 @@ TEST(Settle, WarnsOfShapedGuidanceThatDoesNotRun) {
   EXPECT_THAT(refusal({.cfg_norm_cap = INFINITY}), HasSubstr("norm cap of guidance"));
 }
 
+TEST(Settle, ARoundFillsTheStagesOfEveryReplica) {
+  Settings s;
+  s.batch_size = 3;
+  EXPECT_EQ(pictures_per_round(s, {}), 3);
+  EXPECT_EQ(pictures_per_round(s, {.dp = 2, .cfg = 2, .layers = 4, .ring = 3, .tp = 2}), 24);
+}
+
 TEST(Settle, RefusesWhatIsOutOfRangeByName) {
   EXPECT_THAT(refusal({.width = 0}), HasSubstr("the width should lie between 16 and"));
   EXPECT_THAT(refusal({.width = 15}), HasSubstr("width"));

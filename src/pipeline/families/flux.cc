@@ -7,6 +7,7 @@
 #include "base/cpu.h"
 #include "base/error.h"
 #include "models/flux/names.h"
+#include "pipeline/devices.h"
 
 namespace braid {
 namespace {
@@ -23,6 +24,12 @@ Vae load_vae(const ModelFiles& files, const LoadOptions& load) {
   auto names = vae_names(checkpoint);
   return {read_vae_config(read_json_object(files.config_of("vae"))),
           Weights(std::move(checkpoint), std::move(names), load), Vae::Parts::kDecoder};
+}
+
+// Ranks on different kinds of devices would choose differently.
+at::ScalarType dtype_of_first(const Mesh& mesh, at::ScalarType mine) {
+  const auto chosen = mesh.world.broadcast(at::full({1}, std::int64_t(mine), at::kLong), 0);
+  return at::ScalarType(chosen.item<std::int64_t>());
 }
 
 }  // namespace
@@ -55,7 +62,8 @@ FluxFamily::FluxFamily(const ModelFiles& files, const Mesh& mesh, const FamilyOp
 FluxFamily::FluxFamily(const ModelFiles& files, Checkpoint transformer, const Mesh& mesh,
                        const FamilyOptions& options)
     : mesh_(mesh),
-      dtype_(choose_dtype(options.dtype, transformer.dtype(), options.device)),
+      dtype_(
+          dtype_of_first(mesh, choose_dtype(options.dtype, transformer.dtype(), options.device))),
       device_(options.device),
       flux_config_(read_transformer_config(files, transformer)),
       vae_config_(read_vae_config(read_json_object(files.config_of("vae")))),
@@ -73,8 +81,19 @@ FluxFamily::FluxFamily(const ModelFiles& files, Checkpoint transformer, const Me
       flux_config_,
       Weights(std::move(transformer), std::move(names), load,
               flux_plan(flux_config_, mesh.tp.size(), options.modulation)),
-      attend_over(mesh, options.ring_form));
-  predict_ = predict_over(mesh, [flux](const DenoiserInput& in) { return (*flux)(in); });
+      attend_over(mesh, options.ring_form),
+      run_of_rank(flux_config_, mesh, device_, options.ranks_on_device));
+  predict_ = predict_over(mesh, [flux](const DenoiserInput& in, const Tensor& state) {
+    return flux->advance(in, state);
+  });
+}
+
+// Called when all else is loaded: what is free then is what the blocks may take.
+FluxRun run_of_rank(const FluxConfig& config, const Mesh& mesh, at::Device device,
+                    int ranks_on_device) {
+  const auto run = blocks_of_rank(mesh, block_sizes(config),
+                                  [&] { return free_memory(device, ranks_on_device); });
+  return {.begin = run.begin, .count = run.count};
 }
 
 // What one part makes is what the next part takes.

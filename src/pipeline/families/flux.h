@@ -17,6 +17,7 @@ struct FamilyOptions {
   std::function<void(std::int64_t bytes)> on_bytes = {};
   RingForm ring_form = RingForm::kShift;
   SharedModulation modulation = SharedModulation::kYes;
+  int ranks_on_device = 1;
 };
 
 class FluxFamily {
@@ -55,6 +56,10 @@ class FluxFamily {
   std::optional<Vae> vae_;
   PredictAll predict_;
 };
+
+// The blocks of this rank. Collective over the world: the ranks tell each other what is free.
+FluxRun run_of_rank(const FluxConfig& config, const Mesh& mesh, at::Device device,
+                    int ranks_on_device);
 
 // From transformer/config.json, or for a single file without one from its shapes.
 FluxConfig read_transformer_config(const ModelFiles& files, const Checkpoint& checkpoint);
