@@ -16,6 +16,7 @@ struct Layout {
   int dp = 1;                    // pictures are shared out
   int layer_split = 1;           // runs of blocks; pictures follow each other through them
   bool shard_modulation = true;  // under tp, share the adaLN layers too
+  bool shard_text = false;       // under tp, share the text encoders too; else the first rank's
   bool gather_keys = false;      // ring: all keys and values at once instead of one block a hop
   double deadline = 10;          // seconds a rank waits for the others before all give up
   Ranks ranks = Ranks::kThreads;

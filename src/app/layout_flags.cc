@@ -36,6 +36,12 @@ void add_layout_flags(FlagReader& read, Layout& layout) {
               layout.shard_modulation =
                   choice<bool>(flag, text, {{"sharded", true}, {"replicated", false}});
             });
+  read.text("--text-encoder", "WHERE", "Layout",
+            "rank0 (the first rank has the text encoders) or tp (tensor\n"
+            "parallel ranks share them). Default: rank0",
+            [&](const std::string& flag, const std::string& text) {
+              layout.shard_text = choice<bool>(flag, text, {{"rank0", false}, {"tp", true}});
+            });
   read.text("--ring-form", "FORM", "Layout",
             "shift (blocks of keys and values travel while others are\n"
             "attended) or gather (all at once). Default: shift",

@@ -66,6 +66,7 @@ std::unique_ptr<const FluxFamily> load(const PipelineOptions& options,
           .on_bytes = on_bytes,
           .ring_form = layout.gather_keys ? RingForm::kGather : RingForm::kShift,
           .modulation = layout.shard_modulation ? SharedModulation::kYes : SharedModulation::kNo,
+          .text = layout.shard_text ? SharedText::kYes : SharedText::kNo,
           .ranks_on_device = int(std::count(devices.begin(), devices.end(), device))});
 }
 

@@ -59,6 +59,35 @@ TEST(Shares, StagesReadTheSharesOfTheirTensorParallelRanks) {
             sum(bytes_of_transformer({.tp = 2})));
 }
 
+// From the names of the files alone: what is shared over `size` ranks, and what all of them have.
+std::int64_t want_of_text(const std::vector<std::string>& shared, const Checkpoint& checkpoint,
+                          int size) {
+  std::int64_t bytes = 0;
+  for (const auto& [name, stored] : checkpoint.tensors()) {
+    const auto is_part = [&, &name = name](const std::string& part) {
+      return name.find(part) != std::string::npos;
+    };
+    const bool is_shared = std::any_of(shared.begin(), shared.end(), is_part);
+    bytes += std::int64_t(stored.entry.size) / (is_shared ? size : 1);
+  }
+  return bytes;
+}
+
+TEST(Shares, TensorParallelRanksReadTheirPartsOfTheTextEncoders) {
+  const auto clip = files().open_text_encoder("text_encoder");
+  const auto t5 = files().open_text_encoder("text_encoder_2");
+  for (const int size : {1, 2, 4}) {
+    const auto want =
+        want_of_text({"q_proj.", "k_proj.", "v_proj.", "fc1.", "out_proj.weight", "fc2.weight"},
+                     clip, size) +
+        want_of_text({"SelfAttention.", "DenseReluDense."}, t5, size);
+    const auto bytes = bytes_of_ranks({.tp = size}, [](const Mesh&, const LoadOptions& load) {
+      const FluxText text(files(), load);
+    });
+    EXPECT_EQ(bytes, std::vector<std::int64_t>(std::size_t(size), want)) << size << " ranks";
+  }
+}
+
 TEST(Shares, ATensorThatNoStageKnowsIsAnErrorOnEach) {
   EXPECT_THROW(run_ranks({.size = 2},
                          [](const Group& world) {

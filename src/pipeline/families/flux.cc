@@ -71,10 +71,8 @@ FluxFamily::FluxFamily(const ModelFiles& files, Checkpoint transformer, const Me
       defaults_(read_defaults(files, flux_config_.guidance_embeds)) {
   check_fit(files);
   LoadOptions load{.dtype = dtype_, .device = device_, .on_bytes = options.on_bytes};
-  if (mesh.world.rank() == 0) {
-    text_.emplace(files, load);
-    vae_.emplace(load_vae(files, load));
-  }
+  if (mesh.world.rank() == 0) vae_.emplace(load_vae(files, load));
+  load_text(files, load, options.text);
   load.tensor_parallel = mesh.tp;
   auto names = flux_names(transformer);
   const auto flux = std::make_shared<const Flux>(
@@ -94,6 +92,12 @@ FluxRun run_of_rank(const FluxConfig& config, const Mesh& mesh, at::Device devic
   const auto run = blocks_of_rank(mesh, block_sizes(config),
                                   [&] { return free_memory(device, ranks_on_device); });
   return {.begin = run.begin, .count = run.count};
+}
+
+// Tensor parallel ranks lie next to each other: the first rank's come first.
+void FluxFamily::load_text(const ModelFiles& files, LoadOptions load, SharedText shared) {
+  if (shared == SharedText::kYes) load.tensor_parallel = mesh_.tp;
+  if (mesh_.world.rank() < load.tensor_parallel.size()) text_.emplace(files, load);
 }
 
 // What one part makes is what the next part takes.

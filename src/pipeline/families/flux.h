@@ -11,18 +11,22 @@
 
 namespace braid {
 
+enum class SharedText { kYes, kNo };  // the encoders, among tensor parallel ranks
+
 struct FamilyOptions {
   at::Device device = at::kCPU;
   Dtype dtype = Dtype::kAuto;
   std::function<void(std::int64_t bytes)> on_bytes = {};
   RingForm ring_form = RingForm::kShift;
   SharedModulation modulation = SharedModulation::kYes;
+  SharedText text = SharedText::kNo;
   int ranks_on_device = 1;
 };
 
 class FluxFamily {
  public:
-  // Loads this rank's share of the transformer; text encoders and autoencoder on the first rank.
+  // Loads this rank's share of the transformer; the autoencoder on the first rank, and there the
+  // text encoders, or shares of them on the tensor parallel ranks that it belongs to.
   FluxFamily(const ModelFiles& files, const Mesh& mesh, const FamilyOptions& options);
 
   ModelLimits limits() const;
@@ -31,7 +35,7 @@ class FluxFamily {
   at::Device device() const { return device_; }
   const Mesh& mesh() const { return mesh_; }
 
-  // Collective: the first rank encodes, all ranks get the result.
+  // Collective: the ranks that have the encoders encode, all ranks get the result.
   Conditioning encode(const PromptPair& prompt, int max_sequence_length,
                       const std::function<void(const std::string&)>& warn) const;
   // Collective over the ranks that work on the same pictures.
@@ -43,6 +47,7 @@ class FluxFamily {
  private:
   FluxFamily(const ModelFiles& files, Checkpoint transformer, const Mesh& mesh,
              const FamilyOptions& options);
+  void load_text(const ModelFiles& files, LoadOptions load, SharedText shared);
   void check_fit(const ModelFiles& files) const;
 
   Mesh mesh_;
