@@ -42,6 +42,12 @@ void add_layout_flags(FlagReader& read, Layout& layout) {
             [&](const std::string& flag, const std::string& text) {
               layout.shard_text = choice<bool>(flag, text, {{"rank0", false}, {"tp", true}});
             });
+  read.text("--vae", "WHERE", "Layout",
+            "ranks (tiles, or several pictures, are decoded on all ranks) or\n"
+            "rank0 (all on the first). Default: ranks",
+            [&](const std::string& flag, const std::string& text) {
+              layout.share_decode = choice<bool>(flag, text, {{"ranks", true}, {"rank0", false}});
+            });
   read.text("--ring-form", "FORM", "Layout",
             "shift (blocks of keys and values travel while others are\n"
             "attended) or gather (all at once). Default: shift",

@@ -67,6 +67,7 @@ std::unique_ptr<const FluxFamily> load(const PipelineOptions& options,
           .ring_form = layout.gather_keys ? RingForm::kGather : RingForm::kShift,
           .modulation = layout.shard_modulation ? SharedModulation::kYes : SharedModulation::kNo,
           .text = layout.shard_text ? SharedText::kYes : SharedText::kNo,
+          .decode = layout.share_decode ? SharedDecode::kYes : SharedDecode::kNo,
           .ranks_on_device = int(std::count(devices.begin(), devices.end(), device))});
 }
 

@@ -35,6 +35,7 @@ class Run {
   void record(const std::string& name, const Tensor& batch);
   DenoiseJob prepare(Batch batch);
   Tensor text_of_batch(Batch batch, Tensor Conditioning::*part) const;
+  Picture picture_of(const Tensor& decoded, int number) const;
   std::vector<Picture> decode(Batch batch, const Tensor& latents_BNC) const;
 
   const FluxFamily& family_;
@@ -138,6 +139,21 @@ DenoiseJob Run::prepare(Batch batch) {
   return job;
 }
 
+// Of decoded values [1 3 H W], -1 .. 1: to 0 .. 1 in the model's dtype, then in float32 to bytes.
+Picture Run::picture_of(const Tensor& decoded, int number) const {
+  const auto unit = (decoded * 0.5 + 0.5).clamp(0, 1);
+  const auto bytes = (unit.squeeze(0).permute({1, 2, 0}).to(at::kCPU, at::kFloat) * 255)
+                         .round()
+                         .to(at::kByte)
+                         .contiguous();
+  const auto* const data = bytes.const_data_ptr<std::uint8_t>();
+  return {.width = int(bytes.size(1)),
+          .height = int(bytes.size(0)),
+          .rgb = {data, data + bytes.numel()},
+          .prompt = settings_.prompt_of(number).clip,
+          .seed = settings_.seed + std::uint64_t(number)};
+}
+
 std::vector<Picture> Run::decode(Batch batch, const Tensor& latents_BNC) const {
   Progress progress{.phase = Phase::kDecode,
                     .done = 0,
@@ -152,25 +168,14 @@ std::vector<Picture> Run::decode(Batch batch, const Tensor& latents_BNC) const {
   const bool tiled =
       settings_.vae_tiling == VaeTiling::kOn || (settings_.vae_tiling == VaeTiling::kAuto && large);
   std::vector<Picture> pictures;
-  for (const auto& one : latents_BNC.split(1)) {
-    const auto decoded =
-        family_.decode(one, settings_.latent_shape, tiled ? Tiles::kWhereLarger : Tiles::kNever);
-    const auto unit = (decoded * 0.5 + 0.5).clamp(0, 1);  // in the model's dtype, then float32
-    const auto bytes = (unit.squeeze(0).permute({1, 2, 0}).to(at::kCPU, at::kFloat) * 255)
-                           .round()
-                           .to(at::kByte)
-                           .contiguous();
-    const auto picture = batch.first + int(pictures.size());
-    const auto* const data = bytes.const_data_ptr<std::uint8_t>();
-    pictures.push_back({.width = int(bytes.size(1)),
-                        .height = int(bytes.size(0)),
-                        .rgb = {data, data + bytes.numel()},
-                        .prompt = settings_.prompt_of(picture).clip,
-                        .seed = settings_.seed + std::uint64_t(picture)});
+  const auto on_picture = [&](const Tensor& decoded) {
+    pictures.push_back(picture_of(decoded, batch.first + int(pictures.size())));
     if (hooks_.picture) hooks_.picture(pictures.back());
     ++progress.done;
     tell();
-  }
+  };
+  family_.decode(latents_BNC, settings_.latent_shape, tiled ? Tiles::kWhereLarger : Tiles::kNever,
+                 on_picture);
   return pictures;
 }
 
@@ -209,8 +214,7 @@ std::vector<Picture> Run::draw(Batch round) {
     record("sigmas", at::tensor(schedule.sigmas));
     record("timesteps", at::tensor(schedule.timesteps));
   }
-  std::vector<Picture> pictures;
-  if (family_.mesh().world.rank() == 0) pictures = decode(round, latents);
+  auto pictures = decode(round, latents);
   family_.mesh().world.await();
   return pictures;
 }

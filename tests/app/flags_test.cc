@@ -88,12 +88,14 @@ TEST(Flags, FillARequest) {
 
 TEST(Flags, FillALayout) {
   const auto f = generate_flags({"a", "--tp", "2", "--layer-split", "3", "--text-encoder", "tp",
-                                 "--devices", "cuda:0-3,cpu"});
+                                 "--vae", "rank0", "--devices", "cuda:0-3,cpu"});
   EXPECT_EQ(f.options.layout.tp, 2);
   EXPECT_EQ(f.options.layout.layer_split, 3);
   EXPECT_TRUE(f.options.layout.shard_text);
+  EXPECT_FALSE(f.options.layout.share_decode);
   EXPECT_EQ(f.options.devices, std::vector<std::string>({"cuda:0-3", "cpu"}));
   expect_refused({"--text-encoder", "all"}, "--text-encoder should be one of rank0, tp");
+  expect_refused({"--vae", "all"}, "--vae should be one of ranks, rank0");
   expect_refused({"--layer-split", "0"}, "--layer-split should be a whole number from 1 to 1024");
   for (const auto* const list : {"", ",", "cpu,", ",cpu", "cpu,,cpu"})
     expect_refused({"--devices", list}, "--devices should be devices with commas between them");

@@ -87,7 +87,7 @@ TEST_F(Info, TheFlagsAreThese) {
                   "-n,--num-images", "--batch-size", "-o,--output", "--latents", "--dump",
                   "-m,--model", "--components", "--dtype", "--device", "--devices", "--threads",
                   "--vae-tiling", "--tp", "--ring", "--ulysses", "--cfg-parallel", "--dp",
-                  "--layer-split", "--tp-modulation", "--text-encoder", "--ring-form",
+                  "--layer-split", "--tp-modulation", "--text-encoder", "--vae", "--ring-form",
                   "--deadline", "--json", "-q,--quiet", "-v,--verbose"));
   EXPECT_THAT(flags_of("info"), ElementsAre("-h,--help", "-m,--model", "--components", "--json"));
 }

@@ -42,7 +42,8 @@ std::string name_of(const Layout& l) {
   const auto number = [](const char* name, int degree) { return name + std::to_string(degree); };
   return number("dp", l.dp) + number("_cfg", l.cfg) + number("_layers", l.layer_split) +
          number("_ring", l.ring) + (l.gather_keys ? "g" : "") + number("_ulysses", l.ulysses) +
-         number("_tp", l.tp) + (l.shard_modulation ? "" : "r") + (l.shard_text ? "_text" : "");
+         number("_tp", l.tp) + (l.shard_modulation ? "" : "r") + (l.shard_text ? "_text" : "") +
+         (l.share_decode ? "" : "_vae0");
 }
 
 // 5 x 7 = 35 image tokens and 21 text tokens: no degree below divides both.
@@ -106,6 +107,7 @@ const std::vector<Layout> kLayouts = {
     {.tp = 2, .ring = 2, .ulysses = 2, .cfg = 2, .layer_split = 2},
     {.tp = 2, .shard_text = true},
     {.tp = 4, .dp = 2, .shard_text = true},
+    {.ulysses = 2, .share_decode = false},
 };
 
 class Layouts : public testing::TestWithParam<Layout> {};
@@ -156,6 +158,33 @@ TEST_P(Layouts, AreAsExactAsOneRankInBfloat16) {
 
 INSTANTIATE_TEST_SUITE_P(Demo, Layouts, testing::ValuesIn(kLayouts),
                          [](const auto& info) { return name_of(info.param); });
+
+// 5 x 3 tiles of 128 pixels at a stride of 96; tiles see neither more nor less than on one rank.
+const Request kTiled{.prompts = {"a red circle"},
+                     .width = 448,
+                     .height = 256,
+                     .steps = 1,
+                     .num_images = 2,
+                     .vae_tiling = VaeTiling::kOn};
+
+TEST(Decode, TilesOfSeveralRanksAreBlendedAsOneRankBlendsThem) {
+  const auto alone = run({.ring = 3, .share_decode = false}, kTiled);
+  const auto shared = run({.ring = 3}, kTiled);
+  ASSERT_EQ(shared.pictures.size(), 2u);
+  for (std::size_t i = 0; i < 2; ++i) EXPECT_EQ(shared.pictures[i].rgb, alone.pictures[i].rgb);
+}
+
+TEST(Decode, SeveralPicturesAreSharedOutInTheirOrder) {
+  auto request = kUneven;
+  request.batch_size = 3;
+  const auto alone = run({.ulysses = 2, .share_decode = false}, request);
+  const auto shared = run({.ulysses = 2}, request);
+  ASSERT_EQ(shared.pictures.size(), 3u);
+  for (std::size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(shared.pictures[i].seed, 3 + i);
+    EXPECT_EQ(shared.pictures[i].rgb, alone.pictures[i].rgb);
+  }
+}
 
 // A stage does what one rank does, on the same pictures.
 TEST(LayerSplit, ChangesNoBit) {

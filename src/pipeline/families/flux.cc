@@ -7,6 +7,7 @@
 #include "base/cpu.h"
 #include "base/error.h"
 #include "models/flux/names.h"
+#include "parallel/map_shared.h"
 #include "pipeline/devices.h"
 
 namespace braid {
@@ -71,7 +72,8 @@ FluxFamily::FluxFamily(const ModelFiles& files, Checkpoint transformer, const Me
       defaults_(read_defaults(files, flux_config_.guidance_embeds)) {
   check_fit(files);
   LoadOptions load{.dtype = dtype_, .device = device_, .on_bytes = options.on_bytes};
-  if (mesh.world.rank() == 0) vae_.emplace(load_vae(files, load));
+  if (options.decode == SharedDecode::kYes) decoders_ = mesh.world;
+  if (mesh.world.rank() < decoders_.size()) vae_.emplace(load_vae(files, load));
   load_text(files, load, options.text);
   load.tensor_parallel = mesh.tp;
   auto names = flux_names(transformer);
@@ -132,9 +134,32 @@ Conditioning FluxFamily::encode(const PromptPair& prompt, int max_sequence_lengt
           .pooled_1C = mesh_.world.broadcast(mine.pooled_1C, 0)};
 }
 
-Tensor FluxFamily::decode(const Tensor& tokens_BNC, LatentShape shape, Tiles tiles) const {
-  check(vae_.has_value(), "only the first rank has the autoencoder");
-  return vae_->decode(vae_->to_decoder(unpack(tokens_BNC, shape)), tiles);
+// The tiles of all pictures are one list of work, and a picture without tiles is one piece of it.
+void FluxFamily::decode_together(const Tensor& latents, Tiles tiles,
+                                 const std::function<void(const Tensor&)>& on_picture) const {
+  std::vector<Tensor> work;
+  for (const auto& one : latents.split(1))
+    for (const auto& tile : vae_->tiles_of(one, tiles)) work.push_back(tile);
+  const auto decoded =
+      map_shared(decoders_, work, [&](const Tensor& tile) { return vae_->decode_tile(tile); });
+  if (decoded.empty()) return;  // the first rank has them
+  const auto each = std::int64_t(decoded.size()) / latents.size(0);
+  for (std::int64_t i = 0; i < latents.size(0); ++i)
+    on_picture(vae_->join_tiles(latents.narrow(0, i, 1),
+                                {decoded.begin() + i * each, decoded.begin() + (i + 1) * each}));
+}
+
+void FluxFamily::decode(const Tensor& tokens_BNC, LatentShape shape, Tiles tiles,
+                        const std::function<void(const Tensor&)>& on_picture) const {
+  if (!vae_) return;
+  const auto latents = vae_->to_decoder(unpack(tokens_BNC, shape));
+  if (decoders_.size() == 1) {  // tile by tile, which needs less memory than a list of tiles
+    for (const auto& one : latents.split(1)) on_picture(vae_->decode(one, tiles));
+    return;
+  }
+  const bool are_cut = vae_->tiles_of(latents.narrow(0, 0, 1), tiles).size() > 1;
+  for (const auto& wave : latents.split(are_cut ? 1 : decoders_.size()))
+    decode_together(wave, tiles, on_picture);
 }
 
 }  // namespace braid
