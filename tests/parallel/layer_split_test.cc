@@ -7,6 +7,7 @@
 
 #include <condition_variable>
 #include <mutex>
+#include <thread>
 
 #include "base/error.h"
 #include "comm/thread.h"
@@ -86,6 +87,31 @@ TEST(LayerSplit, StagesWorkAtTheSameTimeOnDifferentPictures) {
   });
   EXPECT_EQ(most, kStages);
   EXPECT_THAT(was_full, ElementsAre(true, true, true));
+}
+
+// The first stage works while the second has nothing to do: that is no reason to give up.
+TEST(LayerSplit, AnItemMayTakeLongerThanTheDeadline) {
+  const ThreadOptions impatient{.size = 2, .deadline = std::chrono::milliseconds(400)};
+  run_ranks(impatient, [&](const Group& world) {
+    const auto part = [&](const DenoiserInput& in, const Tensor& state) {
+      if (world.rank() == 0) std::this_thread::sleep_for(std::chrono::milliseconds(900));
+      return world.rank() == 0 ? in.image_BIC + 0 : state;
+    };
+    EXPECT_EQ(layer_split(world, part)({input_of(1, 7)}).size(), 1u);
+  });
+}
+
+TEST(LayerSplit, AStageThatFailsEndsAll) {
+  const auto run = [] {
+    run_ranks({.size = 3}, [](const Group& world) {
+      const auto part = [&](const DenoiserInput& in, const Tensor&) -> Tensor {
+        if (world.rank() == 1) throw std::runtime_error("out of paint");
+        return in.image_BIC;
+      };
+      (void)layer_split(world, part)({input_of(3, 0)});
+    });
+  };
+  EXPECT_THROW(run(), std::runtime_error);
 }
 
 // The branches of guidance follow each other too, so that even one picture keeps two stages busy.
