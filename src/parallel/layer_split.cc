@@ -11,25 +11,18 @@
 namespace braid {
 namespace {
 
-DenoiserInput pictures_of(DenoiserInput in, Share pictures) {
-  const auto take = [&](Tensor& x) { x = x.narrow(0, pictures.begin, pictures.count); };
+DenoiserInput picture_of(DenoiserInput in, std::int64_t picture) {
+  const auto take = [&](Tensor& x) { x = x.narrow(0, picture, 1); };
   for (auto* x : {&in.image_BIC, &in.text_BTC, &in.pooled_BC, &in.timestep_B}) take(*x);
   if (in.guidance_B) take(*in.guidance_B);
   return in;
 }
 
-// An input becomes as many items as fill the pipe, but none without a picture.
-int items_of(const DenoiserInput& in, int num_stages) {
-  return int(std::clamp<std::int64_t>(in.image_BIC.size(0), 1, num_stages));
-}
-
-std::vector<DenoiserInput> cut(const std::vector<DenoiserInput>& inputs, int num_stages) {
+// The more items, the shorter are the stages idle at the ends of the pipe: a picture each.
+std::vector<DenoiserInput> items_of(const std::vector<DenoiserInput>& inputs) {
   std::vector<DenoiserInput> items;
-  for (const auto& in : inputs) {
-    const int count = items_of(in, num_stages);
-    for (int i = 0; i < count; ++i)
-      items.push_back(pictures_of(in, share_of(in.image_BIC.size(0), i, count)));
-  }
+  for (const auto& in : inputs)
+    for (std::int64_t i = 0; i < in.image_BIC.size(0); ++i) items.push_back(picture_of(in, i));
   return items;
 }
 
@@ -73,7 +66,7 @@ std::vector<StageMemory> gather_memory(const Mesh& mesh, const StageMemory& mine
 PredictAll layer_split(Group stages, PredictPart part) {
   if (stages.size() == 1) return one_by_one([=](const DenoiserInput& in) { return part(in, {}); });
   return [=](const std::vector<DenoiserInput>& inputs) {
-    const auto made = send_through(stages, part, cut(inputs, stages.size()));
+    const auto made = send_through(stages, part, items_of(inputs));
     const auto mine =
         made.empty() ? at::empty({0}, inputs.front().image_BIC.options()) : at::cat(made);
     const auto all = stages.broadcast(mine, stages.size() - 1);

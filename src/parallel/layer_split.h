@@ -7,10 +7,10 @@
 
 namespace braid {
 
-// `part` is this stage's part of the denoiser. All stages are given the same inputs; pictures of a
-// batch and branches of guidance become the items of the pipe. At tick t stage s works on item
-// t - s, so that with several items all stages work at once. Every stage gets every velocity, with
-// the bits that one rank makes of the same items.
+// `part` is this stage's part of the denoiser. All stages are given the same inputs, of one picture
+// or more; each picture of each branch of guidance is an item of the pipe. At tick t stage s works
+// on item t - s, so that with several items all stages work at once. Every stage gets every
+// velocity, with the bits that one rank makes of the same items.
 PredictAll layer_split(Group stages, PredictPart part);
 
 // What a stage has for its blocks.

@@ -193,6 +193,17 @@ TEST(LayerSplit, ChangesNoBit) {
   EXPECT_TRUE(at::equal(got.recording.at("latents_final"), one.recording.at("latents_final")));
 }
 
+// A round of 4, and one of 1: batches are taken apart and put together again.
+TEST(LayerSplit, GivesEveryPictureOfItsRoundsItsOwnVelocity) {
+  auto request = kUneven;
+  request.num_images = 5;
+  request.batch_size = 2;
+  const auto one = run({}, request), got = run({.layer_split = 2}, request);
+  const auto &want = one.recording.at("velocity_first"), &have = got.recording.at("velocity_first");
+  ASSERT_EQ(have.size(0), 5);
+  for (int i = 0; i < 5; ++i) EXPECT_LT(relative_error(have[i], want[i]), 1e-5) << "picture " << i;
+}
+
 TEST(Guidance, IsShapedOnAllRanksAlike) {
   auto request = kEven;
   request.guidance_rescale = 0.7;
