@@ -20,11 +20,22 @@ struct Drawn {
   Recording recording;
 };
 
-Drawn run(const Layout& layout, const Request& request, Dtype dtype = Dtype::kFloat32) {
-  const Engine engine({.model = kModel, .dtype = dtype, .layout = layout}, {});
+Drawn drawn_by(const Engine& engine, const Request& request) {
   Drawn result;
   result.pictures = engine.generate(request, {}, &result.recording);
   return result;
+}
+
+Drawn run(const Layout& layout, const Request& request, Dtype dtype = Dtype::kFloat32) {
+  return drawn_by(Engine({.model = kModel, .dtype = dtype, .layout = layout}, {}), request);
+}
+
+// The bits of sums depend on how many threads share them: one a rank.
+Drawn run_with_a_thread_each(const Layout& layout, const Request& request) {
+  const int ranks = degrees_of(layout).product();
+  return drawn_by(
+      Engine({.model = kModel, .dtype = Dtype::kFloat32, .threads = ranks, .layout = layout}, {}),
+      request);
 }
 
 double relative_error(const Tensor& got, const Tensor& want) {
@@ -188,8 +199,8 @@ TEST(Decode, SeveralPicturesAreSharedOutInTheirOrder) {
 
 // A stage does what one rank does, on the same pictures.
 TEST(LayerSplit, ChangesNoBit) {
-  const auto one = run({}, kUneven);
-  const auto got = run({.layer_split = 3}, kUneven);
+  const auto one = run_with_a_thread_each({}, kUneven);
+  const auto got = run_with_a_thread_each({.layer_split = 3}, kUneven);
   EXPECT_TRUE(at::equal(got.recording.at("latents_final"), one.recording.at("latents_final")));
 }
 
@@ -208,10 +219,10 @@ TEST(Guidance, IsShapedOnAllRanksAlike) {
   auto request = kEven;
   request.guidance_rescale = 0.7;
   request.cfg_norm_cap = 1;
-  const auto one = run({}, request), plain = run({}, kEven);
+  const auto one = run_with_a_thread_each({}, request), plain = run({}, kEven);
   EXPECT_GT(relative_error(one.recording.at("latents_final"), plain.recording.at("latents_final")),
             1e-3);
-  const auto got = run({.cfg = 2}, request);
+  const auto got = run_with_a_thread_each({.cfg = 2}, request);
   EXPECT_TRUE(at::equal(got.recording.at("latents_final"), one.recording.at("latents_final")));
 }
 
