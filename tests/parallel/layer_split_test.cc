@@ -91,7 +91,7 @@ TEST(LayerSplit, StagesWorkAtTheSameTimeOnDifferentPictures) {
 
 // The first stage works while the second has nothing to do: that is no reason to give up.
 TEST(LayerSplit, AnItemMayTakeLongerThanTheDeadline) {
-  const ThreadOptions impatient{.size = 2, .deadline = std::chrono::milliseconds(400)};
+  const WorldOptions impatient{.size = 2, .deadline = std::chrono::milliseconds(400)};
   run_ranks(impatient, [&](const Group& world) {
     const auto part = [&](const DenoiserInput& in, const Tensor& state) {
       if (world.rank() == 0) std::this_thread::sleep_for(std::chrono::milliseconds(900));
