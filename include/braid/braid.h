@@ -32,7 +32,10 @@ struct PipelineOptions {
   // kAuto: the checkpoint's own; float32 where that is bfloat16 and the CPU cannot compute it.
   Dtype dtype = Dtype::kAuto;
   std::string device = "cpu";  // "cpu", "cuda", "cuda:1"; ROCm devices answer to cuda
-  int threads = 0;             // CPU threads of all ranks together; 0: one a core
+  // One entry a rank, or one for all, instead of `device`; several ranks may share a device.
+  // "cuda:0-3" stands for four entries.
+  std::vector<std::string> devices = {};
+  int threads = 0;  // CPU threads of all ranks together; 0: one a core
   Layout layout = {};
 };
 
@@ -53,6 +56,8 @@ struct Request {
   std::optional<std::string> negative_prompt = {};
   std::optional<std::string> negative_prompt_2 = {};
   double true_cfg = 1.0;
+  double guidance_rescale = 0;  // 0 to 1: how far it is brought back to the unguided spread
+  double cfg_norm_cap = 0;      // its length is at most so many times the unguided one's; 0: off
   std::optional<int> width = {}, height = {};  // pixels; rounded down to multiples of 16
   std::optional<int> steps = {};
   std::optional<double> guidance = {};  // the guidance-distilled scale; ignored by models without

@@ -14,7 +14,10 @@ struct Layout {
   int ulysses = 1;               // context parallel: tokens are traded for heads
   int cfg = 1;                   // the branches of true guidance
   int dp = 1;                    // pictures are shared out
+  int layer_split = 1;           // runs of blocks; pictures follow each other through them
   bool shard_modulation = true;  // under tp, share the adaLN layers too
+  bool shard_text = false;       // under tp, share the text encoders too; else the first rank's
+  bool share_decode = true;      // tiles, or several pictures, are decoded on all ranks
   bool gather_keys = false;      // ring: all keys and values at once instead of one block a hop
   double deadline = 10;          // seconds a rank waits for the others before all give up
   Ranks ranks = Ranks::kThreads;

@@ -2,8 +2,10 @@
 
 #include <CLI/CLI.hpp>
 
+#include "app/device_flags.h"
 #include "app/flag_reader.h"
 #include "app/flag_values.h"
+#include "app/guidance_flags.h"
 #include "app/layout_flags.h"
 
 namespace braid {
@@ -63,6 +65,7 @@ void add_machine_flags(FlagReader& read, PipelineOptions& o) {
             "cpu, cuda or cuda:N; AMD's devices are called cuda too.\n"
             "Default: cpu",
             [&](const std::string&, const std::string& text) { o.device = text; });
+  add_devices_flag(read, o);
   read.text("--threads", "N", "Machine", "CPU threads, 1 to 1024. Default: one a core",
             [&](const std::string& flag, const std::string& text) {
               o.threads = int(whole_number(flag, text, 1, kMaxThreads));
@@ -80,16 +83,7 @@ void add_prompt_flags(FlagReader& read, GenerateFlags& f) {
             });
   read.text("--prompt-2", "TEXT", "Prompt", "Another text for the second encoder, T5",
             [&](const std::string&, const std::string& text) { f.prompt_2 = text; });
-  read.text("--negative-prompt", "TEXT", "Prompt",
-            "What the picture should not show; used with --true-cfg",
-            [&](const std::string&, const std::string& text) { f.request.negative_prompt = text; });
-  read.text("--true-cfg", "SCALE", "Prompt",
-            "Strength of classifier-free guidance against the negative\n"
-            "prompt; above 1 it runs, and a step takes twice as long.\n"
-            "Default: 1, off",
-            [&](const std::string& flag, const std::string& text) {
-              f.request.true_cfg = finite_number(flag, text);
-            });
+  add_guidance_flags(read, f.request);
   read.text("--max-sequence-length", "N", "Prompt",
             "Tokens that T5 reads, 1 to 512. Default: the model's",
             [&](const std::string& flag, const std::string& text) {

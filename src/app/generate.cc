@@ -63,9 +63,13 @@ class GenerateRun {
 
 // All that can be found wrong before a large model is loaded.
 void GenerateRun::prepare() {
+  const auto launch = read_launch();
+  const int num_ranks = launch ? launch->size : int(device_names(options_).size());
+  options_.layout = choose_layout(options_.layout, num_ranks, request_);
   options_.layout.ranks = Ranks::kProcesses;  // where a launcher started this program
   options_.device = device_of_rank(options_.device);
-  (void)find_device(options_.device);
+  (void)world_of(options_.layout);
+  (void)devices_of(options_, degrees_of(options_.layout));
   if (is_first_) check_dump();
   if (options_.model.empty()) options_.model = bundled_model();
   if (!flags_.latents.empty()) request_.latents = read_latents(flags_.latents);
@@ -147,8 +151,8 @@ void GenerateRun::save(const Picture& picture) {
 }
 
 void GenerateRun::tell_choices() {
-  display_.say(text_of(dtype_, " on ", options_.device, " with ", plural(threads(), "thread"),
-                       ", model ", options_.model.string()));
+  display_.say(text_of(dtype_, " on ", list_of_devices(options_), " with ",
+                       plural(threads(), "thread"), ", model ", options_.model.string()));
   display_.say(text_of(settings_.width, "x", settings_.height, ", ",
                        plural(settings_.steps, "step"), ", guidance ", settings_.guidance,
                        ", seed ", settings_.seed, ", ", settings_.max_sequence_length,
@@ -156,7 +160,7 @@ void GenerateRun::tell_choices() {
 }
 
 void GenerateRun::report() const {
-  print(report_json({.flags = flags_,
+  print(report_json({.options = options_,
                      .settings = settings_,
                      .phases = phases_,
                      .pictures = saved_,

@@ -25,12 +25,28 @@ void add_layout_flags(FlagReader& read, Layout& layout) {
   add_degree(read, "--ulysses", "Context parallel: ranks trade tokens for heads", layout.ulysses);
   add_degree(read, "--cfg-parallel", "Ranks share the branches of true guidance", layout.cfg);
   add_degree(read, "--dp", "Ranks share the pictures", layout.dp);
+  add_degree(read, "--layer-split",
+             "Ranks keep runs of blocks; pictures follow each other through\n"
+             "them, so make several at once",
+             layout.layer_split);
   read.text("--tp-modulation", "HOW", "Layout",
             "sharded or replicated: whether tensor parallel ranks share\n"
             "the adaLN layers too. Default: sharded",
             [&](const std::string& flag, const std::string& text) {
               layout.shard_modulation =
                   choice<bool>(flag, text, {{"sharded", true}, {"replicated", false}});
+            });
+  read.text("--text-encoder", "WHERE", "Layout",
+            "rank0 (the first rank has the text encoders) or tp (tensor\n"
+            "parallel ranks share them). Default: rank0",
+            [&](const std::string& flag, const std::string& text) {
+              layout.shard_text = choice<bool>(flag, text, {{"rank0", false}, {"tp", true}});
+            });
+  read.text("--vae", "WHERE", "Layout",
+            "ranks (tiles, or several pictures, are decoded on all ranks) or\n"
+            "rank0 (all on the first). Default: ranks",
+            [&](const std::string& flag, const std::string& text) {
+              layout.share_decode = choice<bool>(flag, text, {{"ranks", true}, {"rank0", false}});
             });
   read.text("--ring-form", "FORM", "Layout",
             "shift (blocks of keys and values travel while others are\n"

@@ -21,8 +21,14 @@ PngText text_of_picture(const Picture& picture, const PromptPair& prompt, const 
   PngText text = {{"prompt", prompt.clip}};
   if (prompt.t5 != prompt.clip) text.emplace_back("prompt_2", prompt.t5);
   if (settings.negative) {
-    text.emplace_back("negative_prompt", settings.negative->clip);
+    const auto& negative = *settings.negative;
+    text.emplace_back("negative_prompt", negative.clip);
+    if (negative.t5 != negative.clip) text.emplace_back("negative_prompt_2", negative.t5);
     text.emplace_back("true_cfg", decimal(settings.true_cfg));
+    if (settings.guidance_rescale > 0)
+      text.emplace_back("guidance_rescale", decimal(settings.guidance_rescale));
+    if (settings.cfg_norm_cap > 0)
+      text.emplace_back("cfg_norm_cap", decimal(settings.cfg_norm_cap));
   }
   text.emplace_back("seed", std::to_string(picture.seed));
   text.emplace_back("steps", std::to_string(settings.steps));

@@ -42,6 +42,8 @@ OrderedJson settings_of(const Settings& s) {
                       {"guidance", s.guidance},
                       {"true_cfg", s.true_cfg}};
   json["negative_prompt"] = s.negative ? OrderedJson(s.negative->clip) : OrderedJson();
+  json["guidance_rescale"] = s.guidance_rescale;
+  json["cfg_norm_cap"] = s.cfg_norm_cap;
   json["max_sequence_length"] = s.max_sequence_length;
   json["batch_size"] = s.batch_size;
   return json;
@@ -49,23 +51,25 @@ OrderedJson settings_of(const Settings& s) {
 
 }  // namespace
 
-double seconds_per_step(const Settings& settings, const PhaseLog& phases) {
-  const auto batches = (settings.num_pictures() + settings.batch_size - 1) / settings.batch_size;
-  return phases.seconds(Phase::kDenoise) / (double(batches) * settings.steps);
+double seconds_per_step(const Settings& settings, const Degrees& degrees, const PhaseLog& phases) {
+  const auto round = pictures_per_round(settings, degrees);
+  const auto rounds = (settings.num_pictures() + round - 1) / round;
+  return phases.seconds(Phase::kDenoise) / (double(rounds) * settings.steps);
 }
 
 std::string report_json(const RunReport& r) {
+  const auto degrees = degrees_of(r.options.layout);
   OrderedJson json = {{"files", files_of(r.pictures)}};
   json.update(settings_of(r.settings));
   json["dtype"] = r.dtype;
-  json["device"] = r.flags.options.device;
+  json["device"] = list_of_devices(r.options);
   json["threads"] = r.threads;
-  json["layout"] = to_string(degrees_of(r.flags.options.layout));
+  json["layout"] = to_string(degrees);
   json["model"] = r.model.string();
   json["version"] = version();
   json["warnings"] = r.warnings;
   json["seconds"] = seconds_of(r.phases);
-  json["seconds_per_step"] = rounded(seconds_per_step(r.settings, r.phases));
+  json["seconds_per_step"] = rounded(seconds_per_step(r.settings, degrees, r.phases));
   json["peak_memory_bytes"] = peaks_of(r.phases);
   json["peak_memory_is"] = r.phases.peaks_are_exact() ? "exact" : "sampled at the ends of phases";
   return json_text(json);

@@ -18,7 +18,7 @@ struct SavedPicture {
 };
 
 struct RunReport {
-  const GenerateFlags& flags;
+  const PipelineOptions& options;
   const Settings& settings;
   const PhaseLog& phases;
   std::vector<SavedPicture> pictures = {};
@@ -28,8 +28,8 @@ struct RunReport {
   int threads = 0;
 };
 
-// Seconds of a step, over all batches; 0 before the first.
-double seconds_per_step(const Settings& settings, const PhaseLog& phases);
+// Seconds of a step, over all rounds; 0 before the first.
+double seconds_per_step(const Settings& settings, const Degrees& degrees, const PhaseLog& phases);
 
 // One JSON object and a newline. Times are seconds, sizes bytes or pixels.
 std::string report_json(const RunReport& report);

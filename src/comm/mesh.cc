@@ -6,7 +6,9 @@ namespace braid {
 namespace {
 
 // The axes from slowest to fastest.
-std::vector<int> extents_of(const Degrees& d) { return {d.dp, d.cfg, d.ring, d.ulysses, d.tp}; }
+std::vector<int> extents_of(const Degrees& d) {
+  return {d.dp, d.cfg, d.layers, d.ring, d.ulysses, d.tp};
+}
 
 // All groups along the axes [first, last) of the grid, each a list of ranks in order.
 std::vector<std::vector<int>> groups_along(const std::vector<int>& extents, std::size_t first,
@@ -30,8 +32,8 @@ std::vector<std::vector<int>> groups_along(const std::vector<int>& extents, std:
 }  // namespace
 
 std::string to_string(const Degrees& d) {
-  return text_of("dp ", d.dp, " x cfg ", d.cfg, " x ring ", d.ring, " x ulysses ", d.ulysses,
-                 " x tp ", d.tp);
+  return text_of("dp ", d.dp, " x cfg ", d.cfg, " x layers ", d.layers, " x ring ", d.ring,
+                 " x ulysses ", d.ulysses, " x tp ", d.tp);
 }
 
 Mesh make_mesh(const Group& world, const Degrees& degrees) {
@@ -52,11 +54,12 @@ Mesh make_mesh(const Group& world, const Degrees& degrees) {
   return {.world = world,
           .dp = along(0, 1),
           .cfg = along(1, 2),
-          .ring = along(2, 3),
-          .ulysses = along(3, 4),
-          .tp = along(4, 5),
-          .context = along(2, 4),
-          .replica = along(1, 5),
+          .stages = along(2, 3),
+          .ring = along(3, 4),
+          .ulysses = along(4, 5),
+          .tp = along(5, 6),
+          .context = along(3, 5),
+          .replica = along(1, 6),
           .degrees = degrees};
 }
 

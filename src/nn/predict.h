@@ -29,4 +29,8 @@ struct DenoiserInput {
 // -> velocity [B I C], d(latents) / d(sigma)
 using Predict = std::function<Tensor(const DenoiserInput&)>;
 
+// One of several parts of a denoiser that follow each other. `state` [B S C] is what the part
+// before made, undefined for the first part; the last makes the velocity.
+using PredictPart = std::function<Tensor(const DenoiserInput&, const Tensor& state)>;
+
 }  // namespace braid

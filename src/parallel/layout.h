@@ -2,6 +2,7 @@
 #pragma once
 
 #include "comm/mesh.h"
+#include "parallel/layer_split.h"
 #include "parallel/regions.h"
 #include "parallel/ring.h"
 
@@ -10,7 +11,8 @@ namespace braid {
 // What the transformer is given to attend with: Ulysses inside, the ring outside.
 Attend attend_over(const Mesh& mesh, RingForm form = RingForm::kShift);
 
-// All branches of a step, from whole inputs to whole velocities, on every rank.
-PredictAll predict_over(const Mesh& mesh, Predict model);
+// All branches of a step, from whole inputs to whole velocities, on every rank. `part` is this
+// rank's part of the model under layer split, else all of it.
+PredictAll predict_over(const Mesh& mesh, PredictPart part);
 
 }  // namespace braid

@@ -12,20 +12,17 @@ void check_enough(const char* kind, std::int64_t tokens, int ranks) {
           kind, " tokens, there are ", tokens);
 }
 
-}  // namespace
-
-Predict split_tokens(Group ranks, Predict inner) {
-  if (ranks.size() == 1) return inner;
-  return [=](DenoiserInput in) {
-    check_enough("image", in.image_BIC.size(1), ranks.size());
-    check_enough("text", in.text_BTC.size(1), ranks.size());
-    in.image_BIC = take_share(in.image_BIC, 1, ranks);
-    in.text_BTC = take_share(in.text_BTC, 1, ranks);
-    in.image_ids_IA = take_share(in.image_ids_IA, 0, ranks);
-    in.text_ids_TA = take_share(in.text_ids_TA, 0, ranks);
-    return ranks.all_gather(inner(in), 1);
-  };
+DenoiserInput share_of_tokens(DenoiserInput in, const Group& ranks) {
+  check_enough("image", in.image_BIC.size(1), ranks.size());
+  check_enough("text", in.text_BTC.size(1), ranks.size());
+  in.image_BIC = take_share(in.image_BIC, 1, ranks);
+  in.text_BTC = take_share(in.text_BTC, 1, ranks);
+  in.image_ids_IA = take_share(in.image_ids_IA, 0, ranks);
+  in.text_ids_TA = take_share(in.text_ids_TA, 0, ranks);
+  return in;
 }
+
+}  // namespace
 
 PredictAll one_by_one(Predict predict) {
   return [=](const std::vector<DenoiserInput>& inputs) {
@@ -35,17 +32,28 @@ PredictAll one_by_one(Predict predict) {
   };
 }
 
-PredictAll split_branches(Group ranks, Predict predict) {
-  if (ranks.size() == 1) return one_by_one(predict);
+PredictAll split_tokens(Group ranks, PredictAll inner) {
+  if (ranks.size() == 1) return inner;
+  return [=](const std::vector<DenoiserInput>& inputs) {
+    std::vector<DenoiserInput> shares;
+    for (const auto& in : inputs) shares.push_back(share_of_tokens(in, ranks));
+    auto velocities = inner(shares);
+    for (auto& velocity : velocities) velocity = ranks.all_gather(velocity, 1);
+    return velocities;
+  };
+}
+
+PredictAll split_branches(Group ranks, PredictAll inner) {
+  if (ranks.size() == 1) return inner;
   return [=](const std::vector<DenoiserInput>& inputs) {
     const auto count = std::int64_t(inputs.size());
     require(count >= ranks.size(), "guidance parallelism over ", ranks.size(),
             " ranks needs as many branches, there ", count == 1 ? "is 1" : text_of("are ", count),
             ": give a negative prompt and a true guidance scale above 1");
-    std::vector<Tensor> mine;
+    std::vector<DenoiserInput> mine;
     for (auto i = std::int64_t(ranks.rank()); i < count; i += ranks.size())
-      mine.push_back(predict(inputs[std::size_t(i)]));
-    const auto all = ranks.all_gather(at::stack(mine), 0);  // rank 0's, then rank 1's, ...
+      mine.push_back(inputs[std::size_t(i)]);
+    const auto all = ranks.all_gather(at::stack(inner(mine)), 0);  // rank 0's, then rank 1's, ...
     std::vector<Tensor> velocities(inputs.size());
     std::int64_t at = 0;
     for (int rank = 0; rank < ranks.size(); ++rank)

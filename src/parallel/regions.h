@@ -6,16 +6,17 @@
 
 namespace braid {
 
-// Each rank runs `inner` on its share of the image tokens and its share of the text tokens: joint
-// attention then sees each token once. Throws InputError when there are fewer tokens than ranks.
-Predict split_tokens(Group ranks, Predict inner);
-
 // The velocities of several inputs: the branches of true guidance.
 using PredictAll = std::function<std::vector<Tensor>(const std::vector<DenoiserInput>&)>;
 
 PredictAll one_by_one(Predict predict);
+
+// Each rank runs `inner` on its share of the image tokens and its share of the text tokens: joint
+// attention then sees each token once. Throws InputError when there are fewer tokens than ranks.
+PredictAll split_tokens(Group ranks, PredictAll inner);
+
 // Branch i on rank i mod size, gathered: every rank gets all of them, with the bits that one rank
 // would compute. Throws InputError when there are more ranks than branches.
-PredictAll split_branches(Group ranks, Predict predict);
+PredictAll split_branches(Group ranks, PredictAll inner);
 
 }  // namespace braid

@@ -30,10 +30,42 @@ std::vector<DenoiserInput> branches_of(const DenoiseJob& job, const DenoiserInpu
   return {positive, negative};
 }
 
-// negative + scale * (positive - negative): Ho and Salimans, 2021
-Tensor guide(const std::vector<Tensor>& velocities, double scale) {
-  if (velocities.size() == 1) return velocities.front();
-  return velocities[1] + scale * (velocities[0] - velocities[1]);
+std::vector<std::int64_t> all_but_the_batch(const Tensor& x) {
+  std::vector<std::int64_t> dims;
+  for (std::int64_t d = 1; d < x.dim(); ++d) dims.push_back(d);
+  return dims;
+}
+
+// `guided` shortened, picture by picture, to at most `cap` times the length of `positive`.
+Tensor cap_norm(const Tensor& guided, const Tensor& positive, double cap) {
+  const auto length = [&](const Tensor& x) {
+    return at::linalg_vector_norm(x, 2, all_but_the_batch(x), /*keepdim=*/true);
+  };
+  const auto shrink = cap * length(positive) / length(guided);
+  return guided * shrink.nan_to_num(1).clamp_max(1);
+}
+
+// `guided` with, picture by picture, the standard deviation of `positive`, mixed in by `amount`:
+// Lin et al., 2024, section 3.4.
+Tensor rescale(const Tensor& guided, const Tensor& positive, double amount) {
+  const auto spread = [&](const Tensor& x) {
+    return x.std(all_but_the_batch(x), /*unbiased=*/true, /*keepdim=*/true);
+  };
+  const auto same_spread = guided * (spread(positive) / spread(guided)).nan_to_num(1);
+  return amount * same_spread + (1 - amount) * guided;
+}
+
+// negative + scale * (positive - negative): Ho and Salimans, 2021. What follows it is in float32.
+Tensor guide(const std::vector<Tensor>& velocities, const DenoiseJob& job) {
+  const auto& positive = velocities.front();
+  if (velocities.size() == 1) return positive;
+  const auto guided = velocities[1] + job.true_cfg * (positive - velocities[1]);
+  if (job.cfg_norm_cap == 0 && job.guidance_rescale == 0) return guided;
+  auto wide = guided.to(at::kFloat);
+  const auto want = positive.to(at::kFloat);
+  if (job.cfg_norm_cap > 0) wide = cap_norm(wide, want, job.cfg_norm_cap);
+  if (job.guidance_rescale > 0) wide = rescale(wide, want, job.guidance_rescale);
+  return wide.to(guided.scalar_type());
 }
 
 // float32 noise in the shape of packed latents, from the pictures' own generators.
@@ -67,7 +99,7 @@ DenoiseResult denoise(const PredictAll& predict, const ScheduleConfig& config,
     const auto in = input_of(job, latents, schedule.timesteps[i]);
     const auto velocities = predict(branches_of(job, in));
     if (i == 0) result.first_velocity_BNC = velocities.front();
-    const auto velocity = guide(velocities, job.true_cfg);
+    const auto velocity = guide(velocities, job);
     latents = step(job, config.stochastic_sampling, latents, velocity, schedule.sigmas[i],
                    schedule.sigmas[i + 1]);
     on_step(int(i) + 1);

@@ -14,8 +14,9 @@ struct DenoiseJob {
   Tensor text_BTC, pooled_BC;
   Tensor negative_text_BTC, negative_pooled_BC;  // undefined without true guidance
   double true_cfg = 1;
-  std::optional<double> guidance = {};         // for guidance-distilled models
-  std::vector<at::Generator> generators = {};  // of the pictures, for stochastic sampling
+  double guidance_rescale = 0, cfg_norm_cap = 0;  // of true guidance; 0: off
+  std::optional<double> guidance = {};            // for guidance-distilled models
+  std::vector<at::Generator> generators = {};     // of the pictures, for stochastic sampling
 };
 
 struct DenoiseResult {

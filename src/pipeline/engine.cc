@@ -2,7 +2,7 @@
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
-#include <c10/core/impl/DeviceGuardImplInterface.h>
+#include <c10/core/DeviceGuard.h>
 
 #include <algorithm>
 
@@ -45,8 +45,10 @@ void stop_if_asked(const Hooks& hooks) {
   if (hooks.stop.stop_requested()) throw Cancelled("stopped while loading the model");
 }
 
-std::unique_ptr<const FluxFamily> load(const PipelineOptions& options, const Group& world,
+std::unique_ptr<const FluxFamily> load(const PipelineOptions& options,
+                                       const std::vector<at::Device>& devices, const Group& world,
                                        const Hooks& hooks) {
+  const auto device = devices[std::size_t(world.rank())];
   const auto files = find_model(options);
   const auto mesh = make_mesh(world, degrees_of(options.layout));
   Progress progress{.phase = Phase::kLoad, .done = 0, .total = bytes_of(files)};
@@ -59,46 +61,40 @@ std::unique_ptr<const FluxFamily> load(const PipelineOptions& options, const Gro
   return std::make_unique<const FluxFamily>(
       files, mesh,
       FamilyOptions{
-          .device = find_device(options.device),
+          .device = device,
           .dtype = options.dtype,
           .on_bytes = on_bytes,
           .ring_form = layout.gather_keys ? RingForm::kGather : RingForm::kShift,
-          .modulation = layout.shard_modulation ? SharedModulation::kYes : SharedModulation::kNo});
+          .modulation = layout.shard_modulation ? SharedModulation::kYes : SharedModulation::kNo,
+          .text = layout.shard_text ? SharedText::kYes : SharedText::kNo,
+          .decode = layout.share_decode ? SharedDecode::kYes : SharedDecode::kNo,
+          .ranks_on_device = int(std::count(devices.begin(), devices.end(), device))});
 }
 
 }  // namespace
 
 Degrees degrees_of(const Layout& l) {
-  for (const int degree : {l.tp, l.ring, l.ulysses, l.cfg, l.dp})
+  for (const int degree : {l.tp, l.ring, l.ulysses, l.cfg, l.dp, l.layer_split})
     require(degree >= 1 && degree <= 1024,
             "every degree of a layout should lie between 1 and 1024,", " one is ", degree);
-  return {.dp = l.dp, .cfg = l.cfg, .ring = l.ring, .ulysses = l.ulysses, .tp = l.tp};
+  return {.dp = l.dp,
+          .cfg = l.cfg,
+          .layers = l.layer_split,
+          .ring = l.ring,
+          .ulysses = l.ulysses,
+          .tp = l.tp};
 }
 
 WorldOptions world_of(const Layout& layout) {
   require(layout.deadline > 0 && layout.deadline <= 1e6, "the deadline should lie between 0 and ",
           "1000000 seconds, it is ", layout.deadline);
   const auto degrees = degrees_of(layout);
-  const double ranks =
-      double(degrees.dp) * degrees.cfg * degrees.ring * degrees.ulysses * degrees.tp;
+  const double ranks = double(degrees.dp) * degrees.cfg * degrees.layers * degrees.ring *
+                       degrees.ulysses * degrees.tp;
   require(ranks <= 1024, to_string(degrees), " are more than 1024 ranks");
   return {.size = int(ranks),
           .product = to_string(degrees),
           .deadline = std::chrono::milliseconds(std::int64_t(1000 * layout.deadline))};
-}
-
-at::Device find_device(const std::string& name) {
-  if (name == "cpu") return at::kCPU;
-  const bool has_index = name.starts_with("cuda:") && name.size() > 5 && name.size() < 9 &&
-                         name.find_first_not_of("0123456789", 5) == std::string::npos;
-  require(name == "cuda" || has_index, "the device should be cpu, cuda or cuda:N, it is '", name,
-          "'");
-  require(c10::impl::hasDeviceGuardImpl(at::kCUDA), "there is no device ", name,
-          ": this LibTorch has no GPU support (set BRAID_TORCH to one that has)");
-  const int count = c10::impl::getDeviceGuardImpl(at::kCUDA)->deviceCount();
-  const int index = has_index ? std::stoi(name.substr(5)) : 0;
-  require(index < count, "there is no device ", name, ": ", count, " found");
-  return at::Device(at::kCUDA, at::DeviceIndex(index));
 }
 
 std::unique_ptr<World> make_world(const Layout& layout) {
@@ -109,10 +105,12 @@ std::unique_ptr<World> make_world(const Layout& layout) {
 Engine::Engine(const PipelineOptions& options, const Hooks& hooks)
     : world_(make_world(options.layout)),
       threads_(threads_a_rank(options, world_->ranks_on_these_cores())),
+      devices_(devices_of(options, degrees_of(options.layout))),
       families_(std::size_t(world_->size())) {
   world_->run([&](const Group& world) {
+    const c10::DeviceGuard on(devices_[std::size_t(world.rank())]);
     const UseThreads threads(threads_);
-    families_[std::size_t(world.rank())] = load(options, world, hooks);
+    families_[std::size_t(world.rank())] = load(options, devices_, world, hooks);
   });
 }
 
@@ -130,6 +128,7 @@ std::vector<Picture> Engine::generate(const Request& request, const Hooks& hooks
   const auto settings = settle(request, hooks);
   std::vector<Picture> pictures;
   world_->run([&](const Group& world) {
+    const c10::DeviceGuard on(devices_[std::size_t(world.rank())]);
     const UseThreads threads(threads_);
     const bool is_first = world.rank() == 0;
     auto mine = generate_pictures(*families_[std::size_t(world.rank())], settings, request.latents,

@@ -6,6 +6,7 @@
 
 #include "braid/braid.h"
 #include "comm/world.h"
+#include "pipeline/devices.h"
 #include "pipeline/families/flux.h"
 
 namespace braid {
@@ -33,6 +34,7 @@ class Engine {
 
   std::unique_ptr<World> world_;
   int threads_;                                              // a rank
+  std::vector<at::Device> devices_;                          // by rank
   std::vector<std::unique_ptr<const FluxFamily>> families_;  // by rank; those that are here
   mutable std::mutex one_request_at_a_time_;
 };
@@ -41,8 +43,5 @@ class Engine {
 std::unique_ptr<World> make_world(const Layout& layout);
 Degrees degrees_of(const Layout& layout);
 WorldOptions world_of(const Layout& layout);
-
-// Throws InputError naming the device unless this LibTorch and this machine have it.
-at::Device find_device(const std::string& name);
 
 }  // namespace braid

@@ -35,6 +35,7 @@ class Run {
   void record(const std::string& name, const Tensor& batch);
   DenoiseJob prepare(Batch batch);
   Tensor text_of_batch(Batch batch, Tensor Conditioning::*part) const;
+  Picture picture_of(const Tensor& decoded, int number) const;
   std::vector<Picture> decode(Batch batch, const Tensor& latents_BNC) const;
 
   const FluxFamily& family_;
@@ -48,6 +49,7 @@ class Run {
 
 // The first rank hears the caller, and all ranks stop at the same place.
 void Run::report(const Progress& progress) const {
+  family_.mesh().world.await();  // a step takes longer where there are more pictures
   const auto wish = at::full({1}, hooks_.stop.stop_requested(), at::kBool);
   if (family_.mesh().world.broadcast(wish, 0).item<bool>()) throw AgreedStop("stopped as asked");
   if (hooks_.progress) hooks_.progress(progress);
@@ -119,7 +121,9 @@ DenoiseJob Run::prepare(Batch batch) {
                  .pooled_BC = text_of_batch(batch, &Conditioning::pooled_1C),
                  .negative_text_BTC = {},
                  .negative_pooled_BC = {},
-                 .true_cfg = settings_.true_cfg};
+                 .true_cfg = settings_.true_cfg,
+                 .guidance_rescale = settings_.guidance_rescale,
+                 .cfg_norm_cap = settings_.cfg_norm_cap};
   if (negative_) {
     job.negative_text_BTC = negative_->text_1TC.expand_as(job.text_BTC);
     job.negative_pooled_BC = negative_->pooled_1C.expand_as(job.pooled_BC);
@@ -133,6 +137,21 @@ DenoiseJob Run::prepare(Batch batch) {
           : pack(draw_noise(job.generators, settings_.latent_shape, family_.dtype()));
   job.latents_BNC = latents.to(family_.device());
   return job;
+}
+
+// Of decoded values [1 3 H W], -1 .. 1: to 0 .. 1 in the model's dtype, then in float32 to bytes.
+Picture Run::picture_of(const Tensor& decoded, int number) const {
+  const auto unit = (decoded * 0.5 + 0.5).clamp(0, 1);
+  const auto bytes = (unit.squeeze(0).permute({1, 2, 0}).to(at::kCPU, at::kFloat) * 255)
+                         .round()
+                         .to(at::kByte)
+                         .contiguous();
+  const auto* const data = bytes.const_data_ptr<std::uint8_t>();
+  return {.width = int(bytes.size(1)),
+          .height = int(bytes.size(0)),
+          .rgb = {data, data + bytes.numel()},
+          .prompt = settings_.prompt_of(number).clip,
+          .seed = settings_.seed + std::uint64_t(number)};
 }
 
 std::vector<Picture> Run::decode(Batch batch, const Tensor& latents_BNC) const {
@@ -149,25 +168,14 @@ std::vector<Picture> Run::decode(Batch batch, const Tensor& latents_BNC) const {
   const bool tiled =
       settings_.vae_tiling == VaeTiling::kOn || (settings_.vae_tiling == VaeTiling::kAuto && large);
   std::vector<Picture> pictures;
-  for (const auto& one : latents_BNC.split(1)) {
-    const auto decoded =
-        family_.decode(one, settings_.latent_shape, tiled ? Tiles::kWhereLarger : Tiles::kNever);
-    const auto unit = (decoded * 0.5 + 0.5).clamp(0, 1);  // in the model's dtype, then float32
-    const auto bytes = (unit.squeeze(0).permute({1, 2, 0}).to(at::kCPU, at::kFloat) * 255)
-                           .round()
-                           .to(at::kByte)
-                           .contiguous();
-    const auto picture = batch.first + int(pictures.size());
-    const auto* const data = bytes.const_data_ptr<std::uint8_t>();
-    pictures.push_back({.width = int(bytes.size(1)),
-                        .height = int(bytes.size(0)),
-                        .rgb = {data, data + bytes.numel()},
-                        .prompt = settings_.prompt_of(picture).clip,
-                        .seed = settings_.seed + std::uint64_t(picture)});
+  const auto on_picture = [&](const Tensor& decoded) {
+    pictures.push_back(picture_of(decoded, batch.first + int(pictures.size())));
     if (hooks_.picture) hooks_.picture(pictures.back());
     ++progress.done;
     tell();
-  }
+  };
+  family_.decode(latents_BNC, settings_.latent_shape, tiled ? Tiles::kWhereLarger : Tiles::kNever,
+                 on_picture);
   return pictures;
 }
 
@@ -206,8 +214,7 @@ std::vector<Picture> Run::draw(Batch round) {
     record("sigmas", at::tensor(schedule.sigmas));
     record("timesteps", at::tensor(schedule.timesteps));
   }
-  std::vector<Picture> pictures;
-  if (family_.mesh().world.rank() == 0) pictures = decode(round, latents);
+  auto pictures = decode(round, latents);
   family_.mesh().world.await();
   return pictures;
 }
@@ -221,7 +228,7 @@ std::vector<Picture> generate_pictures(const FluxFamily& family, const Settings&
   if (latents) run.start_from(*latents);
   run.embed_prompts();
   std::vector<Picture> pictures;
-  const int round = settings.batch_size * family.mesh().dp.size();
+  const int round = pictures_per_round(settings, family.mesh().degrees);
   for (int first = 0; first < settings.num_pictures(); first += round) {
     const auto count = std::min(round, settings.num_pictures() - first);
     for (auto& picture : run.draw({.first = first, .count = count}))

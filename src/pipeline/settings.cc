@@ -63,6 +63,11 @@ int round_down(const char* name, int pixels, std::int64_t multiple, const Warn& 
 
 }  // namespace
 
+int pictures_per_round(const Settings& settings, const Degrees& degrees) {
+  const auto round = std::int64_t(settings.batch_size) * degrees.dp * degrees.layers;
+  return int(std::min<std::int64_t>(round, kMaxPictures));
+}
+
 Settings settle(const Request& r, const ModelLimits& limits, const Warn& warn_or_none) {
   const Warn warn = warn_or_none ? warn_or_none : [](const std::string&) {};
   const auto& d = limits.defaults;
@@ -70,7 +75,13 @@ Settings settle(const Request& r, const ModelLimits& limits, const Warn& warn_or
   Settings s;
   s.prompts = pair_prompts(r);
   s.true_cfg = finite("true guidance scale", r.true_cfg);
+  s.guidance_rescale = within("guidance rescale", r.guidance_rescale, 0.0, 1.0);
+  s.cfg_norm_cap = finite("norm cap of guidance", r.cfg_norm_cap);
+  require(s.cfg_norm_cap >= 0, "the norm cap of guidance should be at least 0, it is ",
+          s.cfg_norm_cap);
   s.negative = negative_of(r, warn);
+  if (!s.negative && (s.guidance_rescale > 0 || s.cfg_norm_cap > 0))
+    warn("guidance is not rescaled or capped: that takes true guidance, which does not run");
   const auto side = [&](const char* name, int pixels) {
     return round_down(name, within(name, pixels, int(multiple), kMaxPixels), multiple, warn);
   };

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "braid/braid.h"
+#include "comm/mesh.h"
 #include "pipeline/latents.h"
 #include "pipeline/model_files.h"
 
@@ -17,7 +18,7 @@ struct PromptPair {
 struct Settings {
   std::vector<PromptPair> prompts;
   std::optional<PromptPair> negative;  // there exactly if true guidance runs
-  double true_cfg = 1;
+  double true_cfg = 1, guidance_rescale = 0, cfg_norm_cap = 0;
   int width = 0, height = 0, steps = 0;
   double guidance = 0;
   int max_sequence_length = 0;
@@ -29,6 +30,10 @@ struct Settings {
   int num_pictures() const { return int(prompts.size()) * num_images; }
   const PromptPair& prompt_of(int picture) const { return prompts[picture / num_images]; }
 };
+
+// Pictures that are denoised at the same time: a batch for every data-parallel rank and, under
+// layer split, for every stage, which fills the pipe.
+int pictures_per_round(const Settings& settings, const Degrees& degrees);
 
 // What of the model a request is checked against.
 struct ModelLimits {

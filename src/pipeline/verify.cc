@@ -1,6 +1,7 @@
 #include "pipeline/verify.h"
 
 #include <ATen/ATen.h>
+#include <c10/core/DeviceGuard.h>
 
 #include <algorithm>
 #include <map>
@@ -50,8 +51,9 @@ DenoiserInput inputs_of(const Model& m, std::uint64_t seed, at::Device device) {
 }
 
 Trace trace_of(const VerifyOptions& options, const Model& model, const Mesh& mesh,
-               std::optional<Fault> fault) {
-  const auto device = find_device(options.pipeline.device);
+               const std::vector<at::Device>& devices, std::optional<Fault> fault) {
+  const auto device = devices[std::size_t(mesh.world.rank())];
+  const c10::DeviceGuard on(device);
   auto checkpoint = find_model(options.pipeline).open_transformer();
   auto names = flux_names(checkpoint);
   const auto& layout = options.pipeline.layout;
@@ -64,14 +66,17 @@ Trace trace_of(const VerifyOptions& options, const Model& model, const Mesh& mes
       model.config,
       Weights(std::move(checkpoint), std::move(names),
               {.dtype = model.dtype, .device = device, .tensor_parallel = mesh.tp}, plan),
-      with_fault(attend_over(mesh, form), mesh, fault));
+      with_fault(attend_over(mesh, form), mesh, fault),
+      run_of_rank(model.config, mesh, device,
+                  int(std::count(devices.begin(), devices.end(), device))));
   Trace trace;
-  const auto predict = split_tokens(mesh.context, [&](DenoiserInput in) {
+  const auto part = [&](DenoiserInput in, const Tensor& state) {
     in = with_fault(std::move(in), mesh, fault);
     in.watch = [&](const std::string& where, const Tensor& x) { trace.add(where, x); };
-    return flux(in);
-  });
-  trace.add("velocity", predict(inputs_of(model, options.seed, device)));
+    return flux.advance(in, state);
+  };
+  const auto predict = split_tokens(mesh.context, layer_split(mesh.stages, part));
+  trace.add("velocity", predict({inputs_of(model, options.seed, device)}).front());
   return trace;
 }
 
@@ -85,11 +90,15 @@ double difference_of(const Tensor& mine, const Tensor& whole, const Group& conte
   return std::isfinite(value) ? value : INFINITY;
 }
 
-// [places], float64.
+// [places], float64; -1 where another stage has the place.
 Tensor differences_of(const Trace& mine, const Trace& whole, const Group& context) {
   std::vector<double> differences;
-  for (const auto& where : whole.places)
-    differences.push_back(difference_of(mine.tokens.at(where), whole.tokens.at(where), context));
+  for (const auto& where : whole.places) {
+    const auto here = mine.tokens.find(where);
+    differences.push_back(here == mine.tokens.end()
+                              ? -1
+                              : difference_of(here->second, whole.tokens.at(where), context));
+  }
   return at::tensor(differences, at::kDouble);
 }
 
@@ -106,19 +115,18 @@ std::vector<VerifiedBlock> worst_of(const Group& world, const Tensor& difference
   return blocks;
 }
 
-Model model_of(const VerifyOptions& o) {
+Model model_of(const VerifyOptions& o, at::Device device) {
   const auto files = find_model(o.pipeline);
   const auto checkpoint = files.open_transformer();
   const auto config = read_transformer_config(files, checkpoint);
   const auto defaults = read_defaults(files, config.guidance_embeds);
   const auto pick = [](int asked, int otherwise) { return asked > 0 ? asked : otherwise; };
-  return {
-      .config = config,
-      .latents = {.channels = config.in_channels / 4,
-                  .height = pick(o.height, defaults.height) / 16 * 2,
-                  .width = pick(o.width, defaults.width) / 16 * 2},
-      .text_tokens = pick(o.max_sequence_length, defaults.max_sequence_length),
-      .dtype = choose_dtype(o.pipeline.dtype, checkpoint.dtype(), find_device(o.pipeline.device))};
+  return {.config = config,
+          .latents = {.channels = config.in_channels / 4,
+                      .height = pick(o.height, defaults.height) / 16 * 2,
+                      .width = pick(o.width, defaults.width) / 16 * 2},
+          .text_tokens = pick(o.max_sequence_length, defaults.max_sequence_length),
+          .dtype = choose_dtype(o.pipeline.dtype, checkpoint.dtype(), device)};
 }
 
 }  // namespace
@@ -130,12 +138,14 @@ const VerifiedBlock* Verdict::first_divergent() const {
 }
 
 Verdict verify(const VerifyOptions& options) {
-  const auto model = model_of(options);
   const auto degrees = degrees_of(options.pipeline.layout);
   const auto ranks = make_world(options.pipeline.layout);
+  const auto devices = devices_of(options.pipeline, degrees);
+  const auto model = model_of(options, devices.front());
   Trace whole;
-  run_ranks({},
-            [&](const Group& one) { whole = trace_of(options, model, make_mesh(one, {}), {}); });
+  run_ranks({}, [&](const Group& one) {
+    whole = trace_of(options, model, make_mesh(one, {}), {devices.front()}, {});
+  });
 
   const double exact = model.dtype == at::kFloat ? 1e-4 : 0.05;
   Verdict verdict{
@@ -143,7 +153,7 @@ Verdict verify(const VerifyOptions& options) {
   std::mutex mutex;
   ranks->run([&](const Group& world) {
     const auto mesh = make_mesh(world, degrees);
-    const auto mine = trace_of(options, model, mesh, options.fault);
+    const auto mine = trace_of(options, model, mesh, devices, options.fault);
     auto blocks = worst_of(world, differences_of(mine, whole, mesh.context), whole.places);
     const std::scoped_lock lock(mutex);
     verdict.blocks = std::move(blocks);  // the same on every rank

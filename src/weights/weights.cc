@@ -112,6 +112,12 @@ Weights Weights::as(at::ScalarType dtype) const {
   return other;
 }
 
+Weights Weights::unread() const {
+  auto other = *this;
+  other.is_read_ = false;
+  return other;
+}
+
 std::string Weights::path(std::string_view name) const {
   return scope_.empty() ? std::string(name) : scope_ + "." + std::string(name);
 }
@@ -121,6 +127,7 @@ Tensor Weights::tensor(std::string_view name, at::IntArrayRef shape) const {
   const auto parts = load_->take(path(name), order);
   check_shape(parts, shape, load_->checkpoint.source());
   const auto wanted = load_->wanted_of(scope_, shape);
+  if (!is_read_) return {};
   const auto pieces = pieces_of(parts, order, wanted.rows);
   const auto device = load_->options.device;
   const auto usable = [&](const Piece& piece) {

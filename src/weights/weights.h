@@ -41,6 +41,10 @@ class Weights {
   // The same scope, loading in another dtype.
   Weights as(at::ScalarType dtype) const;
 
+  // The same scope for a part of the model that is elsewhere: its tensors are checked and count as
+  // used, but are not read; tensor() gives undefined ones.
+  Weights unread() const;
+
   // The tensor `name` of this scope in the dtype and on the device of the load. On a CPU a tensor
   // that needs no conversion is used in place, in the mapped file.
   // `shape` is the whole tensor's; the result is this rank's share by the plan.
@@ -64,6 +68,7 @@ class Weights {
   std::shared_ptr<Load> load_;
   std::string scope_;
   at::ScalarType dtype_;
+  bool is_read_ = true;
 };
 
 }  // namespace braid

@@ -52,6 +52,28 @@ TEST_F(BadFlags, DevicesThatAreNotThere) {
   expect_refused({"--device", "cuda:99"}, "there is no device cuda:99");
 }
 
+// All before a model is opened.
+TEST_F(BadFlags, LayoutsThatDoNotFitTheDevices) {
+  expect_refused({"--devices", "cpu,cpu", "-m", "missing"},
+                 "but there are 2 ranks: ask for degrees that multiply to 2");
+  expect_refused({"--devices", "cpu,cpu,cpu", "--tp", "2", "-m", "missing"},
+                 "= 2, but there are 3");
+  expect_refused({"--devices", "cpu,tpu", "--tp", "2", "-m", "missing"}, "it is 'tpu'");
+  expect_refused({"--cfg-parallel", "2", "-m", "missing"}, "give a negative prompt");
+  expect_refused({"--cfg-parallel", "3", "--negative-prompt", "b", "--true-cfg", "2"},
+                 "a step has 2");
+}
+
+TEST_F(BadFlags, LayoutsThatOnlyTheModelRefuses) {
+  const std::string demo = BRAID_SOURCE_DIR "/models/demo";
+  expect_refused({"-m", demo, "--layer-split", "9"}, "the transformer has 8");
+  expect_refused({"-m", demo, "--tp", "3", "--text-encoder", "tp"}, "cannot share the 4 heads");
+  expect_refused({"-m", demo, "--guidance-rescale", "1.5"},
+                 "the guidance rescale should lie between 0 and 1, it is 1.5");
+  expect_refused({"-m", demo, "--cfg-norm-cap", "-1"}, "should be at least 0, it is -1");
+  expect_refused({"-m", demo, "--negative-prompt-2", "b"}, "needs a negative prompt");
+}
+
 TEST_F(BadFlags, Prompts) {
   expect_bad_input({"generate", "caf\xe9"}, "the prompt should be UTF-8 text, it is 'caf?'");
   expect_refused({"--prompt-2", "\xff"}, "--prompt-2 should be UTF-8");

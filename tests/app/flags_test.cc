@@ -86,6 +86,30 @@ TEST(Flags, FillARequest) {
   EXPECT_EQ(f.output, "o.png");
 }
 
+TEST(Flags, FillALayout) {
+  const auto f = generate_flags({"a", "--tp", "2", "--layer-split", "3", "--text-encoder", "tp",
+                                 "--vae", "rank0", "--devices", "cuda:0-3,cpu"});
+  EXPECT_EQ(f.options.layout.tp, 2);
+  EXPECT_EQ(f.options.layout.layer_split, 3);
+  EXPECT_TRUE(f.options.layout.shard_text);
+  EXPECT_FALSE(f.options.layout.share_decode);
+  EXPECT_EQ(f.options.devices, std::vector<std::string>({"cuda:0-3", "cpu"}));
+  expect_refused({"--text-encoder", "all"}, "--text-encoder should be one of rank0, tp");
+  expect_refused({"--vae", "all"}, "--vae should be one of ranks, rank0");
+  expect_refused({"--layer-split", "0"}, "--layer-split should be a whole number from 1 to 1024");
+  for (const auto* const list : {"", ",", "cpu,", ",cpu", "cpu,,cpu"})
+    expect_refused({"--devices", list}, "--devices should be devices with commas between them");
+}
+
+TEST(Flags, FillTrueGuidance) {
+  const auto r = generate_flags({"a", "--negative-prompt", "b", "--negative-prompt-2", "c",
+                                 "--guidance-rescale", "0.7", "--cfg-norm-cap", "1"})
+                     .request;
+  EXPECT_EQ(r.negative_prompt_2, "c");
+  EXPECT_EQ(r.guidance_rescale, 0.7);
+  EXPECT_EQ(r.cfg_norm_cap, 1);
+}
+
 TEST(Flags, LeaveDefaultsToTheModel) {
   const auto f = generate_flags({"a"});
   EXPECT_FALSE(f.request.width || f.request.steps || f.request.guidance);

@@ -112,16 +112,33 @@ TEST_F(Generate, ReportsTimeAndMemoryOfEachPhase) {
   EXPECT_GT(json["seconds_per_step"].get<double>(), 0);
 }
 
+TEST_F(Generate, TwoDevicesTakeTheBranchesOfGuidance) {
+  std::vector<std::string> arguments = {"a", "--negative-prompt=b", "--true-cfg=2",
+                                        "--dtype=float32"};
+  const auto alone = report(arguments);
+  arguments.insert(arguments.end(), {"--devices", "cpu,cpu", "-o", "two.png"});
+  const auto shared = report(arguments);
+  EXPECT_THAT(alone["layout"].get<std::string>(), HasSubstr("cfg 1"));
+  EXPECT_THAT(shared["layout"].get<std::string>(), HasSubstr("cfg 2"));
+  EXPECT_EQ(shared["device"], "cpu,cpu");
+  const auto bytes_of = [&](const char* name) { return read_file(folder_ / name, 1 << 20); };
+  EXPECT_EQ(bytes_of("two.png"), bytes_of("braid.png"));
+}
+
 TEST_F(Generate, FilesSayHowTheyWereMade) {
   draw({"a \xe2\x98\x85", "--negative-prompt", "b", "--true-cfg", "2.5", "--seed", "9",
-        "--guidance", "4", "--prompt-2", "c"});
+        "--guidance", "4", "--prompt-2", "c", "--negative-prompt-2", "d", "--guidance-rescale",
+        "0.5", "--cfg-norm-cap", "1.5"});
   const auto info = braid({"info", "braid.png", "--json"});
   ASSERT_EQ(info.exit_code, 0) << info.err;
   const auto json = Json::parse(info.out);
   EXPECT_EQ(json["prompt"], "a \xe2\x98\x85");
   EXPECT_EQ(json["prompt_2"], "c");
   EXPECT_EQ(json["negative_prompt"], "b");
+  EXPECT_EQ(json["negative_prompt_2"], "d");
   EXPECT_EQ(json["true_cfg"], "2.5");
+  EXPECT_EQ(json["guidance_rescale"], "0.5");
+  EXPECT_EQ(json["cfg_norm_cap"], "1.5");
   EXPECT_EQ(json["seed"], "9");
   EXPECT_EQ(json["steps"], "2");
   EXPECT_EQ(json["guidance"], "4");

@@ -81,12 +81,14 @@ TEST_F(Info, HelpGoesToStandardOutputAndFitsAScreen) {
 TEST_F(Info, TheFlagsAreThese) {
   EXPECT_THAT(
       flags_of("generate"),
-      ElementsAre("-h,--help", "--prompt-file", "--prompt-2", "--negative-prompt", "--true-cfg",
+      ElementsAre("-h,--help", "--prompt-file", "--prompt-2", "--negative-prompt",
+                  "--negative-prompt-2", "--true-cfg", "--guidance-rescale", "--cfg-norm-cap",
                   "--max-sequence-length", "--size", "--steps", "--guidance", "--seed",
                   "-n,--num-images", "--batch-size", "-o,--output", "--latents", "--dump",
-                  "-m,--model", "--components", "--dtype", "--device", "--threads", "--vae-tiling",
-                  "--tp", "--ring", "--ulysses", "--cfg-parallel", "--dp", "--tp-modulation",
-                  "--ring-form", "--deadline", "--json", "-q,--quiet", "-v,--verbose"));
+                  "-m,--model", "--components", "--dtype", "--device", "--devices", "--threads",
+                  "--vae-tiling", "--tp", "--ring", "--ulysses", "--cfg-parallel", "--dp",
+                  "--layer-split", "--tp-modulation", "--text-encoder", "--vae", "--ring-form",
+                  "--deadline", "--json", "-q,--quiet", "-v,--verbose"));
   EXPECT_THAT(flags_of("info"), ElementsAre("-h,--help", "-m,--model", "--components", "--json"));
 }
 

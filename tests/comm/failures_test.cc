@@ -156,8 +156,9 @@ TEST(Mesh, PutsTensorParallelRanksNextToEachOther) {
 TEST(Mesh, RefusesAProductThatIsNotTheWorldWithTheEquation) {
   const auto outcome =
       outcome_of(3, [](const Group& world) { make_mesh(world, {.ulysses = 2, .tp = 2}); });
-  EXPECT_THAT(outcome.cause,
-              HasSubstr("dp 1 x cfg 1 x ring 1 x ulysses 2 x tp 2 = 4, but there are 3 ranks"));
+  EXPECT_THAT(
+      outcome.cause,
+      HasSubstr("dp 1 x cfg 1 x layers 1 x ring 1 x ulysses 2 x tp 2 = 4, but there are 3 ranks"));
 }
 
 TEST(Notes, SurviveTheirBytes) {

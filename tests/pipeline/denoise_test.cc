@@ -67,6 +67,59 @@ TEST(Denoise, CombinesBothBranchesOfTrueGuidance) {
   EXPECT_TRUE(at::allclose(result.latents_BNC, want, 1e-5, 1e-5));
 }
 
+// One step of velocity v from latents x and sigma 1 to 0 ends at x - v: v is read off the result.
+Tensor guided_velocity(const DenoiseJob& job, const Tensor& positive, const Tensor& negative) {
+  const Predict predict = [&](const DenoiserInput& in) {
+    return at::equal(in.text_BTC, job.text_BTC) ? positive : negative;
+  };
+  const Schedule once{.sigmas = {1, 0}, .timesteps = {1000}};
+  return job.latents_BNC - denoise(one_by_one(predict), {}, once, job, [](int) {}).latents_BNC;
+}
+
+DenoiseJob guided_job() {
+  auto job = job_of(at::kFloat);
+  job.latents_BNC = at::zeros_like(job.latents_BNC);
+  job.true_cfg = 4;
+  job.negative_text_BTC = job.text_BTC + 1;
+  job.negative_pooled_BC = job.pooled_BC;
+  return job;
+}
+
+TEST(Denoise, CapsTheLengthOfEachPicturesGuidedVelocity) {
+  auto job = guided_job();
+  job.cfg_norm_cap = 1.5;
+  const auto positive = at::randn({2, 6, 8});
+  auto negative = -positive;        // guided: 7 times as long
+  negative[1] = 0.9 * positive[1];  // guided: 1.3 times as long, within the cap
+  const auto got = guided_velocity(job, positive, negative);
+  EXPECT_TRUE(at::allclose(got[0], 1.5 * positive[0], 1e-5, 1e-5));
+  EXPECT_TRUE(at::allclose(got[1], 1.3 * positive[1], 1e-5, 1e-5));
+}
+
+TEST(Denoise, RescalesGuidanceToTheSpreadOfThePositive) {
+  auto job = guided_job();
+  const auto positive = at::randn({2, 6, 8}) + 3, negative = at::randn({2, 6, 8});
+  const auto guided = guided_velocity(job, positive, negative);
+  job.guidance_rescale = 1;
+  const auto whole = guided_velocity(job, positive, negative);
+  for (const int i : {0, 1}) {
+    EXPECT_NEAR(whole[i].std().item<double>(), positive[i].std().item<double>(), 1e-5);
+    const auto ratio = positive[i].std() / guided[i].std();
+    EXPECT_TRUE(at::allclose(whole[i], guided[i] * ratio, 1e-5, 1e-5));
+  }
+  job.guidance_rescale = 0.25;
+  const auto quarter = guided_velocity(job, positive, negative);
+  EXPECT_TRUE(at::allclose(quarter, 0.25 * whole + 0.75 * guided, 1e-5, 1e-5));
+}
+
+TEST(Denoise, AZeroVelocityStaysZeroHoweverItIsShaped) {
+  auto job = guided_job();
+  job.cfg_norm_cap = 1;
+  job.guidance_rescale = 1;
+  const auto zero = at::zeros({2, 6, 8});
+  EXPECT_TRUE(at::equal(guided_velocity(job, zero, zero), zero));
+}
+
 TEST(Denoise, StochasticSamplingDrawsFromThePicturesGenerators) {
   auto job = job_of(at::kFloat);
   job.generators = {generator_of(1), generator_of(2)};

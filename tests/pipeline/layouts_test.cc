@@ -20,11 +20,22 @@ struct Drawn {
   Recording recording;
 };
 
-Drawn run(const Layout& layout, const Request& request, Dtype dtype = Dtype::kFloat32) {
-  const Engine engine({.model = kModel, .dtype = dtype, .layout = layout}, {});
+Drawn drawn_by(const Engine& engine, const Request& request) {
   Drawn result;
   result.pictures = engine.generate(request, {}, &result.recording);
   return result;
+}
+
+Drawn run(const Layout& layout, const Request& request, Dtype dtype = Dtype::kFloat32) {
+  return drawn_by(Engine({.model = kModel, .dtype = dtype, .layout = layout}, {}), request);
+}
+
+// The bits of sums depend on how many threads share them: one a rank.
+Drawn run_with_a_thread_each(const Layout& layout, const Request& request) {
+  const int ranks = degrees_of(layout).product();
+  return drawn_by(
+      Engine({.model = kModel, .dtype = Dtype::kFloat32, .threads = ranks, .layout = layout}, {}),
+      request);
 }
 
 double relative_error(const Tensor& got, const Tensor& want) {
@@ -39,9 +50,11 @@ double part_that_differs(const Picture& a, const Picture& b) {
 }
 
 std::string name_of(const Layout& l) {
-  return "dp" + std::to_string(l.dp) + "_cfg" + std::to_string(l.cfg) + "_ring" +
-         std::to_string(l.ring) + (l.gather_keys ? "g" : "") + "_ulysses" +
-         std::to_string(l.ulysses) + "_tp" + std::to_string(l.tp) + (l.shard_modulation ? "" : "r");
+  const auto number = [](const char* name, int degree) { return name + std::to_string(degree); };
+  return number("dp", l.dp) + number("_cfg", l.cfg) + number("_layers", l.layer_split) +
+         number("_ring", l.ring) + (l.gather_keys ? "g" : "") + number("_ulysses", l.ulysses) +
+         number("_tp", l.tp) + (l.shard_modulation ? "" : "r") + (l.shard_text ? "_text" : "") +
+         (l.share_decode ? "" : "_vae0");
 }
 
 // 5 x 7 = 35 image tokens and 21 text tokens: no degree below divides both.
@@ -94,6 +107,18 @@ const std::vector<Layout> kLayouts = {
     {.cfg = 2, .dp = 2},
     {.tp = 2, .dp = 2},
     {.tp = 2, .ulysses = 2, .dp = 2, .shard_modulation = false},
+    {.layer_split = 2},
+    {.layer_split = 3},  // 8 blocks: 3, 3 and 2
+    {.layer_split = 8},
+    {.tp = 2, .layer_split = 2},
+    {.ring = 2, .layer_split = 3},
+    {.ulysses = 2, .layer_split = 2},
+    {.cfg = 2, .layer_split = 2},
+    {.dp = 2, .layer_split = 2},
+    {.tp = 2, .ring = 2, .ulysses = 2, .cfg = 2, .layer_split = 2},
+    {.tp = 2, .shard_text = true},
+    {.tp = 4, .dp = 2, .shard_text = true},
+    {.ulysses = 2, .share_decode = false},
 };
 
 class Layouts : public testing::TestWithParam<Layout> {};
@@ -101,8 +126,13 @@ class Layouts : public testing::TestWithParam<Layout> {};
 TEST_P(Layouts, EqualOneRankOnUnevenSizes) {
   static const Drawn one = run({}, kUneven);
   const auto got = run(GetParam(), kUneven);
-  for (const auto* name : {"prompt_embeds", "latents_initial", "sigmas", "timesteps"})
+  for (const auto* name : {"latents_initial", "sigmas", "timesteps"})
     EXPECT_TRUE(at::equal(got.recording.at(name), one.recording.at(name))) << name;
+  // sums of shared text encoders are added in another order
+  for (const auto* name : {"prompt_embeds", "pooled_prompt_embeds"})
+    EXPECT_LE(relative_error(got.recording.at(name), one.recording.at(name)),
+              GetParam().shard_text ? 1e-5 : 0)
+        << name;
   EXPECT_LT(relative_error(got.recording.at("velocity_first"), one.recording.at("velocity_first")),
             1e-5);
   ASSERT_EQ(got.pictures.size(), one.pictures.size());
@@ -140,6 +170,62 @@ TEST_P(Layouts, AreAsExactAsOneRankInBfloat16) {
 INSTANTIATE_TEST_SUITE_P(Demo, Layouts, testing::ValuesIn(kLayouts),
                          [](const auto& info) { return name_of(info.param); });
 
+// 5 x 3 tiles of 128 pixels at a stride of 96; tiles see neither more nor less than on one rank.
+const Request kTiled{.prompts = {"a red circle"},
+                     .width = 448,
+                     .height = 256,
+                     .steps = 1,
+                     .num_images = 2,
+                     .vae_tiling = VaeTiling::kOn};
+
+TEST(Decode, TilesOfSeveralRanksAreBlendedAsOneRankBlendsThem) {
+  const auto alone = run({.ring = 3, .share_decode = false}, kTiled);
+  const auto shared = run({.ring = 3}, kTiled);
+  ASSERT_EQ(shared.pictures.size(), 2u);
+  for (std::size_t i = 0; i < 2; ++i) EXPECT_EQ(shared.pictures[i].rgb, alone.pictures[i].rgb);
+}
+
+TEST(Decode, SeveralPicturesAreSharedOutInTheirOrder) {
+  auto request = kUneven;
+  request.batch_size = 3;
+  const auto alone = run({.ulysses = 2, .share_decode = false}, request);
+  const auto shared = run({.ulysses = 2}, request);
+  ASSERT_EQ(shared.pictures.size(), 3u);
+  for (std::size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(shared.pictures[i].seed, 3 + i);
+    EXPECT_EQ(shared.pictures[i].rgb, alone.pictures[i].rgb);
+  }
+}
+
+// A stage does what one rank does, on the same pictures.
+TEST(LayerSplit, ChangesNoBit) {
+  const auto one = run_with_a_thread_each({}, kUneven);
+  const auto got = run_with_a_thread_each({.layer_split = 3}, kUneven);
+  EXPECT_TRUE(at::equal(got.recording.at("latents_final"), one.recording.at("latents_final")));
+}
+
+// A round of 4, and one of 1: batches are taken apart and put together again.
+TEST(LayerSplit, GivesEveryPictureOfItsRoundsItsOwnVelocity) {
+  auto request = kUneven;
+  request.num_images = 5;
+  request.batch_size = 2;
+  const auto one = run({}, request), got = run({.layer_split = 2}, request);
+  const auto &want = one.recording.at("velocity_first"), &have = got.recording.at("velocity_first");
+  ASSERT_EQ(have.size(0), 5);
+  for (int i = 0; i < 5; ++i) EXPECT_LT(relative_error(have[i], want[i]), 1e-5) << "picture " << i;
+}
+
+TEST(Guidance, IsShapedOnAllRanksAlike) {
+  auto request = kEven;
+  request.guidance_rescale = 0.7;
+  request.cfg_norm_cap = 1;
+  const auto one = run_with_a_thread_each({}, request), plain = run({}, kEven);
+  EXPECT_GT(relative_error(one.recording.at("latents_final"), plain.recording.at("latents_final")),
+            1e-3);
+  const auto got = run_with_a_thread_each({.cfg = 2}, request);
+  EXPECT_TRUE(at::equal(got.recording.at("latents_final"), one.recording.at("latents_final")));
+}
+
 std::string refusal(const Layout& layout, const Request& request) {
   try {
     run(layout, request);
@@ -155,6 +241,9 @@ TEST(Layout, RefusesWhatCannotBeSharedWithASentence) {
   EXPECT_THAT(refusal({.cfg = 3}, kEven), HasSubstr("over 3 ranks needs as many branches"));
   EXPECT_THAT(refusal({.cfg = 2}, {.prompts = {"a"}, .width = 64, .height = 64, .steps = 1}),
               HasSubstr("give a negative prompt"));
+  EXPECT_THAT(refusal({.layer_split = 9}, kEven),
+              HasSubstr("over 9 ranks needs as many blocks, the transformer has 8"));
+  EXPECT_THAT(refusal({.tp = 3, .shard_text = true}, kEven), HasSubstr("cannot share the 4 heads"));
   EXPECT_THAT(refusal({.ring = 0}, kEven), HasSubstr("between 1 and 1024"));
   EXPECT_THAT(refusal({.tp = 1024, .ring = 1024}, kEven), HasSubstr("more than 1024 ranks"));
 }

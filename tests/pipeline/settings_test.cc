@@ -71,6 +71,22 @@ TEST(Settle, TrueGuidanceNeedsAScaleAndANegativePrompt) {
   EXPECT_EQ(settled({.prompts = {"a"}, .negative_prompt = "", .true_cfg = 2}).negative->t5, "");
 }
 
+TEST(Settle, WarnsOfShapedGuidanceThatDoesNotRun) {
+  std::vector<std::string> warnings;
+  settled({.prompts = {"a"}, .guidance_rescale = 0.5}, &warnings);
+  settled({.prompts = {"a"}, .negative_prompt = "b", .true_cfg = 2, .cfg_norm_cap = 1}, &warnings);
+  EXPECT_THAT(warnings, ElementsAre(HasSubstr("not rescaled or capped")));
+  EXPECT_THAT(refusal({.guidance_rescale = -0.1}), HasSubstr("the guidance rescale should lie"));
+  EXPECT_THAT(refusal({.cfg_norm_cap = INFINITY}), HasSubstr("norm cap of guidance"));
+}
+
+TEST(Settle, ARoundFillsTheStagesOfEveryReplica) {
+  Settings s;
+  s.batch_size = 3;
+  EXPECT_EQ(pictures_per_round(s, {}), 3);
+  EXPECT_EQ(pictures_per_round(s, {.dp = 2, .cfg = 2, .layers = 4, .ring = 3, .tp = 2}), 24);
+}
+
 TEST(Settle, RefusesWhatIsOutOfRangeByName) {
   EXPECT_THAT(refusal({.width = 0}), HasSubstr("the width should lie between 16 and"));
   EXPECT_THAT(refusal({.width = 15}), HasSubstr("width"));

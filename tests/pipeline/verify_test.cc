@@ -22,7 +22,8 @@ Verdict verdict_of(const Layout& layout, std::optional<Fault> fault = {},
 
 TEST(Verify, PassesHybridLayouts) {
   for (const auto& layout : {Layout{.tp = 2, .ring = 2, .ulysses = 2}, Layout{.tp = 3, .ring = 3},
-                             Layout{.tp = 2, .ulysses = 5}}) {
+                             Layout{.tp = 2, .ulysses = 5}, Layout{.layer_split = 3},
+                             Layout{.tp = 2, .ring = 2, .layer_split = 2}}) {
     const auto verdict = verdict_of(layout);
     ASSERT_EQ(verdict.blocks.size(), 2u + 2 * 2 + 2 * 6 + 1);
     EXPECT_EQ(verdict.blocks.back().where, "velocity");
@@ -59,11 +60,12 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"skip-reduce", {.tp = 2}, "single_blocks.0 image"},
                     Case{"drop-lse", {.ring = 2}, "double_blocks.0 image"},
                     Case{"stale-kv", {.ring = 3}, "double_blocks.0 image"},
+                    Case{"skip-reduce", {.tp = 2, .layer_split = 2}, "single_blocks.0 image"},
                     Case{"rank-noise", {.ulysses = 2}, "img_in"}),
     [](const auto& info) {
       std::string name = info.param.name;
       std::replace(name.begin(), name.end(), '-', '_');
-      return name;
+      return name + "_layers" + std::to_string(info.param.layout.layer_split);
     });
 
 TEST(Verify, NamesTheRankThatDiffers) {

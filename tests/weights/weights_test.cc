@@ -121,6 +121,26 @@ TEST_F(WeightsTest, ASkippedScopeIsNotMissed) {
   EXPECT_THAT(message_of([&] { w.finish(); }), HasSubstr("'encoderx'"));
 }
 
+TEST_F(WeightsTest, WhatIsUnreadIsStillCheckedAndCounted) {
+  std::int64_t told = 0;
+  const auto w = open({{"here.a", {2}, {1, 2}}, {"there.a", {2}, {1, 2}}}, {},
+                      {.on_bytes = [&](std::int64_t bytes) { told += bytes; }});
+  const auto there = (w / "there").unread();
+  EXPECT_THAT(message_of([&] { there.tensor("b", {2}); }), HasSubstr("no tensor 'there.b'"));
+  EXPECT_FALSE(there.tensor("a", {2}).defined());
+  EXPECT_EQ(told, 0);
+  EXPECT_THAT(message_of([&] { there.tensor("a", {2}); }), HasSubstr("used twice"));
+  EXPECT_THAT(message_of([&] { w.finish(); }), HasSubstr("'here.a'"));
+  (w / "here").tensor("a", {2});
+  EXPECT_EQ(told, 8);
+  EXPECT_NO_THROW(w.finish());
+}
+
+TEST_F(WeightsTest, AMisshapenUnreadTensorIsNamed) {
+  const auto w = open({{"a", {2}, {1, 2}}});
+  EXPECT_THAT(message_of([&] { w.unread().tensor("a", {3}); }), HasSubstr("tensor 'a'"));
+}
+
 TEST_F(WeightsTest, TellsEveryByteOnce) {
   std::int64_t told = 0;
   const auto w = open({{"a", {2}, {1, 2}}, {"b.x", {1}, {1}}}, {},

@@ -106,6 +106,17 @@ Clip::Output Clip::operator()(const Tensor& ids_BL) const {
   return {.hidden_BLC = x, .pooled_BC = x.index({rows_B, position_B})};
 }
 
+Plan clip_plan(const ClipConfig& c, int size) {
+  require(c.num_heads % size == 0, "tensor parallelism over ", size, " devices cannot share the ",
+          c.num_heads, " heads of the CLIP encoder evenly");
+  return {
+      {"encoder.layers.*.self_attn.qkv", column_parallel({c.hidden, c.hidden, c.hidden})},
+      {"encoder.layers.*.self_attn.out_proj", row_parallel()},
+      {"encoder.layers.*.mlp.fc1", column_parallel()},
+      {"encoder.layers.*.mlp.fc2", row_parallel()},
+  };
+}
+
 Names clip_names(const Checkpoint& checkpoint) {
   const std::string prefix = "text_model.";
   const bool has_prefix = checkpoint.find(prefix + "embeddings.token_embedding.weight") != nullptr;

@@ -64,4 +64,8 @@ class Clip {
 // The names of published checkpoints, which stand behind `text_model.`, and of newer ones.
 Names clip_names(const Checkpoint& checkpoint);
 
+// How the encoder is shared under tensor parallelism. Throws InputError unless `size` devices can
+// share the heads evenly.
+Plan clip_plan(const ClipConfig& config, int size);
+
 }  // namespace braid

@@ -2,46 +2,48 @@
 // one device.
 #pragma once
 
-#include "models/flux/blocks.h"
-#include "nn/predict.h"
+#include "models/flux/ends.h"
 #include "nn/rope.h"
 
 namespace braid {
 
-// Two dense layers with SiLU between them: how a scalar or the pooled prompt enters.
-class FluxEmbedder {
- public:
-  FluxEmbedder(const Weights& w, std::int64_t in, std::int64_t hidden);
-  Tensor operator()(const Tensor& x_BC) const;
-
- private:
-  Linear in_, out_;
+// Blocks [begin, begin + count) of a transformer, double blocks counted before single ones. What
+// comes before the first block belongs to it, what comes after the last one to that.
+struct FluxRun {
+  std::int64_t begin, count;
 };
 
 class Flux {
  public:
   // Uses every tensor of `w` exactly once; throws InputError naming the first that does not fit.
-  Flux(const FluxConfig& config, const Weights& w, Attend attend = ops::attention);
+  // With `run`, only what belongs to its blocks is read and the rest is checked.
+  Flux(const FluxConfig& config, const Weights& w, Attend attend = ops::attention,
+       std::optional<FluxRun> run = {});
 
-  // -> velocity [B I C]. `guidance_B` must be there exactly if the config has guidance_embeds.
-  Tensor operator()(const DenoiserInput& in) const;
+  // -> velocity [B I C], of a transformer that has all blocks. `guidance_B` must be there exactly
+  // if the config has guidance_embeds.
+  Tensor operator()(const DenoiserInput& in) const { return advance(in, {}); }
+  // From the packed state that the run before made to the one after this run. The first run begins
+  // with the input, and the last makes the velocity.
+  Tensor advance(const DenoiserInput& in, const Tensor& state) const;
 
   const FluxConfig& config() const { return config_; }
 
  private:
-  Tensor condition(const DenoiserInput& in) const;
+  FluxState begin(const DenoiserInput& in, const Tensor& state) const;
+  void run_double_blocks(FluxState& x, const DenoiserInput& in, const Rope& rope) const;
+  void run_single_blocks(FluxState& x, const DenoiserInput& in, const Rope& rope) const;
 
   FluxConfig config_;
+  FluxRun run_;
   Attend attend_;
-  Linear image_in_, text_in_;
-  FluxEmbedder time_in_, pooled_in_;
-  std::optional<FluxEmbedder> guidance_in_;
+  std::optional<FluxInputs> inputs_;
   std::vector<FluxDoubleBlock> double_blocks_;
   std::vector<FluxSingleBlock> single_blocks_;
-  Linear final_mod_, final_;
+  std::optional<FluxOutput> output_;
 };
 
-// t_B -> [B width]: cosines, then sines, of t * 10000^(-2k/width), float32 (Vaswani et al., 2017).
-Tensor sinusoidal_embedding(const Tensor& t_B, std::int64_t width);
+// Parameters of each block, double blocks first.
+std::vector<std::int64_t> block_sizes(const FluxConfig& config);
 
 }  // namespace braid

@@ -120,6 +120,21 @@ Tensor T5::operator()(const Tensor& ids_BL) const {
   return final_norm_(x);
 }
 
+Plan t5_plan(const T5Config& c, int size) {
+  require(c.num_heads % size == 0, "tensor parallelism over ", size, " devices cannot share the ",
+          c.num_heads, " heads of the T5 encoder evenly");
+  const auto width = c.num_heads * c.head_width;
+  return {
+      {"encoder.block.*.layer.*.SelfAttention.qkv", column_parallel({width, width, width})},
+      {"encoder.block.*.layer.*.SelfAttention.o", row_parallel()},
+      // a column a head: cut as the inputs of a row-parallel layer are
+      {"encoder.block.*.layer.*.SelfAttention.relative_attention_bias", row_parallel()},
+      {"encoder.block.*.layer.*.DenseReluDense.wi_0", column_parallel()},
+      {"encoder.block.*.layer.*.DenseReluDense.wi_1", column_parallel()},
+      {"encoder.block.*.layer.*.DenseReluDense.wo", row_parallel()},
+  };
+}
+
 Names t5_names() {
   return {.spellings = {{"shared", {"shared"}},
                         {"shared", {"encoder.embed_tokens"}},

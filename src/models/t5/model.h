@@ -63,4 +63,8 @@ Tensor relative_position_buckets(std::int64_t length, const T5Config& config, at
 
 Names t5_names();
 
+// How the encoder is shared under tensor parallelism. Throws InputError unless `size` devices can
+// share the heads evenly.
+Plan t5_plan(const T5Config& config, int size);
+
 }  // namespace braid

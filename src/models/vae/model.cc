@@ -15,6 +15,15 @@ Tensor map_batch(const Tensor& x, const std::function<Tensor(const Tensor&)>& ma
   return at::cat(out);
 }
 
+Tiling decoder_tiling(const VaeConfig& c) {
+  return {.in_size = c.sample_size / c.downscale(), .out_size = c.sample_size};
+}
+
+bool are_cut(const VaeConfig& c, const Tensor& latents, Tiles tiles) {
+  const auto largest = decoder_tiling(c).in_size;
+  return tiles == Tiles::kWhereLarger && (latents.size(2) > largest || latents.size(3) > largest);
+}
+
 }  // namespace
 
 VaeEncoder::VaeEncoder(const Weights& w, const VaeConfig& c)
@@ -105,13 +114,23 @@ Tensor Vae::encode_tile(const Tensor& picture) const {
 }
 
 Tensor Vae::decode(const Tensor& latents, Tiles tiles) const {
-  const Tiling tiling{.in_size = config_.sample_size / config_.downscale(),
-                      .out_size = config_.sample_size};
-  const bool larger = latents.size(2) > tiling.in_size || latents.size(3) > tiling.in_size;
   return map_batch(latents, [&](const Tensor& one) {
-    if (tiles == Tiles::kNever || !larger) return decode_tile(one);
-    return map_tiles(one, tiling, [&](const Tensor& tile) { return decode_tile(tile); });
+    if (!are_cut(config_, one, tiles)) return decode_tile(one);
+    return map_tiles(one, decoder_tiling(config_),
+                     [&](const Tensor& tile) { return decode_tile(tile); });
   });
+}
+
+std::vector<Tensor> Vae::tiles_of(const Tensor& latents, Tiles tiles) const {
+  if (!are_cut(config_, latents, tiles)) return {latents};
+  return cut_tiles(latents, decoder_tiling(config_));
+}
+
+Tensor Vae::join_tiles(const Tensor& latents, std::vector<Tensor> decoded) const {
+  if (decoded.size() == 1) return decoded.front();
+  std::size_t next = 0;
+  return map_tiles(latents, decoder_tiling(config_),
+                   [&](const Tensor&) { return std::move(decoded[next++]); });
 }
 
 VaeMoments Vae::encode(const Tensor& pictures, Tiles tiles) const {

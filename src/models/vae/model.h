@@ -58,6 +58,11 @@ class Vae {
   // Latents as the decoder's inputs, not yet scaled: see `to_decoder`. Batches are decoded one
   // picture at a time, which bounds memory and changes no bit.
   Tensor decode(const Tensor& latents, Tiles tiles) const;
+  // decode() of one picture in its three steps, for those who share out the second: the tiles of
+  // the latents, or all of them where there are none; a decoded tile; the picture of all of these.
+  std::vector<Tensor> tiles_of(const Tensor& latents, Tiles tiles) const;
+  Tensor decode_tile(const Tensor& latents) const;
+  Tensor join_tiles(const Tensor& latents, std::vector<Tensor> decoded) const;
   VaeMoments encode(const Tensor& pictures, Tiles tiles) const;
 
   // Between the denoiser's latents and the decoder's.
@@ -67,7 +72,6 @@ class Vae {
   const VaeConfig& config() const { return config_; }
 
  private:
-  Tensor decode_tile(const Tensor& latents) const;
   Tensor encode_tile(const Tensor& picture) const;
 
   VaeConfig config_;

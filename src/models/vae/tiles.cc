@@ -3,7 +3,6 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
-#include <vector>
 
 namespace braid {
 namespace {
@@ -27,20 +26,35 @@ void blend(const Tensor& before, Tensor& tile, std::int64_t extent, std::int64_t
   start.copy_(scaled(end, 1 - weight) + scaled(start, weight));
 }
 
+Tensor part(const Tensor& t, std::int64_t dim, std::int64_t at, std::int64_t size) {
+  return t.narrow(dim, at, std::min(size, t.size(dim) - at));
+}
+
+std::int64_t stride_of(Tiling tiling) { return tiling.in_size * 3 / 4; }
+
+Tensor tile_at(const Tensor& x, Tiling tiling, std::int64_t i, std::int64_t j) {
+  return part(part(x, 2, i, tiling.in_size), 3, j, tiling.in_size);
+}
+
 }  // namespace
 
+std::vector<Tensor> cut_tiles(const Tensor& x, Tiling tiling) {
+  std::vector<Tensor> tiles;
+  for (std::int64_t i = 0; i < x.size(2); i += stride_of(tiling))
+    for (std::int64_t j = 0; j < x.size(3); j += stride_of(tiling))
+      tiles.push_back(tile_at(x, tiling, i, j));
+  return tiles;
+}
+
 Tensor map_tiles(const Tensor& x, Tiling tiling, const std::function<Tensor(const Tensor&)>& map) {
-  const auto stride = tiling.in_size * 3 / 4;
+  const auto stride = stride_of(tiling);
   const auto overlap = tiling.out_size / 4;
   const auto keep = tiling.out_size - overlap;
-  const auto part = [&](const Tensor& t, std::int64_t dim, std::int64_t at, std::int64_t size) {
-    return t.narrow(dim, at, std::min(size, t.size(dim) - at));
-  };
   std::vector<Tensor> above, rows;
   for (std::int64_t i = 0; i < x.size(2); i += stride) {
     std::vector<Tensor> row, kept;
     for (std::int64_t j = 0; j < x.size(3); j += stride) {
-      auto tile = map(part(part(x, 2, i, tiling.in_size), 3, j, tiling.in_size));
+      auto tile = map(tile_at(x, tiling, i, j));
       if (i > 0) blend(above[row.size()], tile, overlap, 2);
       if (j > 0) blend(row.back(), tile, overlap, 3);
       kept.push_back(part(part(tile, 2, 0, keep), 3, 0, keep));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <vector>
 
 #include <ATen/core/Tensor.h>
 
@@ -17,5 +18,8 @@ struct Tiling {
 // the result differs slightly from that of the whole.
 at::Tensor map_tiles(const at::Tensor& x, Tiling tiling,
                      const std::function<at::Tensor(const at::Tensor&)>& map);
+
+// The tiles that map_tiles maps, in its order.
+std::vector<at::Tensor> cut_tiles(const at::Tensor& x, Tiling tiling);
 
 }  // namespace braid

@@ -7,6 +7,8 @@
 #include "base/cpu.h"
 #include "base/error.h"
 #include "models/flux/names.h"
+#include "parallel/map_shared.h"
+#include "pipeline/devices.h"
 
 namespace braid {
 namespace {
@@ -23,6 +25,12 @@ Vae load_vae(const ModelFiles& files, const LoadOptions& load) {
   auto names = vae_names(checkpoint);
   return {read_vae_config(read_json_object(files.config_of("vae"))),
           Weights(std::move(checkpoint), std::move(names), load), Vae::Parts::kDecoder};
+}
+
+// Ranks on different kinds of devices would choose differently.
+at::ScalarType dtype_of_first(const Mesh& mesh, at::ScalarType mine) {
+  const auto chosen = mesh.world.broadcast(at::full({1}, std::int64_t(mine), at::kLong), 0);
+  return at::ScalarType(chosen.item<std::int64_t>());
 }
 
 }  // namespace
@@ -55,7 +63,8 @@ FluxFamily::FluxFamily(const ModelFiles& files, const Mesh& mesh, const FamilyOp
 FluxFamily::FluxFamily(const ModelFiles& files, Checkpoint transformer, const Mesh& mesh,
                        const FamilyOptions& options)
     : mesh_(mesh),
-      dtype_(choose_dtype(options.dtype, transformer.dtype(), options.device)),
+      dtype_(
+          dtype_of_first(mesh, choose_dtype(options.dtype, transformer.dtype(), options.device))),
       device_(options.device),
       flux_config_(read_transformer_config(files, transformer)),
       vae_config_(read_vae_config(read_json_object(files.config_of("vae")))),
@@ -63,18 +72,34 @@ FluxFamily::FluxFamily(const ModelFiles& files, Checkpoint transformer, const Me
       defaults_(read_defaults(files, flux_config_.guidance_embeds)) {
   check_fit(files);
   LoadOptions load{.dtype = dtype_, .device = device_, .on_bytes = options.on_bytes};
-  if (mesh.world.rank() == 0) {
-    text_.emplace(files, load);
-    vae_.emplace(load_vae(files, load));
-  }
+  if (options.decode == SharedDecode::kYes) decoders_ = mesh.world;
+  if (mesh.world.rank() < decoders_.size()) vae_.emplace(load_vae(files, load));
+  load_text(files, load, options.text);
   load.tensor_parallel = mesh.tp;
   auto names = flux_names(transformer);
   const auto flux = std::make_shared<const Flux>(
       flux_config_,
       Weights(std::move(transformer), std::move(names), load,
               flux_plan(flux_config_, mesh.tp.size(), options.modulation)),
-      attend_over(mesh, options.ring_form));
-  predict_ = predict_over(mesh, [flux](const DenoiserInput& in) { return (*flux)(in); });
+      attend_over(mesh, options.ring_form),
+      run_of_rank(flux_config_, mesh, device_, options.ranks_on_device));
+  predict_ = predict_over(mesh, [flux](const DenoiserInput& in, const Tensor& state) {
+    return flux->advance(in, state);
+  });
+}
+
+// Called when all else is loaded: what is free then is what the blocks may take.
+FluxRun run_of_rank(const FluxConfig& config, const Mesh& mesh, at::Device device,
+                    int ranks_on_device) {
+  const auto run = blocks_of_rank(mesh, block_sizes(config),
+                                  [&] { return free_memory(device, ranks_on_device); });
+  return {.begin = run.begin, .count = run.count};
+}
+
+// Tensor parallel ranks lie next to each other: the first rank's come first.
+void FluxFamily::load_text(const ModelFiles& files, LoadOptions load, SharedText shared) {
+  if (shared == SharedText::kYes) load.tensor_parallel = mesh_.tp;
+  if (mesh_.world.rank() < load.tensor_parallel.size()) text_.emplace(files, load);
 }
 
 // What one part makes is what the next part takes.
@@ -109,9 +134,32 @@ Conditioning FluxFamily::encode(const PromptPair& prompt, int max_sequence_lengt
           .pooled_1C = mesh_.world.broadcast(mine.pooled_1C, 0)};
 }
 
-Tensor FluxFamily::decode(const Tensor& tokens_BNC, LatentShape shape, Tiles tiles) const {
-  check(vae_.has_value(), "only the first rank has the autoencoder");
-  return vae_->decode(vae_->to_decoder(unpack(tokens_BNC, shape)), tiles);
+// The tiles of all pictures are one list of work, and a picture without tiles is one piece of it.
+void FluxFamily::decode_together(const Tensor& latents, Tiles tiles,
+                                 const std::function<void(const Tensor&)>& on_picture) const {
+  std::vector<Tensor> work;
+  for (const auto& one : latents.split(1))
+    for (const auto& tile : vae_->tiles_of(one, tiles)) work.push_back(tile);
+  const auto decoded =
+      map_shared(decoders_, work, [&](const Tensor& tile) { return vae_->decode_tile(tile); });
+  if (decoded.empty()) return;  // the first rank has them
+  const auto each = std::int64_t(decoded.size()) / latents.size(0);
+  for (std::int64_t i = 0; i < latents.size(0); ++i)
+    on_picture(vae_->join_tiles(latents.narrow(0, i, 1),
+                                {decoded.begin() + i * each, decoded.begin() + (i + 1) * each}));
+}
+
+void FluxFamily::decode(const Tensor& tokens_BNC, LatentShape shape, Tiles tiles,
+                        const std::function<void(const Tensor&)>& on_picture) const {
+  if (!vae_) return;
+  const auto latents = vae_->to_decoder(unpack(tokens_BNC, shape));
+  if (decoders_.size() == 1) {  // tile by tile, which needs less memory than a list of tiles
+    for (const auto& one : latents.split(1)) on_picture(vae_->decode(one, tiles));
+    return;
+  }
+  const bool are_cut = vae_->tiles_of(latents.narrow(0, 0, 1), tiles).size() > 1;
+  for (const auto& wave : latents.split(are_cut ? 1 : decoders_.size()))
+    decode_together(wave, tiles, on_picture);
 }
 
 }  // namespace braid

@@ -11,17 +11,25 @@
 
 namespace braid {
 
+enum class SharedText { kYes, kNo };  // the encoders, among tensor parallel ranks
+
+enum class SharedDecode { kYes, kNo };
+
 struct FamilyOptions {
   at::Device device = at::kCPU;
   Dtype dtype = Dtype::kAuto;
   std::function<void(std::int64_t bytes)> on_bytes = {};
   RingForm ring_form = RingForm::kShift;
   SharedModulation modulation = SharedModulation::kYes;
+  SharedText text = SharedText::kNo;
+  SharedDecode decode = SharedDecode::kYes;
+  int ranks_on_device = 1;
 };
 
 class FluxFamily {
  public:
-  // Loads this rank's share of the transformer; text encoders and autoencoder on the first rank.
+  // Loads this rank's share of the transformer; the text encoders on the first rank, or shares of
+  // them on the tensor parallel ranks that it belongs to; the autoencoder on all or the first.
   FluxFamily(const ModelFiles& files, const Mesh& mesh, const FamilyOptions& options);
 
   ModelLimits limits() const;
@@ -30,18 +38,22 @@ class FluxFamily {
   at::Device device() const { return device_; }
   const Mesh& mesh() const { return mesh_; }
 
-  // Collective: the first rank encodes, all ranks get the result.
+  // Collective: the ranks that have the encoders encode, all ranks get the result.
   Conditioning encode(const PromptPair& prompt, int max_sequence_length,
                       const std::function<void(const std::string&)>& warn) const;
   // Collective over the ranks that work on the same pictures.
   const PredictAll& predict() const { return predict_; }
-  // On the first rank only.
-  Tensor decode(const Tensor& tokens_BNC, LatentShape shape,
-                Tiles tiles) const;  // [B 3 H W], -1..1
+  // Collective: tiles, or several pictures, are shared out among the ranks that have the
+  // autoencoder. On the first rank `on_picture` hears each picture in order, [1 3 H W], -1..1.
+  void decode(const Tensor& tokens_BNC, LatentShape shape, Tiles tiles,
+              const std::function<void(const Tensor&)>& on_picture) const;
 
  private:
   FluxFamily(const ModelFiles& files, Checkpoint transformer, const Mesh& mesh,
              const FamilyOptions& options);
+  void load_text(const ModelFiles& files, LoadOptions load, SharedText shared);
+  void decode_together(const Tensor& latents, Tiles tiles,
+                       const std::function<void(const Tensor&)>& on_picture) const;
   void check_fit(const ModelFiles& files) const;
 
   Mesh mesh_;
@@ -52,9 +64,14 @@ class FluxFamily {
   ScheduleConfig schedule_config_;
   ModelDefaults defaults_;
   std::optional<FluxText> text_;
+  Group decoders_;  // the ranks that have the autoencoder
   std::optional<Vae> vae_;
   PredictAll predict_;
 };
+
+// The blocks of this rank. Collective over the world: the ranks tell each other what is free.
+FluxRun run_of_rank(const FluxConfig& config, const Mesh& mesh, at::Device device,
+                    int ranks_on_device);
 
 // From transformer/config.json, or for a single file without one from its shapes.
 FluxConfig read_transformer_config(const ModelFiles& files, const Checkpoint& checkpoint);

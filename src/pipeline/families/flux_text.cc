@@ -10,13 +10,15 @@ namespace {
 Clip load_clip(const ModelFiles& files, const LoadOptions& load) {
   auto checkpoint = files.open_text_encoder("text_encoder");
   auto names = clip_names(checkpoint);
-  return {read_clip_config(read_json_object(files.config_of("text_encoder"))),
-          Weights(std::move(checkpoint), std::move(names), load)};
+  const auto config = read_clip_config(read_json_object(files.config_of("text_encoder")));
+  return {config, Weights(std::move(checkpoint), std::move(names), load,
+                          clip_plan(config, load.tensor_parallel.size()))};
 }
 
 T5 load_t5(const ModelFiles& files, const LoadOptions& load) {
-  return {read_t5_config(read_json_object(files.config_of("text_encoder_2"))),
-          Weights(files.open_text_encoder("text_encoder_2"), t5_names(), load)};
+  const auto config = read_t5_config(read_json_object(files.config_of("text_encoder_2")));
+  return {config, Weights(files.open_text_encoder("text_encoder_2"), t5_names(), load,
+                          t5_plan(config, load.tensor_parallel.size()))};
 }
 
 }  // namespace

@@ -18,6 +18,7 @@ struct Conditioning {
 
 class FluxText {
  public:
+  // With `load.tensor_parallel` both encoders are shared; all of its ranks then encode together.
   FluxText(const ModelFiles& files, const LoadOptions& load);
 
   // Throws InputError for text that is not UTF-8; tells `warn` of text that does not fit.

@@ -1,0 +1,34 @@
+#include "app/device_flags.h"
+
+#include "app/readable.h"
+#include "base/error.h"
+
+namespace braid {
+namespace {
+
+std::vector<std::string> split_at_commas(const std::string& text) {
+  std::vector<std::string> parts(1);
+  for (const char c : text)
+    if (c == ',')
+      parts.emplace_back();
+    else
+      parts.back() += c;
+  return parts;
+}
+
+}  // namespace
+
+void add_devices_flag(FlagReader& read, PipelineOptions& options) {
+  read.text("--devices", "LIST", "Machine",
+            "A device for each rank instead of --device, such as cuda:0-3,\n"
+            "cuda:0,cuda:0 or cuda:0-1,cpu; one device is for all ranks.\n"
+            "Several ranks may share one",
+            [&](const std::string& flag, const std::string& text) {
+              options.devices = split_at_commas(text);
+              for (const auto& device : options.devices)
+                require(!device.empty(), flag, " should be devices with commas between them, ",
+                        "it is ", in_quotes(text));
+            });
+}
+
+}  // namespace braid

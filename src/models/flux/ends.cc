@@ -1,0 +1,77 @@
+#include "models/flux/ends.h"
+
+#include <ATen/ATen.h>
+
+#include <cmath>
+
+#include "base/error.h"
+
+namespace braid {
+namespace {
+
+constexpr std::int64_t kSinusoid = 256;  // width of an embedded timestep or guidance scale
+
+}  // namespace
+
+Tensor sinusoidal_embedding(const Tensor& t_B, std::int64_t width) {
+  const auto half = width / 2;
+  const auto steps = at::arange(0, half, t_B.options().dtype(at::kFloat));
+  const auto frequencies = at::exp(-std::log(10000.0) * steps / double(half));
+  const auto angles = t_B.to(at::kFloat).unsqueeze(1) * frequencies;
+  return at::cat({angles.cos(), angles.sin()}, -1);
+}
+
+Tensor FluxState::pack() const { return at::cat({text_BTC, image_BIC, vec_BC.unsqueeze(1)}, 1); }
+
+FluxState FluxState::unpack(const Tensor& packed, std::int64_t num_text) {
+  const auto num_image = packed.size(1) - num_text - 1;
+  return {.image_BIC = packed.narrow(1, num_text, num_image),
+          .text_BTC = packed.narrow(1, 0, num_text),
+          .vec_BC = packed.select(1, num_text + num_image)};
+}
+
+FluxEmbedder::FluxEmbedder(const Weights& w, std::int64_t in, std::int64_t hidden)
+    : in_(w / "in_layer", {.in = in, .out = hidden}),
+      out_(w / "out_layer", {.in = hidden, .out = hidden}) {}
+
+Tensor FluxEmbedder::operator()(const Tensor& x_BC) const { return out_(at::silu(in_(x_BC))); }
+
+FluxInputs::FluxInputs(const Weights& w, const FluxConfig& c)
+    : image_in_(w / "img_in", {.in = c.in_channels, .out = c.hidden()}),
+      text_in_(w / "txt_in", {.in = c.text_width, .out = c.hidden()}),
+      time_in_(w / "time_in", kSinusoid, c.hidden()),
+      pooled_in_(w / "vector_in", c.pooled_width, c.hidden()) {
+  if (c.guidance_embeds) guidance_in_.emplace(w / "guidance_in", kSinusoid, c.hidden());
+}
+
+// Timestep and guidance are multiplied in the dtype of the model, as the reference does: a guidance
+// of 3.5 is 3504 in bfloat16.
+Tensor FluxInputs::condition(const DenoiserInput& in) const {
+  const auto dtype = in.pooled_BC.scalar_type();
+  const auto embed = [&](const FluxEmbedder& embedder, const Tensor& t_B) {
+    return embedder(sinusoidal_embedding(t_B.to(dtype) * 1000, kSinusoid).to(dtype));
+  };
+  check(in.guidance_B.has_value() == guidance_in_.has_value(), "this transformer was ",
+        guidance_in_ ? "" : "not ", "distilled with guidance, its input ",
+        in.guidance_B ? "has" : "lacks", " a guidance scale");
+  auto vec = embed(time_in_, in.timestep_B);
+  if (guidance_in_) vec = vec + embed(*guidance_in_, *in.guidance_B);
+  return at::silu(vec + pooled_in_(in.pooled_BC));
+}
+
+FluxState FluxInputs::operator()(const DenoiserInput& in) const {
+  return {.image_BIC = image_in_(in.image_BIC),
+          .text_BTC = text_in_(in.text_BTC),
+          .vec_BC = condition(in)};
+}
+
+FluxOutput::FluxOutput(const Weights& w, const FluxConfig& c)
+    : mod_(w / "final_layer" / "adaLN_modulation" / "1", {.in = c.hidden(), .out = 2 * c.hidden()}),
+      out_(w / "final_layer" / "linear", {.in = c.hidden(), .out = c.out_channels}) {}
+
+Tensor FluxOutput::operator()(const FluxState& x) const {
+  const auto mod = mod_(x.vec_BC).unsqueeze(1).chunk(2, -1);
+  return out_(ops::modulated_norm(x.image_BIC, {.shift = mod[0], .scale = mod[1], .gate = {}}));
+}
+
+}  // namespace braid

@@ -1,0 +1,57 @@
+// What comes before and after the blocks of a FLUX.1 transformer.
+//
+// Shape letters: B batch, T text tokens, I image tokens, C hidden width.
+#pragma once
+
+#include "models/flux/blocks.h"
+#include "nn/predict.h"
+
+namespace braid {
+
+// What lies between two blocks.
+struct FluxState {
+  Tensor image_BIC, text_BTC;
+  Tensor vec_BC;  // silu of the conditioning vector
+
+  // All three as one tensor [B T+I+1 C], and back.
+  Tensor pack() const;
+  static FluxState unpack(const Tensor& packed, std::int64_t num_text);
+};
+
+// Two dense layers with SiLU between them: how a scalar or the pooled prompt enters.
+class FluxEmbedder {
+ public:
+  FluxEmbedder(const Weights& w, std::int64_t in, std::int64_t hidden);
+  Tensor operator()(const Tensor& x_BC) const;
+
+ private:
+  Linear in_, out_;
+};
+
+class FluxInputs {
+ public:
+  FluxInputs(const Weights& w, const FluxConfig& config);
+  // `guidance_B` must be there exactly if the config has guidance_embeds.
+  FluxState operator()(const DenoiserInput& in) const;
+
+ private:
+  Tensor condition(const DenoiserInput& in) const;
+
+  Linear image_in_, text_in_;
+  FluxEmbedder time_in_, pooled_in_;
+  std::optional<FluxEmbedder> guidance_in_;
+};
+
+class FluxOutput {
+ public:
+  FluxOutput(const Weights& w, const FluxConfig& config);
+  Tensor operator()(const FluxState& x) const;  // velocity [B I C]
+
+ private:
+  Linear mod_, out_;
+};
+
+// t_B -> [B width]: cosines, then sines, of t * 10000^(-2k/width), float32 (Vaswani et al., 2017).
+Tensor sinusoidal_embedding(const Tensor& t_B, std::int64_t width);
+
+}  // namespace braid

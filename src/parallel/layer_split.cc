@@ -1,0 +1,117 @@
+#include "parallel/layer_split.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "base/error.h"
+
+namespace braid {
+namespace {
+
+DenoiserInput picture_of(DenoiserInput in, std::int64_t picture) {
+  const auto take = [&](Tensor& x) { x = x.narrow(0, picture, 1); };
+  for (auto* x : {&in.image_BIC, &in.text_BTC, &in.pooled_BC, &in.timestep_B}) take(*x);
+  if (in.guidance_B) take(*in.guidance_B);
+  return in;
+}
+
+// The more items, the shorter are the stages idle at the ends of the pipe: a picture each.
+std::vector<DenoiserInput> items_of(const std::vector<DenoiserInput>& inputs) {
+  std::vector<DenoiserInput> items;
+  for (const auto& in : inputs)
+    for (std::int64_t i = 0; i < in.image_BIC.size(0); ++i) items.push_back(picture_of(in, i));
+  return items;
+}
+
+// What the last stage makes of the items; other stages get nothing. Between ticks the stages wait
+// without a deadline: an item may take one of them longer than the others.
+std::vector<Tensor> send_through(const Group& stages, const PredictPart& part,
+                                 const std::vector<DenoiserInput>& items) {
+  const int count = int(items.size()), last = stages.size() - 1;
+  const auto nothing = at::empty({0}, items.front().image_BIC.options());
+  std::vector<Tensor> velocities;
+  Tensor state;
+  for (int tick = 0; tick < count + last; ++tick) {
+    const int item = tick - stages.rank();
+    auto made = item >= 0 && item < count ? part(items[std::size_t(item)], state) : nothing;
+    if (stages.rank() == last) {
+      if (item >= 0) velocities.push_back(made);
+      made = nothing;
+    }
+    stages.await();
+    state = stages.ring_shift(made)->wait();
+  }
+  return velocities;
+}
+
+// The fullest rank of every stage.
+std::vector<StageMemory> gather_memory(const Mesh& mesh, const StageMemory& mine) {
+  const auto row = at::tensor(
+      {std::int64_t(mesh.stages.rank()), std::int64_t(mine.is_host), mine.free_bytes}, at::kLong);
+  const auto rows = mesh.world.all_gather(row.unsqueeze(0), 0);
+  std::vector<StageMemory> stages(std::size_t(mesh.stages.size()), {false, INT64_MAX});
+  for (std::int64_t r = 0; r < rows.size(0); ++r) {
+    auto& stage = stages[std::size_t(rows[r][0].item<std::int64_t>())];
+    stage.is_host |= rows[r][1].item<std::int64_t>() != 0;
+    stage.free_bytes = std::min(stage.free_bytes, rows[r][2].item<std::int64_t>());
+  }
+  return stages;
+}
+
+}  // namespace
+
+PredictAll layer_split(Group stages, PredictPart part) {
+  if (stages.size() == 1) return one_by_one([=](const DenoiserInput& in) { return part(in, {}); });
+  return [=](const std::vector<DenoiserInput>& inputs) {
+    const auto made = send_through(stages, part, items_of(inputs));
+    const auto mine =
+        made.empty() ? at::empty({0}, inputs.front().image_BIC.options()) : at::cat(made);
+    const auto all = stages.broadcast(mine, stages.size() - 1);
+    std::vector<std::int64_t> batches;
+    for (const auto& in : inputs) batches.push_back(in.image_BIC.size(0));
+    return all.split_with_sizes(batches, 0);
+  };
+}
+
+std::vector<Share> runs_in_proportion(const std::vector<std::int64_t>& sizes,
+                                      const std::vector<double>& capacities) {
+  const double total = double(std::accumulate(sizes.begin(), sizes.end(), std::int64_t(0)));
+  const double room = std::accumulate(capacities.begin(), capacities.end(), 0.0);
+  const auto count = std::int64_t(sizes.size()), num_runs = std::int64_t(capacities.size());
+  std::vector<Share> runs;
+  double filled = 0, wanted = 0;
+  std::int64_t at = 0;
+  for (std::int64_t run = 0; run < num_runs; ++run) {
+    const auto begin = at, last = count - (num_runs - 1 - run);  // a block for each that follows
+    wanted += total * capacities[std::size_t(run)] / room;
+    const auto is_nearer = [&] { return filled + double(sizes[std::size_t(at)]) / 2 <= wanted; };
+    while (at < last && (at == begin || run == num_runs - 1 || is_nearer()))
+      filled += double(sizes[std::size_t(at++)]);
+    runs.push_back({.begin = begin, .count = at - begin});
+  }
+  return runs;
+}
+
+Share blocks_of_rank(const Mesh& mesh, const std::vector<std::int64_t>& block_sizes,
+                     const std::function<StageMemory()>& measure) {
+  const auto count = std::int64_t(block_sizes.size());
+  const auto num_stages = mesh.stages.size();
+  if (num_stages == 1) return {.begin = 0, .count = count};
+  require(num_stages <= count, "layer split over ", num_stages, " ranks needs as many blocks, the ",
+          "transformer has ", count);
+  mesh.world.await();
+  const auto memory = gather_memory(mesh, measure());
+  const bool all_host = std::all_of(memory.begin(), memory.end(),
+                                    [](const StageMemory& stage) { return stage.is_host; });
+  const auto stage = mesh.stages.rank();
+  if (all_host) return share_of(count, stage, num_stages);
+  std::vector<double> capacities;
+  for (const auto& m : memory)
+    capacities.push_back(double(std::max<std::int64_t>(1, m.free_bytes)));
+  return runs_in_proportion(block_sizes, capacities)[std::size_t(stage)];
+}
+
+}  // namespace braid

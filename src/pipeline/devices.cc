@@ -1,0 +1,130 @@
+#include "pipeline/devices.h"
+
+#include <ATen/ATen.h>
+#include <c10/core/CachingDeviceAllocator.h>
+#include <c10/core/impl/DeviceGuardImplInterface.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+
+#include "base/error.h"
+
+namespace braid {
+namespace {
+
+constexpr int kMaxDevices = 1024;
+
+// "0-3" -> 0, 1, 2, 3
+std::optional<std::vector<int>> numbers_of(const std::string& range) {
+  const auto number = [](std::string_view text) -> std::optional<int> {
+    int value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    const bool is_whole = error == std::errc() && end == text.data() + text.size();
+    if (!is_whole || value < 0 || value >= kMaxDevices) return {};
+    return value;
+  };
+  const auto dash = range.find('-');
+  if (dash == std::string::npos) return {};
+  const auto first = number(std::string_view(range).substr(0, dash));
+  const auto last = number(std::string_view(range).substr(dash + 1));
+  if (!first || !last || *first > *last) return {};
+  std::vector<int> numbers;
+  for (int i = *first; i <= *last; ++i) numbers.push_back(i);
+  return numbers;
+}
+
+std::int64_t free_host_bytes() {
+  return std::int64_t(sysconf(_SC_AVPHYS_PAGES)) * sysconf(_SC_PAGESIZE);
+}
+
+bool asks_for_nothing(const Layout& l) {
+  return l.tp == 1 && l.ring == 1 && l.ulysses == 1 && l.cfg == 1 && l.dp == 1 &&
+         l.layer_split == 1;
+}
+
+Degrees degrees_asked(const Layout& l) {
+  return {.dp = l.dp,
+          .cfg = l.cfg,
+          .layers = l.layer_split,
+          .ring = l.ring,
+          .ulysses = l.ulysses,
+          .tp = l.tp};
+}
+
+}  // namespace
+
+at::Device find_device(const std::string& name) {
+  if (name == "cpu") return at::kCPU;
+  const bool has_index = name.starts_with("cuda:") && name.size() > 5 && name.size() < 9 &&
+                         name.find_first_not_of("0123456789", 5) == std::string::npos;
+  require(name == "cuda" || has_index, "the device should be cpu, cuda or cuda:N, it is '", name,
+          "'");
+  require(c10::impl::hasDeviceGuardImpl(at::kCUDA), "there is no device ", name,
+          ": this LibTorch has no GPU support (set BRAID_TORCH to one that has)");
+  const int count = c10::impl::getDeviceGuardImpl(at::kCUDA)->deviceCount();
+  const int index = has_index ? std::stoi(name.substr(5)) : 0;
+  require(index < count, "there is no device ", name, ": ", count, " found");
+  return at::Device(at::kCUDA, at::DeviceIndex(index));
+}
+
+std::vector<std::string> device_names(const PipelineOptions& options) {
+  if (options.devices.empty()) return {options.device};
+  std::vector<std::string> names;
+  for (const auto& entry : options.devices) {
+    const auto colon = entry.find(':');
+    const auto range = colon == std::string::npos ? "" : entry.substr(colon + 1);
+    const auto numbers = numbers_of(range);
+    if (!numbers) names.push_back(entry);
+    for (const int i : numbers.value_or(std::vector<int>()))
+      names.push_back(entry.substr(0, colon + 1) + std::to_string(i));
+  }
+  require(names.size() <= kMaxDevices, "there are ", names.size(), " devices, at most ",
+          kMaxDevices, " can be used");
+  return names;
+}
+
+std::string list_of_devices(const PipelineOptions& options) {
+  std::string list;
+  for (const auto& name : device_names(options)) list += (list.empty() ? "" : ",") + name;
+  return list;
+}
+
+std::vector<at::Device> devices_of(const PipelineOptions& options, const Degrees& degrees) {
+  std::vector<at::Device> devices;
+  for (const auto& name : device_names(options)) devices.push_back(find_device(name));
+  const auto num_ranks = std::size_t(degrees.product());
+  if (devices.size() == 1) devices.resize(num_ranks, devices.front());
+  require(devices.size() == num_ranks, to_string(degrees), " = ", num_ranks, ", but there are ",
+          devices.size(), " devices: the degrees of tensor, ring, Ulysses, guidance, layer-split ",
+          "and data parallelism should multiply to the number of devices");
+  return devices;
+}
+
+StageMemory free_memory(at::Device device, int num_ranks) {
+  if (device.is_cpu()) return {.is_host = true, .free_bytes = free_host_bytes() / num_ranks};
+  const auto [free, total] = c10::getDeviceAllocator(device.type())->getMemoryInfo(device.index());
+  (void)total;
+  return {.is_host = false, .free_bytes = std::int64_t(free) / num_ranks};
+}
+
+Layout choose_layout(const Layout& asked, int num_ranks, const Request& request) {
+  const bool has_branches = request.negative_prompt && request.true_cfg > 1;
+  require(asked.cfg == 1 || has_branches, "guidance parallelism over ", asked.cfg,
+          " ranks needs as many branches: give a negative prompt and a true guidance scale above ",
+          "1; guidance that a model was distilled for is a single branch");
+  require(asked.cfg <= 2, "guidance parallelism over ", asked.cfg,
+          " ranks needs as many branches, a step has 2");
+  if (num_ranks == 1 || !asks_for_nothing(asked)) return asked;
+  auto layout = asked;
+  require(has_branches && num_ranks % 2 == 0, to_string(degrees_asked(asked)), " = 1, but there ",
+          "are ", num_ranks, " ranks: ask for degrees that multiply to ", num_ranks,
+          " out of --tp, --ring, --ulysses, --layer-split, --dp and, with a negative prompt, ",
+          "--cfg-parallel 2");
+  layout.cfg = 2;
+  layout.ulysses = num_ranks / 2;
+  return layout;
+}
+
+}  // namespace braid

@@ -1,0 +1,192 @@
+// Layer split on a toy denoiser: what arrives where, and that stages work at the same time.
+#include "parallel/layer_split.h"
+
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+#include "base/error.h"
+#include "comm/thread.h"
+
+namespace braid {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+DenoiserInput input_of(int num_pictures, double first) {
+  const auto values = at::arange(double(num_pictures), at::kFloat) + first;
+  return {.image_BIC = values.view({-1, 1, 1}).expand({-1, 5, 2}),
+          .image_ids_IA = at::zeros({5, 3}),
+          .text_BTC = at::zeros({num_pictures, 4, 2}),
+          .text_ids_TA = at::zeros({4, 3}),
+          .pooled_BC = at::zeros({num_pictures, 2}),
+          .timestep_B = at::zeros({num_pictures})};
+}
+
+// Stage s makes 10 x + s of what it is given: no order of stages but the right one fits.
+PredictPart digits(int stage) {
+  return [=](const DenoiserInput& in, const Tensor& state) {
+    return (stage == 0 ? in.image_BIC : state) * 10 + stage;
+  };
+}
+
+class Stages : public testing::TestWithParam<int> {};
+
+TEST_P(Stages, EveryPictureGoesThroughAllInOrderAndComesBackToAll) {
+  const int num_stages = GetParam();
+  for (const int num_pictures : {1, 2, 3, 7}) {
+    run_ranks({.size = num_stages}, [&](const Group& world) {
+      const auto predict = layer_split(world, digits(world.rank()));
+      const auto a = input_of(num_pictures, 1), b = input_of(num_pictures, 50);
+      const auto got = predict({a, b});
+      ASSERT_EQ(got.size(), 2u);
+      auto want_a = a.image_BIC * 10, want_b = b.image_BIC * 10;
+      for (int stage = 1; stage < num_stages; ++stage) {
+        want_a = want_a * 10 + stage;
+        want_b = want_b * 10 + stage;
+      }
+      EXPECT_TRUE(at::equal(got[0], want_a)) << num_pictures << " pictures";
+      EXPECT_TRUE(at::equal(got[1], want_b)) << num_pictures << " pictures";
+    });
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Numbers, Stages, testing::Values(1, 2, 3, 5));
+
+// Each stage stays inside its part until all stages are inside theirs: only a pipe that works on
+// several pictures at once comes through.
+TEST(LayerSplit, StagesWorkAtTheSameTimeOnDifferentPictures) {
+  constexpr int kStages = 3;
+  std::mutex mutex;
+  std::condition_variable changed;
+  int inside = 0, most = 0;
+  std::vector<bool> was_full(kStages, false);
+  run_ranks({.size = kStages}, [&](const Group& world) {
+    int item = 0;
+    const auto part = [&](const DenoiserInput& in, const Tensor& state) {
+      const int tick = world.rank() + item++;
+      {
+        std::unique_lock lock(mutex);
+        most = std::max(most, ++inside);
+        changed.notify_all();
+        // with three pictures all three stages are busy at tick 2
+        if (tick == 2)
+          was_full[std::size_t(world.rank())] =
+              changed.wait_for(lock, std::chrono::seconds(8), [&] { return most == kStages; });
+        --inside;
+      }
+      return world.rank() == 0 ? in.image_BIC + 0 : state;
+    };
+    (void)layer_split(world, part)({input_of(kStages, 0)});
+    EXPECT_EQ(item, kStages);
+  });
+  EXPECT_EQ(most, kStages);
+  EXPECT_THAT(was_full, ElementsAre(true, true, true));
+}
+
+// The first stage works while the second has nothing to do: that is no reason to give up.
+TEST(LayerSplit, AnItemMayTakeLongerThanTheDeadline) {
+  const WorldOptions impatient{.size = 2, .deadline = std::chrono::milliseconds(400)};
+  run_ranks(impatient, [&](const Group& world) {
+    const auto part = [&](const DenoiserInput& in, const Tensor& state) {
+      if (world.rank() == 0) std::this_thread::sleep_for(std::chrono::milliseconds(900));
+      return world.rank() == 0 ? in.image_BIC + 0 : state;
+    };
+    EXPECT_EQ(layer_split(world, part)({input_of(1, 7)}).size(), 1u);
+  });
+}
+
+TEST(LayerSplit, AStageThatFailsEndsAll) {
+  const auto run = [] {
+    run_ranks({.size = 3}, [](const Group& world) {
+      const auto part = [&](const DenoiserInput& in, const Tensor&) -> Tensor {
+        if (world.rank() == 1) throw std::runtime_error("out of paint");
+        return in.image_BIC;
+      };
+      (void)layer_split(world, part)({input_of(3, 0)});
+    });
+  };
+  EXPECT_THROW(run(), std::runtime_error);
+}
+
+// The branches of guidance follow each other too, so that even one picture keeps two stages busy.
+TEST(LayerSplit, BranchesOfOnePictureAreItems) {
+  std::vector<int> calls(2, 0);
+  run_ranks({.size = 2}, [&](const Group& world) {
+    const auto part = [&](const DenoiserInput& in, const Tensor& state) {
+      ++calls[std::size_t(world.rank())];
+      return world.rank() == 0 ? in.image_BIC + 0 : state;
+    };
+    (void)layer_split(world, part)({input_of(1, 0), input_of(1, 1)});
+  });
+  EXPECT_THAT(calls, ElementsAre(2, 2));
+}
+
+std::vector<std::int64_t> counts(const std::vector<Share>& runs) {
+  std::vector<std::int64_t> counts;
+  std::int64_t at = 0;
+  for (const auto& run : runs) {
+    EXPECT_EQ(run.begin, at);
+    at += run.count;
+    counts.push_back(run.count);
+  }
+  return counts;
+}
+
+TEST(RunsInProportion, FollowTheCapacities) {
+  const std::vector<std::int64_t> equal(12, 1);
+  EXPECT_THAT(counts(runs_in_proportion(equal, {1, 1})), ElementsAre(6, 6));
+  EXPECT_THAT(counts(runs_in_proportion(equal, {2, 1, 1})), ElementsAre(6, 3, 3));
+  EXPECT_THAT(counts(runs_in_proportion(equal, {1, 5})), ElementsAre(2, 10));
+  EXPECT_THAT(counts(runs_in_proportion({4, 4, 1, 1, 1, 1}, {2, 1})), ElementsAre(2, 4));
+}
+
+TEST(RunsInProportion, LeaveNoneEmpty) {
+  EXPECT_THAT(counts(runs_in_proportion({1, 1, 1}, {1e9, 1, 1})), ElementsAre(1, 1, 1));
+  EXPECT_THAT(counts(runs_in_proportion({1, 1, 1, 1}, {1, 1, 1e9})), ElementsAre(1, 1, 2));
+}
+
+// By hand: sizes 1 each, devices with 30 and 10 bytes free.
+TEST(BlocksOfRank, AreByFreeMemoryOnDevicesAndEqualOnCpus) {
+  for (const bool is_host : {false, true}) {
+    std::vector<std::int64_t> blocks(2);
+    run_ranks({.size = 2}, [&](const Group& world) {
+      const auto mesh = make_mesh(world, {.layers = 2});
+      const StageMemory mine{.is_host = is_host, .free_bytes = world.rank() == 0 ? 30 : 10};
+      blocks[std::size_t(world.rank())] =
+          blocks_of_rank(mesh, std::vector<std::int64_t>(8, 1), [&] { return mine; }).count;
+    });
+    EXPECT_THAT(blocks, is_host ? ElementsAre(4, 4) : ElementsAre(6, 2));
+  }
+}
+
+TEST(BlocksOfRank, CountTheFullestRankOfAStage) {
+  std::vector<std::int64_t> blocks(4);
+  run_ranks({.size = 4}, [&](const Group& world) {
+    const auto mesh = make_mesh(world, {.layers = 2, .tp = 2});
+    const StageMemory mine{.is_host = false, .free_bytes = world.rank() == 1 ? 10 : 30};
+    blocks[std::size_t(world.rank())] =
+        blocks_of_rank(mesh, std::vector<std::int64_t>(8, 1), [&] { return mine; }).count;
+  });
+  EXPECT_THAT(blocks, ElementsAre(2, 2, 6, 6));
+}
+
+TEST(BlocksOfRank, RefuseMoreStagesThanBlocks) {
+  try {
+    run_ranks({.size = 3}, [&](const Group& world) {
+      const auto mesh = make_mesh(world, {.layers = 3});
+      (void)blocks_of_rank(mesh, {1, 1}, [] { return StageMemory{true, 1}; });
+    });
+    FAIL();
+  } catch (const InputError& e) {
+    EXPECT_THAT(e.what(), HasSubstr("over 3 ranks needs as many blocks, the transformer has 2"));
+  }
+}
+
+}  // namespace
+}  // namespace braid

@@ -1,0 +1,98 @@
+// Which device a rank gets, and what a layout becomes when nothing is asked.
+#include "pipeline/devices.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "pipeline/engine.h"
+
+namespace braid {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+std::vector<std::string> names(std::vector<std::string> entries) {
+  return device_names({.model = {}, .devices = std::move(entries)});
+}
+
+template <class Body>
+std::string refusal(Body body) {
+  try {
+    body();
+  } catch (const InputError& e) {
+    return e.what();
+  }
+  return "accepted";
+}
+
+TEST(DeviceNames, TakeRangesApart) {
+  EXPECT_THAT(names({}), ElementsAre("cpu"));
+  EXPECT_THAT(names({"cuda:0-2", "cpu"}), ElementsAre("cuda:0", "cuda:1", "cuda:2", "cpu"));
+  EXPECT_THAT(names({"cuda:3-3", "cuda:0", "cuda:0"}), ElementsAre("cuda:3", "cuda:0", "cuda:0"));
+  for (const auto* const odd : {"cuda:2-1", "cuda:-1", "cuda:1-", "cuda:a-b", "0-3", "cuda:0-9999"})
+    EXPECT_THAT(names({odd}), ElementsAre(odd)) << "left for find_device to refuse";
+}
+
+TEST(Devices, AreOneARankOrOneForAll) {
+  const auto devices = [](std::vector<std::string> entries, const Degrees& degrees) {
+    return devices_of({.model = {}, .devices = std::move(entries)}, degrees);
+  };
+  const at::Device cpu(at::kCPU);
+  EXPECT_THAT(devices({"cpu"}, {.tp = 3}), ElementsAre(cpu, cpu, cpu));
+  EXPECT_THAT(devices({"cpu", "cpu"}, {.ring = 2}), ElementsAre(cpu, cpu));
+  EXPECT_THAT(
+      refusal([&] {
+        devices({"cpu", "cpu", "cpu"}, {.cfg = 2, .layers = 2});
+      }),
+      HasSubstr("dp 1 x cfg 2 x layers 2 x ring 1 x ulysses 1 x tp 1 = 4, but there are 3"));
+  EXPECT_THAT(refusal([&] { devices({"cpu", "gpu"}, {.ring = 2}); }), HasSubstr("it is 'gpu'"));
+  EXPECT_THAT(refusal([&] { devices({"cuda:2-1"}, {}); }), HasSubstr("it is 'cuda:2-1'"));
+}
+
+TEST(Devices, OfAPipelineAreCheckedBeforeItLoads) {
+  const PipelineOptions options{.model = "missing", .devices = {"cpu", "cpu"}};
+  EXPECT_THAT(refusal([&] { Engine(options, {}); }), HasSubstr("= 1, but there are 2 devices"));
+}
+
+TEST(FreeMemory, OfTheComputerIsSharedAmongItsRanks) {
+  const auto all = free_memory(at::kCPU, 1), quarter = free_memory(at::kCPU, 4);
+  EXPECT_TRUE(all.is_host);
+  EXPECT_GT(all.free_bytes, 1 << 20);
+  EXPECT_LT(quarter.free_bytes, all.free_bytes / 2);
+}
+
+const Request kGuided{.prompts = {"a"}, .negative_prompt = "b", .true_cfg = 3};
+const Request kPlain{.prompts = {"a"}};
+
+TEST(ChooseLayout, PutsTheBranchesOfGuidanceOnDifferentRanks) {
+  const auto two = choose_layout({}, 2, kGuided), six = choose_layout({}, 6, kGuided);
+  EXPECT_EQ(degrees_of(two), Degrees{.cfg = 2});
+  EXPECT_EQ(degrees_of(six), (Degrees{.cfg = 2, .ulysses = 3}));
+}
+
+TEST(ChooseLayout, LeavesAloneWhatWasAskedFor) {
+  EXPECT_EQ(degrees_of(choose_layout({.tp = 2}, 2, kGuided)), Degrees{.tp = 2});
+  EXPECT_EQ(degrees_of(choose_layout({}, 1, kGuided)), Degrees{});
+  EXPECT_EQ(degrees_of(choose_layout({.cfg = 2}, 1, kGuided)), Degrees{.cfg = 2});
+}
+
+TEST(ChooseLayout, SaysWhatCouldBeAskedFor) {
+  const auto wants = HasSubstr("but there are 2 ranks: ask for degrees that multiply to 2 out of");
+  EXPECT_THAT(refusal([] { choose_layout({}, 2, kPlain); }), wants);
+  EXPECT_THAT(refusal([] { choose_layout({}, 3, kGuided); }), HasSubstr("multiply to 3"));
+  auto weak = kGuided;
+  weak.true_cfg = 1;
+  EXPECT_THAT(refusal([&] { choose_layout({}, 2, weak); }), wants);
+}
+
+TEST(ChooseLayout, RefusesGuidanceParallelismWithoutTwoBranches) {
+  EXPECT_THAT(refusal([] { choose_layout({.cfg = 2}, 1, kPlain); }),
+              HasSubstr("give a negative prompt and a true guidance scale above 1; guidance that a "
+                        "model was distilled for is a single branch"));
+  EXPECT_THAT(refusal([] { choose_layout({.cfg = 3}, 3, kGuided); }), HasSubstr("a step has 2"));
+}
+
+}  // namespace
+}  // namespace braid
