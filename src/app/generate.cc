@@ -57,12 +57,15 @@ class GenerateRun {
   ProgressDisplay display_;
   Settings settings_;
   std::string dtype_;
+  TrafficByAxis step_;
+  std::vector<BytesRead> bytes_read_;
   std::vector<SavedPicture> saved_;
   std::vector<std::string> warnings_;
 };
 
 // All that can be found wrong before a large model is loaded.
 void GenerateRun::prepare() {
+  if (options_.model.empty()) options_.model = bundled_model();
   const auto launch = read_launch();
   const int num_ranks = launch ? launch->size : int(device_names(options_).size());
   options_.layout = choose_layout(options_.layout, num_ranks, request_);
@@ -71,7 +74,6 @@ void GenerateRun::prepare() {
   (void)world_of(options_.layout);
   (void)devices_of(options_, degrees_of(options_.layout));
   if (is_first_) check_dump();
-  if (options_.model.empty()) options_.model = bundled_model();
   if (!flags_.latents.empty()) request_.latents = read_latents(flags_.latents);
 }
 
@@ -124,7 +126,8 @@ void GenerateRun::draw() {
   display_.expect_pictures(settings_.num_pictures());
   if (is_first_ && flags_.verbosity == Verbosity::kVerbose) tell_choices();
   Recording recording;
-  engine.generate(request_, hooks, flags_.dump.empty() ? nullptr : &recording);
+  bytes_read_ = engine.bytes_read();
+  engine.generate(request_, hooks, flags_.dump.empty() ? nullptr : &recording, &step_);
   display_.finish();
   if (is_first_ && !flags_.dump.empty()) {
     const auto bytes = write_safetensors(recording);
@@ -167,7 +170,9 @@ void GenerateRun::report() const {
                      .warnings = warnings_,
                      .model = options_.model,
                      .dtype = dtype_,
-                     .threads = threads()}));
+                     .threads = threads(),
+                     .step = step_,
+                     .bytes_read = bytes_read_}));
 }
 
 }  // namespace

@@ -2,7 +2,6 @@
 
 #include <cmath>
 
-#include "app/readable_json.h"
 #include "comm/mesh.h"
 #include "pipeline/engine.h"
 
@@ -35,6 +34,12 @@ OrderedJson peaks_of(const PhaseLog& phases) {
   return peaks;
 }
 
+OrderedJson bytes_read_of(const std::vector<BytesRead>& ranks) {
+  auto list = OrderedJson::array();
+  for (const auto& read : ranks) list.push_back({{"all", read.all}, {"strided", read.strided}});
+  return list;
+}
+
 OrderedJson settings_of(const Settings& s) {
   OrderedJson json = {{"seed", s.seed},
                       {"size", {{"width", s.width}, {"height", s.height}}},
@@ -57,6 +62,24 @@ double seconds_per_step(const Settings& settings, const Degrees& degrees, const 
   return phases.seconds(Phase::kDenoise) / (double(rounds) * settings.steps);
 }
 
+OrderedJson traffic_json(const TrafficByAxis& traffic) {
+  auto axes = OrderedJson::object();
+  for (const auto& [axis, t] : traffic) {
+    if (t == Traffic{}) continue;
+    auto& json = axes[axis] = OrderedJson::object();
+    const auto add = [&](const char* name, std::int64_t count) {
+      if (count > 0) json[name] = count;
+    };
+    add("all_reduces", t.all_reduces);
+    add("all_gathers", t.all_gathers);
+    add("all_to_alls", t.all_to_alls);
+    add("shifts", t.shifts);
+    add("broadcasts", t.broadcasts);
+    json["bytes"] = t.bytes;
+  }
+  return axes;
+}
+
 std::string report_json(const RunReport& r) {
   const auto degrees = degrees_of(r.options.layout);
   OrderedJson json = {{"files", files_of(r.pictures)}};
@@ -65,6 +88,8 @@ std::string report_json(const RunReport& r) {
   json["device"] = list_of_devices(r.options);
   json["threads"] = r.threads;
   json["layout"] = to_string(degrees);
+  json["step_traffic"] = traffic_json(r.step);
+  json["bytes_read"] = bytes_read_of(r.bytes_read);
   json["model"] = r.model.string();
   json["version"] = version();
   json["warnings"] = r.warnings;

@@ -7,7 +7,8 @@
 
 #include "app/flags.h"
 #include "app/phase_log.h"
-#include "pipeline/settings.h"
+#include "app/readable_json.h"
+#include "pipeline/engine.h"
 
 namespace braid {
 
@@ -26,10 +27,15 @@ struct RunReport {
   std::filesystem::path model = {};
   std::string dtype = {};
   int threads = 0;
+  TrafficByAxis step = {};                 // what the first rank gave the others in the first step
+  std::vector<BytesRead> bytes_read = {};  // by rank
 };
 
 // Seconds of a step, over all rounds; 0 before the first.
 double seconds_per_step(const Settings& settings, const Degrees& degrees, const PhaseLog& phases);
+
+// By axis, counts and bytes of what a rank gives; axes without traffic are left out.
+OrderedJson traffic_json(const TrafficByAxis& traffic);
 
 // One JSON object and a newline. Times are seconds, sizes bytes or pixels.
 std::string report_json(const RunReport& report);

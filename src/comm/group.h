@@ -18,6 +18,8 @@ namespace braid {
 struct Traffic {
   std::int64_t all_reduces = 0, all_gathers = 0, all_to_alls = 0, broadcasts = 0, shifts = 0;
   std::int64_t bytes = 0;
+
+  bool operator==(const Traffic&) const = default;
 };
 
 using Site = std::source_location;

@@ -71,6 +71,18 @@ std::unique_ptr<const FluxFamily> load(const PipelineOptions& options,
           .ranks_on_device = int(std::count(devices.begin(), devices.end(), device))});
 }
 
+// By rank, on every rank.
+std::vector<BytesRead> bytes_read_by(const FluxFamily& family) {
+  const auto& mine = family.bytes_read();
+  const auto all = family.mesh().world.all_gather(
+      at::tensor({mine.all, mine.strided}, at::kLong).unsqueeze(0), 0);
+  std::vector<BytesRead> ranks;
+  for (std::int64_t r = 0; r < all.size(0); ++r)
+    ranks.push_back(
+        {.all = all[r][0].item<std::int64_t>(), .strided = all[r][1].item<std::int64_t>()});
+  return ranks;
+}
+
 }  // namespace
 
 Degrees degrees_of(const Layout& l) {
@@ -110,7 +122,10 @@ Engine::Engine(const PipelineOptions& options, const Hooks& hooks)
   world_->run([&](const Group& world) {
     const c10::DeviceGuard on(devices_[std::size_t(world.rank())]);
     const UseThreads threads(threads_);
-    families_[std::size_t(world.rank())] = load(options, devices_, world, hooks);
+    const auto rank = std::size_t(world.rank());
+    families_[rank] = load(options, devices_, world, hooks);
+    auto read = bytes_read_by(*families_[rank]);
+    if (rank == 0) bytes_read_ = std::move(read);
   });
 }
 
@@ -123,7 +138,7 @@ Settings Engine::settle(const Request& request, const Hooks& hooks) const {
 }
 
 std::vector<Picture> Engine::generate(const Request& request, const Hooks& hooks,
-                                      Recording* recording) const {
+                                      Recording* recording, TrafficByAxis* step) const {
   const std::scoped_lock lock(one_request_at_a_time_);
   const auto settings = settle(request, hooks);
   std::vector<Picture> pictures;
@@ -133,7 +148,9 @@ std::vector<Picture> Engine::generate(const Request& request, const Hooks& hooks
     const bool is_first = world.rank() == 0;
     auto mine = generate_pictures(*families_[std::size_t(world.rank())], settings, request.latents,
                                   is_first ? hooks : Hooks{}, is_first ? recording : nullptr);
-    if (is_first) pictures = std::move(mine);
+    if (!is_first) return;
+    pictures = std::move(mine.pictures);
+    if (step) *step = std::move(mine.step);
   });
   return pictures;
 }

@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "braid/braid.h"
+#include "comm/axis_traffic.h"
 #include "comm/world.h"
 #include "pipeline/devices.h"
 #include "pipeline/families/flux.h"
@@ -19,15 +20,19 @@ class Engine {
   Engine(const PipelineOptions& options, const Hooks& hooks);
 
   // As Pipeline::generate. With `recording` it also keeps prompt_embeds, pooled_prompt_embeds,
-  // latents_initial, sigmas, timesteps, velocity_first and latents_final.
+  // latents_initial, sigmas, timesteps, velocity_first and latents_final; `step` becomes what the
+  // first rank gave the others in the first step.
   std::vector<Picture> generate(const Request& request, const Hooks& hooks,
-                                Recording* recording = nullptr) const;
+                                Recording* recording = nullptr,
+                                TrafficByAxis* step = nullptr) const;
 
   // The request as it will run: defaults filled in, sizes rounded.
   Settings settle(const Request& request, const Hooks& hooks) const;
   at::ScalarType dtype() const { return family().dtype(); }
   // Whether pictures come out here: the first rank is a part of this process.
   bool has_first_rank() const { return world_->has_first_rank(); }
+  // Of the model's files while it was loaded, by rank; on the process of the first rank.
+  const std::vector<BytesRead>& bytes_read() const { return bytes_read_; }
 
  private:
   const FluxFamily& family() const;  // of any rank that is here
@@ -36,6 +41,7 @@ class Engine {
   int threads_;                                              // a rank
   std::vector<at::Device> devices_;                          // by rank
   std::vector<std::unique_ptr<const FluxFamily>> families_;  // by rank; those that are here
+  std::vector<BytesRead> bytes_read_;
   mutable std::mutex one_request_at_a_time_;
 };
 

@@ -26,11 +26,12 @@ class Run {
   void embed_prompts();
   void start_from(const Latents& latents);
   std::vector<Picture> draw(Batch round);
+  const TrafficByAxis& step_traffic() const { return step_traffic_; }
 
  private:
   void report(const Progress& progress) const;
   Batch my_share(Batch round) const;
-  DenoiseResult denoise_mine(const DenoiseJob& job, const Schedule& schedule, Batch round) const;
+  DenoiseResult denoise_mine(const DenoiseJob& job, const Schedule& schedule, Batch round);
   void check_agreement(const DenoiseJob& job, const Schedule& schedule) const;
   void record(const std::string& name, const Tensor& batch);
   DenoiseJob prepare(Batch batch);
@@ -44,6 +45,7 @@ class Run {
   Recording* recording_;
   std::vector<Conditioning> prompts_;
   std::optional<Conditioning> negative_;
+  TrafficByAxis step_traffic_;
   Tensor given_latents_;  // packed, of all pictures; undefined: they are drawn
 };
 
@@ -179,17 +181,18 @@ std::vector<Picture> Run::decode(Batch batch, const Tensor& latents_BNC) const {
   return pictures;
 }
 
-DenoiseResult Run::denoise_mine(const DenoiseJob& job, const Schedule& schedule,
-                                Batch round) const {
+DenoiseResult Run::denoise_mine(const DenoiseJob& job, const Schedule& schedule, Batch round) {
   Progress progress{.phase = Phase::kDenoise,
                     .done = 0,
                     .total = settings_.steps,
                     .first_picture = round.first,
                     .num_pictures = round.count};
   report(progress);
+  const auto before = traffic_of(family_.mesh());
   const auto on_step = [&](int done) {
     progress.done = done;
     report(progress);
+    if (step_traffic_.empty()) step_traffic_ = traffic_between(before, traffic_of(family_.mesh()));
   };
   if (job.latents_BNC.size(0) > 0)
     return denoise(family_.predict(), family_.schedule_config(), schedule, job, on_step);
@@ -221,20 +224,21 @@ std::vector<Picture> Run::draw(Batch round) {
 
 }  // namespace
 
-std::vector<Picture> generate_pictures(const FluxFamily& family, const Settings& settings,
-                                       const std::optional<Latents>& latents, const Hooks& hooks,
-                                       Recording* recording) {
+Drawn generate_pictures(const FluxFamily& family, const Settings& settings,
+                        const std::optional<Latents>& latents, const Hooks& hooks,
+                        Recording* recording) {
   Run run(family, settings, hooks, recording);
   if (latents) run.start_from(*latents);
   run.embed_prompts();
-  std::vector<Picture> pictures;
+  Drawn drawn;
   const int round = pictures_per_round(settings, family.mesh().degrees);
   for (int first = 0; first < settings.num_pictures(); first += round) {
     const auto count = std::min(round, settings.num_pictures() - first);
     for (auto& picture : run.draw({.first = first, .count = count}))
-      pictures.push_back(std::move(picture));
+      drawn.pictures.push_back(std::move(picture));
   }
-  return pictures;
+  drawn.step = run.step_traffic();
+  return drawn;
 }
 
 }  // namespace braid

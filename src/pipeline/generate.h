@@ -5,10 +5,15 @@
 
 namespace braid {
 
+struct Drawn {
+  std::vector<Picture> pictures;
+  TrafficByAxis step;  // of the first step: what this rank gave the others
+};
+
 // `latents`, where there are any, take the place of drawn noise. Collective over the ranks of the
 // family's layout; the first rank returns the pictures, calls the hooks and fills the recording.
-std::vector<Picture> generate_pictures(const FluxFamily& family, const Settings& settings,
-                                       const std::optional<Latents>& latents, const Hooks& hooks,
-                                       Recording* recording);
+Drawn generate_pictures(const FluxFamily& family, const Settings& settings,
+                        const std::optional<Latents>& latents, const Hooks& hooks,
+                        Recording* recording);
 
 }  // namespace braid

@@ -17,19 +17,30 @@ std::int64_t count_of(const std::vector<Share>& shares) {
   return count;
 }
 
-void copy_columns(Tensor target, const Tensor& source, const std::vector<Share>& columns) {
-  if (columns.empty()) {
-    target.copy_(source);
-    return;
-  }
-  std::int64_t column = 0;
+std::int64_t copy_counted(const Tensor& target, const Tensor& source) {
+  target.copy_(source);
+  return source.numel() * source.element_size();
+}
+
+BytesRead copy_columns(const Tensor& target, const Tensor& source,
+                       const std::vector<Share>& columns) {
+  if (columns.empty()) return {.all = copy_counted(target, source)};
+  std::int64_t column = 0, bytes = 0;
   for (const auto& share : columns) {
-    target.narrow(1, column, share.count).copy_(source.narrow(1, share.begin, share.count));
+    bytes += copy_counted(target.narrow(1, column, share.count),
+                          source.narrow(1, share.begin, share.count));
     column += share.count;
   }
+  return {.all = bytes, .strided = bytes};
 }
 
 }  // namespace
+
+BytesRead& BytesRead::operator+=(const BytesRead& more) {
+  all += more.all;
+  strided += more.strided;
+  return *this;
+}
 
 std::vector<Piece> pieces_of(const std::vector<const StoredTensor*>& stored, Order order,
                              const std::vector<Share>& rows) {
@@ -58,8 +69,8 @@ std::vector<Piece> pieces_of(const std::vector<const StoredTensor*>& stored, Ord
   return pieces;
 }
 
-Tensor assemble(const std::vector<Piece>& pieces, const std::vector<Share>& columns,
-                const at::TensorOptions& options) {
+Assembled assemble(const std::vector<Piece>& pieces, const std::vector<Share>& columns,
+                   const at::TensorOptions& options) {
   auto shape = pieces.front().stored->entry.shape;
   const bool is_scalar = shape.empty();  // has one row
   if (is_scalar) shape = {1};
@@ -67,14 +78,15 @@ Tensor assemble(const std::vector<Piece>& pieces, const std::vector<Share>& colu
   for (const auto& piece : pieces) shape[0] += piece.rows.count;
   if (!columns.empty()) shape[1] = count_of(columns);
   const auto whole = at::empty(shape, options);
+  BytesRead read;
   std::int64_t row = 0;
   for (const auto& piece : pieces) {
-    copy_columns(whole.narrow(0, row, piece.rows.count), view_of(piece), columns);
+    read += copy_columns(whole.narrow(0, row, piece.rows.count), view_of(piece), columns);
     row += piece.rows.count;
   }
   for (const auto& piece : pieces)
     piece.stored->file->release(piece.stored->entry.begin, piece.stored->entry.size);
-  return is_scalar ? whole.squeeze(0) : whole;
+  return {.tensor = is_scalar ? whole.squeeze(0) : whole, .read = read};
 }
 
 Tensor view_of(const Piece& piece) {
@@ -85,20 +97,6 @@ Tensor view_of(const Piece& piece) {
                                std::uint64_t(piece.rows.count) * row_bytes);
   const auto view = piece.stored->view();
   return view.dim() == 0 ? view : view.narrow(0, piece.rows.begin, piece.rows.count);
-}
-
-std::int64_t bytes_of(const std::vector<Piece>& pieces, const std::vector<Share>& columns) {
-  std::int64_t bytes = 0;
-  for (const auto& piece : pieces) {
-    const auto& shape = piece.stored->entry.shape;
-    const auto row_bytes =
-        std::int64_t(piece.stored->entry.size) / std::max<std::int64_t>(1, rows_of(*piece.stored));
-    const auto part = columns.empty()
-                          ? row_bytes
-                          : row_bytes / std::max<std::int64_t>(1, shape[1]) * count_of(columns);
-    bytes += piece.rows.count * part;
-  }
-  return bytes;
 }
 
 }  // namespace braid

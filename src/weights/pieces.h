@@ -28,12 +28,23 @@ std::vector<Piece> pieces_of(const std::vector<const StoredTensor*>& stored, Ord
 // The rows of one piece in the mapped file; no copy. Reads them into memory ahead of their use.
 Tensor view_of(const Piece& piece);
 
+// What was taken out of files.
+struct BytesRead {
+  std::int64_t all = 0;
+  std::int64_t strided = 0;  // of `all`, those of columns: apart from each other, row by row
+
+  BytesRead& operator+=(const BytesRead& more);
+  bool operator==(const BytesRead&) const = default;
+};
+
+struct Assembled {
+  Tensor tensor;
+  BytesRead read;
+};
+
 // One new tensor of the pieces' rows and the wanted columns, converted on the way. The pages that
 // were read are given back, so that nothing is in memory twice.
-Tensor assemble(const std::vector<Piece>& pieces, const std::vector<Share>& columns,
-                const at::TensorOptions& options);
-
-// Bytes of the file that `assemble` reads.
-std::int64_t bytes_of(const std::vector<Piece>& pieces, const std::vector<Share>& columns);
+Assembled assemble(const std::vector<Piece>& pieces, const std::vector<Share>& columns,
+                   const at::TensorOptions& options);
 
 }  // namespace braid

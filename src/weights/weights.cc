@@ -7,7 +7,6 @@
 #include <set>
 
 #include "base/error.h"
-#include "weights/pieces.h"
 
 namespace braid {
 
@@ -21,7 +20,11 @@ struct Weights::Load {
 
   std::vector<const StoredTensor*> take(const std::string& path, Order& order);
   Wanted wanted_of(const std::string& layer, at::IntArrayRef shape) const;
-  void told(std::int64_t bytes) const {
+  void has_read(const BytesRead& read) const {
+    if (options.on_read) options.on_read(read);
+    has_passed(read.all);
+  }
+  void has_passed(std::int64_t bytes) const {
     if (options.on_bytes) options.on_bytes(bytes);
   }
 };
@@ -135,11 +138,14 @@ Tensor Weights::tensor(std::string_view name, at::IntArrayRef shape) const {
   };
   const bool in_place =
       device.is_cpu() && pieces.size() == 1 && wanted.columns.empty() && usable(pieces.front());
-  auto result = in_place
-                    ? view_of(pieces.front())
-                    : assemble(pieces, wanted.columns, at::TensorOptions(dtype_).device(device));
-  load_->told(bytes_of(pieces, wanted.columns));
-  return result;
+  if (in_place) {
+    auto view = view_of(pieces.front());
+    load_->has_read({.all = view.numel() * view.element_size()});
+    return view;
+  }
+  auto made = assemble(pieces, wanted.columns, at::TensorOptions(dtype_).device(device));
+  load_->has_read(made.read);
+  return std::move(made.tensor);
 }
 
 Outputs Weights::outputs() const {
@@ -163,7 +169,7 @@ void Weights::skip() const {
   const auto prefix = load_->names.prefix + scope_ + ".";
   for (const auto& [name, stored] : load_->checkpoint.tensors())
     if (name.starts_with(prefix) && load_->used.insert(name).second)
-      load_->told(std::int64_t(stored.entry.size));
+      load_->has_passed(std::int64_t(stored.entry.size));
 }
 
 void Weights::finish() const {

@@ -13,6 +13,7 @@
 
 #include "weights/checkpoint.h"
 #include "weights/names.h"
+#include "weights/pieces.h"
 #include "weights/plan.h"
 
 namespace braid {
@@ -20,8 +21,11 @@ namespace braid {
 struct LoadOptions {
   at::ScalarType dtype = at::kFloat;
   at::Device device = at::kCPU;
-  // Told the bytes of the checkpoint each time some have been read; may throw to end the load.
+  // Told the bytes of the checkpoint each time some have been read, or left alone on purpose; may
+  // throw to end the load.
   std::function<void(std::int64_t bytes)> on_bytes = {};
+  // Told of each tensor what was copied out of the files, or is used in place in them.
+  std::function<void(const BytesRead& read)> on_read = {};
   // The ranks that share the weights, by a plan; each loads its own share. One rank: all of it.
   Group tensor_parallel = {};
 };

@@ -150,5 +150,15 @@ TEST_F(WeightsTest, TellsEveryByteOnce) {
   EXPECT_EQ(told, 12);
 }
 
+TEST_F(WeightsTest, CountsWhatWasReadAndNotWhatWasLeft) {
+  BytesRead read;
+  const auto w = open({{"a", {2}, {1, 2}}, {"b", {2, 2}, {1, 2, 3, 4}}, {"c.x", {1}, {1}}}, {},
+                      {.on_read = [&](const BytesRead& more) { read += more; }});
+  w.tensor("a", {2});                       // in place
+  w.as(at::kBFloat16).tensor("b", {2, 2});  // converted
+  (w / "c").skip();
+  EXPECT_EQ(read, (BytesRead{.all = 24, .strided = 0}));
+}
+
 }  // namespace
 }  // namespace braid

@@ -71,7 +71,10 @@ FluxFamily::FluxFamily(const ModelFiles& files, Checkpoint transformer, const Me
       schedule_config_(read_scheduler(files)),
       defaults_(read_defaults(files, flux_config_.guidance_embeds)) {
   check_fit(files);
-  LoadOptions load{.dtype = dtype_, .device = device_, .on_bytes = options.on_bytes};
+  LoadOptions load{.dtype = dtype_,
+                   .device = device_,
+                   .on_bytes = options.on_bytes,
+                   .on_read = [this](const BytesRead& read) { bytes_read_ += read; }};
   if (options.decode == SharedDecode::kYes) decoders_ = mesh.world;
   if (mesh.world.rank() < decoders_.size()) vae_.emplace(load_vae(files, load));
   load_text(files, load, options.text);

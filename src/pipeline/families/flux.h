@@ -48,6 +48,9 @@ class FluxFamily {
   void decode(const Tensor& tokens_BNC, LatentShape shape, Tiles tiles,
               const std::function<void(const Tensor&)>& on_picture) const;
 
+  // Of all files of the model, by this rank.
+  const BytesRead& bytes_read() const { return bytes_read_; }
+
  private:
   FluxFamily(const ModelFiles& files, Checkpoint transformer, const Mesh& mesh,
              const FamilyOptions& options);
@@ -67,6 +70,7 @@ class FluxFamily {
   Group decoders_;  // the ranks that have the autoencoder
   std::optional<Vae> vae_;
   PredictAll predict_;
+  BytesRead bytes_read_;
 };
 
 // The blocks of this rank. Collective over the world: the ranks tell each other what is free.
