@@ -1,0 +1,149 @@
+#include "pipeline/planner/planner.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include "base/error.h"
+
+namespace braid {
+namespace {
+
+// Of a device's memory; drivers, their contexts and an allocator's gaps take the rest.
+constexpr double kUsable = 0.95;
+
+std::string gigabytes(double bytes) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1f GB", bytes / 1e9);
+  return text;
+}
+
+PlannedLayout out(const Grid& grid, Obstacle obstacle, std::string reason) {
+  return {.grid = grid, .obstacle = obstacle, .reason = std::move(reason)};
+}
+
+// What a run would refuse.
+std::optional<PlannedLayout> refusal(const PlanJob& job, const Grid& g) {
+  const auto& flux = job.model.flux;
+  if (flux.num_heads % g.tp != 0)
+    return out(g, Obstacle::kHeads,
+               text_of("tp ", g.tp, " cannot share the ", flux.num_heads, " heads evenly"));
+  const auto& m = job.model;
+  if (job.text == SharedText::kYes && (m.t5.num_heads % g.tp != 0 || m.clip.num_heads % g.tp != 0))
+    return out(g, Obstacle::kHeads,
+               text_of("tp ", g.tp, " cannot share the ", m.t5.num_heads, " heads of T5 and the ",
+                       m.clip.num_heads, " of CLIP evenly"));
+  const auto context = std::int64_t(g.ring) * g.ulysses;
+  const bool image_is_short = job.image_tokens() < context;
+  if (image_is_short || job.text_tokens < context)
+    return out(
+        g, Obstacle::kTokens,
+        text_of("ring x ulysses of ", context, " needs as many ", image_is_short ? "image" : "text",
+                " tokens, there are ", image_is_short ? job.image_tokens() : job.text_tokens));
+  if (g.cfg > job.branches)
+    return out(g, Obstacle::kBranches,
+               text_of("cfg ", g.cfg, " needs as many branches, there ",
+                       job.branches == 1 ? "is 1: no negative prompt" : "are 2"));
+  if (g.dp > job.num_pictures)
+    return out(g, Obstacle::kPictures,
+               text_of("dp ", g.dp, " needs as many pictures, there ",
+                       job.num_pictures == 1 ? "is 1" : text_of("are ", job.num_pictures)));
+  if (g.layers > flux.num_double + flux.num_single)
+    return out(g, Obstacle::kBlocks,
+               text_of("layers ", g.layers, " needs as many blocks, there are ",
+                       flux.num_double + flux.num_single));
+  return {};
+}
+
+// The rank of each stage that has the most: the first of the first pipeline's.
+void measure(const PlanJob& job, const Machine& machine, const std::vector<Stage>& stages,
+             PlannedLayout& layout) {
+  const auto& g = layout.grid;
+  const int stride = strides_of(g).layers;
+  layout.first_rank = predict_bytes(job, g, 0, stages.front());
+  double needs = 0, has = 0;  // of the rank that lacks most
+  const auto look = [&](int rank, const RankBytes& bytes) {
+    const auto usable = kUsable * machine.devices[std::size_t(rank)].memory;
+    if (double(bytes.peak()) - usable > needs - has) {
+      needs = double(bytes.peak());
+      has = usable;
+    }
+  };
+  look(0, layout.first_rank);
+  for (int rank = 1; rank < g.ranks(); ++rank) {
+    const auto stage = std::size_t(rank / stride % g.layers);
+    // Ranks of a stage differ by a token at most: ask the first that is not rank 0.
+    const bool is_new = rank < 2 || (rank % stride == 0 && rank / stride < g.layers) ||
+                        (job.text == SharedText::kYes && rank <= g.tp);
+    const bool differs =
+        machine.devices[std::size_t(rank)].memory != machine.devices[std::size_t(rank - 1)].memory;
+    if (!is_new && !differs) continue;
+    const auto bytes = predict_bytes(job, g, rank, stages[stage]);
+    if (bytes.peak() > layout.largest_other.peak()) layout.largest_other = bytes;
+    look(rank, bytes);
+  }
+  if (needs <= has) return;
+  layout.obstacle = Obstacle::kMemory;
+  layout.reason = text_of("not enough memory: a rank needs ", gigabytes(needs), ", its device has ",
+                          gigabytes(has), " to use");
+}
+
+// Pictures that a rank denoises together: a layer split takes a batch for each stage.
+int pictures_at_once(const PlanJob& job, const Grid& g) {
+  return std::min(job.batch_size * g.layers, (job.num_pictures + g.dp - 1) / g.dp);
+}
+
+}  // namespace
+
+// As blocks_of_rank() does in a run.
+std::vector<Stage> plan_stages(const PlanJob& job, const Machine& machine, const Grid& g) {
+  const auto& config = job.model.flux;
+  if (g.layers == 1) return {whole_transformer(config)};
+  std::vector<double> room(std::size_t(g.layers), INFINITY);
+  bool all_host = true;
+  const int stride = strides_of(g).layers;
+  for (int rank = 0; rank < g.ranks(); ++rank) {
+    const auto& device = machine.devices[std::size_t(rank)];
+    auto& least = room[std::size_t(rank / stride % g.layers)];
+    least = std::min(least, device.memory - double(bytes_of_others(job, g, rank).weights()));
+    all_host = all_host && device.name == "cpu";
+  }
+  for (auto& bytes : room) bytes = std::max(bytes, 1.0);
+  const auto sizes = block_sizes(config);
+  std::vector<Stage> stages;
+  for (int stage = 0; stage < g.layers; ++stage)
+    if (all_host)
+      stages.push_back(stage_of(config, share_of(std::int64_t(sizes.size()), stage, g.layers)));
+  if (!all_host)
+    for (const auto& run : runs_in_proportion(sizes, room)) stages.push_back(stage_of(config, run));
+  return stages;
+}
+
+PlannedLayout plan_layout(const PlanJob& whole_job, const Machine& machine, const Grid& grid) {
+  if (auto refused = refusal(whole_job, grid)) return *std::move(refused);
+  auto job = whole_job;
+  job.batch_size = pictures_at_once(whole_job, grid);
+  const auto stages = plan_stages(job, machine, grid);
+  PlannedLayout layout{.grid = grid};
+  measure(job, machine, stages, layout);
+  layout.traffic = predict_traffic(job, grid, 0, stages.front());
+  layout.step = predict_time(job, grid, machine, stages);
+  const int at_once = job.batch_size * grid.dp;
+  const int rounds = (job.num_pictures + at_once - 1) / at_once;
+  layout.seconds_per_picture = job.steps * layout.step.total() * rounds / double(job.num_pictures);
+  return layout;
+}
+
+std::vector<PlannedLayout> plan_layouts(const PlanJob& job, const Machine& machine) {
+  std::vector<PlannedLayout> layouts;
+  for (const auto& grid : grids_of(int(machine.devices.size())))
+    layouts.push_back(plan_layout(job, machine, grid));
+  std::stable_sort(layouts.begin(), layouts.end(),
+                   [](const PlannedLayout& a, const PlannedLayout& b) {
+                     if (a.obstacle != b.obstacle) return a.obstacle < b.obstacle;
+                     return a.seconds_per_picture < b.seconds_per_picture;
+                   });
+  return layouts;
+}
+
+}  // namespace braid

@@ -1,0 +1,193 @@
+#include "pipeline/planner/time.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "pipeline/planner/traffic.h"
+
+namespace braid {
+namespace {
+
+// The slowest of what ranks of a layout run on: all wait for it.
+struct Pace {
+  double flops, memory_speed;
+};
+
+Pace pace_of(const Machine& machine, at::ScalarType dtype) {
+  Pace slowest{INFINITY, INFINITY};
+  for (const auto& d : machine.devices) {
+    const auto peak = dtype == at::kFloat ? d.float32_flops : d.bfloat16_flops;
+    slowest.flops = std::min(slowest.flops, peak * d.reached);
+    slowest.memory_speed = std::min(slowest.memory_speed, d.memory_speed);
+  }
+  return slowest;
+}
+
+// Of the rank with the largest share, which is the first, and of the whole transformer.
+class Step {
+ public:
+  Step(const PlanJob& job, const Grid& grid, const Machine& machine)
+      : job_(job),
+        grid_(grid),
+        machine_(machine),
+        share_(share_of_step(job, grid, 0)),
+        pace_(pace_of(machine, job.dtype)) {}
+
+  double compute() const { return evaluations() * double(blocks()) * (dense() + attention()); }
+  double memory() const;
+  std::vector<std::pair<std::string, double>> communication() const;
+  double handover(double items) const;  // of one of a step's items, from stage to stage
+
+ private:
+  double evaluations() const { return double(share_.branches * share_.batch); }
+  std::int64_t blocks() const { return job_.model.flux.num_double + job_.model.flux.num_single; }
+  double hidden() const { return double(job_.model.flux.hidden()); }
+  double dense() const;  // seconds of one block of one picture
+  double attention() const;
+  double activations() const;  // bytes
+  double tensor_parallel(const Traffic& t) const;
+  double ulysses(const Traffic& t) const;
+  double shift(const Traffic& ring) const;
+  double seconds_along(const std::string& axis, const Traffic& t) const;
+  double gather(const Traffic& t, int ranks, const LinkSpec& link) const;
+  const LinkSpec& link_along(int stride, int ranks) const;
+
+  const PlanJob& job_;
+  const Grid& grid_;
+  const Machine& machine_;
+  StepShare share_;
+  Pace pace_;
+};
+
+double Step::dense() const {
+  const double c = hidden(), m = double(job_.model.flux.mlp_hidden());
+  return double(share_.tokens()) * 2 * (4 * c * c + 2 * c * m) / grid_.tp / pace_.flops;
+}
+
+double Step::attention() const {
+  const double keys = double(job_.image_tokens() + job_.text_tokens);
+  const double width = double(share_.attended_heads * job_.model.flux.head_width);
+  return 4 * double(share_.group_tokens) * keys * width / pace_.flops;
+}
+
+// Reads and writes of a token, in hidden widths, as ops/reference.cc does them. Of the whole width:
+// modulated norms 6 each, gated residuals 5, inputs and outputs of linear layers. Of a rank's heads
+// and share of the MLP: norms of q and k 4, their rotation 40 (in float32), gelu 8, attention 4,
+// the joining of text and image 6 or of attention and MLP 10, inputs and outputs 12.
+double Step::activations() const {
+  const double doubles = double(job_.model.flux.num_double) * (26 + 76.0 / grid_.tp);
+  const double singles = double(job_.model.flux.num_single) * (13 + 80.0 / grid_.tp);
+  auto widths = (doubles + singles) * double(share_.tokens()) * hidden();
+  if (grid_.ring > 1 && job_.ring_form == RingForm::kShift)  // float32 merges, a hop each
+    widths += 20.0 * grid_.ring * double(blocks()) * double(share_.group_tokens) *
+              double(share_.attended_heads * job_.model.flux.head_width);
+  return widths * double(job_.element_bytes());
+}
+
+double Step::memory() const {
+  const auto parameters =
+      count_flux(job_.model.flux, job_.modulation).total(job_.model.flux).of_rank(grid_.tp);
+  const double weights = double(share_.branches * parameters * job_.element_bytes());
+  return (weights + evaluations() * activations()) / pace_.memory_speed;
+}
+
+// Groups of `ranks` that lie `stride` apart leave the host when they reach over it.
+const LinkSpec& Step::link_along(int stride, int ranks) const {
+  return stride * ranks > machine_.devices_per_host ? machine_.network : machine_.link;
+}
+
+double Step::gather(const Traffic& t, int ranks, const LinkSpec& link) const {
+  return double(t.all_gathers) * link.latency * std::ceil(std::log2(ranks)) +
+         double(t.bytes) * (ranks - 1) / link.speed;
+}
+
+// What is left of the hops when the attention of the block at hand has hidden the rest.
+double Step::shift(const Traffic& ring) const {
+  const auto& link = link_along(strides_of(grid_).ring, grid_.ring);
+  if (job_.ring_form == RingForm::kGather) return gather(ring, grid_.ring, link);
+  const double hops = double(ring.shifts);
+  const double hop = link.latency + double(ring.bytes) / hops / link.speed;
+  const double attended = double(share_.batch) * attention() / grid_.ring;
+  return hops * std::max(link.latency, hop - attended);
+}
+
+double Step::handover(double items) const {
+  const auto& link = link_along(strides_of(grid_).layers, grid_.layers);
+  const double vectors = evaluations() / items * double(share_.tokens() + 1);
+  return link.latency + vectors * hidden() * double(job_.element_bytes()) / link.speed;
+}
+
+double Step::tensor_parallel(const Traffic& t) const {
+  const auto& link = link_along(strides_of(grid_).tp, grid_.tp);
+  auto replicated = job_;
+  replicated.modulation = SharedModulation::kNo;  // leaves the all_reduces alone
+  const auto reduced = double(predict_traffic(replicated, grid_, 0).front().traffic.bytes);
+  const Traffic gathered{.all_gathers = t.all_gathers, .bytes = t.bytes - std::int64_t(reduced)};
+  const double n = grid_.tp;
+  return double(t.all_reduces) * link.latency * std::ceil(std::log2(n)) +
+         2 * (n - 1) / n * reduced / link.speed + gather(gathered, grid_.tp, link);
+}
+
+double Step::ulysses(const Traffic& t) const {
+  const auto& link = link_along(strides_of(grid_).ulysses, grid_.ulysses);
+  const double n = grid_.ulysses;
+  return double(t.all_to_alls) * link.latency + (n - 1) / n * double(t.bytes) / link.speed;
+}
+
+double Step::seconds_along(const std::string& axis, const Traffic& t) const {
+  const auto stride = strides_of(grid_);
+  if (axis == "tp") return tensor_parallel(t);
+  if (axis == "ulysses") return ulysses(t);
+  if (axis == "ring") return shift(t);
+  if (axis == "cfg") return gather(t, grid_.cfg, link_along(stride.cfg, grid_.cfg));
+  if (axis == "context") {
+    const int ranks = grid_.ring * grid_.ulysses;
+    return gather(t, ranks, link_along(stride.ulysses, ranks));
+  }
+  return link_along(1, grid_.ranks()).latency * std::ceil(std::log2(grid_.ranks()));
+}
+
+std::vector<std::pair<std::string, double>> Step::communication() const {
+  std::vector<std::pair<std::string, double>> seconds;
+  for (const auto& [axis, traffic] : predict_traffic(job_, grid_, 0))
+    if (traffic != Traffic{} && axis != "stages")
+      seconds.emplace_back(axis, seconds_along(axis, traffic));
+  return seconds;
+}
+
+// Of all blocks' work, what the busiest stage has.
+double largest_part(const PlanJob& job, const std::vector<Stage>& stages) {
+  std::int64_t most = 0;
+  for (const auto& stage : stages) most = std::max(most, stage.num_double + stage.num_single);
+  return double(most) / double(job.model.flux.num_double + job.model.flux.num_single);
+}
+
+}  // namespace
+
+double StepTime::total() const {
+  double sum = compute + memory + bubbles;
+  for (const auto& [axis, seconds] : communication) sum += seconds;
+  return sum;
+}
+
+StepTime predict_time(const PlanJob& job, const Grid& grid, const Machine& machine,
+                      const std::vector<Stage>& stages) {
+  const Step step(job, grid, machine);
+  StepTime time{.compute = step.compute(), .memory = step.memory()};
+  time.communication = step.communication();
+  if (grid.layers == 1) return time;
+  // Stages take their items in step: n + P - 1 ticks, each as long as the busiest stage needs for
+  // an item. A stage works for a Pth of what all of it takes on average, and waits otherwise.
+  const double whole = time.total();
+  const double items = double(job.branches / grid.cfg * items_of_batch(job, grid));
+  const double tick = whole / items * largest_part(job, stages);
+  time.compute /= grid.layers;
+  time.memory /= grid.layers;
+  for (auto& [axis, seconds] : time.communication) seconds /= grid.layers;
+  const double ticks = items + grid.layers - 1;
+  time.bubbles = ticks * tick - whole / grid.layers;
+  time.communication.emplace_back("stages", ticks * step.handover(items));
+  return time;
+}
+
+}  // namespace braid

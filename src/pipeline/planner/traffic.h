@@ -1,0 +1,34 @@
+// The collectives of a step, from a model's sizes alone: what groups count in a run.
+#pragma once
+
+#include "comm/axis_traffic.h"
+#include "pipeline/planner/grid.h"
+#include "pipeline/planner/stages.h"
+
+namespace braid {
+
+// What a rank that holds the blocks of `stage` gives the others in one step. With C the hidden
+// width, s the rank's tokens, e the bytes of an element, for each evaluation of the transformer:
+//   tp       2 all_reduces of s C e a double block (image and text share them), 1 a single block;
+//            with shared modulation an all_gather for each of a block's adaLN layers and the last
+//   ulysses  2 all_to_alls a block: q, k and v of the rank's tokens there, attended tokens back
+//   ring     R - 1 shifts of keys and values a block, or one all_gather of the rank's own
+//   context  1 all_gather of the velocity of the rank's image tokens
+// and once a step
+//   cfg      1 all_gather of the velocities
+//   world    1 broadcast of a byte: whether to stop
+// With a layer split over P stages a step's pictures and branches are n items that follow each
+// other, and collectives inside of blocks are counted for each item:
+//   stages   n + P - 1 shifts: every item, s + 1 vectors of C; 1 broadcast of the velocities
+TrafficByAxis predict_traffic(const PlanJob& job, const Grid& grid, int rank, const Stage& stage);
+
+// Of a whole transformer, without layer split.
+TrafficByAxis predict_traffic(const PlanJob& job, const Grid& grid, int rank);
+
+// How often a rank's pictures pass through its blocks in an evaluation: at once, or one by one
+// through the stages of a layer split.
+std::int64_t items_of_batch(const PlanJob& job, const Grid& grid);
+
+StepShare share_of_step(const PlanJob& job, const Grid& grid, int rank);
+
+}  // namespace braid

@@ -1,0 +1,30 @@
+// How many parameters a rank holds, from a model's sizes alone.
+#pragma once
+
+#include "pipeline/planner/job.h"
+
+namespace braid {
+
+// Parameters that tensor parallel ranks share, and those that each has whole.
+struct Parameters {
+  std::int64_t shared = 0, whole = 0;
+
+  std::int64_t of_rank(int tp) const { return shared / tp + whole; }
+  Parameters& operator+=(const Parameters& more);
+};
+Parameters operator*(std::int64_t count, const Parameters& each);
+
+// The parts of the transformer: embedders, one block of each kind, the last layer.
+struct FluxParameters {
+  Parameters embedders, double_block, single_block, last_layer;
+
+  Parameters total(const FluxConfig& config) const;
+};
+FluxParameters count_flux(const FluxConfig& config, SharedModulation modulation);
+
+Parameters count_t5(const T5Config& config);
+Parameters count_t5_down(const T5Config& config);  // of these, what stays float32 in float16
+Parameters count_clip(const ClipConfig& config);
+std::int64_t count_vae_decoder(const VaeConfig& config);
+
+}  // namespace braid

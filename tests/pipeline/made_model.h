@@ -1,0 +1,99 @@
+// Transformers of any sizes, made for tests and benches that need no picture: all weights are zero.
+#pragma once
+
+#include <ATen/ATen.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <map>
+
+#include "base/file.h"
+#include "nn/predict.h"
+#include "pipeline/latents.h"
+#include "pipeline/planner/job.h"
+#include "weights/safetensors_writer.h"
+
+namespace braid {
+
+// The tensors of a checkpoint as Black Forest Labs spell them.
+inline std::map<std::string, at::Tensor> made_transformer(const FluxConfig& c,
+                                                          at::ScalarType dtype) {
+  std::map<std::string, at::Tensor> tensors;
+  const auto add = [&](const std::string& name, at::IntArrayRef shape) {
+    tensors[name] = at::zeros(shape, dtype);
+  };
+  const auto linear = [&](const std::string& name, std::int64_t in, std::int64_t out) {
+    add(name + ".weight", {out, in});
+    add(name + ".bias", {out});
+  };
+  const auto embedder = [&](const std::string& name, std::int64_t in) {
+    linear(name + ".in_layer", in, c.hidden());
+    linear(name + ".out_layer", c.hidden(), c.hidden());
+  };
+  const auto norms = [&](const std::string& name) {
+    add(name + ".norm.query_norm.scale", {c.head_width});
+    add(name + ".norm.key_norm.scale", {c.head_width});
+  };
+  const auto h = c.hidden(), m = c.mlp_hidden();
+  linear("img_in", c.in_channels, h);
+  linear("txt_in", c.text_width, h);
+  embedder("time_in", 256);
+  embedder("vector_in", c.pooled_width);
+  if (c.guidance_embeds) embedder("guidance_in", 256);
+  for (std::int64_t i = 0; i < c.num_double; ++i)
+    for (const std::string side : {"img", "txt"}) {
+      const auto block = "double_blocks." + std::to_string(i) + "." + side;
+      linear(block + "_mod.lin", h, 6 * h);
+      linear(block + "_attn.qkv", h, 3 * h);
+      norms(block + "_attn");
+      linear(block + "_attn.proj", h, h);
+      linear(block + "_mlp.0", h, m);
+      linear(block + "_mlp.2", m, h);
+    }
+  for (std::int64_t i = 0; i < c.num_single; ++i) {
+    const auto block = "single_blocks." + std::to_string(i);
+    linear(block + ".modulation.lin", h, 3 * h);
+    linear(block + ".linear1", h, 3 * h + m);
+    linear(block + ".linear2", h + m, h);
+    norms(block);
+  }
+  linear("final_layer.adaLN_modulation.1", h, 2 * h);
+  linear("final_layer.linear", h, c.out_channels);
+  return tensors;
+}
+
+// A file with a made model, gone after the test.
+class MadeFile {
+ public:
+  MadeFile(const FluxConfig& config, at::ScalarType dtype) {
+    auto name = (std::filesystem::temp_directory_path() / "braid_made_XXXXXX").string();
+    folder_ = ::mkdtemp(name.data());
+    write_file(path(), write_safetensors(made_transformer(config, dtype)));
+  }
+  ~MadeFile() { std::filesystem::remove_all(folder_); }
+  MadeFile(const MadeFile&) = delete;
+  MadeFile& operator=(const MadeFile&) = delete;
+  std::filesystem::path path() const { return folder_ / "m.safetensors"; }
+
+ private:
+  std::filesystem::path folder_;
+};
+
+// Zeros, too.
+inline DenoiserInput made_input(const PlanJob& job) {
+  const auto& c = job.model.flux;
+  const auto zeros = [&](at::IntArrayRef shape) { return at::zeros(shape, job.dtype); };
+  const auto batch = job.batch_size;
+  const LatentShape latents{
+      .channels = c.in_channels / 4, .height = job.height / 8, .width = job.width / 8};
+  DenoiserInput in{.image_BIC = zeros({batch, job.image_tokens(), c.in_channels}),
+                   .image_ids_IA = position_ids(latents, at::kCPU),
+                   .text_BTC = zeros({batch, job.text_tokens, c.text_width}),
+                   .text_ids_TA = at::zeros({job.text_tokens, 3}),
+                   .pooled_BC = zeros({batch, c.pooled_width}),
+                   .timestep_B = at::full({batch}, 0.5, at::TensorOptions(job.dtype))};
+  if (c.guidance_embeds) in.guidance_B = at::full({batch}, 3.5);
+  return in;
+}
+
+}  // namespace braid

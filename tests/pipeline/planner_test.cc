@@ -1,0 +1,224 @@
+// The planner: what it lists, in which order, and that runs accept the same.
+#include "pipeline/planner/planner.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <set>
+
+#include "base/error.h"
+#include "comm/thread.h"
+#include "pipeline/engine.h"
+#include "planned.h"
+
+namespace braid {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(Grids, AreAllProductsOfSixFactors) {
+  EXPECT_EQ(grids_of(1).size(), 1u);
+  EXPECT_EQ(grids_of(8).size(), 56u);       // C(3+5, 5)
+  EXPECT_EQ(grids_of(12).size(), 21u * 6);  // of 2^2 and of 3
+  EXPECT_EQ(grids_of(1024).size(), 3003u);  // C(10+5, 5)
+  std::set<std::string> names;
+  for (const auto& grid : grids_of(24)) {
+    EXPECT_EQ(grid.ranks(), 24);
+    names.insert(to_string(grid));
+  }
+  EXPECT_EQ(names.size(), grids_of(24).size());
+  EXPECT_EQ(to_string(Grid{}), "one rank");
+  EXPECT_EQ(to_string(Grid{.ring = 2, .tp = 4}), "ring 2 x tp 4");
+}
+
+TEST(Grids, PlaceRanksAsAMeshDoes) {
+  const Degrees degrees{.dp = 2, .cfg = 2, .ring = 3, .ulysses = 2, .tp = 2};
+  const Grid grid{.dp = 2, .cfg = 2, .ring = 3, .ulysses = 2, .tp = 2};
+  run_ranks({.size = 48}, [&](const Group& world) {
+    const auto mesh = make_mesh(world, degrees);
+    const auto place = place_of(grid, world.rank());
+    EXPECT_EQ(place.dp, mesh.dp.rank());
+    EXPECT_EQ(place.cfg, mesh.cfg.rank());
+    EXPECT_EQ(place.ring, mesh.ring.rank());
+    EXPECT_EQ(place.ulysses, mesh.ulysses.rank());
+    EXPECT_EQ(place.tp, mesh.tp.rank());
+  });
+}
+
+TEST(Planner, SortsWhatFitsByTimeAndSaysWhyOthersAreOut) {
+  auto job = flux_dev();
+  const auto layouts = plan_layouts(job, machine_of("8xh100"));
+  ASSERT_EQ(layouts.size(), 56u);
+  bool all_fit = true;
+  double last = 0;
+  for (const auto& l : layouts) {
+    EXPECT_TRUE(all_fit || !l.fits()) << to_string(l.grid);
+    all_fit = all_fit && l.fits();
+    EXPECT_EQ(l.fits(), l.reason.empty());
+    if (!l.fits()) continue;
+    EXPECT_GE(l.seconds_per_picture, last);
+    last = l.seconds_per_picture;
+  }
+  const auto reason = [&](const std::string& devices, const Grid& grid) {
+    return planned(job, devices, grid).reason;
+  };
+  EXPECT_EQ(reason("5xh100", {.tp = 5}), "tp 5 cannot share the 24 heads evenly");
+  EXPECT_EQ(reason("600xh100", {.ulysses = 600}),
+            "ring x ulysses of 600 needs as many text tokens, there are 512");
+  EXPECT_EQ(reason("2xh100", {.cfg = 2}),
+            "cfg 2 needs as many branches, there is 1: no negative prompt");
+  EXPECT_EQ(reason("2xh100", {.dp = 2}), "dp 2 needs as many pictures, there is 1");
+  EXPECT_EQ(reason("58xh100", {.layers = 58}), "layers 58 needs as many blocks, there are 57");
+  EXPECT_THAT(reason("4xrx-7800-xt", {.ring = 4}),
+              HasSubstr("not enough memory: a rank needs 35.0 GB, its device has 16.3 GB to use"));
+  job.branches = 2;
+  job.num_pictures = 2;
+  EXPECT_EQ(reason("4xh100", {.dp = 2, .cfg = 2}), "");
+  EXPECT_EQ(reason("4xh100", {.cfg = 4}), "cfg 4 needs as many branches, there are 2");
+}
+
+// What the planner calls possible runs, and what it does not is refused.
+TEST(Planner, AgreesWithRunsOnWhatIsPossible) {
+  const PipelineOptions options{.model = std::filesystem::path(BRAID_SOURCE_DIR) / "models/demo",
+                                .dtype = Dtype::kFloat32};
+  auto job = job_of_model(options);
+  job.width = job.height = 32;  // 4 image tokens
+  job.text_tokens = 5;
+  job.steps = 1;
+  job.num_pictures = 6;
+  const Request request{.prompts = {"a"},
+                        .width = 32,
+                        .height = 32,
+                        .steps = 1,
+                        .max_sequence_length = 5,
+                        .num_images = 6,
+                        .batch_size = 6};
+  int refused = 0;
+  for (const int ranks : {2, 5, 6})
+    for (const auto& layout : plan_layouts(job, machine_of(std::to_string(ranks) + "xb200"))) {
+      const auto& g = layout.grid;
+      auto with_layout = options;
+      with_layout.layout = {.tp = g.tp,
+                            .ring = g.ring,
+                            .ulysses = g.ulysses,
+                            .cfg = g.cfg,
+                            .dp = g.dp,
+                            .layer_split = g.layers};
+      bool runs = true;
+      try {
+        Engine(with_layout, {}).generate(request, {});
+      } catch (const InputError&) {
+        runs = false;
+      }
+      EXPECT_EQ(layout.fits(), runs) << to_string(g) << " " << layout.reason;
+      refused += !runs;
+    }
+  EXPECT_GT(refused, 5);
+}
+
+TEST(Planner, SharesPicturesAndBranches) {
+  auto job = flux_dev();
+  job.num_pictures = 8;
+  job.branches = 2;
+  const auto one = planned(job, "h200", {});
+  const auto dp = planned(job, "2xh200", {.dp = 2}), cfg = planned(job, "2xh200", {.cfg = 2});
+  EXPECT_NEAR(dp.seconds_per_picture / one.seconds_per_picture, 0.5, 0.01);
+  EXPECT_NEAR(cfg.seconds_per_picture / one.seconds_per_picture, 0.5, 0.01);
+  EXPECT_NEAR(cfg.step.compute / one.step.compute, 0.5, 1e-9);
+  job.num_pictures = 3;  // two rounds for two groups
+  EXPECT_NEAR(planned(job, "2xh200", {.dp = 2}).seconds_per_picture / one.seconds_per_picture,
+              2.0 / 3, 0.01);
+}
+
+// Items follow each other through P stages in n + P - 1 ticks.
+TEST(Planner, CountsTheBubblesOfALayerSplit) {
+  auto job = flux_dev();
+  job.model.flux.num_double = 0;
+  job.model.flux.num_single = 40;
+  auto machine = machine_of("4xb200");
+  const Grid four{.layers = 4};
+  machine.devices.front().memory += double(bytes_of_others(job, four, 0).text_encoders);
+  for (const int pictures : {1, 4}) {
+    job.num_pictures = pictures;  // a batch of one for each stage
+    const auto split = plan_layout(job, machine, {.layers = 4});
+    auto machine_of_one = machine;
+    machine_of_one.devices.resize(1);
+    auto all_at_once = job;
+    all_at_once.batch_size = pictures;
+    const auto one = plan_layout(all_at_once, machine_of_one, {}).step.total();
+    EXPECT_NEAR(split.step.total() / one, pictures == 1 ? 1 : 7.0 / 16, 0.01) << pictures;
+    EXPECT_GT(split.step.bubbles, 0);
+  }
+}
+
+TEST(Planner, PutsBlocksWhereThereIsRoom) {
+  const auto job = flux_dev();
+  const auto count = [](const Stage& s) { return s.num_double + s.num_single; };
+  const auto stages = plan_stages(job, machine_of("3xrx-7800-xt"), {.layers = 3});
+  ASSERT_EQ(stages.size(), 3u);
+  EXPECT_EQ(stages[0].num_double + stages[1].num_double + stages[2].num_double, 19);
+  EXPECT_EQ(stages[0].num_single + stages[1].num_single + stages[2].num_single, 38);
+  EXPECT_LT(count(stages[0]), count(stages[1]) / 2 + 1);  // the text encoders are there
+  EXPECT_TRUE(stages[0].is_first && !stages[0].is_last && stages[2].is_last);
+  const auto even = plan_stages(job, machine_of("3xcpu"), {.layers = 3});  // share one memory
+  for (const auto& stage : even) EXPECT_EQ(count(stage), 19);
+}
+
+TEST(Planner, LeavesTheHostOnlyWhereAnAxisReachesOverIt) {
+  const auto job = flux_dev();
+  auto machine = machine_of("16xh100");
+  const auto time = [&](const Grid& grid) { return plan_layout(job, machine, grid).step.total(); };
+  const Grid inside{.ring = 2, .tp = 8}, across{.ring = 8, .tp = 2};
+  const double inside_before = time(inside), across_before = time(across);
+  machine.devices_per_host = 8;
+  EXPECT_GT(time(inside), inside_before);
+  EXPECT_GT(time(across) - across_before, 0);
+  machine.network = machine.link;
+  EXPECT_NEAR(time(inside), inside_before, 1e-12);
+}
+
+TEST(Planner, TakesLessThanASecondForAThousandDevices) {
+  auto job = flux_dev();
+  job.num_pictures = 1000;
+  job.branches = 2;
+  const auto machine = machine_of("960xh100");  // of all numbers to 1024, the one with most layouts
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_EQ(plan_layouts(job, machine).size(), 16'632u);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(1));
+}
+
+TEST(Devices, AreReadFromLists) {
+  EXPECT_EQ(devices_named("", "8xh200").size(), 8u);
+  EXPECT_EQ(devices_named("", "rtx-4090").front().memory, 24.0 * 1024 * 1024 * 1024);
+  EXPECT_EQ(devices_named("", "2xa100,h100").back().name, "h100");
+  EXPECT_EQ(devices_named("", "cpu").front().memory, 2 * devices_named("", "2xcpu")[1].memory);
+  EXPECT_EQ(bytes_named("", "16GB"), 16e9);
+  EXPECT_EQ(bytes_named("", "1.5GiB"), 1.5 * 1024 * 1024 * 1024);
+  EXPECT_EQ(link_named("", "7.5", false).speed, 7.5e9);
+  EXPECT_EQ(link_named("", "pcie4", true).speed, link_named("", "pcie4", false).speed / 2);
+}
+
+TEST(Devices, RefuseWhatIsNotKnownWithWhatIs) {
+  const auto message = [](const auto& body) -> std::string {
+    try {
+      body();
+    } catch (const InputError& e) {
+      return e.what();
+    }
+    return "accepted";
+  };
+  EXPECT_THAT(message([] { devices_named("--devices", "4xgtx-970"); }),
+              HasSubstr("'gtx-970' is not known; known are cpu, rtx-3090"));
+  for (const auto* const text : {"", "0xh100", "-1xh100", "1025xh100", "600xh100,600xl4", "h100,"})
+    EXPECT_THAT(message([&] { devices_named("--devices", text); }), HasSubstr("--devices should"))
+        << text;
+  for (const auto* const text : {"16", "GB", "-1GB", "16TB", "infGB", "16 GB"})
+    EXPECT_THAT(message([&] { bytes_named("--memory", text); }), HasSubstr("such as 16GB")) << text;
+  for (const auto* const text : {"pcie9", "0", "-3", "nan", "3MB/s"})
+    EXPECT_THAT(message([&] { link_named("--link", text, false); }), HasSubstr("pcie3, pcie4"))
+        << text;
+}
+
+}  // namespace
+}  // namespace braid

@@ -1,0 +1,118 @@
+// The parts of a predicted step, each where the others take no time.
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "planned.h"
+
+namespace braid {
+namespace {
+
+// A device that computes and reads at once.
+DeviceSpec instant() { return {"instant", 1e15, 1e30, 1e30, 1e30, 1, "none"}; }
+
+Machine machine(int ranks, LinkSpec link, DeviceSpec device = instant()) {
+  return {
+      .devices = std::vector(std::size_t(ranks), std::move(device)), .link = link, .network = link};
+}
+
+// One byte a second, or only latency of a second a message.
+const LinkSpec kBytes{"bytes", 1, 0}, kLatency{"latency", 1e30, 1};
+
+std::map<std::string, double> communication(const PlanJob& job, const Machine& machine,
+                                            const Grid& grid) {
+  const auto step = plan_layout(job, machine, grid).step;
+  return {step.communication.begin(), step.communication.end()};
+}
+
+PlanJob replicated() {
+  auto job = flux_dev();
+  job.modulation = SharedModulation::kNo;
+  return job;
+}
+
+constexpr double kTokens = 4608, kHidden = 3072, kBlocks = 57;
+
+TEST(PlannedTime, OfComputeIsThatOfMatrixProductsAndAttention) {
+  auto device = instant();
+  device.bfloat16_flops = 1e12;
+  device.float32_flops = 1e11;
+  device.reached = 0.5;
+  auto job = flux_dev();
+  const double flop =
+      kBlocks * (24 * kHidden * kHidden * kTokens + 4 * kTokens * kTokens * kHidden);
+  const auto compute = [&](const Grid& grid) {
+    return plan_layout(job, machine(grid.ranks(), kBytes, device), grid).step.compute;
+  };
+  EXPECT_NEAR(compute({}) / (flop / 0.5e12), 1, 1e-9);
+  for (const auto& grid :
+       {Grid{.tp = 4}, Grid{.ring = 4}, Grid{.ulysses = 4}, Grid{.ring = 2, .tp = 2}})
+    EXPECT_NEAR(compute(grid) / (flop / 0.5e12 / 4), 1, 1e-9) << to_string(grid);
+  job.dtype = at::kFloat;
+  EXPECT_NEAR(compute({}) / (flop / 0.5e11), 1, 1e-9);
+}
+
+TEST(PlannedTime, OfMemoryIsWeightsAndWhatOperationsReadAndWrite) {
+  auto device = instant();
+  device.memory_speed = 1;
+  auto job = flux_dev();
+  const auto memory = [&](const Grid& grid) {
+    return plan_layout(job, machine(grid.ranks(), kBytes, device), grid).step.memory;
+  };
+  const double weights = 2 * 11'901'408'320.0;
+  const double vectors = 19 * (26 + 76) + 38 * (13 + 80);
+  EXPECT_NEAR(memory({}) / (weights + vectors * kTokens * kHidden * 2), 1, 1e-9);
+  EXPECT_LT(memory({.tp = 2}), memory({}));
+  EXPECT_GT(memory({.ring = 2}), memory({.ulysses = 2}));  // float32 merges
+  job.batch_size = job.num_pictures = 2;                   // the weights still once
+  EXPECT_NEAR(memory({}) / (weights + 2 * vectors * kTokens * kHidden * 2), 1, 1e-9);
+}
+
+TEST(PlannedTime, OnTheWireIsThatOfRings) {
+  const auto job = replicated();
+  const double reduced = 76 * kTokens * kHidden * 2;
+  EXPECT_NEAR(communication(job, machine(4, kBytes), {.tp = 4})["tp"] / (1.5 * reduced), 1, 1e-9);
+  const double traded = kBlocks * 4 * kTokens / 4 * kHidden * 2;
+  EXPECT_NEAR(communication(job, machine(4, kBytes), {.ulysses = 4})["ulysses"] / (0.75 * traded),
+              1, 1e-9);
+  const double passed = kBlocks * 2 * kTokens * kHidden * 2 * 3 / 4;
+  EXPECT_NEAR(communication(job, machine(4, kBytes), {.ring = 4})["ring"] / passed, 1, 1e-9);
+  EXPECT_NEAR(communication(job, machine(4, kBytes), {.ring = 4})["context"], 3.0 * 1024 * 64 * 2,
+              1e-3);
+  auto guided = job;
+  guided.branches = 2;
+  EXPECT_NEAR(communication(guided, machine(2, kBytes), {.cfg = 2})["cfg"], 4096 * 64 * 2, 1e-3);
+}
+
+TEST(PlannedTime, OfLatencyGrowsWithTheLogarithmOfRanks) {
+  const auto job = replicated();
+  EXPECT_NEAR(communication(job, machine(8, kLatency), {.tp = 8})["tp"], 76 * 3, 1e-9);
+  EXPECT_NEAR(communication(job, machine(8, kLatency), {.ulysses = 8})["ulysses"], 57 * 2, 1e-9);
+  EXPECT_NEAR(communication(job, machine(8, kLatency), {.ring = 8})["ring"], 57 * 7, 1e-9);
+  auto shared = job;
+  shared.modulation = SharedModulation::kYes;
+  EXPECT_NEAR(communication(shared, machine(8, kLatency), {.tp = 8})["tp"], (76 + 77) * 3, 1e-9);
+}
+
+TEST(PlannedTime, HidesShiftsBehindAttention) {
+  auto device = instant();
+  const auto job = flux_dev();
+  const LinkSpec link{"link", 1e9, 0};
+  const auto exposed = [&](double flops) {
+    device.bfloat16_flops = flops;
+    return communication(job, machine(2, link, device), {.ring = 2})["ring"];
+  };
+  const double all = kBlocks * kTokens * kHidden * 2 / 1e9;
+  EXPECT_NEAR(exposed(1e30), all, 1e-6);
+  EXPECT_NEAR(exposed(1e9), 0, 1e-9);
+  // a hop goes behind the attention to half of the keys
+  const double attention = kBlocks * 4 * (kTokens / 2) * (kTokens / 2) * kHidden;
+  EXPECT_NEAR(exposed(4 * attention / all), all * 3 / 4, 1e-6);
+  auto gathered = job;
+  gathered.ring_form = RingForm::kGather;
+  device.bfloat16_flops = 1e9;
+  EXPECT_NEAR(communication(gathered, machine(2, link, device), {.ring = 2})["ring"], all, 1e-6);
+}
+
+}  // namespace
+}  // namespace braid

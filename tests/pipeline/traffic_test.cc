@@ -1,0 +1,213 @@
+// What ranks give each other and read of files is what the formulas say, byte for byte.
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "comm/thread.h"
+#include "made_model.h"
+#include "models/flux/model.h"
+#include "models/flux/names.h"
+#include "parallel/layout.h"
+#include "pipeline/planner/planner.h"
+#include "traffic_text.h"
+
+namespace braid {
+namespace {
+
+// 24 heads divide by 2, 3, 4, 6 and 8; 3 heads do not, and are fewer than most ranks; 8 do so
+// partly.
+const FluxConfig kManyHeads{.in_channels = 16,
+                            .out_channels = 16,
+                            .num_double = 1,
+                            .num_single = 2,
+                            .num_heads = 24,
+                            .head_width = 6,
+                            .text_width = 10,
+                            .pooled_width = 7,
+                            .guidance_embeds = true,
+                            .axes = {2, 2, 2}};
+const FluxConfig kOnlyDoubles{.in_channels = 8,
+                              .out_channels = 12,
+                              .num_double = 2,
+                              .num_single = 0,
+                              .num_heads = 3,
+                              .head_width = 8,
+                              .text_width = 5,
+                              .pooled_width = 4,
+                              .axes = {4, 2, 2}};
+const FluxConfig kOnlySingles{.in_channels = 4,
+                              .out_channels = 4,
+                              .num_double = 0,
+                              .num_single = 3,
+                              .num_heads = 8,
+                              .head_width = 6,
+                              .text_width = 9,
+                              .pooled_width = 3,
+                              .axes = {2, 2, 2}};
+const FluxConfig kModels[] = {kManyHeads, kOnlyDoubles, kOnlySingles};
+
+struct Counted {
+  TrafficByAxis traffic;
+  BytesRead read;
+};
+
+// Loads the transformer and runs one step's evaluations on every rank of the grid.
+std::vector<Counted> run(const PlanJob& job, const Grid& grid, const std::filesystem::path& file) {
+  std::vector<Counted> ranks(std::size_t(grid.ranks()));
+  run_ranks({.size = grid.ranks()}, [&](const Group& world) {
+    auto& counted = ranks[std::size_t(world.rank())];
+    const auto mesh = make_mesh(world, grid.degrees());
+    auto checkpoint = Checkpoint::open_file(file);
+    auto names = flux_names(checkpoint);
+    const Flux flux(job.model.flux,
+                    Weights(std::move(checkpoint), std::move(names),
+                            {.dtype = job.dtype,
+                             .on_read = [&](const BytesRead& read) { counted.read += read; },
+                             .tensor_parallel = mesh.tp},
+                            flux_plan(job.model.flux, mesh.tp.size(), job.modulation)),
+                    attend_over(mesh, job.ring_form),
+                    run_of_rank(job.model.flux, mesh, at::kCPU, 1));
+    const auto predict = predict_over(mesh, [&](const DenoiserInput& in, const Tensor& state) {
+      return flux.advance(in, state);
+    });
+    const auto before = traffic_of(mesh);
+    (void)predict(std::vector<DenoiserInput>(std::size_t(job.branches), made_input(job)));
+    counted.traffic = traffic_between(before, traffic_of(mesh));
+  });
+  return ranks;
+}
+
+// Without the broadcast by which a whole run asks whether to stop.
+TrafficByAxis of_evaluations(TrafficByAxis step) {
+  step.back().traffic = {};
+  return step;
+}
+
+Traffic along(const TrafficByAxis& traffic, const std::string& axis) {
+  for (const auto& one : traffic)
+    if (one.axis == axis) return one.traffic;
+  throw std::out_of_range(axis);
+}
+
+// Columns of row-parallel layers, of which a rank reads its own row by row.
+std::int64_t strided_parameters(const FluxConfig& c, const Stage& s, int tp) {
+  const auto h = c.hidden(), m = c.mlp_hidden();
+  return tp == 1 ? 0 : (s.num_double * 2 * (h * h + m * h) + s.num_single * (h + m) * h) / tp;
+}
+
+Machine on_cpus(int ranks) {
+  auto device = devices_named("", "b200").front();
+  device.name = "cpu";
+  return {.devices = std::vector(std::size_t(ranks), device), .link = {}, .network = {}};
+}
+
+void expect_as_predicted(const PlanJob& job, const Grid& grid, const MadeFile& file,
+                         std::int64_t stored_bytes) {
+  const auto ranks = run(job, grid, file.path());
+  const auto parts = count_flux(job.model.flux, job.modulation);
+  const auto stages = plan_stages(job, on_cpus(grid.ranks()), grid);
+  for (int rank = 0; rank < grid.ranks(); ++rank) {
+    const auto& counted = ranks[std::size_t(rank)];
+    const auto& stage = stages[std::size_t(place_of(grid, rank).layers)];
+    const auto want = of_evaluations(predict_traffic(job, grid, rank, stage));
+    EXPECT_EQ(text_of_traffic(counted.traffic), text_of_traffic(want))
+        << to_string(grid) << " rank " << rank;
+    const auto parameters = parameters_of(stage, parts).of_rank(grid.tp);
+    EXPECT_EQ(counted.read.all, stored_bytes * parameters) << to_string(grid) << " rank " << rank;
+    EXPECT_EQ(counted.read.strided,
+              stored_bytes * strided_parameters(job.model.flux, stage, grid.tp));
+  }
+}
+
+// Every layout of so many ranks, on models of all kinds; options and dtypes take turns.
+class Predicted : public testing::TestWithParam<int> {};
+
+TEST_P(Predicted, CountsAndBytesAreThoseOfRuns) {
+  const at::ScalarType dtypes[] = {at::kFloat, at::kBFloat16, at::kHalf};
+  int turn = 0, runs = 0;
+  for (const auto& config : kModels) {
+    const auto stored = dtypes[(turn + 1) % 3];
+    const MadeFile file(config, stored);
+    for (const auto& grid : grids_of(GetParam())) {
+      ++turn;
+      PlanJob job{.model = {.flux = config, .t5 = {}, .clip = {}, .vae = {}},
+                  .dtype = dtypes[turn % 3],
+                  .width = 16 * (5 + turn % 3),
+                  .height = 16 * 5,
+                  .text_tokens = 8 + turn % 7,
+                  .batch_size = 1 + turn % 4,
+                  .num_pictures = 100,
+                  .branches = grid.cfg > 1 || turn % 5 == 0 ? 2 : 1,
+                  .modulation = turn % 4 == 0 ? SharedModulation::kNo : SharedModulation::kYes,
+                  .ring_form = turn % 3 == 0 ? RingForm::kGather : RingForm::kShift};
+      if (!plan_layout(job, on_cpus(GetParam()), grid).fits()) continue;
+      expect_as_predicted(job, grid, file, std::int64_t(c10::elementSize(stored)));
+      ++runs;
+    }
+  }
+  EXPECT_GE(runs, 3);
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, Predicted, testing::Values(1, 2, 3, 4, 6, 8),
+                         [](const auto& info) { return "Of" + std::to_string(info.param); });
+
+PlanJob small_job() {
+  return {.model = {.flux = kManyHeads, .t5 = {}, .clip = {}, .vae = {}},
+          .dtype = at::kFloat,
+          .width = 112,
+          .height = 80,  // 35 image tokens
+          .text_tokens = 21};
+}
+
+// The words of docs/parallelism.md, with nothing of the planner in them.
+TEST(Traffic, IsTwoReductionsADoubleBlockAndOneASingleBlock) {
+  auto job = small_job();
+  const MadeFile file(kManyHeads, at::kFloat);
+  const std::int64_t hidden = 144, tokens = 56;
+  const auto shared = along(run(job, {.tp = 4}, file.path()).front().traffic, "tp");
+  EXPECT_EQ(shared.all_reduces, 2 * 1 + 2);
+  EXPECT_EQ(shared.all_gathers, 2 * 1 + 2 + 1);  // adaLN layers
+  EXPECT_EQ(shared.bytes, 4 * (4 * tokens * hidden + (2 * 6 + 2 * 3 + 2) * hidden / 4));
+  job.modulation = SharedModulation::kNo;
+  const auto whole = along(run(job, {.tp = 4}, file.path()).front().traffic, "tp");
+  EXPECT_EQ(whole.all_reduces, 4);
+  EXPECT_EQ(whole.all_gathers, 0);
+  EXPECT_EQ(whole.bytes, 4 * 4 * tokens * hidden);
+}
+
+TEST(Traffic, IsTwoTradesABlockWithUlyssesAndOneGather) {
+  const MadeFile file(kManyHeads, at::kFloat);
+  const auto ranks = run(small_job(), {.ulysses = 5}, file.path());
+  const std::int64_t tokens = 7 + 5, head = 6;  // of the first rank: 35 and 21 over 5 ranks
+  const auto trade = along(ranks.front().traffic, "ulysses");
+  EXPECT_EQ(trade.all_to_alls, 2 * 3);
+  EXPECT_EQ(trade.bytes, 4 * 3 * head * (3 * 24 * tokens + 5 * 56));  // 24 heads over 5: 5 here
+  EXPECT_EQ(along(ranks.front().traffic, "context"),
+            (Traffic{.all_gathers = 1, .bytes = 4 * 7 * 16}));
+  // the last rank has fewer tokens and heads
+  EXPECT_EQ(along(ranks.back().traffic, "ulysses").bytes,
+            4 * 3 * head * (3 * 24 * (7 + 4) + 4 * 56));
+}
+
+TEST(Traffic, IsAShiftLessThanRanksABlockWithRing) {
+  auto job = small_job();
+  const MadeFile file(kManyHeads, at::kFloat);
+  const auto shifted = along(run(job, {.ring = 4}, file.path()).front().traffic, "ring");
+  // 35 and 21 tokens over 4 ranks: 9 9 9 8 and 6 5 5 5. Rank 0 passes on all keys but rank 1's.
+  EXPECT_EQ(shifted.shifts, 3 * 3);
+  EXPECT_EQ(shifted.bytes, 4 * 3 * 2 * 144 * (56 - 14));
+  job.ring_form = RingForm::kGather;
+  const auto gathered = along(run(job, {.ring = 4}, file.path()).front().traffic, "ring");
+  EXPECT_EQ(gathered, (Traffic{.all_gathers = 3, .bytes = 4 * 3 * 2 * 144 * 15}));
+}
+
+TEST(Traffic, OfGuidanceIsOneGatherOfAVelocity) {
+  auto job = small_job();
+  job.branches = 2;
+  const MadeFile file(kManyHeads, at::kFloat);
+  const auto ranks = run(job, {.cfg = 2}, file.path());
+  EXPECT_EQ(along(ranks[1].traffic, "cfg"), (Traffic{.all_gathers = 1, .bytes = 4 * 35 * 16}));
+}
+
+}  // namespace
+}  // namespace braid
