@@ -2,11 +2,13 @@
 
 #include <CLI/CLI.hpp>
 
+#include "app/auto_layout.h"
 #include "app/device_flags.h"
 #include "app/flag_reader.h"
 #include "app/flag_values.h"
 #include "app/guidance_flags.h"
 #include "app/layout_flags.h"
+#include "app/plan_flags.h"
 
 namespace braid {
 namespace {
@@ -169,6 +171,7 @@ void add_generate_flags(FlagReader& read, GenerateFlags& f) {
   add_model_flags(read, f.options);
   add_machine_flags(read, f.options);
   add_layout_flags(read, f.options.layout);
+  add_auto_layout_flag(read, f.auto_layout);
   add_decoder_flags(read, f.request);
   add_talk_flags(read, f);
 }
@@ -211,6 +214,7 @@ void check_together(const GenerateFlags& f) {
           "or give --prompt-file FILE");
   require(!f.prompt || f.prompt_file.empty(),
           "there are a prompt and --prompt-file: give one of them");
+  check_auto_layout(f.auto_layout, f.options.layout);
 }
 
 }  // namespace
@@ -241,6 +245,12 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   FlagReader read_verify(prove);
   add_verify_flags(read_verify, verify);
 
+  PlanFlags plan;
+  auto& predict = *app.add_subcommand("plan", "Predict what each layout of some devices takes");
+  predict.footer(kPlanExamples);
+  FlagReader read_plan(predict);
+  add_plan_flags(read_plan, plan);
+
   if (auto text = parse_with(app, argc, argv)) return *std::move(text);
   if (make.parsed()) {
     read_generate.finish();
@@ -250,6 +260,10 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   if (prove.parsed()) {
     read_verify.finish();
     return verify;
+  }
+  if (predict.parsed()) {
+    read_plan.finish();
+    return plan;
   }
   read_info.finish();
   info.picture = picture.value_or("");

@@ -6,6 +6,7 @@
 #include <string>
 #include <variant>
 
+#include "app/plan_request.h"
 #include "braid/braid.h"
 #include "pipeline/verify.h"
 
@@ -20,6 +21,7 @@ struct GenerateFlags {
   PipelineOptions options;  // `model` is empty for the bundled model
   Request request;
   std::filesystem::path output = "braid.png", dump, latents;
+  bool auto_layout = false;  // `options.layout` has no degrees yet
   bool json = false;
   Verbosity verbosity = Verbosity::kNormal;
 };
@@ -39,7 +41,7 @@ struct ShowText {
   bool was_asked_for;  // else it says what was missing
 };
 
-using CommandLine = std::variant<ShowText, GenerateFlags, InfoFlags, VerifyFlags>;
+using CommandLine = std::variant<ShowText, GenerateFlags, InfoFlags, VerifyFlags, PlanFlags>;
 
 // Throws InputError naming the flag.
 CommandLine parse_command_line(int argc, const char* const* argv);

@@ -2,6 +2,7 @@
 
 #include <ATen/Parallel.h>
 
+#include "app/auto_layout.h"
 #include "app/bundled_model.h"
 #include "app/failure.h"
 #include "app/latents_file.h"
@@ -68,6 +69,10 @@ void GenerateRun::prepare() {
   if (options_.model.empty()) options_.model = bundled_model();
   const auto launch = read_launch();
   const int num_ranks = launch ? launch->size : int(device_names(options_).size());
+  if (flags_.auto_layout) {
+    const auto choice = choose_degrees(options_, request_, num_ranks, options_.layout);
+    if (is_first_) display_.say(choice);
+  }
   options_.layout = choose_layout(options_.layout, num_ranks, request_);
   options_.layout.ranks = Ranks::kProcesses;  // where a launcher started this program
   options_.device = device_of_rank(options_.device);

@@ -10,6 +10,7 @@
 #include "app/generate.h"
 #include "app/info.h"
 #include "app/launched.h"
+#include "app/plan.h"
 #include "app/standard_output.h"
 #include "app/verify.h"
 #include "comm/fate.h"
@@ -44,6 +45,7 @@ int run(int argc, char** argv, bool& is_verbose) {
   if (const auto* const text = std::get_if<ShowText>(&line)) return show(*text);
   if (const auto* const flags = std::get_if<InfoFlags>(&line)) return info(*flags);
   if (const auto* const flags = std::get_if<VerifyFlags>(&line)) return verify_layout(*flags);
+  if (const auto* const flags = std::get_if<PlanFlags>(&line)) return plan(*flags);
   const auto& flags = std::get<GenerateFlags>(line);
   is_verbose = flags.verbosity == Verbosity::kVerbose;
   return generate(flags, began);

@@ -184,6 +184,12 @@ TEST(Flags, RefuseScalesThatAreNotFinite) {
       expect_refused({flag, scale}, std::string(flag) + " should be a finite number");
 }
 
+TEST(Flags, RefuseDegreesNextToAnAutomaticLayout) {
+  EXPECT_TRUE(generate_flags({"a", "--layout", "auto"}).auto_layout);
+  expect_refused({"--layout", "fast"}, "--layout should be one of auto, it is 'fast'");
+  expect_refused({"--layout", "auto", "--ring", "2"}, "--layout auto chooses the degrees itself");
+}
+
 TEST(Flags, RefuseUnknownChoices) {
   expect_refused({"--dtype", "int7"}, "one of auto, float32, bfloat16, float16, it is 'int7'");
   expect_refused({"--vae-tiling", "maybe"}, "one of auto, on, off, it is 'maybe'");

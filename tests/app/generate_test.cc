@@ -125,6 +125,32 @@ TEST_F(Generate, TwoDevicesTakeTheBranchesOfGuidance) {
   EXPECT_EQ(bytes_of("two.png"), bytes_of("braid.png"));
 }
 
+TEST_F(Generate, ReportsWhatRanksGiveEachOtherAndReadOfFiles) {
+  const auto json = report({"a", "--tp", "2", "--ring", "2", "--dtype", "float32"});
+  // two double and six single blocks; adaLN layers are gathered, two a double block and the last
+  EXPECT_EQ(json["step_traffic"]["tp"]["all_reduces"], 2 * 2 + 6);
+  EXPECT_EQ(json["step_traffic"]["tp"]["all_gathers"], 2 * 2 + 6 + 1);
+  EXPECT_EQ(json["step_traffic"]["ring"]["shifts"], 2 + 6);
+  // of 32 x 32 pixels a rank of the ring has two image tokens of 64 values
+  EXPECT_EQ(json["step_traffic"]["context"], (Json{{"all_gathers", 1}, {"bytes", 4 * 2 * 64}}));
+  EXPECT_FALSE(json["step_traffic"].contains("ulysses"));
+  ASSERT_EQ(json["bytes_read"].size(), 4u);
+  EXPECT_EQ(json["bytes_read"][1], json["bytes_read"][3]);  // both have the second half
+  EXPECT_GT(json["bytes_read"][0]["all"], json["bytes_read"][1]["all"]);  // and the text encoders
+  EXPECT_EQ(json["bytes_read"][0]["strided"], json["bytes_read"][1]["strided"]);
+  EXPECT_EQ(report({"a"})["step_traffic"], Json::object());
+}
+
+TEST_F(Generate, SaysWhichLayoutWasChosen) {
+  const auto finished = draw({"a", "--layout", "auto"});
+  EXPECT_EQ(finished.exit_code, 0) << finished.err;
+  EXPECT_THAT(finished.err, HasSubstr("layout one rank: predicted"));
+  const auto two = draw({"a", "--layout", "auto", "--devices", "cpu,cpu", "-n", "2", "--json"});
+  EXPECT_EQ(two.exit_code, 0) << two.err;
+  EXPECT_THAT(two.err, HasSubstr("layout dp 2: predicted"));
+  EXPECT_THAT(Json::parse(two.out)["layout"].get<std::string>(), HasSubstr("dp 2"));
+}
+
 TEST_F(Generate, FilesSayHowTheyWereMade) {
   draw({"a \xe2\x98\x85", "--negative-prompt", "b", "--true-cfg", "2.5", "--seed", "9",
         "--guidance", "4", "--prompt-2", "c", "--negative-prompt-2", "d", "--guidance-rescale",

@@ -1,0 +1,15 @@
+#include "app/plan.h"
+
+#include "app/plan_table.h"
+#include "app/standard_output.h"
+
+namespace braid {
+
+int plan(const PlanFlags& flags) {
+  const PlanReport report{.flags = flags, .job = job_of(flags), .machine = machine_of(flags)};
+  const auto layouts = plan_layouts(report.job, report.machine);
+  print(flags.json ? plan_json(report, layouts) : plan_table(report, layouts));
+  return layouts.front().fits() ? 0 : 1;
+}
+
+}  // namespace braid

@@ -1,0 +1,27 @@
+// What `braid plan` is asked.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "braid/braid.h"
+#include "pipeline/planner/planner.h"
+
+namespace braid {
+
+struct PlanFlags {
+  PipelineOptions options;  // the model: a path, a known name, or empty for the bundled one
+  std::optional<int> width = {}, height = {}, steps = {}, text_tokens = {};
+  int batch_size = 1, num_pictures = 1;
+  double true_cfg = 1;
+  Layout sharing = {};  // what is shared, without degrees
+  std::string devices = "cpu", memory = {}, link = {}, network = "ethernet";
+  int devices_per_host = 1024;
+  bool all = false, json = false;
+};
+
+// Throw InputError naming the flag.
+PlanJob job_of(const PlanFlags& flags);
+Machine machine_of(const PlanFlags& flags);
+
+}  // namespace braid

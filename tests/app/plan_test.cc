@@ -1,0 +1,106 @@
+// `braid plan` from flags to its table and its JSON.
+#include <gmock/gmock.h>
+
+#include "workplace.h"
+
+namespace braid {
+namespace {
+
+using Json = nlohmann::json;
+using testing::HasSubstr;
+using testing::MatchesRegex;
+using testing::Not;
+
+class Plan : public Workplace {
+ protected:
+  Finished plan(std::vector<std::string> arguments) const {
+    arguments.insert(arguments.begin(), "plan");
+    return braid(std::move(arguments));
+  }
+  Json json(std::vector<std::string> arguments) const {
+    arguments.emplace_back("--json");
+    return Json::parse(plan(std::move(arguments)).out);
+  }
+};
+
+TEST_F(Plan, ListsWhatFitsAndCountsWhatDoesNot) {
+  const auto finished = plan({"-m", "flux1-dev", "--devices", "4xl20"});
+  EXPECT_EQ(finished.exit_code, 0) << finished.err;
+  EXPECT_EQ(finished.err, "");
+  EXPECT_THAT(finished.out, HasSubstr("flux1-dev, 1024x1024 (4096 image and 512 text tokens)"));
+  EXPECT_THAT(finished.out, HasSubstr("4 l20 of 51.5 GB, pcie4"));
+  EXPECT_THAT(finished.out, HasSubstr("10 of 21 layouts fit"));
+  EXPECT_THAT(finished.out, HasSubstr("6 are out for branches, one is cfg 2"));
+  EXPECT_THAT(finished.out, Not(HasSubstr("  dp 4:")));
+  EXPECT_THAT(plan({"-m", "flux1-dev", "--devices", "4xl20", "--all"}).out,
+              HasSubstr("\n  dp 4: dp 4 needs as many pictures, there is 1\n"));
+}
+
+TEST_F(Plan, SaysWhenNothingFits) {
+  const auto finished = plan({"-m", "flux1-dev", "--devices", "h100", "--memory", "8GB"});
+  EXPECT_EQ(finished.exit_code, 1);
+  EXPECT_THAT(finished.out, HasSubstr("0 of 1 layout fits"));
+  EXPECT_THAT(finished.out, HasSubstr("needs 35.0 GB, its device has 7.6 GB to use"));
+}
+
+TEST_F(Plan, PrintsOneJsonObject) {
+  const auto plan = json({"-m", "flux1-dev", "--devices", "2xh200", "--true-cfg", "4", "-n", "2",
+                          "--size", "1008x1008", "--steps", "10", "--all"});
+  EXPECT_EQ(plan["image_tokens"], 63 * 63);
+  EXPECT_EQ(plan["branches"], 2);
+  ASSERT_EQ(plan["layouts"].size(), 6u);
+  for (const auto& layout : plan["layouts"]) {
+    if (layout["layout"] != "tp 2") continue;
+    EXPECT_TRUE(layout["fits"]);
+    EXPECT_EQ(layout["degrees"]["tp"], 2);
+    // two branches of 2 reductions a double block and 1 a single block
+    EXPECT_EQ(layout["step_traffic"]["tp"]["all_reduces"], 2 * (2 * 19 + 38));
+    const auto& seconds = layout["seconds_per_step"];
+    EXPECT_NEAR(seconds["total"].get<double>(),
+                seconds["compute"].get<double>() + seconds["memory"].get<double>() +
+                    seconds["communication"]["tp"].get<double>() +
+                    seconds["communication"]["world"].get<double>(),
+                1e-9);
+    EXPECT_NEAR(layout["seconds_per_picture"].get<double>(), 10 * seconds["total"].get<double>(),
+                1e-9);
+    EXPECT_GT(layout["bytes"]["first_rank"]["text_encoders"], 9e9);
+    EXPECT_EQ(layout["bytes"]["largest_other"]["text_encoders"], 0);
+    return;
+  }
+  FAIL() << "tp 2 is missing";
+}
+
+TEST_F(Plan, ReadsTheSizesOfAModel) {
+  const auto bundled = json({});
+  EXPECT_EQ(bundled["model"], "demo");
+  EXPECT_EQ(bundled["dtype"], "bfloat16");
+  EXPECT_EQ(bundled["image_tokens"], 64);
+  const auto report =
+      Json::parse(draw({"a", "--json", "--tp", "2", "--ulysses", "2", "--dtype", "float32"}).out);
+  const auto predicted =
+      json({"--devices", "4xb200", "--size", "32x32", "--dtype", "float32", "--all"});
+  Json traffic;
+  for (const auto& layout : predicted["layouts"])
+    if (layout["layout"] == "ulysses 2 x tp 2") traffic = layout["step_traffic"];
+  EXPECT_EQ(traffic, report["step_traffic"]);
+}
+
+TEST_F(Plan, RefusesWhatItCannotRead) {
+  expect_bad_input({"plan", "--devices", "4xgtx-970"}, "'gtx-970' is not known; known are cpu,");
+  expect_bad_input({"plan", "--memory", "many"}, "--memory should be an amount of memory");
+  expect_bad_input({"plan", "--link", "string"}, "--link should be one of pcie3, pcie4");
+  expect_bad_input({"plan", "--devices-per-host", "0"}, "--devices-per-host should be");
+  expect_bad_input({"plan", "-m", "flux2"}, "should be a path, flux1-dev or flux1-schnell");
+  expect_bad_input({"plan", "--size", "8x8"}, "--size should be at least 16x16");
+  expect_bad_input({"plan", "8xh200"}, "unexpected argument '8xh200'");
+}
+
+TEST_F(Plan, IsFastForAThousandDevices) {
+  const auto finished = plan({"-m", "flux1-dev", "--devices", "1024xh100", "--devices-per-host",
+                              "8", "--network", "50GB/s", "-n", "1024"});
+  EXPECT_EQ(finished.exit_code, 0);
+  EXPECT_THAT(finished.out, HasSubstr("of 3,003 layouts fit; the 20 fastest are shown"));
+}
+
+}  // namespace
+}  // namespace braid
