@@ -3,17 +3,19 @@
 #include <CLI/CLI.hpp>
 
 #include "app/auto_layout.h"
+#include "app/bench_flags.h"
 #include "app/device_flags.h"
 #include "app/flag_reader.h"
 #include "app/flag_values.h"
 #include "app/guidance_flags.h"
 #include "app/layout_flags.h"
+#include "app/pipeline_flags.h"
 #include "app/plan_flags.h"
 
 namespace braid {
 namespace {
 
-constexpr int kMaxSteps = 10'000, kMaxPictures = 1'000'000, kMaxThreads = 1024, kMaxTokens = 512;
+constexpr int kMaxSteps = 10'000, kMaxPictures = 1'000'000, kMaxTokens = 512;
 
 const char* const kExamples = R"(Examples:
   braid generate "a red circle on a blue background"
@@ -38,41 +40,8 @@ random inputs, are compared after every part. Exit code 1 says that a part diffe
 Examples:
   braid verify --tp 2 --ring 2
   braid verify -m ~/models/FLUX.1-dev --ulysses 4 --size 1008x1008
-  braid verify --tp 2 --inject contiguous-slice)";
-
-void add_model_flags(FlagReader& read, PipelineOptions& o) {
-  read.path("-m,--model", "PATH", "Model",
-            "A model directory in the layout of diffusers, or a single\n"
-            "FLUX transformer (.safetensors) together with --components.\n"
-            "Default: the small model that comes with Braid",
-            o.model);
-  read.path("--components", "DIR", "Model",
-            "Where the text encoders, tokenizers, autoencoder and scheduler\n"
-            "are when --model is a single file",
-            o.components);
-}
-
-void add_machine_flags(FlagReader& read, PipelineOptions& o) {
-  read.text("--dtype", "TYPE", "Machine",
-            "auto, float32, bfloat16 or float16. Default: auto, what the\n"
-            "model is stored in, but float32 on a CPU without bfloat16",
-            [&](const std::string& flag, const std::string& text) {
-              o.dtype = choice<Dtype>(flag, text,
-                                      {{"auto", Dtype::kAuto},
-                                       {"float32", Dtype::kFloat32},
-                                       {"bfloat16", Dtype::kBfloat16},
-                                       {"float16", Dtype::kFloat16}});
-            });
-  read.text("--device", "DEVICE", "Machine",
-            "cpu, cuda or cuda:N; AMD's devices are called cuda too.\n"
-            "Default: cpu",
-            [&](const std::string&, const std::string& text) { o.device = text; });
-  add_devices_flag(read, o);
-  read.text("--threads", "N", "Machine", "CPU threads, 1 to 1024. Default: one a core",
-            [&](const std::string& flag, const std::string& text) {
-              o.threads = int(whole_number(flag, text, 1, kMaxThreads));
-            });
-}
+  braid verify --tp 2 --inject contiguous-slice
+  braid verify --synthetic flux1-dev --double 1 --single 1 --tp 3 --size 512x512)";
 
 void add_prompt_flags(FlagReader& read, GenerateFlags& f) {
   read.positional("PROMPT", "What the picture shows, in quotes", f.prompt);
@@ -179,6 +148,7 @@ void add_generate_flags(FlagReader& read, GenerateFlags& f) {
 void add_verify_flags(FlagReader& read, VerifyFlags& f) {
   add_layout_flags(read, f.options.pipeline.layout);
   add_model_flags(read, f.options.pipeline);
+  add_synthetic_flags(read, f.options.synthetic, f.options.num_double, f.options.num_single);
   add_machine_flags(read, f.options.pipeline);
   read.text("--size", "WxH", "Proof", "Width and height in pixels. Default: the model's",
             [&](const std::string& flag, const std::string& text) {
@@ -251,6 +221,12 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   FlagReader read_plan(predict);
   add_plan_flags(read_plan, plan);
 
+  BenchFlags bench;
+  auto& time = *app.add_subcommand("bench", "Time an evaluation of the transformer");
+  time.footer(kBenchExamples);
+  FlagReader read_bench(time);
+  add_bench_flags(read_bench, bench);
+
   if (auto text = parse_with(app, argc, argv)) return *std::move(text);
   if (make.parsed()) {
     read_generate.finish();
@@ -260,6 +236,10 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   if (prove.parsed()) {
     read_verify.finish();
     return verify;
+  }
+  if (time.parsed()) {
+    read_bench.finish();
+    return bench;
   }
   if (predict.parsed()) {
     read_plan.finish();

@@ -8,6 +8,7 @@
 
 #include "app/plan_request.h"
 #include "braid/braid.h"
+#include "pipeline/bench.h"
 #include "pipeline/verify.h"
 
 namespace braid {
@@ -36,12 +37,18 @@ struct VerifyFlags {
   bool json = false;
 };
 
+struct BenchFlags {
+  BenchOptions options;  // the model is empty for the bundled one
+  bool json = false;
+};
+
 struct ShowText {
   std::string text;
   bool was_asked_for;  // else it says what was missing
 };
 
-using CommandLine = std::variant<ShowText, GenerateFlags, InfoFlags, VerifyFlags, PlanFlags>;
+using CommandLine =
+    std::variant<ShowText, GenerateFlags, InfoFlags, VerifyFlags, PlanFlags, BenchFlags>;
 
 // Throws InputError naming the flag.
 CommandLine parse_command_line(int argc, const char* const* argv);

@@ -1,39 +1,16 @@
 #include "pipeline/engine.h"
 
 #include <ATen/ATen.h>
-#include <ATen/Parallel.h>
 #include <c10/core/DeviceGuard.h>
 
 #include <algorithm>
 
 #include "base/error.h"
 #include "pipeline/generate.h"
+#include "pipeline/rank_threads.h"
 
 namespace braid {
 namespace {
-
-// Computes with so many threads on the calling thread while it lives.
-class UseThreads {
- public:
-  explicit UseThreads(int threads) : before_(at::get_num_threads()) {
-    if (threads != before_) at::set_num_threads(threads);
-  }
-  ~UseThreads() {
-    if (at::get_num_threads() != before_) at::set_num_threads(before_);
-  }
-  UseThreads(const UseThreads&) = delete;
-  UseThreads& operator=(const UseThreads&) = delete;
-
- private:
-  int before_;
-};
-
-int threads_a_rank(const PipelineOptions& options, int num_ranks) {
-  require(options.threads >= 0 && options.threads <= 4096,
-          "the number of threads should lie between 0 and 4096, it is ", options.threads);
-  const int threads = options.threads > 0 ? options.threads : at::get_num_threads();
-  return std::max(1, threads / num_ranks);
-}
 
 std::int64_t bytes_of(const ModelFiles& files) {
   return std::int64_t(files.open_transformer().num_bytes() + files.open_vae().num_bytes() +
@@ -109,13 +86,16 @@ WorldOptions world_of(const Layout& layout) {
           .deadline = std::chrono::milliseconds(std::int64_t(1000 * layout.deadline))};
 }
 
-std::unique_ptr<World> make_world(const Layout& layout) {
-  return make_world(world_of(layout),
-                    layout.ranks == Ranks::kProcesses ? read_launch() : std::nullopt);
+std::unique_ptr<World> make_world(const PipelineOptions& options) {
+  auto wish = world_of(options.layout);
+  const auto launch = options.layout.ranks == Ranks::kProcesses ? read_launch() : std::nullopt;
+  if (launch && launch->size == wish.size)
+    wish.device = devices_of(options, degrees_of(options.layout))[std::size_t(launch->rank)];
+  return make_world(wish, launch);
 }
 
 Engine::Engine(const PipelineOptions& options, const Hooks& hooks)
-    : world_(make_world(options.layout)),
+    : world_(make_world(options)),
       threads_(threads_a_rank(options, world_->ranks_on_these_cores())),
       devices_(devices_of(options, degrees_of(options.layout))),
       families_(std::size_t(world_->size())) {

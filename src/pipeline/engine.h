@@ -46,7 +46,7 @@ class Engine {
 };
 
 // What a layout asks for, checked.
-std::unique_ptr<World> make_world(const Layout& layout);
+std::unique_ptr<World> make_world(const PipelineOptions& options);
 Degrees degrees_of(const Layout& layout);
 WorldOptions world_of(const Layout& layout);
 

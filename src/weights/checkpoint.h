@@ -32,6 +32,8 @@ class Checkpoint {
   // Throws InputError naming the file: missing, missing shard, malformed, a tensor in two shards.
   static Checkpoint open(const std::filesystem::path& folder, const std::string& stem);
   static Checkpoint open_file(const std::filesystem::path& path);
+  // Without tensors; `source` is for errors.
+  static Checkpoint none(std::string source) { return Checkpoint(std::move(source)); }
 
   const StoredTensor* find(const std::string& name) const;  // nullptr when absent
   const std::map<std::string, StoredTensor>& tensors() const { return tensors_; }

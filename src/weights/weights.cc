@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 #include <set>
 
 #include "base/error.h"
+#include "weights/synthetic.h"
 
 namespace braid {
 
@@ -17,6 +19,7 @@ struct Weights::Load {
   LoadOptions options;
   Plan plan;
   std::set<std::string> used = {};
+  std::optional<SyntheticValues> synthetic = {};
 
   std::vector<const StoredTensor*> take(const std::string& path, Order& order);
   Wanted wanted_of(const std::string& layer, at::IntArrayRef shape) const;
@@ -101,6 +104,12 @@ Weights::Weights(Checkpoint checkpoint, Names names, LoadOptions options, Plan p
           Load{std::move(checkpoint), std::move(names), std::move(options), std::move(plan)})),
       dtype_(load_->options.dtype) {}
 
+Weights Weights::synthetic(LoadOptions options, Plan plan) {
+  Weights weights(Checkpoint::none("synthetic weights"), {}, std::move(options), std::move(plan));
+  weights.load_->synthetic.emplace();
+  return weights;
+}
+
 Weights Weights::operator/(std::string_view child) const {
   auto inner = *this;
   inner.scope_ = path(child);
@@ -126,6 +135,7 @@ std::string Weights::path(std::string_view name) const {
 }
 
 Tensor Weights::tensor(std::string_view name, at::IntArrayRef shape) const {
+  if (load_->synthetic) return synthetic_share(name, shape);
   auto order = Order::kAsStored;
   const auto parts = load_->take(path(name), order);
   check_shape(parts, shape, load_->checkpoint.source());
@@ -146,6 +156,12 @@ Tensor Weights::tensor(std::string_view name, at::IntArrayRef shape) const {
   auto made = assemble(pieces, wanted.columns, at::TensorOptions(dtype_).device(device));
   load_->has_read(made.read);
   return std::move(made.tensor);
+}
+
+Tensor Weights::synthetic_share(std::string_view name, at::IntArrayRef shape) const {
+  if (!is_read_) return {};
+  return load_->synthetic->share(path(name), shape, load_->wanted_of(scope_, shape),
+                                 at::TensorOptions(dtype_).device(load_->options.device));
 }
 
 Outputs Weights::outputs() const {

@@ -40,6 +40,9 @@ class Weights {
  public:
   Weights(Checkpoint checkpoint, Names names, LoadOptions options, Plan plan = {});
 
+  // Weights of no checkpoint: every tensor that is asked for is there.
+  static Weights synthetic(LoadOptions options, Plan plan = {});
+
   Weights operator/(std::string_view child) const;
   Weights operator/(std::int64_t index) const;
   // The same scope, loading in another dtype.
@@ -68,6 +71,7 @@ class Weights {
  private:
   struct Load;
   std::string path(std::string_view name) const;
+  Tensor synthetic_share(std::string_view name, at::IntArrayRef shape) const;
 
   std::shared_ptr<Load> load_;
   std::string scope_;

@@ -1,0 +1,59 @@
+// What does sharing cost? Two ranks of one thread each beside one rank of two threads, on the same
+// work: FLUX.1's width, 2 double and 4 single blocks, 512x512, bfloat16, random weights. Layouts
+// take turns, so that what else the machine does meets all of them.
+#include <algorithm>
+#include <cstdio>
+#include <vector>
+
+#include "pipeline/bench.h"
+
+namespace {
+
+constexpr int kRounds = 3, kThreads = 2;
+
+struct Entry {
+  const char* name;
+  braid::Layout layout;
+  std::vector<double> seconds = {};
+  std::int64_t bytes = 0;
+};
+
+braid::BenchResult measure(const braid::Layout& layout) {
+  braid::BenchOptions options;
+  options.probe.synthetic = "flux1-dev";
+  options.probe.num_double = 2;
+  options.probe.num_single = 4;
+  options.probe.width = options.probe.height = 512;
+  options.probe.pipeline.threads = kThreads;
+  options.probe.pipeline.dtype = braid::Dtype::kBfloat16;
+  options.probe.pipeline.layout = layout;
+  options.runs = 2;
+  return braid::bench(options);
+}
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+}  // namespace
+
+int main() {
+  std::vector<Entry> entries = {{"one rank", {}},
+                                {"tp 2", {.tp = 2}},
+                                {"ulysses 2", {.ulysses = 2}},
+                                {"ring 2", {.ring = 2}}};
+  for (int round = 0; round < kRounds; ++round)
+    for (auto& entry : entries) {
+      const auto result = measure(entry.layout);
+      entry.seconds.insert(entry.seconds.end(), result.seconds.begin(), result.seconds.end());
+      entry.bytes = 0;
+      for (const auto& axis : result.traffic) entry.bytes += axis.traffic.bytes;
+    }
+  const double one = median(entries.front().seconds);
+  std::printf("%-12s %12s %14s %22s\n", "layout", "s a step", "to one rank",
+              "MB a rank gives a step");
+  for (const auto& entry : entries)
+    std::printf("%-12s %12.2f %13.0f%% %22.1f\n", entry.name, median(entry.seconds),
+                100 * (median(entry.seconds) / one - 1), double(entry.bytes) / 1e6);
+}

@@ -1,0 +1,28 @@
+// How long one evaluation of a transformer takes under a layout.
+#pragma once
+
+#include "comm/axis_traffic.h"
+#include "pipeline/probe.h"
+
+namespace braid {
+
+struct BenchOptions {
+  ProbeOptions probe = {};
+  int runs = 5, warm_ups = 1;
+};
+
+struct BenchResult {
+  std::vector<double> seconds;  // of each timed run, from when all ranks begin until all are done
+  double load_seconds;
+  TrafficByAxis traffic;  // of one run: what the first rank gave the others
+  std::int64_t tokens;    // of image and text
+  at::ScalarType dtype;
+  int num_ranks, threads;  // CPU threads of each rank
+
+  double median_seconds() const;
+};
+
+// On every rank; the first one's clock counts. Throws InputError as the Pipeline does.
+BenchResult bench(const BenchOptions& options);
+
+}  // namespace braid

@@ -1,0 +1,26 @@
+#include "pipeline/rank_threads.h"
+
+#include <ATen/Parallel.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace braid {
+
+int threads_a_rank(const PipelineOptions& options, int num_ranks) {
+  require(options.threads >= 0 && options.threads <= 4096,
+          "the number of threads should lie between 0 and 4096, it is ", options.threads);
+  const int threads = options.threads > 0 ? options.threads : at::get_num_threads();
+  return std::max(1, threads / num_ranks);
+}
+
+UseThreads::UseThreads(int threads) : before_(at::get_num_threads()) {
+  if (threads != before_) at::set_num_threads(threads);
+}
+
+UseThreads::~UseThreads() {
+  if (at::get_num_threads() != before_) at::set_num_threads(before_);
+}
+
+}  // namespace braid

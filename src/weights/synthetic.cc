@@ -1,0 +1,62 @@
+#include "weights/synthetic.h"
+
+#include <ATen/ATen.h>
+#include <ATen/CPUGeneratorImpl.h>
+
+#include <cmath>
+#include <string_view>
+
+namespace braid {
+namespace {
+
+// A prime, so that rows of a matrix do not repeat each other.
+constexpr std::int64_t kPeriod = 1'048'573;
+
+bool is_scale(const std::string& path) {
+  return path.ends_with("scale") || path.find("norm") != std::string::npos;
+}
+
+}  // namespace
+
+SyntheticValues::SyntheticValues(std::uint64_t seed)
+    : normal_(at::randn({kPeriod}, at::detail::createCPUGenerator(seed), at::kFloat)) {}
+
+at::Tensor SyntheticValues::share(const std::string& path, at::IntArrayRef shape,
+                                  const Wanted& wanted, const at::TensorOptions& options) const {
+  const auto columns = shape.size() < 2 ? 1 : c10::multiply_integers(shape.slice(1));
+  const auto column_runs =
+      wanted.columns.empty() ? std::vector<Share>{{.begin = 0, .count = columns}} : wanted.columns;
+  const bool is_matrix = shape.size() >= 2;
+  const double deviation = is_matrix ? 1 / std::sqrt(double(columns)) : 0.02;
+  const double center = !is_matrix && is_scale(path) ? 1 : 0;
+  const auto values = (normal_ * deviation + center).to(options.dtype());
+  const auto offset = std::int64_t(std::hash<std::string_view>()(path) % std::uint64_t(kPeriod));
+
+  std::vector<at::Tensor> runs;
+  const auto add = [&](std::int64_t begin, std::int64_t count) {
+    for (auto at = (offset + begin) % kPeriod; count > 0; at = 0) {
+      const auto some = std::min(count, kPeriod - at);
+      runs.push_back(values.narrow(0, at, some));
+      count -= some;
+    }
+  };
+  std::int64_t rows = 0;
+  for (const auto& run : wanted.rows) {
+    rows += run.count;
+    if (wanted.columns.empty()) {
+      add(run.begin * columns, run.count * columns);
+      continue;
+    }
+    for (auto row = run.begin; row < run.begin + run.count; ++row)
+      for (const auto& part : column_runs) add(row * columns + part.begin, part.count);
+  }
+  auto sizes = shape.vec();
+  if (!sizes.empty()) sizes[0] = rows;
+  if (!wanted.columns.empty()) {
+    sizes[1] = 0;
+    for (const auto& part : wanted.columns) sizes[1] += part.count;
+  }
+  return at::cat(runs).view(sizes).to(options.device());
+}
+
+}  // namespace braid
