@@ -88,7 +88,7 @@ TEST_F(Info, TheFlagsAreThese) {
                   "-m,--model", "--components", "--dtype", "--device", "--devices", "--threads",
                   "--vae-tiling", "--tp", "--ring", "--ulysses", "--cfg-parallel", "--dp",
                   "--layer-split", "--tp-modulation", "--text-encoder", "--vae", "--ring-form",
-                  "--deadline", "--json", "-q,--quiet", "-v,--verbose"));
+                  "--deadline", "--layout", "--json", "-q,--quiet", "-v,--verbose"));
   EXPECT_THAT(flags_of("info"), ElementsAre("-h,--help", "-m,--model", "--components", "--json"));
 }
 
