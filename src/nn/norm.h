@@ -22,6 +22,7 @@ class RmsNorm {
   RmsNorm(const Weights& w, std::int64_t width, double eps)
       : weight_(w.tensor("weight", {width})), eps_(eps) {}
   Tensor operator()(const Tensor& x) const { return ops::rms_norm(x, weight_, eps_); }
+  const Tensor& weight() const { return weight_; }
 
  private:
   Tensor weight_;

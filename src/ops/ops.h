@@ -1,14 +1,16 @@
 // The operations models are made of, each with its contract. `reference.cc` spells them with ATen:
-// that is their definition, it runs on every device, and faster kernels are tested against it.
+// that is their definition, it runs on every device, and the kernels that ops.cc chooses where they
+// apply (cpu.cc) are tested against it.
 //
 // Shape letters: B batch, L tokens, C width, H heads, D head width, N outputs.
-// Inputs may be views with any strides. Arithmetic is in the inputs' dtype unless said otherwise,
-// rounded after every step as the reference pipeline rounds.
+// Inputs may be views with any strides. The definitions compute in the inputs' dtype unless said
+// otherwise, rounded after every step as the reference pipeline rounds; kernels may round less.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
 #include <optional>
+#include <span>
 
 namespace braid {
 
@@ -29,7 +31,10 @@ namespace ops {
 // x_..C weight_NC bias_N -> [.. N]
 Tensor linear(const Tensor& x, const Tensor& weight_NC, const std::optional<Tensor>& bias_N);
 
-// gelu(linear(...)) with the tanh approximation (Hendrycks and Gimpel, 2016).
+// The tanh approximation (Hendrycks and Gimpel, 2016).
+Tensor gelu(const Tensor& x);
+
+// gelu(linear(...))
 Tensor linear_gelu(const Tensor& x, const Tensor& weight_NC, const std::optional<Tensor>& bias_N);
 
 // LayerNorm without weights (eps 1e-6), then * (1 + scale) + shift.   x_BLC -> [B L C]
@@ -45,6 +50,16 @@ Tensor rms_norm(const Tensor& x, const Tensor& weight, double eps);
 // Rotates the pairs (x0 x1), (x2 x3), ... of every head by the token's angles, in float32
 // (Su et al., RoFormer, 2021).   x_BLHD -> [B L H D]
 Tensor rotate(const Tensor& x_BLHD, const Rope& rope);
+
+// [x | gelu(y)]   x_BLC y_BLC' -> [B L C+C']
+Tensor joined_gelu(const Tensor& x_BLC, const Tensor& y_BLC);
+
+// Heads of some tokens and the weight of their RMS norm.
+struct NormedHeads {
+  Tensor x_BLHD, weight_D;
+};
+// The parts, each RMS-normed by its weight, joined along the tokens and rotated.
+Tensor normed_rotated(std::span<const NormedHeads> parts, double eps, const Rope& rope);
 
 // softmax(q k^T / sqrt(D)) v, softmax in float32.   q k v [B H L D] -> [B H L D]
 Tensor attention(const Tensor& q_BHLD, const Tensor& k_BHLD, const Tensor& v_BHLD);

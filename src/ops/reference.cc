@@ -2,27 +2,12 @@
 
 #include <cmath>
 
-#include "ops/ops.h"
+#include "ops/reference.h"
 
 namespace braid::ops {
 
 Tensor linear(const Tensor& x, const Tensor& weight_NC, const std::optional<Tensor>& bias_N) {
   return at::linear(x, weight_NC, bias_N);
-}
-
-Tensor linear_gelu(const Tensor& x, const Tensor& weight_NC, const std::optional<Tensor>& bias_N) {
-  auto y = at::linear(x, weight_NC, bias_N);
-  return at::gelu_(y, "tanh");
-}
-
-Tensor modulated_norm(const Tensor& x_BLC, const Modulation& m) {
-  auto normed = at::layer_norm(x_BLC, {x_BLC.size(-1)}, {}, {}, 1e-6);
-  return normed.mul_(1 + m.scale).add_(m.shift);
-}
-
-Tensor gated_residual(const Tensor& residual_BLC, const Tensor& gate_B1C, const Tensor& y_BLC) {
-  auto sum = (gate_B1C * y_BLC).add_(residual_BLC);
-  return sum.scalar_type() == at::kHalf ? sum.clamp_(-65504, 65504) : sum;
 }
 
 Tensor rms_norm(const Tensor& x, const Tensor& weight, double eps) {
@@ -37,6 +22,32 @@ Tensor rotate(const Tensor& x_BLHD, const Rope& rope) {
   const auto cos_L1D = rope.cos.unsqueeze(1), sin_L1D = rope.sin.unsqueeze(1);
   return (pairs.flatten(-2) * cos_L1D + turned * sin_L1D).to(x_BLHD.scalar_type());
 }
+
+namespace reference {
+
+Tensor gelu(const Tensor& x) { return at::gelu(x, "tanh"); }
+
+Tensor modulated_norm(const Tensor& x_BLC, const Modulation& m) {
+  auto normed = at::layer_norm(x_BLC, {x_BLC.size(-1)}, {}, {}, 1e-6);
+  return normed.mul_(1 + m.scale).add_(m.shift);
+}
+
+Tensor gated_residual(const Tensor& residual_BLC, const Tensor& gate_B1C, const Tensor& y_BLC) {
+  auto sum = (gate_B1C * y_BLC).add_(residual_BLC);
+  return sum.scalar_type() == at::kHalf ? sum.clamp_(-65504, 65504) : sum;
+}
+
+Tensor joined_gelu(const Tensor& x_BLC, const Tensor& y_BLC) {
+  return at::cat({x_BLC, reference::gelu(y_BLC)}, -1);
+}
+
+Tensor normed_rotated(std::span<const NormedHeads> parts, double eps, const Rope& rope) {
+  std::vector<Tensor> normed;
+  for (const auto& part : parts) normed.push_back(rms_norm(part.x_BLHD, part.weight_D, eps));
+  return rotate(at::cat(normed, 1), rope);
+}
+
+}  // namespace reference
 
 Tensor attention(const Tensor& q_BHLD, const Tensor& k_BHLD, const Tensor& v_BHLD) {
   return at::scaled_dot_product_attention(q_BHLD, k_BHLD, v_BHLD);

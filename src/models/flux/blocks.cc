@@ -2,6 +2,8 @@
 
 #include <ATen/ATen.h>
 
+#include <array>
+
 namespace braid {
 namespace {
 
@@ -34,8 +36,8 @@ FluxSide::Modulations FluxSide::modulations(const Tensor& vec_BC) const {
 
 FluxSide::Qkv FluxSide::project(const Tensor& x_BLC, const Modulation& m) const {
   const auto parts = qkv_(ops::modulated_norm(x_BLC, m)).chunk(3, -1);
-  return {.q = q_norm_(split_heads(parts[0], head_width_)),
-          .k = k_norm_(split_heads(parts[1], head_width_)),
+  return {.q = {split_heads(parts[0], head_width_), q_norm_.weight()},
+          .k = {split_heads(parts[1], head_width_), k_norm_.weight()},
           .v = split_heads(parts[2], head_width_)};
 }
 
@@ -53,8 +55,8 @@ FluxDoubleBlock::Tokens FluxDoubleBlock::attend(const Tokens& x,
                                                 const Rope& rope, const Attend& attend) const {
   const auto image = image_.project(x.image_BIC, image_mod.attention);
   const auto text = text_.project(x.text_BTC, text_mod.attention);
-  const auto q = ops::rotate(at::cat({text.q, image.q}, 1), rope);
-  const auto k = ops::rotate(at::cat({text.k, image.k}, 1), rope);
+  const auto q = ops::normed_rotated(std::array{text.q, image.q}, kQkNormEps, rope);
+  const auto k = ops::normed_rotated(std::array{text.k, image.k}, kQkNormEps, rope);
   const auto attended = attend_tokens(attend, q, k, at::cat({text.v, image.v}, 1));
   const auto num_text = x.text_BTC.size(1), num_image = x.image_BIC.size(1);
   return {.image_BIC = attended.narrow(1, num_text, num_image),
@@ -90,10 +92,13 @@ Tensor FluxSingleBlock::operator()(const Tensor& x_BLC, const Tensor& vec_BC, co
   // [q | k | v | mlp], where the mlp is four times as wide as each of the others
   const auto width = fused.size(-1) / 7;
   const auto parts = fused.split_with_sizes({width, width, width, 4 * width}, -1);
-  const auto q = ops::rotate(q_norm_(split_heads(parts[0], head_width_)), rope);
-  const auto k = ops::rotate(k_norm_(split_heads(parts[1], head_width_)), rope);
+  const auto heads = [&](const Tensor& part, const RmsNorm& norm) {
+    return std::array{ops::NormedHeads{split_heads(part, head_width_), norm.weight()}};
+  };
+  const auto q = ops::normed_rotated(heads(parts[0], q_norm_), kQkNormEps, rope);
+  const auto k = ops::normed_rotated(heads(parts[1], k_norm_), kQkNormEps, rope);
   const auto attended = attend_tokens(attend, q, k, split_heads(parts[2], head_width_));
-  const auto y = out_(at::cat({attended, at::gelu(parts[3], "tanh")}, -1));
+  const auto y = out_(ops::joined_gelu(attended, parts[3]));
   return ops::gated_residual(x_BLC, mod.gate, y);
 }
 

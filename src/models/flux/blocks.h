@@ -20,7 +20,8 @@ class FluxSide {
     Modulation attention, mlp;
   };
   struct Qkv {
-    Tensor q, k, v;  // [B L H D], q and k normalised
+    ops::NormedHeads q, k;  // not normalised yet, with the weights for it
+    Tensor v;               // [B L H D]
   };
   Modulations modulations(const Tensor& vec_BC) const;
   Qkv project(const Tensor& x_BLC, const Modulation& m) const;

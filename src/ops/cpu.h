@@ -1,0 +1,18 @@
+// Kernels for CPUs: one pass over memory where ATen makes several. Each takes what is_taken() says,
+// and equals ops::reference within the rounding of its dtype.
+#pragma once
+
+#include "ops/ops.h"
+
+namespace braid::ops::cpu {
+
+// float32 or bfloat16 in host memory, with rows that lie dense.
+bool is_taken(const Tensor& x);
+
+Tensor gelu(const Tensor& x);
+Tensor modulated_norm(const Tensor& x_BLC, const Modulation& m);
+Tensor gated_residual(const Tensor& residual_BLC, const Tensor& gate_B1C, const Tensor& y_BLC);
+Tensor joined_gelu(const Tensor& x, const Tensor& y);
+Tensor normed_rotated(std::span<const NormedHeads> parts, double eps, const Rope& rope);
+
+}  // namespace braid::ops::cpu

@@ -1,0 +1,31 @@
+// Loops over rows of contiguous memory, for the operations between matrix products. Compiled once
+// for each instruction set; see rows.cc for why nothing else is in that file.
+#pragma once
+
+#include <cstdint>
+
+namespace braid::ops {
+
+// `bf16` points to the upper halves of float32 numbers. Arithmetic is in float32 and each result is
+// rounded once, to the nearest, ties to even.
+struct RowKernels {
+  using Norm = void(const void* x, const void* scale, const void* shift, void* y,
+                    std::int64_t width, float eps, float* scratch);
+  using Gate = void(const void* residual, const void* gate, const void* y, void* out,
+                    std::int64_t width);
+  using Gelu = void(const void* x, void* y, std::int64_t count);
+  using Rotate = void(const void* x, const float* weight, const float* cos, const float* sin,
+                      void* y, std::int64_t width, float eps);
+
+  Norm* modulated_norm;  // (x - mean) / sqrt(variance + eps) * (1 + scale) + shift
+  Gate* gated_residual;  // residual + gate * y
+  Gelu* gelu;            // tanh approximation
+  Rotate* norm_rotate;   // x / rms(x) * weight, then pairs turned; cos and sin twice a pair
+};
+
+enum class RowType { kFloat32, kBfloat16 };
+
+// The best that this machine can run.
+const RowKernels& row_kernels(RowType type);
+
+}  // namespace braid::ops

@@ -1,0 +1,137 @@
+// The kernels for CPUs against the definitions in float64, and how much the definition's own
+// rounding misses these.
+#include <ATen/ATen.h>
+#include <ATen/CPUGeneratorImpl.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cmath>
+
+#include "ops/cpu.h"
+#include "ops/reference.h"
+
+namespace braid {
+namespace {
+
+struct Case {
+  at::ScalarType dtype;
+  std::int64_t batch, tokens, width;
+};
+
+class Kernels : public testing::TestWithParam<Case> {
+ protected:
+  Tensor draw(at::IntArrayRef shape, double scale = 1) {
+    return (at::randn(shape, generator_, at::kFloat) * scale).to(GetParam().dtype);
+  }
+  Tensor tokens() { return draw({GetParam().batch, GetParam().tokens, GetParam().width}); }
+  Modulation modulation() {
+    const auto all = draw({GetParam().batch, 1, 3 * GetParam().width}).chunk(3, -1);
+    return {.shift = all[0], .scale = all[1], .gate = all[2]};
+  }
+  static Modulation exact(const Modulation& m) {
+    return {m.shift.to(at::kDouble), m.scale.to(at::kDouble), m.gate.to(at::kDouble)};
+  }
+  // Largest difference, relative to the largest value: a unit in the last place of the dtype.
+  void expect_near(const Tensor& kernel, const Tensor& exact) const {
+    ASSERT_EQ(kernel.sizes(), exact.sizes());
+    EXPECT_EQ(kernel.scalar_type(), GetParam().dtype);
+    const auto difference =
+        (kernel.to(at::kDouble) - exact).abs().max() / exact.abs().max().clamp_min(1e-30);
+    EXPECT_LE(difference.item<double>(), GetParam().dtype == at::kFloat ? 1e-6 : 1.0 / 256);
+  }
+
+  at::Generator generator_ = at::detail::createCPUGenerator(7);
+};
+
+TEST_P(Kernels, ModulatedNorm) {
+  const auto x = tokens() + 3;
+  const auto m = modulation();
+  expect_near(ops::cpu::modulated_norm(x, m),
+              ops::reference::modulated_norm(x.to(at::kDouble), exact(m)));
+}
+
+TEST_P(Kernels, GatedResidual) {
+  const auto x = tokens(), y = tokens(), gate = modulation().gate;
+  expect_near(
+      ops::cpu::gated_residual(x, gate, y),
+      ops::reference::gated_residual(x.to(at::kDouble), gate.to(at::kDouble), y.to(at::kDouble)));
+}
+
+TEST_P(Kernels, Gelu) {
+  const auto x = tokens() * 3;
+  expect_near(ops::cpu::gelu(x), ops::reference::gelu(x.to(at::kDouble)));
+}
+
+// Views into a wider tensor, as the models have them.
+TEST_P(Kernels, JoinedGelu) {
+  const auto wide = draw({GetParam().batch, GetParam().tokens, 5 * GetParam().width});
+  const auto x = wide.narrow(2, 0, GetParam().width);
+  const auto y = wide.narrow(2, GetParam().width, 4 * GetParam().width);
+  expect_near(ops::cpu::joined_gelu(x, y),
+              ops::reference::joined_gelu(x.to(at::kDouble), y.to(at::kDouble)));
+}
+
+TEST_P(Kernels, NormedRotated) {
+  constexpr std::int64_t kHeads = 3;
+  const auto head = 2 * ((GetParam().width + 1) / 2);
+  const auto heads_of = [&](std::int64_t tokens) {
+    const auto qkv = draw({GetParam().batch, tokens, 3 * kHeads * head}, 5);
+    return qkv.narrow(2, kHeads * head, kHeads * head).unflatten(-1, {-1, head});
+  };
+  const std::array parts = {
+      ops::NormedHeads{heads_of(GetParam().tokens), draw({head})},
+      ops::NormedHeads{heads_of(2), draw({head})},
+  };
+  const auto angles =
+      at::randn({GetParam().tokens + 2, head / 2}, generator_, at::kDouble).repeat_interleave(2, 1);
+  const Rope rope{.cos = angles.cos().to(at::kFloat), .sin = angles.sin().to(at::kFloat)};
+  std::vector<Tensor> normed;
+  for (const auto& part : parts) {
+    const auto x = part.x_BLHD.to(at::kDouble);
+    normed.push_back(x / (x.square().mean(-1, true) + 1e-6).sqrt() * part.weight_D.to(at::kDouble));
+  }
+  const auto x = at::cat(normed, 1).unflatten(-1, {-1, 2});
+  const auto turned = at::stack({-x.select(-1, 1), x.select(-1, 0)}, -1);
+  const auto want = x.flatten(-2) * rope.cos.to(at::kDouble).unsqueeze(1) +
+                    turned.flatten(-2) * rope.sin.to(at::kDouble).unsqueeze(1);
+  expect_near(ops::cpu::normed_rotated(parts, 1e-6, rope), want);
+}
+
+INSTANTIATE_TEST_SUITE_P(Sizes, Kernels,
+                         testing::Values(Case{at::kFloat, 1, 5, 64}, Case{at::kFloat, 2, 33, 67},
+                                         Case{at::kFloat, 3, 1, 3072}, Case{at::kFloat, 1, 7, 1},
+                                         Case{at::kBFloat16, 1, 5, 64},
+                                         Case{at::kBFloat16, 2, 33, 67},
+                                         Case{at::kBFloat16, 3, 1, 3072},
+                                         Case{at::kBFloat16, 1, 7, 1}));
+
+TEST(GeluKernel, IsExactFarFromZeroAndKeepsWhatIsNoNumber) {
+  const auto x = at::tensor({-1e30f, -100.f, -20.f, 0.f, 20.f, 100.f, 1e30f, INFINITY, NAN});
+  const auto y = ops::cpu::gelu(x.unsqueeze(0)).squeeze(0);
+  for (int i : {3, 4, 5, 6, 7}) EXPECT_EQ(y[i].item<float>(), x[i].item<float>());
+  for (int i : {0, 1, 2}) EXPECT_NEAR(y[i].item<float>(), 0, 1e-7);
+  EXPECT_TRUE(std::isnan(y[8].item<float>()));
+  EXPECT_TRUE(at::isnan(ops::cpu::gelu(at::full({1, 40}, NAN, at::kBFloat16))).all().item<bool>());
+}
+
+TEST(BfloatKernels, RoundToNearestEven) {
+  // 1 + 2^-8 lies between two bfloat16 numbers: to the even one; so does 1 + 3 * 2^-8, upwards
+  const auto one = at::full({1, 1, 32}, 1, at::kBFloat16);
+  const auto sum_with = [&](double x) {
+    return ops::cpu::gated_residual(one, one, at::full({1, 1, 32}, x, at::kBFloat16))
+        .select(2, 0)
+        .item<float>();
+  };
+  EXPECT_EQ(sum_with(std::pow(2, -8)), 1);
+  EXPECT_EQ(sum_with(3 * std::pow(2, -8)), 1 + std::pow(2, -6));
+}
+
+TEST(CpuKernels, RefuseShapesThatDoNotFit) {
+  const auto x = at::zeros({2, 3, 8});
+  EXPECT_ANY_THROW((void)ops::cpu::gated_residual(x, at::zeros({2, 1, 4}), x));
+  EXPECT_ANY_THROW((void)ops::cpu::gated_residual(x, at::zeros({3, 1, 8}), x));
+  EXPECT_ANY_THROW((void)ops::cpu::joined_gelu(x, at::zeros({2, 4, 8})));
+}
+
+}  // namespace
+}  // namespace braid
