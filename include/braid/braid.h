@@ -18,6 +18,7 @@
 
 #include "braid/error.h"
 #include "braid/layout.h"
+#include "braid/memory.h"
 
 namespace braid {
 
@@ -37,6 +38,7 @@ struct PipelineOptions {
   std::vector<std::string> devices = {};
   int threads = 0;  // CPU threads of all ranks together; 0: one a core
   Layout layout = {};
+  Memory memory = {};
 };
 
 enum class VaeTiling { kAuto, kOn, kOff };
@@ -47,8 +49,7 @@ struct Latents {
   std::vector<float> values;        // row-major
 };
 
-// Unset fields take the model's defaults (its generation_config.json, else FLUX.1's published
-// ones).
+// Unset fields take the model's defaults: its generation_config.json's, else FLUX.1's.
 struct Request {
   std::vector<std::string> prompts = {};
   std::vector<std::string> prompts_2 = {};  // for the T5 encoder, one a prompt; empty: `prompts`
@@ -77,7 +78,6 @@ struct Picture {
 };
 
 enum class Phase { kLoad, kText, kDenoise, kDecode };
-
 struct Progress {
   Phase phase;
   std::int64_t done = 0, total = 0;         // bytes while loading, prompts, steps, pictures

@@ -2,6 +2,7 @@
 
 #include "app/flag_values.h"
 #include "app/layout_flags.h"
+#include "app/memory_flags.h"
 #include "app/pipeline_flags.h"
 
 namespace braid {
@@ -26,6 +27,7 @@ void add_bench_flags(FlagReader& read, BenchFlags& f) {
   add_model_flags(read, probe.pipeline);
   add_synthetic_flags(read, probe.synthetic, probe.num_double, probe.num_single);
   add_machine_flags(read, probe.pipeline);
+  add_memory_flags(read, probe.pipeline.memory);
   read.text("--size", "WxH", "Bench", "Width and height in pixels. Default: the model's",
             [&](const std::string& flag, const std::string& text) {
               const auto size = picture_size(flag, text);

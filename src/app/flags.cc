@@ -4,11 +4,13 @@
 
 #include "app/auto_layout.h"
 #include "app/bench_flags.h"
+#include "app/convert_flags.h"
 #include "app/device_flags.h"
 #include "app/flag_reader.h"
 #include "app/flag_values.h"
 #include "app/guidance_flags.h"
 #include "app/layout_flags.h"
+#include "app/memory_flags.h"
 #include "app/pipeline_flags.h"
 #include "app/plan_flags.h"
 
@@ -141,12 +143,14 @@ void add_generate_flags(FlagReader& read, GenerateFlags& f) {
   add_machine_flags(read, f.options);
   add_layout_flags(read, f.options.layout);
   add_auto_layout_flag(read, f.auto_layout);
+  add_memory_flags(read, f.options.memory);
   add_decoder_flags(read, f.request);
   add_talk_flags(read, f);
 }
 
 void add_verify_flags(FlagReader& read, VerifyFlags& f) {
   add_layout_flags(read, f.options.pipeline.layout);
+  add_memory_flags(read, f.options.pipeline.memory);
   add_model_flags(read, f.options.pipeline);
   add_synthetic_flags(read, f.options.synthetic, f.options.num_double, f.options.num_single);
   add_machine_flags(read, f.options.pipeline);
@@ -215,6 +219,11 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   FlagReader read_verify(prove);
   add_verify_flags(read_verify, verify);
 
+  ConvertFlags convert;
+  auto& change = *app.add_subcommand("convert", "Write a model in another form");
+  FlagReader read_convert(change);
+  add_convert_flags(change, read_convert, convert);
+
   PlanFlags plan;
   auto& predict = *app.add_subcommand("plan", "Predict what each layout of some devices takes");
   predict.footer(kPlanExamples);
@@ -236,6 +245,11 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   if (prove.parsed()) {
     read_verify.finish();
     return verify;
+  }
+  if (change.parsed()) {
+    read_convert.finish();
+    check_together(convert);
+    return convert;
   }
   if (time.parsed()) {
     read_bench.finish();

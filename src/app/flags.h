@@ -9,6 +9,7 @@
 #include "app/plan_request.h"
 #include "braid/braid.h"
 #include "pipeline/bench.h"
+#include "pipeline/convert.h"
 #include "pipeline/verify.h"
 
 namespace braid {
@@ -37,6 +38,11 @@ struct VerifyFlags {
   bool json = false;
 };
 
+struct ConvertFlags {
+  ConvertOptions options;
+  Verbosity verbosity = Verbosity::kNormal;
+};
+
 struct BenchFlags {
   BenchOptions options;  // the model is empty for the bundled one
   bool json = false;
@@ -47,8 +53,8 @@ struct ShowText {
   bool was_asked_for;  // else it says what was missing
 };
 
-using CommandLine =
-    std::variant<ShowText, GenerateFlags, InfoFlags, VerifyFlags, PlanFlags, BenchFlags>;
+using CommandLine = std::variant<ShowText, GenerateFlags, InfoFlags, VerifyFlags, PlanFlags,
+                                 BenchFlags, ConvertFlags>;
 
 // Throws InputError naming the flag.
 CommandLine parse_command_line(int argc, const char* const* argv);

@@ -6,6 +6,7 @@
 #include <iostream>
 
 #include "app/bench.h"
+#include "app/convert.h"
 #include "app/failure.h"
 #include "app/flags.h"
 #include "app/generate.h"
@@ -46,6 +47,7 @@ int run(int argc, char** argv, bool& is_verbose) {
   if (const auto* const text = std::get_if<ShowText>(&line)) return show(*text);
   if (const auto* const flags = std::get_if<InfoFlags>(&line)) return info(*flags);
   if (const auto* const flags = std::get_if<VerifyFlags>(&line)) return verify_layout(*flags);
+  if (const auto* const flags = std::get_if<ConvertFlags>(&line)) return convert_model(*flags);
   if (const auto* const flags = std::get_if<PlanFlags>(&line)) return plan(*flags);
   if (const auto* const flags = std::get_if<BenchFlags>(&line)) return bench_transformer(*flags);
   const auto& flags = std::get<GenerateFlags>(line);

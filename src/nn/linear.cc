@@ -9,16 +9,37 @@ bool are_summed(const Outputs& outputs) { return outputs.are == Outputs::Are::kS
 
 }  // namespace
 
-Linear::Linear(const Weights& w, LinearShape shape)
-    : weight_(w.tensor("weight", {shape.out, shape.in})), outputs_(w.outputs()) {
+Linear::Linear(const Weights& w, LinearShape shape) : Linear(w, w.paged(PageLevel::kLeaf), shape) {}
+
+// The bias is not in the layer's page: it is added to the sum over devices, when the weight is no
+// longer needed.
+Linear::Linear(const Weights& w, const Weights& leaf, LinearShape shape)
+    : weight_(leaf.matrix("weight", {shape.out, shape.in})),
+      page_(leaf.page()),
+      scratch_(w.scratch()),
+      outputs_(w.outputs()) {
   if (shape.bias == Bias::kYes) bias_ = w.tensor("bias", {shape.out});
 }
 
 Tensor Linear::operator()(const Tensor& x) const {
-  if (are_summed(outputs_))
-    return finish(outputs_.group.all_reduce(ops::linear(x, weight_, std::nullopt)));
-  const auto y = ops::linear(x, weight_, bias_);
+  if (are_summed(outputs_)) return finish(outputs_.group.all_reduce(times_weight(x)));
+  const auto y = plus_bias(x);
   return outputs_.are == Outputs::Are::kGathered ? outputs_.group.all_gather(y, -1) : y;
+}
+
+Tensor Linear::gelu(const Tensor& x) const {
+  const auto in_use = page_.use();
+  return ops::linear_gelu(x, weight_, bias_, *scratch_);
+}
+
+Tensor Linear::plus_bias(const Tensor& x) const {
+  const auto in_use = page_.use();
+  return ops::linear(x, weight_, bias_, *scratch_);
+}
+
+Tensor Linear::times_weight(const Tensor& x) const {
+  const auto in_use = page_.use();
+  return ops::linear(x, weight_, std::nullopt, *scratch_);
 }
 
 Tensor Linear::finish(const Tensor& sum) const { return bias_ ? sum + *bias_ : sum; }
@@ -26,8 +47,7 @@ Tensor Linear::finish(const Tensor& sum) const { return bias_ ? sum + *bias_ : s
 std::pair<Tensor, Tensor> apply_both(const Linear& a, const Tensor& x, const Linear& b,
                                      const Tensor& y) {
   if (!are_summed(a.outputs_) || !are_summed(b.outputs_)) return {a(x), b(y)};
-  const auto partial = at::cat(
-      {ops::linear(x, a.weight_, std::nullopt), ops::linear(y, b.weight_, std::nullopt)}, 1);
+  const auto partial = at::cat({a.times_weight(x), b.times_weight(y)}, 1);
   const auto sums =
       a.outputs_.group.all_reduce(partial).split_with_sizes({x.size(1), y.size(1)}, 1);
   return {a.finish(sums[0]), b.finish(sums[1])};

@@ -23,15 +23,20 @@ class Linear {
   Linear(const Weights& w, LinearShape shape);
 
   Tensor operator()(const Tensor& x) const;
-  Tensor gelu(const Tensor& x) const { return ops::linear_gelu(x, weight_, bias_); }
+  Tensor gelu(const Tensor& x) const;
 
  private:
+  Linear(const Weights& w, const Weights& leaf, LinearShape shape);
   friend std::pair<Tensor, Tensor> apply_both(const Linear&, const Tensor&, const Linear&,
                                               const Tensor&);
-  Tensor finish(const Tensor& partial) const;
+  Tensor plus_bias(const Tensor& x) const;
+  Tensor times_weight(const Tensor& x) const;
+  Tensor finish(const Tensor& sum) const;
 
-  Tensor weight_;
+  Matrix weight_;
+  Page page_;
   std::optional<Tensor> bias_;
+  std::shared_ptr<Scratch> scratch_;
   Outputs outputs_;
 };
 

@@ -12,6 +12,9 @@
 #include <optional>
 #include <span>
 
+#include "weights/matrix.h"
+#include "weights/scratch.h"
+
 namespace braid {
 
 using at::Tensor;
@@ -31,11 +34,21 @@ namespace ops {
 // x_..C weight_NC bias_N -> [.. N]
 Tensor linear(const Tensor& x, const Tensor& weight_NC, const std::optional<Tensor>& bias_N);
 
+// The same with a matrix of any form. Codes are multiplied by their scales and rounded to x's
+// dtype, in `scratch`; the dynamic form rounds x to 8 bits too, a scale a token, and sums in int32.
+Tensor linear(const Tensor& x, const Matrix& weight_NC, const std::optional<Tensor>& bias_N,
+              Scratch& scratch);
+namespace reference {
+Tensor linear(const Tensor& x, const Matrix& weight_NC, const std::optional<Tensor>& bias_N);
+}
+
 // The tanh approximation (Hendrycks and Gimpel, 2016).
 Tensor gelu(const Tensor& x);
 
 // gelu(linear(...))
 Tensor linear_gelu(const Tensor& x, const Tensor& weight_NC, const std::optional<Tensor>& bias_N);
+Tensor linear_gelu(const Tensor& x, const Matrix& weight_NC, const std::optional<Tensor>& bias_N,
+                   Scratch& scratch);
 
 // LayerNorm without weights (eps 1e-6), then * (1 + scale) + shift.   x_BLC -> [B L C]
 Tensor modulated_norm(const Tensor& x_BLC, const Modulation& m);

@@ -38,8 +38,7 @@ void bench_rank(const BenchOptions& options, const Probe& probe, const Group& wo
                      attend_over(mesh, ring_form_of(layout)));
   world.await();
   const double load_seconds = seconds_since(begin);
-  const auto predict = predict_over(
-      mesh, [&](const DenoiserInput& in, const Tensor& state) { return flux.advance(in, state); });
+  const auto predict = predict_over(mesh, flux);
   const auto inputs = std::vector(std::size_t(mesh.degrees.cfg), inputs_of(probe, 0, device));
 
   std::vector<double> seconds;

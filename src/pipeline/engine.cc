@@ -45,7 +45,8 @@ std::unique_ptr<const FluxFamily> load(const PipelineOptions& options,
           .modulation = layout.shard_modulation ? SharedModulation::kYes : SharedModulation::kNo,
           .text = layout.shard_text ? SharedText::kYes : SharedText::kNo,
           .decode = layout.share_decode ? SharedDecode::kYes : SharedDecode::kNo,
-          .ranks_on_device = int(std::count(devices.begin(), devices.end(), device))});
+          .ranks_on_device = int(std::count(devices.begin(), devices.end(), device)),
+          .memory = options.memory});
 }
 
 // By rank, on every rank.

@@ -10,6 +10,7 @@
 #include "models/flux/plan.h"
 #include "pipeline/families/flux.h"
 #include "pipeline/model_files.h"
+#include "pipeline/offload.h"
 #include "pipeline/planner/job.h"
 
 namespace braid {
@@ -40,6 +41,12 @@ Probe synthetic_probe(const ProbeOptions& o, at::Device device) {
           .latents = latents_of(o, config, job->width, job->height),
           .text_tokens = or_else(o.max_sequence_length, job->text_tokens),
           .dtype = choose_dtype(o.pipeline.dtype, at::kBFloat16, device)};
+}
+
+Weights weights_of(const ProbeOptions& o, const LoadOptions& load, const Plan& plan) {
+  auto checkpoint = find_model(o.pipeline).open_transformer();
+  auto names = flux_names(checkpoint);
+  return {std::move(checkpoint), std::move(names), load, plan};
 }
 
 }  // namespace
@@ -83,18 +90,29 @@ Plan plan_of(const ProbeOptions& o, const Probe& probe, const Mesh& mesh) {
                    is_shared ? SharedModulation::kYes : SharedModulation::kNo);
 }
 
-Flux transformer_of(const ProbeOptions& o, const Probe& probe, const Mesh& mesh,
-                    const std::vector<at::Device>& devices, const Plan& plan, Attend attend) {
+PredictPart transformer_of(const ProbeOptions& o, const Probe& probe, const Mesh& mesh,
+                           const std::vector<at::Device>& devices, const Plan& plan,
+                           Attend attend) {
   const auto device = devices[std::size_t(mesh.world.rank())];
   const auto ranks_on_device = int(std::count(devices.begin(), devices.end(), device));
-  const LoadOptions load{.dtype = probe.dtype, .device = device, .tensor_parallel = mesh.tp};
+  const auto& memory = o.pipeline.memory;
+  const auto offloaded = std::make_shared<OffloadedParts>(memory.offload, device);
+  const LoadOptions load{.dtype = probe.dtype,
+                         .device = device,
+                         .tensor_parallel = mesh.tp,
+                         .quantize = memory.quantize,
+                         .keep_dense = memory.keep_dense,
+                         .paging = offloaded->transformer()};
   const auto run = run_of_rank(probe.config, mesh, device, ranks_on_device);
-  if (!o.synthetic.empty())
-    return {probe.config, Weights::synthetic(load, plan), std::move(attend), run};
-  auto checkpoint = find_model(o.pipeline).open_transformer();
-  auto names = flux_names(checkpoint);
-  return {probe.config, Weights(std::move(checkpoint), std::move(names), load, plan),
-          std::move(attend), run};
+  const auto w = o.synthetic.empty() ? weights_of(o, load, plan) : Weights::synthetic(load, plan);
+  const auto flux = std::make_shared<const Flux>(probe.config, w, std::move(attend), run);
+  offloaded->finish();
+  return [flux, offloaded, page = w.page()](const DenoiserInput& in, const Tensor& state) {
+    const auto in_use = page.use();
+    const auto made = flux->advance(in, state);
+    offloaded->check_order();
+    return made;
+  };
 }
 
 }  // namespace braid

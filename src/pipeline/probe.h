@@ -32,9 +32,10 @@ Probe probe_of(const ProbeOptions& options, at::Device device);
 // Normal values, the same on every rank, for a batch of one; a timestep in the middle.
 DenoiserInput inputs_of(const Probe& probe, std::uint64_t seed, at::Device device);
 
-// This rank's share of the transformer. Collective over the world of `mesh`.
-Flux transformer_of(const ProbeOptions& options, const Probe& probe, const Mesh& mesh,
-                    const std::vector<at::Device>& devices, const Plan& plan, Attend attend);
+// This rank's share of the transformer, kept as `pipeline.memory` says. Collective over the world
+// of `mesh`.
+PredictPart transformer_of(const ProbeOptions& options, const Probe& probe, const Mesh& mesh,
+                           const std::vector<at::Device>& devices, const Plan& plan, Attend attend);
 
 // As the layout of `options` shares the weights.
 Plan plan_of(const ProbeOptions& options, const Probe& probe, const Mesh& mesh);

@@ -49,7 +49,7 @@ Trace trace_of(const VerifyOptions& options, const Probe& probe, const Mesh& mes
   const auto part = [&](DenoiserInput in, const Tensor& state) {
     in = with_fault(std::move(in), mesh, fault);
     in.watch = [&](const std::string& where, const Tensor& x) { trace.add(where, x); };
-    return flux.advance(in, state);
+    return flux(in, state);
   };
   const auto predict = split_tokens(mesh.context, layer_split(mesh.stages, part));
   trace.add("velocity", predict({inputs_of(probe, options.seed, device)}).front());

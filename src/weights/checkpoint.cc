@@ -136,7 +136,7 @@ std::int64_t Checkpoint::num_parameters() const {
 at::ScalarType Checkpoint::dtype() const {
   std::map<at::ScalarType, std::int64_t> parameters;
   for (const auto& [name, stored] : tensors_)
-    if (at::isFloatingType(stored.dtype()))
+    if (at::isFloatingType(stored.dtype()) && !name.ends_with("_scale"))
       parameters[stored.dtype()] += count_of(stored.entry.shape);
   auto most = std::pair(at::kFloat, std::int64_t(0));
   for (const auto& [dtype, count] : parameters)

@@ -40,7 +40,8 @@ class Checkpoint {
   const std::string& source() const { return source_; }  // for errors: the file or its index
   std::uint64_t num_bytes() const;
   std::int64_t num_parameters() const;
-  // The dtype that most of the floating-point parameters have; float32 for an empty checkpoint.
+  // The dtype that most of the floating-point parameters have, scales of codes aside; float32 for
+  // an empty checkpoint.
   at::ScalarType dtype() const;
 
  private:

@@ -6,29 +6,18 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
 
 #include "weights/checkpoint.h"
+#include "weights/load_options.h"
+#include "weights/matrix.h"
 #include "weights/names.h"
-#include "weights/pieces.h"
 #include "weights/plan.h"
+#include "weights/scratch.h"
 
 namespace braid {
-
-struct LoadOptions {
-  at::ScalarType dtype = at::kFloat;
-  at::Device device = at::kCPU;
-  // Told the bytes of the checkpoint each time some have been read, or left alone on purpose; may
-  // throw to end the load.
-  std::function<void(std::int64_t bytes)> on_bytes = {};
-  // Told of each tensor what was copied out of the files, or is used in place in them.
-  std::function<void(const BytesRead& read)> on_read = {};
-  // The ranks that share the weights, by a plan; each loads its own share. One rank: all of it.
-  Group tensor_parallel = {};
-};
 
 // How a layer's outputs become whole where ranks share it.
 struct Outputs {
@@ -48,6 +37,12 @@ class Weights {
   // The same scope, loading in another dtype.
   Weights as(at::ScalarType dtype) const;
 
+  // The same scope, whose tensors from here on go to a page of their own if the load has pages of
+  // this level. They may then be used only while `page()` is; else that is the empty page.
+  Weights paged(PageLevel level, const std::string& name = "weight") const;
+  Page page() const { return page_; }
+  std::int64_t blocks_a_page() const;
+
   // The same scope for a part of the model that is elsewhere: its tensors are checked and count as
   // used, but are not read; tensor() gives undefined ones.
   Weights unread() const;
@@ -57,6 +52,13 @@ class Weights {
   // `shape` is the whole tensor's; the result is this rank's share by the plan.
   // Throws InputError when it is absent, is no floating-point tensor or has another shape.
   Tensor tensor(std::string_view name, at::IntArrayRef shape) const;
+
+  // The same for the weight of a dense layer, shape [N C], in the form that the load asks for.
+  // Quantised whole, then shared: the codes of a share are those of one device.
+  Matrix matrix(std::string_view name, at::IntArrayRef shape) const;
+
+  // Memory that the layers of one load share while they compute.
+  std::shared_ptr<Scratch> scratch() const;
 
   // What the plan says of the layer that this scope is.
   Outputs outputs() const;
@@ -71,11 +73,18 @@ class Weights {
  private:
   struct Load;
   std::string path(std::string_view name) const;
+  Tensor load(const std::vector<const StoredTensor*>& parts, Order order,
+              at::IntArrayRef shape) const;
+  Tensor delivered(const Tensor& tensor) const;
+  bool noted(std::string_view name, at::IntArrayRef shape, AskedTensor::Kind kind) const;
   Tensor synthetic_share(std::string_view name, at::IntArrayRef shape) const;
+  Matrix synthetic_codes(std::string_view name, at::IntArrayRef shape, Quantize form) const;
 
   std::shared_ptr<Load> load_;
   std::string scope_;
   at::ScalarType dtype_;
+  bool goes_to_page_ = false;
+  Page page_;  // that paged() has opened here
   bool is_read_ = true;
 };
 

@@ -184,6 +184,47 @@ TEST(Flags, RefuseScalesThatAreNotFinite) {
       expect_refused({flag, scale}, std::string(flag) + " should be a finite number");
 }
 
+TEST(Flags, SayHowWeightsAreKept) {
+  const auto f = generate_flags({"a", "--quantize", "int8-dynamic", "--quantize-text", "int8",
+                                 "--quantize-skip", "img_in,double_blocks.*.img_mod.lin"});
+  EXPECT_EQ(f.options.memory.quantize, Quantize::kInt8Dynamic);
+  EXPECT_EQ(f.options.memory.quantize_text, Quantize::kInt8);
+  EXPECT_EQ(f.options.memory.keep_dense,
+            (std::vector<std::string>{"img_in", "double_blocks.*.img_mod.lin"}));
+  expect_refused({"--quantize", "int4"},
+                 "--quantize should be one of none, int8, int8-v1, int8-dynamic, it is 'int4'");
+  expect_refused({"--quantize-skip", "img_in,,txt_in"}, "separated by commas");
+}
+
+TEST(Flags, SayWhereWeightsAre) {
+  const auto all = generate_flags({"a", "--offload-text", "model", "--offload", "block"});
+  EXPECT_EQ(all.options.memory.offload.transformer, OffloadMode::kBlock);
+  EXPECT_EQ(all.options.memory.offload.text, OffloadMode::kModel) << "whichever comes first";
+  EXPECT_EQ(all.options.memory.offload.vae, OffloadMode::kBlock);
+  const auto f = generate_flags({"a", "--offload-group", "4", "--prefetch", "2", "--resident",
+                                 "all", "--residency", "leading", "--pin", "on-the-fly",
+                                 "--offload-dir", "/tmp/pages"});
+  EXPECT_EQ(f.options.memory.offload.blocks, 4);
+  EXPECT_EQ(f.options.memory.offload.prefetch, 2);
+  EXPECT_EQ(f.options.memory.offload.resident, -1);
+  EXPECT_EQ(f.options.memory.offload.residency, Residency::kLeading);
+  EXPECT_EQ(f.options.memory.offload.pin, Pin::kOnTheFly);
+  EXPECT_EQ(f.options.memory.offload.folder, "/tmp/pages");
+  expect_refused({"--offload", "disk"}, "--offload should be one of none, model, block, leaf");
+  expect_refused({"--prefetch", "65"}, "--prefetch");
+}
+
+TEST(Flags, SayWhatToConvert) {
+  const auto f = std::get<ConvertFlags>(
+      parse({"convert", "-m", "a", "-o", "b", "--single-file", "--quantize", "int8"}));
+  EXPECT_EQ(f.options.model, "a");
+  EXPECT_EQ(f.options.out, "b");
+  EXPECT_EQ(f.options.form, ConvertOptions::Form::kSingleFile);
+  EXPECT_EQ(f.options.memory.quantize, Quantize::kInt8);
+  EXPECT_THROW(parse({"convert", "-m", "a"}), InputError);
+  EXPECT_THROW(parse({"convert", "-o", "b"}), InputError);
+}
+
 TEST(Flags, RefuseDegreesNextToAnAutomaticLayout) {
   EXPECT_TRUE(generate_flags({"a", "--layout", "auto"}).auto_layout);
   expect_refused({"--layout", "fast"}, "--layout should be one of auto, it is 'fast'");

@@ -31,12 +31,6 @@ Tensor activate(const Tensor& x, ClipActivation activation) {
   return x;
 }
 
-std::vector<ClipLayer> load_layers(const Weights& w, const ClipConfig& c) {
-  std::vector<ClipLayer> layers;
-  for (std::int64_t i = 0; i < c.num_layers; ++i) layers.emplace_back(w / i, c);
-  return layers;
-}
-
 }  // namespace
 
 ClipConfig read_clip_config(const JsonObject& json) {
@@ -85,7 +79,7 @@ Clip::Clip(const ClipConfig& c, const Weights& w)
           (w / "embeddings" / "token_embedding").tensor("weight", {c.vocab_size, c.hidden})),
       position_embedding_(
           (w / "embeddings" / "position_embedding").tensor("weight", {c.max_positions, c.hidden})),
-      layers_(load_layers(w / "encoder" / "layers", c)),
+      layers_(w / "encoder" / "layers", c.num_layers, c),
       final_norm_(w / "final_layer_norm", c.hidden, c.eps) {
   w.finish();
 }
@@ -97,7 +91,7 @@ Clip::Output Clip::operator()(const Tensor& ids_BL) const {
   require(ids_BL.max().item<std::int64_t>() < config_.vocab_size, "the CLIP tokenizer makes token ",
           ids_BL.max().item<std::int64_t>(), ", the encoder knows ", config_.vocab_size);
   auto x = at::embedding(token_embedding_, ids_BL) + position_embedding_.narrow(0, 0, length);
-  for (const auto& layer : layers_) x = layer(x);
+  layers_.for_each([&](std::int64_t, const ClipLayer& layer) { x = layer(x); });
   x = final_norm_(x);
   const auto position_B = config_.eos_token == kLegacyEos
                               ? ids_BL.argmax(-1)

@@ -8,6 +8,7 @@
 
 #include "base/json.h"
 #include "nn/attention.h"
+#include "nn/block_list.h"
 #include "nn/linear.h"
 #include "nn/norm.h"
 
@@ -57,7 +58,7 @@ class Clip {
  private:
   ClipConfig config_;
   Tensor token_embedding_, position_embedding_;
-  std::vector<ClipLayer> layers_;
+  BlockList<ClipLayer> layers_;
   LayerNorm final_norm_;
 };
 

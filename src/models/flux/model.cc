@@ -2,27 +2,8 @@
 
 #include <ATen/ATen.h>
 
-#include <algorithm>
-
 namespace braid {
 namespace {
-
-bool has(const FluxRun& run, std::int64_t block) {
-  return block >= run.begin && block < run.begin + run.count;
-}
-
-// `run` is counted from the first of these blocks.
-template <class Block>
-std::vector<Block> load_blocks(const Weights& w, std::int64_t count, const FluxConfig& config,
-                               const FluxRun& run) {
-  std::vector<Block> blocks;
-  for (std::int64_t i = 0; i < count; ++i)
-    if (has(run, i))
-      blocks.emplace_back(w / i, config);
-    else
-      (void)Block((w / i).unread(), config);
-  return blocks;
-}
 
 enum class Place { kHere, kElsewhere };
 
@@ -50,10 +31,11 @@ Flux::Flux(const FluxConfig& c, const Weights& w, Attend attend, std::optional<F
       run_(run.value_or(FluxRun{.begin = 0, .count = num_blocks(c)})),
       attend_(std::move(attend)),
       inputs_(load_end<FluxInputs>(w, c, place_of_inputs(run_))),
-      double_blocks_(load_blocks<FluxDoubleBlock>(w / "double_blocks", c.num_double, c, run_)),
-      single_blocks_(
-          load_blocks<FluxSingleBlock>(w / "single_blocks", c.num_single, c,
-                                       {.begin = run_.begin - c.num_double, .count = run_.count})),
+      double_blocks_(w / "double_blocks",
+                     {.all = c.num_double, .begin = run_.begin, .count = run_.count}, c),
+      single_blocks_(w / "single_blocks",
+                     {.all = c.num_single, .begin = run_.begin - c.num_double, .count = run_.count},
+                     c),
       output_(load_end<FluxOutput>(w, c, place_of_output(run_, c))) {
   w.finish();
 }
@@ -70,30 +52,29 @@ void Flux::run_double_blocks(FluxState& x, const DenoiserInput& in, const Rope& 
   FluxDoubleBlock::Tokens tokens{.image_BIC = x.image_BIC, .text_BTC = x.text_BTC};
   x.image_BIC.reset();
   x.text_BTC.reset();
-  for (std::size_t i = 0; i < double_blocks_.size(); ++i) {
-    tokens = double_blocks_[i](tokens, x.vec_BC, rope, attend_);
-    if (!in.watch) continue;
-    const auto name = "double_blocks." + std::to_string(run_.begin + std::int64_t(i));
+  double_blocks_.for_each([&](std::int64_t i, const FluxDoubleBlock& block) {
+    tokens = block(tokens, x.vec_BC, rope, attend_);
+    if (!in.watch) return;
+    const auto name = "double_blocks." + std::to_string(i);
     in.watch(name + " image", tokens.image_BIC);
     in.watch(name + " text", tokens.text_BTC);
-  }
+  });
   x.image_BIC = tokens.image_BIC;
   x.text_BTC = tokens.text_BTC;
 }
 
 void Flux::run_single_blocks(FluxState& x, const DenoiserInput& in, const Rope& rope) const {
   const auto num_text = x.text_BTC.size(1), num_image = x.image_BIC.size(1);
-  const auto first = std::max<std::int64_t>(0, run_.begin - config_.num_double);
   auto tokens = at::cat({x.text_BTC, x.image_BIC}, 1);
   x.image_BIC.reset();
   x.text_BTC.reset();
-  for (std::size_t i = 0; i < single_blocks_.size(); ++i) {
-    tokens = single_blocks_[i](tokens, x.vec_BC, rope, attend_);
-    if (!in.watch) continue;
-    const auto name = "single_blocks." + std::to_string(first + std::int64_t(i));
+  single_blocks_.for_each([&](std::int64_t i, const FluxSingleBlock& block) {
+    tokens = block(tokens, x.vec_BC, rope, attend_);
+    if (!in.watch) return;
+    const auto name = "single_blocks." + std::to_string(i);
     in.watch(name + " image", tokens.narrow(1, num_text, num_image));
     in.watch(name + " text", tokens.narrow(1, 0, num_text));
-  }
+  });
   x.image_BIC = tokens.narrow(1, num_text, num_image);
   x.text_BTC = tokens.narrow(1, 0, num_text);
 }

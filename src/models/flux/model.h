@@ -3,6 +3,7 @@
 #pragma once
 
 #include "models/flux/ends.h"
+#include "nn/block_list.h"
 #include "nn/rope.h"
 
 namespace braid {
@@ -38,8 +39,8 @@ class Flux {
   FluxRun run_;
   Attend attend_;
   std::optional<FluxInputs> inputs_;
-  std::vector<FluxDoubleBlock> double_blocks_;
-  std::vector<FluxSingleBlock> single_blocks_;
+  BlockList<FluxDoubleBlock> double_blocks_;
+  BlockList<FluxSingleBlock> single_blocks_;
   std::optional<FluxOutput> output_;
 };
 

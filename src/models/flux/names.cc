@@ -69,4 +69,8 @@ Names flux_names(const Checkpoint& checkpoint) {
   return {kDiffusers};
 }
 
+Names flux_names_of_diffusers() { return {kDiffusers}; }
+
+Names flux_names_in_one_file() { return {kBlackForestLabs}; }
+
 }  // namespace braid

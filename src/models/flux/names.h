@@ -10,4 +10,7 @@ namespace braid {
 // The spelling and its prefix are read off the checkpoint.
 Names flux_names(const Checkpoint& checkpoint);
 
+Names flux_names_of_diffusers();
+Names flux_names_in_one_file();  // Black Forest Labs'
+
 }  // namespace braid

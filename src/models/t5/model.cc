@@ -9,12 +9,6 @@
 namespace braid {
 namespace {
 
-std::vector<T5Block> load_blocks(const Weights& w, const T5Config& c) {
-  std::vector<T5Block> blocks;
-  for (std::int64_t i = 0; i < c.num_layers; ++i) blocks.emplace_back(w / i / "layer", c);
-  return blocks;
-}
-
 // The reference keeps this one layer in float32 when the rest is float16: its outputs overflow.
 at::ScalarType down_dtype(const Weights& w) {
   return w.dtype() == at::kHalf ? at::kFloat : w.dtype();
@@ -48,17 +42,17 @@ T5Config read_t5_config(const JsonObject& json) {
 }
 
 T5Block::T5Block(const Weights& w, const T5Config& c)
-    : attention_norm_(w / 0 / "layer_norm", c.hidden, c.eps),
-      mlp_norm_(w / 1 / "layer_norm", c.hidden, c.eps),
-      qkv_(w / 0 / "SelfAttention" / "qkv",
+    : attention_norm_(w / "layer" / 0 / "layer_norm", c.hidden, c.eps),
+      mlp_norm_(w / "layer" / 1 / "layer_norm", c.hidden, c.eps),
+      qkv_(w / "layer" / 0 / "SelfAttention" / "qkv",
            {.in = c.hidden, .out = 3 * c.num_heads * c.head_width, .bias = Bias::kNo}),
-      proj_(w / 0 / "SelfAttention" / "o",
+      proj_(w / "layer" / 0 / "SelfAttention" / "o",
             {.in = c.num_heads * c.head_width, .out = c.hidden, .bias = Bias::kNo}),
-      gate_(w / 1 / "DenseReluDense" / "wi_0",
+      gate_(w / "layer" / 1 / "DenseReluDense" / "wi_0",
             {.in = c.hidden, .out = c.mlp_hidden, .bias = Bias::kNo}),
-      up_(w / 1 / "DenseReluDense" / "wi_1",
+      up_(w / "layer" / 1 / "DenseReluDense" / "wi_1",
           {.in = c.hidden, .out = c.mlp_hidden, .bias = Bias::kNo}),
-      down_((w / 1 / "DenseReluDense" / "wo").as(down_dtype(w)),
+      down_((w / "layer" / 1 / "DenseReluDense" / "wo").as(down_dtype(w)),
             {.in = c.mlp_hidden, .out = c.hidden, .bias = Bias::kNo}),
       head_width_(c.head_width) {}
 
@@ -89,7 +83,7 @@ T5::T5(const T5Config& c, const Weights& w)
       relative_bias_(
           (w / "encoder" / "block" / 0 / "layer" / 0 / "SelfAttention" / "relative_attention_bias")
               .tensor("weight", {c.num_buckets, c.num_heads})),
-      blocks_(load_blocks(w / "encoder" / "block", c)),
+      blocks_(w / "encoder" / "block", c.num_layers, c),
       final_norm_(w / "encoder" / "final_layer_norm", c.hidden, c.eps) {
   w.finish();
 }
@@ -116,7 +110,7 @@ Tensor T5::operator()(const Tensor& ids_BL) const {
           ids_BL.max().item<std::int64_t>(), ", the encoder knows ", config_.vocab_size);
   const auto bias = position_bias(ids_BL.size(1));
   auto x = at::embedding(embedding_, ids_BL);
-  for (const auto& block : blocks_) x = block(x, bias);
+  blocks_.for_each([&](std::int64_t, const T5Block& block) { x = block(x, bias); });
   return final_norm_(x);
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/json.h"
 #include "nn/attention.h"
+#include "nn/block_list.h"
 #include "nn/linear.h"
 #include "nn/norm.h"
 
@@ -54,7 +55,7 @@ class T5 {
 
   T5Config config_;
   Tensor embedding_, relative_bias_;
-  std::vector<T5Block> blocks_;
+  BlockList<T5Block> blocks_;
   RmsNorm final_norm_;
 };
 

@@ -9,12 +9,15 @@ constexpr double kEps = 1e-6;
 
 }  // namespace
 
-Conv2d::Conv2d(const Weights& w, ConvShape shape)
-    : weight_(w.tensor("weight", {shape.out, shape.in, shape.kernel, shape.kernel})),
-      bias_(w.tensor("bias", {shape.out})),
-      shape_(shape) {}
+Conv2d::Conv2d(const Weights& scope, ConvShape shape) : shape_(shape) {
+  const auto w = scope.paged(PageLevel::kLeaf);
+  weight_ = w.tensor("weight", {shape.out, shape.in, shape.kernel, shape.kernel});
+  bias_ = w.tensor("bias", {shape.out});
+  page_ = w.page();
+}
 
 Tensor Conv2d::operator()(const Tensor& x) const {
+  const auto in_use = page_.use();
   return at::conv2d(x, weight_, bias_, {shape_.stride, shape_.stride},
                     at::IntArrayRef{shape_.padding, shape_.padding});
 }

@@ -22,6 +22,7 @@ class Conv2d {
 
  private:
   Tensor weight_, bias_;
+  Page page_;
   ConvShape shape_;
 };
 

@@ -20,11 +20,13 @@ ScheduleConfig read_scheduler(const ModelFiles& files) {
   return read_schedule_config(read_json(path), path.string());
 }
 
-Vae load_vae(const ModelFiles& files, const LoadOptions& load) {
+Paged<Vae> load_vae(const ModelFiles& files, LoadOptions load, const Paging& paging) {
+  load.paging = paging;
   auto checkpoint = files.open_vae();
   auto names = vae_names(checkpoint);
-  return {read_vae_config(read_json_object(files.config_of("vae"))),
-          Weights(std::move(checkpoint), std::move(names), load), Vae::Parts::kDecoder};
+  const Weights w(std::move(checkpoint), std::move(names), load);
+  const auto config = read_vae_config(read_json_object(files.config_of("vae")));
+  return {.page = w.page(), .model = Vae(config, w, Vae::Parts::kDecoder)};
 }
 
 // Ranks on different kinds of devices would choose differently.
@@ -63,6 +65,7 @@ FluxFamily::FluxFamily(const ModelFiles& files, const Mesh& mesh, const FamilyOp
 FluxFamily::FluxFamily(const ModelFiles& files, Checkpoint transformer, const Mesh& mesh,
                        const FamilyOptions& options)
     : mesh_(mesh),
+      offloaded_(std::make_shared<OffloadedParts>(options.memory.offload, options.device)),
       dtype_(
           dtype_of_first(mesh, choose_dtype(options.dtype, transformer.dtype(), options.device))),
       device_(options.device),
@@ -76,19 +79,27 @@ FluxFamily::FluxFamily(const ModelFiles& files, Checkpoint transformer, const Me
                    .on_bytes = options.on_bytes,
                    .on_read = [this](const BytesRead& read) { bytes_read_ += read; }};
   if (options.decode == SharedDecode::kYes) decoders_ = mesh.world;
-  if (mesh.world.rank() < decoders_.size()) vae_.emplace(load_vae(files, load));
-  load_text(files, load, options.text);
+  if (mesh.world.rank() < decoders_.size()) vae_.emplace(load_vae(files, load, offloaded_->vae()));
+  load_text(files, load, options);
   load.tensor_parallel = mesh.tp;
+  load.quantize = options.memory.quantize;
+  load.keep_dense = options.memory.keep_dense;
+  load.paging = offloaded_->transformer();
   auto names = flux_names(transformer);
+  const Weights w(std::move(transformer), std::move(names), load,
+                  flux_plan(flux_config_, mesh.tp.size(), options.modulation));
   const auto flux = std::make_shared<const Flux>(
-      flux_config_,
-      Weights(std::move(transformer), std::move(names), load,
-              flux_plan(flux_config_, mesh.tp.size(), options.modulation)),
-      attend_over(mesh, options.ring_form),
+      flux_config_, w, attend_over(mesh, options.ring_form),
       run_of_rank(flux_config_, mesh, device_, options.ranks_on_device));
-  predict_ = predict_over(mesh, [flux](const DenoiserInput& in, const Tensor& state) {
-    return flux->advance(in, state);
-  });
+  offloaded_->finish();
+  const auto part = [flux, page = w.page(), parts = offloaded_](const DenoiserInput& in,
+                                                                const Tensor& state) {
+    const auto in_use = page.use();
+    const auto made = flux->advance(in, state);
+    parts->check_order();
+    return made;
+  };
+  predict_ = predict_over(mesh, part);
 }
 
 // Called when all else is loaded: what is free then is what the blocks may take.
@@ -100,9 +111,11 @@ FluxRun run_of_rank(const FluxConfig& config, const Mesh& mesh, at::Device devic
 }
 
 // Tensor parallel ranks lie next to each other: the first rank's come first.
-void FluxFamily::load_text(const ModelFiles& files, LoadOptions load, SharedText shared) {
-  if (shared == SharedText::kYes) load.tensor_parallel = mesh_.tp;
-  if (mesh_.world.rank() < load.tensor_parallel.size()) text_.emplace(files, load);
+void FluxFamily::load_text(const ModelFiles& files, LoadOptions load,
+                           const FamilyOptions& options) {
+  if (options.text == SharedText::kYes) load.tensor_parallel = mesh_.tp;
+  if (mesh_.world.rank() < load.tensor_parallel.size())
+    text_.emplace(files, load, options.memory.quantize_text, offloaded_->text());
 }
 
 // What one part makes is what the next part takes.
@@ -140,27 +153,30 @@ Conditioning FluxFamily::encode(const PromptPair& prompt, int max_sequence_lengt
 // The tiles of all pictures are one list of work, and a picture without tiles is one piece of it.
 void FluxFamily::decode_together(const Tensor& latents, Tiles tiles,
                                  const std::function<void(const Tensor&)>& on_picture) const {
+  const auto& vae = vae_->model;
   std::vector<Tensor> work;
   for (const auto& one : latents.split(1))
-    for (const auto& tile : vae_->tiles_of(one, tiles)) work.push_back(tile);
+    for (const auto& tile : vae.tiles_of(one, tiles)) work.push_back(tile);
   const auto decoded =
-      map_shared(decoders_, work, [&](const Tensor& tile) { return vae_->decode_tile(tile); });
+      map_shared(decoders_, work, [&](const Tensor& tile) { return vae.decode_tile(tile); });
   if (decoded.empty()) return;  // the first rank has them
   const auto each = std::int64_t(decoded.size()) / latents.size(0);
   for (std::int64_t i = 0; i < latents.size(0); ++i)
-    on_picture(vae_->join_tiles(latents.narrow(0, i, 1),
-                                {decoded.begin() + i * each, decoded.begin() + (i + 1) * each}));
+    on_picture(vae.join_tiles(latents.narrow(0, i, 1),
+                              {decoded.begin() + i * each, decoded.begin() + (i + 1) * each}));
 }
 
 void FluxFamily::decode(const Tensor& tokens_BNC, LatentShape shape, Tiles tiles,
                         const std::function<void(const Tensor&)>& on_picture) const {
   if (!vae_) return;
-  const auto latents = vae_->to_decoder(unpack(tokens_BNC, shape));
+  const auto in_use = vae_->page.use();
+  const auto& vae = vae_->model;
+  const auto latents = vae.to_decoder(unpack(tokens_BNC, shape));
   if (decoders_.size() == 1) {  // tile by tile, which needs less memory than a list of tiles
-    for (const auto& one : latents.split(1)) on_picture(vae_->decode(one, tiles));
+    for (const auto& one : latents.split(1)) on_picture(vae.decode(one, tiles));
     return;
   }
-  const bool are_cut = vae_->tiles_of(latents.narrow(0, 0, 1), tiles).size() > 1;
+  const bool are_cut = vae.tiles_of(latents.narrow(0, 0, 1), tiles).size() > 1;
   for (const auto& wave : latents.split(are_cut ? 1 : decoders_.size()))
     decode_together(wave, tiles, on_picture);
 }

@@ -7,6 +7,7 @@
 #include "models/vae/model.h"
 #include "parallel/layout.h"
 #include "pipeline/families/flux_text.h"
+#include "pipeline/offload.h"
 #include "pipeline/schedule.h"
 
 namespace braid {
@@ -24,6 +25,7 @@ struct FamilyOptions {
   SharedText text = SharedText::kNo;
   SharedDecode decode = SharedDecode::kYes;
   int ranks_on_device = 1;
+  Memory memory = {};
 };
 
 class FluxFamily {
@@ -54,12 +56,13 @@ class FluxFamily {
  private:
   FluxFamily(const ModelFiles& files, Checkpoint transformer, const Mesh& mesh,
              const FamilyOptions& options);
-  void load_text(const ModelFiles& files, LoadOptions load, SharedText shared);
+  void load_text(const ModelFiles& files, LoadOptions load, const FamilyOptions& options);
   void decode_together(const Tensor& latents, Tiles tiles,
                        const std::function<void(const Tensor&)>& on_picture) const;
   void check_fit(const ModelFiles& files) const;
 
   Mesh mesh_;
+  std::shared_ptr<OffloadedParts> offloaded_;
   at::ScalarType dtype_;
   at::Device device_;
   FluxConfig flux_config_;
@@ -68,7 +71,7 @@ class FluxFamily {
   ModelDefaults defaults_;
   std::optional<FluxText> text_;
   Group decoders_;  // the ranks that have the autoencoder
-  std::optional<Vae> vae_;
+  std::optional<Paged<Vae>> vae_;
   PredictAll predict_;
   BytesRead bytes_read_;
 };

@@ -6,6 +6,7 @@
 
 #include "models/clip/model.h"
 #include "models/t5/model.h"
+#include "pipeline/offload.h"
 #include "pipeline/settings.h"
 #include "text/tokenizer.h"
 
@@ -19,7 +20,9 @@ struct Conditioning {
 class FluxText {
  public:
   // With `load.tensor_parallel` both encoders are shared; all of its ranks then encode together.
-  FluxText(const ModelFiles& files, const LoadOptions& load);
+  // `quantize` is of T5, which is forty times as large as CLIP.
+  FluxText(const ModelFiles& files, LoadOptions load, Quantize quantize = Quantize::kNone,
+           const Paging& paging = {});
 
   // Throws InputError for text that is not UTF-8; tells `warn` of text that does not fit.
   Conditioning encode(const PromptPair& prompt, int max_sequence_length,
@@ -28,8 +31,8 @@ class FluxText {
  private:
   at::Device device_;
   std::unique_ptr<const Tokenizer> clip_tokenizer_, t5_tokenizer_;
-  Clip clip_;
-  T5 t5_;
+  Paged<Clip> clip_;
+  Paged<T5> t5_;
 };
 
 }  // namespace braid

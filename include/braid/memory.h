@@ -1,0 +1,49 @@
+// How a model's weights are stored, for those who have less memory than the model would like.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace braid {
+
+// Of the weights of dense layers.
+enum class Quantize {
+  kNone,
+  kInt8,         // 8-bit codes, a float32 scale a row: torchao's Int8WeightOnlyConfig version 2
+  kInt8V1,       // the scale in the model's dtype: torchao's version 1
+  kInt8Dynamic,  // as kInt8, and activations in 8 bits too, a scale a token: faster, less exact
+};
+
+// Where the weights of a part of the model are while it does not need them.
+enum class OffloadMode {
+  kNone,        // on the device, always
+  kModel,       // a part at a time is on the device
+  kBlock,       // some blocks at a time
+  kLeaf,        // some layers at a time
+  kSequential,  // one layer at a time, copied when it is needed
+};
+
+enum class Residency { kLeading, kStrided };    // which groups stay: the first, or evenly spread
+enum class Pin { kAlways, kOnTheFly, kNever };  // host memory that a device copies from by itself
+
+struct Offload {
+  OffloadMode transformer = OffloadMode::kNone, text = OffloadMode::kNone, vae = OffloadMode::kNone;
+  int blocks = 1;    // of a group, with kBlock
+  int prefetch = 1;  // groups that are copied ahead
+  int resident = 0;  // groups of the transformer that stay on the device; -1: all
+  Residency residency = Residency::kStrided;
+  Pin pin = Pin::kAlways;
+  std::filesystem::path folder = {};  // of pages on a disk; empty: they are in host memory
+};
+
+struct Memory {
+  Quantize quantize = Quantize::kNone;       // the transformer's dense layers
+  Quantize quantize_text = Quantize::kNone;  // the second text encoder's
+  // Layers of the transformer that are not quantised, in Black Forest Labs' names; `*` stands for
+  // one segment: "img_in", "double_blocks.*.img_mod.lin".
+  std::vector<std::string> keep_dense = {};
+  Offload offload = {};
+};
+
+}  // namespace braid

@@ -1,0 +1,59 @@
+// The blocks of a model, whose weights may be on the device only while they run.
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include "weights/weights.h"
+
+namespace braid {
+
+// Of `all` blocks those that are here: [begin, begin + count).
+struct BlockRun {
+  std::int64_t all, begin, count;
+};
+
+template <class Block>
+class BlockList {
+ public:
+  // Block i is made of `w / i` and the arguments. Blocks of others are checked and not read.
+  template <class... Arguments>
+  BlockList(const Weights& w, BlockRun run, const Arguments&... arguments)
+      : first_(std::max<std::int64_t>(0, run.begin)), blocks_a_page_(w.blocks_a_page()) {
+    auto paged = w;
+    for (std::int64_t i = 0; i < run.all; ++i) {
+      if (i < run.begin || i >= run.begin + run.count) {
+        (void)Block(w.unread() / i, arguments...);
+        continue;
+      }
+      if (std::int64_t(blocks_.size()) % blocks_a_page_ == 0) {
+        paged = w.paged(PageLevel::kBlock, std::to_string(i));
+        pages_.push_back(paged.page());
+      }
+      blocks_.emplace_back(paged / i, arguments...);
+    }
+  }
+  template <class... Arguments>
+  BlockList(const Weights& w, std::int64_t count, const Arguments&... arguments)
+      : BlockList(w, BlockRun{.all = count, .begin = 0, .count = count}, arguments...) {}
+
+  bool empty() const { return blocks_.empty(); }
+
+  // visit(i, block) of those that are here, in order, each while its weights are there.
+  template <class Visit>
+  void for_each(Visit visit) const {
+    const auto count = std::int64_t(blocks_.size());
+    for (std::int64_t first = 0; first < count; first += blocks_a_page_) {
+      const auto in_use = pages_[std::size_t(first / blocks_a_page_)].use();
+      for (auto i = first; i < std::min(first + blocks_a_page_, count); ++i)
+        visit(first_ + i, blocks_[std::size_t(i)]);
+    }
+  }
+
+ private:
+  std::int64_t first_, blocks_a_page_;
+  std::vector<Page> pages_;
+  std::vector<Block> blocks_;
+};
+
+}  // namespace braid

@@ -1,0 +1,98 @@
+// Dense layers whose weights are 8-bit codes.
+#include "weights/int8.h"
+
+#include <ATen/ATen.h>
+
+#include "ops/cpu_int8.h"
+#include "ops/ops.h"
+
+namespace braid::ops {
+namespace {
+
+constexpr std::int64_t kFewestTokens = 32;  // that a GPU's int8 product takes
+
+bool has_loops_for(const Tensor& x) {
+  return x.is_cpu() && (x.scalar_type() == at::kFloat || x.scalar_type() == at::kBFloat16);
+}
+
+Tensor widened(const Matrix& weight_NC, const Tensor& x, Scratch& scratch) {
+  const auto dtype = x.scalar_type();
+  if (!has_loops_for(x)) return dequantize(weight_NC, dtype);
+  const auto out = scratch.take(weight_NC.values_NC.sizes(), dtype, x.device());
+  widen_on_cpu(weight_NC, out);
+  return out;
+}
+
+// Sums of products of codes [M N], int32.
+Tensor sums_of(const Tensor& codes_MC, const Tensor& weight_NC) {
+  const auto tokens = codes_MC.size(0);
+  if (codes_MC.is_cpu() || tokens >= kFewestTokens) return at::_int_mm(codes_MC, weight_NC.t());
+  const auto padded = at::constant_pad_nd(codes_MC, {0, 0, 0, kFewestTokens - tokens});
+  return at::_int_mm(padded, weight_NC.t()).narrow(0, 0, tokens);
+}
+
+Tensor scaled(const ScaledSums& y, at::ScalarType dtype) {
+  const auto by_token = (y.sums_MN * y.token_scales_M1).to(dtype);
+  auto by_row = by_token * y.row_scales_N1.flatten();
+  if (y.bias_N) by_row.add_(*y.bias_N);
+  return by_row.to(dtype);
+}
+
+ScaledSums multiply_codes(const Tensor& x_MC, const Matrix& weight_NC,
+                          const std::optional<Tensor>& bias_N) {
+  const auto tokens = quantize_rows(x_MC, Quantize::kInt8);
+  std::optional<Tensor> bias;
+  if (bias_N) bias = bias_N->to(at::kFloat);
+  return {.sums_MN = sums_of(tokens.values_NC, weight_NC.values_NC),
+          .token_scales_M1 = tokens.scales_N1,
+          .row_scales_N1 = weight_NC.scales_N1,
+          .bias_N = bias};
+}
+
+Tensor with_rows(const Tensor& x, const Tensor& y_MN) {
+  auto shape = x.sizes().vec();
+  shape.back() = y_MN.size(1);
+  return y_MN.view(shape);
+}
+
+Tensor linear_dynamic(const Tensor& x, const Matrix& weight_NC,
+                      const std::optional<Tensor>& bias_N) {
+  const auto y = multiply_codes(x.reshape({-1, x.size(-1)}), weight_NC, bias_N);
+  if (!has_loops_for(x)) return with_rows(x, scaled(y, x.scalar_type()));
+  const auto out = at::empty(y.sums_MN.sizes(), x.options());
+  scale_on_cpu(y, out);
+  return with_rows(x, out);
+}
+
+}  // namespace
+
+Tensor reference::linear(const Tensor& x, const Matrix& weight_NC,
+                         const std::optional<Tensor>& bias_N) {
+  if (weight_NC.form != Quantize::kInt8Dynamic)
+    return at::linear(x, dequantize(weight_NC, x.scalar_type()), bias_N);
+  const auto y = multiply_codes(x.reshape({-1, x.size(-1)}), weight_NC, bias_N);
+  return with_rows(x, scaled(y, x.scalar_type()));
+}
+
+Tensor linear(const Tensor& x, const Matrix& weight_NC, const std::optional<Tensor>& bias_N,
+              Scratch& scratch) {
+  switch (weight_NC.form) {
+    case Quantize::kNone:
+      return ops::linear(x, weight_NC.values_NC, bias_N);
+    case Quantize::kInt8Dynamic:
+      return linear_dynamic(x, weight_NC, bias_N);
+    case Quantize::kInt8:
+    case Quantize::kInt8V1:
+      break;
+  }
+  return at::linear(x, widened(weight_NC, x, scratch), bias_N);
+}
+
+Tensor linear_gelu(const Tensor& x, const Matrix& weight_NC, const std::optional<Tensor>& bias_N,
+                   Scratch& scratch) {
+  if (weight_NC.form == Quantize::kNone) return ops::linear_gelu(x, weight_NC.values_NC, bias_N);
+  auto y = ops::linear(x, weight_NC, bias_N, scratch);
+  return ops::gelu(y);
+}
+
+}  // namespace braid::ops

@@ -1,0 +1,195 @@
+#include "pipeline/convert.h"
+
+#include <ATen/ATen.h>
+#include <c10/core/InferenceMode.h>
+
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "models/flux/model.h"
+#include "models/flux/names.h"
+#include "models/flux/plan.h"
+#include "models/t5/model.h"
+#include "pipeline/families/flux.h"
+#include "pipeline/shards.h"
+
+namespace braid {
+namespace {
+
+namespace fs = std::filesystem;
+using OrderedJson = nlohmann::ordered_json;
+
+// What is converted and how: an interrupted conversion goes on only with its own.
+std::string recipe_of(const ConvertOptions& o) {
+  const OrderedJson recipe = {{"model", fs::absolute(o.model).string()},
+                              {"components", o.components.string()},
+                              {"dtype", int(o.dtype)},
+                              {"quantize", int(o.memory.quantize)},
+                              {"quantize_text", int(o.memory.quantize_text)},
+                              {"keep_dense", o.memory.keep_dense},
+                              {"form", int(o.form)},
+                              {"version", version()}};
+  return recipe.dump(1) + "\n";
+}
+
+OrderedJson json_of(const FluxConfig& c) {
+  return {{"_class_name", "FluxTransformer2DModel"},
+          {"attention_head_dim", c.head_width},
+          {"axes_dims_rope", c.axes},
+          {"guidance_embeds", c.guidance_embeds},
+          {"in_channels", c.in_channels},
+          {"joint_attention_dim", c.text_width},
+          {"num_attention_heads", c.num_heads},
+          {"num_layers", c.num_double},
+          {"num_single_layers", c.num_single},
+          {"out_channels", c.out_channels},
+          {"patch_size", 1},
+          {"pooled_projection_dim", c.pooled_width}};
+}
+
+class Conversion {
+ public:
+  Conversion(const ConvertOptions& options, const Hooks& hooks)
+      : o_(options),
+        hooks_(hooks),
+        files_(find_model({.model = options.model, .components = options.components})),
+        partial_(options.out.string() + ".partial") {}
+
+  void run();
+
+ private:
+  bool is_single_file() const { return o_.form == ConvertOptions::Form::kSingleFile; }
+  LoadOptions load_options(const Checkpoint& checkpoint, Quantize quantize) const;
+  void prepare() const;
+  void tell(std::int64_t bytes);
+  void write_transformer();
+  void write_text_encoder();
+  void copy_the_rest() const;
+  void write_configs(const FluxConfig& config) const;
+
+  const ConvertOptions& o_;
+  const Hooks& hooks_;
+  ModelFiles files_;
+  fs::path partial_;
+  Progress progress_{.phase = Phase::kLoad};
+};
+
+LoadOptions Conversion::load_options(const Checkpoint& checkpoint, Quantize quantize) const {
+  const auto stored = checkpoint.dtype();
+  const auto dtype = o_.dtype == Dtype::kAuto ? stored : choose_dtype(o_.dtype, stored, at::kCPU);
+  return {.dtype = dtype, .quantize = quantize, .keep_dense = o_.memory.keep_dense};
+}
+
+// An empty OUT.partial, or that of the same conversion.
+void Conversion::prepare() const {
+  require(!fs::exists(o_.out), o_.out, " exists: a conversion makes a new ",
+          is_single_file() ? "file" : "directory");
+  const auto recipe = partial_ / "conversion.json";
+  if (fs::exists(recipe) && read_file(recipe) == recipe_of(o_)) return;
+  std::error_code failed;
+  fs::remove_all(partial_, failed);
+  fs::create_directories(partial_, failed);
+  require(!failed, "cannot make the folder ", partial_, ": ", failed.message());
+  write_file(recipe, recipe_of(o_));
+}
+
+void Conversion::tell(std::int64_t bytes) {
+  if (hooks_.stop.stop_requested()) throw Cancelled("stopped as asked; the same command goes on");
+  progress_.done += bytes;
+  if (hooks_.progress) hooks_.progress(progress_);
+}
+
+void Conversion::write_transformer() {
+  const auto checkpoint = files_.open_transformer();
+  const auto config = read_transformer_config(files_, checkpoint);
+  const auto names = flux_names(checkpoint);
+  const auto plan = flux_plan(config, 1, SharedModulation::kYes);
+  auto load = load_options(checkpoint, o_.memory.quantize);
+  std::vector<AskedTensor> asked;
+  load.survey = &asked;
+  const Flux surveyed(config, Weights(checkpoint, names, load));
+  load.survey = nullptr;
+  write_shards({.asked = asked,
+                .source = Weights(checkpoint, names, load),
+                .names = is_single_file() ? flux_names_in_one_file() : flux_names_of_diffusers(),
+                .plan = plan,
+                .folder = is_single_file() ? partial_ : partial_ / "transformer",
+                .stem = is_single_file() ? "transformer" : "diffusion_pytorch_model",
+                .shard_bytes = is_single_file() ? std::numeric_limits<std::int64_t>::max()
+                                                : std::int64_t(1) << 30,
+                .on_bytes = [this](std::int64_t bytes) { tell(bytes); }});
+  if (!is_single_file()) write_configs(config);
+}
+
+void Conversion::write_configs(const FluxConfig& config) const {
+  const auto own = files_.config_of("transformer");
+  if (files_.single_file.empty() && fs::exists(own))
+    fs::copy_file(own, partial_ / "transformer" / "config.json",
+                  fs::copy_options::overwrite_existing);
+  else
+    write_file(partial_ / "transformer" / "config.json", json_of(config).dump(2) + "\n");
+  auto index = OrderedJson::parse(read_file(files_.folder / "model_index.json"));
+  index["transformer"] = {"diffusers", "FluxTransformer2DModel"};
+  write_file(partial_ / "model_index.json", index.dump(2) + "\n");
+}
+
+// T5, where it changes; the other encoder and the autoencoder are small and stay as they are.
+void Conversion::write_text_encoder() {
+  const auto checkpoint = files_.open_text_encoder("text_encoder_2");
+  const auto config = read_t5_config(read_json_object(files_.config_of("text_encoder_2")));
+  auto load = load_options(checkpoint, o_.memory.quantize_text);
+  load.keep_dense.clear();
+  std::vector<AskedTensor> asked;
+  load.survey = &asked;
+  const T5 surveyed(config, Weights(checkpoint, t5_names(), load));
+  load.survey = nullptr;
+  write_shards({.asked = asked,
+                .source = Weights(checkpoint, t5_names(), load),
+                .names = t5_names(),
+                .folder = partial_ / "text_encoder_2",
+                .stem = "model",
+                .on_bytes = [this](std::int64_t bytes) { tell(bytes); }});
+  fs::copy_file(files_.config_of("text_encoder_2"), partial_ / "text_encoder_2" / "config.json",
+                fs::copy_options::overwrite_existing);
+}
+
+void Conversion::copy_the_rest() const {
+  const auto options = fs::copy_options::recursive | fs::copy_options::overwrite_existing;
+  for (const auto& entry : fs::directory_iterator(files_.folder)) {
+    const auto name = entry.path().filename();
+    const bool is_written =
+        fs::exists(partial_ / name) &&
+        (name == "transformer" || name == "text_encoder_2" || name == "model_index.json");
+    if (!is_written && name != "transformer") fs::copy(entry.path(), partial_ / name, options);
+  }
+}
+
+void Conversion::run() {
+  const c10::InferenceMode inference;
+  prepare();
+  const bool changes_text = o_.memory.quantize_text != Quantize::kNone || o_.dtype != Dtype::kAuto;
+  progress_.total = std::int64_t(files_.open_transformer().num_bytes());
+  if (changes_text && !is_single_file())
+    progress_.total += std::int64_t(files_.open_text_encoder("text_encoder_2").num_bytes());
+  write_transformer();
+  if (is_single_file()) {
+    fs::rename(partial_ / "transformer.safetensors", o_.out);
+    fs::remove_all(partial_);
+    return;
+  }
+  if (changes_text) write_text_encoder();
+  copy_the_rest();
+  find_model({.model = partial_});
+  fs::remove(partial_ / "conversion.json");
+  fs::rename(partial_, o_.out);
+}
+
+}  // namespace
+
+void convert(const ConvertOptions& options, const Hooks& hooks) {
+  Conversion(options, hooks).run();
+}
+
+}  // namespace braid

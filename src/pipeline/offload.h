@@ -1,0 +1,44 @@
+// Where the weights of a family's parts are while they are not needed.
+#pragma once
+
+#include "weights/paging/order_checker.h"
+#include "weights/weights.h"
+
+namespace braid {
+
+// The pages of one rank, on one device.
+class OffloadedParts {
+ public:
+  OffloadedParts(const Offload& offload, at::Device device);
+
+  // For the loads of the parts, one after the other.
+  Paging transformer();
+  Paging text();
+  Paging vae();
+  // Once all are loaded.
+  void finish();
+
+  // With BRAID_CHECK_ORDER=1 in the environment: throws Error naming the first hazard so far.
+  void check_order() const;
+
+ private:
+  Paging paging_of(OffloadMode mode, int resident);
+  std::shared_ptr<Pages> add_pages(const PageOptions& options);
+
+  Offload offload_;
+  at::Device where_;
+  std::shared_ptr<PageDevice> device_;
+  std::shared_ptr<const OrderChecker> checker_;
+  std::shared_ptr<const PageFolder> folder_;
+  std::shared_ptr<Pages> one_part_at_a_time_;  // of all parts that are offloaded whole
+  std::vector<std::shared_ptr<Pages>> all_;
+};
+
+// A model and the page of all its weights, which is empty unless they are offloaded whole.
+template <class Model>
+struct Paged {
+  Page page;
+  Model model;
+};
+
+}  // namespace braid

@@ -1,0 +1,93 @@
+#include "pipeline/shards.h"
+
+#include <ATen/ATen.h>
+
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "weights/safetensors_writer.h"
+
+namespace braid {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The tensors of each shard.
+std::vector<std::vector<AskedTensor>> shared_out(const ShardJob& job) {
+  std::vector<std::vector<AskedTensor>> shards(1);
+  std::int64_t bytes = 0;
+  for (const auto& asked : job.asked) {
+    if (bytes > 0 && bytes + bytes_of(asked, Quantize::kNone) > job.shard_bytes) {
+      shards.emplace_back();
+      bytes = 0;
+    }
+    bytes += bytes_of(asked, Quantize::kNone);
+    shards.back().push_back(asked);
+  }
+  return shards;
+}
+
+std::string name_of(const ShardJob& job, std::size_t index, std::size_t count) {
+  if (count == 1) return job.stem + ".safetensors";
+  char numbers[32];
+  std::snprintf(numbers, sizeof numbers, "-%05zu-of-%05zu", index + 1, count);
+  return job.stem + numbers + ".safetensors";
+}
+
+Matrix load(const ShardJob& job, const AskedTensor& asked) {
+  const auto layer = (job.source / asked.layer).as(asked.dtype);
+  if (asked.kind == AskedTensor::Kind::kMatrix) return layer.matrix(asked.name, asked.shape);
+  return {.values_NC = layer.tensor(asked.name, asked.shape)};
+}
+
+std::map<std::string, Tensor> tensors_of(const ShardJob& job,
+                                         const std::vector<AskedTensor>& shard) {
+  std::map<std::string, Tensor> tensors;
+  for (const auto& asked : shard)
+    for (auto& [name, tensor] : spelled(asked, load(job, asked), job.names, job.plan))
+      tensors.emplace(name, tensor.contiguous());
+  return tensors;
+}
+
+// What the disk has is what was meant.
+void check_written(const fs::path& path, const std::map<std::string, Tensor>& tensors) {
+  const auto written = Checkpoint::open_file(path);
+  check(written.tensors().size() == tensors.size(), path, " should hold ", tensors.size(),
+        " tensors, it holds ", written.tensors().size());
+  for (const auto& [name, tensor] : tensors) {
+    const auto* const stored = written.find(name);
+    check(stored && stored->view().equal(tensor), path, ": tensor '", name,
+          "' is not what was written: the disk or the memory of this machine is at fault");
+  }
+}
+
+// A shard of an earlier run: write_file leaves none that is not whole.
+bool is_there(const fs::path& path) { return fs::exists(path); }
+
+}  // namespace
+
+void write_shards(const ShardJob& job) {
+  fs::create_directories(job.folder);
+  const auto shards = shared_out(job);
+  nlohmann::ordered_json map = nlohmann::ordered_json::object();
+  for (std::size_t i = 0; i < shards.size(); ++i) {
+    const auto name = name_of(job, i, shards.size());
+    if (!is_there(job.folder / name)) {
+      const auto tensors = tensors_of(job, shards[i]);
+      write_file(job.folder / name, write_safetensors(tensors));
+      check_written(job.folder / name, tensors);
+    }
+    const auto written = Checkpoint::open_file(job.folder / name);
+    for (const auto& [tensor, stored] : written.tensors()) map[tensor] = name;
+    for (const auto& asked : shards[i])
+      if (job.on_bytes) job.on_bytes(bytes_of(asked, Quantize::kNone));
+  }
+  if (shards.size() == 1) return;
+  const nlohmann::ordered_json index = {{"metadata", nlohmann::ordered_json::object()},
+                                        {"weight_map", map}};
+  write_file(job.folder / (job.stem + ".safetensors.index.json"), index.dump(2) + "\n");
+}
+
+}  // namespace braid

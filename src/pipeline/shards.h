@@ -1,0 +1,27 @@
+// A checkpoint written in shards, each as soon as it is full.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+
+#include "weights/survey.h"
+
+namespace braid {
+
+struct ShardJob {
+  std::vector<AskedTensor> asked;
+  Weights source;
+  Names names;     // that the shards get
+  Plan plan = {};  // for what is split on the way out
+  std::filesystem::path folder;
+  std::string stem;  // "diffusion_pytorch_model"
+  std::int64_t shard_bytes = std::int64_t(1)
+                             << 30;  // about; no shard has more by more than a tensor
+  std::function<void(std::int64_t bytes)> on_bytes = {};
+};
+
+// FOLDER/STEM.safetensors, or several shards and their index. Shards that are there and whole are
+// left as they are. Each is read again and compared. Throws Error.
+void write_shards(const ShardJob& job);
+
+}  // namespace braid

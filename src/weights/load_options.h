@@ -1,0 +1,49 @@
+// How a checkpoint is loaded.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "weights/paging/pages.h"
+#include "weights/pieces.h"
+
+namespace braid {
+
+// What shares a page: all of a model, some blocks, or the weight of one layer.
+enum class PageLevel { kModel, kBlock, kLeaf };
+
+struct Paging {
+  std::shared_ptr<Pages> pages = {};  // none: weights are on the device
+  PageLevel level = PageLevel::kModel;
+  std::int64_t blocks = 1;  // of a group, for kBlock
+};
+
+// A tensor that a model asks for.
+struct AskedTensor {
+  std::string layer, name;
+  std::vector<std::int64_t> shape;
+  at::ScalarType dtype;
+  enum class Kind { kNumbers, kMatrix } kind;
+};
+
+struct LoadOptions {
+  at::ScalarType dtype = at::kFloat;
+  at::Device device = at::kCPU;
+  // Told the bytes of the checkpoint each time some have been read, or left alone on purpose; may
+  // throw to end the load.
+  std::function<void(std::int64_t bytes)> on_bytes = {};
+  // Told of each tensor what was copied out of the files, or is used in place in them.
+  std::function<void(const BytesRead& read)> on_read = {};
+  // The ranks that share the weights, by a plan; each loads its own share. One rank: all of it.
+  Group tensor_parallel = {};
+  // Of matrices whose layer matches none of `keep_dense`; what a checkpoint has in 8 bits stays so.
+  Quantize quantize = Quantize::kNone;
+  std::vector<std::string> keep_dense = {};
+  Paging paging = {};
+  // If set, nothing is read: what is asked for is noted here, and the answers are empty.
+  std::vector<AskedTensor>* survey = nullptr;
+};
+
+}  // namespace braid

@@ -1,0 +1,49 @@
+// The weight of a dense layer in any form it is kept in, as one value: what is done to it is done
+// to all of its tensors.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/Stream.h>
+
+#include "braid/memory.h"
+
+namespace braid {
+
+using at::Tensor;
+
+// N outputs, C inputs.
+struct Matrix {
+  Quantize form = Quantize::kNone;
+  Tensor values_NC = {};  // floating-point numbers, or int8 codes: number = code * scale
+  Tensor scales_N1 = {};  // where there are codes: float32, the model's dtype for kInt8V1
+};
+
+// Calls `visit` with each tensor. The names below are all members: a Matrix with one more does not
+// compile until it is visited too.
+template <class M, class Visit>
+void for_each_tensor(M& matrix, Visit visit) {
+  auto& [form, values, scales] = matrix;
+  (void)form;
+  if (values.defined()) visit(values);
+  if (scales.defined()) visit(scales);
+}
+
+// The matrix with every tensor replaced by what `change` makes of it.
+template <class Change>
+Matrix map_tensors(Matrix matrix, Change change) {
+  for_each_tensor(matrix, [&](Tensor& tensor) { tensor = change(tensor); });
+  return matrix;
+}
+
+enum class Blocking { kYes, kNo };  // whether the caller waits until a copy is done
+
+Matrix to(const Matrix& matrix, at::Device device, Blocking blocking);
+Matrix pinned(const Matrix& matrix);
+// Memory of `matrix` is not reused before what `stream` has been given so far is done.
+void record_stream(const Matrix& matrix, c10::Stream stream);
+
+// Rows [begin, begin + count) with their scales; columns, with the scales of the whole rows. Views.
+Matrix rows_of(const Matrix& matrix, std::int64_t begin, std::int64_t count);
+Matrix columns_of(const Matrix& matrix, std::int64_t begin, std::int64_t count);
+
+}  // namespace braid

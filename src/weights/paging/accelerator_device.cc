@@ -1,0 +1,69 @@
+#include "weights/paging/accelerator_device.h"
+
+#include <ATen/ATen.h>
+#include <c10/core/StreamGuard.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+
+namespace braid {
+namespace {
+
+c10::Stream new_stream(at::Device device) {
+  return c10::impl::VirtualGuardImpl(device.type()).getStreamFromGlobalPool(device);
+}
+
+}  // namespace
+
+AcceleratorPageDevice::AcceleratorPageDevice(at::Device device, Pin pin)
+    : device_(device), pin_(pin), copies_(new_stream(device)) {}
+
+AcceleratorPageDevice::~AcceleratorPageDevice() { copies_.synchronize(); }
+
+c10::Stream AcceleratorPageDevice::stream_of(StreamName stream) const {
+  if (stream == StreamName::kCopy) return copies_;
+  return c10::impl::VirtualGuardImpl(device_.type()).getStream(device_);
+}
+
+Slot AcceleratorPageDevice::allocate(std::int64_t bytes, Site) {
+  const auto memory = at::empty({bytes}, at::TensorOptions(at::kByte).device(device_));
+  slots_.push_back({.memory = memory, .staging = Tensor()});
+  return {int(slots_.size()) - 1};
+}
+
+void AcceleratorPageDevice::free(Slot slot, Site) { slots_[std::size_t(slot.id)] = SlotState(); }
+
+Event AcceleratorPageDevice::make_event(Site) {
+  events_.push_back(std::make_unique<c10::Event>(device_.type()));
+  return {int(events_.size()) - 1};
+}
+
+void AcceleratorPageDevice::record(Event event, StreamName stream, Site) {
+  event_of(event).record(stream_of(stream));
+}
+
+void AcceleratorPageDevice::wait(StreamName stream, Event event, Site) {
+  event_of(event).block(stream_of(stream));
+}
+
+// The page in pinned memory. The last copy out of it was given to the device a lap of slots ago.
+Tensor AcceleratorPageDevice::stage(SlotState& slot, const PageBytes& page) {
+  if (!slot.staging.defined()) {
+    slot.staging = at::empty({slot.memory.numel()}, at::TensorOptions(at::kByte)).pin_memory();
+    slot.staged = std::make_unique<c10::Event>(device_.type());
+  }
+  slot.staged->synchronize();
+  read_page(page, static_cast<std::byte*>(slot.staging.mutable_data_ptr()));
+  return slot.staging.narrow(0, 0, page.size);
+}
+
+void AcceleratorPageDevice::copy(StreamName stream, Slot to, const PageBytes& from, Site) {
+  auto& slot = slots_[std::size_t(to.id)];
+  const bool is_direct = from.memory.defined() && (pin_ == Pin::kNever || from.memory.is_pinned());
+  const auto source = is_direct ? from.memory : stage(slot, from);
+  const c10::StreamGuard on_stream(stream_of(stream));
+  slot.memory.narrow(0, 0, from.size).copy_(source, /*non_blocking=*/true);
+  if (!is_direct) slot.staged->record(stream_of(stream));
+}
+
+void AcceleratorPageDevice::synchronize(Event event, Site) { event_of(event).synchronize(); }
+
+}  // namespace braid

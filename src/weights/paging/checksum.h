@@ -1,0 +1,13 @@
+// XXH64 (Yann Collet's xxHash, 64 bits), which runs as fast as memory is read. For damage and
+// identity by accident, not against forgery.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace braid {
+
+std::uint64_t checksum(std::span<const std::byte> bytes, std::uint64_t seed = 0);
+
+}  // namespace braid

@@ -1,0 +1,49 @@
+// Pages of models that compute on the CPU: the caller's thread is the stream of computations, a
+// thread of the device the stream of copies. Worth it where pages lie on a disk.
+#pragma once
+
+#include <exception>
+#include <mutex>
+#include <vector>
+
+#include "weights/paging/device.h"
+#include "weights/paging/work_queue.h"
+
+namespace braid {
+
+class CpuPageDevice : public PageDevice {
+ public:
+  ~CpuPageDevice() override;
+
+  bool is_asynchronous() const override { return false; }
+  Slot allocate(std::int64_t bytes, Site site) override;
+  void free(Slot slot, Site site) override;
+  Tensor memory(Slot slot) const override { return slots_[std::size_t(slot.id)]; }
+  Event make_event(Site site) override;
+
+  void record(Event event, StreamName stream, Site site) override;
+  // Throws on the stream of computations what reading a page has thrown.
+  void wait(StreamName stream, Event event, Site site) override;
+  void copy(StreamName stream, Slot to, const PageBytes& from, Site site) override;
+  void use(StreamName, Slot, const PageBytes&, Site) override {}
+  void synchronize(Event event, Site site) override;
+
+ protected:
+  HostEvents& events() { return events_; }
+  WorkQueue& copies() { return copies_; }
+
+ private:
+  void fail(std::exception_ptr failure);
+  void throw_failure() const;
+
+  std::vector<Tensor> slots_;
+  HostEvents events_;
+  mutable std::mutex mutex_;
+  std::exception_ptr failure_;  // of a copy: what is computed after it would be wrong
+  WorkQueue copies_;            // last: its thread uses the others
+};
+
+// kByte memory that starts at a multiple of 4096, as direct reads want it. Freed with the tensor.
+Tensor aligned_bytes(std::int64_t size);
+
+}  // namespace braid

@@ -1,0 +1,181 @@
+#include "weights/paging/page_file.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <exception>
+#include <thread>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "weights/paging/checksum.h"
+
+namespace braid {
+namespace {
+
+constexpr std::int64_t kBlock = 4096;                       // of a disk
+constexpr std::int64_t kLeastPart = std::int64_t(4) << 20;  // bytes read at once
+constexpr std::int64_t kMostParts = 480;                    // whose checksums a header has room for
+constexpr int kReaders = 2;                                 // threads: one reads while one checks
+
+struct Header {
+  char magic[8];
+  PageId id;
+  std::int64_t size, part_bytes;
+  std::uint64_t own_checksum;  // of the header with this field zero
+  std::uint64_t checksums[kMostParts];
+};
+static_assert(sizeof(Header) <= PageFile::kHeader);
+
+constexpr char kMagic[8] = {'B', 'R', 'A', 'I', 'D', 'P', 'G', '1'};
+
+std::int64_t padded(std::int64_t size) { return (size + kBlock - 1) / kBlock * kBlock; }
+
+std::int64_t bytes_a_part(std::int64_t size) {
+  return std::max(kLeastPart, padded((size + kMostParts - 1) / kMostParts));
+}
+
+std::size_t num_parts(std::int64_t size, std::int64_t part_bytes) {
+  return std::size_t((size + part_bytes - 1) / part_bytes);
+}
+
+std::uint64_t checksum_of(Header header) {
+  header.own_checksum = 0;
+  return checksum(std::as_bytes(std::span(&header, 1)));
+}
+
+Header header_of(std::span<const std::byte> contents, const std::string& recipe) {
+  Header header{};
+  std::memcpy(header.magic, kMagic, sizeof kMagic);
+  header.size = std::int64_t(contents.size());
+  header.part_bytes = bytes_a_part(header.size);
+  for (std::size_t part = 0; part < num_parts(header.size, header.part_bytes); ++part) {
+    const auto begin = part * std::size_t(header.part_bytes);
+    const auto count = std::min(contents.size() - begin, std::size_t(header.part_bytes));
+    header.checksums[part] = checksum(contents.subspan(begin, count));
+  }
+  const auto sums = std::as_bytes(std::span(header.checksums));
+  const auto said = std::as_bytes(std::span(recipe));
+  const auto hash = [&](std::uint64_t seed) {
+    return checksum(sums, checksum(said, seed + std::uint64_t(header.size)));
+  };
+  header.id = {hash(1), hash(2)};
+  header.own_checksum = checksum_of(header);
+  return header;
+}
+
+// Whether all of `size` bytes were read; false at the end of the file or at an error.
+bool read_all(int fd, std::byte* target, std::int64_t size, std::int64_t offset) {
+  while (size > 0) {
+    const auto n = ::pread(fd, target, std::size_t(size), offset);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return false;
+    target += n;
+    offset += n;
+    size -= n;
+  }
+  return true;
+}
+
+bool is_whole_block(const void* target, std::int64_t size) {
+  return reinterpret_cast<std::uintptr_t>(target) % kBlock == 0 && size % kBlock == 0;
+}
+
+}  // namespace
+
+std::string PageId::text() const {
+  std::string digits;
+  for (const auto half : {high, low})
+    for (int shift = 60; shift >= 0; shift -= 4) digits += "0123456789abcdef"[(half >> shift) & 15];
+  return digits;
+}
+
+PageFile::PageFile(const std::filesystem::path& path, PageId id, std::int64_t size)
+    : path_(path), id_(id), fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
+  require(fd_ >= 0, "cannot read the page ", path, ": ", std::strerror(errno));
+  Header header{};
+  const bool is_read = read_all(fd_, reinterpret_cast<std::byte*>(&header), sizeof header, 0);
+  const bool is_sound = is_read && std::memcmp(header.magic, kMagic, sizeof kMagic) == 0 &&
+                        header.own_checksum == checksum_of(header);
+  const auto end = std::int64_t(::lseek(fd_, 0, SEEK_END));
+  const bool fits = is_sound && header.id == id && header.size == size && end == kHeader + size;
+  if (!fits) ::close(fd_);
+  require(fits, "the page ", path, is_sound ? " holds other weights" : " is damaged");
+  part_bytes_ = header.part_bytes;
+  checksums_.assign(header.checksums, header.checksums + num_parts(size, part_bytes_));
+  direct_fd_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_DIRECT);
+}
+
+PageFile::~PageFile() {
+  ::close(fd_);
+  if (direct_fd_ >= 0) ::close(direct_fd_);
+}
+
+void PageFile::refuse(const std::string& fact) const {
+  std::error_code gone;
+  std::filesystem::remove(path_, gone);
+  throw Error(text_of("the page ", path_, " ", fact,
+                      "; it was removed, and is made anew when the model is loaded again"));
+}
+
+void PageFile::read_part(std::size_t part, std::span<std::byte> into) const {
+  const auto offset = kHeader + std::int64_t(part) * part_bytes_;
+  const auto size = std::int64_t(into.size());
+  const bool direct = direct_fd_ >= 0 && is_whole_block(into.data(), size);
+  const bool is_read = (direct && read_all(direct_fd_, into.data(), size, offset)) ||
+                       read_all(fd_, into.data(), size, offset);
+  if (!is_read) refuse("cannot be read, or was cut short");
+  if (checksum(into) != checksums_[part])
+    refuse("is damaged: its contents do not have their checksum");
+}
+
+void PageFile::read(std::span<std::byte> into) const {
+  std::atomic<std::size_t> next = 0;
+  std::vector<std::exception_ptr> failures(kReaders);
+  const auto work = [&](int reader) {
+    try {
+      for (auto part = next++; part < checksums_.size(); part = next++) {
+        const auto begin = part * std::size_t(part_bytes_);
+        read_part(part,
+                  into.subspan(begin, std::min(into.size() - begin, std::size_t(part_bytes_))));
+      }
+    } catch (...) {
+      failures[std::size_t(reader)] = std::current_exception();
+      next = checksums_.size();
+    }
+  };
+  {
+    const std::jthread second(checksums_.size() > 1 ? std::jthread(work, 1) : std::jthread());
+    work(0);
+  }
+  for (const auto& failure : failures)
+    if (failure) std::rethrow_exception(failure);
+}
+
+PageFolder::PageFolder(std::filesystem::path folder) : folder_(std::move(folder)) {
+  std::error_code failed;
+  std::filesystem::create_directories(folder_, failed);
+  require(!failed, "cannot make the folder of pages ", folder_, ": ", failed.message());
+}
+
+std::shared_ptr<const PageFile> PageFolder::put(std::span<std::byte> page,
+                                                const std::string& recipe) const {
+  const auto contents = page.subspan(PageFile::kHeader);
+  const auto header = header_of(contents, recipe);
+  const auto path = folder_ / (header.id.text() + ".page");
+  try {
+    return std::make_shared<const PageFile>(path, header.id, header.size);
+  } catch (const InputError&) {
+    // it is not there, or not whole
+  }
+  std::memset(page.data(), 0, PageFile::kHeader);
+  std::memcpy(page.data(), &header, sizeof header);
+  write_file(path, {reinterpret_cast<const char*>(page.data()), page.size()});
+  return std::make_shared<const PageFile>(path, header.id, header.size);
+}
+
+}  // namespace braid

@@ -1,0 +1,120 @@
+// Weights that are on the device only while they are needed. The tensors of a group of layers lie
+// in one page, a run of bytes; a page is copied whole into a slot of the device, in which its
+// tensors have fixed places: views are made once and never move.
+//
+// Order is by events alone. Computing waits for the copy of the group that it is about to use; a
+// copy waits for the last use of the slot that it overwrites. The host waits for nothing.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "braid/memory.h"
+#include "weights/paging/device.h"
+#include "weights/paging/page_file.h"
+
+namespace braid {
+
+struct PageOptions {
+  int prefetch = 1;  // groups copied ahead; there is one slot more
+  int resident = 0;  // groups that have a slot of their own; -1: all
+  Residency residency = Residency::kLeading;
+  Pin pin = Pin::kNever;
+  std::shared_ptr<const PageFolder> folder = {};  // of pages on a disk; none: in host memory
+};
+
+class Pages {
+ public:
+  Pages(std::shared_ptr<PageDevice> device, at::Device where, PageOptions options);
+  ~Pages();
+  Pages(const Pages&) = delete;
+  Pages& operator=(const Pages&) = delete;
+
+  // While loading: groups in the order in which they will be used, one after the other.
+  int add_group(const std::string& name);
+  // What `tensor`, of the host, will be on the device. Empty until finish().
+  Tensor add(const Tensor& tensor);
+  void finish();
+
+  // While computing. What runs in between may use the group's tensors.
+  void enter(int group);
+  void leave(int group);
+
+  // Changes the contents of a group, whose tensors `change` gets in host memory, in the order in
+  // which they were added. Waits for the device; not between enter() and leave().
+  void rewrite(int group, const std::function<void(std::vector<Tensor>& tensors)>& change);
+
+  std::int64_t slot_bytes() const { return slot_bytes_; }  // of all slots, on the device
+  std::int64_t page_bytes() const;                         // of all pages
+  std::int64_t bytes_copied() const { return bytes_copied_; }
+  int num_slots() const { return int(slots_.size()); }
+
+ private:
+  struct Place {
+    Tensor view;
+    std::int64_t offset;
+    std::vector<std::int64_t> shape;
+  };
+  struct Group {
+    PageBytes page;
+    std::vector<Place> places;
+    int slot = -1;
+    bool is_resident = false;
+  };
+  struct SlotState {
+    Slot memory;
+    Event copied, used;
+    int holds = -1;  // group
+    bool is_in_use = false;
+  };
+
+  void close_group();
+  Tensor contents_of(const Group& group) const;
+  void store(Group& group, Tensor bytes);
+  int make_slot(std::int64_t bytes);
+  void show_views(const Group& group);
+  void fetch(int group);
+  void prefetch_after(int group);
+  int next_paged(int group) const;
+
+  std::shared_ptr<PageDevice> device_;
+  at::Device where_;
+  PageOptions options_;
+  std::vector<Group> groups_;
+  std::vector<Tensor> pending_;  // of the group that is being loaded
+  std::vector<int> paged_;       // groups that share slots, in order
+  std::vector<SlotState> slots_;
+  std::int64_t slot_bytes_ = 0, bytes_copied_ = 0;
+  std::uint64_t last_version_ = 0;
+};
+
+// A group of Pages as a value; the empty one stands for weights that are always there.
+class Page {
+ public:
+  class InUse {
+   public:
+    explicit InUse(const Page& page) : page_(page) {
+      if (page_.pages_) page_.pages_->enter(page_.group_);
+    }
+    ~InUse() {
+      if (page_.pages_) page_.pages_->leave(page_.group_);
+    }
+    InUse(const InUse&) = delete;
+    InUse& operator=(const InUse&) = delete;
+
+   private:
+    const Page& page_;
+  };
+
+  Page() = default;
+  Page(std::shared_ptr<Pages> pages, int group) : pages_(std::move(pages)), group_(group) {}
+
+  [[nodiscard]] InUse use() const { return InUse(*this); }
+  Pages* pages() const { return pages_.get(); }
+
+ private:
+  std::shared_ptr<Pages> pages_;
+  int group_ = 0;
+};
+
+}  // namespace braid

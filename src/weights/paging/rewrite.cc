@@ -1,0 +1,44 @@
+// Changing weights that lie in pages: a LoRA that is fused in, say.
+#include <ATen/ATen.h>
+
+#include "base/error.h"
+#include "weights/paging/cpu_device.h"
+#include "weights/paging/pages.h"
+
+namespace braid {
+
+// The contents of a group in host memory, with room for a file's header where it is kept in one.
+Tensor Pages::contents_of(const Group& group) const {
+  const auto room = options_.folder ? PageFile::kHeader : 0;
+  const auto bytes = aligned_bytes(room + group.page.size);
+  auto contents = bytes.narrow(0, room, group.page.size);
+  if (group.page.file || group.page.memory.defined())
+    read_page(group.page, static_cast<std::byte*>(contents.mutable_data_ptr()));
+  else
+    contents.copy_(device_->memory(slots_[std::size_t(group.slot)].memory));
+  return bytes;
+}
+
+void Pages::rewrite(int index, const std::function<void(std::vector<Tensor>&)>& change) {
+  auto& group = groups_[std::size_t(index)];
+  auto& slot = slots_[std::size_t(group.slot)];
+  check(!slot.is_in_use, "the weights of ", group.page.name, " cannot change while in use");
+  device_->synchronize(slot.copied);
+  const auto bytes = contents_of(group);
+  const auto contents = bytes.narrow(0, bytes.numel() - group.page.size, group.page.size);
+  std::vector<Tensor> tensors;
+  for (const auto& place : group.places) {
+    const auto size = c10::multiply_integers(place.shape) * std::int64_t(place.view.element_size());
+    tensors.push_back(
+        contents.narrow(0, place.offset, size).view(place.view.scalar_type()).view(place.shape));
+  }
+  change(tensors);
+  store(group, bytes);
+  if (slot.holds == index) slot.holds = -1;
+  if (!group.is_resident) return;
+  fetch(index);
+  device_->synchronize(slot.copied);
+  group.page.memory = Tensor();
+}
+
+}  // namespace braid

@@ -1,0 +1,55 @@
+#include "weights/survey.h"
+
+#include <ATen/ATen.h>
+
+#include "base/error.h"
+
+namespace braid {
+namespace {
+
+std::vector<std::int64_t> widths_of(const AskedTensor& asked, std::size_t count, const Plan& plan) {
+  const auto* const sharding = find_sharding(plan, asked.layer);
+  if (sharding && sharding->parts.size() == count && sharding->split != Split::kRows)
+    return sharding->parts;
+  const auto rows = asked.shape.empty() ? 1 : asked.shape[0];
+  check(rows % std::int64_t(count) == 0, "cannot split the ", rows, " rows of ", asked.layer,
+        " into ", count, " tensors");
+  return std::vector<std::int64_t>(count, rows / std::int64_t(count));
+}
+
+Tensor reordered(const Tensor& tensor, Order order) {
+  if (order == Order::kAsStored) return tensor;
+  const auto halves = tensor.chunk(2, 0);
+  return at::cat({halves[1], halves[0]});
+}
+
+}  // namespace
+
+std::int64_t bytes_of(const AskedTensor& asked, Quantize form) {
+  const auto numbers = c10::multiply_integers(asked.shape);
+  const auto size = std::int64_t(c10::elementSize(asked.dtype));
+  if (asked.kind == AskedTensor::Kind::kNumbers || form == Quantize::kNone) return numbers * size;
+  return numbers + asked.shape[0] * std::int64_t(sizeof(float));
+}
+
+std::vector<SpelledTensor> spelled(const AskedTensor& asked, const Matrix& matrix,
+                                   const Names& names, const Plan& plan) {
+  const auto path = asked.layer.empty() ? asked.name : asked.layer + "." + asked.name;
+  const auto origin = origins_of(names, path).front();
+  const auto count = origin.tensors.size();
+  std::vector<SpelledTensor> out;
+  const auto add = [&](const Tensor& tensor, const std::string& suffix) {
+    const auto whole = reordered(tensor, origin.order);
+    if (count == 1) {
+      out.push_back({origin.tensors[0] + suffix, whole});
+      return;
+    }
+    const auto parts = whole.split_with_sizes(widths_of(asked, count, plan), 0);
+    for (std::size_t i = 0; i < count; ++i) out.push_back({origin.tensors[i] + suffix, parts[i]});
+  };
+  add(matrix.values_NC, "");
+  if (matrix.scales_N1.defined()) add(matrix.scales_N1, "_scale");
+  return out;
+}
+
+}  // namespace braid

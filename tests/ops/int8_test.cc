@@ -1,0 +1,102 @@
+// Dense layers on 8-bit codes: against their definition, and against torchao's layers.
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include "ops/ops.h"
+#include "weights/checkpoint.h"
+#include "weights/int8.h"
+
+namespace braid {
+namespace {
+
+double relative_l2(const Tensor& got, const Tensor& want) {
+  const auto wanted = want.to(at::kDouble);
+  return ((got.to(at::kDouble) - wanted).norm() / wanted.norm()).item<double>();
+}
+
+struct Case {
+  std::int64_t tokens, in, out;
+};
+
+class Int8Linear : public testing::TestWithParam<Case> {};
+
+TEST_P(Int8Linear, EqualsItsDefinition) {
+  const auto [tokens, in, out] = GetParam();
+  Scratch scratch;
+  for (const auto dtype : {at::kFloat, at::kBFloat16}) {
+    const auto x = at::randn({2, tokens, in}, at::kFloat).to(dtype);
+    const auto bias = at::randn({out}, at::kFloat).to(dtype);
+    for (const auto form : {Quantize::kInt8, Quantize::kInt8V1, Quantize::kInt8Dynamic}) {
+      const auto w = quantize_rows(at::randn({out, in}, at::kFloat).to(dtype), form);
+      const auto got = ops::linear(x, w, bias, scratch);
+      EXPECT_EQ(got.sizes(), (at::IntArrayRef{2, tokens, out}));
+      EXPECT_EQ(got.scalar_type(), dtype);
+      EXPECT_TRUE(at::equal(got, ops::reference::linear(x, w, bias)));
+      EXPECT_TRUE(at::equal(ops::linear(x, w, {}, scratch), ops::reference::linear(x, w, {})));
+      EXPECT_TRUE(at::equal(ops::linear_gelu(x, w, bias, scratch), ops::gelu(got)));
+    }
+  }
+}
+
+// Remainders of every vector width, a single token, one odd large shape.
+INSTANTIATE_TEST_SUITE_P(Shapes, Int8Linear,
+                         testing::Values(Case{1, 8, 8}, Case{3, 17, 5}, Case{5, 31, 33},
+                                         Case{1, 64, 127}, Case{2, 65, 1}, Case{77, 515, 259}));
+
+TEST(Int8Linear, TakesInputsOfAnyStrides) {
+  Scratch scratch;
+  const auto x = at::randn({24, 6, 3}, at::kFloat).permute({2, 1, 0});
+  const auto w = quantize_rows(at::randn({4, 24}, at::kFloat), Quantize::kInt8Dynamic);
+  EXPECT_TRUE(
+      at::equal(ops::linear(x, w, {}, scratch), ops::linear(x.contiguous(), w, {}, scratch)));
+}
+
+TEST(Int8Linear, RunsInFloat16) {
+  Scratch scratch;
+  const auto x = at::randn({3, 16}, at::kFloat);
+  const auto w = quantize_rows(at::randn({4, 16}, at::kFloat), Quantize::kInt8);
+  const auto want = ops::linear(x, w, {}, scratch);
+  EXPECT_LT(relative_l2(ops::linear(x.to(at::kHalf), w, {}, scratch), want), 2e-3);
+}
+
+// From torchao's inputs. Its layers multiply by the scales after the sum, so that bfloat16 rounds
+// elsewhere: neither is nearer to the exact product of the same codes.
+TEST(Int8Linear, IsAsExactAsTorchao) {
+  const auto file = Checkpoint::open_file(std::filesystem::path(BRAID_SOURCE_DIR) /
+                                          "tests/data/parity/int8/v2.safetensors");
+  const auto get = [&](const std::string& name) { return file.find(name)->view(); };
+  Scratch scratch;
+  for (const auto& [name, dtype] :
+       {std::pair("float32", at::kFloat), std::pair("bfloat16", at::kBFloat16)}) {
+    const auto x = get("x").to(dtype), bias = at::linspace(-1, 1, 24, at::kFloat).to(dtype);
+    const auto w = quantize_rows(get("weights").to(dtype), Quantize::kInt8);
+    const auto exact = at::linear(x.to(at::kDouble), dequantize(w, at::kFloat).to(at::kDouble),
+                                  bias.to(at::kDouble));
+    const auto theirs = relative_l2(get(name + std::string(".y")), exact);
+    EXPECT_LT(relative_l2(ops::linear(x, w, bias, scratch), exact), 1.2 * theirs + 1e-6);
+  }
+}
+
+TEST(Int8Linear, MakesWhatTorchaoMakesOfDynamicActivations) {
+  const auto file = Checkpoint::open_file(std::filesystem::path(BRAID_SOURCE_DIR) /
+                                          "tests/data/parity/int8/v2.safetensors");
+  const auto get = [&](const std::string& name) { return file.find(name)->view(); };
+  Scratch scratch;
+  for (const auto& [name, dtype] :
+       {std::pair("float32", at::kFloat), std::pair("bfloat16", at::kBFloat16)}) {
+    const auto bias = at::linspace(-1, 1, 24, at::kFloat).to(dtype);
+    const auto w = quantize_rows(get("weights").to(dtype), Quantize::kInt8Dynamic);
+    const auto y = ops::linear(get("x").to(dtype), w, bias, scratch);
+    EXPECT_LT(relative_l2(y, get(name + std::string(".y_dynamic"))), 1e-6);
+  }
+}
+
+TEST(Scratch, IsTheSameMemoryUntilMoreIsNeeded) {
+  Scratch scratch;
+  const auto* const first = scratch.take({4, 4}, at::kFloat, at::kCPU).const_data_ptr();
+  EXPECT_EQ(scratch.take({8}, at::kBFloat16, at::kCPU).const_data_ptr(), first);
+  EXPECT_EQ(scratch.take({64}, at::kFloat, at::kCPU).numel(), 64);
+}
+
+}  // namespace
+}  // namespace braid

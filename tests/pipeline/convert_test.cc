@@ -1,0 +1,155 @@
+// Conversions: what comes out loads without being quantised again and computes the same bits.
+#include "pipeline/convert.h"
+
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "base/error.h"
+#include "pipeline/engine.h"
+
+namespace braid {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+class Convert : public testing::Test {
+ protected:
+  Convert() {
+    auto name = (fs::temp_directory_path() / "braid_convert_XXXXXX").string();
+    folder_ = ::mkdtemp(name.data());
+  }
+  ~Convert() override { fs::remove_all(folder_); }
+
+  static Recording run(const PipelineOptions& options) {
+    const Engine engine(options, {});
+    Recording recording;
+    engine.generate({.prompts = {"a red circle on a blue background"},
+                     .width = 64,
+                     .height = 48,
+                     .steps = 1,
+                     .max_sequence_length = 13},
+                    {}, &recording);
+    return recording;
+  }
+  static void expect_same(const Recording& got, const Recording& want) {
+    for (const auto* name : {"prompt_embeds", "velocity_first", "latents_final"})
+      EXPECT_TRUE(at::equal(got.at(name), want.at(name))) << name;
+  }
+  static std::string refusal(const ConvertOptions& options) {
+    try {
+      convert(options);
+    } catch (const InputError& e) {
+      return e.what();
+    }
+    return "accepted";
+  }
+
+  const fs::path model_ = fs::path(BRAID_SOURCE_DIR) / "models/demo";
+  const fs::path basic_ = fs::path(BRAID_SOURCE_DIR) / "tests/data/parity/basic";
+  fs::path folder_;
+};
+
+TEST_F(Convert, QuantisedModelsComputeWhatQuantisingOnTheWayInComputes) {
+  for (const auto form : {Quantize::kInt8, Quantize::kInt8V1}) {
+    const Memory memory{.quantize = form, .quantize_text = form, .keep_dense = {"img_in"}};
+    const auto out = folder_ / std::to_string(int(form));
+    convert({.model = model_, .out = out, .memory = memory});
+    expect_same(run({.model = out}), run({.model = model_, .memory = memory}));
+    const auto stored = Checkpoint::open(out / "transformer", "diffusion_pytorch_model");
+    EXPECT_EQ(stored.find("transformer_blocks.0.attn.to_q.weight")->dtype(), at::kChar);
+    EXPECT_NE(stored.find("x_embedder.weight")->dtype(), at::kChar);
+    EXPECT_FALSE(fs::exists(out.string() + ".partial"));
+  }
+}
+
+TEST_F(Convert, StoredCodesRunInEveryLayoutAndOffloaded) {
+  const auto out = folder_ / "int8";
+  const Memory memory{.quantize = Quantize::kInt8};
+  convert({.model = model_, .out = out, .memory = memory});
+  const PipelineOptions tp{.model = out, .layout = {.tp = 2}};
+  expect_same(run(tp), run({.model = model_, .layout = {.tp = 2}, .memory = memory}));
+  Memory offloaded;
+  offloaded.offload.transformer = OffloadMode::kBlock;
+  expect_same(run({.model = out, .memory = offloaded}), run({.model = out}));
+}
+
+TEST_F(Convert, SingleFilesBecomeDirectories) {
+  const auto out = folder_ / "directory";
+  convert(
+      {.model = basic_ / "transformer.safetensors", .components = basic_ / "model", .out = out});
+  expect_same(run({.model = out}), run({.model = basic_ / "model"}));
+  const auto ours = Checkpoint::open(out / "transformer", "diffusion_pytorch_model");
+  const auto theirs = Checkpoint::open(basic_ / "model/transformer", "diffusion_pytorch_model");
+  EXPECT_EQ(ours.tensors().size(), theirs.tensors().size());
+  for (const auto& [name, stored] : theirs.tensors()) {
+    ASSERT_NE(ours.find(name), nullptr) << name;
+    EXPECT_TRUE(at::equal(ours.find(name)->view(), stored.view())) << name;
+  }
+}
+
+TEST_F(Convert, DirectoriesBecomeSingleFiles) {
+  const auto out = folder_ / "flux.safetensors";
+  convert({.model = basic_ / "model", .out = out, .form = ConvertOptions::Form::kSingleFile});
+  const auto ours = Checkpoint::open_file(out);
+  const auto theirs = Checkpoint::open_file(basic_ / "transformer.safetensors");
+  EXPECT_EQ(ours.tensors().size(), theirs.tensors().size());
+  const std::string prefix = "model.diffusion_model.";
+  for (const auto& [stored_name, stored] : theirs.tensors()) {
+    const auto name = stored_name.substr(prefix.size());
+    ASSERT_NE(ours.find(name), nullptr) << name;
+    EXPECT_TRUE(at::equal(ours.find(name)->view(), stored.view())) << name;
+  }
+}
+
+TEST_F(Convert, DtypesChange) {
+  const auto out = folder_ / "bfloat16";
+  convert({.model = basic_ / "model", .out = out, .dtype = Dtype::kBfloat16});
+  EXPECT_EQ(Checkpoint::open(out / "transformer", "diffusion_pytorch_model").dtype(),
+            at::kBFloat16);
+  EXPECT_EQ(Checkpoint::open(out / "text_encoder_2", "model").dtype(), at::kBFloat16);
+}
+
+TEST_F(Convert, GoesOnWhereItWasStopped) {
+  const auto out = folder_ / "out";
+  const ConvertOptions options{
+      .model = model_,
+      .out = out,
+      .memory = {.quantize = Quantize::kInt8, .quantize_text = Quantize::kInt8}};
+  std::stop_source stop;
+  const Hooks hooks{.progress = [&](const Progress&) { stop.request_stop(); },
+                    .stop = stop.get_token()};
+  EXPECT_THROW(convert(options, hooks), Cancelled);
+  EXPECT_FALSE(fs::exists(out));
+  const auto partial = fs::path(out.string() + ".partial");
+  const auto written = partial / "transformer/diffusion_pytorch_model.safetensors";
+  ASSERT_TRUE(fs::exists(written));
+  const auto time = fs::last_write_time(written);
+  convert(options);
+  EXPECT_EQ(fs::last_write_time(out / "transformer/diffusion_pytorch_model.safetensors"), time);
+  EXPECT_FALSE(fs::exists(partial));
+  run({.model = out});
+}
+
+TEST_F(Convert, StartsAnewWhereSomethingElseWasAskedFor) {
+  const auto out = folder_ / "out";
+  std::stop_source stop;
+  stop.request_stop();
+  EXPECT_THROW(convert({.model = model_, .out = out}, {.stop = stop.get_token()}), Cancelled);
+  const Memory memory{.quantize = Quantize::kInt8};
+  convert({.model = model_, .out = out, .memory = memory});
+  EXPECT_EQ(Checkpoint::open(out / "transformer", "diffusion_pytorch_model")
+                .find("transformer_blocks.0.attn.to_q.weight")
+                ->dtype(),
+            at::kChar);
+}
+
+TEST_F(Convert, DoesNotOverwrite) {
+  EXPECT_THAT(refusal({.model = model_, .out = folder_}), HasSubstr("exists"));
+}
+
+}  // namespace
+}  // namespace braid

@@ -1,0 +1,152 @@
+// Offloaded weights give the same bits: every mode, quantisation and layout.
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "base/error.h"
+#include "pipeline/engine.h"
+#include "pipeline/verify.h"
+
+namespace braid {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+const fs::path kModel = fs::path(BRAID_SOURCE_DIR) / "models/demo";
+
+struct Drawn {
+  Recording recording;
+  std::vector<Picture> pictures;
+};
+
+Drawn run(const Memory& memory, const Layout& layout = {}) {
+  const Engine engine(
+      {.model = kModel, .dtype = Dtype::kFloat32, .layout = layout, .memory = memory}, {});
+  Drawn drawn;
+  drawn.pictures = engine.generate({.prompts = {"a red circle on a blue background", "a star"},
+                                    .width = 64,
+                                    .height = 48,
+                                    .steps = 2,
+                                    .max_sequence_length = 13},
+                                   {}, &drawn.recording);
+  return drawn;
+}
+
+void expect_same(const Drawn& got, const Drawn& want) {
+  for (const auto* name :
+       {"prompt_embeds", "pooled_prompt_embeds", "velocity_first", "latents_final"})
+    EXPECT_TRUE(at::equal(got.recording.at(name), want.recording.at(name))) << name;
+  ASSERT_EQ(got.pictures.size(), want.pictures.size());
+  for (std::size_t i = 0; i < got.pictures.size(); ++i)
+    EXPECT_EQ(got.pictures[i].rgb, want.pictures[i].rgb);
+}
+
+Offload everything(OffloadMode mode) { return {.transformer = mode, .text = mode, .vae = mode}; }
+
+struct Way {
+  std::string name;
+  Offload offload;
+  bool on_disk = false;
+};
+
+std::vector<Way> ways() {
+  auto groups = everything(OffloadMode::kBlock);
+  groups.blocks = 3;
+  groups.prefetch = 2;
+  auto half = everything(OffloadMode::kBlock);
+  half.resident = 4;
+  auto all = everything(OffloadMode::kBlock);
+  all.resident = -1;
+  return {{"model", everything(OffloadMode::kModel)},
+          {"block", everything(OffloadMode::kBlock)},
+          {"groups", groups},
+          {"half_resident", half},
+          {"all_resident", all},
+          {"leaf", everything(OffloadMode::kLeaf)},
+          {"sequential", everything(OffloadMode::kSequential)},
+          {"block_on_disk", everything(OffloadMode::kBlock), true},
+          {"model_on_disk", everything(OffloadMode::kModel), true}};
+}
+
+class Offloaded : public testing::TestWithParam<Way> {
+ protected:
+  void SetUp() override {
+    auto name = (fs::temp_directory_path() / "braid_pages_XXXXXX").string();
+    folder_ = ::mkdtemp(name.data());
+    ::setenv("BRAID_CHECK_ORDER", "1", 1);
+  }
+  void TearDown() override {
+    fs::remove_all(folder_);
+    ::unsetenv("BRAID_CHECK_ORDER");
+  }
+  fs::path folder_;
+};
+
+TEST_P(Offloaded, WeightsGiveTheSameBits) {
+  static std::map<std::pair<Quantize, int>, Drawn> resident;
+  for (const auto form : {Quantize::kNone, Quantize::kInt8, Quantize::kInt8Dynamic})
+    for (const auto& layout : {Layout{}, Layout{.tp = 2}, Layout{.tp = 2, .ring = 2}}) {
+      Memory memory{.quantize = form, .quantize_text = form};
+      const auto key = std::pair(form, layout.tp * layout.ring);
+      if (!resident.contains(key)) resident[key] = run(memory, layout);
+      memory.offload = GetParam().offload;
+      if (GetParam().on_disk) memory.offload.folder = folder_;
+      expect_same(run(memory, layout), resident.at(key));
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Ways, Offloaded, testing::ValuesIn(ways()),
+                         [](const auto& info) { return info.param.name; });
+
+TEST(Offload, PagesOnADiskServeTheNextRunToo) {
+  auto name = (fs::temp_directory_path() / "braid_pages_XXXXXX").string();
+  const fs::path folder = ::mkdtemp(name.data());
+  Memory memory{.offload = everything(OffloadMode::kBlock)};
+  memory.offload.folder = folder;
+  const auto first = run(memory);
+  std::map<fs::path, fs::file_time_type> files;
+  for (const auto& entry : fs::directory_iterator(folder))
+    files[entry.path()] = entry.last_write_time();
+  EXPECT_GT(files.size(), 8u);
+  expect_same(run(memory), first);
+  for (const auto& entry : fs::directory_iterator(folder))
+    EXPECT_EQ(files.at(entry.path()), entry.last_write_time());
+  fs::remove_all(folder);
+}
+
+TEST(Offload, VerifyProvesALayoutWithPages) {
+  Memory memory{.quantize = Quantize::kInt8, .offload = everything(OffloadMode::kBlock)};
+  const auto verdict = verify({.pipeline = {.model = kModel,
+                                            .dtype = Dtype::kFloat32,
+                                            .layout = {.tp = 2},
+                                            .memory = memory},
+                               .width = 64,
+                               .height = 64});
+  EXPECT_EQ(verdict.first_divergent(), nullptr);
+}
+
+TEST(Offload, RefusesWhatMakesNoSenseWithASentence) {
+  const auto refusal = [](const Offload& offload) -> std::string {
+    try {
+      run({.offload = offload});
+    } catch (const InputError& e) {
+      return e.what();
+    }
+    return "accepted";
+  };
+  auto offload = everything(OffloadMode::kBlock);
+  offload.blocks = 0;
+  EXPECT_THAT(refusal(offload), HasSubstr("1 to 1024"));
+  offload = everything(OffloadMode::kBlock);
+  offload.prefetch = -1;
+  EXPECT_THAT(refusal(offload), HasSubstr("between 0 and 64"));
+  offload = everything(OffloadMode::kBlock);
+  offload.folder = "/proc/no/such";
+  EXPECT_THAT(refusal(offload), HasSubstr("cannot make the folder of pages"));
+}
+
+}  // namespace
+}  // namespace braid

@@ -1,0 +1,77 @@
+// The bundled model with weights in 8 bits: near the float32 velocity, and the same in any layout.
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include "pipeline/engine.h"
+
+namespace braid {
+namespace {
+
+const auto kModel = std::filesystem::path(BRAID_SOURCE_DIR) / "models/demo";
+
+Recording run(PipelineOptions options) {
+  options.dtype = Dtype::kFloat32;
+  const Engine engine(options, {});
+  Recording recording;
+  const Request request{.prompts = {"a red circle on a blue background"},
+                        .width = 112,
+                        .height = 80,
+                        .steps = 1,
+                        .max_sequence_length = 21,
+                        .seed = 3};
+  engine.generate(request, {}, &recording);
+  return recording;
+}
+
+double relative_l2(const Tensor& got, const Tensor& want) {
+  return ((got - want).norm() / want.norm()).item<double>();
+}
+
+const Quantize kForms[] = {Quantize::kInt8, Quantize::kInt8V1, Quantize::kInt8Dynamic};
+
+// What docs/numerics.md promises of one evaluation.
+TEST(Quantized, TransformerIsNearTheExactOne) {
+  const auto exact = run({.model = kModel}).at("velocity_first");
+  const double limits[] = {0.04, 0.04, 0.04};
+  for (int i = 0; i < 3; ++i) {
+    const auto error = relative_l2(
+        run({.model = kModel, .memory = {.quantize = kForms[i]}}).at("velocity_first"), exact);
+    EXPECT_LT(error, limits[i]);
+    EXPECT_GT(error, 1e-4) << "nothing was quantised";
+    RecordProperty("error" + std::to_string(i), std::to_string(error));
+  }
+}
+
+TEST(Quantized, TextEncoderIsNearTheExactOne) {
+  const auto exact = run({.model = kModel}),
+             quantized = run({.model = kModel, .memory = {.quantize_text = Quantize::kInt8}});
+  const auto error = relative_l2(quantized.at("prompt_embeds"), exact.at("prompt_embeds"));
+  EXPECT_LT(error, 0.02);
+  EXPECT_GT(error, 1e-4) << "nothing was quantised";
+  EXPECT_TRUE(at::equal(quantized.at("pooled_prompt_embeds"), exact.at("pooled_prompt_embeds")));
+}
+
+TEST(Quantized, LayersOnTheListStayExact) {
+  const auto exact = run({.model = kModel}).at("velocity_first");
+  const std::vector<std::string> all = {"*", "*.*", "*.*.*", "*.*.*.*", "*.*.*.*.*"};
+  const auto got =
+      run({.model = kModel, .memory = {.quantize = Quantize::kInt8, .keep_dense = all}})
+          .at("velocity_first");
+  EXPECT_TRUE(at::equal(got, exact));
+}
+
+// Shares of the codes of one device: only sums differ, as they do in float32.
+TEST(Quantized, LayoutsComputeWhatOneRankComputes) {
+  const auto one =
+      run({.model = kModel, .memory = {.quantize = Quantize::kInt8}}).at("velocity_first");
+  for (const auto& layout : {Layout{.tp = 2}, Layout{.tp = 3, .shard_modulation = false},
+                             Layout{.ring = 2}, Layout{.tp = 2, .ulysses = 2}}) {
+    const auto got =
+        run({.model = kModel, .layout = layout, .memory = {.quantize = Quantize::kInt8}})
+            .at("velocity_first");
+    EXPECT_LT(((got - one).abs().max() / one.abs().max()).item<double>(), 1e-5);
+  }
+}
+
+}  // namespace
+}  // namespace braid

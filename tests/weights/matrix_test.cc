@@ -1,0 +1,81 @@
+// What is done to a matrix is done to all of its tensors.
+#include "weights/matrix.h"
+
+#include <ATen/ATen.h>
+#include <ATen/record_function.h>
+#include <gtest/gtest.h>
+
+#include "weights/int8.h"
+
+namespace braid {
+namespace {
+
+Matrix some_codes() { return quantize_rows(at::randn({6, 4}, at::kFloat), Quantize::kInt8); }
+
+TEST(Matrix, VisitsEveryTensorThatIsThere) {
+  int dense = 0, coded = 0;
+  const Matrix numbers{.values_NC = at::zeros({1, 1})}, codes = some_codes();
+  for_each_tensor(numbers, [&](const Tensor&) { ++dense; });
+  for_each_tensor(codes, [&](const Tensor&) { ++coded; });
+  EXPECT_EQ(dense, 1);
+  EXPECT_EQ(coded, 2);
+}
+
+TEST(Matrix, MovesWithItsScales) {
+  const auto moved = to(some_codes(), at::kMeta, Blocking::kNo);
+  EXPECT_TRUE(moved.values_NC.is_meta());
+  EXPECT_TRUE(moved.scales_N1.is_meta());
+  EXPECT_EQ(moved.form, Quantize::kInt8);
+}
+
+// How often tensors were converted, and how often without waiting, while it lives.
+class CountCopies {
+ public:
+  CountCopies() {
+    all_ = blocking_ = 0;
+    handle_ = at::addThreadLocalCallback(
+        at::RecordFunctionCallback([](const at::RecordFunction& f)
+                                       -> std::unique_ptr<at::ObserverContext> {
+          if (std::string(f.name()) == "aten::to") {
+            ++all_;
+            blocking_ += !f.inputs()[5].toBool();
+          }
+          return nullptr;
+        }).needsInputs(true));
+  }
+  ~CountCopies() { at::removeCallback(handle_); }
+  int all() const { return all_; }
+  int blocking() const { return blocking_; }
+
+ private:
+  static inline thread_local int all_, blocking_;
+  at::CallbackHandle handle_;
+};
+
+TEST(Matrix, TellsEveryCopyWhetherToWait) {
+  const auto matrix = some_codes();
+  const CountCopies count;
+  to(matrix, at::kMeta, Blocking::kNo);
+  EXPECT_EQ(count.all(), 2);
+  EXPECT_EQ(count.blocking(), 0);
+  to(matrix, at::kMeta, Blocking::kYes);
+  EXPECT_EQ(count.all(), 4);
+  EXPECT_EQ(count.blocking(), 2);
+}
+
+TEST(Matrix, RowsKeepTheirScales) {
+  const auto whole = some_codes();
+  const auto rows = rows_of(whole, 2, 3);
+  EXPECT_TRUE(
+      at::equal(dequantize(rows, at::kFloat), dequantize(whole, at::kFloat).narrow(0, 2, 3)));
+}
+
+TEST(Matrix, ColumnsKeepTheScalesOfWholeRows) {
+  const auto whole = some_codes();
+  const auto columns = columns_of(whole, 1, 2);
+  EXPECT_TRUE(
+      at::equal(dequantize(columns, at::kFloat), dequantize(whole, at::kFloat).narrow(1, 1, 2)));
+}
+
+}  // namespace
+}  // namespace braid

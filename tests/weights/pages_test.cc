@@ -1,0 +1,160 @@
+// Pages: tensors in fixed places, the right contents at each use, nothing waited for or allocated.
+#include "weights/paging/pages.h"
+
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "files.h"
+#include "simulated_device.h"
+#include "weights/paging/cpu_device.h"
+#include "weights/paging/order_checker.h"
+
+namespace braid {
+namespace {
+
+using testing::HasSubstr;
+using namespace testing_files;
+using namespace testing_pages;
+
+// Groups of two tensors, of different sizes and dtypes, all values of group i near i.
+struct Model {
+  std::vector<std::pair<Tensor, Tensor>> wanted, views;
+
+  Model(Pages& pages, int count) {
+    for (int i = 0; i < count; ++i) {
+      wanted.emplace_back(at::full({3 + i % 4, 700}, i + 0.5, at::kBFloat16),
+                          at::full({5, 1}, i, at::kFloat));
+      pages.add_group("blocks." + std::to_string(i));
+      const auto first = pages.add(wanted.back().first), second = pages.add(wanted.back().second);
+      views.emplace_back(first, second);
+    }
+    pages.finish();
+  }
+  bool is_right(int group) const {
+    const auto& [a, b] = views[std::size_t(group)];
+    const auto& [c, d] = wanted[std::size_t(group)];
+    return at::equal(a, c) && at::equal(b, d);
+  }
+};
+
+struct Options {
+  int groups, prefetch, resident;
+  Residency residency = Residency::kLeading;
+  bool on_disk = false;
+};
+
+class PagesTest : public testing::TestWithParam<Options> {
+ protected:
+  TemporaryFolder folder_;
+  std::shared_ptr<const PageFolder> folder() const {
+    return GetParam().on_disk ? std::make_shared<const PageFolder>(folder_.path()) : nullptr;
+  }
+  std::shared_ptr<Pages> pages() const {
+    const auto o = GetParam();
+    return std::make_shared<Pages>(std::make_shared<CpuPageDevice>(), at::kCPU,
+                                   PageOptions{.prefetch = o.prefetch,
+                                               .resident = o.resident,
+                                               .residency = o.residency,
+                                               .folder = folder()});
+  }
+};
+
+TEST_P(PagesTest, HoldTheRightWeightsAtEveryUse) {
+  const auto pages = this->pages();
+  const Model model(*pages, GetParam().groups);
+  for (int step = 0; step < 3; ++step)
+    for (int group = 0; group < GetParam().groups; ++group) {
+      const Page page(pages, group);
+      const auto in_use = page.use();
+      EXPECT_TRUE(model.is_right(group)) << "step " << step << " group " << group;
+    }
+}
+
+TEST_P(PagesTest, MayBeUsedInAnyOrder) {
+  const auto pages = this->pages();
+  const Model model(*pages, GetParam().groups);
+  for (int i = 0; i < 40; ++i) {
+    const int group = (i * i + i / 3) % GetParam().groups;
+    const Page page(pages, group);
+    const auto in_use = page.use();
+    EXPECT_TRUE(model.is_right(group));
+  }
+}
+
+TEST_P(PagesTest, ViewsNeverMove) {
+  const auto pages = this->pages();
+  const Model model(*pages, GetParam().groups);
+  std::vector<const void*> places;
+  for (const auto& [a, b] : model.views) places.push_back(a.const_data_ptr());
+  for (int step = 0; step < 2; ++step)
+    for (int group = 0; group < GetParam().groups; ++group) {
+      const Page page(pages, group);
+      const auto in_use = page.use();
+      EXPECT_EQ(model.views[std::size_t(group)].first.const_data_ptr(), places[std::size_t(group)]);
+    }
+}
+
+TEST_P(PagesTest, CanBeRewritten) {
+  const auto pages = this->pages();
+  Model model(*pages, GetParam().groups);
+  for (int group = 0; group < GetParam().groups; ++group) {
+    const Page page(pages, group);
+    const auto in_use = page.use();
+  }
+  const int changed = GetParam().groups / 2;
+  pages->rewrite(changed, [](std::vector<Tensor>& tensors) { tensors[0].mul_(3); });
+  model.wanted[std::size_t(changed)].first.mul_(3);
+  for (int group = 0; group < GetParam().groups; ++group) {
+    const Page page(pages, group);
+    const auto in_use = page.use();
+    EXPECT_TRUE(model.is_right(group)) << group;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Ways, PagesTest,
+    testing::Values(Options{1, 1, 0}, Options{2, 1, 0}, Options{6, 1, 0}, Options{7, 1, 0},
+                    Options{7, 0, 0}, Options{7, 2, 0}, Options{5, 9, 0}, Options{7, 1, 3},
+                    Options{7, 1, 3, Residency::kStrided}, Options{7, 1, -1}, Options{7, 2, 6},
+                    Options{6, 1, 2, Residency::kStrided, true}, Options{5, 0, 0, {}, true}));
+
+TEST(Pages, CopyEachGroupOnceAStep) {
+  const auto pages = std::make_shared<Pages>(std::make_shared<CpuPageDevice>(), at::kCPU,
+                                             PageOptions{.prefetch = 1});
+  const Model model(*pages, 6);
+  for (int step = 0; step < 4; ++step)
+    for (int group = 0; group < 6; ++group) {
+      pages->enter(group);
+      pages->leave(group);
+    }
+  // and the first group of a fifth step, ahead
+  EXPECT_EQ(pages->bytes_copied(), 4 * pages->page_bytes() + 8192);
+  EXPECT_EQ(pages->num_slots(), 2);
+}
+
+TEST(Pages, RefuseTwoGroupsInOneSlot) {
+  Pages pages(std::make_shared<CpuPageDevice>(), at::kCPU, {.prefetch = 0});
+  const Model model(pages, 3);
+  pages.enter(0);
+  EXPECT_THAT(message_of([&] { pages.enter(1); }),
+              HasSubstr("weights of blocks.1 are asked for while those of blocks.0 are in use"));
+}
+
+TEST(Pages, NeitherWaitNorAllocateInTheLoop) {
+  const auto checker = std::make_shared<OrderChecker>(std::make_shared<SimulatedDevice>());
+  Pages pages(checker, at::kCPU, {.prefetch = 1, .resident = 2});
+  const Model model(pages, 9);
+  checker->enter_loop();
+  for (int step = 0; step < 3; ++step)
+    for (int group = 0; group < 9; ++group) {
+      pages.enter(group);
+      pages.leave(group);
+    }
+  checker->leave_loop();
+  EXPECT_THAT(checker->hazards(), testing::IsEmpty());
+}
+
+}  // namespace
+}  // namespace braid
