@@ -38,7 +38,8 @@ class CountCopies {
                                        -> std::unique_ptr<at::ObserverContext> {
           if (std::string(f.name()) == "aten::to") {
             ++all_;
-            blocking_ += !f.inputs()[5].toBool();
+            // to(..., non_blocking, copy, memory_format), whichever overload
+            blocking_ += !f.inputs()[f.inputs().size() - 3].toBool();
           }
           return nullptr;
         }).needsInputs(true));
