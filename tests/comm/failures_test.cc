@@ -101,6 +101,20 @@ TEST_P(Failures, OfOneRankEndTheOthersWithItsError) {
   EXPECT_EQ(outcome.seen[2], "rank 1 failed: out of paint");
 }
 
+TEST_P(Failures, OfMemoryEndTheOthersToo) {
+  const auto outcome = outcome_over(
+      GetParam(), 3,
+      [](const Group& world) {
+        if (world.rank() == 2) (void)at::empty({1ll << 50});
+        for (int i = 0; i < 1000; ++i) world.barrier();
+      },
+      10s);
+  EXPECT_THAT(outcome.cause, HasSubstr("can't allocate memory"));
+  for (const int rank : {0, 1})
+    EXPECT_THAT(outcome.seen[std::size_t(rank)],
+                AllOf(HasSubstr("rank 2 failed"), HasSubstr("can't allocate memory")));
+}
+
 TEST_P(Failures, AnAbsentRankIsNamedWhenTheDeadlinePasses) {
   const auto outcome = outcome_over(
       GetParam(), 3,
