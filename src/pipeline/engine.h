@@ -29,8 +29,6 @@ class Engine {
   // The request as it will run: defaults filled in, sizes rounded.
   Settings settle(const Request& request, const Hooks& hooks) const;
   at::ScalarType dtype() const { return family().dtype(); }
-  // Whether pictures come out here: the first rank is a part of this process.
-  bool has_first_rank() const { return world_->has_first_rank(); }
   // Of the model's files while it was loaded, by rank; on the process of the first rank.
   const std::vector<BytesRead>& bytes_read() const { return bytes_read_; }
 

@@ -21,10 +21,8 @@ class DeviceLink {
 
   virtual ~DeviceLink() = default;
 
-  // Enqueues all messages at once on the current stream.
-  virtual void exchange(const std::vector<Message>& sends,
-                        const std::vector<Message>& receives) = 0;
-  // The same beside the current stream. Calling the result lets the current stream wait for it.
+  // Starts all messages at once, beside the current stream and after what it has been given.
+  // Calling the result lets the current stream wait for them.
   [[nodiscard]] virtual std::function<void()> start(const std::vector<Message>& sends,
                                                     const std::vector<Message>& receives) = 0;
   // Ends what waits for a rank that is gone. May be called from any thread; nothing works later.

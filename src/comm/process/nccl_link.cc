@@ -44,10 +44,6 @@ class NcclLink : public DeviceLink {
   }
   ~NcclLink() override { abort(); }
 
-  void exchange(const std::vector<Message>& sends, const std::vector<Message>& receives) override {
-    enqueue(sends, receives, guard_.getStream(device_));
-  }
-
   std::function<void()> start(const std::vector<Message>& sends,
                               const std::vector<Message>& receives) override {
     mark(guard_.getStream(device_)).block(side_);
