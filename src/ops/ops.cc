@@ -17,10 +17,6 @@ bool cpu_takes(const Tensor& first, const Tensors&... others) {
 
 }  // namespace
 
-Tensor linear_gelu(const Tensor& x, const Tensor& weight_NC, const std::optional<Tensor>& bias_N) {
-  return ops::gelu(ops::linear(x, weight_NC, bias_N));
-}
-
 Tensor gelu(const Tensor& x) { return cpu_takes(x) ? cpu::gelu(x) : reference::gelu(x); }
 
 Tensor modulated_norm(const Tensor& x_BLC, const Modulation& m) {

@@ -31,11 +31,9 @@ struct Modulation {
 
 namespace ops {
 
-// x_..C weight_NC bias_N -> [.. N]
-Tensor linear(const Tensor& x, const Tensor& weight_NC, const std::optional<Tensor>& bias_N);
-
-// The same with a matrix of any form. Codes are multiplied by their scales and rounded to x's
-// dtype, in `scratch`; the dynamic form rounds x to 8 bits too, a scale a token, and sums in int32.
+// x_..C weight_NC bias_N -> [.. N], the weight in any form. Codes are multiplied by their scales
+// and rounded to x's dtype, in `scratch`; the dynamic form rounds x to 8 bits too, a scale a token,
+// and sums in int32.
 Tensor linear(const Tensor& x, const Matrix& weight_NC, const std::optional<Tensor>& bias_N,
               Scratch& scratch);
 namespace reference {
@@ -46,7 +44,6 @@ Tensor linear(const Tensor& x, const Matrix& weight_NC, const std::optional<Tens
 Tensor gelu(const Tensor& x);
 
 // gelu(linear(...))
-Tensor linear_gelu(const Tensor& x, const Tensor& weight_NC, const std::optional<Tensor>& bias_N);
 Tensor linear_gelu(const Tensor& x, const Matrix& weight_NC, const std::optional<Tensor>& bias_N,
                    Scratch& scratch);
 

@@ -6,10 +6,6 @@
 
 namespace braid::ops {
 
-Tensor linear(const Tensor& x, const Tensor& weight_NC, const std::optional<Tensor>& bias_N) {
-  return at::linear(x, weight_NC, bias_N);
-}
-
 Tensor rms_norm(const Tensor& x, const Tensor& weight, double eps) {
   const auto width = x.size(-1);
   if (x.scalar_type() == weight.scalar_type()) return at::rms_norm(x, {width}, weight, eps);

@@ -1,9 +1,10 @@
-// Dense layers whose weights are 8-bit codes.
+// Dense layers, by the form of their weight.
 #include "weights/int8.h"
 
 #include <ATen/ATen.h>
 
 #include "ops/cpu_int8.h"
+#include "ops/cpu_linear.h"
 #include "ops/ops.h"
 
 namespace braid::ops {
@@ -76,9 +77,10 @@ Tensor reference::linear(const Tensor& x, const Matrix& weight_NC,
 
 Tensor linear(const Tensor& x, const Matrix& weight_NC, const std::optional<Tensor>& bias_N,
               Scratch& scratch) {
+  if (cpu::multiplies(x, weight_NC)) return cpu::linear(x, weight_NC, bias_N);
   switch (weight_NC.form) {
     case Quantize::kNone:
-      return ops::linear(x, weight_NC.values_NC, bias_N);
+      return at::linear(x, weight_NC.values_NC, bias_N);
     case Quantize::kInt8Dynamic:
       return linear_dynamic(x, weight_NC, bias_N);
     case Quantize::kInt8:
@@ -90,9 +92,9 @@ Tensor linear(const Tensor& x, const Matrix& weight_NC, const std::optional<Tens
 
 Tensor linear_gelu(const Tensor& x, const Matrix& weight_NC, const std::optional<Tensor>& bias_N,
                    Scratch& scratch) {
-  if (weight_NC.form == Quantize::kNone) return ops::linear_gelu(x, weight_NC.values_NC, bias_N);
-  auto y = ops::linear(x, weight_NC, bias_N, scratch);
-  return ops::gelu(y);
+  if (cpu::multiplies(x, weight_NC) && weight_NC.form != Quantize::kInt8Dynamic)
+    return cpu::linear(x, weight_NC, bias_N, cpu::Finish::kGelu);
+  return ops::gelu(ops::linear(x, weight_NC, bias_N, scratch));
 }
 
 }  // namespace braid::ops

@@ -1,0 +1,50 @@
+// How fast are our products beside LibTorch's in float32, the fastest it has on a CPU without
+// bfloat16? FLUX.1's layers. The rate is of processor time, which others do not disturb much.
+#include <ATen/ATen.h>
+#include <benchmark/benchmark.h>
+#include <c10/core/InferenceMode.h>
+
+#include "ops/cpu_linear.h"
+#include "weights/int8.h"
+
+namespace braid {
+namespace {
+
+enum class Way { kLibTorch, kOurs };
+
+void product(benchmark::State& state, Way way, at::ScalarType dtype, Quantize form) {
+  const c10::InferenceMode inference;
+  const auto tokens = state.range(0), inputs = state.range(1), outputs = state.range(2);
+  const auto x = at::randn({tokens, inputs}, at::kFloat).to(dtype);
+  const auto rows = at::randn({outputs, inputs}, at::kFloat).to(dtype);
+  const auto weight =
+      form == Quantize::kNone ? Matrix{.values_NC = rows} : quantize_rows(rows, form);
+  const auto multiply = [&](const Tensor& tokens_MC) {
+    return way == Way::kOurs ? ops::cpu::linear(tokens_MC, weight, {})
+                             : at::linear(tokens_MC, weight.values_NC);
+  };
+  const auto few = x.narrow(0, 0, 7);
+  const auto want = at::linear(few.to(at::kFloat), dequantize(weight, at::kFloat));
+  const auto got = multiply(few);
+  if ((got - want).norm().item<float>() > 0.02 * want.norm().item<float>())
+    state.SkipWithError("differs from float32");
+  for (auto _ : state) benchmark::DoNotOptimize(multiply(x));
+  state.counters["GFLOP/s"] = benchmark::Counter(2e-9 * double(tokens * inputs * outputs),
+                                                 benchmark::Counter::kIsIterationInvariantRate);
+}
+
+void shapes(benchmark::internal::Benchmark* bench) {
+  bench->Args({512, 3072, 9216})->Args({1536, 3072, 12288})->Args({1536, 12288, 3072});
+  bench->Unit(benchmark::kMillisecond)->MeasureProcessCPUTime()->MinTime(1);
+}
+
+BENCHMARK_CAPTURE(product, libtorch_float32, Way::kLibTorch, at::kFloat, Quantize::kNone)
+    ->Apply(shapes);
+BENCHMARK_CAPTURE(product, float32, Way::kOurs, at::kFloat, Quantize::kNone)->Apply(shapes);
+BENCHMARK_CAPTURE(product, bfloat16, Way::kOurs, at::kBFloat16, Quantize::kNone)->Apply(shapes);
+BENCHMARK_CAPTURE(product, int8, Way::kOurs, at::kBFloat16, Quantize::kInt8)->Apply(shapes);
+BENCHMARK_CAPTURE(product, int8_dynamic, Way::kOurs, at::kBFloat16, Quantize::kInt8Dynamic)
+    ->Apply(shapes);
+
+}  // namespace
+}  // namespace braid

@@ -1,0 +1,50 @@
+// A matrix product in blocks that fit a core's caches, over all threads.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+namespace braid::ops::cpu {
+
+struct Range {
+  std::int64_t begin, count;
+};
+
+// [tokens inputs] times [outputs inputs] turned around. Operands come in words, float or int32: of
+// one number each or, of codes, of two (see ProductKernels). All functions are called by several
+// threads at once, each for other parts.
+template <class Word>
+struct Product {
+  std::int64_t tokens, outputs, inputs;
+  int numbers_a_word;
+  std::function<void(std::int64_t token, Range inputs, Word* to)> take;  // of x
+  std::function<void(Range outputs, Range inputs, Word* panel)> pack;    // of the weight
+  std::function<void(Range outputs, Word* sums)> begin;  // of a token: what is added
+  std::function<void(std::int64_t token, Range outputs, Word* sums)> finish;
+};
+
+void run(const Product<float>& product);
+void run(const Product<std::int32_t>& product);
+
+// Uninitialised, aligned as panels and sums have to be.
+template <class Number>
+class Buffer {
+ public:
+  explicit Buffer(std::int64_t count)
+      : data_(static_cast<Number*>(allocate(count * sizeof(Number)))) {}
+  Number* at(std::int64_t i) const { return data_.get() + i; }
+
+ private:
+  static void* allocate(std::size_t bytes);  // in a multiple of 64 bytes
+  struct Free {
+    void operator()(Number* p) const { std::free(p); }
+  };
+  std::unique_ptr<Number, Free> data_;
+};
+
+inline std::int64_t blocks_in(std::int64_t length, std::int64_t block) {
+  return (length + block - 1) / block;
+}
+
+}  // namespace braid::ops::cpu

@@ -1,0 +1,242 @@
+#include "ops/cpu_linear.h"
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/cpu.h"
+#include "base/error.h"
+#include "ops/blocked_product.h"
+#include "ops/codes.h"
+#include "ops/products.h"
+#include "ops/rows.h"
+#include "weights/int8.h"
+
+namespace braid::ops::cpu {
+namespace {
+
+// ----------------------------------------------------------------------------------- operands
+
+// Rows of a matrix, wherever they lie.
+template <class Number>
+struct RowsOf {
+  const Number* data;
+  std::int64_t stride;
+
+  explicit RowsOf(const Tensor& t)
+      : data(static_cast<const Number*>(t.const_data_ptr())), stride(t.stride(0)) {}
+  const Number* row(std::int64_t i, std::int64_t column = 0) const {
+    return data + i * stride + column;
+  }
+};
+
+Tensor as_rows(const Tensor& t) {
+  const auto rows = t.reshape({-1, t.size(-1)});
+  return rows.stride(1) == 1 || rows.size(1) == 1 ? rows : rows.contiguous();
+}
+
+bool is_bfloat16(const Tensor& t) { return t.scalar_type() == at::kBFloat16; }
+
+std::function<void(std::int64_t, Range, float*)> floats_of(const Tensor& x_MC) {
+  if (is_bfloat16(x_MC))
+    return [x = RowsOf<std::uint16_t>(x_MC)](std::int64_t m, Range c, float* to) {
+      product_kernels().widen(x.row(m, c.begin), c.count, to);
+    };
+  return [x = RowsOf<float>(x_MC)](std::int64_t m, Range c, float* to) {
+    std::memcpy(to, x.row(m, c.begin), std::size_t(c.count) * sizeof(float));
+  };
+}
+
+std::function<void(Range, Range, float*)> panels_of(const Matrix& weight_NC, const Tensor& scales,
+                                                    at::ScalarType x) {
+  const auto& k = product_kernels();
+  const auto& values = weight_NC.values_NC;
+  if (weight_NC.form != Quantize::kNone) {
+    const auto pack = x == at::kBFloat16 ? k.pack_rounded_codes : k.pack_codes;
+    return [w = RowsOf<std::int8_t>(values), s = scales.const_data_ptr<float>(), pack](
+               Range n, Range c, float* panel) {
+      pack(w.row(n.begin, c.begin), w.stride, s + n.begin, n.count, c.count, panel);
+    };
+  }
+  if (is_bfloat16(values))
+    return [w = RowsOf<std::uint16_t>(values), &k](Range n, Range c, float* panel) {
+      k.pack_halves(w.row(n.begin, c.begin), w.stride, n.count, c.count, panel);
+    };
+  return [w = RowsOf<float>(values), &k](Range n, Range c, float* panel) {
+    k.pack_floats(w.row(n.begin, c.begin), w.stride, n.count, c.count, panel);
+  };
+}
+
+// Finished sums, to a row of y.
+class Writer {
+ public:
+  Writer(const Tensor& y_MN, Finish finish) : y_(y_MN), finish_(finish) {}
+
+  void operator()(std::int64_t m, Range n, float* sums) const {
+    if (finish_ == Finish::kGelu) row_kernels(RowType::kFloat32).gelu(sums, sums, n.count);
+    if (is_bfloat16(y_))
+      product_kernels().narrow(sums, n.count, static_cast<std::uint16_t*>(place(m, n)));
+    else
+      std::memcpy(place(m, n), sums, std::size_t(n.count) * sizeof(float));
+  }
+  void* place(std::int64_t m, Range n) const {
+    return static_cast<char*>(y_.mutable_data_ptr()) +
+           (m * y_.stride(0) + n.begin) * std::int64_t(y_.element_size());
+  }
+
+ private:
+  Tensor y_;
+  Finish finish_;
+};
+
+// ------------------------------------------------------------------------------------- layers
+
+struct Layer {
+  Tensor x_MC;
+  const Matrix& weight_NC;
+  Tensor scales;  // float32 [N]; of codes only
+  Tensor bias;    // float32 [N]
+  Tensor y_MN;
+  Writer write;
+};
+
+void multiply_many(const Layer& l) {
+  const auto* const bias = l.bias.const_data_ptr<float>();
+  run(Product<float>{.tokens = l.x_MC.size(0),
+                     .outputs = l.y_MN.size(1),
+                     .inputs = l.x_MC.size(1),
+                     .numbers_a_word = 1,
+                     .take = floats_of(l.x_MC),
+                     .pack = panels_of(l.weight_NC, l.scales, l.x_MC.scalar_type()),
+                     .begin =
+                         [&](Range n, float* sums) {
+                           std::memcpy(sums, bias + n.begin, std::size_t(n.count) * sizeof(float));
+                         },
+                     .finish = l.write});
+}
+
+// sums [rows] of row n of the weight.
+void dot(const Layer& l, const float* x, std::int64_t rows, std::int64_t n, float* sums) {
+  const auto& k = product_kernels();
+  const auto& values = l.weight_NC.values_NC;
+  const auto depth = values.size(1);
+  if (l.weight_NC.form != Quantize::kNone)
+    (is_bfloat16(l.x_MC) ? k.dot_rounded_codes : k.dot_codes)(
+        x, depth, rows, RowsOf<std::int8_t>(values).row(n), l.scales.const_data_ptr<float>()[n],
+        depth, sums);
+  else if (is_bfloat16(values))
+    k.dot_halves(x, depth, rows, RowsOf<std::uint16_t>(values).row(n), depth, sums);
+  else
+    k.dot_floats(x, depth, rows, RowsOf<float>(values).row(n), depth, sums);
+}
+
+// A weight that is used for few tokens is read once, and not turned around.
+void multiply_few(const Layer& l) {
+  constexpr std::int64_t kOutputs = 64;  // of a task
+  const auto x = l.x_MC.to(at::kFloat).contiguous();
+  const auto* const bias = l.bias.const_data_ptr<float>();
+  const auto rows = x.size(0), outputs = l.y_MN.size(1);
+  at::parallel_for(0, blocks_in(outputs, kOutputs), 1, [&](std::int64_t begin, std::int64_t end) {
+    const auto first = begin * kOutputs, last = std::min(outputs, end * kOutputs);
+    Buffer<float> sums(rows * (last - first)), one(rows);
+    for (auto n = first; n < last; ++n) {
+      dot(l, x.const_data_ptr<float>(), rows, n, one.at(0));
+      for (std::int64_t m = 0; m < rows; ++m)
+        *sums.at(m * (last - first) + n - first) = *one.at(m) + bias[n];
+    }
+    for (std::int64_t m = 0; m < rows; ++m)
+      l.write(m, {first, last - first}, sums.at(m * (last - first)));
+  });
+}
+
+// Codes of x, a scale a token, times codes.
+void multiply_codes(const Layer& l) {
+  const auto x = quantize_rows(l.x_MC, Quantize::kInt8);
+  const RowsOf<std::int8_t> codes(x.values_NC), weight(l.weight_NC.values_NC);
+  const auto* const token_scales = x.scales_N1.const_data_ptr<float>();
+  const auto *const scales = l.scales.const_data_ptr<float>(), *const bias =
+                                                                   l.bias.const_data_ptr<float>();
+  const auto& k = product_kernels();
+  const auto& codes_of_y =
+      code_kernels(is_bfloat16(l.y_MN) ? RowType::kBfloat16 : RowType::kFloat32);
+  run(Product<std::int32_t>{
+      .tokens = l.x_MC.size(0),
+      .outputs = l.y_MN.size(1),
+      .inputs = l.x_MC.size(1),
+      .numbers_a_word = 2,
+      .take = [&](std::int64_t m, Range c,
+                  std::int32_t* to) { k.pair(codes.row(m, c.begin), c.count, to); },
+      .pack =
+          [&](Range n, Range c, std::int32_t* panel) {
+            k.pack_pairs(weight.row(n.begin, c.begin), weight.stride, n.count, c.count, panel);
+          },
+      .begin = [](Range n, std::int32_t* sums) { std::fill_n(sums, n.count, 0); },
+      .finish =
+          [&](std::int64_t m, Range n, std::int32_t* sums) {
+            codes_of_y.scale({.sums = sums,
+                              .token_scale = token_scales[m],
+                              .row_scales = scales + n.begin,
+                              .bias = bias + n.begin,
+                              .count = n.count},
+                             l.write.place(m, n));
+          }});
+}
+
+bool is_float(const Tensor& t) {
+  return t.is_cpu() && (t.scalar_type() == at::kFloat || t.scalar_type() == at::kBFloat16);
+}
+
+// Machines whose instructions LibTorch's products use.
+bool has_fast_bfloat16() {
+  static const bool has = read_cpu().has_bfloat16();
+  return has;
+}
+bool has_fast_int8() {
+  static const bool has = read_cpu().has("avx512_vnni");
+  return has;
+}
+
+}  // namespace
+
+bool multiplies(const Tensor& x, const Matrix& weight_NC) {
+  if (!is_float(x) || weight_NC.values_NC.dim() != 2 || x.numel() == 0) return false;
+  switch (weight_NC.form) {
+    case Quantize::kNone:
+      return is_bfloat16(x) && is_bfloat16(weight_NC.values_NC) && !has_fast_bfloat16();
+    case Quantize::kInt8Dynamic:
+      return !has_fast_int8();
+    case Quantize::kInt8:
+    case Quantize::kInt8V1:
+      break;
+  }
+  return is_bfloat16(x) && !has_fast_bfloat16();
+}
+
+Tensor linear(const Tensor& x, const Matrix& weight_NC, const std::optional<Tensor>& bias_N,
+              Finish finish) {
+  const auto outputs = weight_NC.values_NC.size(0);
+  check(x.size(-1) == weight_NC.values_NC.size(1), "a weight of shape ",
+        weight_NC.values_NC.sizes(), " for an input of shape ", x.sizes());
+  const auto x_MC = as_rows(x);
+  const auto y_MN = at::empty({x_MC.size(0), outputs}, x.options());
+  const Layer layer{
+      .x_MC = x_MC,
+      .weight_NC = weight_NC,
+      .scales = weight_NC.scales_N1.defined() ? weight_NC.scales_N1.to(at::kFloat).contiguous()
+                                              : Tensor(),
+      .bias = bias_N ? bias_N->to(at::kFloat).contiguous() : at::zeros({outputs}, at::kFloat),
+      .y_MN = y_MN,
+      .write = {y_MN, finish}};
+  if (weight_NC.form == Quantize::kInt8Dynamic)
+    multiply_codes(layer);
+  else if (x_MC.size(0) <= product_kernels().dot_rows)
+    multiply_few(layer);
+  else
+    multiply_many(layer);
+  auto shape = x.sizes().vec();
+  shape.back() = outputs;
+  return y_MN.view(shape);
+}
+}  // namespace braid::ops::cpu

@@ -1,0 +1,22 @@
+// Dense layers by products of our own, for CPUs on which LibTorch's are slow.
+#pragma once
+
+#include <optional>
+
+#include "weights/matrix.h"
+
+namespace braid::ops::cpu {
+
+// Whether linear() takes these, and is the faster way on this machine: numbers that LibTorch
+// multiplies one by one, or after widening them, where the CPU has no instructions for them.
+bool multiplies(const Tensor& x, const Matrix& weight_NC);
+
+enum class Finish { kPlain, kGelu };
+
+// x_..C weight_NC bias_N -> [.. N] in x's dtype, float32 or bfloat16. Products are summed in
+// float32 or, of codes with codes, in int32; the bias is added and gelu applied before the sum is
+// rounded, once. Codes times scales are rounded to x's dtype first.
+Tensor linear(const Tensor& x, const Matrix& weight_NC, const std::optional<Tensor>& bias_N,
+              Finish finish = Finish::kPlain);
+
+}  // namespace braid::ops::cpu

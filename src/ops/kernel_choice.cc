@@ -1,0 +1,69 @@
+// Which of the compiled loops this machine can run.
+#include "base/cpu.h"
+#include "ops/codes.h"
+#include "ops/products.h"
+#include "ops/rows.h"
+
+namespace braid::ops {
+
+namespace baseline {
+extern const RowKernels kFloat32, kBfloat16;
+extern const CodeKernels kCodesFloat32, kCodesBfloat16;
+extern const ProductKernels kProducts;
+}  // namespace baseline
+namespace avx2 {
+extern const RowKernels kFloat32, kBfloat16;
+extern const CodeKernels kCodesFloat32, kCodesBfloat16;
+extern const ProductKernels kProducts;
+}  // namespace avx2
+namespace avx512 {
+extern const RowKernels kFloat32, kBfloat16;
+extern const CodeKernels kCodesFloat32, kCodesBfloat16;
+extern const ProductKernels kProducts;
+}  // namespace avx512
+
+namespace {
+
+template <class Kernels>
+const Kernels& choose(const Kernels& baseline, const Kernels& avx2, const Kernels& avx512) {
+  enum class Isa { kBaseline, kAvx2, kAvx512 };
+  static const Isa isa = [] {
+    const auto cpu = read_cpu();
+    const bool is_avx2 = cpu.has("avx2") && cpu.has("fma");
+    const bool is_avx512 =
+        cpu.has("avx512f") && cpu.has("avx512bw") && cpu.has("avx512vl") && cpu.has("avx512dq");
+    return is_avx2 ? is_avx512 ? Isa::kAvx512 : Isa::kAvx2 : Isa::kBaseline;
+  }();
+  return isa == Isa::kAvx512 ? avx512 : isa == Isa::kAvx2 ? avx2 : baseline;
+}
+
+}  // namespace
+
+const RowKernels& row_kernels(RowType type) {
+  return type == RowType::kFloat32
+             ? choose(baseline::kFloat32, avx2::kFloat32, avx512::kFloat32)
+             : choose(baseline::kBfloat16, avx2::kBfloat16, avx512::kBfloat16);
+}
+
+const CodeKernels& code_kernels(RowType type) {
+  return type == RowType::kFloat32
+             ? choose(baseline::kCodesFloat32, avx2::kCodesFloat32, avx512::kCodesFloat32)
+             : choose(baseline::kCodesBfloat16, avx2::kCodesBfloat16, avx512::kCodesBfloat16);
+}
+
+const ProductKernels& product_kernels() {
+  return choose(baseline::kProducts, avx2::kProducts, avx512::kProducts);
+}
+
+NamedProducts runnable_products(int number) {
+  const NamedProducts all[] = {{"baseline", &baseline::kProducts},
+                               {"avx2", &avx2::kProducts},
+                               {"avx512", &avx512::kProducts}};
+  for (int i = 0; i < 3; ++i) {
+    if (i == number) return all[i];
+    if (all[i].kernels == &product_kernels()) break;
+  }
+  return {};
+}
+
+}  // namespace braid::ops

@@ -1,0 +1,299 @@
+// Compiled several times, each time for another instruction set and into another namespace
+// (BRAID_ISA), with the vectors of that set; see rows.cc.
+#include "ops/products.h"
+
+#include <stdint.h>
+
+#include BRAID_VECTORS
+
+namespace braid::ops::BRAID_ISA {
+namespace {
+
+using int64 = std::int64_t;
+
+constexpr int kVectors = 2;  // a panel is so many vectors wide
+constexpr int kColumns = kVectors * kLanes;
+constexpr int kDotRows = 4;
+
+typedef float Floats __attribute__((vector_size(4 * kLanes), aligned(4), may_alias));
+
+// Eight numbers, whatever the machine: what panels are turned around by.
+typedef float Eight __attribute__((vector_size(32), aligned(4), may_alias));
+typedef int32_t EightInts __attribute__((vector_size(32), aligned(4), may_alias));
+typedef uint32_t EightWords __attribute__((vector_size(32), aligned(4), may_alias));
+typedef uint16_t EightHalves __attribute__((vector_size(16), aligned(2), may_alias));
+typedef int8_t EightCodes __attribute__((vector_size(8), aligned(1), may_alias));
+typedef int8_t SixteenCodes __attribute__((vector_size(16), aligned(1), may_alias));
+typedef int16_t SixteenShorts __attribute__((vector_size(32), aligned(2), may_alias));
+
+inline Eight widened(EightHalves x) {
+  return (Eight)(__builtin_convertvector(x, EightWords) << 16);
+}
+
+inline EightWords round_up_bits(EightWords bits) { return bits + 0x7fff + ((bits >> 16) & 1); }
+
+// Not for NaN, which codes times a finite scale never are.
+inline Eight rounded(Eight x) { return (Eight)(round_up_bits((EightWords)x) & 0xffff0000u); }
+
+// ------------------------------------------------------------------------------------ panels
+
+inline Eight low_pairs(Eight a, Eight b) {
+  return __builtin_shuffle(a, b, (EightInts){0, 8, 1, 9, 4, 12, 5, 13});
+}
+inline Eight high_pairs(Eight a, Eight b) {
+  return __builtin_shuffle(a, b, (EightInts){2, 10, 3, 11, 6, 14, 7, 15});
+}
+inline Eight low_fours(Eight a, Eight b) {
+  return __builtin_shuffle(a, b, (EightInts){0, 1, 8, 9, 4, 5, 12, 13});
+}
+inline Eight high_fours(Eight a, Eight b) {
+  return __builtin_shuffle(a, b, (EightInts){2, 3, 10, 11, 6, 7, 14, 15});
+}
+inline Eight low_halves(Eight a, Eight b) {
+  return __builtin_shuffle(a, b, (EightInts){0, 1, 2, 3, 8, 9, 10, 11});
+}
+inline Eight high_halves(Eight a, Eight b) {
+  return __builtin_shuffle(a, b, (EightInts){4, 5, 6, 7, 12, 13, 14, 15});
+}
+
+// Writes eight rows as columns, each `stride` after the one before.
+inline void store_turned(const Eight (&r)[8], float* to, int64 stride) {
+  const Eight a = low_pairs(r[0], r[1]), b = high_pairs(r[0], r[1]);
+  const Eight c = low_pairs(r[2], r[3]), d = high_pairs(r[2], r[3]);
+  const Eight e = low_pairs(r[4], r[5]), f = high_pairs(r[4], r[5]);
+  const Eight g = low_pairs(r[6], r[7]), h = high_pairs(r[6], r[7]);
+  const Eight top[4] = {low_fours(a, c), high_fours(a, c), low_fours(b, d), high_fours(b, d)};
+  const Eight bottom[4] = {low_fours(e, g), high_fours(e, g), low_fours(f, h), high_fours(f, h)};
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; ++i) {
+    *(Eight*)(to + i * stride) = low_halves(top[i], bottom[i]);
+    *(Eight*)(to + (i + 4) * stride) = high_halves(top[i], bottom[i]);
+  }
+}
+
+// What a panel is made of: eight words of a row at once, or one.
+struct OfFloats {
+  const float* row;
+  Eight eight(int64 c) const { return *(const Eight*)(row + c); }
+  float one(int64 c) const { return row[c]; }
+};
+struct OfHalves {
+  const uint16_t* row;
+  Eight eight(int64 c) const { return widened(*(const EightHalves*)(row + c)); }
+  float one(int64 c) const { return __builtin_bit_cast(float, uint32_t(row[c]) << 16); }
+};
+template <bool kRounds>
+struct OfCodes {
+  const int8_t* row;
+  float scale;
+  static Eight finish(Eight x) { return kRounds ? rounded(x) : x; }
+  Eight eight(int64 c) const {
+    const auto codes = __builtin_convertvector(*(const EightCodes*)(row + c), EightInts);
+    return finish(__builtin_convertvector(codes, Eight) * scale);
+  }
+  float one(int64 c) const { return finish(Eight{} + float(row[c]) * scale)[0]; }
+};
+// c counts pairs; an odd last one is joined by 0.
+struct OfPairs {
+  const int8_t* row;
+  int64 length;
+  Eight eight(int64 c) const {
+    return (Eight) __builtin_convertvector(*(const SixteenCodes*)(row + 2 * c), SixteenShorts);
+  }
+  float one(int64 c) const {
+    const int high = 2 * c + 1 < length ? row[2 * c + 1] : 0;
+    const uint32_t pair = uint32_t(uint16_t(row[2 * c])) | uint32_t(uint16_t(high)) << 16;
+    return __builtin_bit_cast(float, pair);
+  }
+};
+
+// `whole`: eights of words that lie in the row as a whole.
+template <class Row>
+void pack_eight_rows(const Row (&rows)[8], int64 depth, int64 whole, float* panel) {
+  int64 c = 0;
+  for (; c < whole; c += 8) {
+    Eight turned[8];
+#pragma GCC unroll 8
+    for (int r = 0; r < 8; ++r) turned[r] = rows[r].eight(c);
+    store_turned(turned, panel + c * kColumns, kColumns);
+  }
+  for (; c < depth; ++c)
+    for (int r = 0; r < 8; ++r) panel[c * kColumns + r] = rows[r].one(c);
+}
+
+template <class Row>
+void pack_some_rows(const Row* rows, int64 count, int64 depth, float* panel) {
+  for (int64 c = 0; c < depth; ++c)
+    for (int64 r = 0; r < 8; ++r) panel[c * kColumns + r] = r < count ? rows[r].one(c) : 0;
+}
+
+template <class RowAt>
+void pack(RowAt row_at, int64 count, int64 depth, int64 whole, float* panel) {
+  using Row = decltype(row_at(0));
+  for (int64 first = 0; first < kColumns; first += 8) {
+    Row rows[8] = {};
+    for (int64 r = 0; r < 8 && first + r < count; ++r) rows[r] = row_at(first + r);
+    if (first + 8 <= count)
+      pack_eight_rows(rows, depth, whole, panel + first);
+    else
+      pack_some_rows(rows, count - first, depth, panel + first);
+  }
+}
+
+void pack_floats(const float* row, int64 stride, int64 count, int64 depth, float* panel) {
+  pack([&](int64 r) { return OfFloats{row + r * stride}; }, count, depth, depth / 8 * 8, panel);
+}
+
+void pack_halves(const uint16_t* row, int64 stride, int64 count, int64 depth, float* panel) {
+  pack([&](int64 r) { return OfHalves{row + r * stride}; }, count, depth, depth / 8 * 8, panel);
+}
+
+template <bool kRounds>
+void pack_codes(const int8_t* row, int64 stride, const float* scales, int64 count, int64 depth,
+                float* panel) {
+  pack(
+      [&](int64 r) {
+        return OfCodes<kRounds>{row + r * stride, scales[r]};
+      },
+      count, depth, depth / 8 * 8, panel);
+}
+
+void pack_pairs(const int8_t* row, int64 stride, int64 count, int64 depth, int32_t* panel) {
+  pack(
+      [&](int64 r) {
+        return OfPairs{row + r * stride, depth};
+      },
+      count, (depth + 1) / 2, depth / 16 * 8, reinterpret_cast<float*>(panel));
+}
+
+void widen(const uint16_t* x, int64 depth, float* wide) {
+  int64 c = 0;
+  for (; c + 8 <= depth; c += 8) *(Eight*)(wide + c) = widened(*(const EightHalves*)(x + c));
+  for (; c < depth; ++c) wide[c] = OfHalves{x}.one(c);
+}
+
+void pair(const int8_t* x, int64 depth, int32_t* pairs) {
+  const OfPairs row{x, depth};
+  int64 c = 0;
+  for (; 2 * c + 16 <= depth; c += 8) *(EightInts*)(pairs + c) = (EightInts)row.eight(c);
+  for (; 2 * c < depth; ++c) pairs[c] = __builtin_bit_cast(int32_t, row.one(c));
+}
+
+// ---------------------------------------------------------------------------------- products
+
+inline Floats plus_product(Floats sum, float x, Floats column) { return sum + x * column; }
+inline Ints plus_product(Ints sum, int32_t x, Ints column) {
+  return sum + pair_products(Ints{} + x, column);
+}
+
+template <int kRows, class Vector, class Number>
+void tile(const Number* x, int64 x_stride, const Number* panel, int64 depth, Number* sums,
+          int64 sums_stride) {
+  Vector sum[kRows][kVectors];
+#pragma GCC unroll 16
+  for (int m = 0; m < kRows; ++m)
+#pragma GCC unroll 2
+    for (int v = 0; v < kVectors; ++v)
+      sum[m][v] = *(const Vector*)(sums + m * sums_stride + v * kLanes);
+  for (int64 c = 0; c < depth; ++c) {
+    const auto* const columns = (const Vector*)(panel + c * kColumns);
+#pragma GCC unroll 16
+    for (int m = 0; m < kRows; ++m)
+#pragma GCC unroll 2
+      for (int v = 0; v < kVectors; ++v)
+        sum[m][v] = plus_product(sum[m][v], x[m * x_stride + c], columns[v]);
+  }
+#pragma GCC unroll 16
+  for (int m = 0; m < kRows; ++m)
+#pragma GCC unroll 2
+    for (int v = 0; v < kVectors; ++v) *(Vector*)(sums + m * sums_stride + v * kLanes) = sum[m][v];
+}
+
+// The tile of `rows` rows.
+template <int kRows, class Vector, class Number>
+void multiply(const Number* x, int64 x_stride, int64 rows, const Number* panel, int64 depth,
+              Number* sums, int64 sums_stride) {
+  if constexpr (kRows > 1)
+    if (rows < kRows)
+      return multiply<kRows - 1, Vector>(x, x_stride, rows, panel, depth, sums, sums_stride);
+  tile<kRows, Vector>(x, x_stride, panel, depth, sums, sums_stride);
+}
+
+// -------------------------------------------------------------------------------- few tokens
+
+inline float total(Eight x) {
+  float sum = 0;
+  for (int i = 0; i < 8; ++i) sum += x[i];
+  return sum;
+}
+
+template <int kRows, class Row>
+void dot_rows(const float* x, int64 x_stride, int64 rows, Row weight, int64 depth, float* sums) {
+  if constexpr (kRows > 1)
+    if (rows < kRows) return dot_rows<kRows - 1>(x, x_stride, rows, weight, depth, sums);
+  Eight even[kRows] = {}, odd[kRows] = {};
+  int64 c = 0;
+  for (; c + 16 <= depth; c += 16) {
+    const Eight w = weight.eight(c), v = weight.eight(c + 8);
+#pragma GCC unroll 4
+    for (int m = 0; m < kRows; ++m) {
+      even[m] += w * *(const Eight*)(x + m * x_stride + c);
+      odd[m] += v * *(const Eight*)(x + m * x_stride + c + 8);
+    }
+  }
+  for (int m = 0; m < kRows; ++m) {
+    float sum = total(even[m] + odd[m]);
+    for (int64 rest = c; rest < depth; ++rest) sum += weight.one(rest) * x[m * x_stride + rest];
+    sums[m] = sum;
+  }
+}
+
+void dot_floats(const float* x, int64 x_stride, int64 rows, const float* weight, int64 depth,
+                float* sums) {
+  dot_rows<kDotRows>(x, x_stride, rows, OfFloats{weight}, depth, sums);
+}
+
+void dot_halves(const float* x, int64 x_stride, int64 rows, const uint16_t* weight, int64 depth,
+                float* sums) {
+  dot_rows<kDotRows>(x, x_stride, rows, OfHalves{weight}, depth, sums);
+}
+
+template <bool kRounds>
+void dot_codes(const float* x, int64 x_stride, int64 rows, const int8_t* weight, float scale,
+               int64 depth, float* sums) {
+  dot_rows<kDotRows>(x, x_stride, rows, OfCodes<kRounds>{weight, scale}, depth, sums);
+}
+
+void narrow(const float* sums, int64 count, uint16_t* out) {
+#pragma omp simd
+  for (int64 i = 0; i < count; ++i) {
+    const uint32_t bits = __builtin_bit_cast(uint32_t, sums[i]);
+    const uint32_t up = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
+    out[i] = uint16_t((bits & 0x7fffffff) <= 0x7f800000 ? up : 0x7fc0);
+  }
+}
+
+}  // namespace
+
+extern const ProductKernels kProducts;
+const ProductKernels kProducts = {
+    .columns = kColumns,
+    .rows = kTileRows,
+    .dot_rows = kDotRows,
+    .pack_floats = &pack_floats,
+    .pack_halves = &pack_halves,
+    .pack_codes = &pack_codes<false>,
+    .pack_rounded_codes = &pack_codes<true>,
+    .pack_pairs = &pack_pairs,
+    .widen = &widen,
+    .pair = &pair,
+    .multiply = &multiply<kTileRows, Floats, float>,
+    .multiply_pairs = &multiply<kTileRows, Ints, int32_t>,
+    .dot_floats = &dot_floats,
+    .dot_halves = &dot_halves,
+    .dot_codes = &dot_codes<false>,
+    .dot_rounded_codes = &dot_codes<true>,
+    .narrow = &narrow,
+};
+
+}  // namespace braid::ops::BRAID_ISA

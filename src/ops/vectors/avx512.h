@@ -1,0 +1,20 @@
+// Vectors of AVX-512.
+#pragma once
+
+#include <immintrin.h>
+#include <stdint.h>
+
+namespace braid::ops::BRAID_ISA {
+namespace {
+
+constexpr int kLanes = 16, kTileRows = 14;  // 14 x 2 sums, 2 of the panel, 1 of x: 31 of 32
+
+typedef int32_t Ints __attribute__((vector_size(64), aligned(4), may_alias));
+
+// Of each lane, two numbers of 16 bits: the sum of the products of both.
+inline Ints pair_products(Ints a, Ints b) {
+  return (Ints)_mm512_madd_epi16((__m512i)a, (__m512i)b);
+}
+
+}  // namespace
+}  // namespace braid::ops::BRAID_ISA

@@ -1,0 +1,181 @@
+// Products of our own against float64, for every set of instructions that this machine has, and
+// whole layers for sizes beside those of the blocks.
+#include <ATen/ATen.h>
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/Parallel.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+
+#include "ops/cpu_linear.h"
+#include "ops/ops.h"
+#include "ops/products.h"
+#include "ops/reference.h"
+#include "weights/int8.h"
+
+namespace braid {
+namespace {
+
+Tensor draw(at::IntArrayRef shape, at::ScalarType dtype, std::uint64_t seed) {
+  auto generator = at::detail::createCPUGenerator(seed);
+  return at::randn(shape, generator, at::kFloat).to(dtype);
+}
+
+double difference(const Tensor& got, const Tensor& want) {
+  const auto largest = want.to(at::kDouble).abs().max().clamp_min(1e-30);
+  return ((got.to(at::kDouble) - want).abs().max() / largest).item<double>();
+}
+
+// A tensor's memory that panels and sums may lie in: LibTorch aligns it to 64 bytes.
+Tensor aligned(std::int64_t count, at::ScalarType dtype) { return at::zeros({count}, dtype); }
+
+class Panels : public testing::TestWithParam<int> {
+ protected:
+  void SetUp() override {
+    kernels_ = ops::runnable_products(GetParam()).kernels;
+    if (!kernels_) GTEST_SKIP() << "this machine has no such instructions";
+  }
+  const ops::ProductKernels& k() const { return *kernels_; }
+
+ private:
+  const ops::ProductKernels* kernels_ = nullptr;
+};
+
+TEST_P(Panels, OfFloatsAndHalvesGiveTheirProduct) {
+  for (const std::int64_t depth : {1, 7, 8, 31, 256})
+    for (std::int64_t rows = 1; rows <= k().rows; ++rows)
+      for (const std::int64_t columns : {1, 7, 8, k().columns - 1, k().columns}) {
+        const auto x = draw({rows, depth}, at::kFloat, 1);
+        const auto w = draw({columns, depth}, at::kBFloat16, 2), wide = w.to(at::kFloat);
+        const auto want = x.to(at::kDouble).matmul(w.to(at::kDouble).t());
+        const auto panel = aligned(depth * k().columns, at::kFloat);
+        for (const bool halves : {false, true}) {
+          auto* const to = panel.mutable_data_ptr<float>();
+          panel.fill_(NAN);
+          if (halves)
+            k().pack_halves(static_cast<const std::uint16_t*>(w.const_data_ptr()), depth, columns,
+                            depth, to);
+          else
+            k().pack_floats(wide.const_data_ptr<float>(), depth, columns, depth, to);
+          const auto sums = aligned(rows * k().columns, at::kFloat);
+          k().multiply(x.const_data_ptr<float>(), depth, rows, to, depth,
+                       sums.mutable_data_ptr<float>(), k().columns);
+          const auto got = sums.view({rows, k().columns});
+          EXPECT_LT(difference(got.narrow(1, 0, columns), want), 2e-6);
+          EXPECT_EQ(got.narrow(1, columns, k().columns - columns).abs().sum().item<float>(), 0);
+        }
+      }
+}
+
+TEST_P(Panels, OfPairsOfCodesGiveTheirExactProduct) {
+  for (const std::int64_t depth : {1, 2, 15, 16, 17, 511})
+    for (std::int64_t rows = 1; rows <= k().rows; ++rows)
+      for (const std::int64_t columns : {1, 8, k().columns}) {
+        auto generator = at::detail::createCPUGenerator(3);
+        const auto x = at::randint(-128, 128, {rows, depth}, generator, at::kChar);
+        const auto w = at::randint(-128, 128, {columns, depth}, generator, at::kChar);
+        const auto words = (depth + 1) / 2;
+        const auto panel = aligned(words * k().columns, at::kInt);
+        const auto pairs = aligned(rows * words, at::kInt),
+                   sums = aligned(rows * k().columns, at::kInt);
+        for (std::int64_t m = 0; m < rows; ++m)
+          k().pair(x.const_data_ptr<std::int8_t>() + m * depth, depth,
+                   pairs.mutable_data_ptr<std::int32_t>() + m * words);
+        k().pack_pairs(w.const_data_ptr<std::int8_t>(), depth, columns, depth,
+                       panel.mutable_data_ptr<std::int32_t>());
+        k().multiply_pairs(pairs.const_data_ptr<std::int32_t>(), words, rows,
+                           panel.const_data_ptr<std::int32_t>(), words,
+                           sums.mutable_data_ptr<std::int32_t>(), k().columns);
+        const auto want = x.to(at::kLong).matmul(w.to(at::kLong).t());
+        const auto got = sums.view({rows, k().columns}).narrow(1, 0, columns).to(at::kLong);
+        EXPECT_TRUE(at::equal(got, want)) << depth << " " << rows << " " << columns;
+      }
+}
+
+TEST_P(Panels, RoundSumsToTheNearest) {
+  const auto exact = at::cat({draw({1000}, at::kFloat, 4), at::tensor({INFINITY, -INFINITY, NAN}),
+                              at::tensor({3.3895314e38f, 1 + 1 / 256.0f, 1 + 3 / 256.0f})});
+  const auto got = at::empty({exact.size(0)}, at::kBFloat16);
+  k().narrow(exact.const_data_ptr<float>(), exact.size(0),
+             static_cast<std::uint16_t*>(got.mutable_data_ptr()));
+  EXPECT_TRUE(at::allclose(got, exact.to(at::kBFloat16), 0, 0, /*equal_nan=*/true));
+}
+
+INSTANTIATE_TEST_SUITE_P(Instructions, Panels, testing::Values(0, 1, 2));
+
+struct LayerCase {
+  std::int64_t tokens, inputs, outputs;
+};
+class OwnLayers : public testing::TestWithParam<LayerCase> {};
+
+// One rounding to the dtype: half a unit in the last place of values around the largest.
+double unit_of(at::ScalarType dtype) { return dtype == at::kFloat ? 4e-6 : 1.0 / 256; }
+
+TEST_P(OwnLayers, EqualFloat64) {
+  const auto [tokens, inputs, outputs] = GetParam();
+  for (const auto dtype : {at::kFloat, at::kBFloat16}) {
+    const auto x = draw({tokens, inputs}, dtype, 5), w = draw({outputs, inputs}, dtype, 6);
+    const auto bias = draw({outputs}, dtype, 7);
+    const auto sum = x.to(at::kDouble).matmul(w.to(at::kDouble).t());
+    const Matrix dense{.values_NC = w};
+    EXPECT_LT(difference(ops::cpu::linear(x, dense, {}), sum), unit_of(dtype));
+    const auto biased = sum + bias.to(at::kDouble);
+    EXPECT_LT(difference(ops::cpu::linear(x, dense, bias), biased), unit_of(dtype));
+    EXPECT_LT(difference(ops::cpu::linear(x, dense, bias, ops::cpu::Finish::kGelu),
+                         at::gelu(biased, "tanh")),
+              unit_of(dtype));
+  }
+}
+
+TEST_P(OwnLayers, OfCodesEqualTheirDefinition) {
+  const auto [tokens, inputs, outputs] = GetParam();
+  for (const auto dtype : {at::kFloat, at::kBFloat16})
+    for (const auto form : {Quantize::kInt8, Quantize::kInt8V1, Quantize::kInt8Dynamic}) {
+      const auto x = draw({tokens, inputs}, dtype, 8), bias = draw({outputs}, dtype, 9);
+      const auto w = quantize_rows(draw({outputs, inputs}, dtype, 10), form);
+      const auto got = ops::cpu::linear(x, w, bias);
+      if (form == Quantize::kInt8Dynamic) {
+        EXPECT_TRUE(at::equal(got, ops::reference::linear(x, w, bias)));
+      } else {
+        const auto exact = x.to(at::kDouble).matmul(dequantize(w, dtype).to(at::kDouble).t());
+        EXPECT_LT(difference(got, exact + bias.to(at::kDouble)), unit_of(dtype));
+      }
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Sizes, OwnLayers,
+                         testing::Values(LayerCase{1, 1, 1}, LayerCase{1, 16, 7},
+                                         LayerCase{4, 33, 65}, LayerCase{5, 8, 16},
+                                         LayerCase{6, 255, 15}, LayerCase{7, 257, 17},
+                                         LayerCase{97, 300, 33}, LayerCase{192, 64, 513},
+                                         LayerCase{3, 513, 130}, LayerCase{1539, 40, 48},
+                                         LayerCase{11, 1030, 1100}));
+
+TEST(OwnLayers, TakeViewsOfAnyStrides) {
+  const auto w = Matrix{.values_NC = draw({40, 24}, at::kBFloat16, 11).narrow(1, 3, 17)};
+  const auto x = draw({2, 60, 9}, at::kBFloat16, 12).narrow(1, 4, 51).unflatten(1, {3, 17});
+  const auto turned = x.transpose(2, 3);  // [2 3 9 17], the last dim strided
+  const auto got = ops::cpu::linear(turned, w, {});
+  EXPECT_EQ(got.sizes(), (std::vector<std::int64_t>{2, 3, 9, 40}));
+  EXPECT_LT(difference(got, turned.to(at::kDouble).matmul(w.values_NC.to(at::kDouble).t())),
+            1.0 / 256);
+}
+
+TEST(OwnLayers, RefuseAnInputOfAnotherWidth) {
+  const Matrix w{.values_NC = draw({8, 16}, at::kBFloat16, 13)};
+  EXPECT_ANY_THROW(ops::cpu::linear(draw({3, 15}, at::kBFloat16, 14), w, {}));
+}
+
+TEST(OwnLayers, AreTheSameForAnyNumberOfThreads) {
+  const Matrix w{.values_NC = draw({520, 300}, at::kBFloat16, 15)};
+  const auto x = draw({200, 300}, at::kBFloat16, 16);
+  const int threads = at::get_num_threads();
+  const auto many = ops::cpu::linear(x, w, {});
+  at::set_num_threads(1);
+  const auto one = ops::cpu::linear(x, w, {});
+  at::set_num_threads(threads);
+  EXPECT_TRUE(at::equal(one, many));
+}
+
+}  // namespace
+}  // namespace braid
