@@ -112,7 +112,39 @@ void norm_rotate(const void* x_, const float* weight, const float* cos, const fl
 }
 
 template <class T>
-constexpr RowKernels kOf = {&modulated_norm<T>, &gated_residual<T>, &gelu<T>, &norm_rotate<T>};
+void moments(const void* x_, int64 width, float* mean_, float* squares_) {
+  const auto* x = static_cast<const T*>(x_);
+  float sum = 0, squares = 0;
+#pragma omp simd reduction(+ : sum)
+  for (int64 i = 0; i < width; ++i) sum += load(x, i);
+  const float mean = sum / float(width);
+#pragma omp simd reduction(+ : squares)
+  for (int64 i = 0; i < width; ++i) {
+    const float deviation = load(x, i) - mean;
+    squares += deviation * deviation;
+  }
+  *mean_ = mean;
+  *squares_ = squares;
+}
+
+template <class T, class Y>
+void affine_silu(const void* x_, float scale, float shift, void* y_, int64 width) {
+  const auto* x = static_cast<const T*>(x_);
+  auto* y = static_cast<Y*>(y_);
+#pragma omp simd
+  for (int64 i = 0; i < width; ++i) {
+    const float z = load(x, i) * scale + shift;
+    float power = -z;
+    power = power < -87 ? -87 : power;
+    power = power > 87 ? 87 : power;
+    store(y, i, z / (1 + exponential(power)));
+  }
+}
+
+template <class T>
+constexpr RowKernels kOf = {&modulated_norm<T>,    &gated_residual<T>, &gelu<T>,
+                            &norm_rotate<T>,       &moments<T>,        &affine_silu<T, T>,
+                            &affine_silu<T, float>};
 
 }  // namespace
 

@@ -17,10 +17,16 @@ struct RowKernels {
   using Rotate = void(const void* x, const float* weight, const float* cos, const float* sin,
                       void* y, std::int64_t width, float eps);
 
-  Norm* modulated_norm;  // (x - mean) / sqrt(variance + eps) * (1 + scale) + shift
-  Gate* gated_residual;  // residual + gate * y
-  Gelu* gelu;            // tanh approximation
-  Rotate* norm_rotate;   // x / rms(x) * weight, then pairs turned; cos and sin twice a pair
+  using Moments = void(const void* x, std::int64_t width, float* mean, float* squares);
+  using Silu = void(const void* x, float scale, float shift, void* y, std::int64_t width);
+
+  Norm* modulated_norm;    // (x - mean) / sqrt(variance + eps) * (1 + scale) + shift
+  Gate* gated_residual;    // residual + gate * y
+  Gelu* gelu;              // tanh approximation
+  Rotate* norm_rotate;     // x / rms(x) * weight, then pairs turned; cos and sin twice a pair
+  Moments* moments;        // mean, and the sum of squared deviations from it
+  Silu* affine_silu;       // z / (1 + e^-z), z = x * scale + shift
+  Silu* affine_silu_wide;  // the same, y in float32
 };
 
 enum class RowType { kFloat32, kBfloat16 };

@@ -9,26 +9,44 @@ constexpr double kEps = 1e-6;
 
 }  // namespace
 
-Conv2d::Conv2d(const Weights& scope, ConvShape shape) : shape_(shape) {
+GroupNorm::GroupNorm(const Weights& w, std::int64_t channels, std::int64_t groups)
+    : parts_{.weight_C = w.tensor("weight", {channels}),
+             .bias_C = w.tensor("bias", {channels}),
+             .groups = groups,
+             .eps = kEps} {}
+
+Tensor GroupNorm::operator()(const Tensor& x_BC) const {
+  return at::group_norm(x_BC, parts_.groups, parts_.weight_C, parts_.bias_C, parts_.eps);
+}
+
+Conv2d::Conv2d(const Weights& scope, ConvShape shape) {
   const auto w = scope.paged(PageLevel::kLeaf);
-  weight_ = w.tensor("weight", {shape.out, shape.in, shape.kernel, shape.kernel});
-  bias_ = w.tensor("bias", {shape.out});
+  conv_ = {.weight_OIKK = w.tensor("weight", {shape.out, shape.in, shape.kernel, shape.kernel}),
+           .bias_O = w.tensor("bias", {shape.out}),
+           .stride = shape.stride,
+           .padding = shape.padding};
   page_ = w.page();
 }
 
 Tensor Conv2d::operator()(const Tensor& x) const {
   const auto in_use = page_.use();
-  return at::conv2d(x, weight_, bias_, {shape_.stride, shape_.stride},
-                    at::IntArrayRef{shape_.padding, shape_.padding});
+  return ops::convolve(x, conv_);
 }
 
-GroupNorm::GroupNorm(const Weights& w, std::int64_t channels, std::int64_t groups)
-    : weight_(w.tensor("weight", {channels})),
-      bias_(w.tensor("bias", {channels})),
-      groups_(groups) {}
+Tensor Conv2d::of_doubled(const Tensor& x) const {
+  const auto in_use = page_.use();
+  return ops::convolve_doubled(x, conv_);
+}
 
-Tensor GroupNorm::operator()(const Tensor& x_BC) const {
-  return at::group_norm(x_BC, groups_, weight_, bias_, kEps);
+Tensor Conv2d::of_normed(const Tensor& x, const GroupNorm& norm) const {
+  const auto in_use = page_.use();
+  return ops::convolve_normed(x, norm.parts(), conv_);
+}
+
+Tensor Conv2d::of_normed(const Tensor& x, const GroupNorm& norm,
+                         const ImageResidual& residual) const {
+  const auto in_use = page_.use();
+  return ops::convolve_normed(x, norm.parts(), conv_, residual);
 }
 
 ResnetBlock::ResnetBlock(const Weights& w, std::int64_t in, std::int64_t out, std::int64_t groups)
@@ -42,11 +60,10 @@ ResnetBlock::ResnetBlock(const Weights& w, std::int64_t in, std::int64_t out, st
 }
 
 Tensor ResnetBlock::operator()(const Tensor& x) const {
-  auto h = norm1_(x);
-  h = conv1_(at::silu_(h));
-  h = norm2_(h);
-  h = conv2_(at::silu_(h));
-  return h.add_(shortcut_ ? (*shortcut_)(x) : x);
+  const auto h = conv1_.of_normed(x, norm1_);
+  if (!shortcut_) return conv2_.of_normed(h, norm2_, {.x_BCHW = x});
+  return conv2_.of_normed(h, norm2_,
+                          {.x_BCHW = (*shortcut_)(x), .memory = ImageResidual::Memory::kReused});
 }
 
 PixelAttention::PixelAttention(const Weights& w, std::int64_t channels, std::int64_t groups)

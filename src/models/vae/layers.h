@@ -7,6 +7,7 @@
 #include "models/vae/config.h"
 #include "nn/attention.h"
 #include "nn/linear.h"
+#include "ops/image.h"
 
 namespace braid {
 
@@ -15,25 +16,27 @@ struct ConvShape {
   std::int64_t kernel = 3, stride = 1, padding = 1;
 };
 
-class Conv2d {
- public:
-  Conv2d(const Weights& w, ConvShape shape);
-  Tensor operator()(const Tensor& x) const;
-
- private:
-  Tensor weight_, bias_;
-  Page page_;
-  ConvShape shape_;
-};
-
 class GroupNorm {
  public:
   GroupNorm(const Weights& w, std::int64_t channels, std::int64_t groups);
   Tensor operator()(const Tensor& x_BC) const;  // any dims after the channels
+  const GroupNormParts& parts() const { return parts_; }
 
  private:
-  Tensor weight_, bias_;
-  std::int64_t groups_;
+  GroupNormParts parts_;
+};
+
+class Conv2d {
+ public:
+  Conv2d(const Weights& w, ConvShape shape);
+  Tensor operator()(const Tensor& x) const;
+  Tensor of_doubled(const Tensor& x) const;  // x with every pixel twice as wide and high
+  Tensor of_normed(const Tensor& x, const GroupNorm& norm) const;  // silu(norm(x))
+  Tensor of_normed(const Tensor& x, const GroupNorm& norm, const ImageResidual& residual) const;
+
+ private:
+  Convolution conv_;
+  Page page_;
 };
 
 // x + conv(silu(norm(conv(silu(norm(x)))))), with a 1x1 convolution around where widths differ.

@@ -52,8 +52,7 @@ Tensor VaeEncoder::operator()(const Tensor& picture) const {
     // padded on the right and below only
     if (level.downsample) x = (*level.downsample)(at::constant_pad_nd(x, {0, 1, 0, 1}));
   }
-  x = norm_(mid_(x));
-  return out_(at::silu_(x));
+  return out_.of_normed(mid_(x), norm_);
 }
 
 VaeDecoder::VaeDecoder(const Weights& w, const VaeConfig& c)
@@ -79,11 +78,9 @@ Tensor VaeDecoder::operator()(const Tensor& latents) const {
   auto x = mid_(in_(latents));
   for (const auto& level : levels_) {
     for (const auto& resnet : level.resnets) x = resnet(x);
-    if (level.upsample)
-      x = (*level.upsample)(at::upsample_nearest2d(x, {2 * x.size(2), 2 * x.size(3)}));
+    if (level.upsample) x = level.upsample->of_doubled(x);
   }
-  x = norm_(x);
-  return out_(at::silu_(x));
+  return out_.of_normed(x, norm_);
 }
 
 Vae::Vae(const VaeConfig& c, const Weights& w, Parts parts)

@@ -56,7 +56,7 @@ at::ScalarType choose_dtype(Dtype asked, at::ScalarType stored, at::Device devic
   }
   if (stored == at::kFloat || stored == at::kDouble) return at::kFloat;
   if (!device.is_cpu()) return stored == at::kHalf ? at::kHalf : at::kBFloat16;
-  return stored != at::kHalf && read_cpu().has_bfloat16() ? at::kBFloat16 : at::kFloat;
+  return stored != at::kHalf && read_cpu().is_fast_in_bfloat16() ? at::kBFloat16 : at::kFloat;
 }
 
 FluxFamily::FluxFamily(const ModelFiles& files, const Mesh& mesh, const FamilyOptions& options)

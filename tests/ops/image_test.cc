@@ -1,0 +1,123 @@
+// Convolutions in bands against their definition in float64: any sizes, several bands, views.
+#include <ATen/ATen.h>
+#include <ATen/CPUGeneratorImpl.h>
+#include <gtest/gtest.h>
+
+#include "ops/cpu_image.h"
+
+namespace braid {
+namespace {
+
+struct Case {
+  at::ScalarType dtype;
+  std::int64_t batch, in, out, height, width;
+};
+
+// Of one row, of some rows, of all.
+const ops::cpu::Band kBands[] = {
+    {.bytes = 1, .fewest_rows = 1}, {.bytes = 1, .fewest_rows = 4}, {}};
+
+class Images : public testing::TestWithParam<Case> {
+ protected:
+  Tensor draw(at::IntArrayRef shape, double scale = 1) {
+    return (at::randn(shape, generator_, at::kFloat) * scale).to(GetParam().dtype);
+  }
+  Tensor image() {
+    const auto& c = GetParam();
+    return draw({c.batch, c.in, c.height, c.width}) + 2;
+  }
+  Convolution conv(std::int64_t kernel) {
+    const auto& c = GetParam();
+    return {.weight_OIKK = draw({c.out, c.in, kernel, kernel}, 0.1),
+            .bias_O = draw({c.out}),
+            .padding = kernel / 2};
+  }
+  GroupNormParts norm() {
+    return {.weight_C = draw({GetParam().in}),
+            .bias_C = draw({GetParam().in}),
+            .groups = 2,
+            .eps = 1e-6};
+  }
+  static Tensor exact(const Tensor& x) { return x.to(at::kDouble); }
+  static Convolution exact(Convolution c) {
+    c.weight_OIKK = exact(c.weight_OIKK);
+    c.bias_O = exact(c.bias_O);
+    return c;
+  }
+  static GroupNormParts exact(GroupNormParts n) {
+    n.weight_C = exact(n.weight_C);
+    n.bias_C = exact(n.bias_C);
+    return n;
+  }
+  // bfloat16 rounds what is convolved, too, where the CPU multiplies it.
+  void expect_near(const Tensor& got, const Tensor& want) const {
+    ASSERT_EQ(got.sizes(), want.sizes());
+    ASSERT_EQ(got.scalar_type(), GetParam().dtype);
+    const auto difference = (exact(got) - want).abs().max() / want.abs().max();
+    EXPECT_LT(difference.item<double>(), GetParam().dtype == at::kFloat ? 2e-6 : 1.0 / 128);
+  }
+
+  at::Generator generator_ = at::detail::createCPUGenerator(5);
+};
+
+TEST_P(Images, Convolved) {
+  for (const std::int64_t kernel : {1, 3}) {
+    const auto x = image();
+    const auto c = conv(kernel);
+    ASSERT_TRUE(ops::cpu::convolves(x, c));
+    for (const auto& band : kBands)
+      expect_near(ops::cpu::convolve(x, c, band), ops::reference::convolve(exact(x), exact(c)));
+  }
+}
+
+TEST_P(Images, Doubled) {
+  const auto x = image();
+  const auto c = conv(3);
+  for (const auto& band : kBands)
+    expect_near(ops::cpu::convolve_doubled(x, c, band),
+                ops::reference::convolve_doubled(exact(x), exact(c)));
+}
+
+TEST_P(Images, Normed) {
+  const auto x = image();
+  const auto c = conv(3);
+  const auto n = norm();
+  const auto want = ops::reference::convolve_normed(exact(x), exact(n), exact(c));
+  for (const auto& band : kBands) expect_near(ops::cpu::convolve_normed(x, n, c, {}, band), want);
+  const auto turned = x.transpose(2, 3).contiguous().transpose(2, 3);  // the same, other strides
+  expect_near(ops::cpu::convolve_normed(turned, n, c, {}), want);
+}
+
+TEST_P(Images, NormedWithWhatIsAdded) {
+  const auto x = image();
+  const auto c = conv(3);
+  const auto n = norm();
+  const auto& size = GetParam();
+  const auto added = draw({size.batch, size.out, size.height, size.width}), before = added.clone();
+  const auto want = ops::reference::convolve_normed(exact(x), exact(n), exact(c),
+                                                    ImageResidual{.x_BCHW = exact(added)});
+  expect_near(ops::cpu::convolve_normed(x, n, c, ImageResidual{.x_BCHW = added}), want);
+  EXPECT_TRUE(at::equal(added, before));
+  const auto reused = ops::cpu::convolve_normed(
+      x, n, c, ImageResidual{.x_BCHW = added, .memory = ImageResidual::Memory::kReused}, kBands[1]);
+  expect_near(reused, want);
+  EXPECT_EQ(reused.const_data_ptr(), added.const_data_ptr());
+}
+
+INSTANTIATE_TEST_SUITE_P(Sizes, Images,
+                         testing::Values(Case{at::kFloat, 1, 2, 3, 1, 1},
+                                         Case{at::kFloat, 2, 6, 4, 5, 7},
+                                         Case{at::kBFloat16, 1, 8, 5, 9, 17},
+                                         Case{at::kFloat, 1, 4, 2, 19, 64},
+                                         Case{at::kBFloat16, 1, 2, 4, 17, 33}));
+
+TEST(Images, ThatChangeTheirSizeAreLeftToTheDefinition) {
+  const auto x = at::randn({1, 2, 6, 6});
+  const Convolution halves{
+      .weight_OIKK = at::randn({2, 2, 3, 3}), .bias_O = at::zeros({2}), .stride = 2, .padding = 0};
+  EXPECT_FALSE(ops::cpu::convolves(x, halves));
+  EXPECT_EQ(ops::convolve(x, halves).size(2), 2);
+}
+
+}  // namespace
+}  // namespace braid
