@@ -27,6 +27,10 @@ enum class OffloadMode {
 enum class Residency { kLeading, kStrided };    // which groups stay: the first, or evenly spread
 enum class Pin { kAlways, kOnTheFly, kNever };  // host memory that a device copies from by itself
 
+// How pages on a disk are read: past the system's cache, through it, or what of them is in it from
+// there and the rest past it.
+enum class DiskReads { kAuto, kDirect, kMapped };
+
 struct Offload {
   OffloadMode transformer = OffloadMode::kNone, text = OffloadMode::kNone, vae = OffloadMode::kNone;
   int blocks = 1;    // of a group, with kBlock
@@ -35,6 +39,7 @@ struct Offload {
   Residency residency = Residency::kStrided;
   Pin pin = Pin::kAlways;
   std::filesystem::path folder = {};  // of pages on a disk; empty: they are in host memory
+  DiskReads reads = DiskReads::kAuto;
 };
 
 struct Memory {

@@ -83,10 +83,23 @@ void add_offload_flags(FlagReader& read, Offload& o) {
             flag, text,
             {{"always", Pin::kAlways}, {"on-the-fly", Pin::kOnTheFly}, {"never", Pin::kNever}});
       });
+}
+
+void add_disk_flags(FlagReader& read, Offload& o) {
   read.path("--offload-dir", "DIR", "Memory",
             "Keep offloaded weights in files there, not in memory. They\n"
             "serve later runs and other processes too",
             o.folder);
+  read.text("--disk-reads", "HOW", "Memory",
+            "How these are read: direct (past the system's cache), mapped\n"
+            "(through it) or auto (what is in it from there, the rest past\n"
+            "it). Default: auto",
+            [&](const std::string& flag, const std::string& text) {
+              o.reads = choice<DiskReads>(flag, text,
+                                          {{"auto", DiskReads::kAuto},
+                                           {"direct", DiskReads::kDirect},
+                                           {"mapped", DiskReads::kMapped}});
+            });
 }
 
 }  // namespace
@@ -94,6 +107,7 @@ void add_offload_flags(FlagReader& read, Offload& o) {
 void add_memory_flags(FlagReader& read, Memory& m) {
   add_quantize_flags(read, m);
   add_offload_flags(read, m.offload);
+  add_disk_flags(read, m.offload);
 }
 
 void add_quantize_flags(FlagReader& read, Memory& m) {

@@ -37,7 +37,8 @@ OffloadedParts::OffloadedParts(const Offload& offload, at::Device device)
     checker_ = checker;
     device_ = checker;
   }
-  if (!offload.folder.empty()) folder_ = std::make_shared<const PageFolder>(offload.folder);
+  if (!offload.folder.empty())
+    folder_ = std::make_shared<const PageFolder>(offload.folder, offload.reads);
 }
 
 std::shared_ptr<Pages> OffloadedParts::add_pages(const PageOptions& options) {

@@ -25,7 +25,8 @@ struct AskedTensor {
   std::string layer, name;
   std::vector<std::int64_t> shape;
   at::ScalarType dtype;
-  enum class Kind { kNumbers, kMatrix } kind;
+  enum class Kind { kNumbers, kMatrix, kTable } kind;  // kTable: stays where it is stored
+  std::vector<StoredTensor> stored = {};  // what it is made of, scales of codes at last
 };
 
 struct LoadOptions {

@@ -28,7 +28,7 @@ Tensor reordered(const Tensor& tensor, Order order) {
 std::int64_t bytes_of(const AskedTensor& asked, Quantize form) {
   const auto numbers = c10::multiply_integers(asked.shape);
   const auto size = std::int64_t(c10::elementSize(asked.dtype));
-  if (asked.kind == AskedTensor::Kind::kNumbers || form == Quantize::kNone) return numbers * size;
+  if (asked.kind != AskedTensor::Kind::kMatrix || form == Quantize::kNone) return numbers * size;
   return numbers + asked.shape[0] * std::int64_t(sizeof(float));
 }
 

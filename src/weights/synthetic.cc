@@ -6,6 +6,9 @@
 #include <cmath>
 #include <string_view>
 
+#include "base/error.h"
+#include "weights/paging/page_source.h"
+
 namespace braid {
 namespace {
 
@@ -16,21 +19,37 @@ bool is_scale(const std::string& path) {
   return path.ends_with("scale") || path.find("norm") != std::string::npos;
 }
 
+// How the elements of a tensor are spread.
+struct Spread {
+  std::int64_t columns;
+  double deviation, center;
+};
+
+Spread spread_of(const std::string& path, at::IntArrayRef shape) {
+  if (shape.size() < 2)
+    return {.columns = 1, .deviation = 0.02, .center = is_scale(path) ? 1.0 : 0.0};
+  const auto columns = c10::multiply_integers(shape.slice(1));
+  return {.columns = columns, .deviation = 1 / std::sqrt(double(columns)), .center = 0};
+}
+
+// Where in the values a tensor begins.
+std::int64_t offset_of(const std::string& path) {
+  return std::int64_t(std::hash<std::string_view>()(path) % std::uint64_t(kPeriod));
+}
+
 }  // namespace
 
 SyntheticValues::SyntheticValues(std::uint64_t seed)
-    : normal_(at::randn({kPeriod}, at::detail::createCPUGenerator(seed), at::kFloat)) {}
+    : normal_(at::randn({kPeriod}, at::detail::createCPUGenerator(seed), at::kFloat)),
+      drawn_("drawn " + source_of(normal_).identity()) {}
 
 at::Tensor SyntheticValues::share(const std::string& path, at::IntArrayRef shape,
                                   const Wanted& wanted, const at::TensorOptions& options) const {
-  const auto columns = shape.size() < 2 ? 1 : c10::multiply_integers(shape.slice(1));
+  const auto [columns, deviation, center] = spread_of(path, shape);
   const auto column_runs =
       wanted.columns.empty() ? std::vector<Share>{{.begin = 0, .count = columns}} : wanted.columns;
-  const bool is_matrix = shape.size() >= 2;
-  const double deviation = is_matrix ? 1 / std::sqrt(double(columns)) : 0.02;
-  const double center = !is_matrix && is_scale(path) ? 1 : 0;
   const auto values = (normal_ * deviation + center).to(options.dtype());
-  const auto offset = std::int64_t(std::hash<std::string_view>()(path) % std::uint64_t(kPeriod));
+  const auto offset = offset_of(path);
 
   std::vector<at::Tensor> runs;
   const auto add = [&](std::int64_t begin, std::int64_t count) {
@@ -57,6 +76,12 @@ at::Tensor SyntheticValues::share(const std::string& path, at::IntArrayRef shape
     for (const auto& part : wanted.columns) sizes[1] += part.count;
   }
   return at::cat(runs).view(sizes).to(options.device());
+}
+
+std::string SyntheticValues::identity_of(const std::string& path, at::IntArrayRef shape) const {
+  const auto [columns, deviation, center] = spread_of(path, shape);
+  return text_of(drawn_, " from ", offset_of(path), " in rows of ", columns, ", ", center, " +- ",
+                 std::hexfloat, deviation);
 }
 
 }  // namespace braid

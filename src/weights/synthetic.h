@@ -21,8 +21,12 @@ class SyntheticValues {
   at::Tensor share(const std::string& path, at::IntArrayRef shape, const Wanted& wanted,
                    const at::TensorOptions& options) const;
 
+  // Says in words which values all of these are.
+  std::string identity_of(const std::string& path, at::IntArrayRef shape) const;
+
  private:
   at::Tensor normal_;  // standard normal values that are used again and again
+  std::string drawn_;  // what they are, in words
 };
 
 }  // namespace braid

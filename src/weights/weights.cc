@@ -3,93 +3,23 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
-#include <numeric>
-#include <optional>
-#include <set>
 
 #include "base/error.h"
 #include "weights/expected.h"
-#include "weights/int8.h"
-#include "weights/int8_load.h"
-#include "weights/synthetic.h"
+#include "weights/load.h"
 
 namespace braid {
 
-// What the scopes of one load share.
-struct Weights::Load {
-  Checkpoint checkpoint;
-  Names names;
-  LoadOptions options;
-  Plan plan;
-  std::set<std::string> used = {};
-  std::shared_ptr<Scratch> scratch = std::make_shared<Scratch>();
-  std::optional<SyntheticValues> synthetic = {};
-
-  std::vector<const StoredTensor*> take(const std::string& path, Order& order);
-  Quantize form_of(const std::string& layer) const;
-  struct Scales {
-    std::vector<const StoredTensor*> parts = {};
-    Order order = Order::kAsStored;
-  };
-  Scales scales_of(const std::vector<const StoredTensor*>& codes, const std::string& path);
-  LoadedMatrix codes_of(const std::vector<Piece>& codes, const Scales& scales,
-                        const Wanted& wanted) const;
-  Wanted wanted_of(const std::string& layer, at::IntArrayRef shape) const;
-  void has_read(const BytesRead& read) const {
-    if (options.on_read) options.on_read(read);
-    has_passed(read.all);
-  }
-  void has_passed(std::int64_t bytes) const {
-    if (options.on_bytes) options.on_bytes(bytes);
-  }
-};
-
-std::vector<const StoredTensor*> Weights::Load::take(const std::string& path, Order& order) {
-  const auto origins = origins_of(names, path);
-  const auto there = [&](const std::string& name) { return checkpoint.find(name) != nullptr; };
-  const auto origin = std::find_if(origins.begin(), origins.end(), [&](const Origin& o) {
-    return std::all_of(o.tensors.begin(), o.tensors.end(), there);
-  });
-  if (origin == origins.end()) {
-    const auto& names_ = origins.front().tensors;
-    const auto missing = std::find_if_not(names_.begin(), names_.end(), there);
-    throw InputError(text_of(checkpoint.source(), " has no tensor '", *missing, "'"));
-  }
-  order = origin->order;
-  std::vector<const StoredTensor*> parts;
-  for (const auto& name : origin->tensors) {
-    check(used.insert(name).second, checkpoint.source(), ": tensor '", name, "' is used twice");
-    parts.push_back(checkpoint.find(name));
-  }
-  return parts;
-}
-
-// What this rank holds of a tensor of the layer `layer`. Vectors of a row-parallel layer, its bias,
-// are whole: they belong to the sum.
-Wanted Weights::Load::wanted_of(const std::string& layer, at::IntArrayRef shape) const {
-  const auto rows = shape.empty() ? 1 : shape[0];
-  const auto& group = options.tensor_parallel;
-  const auto* const sharding = find_sharding(plan, layer);
-  if (!sharding || group.size() == 1) return {.rows = {{.begin = 0, .count = rows}}, .columns = {}};
-  const auto share = [&](std::int64_t total) {
-    return shares_of(*sharding, total, group.rank(), group.size(), layer);
-  };
-  const bool by_rows = sharding->split == Split::kRows || sharding->split == Split::kRowsUnsummed;
-  if (!by_rows) return {.rows = share(rows), .columns = {}};
-  return {.rows = {{.begin = 0, .count = rows}},
-          .columns = shape.size() < 2 ? std::vector<Share>() : share(shape[1])};
-}
-
 Weights::Weights(Checkpoint checkpoint, Names names, LoadOptions options, Plan plan)
-    : load_(std::make_shared<Load>(
-          Load{std::move(checkpoint), std::move(names), std::move(options), std::move(plan)})),
+    : load_(std::make_shared<Load>(Load{std::make_shared<const Checkpoint>(std::move(checkpoint)),
+                                        std::move(names), std::move(options), std::move(plan)})),
       dtype_(load_->options.dtype) {
-  if (load_->options.paging.pages) *this = paged(PageLevel::kModel, load_->checkpoint.source());
+  if (load_->options.paging.pages) *this = paged(PageLevel::kModel, load_->checkpoint->source());
 }
 
 Weights Weights::synthetic(LoadOptions options, Plan plan) {
   Weights weights(Checkpoint::none("synthetic weights"), {}, std::move(options), std::move(plan));
-  weights.load_->synthetic.emplace();
+  weights.load_->synthetic = std::make_shared<const SyntheticValues>();
   return weights;
 }
 
@@ -123,16 +53,39 @@ std::int64_t Weights::blocks_a_page() const {
 }
 
 // Whether the load only wants to know what is asked for.
-bool Weights::noted(std::string_view name, at::IntArrayRef shape, AskedTensor::Kind kind) const {
+bool Weights::noted(std::string_view name, at::IntArrayRef shape, AskedTensor::Kind kind,
+                    const std::vector<const StoredTensor*>& parts) const {
   auto* const survey = load_->options.survey;
-  if (survey) survey->push_back({scope_, std::string(name), shape.vec(), dtype_, kind});
-  return survey != nullptr;
+  if (!survey) return false;
+  survey->push_back({scope_, std::string(name), shape.vec(), dtype_, kind});
+  for (const auto* part : parts) survey->back().stored.push_back(*part);
+  return true;
 }
 
-// From the host to where it belongs.
-Tensor Weights::delivered(const Tensor& tensor) const {
+// To where it belongs: a page makes it when it is closed, unless it is on the disk.
+Matrix Weights::delivered(const Recipe& recipe) const {
   const auto& options = load_->options;
-  return goes_to_page_ ? options.paging.pages->add(tensor) : tensor.to(options.device);
+  if (!goes_to_page_) {
+    const auto made = recipe.make(options.device);
+    load_->has_read(made.read);
+    return to(made.matrix, options.device, Blocking::kYes);
+  }
+  const auto make = [recipe, keep = load_->checkpoint, drawn = load_->synthetic,
+                     on_read = options.on_read] {
+    const auto made = recipe.make(at::kCPU);
+    if (on_read) on_read(made.read);
+    std::vector<Tensor> tensors;
+    for_each_tensor(made.matrix, [&](const Tensor& tensor) { tensors.push_back(tensor); });
+    return tensors;
+  };
+  const auto done = [bytes = recipe.bytes, on_bytes = options.on_bytes] {
+    if (on_bytes) on_bytes(bytes);
+  };
+  const auto views = options.paging.pages->add(
+      {.tensors = recipe.tensors, .identity = recipe.identity, .make = make, .done = done});
+  return {.form = recipe.form,
+          .values_NC = views[0],
+          .scales_N1 = views.size() > 1 ? views[1] : Tensor()};
 }
 
 Weights Weights::unread() const {
@@ -146,78 +99,52 @@ std::string Weights::path(std::string_view name) const {
 }
 
 Tensor Weights::tensor(std::string_view name, at::IntArrayRef shape) const {
-  if (load_->synthetic) return synthetic_share(name, shape);
+  if (load_->synthetic) return synthetic_values(name, shape, Quantize::kNone).values_NC;
   auto order = Order::kAsStored;
   const auto parts = load_->take(path(name), order);
-  if (noted(name, shape, AskedTensor::Kind::kNumbers)) return {};
+  if (noted(name, shape, AskedTensor::Kind::kNumbers, parts)) return {};
   return load(parts, order, shape);
 }
 
 Tensor Weights::load(const std::vector<const StoredTensor*>& parts, Order order,
                      at::IntArrayRef shape) const {
-  check_floating(parts, load_->checkpoint.source());
-  check_shape(parts, shape, load_->checkpoint.source());
+  check_floating(parts, load_->checkpoint->source());
+  check_shape(parts, shape, load_->checkpoint->source());
   const auto wanted = load_->wanted_of(scope_, shape);
   if (!is_read_) return {};
   const auto pieces = pieces_of(parts, order, wanted.rows);
-  const auto device = goes_to_page_ ? at::Device(at::kCPU) : load_->options.device;
-  const auto usable = [&](const Piece& piece) {
-    return piece.stored->dtype() == dtype_ && piece.stored->is_aligned();
-  };
-  const bool in_place = device.is_cpu() && !goes_to_page_ && pieces.size() == 1 &&
-                        wanted.columns.empty() && usable(pieces.front());
-  if (in_place) {
-    auto view = view_of(pieces.front());
-    load_->has_read({.all = view.numel() * view.element_size()});
-    return view;
-  }
-  const auto made = assemble(pieces, wanted.columns, at::TensorOptions(dtype_).device(device));
-  load_->has_read(made.read);
-  return delivered(made.tensor);
+  const bool in_place = load_->options.device.is_cpu() && !goes_to_page_ && pieces.size() == 1 &&
+                        wanted.columns.empty() && pieces.front().stored->dtype() == dtype_ &&
+                        pieces.front().stored->is_aligned();
+  if (!in_place) return delivered(recipe_of_numbers({pieces, wanted.columns}, dtype_)).values_NC;
+  auto view = view_of(pieces.front());
+  load_->has_read({.all = view.numel() * view.element_size()});
+  return view;
 }
 
-Quantize Weights::Load::form_of(const std::string& layer) const {
-  const auto& dense = options.keep_dense;
-  const bool stays = std::any_of(dense.begin(), dense.end(), [&](const std::string& pattern) {
-    return matches(pattern, layer);
-  });
-  return stays ? Quantize::kNone : options.quantize;
-}
-
-// The scales that stand beside codes.
-Weights::Load::Scales Weights::Load::scales_of(const std::vector<const StoredTensor*>& codes,
-                                               const std::string& path) {
-  Scales scales;
-  scales.parts = take(path + "_scale", scales.order);
-  std::int64_t rows = 0;
-  for (const auto* part : codes) rows += part->entry.shape[0];
-  check_floating(scales.parts, checkpoint.source());
-  check_shape(scales.parts, {rows, 1}, checkpoint.source());
-  return scales;
-}
-
-// Scales are of whole rows: a share of the columns has all of them.
-LoadedMatrix Weights::Load::codes_of(const std::vector<Piece>& codes, const Scales& scales,
-                                     const Wanted& wanted) const {
-  const bool is_v2 = scales.parts.front()->dtype() == at::kFloat;
-  const bool is_dynamic = options.quantize == Quantize::kInt8Dynamic && is_v2;
-  const auto form = is_dynamic ? Quantize::kInt8Dynamic
-                    : is_v2    ? Quantize::kInt8
-                               : Quantize::kInt8V1;
-  return load_codes(codes, pieces_of(scales.parts, scales.order, wanted.rows), wanted.columns,
-                    form);
+// Rows are looked up where they are stored, if they can be.
+Tensor Weights::table(std::string_view name, at::IntArrayRef shape) const {
+  auto order = Order::kAsStored;
+  const auto parts = load_->take(path(name), order);
+  if (noted(name, shape, AskedTensor::Kind::kTable, parts)) return {};
+  check_floating(parts, load_->checkpoint->source());
+  check_shape(parts, shape, load_->checkpoint->source());
+  load_->has_read({.all = std::int64_t(parts.front()->entry.size)});
+  if (parts.size() == 1 && parts.front()->is_aligned()) return parts.front()->view();
+  const auto pieces = pieces_of(parts, order, {{.begin = 0, .count = shape[0]}});
+  return assemble(pieces, {}, dtype_).tensor;
 }
 
 Matrix Weights::matrix(std::string_view name, at::IntArrayRef shape) const {
   const auto form = load_->form_of(scope_);
-  if (load_->synthetic && form == Quantize::kNone)
-    return {.values_NC = synthetic_share(name, shape)};
-  if (load_->synthetic) return synthetic_codes(name, shape, form);
+  if (load_->synthetic) return synthetic_values(name, shape, form);
   auto order = Order::kAsStored;
   const auto parts = load_->take(path(name), order);
-  const auto& source = load_->checkpoint.source();
-  if (noted(name, shape, AskedTensor::Kind::kMatrix)) {
-    if (are_codes(parts)) load_->take(path(name) + "_scale", order);
+  const auto& source = load_->checkpoint->source();
+  if (noted(name, shape, AskedTensor::Kind::kMatrix, parts)) {
+    if (!are_codes(parts)) return {};
+    for (const auto* scales : load_->take(path(name) + "_scale", order))
+      load_->options.survey->back().stored.push_back(*scales);
     return {};
   }
   const bool has_codes = are_codes(parts);
@@ -227,28 +154,25 @@ Matrix Weights::matrix(std::string_view name, at::IntArrayRef shape) const {
   const auto wanted = load_->wanted_of(scope_, shape);
   const auto scales = has_codes ? load_->scales_of(parts, path(name)) : Load::Scales();
   if (!is_read_) return {};
-  const auto pieces = pieces_of(parts, order, wanted.rows);
-  const auto made = has_codes ? load_->codes_of(pieces, scales, wanted)
-                              : quantize_pieces(pieces, wanted.columns, dtype_, form);
-  load_->has_read(made.read);
-  return map_tensors(made.matrix, [&](const Tensor& tensor) { return delivered(tensor); });
+  const Excerpt excerpt{pieces_of(parts, order, wanted.rows), wanted.columns};
+  if (!has_codes) return delivered(recipe_of_quantizing(excerpt, dtype_, form));
+  // scales are of whole rows: a share of the columns has all of them
+  return delivered(load_->recipe_of(excerpt, pieces_of(scales.parts, scales.order, wanted.rows)));
 }
+
+at::Device Weights::device() const { return load_->options.device; }
 
 std::shared_ptr<Scratch> Weights::scratch() const { return load_->scratch; }
 
-Tensor Weights::synthetic_share(std::string_view name, at::IntArrayRef shape) const {
+Matrix Weights::synthetic_values(std::string_view name, at::IntArrayRef shape,
+                                 Quantize form) const {
   if (!is_read_) return {};
-  return delivered(load_->synthetic->share(path(name), shape, load_->wanted_of(scope_, shape),
-                                           at::TensorOptions(dtype_)));
-}
-
-Matrix Weights::synthetic_codes(std::string_view name, at::IntArrayRef shape, Quantize form) const {
-  if (!is_read_) return {};
-  const auto wanted = load_->wanted_of(scope_, shape);
-  const auto rows = load_->synthetic->share(path(name), shape, {.rows = wanted.rows, .columns = {}},
-                                            at::TensorOptions(dtype_));
-  const auto codes = share_of_columns(quantize_rows(rows, form), wanted.columns);
-  return map_tensors(codes, [&](const Tensor& tensor) { return delivered(tensor); });
+  return delivered(recipe_of_synthetic({.values = load_->synthetic.get(),
+                                        .path = path(name),
+                                        .shape = shape.vec(),
+                                        .wanted = load_->wanted_of(scope_, shape),
+                                        .dtype = dtype_},
+                                       form));
 }
 
 Outputs Weights::outputs() const {
@@ -270,14 +194,14 @@ Outputs Weights::outputs() const {
 
 void Weights::skip() const {
   const auto prefix = load_->names.prefix + scope_ + ".";
-  for (const auto& [name, stored] : load_->checkpoint.tensors())
+  for (const auto& [name, stored] : load_->checkpoint->tensors())
     if (name.starts_with(prefix) && load_->used.insert(name).second)
       load_->has_passed(std::int64_t(stored.entry.size));
 }
 
 void Weights::finish() const {
   std::vector<std::string> unknown;
-  for (const auto& [name, stored] : load_->checkpoint.tensors()) {
+  for (const auto& [name, stored] : load_->checkpoint->tensors()) {
     const auto& ignored = load_->names.ignored;
     const bool known = load_->used.contains(name) ||
                        std::any_of(ignored.begin(), ignored.end(),
@@ -288,7 +212,7 @@ void Weights::finish() const {
   const auto count = unknown.size();
   unknown.resize(std::min<std::size_t>(count, 3));
   throw InputError(
-      text_of(load_->checkpoint.source(), " holds ", count, count == 1 ? " tensor" : " tensors",
+      text_of(load_->checkpoint->source(), " holds ", count, count == 1 ? " tensor" : " tensors",
               " that the model does not have: ", list_of(unknown), count > 3 ? ", ..." : ""));
 }
 

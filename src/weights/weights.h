@@ -14,10 +14,13 @@
 #include "weights/load_options.h"
 #include "weights/matrix.h"
 #include "weights/names.h"
+#include "weights/paging/page.h"
 #include "weights/plan.h"
 #include "weights/scratch.h"
 
 namespace braid {
+
+struct Recipe;
 
 // How a layer's outputs become whole where ranks share it.
 struct Outputs {
@@ -57,6 +60,11 @@ class Weights {
   // Quantised whole, then shared: the codes of a share are those of one device.
   Matrix matrix(std::string_view name, at::IntArrayRef shape) const;
 
+  // A table [rows ...] of which some rows are looked up: in host memory, in the dtype in which it
+  // is stored, and if it can be in the mapped file, of which only these rows are then read. It is
+  // in no page, and is not shared.
+  Tensor table(std::string_view name, at::IntArrayRef shape) const;
+
   // Memory that the layers of one load share while they compute.
   std::shared_ptr<Scratch> scratch() const;
 
@@ -69,16 +77,17 @@ class Weights {
   void finish() const;
 
   at::ScalarType dtype() const { return dtype_; }
+  at::Device device() const;
 
  private:
   struct Load;
   std::string path(std::string_view name) const;
   Tensor load(const std::vector<const StoredTensor*>& parts, Order order,
               at::IntArrayRef shape) const;
-  Tensor delivered(const Tensor& tensor) const;
-  bool noted(std::string_view name, at::IntArrayRef shape, AskedTensor::Kind kind) const;
-  Tensor synthetic_share(std::string_view name, at::IntArrayRef shape) const;
-  Matrix synthetic_codes(std::string_view name, at::IntArrayRef shape, Quantize form) const;
+  Matrix delivered(const Recipe& recipe) const;
+  bool noted(std::string_view name, at::IntArrayRef shape, AskedTensor::Kind kind,
+             const std::vector<const StoredTensor*>& parts) const;
+  Matrix synthetic_values(std::string_view name, at::IntArrayRef shape, Quantize form) const;
 
   std::shared_ptr<Load> load_;
   std::string scope_;

@@ -203,13 +203,14 @@ TEST(Flags, SayWhereWeightsAre) {
   EXPECT_EQ(all.options.memory.offload.vae, OffloadMode::kBlock);
   const auto f = generate_flags({"a", "--offload-group", "4", "--prefetch", "2", "--resident",
                                  "all", "--residency", "leading", "--pin", "on-the-fly",
-                                 "--offload-dir", "/tmp/pages"});
+                                 "--offload-dir", "/tmp/pages", "--disk-reads", "mapped"});
   EXPECT_EQ(f.options.memory.offload.blocks, 4);
   EXPECT_EQ(f.options.memory.offload.prefetch, 2);
   EXPECT_EQ(f.options.memory.offload.resident, -1);
   EXPECT_EQ(f.options.memory.offload.residency, Residency::kLeading);
   EXPECT_EQ(f.options.memory.offload.pin, Pin::kOnTheFly);
   EXPECT_EQ(f.options.memory.offload.folder, "/tmp/pages");
+  EXPECT_EQ(f.options.memory.offload.reads, DiskReads::kMapped);
   expect_refused({"--offload", "disk"}, "--offload should be one of none, model, block, leaf");
   expect_refused({"--prefetch", "65"}, "--prefetch");
 }

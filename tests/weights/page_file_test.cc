@@ -1,4 +1,4 @@
-// Pages on a disk: shared by contents, and never believed when they are not whole.
+// Pages on a disk: shared by what they are made of, and never believed when they are not whole.
 #include "weights/paging/page_file.h"
 
 #include <fcntl.h>
@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "files.h"
 #include "weights/paging/checksum.h"
+#include "weights/paging/cpu_device.h"
 
 namespace braid {
 namespace {
@@ -63,54 +64,87 @@ class PageFileTest : public testing::Test {
 
 TEST_F(PageFileTest, ReadsWhatWasWritten) {
   auto bytes = page(kSize);
-  const auto file = pages_.put(bytes, "int8");
+  const auto file = pages_.put(bytes, id_of("int8"));
   const auto contents = read(*file, kSize);
   EXPECT_TRUE(std::ranges::equal(bytes_of(contents), std::span(bytes).subspan(PageFile::kHeader)));
 }
 
-TEST_F(PageFileTest, IsSharedByEqualContentsOnly) {
-  auto bytes = page(8192), again = page(8192), other = page(8192, 2);
-  const auto first = pages_.put(bytes, "int8"), second = pages_.put(again, "int8");
-  EXPECT_EQ(first->id(), second->id());
+TEST_F(PageFileTest, IsFoundByWhatItIsMadeOf) {
+  auto bytes = page(8192);
+  EXPECT_EQ(pages_.find(id_of("int8"), 8192), nullptr);
+  pages_.put(bytes, id_of("int8"));
+  EXPECT_NE(PageFolder(folder_.path()).find(id_of("int8"), 8192), nullptr);
+  EXPECT_EQ(pages_.find(id_of("int8"), 4096), nullptr) << "another size";
+  EXPECT_EQ(pages_.find(id_of("int8-v1"), 8192), nullptr) << "another recipe";
   only_file();
-  EXPECT_NE(pages_.put(again, "int8-v1")->id(), first->id()) << "another recipe";
-  EXPECT_NE(pages_.put(other, "int8")->id(), first->id()) << "other weights of the same layer";
 }
 
-TEST_F(PageFileTest, AFlippedBitIsRefusedThenMadeAnew) {
-  auto bytes = page(kSize);
-  for (const auto offset : {std::size_t(PageFile::kHeader), PageFile::kHeader + kSize / 2,
-                            PageFile::kHeader + kSize - 1}) {
-    const auto file = pages_.put(bytes, "x");
-    flip(offset);
-    EXPECT_THAT(message_of([&] { read(*file, kSize); }), HasSubstr("is damaged"));
-    read(*pages_.put(bytes, "x"), kSize);
+TEST_F(PageFileTest, ADamagedHeaderIsNotFound) {
+  auto bytes = page(8192);
+  pages_.put(bytes, id_of("x"));
+  flip(40);
+  EXPECT_EQ(pages_.find(id_of("x"), 8192), nullptr);
+  pages_.put(bytes, id_of("x"));
+  EXPECT_NE(pages_.find(id_of("x"), 8192), nullptr);
+}
+
+class WaysToRead : public PageFileTest, public testing::WithParamInterface<DiskReads> {
+ protected:
+  // Blocks where blocks are wanted, as slots have them.
+  static std::string read_whole(const PageFile& file, std::int64_t size) {
+    const auto into = aligned_bytes(size);
+    file.read(span_of(into));
+    return {static_cast<const char*>(into.const_data_ptr()), std::size_t(size)};
+  }
+  PageFolder pages_{folder_.path(), GetParam()};
+};
+
+TEST_P(WaysToRead, GiveWhatWasWritten) {
+  for (const auto size : {std::size_t(4096), kSize, kSize + 4096}) {
+    auto bytes = page(size);
+    const auto file = pages_.put(bytes, id_of(std::to_string(size)));
+    const auto want = std::span(bytes).subspan(PageFile::kHeader);
+    EXPECT_TRUE(std::ranges::equal(bytes_of(read_whole(*file, std::int64_t(size))), want));
+    EXPECT_TRUE(std::ranges::equal(bytes_of(read(*file, size)), want)) << "at any address";
   }
 }
 
-TEST_F(PageFileTest, ADamagedHeaderIsMadeAnew) {
-  auto bytes = page(8192);
-  pages_.put(bytes, "x");
-  flip(40);
-  EXPECT_EQ(read(*pages_.put(bytes, "x"), 8192).size(), 8192u);
+TEST_P(WaysToRead, RefuseAFlippedBit) {
+  auto bytes = page(kSize);
+  for (const auto offset : {std::size_t(PageFile::kHeader), PageFile::kHeader + kSize / 2,
+                            PageFile::kHeader + kSize - 1}) {
+    const auto file = pages_.put(bytes, id_of("x"));
+    flip(offset);
+    EXPECT_THAT(message_of([&] { read_whole(*file, kSize); }), HasSubstr("is damaged"));
+    EXPECT_EQ(pages_.find(id_of("x"), kSize), nullptr) << "it is made anew";
+  }
 }
 
-TEST_F(PageFileTest, ATruncatedFileIsMadeAnew) {
-  auto bytes = page(8192);
-  pages_.put(bytes, "x");
-  fs::resize_file(only_file(), PageFile::kHeader + 5000);
-  read(*pages_.put(bytes, "x"), 8192);
-  const auto open = pages_.put(bytes, "x");
-  fs::resize_file(only_file(), PageFile::kHeader + 5000);
-  EXPECT_THAT(message_of([&] { read(*open, 8192); }), HasSubstr("cut short"));
+TEST_P(WaysToRead, RefuseAFileThatWasCutShort) {
+  for (const auto left : {0, 4096, 5000, 4096 + (5 << 20)}) {
+    auto bytes = page(kSize);
+    const auto file = pages_.put(bytes, id_of("x"));
+    fs::resize_file(only_file(), std::uintmax_t(left));
+    EXPECT_THAT(message_of([&] { read_whole(*file, kSize); }), HasSubstr("cut short")) << left;
+    EXPECT_EQ(pages_.find(id_of("x"), kSize), nullptr);
+  }
 }
+
+std::string name_of(const testing::TestParamInfo<DiskReads>& info) {
+  const char* const names[] = {"auto", "direct", "mapped"};
+  return names[int(info.param)];
+}
+
+INSTANTIATE_TEST_SUITE_P(Each, WaysToRead,
+                         testing::Values(DiskReads::kAuto, DiskReads::kDirect, DiskReads::kMapped),
+                         name_of);
 
 TEST_F(PageFileTest, AnotherPageUnderItsNameIsRefused) {
   auto mine = page(8192), other = page(8192, 2);
-  const auto file = pages_.put(mine, "x");
+  const auto file = pages_.put(mine, id_of("x"));
   const auto path = only_file();
   const TemporaryFolder elsewhere;
-  PageFolder(elsewhere.path()).put(other, "x");
+  PageFolder(elsewhere.path()).put(other, id_of("y"));
   fs::copy_file(fs::directory_iterator(elsewhere.path())->path(), path,
                 fs::copy_options::overwrite_existing);
   EXPECT_THAT(message_of([&] { PageFile(path, file->id(), 8192); }),
@@ -122,7 +156,7 @@ TEST_F(PageFileTest, SeveralMayWriteAtOnce) {
   for (int i = 0; i < 4; ++i)
     writers.emplace_back([&] {
       auto bytes = page(1 << 20);
-      read(*pages_.put(bytes, "x"), 1 << 20);
+      read(*pages_.put(bytes, id_of("x")), 1 << 20);
     });
   writers.clear();
   only_file();
@@ -134,7 +168,7 @@ TEST_F(PageFileTest, AKillWhileWritingLeavesNoHalfPage) {
   for (int delay : {0, 3000, 10000, 30000}) {
     const auto child = ::fork();
     if (child == 0) {
-      PageFolder(folder_.path()).put(bytes, std::to_string(delay));
+      PageFolder(folder_.path()).put(bytes, id_of(std::to_string(delay)));
       ::_exit(0);
     }
     ::usleep(unsigned(delay));
@@ -145,7 +179,7 @@ TEST_F(PageFileTest, AKillWhileWritingLeavesNoHalfPage) {
       EXPECT_TRUE(!is_page || entry.file_size() == bytes.size());
     }
   }
-  read(*pages_.put(bytes, "0"), 64 << 20);
+  read(*pages_.put(bytes, id_of("0")), 64 << 20);
 }
 
 TEST_F(PageFileTest, AFullDiskIsASentence) {
@@ -155,7 +189,7 @@ TEST_F(PageFileTest, AFullDiskIsASentence) {
   ::getrlimit(RLIMIT_FSIZE, &before);
   const rlimit small{1 << 20, before.rlim_max};
   ::setrlimit(RLIMIT_FSIZE, &small);
-  const auto sentence = message_of([&] { pages_.put(bytes, "x"); });
+  const auto sentence = message_of([&] { pages_.put(bytes, id_of("x")); });
   ::setrlimit(RLIMIT_FSIZE, &before);
   EXPECT_THAT(sentence, HasSubstr("cannot write"));
   EXPECT_TRUE(fs::is_empty(folder_.path()));

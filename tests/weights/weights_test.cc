@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "files.h"
+#include "weights/paging/cpu_device.h"
 
 namespace braid {
 namespace {
@@ -43,6 +44,35 @@ TEST_F(WeightsTest, CopiesWhatIsNotAligned) {
 TEST_F(WeightsTest, ConvertsToTheDtypeOfTheLoad) {
   const auto w = open({{"a", {2}, {1, 1.001f}}}, {}, {.dtype = at::kBFloat16});
   EXPECT_TRUE(at::equal(w.tensor("a", {2}), at::tensor({1.f, 1.f}).to(at::kBFloat16)));
+}
+
+// Of a table some rows are wanted: it stays as it is stored, and is converted with them.
+TEST_F(WeightsTest, LeavesATableWhereItIsStored) {
+  const auto w = open({{"a", {2, 1}, {1, 1.001f}}}, {}, {.dtype = at::kBFloat16});
+  const auto table = w.table("a", {2, 1});
+  EXPECT_EQ(table.const_data_ptr(), mapped_.const_data_ptr());
+  EXPECT_EQ(table.scalar_type(), at::kFloat);
+  w.finish();
+}
+
+TEST_F(WeightsTest, KeepsATableOutOfPages) {
+  const auto pages =
+      std::make_shared<Pages>(std::make_shared<CpuPageDevice>(), at::kCPU, PageOptions());
+  const auto w =
+      open({{"a", {2, 1}, {1, 2}}}, {}, {.paging = {.pages = pages, .level = PageLevel::kModel}});
+  EXPECT_EQ(w.table("a", {2, 1}).const_data_ptr(), mapped_.const_data_ptr());
+}
+
+TEST_F(WeightsTest, CopiesATableThatIsNotAligned) {
+  const auto w = open({{"a", {2, 1}, {1, 1.001f}}}, {}, {.dtype = at::kBFloat16}, /*pad=*/1);
+  const auto table = w.table("a", {2, 1});
+  EXPECT_NE(table.const_data_ptr(), mapped_.const_data_ptr());
+  EXPECT_TRUE(at::equal(table, at::ones({2, 1}, at::kBFloat16)));
+}
+
+TEST_F(WeightsTest, RefusesATableOfAnotherShape) {
+  const auto w = open({{"a", {2, 1}, {1, 2}}});
+  EXPECT_THAT(message_of([&] { w.table("a", {3, 1}); }), HasSubstr("'a'"));
 }
 
 TEST_F(WeightsTest, AScopeMayLoadInAnotherDtype) {

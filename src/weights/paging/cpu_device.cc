@@ -19,6 +19,10 @@ Tensor aligned_bytes(std::int64_t size) {
       memory, {size}, [](void* data) { std::free(data); }, at::TensorOptions(at::kByte));
 }
 
+std::span<std::byte> span_of(const Tensor& bytes) {
+  return {static_cast<std::byte*>(bytes.mutable_data_ptr()), std::size_t(bytes.numel())};
+}
+
 void read_page(const PageBytes& page, std::byte* target) {
   if (page.file) return page.file->read({target, std::size_t(page.size)});
   std::memcpy(target, page.memory.const_data_ptr(), std::size_t(page.size));

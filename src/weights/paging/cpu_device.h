@@ -4,6 +4,7 @@
 
 #include <exception>
 #include <mutex>
+#include <span>
 #include <vector>
 
 #include "weights/paging/device.h"
@@ -45,5 +46,7 @@ class CpuPageDevice : public PageDevice {
 
 // kByte memory that starts at a multiple of 4096, as direct reads want it. Freed with the tensor.
 Tensor aligned_bytes(std::int64_t size);
+
+std::span<std::byte> span_of(const Tensor& bytes);
 
 }  // namespace braid

@@ -1,11 +1,7 @@
 #include "weights/paging/page_file.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <atomic>
-#include <cerrno>
 #include <cstring>
 #include <exception>
 #include <thread>
@@ -17,7 +13,7 @@
 namespace braid {
 namespace {
 
-constexpr std::int64_t kBlock = 4096;                       // of a disk
+constexpr std::int64_t kBlock = FileReader::kBlock;
 constexpr std::int64_t kLeastPart = std::int64_t(4) << 20;  // bytes read at once
 constexpr std::int64_t kMostParts = 480;                    // whose checksums a header has room for
 constexpr int kReaders = 2;                                 // threads: one reads while one checks
@@ -31,7 +27,7 @@ struct Header {
 };
 static_assert(sizeof(Header) <= PageFile::kHeader);
 
-constexpr char kMagic[8] = {'B', 'R', 'A', 'I', 'D', 'P', 'G', '1'};
+constexpr char kMagic[8] = {'B', 'R', 'A', 'I', 'D', 'P', 'G', '2'};
 
 std::int64_t padded(std::int64_t size) { return (size + kBlock - 1) / kBlock * kBlock; }
 
@@ -48,7 +44,7 @@ std::uint64_t checksum_of(Header header) {
   return checksum(std::as_bytes(std::span(&header, 1)));
 }
 
-Header header_of(std::span<const std::byte> contents, const std::string& recipe) {
+Header header_of(std::span<const std::byte> contents, PageId id) {
   Header header{};
   std::memcpy(header.magic, kMagic, sizeof kMagic);
   header.size = std::int64_t(contents.size());
@@ -58,31 +54,9 @@ Header header_of(std::span<const std::byte> contents, const std::string& recipe)
     const auto count = std::min(contents.size() - begin, std::size_t(header.part_bytes));
     header.checksums[part] = checksum(contents.subspan(begin, count));
   }
-  const auto sums = std::as_bytes(std::span(header.checksums));
-  const auto said = std::as_bytes(std::span(recipe));
-  const auto hash = [&](std::uint64_t seed) {
-    return checksum(sums, checksum(said, seed + std::uint64_t(header.size)));
-  };
-  header.id = {hash(1), hash(2)};
+  header.id = id;
   header.own_checksum = checksum_of(header);
   return header;
-}
-
-// Whether all of `size` bytes were read; false at the end of the file or at an error.
-bool read_all(int fd, std::byte* target, std::int64_t size, std::int64_t offset) {
-  while (size > 0) {
-    const auto n = ::pread(fd, target, std::size_t(size), offset);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return false;
-    target += n;
-    offset += n;
-    size -= n;
-  }
-  return true;
-}
-
-bool is_whole_block(const void* target, std::int64_t size) {
-  return reinterpret_cast<std::uintptr_t>(target) % kBlock == 0 && size % kBlock == 0;
 }
 
 }  // namespace
@@ -94,25 +68,22 @@ std::string PageId::text() const {
   return digits;
 }
 
-PageFile::PageFile(const std::filesystem::path& path, PageId id, std::int64_t size)
-    : path_(path), id_(id), fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
-  require(fd_ >= 0, "cannot read the page ", path, ": ", std::strerror(errno));
+PageId id_of(std::string_view recipe) {
+  const auto bytes = std::as_bytes(std::span(recipe));
+  return {checksum(bytes, 1), checksum(bytes, 2)};
+}
+
+PageFile::PageFile(const std::filesystem::path& path, PageId id, std::int64_t size, DiskReads reads)
+    : path_(path), id_(id), reader_(path, reads) {
   Header header{};
-  const bool is_read = read_all(fd_, reinterpret_cast<std::byte*>(&header), sizeof header, 0);
+  const bool is_read = reader_.read(0, std::as_writable_bytes(std::span(&header, 1)));
   const bool is_sound = is_read && std::memcmp(header.magic, kMagic, sizeof kMagic) == 0 &&
                         header.own_checksum == checksum_of(header);
-  const auto end = std::int64_t(::lseek(fd_, 0, SEEK_END));
-  const bool fits = is_sound && header.id == id && header.size == size && end == kHeader + size;
-  if (!fits) ::close(fd_);
+  const bool fits = is_sound && header.id == id && header.size == size &&
+                    header.part_bytes == bytes_a_part(size) && reader_.size() == kHeader + size;
   require(fits, "the page ", path, is_sound ? " holds other weights" : " is damaged");
   part_bytes_ = header.part_bytes;
   checksums_.assign(header.checksums, header.checksums + num_parts(size, part_bytes_));
-  direct_fd_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_DIRECT);
-}
-
-PageFile::~PageFile() {
-  ::close(fd_);
-  if (direct_fd_ >= 0) ::close(direct_fd_);
 }
 
 void PageFile::refuse(const std::string& fact) const {
@@ -124,11 +95,7 @@ void PageFile::refuse(const std::string& fact) const {
 
 void PageFile::read_part(std::size_t part, std::span<std::byte> into) const {
   const auto offset = kHeader + std::int64_t(part) * part_bytes_;
-  const auto size = std::int64_t(into.size());
-  const bool direct = direct_fd_ >= 0 && is_whole_block(into.data(), size);
-  const bool is_read = (direct && read_all(direct_fd_, into.data(), size, offset)) ||
-                       read_all(fd_, into.data(), size, offset);
-  if (!is_read) refuse("cannot be read, or was cut short");
+  if (!reader_.read(offset, into)) refuse("cannot be read, or was cut short");
   if (checksum(into) != checksums_[part])
     refuse("is damaged: its contents do not have their checksum");
 }
@@ -156,26 +123,31 @@ void PageFile::read(std::span<std::byte> into) const {
     if (failure) std::rethrow_exception(failure);
 }
 
-PageFolder::PageFolder(std::filesystem::path folder) : folder_(std::move(folder)) {
+PageFolder::PageFolder(std::filesystem::path folder, DiskReads reads)
+    : folder_(std::move(folder)), reads_(reads) {
   std::error_code failed;
   std::filesystem::create_directories(folder_, failed);
   require(!failed, "cannot make the folder of pages ", folder_, ": ", failed.message());
 }
 
-std::shared_ptr<const PageFile> PageFolder::put(std::span<std::byte> page,
-                                                const std::string& recipe) const {
-  const auto contents = page.subspan(PageFile::kHeader);
-  const auto header = header_of(contents, recipe);
-  const auto path = folder_ / (header.id.text() + ".page");
+std::filesystem::path PageFolder::path_of(PageId id) const {
+  return folder_ / (id.text() + ".page");
+}
+
+std::shared_ptr<const PageFile> PageFolder::find(PageId id, std::int64_t size) const {
   try {
-    return std::make_shared<const PageFile>(path, header.id, header.size);
+    return std::make_shared<const PageFile>(path_of(id), id, size, reads_);
   } catch (const InputError&) {
-    // it is not there, or not whole
+    return nullptr;  // it is not there, or not whole
   }
+}
+
+std::shared_ptr<const PageFile> PageFolder::put(std::span<std::byte> page, PageId id) const {
+  const auto header = header_of(page.subspan(PageFile::kHeader), id);
   std::memset(page.data(), 0, PageFile::kHeader);
   std::memcpy(page.data(), &header, sizeof header);
-  write_file(path, {reinterpret_cast<const char*>(page.data()), page.size()});
-  return std::make_shared<const PageFile>(path, header.id, header.size);
+  write_file(path_of(id), {reinterpret_cast<const char*>(page.data()), page.size()});
+  return std::make_shared<const PageFile>(path_of(id), id, header.size, reads_);
 }
 
 }  // namespace braid

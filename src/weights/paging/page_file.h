@@ -1,8 +1,8 @@
-// Pages on a disk. A file is named by its contents, so that another checkpoint, recipe or layer can
-// not be mistaken for it; it is whole or not there; every read of it is checked. Processes share
-// them.
+// Pages on a disk. A file is named by what it is made of, so that another checkpoint, recipe or
+// share can not be mistaken for it; it is whole or not there; every read of it is checked.
+// Processes share them.
 //
-//   "BRAIDPG1", the two halves of its id, size, bytes a part, checksum of this header, checksums of
+//   "BRAIDPG2", the two halves of its id, size, bytes a part, checksum of this header, checksums of
 //   the parts; from byte 4096 on the contents.
 #pragma once
 
@@ -11,7 +11,10 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
+
+#include "weights/paging/file_reader.h"
 
 namespace braid {
 
@@ -21,19 +24,19 @@ struct PageId {
   bool operator==(const PageId&) const = default;
 };
 
+// Of what a page is made of and how, in words that say all of it.
+PageId id_of(std::string_view recipe);
+
 class PageFile {
  public:
   static constexpr std::int64_t kHeader = 4096;  // bytes
 
   // Throws InputError unless the file has the id and the size.
-  PageFile(const std::filesystem::path& path, PageId id, std::int64_t size);
-  ~PageFile();
-  PageFile(const PageFile&) = delete;
-  PageFile& operator=(const PageFile&) = delete;
+  PageFile(const std::filesystem::path& path, PageId id, std::int64_t size,
+           DiskReads reads = DiskReads::kAuto);
 
-  // All of the contents, `into.size()` bytes; past the system's cache where the disk and the
-  // alignment of `into` allow it. Throws Error when they are not what the id says: the file is then
-  // removed, to be made anew by the next start.
+  // All of the contents, `into.size()` bytes. Throws Error when they do not have their checksums:
+  // the file is then removed, to be made anew by the next start.
   void read(std::span<std::byte> into) const;
 
   const PageId& id() const { return id_; }
@@ -44,22 +47,28 @@ class PageFile {
 
   std::filesystem::path path_;
   PageId id_;
-  int fd_ = -1, direct_fd_ = -1;  // direct_fd_ < 0: the file system has no direct reads
+  FileReader reader_;
   std::int64_t part_bytes_ = 0;
   std::vector<std::uint64_t> checksums_;  // of the parts
 };
 
 class PageFolder {
  public:
-  explicit PageFolder(std::filesystem::path folder);  // made if it is not there
+  // Made if it is not there.
+  explicit PageFolder(std::filesystem::path folder, DiskReads reads = DiskReads::kAuto);
 
-  // The file of these contents: the one that is there, or a new one. `page` has kHeader bytes of
-  // room before the contents, which are overwritten. `recipe` says what the contents mean. Throws
+  // The file of this id, if it is there and its header is whole.
+  std::shared_ptr<const PageFile> find(PageId id, std::int64_t size) const;
+
+  // A new one. `page` has kHeader bytes of room before the contents, which are overwritten. Throws
   // Error naming the file and the reason when it cannot be written.
-  std::shared_ptr<const PageFile> put(std::span<std::byte> page, const std::string& recipe) const;
+  std::shared_ptr<const PageFile> put(std::span<std::byte> page, PageId id) const;
 
  private:
+  std::filesystem::path path_of(PageId id) const;
+
   std::filesystem::path folder_;
+  DiskReads reads_;
 };
 
 }  // namespace braid

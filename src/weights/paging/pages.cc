@@ -18,19 +18,11 @@ std::int64_t round_up(std::int64_t bytes, std::int64_t alignment) {
   return (bytes + alignment - 1) / alignment * alignment;
 }
 
-std::int64_t bytes_of(const Tensor& tensor) {
-  return tensor.numel() * std::int64_t(tensor.element_size());
-}
-
 // The tensor that lies at `offset` of `bytes`.
 void show(Tensor& view, const Tensor& bytes, std::int64_t offset, at::IntArrayRef shape) {
   const auto size = std::int64_t(view.element_size());
   view.set_(bytes.storage(), (bytes.storage_offset() + offset) / size, shape,
             c10::contiguous_strides(shape));
-}
-
-std::span<std::byte> span_of(const Tensor& bytes) {
-  return {static_cast<std::byte*>(bytes.mutable_data_ptr()), std::size_t(bytes.numel())};
 }
 
 // Which of `count` groups stay.
@@ -70,47 +62,83 @@ int Pages::add_group(const std::string& name) {
   return int(groups_.size()) - 1;
 }
 
-Tensor Pages::add(const Tensor& tensor) {
+std::vector<Tensor> Pages::add(PageSource source) {
   auto& group = groups_.back();
-  const auto offset = round_up(group.page.size, kAlignment);
-  const auto view = at::empty({0}, at::TensorOptions(tensor.scalar_type()).device(where_));
-  group.places.push_back({view, offset, tensor.sizes().vec()});
-  group.page.size = offset + bytes_of(tensor);
-  pending_.push_back(tensor);
-  return view;
+  std::vector<Tensor> views;
+  for (const auto& [dtype, shape] : source.tensors) {
+    const auto offset = round_up(group.page.size, kAlignment);
+    const auto view = at::empty({0}, at::TensorOptions(dtype).device(where_));
+    group.places.push_back({view, offset, shape});
+    group.page.size = offset + group.places.back().size();
+    views.push_back(view);
+  }
+  sources_.push_back(std::move(source));
+  return views;
 }
 
-// The group's tensors, one after the other, become its page.
-void Pages::close_group() {
-  if (groups_.empty() || pending_.empty()) return;
-  auto& group = groups_.back();
-  group.page.size = std::max(kPageAlignment, round_up(group.page.size, kPageAlignment));
-  const auto room = options_.folder ? PageFile::kHeader : 0;
-  const auto bytes = aligned_bytes(room + group.page.size);
-  Tensor(bytes).zero_();
-  for (std::size_t i = 0; i < pending_.size(); ++i) {
-    const auto& place = group.places[i];
-    bytes.narrow(0, room + place.offset, bytes_of(pending_[i]))
-        .view(pending_[i].scalar_type())
-        .view(place.shape)
-        .copy_(pending_[i]);
-    pending_[i] = Tensor();
-  }
-  pending_.clear();
-  store(group, bytes);
+std::int64_t Pages::Place::size() const {
+  return c10::multiply_integers(shape) * std::int64_t(view.element_size());
 }
 
-void Pages::store(Group& group, Tensor bytes) {
-  group.page.version = ++last_version_;
-  if (options_.folder) {
-    std::string recipe = group.page.name;
-    for (const auto& place : group.places)
-      recipe += text_of("; ", place.view.scalar_type(), " ", at::IntArrayRef(place.shape));
-    group.page.file = options_.folder->put(span_of(bytes), recipe);
-    return;
+Tensor Pages::Place::in(const Tensor& contents) const {
+  return contents.narrow(0, offset, size()).view(view.scalar_type()).view(shape);
+}
+
+// Where the tensors lie, and what they are made of.
+std::string Pages::recipe_of(const Group& group, const std::vector<PageSource>& sources) {
+  std::string recipe;
+  for (const auto& place : group.places)
+    recipe += text_of(place.offset, ": ", place.view.scalar_type(), " ",
+                      at::IntArrayRef(place.shape), "\n");
+  for (const auto& source : sources) recipe += source.identity() + "\n";
+  return recipe;
+}
+
+// With room for a file's header where it will be kept in one.
+Tensor Pages::room_for(const Group& group) const {
+  return aligned_bytes((options_.folder ? PageFile::kHeader : 0) + group.page.size);
+}
+
+// The sources' tensors, each at its place.
+Tensor Pages::made_of(const Group& group, const std::vector<PageSource>& sources) const {
+  const auto bytes = room_for(group);
+  const auto contents = bytes.narrow(0, bytes.numel() - group.page.size, group.page.size);
+  contents.zero_();
+  auto place = group.places.begin();
+  for (const auto& source : sources) {
+    for (const auto& tensor : source.make()) {
+      place->in(contents).copy_(tensor);
+      ++place;
+    }
+    if (source.done) source.done();
   }
+  return bytes;
+}
+
+void Pages::keep_in_memory(Group& group, const Tensor& bytes) const {
   const bool pins = options_.pin == Pin::kAlways && !where_.is_cpu();
   group.page.memory = pins ? bytes.pin_memory() : bytes;
+}
+
+// Makes the page of the group that was loaded last, or finds it on the disk.
+void Pages::close_group() {
+  if (groups_.empty() || groups_.back().page.version != 0) return;
+  auto& group = groups_.back();
+  const auto sources = std::exchange(sources_, {});
+  group.page.version = ++last_version_;
+  group.page.size = std::max(kPageAlignment, round_up(group.page.size, kPageAlignment));
+  if (!options_.folder) return keep_in_memory(group, made_of(group, sources));
+  const auto id = id_of(recipe_of(group, sources));
+  group.page.file = options_.folder->find(id, group.page.size);
+  if (group.page.file) {
+    for (const auto& source : sources)
+      if (source.done) source.done();
+    return;
+  }
+  const auto bytes = made_of(group, sources);
+  check(id_of(recipe_of(group, sources)) == id, "the weights of ", group.page.name,
+        " have changed while they were read");
+  group.page.file = options_.folder->put(span_of(bytes), id);
 }
 
 int Pages::make_slot(std::int64_t bytes) {

@@ -12,6 +12,7 @@
 #include "braid/memory.h"
 #include "weights/paging/device.h"
 #include "weights/paging/page_file.h"
+#include "weights/paging/page_source.h"
 
 namespace braid {
 
@@ -32,8 +33,11 @@ class Pages {
 
   // While loading: groups in the order in which they will be used, one after the other.
   int add_group(const std::string& name);
-  // What `tensor`, of the host, will be on the device. Empty until finish().
-  Tensor add(const Tensor& tensor);
+  // What the source's tensors, of the host, will be on the device. Empty until finish(). Sources
+  // are made one after the other when their group is closed; those of a page that is on the disk
+  // already are not made at all.
+  std::vector<Tensor> add(PageSource source);
+  Tensor add(const Tensor& tensor) { return add(source_of(tensor)).front(); }
   void finish();
 
   // While computing. What runs in between may use the group's tensors.
@@ -54,6 +58,9 @@ class Pages {
     Tensor view;
     std::int64_t offset;
     std::vector<std::int64_t> shape;
+
+    std::int64_t size() const;                // bytes
+    Tensor in(const Tensor& contents) const;  // of the group's page
   };
   struct Group {
     PageBytes page;
@@ -68,9 +75,12 @@ class Pages {
     bool is_in_use = false;
   };
 
+  static std::string recipe_of(const Group& group, const std::vector<PageSource>& sources);
   void close_group();
+  Tensor room_for(const Group& group) const;
+  Tensor made_of(const Group& group, const std::vector<PageSource>& sources) const;
+  void keep_in_memory(Group& group, const Tensor& bytes) const;
   Tensor contents_of(const Group& group) const;
-  void store(Group& group, Tensor bytes);
   int make_slot(std::int64_t bytes);
   void show_views(const Group& group);
   void fetch(int group);
@@ -81,40 +91,11 @@ class Pages {
   at::Device where_;
   PageOptions options_;
   std::vector<Group> groups_;
-  std::vector<Tensor> pending_;  // of the group that is being loaded
-  std::vector<int> paged_;       // groups that share slots, in order
+  std::vector<PageSource> sources_;  // of the group that is being loaded
+  std::vector<int> paged_;           // groups that share slots, in order
   std::vector<SlotState> slots_;
   std::int64_t slot_bytes_ = 0, bytes_copied_ = 0;
   std::uint64_t last_version_ = 0;
-};
-
-// A group of Pages as a value; the empty one stands for weights that are always there.
-class Page {
- public:
-  class InUse {
-   public:
-    explicit InUse(const Page& page) : page_(page) {
-      if (page_.pages_) page_.pages_->enter(page_.group_);
-    }
-    ~InUse() {
-      if (page_.pages_) page_.pages_->leave(page_.group_);
-    }
-    InUse(const InUse&) = delete;
-    InUse& operator=(const InUse&) = delete;
-
-   private:
-    const Page& page_;
-  };
-
-  Page() = default;
-  Page(std::shared_ptr<Pages> pages, int group) : pages_(std::move(pages)), group_(group) {}
-
-  [[nodiscard]] InUse use() const { return InUse(*this); }
-  Pages* pages() const { return pages_.get(); }
-
- private:
-  std::shared_ptr<Pages> pages_;
-  int group_ = 0;
 };
 
 }  // namespace braid

@@ -9,9 +9,8 @@ namespace braid {
 
 // The contents of a group in host memory, with room for a file's header where it is kept in one.
 Tensor Pages::contents_of(const Group& group) const {
-  const auto room = options_.folder ? PageFile::kHeader : 0;
-  const auto bytes = aligned_bytes(room + group.page.size);
-  auto contents = bytes.narrow(0, room, group.page.size);
+  const auto bytes = room_for(group);
+  auto contents = bytes.narrow(0, bytes.numel() - group.page.size, group.page.size);
   if (group.page.file || group.page.memory.defined())
     read_page(group.page, static_cast<std::byte*>(contents.mutable_data_ptr()));
   else
@@ -27,13 +26,13 @@ void Pages::rewrite(int index, const std::function<void(std::vector<Tensor>&)>& 
   const auto bytes = contents_of(group);
   const auto contents = bytes.narrow(0, bytes.numel() - group.page.size, group.page.size);
   std::vector<Tensor> tensors;
-  for (const auto& place : group.places) {
-    const auto size = c10::multiply_integers(place.shape) * std::int64_t(place.view.element_size());
-    tensors.push_back(
-        contents.narrow(0, place.offset, size).view(place.view.scalar_type()).view(place.shape));
-  }
+  for (const auto& place : group.places) tensors.push_back(place.in(contents));
   change(tensors);
-  store(group, bytes);
+  group.page.version = ++last_version_;
+  if (options_.folder)
+    group.page.file = options_.folder->put(span_of(bytes), id_of(source_of(contents).identity()));
+  else
+    keep_in_memory(group, bytes);
   if (slot.holds == index) slot.holds = -1;
   if (!group.is_resident) return;
   fetch(index);

@@ -1,0 +1,100 @@
+#include "weights/identity.h"
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "weights/int8.h"
+#include "weights/paging/checksum.h"
+#include "weights/paging/page_source.h"
+
+namespace braid {
+namespace {
+
+constexpr std::int64_t kPart = std::int64_t(4) << 20;  // bytes that a thread reads at once
+
+std::string hexadecimal(std::uint64_t number) {
+  std::string digits;
+  for (int shift = 60; shift >= 0; shift -= 4) digits += "0123456789abcdef"[(number >> shift) & 15];
+  return digits;
+}
+
+// The checksum of the checksums of the parts; read(begin, size) gives that of one.
+template <class Read>
+std::string digest_of_parts(std::int64_t size, Read read) {
+  std::vector<std::uint64_t> sums(std::size_t((size + kPart - 1) / kPart));
+  at::parallel_for(0, std::int64_t(sums.size()), 1, [&](std::int64_t first, std::int64_t last) {
+    for (auto part = first; part < last; ++part)
+      sums[std::size_t(part)] = read(part * kPart, std::min(kPart, size - part * kPart));
+  });
+  return hexadecimal(checksum(std::as_bytes(std::span(sums)), std::uint64_t(size)));
+}
+
+std::span<const std::byte> bytes_of(const Tensor& tensor) {
+  return {static_cast<const std::byte*>(tensor.const_data_ptr()),
+          std::size_t(tensor.numel()) * tensor.element_size()};
+}
+
+std::string identity_of(const Piece& piece) {
+  const auto& [name, type, shape, begin, size] = piece.stored->entry;
+  const auto& file = *piece.stored->file;
+  const auto rows = shape.empty() ? 1 : shape[0];
+  const auto row = size / std::uint64_t(std::max<std::int64_t>(1, rows));
+  const auto first = begin + std::uint64_t(piece.rows.begin) * row;
+  const auto said = digest_of_parts(
+      piece.rows.count * std::int64_t(row), [&](std::int64_t at, std::int64_t count) {
+        const auto offset = first + std::uint64_t(at);
+        file.prefetch(offset, std::uint64_t(count));
+        const auto sum = checksum(file.bytes().subspan(offset, std::size_t(count)));
+        file.release(offset, std::uint64_t(count));
+        return sum;
+      });
+  return text_of(name_of(type), " ", row, " x ", piece.rows.count, " ", said);
+}
+
+}  // namespace
+
+std::string digest(std::span<const std::byte> bytes) {
+  return digest_of_parts(std::int64_t(bytes.size()), [&](std::int64_t at, std::int64_t count) {
+    return checksum(bytes.subspan(std::size_t(at), std::size_t(count)));
+  });
+}
+
+std::string identity_of(const std::vector<Piece>& pieces) {
+  std::string words;
+  for (const auto& piece : pieces) words += identity_of(piece) + "; ";
+  return words;
+}
+
+std::string identity_of(const std::vector<StoredTensor>& stored) {
+  std::vector<Piece> pieces;
+  for (const auto& one : stored) {
+    const auto& shape = one.entry.shape;
+    pieces.push_back({&one, {.begin = 0, .count = shape.empty() ? 1 : shape[0]}});
+  }
+  return identity_of(pieces);
+}
+
+std::string identity_of(const std::vector<Share>& columns) {
+  std::string words;
+  for (const auto& share : columns) words += text_of(" ", share.begin, "+", share.count);
+  return words.empty() ? words : "columns" + words;
+}
+
+std::string identity_of(Quantize form, at::ScalarType dtype) {
+  // whole numbers times a power of two: the same on every machine
+  const auto known = (at::arange(16 * 64, at::kLong) * 40503 % 65536 - 32768).view({16, 64});
+  const auto made = quantize_rows((known.to(at::kFloat) / 4096).to(dtype), form);
+  return text_of("form ", int(form), " of ", dtype, " ", digest(bytes_of(made.values_NC)), " ",
+                 digest(bytes_of(made.scales_N1)));
+}
+
+PageSource source_of(const Tensor& tensor) {
+  return {.tensors = {{tensor.scalar_type(), tensor.sizes().vec()}},
+          .identity = [tensor] { return digest(bytes_of(tensor.contiguous())); },
+          .make = [tensor] { return std::vector<Tensor>{tensor}; }};
+}
+
+}  // namespace braid

@@ -1,0 +1,94 @@
+#include "weights/paging/file_reader.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <vector>
+
+#include "base/error.h"
+
+namespace braid {
+namespace {
+
+constexpr int kPopulateRead = 22;  // MADV_POPULATE_READ, which older headers lack
+
+// Whether all of `into` was read; false at the end of the file or at an error.
+bool read_all(int fd, std::int64_t offset, std::span<std::byte> into) {
+  while (!into.empty()) {
+    const auto n = ::pread(fd, into.data(), into.size(), offset);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return false;
+    into = into.subspan(std::size_t(n));
+    offset += n;
+  }
+  return true;
+}
+
+bool are_whole_blocks(std::int64_t offset, std::span<const std::byte> into) {
+  const auto address = reinterpret_cast<std::uintptr_t>(into.data());
+  return (std::uint64_t(offset) | address | into.size()) % FileReader::kBlock == 0;
+}
+
+std::byte* map(int fd, std::int64_t size) {
+  if (size <= 0) return nullptr;
+  void* const at = ::mmap(nullptr, std::size_t(size), PROT_READ, MAP_SHARED, fd, 0);
+  return at == MAP_FAILED ? nullptr : static_cast<std::byte*>(at);
+}
+
+}  // namespace
+
+FileReader::FileReader(const std::filesystem::path& path, DiskReads how)
+    : how_(how), fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
+  const int failure = errno;
+  require(fd_ >= 0, "cannot read the page ", path, ": ", std::strerror(failure));
+  size_ = ::lseek(fd_, 0, SEEK_END);
+  if (how != DiskReads::kMapped) direct_fd_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_DIRECT);
+  if (how != DiskReads::kDirect) mapping_ = map(fd_, size_);
+}
+
+FileReader::~FileReader() {
+  if (mapping_) ::munmap(mapping_, std::size_t(size_));
+  if (direct_fd_ >= 0) ::close(direct_fd_);
+  ::close(fd_);
+}
+
+// Whether the system has all of it in memory.
+bool FileReader::is_cached(std::int64_t offset, std::int64_t size) const {
+  const auto page = std::int64_t(::sysconf(_SC_PAGESIZE));
+  const auto begin = offset / page * page;
+  const auto length = offset + size - begin;
+  std::vector<unsigned char> pages(std::size_t((length + page - 1) / page));
+  if (::mincore(mapping_ + begin, std::size_t(length), pages.data()) != 0) return false;
+  return std::ranges::all_of(pages, [](unsigned char state) { return (state & 1) != 0; });
+}
+
+// The pages are brought in by a call that can fail: to touch what a file no longer has, or a disk
+// can not read, would end the process.
+FileReader::Mapped FileReader::read_mapped(std::int64_t offset, std::span<std::byte> into) const {
+  const auto page = std::int64_t(::sysconf(_SC_PAGESIZE));
+  const auto begin = offset / page * page;
+  const auto length = std::size_t(offset - begin) + into.size();
+  if (offset + std::int64_t(into.size()) > size_) return Mapped::kNo;
+  if (::madvise(mapping_ + begin, length, kPopulateRead) != 0)
+    return errno == EINVAL ? Mapped::kUnknown : Mapped::kNo;
+  std::memcpy(into.data(), mapping_ + offset, into.size());
+  (void)::madvise(mapping_ + begin, length, MADV_DONTNEED);  // it stays in the system's cache
+  return Mapped::kYes;
+}
+
+bool FileReader::read(std::int64_t offset, std::span<std::byte> into) const {
+  const bool is_mapped =
+      mapping_ && (how_ == DiskReads::kMapped || is_cached(offset, std::int64_t(into.size())));
+  if (is_mapped) {
+    const auto got = read_mapped(offset, into);
+    if (got != Mapped::kUnknown) return got == Mapped::kYes;
+  }
+  const bool is_direct = direct_fd_ >= 0 && are_whole_blocks(offset, into);
+  return (is_direct && read_all(direct_fd_, offset, into)) || read_all(fd_, offset, into);
+}
+
+}  // namespace braid

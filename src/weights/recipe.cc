@@ -1,0 +1,109 @@
+#include "weights/recipe.h"
+
+#include <ATen/ATen.h>
+
+#include "base/error.h"
+#include "weights/identity.h"
+#include "weights/int8.h"
+
+namespace braid {
+namespace {
+
+std::int64_t count_of(const std::vector<Share>& shares) {
+  std::int64_t count = 0;
+  for (const auto& share : shares) count += share.count;
+  return count;
+}
+
+std::vector<std::int64_t> with_extents(std::vector<std::int64_t> shape, std::int64_t rows,
+                                       const std::vector<Share>& columns) {
+  if (!shape.empty()) shape[0] = rows;
+  if (!columns.empty()) shape[1] = count_of(columns);
+  return shape;
+}
+
+std::vector<std::int64_t> shape_of(const Excerpt& from) {
+  std::int64_t rows = 0;
+  for (const auto& piece : from.pieces) rows += piece.rows.count;
+  return with_extents(from.pieces.front().stored->entry.shape, rows, from.columns);
+}
+
+// Of the stored tensors.
+std::int64_t bytes_of(const Excerpt& from) {
+  std::int64_t bytes = 0;
+  for (const auto& piece : from.pieces) {
+    const auto shape = with_extents(piece.stored->entry.shape, piece.rows.count, from.columns);
+    bytes += c10::multiply_integers(shape) * std::int64_t(size_of(piece.stored->entry.type));
+  }
+  return bytes;
+}
+
+std::vector<TensorForm> tensors_of(Quantize form, std::vector<std::int64_t> shape,
+                                   at::ScalarType dtype) {
+  if (form == Quantize::kNone) return {{dtype, std::move(shape)}};
+  const auto rows = shape[0];
+  return {{at::kChar, std::move(shape)},
+          {form == Quantize::kInt8V1 ? dtype : at::kFloat, {rows, 1}}};
+}
+
+std::string identity_of(const Excerpt& from) {
+  return identity_of(from.pieces) + identity_of(from.columns);
+}
+
+std::string identity_of(const SyntheticExcerpt& from, Quantize form) {
+  const auto& wanted = from.wanted;
+  return text_of(from.values->identity_of(from.path, from.shape), " rows", identity_of(wanted.rows),
+                 " ", identity_of(wanted.columns), " as ", from.dtype, " ",
+                 form == Quantize::kNone ? "" : identity_of(form, from.dtype));
+}
+
+Matrix drawn(const SyntheticExcerpt& from, Quantize form) {
+  const auto& [values, path, shape, wanted, dtype] = from;
+  if (form == Quantize::kNone) return {.values_NC = values->share(path, shape, wanted, dtype)};
+  const auto rows = values->share(path, shape, {.rows = wanted.rows, .columns = {}}, dtype);
+  return share_of_columns(quantize_rows(rows, form), wanted.columns);
+}
+
+}  // namespace
+
+Recipe recipe_of_numbers(const Excerpt& from, at::ScalarType dtype) {
+  return {.bytes = bytes_of(from),
+          .tensors = tensors_of(Quantize::kNone, shape_of(from), dtype),
+          .identity = [=] { return text_of(identity_of(from), " as ", dtype); },
+          .make = [=](at::Device device) -> LoadedMatrix {
+            const auto options = at::TensorOptions(dtype).device(device);
+            const auto made = assemble(from.pieces, from.columns, options);
+            return {.matrix = {.values_NC = made.tensor}, .read = made.read};
+          }};
+}
+
+Recipe recipe_of_quantizing(const Excerpt& from, at::ScalarType dtype, Quantize form) {
+  return {
+      .form = form,
+      .bytes = bytes_of({from.pieces}),  // whole rows
+      .tensors = tensors_of(form, shape_of(from), dtype),
+      .identity = [=] { return identity_of(from) + " " + identity_of(form, dtype); },
+      .make = [=](at::Device) { return quantize_pieces(from.pieces, from.columns, dtype, form); }};
+}
+
+Recipe recipe_of_codes(const Excerpt& codes, const std::vector<Piece>& scales, Quantize form) {
+  return {
+      .form = form,
+      .bytes = bytes_of(codes) + bytes_of({scales}),
+      .tensors = {{at::kChar, shape_of(codes)},
+                  {scales.front().stored->dtype(), shape_of({scales})}},
+      .identity = [=] { return identity_of(codes) + " scales " + identity_of(scales); },
+      .make = [=](at::Device) { return load_codes(codes.pieces, scales, codes.columns, form); }};
+}
+
+Recipe recipe_of_synthetic(const SyntheticExcerpt& from, Quantize form) {
+  const auto& wanted = from.wanted;
+  const auto shape = with_extents(from.shape, count_of(wanted.rows), wanted.columns);
+  return {
+      .form = form,
+      .tensors = tensors_of(form, shape, from.dtype),
+      .identity = [=] { return identity_of(from, form); },
+      .make = [=](at::Device) { return LoadedMatrix{.matrix = drawn(from, form), .read = {}}; }};
+}
+
+}  // namespace braid

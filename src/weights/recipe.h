@@ -1,0 +1,40 @@
+// How a tensor or a matrix of ours comes about: kept until it is wanted, or known not to be.
+#pragma once
+
+#include "weights/int8_load.h"
+#include "weights/paging/page_source.h"
+#include "weights/synthetic.h"
+
+namespace braid {
+
+struct Recipe {
+  Quantize form = Quantize::kNone;
+  std::int64_t bytes = 0;                        // of files that making it reads
+  std::vector<TensorForm> tensors;               // the values, then their scales if they are codes
+  std::function<std::string()> identity;         // as in PageSource
+  std::function<LoadedMatrix(at::Device)> make;  // codes are always made in host memory
+};
+
+// What is read of stored tensors: rows, joined, and of these the columns, all if there are none.
+struct Excerpt {
+  std::vector<Piece> pieces;
+  std::vector<Share> columns = {};
+};
+
+Recipe recipe_of_numbers(const Excerpt& from, at::ScalarType dtype);
+// Of numbers that are rounded to `dtype`, then quantised to `form`.
+Recipe recipe_of_quantizing(const Excerpt& from, at::ScalarType dtype, Quantize form);
+// Of codes as they are stored, with the scales of their rows.
+Recipe recipe_of_codes(const Excerpt& codes, const std::vector<Piece>& scales, Quantize form);
+
+// What a rank wants of a tensor that no file has.
+struct SyntheticExcerpt {
+  const SyntheticValues* values;
+  std::string path;
+  std::vector<std::int64_t> shape;
+  Wanted wanted;
+  at::ScalarType dtype;
+};
+Recipe recipe_of_synthetic(const SyntheticExcerpt& from, Quantize form);
+
+}  // namespace braid
