@@ -75,8 +75,7 @@ Tensor ClipLayer::operator()(const Tensor& x_BLC) const {
 
 Clip::Clip(const ClipConfig& c, const Weights& w)
     : config_(c),
-      token_embedding_(
-          (w / "embeddings" / "token_embedding").tensor("weight", {c.vocab_size, c.hidden})),
+      token_embedding_(w / "embeddings" / "token_embedding", c.vocab_size, c.hidden),
       position_embedding_(
           (w / "embeddings" / "position_embedding").tensor("weight", {c.max_positions, c.hidden})),
       layers_(w / "encoder" / "layers", c.num_layers, c),
@@ -90,7 +89,7 @@ Clip::Output Clip::operator()(const Tensor& ids_BL) const {
           " tokens, the encoder has positions for ", config_.max_positions);
   require(ids_BL.max().item<std::int64_t>() < config_.vocab_size, "the CLIP tokenizer makes token ",
           ids_BL.max().item<std::int64_t>(), ", the encoder knows ", config_.vocab_size);
-  auto x = at::embedding(token_embedding_, ids_BL) + position_embedding_.narrow(0, 0, length);
+  auto x = token_embedding_(ids_BL) + position_embedding_.narrow(0, 0, length);
   layers_.for_each([&](std::int64_t, const ClipLayer& layer) { x = layer(x); });
   x = final_norm_(x);
   const auto position_B = config_.eos_token == kLegacyEos

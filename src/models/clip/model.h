@@ -11,6 +11,7 @@
 #include "nn/block_list.h"
 #include "nn/linear.h"
 #include "nn/norm.h"
+#include "nn/token_table.h"
 
 namespace braid {
 
@@ -57,7 +58,8 @@ class Clip {
 
  private:
   ClipConfig config_;
-  Tensor token_embedding_, position_embedding_;
+  TokenTable token_embedding_;
+  Tensor position_embedding_;
   BlockList<ClipLayer> layers_;
   LayerNorm final_norm_;
 };

@@ -79,7 +79,7 @@ Tensor T5Block::operator()(const Tensor& x_BLC, const Tensor& bias_1HLL) const {
 
 T5::T5(const T5Config& c, const Weights& w)
     : config_(c),
-      embedding_((w / "shared").tensor("weight", {c.vocab_size, c.hidden})),
+      embedding_(w / "shared", c.vocab_size, c.hidden),
       relative_bias_(
           (w / "encoder" / "block" / 0 / "layer" / 0 / "SelfAttention" / "relative_attention_bias")
               .tensor("weight", {c.num_buckets, c.num_heads})),
@@ -101,7 +101,7 @@ Tensor relative_position_buckets(std::int64_t length, const T5Config& c, at::Dev
 }
 
 Tensor T5::position_bias(std::int64_t length) const {
-  const auto buckets_LL = relative_position_buckets(length, config_, embedding_.device());
+  const auto buckets_LL = relative_position_buckets(length, config_, relative_bias_.device());
   return at::embedding(relative_bias_, buckets_LL).permute({2, 0, 1}).unsqueeze(0).contiguous();
 }
 
@@ -109,7 +109,7 @@ Tensor T5::operator()(const Tensor& ids_BL) const {
   require(ids_BL.max().item<std::int64_t>() < config_.vocab_size, "the T5 tokenizer makes token ",
           ids_BL.max().item<std::int64_t>(), ", the encoder knows ", config_.vocab_size);
   const auto bias = position_bias(ids_BL.size(1));
-  auto x = at::embedding(embedding_, ids_BL);
+  auto x = embedding_(ids_BL);
   blocks_.for_each([&](std::int64_t, const T5Block& block) { x = block(x, bias); });
   return final_norm_(x);
 }

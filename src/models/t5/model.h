@@ -11,6 +11,7 @@
 #include "nn/block_list.h"
 #include "nn/linear.h"
 #include "nn/norm.h"
+#include "nn/token_table.h"
 
 namespace braid {
 
@@ -54,7 +55,8 @@ class T5 {
   Tensor position_bias(std::int64_t length) const;
 
   T5Config config_;
-  Tensor embedding_, relative_bias_;
+  TokenTable embedding_;
+  Tensor relative_bias_;
   BlockList<T5Block> blocks_;
   RmsNorm final_norm_;
 };
