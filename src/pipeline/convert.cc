@@ -14,6 +14,7 @@
 #include "models/t5/model.h"
 #include "pipeline/families/flux.h"
 #include "pipeline/shards.h"
+#include "weights/identity.h"
 
 namespace braid {
 namespace {
@@ -49,30 +50,55 @@ OrderedJson json_of(const FluxConfig& c) {
           {"pooled_projection_dim", c.pooled_width}};
 }
 
+// "model/" is "model".
+fs::path named(const fs::path& path) { return path.has_filename() ? path : path.parent_path(); }
+
+// A file, or a folder and all in it; what links lead to. Checked.
+void copy_all(const fs::path& from, const fs::path& to) {
+  try {
+    if (fs::is_directory(from)) {
+      fs::create_directories(to);
+      for (const auto& entry : fs::directory_iterator(from))
+        copy_all(entry.path(), to / entry.path().filename());
+      return;
+    }
+    fs::copy_file(from, to, fs::copy_options::overwrite_existing);
+  } catch (const fs::filesystem_error& e) {
+    throw Error(text_of("cannot copy ", from, " to ", to, ": ", e.code().message()));
+  }
+  check(digest(MappedFile(from).bytes()) == digest(MappedFile(to).bytes()), to,
+        " is not what was copied: the disk or the memory of this machine is at fault");
+}
+
 class Conversion {
  public:
   Conversion(const ConvertOptions& options, const Hooks& hooks)
       : o_(options),
         hooks_(hooks),
         files_(find_model({.model = options.model, .components = options.components})),
-        partial_(options.out.string() + ".partial") {}
+        out_(named(options.out)),
+        partial_(out_.string() + ".partial") {}
 
   void run();
 
  private:
   bool is_single_file() const { return o_.form == ConvertOptions::Form::kSingleFile; }
+  bool changes_text() const {
+    return o_.memory.quantize_text != Quantize::kNone || o_.dtype != Dtype::kAuto;
+  }
   LoadOptions load_options(const Checkpoint& checkpoint, Quantize quantize) const;
   void prepare() const;
   void tell(std::int64_t bytes);
   void write_transformer();
   void write_text_encoder();
   void copy_the_rest() const;
+  void check_result() const;
   void write_configs(const FluxConfig& config) const;
 
   const ConvertOptions& o_;
   const Hooks& hooks_;
   ModelFiles files_;
-  fs::path partial_;
+  fs::path out_, partial_;
   Progress progress_{.phase = Phase::kLoad};
 };
 
@@ -84,10 +110,12 @@ LoadOptions Conversion::load_options(const Checkpoint& checkpoint, Quantize quan
 
 // An empty OUT.partial, or that of the same conversion.
 void Conversion::prepare() const {
-  require(!fs::exists(o_.out), o_.out, " exists: a conversion makes a new ",
+  require(!fs::exists(out_), out_, " exists: a conversion makes a new ",
           is_single_file() ? "file" : "directory");
   const auto recipe = partial_ / "conversion.json";
   if (fs::exists(recipe) && read_file(recipe) == recipe_of(o_)) return;
+  require(!fs::exists(partial_) || fs::is_empty(partial_) || fs::exists(recipe), partial_,
+          " exists, and is no conversion that was interrupted");
   std::error_code failed;
   fs::remove_all(partial_, failed);
   fs::create_directories(partial_, failed);
@@ -155,35 +183,48 @@ void Conversion::write_text_encoder() {
                 fs::copy_options::overwrite_existing);
 }
 
+// Folders that the index names and that are not there yet, and what else is no weights: a snapshot
+// of a hub holds the same model in one file, too.
 void Conversion::copy_the_rest() const {
-  const auto options = fs::copy_options::recursive | fs::copy_options::overwrite_existing;
+  const auto index = read_json(files_.folder / "model_index.json");
   for (const auto& entry : fs::directory_iterator(files_.folder)) {
     const auto name = entry.path().filename();
-    const bool is_written =
-        fs::exists(partial_ / name) &&
-        (name == "transformer" || name == "text_encoder_2" || name == "model_index.json");
-    if (!is_written && name != "transformer") fs::copy(entry.path(), partial_ / name, options);
+    const bool is_made = name == "transformer" || name == "model_index.json" ||
+                         (name == "text_encoder_2" && changes_text());
+    const bool is_wanted = entry.is_directory()
+                               ? index.contains(name.string())
+                               : entry.is_regular_file() && name.extension() != ".safetensors";
+    if (is_wanted && !is_made) copy_all(entry.path(), partial_ / name);
   }
+}
+
+// As a model that is loaded, short of its numbers.
+void Conversion::check_result() const {
+  const auto made = find_model({.model = partial_});
+  (void)made.open_transformer();
+  (void)made.open_text_encoder("text_encoder");
+  (void)made.open_text_encoder("text_encoder_2");
+  (void)made.open_vae();
 }
 
 void Conversion::run() {
   const c10::InferenceMode inference;
   prepare();
-  const bool changes_text = o_.memory.quantize_text != Quantize::kNone || o_.dtype != Dtype::kAuto;
   progress_.total = std::int64_t(files_.open_transformer().num_bytes());
-  if (changes_text && !is_single_file())
+  if (changes_text() && !is_single_file())
     progress_.total += std::int64_t(files_.open_text_encoder("text_encoder_2").num_bytes());
   write_transformer();
   if (is_single_file()) {
-    fs::rename(partial_ / "transformer.safetensors", o_.out);
+    fs::rename(partial_ / "transformer.safetensors", out_);
     fs::remove_all(partial_);
     return;
   }
-  if (changes_text) write_text_encoder();
+  if (changes_text()) write_text_encoder();
   copy_the_rest();
-  find_model({.model = partial_});
-  fs::remove(partial_ / "conversion.json");
-  fs::rename(partial_, o_.out);
+  check_result();
+  remove_notes(partial_);
+  fs::rename(partial_, out_);
+  fs::remove(out_ / "conversion.json");
 }
 
 }  // namespace

@@ -4,9 +4,11 @@
 
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <span>
 
 #include "base/error.h"
 #include "base/file.h"
+#include "weights/identity.h"
 #include "weights/safetensors_writer.h"
 
 namespace braid {
@@ -63,8 +65,30 @@ void check_written(const fs::path& path, const std::map<std::string, Tensor>& te
   }
 }
 
-// A shard of an earlier run: write_file leaves none that is not whole.
-bool is_there(const fs::path& path) { return fs::exists(path); }
+constexpr const char* kNote = ".note";
+
+std::string sources_of(const std::vector<AskedTensor>& shard) {
+  std::string sources;
+  for (const auto& asked : shard) sources += identity_of(asked.stored) + "\n";
+  return digest(std::as_bytes(std::span(sources)));
+}
+
+// What is beside a shard that was made of these tensors and has not changed since.
+std::string note_of(const fs::path& shard, const std::vector<AskedTensor>& asked) {
+  return "of " + sources_of(asked) + ": " + digest(MappedFile(shard).bytes()) + "\n";
+}
+
+bool is_there(const fs::path& shard, const std::vector<AskedTensor>& asked) {
+  const auto note = shard.string() + kNote;
+  return fs::exists(shard) && fs::exists(note) && read_file(note) == note_of(shard, asked);
+}
+
+void write_shard(const ShardJob& job, const fs::path& path, const std::vector<AskedTensor>& asked) {
+  const auto tensors = tensors_of(job, asked);
+  write_file(path, write_safetensors(tensors));
+  check_written(path, tensors);
+  write_file(path.string() + kNote, note_of(path, asked));
+}
 
 }  // namespace
 
@@ -74,11 +98,7 @@ void write_shards(const ShardJob& job) {
   nlohmann::ordered_json map = nlohmann::ordered_json::object();
   for (std::size_t i = 0; i < shards.size(); ++i) {
     const auto name = name_of(job, i, shards.size());
-    if (!is_there(job.folder / name)) {
-      const auto tensors = tensors_of(job, shards[i]);
-      write_file(job.folder / name, write_safetensors(tensors));
-      check_written(job.folder / name, tensors);
-    }
+    if (!is_there(job.folder / name, shards[i])) write_shard(job, job.folder / name, shards[i]);
     const auto written = Checkpoint::open_file(job.folder / name);
     for (const auto& [tensor, stored] : written.tensors()) map[tensor] = name;
     for (const auto& asked : shards[i])
@@ -88,6 +108,13 @@ void write_shards(const ShardJob& job) {
   const nlohmann::ordered_json index = {{"metadata", nlohmann::ordered_json::object()},
                                         {"weight_map", map}};
   write_file(job.folder / (job.stem + ".safetensors.index.json"), index.dump(2) + "\n");
+}
+
+void remove_notes(const fs::path& folder) {
+  std::vector<fs::path> notes;
+  for (const auto& entry : fs::recursive_directory_iterator(folder))
+    if (entry.path().extension() == kNote) notes.push_back(entry.path());
+  for (const auto& note : notes) fs::remove(note);
 }
 
 }  // namespace braid

@@ -20,8 +20,12 @@ struct ShardJob {
   std::function<void(std::int64_t bytes)> on_bytes = {};
 };
 
-// FOLDER/STEM.safetensors, or several shards and their index. Shards that are there and whole are
-// left as they are. Each is read again and compared. Throws Error.
+// FOLDER/STEM.safetensors, or several shards and their index. Each is read again and compared, and
+// gets a note beside it that says what it was made of and what it is: with it, an earlier run's
+// shard is left as it is if both are still so. Throws Error.
 void write_shards(const ShardJob& job);
+
+// Takes the notes away from all of a finished conversion.
+void remove_notes(const std::filesystem::path& folder);
 
 }  // namespace braid

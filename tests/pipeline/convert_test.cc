@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "pipeline/engine.h"
 
 namespace braid {
@@ -132,6 +133,40 @@ TEST_F(Convert, GoesOnWhereItWasStopped) {
   EXPECT_EQ(fs::last_write_time(out / "transformer/diffusion_pytorch_model.safetensors"), time);
   EXPECT_FALSE(fs::exists(partial));
   run({.model = out});
+}
+
+TEST_F(Convert, LeavesFoldersOfOthersAlone) {
+  fs::create_directories(folder_ / "out.partial");
+  write_file(folder_ / "out.partial/mine", "x");
+  EXPECT_THAT(refusal({.model = model_, .out = folder_ / "out"}),
+              HasSubstr("is no conversion that was interrupted"));
+  EXPECT_TRUE(fs::exists(folder_ / "out.partial/mine"));
+}
+
+// As a snapshot of a hub looks: links to the files, the model in one file too, hidden folders.
+TEST_F(Convert, TakesWhatTheIndexNamesAndFollowsLinks) {
+  const auto hub = folder_ / "hub", out = folder_ / "out/";  // a folder's name may end so
+  fs::copy(model_, hub, fs::copy_options::recursive);
+  fs::rename(hub / "vae", folder_ / "blobs");
+  fs::create_directory_symlink(folder_ / "blobs", hub / "vae");
+  write_file(hub / "flux1-dev.safetensors", "much");
+  fs::create_directories(hub / ".cache/huggingface");
+  write_file(hub / "LICENSE.md", "text");
+  convert({.model = hub, .out = out});
+  EXPECT_TRUE(fs::exists(folder_ / "out/LICENSE.md"));
+  EXPECT_FALSE(fs::exists(folder_ / "out/flux1-dev.safetensors"));
+  EXPECT_FALSE(fs::exists(folder_ / "out/.cache"));
+  EXPECT_FALSE(fs::is_symlink(folder_ / "out/vae"));
+  expect_same(run({.model = folder_ / "out"}), run({.model = model_}));
+}
+
+TEST_F(Convert, RefusesATruncatedModelAndMakesNothing) {
+  const auto source = folder_ / "source";
+  fs::copy(model_, source, fs::copy_options::recursive);
+  const auto weights = source / "transformer/diffusion_pytorch_model.safetensors";
+  fs::resize_file(weights, fs::file_size(weights) / 2);
+  EXPECT_THAT(refusal({.model = source, .out = folder_ / "out"}), HasSubstr("diffusion_pytorch"));
+  EXPECT_FALSE(fs::exists(folder_ / "out"));
 }
 
 TEST_F(Convert, StartsAnewWhereSomethingElseWasAskedFor) {

@@ -1,0 +1,166 @@
+// Conversions that are killed, run out of disk or find things changed: what comes out in the end is
+// what an undisturbed one makes.
+#include <ATen/Parallel.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <fstream>
+#include <map>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "pipeline/convert.h"
+
+namespace braid {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+// What a run of these options writes, undisturbed.
+std::map<fs::path, std::string> contents_of(const fs::path& folder) {
+  std::map<fs::path, std::string> contents;
+  for (const auto& entry : fs::recursive_directory_iterator(folder))
+    if (entry.is_regular_file())
+      contents[fs::relative(entry.path(), folder)] = read_file(entry.path());
+  return contents;
+}
+
+class Interrupted : public testing::Test {
+ protected:
+  Interrupted() {
+    auto name = (fs::temp_directory_path() / "braid_convert_XXXXXX").string();
+    folder_ = ::mkdtemp(name.data());
+  }
+  ~Interrupted() override { fs::remove_all(folder_); }
+
+  ConvertOptions to(const std::string& name) const {
+    return {.model = model_,
+            .out = folder_ / name,
+            .memory = {.quantize = Quantize::kInt8, .quantize_text = Quantize::kInt8}};
+  }
+  // Of progress: when the transformer is written, when the text encoder is too.
+  static constexpr std::int64_t kOneShard = 1, kAllShards = 13'000'000;
+
+  // Ends without a word when it has told of `bytes`, or more.
+  void run_and_die(const ConvertOptions& options, std::int64_t bytes) const {
+    const auto child = ::fork();
+    if (child == 0) {
+      at::set_num_threads(1);  // those of the parent are not here
+      const Hooks hooks{.progress = [&](const Progress& p) {
+        if (p.done >= bytes) ::_exit(9);
+      }};
+      convert(options, hooks);
+      ::_exit(0);
+    }
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    EXPECT_EQ(WEXITSTATUS(status), 9);
+  }
+  std::string failure_within(rlim_t most) const;
+
+  const fs::path model_ = fs::path(BRAID_SOURCE_DIR) / "models/demo";
+  fs::path folder_;
+};
+
+// What it says where no file can have more bytes.
+std::string Interrupted::failure_within(rlim_t most) const {
+  std::signal(SIGXFSZ, SIG_IGN);
+  rlimit before{};
+  ::getrlimit(RLIMIT_FSIZE, &before);
+  const rlimit small{most, before.rlim_max};
+  ::setrlimit(RLIMIT_FSIZE, &small);
+  std::string sentence;
+  try {
+    convert(to("out"));
+  } catch (const Error& e) {
+    sentence = e.what();
+  }
+  ::setrlimit(RLIMIT_FSIZE, &before);
+  return sentence;
+}
+
+TEST_F(Interrupted, ByADeathItEndsAsIfItHadNotBeen) {
+  convert(to("whole"));
+  const auto want = contents_of(folder_ / "whole");
+  for (const auto bytes : {kOneShard, kAllShards}) {
+    const auto name = "dead_" + std::to_string(bytes);
+    run_and_die(to(name), bytes);
+    EXPECT_FALSE(fs::exists(folder_ / name));
+    convert(to(name));
+    EXPECT_EQ(contents_of(folder_ / name), want) << bytes;
+  }
+}
+
+TEST_F(Interrupted, AtAnyTimeItEndsAsIfItHadNotBeen) {
+  convert(to("whole"));
+  const auto want = contents_of(folder_ / "whole");
+  for (const int milliseconds : {3, 10, 30, 60, 100, 150}) {
+    const auto child = ::fork();
+    if (child == 0) {
+      at::set_num_threads(1);
+      convert(to("out"));
+      ::_exit(0);
+    }
+    ::usleep(unsigned(milliseconds) * 1000);
+    ::kill(child, SIGKILL);
+    ::waitpid(child, nullptr, 0);
+    if (fs::exists(folder_ / "out")) break;  // it was quicker
+  }
+  if (!fs::exists(folder_ / "out")) convert(to("out"));
+  EXPECT_EQ(contents_of(folder_ / "out"), want);
+}
+
+TEST_F(Interrupted, AndDamagedMeanwhileAShardIsWrittenAnew) {
+  convert(to("whole"));
+  run_and_die(to("out"), 1);
+  const auto shard = folder_ / "out.partial/transformer/diffusion_pytorch_model.safetensors";
+  std::fstream file(shard, std::ios::in | std::ios::out | std::ios::binary);
+  file.seekp(-1, std::ios::end);
+  file.put(char(file.peek() ^ 1));
+  file.close();
+  convert(to("out"));
+  EXPECT_EQ(contents_of(folder_ / "out"), contents_of(folder_ / "whole"));
+}
+
+// The same path, size and time.
+TEST_F(Interrupted, AndTheModelChangedItMixesNothing) {
+  const auto source = folder_ / "source";
+  fs::copy(model_, source, fs::copy_options::recursive);
+  auto options = to("out");
+  options.model = source;
+  run_and_die(options, 1);
+  const auto weights = source / "transformer/diffusion_pytorch_model.safetensors";
+  ASSERT_TRUE(fs::exists(weights));
+  const auto time = fs::last_write_time(weights);
+  std::fstream file(weights, std::ios::in | std::ios::out | std::ios::binary);
+  file.seekg(-1, std::ios::end);
+  const char byte = char(file.get() ^ 0x40);
+  file.seekp(-1, std::ios::end);
+  file.put(byte);
+  file.close();
+  fs::last_write_time(weights, time);
+  convert(options);
+  options.out = folder_ / "whole";
+  convert(options);
+  EXPECT_EQ(contents_of(folder_ / "out"), contents_of(folder_ / "whole"));
+}
+
+TEST_F(Interrupted, ByAFullDiskItSaysSoAndGoesOn) {
+  for (const rlim_t most : {100'000, 1'000'000}) {
+    EXPECT_THAT(failure_within(most), HasSubstr("cannot write")) << most;
+    EXPECT_FALSE(fs::exists(folder_ / "out"));
+  }
+  run_and_die(to("out"), kAllShards);
+  EXPECT_THAT(failure_within(1'500'000), HasSubstr("cannot copy")) << "the autoencoder";
+  convert(to("out"));
+  convert(to("whole"));
+  EXPECT_EQ(contents_of(folder_ / "out"), contents_of(folder_ / "whole"));
+}
+
+}  // namespace
+}  // namespace braid
