@@ -4,10 +4,15 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <optional>
 
 #include "base/error.h"
+#include "models/flux/model.h"
 #include "pipeline/engine.h"
+#include "pipeline/probe.h"
 #include "pipeline/verify.h"
+#include "weights/paging/cpu_device.h"
+#include "weights/paging/order_checker.h"
 
 namespace braid {
 namespace {
@@ -117,6 +122,69 @@ TEST(Offload, PagesOnADiskServeTheNextRunToo) {
   fs::remove_all(folder);
 }
 
+// The transformer's weights in pages behind the checker, small and drawn.
+struct PagedFlux {
+  PagedFlux(const Paging& how, const PageOptions& options) {
+    checker = std::make_shared<OrderChecker>(std::make_shared<CpuPageDevice>());
+    pages = std::make_shared<Pages>(checker, at::kCPU, options);
+    LoadOptions load{.quantize = Quantize::kInt8, .paging = how};
+    load.paging.pages = pages;
+    const auto w = Weights::synthetic(load);
+    flux.emplace(config, w);
+    page = w.page();
+    pages->finish();
+  }
+  void step() const {
+    const auto in_use = page.use();
+    const Probe probe{.config = config,
+                      .latents = {.channels = 4, .height = 4, .width = 4},
+                      .text_tokens = 3,
+                      .dtype = at::kFloat};
+    (void)(*flux)(inputs_of(probe, 1, at::kCPU));
+  }
+
+  const FluxConfig config{.in_channels = 16,
+                          .out_channels = 16,
+                          .num_double = 2,
+                          .num_single = 3,
+                          .num_heads = 2,
+                          .head_width = 16,
+                          .text_width = 8,
+                          .pooled_width = 6,
+                          .axes = {4, 6, 6}};
+  std::shared_ptr<OrderChecker> checker;
+  std::shared_ptr<Pages> pages;
+  Page page;
+  std::optional<Flux> flux;
+};
+
+TEST(Offload, NeitherWaitsNorAllocatesInTheLoop) {
+  for (const auto& how :
+       {Paging{.level = PageLevel::kModel}, Paging{.level = PageLevel::kBlock},
+        Paging{.level = PageLevel::kBlock, .blocks = 2}, Paging{.level = PageLevel::kLeaf}})
+    for (const int prefetch : {0, 1, 3}) {
+      const PagedFlux paged(how, {.prefetch = prefetch});
+      paged.checker->enter_loop();
+      for (int i = 0; i < 3; ++i) paged.step();
+      paged.checker->leave_loop();
+      EXPECT_THAT(paged.checker->hazards(), testing::IsEmpty())
+          << int(how.level) << " " << paged.checker->hazards().front().sentence;
+    }
+}
+
+TEST(Offload, CopiesAModelOnceAStep) {
+  for (const auto level : {PageLevel::kBlock, PageLevel::kLeaf}) {
+    const PagedFlux paged({.level = level}, {.prefetch = 1});
+    paged.step();
+    const auto before = paged.pages->bytes_copied();
+    for (int i = 0; i < 3; ++i) paged.step();
+    EXPECT_EQ(paged.pages->bytes_copied() - before, 3 * paged.pages->page_bytes());
+  }
+  const PagedFlux whole({.level = PageLevel::kModel}, {.prefetch = 0});
+  for (int i = 0; i < 3; ++i) whole.step();
+  EXPECT_EQ(whole.pages->bytes_copied(), whole.pages->page_bytes()) << "it stays, being alone";
+}
+
 TEST(Offload, VerifyProvesALayoutWithPages) {
   Memory memory{.quantize = Quantize::kInt8, .offload = everything(OffloadMode::kBlock)};
   const auto verdict = verify({.pipeline = {.model = kModel,
@@ -126,6 +194,19 @@ TEST(Offload, VerifyProvesALayoutWithPages) {
                                .width = 64,
                                .height = 64});
   EXPECT_EQ(verdict.first_divergent(), nullptr);
+}
+
+TEST(Offload, DiskReadsGiveTheSameBits) {
+  auto name = (fs::temp_directory_path() / "braid_pages_XXXXXX").string();
+  const fs::path folder = ::mkdtemp(name.data());
+  const auto want = run({});
+  for (const auto reads : {DiskReads::kDirect, DiskReads::kMapped, DiskReads::kAuto}) {
+    Memory memory{.offload = everything(OffloadMode::kLeaf)};
+    memory.offload.folder = folder;
+    memory.offload.reads = reads;
+    expect_same(run(memory), want);
+  }
+  fs::remove_all(folder);
 }
 
 TEST(Offload, RefusesWhatMakesNoSenseWithASentence) {

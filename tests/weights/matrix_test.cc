@@ -3,7 +3,9 @@
 
 #include <ATen/ATen.h>
 #include <ATen/record_function.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <torch/library.h>
 
 #include "weights/int8.h"
 
@@ -62,6 +64,44 @@ TEST(Matrix, TellsEveryCopyWhetherToWait) {
   to(matrix, at::kMeta, Blocking::kYes);
   EXPECT_EQ(count.all(), 4);
   EXPECT_EQ(count.blocking(), 2);
+}
+
+// The CPU has no streams and pins nothing: these count who asked instead.
+std::vector<void*>& pinned_tensors() {
+  static std::vector<void*> tensors;
+  return tensors;
+}
+std::vector<void*>& recorded_tensors() {
+  static std::vector<void*> tensors;
+  return tensors;
+}
+Tensor note_pinned(const Tensor& tensor, std::optional<at::Device>) {
+  pinned_tensors().push_back(tensor.data_ptr());
+  return tensor.clone();
+}
+void note_recorded(Tensor& tensor, at::Stream) { recorded_tensors().push_back(tensor.data_ptr()); }
+
+TORCH_LIBRARY_IMPL(aten, CPU, m) {
+  m.impl("pin_memory", note_pinned);
+  m.impl("record_stream", note_recorded);
+}
+
+TEST(Matrix, IsPinnedWithItsScales) {
+  const auto matrix = some_codes();
+  pinned_tensors().clear();
+  const auto copy = pinned(matrix);
+  EXPECT_THAT(pinned_tensors(), testing::UnorderedElementsAre(matrix.values_NC.data_ptr(),
+                                                              matrix.scales_N1.data_ptr()));
+  EXPECT_NE(copy.values_NC.data_ptr(), matrix.values_NC.data_ptr());
+  EXPECT_NE(copy.scales_N1.data_ptr(), matrix.scales_N1.data_ptr());
+}
+
+TEST(Matrix, IsRecordedOnAStreamWithItsScales) {
+  const auto matrix = some_codes();
+  recorded_tensors().clear();
+  record_stream(matrix, c10::Stream(c10::Stream::DEFAULT, at::kCPU));
+  EXPECT_THAT(recorded_tensors(), testing::UnorderedElementsAre(matrix.values_NC.data_ptr(),
+                                                                matrix.scales_N1.data_ptr()));
 }
 
 TEST(Matrix, RowsKeepTheirScales) {

@@ -10,6 +10,7 @@
 #include "simulated_device.h"
 #include "weights/paging/cpu_device.h"
 #include "weights/paging/order_checker.h"
+#include "weights/paging/page.h"
 
 namespace braid {
 namespace {
@@ -132,6 +133,54 @@ TEST(Pages, CopyEachGroupOnceAStep) {
   // and the first group of a fifth step, ahead
   EXPECT_EQ(pages->bytes_copied(), 4 * pages->page_bytes() + 8192);
   EXPECT_EQ(pages->num_slots(), 2);
+}
+
+TEST(Pages, MayHaveGroupsAndTensorsOfNothing) {
+  const TemporaryFolder folder;
+  for (const bool on_disk : {false, true})
+    for (const int resident : {0, 1, -1}) {
+      const auto pages = on_disk ? std::make_shared<const PageFolder>(folder.path()) : nullptr;
+      Pages all(std::make_shared<CpuPageDevice>(), at::kCPU,
+                {.resident = resident, .folder = pages});
+      all.add_group("empty");
+      all.add_group("of_nothing");
+      const auto nothing = all.add(at::empty({0, 7}, at::kFloat));
+      const auto one = all.add(at::full({1}, 5, at::kFloat));
+      all.add_group("empty_at_last");
+      all.finish();
+      for (int i = 0; i < 6; ++i) {
+        all.enter(i % 3);
+        EXPECT_TRUE(i % 3 != 1 || one.item<float>() == 5);
+        EXPECT_EQ(nothing.sizes(), at::IntArrayRef({0, 7}));
+        all.leave(i % 3);
+      }
+    }
+}
+
+TEST(Pages, WithoutGroupsAreNothing) {
+  Pages pages(std::make_shared<CpuPageDevice>(), at::kCPU, {.prefetch = 3, .resident = 2});
+  pages.finish();
+  EXPECT_EQ(pages.num_slots(), 0);
+  EXPECT_EQ(pages.page_bytes(), 0);
+}
+
+// As the parts of a model have it: each its own slots, one stream of copies.
+TEST(Pages, OfSeveralPartsShareADevice) {
+  const auto checker = std::make_shared<OrderChecker>(std::make_shared<CpuPageDevice>());
+  const auto make = [&](PageOptions options) {
+    return std::make_shared<Pages>(checker, at::kCPU, options);
+  };
+  const auto text = make({.prefetch = 2}), flux = make({.prefetch = 1, .resident = 2});
+  const Model of_text(*text, 5), of_flux(*flux, 7);
+  checker->enter_loop();
+  for (int i = 0; i < 70; ++i) {
+    const Page a(text, i % 5), b(flux, i % 7);
+    const auto in_use = a.use(), in_use_too = b.use();
+    EXPECT_TRUE(of_text.is_right(i % 5));
+    EXPECT_TRUE(of_flux.is_right(i % 7));
+  }
+  checker->leave_loop();
+  EXPECT_THAT(checker->hazards(), testing::IsEmpty()) << checker->hazards().front().sentence;
 }
 
 TEST(Pages, RefuseTwoGroupsInOneSlot) {
