@@ -5,6 +5,7 @@
 
 #include "ops/cpu_int8.h"
 #include "ops/cpu_linear.h"
+#include "ops/gpu.h"
 #include "ops/ops.h"
 
 namespace braid::ops {
@@ -18,9 +19,10 @@ bool has_loops_for(const Tensor& x) {
 
 Tensor widened(const Matrix& weight_NC, const Tensor& x, Scratch& scratch) {
   const auto dtype = x.scalar_type();
-  if (!has_loops_for(x)) return dequantize(weight_NC, dtype);
+  const bool on_gpu = gpu::is_taken(x);
+  if (!on_gpu && !has_loops_for(x)) return dequantize(weight_NC, dtype);
   const auto out = scratch.take(weight_NC.values_NC.sizes(), dtype, x.device());
-  widen_on_cpu(weight_NC, out);
+  on_gpu ? gpu::widen(weight_NC, out) : widen_on_cpu(weight_NC, out);
   return out;
 }
 
@@ -39,9 +41,8 @@ Tensor scaled(const ScaledSums& y, at::ScalarType dtype) {
   return by_row.to(dtype);
 }
 
-ScaledSums multiply_codes(const Tensor& x_MC, const Matrix& weight_NC,
+ScaledSums multiply_codes(const Matrix& tokens, const Matrix& weight_NC,
                           const std::optional<Tensor>& bias_N) {
-  const auto tokens = quantize_rows(x_MC, Quantize::kInt8);
   std::optional<Tensor> bias;
   if (bias_N) bias = bias_N->to(at::kFloat);
   return {.sums_MN = sums_of(tokens.values_NC, weight_NC.values_NC),
@@ -58,10 +59,13 @@ Tensor with_rows(const Tensor& x, const Tensor& y_MN) {
 
 Tensor linear_dynamic(const Tensor& x, const Matrix& weight_NC,
                       const std::optional<Tensor>& bias_N) {
-  const auto y = multiply_codes(x.reshape({-1, x.size(-1)}), weight_NC, bias_N);
-  if (!has_loops_for(x)) return with_rows(x, scaled(y, x.scalar_type()));
+  const auto x_MC = x.reshape({-1, x.size(-1)});
+  const bool on_gpu = gpu::is_taken(x_MC);
+  const auto tokens = on_gpu ? gpu::quantize_rows(x_MC) : quantize_rows(x_MC, Quantize::kInt8);
+  const auto y = multiply_codes(tokens, weight_NC, bias_N);
+  if (!on_gpu && !has_loops_for(x)) return with_rows(x, scaled(y, x.scalar_type()));
   const auto out = at::empty(y.sums_MN.sizes(), x.options());
-  scale_on_cpu(y, out);
+  on_gpu ? gpu::scale(y, out) : scale_on_cpu(y, out);
   return with_rows(x, out);
 }
 
@@ -71,7 +75,8 @@ Tensor reference::linear(const Tensor& x, const Matrix& weight_NC,
                          const std::optional<Tensor>& bias_N) {
   if (weight_NC.form != Quantize::kInt8Dynamic)
     return at::linear(x, dequantize(weight_NC, x.scalar_type()), bias_N);
-  const auto y = multiply_codes(x.reshape({-1, x.size(-1)}), weight_NC, bias_N);
+  const auto tokens = quantize_rows(x.reshape({-1, x.size(-1)}), Quantize::kInt8);
+  const auto y = multiply_codes(tokens, weight_NC, bias_N);
   return with_rows(x, scaled(y, x.scalar_type()));
 }
 

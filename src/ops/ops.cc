@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "ops/cpu.h"
+#include "ops/gpu.h"
 #include "ops/reference.h"
 
 namespace braid::ops {
@@ -15,33 +16,56 @@ bool cpu_takes(const Tensor& first, const Tensors&... others) {
          (... && (cpu::is_taken(others) && others.scalar_type() == first.scalar_type()));
 }
 
+template <class... Tensors>
+bool gpu_takes(const Tensor& first, const Tensors&... others) {
+  return gpu::is_taken(first) &&
+         (... && (gpu::is_taken(others) && others.scalar_type() == first.scalar_type() &&
+                  others.device() == first.device()));
+}
+
 }  // namespace
 
-Tensor gelu(const Tensor& x) { return cpu_takes(x) ? cpu::gelu(x) : reference::gelu(x); }
+Tensor gelu(const Tensor& x) {
+  if (cpu_takes(x)) return cpu::gelu(x);
+  return gpu_takes(x) ? gpu::gelu(x) : reference::gelu(x);
+}
 
 Tensor modulated_norm(const Tensor& x_BLC, const Modulation& m) {
-  return cpu_takes(x_BLC, m.scale, m.shift) ? cpu::modulated_norm(x_BLC, m)
+  if (cpu_takes(x_BLC, m.scale, m.shift)) return cpu::modulated_norm(x_BLC, m);
+  return gpu_takes(x_BLC, m.scale, m.shift) ? gpu::modulated_norm(x_BLC, m)
                                             : reference::modulated_norm(x_BLC, m);
 }
 
 Tensor gated_residual(const Tensor& residual_BLC, const Tensor& gate_B1C, const Tensor& y_BLC) {
-  return cpu_takes(residual_BLC, gate_B1C, y_BLC)
-             ? cpu::gated_residual(residual_BLC, gate_B1C, y_BLC)
+  if (cpu_takes(residual_BLC, gate_B1C, y_BLC))
+    return cpu::gated_residual(residual_BLC, gate_B1C, y_BLC);
+  return gpu_takes(residual_BLC, gate_B1C, y_BLC)
+             ? gpu::gated_residual(residual_BLC, gate_B1C, y_BLC)
              : reference::gated_residual(residual_BLC, gate_B1C, y_BLC);
 }
 
 Tensor joined_gelu(const Tensor& x, const Tensor& y) {
-  return cpu_takes(x, y) ? cpu::joined_gelu(x, y) : reference::joined_gelu(x, y);
+  if (cpu_takes(x, y)) return cpu::joined_gelu(x, y);
+  return gpu_takes(x, y) ? gpu::joined_gelu(x, y) : reference::joined_gelu(x, y);
+}
+
+Tensor euler_step(const Tensor& x, const Tensor& v, double dt) {
+  return gpu_takes(x, v) ? gpu::euler_step(x, v, dt) : reference::euler_step(x, v, dt);
 }
 
 Tensor normed_rotated(std::span<const NormedHeads> parts, double eps, const Rope& rope) {
-  const auto is_taken = [&](const NormedHeads& part) {
+  const auto& first = parts.front().x_BLHD;
+  const auto on_cpu = [&](const NormedHeads& part) {
     return cpu_takes(part.x_BLHD) && part.x_BLHD.size(3) % 2 == 0 &&
-           part.x_BLHD.scalar_type() == parts.front().x_BLHD.scalar_type() &&
+           part.x_BLHD.scalar_type() == first.scalar_type() &&
            part.weight_D.scalar_type() == part.x_BLHD.scalar_type();
   };
-  return std::all_of(parts.begin(), parts.end(), is_taken)
-             ? cpu::normed_rotated(parts, eps, rope)
+  const auto on_gpu = [&](const NormedHeads& part) {
+    return gpu::is_taken(part) && gpu_takes(first, part.x_BLHD);
+  };
+  if (std::all_of(parts.begin(), parts.end(), on_cpu)) return cpu::normed_rotated(parts, eps, rope);
+  return std::all_of(parts.begin(), parts.end(), on_gpu)
+             ? gpu::normed_rotated(parts, eps, rope)
              : reference::normed_rotated(parts, eps, rope);
 }
 

@@ -64,6 +64,11 @@ Tensor rotate(const Tensor& x_BLHD, const Rope& rope);
 // [x | gelu(y)]   x_BLC y_BLC' -> [B L C+C']
 Tensor joined_gelu(const Tensor& x_BLC, const Tensor& y_BLC);
 
+// One step of Euler's method: x + dt * v in float32, of which the product was rounded to v's dtype;
+// then in v's dtype, which is x's too. As in FluxPipeline, dt is rounded too on a CPU and is not on
+// a GPU.
+Tensor euler_step(const Tensor& x, const Tensor& v, double dt);
+
 // Heads of some tokens and the weight of their RMS norm.
 struct NormedHeads {
   Tensor x_BLHD, weight_D;

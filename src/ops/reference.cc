@@ -37,6 +37,11 @@ Tensor joined_gelu(const Tensor& x_BLC, const Tensor& y_BLC) {
   return at::cat({x_BLC, reference::gelu(y_BLC)}, -1);
 }
 
+// A 0-dim tensor takes the dtype of what it is multiplied with, as FluxPipeline's noise levels do.
+Tensor euler_step(const Tensor& x, const Tensor& v, double dt) {
+  return (x.to(at::kFloat) + at::scalar_tensor(dt, at::kFloat) * v).to(v.scalar_type());
+}
+
 Tensor normed_rotated(std::span<const NormedHeads> parts, double eps, const Rope& rope) {
   std::vector<Tensor> normed;
   for (const auto& part : parts) normed.push_back(rms_norm(part.x_BLHD, part.weight_D, eps));

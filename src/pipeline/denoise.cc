@@ -80,9 +80,9 @@ Tensor fresh_noise(const DenoiseJob& job, const Tensor& like_BNC) {
 // in the reference: products with v round to v's dtype.
 Tensor step(const DenoiseJob& job, bool stochastic, const Tensor& x_BNC, const Tensor& v_BNC,
             float sigma, float next_sigma) {
+  if (!stochastic) return ops::euler_step(x_BNC, v_BNC, next_sigma - sigma);
   const auto scalar = [](float value) { return at::scalar_tensor(value, at::kFloat); };
   const auto x = x_BNC.to(at::kFloat);
-  if (!stochastic) return (x + scalar(next_sigma - sigma) * v_BNC).to(v_BNC.scalar_type());
   const auto clean = x - scalar(sigma) * v_BNC;
   const auto next = (1 - scalar(next_sigma)) * clean + scalar(next_sigma) * fresh_noise(job, x);
   return next.to(v_BNC.scalar_type());

@@ -1,0 +1,56 @@
+// The kernel between a projection and attention. For `run` see tokens.h.
+#pragma once
+
+#include <cmath>
+
+#include "ops/gpu/kept_row.h"
+#include "ops/gpu/launch.h"
+
+namespace braid::ops::gpu {
+
+// The head that some lanes of a block share. Past the last one they do the last one's work again,
+// for the sake of the shuffles, and keep it to themselves.
+struct HeadIndex {
+  TokenIndex at;
+  std::int64_t head;
+  int lane;
+  bool is_extra;
+};
+
+template <class Block>
+BRAID_DEVICE HeadIndex head_of_thread(const NormRotate& work, const Block& block) {
+  const int heads_a_block = block.size() / work.lanes;
+  const auto wish = std::int64_t(block.row()) * heads_a_block + block.thread() / work.lanes;
+  const auto index = std::uint32_t(wish < work.count ? wish : work.count - 1);
+  const auto token = index / std::uint32_t(work.heads);
+  return {token_at(token, work.tokens), index - token * std::uint32_t(work.heads),
+          block.thread() % work.lanes, wish >= work.count};
+}
+
+template <class T, int N, class Block>
+BRAID_DEVICE void run(const NormRotate& work, Block& block) {
+  const auto mine = head_of_thread(work, block);
+  const T* const x = row_at<T>(work.x, mine.at) + mine.head * work.x_head;
+  KeptRow<N, kVectorsOfHead<N>> row;
+  row.read({mine.lane, work.lanes}, x, work.width);
+  const float squares = over_lanes(block, work.lanes, row.sum_of_squares(0), Plus());
+  const float factor = 1 / sqrtf(squares / float(work.width) + work.eps);
+  if (mine.is_extra) return;
+  const float* const cos = work.cos + mine.at.token * work.width;
+  const float* const sin = work.sin + mine.at.token * work.width;
+  T* const y = row_at<T>(work.y, mine.at) + mine.head * work.y_head;
+  row.for_each([&](std::int64_t i, const Floats<N>& kept) {
+    const auto weight = load_floats<T, N>(static_cast<const T*>(work.weight), i);
+    const auto c = load_floats<float, N>(cos, i), s = load_floats<float, N>(sin, i);
+    Floats<N> out;
+    for (int k = 0; k < N; k += 2) {
+      const float even = kept.values[k] * factor * weight.values[k];
+      const float odd = kept.values[k + 1] * factor * weight.values[k + 1];
+      out.values[k] = even * c.values[k] - odd * s.values[k];
+      out.values[k + 1] = odd * c.values[k + 1] + even * s.values[k + 1];
+    }
+    store<T, N>(y, i, out);
+  });
+}
+
+}  // namespace braid::ops::gpu

@@ -1,0 +1,86 @@
+// Numbers and vectors of them, for kernels: C++17 that compiles for devices (gpu.cu) and, to test
+// the kernels without one, for the host.
+//
+// Whoever includes it defines BRAID_DEVICE, what a function needs in order to run on the device,
+// and the two conversions of float16 that are declared here.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+namespace braid::ops::gpu {
+
+struct Bfloat16 {
+  std::uint16_t bits;  // the upper half of a float32
+};
+struct Float16 {
+  std::uint16_t bits;  // IEEE 754 binary16
+};
+
+BRAID_DEVICE float half_to_float(std::uint16_t bits);
+BRAID_DEVICE std::uint16_t float_to_half(float x);  // to nearest, half to even
+
+BRAID_DEVICE inline float to_float(float x) { return x; }
+BRAID_DEVICE inline float to_float(Float16 x) { return half_to_float(x.bits); }
+BRAID_DEVICE inline float to_float(Bfloat16 x) {
+  const std::uint32_t bits = std::uint32_t(x.bits) << 16;
+  float wide;
+  std::memcpy(&wide, &bits, sizeof wide);
+  return wide;
+}
+
+BRAID_DEVICE inline void round_to(float& y, float x) { y = x; }
+BRAID_DEVICE inline void round_to(Float16& y, float x) { y.bits = float_to_half(x); }
+// To nearest, half to even; what is no number stays none.
+BRAID_DEVICE inline void round_to(Bfloat16& y, float x) {
+  std::uint32_t bits;
+  std::memcpy(&bits, &x, sizeof bits);
+  const std::uint32_t rounded = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
+  y.bits = std::uint16_t(x != x ? 0x7fc0 : rounded);
+}
+
+template <class T>
+BRAID_DEVICE float rounded(float x) {
+  T y;
+  round_to(y, x);
+  return to_float(y);
+}
+
+// Of N numbers of some bytes each. A pair may lie anywhere.
+constexpr std::size_t alignment_of(std::size_t bytes, int n) {
+  return n <= 2 ? bytes : bytes * n < 16 ? bytes * n : 16;
+}
+
+// N numbers that move together.
+template <class T, int N>
+struct alignas(alignment_of(sizeof(T), N)) Vector {
+  T values[N];
+};
+
+template <int N>
+struct Floats {
+  float values[N];
+};
+
+// Vector i of a row that begins at `data`.
+template <class T, int N>
+BRAID_DEVICE Vector<T, N> load(const T* data, std::int64_t i) {
+  return reinterpret_cast<const Vector<T, N>*>(data)[i];
+}
+
+template <class T, int N>
+BRAID_DEVICE Floats<N> load_floats(const T* data, std::int64_t i) {
+  const auto vector = load<T, N>(data, i);
+  Floats<N> x;
+  for (int k = 0; k < N; ++k) x.values[k] = to_float(vector.values[k]);
+  return x;
+}
+
+template <class T, int N>
+BRAID_DEVICE void store(T* data, std::int64_t i, const Floats<N>& x) {
+  Vector<T, N> vector;
+  for (int k = 0; k < N; ++k) round_to(vector.values[k], x.values[k]);
+  reinterpret_cast<Vector<T, N>*>(data)[i] = vector;
+}
+
+}  // namespace braid::ops::gpu

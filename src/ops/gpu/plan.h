@@ -1,0 +1,33 @@
+// How a kernel is started for the tensors at hand.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <initializer_list>
+
+#include "ops/gpu/launch.h"
+
+namespace braid::ops::gpu {
+
+Number number_of(const at::Tensor& x);
+
+// The rows of x [B L C].
+Rows rows_of(const at::Tensor& x_BLC);
+
+// Numbers that a thread can move at once: every row of every tensor begins and ends on a multiple
+// of so many. `narrow` where that does not hold for full vectors.
+int vector_for(Number number, int narrow, std::initializer_list<at::Tensor> tensors);
+
+struct Shape {
+  std::int64_t rows, width;
+};
+// Threads move one vector each.
+Launch plan_vectors(Number number, int vector, Shape shape, at::Device device);
+// The threads of a block share a row.
+Launch plan_rows(Number number, int vector, Shape shape, at::Device device);
+// Some lanes share a head, several heads a block: work.lanes and work.count say how many.
+Launch plan_heads(Number number, int vector, const NormRotate& work, at::Device device);
+// The lanes that share a head: as many as it has vectors, at most kLanes.
+int lanes_for(std::int64_t width, int vector);
+
+}  // namespace braid::ops::gpu

@@ -1,0 +1,85 @@
+// The kernels: what one thread of a block does. Each is run<T, N>(work, block): numbers of type T,
+// N at once. `block` is thread() of size(), row() and part() of the grid, and what threads share:
+// shuffle_xor among kLanes neighbours, shared(i) cells, and sync(). All threads of a block reach
+// every shuffle and sync.
+#pragma once
+
+#include <cmath>
+
+#include "ops/gpu/kept_row.h"
+#include "ops/gpu/launch.h"
+
+namespace braid::ops::gpu {
+
+template <class T, int N, class Block>
+BRAID_DEVICE void run(const ModulatedNorm& work, Block& block) {
+  const auto at = token_at(block.row(), work.tokens);
+  KeptRow<N, kVectorsOfRow<N>> row;
+  row.read(whole_block(block), row_at<T>(work.x, at), work.width);
+  const float mean = block_sum(block, row.sum()) / float(work.width);
+  const float variance = block_sum(block, row.sum_of_squares(mean)) / float(work.width);
+  const float factor = 1 / sqrtf(variance + work.eps);
+  const T* const scale = row_at<T>(work.scale, {at.batch, 0});
+  const T* const shift = row_at<T>(work.shift, {at.batch, 0});
+  T* const y = row_at<T>(work.y, at);
+  row.for_each([&](std::int64_t i, const Floats<N>& x) {
+    const auto times = load_floats<T, N>(scale, i), plus = load_floats<T, N>(shift, i);
+    Floats<N> out;
+    for (int k = 0; k < N; ++k)
+      out.values[k] = (x.values[k] - mean) * factor * (1 + times.values[k]) + plus.values[k];
+    store<T, N>(y, i, out);
+  });
+}
+
+// 65504, of float16 only. What is no number stays none.
+BRAID_DEVICE inline float clipped(float x, Float16) {
+  return x > 65504.f ? 65504.f : x < -65504.f ? -65504.f : x;
+}
+template <class T>
+BRAID_DEVICE float clipped(float x, T) {
+  return x;
+}
+
+template <class T, int N, class Block>
+BRAID_DEVICE void run(const GatedResidual& work, Block& block) {
+  const auto i = vector_of_thread(block);
+  if (i >= work.width / N) return;
+  const auto at = token_at(block.row(), work.tokens);
+  const auto residual = load_floats<T, N>(row_at<T>(work.residual, at), i);
+  const auto gate = load_floats<T, N>(row_at<T>(work.gate, {at.batch, 0}), i);
+  const auto y = load_floats<T, N>(row_at<T>(work.y, at), i);
+  Floats<N> sum;
+  for (int k = 0; k < N; ++k)
+    sum.values[k] = clipped(residual.values[k] + gate.values[k] * y.values[k], T());
+  store<T, N>(row_at<T>(work.sum, at), i, sum);
+}
+
+// The tanh approximation: 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))).
+BRAID_DEVICE inline float gelu_of(float x) {
+  return 0.5f * x * (1 + tanhf(0.7978845608028654f * (x + 0.044715f * x * x * x)));
+}
+
+template <class T, int N, class Block>
+BRAID_DEVICE void run(const JoinedGelu& work, Block& block) {
+  const auto i = vector_of_thread(block), left = work.left_width / N;
+  if (i >= left + work.right_width / N) return;
+  const auto at = token_at(block.row(), work.tokens);
+  T* const y = row_at<T>(work.y, at);
+  if (i < left) return store<T, N>(y, i, load_floats<T, N>(row_at<T>(work.left, at), i));
+  auto x = load_floats<T, N>(row_at<T>(work.right, at), i - left);
+  for (int k = 0; k < N; ++k) x.values[k] = gelu_of(x.values[k]);
+  store<T, N>(y, i, x);
+}
+
+template <class T, int N, class Block>
+BRAID_DEVICE void run(const EulerStep& work, Block& block) {
+  const auto i = vector_of_thread(block);
+  if (i >= work.count / N) return;
+  const auto x = load_floats<T, N>(static_cast<const T*>(work.x), i);
+  const auto v = load_floats<T, N>(static_cast<const T*>(work.v), i);
+  Floats<N> y;
+  for (int k = 0; k < N; ++k) y.values[k] = x.values[k] + rounded<T>(work.dt * v.values[k]);
+  store<T, N>(static_cast<T*>(work.y), i, y);
+}
+
+}  // namespace braid::ops::gpu

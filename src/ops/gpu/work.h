@@ -1,0 +1,81 @@
+// What the kernels for GPUs are asked: plain numbers and pointers, so that both gpu.cc, which sees
+// tensors, and gpu.cu, which must be C++17, can read it.
+//
+// Strides are in elements. Rows lie dense; B batch, L tokens, D head width.
+#pragma once
+
+#include <cstdint>
+
+namespace braid::ops::gpu {
+
+// The row of token l of batch b begins at b * batch + l * token.
+struct Rows {
+  void* data;
+  std::int64_t batch, token;
+};
+
+// y = (x - mean) / sqrt(variance + eps) * (1 + scale) + shift
+struct ModulatedNorm {
+  Rows x, scale, shift, y;
+  std::int64_t tokens, width;
+  float eps;
+};
+
+// sum = residual + gate * y, float16 clipped to its finite range
+struct GatedResidual {
+  Rows residual, gate, y, sum;
+  std::int64_t tokens, width;
+};
+
+// y = [left | gelu(right)]
+struct JoinedGelu {
+  Rows left, right, y;
+  std::int64_t tokens, left_width, right_width;
+};
+
+// y = x / rms(x) * weight, then the pairs turned by the angles. `lanes`, a power of two, share a
+// head; a block has threads / lanes heads.
+struct NormRotate {
+  Rows x, y;
+  std::int64_t x_head, y_head;  // strides
+  const void* weight;
+  const float *cos, *sin;                    // [L D], each value twice
+  std::int64_t tokens, heads, count, width;  // count: of all heads of all tokens
+  int lanes;
+  float eps;
+};
+
+// scale = max(|x|) / 127.5 in x's dtype, at least float32's epsilon; code = round(x / scale)
+struct QuantizeRows {
+  Rows x;
+  std::int8_t* codes;
+  float* scales;
+  std::int64_t width;
+};
+
+// y = code * scale of the row
+struct Widen {
+  const std::int8_t* codes;
+  const float* scales;
+  void* y;
+  std::int64_t width;
+};
+
+// y = round(sum * token scale) * row scale + bias
+struct ScaleSums {
+  const std::int32_t* sums;
+  const float *token_scales, *row_scales;
+  const float* bias;  // or nullptr
+  void* y;
+  std::int64_t width;
+};
+
+// y = x + round(dt * v)
+struct EulerStep {
+  const void *x, *v;
+  void* y;
+  std::int64_t count;
+  float dt;
+};
+
+}  // namespace braid::ops::gpu

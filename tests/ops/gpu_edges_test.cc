@@ -1,0 +1,90 @@
+// As gpu_kernels_test.cc: what is large, empty, no number, or does not fit.
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "kernel_device.h"
+#include "ops/gpu.h"
+#include "ops/gpu/launch.h"
+#include "weights/int8.h"
+
+namespace braid {
+namespace {
+
+namespace gpu = ops::gpu;
+
+class GpuEdges : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!kernel_device()) GTEST_SKIP() << "there is no GPU";
+  }
+  static at::TensorOptions there(at::ScalarType dtype) {
+    return at::TensorOptions(dtype).device(*kernel_device());
+  }
+};
+
+TEST_F(GpuEdges, TheWidestRowIsNormedAndQuantised) {
+  const auto x = at::linspace(-2, 2, gpu::kWidestRow, there(at::kFloat)).view({1, 1, -1});
+  const auto zero = at::zeros_like(x);
+  const auto got = gpu::modulated_norm(x, {.shift = zero, .scale = zero, .gate = {}});
+  const auto want = at::layer_norm(x.to(at::kDouble), {x.size(-1)}, {}, {}, 1e-6);
+  EXPECT_LE((got - want).abs().max().item<double>(), 2e-6);
+  const auto codes = quantize_rows(x[0].cpu(), Quantize::kInt8).values_NC;
+  EXPECT_TRUE(at::equal(gpu::quantize_rows(x[0]).values_NC.cpu(), codes));
+}
+
+TEST_F(GpuEdges, NothingIsStartedForNothing) {
+  const auto x = at::empty({2, 0, 8}, there(at::kFloat)), m = at::zeros({2, 1, 8}, x.options());
+  EXPECT_EQ(gpu::modulated_norm(x, {.shift = m, .scale = m, .gate = m}).sizes(), x.sizes());
+  EXPECT_EQ(gpu::gated_residual(x, m, x).sizes(), x.sizes());
+  EXPECT_EQ(gpu::gelu(x).sizes(), x.sizes());
+  EXPECT_EQ(gpu::joined_gelu(x, x).sizes(), (at::IntArrayRef{2, 0, 16}));
+  EXPECT_EQ(gpu::quantize_rows(x[0]).scales_N1.size(0), 0);
+}
+
+TEST_F(GpuEdges, Float16IsClippedToItsFiniteRangeAndKeepsWhatIsNoNumber) {
+  const auto x = at::tensor({65000.f, -65000.f, INFINITY, NAN, 1.f, 2.f, 3.f, 4.f})
+                     .to(there(at::kHalf))
+                     .view({1, 1, 8});
+  const auto one = at::ones({1, 1, 8}, x.options());
+  const auto sum = gpu::gated_residual(x, one, x).cpu().flatten();
+  EXPECT_EQ(sum[0].item<float>(), 65504);
+  EXPECT_EQ(sum[1].item<float>(), -65504);
+  EXPECT_EQ(sum[2].item<float>(), 65504);
+  EXPECT_TRUE(std::isnan(sum[3].item<float>()));
+  const auto wide =
+      gpu::gated_residual(x.to(at::kBFloat16), one.to(at::kBFloat16), x.to(at::kBFloat16));
+  EXPECT_GT(wide.cpu().flatten()[0].item<float>(), 65504);
+  EXPECT_TRUE(std::isnan(wide.cpu().flatten()[3].item<float>()));
+}
+
+TEST_F(GpuEdges, GeluIsExactFarFromZero) {
+  const auto x =
+      at::tensor({-1e30f, -100.f, 0.f, 20.f, 1e30f, INFINITY, NAN}).to(there(at::kFloat));
+  const auto y = gpu::gelu(x.view({1, 7})).cpu().flatten(), at = x.cpu();
+  for (const int i : {2, 3, 4, 5}) EXPECT_EQ(y[i].item<float>(), at[i].item<float>());
+  for (const int i : {0, 1}) EXPECT_EQ(y[i].item<float>(), 0);
+  EXPECT_TRUE(std::isnan(y[6].item<float>()));
+}
+
+TEST_F(GpuEdges, ARowWithWhatIsNoNumberSaysSoInItsScale) {
+  auto x = at::ones({2, 40}, at::kFloat);
+  x[1][33] = NAN;
+  const auto scales = gpu::quantize_rows(x.to(*kernel_device())).scales_N1.cpu();
+  EXPECT_FALSE(std::isnan(scales[0].item<float>()));
+  EXPECT_TRUE(std::isnan(scales[1].item<float>()));
+}
+
+TEST_F(GpuEdges, ShapesThatDoNotFitAreRefused) {
+  const auto x = at::zeros({2, 3, 8}, there(at::kFloat));
+  const auto zeros = [&](at::IntArrayRef shape) { return at::zeros(shape, x.options()); };
+  EXPECT_ANY_THROW((void)gpu::gated_residual(x, zeros({2, 1, 4}), x));
+  EXPECT_ANY_THROW((void)gpu::gated_residual(x, zeros({3, 1, 8}), x));
+  EXPECT_ANY_THROW((void)gpu::joined_gelu(x, zeros({2, 4, 8})));
+  EXPECT_ANY_THROW((void)gpu::modulated_norm(
+      x, {.shift = zeros({2, 1, 8}), .scale = zeros({1, 2, 8}), .gate = {}}));
+}
+
+}  // namespace
+}  // namespace braid

@@ -1,0 +1,13 @@
+// Where the kernels that gpu_kernels_test.cc tests run: on a GPU in ops_test, on the host in
+// gpu_kernels_test.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <optional>
+
+namespace braid {
+
+std::optional<at::Device> kernel_device();  // nullopt: no GPU is here
+
+}  // namespace braid
