@@ -24,6 +24,10 @@ namespace braid {
 
 enum class Dtype { kAuto, kFloat32, kBfloat16, kFloat16 };
 
+// Whether a step is recorded once and then repeated by the device alone: kAuto where that is
+// possible, which is on an NVIDIA GPU that holds all of the transformer's weights.
+enum class Graphs { kAuto, kOff };
+
 struct PipelineOptions {
   // A model directory in the diffusers layout, or a single-file FLUX transformer (.safetensors).
   std::filesystem::path model;
@@ -38,6 +42,7 @@ struct PipelineOptions {
   // "cuda:0-3" stands for four entries.
   std::vector<std::string> devices = {};
   int threads = 0;  // CPU threads of all ranks together; 0: one a core
+  Graphs graphs = Graphs::kAuto;
   Layout layout = {};
   Memory memory = {};
 };

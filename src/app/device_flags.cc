@@ -1,5 +1,6 @@
 #include "app/device_flags.h"
 
+#include "app/flag_values.h"
 #include "app/readable.h"
 #include "base/error.h"
 
@@ -28,6 +29,16 @@ void add_devices_flag(FlagReader& read, PipelineOptions& options) {
               for (const auto& device : options.devices)
                 require(!device.empty(), flag, " should be devices with commas between them, ",
                         "it is ", in_quotes(text));
+            });
+}
+
+void add_graph_flag(FlagReader& read, PipelineOptions& options) {
+  read.text("--graph", "WHEN", "Machine",
+            "auto or off: record a step once and let the device repeat it,\n"
+            "where that is possible. Default: auto",
+            [&](const std::string& flag, const std::string& text) {
+              options.graphs =
+                  choice<Graphs>(flag, text, {{"auto", Graphs::kAuto}, {"off", Graphs::kOff}});
             });
 }
 

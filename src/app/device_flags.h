@@ -6,5 +6,6 @@
 namespace braid {
 
 void add_devices_flag(FlagReader& read, PipelineOptions& options);
+void add_graph_flag(FlagReader& read, PipelineOptions& options);
 
 }  // namespace braid

@@ -141,6 +141,7 @@ void add_generate_flags(FlagReader& read, GenerateFlags& f) {
   add_file_flags(read, f);
   add_model_flags(read, f.options);
   add_machine_flags(read, f.options);
+  add_graph_flag(read, f.options);
   add_layout_flags(read, f.options.layout);
   add_auto_layout_flag(read, f.auto_layout);
   add_memory_flags(read, f.options.memory);

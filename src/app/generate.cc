@@ -58,6 +58,7 @@ class GenerateRun {
   ProgressDisplay display_;
   Settings settings_;
   std::string dtype_;
+  GraphUse graph_;
   TrafficByAxis step_;
   std::vector<BytesRead> bytes_read_;
   std::vector<SavedPicture> saved_;
@@ -133,6 +134,7 @@ void GenerateRun::draw() {
   Recording recording;
   bytes_read_ = engine.bytes_read();
   engine.generate(request_, hooks, flags_.dump.empty() ? nullptr : &recording, &step_);
+  graph_ = engine.graph_use();
   display_.finish();
   if (is_first_ && !flags_.dump.empty()) {
     const auto bytes = write_safetensors(recording);
@@ -176,6 +178,7 @@ void GenerateRun::report() const {
                      .model = options_.model,
                      .dtype = dtype_,
                      .threads = threads(),
+                     .graph = graph_,
                      .step = step_,
                      .bytes_read = bytes_read_}));
 }

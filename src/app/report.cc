@@ -40,6 +40,13 @@ OrderedJson bytes_read_of(const std::vector<BytesRead>& ranks) {
   return list;
 }
 
+OrderedJson graph_of(const GraphUse& use) {
+  OrderedJson json = {{"replays", use.replays}};
+  if (!use.why_not.empty()) json["why_not"] = use.why_not;
+  if (!use.failure.empty()) json["failure"] = use.failure;
+  return json;
+}
+
 OrderedJson settings_of(const Settings& s) {
   OrderedJson json = {{"seed", s.seed},
                       {"size", {{"width", s.width}, {"height", s.height}}},
@@ -88,6 +95,7 @@ std::string report_json(const RunReport& r) {
   json["device"] = list_of_devices(r.options);
   json["threads"] = r.threads;
   json["layout"] = to_string(degrees);
+  json["graph"] = graph_of(r.graph);
   json["step_traffic"] = traffic_json(r.step);
   json["bytes_read"] = bytes_read_of(r.bytes_read);
   json["model"] = r.model.string();

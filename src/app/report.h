@@ -27,6 +27,7 @@ struct RunReport {
   std::filesystem::path model = {};
   std::string dtype = {};
   int threads = 0;
+  GraphUse graph = {};
   TrafficByAxis step = {};                 // what the first rank gave the others in the first step
   std::vector<BytesRead> bytes_read = {};  // by rank
 };

@@ -31,6 +31,8 @@ class Group {
 
   int rank() const { return transport_ ? transport_->rank() : 0; }
   int size() const { return transport_ ? transport_->size() : 1; }
+  // Whether collectives of a device's tensors never wait for it: of one rank, or over NCCL.
+  bool stays_on_device() const { return size() == 1 || transport_->stays_on_device(); }
 
   // The sum over the ranks, added in rank order in float32 and rounded once.
   [[nodiscard]] Tensor all_reduce(const Tensor& x, Site site = Site::current()) const;

@@ -30,6 +30,10 @@ class Transport {
   virtual int rank() const = 0;
   virtual int size() const = 0;
 
+  // Whether tensors of a device are exchanged without the host waiting for it, so that an exchange
+  // can be recorded and repeated.
+  virtual bool stays_on_device() const { return false; }
+
   // The notes of all ranks, in rank order.
   virtual std::vector<Note> compare(const Note& mine, Patience patience) = 0;
 

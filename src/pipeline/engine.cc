@@ -46,7 +46,8 @@ std::unique_ptr<const FluxFamily> load(const PipelineOptions& options,
           .text = layout.shard_text ? SharedText::kYes : SharedText::kNo,
           .decode = layout.share_decode ? SharedDecode::kYes : SharedDecode::kNo,
           .ranks_on_device = int(std::count(devices.begin(), devices.end(), device)),
-          .memory = options.memory});
+          .memory = options.memory,
+          .graphs = options.graphs});
 }
 
 // By rank, on every rank.

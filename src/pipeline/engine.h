@@ -29,6 +29,7 @@ class Engine {
   // The request as it will run: defaults filled in, sizes rounded.
   Settings settle(const Request& request, const Hooks& hooks) const;
   at::ScalarType dtype() const { return family().dtype(); }
+  const GraphUse& graph_use() const { return family().graph_use(); }
   // Of the model's files while it was loaded, by rank; on the process of the first rank.
   const std::vector<BytesRead>& bytes_read() const { return bytes_read_; }
 

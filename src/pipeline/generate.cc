@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "comm/fate.h"
 #include "pipeline/denoise.h"
+#include "pipeline/step_pace.h"
 
 namespace braid {
 namespace {
@@ -189,7 +190,9 @@ DenoiseResult Run::denoise_mine(const DenoiseJob& job, const Schedule& schedule,
                     .num_pictures = round.count};
   report(progress);
   const auto before = traffic_of(family_.mesh());
+  StepPace pace(family_.device());
   const auto on_step = [&](int done) {
+    pace.step_is_given();
     progress.done = done;
     report(progress);
     if (step_traffic_.empty()) step_traffic_ = traffic_between(before, traffic_of(family_.mesh()));
@@ -238,6 +241,8 @@ Drawn generate_pictures(const FluxFamily& family, const Settings& settings,
       drawn.pictures.push_back(std::move(picture));
   }
   drawn.step = run.step_traffic();
+  const auto& failure = family.graph_use().failure;
+  if (!failure.empty() && hooks.warning) hooks.warning(failure);
   return drawn;
 }
 

@@ -86,12 +86,12 @@ TEST_F(Info, TheFlagsAreThese) {
                   "--max-sequence-length", "--size", "--steps", "--guidance", "--seed",
                   "-n,--num-images", "--batch-size", "-o,--output", "--latents", "--dump",
                   "-m,--model", "--components", "--dtype", "--device", "--devices", "--threads",
-                  "--vae-tiling", "--tp", "--ring", "--ulysses", "--cfg-parallel", "--dp",
-                  "--layer-split", "--tp-modulation", "--text-encoder", "--vae", "--ring-form",
-                  "--deadline", "--layout", "--quantize", "--quantize-text", "--quantize-skip",
-                  "--offload", "--offload-text", "--offload-vae", "--offload-group", "--prefetch",
-                  "--resident", "--residency", "--pin", "--offload-dir", "--disk-reads", "--json",
-                  "-q,--quiet", "-v,--verbose"));
+                  "--graph", "--vae-tiling", "--tp", "--ring", "--ulysses", "--cfg-parallel",
+                  "--dp", "--layer-split", "--tp-modulation", "--text-encoder", "--vae",
+                  "--ring-form", "--deadline", "--layout", "--quantize", "--quantize-text",
+                  "--quantize-skip", "--offload", "--offload-text", "--offload-vae",
+                  "--offload-group", "--prefetch", "--resident", "--residency", "--pin",
+                  "--offload-dir", "--disk-reads", "--json", "-q,--quiet", "-v,--verbose"));
   EXPECT_THAT(
       flags_of("convert"),
       ElementsAre("-h,--help", "-m,--model", "--components", "-o,--output", "--single-file",

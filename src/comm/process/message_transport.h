@@ -15,6 +15,7 @@ class MessageTransport : public Transport {
 
   int rank() const override { return rank_; }
   int size() const override { return int(ranks_.size()); }
+  bool stays_on_device() const override { return link_ != nullptr; }
 
   std::vector<Note> compare(const Note& mine, Patience patience) override;
   Tensor all_reduce(const Tensor& x) override;

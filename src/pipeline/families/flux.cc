@@ -35,6 +35,22 @@ at::ScalarType dtype_of_first(const Mesh& mesh, at::ScalarType mine) {
   return at::ScalarType(chosen.item<std::int64_t>());
 }
 
+std::string why_no_graph(const Mesh& mesh, const FamilyOptions& options) {
+  if (options.graphs == Graphs::kOff) return "graphs are off";
+  if (options.device.is_cpu()) return "a CPU records no graphs";
+  if (!make_device_graph(options.device)) return "this build records no graphs";
+  if (options.memory.offload.transformer != OffloadMode::kNone)
+    return "weights are copied during a step";
+  return mesh.world.stays_on_device() ? "" : "ranks exchange tensors through the host";
+}
+
+StepGraphOptions graph_options(const Mesh& mesh, const FamilyOptions& options) {
+  using OnFailure = StepGraphOptions::OnFailure;
+  return {.device = options.device,
+          .why_not = why_no_graph(mesh, options),
+          .on_failure = mesh.world.size() == 1 ? OnFailure::kGoOn : OnFailure::kThrow};
+}
+
 }  // namespace
 
 FluxConfig read_transformer_config(const ModelFiles& files, const Checkpoint& checkpoint) {
@@ -99,7 +115,10 @@ FluxFamily::FluxFamily(const ModelFiles& files, Checkpoint transformer, const Me
     parts->check_order();
     return made;
   };
-  predict_ = predict_over(mesh, part);
+  steps_ = std::make_shared<StepGraph>(graph_options(mesh, options), predict_over(mesh, part));
+  predict_ = [steps = steps_](const std::vector<DenoiserInput>& inputs) {
+    return (*steps)(inputs);
+  };
 }
 
 // Called when all else is loaded: what is free then is what the blocks may take.

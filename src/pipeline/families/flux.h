@@ -9,6 +9,7 @@
 #include "pipeline/families/flux_text.h"
 #include "pipeline/offload.h"
 #include "pipeline/schedule.h"
+#include "pipeline/step_graph.h"
 
 namespace braid {
 
@@ -26,6 +27,7 @@ struct FamilyOptions {
   SharedDecode decode = SharedDecode::kYes;
   int ranks_on_device = 1;
   Memory memory = {};
+  Graphs graphs = Graphs::kAuto;
 };
 
 class FluxFamily {
@@ -50,6 +52,9 @@ class FluxFamily {
   void decode(const Tensor& tokens_BNC, LatentShape shape, Tiles tiles,
               const std::function<void(const Tensor&)>& on_picture) const;
 
+  // What became of options.graphs so far.
+  const GraphUse& graph_use() const { return steps_->use(); }
+
   // Of all files of the model, by this rank.
   const BytesRead& bytes_read() const { return bytes_read_; }
 
@@ -72,6 +77,7 @@ class FluxFamily {
   std::optional<FluxText> text_;
   Group decoders_;  // the ranks that have the autoencoder
   std::optional<Paged<Vae>> vae_;
+  std::shared_ptr<StepGraph> steps_;
   PredictAll predict_;
   BytesRead bytes_read_;
 };

@@ -1,0 +1,154 @@
+// Recording and replaying, with a graph that is played on the host: what a device does of itself,
+// going through the same memory again, it does by asking for the work again.
+#include "pipeline/step_graph.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+namespace braid {
+namespace {
+
+// Work done between begin() and end() is remembered and done again by replay().
+struct Tape {
+  std::vector<std::function<void()>> work;
+  bool is_recording = false;
+  int begins = 0, ends = 0;
+  std::string refusal;  // of end()
+};
+
+class TapedGraph : public DeviceGraph {
+ public:
+  explicit TapedGraph(Tape& tape) : tape_(tape) {}
+  void begin() override {
+    tape_.work.clear();
+    tape_.is_recording = true;
+    ++tape_.begins;
+  }
+  void end() override {
+    tape_.is_recording = false;
+    ++tape_.ends;
+    if (!tape_.refusal.empty()) throw std::runtime_error(tape_.refusal);
+  }
+  void replay() override {
+    for (const auto& work : tape_.work) work();
+  }
+
+ private:
+  Tape& tape_;
+};
+
+class StepGraphTest : public testing::Test {
+ protected:
+  // velocity = image * timestep + mean(text), into memory of its own.
+  Tensor predict(const DenoiserInput& in) {
+    ++evaluations_;
+    const auto velocity = at::empty_like(in.image_BIC);
+    const auto work = [=] {
+      velocity.copy_(in.image_BIC * in.timestep_B.view({-1, 1, 1}) + in.text_BTC.mean());
+    };
+    if (tape_.is_recording) tape_.work.push_back(work);
+    if (!tape_.is_recording) work();
+    return velocity;
+  }
+  StepGraph graph(StepGraphOptions options = {.device = at::kCPU}) {
+    options.make = [this](at::Device) { return std::make_unique<TapedGraph>(tape_); };
+    return {options, one_by_one([this](const DenoiserInput& in) { return predict(in); })};
+  }
+  static DenoiserInput input(double timestep, std::int64_t tokens = 4) {
+    return {.image_BIC = at::randn({1, tokens, 2}),
+            .image_ids_IA = at::zeros({tokens, 3}),
+            .text_BTC = at::randn({1, 3, 2}),
+            .text_ids_TA = at::zeros({3, 3}),
+            .pooled_BC = at::zeros({1, 2}),
+            .timestep_B = at::full({1}, timestep)};
+  }
+  Tensor expected(const DenoiserInput& in) {
+    return in.image_BIC * in.timestep_B + in.text_BTC.mean();
+  }
+
+  Tape tape_;
+  int evaluations_ = 0;
+};
+
+TEST_F(StepGraphTest, ReplaysReadTheNewInputsAndEarlierResultsStay) {
+  auto step = graph();
+  std::vector<DenoiserInput> inputs;
+  std::vector<Tensor> results;
+  for (int i = 0; i < 5; ++i) {
+    inputs.push_back(input(0.2 * i));
+    results.push_back(step({inputs.back()}).front());
+  }
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    EXPECT_TRUE(at::equal(results[i], expected(inputs[i]))) << i;
+  EXPECT_EQ(evaluations_, 2);  // once as it is, once recorded
+  EXPECT_EQ(step.use().replays, 4);
+}
+
+TEST_F(StepGraphTest, TheCallersInputsAreNotWrittenTo) {
+  auto step = graph();
+  const auto first = input(0.5);
+  const auto image = first.image_BIC.clone();
+  for (int i = 0; i < 3; ++i) (void)step({i == 0 ? first : input(0.1)});
+  EXPECT_TRUE(at::equal(first.image_BIC, image));
+}
+
+TEST_F(StepGraphTest, BothBranchesOfGuidanceAreOneGraph) {
+  auto step = graph();
+  for (int i = 0; i < 3; ++i) {
+    const std::vector<DenoiserInput> inputs = {input(0.3), input(0.4)};
+    const auto velocities = step(inputs);
+    EXPECT_TRUE(at::equal(velocities[0], expected(inputs[0])));
+    EXPECT_TRUE(at::equal(velocities[1], expected(inputs[1])));
+  }
+  EXPECT_EQ(tape_.begins, 1);
+}
+
+TEST_F(StepGraphTest, OtherShapesAreRecordedAnew) {
+  auto step = graph();
+  for (const std::int64_t tokens : {4, 4, 6, 6, 4, 4}) {
+    const auto in = input(0.5, tokens);
+    EXPECT_TRUE(at::equal(step({in}).front(), expected(in)));
+  }
+  EXPECT_EQ(tape_.begins, 3);
+  auto guided = input(0.5);
+  guided.guidance_B = at::full({1}, 3.5);
+  (void)step({guided});
+  EXPECT_EQ(step.use().replays, 3);
+}
+
+TEST_F(StepGraphTest, AWatchedEvaluationIsNotRecorded) {
+  auto step = graph();
+  auto in = input(0.5);
+  in.watch = [](const std::string&, const Tensor&) {};
+  for (int i = 0; i < 3; ++i) (void)step({in});
+  EXPECT_EQ(tape_.begins, 0);
+  EXPECT_EQ(evaluations_, 3);
+}
+
+TEST_F(StepGraphTest, WhereNoGraphMayBeUsedEveryStepIsEvaluated) {
+  auto step = graph({.device = at::kCPU, .why_not = "a CPU records no graphs"});
+  for (int i = 0; i < 3; ++i) (void)step({input(0.5)});
+  EXPECT_EQ(evaluations_, 3);
+  EXPECT_EQ(step.use().why_not, "a CPU records no graphs");
+}
+
+TEST_F(StepGraphTest, OneRankGoesOnWithoutWhatCannotBeRecorded) {
+  tape_.refusal = "not permitted";
+  auto step = graph({.device = at::kCPU, .on_failure = StepGraphOptions::OnFailure::kGoOn});
+  for (int i = 0; i < 3; ++i) {
+    const auto in = input(0.5);
+    EXPECT_TRUE(at::equal(step({in}).front(), expected(in)));
+  }
+  EXPECT_EQ(tape_.begins, 1);
+  EXPECT_EQ(step.use().failure, "a step could not be recorded as a graph: not permitted");
+}
+
+TEST_F(StepGraphTest, SeveralRanksFailTogether) {
+  tape_.refusal = "not permitted";
+  auto step = graph();
+  (void)step({input(0.5)});
+  EXPECT_THROW((void)step({input(0.5)}), std::runtime_error);
+}
+
+}  // namespace
+}  // namespace braid
