@@ -1,0 +1,94 @@
+# ./check --gpu: the sources that only GPU builds have are compiled, for every device they are meant
+# for, on machines without one. Nothing runs here: what the kernels compute is tested on the host by
+# gpu_kernels_test, and on a device by ops_test. Sourced.
+
+nvidia_devices=(80 86 89 90 100 120)
+amd_devices=(gfx90a gfx1030)
+# Debian's HIP has no device library for these: another one's stands in, which a compiler takes and
+# a device would not.
+amd_devices_by_proxy=(gfx1100 gfx1101)
+
+# compile_for DEVICE COMMAND...: one line when it compiles, the compiler's words when not.
+compile_for() {
+  local device=$1 log=$gpu_folder/compile.log start=$SECONDS
+  shift
+  "$@" >"$log" 2>&1 || {
+    cat "$log" >&2
+    stop 1 "gpu.cu does not compile for $device"
+  }
+  printf 'compiled for %s, not run (%d s)\n' "$device" "$((SECONDS - start))"
+}
+
+# Sets `nvcc`: the system's of CUDA 12.9 or later, which knows all devices, else the one from PyPI.
+find_nvcc() {
+  local folder=$cache/nvcc-13.0.88
+  nvcc=$(command -v nvcc || true)
+  [[ -n $nvcc ]] && at_least 12.9 "$("$nvcc" --version | sed -n 's/.*release \([0-9.]*\).*/\1/p')" &&
+    return 0
+  nvcc=$folder/nvidia/cu13/bin/nvcc
+  [[ -x $nvcc ]] || fetch_wheels "$folder" "nvcc, 100 MB" -r "$root/tools/gpu/nvcc.txt"
+}
+
+compile_for_nvidia() {
+  local device
+  local -a codes=()
+  find_nvcc
+  for device in "${nvidia_devices[@]}"; do
+    codes+=(-gencode "arch=compute_$device,code=sm_$device")
+  done
+  compile_for "NVIDIA ${nvidia_devices[*]/#/sm_}" "$nvcc" -std=c++17 -O3 -fmad=false \
+    --threads "$(jobs)" -Werror all-warnings -Isrc "${codes[@]}" -c src/ops/gpu.cu \
+    -o "$gpu_folder/nvidia.o"
+}
+
+# The device library with an entry for each device by proxy.
+make_proxy_library() {
+  local real=$1 proxy=$2 device
+  rm -rf "$proxy"
+  mkdir -p "$proxy"
+  ln -s "$real"/*.bc "$proxy"
+  for device in "${amd_devices_by_proxy[@]}"; do
+    ln -s "$real/oclc_isa_version_1030.bc" "$proxy/oclc_isa_version_${device#gfx}.bc"
+  done
+}
+
+compile_for_amd() {
+  local library
+  local -a hip=(hipcc -std=c++17 -O3 -ffp-contract=off -Wall -Werror -x hip -Isrc -c src/ops/gpu.cu)
+  command -v hipcc >/dev/null || {
+    printf 'not compiled for AMD: there is no hipcc\n'
+    return 0
+  }
+  compile_for "AMD ${amd_devices[*]}" "${hip[@]}" -o "$gpu_folder/amd.o" \
+    "${amd_devices[@]/#/--offload-arch=}"
+  library=$(find /usr/lib -name oclc_isa_version_1030.bc -printf '%h\n' -quit)
+  [[ -n $library ]] || return 0
+  make_proxy_library "$library" "$gpu_folder/bitcode"
+  compile_for "AMD ${amd_devices_by_proxy[*]} (gfx1030's device library in the place of theirs)" \
+    "${hip[@]}" -o "$gpu_folder/proxy.o" --hip-device-lib-path="$gpu_folder/bitcode" \
+    "${amd_devices_by_proxy[@]/#/--offload-arch=}"
+}
+
+# The whole program, where a LibTorch with CUDA is at hand: torch of the active Python, say.
+link_for_nvidia() {
+  local libtorch=${BRAID_CUDA_TORCH:-}
+  [[ -n $libtorch ]] || {
+    printf 'not linked: BRAID_CUDA_TORCH names no LibTorch with CUDA\n'
+    return 0
+  }
+  local folder=$root/build/cuda
+  make_folder "$folder"
+  CUDACXX=$nvcc cmake --preset cuda "-DLibTorch_ROOT_DIR=$libtorch" -DBRAID_WERROR=ON \
+    >"$folder/braid-build.log" 2>&1 || show_failure "$folder/braid-build.log"
+  compile "$folder" braid_program ops_test
+  printf 'linked with %s, not run on a GPU\n' "$libtorch"
+}
+
+run_gpu() {
+  stage "gpu, compiled only"
+  gpu_folder=$root/build/gpu
+  make_folder "$gpu_folder"
+  compile_for_nvidia
+  compile_for_amd
+  link_for_nvidia
+}
