@@ -19,20 +19,10 @@ compile_for() {
   printf 'compiled for %s, not run (%d s)\n' "$device" "$((SECONDS - start))"
 }
 
-# Sets `nvcc`: the system's of CUDA 12.9 or later, which knows all devices, else the one from PyPI.
-find_nvcc() {
-  local folder=$cache/nvcc-13.0.88
-  nvcc=$(command -v nvcc || true)
-  [[ -n $nvcc ]] && at_least 12.9 "$("$nvcc" --version | sed -n 's/.*release \([0-9.]*\).*/\1/p')" &&
-    return 0
-  nvcc=$folder/nvidia/cu13/bin/nvcc
-  [[ -x $nvcc ]] || fetch_wheels "$folder" "nvcc, 100 MB" -r "$root/tools/gpu/nvcc.txt"
-}
-
 compile_for_nvidia() {
   local device
   local -a codes=()
-  find_nvcc
+  fetch_nvcc
   for device in "${nvidia_devices[@]}"; do
     codes+=(-gencode "arch=compute_$device,code=sm_$device")
   done

@@ -47,6 +47,16 @@ fetch_torch() {
     fetch_wheels "${torch%/torch}" "LibTorch, 570 MB" -r "$root/cmake/libtorch.txt"
 }
 
+# Sets `nvcc`: $CUDACXX, else the system's of CUDA 12.9 or later, which knows all devices, else PyPI's.
+fetch_nvcc() {
+  local folder=$cache/nvcc-13.0.88
+  nvcc=${CUDACXX:-$(command -v nvcc || true)}
+  [[ -n $nvcc ]] && at_least 12.9 "$("$nvcc" --version | sed -n 's/.*release \([0-9.]*\).*/\1/p')" &&
+    return 0
+  nvcc=$folder/nvidia/cu13/bin/nvcc
+  [[ -x $nvcc ]] || fetch_wheels "$folder" "nvcc, 100 MB" -r "$root/tools/shell/nvcc.txt"
+}
+
 # Sets `clang_format`: one version, so that every machine formats alike.
 fetch_clang_format() {
   clang_format=$cache/clang-format-14.0.6/clang_format/data/bin/clang-format
@@ -71,5 +81,6 @@ prepare() {
   find_compiler || stop 2 "no C++ compiler was found: install g++ 12 or later"
   fetch_cmake
   fetch_torch
+  [[ $(torch_gpu) != cuda ]] || fetch_nvcc
   unlock
 }

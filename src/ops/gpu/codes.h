@@ -1,5 +1,5 @@
 // The kernels around products of 8-bit codes. For `run` see tokens.h; the formulas are those of
-// weights/int8.h and ops/int8.cc, and so are the roundings.
+// weights/int8.h and ops/linear.cc, and so are the roundings.
 #pragma once
 
 #include <cmath>
