@@ -31,7 +31,8 @@ OrderedJson json_of(const BenchResult& r, const BenchOptions& o) {
           {"load_s", r.load_seconds},
           {"step_s", r.median_seconds()},
           {"steps_s", r.seconds},
-          {"step_traffic", traffic_json(r.traffic)}};
+          {"step_traffic", traffic_json(r.traffic)},
+          {"rank_peaks", peaks_json(r.peaks)}};
 }
 
 std::string text_of_result(const BenchResult& r, const BenchOptions& o) {

@@ -61,6 +61,7 @@ class GenerateRun {
   GraphUse graph_;
   TrafficByAxis step_;
   std::vector<BytesRead> bytes_read_;
+  MeasuredPeaks peaks_;
   std::vector<SavedPicture> saved_;
   std::vector<std::string> warnings_;
 };
@@ -125,7 +126,7 @@ int GenerateRun::run() {
 void GenerateRun::draw() {
   const auto hooks = this->hooks();
   hooks.progress({.phase = Phase::kLoad});
-  const Engine engine(options_, hooks);
+  const Engine engine(options_, hooks, Measure::kPeaks);
   display_.finish();
   settings_ = engine.settle(request_, {});
   dtype_ = c10::getDtypeNames(engine.dtype()).first;
@@ -135,6 +136,9 @@ void GenerateRun::draw() {
   bytes_read_ = engine.bytes_read();
   engine.generate(request_, hooks, flags_.dump.empty() ? nullptr : &recording, &step_);
   graph_ = engine.graph_use();
+  peaks_ = {.start_bytes = engine.meter()->start_bytes(),
+            .are_exact = engine.meter()->is_exact(),
+            .ranks = engine.peaks()};
   display_.finish();
   if (is_first_ && !flags_.dump.empty()) {
     const auto bytes = write_safetensors(recording);
@@ -180,7 +184,8 @@ void GenerateRun::report() const {
                      .threads = threads(),
                      .graph = graph_,
                      .step = step_,
-                     .bytes_read = bytes_read_}));
+                     .bytes_read = bytes_read_,
+                     .peaks = peaks_}));
 }
 
 }  // namespace

@@ -1,7 +1,5 @@
 #include "app/phase_log.h"
 
-#include <algorithm>
-
 namespace braid {
 namespace {
 
@@ -10,11 +8,6 @@ double seconds_between(PhaseLog::Clock::time_point from, PhaseLog::Clock::time_p
 }
 
 }  // namespace
-
-const char* name_of(Phase phase) {
-  constexpr std::array<const char*, kPhases.size()> names = {"load", "text", "denoise", "decode"};
-  return names[std::size_t(phase)];
-}
 
 void PhaseLog::enter(Phase phase) {
   if (phase_ == phase) return;
@@ -26,14 +19,7 @@ void PhaseLog::enter(Phase phase) {
 
 void PhaseLog::finish() {
   const auto now = Clock::now();
-  const auto peak = memory_.take();
-  if (phase_) {
-    auto& totals = totals_[index(*phase_)];
-    totals.seconds += seconds_between(entered_, now);
-    totals.peak_bytes = std::max(totals.peak_bytes, peak);
-  } else {
-    start_bytes_ = peak;
-  }
+  if (phase_) totals_[index(*phase_)].seconds += seconds_between(entered_, now);
   entered_ = now;
   phase_.reset();
 }

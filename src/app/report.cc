@@ -28,10 +28,16 @@ OrderedJson seconds_of(const PhaseLog& phases) {
   return seconds;
 }
 
-OrderedJson peaks_of(const PhaseLog& phases) {
-  OrderedJson peaks = {{"start", phases.start_bytes()}};
-  for (const auto phase : kPhases) peaks[name_of(phase)] = phases.peak_bytes(phase);
-  return peaks;
+OrderedJson by_phase(const BytesByPhase& bytes) {
+  OrderedJson json = OrderedJson::object();
+  for (const auto phase : kPhases) json[name_of(phase)] = bytes[std::size_t(phase)];
+  return json;
+}
+
+OrderedJson peaks_of_first(const MeasuredPeaks& peaks) {
+  OrderedJson json = {{"start", peaks.start_bytes}};
+  if (!peaks.ranks.empty()) json.update(by_phase(peaks.ranks.front().resident));
+  return json;
 }
 
 OrderedJson bytes_read_of(const std::vector<BytesRead>& ranks) {
@@ -87,6 +93,22 @@ OrderedJson traffic_json(const TrafficByAxis& traffic) {
   return axes;
 }
 
+OrderedJson peaks_json(const std::vector<RankPeaks>& ranks) {
+  auto list = OrderedJson::array();
+  for (const auto& rank : ranks) {
+    OrderedJson json = {{"device", rank.device},
+                        {"resident_bytes", by_phase(rank.resident)},
+                        {"resident_shared_by", rank.resident_shared_by}};
+    if (rank.device != "cpu") {
+      json["device_bytes"] = by_phase(rank.allocated);
+      json["device_reserved_bytes"] = by_phase(rank.reserved);
+      json["device_shared_by"] = rank.device_shared_by;
+    }
+    list.push_back(std::move(json));
+  }
+  return list;
+}
+
 std::string report_json(const RunReport& r) {
   const auto degrees = degrees_of(r.options.layout);
   OrderedJson json = {{"files", files_of(r.pictures)}};
@@ -103,8 +125,9 @@ std::string report_json(const RunReport& r) {
   json["warnings"] = r.warnings;
   json["seconds"] = seconds_of(r.phases);
   json["seconds_per_step"] = rounded(seconds_per_step(r.settings, degrees, r.phases));
-  json["peak_memory_bytes"] = peaks_of(r.phases);
-  json["peak_memory_is"] = r.phases.peaks_are_exact() ? "exact" : "sampled at the ends of phases";
+  json["peak_memory_bytes"] = peaks_of_first(r.peaks);
+  json["rank_peaks"] = peaks_json(r.peaks.ranks);
+  json["peak_memory_is"] = r.peaks.are_exact ? "exact" : "sampled at the ends of phases";
   return json_text(json);
 }
 

@@ -18,6 +18,12 @@ struct SavedPicture {
   std::uint64_t seed;
 };
 
+struct MeasuredPeaks {
+  std::int64_t start_bytes = 0;  // resident, before the first phase
+  bool are_exact = true;
+  std::vector<RankPeaks> ranks = {};
+};
+
 struct RunReport {
   const PipelineOptions& options;
   const Settings& settings;
@@ -30,6 +36,7 @@ struct RunReport {
   GraphUse graph = {};
   TrafficByAxis step = {};                 // what the first rank gave the others in the first step
   std::vector<BytesRead> bytes_read = {};  // by rank
+  MeasuredPeaks peaks = {};
 };
 
 // Seconds of a step, over all rounds; 0 before the first.
@@ -37,6 +44,9 @@ double seconds_per_step(const Settings& settings, const Degrees& degrees, const 
 
 // By axis, counts and bytes of what a rank gives; axes without traffic are left out.
 OrderedJson traffic_json(const TrafficByAxis& traffic);
+
+// An object a rank: what of its process was resident, and what of its GPU allocated, in each phase.
+OrderedJson peaks_json(const std::vector<RankPeaks>& ranks);
 
 // One JSON object and a newline. Times are seconds, sizes bytes or pixels.
 std::string report_json(const RunReport& report);

@@ -25,11 +25,21 @@ void finish(const Tensor& result) {
         "the transformer's output is no number");
 }
 
-// One rank's part of a bench. The first rank fills `result`.
-void bench_rank(const BenchOptions& options, const Probe& probe, const Group& world,
-                const std::vector<at::Device>& devices, BenchResult& result) {
+// What the ranks of a bench share. The first one fills `result`.
+struct Bench {
+  const BenchOptions& options;
+  const Probe& probe;
+  std::vector<at::Device> devices;
+  BenchResult& result;
+  PeakMeter meter = {};
+};
+
+void bench_rank(Bench& bench, const Group& world) {
+  auto& [options, probe, devices, result, meter] = bench;
   const auto device = devices[std::size_t(world.rank())];
   const c10::DeviceGuard on(device);
+  meter.watch(device);
+  meter.enter(Phase::kLoad);
   const auto& layout = options.probe.pipeline.layout;
   const auto mesh = make_mesh(world, degrees_of(layout));
   const auto begin = Clock::now();
@@ -41,6 +51,7 @@ void bench_rank(const BenchOptions& options, const Probe& probe, const Group& wo
   const auto predict = predict_over(mesh, flux);
   const auto inputs = std::vector(std::size_t(mesh.degrees.cfg), inputs_of(probe, 0, device));
 
+  meter.enter(Phase::kDenoise);
   std::vector<double> seconds;
   TrafficByAxis traffic;
   for (int run = -options.warm_ups; run < options.runs; ++run) {
@@ -52,7 +63,10 @@ void bench_rank(const BenchOptions& options, const Probe& probe, const Group& wo
     world.await();
     if (run >= 0) seconds.push_back(seconds_since(start));
   }
+  meter.finish();
+  auto peaks = meter.gather(world, device);
   if (world.rank() != 0) return;
+  result.peaks = std::move(peaks);
   result.seconds = std::move(seconds);
   result.load_seconds = load_seconds;
   result.traffic = std::move(traffic);
@@ -83,9 +97,10 @@ BenchResult bench(const BenchOptions& options) {
                      .dtype = probe.dtype,
                      .num_ranks = world->size(),
                      .threads = threads};
+  Bench bench{.options = options, .probe = probe, .devices = devices, .result = result};
   world->run([&](const Group& group) {
     const UseThreads use(threads);
-    bench_rank(options, probe, group, devices, result);
+    bench_rank(bench, group);
   });
   return result;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "comm/axis_traffic.h"
+#include "pipeline/peaks.h"
 #include "pipeline/probe.h"
 
 namespace braid {
@@ -17,7 +18,8 @@ struct BenchResult {
   TrafficByAxis traffic;  // of one run: what the first rank gave the others
   std::int64_t tokens;    // of image and text
   at::ScalarType dtype;
-  int num_ranks, threads;  // CPU threads of each rank
+  int num_ranks, threads;             // CPU threads of each rank
+  std::vector<RankPeaks> peaks = {};  // while loading, and (as denoising) in all evaluations
 
   double median_seconds() const;
 };

@@ -96,19 +96,32 @@ std::unique_ptr<World> make_world(const PipelineOptions& options) {
   return make_world(wish, launch);
 }
 
-Engine::Engine(const PipelineOptions& options, const Hooks& hooks)
+Engine::Engine(const PipelineOptions& options, const Hooks& hooks, Measure measure)
     : world_(make_world(options)),
       threads_(threads_a_rank(options, world_->ranks_on_these_cores())),
       devices_(devices_of(options, degrees_of(options.layout))),
-      families_(std::size_t(world_->size())) {
+      families_(std::size_t(world_->size())),
+      meter_(measure == Measure::kPeaks ? std::make_unique<PeakMeter>() : nullptr) {
   world_->run([&](const Group& world) {
-    const c10::DeviceGuard on(devices_[std::size_t(world.rank())]);
-    const UseThreads threads(threads_);
     const auto rank = std::size_t(world.rank());
+    const c10::DeviceGuard on(devices_[rank]);
+    const UseThreads threads(threads_);
+    if (meter_) {
+      meter_->watch(devices_[rank]);
+      meter_->enter(Phase::kLoad);
+    }
     families_[rank] = load(options, devices_, world, hooks);
     auto read = bytes_read_by(*families_[rank]);
     if (rank == 0) bytes_read_ = std::move(read);
+    gather_peaks(world);
   });
+}
+
+void Engine::gather_peaks(const Group& world) const {
+  if (!meter_) return;
+  meter_->finish();
+  auto all = meter_->gather(world, devices_[std::size_t(world.rank())]);
+  if (world.rank() == 0) rank_peaks_ = std::move(all);
 }
 
 const FluxFamily& Engine::family() const {
@@ -128,8 +141,11 @@ std::vector<Picture> Engine::generate(const Request& request, const Hooks& hooks
     const c10::DeviceGuard on(devices_[std::size_t(world.rank())]);
     const UseThreads threads(threads_);
     const bool is_first = world.rank() == 0;
-    auto mine = generate_pictures(*families_[std::size_t(world.rank())], settings, request.latents,
-                                  is_first ? hooks : Hooks{}, is_first ? recording : nullptr);
+    auto mine =
+        generate_pictures(*families_[std::size_t(world.rank())], settings, request.latents,
+                          is_first ? hooks : Hooks{},
+                          {.recording = is_first ? recording : nullptr, .peaks = meter_.get()});
+    gather_peaks(world);
     if (!is_first) return;
     pictures = std::move(mine.pictures);
     if (step) *step = std::move(mine.step);

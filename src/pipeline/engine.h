@@ -9,15 +9,19 @@
 #include "comm/world.h"
 #include "pipeline/devices.h"
 #include "pipeline/families/flux.h"
+#include "pipeline/peaks.h"
 
 namespace braid {
 
 // Tensors of a run by name, float32, pictures stacked along the batch: what --dump writes.
 using Recording = std::map<std::string, Tensor>;
 
+// Whether peaks of memory are measured: that takes the process's own from whoever else reads it.
+enum class Measure { kNothing, kPeaks };
+
 class Engine {
  public:
-  Engine(const PipelineOptions& options, const Hooks& hooks);
+  Engine(const PipelineOptions& options, const Hooks& hooks, Measure measure = Measure::kNothing);
 
   // As Pipeline::generate. With `recording` it also keeps prompt_embeds, pooled_prompt_embeds,
   // latents_initial, sigmas, timesteps, velocity_first and latents_final; `step` becomes what the
@@ -32,8 +36,13 @@ class Engine {
   const GraphUse& graph_use() const { return family().graph_use(); }
   // Of the model's files while it was loaded, by rank; on the process of the first rank.
   const std::vector<BytesRead>& bytes_read() const { return bytes_read_; }
+  // Of all phases so far, by rank; on the process of the first rank, and only if they are
+  // measured.
+  const std::vector<RankPeaks>& peaks() const { return rank_peaks_; }
+  const PeakMeter* meter() const { return meter_.get(); }
 
  private:
+  void gather_peaks(const Group& world) const;
   const FluxFamily& family() const;  // of any rank that is here
 
   std::unique_ptr<World> world_;
@@ -41,6 +50,8 @@ class Engine {
   std::vector<at::Device> devices_;                          // by rank
   std::vector<std::unique_ptr<const FluxFamily>> families_;  // by rank; those that are here
   std::vector<BytesRead> bytes_read_;
+  std::unique_ptr<PeakMeter> meter_;
+  mutable std::vector<RankPeaks> rank_peaks_;
   mutable std::mutex one_request_at_a_time_;
 };
 

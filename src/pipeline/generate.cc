@@ -21,8 +21,9 @@ struct Batch {
 // One call of generate_pictures: what its steps share.
 class Run {
  public:
-  Run(const FluxFamily& family, const Settings& settings, const Hooks& hooks, Recording* recording)
-      : family_(family), settings_(settings), hooks_(hooks), recording_(recording) {}
+  Run(const FluxFamily& family, const Settings& settings, const Hooks& hooks,
+      const Observers& observers)
+      : family_(family), settings_(settings), hooks_(hooks), observers_(observers) {}
 
   void embed_prompts();
   void start_from(const Latents& latents);
@@ -31,6 +32,7 @@ class Run {
 
  private:
   void report(const Progress& progress) const;
+  void begin(Phase phase) const;
   Batch my_share(Batch round) const;
   DenoiseResult denoise_mine(const DenoiseJob& job, const Schedule& schedule, Batch round);
   void check_agreement(const DenoiseJob& job, const Schedule& schedule) const;
@@ -43,7 +45,7 @@ class Run {
   const FluxFamily& family_;
   const Settings& settings_;
   const Hooks& hooks_;
-  Recording* recording_;
+  Observers observers_;
   std::vector<Conditioning> prompts_;
   std::optional<Conditioning> negative_;
   TrafficByAxis step_traffic_;
@@ -55,7 +57,13 @@ void Run::report(const Progress& progress) const {
   family_.mesh().world.await();  // a step takes longer where there are more pictures
   const auto wish = at::full({1}, hooks_.stop.stop_requested(), at::kBool);
   if (family_.mesh().world.broadcast(wish, 0).item<bool>()) throw AgreedStop("stopped as asked");
+  begin(progress.phase);
   if (hooks_.progress) hooks_.progress(progress);
+}
+
+// Ranks agree on something in every phase, so that none is a phase behind another.
+void Run::begin(Phase phase) const {
+  if (observers_.peaks) observers_.peaks->enter(phase);
 }
 
 // The pictures of a round that this data-parallel rank draws.
@@ -74,9 +82,9 @@ void Run::check_agreement(const DenoiseJob& job, const Schedule& schedule) const
 }
 
 void Run::record(const std::string& name, const Tensor& batch) {
-  if (!recording_) return;
+  if (!observers_.recording) return;
   const auto copy = batch.to(at::TensorOptions(at::kFloat).device(at::kCPU)).contiguous();
-  auto& all = (*recording_)[name];
+  auto& all = (*observers_.recording)[name];
   all = all.defined() ? at::cat({all, copy}) : copy;
 }
 
@@ -158,6 +166,7 @@ Picture Run::picture_of(const Tensor& decoded, int number) const {
 }
 
 std::vector<Picture> Run::decode(Batch batch, const Tensor& latents_BNC) const {
+  begin(Phase::kDecode);
   Progress progress{.phase = Phase::kDecode,
                     .done = 0,
                     .total = batch.count,
@@ -229,8 +238,8 @@ std::vector<Picture> Run::draw(Batch round) {
 
 Drawn generate_pictures(const FluxFamily& family, const Settings& settings,
                         const std::optional<Latents>& latents, const Hooks& hooks,
-                        Recording* recording) {
-  Run run(family, settings, hooks, recording);
+                        const Observers& observers) {
+  Run run(family, settings, hooks, observers);
   if (latents) run.start_from(*latents);
   run.embed_prompts();
   Drawn drawn;

@@ -5,15 +5,22 @@
 
 namespace braid {
 
+// Who listens to a run; each may be missing.
+struct Observers {
+  Recording* recording = nullptr;
+  PeakMeter* peaks = nullptr;
+};
+
 struct Drawn {
   std::vector<Picture> pictures;
   TrafficByAxis step;  // of the first step: what this rank gave the others
 };
 
 // `latents`, where there are any, take the place of drawn noise. Collective over the ranks of the
-// family's layout; the first rank returns the pictures, calls the hooks and fills the recording.
+// family's layout; the first rank returns the pictures, calls the hooks and fills the recording;
+// all ranks tell the meter which phase begins.
 Drawn generate_pictures(const FluxFamily& family, const Settings& settings,
                         const std::optional<Latents>& latents, const Hooks& hooks,
-                        Recording* recording);
+                        const Observers& observers);
 
 }  // namespace braid

@@ -91,6 +91,26 @@ TEST_F(Processes, MakeThePictureThatThreadsMake) {
   EXPECT_EQ(contents("processes.png"), contents("threads.png"));
 }
 
+TEST_F(Processes, ReportTheMemoryOfEach) {
+  const auto report = [&](std::vector<Finished> ranks) {
+    for (const auto& rank : ranks) EXPECT_EQ(rank.exit_code, 0) << rank.err;
+    return nlohmann::json::parse(ranks.front().out)["rank_peaks"];
+  };
+  const Arguments arguments = {"--tp", "2", "--json"};
+  const auto threads = report({braid(picture("x.png", arguments))});
+  const auto processes = report(finish(start(2, picture("x.png", arguments))));
+  ASSERT_EQ(threads.size(), 2u);
+  ASSERT_EQ(processes.size(), 2u);
+  EXPECT_EQ(threads[0], threads[1]);
+  EXPECT_EQ(threads[0]["resident_shared_by"], 2);
+  for (const auto& rank : processes) {
+    EXPECT_EQ(rank["device"], "cpu");
+    EXPECT_EQ(rank["resident_shared_by"], 1);
+    for (const auto* const phase : {"load", "text", "denoise", "decode"})
+      EXPECT_GT(rank["resident_bytes"][phase].get<double>(), 50e6) << phase;
+  }
+}
+
 TEST_F(Processes, ProveTheirLayout) {
   const auto ranks = finish(start(2, {"verify", "-m", kModel, "--ring", "2", "--size", "64x64"}));
   for (const auto& rank : ranks) EXPECT_EQ(rank.exit_code, 0) << rank.err;

@@ -1,4 +1,4 @@
-#include "app/memory_meter.h"
+#include "base/memory_meter.h"
 
 #include <fstream>
 #include <string>

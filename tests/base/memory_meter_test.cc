@@ -1,5 +1,5 @@
 // The most memory that was resident, and what is done where Linux does not tell.
-#include "app/memory_meter.h"
+#include "base/memory_meter.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
