@@ -7,6 +7,7 @@
 #include "ops/cpu_linear.h"
 #include "ops/gpu.h"
 #include "ops/ops.h"
+#include "ops/record.h"
 
 namespace braid::ops {
 namespace {
@@ -51,6 +52,12 @@ ScaledSums multiply_codes(const Matrix& tokens, const Matrix& weight_NC,
           .bias_N = bias};
 }
 
+Record recorded(const char* name, const Tensor& x, const Matrix& weight_NC) {
+  const auto inputs = x.size(-1);
+  return {name,
+          {x.numel() / std::max<std::int64_t>(1, inputs), inputs, weight_NC.values_NC.size(0)}};
+}
+
 Tensor with_rows(const Tensor& x, const Tensor& y_MN) {
   auto shape = x.sizes().vec();
   shape.back() = y_MN.size(1);
@@ -82,6 +89,7 @@ Tensor reference::linear(const Tensor& x, const Matrix& weight_NC,
 
 Tensor linear(const Tensor& x, const Matrix& weight_NC, const std::optional<Tensor>& bias_N,
               Scratch& scratch) {
+  const auto record = recorded("braid::linear", x, weight_NC);
   if (cpu::multiplies(x, weight_NC)) return cpu::linear(x, weight_NC, bias_N);
   switch (weight_NC.form) {
     case Quantize::kNone:
@@ -97,6 +105,7 @@ Tensor linear(const Tensor& x, const Matrix& weight_NC, const std::optional<Tens
 
 Tensor linear_gelu(const Tensor& x, const Matrix& weight_NC, const std::optional<Tensor>& bias_N,
                    Scratch& scratch) {
+  const auto record = recorded("braid::linear_gelu", x, weight_NC);
   if (cpu::multiplies(x, weight_NC) && weight_NC.form != Quantize::kInt8Dynamic)
     return cpu::linear(x, weight_NC, bias_N, cpu::Finish::kGelu);
   return ops::gelu(ops::linear(x, weight_NC, bias_N, scratch));

@@ -5,6 +5,7 @@
 
 #include "ops/cpu.h"
 #include "ops/gpu.h"
+#include "ops/record.h"
 #include "ops/reference.h"
 
 namespace braid::ops {
@@ -23,20 +24,25 @@ bool gpu_takes(const Tensor& first, const Tensors&... others) {
                   others.device() == first.device()));
 }
 
+std::int64_t bytes_of(const Tensor& x) { return x.numel() * x.element_size(); }
+
 }  // namespace
 
 Tensor gelu(const Tensor& x) {
+  const Record record("braid::gelu", {2 * bytes_of(x)});
   if (cpu_takes(x)) return cpu::gelu(x);
   return gpu_takes(x) ? gpu::gelu(x) : reference::gelu(x);
 }
 
 Tensor modulated_norm(const Tensor& x_BLC, const Modulation& m) {
+  const Record record("braid::modulated_norm", {2 * bytes_of(x_BLC)});
   if (cpu_takes(x_BLC, m.scale, m.shift)) return cpu::modulated_norm(x_BLC, m);
   return gpu_takes(x_BLC, m.scale, m.shift) ? gpu::modulated_norm(x_BLC, m)
                                             : reference::modulated_norm(x_BLC, m);
 }
 
 Tensor gated_residual(const Tensor& residual_BLC, const Tensor& gate_B1C, const Tensor& y_BLC) {
+  const Record record("braid::gated_residual", {3 * bytes_of(y_BLC)});
   if (cpu_takes(residual_BLC, gate_B1C, y_BLC))
     return cpu::gated_residual(residual_BLC, gate_B1C, y_BLC);
   return gpu_takes(residual_BLC, gate_B1C, y_BLC)
@@ -45,15 +51,20 @@ Tensor gated_residual(const Tensor& residual_BLC, const Tensor& gate_B1C, const 
 }
 
 Tensor joined_gelu(const Tensor& x, const Tensor& y) {
+  const Record record("braid::joined_gelu", {2 * (bytes_of(x) + bytes_of(y))});
   if (cpu_takes(x, y)) return cpu::joined_gelu(x, y);
   return gpu_takes(x, y) ? gpu::joined_gelu(x, y) : reference::joined_gelu(x, y);
 }
 
 Tensor euler_step(const Tensor& x, const Tensor& v, double dt) {
+  const Record record("braid::euler_step", {3 * bytes_of(x)});
   return gpu_takes(x, v) ? gpu::euler_step(x, v, dt) : reference::euler_step(x, v, dt);
 }
 
 Tensor normed_rotated(std::span<const NormedHeads> parts, double eps, const Rope& rope) {
+  std::int64_t bytes = 0;
+  for (const auto& part : parts) bytes += 2 * bytes_of(part.x_BLHD);
+  const Record record("braid::normed_rotated", {bytes});
   const auto& first = parts.front().x_BLHD;
   const auto on_cpu = [&](const NormedHeads& part) {
     return cpu_takes(part.x_BLHD) && part.x_BLHD.size(3) % 2 == 0 &&

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "ops/record.h"
 #include "ops/reference.h"
 
 namespace braid::ops {
@@ -50,10 +51,6 @@ Tensor normed_rotated(std::span<const NormedHeads> parts, double eps, const Rope
 
 }  // namespace reference
 
-Tensor attention(const Tensor& q_BHLD, const Tensor& k_BHLD, const Tensor& v_BHLD) {
-  return at::scaled_dot_product_attention(q_BHLD, k_BHLD, v_BHLD);
-}
-
 namespace {
 
 // Backends return [B H L], [B H L 1], or either with other strides; some pad L to their block.
@@ -70,10 +67,21 @@ PartialAttention no_keys(const Tensor& q_BHLD, const Tensor& v_BHLD) {
           .lse_BHL = at::full(rows, -INFINITY, q_BHLD.options().dtype(at::kFloat))};
 }
 
+Record recorded(const Tensor& q_BHLD, const Tensor& k_BHLD) {
+  return {"braid::attention",
+          {q_BHLD.size(0) * q_BHLD.size(1), q_BHLD.size(2), k_BHLD.size(2), q_BHLD.size(3)}};
+}
+
 }  // namespace
+
+Tensor attention(const Tensor& q_BHLD, const Tensor& k_BHLD, const Tensor& v_BHLD) {
+  const auto record = recorded(q_BHLD, k_BHLD);
+  return at::scaled_dot_product_attention(q_BHLD, k_BHLD, v_BHLD);
+}
 
 PartialAttention attention_with_lse(const Tensor& q_BHLD, const Tensor& k_BHLD,
                                     const Tensor& v_BHLD) {
+  const auto record = recorded(q_BHLD, k_BHLD);
   if (k_BHLD.size(2) == 0 || q_BHLD.numel() == 0) return no_keys(q_BHLD, v_BHLD);
   if (q_BHLD.is_cpu()) {
     const auto [out, lse] = at::_scaled_dot_product_flash_attention_for_cpu(q_BHLD, k_BHLD, v_BHLD);
