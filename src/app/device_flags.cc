@@ -5,19 +5,6 @@
 #include "base/error.h"
 
 namespace braid {
-namespace {
-
-std::vector<std::string> split_at_commas(const std::string& text) {
-  std::vector<std::string> parts(1);
-  for (const char c : text)
-    if (c == ',')
-      parts.emplace_back();
-    else
-      parts.back() += c;
-  return parts;
-}
-
-}  // namespace
 
 void add_devices_flag(FlagReader& read, PipelineOptions& options) {
   read.text("--devices", "LIST", "Machine",

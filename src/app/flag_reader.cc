@@ -56,9 +56,9 @@ std::vector<std::string> with_empty_values(int argc, const char* const* argv) {
 [[noreturn]] void refuse_command(const CLI::App& app, const std::string& first) {
   require(!first.starts_with('-'), "unknown flag ", in_quotes(first), suggestion(app, first),
           ": a command comes first, as in braid generate \"a red circle\"");
-  throw InputError(text_of(
-      "unknown command ", in_quotes(first),
-      ": there are generate, verify, plan and info, as in braid generate \"a red circle\""));
+  throw InputError(text_of("unknown command ", in_quotes(first),
+                           ": there are generate, verify, bench, plan, convert and info, as in "
+                           "braid generate \"a red circle\""));
 }
 
 }  // namespace
@@ -71,13 +71,28 @@ FlagReader::FlagReader(CLI::App& command) : command_(command) {
 
 void FlagReader::text(const std::string& names, const std::string& value, const std::string& group,
                       const std::string& help, Read read) {
-  const auto take = [this, read, flag = long_name(names)](const std::string& text) {
+  const auto flag = long_name(names);
+  known_[flag] = read;
+  const auto take = [this, read, flag](const std::string& text) {
+    given_.insert(flag);
     reads_.emplace_back([=] { read(flag, text); });
   };
   command_.add_option_function<std::string>(names, take, help)
       ->option_text(value)
       ->group(group)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+}
+
+void FlagReader::texts(const std::string& names, const std::string& value, const std::string& group,
+                       const std::string& help, Read read) {
+  const auto take = [this, read, flag = long_name(names)](const std::vector<std::string>& all) {
+    for (const auto& text : all) reads_.emplace_back([=] { read(flag, text); });
+  };
+  command_.add_option_function<std::vector<std::string>>(names, take, help)
+      ->option_text(value)
+      ->group(group)
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 }
 
 void FlagReader::path(const std::string& names, const std::string& value, const std::string& group,
@@ -115,6 +130,14 @@ void FlagReader::finish() {
                              ": a prompt or a name of several words goes in quotes"));
   }
   for (const auto& read : reads_) read();
+}
+
+void FlagReader::read_also(const std::string& flag, const std::string& said,
+                           const std::string& text) {
+  const auto it = known_.find(flag);
+  require(it != known_.end(), said, ": braid ", command_.get_name(), " has no flag ",
+          in_quotes(flag), " with a value", suggestion(command_, flag));
+  it->second(said, text);
 }
 
 std::optional<ShowText> parse_with(CLI::App& app, int argc, const char* const* argv) {

@@ -61,4 +61,14 @@ PictureSize picture_size(const std::string& flag, const std::string& text) {
   return {.width = width, .height = height};
 }
 
+std::vector<std::string> split_at_commas(const std::string& text) {
+  std::vector<std::string> parts(1);
+  for (const char c : text)
+    if (c == ',')
+      parts.emplace_back();
+    else
+      parts.back() += c;
+  return parts;
+}
+
 }  // namespace braid

@@ -22,6 +22,9 @@ struct PictureSize {
 };
 PictureSize picture_size(const std::string& flag, const std::string& text);  // "640x480"
 
+// "a,b" -> a, b; "" -> one empty part
+std::vector<std::string> split_at_commas(const std::string& text);
+
 template <class Value>
 using Choices = std::vector<std::pair<std::string, Value>>;
 

@@ -13,6 +13,7 @@
 #include "app/memory_flags.h"
 #include "app/pipeline_flags.h"
 #include "app/plan_flags.h"
+#include "app/preset_flags.h"
 
 namespace braid {
 namespace {
@@ -144,6 +145,7 @@ void add_generate_flags(FlagReader& read, GenerateFlags& f) {
   add_graph_flag(read, f.options);
   add_layout_flags(read, f.options.layout);
   add_auto_layout_flag(read, f.auto_layout);
+  add_preset_flag(read, f.preset);
   add_memory_flags(read, f.options.memory);
   add_decoder_flags(read, f.request);
   add_talk_flags(read, f);
@@ -151,6 +153,7 @@ void add_generate_flags(FlagReader& read, GenerateFlags& f) {
 
 void add_verify_flags(FlagReader& read, VerifyFlags& f) {
   add_layout_flags(read, f.options.pipeline.layout);
+  add_preset_flag(read, f.preset);
   add_memory_flags(read, f.options.pipeline.memory);
   add_model_flags(read, f.options.pipeline);
   add_synthetic_flags(read, f.options.synthetic, f.options.num_double, f.options.num_single);
@@ -211,6 +214,7 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   std::optional<std::string> picture;
   read_info.positional("FILE.png", "A picture that Braid made", picture);
   add_model_flags(read_info, model);
+  read_info.flag("--presets", "Machine", "List what --preset takes", info.presets);
   read_info.flag("--json", "Talk", "Print one JSON object", info.json);
 
   VerifyFlags verify;
@@ -240,11 +244,13 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   if (auto text = parse_with(app, argc, argv)) return *std::move(text);
   if (make.parsed()) {
     read_generate.finish();
+    generate.preset.given = read_generate.given();
     check_together(generate);
     return generate;
   }
   if (prove.parsed()) {
     read_verify.finish();
+    verify.preset.given = read_verify.given();
     return verify;
   }
   if (change.parsed()) {

@@ -3,8 +3,10 @@
 
 #include <filesystem>
 #include <optional>
+#include <set>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "app/plan_request.h"
 #include "braid/braid.h"
@@ -16,11 +18,17 @@ namespace braid {
 
 enum class Verbosity { kQuiet, kNormal, kVerbose };
 
+struct PresetFlags {
+  std::string name;             // empty: --preset was not given
+  std::set<std::string> given;  // the other flags of the line, which win
+};
+
 struct GenerateFlags {
   // Prompts are not in `request` yet: they may come from a file.
   std::optional<std::string> prompt, prompt_2;
   std::string prompt_file;  // "-": standard input; empty: `prompt` is there
   PipelineOptions options;  // `model` is empty for the bundled model
+  PresetFlags preset;
   Request request;
   std::filesystem::path output = "braid.png", dump, latents;
   bool auto_layout = false;  // `options.layout` has no degrees yet
@@ -30,11 +38,13 @@ struct GenerateFlags {
 
 struct InfoFlags {
   std::filesystem::path picture, model, components;
+  bool presets = false;
   bool json = false;
 };
 
 struct VerifyFlags {
   VerifyOptions options;  // the model is empty for the bundled one
+  PresetFlags preset;
   bool json = false;
 };
 

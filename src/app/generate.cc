@@ -9,6 +9,7 @@
 #include "app/launched.h"
 #include "app/output_files.h"
 #include "app/picture_text.h"
+#include "app/preset_flags.h"
 #include "app/progress.h"
 #include "app/prompts.h"
 #include "app/readable.h"
@@ -78,6 +79,9 @@ void GenerateRun::prepare() {
   options_.layout = choose_layout(options_.layout, num_ranks, request_);
   options_.layout.ranks = Ranks::kProcesses;  // where a launcher started this program
   options_.device = device_of_rank(options_.device);
+  const auto choice = choose_memory(flags_.preset, options_);
+  options_.memory = choice.memory;
+  if (is_first_ && !choice.said.empty()) display_.say(choice.said);
   (void)world_of(options_.layout);
   (void)devices_of(options_, degrees_of(options_.layout));
   if (is_first_) check_dump();

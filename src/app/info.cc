@@ -4,6 +4,7 @@
 
 #include "app/machine_info.h"
 #include "app/model_info.h"
+#include "app/preset_info.h"
 #include "app/readable_json.h"
 #include "app/standard_output.h"
 #include "base/error.h"
@@ -27,6 +28,7 @@ OrderedJson picture_info(const std::filesystem::path& path) {
 }
 
 OrderedJson info_of(const InfoFlags& flags) {
+  if (flags.presets) return list_of_presets();
   if (!flags.picture.empty()) return picture_info(flags.picture);
   auto info = machine_info();
   if (!flags.model.empty())
@@ -37,8 +39,8 @@ OrderedJson info_of(const InfoFlags& flags) {
 }  // namespace
 
 int info(const InfoFlags& flags) {
-  require(flags.picture.empty() || flags.model.empty(),
-          "braid info describes a picture or a model: give one of them");
+  require(int(!flags.picture.empty()) + int(!flags.model.empty()) + int(flags.presets) <= 1,
+          "braid info describes a picture, a model or the presets: give one of them");
   const auto info = info_of(flags);
   print(flags.json ? json_text(info) : readable_json(info));
   return 0;

@@ -13,6 +13,8 @@ bool is_first_rank() {
   return !launch || launch->rank == 0;
 }
 
+bool is_launched() { return read_launch().has_value(); }
+
 std::string device_of_rank(const std::string& device) {
   const auto launch = read_launch();
   return launch && device == "cuda" ? text_of("cuda:", launch->local_rank) : device;

@@ -9,6 +9,9 @@ namespace braid {
 // Throws InputError for a launch that makes no sense.
 bool is_first_rank();
 
+// Whether a launcher started this process, which is one of several or may be.
+bool is_launched();
+
 // "cuda" becomes the device with this rank's number on its host; anything else stays.
 std::string device_of_rank(const std::string& device);
 

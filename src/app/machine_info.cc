@@ -13,6 +13,9 @@
 #include <sstream>
 
 #include "app/bundled_model.h"
+#include "app/gpus.h"
+#include "app/preset_info.h"
+#include "app/readable.h"
 #include "braid/braid.h"
 
 namespace braid {
@@ -87,11 +90,19 @@ OrderedJson bundled() {
 
 }  // namespace
 
+std::string name_of_machine(const std::string& device) {
+  if (device == "cpu") return cpu_info().at("name").get<std::string>();
+  const auto gpu = gpu_named(device);
+  return gpu ? gpu->architecture + ", " + readable_bytes(double(gpu->bytes)) : "unknown";
+}
+
 OrderedJson machine_info() {
   return {{"version", version()},
           {"libtorch", {{"version", TORCH_VERSION}, {"build", libtorch_build()}}},
           {"cpu", cpu_info()},
           {"devices", devices()},
+          {"gpus", gpus_info()},
+          {"environment", environment_info()},
           {"bundled_model", bundled()}};
 }
 

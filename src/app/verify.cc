@@ -5,6 +5,7 @@
 
 #include "app/bundled_model.h"
 #include "app/launched.h"
+#include "app/preset_flags.h"
 #include "app/readable_json.h"
 #include "app/standard_output.h"
 #include "comm/mesh.h"
@@ -53,6 +54,8 @@ int verify_layout(const VerifyFlags& flags) {
   if (options.pipeline.model.empty()) options.pipeline.model = bundled_model();
   options.pipeline.layout.ranks = Ranks::kProcesses;
   options.pipeline.device = device_of_rank(options.pipeline.device);
+  if (!flags.preset.name.empty())
+    options.pipeline.memory = choose_memory(flags.preset, options.pipeline).memory;
   const auto verdict = verify(options);
   if (!is_first_rank()) return verdict.first_divergent() ? 1 : 0;
   const auto layout = to_string(degrees_of(options.pipeline.layout));

@@ -1,6 +1,7 @@
 // `braid info`, `--help` and the list of flags.
 #include <regex>
 
+#include "made_topology.h"
 #include "workplace.h"
 
 namespace braid {
@@ -36,6 +37,38 @@ TEST_F(Info, DescribesThisMachine) {
   EXPECT_GE(json["cpu"]["threads"].get<int>(), 1);
   EXPECT_FALSE(json["cpu"]["features"].empty());
   EXPECT_THAT(json["bundled_model"].get<std::string>(), testing::EndsWith("models/demo"));
+}
+
+// A card, and a processor's own GPU beside it.
+TEST_F(Info, SaysWhichPresetWasFoundAndWhatWasSet) {
+  const MadeTopology made;
+  made.add(0, 0, 64'000'000'000);
+  made.add(1, 110001, 17'163'091'968);
+  made.add(2, 100306, 536'870'912);
+  Subprocess running({.arguments = {"info", "--json"},
+                      .environment = {"BRAID_KFD_TOPOLOGY=" + made.path().string(),
+                                      "TORCH_BLAS_PREFER_HIPBLASLT=0"},
+                      .folder = folder_});
+  const auto finished = running.finish();
+  ASSERT_EQ(finished.exit_code, 0) << finished.err;
+  const auto json = Json::parse(finished.out);
+  EXPECT_EQ(json["gpus"]["0"]["architecture"], "gfx1101");
+  EXPECT_EQ(json["gpus"]["0"]["preset"], "rx-7800-xt");
+  EXPECT_EQ(json["gpus"]["1"]["architecture"], "gfx1036");
+  EXPECT_TRUE(json["gpus"]["1"]["preset"].is_null());
+  const auto& set = json["environment"];
+  EXPECT_EQ(set["TORCH_ROCM_AOTRITON_ENABLE_EXPERIMENTAL"]["value"], "1");
+  EXPECT_EQ(set["TORCH_ROCM_AOTRITON_ENABLE_EXPERIMENTAL"]["set_by"], "braid");
+  EXPECT_EQ(set["HSA_OVERRIDE_GFX_VERSION_2"]["value"], "10.3.0");
+  EXPECT_EQ(set["TORCH_BLAS_PREFER_HIPBLASLT"]["value"], "0");
+  EXPECT_EQ(set["TORCH_BLAS_PREFER_HIPBLASLT"]["set_by"], "you");
+}
+
+TEST_F(Info, ListsThePresets) {
+  const auto presets = info({"--presets"});
+  EXPECT_EQ(presets["rx-7800-xt"]["for"], Json::array({"gfx1101", "gfx1102"}));
+  EXPECT_EQ(presets["rtx-4080"]["flags"], "--quantize int8 --quantize-text int8 --offload model");
+  expect_bad_input({"info", "--presets", "a.png"}, "give one of them");
 }
 
 TEST_F(Info, DescribesAModel) {
@@ -79,24 +112,25 @@ TEST_F(Info, HelpGoesToStandardOutputAndFitsAScreen) {
 
 // Frozen: scripts of other people use these names.
 TEST_F(Info, TheFlagsAreThese) {
-  EXPECT_THAT(
-      flags_of("generate"),
-      ElementsAre("-h,--help", "--prompt-file", "--prompt-2", "--negative-prompt",
-                  "--negative-prompt-2", "--true-cfg", "--guidance-rescale", "--cfg-norm-cap",
-                  "--max-sequence-length", "--size", "--steps", "--guidance", "--seed",
-                  "-n,--num-images", "--batch-size", "-o,--output", "--latents", "--dump",
-                  "-m,--model", "--components", "--dtype", "--device", "--devices", "--threads",
-                  "--graph", "--vae-tiling", "--tp", "--ring", "--ulysses", "--cfg-parallel",
-                  "--dp", "--layer-split", "--tp-modulation", "--text-encoder", "--vae",
-                  "--ring-form", "--deadline", "--layout", "--quantize", "--quantize-text",
-                  "--quantize-skip", "--offload", "--offload-text", "--offload-vae",
-                  "--offload-group", "--prefetch", "--resident", "--residency", "--pin",
-                  "--offload-dir", "--disk-reads", "--json", "-q,--quiet", "-v,--verbose"));
+  EXPECT_THAT(flags_of("generate"),
+              ElementsAre("-h,--help", "--prompt-file", "--prompt-2", "--negative-prompt",
+                          "--negative-prompt-2", "--true-cfg", "--guidance-rescale",
+                          "--cfg-norm-cap", "--max-sequence-length", "--size", "--steps",
+                          "--guidance", "--seed", "-n,--num-images", "--batch-size", "-o,--output",
+                          "--latents", "--dump", "-m,--model", "--components", "--dtype",
+                          "--device", "--devices", "--threads", "--graph", "--vae-tiling", "--tp",
+                          "--ring", "--ulysses", "--cfg-parallel", "--dp", "--layer-split",
+                          "--tp-modulation", "--text-encoder", "--vae", "--ring-form", "--deadline",
+                          "--layout", "--preset", "--quantize", "--quantize-text",
+                          "--quantize-skip", "--offload", "--offload-text", "--offload-vae",
+                          "--offload-group", "--prefetch", "--resident", "--residency", "--pin",
+                          "--offload-dir", "--disk-reads", "--json", "-q,--quiet", "-v,--verbose"));
   EXPECT_THAT(
       flags_of("convert"),
       ElementsAre("-h,--help", "-m,--model", "--components", "-o,--output", "--single-file",
                   "--dtype", "--quantize", "--quantize-text", "--quantize-skip", "-q,--quiet"));
-  EXPECT_THAT(flags_of("info"), ElementsAre("-h,--help", "-m,--model", "--components", "--json"));
+  EXPECT_THAT(flags_of("info"),
+              ElementsAre("-h,--help", "-m,--model", "--components", "--presets", "--json"));
 }
 
 }  // namespace

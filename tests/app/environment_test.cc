@@ -1,0 +1,114 @@
+// What is set before LibTorch is loaded, by the GPUs that the kernel lists.
+#include "app/environment.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "app/gpus.h"
+#include "made_topology.h"
+
+namespace braid {
+namespace {
+
+using testing::Contains;
+using testing::Key;
+using testing::Not;
+using testing::Pair;
+
+std::map<std::string, std::string> wanted_for(std::vector<std::string> architectures) {
+  std::vector<GpuNode> gpus;
+  for (const auto& architecture : architectures)
+    gpus.push_back({int(gpus.size()) + 1, architecture, 16'000'000'000});
+  std::map<std::string, std::string> wanted;
+  for (const auto& variable : wanted_environment(gpus)) {
+    EXPECT_FALSE(variable.why.empty());
+    EXPECT_TRUE(wanted.emplace(variable.name, variable.value).second) << variable.name << " twice";
+  }
+  return wanted;
+}
+
+TEST(GpuNodes, AreReadFromTheKernelsList) {
+  const MadeTopology made;
+  made.add(0, 0, 64'000'000'000);
+  made.add(1, 110001, 17'163'091'968);
+  made.add(2, 90010, 68'702'699'520);
+  made.add(10, 90402, 205'822'885'888);
+  const auto gpus = read_gpu_nodes(made.path());
+  ASSERT_EQ(gpus.size(), 3u);
+  EXPECT_EQ(gpus[0].architecture, "gfx1101");
+  EXPECT_EQ(gpus[0].bytes, 17'163'091'968u);
+  EXPECT_EQ(gpus[1].architecture, "gfx90a");
+  EXPECT_EQ(gpus[2].architecture, "gfx942");
+  EXPECT_EQ(gpus[2].node, 10);
+}
+
+TEST(GpuNodes, ThatCannotBeReadAreLeftOut) {
+  EXPECT_TRUE(read_gpu_nodes("/no/such/folder").empty());
+  const MadeTopology made;
+  made.add(1, 110000, 1);
+  std::ofstream(made.path() / "nodes" / "1" / "properties") << "not what it should be";
+  std::filesystem::create_directories(made.path() / "nodes" / "2");
+  std::filesystem::create_directories(made.path() / "nodes" / "x");
+  EXPECT_TRUE(read_gpu_nodes(made.path()).empty());
+}
+
+TEST(Environment, IsLeftAloneWhereThereIsNoGpu) {
+  EXPECT_THAT(wanted_for({}), testing::ElementsAre(Pair("OMP_WAIT_POLICY", "passive"),
+                                                   Pair("TORCH_CPP_LOG_LEVEL", "ERROR")));
+  EXPECT_EQ(wanted_for({"gfx942"}).size(), 2u);
+}
+
+TEST(Environment, HasWhatRdna3Needs) {
+  for (const auto* const gpu : {"gfx1100", "gfx1101", "gfx1102"}) {
+    const auto wanted = wanted_for({gpu});
+    EXPECT_THAT(wanted, Contains(Pair("TORCH_ROCM_AOTRITON_ENABLE_EXPERIMENTAL", "1"))) << gpu;
+    EXPECT_THAT(wanted, Contains(Pair("PYTORCH_ALLOC_CONF", "expandable_segments:True"))) << gpu;
+    EXPECT_THAT(wanted, Not(Contains(Key("HSA_OVERRIDE_GFX_VERSION_1")))) << gpu;
+  }
+  EXPECT_THAT(wanted_for({"gfx1101"}), Contains(Pair("TORCH_BLAS_PREFER_HIPBLASLT", "1")));
+}
+
+// A processor's own GPU beside a card: only the one that needs it claims to be another.
+TEST(Environment, ClaimsAnotherArchitectureForTheGpuThatNeedsIt) {
+  const auto wanted = wanted_for({"gfx1100", "gfx1036", "gfx1103"});
+  EXPECT_THAT(wanted, Not(Contains(Key("HSA_OVERRIDE_GFX_VERSION_1"))));
+  EXPECT_THAT(wanted, Contains(Pair("HSA_OVERRIDE_GFX_VERSION_2", "10.3.0")));
+  EXPECT_THAT(wanted, Contains(Pair("HSA_OVERRIDE_GFX_VERSION_3", "11.0.0")));
+  EXPECT_THAT(wanted, Not(Contains(Key("HSA_OVERRIDE_GFX_VERSION"))));
+}
+
+TEST(Environment, KeepsWhatTheUserHasSet) {
+  ::setenv("BRAID_TEST_MINE", "mine", 1);
+  ::setenv("BRAID_TEST_OLD_NAME", "mine", 1);
+  ::unsetenv("BRAID_TEST_NEW");
+  ::unsetenv("BRAID_TEST_RENAMED");
+  set_environment({{"BRAID_TEST_MINE", "braid's", "why"},
+                   {"BRAID_TEST_NEW", "braid's", "why"},
+                   {"BRAID_TEST_RENAMED", "braid's", "why", {"BRAID_TEST_OLD_NAME"}}});
+  EXPECT_STREQ(std::getenv("BRAID_TEST_MINE"), "mine");
+  EXPECT_STREQ(std::getenv("BRAID_TEST_NEW"), "braid's");
+  EXPECT_EQ(std::getenv("BRAID_TEST_RENAMED"), nullptr);
+  EXPECT_EQ(who_set("BRAID_TEST_MINE"), SetBy::kUser);
+  EXPECT_EQ(who_set("BRAID_TEST_NEW"), SetBy::kBraid);
+  EXPECT_EQ(who_set("BRAID_TEST_RENAMED"), SetBy::kNobody);
+}
+
+TEST(Gpus, AreChosenAndOrderedByTheirNumbers) {
+  const std::vector<Gpu> all = {{"a", 1}, {"b", 2}, {"c", 3}};
+  const auto names = [&](const char* numbers) {
+    std::string names;
+    for (const auto& gpu : visible(all, numbers)) names += gpu.architecture;
+    return names;
+  };
+  EXPECT_EQ(names(nullptr), "abc");
+  EXPECT_EQ(names(""), "");
+  EXPECT_EQ(names("2,0"), "ca");
+  EXPECT_EQ(names("1,-1,0"), "b");
+  EXPECT_EQ(names("0,7,1"), "a");
+  EXPECT_EQ(names("GPU-1234"), "");
+}
+
+}  // namespace
+}  // namespace braid

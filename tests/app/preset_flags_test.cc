@@ -1,0 +1,101 @@
+// `--preset` beside the flags that say the same.
+#include "app/preset_flags.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+
+namespace braid {
+namespace {
+
+using testing::HasSubstr;
+
+const Preset kPreset{"made",
+                     {},
+                     0,
+                     {.quantize = Quantize::kInt8,
+                      .quantize_text = Quantize::kInt8,
+                      .offload = {.transformer = OffloadMode::kBlock,
+                                  .text = OffloadMode::kBlock,
+                                  .blocks = 4,
+                                  .prefetch = 2,
+                                  .resident = 3,
+                                  .residency = Residency::kLeading,
+                                  .pin = Pin::kOnTheFly}},
+                     "for a test"};
+
+std::string refusal(const PresetFlags& flags, const std::optional<Gpu>& gpu) {
+  try {
+    (void)preset_of(flags, "cuda:1", gpu);
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "not refused";
+}
+
+TEST(PresetFlags, SayWhereWeightsGo) {
+  const auto m = with_preset(kPreset, {}, {});
+  EXPECT_EQ(m.quantize, Quantize::kInt8);
+  EXPECT_EQ(m.quantize_text, Quantize::kInt8);
+  EXPECT_EQ(m.offload.transformer, OffloadMode::kBlock);
+  EXPECT_EQ(m.offload.text, OffloadMode::kBlock);
+  EXPECT_EQ(m.offload.vae, OffloadMode::kNone);
+  EXPECT_EQ(m.offload.blocks, 4);
+  EXPECT_EQ(m.offload.prefetch, 2);
+  EXPECT_EQ(m.offload.resident, 3);
+  EXPECT_EQ(m.offload.residency, Residency::kLeading);
+  EXPECT_EQ(m.offload.pin, Pin::kOnTheFly);
+}
+
+// Even where they say what is the default without a preset.
+TEST(PresetFlags, LoseAgainstWhatIsGiven) {
+  const Memory asked;
+  EXPECT_EQ(with_preset(kPreset, asked, {"--quantize"}).quantize, Quantize::kNone);
+  EXPECT_EQ(with_preset(kPreset, asked, {"--quantize"}).quantize_text, Quantize::kInt8);
+  EXPECT_EQ(with_preset(kPreset, asked, {"--quantize-text"}).quantize_text, Quantize::kNone);
+  const auto kept = with_preset(kPreset, asked, {"--offload"}).offload;
+  EXPECT_EQ(kept.transformer, OffloadMode::kNone);
+  EXPECT_EQ(kept.text, OffloadMode::kNone);
+  const auto text = with_preset(kPreset, asked, {"--offload-text"}).offload;
+  EXPECT_EQ(text.transformer, OffloadMode::kBlock);
+  EXPECT_EQ(text.text, OffloadMode::kNone);
+  EXPECT_EQ(with_preset(kPreset, asked, {"--offload-group"}).offload.blocks, 1);
+  EXPECT_EQ(with_preset(kPreset, asked, {"--prefetch"}).offload.prefetch, 1);
+  EXPECT_EQ(with_preset(kPreset, asked, {"--resident"}).offload.resident, 0);
+  EXPECT_EQ(with_preset(kPreset, asked, {"--residency"}).offload.residency, Residency::kStrided);
+  EXPECT_EQ(with_preset(kPreset, asked, {"--pin"}).offload.pin, Pin::kAlways);
+}
+
+TEST(PresetFlags, KeepWhatAPresetDoesNotSay) {
+  const Memory asked{.keep_dense = {"img_in"}, .offload = {.folder = "pages"}};
+  const auto m = with_preset(kPreset, asked, {});
+  EXPECT_EQ(m.keep_dense, asked.keep_dense);
+  EXPECT_EQ(m.offload.folder, "pages");
+}
+
+TEST(PresetFlags, FindTheDevicesOwn) {
+  const auto* const found =
+      preset_of({.name = "auto", .given = {}}, "cuda:1", Gpu{"gfx1101", 17'163'091'968});
+  ASSERT_NE(found, nullptr);
+  EXPECT_EQ(found->name, "rx-7800-xt");
+  EXPECT_EQ(preset_of({.name = "none", .given = {}}, "cuda", Gpu{"gfx1101", 1}), nullptr);
+  EXPECT_EQ(preset_of({.name = "", .given = {}}, "cuda", Gpu{"gfx1101", 1}), nullptr);
+  EXPECT_EQ(preset_of({.name = "h100", .given = {}}, "cpu", {})->name, "h100");
+  EXPECT_THAT(refusal({.name = "auto", .given = {}}, {}), HasSubstr("the device is cuda:1"));
+  EXPECT_THAT(refusal({.name = "auto", .given = {}}, Gpu{"gfx906", 34'342'961'152}),
+              HasSubstr("has nothing for cuda:1, a gfx906 of 34.3 GB"));
+}
+
+TEST(PresetFlags, ChangeNothingOnACpuUnlessAsked) {
+  const PipelineOptions options{.model = BRAID_SOURCE_DIR "/models/demo"};
+  const auto choice = choose_memory({}, options);
+  EXPECT_EQ(choice.said, "");
+  EXPECT_EQ(choice.memory.offload.transformer, OffloadMode::kNone);
+  const auto asked = choose_memory({.name = "rx-7800-xt", .given = {}}, options);
+  EXPECT_EQ(asked.memory.offload.transformer, OffloadMode::kBlock);
+  EXPECT_THAT(asked.said, HasSubstr("preset rx-7800-xt: "));
+}
+
+}  // namespace
+}  // namespace braid

@@ -1,0 +1,108 @@
+// Which preset a device has.
+#include "pipeline/presets.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "braid/error.h"
+
+namespace braid {
+namespace {
+
+struct Card {
+  const char* name;  // as sold
+  const char* architecture;
+  double bytes;  // as its driver tells
+  const char* preset;
+};
+
+// Names, architectures and memory of the makers' data sheets.
+const Card kCards[] = {
+    {"RX 7900 XTX", "gfx1100", 25.75e9, "rx-7900-xtx"},
+    {"RX 7900 XT", "gfx1100", 21.46e9, "rx-7900-xt"},
+    {"RX 7900 GRE", "gfx1100", 17.16e9, "rx-7900-xt"},
+    {"RX 7800 XT", "gfx1101", 17.16e9, "rx-7800-xt"},
+    {"RX 7700 XT", "gfx1101", 12.87e9, "rx-7800-xt"},
+    {"RX 7600", "gfx1102", 8.57e9, "rx-7800-xt"},
+    {"RX 6800", "gfx1030", 17.16e9, "rx-6800"},
+    {"MI300X", "gfx942", 205.8e9, "mi300x"},
+    {"A100 80 GB", "sm_80", 84.97e9, "a100"},
+    {"A100 40 GB", "sm_80", 42.4e9, "a100-40gb"},
+    {"A100, a seventh", "sm_80", 10.2e9, "a100-slice"},
+    {"RTX A6000", "sm_86", 50.9e9, "a6000"},
+    {"RTX 3090", "sm_86", 25.4e9, "rtx-3090"},
+    {"RTX 3060", "sm_86", 12.6e9, "rtx-3060"},
+    {"L40S", "sm_89", 47.7e9, "l40s"},
+    {"RTX 4090", "sm_89", 25.4e9, "rtx-4090"},
+    {"RTX 4080", "sm_89", 16.9e9, "rtx-4080"},
+    {"RTX 4060", "sm_89", 8.2e9, "rtx-4060"},
+    {"H100", "sm_90", 84.9e9, "h100"},
+    {"H200", "sm_90", 150e9, "h100"},
+    {"H100, a seventh", "sm_90", 10.5e9, "h100-slice"},
+};
+
+TEST(Presets, AreFoundByArchitectureAndMemory) {
+  for (const auto& card : kCards) {
+    const auto* const preset = preset_for(card.architecture, card.bytes);
+    ASSERT_NE(preset, nullptr) << card.name;
+    EXPECT_EQ(preset->name, card.preset) << card.name;
+  }
+}
+
+TEST(Presets, AreNotGuessed) {
+  EXPECT_EQ(preset_for("gfx906", 32e9), nullptr);
+  EXPECT_EQ(preset_for("sm_75", 16e9), nullptr);
+  EXPECT_EQ(preset_for("gfx1100", 8e9), nullptr);  // no such card
+  EXPECT_EQ(preset_for("", 1e12), nullptr);
+}
+
+// Weights that stay on the device, of what FLUX.1's parts are (README, "Where memory is short").
+double bytes_on_device(const Memory& m) {
+  const bool is_int8 = m.quantize == Quantize::kInt8 && m.quantize_text == Quantize::kInt8;
+  switch (m.offload.transformer) {
+    case OffloadMode::kNone:
+      return is_int8 ? 16.9e9 : 33.6e9;
+    case OffloadMode::kModel:
+      return is_int8 ? 11.9e9 : 23.8e9;
+    default:
+      return is_int8 ? 1.1e9 : 1.8e9;
+  }
+}
+
+TEST(Presets, LeaveRoomForAStepAndTheDecoder) {
+  for (const auto& card : kCards) {
+    const auto& memory = preset_for(card.architecture, card.bytes)->memory;
+    EXPECT_LE(bytes_on_device(memory) + 3e9, card.bytes) << card.name;
+  }
+}
+
+TEST(Presets, KeepEveryNumberWhereAllOfItFits) {
+  for (const auto* const name : {"mi300x", "h100", "a100", "a6000", "l40s"}) {
+    const auto& memory = preset_named(name).memory;
+    EXPECT_EQ(memory.quantize, Quantize::kNone) << name;
+    EXPECT_EQ(memory.offload.transformer, OffloadMode::kNone) << name;
+  }
+}
+
+TEST(Presets, AreCalledDifferently) {
+  std::set<std::string> names;
+  for (const auto& preset : known_presets()) EXPECT_TRUE(names.insert(preset.name).second);
+  EXPECT_FALSE(names.contains("auto") || names.contains("none"));
+}
+
+TEST(Presets, ThatAreUnknownAreAnsweredWithAllThatAreKnown) {
+  EXPECT_EQ(preset_named("rx-7800-xt-lowram").memory.offload.pin, Pin::kOnTheFly);
+  try {
+    preset_named("rtx-9090");
+    ADD_FAILURE() << "not refused";
+  } catch (const InputError& error) {
+    EXPECT_THAT(error.what(), testing::HasSubstr("it is 'rtx-9090'"));
+    for (const auto& preset : known_presets())
+      EXPECT_THAT(error.what(), testing::HasSubstr(preset.name));
+  }
+}
+
+}  // namespace
+}  // namespace braid
