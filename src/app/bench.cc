@@ -1,64 +1,72 @@
 #include "app/bench.h"
 
-#include <algorithm>
-#include <nlohmann/json.hpp>
-
+#include "app/bench_against.h"
+#include "app/bench_report.h"
 #include "app/bundled_model.h"
 #include "app/failure.h"
 #include "app/launched.h"
-#include "app/readable.h"
-#include "app/readable_json.h"
-#include "app/report.h"
+#include "app/output_files.h"
+#include "app/preset_flags.h"
 #include "app/standard_output.h"
 #include "base/error.h"
-#include "pipeline/engine.h"
+#include "base/file.h"
 
 namespace braid {
 namespace {
 
-std::string name_of(const ProbeOptions& probe) {
-  return probe.synthetic.empty() ? probe.pipeline.model.string() : probe.synthetic;
+// With what the command line leaves to this machine.
+BenchOptions settled(const BenchConfiguration& configuration) {
+  auto options = configuration.options;
+  auto& pipeline = options.probe.pipeline;
+  if (pipeline.model.empty() && options.probe.synthetic.empty()) pipeline.model = bundled_model();
+  pipeline.layout.ranks = Ranks::kProcesses;
+  pipeline.device = device_of_rank(pipeline.device);
+  if (!configuration.preset.name.empty())
+    pipeline.memory = choose_memory(configuration.preset, pipeline).memory;
+  return options;
 }
 
-// The keys of the harness that published figures come from, and what it does not say.
-OrderedJson json_of(const BenchResult& r, const BenchOptions& o) {
-  return {{"config", to_string(degrees_of(o.probe.pipeline.layout))},
-          {"model", name_of(o.probe)},
-          {"gpus", r.num_ranks},
-          {"threads", r.threads},
-          {"dtype", c10::getDtypeNames(r.dtype).first},
-          {"tokens", r.tokens},
-          {"load_s", r.load_seconds},
-          {"step_s", r.median_seconds()},
-          {"steps_s", r.seconds},
-          {"step_traffic", traffic_json(r.traffic)},
-          {"rank_peaks", peaks_json(r.peaks)}};
+// Of several configurations one that is not possible, or for which there is not enough memory, is
+// a result too.
+OrderedJson run_one(const BenchConfiguration& configuration, bool is_one_of_several) {
+  const auto options = settled(configuration);
+  if (!is_one_of_several) return bench_json(bench(options), options);
+  try {
+    return bench_json(bench(options), options);
+  } catch (...) {
+    return failure_json(current_failure().sentence, options);
+  }
 }
 
-std::string text_of_result(const BenchResult& r, const BenchOptions& o) {
-  const auto [fastest, slowest] = std::minmax_element(r.seconds.begin(), r.seconds.end());
-  std::int64_t bytes = 0;
-  for (const auto& axis : r.traffic) bytes += axis.traffic.bytes;
-  return text_of(name_of(o.probe), ", ", to_string(degrees_of(o.probe.pipeline.layout)), ", ",
-                 c10::getDtypeNames(r.dtype).first, ", ", readable_count(r.tokens), " tokens, ",
-                 plural(r.threads, "thread"), " a rank\n", readable_seconds(r.median_seconds()),
-                 " an evaluation (", readable_seconds(*fastest), " to ", readable_seconds(*slowest),
-                 " in ", plural(std::int64_t(r.seconds.size()), "run"), "), loaded in ",
-                 readable_seconds(r.load_seconds), ", ", readable_bytes(double(bytes)),
-                 " given to other ranks\n");
+std::string text_of_results(const std::vector<OrderedJson>& results, const BenchFlags& flags) {
+  const bool is_one = flags.configurations.size() == 1;
+  if (flags.json) return json_text(is_one ? results.front() : OrderedJson(results));
+  return is_one ? bench_text(results.front()) : bench_table(results);
+}
+
+int count_failures(const std::vector<OrderedJson>& results) {
+  int failures = 0;
+  for (const auto& result : results) failures += result.contains("failure") ? 1 : 0;
+  return failures;
 }
 
 }  // namespace
 
 int bench_transformer(const BenchFlags& flags) {
-  auto options = flags.options;
-  auto& pipeline = options.probe.pipeline;
-  if (pipeline.model.empty() && options.probe.synthetic.empty()) pipeline.model = bundled_model();
-  pipeline.layout.ranks = Ranks::kProcesses;
-  pipeline.device = device_of_rank(pipeline.device);
-  const auto result = bench(options);
+  std::vector<OrderedJson> before, results;
+  if (!flags.against.empty() && is_first_rank()) before = read_results(flags.against);
+  if (!flags.plot.empty() && is_first_rank()) require_writable("--plot", flags.plot);
+  for (const auto& configuration : flags.configurations)
+    results.push_back(run_one(configuration, flags.configurations.size() > 1));
   if (!is_first_rank()) return kSuccess;
-  print(flags.json ? json_text(json_of(result, options)) : text_of_result(result, options));
+  int slower = 0;
+  if (!before.empty()) slower = compare_results(results, before, flags.tolerance);
+  print(text_of_results(results, flags));
+  if (!flags.plot.empty()) write_file(flags.plot, bench_plot(results));
+  const int failures = count_failures(results);
+  check(failures == 0, failures, " of ", results.size(), " configurations failed");
+  check(slower == 0, slower, " of ", results.size(), " results are slower than in ",
+        flags.against.string());
   return kSuccess;
 }
 

@@ -1,32 +1,60 @@
 #include "app/bench_flags.h"
 
 #include "app/flag_values.h"
+#include "app/launched.h"
 #include "app/layout_flags.h"
 #include "app/memory_flags.h"
 #include "app/pipeline_flags.h"
+#include "app/preset_flags.h"
 
 namespace braid {
 namespace {
 
 constexpr int kMaxRuns = 10'000, kMaxTokens = 512;
 
+void add_result_flags(FlagReader& read, BenchLine& line, BenchFlags& f) {
+  read.texts("--sweep", "FLAG=A,B", "Bench",
+             "Take each value of a flag in turn, as in tp=1,2 or\n"
+             "offload=none,block; may be given several times",
+             [&](const std::string& flag, const std::string& text) {
+               line.sweeps.push_back(read_sweep(flag, text));
+             });
+  read.path("--against", "FILE", "Bench",
+            "Compare with this output of --json; exit code 1 where a step is\n"
+            "slower by more than --tolerance, and than the runs differ",
+            f.against);
+  read.text("--tolerance", "PERCENT", "Bench", "0 to 1000. Default: 10",
+            [&](const std::string& flag, const std::string& text) {
+              f.tolerance = finite_number(flag, text) / 100;
+              require(f.tolerance >= 0 && f.tolerance <= 10, flag,
+                      " should be 0 to 1000 percent, it is ", in_quotes(text));
+            });
+  read.path("--plot", "FILE", "Bench", "Draw times and memory as bars, in SVG", f.plot);
+  read.flag("--json", "Talk", "Print one JSON object, with --sweep a list", f.json);
+}
+
 }  // namespace
 
 const char* const kBenchExamples =
     R"(Times are of one evaluation, a step without guidance, from when all ranks begin until all
-are done; the result is checked to be a number before it is timed.
+are done; the result is checked to be a number before it is timed. With --sweep each combination
+is timed, in a table. --against compares with what --json printed before, on the same machine.
 
 Examples:
   braid bench
   braid bench --synthetic flux1-dev --double 2 --single 4 --size 512x512
-  braid bench --synthetic flux1-dev --double 2 --single 4 --size 512x512 --tp 2 --json)";
+  braid bench --synthetic flux1-dev --double 2 --single 4 --size 512x512 --tp 2 --json
+  braid bench --sweep offload=none,block --sweep quantize=none,int8 --plot bench.svg
+  braid bench --against earlier.json --tolerance 5)";
 
-void add_bench_flags(FlagReader& read, BenchFlags& f) {
-  auto& probe = f.options.probe;
+void add_bench_flags(FlagReader& read, BenchLine& line, BenchFlags& f) {
+  auto& options = line.configuration.options;
+  auto& probe = options.probe;
   add_layout_flags(read, probe.pipeline.layout);
   add_model_flags(read, probe.pipeline);
   add_synthetic_flags(read, probe.synthetic, probe.num_double, probe.num_single);
   add_machine_flags(read, probe.pipeline);
+  add_preset_flag(read, line.configuration.preset);
   add_memory_flags(read, probe.pipeline.memory);
   read.text("--size", "WxH", "Bench", "Width and height in pixels. Default: the model's",
             [&](const std::string& flag, const std::string& text) {
@@ -40,13 +68,31 @@ void add_bench_flags(FlagReader& read, BenchFlags& f) {
             });
   read.text("--runs", "N", "Bench", "Timed evaluations. Default: 5",
             [&](const std::string& flag, const std::string& text) {
-              f.options.runs = int(whole_number(flag, text, 1, kMaxRuns));
+              options.runs = int(whole_number(flag, text, 1, kMaxRuns));
             });
   read.text("--warm-up", "N", "Bench", "Evaluations before these. Default: 1",
             [&](const std::string& flag, const std::string& text) {
-              f.options.warm_ups = int(whole_number(flag, text, 0, kMaxRuns));
+              options.warm_ups = int(whole_number(flag, text, 0, kMaxRuns));
             });
-  read.flag("--json", "Talk", "Print one JSON object", f.json);
+  add_result_flags(read, line, f);
+}
+
+void finish_bench_flags(FlagReader& read, BenchLine& line, BenchFlags& f) {
+  read.finish();
+  for (const auto& setting : settings_of(std::exchange(line.sweeps, {}))) {
+    line.configuration = {};
+    read.finish();
+    auto given = read.given();
+    for (const auto& [flag, value] : setting) {
+      read.read_also(flag, "--sweep " + flag.substr(2), value);
+      given.insert(flag);
+    }
+    line.configuration.preset.given = given;
+    f.configurations.push_back(line.configuration);
+  }
+  require(f.configurations.size() == 1 || !is_launched(),
+          "--sweep starts ranks anew for each configuration, and a launcher has started these: ",
+          "launch braid bench once for each");
 }
 
 }  // namespace braid

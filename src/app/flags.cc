@@ -239,7 +239,8 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   auto& time = *app.add_subcommand("bench", "Time an evaluation of the transformer");
   time.footer(kBenchExamples);
   FlagReader read_bench(time);
-  add_bench_flags(read_bench, bench);
+  BenchLine bench_line;
+  add_bench_flags(read_bench, bench_line, bench);
 
   if (auto text = parse_with(app, argc, argv)) return *std::move(text);
   if (make.parsed()) {
@@ -259,7 +260,7 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
     return convert;
   }
   if (time.parsed()) {
-    read_bench.finish();
+    finish_bench_flags(read_bench, bench_line, bench);
     return bench;
   }
   if (predict.parsed()) {

@@ -53,8 +53,15 @@ struct ConvertFlags {
   Verbosity verbosity = Verbosity::kNormal;
 };
 
-struct BenchFlags {
+struct BenchConfiguration {
   BenchOptions options;  // the model is empty for the bundled one
+  PresetFlags preset;
+};
+
+struct BenchFlags {
+  std::vector<BenchConfiguration> configurations;  // one, or those of the sweeps
+  std::filesystem::path against, plot;             // empty: not asked for
+  double tolerance = 0.1;
   bool json = false;
 };
 

@@ -53,6 +53,7 @@ void bench_rank(Bench& bench, const Group& world) {
 
   meter.enter(Phase::kDenoise);
   std::vector<double> seconds;
+  double warm_up_seconds = 0;
   TrafficByAxis traffic;
   for (int run = -options.warm_ups; run < options.runs; ++run) {
     world.await();
@@ -61,7 +62,10 @@ void bench_rank(Bench& bench, const Group& world) {
     finish(predict(inputs).front());
     traffic = traffic_between(before, traffic_of(mesh));
     world.await();
-    if (run >= 0) seconds.push_back(seconds_since(start));
+    if (run >= 0)
+      seconds.push_back(seconds_since(start));
+    else
+      warm_up_seconds += seconds_since(start);
   }
   meter.finish();
   auto peaks = meter.gather(world, device);
@@ -69,6 +73,7 @@ void bench_rank(Bench& bench, const Group& world) {
   result.peaks = std::move(peaks);
   result.seconds = std::move(seconds);
   result.load_seconds = load_seconds;
+  result.warm_up_seconds = warm_up_seconds;
   result.traffic = std::move(traffic);
 }
 
@@ -92,8 +97,11 @@ BenchResult bench(const BenchOptions& options) {
   const int threads = threads_a_rank(pipeline, world->ranks_on_these_cores());
   BenchResult result{.seconds = {},
                      .load_seconds = 0,
+                     .warm_up_seconds = 0,
                      .traffic = {},
                      .tokens = probe.latents.num_tokens() + probe.text_tokens,
+                     .width = int(8 * probe.latents.width),
+                     .height = int(8 * probe.latents.height),
                      .dtype = probe.dtype,
                      .num_ranks = world->size(),
                      .threads = threads};

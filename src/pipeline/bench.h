@@ -15,8 +15,10 @@ struct BenchOptions {
 struct BenchResult {
   std::vector<double> seconds;  // of each timed run, from when all ranks begin until all are done
   double load_seconds;
-  TrafficByAxis traffic;  // of one run: what the first rank gave the others
-  std::int64_t tokens;    // of image and text
+  double warm_up_seconds;  // of all evaluations before the timed ones
+  TrafficByAxis traffic;   // of one run: what the first rank gave the others
+  std::int64_t tokens;     // of image and text
+  int width, height;       // pixels
   at::ScalarType dtype;
   int num_ranks, threads;             // CPU threads of each rank
   std::vector<RankPeaks> peaks = {};  // while loading, and (as denoising) in all evaluations

@@ -37,6 +37,94 @@ TEST_F(Bench, SaysWhatItTimed) {
   EXPECT_THAT(finished.out, HasSubstr(" an evaluation ("));
 }
 
+// Keys of the harness that figures were published with; others' tools read them.
+TEST_F(Bench, HasTheKeysOfTheReferenceHarness) {
+  const auto finished = braid({"bench", "-m", BRAID_SOURCE_DIR "/models/demo", "--ring", "2",
+                               "--size", "64x64", "--runs", "2", "--json"});
+  ASSERT_EQ(finished.exit_code, 0) << finished.err;
+  const auto json = nlohmann::json::parse(finished.out);
+  EXPECT_EQ(json["config"], "ring 2");
+  EXPECT_EQ(json["world_size"], 2);
+  EXPECT_EQ(json["ring_degree"], 2);
+  EXPECT_EQ(json["steps"], 2);
+  EXPECT_EQ(json["size"], "64x64");
+  EXPECT_DOUBLE_EQ(json["total_s"].get<double>(),
+                   json["steps_s"][0].get<double>() + json["steps_s"][1].get<double>());
+  EXPECT_EQ(json["phases"]["load"], json["load_s"]);
+  // two threads share one process: it is told of both and counted once
+  ASSERT_EQ(json["peak_vram_per_gpu_gb"].size(), 2u);
+  const auto most = json["peak_vram_max_single_gpu_gb"].get<double>();
+  EXPECT_GT(most, 0.01);
+  EXPECT_NEAR(json["peak_vram_total_gb"].get<double>(), most, 1e-9);
+}
+
+TEST_F(Bench, SweepsComparesAndDraws) {
+  const std::vector<std::string> line = {"bench",
+                                         "-m",
+                                         BRAID_SOURCE_DIR "/models/demo",
+                                         "--size",
+                                         "64x64",
+                                         "--runs",
+                                         "2",
+                                         "--sweep",
+                                         "tp=1,5",
+                                         "--sweep",
+                                         "offload=none,block",
+                                         "--threads",
+                                         "1"};
+  auto arguments = line;
+  arguments.insert(arguments.end(), {"--json", "--plot", "bars.svg"});
+  const auto finished = braid(arguments);
+  EXPECT_EQ(finished.exit_code, 1);
+  EXPECT_THAT(finished.err, HasSubstr("2 of 4 configurations failed"));
+  auto json = nlohmann::json::parse(finished.out);
+  ASSERT_EQ(json.size(), 4u);
+  EXPECT_EQ(json[0]["config"], "one rank");
+  EXPECT_EQ(json[1]["config"], "one rank --offload block");
+  EXPECT_EQ(json[2]["config"], "tp 5");
+  EXPECT_THAT(json[2]["failure"].get<std::string>(), HasSubstr("5"));
+  const auto svg = read_file(folder_ / "bars.svg");
+  EXPECT_THAT(svg, HasSubstr("one rank --offload block"));
+  EXPECT_THAT(svg, testing::Not(HasSubstr("tp 5")));
+
+  // a thousand times slower than before, then a thousand times faster
+  for (const double factor : {1e-3, 1e3}) {
+    auto before = json;
+    for (auto& result : before)
+      if (result.contains("step_s")) {
+        result["step_s"] = result["step_s"].get<double>() * factor;
+        for (auto& seconds : result["steps_s"]) seconds = seconds.get<double>() * factor;
+      }
+    write("before.json", before.dump());
+    const auto compared = braid({"bench", "-m", BRAID_SOURCE_DIR "/models/demo", "--size", "64x64",
+                                 "--runs", "2", "--threads", "1", "--against", "before.json"});
+    EXPECT_EQ(compared.exit_code, factor < 1 ? 1 : 0) << compared.err;
+    EXPECT_THAT(compared.err,
+                HasSubstr(factor < 1 ? "1 of 1 results are slower than in before.json" : ""));
+    EXPECT_THAT(compared.out, HasSubstr(" of the earlier result"));
+  }
+}
+
+TEST_F(Bench, RefusesToSweepWhereALauncherStartedTheRanks) {
+  Subprocess running({.arguments = {"bench", "--sweep", "tp=1,2"},
+                      .environment = {"RANK=0", "LOCAL_RANK=0", "WORLD_SIZE=2",
+                                      "MASTER_ADDR=127.0.0.1", "MASTER_PORT=1"},
+                      .folder = folder_});
+  expect_refusal(running.finish(), 2, "launch braid bench once for each");
+}
+
+TEST_F(Bench, RefusesResultsThatAreNone) {
+  write("empty.json", "{}");
+  write("broken.json", "[{");
+  for (const auto* const file : {"empty.json", "broken.json", "nowhere.json"})
+    expect_bad_input({"bench", "-m", BRAID_SOURCE_DIR "/models/demo", "--against", file}, file);
+  write("other.json", R"({"step_s": 1, "steps_s": [1], "config": "tp 2"})");
+  const auto finished = braid({"bench", "-m", BRAID_SOURCE_DIR "/models/demo", "--size", "64x64",
+                               "--runs", "1", "--against", "other.json"});
+  EXPECT_EQ(finished.exit_code, 2);
+  EXPECT_THAT(finished.err, HasSubstr("no result of the same configuration"));
+}
+
 TEST_F(Bench, RefusesWhatItCannotTime) {
   expect_bad_input({"bench", "--synthetic", "flux9"},
                    "synthetic weights have the shapes of flux1-dev or flux1-schnell, not 'flux9'");

@@ -1,0 +1,24 @@
+// A picture of some bars, as SVG.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace braid {
+
+struct Bar {
+  std::string name;
+  double value;       // not negative
+  std::string label;  // beside the bar: the value as people read it
+};
+
+// Bars to the same scale.
+struct BarPanel {
+  std::string title;
+  std::vector<Bar> bars;
+};
+
+// Panels below each other; readable on light and on dark pages.
+std::string bar_chart(const std::vector<BarPanel>& panels);
+
+}  // namespace braid

@@ -1,0 +1,29 @@
+// `--sweep`: several configurations of one command line.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace braid {
+
+// The values that a flag takes in turn.
+struct Sweep {
+  std::string flag;  // "--offload"
+  std::vector<std::string> values;
+};
+
+// "offload=none,block". Throws InputError, naming `flag`, for text of another form.
+Sweep read_sweep(const std::string& flag, const std::string& text);
+
+// A value for each flag.
+using Setting = std::vector<std::pair<std::string, std::string>>;
+
+// All combinations, the last sweep's values changing fastest; without sweeps one empty setting.
+// Throws InputError for more than a thousand and for a flag that two sweeps name.
+std::vector<Setting> settings_of(const std::vector<Sweep>& sweeps);
+
+// "offload block, tp 2"
+std::string to_string(const Setting& setting);
+
+}  // namespace braid

@@ -1,0 +1,93 @@
+// Results beside earlier ones, and as a picture.
+#include "app/bench_against.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "app/bar_chart.h"
+#include "base/error.h"
+
+namespace braid {
+namespace {
+
+using testing::HasSubstr;
+
+OrderedJson result(std::vector<double> seconds, const std::string& config = "one rank") {
+  auto sorted = seconds;
+  std::sort(sorted.begin(), sorted.end());
+  return {{"config", config},
+          {"gpus", 1},
+          {"machine", "a"},
+          {"step_s", sorted[sorted.size() / 2]},
+          {"steps_s", seconds}};
+}
+
+int count_slower(const OrderedJson& now, const OrderedJson& before, double tolerance) {
+  std::vector<OrderedJson> results = {now};
+  return compare_results(results, {before}, tolerance);
+}
+
+TEST(Against, TellsTheRatio) {
+  std::vector<OrderedJson> results = {result({3, 3, 3}), result({1, 1, 1}, "tp 2")};
+  EXPECT_EQ(compare_results(results, {result({2, 2, 2}, "tp 2"), result({2, 2, 2})}, 0.1), 1);
+  EXPECT_EQ(results[0]["against"]["ratio"], 1.5);
+  EXPECT_EQ(results[0]["against"]["slower"], true);
+  EXPECT_EQ(results[1]["against"]["ratio"], 0.5);
+  EXPECT_EQ(results[1]["against"]["slower"], false);
+}
+
+TEST(Against, AllowsWhatIsWithinTheTolerance) {
+  const auto before = result({1, 1, 1, 1, 1});
+  EXPECT_EQ(count_slower(result({1.09, 1.09, 1.09, 1.09, 1.09}), before, 0.1), 0);
+  EXPECT_EQ(count_slower(result({1.11, 1.11, 1.11, 1.11, 1.11}), before, 0.1), 1);
+  EXPECT_EQ(count_slower(result({1.11, 1.11, 1.11, 1.11, 1.11}), before, 0.2), 0);
+  EXPECT_EQ(count_slower(result({0.1, 0.1, 0.1, 0.1, 0.1}), before, 0), 0);
+}
+
+// The medians are 1.3 apart, but so are the runs among themselves.
+TEST(Against, AllowsWhatTheRunsDifferAmongThemselves) {
+  const auto noisy = result({1.0, 1.0, 1.3, 1.6, 1.9});
+  EXPECT_EQ(count_slower(noisy, result({1.0, 1.0, 1.0, 1.0, 1.0}), 0.1), 0);
+  EXPECT_EQ(count_slower(result({1.3, 1.3, 1.3, 1.3, 1.3}), result({0.9, 0.9, 1.0, 1.4, 1.9}), 0.1),
+            0);
+  // one slow run hides nothing
+  EXPECT_EQ(count_slower(result({1.3, 1.3, 1.3, 1.3, 1.3}), result({1.0, 1.0, 1.0, 1.0, 9.0}), 0.1),
+            1);
+}
+
+TEST(Against, RefusesAnotherConfiguration) {
+  auto other = result({1, 1, 1});
+  other["machine"] = "b";
+  auto another = other;
+  another["gpus"] = 4;
+  std::vector<OrderedJson> results = {result({1, 1, 1})};
+  try {
+    compare_results(results, {another, other}, 0.1);
+    ADD_FAILURE() << "not refused";
+  } catch (const InputError& error) {
+    EXPECT_STREQ(error.what(),
+                 "--against has no result of the same configuration: in the nearest machine was "
+                 "'b' and is 'a'");
+  }
+}
+
+TEST(Against, LeavesFailuresOut) {
+  std::vector<OrderedJson> results = {{{"config", "tp 5"}, {"failure", "no"}}};
+  EXPECT_EQ(compare_results(results, {result({1, 1, 1})}, 0.1), 0);
+  EXPECT_FALSE(results[0].contains("against"));
+}
+
+TEST(BarChart, DrawsBarsToScale) {
+  const auto svg = bar_chart({{"a & b", {{"<x>", 2, "two"}, {"y", 1, "one"}}}, {"c", {}}});
+  EXPECT_THAT(svg, HasSubstr("a &amp; b"));
+  EXPECT_THAT(svg, HasSubstr("&lt;x&gt;"));
+  EXPECT_THAT(svg, HasSubstr("width=\"420.0\""));
+  EXPECT_THAT(svg, HasSubstr("width=\"210.0\""));
+  EXPECT_THAT(svg, testing::EndsWith("</svg>\n"));
+  EXPECT_THAT(bar_chart({{"zero", {{"x", 0, "0"}}}}), HasSubstr("width=\"0.0\""));
+}
+
+}  // namespace
+}  // namespace braid

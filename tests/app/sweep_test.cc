@@ -1,0 +1,78 @@
+// Several configurations of one line.
+#include "app/sweep.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "app/flags.h"
+
+namespace braid {
+namespace {
+
+using testing::HasSubstr;
+
+BenchFlags bench_flags(std::vector<const char*> arguments) {
+  std::vector<const char*> argv = {"braid", "bench"};
+  argv.insert(argv.end(), arguments.begin(), arguments.end());
+  return std::get<BenchFlags>(parse_command_line(int(argv.size()), argv.data()));
+}
+
+std::string refusal(const std::vector<const char*>& arguments) {
+  try {
+    (void)bench_flags(arguments);
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "not refused";
+}
+
+TEST(Sweep, TakesAllCombinationsTheLastFastest) {
+  std::vector<std::string> names;
+  for (const auto& setting : settings_of({{"--offload", {"none", "block"}}, {"--tp", {"1", "2"}}}))
+    names.push_back(to_string(setting));
+  EXPECT_THAT(names, testing::ElementsAre("offload none, tp 1", "offload none, tp 2",
+                                          "offload block, tp 1", "offload block, tp 2"));
+  EXPECT_EQ(settings_of({}).size(), 1u);
+}
+
+TEST(Sweep, IsReadAsTheFlagsThemselvesAre) {
+  const auto flags = bench_flags({"--sweep", "quantize=none,int8", "--runs", "7", "--sweep",
+                                  "size=64x64,128x64", "--ring", "2"});
+  ASSERT_EQ(flags.configurations.size(), 4u);
+  const auto& last = flags.configurations[3].options;
+  EXPECT_EQ(last.probe.pipeline.memory.quantize, Quantize::kInt8);
+  EXPECT_EQ(last.probe.width, 128);
+  EXPECT_EQ(last.runs, 7);
+  EXPECT_EQ(last.probe.pipeline.layout.ring, 2);
+  EXPECT_EQ(flags.configurations[0].options.probe.pipeline.memory.quantize, Quantize::kNone);
+  EXPECT_EQ(flags.configurations[0].options.probe.width, 64);
+}
+
+TEST(Sweep, WinsOverAPresetAsFlagsDo) {
+  const auto flags = bench_flags({"--preset", "rx-7800-xt", "--sweep", "offload=none,model"});
+  for (const auto& configuration : flags.configurations)
+    EXPECT_TRUE(configuration.preset.given.contains("--offload"));
+}
+
+TEST(Sweep, LeavesOneConfigurationWithoutIt) {
+  const auto flags = bench_flags({"--tp", "2"});
+  ASSERT_EQ(flags.configurations.size(), 1u);
+  EXPECT_EQ(flags.configurations[0].options.probe.pipeline.layout.tp, 2);
+}
+
+TEST(Sweep, RefusesWhatIsNone) {
+  for (const auto* const text : {"", "tp", "tp=", "=1", "tp=1,", "--tp=1", "tp=,1"})
+    EXPECT_THAT(refusal({"--sweep", text}),
+                HasSubstr("--sweep should be a flag and its values, as in offload=none,block"))
+        << text;
+  EXPECT_THAT(refusal({"--sweep", "of=1"}),
+              HasSubstr("--sweep of: braid bench has no flag '--of'"));
+  EXPECT_THAT(refusal({"--sweep", "offloat=none"}), HasSubstr("(did you mean --offload?)"));
+  EXPECT_THAT(refusal({"--sweep", "tp=1,x"}),
+              HasSubstr("--sweep tp should be a whole number from 1 to 1024, it is 'x'"));
+  EXPECT_THAT(refusal({"--sweep", "tp=1", "--sweep", "tp=2"}), HasSubstr("two --sweep name --tp"));
+  EXPECT_THAT(refusal({"--sweep", "sweep=tp"}), HasSubstr("has no flag '--sweep'"));
+}
+
+}  // namespace
+}  // namespace braid
