@@ -109,6 +109,17 @@ run_bench() {
   stage "bench"
   local bench
   for bench in "$build"/bin/*_bench; do "$bench" || stop 1 "${bench##*/} failed"; done
+  run_report
+}
+
+# The first run on a machine is what later ones are compared with; remove the file to begin anew.
+run_report() {
+  local last=$build/braid-report.json
+  local -a against=()
+  [[ ! -e $last ]] || against=(--against "$last")
+  stage "report"
+  "$build/bin/report" "${against[@]}" --output "$last.next" || stop 1 "bench/report failed"
+  [[ -e $last ]] || mv "$last.next" "$last"
 }
 
 run_live() {

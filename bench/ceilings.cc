@@ -1,0 +1,191 @@
+#include "ceilings.h"
+
+#include <ATen/ATen.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <functional>
+#include <optional>
+
+#include "base/error.h"
+
+namespace braid {
+namespace {
+
+using at::Tensor;
+using Clock = std::chrono::steady_clock;
+template <class Item>
+using List = c10::List<Item>;
+
+using NoScalars = List<std::optional<at::Scalar>>;
+
+constexpr int kTimes = 5;
+constexpr double kEnough = 1.0;  // seconds of one way
+constexpr double kFarBehind = 1.5;
+constexpr std::int64_t kChecked = 4;  // rows of the result
+
+struct Way {
+  std::string name;
+  std::function<Tensor()> run;  // [rows outputs], or of attention [1 heads queries width]
+};
+
+double seconds_of(const Way& way) {
+  const auto begin = Clock::now();
+  (void)way.run();
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+// The least time, for others use this machine too.
+WayTime measure(const Way& way, double best) {
+  double least = seconds_of(way), spent = least;
+  for (int i = 1; i < kTimes && spent < kEnough && least < kFarBehind * best; ++i) {
+    const auto seconds = seconds_of(way);
+    spent += seconds;
+    least = std::min(least, seconds);
+  }
+  return {way.name, least};
+}
+
+void check_answer(const Way& way, const Tensor& answer, const Tensor& want) {
+  const auto error =
+      ((answer.to(at::kFloat) - want).norm() / want.norm().clamp_min(1e-30)).item<double>();
+  check(error < 0.02, way.name, " is wrong: its relative error is ", error);
+}
+
+// `part` takes of an answer what is in `want`.
+std::vector<WayTime> measure_all(const std::vector<Way>& ways, const Tensor& want,
+                                 const std::function<Tensor(const Tensor&)>& part) {
+  std::vector<WayTime> times;
+  double best = INFINITY;
+  for (const auto& way : ways) {
+    check_answer(way, part(way.run()), want);
+    times.push_back(measure(way, best));
+    best = std::min(best, times.back().seconds);
+  }
+  std::sort(times.begin(), times.end(),
+            [](const WayTime& a, const WayTime& b) { return a.seconds < b.seconds; });
+  return times;
+}
+
+// An operator of LibTorch's that need not be there, typed; none where the build has no kernel of it
+// for the CPU.
+template <class Signature>
+std::optional<c10::TypedOperatorHandle<Signature>> find_operator(const char* name) {
+  const auto found = c10::Dispatcher::singleton().findSchema({name, ""});
+  if (!found || !(found->hasKernelForDispatchKey(c10::DispatchKey::CPU) ||
+                  found->hasKernelForDispatchKey(c10::DispatchKey::MkldnnCPU)))
+    return {};
+  return found->typed<Signature>();
+}
+
+// oneDNN's product with the weight packed before.
+std::optional<Way> packed_way(const Tensor& x, const Tensor& weight) {
+  const auto pack = find_operator<Tensor(const Tensor&, std::optional<std::int64_t>)>(
+      "mkldnn::_reorder_linear_weight");
+  const auto multiply =
+      find_operator<Tensor(const Tensor&, const Tensor&, const std::optional<Tensor>&,
+                           c10::string_view, List<std::optional<at::Scalar>>,
+                           std::optional<c10::string_view>)>("mkldnn::_linear_pointwise");
+  if (!pack || !multiply) return {};
+  Tensor packed;
+  try {
+    packed = pack->call(weight.to_mkldnn(), x.size(0));
+    (void)multiply->call(x.narrow(0, 0, 1), packed, {}, "none", NoScalars(), "");
+  } catch (const c10::Error&) {
+    return {};  // not for this type on this processor
+  }
+  return Way{"mkldnn::_linear_pointwise, packed",
+             [=] { return multiply->call(x, packed, {}, "none", NoScalars(), ""); }};
+}
+
+std::vector<Way> float_ways(const Tensor& x, const Tensor& weight) {
+  std::vector<Way> ways = {{"at::linear", [=] { return at::linear(x, weight); }}};
+  if (auto packed = packed_way(x, weight)) ways.push_back(*packed);
+  if (x.scalar_type() == at::kFloat) return ways;
+  const auto wide = weight.to(at::kFloat);
+  ways.push_back({"at::linear in float32",
+                  [=] { return at::linear(x.to(at::kFloat), wide).to(x.scalar_type()); }});
+  return ways;
+}
+
+std::optional<Way> qlinear_way(const Tensor& x, const Tensor& weight) {
+  const auto pack =
+      find_operator<Tensor(Tensor, std::optional<List<std::int64_t>>)>("onednn::qlinear_prepack");
+  const auto multiply = find_operator<Tensor(
+      Tensor, double, std::int64_t, Tensor, Tensor, Tensor, std::optional<Tensor>, double,
+      std::int64_t, std::optional<at::ScalarType>, c10::string_view,
+      List<std::optional<at::Scalar>>, c10::string_view)>("onednn::qlinear_pointwise");
+  if (!pack || !multiply) return {};
+  const auto scales = at::ones({weight.size(0)}, at::kFloat);
+  const auto zeros = at::zeros({weight.size(0)}, at::kInt);
+  Tensor packed;
+  const auto run = [&] {
+    return [=] {
+      return multiply->call(x, 1.0, 0, packed, scales, zeros, {}, 1.0, 0, at::kFloat, "none",
+                            NoScalars(), "");
+    };
+  };
+  try {
+    packed = pack->call(weight, {});
+    (void)run()();
+  } catch (const c10::Error&) {
+    return {};
+  }
+  return Way{"onednn::qlinear_pointwise", run()};
+}
+
+std::vector<Way> code_ways(const Tensor& x, const Tensor& weight) {
+  std::vector<Way> ways = {{"at::_int_mm", [=] { return at::_int_mm(x, weight.t()); }}};
+  if (auto quantized = qlinear_way(x, weight)) ways.push_back(*quantized);
+  return ways;
+}
+
+Tensor drawn(at::ScalarType dtype, at::IntArrayRef shape) {
+  return dtype == at::kChar ? at::randint(-127, 128, shape, at::kChar) : at::randn(shape).to(dtype);
+}
+
+}  // namespace
+
+const std::vector<WayTime>& Ceilings::product(at::ScalarType dtype, const ProductShape& shape) {
+  auto& times = products_[{dtype, shape}];
+  if (!times.empty()) return times;
+  const auto x = drawn(dtype, {shape.rows, shape.inputs});
+  const auto weight = drawn(dtype, {shape.outputs, shape.inputs});
+  const auto checked = std::min(kChecked, shape.rows);
+  const auto want = at::linear(x.narrow(0, 0, checked).to(at::kFloat), weight.to(at::kFloat));
+  const auto part = [=](const Tensor& answer) { return answer.narrow(0, 0, checked); };
+  times =
+      measure_all(dtype == at::kChar ? code_ways(x, weight) : float_ways(x, weight), want, part);
+  return times;
+}
+
+const std::vector<WayTime>& Ceilings::attention(at::ScalarType dtype, const AttentionShape& shape) {
+  auto& times = attentions_[{dtype, shape}];
+  if (!times.empty()) return times;
+  const auto q = drawn(dtype, {1, shape.heads, shape.queries, shape.width});
+  const auto k = drawn(dtype, {1, shape.heads, shape.keys, shape.width});
+  const auto v = drawn(dtype, {1, shape.heads, shape.keys, shape.width});
+  const auto few = q.narrow(2, 0, std::min(kChecked, shape.queries)).to(at::kFloat);
+  const auto scores =
+      at::matmul(few, k.to(at::kFloat).transpose(2, 3)) / std::sqrt(double(shape.width));
+  const auto want = at::matmul(scores.softmax(-1), v.to(at::kFloat));
+  const auto part = [&](const Tensor& answer) { return answer.narrow(2, 0, few.size(2)); };
+  times = measure_all({{"at::scaled_dot_product_attention",
+                        [=] { return at::scaled_dot_product_attention(q, k, v); }}},
+                      want, part);
+  return times;
+}
+
+double Ceilings::memory_speed() {
+  if (memory_speed_ > 0) return memory_speed_;
+  constexpr std::int64_t kBytes = std::int64_t(1) << 28;
+  const auto from = at::ones({kBytes}, at::kByte), to = at::empty({kBytes}, at::kByte);
+  const Way copy{"copy", [=] { return to.copy_(from); }};
+  (void)copy.run();
+  memory_speed_ = 2.0 * kBytes / measure(copy, INFINITY).seconds;
+  return memory_speed_;
+}
+
+}  // namespace braid

@@ -1,0 +1,79 @@
+// What can this machine do at FLUX.1's shapes? Rates of the best ways that LibTorch has, in JSON.
+//
+//   ceilings [ROWS ...]    tokens; default 1536 and 4608: 512x512 and 1024x1024 with 512 of text
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+#include <ATen/cpu/Utils.h>
+#include <c10/core/InferenceMode.h>
+
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "app/machine_info.h"
+#include "ceilings.h"
+
+namespace {
+
+using namespace braid;
+
+constexpr std::int64_t kHeads = 24, kHead = 128;
+// Inputs and outputs of the layers of both kinds of blocks.
+constexpr std::pair<std::int64_t, std::int64_t> kLayers[] = {
+    {3072, 9216}, {3072, 12288}, {12288, 3072}, {3072, 21504}, {15360, 3072}};
+
+OrderedJson ways_of(const std::vector<WayTime>& times, double flops) {
+  OrderedJson ways;
+  for (const auto& [way, seconds] : times)
+    ways[way] = {{"seconds", seconds}, {"tera_per_s", flops / seconds / 1e12}};
+  return ways;
+}
+
+OrderedJson products_of(Ceilings& ceilings, std::int64_t rows) {
+  auto list = OrderedJson::array();
+  for (const auto dtype : {at::kBFloat16, at::kFloat, at::kChar})
+    for (const auto& [inputs, outputs] : kLayers) {
+      const ProductShape shape{rows, inputs, outputs};
+      const auto& times = ceilings.product(dtype, shape);
+      list.push_back({{"dtype", c10::getDtypeNames(dtype).first},
+                      {"rows", rows},
+                      {"inputs", inputs},
+                      {"outputs", outputs},
+                      {"best_tera_per_s", shape.flops() / times.front().seconds / 1e12},
+                      {"ways", ways_of(times, shape.flops())}});
+      std::fprintf(stderr, ".");
+    }
+  return list;
+}
+
+OrderedJson attention_of(Ceilings& ceilings, std::int64_t rows) {
+  auto list = OrderedJson::array();
+  for (const auto dtype : {at::kBFloat16, at::kFloat}) {
+    const AttentionShape shape{kHeads, rows, rows, kHead};
+    list.push_back({{"dtype", c10::getDtypeNames(dtype).first},
+                    {"tokens", rows},
+                    {"ways", ways_of(ceilings.attention(dtype, shape), shape.flops())}});
+  }
+  return list;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const c10::InferenceMode no_autograd;
+  std::vector<std::int64_t> all_rows;
+  for (int i = 1; i < argc; ++i) all_rows.push_back(std::strtoll(argv[i], nullptr, 10));
+  if (all_rows.empty()) all_rows = {1536, 4608};
+  Ceilings ceilings;
+  OrderedJson json = {{"machine", name_of_machine("cpu")},
+                      {"threads", at::get_num_threads()},
+                      {"memory_gb_per_s", ceilings.memory_speed() / 1e9},
+                      {"products", OrderedJson::array()},
+                      {"attention", OrderedJson::array()}};
+  for (const auto rows : all_rows) {
+    if (rows < 1) return std::fprintf(stderr, "ceilings: rows should be numbers above 0\n"), 2;
+    for (auto& product : products_of(ceilings, rows)) json["products"].push_back(product);
+    for (auto& attention : attention_of(ceilings, rows)) json["attention"].push_back(attention);
+  }
+  std::fprintf(stderr, "\n");
+  std::printf("%s", json_text(json).c_str());
+}

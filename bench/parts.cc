@@ -1,0 +1,80 @@
+// How long do the encoder and the decoder take? T5-XXL's width with 4 of its 24 layers and 512
+// tokens, or FLUX.1's autoencoder, random weights in bfloat16. One JSON object; tools/peers calls
+// it.
+//
+//   parts t5|vae-512|vae-1024 [RUNS [DEVICE]]
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+#include <c10/core/InferenceMode.h>
+
+#include <chrono>
+#include <cstdio>
+#include <functional>
+
+#include "app/failure.h"
+#include "app/readable_json.h"
+#include "base/error.h"
+#include "models/t5/model.h"
+#include "models/vae/model.h"
+#include "pipeline/devices.h"
+
+namespace braid {
+namespace {
+
+constexpr int kT5Layers = 4, kT5Tokens = 512, kRuns = 5;
+
+std::function<Tensor()> part_named(const std::string& name, at::Device device) {
+  const auto weights = Weights::synthetic(LoadOptions{.dtype = at::kBFloat16, .device = device});
+  if (name == "t5") {
+    const T5Config config{.num_layers = kT5Layers};
+    const auto ids = at::randint(config.vocab_size, {1, kT5Tokens}, at::kLong).to(device);
+    return [t5 = std::make_shared<T5>(config, weights), ids] { return (*t5)(ids); };
+  }
+  require(name == "vae-512" || name == "vae-1024",
+          "the part should be t5, vae-512 or vae-1024, it ", "is '", name, "'");
+  const VaeConfig config;
+  const auto side = std::stoi(name.substr(4)) / config.downscale();
+  const auto latents =
+      at::randn({1, config.latent_channels, side, side}).to(at::kBFloat16).to(device);
+  return [vae = std::make_shared<Vae>(config, weights, Vae::Parts::kDecoder), latents] {
+    return vae->decode(latents, Tiles::kNever);
+  };
+}
+
+// Waits for the device; a checked result.
+void finish(const Tensor& result) {
+  check(result.flatten().narrow(0, 0, 1).to(at::kCPU, at::kFloat).isfinite().item<bool>(),
+        "the result is no number");
+}
+
+int time_part(const std::string& name, int runs, const std::string& device) {
+  const c10::InferenceMode no_autograd;
+  const auto part = part_named(name, find_device(device));
+  finish(part());
+  std::vector<double> seconds;
+  for (int run = 0; run < runs; ++run) {
+    const auto begin = std::chrono::steady_clock::now();
+    finish(part());
+    seconds.push_back(
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+  }
+  const OrderedJson json = {
+      {"part", name}, {"threads", at::get_num_threads()}, {"seconds", seconds}};
+  std::printf("%s", json_text(json).c_str());
+  return kSuccess;
+}
+
+}  // namespace
+}  // namespace braid
+
+int main(int argc, char** argv) {
+  try {
+    braid::require(argc >= 2, "say which part: t5, vae-512 or vae-1024");
+    const int runs = argc > 2 ? std::max(1, std::atoi(argv[2])) : braid::kRuns;
+    return braid::time_part(argv[1], runs, argc > 3 ? argv[3] : "cpu");
+  } catch (...) {
+    const auto failure = braid::current_failure();
+    std::fprintf(stderr, "parts: %s\n", failure.sentence.c_str());
+    return failure.exit_code;
+  }
+}

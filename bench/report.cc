@@ -1,0 +1,243 @@
+// Where does the time of an evaluation go, and how near is it to what this machine can do? FLUX.1's
+// width, 2 double and 4 single blocks, 512 text tokens, random weights. Each operation stands
+// beside its bound: its work at the rate that LibTorch's best way reaches at the same shape in the
+// same process (ceilings.h), or its bytes at the speed of a copy.
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <map>
+
+#include "app/bench_against.h"
+#include "app/failure.h"
+#include "app/machine_info.h"
+#include "app/readable.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "ceilings.h"
+#include "op_times.h"
+#include "parallel/layout.h"
+#include "pipeline/devices.h"
+#include "pipeline/engine.h"
+#include "pipeline/probe.h"
+#include "pipeline/rank_threads.h"
+
+namespace braid {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr double kShown = 0.001;  // share of an operation that has a row of its own
+
+struct ReportFlags {
+  ProbeOptions probe = {.synthetic = "flux1-dev",
+                        .num_double = 2,
+                        .num_single = 4,
+                        .width = 512,
+                        .height = 512,
+                        .max_sequence_length = 512};
+  int runs = 5;
+  double tolerance = 10;  // percent
+  std::string against, output;
+};
+
+struct Evaluation {
+  double seconds;
+  std::vector<OpTime> ops;
+};
+
+struct Measured {
+  std::vector<Evaluation> evaluations;  // the fastest first
+  std::int64_t tokens;
+  at::ScalarType dtype;
+  int threads;
+
+  const Evaluation& median() const { return evaluations[evaluations.size() / 2]; }
+};
+
+Measured measure(const ReportFlags& flags) {
+  const auto& pipeline = flags.probe.pipeline;
+  const auto world = make_world(pipeline);
+  const auto devices = devices_of(pipeline, degrees_of(pipeline.layout));
+  const auto probe = probe_of(flags.probe, devices.front());
+  Measured measured{.evaluations = {},
+                    .tokens = probe.latents.num_tokens() + probe.text_tokens,
+                    .dtype = probe.dtype,
+                    .threads = threads_a_rank(pipeline, 1)};
+  world->run([&](const Group& group) {
+    const UseThreads use(measured.threads);
+    const auto mesh = make_mesh(group, {});
+    const auto flux =
+        transformer_of(flags.probe, probe, mesh, devices, plan_of(flags.probe, probe, mesh),
+                       attend_over(mesh, ring_form_of(pipeline.layout)));
+    const auto predict = predict_over(mesh, flux);
+    const auto inputs = std::vector{inputs_of(probe, 0, devices.front())};
+    const auto first = predict(inputs).front();
+    check(first.isfinite().all().item<bool>(), "the transformer's output is no number");
+    OpTimes times;
+    for (int run = 0; run < flags.runs; ++run) {
+      (void)times.take();
+      const auto begin = Clock::now();
+      (void)predict(inputs);
+      const auto seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+      measured.evaluations.push_back({seconds, times.take()});
+    }
+  });
+  std::sort(measured.evaluations.begin(), measured.evaluations.end(),
+            [](const Evaluation& a, const Evaluation& b) { return a.seconds < b.seconds; });
+  return measured;
+}
+
+// What the weights are multiplied as.
+at::ScalarType product_type(const ReportFlags& flags, at::ScalarType dtype) {
+  const auto form = flags.probe.pipeline.memory.quantize;
+  return form == Quantize::kInt8Dynamic ? at::kChar : dtype;
+}
+
+// Seconds that this operation takes at the machine's own rates; 0 for what need not be done at all:
+// copies, sums and other small things between Braid's operations.
+double bound_of(const OpTime& op, at::ScalarType products, at::ScalarType dtype,
+                Ceilings& ceilings) {
+  const auto& s = op.sizes;
+  if (op.name.starts_with("braid::linear"))
+    return ceilings.product(products, {s[0], s[1], s[2]}).front().seconds;
+  if (op.name == "braid::attention")
+    return ceilings.attention(dtype, {s[0], s[1], s[2], s[3]}).front().seconds;
+  return s.empty() ? 0 : double(s[0]) / ceilings.memory_speed();
+}
+
+struct Kind {
+  int calls = 0;
+  double seconds = 0, bound = 0;
+};
+
+std::map<std::string, Kind> kinds_of(const ReportFlags& flags, const Measured& measured,
+                                     Ceilings& ceilings) {
+  std::map<std::string, Kind> kinds;
+  const auto& evaluation = measured.median();
+  double rest = evaluation.seconds;
+  for (const auto& op : evaluation.ops) {
+    auto& kind = kinds[op.name];
+    ++kind.calls;
+    kind.seconds += op.seconds;
+    kind.bound += bound_of(op, product_type(flags, measured.dtype), measured.dtype, ceilings);
+    rest -= op.seconds;
+  }
+  kinds["between operations"].seconds = rest;
+  return kinds;
+}
+
+OrderedJson json_of(const ReportFlags& flags, const Measured& m,
+                    const std::map<std::string, Kind>& kinds) {
+  OrderedJson json = {{"model", flags.probe.synthetic},
+                      {"double", flags.probe.num_double},
+                      {"single", flags.probe.num_single},
+                      {"size", text_of(flags.probe.width, "x", flags.probe.height)},
+                      {"tokens", m.tokens},
+                      {"config", "one rank"},
+                      {"gpus", 1},
+                      {"dtype", c10::getDtypeNames(m.dtype).first},
+                      {"device", "cpu"},
+                      {"machine", name_of_machine("cpu")},
+                      {"threads", m.threads},
+                      {"step_s", m.median().seconds}};
+  if (product_type(flags, m.dtype) == at::kChar)
+    json["config"] = "one rank --quantize int8-dynamic";
+  for (const auto& evaluation : m.evaluations) json["steps_s"].push_back(evaluation.seconds);
+  double bound = 0;
+  for (const auto& [name, kind] : kinds) bound += kind.bound;
+  json["bound_s"] = bound;
+  json["to_bound"] = m.median().seconds / bound;
+  for (const auto& [name, kind] : kinds)
+    json["ops"][name] = {{"calls", kind.calls},
+                         {"seconds", kind.seconds},
+                         {"share", kind.seconds / m.median().seconds},
+                         {"bound_s", kind.bound}};
+  return json;
+}
+
+void print_table(const OrderedJson& json) {
+  std::printf("%s, %s, %s tokens, %s threads, %s\n\n", json["machine"].get<std::string>().c_str(),
+              json["dtype"].get<std::string>().c_str(), json["tokens"].dump().c_str(),
+              json["threads"].dump().c_str(), json["config"].get<std::string>().c_str());
+  std::printf("  %-36s %6s %10s %7s %10s %9s\n", "operation", "calls", "ms", "share", "bound ms",
+              "to bound");
+  std::vector<std::pair<double, std::string>> order;
+  for (const auto& [name, op] : json["ops"].items()) order.emplace_back(op["seconds"], name);
+  std::sort(order.rbegin(), order.rend());
+  int others = 0;
+  double seconds_of_others = 0;
+  for (const auto& [seconds, name] : order) {
+    const auto& op = json["ops"][name];
+    if (op["share"].get<double>() < kShown && op["bound_s"] == 0.0) {
+      others += op["calls"].get<int>();
+      seconds_of_others += seconds;
+      continue;
+    }
+    const double bound = op["bound_s"];
+    std::printf("  %-36s %6s %10.2f %6.1f%% %10.2f ", name.c_str(), op["calls"].dump().c_str(),
+                1e3 * seconds, 100 * op["share"].get<double>(), 1e3 * bound);
+    std::printf(bound > 0 ? "%9.2f\n" : "        -\n", seconds / bound);
+  }
+  std::printf("  %-36s %6d %10.2f\n", "others", others, 1e3 * seconds_of_others);
+  std::printf("\n%s an evaluation, %.2f of the bound, %s\n",
+              readable_seconds(json["step_s"]).c_str(), json["to_bound"].get<double>(),
+              readable_seconds(json["bound_s"]).c_str());
+}
+
+int report(const ReportFlags& flags) {
+  std::vector<OrderedJson> before;
+  if (!flags.against.empty()) before = read_results(flags.against);
+  const c10::InferenceMode no_autograd;
+  const auto measured = measure(flags);
+  Ceilings ceilings;
+  std::vector<OrderedJson> results = {
+      json_of(flags, measured, kinds_of(flags, measured, ceilings))};
+  print_table(results.front());
+  if (!flags.output.empty()) write_file(flags.output, json_text(results.front()));
+  if (before.empty()) return kSuccess;
+  const int slower = compare_results(results, before, flags.tolerance / 100);
+  std::printf("%.2f x of %s\n", results.front()["against"]["ratio"].get<double>(),
+              flags.against.c_str());
+  check(slower == 0, "the evaluation is slower than in ", flags.against);
+  return kSuccess;
+}
+
+int run(int argc, char** argv) {
+  ReportFlags flags;
+  std::string size = "512", quantize = "none", dtype = "auto";
+  CLI::App app("Times an evaluation of the transformer by kinds of operations.", "report");
+  app.add_option("--size", size, "Width and height in pixels")->check(CLI::Range(64, 4096));
+  app.add_option("--dtype", dtype)->check(CLI::IsMember({"auto", "float32", "bfloat16"}));
+  app.add_option("--quantize", quantize)->check(CLI::IsMember({"none", "int8-dynamic"}));
+  app.add_option("--runs", flags.runs)->check(CLI::Range(1, 1000));
+  app.add_option("--against", flags.against, "A file that --output wrote: exit code 1 if slower");
+  app.add_option("--tolerance", flags.tolerance, "Percent")->check(CLI::Range(0.0, 1000.0));
+  app.add_option("--output", flags.output, "Where to write JSON");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? kSuccess : kBadInput;
+  }
+  flags.probe.width = flags.probe.height = std::stoi(size);
+  if (dtype == "float32") flags.probe.pipeline.dtype = Dtype::kFloat32;
+  if (dtype == "bfloat16") flags.probe.pipeline.dtype = Dtype::kBfloat16;
+  if (quantize != "none") flags.probe.pipeline.memory.quantize = Quantize::kInt8Dynamic;
+  return report(flags);
+}
+
+}  // namespace
+}  // namespace braid
+
+int main(int argc, char** argv) {
+  try {
+    return braid::run(argc, argv);
+  } catch (...) {
+    const auto failure = braid::current_failure();
+    std::fprintf(stderr, "report: %s\n", failure.sentence.c_str());
+    return failure.exit_code;
+  }
+}
