@@ -1,0 +1,244 @@
+"""Time diffusers and Braid on the same work, in turns, on this machine.
+
+usage: python peers.py [--build build/release] [--runs 5] [--device cpu] [--only NAME,NAME]
+                       [--no-compile] [--json FILE]
+
+The Python needs tools/parity/requirements.txt; the build needs the targets braid_program and parts.
+Work: one evaluation of a transformer of FLUX.1's width with 2 double and 4 single blocks and 512
+text tokens, decoding with FLUX.1's autoencoder, a T5 encoder of XXL's width with 4 layers, all with
+random weights in bfloat16; and the bundled model's picture from the start of the process to its end.
+After a warm-up each contender has `--runs` turns; figures are medians, ratios are theirs.
+"""
+import argparse
+import datetime
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
+import diffusers
+import torch
+from diffusers import AutoencoderKL, FluxTransformer2DModel
+from transformers import T5Config, T5EncoderModel
+
+ROOT = Path(__file__).resolve().parents[2]
+PROMPT = "a red circle on a blue background"
+TEXT_TOKENS, T5_LAYERS = 512, 4
+PICTURE = ["--steps", "20", "--size", "128x128", "--seed", "1"]
+
+DIFFUSERS_PICTURE = """
+import sys, torch
+from diffusers import FluxPipeline
+pipe = FluxPipeline.from_pretrained(sys.argv[1], torch_dtype=torch.bfloat16).to(sys.argv[3])
+pipe.set_progress_bar_config(disable=True)
+pipe(sys.argv[4], num_inference_steps=20, height=128, width=128,
+     generator=torch.Generator("cpu").manual_seed(1)).images[0].save(sys.argv[2])
+"""
+
+
+def random_model(build, device):
+    """The module that `build` makes, without the time that drawing initial weights takes."""
+    with torch.device("meta"):
+        model = build()
+    model = model.to(torch.bfloat16).to_empty(device=device).eval()
+    generator = torch.Generator(device).manual_seed(0)
+    with torch.no_grad():
+        for tensor in [*model.parameters(), *model.buffers()]:
+            if tensor.is_floating_point():
+                tensor.normal_(0, 0.02, generator=generator)
+            else:
+                tensor.zero_()
+    return model
+
+
+def transformer(side, device):
+    model = random_model(lambda: FluxTransformer2DModel(
+        num_layers=2, num_single_layers=4, attention_head_dim=128, num_attention_heads=24,
+        joint_attention_dim=4096, pooled_projection_dim=768, in_channels=64,
+        guidance_embeds=True), device)
+    latent = side // 16
+    ids = torch.zeros(latent, latent, 3)
+    ids[..., 1] += torch.arange(latent)[:, None]
+    ids[..., 2] += torch.arange(latent)[None, :]
+
+    def drawn(*shape):
+        return torch.randn(*shape).to(torch.bfloat16).to(device)
+
+    inputs = {"hidden_states": drawn(1, latent * latent, 64),
+              "encoder_hidden_states": drawn(1, TEXT_TOKENS, 4096),
+              "pooled_projections": drawn(1, 768),
+              "timestep": torch.tensor([0.5], dtype=torch.bfloat16, device=device),
+              "img_ids": ids.reshape(-1, 3).to(device),
+              "txt_ids": torch.zeros(TEXT_TOKENS, 3, device=device),
+              "guidance": torch.full([1], 3.5, device=device)}
+    return model, lambda call: call(**inputs, return_dict=False)[0]
+
+
+def decoder(side, device):
+    model = random_model(lambda: AutoencoderKL(
+        block_out_channels=(128, 256, 512, 512), layers_per_block=2, latent_channels=16,
+        down_block_types=("DownEncoderBlock2D",) * 4, up_block_types=("UpDecoderBlock2D",) * 4,
+        use_quant_conv=False, use_post_quant_conv=False), device)
+    latents = torch.randn(1, 16, side // 8, side // 8).to(torch.bfloat16).to(device)
+    model.forward = lambda z: model.decode(z, return_dict=False)[0]
+    return model, lambda call: call(latents)
+
+
+def encoder(device):
+    config = T5Config(vocab_size=32128, d_model=4096, d_ff=10240, num_layers=T5_LAYERS, d_kv=64,
+                      num_heads=64, feed_forward_proj="gated-gelu")
+    model = random_model(lambda: T5EncoderModel(config), device)
+    ids = torch.randint(0, 32128, (1, TEXT_TOKENS)).to(device)
+    return model, lambda call: call(ids)[0]
+
+
+def timed(run):
+    begin = time.perf_counter()
+    run()
+    return time.perf_counter() - begin
+
+
+class Module:
+    """diffusers or transformers, in this process; compiled or as it is."""
+
+    def __init__(self, made, device, is_compiled):
+        model, apply = made
+        call = torch.compile(model) if is_compiled else model
+        self.device = device
+        self.apply = lambda: apply(call)
+        self.warm_up_seconds = self.turn()
+
+    def turn(self):
+        def run():
+            with torch.inference_mode():
+                self.apply()
+            if self.device != "cpu":
+                torch.cuda.synchronize()
+        return timed(run)
+
+
+class Program:
+    """A program whose JSON says how long its own last run took, after one that warmed it up."""
+
+    def __init__(self, command, seconds):
+        self.command = [str(word) for word in command]
+        self.seconds = seconds
+
+    def turn(self):
+        out = subprocess.run(self.command, check=True, stdout=subprocess.PIPE).stdout
+        return self.seconds(json.loads(out))
+
+
+class Process:
+    """A whole process, as a person waits for it."""
+
+    def __init__(self, command):
+        self.command = [str(word) for word in command]
+        self.turn()
+
+    def turn(self):
+        return timed(lambda: subprocess.run(self.command, check=True, stdout=subprocess.DEVNULL))
+
+
+def braid_evaluation(build, side, device):
+    return Program([build / "bin/braid", "bench", "--synthetic", "flux1-dev", "--double", 2,
+                    "--single", 4, "--dtype", "bfloat16", "--size", f"{side}x{side}",
+                    "--max-sequence-length", TEXT_TOKENS, "--warm-up", 1, "--runs", 1, "--json",
+                    "--device", device], lambda report: report["step_s"])
+
+
+def braid_part(build, part, device):
+    return Program([build / "bin/parts", part, 1, device], lambda report: report["seconds"][0])
+
+
+def work(args, folder):
+    """{name: {contender: how to make it}}; made when it is their turn, gone before the next work."""
+    build, device = args.build, args.device
+    ways = [("diffusers", False)] + ([("diffusers compiled", True)] if args.compile else [])
+
+    def modules(make):
+        return {name: (lambda c=c: Module(make(), device, c)) for name, c in ways}
+
+    cases = {}
+    for side in (512, 1024):
+        cases[f"transformer-{side}"] = modules(lambda side=side: transformer(side, device)) | {
+            "braid": lambda side=side: braid_evaluation(build, side, device)}
+        cases[f"vae-{side}"] = modules(lambda side=side: decoder(side, device)) | {
+            "braid": lambda side=side: braid_part(build, f"vae-{side}", device)}
+    cases["t5"] = modules(lambda: encoder(device)) | {"braid": lambda: braid_part(build, "t5", device)}
+    demo = ROOT / "models/demo"
+    cases["demo-picture"] = {
+        "diffusers": lambda: Process([sys.executable, "-c", DIFFUSERS_PICTURE, demo,
+                                      folder / "diffusers.png", device, PROMPT]),
+        "braid": lambda: Process([build / "bin/braid", "generate", PROMPT, *PICTURE, "-q", "-o",
+                                  folder / "braid.png", "--device", device])}
+    return cases
+
+
+def measure(contenders, runs):
+    made = {name: make() for name, make in contenders.items()}
+    seconds = {name: [] for name in made}
+    for _ in range(runs):
+        for name, contender in made.items():
+            seconds[name].append(contender.turn())
+    medians = {name: statistics.median(times) for name, times in seconds.items()}
+    return {name: {"median_s": medians[name], "seconds": seconds[name],
+                   "warm_up_s": getattr(made[name], "warm_up_seconds", None),
+                   "to_braid": medians[name] / medians["braid"]} for name in made}
+
+
+def machine(device):
+    if device != "cpu":
+        return torch.cuda.get_device_name()
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.split(":", 1)[1].strip()
+    return platform.processor()
+
+
+def print_row(name, results):
+    for contender, result in results.items():
+        times = result["seconds"]
+        print(f"{name:18} {contender:20} {result['median_s']:9.3f} s  ({min(times):.3f} to "
+              f"{max(times):.3f})  {result['to_braid']:6.2f} x Braid's", flush=True)
+        name = ""
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", type=Path, default=ROOT / "build/release")
+    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--only", default="", help="names of works, by commas")
+    parser.add_argument("--no-compile", dest="compile", action="store_false")
+    parser.add_argument("--json", type=Path)
+    args = parser.parse_args()
+    args.build = args.build.resolve()
+    diffusers.utils.logging.set_verbosity_error()
+    report = {"date": datetime.date.today().isoformat(), "machine": machine(args.device),
+              "threads": torch.get_num_threads(), "device": args.device, "runs": args.runs,
+              "torch": torch.__version__, "diffusers": diffusers.__version__, "work": {}}
+    print(", ".join(f"{key} {value}" for key, value in report.items() if key != "work"))
+    with tempfile.TemporaryDirectory() as folder:
+        cases = work(args, Path(folder))
+        chosen = args.only.split(",") if args.only else list(cases)
+        for name in chosen:
+            if name not in cases:
+                parser.error(f"--only should name {', '.join(cases)}, '{name}' is none of them")
+        for name in chosen:
+            report["work"][name] = measure(cases[name], args.runs)
+            print_row(name, report["work"][name])
+            if args.json:
+                args.json.write_text(json.dumps(report, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()
