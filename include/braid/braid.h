@@ -34,8 +34,7 @@ struct PipelineOptions {
   // The directory of the other parts (text encoders, tokenizers, autoencoder, scheduler); needed
   // with a single-file transformer, and not read otherwise.
   std::filesystem::path components = {};
-  // kAuto: the checkpoint's own; float32 where that is bfloat16 and the CPU is slow in it, which is
-  // without AVX2.
+  // kAuto: the checkpoint's own, but float32 for bfloat16 on a CPU without AVX2, where it is slow.
   Dtype dtype = Dtype::kAuto;
   std::string device = "cpu";  // "cpu", "cuda", "cuda:1"; ROCm devices answer to cuda
   // One entry a rank, or one for all, instead of `device`; several ranks may share a device.
