@@ -2,12 +2,16 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "weights/identity.h"
 #include "weights/int8.h"
 
 namespace braid {
 namespace {
+
+constexpr std::int64_t kNumbersAtOnce = std::int64_t(1) << 22;  // that are drawn
 
 std::int64_t count_of(const std::vector<Share>& shares) {
   std::int64_t count = 0;
@@ -57,11 +61,25 @@ std::string identity_of(const SyntheticExcerpt& from, Quantize form) {
                  form == Quantize::kNone ? "" : identity_of(form, from.dtype));
 }
 
-Matrix drawn(const SyntheticExcerpt& from, Quantize form) {
+// A few million numbers at a time: they are never all there beside their codes.
+Matrix drawn_codes(const SyntheticExcerpt& from, Quantize form) {
   const auto& [values, path, shape, wanted, dtype] = from;
-  if (form == Quantize::kNone) return {.values_NC = values->share(path, shape, wanted, dtype)};
-  const auto rows = values->share(path, shape, {.rows = wanted.rows, .columns = {}}, dtype);
-  return share_of_columns(quantize_rows(rows, form), wanted.columns);
+  const auto at_once = std::max<std::int64_t>(1, kNumbersAtOnce / shape[1]);
+  std::vector<Tensor> codes, scales;
+  for (const auto& run : wanted.rows)
+    for (std::int64_t row = 0; row < run.count; row += at_once) {
+      const Share some{.begin = run.begin + row, .count = std::min(at_once, run.count - row)};
+      const auto rows = values->share(path, shape, {.rows = {some}, .columns = {}}, dtype);
+      const auto made = share_of_columns(quantize_rows(rows, form), wanted.columns);
+      codes.push_back(made.values_NC);
+      scales.push_back(made.scales_N1);
+    }
+  return {.form = form, .values_NC = at::cat(codes), .scales_N1 = at::cat(scales)};
+}
+
+Matrix drawn(const SyntheticExcerpt& from, Quantize form) {
+  if (form != Quantize::kNone) return drawn_codes(from, form);
+  return {.values_NC = from.values->share(from.path, from.shape, from.wanted, from.dtype)};
 }
 
 }  // namespace

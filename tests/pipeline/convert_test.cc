@@ -25,7 +25,9 @@ class Convert : public testing::Test {
   }
   ~Convert() override { fs::remove_all(folder_); }
 
-  static Recording run(const PipelineOptions& options) {
+  // In the dtype in which the models are stored, and quantised: not every CPU takes it by itself.
+  static Recording run(PipelineOptions options) {
+    options.dtype = Dtype::kBfloat16;
     const Engine engine(options, {});
     Recording recording;
     engine.generate({.prompts = {"a red circle on a blue background"},

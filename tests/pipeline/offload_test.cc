@@ -173,12 +173,12 @@ TEST(Offload, NeitherWaitsNorAllocatesInTheLoop) {
 }
 
 TEST(Offload, CopiesAModelOnceAStep) {
-  for (const auto level : {PageLevel::kBlock, PageLevel::kLeaf}) {
-    const PagedFlux paged({.level = level}, {.prefetch = 1});
+  for (const int blocks : {1, 2, 3}) {
+    const PagedFlux paged({.level = PageLevel::kBlock, .blocks = blocks}, {.prefetch = 1});
     paged.step();
     const auto before = paged.pages->bytes_copied();
     for (int i = 0; i < 3; ++i) paged.step();
-    EXPECT_EQ(paged.pages->bytes_copied() - before, 3 * paged.pages->page_bytes());
+    EXPECT_EQ(paged.pages->bytes_copied() - before, 3 * paged.pages->page_bytes()) << blocks;
   }
   const PagedFlux whole({.level = PageLevel::kModel}, {.prefetch = 0});
   for (int i = 0; i < 3; ++i) whole.step();
