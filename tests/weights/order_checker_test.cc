@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <numeric>
 #include <set>
 
 #include "faulty_device.h"
@@ -105,7 +107,7 @@ TEST(SimulatedDevice, ShowsARaceAsWrongBytes) {
   EXPECT_GT(device->num_wrong(), 0);
 }
 
-// One random run: sizes, slots and residency drawn, groups skipped, repeated and rewritten.
+// One random run: sizes, slots, residency and order drawn, groups skipped, repeated and rewritten.
 class Schedule {
  public:
   explicit Schedule(std::uint64_t seed) : random_(seed) {}
@@ -122,9 +124,12 @@ class Schedule {
       pages.add(at::full({1 + below(40)}, i, at::kFloat));
     }
     pages.finish();
+    std::vector<int> order(std::size_t(groups), 0);
+    std::iota(order.begin(), order.end(), 0);
+    if (below(2)) std::shuffle(order.begin(), order.end(), random_);
     for (int step = 1 + below(3); step > 0; --step) {
       checker->enter_loop();
-      for (int group = 0; group < groups; ++group) use(pages, below(8) ? group : below(groups));
+      for (const int group : order) use(pages, below(8) ? group : below(groups));
       checker->leave_loop();
       if (below(4) == 0)
         pages.rewrite(below(groups), [](std::vector<Tensor>& tensors) { tensors[0].add_(1); });

@@ -135,6 +135,50 @@ TEST(Pages, CopyEachGroupOnceAStep) {
   EXPECT_EQ(pages->num_slots(), 2);
 }
 
+// Whatever the order in which they were loaded, once it has been seen. Every slot has several pages
+// here; one that is alone in its slot would stay.
+TEST(Pages, CopyEachGroupOnceAStepInAnyOrder) {
+  for (const int prefetch : {0, 1, 2}) {
+    Pages pages(std::make_shared<CpuPageDevice>(), at::kCPU, {.prefetch = prefetch});
+    const Model model(pages, 7);
+    const auto step = [&] {
+      for (const int group : {0, 3, 1, 5, 6, 2, 4}) {
+        pages.enter(group);
+        EXPECT_TRUE(model.is_right(group));
+        pages.leave(group);
+      }
+    };
+    for (int i = 0; i < 2; ++i) step();
+    const auto before = pages.bytes_copied();
+    for (int i = 0; i < 3; ++i) step();
+    EXPECT_EQ(pages.bytes_copied() - before, 3 * pages.page_bytes()) << prefetch << " ahead";
+  }
+}
+
+// Residents are copied once; the others, of which two share each slot, once a step.
+TEST(Pages, OfResidentsAreNeverCopiedAgain) {
+  for (const auto residency : {Residency::kLeading, Residency::kStrided}) {
+    Pages pages(std::make_shared<CpuPageDevice>(), at::kCPU,
+                {.prefetch = 1, .resident = 3, .residency = residency});
+    for (int i = 0; i < 7; ++i) {
+      pages.add_group("blocks." + std::to_string(i));
+      pages.add(at::full({4096}, i, at::kByte));
+    }
+    pages.finish();
+    EXPECT_EQ(pages.bytes_copied(), 3 * 4096);
+    const auto step = [&] {
+      for (const int group : {0, 3, 1, 5, 6, 2, 4}) {
+        pages.enter(group);
+        pages.leave(group);
+      }
+    };
+    for (int i = 0; i < 2; ++i) step();
+    const auto before = pages.bytes_copied();
+    for (int i = 0; i < 3; ++i) step();
+    EXPECT_EQ(pages.bytes_copied() - before, 3 * 4 * 4096);
+  }
+}
+
 TEST(Pages, MayHaveGroupsAndTensorsOfNothing) {
   const TemporaryFolder folder;
   for (const bool on_disk : {false, true})

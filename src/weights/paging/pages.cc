@@ -161,16 +161,18 @@ void Pages::finish() {
   close_group();
   const auto stay = residents(int(groups_.size()), options_.resident, options_.residency);
   std::int64_t largest = 0;
+  int paged = 0;
   for (std::size_t i = 0; i < groups_.size(); ++i) {
+    groups_[i].followed_by = int((i + 1) % groups_.size());
     groups_[i].is_resident = stay[i];
     if (stay[i]) continue;
-    paged_.push_back(int(i));
+    ++paged;
     largest = std::max(largest, groups_[i].page.size);
   }
-  const auto shared = std::min<std::size_t>(paged_.size(), std::size_t(options_.prefetch) + 1);
-  for (std::size_t i = 0; i < shared; ++i) make_slot(largest);
-  for (std::size_t i = 0; i < paged_.size(); ++i)
-    groups_[std::size_t(paged_[i])].slot = int(i % shared);
+  const int shared = std::min(paged, options_.prefetch + 1);
+  for (int i = 0; i < shared; ++i) make_slot(largest);
+  for (int slot = 0; auto& group : groups_)
+    if (!group.is_resident) group.slot = slot++ % shared;
   for (std::size_t i = 0; i < groups_.size(); ++i) {
     auto& group = groups_[i];
     if (group.is_resident) {
@@ -194,14 +196,18 @@ void Pages::fetch(int index) {
   bytes_copied_ += group.page.size;
 }
 
+// The group that needs a copy next; `group` where none does.
 int Pages::next_paged(int group) const {
-  const auto next = std::upper_bound(paged_.begin(), paged_.end(), group);
-  return next == paged_.end() ? paged_.front() : *next;
+  auto next = groups_[std::size_t(group)].followed_by;
+  for (std::size_t i = 0; i < groups_.size() && next != group; ++i) {
+    if (!groups_[std::size_t(next)].is_resident) return next;
+    next = groups_[std::size_t(next)].followed_by;
+  }
+  return group;
 }
 
 // Keeps the slots filled with what comes next. A slot in use is left alone; leave() asks again.
 void Pages::prefetch_after(int group) {
-  if (paged_.empty()) return;
   auto next = group;
   for (int ahead = 0; ahead < options_.prefetch; ++ahead) {
     next = next_paged(next);
@@ -224,6 +230,8 @@ void Pages::enter(int index) {
   if (slot.holds != index) fetch(index);
   if (!group.is_resident) device_->wait(StreamName::kCompute, slot.copied);
   slot.is_in_use = true;
+  if (last_used_ >= 0) groups_[std::size_t(last_used_)].followed_by = index;
+  last_used_ = index;
   device_->use(StreamName::kCompute, slot.memory, group.page);
   // An asynchronous device is first given its computations: a page may have to be read from a file.
   if (!device_->is_asynchronous()) prefetch_after(index);

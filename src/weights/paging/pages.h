@@ -31,7 +31,8 @@ class Pages {
   Pages(const Pages&) = delete;
   Pages& operator=(const Pages&) = delete;
 
-  // While loading: groups in the order in which they will be used, one after the other.
+  // While loading: groups one after the other, best in the order in which they will be used. Where
+  // it is another one, it is known after the first time.
   int add_group(const std::string& name);
   // What the source's tensors, of the host, will be on the device. Empty until finish(). Sources
   // are made one after the other when their group is closed; those of a page that is on the disk
@@ -67,6 +68,7 @@ class Pages {
     std::vector<Place> places;
     int slot = -1;
     bool is_resident = false;
+    int followed_by = 0;  // the group that was used next the last time
   };
   struct SlotState {
     Slot memory;
@@ -92,7 +94,7 @@ class Pages {
   PageOptions options_;
   std::vector<Group> groups_;
   std::vector<PageSource> sources_;  // of the group that is being loaded
-  std::vector<int> paged_;           // groups that share slots, in order
+  int last_used_ = -1;               // group
   std::vector<SlotState> slots_;
   std::int64_t slot_bytes_ = 0, bytes_copied_ = 0;
   std::uint64_t last_version_ = 0;
