@@ -40,6 +40,18 @@ struct Model {
   }
 };
 
+// One after the other, with `while_used(group)` in between.
+template <class Look>
+void step(Pages& pages, const std::vector<int>& groups, Look while_used) {
+  for (const int group : groups) {
+    pages.enter(group);
+    while_used(group);
+    pages.leave(group);
+  }
+}
+
+const std::vector<int> kAnyOrder = {0, 3, 1, 5, 6, 2, 4};
+
 struct Options {
   int groups, prefetch, resident;
   Residency residency = Residency::kLeading;
@@ -119,17 +131,16 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(Options{1, 1, 0}, Options{2, 1, 0}, Options{6, 1, 0}, Options{7, 1, 0},
                     Options{7, 0, 0}, Options{7, 2, 0}, Options{5, 9, 0}, Options{7, 1, 3},
                     Options{7, 1, 3, Residency::kStrided}, Options{7, 1, -1}, Options{7, 2, 6},
+                    Options{1, 0, 0}, Options{1, 3, 9}, Options{3, 64, 0}, Options{2, 1, 1},
+                    Options{7, 3, 9}, Options{7, 1, 6, Residency::kStrided},
+                    Options{1, 2, 0, {}, true}, Options{3, 1, -1, {}, true},
                     Options{6, 1, 2, Residency::kStrided, true}, Options{5, 0, 0, {}, true}));
 
 TEST(Pages, CopyEachGroupOnceAStep) {
   const auto pages = std::make_shared<Pages>(std::make_shared<CpuPageDevice>(), at::kCPU,
                                              PageOptions{.prefetch = 1});
   const Model model(*pages, 6);
-  for (int step = 0; step < 4; ++step)
-    for (int group = 0; group < 6; ++group) {
-      pages->enter(group);
-      pages->leave(group);
-    }
+  for (int i = 0; i < 4; ++i) step(*pages, {0, 1, 2, 3, 4, 5}, [](int) {});
   // and the first group of a fifth step, ahead
   EXPECT_EQ(pages->bytes_copied(), 4 * pages->page_bytes() + 8192);
   EXPECT_EQ(pages->num_slots(), 2);
@@ -141,16 +152,10 @@ TEST(Pages, CopyEachGroupOnceAStepInAnyOrder) {
   for (const int prefetch : {0, 1, 2}) {
     Pages pages(std::make_shared<CpuPageDevice>(), at::kCPU, {.prefetch = prefetch});
     const Model model(pages, 7);
-    const auto step = [&] {
-      for (const int group : {0, 3, 1, 5, 6, 2, 4}) {
-        pages.enter(group);
-        EXPECT_TRUE(model.is_right(group));
-        pages.leave(group);
-      }
-    };
-    for (int i = 0; i < 2; ++i) step();
+    const auto look = [&](int group) { EXPECT_TRUE(model.is_right(group)); };
+    for (int i = 0; i < 2; ++i) step(pages, kAnyOrder, look);
     const auto before = pages.bytes_copied();
-    for (int i = 0; i < 3; ++i) step();
+    for (int i = 0; i < 3; ++i) step(pages, kAnyOrder, look);
     EXPECT_EQ(pages.bytes_copied() - before, 3 * pages.page_bytes()) << prefetch << " ahead";
   }
 }
@@ -166,17 +171,55 @@ TEST(Pages, OfResidentsAreNeverCopiedAgain) {
     }
     pages.finish();
     EXPECT_EQ(pages.bytes_copied(), 3 * 4096);
-    const auto step = [&] {
-      for (const int group : {0, 3, 1, 5, 6, 2, 4}) {
-        pages.enter(group);
-        pages.leave(group);
-      }
-    };
-    for (int i = 0; i < 2; ++i) step();
+    for (int i = 0; i < 2; ++i) step(pages, kAnyOrder, [](int) {});
     const auto before = pages.bytes_copied();
-    for (int i = 0; i < 3; ++i) step();
+    for (int i = 0; i < 3; ++i) step(pages, kAnyOrder, [](int) {});
     EXPECT_EQ(pages.bytes_copied() - before, 3 * 4 * 4096);
   }
+}
+
+// Vector instructions and direct reads want it so.
+TEST(Pages, HoldTensorsOfOddSizesAtAlignedPlaces) {
+  const TemporaryFolder folder;
+  for (const bool on_disk : {false, true}) {
+    const auto pages = on_disk ? std::make_shared<const PageFolder>(folder.path()) : nullptr;
+    Pages all(std::make_shared<CpuPageDevice>(), at::kCPU, {.prefetch = 0, .folder = pages});
+    std::vector<std::vector<Tensor>> wanted(3), views(3);
+    for (std::size_t group = 0; group < 3; ++group) {
+      all.add_group(std::to_string(group));
+      for (const auto& shape : {std::vector<std::int64_t>{}, {1}, {3, 7}, {255}, {257}, {4095, 3}})
+        for (const auto dtype : {at::kChar, at::kBFloat16, at::kDouble}) {
+          wanted[group].push_back(at::randint(-100, 100, shape, at::kFloat).to(dtype));
+          views[group].push_back(all.add(wanted[group].back()));
+        }
+    }
+    all.finish();
+    step(all, {0, 1, 2, 1, 0}, [&](int group) {
+      const auto& want = wanted[std::size_t(group)];
+      for (std::size_t i = 0; i < want.size(); ++i) {
+        const auto& got = views[std::size_t(group)][i];
+        EXPECT_TRUE(at::equal(got, want[i])) << group << " " << i;
+        EXPECT_EQ(std::uintptr_t(got.const_data_ptr()) % 256, 0u) << group << " " << i;
+      }
+    });
+  }
+}
+
+// Steps in which some layers are left out, or in another order than the last.
+TEST(Pages, AreRightWhenTheOrderChangesFromStepToStep) {
+  for (const int prefetch : {0, 1, 3})
+    for (const int resident : {0, 2}) {
+      Pages pages(std::make_shared<CpuPageDevice>(), at::kCPU,
+                  {.prefetch = prefetch, .resident = resident});
+      const Model model(pages, 6);
+      const auto look = [&](int group) { EXPECT_TRUE(model.is_right(group)) << group; };
+      const std::vector<int> forwards = {0, 1, 2, 3, 4, 5}, backwards = {5, 4, 3, 2, 1, 0};
+      const std::vector<int> some = {0, 2, 4}, twice = {1, 1, 3, 3}, one = {4};
+      const std::vector<int> back_and_forth = {0, 3, 0, 4, 0, 5, 2, 1, 2, 1};
+      for (const auto& groups :
+           {forwards, backwards, some, twice, one, one, back_and_forth, forwards})
+        step(pages, groups, look);
+    }
 }
 
 TEST(Pages, MayHaveGroupsAndTensorsOfNothing) {
@@ -240,11 +283,7 @@ TEST(Pages, NeitherWaitNorAllocateInTheLoop) {
   Pages pages(checker, at::kCPU, {.prefetch = 1, .resident = 2});
   const Model model(pages, 9);
   checker->enter_loop();
-  for (int step = 0; step < 3; ++step)
-    for (int group = 0; group < 9; ++group) {
-      pages.enter(group);
-      pages.leave(group);
-    }
+  for (int i = 0; i < 3; ++i) step(pages, {0, 1, 2, 3, 4, 5, 6, 7, 8}, [](int) {});
   checker->leave_loop();
   EXPECT_THAT(checker->hazards(), testing::IsEmpty());
 }

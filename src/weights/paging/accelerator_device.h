@@ -10,7 +10,6 @@
 
 #include "braid/memory.h"
 #include "weights/paging/device.h"
-#include "weights/paging/work_queue.h"
 
 namespace braid {
 

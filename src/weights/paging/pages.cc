@@ -230,7 +230,7 @@ void Pages::enter(int index) {
   if (slot.holds != index) fetch(index);
   if (!group.is_resident) device_->wait(StreamName::kCompute, slot.copied);
   slot.is_in_use = true;
-  if (last_used_ >= 0) groups_[std::size_t(last_used_)].followed_by = index;
+  if (last_used_ >= 0 && last_used_ != index) groups_[std::size_t(last_used_)].followed_by = index;
   last_used_ = index;
   device_->use(StreamName::kCompute, slot.memory, group.page);
   // An asynchronous device is first given its computations: a page may have to be read from a file.
