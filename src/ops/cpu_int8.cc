@@ -27,9 +27,10 @@ void for_each_row(const Tensor& out, Body body) {
 }  // namespace
 
 void widen_on_cpu(const Matrix& matrix, const Tensor& out_NC) {
-  const auto scales = matrix.scales_N1.to(at::kFloat);
+  const auto scales = matrix.scales_N1.to(at::kFloat).contiguous();
+  const auto values = matrix.values_NC.contiguous();
   const auto* const scale = scales.const_data_ptr<float>();
-  const auto* const codes = matrix.values_NC.const_data_ptr<std::int8_t>();
+  const auto* const codes = values.const_data_ptr<std::int8_t>();
   const auto width = out_NC.size(1);
   for_each_row(out_NC, [&](std::int64_t row, void* to) {
     kernels_of(out_NC).widen(codes + row * width, scale[row], width, to);

@@ -65,6 +65,20 @@ TEST(Int8Linear, TakesInputsOfAnyStrides) {
       at::equal(ops::linear(x, w, {}, scratch), ops::linear(x.contiguous(), w, {}, scratch)));
 }
 
+// Shares of a matrix are views.
+TEST(Int8Linear, TakesWeightsThatAreViews) {
+  Scratch scratch;
+  for (const auto dtype : {at::kFloat, at::kBFloat16})
+    for (const auto form : {Quantize::kInt8, Quantize::kInt8V1, Quantize::kInt8Dynamic}) {
+      const auto whole = quantize_rows(at::randn({9, 40}, at::kFloat).to(dtype), form);
+      const auto x = at::randn({3, 17}, at::kFloat).to(dtype);
+      const auto view = columns_of(rows_of(whole, 2, 6), 5, 17);
+      const auto dense = map_tensors(view, [](const Tensor& t) { return t.contiguous(); });
+      EXPECT_TRUE(at::equal(ops::linear(x, view, {}, scratch), ops::linear(x, dense, {}, scratch)))
+          << int(form) << " " << dtype;
+    }
+}
+
 TEST(Int8Linear, RunsInFloat16) {
   Scratch scratch;
   const auto x = at::randn({3, 16}, at::kFloat);
