@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <chrono>
+#include <ctime>
 #include <set>
 
 #include "base/error.h"
@@ -183,9 +183,9 @@ TEST(Planner, TakesLessThanASecondForAThousandDevices) {
   job.num_pictures = 1000;
   job.branches = 2;
   const auto machine = machine_of("960xh100");  // of all numbers to 1024, the one with most layouts
-  const auto begin = std::chrono::steady_clock::now();
+  const auto begin = std::clock();              // of the processor: others may be at work
   EXPECT_EQ(plan_layouts(job, machine).size(), 16'632u);
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(1));
+  EXPECT_LT(double(std::clock() - begin) / CLOCKS_PER_SEC, 1);
 }
 
 TEST(Devices, AreReadFromLists) {
