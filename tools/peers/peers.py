@@ -1,7 +1,7 @@
 """Time diffusers and Braid on the same work, in turns, on this machine.
 
 usage: python peers.py [--build build/release] [--runs 5] [--device cpu] [--only NAME,NAME]
-                       [--no-compile] [--json FILE]
+                       [--no-compile] [--float32] [--json FILE]
 
 The Python needs tools/parity/requirements.txt; the build needs the targets braid_program and parts.
 Work: one evaluation of a transformer of FLUX.1's width with 2 double and 4 single blocks and 512
@@ -43,11 +43,11 @@ pipe(sys.argv[4], num_inference_steps=20, height=128, width=128,
 """
 
 
-def random_model(build, device):
+def random_model(build, device, dtype):
     """The module that `build` makes, without the time that drawing initial weights takes."""
     with torch.device("meta"):
         model = build()
-    model = model.to(torch.bfloat16).to_empty(device=device).eval()
+    model = model.to(dtype).to_empty(device=device).eval()
     generator = torch.Generator(device).manual_seed(0)
     with torch.no_grad():
         for tensor in [*model.parameters(), *model.buffers()]:
@@ -58,43 +58,43 @@ def random_model(build, device):
     return model
 
 
-def transformer(side, device):
+def transformer(side, device, dtype):
     model = random_model(lambda: FluxTransformer2DModel(
         num_layers=2, num_single_layers=4, attention_head_dim=128, num_attention_heads=24,
         joint_attention_dim=4096, pooled_projection_dim=768, in_channels=64,
-        guidance_embeds=True), device)
+        guidance_embeds=True), device, dtype)
     latent = side // 16
     ids = torch.zeros(latent, latent, 3)
     ids[..., 1] += torch.arange(latent)[:, None]
     ids[..., 2] += torch.arange(latent)[None, :]
 
     def drawn(*shape):
-        return torch.randn(*shape).to(torch.bfloat16).to(device)
+        return torch.randn(*shape).to(dtype).to(device)
 
     inputs = {"hidden_states": drawn(1, latent * latent, 64),
               "encoder_hidden_states": drawn(1, TEXT_TOKENS, 4096),
               "pooled_projections": drawn(1, 768),
-              "timestep": torch.tensor([0.5], dtype=torch.bfloat16, device=device),
+              "timestep": torch.tensor([0.5], dtype=dtype, device=device),
               "img_ids": ids.reshape(-1, 3).to(device),
               "txt_ids": torch.zeros(TEXT_TOKENS, 3, device=device),
               "guidance": torch.full([1], 3.5, device=device)}
     return model, lambda call: call(**inputs, return_dict=False)[0]
 
 
-def decoder(side, device):
+def decoder(side, device, dtype):
     model = random_model(lambda: AutoencoderKL(
         block_out_channels=(128, 256, 512, 512), layers_per_block=2, latent_channels=16,
         down_block_types=("DownEncoderBlock2D",) * 4, up_block_types=("UpDecoderBlock2D",) * 4,
-        use_quant_conv=False, use_post_quant_conv=False), device)
-    latents = torch.randn(1, 16, side // 8, side // 8).to(torch.bfloat16).to(device)
+        use_quant_conv=False, use_post_quant_conv=False), device, dtype)
+    latents = torch.randn(1, 16, side // 8, side // 8).to(dtype).to(device)
     model.forward = lambda z: model.decode(z, return_dict=False)[0]
     return model, lambda call: call(latents)
 
 
-def encoder(device):
+def encoder(device, dtype):
     config = T5Config(vocab_size=32128, d_model=4096, d_ff=10240, num_layers=T5_LAYERS, d_kv=64,
                       num_heads=64, feed_forward_proj="gated-gelu")
-    model = random_model(lambda: T5EncoderModel(config), device)
+    model = random_model(lambda: T5EncoderModel(config), device, dtype)
     ids = torch.randint(0, 32128, (1, TEXT_TOKENS)).to(device)
     return model, lambda call: call(ids)[0]
 
@@ -161,18 +161,27 @@ def braid_part(build, part, device):
 def work(args, folder):
     """{name: {contender: how to make it}}; made when it is their turn, gone before the next work."""
     build, device = args.build, args.device
-    ways = [("diffusers", False)] + ([("diffusers compiled", True)] if args.compile else [])
+    ways = [("diffusers", torch.bfloat16, False)]
+    if args.compile:
+        ways.append(("diffusers compiled", torch.bfloat16, True))
+    if args.float32:
+        ways.append(("diffusers float32", torch.float32, False))
 
     def modules(make):
-        return {name: (lambda c=c: Module(make(), device, c)) for name, c in ways}
+        return {name: (lambda dtype=dtype, is_compiled=is_compiled:
+                       Module(make(dtype), device, is_compiled))
+                for name, dtype, is_compiled in ways}
 
     cases = {}
     for side in (512, 1024):
-        cases[f"transformer-{side}"] = modules(lambda side=side: transformer(side, device)) | {
+        cases[f"transformer-{side}"] = modules(
+            lambda dtype, side=side: transformer(side, device, dtype)) | {
             "braid": lambda side=side: braid_evaluation(build, side, device)}
-        cases[f"vae-{side}"] = modules(lambda side=side: decoder(side, device)) | {
+        cases[f"vae-{side}"] = modules(
+            lambda dtype, side=side: decoder(side, device, dtype)) | {
             "braid": lambda side=side: braid_part(build, f"vae-{side}", device)}
-    cases["t5"] = modules(lambda: encoder(device)) | {"braid": lambda: braid_part(build, "t5", device)}
+    cases["t5"] = modules(lambda dtype: encoder(device, dtype)) | {
+        "braid": lambda: braid_part(build, "t5", device)}
     demo = ROOT / "models/demo"
     cases["demo-picture"] = {
         "diffusers": lambda: Process([sys.executable, "-c", DIFFUSERS_PICTURE, demo,
@@ -219,6 +228,8 @@ def main():
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--only", default="", help="names of works, by commas")
     parser.add_argument("--no-compile", dest="compile", action="store_false")
+    parser.add_argument("--float32", action="store_true",
+                        help="diffusers in float32, too: what is faster on CPUs without bfloat16")
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
     args.build = args.build.resolve()
