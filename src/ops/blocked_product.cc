@@ -12,8 +12,9 @@ namespace braid::ops::cpu {
 namespace {
 
 // A core multiplies a block of x, of kBlockRows and kDepth words (96 KiB, in its second cache), by
-// one panel of kDepth after the other (16 KiB, in its first). What a task holds besides, its sums
-// and panels, is in the shared cache; x is read once for so many columns.
+// one panel of kDepth after the other (16 KiB, in its first; 32 KiB with AVX-512, in its second).
+// What a task holds besides, its sums and panels, is in the shared cache; x is read once for so
+// many columns.
 constexpr std::int64_t kDepth = 256, kBlockRows = 96, kTaskRows = 1536, kTaskColumns = 512;
 
 std::int64_t round_up(std::int64_t length, std::int64_t block) {
@@ -78,6 +79,7 @@ class Task {
 // Each task has some rows of x and some columns; together they are all.
 template <class Word>
 void run_in_parts(const Product<Word>& p) {
+  if (p.tokens == 0 || p.outputs == 0) return;
   const auto row_parts = blocks_in(p.tokens, kTaskRows);
   const auto rows = round_up(blocks_in(p.tokens, row_parts), product_kernels().rows);
   const auto share = blocks_in(p.outputs, at::get_num_threads());

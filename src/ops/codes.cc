@@ -14,10 +14,12 @@ struct Bfloat16 {
   uint16_t bits;
 };
 
-// To nearest, half to even. Not for NaN, which codes times a finite scale never are.
+// To nearest, half to even.
 inline uint16_t upper_half(float value) {
   const auto bits = __builtin_bit_cast(uint32_t, value);
-  return uint16_t((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
+  const uint32_t rounded = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
+  const bool is_number = (bits & 0x7fffffff) <= 0x7f800000;
+  return uint16_t(is_number ? rounded : 0x7fc0);
 }
 
 inline float rounded(float value, const float*) { return value; }

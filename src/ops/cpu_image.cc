@@ -4,6 +4,7 @@
 #include <ATen/Parallel.h>
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <vector>
 
@@ -169,6 +170,7 @@ bool convolves(const Tensor& x, const Convolution& conv) {
   const bool is_float = x.scalar_type() == at::kFloat || x.scalar_type() == at::kBFloat16;
   return x.is_cpu() && is_float && x.dim() == 4 && x.numel() > 0 && conv.stride == 1 &&
          conv.weight_OIKK.scalar_type() == x.scalar_type() &&
+         conv.weight_OIKK.size(1) == x.size(1) && conv.bias_O.numel() == conv.weight_OIKK.size(0) &&
          conv.weight_OIKK.size(2) == 2 * conv.padding + 1;
 }
 
@@ -198,6 +200,8 @@ Tensor convolve_normed(const Tensor& x, const GroupNormParts& norm, const Convol
                        const std::optional<ImageResidual>& residual, Band band) {
   check(x.size(1) % norm.groups == 0, "group norm of ", x.size(1), " channels in ", norm.groups,
         " groups");
+  check(norm.weight_C.numel() == x.size(1) && norm.bias_C.numel() == x.size(1), "a group norm of ",
+        norm.weight_C.numel(), " channels for an image of ", x.size(1));
   const auto dense = x.contiguous();
   const auto make_rows = [&](std::int64_t i) -> MakeRows {
     const auto one = dense.select(0, i);
@@ -208,6 +212,9 @@ Tensor convolve_normed(const Tensor& x, const GroupNormParts& norm, const Convol
   if (!residual)
     return convolve_each({empty_result(x, conv, x.sizes().slice(2)), {}}, conv, make_rows, band);
   const auto& added = residual->x_BCHW;
+  check(added.size(0) == x.size(0) && added.size(1) == conv.weight_OIKK.size(0) &&
+            added.sizes().slice(2) == x.sizes().slice(2),
+        "an image of shape ", added.sizes(), " cannot be added to a convolution of ", x.sizes());
   const bool is_reused = residual->memory == ImageResidual::Memory::kReused;
   return convolve_each({is_reused ? added : at::empty_like(added), added}, conv, make_rows, band);
 }

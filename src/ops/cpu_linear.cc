@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 
 #include "base/cpu.h"
 #include "base/error.h"
@@ -95,7 +96,7 @@ class Writer {
 
 struct Layer {
   Tensor x_MC;
-  const Matrix& weight_NC;
+  Matrix weight_NC;
   Tensor scales;  // float32 [N]; of codes only
   Tensor bias;    // float32 [N]
   Tensor y_MN;
@@ -184,6 +185,16 @@ void multiply_codes(const Layer& l) {
           }});
 }
 
+void check_sizes(const Tensor& x, const Matrix& weight_NC, const std::optional<Tensor>& bias_N) {
+  const auto& values = weight_NC.values_NC;
+  check(x.size(-1) == values.size(1), "a weight of shape ", values.sizes(),
+        " for an input of shape ", x.sizes());
+  check(!bias_N || bias_N->numel() == values.size(0), "a bias of ", bias_N ? bias_N->numel() : 0,
+        " numbers for ", values.size(0), " outputs");
+  check(weight_NC.form == Quantize::kNone || weight_NC.scales_N1.numel() == values.size(0),
+        "codes of ", values.size(0), " rows without a scale for each");
+}
+
 bool is_float(const Tensor& t) {
   return t.is_cpu() && (t.scalar_type() == at::kFloat || t.scalar_type() == at::kBFloat16);
 }
@@ -217,19 +228,20 @@ bool multiplies(const Tensor& x, const Matrix& weight_NC) {
 Tensor linear(const Tensor& x, const Matrix& weight_NC, const std::optional<Tensor>& bias_N,
               Finish finish) {
   const auto outputs = weight_NC.values_NC.size(0);
-  check(x.size(-1) == weight_NC.values_NC.size(1), "a weight of shape ",
-        weight_NC.values_NC.sizes(), " for an input of shape ", x.sizes());
+  check_sizes(x, weight_NC, bias_N);
+  const bool is_dynamic = weight_NC.form == Quantize::kInt8Dynamic;
+  check(!is_dynamic || finish == Finish::kPlain, "codes times codes cannot end in gelu");
   const auto x_MC = as_rows(x);
   const auto y_MN = at::empty({x_MC.size(0), outputs}, x.options());
   const Layer layer{
       .x_MC = x_MC,
-      .weight_NC = weight_NC,
+      .weight_NC = {.form = weight_NC.form, .values_NC = as_rows(weight_NC.values_NC)},
       .scales = weight_NC.scales_N1.defined() ? weight_NC.scales_N1.to(at::kFloat).contiguous()
                                               : Tensor(),
       .bias = bias_N ? bias_N->to(at::kFloat).contiguous() : at::zeros({outputs}, at::kFloat),
       .y_MN = y_MN,
       .write = {y_MN, finish}};
-  if (weight_NC.form == Quantize::kInt8Dynamic)
+  if (is_dynamic)
     multiply_codes(layer);
   else if (x_MC.size(0) <= product_kernels().dot_rows)
     multiply_few(layer);

@@ -73,8 +73,10 @@ void norm_rotate(const NormedHeads& part, float eps, const Rope& rope, const Ten
 bool is_taken(const Tensor& x) {
   const auto dtype = x.scalar_type();
   return x.is_cuda() && (dtype == at::kFloat || dtype == at::kBFloat16 || dtype == at::kHalf) &&
-         x.dim() >= 2 && (x.stride(-1) == 1 || x.size(-1) == 1) && x.size(-1) <= kWidestRow;
+         x.dim() >= 2 && (x.stride(-1) == 1 || x.size(-1) == 1);
 }
+
+bool keeps_rows(const Tensor& x) { return x.size(-1) <= kWidestRow; }
 
 bool is_taken(const NormedHeads& part) {
   const auto& x = part.x_BLHD;

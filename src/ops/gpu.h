@@ -8,9 +8,10 @@
 
 namespace braid::ops::gpu {
 
-// float32, bfloat16 or float16 in a GPU's memory, with rows that lie dense and are not wider than
-// 16384 numbers.
+// float32, bfloat16 or float16 in a GPU's memory, with rows that lie dense.
 bool is_taken(const Tensor& x);
+// Rows of up to 16384 numbers, as modulated_norm() and quantize_rows() keep them in registers.
+bool keeps_rows(const Tensor& x);
 // Heads of an even width up to 512, and a weight of their dtype.
 bool is_taken(const NormedHeads& part);
 
@@ -21,7 +22,7 @@ Tensor joined_gelu(const Tensor& x_BLC, const Tensor& y_BLC);
 Tensor normed_rotated(std::span<const NormedHeads> parts, double eps, const Rope& rope);
 Tensor euler_step(const Tensor& x, const Tensor& v, double dt);
 
-// What braid::quantize_rows(x_MC, Quantize::kInt8) makes, bit for bit.
+// What braid::quantize_rows(x_MC, Quantize::kInt8) makes of numbers on a CPU, bit for bit.
 Matrix quantize_rows(const Tensor& x_MC);
 // code * scale, rounded to the dtype of `out_NC`.
 void widen(const Matrix& matrix, const Tensor& out_NC);

@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 
+#include "base/error.h"
 #include "ops/cpu_image.h"
 
 namespace braid::ops {
@@ -17,11 +18,15 @@ Tensor convolve_doubled(const Tensor& x, const Convolution& conv) {
   return reference::convolve(at::upsample_nearest2d(x, {2 * x.size(2), 2 * x.size(3)}), conv);
 }
 
-Tensor convolve_normed(const Tensor& x, const GroupNormParts& n, const Convolution& conv,
+Tensor convolve_normed(Tensor x, const GroupNormParts& n, const Convolution& conv,
                        const std::optional<ImageResidual>& residual) {
   auto normed = at::group_norm(x, n.groups, n.weight_C, n.bias_C, n.eps);
+  x.reset();
   auto y = reference::convolve(at::silu_(normed), conv);
-  return residual ? y.add_(residual->x_BCHW) : y;
+  if (!residual) return y;
+  check(residual->x_BCHW.sizes() == y.sizes(), "an image of shape ", residual->x_BCHW.sizes(),
+        " cannot be added to one of shape ", y.sizes());
+  return y.add_(residual->x_BCHW);
 }
 
 }  // namespace reference
@@ -35,10 +40,10 @@ Tensor convolve_doubled(const Tensor& x, const Convolution& conv) {
                                  : reference::convolve_doubled(x, conv);
 }
 
-Tensor convolve_normed(const Tensor& x, const GroupNormParts& norm, const Convolution& conv,
+Tensor convolve_normed(Tensor x, const GroupNormParts& norm, const Convolution& conv,
                        const std::optional<ImageResidual>& residual) {
-  return cpu::convolves(x, conv) ? cpu::convolve_normed(x, norm, conv, residual)
-                                 : reference::convolve_normed(x, norm, conv, residual);
+  if (cpu::convolves(x, conv)) return cpu::convolve_normed(x, norm, conv, residual);
+  return reference::convolve_normed(std::move(x), norm, conv, residual);
 }
 
 }  // namespace braid::ops

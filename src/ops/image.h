@@ -36,14 +36,14 @@ Tensor convolve(const Tensor& x, const Convolution& conv);
 // convolve() of x with every pixel twice as wide and as high.
 Tensor convolve_doubled(const Tensor& x, const Convolution& conv);
 
-// conv(silu(group_norm(x))), and what is added to it.
-Tensor convolve_normed(const Tensor& x, const GroupNormParts& norm, const Convolution& conv,
+// conv(silu(group_norm(x))), and what is added to it. Where x is given away, it is freed early.
+Tensor convolve_normed(Tensor x, const GroupNormParts& norm, const Convolution& conv,
                        const std::optional<ImageResidual>& residual = {});
 
 namespace reference {
 Tensor convolve(const Tensor& x, const Convolution& conv);
 Tensor convolve_doubled(const Tensor& x, const Convolution& conv);
-Tensor convolve_normed(const Tensor& x, const GroupNormParts& norm, const Convolution& conv,
+Tensor convolve_normed(Tensor x, const GroupNormParts& norm, const Convolution& conv,
                        const std::optional<ImageResidual>& residual = {});
 }  // namespace reference
 

@@ -45,10 +45,10 @@ Tensor scaled(const ScaledSums& y, at::ScalarType dtype) {
 ScaledSums multiply_codes(const Matrix& tokens, const Matrix& weight_NC,
                           const std::optional<Tensor>& bias_N) {
   std::optional<Tensor> bias;
-  if (bias_N) bias = bias_N->to(at::kFloat);
+  if (bias_N) bias = bias_N->to(at::kFloat).contiguous();
   return {.sums_MN = sums_of(tokens.values_NC, weight_NC.values_NC),
           .token_scales_M1 = tokens.scales_N1,
-          .row_scales_N1 = weight_NC.scales_N1,
+          .row_scales_N1 = weight_NC.scales_N1.to(at::kFloat).contiguous(),
           .bias_N = bias};
 }
 
@@ -67,7 +67,7 @@ Tensor with_rows(const Tensor& x, const Tensor& y_MN) {
 Tensor linear_dynamic(const Tensor& x, const Matrix& weight_NC,
                       const std::optional<Tensor>& bias_N) {
   const auto x_MC = x.reshape({-1, x.size(-1)});
-  const bool on_gpu = gpu::is_taken(x_MC);
+  const bool on_gpu = gpu::is_taken(x_MC) && gpu::keeps_rows(x_MC);
   const auto tokens = on_gpu ? gpu::quantize_rows(x_MC) : quantize_rows(x_MC, Quantize::kInt8);
   const auto y = multiply_codes(tokens, weight_NC, bias_N);
   if (!on_gpu && !has_loops_for(x)) return with_rows(x, scaled(y, x.scalar_type()));

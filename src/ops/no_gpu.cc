@@ -11,6 +11,7 @@ namespace {
 
 bool is_taken(const Tensor&) { return false; }
 bool is_taken(const NormedHeads&) { return false; }
+bool keeps_rows(const Tensor&) { return false; }
 
 Tensor gelu(const Tensor&) { refuse(); }
 Tensor modulated_norm(const Tensor&, const Modulation&) { refuse(); }

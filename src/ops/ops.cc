@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/error.h"
 #include "ops/cpu.h"
 #include "ops/gpu.h"
 #include "ops/record.h"
@@ -37,8 +38,9 @@ Tensor gelu(const Tensor& x) {
 Tensor modulated_norm(const Tensor& x_BLC, const Modulation& m) {
   const Record record("braid::modulated_norm", {2 * bytes_of(x_BLC)});
   if (cpu_takes(x_BLC, m.scale, m.shift)) return cpu::modulated_norm(x_BLC, m);
-  return gpu_takes(x_BLC, m.scale, m.shift) ? gpu::modulated_norm(x_BLC, m)
-                                            : reference::modulated_norm(x_BLC, m);
+  return gpu_takes(x_BLC, m.scale, m.shift) && gpu::keeps_rows(x_BLC)
+             ? gpu::modulated_norm(x_BLC, m)
+             : reference::modulated_norm(x_BLC, m);
 }
 
 Tensor gated_residual(const Tensor& residual_BLC, const Tensor& gate_B1C, const Tensor& y_BLC) {
@@ -58,6 +60,8 @@ Tensor joined_gelu(const Tensor& x, const Tensor& y) {
 
 Tensor euler_step(const Tensor& x, const Tensor& v, double dt) {
   const Record record("braid::euler_step", {3 * bytes_of(x)});
+  check(x.sizes() == v.sizes(), "a velocity of shape ", v.sizes(), " for latents of shape ",
+        x.sizes());
   return gpu_takes(x, v) ? gpu::euler_step(x, v, dt) : reference::euler_step(x, v, dt);
 }
 
@@ -66,6 +70,13 @@ Tensor normed_rotated(std::span<const NormedHeads> parts, double eps, const Rope
   for (const auto& part : parts) bytes += 2 * bytes_of(part.x_BLHD);
   const Record record("braid::normed_rotated", {bytes});
   const auto& first = parts.front().x_BLHD;
+  for (const auto& part : parts)
+    check(part.x_BLHD.sizes().slice(2) == first.sizes().slice(2) &&
+              part.x_BLHD.size(0) == first.size(0) && part.weight_D.numel() == first.size(3),
+          "heads of shape ", part.x_BLHD.sizes(), " cannot be joined with ", first.sizes(),
+          " under a norm of ", part.weight_D.numel());
+  check(rope.cos.sizes() == rope.sin.sizes() && rope.cos.device() == first.device(),
+        "rotary tables should be two of a shape, on ", first.device());
   const auto on_cpu = [&](const NormedHeads& part) {
     return cpu_takes(part.x_BLHD) && part.x_BLHD.size(3) % 2 == 0 &&
            part.x_BLHD.scalar_type() == first.scalar_type() &&

@@ -31,13 +31,14 @@ class Kernels : public testing::TestWithParam<Case> {
   static Modulation exact(const Modulation& m) {
     return {m.shift.to(at::kDouble), m.scale.to(at::kDouble), m.gate.to(at::kDouble)};
   }
-  // Largest difference, relative to the largest value: a unit in the last place of the dtype.
+  // Largest difference, relative to the largest value: units in the last place of the dtype, some
+  // of float32, whose sums have another order on every processor.
   void expect_near(const Tensor& kernel, const Tensor& exact) const {
     ASSERT_EQ(kernel.sizes(), exact.sizes());
     EXPECT_EQ(kernel.scalar_type(), GetParam().dtype);
     const auto difference =
         (kernel.to(at::kDouble) - exact).abs().max() / exact.abs().max().clamp_min(1e-30);
-    EXPECT_LE(difference.item<double>(), GetParam().dtype == at::kFloat ? 1e-6 : 1.0 / 256);
+    EXPECT_LE(difference.item<double>(), GetParam().dtype == at::kFloat ? 4e-6 : 1.0 / 256);
   }
 
   at::Generator generator_ = at::detail::createCPUGenerator(7);

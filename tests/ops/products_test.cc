@@ -161,9 +161,35 @@ TEST(OwnLayers, TakeViewsOfAnyStrides) {
             1.0 / 256);
 }
 
-TEST(OwnLayers, RefuseAnInputOfAnotherWidth) {
+TEST(OwnLayers, TakeWeightsThatAreTurned) {
+  const auto x = draw({70, 16}, at::kBFloat16, 17);
+  const Matrix w{.values_NC = draw({16, 24}, at::kBFloat16, 18).t()};
+  const auto want = x.to(at::kDouble).matmul(w.values_NC.to(at::kDouble).t());
+  EXPECT_LT(difference(ops::cpu::linear(x, w, {}), want), 1.0 / 256);
+  EXPECT_LT(difference(ops::cpu::linear(x.narrow(0, 0, 2), w, {}), want.narrow(0, 0, 2)),
+            1.0 / 256);
+}
+
+TEST(OwnLayers, MayHaveNoOutputs) {
+  for (const auto form : {Quantize::kNone, Quantize::kInt8, Quantize::kInt8Dynamic}) {
+    auto w = Matrix{.form = form, .values_NC = at::empty({0, 16}, at::kChar)};
+    if (form == Quantize::kNone) w.values_NC = w.values_NC.to(at::kBFloat16);
+    if (form != Quantize::kNone) w.scales_N1 = at::empty({0, 1}, at::kFloat);
+    for (const std::int64_t tokens : {1, 80})
+      EXPECT_EQ(ops::cpu::linear(draw({tokens, 16}, at::kBFloat16, 19), w, {}).sizes(),
+                (std::vector<std::int64_t>{tokens, 0}));
+  }
+}
+
+TEST(OwnLayers, RefuseWhatDoesNotFitTogether) {
   const Matrix w{.values_NC = draw({8, 16}, at::kBFloat16, 13)};
-  EXPECT_ANY_THROW(ops::cpu::linear(draw({3, 15}, at::kBFloat16, 14), w, {}));
+  const auto x = draw({3, 16}, at::kBFloat16, 14);
+  EXPECT_ANY_THROW(ops::cpu::linear(x.narrow(1, 0, 15), w, {}));
+  EXPECT_ANY_THROW(ops::cpu::linear(x, w, draw({1}, at::kBFloat16, 15)));
+  auto codes = quantize_rows(w.values_NC, Quantize::kInt8Dynamic);
+  EXPECT_ANY_THROW(ops::cpu::linear(x, codes, {}, ops::cpu::Finish::kGelu));
+  codes.scales_N1 = codes.scales_N1.narrow(0, 0, 7);
+  EXPECT_ANY_THROW(ops::cpu::linear(x, codes, {}));
 }
 
 TEST(OwnLayers, AreTheSameForAnyNumberOfThreads) {

@@ -38,15 +38,14 @@ Tensor Conv2d::of_doubled(const Tensor& x) const {
   return ops::convolve_doubled(x, conv_);
 }
 
-Tensor Conv2d::of_normed(const Tensor& x, const GroupNorm& norm) const {
+Tensor Conv2d::of_normed(Tensor x, const GroupNorm& norm) const {
   const auto in_use = page_.use();
-  return ops::convolve_normed(x, norm.parts(), conv_);
+  return ops::convolve_normed(std::move(x), norm.parts(), conv_);
 }
 
-Tensor Conv2d::of_normed(const Tensor& x, const GroupNorm& norm,
-                         const ImageResidual& residual) const {
+Tensor Conv2d::of_normed(Tensor x, const GroupNorm& norm, const ImageResidual& residual) const {
   const auto in_use = page_.use();
-  return ops::convolve_normed(x, norm.parts(), conv_, residual);
+  return ops::convolve_normed(std::move(x), norm.parts(), conv_, residual);
 }
 
 ResnetBlock::ResnetBlock(const Weights& w, std::int64_t in, std::int64_t out, std::int64_t groups)
@@ -60,9 +59,9 @@ ResnetBlock::ResnetBlock(const Weights& w, std::int64_t in, std::int64_t out, st
 }
 
 Tensor ResnetBlock::operator()(const Tensor& x) const {
-  const auto h = conv1_.of_normed(x, norm1_);
-  if (!shortcut_) return conv2_.of_normed(h, norm2_, {.x_BCHW = x});
-  return conv2_.of_normed(h, norm2_,
+  auto h = conv1_.of_normed(x, norm1_);
+  if (!shortcut_) return conv2_.of_normed(std::move(h), norm2_, {.x_BCHW = x});
+  return conv2_.of_normed(std::move(h), norm2_,
                           {.x_BCHW = (*shortcut_)(x), .memory = ImageResidual::Memory::kReused});
 }
 

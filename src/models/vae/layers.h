@@ -31,8 +31,8 @@ class Conv2d {
   Conv2d(const Weights& w, ConvShape shape);
   Tensor operator()(const Tensor& x) const;
   Tensor of_doubled(const Tensor& x) const;  // x with every pixel twice as wide and high
-  Tensor of_normed(const Tensor& x, const GroupNorm& norm) const;  // silu(norm(x))
-  Tensor of_normed(const Tensor& x, const GroupNorm& norm, const ImageResidual& residual) const;
+  Tensor of_normed(Tensor x, const GroupNorm& norm) const;  // silu(norm(x))
+  Tensor of_normed(Tensor x, const GroupNorm& norm, const ImageResidual& residual) const;
 
  private:
   Convolution conv_;
