@@ -99,7 +99,7 @@ std::string Weights::path(std::string_view name) const {
 }
 
 Tensor Weights::tensor(std::string_view name, at::IntArrayRef shape) const {
-  if (load_->synthetic) return synthetic_values(name, shape, Quantize::kNone).values_NC;
+  if (load_->synthetic) return synthetic_values(name, shape, AskedTensor::Kind::kNumbers).values_NC;
   auto order = Order::kAsStored;
   const auto parts = load_->take(path(name), order);
   if (noted(name, shape, AskedTensor::Kind::kNumbers, parts)) return {};
@@ -124,6 +124,7 @@ Tensor Weights::load(const std::vector<const StoredTensor*>& parts, Order order,
 
 // Rows are looked up where they are stored, if they can be.
 Tensor Weights::table(std::string_view name, at::IntArrayRef shape) const {
+  if (load_->synthetic) return synthetic_values(name, shape, AskedTensor::Kind::kTable).values_NC;
   auto order = Order::kAsStored;
   const auto parts = load_->take(path(name), order);
   if (noted(name, shape, AskedTensor::Kind::kTable, parts)) return {};
@@ -137,7 +138,7 @@ Tensor Weights::table(std::string_view name, at::IntArrayRef shape) const {
 
 Matrix Weights::matrix(std::string_view name, at::IntArrayRef shape) const {
   const auto form = load_->form_of(scope_);
-  if (load_->synthetic) return synthetic_values(name, shape, form);
+  if (load_->synthetic) return synthetic_values(name, shape, AskedTensor::Kind::kMatrix);
   auto order = Order::kAsStored;
   const auto parts = load_->take(path(name), order);
   const auto& source = load_->checkpoint->source();
@@ -165,8 +166,9 @@ at::Device Weights::device() const { return load_->options.device; }
 std::shared_ptr<Scratch> Weights::scratch() const { return load_->scratch; }
 
 Matrix Weights::synthetic_values(std::string_view name, at::IntArrayRef shape,
-                                 Quantize form) const {
-  if (!is_read_) return {};
+                                 AskedTensor::Kind kind) const {
+  if (noted(name, shape, kind, {}) || !is_read_) return {};
+  const auto form = kind == AskedTensor::Kind::kMatrix ? load_->form_of(scope_) : Quantize::kNone;
   return delivered(recipe_of_synthetic({.values = load_->synthetic.get(),
                                         .path = path(name),
                                         .shape = shape.vec(),

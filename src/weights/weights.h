@@ -87,7 +87,8 @@ class Weights {
   Matrix delivered(const Recipe& recipe) const;
   bool noted(std::string_view name, at::IntArrayRef shape, AskedTensor::Kind kind,
              const std::vector<const StoredTensor*>& parts) const;
-  Matrix synthetic_values(std::string_view name, at::IntArrayRef shape, Quantize form) const;
+  Matrix synthetic_values(std::string_view name, at::IntArrayRef shape,
+                          AskedTensor::Kind kind) const;
 
   std::shared_ptr<Load> load_;
   std::string scope_;

@@ -7,16 +7,10 @@
 
 #include "base/error.h"
 #include "weights/paging/cpu_device.h"
+#include "weights/paging/page_layout.h"
 
 namespace braid {
 namespace {
-
-constexpr std::int64_t kAlignment = 256;  // of a tensor in a page
-constexpr std::int64_t kPageAlignment = 4096;
-
-std::int64_t round_up(std::int64_t bytes, std::int64_t alignment) {
-  return (bytes + alignment - 1) / alignment * alignment;
-}
 
 // The tensor that lies at `offset` of `bytes`.
 void show(Tensor& view, const Tensor& bytes, std::int64_t offset, at::IntArrayRef shape) {
@@ -25,16 +19,19 @@ void show(Tensor& view, const Tensor& bytes, std::int64_t offset, at::IntArrayRe
             c10::contiguous_strides(shape));
 }
 
-// Which of `count` groups stay.
-std::vector<bool> residents(int count, int stay, Residency residency) {
-  std::vector<bool> is_resident(std::size_t(count), stay < 0 || stay >= count);
-  if (stay < 0 || stay >= count) return is_resident;
-  for (int i = 0; i < stay; ++i)
-    is_resident[std::size_t(residency == Residency::kLeading ? i : i * count / stay)] = true;
-  return is_resident;
+}  // namespace
+
+std::int64_t round_up(std::int64_t bytes, std::int64_t alignment) {
+  return (bytes + alignment - 1) / alignment * alignment;
 }
 
-}  // namespace
+std::vector<bool> resident_groups(int count, int resident, Residency residency) {
+  const bool all = resident < 0 || resident >= count;
+  std::vector<bool> is_resident(std::size_t(count), all);
+  for (int i = 0; i < resident && !all; ++i)
+    is_resident[std::size_t(residency == Residency::kLeading ? i : i * count / resident)] = true;
+  return is_resident;
+}
 
 Pages::Pages(std::shared_ptr<PageDevice> device, at::Device where, PageOptions options)
     : device_(std::move(device)), where_(where), options_(std::move(options)) {
@@ -66,7 +63,7 @@ std::vector<Tensor> Pages::add(PageSource source) {
   auto& group = groups_.back();
   std::vector<Tensor> views;
   for (const auto& [dtype, shape] : source.tensors) {
-    const auto offset = round_up(group.page.size, kAlignment);
+    const auto offset = round_up(group.page.size, kTensorAlignment);
     const auto view = at::empty({0}, at::TensorOptions(dtype).device(where_));
     group.places.push_back({view, offset, shape});
     group.page.size = offset + group.places.back().size();
@@ -159,7 +156,7 @@ void Pages::show_views(const Group& group) {
 
 void Pages::finish() {
   close_group();
-  const auto stay = residents(int(groups_.size()), options_.resident, options_.residency);
+  const auto stay = resident_groups(int(groups_.size()), options_.resident, options_.residency);
   std::int64_t largest = 0;
   int paged = 0;
   for (std::size_t i = 0; i < groups_.size(); ++i) {
