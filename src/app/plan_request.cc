@@ -1,5 +1,7 @@
 #include "app/plan_request.h"
 
+#include <algorithm>
+
 #include "app/bundled_model.h"
 #include "base/error.h"
 #include "pipeline/families/flux.h"
@@ -7,22 +9,30 @@
 namespace braid {
 namespace {
 
-PlanJob job_of_options(PipelineOptions options) {
-  if (options.model.empty()) options.model = bundled_model();
+bool is_path(const PipelineOptions& options) { return std::filesystem::exists(options.model); }
+
+PlanJob job_of_options(const PipelineOptions& options) {
   const auto name = options.model.string();
   auto job = named_job(name);
-  const bool is_path = std::filesystem::exists(options.model);
-  require(job || is_path, "there is no model at ", name,
+  require(job || is_path(options), "there is no model at ", name,
           ": --model should be a path, flux1-dev or flux1-schnell");
-  if (is_path || !job) return job_of_model(options);
+  if (is_path(options) || !job) return job_of_model(options);
   job->dtype = choose_dtype(options.dtype, job->dtype, at::kCUDA);
   return *job;
+}
+
+bool are_cpus(const std::vector<DeviceSpec>& devices) {
+  return std::all_of(devices.begin(), devices.end(),
+                     [](const DeviceSpec& device) { return device.name == "cpu"; });
 }
 
 }  // namespace
 
 PlanJob job_of(const PlanFlags& f) {
-  auto job = job_of_options(f.options);
+  auto options = f.options;
+  if (options.model.empty()) options.model = bundled_model();
+  auto job = job_of_options(options);
+  job.is_on_host = are_cpus(devices_named("--devices", f.devices));
   const auto patch = int(2 * job.model.vae.downscale());
   job.width = f.width.value_or(job.width) / patch * patch;
   job.height = f.height.value_or(job.height) / patch * patch;
@@ -36,7 +46,9 @@ PlanJob job_of(const PlanFlags& f) {
   job.text = f.sharing.shard_text ? SharedText::kYes : SharedText::kNo;
   job.decode = f.sharing.share_decode ? SharedDecode::kYes : SharedDecode::kNo;
   job.ring_form = f.sharing.gather_keys ? RingForm::kGather : RingForm::kShift;
-  return job;
+  if (!is_path(options)) return surveyed(std::move(job));
+  const auto files = find_model(options);
+  return surveyed(std::move(job), &files);
 }
 
 Machine machine_of(const PlanFlags& f) {

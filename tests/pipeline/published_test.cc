@@ -39,7 +39,8 @@ TEST(Published, SharesOfWeightsAreExact) {
     const auto gigabytes = [&](SharedModulation modulation, double more = 0) {
       job.modulation = modulation;
       const auto bytes =
-          predict_bytes(job, {.tp = tp}, 1, whole_transformer(job.model.flux)).transformer;
+          predict_bytes(surveyed(job), {.tp = tp}, 1, whole_transformer(job.model.flux))
+              .transformer;
       return std::round((double(bytes) + more) / 1e7) / 100;
     };
     const double last = 2.0 * (6144 * 3072 + 6144) * (tp - 1) / tp;

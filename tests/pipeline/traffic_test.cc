@@ -105,7 +105,7 @@ void expect_as_predicted(const PlanJob& job, const Grid& grid, const MadeFile& f
                          std::int64_t stored_bytes) {
   const auto ranks = run(job, grid, file.path());
   const auto parts = count_flux(job.model.flux, job.modulation);
-  const auto stages = plan_stages(job, on_cpus(grid.ranks()), grid);
+  const auto stages = plan_stages(surveyed(job), on_cpus(grid.ranks()), grid);
   for (int rank = 0; rank < grid.ranks(); ++rank) {
     const auto& counted = ranks[std::size_t(rank)];
     const auto& stage = stages[std::size_t(place_of(grid, rank).layers)];

@@ -36,24 +36,6 @@ std::vector<DeviceSpec> devices_here(const std::vector<std::string>& names) {
   return devices;
 }
 
-PlanJob job_of_request(const PipelineOptions& options, const Request& r, at::Device device) {
-  auto job = job_of_model(options, device);
-  const auto patch = int(2 * job.model.vae.downscale());
-  job.width = std::max(1, r.width.value_or(job.width) / patch) * patch;
-  job.height = std::max(1, r.height.value_or(job.height) / patch) * patch;
-  job.steps = std::max(1, r.steps.value_or(job.steps));
-  job.text_tokens = r.max_sequence_length.value_or(job.text_tokens);
-  job.num_pictures = std::max(1, int(r.prompts.size()) * r.num_images);
-  job.batch_size = std::max(1, r.batch_size);
-  job.branches = r.negative_prompt && r.true_cfg > 1 ? 2 : 1;
-  const auto& layout = options.layout;
-  job.modulation = layout.shard_modulation ? SharedModulation::kYes : SharedModulation::kNo;
-  job.text = layout.shard_text ? SharedText::kYes : SharedText::kNo;
-  job.decode = layout.share_decode ? SharedDecode::kYes : SharedDecode::kNo;
-  job.ring_form = layout.gather_keys ? RingForm::kGather : RingForm::kShift;
-  return job;
-}
-
 }  // namespace
 
 PlannedLayout fastest_layout(const PipelineOptions& options, const Request& request,

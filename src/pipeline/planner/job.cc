@@ -28,6 +28,15 @@ std::optional<PlanJob> named_job(const std::string& name) {
   return job;
 }
 
+PlanJob surveyed(PlanJob job, const ModelFiles* files) {
+  if (job.tensors) return job;
+  job.tensors = std::make_shared<const ModelTensors>(survey_model(
+      job.model,
+      {.dtype = job.dtype, .modulation = job.modulation, .keep_dense = job.memory.keep_dense},
+      files));
+  return job;
+}
+
 PlanJob job_of_model(const PipelineOptions& options, at::Device device) {
   const auto files = find_model(options);
   const auto checkpoint = files.open_transformer();
@@ -37,12 +46,34 @@ PlanJob job_of_model(const PipelineOptions& options, at::Device device) {
                         .clip = read_clip_config(config("text_encoder")),
                         .vae = read_vae_config(config("vae"))},
               .dtype = choose_dtype(options.dtype, checkpoint.dtype(), device)};
+  job.memory = options.memory;
   const auto defaults = read_defaults(files, job.model.flux.guidance_embeds);
   job.width = defaults.width;
   job.height = defaults.height;
   job.steps = defaults.steps;
   job.text_tokens = defaults.max_sequence_length;
   return job;
+}
+
+PlanJob job_of_request(const PipelineOptions& options, const Request& r, at::Device device) {
+  auto job = job_of_model(options, device);
+  job.is_on_host = device.is_cpu();
+  job.tiling = r.vae_tiling;
+  const auto patch = int(2 * job.model.vae.downscale());
+  job.width = std::max(1, r.width.value_or(job.width) / patch) * patch;
+  job.height = std::max(1, r.height.value_or(job.height) / patch) * patch;
+  job.steps = std::max(1, r.steps.value_or(job.steps));
+  job.text_tokens = r.max_sequence_length.value_or(job.text_tokens);
+  job.num_pictures = std::max(1, int(r.prompts.size()) * r.num_images);
+  job.batch_size = std::max(1, r.batch_size);
+  job.branches = r.negative_prompt && r.true_cfg > 1 ? 2 : 1;
+  const auto& layout = options.layout;
+  job.modulation = layout.shard_modulation ? SharedModulation::kYes : SharedModulation::kNo;
+  job.text = layout.shard_text ? SharedText::kYes : SharedText::kNo;
+  job.decode = layout.share_decode ? SharedDecode::kYes : SharedDecode::kNo;
+  job.ring_form = layout.gather_keys ? RingForm::kGather : RingForm::kShift;
+  const auto files = find_model(options);
+  return surveyed(std::move(job), &files);
 }
 
 StepShare share_of_step(const PlanJob& job, int tp, int branches_at_once, ContextPlace p) {

@@ -2,15 +2,9 @@
 #pragma once
 
 #include "pipeline/families/flux.h"
+#include "pipeline/planner/tensors.h"
 
 namespace braid {
-
-struct ModelSizes {
-  FluxConfig flux;
-  T5Config t5;
-  ClipConfig clip;
-  VaeConfig vae;
-};
 
 struct PlanJob {
   ModelSizes model;
@@ -22,6 +16,11 @@ struct PlanJob {
   RingForm ring_form = RingForm::kShift;
   SharedText text = SharedText::kNo;
   SharedDecode decode = SharedDecode::kYes;
+  VaeTiling tiling = VaeTiling::kAuto;
+  bool is_on_host = false;  // it computes on CPUs: what is on the device is in the host's memory
+
+  Memory memory = {};                                // how weights are kept
+  std::shared_ptr<const ModelTensors> tensors = {};  // none: surveyed() finds them
 
   std::int64_t image_tokens() const;
   std::int64_t element_bytes() const;
@@ -31,9 +30,16 @@ struct PlanJob {
 // Labs publish and the defaults of its requests; nothing for other names.
 std::optional<PlanJob> named_job(const std::string& name);
 
+// With its tensors: of the files or, where there are none, of the model's sizes alone. They depend
+// on the job's dtype and modulation, and on the layers that memory.keep_dense names.
+PlanJob surveyed(PlanJob job, const ModelFiles* files = nullptr);
+
 // Of a model's config files, with the dtype that a run on `device` takes: the options' own or, with
 // kAuto, the checkpoint's. Throws InputError.
 PlanJob job_of_model(const PipelineOptions& options, at::Device device = at::kCUDA);
+
+// The same with what a request and the options' layout say; the request's prompts may be missing.
+PlanJob job_of_request(const PipelineOptions& options, const Request& request, at::Device device);
 
 // What one rank has of a step.
 struct StepShare {

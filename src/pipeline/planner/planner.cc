@@ -102,10 +102,13 @@ std::vector<Stage> plan_stages(const PlanJob& job, const Machine& machine, const
   std::vector<double> room(std::size_t(g.layers), INFINITY);
   bool all_host = true;
   const int stride = strides_of(g).layers;
+  double others = 0;
   for (int rank = 0; rank < g.ranks(); ++rank) {
     const auto& device = machine.devices[std::size_t(rank)];
     auto& least = room[std::size_t(rank / stride % g.layers)];
-    least = std::min(least, device.memory - double(bytes_of_others(job, g, rank).weights()));
+    // behind the ranks that may share the text encoders all are alike
+    if (rank <= g.tp) others = double(bytes_of_others(job, g, rank).weights());
+    least = std::min(least, device.memory - others);
     all_host = all_host && device.name == "cpu";
   }
   for (auto& bytes : room) bytes = std::max(bytes, 1.0);
@@ -121,7 +124,7 @@ std::vector<Stage> plan_stages(const PlanJob& job, const Machine& machine, const
 
 PlannedLayout plan_layout(const PlanJob& whole_job, const Machine& machine, const Grid& grid) {
   if (auto refused = refusal(whole_job, grid)) return *std::move(refused);
-  auto job = whole_job;
+  auto job = surveyed(whole_job);
   job.batch_size = pictures_at_once(whole_job, grid);
   const auto stages = plan_stages(job, machine, grid);
   PlannedLayout layout{.grid = grid};
@@ -134,7 +137,8 @@ PlannedLayout plan_layout(const PlanJob& whole_job, const Machine& machine, cons
   return layout;
 }
 
-std::vector<PlannedLayout> plan_layouts(const PlanJob& job, const Machine& machine) {
+std::vector<PlannedLayout> plan_layouts(const PlanJob& any_job, const Machine& machine) {
+  const auto job = surveyed(any_job);
   std::vector<PlannedLayout> layouts;
   for (const auto& grid : grids_of(int(machine.devices.size())))
     layouts.push_back(plan_layout(job, machine, grid));

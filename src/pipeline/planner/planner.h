@@ -24,7 +24,7 @@ struct PlannedLayout {
   bool fits() const { return obstacle == Obstacle::kNone; }
 };
 
-// The runs of blocks of a grid's stages.
+// The runs of blocks of a grid's stages. The job is surveyed.
 std::vector<Stage> plan_stages(const PlanJob& job, const Machine& machine, const Grid& grid);
 
 // All grids of as many ranks as there are devices: those that fit, the fastest per picture first,

@@ -10,7 +10,8 @@ Stage stage_of(const FluxConfig& c, const Share& run) {
   return {.num_double = doubles,
           .num_single = run.count - doubles,
           .is_first = run.begin == 0,
-          .is_last = end == c.num_double + c.num_single};
+          .is_last = end == c.num_double + c.num_single,
+          .first_block = run.begin};
 }
 
 Stage whole_transformer(const FluxConfig& c) {

@@ -8,6 +8,7 @@ namespace braid {
 struct Stage {
   std::int64_t num_double = 0, num_single = 0;
   bool is_first = false, is_last = false;  // these have the embedders, and the last layer
+  std::int64_t first_block = 0;
 };
 
 Stage whole_transformer(const FluxConfig& config);

@@ -1,0 +1,131 @@
+#include "pipeline/planner/held.h"
+
+#include <algorithm>
+#include <numeric>
+#include <span>
+
+#include "weights/paging/page_layout.h"
+
+namespace braid {
+namespace {
+
+std::int64_t shared_rows(const PlannedTensor& t, int tp) {
+  return t.shared == PlannedTensor::Shared::kRows ? t.rows / tp : t.rows;
+}
+
+std::int64_t numbers_of(const PlannedTensor& t, int tp) {
+  return t.rows * t.columns / (t.shared == PlannedTensor::Shared::kNot ? 1 : tp);
+}
+
+bool is_quantised(const PlannedTensor& t, Quantize form) {
+  using Kind = PlannedTensor::Kind;
+  return t.kind == Kind::kCodes || (t.kind == Kind::kDense && form != Quantize::kNone);
+}
+
+// The tensor, or its codes and its scales, each where it may begin in a page.
+std::int64_t bytes_of(const PlannedTensor& t, int tp, Quantize form, std::int64_t alignment) {
+  const auto numbers = numbers_of(t, tp);
+  if (!is_quantised(t, form)) return round_up(numbers * t.element_bytes, alignment);
+  const auto scale = form == Quantize::kInt8V1 ? t.element_bytes : std::int64_t(sizeof(float));
+  return round_up(numbers, alignment) + round_up(shared_rows(t, tp) * scale, alignment);
+}
+
+// The tensors of the share, which lie in the order of blocks.
+std::span<const PlannedTensor> tensors_of(const PartTensors& part, const PartShare& share) {
+  const auto first_of = [&](std::int64_t block) {
+    return std::partition_point(part.tensors.begin(), part.tensors.end(),
+                                [&](const PlannedTensor& t) { return t.block < block; });
+  };
+  const auto blocks = part.num_blocks(), end = share.begin + share.count;
+  return {share.begin == 0 ? part.tensors.begin() : first_of(share.begin),
+          end >= blocks ? part.tensors.end() : first_of(end)};
+}
+
+// Which group of blocks block `block` of the share belongs to. Each list begins a new one.
+std::int64_t group_of_block(std::int64_t block, const PartTensors& part, const PartShare& share,
+                            int blocks) {
+  std::int64_t first = 0, groups = 0;
+  for (const auto count : part.lists) {
+    const auto begin = std::max(first, share.begin);
+    const auto end = std::min(first + count, share.begin + share.count);
+    if (block < first + count) return groups + (block - begin) / blocks;
+    groups += (std::max<std::int64_t>(0, end - begin) + blocks - 1) / blocks;
+    first += count;
+  }
+  return groups;
+}
+
+// -1: in no page.
+std::int64_t group_of(const PlannedTensor& t, const PartTensors& part, const PartShare& share,
+                      const PartForm& form) {
+  switch (form.offload) {
+    case OffloadMode::kNone:
+      return -1;
+    case OffloadMode::kModel:
+      return 0;
+    case OffloadMode::kBlock:
+      if (part.lists.empty()) return t.leaf;  // the autoencoder
+      if (t.block < 0 || t.block >= part.num_blocks()) return -1;
+      return group_of_block(t.block, part, share, form.blocks);
+    case OffloadMode::kLeaf:
+    case OffloadMode::kSequential:
+      break;
+  }
+  return t.leaf;
+}
+
+}  // namespace
+
+std::int64_t PartPages::paged() const {
+  return std::accumulate(groups.begin(), groups.end(), std::int64_t(0));
+}
+
+PartPages pages_of(const PartTensors& part, const PartShare& share, const PartForm& form) {
+  PartPages pages;
+  std::int64_t current = -1;
+  for (const auto& t : tensors_of(part, share)) {
+    const auto in_numbers = numbers_of(t, share.tp) * t.element_bytes;
+    pages.largest_tensor = std::max(pages.largest_tensor, in_numbers);
+    if (is_quantised(t, form.quantize)) pages.widened = std::max(pages.widened, in_numbers);
+    const auto group = group_of(t, part, share, form);
+    if (group < 0) {
+      pages.outside += bytes_of(t, share.tp, form.quantize, 1);
+      continue;
+    }
+    if (group != current) pages.groups.push_back(0);
+    current = group;
+    pages.groups.back() += bytes_of(t, share.tp, form.quantize, kTensorAlignment);
+  }
+  for (auto& bytes : pages.groups) bytes = round_up(bytes, kPageAlignment);
+  return pages;
+}
+
+std::int64_t slot_bytes(const PartPages& pages, const Offload& offload, SlotsOf where) {
+  const auto stay = resident_groups(int(pages.groups.size()), offload.resident, offload.residency);
+  std::vector<std::int64_t> paged;
+  std::int64_t sum = 0;
+  for (std::size_t i = 0; i < stay.size(); ++i)
+    if (stay[i])
+      sum += pages.groups[i];
+    else
+      paged.push_back(pages.groups[i]);
+  std::vector<std::int64_t> slots(std::min(paged.size(), std::size_t(offload.prefetch) + 1));
+  for (std::size_t i = 0; i < paged.size(); ++i) {
+    auto& slot = slots[i % slots.size()];
+    slot = std::max(slot, paged[i]);
+  }
+  if (slots.empty()) return sum;
+  const auto largest = *std::max_element(slots.begin(), slots.end());
+  for (const auto slot : slots) sum += where == SlotsOf::kDevice ? largest : slot;
+  return sum;
+}
+
+std::int64_t copied_bytes(const PartPages& pages, const Offload& offload) {
+  const auto stay = resident_groups(int(pages.groups.size()), offload.resident, offload.residency);
+  std::int64_t sum = 0;
+  for (std::size_t i = 0; i < stay.size(); ++i)
+    if (!stay[i]) sum += pages.groups[i];
+  return sum;
+}
+
+}  // namespace braid

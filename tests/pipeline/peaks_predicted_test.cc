@@ -1,0 +1,106 @@
+// Predicted against measured peaks: of this process, with weights of true width.
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "base/memory_meter.h"
+#include "models/vae/model.h"
+#include "pipeline/bench.h"
+#include "pipeline/planner/memory.h"
+#include "planned.h"
+
+namespace braid {
+namespace {
+
+class Folder {
+ public:
+  Folder() {
+    auto name = (std::filesystem::temp_directory_path() / "braid_peaks_XXXXXX").string();
+    path_ = ::mkdtemp(name.data());
+  }
+  ~Folder() { std::filesystem::remove_all(path_); }
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+void expect_near(std::int64_t predicted, std::int64_t measured) {
+  const auto allowed = std::max(measured / 20, std::int64_t(100'000'000));
+  EXPECT_LE(std::abs(predicted - measured), allowed)
+      << predicted / 1e9 << " GB predicted, " << measured / 1e9 << " measured";
+}
+
+// One double and two single blocks.
+PlanJob few_blocks(const Memory& memory) {
+  auto job = flux_dev();
+  job.model.flux.num_double = 1;
+  job.model.flux.num_single = 2;
+  job.dtype = at::kFloat;
+  job.width = job.height = 512;
+  job.is_on_host = true;
+  job.memory = memory;
+  return surveyed(std::move(job));
+}
+
+void expect_predicted(const Memory& memory, const Layout& layout, const Grid& grid) {
+  if (!MemoryMeter().is_exact()) GTEST_SKIP();
+  const auto job = few_blocks(memory);
+  std::int64_t predicted = kProcessBytes;
+  for (int rank = 0; rank < grid.ranks(); ++rank)
+    predicted += host_peak(
+        job, predict_transformer_bytes(job, grid, rank, whole_transformer(job.model.flux)));
+  const auto result = bench(
+      {.probe =
+           {.pipeline = {.model = {}, .dtype = Dtype::kFloat32, .layout = layout, .memory = memory},
+            .synthetic = "flux1-dev",
+            .num_double = 1,
+            .num_single = 2,
+            .width = 512,
+            .height = 512},
+       .runs = 1,
+       .warm_ups = 0});
+  const auto& measured = result.peaks.front().resident;
+  expect_near(predicted, std::max(measured[std::size_t(Phase::kLoad)],
+                                  measured[std::size_t(Phase::kDenoise)]));
+}
+
+// Labelled slow: 10 to 60 seconds each.
+TEST(SlowPredictedPeaks, OfAResidentTransformer) { expect_predicted({}, {}, {}); }
+
+TEST(SlowPredictedPeaks, OfAPagedOneInFiles) {
+  const Folder folder;
+  expect_predicted({.offload = {.transformer = OffloadMode::kBlock, .folder = folder.path()}}, {},
+                   {});
+}
+
+TEST(SlowPredictedPeaks, OfAPagedOneInEightBits) {
+  const Folder folder;
+  expect_predicted({.quantize = Quantize::kInt8,
+                    .offload = {.transformer = OffloadMode::kBlock, .folder = folder.path()}},
+                   {}, {});
+}
+
+TEST(SlowPredictedPeaks, OfRanksThatShareTheProcess) { expect_predicted({}, {.tp = 2}, {.tp = 2}); }
+
+TEST(SlowPredictedPeaks, OfTheDecoder) {
+  if (!MemoryMeter().is_exact()) GTEST_SKIP();
+  const c10::InferenceMode inference;
+  auto job = flux_dev();
+  job.width = job.height = 512;
+  job.is_on_host = true;
+  for (const auto dtype : {at::kFloat, at::kBFloat16}) {
+    job.dtype = dtype;
+    const Vae vae(job.model.vae, Weights::synthetic({.dtype = dtype}), Vae::Parts::kDecoder);
+    const auto latents = at::zeros({1, 16, 64, 64}, dtype);
+    MemoryMeter meter;
+    meter.take();
+    const auto before = std::int64_t(meter.take());
+    vae.decode(latents, Tiles::kNever);
+    const auto measured = std::int64_t(meter.take()) - before;
+    expect_near(bytes_of_others(surveyed(job), {}, 0).decoding, measured);
+  }
+}
+
+}  // namespace
+}  // namespace braid
