@@ -27,6 +27,7 @@ OrderedJson json_of(const Verdict& verdict, const std::string& layout) {
   const auto* const first = verdict.first_divergent();
   return {{"layout", layout},
           {"ranks", verdict.num_ranks},
+          {"one_rank_paged", verdict.one_rank_was_paged},
           {"tolerance", verdict.tolerance},
           {"right", first == nullptr},
           {"first_divergent", first ? OrderedJson(first->where) : OrderedJson()},

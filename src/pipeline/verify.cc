@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "comm/thread.h"
 #include "pipeline/engine.h"
+#include "pipeline/planner/memory.h"
 #include "pipeline/probe.h"
 
 namespace braid {
@@ -91,6 +92,36 @@ std::vector<VerifiedBlock> worst_of(const Group& world, const Tensor& difference
   return blocks;
 }
 
+// Where a whole transformer does not fit the device. Its bits do not depend on where it lies.
+bool needs_pages(const VerifyOptions& o, const Probe& probe, at::Device device) {
+  if (o.pipeline.memory.offload.transformer != OffloadMode::kNone) return false;
+  if (o.device_bytes == 0 && device.is_cpu()) return false;
+  const auto room = o.device_bytes > 0 ? o.device_bytes : free_memory(device, 1).free_bytes;
+  PlanJob job;
+  job.dtype = probe.dtype;
+  job.is_on_host = device.is_cpu();
+  job.model.flux = probe.config;
+  job.width = int(probe.latents.width) * 8;
+  job.height = int(probe.latents.height) * 8;
+  job.text_tokens = probe.text_tokens;
+  job.memory = o.pipeline.memory;
+  job = surveyed(std::move(job));
+  const auto bytes = predict_transformer_bytes(job, {}, 0, whole_transformer(probe.config));
+  const auto needs = device.is_cpu() ? kProcessBytes + host_peak(job, bytes) : bytes.peak();
+  if (needs <= room) return false;
+  require(!device.is_cpu() || !o.pipeline.memory.offload.folder.empty(),
+          "the whole transformer takes ", double(needs) / 1e9, " GB on one rank, which may take ",
+          double(room) / 1e9, " GB: on a CPU its pages need --offload-dir");
+  return true;
+}
+
+VerifyOptions in_pages(VerifyOptions o) {
+  auto& offload = o.pipeline.memory.offload;
+  offload.transformer = OffloadMode::kBlock;
+  offload.pin = Pin::kOnTheFly;  // once through is not worth pinning all
+  return o;
+}
+
 }  // namespace
 
 const VerifiedBlock* Verdict::first_divergent() const {
@@ -104,14 +135,18 @@ Verdict verify(const VerifyOptions& options) {
   const auto ranks = make_world(options.pipeline);
   const auto devices = devices_of(options.pipeline, degrees);
   const auto probe = probe_of(probe_options(options), devices.front());
+  const bool is_paged = needs_pages(options, probe, devices.front());
   Trace whole;
   run_ranks({}, [&](const Group& one) {
-    whole = trace_of(options, probe, make_mesh(one, {}), {devices.front()}, {});
+    whole = trace_of(is_paged ? in_pages(options) : options, probe, make_mesh(one, {}),
+                     {devices.front()}, {});
   });
 
   const double exact = probe.dtype == at::kFloat ? 1e-4 : 0.05;
-  Verdict verdict{
-      .blocks = {}, .tolerance = options.tolerance.value_or(exact), .num_ranks = ranks->size()};
+  Verdict verdict{.blocks = {},
+                  .tolerance = options.tolerance.value_or(exact),
+                  .num_ranks = ranks->size(),
+                  .one_rank_was_paged = is_paged};
   std::mutex mutex;
   ranks->run([&](const Group& world) {
     const auto mesh = make_mesh(world, degrees);

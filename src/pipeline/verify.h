@@ -16,6 +16,9 @@ struct VerifyOptions {
   // "flux1-dev", "flux1-schnell": random weights of that model's shapes instead of files.
   std::string synthetic = {};
   int num_double = 0, num_single = 0;  // blocks of these; 0: all
+  // What a device holds: where the transformer is larger, one rank pages it. 0: what is free on a
+  // GPU, no limit on a CPU.
+  std::int64_t device_bytes = 0;
 };
 
 struct VerifiedBlock {
@@ -28,11 +31,13 @@ struct Verdict {
   std::vector<VerifiedBlock> blocks;  // in the order of computation
   double tolerance;
   int num_ranks;
+  bool one_rank_was_paged = false;
 
   const VerifiedBlock* first_divergent() const;  // nullptr: the layout is right
 };
 
-// Loads the transformer twice: whole on one rank, and as the layout shares it. Throws InputError as
+// Loads the transformer twice: whole on one rank, block by block where it does not fit the device,
+// and as the layout shares it. Throws InputError as
 // the Pipeline does.
 Verdict verify(const VerifyOptions& options);
 

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "base/error.h"
 
@@ -36,6 +37,26 @@ TEST(Verify, PassesInBfloat16) {
   const auto verdict = verdict_of({.tp = 2, .ring = 2}, {}, Dtype::kBfloat16);
   EXPECT_EQ(verdict.first_divergent(), nullptr);
   EXPECT_GT(verdict.blocks.back().difference, 1e-5) << "compared with itself?";
+}
+
+// Where the whole transformer does not fit, one rank has two blocks at a time, and the same bits.
+TEST(Verify, PagesOneRankWhereTheModelDoesNotFit) {
+  const auto folder = std::filesystem::temp_directory_path() / text_of("braid_verify_", ::getpid());
+  VerifyOptions options{.pipeline = {.model = kModel, .layout = {.tp = 2}}, .width = 64};
+  options.pipeline.memory.offload.folder = folder;
+  options.device_bytes = 10'000'000'000;
+  const auto whole = verify(options);
+  EXPECT_FALSE(whole.one_rank_was_paged);
+  options.device_bytes = 100'000'000;
+  const auto paged = verify(options);
+  EXPECT_TRUE(paged.one_rank_was_paged);
+  EXPECT_FALSE(std::filesystem::is_empty(folder));
+  ASSERT_EQ(paged.blocks.size(), whole.blocks.size());
+  for (std::size_t i = 0; i < paged.blocks.size(); ++i)
+    EXPECT_EQ(paged.blocks[i].difference, whole.blocks[i].difference) << paged.blocks[i].where;
+  std::filesystem::remove_all(folder);
+  options.pipeline.memory.offload.folder.clear();
+  EXPECT_THROW(verify(options), InputError);  // on a CPU pages in memory are no help
 }
 
 struct Case {
