@@ -1,6 +1,7 @@
 // How a model's weights are stored, for those who have less memory than the model would like.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -42,6 +43,24 @@ struct Offload {
   DiskReads reads = DiskReads::kAuto;
 };
 
+// How much memory may be taken. A Pipeline with a budget chooses by itself how weights are kept and
+// whether pictures are decoded in tiles: what is fastest of all that stays below it. It
+// chooses for one picture of the model's default size; a larger one may need more.
+struct Budget {
+  // Bytes: of each device (of a CPU: resident in the process), and resident in the process. 0: any.
+  std::int64_t device = 0, host = 0;
+  // Whether weights may be kept in 8 bits, if nothing else fits: of the transformer, and of T5.
+  bool may_quantize = false, may_quantize_text = false;
+  // What the choice leaves as it is.
+  struct Fixed {
+    bool transformer = false, text = false, vae = false;  // modes of Offload
+    bool prefetch = false, resident = false;
+  };
+  Fixed fixed = {};
+
+  bool is_set() const { return device > 0 || host > 0; }
+};
+
 struct Memory {
   Quantize quantize = Quantize::kNone;       // the transformer's dense layers
   Quantize quantize_text = Quantize::kNone;  // the second text encoder's
@@ -49,6 +68,7 @@ struct Memory {
   // one segment: "img_in", "double_blocks.*.img_mod.lin".
   std::vector<std::string> keep_dense = {};
   Offload offload = {};
+  Budget budget = {};
 };
 
 }  // namespace braid

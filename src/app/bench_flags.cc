@@ -88,6 +88,7 @@ void finish_bench_flags(FlagReader& read, BenchLine& line, BenchFlags& f) {
       given.insert(flag);
     }
     line.configuration.preset.given = given;
+    check_budget(line.configuration.options.probe.pipeline.memory);
     f.configurations.push_back(line.configuration);
   }
   require(f.configurations.size() == 1 || !is_launched(),

@@ -6,11 +6,11 @@
 
 #include "app/bar_chart.h"
 #include "app/machine_info.h"
-#include "app/memory_names.h"
 #include "app/readable.h"
 #include "app/report.h"
 #include "base/error.h"
 #include "pipeline/engine.h"
+#include "pipeline/memory_names.h"
 #include "pipeline/planner/grid.h"
 
 namespace braid {

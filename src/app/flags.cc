@@ -14,6 +14,7 @@
 #include "app/pipeline_flags.h"
 #include "app/plan_flags.h"
 #include "app/preset_flags.h"
+#include "pipeline/planner/devices.h"
 
 namespace braid {
 namespace {
@@ -147,6 +148,7 @@ void add_generate_flags(FlagReader& read, GenerateFlags& f) {
   add_auto_layout_flag(read, f.auto_layout);
   add_preset_flag(read, f.preset);
   add_memory_flags(read, f.options.memory);
+  add_budget_flags(read, f.options.memory);
   add_decoder_flags(read, f.request);
   add_talk_flags(read, f);
 }
@@ -155,6 +157,13 @@ void add_verify_flags(FlagReader& read, VerifyFlags& f) {
   add_layout_flags(read, f.options.pipeline.layout);
   add_preset_flag(read, f.preset);
   add_memory_flags(read, f.options.pipeline.memory);
+  read.text("--memory", "BYTES", "Memory",
+            "Of each device, as 6GB: the transformer of the one rank that\n"
+            "is compared with is paged where it is larger. Default: what is\n"
+            "free on a GPU",
+            [&](const std::string& flag, const std::string& text) {
+              f.options.device_bytes = std::int64_t(bytes_named(flag, text));
+            });
   add_model_flags(read, f.options.pipeline);
   add_synthetic_flags(read, f.options.synthetic, f.options.num_double, f.options.num_single);
   add_machine_flags(read, f.options.pipeline);
@@ -193,6 +202,7 @@ void check_together(const GenerateFlags& f) {
   require(!f.prompt || f.prompt_file.empty(),
           "there are a prompt and --prompt-file: give one of them");
   check_auto_layout(f.auto_layout, f.options.layout);
+  check_budget(f.options.memory);
 }
 
 }  // namespace
@@ -252,10 +262,12 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   if (prove.parsed()) {
     read_verify.finish();
     verify.preset.given = read_verify.given();
+    check_budget(verify.options.pipeline.memory);
     return verify;
   }
   if (change.parsed()) {
     read_convert.finish();
+    check_budget(convert.options.memory);
     check_together(convert);
     return convert;
   }

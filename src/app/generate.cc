@@ -19,6 +19,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "pipeline/engine.h"
+#include "pipeline/planner/fit.h"
 #include "weights/safetensors_writer.h"
 
 namespace braid {
@@ -41,6 +42,8 @@ class GenerateRun {
   int run();
 
  private:
+  void choose_memory();
+  void keep_to_budget();
   void check_dump() const;
   void draw();
   void save(const Picture& picture);
@@ -63,6 +66,7 @@ class GenerateRun {
   TrafficByAxis step_;
   std::vector<BytesRead> bytes_read_;
   MeasuredPeaks peaks_;
+  std::optional<Fit> fit_;  // of a budget
   std::vector<SavedPicture> saved_;
   std::vector<std::string> warnings_;
 };
@@ -78,14 +82,30 @@ void GenerateRun::prepare() {
   }
   options_.layout = choose_layout(options_.layout, num_ranks, request_);
   options_.layout.ranks = Ranks::kProcesses;  // where a launcher started this program
-  options_.device = device_of_rank(options_.device);
-  const auto choice = choose_memory(flags_.preset, options_);
-  options_.memory = choice.memory;
-  if (is_first_ && !choice.said.empty()) display_.say(choice.said);
+  choose_memory();
   (void)world_of(options_.layout);
   (void)devices_of(options_, degrees_of(options_.layout));
   if (is_first_) check_dump();
   if (!flags_.latents.empty()) request_.latents = read_latents(flags_.latents);
+}
+
+// A budget chooses all that no flag has fixed; what it does not choose is the preset's.
+void GenerateRun::choose_memory() {
+  auto here = options_;
+  here.device = device_of_rank(options_.device);
+  const auto choice = braid::choose_memory(flags_.preset, here);
+  options_.memory = choice.memory;
+  if (is_first_ && !choice.said.empty()) display_.say(choice.said);
+  if (options_.memory.budget.is_set()) keep_to_budget();
+  options_.device = here.device;
+}
+
+void GenerateRun::keep_to_budget() {
+  auto chosen = fitted(options_, request_);
+  options_ = std::move(chosen.options);
+  request_.vae_tiling = chosen.tiling;
+  fit_ = std::move(chosen.fit);
+  if (is_first_) display_.say("memory: " + chosen.sentence);
 }
 
 void GenerateRun::check_dump() const {
@@ -189,7 +209,8 @@ void GenerateRun::report() const {
                      .graph = graph_,
                      .step = step_,
                      .bytes_read = bytes_read_,
-                     .peaks = peaks_}));
+                     .peaks = peaks_,
+                     .fit = fit_}));
 }
 
 }  // namespace

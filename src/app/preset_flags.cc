@@ -33,7 +33,9 @@ bool fits(const PipelineOptions& options, const Gpu& gpu) {
 
 MemoryChoice placed_by_device(const PresetFlags& flags, const PipelineOptions& options) {
   const MemoryChoice asked{.memory = options.memory};
-  if (is_any_given(flags.given, {"--offload", "--memory"}) || options.model.empty()) return asked;
+  if (is_any_given(flags.given, {"--offload", "--memory", "--host-memory"}) ||
+      options.model.empty())
+    return asked;
   const auto device = device_names(options).front();
   const auto gpu = gpu_named(device);
   if (!gpu) return asked;

@@ -4,7 +4,7 @@
 
 #include "app/environment.h"
 #include "app/gpus.h"
-#include "app/memory_names.h"
+#include "pipeline/memory_names.h"
 #include "pipeline/presets.h"
 
 namespace braid {

@@ -4,6 +4,7 @@
 
 #include "comm/mesh.h"
 #include "pipeline/engine.h"
+#include "pipeline/memory_names.h"
 
 namespace braid {
 namespace {
@@ -67,6 +68,23 @@ OrderedJson settings_of(const Settings& s) {
   return json;
 }
 
+OrderedJson fit_of(const std::optional<Fit>& fit) {
+  if (!fit) return {};
+  const auto& o = fit->memory.offload;
+  return {{"quantize", name_of(fit->memory.quantize)},
+          {"quantize_text", name_of(fit->memory.quantize_text)},
+          {"offload", name_of(o.transformer)},
+          {"offload_text", name_of(o.text)},
+          {"offload_vae", name_of(o.vae)},
+          {"offload_group", o.blocks},
+          {"prefetch", o.prefetch},
+          {"resident", o.resident},
+          {"uses_files", !o.folder.empty()},
+          {"vae_tiling", fit->tiling == VaeTiling::kOn},
+          {"predicted_device_bytes", fit->device_peak},
+          {"predicted_host_bytes", fit->host_peak}};
+}
+
 }  // namespace
 
 double seconds_per_step(const Settings& settings, const Degrees& degrees, const PhaseLog& phases) {
@@ -126,6 +144,7 @@ std::string report_json(const RunReport& r) {
   json["seconds"] = seconds_of(r.phases);
   json["seconds_per_step"] = rounded(seconds_per_step(r.settings, degrees, r.phases));
   json["peak_memory_bytes"] = peaks_of_first(r.peaks);
+  json["fit"] = fit_of(r.fit);
   json["rank_peaks"] = peaks_json(r.peaks.ranks);
   json["peak_memory_is"] = r.peaks.are_exact ? "exact" : "sampled at the ends of phases";
   return json_text(json);

@@ -9,6 +9,7 @@
 #include "app/phase_log.h"
 #include "app/readable_json.h"
 #include "pipeline/engine.h"
+#include "pipeline/planner/fit.h"
 
 namespace braid {
 
@@ -37,6 +38,7 @@ struct RunReport {
   TrafficByAxis step = {};                 // what the first rank gave the others in the first step
   std::vector<BytesRead> bytes_read = {};  // by rank
   MeasuredPeaks peaks = {};
+  std::optional<Fit> fit = {};  // what a budget has chosen
 };
 
 // Seconds of a step, over all rounds; 0 before the first.

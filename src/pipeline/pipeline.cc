@@ -1,13 +1,25 @@
 // The public interface over the engine.
 #include "braid/braid.h"
 #include "pipeline/engine.h"
+#include "pipeline/planner/fit.h"
 
 namespace braid {
 
 class Pipeline::State {
  public:
-  State(const PipelineOptions& options, const Hooks& hooks) : engine(options, hooks) {}
+  State(const PipelineOptions& options, const Hooks& hooks) : engine(fit_to(options), hooks) {}
+
+  // With a budget its choice takes the place of `kAuto`.
+  VaeTiling tiling = VaeTiling::kAuto;
   Engine engine;
+
+ private:
+  PipelineOptions fit_to(const PipelineOptions& options) {
+    if (!options.memory.budget.is_set()) return options;
+    const auto chosen = fitted(options, {});
+    tiling = chosen.tiling;
+    return chosen.options;
+  }
 };
 
 Pipeline::Pipeline(const PipelineOptions& options, const Hooks& hooks)
@@ -17,7 +29,9 @@ Pipeline& Pipeline::operator=(Pipeline&&) noexcept = default;
 Pipeline::~Pipeline() = default;
 
 std::vector<Picture> Pipeline::generate(const Request& request, const Hooks& hooks) const {
-  return state_->engine.generate(request, hooks);
+  auto fitted = request;
+  if (fitted.vae_tiling == VaeTiling::kAuto) fitted.vae_tiling = state_->tiling;
+  return state_->engine.generate(fitted, hooks);
 }
 
 std::string version() { return BRAID_VERSION; }

@@ -218,5 +218,41 @@ TEST_F(Generate, SaysWhatItChoseWhenVerbose) {
   EXPECT_THAT(draw({"a", "-v", "--dtype", "float32"}).err, HasSubstr("braid: float32 on cpu with"));
 }
 
+TEST_F(Generate, KeepsToABudget) {
+  const auto run = report({"a", "--memory", "2GB"});
+  EXPECT_EQ(run["fit"]["offload"], "none");
+  EXPECT_LE(run["fit"]["predicted_device_bytes"], 2'000'000'000);
+  EXPECT_LE(run["peak_memory_bytes"]["decode"], 2'000'000'000);
+  EXPECT_TRUE(report({"a"})["fit"].is_null());
+  const auto refused = draw({"a", "--memory", "100MB"});
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("a picture of 128x128 does not fit --memory 0.10 GB"));
+}
+
+// Flags before the budget, the budget before the preset.
+TEST_F(Generate, TakesFromAPresetWhatABudgetDoesNotChoose) {
+  const auto fit_of = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), {"a", "--preset", "rtx-3060", "--memory", "2GB"});
+    return report(std::move(more))["fit"];
+  };
+  const auto chosen = fit_of({});
+  EXPECT_EQ(chosen["quantize"], "int8");  // the preset's: it was not left to the budget
+  EXPECT_EQ(chosen["offload"], "none");   // the budget's: there is room
+  const auto fixed = fit_of({"--quantize", "auto", "--offload", "leaf", "--prefetch", "3"});
+  EXPECT_EQ(fixed["quantize"], "none");
+  EXPECT_EQ(fixed["offload"], "leaf");
+  EXPECT_EQ(fixed["offload_vae"], "leaf");
+  EXPECT_EQ(fixed["prefetch"], 3);
+}
+
+TEST_F(Generate, SaysWhatABudgetChose) {
+  const auto run = draw({"a", "--memory", "2GB"});
+  EXPECT_THAT(run.err, HasSubstr("memory: all weights stay, predicted peak 0."));
+  EXPECT_EQ(draw({"a", "--memory", "2GB", "-q"}).err, "");
+  const auto alone = draw({"a", "--quantize", "auto"});
+  EXPECT_EQ(alone.exit_code, 2);
+  EXPECT_THAT(alone.err, HasSubstr("--quantize auto"));
+}
+
 }  // namespace
 }  // namespace braid

@@ -1,4 +1,4 @@
-#include "app/memory_names.h"
+#include "pipeline/memory_names.h"
 
 namespace braid {
 namespace {

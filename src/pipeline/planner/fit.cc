@@ -1,0 +1,286 @@
+#include "pipeline/planner/fit.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <map>
+
+#include "base/error.h"
+#include "pipeline/memory_names.h"
+#include "pipeline/planner/held.h"
+
+namespace braid {
+namespace {
+
+constexpr double kHostSpeed = 25e9, kDiskSpeed = 2e9;  // bytes a second; they only order choices
+constexpr double kBytesLate = 500'000;  // that a copy could have moved before it began
+
+std::string gigabytes(std::int64_t bytes) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.2f GB", double(bytes) / 1e9);
+  return text;
+}
+
+// What changes the picture.
+struct Changes {
+  bool quantize = false, quantize_text = false, tiles = false;
+};
+
+// One budget's worth of choices about a job.
+class Fitting {
+ public:
+  Fitting(const PlanJob& job, const FitPlace& place);
+
+  // The fastest that fits, of those that change the picture least.
+  std::optional<Fit> find();
+  // The least that a choice so far would have taken on a device, and of the host where it fits.
+  const Fit& least() const { return *least_; }
+
+ private:
+  std::vector<Changes> allowed() const;
+  std::optional<Fit> find_with(const Changes& changes);
+  PlanJob with(const Fit& choice) const;
+  Fit measured(Fit choice) const;
+  bool fits(const Fit& choice) const;
+  bool look_at(const Fit& choice, std::optional<Fit>& best);
+  void try_transformer(const Fit& choice, std::optional<Fit>& best);
+  double seconds_of(const PlanJob& job) const;
+  std::vector<OffloadMode> modes(bool is_fixed, OffloadMode asked,
+                                 std::vector<OffloadMode> choices) const;
+
+  const PlanJob& job_;
+  const FitPlace& place_;
+  const Budget& budget_;
+  std::vector<Stage> stages_;
+  std::optional<Fit> least_;
+};
+
+Machine machine_of(const FitPlace& place, double memory) {
+  std::vector<DeviceSpec> devices;
+  for (const auto& name : place.devices) {
+    auto spec = devices_named("the device", name == "cpu" ? "cpu" : "a100").front();
+    spec.name = name;
+    const auto sharers = std::count(place.devices.begin(), place.devices.end(), name);
+    spec.memory = memory / double(sharers);
+    devices.push_back(spec);
+  }
+  return {.devices = devices, .link = link_of(devices), .network = link_of(devices)};
+}
+
+Fitting::Fitting(const PlanJob& job, const FitPlace& place)
+    : job_(job), place_(place), budget_(job.memory.budget) {
+  const double memory = budget_.device > 0 ? double(budget_.device) : 1e12;
+  stages_ = plan_stages(job, machine_of(place, memory), place.grid);
+}
+
+PlanJob Fitting::with(const Fit& choice) const {
+  auto job = job_;
+  job.memory = choice.memory;
+  job.tiling = choice.tiling;
+  return job;
+}
+
+Fit Fitting::measured(Fit choice) const {
+  const auto job = with(choice);
+  const auto& grid = place_.grid;
+  std::map<std::string, std::int64_t> on_device;
+  std::int64_t in_process = 0;
+  for (int rank = 0; rank < grid.ranks(); ++rank) {
+    const auto& stage = stages_[std::size_t(place_of(grid, rank).layers)];
+    const auto bytes = predict_bytes(job, grid, rank, stage);
+    on_device[place_.devices[std::size_t(rank)]] += bytes.peak();
+    const auto host = braid::host_peak(job, bytes);
+    in_process = place_.are_threads ? in_process + host : std::max(in_process, host);
+  }
+  choice.host_peak = kProcessBytes + in_process;
+  choice.device_peak = 0;
+  for (const auto& [name, bytes] : on_device)
+    choice.device_peak = std::max(choice.device_peak, bytes);
+  if (job.is_on_host) choice.device_peak = choice.host_peak;
+  choice.copy_seconds = seconds_of(job);
+  return choice;
+}
+
+bool Fitting::fits(const Fit& choice) const {
+  return (budget_.device == 0 || choice.device_peak <= budget_.device) &&
+         (budget_.host == 0 || choice.host_peak <= budget_.host);
+}
+
+// What is copied again and again, of the first rank, whose stage is as any other.
+double Fitting::seconds_of(const PlanJob& job) const {
+  const auto& o = job.memory.offload;
+  const auto bytes_of = [&](const PartTensors& part, Quantize form, OffloadMode mode,
+                            int resident) {
+    auto offload = o;
+    offload.resident = resident;
+    const auto pages = pages_of(part, {.tp = place_.grid.tp},
+                                {.quantize = form, .offload = mode, .blocks = o.blocks});
+    const bool waits = mode == OffloadMode::kSequential || o.prefetch == 0;
+    const auto copies = kBytesLate * double(pages.groups.size());
+    return (double(copied_bytes(pages, offload)) + copies) * (waits ? 2 : 1);
+  };
+  const auto& t = *job.tensors;
+  const double pictures = job.num_pictures, rounds = pictures / std::max(1, job.batch_size);
+  // a part that comes as a whole stays for all steps
+  const double steps =
+      o.transformer == OffloadMode::kModel ? rounds : rounds * job.steps * job.branches;
+  const auto bytes =
+      pictures * job.branches * bytes_of(t.t5, job.memory.quantize_text, o.text, 0) +
+      pictures * bytes_of(t.vae, Quantize::kNone, o.vae, 0) +
+      steps * bytes_of(t.transformer, job.memory.quantize, o.transformer, o.resident);
+  return bytes / (o.folder.empty() ? kHostSpeed : kDiskSpeed);
+}
+
+bool Fitting::look_at(const Fit& choice, std::optional<Fit>& best) {
+  const auto made = measured(choice);
+  const auto over = [&](const Fit& f) {
+    return std::max<std::int64_t>(0, budget_.device ? f.device_peak - budget_.device : 0) +
+           std::max<std::int64_t>(0, budget_.host ? f.host_peak - budget_.host : 0);
+  };
+  if (!least_ || over(made) < over(*least_)) least_ = made;
+  if (!fits(made)) return false;
+  if (!best || made.copy_seconds < best->copy_seconds) best = made;
+  return true;
+}
+
+std::vector<OffloadMode> Fitting::modes(bool is_fixed, OffloadMode asked,
+                                        std::vector<OffloadMode> choices) const {
+  return is_fixed ? std::vector{asked} : std::move(choices);
+}
+
+// As many groups of blocks as possible stay; each that does not costs a copy a step.
+void Fitting::try_transformer(const Fit& choice, std::optional<Fit>& best) {
+  using enum OffloadMode;
+  const auto& asked = job_.memory.offload;
+  const auto& fixed = budget_.fixed;
+  const auto& flux = job_.model.flux;
+  for (const auto mode : modes(fixed.transformer, asked.transformer, {kNone, kBlock, kLeaf})) {
+    auto next = choice;
+    auto& o = next.memory.offload;
+    o.transformer = mode;
+    const bool has_blocks = mode == kBlock;
+    const int most = has_blocks && !fixed.resident
+                         ? int(flux.num_double + flux.num_single) / std::max(1, asked.blocks)
+                         : asked.resident;
+    for (const int prefetch : {asked.prefetch, 0}) {
+      if (prefetch != asked.prefetch && (fixed.prefetch || mode == kNone)) continue;
+      o.prefetch = prefetch;
+      // The more stay the more is held: halve the range in which the most that fits must lie.
+      int least = has_blocks && !fixed.resident ? 0 : most;
+      for (int end = most + 1; least < end;) {
+        o.resident = least + (end - least) / 2;
+        if (look_at(next, best))
+          least = o.resident + 1;
+        else
+          end = o.resident;
+      }
+    }
+  }
+}
+
+std::optional<Fit> Fitting::find_with(const Changes& changes) {
+  using enum OffloadMode;
+  const auto& asked = job_.memory;
+  const auto& fixed = budget_.fixed;
+  std::vector<std::filesystem::path> folders = {{}};
+  if (!asked.offload.folder.empty()) folders.push_back(asked.offload.folder);
+  std::optional<Fit> best;
+  for (const auto& folder : folders)
+    for (const auto text : modes(fixed.text, asked.offload.text, {kNone, kBlock, kLeaf}))
+      for (const auto vae : modes(fixed.vae, asked.offload.vae, {kNone, kLeaf})) {
+        Fit choice{.memory = asked, .tiling = changes.tiles ? VaeTiling::kOn : job_.tiling};
+        choice.memory.budget = {};
+        if (changes.quantize) choice.memory.quantize = Quantize::kInt8;
+        if (changes.quantize_text) choice.memory.quantize_text = Quantize::kInt8;
+        choice.memory.offload.folder = folder;
+        choice.memory.offload.text = text;
+        choice.memory.offload.vae = vae;
+        try_transformer(choice, best);
+      }
+  return best;
+}
+
+// Those that change least at first: tiles of a picture less than 8 bits.
+std::vector<Changes> Fitting::allowed() const {
+  std::vector<Changes> all;
+  for (const bool text : {false, true})
+    for (const bool transformer : {false, true})
+      for (const bool tiles : {false, true})
+        if ((!text || budget_.may_quantize_text) && (!transformer || budget_.may_quantize) &&
+            (!tiles || job_.tiling == VaeTiling::kAuto))
+          all.push_back({.quantize = transformer, .quantize_text = text, .tiles = tiles});
+  return all;
+}
+
+std::optional<Fit> Fitting::find() {
+  for (const auto& changes : allowed())
+    if (auto found = find_with(changes)) return found;
+  return {};
+}
+
+// "--quantize auto", ... where that alone would make it fit.
+std::string what_would_help(const PlanJob& job, const FitPlace& place) {
+  std::string help;
+  const auto consider = [&](const std::string& what, const std::function<void(PlanJob&)>& change) {
+    auto changed = job;
+    change(changed);
+    Fitting fitting(changed, place);
+    const auto found = fitting.find();
+    if (!found) return;
+    help += (help.empty() ? "" : ", or ") + what + " (" + gigabytes(found->device_peak) + ")";
+  };
+  const auto allow_8_bits = [](PlanJob& j) {
+    j.memory.budget.may_quantize = j.memory.budget.may_quantize_text = true;
+  };
+  const auto allow_files = [](PlanJob& j) {
+    if (j.memory.offload.folder.empty()) j.memory.offload.folder = "pages";
+  };
+  consider("--offload-dir DIR", allow_files);
+  consider("--quantize auto --quantize-text auto", allow_8_bits);
+  consider("--quantize auto --quantize-text auto --offload-dir DIR", [&](PlanJob& j) {
+    allow_8_bits(j);
+    allow_files(j);
+  });
+  if (help.empty())
+    consider("a --size of 512x512", [](PlanJob& j) {
+      j.width = std::min(j.width, 512);
+      j.height = std::min(j.height, 512);
+    });
+  return help;
+}
+
+std::string refusal(const PlanJob& job, const FitPlace& place, const Fit& least) {
+  const auto& budget = job.memory.budget;
+  const auto lacks = [](std::int64_t needs, std::int64_t has) { return has > 0 && needs > has; };
+  auto text = text_of("a picture of ", job.width, "x", job.height, " does not fit");
+  if (lacks(least.device_peak, budget.device))
+    text += text_of(" --memory ", gigabytes(budget.device), ": it needs at least ",
+                    gigabytes(least.device_peak), ", ",
+                    gigabytes(least.device_peak - budget.device), " more");
+  else
+    text += text_of(" --host-memory ", gigabytes(budget.host), ": it needs at least ",
+                    gigabytes(least.host_peak), ", ", gigabytes(least.host_peak - budget.host),
+                    " more");
+  const auto help = what_would_help(job, place);
+  return text + (help.empty() ? "; a smaller --size or more devices would help"
+                              : "; it would fit with " + help);
+}
+
+}  // namespace
+
+Fit fit(const PlanJob& job, const FitPlace& place) {
+  Fitting fitting(job, place);
+  const auto found = fitting.find();
+  require(found.has_value(), refusal(job, place, fitting.least()));
+  return *found;
+}
+
+std::string to_string(const Fit& f, const PlanJob& job) {
+  auto flags = flags_of(f.memory);
+  if (f.tiling == VaeTiling::kOn)
+    flags += (flags.empty() ? "" : " ") + std::string("--vae-tiling on");
+  const auto text =
+      (flags.empty() ? "all weights stay" : flags) + ", predicted peak " + gigabytes(f.device_peak);
+  return job.is_on_host ? text : text + " a device, " + gigabytes(f.host_peak) + " of the host";
+}
+
+}  // namespace braid

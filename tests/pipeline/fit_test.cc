@@ -1,0 +1,251 @@
+// Budgets of memory: what is chosen for one, and what the choice really takes.
+#include "pipeline/planner/fit.h"
+
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "comm/thread.h"
+#include "pipeline/offload.h"
+#include "pipeline/planner/held.h"
+#include "planned.h"
+
+namespace braid {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr std::int64_t kGB = 1'000'000'000;
+
+PlanJob surveyed_dev() { return surveyed(flux_dev()); }
+
+const FitPlace kOneGpu = {.grid = {}, .devices = {"cuda:0"}};
+
+Fit fit_to(PlanJob job, double device, double host = 0, const FitPlace& place = kOneGpu) {
+  job.memory.budget.device = std::int64_t(device * 1e9);
+  job.memory.budget.host = std::int64_t(host * 1e9);
+  return fit(job, place);
+}
+
+std::string refusal(PlanJob job, double device, double host = 0) {
+  try {
+    fit_to(std::move(job), device, host);
+  } catch (const InputError& e) {
+    return e.what();
+  }
+  return "accepted";
+}
+
+TEST(Tensors, AreThoseThatTheModelsHave) {
+  auto job = surveyed_dev();
+  for (const int tp : {1, 2, 4}) {
+    const auto bytes = [&](const PartTensors& part) {
+      return pages_of(part, {.tp = tp}, {}).outside;
+    };
+    const auto flux = count_flux(job.model.flux, job.modulation).total(job.model.flux).of_rank(tp);
+    EXPECT_EQ(bytes(job.tensors->transformer), 2 * flux) << tp;
+    const auto& [t5, clip] = std::tie(job.model.t5, job.model.clip);
+    const auto t5_table = t5.vocab_size * t5.hidden, clip_table = clip.vocab_size * clip.hidden;
+    EXPECT_EQ(bytes(job.tensors->t5), 2 * (count_t5(t5).of_rank(tp) - t5_table)) << tp;
+    EXPECT_EQ(bytes(job.tensors->clip), 2 * (count_clip(clip).of_rank(tp) - clip_table)) << tp;
+  }
+  EXPECT_EQ(pages_of(job.tensors->vae, {}, {}).outside, 2 * count_vae_decoder(job.model.vae));
+  EXPECT_EQ(job.tensors->transformer.lists, (std::vector<std::int64_t>{19, 38}));
+  EXPECT_EQ(job.tensors->t5.num_blocks(), 24);
+}
+
+TEST(Tensors, OfALayerSplitAreThoseOfItsStage) {
+  const auto job = surveyed_dev();
+  const auto parts = count_flux(job.model.flux, job.modulation);
+  for (const auto& run : {Share{0, 7}, Share{7, 20}, Share{27, 30}}) {
+    const auto stage = stage_of(job.model.flux, run);
+    EXPECT_EQ(
+        pages_of(job.tensors->transformer, {.begin = run.begin, .count = run.count}, {}).outside,
+        2 * parameters_of(stage, parts).of_rank(1));
+  }
+}
+
+struct Kept {
+  Quantize quantize;
+  OffloadMode mode;
+  int blocks = 1, prefetch = 1, resident = 0, tp = 1;
+  Share run = {0, 7};
+};
+std::ostream& operator<<(std::ostream& out, const Kept& k) {
+  return out << int(k.quantize) << " " << int(k.mode) << " " << k.blocks << " " << k.prefetch << " "
+             << k.resident << " " << k.tp << " " << k.run.begin << "+" << k.run.count;
+}
+
+class PredictedPages : public testing::TestWithParam<Kept> {};
+
+// Of a small transformer that is loaded: slots and pages byte for byte.
+TEST_P(PredictedPages, AreThoseOfALoad) {
+  const auto& k = GetParam();
+  PlanJob job;
+  job.dtype = at::kFloat;
+  job.model.flux = {.num_double = 3,
+                    .num_single = 4,
+                    .num_heads = 4,
+                    .text_width = 48,
+                    .pooled_width = 40,
+                    .guidance_embeds = true};
+  job = surveyed(std::move(job));
+  const Offload offload{
+      .transformer = k.mode, .blocks = k.blocks, .prefetch = k.prefetch, .resident = k.resident};
+  const auto predicted =
+      pages_of(job.tensors->transformer, {.tp = k.tp, .begin = k.run.begin, .count = k.run.count},
+               {.quantize = k.quantize, .offload = k.mode, .blocks = k.blocks});
+  run_ranks({.size = k.tp}, [&](const Group& world) {
+    OffloadedParts parts(offload, at::kCPU);
+    const auto paging = parts.transformer();
+    const auto w = Weights::synthetic(
+        {.dtype = at::kFloat, .tensor_parallel = world, .quantize = k.quantize, .paging = paging},
+        flux_plan(job.model.flux, k.tp, job.modulation));
+    const Flux flux(job.model.flux, w, ops::attention, FluxRun{k.run.begin, k.run.count});
+    parts.finish();
+    EXPECT_EQ(paging.pages->page_bytes(), predicted.paged());
+    EXPECT_EQ(paging.pages->slot_bytes(), slot_bytes(predicted, offload, SlotsOf::kDevice));
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Ways, PredictedPages,
+    testing::Values(Kept{Quantize::kNone, OffloadMode::kBlock},
+                    Kept{Quantize::kNone, OffloadMode::kBlock, 2, 2},
+                    Kept{Quantize::kNone, OffloadMode::kBlock, 1, 1, 3},
+                    Kept{Quantize::kInt8, OffloadMode::kBlock, 3, 0},
+                    Kept{Quantize::kInt8V1, OffloadMode::kLeaf, 1, 3},
+                    Kept{Quantize::kNone, OffloadMode::kLeaf, 1, 1, 5},
+                    Kept{Quantize::kNone, OffloadMode::kBlock, 1, 1, 2, 2},
+                    Kept{Quantize::kInt8, OffloadMode::kBlock, 2, 1, 0, 4},
+                    Kept{Quantize::kInt8, OffloadMode::kLeaf, 1, 1, 0, 2},
+                    Kept{Quantize::kNone, OffloadMode::kBlock, 2, 1, 0, 1, {1, 3}},
+                    Kept{Quantize::kNone, OffloadMode::kBlock, 1, 1, 0, 2, {4, 3}}));
+
+TEST(Fit, KeepsAllWhereThereIsRoom) {
+  const auto chosen = fit_to(surveyed_dev(), 48);
+  EXPECT_EQ(chosen.memory.offload.transformer, OffloadMode::kNone);
+  EXPECT_EQ(chosen.memory.offload.text, OffloadMode::kNone);
+  EXPECT_EQ(chosen.tiling, VaeTiling::kAuto);
+  EXPECT_FALSE(chosen.memory.budget.is_set());
+}
+
+// What costs a copy a prompt goes before what costs a copy a step.
+TEST(Fit, TakesTheFastestThatFits) {
+  const auto job = surveyed_dev();
+  const auto text_pages = fit_to(job, 28).memory.offload;
+  EXPECT_EQ(text_pages.transformer, OffloadMode::kNone);
+  EXPECT_EQ(text_pages.text, OffloadMode::kBlock);
+  int last = 58;
+  double seconds = 0;
+  for (const double memory : {24.0, 16.0, 12.0, 8.0, 6.0, 4.0}) {
+    const auto chosen = fit_to(job, memory);
+    EXPECT_LE(chosen.device_peak, std::int64_t(memory * 1e9)) << memory;
+    const auto& o = chosen.memory.offload;
+    EXPECT_EQ(o.transformer, OffloadMode::kBlock) << memory;
+    EXPECT_LT(o.resident, last) << memory;
+    EXPECT_GT(chosen.copy_seconds, seconds) << memory;
+    EXPECT_EQ(chosen.memory.quantize, Quantize::kNone) << memory;
+    last = o.resident;
+    seconds = chosen.copy_seconds;
+    // one group more would not fit
+    auto more = job;
+    more.memory = chosen.memory;
+    more.tiling = chosen.tiling;
+    ++more.memory.offload.resident;
+    EXPECT_GT(predict_bytes(more, {}, 0, whole_transformer(job.model.flux)).peak(),
+              std::int64_t(memory * 1e9))
+        << memory;
+  }
+}
+
+TEST(Fit, TakesEightBitsOnlyWhereNothingElseFitsAndTheyAreAllowed) {
+  auto job = surveyed_dev();
+  auto& budget = job.memory.budget;
+  EXPECT_THAT(refusal(job, 6, 22), HasSubstr("--quantize auto --quantize-text auto"));
+  budget.may_quantize = budget.may_quantize_text = true;
+  EXPECT_EQ(fit_to(job, 6).memory.quantize, Quantize::kNone);  // the host has room for all
+  const auto chosen = fit_to(job, 6, 22);
+  EXPECT_EQ(chosen.memory.quantize, Quantize::kInt8);
+  EXPECT_LE(chosen.host_peak, 22 * kGB);
+  budget.may_quantize = false;
+  EXPECT_THAT(refusal(job, 6, 22), HasSubstr("more"));
+}
+
+TEST(Fit, UsesFilesOnlyWhereTheHostNeedsThem) {
+  auto job = surveyed_dev();
+  job.memory.offload.folder = "pages";
+  EXPECT_TRUE(fit_to(job, 6, 80).memory.offload.folder.empty());
+  const auto chosen = fit_to(job, 6, 8);
+  EXPECT_EQ(chosen.memory.offload.folder, "pages");
+  EXPECT_LE(chosen.host_peak, 8 * kGB);
+}
+
+TEST(Fit, LeavesAloneWhatIsGiven) {
+  auto job = surveyed_dev();
+  auto& m = job.memory;
+  m.offload.transformer = OffloadMode::kSequential;
+  m.offload.text = OffloadMode::kModel;
+  m.offload.prefetch = 3;
+  m.budget.fixed = {.transformer = true, .text = true, .prefetch = true};
+  job.tiling = VaeTiling::kOff;
+  const auto chosen = fit_to(job, 40);
+  EXPECT_EQ(chosen.memory.offload.transformer, OffloadMode::kSequential);
+  EXPECT_EQ(chosen.memory.offload.text, OffloadMode::kModel);
+  EXPECT_EQ(chosen.memory.offload.prefetch, 3);
+  EXPECT_EQ(chosen.tiling, VaeTiling::kOff);
+}
+
+// They change the picture a little, pages do not.
+TEST(Fit, DecodesInTilesWhereNothingElseMakesRoom) {
+  auto job = surveyed_dev();
+  job.width = job.height = 1536;  // below the size from which tiles are taken anyway
+  for (const double memory : {40.0, 12.0, 5.0})
+    EXPECT_EQ(fit_to(job, memory).tiling, VaeTiling::kAuto);
+  EXPECT_EQ(fit_to(job, 2.6).tiling, VaeTiling::kOn);
+  job.tiling = VaeTiling::kOff;
+  EXPECT_THAT(refusal(job, 2.6), HasSubstr("needs at least"));
+}
+
+TEST(Fit, SaysHowMuchIsMissingAndWhatWouldHelp) {
+  const auto job = surveyed_dev();
+  const auto text = refusal(job, 1.2);
+  EXPECT_THAT(text, HasSubstr("a picture of 1024x1024 does not fit --memory 1.20 GB: it needs"));
+  EXPECT_THAT(text, HasSubstr("--size of 512x512"));
+  EXPECT_THAT(refusal(job, 6, 10), HasSubstr("it would fit with --offload-dir DIR"));
+  auto with_files = job;
+  with_files.memory.offload.folder = "pages";
+  EXPECT_THAT(refusal(with_files, 1.2, 10), Not(HasSubstr("--offload-dir")));
+}
+
+TEST(Fit, CountsAllRanksOfADevice) {
+  const auto job = surveyed_dev();
+  const Grid two{.tp = 2};
+  const FitPlace apart{.grid = two, .devices = {"cuda:0", "cuda:1"}};
+  const FitPlace together{.grid = two, .devices = {"cuda:0", "cuda:0"}};
+  EXPECT_EQ(fit_to(job, 28, 0, apart).memory.offload.transformer, OffloadMode::kNone);
+  EXPECT_EQ(fit_to(job, 20, 0, together).memory.offload.transformer, OffloadMode::kBlock);
+  EXPECT_LE(fit_to(job, 20, 0, together).device_peak, 20 * kGB);
+}
+
+// On a CPU pages in memory would be there twice: only files help.
+TEST(Fit, OfACpuIsOfTheProcess) {
+  auto job = surveyed_dev();
+  job.is_on_host = true;
+  const FitPlace cpu{.grid = {.tp = 2}, .devices = {"cpu", "cpu"}};
+  EXPECT_EQ(fit_to(job, 48, 0, cpu).memory.offload.transformer, OffloadMode::kNone);
+  auto with_folder = job;
+  with_folder.memory.offload.folder = "pages";
+  const auto chosen = fit_to(with_folder, 8, 0, cpu);
+  EXPECT_EQ(chosen.memory.offload.folder, "pages");
+  EXPECT_EQ(chosen.device_peak, chosen.host_peak);
+  EXPECT_LE(chosen.device_peak, 8 * kGB);
+  auto job_of_one = job;
+  job_of_one.memory.budget.device = 8 * kGB;
+  EXPECT_THROW(fit(job_of_one, cpu), InputError);
+}
+
+}  // namespace
+}  // namespace braid
