@@ -236,10 +236,11 @@ std::string what_would_help(const PlanJob& job, const FitPlace& place) {
   };
   consider("--offload-dir DIR", allow_files);
   consider("--quantize auto --quantize-text auto", allow_8_bits);
-  consider("--quantize auto --quantize-text auto --offload-dir DIR", [&](PlanJob& j) {
-    allow_8_bits(j);
-    allow_files(j);
-  });
+  if (help.empty())
+    consider("--quantize auto --quantize-text auto --offload-dir DIR", [&](PlanJob& j) {
+      allow_8_bits(j);
+      allow_files(j);
+    });
   if (help.empty())
     consider("a --size of 512x512", [](PlanJob& j) {
       j.width = std::min(j.width, 512);

@@ -46,8 +46,8 @@ std::int64_t decoding_bytes(const PlanJob& job) {
   const auto picture = std::int64_t(job.width) * job.height;
   const auto tile = job.model.vae.sample_size * job.model.vae.sample_size;
   const auto pixels = is_tiled(job) ? std::min(picture, tile) : picture;
-  const auto bands = has_bands(job) ? kBandBytes : 0;
-  return pixels * decoded_channels(job) * job.element_bytes() + bands;
+  const auto bytes = pixels * decoded_channels(job) * job.element_bytes();
+  return has_bands(job) ? bytes + std::min(bytes, kBandBytes) : bytes;
 }
 
 // T5's feed-forward layer, gate, its GELU and the product, and its attention's scores of all heads,
@@ -225,7 +225,8 @@ std::int64_t host_peak(const PlanJob& job, const RankBytes& b) {
   const auto one_more = std::max(b.largest_tensor, in_files ? 0 : b.largest_page);
   const auto while_loading = (in_files ? b.largest_page : b.pages) + one_more;
   const auto outside = b.weights() - b.slots - b.shared_slot;
-  if (job.is_on_host) return kRankBytes + std::max(kept + b.peak(), outside + while_loading);
+  const auto stays = std::min(kRankBytes, b.activations);
+  if (job.is_on_host) return stays + std::max(kept + b.peak(), outside + while_loading);
   const bool is_staged = in_files || o.pin == Pin::kOnTheFly;
   return std::max(kept + (is_staged ? b.slots : 0), while_loading);
 }

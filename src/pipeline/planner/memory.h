@@ -38,9 +38,9 @@ RankBytes predict_transformer_bytes(const PlanJob& job, const Grid& grid, int ra
 // parallel ranks next to it, the autoencoder on all ranks or the first.
 RankBytes bytes_of_others(const PlanJob& job, const Grid& grid, int rank);
 
-// What a rank adds to its process's resident memory at most: on a CPU all that it holds, and 80 MB
-// that its thread keeps; beside a GPU the pages that are not in files, and what goes through pinned
-// memory, without what the driver has there.
+// What a rank adds to its process's resident memory at most: on a CPU all that it holds, and up to
+// 80 MB that its thread keeps; beside a GPU the pages that are not in files, and what goes through
+// pinned memory, without what the driver has there.
 std::int64_t host_peak(const PlanJob& job, const RankBytes& bytes);
 
 // What a process with LibTorch has resident beside its ranks: code, for the most part.
