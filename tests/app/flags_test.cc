@@ -191,8 +191,9 @@ TEST(Flags, SayHowWeightsAreKept) {
   EXPECT_EQ(f.options.memory.quantize_text, Quantize::kInt8);
   EXPECT_EQ(f.options.memory.keep_dense,
             (std::vector<std::string>{"img_in", "double_blocks.*.img_mod.lin"}));
-  expect_refused({"--quantize", "int4"},
-                 "--quantize should be one of none, int8, int8-v1, int8-dynamic, it is 'int4'");
+  expect_refused(
+      {"--quantize", "int4"},
+      "--quantize should be one of none, auto, int8, int8-v1, int8-dynamic, it is 'int4'");
   expect_refused({"--quantize-skip", "img_in,,txt_in"}, "separated by commas");
 }
 
