@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include <csignal>
@@ -138,6 +139,49 @@ std::string name_of(const testing::TestParamInfo<DiskReads>& info) {
 INSTANTIATE_TEST_SUITE_P(Each, WaysToRead,
                          testing::Values(DiskReads::kAuto, DiskReads::kDirect, DiskReads::kMapped),
                          name_of);
+
+// So many open files at most, as long as it lives.
+class MostOpenFiles {
+ public:
+  explicit MostOpenFiles(rlim_t most) {
+    ::getrlimit(RLIMIT_NOFILE, &before_);
+    const rlimit few{most, before_.rlim_max};
+    ::setrlimit(RLIMIT_NOFILE, &few);
+  }
+  ~MostOpenFiles() { ::setrlimit(RLIMIT_NOFILE, &before_); }
+  MostOpenFiles(const MostOpenFiles&) = delete;
+  MostOpenFiles& operator=(const MostOpenFiles&) = delete;
+
+ private:
+  rlimit before_{};
+};
+
+TEST_F(PageFileTest, ThereMayBeMorePagesThanOpenFiles) {
+  const MostOpenFiles few(64);
+  auto bytes = page(4096);
+  std::vector<std::shared_ptr<const PageFile>> files;
+  for (int i = 0; i < 100; ++i) files.push_back(pages_.put(bytes, id_of(std::to_string(i))));
+  for (int i = 0; i < 100; ++i) files.push_back(pages_.find(id_of(std::to_string(i)), 4096));
+  for (const auto& file : files) {
+    ASSERT_NE(file, nullptr);
+    read(*file, 4096);
+  }
+}
+
+TEST_F(PageFileTest, OneThatCannotBeOpenedIsNotTakenForMissing) {
+  auto bytes = page(4096);
+  pages_.put(bytes, id_of("x"));
+  const MostOpenFiles none(0);
+  EXPECT_THAT(message_of([&] { pages_.find(id_of("x"), 4096); }),
+              HasSubstr("cannot read the page"));
+  EXPECT_EQ(pages_.find(id_of("y"), 4096), nullptr);
+}
+
+// Neither to read nor to write it: both would wait for ever.
+TEST_F(PageFileTest, APipeOfItsNameIsASentence) {
+  ASSERT_EQ(::mkfifo((folder_ / (id_of("x").text() + ".page")).c_str(), 0600), 0);
+  EXPECT_THAT(message_of([&] { pages_.find(id_of("x"), 4096); }), HasSubstr("is not a file"));
+}
 
 TEST_F(PageFileTest, AnotherPageUnderItsNameIsRefused) {
   auto mine = page(8192), other = page(8192, 2);

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -33,6 +34,17 @@ bool are_whole_blocks(std::int64_t offset, std::span<const std::byte> into) {
   return (std::uint64_t(offset) | address | into.size()) % FileReader::kBlock == 0;
 }
 
+// Does not wait for whoever may write to a pipe of this name.
+int open_file(const std::filesystem::path& path) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  const int failure = errno;
+  check(fd >= 0, "cannot read the page ", path, ": ", std::strerror(failure));
+  struct stat status {};
+  if (::fstat(fd, &status) == 0 && S_ISREG(status.st_mode)) return fd;
+  ::close(fd);
+  throw Error(text_of("cannot read the page ", path, ": it is not a file"));
+}
+
 std::byte* map(int fd, std::int64_t size) {
   if (size <= 0) return nullptr;
   void* const at = ::mmap(nullptr, std::size_t(size), PROT_READ, MAP_SHARED, fd, 0);
@@ -42,9 +54,7 @@ std::byte* map(int fd, std::int64_t size) {
 }  // namespace
 
 FileReader::FileReader(const std::filesystem::path& path, DiskReads how)
-    : how_(how), fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
-  const int failure = errno;
-  require(fd_ >= 0, "cannot read the page ", path, ": ", std::strerror(failure));
+    : how_(how), fd_(open_file(path)) {
   size_ = ::lseek(fd_, 0, SEEK_END);
   if (how != DiskReads::kMapped) direct_fd_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_DIRECT);
   if (how != DiskReads::kDirect) mapping_ = map(fd_, size_);

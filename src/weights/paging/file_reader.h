@@ -14,7 +14,7 @@ class FileReader {
  public:
   static constexpr std::int64_t kBlock = 4096;  // of a disk: what direct reads are multiples of
 
-  // Throws InputError naming the path when it cannot be opened.
+  // Throws Error naming the path when it cannot be opened or is no file.
   FileReader(const std::filesystem::path& path, DiskReads how);
   ~FileReader();
   FileReader(const FileReader&) = delete;

@@ -74,13 +74,14 @@ PageId id_of(std::string_view recipe) {
 }
 
 PageFile::PageFile(const std::filesystem::path& path, PageId id, std::int64_t size, DiskReads reads)
-    : path_(path), id_(id), reader_(path, reads) {
+    : path_(path), id_(id), reads_(reads) {
+  const FileReader reader(path, reads);
   Header header{};
-  const bool is_read = reader_.read(0, std::as_writable_bytes(std::span(&header, 1)));
+  const bool is_read = reader.read(0, std::as_writable_bytes(std::span(&header, 1)));
   const bool is_sound = is_read && std::memcmp(header.magic, kMagic, sizeof kMagic) == 0 &&
                         header.own_checksum == checksum_of(header);
   const bool fits = is_sound && header.id == id && header.size == size &&
-                    header.part_bytes == bytes_a_part(size) && reader_.size() == kHeader + size;
+                    header.part_bytes == bytes_a_part(size) && reader.size() == kHeader + size;
   require(fits, "the page ", path, is_sound ? " holds other weights" : " is damaged");
   part_bytes_ = header.part_bytes;
   checksums_.assign(header.checksums, header.checksums + num_parts(size, part_bytes_));
@@ -93,25 +94,27 @@ void PageFile::refuse(const std::string& fact) const {
                       "; it was removed, and is made anew when the model is loaded again"));
 }
 
-void PageFile::read_part(std::size_t part, std::span<std::byte> into) const {
+void PageFile::read_part(const FileReader& reader, std::size_t part,
+                         std::span<std::byte> into) const {
   const auto offset = kHeader + std::int64_t(part) * part_bytes_;
-  if (!reader_.read(offset, into)) refuse("cannot be read, or was cut short");
+  if (!reader.read(offset, into)) refuse("cannot be read, or was cut short");
   if (checksum(into) != checksums_[part])
     refuse("is damaged: its contents do not have their checksum");
 }
 
 void PageFile::read(std::span<std::byte> into) const {
+  const FileReader reader(path_, reads_);
   std::atomic<std::size_t> next = 0;
   std::vector<std::exception_ptr> failures(kReaders);
-  const auto work = [&](int reader) {
+  const auto work = [&](int thread) {
     try {
       for (auto part = next++; part < checksums_.size(); part = next++) {
         const auto begin = part * std::size_t(part_bytes_);
-        read_part(part,
+        read_part(reader, part,
                   into.subspan(begin, std::min(into.size() - begin, std::size_t(part_bytes_))));
       }
     } catch (...) {
-      failures[std::size_t(reader)] = std::current_exception();
+      failures[std::size_t(thread)] = std::current_exception();
       next = checksums_.size();
     }
   };
@@ -135,10 +138,13 @@ std::filesystem::path PageFolder::path_of(PageId id) const {
 }
 
 std::shared_ptr<const PageFile> PageFolder::find(PageId id, std::int64_t size) const {
+  std::error_code missing;
+  if (std::filesystem::status(path_of(id), missing).type() == std::filesystem::file_type::not_found)
+    return nullptr;
   try {
     return std::make_shared<const PageFile>(path_of(id), id, size, reads_);
   } catch (const InputError&) {
-    return nullptr;  // it is not there, or not whole
+    return nullptr;  // it is not whole
   }
 }
 

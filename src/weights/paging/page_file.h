@@ -27,11 +27,12 @@ struct PageId {
 // Of what a page is made of and how, in words that say all of it.
 PageId id_of(std::string_view recipe);
 
+// Open only while it is read: there may be more pages than a process may have open files.
 class PageFile {
  public:
   static constexpr std::int64_t kHeader = 4096;  // bytes
 
-  // Throws InputError unless the file has the id and the size.
+  // Throws InputError unless the file has the id and the size, Error when it cannot be read.
   PageFile(const std::filesystem::path& path, PageId id, std::int64_t size,
            DiskReads reads = DiskReads::kAuto);
 
@@ -42,12 +43,12 @@ class PageFile {
   const PageId& id() const { return id_; }
 
  private:
-  void read_part(std::size_t part, std::span<std::byte> into) const;
+  void read_part(const FileReader& reader, std::size_t part, std::span<std::byte> into) const;
   void refuse(const std::string& fact) const;
 
   std::filesystem::path path_;
   PageId id_;
-  FileReader reader_;
+  DiskReads reads_;
   std::int64_t part_bytes_ = 0;
   std::vector<std::uint64_t> checksums_;  // of the parts
 };
@@ -57,7 +58,8 @@ class PageFolder {
   // Made if it is not there.
   explicit PageFolder(std::filesystem::path folder, DiskReads reads = DiskReads::kAuto);
 
-  // The file of this id, if it is there and its header is whole.
+  // The file of this id, if it is there and its header is whole. Throws Error naming the file when
+  // it is there and cannot be read.
   std::shared_ptr<const PageFile> find(PageId id, std::int64_t size) const;
 
   // A new one. `page` has kHeader bytes of room before the contents, which are overwritten. Throws
