@@ -118,6 +118,11 @@ TEST_F(File, RefusesWhatIsMissingTooLargeOrNoFile) {
   EXPECT_EQ(read_file(folder_ / "a", 5), "12345");
 }
 
+TEST_F(File, DoesNotWaitForWhatAPipeWillSay) {
+  ASSERT_EQ(::mkfifo((folder_ / "pipe").c_str(), 0600), 0);
+  EXPECT_THAT(message_of([&] { read_file(folder_ / "pipe"); }), HasSubstr("is not a file"));
+}
+
 TEST_F(File, MapsAndReadsTheSameBytes) {
   write_file(folder_ / "a", "0123456789");
   MappedFile file(folder_ / "a");
