@@ -12,7 +12,9 @@ int convert_model(const ConvertFlags& flags) {
   ProgressDisplay display(display_on_standard_error(flags.verbosity == Verbosity::kQuiet));
   try {
     convert(flags.options,
-            {.progress = [&](const Progress& p) { display.show(p); }, .stop = signals.token()});
+            {.progress = [&](const Progress& p) { display.show(p); },
+             .warning = [&](const std::string& sentence) { display.say("warning: " + sentence); },
+             .stop = signals.token()});
   } catch (const Cancelled& cancelled) {
     display.clear();
     display.say(cancelled.what());

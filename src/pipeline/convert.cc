@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 #include <c10/core/InferenceMode.h>
 
+#include <algorithm>
 #include <limits>
 #include <nlohmann/json.hpp>
 
@@ -13,6 +14,7 @@
 #include "models/flux/plan.h"
 #include "models/t5/model.h"
 #include "pipeline/families/flux.h"
+#include "pipeline/partial_folder.h"
 #include "pipeline/shards.h"
 #include "weights/identity.h"
 
@@ -22,17 +24,21 @@ namespace {
 namespace fs = std::filesystem;
 using OrderedJson = nlohmann::ordered_json;
 
+fs::path real_path(const fs::path& path) { return fs::weakly_canonical(fs::absolute(path)); }
+
 // What is converted and how: an interrupted conversion goes on only with its own.
 std::string recipe_of(const ConvertOptions& o) {
-  const OrderedJson recipe = {{"model", fs::absolute(o.model).string()},
-                              {"components", o.components.string()},
+  const auto components = o.components.empty() ? fs::path() : real_path(o.components);
+  const OrderedJson recipe = {{"model", real_path(o.model).string()},
+                              {"components", components.string()},
                               {"dtype", int(o.dtype)},
                               {"quantize", int(o.memory.quantize)},
                               {"quantize_text", int(o.memory.quantize_text)},
                               {"keep_dense", o.memory.keep_dense},
                               {"form", int(o.form)},
                               {"version", version()}};
-  return recipe.dump(1) + "\n";
+  // a path may be no UTF-8
+  return recipe.dump(1, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
 }
 
 OrderedJson json_of(const FluxConfig& c) {
@@ -53,10 +59,18 @@ OrderedJson json_of(const FluxConfig& c) {
 // "model/" is "model".
 fs::path named(const fs::path& path) { return path.has_filename() ? path : path.parent_path(); }
 
+// Whether writing `inner` changes the folder `outer`; links are followed.
+bool lies_in(const fs::path& inner, const fs::path& outer) {
+  const auto inside = real_path(inner), around = real_path(outer);
+  return std::mismatch(around.begin(), around.end(), inside.begin(), inside.end()).first ==
+         around.end();
+}
+
 // A file, or a folder and all in it; what links lead to. Checked.
 void copy_all(const fs::path& from, const fs::path& to) {
   try {
     if (fs::is_directory(from)) {
+      require(!lies_in(to, from), "cannot copy ", from, " into itself, as ", to);
       fs::create_directories(to);
       for (const auto& entry : fs::directory_iterator(from))
         copy_all(entry.path(), to / entry.path().filename());
@@ -68,6 +82,14 @@ void copy_all(const fs::path& from, const fs::path& to) {
   }
   check(digest(MappedFile(from).bytes()) == digest(MappedFile(to).bytes()), to,
         " is not what was copied: the disk or the memory of this machine is at fault");
+}
+
+// All weights, as a model that is loaded has them opened, short of their numbers.
+void check_parts(const ModelFiles& files) {
+  (void)files.open_transformer();
+  (void)files.open_text_encoder("text_encoder");
+  (void)files.open_text_encoder("text_encoder_2");
+  (void)files.open_vae();
 }
 
 class Conversion {
@@ -87,13 +109,13 @@ class Conversion {
     return o_.memory.quantize_text != Quantize::kNone || o_.dtype != Dtype::kAuto;
   }
   LoadOptions load_options(const Checkpoint& checkpoint, Quantize quantize) const;
-  void prepare() const;
+  void check_place() const;
   void tell(std::int64_t bytes);
-  void write_transformer();
-  void write_text_encoder();
+  ShardJob transformer();
+  ShardJob text_encoder();
   void copy_the_rest() const;
-  void check_result() const;
-  void write_configs(const FluxConfig& config) const;
+  void write_configs() const;
+  void finish_folder() const;
 
   const ConvertOptions& o_;
   const Hooks& hooks_;
@@ -108,19 +130,14 @@ LoadOptions Conversion::load_options(const Checkpoint& checkpoint, Quantize quan
   return {.dtype = dtype, .quantize = quantize, .keep_dense = o_.memory.keep_dense};
 }
 
-// An empty OUT.partial, or that of the same conversion.
-void Conversion::prepare() const {
+// The result is new, and no part of the model that is read.
+void Conversion::check_place() const {
   require(!fs::exists(out_), out_, " exists: a conversion makes a new ",
           is_single_file() ? "file" : "directory");
-  const auto recipe = partial_ / "conversion.json";
-  if (fs::exists(recipe) && read_file(recipe) == recipe_of(o_)) return;
-  require(!fs::exists(partial_) || fs::is_empty(partial_) || fs::exists(recipe), partial_,
-          " exists, and is no conversion that was interrupted");
-  std::error_code failed;
-  fs::remove_all(partial_, failed);
-  fs::create_directories(partial_, failed);
-  require(!failed, "cannot make the folder ", partial_, ": ", failed.message());
-  write_file(recipe, recipe_of(o_));
+  const auto index = read_json(files_.folder / "model_index.json");
+  for (const auto& [part, described] : index.items())
+    require(!fs::is_directory(files_.folder / part) || !lies_in(partial_, files_.folder / part),
+            out_, " lies in ", files_.folder / part, ", a part of the model that is converted");
 }
 
 void Conversion::tell(std::int64_t bytes) {
@@ -129,42 +146,29 @@ void Conversion::tell(std::int64_t bytes) {
   if (hooks_.progress) hooks_.progress(progress_);
 }
 
-void Conversion::write_transformer() {
+ShardJob Conversion::transformer() {
   const auto checkpoint = files_.open_transformer();
   const auto config = read_transformer_config(files_, checkpoint);
   const auto names = flux_names(checkpoint);
-  const auto plan = flux_plan(config, 1, SharedModulation::kYes);
   auto load = load_options(checkpoint, o_.memory.quantize);
   std::vector<AskedTensor> asked;
   load.survey = &asked;
   const Flux surveyed(config, Weights(checkpoint, names, load));
   load.survey = nullptr;
-  write_shards({.asked = asked,
-                .source = Weights(checkpoint, names, load),
-                .names = is_single_file() ? flux_names_in_one_file() : flux_names_of_diffusers(),
-                .plan = plan,
-                .folder = is_single_file() ? partial_ : partial_ / "transformer",
-                .stem = is_single_file() ? "transformer" : "diffusion_pytorch_model",
-                .shard_bytes = is_single_file() ? std::numeric_limits<std::int64_t>::max()
-                                                : std::int64_t(1) << 30,
-                .on_bytes = [this](std::int64_t bytes) { tell(bytes); }});
-  if (!is_single_file()) write_configs(config);
-}
-
-void Conversion::write_configs(const FluxConfig& config) const {
-  const auto own = files_.config_of("transformer");
-  if (files_.single_file.empty() && fs::exists(own))
-    fs::copy_file(own, partial_ / "transformer" / "config.json",
-                  fs::copy_options::overwrite_existing);
-  else
-    write_file(partial_ / "transformer" / "config.json", json_of(config).dump(2) + "\n");
-  auto index = OrderedJson::parse(read_file(files_.folder / "model_index.json"));
-  index["transformer"] = {"diffusers", "FluxTransformer2DModel"};
-  write_file(partial_ / "model_index.json", index.dump(2) + "\n");
+  return {.asked = asked,
+          .source = Weights(checkpoint, names, load),
+          .names = is_single_file() ? flux_names_in_one_file() : flux_names_of_diffusers(),
+          .plan = flux_plan(config, 1, SharedModulation::kYes),
+          .folder = is_single_file() ? partial_ : partial_ / "transformer",
+          .stem = is_single_file() ? "transformer" : "diffusion_pytorch_model",
+          .recipe = recipe_of(o_),
+          .shard_bytes =
+              is_single_file() ? std::numeric_limits<std::int64_t>::max() : std::int64_t(1) << 30,
+          .on_bytes = [this](std::int64_t bytes) { tell(bytes); }};
 }
 
 // T5, where it changes; the other encoder and the autoencoder are small and stay as they are.
-void Conversion::write_text_encoder() {
+ShardJob Conversion::text_encoder() {
   const auto checkpoint = files_.open_text_encoder("text_encoder_2");
   const auto config = read_t5_config(read_json_object(files_.config_of("text_encoder_2")));
   auto load = load_options(checkpoint, o_.memory.quantize_text);
@@ -173,14 +177,30 @@ void Conversion::write_text_encoder() {
   load.survey = &asked;
   const T5 surveyed(config, Weights(checkpoint, t5_names(), load));
   load.survey = nullptr;
-  write_shards({.asked = asked,
-                .source = Weights(checkpoint, t5_names(), load),
-                .names = t5_names(),
-                .folder = partial_ / "text_encoder_2",
-                .stem = "model",
-                .on_bytes = [this](std::int64_t bytes) { tell(bytes); }});
-  fs::copy_file(files_.config_of("text_encoder_2"), partial_ / "text_encoder_2" / "config.json",
-                fs::copy_options::overwrite_existing);
+  return {.asked = asked,
+          .source = Weights(checkpoint, t5_names(), load),
+          .names = t5_names(),
+          .folder = partial_ / "text_encoder_2",
+          .stem = "model",
+          .recipe = recipe_of(o_),
+          .on_bytes = [this](std::int64_t bytes) { tell(bytes); }};
+}
+
+void Conversion::write_configs() const {
+  const auto own = files_.config_of("transformer");
+  if (files_.single_file.empty() && fs::exists(own)) {
+    fs::copy_file(own, partial_ / "transformer" / "config.json",
+                  fs::copy_options::overwrite_existing);
+  } else {
+    const auto config = read_transformer_config(files_, files_.open_transformer());
+    write_file(partial_ / "transformer" / "config.json", json_of(config).dump(2) + "\n");
+  }
+  if (changes_text())
+    fs::copy_file(files_.config_of("text_encoder_2"), partial_ / "text_encoder_2" / "config.json",
+                  fs::copy_options::overwrite_existing);
+  auto index = OrderedJson::parse(read_file(files_.folder / "model_index.json"));
+  index["transformer"] = {"diffusers", "FluxTransformer2DModel"};
+  write_file(partial_ / "model_index.json", index.dump(2) + "\n");
 }
 
 // Folders that the index names and that are not there yet, and what else is no weights: a snapshot
@@ -198,33 +218,33 @@ void Conversion::copy_the_rest() const {
   }
 }
 
-// As a model that is loaded, short of its numbers.
-void Conversion::check_result() const {
-  const auto made = find_model({.model = partial_});
-  (void)made.open_transformer();
-  (void)made.open_text_encoder("text_encoder");
-  (void)made.open_text_encoder("text_encoder_2");
-  (void)made.open_vae();
-}
-
-void Conversion::run() {
-  const c10::InferenceMode inference;
-  prepare();
-  progress_.total = std::int64_t(files_.open_transformer().num_bytes());
-  if (changes_text() && !is_single_file())
-    progress_.total += std::int64_t(files_.open_text_encoder("text_encoder_2").num_bytes());
-  write_transformer();
-  if (is_single_file()) {
-    fs::rename(partial_ / "transformer.safetensors", out_);
-    fs::remove_all(partial_);
-    return;
-  }
-  if (changes_text()) write_text_encoder();
+void Conversion::finish_folder() const {
+  write_configs();
   copy_the_rest();
-  check_result();
+  check_parts(find_model({.model = partial_}));
   remove_notes(partial_);
   fs::rename(partial_, out_);
-  fs::remove(out_ / "conversion.json");
+  fs::remove(out_ / kRecipeFile);
+}
+
+// Whatever is refused is refused before anything is written.
+void Conversion::run() {
+  const c10::InferenceMode inference;
+  check_place();
+  std::vector<ShardJob> jobs{transformer()};
+  progress_.total = std::int64_t(files_.open_transformer().num_bytes());
+  if (!is_single_file()) {
+    check_parts(files_);
+    if (changes_text()) {
+      jobs.push_back(text_encoder());
+      progress_.total += std::int64_t(files_.open_text_encoder("text_encoder_2").num_bytes());
+    }
+  }
+  const auto lock = claim_partial(partial_, recipe_of(o_), hooks_.warning);
+  for (const auto& job : jobs) write_shards(job);
+  if (!is_single_file()) return finish_folder();
+  fs::rename(partial_ / "transformer.safetensors", out_);
+  fs::remove_all(partial_);
 }
 
 }  // namespace

@@ -18,7 +18,8 @@ struct ConvertOptions {
 // in one file with Black Forest Labs' names. Dense layers in 8 bits are `weight` (int8) and
 // `weight_scale`, and are loaded without being quantised again. `out` appears when it is whole and
 // checked; until then its files lie in OUT.partial, with which the same command goes on when it was
-// interrupted. Throws InputError and Error.
+// interrupted, and another starts anew with a warning. Throws InputError, also where `out` lies in
+// a part of the model or another conversion to `out` is at work, and Error.
 void convert(const ConvertOptions& options, const Hooks& hooks = {});
 
 }  // namespace braid

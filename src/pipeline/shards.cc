@@ -73,21 +73,24 @@ std::string sources_of(const std::vector<AskedTensor>& shard) {
   return digest(std::as_bytes(std::span(sources)));
 }
 
-// What is beside a shard that was made of these tensors and has not changed since.
-std::string note_of(const fs::path& shard, const std::vector<AskedTensor>& asked) {
-  return "of " + sources_of(asked) + ": " + digest(MappedFile(shard).bytes()) + "\n";
+// What is beside a shard that was made of these tensors, as the job says, and has not changed
+// since.
+std::string note_of(const ShardJob& job, const fs::path& shard,
+                    const std::vector<AskedTensor>& asked) {
+  return "of " + sources_of(asked) + " by " + digest(std::as_bytes(std::span(job.recipe))) + ": " +
+         digest(MappedFile(shard).bytes()) + "\n";
 }
 
-bool is_there(const fs::path& shard, const std::vector<AskedTensor>& asked) {
+bool is_there(const ShardJob& job, const fs::path& shard, const std::vector<AskedTensor>& asked) {
   const auto note = shard.string() + kNote;
-  return fs::exists(shard) && fs::exists(note) && read_file(note) == note_of(shard, asked);
+  return fs::exists(shard) && fs::exists(note) && read_file(note) == note_of(job, shard, asked);
 }
 
 void write_shard(const ShardJob& job, const fs::path& path, const std::vector<AskedTensor>& asked) {
   const auto tensors = tensors_of(job, asked);
   write_file(path, write_safetensors(tensors));
   check_written(path, tensors);
-  write_file(path.string() + kNote, note_of(path, asked));
+  write_file(path.string() + kNote, note_of(job, path, asked));
 }
 
 }  // namespace
@@ -98,8 +101,9 @@ void write_shards(const ShardJob& job) {
   nlohmann::ordered_json map = nlohmann::ordered_json::object();
   for (std::size_t i = 0; i < shards.size(); ++i) {
     const auto name = name_of(job, i, shards.size());
-    if (!is_there(job.folder / name, shards[i])) write_shard(job, job.folder / name, shards[i]);
-    const auto written = Checkpoint::open_file(job.folder / name);
+    const auto path = job.folder / name;
+    if (!is_there(job, path, shards[i])) write_shard(job, path, shards[i]);
+    const auto written = Checkpoint::open_file(path);
     for (const auto& [tensor, stored] : written.tensors()) map[tensor] = name;
     for (const auto& asked : shards[i])
       if (job.on_bytes) job.on_bytes(bytes_of(asked, Quantize::kNone));

@@ -150,6 +150,40 @@ TEST_F(Interrupted, AndTheModelChangedItMixesNothing) {
   EXPECT_EQ(contents_of(folder_ / "out"), contents_of(folder_ / "whole"));
 }
 
+// What two runs at once once left behind.
+TEST_F(Interrupted, ItTakesNoShardOfAnotherRecipe) {
+  run_and_die(to("out"), kAllShards);
+  auto dense = to("dense");
+  dense.memory = {};
+  run_and_die(dense, kOneShard);
+  fs::copy_file(folder_ / "dense.partial/conversion.json", folder_ / "out.partial/conversion.json",
+                fs::copy_options::overwrite_existing);
+  dense.out = folder_ / "out";
+  convert(dense);
+  dense.out = folder_ / "whole";
+  convert(dense);
+  EXPECT_EQ(contents_of(folder_ / "out/transformer"), contents_of(folder_ / "whole/transformer"));
+}
+
+TEST_F(Interrupted, ItSaysThatItStartsAnewWithOtherOptions) {
+  run_and_die(to("out"), kOneShard);
+  auto dense = to("out");
+  dense.memory.quantize = Quantize::kNone;
+  std::string warning;
+  convert(dense, {.warning = [&](const std::string& sentence) { warning = sentence; }});
+  EXPECT_THAT(warning, HasSubstr("another quantize: "));
+  EXPECT_THAT(warning, HasSubstr("starts anew"));
+}
+
+TEST_F(Interrupted, TheModelMayBeNamedInAnotherWay) {
+  run_and_die(to("out"), kOneShard);
+  auto options = to("out");
+  options.model = model_ / "../demo/";
+  std::string warning;
+  convert(options, {.warning = [&](const std::string& sentence) { warning = sentence; }});
+  EXPECT_EQ(warning, "");
+}
+
 TEST_F(Interrupted, ByAFullDiskItSaysSoAndGoesOn) {
   for (const rlim_t most : {100'000, 1'000'000}) {
     EXPECT_THAT(failure_within(most), HasSubstr("cannot write")) << most;

@@ -143,6 +143,10 @@ TEST_F(Convert, LeavesFoldersOfOthersAlone) {
   EXPECT_THAT(refusal({.model = model_, .out = folder_ / "out"}),
               HasSubstr("is no conversion that was interrupted"));
   EXPECT_TRUE(fs::exists(folder_ / "out.partial/mine"));
+  write_file(folder_ / "out.partial/conversion.json", R"({"rate": "EUR/USD"})");
+  EXPECT_THAT(refusal({.model = model_, .out = folder_ / "out"}),
+              HasSubstr("is no conversion that was interrupted"));
+  EXPECT_TRUE(fs::exists(folder_ / "out.partial/mine"));
 }
 
 // As a snapshot of a hub looks: links to the files, the model in one file too, hidden folders.
@@ -169,6 +173,45 @@ TEST_F(Convert, RefusesATruncatedModelAndMakesNothing) {
   fs::resize_file(weights, fs::file_size(weights) / 2);
   EXPECT_THAT(refusal({.model = source, .out = folder_ / "out"}), HasSubstr("diffusion_pytorch"));
   EXPECT_FALSE(fs::exists(folder_ / "out"));
+  EXPECT_FALSE(fs::exists(folder_ / "out.partial"));
+}
+
+TEST_F(Convert, RefusesToWriteIntoThePartsOfTheModel) {
+  const auto source = folder_ / "source";
+  fs::copy(model_, source, fs::copy_options::recursive);
+  fs::create_directory_symlink(source / "vae", folder_ / "link");
+  for (const auto& out : {source / "vae/out", source / "vae/deep/out", folder_ / "link/out"})
+    EXPECT_THAT(refusal({.model = source, .out = out}), HasSubstr("a part of the model"));
+  EXPECT_FALSE(fs::exists(source / "vae/deep"));
+  EXPECT_FALSE(fs::exists(source / "vae/out.partial"));
+  convert({.model = source, .out = source / "out"});
+  run({.model = source / "out"});
+}
+
+// A link in a part leads to where the result will be.
+TEST_F(Convert, DoesNotCopyAFolderIntoItself) {
+  const auto source = folder_ / "source";
+  fs::copy(model_, source, fs::copy_options::recursive);
+  fs::create_directory_symlink(folder_, source / "vae/all");
+  EXPECT_THAT(refusal({.model = source, .out = folder_ / "out"}), HasSubstr("into itself"));
+}
+
+TEST_F(Convert, TwoDoNotWorkOnOneFolderAtOnce) {
+  const ConvertOptions options{.model = model_, .out = folder_ / "out"};
+  auto other = options;
+  other.memory.quantize = Quantize::kInt8;
+  std::vector<std::string> refusals;
+  convert(options, {.progress = [&](const Progress&) { refusals.push_back(refusal(other)); }});
+  EXPECT_THAT(refusals, testing::Each(HasSubstr("another conversion is at work")));
+  EXPECT_FALSE(refusals.empty());
+  run({.model = folder_ / "out"});
+}
+
+TEST_F(Convert, TakesAModelWhoseNameIsNoUtf8) {
+  const auto source = folder_ / "m\xff";
+  fs::copy(model_, source, fs::copy_options::recursive);
+  convert({.model = source, .out = folder_ / "out"});
+  run({.model = folder_ / "out"});
 }
 
 TEST_F(Convert, StartsAnewWhereSomethingElseWasAskedFor) {
