@@ -210,6 +210,8 @@ void MappedFile::prefetch(std::uint64_t offset, std::uint64_t size) const {
   // Page tables are filled too where the kernel can (Linux 5.14); else the file is only read ahead.
   const auto pages = pages_around(bytes(), offset, size);
   if (::madvise(pages.data(), pages.size(), kPopulateRead) == 0) return;
+  check(errno == EINVAL, path_,
+        " was cut short since it was opened, or cannot be read: ", reason());
   (void)::madvise(pages.data(), pages.size(), MADV_WILLNEED);
 }
 

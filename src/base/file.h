@@ -23,7 +23,9 @@ class MappedFile {
   std::span<const std::byte> bytes() const { return {data_, size_}; }
   const std::filesystem::path& path() const { return path_; }
 
-  // Brings [offset, offset + size) into memory now rather than at first touch. Best effort.
+  // Brings [offset, offset + size) into memory now rather than at first touch. Throws Error naming
+  // the path where it cannot be read, as of a file cut short meanwhile, if the kernel can tell
+  // (Linux 5.14): to touch it would end the process.
   void prefetch(std::uint64_t offset, std::uint64_t size) const;
   // Gives the pages of [offset, offset + size) back; a later touch reads them again. Best effort.
   void release(std::uint64_t offset, std::uint64_t size) const;

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -132,6 +133,19 @@ TEST_F(File, MapsAndReadsTheSameBytes) {
   moved.prefetch(2, 8);
   moved.release(2, 8);
   EXPECT_EQ(char(moved.bytes()[9]), '9');
+}
+
+// Where the kernel can tell (Linux 5.14): to touch what is gone ends the process.
+TEST_F(File, ThatWasCutShortSinceItWasMappedIsASentence) {
+  write_file(folder_ / "a", std::string(1 << 20, 'x'));
+  const MappedFile file(folder_ / "a");
+  void* const here = ::mmap(nullptr, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  const bool can_tell = ::madvise(here, 4096, 22 /* MADV_POPULATE_READ */) == 0;
+  ::munmap(here, 4096);
+  if (!can_tell) GTEST_SKIP() << "this kernel does not tell";
+  fs::resize_file(folder_ / "a", 4096);
+  file.prefetch(0, 4096);
+  EXPECT_THAT(message_of([&] { file.prefetch(0, 1 << 20); }), HasSubstr("was cut short"));
 }
 
 TEST_F(File, AnEmptyFileMapsToNothing) {
