@@ -26,7 +26,7 @@ compile_for_nvidia() {
   for device in "${nvidia_devices[@]}"; do
     codes+=(-gencode "arch=compute_$device,code=sm_$device")
   done
-  compile_for "NVIDIA ${nvidia_devices[*]/#/sm_}" "$nvcc" -std=c++17 -O3 -fmad=false \
+  compile_for "NVIDIA ${nvidia_devices[*]/#/sm_}" "$nvcc" -ccbin "$compiler" -std=c++17 -O3 -fmad=false \
     --threads "$(jobs)" -Werror all-warnings -Isrc "${codes[@]}" -c src/ops/gpu.cu \
     -o "$gpu_folder/nvidia.o"
 }
@@ -68,7 +68,7 @@ link_for_nvidia() {
   }
   local folder=$root/build/cuda
   make_folder "$folder"
-  CUDACXX=$nvcc cmake --preset cuda "-DLibTorch_ROOT_DIR=$libtorch" -DBRAID_WERROR=ON \
+  CXX=$compiler CUDAHOSTCXX=$compiler CUDACXX=$nvcc cmake --preset cuda "-DLibTorch_ROOT_DIR=$libtorch" -DBRAID_WERROR=ON \
     >"$folder/braid-build.log" 2>&1 || show_failure "$folder/braid-build.log"
   compile "$folder" braid_program ops_test
   printf 'linked with %s, not run on a GPU\n' "$libtorch"

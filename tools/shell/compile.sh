@@ -44,7 +44,7 @@ configure() {
   fi
   gpu=$(torch_gpu)
   [[ $gpu != cuda ]] || export CUDACXX=$nvcc
-  CXX=$compiler cmake -S "$root" -B "$folder" -G Ninja -DCMAKE_BUILD_TYPE=Release \
+  CXX=$compiler CUDAHOSTCXX=$compiler cmake -S "$root" -B "$folder" -G Ninja -DCMAKE_BUILD_TYPE=Release \
     "-DLibTorch_ROOT_DIR=$torch" "-DBRAID_GPU=$gpu" "$@" >"$log" 2>&1 || show_failure "$log"
   printf '%s\n' "$wanted" >"$folder/braid-configured"
 }

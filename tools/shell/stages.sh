@@ -19,6 +19,7 @@ check_rules() {
   stage "rules"
   python3 -B tools/lint/lint_test.py 2>&1 | tail -n 1
   python3 -B tools/lint/lint.py || stop 1 "these places break a rule"
+  tools/shell/wheels_test.sh || stop 1 "what is fetched is wrong"
 }
 
 build_everything() {

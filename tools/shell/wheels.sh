@@ -12,12 +12,12 @@ lock() {
 
 unlock() { exec {locked}>&-; }
 
-# fetch_wheels FOLDER NAME PIP-ARGUMENT...: unpacks the wheels into FOLDER, which appears when it is
+# fetch_wheels FOLDER NAME HINT PIP-ARGUMENT...: unpacks the wheels into FOLDER, which appears when it is
 # complete. Wheels are only unpacked, never installed: any Python will do, and a system that guards
-# its Python (PEP 668) has nothing to guard.
+# its Python (PEP 668) has nothing to guard. HINT: what to do without a network.
 fetch_wheels() (
-  local folder=$1 name=$2 partial=$1.partial arch tag quiet=-q
-  shift 2
+  local folder=$1 name=$2 hint=$3 partial=$1.partial arch tag quiet=-q
+  shift 3
   arch=$(uname -m)
   local -a platforms=()
   for tag in manylinux_2_28 manylinux_2_27 manylinux_2_25 manylinux_2_17 manylinux2014 \
@@ -35,7 +35,7 @@ fetch_wheels() (
   "$python" -m pip download $quiet --disable-pip-version-check --no-cache-dir --no-deps \
     --only-binary=:all: --implementation cp --python-version 3.12 "${platforms[@]}" \
     --dest "$partial/wheels" "$@" >&2 </dev/null ||
-    stop 1 "$name could not be fetched. Without a network, set BRAID_TORCH=DIR to a LibTorch."
+    stop 1 "$name could not be fetched. Without a network, $hint."
   "$python" "$root/tools/shell/unpack_wheels.py" "$partial/wheels" "$partial" ||
     stop 1 "$name could not be unpacked into $folder"
   rm -rf "$partial/wheels" "$folder"
@@ -44,31 +44,41 @@ fetch_wheels() (
 
 fetch_torch() {
   [[ -n ${BRAID_TORCH:-} || -e $torch/lib/libtorch_cpu.so ]] ||
-    fetch_wheels "${torch%/torch}" "LibTorch, 570 MB" -r "$root/cmake/libtorch.txt"
+    fetch_wheels "${torch%/torch}" "LibTorch, 570 MB" "set BRAID_TORCH=DIR to a LibTorch" \
+      -r "$root/cmake/libtorch.txt"
 }
 
-# Sets `nvcc`: $CUDACXX, else the system's of CUDA 12.9 or later, which knows all devices, else PyPI's.
+# nvcc_version NVCC: "13.0"; empty when there is no such program.
+nvcc_version() { "$1" --version 2>/dev/null | sed -n 's/.*release \([0-9.]*\).*/\1/p' || true; }
+
+# Sets `nvcc`: $CUDACXX, else the system's, else PyPI's. CUDA 12.9 and later know all devices.
 fetch_nvcc() {
   local folder=$cache/nvcc-13.0.88
   nvcc=${CUDACXX:-$(command -v nvcc || true)}
-  [[ -n $nvcc ]] && at_least 12.9 "$("$nvcc" --version | sed -n 's/.*release \([0-9.]*\).*/\1/p')" &&
-    return 0
+  local version
+  version=$(nvcc_version "${nvcc:-nvcc}")
+  [[ -n $version ]] && at_least 12.9 "$version" && return 0
+  [[ -z ${CUDACXX:-} ]] ||
+    stop 2 "CUDACXX=$CUDACXX should be an nvcc of CUDA 12.9 or later, it is ${version:-none}"
   nvcc=$folder/nvidia/cu13/bin/nvcc
-  [[ -x $nvcc ]] || fetch_wheels "$folder" "nvcc, 100 MB" -r "$root/tools/shell/nvcc.txt"
+  [[ -x $nvcc ]] || fetch_wheels "$folder" "nvcc, 100 MB" \
+    "install CUDA 12.9 or later, or set CUDACXX to its nvcc" -r "$root/tools/shell/nvcc.txt"
 }
 
 # Sets `clang_format`: one version, so that every machine formats alike.
 fetch_clang_format() {
   clang_format=$cache/clang-format-14.0.6/clang_format/data/bin/clang-format
   [[ -x $clang_format ]] ||
-    fetch_wheels "$cache/clang-format-14.0.6" "clang-format" clang-format==14.0.6
+    fetch_wheels "$cache/clang-format-14.0.6" "clang-format" "copy $cache/clang-format-14.0.6 here" \
+      clang-format==14.0.6
 }
 
 # Puts a new enough cmake first on the PATH where the system's is too old (Ubuntu 22.04).
 fetch_cmake() {
   local folder=$cache/cmake-3.31.6
   have_cmake && return 0
-  [[ -x $folder/cmake/data/bin/cmake ]] || fetch_wheels "$folder" "CMake" cmake==3.31.6
+  [[ -x $folder/cmake/data/bin/cmake ]] || fetch_wheels "$folder" "CMake" \
+    "install CMake 3.25 or later" cmake==3.31.6
   PATH=$folder/cmake/data/bin:$PATH
 }
 
