@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "app/flag_values.h"
 #include "app/machine_info.h"
 #include "ceilings.h"
 
@@ -20,6 +21,11 @@ constexpr std::int64_t kHeads = 24, kHead = 128;
 // Inputs and outputs of the layers of both kinds of blocks.
 constexpr std::pair<std::int64_t, std::int64_t> kLayers[] = {
     {3072, 9216}, {3072, 12288}, {12288, 3072}, {3072, 21504}, {15360, 3072}};
+
+// Throws InputError.
+std::int64_t rows_named(const char* text) {
+  return std::int64_t(whole_number("the number of rows", text, 1, 1'000'000));
+}
 
 OrderedJson ways_of(const std::vector<WayTime>& times, double flops) {
   OrderedJson ways;
@@ -58,10 +64,10 @@ OrderedJson attention_of(Ceilings& ceilings, std::int64_t rows) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
   const c10::InferenceMode no_autograd;
   std::vector<std::int64_t> all_rows;
-  for (int i = 1; i < argc; ++i) all_rows.push_back(std::strtoll(argv[i], nullptr, 10));
+  for (int i = 1; i < argc; ++i) all_rows.push_back(rows_named(argv[i]));
   if (all_rows.empty()) all_rows = {1536, 4608};
   Ceilings ceilings;
   OrderedJson json = {{"machine", name_of_machine("cpu")},
@@ -70,10 +76,15 @@ int main(int argc, char** argv) {
                       {"products", OrderedJson::array()},
                       {"attention", OrderedJson::array()}};
   for (const auto rows : all_rows) {
-    if (rows < 1) return std::fprintf(stderr, "ceilings: rows should be numbers above 0\n"), 2;
     for (auto& product : products_of(ceilings, rows)) json["products"].push_back(product);
     for (auto& attention : attention_of(ceilings, rows)) json["attention"].push_back(attention);
   }
   std::fprintf(stderr, "\n");
   std::printf("%s", json_text(json).c_str());
+} catch (const braid::InputError& error) {
+  std::fprintf(stderr, "ceilings: %s\n", error.what());
+  return 2;
+} catch (const std::exception& error) {
+  std::fprintf(stderr, "ceilings: %s\n", error.what());
+  return 1;
 }
