@@ -52,7 +52,7 @@ std::vector<Variable> wanted_environment(const std::vector<GpuNode>& gpus) {
        "waiting threads sleep instead of spinning",
        {"GOMP_SPINCOUNT"}},
       {"TORCH_CPP_LOG_LEVEL", "ERROR", "LibTorch warns of what is no user's business"}};
-  for (const auto& [node, architecture, bytes] : gpus)
+  for (const auto& [node, architecture, bytes, id] : gpus)
     if (const auto version = claimed_version(architecture); !version.empty())
       wanted.push_back({"HSA_OVERRIDE_GFX_VERSION_" + std::to_string(node),
                         version,

@@ -15,13 +15,25 @@ namespace fs = std::filesystem;
 // Linux, drivers/gpu/drm/amd/include/kfd_ioctl.h and kfd_crat.h: memory of a GPU's own.
 constexpr std::uint64_t kHeapPublic = 1, kHeapPrivate = 2;
 
-// "name value" lines.
+template <class Number>
+std::optional<Number> number_in(const std::string& text) {
+  Number number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const bool is_whole = error == std::errc() && end == text.data() + text.size();
+  return is_whole && number >= 0 ? std::optional(number) : std::nullopt;
+}
+
+// "name value" lines; up to the first that is none. A pipe of that name is not waited for.
 std::map<std::string, std::uint64_t> read_properties(const fs::path& file) {
   std::map<std::string, std::uint64_t> properties;
+  std::error_code missing;
+  if (!fs::is_regular_file(file, missing)) return properties;
   std::ifstream lines(file);
-  std::string name;
-  std::uint64_t value = 0;
-  while (lines >> name >> value) properties[name] = value;
+  for (std::string name, text; lines >> name >> text;) {
+    const auto value = number_in<std::uint64_t>(text);
+    if (!value) break;
+    properties[name] = *value;
+  }
   return properties;
 }
 
@@ -30,10 +42,8 @@ std::vector<int> numbered_folders(const fs::path& folder) {
   std::vector<int> numbers;
   std::error_code unreadable;
   for (const auto& entry : fs::directory_iterator(folder, unreadable)) {
-    const auto name = entry.path().filename().string();
-    int number = 0;
-    const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
-    if (error == std::errc() && end == name.data() + name.size()) numbers.push_back(number);
+    if (const auto number = number_in<int>(entry.path().filename().string()))
+      numbers.push_back(*number);
   }
   std::sort(numbers.begin(), numbers.end());
   return numbers;
@@ -69,7 +79,8 @@ std::vector<GpuNode> read_gpu_nodes(const fs::path& topology) {
     const auto folder = topology / "nodes" / std::to_string(node);
     auto properties = read_properties(folder / "properties");
     const auto version = properties["gfx_target_version"];  // 0: a CPU
-    if (version > 0) gpus.push_back({node, architecture_of(version), memory_of(folder)});
+    if (version == 0) continue;
+    gpus.push_back({node, architecture_of(version), memory_of(folder), properties["unique_id"]});
   }
   return gpus;
 }

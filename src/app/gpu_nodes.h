@@ -10,9 +10,10 @@
 namespace braid {
 
 struct GpuNode {
-  int node;                  // its number in the list, by which ROCm's variables name it
-  std::string architecture;  // "gfx1101"
-  std::uint64_t bytes;       // of its own memory
+  int node;                     // its number in the list, by which ROCm's variables name it
+  std::string architecture;     // "gfx1101"
+  std::uint64_t bytes;          // of its own memory
+  std::uint64_t unique_id = 0;  // by which ROCm's variables name it too; 0: it has none
 };
 
 // Where the list is: /sys/class/kfd/kfd/topology, or what BRAID_KFD_TOPOLOGY names.

@@ -3,9 +3,10 @@
 #include <dlfcn.h>
 
 #include <charconv>
+#include <cstdio>
 #include <cstdlib>
 #include <memory>
-#include <string_view>
+#include <sstream>
 
 #include "app/gpu_nodes.h"
 
@@ -45,36 +46,52 @@ class NvidiaDriver {
     const bool is_known = get && attribute && memory && get(&device, index) == 0 &&
                           attribute(&major, kMajor, device) == 0 &&
                           attribute(&minor, kMinor, device) == 0 && memory(&bytes, device) == 0;
-    if (!is_known) return {"unknown", 0};
-    return {"sm_" + std::to_string(major) + std::to_string(minor), bytes};
+    if (!is_known) return {"unknown", 0, {}};
+    return {"sm_" + std::to_string(major) + std::to_string(minor), bytes, {}};
   }
 
   void* library_;  // stays: LibTorch may use it too
 };
 
+// As ROCr prints the kernel's unique_id.
+std::string uuid_of(const GpuNode& node) {
+  char text[32] = "";
+  if (node.unique_id != 0)
+    std::snprintf(text, sizeof text, "GPU-%016llx",
+                  static_cast<unsigned long long>(node.unique_id));
+  return text;
+}
+
 std::vector<Gpu> amd_gpus() {
   std::vector<Gpu> gpus;
   for (const auto& node : read_gpu_nodes(gpu_topology()))
-    gpus.push_back({node.architecture, node.bytes});
+    gpus.push_back({node.architecture, node.bytes, uuid_of(node)});
   // The runtime sees what the first leaves, HIP what the second leaves of that.
   const auto seen = visible(gpus, std::getenv("ROCR_VISIBLE_DEVICES"));
-  return visible(seen, std::getenv("HIP_VISIBLE_DEVICES"));
+  const auto* const for_hip = std::getenv("HIP_VISIBLE_DEVICES");
+  return visible(seen, for_hip ? for_hip : std::getenv("CUDA_VISIBLE_DEVICES"));
+}
+
+// By its number or its uuid.
+std::optional<Gpu> find(const std::vector<Gpu>& all, const std::string& entry) {
+  std::size_t index = 0;
+  const auto [end, error] = std::from_chars(entry.data(), entry.data() + entry.size(), index);
+  const bool is_number = error == std::errc() && end == entry.data() + entry.size();
+  for (std::size_t i = 0; i < all.size(); ++i)
+    if (is_number ? i == index : !entry.empty() && all[i].uuid == entry) return all[i];
+  return {};
 }
 
 }  // namespace
 
-std::vector<Gpu> visible(const std::vector<Gpu>& all, const char* numbers) {
-  if (!numbers) return all;
+std::vector<Gpu> visible(const std::vector<Gpu>& all, const char* list) {
+  if (!list) return all;
   std::vector<Gpu> chosen;
-  std::string_view rest = numbers;
-  while (!rest.empty()) {
-    std::size_t index = 0;
-    const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), index);
-    const bool is_number = error == std::errc() && index < all.size() &&
-                           (end == rest.data() + rest.size() || *end == ',');
-    if (!is_number) break;
-    chosen.push_back(all[index]);
-    rest.remove_prefix(std::min(rest.size(), std::size_t(end - rest.data()) + 1));
+  std::istringstream entries(list);
+  for (std::string entry; std::getline(entries, entry, ',');) {
+    const auto gpu = find(all, entry);
+    if (!gpu) break;
+    chosen.push_back(*gpu);
   }
   return chosen;
 }
