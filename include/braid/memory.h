@@ -57,6 +57,9 @@ struct Budget {
     bool prefetch = false, resident = false;
   };
   Fixed fixed = {};
+  // Nobody asked for it: nothing that changes the picture is chosen, and where nothing fits it is
+  // what comes nearest, not an error.
+  bool is_implied = false;
 
   bool is_set() const { return device > 0 || host > 0; }
 };

@@ -146,7 +146,7 @@ void add_generate_flags(FlagReader& read, GenerateFlags& f) {
   add_graph_flag(read, f.options);
   add_layout_flags(read, f.options.layout);
   add_auto_layout_flag(read, f.auto_layout);
-  add_preset_flag(read, f.preset);
+  add_preset_flag(read, f.preset, "none, with --offload as far as\nthe weights do not fit a GPU");
   add_memory_flags(read, f.options.memory);
   add_budget_flags(read, f.options.memory);
   add_decoder_flags(read, f.request);
@@ -155,7 +155,7 @@ void add_generate_flags(FlagReader& read, GenerateFlags& f) {
 
 void add_verify_flags(FlagReader& read, VerifyFlags& f) {
   add_layout_flags(read, f.options.pipeline.layout);
-  add_preset_flag(read, f.preset);
+  add_preset_flag(read, f.preset, "none");
   add_memory_flags(read, f.options.pipeline.memory);
   read.text("--memory", "BYTES", "Memory",
             "Of each device, as 6GB: the transformer of the one rank that\n"

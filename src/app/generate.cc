@@ -19,6 +19,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "pipeline/engine.h"
+#include "pipeline/memory_names.h"
 #include "pipeline/planner/fit.h"
 #include "weights/safetensors_writer.h"
 
@@ -82,30 +83,37 @@ void GenerateRun::prepare() {
   }
   options_.layout = choose_layout(options_.layout, num_ranks, request_);
   options_.layout.ranks = Ranks::kProcesses;  // where a launcher started this program
-  choose_memory();
   (void)world_of(options_.layout);
-  (void)devices_of(options_, degrees_of(options_.layout));
+  auto here = options_;
+  here.device = device_of_rank(options_.device);
+  (void)devices_of(here, degrees_of(options_.layout));
+  choose_memory();
+  options_.device = here.device;
   if (is_first_) check_dump();
   if (!flags_.latents.empty()) request_.latents = read_latents(flags_.latents);
 }
 
 // A budget chooses all that no flag has fixed; what it does not choose is the preset's.
 void GenerateRun::choose_memory() {
-  auto here = options_;
-  here.device = device_of_rank(options_.device);
-  const auto choice = braid::choose_memory(flags_.preset, here);
+  const auto choice = braid::choose_memory(flags_.preset, options_);
   options_.memory = choice.memory;
   if (is_first_ && !choice.said.empty()) display_.say(choice.said);
   if (options_.memory.budget.is_set()) keep_to_budget();
-  options_.device = here.device;
 }
 
 void GenerateRun::keep_to_budget() {
+  const auto budget = options_.memory.budget;
+  const auto asked = flags_of(options_.memory);
   auto chosen = fitted(options_, request_);
   options_ = std::move(chosen.options);
   request_.vae_tiling = chosen.tiling;
   fit_ = std::move(chosen.fit);
-  if (is_first_) display_.say("memory: " + chosen.sentence);
+  const bool is_as_asked = budget.is_implied && flags_of(options_.memory) == asked;
+  if (!is_first_ || is_as_asked) return;
+  const bool fits = fit_->device_peak <= budget.device;
+  const auto of = text_of(fits ? ", of " : ", more than ", readable_bytes(double(budget.device)),
+                          " that a GPU has for it");
+  display_.say("memory: " + chosen.sentence + (budget.is_implied ? of : ""));
 }
 
 void GenerateRun::check_dump() const {

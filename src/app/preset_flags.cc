@@ -1,15 +1,14 @@
 #include "app/preset_flags.h"
 
+#include <algorithm>
+
 #include "app/readable.h"
 #include "base/error.h"
+#include "comm/launch.h"
 #include "pipeline/devices.h"
-#include "pipeline/model_files.h"
 
 namespace braid {
 namespace {
-
-// Beside the weights: a step at 1024x1024, decoding, and what the driver keeps.
-constexpr double kBeside = 5e9;
 
 bool is_any_given(const std::set<std::string>& given, std::initializer_list<const char*> flags) {
   for (const auto* const flag : flags)
@@ -17,45 +16,51 @@ bool is_any_given(const std::set<std::string>& given, std::initializer_list<cons
   return false;
 }
 
-// Of all parts, in the dtype of their files.
-double bytes_of_weights(const PipelineOptions& options) {
-  const auto files = find_model(options);
-  double bytes = double(files.open_transformer().num_bytes() + files.open_vae().num_bytes());
-  for (const auto* const name : {"text_encoder", "text_encoder_2"})
-    bytes += double(files.open_text_encoder(name).num_bytes());
-  return bytes;
+// Those that the ranks on this host compute on; under a launcher "cuda" is one for each of them.
+std::vector<std::string> devices_here(const PipelineOptions& options) {
+  auto names = device_names(options);
+  const auto launch = read_launch();
+  if (!launch || names.front() != "cuda") return names;
+  const auto count = std::min(find_gpus().size(), std::size_t(launch->size));
+  names.assign(count, "cuda:");
+  for (std::size_t i = 0; i < count; ++i) names[i] += std::to_string(i);
+  return names;
 }
 
-bool fits(const PipelineOptions& options, const Gpu& gpu) {
-  const auto ranks = options.layout.tp * options.layout.layer_split;
-  return bytes_of_weights(options) / ranks + kBeside <= double(gpu.bytes);
+struct NamedGpu {
+  std::string device;
+  std::optional<Gpu> gpu;  // none: one of the devices is no GPU, or not there
+};
+
+NamedGpu smallest_gpu(const PipelineOptions& options) {
+  NamedGpu smallest{.device = device_names(options).front(), .gpu = {}};
+  for (const auto& device : devices_here(options)) {
+    const auto gpu = gpu_named(device);
+    if (!gpu) return {.device = device, .gpu = {}};
+    if (!smallest.gpu || gpu->bytes < smallest.gpu->bytes) smallest = {device, gpu};
+  }
+  return smallest;
 }
 
-MemoryChoice placed_by_device(const PresetFlags& flags, const PipelineOptions& options) {
-  const MemoryChoice asked{.memory = options.memory};
-  if (is_any_given(flags.given, {"--offload", "--memory", "--host-memory"}) ||
-      options.model.empty())
-    return asked;
-  const auto device = device_names(options).front();
-  const auto gpu = gpu_named(device);
-  if (!gpu) return asked;
-  const auto* const preset = preset_for(gpu->architecture, double(gpu->bytes));
-  if (!preset || fits(options, *gpu)) return asked;
-  auto memory = with_preset(*preset, options.memory, flags.given);
-  memory.quantize = options.memory.quantize;
-  memory.quantize_text = options.memory.quantize_text;
-  return {memory, text_of("weights are placed as preset ", preset->name, " has them: ", device,
-                          " is a ", gpu->architecture, " of ", readable_bytes(double(gpu->bytes)))};
+Memory placed_by_device(const PresetFlags& flags, const PipelineOptions& options) {
+  auto memory = options.memory;
+  if (is_any_given(flags.given, {"--offload", "--memory", "--host-memory"})) return memory;
+  const auto gpu = smallest_gpu(options).gpu;
+  if (!gpu || gpu->bytes == 0) return memory;
+  const auto fixed = memory.budget.fixed;
+  memory.budget = implied_budget(double(gpu->bytes));
+  memory.budget.fixed = fixed;
+  return memory;
 }
 
 }  // namespace
 
-void add_preset_flag(FlagReader& read, PresetFlags& flags) {
+void add_preset_flag(FlagReader& read, PresetFlags& flags, const std::string& otherwise) {
   read.text("--preset", "NAME", "Memory",
             "How weights are stored and where, by device: auto (what this\n"
             "one needs), none, or a name of braid info --presets. Other\n"
-            "flags win. Default: where the weights do not fit a GPU, what\n"
-            "auto says of --offload alone",
+            "flags win. Default: " +
+                otherwise,
             [&](const std::string&, const std::string& text) {
               if (text != "auto" && text != "none") (void)preset_named(text);
               flags.name = text;
@@ -95,9 +100,9 @@ Memory with_preset(const Preset& preset, const Memory& asked, const std::set<std
 }
 
 MemoryChoice choose_memory(const PresetFlags& flags, const PipelineOptions& options) {
-  if (flags.name.empty()) return placed_by_device(flags, options);
-  const auto device = device_names(options).front();
-  const auto* const preset = preset_of(flags, device, gpu_named(device));
+  if (flags.name.empty()) return {.memory = placed_by_device(flags, options)};
+  const auto [device, gpu] = smallest_gpu(options);
+  const auto* const preset = preset_of(flags, device, gpu);
   if (!preset) return {.memory = options.memory};
   return {with_preset(*preset, options.memory, flags.given),
           text_of("preset ", preset->name, ": ", preset->why)};

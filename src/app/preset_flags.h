@@ -9,7 +9,8 @@
 
 namespace braid {
 
-void add_preset_flag(FlagReader& read, PresetFlags& flags);
+// `otherwise`: what the command does without it, for its help.
+void add_preset_flag(FlagReader& read, PresetFlags& flags, const std::string& otherwise);
 
 // The preset that `flags` name or, for "auto", that the device has; null for "none".
 // Throws InputError where there is no such preset.
@@ -19,9 +20,9 @@ const Preset* preset_of(const PresetFlags& flags, const std::string& device,
 // The preset's memory, but for what the line says itself: what was given wins.
 Memory with_preset(const Preset& preset, const Memory& asked, const std::set<std::string>& given);
 
-// What `flags` make of the options' memory. Without --preset a GPU's own preset says where weights
-// go, and no more than that: the bits of a picture do not depend on it. It does not apply where the
-// line says it itself, and where all weights fit.
+// What `flags` make of the options' memory, the same on all ranks of a host: the smallest of their
+// GPUs decides. Without --preset it gets the budget that this GPU implies, unless the line says
+// itself where weights go. options.device is what the line says, the same on all ranks.
 struct MemoryChoice {
   Memory memory;
   std::string said = {};  // for people; empty: nothing was chosen

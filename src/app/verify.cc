@@ -54,9 +54,9 @@ int verify_layout(const VerifyFlags& flags) {
   auto options = flags.options;
   if (options.pipeline.model.empty()) options.pipeline.model = bundled_model();
   options.pipeline.layout.ranks = Ranks::kProcesses;
-  options.pipeline.device = device_of_rank(options.pipeline.device);
   if (!flags.preset.name.empty())
     options.pipeline.memory = choose_memory(flags.preset, options.pipeline).memory;
+  options.pipeline.device = device_of_rank(options.pipeline.device);
   const auto verdict = verify(options);
   if (!is_first_rank()) return verdict.first_divergent() ? 1 : 0;
   const auto layout = to_string(degrees_of(options.pipeline.layout));

@@ -1,11 +1,14 @@
 #include "pipeline/presets.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 
 namespace braid {
 namespace {
 
 constexpr double kGB = 1e9;
+constexpr double kKept = 1 * kGB;  // by a driver, and lost between an allocator's blocks
 
 // FLUX.1's weights are 33.6 GB in bfloat16, 16.9 GB in 8 bits; the largest part, the transformer,
 // is 23.8 or 11.9 GB. A step at 1024x1024 takes 1.3 GB more, decoding about 3 GB.
@@ -77,6 +80,10 @@ const Preset* preset_for(const std::string& architecture, double bytes) {
           (!best || best->least_bytes < preset.least_bytes))
         best = &preset;
   return best;
+}
+
+Budget implied_budget(double bytes) {
+  return {.device = std::max<std::int64_t>(1, std::int64_t(bytes - kKept)), .is_implied = true};
 }
 
 const Preset& preset_named(const std::string& name) {

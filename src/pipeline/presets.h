@@ -22,6 +22,10 @@ const std::vector<Preset>& known_presets();
 // The one for a device, null where none is known.
 const Preset* preset_for(const std::string& architecture, double bytes);
 
+// What a GPU of so many bytes has for a run whose line says nothing of memory: all but what the
+// driver keeps and the allocator loses.
+Budget implied_budget(double bytes);
+
 // Throws InputError listing the known names.
 const Preset& preset_named(const std::string& name);
 

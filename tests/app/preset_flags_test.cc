@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "made_topology.h"
 
 namespace braid {
 namespace {
@@ -85,6 +86,56 @@ TEST(PresetFlags, FindTheDevicesOwn) {
   EXPECT_THAT(refusal({.name = "auto", .given = {}}, {}), HasSubstr("the device is cuda:1"));
   EXPECT_THAT(refusal({.name = "auto", .given = {}}, Gpu{"gfx906", 34'342'961'152}),
               HasSubstr("has nothing for cuda:1, a gfx906 of 34.3 GB"));
+}
+
+class MadeGpus : public testing::Test {
+ protected:
+  MadeGpus() {
+    ::setenv("BRAID_KFD_TOPOLOGY", made_.path().c_str(), 1);
+    made_.add(1, 110000, 25'753'026'560);
+    made_.add(2, 110001, 17'163'091'968);
+  }
+  ~MadeGpus() override {
+    for (const auto* const name : {"BRAID_KFD_TOPOLOGY", "RANK", "LOCAL_RANK", "WORLD_SIZE"})
+      ::unsetenv(name);
+  }
+  void SetUp() override {
+    if (find_gpus().size() != 2 || find_gpus()[0].architecture != "gfx1100")
+      GTEST_SKIP() << "this machine's own GPUs come first";
+  }
+
+  MadeTopology made_;
+};
+
+TEST_F(MadeGpus, ImplyABudgetWhereTheLineDoesNotSayIt) {
+  const PipelineOptions options{.model = "x", .device = "cuda"};
+  const auto choice = choose_memory({}, options);
+  EXPECT_TRUE(choice.memory.budget.is_implied);
+  EXPECT_EQ(choice.memory.budget.device, 24'753'026'560);
+  EXPECT_EQ(choice.memory.offload.transformer, OffloadMode::kNone);
+  for (const auto* const flag : {"--offload", "--memory", "--host-memory"})
+    EXPECT_FALSE(choose_memory({.name = "", .given = {flag}}, options).memory.budget.is_set());
+  EXPECT_FALSE(choose_memory({.name = "none", .given = {}}, options).memory.budget.is_set());
+}
+
+TEST_F(MadeGpus, AreJudgedByTheSmallest) {
+  const PipelineOptions both{.model = "x", .devices = {"cuda:0-1"}};
+  EXPECT_EQ(choose_memory({}, both).memory.budget.device, 16'163'091'968);
+  EXPECT_THAT(choose_memory({.name = "auto", .given = {}}, both).said, HasSubstr("rx-7800-xt"));
+}
+
+// Each rank has a card of its own; what is in 8 bits must be so on all of them.
+TEST_F(MadeGpus, AreJudgedAlikeByEveryRank) {
+  ::setenv("WORLD_SIZE", "2", 1);
+  ::setenv("MASTER_ADDR", "127.0.0.1", 1);
+  ::setenv("MASTER_PORT", "1", 1);
+  for (const auto* const rank : {"0", "1"}) {
+    ::setenv("RANK", rank, 1);
+    ::setenv("LOCAL_RANK", rank, 1);
+    const PipelineOptions options{.model = "x", .device = "cuda"};
+    EXPECT_THAT(choose_memory({.name = "auto", .given = {}}, options).said,
+                HasSubstr("rx-7800-xt"));
+  }
 }
 
 TEST(PresetFlags, ChangeNothingOnACpuUnlessAsked) {

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "braid/error.h"
+#include "pipeline/planner/fit.h"
 
 namespace braid {
 namespace {
@@ -56,6 +57,32 @@ TEST(Presets, AreNotGuessed) {
   EXPECT_EQ(preset_for("sm_75", 16e9), nullptr);
   EXPECT_EQ(preset_for("gfx1100", 8e9), nullptr);  // no such card
   EXPECT_EQ(preset_for("", 1e12), nullptr);
+}
+
+// In the dtype of its files: where nobody asked for 8 bits a picture must not depend on the card.
+TEST(Presets, ThatNobodyNamedOffloadWhatACardHasNoRoomFor) {
+  auto job = surveyed(*named_job("flux1-dev"));
+  for (const auto& card : kCards) {
+    job.memory = {.budget = implied_budget(card.bytes)};
+    const auto made = fit(job, {.grid = {}, .devices = {"cuda:0"}});
+    const auto& o = made.memory.offload;
+    EXPECT_LE(made.device_peak, card.bytes - 1e9) << card.name;
+    EXPECT_EQ(made.memory.quantize, Quantize::kNone) << card.name;
+    EXPECT_EQ(made.memory.quantize_text, Quantize::kNone) << card.name;
+    EXPECT_EQ(made.tiling, VaeTiling::kAuto) << card.name;
+    const bool is_offloaded = o.transformer != OffloadMode::kNone || o.text != OffloadMode::kNone;
+    EXPECT_EQ(is_offloaded, card.bytes < 33.6e9) << card.name;  // of all weights
+  }
+}
+
+TEST(Presets, ThatNobodyNamedRefuseNothing) {
+  auto job = surveyed(*named_job("flux1-dev"));
+  job.width = job.height = 2048;  // tiles of it would fit, and change it
+  job.memory = {.budget = implied_budget(4e9)};
+  const auto made = fit(job, {.grid = {}, .devices = {"cuda:0"}});
+  EXPECT_EQ(made.memory.offload.transformer, OffloadMode::kLeaf);
+  EXPECT_EQ(made.tiling, VaeTiling::kAuto);
+  EXPECT_GT(made.device_peak, 3e9);
 }
 
 // Weights that stay on the device, of what FLUX.1's parts are (README, "Where memory is short").

@@ -206,7 +206,7 @@ std::vector<Changes> Fitting::allowed() const {
     for (const bool transformer : {false, true})
       for (const bool tiles : {false, true})
         if ((!text || budget_.may_quantize_text) && (!transformer || budget_.may_quantize) &&
-            (!tiles || job_.tiling == VaeTiling::kAuto))
+            (!tiles || (job_.tiling == VaeTiling::kAuto && !budget_.is_implied)))
           all.push_back({.quantize = transformer, .quantize_text = text, .tiles = tiles});
   return all;
 }
@@ -271,6 +271,7 @@ std::string refusal(const PlanJob& job, const FitPlace& place, const Fit& least)
 Fit fit(const PlanJob& job, const FitPlace& place) {
   Fitting fitting(job, place);
   const auto found = fitting.find();
+  if (!found && job.memory.budget.is_implied) return fitting.least();
   require(found.has_value(), refusal(job, place, fitting.least()));
   return *found;
 }

@@ -26,7 +26,7 @@ struct FitPlace {
 // layers of it; files, where job.memory.offload has a folder and the host needs it. What changes
 // the picture comes in only where nothing else fits: tiles of the autoencoder, then 8 bits where
 // they are allowed. What the budget says is fixed stays. The job is surveyed. Throws InputError
-// that says how much is missing and what would help.
+// (unless the budget is implied) that says how much is missing and what would help.
 Fit fit(const PlanJob& job, const FitPlace& place);
 
 // The same for options and a request: `options.memory` and `request.vae_tiling` are replaced.
