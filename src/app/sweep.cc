@@ -28,6 +28,12 @@ Sweep read_sweep(const std::string& flag, const std::string& text) {
 }
 
 std::vector<Setting> settings_of(const std::vector<Sweep>& sweeps) {
+  std::size_t count = 1;
+  for (const auto& sweep : sweeps) {
+    require(sweep.values.size() <= kMostSettings / count, "the sweeps make more than ",
+            kMostSettings, " configurations");
+    count *= sweep.values.size();
+  }
   std::vector<Setting> settings(1);
   for (auto sweep = sweeps.begin(); sweep != sweeps.end(); ++sweep) {
     require(std::none_of(sweeps.begin(), sweep,
@@ -40,8 +46,6 @@ std::vector<Setting> settings_of(const std::vector<Sweep>& sweeps) {
         longer.back().emplace_back(sweep->flag, value);
       }
     settings = std::move(longer);
-    require(settings.size() <= kMostSettings, "the sweeps make more than ", kMostSettings,
-            " configurations");
   }
   return settings;
 }
