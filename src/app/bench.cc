@@ -20,28 +20,44 @@ BenchOptions settled(const BenchConfiguration& configuration) {
   auto& pipeline = options.probe.pipeline;
   if (pipeline.model.empty() && options.probe.synthetic.empty()) pipeline.model = bundled_model();
   pipeline.layout.ranks = Ranks::kProcesses;
-  pipeline.device = device_of_rank(pipeline.device);
   if (!configuration.preset.name.empty())
     pipeline.memory = choose_memory(configuration.preset, pipeline).memory;
+  pipeline.device = device_of_rank(pipeline.device);
   return options;
 }
 
-// Of several configurations one that is not possible, or for which there is not enough memory, is
-// a result too.
-OrderedJson run_one(const BenchConfiguration& configuration, bool is_one_of_several) {
+OrderedJson named(OrderedJson result, const BenchConfiguration& configuration) {
+  if (!configuration.setting.empty()) result["setting"] = configuration.setting;
+  return result;
+}
+
+// Of a sweep a configuration that is not possible, or for which there is not enough memory, is a
+// result too.
+OrderedJson run_one(const BenchConfiguration& configuration) {
   const auto options = settled(configuration);
-  if (!is_one_of_several) return bench_json(bench(options), options);
+  if (configuration.setting.empty()) return bench_json(bench(options), options);
   try {
-    return bench_json(bench(options), options);
+    return named(bench_json(bench(options), options), configuration);
   } catch (...) {
-    return failure_json(current_failure().sentence, options);
+    return named(failure_json(current_failure().sentence, options), configuration);
   }
 }
 
+// What results are compared with. Throws InputError before anything is timed in vain.
+std::vector<OrderedJson> earlier_results(const BenchFlags& flags) {
+  if (flags.against.empty()) return {};
+  auto before = read_results(flags.against);
+  std::error_code missing;
+  require(flags.plot.empty() || !std::filesystem::equivalent(flags.plot, flags.against, missing),
+          "--plot would overwrite ", flags.against.string(), ", which --against reads");
+  for (const auto& configuration : flags.configurations)
+    require_comparable(bench_settings(settled(configuration)), before);
+  return before;
+}
+
 std::string text_of_results(const std::vector<OrderedJson>& results, const BenchFlags& flags) {
-  const bool is_one = flags.configurations.size() == 1;
-  if (flags.json) return json_text(is_one ? results.front() : OrderedJson(results));
-  return is_one ? bench_text(results.front()) : bench_table(results);
+  if (flags.json) return json_text(flags.is_sweep ? OrderedJson(results) : results.front());
+  return flags.is_sweep ? bench_table(results) : bench_text(results.front());
 }
 
 int count_failures(const std::vector<OrderedJson>& results) {
@@ -54,18 +70,18 @@ int count_failures(const std::vector<OrderedJson>& results) {
 
 int bench_transformer(const BenchFlags& flags) {
   std::vector<OrderedJson> before, results;
-  if (!flags.against.empty() && is_first_rank()) before = read_results(flags.against);
+  if (is_first_rank()) before = earlier_results(flags);
   if (!flags.plot.empty() && is_first_rank()) require_writable("--plot", flags.plot);
-  for (const auto& configuration : flags.configurations)
-    results.push_back(run_one(configuration, flags.configurations.size() > 1));
+  for (const auto& configuration : flags.configurations) results.push_back(run_one(configuration));
   if (!is_first_rank()) return kSuccess;
-  int slower = 0;
-  if (!before.empty()) slower = compare_results(results, before, flags.tolerance);
+  Comparison against;
+  if (!before.empty()) against = compare_results(results, before, flags.tolerance);
   print(text_of_results(results, flags));
   if (!flags.plot.empty()) write_file(flags.plot, bench_plot(results));
   const int failures = count_failures(results);
   check(failures == 0, failures, " of ", results.size(), " configurations failed");
-  check(slower == 0, slower, " of ", results.size(), " results are slower than in ",
+  require(against.missing.empty(), against.missing);
+  check(against.slower == 0, against.slower, " of ", results.size(), " results are slower than in ",
         flags.against.string());
   return kSuccess;
 }

@@ -19,14 +19,22 @@ std::string shown(const OrderedJson& result, const char* key) {
   return it->is_string() ? in_quotes(it->get<std::string>()) : it->dump();
 }
 
-std::vector<const char*> differences(const OrderedJson& a, const OrderedJson& b) {
+// Of what `result` tells itself, where it is no more than settings.
+std::vector<const char*> differences(const OrderedJson& result, const OrderedJson& other) {
+  const bool is_whole = result.contains("step_s");
   std::vector<const char*> keys;
   for (const auto* const key : kSame)
-    if (shown(a, key) != shown(b, key)) keys.push_back(key);
+    if ((is_whole || result.contains(key)) && shown(result, key) != shown(other, key))
+      keys.push_back(key);
   return keys;
 }
 
-const OrderedJson& same_result(const OrderedJson& result, const std::vector<OrderedJson>& before) {
+struct Match {
+  const OrderedJson* same = nullptr;
+  std::string missing = {};  // what differs in the nearest, where none is the same
+};
+
+Match find_same(const OrderedJson& result, const std::vector<OrderedJson>& before) {
   const OrderedJson* nearest = nullptr;
   std::vector<const char*> fewest;
   for (const auto& other : before) {
@@ -35,14 +43,15 @@ const OrderedJson& same_result(const OrderedJson& result, const std::vector<Orde
     nearest = &other;
     fewest = different;
   }
-  if (fewest.empty()) return *nearest;
+  if (fewest.empty()) return {.same = nearest};
   std::string list;
   for (const auto* const key : fewest)
     list += text_of(list.empty() ? "" : ", ", key, " was ", shown(*nearest, key), " and is ",
                     shown(result, key));
-  throw InputError(
-      text_of("--against has no result of the same configuration: in the nearest ", list));
+  return {.missing = "--against has no result of the same configuration: in the nearest " + list};
 }
+
+bool is_failure(const OrderedJson& result) { return result.contains("failure"); }
 
 // Of sorted seconds, by the nearest rank.
 double quantile(const OrderedJson& result, double part) {
@@ -59,12 +68,12 @@ bool is_slower(const OrderedJson& now, const OrderedJson& before, double toleran
 
 void check_result(const OrderedJson& result, const std::string& file) {
   const auto has = [&](const char* key) { return result.is_object() && result.contains(key); };
-  const bool is_failure = has("failure");
   const bool is_whole = has("step_s") && result["step_s"].is_number() && has("steps_s") &&
                         result["steps_s"].is_array() && !result["steps_s"].empty();
-  require(is_failure || is_whole, file, " should hold what braid bench --json wrote, it does not: ",
+  require(has("failure") || is_whole, file,
+          " should hold what braid bench --json wrote, it does not: ",
           "a result has no step_s or no steps_s");
-  if (is_failure) return;
+  if (has("failure")) return;
   for (const auto& seconds : result["steps_s"])
     require(seconds.is_number(), file, ": steps_s should be numbers, one is ", seconds.dump());
 }
@@ -72,6 +81,9 @@ void check_result(const OrderedJson& result, const std::string& file) {
 }  // namespace
 
 std::vector<OrderedJson> read_results(const std::filesystem::path& file) {
+  std::error_code missing;
+  require(!std::filesystem::is_other(std::filesystem::status(file, missing)), "--against ",
+          file.string(), " should be a file, it is a pipe or a device");
   const auto json = OrderedJson::parse(read_json(file).dump());
   std::vector<OrderedJson> results;
   if (json.is_array())
@@ -79,25 +91,36 @@ std::vector<OrderedJson> read_results(const std::filesystem::path& file) {
   else
     results.push_back(json);
   for (const auto& result : results) check_result(result, file.string());
-  std::erase_if(results, [](const OrderedJson& result) { return result.contains("failure"); });
-  require(!results.empty(), file.string(), " holds no result");
+  require(!std::all_of(results.begin(), results.end(), is_failure), file.string(),
+          " holds no result");
   return results;
 }
 
-int compare_results(std::vector<OrderedJson>& results, const std::vector<OrderedJson>& before,
-                    double tolerance) {
-  int slower = 0;
+void require_comparable(const OrderedJson& settings, const std::vector<OrderedJson>& before) {
+  const auto match = find_same(settings, before);
+  require(match.same != nullptr, match.missing);
+}
+
+Comparison compare_results(std::vector<OrderedJson>& results,
+                           const std::vector<OrderedJson>& before, double tolerance) {
+  Comparison comparison;
+  auto timed = before;
+  std::erase_if(timed, is_failure);
   for (auto& result : results) {
-    if (result.contains("failure")) continue;
-    const auto& other = same_result(result, before);
-    const auto then = other.at("step_s").get<double>();
-    const bool is_worse = is_slower(result, other, tolerance);
+    if (is_failure(result)) continue;
+    const auto match = find_same(result, timed);
+    if (!match.same) {
+      comparison.missing = match.missing;
+      continue;
+    }
+    const auto then = match.same->at("step_s").get<double>();
+    const bool is_worse = is_slower(result, *match.same, tolerance);
     result["against"] = {{"step_s", then},
                          {"ratio", result.at("step_s").get<double>() / then},
                          {"slower", is_worse}};
-    slower += is_worse ? 1 : 0;
+    comparison.slower += is_worse ? 1 : 0;
   }
-  return slower;
+  return comparison;
 }
 
 }  // namespace braid

@@ -1,5 +1,7 @@
 #include "app/bench_flags.h"
 
+#include <algorithm>
+
 #include "app/flag_values.h"
 #include "app/launched.h"
 #include "app/layout_flags.h"
@@ -31,6 +33,35 @@ void add_result_flags(FlagReader& read, BenchLine& line, BenchFlags& f) {
             });
   read.path("--plot", "FILE", "Bench", "Draw times and memory as bars, in SVG", f.plot);
   read.flag("--json", "Talk", "Print one JSON object, with --sweep a list", f.json);
+}
+
+void require_sweepable(const std::string& flag) {
+  for (const auto* const once : {"--against", "--tolerance", "--plot", "--json", "--sweep"})
+    require(flag != once, "--sweep cannot vary ", once, ": it is of all results together");
+  for (const auto* const list : {"--devices", "--quantize-skip"})
+    require(flag != list, "--sweep cannot vary ", list, ": its value has commas itself");
+}
+
+bool offloads(const Offload& o) {
+  return o.transformer != OffloadMode::kNone || o.text != OffloadMode::kNone ||
+         o.vae != OffloadMode::kNone;
+}
+
+// Flags that need others. What a preset says is not known yet.
+void check_together(const BenchFlags& f) {
+  const auto& given = f.configurations.front().preset.given;
+  const auto needs = [&](const char* flag, const char* other, const char* why) {
+    require(!given.contains(flag) || given.contains(other), flag, " ", why, ": give ", other,
+            ", too");
+  };
+  needs("--tolerance", "--against", "says what a comparison lets pass");
+  needs("--disk-reads", "--offload-dir", "says how files of weights are read");
+  const bool is_used = std::any_of(
+      f.configurations.begin(), f.configurations.end(), [](const BenchConfiguration& c) {
+        return !c.preset.name.empty() || offloads(c.options.probe.pipeline.memory.offload);
+      });
+  require(is_used || !given.contains("--offload-dir"),
+          "--offload-dir is for weights that are offloaded: give --offload, too");
 }
 
 }  // namespace
@@ -79,8 +110,10 @@ void add_bench_flags(FlagReader& read, BenchLine& line, BenchFlags& f) {
 
 void finish_bench_flags(FlagReader& read, BenchLine& line, BenchFlags& f) {
   read.finish();
+  f.is_sweep = !line.sweeps.empty();
+  for (const auto& sweep : line.sweeps) require_sweepable(sweep.flag);
   for (const auto& setting : settings_of(std::exchange(line.sweeps, {}))) {
-    line.configuration = {};
+    line.configuration = {.setting = to_string(setting), .options = {}, .preset = {}};
     read.finish();
     auto given = read.given();
     for (const auto& [flag, value] : setting) {
@@ -91,6 +124,7 @@ void finish_bench_flags(FlagReader& read, BenchLine& line, BenchFlags& f) {
     check_budget(line.configuration.options.probe.pipeline.memory);
     f.configurations.push_back(line.configuration);
   }
+  check_together(f);
   require(f.configurations.size() == 1 || !is_launched(),
           "--sweep starts ranks anew for each configuration, and a launcher has started these: ",
           "launch braid bench once for each");

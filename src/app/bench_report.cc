@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <ctime>
+#include <filesystem>
 
 #include "app/bar_chart.h"
 #include "app/machine_info.h"
@@ -29,7 +30,10 @@ std::string today() {
 }
 
 std::string name_of_model(const ProbeOptions& probe) {
-  return probe.synthetic.empty() ? probe.pipeline.model.string() : probe.synthetic;
+  if (!probe.synthetic.empty()) return probe.synthetic;
+  std::error_code unreachable;
+  const auto whole = std::filesystem::weakly_canonical(probe.pipeline.model, unreachable);
+  return unreachable ? probe.pipeline.model.string() : whole.string();
 }
 
 std::string layout_of(const Layout& l) {
@@ -60,23 +64,6 @@ OrderedJson peaks_of(const std::vector<RankPeaks>& ranks) {
   return {{"peak_vram_per_gpu_gb", each},
           {"peak_vram_max_single_gpu_gb", largest},
           {"peak_vram_total_gb", total}};
-}
-
-OrderedJson settings_of(const BenchOptions& o) {
-  const auto& pipeline = o.probe.pipeline;
-  const auto degrees = degrees_of(pipeline.layout);
-  return {{"config", config_of(pipeline)},
-          {"model", name_of_model(o.probe)},
-          {"double", o.probe.num_double},
-          {"single", o.probe.num_single},
-          {"gpus", degrees.product()},
-          {"world_size", degrees.product()},
-          {"ring_degree", degrees.ring},
-          {"layout", layout_of(pipeline.layout)},
-          {"quantize", name_of(pipeline.memory.quantize)},
-          {"offload", name_of(pipeline.memory.offload.transformer)},
-          {"device", list_of_devices(pipeline)},
-          {"machine", name_of_machine(device_names(pipeline).front())}};
 }
 
 std::string left(std::string text, std::size_t width) {
@@ -116,16 +103,9 @@ std::string comparison(const OrderedJson& result) {
   return against.at("slower").get<bool>() ? std::string(ratio) + " slower" : ratio;
 }
 
-// "flux1-dev 512x512", where that is not the same in all rows.
-std::string name_of_row(const OrderedJson& result, bool with_size) {
-  const auto config = result.at("config").get<std::string>();
-  return with_size ? config + " " + result.at("size").get<std::string>() : config;
-}
-
-bool sizes_differ(const std::vector<OrderedJson>& results) {
-  return std::any_of(results.begin(), results.end(), [&](const OrderedJson& result) {
-    return result.at("size") != results.front().at("size");
-  });
+// What the sweeps chose; else what can be told of it.
+std::string name_of_row(const OrderedJson& result) {
+  return result.at(result.contains("setting") ? "setting" : "config").get<std::string>();
 }
 
 std::string row(const OrderedJson& r) {
@@ -147,8 +127,25 @@ std::string config_of(const PipelineOptions& o) {
   return flags.empty() ? config : config + " " + flags;
 }
 
+OrderedJson bench_settings(const BenchOptions& o) {
+  const auto& pipeline = o.probe.pipeline;
+  const auto degrees = degrees_of(pipeline.layout);
+  return {{"config", config_of(pipeline)},
+          {"model", name_of_model(o.probe)},
+          {"double", o.probe.num_double},
+          {"single", o.probe.num_single},
+          {"gpus", degrees.product()},
+          {"world_size", degrees.product()},
+          {"ring_degree", degrees.ring},
+          {"layout", layout_of(pipeline.layout)},
+          {"quantize", name_of(pipeline.memory.quantize)},
+          {"offload", name_of(pipeline.memory.offload.transformer)},
+          {"device", list_of_devices(pipeline)},
+          {"machine", name_of_machine(device_names(pipeline).front())}};
+}
+
 OrderedJson bench_json(const BenchResult& r, const BenchOptions& o) {
-  auto json = settings_of(o);
+  auto json = bench_settings(o);
   json["threads"] = r.threads;
   json["dtype"] = c10::getDtypeNames(r.dtype).first;
   json["size"] = text_of(r.width, "x", r.height);
@@ -170,8 +167,7 @@ OrderedJson bench_json(const BenchResult& r, const BenchOptions& o) {
 }
 
 OrderedJson failure_json(const std::string& sentence, const BenchOptions& o) {
-  auto json = settings_of(o);
-  json["size"] = text_of(o.probe.width, "x", o.probe.height);
+  auto json = bench_settings(o);
   json["failure"] = sentence;
   return json;
 }
@@ -192,23 +188,23 @@ std::string bench_text(const OrderedJson& r) {
 }
 
 std::string bench_table(const std::vector<OrderedJson>& results) {
-  const bool with_size = sizes_differ(results);
   std::size_t width = 0;
-  for (const auto& r : results) width = std::max(width, name_of_row(r, with_size).size());
+  for (const auto& r : results) width = std::max(width, name_of_row(r).size());
   std::string table = left("", 2 + width);
   for (const auto* const name : {"a step", "fastest", "slowest", "load", "peak", "gives"})
     table += right(name);
-  table += results.front().contains("against") ? right("against") + "\n" : "\n";
-  for (const auto& r : results) table += "  " + left(name_of_row(r, with_size), width) + row(r);
+  const bool is_compared = std::any_of(results.begin(), results.end(),
+                                       [](const OrderedJson& r) { return r.contains("against"); });
+  table += is_compared ? right("against") + "\n" : "\n";
+  for (const auto& r : results) table += "  " + left(name_of_row(r), width) + row(r);
   return table;
 }
 
 std::string bench_plot(const std::vector<OrderedJson>& results) {
   BarPanel time{"seconds a step, median", {}}, memory{"most memory of a rank", {}};
-  const bool with_size = sizes_differ(results);
   for (const auto& r : results) {
     if (r.contains("failure")) continue;
-    const auto name = name_of_row(r, with_size);
+    const auto name = name_of_row(r);
     time.bars.push_back({name, r.at("step_s").get<double>(), seconds_in(r, "step_s")});
     memory.bars.push_back({name, r.at("peak_vram_max_single_gpu_gb").get<double>(),
                            gb_in(r, "peak_vram_max_single_gpu_gb")});

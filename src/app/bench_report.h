@@ -13,6 +13,9 @@ namespace braid {
 // are.
 std::string config_of(const PipelineOptions& options);
 
+// What a result belongs to, as far as it is known before anything is loaded.
+OrderedJson bench_settings(const BenchOptions& options);
+
 // The keys of the harness that published figures come from (docs/performance.md) and what that does
 // not say. Times are seconds; memory is a GPU's, with ranks on a CPU what of their process is
 // resident.
@@ -20,7 +23,8 @@ OrderedJson bench_json(const BenchResult& result, const BenchOptions& options);
 // In the place of a result.
 OrderedJson failure_json(const std::string& sentence, const BenchOptions& options);
 
-// One result in sentences; several in a table. They are as above, compared or not.
+// One result in sentences; several in a table. They are as above, compared or not; a row is named
+// by "setting", where there is such a key.
 std::string bench_text(const OrderedJson& result);
 std::string bench_table(const std::vector<OrderedJson>& results);
 

@@ -54,12 +54,14 @@ struct ConvertFlags {
 };
 
 struct BenchConfiguration {
+  std::string setting;   // what the sweeps chose: "tp 2, quantize int8"
   BenchOptions options;  // the model is empty for the bundled one
   PresetFlags preset;
 };
 
 struct BenchFlags {
-  std::vector<BenchConfiguration> configurations;  // one, or those of the sweeps
+  std::vector<BenchConfiguration> configurations;  // those of the sweeps
+  bool is_sweep = false;                           // else there is one
   std::filesystem::path against, plot;             // empty: not asked for
   double tolerance = 0.1;
   bool json = false;

@@ -10,6 +10,18 @@ std::string flag_of(const char* flag, const Value& value, const Value& otherwise
   return value == otherwise ? "" : std::string(" --") + flag + " " + text;
 }
 
+const char* name_of(DiskReads reads) {
+  switch (reads) {
+    case DiskReads::kAuto:
+      break;
+    case DiskReads::kDirect:
+      return "direct";
+    case DiskReads::kMapped:
+      return "mapped";
+  }
+  return "auto";
+}
+
 std::string flags_of(const Offload& o) {
   const Offload none;
   std::string flags =
@@ -22,7 +34,8 @@ std::string flags_of(const Offload& o) {
               o.resident < 0 ? "all" : std::to_string(o.resident)) +
       flag_of("residency", o.residency, none.residency, "leading") +
       flag_of("pin", o.pin, none.pin, o.pin == Pin::kNever ? "never" : "on-the-fly");
-  return o.folder.empty() ? flags : flags + " --offload-dir";
+  if (o.folder.empty()) return flags;
+  return flags + " --offload-dir" + flag_of("disk-reads", o.reads, none.reads, name_of(o.reads));
 }
 
 }  // namespace

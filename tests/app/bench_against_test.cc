@@ -26,12 +26,13 @@ OrderedJson result(std::vector<double> seconds, const std::string& config = "one
 
 int count_slower(const OrderedJson& now, const OrderedJson& before, double tolerance) {
   std::vector<OrderedJson> results = {now};
-  return compare_results(results, {before}, tolerance);
+  return compare_results(results, {before}, tolerance).slower;
 }
 
 TEST(Against, TellsTheRatio) {
   std::vector<OrderedJson> results = {result({3, 3, 3}), result({1, 1, 1}, "tp 2")};
-  EXPECT_EQ(compare_results(results, {result({2, 2, 2}, "tp 2"), result({2, 2, 2})}, 0.1), 1);
+  EXPECT_EQ(compare_results(results, {result({2, 2, 2}, "tp 2"), result({2, 2, 2})}, 0.1).slower,
+            1);
   EXPECT_EQ(results[0]["against"]["ratio"], 1.5);
   EXPECT_EQ(results[0]["against"]["slower"], true);
   EXPECT_EQ(results[1]["against"]["ratio"], 0.5);
@@ -57,25 +58,38 @@ TEST(Against, AllowsWhatTheRunsDifferAmongThemselves) {
             1);
 }
 
-TEST(Against, RefusesAnotherConfiguration) {
+TEST(Against, TellsWhatDiffersAndKeepsWhatWasCompared) {
   auto other = result({1, 1, 1});
   other["machine"] = "b";
   auto another = other;
   another["gpus"] = 4;
-  std::vector<OrderedJson> results = {result({1, 1, 1})};
+  std::vector<OrderedJson> results = {result({1, 1, 1}), result({1, 1, 1}, "tp 2")};
+  const auto comparison =
+      compare_results(results, {another, other, result({1, 1, 1}, "tp 2")}, 0.1);
+  EXPECT_EQ(comparison.missing,
+            "--against has no result of the same configuration: in the nearest machine was 'b' and "
+            "is 'a'");
+  EXPECT_FALSE(results[0].contains("against"));
+  EXPECT_TRUE(results[1].contains("against"));
+}
+
+TEST(Against, RefusesBeforeTimesAreTakenInVain) {
+  const auto before = result({1, 1, 1});
+  EXPECT_NO_THROW(
+      require_comparable({{"config", "one rank"}, {"gpus", 1}, {"machine", "a"}}, {before}));
+  EXPECT_NO_THROW(
+      require_comparable({{"config", "tp 5"}}, {before, {{"config", "tp 5"}, {"failure", "no"}}}));
   try {
-    compare_results(results, {another, other}, 0.1);
+    require_comparable({{"config", "tp 2"}}, {before});
     ADD_FAILURE() << "not refused";
   } catch (const InputError& error) {
-    EXPECT_STREQ(error.what(),
-                 "--against has no result of the same configuration: in the nearest machine was "
-                 "'b' and is 'a'");
+    EXPECT_THAT(error.what(), HasSubstr("config was 'one rank' and is 'tp 2'"));
   }
 }
 
 TEST(Against, LeavesFailuresOut) {
   std::vector<OrderedJson> results = {{{"config", "tp 5"}, {"failure", "no"}}};
-  EXPECT_EQ(compare_results(results, {result({1, 1, 1})}, 0.1), 0);
+  EXPECT_EQ(compare_results(results, {result({1, 1, 1})}, 0.1).slower, 0);
   EXPECT_FALSE(results[0].contains("against"));
 }
 

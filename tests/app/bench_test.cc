@@ -1,4 +1,6 @@
 // `braid bench`: figures in order, and refusals before anything is loaded.
+#include <sys/stat.h>
+
 #include <algorithm>
 
 #include "base/file.h"
@@ -84,8 +86,9 @@ TEST_F(Bench, SweepsComparesAndDraws) {
   EXPECT_EQ(json[2]["config"], "tp 5");
   EXPECT_THAT(json[2]["failure"].get<std::string>(), HasSubstr("5"));
   const auto svg = read_file(folder_ / "bars.svg");
-  EXPECT_THAT(svg, HasSubstr("one rank --offload block"));
+  EXPECT_THAT(svg, HasSubstr("tp 1, offload block"));
   EXPECT_THAT(svg, testing::Not(HasSubstr("tp 5")));
+  EXPECT_FALSE(json[2].contains("size"));
 
   // a thousand times slower than before, then a thousand times faster
   for (const double factor : {1e-3, 1e3}) {
@@ -118,11 +121,43 @@ TEST_F(Bench, RefusesResultsThatAreNone) {
   write("broken.json", "[{");
   for (const auto* const file : {"empty.json", "broken.json", "nowhere.json"})
     expect_bad_input({"bench", "-m", BRAID_SOURCE_DIR "/models/demo", "--against", file}, file);
+  ASSERT_EQ(::mkfifo((folder_ / "pipe.json").c_str(), 0600), 0);
+  expect_bad_input({"bench", "-m", BRAID_SOURCE_DIR "/models/demo", "--against", "pipe.json"},
+                   "it is a pipe or a device");
   write("other.json", R"({"step_s": 1, "steps_s": [1], "config": "tp 2"})");
   const auto finished = braid({"bench", "-m", BRAID_SOURCE_DIR "/models/demo", "--size", "64x64",
                                "--runs", "1", "--against", "other.json"});
   EXPECT_EQ(finished.exit_code, 2);
   EXPECT_THAT(finished.err, HasSubstr("no result of the same configuration"));
+}
+
+// Whatever it is: the times were worth their wait.
+TEST_F(Bench, PrintsTimesThatItCannotCompare) {
+  std::filesystem::create_directory_symlink(BRAID_SOURCE_DIR "/models/demo", folder_ / "demo");
+  std::vector<std::string> line = {"bench",    "-m",     BRAID_SOURCE_DIR "/models/demo",
+                                   "--size",   "64x64",  "--runs",
+                                   "1",        "--json", "--sweep",
+                                   "threads=1"};
+  const auto finished = braid(line);
+  ASSERT_EQ(finished.exit_code, 0) << finished.err;
+  const auto json = nlohmann::json::parse(finished.out);
+  ASSERT_TRUE(json.is_array());  // of one, as any sweep's
+  EXPECT_EQ(json[0]["setting"], "threads 1");
+  write("before.json", finished.out);
+  line[2] = "./demo";  // the same model by another name
+  line.back() = "threads=1,2";
+  line.insert(line.end(), {"--against", "before.json", "--tolerance", "1000"});
+  const auto compared = braid(line);
+  EXPECT_EQ(compared.exit_code, 2);
+  EXPECT_THAT(compared.err, HasSubstr("threads was 1 and is 2"));
+  const auto results = nlohmann::json::parse(compared.out);
+  ASSERT_EQ(results.size(), 2u);
+  EXPECT_TRUE(results[0].contains("against"));
+  EXPECT_TRUE(results[1].contains("step_s"));
+
+  line.insert(line.end(), {"--plot", "./before.json"});
+  expect_bad_input(line, "--plot would overwrite");
+  EXPECT_EQ(read_file(folder_ / "before.json"), finished.out);
 }
 
 TEST_F(Bench, RefusesWhatItCannotTime) {

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "app/bench_report.h"
 #include "app/flags.h"
 
 namespace braid {
@@ -71,7 +72,54 @@ TEST(Sweep, RefusesWhatIsNone) {
   EXPECT_THAT(refusal({"--sweep", "tp=1,x"}),
               HasSubstr("--sweep tp should be a whole number from 1 to 1024, it is 'x'"));
   EXPECT_THAT(refusal({"--sweep", "tp=1", "--sweep", "tp=2"}), HasSubstr("two --sweep name --tp"));
-  EXPECT_THAT(refusal({"--sweep", "sweep=tp"}), HasSubstr("has no flag '--sweep'"));
+}
+
+TEST(Sweep, RefusesWhatIsOfAllResultsAndWhatHasCommas) {
+  for (const auto* const text :
+       {"against=a.json", "tolerance=1,2", "plot=a.svg", "json=1", "sweep=tp"})
+    EXPECT_THAT(refusal({"--sweep", text}), HasSubstr("it is of all results together")) << text;
+  for (const auto* const text : {"devices=cuda:0,cuda:1", "quantize-skip=img_in,txt_in"})
+    EXPECT_THAT(refusal({"--sweep", text}), HasSubstr("its value has commas itself")) << text;
+}
+
+// Ten sweeps of a hundred values would be more than memory holds.
+TEST(Sweep, RefusesTooManyBeforeTheyAreMade) {
+  const std::vector<std::string> hundred(100, "1");
+  std::vector<Sweep> sweeps;
+  for (int i = 0; i < 10; ++i) sweeps.push_back({"--flag" + std::to_string(i), hundred});
+  try {
+    (void)settings_of(sweeps);
+    ADD_FAILURE() << "not refused";
+  } catch (const InputError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("more than 1000 configurations"));
+  }
+}
+
+TEST(Sweep, NamesItsSettings) {
+  const auto flags = bench_flags({"--sweep", "dtype=float32,bfloat16", "--sweep", "threads=1"});
+  EXPECT_EQ(flags.configurations[1].setting, "dtype bfloat16, threads 1");
+  EXPECT_TRUE(bench_flags({"--sweep", "tp=1"}).is_sweep);
+  EXPECT_FALSE(bench_flags({}).is_sweep);
+}
+
+TEST(BenchFlags, AreRefusedWhereTheyWouldDoNothing) {
+  EXPECT_THAT(refusal({"--tolerance", "5"}), HasSubstr("give --against, too"));
+  EXPECT_THAT(refusal({"--disk-reads", "direct", "--offload", "block"}),
+              HasSubstr("give --offload-dir, too"));
+  EXPECT_THAT(refusal({"--offload-dir", "d"}), HasSubstr("give --offload, too"));
+  EXPECT_EQ(refusal({"--offload-dir", "d", "--sweep", "offload=none,block"}), "not refused");
+  EXPECT_EQ(refusal({"--offload-dir", "d", "--preset", "rx-7800-xt"}), "not refused");
+}
+
+TEST(BenchFlags, SayHowFilesAreRead) {
+  const auto flags = bench_flags(
+      {"--offload", "block", "--offload-dir", "d", "--sweep", "disk-reads=auto,direct,mapped"});
+  std::vector<std::string> configs;
+  for (const auto& c : flags.configurations) configs.push_back(config_of(c.options.probe.pipeline));
+  EXPECT_THAT(configs,
+              testing::ElementsAre("one rank --offload block --offload-dir",
+                                   "one rank --offload block --offload-dir --disk-reads direct",
+                                   "one rank --offload block --offload-dir --disk-reads mapped"));
 }
 
 }  // namespace
