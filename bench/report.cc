@@ -199,10 +199,11 @@ int report(const ReportFlags& flags) {
   print_table(results.front());
   if (!flags.output.empty()) write_file(flags.output, json_text(results.front()));
   if (before.empty()) return kSuccess;
-  const int slower = compare_results(results, before, flags.tolerance / 100);
+  const auto compared = compare_results(results, before, flags.tolerance / 100);
+  require(compared.missing.empty(), compared.missing);
   std::printf("%.2f x of %s\n", results.front()["against"]["ratio"].get<double>(),
               flags.against.c_str());
-  check(slower == 0, "the evaluation is slower than in ", flags.against);
+  check(compared.slower == 0, "the evaluation is slower than in ", flags.against);
   return kSuccess;
 }
 

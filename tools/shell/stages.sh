@@ -70,7 +70,7 @@ run_sanitized() {
 
 run_asan() {
   ASAN_OPTIONS=detect_leaks=1 UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1 \
-    run_sanitized asan "-fsanitize=address,undefined" base text image weights
+    run_sanitized asan "-fsanitize=address,undefined" base text image weights ops gpu_kernels
 }
 
 # LibTorch's own threads are not instrumented: one each, so that all that is seen is ours.
