@@ -1,7 +1,7 @@
 """Time diffusers and Braid on the same work, in turns, on this machine.
 
 usage: python peers.py [--build build/release] [--runs 5] [--device cpu] [--only NAME,NAME]
-                       [--no-compile] [--float32] [--json FILE]
+                       [--no-compile] [--dtypes bfloat16,float32] [--json FILE]
 
 The Python needs tools/parity/requirements.txt; the build needs the targets braid_program and parts.
 Work: one evaluation of a transformer of FLUX.1's width with 2 double and 4 single blocks and 512
@@ -161,11 +161,11 @@ def braid_part(build, part, device):
 def work(args, folder):
     """{name: {contender: how to make it}}; made when it is their turn, gone before the next work."""
     build, device = args.build, args.device
-    ways = [("diffusers", torch.bfloat16, False)]
-    if args.compile:
-        ways.append(("diffusers compiled", torch.bfloat16, True))
-    if args.float32:
-        ways.append(("diffusers float32", torch.float32, False))
+    ways = []
+    for dtype in args.dtypes.split(","):
+        ways.append((f"diffusers {dtype}", getattr(torch, dtype), False))
+        if args.compile:
+            ways.append((f"diffusers {dtype}, compiled", getattr(torch, dtype), True))
 
     def modules(make):
         return {name: (lambda dtype=dtype, is_compiled=is_compiled:
@@ -215,7 +215,7 @@ def machine(device):
 def print_row(name, results):
     for contender, result in results.items():
         times = result["seconds"]
-        print(f"{name:18} {contender:20} {result['median_s']:9.3f} s  ({min(times):.3f} to "
+        print(f"{name:18} {contender:28} {result['median_s']:9.3f} s  ({min(times):.3f} to "
               f"{max(times):.3f})  {result['to_braid']:6.2f} x Braid's", flush=True)
         name = ""
 
@@ -228,8 +228,8 @@ def main():
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--only", default="", help="names of works, by commas")
     parser.add_argument("--no-compile", dest="compile", action="store_false")
-    parser.add_argument("--float32", action="store_true",
-                        help="diffusers in float32, too: what is faster on CPUs without bfloat16")
+    parser.add_argument("--dtypes", default="bfloat16",
+                        help="of diffusers, by commas; float32 is faster on CPUs without bfloat16")
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
     args.build = args.build.resolve()
