@@ -2,21 +2,25 @@
 #include "base/memory_meter.h"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cstring>
 #include <fstream>
-#include <memory>
 
 namespace braid {
 namespace {
 
 constexpr std::size_t kBlock = 64u << 20;
 
+// Given back to the system, which an allocator may not do at once.
 void use_memory() {
-  const std::unique_ptr<char[]> block(new char[kBlock]);
-  std::memset(block.get(), 1, kBlock);
-  asm volatile("" : : "r"(block.get()) : "memory");  // it is really used
+  void* const block =
+      ::mmap(nullptr, kBlock, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(block, MAP_FAILED);
+  std::memset(block, 1, kBlock);
+  asm volatile("" : : "r"(block) : "memory");  // it is really used
+  ::munmap(block, kBlock);
 }
 
 TEST(MemoryMeter, SeesMemoryThatIsGoneAgain) {
