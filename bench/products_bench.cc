@@ -40,7 +40,6 @@ void shapes(benchmark::internal::Benchmark* bench) {
 
 BENCHMARK_CAPTURE(product, libtorch_float32, Way::kLibTorch, at::kFloat, Quantize::kNone)
     ->Apply(shapes);
-BENCHMARK_CAPTURE(product, float32, Way::kOurs, at::kFloat, Quantize::kNone)->Apply(shapes);
 BENCHMARK_CAPTURE(product, bfloat16, Way::kOurs, at::kBFloat16, Quantize::kNone)->Apply(shapes);
 BENCHMARK_CAPTURE(product, int8, Way::kOurs, at::kBFloat16, Quantize::kInt8)->Apply(shapes);
 BENCHMARK_CAPTURE(product, int8_dynamic, Way::kOurs, at::kBFloat16, Quantize::kInt8Dynamic)

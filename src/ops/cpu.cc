@@ -3,10 +3,10 @@
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 
+#include <algorithm>
 #include <cstring>
 #include <vector>
 
-#include "base/error.h"
 #include "ops/rows.h"
 
 namespace braid::ops::cpu {
@@ -43,13 +43,6 @@ void for_each_row(std::int64_t batches, std::int64_t tokens, std::int64_t width,
   });
 }
 
-void check_modulation(const Tensor& part_B1C, const Tensor& x_BLC) {
-  const bool fits = part_B1C.dim() == 3 && part_B1C.size(1) == 1 &&
-                    part_B1C.size(2) == x_BLC.size(2) &&
-                    (part_B1C.size(0) == x_BLC.size(0) || part_B1C.size(0) == 1);
-  check(fits, "a modulation of shape ", part_B1C.sizes(), " for tokens of shape ", x_BLC.sizes());
-}
-
 }  // namespace
 
 bool is_taken(const Tensor& x) {
@@ -71,8 +64,6 @@ Tensor gelu(const Tensor& x) {
 }
 
 Tensor modulated_norm(const Tensor& x_BLC, const Modulation& m) {
-  check_modulation(m.scale, x_BLC);
-  check_modulation(m.shift, x_BLC);
   const auto width = x_BLC.size(2);
   const auto y = at::empty(x_BLC.sizes(), x_BLC.options());
   const Rows x(x_BLC), scale(m.scale), shift(m.shift), out(y);
@@ -87,9 +78,6 @@ Tensor modulated_norm(const Tensor& x_BLC, const Modulation& m) {
 }
 
 Tensor gated_residual(const Tensor& residual_BLC, const Tensor& gate_B1C, const Tensor& y_BLC) {
-  check_modulation(gate_B1C, residual_BLC);
-  check(y_BLC.sizes() == residual_BLC.sizes(), "a residual of shape ", residual_BLC.sizes(),
-        " for tokens of shape ", y_BLC.sizes());
   const auto sum = at::empty(y_BLC.sizes(), y_BLC.options());
   const Rows residual(residual_BLC), gate(gate_B1C), y(y_BLC), out(sum);
   const auto& kernels = kernels_of(y_BLC);
@@ -101,9 +89,6 @@ Tensor gated_residual(const Tensor& residual_BLC, const Tensor& gate_B1C, const 
 }
 
 Tensor joined_gelu(const Tensor& x_BLC, const Tensor& y_BLC) {
-  check(x_BLC.dim() == 3 && x_BLC.sizes().slice(0, 2) == y_BLC.sizes().slice(0, 2),
-        "tokens of shape ", x_BLC.sizes(), " cannot be joined with tokens of shape ",
-        y_BLC.sizes());
   const auto left = x_BLC.size(2), right = y_BLC.size(2);
   const auto joined = at::empty({x_BLC.size(0), x_BLC.size(1), left + right}, x_BLC.options());
   const Rows x(x_BLC), y(y_BLC), out(joined);
@@ -122,8 +107,6 @@ Tensor normed_rotated(std::span<const NormedHeads> parts, double eps, const Rope
   for (const auto& part : parts) tokens += part.x_BLHD.size(1);
   const auto heads = first.size(2), width = first.size(3);
   const auto cos = rope.cos.contiguous(), sin = rope.sin.contiguous();
-  check(cos.size(0) == tokens && cos.size(1) == width && cos.scalar_type() == at::kFloat,
-        "rotary tables of shape ", cos.sizes(), " for ", tokens, " tokens of width ", width);
   const auto result = at::empty({first.size(0), tokens, heads, width}, first.options());
   const auto& kernels = kernels_of(first);
   std::int64_t done = 0;

@@ -43,8 +43,7 @@ void convolve_in_bands(const MakeRows& make, const Convolution& conv, const Resu
                        const Band& size) {
   const auto& [y, residual] = result;
   const auto inputs = conv.weight_OIKK.size(1), height = y.size(2), width = y.size(3);
-  const auto dtype = dtype_to_convolve(y);
-  const auto weight = conv.weight_OIKK.to(dtype), bias = conv.bias_O.to(dtype);
+  const auto dtype = conv.weight_OIKK.scalar_type();
   const auto row_bytes = std::max(inputs, y.size(1)) * width * std::int64_t(at::elementSize(dtype));
   const auto most = std::max(size.bytes / row_bytes, size.fewest_rows);
   const auto bands = (height + most - 1) / most, band = (height + bands - 1) / bands;
@@ -57,7 +56,7 @@ void convolve_in_bands(const MakeRows& make, const Convolution& conv, const Resu
     in.narrow(2, 0, above).zero_();
     in.narrow(2, in.size(2) - below, below).zero_();
     make({first, last - first}, in.narrow(2, above, last - first));
-    auto out = at::conv2d(in, weight, bias, {1, 1}, at::IntArrayRef{0, halo});
+    auto out = at::conv2d(in, conv.weight_OIKK, conv.bias_O, {1, 1}, at::IntArrayRef{0, halo});
     const RowRange rows{begin, end - begin};
     if (residual.defined()) out.add_(rows_of(residual, rows));
     rows_of(y, rows).copy_(out);
@@ -68,16 +67,20 @@ Tensor empty_result(const Tensor& x, const Convolution& conv, at::IntArrayRef si
   return at::empty({x.size(0), conv.weight_OIKK.size(0), size[0], size[1]}, x.options());
 }
 
-// One image after the other. Rows of `residual` are read before they are written, so that y may be
-// the same.
+// One image after the other, in the dtype to convolve. Rows of `residual` are read before they are
+// written, so that y may be the same.
 Tensor convolve_each(const Result& result, const Convolution& conv,
                      const std::function<MakeRows(std::int64_t image)>& make_rows,
                      const Band& band) {
   const auto one = [](const Tensor& all, std::int64_t i) {
     return all.defined() ? all.narrow(0, i, 1) : all;
   };
+  const auto dtype = dtype_to_convolve(result.y);
+  auto typed = conv;
+  typed.weight_OIKK = conv.weight_OIKK.to(dtype);
+  typed.bias_O = conv.bias_O.to(dtype);
   for (std::int64_t i = 0; i < result.y.size(0); ++i)
-    convolve_in_bands(make_rows(i), conv, {one(result.y, i), one(result.residual, i)}, band);
+    convolve_in_bands(make_rows(i), typed, {one(result.y, i), one(result.residual, i)}, band);
   return result.y;
 }
 

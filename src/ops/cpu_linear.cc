@@ -40,47 +40,27 @@ Tensor as_rows(const Tensor& t) {
 
 bool is_bfloat16(const Tensor& t) { return t.scalar_type() == at::kBFloat16; }
 
-std::function<void(std::int64_t, Range, float*)> floats_of(const Tensor& x_MC) {
-  if (is_bfloat16(x_MC))
-    return [x = RowsOf<std::uint16_t>(x_MC)](std::int64_t m, Range c, float* to) {
-      product_kernels().widen(x.row(m, c.begin), c.count, to);
-    };
-  return [x = RowsOf<float>(x_MC)](std::int64_t m, Range c, float* to) {
-    std::memcpy(to, x.row(m, c.begin), std::size_t(c.count) * sizeof(float));
-  };
-}
-
-std::function<void(Range, Range, float*)> panels_of(const Matrix& weight_NC, const Tensor& scales,
-                                                    at::ScalarType x) {
+std::function<void(Range, Range, float*)> panels_of(const Matrix& weight_NC, const Tensor& scales) {
   const auto& k = product_kernels();
   const auto& values = weight_NC.values_NC;
-  if (weight_NC.form != Quantize::kNone) {
-    const auto pack = x == at::kBFloat16 ? k.pack_rounded_codes : k.pack_codes;
-    return [w = RowsOf<std::int8_t>(values), s = scales.const_data_ptr<float>(), pack](
+  if (weight_NC.form != Quantize::kNone)
+    return [w = RowsOf<std::int8_t>(values), s = scales.const_data_ptr<float>(), &k](
                Range n, Range c, float* panel) {
-      pack(w.row(n.begin, c.begin), w.stride, s + n.begin, n.count, c.count, panel);
+      k.pack_codes(w.row(n.begin, c.begin), w.stride, s + n.begin, n.count, c.count, panel);
     };
-  }
-  if (is_bfloat16(values))
-    return [w = RowsOf<std::uint16_t>(values), &k](Range n, Range c, float* panel) {
-      k.pack_halves(w.row(n.begin, c.begin), w.stride, n.count, c.count, panel);
-    };
-  return [w = RowsOf<float>(values), &k](Range n, Range c, float* panel) {
-    k.pack_floats(w.row(n.begin, c.begin), w.stride, n.count, c.count, panel);
+  return [w = RowsOf<std::uint16_t>(values), &k](Range n, Range c, float* panel) {
+    k.pack_halves(w.row(n.begin, c.begin), w.stride, n.count, c.count, panel);
   };
 }
 
-// Finished sums, to a row of y.
+// Finished sums, to a row of y in bfloat16.
 class Writer {
  public:
   Writer(const Tensor& y_MN, Finish finish) : y_(y_MN), finish_(finish) {}
 
   void operator()(std::int64_t m, Range n, float* sums) const {
     if (finish_ == Finish::kGelu) row_kernels(RowType::kFloat32).gelu(sums, sums, n.count);
-    if (is_bfloat16(y_))
-      product_kernels().narrow(sums, n.count, static_cast<std::uint16_t*>(place(m, n)));
-    else
-      std::memcpy(place(m, n), sums, std::size_t(n.count) * sizeof(float));
+    product_kernels().narrow(sums, n.count, static_cast<std::uint16_t*>(place(m, n)));
   }
   void* place(std::int64_t m, Range n) const {
     return static_cast<char*>(y_.mutable_data_ptr()) +
@@ -109,8 +89,11 @@ void multiply_many(const Layer& l) {
                      .outputs = l.y_MN.size(1),
                      .inputs = l.x_MC.size(1),
                      .numbers_a_word = 1,
-                     .take = floats_of(l.x_MC),
-                     .pack = panels_of(l.weight_NC, l.scales, l.x_MC.scalar_type()),
+                     .take =
+                         [x = RowsOf<std::uint16_t>(l.x_MC)](std::int64_t m, Range c, float* to) {
+                           product_kernels().widen(x.row(m, c.begin), c.count, to);
+                         },
+                     .pack = panels_of(l.weight_NC, l.scales),
                      .begin =
                          [&](Range n, float* sums) {
                            std::memcpy(sums, bias + n.begin, std::size_t(n.count) * sizeof(float));
@@ -124,13 +107,10 @@ void dot(const Layer& l, const float* x, std::int64_t rows, std::int64_t n, floa
   const auto& values = l.weight_NC.values_NC;
   const auto depth = values.size(1);
   if (l.weight_NC.form != Quantize::kNone)
-    (is_bfloat16(l.x_MC) ? k.dot_rounded_codes : k.dot_codes)(
-        x, depth, rows, RowsOf<std::int8_t>(values).row(n), l.scales.const_data_ptr<float>()[n],
-        depth, sums);
-  else if (is_bfloat16(values))
-    k.dot_halves(x, depth, rows, RowsOf<std::uint16_t>(values).row(n), depth, sums);
+    k.dot_codes(x, depth, rows, RowsOf<std::int8_t>(values).row(n),
+                l.scales.const_data_ptr<float>()[n], depth, sums);
   else
-    k.dot_floats(x, depth, rows, RowsOf<float>(values).row(n), depth, sums);
+    k.dot_halves(x, depth, rows, RowsOf<std::uint16_t>(values).row(n), depth, sums);
 }
 
 // A weight that is used for few tokens is read once, and not turned around.
@@ -195,6 +175,14 @@ void check_sizes(const Tensor& x, const Matrix& weight_NC, const std::optional<T
         "codes of ", values.size(0), " rows without a scale for each");
 }
 
+void check_dtypes(const Tensor& x, const Matrix& weight_NC) {
+  const bool is_dense = weight_NC.form == Quantize::kNone;
+  const auto dtype = weight_NC.values_NC.scalar_type();
+  check(dtype == (is_dense ? at::kBFloat16 : at::kChar) &&
+            (is_bfloat16(x) || weight_NC.form == Quantize::kInt8Dynamic),
+        "no product of ours of ", x.scalar_type(), " and ", dtype);
+}
+
 bool is_float(const Tensor& t) {
   return t.is_cpu() && (t.scalar_type() == at::kFloat || t.scalar_type() == at::kBFloat16);
 }
@@ -229,6 +217,7 @@ Tensor linear(const Tensor& x, const Matrix& weight_NC, const std::optional<Tens
               Finish finish) {
   const auto outputs = weight_NC.values_NC.size(0);
   check_sizes(x, weight_NC, bias_N);
+  check_dtypes(x, weight_NC);
   const bool is_dynamic = weight_NC.form == Quantize::kInt8Dynamic;
   check(!is_dynamic || finish == Finish::kPlain, "codes times codes cannot end in gelu");
   const auto x_MC = as_rows(x);

@@ -13,9 +13,10 @@ bool multiplies(const Tensor& x, const Matrix& weight_NC);
 
 enum class Finish { kPlain, kGelu };
 
-// x_..C weight_NC bias_N -> [.. N] in x's dtype, float32 or bfloat16. Products are summed in
-// float32 or, of codes with codes, in int32; the bias is added and gelu applied before the sum is
-// rounded, once; gelu not of codes times codes. Codes times scales are rounded to x's dtype first.
+// x_..C weight_NC bias_N -> [.. N] in x's dtype: bfloat16, or float32 too times kInt8Dynamic.
+// Products are summed in float32 or, of codes with codes, in int32; the bias is added and gelu
+// applied before the sum is rounded, once; gelu not of codes times codes. Codes times scales are
+// rounded to x's dtype first.
 Tensor linear(const Tensor& x, const Matrix& weight_NC, const std::optional<Tensor>& bias_N,
               Finish finish = Finish::kPlain);
 

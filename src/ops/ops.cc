@@ -25,6 +25,34 @@ bool gpu_takes(const Tensor& first, const Tensors&... others) {
                   others.device() == first.device()));
 }
 
+void check_modulation(const Tensor& part_B1C, const Tensor& x_BLC) {
+  const bool fits = x_BLC.dim() == 3 && part_B1C.dim() == 3 && part_B1C.size(1) == 1 &&
+                    part_B1C.size(2) == x_BLC.size(2) &&
+                    (part_B1C.size(0) == x_BLC.size(0) || part_B1C.size(0) == 1);
+  check(fits, "a modulation of shape ", part_B1C.sizes(), " for tokens of shape ", x_BLC.sizes());
+}
+
+// Of all parts, in the order of the rotary tables' rows.
+void check_heads(std::span<const NormedHeads> parts, const Rope& rope) {
+  const auto& first = parts.front().x_BLHD;
+  std::int64_t tokens = 0;
+  for (const auto& part : parts) {
+    const auto& x = part.x_BLHD;
+    check(x.dim() == 4 && x.sizes().slice(2) == first.sizes().slice(2) &&
+              x.size(0) == first.size(0) && part.weight_D.numel() == first.size(3),
+          "heads of shape ", x.sizes(), " cannot be joined with ", first.sizes(),
+          " under a norm of ", part.weight_D.numel());
+    tokens += x.size(1);
+  }
+  const auto& [cos, sin] = rope;
+  check(cos.sizes() == sin.sizes() && cos.device() == first.device(),
+        "rotary tables should be two of a shape, on ", first.device());
+  check(cos.dim() == 2 && cos.size(0) == tokens && cos.size(1) == first.size(3) &&
+            cos.scalar_type() == at::kFloat,
+        "rotary tables of shape ", cos.sizes(), " and of ", cos.scalar_type(), " for ", tokens,
+        " tokens of width ", first.size(3));
+}
+
 std::int64_t bytes_of(const Tensor& x) { return x.numel() * x.element_size(); }
 
 }  // namespace
@@ -37,6 +65,8 @@ Tensor gelu(const Tensor& x) {
 
 Tensor modulated_norm(const Tensor& x_BLC, const Modulation& m) {
   const Record record("braid::modulated_norm", {2 * bytes_of(x_BLC)});
+  check_modulation(m.scale, x_BLC);
+  check_modulation(m.shift, x_BLC);
   if (cpu_takes(x_BLC, m.scale, m.shift)) return cpu::modulated_norm(x_BLC, m);
   return gpu_takes(x_BLC, m.scale, m.shift) && gpu::keeps_rows(x_BLC)
              ? gpu::modulated_norm(x_BLC, m)
@@ -45,6 +75,9 @@ Tensor modulated_norm(const Tensor& x_BLC, const Modulation& m) {
 
 Tensor gated_residual(const Tensor& residual_BLC, const Tensor& gate_B1C, const Tensor& y_BLC) {
   const Record record("braid::gated_residual", {3 * bytes_of(y_BLC)});
+  check_modulation(gate_B1C, residual_BLC);
+  check(y_BLC.sizes() == residual_BLC.sizes(), "a residual of shape ", residual_BLC.sizes(),
+        " for tokens of shape ", y_BLC.sizes());
   if (cpu_takes(residual_BLC, gate_B1C, y_BLC))
     return cpu::gated_residual(residual_BLC, gate_B1C, y_BLC);
   return gpu_takes(residual_BLC, gate_B1C, y_BLC)
@@ -52,10 +85,14 @@ Tensor gated_residual(const Tensor& residual_BLC, const Tensor& gate_B1C, const 
              : reference::gated_residual(residual_BLC, gate_B1C, y_BLC);
 }
 
-Tensor joined_gelu(const Tensor& x, const Tensor& y) {
-  const Record record("braid::joined_gelu", {2 * (bytes_of(x) + bytes_of(y))});
-  if (cpu_takes(x, y)) return cpu::joined_gelu(x, y);
-  return gpu_takes(x, y) ? gpu::joined_gelu(x, y) : reference::joined_gelu(x, y);
+Tensor joined_gelu(const Tensor& x_BLC, const Tensor& y_BLC) {
+  const Record record("braid::joined_gelu", {2 * (bytes_of(x_BLC) + bytes_of(y_BLC))});
+  check(x_BLC.dim() == 3 && x_BLC.sizes().slice(0, 2) == y_BLC.sizes().slice(0, 2),
+        "tokens of shape ", x_BLC.sizes(), " cannot be joined with tokens of shape ",
+        y_BLC.sizes());
+  if (cpu_takes(x_BLC, y_BLC)) return cpu::joined_gelu(x_BLC, y_BLC);
+  return gpu_takes(x_BLC, y_BLC) ? gpu::joined_gelu(x_BLC, y_BLC)
+                                 : reference::joined_gelu(x_BLC, y_BLC);
 }
 
 Tensor euler_step(const Tensor& x, const Tensor& v, double dt) {
@@ -69,14 +106,8 @@ Tensor normed_rotated(std::span<const NormedHeads> parts, double eps, const Rope
   std::int64_t bytes = 0;
   for (const auto& part : parts) bytes += 2 * bytes_of(part.x_BLHD);
   const Record record("braid::normed_rotated", {bytes});
+  check_heads(parts, rope);
   const auto& first = parts.front().x_BLHD;
-  for (const auto& part : parts)
-    check(part.x_BLHD.sizes().slice(2) == first.sizes().slice(2) &&
-              part.x_BLHD.size(0) == first.size(0) && part.weight_D.numel() == first.size(3),
-          "heads of shape ", part.x_BLHD.sizes(), " cannot be joined with ", first.sizes(),
-          " under a norm of ", part.weight_D.numel());
-  check(rope.cos.sizes() == rope.sin.sizes() && rope.cos.device() == first.device(),
-        "rotary tables should be two of a shape, on ", first.device());
   const auto on_cpu = [&](const NormedHeads& part) {
     return cpu_takes(part.x_BLHD) && part.x_BLHD.size(3) % 2 == 0 &&
            part.x_BLHD.scalar_type() == first.scalar_type() &&

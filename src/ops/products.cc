@@ -15,7 +15,7 @@ constexpr int kVectors = 2;  // a panel is so many vectors wide
 constexpr int kColumns = kVectors * kLanes;
 constexpr int kDotRows = 4;
 
-typedef float Floats __attribute__((vector_size(4 * kLanes), aligned(4), may_alias));
+typedef float Floats __attribute__((vector_size(4 * kLanes)));
 
 // Eight numbers, whatever the machine: what panels are turned around by.
 typedef float Eight __attribute__((vector_size(32), aligned(4), may_alias));
@@ -72,26 +72,19 @@ inline void store_turned(const Eight (&r)[8], float* to, int64 stride) {
 }
 
 // What a panel is made of: eight words of a row at once, or one.
-struct OfFloats {
-  const float* row;
-  Eight eight(int64 c) const { return *(const Eight*)(row + c); }
-  float one(int64 c) const { return row[c]; }
-};
 struct OfHalves {
   const uint16_t* row;
   Eight eight(int64 c) const { return widened(*(const EightHalves*)(row + c)); }
   float one(int64 c) const { return __builtin_bit_cast(float, uint32_t(row[c]) << 16); }
 };
-template <bool kRounds>
 struct OfCodes {
   const int8_t* row;
   float scale;
-  static Eight finish(Eight x) { return kRounds ? rounded(x) : x; }
   Eight eight(int64 c) const {
     const auto codes = __builtin_convertvector(*(const EightCodes*)(row + c), EightInts);
-    return finish(__builtin_convertvector(codes, Eight) * scale);
+    return rounded(__builtin_convertvector(codes, Eight) * scale);
   }
-  float one(int64 c) const { return finish(Eight{} + float(row[c]) * scale)[0]; }
+  float one(int64 c) const { return rounded(Eight{} + float(row[c]) * scale)[0]; }
 };
 // c counts pairs; an odd last one is joined by 0.
 struct OfPairs {
@@ -140,20 +133,15 @@ void pack(RowAt row_at, int64 count, int64 depth, int64 whole, float* panel) {
   }
 }
 
-void pack_floats(const float* row, int64 stride, int64 count, int64 depth, float* panel) {
-  pack([&](int64 r) { return OfFloats{row + r * stride}; }, count, depth, depth / 8 * 8, panel);
-}
-
 void pack_halves(const uint16_t* row, int64 stride, int64 count, int64 depth, float* panel) {
   pack([&](int64 r) { return OfHalves{row + r * stride}; }, count, depth, depth / 8 * 8, panel);
 }
 
-template <bool kRounds>
 void pack_codes(const int8_t* row, int64 stride, const float* scales, int64 count, int64 depth,
                 float* panel) {
   pack(
       [&](int64 r) {
-        return OfCodes<kRounds>{row + r * stride, scales[r]};
+        return OfCodes{row + r * stride, scales[r]};
       },
       count, depth, depth / 8 * 8, panel);
 }
@@ -248,20 +236,14 @@ void dot_rows(const float* x, int64 x_stride, int64 rows, Row weight, int64 dept
   }
 }
 
-void dot_floats(const float* x, int64 x_stride, int64 rows, const float* weight, int64 depth,
-                float* sums) {
-  dot_rows<kDotRows>(x, x_stride, rows, OfFloats{weight}, depth, sums);
-}
-
 void dot_halves(const float* x, int64 x_stride, int64 rows, const uint16_t* weight, int64 depth,
                 float* sums) {
   dot_rows<kDotRows>(x, x_stride, rows, OfHalves{weight}, depth, sums);
 }
 
-template <bool kRounds>
 void dot_codes(const float* x, int64 x_stride, int64 rows, const int8_t* weight, float scale,
                int64 depth, float* sums) {
-  dot_rows<kDotRows>(x, x_stride, rows, OfCodes<kRounds>{weight, scale}, depth, sums);
+  dot_rows<kDotRows>(x, x_stride, rows, OfCodes{weight, scale}, depth, sums);
 }
 
 void narrow(const float* sums, int64 count, uint16_t* out) {
@@ -280,19 +262,15 @@ const ProductKernels kProducts = {
     .columns = kColumns,
     .rows = kTileRows,
     .dot_rows = kDotRows,
-    .pack_floats = &pack_floats,
     .pack_halves = &pack_halves,
-    .pack_codes = &pack_codes<false>,
-    .pack_rounded_codes = &pack_codes<true>,
+    .pack_codes = &pack_codes,
     .pack_pairs = &pack_pairs,
     .widen = &widen,
     .pair = &pair,
     .multiply = &multiply<kTileRows, Floats, float>,
     .multiply_pairs = &multiply<kTileRows, Ints, int32_t>,
-    .dot_floats = &dot_floats,
     .dot_halves = &dot_halves,
-    .dot_codes = &dot_codes<false>,
-    .dot_rounded_codes = &dot_codes<true>,
+    .dot_codes = &dot_codes,
     .narrow = &narrow,
 };
 

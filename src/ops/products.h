@@ -8,12 +8,11 @@ namespace braid::ops {
 
 // A panel holds `columns` rows of a weight [N C], turned around: for each c the numbers of all
 // columns, one after the other. Integers go in pairs of 16 bits, for each two c one word a column.
-// Panels and sums begin at multiples of 64 bytes, and so does each row of the sums.
+// Panels and sums begin at multiples of 64 bytes, and rows of sums at multiples of a vector.
 struct ProductKernels {
-  // Row n of the weight begins at row(n); `codes` are multiplied by the scales of their rows, and
-  // rounded to bfloat16 or not. Of the panel's columns the first `count` are filled, the others 0.
-  using PackFloats = void(const float* row, std::int64_t stride, std::int64_t count,
-                          std::int64_t depth, float* panel);
+  // Row n of the weight, in bfloat16 or codes, begins at row + n * stride; codes are multiplied by
+  // the scales of their rows and rounded to bfloat16. Of the panel's columns the first `count` are
+  // filled, the others 0.
   using PackHalves = void(const std::uint16_t* row, std::int64_t stride, std::int64_t count,
                           std::int64_t depth, float* panel);
   using PackCodes = void(const std::int8_t* row, std::int64_t stride, const float* scales,
@@ -31,8 +30,6 @@ struct ProductKernels {
                              const std::int32_t* panel, std::int64_t depth, std::int32_t* sums,
                              std::int64_t sums_stride);
   // sums[m] = x[m] . one row of the weight, for `rows` rows of x, at most as many as are named.
-  using DotFloats = void(const float* x, std::int64_t x_stride, std::int64_t rows,
-                         const float* weight, std::int64_t depth, float* sums);
   using DotHalves = void(const float* x, std::int64_t x_stride, std::int64_t rows,
                          const std::uint16_t* weight, std::int64_t depth, float* sums);
   using DotCodes = void(const float* x, std::int64_t x_stride, std::int64_t rows,
@@ -44,17 +41,15 @@ struct ProductKernels {
   int rows;      // of x that Multiply takes at once
   int dot_rows;  // that Dot takes at once
 
-  PackFloats* pack_floats;
   PackHalves* pack_halves;
-  PackCodes *pack_codes, *pack_rounded_codes;
+  PackCodes* pack_codes;
   PackPairs* pack_pairs;
   Widen* widen;
   Pair* pair;
   Multiply* multiply;
   MultiplyPairs* multiply_pairs;
-  DotFloats* dot_floats;
   DotHalves* dot_halves;
-  DotCodes *dot_codes, *dot_rounded_codes;
+  DotCodes* dot_codes;
   Narrow* narrow;
 };
 

@@ -8,7 +8,7 @@ namespace braid::ops::reference {
 Tensor gelu(const Tensor& x);
 Tensor modulated_norm(const Tensor& x_BLC, const Modulation& m);
 Tensor gated_residual(const Tensor& residual_BLC, const Tensor& gate_B1C, const Tensor& y_BLC);
-Tensor joined_gelu(const Tensor& x, const Tensor& y);
+Tensor joined_gelu(const Tensor& x_BLC, const Tensor& y_BLC);
 Tensor euler_step(const Tensor& x, const Tensor& v, double dt);
 Tensor normed_rotated(std::span<const NormedHeads> parts, double eps, const Rope& rope);
 

@@ -124,7 +124,10 @@ Tensor Weights::load(const std::vector<const StoredTensor*>& parts, Order order,
 
 // Rows are looked up where they are stored, if they can be.
 Tensor Weights::table(std::string_view name, at::IntArrayRef shape) const {
-  if (load_->synthetic) return synthetic_values(name, shape, AskedTensor::Kind::kTable).values_NC;
+  if (load_->synthetic) {
+    if (noted(name, shape, AskedTensor::Kind::kTable, {}) || !is_read_) return {};
+    return load_->synthetic->share(path(name), shape, load_->wanted_of(scope_, shape), dtype_);
+  }
   auto order = Order::kAsStored;
   const auto parts = load_->take(path(name), order);
   if (noted(name, shape, AskedTensor::Kind::kTable, parts)) return {};
@@ -137,8 +140,8 @@ Tensor Weights::table(std::string_view name, at::IntArrayRef shape) const {
 }
 
 Matrix Weights::matrix(std::string_view name, at::IntArrayRef shape) const {
-  const auto form = load_->form_of(scope_);
   if (load_->synthetic) return synthetic_values(name, shape, AskedTensor::Kind::kMatrix);
+  const auto form = load_->form_of(scope_);
   auto order = Order::kAsStored;
   const auto parts = load_->take(path(name), order);
   const auto& source = load_->checkpoint->source();

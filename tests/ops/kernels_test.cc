@@ -127,11 +127,24 @@ TEST(BfloatKernels, RoundToNearestEven) {
   EXPECT_EQ(sum_with(3 * std::pow(2, -8)), 1 + std::pow(2, -6));
 }
 
-TEST(CpuKernels, RefuseShapesThatDoNotFit) {
+TEST(Operations, RefuseShapesThatDoNotFit) {
   const auto x = at::zeros({2, 3, 8});
-  EXPECT_ANY_THROW((void)ops::cpu::gated_residual(x, at::zeros({2, 1, 4}), x));
-  EXPECT_ANY_THROW((void)ops::cpu::gated_residual(x, at::zeros({3, 1, 8}), x));
-  EXPECT_ANY_THROW((void)ops::cpu::joined_gelu(x, at::zeros({2, 4, 8})));
+  EXPECT_ANY_THROW((void)ops::gated_residual(x, at::zeros({2, 1, 4}), x));
+  EXPECT_ANY_THROW((void)ops::gated_residual(x, at::zeros({3, 1, 8}), x));
+  EXPECT_ANY_THROW((void)ops::gated_residual(x, at::zeros({2, 1, 8}), at::zeros({2, 4, 8})));
+  EXPECT_ANY_THROW((void)ops::joined_gelu(x, at::zeros({2, 4, 8})));
+  const auto some_B1C = at::zeros({2, 1, 8}), two_B2C = at::zeros({1, 2, 8});
+  EXPECT_ANY_THROW((void)ops::modulated_norm(x, {.shift = some_B1C, .scale = two_B2C, .gate = {}}));
+  EXPECT_ANY_THROW((void)ops::modulated_norm(x, {.shift = two_B2C, .scale = some_B1C, .gate = {}}));
+  const auto heads = at::zeros({1, 3, 2, 8}), weight = at::ones({8}), table = at::ones({3, 8});
+  const auto rotated = [&](const Tensor& cos) {
+    (void)ops::normed_rotated({{{.x_BLHD = heads, .weight_D = weight}}}, 1e-6,
+                              {.cos = cos, .sin = cos});
+  };
+  rotated(table);
+  EXPECT_ANY_THROW(rotated(at::ones({4, 8})));
+  EXPECT_ANY_THROW(rotated(at::ones({3, 4})));
+  EXPECT_ANY_THROW(rotated(table.to(at::kBFloat16)));
 }
 
 }  // namespace

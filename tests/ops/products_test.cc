@@ -5,8 +5,13 @@
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
+#include <mutex>
+#include <set>
+#include <thread>
 
+#include "ops/blocked_product.h"
 #include "ops/cpu_linear.h"
 #include "ops/ops.h"
 #include "ops/products.h"
@@ -41,29 +46,22 @@ class Panels : public testing::TestWithParam<int> {
   const ops::ProductKernels* kernels_ = nullptr;
 };
 
-TEST_P(Panels, OfFloatsAndHalvesGiveTheirProduct) {
+TEST_P(Panels, OfHalvesGiveTheirProduct) {
   for (const std::int64_t depth : {1, 7, 8, 31, 256})
     for (std::int64_t rows = 1; rows <= k().rows; ++rows)
       for (const std::int64_t columns : {1, 7, 8, k().columns - 1, k().columns}) {
         const auto x = draw({rows, depth}, at::kFloat, 1);
-        const auto w = draw({columns, depth}, at::kBFloat16, 2), wide = w.to(at::kFloat);
+        const auto w = draw({columns, depth}, at::kBFloat16, 2);
         const auto want = x.to(at::kDouble).matmul(w.to(at::kDouble).t());
-        const auto panel = aligned(depth * k().columns, at::kFloat);
-        for (const bool halves : {false, true}) {
-          auto* const to = panel.mutable_data_ptr<float>();
-          panel.fill_(NAN);
-          if (halves)
-            k().pack_halves(static_cast<const std::uint16_t*>(w.const_data_ptr()), depth, columns,
-                            depth, to);
-          else
-            k().pack_floats(wide.const_data_ptr<float>(), depth, columns, depth, to);
-          const auto sums = aligned(rows * k().columns, at::kFloat);
-          k().multiply(x.const_data_ptr<float>(), depth, rows, to, depth,
-                       sums.mutable_data_ptr<float>(), k().columns);
-          const auto got = sums.view({rows, k().columns});
-          EXPECT_LT(difference(got.narrow(1, 0, columns), want), 2e-6);
-          EXPECT_EQ(got.narrow(1, columns, k().columns - columns).abs().sum().item<float>(), 0);
-        }
+        const auto panel = aligned(depth * k().columns, at::kFloat).fill_(NAN);
+        k().pack_halves(static_cast<const std::uint16_t*>(w.const_data_ptr()), depth, columns,
+                        depth, panel.mutable_data_ptr<float>());
+        const auto sums = aligned(rows * k().columns, at::kFloat);
+        k().multiply(x.const_data_ptr<float>(), depth, rows, panel.const_data_ptr<float>(), depth,
+                     sums.mutable_data_ptr<float>(), k().columns);
+        const auto got = sums.view({rows, k().columns});
+        EXPECT_LT(difference(got.narrow(1, 0, columns), want), 2e-6);
+        EXPECT_EQ(got.narrow(1, columns, k().columns - columns).abs().sum().item<float>(), 0);
       }
 }
 
@@ -108,23 +106,21 @@ struct LayerCase {
 };
 class OwnLayers : public testing::TestWithParam<LayerCase> {};
 
-// One rounding to the dtype: half a unit in the last place of values around the largest.
-double unit_of(at::ScalarType dtype) { return dtype == at::kFloat ? 4e-6 : 1.0 / 256; }
+// One rounding to bfloat16: half a unit in the last place of values around the largest.
+constexpr double kUnit = 1.0 / 256;
 
 TEST_P(OwnLayers, EqualFloat64) {
   const auto [tokens, inputs, outputs] = GetParam();
-  for (const auto dtype : {at::kFloat, at::kBFloat16}) {
-    const auto x = draw({tokens, inputs}, dtype, 5), w = draw({outputs, inputs}, dtype, 6);
-    const auto bias = draw({outputs}, dtype, 7);
-    const auto sum = x.to(at::kDouble).matmul(w.to(at::kDouble).t());
-    const Matrix dense{.values_NC = w};
-    EXPECT_LT(difference(ops::cpu::linear(x, dense, {}), sum), unit_of(dtype));
-    const auto biased = sum + bias.to(at::kDouble);
-    EXPECT_LT(difference(ops::cpu::linear(x, dense, bias), biased), unit_of(dtype));
-    EXPECT_LT(difference(ops::cpu::linear(x, dense, bias, ops::cpu::Finish::kGelu),
-                         at::gelu(biased, "tanh")),
-              unit_of(dtype));
-  }
+  const auto x = draw({tokens, inputs}, at::kBFloat16, 5);
+  const Matrix dense{.values_NC = draw({outputs, inputs}, at::kBFloat16, 6)};
+  const auto bias = draw({outputs}, at::kBFloat16, 7);
+  const auto sum = x.to(at::kDouble).matmul(dense.values_NC.to(at::kDouble).t());
+  EXPECT_LT(difference(ops::cpu::linear(x, dense, {}), sum), kUnit);
+  const auto biased = sum + bias.to(at::kDouble);
+  EXPECT_LT(difference(ops::cpu::linear(x, dense, bias), biased), kUnit);
+  EXPECT_LT(difference(ops::cpu::linear(x, dense, bias, ops::cpu::Finish::kGelu),
+                       at::gelu(biased, "tanh")),
+            kUnit);
 }
 
 TEST_P(OwnLayers, OfCodesEqualTheirDefinition) {
@@ -133,12 +129,13 @@ TEST_P(OwnLayers, OfCodesEqualTheirDefinition) {
     for (const auto form : {Quantize::kInt8, Quantize::kInt8V1, Quantize::kInt8Dynamic}) {
       const auto x = draw({tokens, inputs}, dtype, 8), bias = draw({outputs}, dtype, 9);
       const auto w = quantize_rows(draw({outputs, inputs}, dtype, 10), form);
-      const auto got = ops::cpu::linear(x, w, bias);
       if (form == Quantize::kInt8Dynamic) {
-        EXPECT_TRUE(at::equal(got, ops::reference::linear(x, w, bias)));
-      } else {
+        EXPECT_TRUE(at::equal(ops::cpu::linear(x, w, bias), ops::reference::linear(x, w, bias)));
+      } else if (dtype == at::kBFloat16) {
         const auto exact = x.to(at::kDouble).matmul(dequantize(w, dtype).to(at::kDouble).t());
-        EXPECT_LT(difference(got, exact + bias.to(at::kDouble)), unit_of(dtype));
+        EXPECT_LT(difference(ops::cpu::linear(x, w, bias), exact + bias.to(at::kDouble)), kUnit);
+      } else {
+        EXPECT_ANY_THROW(ops::cpu::linear(x, w, bias));
       }
     }
 }
@@ -192,15 +189,47 @@ TEST(OwnLayers, RefuseWhatDoesNotFitTogether) {
   EXPECT_ANY_THROW(ops::cpu::linear(x, codes, {}));
 }
 
+// LibTorch's number of threads, for a while.
+class UseThreads {
+ public:
+  explicit UseThreads(int count) { at::set_num_threads(count); }
+  ~UseThreads() { at::set_num_threads(before_); }
+
+ private:
+  int before_ = at::get_num_threads();
+};
+
 TEST(OwnLayers, AreTheSameForAnyNumberOfThreads) {
   const Matrix w{.values_NC = draw({520, 300}, at::kBFloat16, 15)};
   const auto x = draw({200, 300}, at::kBFloat16, 16);
-  const int threads = at::get_num_threads();
-  const auto many = ops::cpu::linear(x, w, {});
-  at::set_num_threads(1);
-  const auto one = ops::cpu::linear(x, w, {});
-  at::set_num_threads(threads);
-  EXPECT_TRUE(at::equal(one, many));
+  const auto by = [&](int threads) {
+    const UseThreads use(threads);
+    return ops::cpu::linear(x, w, {});
+  };
+  const auto one = by(1);
+  for (const int threads : {2, 3, 5}) EXPECT_TRUE(at::equal(one, by(threads))) << threads;
+}
+
+// at::parallel_for is a plain loop in what is compiled without OpenMP.
+TEST(OwnLayers, AreMadeByAllThreads) {
+  const UseThreads use(3);
+  std::mutex mutex;
+  std::set<std::thread::id> seen;
+  const auto nothing = [](auto&&...) {};
+  ops::cpu::run(ops::cpu::Product<float>{
+      .tokens = 100,
+      .outputs = 3000,
+      .inputs = 1,
+      .numbers_a_word = 1,
+      .take = nothing,
+      .pack = nothing,
+      .begin = [](ops::cpu::Range n, float* sums) { std::fill_n(sums, n.count, 0.f); },
+      .finish =
+          [&](std::int64_t, ops::cpu::Range, float*) {
+            const std::lock_guard lock(mutex);
+            seen.insert(std::this_thread::get_id());
+          }});
+  EXPECT_EQ(seen.size(), 3u);
 }
 
 }  // namespace

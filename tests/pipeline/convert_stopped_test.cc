@@ -21,13 +21,20 @@ namespace {
 namespace fs = std::filesystem;
 using testing::HasSubstr;
 
-// What a run of these options writes, undisturbed.
-std::map<fs::path, std::string> contents_of(const fs::path& folder) {
-  std::map<fs::path, std::string> contents;
+using Contents = std::map<fs::path, std::string>;
+
+Contents contents_of(const fs::path& folder) {
+  Contents contents;
   for (const auto& entry : fs::recursive_directory_iterator(folder))
     if (entry.is_regular_file())
       contents[fs::relative(entry.path(), folder)] = read_file(entry.path());
   return contents;
+}
+
+// What a run of these options makes of what it finds.
+Contents made_by(const ConvertOptions& options) {
+  convert(options);
+  return contents_of(options.out);
 }
 
 class Interrupted : public testing::Test {
@@ -85,20 +92,17 @@ std::string Interrupted::failure_within(rlim_t most) const {
 }
 
 TEST_F(Interrupted, ByADeathItEndsAsIfItHadNotBeen) {
-  convert(to("whole"));
-  const auto want = contents_of(folder_ / "whole");
+  const auto want = made_by(to("whole"));
   for (const auto bytes : {kOneShard, kAllShards}) {
     const auto name = "dead_" + std::to_string(bytes);
     run_and_die(to(name), bytes);
     EXPECT_FALSE(fs::exists(folder_ / name));
-    convert(to(name));
-    EXPECT_EQ(contents_of(folder_ / name), want) << bytes;
+    EXPECT_EQ(made_by(to(name)), want) << bytes;
   }
 }
 
 TEST_F(Interrupted, AtAnyTimeItEndsAsIfItHadNotBeen) {
-  convert(to("whole"));
-  const auto want = contents_of(folder_ / "whole");
+  const auto want = made_by(to("whole"));
   for (const int milliseconds : {3, 10, 30, 60, 100, 150}) {
     const auto child = ::fork();
     if (child == 0) {
@@ -116,15 +120,14 @@ TEST_F(Interrupted, AtAnyTimeItEndsAsIfItHadNotBeen) {
 }
 
 TEST_F(Interrupted, AndDamagedMeanwhileAShardIsWrittenAnew) {
-  convert(to("whole"));
+  const auto want = made_by(to("whole"));
   run_and_die(to("out"), 1);
   const auto shard = folder_ / "out.partial/transformer/diffusion_pytorch_model.safetensors";
   std::fstream file(shard, std::ios::in | std::ios::out | std::ios::binary);
   file.seekp(-1, std::ios::end);
   file.put(char(file.peek() ^ 1));
   file.close();
-  convert(to("out"));
-  EXPECT_EQ(contents_of(folder_ / "out"), contents_of(folder_ / "whole"));
+  EXPECT_EQ(made_by(to("out")), want);
 }
 
 // The same path, size and time.
@@ -144,10 +147,9 @@ TEST_F(Interrupted, AndTheModelChangedItMixesNothing) {
   file.put(byte);
   file.close();
   fs::last_write_time(weights, time);
-  convert(options);
+  const auto got = made_by(options);
   options.out = folder_ / "whole";
-  convert(options);
-  EXPECT_EQ(contents_of(folder_ / "out"), contents_of(folder_ / "whole"));
+  EXPECT_EQ(got, made_by(options));
 }
 
 // What two runs at once once left behind.
@@ -159,10 +161,9 @@ TEST_F(Interrupted, ItTakesNoShardOfAnotherRecipe) {
   fs::copy_file(folder_ / "dense.partial/conversion.json", folder_ / "out.partial/conversion.json",
                 fs::copy_options::overwrite_existing);
   dense.out = folder_ / "out";
-  convert(dense);
+  const auto got = made_by(dense);
   dense.out = folder_ / "whole";
-  convert(dense);
-  EXPECT_EQ(contents_of(folder_ / "out/transformer"), contents_of(folder_ / "whole/transformer"));
+  EXPECT_EQ(got, made_by(dense));
 }
 
 TEST_F(Interrupted, ItSaysThatItStartsAnewWithOtherOptions) {
@@ -191,9 +192,7 @@ TEST_F(Interrupted, ByAFullDiskItSaysSoAndGoesOn) {
   }
   run_and_die(to("out"), kAllShards);
   EXPECT_THAT(failure_within(1'500'000), HasSubstr("cannot copy")) << "the autoencoder";
-  convert(to("out"));
-  convert(to("whole"));
-  EXPECT_EQ(contents_of(folder_ / "out"), contents_of(folder_ / "whole"));
+  EXPECT_EQ(made_by(to("out")), made_by(to("whole")));
 }
 
 }  // namespace

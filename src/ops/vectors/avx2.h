@@ -9,7 +9,7 @@ namespace {
 
 constexpr int kLanes = 8, kTileRows = 6;  // 6 x 2 sums, 2 of the panel, 1 of x: 15 of 16 registers
 
-typedef int32_t Ints __attribute__((vector_size(32), aligned(4), may_alias));
+typedef int32_t Ints __attribute__((vector_size(32)));
 
 // Of each lane, two numbers of 16 bits: the sum of the products of both.
 inline Ints pair_products(Ints a, Ints b) {

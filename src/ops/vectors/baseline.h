@@ -8,7 +8,7 @@ namespace {
 
 constexpr int kLanes = 4, kTileRows = 4;
 
-typedef int32_t Ints __attribute__((vector_size(16), aligned(4), may_alias));
+typedef int32_t Ints __attribute__((vector_size(16)));
 
 // Of each lane, two numbers of 16 bits: the sum of the products of both.
 inline Ints pair_products(Ints a, Ints b) {
