@@ -6,6 +6,7 @@
 #include <iostream>
 
 #include "app/bench.h"
+#include "app/bus_errors.h"
 #include "app/convert.h"
 #include "app/failure.h"
 #include "app/flags.h"
@@ -77,6 +78,7 @@ int run_or_complain(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   braid::protect_standard_files();
+  braid::explain_bus_errors();
   const int exit_code = braid::run_or_complain(argc, argv);
   // Not exit(): it would run LibTorch's static destructors, 0.15 s for what the end of the process
   // frees by itself. Nothing is buffered: print() and std::cerr write at once.

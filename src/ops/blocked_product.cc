@@ -11,24 +11,29 @@
 namespace braid::ops::cpu {
 namespace {
 
-// A core multiplies a block of x, of kBlockRows and kDepth words (96 KiB, in its second cache), by
-// one panel of kDepth after the other (16 KiB, in its first; 32 KiB with AVX-512, in its second).
-// What a task holds besides, its sums and panels, is in the shared cache; x is read once for so
-// many columns.
-constexpr std::int64_t kDepth = 256, kBlockRows = 96, kTaskRows = 1536, kTaskColumns = 512;
+// A core multiplies a block of x, of kDepth words a row, by one panel of that depth after the
+// other: with vectors a panel lies in its first cache and the block in its second, with tiles the
+// block's sums lie there too. The panels of kPackedDepth words and a task's sums are in the shared
+// cache; x is read once for so many columns, the weight once for so many rows.
+constexpr std::int64_t kDepth = 256, kPackedDepth = 6 * kDepth, kTaskRows = 2304,
+                       kTaskColumns = 512;
 
 std::int64_t round_up(std::int64_t length, std::int64_t block) {
   return blocks_in(length, block) * block;
 }
 
-void multiply(const float* x, std::int64_t rows, const float* panel, std::int64_t depth,
-              float* sums, std::int64_t stride) {
-  product_kernels().multiply(x, kDepth, rows, panel, depth, sums, stride);
+void multiply(const ProductKernels& k, const float* x, std::int64_t rows, const float* panel,
+              std::int64_t depth, float* sums, std::int64_t stride) {
+  k.multiply_halves(x, kDepth, rows, panel, depth, sums, stride);
 }
-void multiply(const std::int32_t* x, std::int64_t rows, const std::int32_t* panel,
-              std::int64_t depth, std::int32_t* sums, std::int64_t stride) {
-  product_kernels().multiply_pairs(x, kDepth, rows, panel, depth, sums, stride);
+void multiply(const ProductKernels& k, const std::int32_t* x, std::int64_t rows,
+              const std::int32_t* panel, std::int64_t depth, std::int32_t* sums,
+              std::int64_t stride) {
+  k.multiply_codes(x, kDepth, rows, panel, depth, sums, stride);
 }
+
+int numbers_a_word(const Product<float>& p) { return p.kernels->halves_a_word; }
+int numbers_a_word(const Product<std::int32_t>& p) { return p.kernels->codes_a_word; }
 
 // The memory of one thread.
 template <class Word>
@@ -36,42 +41,66 @@ class Task {
  public:
   Task(const Product<Word>& p, std::int64_t most_rows, std::int64_t most_columns)
       : p_(p),
-        columns_(product_kernels().columns),
+        k_(*p.kernels),
+        columns_(k_.columns),
         stride_(round_up(most_columns, columns_)),
-        x_(most_rows * kDepth),
-        panels_(stride_ * kDepth),
+        x_(std::min<std::int64_t>(most_rows, k_.block_rows) * kDepth),
+        panels_(stride_ * std::min(kPackedDepth, round_up(words_of(p.inputs), kDepth))),
         sums_(most_rows * stride_) {}
 
   void run(Range tokens, Range outputs) {
     for (std::int64_t m = 0; m < tokens.count; ++m) p_.begin(outputs, sums_.at(m * stride_));
-    const auto inputs_at_once = kDepth * p_.numbers_a_word;
-    for (std::int64_t c = 0; c < p_.inputs; c += inputs_at_once)
-      add(tokens, outputs, {c, std::min(inputs_at_once, p_.inputs - c)});
+    for_each_part({0, p_.inputs}, kPackedDepth, [&](std::int64_t, Range inputs) {
+      pack(outputs, inputs);
+      for (std::int64_t m = 0; m < tokens.count; m += k_.block_rows)
+        add(tokens, {m, std::min<std::int64_t>(k_.block_rows, tokens.count - m)}, outputs.count,
+            inputs);
+    });
     for (std::int64_t m = 0; m < tokens.count; ++m)
       p_.finish(tokens.begin + m, outputs, sums_.at(m * stride_));
   }
 
  private:
-  void add(Range tokens, Range outputs, Range inputs) {
-    for (std::int64_t m = 0; m < tokens.count; ++m)
-      p_.take(tokens.begin + m, inputs, x_.at(m * kDepth));
-    for (std::int64_t n = 0; n < outputs.count; n += columns_)
-      p_.pack({outputs.begin + n, std::min(columns_, outputs.count - n)}, inputs,
-              panels_.at(n * kDepth));
-    for (std::int64_t m = 0; m < tokens.count; m += kBlockRows)
-      add_block({m, std::min(kBlockRows, tokens.count - m)}, outputs.count,
-                blocks_in(inputs.count, p_.numbers_a_word));
+  std::int64_t words_of(std::int64_t numbers) const {
+    return blocks_in(numbers, numbers_a_word(p_));
   }
 
-  void add_block(Range rows, std::int64_t columns, std::int64_t depth) {
-    const auto at_once = std::int64_t(product_kernels().rows);
-    for (std::int64_t n = 0; n < columns; n += columns_)
-      for (auto m = rows.begin; m < rows.begin + rows.count; m += at_once)
-        multiply(x_.at(m * kDepth), std::min(at_once, rows.begin + rows.count - m),
-                 panels_.at(n * kDepth), depth, sums_.at(m * stride_ + n), stride_);
+  // Calls body(number of the part, part) for each `words` words of the inputs.
+  template <class Body>
+  void for_each_part(Range inputs, std::int64_t words, Body body) const {
+    const auto numbers = words * numbers_a_word(p_);
+    for (std::int64_t i = 0; i * numbers < inputs.count; ++i)
+      body(i, Range{inputs.begin + i * numbers, std::min(numbers, inputs.count - i * numbers)});
+  }
+
+  Word* panel_at(std::int64_t part, std::int64_t column) const {
+    return panels_.at((part * stride_ + column) * kDepth);
+  }
+
+  // Rows of the weight are read from end to end.
+  void pack(Range outputs, Range inputs) {
+    for (std::int64_t n = 0; n < outputs.count; n += columns_)
+      for_each_part(inputs, kDepth, [&](std::int64_t part, Range some) {
+        p_.pack({outputs.begin + n, std::min(columns_, outputs.count - n)}, some,
+                panel_at(part, n));
+      });
+  }
+
+  // `rows` of the task's tokens.
+  void add(Range tokens, Range rows, std::int64_t columns, Range inputs) {
+    for_each_part(inputs, kDepth, [&](std::int64_t part, Range some) {
+      for (std::int64_t m = 0; m < rows.count; ++m)
+        p_.take(tokens.begin + rows.begin + m, some, x_.at(m * kDepth));
+      for (std::int64_t n = 0; n < columns; n += columns_)
+        for (std::int64_t m = 0; m < rows.count; m += k_.rows)
+          multiply(k_, x_.at(m * kDepth), std::min<std::int64_t>(k_.rows, rows.count - m),
+                   panel_at(part, n), words_of(some.count),
+                   sums_.at((rows.begin + m) * stride_ + n), stride_);
+    });
   }
 
   const Product<Word>& p_;
+  const ProductKernels& k_;
   std::int64_t columns_, stride_;
   Buffer<Word> x_, panels_, sums_;
 };
@@ -81,9 +110,9 @@ template <class Word>
 void run_in_parts(const Product<Word>& p) {
   if (p.tokens == 0 || p.outputs == 0) return;
   const auto row_parts = blocks_in(p.tokens, kTaskRows);
-  const auto rows = round_up(blocks_in(p.tokens, row_parts), product_kernels().rows);
+  const auto rows = round_up(blocks_in(p.tokens, row_parts), p.kernels->rows);
   const auto share = blocks_in(p.outputs, at::get_num_threads());
-  const auto columns = std::min(kTaskColumns, round_up(share, product_kernels().columns));
+  const auto columns = std::min(kTaskColumns, round_up(share, p.kernels->columns));
   const auto column_parts = blocks_in(p.outputs, columns);
   at::parallel_for(0, row_parts * column_parts, 1, [&](std::int64_t begin, std::int64_t end) {
     Task<Word> task(p, rows, columns);
@@ -103,8 +132,8 @@ void run(const Product<std::int32_t>& product) { run_in_parts(product); }
 template <class Number>
 void* Buffer<Number>::allocate(std::size_t bytes) {
   constexpr std::size_t kAlignment = 64;
-  void* const data =
-      std::aligned_alloc(kAlignment, (bytes + kAlignment - 1) / kAlignment * kAlignment);
+  void* const data = std::aligned_alloc(
+      kAlignment, std::max(kAlignment, (bytes + kAlignment - 1) / kAlignment * kAlignment));
   if (!data) throw std::bad_alloc();
   return data;
 }

@@ -5,19 +5,23 @@
 #include <functional>
 #include <memory>
 
+namespace braid::ops {
+struct ProductKernels;
+}
+
 namespace braid::ops::cpu {
 
 struct Range {
   std::int64_t begin, count;
 };
 
-// [tokens inputs] times [outputs inputs] turned around. Operands come in words, float or int32: of
-// one number each or, of codes, of two (see ProductKernels). All functions are called by several
-// threads at once, each for other parts.
+// [tokens inputs] times [outputs inputs] turned around, by these kernels, with sums of float or
+// int32 and operands in words of as many bits. All functions are called by several threads at once,
+// each for other parts.
 template <class Word>
 struct Product {
+  const ProductKernels* kernels;
   std::int64_t tokens, outputs, inputs;
-  int numbers_a_word;
   std::function<void(std::int64_t token, Range inputs, Word* to)> take;  // of x
   std::function<void(Range outputs, Range inputs, Word* panel)> pack;    // of the weight
   std::function<void(Range outputs, Word* sums)> begin;  // of a token: what is added

@@ -40,13 +40,13 @@ Tensor as_rows(const Tensor& t) {
 
 bool is_bfloat16(const Tensor& t) { return t.scalar_type() == at::kBFloat16; }
 
-std::function<void(Range, Range, float*)> panels_of(const Matrix& weight_NC, const Tensor& scales) {
-  const auto& k = product_kernels();
+std::function<void(Range, Range, float*)> panels_of(const Matrix& weight_NC, const Tensor& scales,
+                                                    const ProductKernels& k) {
   const auto& values = weight_NC.values_NC;
   if (weight_NC.form != Quantize::kNone)
     return [w = RowsOf<std::int8_t>(values), s = scales.const_data_ptr<float>(), &k](
                Range n, Range c, float* panel) {
-      k.pack_codes(w.row(n.begin, c.begin), w.stride, s + n.begin, n.count, c.count, panel);
+      k.pack_scaled_codes(w.row(n.begin, c.begin), w.stride, s + n.begin, n.count, c.count, panel);
     };
   return [w = RowsOf<std::uint16_t>(values), &k](Range n, Range c, float* panel) {
     k.pack_halves(w.row(n.begin, c.begin), w.stride, n.count, c.count, panel);
@@ -81,19 +81,19 @@ struct Layer {
   Tensor bias;    // float32 [N]
   Tensor y_MN;
   Writer write;
+  const ProductKernels& kernels;
 };
 
 void multiply_many(const Layer& l) {
   const auto* const bias = l.bias.const_data_ptr<float>();
-  run(Product<float>{.tokens = l.x_MC.size(0),
+  run(Product<float>{.kernels = &l.kernels,
+                     .tokens = l.x_MC.size(0),
                      .outputs = l.y_MN.size(1),
                      .inputs = l.x_MC.size(1),
-                     .numbers_a_word = 1,
-                     .take =
-                         [x = RowsOf<std::uint16_t>(l.x_MC)](std::int64_t m, Range c, float* to) {
-                           product_kernels().widen(x.row(m, c.begin), c.count, to);
-                         },
-                     .pack = panels_of(l.weight_NC, l.scales),
+                     .take = [x = RowsOf<std::uint16_t>(l.x_MC), &k = l.kernels](
+                                 std::int64_t m, Range c,
+                                 float* to) { k.take_halves(x.row(m, c.begin), c.count, to); },
+                     .pack = panels_of(l.weight_NC, l.scales, l.kernels),
                      .begin =
                          [&](Range n, float* sums) {
                            std::memcpy(sums, bias + n.begin, std::size_t(n.count) * sizeof(float));
@@ -103,12 +103,12 @@ void multiply_many(const Layer& l) {
 
 // sums [rows] of row n of the weight.
 void dot(const Layer& l, const float* x, std::int64_t rows, std::int64_t n, float* sums) {
-  const auto& k = product_kernels();
+  const auto& k = l.kernels;
   const auto& values = l.weight_NC.values_NC;
   const auto depth = values.size(1);
   if (l.weight_NC.form != Quantize::kNone)
-    k.dot_codes(x, depth, rows, RowsOf<std::int8_t>(values).row(n),
-                l.scales.const_data_ptr<float>()[n], depth, sums);
+    k.dot_scaled_codes(x, depth, rows, RowsOf<std::int8_t>(values).row(n),
+                       l.scales.const_data_ptr<float>()[n], depth, sums);
   else
     k.dot_halves(x, depth, rows, RowsOf<std::uint16_t>(values).row(n), depth, sums);
 }
@@ -139,19 +139,19 @@ void multiply_codes(const Layer& l) {
   const auto* const token_scales = x.scales_N1.const_data_ptr<float>();
   const auto *const scales = l.scales.const_data_ptr<float>(), *const bias =
                                                                    l.bias.const_data_ptr<float>();
-  const auto& k = product_kernels();
+  const auto& k = l.kernels;
   const auto& codes_of_y =
       code_kernels(is_bfloat16(l.y_MN) ? RowType::kBfloat16 : RowType::kFloat32);
   run(Product<std::int32_t>{
+      .kernels = &k,
       .tokens = l.x_MC.size(0),
       .outputs = l.y_MN.size(1),
       .inputs = l.x_MC.size(1),
-      .numbers_a_word = 2,
       .take = [&](std::int64_t m, Range c,
-                  std::int32_t* to) { k.pair(codes.row(m, c.begin), c.count, to); },
+                  std::int32_t* to) { k.take_codes(codes.row(m, c.begin), c.count, to); },
       .pack =
           [&](Range n, Range c, std::int32_t* panel) {
-            k.pack_pairs(weight.row(n.begin, c.begin), weight.stride, n.count, c.count, panel);
+            k.pack_codes(weight.row(n.begin, c.begin), weight.stride, n.count, c.count, panel);
           },
       .begin = [](Range n, std::int32_t* sums) { std::fill_n(sums, n.count, 0); },
       .finish =
@@ -187,14 +187,14 @@ bool is_float(const Tensor& t) {
   return t.is_cpu() && (t.scalar_type() == at::kFloat || t.scalar_type() == at::kBFloat16);
 }
 
-// Machines whose instructions LibTorch's products use.
-bool has_fast_bfloat16() {
-  static const bool has = read_cpu().has_bfloat16();
-  return has;
+// Without tiles LibTorch leads where its products have instructions to use.
+bool leads_in_bfloat16() {
+  static const bool leads = has_tiles() || !read_cpu().has_bfloat16();
+  return leads;
 }
-bool has_fast_int8() {
-  static const bool has = read_cpu().has("avx512_vnni");
-  return has;
+bool leads_in_codes() {
+  static const bool leads = has_tiles() || !read_cpu().has("avx512_vnni");
+  return leads;
 }
 
 }  // namespace
@@ -203,18 +203,18 @@ bool multiplies(const Tensor& x, const Matrix& weight_NC) {
   if (!is_float(x) || weight_NC.values_NC.dim() != 2 || x.numel() == 0) return false;
   switch (weight_NC.form) {
     case Quantize::kNone:
-      return is_bfloat16(x) && is_bfloat16(weight_NC.values_NC) && !has_fast_bfloat16();
+      return is_bfloat16(x) && is_bfloat16(weight_NC.values_NC) && leads_in_bfloat16();
     case Quantize::kInt8Dynamic:
-      return !has_fast_int8();
+      return leads_in_codes();
     case Quantize::kInt8:
     case Quantize::kInt8V1:
       break;
   }
-  return is_bfloat16(x) && !has_fast_bfloat16();
+  return is_bfloat16(x) && leads_in_bfloat16();
 }
 
 Tensor linear(const Tensor& x, const Matrix& weight_NC, const std::optional<Tensor>& bias_N,
-              Finish finish) {
+              Finish finish, const ProductKernels* kernels) {
   const auto outputs = weight_NC.values_NC.size(0);
   check_sizes(x, weight_NC, bias_N);
   check_dtypes(x, weight_NC);
@@ -229,10 +229,11 @@ Tensor linear(const Tensor& x, const Matrix& weight_NC, const std::optional<Tens
                                               : Tensor(),
       .bias = bias_N ? bias_N->to(at::kFloat).contiguous() : at::zeros({outputs}, at::kFloat),
       .y_MN = y_MN,
-      .write = {y_MN, finish}};
+      .write = {y_MN, finish},
+      .kernels = kernels ? *kernels : product_kernels()};
   if (is_dynamic)
     multiply_codes(layer);
-  else if (x_MC.size(0) <= product_kernels().dot_rows)
+  else if (x_MC.size(0) <= layer.kernels.dot_rows)
     multiply_few(layer);
   else
     multiply_many(layer);

@@ -5,10 +5,14 @@
 
 #include "weights/matrix.h"
 
+namespace braid::ops {
+struct ProductKernels;
+}
+
 namespace braid::ops::cpu {
 
-// Whether linear() takes these, and is the faster way on this machine: numbers that LibTorch
-// multiplies one by one, or after widening them, where the CPU has no instructions for them.
+// Whether linear() takes these, and is the faster way on this machine: where it multiplies tiles,
+// or where LibTorch multiplies one by one, or after widening, what the CPU has no instructions for.
 bool multiplies(const Tensor& x, const Matrix& weight_NC);
 
 enum class Finish { kPlain, kGelu };
@@ -17,7 +21,8 @@ enum class Finish { kPlain, kGelu };
 // Products are summed in float32 or, of codes with codes, in int32; the bias is added and gelu
 // applied before the sum is rounded, once; gelu not of codes times codes. Codes times scales are
 // rounded to x's dtype first.
+// `kernels` are those of another instruction set, or none for the best of this machine.
 Tensor linear(const Tensor& x, const Matrix& weight_NC, const std::optional<Tensor>& bias_N,
-              Finish finish = Finish::kPlain);
+              Finish finish = Finish::kPlain, const ProductKernels* kernels = nullptr);
 
 }  // namespace braid::ops::cpu

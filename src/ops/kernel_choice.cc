@@ -1,5 +1,8 @@
 // Which of the compiled loops this machine can run.
+#include <array>
+
 #include "base/cpu.h"
+#include "ops/amx.h"
 #include "ops/codes.h"
 #include "ops/products.h"
 #include "ops/rows.h"
@@ -24,9 +27,9 @@ extern const ProductKernels kProducts;
 
 namespace {
 
-template <class Kernels>
-const Kernels& choose(const Kernels& baseline, const Kernels& avx2, const Kernels& avx512) {
-  enum class Isa { kBaseline, kAvx2, kAvx512 };
+enum class Isa { kBaseline, kAvx2, kAvx512 };
+
+Isa best_isa() {
   static const Isa isa = [] {
     const auto cpu = read_cpu();
     const bool is_avx2 = cpu.has("avx2") && cpu.has("fma");
@@ -34,7 +37,17 @@ const Kernels& choose(const Kernels& baseline, const Kernels& avx2, const Kernel
         cpu.has("avx512f") && cpu.has("avx512bw") && cpu.has("avx512vl") && cpu.has("avx512dq");
     return is_avx2 ? is_avx512 ? Isa::kAvx512 : Isa::kAvx2 : Isa::kBaseline;
   }();
+  return isa;
+}
+
+template <class Kernels>
+const Kernels& choose(const Kernels& baseline, const Kernels& avx2, const Kernels& avx512) {
+  const auto isa = best_isa();
   return isa == Isa::kAvx512 ? avx512 : isa == Isa::kAvx2 ? avx2 : baseline;
+}
+
+const ProductKernels* tiles() {
+  return best_isa() == Isa::kAvx512 ? amx_products(avx512::kProducts) : nullptr;
 }
 
 }  // namespace
@@ -51,19 +64,19 @@ const CodeKernels& code_kernels(RowType type) {
              : choose(baseline::kCodesBfloat16, avx2::kCodesBfloat16, avx512::kCodesBfloat16);
 }
 
+bool has_tiles() { return tiles() != nullptr; }
+
 const ProductKernels& product_kernels() {
-  return choose(baseline::kProducts, avx2::kProducts, avx512::kProducts);
+  return has_tiles() ? *tiles() : choose(baseline::kProducts, avx2::kProducts, avx512::kProducts);
 }
 
 NamedProducts runnable_products(int number) {
-  const NamedProducts all[] = {{"baseline", &baseline::kProducts},
-                               {"avx2", &avx2::kProducts},
-                               {"avx512", &avx512::kProducts}};
-  for (int i = 0; i < 3; ++i) {
-    if (i == number) return all[i];
-    if (all[i].kernels == &product_kernels()) break;
-  }
-  return {};
+  const std::array<NamedProducts, 4> all{{{"baseline", &baseline::kProducts},
+                                          {"avx2", &avx2::kProducts},
+                                          {"avx512", &avx512::kProducts},
+                                          {"amx", tiles()}}};
+  const int best = has_tiles() ? 3 : int(best_isa());
+  return number <= best ? all[std::size_t(number)] : NamedProducts{};
 }
 
 }  // namespace braid::ops

@@ -6,55 +6,66 @@
 
 namespace braid::ops {
 
-// A panel holds `columns` rows of a weight [N C], turned around: for each c the numbers of all
-// columns, one after the other. Integers go in pairs of 16 bits, for each two c one word a column.
-// Panels and sums begin at multiples of 64 bytes, and rows of sums at multiples of a vector.
+// Operands come in words of 32 bits: bfloat16 numbers widened to floats, or two as they are; codes
+// in pairs of 16 bits, or four as they are. A panel holds `columns` rows of a weight [N C], turned
+// around: for each word of c the words of all columns, one after the other. Panels and runs of x
+// are filled up with 0 to whole words, and to a multiple of kRun words where the kernels ask for
+// it. Panels and sums begin at multiples of 64 bytes, and rows of sums at multiples of a vector.
 struct ProductKernels {
-  // Row n of the weight, in bfloat16 or codes, begins at row + n * stride; codes are multiplied by
-  // the scales of their rows and rounded to bfloat16. Of the panel's columns the first `count` are
-  // filled, the others 0.
+  static constexpr int kRun = 16;
+
+  // Row n of the weight, in bfloat16 or codes, begins at row + n * stride; scaled codes are
+  // multiplied by the scales of their rows and rounded to bfloat16. Of the panel's columns the
+  // first `count` are filled, the others 0. Depths are in numbers.
   using PackHalves = void(const std::uint16_t* row, std::int64_t stride, std::int64_t count,
                           std::int64_t depth, float* panel);
-  using PackCodes = void(const std::int8_t* row, std::int64_t stride, const float* scales,
-                         std::int64_t count, std::int64_t depth, float* panel);
-  using PackPairs = void(const std::int8_t* row, std::int64_t stride, std::int64_t count,
+  using PackScaledCodes = void(const std::int8_t* row, std::int64_t stride, const float* scales,
+                               std::int64_t count, std::int64_t depth, float* panel);
+  using PackCodes = void(const std::int8_t* row, std::int64_t stride, std::int64_t count,
                          std::int64_t depth, std::int32_t* panel);
   // A run of x as the products take it.
-  using Widen = void(const std::uint16_t* x, std::int64_t depth, float* wide);
-  using Pair = void(const std::int8_t* x, std::int64_t depth, std::int32_t* pairs);
+  using TakeHalves = void(const std::uint16_t* x, std::int64_t depth, float* words);
+  using TakeCodes = void(const std::int8_t* x, std::int64_t depth, std::int32_t* words);
   // sums[m][n] += x[m][..depth] panel[..depth][n] for `rows` rows, at most as many as are named.
-  using Multiply = void(const float* x, std::int64_t x_stride, std::int64_t rows,
-                        const float* panel, std::int64_t depth, float* sums,
-                        std::int64_t sums_stride);
-  using MultiplyPairs = void(const std::int32_t* x, std::int64_t x_stride, std::int64_t rows,
+  // Depths and strides are in words.
+  using MultiplyHalves = void(const float* x, std::int64_t x_stride, std::int64_t rows,
+                              const float* panel, std::int64_t depth, float* sums,
+                              std::int64_t sums_stride);
+  using MultiplyCodes = void(const std::int32_t* x, std::int64_t x_stride, std::int64_t rows,
                              const std::int32_t* panel, std::int64_t depth, std::int32_t* sums,
                              std::int64_t sums_stride);
   // sums[m] = x[m] . one row of the weight, for `rows` rows of x, at most as many as are named.
   using DotHalves = void(const float* x, std::int64_t x_stride, std::int64_t rows,
                          const std::uint16_t* weight, std::int64_t depth, float* sums);
-  using DotCodes = void(const float* x, std::int64_t x_stride, std::int64_t rows,
-                        const std::int8_t* weight, float scale, std::int64_t depth, float* sums);
+  using DotScaledCodes = void(const float* x, std::int64_t x_stride, std::int64_t rows,
+                              const std::int8_t* weight, float scale, std::int64_t depth,
+                              float* sums);
   // Finished sums [count] as numbers: rounded to bfloat16, to nearest, ties to even.
   using Narrow = void(const float* sums, std::int64_t count, std::uint16_t* out);
 
-  int columns;   // of a panel
-  int rows;      // of x that Multiply takes at once
-  int dot_rows;  // that Dot takes at once
+  int columns;     // of a panel
+  int rows;        // of x that Multiply takes at once
+  int block_rows;  // of x that a core keeps in its second cache, a multiple of `rows`
+  int dot_rows;    // that Dot takes at once
+  int halves_a_word, codes_a_word;
 
   PackHalves* pack_halves;
+  PackScaledCodes* pack_scaled_codes;
   PackCodes* pack_codes;
-  PackPairs* pack_pairs;
-  Widen* widen;
-  Pair* pair;
-  Multiply* multiply;
-  MultiplyPairs* multiply_pairs;
+  TakeHalves* take_halves;
+  TakeCodes* take_codes;
+  MultiplyHalves* multiply_halves;
+  MultiplyCodes* multiply_codes;
   DotHalves* dot_halves;
-  DotCodes* dot_codes;
+  DotScaledCodes* dot_scaled_codes;
   Narrow* narrow;
 };
 
 // The best that this machine can run.
 const ProductKernels& product_kernels();
+
+// Whether they are products of tiles (Intel AMX): faster than LibTorch's where the CPU has them.
+bool has_tiles();
 
 // All that it can run, one after the other from number 0; none after the last.
 struct NamedProducts {

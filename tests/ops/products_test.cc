@@ -9,7 +9,9 @@
 #include <memory>
 #include <mutex>
 #include <set>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "ops/blocked_product.h"
 #include "ops/cpu_linear.h"
@@ -19,6 +21,11 @@
 #include "weights/int8.h"
 
 namespace braid {
+
+namespace ops::of_loops {
+ProductKernels with_tiles(const ProductKernels& vectors);  // ops/tiles.cc on tiles_of_loops.h
+}
+
 namespace {
 
 Tensor draw(at::IntArrayRef shape, at::ScalarType dtype, std::uint64_t seed) {
@@ -34,55 +41,81 @@ double difference(const Tensor& got, const Tensor& want) {
 // A tensor's memory that panels and sums may lie in: LibTorch aligns it to 64 bytes.
 Tensor aligned(std::int64_t count, at::ScalarType dtype) { return at::zeros({count}, dtype); }
 
-class Panels : public testing::TestWithParam<int> {
- protected:
-  void SetUp() override {
-    kernels_ = ops::runnable_products(GetParam()).kernels;
-    if (!kernels_) GTEST_SKIP() << "this machine has no such instructions";
-  }
-  const ops::ProductKernels& k() const { return *kernels_; }
+// Of every set of instructions that this machine has and, last, of tiles made of loops.
+std::vector<ops::NamedProducts> all_products() {
+  static const auto loops = ops::of_loops::with_tiles(*ops::runnable_products(0).kernels);
+  std::vector<ops::NamedProducts> all;
+  for (int i = 0; ops::runnable_products(i).kernels; ++i) all.push_back(ops::runnable_products(i));
+  all.push_back({"tiles_of_loops", &loops});
+  return all;
+}
 
- private:
-  const ops::ProductKernels* kernels_ = nullptr;
+class Panels : public testing::TestWithParam<ops::NamedProducts> {
+ protected:
+  const ops::ProductKernels& k() const { return *GetParam().kernels; }
+  std::vector<std::int64_t> some_rows() const {
+    std::vector<std::int64_t> rows;
+    for (std::int64_t m = 1; m <= std::min(k().rows, 33); ++m) rows.push_back(m);
+    if (k().rows > 33) rows.insert(rows.end(), {k().rows - 17, k().rows - 15, k().rows});
+    return rows;
+  }
+  // Words of a run of numbers, with room for what it is filled up with.
+  std::int64_t words_of(std::int64_t depth, int a_word) const {
+    constexpr int kRun = ops::ProductKernels::kRun;
+    return ((depth + a_word - 1) / a_word + kRun - 1) / kRun * kRun;
+  }
 };
 
 TEST_P(Panels, OfHalvesGiveTheirProduct) {
-  for (const std::int64_t depth : {1, 7, 8, 31, 256})
-    for (std::int64_t rows = 1; rows <= k().rows; ++rows)
+  for (const std::int64_t depth : {1, 7, 8, 31, 33, 256})
+    for (const auto rows : some_rows())
       for (const std::int64_t columns : {1, 7, 8, k().columns - 1, k().columns}) {
-        const auto x = draw({rows, depth}, at::kFloat, 1);
+        const auto x = draw({rows, depth}, at::kBFloat16, 1);
         const auto w = draw({columns, depth}, at::kBFloat16, 2);
-        const auto want = x.to(at::kDouble).matmul(w.to(at::kDouble).t());
-        const auto panel = aligned(depth * k().columns, at::kFloat).fill_(NAN);
+        const auto words = words_of(depth, k().halves_a_word);
+        const auto taken = aligned(rows * words, at::kFloat).fill_(NAN);
+        for (std::int64_t m = 0; m < rows; ++m)
+          k().take_halves(static_cast<const std::uint16_t*>(x.const_data_ptr()) + m * depth, depth,
+                          taken.mutable_data_ptr<float>() + m * words);
+        const auto panel = aligned(words * k().columns, at::kFloat).fill_(NAN);
         k().pack_halves(static_cast<const std::uint16_t*>(w.const_data_ptr()), depth, columns,
                         depth, panel.mutable_data_ptr<float>());
         const auto sums = aligned(rows * k().columns, at::kFloat);
-        k().multiply(x.const_data_ptr<float>(), depth, rows, panel.const_data_ptr<float>(), depth,
-                     sums.mutable_data_ptr<float>(), k().columns);
+        const auto* const from = taken.const_data_ptr<float>();
+        const auto* const by = panel.const_data_ptr<float>();
+        const auto length = (depth + k().halves_a_word - 1) / k().halves_a_word;
+        k().multiply_halves(from, words, rows, by, length, sums.mutable_data_ptr<float>(),
+                            k().columns);
         const auto got = sums.view({rows, k().columns});
+        const auto want = x.to(at::kDouble).matmul(w.to(at::kDouble).t());
         EXPECT_LT(difference(got.narrow(1, 0, columns), want), 2e-6);
         EXPECT_EQ(got.narrow(1, columns, k().columns - columns).abs().sum().item<float>(), 0);
+        // once more: sums are added to
+        k().multiply_halves(from, words, rows, by, length, sums.mutable_data_ptr<float>(),
+                            k().columns);
+        EXPECT_LT(difference(got.narrow(1, 0, columns), 2 * want), 2e-6);
       }
 }
 
-TEST_P(Panels, OfPairsOfCodesGiveTheirExactProduct) {
-  for (const std::int64_t depth : {1, 2, 15, 16, 17, 511})
-    for (std::int64_t rows = 1; rows <= k().rows; ++rows)
+TEST_P(Panels, OfCodesGiveTheirExactProduct) {
+  for (const std::int64_t depth : {1, 2, 15, 16, 17, 63, 65, 511})
+    for (const auto rows : some_rows())
       for (const std::int64_t columns : {1, 8, k().columns}) {
         auto generator = at::detail::createCPUGenerator(3);
         const auto x = at::randint(-128, 128, {rows, depth}, generator, at::kChar);
         const auto w = at::randint(-128, 128, {columns, depth}, generator, at::kChar);
-        const auto words = (depth + 1) / 2;
-        const auto panel = aligned(words * k().columns, at::kInt);
-        const auto pairs = aligned(rows * words, at::kInt),
+        const auto words = words_of(depth, k().codes_a_word);
+        const auto panel = aligned(words * k().columns, at::kInt).fill_(-1);
+        const auto taken = aligned(rows * words, at::kInt).fill_(-1),
                    sums = aligned(rows * k().columns, at::kInt);
         for (std::int64_t m = 0; m < rows; ++m)
-          k().pair(x.const_data_ptr<std::int8_t>() + m * depth, depth,
-                   pairs.mutable_data_ptr<std::int32_t>() + m * words);
-        k().pack_pairs(w.const_data_ptr<std::int8_t>(), depth, columns, depth,
+          k().take_codes(x.const_data_ptr<std::int8_t>() + m * depth, depth,
+                         taken.mutable_data_ptr<std::int32_t>() + m * words);
+        k().pack_codes(w.const_data_ptr<std::int8_t>(), depth, columns, depth,
                        panel.mutable_data_ptr<std::int32_t>());
-        k().multiply_pairs(pairs.const_data_ptr<std::int32_t>(), words, rows,
-                           panel.const_data_ptr<std::int32_t>(), words,
+        k().multiply_codes(taken.const_data_ptr<std::int32_t>(), words, rows,
+                           panel.const_data_ptr<std::int32_t>(),
+                           (depth + k().codes_a_word - 1) / k().codes_a_word,
                            sums.mutable_data_ptr<std::int32_t>(), k().columns);
         const auto want = x.to(at::kLong).matmul(w.to(at::kLong).t());
         const auto got = sums.view({rows, k().columns}).narrow(1, 0, columns).to(at::kLong);
@@ -99,7 +132,8 @@ TEST_P(Panels, RoundSumsToTheNearest) {
   EXPECT_TRUE(at::allclose(got, exact.to(at::kBFloat16), 0, 0, /*equal_nan=*/true));
 }
 
-INSTANTIATE_TEST_SUITE_P(Instructions, Panels, testing::Values(0, 1, 2));
+INSTANTIATE_TEST_SUITE_P(Instructions, Panels, testing::ValuesIn(all_products()),
+                         [](const auto& info) { return std::string(info.param.name); });
 
 struct LayerCase {
   std::int64_t tokens, inputs, outputs;
@@ -115,12 +149,15 @@ TEST_P(OwnLayers, EqualFloat64) {
   const Matrix dense{.values_NC = draw({outputs, inputs}, at::kBFloat16, 6)};
   const auto bias = draw({outputs}, at::kBFloat16, 7);
   const auto sum = x.to(at::kDouble).matmul(dense.values_NC.to(at::kDouble).t());
-  EXPECT_LT(difference(ops::cpu::linear(x, dense, {}), sum), kUnit);
   const auto biased = sum + bias.to(at::kDouble);
-  EXPECT_LT(difference(ops::cpu::linear(x, dense, bias), biased), kUnit);
-  EXPECT_LT(difference(ops::cpu::linear(x, dense, bias, ops::cpu::Finish::kGelu),
-                       at::gelu(biased, "tanh")),
-            kUnit);
+  for (const auto& [name, kernels] : all_products()) {
+    using ops::cpu::Finish, ops::cpu::linear;
+    EXPECT_LT(difference(linear(x, dense, {}, Finish::kPlain, kernels), sum), kUnit) << name;
+    EXPECT_LT(difference(linear(x, dense, bias, Finish::kPlain, kernels), biased), kUnit) << name;
+    EXPECT_LT(difference(linear(x, dense, bias, Finish::kGelu, kernels), at::gelu(biased, "tanh")),
+              kUnit)
+        << name;
+  }
 }
 
 TEST_P(OwnLayers, OfCodesEqualTheirDefinition) {
@@ -129,13 +166,17 @@ TEST_P(OwnLayers, OfCodesEqualTheirDefinition) {
     for (const auto form : {Quantize::kInt8, Quantize::kInt8V1, Quantize::kInt8Dynamic}) {
       const auto x = draw({tokens, inputs}, dtype, 8), bias = draw({outputs}, dtype, 9);
       const auto w = quantize_rows(draw({outputs, inputs}, dtype, 10), form);
-      if (form == Quantize::kInt8Dynamic) {
-        EXPECT_TRUE(at::equal(ops::cpu::linear(x, w, bias), ops::reference::linear(x, w, bias)));
-      } else if (dtype == at::kBFloat16) {
-        const auto exact = x.to(at::kDouble).matmul(dequantize(w, dtype).to(at::kDouble).t());
-        EXPECT_LT(difference(ops::cpu::linear(x, w, bias), exact + bias.to(at::kDouble)), kUnit);
-      } else {
+      if (dtype == at::kFloat && form != Quantize::kInt8Dynamic) {
         EXPECT_ANY_THROW(ops::cpu::linear(x, w, bias));
+        continue;
+      }
+      const auto exact = x.to(at::kDouble).matmul(dequantize(w, dtype).to(at::kDouble).t());
+      for (const auto& [name, kernels] : all_products()) {
+        const auto got = ops::cpu::linear(x, w, bias, ops::cpu::Finish::kPlain, kernels);
+        if (form == Quantize::kInt8Dynamic)
+          EXPECT_TRUE(at::equal(got, ops::reference::linear(x, w, bias))) << name;
+        else
+          EXPECT_LT(difference(got, exact + bias.to(at::kDouble)), kUnit) << name;
       }
     }
 }
@@ -146,7 +187,8 @@ INSTANTIATE_TEST_SUITE_P(Sizes, OwnLayers,
                                          LayerCase{6, 255, 15}, LayerCase{7, 257, 17},
                                          LayerCase{97, 300, 33}, LayerCase{192, 64, 513},
                                          LayerCase{3, 513, 130}, LayerCase{1539, 40, 48},
-                                         LayerCase{11, 1030, 1100}));
+                                         LayerCase{11, 1030, 1100}, LayerCase{40, 3300, 70},
+                                         LayerCase{300, 1600, 40}, LayerCase{2400, 33, 20}));
 
 TEST(OwnLayers, TakeViewsOfAnyStrides) {
   const auto w = Matrix{.values_NC = draw({40, 24}, at::kBFloat16, 11).narrow(1, 3, 17)};
@@ -217,10 +259,10 @@ TEST(OwnLayers, AreMadeByAllThreads) {
   std::set<std::thread::id> seen;
   const auto nothing = [](auto&&...) {};
   ops::cpu::run(ops::cpu::Product<float>{
+      .kernels = &ops::product_kernels(),
       .tokens = 100,
       .outputs = 3000,
       .inputs = 1,
-      .numbers_a_word = 1,
       .take = nothing,
       .pack = nothing,
       .begin = [](ops::cpu::Range n, float* sums) { std::fill_n(sums, n.count, 0.f); },

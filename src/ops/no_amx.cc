@@ -1,0 +1,8 @@
+// Processors that never have tiles.
+#include "ops/amx.h"
+
+namespace braid::ops {
+
+const ProductKernels* amx_products(const ProductKernels&) { return nullptr; }
+
+}  // namespace braid::ops
