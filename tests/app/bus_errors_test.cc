@@ -40,7 +40,7 @@ TEST(BusErrors, OfNoFileStayWhatTheyAre) {
         explain_bus_errors();
         ::raise(SIGBUS);
       },
-      testing::KilledBySignal(SIGBUS), "");
+      testing::KilledBySignal(SIGBUS), testing::_);
 }
 
 }  // namespace
