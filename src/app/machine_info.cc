@@ -17,6 +17,7 @@
 #include "app/preset_info.h"
 #include "app/readable.h"
 #include "braid/braid.h"
+#include "ops/products.h"
 
 namespace braid {
 namespace {
@@ -47,6 +48,7 @@ OrderedJson cpu_info() {
     cpu["cores"] = cores->second.toInt();
   cpu["threads"] = at::get_num_threads();
   cpu["kernels"] = at::get_cpu_capability();
+  cpu["products"] = ops::name_of_best_products();
   auto features = OrderedJson::array();
   for (const auto& [name, value] : known)
     if (value.isBool() && value.toBool()) features.push_back(name);

@@ -26,8 +26,9 @@ const ProductKernels* amx_products(const ProductKernels& vectors) {
     const auto cpu = read_cpu();
     return cpu.has("amx_tile") && cpu.has("amx_bf16") && cpu.has("amx_int8") && are_granted();
   }();
+  if (!has) return nullptr;
   static const auto kernels = amx::with_tiles(vectors);
-  return has ? &kernels : nullptr;
+  return &kernels;
 }
 
 }  // namespace braid::ops

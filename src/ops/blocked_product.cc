@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <limits>
 #include <new>
 
 #include "ops/products.h"
@@ -11,12 +12,13 @@
 namespace braid::ops::cpu {
 namespace {
 
-// A core multiplies a block of x, of kDepth words a row, by one panel of that depth after the
-// other: with vectors a panel lies in its first cache and the block in its second, with tiles the
-// block's sums lie there too. The panels of kPackedDepth words and a task's sums are in the shared
-// cache; x is read once for so many columns, the weight once for so many rows.
-constexpr std::int64_t kDepth = 256, kPackedDepth = 6 * kDepth, kTaskRows = 2304,
-                       kTaskColumns = 512;
+// A core multiplies a block of x, of `depth` words a row, by one panel of that depth after the
+// other: the panel lies in its first cache, the block in its second, with tiles its sums too. The
+// panels of kPackedDepth words and a task's sums are there or in the shared cache; x is read once
+// for so many columns, the weight once for so many rows.
+constexpr std::int64_t kPackedDepth = 512, kTaskRows = 2304, kTaskColumns = 512;
+// Rows of sums do not all begin in the same few sets of a cache.
+constexpr std::int64_t kLine = 16;
 
 std::int64_t round_up(std::int64_t length, std::int64_t block) {
   return blocks_in(length, block) * block;
@@ -24,12 +26,12 @@ std::int64_t round_up(std::int64_t length, std::int64_t block) {
 
 void multiply(const ProductKernels& k, const float* x, std::int64_t rows, const float* panel,
               std::int64_t depth, float* sums, std::int64_t stride) {
-  k.multiply_halves(x, kDepth, rows, panel, depth, sums, stride);
+  k.multiply_halves(x, k.depth, rows, panel, depth, sums, stride);
 }
 void multiply(const ProductKernels& k, const std::int32_t* x, std::int64_t rows,
               const std::int32_t* panel, std::int64_t depth, std::int32_t* sums,
               std::int64_t stride) {
-  k.multiply_codes(x, kDepth, rows, panel, depth, sums, stride);
+  k.multiply_codes(x, k.depth, rows, panel, depth, sums, stride);
 }
 
 int numbers_a_word(const Product<float>& p) { return p.kernels->halves_a_word; }
@@ -44,12 +46,13 @@ class Task {
         k_(*p.kernels),
         columns_(k_.columns),
         stride_(round_up(most_columns, columns_)),
-        x_(std::min<std::int64_t>(most_rows, k_.block_rows) * kDepth),
-        panels_(stride_ * std::min(kPackedDepth, round_up(words_of(p.inputs), kDepth))),
-        sums_(most_rows * stride_) {}
+        sums_stride_(stride_ + kLine),
+        x_(std::min<std::int64_t>(most_rows, k_.block_rows) * k_.depth),
+        panels_(stride_ * round_up(std::min(kPackedDepth, words_of(p.inputs)), k_.depth)),
+        sums_(most_rows * sums_stride_) {}
 
   void run(Range tokens, Range outputs) {
-    for (std::int64_t m = 0; m < tokens.count; ++m) p_.begin(outputs, sums_.at(m * stride_));
+    for (std::int64_t m = 0; m < tokens.count; ++m) p_.begin(outputs, sums_.at(m * sums_stride_));
     for_each_part({0, p_.inputs}, kPackedDepth, [&](std::int64_t, Range inputs) {
       pack(outputs, inputs);
       for (std::int64_t m = 0; m < tokens.count; m += k_.block_rows)
@@ -57,7 +60,7 @@ class Task {
             inputs);
     });
     for (std::int64_t m = 0; m < tokens.count; ++m)
-      p_.finish(tokens.begin + m, outputs, sums_.at(m * stride_));
+      p_.finish(tokens.begin + m, outputs, sums_.at(m * sums_stride_));
   }
 
  private:
@@ -74,13 +77,13 @@ class Task {
   }
 
   Word* panel_at(std::int64_t part, std::int64_t column) const {
-    return panels_.at((part * stride_ + column) * kDepth);
+    return panels_.at((part * stride_ + column) * k_.depth);
   }
 
   // Rows of the weight are read from end to end.
   void pack(Range outputs, Range inputs) {
     for (std::int64_t n = 0; n < outputs.count; n += columns_)
-      for_each_part(inputs, kDepth, [&](std::int64_t part, Range some) {
+      for_each_part(inputs, k_.depth, [&](std::int64_t part, Range some) {
         p_.pack({outputs.begin + n, std::min(columns_, outputs.count - n)}, some,
                 panel_at(part, n));
       });
@@ -88,38 +91,62 @@ class Task {
 
   // `rows` of the task's tokens.
   void add(Range tokens, Range rows, std::int64_t columns, Range inputs) {
-    for_each_part(inputs, kDepth, [&](std::int64_t part, Range some) {
+    for_each_part(inputs, k_.depth, [&](std::int64_t part, Range some) {
       for (std::int64_t m = 0; m < rows.count; ++m)
-        p_.take(tokens.begin + rows.begin + m, some, x_.at(m * kDepth));
+        p_.take(tokens.begin + rows.begin + m, some, x_.at(m * k_.depth));
       for (std::int64_t n = 0; n < columns; n += columns_)
         for (std::int64_t m = 0; m < rows.count; m += k_.rows)
-          multiply(k_, x_.at(m * kDepth), std::min<std::int64_t>(k_.rows, rows.count - m),
+          multiply(k_, x_.at(m * k_.depth), std::min<std::int64_t>(k_.rows, rows.count - m),
                    panel_at(part, n), words_of(some.count),
-                   sums_.at((rows.begin + m) * stride_ + n), stride_);
+                   sums_.at((rows.begin + m) * sums_stride_ + n), sums_stride_);
     });
   }
 
   const Product<Word>& p_;
   const ProductKernels& k_;
-  std::int64_t columns_, stride_;
+  std::int64_t columns_, stride_, sums_stride_;
   Buffer<Word> x_, panels_, sums_;
 };
+
+struct Parts {
+  std::int64_t rows, columns;
+};
+
+// The parts of which the busiest thread has the least to do. It takes each row of x once a task,
+// which is worth so many columns of the product, and packs each column once.
+Parts parts_of(std::int64_t tokens, std::int64_t outputs, const ProductKernels& k) {
+  constexpr std::int64_t kTake = 96, kPack = 96;
+  const std::int64_t threads = at::get_num_threads();
+  const auto few_rows = blocks_in(tokens, kTaskRows),
+             few_columns = blocks_in(outputs, kTaskColumns);
+  const auto most_rows = std::min(blocks_in(tokens, k.rows), few_rows + threads);
+  const auto most_columns = std::min(blocks_in(outputs, k.columns), few_columns + threads);
+  Parts best{};
+  auto least = std::numeric_limits<std::int64_t>::max();
+  for (auto r = few_rows; r <= std::max(few_rows, most_rows); ++r)
+    for (auto c = few_columns; c <= std::max(few_columns, most_columns); ++c) {
+      const Parts parts{.rows = round_up(blocks_in(tokens, r), k.rows),
+                        .columns = round_up(blocks_in(outputs, c), k.columns)};
+      const auto work = parts.rows * (parts.columns + kTake) + parts.columns * kPack;
+      if (const auto all = blocks_in(r * c, threads) * work; all < least) {
+        least = all;
+        best = parts;
+      }
+    }
+  return best;
+}
 
 // Each task has some rows of x and some columns; together they are all.
 template <class Word>
 void run_in_parts(const Product<Word>& p) {
   if (p.tokens == 0 || p.outputs == 0) return;
-  const auto row_parts = blocks_in(p.tokens, kTaskRows);
-  const auto rows = round_up(blocks_in(p.tokens, row_parts), p.kernels->rows);
-  const auto share = blocks_in(p.outputs, at::get_num_threads());
-  const auto columns = std::min(kTaskColumns, round_up(share, p.kernels->columns));
-  const auto column_parts = blocks_in(p.outputs, columns);
+  const auto [rows, columns] = parts_of(p.tokens, p.outputs, *p.kernels);
+  const auto row_parts = blocks_in(p.tokens, rows), column_parts = blocks_in(p.outputs, columns);
   at::parallel_for(0, row_parts * column_parts, 1, [&](std::int64_t begin, std::int64_t end) {
     Task<Word> task(p, rows, columns);
     for (auto i = begin; i < end; ++i) {
       const auto m = i % row_parts * rows, n = i / row_parts * columns;
-      if (m < p.tokens)
-        task.run({m, std::min(rows, p.tokens - m)}, {n, std::min(columns, p.outputs - n)});
+      task.run({m, std::min(rows, p.tokens - m)}, {n, std::min(columns, p.outputs - n)});
     }
   });
 }

@@ -56,11 +56,12 @@ std::function<void(Range, Range, float*)> panels_of(const Matrix& weight_NC, con
 // Finished sums, to a row of y in bfloat16.
 class Writer {
  public:
-  Writer(const Tensor& y_MN, Finish finish) : y_(y_MN), finish_(finish) {}
+  Writer(const Tensor& y_MN, Finish finish, const ProductKernels& kernels)
+      : y_(y_MN), finish_(finish), kernels_(kernels) {}
 
   void operator()(std::int64_t m, Range n, float* sums) const {
     if (finish_ == Finish::kGelu) row_kernels(RowType::kFloat32).gelu(sums, sums, n.count);
-    product_kernels().narrow(sums, n.count, static_cast<std::uint16_t*>(place(m, n)));
+    kernels_.narrow(sums, n.count, static_cast<std::uint16_t*>(place(m, n)));
   }
   void* place(std::int64_t m, Range n) const {
     return static_cast<char*>(y_.mutable_data_ptr()) +
@@ -70,6 +71,7 @@ class Writer {
  private:
   Tensor y_;
   Finish finish_;
+  const ProductKernels& kernels_;
 };
 
 // ------------------------------------------------------------------------------------- layers
@@ -220,6 +222,7 @@ Tensor linear(const Tensor& x, const Matrix& weight_NC, const std::optional<Tens
   check_dtypes(x, weight_NC);
   const bool is_dynamic = weight_NC.form == Quantize::kInt8Dynamic;
   check(!is_dynamic || finish == Finish::kPlain, "codes times codes cannot end in gelu");
+  const auto& k = kernels ? *kernels : product_kernels();
   const auto x_MC = as_rows(x);
   const auto y_MN = at::empty({x_MC.size(0), outputs}, x.options());
   const Layer layer{
@@ -229,11 +232,11 @@ Tensor linear(const Tensor& x, const Matrix& weight_NC, const std::optional<Tens
                                               : Tensor(),
       .bias = bias_N ? bias_N->to(at::kFloat).contiguous() : at::zeros({outputs}, at::kFloat),
       .y_MN = y_MN,
-      .write = {y_MN, finish},
-      .kernels = kernels ? *kernels : product_kernels()};
+      .write = {y_MN, finish, k},
+      .kernels = k};
   if (is_dynamic)
     multiply_codes(layer);
-  else if (x_MC.size(0) <= layer.kernels.dot_rows)
+  else if (x_MC.size(0) <= k.dot_rows)
     multiply_few(layer);
   else
     multiply_many(layer);

@@ -79,4 +79,10 @@ NamedProducts runnable_products(int number) {
   return number <= best ? all[std::size_t(number)] : NamedProducts{};
 }
 
+const char* name_of_best_products() {
+  const char* name = "";
+  for (int i = 0; runnable_products(i).kernels; ++i) name = runnable_products(i).name;
+  return name;
+}
+
 }  // namespace braid::ops

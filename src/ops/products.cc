@@ -176,6 +176,7 @@ const ProductKernels kProducts = {
     .columns = kColumns,
     .rows = kTileRows,
     .block_rows = 16 * kTileRows,
+    .depth = 256,
     .dot_rows = kDotRows,
     .halves_a_word = 1,
     .codes_a_word = 2,

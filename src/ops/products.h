@@ -46,6 +46,7 @@ struct ProductKernels {
   int columns;     // of a panel
   int rows;        // of x that Multiply takes at once
   int block_rows;  // of x that a core keeps in its second cache, a multiple of `rows`
+  int depth;       // in words, of a panel that a core keeps in its first cache: divides 512
   int dot_rows;    // that Dot takes at once
   int halves_a_word, codes_a_word;
 
@@ -67,11 +68,12 @@ const ProductKernels& product_kernels();
 // Whether they are products of tiles (Intel AMX): faster than LibTorch's where the CPU has them.
 bool has_tiles();
 
-// All that it can run, one after the other from number 0; none after the last.
+// All that it can run, one after the other from number 0, the best last; none after it.
 struct NamedProducts {
   const char* name;
   const ProductKernels* kernels;
 };
 NamedProducts runnable_products(int number);
+const char* name_of_best_products();
 
 }  // namespace braid::ops

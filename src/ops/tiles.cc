@@ -16,6 +16,8 @@ namespace {
 constexpr int kTile = 16;  // rows of a tile, and words of a row
 constexpr int kStripRows = 2 * kTile, kColumns = 2 * kTile;
 constexpr int kBlockRows = 8 * kStripRows;
+// Of a panel and a strip, 16 KiB each: with the sums they fit the first cache, of 48 KiB.
+constexpr int kDepth = 128;
 static_assert(ProductKernels::kRun == kTile);
 
 constexpr int64 round_up(int64 words) { return (words + kTile - 1) / kTile * kTile; }
@@ -115,6 +117,7 @@ struct alignas(64) Shapes {
   uint16_t row_bytes[16];
   uint8_t rows[16];
 };
+static_assert(sizeof(Shapes) == 64);
 
 // Of strips of so many rows; no tile may be empty.
 constexpr Shapes shapes_of(int64 rows) {
@@ -145,7 +148,7 @@ struct Strip {
   const Number* next_sums;  // of the strip after it; null if there is none
 };
 
-// The intrinsics want literal numbers of tiles.
+// The intrinsics are macros of literal numbers of tiles; some compilers' leave out parentheses.
 #define BRAID_ADD_PRODUCT(sum, x, panel) \
   if constexpr (kIsFloat)                \
     _tile_dpbf16ps(sum, x, panel);       \
@@ -156,7 +159,8 @@ struct Strip {
 template <class Number>
 inline void fetch_some(const Strip<Number>& s, int64 c) {
   if (!s.next_sums) return;
-  for (int64 row = c / 8; row < c / 8 + 2; ++row) {
+  constexpr int kSteps = kDepth / kTile, kRows = kStripRows / kSteps;
+  for (int64 row = c / kTile * kRows; row < (c / kTile + 1) * kRows; ++row) {
     __builtin_prefetch(s.next_sums + row * s.sums_stride);
     __builtin_prefetch(s.next_sums + row * s.sums_stride + kTile);
   }
@@ -164,34 +168,36 @@ inline void fetch_some(const Strip<Number>& s, int64 c) {
 
 template <bool kIsFloat, bool kHasLower, class Number>
 void multiply_strip(const Strip<Number>& s) {
-  constexpr int64 kBytes = sizeof(Number);
+  constexpr int64 kBytes = sizeof(Number), panel_bytes = kColumns * kBytes;
   const auto x_bytes = s.x_stride * kBytes, sums_bytes = s.sums_stride * kBytes;
-  auto* const lower = s.sums + kTile * s.sums_stride;
-  _tile_loadd(0, s.sums, sums_bytes);
-  _tile_loadd(1, s.sums + kTile, sums_bytes);
+  auto *const left = s.sums, *const right = left + kTile;
+  auto *const low_left = left + kTile * s.sums_stride, *const low_right = low_left + kTile;
+  _tile_loadd(0, left, sums_bytes);
+  _tile_loadd(1, right, sums_bytes);
   if constexpr (kHasLower) {
-    _tile_loadd(2, lower, sums_bytes);
-    _tile_loadd(3, lower + kTile, sums_bytes);
+    _tile_loadd(2, low_left, sums_bytes);
+    _tile_loadd(3, low_right, sums_bytes);
   }
   for (int64 c = 0; c < s.depth; c += kTile) {
-    const auto* const panel = s.panel + c * kColumns;
-    _tile_loadd(4, s.x + c, x_bytes);
-    _tile_loadd(6, panel, kColumns * kBytes);
+    const auto *const x = s.x + c, *const low_x = x + kTile * s.x_stride;
+    const auto *const panel = s.panel + c * kColumns, *const right_panel = panel + kTile;
+    _tile_loadd(4, x, x_bytes);
+    _tile_loadd(6, panel, panel_bytes);
     BRAID_ADD_PRODUCT(0, 4, 6);
-    _tile_loadd(7, panel + kTile, kColumns * kBytes);
+    _tile_loadd(7, right_panel, panel_bytes);
     BRAID_ADD_PRODUCT(1, 4, 7);
     if constexpr (kHasLower) {
-      _tile_loadd(5, s.x + kTile * s.x_stride + c, x_bytes);
+      _tile_loadd(5, low_x, x_bytes);
       BRAID_ADD_PRODUCT(2, 5, 6);
       BRAID_ADD_PRODUCT(3, 5, 7);
     }
     fetch_some(s, c);
   }
-  _tile_stored(0, s.sums, sums_bytes);
-  _tile_stored(1, s.sums + kTile, sums_bytes);
+  _tile_stored(0, left, sums_bytes);
+  _tile_stored(1, right, sums_bytes);
   if constexpr (kHasLower) {
-    _tile_stored(2, lower, sums_bytes);
-    _tile_stored(3, lower + kTile, sums_bytes);
+    _tile_stored(2, low_left, sums_bytes);
+    _tile_stored(3, low_right, sums_bytes);
   }
 }
 #undef BRAID_ADD_PRODUCT
@@ -199,6 +205,8 @@ void multiply_strip(const Strip<Number>& s) {
 template <bool kIsFloat, class Number>
 void multiply(const Number* x, int64 x_stride, int64 rows, const Number* panel, int64 depth,
               Number* sums, int64 sums_stride) {
+  Shapes before{};
+  _tile_storeconfig(&before);
   __asm__ volatile("" ::: "memory");  // nor what tiles are loaded from
   _tile_loadconfig(&kAllShapes.of_rows[kStripRows]);
   const auto whole = rows / kStripRows * kStripRows;
@@ -219,7 +227,7 @@ void multiply(const Number* x, int64 x_stride, int64 rows, const Number* panel, 
     else
       multiply_strip<kIsFloat, false>(strip);
   }
-  _tile_release();
+  _tile_loadconfig(&before);  // LibTorch's, which it may keep, or none
 }
 
 }  // namespace
@@ -230,6 +238,7 @@ ProductKernels with_tiles(const ProductKernels& vectors) {
   auto kernels = vectors;
   kernels.columns = kColumns;
   kernels.rows = kernels.block_rows = kBlockRows;
+  kernels.depth = kDepth;
   kernels.halves_a_word = 2;
   kernels.codes_a_word = 4;
   kernels.pack_halves = &pack_halves;

@@ -34,15 +34,19 @@ inline void require(bool holds, const char* what) {
 inline void _tile_loadconfig(const void* config) {
   auto& t = tiles();
   std::memcpy(&t.config, config, sizeof t.config);
-  require(t.config.palette == 1, "no such palette");
+  std::memset(t.data, 0, sizeof t.data);
+  if (t.config.palette == 0) return void(t.config = {});  // as if released
+  require(t.config.palette == 1 && t.config.first_row == 0, "no such palette");
   for (int i = 0; i < 16; ++i) {
     require(t.config.rows[i] <= 16 && t.config.row_bytes[i] <= 64, "a tile is too large");
     require(i < 8 || (t.config.rows[i] == 0 && t.config.row_bytes[i] == 0), "there are 8 tiles");
+    require((t.config.rows[i] == 0) == (t.config.row_bytes[i] == 0), "a tile is half a tile");
   }
-  std::memset(t.data, 0, sizeof t.data);
 }
 
-inline void _tile_release() { tiles().config = {}; }
+inline void _tile_storeconfig(void* config) {
+  std::memcpy(config, &tiles().config, sizeof tiles().config);
+}
 
 inline void check_configured(int tile) {
   const auto& c = tiles().config;
@@ -69,6 +73,7 @@ inline void _tile_stored(int tile, void* to, std::int64_t stride) {
 template <class Number, class Body>
 void for_each_product(int sum, int x, int panel, Body body) {
   for (const int tile : {sum, x, panel}) check_configured(tile);
+  require(sum != x && sum != panel && x != panel, "tiles should be three");
   auto& t = tiles();
   const auto& c = t.config;
   require(c.rows[x] == c.rows[sum] && c.row_bytes[x] == 4 * c.rows[panel] &&

@@ -148,8 +148,11 @@ TEST_P(Predicted, CountsAndBytesAreThoseOfRuns) {
   EXPECT_GE(runs, 3);
 }
 
-INSTANTIATE_TEST_SUITE_P(Ranks, Predicted, testing::Values(1, 2, 3, 4, 6, 8),
-                         [](const auto& info) { return "Of" + std::to_string(info.param); });
+std::string number_of_ranks(const testing::TestParamInfo<int>& info) {
+  return "Of" + std::to_string(info.param);
+}
+INSTANTIATE_TEST_SUITE_P(Ranks, Predicted, testing::Values(1, 2, 3, 4, 6), number_of_ranks);
+INSTANTIATE_TEST_SUITE_P(SlowRanks, Predicted, testing::Values(8), number_of_ranks);
 
 PlanJob small_job() {
   return {.model = {.flux = kManyHeads, .t5 = {}, .clip = {}, .vae = {}},

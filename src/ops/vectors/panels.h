@@ -30,22 +30,22 @@ inline EightWords round_up_bits(EightWords bits) { return bits + 0x7fff + ((bits
 inline Eight rounded(Eight x) { return (Eight)(round_up_bits((EightWords)x) & 0xffff0000u); }
 
 inline Eight low_pairs(Eight a, Eight b) {
-  return __builtin_shuffle(a, b, (EightInts){0, 8, 1, 9, 4, 12, 5, 13});
+  return __builtin_shufflevector(a, b, 0, 8, 1, 9, 4, 12, 5, 13);
 }
 inline Eight high_pairs(Eight a, Eight b) {
-  return __builtin_shuffle(a, b, (EightInts){2, 10, 3, 11, 6, 14, 7, 15});
+  return __builtin_shufflevector(a, b, 2, 10, 3, 11, 6, 14, 7, 15);
 }
 inline Eight low_fours(Eight a, Eight b) {
-  return __builtin_shuffle(a, b, (EightInts){0, 1, 8, 9, 4, 5, 12, 13});
+  return __builtin_shufflevector(a, b, 0, 1, 8, 9, 4, 5, 12, 13);
 }
 inline Eight high_fours(Eight a, Eight b) {
-  return __builtin_shuffle(a, b, (EightInts){2, 3, 10, 11, 6, 7, 14, 15});
+  return __builtin_shufflevector(a, b, 2, 3, 10, 11, 6, 7, 14, 15);
 }
 inline Eight low_halves(Eight a, Eight b) {
-  return __builtin_shuffle(a, b, (EightInts){0, 1, 2, 3, 8, 9, 10, 11});
+  return __builtin_shufflevector(a, b, 0, 1, 2, 3, 8, 9, 10, 11);
 }
 inline Eight high_halves(Eight a, Eight b) {
-  return __builtin_shuffle(a, b, (EightInts){4, 5, 6, 7, 12, 13, 14, 15});
+  return __builtin_shufflevector(a, b, 4, 5, 6, 7, 12, 13, 14, 15);
 }
 
 // Writes eight rows as columns, each `stride` after the one before.
