@@ -1,5 +1,6 @@
 // `braid info`, `--help` and the list of flags.
 #include <regex>
+#include <set>
 
 #include "made_topology.h"
 #include "workplace.h"
