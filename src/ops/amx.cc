@@ -8,8 +8,9 @@
 namespace braid::ops {
 
 namespace amx {
-ProductKernels with_tiles(const ProductKernels& vectors);  // tiles.cc
-}
+ProductKernels with_tiles(const ProductKernels& vectors);       // tiles.cc
+AttentionKernels attention_by(const ProductKernels& products);  // tiled_attention.cc
+}  // namespace amx
 
 namespace {
 
@@ -19,15 +20,26 @@ bool are_granted() {
   return ::syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
 }
 
+bool are_there() {
+  static const bool are = [] {
+    const auto cpu = read_cpu();
+    return cpu.has("amx_tile") && cpu.has("amx_bf16") && cpu.has("amx_int8") &&
+           cpu.has("avx512_bf16") && are_granted();
+  }();
+  return are;
+}
+
 }  // namespace
 
 const ProductKernels* amx_products(const ProductKernels& vectors) {
-  static const bool has = [] {
-    const auto cpu = read_cpu();
-    return cpu.has("amx_tile") && cpu.has("amx_bf16") && cpu.has("amx_int8") && are_granted();
-  }();
-  if (!has) return nullptr;
+  if (!are_there()) return nullptr;
   static const auto kernels = amx::with_tiles(vectors);
+  return &kernels;
+}
+
+const AttentionKernels* amx_attention(const ProductKernels& vectors) {
+  if (!are_there()) return nullptr;
+  static const auto kernels = amx::attention_by(amx::with_tiles(vectors));
   return &kernels;
 }
 

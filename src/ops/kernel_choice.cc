@@ -6,6 +6,7 @@
 #include "ops/codes.h"
 #include "ops/products.h"
 #include "ops/rows.h"
+#include "ops/tiled_attention.h"
 
 namespace braid::ops {
 
@@ -62,6 +63,10 @@ const CodeKernels& code_kernels(RowType type) {
   return type == RowType::kFloat32
              ? choose(baseline::kCodesFloat32, avx2::kCodesFloat32, avx512::kCodesFloat32)
              : choose(baseline::kCodesBfloat16, avx2::kCodesBfloat16, avx512::kCodesBfloat16);
+}
+
+const AttentionKernels* attention_kernels() {
+  return best_isa() == Isa::kAvx512 ? amx_attention(avx512::kProducts) : nullptr;
 }
 
 bool has_tiles() { return tiles() != nullptr; }

@@ -4,5 +4,6 @@
 namespace braid::ops {
 
 const ProductKernels* amx_products(const ProductKernels&) { return nullptr; }
+const AttentionKernels* amx_attention(const ProductKernels&) { return nullptr; }
 
 }  // namespace braid::ops

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "ops/cpu.h"
+#include "ops/cpu_attention.h"
 #include "ops/gpu.h"
 #include "ops/record.h"
 #include "ops/reference.h"
@@ -51,6 +52,11 @@ void check_heads(std::span<const NormedHeads> parts, const Rope& rope) {
             cos.scalar_type() == at::kFloat,
         "rotary tables of shape ", cos.sizes(), " and of ", cos.scalar_type(), " for ", tokens,
         " tokens of width ", first.size(3));
+}
+
+Record recorded_attention(const Tensor& q_BHLD, const Tensor& k_BHLD) {
+  return {"braid::attention",
+          {q_BHLD.size(0) * q_BHLD.size(1), q_BHLD.size(2), k_BHLD.size(2), q_BHLD.size(3)}};
 }
 
 std::int64_t bytes_of(const Tensor& x) { return x.numel() * x.element_size(); }
@@ -120,6 +126,20 @@ Tensor normed_rotated(std::span<const NormedHeads> parts, double eps, const Rope
   return std::all_of(parts.begin(), parts.end(), on_gpu)
              ? gpu::normed_rotated(parts, eps, rope)
              : reference::normed_rotated(parts, eps, rope);
+}
+
+Tensor attention(const Tensor& q_BHLD, const Tensor& k_BHLD, const Tensor& v_BHLD) {
+  const auto record = recorded_attention(q_BHLD, k_BHLD);
+  return cpu::attends(q_BHLD, k_BHLD, v_BHLD) ? cpu::attend(q_BHLD, k_BHLD, v_BHLD).out_BHLD
+                                              : reference::attention(q_BHLD, k_BHLD, v_BHLD);
+}
+
+PartialAttention attention_with_lse(const Tensor& q_BHLD, const Tensor& k_BHLD,
+                                    const Tensor& v_BHLD) {
+  const auto record = recorded_attention(q_BHLD, k_BHLD);
+  return cpu::attends(q_BHLD, k_BHLD, v_BHLD)
+             ? cpu::attend(q_BHLD, k_BHLD, v_BHLD)
+             : reference::attention_with_lse(q_BHLD, k_BHLD, v_BHLD);
 }
 
 }  // namespace braid::ops

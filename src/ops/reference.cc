@@ -2,7 +2,6 @@
 
 #include <cmath>
 
-#include "ops/record.h"
 #include "ops/reference.h"
 
 namespace braid::ops {
@@ -49,8 +48,6 @@ Tensor normed_rotated(std::span<const NormedHeads> parts, double eps, const Rope
   return rotate(at::cat(normed, 1), rope);
 }
 
-}  // namespace reference
-
 namespace {
 
 // Backends return [B H L], [B H L 1], or either with other strides; some pad L to their block.
@@ -67,21 +64,14 @@ PartialAttention no_keys(const Tensor& q_BHLD, const Tensor& v_BHLD) {
           .lse_BHL = at::full(rows, -INFINITY, q_BHLD.options().dtype(at::kFloat))};
 }
 
-Record recorded(const Tensor& q_BHLD, const Tensor& k_BHLD) {
-  return {"braid::attention",
-          {q_BHLD.size(0) * q_BHLD.size(1), q_BHLD.size(2), k_BHLD.size(2), q_BHLD.size(3)}};
-}
-
 }  // namespace
 
 Tensor attention(const Tensor& q_BHLD, const Tensor& k_BHLD, const Tensor& v_BHLD) {
-  const auto record = recorded(q_BHLD, k_BHLD);
   return at::scaled_dot_product_attention(q_BHLD, k_BHLD, v_BHLD);
 }
 
 PartialAttention attention_with_lse(const Tensor& q_BHLD, const Tensor& k_BHLD,
                                     const Tensor& v_BHLD) {
-  const auto record = recorded(q_BHLD, k_BHLD);
   if (k_BHLD.size(2) == 0 || q_BHLD.numel() == 0) return no_keys(q_BHLD, v_BHLD);
   if (q_BHLD.is_cpu()) {
     const auto [out, lse] = at::_scaled_dot_product_flash_attention_for_cpu(q_BHLD, k_BHLD, v_BHLD);
@@ -95,5 +85,7 @@ PartialAttention attention_with_lse(const Tensor& q_BHLD, const Tensor& k_BHLD,
   const auto flash = at::_scaled_dot_product_flash_attention(q_BHLD, k_BHLD, v_BHLD);
   return {.out_BHLD = std::get<0>(flash), .lse_BHL = three_dims(std::get<1>(flash), q_BHLD)};
 }
+
+}  // namespace reference
 
 }  // namespace braid::ops

@@ -11,9 +11,7 @@
 namespace braid::ops::BRAID_ISA {
 namespace {
 
-// A strip of 32 rows of x times a panel of 32 columns: tiles 0 to 3 are its sums, [upper lower]
-// times [left right]; 4 and 5 are of x, 6 and 7 of the panel.
-constexpr int kTile = 16;  // rows of a tile, and words of a row
+// A strip of 32 rows of x times a panel of 32 columns.
 constexpr int kStripRows = 2 * kTile, kColumns = 2 * kTile;
 constexpr int kBlockRows = 8 * kStripRows;
 // Of a panel and a strip, 16 KiB each: with the sums they fit the first cache, of 48 KiB.
@@ -111,24 +109,6 @@ void take_codes(const int8_t* x, int64 depth, int32_t* words) {
 
 // ---------------------------------------------------------------------------------- products
 
-// What ldtilecfg reads.
-struct alignas(64) Shapes {
-  uint8_t palette, first_row, unused[14];
-  uint16_t row_bytes[16];
-  uint8_t rows[16];
-};
-static_assert(sizeof(Shapes) == 64);
-
-// Of strips of so many rows; no tile may be empty.
-constexpr Shapes shapes_of(int64 rows) {
-  const uint8_t upper = uint8_t(rows < kTile ? rows : kTile);
-  const uint8_t lower = uint8_t(rows > kTile ? rows - kTile : 1);
-  return {.palette = 1,
-          .first_row = 0,
-          .unused = {},
-          .row_bytes = {64, 64, 64, 64, 64, 64, 64, 64},
-          .rows = {upper, upper, lower, lower, upper, lower, kTile, kTile}};
-}
 // In static memory: the compiler does not know what the intrinsic reads, and might not write it.
 struct AllShapes {
   Shapes of_rows[kStripRows + 1];

@@ -8,6 +8,8 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "halves_of_loops.h"
+
 namespace braid::ops::BRAID_ISA {
 namespace {
 
@@ -51,6 +53,11 @@ inline void _tile_storeconfig(void* config) {
 inline void check_configured(int tile) {
   const auto& c = tiles().config;
   require(c.palette == 1 && c.rows[tile] > 0 && c.row_bytes[tile] > 0, "a tile has no shape");
+}
+
+inline void _tile_zero(int tile) {
+  check_configured(tile);
+  std::memset(tiles().data[tile], 0, sizeof tiles().data[tile]);
 }
 
 inline void _tile_loadd(int tile, const void* from, std::int64_t stride) {

@@ -1,0 +1,128 @@
+// Attention of our own against float64.
+#include "attention_cases.h"
+
+namespace braid {
+namespace {
+
+class OwnAttention : public testing::TestWithParam<Sizes> {};
+
+TEST_P(OwnAttention, EqualsFloat64) { expect_exact(draw(GetParam()), 3e-6); }
+
+TEST_P(OwnAttention, IsAsExactAsLibTorchs) {
+  const auto x = draw(GetParam());
+  const auto want = exact(x).out_BHLD;
+  const auto theirs = relative_error(at::scaled_dot_product_attention(x.q, x.k, x.v), want);
+  for (const auto& [name, kernels] : all_kernels()) {
+    const auto ours = relative_error(ops::cpu::attend(x.q, x.k, x.v, kernels).out_BHLD, want);
+    EXPECT_LE(ours, 1.2 * theirs) << name;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Sizes, OwnAttention,
+                         testing::Values(Sizes{1, 1, 1, 1, 32}, Sizes{1, 2, 1, 31, 64},
+                                         Sizes{2, 1, 31, 32, 32}, Sizes{1, 1, 32, 33, 128},
+                                         Sizes{1, 3, 33, 63, 64}, Sizes{2, 2, 63, 65, 128},
+                                         Sizes{1, 1, 65, 513, 256}, Sizes{1, 2, 97, 256, 32},
+                                         Sizes{1, 1, 5, 257, 96}, Sizes{2, 1, 300, 290, 64},
+                                         Sizes{1, 1, 513, 1, 128}, Sizes{1, 1, 70, 1100, 128},
+                                         Sizes{1, 5, 2, 2, 160}));
+
+// --------------------------------------------------------------------------------- softmax
+
+TEST(OwnAttentionsSoftmax, IsExactToAFewUnitsOfFloat32) {
+  // scores of two keys that differ by 0 to 90
+  const auto queries = at::linspace(0, 90 * std::sqrt(32.0), 4001, at::kFloat);
+  auto x = Inputs{.q = at::zeros({1, 1, 4001, 32}, at::kBFloat16),
+                  .k = at::zeros({1, 1, 2, 32}, at::kBFloat16),
+                  .v = at::ones({1, 1, 2, 32}, at::kBFloat16)};
+  x.q.select(-1, 0).copy_(queries);
+  x.q.select(-1, 1).copy_(queries - x.q.select(-1, 0).squeeze(0).squeeze(0));
+  x.k.select(2, 1).narrow(-1, 0, 2).fill_(-1);
+  expect_exact(x, 3e-7);
+}
+
+TEST(OwnAttentionsSoftmax, TakesScoresFarFrom0) {
+  for (const double sign : {1, -1}) {
+    auto x = draw(Sizes{1, 2, 40, 300, 64});
+    x.q.select(-1, 0).fill_(25 * sign);
+    x.k.select(-1, 0).fill_(32);  // 100 more, or less, than before
+    expect_exact(x, 3e-5);
+  }
+}
+
+TEST(OwnAttentionsSoftmax, FollowsScoresThatGrowOrShrink) {
+  for (const bool grow : {true, false}) {
+    auto x = draw(Sizes{1, 1, 37, 1100, 32});
+    const auto steps = at::linspace(grow ? -20 : 20, grow ? 20 : -20, 1100, at::kFloat);
+    x.q.select(-1, 0).fill_(std::sqrt(32.0));
+    x.k.select(-1, 0).copy_(steps);
+    expect_exact(x, 2e-5);
+  }
+}
+
+TEST(OwnAttentionsSoftmax, GivesOneKeyAllWhereItDominates) {
+  auto x = draw(Sizes{1, 1, 50, 600, 64});
+  for (const std::int64_t key : {0, 255, 256, 599}) {
+    auto k = x.k.clone();
+    k.mul_(0.01).select(2, key).copy_(x.q.select(2, 7) * 16);
+    for (const auto& [name, kernels] : all_kernels()) {
+      const auto got = ops::cpu::attend(x.q, k, x.v, kernels).out_BHLD;
+      EXPECT_TRUE(at::equal(got.select(2, 7), x.v.select(2, key))) << name << " " << key;
+    }
+  }
+}
+
+// A sum of weights as they were before they were rounded would differ by up to 2^-9.
+TEST(OwnAttentionsSoftmax, LeavesEqualValuesAsTheyAre) {
+  auto x = draw(Sizes{1, 1, 64, 333, 64});
+  x.v.copy_(draw({64}, 4).expand_as(x.v));
+  for (const auto& [name, kernels] : all_kernels())
+    EXPECT_TRUE(at::equal(ops::cpu::attend(x.q, x.k, x.v, kernels).out_BHLD, x.v.narrow(2, 0, 64)))
+        << name;
+}
+
+TEST(OwnAttentionsSoftmax, AveragesEqualKeys) {
+  auto x = draw(Sizes{1, 1, 33, 512, 32});
+  x.k.copy_(x.k.select(2, 0).unsqueeze(2).expand_as(x.k).clone());
+  const auto want = x.v.to(at::kDouble).mean(2, true).expand_as(x.q);
+  for (const auto& [name, kernels] : all_kernels())
+    EXPECT_LT(largest_error(ops::cpu::attend(x.q, x.k, x.v, kernels).out_BHLD, want), kUnit / 4)
+        << name;
+}
+
+TEST(OwnAttentionsSoftmax, KeepsWhatIsNoNumberInItsRow) {
+  auto x = draw(Sizes{1, 2, 70, 300, 64});
+  for (const auto& [name, kernels] : all_kernels()) {
+    const auto want = ops::cpu::attend(x.q, x.k, x.v, kernels);
+    auto q = x.q.clone();
+    q[0][1][38][3] = NAN;
+    const auto got = ops::cpu::attend(q, x.k, x.v, kernels);
+    EXPECT_TRUE(got.out_BHLD[0][1][38].isnan().all().item<bool>()) << name;
+    EXPECT_TRUE(got.lse_BHL[0][1][38].isnan().item<bool>()) << name;
+    got.out_BHLD[0][1][38].copy_(want.out_BHLD[0][1][38]);
+    got.lse_BHL[0][1][38].copy_(want.lse_BHL[0][1][38]);
+    EXPECT_TRUE(at::equal(got.out_BHLD, want.out_BHLD)) << name;
+    EXPECT_TRUE(at::equal(got.lse_BHL, want.lse_BHL)) << name;
+  }
+}
+
+TEST(OwnAttentionsSoftmax, IsMergedByItsLogarithms) {
+  const auto x = draw(Sizes{2, 2, 45, 700, 64});
+  const auto want = exact(x).out_BHLD;
+  for (const auto& [name, kernels] : all_kernels()) {
+    const auto part = [&, &attend_by = kernels](std::int64_t begin, std::int64_t count) {
+      return ops::cpu::attend(x.q, x.k.narrow(2, begin, count), x.v.narrow(2, begin, count),
+                              attend_by);
+    };
+    const auto a = part(0, 301), b = part(301, 399);
+    const auto lse = at::logaddexp(a.lse_BHL, b.lse_BHL);
+    const auto merged = a.out_BHLD * at::exp(a.lse_BHL - lse).unsqueeze(-1) +
+                        b.out_BHLD * at::exp(b.lse_BHL - lse).unsqueeze(-1);
+    EXPECT_LT(relative_error(merged, want), 1.2 * relative_error(part(0, 700).out_BHLD, want))
+        << name;
+    EXPECT_LT(largest_error(lse, exact(x).lse_BHL), 3e-6) << name;
+  }
+}
+
+}  // namespace
+}  // namespace braid
