@@ -57,7 +57,6 @@ class Task {
         keys_(round_up(p.keys(), kPanel) * p.width() / 2),
         values_(round_up(p.keys(), kPanel) * p.width() / 2),
         queries_(rows * p.width() / 2),
-        scores_(AttentionKernels::kScratch),
         sums_(rows * p.width()),
         totals_(rows * kTotals),
         largest_(rows) {}
@@ -67,7 +66,6 @@ class Task {
     head_ = head;
     const auto rows = round_up(queries.count, kRows);
     take(Head(p_.q_BHLD, head), queries, rows);
-    std::fill_n(sums_.at(0), rows * p_.width(), 0.f);
     std::fill_n(totals_.at(0), rows * kTotals, 0.f);
     std::fill_n(largest_.at(0), rows, -std::numeric_limits<float>::infinity());
     p_.kernels.attend({.keys = keys_.at(0),
@@ -77,7 +75,6 @@ class Task {
                        .scale = float(std::numbers::log2e / std::sqrt(double(p_.width()))),
                        .queries = queries_.at(0),
                        .rows = rows,
-                       .scores = scores_.at(0),
                        .sums = sums_.at(0),
                        .totals = totals_.at(0),
                        .largest = largest_.at(0)});
@@ -115,7 +112,7 @@ class Task {
 
   const Problem& p_;
   std::int64_t head_ = -1;  // that is packed
-  Buffer<float> keys_, values_, queries_, scores_, sums_, totals_, largest_;
+  Buffer<float> keys_, values_, queries_, sums_, totals_, largest_;
 };
 
 // Each thread has blocks of queries that follow one another, of as few heads as can be.

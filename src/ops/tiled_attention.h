@@ -11,17 +11,16 @@ namespace braid::ops {
 // Some queries of a head and all of its keys. Widths D are multiples of 32; memory begins at
 // multiples of 64 bytes.
 struct AttentionBlock {
-  // Two bfloat16 numbers a word: panels of 32 keys, one word of all of them after the other, and
-  // panels of 32 columns of the values, the words of two keys after the other.
+  // Panels, two bfloat16 numbers a word: of 32 keys, their words one after the other for each two
+  // of D; of 32 columns of the values, the same for each two keys.
   const float *keys, *values;
   std::int64_t num_keys, width;
   float scale;  // of scores: log2(e) / sqrt(D)
 
   const float* queries;  // [rows D/2] words
   std::int64_t rows;     // a multiple of kRows
-  float* scores;         // scratch, kScratch numbers
 
-  // What the queries have seen so far; begins with 0 and, for `largest`, -inf.
+  // What the queries have seen; totals begin with 0 and `largest` with -inf.
   float* sums;     // [rows D] of values times weights
   float* totals;   // [rows 2 16] parts of the sums of weights, and of weights rounded to bfloat16
   float* largest;  // [rows] scaled score: weights are 2^(score - largest)
@@ -30,15 +29,12 @@ struct AttentionBlock {
 struct AttentionKernels {
   static constexpr int kRows = 32;   // of a strip: queries that go through the tiles at once
   static constexpr int kPanel = 32;  // keys, or columns of the values, of a panel
-  static constexpr int kKeys = 256;  // whose scores for a strip lie in the first cache
-  static constexpr int kStride = kKeys + 16;  // of scores: rows begin in other sets of the cache
-  static constexpr int kScratch = kRows * kStride;
   static constexpr int kParts = 16;  // of a total
 
   // The last panel of keys, and of pairs of keys, is filled up with 0.
   using PackValues = void(const std::uint16_t* row, std::int64_t stride, std::int64_t keys,
                           std::int64_t width, float* panels);
-  // Adds all keys to what the queries have seen.
+  // Lets the queries see all keys.
   using Attend = void(const AttentionBlock& block);
   // A query's result, rounded once to bfloat16 [D]; gives the sum of its weights.
   using Finish = float(const float* sums, const float* totals, std::int64_t width,

@@ -90,7 +90,7 @@ TEST(OwnAttentionsThreads, GiveTheSameForAnyNumber) {
 
 std::mutex mutex;
 std::set<std::thread::id> seen;
-std::atomic<int> packed;
+std::atomic<std::int64_t> packed_values, packed_keys;
 
 TEST(OwnAttentionsThreads, ShareOneHead) {
   auto kernels = loops();
@@ -105,17 +105,23 @@ TEST(OwnAttentionsThreads, ShareOneHead) {
   EXPECT_EQ(seen.size(), 3u);
 }
 
-TEST(OwnAttentionsThreads, PackAHeadOnce) {
+TEST(OwnAttentionsThreads, PackAHeadsKeysOnce) {
   auto kernels = loops();
+  kernels.pack_keys = [](const std::uint16_t* row, std::int64_t stride, std::int64_t count,
+                         std::int64_t depth, float* panel) {
+    packed_keys += count;
+    loops().pack_keys(row, stride, count, depth, panel);
+  };
   kernels.pack_values = [](const std::uint16_t* row, std::int64_t stride, std::int64_t keys,
                            std::int64_t width, float* panels) {
-    ++packed;
+    packed_values += keys;
     loops().pack_values(row, stride, keys, width, panels);
   };
-  const auto x = draw(Sizes{2, 2, 600, 10, 32});
+  const auto x = draw(Sizes{2, 2, 600, 70, 32});
   const UseThreads use(1);
   ops::cpu::attend(x.q, x.k, x.v, &kernels);
-  EXPECT_EQ(packed, 4);
+  EXPECT_EQ(packed_keys, 2 * 2 * 70);
+  EXPECT_EQ(packed_values, 2 * 2 * 70);
 }
 
 }  // namespace
