@@ -185,7 +185,7 @@ void multiply_strip(const Strip<Number>& s) {
 template <bool kIsFloat, class Number>
 void multiply(const Number* x, int64 x_stride, int64 rows, const Number* panel, int64 depth,
               Number* sums, int64 sums_stride) {
-  Shapes before{};
+  Shapes before;  // the intrinsic writes more of it than it declares
   _tile_storeconfig(&before);
   __asm__ volatile("" ::: "memory");  // nor what tiles are loaded from
   _tile_loadconfig(&kAllShapes.of_rows[kStripRows]);

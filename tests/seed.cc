@@ -1,0 +1,17 @@
+// Tests that draw from LibTorch's own generator draw the same each time: in C++ it begins with a
+// seed of its own.
+#include <ATen/Context.h>
+#include <gtest/gtest.h>
+
+namespace {
+
+class Seed : public testing::EmptyTestEventListener {
+  void OnTestStart(const testing::TestInfo&) override { at::manual_seed(1); }
+};
+
+const bool kIsSet = [] {
+  testing::UnitTest::GetInstance()->listeners().Append(new Seed);
+  return true;
+}();
+
+}  // namespace
