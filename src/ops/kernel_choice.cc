@@ -1,5 +1,7 @@
 // Which of the compiled loops this machine can run.
+#include <algorithm>
 #include <array>
+#include <bit>
 
 #include "base/cpu.h"
 #include "ops/amx.h"
@@ -47,8 +49,13 @@ const Kernels& choose(const Kernels& baseline, const Kernels& avx2, const Kernel
   return isa == Isa::kAvx512 ? avx512 : isa == Isa::kAvx2 ? avx2 : baseline;
 }
 
+// No picture depends on instructions that were not seen to do what their manual says.
 const ProductKernels* tiles() {
-  return best_isa() == Isa::kAvx512 ? amx_products(avx512::kProducts) : nullptr;
+  static const ProductKernels* const tiles = [] {
+    const auto* const k = best_isa() == Isa::kAvx512 ? amx_products(avx512::kProducts) : nullptr;
+    return k && are_right(*k) ? k : nullptr;
+  }();
+  return tiles;
 }
 
 }  // namespace
@@ -66,7 +73,34 @@ const CodeKernels& code_kernels(RowType type) {
 }
 
 const AttentionKernels* attention_kernels() {
-  return best_isa() == Isa::kAvx512 ? amx_attention(avx512::kProducts) : nullptr;
+  return has_tiles() ? amx_attention(avx512::kProducts) : nullptr;
+}
+
+bool are_right(const ProductKernels& k) {
+  constexpr int kMostRows = 40, kMostColumns = 32, kDepth = 64;
+  const int rows = std::min(kMostRows, k.rows), words = kDepth / k.halves_a_word;
+  const auto x_at = [](int m, int c) { return (5 * m + 3 * c) % 7 - 3; };
+  const auto w_at = [](int n, int c) { return (2 * n + 7 * c) % 11 - 5; };
+  const auto half_of = [](int i) {
+    return std::uint16_t(std::bit_cast<std::uint32_t>(float(i)) >> 16);
+  };
+  std::uint16_t x[kMostRows][kDepth], w[kMostColumns][kDepth];
+  for (int c = 0; c < kDepth; ++c) {
+    for (int m = 0; m < rows; ++m) x[m][c] = half_of(x_at(m, c));
+    for (int n = 0; n < k.columns; ++n) w[n][c] = half_of(w_at(n, c));
+  }
+  alignas(64) float taken[kMostRows][kDepth], panel[kDepth * kMostColumns];
+  alignas(64) float sums[kMostRows][kMostColumns] = {};
+  for (int m = 0; m < rows; ++m) k.take_halves(x[m], kDepth, taken[m]);
+  k.pack_halves(w[0], kDepth, k.columns, kDepth, panel);
+  k.multiply_halves(taken[0], kDepth, rows, panel, words, sums[0], kMostColumns);
+  for (int m = 0; m < rows; ++m)
+    for (int n = 0; n < k.columns; ++n) {
+      int want = 0;
+      for (int c = 0; c < kDepth; ++c) want += x_at(m, c) * w_at(n, c);
+      if (sums[m][n] != float(want)) return false;
+    }
+  return true;
 }
 
 bool has_tiles() { return tiles() != nullptr; }

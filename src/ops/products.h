@@ -65,6 +65,9 @@ struct ProductKernels {
 // The best that this machine can run.
 const ProductKernels& product_kernels();
 
+// Whether a product of small integers, all sums of which are exact, is what it should be.
+bool are_right(const ProductKernels& kernels);
+
 // Whether they are products of tiles (Intel AMX): faster than LibTorch's where the CPU has them.
 bool has_tiles();
 

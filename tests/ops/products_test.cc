@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "ops/amx.h"
 #include "ops/blocked_product.h"
 #include "ops/cpu_linear.h"
 #include "ops/ops.h"
@@ -123,6 +124,13 @@ TEST_P(Panels, OfCodesGiveTheirExactProduct) {
       }
 }
 
+TEST_P(Panels, AreSeenToBeRightOrWrong) {
+  EXPECT_TRUE(ops::are_right(k()));
+  auto wrong = k();
+  wrong.take_halves = [](const std::uint16_t*, std::int64_t, float* words) { words[0] = 1; };
+  EXPECT_FALSE(ops::are_right(wrong));
+}
+
 TEST_P(Panels, RoundSumsToTheNearest) {
   const auto exact = at::cat({draw({1000}, at::kFloat, 4), at::tensor({INFINITY, -INFINITY, NAN}),
                               at::tensor({3.3895314e38f, 1 + 1 / 256.0f, 1 + 3 / 256.0f})});
@@ -134,6 +142,13 @@ TEST_P(Panels, RoundSumsToTheNearest) {
 
 INSTANTIATE_TEST_SUITE_P(Instructions, Panels, testing::ValuesIn(all_products()),
                          [](const auto& info) { return std::string(info.param.name); });
+
+TEST(Tiles, OfTheProcessorAreRight) {
+  const auto* const vectors = ops::runnable_products(2).kernels;
+  const auto* const tiles = vectors ? ops::amx_products(*vectors) : nullptr;
+  if (!tiles) GTEST_SKIP() << "this machine has no tiles";
+  EXPECT_TRUE(ops::are_right(*tiles));
+}
 
 struct LayerCase {
   std::int64_t tokens, inputs, outputs;
