@@ -92,8 +92,7 @@ class Task {
   // `rows` of the task's tokens.
   void add(Range tokens, Range rows, std::int64_t columns, Range inputs) {
     for_each_part(inputs, k_.depth, [&](std::int64_t part, Range some) {
-      for (std::int64_t m = 0; m < rows.count; ++m)
-        p_.take(tokens.begin + rows.begin + m, some, x_.at(m * k_.depth));
+      p_.take({tokens.begin + rows.begin, rows.count}, some, x_.at(0), k_.depth);
       for (std::int64_t n = 0; n < columns; n += columns_)
         for (std::int64_t m = 0; m < rows.count; m += k_.rows)
           multiply(k_, x_.at(m * k_.depth), std::min<std::int64_t>(k_.rows, rows.count - m),

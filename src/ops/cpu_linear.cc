@@ -40,6 +40,15 @@ Tensor as_rows(const Tensor& t) {
 
 bool is_bfloat16(const Tensor& t) { return t.scalar_type() == at::kBFloat16; }
 
+// Rows of x as products take them.
+template <class Number, class Word>
+auto rows_of(RowsOf<Number> x, void (*take)(const Number*, std::int64_t, Word*)) {
+  return [=](Range tokens, Range c, Word* to, std::int64_t stride) {
+    for (std::int64_t m = 0; m < tokens.count; ++m)
+      take(x.row(tokens.begin + m, c.begin), c.count, to + m * stride);
+  };
+}
+
 std::function<void(Range, Range, float*)> panels_of(const Matrix& weight_NC, const Tensor& scales,
                                                     const ProductKernels& k) {
   const auto& values = weight_NC.values_NC;
@@ -92,9 +101,7 @@ void multiply_many(const Layer& l) {
                      .tokens = l.x_MC.size(0),
                      .outputs = l.y_MN.size(1),
                      .inputs = l.x_MC.size(1),
-                     .take = [x = RowsOf<std::uint16_t>(l.x_MC), &k = l.kernels](
-                                 std::int64_t m, Range c,
-                                 float* to) { k.take_halves(x.row(m, c.begin), c.count, to); },
+                     .take = rows_of(RowsOf<std::uint16_t>(l.x_MC), l.kernels.take_halves),
                      .pack = panels_of(l.weight_NC, l.scales, l.kernels),
                      .begin =
                          [&](Range n, float* sums) {
@@ -149,8 +156,7 @@ void multiply_codes(const Layer& l) {
       .tokens = l.x_MC.size(0),
       .outputs = l.y_MN.size(1),
       .inputs = l.x_MC.size(1),
-      .take = [&](std::int64_t m, Range c,
-                  std::int32_t* to) { k.take_codes(codes.row(m, c.begin), c.count, to); },
+      .take = rows_of(codes, k.take_codes),
       .pack =
           [&](Range n, Range c, std::int32_t* panel) {
             k.pack_codes(weight.row(n.begin, c.begin), weight.stride, n.count, c.count, panel);
