@@ -165,8 +165,10 @@ TEST_P(Layouts, EqualOneRankOnEvenSizesAndGiveTheSameBytesTwice) {
   EXPECT_TRUE(at::equal(first.recording.at("latents_final"), second.recording.at("latents_final")));
 }
 
+class LayoutsInBfloat16 : public testing::TestWithParam<Layout> {};
+
 // Of the same order as bfloat16's own distance from float32.
-TEST_P(Layouts, AreAsExactAsOneRankInBfloat16) {
+TEST_P(LayoutsInBfloat16, AreAsExactAsOneRank) {
   static const auto one_step = [] {
     auto request = kEven;
     request.steps = 1;
@@ -181,8 +183,13 @@ TEST_P(Layouts, AreAsExactAsOneRankInBfloat16) {
   EXPECT_LT(error(run(GetParam(), one_step, Dtype::kBfloat16)), 1.2 * error(one));
 }
 
-INSTANTIATE_TEST_SUITE_P(Demo, Layouts, testing::ValuesIn(kLayouts),
-                         [](const auto& info) { return name_of(info.param); });
+std::string name(const testing::TestParamInfo<Layout>& info) { return name_of(info.param); }
+INSTANTIATE_TEST_SUITE_P(Demo, Layouts, testing::ValuesIn(kLayouts), name);
+INSTANTIATE_TEST_SUITE_P(SlowDemo, LayoutsInBfloat16, testing::ValuesIn(kLayouts), name);
+INSTANTIATE_TEST_SUITE_P(Demo, LayoutsInBfloat16,
+                         testing::Values(Layout{.tp = 12}, Layout{.ring = 3}, Layout{.ulysses = 5},
+                                         Layout{.tp = 2, .ring = 2, .ulysses = 2}),
+                         name);
 
 // 5 x 3 tiles of 128 pixels at a stride of 96; tiles see neither more nor less than on one rank.
 const Request kTiled{.prompts = {"a red circle"},
