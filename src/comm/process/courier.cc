@@ -14,6 +14,16 @@ std::size_t size_of(const Tensor& x) { return std::size_t(x.numel()) * x.element
 
 }  // namespace
 
+bool is_gone(const std::exception_ptr& failure) {
+  try {
+    std::rethrow_exception(failure);
+  } catch (const RankIsGone&) {
+    return true;
+  } catch (...) {
+    return false;
+  }
+}
+
 // What the couriers say to each other: all messages are alike in size.
 struct Courier::Control {
   Kind kind;
@@ -180,10 +190,12 @@ void Courier::listen_to(Peer& peer) {
 void Courier::hear(Peer& peer) {
   peer.last_heard = Clock::now();
   const auto& heard = peer.heard;
-  if (heard.kind == Kind::kFailure) {
+  if (heard.kind == Kind::kFailure || heard.kind == Kind::kGone) {
     const auto length = std::clamp<std::int32_t>(heard.length, 0, kLongestSentence);
     const std::string sentence(heard.sentence, std::size_t(length));
-    fate_->fail(heard.culprit, std::make_exception_ptr(Error(sentence)));
+    fate_->fail(heard.culprit, heard.kind == Kind::kGone
+                                   ? std::make_exception_ptr(RankIsGone(sentence))
+                                   : std::make_exception_ptr(Error(sentence)));
   }
   {
     const std::scoped_lock lock(mutex_);
@@ -258,8 +270,10 @@ void Courier::say(Saying saying) {
   wire_->wake();
 }
 
-void Courier::tell_failure(int culprit, const std::string& sentence) {
-  say({.kind = Kind::kFailure, .culprit = culprit, .sentence = sentence});
+void Courier::tell_failure(int culprit, const std::exception_ptr& cause) {
+  say({.kind = is_gone(cause) ? Kind::kGone : Kind::kFailure,
+       .culprit = culprit,
+       .sentence = message_of(cause)});
   std::unique_lock lock(mutex_);
   changed_.wait_for(lock, std::chrono::seconds(1), [&] { return is_silent_; });
 }

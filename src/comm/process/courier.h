@@ -23,6 +23,7 @@ class RankIsGone : public Error {
  public:
   using Error::Error;
 };
+bool is_gone(const std::exception_ptr& failure);
 
 class Courier {
  public:
@@ -55,13 +56,13 @@ class Courier {
   // gone.
   void on_failure(std::function<void()> action);
 
-  // Lets the other ranks end with the sentence of the rank that failed first; returns when it is
-  // under way to all of them, or after a second.
-  void tell_failure(int culprit, const std::string& sentence);
+  // Lets the other ranks end with what the rank that failed first would say, and know whether it is
+  // gone; returns when it is under way to all of them, or after a second.
+  void tell_failure(int culprit, const std::exception_ptr& cause);
 
  private:
   using Clock = std::chrono::steady_clock;
-  enum class Kind : std::int32_t { kAlive, kFailure, kGoodbye };
+  enum class Kind : std::int32_t { kAlive, kFailure, kGone, kGoodbye };
   struct Control;
   struct Peer;
   struct Order {

@@ -23,16 +23,6 @@ std::unique_ptr<Wire> meet(const Launch& launch, std::chrono::milliseconds deadl
                        : meet_over_sockets(launch, std::max(kMeeting, deadline));
 }
 
-bool is_gone(const std::exception_ptr& failure) {
-  try {
-    std::rethrow_exception(failure);
-  } catch (const RankIsGone&) {
-    return true;
-  } catch (...) {
-    return false;
-  }
-}
-
 // The same number for processes that may run on the same cores of the same host, which launchers
 // that bind ranks to cores avoid.
 std::int64_t hash_of_cores() {
@@ -85,18 +75,17 @@ void ProcessWorld::run(const std::function<void(const Group& world)>& body) {
 // own too: the first rank says it for them.
 void ProcessWorld::fail() {
   const auto mine = std::current_exception();
-  const auto sentence = message_of(mine);
   if (!fate_->failed() && !has_first_rank()) wait_for_failure(kCourtesy);
   if (!fate_->failed()) {
-    courier_->tell_failure(group_.rank(), sentence);
+    courier_->tell_failure(group_.rank(), mine);
     fate_->fail(group_.rank(), mine);
     if (has_first_rank()) std::rethrow_exception(mine);
   }
-  const auto first = message_of(fate_->cause());
-  const auto all = text_of("rank ", fate_->culprit(), " failed: ", first);
+  const auto first = fate_->cause();
+  const auto all = text_of("rank ", fate_->culprit(), " failed: ", message_of(first));
   courier_->tell_failure(fate_->culprit(), first);
   // The first rank speaks for all. The second one does where the first cannot.
-  if (fate_->culprit() == 0 && group_.rank() == 1 && is_gone(fate_->cause())) throw Error(all);
+  if (fate_->culprit() == 0 && group_.rank() == 1 && is_gone(first)) throw Error(all);
   throw PeerFailed(all);
 }
 

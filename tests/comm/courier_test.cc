@@ -1,0 +1,65 @@
+#include "comm/process/courier.h"
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <optional>
+
+#include "comm/process/socket_wire.h"
+
+namespace braid {
+namespace {
+
+// Couriers of ranks 1 and 2; rank 0 says nothing.
+class TwoOfThree : public testing::Test {
+ protected:
+  using Pair = std::array<int, 2>;
+
+  TwoOfThree() {
+    Pair zero_one{}, zero_two{}, one_two{};
+    for (auto* pair : {&zero_one, &zero_two, &one_two})
+      EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, pair->data()), 0);
+    zero_ = {zero_one[0], zero_two[0]};
+    one_.emplace(std::make_unique<SocketWire>(1, std::vector{zero_one[1], -1, one_two[0]}),
+                 fate_of_one_);
+    two_.emplace(std::make_unique<SocketWire>(2, std::vector{zero_two[1], one_two[1], -1}),
+                 fate_of_two_);
+  }
+  ~TwoOfThree() override {
+    fate_of_two_->fail(0, fate_of_one_->cause());
+    for (const int socket : zero_) ::close(socket);
+    two_.reset();
+    one_.reset();
+  }
+
+  // What rank 1 learns when rank 2 tells it that rank 0 failed of this.
+  template <class Failure>
+  std::exception_ptr told(const char* sentence) {
+    two_->tell_failure(0, std::make_exception_ptr(Failure(sentence)));
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    while (!fate_of_one_->failed() && std::chrono::steady_clock::now() < end) ::usleep(1000);
+    EXPECT_EQ(fate_of_one_->culprit(), 0);
+    EXPECT_EQ(message_of(fate_of_one_->cause()), sentence);
+    return fate_of_one_->cause();
+  }
+
+ private:
+  std::shared_ptr<Fate> fate_of_one_ = std::make_shared<Fate>(std::chrono::minutes(1)),
+                        fate_of_two_ = std::make_shared<Fate>(std::chrono::minutes(1));
+  Pair zero_{};
+  std::optional<Courier> one_, two_;
+};
+
+// Then the second rank has to speak for the first, from whomever it heard of it.
+TEST_F(TwoOfThree, HearWhetherTheFirstIsGone) {
+  EXPECT_TRUE(is_gone(told<RankIsGone>("its process has ended")));
+}
+
+TEST_F(TwoOfThree, HearWhetherTheFirstCanStillSpeak) {
+  EXPECT_FALSE(is_gone(told<Error>("there is no model")));
+}
+
+}  // namespace
+}  // namespace braid
