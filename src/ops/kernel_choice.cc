@@ -49,7 +49,7 @@ const Kernels& choose(const Kernels& baseline, const Kernels& avx2, const Kernel
   return isa == Isa::kAvx512 ? avx512 : isa == Isa::kAvx2 ? avx2 : baseline;
 }
 
-// No picture depends on instructions that were not seen to do what their manual says.
+// No picture depends on tiles that were not seen to multiply.
 const ProductKernels* tiles() {
   static const ProductKernels* const tiles = [] {
     const auto* const k = best_isa() == Isa::kAvx512 ? amx_products(avx512::kProducts) : nullptr;

@@ -51,12 +51,12 @@ struct Part {
 
 // ----------------------------------------------------------------------------------- softmax
 
-// 2^x for x <= 1, where it is below 2^-126 that: 2^n 2^f with |f| <= 1/2, 2^f by the polynomial of
-// least relative error (Remez), 9e-8; 1.6e-7 in float32. A number plus kMagic has n + 127 in its
-// last bits.
+// 2^x between 2^-126 and 2; x of huge scores may be above 0 by the rounding of the largest. 2^n 2^f
+// with |f| <= 1/2, 2^f by the polynomial of least relative error (Remez), 9e-8; 1.6e-7 in float32.
+// A number plus kMagic has n + 127 in its last bits.
 inline Sixteen power_of_2(Sixteen x) {
   constexpr float kMagic = 3 * (1 << 22) + 127;
-  x = larger(Sixteen{} - 126, x);
+  x = -larger(Sixteen{} - 1, -larger(Sixteen{} - 126, x));
   const Sixteen shifted = x + kMagic;
   const Sixteen f = x - (shifted - kMagic);
   Sixteen e = Sixteen{} + 0.001326472731f;
@@ -92,6 +92,9 @@ inline float lift(float* largest, float score, Sixteen (&totals)[2]) {
   *largest = score;
   return factor[0];
 }
+
+// The compiler does not know what tiles are loaded from, and might not have written it.
+inline void write_memory() { __asm__ volatile("" ::: "memory"); }
 
 // Scores of a query become weights, two a word, from the beginning of their row.
 __attribute__((noinline)) void weigh_row(const AttentionBlock& b, const Part& part, int64 m) {
@@ -136,7 +139,9 @@ class Softmax {
 
  private:
   void next() {
-    if (row_ < Kernels::kRows) weigh_row(b_, part_, row_++);
+    if (row_ >= Kernels::kRows) return;
+    weigh_row(b_, part_, row_++);
+    write_memory();
   }
 
   const AttentionBlock& b_;
@@ -146,9 +151,6 @@ class Softmax {
 };
 
 // ---------------------------------------------------------------------------------- products
-
-// The compiler does not know what tiles are loaded from, and might not have written it.
-inline void write_memory() { __asm__ volatile("" ::: "memory"); }
 
 // sums += a strip of x, rows `stride` words apart, times a panel; both are `depth` words deep.
 inline void add_products(const float* x, int64 stride, const float* panel, int64 depth,
@@ -277,8 +279,7 @@ void attend(const AttentionBlock& b) {
 // they add up to 1, and equal values come out as they are.
 float finish(const float* sums, const float* totals, int64 width, uint16_t* out) {
   typedef SixteenWords Unaligned __attribute__((aligned(2)));
-  const auto* const from = (const Sixteen*)sums;
-  const auto* const both = (const Sixteen*)totals;
+  const auto *const from = (const Sixteen*)sums, *const both = (const Sixteen*)totals;
   const Sixteen inverse = Sixteen{} + 1 / total_of(both[1]);
   for (int64 i = 0; i < width / kPanel; ++i)
     *(Unaligned*)(out + i * kPanel) = to_halves(from[2 * i] * inverse, from[2 * i + 1] * inverse);
