@@ -77,7 +77,10 @@ run_asan() {
 # Three suites of pages race on purpose, and 10,000 random schedules take half a minute.
 run_tsan() {
   local -a exclude=("${exclude[@]}" -E '^(SimulatedDevice|OrderChecker|Each/KnownRaces|RandomSchedules)$')
-  OMP_NUM_THREADS=1 run_sanitized tsan -fsanitize=thread base comm weights parallel
+  # A test asks for more memory than there is.
+  local options="allocator_may_return_null=1:suppressions=$root/tools/shell/tsan.suppressions"
+  TSAN_OPTIONS=$options OMP_NUM_THREADS=1 \
+    run_sanitized tsan -fsanitize=thread base comm weights parallel
 }
 
 # fuzz_one TARGET: starts from the committed seeds and what earlier runs found.
