@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cstdlib>
+#include <string_view>
 
 #include "base/cpu.h"
 #include "ops/amx.h"
@@ -49,10 +51,17 @@ const Kernels& choose(const Kernels& baseline, const Kernels& avx2, const Kernel
   return isa == Isa::kAvx512 ? avx512 : isa == Isa::kAvx2 ? avx2 : baseline;
 }
 
+// BRAID_TILES=off is for comparing with LibTorch's.
+bool are_tiles_off() {
+  const char* const wish = std::getenv("BRAID_TILES");
+  return wish && std::string_view(wish) == "off";
+}
+
 // No picture depends on tiles that were not seen to multiply.
 const ProductKernels* tiles() {
   static const ProductKernels* const tiles = [] {
-    const auto* const k = best_isa() == Isa::kAvx512 ? amx_products(avx512::kProducts) : nullptr;
+    const auto* const k =
+        best_isa() == Isa::kAvx512 && !are_tiles_off() ? amx_products(avx512::kProducts) : nullptr;
     return k && are_right(*k) ? k : nullptr;
   }();
   return tiles;
