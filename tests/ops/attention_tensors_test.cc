@@ -1,6 +1,5 @@
 // Which tensors attention of our own takes, how its result lies in memory, and how threads share
 // it.
-#include <ATen/Parallel.h>
 
 #include <atomic>
 #include <mutex>
@@ -10,6 +9,7 @@
 #include "attention_cases.h"
 #include "ops/ops.h"
 #include "ops/reference.h"
+#include "use_threads.h"
 
 namespace braid {
 namespace {
@@ -62,16 +62,6 @@ TEST(OwnAttentionsTensors, AreTakenWhereTheMachineHasTiles) {
   EXPECT_EQ(ops::attention(x.q.narrow(2, 0, 0), x.k, x.v).sizes(),
             (std::vector<std::int64_t>{1, 2, 0, 64}));
 }
-
-// LibTorch's number of threads, for a while.
-class UseThreads {
- public:
-  explicit UseThreads(int count) { at::set_num_threads(count); }
-  ~UseThreads() { at::set_num_threads(before_); }
-
- private:
-  int before_ = at::get_num_threads();
-};
 
 TEST(OwnAttentionsThreads, GiveTheSameForAnyNumber) {
   const auto x = draw(Sizes{1, 3, 290, 280, 64});

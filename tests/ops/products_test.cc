@@ -2,7 +2,6 @@
 // whole layers for sizes beside those of the blocks.
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>
-#include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -19,6 +18,7 @@
 #include "ops/ops.h"
 #include "ops/products.h"
 #include "ops/reference.h"
+#include "use_threads.h"
 #include "weights/int8.h"
 
 namespace braid {
@@ -245,16 +245,6 @@ TEST(OwnLayers, RefuseWhatDoesNotFitTogether) {
   codes.scales_N1 = codes.scales_N1.narrow(0, 0, 7);
   EXPECT_ANY_THROW(ops::cpu::linear(x, codes, {}));
 }
-
-// LibTorch's number of threads, for a while.
-class UseThreads {
- public:
-  explicit UseThreads(int count) { at::set_num_threads(count); }
-  ~UseThreads() { at::set_num_threads(before_); }
-
- private:
-  int before_ = at::get_num_threads();
-};
 
 TEST(OwnLayers, AreTheSameForAnyNumberOfThreads) {
   const Matrix w{.values_NC = draw({520, 300}, at::kBFloat16, 15)};

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <ATen/Parallel.h>
+
+namespace braid {
+
+// LibTorch's number of threads, for a while.
+class UseThreads {
+ public:
+  explicit UseThreads(int count) { at::set_num_threads(count); }
+  ~UseThreads() { at::set_num_threads(before_); }
+
+ private:
+  int before_ = at::get_num_threads();
+};
+
+}  // namespace braid
