@@ -1,33 +1,24 @@
 #include "ops/cpu_image.h"
 
 #include <ATen/ATen.h>
-#include <ATen/Parallel.h>
 
 #include <algorithm>
-#include <cmath>
 #include <functional>
-#include <vector>
+#include <memory>
 
 #include "base/cpu.h"
 #include "base/error.h"
+#include "ops/cpu_group_norm.h"
+#include "ops/cpu_winograd.h"
 #include "ops/rows.h"
 
 namespace braid::ops::cpu {
 namespace {
 
-const RowKernels& kernels_of(const Tensor& x) {
-  return row_kernels(x.scalar_type() == at::kFloat ? RowType::kFloat32 : RowType::kBfloat16);
-}
-
 at::ScalarType dtype_to_convolve(const Tensor& x) {
   static const bool has_bfloat16 = read_cpu().has_bfloat16();
   return has_bfloat16 ? x.scalar_type() : at::kFloat;
 }
-
-// Rows of an image: [begin, begin + count).
-struct RowRange {
-  std::int64_t begin, count;
-};
 
 Tensor rows_of(const Tensor& x, RowRange rows) { return x.narrow(2, rows.begin, rows.count); }
 
@@ -39,27 +30,83 @@ struct Result {
   Tensor y, residual;
 };
 
-void convolve_in_bands(const MakeRows& make, const Convolution& conv, const Result& result,
-                       const Band& size) {
-  const auto& [y, residual] = result;
+// Convolves rows of an image, of which it gets those around them too, and zeros where it ends.
+struct Engine {
+  std::int64_t around, left = 0, right = 0;  // rows above and below, columns beside an image
+  std::int64_t tile = 1;                     // it gets whole tiles of rows
+  std::function<void(const Tensor& in_1IHW, RowRange rows, const Result& result)> convolve;
+};
+
+Engine by_libtorch(const Convolution& conv) {
+  const auto convolve = [conv](const Tensor& in, RowRange rows, const Result& result) {
+    const std::int64_t padding[] = {0, conv.padding};
+    auto out = at::conv2d(in, conv.weight_OIKK, conv.bias_O, /*stride=*/1, padding);
+    if (result.residual.defined()) out.add_(rows_of(result.residual, rows));
+    rows_of(result.y, rows).copy_(out);
+  };
+  return {.around = conv.padding, .convolve = convolve};
+}
+
+Engine by_winograd(const Convolution& conv, std::int64_t width, const WinogradKernels& winograd) {
+  const auto taps = std::make_shared<Winograd>(conv.weight_OIKK, winograd);
+  const auto convolve = [taps, bias = conv.bias_O](const Tensor& in, RowRange rows,
+                                                   const Result& result) {
+    const auto& [y, residual] = result;
+    const auto type = y.scalar_type() == at::kFloat ? RowType::kFloat32 : RowType::kBfloat16;
+    const auto& kernels = row_kernels(type);
+    const bool adds = residual.defined();
+    const Planes to(y.select(0, 0)), added((adds ? residual : y).select(0, 0));
+    taps->convolve(in.select(0, 0), [&](const Winograd::Place& p, const float* sums) {
+      const auto count = std::min(p.count, y.size(3) - p.column), row = rows.begin + p.row;
+      if (p.row >= rows.count || count <= 0) return;
+      kernels.biased(sums, bias.const_data_ptr<float>()[p.channel],
+                     adds ? added.at(p.channel, row, p.column) : nullptr,
+                     to.at(p.channel, row, p.column), count);
+    });
+  };
+  const auto tile = taps->tile(), last = blocks_in(width, tile) * tile - width;
+  return {.around = 1,
+          .left = 1,
+          .right = 1 + last + WinogradKernels::kSlack,
+          .tile = tile,
+          .convolve = convolve};
+}
+
+// The best for images of this height and width, of a convolution in the dtype to convolve.
+Engine engine_for(const Convolution& conv, const Tensor& y) {
+  const auto& winograd =
+      winograd_kernels(y.scalar_type() == at::kFloat ? WinogradSize::kTwo : WinogradSize::kFour);
+  const bool is_float = conv.weight_OIKK.scalar_type() == at::kFloat;
+  return is_float && Winograd::pays(conv.weight_OIKK.sizes(), y.size(2), y.size(3), winograd)
+             ? by_winograd(conv, y.size(3), winograd)
+             : by_libtorch(conv);
+}
+
+void convolve_in_bands(const MakeRows& make, const Convolution& conv, const Engine& engine,
+                       const Result& result, const Band& size) {
+  const auto& y = result.y;
   const auto inputs = conv.weight_OIKK.size(1), height = y.size(2), width = y.size(3);
   const auto dtype = conv.weight_OIKK.scalar_type();
   const auto row_bytes = std::max(inputs, y.size(1)) * width * std::int64_t(at::elementSize(dtype));
   const auto most = std::max(size.bytes / row_bytes, size.fewest_rows);
-  const auto bands = (height + most - 1) / most, band = (height + bands - 1) / bands;
-  const auto halo = conv.padding;
+  const auto bands = blocks_in(height, most);
+  const auto band = blocks_in(blocks_in(height, bands), engine.tile) * engine.tile;
+  const auto around = engine.around;
+  const auto all = at::empty({1, inputs, band + 2 * around, engine.left + width + engine.right},
+                             y.options().dtype(dtype));
+  all.narrow(3, 0, engine.left).zero_();
+  all.narrow(3, engine.left + width, engine.right).zero_();
   for (std::int64_t begin = 0; begin < height; begin += band) {
-    const auto end = std::min(height, begin + band);
-    const auto first = std::max<std::int64_t>(0, begin - halo), last = std::min(height, end + halo);
-    const auto in = at::empty({1, inputs, end - begin + 2 * halo, width}, y.options().dtype(dtype));
-    const auto above = first - (begin - halo), below = end + halo - last;
+    const RowRange rows{begin, std::min(band, height - begin)};
+    const auto whole = blocks_in(rows.count, engine.tile) * engine.tile;
+    const auto first = std::max<std::int64_t>(0, begin - around);
+    const auto last = std::min(height, begin + rows.count + around);
+    const auto in = all.narrow(2, 0, whole + 2 * around);
+    const auto above = around - (begin - first), made = last - first;
     in.narrow(2, 0, above).zero_();
-    in.narrow(2, in.size(2) - below, below).zero_();
-    make({first, last - first}, in.narrow(2, above, last - first));
-    auto out = at::conv2d(in, conv.weight_OIKK, conv.bias_O, {1, 1}, at::IntArrayRef{0, halo});
-    const RowRange rows{begin, end - begin};
-    if (residual.defined()) out.add_(rows_of(residual, rows));
-    rows_of(y, rows).copy_(out);
+    in.narrow(2, above + made, in.size(2) - above - made).zero_();
+    make({first, made}, in.narrow(2, above, made).narrow(3, engine.left, width));
+    engine.convolve(in, rows, result);
   }
 }
 
@@ -79,92 +126,11 @@ Tensor convolve_each(const Result& result, const Convolution& conv,
   auto typed = conv;
   typed.weight_OIKK = conv.weight_OIKK.to(dtype);
   typed.bias_O = conv.bias_O.to(dtype);
+  const auto engine = engine_for(typed, result.y);
   for (std::int64_t i = 0; i < result.y.size(0); ++i)
-    convolve_in_bands(make_rows(i), typed, {one(result.y, i), one(result.residual, i)}, band);
+    convolve_in_bands(make_rows(i), typed, engine, {one(result.y, i), one(result.residual, i)},
+                      band);
   return result.y;
-}
-
-// ------------------------------------------------------------------------------- group norm
-
-struct Moments {
-  double count = 0, mean = 0, squares = 0;  // of deviations from the mean
-
-  // Chan, Golub and LeVeque, 1979.
-  void add(const Moments& more) {
-    const double all = count + more.count, delta = more.mean - mean;
-    if (all == 0) return;
-    squares += more.squares + delta * delta * count * more.count / all;
-    mean += delta * more.count / all;
-    count = all;
-  }
-};
-
-// Channel c of the normed image is x * scale[c] + shift[c].
-struct Affine {
-  std::vector<float> scale, shift;
-};
-
-class Planes {  // of one image, each dense
- public:
-  explicit Planes(const Tensor& x_CHW)
-      : data_(static_cast<char*>(const_cast<void*>(x_CHW.const_data_ptr()))),
-        plane_(x_CHW.stride(0) * std::int64_t(x_CHW.element_size())),
-        row_(x_CHW.stride(1) * std::int64_t(x_CHW.element_size())) {}
-  char* row(std::int64_t channel, std::int64_t row) const {
-    return data_ + channel * plane_ + row * row_;
-  }
-
- private:
-  char* data_;
-  std::int64_t plane_, row_;
-};
-
-Moments moments_of(const Tensor& x_CHW, RowRange channels) {
-  const Planes planes(x_CHW);
-  const auto height = x_CHW.size(1), width = x_CHW.size(2);
-  const auto& kernels = kernels_of(x_CHW);
-  Moments all;
-  for (auto c = channels.begin; c < channels.begin + channels.count; ++c)
-    for (std::int64_t r = 0; r < height; ++r) {
-      float mean = 0, squares = 0;
-      kernels.moments(planes.row(c, r), width, &mean, &squares);
-      all.add({.count = double(width), .mean = mean, .squares = squares});
-    }
-  return all;
-}
-
-Affine affine_of(const Tensor& x_CHW, const GroupNormParts& norm) {
-  const auto channels = x_CHW.size(0), each = channels / norm.groups;
-  const auto weight = norm.weight_C.to(at::kFloat).contiguous(),
-             bias = norm.bias_C.to(at::kFloat).contiguous();
-  Affine affine{.scale = std::vector<float>(std::size_t(channels)),
-                .shift = std::vector<float>(std::size_t(channels))};
-  at::parallel_for(0, norm.groups, 1, [&](std::int64_t begin, std::int64_t end) {
-    for (auto g = begin; g < end; ++g) {
-      const auto m = moments_of(x_CHW, {g * each, each});
-      const double inverse = 1 / std::sqrt(m.squares / m.count + norm.eps);
-      for (auto c = g * each; c < (g + 1) * each; ++c) {
-        const double scale = weight.const_data_ptr<float>()[c] * inverse;
-        affine.scale[std::size_t(c)] = float(scale);
-        affine.shift[std::size_t(c)] = float(bias.const_data_ptr<float>()[c] - m.mean * scale);
-      }
-    }
-  });
-  return affine;
-}
-
-void make_normed_rows(const Tensor& x_CHW, const Affine& affine, RowRange rows,
-                      const Tensor& to_CHW) {
-  const Planes from(x_CHW), to(to_CHW);
-  const auto& kernels = kernels_of(x_CHW);
-  const bool widens = to_CHW.scalar_type() != x_CHW.scalar_type();
-  const auto silu = widens ? kernels.affine_silu_wide : kernels.affine_silu;
-  at::parallel_for(0, x_CHW.size(0), 1, [&](std::int64_t begin, std::int64_t end) {
-    for (auto c = begin; c < end; ++c)
-      for (std::int64_t r = 0; r < rows.count; ++r)
-        silu(from.row(c, rows.begin + r), affine.scale[std::size_t(c)],
-             affine.shift[std::size_t(c)], to.row(c, r), x_CHW.size(2));
-  });
 }
 
 }  // namespace
@@ -214,7 +180,7 @@ Tensor convolve_normed(const Tensor& x, const GroupNormParts& norm, const Convol
   };
   if (!residual)
     return convolve_each({empty_result(x, conv, x.sizes().slice(2)), {}}, conv, make_rows, band);
-  const auto& added = residual->x_BCHW;
+  const auto added = residual->x_BCHW.contiguous();
   check(added.size(0) == x.size(0) && added.size(1) == conv.weight_OIKK.size(0) &&
             added.sizes().slice(2) == x.sizes().slice(2),
         "an image of shape ", added.sizes(), " cannot be added to a convolution of ", x.sizes());

@@ -11,6 +11,7 @@
 #include "ops/products.h"
 #include "ops/rows.h"
 #include "ops/tiled_attention.h"
+#include "ops/winograd.h"
 
 namespace braid::ops {
 
@@ -18,16 +19,19 @@ namespace baseline {
 extern const RowKernels kFloat32, kBfloat16;
 extern const CodeKernels kCodesFloat32, kCodesBfloat16;
 extern const ProductKernels kProducts;
+extern const WinogradKernels kWinogradTwo, kWinogradFour;
 }  // namespace baseline
 namespace avx2 {
 extern const RowKernels kFloat32, kBfloat16;
 extern const CodeKernels kCodesFloat32, kCodesBfloat16;
 extern const ProductKernels kProducts;
+extern const WinogradKernels kWinogradTwo, kWinogradFour;
 }  // namespace avx2
 namespace avx512 {
 extern const RowKernels kFloat32, kBfloat16;
 extern const CodeKernels kCodesFloat32, kCodesBfloat16;
 extern const ProductKernels kProducts;
+extern const WinogradKernels kWinogradTwo, kWinogradFour;
 }  // namespace avx512
 
 namespace {
@@ -116,6 +120,19 @@ bool has_tiles() { return tiles() != nullptr; }
 
 const ProductKernels& product_kernels() {
   return has_tiles() ? *tiles() : choose(baseline::kProducts, avx2::kProducts, avx512::kProducts);
+}
+
+const WinogradKernels* runnable_winograd(int number, WinogradSize size) {
+  const bool is_two = size == WinogradSize::kTwo;
+  const std::array<const WinogradKernels*, 3> all{
+      is_two ? &baseline::kWinogradTwo : &baseline::kWinogradFour,
+      is_two ? &avx2::kWinogradTwo : &avx2::kWinogradFour,
+      is_two ? &avx512::kWinogradTwo : &avx512::kWinogradFour};
+  return number <= int(best_isa()) ? all[std::size_t(number)] : nullptr;
+}
+
+const WinogradKernels& winograd_kernels(WinogradSize size) {
+  return *runnable_winograd(int(best_isa()), size);
 }
 
 NamedProducts runnable_products(int number) {

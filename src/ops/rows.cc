@@ -127,6 +127,19 @@ void moments(const void* x_, int64 width, float* mean_, float* squares_) {
   *squares_ = squares;
 }
 
+template <class T>
+void biased(const float* x, float bias, const void* residual_, void* y_, int64 width) {
+  const auto* residual = static_cast<const T*>(residual_);
+  auto* y = static_cast<T*>(y_);
+  if (residual) {
+#pragma omp simd
+    for (int64 i = 0; i < width; ++i) store(y, i, x[i] + bias + load(residual, i));
+  } else {
+#pragma omp simd
+    for (int64 i = 0; i < width; ++i) store(y, i, x[i] + bias);
+  }
+}
+
 template <class T, class Y>
 void affine_silu(const void* x_, float scale, float shift, void* y_, int64 width) {
   const auto* x = static_cast<const T*>(x_);
@@ -142,9 +155,9 @@ void affine_silu(const void* x_, float scale, float shift, void* y_, int64 width
 }
 
 template <class T>
-constexpr RowKernels kOf = {&modulated_norm<T>,    &gated_residual<T>, &gelu<T>,
-                            &norm_rotate<T>,       &moments<T>,        &affine_silu<T, T>,
-                            &affine_silu<T, float>};
+constexpr RowKernels kOf = {&modulated_norm<T>, &gated_residual<T>,    &gelu<T>,
+                            &norm_rotate<T>,    &moments<T>,           &biased<T>,
+                            &affine_silu<T, T>, &affine_silu<T, float>};
 
 }  // namespace
 

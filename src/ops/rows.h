@@ -18,6 +18,8 @@ struct RowKernels {
                       void* y, std::int64_t width, float eps);
 
   using Moments = void(const void* x, std::int64_t width, float* mean, float* squares);
+  using Biased = void(const float* x, float bias, const void* residual, void* y,
+                      std::int64_t width);
   using Silu = void(const void* x, float scale, float shift, void* y, std::int64_t width);
 
   Norm* modulated_norm;    // (x - mean) / sqrt(variance + eps) * (1 + scale) + shift
@@ -25,6 +27,7 @@ struct RowKernels {
   Gelu* gelu;              // tanh approximation
   Rotate* norm_rotate;     // x / rms(x) * weight, then pairs turned; cos and sin twice a pair
   Moments* moments;        // mean, and the sum of squared deviations from it
+  Biased* biased;          // x + bias, and the residual unless it is null
   Silu* affine_silu;       // z / (1 + e^-z), z = x * scale + shift
   Silu* affine_silu_wide;  // the same, y in float32
 };

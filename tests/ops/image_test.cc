@@ -105,12 +105,16 @@ TEST_P(Images, NormedWithWhatIsAdded) {
   EXPECT_EQ(reused.const_data_ptr(), added.const_data_ptr());
 }
 
-INSTANTIATE_TEST_SUITE_P(Sizes, Images,
-                         testing::Values(Case{at::kFloat, 1, 2, 3, 1, 1},
-                                         Case{at::kFloat, 2, 6, 4, 5, 7},
-                                         Case{at::kBFloat16, 1, 8, 5, 9, 17},
-                                         Case{at::kFloat, 1, 4, 2, 19, 64},
-                                         Case{at::kBFloat16, 1, 2, 4, 17, 33}));
+INSTANTIATE_TEST_SUITE_P(
+    Sizes, Images,
+    testing::Values(Case{at::kFloat, 1, 2, 3, 1, 1}, Case{at::kFloat, 2, 6, 4, 5, 7},
+                    Case{at::kBFloat16, 1, 8, 5, 9, 17}, Case{at::kFloat, 1, 4, 2, 19, 64},
+                    Case{at::kBFloat16, 1, 2, 4, 17, 33},
+                    // by Winograd's filtering: whole tiles, broken ones, more
+                    // channels than a block of sums has
+                    Case{at::kFloat, 1, 32, 16, 16, 32}, Case{at::kFloat, 2, 18, 110, 17, 23},
+                    Case{at::kBFloat16, 1, 32, 48, 16, 64}, Case{at::kBFloat16, 2, 260, 22, 19, 41},
+                    Case{at::kBFloat16, 1, 16, 16, 37, 14}));
 
 TEST(Images, RefuseWhatDoesNotFitTogether) {
   const auto x = at::randn({1, 8, 6, 6});
