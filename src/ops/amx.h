@@ -1,8 +1,8 @@
 // What is made of tiles (Intel AMX), where the processor and the system give them.
 #pragma once
 
+#include "ops/attention_kernels.h"
 #include "ops/products.h"
-#include "ops/tiled_attention.h"
 
 namespace braid::ops {
 

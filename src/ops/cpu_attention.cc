@@ -5,23 +5,21 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <numbers>
 
 #include "base/error.h"
+#include "ops/attention_kernels.h"
 #include "ops/blocked_product.h"
-#include "ops/tiled_attention.h"
 
 namespace braid::ops::cpu {
 namespace {
 
 constexpr std::int64_t kMaxWidth = 256;
-constexpr auto kRows = std::int64_t(AttentionKernels::kRows),
-               kPanel = std::int64_t(AttentionKernels::kPanel);
+constexpr std::int64_t kPanels = 32;  // of any kernels divide it
 
 // Queries that share what the second cache holds of the keys; fewer where threads would be idle.
-constexpr std::int64_t kMostQueries = 8 * kRows, kTasksAThread = 4;
+constexpr std::int64_t kMostQueries = 256, kTasksAThread = 4;
 
 std::int64_t round_up(std::int64_t length, std::int64_t block) {
   return blocks_in(length, block) * block;
@@ -47,6 +45,7 @@ struct Problem {
   std::int64_t queries() const { return q_BHLD.size(2); }
   std::int64_t keys() const { return k_BHLD.size(2); }
   std::int64_t width() const { return q_BHLD.size(3); }
+  std::int64_t words() const { return width() / kernels.halves_a_word; }
 };
 
 // The memory of one thread: a head's keys and values, packed, and a block of queries.
@@ -54,9 +53,9 @@ class Task {
  public:
   Task(const Problem& p, std::int64_t rows)
       : p_(p),
-        keys_(round_up(p.keys(), kPanel) * p.width() / 2),
-        values_(round_up(p.keys(), kPanel) * p.width() / 2),
-        queries_(rows * p.width() / 2),
+        keys_(round_up(p.keys(), kPanels) * p.words()),
+        values_(round_up(p.keys(), kPanels) * p.words()),
+        queries_(rows * p.words()),
         sums_(rows * p.width()),
         totals_(rows * kTotals),
         largest_(rows) {}
@@ -64,7 +63,7 @@ class Task {
   void run(std::int64_t head, Range queries) {
     if (head != head_) pack(head);
     head_ = head;
-    const auto rows = round_up(queries.count, kRows);
+    const auto rows = round_up(queries.count, p_.kernels.rows);
     take(Head(p_.q_BHLD, head), queries, rows);
     std::fill_n(totals_.at(0), rows * kTotals, 0.f);
     std::fill_n(largest_.at(0), rows, -std::numeric_limits<float>::infinity());
@@ -86,19 +85,18 @@ class Task {
 
   void pack(std::int64_t head) {
     const Head k(p_.k_BHLD, head), v(p_.v_BHLD, head);
-    for (std::int64_t n = 0; n < p_.keys(); n += kPanel)
-      p_.kernels.pack_keys(k.row(n), k.stride, std::min(kPanel, p_.keys() - n), p_.width(),
-                           keys_.at(n * p_.width() / 2));
+    const std::int64_t panel = p_.kernels.panel;
+    for (std::int64_t n = 0; n < p_.keys(); n += panel)
+      p_.kernels.pack_keys(k.row(n), k.stride, std::min(panel, p_.keys() - n), p_.width(),
+                           keys_.at(n * p_.words()));
     p_.kernels.pack_values(v.data, v.stride, p_.keys(), p_.width(), values_.at(0));
   }
 
   // Strips are whole: 0 where there are no queries.
   void take(const Head& q, Range queries, std::int64_t rows) {
-    const auto words = p_.width() / 2;
     for (std::int64_t m = 0; m < queries.count; ++m)
-      std::memcpy(queries_.at(m * words), q.row(queries.begin + m),
-                  std::size_t(words) * sizeof(float));
-    std::fill_n(queries_.at(queries.count * words), (rows - queries.count) * words, 0.f);
+      p_.kernels.take_query(q.row(queries.begin + m), p_.width(), queries_.at(m * p_.words()));
+    std::fill_n(queries_.at(queries.count * p_.words()), (rows - queries.count) * p_.words(), 0.f);
   }
 
   void give(const Head& out, std::int64_t head, Range queries) const {
@@ -117,10 +115,11 @@ class Task {
 
 // Each thread has blocks of queries that follow one another, of as few heads as can be.
 void run(const Problem& p) {
+  const std::int64_t strip = p.kernels.rows;
   const auto share = blocks_in(p.heads() * p.queries(), kTasksAThread * at::get_num_threads());
-  const auto most = std::clamp(round_up(share, kRows), kRows, kMostQueries);
+  const auto most = std::clamp(round_up(share, strip), strip, kMostQueries / strip * strip);
   const auto blocks = blocks_in(p.queries(), most);
-  const auto rows = round_up(blocks_in(p.queries(), blocks), kRows);
+  const auto rows = round_up(blocks_in(p.queries(), blocks), strip);
   at::parallel_for(0, p.heads() * blocks, 1, [&](std::int64_t begin, std::int64_t end) {
     Task task(p, rows);
     for (auto i = begin; i < end; ++i) {
@@ -138,7 +137,7 @@ bool is_taken(const Tensor& x_BHLD) {
 bool are_taken(const Tensor& q, const Tensor& k, const Tensor& v) {
   if (!is_taken(q) || !is_taken(k) || !is_taken(v)) return false;
   return k.sizes() == v.sizes() && q.sizes().slice(0, 2) == k.sizes().slice(0, 2) &&
-         q.size(3) == k.size(3) && q.size(3) % kPanel == 0 && q.size(3) <= kMaxWidth;
+         q.size(3) == k.size(3) && q.size(3) % kPanels == 0 && q.size(3) <= kMaxWidth;
 }
 
 }  // namespace
@@ -152,7 +151,7 @@ PartialAttention attend(const Tensor& q_BHLD, const Tensor& k_BHLD, const Tensor
   check(are_taken(q_BHLD, k_BHLD, v_BHLD), "no attention of ours of queries ", q_BHLD.sizes(),
         " to keys ", k_BHLD.sizes(), " and values ", v_BHLD.sizes(), " of ", q_BHLD.scalar_type());
   if (!kernels) kernels = attention_kernels();
-  check(kernels != nullptr, "this machine has no tiles to attend with");
+  check(kernels != nullptr, "this machine attends by LibTorch's kernels");
   const auto batches = q_BHLD.size(0), heads = q_BHLD.size(1), queries = q_BHLD.size(2);
   const auto out_BLHD = at::empty({batches, queries, heads, q_BHLD.size(3)}, q_BHLD.options());
   const auto lse_BHL = at::empty({batches, heads, queries}, q_BHLD.options().dtype(at::kFloat));

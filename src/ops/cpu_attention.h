@@ -1,4 +1,5 @@
-// Attention of our own, for CPUs with tiles (Intel AMX).
+// Attention of our own, for CPUs with tiles (Intel AMX) and those without instructions for
+// bfloat16.
 #pragma once
 
 #include "ops/ops.h"
@@ -9,13 +10,15 @@ struct AttentionKernels;
 
 namespace braid::ops::cpu {
 
-// Whether attend() takes these, and this machine has tiles: bfloat16 in host memory with heads that
-// lie dense, of a width that is a multiple of 32 and at most 256; at least one query and one key.
+// Whether attend() takes these, and this machine has kernels of ours: bfloat16 in host memory with
+// heads that lie dense, of a width that is a multiple of 32 and at most 256; at least one query and
+// one key.
 bool attends(const Tensor& q_BHLD, const Tensor& k_BHLD, const Tensor& v_BHLD);
 
-// As attention_with_lse(). Scores, softmax and sums are in float32; weights are rounded to bfloat16
-// before they multiply the values, and the result once. It lies in memory as [B L H D]; the LSE is
-// of weights that were not rounded. `kernels` are those of tests, or none for this machine's.
+// As attention_with_lse(). Scores, softmax and sums are in float32; tiles round weights to bfloat16
+// before they multiply the values; the result is rounded once. It lies in memory as [B L H D]; the
+// LSE is of weights that were not rounded. `kernels` are those of tests, or none for this
+// machine's.
 PartialAttention attend(const Tensor& q_BHLD, const Tensor& k_BHLD, const Tensor& v_BHLD,
                         const AttentionKernels* kernels = nullptr);
 

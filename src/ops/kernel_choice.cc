@@ -7,10 +7,10 @@
 
 #include "base/cpu.h"
 #include "ops/amx.h"
+#include "ops/attention_kernels.h"
 #include "ops/codes.h"
 #include "ops/products.h"
 #include "ops/rows.h"
-#include "ops/tiled_attention.h"
 #include "ops/winograd.h"
 
 namespace braid::ops {
@@ -20,18 +20,21 @@ extern const RowKernels kFloat32, kBfloat16;
 extern const CodeKernels kCodesFloat32, kCodesBfloat16;
 extern const ProductKernels kProducts;
 extern const WinogradKernels kWinogradTwo, kWinogradFour;
+AttentionKernels attention_by(const ProductKernels& products);
 }  // namespace baseline
 namespace avx2 {
 extern const RowKernels kFloat32, kBfloat16;
 extern const CodeKernels kCodesFloat32, kCodesBfloat16;
 extern const ProductKernels kProducts;
 extern const WinogradKernels kWinogradTwo, kWinogradFour;
+AttentionKernels attention_by(const ProductKernels& products);
 }  // namespace avx2
 namespace avx512 {
 extern const RowKernels kFloat32, kBfloat16;
 extern const CodeKernels kCodesFloat32, kCodesBfloat16;
 extern const ProductKernels kProducts;
 extern const WinogradKernels kWinogradTwo, kWinogradFour;
+AttentionKernels attention_by(const ProductKernels& products);
 }  // namespace avx512
 
 namespace {
@@ -85,10 +88,6 @@ const CodeKernels& code_kernels(RowType type) {
              : choose(baseline::kCodesBfloat16, avx2::kCodesBfloat16, avx512::kCodesBfloat16);
 }
 
-const AttentionKernels* attention_kernels() {
-  return has_tiles() ? amx_attention(avx512::kProducts) : nullptr;
-}
-
 bool are_right(const ProductKernels& k) {
   constexpr int kMostRows = 40, kMostColumns = 32, kDepth = 64;
   const int rows = std::min(kMostRows, k.rows), words = kDepth / k.halves_a_word;
@@ -120,6 +119,25 @@ bool has_tiles() { return tiles() != nullptr; }
 
 const ProductKernels& product_kernels() {
   return has_tiles() ? *tiles() : choose(baseline::kProducts, avx2::kProducts, avx512::kProducts);
+}
+
+NamedAttention runnable_attention(int number) {
+  static const std::array<AttentionKernels, 3> vectors{baseline::attention_by(baseline::kProducts),
+                                                       avx2::attention_by(avx2::kProducts),
+                                                       avx512::attention_by(avx512::kProducts)};
+  const std::array<NamedAttention, 4> all{
+      {{"baseline", &vectors[0]},
+       {"avx2", &vectors[1]},
+       {"avx512", &vectors[2]},
+       {"amx", has_tiles() ? amx_attention(avx512::kProducts) : nullptr}}};
+  const int best = has_tiles() ? 3 : int(best_isa());
+  return number <= best ? all[std::size_t(number)] : NamedAttention{};
+}
+
+const AttentionKernels* attention_kernels() {
+  static const bool has_bfloat16 = read_cpu().has_bfloat16();
+  if (has_tiles()) return runnable_attention(3).kernels;
+  return has_bfloat16 ? nullptr : runnable_attention(int(best_isa())).kernels;
 }
 
 const WinogradKernels* runnable_winograd(int number, WinogradSize size) {

@@ -15,8 +15,6 @@ constexpr int kVectors = 2;  // a panel is so many vectors wide
 constexpr int kColumns = kVectors * kLanes;
 constexpr int kDotRows = 4;
 
-typedef float Floats __attribute__((vector_size(4 * kLanes)));
-
 // What a panel is made of: eight words of a row at once, or one.
 struct OfHalves {
   const uint16_t* row;

@@ -1,23 +1,25 @@
 // Flash attention by tiles (Dao et al., 2022), whose products take turns with its softmax (Shah et
 // al., 2024). Compiled as tiles.cc is: for Intel AMX and, for tests, for any machine with tiles
 // made of loops (BRAID_VECTORS).
-#include "ops/tiled_attention.h"
+#include "ops/attention_kernels.h"
 
 #include <stdint.h>
 
 #include BRAID_VECTORS
 
+#include "ops/vectors/softmax.h"
+
 namespace braid::ops::BRAID_ISA {
 namespace {
 
 using int64 = std::int64_t;
-using Kernels = AttentionKernels;
 
-constexpr int kPanel = Kernels::kPanel, kParts = Kernels::kParts;
-static_assert(Kernels::kRows == 2 * kTile && kPanel == 2 * kTile && kParts == kTile);
+constexpr int kRows = 2 * kTile, kPanel = 2 * kTile;  // of a strip and of a panel
+constexpr int kParts = AttentionKernels::kParts;
+static_assert(kParts == kTile);
 
 // In static memory: the compiler does not know what the intrinsic reads.
-constexpr Shapes kShapes = shapes_of(Kernels::kRows);
+constexpr Shapes kShapes = shapes_of(kRows);
 
 // Keys that a strip of queries meets at once. Two sets of scores, whose rows begin in other sets of
 // the first cache, lie there.
@@ -51,48 +53,6 @@ struct Part {
 
 // ----------------------------------------------------------------------------------- softmax
 
-// 2^x between 2^-126 and 2; x of huge scores may be above 0 by the rounding of the largest. 2^n 2^f
-// with |f| <= 1/2, 2^f by the polynomial of least relative error (Remez), 9e-8; 1.6e-7 in float32.
-// A number plus kMagic has n + 127 in its last bits.
-inline Sixteen power_of_2(Sixteen x) {
-  constexpr float kMagic = 3 * (1 << 22) + 127;
-  x = -larger(Sixteen{} - 1, -larger(Sixteen{} - 126, x));
-  const Sixteen shifted = x + kMagic;
-  const Sixteen f = x - (shifted - kMagic);
-  Sixteen e = Sixteen{} + 0.001326472731f;
-  e = e * f + 0.009671512991f;
-  e = e * f + 0.055507335812f;
-  e = e * f + 0.240222424269f;
-  e = e * f + 0.693147003651f;
-  e = e * f + 1;
-  return e * (Sixteen)((SixteenInts)shifted << 23);
-}
-
-inline float largest_of(Sixteen x) {
-  x = larger(x, __builtin_shuffle(x, SixteenInts{8, 9, 10, 11, 12, 13, 14, 15}));
-  x = larger(x, __builtin_shuffle(x, SixteenInts{4, 5, 6, 7}));
-  x = larger(x, __builtin_shuffle(x, SixteenInts{2, 3}));
-  x = larger(x, __builtin_shuffle(x, SixteenInts{1}));
-  return x[0];
-}
-
-inline float total_of(Sixteen x) {
-  x += __builtin_shuffle(x, SixteenInts{8, 9, 10, 11, 12, 13, 14, 15});
-  x += __builtin_shuffle(x, SixteenInts{4, 5, 6, 7});
-  x += __builtin_shuffle(x, SixteenInts{2, 3});
-  x += __builtin_shuffle(x, SixteenInts{1});
-  return x[0];
-}
-
-// A larger score than all before makes their weights smaller: gives by how much.
-inline float lift(float* largest, float score, Sixteen (&totals)[2]) {
-  if (!(score > *largest)) return 1;
-  const auto factor = power_of_2(Sixteen{} + (*largest - score));
-  for (auto& total : totals) total *= factor;
-  *largest = score;
-  return factor[0];
-}
-
 // The compiler does not know what tiles are loaded from, and might not have written it.
 inline void write_memory() { __asm__ volatile("" ::: "memory"); }
 
@@ -100,15 +60,13 @@ inline void write_memory() { __asm__ volatile("" ::: "memory"); }
 __attribute__((noinline)) void weigh_row(const AttentionBlock& b, const Part& part, int64 m) {
   auto* const scores = part.scores + m * kStride;
   const auto whole = whole_panels(part.keys);
-  for (auto n = part.keys; n < whole; ++n) scores[n] = -__builtin_inff();
   const auto* const from = (const Sixteen*)scores;
   auto* const to = (SixteenWords*)scores;
   auto* const kept = (Sixteen*)(b.totals + (part.row + m) * 2 * kParts);
   auto* const largest = b.largest + part.row + m;
-  Sixteen top = Sixteen{} - __builtin_inff();
-  for (int64 i = 0; i < whole / kTile; ++i) top = larger(from[i], top);
   Sixteen totals[2] = {kept[0], kept[1]};
-  part.factors[m] = lift(largest, largest_of(top) * b.scale, totals);
+  const auto top = largest_score<Sixteen>(scores, part.keys, whole);
+  part.factors[m] = lift(largest, top * b.scale, totals);
 
   const Sixteen scale = Sixteen{} + b.scale, offset = Sixteen{} - *largest;
   for (int64 i = 0; i < whole / kPanel; ++i) {
@@ -131,15 +89,15 @@ class Softmax {
       : b_(b), part_(part), steps_(2 * (b.width / kPanel) * (whole_panels(part.keys) / kPanel)) {}
 
   void go_on() {
-    for (due_ += Kernels::kRows; due_ >= steps_; due_ -= steps_) next();
+    for (due_ += kRows; due_ >= steps_; due_ -= steps_) next();
   }
   void finish() {
-    while (row_ < Kernels::kRows) next();
+    while (row_ < kRows) next();
   }
 
  private:
   void next() {
-    if (row_ >= Kernels::kRows) return;
+    if (row_ >= kRows) return;
     weigh_row(b_, part_, row_++);
     write_memory();
   }
@@ -211,7 +169,7 @@ void multiply_by_keys(const AttentionBlock& b, const Part& part, Softmax* meanwh
 }
 
 void rescale(const AttentionBlock& b, const Part& part) {
-  for (int64 m = 0; m < Kernels::kRows; ++m) {
+  for (int64 m = 0; m < kRows; ++m) {
     if (part.factors[m] == 1) continue;
     auto* const sums = (Sixteen*)(b.sums + (part.row + m) * b.width);
     for (int64 d = 0; d < b.width / kTile; ++d) sums[d] *= part.factors[m];
@@ -238,14 +196,14 @@ void add_values(const AttentionBlock& b, const Part& part, Softmax* meanwhile) {
 
 // Scores of two parts that follow one another; factors of the one whose values come next.
 struct alignas(64) Scratch {
-  float scores[2][Kernels::kRows * kStride], factors[Kernels::kRows];
+  float scores[2][kRows * kStride], factors[kRows];
 };
 
 // All strips meet some keys, while these are in the second cache, before they go on to the next.
 Part part_at(const AttentionBlock& b, int64 number, Scratch& scratch) {
-  const auto strips = b.rows / Kernels::kRows;
+  const auto strips = b.rows / kRows;
   const auto key = number / strips * kKeys, rest = b.num_keys - key;
-  return {.row = number % strips * Kernels::kRows,
+  return {.row = number % strips * kRows,
           .key = key,
           .keys = rest < kKeys ? rest : kKeys,
           .scores = scratch.scores[number % 2],
@@ -256,7 +214,7 @@ void attend(const AttentionBlock& b) {
   Scratch scratch;
   Shapes before;  // not written here: the compiler does not know how much the intrinsic writes
   _tile_storeconfig(&before);
-  const auto parts = b.rows / Kernels::kRows * ((b.num_keys + kKeys - 1) / kKeys);
+  const auto parts = b.rows / kRows * ((b.num_keys + kKeys - 1) / kKeys);
   write_memory();
   _tile_loadconfig(&kShapes);
   auto next = part_at(b, 0, scratch);
@@ -291,7 +249,11 @@ float finish(const float* sums, const float* totals, int64 width, uint16_t* out)
 // With the keys packed by `products`, which are of tiles.
 AttentionKernels attention_by(const ProductKernels& products);
 AttentionKernels attention_by(const ProductKernels& products) {
-  return {.pack_keys = products.pack_halves,
+  return {.rows = kRows,
+          .panel = kPanel,
+          .halves_a_word = products.halves_a_word,
+          .take_query = products.take_halves,
+          .pack_keys = products.pack_halves,
           .pack_values = &pack_values,
           .attend = &attend,
           .finish = &finish};

@@ -1,5 +1,5 @@
-// What attention of our own is tested with: tiles made of loops and, where this machine has them,
-// its own; and the definition in float64.
+// What attention of our own is tested with: tiles made of loops, and all that this machine can run;
+// and the definition in float64.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "ops/attention_kernels.h"
 #include "ops/cpu_attention.h"
-#include "ops/tiled_attention.h"
 
 namespace braid {
 
@@ -34,7 +34,8 @@ struct Named {
 };
 inline std::vector<Named> all_kernels() {
   std::vector<Named> all{{"tiles_of_loops", &loops()}};
-  if (ops::attention_kernels()) all.push_back({"amx", ops::attention_kernels()});
+  for (int i = 0; ops::runnable_attention(i).kernels; ++i)
+    all.push_back({ops::runnable_attention(i).name, ops::runnable_attention(i).kernels});
   return all;
 }
 

@@ -1,0 +1,87 @@
+// A softmax row by row, of vectors of any length. For files that bring larger() of theirs.
+#pragma once
+
+#include <cstdint>
+
+namespace braid::ops::BRAID_ISA {
+namespace {
+
+template <class Vector>
+constexpr int kLanesOf = sizeof(Vector) / sizeof(float);
+
+// What comparisons give: integers of as many bits.
+template <class Vector>
+using IntsOf = decltype(Vector{} < Vector{});
+
+// 2^x between 2^-126 and 2; x of huge scores may be above 0 by the rounding of the largest. 2^n 2^f
+// with |f| <= 1/2, 2^f by the polynomial of least relative error (Remez), 9e-8; 1.6e-7 in float32.
+// A number plus kMagic has n + 127 in its last bits.
+template <class Vector>
+inline Vector power_of_2(Vector x) {
+  constexpr float kMagic = 3 * (1 << 22) + 127;
+  x = -larger(Vector{} - 1, -larger(Vector{} - 126, x));
+  const Vector shifted = x + kMagic;
+  const Vector f = x - (shifted - kMagic);
+  Vector e = Vector{} + 0.001326472731f;
+  e = e * f + 0.009671512991f;
+  e = e * f + 0.055507335812f;
+  e = e * f + 0.240222424269f;
+  e = e * f + 0.693147003651f;
+  e = e * f + 1;
+  return e * (Vector)((IntsOf<Vector>)shifted << 23);
+}
+
+// Lane i has what was in lane i + by.
+template <int by, class Vector>
+inline Vector turned(Vector x) {
+  IntsOf<Vector> lanes{};
+  for (int i = 0; i < kLanesOf<Vector>; ++i) lanes[i] = (i + by) % kLanesOf<Vector>;
+  return __builtin_shuffle(x, lanes);
+}
+
+template <int by, class Vector>
+inline float largest_within(Vector x) {
+  if constexpr (by == 0)
+    return x[0];
+  else
+    return largest_within<by / 2>(larger(x, turned<by>(x)));
+}
+template <class Vector>
+inline float largest_of(Vector x) {
+  return largest_within<kLanesOf<Vector> / 2>(x);
+}
+
+template <int by, class Vector>
+inline float total_within(Vector x) {
+  if constexpr (by == 0)
+    return x[0];
+  else
+    return total_within<by / 2>(x + turned<by>(x));
+}
+template <class Vector>
+inline float total_of(Vector x) {
+  return total_within<kLanesOf<Vector> / 2>(x);
+}
+
+// A larger score than all before makes their weights smaller: gives by how much.
+template <class Vector, int kCount>
+inline float lift(float* largest, float score, Vector (&totals)[kCount]) {
+  if (!(score > *largest)) return 1;
+  const auto factor = power_of_2(Vector{} + (*largest - score));
+  for (auto& total : totals) total *= factor;
+  *largest = score;
+  return factor[0];
+}
+
+// Of a query's scores the last `filled - count` are of no keys.
+template <class Vector>
+inline float largest_score(float* scores, std::int64_t count, std::int64_t filled) {
+  for (auto n = count; n < filled; ++n) scores[n] = -__builtin_inff();
+  Vector top = Vector{} - __builtin_inff();
+  for (std::int64_t n = 0; n < filled; n += kLanesOf<Vector>)
+    top = larger(*(const Vector*)(scores + n), top);
+  return largest_of(top);
+}
+
+}  // namespace
+}  // namespace braid::ops::BRAID_ISA
