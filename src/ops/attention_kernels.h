@@ -23,7 +23,7 @@ struct AttentionBlock {
 
   // What the queries have seen; totals begin with 0 and `largest` with -inf.
   float* sums;     // [rows D] of values times weights
-  float* totals;   // [rows 2 16] parts of the sums of weights, and of weights as they multiply
+  float* totals;   // [rows 2 16] parts of sums of weights; of tiles also as they multiply
   float* largest;  // [rows] scaled score: weights are 2^(score - largest)
 };
 
@@ -50,8 +50,8 @@ struct AttentionKernels {
   Finish* finish;
 };
 
-// The best that this machine can run; null where LibTorch's is better, on processors with
-// instructions for bfloat16 but no tiles.
+// The best that this machine can run. Null on processors with instructions for bfloat16 but no
+// tiles: LibTorch uses these.
 const AttentionKernels* attention_kernels();
 
 // All that it can run, one after the other from number 0; none after it.

@@ -143,7 +143,7 @@ bool are_taken(const Tensor& q, const Tensor& k, const Tensor& v) {
 }  // namespace
 
 bool attends(const Tensor& q_BHLD, const Tensor& k_BHLD, const Tensor& v_BHLD) {
-  return attention_kernels() && are_taken(q_BHLD, k_BHLD, v_BHLD);
+  return are_taken(q_BHLD, k_BHLD, v_BHLD) && attention_kernels();
 }
 
 PartialAttention attend(const Tensor& q_BHLD, const Tensor& k_BHLD, const Tensor& v_BHLD,

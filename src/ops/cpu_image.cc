@@ -125,7 +125,7 @@ Tensor convolve_each(const Result& result, const Convolution& conv,
   const auto dtype = dtype_to_convolve(result.y);
   auto typed = conv;
   typed.weight_OIKK = conv.weight_OIKK.to(dtype);
-  typed.bias_O = conv.bias_O.to(dtype);
+  typed.bias_O = conv.bias_O.to(dtype).contiguous();
   const auto engine = engine_for(typed, result.y);
   for (std::int64_t i = 0; i < result.y.size(0); ++i)
     convolve_in_bands(make_rows(i), typed, engine, {one(result.y, i), one(result.residual, i)},
@@ -182,8 +182,9 @@ Tensor convolve_normed(const Tensor& x, const GroupNormParts& norm, const Convol
     return convolve_each({empty_result(x, conv, x.sizes().slice(2)), {}}, conv, make_rows, band);
   const auto added = residual->x_BCHW.contiguous();
   check(added.size(0) == x.size(0) && added.size(1) == conv.weight_OIKK.size(0) &&
-            added.sizes().slice(2) == x.sizes().slice(2),
-        "an image of shape ", added.sizes(), " cannot be added to a convolution of ", x.sizes());
+            added.sizes().slice(2) == x.sizes().slice(2) && added.scalar_type() == x.scalar_type(),
+        "an image of shape ", added.sizes(), " in ", added.scalar_type(),
+        " cannot be added to a convolution of ", x.sizes(), " in ", x.scalar_type());
   const bool is_reused = residual->memory == ImageResidual::Memory::kReused;
   return convolve_each({is_reused ? added : at::empty_like(added), added}, conv, make_rows, band);
 }

@@ -59,7 +59,8 @@ bool Winograd::pays(at::IntArrayRef weight, std::int64_t height, std::int64_t wi
 
 void Winograd::convolve(const Tensor& in, const Put& put) {
   const auto rows = in.size(1) - 2, columns = in.size(2) - 2 - WinogradKernels::kSlack;
-  check(in.size(0) == inputs_ && rows % tile() == 0 && columns % tile() == 0 && in.stride(2) == 1,
+  check(in.size(0) == inputs_ && rows > 0 && columns > 0 && rows % tile() == 0 &&
+            columns % tile() == 0 && in.stride(2) == 1,
         "rows of shape ", in.sizes(), " for a convolution of ", inputs_, " channels in tiles of ",
         tile());
   const auto across = columns / tile(), count = rows / tile() * across;

@@ -122,9 +122,13 @@ const ProductKernels& product_kernels() {
 }
 
 NamedAttention runnable_attention(int number) {
-  static const std::array<AttentionKernels, 3> vectors{baseline::attention_by(baseline::kProducts),
-                                                       avx2::attention_by(avx2::kProducts),
-                                                       avx512::attention_by(avx512::kProducts)};
+  // Each is called only where it can run.
+  static const auto vectors = [] {
+    std::array<AttentionKernels, 3> some{baseline::attention_by(baseline::kProducts)};
+    if (best_isa() >= Isa::kAvx2) some[1] = avx2::attention_by(avx2::kProducts);
+    if (best_isa() >= Isa::kAvx512) some[2] = avx512::attention_by(avx512::kProducts);
+    return some;
+  }();
   const std::array<NamedAttention, 4> all{
       {{"baseline", &vectors[0]},
        {"avx2", &vectors[1]},

@@ -22,6 +22,8 @@ constexpr int64 kColumns = 2 * kLanes;  // of a panel, as products.cc has them
 constexpr int64 kRows = (24 + kTileRows - 1) / kTileRows * kTileRows;
 // Keys that a strip meets at once; rows of scores do not all begin in the same few sets of a cache.
 constexpr int64 kKeys = 128, kStride = kKeys + 16;
+static_assert(32 % kColumns == 0 && kKeys % kColumns == 0 && kStride % kLanes == 0);
+static_assert(kLanes <= AttentionKernels::kParts);
 
 void pack_values(const uint16_t* row, int64 stride, int64 keys, int64 width, float* panels) {
   for (int64 key = 0; key < keys; ++key)
@@ -54,18 +56,18 @@ void multiply_by_keys(const AttentionBlock& b, const Part& part) {
                  b.width, part.scores + n, kStride);
 }
 
-// Scores of a query become weights, what it has seen fits to them.
+// Scores of a query become weights; its sums and totals are scaled to the largest score.
 void weigh_row(const AttentionBlock& b, const Part& part, int64 m) {
   auto* const scores = part.scores + m * kStride;
   const auto whole = whole_panels(part.keys), row = part.row + m;
   auto* const kept = (Floats*)(b.totals + row * 2 * AttentionKernels::kParts);
   auto* const largest = b.largest + row;
   Floats totals[2] = {kept[0], kept[1]};
-  const auto factor =
-      lift(largest, largest_score<Floats>(scores, part.keys, whole) * b.scale, totals);
+  fill_up(scores, part.keys, whole);
+  const auto factor = lift(largest, largest_score<Floats>(scores, whole) * b.scale, totals);
   if (part.key > 0 && factor != 1)
     for (int64 d = 0; d < b.width; d += kLanes) *(Floats*)(b.sums + row * b.width + d) *= factor;
-  const Floats scale = Floats{} + b.scale, offset = Floats{} - *largest;
+  const Floats scale = Floats{} + b.scale, offset = Floats{} - finite(*largest);
   for (int64 n = 0; n < whole; n += kColumns)
     for (int64 i = 0; i < 2; ++i) {
       auto& some = *(Floats*)(scores + n + i * kLanes);

@@ -65,10 +65,11 @@ __attribute__((noinline)) void weigh_row(const AttentionBlock& b, const Part& pa
   auto* const kept = (Sixteen*)(b.totals + (part.row + m) * 2 * kParts);
   auto* const largest = b.largest + part.row + m;
   Sixteen totals[2] = {kept[0], kept[1]};
-  const auto top = largest_score<Sixteen>(scores, part.keys, whole);
+  fill_up(scores, part.keys, whole);
+  const auto top = largest_score<Sixteen>(scores, whole);
   part.factors[m] = lift(largest, top * b.scale, totals);
 
-  const Sixteen scale = Sixteen{} + b.scale, offset = Sixteen{} - *largest;
+  const Sixteen scale = Sixteen{} + b.scale, offset = Sixteen{} - finite(*largest);
   for (int64 i = 0; i < whole / kPanel; ++i) {
     const Sixteen low = power_of_2(from[2 * i] * scale + offset);
     const Sixteen high = power_of_2(from[2 * i + 1] * scale + offset);

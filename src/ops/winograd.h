@@ -4,7 +4,8 @@
 //
 // F(m x m, 3 x 3): an image falls into tiles of m x m pixels. A tile and the pixels around it,
 // (m + 2) x (m + 2), become as many `points`, the taps too, and at each point the sum over channels
-// of their products is a matrix product: (m + 2)^2 multiplications for 9 m^2.
+// of their products is a matrix product: (m + 2)^2 multiplications for 9 m^2. What a pixel adds to
+// others of its tile is rounded, too: an error is as large as the largest pixel there makes it.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +16,7 @@ struct ProductKernels;
 
 struct WinogradKernels {
   // Of one channel: the points of `tiles` tiles, those of each point one after the other. Tile t
-  // begins, with the pixels around it, at x + offsets[t]; its rows are read `slack` pixels too far.
+  // begins, with the pixels around it, at x + offsets[t]; of each row kSlack pixels are read.
   using Enter = void(const float* x, std::int64_t row_stride, const std::int64_t* offsets,
                      float* points, std::int64_t point_stride);
   // Back to pixels: `output` rows of tiles * output pixels.

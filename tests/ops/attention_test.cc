@@ -94,6 +94,18 @@ TEST(OwnAttentionsSoftmax, AveragesEqualKeys) {
         << name;
 }
 
+// Sums that overflow are no weight beside one that does not, whichever keys come first.
+TEST(OwnAttentionsSoftmax, LeavesOutWhatIsInfinitelyFar) {
+  auto x = draw(Sizes{1, 1, 30, 300, 32});
+  x.q.fill_(1e20);
+  x.k.narrow(2, 0, 299).fill_(-1e20);
+  x.k.select(2, 299).zero_();
+  for (const auto& [name, kernels] : all_kernels())
+    EXPECT_TRUE(at::equal(ops::cpu::attend(x.q, x.k, x.v, kernels).out_BHLD,
+                          x.v.select(2, 299).unsqueeze(2).expand_as(x.q)))
+        << name;
+}
+
 TEST(OwnAttentionsSoftmax, KeepsWhatIsNoNumberInItsRow) {
   auto x = draw(Sizes{1, 2, 70, 300, 64});
   for (const auto& [name, kernels] : all_kernels()) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "ops/cpu_image.h"
+#include "use_threads.h"
 
 namespace braid {
 namespace {
@@ -29,7 +30,7 @@ class Images : public testing::TestWithParam<Case> {
   Convolution conv(std::int64_t kernel) {
     const auto& c = GetParam();
     return {.weight_OIKK = draw({c.out, c.in, kernel, kernel}, 0.1),
-            .bias_O = draw({c.out}),
+            .bias_O = draw({2 * c.out}).slice(0, 0, 2 * c.out, 2),
             .padding = kernel / 2};
   }
   GroupNormParts norm() {
@@ -116,6 +117,23 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{at::kBFloat16, 1, 32, 48, 16, 64}, Case{at::kBFloat16, 2, 260, 22, 19, 41},
                     Case{at::kBFloat16, 1, 16, 16, 37, 14}));
 
+TEST(Images, ByWinogradDoNotDependOnBandsOrThreads) {
+  for (const auto dtype : {at::kFloat, at::kBFloat16}) {
+    const auto x = at::randn({1, 32, 37, 70}).to(dtype);
+    const Convolution conv{.weight_OIKK = at::randn({40, 32, 3, 3}).to(dtype),
+                           .bias_O = at::randn({40}).to(dtype),
+                           .padding = 1};
+    const auto by_one_thread = [&] {
+      const UseThreads use(1);
+      return ops::cpu::convolve(x, conv);
+    };
+    const auto want = by_one_thread();
+    const UseThreads use(3);
+    for (const auto& band : kBands)
+      EXPECT_TRUE(at::equal(ops::cpu::convolve(x, conv, band), want)) << dtype << " " << band.bytes;
+  }
+}
+
 TEST(Images, RefuseWhatDoesNotFitTogether) {
   const auto x = at::randn({1, 8, 6, 6});
   const Convolution conv{
@@ -132,6 +150,8 @@ TEST(Images, RefuseWhatDoesNotFitTogether) {
   EXPECT_ANY_THROW(ops::convolve_normed(x, of_less, conv));
   EXPECT_ANY_THROW(
       ops::convolve_normed(x, norm, conv, ImageResidual{.x_BCHW = at::zeros({1, 4, 5, 5})}));
+  EXPECT_ANY_THROW(ops::convolve_normed(
+      x, norm, conv, ImageResidual{.x_BCHW = at::zeros({1, 4, 6, 6}, at::kDouble)}));
 }
 
 TEST(Images, ThatChangeTheirSizeAreLeftToTheDefinition) {

@@ -73,15 +73,21 @@ inline float lift(float* largest, float score, Vector (&totals)[kCount]) {
   return factor[0];
 }
 
-// Of a query's scores the last `filled - count` are of no keys.
+// Scores of no keys, from `count` on.
+inline void fill_up(float* scores, std::int64_t count, std::int64_t whole) {
+  for (auto n = count; n < whole; ++n) scores[n] = -__builtin_inff();
+}
+
 template <class Vector>
-inline float largest_score(float* scores, std::int64_t count, std::int64_t filled) {
-  for (auto n = count; n < filled; ++n) scores[n] = -__builtin_inff();
+inline float largest_score(const float* scores, std::int64_t count) {
   Vector top = Vector{} - __builtin_inff();
-  for (std::int64_t n = 0; n < filled; n += kLanesOf<Vector>)
+  for (std::int64_t n = 0; n < count; n += kLanesOf<Vector>)
     top = larger(*(const Vector*)(scores + n), top);
   return largest_of(top);
 }
+
+// What scores are compared with, where all were -inf until now: a larger one makes their weights 0.
+inline float finite(float largest) { return largest == -__builtin_inff() ? 0 : largest; }
 
 }  // namespace
 }  // namespace braid::ops::BRAID_ISA

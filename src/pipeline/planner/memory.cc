@@ -11,8 +11,8 @@ namespace braid {
 namespace {
 
 constexpr std::int64_t kAutoTilingPixels = 2048 * 2048;  // as generate.cc decides
-constexpr std::int64_t kBandBytes =
-    5 * (16 << 20);                              // rows, their convolution, oneDNN's forms of both
+// Rows of an image and what they are convolved in: tiles and taps, or oneDNN's forms of them.
+constexpr std::int64_t kBandBytes = 5 * (16 << 20);
 constexpr std::int64_t kRankBytes = 80'000'000;  // buffers of products, what malloc keeps
 
 const ModelTensors& tensors_of(const PlanJob& job) {
