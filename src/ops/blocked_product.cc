@@ -20,10 +20,6 @@ constexpr std::int64_t kPackedDepth = 512, kTaskRows = 2304, kTaskColumns = 512;
 // Rows of sums do not all begin in the same few sets of a cache.
 constexpr std::int64_t kLine = 16;
 
-std::int64_t round_up(std::int64_t length, std::int64_t block) {
-  return blocks_in(length, block) * block;
-}
-
 void multiply(const ProductKernels& k, const float* x, std::int64_t rows, const float* panel,
               std::int64_t depth, float* sums, std::int64_t stride) {
   k.multiply_halves(x, k.depth, rows, panel, depth, sums, stride);

@@ -52,4 +52,8 @@ inline std::int64_t blocks_in(std::int64_t length, std::int64_t block) {
   return (length + block - 1) / block;
 }
 
+inline std::int64_t round_up(std::int64_t length, std::int64_t block) {
+  return blocks_in(length, block) * block;
+}
+
 }  // namespace braid::ops::cpu

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "ops/rows.h"
+#include "ops/tensor_rows.h"
 
 namespace braid::ops::cpu {
 namespace {
@@ -16,9 +17,7 @@ constexpr double kNormEps = 1e-6;
 // Elements that are worth a thread.
 constexpr std::int64_t kGrain = 16'384;
 
-const RowKernels& kernels_of(const Tensor& x) {
-  return row_kernels(x.scalar_type() == at::kFloat ? RowType::kFloat32 : RowType::kBfloat16);
-}
+const RowKernels& kernels_of(const Tensor& x) { return row_kernels(row_type_of(x)); }
 
 // Where the row of batch b and token l begins.
 class Rows {

@@ -21,10 +21,6 @@ constexpr std::int64_t kPanels = 32;  // of any kernels divide it
 // Queries that share what the second cache holds of the keys; fewer where threads would be idle.
 constexpr std::int64_t kMostQueries = 256, kTasksAThread = 4;
 
-std::int64_t round_up(std::int64_t length, std::int64_t block) {
-  return blocks_in(length, block) * block;
-}
-
 // One head of one picture: its rows, so far apart.
 struct Head {
   std::uint16_t* data;

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "ops/image.h"
-#include "ops/planes.h"
+#include "ops/tensor_rows.h"
 
 namespace braid::ops::cpu {
 

@@ -11,6 +11,7 @@
 #include "ops/cpu_group_norm.h"
 #include "ops/cpu_winograd.h"
 #include "ops/rows.h"
+#include "ops/tensor_rows.h"
 
 namespace braid::ops::cpu {
 namespace {
@@ -52,8 +53,7 @@ Engine by_winograd(const Convolution& conv, std::int64_t width, const WinogradKe
   const auto convolve = [taps, bias = conv.bias_O](const Tensor& in, RowRange rows,
                                                    const Result& result) {
     const auto& [y, residual] = result;
-    const auto type = y.scalar_type() == at::kFloat ? RowType::kFloat32 : RowType::kBfloat16;
-    const auto& kernels = row_kernels(type);
+    const auto& kernels = row_kernels(row_type_of(y));
     const bool adds = residual.defined();
     const Planes to(y.select(0, 0)), added((adds ? residual : y).select(0, 0));
     taps->convolve(in.select(0, 0), [&](const Winograd::Place& p, const float* sums) {
@@ -64,7 +64,7 @@ Engine by_winograd(const Convolution& conv, std::int64_t width, const WinogradKe
                      to.at(p.channel, row, p.column), count);
     });
   };
-  const auto tile = taps->tile(), last = blocks_in(width, tile) * tile - width;
+  const auto tile = taps->tile(), last = round_up(width, tile) - width;
   return {.around = 1,
           .left = 1,
           .right = 1 + last + WinogradKernels::kSlack,
@@ -90,7 +90,7 @@ void convolve_in_bands(const MakeRows& make, const Convolution& conv, const Engi
   const auto row_bytes = std::max(inputs, y.size(1)) * width * std::int64_t(at::elementSize(dtype));
   const auto most = std::max(size.bytes / row_bytes, size.fewest_rows);
   const auto bands = blocks_in(height, most);
-  const auto band = blocks_in(blocks_in(height, bands), engine.tile) * engine.tile;
+  const auto band = round_up(blocks_in(height, bands), engine.tile);
   const auto around = engine.around;
   const auto all = at::empty({1, inputs, band + 2 * around, engine.left + width + engine.right},
                              y.options().dtype(dtype));
@@ -98,7 +98,7 @@ void convolve_in_bands(const MakeRows& make, const Convolution& conv, const Engi
   all.narrow(3, engine.left + width, engine.right).zero_();
   for (std::int64_t begin = 0; begin < height; begin += band) {
     const RowRange rows{begin, std::min(band, height - begin)};
-    const auto whole = blocks_in(rows.count, engine.tile) * engine.tile;
+    const auto whole = round_up(rows.count, engine.tile);
     const auto first = std::max<std::int64_t>(0, begin - around);
     const auto last = std::min(height, begin + rows.count + around);
     const auto in = all.narrow(2, 0, whole + 2 * around);

@@ -4,15 +4,14 @@
 #include <ATen/Parallel.h>
 
 #include "ops/codes.h"
+#include "ops/tensor_rows.h"
 
 namespace braid::ops {
 namespace {
 
 constexpr std::int64_t kRowsAtOnce = 16;
 
-const CodeKernels& kernels_of(const Tensor& out) {
-  return code_kernels(out.scalar_type() == at::kFloat ? RowType::kFloat32 : RowType::kBfloat16);
-}
+const CodeKernels& kernels_of(const Tensor& out) { return code_kernels(cpu::row_type_of(out)); }
 
 // Calls body(row, where its result belongs) for all rows.
 template <class Body>

@@ -52,7 +52,7 @@ bool Winograd::pays(at::IntArrayRef weight, std::int64_t height, std::int64_t wi
   // The taps' points, in tiles.
   constexpr std::int64_t kTaps = 8;
   const auto tiles = blocks_in(height, k.output) * blocks_in(width, k.output);
-  const auto products = k.points * (blocks_in(tiles, k.tiles) * k.tiles + kTaps);
+  const auto products = k.points * (round_up(tiles, k.tiles) + kTaps);
   return std::min(weight[0], weight[1]) >= kFewest && weight[2] == 3 && weight[3] == 3 &&
          products < 9 * height * width;
 }

@@ -1,11 +1,18 @@
-// An image's rows in memory.
+// Tensors as loops over rows take them.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
 
+#include "ops/rows.h"
+
 namespace braid::ops::cpu {
+
+// Of float32 or bfloat16.
+inline RowType row_type_of(const at::Tensor& x) {
+  return x.scalar_type() == at::kFloat ? RowType::kFloat32 : RowType::kBfloat16;
+}
 
 // [begin, begin + count).
 struct RowRange {
