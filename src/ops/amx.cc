@@ -39,7 +39,7 @@ const ProductKernels* amx_products(const ProductKernels& vectors) {
 
 const AttentionKernels* amx_attention(const ProductKernels& vectors) {
   if (!are_there()) return nullptr;
-  static const auto kernels = amx::attention_by(amx::with_tiles(vectors));
+  static const auto kernels = amx::attention_by(*amx_products(vectors));
   return &kernels;
 }
 

@@ -30,7 +30,7 @@ struct AttentionBlock {
 struct AttentionKernels {
   static constexpr int kParts = 16;  // of a total
 
-  // The last panel of keys, and of pairs of keys, is filled up with 0.
+  // The last pair of keys of tiles is filled up with 0.
   using PackValues = void(const std::uint16_t* row, std::int64_t stride, std::int64_t keys,
                           std::int64_t width, float* panels);
   // Lets the queries see all keys.
@@ -39,12 +39,8 @@ struct AttentionKernels {
   using Finish = float(const float* sums, const float* totals, std::int64_t width,
                        std::uint16_t* out);
 
-  int rows;   // of a strip: queries that are multiplied at once
-  int panel;  // keys, or columns of the values, of a panel: divides 32
-  int halves_a_word;
-
-  ProductKernels::TakeHalves* take_query;
-  ProductKernels::PackHalves* pack_keys;  // of one panel
+  int rows;                        // of a strip: queries that are multiplied at once
+  const ProductKernels* products;  // queries are taken as x is, keys and values packed in panels
   PackValues* pack_values;
   Attend* attend;
   Finish* finish;

@@ -7,7 +7,6 @@
 #include <cstring>
 #include <vector>
 
-#include "ops/rows.h"
 #include "ops/tensor_rows.h"
 
 namespace braid::ops::cpu {
@@ -16,8 +15,6 @@ namespace {
 constexpr double kNormEps = 1e-6;
 // Elements that are worth a thread.
 constexpr std::int64_t kGrain = 16'384;
-
-const RowKernels& kernels_of(const Tensor& x) { return row_kernels(row_type_of(x)); }
 
 // Where the row of batch b and token l begins.
 class Rows {

@@ -41,7 +41,7 @@ struct Problem {
   std::int64_t queries() const { return q_BHLD.size(2); }
   std::int64_t keys() const { return k_BHLD.size(2); }
   std::int64_t width() const { return q_BHLD.size(3); }
-  std::int64_t words() const { return width() / kernels.halves_a_word; }
+  std::int64_t words() const { return width() / kernels.products->halves_a_word; }
 };
 
 // The memory of one thread: a head's keys and values, packed, and a block of queries.
@@ -81,9 +81,10 @@ class Task {
 
   void pack(std::int64_t head) {
     const Head k(p_.k_BHLD, head), v(p_.v_BHLD, head);
-    const std::int64_t panel = p_.kernels.panel;
+    const auto& products = *p_.kernels.products;
+    const std::int64_t panel = products.columns;
     for (std::int64_t n = 0; n < p_.keys(); n += panel)
-      p_.kernels.pack_keys(k.row(n), k.stride, std::min(panel, p_.keys() - n), p_.width(),
+      products.pack_halves(k.row(n), k.stride, std::min(panel, p_.keys() - n), p_.width(),
                            keys_.at(n * p_.words()));
     p_.kernels.pack_values(v.data, v.stride, p_.keys(), p_.width(), values_.at(0));
   }
@@ -91,7 +92,8 @@ class Task {
   // Strips are whole: 0 where there are no queries.
   void take(const Head& q, Range queries, std::int64_t rows) {
     for (std::int64_t m = 0; m < queries.count; ++m)
-      p_.kernels.take_query(q.row(queries.begin + m), p_.width(), queries_.at(m * p_.words()));
+      p_.kernels.products->take_halves(q.row(queries.begin + m), p_.width(),
+                                       queries_.at(m * p_.words()));
     std::fill_n(queries_.at(queries.count * p_.words()), (rows - queries.count) * p_.words(), 0.f);
   }
 

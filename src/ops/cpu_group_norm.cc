@@ -5,13 +5,10 @@
 
 #include <cmath>
 
-#include "ops/rows.h"
 #include "ops/tensor_rows.h"
 
 namespace braid::ops::cpu {
 namespace {
-
-const RowKernels& kernels_of(const Tensor& x) { return row_kernels(row_type_of(x)); }
 
 struct Moments {
   double count = 0, mean = 0, squares = 0;  // of deviations from the mean

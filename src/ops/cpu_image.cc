@@ -8,9 +8,9 @@
 
 #include "base/cpu.h"
 #include "base/error.h"
+#include "base/free_memory.h"
 #include "ops/cpu_group_norm.h"
 #include "ops/cpu_winograd.h"
-#include "ops/rows.h"
 #include "ops/tensor_rows.h"
 
 namespace braid::ops::cpu {
@@ -53,7 +53,7 @@ Engine by_winograd(const Convolution& conv, std::int64_t width, const WinogradKe
   const auto convolve = [taps, bias = conv.bias_O](const Tensor& in, RowRange rows,
                                                    const Result& result) {
     const auto& [y, residual] = result;
-    const auto& kernels = row_kernels(row_type_of(y));
+    const auto& kernels = kernels_of(y);
     const bool adds = residual.defined();
     const Planes to(y.select(0, 0)), added((adds ? residual : y).select(0, 0));
     taps->convolve(in.select(0, 0), [&](const Winograd::Place& p, const float* sums) {
@@ -153,6 +153,7 @@ Tensor convolve(const Tensor& x, const Convolution& conv, Band band) {
 }
 
 Tensor convolve_doubled(const Tensor& x, const Convolution& conv, Band band) {
+  give_back_free_memory();  // what follows is four times as large, and fits in none of it
   const std::int64_t size[] = {2 * x.size(2), 2 * x.size(3)};
   const auto make_rows = [&](std::int64_t i) -> MakeRows {
     return [one = x.narrow(0, i, 1)](RowRange rows, const Tensor& to) {

@@ -20,21 +20,21 @@ extern const RowKernels kFloat32, kBfloat16;
 extern const CodeKernels kCodesFloat32, kCodesBfloat16;
 extern const ProductKernels kProducts;
 extern const WinogradKernels kWinogradTwo, kWinogradFour;
-AttentionKernels attention_by(const ProductKernels& products);
+extern const AttentionKernels kAttention;
 }  // namespace baseline
 namespace avx2 {
 extern const RowKernels kFloat32, kBfloat16;
 extern const CodeKernels kCodesFloat32, kCodesBfloat16;
 extern const ProductKernels kProducts;
 extern const WinogradKernels kWinogradTwo, kWinogradFour;
-AttentionKernels attention_by(const ProductKernels& products);
+extern const AttentionKernels kAttention;
 }  // namespace avx2
 namespace avx512 {
 extern const RowKernels kFloat32, kBfloat16;
 extern const CodeKernels kCodesFloat32, kCodesBfloat16;
 extern const ProductKernels kProducts;
 extern const WinogradKernels kWinogradTwo, kWinogradFour;
-AttentionKernels attention_by(const ProductKernels& products);
+extern const AttentionKernels kAttention;
 }  // namespace avx512
 
 namespace {
@@ -122,17 +122,10 @@ const ProductKernels& product_kernels() {
 }
 
 NamedAttention runnable_attention(int number) {
-  // Each is called only where it can run.
-  static const auto vectors = [] {
-    std::array<AttentionKernels, 3> some{baseline::attention_by(baseline::kProducts)};
-    if (best_isa() >= Isa::kAvx2) some[1] = avx2::attention_by(avx2::kProducts);
-    if (best_isa() >= Isa::kAvx512) some[2] = avx512::attention_by(avx512::kProducts);
-    return some;
-  }();
   const std::array<NamedAttention, 4> all{
-      {{"baseline", &vectors[0]},
-       {"avx2", &vectors[1]},
-       {"avx512", &vectors[2]},
+      {{"baseline", &baseline::kAttention},
+       {"avx2", &avx2::kAttention},
+       {"avx512", &avx512::kAttention},
        {"amx", has_tiles() ? amx_attention(avx512::kProducts) : nullptr}}};
   const int best = has_tiles() ? 3 : int(best_isa());
   return number <= best ? all[std::size_t(number)] : NamedAttention{};

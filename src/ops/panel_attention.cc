@@ -114,17 +114,13 @@ float finish(const float* sums, const float* totals, int64 width, uint16_t* out)
 
 }  // namespace
 
-// Of the same instruction set's.
-AttentionKernels attention_by(const ProductKernels& products);
-AttentionKernels attention_by(const ProductKernels& products) {
-  return {.rows = kRows,
-          .panel = kColumns,
-          .halves_a_word = products.halves_a_word,
-          .take_query = products.take_halves,
-          .pack_keys = products.pack_halves,
-          .pack_values = &pack_values,
-          .attend = &attend,
-          .finish = &finish};
-}
+extern const AttentionKernels kAttention;
+const AttentionKernels kAttention = {
+    .rows = kRows,
+    .products = &kProducts,
+    .pack_values = &pack_values,
+    .attend = &attend,
+    .finish = &finish,
+};
 
 }  // namespace braid::ops::BRAID_ISA

@@ -14,6 +14,8 @@ inline RowType row_type_of(const at::Tensor& x) {
   return x.scalar_type() == at::kFloat ? RowType::kFloat32 : RowType::kBfloat16;
 }
 
+inline const RowKernels& kernels_of(const at::Tensor& x) { return row_kernels(row_type_of(x)); }
+
 // [begin, begin + count).
 struct RowRange {
   std::int64_t begin, count;

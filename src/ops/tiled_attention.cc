@@ -247,14 +247,11 @@ float finish(const float* sums, const float* totals, int64 width, uint16_t* out)
 
 }  // namespace
 
-// With the keys packed by `products`, which are of tiles.
+// By `products`, which are of tiles and outlive it.
 AttentionKernels attention_by(const ProductKernels& products);
 AttentionKernels attention_by(const ProductKernels& products) {
   return {.rows = kRows,
-          .panel = kPanel,
-          .halves_a_word = products.halves_a_word,
-          .take_query = products.take_halves,
-          .pack_keys = products.pack_halves,
+          .products = &products,
           .pack_values = &pack_values,
           .attend = &attend,
           .finish = &finish};

@@ -23,8 +23,8 @@ AttentionKernels attention_by(const ProductKernels& products);  // ops/tiled_att
 using ops::AttentionKernels, ops::PartialAttention;
 
 inline const AttentionKernels& loops() {
-  static const auto kernels =
-      ops::of_loops::attention_by(ops::of_loops::with_tiles(*ops::runnable_products(0).kernels));
+  static const auto products = ops::of_loops::with_tiles(*ops::runnable_products(0).kernels);
+  static const auto kernels = ops::of_loops::attention_by(products);
   return kernels;
 }
 

@@ -99,11 +99,13 @@ TEST(OwnAttentionsThreads, ShareOneHead) {
 
 TEST(OwnAttentionsThreads, PackAHeadsKeysOnce) {
   auto kernels = loops();
-  kernels.pack_keys = [](const std::uint16_t* row, std::int64_t stride, std::int64_t count,
-                         std::int64_t depth, float* panel) {
+  auto products = *loops().products;
+  products.pack_halves = [](const std::uint16_t* row, std::int64_t stride, std::int64_t count,
+                            std::int64_t depth, float* panel) {
     packed_keys += count;
-    loops().pack_keys(row, stride, count, depth, panel);
+    loops().products->pack_halves(row, stride, count, depth, panel);
   };
+  kernels.products = &products;
   kernels.pack_values = [](const std::uint16_t* row, std::int64_t stride, std::int64_t keys,
                            std::int64_t width, float* panels) {
     packed_values += keys;

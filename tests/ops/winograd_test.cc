@@ -11,20 +11,16 @@ namespace {
 using at::Tensor;
 using ops::WinogradKernels;
 using ops::WinogradSize;
-using ops::cpu::Winograd;
+using ops::cpu::round_up, ops::cpu::Winograd;
 
 struct Case {
   std::int64_t in, out, height, width;
 };
 
-std::int64_t whole(std::int64_t length, std::int64_t tile) {
-  return (length + tile - 1) / tile * tile;
-}
-
 // x [I H W] with zeros around it and at the end of its last tiles; what is read too far is no
 // number.
 Tensor framed(const Tensor& x, std::int64_t tile) {
-  const auto height = whole(x.size(1), tile), width = whole(x.size(2), tile);
+  const auto height = round_up(x.size(1), tile), width = round_up(x.size(2), tile);
   const auto all =
       at::full({x.size(0), height + 2, width + 2 + WinogradKernels::kSlack}, std::nan(""));
   all.narrow(2, 0, width + 2).zero_();
@@ -48,7 +44,8 @@ class Winograds : public testing::TestWithParam<WinogradSize> {
   static double error_of(const Problem& p, const WinogradKernels& kernels) {
     Winograd winograd(p.weight_OI33, kernels);
     const auto tile = winograd.tile(), height = p.x_IHW.size(1), width = p.x_IHW.size(2);
-    const auto y = at::zeros({p.weight_OI33.size(0), whole(height, tile), whole(width, tile)});
+    const auto y =
+        at::zeros({p.weight_OI33.size(0), round_up(height, tile), round_up(width, tile)});
     const auto times = at::zeros_like(y);
     const auto add_run = [](const Tensor& t, const Winograd::Place& place, const auto& number) {
       auto* const run = t[place.channel][place.row].mutable_data_ptr<float>() + place.column;

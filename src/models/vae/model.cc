@@ -3,7 +3,6 @@
 #include <ATen/ATen.h>
 
 #include "base/error.h"
-#include "base/free_memory.h"
 #include "models/vae/tiles.h"
 
 namespace braid {
@@ -78,7 +77,6 @@ VaeDecoder::VaeDecoder(const Weights& w, const VaeConfig& c)
 Tensor VaeDecoder::operator()(const Tensor& latents) const {
   auto x = mid_(in_(latents));
   for (const auto& level : levels_) {
-    give_back_free_memory();  // the finest level needs the most
     for (const auto& resnet : level.resnets) x = resnet(x);
     if (level.upsample) x = level.upsample->of_doubled(x);
   }
