@@ -6,7 +6,7 @@
 #include <c10/core/InferenceMode.h>
 
 #include "base/cpu.h"
-#include "ops/cpu_attention.h"
+#include "ops/cpu/attention.h"
 
 namespace braid {
 namespace {

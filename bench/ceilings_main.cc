@@ -9,8 +9,8 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
-#include "app/flag_values.h"
-#include "app/machine_info.h"
+#include "app/flags/flag_values.h"
+#include "app/machine/machine_info.h"
 #include "ceilings.h"
 
 namespace {

@@ -4,7 +4,7 @@
 #include <c10/core/InferenceMode.h>
 
 #include "ops/ops.h"
-#include "weights/int8.h"
+#include "weights/codes/int8.h"
 
 namespace braid {
 namespace {

@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <vector>
 
-#include "pipeline/bench.h"
+#include "pipeline/proofs/bench.h"
 
 namespace {
 

@@ -11,8 +11,8 @@
 #include <cstdio>
 #include <functional>
 
-#include "app/failure.h"
-#include "app/readable_json.h"
+#include "app/print/failure.h"
+#include "app/print/readable_json.h"
 #include "base/error.h"
 #include "models/t5/model.h"
 #include "models/vae/model.h"

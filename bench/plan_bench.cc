@@ -108,7 +108,7 @@ double measured_step(const PlanJob& job, const Grid& grid) {
         job.model.flux,
         Weights(std::move(checkpoint), std::move(names),
                 {.dtype = job.dtype, .tensor_parallel = mesh.tp},
-                flux_plan(job.model.flux, mesh.tp.size(), job.modulation)),
+                flux_sharding(job.model.flux, mesh.tp.size(), job.modulation)),
         attend_over(mesh), run_of_rank(job.model.flux, mesh, at::kCPU, 1));
     const auto predict = predict_over(mesh, [flux](const DenoiserInput& in, const Tensor& state) {
       return flux->advance(in, state);

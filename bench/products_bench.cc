@@ -5,8 +5,8 @@
 #include <c10/core/InferenceMode.h>
 
 #include "base/cpu.h"
-#include "ops/cpu_linear.h"
-#include "weights/int8.h"
+#include "ops/cpu/linear.h"
+#include "weights/codes/int8.h"
 
 namespace braid {
 namespace {

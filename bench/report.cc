@@ -11,10 +11,10 @@
 #include <cstdio>
 #include <map>
 
-#include "app/bench_against.h"
-#include "app/failure.h"
-#include "app/machine_info.h"
-#include "app/readable.h"
+#include "app/commands/bench_against.h"
+#include "app/machine/machine_info.h"
+#include "app/print/failure.h"
+#include "app/print/readable.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "ceilings.h"
@@ -22,7 +22,7 @@
 #include "parallel/layout.h"
 #include "pipeline/devices.h"
 #include "pipeline/engine.h"
-#include "pipeline/probe.h"
+#include "pipeline/proofs/probe.h"
 #include "pipeline/rank_threads.h"
 
 namespace braid {

@@ -6,7 +6,7 @@
 
 #include <array>
 
-#include "ops/cpu.h"
+#include "ops/cpu/cpu.h"
 #include "ops/reference.h"
 
 namespace braid {

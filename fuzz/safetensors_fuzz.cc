@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "base/error.h"
-#include "weights/safetensors_header.h"
+#include "weights/files/safetensors_header.h"
 
 namespace {
 

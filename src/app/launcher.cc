@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <system_error>
 
-#include "app/environment.h"
+#include "app/machine/environment.h"
 
 int main(int argc, char** argv) {
   if (argc == 2 && std::strcmp(argv[1], "--version") == 0)

@@ -5,17 +5,12 @@
 #include <cstdlib>
 #include <iostream>
 
-#include "app/bench.h"
-#include "app/bus_errors.h"
-#include "app/convert.h"
-#include "app/failure.h"
-#include "app/flags.h"
-#include "app/generate.h"
-#include "app/info.h"
-#include "app/launched.h"
-#include "app/plan.h"
-#include "app/standard_output.h"
-#include "app/verify.h"
+#include "app/commands/commands.h"
+#include "app/flags/flags.h"
+#include "app/machine/bus_errors.h"
+#include "app/machine/launched.h"
+#include "app/print/failure.h"
+#include "app/print/standard_output.h"
 #include "comm/fate.h"
 
 namespace braid {

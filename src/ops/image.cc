@@ -3,7 +3,7 @@
 #include <ATen/ATen.h>
 
 #include "base/error.h"
-#include "ops/cpu_image.h"
+#include "ops/cpu/image.h"
 
 namespace braid::ops {
 

@@ -1,11 +1,11 @@
 // Dense layers, by the form of their weight.
-#include "weights/int8.h"
+#include "weights/codes/int8.h"
 
 #include <ATen/ATen.h>
 
-#include "ops/cpu_int8.h"
-#include "ops/cpu_linear.h"
-#include "ops/gpu.h"
+#include "ops/cpu/int8.h"
+#include "ops/cpu/linear.h"
+#include "ops/gpu/gpu.h"
 #include "ops/ops.h"
 #include "ops/record.h"
 

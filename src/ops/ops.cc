@@ -4,9 +4,9 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "ops/cpu.h"
-#include "ops/cpu_attention.h"
-#include "ops/gpu.h"
+#include "ops/cpu/attention.h"
+#include "ops/cpu/cpu.h"
+#include "ops/gpu/gpu.h"
 #include "ops/record.h"
 #include "ops/reference.h"
 

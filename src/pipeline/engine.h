@@ -9,7 +9,7 @@
 #include "comm/world.h"
 #include "pipeline/devices.h"
 #include "pipeline/families/flux.h"
-#include "pipeline/peaks.h"
+#include "pipeline/memory/peaks.h"
 
 namespace braid {
 

@@ -4,8 +4,8 @@
 
 #include "base/error.h"
 #include "comm/fate.h"
-#include "pipeline/denoise.h"
-#include "pipeline/step_pace.h"
+#include "pipeline/sampling/denoise.h"
+#include "pipeline/sampling/step_pace.h"
 
 namespace braid {
 namespace {

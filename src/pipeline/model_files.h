@@ -6,7 +6,7 @@
 
 #include "base/json.h"
 #include "braid/braid.h"
-#include "weights/checkpoint.h"
+#include "weights/files/checkpoint.h"
 
 namespace braid {
 

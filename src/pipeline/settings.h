@@ -6,8 +6,8 @@
 
 #include "braid/braid.h"
 #include "comm/mesh.h"
-#include "pipeline/latents.h"
 #include "pipeline/model_files.h"
+#include "pipeline/sampling/latents.h"
 
 namespace braid {
 

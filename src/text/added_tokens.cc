@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "text/regex.h"
-#include "text/unicode.h"
+#include "text/unicode/regex.h"
+#include "text/unicode/unicode.h"
 
 namespace braid::text {
 namespace {

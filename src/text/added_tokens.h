@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "text/piece.h"
-#include "text/trie.h"
-#include "text/vocabulary.h"
+#include "text/vocabulary/trie.h"
+#include "text/vocabulary/vocabulary.h"
 
 namespace braid::text {
 

@@ -4,12 +4,12 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "text/family.h"
-#include "text/normalizer.h"
 #include "text/pipeline.h"
 #include "text/pre_tokenizer.h"
-#include "text/sentencepiece_model.h"
 #include "text/special_tokens.h"
 #include "text/tokenizer_files.h"
+#include "text/unicode/normalizer.h"
+#include "text/vocabulary/sentencepiece_model.h"
 
 namespace braid::text {
 namespace {

@@ -7,8 +7,8 @@
 #include <string_view>
 
 #include "base/json.h"
-#include "text/bpe.h"
 #include "text/special_tokens.h"
+#include "text/vocabulary/bpe.h"
 
 namespace braid::text {
 

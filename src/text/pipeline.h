@@ -4,9 +4,9 @@
 #include <cstdint>
 
 #include "text/added_tokens.h"
-#include "text/model.h"
 #include "text/piece.h"
 #include "text/post_processor.h"
+#include "text/vocabulary/model.h"
 
 namespace braid::text {
 

@@ -5,11 +5,11 @@
 
 #include "base/error.h"
 #include "base/json.h"
-#include "text/byte_level.h"
-#include "text/pattern.h"
-#include "text/regex.h"
 #include "text/split.h"
-#include "text/unicode.h"
+#include "text/unicode/pattern.h"
+#include "text/unicode/regex.h"
+#include "text/unicode/unicode.h"
+#include "text/vocabulary/byte_level.h"
 
 namespace braid::text {
 namespace {

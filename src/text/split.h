@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "text/piece.h"
-#include "text/regex.h"
+#include "text/unicode/regex.h"
 
 namespace braid::text {
 

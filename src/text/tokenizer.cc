@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "text/pipeline.h"
-#include "text/unicode.h"
+#include "text/unicode/unicode.h"
 
 namespace braid {
 namespace {

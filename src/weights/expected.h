@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "weights/checkpoint.h"
+#include "weights/files/checkpoint.h"
 
 namespace braid {
 

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "weights/int8.h"
+#include "weights/codes/int8.h"
 #include "weights/paging/checksum.h"
 #include "weights/paging/page_source.h"
 

@@ -32,7 +32,7 @@ std::vector<const StoredTensor*> Weights::Load::take(const std::string& path, Or
 Wanted Weights::Load::wanted_of(const std::string& layer, at::IntArrayRef shape) const {
   const auto rows = shape.empty() ? 1 : shape[0];
   const auto& group = options.tensor_parallel;
-  const auto* const sharding = find_sharding(plan, layer);
+  const auto* const sharding = find_sharding(shardings, layer);
   if (!sharding || group.size() == 1) return {.rows = {{.begin = 0, .count = rows}}, .columns = {}};
   const auto share = [&](std::int64_t total) {
     return shares_of(*sharding, total, group.rank(), group.size(), layer);

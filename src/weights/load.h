@@ -13,7 +13,7 @@ struct Weights::Load {
   std::shared_ptr<const Checkpoint> checkpoint;
   Names names;
   LoadOptions options;
-  Plan plan;
+  ShardingTable shardings;
   std::set<std::string> used = {};
   std::shared_ptr<Scratch> scratch = std::make_shared<Scratch>();
   std::shared_ptr<const SyntheticValues> synthetic = {};

@@ -37,7 +37,8 @@ struct LoadOptions {
   std::function<void(std::int64_t bytes)> on_bytes = {};
   // Told of each tensor what was copied out of the files, or is used in place in them.
   std::function<void(const BytesRead& read)> on_read = {};
-  // The ranks that share the weights, by a plan; each loads its own share. One rank: all of it.
+  // The ranks that share the weights, by a sharding table; each loads its own share. One rank: all
+  // of it.
   Group tensor_parallel = {};
   // Of matrices whose layer matches none of `keep_dense`; what a checkpoint has in 8 bits stays so.
   Quantize quantize = Quantize::kNone;

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "comm/group.h"
-#include "weights/checkpoint.h"
+#include "weights/files/checkpoint.h"
 #include "weights/names.h"
 
 namespace braid {

@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "weights/codes/int8.h"
 #include "weights/identity.h"
-#include "weights/int8.h"
 
 namespace braid {
 namespace {

@@ -1,7 +1,7 @@
 // How a tensor or a matrix of ours comes about: kept until it is wanted, or known not to be.
 #pragma once
 
-#include "weights/int8_load.h"
+#include "weights/codes/int8_load.h"
 #include "weights/paging/page_source.h"
 #include "weights/synthetic.h"
 

@@ -7,8 +7,9 @@
 namespace braid {
 namespace {
 
-std::vector<std::int64_t> widths_of(const AskedTensor& asked, std::size_t count, const Plan& plan) {
-  const auto* const sharding = find_sharding(plan, asked.layer);
+std::vector<std::int64_t> widths_of(const AskedTensor& asked, std::size_t count,
+                                    const ShardingTable& shardings) {
+  const auto* const sharding = find_sharding(shardings, asked.layer);
   if (sharding && sharding->parts.size() == count && sharding->split != Split::kRows)
     return sharding->parts;
   const auto rows = asked.shape.empty() ? 1 : asked.shape[0];
@@ -33,7 +34,7 @@ std::int64_t bytes_of(const AskedTensor& asked, Quantize form) {
 }
 
 std::vector<SpelledTensor> spelled(const AskedTensor& asked, const Matrix& matrix,
-                                   const Names& names, const Plan& plan) {
+                                   const Names& names, const ShardingTable& shardings) {
   const auto path = asked.layer.empty() ? asked.name : asked.layer + "." + asked.name;
   const auto origin = origins_of(names, path).front();
   const auto count = origin.tensors.size();
@@ -44,7 +45,7 @@ std::vector<SpelledTensor> spelled(const AskedTensor& asked, const Matrix& matri
       out.push_back({origin.tensors[0] + suffix, whole});
       return;
     }
-    const auto parts = whole.split_with_sizes(widths_of(asked, count, plan), 0);
+    const auto parts = whole.split_with_sizes(widths_of(asked, count, shardings), 0);
     for (std::size_t i = 0; i < count; ++i) out.push_back({origin.tensors[i] + suffix, parts[i]});
   };
   add(matrix.values_NC, "");

@@ -18,8 +18,8 @@ struct SpelledTensor {
 };
 
 // The inverse of loading: `matrix` is split into the tensors that `names` makes it of, as wide as
-// the plan's parts where these are as many, else all alike; scales beside their codes.
+// the table's parts where these are as many, else all alike; scales beside their codes.
 std::vector<SpelledTensor> spelled(const AskedTensor& asked, const Matrix& matrix,
-                                   const Names& names, const Plan& plan);
+                                   const Names& names, const ShardingTable& shardings);
 
 }  // namespace braid

@@ -10,15 +10,17 @@
 
 namespace braid {
 
-Weights::Weights(Checkpoint checkpoint, Names names, LoadOptions options, Plan plan)
-    : load_(std::make_shared<Load>(Load{std::make_shared<const Checkpoint>(std::move(checkpoint)),
-                                        std::move(names), std::move(options), std::move(plan)})),
+Weights::Weights(Checkpoint checkpoint, Names names, LoadOptions options, ShardingTable shardings)
+    : load_(
+          std::make_shared<Load>(Load{std::make_shared<const Checkpoint>(std::move(checkpoint)),
+                                      std::move(names), std::move(options), std::move(shardings)})),
       dtype_(load_->options.dtype) {
   if (load_->options.paging.pages) *this = paged(PageLevel::kModel, load_->checkpoint->source());
 }
 
-Weights Weights::synthetic(LoadOptions options, Plan plan) {
-  Weights weights(Checkpoint::none("synthetic weights"), {}, std::move(options), std::move(plan));
+Weights Weights::synthetic(LoadOptions options, ShardingTable shardings) {
+  Weights weights(Checkpoint::none("synthetic weights"), {}, std::move(options),
+                  std::move(shardings));
   weights.load_->synthetic = std::make_shared<const SyntheticValues>();
   return weights;
 }
@@ -182,7 +184,7 @@ Matrix Weights::synthetic_values(std::string_view name, at::IntArrayRef shape,
 
 Outputs Weights::outputs() const {
   const auto& group = load_->options.tensor_parallel;
-  const auto* const sharding = find_sharding(load_->plan, scope_);
+  const auto* const sharding = find_sharding(load_->shardings, scope_);
   if (!sharding || group.size() == 1) return {};
   switch (sharding->split) {
     case Split::kColumns:

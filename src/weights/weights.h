@@ -10,13 +10,13 @@
 #include <string>
 #include <string_view>
 
-#include "weights/checkpoint.h"
+#include "weights/files/checkpoint.h"
 #include "weights/load_options.h"
 #include "weights/matrix.h"
 #include "weights/names.h"
 #include "weights/paging/page.h"
-#include "weights/plan.h"
 #include "weights/scratch.h"
+#include "weights/sharding.h"
 
 namespace braid {
 
@@ -30,10 +30,10 @@ struct Outputs {
 
 class Weights {
  public:
-  Weights(Checkpoint checkpoint, Names names, LoadOptions options, Plan plan = {});
+  Weights(Checkpoint checkpoint, Names names, LoadOptions options, ShardingTable shardings = {});
 
   // Weights of no checkpoint: every tensor that is asked for is there.
-  static Weights synthetic(LoadOptions options, Plan plan = {});
+  static Weights synthetic(LoadOptions options, ShardingTable shardings = {});
 
   Weights operator/(std::string_view child) const;
   Weights operator/(std::int64_t index) const;
@@ -52,7 +52,7 @@ class Weights {
 
   // The tensor `name` of this scope in the dtype and on the device of the load. On a CPU a tensor
   // that needs no conversion is used in place, in the mapped file.
-  // `shape` is the whole tensor's; the result is this rank's share by the plan.
+  // `shape` is the whole tensor's; the result is this rank's share by the sharding table.
   // Throws InputError when it is absent, is no floating-point tensor or has another shape.
   Tensor tensor(std::string_view name, at::IntArrayRef shape) const;
 
@@ -68,7 +68,7 @@ class Weights {
   // Memory that the layers of one load share while they compute.
   std::shared_ptr<Scratch> scratch() const;
 
-  // What the plan says of the layer that this scope is.
+  // What the sharding table says of the layer that this scope is.
   Outputs outputs() const;
 
   // Leaves every tensor of this scope unused on purpose.

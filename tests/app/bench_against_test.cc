@@ -1,12 +1,12 @@
 // Results beside earlier ones, and as a picture.
-#include "app/bench_against.h"
+#include "app/commands/bench_against.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
-#include "app/bar_chart.h"
+#include "app/print/bar_chart.h"
 #include "base/error.h"
 
 namespace braid {

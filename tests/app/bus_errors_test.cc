@@ -1,4 +1,4 @@
-#include "app/bus_errors.h"
+#include "app/machine/bus_errors.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 #include <csignal>
 #include <filesystem>
 
-#include "app/failure.h"
+#include "app/print/failure.h"
 #include "base/file.h"
 
 namespace braid {

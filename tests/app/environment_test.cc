@@ -1,5 +1,5 @@
 // What is set before LibTorch is loaded, by the GPUs that the kernel lists.
-#include "app/environment.h"
+#include "app/machine/environment.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 
 #include <map>
 
-#include "app/gpus.h"
+#include "app/machine/gpus.h"
 #include "made_topology.h"
 
 namespace braid {

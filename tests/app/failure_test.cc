@@ -1,5 +1,5 @@
 // Exceptions to sentences and exit codes.
-#include "app/failure.h"
+#include "app/print/failure.h"
 
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>

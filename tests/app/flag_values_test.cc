@@ -1,5 +1,5 @@
 // Text of flags to values. The program's own tests hold what is refused.
-#include "app/flag_values.h"
+#include "app/flags/flag_values.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // The command line, word by word.
-#include "app/flags.h"
+#include "app/flags/flags.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,9 +1,9 @@
 // Names of pictures, and texts that go into them.
-#include "app/output_files.h"
+#include "app/files/output_files.h"
 
 #include <gtest/gtest.h>
 
-#include "app/picture_text.h"
+#include "app/files/picture_text.h"
 #include "braid/error.h"
 
 namespace braid {

@@ -1,5 +1,5 @@
 // Times of phases that come and go.
-#include "app/phase_log.h"
+#include "app/print/phase_log.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // `--preset` beside the flags that say the same.
-#include "app/preset_flags.h"
+#include "app/flags/preset_flags.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

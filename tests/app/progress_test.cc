@@ -1,5 +1,5 @@
 // What is shown of a run, with a clock and a terminal of the test's own.
-#include "app/progress.h"
+#include "app/print/progress.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,10 +1,10 @@
 // Numbers and texts as people read them.
-#include "app/readable.h"
+#include "app/print/readable.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "app/readable_json.h"
+#include "app/print/readable_json.h"
 
 namespace braid {
 namespace {

@@ -1,5 +1,5 @@
 // Signals, each in a process of its own.
-#include "app/stop_signals.h"
+#include "app/machine/stop_signals.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

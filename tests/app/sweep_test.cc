@@ -1,11 +1,11 @@
 // Several configurations of one line.
-#include "app/sweep.h"
+#include "app/commands/sweep.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "app/bench_report.h"
-#include "app/flags.h"
+#include "app/flags/flags.h"
+#include "app/print/bench_report.h"
 
 namespace braid {
 namespace {

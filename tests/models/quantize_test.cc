@@ -9,7 +9,7 @@
 #include "base/file.h"
 #include "models/flux/model.h"
 #include "models/flux/names.h"
-#include "weights/safetensors_writer.h"
+#include "weights/files/safetensors_writer.h"
 #include "weights/survey.h"
 
 namespace braid {

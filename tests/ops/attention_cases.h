@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "ops/attention_kernels.h"
-#include "ops/cpu_attention.h"
+#include "ops/cpu/attention.h"
+#include "ops/kernels/attention_kernels.h"
 
 namespace braid {
 

@@ -5,9 +5,9 @@
 #include <cmath>
 
 #include "kernel_device.h"
-#include "ops/gpu.h"
+#include "ops/gpu/gpu.h"
 #include "ops/gpu/launch.h"
-#include "weights/int8.h"
+#include "weights/codes/int8.h"
 
 namespace braid {
 namespace {

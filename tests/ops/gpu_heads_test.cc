@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "kernel_device.h"
-#include "ops/gpu.h"
+#include "ops/gpu/gpu.h"
 
 namespace braid {
 namespace {

@@ -1,12 +1,12 @@
-// The vectors that go with tiles (ops/vectors/amx.h) as Intel's manual defines them (VMAXPS,
-// VCVTNE2PS2BF16, VDPBF16PS), but that numbers below 2^-126 stay what they are.
+// The vectors that go with tiles (ops/kernels/vectors/amx.h) as Intel's manual defines them
+// (VMAXPS, VCVTNE2PS2BF16, VDPBF16PS), but that numbers below 2^-126 stay what they are.
 #pragma once
 
 #include <stdint.h>
 
 #include <cstdint>
 
-#include "ops/vectors/tiles.h"
+#include "ops/kernels/vectors/tiles.h"
 
 namespace braid::ops::BRAID_ISA {
 namespace {

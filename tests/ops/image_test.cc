@@ -3,7 +3,7 @@
 #include <ATen/CPUGeneratorImpl.h>
 #include <gtest/gtest.h>
 
-#include "ops/cpu_image.h"
+#include "ops/cpu/image.h"
 #include "use_threads.h"
 
 namespace braid {

@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "ops/ops.h"
-#include "weights/checkpoint.h"
-#include "weights/int8.h"
+#include "weights/codes/int8.h"
+#include "weights/files/checkpoint.h"
 
 namespace braid {
 namespace {

@@ -7,7 +7,7 @@
 #include <array>
 #include <cmath>
 
-#include "ops/cpu.h"
+#include "ops/cpu/cpu.h"
 #include "ops/reference.h"
 
 namespace braid {

@@ -12,14 +12,14 @@
 #include <thread>
 #include <vector>
 
-#include "ops/amx.h"
-#include "ops/blocked_product.h"
-#include "ops/cpu_linear.h"
+#include "ops/cpu/blocked_product.h"
+#include "ops/cpu/linear.h"
+#include "ops/kernels/amx.h"
+#include "ops/kernels/products.h"
 #include "ops/ops.h"
-#include "ops/products.h"
 #include "ops/reference.h"
 #include "use_threads.h"
-#include "weights/int8.h"
+#include "weights/codes/int8.h"
 
 namespace braid {
 

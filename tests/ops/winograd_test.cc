@@ -3,7 +3,7 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
-#include "ops/cpu_winograd.h"
+#include "ops/cpu/winograd.h"
 
 namespace braid {
 namespace {

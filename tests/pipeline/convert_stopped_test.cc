@@ -13,7 +13,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "pipeline/convert.h"
+#include "pipeline/conversion/convert.h"
 
 namespace braid {
 namespace {

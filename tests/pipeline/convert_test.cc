@@ -1,5 +1,5 @@
 // Conversions: what comes out loads without being quantised again and computes the same bits.
-#include "pipeline/convert.h"
+#include "pipeline/conversion/convert.h"
 
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>

@@ -1,5 +1,5 @@
 // The loop, over a denoiser that is a formula: what it is asked, and how its answers are used.
-#include "pipeline/denoise.h"
+#include "pipeline/sampling/denoise.h"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>

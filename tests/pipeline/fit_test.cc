@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "comm/thread.h"
-#include "pipeline/offload.h"
+#include "pipeline/memory/offload.h"
 #include "pipeline/planner/held.h"
 #include "planned.h"
 
@@ -102,7 +102,7 @@ TEST_P(PredictedPages, AreThoseOfALoad) {
     const auto paging = parts.transformer();
     const auto w = Weights::synthetic(
         {.dtype = at::kFloat, .tensor_parallel = world, .quantize = k.quantize, .paging = paging},
-        flux_plan(job.model.flux, k.tp, job.modulation));
+        flux_sharding(job.model.flux, k.tp, job.modulation));
     const Flux flux(job.model.flux, w, ops::attention, FluxRun{k.run.begin, k.run.count});
     parts.finish();
     EXPECT_EQ(paging.pages->page_bytes(), predicted.paged());

@@ -1,5 +1,5 @@
 // Latents: packing as FLUX packs, positions, and noise that depends on nothing but the seed.
-#include "pipeline/latents.h"
+#include "pipeline/sampling/latents.h"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>

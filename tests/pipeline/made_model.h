@@ -9,9 +9,9 @@
 
 #include "base/file.h"
 #include "nn/predict.h"
-#include "pipeline/latents.h"
 #include "pipeline/planner/job.h"
-#include "weights/safetensors_writer.h"
+#include "pipeline/sampling/latents.h"
+#include "weights/files/safetensors_writer.h"
 
 namespace braid {
 

@@ -9,8 +9,8 @@
 #include "base/error.h"
 #include "models/flux/model.h"
 #include "pipeline/engine.h"
-#include "pipeline/probe.h"
-#include "pipeline/verify.h"
+#include "pipeline/proofs/probe.h"
+#include "pipeline/proofs/verify.h"
 #include "weights/paging/cpu_device.h"
 #include "weights/paging/order_checker.h"
 

@@ -5,8 +5,8 @@
 
 #include "base/memory_meter.h"
 #include "models/vae/model.h"
-#include "pipeline/bench.h"
 #include "pipeline/planner/memory.h"
+#include "pipeline/proofs/bench.h"
 #include "planned.h"
 
 namespace braid {

@@ -1,5 +1,5 @@
 // The most that ranks held, by phase.
-#include "pipeline/peaks.h"
+#include "pipeline/memory/peaks.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Which preset a device has.
-#include "pipeline/presets.h"
+#include "pipeline/memory/presets.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // Schedules: bit for bit those of diffusers (tools/parity/dump_schedules.py), and what is refused.
-#include "pipeline/schedule.h"
+#include "pipeline/sampling/schedule.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

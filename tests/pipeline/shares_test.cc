@@ -35,7 +35,7 @@ std::vector<std::int64_t> bytes_of_transformer(const Degrees& degrees) {
     auto checkpoint = files().open_transformer();
     const auto config = read_transformer_config(files(), checkpoint);
     auto names = flux_names(checkpoint);
-    const auto plan = flux_plan(config, mesh.tp.size(), SharedModulation::kYes);
+    const auto plan = flux_sharding(config, mesh.tp.size(), SharedModulation::kYes);
     const Flux flux(config, Weights(std::move(checkpoint), std::move(names), load, plan),
                     ops::attention, run_of_rank(config, mesh, at::kCPU, 1));
   });

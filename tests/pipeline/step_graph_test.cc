@@ -1,6 +1,6 @@
 // Recording and replaying, with a graph that is played on the host: what a device does of itself,
 // going through the same memory again, it does by asking for the work again.
-#include "pipeline/step_graph.h"
+#include "pipeline/graphs/step_graph.h"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>

@@ -64,7 +64,7 @@ std::vector<Counted> run(const PlanJob& job, const Grid& grid, const std::filesy
                             {.dtype = job.dtype,
                              .on_read = [&](const BytesRead& read) { counted.read += read; },
                              .tensor_parallel = mesh.tp},
-                            flux_plan(job.model.flux, mesh.tp.size(), job.modulation)),
+                            flux_sharding(job.model.flux, mesh.tp.size(), job.modulation)),
                     attend_over(mesh, job.ring_form),
                     run_of_rank(job.model.flux, mesh, at::kCPU, 1));
     const auto predict = predict_over(mesh, [&](const DenoiserInput& in, const Tensor& state) {

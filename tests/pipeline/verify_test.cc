@@ -1,5 +1,5 @@
 // `verify` passes what is right, and of every known mistake names the block that shows it first.
-#include "pipeline/verify.h"
+#include "pipeline/proofs/verify.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-#include "text/normalizer.h"
+#include "text/unicode/normalizer.h"
 #include "text_testing.h"
 
 namespace braid::text {

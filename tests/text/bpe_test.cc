@@ -1,4 +1,4 @@
-#include "text/bpe.h"
+#include "text/vocabulary/bpe.h"
 
 #include <gmock/gmock.h>
 

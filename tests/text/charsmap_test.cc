@@ -1,9 +1,9 @@
 // The double-array trie, on small ones made by hand and on T5's own.
-#include "text/charsmap.h"
+#include "text/unicode/charsmap.h"
 
 #include <gmock/gmock.h>
 
-#include "text/sentencepiece_model.h"
+#include "text/vocabulary/sentencepiece_model.h"
 #include "text_testing.h"
 
 namespace braid::text {

@@ -1,5 +1,5 @@
 // The files that hold a model: tokenizer.json's lists, vocab.json, merges.txt.
-#include "text/model.h"
+#include "text/vocabulary/model.h"
 
 #include <gmock/gmock.h>
 

@@ -1,4 +1,4 @@
-#include "text/normalizer.h"
+#include "text/unicode/normalizer.h"
 
 #include <gmock/gmock.h>
 

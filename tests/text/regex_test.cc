@@ -1,4 +1,4 @@
-#include "text/regex.h"
+#include "text/unicode/regex.h"
 
 #include <gmock/gmock.h>
 

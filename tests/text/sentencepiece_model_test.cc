@@ -1,4 +1,4 @@
-#include "text/sentencepiece_model.h"
+#include "text/vocabulary/sentencepiece_model.h"
 
 #include <gmock/gmock.h>
 #include <sentencepiece_processor.h>

@@ -1,5 +1,5 @@
 // Every code point, against what the reference does with it; and the rules that take several.
-#include "text/unicode.h"
+#include "text/unicode/unicode.h"
 
 #include <gtest/gtest.h>
 
@@ -7,8 +7,8 @@
 #include <map>
 #include <unordered_set>
 
-#include "text/normalizer.h"
-#include "text/regex.h"
+#include "text/unicode/normalizer.h"
+#include "text/unicode/regex.h"
 #include "text_testing.h"
 
 namespace braid {

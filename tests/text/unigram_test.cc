@@ -1,4 +1,4 @@
-#include "text/unigram.h"
+#include "text/vocabulary/unigram.h"
 
 #include <gmock/gmock.h>
 

@@ -1,8 +1,8 @@
-#include "text/vocabulary.h"
+#include "text/vocabulary/vocabulary.h"
 
 #include <gmock/gmock.h>
 
-#include "text/trie.h"
+#include "text/vocabulary/trie.h"
 
 namespace braid::text {
 namespace {

@@ -1,5 +1,5 @@
 // Checkpoints: one file or shards, and that what is missing or double is named.
-#include "weights/checkpoint.h"
+#include "weights/files/checkpoint.h"
 
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>

@@ -10,8 +10,8 @@
 #include "base/error.h"
 #include "comm/thread.h"
 #include "files.h"
+#include "weights/files/safetensors_writer.h"
 #include "weights/paging/cpu_device.h"
-#include "weights/safetensors_writer.h"
 #include "weights/weights.h"
 
 namespace braid {
@@ -63,7 +63,8 @@ class DiskPages : public testing::Test {
   static LoadOptions int8() { return {.dtype = at::kBFloat16, .quantize = Quantize::kInt8}; }
 
   // A page a layer.
-  Loaded load(LoadOptions options, const Plan& plan = {}, const fs::path& from = {}) const {
+  Loaded load(LoadOptions options, const ShardingTable& plan = {},
+              const fs::path& from = {}) const {
     const auto folder = std::make_shared<const PageFolder>(pages_.path());
     auto pages = std::make_shared<Pages>(std::make_shared<CpuPageDevice>(), at::kCPU,
                                          PageOptions{.folder = folder});
@@ -92,7 +93,7 @@ class DiskPages : public testing::Test {
       EXPECT_TRUE(at::equal(paged.biases[std::size_t(i)], (w / i).tensor("bias", {kRows})));
     }
   }
-  Weights resident(LoadOptions options, const Plan& plan = {}) const {
+  Weights resident(LoadOptions options, const ShardingTable& plan = {}) const {
     return {Checkpoint::open_file(file()), {}, std::move(options), plan};
   }
 
@@ -163,8 +164,9 @@ TEST_F(DiskPages, AreOthersInEveryForm) {
 }
 
 TEST_F(DiskPages, AreOthersInEveryShare) {
-  for (const auto& plan : {Plan{{"*", column_parallel()}}, Plan{{"*", column_parallel({8, 16})}},
-                           Plan{{"*", row_parallel()}}, Plan{{"*", row_parallel({64, 96})}}})
+  for (const auto& plan :
+       {ShardingTable{{"*", column_parallel()}}, ShardingTable{{"*", column_parallel({8, 16})}},
+        ShardingTable{{"*", row_parallel()}}, ShardingTable{{"*", row_parallel({64, 96})}}})
     run_ranks({.size = 2}, [&](const Group& group) {
       auto options = int8();
       options.tensor_parallel = group;

@@ -1,5 +1,5 @@
 // Codes and scales: torchao's own, the formula's corners, and shares of them.
-#include "weights/int8.h"
+#include "weights/codes/int8.h"
 
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
@@ -7,7 +7,7 @@
 
 #include <cmath>
 
-#include "weights/checkpoint.h"
+#include "weights/files/checkpoint.h"
 
 namespace braid {
 namespace {

@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 #include <torch/library.h>
 
-#include "weights/int8.h"
+#include "weights/codes/int8.h"
 
 namespace braid {
 namespace {

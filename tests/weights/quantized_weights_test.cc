@@ -9,8 +9,8 @@
 #include "base/error.h"
 #include "comm/thread.h"
 #include "files.h"
-#include "weights/int8.h"
-#include "weights/safetensors_writer.h"
+#include "weights/codes/int8.h"
+#include "weights/files/safetensors_writer.h"
 #include "weights/weights.h"
 
 namespace braid {
@@ -22,7 +22,7 @@ using namespace testing_files;
 class QuantizedWeights : public testing::Test {
  protected:
   Weights open(const std::map<std::string, Tensor>& tensors, LoadOptions options,
-               const Names& names = {}, const Plan& plan = {}) {
+               const Names& names = {}, const ShardingTable& plan = {}) {
     write_file(folder_ / "m.safetensors", write_safetensors(tensors));
     return {Checkpoint::open(folder_.path(), "m"), names, std::move(options), plan};
   }
@@ -57,7 +57,7 @@ TEST_F(QuantizedWeights, JoinRowsWithTheirScales) {
 TEST_F(QuantizedWeights, SharesAreCutFromTheCodesOfOneDevice) {
   const auto w = at::randn({12, 16}, at::kFloat);
   const auto whole = quantize_rows(w, Quantize::kInt8);
-  const Plan plan = {{"rows", row_parallel({8, 8})}, {"columns", column_parallel()}};
+  const ShardingTable plan = {{"rows", row_parallel({8, 8})}, {"columns", column_parallel()}};
   std::vector<Matrix> by_rows(2), by_columns(2);
   run_ranks({.size = 2}, [&](const Group& group) {
     const TemporaryFolder own;

@@ -1,5 +1,5 @@
 // The header parser: what it accepts, and that every lie of a header is refused with a sentence.
-#include "weights/safetensors_header.h"
+#include "weights/files/safetensors_header.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,12 +1,12 @@
 // What is written is what is read back.
-#include "weights/safetensors_writer.h"
+#include "weights/files/safetensors_writer.h"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
 #include "base/error.h"
 #include "files.h"
-#include "weights/checkpoint.h"
+#include "weights/files/checkpoint.h"
 
 namespace braid {
 namespace {

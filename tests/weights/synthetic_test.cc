@@ -4,7 +4,7 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
-#include "weights/plan.h"
+#include "weights/sharding.h"
 #include "weights/weights.h"
 
 namespace braid {

@@ -27,7 +27,7 @@ compile_for_nvidia() {
     codes+=(-gencode "arch=compute_$device,code=sm_$device")
   done
   compile_for "NVIDIA ${nvidia_devices[*]/#/sm_}" "$nvcc" -ccbin "$compiler" -std=c++17 -O3 -fmad=false \
-    --threads "$(jobs)" -Werror all-warnings -Isrc "${codes[@]}" -c src/ops/gpu.cu \
+    --threads "$(jobs)" -Werror all-warnings -Isrc "${codes[@]}" -c src/ops/gpu/gpu.cu \
     -o "$gpu_folder/nvidia.o"
 }
 
@@ -44,7 +44,7 @@ make_proxy_library() {
 
 compile_for_amd() {
   local library
-  local -a hip=(hipcc -std=c++17 -O3 -ffp-contract=off -Wall -Werror -x hip -Isrc -c src/ops/gpu.cu)
+  local -a hip=(hipcc -std=c++17 -O3 -ffp-contract=off -Wall -Werror -x hip -Isrc -c src/ops/gpu/gpu.cu)
   command -v hipcc >/dev/null || {
     printf 'not compiled for AMD: there is no hipcc\n'
     return 0

@@ -1,4 +1,4 @@
-"""Writes src/text/unicode_tables.cc: where the reference's Unicode differs from the system's.
+"""Writes src/text/unicode/unicode_tables.cc: where the reference's Unicode differs from the system's.
 
 The reference (the `tokenizers` wheel) carries several Unicode versions: 9 in its normalisation and in
 what it calls punctuation, 16 in its regular expressions and grapheme clusters, 17 in lower-casing and
@@ -6,7 +6,7 @@ numbers. Debian's utf8proc and Oniguruma have 14 or 15. The tables list the diff
 the reference about every code point.
 
     pip install tokenizers==0.23.3 sentencepiece unicodedata2
-    python tools/parity/dump_unicode.py src/text/unicode_tables.cc     # Python 3.11, Unicode 14
+    python tools/parity/dump_unicode.py src/text/unicode/unicode_tables.cc     # Python 3.11, Unicode 14
 
 `unicodedata2` says what later Unicode versions assign, so that a newer utf8proc changes nothing either.
 """
@@ -24,7 +24,7 @@ from transformers.utils import sentencepiece_model_pb2_new as model_proto
 
 CODE_POINTS = [c for c in range(0x110000) if not 0xD800 <= c <= 0xDFFF]
 HEADER = """// Written by tools/parity/dump_unicode.py from tokenizers {version}; do not edit.
-#include "text/unicode_tables.h"
+#include "text/unicode/unicode_tables.h"
 
 namespace braid::unicode {{
 """

@@ -99,7 +99,7 @@ Clip::Output Clip::operator()(const Tensor& ids_BL) const {
   return {.hidden_BLC = x, .pooled_BC = x.index({rows_B, position_B})};
 }
 
-Plan clip_plan(const ClipConfig& c, int size) {
+ShardingTable clip_sharding(const ClipConfig& c, int size) {
   require(c.num_heads % size == 0, "tensor parallelism over ", size, " devices cannot share the ",
           c.num_heads, " heads of the CLIP encoder evenly");
   return {

@@ -69,6 +69,6 @@ Names clip_names(const Checkpoint& checkpoint);
 
 // How the encoder is shared under tensor parallelism. Throws InputError unless `size` devices can
 // share the heads evenly.
-Plan clip_plan(const ClipConfig& config, int size);
+ShardingTable clip_sharding(const ClipConfig& config, int size);
 
 }  // namespace braid

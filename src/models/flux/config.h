@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/json.h"
-#include "weights/checkpoint.h"
+#include "weights/files/checkpoint.h"
 
 namespace braid {
 

@@ -1,7 +1,7 @@
 // The spellings of FLUX checkpoints.
 #pragma once
 
-#include "weights/checkpoint.h"
+#include "weights/files/checkpoint.h"
 #include "weights/names.h"
 
 namespace braid {

@@ -114,7 +114,7 @@ Tensor T5::operator()(const Tensor& ids_BL) const {
   return final_norm_(x);
 }
 
-Plan t5_plan(const T5Config& c, int size) {
+ShardingTable t5_sharding(const T5Config& c, int size) {
   require(c.num_heads % size == 0, "tensor parallelism over ", size, " devices cannot share the ",
           c.num_heads, " heads of the T5 encoder evenly");
   const auto width = c.num_heads * c.head_width;

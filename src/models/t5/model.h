@@ -68,6 +68,6 @@ Names t5_names();
 
 // How the encoder is shared under tensor parallelism. Throws InputError unless `size` devices can
 // share the heads evenly.
-Plan t5_plan(const T5Config& config, int size);
+ShardingTable t5_sharding(const T5Config& config, int size);
 
 }  // namespace braid

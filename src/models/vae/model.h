@@ -5,7 +5,7 @@
 #pragma once
 
 #include "models/vae/layers.h"
-#include "weights/checkpoint.h"
+#include "weights/files/checkpoint.h"
 
 namespace braid {
 

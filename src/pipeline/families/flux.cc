@@ -103,7 +103,7 @@ FluxFamily::FluxFamily(const ModelFiles& files, Checkpoint transformer, const Me
   load.paging = offloaded_->transformer();
   auto names = flux_names(transformer);
   const Weights w(std::move(transformer), std::move(names), load,
-                  flux_plan(flux_config_, mesh.tp.size(), options.modulation));
+                  flux_sharding(flux_config_, mesh.tp.size(), options.modulation));
   const auto flux = std::make_shared<const Flux>(
       flux_config_, w, attend_over(mesh, options.ring_form),
       run_of_rank(flux_config_, mesh, device_, options.ranks_on_device));

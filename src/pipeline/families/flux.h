@@ -3,13 +3,13 @@
 #pragma once
 
 #include "models/flux/model.h"
-#include "models/flux/plan.h"
+#include "models/flux/sharding.h"
 #include "models/vae/model.h"
 #include "parallel/layout.h"
 #include "pipeline/families/flux_text.h"
-#include "pipeline/offload.h"
-#include "pipeline/schedule.h"
-#include "pipeline/step_graph.h"
+#include "pipeline/graphs/step_graph.h"
+#include "pipeline/memory/offload.h"
+#include "pipeline/sampling/schedule.h"
 
 namespace braid {
 

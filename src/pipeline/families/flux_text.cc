@@ -12,7 +12,7 @@ Paged<Clip> load_clip(const ModelFiles& files, const LoadOptions& load) {
   auto names = clip_names(checkpoint);
   const auto config = read_clip_config(read_json_object(files.config_of("text_encoder")));
   const Weights w(std::move(checkpoint), std::move(names), load,
-                  clip_plan(config, load.tensor_parallel.size()));
+                  clip_sharding(config, load.tensor_parallel.size()));
   return {.page = w.page(), .model = Clip(config, w)};
 }
 
@@ -20,7 +20,7 @@ Paged<T5> load_t5(const ModelFiles& files, LoadOptions load, Quantize quantize) 
   load.quantize = quantize;
   const auto config = read_t5_config(read_json_object(files.config_of("text_encoder_2")));
   const Weights w(files.open_text_encoder("text_encoder_2"), t5_names(), load,
-                  t5_plan(config, load.tensor_parallel.size()));
+                  t5_sharding(config, load.tensor_parallel.size()));
   return {.page = w.page(), .model = T5(config, w)};
 }
 

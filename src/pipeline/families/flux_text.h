@@ -6,7 +6,7 @@
 
 #include "models/clip/model.h"
 #include "models/t5/model.h"
-#include "pipeline/offload.h"
+#include "pipeline/memory/offload.h"
 #include "pipeline/settings.h"
 #include "text/tokenizer.h"
 

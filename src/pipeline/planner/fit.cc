@@ -5,7 +5,7 @@
 #include <map>
 
 #include "base/error.h"
-#include "pipeline/memory_names.h"
+#include "pipeline/memory/memory_names.h"
 #include "pipeline/planner/held.h"
 
 namespace braid {

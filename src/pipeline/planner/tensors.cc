@@ -12,7 +12,7 @@ namespace {
 
 // Of a part: how its tensors are shared, and the names of its lists of blocks.
 struct PartRules {
-  Plan plan = {};
+  ShardingTable shardings = {};
   std::vector<std::string> lists = {}, keep_dense = {};
 };
 
@@ -29,8 +29,8 @@ std::optional<PlaceInList> place_in_list(const std::string& layer,
   return {};
 }
 
-PlannedTensor::Shared shared_by(const Plan& plan, const AskedTensor& asked) {
-  const auto* const sharding = find_sharding(plan, asked.layer);
+PlannedTensor::Shared shared_by(const ShardingTable& shardings, const AskedTensor& asked) {
+  const auto* const sharding = find_sharding(shardings, asked.layer);
   if (!sharding) return PlannedTensor::Shared::kNot;
   const bool by_columns =
       sharding->split == Split::kRows || sharding->split == Split::kRowsUnsummed;
@@ -86,7 +86,7 @@ PartTensors planned(const std::vector<AskedTensor>& asked, const PartRules& rule
          .columns = c10::multiply_integers(a.shape) / std::max<std::int64_t>(1, rows),
          .element_bytes = std::int64_t(c10::elementSize(a.dtype)),
          .kind = kind_of(a, rules.keep_dense),
-         .shared = shared_by(rules.plan, a),
+         .shared = shared_by(rules.shardings, a),
          .block = place      ? last
                   : last < 0 ? -1
                              : last + 1,
@@ -129,12 +129,13 @@ ModelTensors survey_model(const ModelSizes& m, const SurveyOptions& o, const Mod
   const auto vae = asked_by(
       o.dtype, files, [](const ModelFiles& f) { return f.open_vae(); }, vae_names,
       [&](const Weights& w) { (void)Vae(m.vae, w, Vae::Parts::kDecoder); });
-  return {.transformer = planned(flux, {.plan = flux_plan(m.flux, 1, o.modulation),
-                                        .lists = {"double_blocks", "single_blocks"},
-                                        .keep_dense = o.keep_dense}),
-          .t5 = planned(t5, {.plan = t5_plan(m.t5, 1), .lists = {"encoder.block"}}),
-          .clip = planned(clip, {.plan = clip_plan(m.clip, 1), .lists = {"encoder.layers"}}),
-          .vae = planned(vae, {})};
+  return {
+      .transformer = planned(flux, {.shardings = flux_sharding(m.flux, 1, o.modulation),
+                                    .lists = {"double_blocks", "single_blocks"},
+                                    .keep_dense = o.keep_dense}),
+      .t5 = planned(t5, {.shardings = t5_sharding(m.t5, 1), .lists = {"encoder.block"}}),
+      .clip = planned(clip, {.shardings = clip_sharding(m.clip, 1), .lists = {"encoder.layers"}}),
+      .vae = planned(vae, {})};
 }
 
 }  // namespace braid

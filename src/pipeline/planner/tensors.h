@@ -9,7 +9,7 @@
 #include "braid/memory.h"
 #include "models/clip/model.h"
 #include "models/flux/model.h"
-#include "models/flux/plan.h"
+#include "models/flux/sharding.h"
 #include "models/t5/model.h"
 #include "models/vae/config.h"
 #include "pipeline/model_files.h"

@@ -1,0 +1,89 @@
+#include "app/commands/commands.h"
+
+#include "app/commands/bench_against.h"
+#include "app/files/bundled_model.h"
+#include "app/files/output_files.h"
+#include "app/flags/preset_flags.h"
+#include "app/machine/launched.h"
+#include "app/print/bench_report.h"
+#include "app/print/failure.h"
+#include "app/print/standard_output.h"
+#include "base/error.h"
+#include "base/file.h"
+
+namespace braid {
+namespace {
+
+// With what the command line leaves to this machine.
+BenchOptions settled(const BenchConfiguration& configuration) {
+  auto options = configuration.options;
+  auto& pipeline = options.probe.pipeline;
+  if (pipeline.model.empty() && options.probe.synthetic.empty()) pipeline.model = bundled_model();
+  pipeline.layout.ranks = Ranks::kProcesses;
+  if (!configuration.preset.name.empty())
+    pipeline.memory = choose_memory(configuration.preset, pipeline).memory;
+  pipeline.device = device_of_rank(pipeline.device);
+  return options;
+}
+
+OrderedJson named(OrderedJson result, const BenchConfiguration& configuration) {
+  if (!configuration.setting.empty()) result["setting"] = configuration.setting;
+  return result;
+}
+
+// Of a sweep a configuration that is not possible, or for which there is not enough memory, is a
+// result too.
+OrderedJson run_one(const BenchConfiguration& configuration) {
+  const auto options = settled(configuration);
+  if (configuration.setting.empty()) return bench_json(bench(options), options);
+  try {
+    return named(bench_json(bench(options), options), configuration);
+  } catch (...) {
+    return named(failure_json(current_failure().sentence, options), configuration);
+  }
+}
+
+// What results are compared with. Throws InputError before anything is timed in vain.
+std::vector<OrderedJson> earlier_results(const BenchFlags& flags) {
+  if (flags.against.empty()) return {};
+  auto before = read_results(flags.against);
+  std::error_code missing;
+  require(flags.plot.empty() || !std::filesystem::equivalent(flags.plot, flags.against, missing),
+          "--plot would overwrite ", flags.against.string(), ", which --against reads");
+  for (const auto& configuration : flags.configurations)
+    require_comparable(bench_settings(settled(configuration)), before);
+  return before;
+}
+
+std::string text_of_results(const std::vector<OrderedJson>& results, const BenchFlags& flags) {
+  if (flags.json) return json_text(flags.is_sweep ? OrderedJson(results) : results.front());
+  return flags.is_sweep ? bench_table(results) : bench_text(results.front());
+}
+
+int count_failures(const std::vector<OrderedJson>& results) {
+  int failures = 0;
+  for (const auto& result : results) failures += result.contains("failure") ? 1 : 0;
+  return failures;
+}
+
+}  // namespace
+
+int bench_transformer(const BenchFlags& flags) {
+  std::vector<OrderedJson> before, results;
+  if (is_first_rank()) before = earlier_results(flags);
+  if (!flags.plot.empty() && is_first_rank()) require_writable("--plot", flags.plot);
+  for (const auto& configuration : flags.configurations) results.push_back(run_one(configuration));
+  if (!is_first_rank()) return kSuccess;
+  Comparison against;
+  if (!before.empty()) against = compare_results(results, before, flags.tolerance);
+  print(text_of_results(results, flags));
+  if (!flags.plot.empty()) write_file(flags.plot, bench_plot(results));
+  const int failures = count_failures(results);
+  check(failures == 0, failures, " of ", results.size(), " configurations failed");
+  require(against.missing.empty(), against.missing);
+  check(against.slower == 0, against.slower, " of ", results.size(), " results are slower than in ",
+        flags.against.string());
+  return kSuccess;
+}
+
+}  // namespace braid

@@ -1,0 +1,234 @@
+#include "app/commands/commands.h"
+
+#include <ATen/Parallel.h>
+
+#include "app/commands/auto_layout.h"
+#include "app/files/bundled_model.h"
+#include "app/files/latents_file.h"
+#include "app/files/output_files.h"
+#include "app/files/picture_text.h"
+#include "app/files/prompts.h"
+#include "app/flags/preset_flags.h"
+#include "app/machine/launched.h"
+#include "app/machine/stop_signals.h"
+#include "app/print/failure.h"
+#include "app/print/progress.h"
+#include "app/print/readable.h"
+#include "app/print/report.h"
+#include "app/print/standard_output.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "pipeline/engine.h"
+#include "pipeline/memory/memory_names.h"
+#include "pipeline/planner/fit.h"
+#include "weights/files/safetensors_writer.h"
+
+namespace braid {
+namespace {
+
+// One run of the command: what its callbacks share.
+class GenerateRun {
+ public:
+  GenerateRun(const GenerateFlags& flags, Request request, PhaseLog::Clock::time_point began)
+      : flags_(flags),
+        options_(flags.options),
+        request_(std::move(request)),
+        phases_(began),
+        is_first_(is_first_rank()),
+        display_(display_on_standard_error(!is_first_ || flags.verbosity == Verbosity::kQuiet)) {
+    if (is_first_) files_.emplace(flags.output, int(request_.prompts.size()) * request_.num_images);
+  }
+
+  void prepare();
+  int run();
+
+ private:
+  void choose_memory();
+  void keep_to_budget();
+  void check_dump() const;
+  void draw();
+  void save(const Picture& picture);
+  void tell_choices();
+  void report() const;
+  int threads() const { return options_.threads > 0 ? options_.threads : at::get_num_threads(); }
+  Hooks hooks();
+
+  const GenerateFlags& flags_;
+  PipelineOptions options_;
+  Request request_;
+  std::optional<OutputFiles> files_;  // of the first rank
+  PhaseLog phases_;
+  StopSignals signals_;
+  bool is_first_;  // the only one that writes and prints
+  ProgressDisplay display_;
+  Settings settings_;
+  std::string dtype_;
+  GraphUse graph_;
+  TrafficByAxis step_;
+  std::vector<BytesRead> bytes_read_;
+  MeasuredPeaks peaks_;
+  std::optional<Fit> fit_;  // of a budget
+  std::vector<SavedPicture> saved_;
+  std::vector<std::string> warnings_;
+};
+
+// All that can be found wrong before a large model is loaded.
+void GenerateRun::prepare() {
+  if (options_.model.empty()) options_.model = bundled_model();
+  const auto launch = read_launch();
+  const int num_ranks = launch ? launch->size : int(device_names(options_).size());
+  if (flags_.auto_layout) {
+    const auto choice = choose_degrees(options_, request_, num_ranks, options_.layout);
+    if (is_first_) display_.say(choice);
+  }
+  options_.layout = choose_layout(options_.layout, num_ranks, request_);
+  options_.layout.ranks = Ranks::kProcesses;  // where a launcher started this program
+  (void)world_of(options_.layout);
+  auto here = options_;
+  here.device = device_of_rank(options_.device);
+  (void)devices_of(here, degrees_of(options_.layout));
+  choose_memory();
+  options_.device = here.device;
+  if (is_first_) check_dump();
+  if (!flags_.latents.empty()) request_.latents = read_latents(flags_.latents);
+}
+
+// A budget chooses all that no flag has fixed; what it does not choose is the preset's.
+void GenerateRun::choose_memory() {
+  const auto choice = braid::choose_memory(flags_.preset, options_);
+  options_.memory = choice.memory;
+  if (is_first_ && !choice.said.empty()) display_.say(choice.said);
+  if (options_.memory.budget.is_set()) keep_to_budget();
+}
+
+void GenerateRun::keep_to_budget() {
+  const auto budget = options_.memory.budget;
+  const auto asked = flags_of(options_.memory);
+  auto chosen = fitted(options_, request_);
+  options_ = std::move(chosen.options);
+  request_.vae_tiling = chosen.tiling;
+  fit_ = std::move(chosen.fit);
+  const bool is_as_asked = budget.is_implied && flags_of(options_.memory) == asked;
+  if (!is_first_ || is_as_asked) return;
+  const bool fits = fit_->device_peak <= budget.device;
+  const auto of = text_of(fits ? ", of " : ", more than ", readable_bytes(double(budget.device)),
+                          " that a GPU has for it");
+  display_.say("memory: " + chosen.sentence + (budget.is_implied ? of : ""));
+}
+
+void GenerateRun::check_dump() const {
+  if (flags_.dump.empty()) return;
+  require_writable("--dump", flags_.dump);
+  for (int k = 0; k < request_.num_images * int(request_.prompts.size()); ++k)
+    require(files_->of_picture(k) != flags_.dump, "--dump and --output are the same file, ",
+            flags_.dump.string());
+}
+
+Hooks GenerateRun::hooks() {
+  return {.progress =
+              [this](const Progress& progress) {
+                phases_.enter(progress.phase);
+                display_.show(progress);
+              },
+          .picture =
+              [this](Picture& picture) {
+                save(picture);
+                picture.rgb = {};  // the file has it
+              },
+          .warning =
+              [this](const std::string& sentence) {
+                warnings_.push_back(sentence);
+                display_.say("warning: " + sentence);
+              },
+          .stop = signals_.token()};
+}
+
+int GenerateRun::run() {
+  try {
+    draw();
+  } catch (const Cancelled&) {
+    display_.clear();
+    display_.say("stopped");
+    return kSignalled + signals_.received();
+  }
+  if (flags_.json && is_first_) report();
+  return kSuccess;
+}
+
+void GenerateRun::draw() {
+  const auto hooks = this->hooks();
+  hooks.progress({.phase = Phase::kLoad});
+  const Engine engine(options_, hooks, Measure::kPeaks);
+  display_.finish();
+  settings_ = engine.settle(request_, {});
+  dtype_ = c10::getDtypeNames(engine.dtype()).first;
+  display_.expect_pictures(settings_.num_pictures());
+  if (is_first_ && flags_.verbosity == Verbosity::kVerbose) tell_choices();
+  Recording recording;
+  bytes_read_ = engine.bytes_read();
+  engine.generate(request_, hooks, flags_.dump.empty() ? nullptr : &recording, &step_);
+  graph_ = engine.graph_use();
+  peaks_ = {.start_bytes = engine.meter()->start_bytes(),
+            .are_exact = engine.meter()->is_exact(),
+            .ranks = engine.peaks()};
+  display_.finish();
+  if (is_first_ && !flags_.dump.empty()) {
+    const auto bytes = write_safetensors(recording);
+    const auto whole = signals_.delay_exit();
+    write_file(flags_.dump, bytes);
+  }
+  phases_.finish();
+}
+
+void GenerateRun::save(const Picture& picture) {
+  const auto number = int(saved_.size());
+  const auto path = files_->of_picture(number);
+  const auto png = encode_png(
+      picture.width, picture.height, picture.rgb,
+      text_of_picture(picture, settings_.prompt_of(number), settings_, model_name(options_.model)));
+  {
+    const auto whole = signals_.delay_exit();
+    write_file(path, png);
+  }
+  saved_.push_back({.path = path, .prompt = picture.prompt, .seed = picture.seed});
+  if (flags_.json) return;
+  display_.clear();
+  print(path.string() + "\n");
+}
+
+void GenerateRun::tell_choices() {
+  display_.say(text_of(dtype_, " on ", list_of_devices(options_), " with ",
+                       plural(threads(), "thread"), ", model ", options_.model.string()));
+  display_.say(text_of(settings_.width, "x", settings_.height, ", ",
+                       plural(settings_.steps, "step"), ", guidance ", settings_.guidance,
+                       ", seed ", settings_.seed, ", ", settings_.max_sequence_length,
+                       " text tokens, batches of ", settings_.batch_size));
+}
+
+void GenerateRun::report() const {
+  print(report_json({.options = options_,
+                     .settings = settings_,
+                     .phases = phases_,
+                     .pictures = saved_,
+                     .warnings = warnings_,
+                     .model = options_.model,
+                     .dtype = dtype_,
+                     .threads = threads(),
+                     .graph = graph_,
+                     .step = step_,
+                     .bytes_read = bytes_read_,
+                     .peaks = peaks_,
+                     .fit = fit_}));
+}
+
+}  // namespace
+
+int generate(const GenerateFlags& flags, PhaseLog::Clock::time_point program_began) {
+  // Before signals are held back: Ctrl-C ends a wait for standard input at once.
+  auto request = with_prompts(flags);
+  GenerateRun run(flags, std::move(request), program_began);
+  run.prepare();
+  return run.run();
+}
+
+}  // namespace braid

@@ -1,0 +1,49 @@
+#include "app/commands/commands.h"
+
+#include <nlohmann/json.hpp>
+
+#include "app/machine/machine_info.h"
+#include "app/print/model_info.h"
+#include "app/print/preset_info.h"
+#include "app/print/readable_json.h"
+#include "app/print/standard_output.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "image/png.h"
+
+namespace braid {
+namespace {
+
+constexpr std::uint64_t kLargestPng = 1u << 30;  // bytes
+
+OrderedJson picture_info(const std::filesystem::path& path) {
+  std::error_code missing;
+  require(!std::filesystem::is_directory(path, missing), path.string(),
+          " is a folder: braid info --model ", path.string(), " describes a model");
+  OrderedJson info = {{"path", path.string()}};
+  for (const auto& [key, value] : read_png_text(read_file(path, kLargestPng), path.string()))
+    info[key] = value;
+  require(info.size() > 1, path.string(), " does not say how it was made: it has no text");
+  return info;
+}
+
+OrderedJson info_of(const InfoFlags& flags) {
+  if (flags.presets) return list_of_presets();
+  if (!flags.picture.empty()) return picture_info(flags.picture);
+  auto info = machine_info();
+  if (!flags.model.empty())
+    info["model"] = model_info({.model = flags.model, .components = flags.components});
+  return info;
+}
+
+}  // namespace
+
+int info(const InfoFlags& flags) {
+  require(int(!flags.picture.empty()) + int(!flags.model.empty()) + int(flags.presets) <= 1,
+          "braid info describes a picture, a model or the presets: give one of them");
+  const auto info = info_of(flags);
+  print(flags.json ? json_text(info) : readable_json(info));
+  return 0;
+}
+
+}  // namespace braid

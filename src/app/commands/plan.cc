@@ -1,0 +1,15 @@
+#include "app/commands/commands.h"
+
+#include "app/print/plan_table.h"
+#include "app/print/standard_output.h"
+
+namespace braid {
+
+int plan(const PlanFlags& flags) {
+  const PlanReport report{.flags = flags, .job = job_of(flags), .machine = machine_of(flags)};
+  const auto layouts = plan_layouts(report.job, report.machine);
+  print(flags.json ? plan_json(report, layouts) : plan_table(report, layouts));
+  return layouts.front().fits() ? 0 : 1;
+}
+
+}  // namespace braid

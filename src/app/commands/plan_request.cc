@@ -1,0 +1,67 @@
+#include "app/commands/plan_request.h"
+
+#include <algorithm>
+
+#include "app/files/bundled_model.h"
+#include "base/error.h"
+#include "pipeline/families/flux.h"
+
+namespace braid {
+namespace {
+
+bool is_path(const PipelineOptions& options) { return std::filesystem::exists(options.model); }
+
+PlanJob job_of_options(const PipelineOptions& options) {
+  const auto name = options.model.string();
+  auto job = named_job(name);
+  require(job || is_path(options), "there is no model at ", name,
+          ": --model should be a path, flux1-dev or flux1-schnell");
+  if (is_path(options) || !job) return job_of_model(options);
+  job->dtype = choose_dtype(options.dtype, job->dtype, at::kCUDA);
+  return *job;
+}
+
+bool are_cpus(const std::vector<DeviceSpec>& devices) {
+  return std::all_of(devices.begin(), devices.end(),
+                     [](const DeviceSpec& device) { return device.name == "cpu"; });
+}
+
+}  // namespace
+
+PlanJob job_of(const PlanFlags& f) {
+  auto options = f.options;
+  if (options.model.empty()) options.model = bundled_model();
+  auto job = job_of_options(options);
+  job.is_on_host = are_cpus(devices_named("--devices", f.devices));
+  const auto patch = int(2 * job.model.vae.downscale());
+  job.width = f.width.value_or(job.width) / patch * patch;
+  job.height = f.height.value_or(job.height) / patch * patch;
+  require(job.width > 0 && job.height > 0, "--size should be at least ", patch, "x", patch);
+  job.steps = f.steps.value_or(job.steps);
+  job.text_tokens = f.text_tokens.value_or(job.text_tokens);
+  job.batch_size = f.batch_size;
+  job.num_pictures = f.num_pictures;
+  job.branches = f.true_cfg > 1 ? 2 : 1;
+  job.modulation = f.sharing.shard_modulation ? SharedModulation::kYes : SharedModulation::kNo;
+  job.text = f.sharing.shard_text ? SharedText::kYes : SharedText::kNo;
+  job.decode = f.sharing.share_decode ? SharedDecode::kYes : SharedDecode::kNo;
+  job.ring_form = f.sharing.gather_keys ? RingForm::kGather : RingForm::kShift;
+  if (!is_path(options)) return surveyed(std::move(job));
+  const auto files = find_model(options);
+  return surveyed(std::move(job), &files);
+}
+
+Machine machine_of(const PlanFlags& f) {
+  auto devices = devices_named("--devices", f.devices);
+  if (!f.memory.empty())
+    for (auto& device : devices) device.memory = bytes_named("--memory", f.memory);
+  bool through_host = false;
+  for (const auto& device : devices) through_host |= !device.talks_to_peers;
+  const auto link = f.link.empty() ? link_of(devices) : link_named("--link", f.link, through_host);
+  return {.devices = std::move(devices),
+          .link = link,
+          .network = link_named("--network", f.network, false),
+          .devices_per_host = f.devices_per_host};
+}
+
+}  // namespace braid

@@ -1,0 +1,67 @@
+#include "app/commands/commands.h"
+
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "app/files/bundled_model.h"
+#include "app/flags/preset_flags.h"
+#include "app/machine/launched.h"
+#include "app/print/readable_json.h"
+#include "app/print/standard_output.h"
+#include "comm/mesh.h"
+#include "pipeline/engine.h"
+
+namespace braid {
+namespace {
+
+std::string scientific(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1e", value);
+  return text;
+}
+
+OrderedJson json_of(const Verdict& verdict, const std::string& layout) {
+  OrderedJson blocks = OrderedJson::array();
+  for (const auto& b : verdict.blocks)
+    blocks.push_back({{"where", b.where}, {"difference", b.difference}, {"rank", b.rank}});
+  const auto* const first = verdict.first_divergent();
+  return {{"layout", layout},
+          {"ranks", verdict.num_ranks},
+          {"one_rank_paged", verdict.one_rank_was_paged},
+          {"tolerance", verdict.tolerance},
+          {"right", first == nullptr},
+          {"first_divergent", first ? OrderedJson(first->where) : OrderedJson()},
+          {"blocks", blocks}};
+}
+
+std::string table_of(const Verdict& verdict, const std::string& layout) {
+  std::string table = layout + "\nlargest difference after each part, relative to one rank's\n\n";
+  for (const auto& b : verdict.blocks) {
+    const std::string padding(b.where.size() < 28 ? 28 - b.where.size() : 1, ' ');
+    table += "  " + b.where + padding + scientific(b.difference) + "  rank " +
+             std::to_string(b.rank) + (b.difference > verdict.tolerance ? "  differs\n" : "\n");
+  }
+  const auto* const first = verdict.first_divergent();
+  const auto limit = "the tolerance of " + scientific(verdict.tolerance);
+  return table + (first ? "\nwrong: " + first->where + " on rank " + std::to_string(first->rank) +
+                              " is the first beyond " + limit + "\n"
+                        : "\nright: every part is within " + limit + "\n");
+}
+
+}  // namespace
+
+int verify_layout(const VerifyFlags& flags) {
+  auto options = flags.options;
+  if (options.pipeline.model.empty()) options.pipeline.model = bundled_model();
+  options.pipeline.layout.ranks = Ranks::kProcesses;
+  if (!flags.preset.name.empty())
+    options.pipeline.memory = choose_memory(flags.preset, options.pipeline).memory;
+  options.pipeline.device = device_of_rank(options.pipeline.device);
+  const auto verdict = verify(options);
+  if (!is_first_rank()) return verdict.first_divergent() ? 1 : 0;
+  const auto layout = to_string(degrees_of(options.pipeline.layout));
+  print(flags.json ? json_text(json_of(verdict, layout)) : table_of(verdict, layout));
+  return verdict.first_divergent() ? 1 : 0;
+}
+
+}  // namespace braid

@@ -1,0 +1,42 @@
+#include "app/files/latents_file.h"
+
+#include <ATen/ATen.h>
+
+#include <cstring>
+
+#include "base/error.h"
+#include "weights/files/checkpoint.h"
+
+namespace braid {
+namespace {
+
+const StoredTensor& find_latents(const Checkpoint& file) {
+  for (const auto* const name : {"latents", "latents_initial"})
+    if (const auto* const tensor = file.find(name)) return *tensor;
+  require(file.tensors().size() == 1, file.source(),
+          " should have a tensor 'latents' or 'latents_initial', or just one tensor; it has ",
+          file.tensors().size(), " others");
+  return file.tensors().begin()->second;
+}
+
+// Views of a file may be misaligned, as LibTorch's kernels do not expect.
+at::Tensor aligned_copy(const StoredTensor& stored) {
+  auto copy = at::empty(stored.entry.shape, at::TensorOptions(stored.dtype()));
+  std::memcpy(copy.mutable_data_ptr(), stored.file->bytes().data() + stored.entry.begin,
+              stored.entry.size);
+  return copy;
+}
+
+}  // namespace
+
+Latents read_latents(const std::filesystem::path& path) {
+  const auto file = Checkpoint::open_file(path);
+  const auto& stored = find_latents(file);
+  require(at::isFloatingType(stored.dtype()), path.string(), ": tensor '", stored.entry.name,
+          "' should hold floating-point numbers, it holds ", name_of(stored.entry.type));
+  const auto values = aligned_copy(stored).to(at::kFloat);
+  const auto* const data = values.const_data_ptr<float>();
+  return {.shape = stored.entry.shape, .values = {data, data + values.numel()}};
+}
+
+}  // namespace braid

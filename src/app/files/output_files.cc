@@ -1,0 +1,63 @@
+#include "app/files/output_files.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+
+#include "base/error.h"
+#include "base/file.h"
+
+namespace braid {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kFewestDigits = 3;
+
+bool is_other_format(std::string extension) {
+  constexpr std::array names = {".jpg",  ".jpeg", ".webp", ".gif", ".bmp", ".tif",
+                                ".tiff", ".avif", ".heic", ".jxl", ".ppm", ".svg"};
+  std::transform(extension.begin(), extension.end(), extension.begin(),
+                 [](unsigned char c) { return char(std::tolower(c)); });
+  return std::find(names.begin(), names.end(), extension) != names.end();
+}
+
+}  // namespace
+
+OutputFiles::OutputFiles(const fs::path& output, int num_pictures) : num_pictures_(num_pictures) {
+  std::error_code missing;
+  const bool is_folder = !output.has_filename() || fs::is_directory(output, missing);
+  folder_ = is_folder ? output : output.parent_path();
+  stem_ = is_folder ? "braid" : output.stem().string();
+  extension_ = is_folder ? ".png" : output.extension().string();
+  require(!is_other_format(extension_), "--output should end in .png, it is ", output.string(),
+          ": pictures are written as PNG");
+  // Most often all files can be made if one can; the last has the longest name.
+  require_writable("--output", of_picture(num_pictures - 1));
+}
+
+fs::path OutputFiles::of_picture(int number) const {
+  if (num_pictures_ == 1) return folder_ / (stem_ + extension_);
+  auto digits = std::to_string(number);
+  const auto width = std::max(std::to_string(num_pictures_ - 1).size(), kFewestDigits);
+  digits.insert(0, width - digits.size(), '0');
+  return folder_ / (stem_ + "-" + digits + extension_);
+}
+
+void require_writable(const std::string& flag, const fs::path& path) {
+  const auto folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
+  std::error_code unreachable;  // below a file, say: then it does not exist
+  require(fs::exists(folder, unreachable), flag, " ", path.string(), ": there is no folder ",
+          folder.string());
+  require(fs::is_directory(folder, unreachable), flag, " ", path.string(), ": ", folder.string(),
+          " is not a folder");
+  require(!fs::is_directory(path, unreachable), flag, " ", path.string(),
+          " should be a file, it is a folder");
+  try {
+    check_can_write(path);
+  } catch (const Error& error) {
+    throw InputError(flag + ": " + error.what());
+  }
+}
+
+}  // namespace braid

@@ -1,0 +1,43 @@
+#include "app/files/picture_text.h"
+
+#include <array>
+#include <charconv>
+
+namespace braid {
+
+std::string decimal(double value) {
+  std::array<char, 32> text{};
+  const auto end = std::to_chars(text.data(), text.data() + text.size(), value).ptr;
+  return {text.data(), end};
+}
+
+std::string model_name(const std::filesystem::path& model) {
+  const auto path = std::filesystem::absolute(model).lexically_normal();
+  return (path.has_filename() ? path : path.parent_path()).filename().string();
+}
+
+PngText text_of_picture(const Picture& picture, const PromptPair& prompt, const Settings& settings,
+                        const std::string& model) {
+  PngText text = {{"prompt", prompt.clip}};
+  if (prompt.t5 != prompt.clip) text.emplace_back("prompt_2", prompt.t5);
+  if (settings.negative) {
+    const auto& negative = *settings.negative;
+    text.emplace_back("negative_prompt", negative.clip);
+    if (negative.t5 != negative.clip) text.emplace_back("negative_prompt_2", negative.t5);
+    text.emplace_back("true_cfg", decimal(settings.true_cfg));
+    if (settings.guidance_rescale > 0)
+      text.emplace_back("guidance_rescale", decimal(settings.guidance_rescale));
+    if (settings.cfg_norm_cap > 0)
+      text.emplace_back("cfg_norm_cap", decimal(settings.cfg_norm_cap));
+  }
+  text.emplace_back("seed", std::to_string(picture.seed));
+  text.emplace_back("steps", std::to_string(settings.steps));
+  text.emplace_back("guidance", decimal(settings.guidance));
+  text.emplace_back("size", std::to_string(picture.width) + "x" + std::to_string(picture.height));
+  text.emplace_back("max_sequence_length", std::to_string(settings.max_sequence_length));
+  text.emplace_back("model", model);
+  text.emplace_back("software", "braid " + version());
+  return text;
+}
+
+}  // namespace braid

@@ -1,0 +1,92 @@
+#include "app/files/prompts.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "app/print/readable.h"
+#include "base/error.h"
+#include "comm/launch.h"
+#include "text/unicode/unicode.h"
+
+namespace braid {
+namespace {
+
+constexpr std::size_t kMaxFile = 64u << 20, kMaxText = 100'000;  // bytes
+
+// All that can be read, from pipes too.
+std::string read_all(int fd, const std::string& name) {
+  std::string text;
+  char buffer[1 << 16];
+  for (;;) {
+    const auto n = ::read(fd, buffer, sizeof buffer);
+    if (n < 0 && errno == EINTR) continue;
+    require(n >= 0, "cannot read the prompts in ", name, ": ", std::strerror(errno));
+    if (n == 0) return text;
+    text.append(buffer, std::size_t(n));
+    require(text.size() <= kMaxFile, name, " is too large for a file of prompts: it has more than ",
+            kMaxFile, " bytes");
+  }
+}
+
+std::string read_text(const std::string& path) {
+  if (path == "-") {
+    const auto launch = read_launch();
+    require(!launch, "only one of the ranks that ", launch ? launch->launcher : "",
+            " started has standard input: give --prompt-file a file that all can read");
+    return read_all(STDIN_FILENO, "standard input");
+  }
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  require(fd >= 0, "cannot read the prompts in ", path, ": ", std::strerror(errno));
+  struct Closed {
+    int fd;
+    ~Closed() { ::close(fd); }
+  } const closed{fd};
+  return read_all(fd, path);
+}
+
+}  // namespace
+
+std::vector<std::string> read_prompt_file(const std::string& path) {
+  const auto text = read_text(path);
+  const auto name = path == "-" ? "standard input" : path;
+  std::string_view rest = text;
+  if (rest.starts_with("\xef\xbb\xbf")) rest.remove_prefix(3);
+  std::vector<std::string> prompts;
+  for (int number = 1; !rest.empty(); ++number) {
+    auto line = rest.substr(0, rest.find('\n'));
+    rest.remove_prefix(std::min(line.size() + 1, rest.size()));
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    if (line.find_first_not_of(" \t") == line.npos) continue;
+    check_text(text_of(name, ", line ", number), std::string(line));
+    prompts.emplace_back(line);
+  }
+  require(!prompts.empty(), "there is no prompt in ", name, ": one a line was expected");
+  return prompts;
+}
+
+void check_text(const std::string& name, const std::string& text) {
+  require(text.size() <= kMaxText, name, " should have at most ", kMaxText, " bytes, it has ",
+          text.size());
+  require(text.find('\0') == text.npos, name, " should be text, it has a NUL byte");
+  require(unicode::is_valid_utf8(text), name, " should be UTF-8 text, it is ", in_quotes(text));
+}
+
+Request with_prompts(const GenerateFlags& flags) {
+  auto request = flags.request;
+  if (flags.prompt) check_text("the prompt", *flags.prompt);
+  request.prompts = flags.prompt ? std::vector{*flags.prompt} : read_prompt_file(flags.prompt_file);
+  if (flags.prompt_2) {
+    check_text("--prompt-2", *flags.prompt_2);
+    request.prompts_2.assign(request.prompts.size(), *flags.prompt_2);
+  }
+  if (request.negative_prompt) check_text("--negative-prompt", *request.negative_prompt);
+  const auto pictures = request.prompts.size() * std::size_t(request.num_images);
+  require(pictures <= 1'000'000, "at most 1000000 pictures can be made at once, ", pictures,
+          " were asked for: lower --num-images or give fewer prompts");
+  return request;
+}
+
+}  // namespace braid

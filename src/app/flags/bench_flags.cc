@@ -1,0 +1,131 @@
+#include "app/flags/bench_flags.h"
+
+#include <algorithm>
+
+#include "app/flags/flag_groups.h"
+#include "app/flags/flag_values.h"
+#include "app/flags/preset_flags.h"
+#include "app/machine/launched.h"
+
+namespace braid {
+namespace {
+
+constexpr int kMaxRuns = 10'000, kMaxTokens = 512;
+
+void add_result_flags(FlagReader& read, BenchLine& line, BenchFlags& f) {
+  read.texts("--sweep", "FLAG=A,B", "Bench",
+             "Take each value of a flag in turn, as in tp=1,2 or\n"
+             "offload=none,block; may be given several times",
+             [&](const std::string& flag, const std::string& text) {
+               line.sweeps.push_back(read_sweep(flag, text));
+             });
+  read.path("--against", "FILE", "Bench",
+            "Compare with this output of --json; exit code 1 where a step is\n"
+            "slower by more than --tolerance, and than the runs differ",
+            f.against);
+  read.text("--tolerance", "PERCENT", "Bench", "0 to 1000. Default: 10",
+            [&](const std::string& flag, const std::string& text) {
+              f.tolerance = finite_number(flag, text) / 100;
+              require(f.tolerance >= 0 && f.tolerance <= 10, flag,
+                      " should be 0 to 1000 percent, it is ", in_quotes(text));
+            });
+  read.path("--plot", "FILE", "Bench", "Draw times and memory as bars, in SVG", f.plot);
+  read.flag("--json", "Talk", "Print one JSON object, with --sweep a list", f.json);
+}
+
+void require_sweepable(const std::string& flag) {
+  for (const auto* const once : {"--against", "--tolerance", "--plot", "--json", "--sweep"})
+    require(flag != once, "--sweep cannot vary ", once, ": it is of all results together");
+  for (const auto* const list : {"--devices", "--quantize-skip"})
+    require(flag != list, "--sweep cannot vary ", list, ": its value has commas itself");
+}
+
+bool offloads(const Offload& o) {
+  return o.transformer != OffloadMode::kNone || o.text != OffloadMode::kNone ||
+         o.vae != OffloadMode::kNone;
+}
+
+// Flags that need others. What a preset says is not known yet.
+void check_together(const BenchFlags& f) {
+  const auto& given = f.configurations.front().preset.given;
+  const auto needs = [&](const char* flag, const char* other, const char* why) {
+    require(!given.contains(flag) || given.contains(other), flag, " ", why, ": give ", other,
+            ", too");
+  };
+  needs("--tolerance", "--against", "says what a comparison lets pass");
+  needs("--disk-reads", "--offload-dir", "says how files of weights are read");
+  const bool is_used = std::any_of(
+      f.configurations.begin(), f.configurations.end(), [](const BenchConfiguration& c) {
+        return !c.preset.name.empty() || offloads(c.options.probe.pipeline.memory.offload);
+      });
+  require(is_used || !given.contains("--offload-dir"),
+          "--offload-dir is for weights that are offloaded: give --offload, too");
+}
+
+}  // namespace
+
+const char* const kBenchExamples =
+    R"(Times are of one evaluation, a step without guidance, from when all ranks begin until all
+are done; the result is checked to be a number before it is timed. With --sweep each combination
+is timed, in a table. --against compares with what --json printed before, on the same machine.
+
+Examples:
+  braid bench
+  braid bench --synthetic flux1-dev --double 2 --single 4 --size 512x512
+  braid bench --synthetic flux1-dev --double 2 --single 4 --size 512x512 --tp 2 --json
+  braid bench --sweep offload=none,block --sweep quantize=none,int8 --plot bench.svg
+  braid bench --against earlier.json --tolerance 5)";
+
+void add_bench_flags(FlagReader& read, BenchLine& line, BenchFlags& f) {
+  auto& options = line.configuration.options;
+  auto& probe = options.probe;
+  add_layout_flags(read, probe.pipeline.layout);
+  add_model_flags(read, probe.pipeline);
+  add_synthetic_flags(read, probe.synthetic, probe.num_double, probe.num_single);
+  add_machine_flags(read, probe.pipeline);
+  add_preset_flag(read, line.configuration.preset, "none");
+  add_memory_flags(read, probe.pipeline.memory);
+  read.text("--size", "WxH", "Bench", "Width and height in pixels. Default: the model's",
+            [&](const std::string& flag, const std::string& text) {
+              const auto size = picture_size(flag, text);
+              probe.width = size.width;
+              probe.height = size.height;
+            });
+  read.text("--max-sequence-length", "N", "Bench", "Text tokens, 1 to 512. Default: the model's",
+            [&](const std::string& flag, const std::string& text) {
+              probe.max_sequence_length = int(whole_number(flag, text, 1, kMaxTokens));
+            });
+  read.text("--runs", "N", "Bench", "Timed evaluations. Default: 5",
+            [&](const std::string& flag, const std::string& text) {
+              options.runs = int(whole_number(flag, text, 1, kMaxRuns));
+            });
+  read.text("--warm-up", "N", "Bench", "Evaluations before these. Default: 1",
+            [&](const std::string& flag, const std::string& text) {
+              options.warm_ups = int(whole_number(flag, text, 0, kMaxRuns));
+            });
+  add_result_flags(read, line, f);
+}
+
+void finish_bench_flags(FlagReader& read, BenchLine& line, BenchFlags& f) {
+  read.finish();
+  f.is_sweep = !line.sweeps.empty();
+  for (const auto& sweep : line.sweeps) require_sweepable(sweep.flag);
+  for (const auto& setting : settings_of(std::exchange(line.sweeps, {}))) {
+    line.configuration = {.setting = to_string(setting), .options = {}, .preset = {}};
+    read.finish();
+    auto given = read.given();
+    for (const auto& [flag, value] : setting) {
+      read.read_also(flag, "--sweep " + flag.substr(2), value);
+      given.insert(flag);
+    }
+    line.configuration.preset.given = given;
+    check_budget(line.configuration.options.probe.pipeline.memory);
+    f.configurations.push_back(line.configuration);
+  }
+  check_together(f);
+  require(f.configurations.size() == 1 || !is_launched(),
+          "--sweep starts ranks anew for each configuration, and a launcher has started these: ",
+          "launch braid bench once for each");
+}
+
+}  // namespace braid

@@ -1,0 +1,41 @@
+// What each command takes from its line, by concern: a function adds the flags of one concern.
+#pragma once
+
+#include "app/flags/flag_reader.h"
+#include "app/flags/flags.h"
+#include "braid/braid.h"
+
+namespace braid {
+
+// Which model computes, and on what.
+void add_model_flags(FlagReader& read, PipelineOptions& options);
+void add_machine_flags(FlagReader& read, PipelineOptions& options);
+// --synthetic, --double and --single: random weights of true shapes instead of a model's files.
+void add_synthetic_flags(FlagReader& read, std::string& synthetic, int& num_double,
+                         int& num_single);
+
+// --devices, one device a rank, and --graph.
+void add_devices_flag(FlagReader& read, PipelineOptions& options);
+void add_graph_flag(FlagReader& read, PipelineOptions& options);
+
+// How one picture is shared among ranks.
+void add_layout_flags(FlagReader& read, Layout& layout);
+
+// True classifier-free guidance.
+void add_guidance_flags(FlagReader& read, Request& request);
+
+// How weights are kept.
+void add_memory_flags(FlagReader& read, Memory& memory);
+// --memory and --host-memory, for commands that choose the others by them.
+void add_budget_flags(FlagReader& read, Memory& memory);
+// Throws InputError where something is left to a budget and there is none.
+void check_budget(const Memory& memory);
+// Those of them that say what is quantised.
+void add_quantize_flags(FlagReader& read, Memory& memory);
+
+// `braid convert`.
+void add_convert_flags(CLI::App& command, FlagReader& read, ConvertFlags& flags);
+// Throws InputError unless there is something to convert and a place for it.
+void check_together(const ConvertFlags& flags);
+
+}  // namespace braid

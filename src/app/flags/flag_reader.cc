@@ -1,0 +1,164 @@
+#include "app/flags/flag_reader.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "app/print/readable.h"
+#include "base/error.h"
+
+namespace braid {
+namespace {
+
+constexpr int kHelpColumn = 28;
+
+// "-n,--num-images" -> "--num-images"
+std::string long_name(const std::string& names) { return names.substr(names.rfind(',') + 1); }
+
+// Insertions, deletions and substitutions between two words (Levenshtein, 1966).
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t(0));
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    auto diagonal = std::exchange(row[0], i + 1);
+    for (std::size_t j = 0; j < b.size(); ++j) {
+      const auto substituted = diagonal + (a[i] == b[j] ? 0 : 1);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({row[j] + 1, row[j + 1] + 1, substituted});
+    }
+  }
+  return row.back();
+}
+
+// " (did you mean --steps?)" where a flag of the command is close to `flag`.
+std::string suggestion(const CLI::App& command, std::string_view flag) {
+  for (const auto* const option : command.get_options())
+    for (const auto& name : option->get_lnames())
+      if (edit_distance(flag, "--" + name) <= 2) return " (did you mean --" + name + "?)";
+  return "";
+}
+
+// CLI11 takes `--flag=` for a flag whose value is the next argument; here its value is empty.
+std::vector<std::string> with_empty_values(int argc, const char* const* argv) {
+  std::vector<std::string> arguments;
+  bool flags_may_follow = true;
+  for (int i = 1; i < argc; ++i) {
+    const std::string argument = argv[i];
+    flags_may_follow = flags_may_follow && argument != "--";
+    const bool is_empty_value =
+        flags_may_follow && argument.starts_with("--") && argument.find('=') == argument.size() - 1;
+    arguments.push_back(is_empty_value ? argument.substr(0, argument.size() - 1) : argument);
+    if (is_empty_value) arguments.emplace_back();
+  }
+  std::reverse(arguments.begin(), arguments.end());  // as CLI11 takes them
+  return arguments;
+}
+
+[[noreturn]] void refuse_command(const CLI::App& app, const std::string& first) {
+  require(!first.starts_with('-'), "unknown flag ", in_quotes(first), suggestion(app, first),
+          ": a command comes first, as in braid generate \"a red circle\"");
+  throw InputError(text_of("unknown command ", in_quotes(first),
+                           ": there are generate, verify, bench, plan, convert and info, as in "
+                           "braid generate \"a red circle\""));
+}
+
+}  // namespace
+
+FlagReader::FlagReader(CLI::App& command) : command_(command) {
+  command.allow_extras();
+  command.get_formatter()->column_width(kHelpColumn);
+  command.get_help_ptr()->description("Print this help");
+}
+
+void FlagReader::text(const std::string& names, const std::string& value, const std::string& group,
+                      const std::string& help, Read read) {
+  const auto flag = long_name(names);
+  known_[flag] = read;
+  const auto take = [this, read, flag](const std::string& text) {
+    given_.insert(flag);
+    reads_.emplace_back([=] { read(flag, text); });
+  };
+  command_.add_option_function<std::string>(names, take, help)
+      ->option_text(value)
+      ->group(group)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+}
+
+void FlagReader::texts(const std::string& names, const std::string& value, const std::string& group,
+                       const std::string& help, Read read) {
+  const auto take = [this, read, flag = long_name(names)](const std::vector<std::string>& all) {
+    for (const auto& text : all) reads_.emplace_back([=] { read(flag, text); });
+  };
+  command_.add_option_function<std::vector<std::string>>(names, take, help)
+      ->option_text(value)
+      ->group(group)
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+}
+
+void FlagReader::path(const std::string& names, const std::string& value, const std::string& group,
+                      const std::string& help, std::filesystem::path& path) {
+  text(names, value, group, help, [&path](const std::string& flag, const std::string& text) {
+    require(!text.empty(), flag, " should be a path, it is empty");
+    path = text;
+  });
+}
+
+void FlagReader::flag(const std::string& names, const std::string& group, const std::string& help,
+                      bool& flag) {
+  command_.add_flag(names, flag, help)->group(group);
+}
+
+void FlagReader::action(const std::string& names, const std::string& group, const std::string& help,
+                        std::function<void()> act) {
+  command_.add_flag_callback(names, std::move(act), help)->group(group);
+}
+
+void FlagReader::positional(const std::string& name, const std::string& help,
+                            std::optional<std::string>& text) {
+  command_
+      .add_option_function<std::string>(
+          name, [&text](const std::string& value) { text = value; }, help)
+      ->option_text(" ");
+}
+
+void FlagReader::finish() {
+  for (const auto& extra : command_.remaining()) {
+    if (extra == "--") continue;
+    require(!extra.starts_with('-'), "unknown flag ", in_quotes(extra), suggestion(command_, extra),
+            ": braid ", command_.get_name(), " --help lists them");
+    throw InputError(text_of("unexpected argument ", in_quotes(extra),
+                             ": a prompt or a name of several words goes in quotes"));
+  }
+  for (const auto& read : reads_) read();
+}
+
+void FlagReader::read_also(const std::string& flag, const std::string& said,
+                           const std::string& text) {
+  const auto it = known_.find(flag);
+  require(it != known_.end(), said, ": braid ", command_.get_name(), " has no flag ",
+          in_quotes(flag), " with a value", suggestion(command_, flag));
+  it->second(said, text);
+}
+
+std::optional<ShowText> parse_with(CLI::App& app, int argc, const char* const* argv) {
+  app.allow_extras();
+  app.require_subcommand(0, 1);  // else a prompt could be taken for a second command
+  try {
+    app.parse(with_empty_values(argc, argv));
+  } catch (const CLI::CallForHelp&) {
+    return ShowText{.text = app.help(), .was_asked_for = true};
+  } catch (const CLI::CallForVersion& version) {
+    return ShowText{.text = std::string(version.what()) + "\n", .was_asked_for = true};
+  } catch (const CLI::ArgumentMismatch& error) {
+    const std::string what = error.what();
+    throw InputError(what.substr(0, what.find(':')) + " needs a value");
+  } catch (const CLI::ParseError& error) {
+    throw InputError(one_line(error.what()));
+  }
+  if (!app.get_subcommands().empty()) return {};
+  const auto unknown = app.remaining();
+  if (!unknown.empty()) refuse_command(app, unknown.front());
+  return ShowText{.text = app.help(), .was_asked_for = false};
+}
+
+}  // namespace braid

@@ -1,0 +1,74 @@
+#include "app/flags/flag_values.h"
+
+#include <cfloat>
+#include <charconv>
+#include <cmath>
+#include <optional>
+#include <string_view>
+
+namespace braid {
+namespace {
+
+constexpr int kMaxSide = 1 << 14;  // pixels
+
+// All of `text` as a number; nothing when it is none or does not fit the type.
+template <class Number>
+std::optional<Number> number_of(std::string_view text) {
+  if (text.starts_with('+') && !text.starts_with("+-")) text.remove_prefix(1);
+  Number value{};
+  const auto* const end = text.data() + text.size();
+  const auto [stopped, error] = std::from_chars(text.data(), end, value);
+  if (error != std::errc() || stopped != end) return {};
+  return value;
+}
+
+}  // namespace
+
+std::int64_t whole_number(const std::string& flag, const std::string& text, std::int64_t low,
+                          std::int64_t high) {
+  const auto value = number_of<std::int64_t>(text);
+  require(value && *value >= low && *value <= high, flag, " should be a whole number from ", low,
+          " to ", high, ", it is ", in_quotes(text));
+  return *value;
+}
+
+std::uint64_t seed_number(const std::string& flag, const std::string& text) {
+  const auto value = number_of<std::uint64_t>(text);
+  require(value.has_value(), flag, " should be a whole number from 0 to ", UINT64_MAX, ", it is ",
+          in_quotes(text));
+  return *value;
+}
+
+double finite_number(const std::string& flag, const std::string& text) {
+  const auto value = number_of<double>(text);
+  // Of float32's range, which is what models compute with.
+  require(value && std::abs(*value) <= FLT_MAX, flag, " should be a finite number, it is ",
+          in_quotes(text));
+  return *value;
+}
+
+PictureSize picture_size(const std::string& flag, const std::string& text) {
+  const auto x = text.find_first_of("xX");
+  const auto side = [&](std::string_view digits) {
+    const auto value = number_of<int>(digits);
+    return value && *value >= 1 && *value <= kMaxSide ? *value : 0;
+  };
+  const int width = side(std::string_view(text).substr(0, x));
+  const int height = x == text.npos ? 0 : side(std::string_view(text).substr(x + 1));
+  require(width > 0 && height > 0, flag,
+          " should be WIDTHxHEIGHT in pixels, such as 640x480, each ", "from 1 to ", kMaxSide,
+          ", it is ", in_quotes(text));
+  return {.width = width, .height = height};
+}
+
+std::vector<std::string> split_at_commas(const std::string& text) {
+  std::vector<std::string> parts(1);
+  for (const char c : text)
+    if (c == ',')
+      parts.emplace_back();
+    else
+      parts.back() += c;
+  return parts;
+}
+
+}  // namespace braid

@@ -1,0 +1,41 @@
+// The values of flags: from text to numbers, with one sentence for text that does not fit.
+// Everything here throws InputError naming the flag, what it takes and what it got.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "app/print/readable.h"
+#include "base/error.h"
+
+namespace braid {
+
+std::int64_t whole_number(const std::string& flag, const std::string& text, std::int64_t low,
+                          std::int64_t high);
+std::uint64_t seed_number(const std::string& flag, const std::string& text);
+double finite_number(const std::string& flag, const std::string& text);
+
+struct PictureSize {
+  int width, height;  // pixels
+};
+PictureSize picture_size(const std::string& flag, const std::string& text);  // "640x480"
+
+// "a,b" -> a, b; "" -> one empty part
+std::vector<std::string> split_at_commas(const std::string& text);
+
+template <class Value>
+using Choices = std::vector<std::pair<std::string, Value>>;
+
+template <class Value>
+Value choice(const std::string& flag, const std::string& text, const Choices<Value>& choices) {
+  std::string names;
+  for (const auto& [name, value] : choices) {
+    if (name == text) return value;
+    names += (names.empty() ? "" : ", ") + name;
+  }
+  throw InputError(text_of(flag, " should be one of ", names, ", it is ", in_quotes(text)));
+}
+
+}  // namespace braid

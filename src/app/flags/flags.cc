@@ -1,0 +1,284 @@
+#include "app/flags/flags.h"
+
+#include <CLI/CLI.hpp>
+
+#include "app/commands/auto_layout.h"
+#include "app/flags/bench_flags.h"
+#include "app/flags/flag_groups.h"
+#include "app/flags/flag_reader.h"
+#include "app/flags/flag_values.h"
+#include "app/flags/plan_flags.h"
+#include "app/flags/preset_flags.h"
+#include "pipeline/planner/devices.h"
+
+namespace braid {
+namespace {
+
+constexpr int kMaxSteps = 10'000, kMaxPictures = 1'000'000, kMaxTokens = 512;
+
+const char* const kExamples = R"(Examples:
+  braid generate "a red circle on a blue background"
+  braid generate "a fox in the snow" -m ~/models/FLUX.1-dev --size 768x512 --steps 28
+  braid generate --prompt-file prompts.txt -n 4 -o pictures/
+  braid info braid.png)";
+
+const char* const kGenerateExamples =
+    R"(The path of each picture is printed as soon as the file is complete. Several pictures
+are numbered: NAME-000.png, NAME-001.png, ... The same command makes the same picture.
+
+Examples:
+  braid generate "a red circle on a blue background" -o circle.png
+  braid generate "a green star" -n 4 --seed 7 -o stars/
+  braid generate "a cat" --negative-prompt "blurry" --true-cfg 4 --size 512x512
+  braid generate "a fox" -m flux1-dev.safetensors --components ~/models/FLUX.1-dev)";
+
+const char* const kVerifyExamples =
+    R"(One evaluation of the transformer on one rank and one under the layout, from the same
+random inputs, are compared after every part. Exit code 1 says that a part differs.
+
+Examples:
+  braid verify --tp 2 --ring 2
+  braid verify -m ~/models/FLUX.1-dev --ulysses 4 --size 1008x1008
+  braid verify --tp 2 --inject contiguous-slice
+  braid verify --synthetic flux1-dev --double 1 --single 1 --tp 3 --size 512x512)";
+
+void add_prompt_flags(FlagReader& read, GenerateFlags& f) {
+  read.positional("PROMPT", "What the picture shows, in quotes", f.prompt);
+  read.text("--prompt-file", "FILE", "Prompt",
+            "A prompt a line instead of PROMPT; empty lines are skipped,\n"
+            "- is standard input",
+            [&](const std::string& flag, const std::string& text) {
+              require(!text.empty(), flag, " should be a file or -, it is empty");
+              f.prompt_file = text;
+            });
+  read.text("--prompt-2", "TEXT", "Prompt", "Another text for the second encoder, T5",
+            [&](const std::string&, const std::string& text) { f.prompt_2 = text; });
+  add_guidance_flags(read, f.request);
+  read.text("--max-sequence-length", "N", "Prompt",
+            "Tokens that T5 reads, 1 to 512. Default: the model's",
+            [&](const std::string& flag, const std::string& text) {
+              f.request.max_sequence_length = int(whole_number(flag, text, 1, kMaxTokens));
+            });
+}
+
+void add_picture_flags(FlagReader& read, Request& r) {
+  read.text("--size", "WxH", "Picture",
+            "Width and height in pixels, rounded down to multiples of 16.\n"
+            "Default: the model's",
+            [&](const std::string& flag, const std::string& text) {
+              const auto size = picture_size(flag, text);
+              r.width = size.width;
+              r.height = size.height;
+            });
+  read.text("--steps", "N", "Picture", "Denoising steps, 1 to 10000. Default: the model's",
+            [&](const std::string& flag, const std::string& text) {
+              r.steps = int(whole_number(flag, text, 1, kMaxSteps));
+            });
+  read.text("--guidance", "SCALE", "Picture",
+            "How closely the prompt is followed; ignored by models that\n"
+            "are not distilled for it. Default: the model's",
+            [&](const std::string& flag, const std::string& text) {
+              r.guidance = finite_number(flag, text);
+            });
+  read.text(
+      "--seed", "N", "Picture",
+      "Of the first picture, 0 to 2^64-1; the next ones take N+1,\n"
+      "N+2, ... Default: 0",
+      [&](const std::string& flag, const std::string& text) { r.seed = seed_number(flag, text); });
+  read.text("-n,--num-images", "N", "Picture", "Pictures for each prompt. Default: 1",
+            [&](const std::string& flag, const std::string& text) {
+              r.num_images = int(whole_number(flag, text, 1, kMaxPictures));
+            });
+  read.text("--batch-size", "N", "Picture",
+            "Pictures that are denoised together: faster, and takes more\n"
+            "memory. Default: 1",
+            [&](const std::string& flag, const std::string& text) {
+              r.batch_size = int(whole_number(flag, text, 1, kMaxPictures));
+            });
+}
+
+void add_decoder_flags(FlagReader& read, Request& r) {
+  read.text("--vae-tiling", "WHEN", "Machine",
+            "auto, on or off: decode in tiles, which takes less memory.\n"
+            "Default: auto, above 2048x2048 pixels",
+            [&](const std::string& flag, const std::string& text) {
+              r.vae_tiling = choice<VaeTiling>(
+                  flag, text,
+                  {{"auto", VaeTiling::kAuto}, {"on", VaeTiling::kOn}, {"off", VaeTiling::kOff}});
+            });
+}
+
+void add_file_flags(FlagReader& read, GenerateFlags& f) {
+  read.path("-o,--output", "PATH", "Files",
+            "The picture, or a folder for it (an existing one, or a name\n"
+            "that ends in /). Existing files are replaced.\n"
+            "Default: braid.png",
+            f.output);
+  read.path("--latents", "FILE", "Files",
+            "Start from the noise in this safetensors file (its tensor\n"
+            "'latents' or 'latents_initial', or its only one)",
+            f.latents);
+  read.path("--dump", "FILE", "Files",
+            "Also write embeddings, noise levels, latents and the first\n"
+            "velocity as float32 safetensors",
+            f.dump);
+}
+
+void add_talk_flags(FlagReader& read, GenerateFlags& f) {
+  read.flag("--json", "Talk", "Print one JSON object when done, instead of the paths", f.json);
+  read.action("-q,--quiet", "Talk", "No progress and no warnings",
+              [&] { f.verbosity = Verbosity::kQuiet; });
+  read.action("-v,--verbose", "Talk", "Also say what was chosen, and where an error arose",
+              [&] { f.verbosity = Verbosity::kVerbose; });
+}
+
+void add_generate_flags(FlagReader& read, GenerateFlags& f) {
+  add_prompt_flags(read, f);
+  add_picture_flags(read, f.request);
+  add_file_flags(read, f);
+  add_model_flags(read, f.options);
+  add_machine_flags(read, f.options);
+  add_graph_flag(read, f.options);
+  add_layout_flags(read, f.options.layout);
+  add_auto_layout_flag(read, f.auto_layout);
+  add_preset_flag(read, f.preset, "none, with --offload as far as\nthe weights do not fit a GPU");
+  add_memory_flags(read, f.options.memory);
+  add_budget_flags(read, f.options.memory);
+  add_decoder_flags(read, f.request);
+  add_talk_flags(read, f);
+}
+
+void add_verify_flags(FlagReader& read, VerifyFlags& f) {
+  add_layout_flags(read, f.options.pipeline.layout);
+  add_preset_flag(read, f.preset, "none");
+  add_memory_flags(read, f.options.pipeline.memory);
+  read.text("--memory", "BYTES", "Memory",
+            "Of each device, as 6GB: the transformer of the one rank that\n"
+            "is compared with is paged where it is larger. Default: what is\n"
+            "free on a GPU",
+            [&](const std::string& flag, const std::string& text) {
+              f.options.device_bytes = std::int64_t(bytes_named(flag, text));
+            });
+  add_model_flags(read, f.options.pipeline);
+  add_synthetic_flags(read, f.options.synthetic, f.options.num_double, f.options.num_single);
+  add_machine_flags(read, f.options.pipeline);
+  read.text("--size", "WxH", "Proof", "Width and height in pixels. Default: the model's",
+            [&](const std::string& flag, const std::string& text) {
+              const auto size = picture_size(flag, text);
+              f.options.width = size.width;
+              f.options.height = size.height;
+            });
+  read.text("--max-sequence-length", "N", "Proof", "Text tokens, 1 to 512. Default: the model's",
+            [&](const std::string& flag, const std::string& text) {
+              f.options.max_sequence_length = int(whole_number(flag, text, 1, kMaxTokens));
+            });
+  read.text("--seed", "N", "Proof", "Of the random inputs. Default: 0",
+            [&](const std::string& flag, const std::string& text) {
+              f.options.seed = seed_number(flag, text);
+            });
+  read.text("--tolerance", "X", "Proof",
+            "Largest difference that passes, relative to the largest value.\n"
+            "Default: 1e-4 in float32, 0.05 in shorter types",
+            [&](const std::string& flag, const std::string& text) {
+              f.options.tolerance = finite_number(flag, text);
+            });
+  read.text(
+      "--inject", "FAULT", "Proof",
+      "Make a known mistake on purpose: contiguous-slice,\n"
+      "zero-timestep, skip-reduce, drop-lse, stale-kv or rank-noise",
+      [&](const std::string&, const std::string& text) { f.options.fault = fault_named(text); });
+  read.flag("--json", "Talk", "Print one JSON object", f.json);
+}
+
+void check_together(const GenerateFlags& f) {
+  require(f.prompt || !f.prompt_file.empty(),
+          "there is no prompt: say what to draw, as in braid generate \"a red circle\", ",
+          "or give --prompt-file FILE");
+  require(!f.prompt || f.prompt_file.empty(),
+          "there are a prompt and --prompt-file: give one of them");
+  check_auto_layout(f.auto_layout, f.options.layout);
+  check_budget(f.options.memory);
+}
+
+}  // namespace
+
+CommandLine parse_command_line(int argc, const char* const* argv) {
+  CLI::App app("Braid makes pictures from prompts with FLUX-class diffusion models.", "braid");
+  app.footer(kExamples);
+  app.set_version_flag("--version", "braid " + version(), "Print the version");
+  GenerateFlags generate;
+  auto& make = *app.add_subcommand("generate", "Make pictures from a prompt");
+  make.footer(kGenerateExamples);
+  FlagReader read_generate(make);
+  add_generate_flags(read_generate, generate);
+
+  InfoFlags info;
+  PipelineOptions model;
+  auto& tell = *app.add_subcommand("info", "Describe this machine, a model, or a picture's making");
+  FlagReader read_info(tell);
+  std::optional<std::string> picture;
+  read_info.positional("FILE.png", "A picture that Braid made", picture);
+  add_model_flags(read_info, model);
+  read_info.flag("--presets", "Machine", "List what --preset takes", info.presets);
+  read_info.flag("--json", "Talk", "Print one JSON object", info.json);
+
+  VerifyFlags verify;
+  auto& prove =
+      *app.add_subcommand("verify", "Prove that a layout computes what one rank computes");
+  prove.footer(kVerifyExamples);
+  FlagReader read_verify(prove);
+  add_verify_flags(read_verify, verify);
+
+  ConvertFlags convert;
+  auto& change = *app.add_subcommand("convert", "Write a model in another form");
+  FlagReader read_convert(change);
+  add_convert_flags(change, read_convert, convert);
+
+  PlanFlags plan;
+  auto& predict = *app.add_subcommand("plan", "Predict what each layout of some devices takes");
+  predict.footer(kPlanExamples);
+  FlagReader read_plan(predict);
+  add_plan_flags(read_plan, plan);
+
+  BenchFlags bench;
+  auto& time = *app.add_subcommand("bench", "Time an evaluation of the transformer");
+  time.footer(kBenchExamples);
+  FlagReader read_bench(time);
+  BenchLine bench_line;
+  add_bench_flags(read_bench, bench_line, bench);
+
+  if (auto text = parse_with(app, argc, argv)) return *std::move(text);
+  if (make.parsed()) {
+    read_generate.finish();
+    generate.preset.given = read_generate.given();
+    check_together(generate);
+    return generate;
+  }
+  if (prove.parsed()) {
+    read_verify.finish();
+    verify.preset.given = read_verify.given();
+    check_budget(verify.options.pipeline.memory);
+    return verify;
+  }
+  if (change.parsed()) {
+    read_convert.finish();
+    check_budget(convert.options.memory);
+    check_together(convert);
+    return convert;
+  }
+  if (time.parsed()) {
+    finish_bench_flags(read_bench, bench_line, bench);
+    return bench;
+  }
+  if (predict.parsed()) {
+    read_plan.finish();
+    return plan;
+  }
+  read_info.finish();
+  info.picture = picture.value_or("");
+  info.model = model.model;
+  info.components = model.components;
+  return info;
+}
+
+}  // namespace braid

@@ -1,0 +1,81 @@
+// The command line: what it may say, and what it said.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <set>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "app/commands/plan_request.h"
+#include "braid/braid.h"
+#include "pipeline/conversion/convert.h"
+#include "pipeline/proofs/bench.h"
+#include "pipeline/proofs/verify.h"
+
+namespace braid {
+
+enum class Verbosity { kQuiet, kNormal, kVerbose };
+
+struct PresetFlags {
+  std::string name;             // empty: --preset was not given
+  std::set<std::string> given;  // the other flags of the line, which win
+};
+
+struct GenerateFlags {
+  // Prompts are not in `request` yet: they may come from a file.
+  std::optional<std::string> prompt, prompt_2;
+  std::string prompt_file;  // "-": standard input; empty: `prompt` is there
+  PipelineOptions options;  // `model` is empty for the bundled model
+  PresetFlags preset;
+  Request request;
+  std::filesystem::path output = "braid.png", dump, latents;
+  bool auto_layout = false;  // `options.layout` has no degrees yet
+  bool json = false;
+  Verbosity verbosity = Verbosity::kNormal;
+};
+
+struct InfoFlags {
+  std::filesystem::path picture, model, components;
+  bool presets = false;
+  bool json = false;
+};
+
+struct VerifyFlags {
+  VerifyOptions options;  // the model is empty for the bundled one
+  PresetFlags preset;
+  bool json = false;
+};
+
+struct ConvertFlags {
+  ConvertOptions options;
+  Verbosity verbosity = Verbosity::kNormal;
+};
+
+struct BenchConfiguration {
+  std::string setting;   // what the sweeps chose: "tp 2, quantize int8"
+  BenchOptions options;  // the model is empty for the bundled one
+  PresetFlags preset;
+};
+
+struct BenchFlags {
+  std::vector<BenchConfiguration> configurations;  // those of the sweeps
+  bool is_sweep = false;                           // else there is one
+  std::filesystem::path against, plot;             // empty: not asked for
+  double tolerance = 0.1;
+  bool json = false;
+};
+
+struct ShowText {
+  std::string text;
+  bool was_asked_for;  // else it says what was missing
+};
+
+using CommandLine = std::variant<ShowText, GenerateFlags, InfoFlags, VerifyFlags, PlanFlags,
+                                 BenchFlags, ConvertFlags>;
+
+// Throws InputError naming the flag.
+CommandLine parse_command_line(int argc, const char* const* argv);
+
+}  // namespace braid

@@ -1,0 +1,34 @@
+#include "app/flags/flag_groups.h"
+
+#include "app/flags/flag_values.h"
+
+namespace braid {
+
+void add_guidance_flags(FlagReader& read, Request& r) {
+  read.text("--negative-prompt", "TEXT", "Prompt",
+            "What the picture should not show; used with --true-cfg",
+            [&](const std::string&, const std::string& text) { r.negative_prompt = text; });
+  read.text("--negative-prompt-2", "TEXT", "Prompt", "Another negative text for T5",
+            [&](const std::string&, const std::string& text) { r.negative_prompt_2 = text; });
+  read.text("--true-cfg", "SCALE", "Prompt",
+            "Strength of classifier-free guidance against the negative\n"
+            "prompt; above 1 it runs, and a step takes twice as long.\n"
+            "Default: 1, off",
+            [&](const std::string& flag, const std::string& text) {
+              r.true_cfg = finite_number(flag, text);
+            });
+  read.text("--guidance-rescale", "X", "Prompt",
+            "0 to 1: how far true guidance is brought back to the spread\n"
+            "of the unguided velocity. Default: 0, off",
+            [&](const std::string& flag, const std::string& text) {
+              r.guidance_rescale = finite_number(flag, text);
+            });
+  read.text("--cfg-norm-cap", "X", "Prompt",
+            "Keeps the guided velocity at most X times as long as the\n"
+            "unguided one. Default: 0, off",
+            [&](const std::string& flag, const std::string& text) {
+              r.cfg_norm_cap = finite_number(flag, text);
+            });
+}
+
+}  // namespace braid

@@ -1,0 +1,66 @@
+#include "app/flags/flag_groups.h"
+
+#include "app/flags/flag_values.h"
+
+namespace braid {
+namespace {
+
+constexpr int kMaxRanks = 1024;
+
+void add_degree(FlagReader& read, const std::string& name, const std::string& help, int& degree) {
+  read.text(name, "N", "Layout", help, [&degree](const std::string& flag, const std::string& text) {
+    degree = int(whole_number(flag, text, 1, kMaxRanks));
+  });
+}
+
+}  // namespace
+
+void add_layout_flags(FlagReader& read, Layout& layout) {
+  add_degree(read, "--tp",
+             "Tensor parallel: ranks share the transformer's weights. The\n"
+             "number of ranks is the product of the degrees; they are\n"
+             "threads, or the processes of mpirun, torchrun or srun",
+             layout.tp);
+  add_degree(read, "--ring", "Context parallel: ranks pass keys and values around", layout.ring);
+  add_degree(read, "--ulysses", "Context parallel: ranks trade tokens for heads", layout.ulysses);
+  add_degree(read, "--cfg-parallel", "Ranks share the branches of true guidance", layout.cfg);
+  add_degree(read, "--dp", "Ranks share the pictures", layout.dp);
+  add_degree(read, "--layer-split",
+             "Ranks keep runs of blocks; pictures follow each other through\n"
+             "them, so make several at once",
+             layout.layer_split);
+  read.text("--tp-modulation", "HOW", "Layout",
+            "sharded or replicated: whether tensor parallel ranks share\n"
+            "the adaLN layers too. Default: sharded",
+            [&](const std::string& flag, const std::string& text) {
+              layout.shard_modulation =
+                  choice<bool>(flag, text, {{"sharded", true}, {"replicated", false}});
+            });
+  read.text("--text-encoder", "WHERE", "Layout",
+            "rank0 (the first rank has the text encoders) or tp (tensor\n"
+            "parallel ranks share them). Default: rank0",
+            [&](const std::string& flag, const std::string& text) {
+              layout.shard_text = choice<bool>(flag, text, {{"rank0", false}, {"tp", true}});
+            });
+  read.text("--vae", "WHERE", "Layout",
+            "ranks (tiles, or several pictures, are decoded on all ranks) or\n"
+            "rank0 (all on the first). Default: ranks",
+            [&](const std::string& flag, const std::string& text) {
+              layout.share_decode = choice<bool>(flag, text, {{"ranks", true}, {"rank0", false}});
+            });
+  read.text("--ring-form", "FORM", "Layout",
+            "shift (blocks of keys and values travel while others are\n"
+            "attended) or gather (all at once). Default: shift",
+            [&](const std::string& flag, const std::string& text) {
+              layout.gather_keys = choice<bool>(flag, text, {{"shift", false}, {"gather", true}});
+            });
+  read.text("--deadline", "SECONDS", "Layout",
+            "How long a rank waits for the others before all give up.\n"
+            "Default: 10",
+            [&](const std::string& flag, const std::string& text) {
+              layout.deadline = finite_number(flag, text);
+              require(layout.deadline > 0, flag, " should be above 0, it is ", text);
+            });
+}
+
+}  // namespace braid

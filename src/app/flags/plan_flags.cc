@@ -1,0 +1,128 @@
+#include "app/flags/plan_flags.h"
+
+#include "app/flags/flag_values.h"
+
+namespace braid {
+namespace {
+
+constexpr int kMaxSteps = 10'000, kMaxPictures = 1'000'000, kMaxTokens = 512, kMaxDevices = 1024;
+
+void add_count(FlagReader& read, const std::string& names, const std::string& help, int most,
+               const std::function<void(int)>& take) {
+  read.text(names, "N", "Picture", help, [=](const std::string& flag, const std::string& text) {
+    take(int(whole_number(flag, text, 1, most)));
+  });
+}
+
+void add_words(FlagReader& read, const std::string& name, const std::string& value,
+               const std::string& help, std::string& words) {
+  read.text(name, value, "Devices", help,
+            [&words](const std::string& flag, const std::string& text) {
+              require(!text.empty(), flag, " should not be empty");
+              words = text;
+            });
+}
+
+void add_model_flags(FlagReader& read, PlanFlags& f) {
+  read.path("-m,--model", "MODEL", "Model",
+            "A model directory, a single FLUX transformer together with\n"
+            "--components, flux1-dev or flux1-schnell. Default: the small\n"
+            "model that comes with Braid",
+            f.options.model);
+  read.path("--components", "DIR", "Model",
+            "Where the other parts are when --model is a single file", f.options.components);
+  read.text("--dtype", "TYPE", "Model",
+            "auto, float32, bfloat16 or float16. Default: auto, what the\n"
+            "model is stored in",
+            [&](const std::string& flag, const std::string& text) {
+              f.options.dtype = choice<Dtype>(flag, text,
+                                              {{"auto", Dtype::kAuto},
+                                               {"float32", Dtype::kFloat32},
+                                               {"bfloat16", Dtype::kBfloat16},
+                                               {"float16", Dtype::kFloat16}});
+            });
+}
+
+void add_picture_flags(FlagReader& read, PlanFlags& f) {
+  read.text("--size", "WxH", "Picture",
+            "Width and height in pixels, rounded down to multiples of 16.\n"
+            "Default: the model's",
+            [&](const std::string& flag, const std::string& text) {
+              const auto size = picture_size(flag, text);
+              f.width = size.width;
+              f.height = size.height;
+            });
+  add_count(read, "--steps", "Denoising steps. Default: the model's", kMaxSteps,
+            [&](int n) { f.steps = n; });
+  add_count(read, "--max-sequence-length", "Text tokens, 1 to 512. Default: the model's",
+            kMaxTokens, [&](int n) { f.text_tokens = n; });
+  add_count(read, "-n,--num-images", "Pictures of the whole run. Default: 1", kMaxPictures,
+            [&](int n) { f.num_pictures = n; });
+  add_count(read, "--batch-size", "Pictures that are denoised together. Default: 1", kMaxPictures,
+            [&](int n) { f.batch_size = n; });
+  read.text("--true-cfg", "SCALE", "Picture",
+            "Above 1 there is a negative prompt too, and two evaluations\n"
+            "a step. Default: 1",
+            [&](const std::string& flag, const std::string& text) {
+              f.true_cfg = finite_number(flag, text);
+            });
+}
+
+void add_device_flags(FlagReader& read, PlanFlags& f) {
+  add_words(read, "--devices", "LIST",
+            "4xrx-7800-xt, 8xh200, cpu, or several with commas; an unknown\n"
+            "name lists those that are known. Default: cpu, this machine",
+            f.devices);
+  add_words(read, "--memory", "BYTES", "Of each device, as 16GB or 16GiB. Default: as it is sold",
+            f.memory);
+  add_words(read, "--link", "LINK",
+            "Between devices of a host: pcie3, pcie4, pcie5, nvlink3, nvlink,\n"
+            "nvlink5, xgmi, ethernet, memory, or a number of GB/s.\n"
+            "Default: the device's own",
+            f.link);
+  add_words(read, "--network", "LINK", "Between hosts. Default: ethernet of 100 Gb/s", f.network);
+  read.text("--devices-per-host", "N", "Devices", "Default: all are in one host",
+            [&](const std::string& flag, const std::string& text) {
+              f.devices_per_host = int(whole_number(flag, text, 1, kMaxDevices));
+            });
+  const auto either = [&](const std::string& name, const std::string& value,
+                          const std::string& help, const Choices<bool>& choices, bool& is_chosen) {
+    read.text(name, value, "Devices", help,
+              [choices, &is_chosen](const std::string& flag, const std::string& text) {
+                is_chosen = choice<bool>(flag, text, choices);
+              });
+  };
+  auto& l = f.sharing;
+  either("--tp-modulation", "HOW", "sharded or replicated. Default: sharded",
+         {{"sharded", true}, {"replicated", false}}, l.shard_modulation);
+  either("--text-encoder", "WHERE", "rank0 or tp. Default: rank0", {{"rank0", false}, {"tp", true}},
+         l.shard_text);
+  either("--vae", "WHERE", "ranks or rank0. Default: ranks", {{"ranks", true}, {"rank0", false}},
+         l.share_decode);
+  either("--ring-form", "FORM", "shift or gather. Default: shift",
+         {{"shift", false}, {"gather", true}}, l.gather_keys);
+}
+
+}  // namespace
+
+const char* const kPlanExamples =
+    R"(Every layout of the devices, the fastest first: predicted times of a picture and of a
+step, peak memory of the first and of the other ranks, and what the first rank gives the
+others in a step. Nothing is loaded, and the devices need not be there. Layouts that do
+not fit, or cannot share the request, are counted with the reason; --all lists them.
+
+Examples:
+  braid plan -m flux1-dev --devices 8xh200
+  braid plan -m flux1-dev --devices 4xrx-7800-xt --size 1024x1024 -n 4 --batch-size 4
+  braid plan -m ~/models/FLUX.1-dev --devices 4xrtx-4090 --memory 48GB --link pcie4
+  braid plan -m flux1-dev --devices 64xh100 --devices-per-host 8 --network 50GB/s -n 64)";
+
+void add_plan_flags(FlagReader& read, PlanFlags& f) {
+  add_device_flags(read, f);
+  add_model_flags(read, f);
+  add_picture_flags(read, f);
+  read.flag("--all", "Talk", "Also list every layout that is out, with the reason", f.all);
+  read.flag("--json", "Talk", "Print one JSON object", f.json);
+}
+
+}  // namespace braid

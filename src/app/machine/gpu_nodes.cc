@@ -1,0 +1,88 @@
+#include "app/machine/gpu_nodes.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <fstream>
+#include <map>
+#include <optional>
+
+namespace braid {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Linux, drivers/gpu/drm/amd/include/kfd_ioctl.h and kfd_crat.h: memory of a GPU's own.
+constexpr std::uint64_t kHeapPublic = 1, kHeapPrivate = 2;
+
+template <class Number>
+std::optional<Number> number_in(const std::string& text) {
+  Number number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const bool is_whole = error == std::errc() && end == text.data() + text.size();
+  return is_whole && number >= 0 ? std::optional(number) : std::nullopt;
+}
+
+// "name value" lines; up to the first that is none. A pipe of that name is not waited for.
+std::map<std::string, std::uint64_t> read_properties(const fs::path& file) {
+  std::map<std::string, std::uint64_t> properties;
+  std::error_code missing;
+  if (!fs::is_regular_file(file, missing)) return properties;
+  std::ifstream lines(file);
+  for (std::string name, text; lines >> name >> text;) {
+    const auto value = number_in<std::uint64_t>(text);
+    if (!value) break;
+    properties[name] = *value;
+  }
+  return properties;
+}
+
+// Sorted by their numbers: a folder's own order is none.
+std::vector<int> numbered_folders(const fs::path& folder) {
+  std::vector<int> numbers;
+  std::error_code unreadable;
+  for (const auto& entry : fs::directory_iterator(folder, unreadable)) {
+    if (const auto number = number_in<int>(entry.path().filename().string()))
+      numbers.push_back(*number);
+  }
+  std::sort(numbers.begin(), numbers.end());
+  return numbers;
+}
+
+// 110001 -> "gfx1101", 90010 -> "gfx90a": the last two places are hexadecimal digits.
+std::string architecture_of(std::uint64_t version) {
+  const auto digit = [](std::uint64_t value) { return "0123456789abcdef"[value % 16]; };
+  return "gfx" + std::to_string(version / 10000) + digit(version / 100 % 100) +
+         digit(version % 100);
+}
+
+std::uint64_t memory_of(const fs::path& node) {
+  std::uint64_t bytes = 0;
+  for (const int bank : numbered_folders(node / "mem_banks")) {
+    auto properties = read_properties(node / "mem_banks" / std::to_string(bank) / "properties");
+    const auto heap = properties["heap_type"];
+    if (heap == kHeapPublic || heap == kHeapPrivate) bytes += properties["size_in_bytes"];
+  }
+  return bytes;
+}
+
+}  // namespace
+
+fs::path gpu_topology() {
+  const auto* const chosen = std::getenv("BRAID_KFD_TOPOLOGY");
+  return chosen ? chosen : "/sys/class/kfd/kfd/topology";
+}
+
+std::vector<GpuNode> read_gpu_nodes(const fs::path& topology) {
+  std::vector<GpuNode> gpus;
+  for (const int node : numbered_folders(topology / "nodes")) {
+    const auto folder = topology / "nodes" / std::to_string(node);
+    auto properties = read_properties(folder / "properties");
+    const auto version = properties["gfx_target_version"];  // 0: a CPU
+    if (version == 0) continue;
+    gpus.push_back({node, architecture_of(version), memory_of(folder), properties["unique_id"]});
+  }
+  return gpus;
+}
+
+}  // namespace braid

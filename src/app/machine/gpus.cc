@@ -1,0 +1,114 @@
+#include "app/machine/gpus.h"
+
+#include <dlfcn.h>
+
+#include <charconv>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <sstream>
+
+#include "app/machine/gpu_nodes.h"
+
+namespace braid {
+namespace {
+
+// CUDA Driver API, cuda.h: CUdevice_attribute.
+constexpr int kMajor = 75, kMinor = 76;
+
+// NVIDIA's driver library. It is there where the driver is, whatever else is not.
+class NvidiaDriver {
+ public:
+  NvidiaDriver() : library_(::dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL)) {}
+
+  std::vector<Gpu> gpus() const {
+    const auto start = function<int (*)(unsigned)>("cuInit");
+    const auto count = function<int (*)(int*)>("cuDeviceGetCount");
+    int number = 0;
+    if (!start || !count || start(0) != 0 || count(&number) != 0) return {};
+    std::vector<Gpu> gpus;
+    for (int i = 0; i < number; ++i) gpus.push_back(gpu(i));
+    return gpus;
+  }
+
+ private:
+  template <class Function>
+  Function function(const char* name) const {
+    return library_ ? reinterpret_cast<Function>(::dlsym(library_, name)) : nullptr;
+  }
+
+  Gpu gpu(int index) const {
+    const auto get = function<int (*)(int*, int)>("cuDeviceGet");
+    const auto attribute = function<int (*)(int*, int, int)>("cuDeviceGetAttribute");
+    const auto memory = function<int (*)(std::size_t*, int)>("cuDeviceTotalMem_v2");
+    int device = 0, major = 0, minor = 0;
+    std::size_t bytes = 0;
+    const bool is_known = get && attribute && memory && get(&device, index) == 0 &&
+                          attribute(&major, kMajor, device) == 0 &&
+                          attribute(&minor, kMinor, device) == 0 && memory(&bytes, device) == 0;
+    if (!is_known) return {"unknown", 0, {}};
+    return {"sm_" + std::to_string(major) + std::to_string(minor), bytes, {}};
+  }
+
+  void* library_;  // stays: LibTorch may use it too
+};
+
+// As ROCr prints the kernel's unique_id.
+std::string uuid_of(const GpuNode& node) {
+  char text[32] = "";
+  if (node.unique_id != 0)
+    std::snprintf(text, sizeof text, "GPU-%016llx",
+                  static_cast<unsigned long long>(node.unique_id));
+  return text;
+}
+
+std::vector<Gpu> amd_gpus() {
+  std::vector<Gpu> gpus;
+  for (const auto& node : read_gpu_nodes(gpu_topology()))
+    gpus.push_back({node.architecture, node.bytes, uuid_of(node)});
+  // The runtime sees what the first leaves, HIP what the second leaves of that.
+  const auto seen = visible(gpus, std::getenv("ROCR_VISIBLE_DEVICES"));
+  const auto* const for_hip = std::getenv("HIP_VISIBLE_DEVICES");
+  return visible(seen, for_hip ? for_hip : std::getenv("CUDA_VISIBLE_DEVICES"));
+}
+
+// By its number or its uuid.
+std::optional<Gpu> find(const std::vector<Gpu>& all, const std::string& entry) {
+  std::size_t index = 0;
+  const auto [end, error] = std::from_chars(entry.data(), entry.data() + entry.size(), index);
+  const bool is_number = error == std::errc() && end == entry.data() + entry.size();
+  for (std::size_t i = 0; i < all.size(); ++i)
+    if (is_number ? i == index : !entry.empty() && all[i].uuid == entry) return all[i];
+  return {};
+}
+
+}  // namespace
+
+std::vector<Gpu> visible(const std::vector<Gpu>& all, const char* list) {
+  if (!list) return all;
+  std::vector<Gpu> chosen;
+  std::istringstream entries(list);
+  for (std::string entry; std::getline(entries, entry, ',');) {
+    const auto gpu = find(all, entry);
+    if (!gpu) break;
+    chosen.push_back(*gpu);
+  }
+  return chosen;
+}
+
+std::vector<Gpu> find_gpus() {
+  const auto nvidia = NvidiaDriver().gpus();
+  return nvidia.empty() ? amd_gpus() : nvidia;
+}
+
+std::optional<Gpu> gpu_named(const std::string& device) {
+  if (!device.starts_with("cuda")) return {};
+  std::size_t index = 0;
+  if (const auto colon = device.find(':'); colon != std::string::npos)
+    std::from_chars(device.data() + colon + 1, device.data() + device.size(), index);
+  const auto gpus = find_gpus();
+  if (index >= gpus.size()) return {};
+  return gpus[index];
+}
+
+}  // namespace braid

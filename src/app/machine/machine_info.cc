@@ -1,0 +1,111 @@
+#include "app/machine/machine_info.h"
+
+#include <ATen/Context.h>
+#include <ATen/Parallel.h>
+#include <ATen/Version.h>
+#include <ATen/cpu/Utils.h>
+#include <c10/core/CachingDeviceAllocator.h>
+#include <c10/core/impl/DeviceGuardImplInterface.h>
+#include <torch/headeronly/version.h>
+
+#include <fstream>
+#include <map>
+#include <sstream>
+
+#include "app/files/bundled_model.h"
+#include "app/machine/gpus.h"
+#include "app/print/preset_info.h"
+#include "app/print/readable.h"
+#include "braid/braid.h"
+#include "ops/kernels/products.h"
+
+namespace braid {
+namespace {
+
+// The first lines of LibTorch's own description; the rest are compiler flags.
+std::vector<std::string> libtorch_build() {
+  std::istringstream config(at::show_config());
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(config, line);) {
+    const auto begin = line.find("- ");
+    if (begin == line.npos || line.find("Build settings:") != line.npos) continue;
+    lines.push_back(line.substr(begin + 2));
+  }
+  return lines;
+}
+
+OrderedJson cpu_info() {
+  const auto unordered = at::cpu::get_cpu_capabilities();
+  const std::map<std::string, c10::IValue> known(unordered.begin(), unordered.end());
+  OrderedJson cpu;
+  const auto text = [&](const char* key) {
+    const auto it = known.find(key);
+    return it != known.end() && it->second.isString() ? it->second.toStringRef() : "unknown";
+  };
+  cpu["name"] = text("cpu_name");
+  cpu["architecture"] = text("architecture");
+  if (const auto cores = known.find("num_physical_cores"); cores != known.end())
+    cpu["cores"] = cores->second.toInt();
+  cpu["threads"] = at::get_num_threads();
+  cpu["kernels"] = at::get_cpu_capability();
+  cpu["products"] = ops::name_of_best_products();
+  auto features = OrderedJson::array();
+  for (const auto& [name, value] : known)
+    if (value.isBool() && value.toBool()) features.push_back(name);
+  cpu["features"] = features;
+  return cpu;
+}
+
+// Bytes of a line of /proc/meminfo; 0 where there is none.
+std::uint64_t system_memory(const std::string& name) {
+  std::ifstream file("/proc/meminfo");
+  for (std::string line; std::getline(file, line);)
+    if (line.starts_with(name + ":"))
+      return 1024 * std::strtoull(line.c_str() + name.size() + 1, nullptr, 10);
+  return 0;
+}
+
+OrderedJson gpu_info(int index) {
+  const auto [free, total] =
+      c10::getDeviceAllocator(at::kCUDA)->getMemoryInfo(c10::DeviceIndex(index));
+  return {{"memory_bytes", total}, {"free_bytes", free}};
+}
+
+OrderedJson devices() {
+  OrderedJson devices;
+  devices["cpu"] = {{"memory_bytes", system_memory("MemTotal")},
+                    {"free_bytes", system_memory("MemAvailable")}};
+  if (!c10::impl::hasDeviceGuardImpl(at::kCUDA)) return devices;
+  const int count = c10::impl::getDeviceGuardImpl(at::kCUDA)->deviceCount();
+  if (count > 0) at::globalContext().lazyInitDevice(at::kCUDA);
+  for (int i = 0; i < count; ++i) devices["cuda:" + std::to_string(i)] = gpu_info(i);
+  return devices;
+}
+
+OrderedJson bundled() {
+  try {
+    return bundled_model().string();
+  } catch (const InputError&) {
+    return nullptr;  // not installed, which is no fault here
+  }
+}
+
+}  // namespace
+
+std::string name_of_machine(const std::string& device) {
+  if (device == "cpu") return cpu_info().at("name").get<std::string>();
+  const auto gpu = gpu_named(device);
+  return gpu ? gpu->architecture + ", " + readable_bytes(double(gpu->bytes)) : "unknown";
+}
+
+OrderedJson machine_info() {
+  return {{"version", version()},
+          {"libtorch", {{"version", TORCH_VERSION}, {"build", libtorch_build()}}},
+          {"cpu", cpu_info()},
+          {"devices", devices()},
+          {"gpus", gpus_info()},
+          {"environment", environment_info()},
+          {"bundled_model", bundled()}};
+}
+
+}  // namespace braid

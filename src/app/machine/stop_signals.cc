@@ -1,0 +1,84 @@
+#include "app/machine/stop_signals.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <sys/eventfd.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+
+#include "app/print/failure.h"
+#include "base/error.h"
+
+namespace braid {
+namespace {
+
+constexpr auto kLongestWrite = std::chrono::seconds(5);
+
+sigset_t block_stop_signals() {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    struct sigaction action {};
+    ::sigaction(signal, nullptr, &action);
+    if (action.sa_handler != SIG_IGN) sigaddset(&set, signal);  // nohup ignores SIGHUP, say
+  }
+  ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
+  return set;
+}
+
+int checked(int fd) {
+  check(fd >= 0, "cannot wait for signals: ", std::strerror(errno));
+  return fd;
+}
+
+// The next signal's number; 0 when there was none within `timeout` (-1: for ever) or the end came.
+int next_signal(int signals, int ended, int timeout_ms) {
+  pollfd fds[] = {{.fd = signals, .events = POLLIN, .revents = 0},
+                  {.fd = ended, .events = POLLIN, .revents = 0}};
+  while (::poll(fds, 2, timeout_ms) < 0 && errno == EINTR) {
+  }
+  signalfd_siginfo info{};
+  const bool is_signal = (fds[0].revents & POLLIN) && !(fds[1].revents & POLLIN) &&
+                         ::read(signals, &info, sizeof info) == sizeof info;
+  return is_signal ? int(info.ssi_signo) : 0;
+}
+
+bool has_ended(int ended) {
+  pollfd fd{.fd = ended, .events = POLLIN, .revents = 0};
+  return ::poll(&fd, 1, 0) > 0;
+}
+
+}  // namespace
+
+StopSignals::StopSignals(std::chrono::milliseconds grace) {
+  const auto set = block_stop_signals();
+  signals_ = checked(::signalfd(-1, &set, SFD_CLOEXEC));
+  ended_ = checked(::eventfd(0, EFD_CLOEXEC));
+  thread_ = std::thread([this, grace] { wait(grace); });
+}
+
+StopSignals::~StopSignals() {
+  (void)::eventfd_write(ended_, 1);
+  thread_.join();
+  ::close(signals_);
+  ::close(ended_);
+}
+
+void StopSignals::wait(std::chrono::milliseconds grace) {
+  const int first = next_signal(signals_, ended_, -1);
+  if (first == 0) return;
+  received_ = first;
+  stop_.request_stop();
+  const int second = next_signal(signals_, ended_, int(grace.count()));
+  if (second == 0 && has_ended(ended_)) return;
+  const std::unique_lock lock(writing_, kLongestWrite);
+  // Not exit(): another thread is in the midst of its work, and destructors would pull away what it
+  // uses.
+  ::_exit(kSignalled + first);
+}
+
+}  // namespace braid

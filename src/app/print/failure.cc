@@ -1,0 +1,79 @@
+#include "app/print/failure.h"
+
+#include <c10/util/Exception.h>
+#include <cxxabi.h>
+
+#include <cstdlib>
+#include <memory>
+#include <new>
+#include <typeinfo>
+
+#include "app/print/readable.h"
+#include "braid/error.h"
+#include "comm/fate.h"
+
+namespace braid {
+namespace {
+
+std::string name_of(const std::type_info& type) {
+  int status = 0;
+  const std::unique_ptr<char, decltype(&std::free)> name(
+      abi::__cxa_demangle(type.name(), nullptr, nullptr, &status), &std::free);
+  return name ? name.get() : type.name();
+}
+
+// What LibTorch's allocators say of the request that failed; empty when they say nothing.
+std::string wanted_memory(const std::string& message) {
+  const auto at = message.find("ried to allocate ");
+  if (at == message.npos) return "";
+  const auto amount = message.substr(at + sizeof "ried to allocate " - 1);
+  if (amount.find(" bytes") == amount.find_first_not_of("0123456789"))
+    return readable_bytes(std::strtod(amount.c_str(), nullptr));
+  return amount.substr(0, amount.find("iB") + 2);  // "2.00 GiB. GPU 0 has ..."
+}
+
+Failure out_of_memory(const std::string& message) {
+  const auto wanted = wanted_memory(message);
+  return {.exit_code = kFailed,
+          .sentence = "out of memory" + (wanted.empty() ? "" : " (" + wanted + " more wanted)") +
+                      ": a smaller --size, --batch-size 1, --vae-tiling on or --dtype bfloat16 " +
+                      "takes less",
+          .details = message};
+}
+
+// LibTorch's CPU allocator has no exception of its own for a lack of memory.
+bool is_out_of_memory(const c10::Error& error) {
+  return dynamic_cast<const c10::OutOfMemoryError*>(&error) ||
+         error.msg().find("can't allocate memory") != std::string::npos;
+}
+
+}  // namespace
+
+Failure current_failure() {
+  try {
+    throw;
+  } catch (const InputError& error) {
+    return {.exit_code = kBadInput, .sentence = one_line(error.what()), .details = ""};
+  } catch (const PeerFailed& error) {
+    return {.exit_code = kFailed,
+            .sentence = one_line(error.what()),
+            .details = "",
+            .is_told_by_first_rank = true};
+  } catch (const Error& error) {
+    return {.exit_code = kFailed, .sentence = one_line(error.what()), .details = ""};
+  } catch (const c10::Error& error) {
+    if (is_out_of_memory(error)) return out_of_memory(error.what());
+    const std::string message = error.what_without_backtrace();
+    return {.exit_code = kFailed,
+            .sentence = one_line(message.substr(0, message.find('\n'))),
+            .details = error.what()};
+  } catch (const std::bad_alloc&) {
+    return out_of_memory("");
+  } catch (const std::exception& error) {
+    return {.exit_code = kFailed,
+            .sentence = one_line(error.what()),
+            .details = "thrown as " + name_of(typeid(error))};
+  }
+}
+
+}  // namespace braid

@@ -1,0 +1,13 @@
+// What a model directory holds.
+#pragma once
+
+#include "app/print/readable_json.h"
+#include "braid/braid.h"
+
+namespace braid {
+
+// Its parts with their configuration, dtype, parameters and bytes. Headers are read, weights are
+// not. Throws InputError.
+OrderedJson model_info(const PipelineOptions& options);
+
+}  // namespace braid

@@ -1,0 +1,77 @@
+#include "app/print/plan_table.h"
+#include "app/print/report.h"
+
+namespace braid {
+namespace {
+
+OrderedJson json_of(const Grid& g) {
+  return {{"dp", g.dp},     {"cfg", g.cfg},         {"layers", g.layers},
+          {"ring", g.ring}, {"ulysses", g.ulysses}, {"tp", g.tp}};
+}
+
+OrderedJson json_of(const RankBytes& b) {
+  return {{"transformer", b.transformer},
+          {"text_encoders", b.text_encoders},
+          {"vae", b.vae},
+          {"activations", b.activations},
+          {"keys_values", b.keys_values},
+          {"staging", b.staging},
+          {"decoding", b.decoding},
+          {"peak", b.peak()}};
+}
+
+OrderedJson json_of(const StepTime& step) {
+  auto communication = OrderedJson::object();
+  for (const auto& [axis, seconds] : step.communication) communication[axis] = seconds;
+  return {{"compute", step.compute},
+          {"memory", step.memory},
+          {"communication", communication},
+          {"bubbles", step.bubbles},
+          {"total", step.total()}};
+}
+
+OrderedJson json_of(const PlannedLayout& l) {
+  OrderedJson json = {{"layout", to_string(l.grid)}, {"degrees", json_of(l.grid)}};
+  json["fits"] = l.fits();
+  if (!l.fits()) json.update({{"obstacle", name_of(l.obstacle)}, {"reason", l.reason}});
+  if (!l.fits() && l.obstacle != Obstacle::kMemory) return json;
+  json["seconds_per_picture"] = l.seconds_per_picture;
+  json["seconds_per_step"] = json_of(l.step);
+  json["bytes"] = {{"first_rank", json_of(l.first_rank)}};
+  if (l.grid.ranks() > 1) json["bytes"]["largest_other"] = json_of(l.largest_other);
+  json["step_traffic"] = traffic_json(l.traffic);
+  return json;
+}
+
+OrderedJson json_of(const Machine& machine) {
+  auto devices = OrderedJson::array();
+  for (const auto& d : machine.devices)
+    devices.push_back({{"name", d.name}, {"memory_bytes", std::int64_t(d.memory)}});
+  return {{"devices", devices},
+          {"link", {{"name", machine.link.name}, {"bytes_per_second", machine.link.speed}}}};
+}
+
+}  // namespace
+
+std::string plan_json(const PlanReport& report, const std::vector<PlannedLayout>& layouts) {
+  const auto& j = report.job;
+  OrderedJson json = {{"model", model_of(report)},
+                      {"size", {{"width", j.width}, {"height", j.height}}},
+                      {"image_tokens", j.image_tokens()},
+                      {"text_tokens", j.text_tokens},
+                      {"dtype", c10::getDtypeNames(j.dtype).first},
+                      {"steps", j.steps},
+                      {"pictures", j.num_pictures},
+                      {"batch_size", j.batch_size},
+                      {"branches", j.branches}};
+  json.update(json_of(report.machine));
+  json["layouts"] = OrderedJson::array();
+  for (const auto& layout : layouts)
+    if (layout.fits() || report.flags.all) json["layouts"].push_back(json_of(layout));
+  json["out"] = OrderedJson::object();
+  for (const auto& [count, example] : count_out(layouts))
+    json["out"][name_of(example->obstacle)] = count;
+  return json_text(json);
+}
+
+}  // namespace braid

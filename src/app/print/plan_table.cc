@@ -1,0 +1,161 @@
+#include "app/print/plan_table.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <map>
+
+#include "app/files/picture_text.h"
+#include "app/print/readable.h"
+#include "base/error.h"
+
+namespace braid {
+namespace {
+
+constexpr std::size_t kShown = 20;
+constexpr std::size_t kColumn = 10;  // characters of a number's column
+
+std::string duration(double seconds) {
+  char text[32];
+  const bool is_short = seconds < 1;
+  const double value = is_short ? 1000 * seconds : seconds;
+  std::snprintf(text, sizeof text,
+                value < 10    ? "%.2f %s"
+                : value < 100 ? "%.1f %s"
+                              : "%.0f %s",
+                value, is_short ? "ms" : "s");
+  return text;
+}
+
+std::string right(const std::string& text) {
+  return std::string(text.size() < kColumn ? kColumn - text.size() : 1, ' ') + text;
+}
+
+std::string communicated(const StepTime& step) {
+  double sum = 0;
+  for (const auto& [axis, seconds] : step.communication) sum += seconds;
+  return duration(sum);
+}
+
+std::int64_t bytes_given(const TrafficByAxis& traffic) {
+  std::int64_t bytes = 0;
+  for (const auto& [axis, t] : traffic) bytes += t.bytes;
+  return bytes;
+}
+
+std::string row(const PlannedLayout& l, std::size_t width) {
+  auto name = to_string(l.grid);
+  name.resize(std::max(width, name.size()), ' ');
+  const bool has_others = l.grid.ranks() > 1;
+  return "  " + name + right(duration(l.seconds_per_picture)) + right(duration(l.step.total())) +
+         right(duration(l.step.compute)) + right(duration(l.step.memory)) +
+         right(communicated(l.step)) + right(duration(l.step.bubbles)) +
+         right(readable_bytes(double(l.first_rank.peak()))) +
+         right(has_others ? readable_bytes(double(l.largest_other.peak())) : "-") +
+         right(readable_bytes(double(bytes_given(l.traffic)))) + "\n";
+}
+
+std::string header(std::size_t width) {
+  std::string text = "  layout";
+  text.resize(2 + width, ' ');
+  for (const auto* const name :
+       {"a picture", "a step", "compute", "memory", "comm", "waiting", "rank 0", "a rank", "gives"})
+    text += right(name);
+  return text + "\n";
+}
+
+std::string devices_of(const Machine& machine) {
+  std::vector<std::pair<std::string, int>> runs;
+  for (const auto& device : machine.devices) {
+    if (runs.empty() || runs.back().first != device.name) runs.emplace_back(device.name, 0);
+    ++runs.back().second;
+  }
+  std::string text;
+  for (const auto& [name, count] : runs)
+    text += (text.empty() ? "" : ", ") + std::to_string(count) + " " + name;
+  return text;
+}
+
+std::string title(const PlanReport& r) {
+  const auto& j = r.job;
+  const auto& device = r.machine.devices.front();
+  auto text =
+      text_of(model_of(r), ", ", j.width, "x", j.height, " (", j.image_tokens(), " image and ",
+              j.text_tokens, " text tokens), ", c10::getDtypeNames(j.dtype).first, ", ",
+              plural(j.steps, "step"), ", ", plural(j.num_pictures, "picture"));
+  if (j.batch_size > 1) text += text_of(" in batches of ", j.batch_size);
+  if (j.branches > 1) text += ", true guidance";
+  return text + text_of("\n", devices_of(r.machine), " of ", readable_bytes(device.memory), ", ",
+                        r.machine.link.name, " at ", readable_bytes(r.machine.link.speed),
+                        "/s\n\n");
+}
+
+std::string summary(const std::vector<PlannedLayout>& layouts, std::size_t fitting) {
+  auto text = text_of("\n", fitting, " of ", plural(std::int64_t(layouts.size()), "layout"),
+                      fitting == 1 || layouts.size() == 1 ? " fits" : " fit");
+  if (fitting > kShown) text += text_of("; the ", kShown, " fastest are shown (--all: all)");
+  text += "\n";
+  for (const auto& [count, example] : count_out(layouts))
+    text += text_of("  ", count, count == 1 ? " is" : " are", " out for ",
+                    name_of(example->obstacle), count == 1 ? ": " : ", one is ",
+                    to_string(example->grid), ": ", example->reason, "\n");
+  return text;
+}
+
+}  // namespace
+
+std::string model_of(const PlanReport& r) {
+  return r.flags.options.model.empty() ? "demo" : model_name(r.flags.options.model);
+}
+
+const char* name_of(Obstacle obstacle) {
+  switch (obstacle) {
+    case Obstacle::kNone:
+      return "nothing";
+    case Obstacle::kHeads:
+      return "heads";
+    case Obstacle::kTokens:
+      return "tokens";
+    case Obstacle::kBranches:
+      return "branches";
+    case Obstacle::kPictures:
+      return "pictures";
+    case Obstacle::kBlocks:
+      return "blocks";
+    case Obstacle::kMemory:
+      return "memory";
+  }
+  return "";
+}
+
+std::vector<OutOf> count_out(const std::vector<PlannedLayout>& layouts) {
+  std::map<Obstacle, OutOf> by_obstacle;
+  for (const auto& layout : layouts) {
+    if (layout.fits()) continue;
+    auto& out = by_obstacle.try_emplace(layout.obstacle, OutOf{0, &layout}).first->second;
+    ++out.count;
+  }
+  std::vector<OutOf> counts;
+  for (const auto& [obstacle, out] : by_obstacle) counts.push_back(out);
+  std::stable_sort(counts.begin(), counts.end(),
+                   [](const OutOf& a, const OutOf& b) { return a.count > b.count; });
+  return counts;
+}
+
+std::string plan_table(const PlanReport& report, const std::vector<PlannedLayout>& layouts) {
+  const auto fitting = std::size_t(
+      std::count_if(layouts.begin(), layouts.end(), [](const auto& l) { return l.fits(); }));
+  const auto shown = report.flags.all ? fitting : std::min(fitting, kShown);
+  std::size_t width = 8;
+  for (std::size_t i = 0; i < shown; ++i)
+    width = std::max(width, to_string(layouts[i].grid).size());
+  auto text = title(report);
+  if (shown > 0) text += header(width);
+  for (std::size_t i = 0; i < shown; ++i) text += row(layouts[i], width);
+  text += summary(layouts, fitting);
+  if (report.flags.all)
+    for (const auto& layout : layouts)
+      if (!layout.fits()) text += "  " + to_string(layout.grid) + ": " + layout.reason + "\n";
+  return text;
+}
+
+}  // namespace braid

@@ -1,0 +1,35 @@
+// What `braid plan` prints.
+#pragma once
+
+#include "app/commands/plan_request.h"
+
+namespace braid {
+
+struct PlanReport {
+  const PlanFlags& flags;
+  PlanJob job;
+  Machine machine;
+};
+
+// `layouts` as plan_layouts() sorts them. Without --all at most twenty of those that fit, and how
+// many are out for which reason.
+std::string plan_table(const PlanReport& report, const std::vector<PlannedLayout>& layouts);
+
+// One object: the request, the devices, `layouts` that fit and, with --all, those that do not.
+// Seconds and bytes.
+std::string plan_json(const PlanReport& report, const std::vector<PlannedLayout>& layouts);
+
+// "memory", "heads", ...
+const char* name_of(Obstacle obstacle);
+
+// How many layouts each obstacle keeps out, the most frequent first, with one of them.
+struct OutOf {
+  int count;
+  const PlannedLayout* example;
+};
+std::vector<OutOf> count_out(const std::vector<PlannedLayout>& layouts);
+
+// "flux1-dev", or the last part of a path.
+std::string model_of(const PlanReport& report);
+
+}  // namespace braid

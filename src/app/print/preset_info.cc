@@ -1,0 +1,70 @@
+#include "app/print/preset_info.h"
+
+#include <cstdlib>
+
+#include "app/machine/environment.h"
+#include "app/machine/gpus.h"
+#include "pipeline/memory/memory_names.h"
+#include "pipeline/memory/presets.h"
+
+namespace braid {
+namespace {
+
+const char* name_of(SetBy who) {
+  switch (who) {
+    case SetBy::kBraid:
+      return "braid";
+    case SetBy::kUser:
+      return "you";
+    case SetBy::kNobody:
+      break;
+  }
+  return "nobody";
+}
+
+std::string said_of(const Memory& memory) {
+  const auto flags = flags_of(memory);
+  return flags.empty() ? "all weights on the device, as they are" : flags;
+}
+
+OrderedJson info_of(const Preset& preset) {
+  return {{"for", preset.architectures},
+          {"least_memory_bytes", preset.least_bytes},
+          {"flags", said_of(preset.memory)},
+          {"why", preset.why}};
+}
+
+}  // namespace
+
+OrderedJson list_of_presets() {
+  OrderedJson list;
+  for (const auto& preset : known_presets()) list[preset.name] = info_of(preset);
+  return list;
+}
+
+OrderedJson gpus_info() {
+  auto list = OrderedJson::object();
+  const auto gpus = find_gpus();
+  for (std::size_t i = 0; i < gpus.size(); ++i) {
+    const auto* const preset = preset_for(gpus[i].architecture, double(gpus[i].bytes));
+    OrderedJson gpu = {{"architecture", gpus[i].architecture}, {"memory_bytes", gpus[i].bytes}};
+    gpu["preset"] = preset ? OrderedJson(preset->name) : OrderedJson();
+    if (preset) gpu["preset_is"] = said_of(preset->memory);
+    if (preset) gpu["because"] = preset->why;
+    list[std::to_string(i)] = gpu;
+  }
+  return list;
+}
+
+OrderedJson environment_info() {
+  auto list = OrderedJson::object();
+  for (const auto& variable : wanted_environment(read_gpu_nodes(gpu_topology()))) {
+    const auto* const value = std::getenv(variable.name.c_str());
+    list[variable.name] = {{"value", value ? OrderedJson(value) : OrderedJson()},
+                           {"set_by", name_of(who_set(variable.name))},
+                           {"why", variable.why}};
+  }
+  return list;
+}
+
+}  // namespace braid

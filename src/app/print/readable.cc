@@ -1,0 +1,83 @@
+#include "app/print/readable.h"
+
+#include <array>
+#include <cmath>
+#include <cstdio>
+
+#include "text/unicode/unicode.h"
+
+namespace braid {
+namespace {
+
+std::string format(const char* pattern, double value) {
+  std::array<char, 64> text{};
+  std::snprintf(text.data(), text.size(), pattern, value);
+  return text.data();
+}
+
+// Three digits that mean something, whatever the size: 0.0523, 5.23, 52.3, 523.
+std::string three_digits(double value) {
+  const double size = std::abs(value);
+  if (size >= 99.95) return format("%.0f", value);
+  if (size >= 9.995) return format("%.1f", value);
+  if (size >= 0.9995) return format("%.2f", value);
+  return format("%.3f", value);
+}
+
+}  // namespace
+
+std::string readable_bytes(double bytes) {
+  constexpr std::array<const char*, 5> units = {"bytes", "kB", "MB", "GB", "TB"};
+  std::size_t unit = 0;
+  while (unit + 1 < units.size() && bytes >= 999.5) {
+    bytes /= 1000;
+    ++unit;
+  }
+  const auto number = unit == 0 ? format("%.0f", bytes) : three_digits(bytes);
+  return number + " " + units[unit];
+}
+
+std::string readable_count(std::int64_t count) {
+  auto digits = std::to_string(count);
+  for (auto i = std::int64_t(digits.size()) - 3; i > (count < 0 ? 1 : 0); i -= 3)
+    digits.insert(std::size_t(i), ",");
+  return digits;
+}
+
+std::string readable_seconds(double seconds) { return three_digits(seconds) + " s"; }
+
+std::string readable_wait(double seconds) {
+  const auto whole = std::llround(std::max(0.0, seconds));
+  const auto two = [](long long value) { return (value < 10 ? "0" : "") + std::to_string(value); };
+  const auto minutes = whole / 60 % 60, hours = whole / 3600;
+  if (hours == 0) return std::to_string(minutes) + ":" + two(whole % 60);
+  return std::to_string(hours) + ":" + two(minutes) + ":" + two(whole % 60);
+}
+
+std::string plural(std::int64_t count, const std::string& noun) {
+  return readable_count(count) + " " + noun + (count == 1 ? "" : "s");
+}
+
+std::string one_line(std::string_view text, std::size_t max_bytes) {
+  std::string line;
+  for (std::size_t at = 0; at < text.size();) {
+    const auto character = unicode::decode(text, at);
+    const auto bytes = text.substr(at, character.size);
+    if (line.size() + bytes.size() > max_bytes) return line + "...";
+    const bool is_control =
+        character.code < 0x20 || (character.code >= 0x7f && character.code < 0xa0);
+    if (is_control) {
+      line += ' ';
+    } else if (unicode::is_valid_utf8(bytes)) {
+      line += bytes;
+    } else {
+      line += '?';
+    }
+    at += character.size;
+  }
+  return line;
+}
+
+std::string in_quotes(std::string_view text) { return "'" + one_line(text, 60) + "'"; }
+
+}  // namespace braid

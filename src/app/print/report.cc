@@ -1,0 +1,153 @@
+#include "app/print/report.h"
+
+#include <cmath>
+
+#include "comm/mesh.h"
+#include "pipeline/engine.h"
+#include "pipeline/memory/memory_names.h"
+
+namespace braid {
+namespace {
+
+OrderedJson files_of(const std::vector<SavedPicture>& pictures) {
+  auto files = OrderedJson::array();
+  for (const auto& picture : pictures)
+    files.push_back(
+        {{"path", picture.path.string()}, {"prompt", picture.prompt}, {"seed", picture.seed}});
+  return files;
+}
+
+// To the microsecond, which is more than a clock that others disturb can tell.
+double rounded(double seconds) { return std::round(seconds * 1e6) / 1e6; }
+
+// `startup` is from the program's first line to its first kernel, loading included.
+OrderedJson seconds_of(const PhaseLog& phases) {
+  OrderedJson seconds;
+  for (const auto phase : kPhases) seconds[name_of(phase)] = rounded(phases.seconds(phase));
+  seconds["startup"] = rounded(phases.seconds_to(Phase::kText));
+  seconds["total"] = rounded(phases.seconds_so_far());
+  return seconds;
+}
+
+OrderedJson by_phase(const BytesByPhase& bytes) {
+  OrderedJson json = OrderedJson::object();
+  for (const auto phase : kPhases) json[name_of(phase)] = bytes[std::size_t(phase)];
+  return json;
+}
+
+OrderedJson peaks_of_first(const MeasuredPeaks& peaks) {
+  OrderedJson json = {{"start", peaks.start_bytes}};
+  if (!peaks.ranks.empty()) json.update(by_phase(peaks.ranks.front().resident));
+  return json;
+}
+
+OrderedJson bytes_read_of(const std::vector<BytesRead>& ranks) {
+  auto list = OrderedJson::array();
+  for (const auto& read : ranks) list.push_back({{"all", read.all}, {"strided", read.strided}});
+  return list;
+}
+
+OrderedJson graph_of(const GraphUse& use) {
+  OrderedJson json = {{"replays", use.replays}};
+  if (!use.why_not.empty()) json["why_not"] = use.why_not;
+  if (!use.failure.empty()) json["failure"] = use.failure;
+  return json;
+}
+
+OrderedJson settings_of(const Settings& s) {
+  OrderedJson json = {{"seed", s.seed},
+                      {"size", {{"width", s.width}, {"height", s.height}}},
+                      {"steps", s.steps},
+                      {"guidance", s.guidance},
+                      {"true_cfg", s.true_cfg}};
+  json["negative_prompt"] = s.negative ? OrderedJson(s.negative->clip) : OrderedJson();
+  json["guidance_rescale"] = s.guidance_rescale;
+  json["cfg_norm_cap"] = s.cfg_norm_cap;
+  json["max_sequence_length"] = s.max_sequence_length;
+  json["batch_size"] = s.batch_size;
+  return json;
+}
+
+OrderedJson fit_of(const std::optional<Fit>& fit) {
+  if (!fit) return {};
+  const auto& o = fit->memory.offload;
+  return {{"quantize", name_of(fit->memory.quantize)},
+          {"quantize_text", name_of(fit->memory.quantize_text)},
+          {"offload", name_of(o.transformer)},
+          {"offload_text", name_of(o.text)},
+          {"offload_vae", name_of(o.vae)},
+          {"offload_group", o.blocks},
+          {"prefetch", o.prefetch},
+          {"resident", o.resident},
+          {"uses_files", !o.folder.empty()},
+          {"vae_tiling", fit->tiling == VaeTiling::kOn},
+          {"predicted_device_bytes", fit->device_peak},
+          {"predicted_host_bytes", fit->host_peak}};
+}
+
+}  // namespace
+
+double seconds_per_step(const Settings& settings, const Degrees& degrees, const PhaseLog& phases) {
+  const auto round = pictures_per_round(settings, degrees);
+  const auto rounds = (settings.num_pictures() + round - 1) / round;
+  return phases.seconds(Phase::kDenoise) / (double(rounds) * settings.steps);
+}
+
+OrderedJson traffic_json(const TrafficByAxis& traffic) {
+  auto axes = OrderedJson::object();
+  for (const auto& [axis, t] : traffic) {
+    if (t == Traffic{}) continue;
+    auto& json = axes[axis] = OrderedJson::object();
+    const auto add = [&](const char* name, std::int64_t count) {
+      if (count > 0) json[name] = count;
+    };
+    add("all_reduces", t.all_reduces);
+    add("all_gathers", t.all_gathers);
+    add("all_to_alls", t.all_to_alls);
+    add("shifts", t.shifts);
+    add("broadcasts", t.broadcasts);
+    json["bytes"] = t.bytes;
+  }
+  return axes;
+}
+
+OrderedJson peaks_json(const std::vector<RankPeaks>& ranks) {
+  auto list = OrderedJson::array();
+  for (const auto& rank : ranks) {
+    OrderedJson json = {{"device", rank.device},
+                        {"resident_bytes", by_phase(rank.resident)},
+                        {"resident_shared_by", rank.resident_shared_by}};
+    if (rank.device != "cpu") {
+      json["device_bytes"] = by_phase(rank.allocated);
+      json["device_reserved_bytes"] = by_phase(rank.reserved);
+      json["device_shared_by"] = rank.device_shared_by;
+    }
+    list.push_back(std::move(json));
+  }
+  return list;
+}
+
+std::string report_json(const RunReport& r) {
+  const auto degrees = degrees_of(r.options.layout);
+  OrderedJson json = {{"files", files_of(r.pictures)}};
+  json.update(settings_of(r.settings));
+  json["dtype"] = r.dtype;
+  json["device"] = list_of_devices(r.options);
+  json["threads"] = r.threads;
+  json["layout"] = to_string(degrees);
+  json["graph"] = graph_of(r.graph);
+  json["step_traffic"] = traffic_json(r.step);
+  json["bytes_read"] = bytes_read_of(r.bytes_read);
+  json["model"] = r.model.string();
+  json["version"] = version();
+  json["warnings"] = r.warnings;
+  json["seconds"] = seconds_of(r.phases);
+  json["seconds_per_step"] = rounded(seconds_per_step(r.settings, degrees, r.phases));
+  json["peak_memory_bytes"] = peaks_of_first(r.peaks);
+  json["fit"] = fit_of(r.fit);
+  json["rank_peaks"] = peaks_json(r.peaks.ranks);
+  json["peak_memory_is"] = r.peaks.are_exact ? "exact" : "sampled at the ends of phases";
+  return json_text(json);
+}
+
+}  // namespace braid

@@ -1,0 +1,56 @@
+// What --json prints.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "app/flags/flags.h"
+#include "app/print/phase_log.h"
+#include "app/print/readable_json.h"
+#include "pipeline/engine.h"
+#include "pipeline/planner/fit.h"
+
+namespace braid {
+
+struct SavedPicture {
+  std::filesystem::path path;
+  std::string prompt;
+  std::uint64_t seed;
+};
+
+struct MeasuredPeaks {
+  std::int64_t start_bytes = 0;  // resident, before the first phase
+  bool are_exact = true;
+  std::vector<RankPeaks> ranks = {};
+};
+
+struct RunReport {
+  const PipelineOptions& options;
+  const Settings& settings;
+  const PhaseLog& phases;
+  std::vector<SavedPicture> pictures = {};
+  std::vector<std::string> warnings = {};
+  std::filesystem::path model = {};
+  std::string dtype = {};
+  int threads = 0;
+  GraphUse graph = {};
+  TrafficByAxis step = {};                 // what the first rank gave the others in the first step
+  std::vector<BytesRead> bytes_read = {};  // by rank
+  MeasuredPeaks peaks = {};
+  std::optional<Fit> fit = {};  // what a budget has chosen
+};
+
+// Seconds of a step, over all rounds; 0 before the first.
+double seconds_per_step(const Settings& settings, const Degrees& degrees, const PhaseLog& phases);
+
+// By axis, counts and bytes of what a rank gives; axes without traffic are left out.
+OrderedJson traffic_json(const TrafficByAxis& traffic);
+
+// An object a rank: what of its process was resident, and what of its GPU allocated, in each phase.
+OrderedJson peaks_json(const std::vector<RankPeaks>& ranks);
+
+// One JSON object and a newline. Times are seconds, sizes bytes or pixels.
+std::string report_json(const RunReport& report);
+
+}  // namespace braid

@@ -1,0 +1,31 @@
+#include "app/print/standard_output.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+
+#include "base/error.h"
+
+namespace braid {
+
+void print(std::string_view text) {
+  while (!text.empty()) {
+    const auto n = ::write(STDOUT_FILENO, text.data(), text.size());
+    if (n < 0 && errno == EINTR) continue;
+    check(n >= 0, "cannot write to standard output: ", std::strerror(errno));
+    text.remove_prefix(std::size_t(n));
+  }
+}
+
+void protect_standard_files() {
+  std::signal(SIGPIPE, SIG_IGN);
+  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (::fcntl(fd, F_GETFD) >= 0) continue;
+    (void)::open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);  // takes the lowest number
+  }
+}
+
+}  // namespace braid

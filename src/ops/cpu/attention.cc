@@ -1,0 +1,161 @@
+#include "ops/cpu/attention.h"
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numbers>
+
+#include "base/error.h"
+#include "ops/cpu/blocked_product.h"
+#include "ops/kernels/attention_kernels.h"
+
+namespace braid::ops::cpu {
+namespace {
+
+constexpr std::int64_t kMaxWidth = 256;
+constexpr std::int64_t kPanels = 32;  // of any kernels divide it
+
+// Queries that share what the second cache holds of the keys; fewer where threads would be idle.
+constexpr std::int64_t kMostQueries = 256, kTasksAThread = 4;
+
+// One head of one picture: its rows, so far apart.
+struct Head {
+  std::uint16_t* data;
+  std::int64_t stride;
+
+  Head(const Tensor& x_BHLD, std::int64_t index)
+      : data(static_cast<std::uint16_t*>(const_cast<void*>(x_BHLD.const_data_ptr())) +
+             index / x_BHLD.size(1) * x_BHLD.stride(0) + index % x_BHLD.size(1) * x_BHLD.stride(1)),
+        stride(x_BHLD.stride(2)) {}
+  std::uint16_t* row(std::int64_t i) const { return data + i * stride; }
+};
+
+struct Problem {
+  Tensor q_BHLD, k_BHLD, v_BHLD, out_BHLD, lse_BHL;
+  const AttentionKernels& kernels;
+
+  std::int64_t heads() const { return q_BHLD.size(0) * q_BHLD.size(1); }
+  std::int64_t queries() const { return q_BHLD.size(2); }
+  std::int64_t keys() const { return k_BHLD.size(2); }
+  std::int64_t width() const { return q_BHLD.size(3); }
+  std::int64_t words() const { return width() / kernels.products->halves_a_word; }
+};
+
+// The memory of one thread: a head's keys and values, packed, and a block of queries.
+class Task {
+ public:
+  Task(const Problem& p, std::int64_t rows)
+      : p_(p),
+        keys_(round_up(p.keys(), kPanels) * p.words()),
+        values_(round_up(p.keys(), kPanels) * p.words()),
+        queries_(rows * p.words()),
+        sums_(rows * p.width()),
+        totals_(rows * kTotals),
+        largest_(rows) {}
+
+  void run(std::int64_t head, Range queries) {
+    if (head != head_) pack(head);
+    head_ = head;
+    const auto rows = round_up(queries.count, p_.kernels.rows);
+    take(Head(p_.q_BHLD, head), queries, rows);
+    std::fill_n(totals_.at(0), rows * kTotals, 0.f);
+    std::fill_n(largest_.at(0), rows, -std::numeric_limits<float>::infinity());
+    p_.kernels.attend({.keys = keys_.at(0),
+                       .values = values_.at(0),
+                       .num_keys = p_.keys(),
+                       .width = p_.width(),
+                       .scale = float(std::numbers::log2e / std::sqrt(double(p_.width()))),
+                       .queries = queries_.at(0),
+                       .rows = rows,
+                       .sums = sums_.at(0),
+                       .totals = totals_.at(0),
+                       .largest = largest_.at(0)});
+    give(Head(p_.out_BHLD, head), head, queries);
+  }
+
+ private:
+  static constexpr std::int64_t kTotals = 2 * AttentionKernels::kParts;
+
+  void pack(std::int64_t head) {
+    const Head k(p_.k_BHLD, head), v(p_.v_BHLD, head);
+    const auto& products = *p_.kernels.products;
+    const std::int64_t panel = products.columns;
+    for (std::int64_t n = 0; n < p_.keys(); n += panel)
+      products.pack_halves(k.row(n), k.stride, std::min(panel, p_.keys() - n), p_.width(),
+                           keys_.at(n * p_.words()));
+    p_.kernels.pack_values(v.data, v.stride, p_.keys(), p_.width(), values_.at(0));
+  }
+
+  // Strips are whole: 0 where there are no queries.
+  void take(const Head& q, Range queries, std::int64_t rows) {
+    for (std::int64_t m = 0; m < queries.count; ++m)
+      p_.kernels.products->take_halves(q.row(queries.begin + m), p_.width(),
+                                       queries_.at(m * p_.words()));
+    std::fill_n(queries_.at(queries.count * p_.words()), (rows - queries.count) * p_.words(), 0.f);
+  }
+
+  void give(const Head& out, std::int64_t head, Range queries) const {
+    auto* const lse = p_.lse_BHL.mutable_data_ptr<float>() + head * p_.queries() + queries.begin;
+    for (std::int64_t m = 0; m < queries.count; ++m) {
+      const auto total = p_.kernels.finish(sums_.at(m * p_.width()), totals_.at(m * kTotals),
+                                           p_.width(), out.row(queries.begin + m));
+      lse[m] = float(std::numbers::ln2 * (double(*largest_.at(m)) + std::log2(double(total))));
+    }
+  }
+
+  const Problem& p_;
+  std::int64_t head_ = -1;  // that is packed
+  Buffer<float> keys_, values_, queries_, sums_, totals_, largest_;
+};
+
+// Each thread has blocks of queries that follow one another, of as few heads as can be.
+void run(const Problem& p) {
+  const std::int64_t strip = p.kernels.rows;
+  const auto share = blocks_in(p.heads() * p.queries(), kTasksAThread * at::get_num_threads());
+  const auto most = std::clamp(round_up(share, strip), strip, kMostQueries / strip * strip);
+  const auto blocks = blocks_in(p.queries(), most);
+  const auto rows = round_up(blocks_in(p.queries(), blocks), strip);
+  at::parallel_for(0, p.heads() * blocks, 1, [&](std::int64_t begin, std::int64_t end) {
+    Task task(p, rows);
+    for (auto i = begin; i < end; ++i) {
+      const auto first = i % blocks * rows;
+      if (first < p.queries()) task.run(i / blocks, {first, std::min(rows, p.queries() - first)});
+    }
+  });
+}
+
+bool is_taken(const Tensor& x_BHLD) {
+  return x_BHLD.is_cpu() && x_BHLD.scalar_type() == at::kBFloat16 && x_BHLD.dim() == 4 &&
+         x_BHLD.numel() > 0 && x_BHLD.stride(3) == 1;
+}
+
+bool are_taken(const Tensor& q, const Tensor& k, const Tensor& v) {
+  if (!is_taken(q) || !is_taken(k) || !is_taken(v)) return false;
+  return k.sizes() == v.sizes() && q.sizes().slice(0, 2) == k.sizes().slice(0, 2) &&
+         q.size(3) == k.size(3) && q.size(3) % kPanels == 0 && q.size(3) <= kMaxWidth;
+}
+
+}  // namespace
+
+bool attends(const Tensor& q_BHLD, const Tensor& k_BHLD, const Tensor& v_BHLD) {
+  return are_taken(q_BHLD, k_BHLD, v_BHLD) && attention_kernels();
+}
+
+PartialAttention attend(const Tensor& q_BHLD, const Tensor& k_BHLD, const Tensor& v_BHLD,
+                        const AttentionKernels* kernels) {
+  check(are_taken(q_BHLD, k_BHLD, v_BHLD), "no attention of ours of queries ", q_BHLD.sizes(),
+        " to keys ", k_BHLD.sizes(), " and values ", v_BHLD.sizes(), " of ", q_BHLD.scalar_type());
+  if (!kernels) kernels = attention_kernels();
+  check(kernels != nullptr, "this machine attends by LibTorch's kernels");
+  const auto batches = q_BHLD.size(0), heads = q_BHLD.size(1), queries = q_BHLD.size(2);
+  const auto out_BLHD = at::empty({batches, queries, heads, q_BHLD.size(3)}, q_BHLD.options());
+  const auto lse_BHL = at::empty({batches, heads, queries}, q_BHLD.options().dtype(at::kFloat));
+  const PartialAttention result{.out_BHLD = out_BLHD.transpose(1, 2), .lse_BHL = lse_BHL};
+  run({q_BHLD, k_BHLD, v_BHLD, result.out_BHLD, lse_BHL, *kernels});
+  return result;
+}
+
+}  // namespace braid::ops::cpu

@@ -1,0 +1,165 @@
+#include "ops/cpu/blocked_product.h"
+
+#include <ATen/Parallel.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <limits>
+#include <new>
+
+#include "ops/kernels/products.h"
+
+namespace braid::ops::cpu {
+namespace {
+
+// A core multiplies a block of x, of `depth` words a row, by one panel of that depth after the
+// other: the panel lies in its first cache, the block in its second, with tiles its sums too. The
+// panels of kPackedDepth words and a task's sums are there or in the shared cache; x is read once
+// for so many columns, the weight once for so many rows.
+constexpr std::int64_t kPackedDepth = 512, kTaskRows = 2304, kTaskColumns = 512;
+// Rows of sums do not all begin in the same few sets of a cache.
+constexpr std::int64_t kLine = 16;
+
+void multiply(const ProductKernels& k, const float* x, std::int64_t rows, const float* panel,
+              std::int64_t depth, float* sums, std::int64_t stride) {
+  k.multiply_halves(x, k.depth, rows, panel, depth, sums, stride);
+}
+void multiply(const ProductKernels& k, const std::int32_t* x, std::int64_t rows,
+              const std::int32_t* panel, std::int64_t depth, std::int32_t* sums,
+              std::int64_t stride) {
+  k.multiply_codes(x, k.depth, rows, panel, depth, sums, stride);
+}
+
+int numbers_a_word(const Product<float>& p) { return p.kernels->halves_a_word; }
+int numbers_a_word(const Product<std::int32_t>& p) { return p.kernels->codes_a_word; }
+
+// The memory of one thread.
+template <class Word>
+class Task {
+ public:
+  Task(const Product<Word>& p, std::int64_t most_rows, std::int64_t most_columns)
+      : p_(p),
+        k_(*p.kernels),
+        columns_(k_.columns),
+        stride_(round_up(most_columns, columns_)),
+        sums_stride_(stride_ + kLine),
+        x_(std::min<std::int64_t>(most_rows, k_.block_rows) * k_.depth),
+        panels_(stride_ * round_up(std::min(kPackedDepth, words_of(p.inputs)), k_.depth)),
+        sums_(most_rows * sums_stride_) {}
+
+  void run(Range tokens, Range outputs) {
+    for (std::int64_t m = 0; m < tokens.count; ++m) p_.begin(outputs, sums_.at(m * sums_stride_));
+    for_each_part({0, p_.inputs}, kPackedDepth, [&](std::int64_t, Range inputs) {
+      pack(outputs, inputs);
+      for (std::int64_t m = 0; m < tokens.count; m += k_.block_rows)
+        add(tokens, {m, std::min<std::int64_t>(k_.block_rows, tokens.count - m)}, outputs.count,
+            inputs);
+    });
+    for (std::int64_t m = 0; m < tokens.count; ++m)
+      p_.finish(tokens.begin + m, outputs, sums_.at(m * sums_stride_));
+  }
+
+ private:
+  std::int64_t words_of(std::int64_t numbers) const {
+    return blocks_in(numbers, numbers_a_word(p_));
+  }
+
+  // Calls body(number of the part, part) for each `words` words of the inputs.
+  template <class Body>
+  void for_each_part(Range inputs, std::int64_t words, Body body) const {
+    const auto numbers = words * numbers_a_word(p_);
+    for (std::int64_t i = 0; i * numbers < inputs.count; ++i)
+      body(i, Range{inputs.begin + i * numbers, std::min(numbers, inputs.count - i * numbers)});
+  }
+
+  Word* panel_at(std::int64_t part, std::int64_t column) const {
+    return panels_.at((part * stride_ + column) * k_.depth);
+  }
+
+  // Rows of the weight are read from end to end.
+  void pack(Range outputs, Range inputs) {
+    for (std::int64_t n = 0; n < outputs.count; n += columns_)
+      for_each_part(inputs, k_.depth, [&](std::int64_t part, Range some) {
+        p_.pack({outputs.begin + n, std::min(columns_, outputs.count - n)}, some,
+                panel_at(part, n));
+      });
+  }
+
+  // `rows` of the task's tokens.
+  void add(Range tokens, Range rows, std::int64_t columns, Range inputs) {
+    for_each_part(inputs, k_.depth, [&](std::int64_t part, Range some) {
+      p_.take({tokens.begin + rows.begin, rows.count}, some, x_.at(0), k_.depth);
+      for (std::int64_t n = 0; n < columns; n += columns_)
+        for (std::int64_t m = 0; m < rows.count; m += k_.rows)
+          multiply(k_, x_.at(m * k_.depth), std::min<std::int64_t>(k_.rows, rows.count - m),
+                   panel_at(part, n), words_of(some.count),
+                   sums_.at((rows.begin + m) * sums_stride_ + n), sums_stride_);
+    });
+  }
+
+  const Product<Word>& p_;
+  const ProductKernels& k_;
+  std::int64_t columns_, stride_, sums_stride_;
+  Buffer<Word> x_, panels_, sums_;
+};
+
+struct Parts {
+  std::int64_t rows, columns;
+};
+
+// The parts of which the busiest thread has the least to do. It takes each row of x once a task,
+// which is worth so many columns of the product, and packs each column once.
+Parts parts_of(std::int64_t tokens, std::int64_t outputs, const ProductKernels& k) {
+  constexpr std::int64_t kTake = 96, kPack = 96;
+  const std::int64_t threads = at::get_num_threads();
+  const auto few_rows = blocks_in(tokens, kTaskRows),
+             few_columns = blocks_in(outputs, kTaskColumns);
+  const auto most_rows = std::min(blocks_in(tokens, k.rows), few_rows + threads);
+  const auto most_columns = std::min(blocks_in(outputs, k.columns), few_columns + threads);
+  Parts best{};
+  auto least = std::numeric_limits<std::int64_t>::max();
+  for (auto r = few_rows; r <= std::max(few_rows, most_rows); ++r)
+    for (auto c = few_columns; c <= std::max(few_columns, most_columns); ++c) {
+      const Parts parts{.rows = round_up(blocks_in(tokens, r), k.rows),
+                        .columns = round_up(blocks_in(outputs, c), k.columns)};
+      const auto work = parts.rows * (parts.columns + kTake) + parts.columns * kPack;
+      if (const auto all = blocks_in(r * c, threads) * work; all < least) {
+        least = all;
+        best = parts;
+      }
+    }
+  return best;
+}
+
+// Each task has some rows of x and some columns; together they are all.
+template <class Word>
+void run_in_parts(const Product<Word>& p) {
+  if (p.tokens == 0 || p.outputs == 0) return;
+  const auto [rows, columns] = parts_of(p.tokens, p.outputs, *p.kernels);
+  const auto row_parts = blocks_in(p.tokens, rows), column_parts = blocks_in(p.outputs, columns);
+  at::parallel_for(0, row_parts * column_parts, 1, [&](std::int64_t begin, std::int64_t end) {
+    Task<Word> task(p, rows, columns);
+    for (auto i = begin; i < end; ++i) {
+      const auto m = i % row_parts * rows, n = i / row_parts * columns;
+      task.run({m, std::min(rows, p.tokens - m)}, {n, std::min(columns, p.outputs - n)});
+    }
+  });
+}
+
+}  // namespace
+
+void run(const Product<float>& product) { run_in_parts(product); }
+void run(const Product<std::int32_t>& product) { run_in_parts(product); }
+
+template <class Number>
+void* Buffer<Number>::allocate(std::size_t bytes) {
+  constexpr std::size_t kAlignment = 64;
+  void* const data = std::aligned_alloc(
+      kAlignment, std::max(kAlignment, (bytes + kAlignment - 1) / kAlignment * kAlignment));
+  if (!data) throw std::bad_alloc();
+  return data;
+}
+template class Buffer<float>;
+template class Buffer<std::int32_t>;
+
+}  // namespace braid::ops::cpu

@@ -1,0 +1,22 @@
+// Group norm of one image on a CPU, rows at a time; its statistics are those of the whole image.
+#pragma once
+
+#include <vector>
+
+#include "ops/cpu/tensor_rows.h"
+#include "ops/image.h"
+
+namespace braid::ops::cpu {
+
+// Channel c of the normed image is x * scale[c] + shift[c].
+struct Affine {
+  std::vector<float> scale, shift;
+};
+
+Affine affine_of(const Tensor& x_CHW, const GroupNormParts& norm);
+
+// silu() of normed rows, to a place of their size, of the same dtype or float32.
+void make_normed_rows(const Tensor& x_CHW, const Affine& affine, RowRange rows,
+                      const Tensor& to_CHW);
+
+}  // namespace braid::ops::cpu

@@ -1,0 +1,193 @@
+#include "ops/cpu/image.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+
+#include "base/cpu.h"
+#include "base/error.h"
+#include "base/free_memory.h"
+#include "ops/cpu/group_norm.h"
+#include "ops/cpu/tensor_rows.h"
+#include "ops/cpu/winograd.h"
+
+namespace braid::ops::cpu {
+namespace {
+
+at::ScalarType dtype_to_convolve(const Tensor& x) {
+  static const bool has_bfloat16 = read_cpu().has_bfloat16();
+  return has_bfloat16 ? x.scalar_type() : at::kFloat;
+}
+
+Tensor rows_of(const Tensor& x, RowRange rows) { return x.narrow(2, rows.begin, rows.count); }
+
+// Writes rows of what is convolved to a place of that size, which is of the dtype to convolve.
+using MakeRows = std::function<void(RowRange rows, const Tensor& to)>;
+
+// Of one image: y [1 O H W] and, unless undefined, what is added to it.
+struct Result {
+  Tensor y, residual;
+};
+
+// Convolves rows of an image, of which it gets those around them too, and zeros where it ends.
+struct Engine {
+  std::int64_t around, left = 0, right = 0;  // rows above and below, columns beside an image
+  std::int64_t tile = 1;                     // it gets whole tiles of rows
+  std::function<void(const Tensor& in_1IHW, RowRange rows, const Result& result)> convolve;
+};
+
+Engine by_libtorch(const Convolution& conv) {
+  const auto convolve = [conv](const Tensor& in, RowRange rows, const Result& result) {
+    const std::int64_t padding[] = {0, conv.padding};
+    auto out = at::conv2d(in, conv.weight_OIKK, conv.bias_O, /*stride=*/1, padding);
+    if (result.residual.defined()) out.add_(rows_of(result.residual, rows));
+    rows_of(result.y, rows).copy_(out);
+  };
+  return {.around = conv.padding, .convolve = convolve};
+}
+
+Engine by_winograd(const Convolution& conv, std::int64_t width, const WinogradKernels& winograd) {
+  const auto taps = std::make_shared<Winograd>(conv.weight_OIKK, winograd);
+  const auto convolve = [taps, bias = conv.bias_O](const Tensor& in, RowRange rows,
+                                                   const Result& result) {
+    const auto& [y, residual] = result;
+    const auto& kernels = kernels_of(y);
+    const bool adds = residual.defined();
+    const Planes to(y.select(0, 0)), added((adds ? residual : y).select(0, 0));
+    taps->convolve(in.select(0, 0), [&](const Winograd::Place& p, const float* sums) {
+      const auto count = std::min(p.count, y.size(3) - p.column), row = rows.begin + p.row;
+      if (p.row >= rows.count || count <= 0) return;
+      kernels.biased(sums, bias.const_data_ptr<float>()[p.channel],
+                     adds ? added.at(p.channel, row, p.column) : nullptr,
+                     to.at(p.channel, row, p.column), count);
+    });
+  };
+  const auto tile = taps->tile(), last = round_up(width, tile) - width;
+  return {.around = 1,
+          .left = 1,
+          .right = 1 + last + WinogradKernels::kSlack,
+          .tile = tile,
+          .convolve = convolve};
+}
+
+// The best for images of this height and width, of a convolution in the dtype to convolve.
+Engine engine_for(const Convolution& conv, const Tensor& y) {
+  const auto& winograd =
+      winograd_kernels(y.scalar_type() == at::kFloat ? WinogradSize::kTwo : WinogradSize::kFour);
+  const bool is_float = conv.weight_OIKK.scalar_type() == at::kFloat;
+  return is_float && Winograd::pays(conv.weight_OIKK.sizes(), y.size(2), y.size(3), winograd)
+             ? by_winograd(conv, y.size(3), winograd)
+             : by_libtorch(conv);
+}
+
+void convolve_in_bands(const MakeRows& make, const Convolution& conv, const Engine& engine,
+                       const Result& result, const Band& size) {
+  const auto& y = result.y;
+  const auto inputs = conv.weight_OIKK.size(1), height = y.size(2), width = y.size(3);
+  const auto dtype = conv.weight_OIKK.scalar_type();
+  const auto row_bytes = std::max(inputs, y.size(1)) * width * std::int64_t(at::elementSize(dtype));
+  const auto most = std::max(size.bytes / row_bytes, size.fewest_rows);
+  const auto bands = blocks_in(height, most);
+  const auto band = round_up(blocks_in(height, bands), engine.tile);
+  const auto around = engine.around;
+  const auto all = at::empty({1, inputs, band + 2 * around, engine.left + width + engine.right},
+                             y.options().dtype(dtype));
+  all.narrow(3, 0, engine.left).zero_();
+  all.narrow(3, engine.left + width, engine.right).zero_();
+  for (std::int64_t begin = 0; begin < height; begin += band) {
+    const RowRange rows{begin, std::min(band, height - begin)};
+    const auto whole = round_up(rows.count, engine.tile);
+    const auto first = std::max<std::int64_t>(0, begin - around);
+    const auto last = std::min(height, begin + rows.count + around);
+    const auto in = all.narrow(2, 0, whole + 2 * around);
+    const auto above = around - (begin - first), made = last - first;
+    in.narrow(2, 0, above).zero_();
+    in.narrow(2, above + made, in.size(2) - above - made).zero_();
+    make({first, made}, in.narrow(2, above, made).narrow(3, engine.left, width));
+    engine.convolve(in, rows, result);
+  }
+}
+
+Tensor empty_result(const Tensor& x, const Convolution& conv, at::IntArrayRef size) {
+  return at::empty({x.size(0), conv.weight_OIKK.size(0), size[0], size[1]}, x.options());
+}
+
+// One image after the other, in the dtype to convolve. Rows of `residual` are read before they are
+// written, so that y may be the same.
+Tensor convolve_each(const Result& result, const Convolution& conv,
+                     const std::function<MakeRows(std::int64_t image)>& make_rows,
+                     const Band& band) {
+  const auto one = [](const Tensor& all, std::int64_t i) {
+    return all.defined() ? all.narrow(0, i, 1) : all;
+  };
+  const auto dtype = dtype_to_convolve(result.y);
+  auto typed = conv;
+  typed.weight_OIKK = conv.weight_OIKK.to(dtype);
+  typed.bias_O = conv.bias_O.to(dtype).contiguous();
+  const auto engine = engine_for(typed, result.y);
+  for (std::int64_t i = 0; i < result.y.size(0); ++i)
+    convolve_in_bands(make_rows(i), typed, engine, {one(result.y, i), one(result.residual, i)},
+                      band);
+  return result.y;
+}
+
+}  // namespace
+
+bool convolves(const Tensor& x, const Convolution& conv) {
+  const bool is_float = x.scalar_type() == at::kFloat || x.scalar_type() == at::kBFloat16;
+  return x.is_cpu() && is_float && x.dim() == 4 && x.numel() > 0 && conv.stride == 1 &&
+         conv.weight_OIKK.scalar_type() == x.scalar_type() &&
+         conv.weight_OIKK.size(1) == x.size(1) && conv.bias_O.numel() == conv.weight_OIKK.size(0) &&
+         conv.weight_OIKK.size(2) == 2 * conv.padding + 1;
+}
+
+Tensor convolve(const Tensor& x, const Convolution& conv, Band band) {
+  const auto make_rows = [&](std::int64_t i) -> MakeRows {
+    return [one = x.narrow(0, i, 1)](RowRange rows, const Tensor& to) {
+      to.copy_(rows_of(one, rows));
+    };
+  };
+  return convolve_each({empty_result(x, conv, x.sizes().slice(2)), {}}, conv, make_rows, band);
+}
+
+Tensor convolve_doubled(const Tensor& x, const Convolution& conv, Band band) {
+  give_back_free_memory();  // what follows is four times as large, and fits in none of it
+  const std::int64_t size[] = {2 * x.size(2), 2 * x.size(3)};
+  const auto make_rows = [&](std::int64_t i) -> MakeRows {
+    return [one = x.narrow(0, i, 1)](RowRange rows, const Tensor& to) {
+      const auto first = rows.begin / 2, last = (rows.begin + rows.count + 1) / 2;
+      const auto some = rows_of(one, {first, last - first});
+      const auto doubled = some.repeat_interleave(2, 2).repeat_interleave(2, 3);
+      to.copy_(rows_of(doubled, {rows.begin - 2 * first, rows.count}));
+    };
+  };
+  return convolve_each({empty_result(x, conv, size), {}}, conv, make_rows, band);
+}
+
+Tensor convolve_normed(const Tensor& x, const GroupNormParts& norm, const Convolution& conv,
+                       const std::optional<ImageResidual>& residual, Band band) {
+  check(x.size(1) % norm.groups == 0, "group norm of ", x.size(1), " channels in ", norm.groups,
+        " groups");
+  check(norm.weight_C.numel() == x.size(1) && norm.bias_C.numel() == x.size(1), "a group norm of ",
+        norm.weight_C.numel(), " channels for an image of ", x.size(1));
+  const auto dense = x.contiguous();
+  const auto make_rows = [&](std::int64_t i) -> MakeRows {
+    const auto one = dense.select(0, i);
+    return [one, affine = affine_of(one, norm)](RowRange rows, const Tensor& to) {
+      make_normed_rows(one, affine, rows, to.select(0, 0));
+    };
+  };
+  if (!residual)
+    return convolve_each({empty_result(x, conv, x.sizes().slice(2)), {}}, conv, make_rows, band);
+  const auto added = residual->x_BCHW.contiguous();
+  check(added.size(0) == x.size(0) && added.size(1) == conv.weight_OIKK.size(0) &&
+            added.sizes().slice(2) == x.sizes().slice(2) && added.scalar_type() == x.scalar_type(),
+        "an image of shape ", added.sizes(), " in ", added.scalar_type(),
+        " cannot be added to a convolution of ", x.sizes(), " in ", x.scalar_type());
+  const bool is_reused = residual->memory == ImageResidual::Memory::kReused;
+  return convolve_each({is_reused ? added : at::empty_like(added), added}, conv, make_rows, band);
+}
+
+}  // namespace braid::ops::cpu

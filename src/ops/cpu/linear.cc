@@ -1,0 +1,253 @@
+#include "ops/cpu/linear.h"
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+
+#include <algorithm>
+#include <cstring>
+#include <functional>
+
+#include "base/cpu.h"
+#include "base/error.h"
+#include "ops/cpu/blocked_product.h"
+#include "ops/kernels/codes.h"
+#include "ops/kernels/products.h"
+#include "ops/kernels/rows.h"
+#include "weights/codes/int8.h"
+
+namespace braid::ops::cpu {
+namespace {
+
+// ----------------------------------------------------------------------------------- operands
+
+// Rows of a matrix, wherever they lie.
+template <class Number>
+struct RowsOf {
+  const Number* data;
+  std::int64_t stride;
+
+  explicit RowsOf(const Tensor& t)
+      : data(static_cast<const Number*>(t.const_data_ptr())), stride(t.stride(0)) {}
+  const Number* row(std::int64_t i, std::int64_t column = 0) const {
+    return data + i * stride + column;
+  }
+};
+
+Tensor as_rows(const Tensor& t) {
+  const auto rows = t.reshape({-1, t.size(-1)});
+  return rows.stride(1) == 1 || rows.size(1) == 1 ? rows : rows.contiguous();
+}
+
+bool is_bfloat16(const Tensor& t) { return t.scalar_type() == at::kBFloat16; }
+
+// Rows of x as products take them.
+template <class Number, class Word>
+auto rows_of(RowsOf<Number> x, void (*take)(const Number*, std::int64_t, Word*)) {
+  return [=](Range tokens, Range c, Word* to, std::int64_t stride) {
+    for (std::int64_t m = 0; m < tokens.count; ++m)
+      take(x.row(tokens.begin + m, c.begin), c.count, to + m * stride);
+  };
+}
+
+std::function<void(Range, Range, float*)> panels_of(const Matrix& weight_NC, const Tensor& scales,
+                                                    const ProductKernels& k) {
+  const auto& values = weight_NC.values_NC;
+  if (weight_NC.form != Quantize::kNone)
+    return [w = RowsOf<std::int8_t>(values), s = scales.const_data_ptr<float>(), &k](
+               Range n, Range c, float* panel) {
+      k.pack_scaled_codes(w.row(n.begin, c.begin), w.stride, s + n.begin, n.count, c.count, panel);
+    };
+  return [w = RowsOf<std::uint16_t>(values), &k](Range n, Range c, float* panel) {
+    k.pack_halves(w.row(n.begin, c.begin), w.stride, n.count, c.count, panel);
+  };
+}
+
+// Finished sums, to a row of y in bfloat16.
+class Writer {
+ public:
+  Writer(const Tensor& y_MN, Finish finish, const ProductKernels& kernels)
+      : y_(y_MN), finish_(finish), kernels_(kernels) {}
+
+  void operator()(std::int64_t m, Range n, float* sums) const {
+    if (finish_ == Finish::kGelu) row_kernels(RowType::kFloat32).gelu(sums, sums, n.count);
+    kernels_.narrow(sums, n.count, static_cast<std::uint16_t*>(place(m, n)));
+  }
+  void* place(std::int64_t m, Range n) const {
+    return static_cast<char*>(y_.mutable_data_ptr()) +
+           (m * y_.stride(0) + n.begin) * std::int64_t(y_.element_size());
+  }
+
+ private:
+  Tensor y_;
+  Finish finish_;
+  const ProductKernels& kernels_;
+};
+
+// ------------------------------------------------------------------------------------- layers
+
+struct Layer {
+  Tensor x_MC;
+  Matrix weight_NC;
+  Tensor scales;  // float32 [N]; of codes only
+  Tensor bias;    // float32 [N]
+  Tensor y_MN;
+  Writer write;
+  const ProductKernels& kernels;
+};
+
+void multiply_many(const Layer& l) {
+  const auto* const bias = l.bias.const_data_ptr<float>();
+  run(Product<float>{.kernels = &l.kernels,
+                     .tokens = l.x_MC.size(0),
+                     .outputs = l.y_MN.size(1),
+                     .inputs = l.x_MC.size(1),
+                     .take = rows_of(RowsOf<std::uint16_t>(l.x_MC), l.kernels.take_halves),
+                     .pack = panels_of(l.weight_NC, l.scales, l.kernels),
+                     .begin =
+                         [&](Range n, float* sums) {
+                           std::memcpy(sums, bias + n.begin, std::size_t(n.count) * sizeof(float));
+                         },
+                     .finish = l.write});
+}
+
+// sums [rows] of row n of the weight.
+void dot(const Layer& l, const float* x, std::int64_t rows, std::int64_t n, float* sums) {
+  const auto& k = l.kernels;
+  const auto& values = l.weight_NC.values_NC;
+  const auto depth = values.size(1);
+  if (l.weight_NC.form != Quantize::kNone)
+    k.dot_scaled_codes(x, depth, rows, RowsOf<std::int8_t>(values).row(n),
+                       l.scales.const_data_ptr<float>()[n], depth, sums);
+  else
+    k.dot_halves(x, depth, rows, RowsOf<std::uint16_t>(values).row(n), depth, sums);
+}
+
+// A weight that is used for few tokens is read once, and not turned around.
+void multiply_few(const Layer& l) {
+  constexpr std::int64_t kOutputs = 64;  // of a task
+  const auto x = l.x_MC.to(at::kFloat).contiguous();
+  const auto* const bias = l.bias.const_data_ptr<float>();
+  const auto rows = x.size(0), outputs = l.y_MN.size(1);
+  at::parallel_for(0, blocks_in(outputs, kOutputs), 1, [&](std::int64_t begin, std::int64_t end) {
+    const auto first = begin * kOutputs, last = std::min(outputs, end * kOutputs);
+    Buffer<float> sums(rows * (last - first)), one(rows);
+    for (auto n = first; n < last; ++n) {
+      dot(l, x.const_data_ptr<float>(), rows, n, one.at(0));
+      for (std::int64_t m = 0; m < rows; ++m)
+        *sums.at(m * (last - first) + n - first) = *one.at(m) + bias[n];
+    }
+    for (std::int64_t m = 0; m < rows; ++m)
+      l.write(m, {first, last - first}, sums.at(m * (last - first)));
+  });
+}
+
+// Codes of x, a scale a token, times codes.
+void multiply_codes(const Layer& l) {
+  const auto x = quantize_rows(l.x_MC, Quantize::kInt8);
+  const RowsOf<std::int8_t> codes(x.values_NC), weight(l.weight_NC.values_NC);
+  const auto* const token_scales = x.scales_N1.const_data_ptr<float>();
+  const auto *const scales = l.scales.const_data_ptr<float>(), *const bias =
+                                                                   l.bias.const_data_ptr<float>();
+  const auto& k = l.kernels;
+  const auto& codes_of_y =
+      code_kernels(is_bfloat16(l.y_MN) ? RowType::kBfloat16 : RowType::kFloat32);
+  run(Product<std::int32_t>{
+      .kernels = &k,
+      .tokens = l.x_MC.size(0),
+      .outputs = l.y_MN.size(1),
+      .inputs = l.x_MC.size(1),
+      .take = rows_of(codes, k.take_codes),
+      .pack =
+          [&](Range n, Range c, std::int32_t* panel) {
+            k.pack_codes(weight.row(n.begin, c.begin), weight.stride, n.count, c.count, panel);
+          },
+      .begin = [](Range n, std::int32_t* sums) { std::fill_n(sums, n.count, 0); },
+      .finish =
+          [&](std::int64_t m, Range n, std::int32_t* sums) {
+            codes_of_y.scale({.sums = sums,
+                              .token_scale = token_scales[m],
+                              .row_scales = scales + n.begin,
+                              .bias = bias + n.begin,
+                              .count = n.count},
+                             l.write.place(m, n));
+          }});
+}
+
+void check_sizes(const Tensor& x, const Matrix& weight_NC, const std::optional<Tensor>& bias_N) {
+  const auto& values = weight_NC.values_NC;
+  check(x.size(-1) == values.size(1), "a weight of shape ", values.sizes(),
+        " for an input of shape ", x.sizes());
+  check(!bias_N || bias_N->numel() == values.size(0), "a bias of ", bias_N ? bias_N->numel() : 0,
+        " numbers for ", values.size(0), " outputs");
+  check(weight_NC.form == Quantize::kNone || weight_NC.scales_N1.numel() == values.size(0),
+        "codes of ", values.size(0), " rows without a scale for each");
+}
+
+void check_dtypes(const Tensor& x, const Matrix& weight_NC) {
+  const bool is_dense = weight_NC.form == Quantize::kNone;
+  const auto dtype = weight_NC.values_NC.scalar_type();
+  check(dtype == (is_dense ? at::kBFloat16 : at::kChar) &&
+            (is_bfloat16(x) || weight_NC.form == Quantize::kInt8Dynamic),
+        "no product of ours of ", x.scalar_type(), " and ", dtype);
+}
+
+bool is_float(const Tensor& t) {
+  return t.is_cpu() && (t.scalar_type() == at::kFloat || t.scalar_type() == at::kBFloat16);
+}
+
+// Without tiles LibTorch leads where its products have instructions to use.
+bool leads_in_bfloat16() {
+  static const bool leads = has_tiles() || !read_cpu().has_bfloat16();
+  return leads;
+}
+bool leads_in_codes() {
+  static const bool leads = has_tiles() || !read_cpu().has("avx512_vnni");
+  return leads;
+}
+
+}  // namespace
+
+bool multiplies(const Tensor& x, const Matrix& weight_NC) {
+  if (!is_float(x) || weight_NC.values_NC.dim() != 2 || x.numel() == 0) return false;
+  switch (weight_NC.form) {
+    case Quantize::kNone:
+      return is_bfloat16(x) && is_bfloat16(weight_NC.values_NC) && leads_in_bfloat16();
+    case Quantize::kInt8Dynamic:
+      return leads_in_codes();
+    case Quantize::kInt8:
+    case Quantize::kInt8V1:
+      break;
+  }
+  return is_bfloat16(x) && leads_in_bfloat16();
+}
+
+Tensor linear(const Tensor& x, const Matrix& weight_NC, const std::optional<Tensor>& bias_N,
+              Finish finish, const ProductKernels* kernels) {
+  const auto outputs = weight_NC.values_NC.size(0);
+  check_sizes(x, weight_NC, bias_N);
+  check_dtypes(x, weight_NC);
+  const bool is_dynamic = weight_NC.form == Quantize::kInt8Dynamic;
+  check(!is_dynamic || finish == Finish::kPlain, "codes times codes cannot end in gelu");
+  const auto& k = kernels ? *kernels : product_kernels();
+  const auto x_MC = as_rows(x);
+  const auto y_MN = at::empty({x_MC.size(0), outputs}, x.options());
+  const Layer layer{
+      .x_MC = x_MC,
+      .weight_NC = {.form = weight_NC.form, .values_NC = as_rows(weight_NC.values_NC)},
+      .scales = weight_NC.scales_N1.defined() ? weight_NC.scales_N1.to(at::kFloat).contiguous()
+                                              : Tensor(),
+      .bias = bias_N ? bias_N->to(at::kFloat).contiguous() : at::zeros({outputs}, at::kFloat),
+      .y_MN = y_MN,
+      .write = {y_MN, finish, k},
+      .kernels = k};
+  if (is_dynamic)
+    multiply_codes(layer);
+  else if (x_MC.size(0) <= k.dot_rows)
+    multiply_few(layer);
+  else
+    multiply_many(layer);
+  auto shape = x.sizes().vec();
+  shape.back() = outputs;
+  return y_MN.view(shape);
+}
+}  // namespace braid::ops::cpu

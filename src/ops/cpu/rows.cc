@@ -1,0 +1,128 @@
+#include "ops/cpu/cpu.h"
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "ops/cpu/tensor_rows.h"
+
+namespace braid::ops::cpu {
+namespace {
+
+constexpr double kNormEps = 1e-6;
+// Elements that are worth a thread.
+constexpr std::int64_t kGrain = 16'384;
+
+// Where the row of batch b and token l begins.
+class Rows {
+ public:
+  explicit Rows(const Tensor& x_BLC)
+      : data_(static_cast<char*>(const_cast<void*>(x_BLC.const_data_ptr()))),
+        batch_(x_BLC.size(0) == 1 ? 0 : x_BLC.stride(0) * x_BLC.element_size()),
+        token_(x_BLC.size(1) == 1 ? 0 : x_BLC.stride(1) * x_BLC.element_size()) {}
+  char* at(std::int64_t b, std::int64_t l) const { return data_ + b * batch_ + l * token_; }
+
+ private:
+  char* data_;
+  std::int64_t batch_, token_;
+};
+
+// Calls body(batch, token) for all of [B L], by as many threads as the work is worth.
+template <class Body>
+void for_each_row(std::int64_t batches, std::int64_t tokens, std::int64_t width, Body body) {
+  const auto grain = std::max<std::int64_t>(1, kGrain / std::max<std::int64_t>(1, width));
+  at::parallel_for(0, batches * tokens, grain, [&](std::int64_t begin, std::int64_t end) {
+    for (auto i = begin; i < end; ++i) body(i / tokens, i % tokens);
+  });
+}
+
+}  // namespace
+
+bool is_taken(const Tensor& x) {
+  return x.is_cpu() && (x.scalar_type() == at::kFloat || x.scalar_type() == at::kBFloat16) &&
+         x.dim() >= 2 && (x.stride(-1) == 1 || x.size(-1) == 1);
+}
+
+Tensor gelu(const Tensor& x) {
+  const auto dense = x.contiguous();
+  auto y = at::empty_like(dense);
+  const auto size = x.element_size();
+  const auto* const from = static_cast<const char*>(dense.const_data_ptr());
+  auto* const to = static_cast<char*>(y.mutable_data_ptr());
+  const auto& kernels = kernels_of(x);
+  at::parallel_for(0, x.numel(), kGrain, [&](std::int64_t begin, std::int64_t end) {
+    kernels.gelu(from + begin * size, to + begin * size, end - begin);
+  });
+  return y;
+}
+
+Tensor modulated_norm(const Tensor& x_BLC, const Modulation& m) {
+  const auto width = x_BLC.size(2);
+  const auto y = at::empty(x_BLC.sizes(), x_BLC.options());
+  const Rows x(x_BLC), scale(m.scale), shift(m.shift), out(y);
+  const auto& kernels = kernels_of(x_BLC);
+  for_each_row(x_BLC.size(0), x_BLC.size(1), width, [&](std::int64_t b, std::int64_t l) {
+    thread_local std::vector<float> scratch;
+    scratch.resize(std::size_t(width));
+    kernels.modulated_norm(x.at(b, l), scale.at(b, 0), shift.at(b, 0), out.at(b, l), width,
+                           float(kNormEps), scratch.data());
+  });
+  return y;
+}
+
+Tensor gated_residual(const Tensor& residual_BLC, const Tensor& gate_B1C, const Tensor& y_BLC) {
+  const auto sum = at::empty(y_BLC.sizes(), y_BLC.options());
+  const Rows residual(residual_BLC), gate(gate_B1C), y(y_BLC), out(sum);
+  const auto& kernels = kernels_of(y_BLC);
+  for_each_row(y_BLC.size(0), y_BLC.size(1), y_BLC.size(2), [&](std::int64_t b, std::int64_t l) {
+    kernels.gated_residual(residual.at(b, l), gate.at(b, 0), y.at(b, l), out.at(b, l),
+                           y_BLC.size(2));
+  });
+  return sum;
+}
+
+Tensor joined_gelu(const Tensor& x_BLC, const Tensor& y_BLC) {
+  const auto left = x_BLC.size(2), right = y_BLC.size(2);
+  const auto joined = at::empty({x_BLC.size(0), x_BLC.size(1), left + right}, x_BLC.options());
+  const Rows x(x_BLC), y(y_BLC), out(joined);
+  const auto& kernels = kernels_of(x_BLC);
+  const auto left_bytes = left * x_BLC.element_size();
+  for_each_row(x_BLC.size(0), x_BLC.size(1), left + right, [&](std::int64_t b, std::int64_t l) {
+    std::memcpy(out.at(b, l), x.at(b, l), std::size_t(left_bytes));
+    kernels.gelu(y.at(b, l), out.at(b, l) + left_bytes, right);
+  });
+  return joined;
+}
+
+Tensor normed_rotated(std::span<const NormedHeads> parts, double eps, const Rope& rope) {
+  const auto& first = parts.front().x_BLHD;
+  std::int64_t tokens = 0;
+  for (const auto& part : parts) tokens += part.x_BLHD.size(1);
+  const auto heads = first.size(2), width = first.size(3);
+  const auto cos = rope.cos.contiguous(), sin = rope.sin.contiguous();
+  const auto result = at::empty({first.size(0), tokens, heads, width}, first.options());
+  const auto& kernels = kernels_of(first);
+  std::int64_t done = 0;
+  for (const auto& part : parts) {
+    const auto& x = part.x_BLHD;
+    const auto weight = part.weight_D.to(at::kFloat).contiguous();
+    const auto y = result.narrow(1, done, x.size(1));
+    const Rows from(x.select(2, 0)), to(y.select(2, 0));
+    const auto from_head = x.stride(2) * x.element_size(), to_head = width * x.element_size();
+    const auto* const cosines = cos.const_data_ptr<float>() + done * width;
+    const auto* const sines = sin.const_data_ptr<float>() + done * width;
+    for_each_row(x.size(0), x.size(1), heads * width, [&](std::int64_t b, std::int64_t l) {
+      for (std::int64_t h = 0; h < heads; ++h)
+        kernels.norm_rotate(from.at(b, l) + h * from_head, weight.const_data_ptr<float>(),
+                            cosines + l * width, sines + l * width, to.at(b, l) + h * to_head,
+                            width, float(eps));
+    });
+    done += x.size(1);
+  }
+  return result;
+}
+
+}  // namespace braid::ops::cpu

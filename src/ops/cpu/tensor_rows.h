@@ -1,0 +1,40 @@
+// Tensors as loops over rows take them.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+
+#include "ops/kernels/rows.h"
+
+namespace braid::ops::cpu {
+
+// Of float32 or bfloat16.
+inline RowType row_type_of(const at::Tensor& x) {
+  return x.scalar_type() == at::kFloat ? RowType::kFloat32 : RowType::kBfloat16;
+}
+
+inline const RowKernels& kernels_of(const at::Tensor& x) { return row_kernels(row_type_of(x)); }
+
+// [begin, begin + count).
+struct RowRange {
+  std::int64_t begin, count;
+};
+
+class Planes {  // of one image [C H W], rows dense
+ public:
+  explicit Planes(const at::Tensor& x_CHW)
+      : data_(static_cast<char*>(const_cast<void*>(x_CHW.const_data_ptr()))),
+        number_(std::int64_t(x_CHW.element_size())),
+        plane_(x_CHW.stride(0) * number_),
+        row_(x_CHW.stride(1) * number_) {}
+  char* at(std::int64_t channel, std::int64_t row, std::int64_t column = 0) const {
+    return data_ + channel * plane_ + row * row_ + column * number_;
+  }
+
+ private:
+  char* data_;
+  std::int64_t number_, plane_, row_;
+};
+
+}  // namespace braid::ops::cpu

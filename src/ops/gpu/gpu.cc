@@ -1,0 +1,158 @@
+// From tensors to kernels: what lies where, and in how many threads.
+#include "ops/gpu/gpu.h"
+
+#include <ATen/ATen.h>
+#include <c10/core/DeviceGuard.h>
+
+#include "base/error.h"
+#include "ops/gpu/plan.h"
+
+namespace braid::ops::gpu {
+namespace {
+
+constexpr float kNormEps = 1e-6f;
+
+Shape shape_of(const Tensor& x) {
+  return {.rows = x.size(-1) == 0 ? 0 : x.numel() / x.size(-1), .width = x.size(-1)};
+}
+
+// Tensors of any dims as [1 rows C].
+Tensor as_rows(const Tensor& x) { return x.contiguous().view({1, -1, x.size(-1)}); }
+
+// [left | gelu(right)], where either may be of no width
+Tensor join(const Tensor& left_BLC, const Tensor& right_BLC) {
+  const auto width = left_BLC.size(2) + right_BLC.size(2);
+  const auto y = at::empty({right_BLC.size(0), right_BLC.size(1), width}, right_BLC.options());
+  if (y.numel() == 0) return y;
+  const auto number = number_of(y);
+  const int vector = vector_for(number, kNarrowVector<JoinedGelu>, {left_BLC, right_BLC, y});
+  const c10::DeviceGuard on(y.device());
+  launch(JoinedGelu{.left = rows_of(left_BLC),
+                    .right = rows_of(right_BLC),
+                    .y = rows_of(y),
+                    .tokens = y.size(1),
+                    .left_width = left_BLC.size(2),
+                    .right_width = right_BLC.size(2)},
+         plan_vectors(number, vector, shape_of(y), y.device()));
+  return y;
+}
+
+void norm_rotate(const NormedHeads& part, float eps, const Rope& rope, const Tensor& y_BLHD) {
+  const auto& x = part.x_BLHD;
+  if (x.numel() == 0) return;
+  const auto number = number_of(x);
+  const auto weight = part.weight_D.contiguous();
+  const auto width = x.size(3);
+  int vector = vector_for(number, kNarrowVector<NormRotate>, {x, weight, rope.cos, rope.sin});
+  if (width > kLanes * vector) vector = kNarrowVector<NormRotate>;
+  const NormRotate work{.x = rows_of(x),
+                        .y = rows_of(y_BLHD),
+                        .x_head = x.stride(2),
+                        .y_head = width,
+                        .weight = weight.const_data_ptr(),
+                        .cos = rope.cos.const_data_ptr<float>(),
+                        .sin = rope.sin.const_data_ptr<float>(),
+                        .tokens = x.size(1),
+                        .heads = x.size(2),
+                        .count = x.size(0) * x.size(1) * x.size(2),
+                        .width = width,
+                        .lanes = lanes_for(width, vector),
+                        .eps = eps};
+  launch(work, plan_heads(number, vector, work, x.device()));
+}
+
+}  // namespace
+
+bool is_taken(const Tensor& x) {
+  const auto dtype = x.scalar_type();
+  return x.is_cuda() && (dtype == at::kFloat || dtype == at::kBFloat16 || dtype == at::kHalf) &&
+         x.dim() >= 2 && (x.stride(-1) == 1 || x.size(-1) == 1);
+}
+
+bool keeps_rows(const Tensor& x) { return x.size(-1) <= kWidestRow; }
+
+bool is_taken(const NormedHeads& part) {
+  const auto& x = part.x_BLHD;
+  return is_taken(x) && x.size(3) % 2 == 0 && x.size(3) <= kWidestHead &&
+         part.weight_D.scalar_type() == x.scalar_type() && part.weight_D.device() == x.device();
+}
+
+Tensor gelu(const Tensor& x) {
+  const auto rows = as_rows(x);
+  return join(rows.narrow(2, 0, 0), rows).view(x.sizes());
+}
+
+Tensor joined_gelu(const Tensor& x_BLC, const Tensor& y_BLC) { return join(x_BLC, y_BLC); }
+
+Tensor modulated_norm(const Tensor& x_BLC, const Modulation& m) {
+  const auto y = at::empty(x_BLC.sizes(), x_BLC.options());
+  if (y.numel() == 0) return y;
+  const auto number = number_of(y);
+  const int vector = vector_for(number, kNarrowVector<ModulatedNorm>, {x_BLC, m.scale, m.shift, y});
+  const c10::DeviceGuard on(y.device());
+  launch(ModulatedNorm{.x = rows_of(x_BLC),
+                       .scale = rows_of(m.scale),
+                       .shift = rows_of(m.shift),
+                       .y = rows_of(y),
+                       .tokens = y.size(1),
+                       .width = y.size(2),
+                       .eps = kNormEps},
+         plan_rows(number, vector, shape_of(y), y.device()));
+  return y;
+}
+
+Tensor gated_residual(const Tensor& residual_BLC, const Tensor& gate_B1C, const Tensor& y_BLC) {
+  const auto sum = at::empty(y_BLC.sizes(), y_BLC.options());
+  if (sum.numel() == 0) return sum;
+  const auto number = number_of(sum);
+  const int vector =
+      vector_for(number, kNarrowVector<GatedResidual>, {residual_BLC, gate_B1C, y_BLC, sum});
+  const c10::DeviceGuard on(sum.device());
+  launch(GatedResidual{.residual = rows_of(residual_BLC),
+                       .gate = rows_of(gate_B1C),
+                       .y = rows_of(y_BLC),
+                       .sum = rows_of(sum),
+                       .tokens = sum.size(1),
+                       .width = sum.size(2)},
+         plan_vectors(number, vector, shape_of(sum), sum.device()));
+  return sum;
+}
+
+Tensor normed_rotated(std::span<const NormedHeads> parts, double eps, const Rope& rope) {
+  const auto& first = parts.front().x_BLHD;
+  std::int64_t tokens = 0;
+  for (const auto& part : parts) tokens += part.x_BLHD.size(1);
+  const auto heads = first.size(2), width = first.size(3);
+  const Rope dense{.cos = rope.cos.contiguous(), .sin = rope.sin.contiguous()};
+  const auto y = at::empty({first.size(0), tokens, heads, width}, first.options());
+  const c10::DeviceGuard on(y.device());
+  std::int64_t done = 0;
+  for (const auto& part : parts) {
+    const auto count = part.x_BLHD.size(1);
+    norm_rotate(part, float(eps),
+                {.cos = dense.cos.narrow(0, done, count), .sin = dense.sin.narrow(0, done, count)},
+                y.narrow(1, done, count));
+    done += count;
+  }
+  return y;
+}
+
+Tensor euler_step(const Tensor& x, const Tensor& v, double dt) {
+  const auto from = x.contiguous(), along = v.contiguous();
+  const auto y = at::empty_like(from);
+  if (y.numel() == 0) return y;
+  const auto number = number_of(y);
+  const auto flat = [](const Tensor& tensor) { return tensor.view({1, -1}); };
+  const int vector =
+      vector_for(number, kNarrowVector<EulerStep>, {flat(from), flat(along), flat(y)});
+  const c10::DeviceGuard on(y.device());
+  launch(EulerStep{.x = from.const_data_ptr(),
+                   .v = along.const_data_ptr(),
+                   .y = y.mutable_data_ptr(),
+                   .count = y.numel(),
+                   .dt = float(dt)},
+         plan_vectors(number, vector, {.rows = 1, .width = y.numel()}, y.device()));
+  return y;
+}
+
+}  // namespace braid::ops::gpu

@@ -1,0 +1,32 @@
+// Kernels for GPUs: one pass over memory where ATen makes several. Each takes what is_taken() says
+// and equals ops::reference within the rounding of its dtype. They are put on the current stream,
+// and nothing waits for them. Builds without a GPU backend have no_gpu.cc, which takes nothing.
+#pragma once
+
+#include "ops/cpu/int8.h"
+#include "ops/ops.h"
+
+namespace braid::ops::gpu {
+
+// float32, bfloat16 or float16 in a GPU's memory, with rows that lie dense.
+bool is_taken(const Tensor& x);
+// Rows of up to 16384 numbers, as modulated_norm() and quantize_rows() keep them in registers.
+bool keeps_rows(const Tensor& x);
+// Heads of an even width up to 512, and a weight of their dtype.
+bool is_taken(const NormedHeads& part);
+
+Tensor gelu(const Tensor& x);
+Tensor modulated_norm(const Tensor& x_BLC, const Modulation& m);
+Tensor gated_residual(const Tensor& residual_BLC, const Tensor& gate_B1C, const Tensor& y_BLC);
+Tensor joined_gelu(const Tensor& x_BLC, const Tensor& y_BLC);
+Tensor normed_rotated(std::span<const NormedHeads> parts, double eps, const Rope& rope);
+Tensor euler_step(const Tensor& x, const Tensor& v, double dt);
+
+// What braid::quantize_rows(x_MC, Quantize::kInt8) makes of numbers on a CPU, bit for bit.
+Matrix quantize_rows(const Tensor& x_MC);
+// code * scale, rounded to the dtype of `out_NC`.
+void widen(const Matrix& matrix, const Tensor& out_NC);
+// round(sum * token scale) * row scale + bias, each rounding to the dtype of `out_MN`.
+void scale(const ScaledSums& y, const Tensor& out_MN);
+
+}  // namespace braid::ops::gpu

@@ -1,0 +1,26 @@
+// Of builds without a GPU backend: nothing is taken, so nothing else is called.
+#include "base/error.h"
+#include "ops/gpu/gpu.h"
+
+namespace braid::ops::gpu {
+namespace {
+
+[[noreturn]] void refuse() { throw Error("this build has no kernels for GPUs"); }
+
+}  // namespace
+
+bool is_taken(const Tensor&) { return false; }
+bool is_taken(const NormedHeads&) { return false; }
+bool keeps_rows(const Tensor&) { return false; }
+
+Tensor gelu(const Tensor&) { refuse(); }
+Tensor modulated_norm(const Tensor&, const Modulation&) { refuse(); }
+Tensor gated_residual(const Tensor&, const Tensor&, const Tensor&) { refuse(); }
+Tensor joined_gelu(const Tensor&, const Tensor&) { refuse(); }
+Tensor normed_rotated(std::span<const NormedHeads>, double, const Rope&) { refuse(); }
+Tensor euler_step(const Tensor&, const Tensor&, double) { refuse(); }
+Matrix quantize_rows(const Tensor&) { refuse(); }
+void widen(const Matrix&, const Tensor&) { refuse(); }
+void scale(const ScaledSums&, const Tensor&) { refuse(); }
+
+}  // namespace braid::ops::gpu

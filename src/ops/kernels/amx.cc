@@ -1,0 +1,46 @@
+#include "ops/kernels/amx.h"
+
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/cpu.h"
+
+namespace braid::ops {
+
+namespace amx {
+ProductKernels with_tiles(const ProductKernels& vectors);       // tiles.cc
+AttentionKernels attention_by(const ProductKernels& products);  // tiled_attention.cc
+}  // namespace amx
+
+namespace {
+
+// Linux gives tiles to a process that asks for them (Documentation/arch/x86/xstate.rst).
+bool are_granted() {
+  constexpr long kRequestPermission = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM
+  return ::syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+}
+
+bool are_there() {
+  static const bool are = [] {
+    const auto cpu = read_cpu();
+    return cpu.has("amx_tile") && cpu.has("amx_bf16") && cpu.has("amx_int8") &&
+           cpu.has("avx512_bf16") && are_granted();
+  }();
+  return are;
+}
+
+}  // namespace
+
+const ProductKernels* amx_products(const ProductKernels& vectors) {
+  if (!are_there()) return nullptr;
+  static const auto kernels = amx::with_tiles(vectors);
+  return &kernels;
+}
+
+const AttentionKernels* amx_attention(const ProductKernels& vectors) {
+  if (!are_there()) return nullptr;
+  static const auto kernels = amx::attention_by(*amx_products(vectors));
+  return &kernels;
+}
+
+}  // namespace braid::ops

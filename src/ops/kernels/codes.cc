@@ -1,0 +1,56 @@
+// Compiled several times, each time for another instruction set and into another namespace
+// (BRAID_ISA), without fused multiply-adds, which would round once where the definition rounds
+// twice; see rows.cc.
+#include "ops/kernels/codes.h"
+
+#include <stdint.h>
+
+namespace braid::ops::BRAID_ISA {
+namespace {
+
+using int64 = std::int64_t;
+
+struct Bfloat16 {
+  uint16_t bits;
+};
+
+// To nearest, half to even.
+inline uint16_t upper_half(float value) {
+  const auto bits = __builtin_bit_cast(uint32_t, value);
+  const uint32_t rounded = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
+  const bool is_number = (bits & 0x7fffffff) <= 0x7f800000;
+  return uint16_t(is_number ? rounded : 0x7fc0);
+}
+
+inline float rounded(float value, const float*) { return value; }
+inline float rounded(float value, const Bfloat16*) {
+  return __builtin_bit_cast(float, uint32_t(upper_half(value)) << 16);
+}
+inline void store(float* out, float value) { *out = value; }
+inline void store(Bfloat16* out, float value) { out->bits = upper_half(value); }
+
+template <class T>
+void widen(const int8_t* codes, float scale, int64 count, void* out_) {
+  auto* out = static_cast<T*>(out_);
+#pragma omp simd
+  for (int64 i = 0; i < count; ++i) store(out + i, float(codes[i]) * scale);
+}
+
+template <class T>
+void scale(const CodeSums& token, void* out_) {
+  const auto [sums, token_scale, row_scales, bias, count] = token;
+  auto* out = static_cast<T*>(out_);
+#pragma omp simd
+  for (int64 i = 0; i < count; ++i)
+    store(out + i, rounded(float(sums[i]) * token_scale, out) * row_scales[i] + bias[i]);
+}
+
+template <class T>
+constexpr CodeKernels kOf = {&widen<T>, &scale<T>};
+
+}  // namespace
+
+extern const CodeKernels kCodesFloat32, kCodesBfloat16;
+const CodeKernels kCodesFloat32 = kOf<float>, kCodesBfloat16 = kOf<Bfloat16>;
+
+}  // namespace braid::ops::BRAID_ISA

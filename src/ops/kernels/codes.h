@@ -1,0 +1,30 @@
+// Loops over 8-bit codes, each rounding as their definition does. Compiled once for each
+// instruction set; see rows.cc for why nothing else is in that file.
+#pragma once
+
+#include <cstdint>
+
+#include "ops/kernels/rows.h"
+
+namespace braid::ops {
+
+// Sums of products of a token's codes with those of `count` rows of a weight.
+struct CodeSums {
+  const std::int32_t* sums;
+  float token_scale;
+  const float *row_scales, *bias;
+  std::int64_t count;
+};
+
+struct CodeKernels {
+  using Widen = void(const std::int8_t* codes, float scale, std::int64_t count, void* out);
+  using Scale = void(const CodeSums& of_token, void* out);
+
+  Widen* widen;  // code * scale
+  Scale* scale;  // round(sum * token scale) * row scale + bias
+};
+
+// The best that this machine can run, with results of this type.
+const CodeKernels& code_kernels(RowType type);
+
+}  // namespace braid::ops

@@ -1,0 +1,193 @@
+// Compiled several times, each time for another instruction set and into another namespace
+// (BRAID_ISA), with the vectors of that set; see rows.cc.
+#include "ops/kernels/products.h"
+
+#include <stdint.h>
+
+#include "ops/kernels/vectors/panels.h"
+
+#include BRAID_VECTORS
+
+namespace braid::ops::BRAID_ISA {
+namespace {
+
+constexpr int kVectors = 2;  // a panel is so many vectors wide
+constexpr int kColumns = kVectors * kLanes;
+constexpr int kDotRows = 4;
+
+// What a panel is made of: eight words of a row at once, or one.
+struct OfHalves {
+  const uint16_t* row;
+  Eight eight(int64 c) const { return widened(*(const EightHalves*)(row + c)); }
+  float one(int64 c) const { return __builtin_bit_cast(float, uint32_t(row[c]) << 16); }
+};
+struct OfScaledCodes {
+  const int8_t* row;
+  float scale;
+  Eight eight(int64 c) const {
+    const auto codes = __builtin_convertvector(*(const EightCodes*)(row + c), EightInts);
+    return rounded(__builtin_convertvector(codes, Eight) * scale);
+  }
+  float one(int64 c) const { return rounded(Eight{} + float(row[c]) * scale)[0]; }
+};
+// c counts pairs; an odd last one is joined by 0.
+struct OfPairs {
+  const int8_t* row;
+  int64 length;
+  Eight eight(int64 c) const {
+    return (Eight) __builtin_convertvector(*(const SixteenCodes*)(row + 2 * c), SixteenShorts);
+  }
+  float one(int64 c) const {
+    const int high = 2 * c + 1 < length ? row[2 * c + 1] : 0;
+    const uint32_t pair = uint32_t(uint16_t(row[2 * c])) | uint32_t(uint16_t(high)) << 16;
+    return __builtin_bit_cast(float, pair);
+  }
+};
+
+void pack_halves(const uint16_t* row, int64 stride, int64 count, int64 depth, float* panel) {
+  pack<kColumns>([&](int64 r) { return OfHalves{row + r * stride}; }, count, depth, depth / 8 * 8,
+                 panel);
+}
+
+void pack_scaled_codes(const int8_t* row, int64 stride, const float* scales, int64 count,
+                       int64 depth, float* panel) {
+  pack<kColumns>(
+      [&](int64 r) {
+        return OfScaledCodes{row + r * stride, scales[r]};
+      },
+      count, depth, depth / 8 * 8, panel);
+}
+
+void pack_codes(const int8_t* row, int64 stride, int64 count, int64 depth, int32_t* panel) {
+  pack<kColumns>(
+      [&](int64 r) {
+        return OfPairs{row + r * stride, depth};
+      },
+      count, (depth + 1) / 2, depth / 16 * 8, reinterpret_cast<float*>(panel));
+}
+
+void take_halves(const uint16_t* x, int64 depth, float* wide) {
+  int64 c = 0;
+  for (; c + 8 <= depth; c += 8) *(Eight*)(wide + c) = widened(*(const EightHalves*)(x + c));
+  for (; c < depth; ++c) wide[c] = OfHalves{x}.one(c);
+}
+
+void take_codes(const int8_t* x, int64 depth, int32_t* pairs) {
+  const OfPairs row{x, depth};
+  int64 c = 0;
+  for (; 2 * c + 16 <= depth; c += 8) *(EightInts*)(pairs + c) = (EightInts)row.eight(c);
+  for (; 2 * c < depth; ++c) pairs[c] = __builtin_bit_cast(int32_t, row.one(c));
+}
+
+// ---------------------------------------------------------------------------------- products
+
+inline Floats plus_product(Floats sum, float x, Floats column) { return sum + x * column; }
+inline Ints plus_product(Ints sum, int32_t x, Ints column) {
+  return sum + pair_products(Ints{} + x, column);
+}
+
+template <int kRows, class Vector, class Number>
+void tile(const Number* x, int64 x_stride, const Number* panel, int64 depth, Number* sums,
+          int64 sums_stride) {
+  Vector sum[kRows][kVectors];
+#pragma GCC unroll 16
+  for (int m = 0; m < kRows; ++m)
+#pragma GCC unroll 2
+    for (int v = 0; v < kVectors; ++v)
+      sum[m][v] = *(const Vector*)(sums + m * sums_stride + v * kLanes);
+  for (int64 c = 0; c < depth; ++c) {
+    const auto* const columns = (const Vector*)(panel + c * kColumns);
+#pragma GCC unroll 16
+    for (int m = 0; m < kRows; ++m)
+#pragma GCC unroll 2
+      for (int v = 0; v < kVectors; ++v)
+        sum[m][v] = plus_product(sum[m][v], x[m * x_stride + c], columns[v]);
+  }
+#pragma GCC unroll 16
+  for (int m = 0; m < kRows; ++m)
+#pragma GCC unroll 2
+    for (int v = 0; v < kVectors; ++v) *(Vector*)(sums + m * sums_stride + v * kLanes) = sum[m][v];
+}
+
+// The tile of `rows` rows.
+template <int kRows, class Vector, class Number>
+void multiply(const Number* x, int64 x_stride, int64 rows, const Number* panel, int64 depth,
+              Number* sums, int64 sums_stride) {
+  if constexpr (kRows > 1)
+    if (rows < kRows)
+      return multiply<kRows - 1, Vector>(x, x_stride, rows, panel, depth, sums, sums_stride);
+  tile<kRows, Vector>(x, x_stride, panel, depth, sums, sums_stride);
+}
+
+// -------------------------------------------------------------------------------- few tokens
+
+inline float total(Eight x) {
+  float sum = 0;
+  for (int i = 0; i < 8; ++i) sum += x[i];
+  return sum;
+}
+
+template <int kRows, class Row>
+void dot_rows(const float* x, int64 x_stride, int64 rows, Row weight, int64 depth, float* sums) {
+  if constexpr (kRows > 1)
+    if (rows < kRows) return dot_rows<kRows - 1>(x, x_stride, rows, weight, depth, sums);
+  Eight even[kRows] = {}, odd[kRows] = {};
+  int64 c = 0;
+  for (; c + 16 <= depth; c += 16) {
+    const Eight w = weight.eight(c), v = weight.eight(c + 8);
+#pragma GCC unroll 4
+    for (int m = 0; m < kRows; ++m) {
+      even[m] += w * *(const Eight*)(x + m * x_stride + c);
+      odd[m] += v * *(const Eight*)(x + m * x_stride + c + 8);
+    }
+  }
+  for (int m = 0; m < kRows; ++m) {
+    float sum = total(even[m] + odd[m]);
+    for (int64 rest = c; rest < depth; ++rest) sum += weight.one(rest) * x[m * x_stride + rest];
+    sums[m] = sum;
+  }
+}
+
+void dot_halves(const float* x, int64 x_stride, int64 rows, const uint16_t* weight, int64 depth,
+                float* sums) {
+  dot_rows<kDotRows>(x, x_stride, rows, OfHalves{weight}, depth, sums);
+}
+
+void dot_scaled_codes(const float* x, int64 x_stride, int64 rows, const int8_t* weight, float scale,
+                      int64 depth, float* sums) {
+  dot_rows<kDotRows>(x, x_stride, rows, OfScaledCodes{weight, scale}, depth, sums);
+}
+
+void narrow(const float* sums, int64 count, uint16_t* out) {
+#pragma omp simd
+  for (int64 i = 0; i < count; ++i) {
+    const uint32_t bits = __builtin_bit_cast(uint32_t, sums[i]);
+    const uint32_t up = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
+    out[i] = uint16_t((bits & 0x7fffffff) <= 0x7f800000 ? up : 0x7fc0);
+  }
+}
+
+}  // namespace
+
+extern const ProductKernels kProducts;
+const ProductKernels kProducts = {
+    .columns = kColumns,
+    .rows = kTileRows,
+    .block_rows = 16 * kTileRows,
+    .depth = 256,
+    .dot_rows = kDotRows,
+    .halves_a_word = 1,
+    .codes_a_word = 2,
+    .pack_halves = &pack_halves,
+    .pack_scaled_codes = &pack_scaled_codes,
+    .pack_codes = &pack_codes,
+    .take_halves = &take_halves,
+    .take_codes = &take_codes,
+    .multiply_halves = &multiply<kTileRows, Floats, float>,
+    .multiply_codes = &multiply<kTileRows, Ints, int32_t>,
+    .dot_halves = &dot_halves,
+    .dot_scaled_codes = &dot_scaled_codes,
+    .narrow = &narrow,
+};
+
+}  // namespace braid::ops::BRAID_ISA

@@ -1,0 +1,167 @@
+// Compiled several times, each time for another instruction set and into another namespace
+// (BRAID_ISA). Everything in it is local, and nothing is included that has inline functions: the
+// linker would keep one copy of these, and it might be one that older machines cannot run.
+#include "ops/kernels/rows.h"
+
+#include <stdint.h>
+
+namespace braid::ops::BRAID_ISA {
+namespace {
+
+using int64 = std::int64_t;
+
+inline float from_bits(uint32_t bits) { return __builtin_bit_cast(float, bits); }
+inline uint32_t to_bits(float x) { return __builtin_bit_cast(uint32_t, x); }
+
+struct Bfloat16 {
+  uint16_t bits;
+};
+
+inline float load(const float* x, int64 i) { return x[i]; }
+inline float load(const Bfloat16* x, int64 i) { return from_bits(uint32_t(x[i].bits) << 16); }
+inline void store(float* y, int64 i, float value) { y[i] = value; }
+inline void store(Bfloat16* y, int64 i, float value) {
+  const uint32_t bits = to_bits(value);
+  const uint32_t rounded = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
+  const bool is_number = (bits & 0x7fffffff) <= 0x7f800000;
+  y[i].bits = uint16_t(is_number ? rounded : 0x7fc0);
+}
+
+template <class T>
+void modulated_norm(const void* x_, const void* scale_, const void* shift_, void* y_, int64 width,
+                    float eps, float* scratch) {
+  const auto *x = static_cast<const T*>(x_), *scale = static_cast<const T*>(scale_),
+             *shift = static_cast<const T*>(shift_);
+  auto* y = static_cast<T*>(y_);
+  float sum = 0;
+#pragma omp simd reduction(+ : sum)
+  for (int64 i = 0; i < width; ++i) {
+    scratch[i] = load(x, i);
+    sum += scratch[i];
+  }
+  const float mean = sum / float(width);
+  float squares = 0;
+#pragma omp simd reduction(+ : squares)
+  for (int64 i = 0; i < width; ++i) {
+    scratch[i] -= mean;
+    squares += scratch[i] * scratch[i];
+  }
+  const float inverse = 1 / __builtin_sqrtf(squares / float(width) + eps);
+#pragma omp simd
+  for (int64 i = 0; i < width; ++i)
+    store(y, i, scratch[i] * inverse * (1 + load(scale, i)) + load(shift, i));
+}
+
+template <class T>
+void gated_residual(const void* residual_, const void* gate_, const void* y_, void* out_,
+                    int64 width) {
+  const auto *residual = static_cast<const T*>(residual_), *gate = static_cast<const T*>(gate_),
+             *y = static_cast<const T*>(y_);
+  auto* out = static_cast<T*>(out_);
+#pragma omp simd
+  for (int64 i = 0; i < width; ++i) store(out, i, load(residual, i) + load(gate, i) * load(y, i));
+}
+
+// e^x for x in [-87, 87]: 2^n e^r with |r| <= ln(2) / 2, e^r by its Taylor series to r^7 / 7!,
+// whose remainder is below half a unit in the last place there.
+inline float exponential(float x) {
+  const float n = __builtin_rintf(x * 1.44269504f);
+  const float r = (x - n * 0.693145752f) - n * 1.42860677e-6f;  // ln(2) in two parts
+  float e = 1 / 5040.0f;
+  e = e * r + 1 / 720.0f;
+  e = e * r + 1 / 120.0f;
+  e = e * r + 1 / 24.0f;
+  e = e * r + 1 / 6.0f;
+  e = e * r + 0.5f;
+  e = e * r + 1;
+  e = e * r + 1;
+  return e * from_bits(uint32_t(int32_t(n) + 127) << 23);
+}
+
+// x / 2 (1 + tanh(u)) = x / (1 + e^(-2 u)), u = sqrt(2 / pi) (x + 0.044715 x^3)
+template <class T>
+void gelu(const void* x_, void* y_, int64 count) {
+  const auto* x = static_cast<const T*>(x_);
+  auto* y = static_cast<T*>(y_);
+#pragma omp simd
+  for (int64 i = 0; i < count; ++i) {
+    const float v = load(x, i);
+    float z = -2 * 0.797884561f * (v + 0.044715f * v * v * v);
+    z = z < -87 ? -87 : z;
+    z = z > 87 ? 87 : z;
+    store(y, i, v / (1 + exponential(z)));
+  }
+}
+
+template <class T>
+void norm_rotate(const void* x_, const float* weight, const float* cos, const float* sin, void* y_,
+                 int64 width, float eps) {
+  const auto* x = static_cast<const T*>(x_);
+  auto* y = static_cast<T*>(y_);
+  float squares = 0;
+#pragma omp simd reduction(+ : squares)
+  for (int64 i = 0; i < width; ++i) squares += load(x, i) * load(x, i);
+  const float inverse = 1 / __builtin_sqrtf(squares / float(width) + eps);
+#pragma omp simd
+  for (int64 i = 0; i < width / 2; ++i) {
+    const float a = load(x, 2 * i) * inverse * weight[2 * i];
+    const float b = load(x, 2 * i + 1) * inverse * weight[2 * i + 1];
+    store(y, 2 * i, a * cos[2 * i] - b * sin[2 * i]);
+    store(y, 2 * i + 1, b * cos[2 * i + 1] + a * sin[2 * i + 1]);
+  }
+}
+
+template <class T>
+void moments(const void* x_, int64 width, float* mean_, float* squares_) {
+  const auto* x = static_cast<const T*>(x_);
+  float sum = 0, squares = 0;
+#pragma omp simd reduction(+ : sum)
+  for (int64 i = 0; i < width; ++i) sum += load(x, i);
+  const float mean = sum / float(width);
+#pragma omp simd reduction(+ : squares)
+  for (int64 i = 0; i < width; ++i) {
+    const float deviation = load(x, i) - mean;
+    squares += deviation * deviation;
+  }
+  *mean_ = mean;
+  *squares_ = squares;
+}
+
+template <class T>
+void biased(const float* x, float bias, const void* residual_, void* y_, int64 width) {
+  const auto* residual = static_cast<const T*>(residual_);
+  auto* y = static_cast<T*>(y_);
+  if (residual) {
+#pragma omp simd
+    for (int64 i = 0; i < width; ++i) store(y, i, x[i] + bias + load(residual, i));
+  } else {
+#pragma omp simd
+    for (int64 i = 0; i < width; ++i) store(y, i, x[i] + bias);
+  }
+}
+
+template <class T, class Y>
+void affine_silu(const void* x_, float scale, float shift, void* y_, int64 width) {
+  const auto* x = static_cast<const T*>(x_);
+  auto* y = static_cast<Y*>(y_);
+#pragma omp simd
+  for (int64 i = 0; i < width; ++i) {
+    const float z = load(x, i) * scale + shift;
+    float power = -z;
+    power = power < -87 ? -87 : power;
+    power = power > 87 ? 87 : power;
+    store(y, i, z / (1 + exponential(power)));
+  }
+}
+
+template <class T>
+constexpr RowKernels kOf = {&modulated_norm<T>, &gated_residual<T>,    &gelu<T>,
+                            &norm_rotate<T>,    &moments<T>,           &biased<T>,
+                            &affine_silu<T, T>, &affine_silu<T, float>};
+
+}  // namespace
+
+extern const RowKernels kFloat32, kBfloat16;
+const RowKernels kFloat32 = kOf<float>, kBfloat16 = kOf<Bfloat16>;
+
+}  // namespace braid::ops::BRAID_ISA

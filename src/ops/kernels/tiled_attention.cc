@@ -1,0 +1,260 @@
+// Flash attention by tiles (Dao et al., 2022), whose products take turns with its softmax (Shah et
+// al., 2024). Compiled as tiles.cc is: for Intel AMX and, for tests, for any machine with tiles
+// made of loops (BRAID_VECTORS).
+#include "ops/kernels/attention_kernels.h"
+
+#include <stdint.h>
+
+#include BRAID_VECTORS
+
+#include "ops/kernels/vectors/softmax.h"
+
+namespace braid::ops::BRAID_ISA {
+namespace {
+
+using int64 = std::int64_t;
+
+constexpr int kRows = 2 * kTile, kPanel = 2 * kTile;  // of a strip and of a panel
+constexpr int kParts = AttentionKernels::kParts;
+static_assert(kParts == kTile);
+
+// In static memory: the compiler does not know what the intrinsic reads.
+constexpr Shapes kShapes = shapes_of(kRows);
+
+// Keys that a strip of queries meets at once. Two sets of scores, whose rows begin in other sets of
+// the first cache, lie there.
+constexpr int kKeys = 4 * kPanel, kStride = kKeys + kTile;
+
+constexpr int64 whole_panels(int64 keys) { return (keys + kPanel - 1) / kPanel * kPanel; }
+
+// ------------------------------------------------------------------------------------ values
+
+typedef uint16_t SixteenHalves __attribute__((vector_size(32), aligned(2), may_alias));
+
+void pack_values(const uint16_t* row, int64 stride, int64 keys, int64 width, float* panels) {
+  const auto pairs = whole_panels(keys) / 2;
+  const auto words = [&](int64 key, int64 column) {
+    if (key >= keys) return SixteenWords{};
+    return __builtin_convertvector(*(const SixteenHalves*)(row + key * stride + column),
+                                   SixteenWords);
+  };
+  for (int64 c = 0; c < pairs; ++c)
+    for (int64 d = 0; d < width; d += kTile)
+      *(SixteenWords*)(panels + (d / kPanel * pairs + c) * kPanel + d % kPanel) =
+          words(2 * c, d) | words(2 * c + 1, d) << 16;
+}
+
+// A strip of queries and some keys.
+struct Part {
+  int64 row, key, keys;
+  float* scores;   // [32 kStride], and weights in their place
+  float* factors;  // [32] by which older sums become smaller
+};
+
+// ----------------------------------------------------------------------------------- softmax
+
+// The compiler does not know what tiles are loaded from, and might not have written it.
+inline void write_memory() { __asm__ volatile("" ::: "memory"); }
+
+// Scores of a query become weights, two a word, from the beginning of their row.
+__attribute__((noinline)) void weigh_row(const AttentionBlock& b, const Part& part, int64 m) {
+  auto* const scores = part.scores + m * kStride;
+  const auto whole = whole_panels(part.keys);
+  const auto* const from = (const Sixteen*)scores;
+  auto* const to = (SixteenWords*)scores;
+  auto* const kept = (Sixteen*)(b.totals + (part.row + m) * 2 * kParts);
+  auto* const largest = b.largest + part.row + m;
+  Sixteen totals[2] = {kept[0], kept[1]};
+  fill_up(scores, part.keys, whole);
+  const auto top = largest_score<Sixteen>(scores, whole);
+  part.factors[m] = lift(largest, top * b.scale, totals);
+
+  const Sixteen scale = Sixteen{} + b.scale, offset = Sixteen{} - finite(*largest);
+  for (int64 i = 0; i < whole / kPanel; ++i) {
+    const Sixteen low = power_of_2(from[2 * i] * scale + offset);
+    const Sixteen high = power_of_2(from[2 * i + 1] * scale + offset);
+    const auto halves = to_halves(low, high);
+    totals[0] += low + high;
+    totals[1] = plus_halves(totals[1], halves);
+    to[i] = halves;
+  }
+  kept[0] = totals[0];
+  kept[1] = totals[1];
+}
+
+// The softmax of a part, a share with each step of the tiles: these multiply 64 cycles long, in
+// which a core that takes instructions out of order has its vectors for others.
+class Softmax {
+ public:
+  Softmax(const AttentionBlock& b, const Part& part)
+      : b_(b), part_(part), steps_(2 * (b.width / kPanel) * (whole_panels(part.keys) / kPanel)) {}
+
+  void go_on() {
+    for (due_ += kRows; due_ >= steps_; due_ -= steps_) next();
+  }
+  void finish() {
+    while (row_ < kRows) next();
+  }
+
+ private:
+  void next() {
+    if (row_ >= kRows) return;
+    weigh_row(b_, part_, row_++);
+    write_memory();
+  }
+
+  const AttentionBlock& b_;
+  const Part& part_;
+  int64 steps_;  // of the part before and the part after it, about
+  int64 due_ = 0, row_ = 0;
+};
+
+// ---------------------------------------------------------------------------------- products
+
+// sums += a strip of x, rows `stride` words apart, times a panel; both are `depth` words deep.
+inline void add_products(const float* x, int64 stride, const float* panel, int64 depth,
+                         Softmax* meanwhile) {
+  const auto bytes = stride * int64(sizeof(float));
+  constexpr auto kPanelBytes = kPanel * int64(sizeof(float));
+  for (int64 c = 0; c < depth; c += kTile) {
+    const auto *const high = x + c, *const low = high + kTile * stride;
+    const auto *const left = panel + c * kPanel, *const right = left + kTile;
+    _tile_loadd(4, high, bytes);
+    _tile_loadd(6, left, kPanelBytes);
+    _tile_dpbf16ps(0, 4, 6);
+    _tile_loadd(7, right, kPanelBytes);
+    _tile_dpbf16ps(1, 4, 7);
+    _tile_loadd(5, low, bytes);
+    _tile_dpbf16ps(2, 5, 6);
+    _tile_dpbf16ps(3, 5, 7);
+    if (meanwhile) meanwhile->go_on();
+  }
+}
+
+inline void clear_sums() {
+  _tile_zero(0);
+  _tile_zero(1);
+  _tile_zero(2);
+  _tile_zero(3);
+}
+
+inline void load_sums(const float* from, int64 stride) {
+  const auto bytes = stride * int64(sizeof(float));
+  const auto *const right = from + kTile, *const low = from + kTile * stride,
+                    *const low_right = low + kTile;
+  _tile_loadd(0, from, bytes);
+  _tile_loadd(1, right, bytes);
+  _tile_loadd(2, low, bytes);
+  _tile_loadd(3, low_right, bytes);
+}
+
+inline void store_sums(float* to, int64 stride) {
+  const auto bytes = stride * int64(sizeof(float));
+  auto *const right = to + kTile, *const low = to + kTile * stride, *const low_right = low + kTile;
+  _tile_stored(0, to, bytes);
+  _tile_stored(1, right, bytes);
+  _tile_stored(2, low, bytes);
+  _tile_stored(3, low_right, bytes);
+}
+
+// scores = Q K^T
+void multiply_by_keys(const AttentionBlock& b, const Part& part, Softmax* meanwhile) {
+  const auto depth = b.width / 2;
+  const auto* const queries = b.queries + part.row * depth;
+  write_memory();
+  for (int64 n = 0; n < part.keys; n += kPanel) {
+    clear_sums();
+    add_products(queries, depth, b.keys + (part.key + n) * depth, depth, meanwhile);
+    store_sums(part.scores + n, kStride);
+  }
+}
+
+void rescale(const AttentionBlock& b, const Part& part) {
+  for (int64 m = 0; m < kRows; ++m) {
+    if (part.factors[m] == 1) continue;
+    auto* const sums = (Sixteen*)(b.sums + (part.row + m) * b.width);
+    for (int64 d = 0; d < b.width / kTile; ++d) sums[d] *= part.factors[m];
+  }
+}
+
+// sums = sums factor + P V, of which P is complete. There are no sums before the first keys.
+void add_values(const AttentionBlock& b, const Part& part, Softmax* meanwhile) {
+  if (part.key > 0) rescale(b, part);
+  write_memory();
+  for (int64 d = 0; d < b.width; d += kPanel) {
+    const auto* const panel = b.values + (d * whole_panels(b.num_keys) + part.key * kPanel) / 2;
+    auto* const sums = b.sums + part.row * b.width + d;
+    if (part.key > 0)
+      load_sums(sums, b.width);
+    else
+      clear_sums();
+    add_products(part.scores, kStride, panel, whole_panels(part.keys) / 2, meanwhile);
+    store_sums(sums, b.width);
+  }
+}
+
+// ------------------------------------------------------------------------------------- whole
+
+// Scores of two parts that follow one another; factors of the one whose values come next.
+struct alignas(64) Scratch {
+  float scores[2][kRows * kStride], factors[kRows];
+};
+
+// All strips meet some keys, while these are in the second cache, before they go on to the next.
+Part part_at(const AttentionBlock& b, int64 number, Scratch& scratch) {
+  const auto strips = b.rows / kRows;
+  const auto key = number / strips * kKeys, rest = b.num_keys - key;
+  return {.row = number % strips * kRows,
+          .key = key,
+          .keys = rest < kKeys ? rest : kKeys,
+          .scores = scratch.scores[number % 2],
+          .factors = scratch.factors};
+}
+
+void attend(const AttentionBlock& b) {
+  Scratch scratch;
+  Shapes before;  // not written here: the compiler does not know how much the intrinsic writes
+  _tile_storeconfig(&before);
+  const auto parts = b.rows / kRows * ((b.num_keys + kKeys - 1) / kKeys);
+  write_memory();
+  _tile_loadconfig(&kShapes);
+  auto next = part_at(b, 0, scratch);
+  multiply_by_keys(b, next, nullptr);
+  for (int64 i = 0; i < parts; ++i) {
+    const auto part = next;
+    Softmax softmax(b, part);
+    if (i > 0) add_values(b, part_at(b, i - 1, scratch), &softmax);
+    if (i + 1 < parts) {
+      next = part_at(b, i + 1, scratch);
+      multiply_by_keys(b, next, &softmax);
+    }
+    softmax.finish();
+  }
+  add_values(b, next, nullptr);
+  _tile_loadconfig(&before);  // LibTorch's, which it may keep, or none
+}
+
+// Divided by the sum of the rounded weights, which are those that the values were multiplied by:
+// they add up to 1, and equal values come out as they are.
+float finish(const float* sums, const float* totals, int64 width, uint16_t* out) {
+  typedef SixteenWords Unaligned __attribute__((aligned(2)));
+  const auto *const from = (const Sixteen*)sums, *const both = (const Sixteen*)totals;
+  const Sixteen inverse = Sixteen{} + 1 / total_of(both[1]);
+  for (int64 i = 0; i < width / kPanel; ++i)
+    *(Unaligned*)(out + i * kPanel) = to_halves(from[2 * i] * inverse, from[2 * i + 1] * inverse);
+  return total_of(both[0]);
+}
+
+}  // namespace
+
+// By `products`, which are of tiles and outlive it.
+AttentionKernels attention_by(const ProductKernels& products);
+AttentionKernels attention_by(const ProductKernels& products) {
+  return {.rows = kRows,
+          .products = &products,
+          .pack_values = &pack_values,
+          .attend = &attend,
+          .finish = &finish};
+}
+
+}  // namespace braid::ops::BRAID_ISA

@@ -1,0 +1,234 @@
+// Compiled for Intel AMX and, for tests, for any machine with tiles made of loops (BRAID_VECTORS);
+// see rows.cc for why nothing else is here.
+#include "ops/kernels/products.h"
+
+#include <stdint.h>
+
+#include "ops/kernels/vectors/panels.h"
+
+#include BRAID_VECTORS
+
+namespace braid::ops::BRAID_ISA {
+namespace {
+
+// A strip of 32 rows of x times a panel of 32 columns.
+constexpr int kStripRows = 2 * kTile, kColumns = 2 * kTile;
+constexpr int kBlockRows = 8 * kStripRows;
+// Of a panel and a strip, 16 KiB each: with the sums they fit the first cache, of 48 KiB.
+constexpr int kDepth = 128;
+static_assert(ProductKernels::kRun == kTile);
+
+constexpr int64 round_up(int64 words) { return (words + kTile - 1) / kTile * kTile; }
+
+// ------------------------------------------------------------------------------------ panels
+
+typedef uint32_t Words __attribute__((vector_size(32), aligned(1), may_alias));
+typedef int16_t EightShorts __attribute__((vector_size(16), aligned(1), may_alias));
+
+// kNumbers numbers a word, as they lie. Past the end of the row are zeros.
+template <class Number, int kNumbers>
+struct AsTheyLie {
+  const Number* row;
+  int64 length;
+
+  Eight eight(int64 c) const { return (Eight) * (const Words*)(row + kNumbers * c); }
+  float one(int64 c) const {
+    uint32_t word = 0;
+    for (int i = 0; i < kNumbers && kNumbers * c + i < length; ++i) {
+      constexpr int kBits = 8 * sizeof(Number);
+      const uint32_t number = uint32_t(row[kNumbers * c + i]) & ((1u << kBits) - 1);
+      word |= number << (i * kBits);
+    }
+    return __builtin_bit_cast(float, word);
+  }
+};
+using OfHalves = AsTheyLie<uint16_t, 2>;
+using OfCodes = AsTheyLie<int8_t, 4>;
+
+// Two codes a word, times a scale and rounded to bfloat16.
+struct OfScaledCodes {
+  const int8_t* row;
+  int64 length;
+  float scale;
+
+  EightWords scaled(EightInts codes) const {
+    return (EightWords)rounded(__builtin_convertvector(codes, Eight) * scale);
+  }
+  Eight eight(int64 c) const {
+    const auto pairs = __builtin_convertvector(*(const EightShorts*)(row + 2 * c), EightInts);
+    return (Eight)(scaled((pairs << 24) >> 24) >> 16 | scaled(pairs >> 8));
+  }
+  float one(int64 c) const {
+    const auto at = [&](int64 i) { return i < length ? EightInts{} + row[i] : EightInts{}; };
+    return __builtin_bit_cast(float, (scaled(at(2 * c)) >> 16 | scaled(at(2 * c + 1)))[0]);
+  }
+};
+
+template <int kNumbers, class RowAt>
+void pack_to_tiles(RowAt row_at, int64 count, int64 depth, float* panel) {
+  const auto words = (depth + kNumbers - 1) / kNumbers;
+  pack<kColumns>(row_at, count, round_up(words), depth / (8 * kNumbers) * 8, panel);
+}
+
+void pack_halves(const uint16_t* row, int64 stride, int64 count, int64 depth, float* panel) {
+  pack_to_tiles<2>([&](int64 r) { return OfHalves{row + r * stride, depth}; }, count, depth, panel);
+}
+
+void pack_scaled_codes(const int8_t* row, int64 stride, const float* scales, int64 count,
+                       int64 depth, float* panel) {
+  pack_to_tiles<2>(
+      [&](int64 r) {
+        return OfScaledCodes{row + r * stride, depth, scales[r]};
+      },
+      count, depth, panel);
+}
+
+void pack_codes(const int8_t* row, int64 stride, int64 count, int64 depth, int32_t* panel) {
+  pack_to_tiles<4>(
+      [&](int64 r) {
+        return OfCodes{row + r * stride, depth};
+      },
+      count, depth, reinterpret_cast<float*>(panel));
+}
+
+template <int kNumbers, class Row>
+void take(Row row, float* words) {
+  const auto whole = row.length / (8 * kNumbers) * 8;
+  const auto all = round_up((row.length + kNumbers - 1) / kNumbers);
+  for (int64 c = 0; c < whole; c += 8) *(Eight*)(words + c) = row.eight(c);
+  for (int64 c = whole; c < all; ++c) words[c] = row.one(c);
+}
+
+void take_halves(const uint16_t* x, int64 depth, float* words) {
+  take<2>(OfHalves{x, depth}, words);
+}
+
+void take_codes(const int8_t* x, int64 depth, int32_t* words) {
+  take<4>(OfCodes{x, depth}, reinterpret_cast<float*>(words));
+}
+
+// ---------------------------------------------------------------------------------- products
+
+// In static memory: the compiler does not know what the intrinsic reads, and might not write it.
+struct AllShapes {
+  Shapes of_rows[kStripRows + 1];
+};
+constexpr AllShapes kAllShapes = [] {
+  AllShapes all{};
+  for (int rows = 1; rows <= kStripRows; ++rows) all.of_rows[rows] = shapes_of(rows);
+  return all;
+}();
+
+// Operands of a strip, in words.
+template <class Number>
+struct Strip {
+  const Number *x, *panel;
+  Number* sums;
+  int64 x_stride, sums_stride, depth;
+  const Number* next_sums;  // of the strip after it; null if there is none
+};
+
+// The intrinsics are macros of literal numbers of tiles; some compilers' leave out parentheses.
+#define BRAID_ADD_PRODUCT(sum, x, panel) \
+  if constexpr (kIsFloat)                \
+    _tile_dpbf16ps(sum, x, panel);       \
+  else                                   \
+    _tile_dpbssd(sum, x, panel)
+
+// The next strip's sums are fetched meanwhile: they are in the second cache, or farther.
+template <class Number>
+inline void fetch_some(const Strip<Number>& s, int64 c) {
+  if (!s.next_sums) return;
+  constexpr int kSteps = kDepth / kTile, kRows = kStripRows / kSteps;
+  for (int64 row = c / kTile * kRows; row < (c / kTile + 1) * kRows; ++row) {
+    __builtin_prefetch(s.next_sums + row * s.sums_stride);
+    __builtin_prefetch(s.next_sums + row * s.sums_stride + kTile);
+  }
+}
+
+template <bool kIsFloat, bool kHasLower, class Number>
+void multiply_strip(const Strip<Number>& s) {
+  constexpr int64 kBytes = sizeof(Number), panel_bytes = kColumns * kBytes;
+  const auto x_bytes = s.x_stride * kBytes, sums_bytes = s.sums_stride * kBytes;
+  auto *const left = s.sums, *const right = left + kTile;
+  auto *const low_left = left + kTile * s.sums_stride, *const low_right = low_left + kTile;
+  _tile_loadd(0, left, sums_bytes);
+  _tile_loadd(1, right, sums_bytes);
+  if constexpr (kHasLower) {
+    _tile_loadd(2, low_left, sums_bytes);
+    _tile_loadd(3, low_right, sums_bytes);
+  }
+  for (int64 c = 0; c < s.depth; c += kTile) {
+    const auto *const x = s.x + c, *const low_x = x + kTile * s.x_stride;
+    const auto *const panel = s.panel + c * kColumns, *const right_panel = panel + kTile;
+    _tile_loadd(4, x, x_bytes);
+    _tile_loadd(6, panel, panel_bytes);
+    BRAID_ADD_PRODUCT(0, 4, 6);
+    _tile_loadd(7, right_panel, panel_bytes);
+    BRAID_ADD_PRODUCT(1, 4, 7);
+    if constexpr (kHasLower) {
+      _tile_loadd(5, low_x, x_bytes);
+      BRAID_ADD_PRODUCT(2, 5, 6);
+      BRAID_ADD_PRODUCT(3, 5, 7);
+    }
+    fetch_some(s, c);
+  }
+  _tile_stored(0, left, sums_bytes);
+  _tile_stored(1, right, sums_bytes);
+  if constexpr (kHasLower) {
+    _tile_stored(2, low_left, sums_bytes);
+    _tile_stored(3, low_right, sums_bytes);
+  }
+}
+#undef BRAID_ADD_PRODUCT
+
+template <bool kIsFloat, class Number>
+void multiply(const Number* x, int64 x_stride, int64 rows, const Number* panel, int64 depth,
+              Number* sums, int64 sums_stride) {
+  Shapes before;  // the intrinsic writes more of it than it declares
+  _tile_storeconfig(&before);
+  __asm__ volatile("" ::: "memory");  // nor what tiles are loaded from
+  _tile_loadconfig(&kAllShapes.of_rows[kStripRows]);
+  const auto whole = rows / kStripRows * kStripRows;
+  Strip<Number> strip{x, panel, sums, x_stride, sums_stride, depth, nullptr};
+  for (int64 m = 0; m < whole; m += kStripRows) {
+    strip.x = x + m * x_stride;
+    strip.sums = sums + m * sums_stride;
+    strip.next_sums = m + kStripRows < whole ? strip.sums + kStripRows * sums_stride : nullptr;
+    multiply_strip<kIsFloat, true>(strip);
+  }
+  if (const auto rest = rows - whole; rest > 0) {
+    _tile_loadconfig(&kAllShapes.of_rows[rest]);
+    strip.x = x + whole * x_stride;
+    strip.sums = sums + whole * sums_stride;
+    strip.next_sums = nullptr;
+    if (rest > kTile)
+      multiply_strip<kIsFloat, true>(strip);
+    else
+      multiply_strip<kIsFloat, false>(strip);
+  }
+  _tile_loadconfig(&before);  // LibTorch's, which it may keep, or none
+}
+
+}  // namespace
+
+// `vectors` with products of tiles; what has few tokens stays with vectors.
+ProductKernels with_tiles(const ProductKernels& vectors);
+ProductKernels with_tiles(const ProductKernels& vectors) {
+  auto kernels = vectors;
+  kernels.columns = kColumns;
+  kernels.rows = kernels.block_rows = kBlockRows;
+  kernels.depth = kDepth;
+  kernels.halves_a_word = 2;
+  kernels.codes_a_word = 4;
+  kernels.pack_halves = &pack_halves;
+  kernels.pack_scaled_codes = &pack_scaled_codes;
+  kernels.pack_codes = &pack_codes;
+  kernels.take_halves = &take_halves;
+  kernels.take_codes = &take_codes;
+  kernels.multiply_halves = &multiply<true, float>;
+  kernels.multiply_codes = &multiply<false, int32_t>;
+  return kernels;
+}
+
+}  // namespace braid::ops::BRAID_ISA

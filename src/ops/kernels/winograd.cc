@@ -1,0 +1,173 @@
+// Compiled several times, each time for another instruction set and into another namespace
+// (BRAID_ISA), with the vectors of that set; see rows.cc.
+#include "ops/kernels/winograd.h"
+
+#include <stdint.h>
+
+#include "ops/kernels/vectors/panels.h"
+
+#include BRAID_VECTORS
+
+namespace braid::ops::BRAID_ISA {
+namespace {
+
+constexpr int kTiles = 2 * kLanes;  // as products.cc has columns
+
+// One dimension of F(m, 3): a run of pixels, the sums of points, and taps. The points are 0, 1, -1
+// and infinity, with m = 4 also 2 and -2.
+struct Two {
+  static constexpr int kOutput = 2, kPoints = 4;
+
+  static void enter(const Eight (&d)[8], Eight (&v)[kPoints]) {
+    v[0] = d[0] - d[2];
+    v[1] = d[1] + d[2];
+    v[2] = d[2] - d[1];
+    v[3] = d[1] - d[3];
+  }
+  static void leave(const Eight (&s)[kPoints], Eight (&y)[kOutput]) {
+    y[0] = s[0] + s[1] + s[2];
+    y[1] = s[1] - s[2] - s[3];
+  }
+  static void enter_taps(float a, float b, float c, float (&u)[kPoints]) {
+    u[0] = a;
+    u[1] = (a + b + c) * 0.5f;
+    u[2] = (a - b + c) * 0.5f;
+    u[3] = c;
+  }
+};
+
+struct Four {
+  static constexpr int kOutput = 4, kPoints = 6;
+
+  static void enter(const Eight (&d)[8], Eight (&v)[kPoints]) {
+    const Eight even = d[4] - 4 * d[2], odd = d[3] - 4 * d[1];
+    const Eight half_even = d[4] - d[2], half_odd = 2 * (d[3] - d[1]);
+    v[0] = 4 * d[0] - 5 * d[2] + d[4];
+    v[1] = even + odd;
+    v[2] = even - odd;
+    v[3] = half_even + half_odd;
+    v[4] = half_even - half_odd;
+    v[5] = 4 * d[1] - 5 * d[3] + d[5];
+  }
+  static void leave(const Eight (&s)[kPoints], Eight (&y)[kOutput]) {
+    const Eight sum = s[1] + s[2], difference = s[1] - s[2];
+    const Eight far_sum = s[3] + s[4], far_difference = s[3] - s[4];
+    y[0] = s[0] + sum + far_sum;
+    y[1] = difference + 2 * far_difference;
+    y[2] = sum + 4 * far_sum;
+    y[3] = difference + 8 * far_difference + s[5];
+  }
+  static void enter_taps(float a, float b, float c, float (&u)[kPoints]) {
+    u[0] = a * 0.25f;
+    u[1] = (a + b + c) * (-1 / 6.0f);
+    u[2] = (a - b + c) * (-1 / 6.0f);
+    u[3] = (a + 2 * b + 4 * c) * (1 / 24.0f);
+    u[4] = (a - 2 * b + 4 * c) * (1 / 24.0f);
+    u[5] = c;
+  }
+};
+
+// Columns first, then rows, of eight tiles at a time.
+template <class F>
+void enter(const float* x, int64 row_stride, const int64* offsets, float* points,
+           int64 point_stride) {
+  constexpr int kPoints = F::kPoints;
+  for (int first = 0; first < kTiles; first += 8) {
+    Eight across[kPoints][kPoints];
+    for (int i = 0; i < kPoints; ++i) {
+      Eight tiles[8], pixels[8];
+#pragma GCC unroll 8
+      for (int t = 0; t < 8; ++t)
+        tiles[t] = *(const Eight*)(x + offsets[first + t] + i * row_stride);
+      store_turned(tiles, (float*)pixels, 8);
+      F::enter(pixels, across[i]);
+    }
+#pragma GCC unroll 6
+    for (int j = 0; j < kPoints; ++j) {
+      Eight column[8] = {}, down[kPoints];
+      for (int i = 0; i < kPoints; ++i) column[i] = across[i][j];
+      F::enter(column, down);
+      for (int i = 0; i < kPoints; ++i)
+        *(Eight*)(points + (i * kPoints + j) * point_stride + first) = down[i];
+    }
+  }
+}
+
+// Pixels of eight tiles beside each other, of each tile one after the other.
+inline void store_row(const Eight (&y)[4], float* to) {
+  const Eight a = low_pairs(y[0], y[1]), b = low_pairs(y[2], y[3]);
+  const Eight c = high_pairs(y[0], y[1]), d = high_pairs(y[2], y[3]);
+  const Eight t04 = low_fours(a, b), t15 = high_fours(a, b);
+  const Eight t26 = low_fours(c, d), t37 = high_fours(c, d);
+  *(Eight*)to = low_halves(t04, t15);
+  *(Eight*)(to + 8) = low_halves(t26, t37);
+  *(Eight*)(to + 16) = high_halves(t04, t15);
+  *(Eight*)(to + 24) = high_halves(t26, t37);
+}
+inline void store_row(const Eight (&y)[2], float* to) {
+  const Eight low = low_pairs(y[0], y[1]), high = high_pairs(y[0], y[1]);
+  *(Eight*)to = low_halves(low, high);
+  *(Eight*)(to + 8) = high_halves(low, high);
+}
+
+template <class F>
+void leave(const float* points, int64 point_stride, float* pixels) {
+  constexpr int kPoints = F::kPoints, kOutput = F::kOutput;
+  for (int first = 0; first < kTiles; first += 8) {
+    Eight down[kPoints][kOutput];
+#pragma GCC unroll 6
+    for (int j = 0; j < kPoints; ++j) {
+      Eight column[kPoints];
+      for (int i = 0; i < kPoints; ++i)
+        column[i] = *(const Eight*)(points + (i * kPoints + j) * point_stride + first);
+      F::leave(column, down[j]);
+    }
+#pragma GCC unroll 4
+    for (int i = 0; i < kOutput; ++i) {
+      Eight row[kPoints], y[kOutput];
+      for (int j = 0; j < kPoints; ++j) row[j] = down[j][i];
+      F::leave(row, y);
+      store_row(y, pixels + (i * kTiles + first) * kOutput);
+    }
+  }
+}
+
+template <class F>
+void enter_taps(const float* const* taps, int64 count, float* points, int64 point_stride) {
+  constexpr int kPoints = F::kPoints;
+#pragma omp simd
+  for (int64 n = 0; n < count; ++n) {
+    float across[3][kPoints];
+    for (int r = 0; r < 3; ++r)
+      F::enter_taps(taps[3 * r][n], taps[3 * r + 1][n], taps[3 * r + 2][n], across[r]);
+    for (int j = 0; j < kPoints; ++j) {
+      float down[kPoints];
+      F::enter_taps(across[0][j], across[1][j], across[2][j], down);
+      for (int i = 0; i < kPoints; ++i) points[(i * kPoints + j) * point_stride + n] = down[i];
+    }
+  }
+}
+
+}  // namespace
+
+extern const ProductKernels kProducts;
+
+namespace {
+
+template <class F>
+constexpr WinogradKernels kOf = {
+    .output = F::kOutput,
+    .points = F::kPoints* F::kPoints,
+    .tiles = kTiles,
+    .products = &kProducts,
+    .enter = &enter<F>,
+    .leave = &leave<F>,
+    .enter_taps = &enter_taps<F>,
+};
+
+}  // namespace
+
+extern const WinogradKernels kWinogradTwo, kWinogradFour;
+const WinogradKernels kWinogradTwo = kOf<Two>, kWinogradFour = kOf<Four>;
+
+}  // namespace braid::ops::BRAID_ISA

@@ -1,9 +1,0 @@
-// Processors that never have tiles.
-#include "ops/amx.h"
-
-namespace braid::ops {
-
-const ProductKernels* amx_products(const ProductKernels&) { return nullptr; }
-const AttentionKernels* amx_attention(const ProductKernels&) { return nullptr; }
-
-}  // namespace braid::ops

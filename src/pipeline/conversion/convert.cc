@@ -1,0 +1,256 @@
+#include "pipeline/conversion/convert.h"
+
+#include <ATen/ATen.h>
+#include <c10/core/InferenceMode.h>
+
+#include <algorithm>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "models/flux/model.h"
+#include "models/flux/names.h"
+#include "models/flux/sharding.h"
+#include "models/t5/model.h"
+#include "pipeline/conversion/partial_folder.h"
+#include "pipeline/conversion/shards.h"
+#include "pipeline/families/flux.h"
+#include "weights/identity.h"
+
+namespace braid {
+namespace {
+
+namespace fs = std::filesystem;
+using OrderedJson = nlohmann::ordered_json;
+
+fs::path real_path(const fs::path& path) { return fs::weakly_canonical(fs::absolute(path)); }
+
+// What is converted and how: an interrupted conversion goes on only with its own.
+std::string recipe_of(const ConvertOptions& o) {
+  const auto components = o.components.empty() ? fs::path() : real_path(o.components);
+  const OrderedJson recipe = {{"model", real_path(o.model).string()},
+                              {"components", components.string()},
+                              {"dtype", int(o.dtype)},
+                              {"quantize", int(o.memory.quantize)},
+                              {"quantize_text", int(o.memory.quantize_text)},
+                              {"keep_dense", o.memory.keep_dense},
+                              {"form", int(o.form)},
+                              {"version", version()}};
+  // a path may be no UTF-8
+  return recipe.dump(1, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
+}
+
+OrderedJson json_of(const FluxConfig& c) {
+  return {{"_class_name", "FluxTransformer2DModel"},
+          {"attention_head_dim", c.head_width},
+          {"axes_dims_rope", c.axes},
+          {"guidance_embeds", c.guidance_embeds},
+          {"in_channels", c.in_channels},
+          {"joint_attention_dim", c.text_width},
+          {"num_attention_heads", c.num_heads},
+          {"num_layers", c.num_double},
+          {"num_single_layers", c.num_single},
+          {"out_channels", c.out_channels},
+          {"patch_size", 1},
+          {"pooled_projection_dim", c.pooled_width}};
+}
+
+// "model/" is "model".
+fs::path named(const fs::path& path) { return path.has_filename() ? path : path.parent_path(); }
+
+// Whether writing `inner` changes the folder `outer`; links are followed.
+bool lies_in(const fs::path& inner, const fs::path& outer) {
+  const auto inside = real_path(inner), around = real_path(outer);
+  return std::mismatch(around.begin(), around.end(), inside.begin(), inside.end()).first ==
+         around.end();
+}
+
+// A file, or a folder and all in it; what links lead to. Checked.
+void copy_all(const fs::path& from, const fs::path& to) {
+  try {
+    if (fs::is_directory(from)) {
+      require(!lies_in(to, from), "cannot copy ", from, " into itself, as ", to);
+      fs::create_directories(to);
+      for (const auto& entry : fs::directory_iterator(from))
+        copy_all(entry.path(), to / entry.path().filename());
+      return;
+    }
+    fs::copy_file(from, to, fs::copy_options::overwrite_existing);
+  } catch (const fs::filesystem_error& e) {
+    throw Error(text_of("cannot copy ", from, " to ", to, ": ", e.code().message()));
+  }
+  check(digest(MappedFile(from).bytes()) == digest(MappedFile(to).bytes()), to,
+        " is not what was copied: the disk or the memory of this machine is at fault");
+}
+
+// All weights, as a model that is loaded has them opened, short of their numbers.
+void check_parts(const ModelFiles& files) {
+  (void)files.open_transformer();
+  (void)files.open_text_encoder("text_encoder");
+  (void)files.open_text_encoder("text_encoder_2");
+  (void)files.open_vae();
+}
+
+class Conversion {
+ public:
+  Conversion(const ConvertOptions& options, const Hooks& hooks)
+      : o_(options),
+        hooks_(hooks),
+        files_(find_model({.model = options.model, .components = options.components})),
+        out_(named(options.out)),
+        partial_(out_.string() + ".partial") {}
+
+  void run();
+
+ private:
+  bool is_single_file() const { return o_.form == ConvertOptions::Form::kSingleFile; }
+  bool changes_text() const {
+    return o_.memory.quantize_text != Quantize::kNone || o_.dtype != Dtype::kAuto;
+  }
+  LoadOptions load_options(const Checkpoint& checkpoint, Quantize quantize) const;
+  void check_place() const;
+  void tell(std::int64_t bytes);
+  ShardJob transformer();
+  ShardJob text_encoder();
+  void copy_the_rest() const;
+  void write_configs() const;
+  void finish_folder() const;
+
+  const ConvertOptions& o_;
+  const Hooks& hooks_;
+  ModelFiles files_;
+  fs::path out_, partial_;
+  Progress progress_{.phase = Phase::kLoad};
+};
+
+LoadOptions Conversion::load_options(const Checkpoint& checkpoint, Quantize quantize) const {
+  const auto stored = checkpoint.dtype();
+  const auto dtype = o_.dtype == Dtype::kAuto ? stored : choose_dtype(o_.dtype, stored, at::kCPU);
+  return {.dtype = dtype, .quantize = quantize, .keep_dense = o_.memory.keep_dense};
+}
+
+// The result is new, and no part of the model that is read.
+void Conversion::check_place() const {
+  require(!fs::exists(out_), out_, " exists: a conversion makes a new ",
+          is_single_file() ? "file" : "directory");
+  const auto index = read_json(files_.folder / "model_index.json");
+  for (const auto& [part, described] : index.items())
+    require(!fs::is_directory(files_.folder / part) || !lies_in(partial_, files_.folder / part),
+            out_, " lies in ", files_.folder / part, ", a part of the model that is converted");
+}
+
+void Conversion::tell(std::int64_t bytes) {
+  if (hooks_.stop.stop_requested()) throw Cancelled("stopped as asked; the same command goes on");
+  progress_.done += bytes;
+  if (hooks_.progress) hooks_.progress(progress_);
+}
+
+ShardJob Conversion::transformer() {
+  const auto checkpoint = files_.open_transformer();
+  const auto config = read_transformer_config(files_, checkpoint);
+  const auto names = flux_names(checkpoint);
+  auto load = load_options(checkpoint, o_.memory.quantize);
+  std::vector<AskedTensor> asked;
+  load.survey = &asked;
+  const Flux surveyed(config, Weights(checkpoint, names, load));
+  load.survey = nullptr;
+  return {.asked = asked,
+          .source = Weights(checkpoint, names, load),
+          .names = is_single_file() ? flux_names_in_one_file() : flux_names_of_diffusers(),
+          .shardings = flux_sharding(config, 1, SharedModulation::kYes),
+          .folder = is_single_file() ? partial_ : partial_ / "transformer",
+          .stem = is_single_file() ? "transformer" : "diffusion_pytorch_model",
+          .recipe = recipe_of(o_),
+          .shard_bytes =
+              is_single_file() ? std::numeric_limits<std::int64_t>::max() : std::int64_t(1) << 30,
+          .on_bytes = [this](std::int64_t bytes) { tell(bytes); }};
+}
+
+// T5, where it changes; the other encoder and the autoencoder are small and stay as they are.
+ShardJob Conversion::text_encoder() {
+  const auto checkpoint = files_.open_text_encoder("text_encoder_2");
+  const auto config = read_t5_config(read_json_object(files_.config_of("text_encoder_2")));
+  auto load = load_options(checkpoint, o_.memory.quantize_text);
+  load.keep_dense.clear();
+  std::vector<AskedTensor> asked;
+  load.survey = &asked;
+  const T5 surveyed(config, Weights(checkpoint, t5_names(), load));
+  load.survey = nullptr;
+  return {.asked = asked,
+          .source = Weights(checkpoint, t5_names(), load),
+          .names = t5_names(),
+          .folder = partial_ / "text_encoder_2",
+          .stem = "model",
+          .recipe = recipe_of(o_),
+          .on_bytes = [this](std::int64_t bytes) { tell(bytes); }};
+}
+
+void Conversion::write_configs() const {
+  const auto own = files_.config_of("transformer");
+  if (files_.single_file.empty() && fs::exists(own)) {
+    fs::copy_file(own, partial_ / "transformer" / "config.json",
+                  fs::copy_options::overwrite_existing);
+  } else {
+    const auto config = read_transformer_config(files_, files_.open_transformer());
+    write_file(partial_ / "transformer" / "config.json", json_of(config).dump(2) + "\n");
+  }
+  if (changes_text())
+    fs::copy_file(files_.config_of("text_encoder_2"), partial_ / "text_encoder_2" / "config.json",
+                  fs::copy_options::overwrite_existing);
+  auto index = OrderedJson::parse(read_file(files_.folder / "model_index.json"));
+  index["transformer"] = {"diffusers", "FluxTransformer2DModel"};
+  write_file(partial_ / "model_index.json", index.dump(2) + "\n");
+}
+
+// Folders that the index names and that are not there yet, and what else is no weights: a snapshot
+// of a hub holds the same model in one file, too.
+void Conversion::copy_the_rest() const {
+  const auto index = read_json(files_.folder / "model_index.json");
+  for (const auto& entry : fs::directory_iterator(files_.folder)) {
+    const auto name = entry.path().filename();
+    const bool is_made = name == "transformer" || name == "model_index.json" ||
+                         (name == "text_encoder_2" && changes_text());
+    const bool is_wanted = entry.is_directory()
+                               ? index.contains(name.string())
+                               : entry.is_regular_file() && name.extension() != ".safetensors";
+    if (is_wanted && !is_made) copy_all(entry.path(), partial_ / name);
+  }
+}
+
+void Conversion::finish_folder() const {
+  write_configs();
+  copy_the_rest();
+  check_parts(find_model({.model = partial_}));
+  remove_notes(partial_);
+  fs::rename(partial_, out_);
+  fs::remove(out_ / kRecipeFile);
+}
+
+// Whatever is refused is refused before anything is written.
+void Conversion::run() {
+  const c10::InferenceMode inference;
+  check_place();
+  std::vector<ShardJob> jobs{transformer()};
+  progress_.total = std::int64_t(files_.open_transformer().num_bytes());
+  if (!is_single_file()) {
+    check_parts(files_);
+    if (changes_text()) {
+      jobs.push_back(text_encoder());
+      progress_.total += std::int64_t(files_.open_text_encoder("text_encoder_2").num_bytes());
+    }
+  }
+  const auto lock = claim_partial(partial_, recipe_of(o_), hooks_.warning);
+  for (const auto& job : jobs) write_shards(job);
+  if (!is_single_file()) return finish_folder();
+  fs::rename(partial_ / "transformer.safetensors", out_);
+  fs::remove_all(partial_);
+}
+
+}  // namespace
+
+void convert(const ConvertOptions& options, const Hooks& hooks) {
+  Conversion(options, hooks).run();
+}
+
+}  // namespace braid

@@ -1,0 +1,124 @@
+#include "pipeline/conversion/shards.h"
+
+#include <ATen/ATen.h>
+
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <span>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "weights/files/safetensors_writer.h"
+#include "weights/identity.h"
+
+namespace braid {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The tensors of each shard.
+std::vector<std::vector<AskedTensor>> shared_out(const ShardJob& job) {
+  std::vector<std::vector<AskedTensor>> shards(1);
+  std::int64_t bytes = 0;
+  for (const auto& asked : job.asked) {
+    if (bytes > 0 && bytes + bytes_of(asked, Quantize::kNone) > job.shard_bytes) {
+      shards.emplace_back();
+      bytes = 0;
+    }
+    bytes += bytes_of(asked, Quantize::kNone);
+    shards.back().push_back(asked);
+  }
+  return shards;
+}
+
+std::string name_of(const ShardJob& job, std::size_t index, std::size_t count) {
+  if (count == 1) return job.stem + ".safetensors";
+  char numbers[32];
+  std::snprintf(numbers, sizeof numbers, "-%05zu-of-%05zu", index + 1, count);
+  return job.stem + numbers + ".safetensors";
+}
+
+Matrix load(const ShardJob& job, const AskedTensor& asked) {
+  const auto layer = (job.source / asked.layer).as(asked.dtype);
+  if (asked.kind == AskedTensor::Kind::kMatrix) return layer.matrix(asked.name, asked.shape);
+  return {.values_NC = layer.tensor(asked.name, asked.shape)};
+}
+
+std::map<std::string, Tensor> tensors_of(const ShardJob& job,
+                                         const std::vector<AskedTensor>& shard) {
+  std::map<std::string, Tensor> tensors;
+  for (const auto& asked : shard)
+    for (auto& [name, tensor] : spelled(asked, load(job, asked), job.names, job.shardings))
+      tensors.emplace(name, tensor.contiguous());
+  return tensors;
+}
+
+// What the disk has is what was meant.
+void check_written(const fs::path& path, const std::map<std::string, Tensor>& tensors) {
+  const auto written = Checkpoint::open_file(path);
+  check(written.tensors().size() == tensors.size(), path, " should hold ", tensors.size(),
+        " tensors, it holds ", written.tensors().size());
+  for (const auto& [name, tensor] : tensors) {
+    const auto* const stored = written.find(name);
+    check(stored && stored->view().equal(tensor), path, ": tensor '", name,
+          "' is not what was written: the disk or the memory of this machine is at fault");
+  }
+}
+
+constexpr const char* kNote = ".note";
+
+std::string sources_of(const std::vector<AskedTensor>& shard) {
+  std::string sources;
+  for (const auto& asked : shard) sources += identity_of(asked.stored) + "\n";
+  return digest(std::as_bytes(std::span(sources)));
+}
+
+// What is beside a shard that was made of these tensors, as the job says, and has not changed
+// since.
+std::string note_of(const ShardJob& job, const fs::path& shard,
+                    const std::vector<AskedTensor>& asked) {
+  return "of " + sources_of(asked) + " by " + digest(std::as_bytes(std::span(job.recipe))) + ": " +
+         digest(MappedFile(shard).bytes()) + "\n";
+}
+
+bool is_there(const ShardJob& job, const fs::path& shard, const std::vector<AskedTensor>& asked) {
+  const auto note = shard.string() + kNote;
+  return fs::exists(shard) && fs::exists(note) && read_file(note) == note_of(job, shard, asked);
+}
+
+void write_shard(const ShardJob& job, const fs::path& path, const std::vector<AskedTensor>& asked) {
+  const auto tensors = tensors_of(job, asked);
+  write_file(path, write_safetensors(tensors));
+  check_written(path, tensors);
+  write_file(path.string() + kNote, note_of(job, path, asked));
+}
+
+}  // namespace
+
+void write_shards(const ShardJob& job) {
+  fs::create_directories(job.folder);
+  const auto shards = shared_out(job);
+  nlohmann::ordered_json map = nlohmann::ordered_json::object();
+  for (std::size_t i = 0; i < shards.size(); ++i) {
+    const auto name = name_of(job, i, shards.size());
+    const auto path = job.folder / name;
+    if (!is_there(job, path, shards[i])) write_shard(job, path, shards[i]);
+    const auto written = Checkpoint::open_file(path);
+    for (const auto& [tensor, stored] : written.tensors()) map[tensor] = name;
+    for (const auto& asked : shards[i])
+      if (job.on_bytes) job.on_bytes(bytes_of(asked, Quantize::kNone));
+  }
+  if (shards.size() == 1) return;
+  const nlohmann::ordered_json index = {{"metadata", nlohmann::ordered_json::object()},
+                                        {"weight_map", map}};
+  write_file(job.folder / (job.stem + ".safetensors.index.json"), index.dump(2) + "\n");
+}
+
+void remove_notes(const fs::path& folder) {
+  std::vector<fs::path> notes;
+  for (const auto& entry : fs::recursive_directory_iterator(folder))
+    if (entry.path().extension() == kNote) notes.push_back(entry.path());
+  for (const auto& note : notes) fs::remove(note);
+}
+
+}  // namespace braid

@@ -1,0 +1,83 @@
+#include "pipeline/memory/memory_names.h"
+
+namespace braid {
+namespace {
+
+// " --flag value", unless that is the default.
+template <class Value>
+std::string flag_of(const char* flag, const Value& value, const Value& otherwise,
+                    const std::string& text) {
+  return value == otherwise ? "" : std::string(" --") + flag + " " + text;
+}
+
+const char* name_of(DiskReads reads) {
+  switch (reads) {
+    case DiskReads::kAuto:
+      break;
+    case DiskReads::kDirect:
+      return "direct";
+    case DiskReads::kMapped:
+      return "mapped";
+  }
+  return "auto";
+}
+
+std::string flags_of(const Offload& o) {
+  const Offload none;
+  std::string flags =
+      flag_of("offload", o.transformer, none.transformer, name_of(o.transformer)) +
+      flag_of("offload-text", o.text, o.transformer, name_of(o.text)) +
+      flag_of("offload-vae", o.vae, o.transformer, name_of(o.vae)) +
+      flag_of("offload-group", o.blocks, none.blocks, std::to_string(o.blocks)) +
+      flag_of("prefetch", o.prefetch, none.prefetch, std::to_string(o.prefetch)) +
+      flag_of("resident", o.resident, none.resident,
+              o.resident < 0 ? "all" : std::to_string(o.resident)) +
+      flag_of("residency", o.residency, none.residency, "leading") +
+      flag_of("pin", o.pin, none.pin, o.pin == Pin::kNever ? "never" : "on-the-fly");
+  if (o.folder.empty()) return flags;
+  return flags + " --offload-dir" + flag_of("disk-reads", o.reads, none.reads, name_of(o.reads));
+}
+
+}  // namespace
+
+const char* name_of(Quantize form) {
+  switch (form) {
+    case Quantize::kNone:
+      break;
+    case Quantize::kInt8:
+      return "int8";
+    case Quantize::kInt8V1:
+      return "int8-v1";
+    case Quantize::kInt8Dynamic:
+      return "int8-dynamic";
+  }
+  return "none";
+}
+
+const char* name_of(OffloadMode mode) {
+  switch (mode) {
+    case OffloadMode::kNone:
+      break;
+    case OffloadMode::kModel:
+      return "model";
+    case OffloadMode::kBlock:
+      return "block";
+    case OffloadMode::kLeaf:
+      return "leaf";
+    case OffloadMode::kSequential:
+      return "sequential";
+  }
+  return "none";
+}
+
+std::string flags_of(const Memory& m) {
+  std::string skipped;
+  for (const auto& layer : m.keep_dense) skipped += (skipped.empty() ? "" : ",") + layer;
+  const auto flags =
+      flag_of("quantize", m.quantize, Quantize::kNone, name_of(m.quantize)) +
+      flag_of("quantize-text", m.quantize_text, Quantize::kNone, name_of(m.quantize_text)) +
+      flag_of("quantize-skip", skipped, std::string(), skipped) + flags_of(m.offload);
+  return flags.empty() ? flags : flags.substr(1);
+}
+
+}  // namespace braid

@@ -1,8 +1,0 @@
-// Of builds that record no graphs.
-#include "pipeline/device_graph.h"
-
-namespace braid {
-
-std::unique_ptr<DeviceGraph> make_device_graph(at::Device) { return nullptr; }
-
-}  // namespace braid

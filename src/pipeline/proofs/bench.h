@@ -1,0 +1,32 @@
+// How long one evaluation of a transformer takes under a layout.
+#pragma once
+
+#include "comm/axis_traffic.h"
+#include "pipeline/memory/peaks.h"
+#include "pipeline/proofs/probe.h"
+
+namespace braid {
+
+struct BenchOptions {
+  ProbeOptions probe = {};
+  int runs = 5, warm_ups = 1;
+};
+
+struct BenchResult {
+  std::vector<double> seconds;  // of each timed run, from when all ranks begin until all are done
+  double load_seconds;
+  double warm_up_seconds;  // of all evaluations before the timed ones
+  TrafficByAxis traffic;   // of one run: what the first rank gave the others
+  std::int64_t tokens;     // of image and text
+  int width, height;       // pixels
+  at::ScalarType dtype;
+  int num_ranks, threads;             // CPU threads of each rank
+  std::vector<RankPeaks> peaks = {};  // while loading, and (as denoising) in all evaluations
+
+  double median_seconds() const;
+};
+
+// On every rank; the first one's clock counts. Throws InputError as the Pipeline does.
+BenchResult bench(const BenchOptions& options);
+
+}  // namespace braid

@@ -1,0 +1,161 @@
+#include "pipeline/proofs/verify.h"
+
+#include <ATen/ATen.h>
+#include <c10/core/DeviceGuard.h>
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+
+#include "base/error.h"
+#include "comm/thread.h"
+#include "pipeline/engine.h"
+#include "pipeline/planner/memory.h"
+#include "pipeline/proofs/probe.h"
+
+namespace braid {
+namespace {
+
+// What one rank computed, by place, in the order of computation.
+struct Trace {
+  std::vector<std::string> places;
+  std::map<std::string, Tensor> tokens;
+
+  void add(const std::string& where, const Tensor& x) {
+    places.push_back(where);
+    tokens[where] = x.to(at::kCPU, at::kFloat);
+  }
+};
+
+ProbeOptions probe_options(const VerifyOptions& o) {
+  return {.pipeline = o.pipeline,
+          .synthetic = o.synthetic,
+          .num_double = o.num_double,
+          .num_single = o.num_single,
+          .width = o.width,
+          .height = o.height,
+          .max_sequence_length = o.max_sequence_length};
+}
+
+Trace trace_of(const VerifyOptions& options, const Probe& probe, const Mesh& mesh,
+               const std::vector<at::Device>& devices, std::optional<Fault> fault) {
+  const auto device = devices[std::size_t(mesh.world.rank())];
+  const c10::DeviceGuard on(device);
+  const auto of_probe = probe_options(options);
+  const auto attend = attend_over(mesh, ring_form_of(options.pipeline.layout));
+  const auto flux = transformer_of(of_probe, probe, mesh, devices,
+                                   with_fault(shardings_of(of_probe, probe, mesh), fault),
+                                   with_fault(attend, mesh, fault));
+  Trace trace;
+  const auto part = [&](DenoiserInput in, const Tensor& state) {
+    in = with_fault(std::move(in), mesh, fault);
+    in.watch = [&](const std::string& where, const Tensor& x) { trace.add(where, x); };
+    return flux(in, state);
+  };
+  const auto predict = split_tokens(mesh.context, layer_split(mesh.stages, part));
+  trace.add("velocity", predict({inputs_of(probe, options.seed, device)}).front());
+  return trace;
+}
+
+// How far `mine` is from this rank's tokens of `whole`.
+double difference_of(const Tensor& mine, const Tensor& whole, const Group& context) {
+  const bool is_whole = mine.size(1) == whole.size(1);
+  const auto want = is_whole ? whole : take_share(whole, 1, context);
+  if (want.numel() == 0) return 0;
+  const auto difference = (mine - want).abs().max() / whole.abs().max();
+  const auto value = difference.item<double>();
+  return std::isfinite(value) ? value : INFINITY;
+}
+
+// [places], float64; -1 where another stage has the place.
+Tensor differences_of(const Trace& mine, const Trace& whole, const Group& context) {
+  std::vector<double> differences;
+  for (const auto& where : whole.places) {
+    const auto here = mine.tokens.find(where);
+    differences.push_back(here == mine.tokens.end()
+                              ? -1
+                              : difference_of(here->second, whole.tokens.at(where), context));
+  }
+  return at::tensor(differences, at::kDouble);
+}
+
+// Of each place the rank that differs most. Collective.
+std::vector<VerifiedBlock> worst_of(const Group& world, const Tensor& differences,
+                                    const std::vector<std::string>& places) {
+  world.await();  // ranks reach this at different times
+  const auto [worst, rank] = world.all_gather(differences.unsqueeze(0), 0).max(0);
+  std::vector<VerifiedBlock> blocks;
+  for (std::int64_t i = 0; i < std::int64_t(places.size()); ++i)
+    blocks.push_back({.where = places[std::size_t(i)],
+                      .difference = worst[i].item<double>(),
+                      .rank = rank[i].item<int>()});
+  return blocks;
+}
+
+// Where a whole transformer does not fit the device. Its bits do not depend on where it lies.
+bool needs_pages(const VerifyOptions& o, const Probe& probe, at::Device device) {
+  if (o.pipeline.memory.offload.transformer != OffloadMode::kNone) return false;
+  if (o.device_bytes == 0 && device.is_cpu()) return false;
+  const auto room = o.device_bytes > 0 ? o.device_bytes : free_memory(device, 1).free_bytes;
+  PlanJob job;
+  job.dtype = probe.dtype;
+  job.is_on_host = device.is_cpu();
+  job.model.flux = probe.config;
+  job.width = int(probe.latents.width) * 8;
+  job.height = int(probe.latents.height) * 8;
+  job.text_tokens = probe.text_tokens;
+  job.memory = o.pipeline.memory;
+  job = surveyed(std::move(job));
+  const auto bytes = predict_transformer_bytes(job, {}, 0, whole_transformer(probe.config));
+  const auto needs = device.is_cpu() ? kProcessBytes + host_peak(job, bytes) : bytes.peak();
+  if (needs <= room) return false;
+  require(!device.is_cpu() || !o.pipeline.memory.offload.folder.empty(),
+          "the whole transformer takes ", double(needs) / 1e9, " GB on one rank, which may take ",
+          double(room) / 1e9, " GB: on a CPU its pages need --offload-dir");
+  return true;
+}
+
+VerifyOptions in_pages(VerifyOptions o) {
+  auto& offload = o.pipeline.memory.offload;
+  offload.transformer = OffloadMode::kBlock;
+  offload.pin = Pin::kOnTheFly;  // once through is not worth pinning all
+  return o;
+}
+
+}  // namespace
+
+const VerifiedBlock* Verdict::first_divergent() const {
+  const auto it = std::find_if(blocks.begin(), blocks.end(),
+                               [&](const VerifiedBlock& b) { return b.difference > tolerance; });
+  return it == blocks.end() ? nullptr : &*it;
+}
+
+Verdict verify(const VerifyOptions& options) {
+  const auto degrees = degrees_of(options.pipeline.layout);
+  const auto ranks = make_world(options.pipeline);
+  const auto devices = devices_of(options.pipeline, degrees);
+  const auto probe = probe_of(probe_options(options), devices.front());
+  const bool is_paged = needs_pages(options, probe, devices.front());
+  Trace whole;
+  run_ranks({}, [&](const Group& one) {
+    whole = trace_of(is_paged ? in_pages(options) : options, probe, make_mesh(one, {}),
+                     {devices.front()}, {});
+  });
+
+  const double exact = probe.dtype == at::kFloat ? 1e-4 : 0.05;
+  Verdict verdict{.blocks = {},
+                  .tolerance = options.tolerance.value_or(exact),
+                  .num_ranks = ranks->size(),
+                  .one_rank_was_paged = is_paged};
+  std::mutex mutex;
+  ranks->run([&](const Group& world) {
+    const auto mesh = make_mesh(world, degrees);
+    const auto mine = trace_of(options, probe, mesh, devices, options.fault);
+    auto blocks = worst_of(world, differences_of(mine, whole, mesh.context), whole.places);
+    const std::scoped_lock lock(mutex);
+    verdict.blocks = std::move(blocks);  // the same on every rank
+  });
+  return verdict;
+}
+
+}  // namespace braid

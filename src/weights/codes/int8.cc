@@ -1,0 +1,35 @@
+#include "weights/codes/int8.h"
+
+#include <ATen/ATen.h>
+
+#include <limits>
+
+#include "base/error.h"
+
+namespace braid {
+namespace {
+
+constexpr double kHalfRange = 127.5;  // of -128 .. 127
+
+Tensor scales_of(const Tensor& rows_NC) {
+  const auto largest = at::max(rows_NC.amax(1, /*keepdim=*/true), -rows_NC.amin(1, true));
+  return (largest / kHalfRange).clamp_min(double(std::numeric_limits<float>::epsilon()));
+}
+
+}  // namespace
+
+Matrix quantize_rows(const Tensor& rows_NC, Quantize form) {
+  check(form != Quantize::kNone, "a matrix that is quantised needs a form with codes");
+  const auto scales = scales_of(rows_NC);
+  const auto kept = form == Quantize::kInt8V1 ? scales : scales.to(at::kFloat);
+  auto codes = rows_NC * kept.reciprocal();
+  return {
+      .form = form, .values_NC = codes.round_().clamp_(-128, 127).to(at::kChar), .scales_N1 = kept};
+}
+
+Tensor dequantize(const Matrix& matrix, at::ScalarType dtype) {
+  if (matrix.form == Quantize::kNone) return matrix.values_NC.to(dtype);
+  return (matrix.values_NC.to(at::kFloat) * matrix.scales_N1.to(at::kFloat)).to(dtype);
+}
+
+}  // namespace braid

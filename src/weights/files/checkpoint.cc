@@ -1,0 +1,147 @@
+#include "weights/files/checkpoint.h"
+
+#include <ATen/ATen.h>
+
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "base/error.h"
+#include "base/json.h"
+
+namespace braid {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::int64_t count_of(const std::vector<std::int64_t>& shape) {
+  std::int64_t count = 1;
+  for (const auto extent : shape) count *= extent;
+  return count;
+}
+
+// The shards an index names, each a plain file name beside the index.
+std::set<std::string> shards_of(const Json& index, const std::string& source) {
+  const JsonObject object(index, source);
+  const JsonObject map(object.at("weight_map"), source + ": 'weight_map'");
+  std::set<std::string> shards;
+  for (const auto& [tensor, shard] : map.json().items()) {
+    require(shard.is_string(), source, ": the shard of '", tensor, "' should be a file name");
+    const auto name = shard.get<std::string>();
+    require(fs::path(name).filename() == name && name != "." && name != "..", source,
+            ": the shard '", name, "' should be a file name without a folder");
+    shards.insert(name);
+  }
+  require(!shards.empty(), source, " names no shards");
+  return shards;
+}
+
+}  // namespace
+
+at::ScalarType StoredTensor::dtype() const {
+  switch (entry.type) {
+    case ElementType::kBool:
+      return at::kBool;
+    case ElementType::kUint8:
+      return at::kByte;
+    case ElementType::kInt8:
+      return at::kChar;
+    case ElementType::kInt16:
+      return at::kShort;
+    case ElementType::kInt32:
+      return at::kInt;
+    case ElementType::kInt64:
+      return at::kLong;
+    case ElementType::kFloat8E4M3:
+      return at::kFloat8_e4m3fn;
+    case ElementType::kFloat8E5M2:
+      return at::kFloat8_e5m2;
+    case ElementType::kFloat16:
+      return at::kHalf;
+    case ElementType::kBfloat16:
+      return at::kBFloat16;
+    case ElementType::kFloat32:
+      return at::kFloat;
+    case ElementType::kFloat64:
+      return at::kDouble;
+    default:
+      break;
+  }
+  throw InputError(text_of(file->path().string(), ": tensor '", entry.name, "' has the dtype ",
+                           name_of(entry.type), ", which Braid cannot read"));
+}
+
+Tensor StoredTensor::view() const {
+  auto* const data = const_cast<std::byte*>(file->bytes().data()) + entry.begin;
+  const auto keep = file;
+  return at::from_blob(
+      data, entry.shape, [keep](void*) {}, at::TensorOptions(dtype()));
+}
+
+bool StoredTensor::is_aligned() const { return entry.begin % size_of(entry.type) == 0; }
+
+Checkpoint Checkpoint::open(const fs::path& folder, const std::string& stem) {
+  const auto single = folder / (stem + ".safetensors");
+  const auto index = folder / (stem + ".safetensors.index.json");
+  if (fs::exists(single)) return open_file(single);
+  require(fs::exists(index), "no weights in ", folder.string(), ": neither ",
+          single.filename().string(), " nor ", index.filename().string(), " is there");
+  const auto json = read_json(index);
+  Checkpoint checkpoint(index.string());
+  for (const auto& shard : shards_of(json, index.string())) {
+    require(fs::exists(folder / shard), "the shard ", (folder / shard).string(), ", which ",
+            index.filename().string(), " names, is missing");
+    checkpoint.add(folder / shard);
+  }
+  for (const auto& [tensor, shard] : json["weight_map"].items()) {
+    const auto* const stored = checkpoint.find(tensor);
+    require(stored && stored->file->path().filename() == shard.get<std::string>(), index.string(),
+            ": tensor '", tensor, "' is not in ", shard.get<std::string>());
+  }
+  return checkpoint;
+}
+
+Checkpoint Checkpoint::open_file(const fs::path& path) {
+  Checkpoint checkpoint(path.string());
+  checkpoint.add(path);
+  return checkpoint;
+}
+
+void Checkpoint::add(const fs::path& path) {
+  const auto file = std::make_shared<const MappedFile>(path);
+  for (auto& entry : parse_safetensors_header(file->bytes(), path.string())) {
+    const auto name = entry.name;
+    const auto [it, is_new] = tensors_.emplace(name, StoredTensor{file, std::move(entry)});
+    require(is_new, "tensor '", name, "' is in two shards, ", it->second.file->path().string(),
+            " and ", path.string());
+  }
+}
+
+const StoredTensor* Checkpoint::find(const std::string& name) const {
+  const auto it = tensors_.find(name);
+  return it == tensors_.end() ? nullptr : &it->second;
+}
+
+std::uint64_t Checkpoint::num_bytes() const {
+  std::uint64_t total = 0;
+  for (const auto& [name, stored] : tensors_) total += stored.entry.size;
+  return total;
+}
+
+std::int64_t Checkpoint::num_parameters() const {
+  std::int64_t total = 0;
+  for (const auto& [name, stored] : tensors_) total += count_of(stored.entry.shape);
+  return total;
+}
+
+at::ScalarType Checkpoint::dtype() const {
+  std::map<at::ScalarType, std::int64_t> parameters;
+  for (const auto& [name, stored] : tensors_)
+    if (at::isFloatingType(stored.dtype()) && !name.ends_with("_scale"))
+      parameters[stored.dtype()] += count_of(stored.entry.shape);
+  auto most = std::pair(at::kFloat, std::int64_t(0));
+  for (const auto& [dtype, count] : parameters)
+    if (count > most.second) most = {dtype, count};
+  return most.first;
+}
+
+}  // namespace braid

@@ -1,0 +1,55 @@
+// The named tensors of one model part, in one safetensors file or several shards.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/file.h"
+#include "weights/files/safetensors_header.h"
+
+namespace braid {
+
+using at::Tensor;
+
+// A tensor where it lies: `file` keeps the mapping alive as long as any view of it.
+struct StoredTensor {
+  std::shared_ptr<const MappedFile> file;
+  TensorEntry entry;
+
+  at::ScalarType dtype() const;  // throws InputError for types LibTorch cannot compute with
+  Tensor view() const;           // no copy; keeps the mapping alive; not to be written
+  bool is_aligned() const;       // may be used in place
+};
+
+class Checkpoint {
+ public:
+  // DIR/STEM.safetensors, or the shards that DIR/STEM.safetensors.index.json lists.
+  // Throws InputError naming the file: missing, missing shard, malformed, a tensor in two shards.
+  static Checkpoint open(const std::filesystem::path& folder, const std::string& stem);
+  static Checkpoint open_file(const std::filesystem::path& path);
+  // Without tensors; `source` is for errors.
+  static Checkpoint none(std::string source) { return Checkpoint(std::move(source)); }
+
+  const StoredTensor* find(const std::string& name) const;  // nullptr when absent
+  const std::map<std::string, StoredTensor>& tensors() const { return tensors_; }
+  const std::string& source() const { return source_; }  // for errors: the file or its index
+  std::uint64_t num_bytes() const;
+  std::int64_t num_parameters() const;
+  // The dtype that most of the floating-point parameters have, scales of codes aside; float32 for
+  // an empty checkpoint.
+  at::ScalarType dtype() const;
+
+ private:
+  explicit Checkpoint(std::string source) : source_(std::move(source)) {}
+  void add(const std::filesystem::path& path);
+
+  std::string source_;
+  std::map<std::string, StoredTensor> tensors_;
+};
+
+}  // namespace braid
