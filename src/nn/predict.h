@@ -1,10 +1,10 @@
-// What a denoiser is asked, and the shape of every denoiser. Layouts wrap `Predict` and know only
-// which dim of each tensor runs along the batch and which along tokens.
+// What a denoiser is asked, and the shape of every denoiser. Layouts wrap `Predict` and see an
+// input through visit_tensors() alone.
 #pragma once
 
 #include <functional>
-#include <optional>
 #include <string>
+#include <vector>
 
 #include "ops/ops.h"
 
@@ -14,19 +14,55 @@ namespace braid {
 // for proofs and for debugging.
 using Watch = std::function<void(const std::string& where, const Tensor& tokens_BLC)>;
 
-// B batch, I image tokens, T text tokens, A axes of a position.
+// One run of tokens: text, noisy latents, a reference picture. L tokens, A axes of a position.
+struct Tokens {
+  Tensor x_BLC;
+  Tensor ids_LA;  // positions, the same for all pictures of the batch
+};
+
+// B pictures are denoised at once. Undefined tensors are those that a family has no use for.
 struct DenoiserInput {
-  Tensor image_BIC;     // noisy latents, packed
-  Tensor image_ids_IA;  // positions
-  Tensor text_BTC;      // embedded prompt
-  Tensor text_ids_TA;
-  Tensor pooled_BC;                       // the prompt as one vector
-  Tensor timestep_B;                      // sigma in the latents' dtype: 1 is noise, 0 the picture
-  std::optional<Tensor> guidance_B = {};  // float32; for guidance-distilled models
+  Tokens noise;                         // noisy latents, packed: the velocity is of these
+  Tokens text;                          // the embedded prompt
+  std::vector<Tokens> references = {};  // pictures that the model looks at
+  Tensor pooled_BC = {};                // the prompt as one vector
+  Tensor timestep_B = {};               // as the family's transformer takes it
+  Tensor guidance_B = {};               // float32; for guidance-distilled models
   Watch watch = {};
 };
 
-// -> velocity [B I C], d(latents) / d(sigma)
+// Along which dim of a tensor the pictures follow each other, and along which the tokens of its
+// run; kNone where all pictures or tokens have it in common.
+struct Along {
+  static constexpr std::int64_t kNone = -1;
+  std::int64_t batch, tokens;
+  const char* name;  // "image", "text", "reference": of a run of tokens, for messages
+};
+
+// visit(tensor, along) of every defined tensor of `in`, a DenoiserInput or a const one, in a fixed
+// order. The names below are all members: an input with one more does not compile until it is
+// enumerated here.
+template <class Input, class Visit>
+void visit_tensors(Input& in, const Visit& visit) {
+  auto& [noise, text, references, pooled, timestep, guidance, watch] = in;
+  (void)watch;
+  const auto one = [&](auto& x, const Along& along) {
+    if (x.defined()) visit(x, along);
+  };
+  const auto run = [&](auto& tokens, const char* name) {
+    auto& [x, ids] = tokens;
+    one(x, {.batch = 0, .tokens = 1, .name = name});
+    one(ids, {.batch = Along::kNone, .tokens = 0, .name = name});
+  };
+  run(noise, "image");
+  run(text, "text");
+  for (auto& reference : references) run(reference, "reference");
+  one(pooled, {.batch = 0, .tokens = Along::kNone, .name = "pooled"});
+  one(timestep, {.batch = 0, .tokens = Along::kNone, .name = "timestep"});
+  one(guidance, {.batch = 0, .tokens = Along::kNone, .name = "guidance"});
+}
+
+// -> velocity [B L C] of the noise, d(latents) / d(sigma)
 using Predict = std::function<Tensor(const DenoiserInput&)>;
 
 // One of several parts of a denoiser that follow each other. `state` [B S C] is what the part

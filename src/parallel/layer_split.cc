@@ -12,9 +12,9 @@ namespace braid {
 namespace {
 
 DenoiserInput picture_of(DenoiserInput in, std::int64_t picture) {
-  const auto take = [&](Tensor& x) { x = x.narrow(0, picture, 1); };
-  for (auto* x : {&in.image_BIC, &in.text_BTC, &in.pooled_BC, &in.timestep_B}) take(*x);
-  if (in.guidance_B) take(*in.guidance_B);
+  visit_tensors(in, [&](Tensor& x, const Along& along) {
+    if (along.batch != Along::kNone) x = x.narrow(along.batch, picture, 1);
+  });
   return in;
 }
 
@@ -22,7 +22,7 @@ DenoiserInput picture_of(DenoiserInput in, std::int64_t picture) {
 std::vector<DenoiserInput> items_of(const std::vector<DenoiserInput>& inputs) {
   std::vector<DenoiserInput> items;
   for (const auto& in : inputs)
-    for (std::int64_t i = 0; i < in.image_BIC.size(0); ++i) items.push_back(picture_of(in, i));
+    for (std::int64_t i = 0; i < in.noise.x_BLC.size(0); ++i) items.push_back(picture_of(in, i));
   return items;
 }
 
@@ -31,7 +31,7 @@ std::vector<DenoiserInput> items_of(const std::vector<DenoiserInput>& inputs) {
 std::vector<Tensor> send_through(const Group& stages, const PredictPart& part,
                                  const std::vector<DenoiserInput>& items) {
   const int count = int(items.size()), last = stages.size() - 1;
-  const auto nothing = at::empty({0}, items.front().image_BIC.options());
+  const auto nothing = at::empty({0}, items.front().noise.x_BLC.options());
   std::vector<Tensor> velocities;
   Tensor state;
   for (int tick = 0; tick < count + last; ++tick) {
@@ -68,10 +68,10 @@ PredictAll layer_split(Group stages, PredictPart part) {
   return [=](const std::vector<DenoiserInput>& inputs) {
     const auto made = send_through(stages, part, items_of(inputs));
     const auto mine =
-        made.empty() ? at::empty({0}, inputs.front().image_BIC.options()) : at::cat(made);
+        made.empty() ? at::empty({0}, inputs.front().noise.x_BLC.options()) : at::cat(made);
     const auto all = stages.broadcast(mine, stages.size() - 1);
     std::vector<std::int64_t> batches;
-    for (const auto& in : inputs) batches.push_back(in.image_BIC.size(0));
+    for (const auto& in : inputs) batches.push_back(in.noise.x_BLC.size(0));
     return all.split_with_sizes(batches, 0);
   };
 }

@@ -13,12 +13,11 @@ void check_enough(const char* kind, std::int64_t tokens, int ranks) {
 }
 
 DenoiserInput share_of_tokens(DenoiserInput in, const Group& ranks) {
-  check_enough("image", in.image_BIC.size(1), ranks.size());
-  check_enough("text", in.text_BTC.size(1), ranks.size());
-  in.image_BIC = take_share(in.image_BIC, 1, ranks);
-  in.text_BTC = take_share(in.text_BTC, 1, ranks);
-  in.image_ids_IA = take_share(in.image_ids_IA, 0, ranks);
-  in.text_ids_TA = take_share(in.text_ids_TA, 0, ranks);
+  visit_tensors(in, [&](Tensor& x, const Along& along) {
+    if (along.tokens == Along::kNone) return;
+    check_enough(along.name, x.size(along.tokens), ranks.size());
+    x = take_share(x, along.tokens, ranks);
+  });
   return in;
 }
 

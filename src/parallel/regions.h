@@ -11,8 +11,8 @@ using PredictAll = std::function<std::vector<Tensor>(const std::vector<DenoiserI
 
 PredictAll one_by_one(Predict predict);
 
-// Each rank runs `inner` on its share of the image tokens and its share of the text tokens: joint
-// attention then sees each token once. Throws InputError when there are fewer tokens than ranks.
+// Each rank runs `inner` on its share of every run of tokens: joint attention then sees each token
+// once. Throws InputError when there are fewer tokens than ranks.
 PredictAll split_tokens(Group ranks, PredictAll inner);
 
 // Branch i on rank i mod size, gathered: every rank gets all of them, with the bits that one rank

@@ -77,12 +77,12 @@ class Parts : public testing::TestWithParam<std::string> {
             Weights(std::move(checkpoint), names, {.dtype = dtype})};
   }
   Tensor velocity(const Flux& model, at::ScalarType dtype) const {
-    DenoiserInput in{.image_BIC = dumped("transformer.hidden_states").to(dtype),
-                     .image_ids_IA = dumped("transformer.img_ids"),
-                     .text_BTC = dumped("transformer.encoder_hidden_states").to(dtype),
-                     .text_ids_TA = dumped("transformer.txt_ids"),
-                     .pooled_BC = dumped("transformer.pooled_projections").to(dtype),
-                     .timestep_B = dumped("transformer.timestep").to(dtype)};
+    DenoiserInput in{
+        .noise = {dumped("transformer.hidden_states").to(dtype), dumped("transformer.img_ids")},
+        .text = {dumped("transformer.encoder_hidden_states").to(dtype),
+                 dumped("transformer.txt_ids")},
+        .pooled_BC = dumped("transformer.pooled_projections").to(dtype),
+        .timestep_B = dumped("transformer.timestep").to(dtype)};
     if (has("transformer.guidance")) in.guidance_B = dumped("transformer.guidance");
     return model(in);
   }

@@ -71,10 +71,8 @@ class RandomFlux {
     const auto normal = [&](at::IntArrayRef shape) {
       return at::randn(shape, generator, at::kFloat).to(dtype);
     };
-    return flux({.image_BIC = normal({1, 64, 64}),
-                 .image_ids_IA = at::zeros({64, 3}, at::kFloat),
-                 .text_BTC = normal({1, 32, 4096}),
-                 .text_ids_TA = at::zeros({32, 3}, at::kFloat),
+    return flux({.noise = {normal({1, 64, 64}), at::zeros({64, 3}, at::kFloat)},
+                 .text = {normal({1, 32, 4096}), at::zeros({32, 3}, at::kFloat)},
                  .pooled_BC = normal({1, 768}),
                  .timestep_B = at::full({1}, 0.5, dtype),
                  .guidance_B = at::full({1}, 4.0, at::kFloat)});

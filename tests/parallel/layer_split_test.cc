@@ -20,10 +20,8 @@ using testing::HasSubstr;
 
 DenoiserInput input_of(int num_pictures, double first) {
   const auto values = at::arange(double(num_pictures), at::kFloat) + first;
-  return {.image_BIC = values.view({-1, 1, 1}).expand({-1, 5, 2}),
-          .image_ids_IA = at::zeros({5, 3}),
-          .text_BTC = at::zeros({num_pictures, 4, 2}),
-          .text_ids_TA = at::zeros({4, 3}),
+  return {.noise = {values.view({-1, 1, 1}).expand({-1, 5, 2}), at::zeros({5, 3})},
+          .text = {at::zeros({num_pictures, 4, 2}), at::zeros({4, 3})},
           .pooled_BC = at::zeros({num_pictures, 2}),
           .timestep_B = at::zeros({num_pictures})};
 }
@@ -31,7 +29,7 @@ DenoiserInput input_of(int num_pictures, double first) {
 // Stage s makes 10 x + s of what it is given: no order of stages but the right one fits.
 PredictPart digits(int stage) {
   return [=](const DenoiserInput& in, const Tensor& state) {
-    return (stage == 0 ? in.image_BIC : state) * 10 + stage;
+    return (stage == 0 ? in.noise.x_BLC : state) * 10 + stage;
   };
 }
 
@@ -45,7 +43,7 @@ TEST_P(Stages, EveryPictureGoesThroughAllInOrderAndComesBackToAll) {
       const auto a = input_of(num_pictures, 1), b = input_of(num_pictures, 50);
       const auto got = predict({a, b});
       ASSERT_EQ(got.size(), 2u);
-      auto want_a = a.image_BIC * 10, want_b = b.image_BIC * 10;
+      auto want_a = a.noise.x_BLC * 10, want_b = b.noise.x_BLC * 10;
       for (int stage = 1; stage < num_stages; ++stage) {
         want_a = want_a * 10 + stage;
         want_b = want_b * 10 + stage;
@@ -80,7 +78,7 @@ TEST(LayerSplit, StagesWorkAtTheSameTimeOnDifferentPictures) {
               changed.wait_for(lock, std::chrono::seconds(8), [&] { return most == kStages; });
         --inside;
       }
-      return world.rank() == 0 ? in.image_BIC + 0 : state;
+      return world.rank() == 0 ? in.noise.x_BLC + 0 : state;
     };
     (void)layer_split(world, part)({input_of(kStages, 0)});
     EXPECT_EQ(item, kStages);
@@ -95,7 +93,7 @@ TEST(LayerSplit, AnItemMayTakeLongerThanTheDeadline) {
   run_ranks(impatient, [&](const Group& world) {
     const auto part = [&](const DenoiserInput& in, const Tensor& state) {
       if (world.rank() == 0) std::this_thread::sleep_for(std::chrono::milliseconds(900));
-      return world.rank() == 0 ? in.image_BIC + 0 : state;
+      return world.rank() == 0 ? in.noise.x_BLC + 0 : state;
     };
     EXPECT_EQ(layer_split(world, part)({input_of(1, 7)}).size(), 1u);
   });
@@ -106,7 +104,7 @@ TEST(LayerSplit, AStageThatFailsEndsAll) {
     run_ranks({.size = 3}, [](const Group& world) {
       const auto part = [&](const DenoiserInput& in, const Tensor&) -> Tensor {
         if (world.rank() == 1) throw std::runtime_error("out of paint");
-        return in.image_BIC;
+        return in.noise.x_BLC;
       };
       (void)layer_split(world, part)({input_of(3, 0)});
     });
@@ -120,7 +118,7 @@ TEST(LayerSplit, BranchesOfOnePictureAreItems) {
   run_ranks({.size = 2}, [&](const Group& world) {
     const auto part = [&](const DenoiserInput& in, const Tensor& state) {
       ++calls[std::size_t(world.rank())];
-      return world.rank() == 0 ? in.image_BIC + 0 : state;
+      return world.rank() == 0 ? in.noise.x_BLC + 0 : state;
     };
     (void)layer_split(world, part)({input_of(1, 0), input_of(1, 1)});
   });

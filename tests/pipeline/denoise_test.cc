@@ -25,7 +25,7 @@ TEST(Denoise, FollowsAVelocityFromNoiseToThePicture) {
   const auto job = job_of(at::kFloat);
   const auto target = at::ones({2, 6, 8});
   const Predict straight = [&](const DenoiserInput& in) {
-    return (in.image_BIC - target) / in.timestep_B.view({2, 1, 1});
+    return (in.noise.x_BLC - target) / in.timestep_B.view({2, 1, 1});
   };
   int steps = 0;
   const auto result =
@@ -39,9 +39,9 @@ TEST(Denoise, CastsTheTimestepBeforeItDivides) {
   std::vector<float> seen;
   const Predict watch = [&](const DenoiserInput& in) {
     EXPECT_EQ(in.timestep_B.scalar_type(), at::kBFloat16);
-    EXPECT_EQ(in.guidance_B->scalar_type(), at::kFloat);
+    EXPECT_EQ(in.guidance_B.scalar_type(), at::kFloat);
     seen.push_back(in.timestep_B[0].item<float>());
-    return at::zeros_like(in.image_BIC);
+    return at::zeros_like(in.noise.x_BLC);
   };
   auto job = job_of(at::kBFloat16);
   job.guidance = 3.5;
@@ -57,8 +57,8 @@ TEST(Denoise, CombinesBothBranchesOfTrueGuidance) {
   job.negative_text_BTC = job.text_BTC + 1;
   job.negative_pooled_BC = job.pooled_BC + 2;
   const Predict sum = [&](const DenoiserInput& in) {
-    const auto value = in.text_BTC.select(1, 0).select(1, 0) + in.pooled_BC.select(1, 0);
-    return value.view({2, 1, 1}).expand_as(in.image_BIC).clone();
+    const auto value = in.text.x_BLC.select(1, 0).select(1, 0) + in.pooled_BC.select(1, 0);
+    return value.view({2, 1, 1}).expand_as(in.noise.x_BLC).clone();
   };
   const Schedule once{.sigmas = {1, 0}, .timesteps = {1000}};
   const auto result = denoise(one_by_one(sum), {}, once, job, [](int) {});
@@ -70,7 +70,7 @@ TEST(Denoise, CombinesBothBranchesOfTrueGuidance) {
 // One step of velocity v from latents x and sigma 1 to 0 ends at x - v: v is read off the result.
 Tensor guided_velocity(const DenoiseJob& job, const Tensor& positive, const Tensor& negative) {
   const Predict predict = [&](const DenoiserInput& in) {
-    return at::equal(in.text_BTC, job.text_BTC) ? positive : negative;
+    return at::equal(in.text.x_BLC, job.text_BTC) ? positive : negative;
   };
   const Schedule once{.sigmas = {1, 0}, .timesteps = {1000}};
   return job.latents_BNC - denoise(one_by_one(predict), {}, once, job, [](int) {}).latents_BNC;
@@ -123,7 +123,7 @@ TEST(Denoise, AZeroVelocityStaysZeroHoweverItIsShaped) {
 TEST(Denoise, StochasticSamplingDrawsFromThePicturesGenerators) {
   auto job = job_of(at::kFloat);
   job.generators = {generator_of(1), generator_of(2)};
-  const Predict none = [](const DenoiserInput& in) { return at::zeros_like(in.image_BIC); };
+  const Predict none = [](const DenoiserInput& in) { return at::zeros_like(in.noise.x_BLC); };
   const Schedule half{.sigmas = {1, 0.5f}, .timesteps = {1000}};
   const auto result =
       denoise(one_by_one(none), {.stochastic_sampling = true}, half, job, [](int) {});
@@ -136,7 +136,7 @@ TEST(Denoise, EndsWhenTheObserverThrows) {
   int asked = 0;
   const Predict count = [&](const DenoiserInput& in) {
     ++asked;
-    return at::zeros_like(in.image_BIC);
+    return at::zeros_like(in.noise.x_BLC);
   };
   EXPECT_THROW(denoise(one_by_one(count), {}, kSchedule, job_of(at::kFloat),
                        [](int) { throw Cancelled("x"); }),

@@ -86,12 +86,11 @@ inline DenoiserInput made_input(const PlanJob& job) {
   const auto batch = job.batch_size;
   const LatentShape latents{
       .channels = c.in_channels / 4, .height = job.height / 8, .width = job.width / 8};
-  DenoiserInput in{.image_BIC = zeros({batch, job.image_tokens(), c.in_channels}),
-                   .image_ids_IA = position_ids(latents, at::kCPU),
-                   .text_BTC = zeros({batch, job.text_tokens, c.text_width}),
-                   .text_ids_TA = at::zeros({job.text_tokens, 3}),
-                   .pooled_BC = zeros({batch, c.pooled_width}),
-                   .timestep_B = at::full({batch}, 0.5, at::TensorOptions(job.dtype))};
+  DenoiserInput in{
+      .noise = {zeros({batch, job.image_tokens(), c.in_channels}), position_ids(latents, at::kCPU)},
+      .text = {zeros({batch, job.text_tokens, c.text_width}), at::zeros({job.text_tokens, 3})},
+      .pooled_BC = zeros({batch, c.pooled_width}),
+      .timestep_B = at::full({batch}, 0.5, at::TensorOptions(job.dtype))};
   if (c.guidance_embeds) in.guidance_B = at::full({batch}, 3.5);
   return in;
 }

@@ -42,9 +42,9 @@ class StepGraphTest : public testing::Test {
   // velocity = image * timestep + mean(text), into memory of its own.
   Tensor predict(const DenoiserInput& in) {
     ++evaluations_;
-    const auto velocity = at::empty_like(in.image_BIC);
+    const auto velocity = at::empty_like(in.noise.x_BLC);
     const auto work = [=] {
-      velocity.copy_(in.image_BIC * in.timestep_B.view({-1, 1, 1}) + in.text_BTC.mean());
+      velocity.copy_(in.noise.x_BLC * in.timestep_B.view({-1, 1, 1}) + in.text.x_BLC.mean());
     };
     if (tape_.is_recording) tape_.work.push_back(work);
     if (!tape_.is_recording) work();
@@ -55,15 +55,13 @@ class StepGraphTest : public testing::Test {
     return {options, one_by_one([this](const DenoiserInput& in) { return predict(in); })};
   }
   static DenoiserInput input(double timestep, std::int64_t tokens = 4) {
-    return {.image_BIC = at::randn({1, tokens, 2}),
-            .image_ids_IA = at::zeros({tokens, 3}),
-            .text_BTC = at::randn({1, 3, 2}),
-            .text_ids_TA = at::zeros({3, 3}),
+    return {.noise = {at::randn({1, tokens, 2}), at::zeros({tokens, 3})},
+            .text = {at::randn({1, 3, 2}), at::zeros({3, 3})},
             .pooled_BC = at::zeros({1, 2}),
             .timestep_B = at::full({1}, timestep)};
   }
   Tensor expected(const DenoiserInput& in) {
-    return in.image_BIC * in.timestep_B + in.text_BTC.mean();
+    return in.noise.x_BLC * in.timestep_B + in.text.x_BLC.mean();
   }
 
   Tape tape_;
@@ -87,9 +85,9 @@ TEST_F(StepGraphTest, ReplaysReadTheNewInputsAndEarlierResultsStay) {
 TEST_F(StepGraphTest, TheCallersInputsAreNotWrittenTo) {
   auto step = graph();
   const auto first = input(0.5);
-  const auto image = first.image_BIC.clone();
+  const auto image = first.noise.x_BLC.clone();
   for (int i = 0; i < 3; ++i) (void)step({i == 0 ? first : input(0.1)});
-  EXPECT_TRUE(at::equal(first.image_BIC, image));
+  EXPECT_TRUE(at::equal(first.noise.x_BLC, image));
 }
 
 TEST_F(StepGraphTest, BothBranchesOfGuidanceAreOneGraph) {

@@ -51,17 +51,17 @@ Tensor FluxInputs::condition(const DenoiserInput& in) const {
   const auto embed = [&](const FluxEmbedder& embedder, const Tensor& t_B) {
     return embedder(sinusoidal_embedding(t_B.to(dtype) * 1000, kSinusoid).to(dtype));
   };
-  check(in.guidance_B.has_value() == guidance_in_.has_value(), "this transformer was ",
+  check(in.guidance_B.defined() == guidance_in_.has_value(), "this transformer was ",
         guidance_in_ ? "" : "not ", "distilled with guidance, its input ",
-        in.guidance_B ? "has" : "lacks", " a guidance scale");
+        in.guidance_B.defined() ? "has" : "lacks", " a guidance scale");
   auto vec = embed(time_in_, in.timestep_B);
-  if (guidance_in_) vec = vec + embed(*guidance_in_, *in.guidance_B);
+  if (guidance_in_) vec = vec + embed(*guidance_in_, in.guidance_B);
   return at::silu(vec + pooled_in_(in.pooled_BC));
 }
 
 FluxState FluxInputs::operator()(const DenoiserInput& in) const {
-  return {.image_BIC = image_in_(in.image_BIC),
-          .text_BTC = text_in_(in.text_BTC),
+  return {.image_BIC = image_in_(in.noise.x_BLC),
+          .text_BTC = text_in_(in.text.x_BLC),
           .vec_BC = condition(in)};
 }
 

@@ -41,7 +41,7 @@ Flux::Flux(const FluxConfig& c, const Weights& w, Attend attend, std::optional<F
 }
 
 FluxState Flux::begin(const DenoiserInput& in, const Tensor& state) const {
-  if (!inputs_) return FluxState::unpack(state, in.text_BTC.size(1));
+  if (!inputs_) return FluxState::unpack(state, in.text.x_BLC.size(1));
   const auto x = (*inputs_)(in);
   if (in.watch) in.watch("img_in", x.image_BIC);
   if (in.watch) in.watch("txt_in", x.text_BTC);
@@ -81,7 +81,7 @@ void Flux::run_single_blocks(FluxState& x, const DenoiserInput& in, const Rope& 
 
 Tensor Flux::advance(const DenoiserInput& in, const Tensor& state) const {
   const auto rope =
-      rope_table(at::cat({in.text_ids_TA, in.image_ids_IA}), {.widths = config_.axes});
+      rope_table(at::cat({in.text.ids_LA, in.noise.ids_LA}), {.widths = config_.axes});
   auto x = begin(in, state);
   run_double_blocks(x, in, rope);
   if (!single_blocks_.empty()) run_single_blocks(x, in, rope);

@@ -12,50 +12,42 @@
 namespace braid {
 namespace {
 
-// The tensors of an input; undefined where there is none. The names below are all members: an input
-// with one more does not compile until it is thought of here.
-std::vector<Tensor> tensors_of(const DenoiserInput& in) {
-  const auto& [image, image_ids, text, text_ids, pooled, timestep, guidance, watch] = in;
-  (void)watch;
-  return {image, image_ids, text, text_ids, pooled, timestep, guidance.value_or(Tensor())};
+struct Placed {
+  std::string_view name;
+  std::int64_t batch_dim;  // tells tokens from their positions
+  Tensor x;
+};
+
+std::vector<Placed> tensors_of(const DenoiserInput& in) {
+  std::vector<Placed> tensors;
+  visit_tensors(in, [&](const Tensor& x, const Along& along) {
+    tensors.push_back({along.name, along.batch, x});
+  });
+  return tensors;
 }
 
-DenoiserInput with_tensors(const std::vector<Tensor>& t) {
-  DenoiserInput in{.image_BIC = t[0],
-                   .image_ids_IA = t[1],
-                   .text_BTC = t[2],
-                   .text_ids_TA = t[3],
-                   .pooled_BC = t[4],
-                   .timestep_B = t[5]};
-  if (t[6].defined()) in.guidance_B = t[6];
-  return in;
-}
-
-bool have_same_shape(const Tensor& a, const Tensor& b) {
-  if (!a.defined() || !b.defined()) return a.defined() == b.defined();
-  return a.sizes() == b.sizes() && a.scalar_type() == b.scalar_type() && a.device() == b.device();
+bool have_same_shape(const Placed& a, const Placed& b) {
+  return a.name == b.name && a.batch_dim == b.batch_dim && a.x.sizes() == b.x.sizes() &&
+         a.x.scalar_type() == b.x.scalar_type() && a.x.device() == b.x.device();
 }
 
 bool have_same_shapes(const std::vector<DenoiserInput>& a, const std::vector<DenoiserInput>& b) {
   const auto are_same = [](const DenoiserInput& x, const DenoiserInput& y) {
     const auto xs = tensors_of(x), ys = tensors_of(y);
-    return std::equal(xs.begin(), xs.end(), ys.begin(), have_same_shape);
+    return std::equal(xs.begin(), xs.end(), ys.begin(), ys.end(), have_same_shape);
   };
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), are_same);
 }
 
 // Memory of its own with the same numbers.
-DenoiserInput copy_of(const DenoiserInput& in) {
-  auto tensors = tensors_of(in);
-  for (auto& tensor : tensors)
-    if (tensor.defined()) tensor = tensor.clone(at::MemoryFormat::Contiguous);
-  return with_tensors(tensors);
+DenoiserInput copy_of(DenoiserInput in) {
+  visit_tensors(in, [](Tensor& x, const Along&) { x = x.clone(at::MemoryFormat::Contiguous); });
+  return in;
 }
 
 void copy_to(const DenoiserInput& to, const DenoiserInput& from) {
   const auto targets = tensors_of(to), sources = tensors_of(from);
-  for (std::size_t i = 0; i < targets.size(); ++i)
-    if (targets[i].defined()) targets[i].copy_(sources[i]);
+  for (std::size_t i = 0; i < targets.size(); ++i) targets[i].x.copy_(sources[i].x);
 }
 
 // Recording needs a stream of its own, and what lies about freed cannot be the graph's.

@@ -73,7 +73,7 @@ DenoiserInput with_fault(DenoiserInput in, const Mesh& mesh, std::optional<Fault
   const bool is_last = mesh.world.rank() == mesh.world.size() - 1;
   if (fault == Fault::kZeroTimestep && mesh.world.rank() != 0)
     in.timestep_B = at::zeros_like(in.timestep_B);
-  if (fault == Fault::kRankNoise && is_last) in.image_BIC = at::flip(in.image_BIC, {2});
+  if (fault == Fault::kRankNoise && is_last) in.noise.x_BLC = at::flip(in.noise.x_BLC, {2});
   return in;
 }
 

@@ -70,10 +70,10 @@ DenoiserInput inputs_of(const Probe& p, std::uint64_t seed, at::Device device) {
     return at::randn(shape, generator, at::kFloat).to(p.dtype).to(device);
   };
   const auto on_device = at::TensorOptions(at::kFloat).device(device);
-  DenoiserInput in{.image_BIC = normal({1, p.latents.num_tokens(), p.config.in_channels}),
-                   .image_ids_IA = position_ids(p.latents, device),
-                   .text_BTC = normal({1, p.text_tokens, p.config.text_width}),
-                   .text_ids_TA = at::zeros({p.text_tokens, 3}, on_device),
+  DenoiserInput in{.noise = {normal({1, p.latents.num_tokens(), p.config.in_channels}),
+                             position_ids(p.latents, device)},
+                   .text = {normal({1, p.text_tokens, p.config.text_width}),
+                            at::zeros({p.text_tokens, 3}, on_device)},
                    .pooled_BC = normal({1, p.config.pooled_width}),
                    .timestep_B = at::full({1}, 0.5, on_device).to(p.dtype)};
   if (p.config.guidance_embeds) in.guidance_B = at::full({1}, 3.5, on_device);

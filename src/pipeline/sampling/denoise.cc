@@ -10,10 +10,8 @@ constexpr double kTimestepScale = 1000;  // FluxPipeline's own, whatever num_tra
 DenoiserInput input_of(const DenoiseJob& job, const Tensor& latents, float timestep) {
   const auto batch = latents.size(0);
   const auto on_device = latents.options().dtype(at::kFloat);
-  DenoiserInput in{.image_BIC = latents,
-                   .image_ids_IA = job.image_ids_NA,
-                   .text_BTC = job.text_BTC,
-                   .text_ids_TA = at::zeros({job.text_BTC.size(1), 3}, on_device),
+  DenoiserInput in{.noise = {latents, job.image_ids_NA},
+                   .text = {job.text_BTC, at::zeros({job.text_BTC.size(1), 3}, on_device)},
                    .pooled_BC = job.pooled_BC,
                    .timestep_B = at::full({batch}, timestep, on_device).to(latents.scalar_type()) /
                                  kTimestepScale};
@@ -25,7 +23,7 @@ DenoiserInput input_of(const DenoiseJob& job, const Tensor& latents, float times
 std::vector<DenoiserInput> branches_of(const DenoiseJob& job, const DenoiserInput& positive) {
   if (!job.negative_text_BTC.defined()) return {positive};
   auto negative = positive;
-  negative.text_BTC = job.negative_text_BTC;
+  negative.text.x_BLC = job.negative_text_BTC;
   negative.pooled_BC = job.negative_pooled_BC;
   return {positive, negative};
 }
