@@ -54,9 +54,21 @@ void check_heads(std::span<const NormedHeads> parts, const Rope& rope) {
         " tokens of width ", first.size(3));
 }
 
-Record recorded_attention(const Tensor& q_BHLD, const Tensor& k_BHLD) {
+Record recorded_attention(const Tensor& q_BHLD, const Tensor& k_BGLD) {
   return {"braid::attention",
-          {q_BHLD.size(0) * q_BHLD.size(1), q_BHLD.size(2), k_BHLD.size(2), q_BHLD.size(3)}};
+          {q_BHLD.size(0) * q_BHLD.size(1), q_BHLD.size(2), k_BGLD.size(2), q_BHLD.size(3)}};
+}
+
+void check_groups(const Tensor& q_BHLD, const Tensor& k_BGLD, const Tensor& v_BGLD) {
+  // a rank may have no heads at all
+  const auto are_grouped = [](std::int64_t heads, std::int64_t of_keys) {
+    return of_keys > 0 ? heads % of_keys == 0 : heads == 0;
+  };
+  const bool fits = q_BHLD.dim() == 4 && k_BGLD.dim() == 4 && v_BGLD.dim() == 4 &&
+                    are_grouped(q_BHLD.size(1), k_BGLD.size(1)) &&
+                    k_BGLD.sizes().slice(0, 3) == v_BGLD.sizes().slice(0, 3);
+  check(fits, "no attention of queries ", q_BHLD.sizes(), " to keys ", k_BGLD.sizes(),
+        " and values ", v_BGLD.sizes());
 }
 
 std::int64_t bytes_of(const Tensor& x) { return x.numel() * x.element_size(); }
@@ -128,18 +140,20 @@ Tensor normed_rotated(std::span<const NormedHeads> parts, double eps, const Rope
              : reference::normed_rotated(parts, eps, rope);
 }
 
-Tensor attention(const Tensor& q_BHLD, const Tensor& k_BHLD, const Tensor& v_BHLD) {
-  const auto record = recorded_attention(q_BHLD, k_BHLD);
-  return cpu::attends(q_BHLD, k_BHLD, v_BHLD) ? cpu::attend(q_BHLD, k_BHLD, v_BHLD).out_BHLD
-                                              : reference::attention(q_BHLD, k_BHLD, v_BHLD);
+Tensor attention(const Tensor& q_BHLD, const Tensor& k_BGLD, const Tensor& v_BGLD) {
+  check_groups(q_BHLD, k_BGLD, v_BGLD);
+  const auto record = recorded_attention(q_BHLD, k_BGLD);
+  return cpu::attends(q_BHLD, k_BGLD, v_BGLD) ? cpu::attend(q_BHLD, k_BGLD, v_BGLD).out_BHLD
+                                              : reference::attention(q_BHLD, k_BGLD, v_BGLD);
 }
 
-PartialAttention attention_with_lse(const Tensor& q_BHLD, const Tensor& k_BHLD,
-                                    const Tensor& v_BHLD) {
-  const auto record = recorded_attention(q_BHLD, k_BHLD);
-  return cpu::attends(q_BHLD, k_BHLD, v_BHLD)
-             ? cpu::attend(q_BHLD, k_BHLD, v_BHLD)
-             : reference::attention_with_lse(q_BHLD, k_BHLD, v_BHLD);
+PartialAttention attention_with_lse(const Tensor& q_BHLD, const Tensor& k_BGLD,
+                                    const Tensor& v_BGLD) {
+  check_groups(q_BHLD, k_BGLD, v_BGLD);
+  const auto record = recorded_attention(q_BHLD, k_BGLD);
+  return cpu::attends(q_BHLD, k_BGLD, v_BGLD)
+             ? cpu::attend(q_BHLD, k_BGLD, v_BGLD)
+             : reference::attention_with_lse(q_BHLD, k_BGLD, v_BGLD);
 }
 
 }  // namespace braid::ops

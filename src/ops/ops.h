@@ -2,7 +2,8 @@
 // that is their definition, it runs on every device, and the kernels that ops.cc chooses where they
 // apply (cpu.cc) are tested against it.
 //
-// Shape letters: B batch, L tokens, C width, H heads, D head width, N outputs.
+// Shape letters: B batch, L tokens, C width, H heads, G heads of keys and values, D head width,
+// N outputs.
 // Inputs may be views with any strides. The definitions compute in the inputs' dtype unless said
 // otherwise, rounded after every step as the reference pipeline rounds; kernels may round less.
 #pragma once
@@ -65,8 +66,8 @@ Tensor rotate(const Tensor& x_BLHD, const Rope& rope);
 Tensor joined_gelu(const Tensor& x_BLC, const Tensor& y_BLC);
 
 // One step of Euler's method: x + dt * v in float32, of which the product was rounded to v's dtype;
-// then in v's dtype, which is x's too. As in FluxPipeline, dt is rounded too on a CPU and is not on
-// a GPU.
+// then in v's dtype, which is x's too. As in diffusers' pipelines, dt is rounded too on a CPU and
+// is not on a GPU.
 Tensor euler_step(const Tensor& x, const Tensor& v, double dt);
 
 // Heads of some tokens and the weight of their RMS norm.
@@ -76,8 +77,10 @@ struct NormedHeads {
 // The parts, each RMS-normed by its weight, joined along the tokens and rotated.
 Tensor normed_rotated(std::span<const NormedHeads> parts, double eps, const Rope& rope);
 
-// softmax(q k^T / sqrt(D)) v, softmax in float32.   q k v [B H L D] -> [B H L D]
-Tensor attention(const Tensor& q_BHLD, const Tensor& k_BHLD, const Tensor& v_BHLD);
+// softmax(q k^T / sqrt(D)) v, softmax in float32.   q [B H L D], k v [B G L D] -> [B H L D]
+// G divides H: head h of the queries sees head h / (H / G) of keys and values, of which no copies
+// are made (grouped-query attention, Ainslie et al., 2023).
+Tensor attention(const Tensor& q_BHLD, const Tensor& k_BGLD, const Tensor& v_BGLD);
 
 // Attention over some of the keys: the result, and the logarithm of the sum of exponentials of the
 // scaled scores, by which results over other keys are merged.
@@ -85,8 +88,8 @@ struct PartialAttention {
   Tensor out_BHLD;  // zero where there are no keys
   Tensor lse_BHL;   // float32, always three dims; -inf where there are no keys
 };
-PartialAttention attention_with_lse(const Tensor& q_BHLD, const Tensor& k_BHLD,
-                                    const Tensor& v_BHLD);
+PartialAttention attention_with_lse(const Tensor& q_BHLD, const Tensor& k_BGLD,
+                                    const Tensor& v_BGLD);
 
 }  // namespace ops
 }  // namespace braid

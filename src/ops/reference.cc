@@ -37,7 +37,8 @@ Tensor joined_gelu(const Tensor& x_BLC, const Tensor& y_BLC) {
   return at::cat({x_BLC, reference::gelu(y_BLC)}, -1);
 }
 
-// A 0-dim tensor takes the dtype of what it is multiplied with, as FluxPipeline's noise levels do.
+// A 0-dim tensor takes the dtype of what it is multiplied with, as noise levels of diffusers'
+// pipelines do.
 Tensor euler_step(const Tensor& x, const Tensor& v, double dt) {
   return (x.to(at::kFloat) + at::scalar_tensor(dt, at::kFloat) * v).to(v.scalar_type());
 }
@@ -56,33 +57,58 @@ Tensor three_dims(const Tensor& lse, const Tensor& q_BHLD) {
   return lse_BHL.narrow(2, 0, q_BHLD.size(2)).to(at::kFloat);
 }
 
-PartialAttention no_keys(const Tensor& q_BHLD, const Tensor& v_BHLD) {
+PartialAttention no_keys(const Tensor& q_BHLD, const Tensor& v_BGLD) {
   const auto rows = q_BHLD.sizes().slice(0, 3);
   auto shape = q_BHLD.sizes().vec();
-  shape[3] = v_BHLD.size(3);
+  shape[3] = v_BGLD.size(3);
   return {.out_BHLD = at::zeros(shape, q_BHLD.options()),
           .lse_BHL = at::full(rows, -INFINITY, q_BHLD.options().dtype(at::kFloat))};
 }
 
-}  // namespace
-
-Tensor attention(const Tensor& q_BHLD, const Tensor& k_BHLD, const Tensor& v_BHLD) {
-  return at::scaled_dot_product_attention(q_BHLD, k_BHLD, v_BHLD);
+bool are_grouped(const Tensor& q_BHLD, const Tensor& k_BGLD) {
+  return q_BHLD.size(1) != k_BGLD.size(1);
 }
 
-PartialAttention attention_with_lse(const Tensor& q_BHLD, const Tensor& k_BHLD,
-                                    const Tensor& v_BHLD) {
-  if (k_BHLD.size(2) == 0 || q_BHLD.numel() == 0) return no_keys(q_BHLD, v_BHLD);
+// LibTorch's kernels share keys between the queries of a group, but for those of float32 on GPUs.
+bool is_without_groups(const Tensor& q_BHLD, const Tensor& k_BGLD) {
+  return are_grouped(q_BHLD, k_BGLD) && !q_BHLD.is_cpu() && q_BHLD.scalar_type() == at::kFloat;
+}
+
+// The queries of a group as more rows of one head, and back.   [B H L ...] <-> [B G L*H/G ...]
+Tensor in_one_head(const Tensor& q_BHLD, const Tensor& k_BGLD) {
+  return q_BHLD.unflatten(1, {k_BGLD.size(1), -1}).flatten(2, 3);
+}
+Tensor in_their_heads(const Tensor& x, const Tensor& q_BHLD) {
+  return x.unflatten(2, {q_BHLD.size(1) / x.size(1), q_BHLD.size(2)}).flatten(1, 2);
+}
+
+}  // namespace
+
+Tensor attention(const Tensor& q_BHLD, const Tensor& k_BGLD, const Tensor& v_BGLD) {
+  if (is_without_groups(q_BHLD, k_BGLD))
+    return in_their_heads(attention(in_one_head(q_BHLD, k_BGLD), k_BGLD, v_BGLD), q_BHLD);
+  return at::scaled_dot_product_attention(q_BHLD, k_BGLD, v_BGLD, {}, 0.0, /*is_causal=*/false,
+                                          /*scale=*/{}, are_grouped(q_BHLD, k_BGLD));
+}
+
+PartialAttention attention_with_lse(const Tensor& q_BHLD, const Tensor& k_BGLD,
+                                    const Tensor& v_BGLD) {
+  if (k_BGLD.size(2) == 0 || q_BHLD.numel() == 0) return no_keys(q_BHLD, v_BGLD);
   if (q_BHLD.is_cpu()) {
-    const auto [out, lse] = at::_scaled_dot_product_flash_attention_for_cpu(q_BHLD, k_BHLD, v_BHLD);
+    const auto [out, lse] = at::_scaled_dot_product_flash_attention_for_cpu(q_BHLD, k_BGLD, v_BGLD);
     return {.out_BHLD = out, .lse_BHL = three_dims(lse, q_BHLD)};
+  }
+  if (is_without_groups(q_BHLD, k_BGLD)) {
+    const auto joined = attention_with_lse(in_one_head(q_BHLD, k_BGLD), k_BGLD, v_BGLD);
+    return {.out_BHLD = in_their_heads(joined.out_BHLD, q_BHLD),
+            .lse_BHL = in_their_heads(joined.lse_BHL, q_BHLD)};
   }
   if (q_BHLD.scalar_type() == at::kFloat) {
     const auto [out, lse, seed, offset] = at::_scaled_dot_product_efficient_attention(
-        q_BHLD, k_BHLD, v_BHLD, {}, /*compute_log_sumexp=*/true);
+        q_BHLD, k_BGLD, v_BGLD, {}, /*compute_log_sumexp=*/true);
     return {.out_BHLD = out, .lse_BHL = three_dims(lse, q_BHLD)};
   }
-  const auto flash = at::_scaled_dot_product_flash_attention(q_BHLD, k_BHLD, v_BHLD);
+  const auto flash = at::_scaled_dot_product_flash_attention(q_BHLD, k_BGLD, v_BGLD);
   return {.out_BHLD = std::get<0>(flash), .lse_BHL = three_dims(std::get<1>(flash), q_BHLD)};
 }
 

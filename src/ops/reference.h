@@ -11,8 +11,8 @@ Tensor gated_residual(const Tensor& residual_BLC, const Tensor& gate_B1C, const 
 Tensor joined_gelu(const Tensor& x_BLC, const Tensor& y_BLC);
 Tensor euler_step(const Tensor& x, const Tensor& v, double dt);
 Tensor normed_rotated(std::span<const NormedHeads> parts, double eps, const Rope& rope);
-Tensor attention(const Tensor& q_BHLD, const Tensor& k_BHLD, const Tensor& v_BHLD);
-PartialAttention attention_with_lse(const Tensor& q_BHLD, const Tensor& k_BHLD,
-                                    const Tensor& v_BHLD);
+Tensor attention(const Tensor& q_BHLD, const Tensor& k_BGLD, const Tensor& v_BGLD);
+PartialAttention attention_with_lse(const Tensor& q_BHLD, const Tensor& k_BGLD,
+                                    const Tensor& v_BGLD);
 
 }  // namespace braid::ops::reference

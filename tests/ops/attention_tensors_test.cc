@@ -45,7 +45,9 @@ TEST(OwnAttentionsTensors, AreRefusedWhereTheyDoNotFit) {
   refuses({x.q.narrow(3, 0, 48), x.k.narrow(3, 0, 48), x.v.narrow(3, 0, 48)});
   refuses(draw(Sizes{1, 1, 2, 2, 288}));
   refuses({x.q, x.k, x.v.narrow(2, 0, 8)});
-  refuses({x.q, x.k.narrow(1, 0, 1), x.v.narrow(1, 0, 1)});
+  refuses({x.q.narrow(1, 0, 1), x.k, x.v});
+  refuses({x.q, x.k.narrow(1, 0, 1), x.v});
+  refuses({draw({1, 3, 8, 64}, 4), x.k, x.v});
   refuses({x.q.to(at::kFloat), x.k.to(at::kFloat), x.v.to(at::kFloat)});
   refuses({x.q, x.k.narrow(2, 0, 0), x.v.narrow(2, 0, 0)});
   refuses({x.q, draw({1, 2, 64, 9}, 2).transpose(2, 3), x.v});
@@ -97,7 +99,7 @@ TEST(OwnAttentionsThreads, ShareOneHead) {
   EXPECT_EQ(seen.size(), 3u);
 }
 
-TEST(OwnAttentionsThreads, PackAHeadsKeysOnce) {
+TEST(OwnAttentionsThreads, PackAGroupsKeysOnce) {
   auto kernels = loops();
   auto products = *loops().products;
   products.pack_halves = [](const std::uint16_t* row, std::int64_t stride, std::int64_t count,
@@ -111,7 +113,7 @@ TEST(OwnAttentionsThreads, PackAHeadsKeysOnce) {
     packed_values += keys;
     loops().pack_values(row, stride, keys, width, panels);
   };
-  const auto x = draw(Sizes{2, 2, 600, 70, 32});
+  const auto x = draw(Sizes{2, 4, 600, 70, 32, 2});
   const UseThreads use(1);
   ops::cpu::attend(x.q, x.k, x.v, &kernels);
   EXPECT_EQ(packed_keys, 2 * 2 * 70);

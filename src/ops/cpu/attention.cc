@@ -34,17 +34,18 @@ struct Head {
 };
 
 struct Problem {
-  Tensor q_BHLD, k_BHLD, v_BHLD, out_BHLD, lse_BHL;
+  Tensor q_BHLD, k_BGLD, v_BGLD, out_BHLD, lse_BHL;
   const AttentionKernels& kernels;
 
   std::int64_t heads() const { return q_BHLD.size(0) * q_BHLD.size(1); }
+  std::int64_t heads_a_group() const { return q_BHLD.size(1) / k_BGLD.size(1); }
   std::int64_t queries() const { return q_BHLD.size(2); }
-  std::int64_t keys() const { return k_BHLD.size(2); }
+  std::int64_t keys() const { return k_BGLD.size(2); }
   std::int64_t width() const { return q_BHLD.size(3); }
   std::int64_t words() const { return width() / kernels.products->halves_a_word; }
 };
 
-// The memory of one thread: a head's keys and values, packed, and a block of queries.
+// The memory of one thread: a group's keys and values, packed, and a block of queries.
 class Task {
  public:
   Task(const Problem& p, std::int64_t rows)
@@ -57,8 +58,9 @@ class Task {
         largest_(rows) {}
 
   void run(std::int64_t head, Range queries) {
-    if (head != head_) pack(head);
-    head_ = head;
+    const auto group = head / p_.heads_a_group();
+    if (group != group_) pack(group);
+    group_ = group;
     const auto rows = round_up(queries.count, p_.kernels.rows);
     take(Head(p_.q_BHLD, head), queries, rows);
     std::fill_n(totals_.at(0), rows * kTotals, 0.f);
@@ -79,8 +81,8 @@ class Task {
  private:
   static constexpr std::int64_t kTotals = 2 * AttentionKernels::kParts;
 
-  void pack(std::int64_t head) {
-    const Head k(p_.k_BHLD, head), v(p_.v_BHLD, head);
+  void pack(std::int64_t group) {
+    const Head k(p_.k_BGLD, group), v(p_.v_BGLD, group);
     const auto& products = *p_.kernels.products;
     const std::int64_t panel = products.columns;
     for (std::int64_t n = 0; n < p_.keys(); n += panel)
@@ -107,7 +109,7 @@ class Task {
   }
 
   const Problem& p_;
-  std::int64_t head_ = -1;  // that is packed
+  std::int64_t group_ = -1;  // that is packed
   Buffer<float> keys_, values_, queries_, sums_, totals_, largest_;
 };
 
@@ -134,27 +136,27 @@ bool is_taken(const Tensor& x_BHLD) {
 
 bool are_taken(const Tensor& q, const Tensor& k, const Tensor& v) {
   if (!is_taken(q) || !is_taken(k) || !is_taken(v)) return false;
-  return k.sizes() == v.sizes() && q.sizes().slice(0, 2) == k.sizes().slice(0, 2) &&
+  return k.sizes() == v.sizes() && q.size(0) == k.size(0) && q.size(1) % k.size(1) == 0 &&
          q.size(3) == k.size(3) && q.size(3) % kPanels == 0 && q.size(3) <= kMaxWidth;
 }
 
 }  // namespace
 
-bool attends(const Tensor& q_BHLD, const Tensor& k_BHLD, const Tensor& v_BHLD) {
-  return are_taken(q_BHLD, k_BHLD, v_BHLD) && attention_kernels();
+bool attends(const Tensor& q_BHLD, const Tensor& k_BGLD, const Tensor& v_BGLD) {
+  return are_taken(q_BHLD, k_BGLD, v_BGLD) && attention_kernels();
 }
 
-PartialAttention attend(const Tensor& q_BHLD, const Tensor& k_BHLD, const Tensor& v_BHLD,
+PartialAttention attend(const Tensor& q_BHLD, const Tensor& k_BGLD, const Tensor& v_BGLD,
                         const AttentionKernels* kernels) {
-  check(are_taken(q_BHLD, k_BHLD, v_BHLD), "no attention of ours of queries ", q_BHLD.sizes(),
-        " to keys ", k_BHLD.sizes(), " and values ", v_BHLD.sizes(), " of ", q_BHLD.scalar_type());
+  check(are_taken(q_BHLD, k_BGLD, v_BGLD), "no attention of ours of queries ", q_BHLD.sizes(),
+        " to keys ", k_BGLD.sizes(), " and values ", v_BGLD.sizes(), " of ", q_BHLD.scalar_type());
   if (!kernels) kernels = attention_kernels();
   check(kernels != nullptr, "this machine attends by LibTorch's kernels");
   const auto batches = q_BHLD.size(0), heads = q_BHLD.size(1), queries = q_BHLD.size(2);
   const auto out_BLHD = at::empty({batches, queries, heads, q_BHLD.size(3)}, q_BHLD.options());
   const auto lse_BHL = at::empty({batches, heads, queries}, q_BHLD.options().dtype(at::kFloat));
   const PartialAttention result{.out_BHLD = out_BLHD.transpose(1, 2), .lse_BHL = lse_BHL};
-  run({q_BHLD, k_BHLD, v_BHLD, result.out_BHLD, lse_BHL, *kernels});
+  run({q_BHLD, k_BGLD, v_BGLD, result.out_BHLD, lse_BHL, *kernels});
   return result;
 }
 

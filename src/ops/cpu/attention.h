@@ -12,14 +12,14 @@ namespace braid::ops::cpu {
 
 // Whether attend() takes these, and this machine has kernels of ours: bfloat16 in host memory with
 // heads that lie dense, of a width that is a multiple of 32 and at most 256; at least one query and
-// one key.
-bool attends(const Tensor& q_BHLD, const Tensor& k_BHLD, const Tensor& v_BHLD);
+// one key; heads of keys that queries share evenly.
+bool attends(const Tensor& q_BHLD, const Tensor& k_BGLD, const Tensor& v_BGLD);
 
 // As attention_with_lse(). Scores, softmax and sums are in float32; tiles round weights to bfloat16
 // before they multiply the values; the result is rounded once. It lies in memory as [B L H D]; the
 // LSE is of weights that were not rounded. `kernels` are those of tests, or none for this
 // machine's.
-PartialAttention attend(const Tensor& q_BHLD, const Tensor& k_BHLD, const Tensor& v_BHLD,
+PartialAttention attend(const Tensor& q_BHLD, const Tensor& k_BGLD, const Tensor& v_BGLD,
                         const AttentionKernels* kernels = nullptr);
 
 }  // namespace braid::ops::cpu

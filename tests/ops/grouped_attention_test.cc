@@ -1,0 +1,75 @@
+// Attention where several heads of queries share one of keys and values, against float64 with the
+// keys and values repeated: on the CPU, and on a GPU if one is here.
+#include "attention_cases.h"
+#include "kernel_device.h"
+#include "ops/ops.h"
+
+namespace braid {
+namespace {
+
+struct Case {
+  at::ScalarType dtype;
+  Sizes sizes;
+};
+
+std::vector<at::Device> devices() {
+  std::vector<at::Device> all{at::kCPU};
+  if (kernel_device()) all.push_back(*kernel_device());
+  return all;
+}
+
+class GroupedAttention : public testing::TestWithParam<Case> {
+ protected:
+  static Inputs inputs() {
+    const auto x = draw(GetParam().sizes);
+    return {x.q.to(GetParam().dtype), x.k.to(GetParam().dtype), x.v.to(GetParam().dtype)};
+  }
+  static Inputs on(const at::Device& device, const Inputs& x) {
+    return {x.q.to(device), x.k.to(device), x.v.to(device)};
+  }
+  // float32: an order of sums; bfloat16: two roundings of the largest value.
+  static double limit(const Inputs& x) {
+    return (GetParam().dtype == at::kFloat ? 1e-6 : kUnit) * x.v.abs().max().item<double>();
+  }
+  // LibTorch's exponentials for bfloat16 are good to 20 bits.
+  static double lse_limit() { return GetParam().dtype == at::kFloat ? 3e-6 : 1e-4; }
+};
+
+TEST_P(GroupedAttention, EqualsRepeatedKeysAndValues) {
+  const auto x = inputs();
+  const auto want = exact(x);
+  for (const auto& device : devices()) {
+    const auto [q, k, v] = on(device, x);
+    EXPECT_LT(largest_error(ops::attention(q, k, v).cpu(), want.out_BHLD), limit(x)) << device;
+    const auto got = ops::attention_with_lse(q, k, v);
+    EXPECT_EQ(got.out_BHLD.sizes(), x.q.sizes());
+    EXPECT_LT(largest_error(got.out_BHLD.cpu(), want.out_BHLD), limit(x)) << device;
+    EXPECT_LT(largest_error(got.lse_BHL.cpu(), want.lse_BHL), lse_limit()) << device;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Sizes, GroupedAttention,
+                         testing::Values(Case{at::kFloat, {2, 4, 33, 40, 64, 2}},
+                                         Case{at::kFloat, {1, 8, 5, 129, 48, 4}},
+                                         Case{at::kFloat, {2, 3, 1, 7, 32, 3}},
+                                         Case{at::kBFloat16, {2, 4, 33, 40, 64, 2}},
+                                         Case{at::kBFloat16, {1, 8, 5, 129, 48, 4}}));
+
+TEST(GroupedAttentionWithoutKeys, HasWholeRowsForTheQueries) {
+  const auto x = draw(Sizes{1, 4, 3, 0, 64, 2});
+  const auto got = ops::attention_with_lse(x.q, x.k, x.v);
+  EXPECT_EQ(got.out_BHLD.sizes(), x.q.sizes());
+  EXPECT_EQ(got.lse_BHL.sizes(), x.q.sizes().slice(0, 3));
+  EXPECT_TRUE(got.lse_BHL.isneginf().all().item<bool>());
+}
+
+TEST(GroupedAttentionsHeads, AreRefusedWhereTheyCannotBeShared) {
+  const auto q = draw({1, 4, 5, 32}, 1), k = draw({1, 3, 7, 32}, 2), v = draw({1, 2, 7, 32}, 3);
+  EXPECT_ANY_THROW(ops::attention(q, k, k));
+  EXPECT_ANY_THROW(ops::attention_with_lse(q, k, k));
+  EXPECT_ANY_THROW(ops::attention(q, v, k));
+  EXPECT_ANY_THROW(ops::attention(v, q, q));
+}
+
+}  // namespace
+}  // namespace braid
