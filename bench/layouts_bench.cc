@@ -21,8 +21,7 @@ struct Entry {
 braid::BenchResult measure(const braid::Layout& layout) {
   braid::BenchOptions options;
   options.probe.synthetic = "flux1-dev";
-  options.probe.num_double = 2;
-  options.probe.num_single = 4;
+  options.probe.blocks = {2, 4};
   options.probe.width = options.probe.height = 512;
   options.probe.pipeline.threads = kThreads;
   options.probe.pipeline.dtype = braid::Dtype::kBfloat16;

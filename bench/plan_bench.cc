@@ -14,7 +14,9 @@
 #include "made_model.h"
 #include "models/flux/model.h"
 #include "models/flux/names.h"
+#include "models/flux/sharding.h"
 #include "parallel/layout.h"
+#include "pipeline/model.h"
 #include "pipeline/planner/planner.h"
 
 namespace braid {
@@ -30,7 +32,7 @@ const FluxConfig kConfig{.num_double = 2,
                          .guidance_embeds = true};
 
 PlanJob job_of(at::ScalarType dtype) {
-  return {.model = {.flux = kConfig, .t5 = {}, .clip = {}, .vae = {}},
+  return {.family = make_flux_family({.flux = kConfig}),
           .dtype = dtype,
           .width = 512,
           .height = 512,
@@ -98,18 +100,18 @@ Machine measured_machine(int ranks, at::ScalarType dtype) {
   return {.devices = std::vector(std::size_t(ranks), device), .link = link, .network = link};
 }
 
-double measured_step(const PlanJob& job, const Grid& grid) {
-  const MadeFile file(job.model.flux, job.dtype);
-  return seconds_on_ranks(grid.ranks(), [&](const Group& world) {
-    const auto mesh = make_mesh(world, grid.degrees());
+double measured_step(const PlanJob& job, const Degrees& grid) {
+  const MadeFile file(kConfig, job.dtype);
+  return seconds_on_ranks(grid.product(), [&](const Group& world) {
+    const auto mesh = make_mesh(world, grid);
     auto checkpoint = Checkpoint::open_file(file.path());
     auto names = flux_names(checkpoint);
     const auto flux = std::make_shared<const Flux>(
-        job.model.flux,
+        kConfig,
         Weights(std::move(checkpoint), std::move(names),
                 {.dtype = job.dtype, .tensor_parallel = mesh.tp},
-                flux_sharding(job.model.flux, mesh.tp.size(), job.modulation)),
-        attend_over(mesh), run_of_rank(job.model.flux, mesh, at::kCPU, 1));
+                flux_sharding(kConfig, mesh.tp.size(), SharedModulation::kYes)),
+        attend_over(mesh), blocks_of_rank(*job.family, mesh, at::kCPU, 1));
     const auto predict = predict_over(mesh, [flux](const DenoiserInput& in, const Tensor& state) {
       return flux->advance(in, state);
     });
@@ -118,10 +120,10 @@ double measured_step(const PlanJob& job, const Grid& grid) {
   });
 }
 
-void predicted_step(benchmark::State& state, const Grid& grid, at::ScalarType dtype) {
+void predicted_step(benchmark::State& state, const Degrees& grid, at::ScalarType dtype) {
   const auto job = job_of(dtype);
   for (auto _ : state) {
-    const auto layout = plan_layout(job, measured_machine(grid.ranks(), dtype), grid);
+    const auto layout = plan_layout(job, measured_machine(grid.product(), dtype), grid);
     const double predicted = layout.step.total(), measured = measured_step(job, grid);
     state.SetIterationTime(measured);
     double communicated = 0;
@@ -136,9 +138,9 @@ void predicted_step(benchmark::State& state, const Grid& grid, at::ScalarType dt
 
 const bool kRegistered = [] {
   for (const auto dtype : {at::kFloat, at::kBFloat16})
-    for (const Grid& grid : {Grid{}, Grid{.tp = 2}, Grid{.ulysses = 2}, Grid{.ring = 2},
-                             Grid{.cfg = 2}, Grid{.layers = 2}}) {
-      const auto name = to_string(grid) + " " + std::string(c10::getDtypeNames(dtype).first);
+    for (const Degrees& grid : {Degrees{}, Degrees{.tp = 2}, Degrees{.ulysses = 2},
+                                Degrees{.ring = 2}, Degrees{.cfg = 2}, Degrees{.layers = 2}}) {
+      const auto name = layout_name(grid) + " " + std::string(c10::getDtypeNames(dtype).first);
       benchmark::RegisterBenchmark(
           name.c_str(), [=](benchmark::State& state) { predicted_step(state, grid, dtype); })
           ->UseManualTime()

@@ -34,8 +34,7 @@ constexpr double kShown = 0.001;  // share of an operation that has a row of its
 
 struct ReportFlags {
   ProbeOptions probe = {.synthetic = "flux1-dev",
-                        .num_double = 2,
-                        .num_single = 4,
+                        .blocks = {2, 4},
                         .width = 512,
                         .height = 512,
                         .max_sequence_length = 512};
@@ -64,16 +63,16 @@ Measured measure(const ReportFlags& flags) {
   const auto devices = devices_of(pipeline, degrees_of(pipeline.layout));
   const auto probe = probe_of(flags.probe, devices.front());
   Measured measured{.evaluations = {},
-                    .tokens = probe.latents.num_tokens() + probe.text_tokens,
+                    .tokens = probe.tokens(),
                     .dtype = probe.dtype,
                     .threads = threads_a_rank(pipeline, 1)};
   world->run([&](const Group& group) {
     const UseThreads use(measured.threads);
     const auto mesh = make_mesh(group, {});
-    const auto flux =
-        transformer_of(flags.probe, probe, mesh, devices, plan_of(flags.probe, probe, mesh),
+    const auto transformer =
+        transformer_of(flags.probe, probe, mesh, devices, shardings_of(flags.probe, probe, mesh),
                        attend_over(mesh, ring_form_of(pipeline.layout)));
-    const auto predict = predict_over(mesh, flux);
+    const auto predict = predict_over(mesh, transformer);
     const auto inputs = std::vector{inputs_of(probe, 0, devices.front())};
     const auto first = predict(inputs).front();
     check(first.isfinite().all().item<bool>(), "the transformer's output is no number");
@@ -133,8 +132,7 @@ std::map<std::string, Kind> kinds_of(const ReportFlags& flags, const Measured& m
 OrderedJson json_of(const ReportFlags& flags, const Measured& m,
                     const std::map<std::string, Kind>& kinds) {
   OrderedJson json = {{"model", flags.probe.synthetic},
-                      {"double", flags.probe.num_double},
-                      {"single", flags.probe.num_single},
+                      {"blocks", flags.probe.blocks},
                       {"size", text_of(flags.probe.width, "x", flags.probe.height)},
                       {"tokens", m.tokens},
                       {"config", "one rank"},

@@ -29,7 +29,7 @@ enum class Dtype { kAuto, kFloat32, kBfloat16, kFloat16 };
 enum class Graphs { kAuto, kOff };
 
 struct PipelineOptions {
-  // A model directory in the diffusers layout, or a single-file FLUX transformer (.safetensors).
+  // A model directory in the diffusers layout, or a single-file transformer (.safetensors).
   std::filesystem::path model;
   // The directory of the other parts (text encoders, tokenizers, autoencoder, scheduler); needed
   // with a single-file transformer, and not read otherwise.
@@ -54,10 +54,10 @@ struct Latents {
   std::vector<float> values;        // row-major
 };
 
-// Unset fields take the model's defaults: its generation_config.json's, else FLUX.1's.
+// Unset fields take the defaults of the model's generation_config.json, else the published ones.
 struct Request {
   std::vector<std::string> prompts = {};
-  std::vector<std::string> prompts_2 = {};  // for the T5 encoder, one a prompt; empty: `prompts`
+  std::vector<std::string> prompts_2 = {};  // for a second text encoder, one a prompt
   // True classifier-free guidance runs when `true_cfg` > 1 and a negative prompt is there.
   std::optional<std::string> negative_prompt = {};
   std::optional<std::string> negative_prompt_2 = {};
@@ -67,7 +67,7 @@ struct Request {
   std::optional<int> width = {}, height = {};  // pixels; rounded down to multiples of 16
   std::optional<int> steps = {};
   std::optional<double> guidance = {};  // the guidance-distilled scale; ignored by models without
-  std::optional<int> max_sequence_length = {};  // T5 tokens, 1 to 512
+  std::optional<int> max_sequence_length = {};  // text tokens, 1 to 512
   std::uint64_t seed = 0;                       // picture k of the request starts from seed + k
   int num_images = 1;                           // a prompt
   int batch_size = 1;                           // pictures that are denoised together

@@ -49,7 +49,8 @@ struct Offload {
 struct Budget {
   // Bytes: of each device (of a CPU: resident in the process), and resident in the process. 0: any.
   std::int64_t device = 0, host = 0;
-  // Whether weights may be kept in 8 bits, if nothing else fits: of the transformer, and of T5.
+  // Whether weights may be kept in 8 bits, if nothing else fits: of the transformer, and of text
+  // encoders.
   bool may_quantize = false, may_quantize_text = false;
   // What the choice leaves as it is.
   struct Fixed {

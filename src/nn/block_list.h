@@ -8,7 +8,13 @@
 
 namespace braid {
 
-// Of `all` blocks those that are here: [begin, begin + count).
+// Blocks [begin, begin + count) of a model whose lists of blocks are counted one after the other.
+// What comes before the first block belongs to it, what comes after the last one to that.
+struct BlockRange {
+  std::int64_t begin, count;
+};
+
+// Of `all` blocks of a list those that are here: [begin, begin + count).
 struct BlockRun {
   std::int64_t all, begin, count;
 };

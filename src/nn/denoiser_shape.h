@@ -17,14 +17,13 @@ struct Widths {
 
 // One kind of block. Attention between the tokens is not in it: it follows from the heads.
 struct BlockCost {
-  std::string name;          // as in "double blocks"
-  std::int64_t count = 0;    // of such blocks
-  double dense_flops = 0;    // of the dense layers that ranks share, a token
-  int all_reduces = 0;       // of all tokens' hidden width, among tensor parallel ranks
-  Widths live = {};          // at the block's widest place, without its keys and values
-  Widths live_in_sums = {};  // the same behind a product of codes: numbers ...
-  Widths sums = {};          // ... and sums of four bytes
-  Widths moved = {};         // read and written, one operation after another
+  std::string name;        // as in "double blocks"
+  std::int64_t count = 0;  // of such blocks
+  double dense_flops = 0;  // of the dense layers that ranks share, a token
+  int all_reduces = 0;     // of all tokens' hidden width, among tensor parallel ranks
+  Widths live = {};        // at the block's widest place, without its keys and values
+  double widest = 0;       // outputs of the widest dense layer, which ranks share
+  Widths moved = {};       // read and written, one operation after another
 };
 
 // Kinds of blocks follow each other: all of the first kind, then all of the second, ...

@@ -12,8 +12,8 @@ struct RopeAxes {
   double theta = 10000;
 };
 
-// ids_LA (positions along each axis) -> tables [L D]. The angles are computed in float64, as FLUX
-// defines them; float32 would be off by 1e-4 at far positions.
+// ids_LA (positions along each axis) -> tables [L D]. The angles are computed in float64, as the
+// models define them; float32 would be off by 1e-4 at far positions.
 Rope rope_table(const Tensor& ids_LA, const RopeAxes& axes);
 
 }  // namespace braid

@@ -13,18 +13,20 @@ namespace braid {
 namespace {
 
 std::int64_t bytes_of(const ModelFiles& files) {
-  return std::int64_t(files.open_transformer().num_bytes() + files.open_vae().num_bytes() +
-                      files.open_text_encoder("text_encoder").num_bytes() +
-                      files.open_text_encoder("text_encoder_2").num_bytes());
+  const auto family = open_family(files);
+  std::int64_t bytes = 0;
+  for (const auto& part : family->description().parts)
+    bytes += std::int64_t(files.open(part.folder).num_bytes());
+  return bytes;
 }
 
 void stop_if_asked(const Hooks& hooks) {
   if (hooks.stop.stop_requested()) throw Cancelled("stopped while loading the model");
 }
 
-std::unique_ptr<const FluxFamily> load(const PipelineOptions& options,
-                                       const std::vector<at::Device>& devices, const Group& world,
-                                       const Hooks& hooks) {
+std::unique_ptr<const Model> load(const PipelineOptions& options,
+                                  const std::vector<at::Device>& devices, const Group& world,
+                                  const Hooks& hooks) {
   const auto device = devices[std::size_t(world.rank())];
   const auto files = find_model(options);
   const auto mesh = make_mesh(world, degrees_of(options.layout));
@@ -34,26 +36,21 @@ std::unique_ptr<const FluxFamily> load(const PipelineOptions& options,
     progress.done += bytes;
     if (hooks.progress && world.rank() == 0) hooks.progress(progress);
   };
-  const auto& layout = options.layout;
-  return std::make_unique<const FluxFamily>(
+  return std::make_unique<const Model>(
       files, mesh,
-      FamilyOptions{
-          .device = device,
-          .dtype = options.dtype,
-          .on_bytes = on_bytes,
-          .ring_form = layout.gather_keys ? RingForm::kGather : RingForm::kShift,
-          .modulation = layout.shard_modulation ? SharedModulation::kYes : SharedModulation::kNo,
-          .text = layout.shard_text ? SharedText::kYes : SharedText::kNo,
-          .decode = layout.share_decode ? SharedDecode::kYes : SharedDecode::kNo,
-          .ranks_on_device = int(std::count(devices.begin(), devices.end(), device)),
-          .memory = options.memory,
-          .graphs = options.graphs});
+      ModelOptions{.device = device,
+                   .dtype = options.dtype,
+                   .on_bytes = on_bytes,
+                   .layout = options.layout,
+                   .ranks_on_device = int(std::count(devices.begin(), devices.end(), device)),
+                   .memory = options.memory,
+                   .graphs = options.graphs});
 }
 
 // By rank, on every rank.
-std::vector<BytesRead> bytes_read_by(const FluxFamily& family) {
-  const auto& mine = family.bytes_read();
-  const auto all = family.mesh().world.all_gather(
+std::vector<BytesRead> bytes_read_by(const Model& model) {
+  const auto& mine = model.bytes_read();
+  const auto all = model.mesh().world.all_gather(
       at::tensor({mine.all, mine.strided}, at::kLong).unsqueeze(0), 0);
   std::vector<BytesRead> ranks;
   for (std::int64_t r = 0; r < all.size(0); ++r)
@@ -100,7 +97,7 @@ Engine::Engine(const PipelineOptions& options, const Hooks& hooks, Measure measu
     : world_(make_world(options)),
       threads_(threads_a_rank(options, world_->ranks_on_these_cores())),
       devices_(devices_of(options, degrees_of(options.layout))),
-      families_(std::size_t(world_->size())),
+      models_(std::size_t(world_->size())),
       meter_(measure == Measure::kPeaks ? std::make_unique<PeakMeter>() : nullptr) {
   world_->run([&](const Group& world) {
     const auto rank = std::size_t(world.rank());
@@ -110,8 +107,8 @@ Engine::Engine(const PipelineOptions& options, const Hooks& hooks, Measure measu
       meter_->watch(devices_[rank]);
       meter_->enter(Phase::kLoad);
     }
-    families_[rank] = load(options, devices_, world, hooks);
-    auto read = bytes_read_by(*families_[rank]);
+    models_[rank] = load(options, devices_, world, hooks);
+    auto read = bytes_read_by(*models_[rank]);
     if (rank == 0) bytes_read_ = std::move(read);
     gather_peaks(world);
   });
@@ -124,12 +121,12 @@ void Engine::gather_peaks(const Group& world) const {
   if (world.rank() == 0) rank_peaks_ = std::move(all);
 }
 
-const FluxFamily& Engine::family() const {
-  return **std::find_if(families_.begin(), families_.end(), [](const auto& f) { return bool(f); });
+const Model& Engine::model() const {
+  return **std::find_if(models_.begin(), models_.end(), [](const auto& f) { return bool(f); });
 }
 
 Settings Engine::settle(const Request& request, const Hooks& hooks) const {
-  return braid::settle(request, family().limits(), hooks.warning);
+  return braid::settle(request, model().family().description().limits, hooks.warning);
 }
 
 std::vector<Picture> Engine::generate(const Request& request, const Hooks& hooks,
@@ -141,10 +138,9 @@ std::vector<Picture> Engine::generate(const Request& request, const Hooks& hooks
     const c10::DeviceGuard on(devices_[std::size_t(world.rank())]);
     const UseThreads threads(threads_);
     const bool is_first = world.rank() == 0;
-    auto mine =
-        generate_pictures(*families_[std::size_t(world.rank())], settings, request.latents,
-                          is_first ? hooks : Hooks{},
-                          {.recording = is_first ? recording : nullptr, .peaks = meter_.get()});
+    auto mine = generate_pictures(
+        *models_[std::size_t(world.rank())], settings, request.latents, is_first ? hooks : Hooks{},
+        {.recording = is_first ? recording : nullptr, .peaks = meter_.get()});
     gather_peaks(world);
     if (!is_first) return;
     pictures = std::move(mine.pictures);

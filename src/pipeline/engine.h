@@ -8,8 +8,9 @@
 #include "comm/axis_traffic.h"
 #include "comm/world.h"
 #include "pipeline/devices.h"
-#include "pipeline/families/flux.h"
 #include "pipeline/memory/peaks.h"
+#include "pipeline/model.h"
+#include "pipeline/settings.h"
 
 namespace braid {
 
@@ -32,8 +33,8 @@ class Engine {
 
   // The request as it will run: defaults filled in, sizes rounded.
   Settings settle(const Request& request, const Hooks& hooks) const;
-  at::ScalarType dtype() const { return family().dtype(); }
-  const GraphUse& graph_use() const { return family().graph_use(); }
+  at::ScalarType dtype() const { return model().dtype(); }
+  const GraphUse& graph_use() const { return model().graph_use(); }
   // Of the model's files while it was loaded, by rank; on the process of the first rank.
   const std::vector<BytesRead>& bytes_read() const { return bytes_read_; }
   // Of all phases so far, by rank; on the process of the first rank, and only if they are
@@ -43,12 +44,12 @@ class Engine {
 
  private:
   void gather_peaks(const Group& world) const;
-  const FluxFamily& family() const;  // of any rank that is here
+  const Model& model() const;  // of any rank that is here
 
   std::unique_ptr<World> world_;
-  int threads_;                                              // a rank
-  std::vector<at::Device> devices_;                          // by rank
-  std::vector<std::unique_ptr<const FluxFamily>> families_;  // by rank; those that are here
+  int threads_;                                       // a rank
+  std::vector<at::Device> devices_;                   // by rank
+  std::vector<std::unique_ptr<const Model>> models_;  // by rank; those that are here
   std::vector<BytesRead> bytes_read_;
   std::unique_ptr<PeakMeter> meter_;
   mutable std::vector<RankPeaks> rank_peaks_;

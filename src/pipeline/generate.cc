@@ -5,14 +5,11 @@
 #include "base/error.h"
 #include "comm/fate.h"
 #include "pipeline/sampling/denoise.h"
+#include "pipeline/sampling/noise.h"
 #include "pipeline/sampling/step_pace.h"
 
 namespace braid {
 namespace {
-
-// Pictures larger than this are decoded in tiles unless told otherwise: the untiled decoder needs
-// about 2.5 GB for each million pixels in float32.
-constexpr std::int64_t kAutoTilingPixels = 2048 * 2048;
 
 struct Batch {
   int first, count;  // pictures; none: a rank that only keeps the others company
@@ -21,9 +18,8 @@ struct Batch {
 // One call of generate_pictures: what its steps share.
 class Run {
  public:
-  Run(const FluxFamily& family, const Settings& settings, const Hooks& hooks,
-      const Observers& observers)
-      : family_(family), settings_(settings), hooks_(hooks), observers_(observers) {}
+  Run(const Model& model, const Settings& settings, const Hooks& hooks, const Observers& observers)
+      : model_(model), settings_(settings), hooks_(hooks), observers_(observers) {}
 
   void embed_prompts();
   void start_from(const Latents& latents);
@@ -38,25 +34,25 @@ class Run {
   void check_agreement(const DenoiseJob& job, const Schedule& schedule) const;
   void record(const std::string& name, const Tensor& batch);
   DenoiseJob prepare(Batch batch);
-  Tensor text_of_batch(Batch batch, Tensor Conditioning::*part) const;
+  Condition condition_of(Batch batch) const;
   Picture picture_of(const Tensor& decoded, int number) const;
   std::vector<Picture> decode(Batch batch, const Tensor& latents_BNC) const;
 
-  const FluxFamily& family_;
+  const Model& model_;
   const Settings& settings_;
   const Hooks& hooks_;
   Observers observers_;
-  std::vector<Conditioning> prompts_;
-  std::optional<Conditioning> negative_;
+  std::vector<Condition> prompts_;
+  std::optional<Condition> negative_;
   TrafficByAxis step_traffic_;
   Tensor given_latents_;  // packed, of all pictures; undefined: they are drawn
 };
 
 // The first rank hears the caller, and all ranks stop at the same place.
 void Run::report(const Progress& progress) const {
-  family_.mesh().world.await();  // a step takes longer where there are more pictures
+  model_.mesh().world.await();  // a step takes longer where there are more pictures
   const auto wish = at::full({1}, hooks_.stop.stop_requested(), at::kBool);
-  if (family_.mesh().world.broadcast(wish, 0).item<bool>()) throw AgreedStop("stopped as asked");
+  if (model_.mesh().world.broadcast(wish, 0).item<bool>()) throw AgreedStop("stopped as asked");
   begin(progress.phase);
   if (hooks_.progress) hooks_.progress(progress);
 }
@@ -68,17 +64,17 @@ void Run::begin(Phase phase) const {
 
 // The pictures of a round that this data-parallel rank draws.
 Batch Run::my_share(Batch round) const {
-  const auto share = share_of(round.count, family_.mesh().dp.rank(), family_.mesh().dp.size());
+  const auto share = share_of(round.count, model_.mesh().dp.rank(), model_.mesh().dp.size());
   return {.first = round.first + int(share.begin), .count = int(share.count)};
 }
 
 // Before the first step: the ranks that work on the same pictures start from the same numbers.
 void Run::check_agreement(const DenoiseJob& job, const Schedule& schedule) const {
-  const auto& replica = family_.mesh().replica;
+  const auto& replica = model_.mesh().replica;
   check_same(replica, at::tensor(schedule.sigmas), "noise levels");
   check_same(replica, at::tensor(schedule.timesteps), "timesteps");
   check_same(replica, job.latents_BNC, "initial latents");
-  check_same(replica, job.text_BTC, "embedded prompts");
+  check_same(replica, job.branches.front().text.x_BLC, "embedded prompts");
 }
 
 void Run::record(const std::string& name, const Tensor& batch) {
@@ -91,8 +87,8 @@ void Run::record(const std::string& name, const Tensor& batch) {
 void Run::embed_prompts() {
   const auto count = std::int64_t(settings_.prompts.size()) + (settings_.negative ? 1 : 0);
   std::int64_t done = 0;
-  const auto embed = [&](const PromptPair& prompt) {
-    auto embedded = family_.encode(prompt, settings_.max_sequence_length, hooks_.warning);
+  const auto embed = [&](const Prompt& prompt) {
+    auto embedded = model_.encode(prompt, settings_.max_sequence_length, hooks_.warning);
     report({.phase = Phase::kText, .done = ++done, .total = count});
     return embedded;
   };
@@ -102,11 +98,12 @@ void Run::embed_prompts() {
 }
 
 void Run::start_from(const Latents& latents) {
-  const auto& shape = settings_.latent_shape;
-  const std::vector<std::int64_t> packed = {settings_.num_pictures(), shape.num_tokens(),
-                                            4 * shape.channels};
-  const std::vector<std::int64_t> unpacked = {settings_.num_pictures(), shape.channels,
-                                              shape.height, shape.width};
+  const auto& family = model_.family();
+  const auto size = settings_.size();
+  const std::vector<std::int64_t> packed = {settings_.num_pictures(), family.num_tokens(size),
+                                            family.shape().in_width};
+  auto unpacked = family.latent_shape(size);
+  unpacked.insert(unpacked.begin(), settings_.num_pictures());
   require(latents.shape == packed || latents.shape == unpacked, "the initial latents should have ",
           "the shape ", at::IntArrayRef(packed), " or ", at::IntArrayRef(unpacked), ", they have ",
           at::IntArrayRef(latents.shape));
@@ -114,39 +111,54 @@ void Run::start_from(const Latents& latents) {
   const auto given = at::tensor(latents.values, at::kFloat);
   require(count == c10::multiply_integers(latents.shape), "the initial latents should have ",
           c10::multiply_integers(latents.shape), " values, they have ", count);
-  const auto shaped = given.view(latents.shape).to(family_.dtype());
-  given_latents_ = latents.shape == packed ? shaped : pack(shaped);
+  const auto shaped = given.view(latents.shape).to(model_.dtype());
+  given_latents_ = latents.shape == packed ? shaped : family.pack(shaped, size);
 }
 
-Tensor Run::text_of_batch(Batch batch, Tensor Conditioning::*part) const {
-  std::vector<Tensor> parts = {(prompts_.front().*part).narrow(0, 0, 0)};
-  for (int i = batch.first; i < batch.first + batch.count; ++i)
-    parts.push_back(prompts_[std::size_t(i / settings_.num_images)].*part);
-  return at::cat(parts);
+// The pictures' own prompts, one after the other.
+Condition Run::condition_of(Batch batch) const {
+  const auto joined = [&](Tensor Condition::*part) -> Tensor {
+    const auto& first = prompts_.front().*part;
+    if (!first.defined()) return {};
+    std::vector<Tensor> parts = {first.narrow(0, 0, 0)};
+    for (int i = batch.first; i < batch.first + batch.count; ++i)
+      parts.push_back(prompts_[std::size_t(i / settings_.num_images)].*part);
+    return at::cat(parts);
+  };
+  return {.text_BTC = joined(&Condition::text_BTC), .pooled_BC = joined(&Condition::pooled_BC)};
+}
+
+// The same condition for every picture of a batch.
+Condition expanded(const Condition& one, std::int64_t batch) {
+  const auto times = [&](const Tensor& x) {
+    auto sizes = x.sizes().vec();
+    sizes.front() = batch;
+    return x.expand(sizes);
+  };
+  return {.text_BTC = times(one.text_BTC),
+          .pooled_BC = one.pooled_BC.defined() ? times(one.pooled_BC) : Tensor()};
 }
 
 DenoiseJob Run::prepare(Batch batch) {
+  const auto& family = model_.family();
+  const auto size = settings_.size();
+  const auto like = at::TensorOptions(model_.dtype()).device(model_.device());
+  const auto begin = [&](const Condition& condition) {
+    return family.begin(condition, size, settings_.guidance, like);
+  };
   DenoiseJob job{.latents_BNC = {},
-                 .image_ids_NA = position_ids(settings_.latent_shape, family_.device()),
-                 .text_BTC = text_of_batch(batch, &Conditioning::text_1TC),
-                 .pooled_BC = text_of_batch(batch, &Conditioning::pooled_1C),
-                 .negative_text_BTC = {},
-                 .negative_pooled_BC = {},
-                 .true_cfg = settings_.true_cfg,
-                 .guidance_rescale = settings_.guidance_rescale,
-                 .cfg_norm_cap = settings_.cfg_norm_cap};
-  if (negative_) {
-    job.negative_text_BTC = negative_->text_1TC.expand_as(job.text_BTC);
-    job.negative_pooled_BC = negative_->pooled_1C.expand_as(job.pooled_BC);
-  }
-  if (family_.limits().guidance_embeds) job.guidance = settings_.guidance;
+                 .branches = {begin(condition_of(batch))},
+                 .set_step = [&family](DenoiserInput& in, const Tensor& latents,
+                                       float timestep) { family.set_step(in, latents, timestep); },
+                 .guidance = {.scale = settings_.true_cfg,
+                              .rescale = settings_.guidance_rescale,
+                              .norm_cap = settings_.cfg_norm_cap}};
+  if (negative_) job.branches.push_back(begin(expanded(*negative_, batch.count)));
   for (int i = batch.first; i < batch.first + batch.count; ++i)
     job.generators.push_back(generator_of(settings_.seed + std::uint64_t(i)));
-  const auto latents =
-      given_latents_.defined()
-          ? given_latents_.narrow(0, batch.first, batch.count)
-          : pack(draw_noise(job.generators, settings_.latent_shape, family_.dtype()));
-  job.latents_BNC = latents.to(family_.device());
+  const auto latents = given_latents_.defined() ? given_latents_.narrow(0, batch.first, batch.count)
+                                                : family.draw(job.generators, size, model_.dtype());
+  job.latents_BNC = latents.to(model_.device());
   return job;
 }
 
@@ -161,7 +173,7 @@ Picture Run::picture_of(const Tensor& decoded, int number) const {
   return {.width = int(bytes.size(1)),
           .height = int(bytes.size(0)),
           .rgb = {data, data + bytes.numel()},
-          .prompt = settings_.prompt_of(number).clip,
+          .prompt = settings_.prompt_of(number).text,
           .seed = settings_.seed + std::uint64_t(number)};
 }
 
@@ -176,9 +188,7 @@ std::vector<Picture> Run::decode(Batch batch, const Tensor& latents_BNC) const {
     if (hooks_.progress) hooks_.progress(progress);
   };
   tell();
-  const bool large = std::int64_t(settings_.width) * settings_.height > kAutoTilingPixels;
-  const bool tiled =
-      settings_.vae_tiling == VaeTiling::kOn || (settings_.vae_tiling == VaeTiling::kAuto && large);
+  const bool tiled = is_tiled(settings_.vae_tiling, settings_.size());
   std::vector<Picture> pictures;
   const auto on_picture = [&](const Tensor& decoded) {
     pictures.push_back(picture_of(decoded, batch.first + int(pictures.size())));
@@ -186,8 +196,8 @@ std::vector<Picture> Run::decode(Batch batch, const Tensor& latents_BNC) const {
     ++progress.done;
     tell();
   };
-  family_.decode(latents_BNC, settings_.latent_shape, tiled ? Tiles::kWhereLarger : Tiles::kNever,
-                 on_picture);
+  model_.decode(latents_BNC, settings_.size(), tiled ? Tiles::kWhereLarger : Tiles::kNever,
+                on_picture);
   return pictures;
 }
 
@@ -198,30 +208,31 @@ DenoiseResult Run::denoise_mine(const DenoiseJob& job, const Schedule& schedule,
                     .first_picture = round.first,
                     .num_pictures = round.count};
   report(progress);
-  const auto before = traffic_of(family_.mesh());
-  StepPace pace(family_.device());
+  const auto before = traffic_of(model_.mesh());
+  StepPace pace(model_.device());
   const auto on_step = [&](int done) {
     pace.step_is_given();
     progress.done = done;
     report(progress);
-    if (step_traffic_.empty()) step_traffic_ = traffic_between(before, traffic_of(family_.mesh()));
+    if (step_traffic_.empty()) step_traffic_ = traffic_between(before, traffic_of(model_.mesh()));
   };
   if (job.latents_BNC.size(0) > 0)
-    return denoise(family_.predict(), family_.schedule_config(), schedule, job, on_step);
+    return denoise(model_.predict(), model_.family().description().schedule, schedule, job,
+                   on_step);
   for (int step = 1; step <= settings_.steps; ++step) on_step(step);
   return {.latents_BNC = job.latents_BNC, .first_velocity_BNC = job.latents_BNC};
 }
 
 std::vector<Picture> Run::draw(Batch round) {
-  const auto schedule = make_schedule(family_.schedule_config(), settings_.steps,
-                                      settings_.latent_shape.num_tokens());
+  const auto schedule = model_.family().schedule(settings_.steps, settings_.size());
   const auto job = prepare(my_share(round));
   check_agreement(job, schedule);
   const auto mine = denoise_mine(job, schedule, round);
-  const auto of_round = [&](const Tensor& x) { return family_.mesh().dp.all_gather(x, 0); };
+  const auto of_round = [&](const Tensor& x) { return model_.mesh().dp.all_gather(x, 0); };
   const auto latents = of_round(mine.latents_BNC);
-  record("prompt_embeds", of_round(job.text_BTC));
-  record("pooled_prompt_embeds", of_round(job.pooled_BC));
+  const auto& of_prompt = job.branches.front();
+  record("prompt_embeds", of_round(of_prompt.text.x_BLC));
+  if (of_prompt.pooled_BC.defined()) record("pooled_prompt_embeds", of_round(of_prompt.pooled_BC));
   record("latents_initial", of_round(job.latents_BNC));
   record("velocity_first", of_round(mine.first_velocity_BNC));
   record("latents_final", latents);
@@ -230,27 +241,27 @@ std::vector<Picture> Run::draw(Batch round) {
     record("timesteps", at::tensor(schedule.timesteps));
   }
   auto pictures = decode(round, latents);
-  family_.mesh().world.await();
+  model_.mesh().world.await();
   return pictures;
 }
 
 }  // namespace
 
-Drawn generate_pictures(const FluxFamily& family, const Settings& settings,
+Drawn generate_pictures(const Model& model, const Settings& settings,
                         const std::optional<Latents>& latents, const Hooks& hooks,
                         const Observers& observers) {
-  Run run(family, settings, hooks, observers);
+  Run run(model, settings, hooks, observers);
   if (latents) run.start_from(*latents);
   run.embed_prompts();
   Drawn drawn;
-  const int round = pictures_per_round(settings, family.mesh().degrees);
+  const int round = pictures_per_round(settings, model.mesh().degrees);
   for (int first = 0; first < settings.num_pictures(); first += round) {
     const auto count = std::min(round, settings.num_pictures() - first);
     for (auto& picture : run.draw({.first = first, .count = count}))
       drawn.pictures.push_back(std::move(picture));
   }
   drawn.step = run.step_traffic();
-  const auto& failure = family.graph_use().failure;
+  const auto& failure = model.graph_use().failure;
   if (!failure.empty() && hooks.warning) hooks.warning(failure);
   return drawn;
 }

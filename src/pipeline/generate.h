@@ -17,9 +17,9 @@ struct Drawn {
 };
 
 // `latents`, where there are any, take the place of drawn noise. Collective over the ranks of the
-// family's layout; the first rank returns the pictures, calls the hooks and fills the recording;
+// model's layout; the first rank returns the pictures, calls the hooks and fills the recording;
 // all ranks tell the meter which phase begins.
-Drawn generate_pictures(const FluxFamily& family, const Settings& settings,
+Drawn generate_pictures(const Model& model, const Settings& settings,
                         const std::optional<Latents>& latents, const Hooks& hooks,
                         const Observers& observers);
 

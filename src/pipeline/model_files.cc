@@ -1,16 +1,17 @@
 #include "pipeline/model_files.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "pipeline/families/family.h"
 
 namespace braid {
 namespace {
 
 namespace fs = std::filesystem;
 
-const char* const kParts[] = {"text_encoder", "text_encoder_2", "tokenizer", "tokenizer_2",
-                              "vae",          "scheduler"};
+constexpr const char* kTransformer = "transformer";
 
 void check_part(const JsonObject& index, const fs::path& folder, const std::string& part) {
   require(index.has(part), index.source(), " has no '", part, "'");
@@ -22,54 +23,81 @@ void check_part(const JsonObject& index, const fs::path& folder, const std::stri
           ", which model_index.json names, is missing");
 }
 
-void check_folder(const fs::path& folder, bool with_transformer) {
+const FamilyEntry& family_of_class(const std::string& class_name, const fs::path& index) {
+  std::string known;
+  for (const auto& entry : known_families()) {
+    if (entry.pipeline_class == class_name) return entry;
+    known += (known.empty() ? "" : ", ") + entry.pipeline_class;
+  }
+  throw InputError(
+      text_of(index.string(), " should describe a ", known, ", it describes a ", class_name));
+}
+
+enum class Transformer { kInFolder, kElsewhere };
+
+const FamilyEntry& check_folder(const fs::path& folder, Transformer transformer) {
   const auto path = folder / "model_index.json";
   require(fs::exists(folder), "there is no model at ", folder.string());
   require(fs::is_directory(folder), folder.string(), " should be a model directory");
-  require(fs::exists(path), folder.string(), " is no model directory: it has no model_index.json");
+  require(fs::exists(path), folder.string(),
+          " is not a model directory: it has no model_index.json");
   const auto json = read_json(path);
   const JsonObject index(json, path.string());
-  const auto class_name = index.string("_class_name");
-  require(class_name == "FluxPipeline", path.string(), " should describe a FluxPipeline, ",
-          "it describes a ", class_name);
-  for (const auto* part : kParts) check_part(index, folder, part);
-  if (with_transformer) check_part(index, folder, "transformer");
+  const auto& family = family_of_class(index.string("_class_name"), path);
+  for (const auto& part : family.folders)
+    if (part != kTransformer || transformer == Transformer::kInFolder)
+      check_part(index, folder, part);
+  return family;
+}
+
+// A single file that is known to be another family's.
+void check_single_file(const fs::path& file, const FamilyEntry& family) {
+  const auto checkpoint = Checkpoint::open_file(file);
+  const auto is_of = [&](const FamilyEntry& entry) {
+    return std::any_of(entry.single_file_has.begin(), entry.single_file_has.end(),
+                       [&](const std::string& name) { return checkpoint.find(name) != nullptr; });
+  };
+  if (is_of(family)) return;
+  for (const auto& other : known_families())
+    require(!is_of(other), file.string(), " is the transformer of a ", other.pipeline_class,
+            ", the other parts are a ", family.pipeline_class, "'s");
 }
 
 }  // namespace
+
+const char* stem_of(const std::string& part) {
+  return part.starts_with("text_encoder") ? "model" : "diffusion_pytorch_model";
+}
 
 fs::path ModelFiles::config_of(const std::string& part) const {
   return folder / part / "config.json";
 }
 
-Checkpoint ModelFiles::open_transformer() const {
-  if (!single_file.empty()) return Checkpoint::open_file(single_file);
-  return Checkpoint::open(folder / "transformer", "diffusion_pytorch_model");
-}
-
-Checkpoint ModelFiles::open_text_encoder(const std::string& part) const {
-  return Checkpoint::open(folder / part, "model");
-}
-
-Checkpoint ModelFiles::open_vae() const {
-  return Checkpoint::open(folder / "vae", "diffusion_pytorch_model");
+Checkpoint ModelFiles::open(const std::string& part) const {
+  if (part == kTransformer && !single_file.empty()) return Checkpoint::open_file(single_file);
+  return Checkpoint::open(folder / part, stem_of(part));
 }
 
 ModelFiles find_model(const PipelineOptions& options) {
   if (!fs::is_regular_file(options.model)) {
-    check_folder(options.model, /*with_transformer=*/true);
-    return {.folder = options.model, .single_file = {}};
+    const auto& family = check_folder(options.model, Transformer::kInFolder);
+    return {.folder = options.model, .single_file = {}, .family = &family};
   }
   require(!options.components.empty(), options.model.string(), " is a single file: ",
           "the directory of the text encoders, tokenizers, autoencoder and scheduler ",
           "is needed too (--components DIR)");
-  check_folder(options.components, /*with_transformer=*/false);
-  return {.folder = options.components, .single_file = options.model};
+  const auto& family = check_folder(options.components, Transformer::kElsewhere);
+  check_single_file(options.model, family);
+  return {.folder = options.components, .single_file = options.model, .family = &family};
 }
 
-ModelDefaults read_defaults(const ModelFiles& files, bool guidance_embeds) {
-  ModelDefaults d;
-  if (!guidance_embeds) d = {.steps = 4, .guidance = 0, .max_sequence_length = 256};
+ScheduleConfig read_scheduler(const ModelFiles& files) {
+  const auto path = files.folder / "scheduler" / "scheduler_config.json";
+  return read_schedule_config(read_json(path), path.string());
+}
+
+RequestDefaults read_defaults(const ModelFiles& files, const RequestDefaults& published) {
+  auto d = published;
   const auto path = files.folder / "generation_config.json";
   if (!fs::exists(path)) return d;
   const auto json = read_json(path);

@@ -9,7 +9,11 @@ namespace braid {
 namespace {
 
 constexpr int kMaxPixels = 1 << 14;  // a side
-constexpr int kMaxSteps = 10'000, kMaxPictures = 1'000'000, kMaxTokens = 512;
+constexpr int kMaxSteps = 10'000, kMaxPictures = 1'000'000;
+
+// Pictures larger than this are decoded in tiles unless told otherwise: the untiled decoder needs
+// about 2.5 GB for each million pixels in float32.
+constexpr std::int64_t kAutoTilingPixels = 2048 * 2048;
 
 template <class Number>
 Number within(const char* name, Number value, Number low, Number high) {
@@ -23,24 +27,17 @@ double finite(const char* name, double value) {
   return value;
 }
 
-// An empty second prompt is none, as in the reference.
-PromptPair pair_of(const std::string& prompt, const std::string& second) {
-  return {.clip = prompt, .t5 = second.empty() ? prompt : second};
-}
-
-std::vector<PromptPair> pair_prompts(const Request& r) {
+std::vector<Prompt> pair_prompts(const Request& r) {
   require(!r.prompts.empty(), "there is no prompt");
   require(r.prompts_2.empty() || r.prompts_2.size() == r.prompts.size(), "there are ",
           r.prompts.size(), " prompts but ", r.prompts_2.size(), " second prompts");
-  std::vector<PromptPair> pairs;
+  std::vector<Prompt> pairs;
   for (std::size_t i = 0; i < r.prompts.size(); ++i)
-    pairs.push_back(pair_of(r.prompts[i], r.prompts_2.empty() ? "" : r.prompts_2[i]));
+    pairs.push_back({.text = r.prompts[i], .second = r.prompts_2.empty() ? "" : r.prompts_2[i]});
   return pairs;
 }
 
-using Warn = std::function<void(const std::string&)>;
-
-std::optional<PromptPair> negative_of(const Request& r, const Warn& warn) {
+std::optional<Prompt> negative_of(const Request& r, const Warn& warn) {
   if (!r.negative_prompt) {
     require(!r.negative_prompt_2, "a second negative prompt needs a negative prompt");
     if (r.true_cfg > 1) warn("true guidance needs a negative prompt: none is given, so it is off");
@@ -50,7 +47,7 @@ std::optional<PromptPair> negative_of(const Request& r, const Warn& warn) {
     warn("the negative prompt is not used: that takes a true guidance scale above 1");
     return {};
   }
-  return pair_of(*r.negative_prompt, r.negative_prompt_2.value_or(""));
+  return Prompt{.text = *r.negative_prompt, .second = r.negative_prompt_2.value_or("")};
 }
 
 int round_down(const char* name, int pixels, std::int64_t multiple, const Warn& warn) {
@@ -68,10 +65,15 @@ int pictures_per_round(const Settings& settings, const Degrees& degrees) {
   return int(std::min<std::int64_t>(round, kMaxPictures));
 }
 
-Settings settle(const Request& r, const ModelLimits& limits, const Warn& warn_or_none) {
+bool is_tiled(VaeTiling tiling, PictureSize size) {
+  if (tiling != VaeTiling::kAuto) return tiling == VaeTiling::kOn;
+  return std::int64_t(size.width) * size.height > kAutoTilingPixels;
+}
+
+Settings settle(const Request& r, const RequestLimits& limits, const Warn& warn_or_none) {
   const Warn warn = warn_or_none ? warn_or_none : [](const std::string&) {};
   const auto& d = limits.defaults;
-  const auto multiple = 2 * limits.downscale;
+  const auto multiple = limits.size_multiple;
   Settings s;
   s.prompts = pair_prompts(r);
   s.true_cfg = finite("true guidance scale", r.true_cfg);
@@ -83,7 +85,7 @@ Settings settle(const Request& r, const ModelLimits& limits, const Warn& warn_or
   if (!s.negative && (s.guidance_rescale > 0 || s.cfg_norm_cap > 0))
     warn("guidance is not rescaled or capped: that takes true guidance, which does not run");
   const auto side = [&](const char* name, int pixels) {
-    return round_down(name, within(name, pixels, int(multiple), kMaxPixels), multiple, warn);
+    return round_down(name, within(name, pixels, multiple, kMaxPixels), multiple, warn);
   };
   s.width = side("width", r.width.value_or(d.width));
   s.height = side("height", r.height.value_or(d.height));
@@ -91,16 +93,13 @@ Settings settle(const Request& r, const ModelLimits& limits, const Warn& warn_or
   s.guidance = finite("guidance scale", r.guidance.value_or(d.guidance));
   s.max_sequence_length =
       within("maximum sequence length", r.max_sequence_length.value_or(d.max_sequence_length), 1,
-             kMaxTokens);
+             limits.max_text_tokens);
   s.seed = r.seed;
   s.num_images = within(
       "number of pictures", r.num_images, 1,
       std::max(1, kMaxPictures / int(std::min<std::size_t>(r.prompts.size(), kMaxPictures))));
   s.batch_size = within("batch size", r.batch_size, 1, kMaxPictures);
   s.vae_tiling = r.vae_tiling;
-  s.latent_shape = {.channels = limits.latent_channels,
-                    .height = s.height / limits.downscale,
-                    .width = s.width / limits.downscale};
   return s;
 }
 

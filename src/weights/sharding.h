@@ -19,6 +19,10 @@ enum class Split {
   kRowsUnsummed,     // kRows with the sum forgotten: a mistake, for the tests that find it
 };
 
+// Whether tensor parallel ranks share the adaLN layers of a transformer, too: each then computes a
+// run of their outputs, which are gathered.
+enum class SharedModulation { kYes, kNo };
+
 // How one layer is shared. What is fused, [q|k|v] or [attention|mlp], is shared part by part: a
 // contiguous cut would give a rank other heads' keys than queries.
 struct Sharding {

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "pipeline/sampling/noise.h"
 
 namespace braid {
 namespace {
@@ -12,11 +13,22 @@ namespace {
 DenoiseJob job_of(at::ScalarType dtype) {
   at::manual_seed(3);
   return {.latents_BNC = at::randn({2, 6, 8}).to(dtype),
-          .image_ids_NA = position_ids({.channels = 2, .height = 4, .width = 6}, at::kCPU),
-          .text_BTC = at::randn({2, 5, 4}).to(dtype),
-          .pooled_BC = at::randn({2, 3}).to(dtype),
-          .negative_text_BTC = {},
-          .negative_pooled_BC = {}};
+          .branches = {{.noise = {},
+                        .text = {at::randn({2, 5, 4}).to(dtype), at::zeros({5, 3})},
+                        .pooled_BC = at::randn({2, 3}).to(dtype)}},
+          .set_step = [](DenoiserInput& in, const Tensor& latents, float timestep) {
+            in.noise.x_BLC = latents;
+            in.timestep_B = at::full({latents.size(0)}, timestep / 1000, at::kFloat);
+          }};
+}
+
+// A negative branch that differs by these from the positive one.
+DenoiseJob with_negative(DenoiseJob job, double text, double pooled) {
+  auto negative = job.branches.front();
+  negative.text.x_BLC = negative.text.x_BLC + text;
+  negative.pooled_BC = negative.pooled_BC + pooled;
+  job.branches.push_back(negative);
+  return job;
 }
 
 const Schedule kSchedule{.sigmas = {1, 0.75f, 0.25f, 0}, .timesteps = {1000, 750, 250}};
@@ -35,27 +47,21 @@ TEST(Denoise, FollowsAVelocityFromNoiseToThePicture) {
   EXPECT_TRUE(at::equal(result.first_velocity_BNC, job.latents_BNC - target));
 }
 
-TEST(Denoise, CastsTheTimestepBeforeItDivides) {
+TEST(Denoise, GivesEveryBranchTheStepsLatentsAndTimestep) {
+  const auto job = with_negative(job_of(at::kFloat), 1, 2);
   std::vector<float> seen;
   const Predict watch = [&](const DenoiserInput& in) {
-    EXPECT_EQ(in.timestep_B.scalar_type(), at::kBFloat16);
-    EXPECT_EQ(in.guidance_B.scalar_type(), at::kFloat);
     seen.push_back(in.timestep_B[0].item<float>());
+    EXPECT_TRUE(at::equal(in.noise.x_BLC, job.latents_BNC));
     return at::zeros_like(in.noise.x_BLC);
   };
-  auto job = job_of(at::kBFloat16);
-  job.guidance = 3.5;
-  const Schedule odd{.sigmas = {0.8513f, 0}, .timesteps = {851.3f}};
-  denoise(one_by_one(watch), {}, odd, job, [](int) {});
-  // 851.3 is 852 in bfloat16, and 0.852 then 0.8515625
-  EXPECT_EQ(seen, std::vector<float>({0.8515625f}));
+  denoise(one_by_one(watch), {}, kSchedule, job, [](int) {});
+  EXPECT_EQ(seen, std::vector<float>({1, 1, 0.75f, 0.75f, 0.25f, 0.25f}));
 }
 
 TEST(Denoise, CombinesBothBranchesOfTrueGuidance) {
-  auto job = job_of(at::kFloat);
-  job.true_cfg = 3;
-  job.negative_text_BTC = job.text_BTC + 1;
-  job.negative_pooled_BC = job.pooled_BC + 2;
+  auto job = with_negative(job_of(at::kFloat), 1, 2);
+  job.guidance.scale = 3;
   const Predict sum = [&](const DenoiserInput& in) {
     const auto value = in.text.x_BLC.select(1, 0).select(1, 0) + in.pooled_BC.select(1, 0);
     return value.view({2, 1, 1}).expand_as(in.noise.x_BLC).clone();
@@ -70,24 +76,22 @@ TEST(Denoise, CombinesBothBranchesOfTrueGuidance) {
 // One step of velocity v from latents x and sigma 1 to 0 ends at x - v: v is read off the result.
 Tensor guided_velocity(const DenoiseJob& job, const Tensor& positive, const Tensor& negative) {
   const Predict predict = [&](const DenoiserInput& in) {
-    return at::equal(in.text.x_BLC, job.text_BTC) ? positive : negative;
+    return at::equal(in.text.x_BLC, job.branches.front().text.x_BLC) ? positive : negative;
   };
   const Schedule once{.sigmas = {1, 0}, .timesteps = {1000}};
   return job.latents_BNC - denoise(one_by_one(predict), {}, once, job, [](int) {}).latents_BNC;
 }
 
 DenoiseJob guided_job() {
-  auto job = job_of(at::kFloat);
+  auto job = with_negative(job_of(at::kFloat), 1, 0);
   job.latents_BNC = at::zeros_like(job.latents_BNC);
-  job.true_cfg = 4;
-  job.negative_text_BTC = job.text_BTC + 1;
-  job.negative_pooled_BC = job.pooled_BC;
+  job.guidance.scale = 4;
   return job;
 }
 
 TEST(Denoise, CapsTheLengthOfEachPicturesGuidedVelocity) {
   auto job = guided_job();
-  job.cfg_norm_cap = 1.5;
+  job.guidance.norm_cap = 1.5;
   const auto positive = at::randn({2, 6, 8});
   auto negative = -positive;        // guided: 7 times as long
   negative[1] = 0.9 * positive[1];  // guided: 1.3 times as long, within the cap
@@ -100,22 +104,22 @@ TEST(Denoise, RescalesGuidanceToTheSpreadOfThePositive) {
   auto job = guided_job();
   const auto positive = at::randn({2, 6, 8}) + 3, negative = at::randn({2, 6, 8});
   const auto guided = guided_velocity(job, positive, negative);
-  job.guidance_rescale = 1;
+  job.guidance.rescale = 1;
   const auto whole = guided_velocity(job, positive, negative);
   for (const int i : {0, 1}) {
     EXPECT_NEAR(whole[i].std().item<double>(), positive[i].std().item<double>(), 1e-5);
     const auto ratio = positive[i].std() / guided[i].std();
     EXPECT_TRUE(at::allclose(whole[i], guided[i] * ratio, 1e-5, 1e-5));
   }
-  job.guidance_rescale = 0.25;
+  job.guidance.rescale = 0.25;
   const auto quarter = guided_velocity(job, positive, negative);
   EXPECT_TRUE(at::allclose(quarter, 0.25 * whole + 0.75 * guided, 1e-5, 1e-5));
 }
 
 TEST(Denoise, AZeroVelocityStaysZeroHoweverItIsShaped) {
   auto job = guided_job();
-  job.cfg_norm_cap = 1;
-  job.guidance_rescale = 1;
+  job.guidance.norm_cap = 1;
+  job.guidance.rescale = 1;
   const auto zero = at::zeros({2, 6, 8});
   EXPECT_TRUE(at::equal(guided_velocity(job, zero, zero), zero));
 }

@@ -7,6 +7,9 @@
 
 #include "base/error.h"
 #include "comm/thread.h"
+#include "counted_parameters.h"
+#include "models/flux/model.h"
+#include "models/flux/sharding.h"
 #include "pipeline/memory/offload.h"
 #include "pipeline/planner/held.h"
 #include "planned.h"
@@ -19,7 +22,13 @@ using testing::Not;
 
 constexpr std::int64_t kGB = 1'000'000'000;
 
-PlanJob surveyed_dev() { return surveyed(flux_dev()); }
+PlanJob surveyed_dev() { return flux_dev(); }
+
+const PartTensors& tensors_of(const PlanJob& job, const std::string& folder) {
+  for (const auto& part : job.family->description().parts)
+    if (part.folder == folder) return job.tensors->of(part);
+  throw std::out_of_range(folder);
+}
 
 const FitPlace kOneGpu = {.grid = {}, .devices = {"cuda:0"}};
 
@@ -44,26 +53,31 @@ TEST(Tensors, AreThoseThatTheModelsHave) {
     const auto bytes = [&](const PartTensors& part) {
       return pages_of(part, {.tp = tp}, {}).outside;
     };
-    const auto flux = count_flux(job.model.flux, job.modulation).total(job.model.flux).of_rank(tp);
-    EXPECT_EQ(bytes(job.tensors->transformer), 2 * flux) << tp;
-    const auto& [t5, clip] = std::tie(job.model.t5, job.model.clip);
+    const FluxConfig config{.guidance_embeds = true};
+    const auto flux = count_flux(config, SharedModulation::kYes).total(config).of_rank(tp);
+    EXPECT_EQ(bytes(tensors_of(job, "transformer")), 2 * flux) << tp;
+    const T5Config t5;
+    const ClipConfig clip;
     const auto t5_table = t5.vocab_size * t5.hidden, clip_table = clip.vocab_size * clip.hidden;
-    EXPECT_EQ(bytes(job.tensors->t5), 2 * (count_t5(t5).of_rank(tp) - t5_table)) << tp;
-    EXPECT_EQ(bytes(job.tensors->clip), 2 * (count_clip(clip).of_rank(tp) - clip_table)) << tp;
+    EXPECT_EQ(bytes(tensors_of(job, "text_encoder_2")), 2 * (count_t5(t5).of_rank(tp) - t5_table))
+        << tp;
+    EXPECT_EQ(bytes(tensors_of(job, "text_encoder")),
+              2 * (count_clip(clip).of_rank(tp) - clip_table))
+        << tp;
   }
-  EXPECT_EQ(pages_of(job.tensors->vae, {}, {}).outside, 2 * count_vae_decoder(job.model.vae));
-  EXPECT_EQ(job.tensors->transformer.lists, (std::vector<std::int64_t>{19, 38}));
-  EXPECT_EQ(job.tensors->t5.num_blocks(), 24);
+  EXPECT_EQ(pages_of(tensors_of(job, "vae"), {}, {}).outside, 2 * count_vae_decoder(VaeConfig()));
+  EXPECT_EQ(tensors_of(job, "transformer").lists, (std::vector<std::int64_t>{19, 38}));
+  EXPECT_EQ(tensors_of(job, "text_encoder_2").num_blocks(), 24);
 }
 
 TEST(Tensors, OfALayerSplitAreThoseOfItsStage) {
   const auto job = surveyed_dev();
-  const auto parts = count_flux(job.model.flux, job.modulation);
   for (const auto& run : {Share{0, 7}, Share{7, 20}, Share{27, 30}}) {
-    const auto stage = stage_of(job.model.flux, run);
+    const auto stage = stage_of(job.shape(), run);
     EXPECT_EQ(
-        pages_of(job.tensors->transformer, {.begin = run.begin, .count = run.count}, {}).outside,
-        2 * parameters_of(stage, parts).of_rank(1));
+        pages_of(tensors_of(job, "transformer"), {.begin = run.begin, .count = run.count}, {})
+            .outside,
+        2 * parameters_of(stage, {.guidance_embeds = true}, SharedModulation::kYes).of_rank(1));
   }
 }
 
@@ -83,27 +97,26 @@ class PredictedPages : public testing::TestWithParam<Kept> {};
 // Of a small transformer that is loaded: slots and pages byte for byte.
 TEST_P(PredictedPages, AreThoseOfALoad) {
   const auto& k = GetParam();
-  PlanJob job;
-  job.dtype = at::kFloat;
-  job.model.flux = {.num_double = 3,
-                    .num_single = 4,
-                    .num_heads = 4,
-                    .text_width = 48,
-                    .pooled_width = 40,
-                    .guidance_embeds = true};
+  const FluxConfig config{.num_double = 3,
+                          .num_single = 4,
+                          .num_heads = 4,
+                          .text_width = 48,
+                          .pooled_width = 40,
+                          .guidance_embeds = true};
+  PlanJob job{.family = make_flux_family({.flux = config}), .dtype = at::kFloat};
   job = surveyed(std::move(job));
   const Offload offload{
       .transformer = k.mode, .blocks = k.blocks, .prefetch = k.prefetch, .resident = k.resident};
-  const auto predicted =
-      pages_of(job.tensors->transformer, {.tp = k.tp, .begin = k.run.begin, .count = k.run.count},
-               {.quantize = k.quantize, .offload = k.mode, .blocks = k.blocks});
+  const auto predicted = pages_of(tensors_of(job, "transformer"),
+                                  {.tp = k.tp, .begin = k.run.begin, .count = k.run.count},
+                                  {.quantize = k.quantize, .offload = k.mode, .blocks = k.blocks});
   run_ranks({.size = k.tp}, [&](const Group& world) {
     OffloadedParts parts(offload, at::kCPU);
     const auto paging = parts.transformer();
     const auto w = Weights::synthetic(
         {.dtype = at::kFloat, .tensor_parallel = world, .quantize = k.quantize, .paging = paging},
-        flux_sharding(job.model.flux, k.tp, job.modulation));
-    const Flux flux(job.model.flux, w, ops::attention, FluxRun{k.run.begin, k.run.count});
+        flux_sharding(config, k.tp, SharedModulation::kYes));
+    const Flux flux(config, w, ops::attention, BlockRange{k.run.begin, k.run.count});
     parts.finish();
     EXPECT_EQ(paging.pages->page_bytes(), predicted.paged());
     EXPECT_EQ(paging.pages->slot_bytes(), slot_bytes(predicted, offload, SlotsOf::kDevice));
@@ -155,7 +168,7 @@ TEST(Fit, TakesTheFastestThatFits) {
     more.memory = chosen.memory;
     more.tiling = chosen.tiling;
     ++more.memory.offload.resident;
-    EXPECT_GT(predict_bytes(more, {}, 0, whole_transformer(job.model.flux)).peak(),
+    EXPECT_GT(predict_bytes(more, {}, 0, whole_transformer(job.shape())).peak(),
               std::int64_t(memory * 1e9))
         << memory;
   }
@@ -222,7 +235,7 @@ TEST(Fit, SaysHowMuchIsMissingAndWhatWouldHelp) {
 
 TEST(Fit, CountsAllRanksOfADevice) {
   const auto job = surveyed_dev();
-  const Grid two{.tp = 2};
+  const Degrees two{.tp = 2};
   const FitPlace apart{.grid = two, .devices = {"cuda:0", "cuda:1"}};
   const FitPlace together{.grid = two, .devices = {"cuda:0", "cuda:0"}};
   EXPECT_EQ(fit_to(job, 28, 0, apart).memory.offload.transformer, OffloadMode::kNone);

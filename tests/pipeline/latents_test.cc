@@ -1,8 +1,10 @@
 // Latents: packing as FLUX packs, positions, and noise that depends on nothing but the seed.
-#include "pipeline/sampling/latents.h"
+#include "pipeline/families/patches.h"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
+
+#include "pipeline/sampling/noise.h"
 
 namespace braid {
 namespace {
@@ -10,7 +12,7 @@ namespace {
 TEST(Pack, PutsTwoByTwoPatchesIntoChannels) {
   const LatentShape shape{.channels = 3, .height = 4, .width = 6};
   const auto latents = at::arange(2 * 3 * 4 * 6, at::kFloat).view({2, 3, 4, 6});
-  const auto tokens = pack(latents);
+  const auto tokens = pack_patches(latents);
   ASSERT_EQ(tokens.sizes(), at::IntArrayRef({2, 6, 12}));
   for (std::int64_t row = 0; row < 2; ++row)
     for (std::int64_t column = 0; column < 3; ++column)
@@ -19,18 +21,18 @@ TEST(Pack, PutsTwoByTwoPatchesIntoChannels) {
           for (std::int64_t dx = 0; dx < 2; ++dx)
             EXPECT_EQ(tokens[1][row * 3 + column][c * 4 + dy * 2 + dx].item<float>(),
                       latents[1][c][2 * row + dy][2 * column + dx].item<float>());
-  EXPECT_TRUE(at::equal(unpack(tokens, shape), latents));
+  EXPECT_TRUE(at::equal(unpack_patches(tokens, shape), latents));
 }
 
 TEST(PositionIds, CountRowsThenColumns) {
-  const auto ids = position_ids({.channels = 16, .height = 4, .width = 6}, at::kCPU);
+  const auto ids = patch_positions({.channels = 16, .height = 4, .width = 6}, at::kCPU);
   ASSERT_EQ(ids.sizes(), at::IntArrayRef({6, 3}));
   EXPECT_TRUE(at::equal(ids[4], at::tensor({0.f, 1.f, 1.f})));
   EXPECT_TRUE(at::equal(ids[2], at::tensor({0.f, 0.f, 2.f})));
 }
 
 TEST(DrawNoise, DependsOnTheSeedAlone) {
-  const LatentShape shape{.channels = 16, .height = 8, .width = 8};
+  const std::vector<std::int64_t> shape = {16, 8, 8};
   const std::vector<at::Generator> both = {generator_of(5), generator_of(6)};
   const std::vector<at::Generator> second = {generator_of(6)};
   const auto batch = draw_noise(both, shape, at::kFloat);
@@ -39,7 +41,7 @@ TEST(DrawNoise, DependsOnTheSeedAlone) {
 }
 
 TEST(DrawNoise, IsTorchRandnInTheModelsDtype) {
-  const LatentShape shape{.channels = 16, .height = 8, .width = 8};
+  const std::vector<std::int64_t> shape = {16, 8, 8};
   const std::vector<at::Generator> generators = {generator_of(5)};
   const auto noise = draw_noise(generators, shape, at::kBFloat16);
   EXPECT_EQ(noise.scalar_type(), at::kBFloat16);

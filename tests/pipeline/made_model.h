@@ -9,8 +9,9 @@
 
 #include "base/file.h"
 #include "nn/predict.h"
+#include "pipeline/families/flux/flux.h"
 #include "pipeline/planner/job.h"
-#include "pipeline/sampling/latents.h"
+#include "pipeline/sampling/noise.h"
 #include "weights/files/safetensors_writer.h"
 
 namespace braid {
@@ -79,19 +80,20 @@ class MadeFile {
   std::filesystem::path folder_;
 };
 
+// A plan's job for a transformer; the other parts are FLUX.1's, but for the latents' channels.
+inline PlanJob job_of_transformer(const FluxConfig& config) {
+  return {.family = make_flux_family({.flux = config})};
+}
+
 // Zeros, too.
 inline DenoiserInput made_input(const PlanJob& job) {
-  const auto& c = job.model.flux;
-  const auto zeros = [&](at::IntArrayRef shape) { return at::zeros(shape, job.dtype); };
+  const auto& shape = job.shape();
+  const auto zeros = [&](at::IntArrayRef sizes) { return at::zeros(sizes, job.dtype); };
   const auto batch = job.batch_size;
-  const LatentShape latents{
-      .channels = c.in_channels / 4, .height = job.height / 8, .width = job.width / 8};
-  DenoiserInput in{
-      .noise = {zeros({batch, job.image_tokens(), c.in_channels}), position_ids(latents, at::kCPU)},
-      .text = {zeros({batch, job.text_tokens, c.text_width}), at::zeros({job.text_tokens, 3})},
-      .pooled_BC = zeros({batch, c.pooled_width}),
-      .timestep_B = at::full({batch}, 0.5, at::TensorOptions(job.dtype))};
-  if (c.guidance_embeds) in.guidance_B = at::full({batch}, 3.5);
+  const Condition condition{.text_BTC = zeros({batch, job.text_tokens, shape.text_width}),
+                            .pooled_BC = zeros({batch, shape.pooled_width})};
+  auto in = job.family->begin(condition, job.size(), 3.5, at::TensorOptions(job.dtype));
+  job.family->set_step(in, zeros({batch, job.image_tokens(), shape.in_width}), 500);
   return in;
 }
 

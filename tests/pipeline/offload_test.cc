@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "models/flux/model.h"
 #include "pipeline/engine.h"
+#include "pipeline/families/flux/flux.h"
 #include "pipeline/proofs/probe.h"
 #include "pipeline/proofs/verify.h"
 #include "weights/paging/cpu_device.h"
@@ -136,8 +137,8 @@ struct PagedFlux {
   }
   void step() const {
     const auto in_use = page.use();
-    const Probe probe{.config = config,
-                      .latents = {.channels = 4, .height = 4, .width = 4},
+    const Probe probe{.family = make_flux_family({.flux = config, .vae = {.latent_channels = 4}}),
+                      .size = {.width = 32, .height = 32},
                       .text_tokens = 3,
                       .dtype = at::kFloat};
     (void)(*flux)(inputs_of(probe, 1, at::kCPU));

@@ -33,9 +33,7 @@ void expect_near(std::int64_t predicted, std::int64_t measured) {
 
 // One double and two single blocks.
 PlanJob few_blocks(const Memory& memory) {
-  auto job = flux_dev();
-  job.model.flux.num_double = 1;
-  job.model.flux.num_single = 2;
+  auto job = job_of_family(named_family("flux1-dev")->with_blocks({1, 2}));
   job.dtype = at::kFloat;
   job.width = job.height = 512;
   job.is_on_host = true;
@@ -43,19 +41,18 @@ PlanJob few_blocks(const Memory& memory) {
   return surveyed(std::move(job));
 }
 
-void expect_predicted(const Memory& memory, const Layout& layout, const Grid& grid) {
+void expect_predicted(const Memory& memory, const Layout& layout, const Degrees& grid) {
   if (!MemoryMeter().is_exact()) GTEST_SKIP();
   const auto job = few_blocks(memory);
   std::int64_t predicted = kProcessBytes;
-  for (int rank = 0; rank < grid.ranks(); ++rank)
-    predicted += host_peak(
-        job, predict_transformer_bytes(job, grid, rank, whole_transformer(job.model.flux)));
+  for (int rank = 0; rank < grid.product(); ++rank)
+    predicted +=
+        host_peak(job, predict_transformer_bytes(job, grid, rank, whole_transformer(job.shape())));
   const auto result = bench(
       {.probe =
            {.pipeline = {.model = {}, .dtype = Dtype::kFloat32, .layout = layout, .memory = memory},
             .synthetic = "flux1-dev",
-            .num_double = 1,
-            .num_single = 2,
+            .blocks = {1, 2},
             .width = 512,
             .height = 512},
        .runs = 1,
@@ -86,13 +83,14 @@ TEST(SlowPredictedPeaks, OfRanksThatShareTheProcess) { expect_predicted({}, {.tp
 TEST(SlowPredictedPeaks, OfTheDecoder) {
   if (!MemoryMeter().is_exact()) GTEST_SKIP();
   const c10::InferenceMode inference;
-  auto job = flux_dev();
+  auto job = *named_job("flux1-dev");
   job.width = job.height = 512;
   job.is_on_host = true;
   // the larger one last: what malloc keeps of it would serve the other
   for (const auto dtype : {at::kBFloat16, at::kFloat}) {
     job.dtype = dtype;
-    const Vae vae(job.model.vae, Weights::synthetic({.dtype = dtype}), Vae::Parts::kDecoder);
+    const Vae vae(job.family->description().vae, Weights::synthetic({.dtype = dtype}),
+                  Vae::Parts::kDecoder);
     const auto latents = at::zeros({1, 16, 64, 64}, dtype);
     MemoryMeter meter;
     meter.take();

@@ -7,7 +7,14 @@
 
 namespace braid {
 
-inline PlanJob flux_dev() { return *named_job("flux1-dev"); }
+inline PlanJob flux_dev() { return surveyed(*named_job("flux1-dev")); }
+
+// With adaLN layers on every rank.
+inline PlanJob flux_dev_replicated() {
+  auto job = *named_job("flux1-dev");
+  job.layout.shard_modulation = false;
+  return surveyed(std::move(job));
+}
 
 inline Machine machine_of(const std::string& text) {
   auto devices = devices_named("--devices", text);
@@ -17,7 +24,7 @@ inline Machine machine_of(const std::string& text) {
           .network = link_named("--network", "ethernet", false)};
 }
 
-inline PlannedLayout planned(const PlanJob& job, const std::string& devices, const Grid& grid) {
+inline PlannedLayout planned(const PlanJob& job, const std::string& devices, const Degrees& grid) {
   return plan_layout(job, machine_of(devices), grid);
 }
 

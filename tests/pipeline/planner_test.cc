@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "comm/thread.h"
 #include "pipeline/engine.h"
+#include "pipeline/families/flux/flux.h"
 #include "planned.h"
 
 namespace braid {
@@ -24,17 +25,17 @@ TEST(Grids, AreAllProductsOfSixFactors) {
   EXPECT_EQ(grids_of(1024).size(), 3003u);  // C(10+5, 5)
   std::set<std::string> names;
   for (const auto& grid : grids_of(24)) {
-    EXPECT_EQ(grid.ranks(), 24);
-    names.insert(to_string(grid));
+    EXPECT_EQ(grid.product(), 24);
+    names.insert(layout_name(grid));
   }
   EXPECT_EQ(names.size(), grids_of(24).size());
-  EXPECT_EQ(to_string(Grid{}), "one rank");
-  EXPECT_EQ(to_string(Grid{.ring = 2, .tp = 4}), "ring 2 x tp 4");
+  EXPECT_EQ(layout_name({}), "one rank");
+  EXPECT_EQ(layout_name({.ring = 2, .tp = 4}), "ring 2 x tp 4");
 }
 
 TEST(Grids, PlaceRanksAsAMeshDoes) {
   const Degrees degrees{.dp = 2, .cfg = 2, .ring = 3, .ulysses = 2, .tp = 2};
-  const Grid grid{.dp = 2, .cfg = 2, .ring = 3, .ulysses = 2, .tp = 2};
+  const Degrees grid{.dp = 2, .cfg = 2, .ring = 3, .ulysses = 2, .tp = 2};
   run_ranks({.size = 48}, [&](const Group& world) {
     const auto mesh = make_mesh(world, degrees);
     const auto place = place_of(grid, world.rank());
@@ -53,17 +54,18 @@ TEST(Planner, SortsWhatFitsByTimeAndSaysWhyOthersAreOut) {
   bool all_fit = true;
   double last = 0;
   for (const auto& l : layouts) {
-    EXPECT_TRUE(all_fit || !l.fits()) << to_string(l.grid);
+    EXPECT_TRUE(all_fit || !l.fits()) << layout_name(l.grid);
     all_fit = all_fit && l.fits();
     EXPECT_EQ(l.fits(), l.reason.empty());
     if (!l.fits()) continue;
     EXPECT_GE(l.seconds_per_picture, last);
     last = l.seconds_per_picture;
   }
-  const auto reason = [&](const std::string& devices, const Grid& grid) {
+  const auto reason = [&](const std::string& devices, const Degrees& grid) {
     return planned(job, devices, grid).reason;
   };
-  EXPECT_EQ(reason("5xh100", {.tp = 5}), "tp 5 cannot share the 24 heads evenly");
+  EXPECT_EQ(reason("5xh100", {.tp = 5}),
+            "tp 5 cannot share the 24 heads of the transformer evenly");
   EXPECT_EQ(reason("600xh100", {.ulysses = 600}),
             "ring x ulysses of 600 needs as many text tokens, there are 512");
   EXPECT_EQ(reason("2xh100", {.cfg = 2}),
@@ -111,7 +113,7 @@ TEST(Planner, AgreesWithRunsOnWhatIsPossible) {
       } catch (const InputError&) {
         runs = false;
       }
-      EXPECT_EQ(layout.fits(), runs) << to_string(g) << " " << layout.reason;
+      EXPECT_EQ(layout.fits(), runs) << layout_name(g) << " " << layout.reason;
       refused += !runs;
     }
   EXPECT_GT(refused, 5);
@@ -133,11 +135,9 @@ TEST(Planner, SharesPicturesAndBranches) {
 
 // Items follow each other through P stages in n + P - 1 ticks.
 TEST(Planner, CountsTheBubblesOfALayerSplit) {
-  auto job = flux_dev();
-  job.model.flux.num_double = 0;
-  job.model.flux.num_single = 40;
+  auto job = surveyed({.family = make_flux_family({.flux = {.num_double = 0, .num_single = 40}})});
   auto machine = machine_of("4xb200");
-  const Grid four{.layers = 4};
+  const Degrees four{.layers = 4};
   machine.devices.front().memory += double(bytes_of_others(surveyed(job), four, 0).text_encoders);
   for (const int pictures : {1, 4}) {
     job.num_pictures = pictures;  // a batch of one for each stage
@@ -154,11 +154,11 @@ TEST(Planner, CountsTheBubblesOfALayerSplit) {
 
 TEST(Planner, PutsBlocksWhereThereIsRoom) {
   const auto job = surveyed(flux_dev());
-  const auto count = [](const Stage& s) { return s.num_double + s.num_single; };
+  const auto count = [](const Stage& s) { return s.num_blocks; };
   const auto stages = plan_stages(job, machine_of("3xrx-7800-xt"), {.layers = 3});
   ASSERT_EQ(stages.size(), 3u);
-  EXPECT_EQ(stages[0].num_double + stages[1].num_double + stages[2].num_double, 19);
-  EXPECT_EQ(stages[0].num_single + stages[1].num_single + stages[2].num_single, 38);
+  EXPECT_EQ(stages[1].first_block, count(stages[0]));
+  EXPECT_EQ(count(stages[0]) + count(stages[1]) + count(stages[2]), 57);
   EXPECT_LT(count(stages[0]), count(stages[1]) / 2 + 1);  // the text encoders are there
   EXPECT_TRUE(stages[0].is_first && !stages[0].is_last && stages[2].is_last);
   const auto even = plan_stages(job, machine_of("3xcpu"), {.layers = 3});  // share one memory
@@ -168,8 +168,10 @@ TEST(Planner, PutsBlocksWhereThereIsRoom) {
 TEST(Planner, LeavesTheHostOnlyWhereAnAxisReachesOverIt) {
   const auto job = flux_dev();
   auto machine = machine_of("16xh100");
-  const auto time = [&](const Grid& grid) { return plan_layout(job, machine, grid).step.total(); };
-  const Grid inside{.ring = 2, .tp = 8}, across{.ring = 8, .tp = 2};
+  const auto time = [&](const Degrees& grid) {
+    return plan_layout(job, machine, grid).step.total();
+  };
+  const Degrees inside{.ring = 2, .tp = 8}, across{.ring = 8, .tp = 2};
   const double inside_before = time(inside), across_before = time(across);
   machine.devices_per_host = 8;
   EXPECT_GT(time(inside), inside_before);

@@ -20,16 +20,12 @@ Machine machine(int ranks, LinkSpec link, DeviceSpec device = instant()) {
 const LinkSpec kBytes{"bytes", 1, 0}, kLatency{"latency", 1e30, 1};
 
 std::map<std::string, double> communication(const PlanJob& job, const Machine& machine,
-                                            const Grid& grid) {
+                                            const Degrees& grid) {
   const auto step = plan_layout(job, machine, grid).step;
   return {step.communication.begin(), step.communication.end()};
 }
 
-PlanJob replicated() {
-  auto job = flux_dev();
-  job.modulation = SharedModulation::kNo;
-  return job;
-}
+PlanJob replicated() { return flux_dev_replicated(); }
 
 constexpr double kTokens = 4608, kHidden = 3072, kBlocks = 57;
 
@@ -41,13 +37,13 @@ TEST(PlannedTime, OfComputeIsThatOfMatrixProductsAndAttention) {
   auto job = flux_dev();
   const double flop =
       kBlocks * (24 * kHidden * kHidden * kTokens + 4 * kTokens * kTokens * kHidden);
-  const auto compute = [&](const Grid& grid) {
-    return plan_layout(job, machine(grid.ranks(), kBytes, device), grid).step.compute;
+  const auto compute = [&](const Degrees& grid) {
+    return plan_layout(job, machine(grid.product(), kBytes, device), grid).step.compute;
   };
   EXPECT_NEAR(compute({}) / (flop / 0.5e12), 1, 1e-9);
   for (const auto& grid :
-       {Grid{.tp = 4}, Grid{.ring = 4}, Grid{.ulysses = 4}, Grid{.ring = 2, .tp = 2}})
-    EXPECT_NEAR(compute(grid) / (flop / 0.5e12 / 4), 1, 1e-9) << to_string(grid);
+       {Degrees{.tp = 4}, Degrees{.ring = 4}, Degrees{.ulysses = 4}, Degrees{.ring = 2, .tp = 2}})
+    EXPECT_NEAR(compute(grid) / (flop / 0.5e12 / 4), 1, 1e-9) << layout_name(grid);
   job.dtype = at::kFloat;
   EXPECT_NEAR(compute({}) / (flop / 0.5e11), 1, 1e-9);
 }
@@ -56,8 +52,8 @@ TEST(PlannedTime, OfMemoryIsWeightsAndWhatOperationsReadAndWrite) {
   auto device = instant();
   device.memory_speed = 1;
   auto job = flux_dev();
-  const auto memory = [&](const Grid& grid) {
-    return plan_layout(job, machine(grid.ranks(), kBytes, device), grid).step.memory;
+  const auto memory = [&](const Degrees& grid) {
+    return plan_layout(job, machine(grid.product(), kBytes, device), grid).step.memory;
   };
   const double weights = 2 * 11'901'408'320.0;
   const double vectors = 19 * (26 + 76) + 38 * (13 + 80);
@@ -89,8 +85,7 @@ TEST(PlannedTime, OfLatencyGrowsWithTheLogarithmOfRanks) {
   EXPECT_NEAR(communication(job, machine(8, kLatency), {.tp = 8})["tp"], 76 * 3, 1e-9);
   EXPECT_NEAR(communication(job, machine(8, kLatency), {.ulysses = 8})["ulysses"], 57 * 2, 1e-9);
   EXPECT_NEAR(communication(job, machine(8, kLatency), {.ring = 8})["ring"], 57 * 7, 1e-9);
-  auto shared = job;
-  shared.modulation = SharedModulation::kYes;
+  const auto shared = flux_dev();
   EXPECT_NEAR(communication(shared, machine(8, kLatency), {.tp = 8})["tp"], (76 + 77) * 3, 1e-9);
 }
 
@@ -109,7 +104,7 @@ TEST(PlannedTime, HidesShiftsBehindAttention) {
   const double attention = kBlocks * 4 * (kTokens / 2) * (kTokens / 2) * kHidden;
   EXPECT_NEAR(exposed(4 * attention / all), all * 3 / 4, 1e-6);
   auto gathered = job;
-  gathered.ring_form = RingForm::kGather;
+  gathered.layout.gather_keys = true;
   device.bfloat16_flops = 1e9;
   EXPECT_NEAR(communication(gathered, machine(2, link, device), {.ring = 2})["ring"], all, 1e-6);
 }

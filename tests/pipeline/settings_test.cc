@@ -14,10 +14,8 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-const ModelLimits kLimits{.defaults = {.width = 128, .height = 64, .steps = 20, .guidance = 2},
-                          .downscale = 8,
-                          .latent_channels = 16,
-                          .guidance_embeds = true};
+const RequestLimits kLimits{.defaults = {.width = 128, .height = 64, .steps = 20, .guidance = 2},
+                            .size_multiple = 16};
 
 Settings settled(const Request& request, std::vector<std::string>* warnings = nullptr) {
   return settle(request, kLimits, [&](const std::string& w) {
@@ -41,9 +39,7 @@ TEST(Settle, FillsInTheModelsDefaults) {
   EXPECT_EQ(s.height, 64);
   EXPECT_EQ(s.steps, 20);
   EXPECT_EQ(s.guidance, 2);
-  EXPECT_EQ(s.latent_shape.height, 8);
-  EXPECT_EQ(s.latent_shape.num_tokens(), 32);
-  EXPECT_EQ(s.prompts[0].t5, "a");
+  EXPECT_EQ(s.prompts[0].text, "a");
 }
 
 TEST(Settle, RoundsSizesDownWithAWarning) {
@@ -57,9 +53,9 @@ TEST(Settle, RoundsSizesDownWithAWarning) {
 TEST(Settle, NumbersPicturesPromptByPrompt) {
   const auto s = settled({.prompts = {"a", "b"}, .prompts_2 = {"c", "d"}, .num_images = 3});
   EXPECT_EQ(s.num_pictures(), 6);
-  EXPECT_EQ(s.prompt_of(2).clip, "a");
-  EXPECT_EQ(s.prompt_of(3).clip, "b");
-  EXPECT_EQ(s.prompt_of(3).t5, "d");
+  EXPECT_EQ(s.prompt_of(2).text, "a");
+  EXPECT_EQ(s.prompt_of(3).text, "b");
+  EXPECT_EQ(s.prompt_of(3).second, "d");
 }
 
 TEST(Settle, TrueGuidanceNeedsAScaleAndANegativePrompt) {
@@ -68,7 +64,7 @@ TEST(Settle, TrueGuidanceNeedsAScaleAndANegativePrompt) {
   EXPECT_FALSE(settled({.prompts = {"a"}, .negative_prompt = "b"}, &warnings).negative);
   EXPECT_FALSE(settled({.prompts = {"a"}, .true_cfg = 2}, &warnings).negative);
   EXPECT_THAT(warnings, ElementsAre(HasSubstr("is not used"), HasSubstr("is off")));
-  EXPECT_EQ(settled({.prompts = {"a"}, .negative_prompt = "", .true_cfg = 2}).negative->t5, "");
+  EXPECT_EQ(settled({.prompts = {"a"}, .negative_prompt = "", .true_cfg = 2}).negative->second, "");
 }
 
 TEST(Settle, WarnsOfShapedGuidanceThatDoesNotRun) {

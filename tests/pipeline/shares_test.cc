@@ -6,8 +6,11 @@
 
 #include "base/error.h"
 #include "comm/thread.h"
+#include "models/flux/model.h"
 #include "models/flux/names.h"
-#include "pipeline/families/flux.h"
+#include "models/flux/sharding.h"
+#include "pipeline/families/flux/flux.h"
+#include "pipeline/model.h"
 
 namespace braid {
 namespace {
@@ -32,12 +35,13 @@ std::vector<std::int64_t> bytes_of_ranks(
 
 std::vector<std::int64_t> bytes_of_transformer(const Degrees& degrees) {
   return bytes_of_ranks(degrees, [](const Mesh& mesh, const LoadOptions& load) {
-    auto checkpoint = files().open_transformer();
-    const auto config = read_transformer_config(files(), checkpoint);
+    auto checkpoint = files().open("transformer");
+    const auto config = read_flux_config(read_json_object(files().config_of("transformer")));
     auto names = flux_names(checkpoint);
-    const auto plan = flux_sharding(config, mesh.tp.size(), SharedModulation::kYes);
-    const Flux flux(config, Weights(std::move(checkpoint), std::move(names), load, plan),
-                    ops::attention, run_of_rank(config, mesh, at::kCPU, 1));
+    const auto shardings = flux_sharding(config, mesh.tp.size(), SharedModulation::kYes);
+    const Flux flux(config, Weights(std::move(checkpoint), std::move(names), load, shardings),
+                    ops::attention,
+                    blocks_of_rank(*make_flux_family({.flux = config}), mesh, at::kCPU, 1));
   });
 }
 
@@ -46,7 +50,7 @@ std::int64_t sum(const std::vector<std::int64_t>& values) {
 }
 
 TEST(Shares, StagesReadEveryByteOfTheTransformerOnce) {
-  const auto whole = std::int64_t(files().open_transformer().num_bytes());
+  const auto whole = std::int64_t(files().open("transformer").num_bytes());
   for (const int stages : {1, 2, 3, 8}) {
     const auto bytes = bytes_of_transformer({.layers = stages});
     EXPECT_EQ(sum(bytes), whole) << stages << " stages";
@@ -74,34 +78,41 @@ std::int64_t want_of_text(const std::vector<std::string>& shared, const Checkpoi
 }
 
 TEST(Shares, TensorParallelRanksReadTheirPartsOfTheTextEncoders) {
-  const auto clip = files().open_text_encoder("text_encoder");
-  const auto t5 = files().open_text_encoder("text_encoder_2");
+  const auto clip = files().open("text_encoder");
+  const auto t5 = files().open("text_encoder_2");
   for (const int size : {1, 2, 4}) {
     const auto want =
         want_of_text({"q_proj.", "k_proj.", "v_proj.", "fc1.", "out_proj.weight", "fc2.weight"},
                      clip, size) +
         want_of_text({"SelfAttention.", "DenseReluDense."}, t5, size);
     const auto bytes = bytes_of_ranks({.tp = size}, [](const Mesh&, const LoadOptions& load) {
-      const FluxText text(files(), load);
+      (void)open_family(files())->load_text(files().folder, at::kCPU, [&](const Part& part) {
+        auto checkpoint = files().open(part.folder);
+        auto names = part.names(checkpoint);
+        return Weights(std::move(checkpoint), std::move(names), load,
+                       part.sharding({.ranks = load.tensor_parallel.size()}));
+      });
     });
     EXPECT_EQ(bytes, std::vector<std::int64_t>(std::size_t(size), want)) << size << " ranks";
   }
 }
 
 TEST(Shares, ATensorThatNoStageKnowsIsAnErrorOnEach) {
-  EXPECT_THROW(run_ranks({.size = 2},
-                         [](const Group& world) {
-                           const auto mesh = make_mesh(world, {.layers = 2});
-                           auto checkpoint = files().open_transformer();
-                           auto config = read_transformer_config(files(), checkpoint);
-                           auto names = flux_names(checkpoint);
-                           --config.num_single;  // the last block is now unknown
-                           const auto run = run_of_rank(config, mesh, at::kCPU, 1);
-                           if (world.rank() == 1) return;
-                           const Flux flux(config, Weights(checkpoint, names, {}), ops::attention,
-                                           run);
-                         }),
-               InputError);
+  EXPECT_THROW(
+      run_ranks({.size = 2},
+                [](const Group& world) {
+                  const auto mesh = make_mesh(world, {.layers = 2});
+                  auto checkpoint = files().open("transformer");
+                  auto config =
+                      read_flux_config(read_json_object(files().config_of("transformer")));
+                  auto names = flux_names(checkpoint);
+                  --config.num_single;  // the last block is now unknown
+                  const auto run =
+                      blocks_of_rank(*make_flux_family({.flux = config}), mesh, at::kCPU, 1);
+                  if (world.rank() == 1) return;
+                  const Flux flux(config, Weights(checkpoint, names, {}), ops::attention, run);
+                }),
+      InputError);
 }
 
 }  // namespace

@@ -4,10 +4,13 @@
 #include <gtest/gtest.h>
 
 #include "comm/thread.h"
+#include "counted_parameters.h"
 #include "made_model.h"
 #include "models/flux/model.h"
 #include "models/flux/names.h"
+#include "models/flux/sharding.h"
 #include "parallel/layout.h"
+#include "pipeline/model.h"
 #include "pipeline/planner/planner.h"
 #include "traffic_text.h"
 
@@ -52,21 +55,22 @@ struct Counted {
 };
 
 // Loads the transformer and runs one step's evaluations on every rank of the grid.
-std::vector<Counted> run(const PlanJob& job, const Grid& grid, const std::filesystem::path& file) {
-  std::vector<Counted> ranks(std::size_t(grid.ranks()));
-  run_ranks({.size = grid.ranks()}, [&](const Group& world) {
+std::vector<Counted> run(const PlanJob& job, const FluxConfig& config, const Degrees& grid,
+                         const std::filesystem::path& file) {
+  std::vector<Counted> ranks(std::size_t(grid.product()));
+  run_ranks({.size = grid.product()}, [&](const Group& world) {
     auto& counted = ranks[std::size_t(world.rank())];
-    const auto mesh = make_mesh(world, grid.degrees());
+    const auto mesh = make_mesh(world, grid);
     auto checkpoint = Checkpoint::open_file(file);
     auto names = flux_names(checkpoint);
-    const Flux flux(job.model.flux,
+    const Flux flux(config,
                     Weights(std::move(checkpoint), std::move(names),
                             {.dtype = job.dtype,
                              .on_read = [&](const BytesRead& read) { counted.read += read; },
                              .tensor_parallel = mesh.tp},
-                            flux_sharding(job.model.flux, mesh.tp.size(), job.modulation)),
-                    attend_over(mesh, job.ring_form),
-                    run_of_rank(job.model.flux, mesh, at::kCPU, 1));
+                            flux_sharding(config, mesh.tp.size(), modulation_of(job.layout))),
+                    attend_over(mesh, ring_form_of(job.layout)),
+                    blocks_of_rank(*job.family, mesh, at::kCPU, 1));
     const auto predict = predict_over(mesh, [&](const DenoiserInput& in, const Tensor& state) {
       return flux.advance(in, state);
     });
@@ -92,7 +96,9 @@ Traffic along(const TrafficByAxis& traffic, const std::string& axis) {
 // Columns of row-parallel layers, of which a rank reads its own row by row.
 std::int64_t strided_parameters(const FluxConfig& c, const Stage& s, int tp) {
   const auto h = c.hidden(), m = c.mlp_hidden();
-  return tp == 1 ? 0 : (s.num_double * 2 * (h * h + m * h) + s.num_single * (h + m) * h) / tp;
+  const auto doubles = std::clamp<std::int64_t>(c.num_double - s.first_block, 0, s.num_blocks);
+  const auto singles = s.num_blocks - doubles;
+  return tp == 1 ? 0 : (doubles * 2 * (h * h + m * h) + singles * (h + m) * h) / tp;
 }
 
 Machine on_cpus(int ranks) {
@@ -101,21 +107,21 @@ Machine on_cpus(int ranks) {
   return {.devices = std::vector(std::size_t(ranks), device), .link = {}, .network = {}};
 }
 
-void expect_as_predicted(const PlanJob& job, const Grid& grid, const MadeFile& file,
-                         std::int64_t stored_bytes) {
-  const auto ranks = run(job, grid, file.path());
-  const auto parts = count_flux(job.model.flux, job.modulation);
-  const auto stages = plan_stages(surveyed(job), on_cpus(grid.ranks()), grid);
-  for (int rank = 0; rank < grid.ranks(); ++rank) {
+void expect_as_predicted(const PlanJob& any_job, const FluxConfig& config, const Degrees& grid,
+                         const MadeFile& file, std::int64_t stored_bytes) {
+  const auto job = surveyed(any_job);
+  const auto ranks = run(job, config, grid, file.path());
+  const auto stages = plan_stages(job, on_cpus(grid.product()), grid);
+  for (int rank = 0; rank < grid.product(); ++rank) {
     const auto& counted = ranks[std::size_t(rank)];
     const auto& stage = stages[std::size_t(place_of(grid, rank).layers)];
     const auto want = of_evaluations(predict_traffic(job, grid, rank, stage));
     EXPECT_EQ(text_of_traffic(counted.traffic), text_of_traffic(want))
-        << to_string(grid) << " rank " << rank;
-    const auto parameters = parameters_of(stage, parts).of_rank(grid.tp);
-    EXPECT_EQ(counted.read.all, stored_bytes * parameters) << to_string(grid) << " rank " << rank;
-    EXPECT_EQ(counted.read.strided,
-              stored_bytes * strided_parameters(job.model.flux, stage, grid.tp));
+        << layout_name(grid) << " rank " << rank;
+    const auto parameters =
+        parameters_of(stage, config, modulation_of(job.layout)).of_rank(grid.tp);
+    EXPECT_EQ(counted.read.all, stored_bytes * parameters) << layout_name(grid) << " rank " << rank;
+    EXPECT_EQ(counted.read.strided, stored_bytes * strided_parameters(config, stage, grid.tp));
   }
 }
 
@@ -130,7 +136,7 @@ TEST_P(Predicted, CountsAndBytesAreThoseOfRuns) {
     const MadeFile file(config, stored);
     for (const auto& grid : grids_of(GetParam())) {
       ++turn;
-      PlanJob job{.model = {.flux = config, .t5 = {}, .clip = {}, .vae = {}},
+      PlanJob job{.family = make_flux_family({.flux = config}),
                   .dtype = dtypes[turn % 3],
                   .width = 16 * (5 + turn % 3),
                   .height = 16 * 5,
@@ -138,10 +144,9 @@ TEST_P(Predicted, CountsAndBytesAreThoseOfRuns) {
                   .batch_size = 1 + turn % 4,
                   .num_pictures = 100,
                   .branches = grid.cfg > 1 || turn % 5 == 0 ? 2 : 1,
-                  .modulation = turn % 4 == 0 ? SharedModulation::kNo : SharedModulation::kYes,
-                  .ring_form = turn % 3 == 0 ? RingForm::kGather : RingForm::kShift};
+                  .layout = {.shard_modulation = turn % 4 != 0, .gather_keys = turn % 3 == 0}};
       if (!plan_layout(job, on_cpus(GetParam()), grid).fits()) continue;
-      expect_as_predicted(job, grid, file, std::int64_t(c10::elementSize(stored)));
+      expect_as_predicted(job, config, grid, file, std::int64_t(c10::elementSize(stored)));
       ++runs;
     }
   }
@@ -155,7 +160,7 @@ INSTANTIATE_TEST_SUITE_P(Ranks, Predicted, testing::Values(1, 2, 3, 4), number_o
 INSTANTIATE_TEST_SUITE_P(SlowRanks, Predicted, testing::Values(6, 8), number_of_ranks);
 
 PlanJob small_job() {
-  return {.model = {.flux = kManyHeads, .t5 = {}, .clip = {}, .vae = {}},
+  return {.family = make_flux_family({.flux = kManyHeads}),
           .dtype = at::kFloat,
           .width = 112,
           .height = 80,  // 35 image tokens
@@ -167,12 +172,12 @@ TEST(Traffic, IsTwoReductionsADoubleBlockAndOneASingleBlock) {
   auto job = small_job();
   const MadeFile file(kManyHeads, at::kFloat);
   const std::int64_t hidden = 144, tokens = 56;
-  const auto shared = along(run(job, {.tp = 4}, file.path()).front().traffic, "tp");
+  const auto shared = along(run(job, kManyHeads, {.tp = 4}, file.path()).front().traffic, "tp");
   EXPECT_EQ(shared.all_reduces, 2 * 1 + 2);
   EXPECT_EQ(shared.all_gathers, 2 * 1 + 2 + 1);  // adaLN layers
   EXPECT_EQ(shared.bytes, 4 * (4 * tokens * hidden + (2 * 6 + 2 * 3 + 2) * hidden / 4));
-  job.modulation = SharedModulation::kNo;
-  const auto whole = along(run(job, {.tp = 4}, file.path()).front().traffic, "tp");
+  job.layout.shard_modulation = false;
+  const auto whole = along(run(job, kManyHeads, {.tp = 4}, file.path()).front().traffic, "tp");
   EXPECT_EQ(whole.all_reduces, 4);
   EXPECT_EQ(whole.all_gathers, 0);
   EXPECT_EQ(whole.bytes, 4 * 4 * tokens * hidden);
@@ -180,7 +185,7 @@ TEST(Traffic, IsTwoReductionsADoubleBlockAndOneASingleBlock) {
 
 TEST(Traffic, IsTwoTradesABlockWithUlyssesAndOneGather) {
   const MadeFile file(kManyHeads, at::kFloat);
-  const auto ranks = run(small_job(), {.ulysses = 5}, file.path());
+  const auto ranks = run(small_job(), kManyHeads, {.ulysses = 5}, file.path());
   const std::int64_t tokens = 7 + 5, head = 6;  // of the first rank: 35 and 21 over 5 ranks
   const auto trade = along(ranks.front().traffic, "ulysses");
   EXPECT_EQ(trade.all_to_alls, 2 * 3);
@@ -195,12 +200,14 @@ TEST(Traffic, IsTwoTradesABlockWithUlyssesAndOneGather) {
 TEST(Traffic, IsAShiftLessThanRanksABlockWithRing) {
   auto job = small_job();
   const MadeFile file(kManyHeads, at::kFloat);
-  const auto shifted = along(run(job, {.ring = 4}, file.path()).front().traffic, "ring");
+  const auto shifted =
+      along(run(job, kManyHeads, {.ring = 4}, file.path()).front().traffic, "ring");
   // 35 and 21 tokens over 4 ranks: 9 9 9 8 and 6 5 5 5. Rank 0 passes on all keys but rank 1's.
   EXPECT_EQ(shifted.shifts, 3 * 3);
   EXPECT_EQ(shifted.bytes, 4 * 3 * 2 * 144 * (56 - 14));
-  job.ring_form = RingForm::kGather;
-  const auto gathered = along(run(job, {.ring = 4}, file.path()).front().traffic, "ring");
+  job.layout.gather_keys = true;
+  const auto gathered =
+      along(run(job, kManyHeads, {.ring = 4}, file.path()).front().traffic, "ring");
   EXPECT_EQ(gathered, (Traffic{.all_gathers = 3, .bytes = 4 * 3 * 2 * 144 * 15}));
 }
 
@@ -208,7 +215,7 @@ TEST(Traffic, OfGuidanceIsOneGatherOfAVelocity) {
   auto job = small_job();
   job.branches = 2;
   const MadeFile file(kManyHeads, at::kFloat);
-  const auto ranks = run(job, {.cfg = 2}, file.path());
+  const auto ranks = run(job, kManyHeads, {.cfg = 2}, file.path());
   EXPECT_EQ(along(ranks[1].traffic, "cfg"), (Traffic{.all_gathers = 1, .bytes = 4 * 35 * 16}));
 }
 

@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include "counted_parameters.h"
 #include "pipeline/engine.h"
 #include "pipeline/planner/traffic.h"
 #include "traffic_text.h"
@@ -37,40 +38,42 @@ TEST_P(WholeRuns, ReportTrafficAndBytesAsPredicted) {
                    .num_images = 3,
                    .batch_size = 2},
                   {}, nullptr, &step);
-  auto job = job_of_model(options);
+  auto job = surveyed(job_of_model(options));
   job.width = 80;
   job.height = 48;
   job.text_tokens = 9;
   // of the first rank: of the three pictures, two or, where each stage has a batch, all
   job.batch_size = layout.layer_split > 1 ? 3 : 2;
   job.branches = 2;
-  const Grid grid{.dp = layout.dp,
-                  .cfg = layout.cfg,
-                  .layers = layout.layer_split,
-                  .ring = layout.ring,
-                  .ulysses = layout.ulysses,
-                  .tp = layout.tp};
-  const auto& m = job.model;
-  const Stage first =
-      stage_of(m.flux, share_of(m.flux.num_double + m.flux.num_single, 0, layout.layer_split));
-  EXPECT_EQ(text_of_traffic(step), text_of_traffic(predict_traffic(job, grid, 0, first)));
+  const Degrees grid{.dp = layout.dp,
+                     .cfg = layout.cfg,
+                     .layers = layout.layer_split,
+                     .ring = layout.ring,
+                     .ulysses = layout.ulysses,
+                     .tp = layout.tp};
+  const auto run_of = [&](int stage) {
+    return stage_of(job.shape(), share_of(job.shape().num_blocks(), stage, layout.layer_split));
+  };
+  EXPECT_EQ(text_of_traffic(step), text_of_traffic(predict_traffic(job, grid, 0, run_of(0))));
 
   const auto files = find_model(options);
+  const auto config = [&](const char* part) { return read_json_object(files.config_of(part)); };
+  const auto flux_config = read_flux_config(config("transformer"));
+  const auto clip = read_clip_config(config("text_encoder"));
+  const auto t5 = read_t5_config(config("text_encoder_2"));
   const auto stored = [](const Checkpoint& checkpoint) {
     return std::int64_t(c10::elementSize(checkpoint.dtype()));
   };
-  const auto vae = stored(files.open_vae()) * count_vae_decoder(m.vae);
-  ASSERT_EQ(engine.bytes_read().size(), std::size_t(grid.ranks()));
-  for (int rank = 0; rank < grid.ranks(); ++rank) {
+  const auto vae = stored(files.open("vae")) * count_vae_decoder(job.family->description().vae);
+  ASSERT_EQ(engine.bytes_read().size(), std::size_t(grid.product()));
+  for (int rank = 0; rank < grid.product(); ++rank) {
     const auto place = place_of(grid, rank).layers;
-    const auto stage = stage_of(
-        m.flux, share_of(m.flux.num_double + m.flux.num_single, place, layout.layer_split));
     const int sharers = layout.shard_text ? grid.tp : 1;
-    const auto text =
-        stored(files.open_text_encoder("text_encoder")) * count_clip(m.clip).of_rank(sharers) +
-        stored(files.open_text_encoder("text_encoder_2")) * count_t5(m.t5).of_rank(sharers);
-    const auto flux = stored(files.open_transformer()) *
-                      parameters_of(stage, count_flux(m.flux, job.modulation)).of_rank(grid.tp);
+    const auto text = stored(files.open("text_encoder")) * count_clip(clip).of_rank(sharers) +
+                      stored(files.open("text_encoder_2")) * count_t5(t5).of_rank(sharers);
+    const auto flux =
+        stored(files.open("transformer")) *
+        parameters_of(run_of(place), flux_config, SharedModulation::kYes).of_rank(grid.tp);
     EXPECT_EQ(engine.bytes_read()[std::size_t(rank)].all,
               flux + (rank < sharers ? text : 0) + (rank == 0 || layout.share_decode ? vae : 0))
         << rank;

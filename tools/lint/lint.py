@@ -5,13 +5,14 @@ import sys
 from pathlib import Path
 
 import budgets
+import families
 import layers
 import names
 import text
 import words
 from source import read_sources
 
-RULES = (layers, words, text, names, budgets)
+RULES = (layers, families, words, text, names, budgets)
 
 
 def complaints(root):

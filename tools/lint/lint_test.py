@@ -71,6 +71,18 @@ class LintTest(unittest.TestCase):
         self.write("src/models/a.cc", "")
         self.assertEqual(self.complaints_about("src/comm/a.cc", "int rank;\n"), [])
 
+    def test_families_stay_behind_their_door(self):
+        for line in ("FluxConfig c;", "int num_double;", "t5_names();", "load_clip();",
+                     'if (name == "FluxPipeline") f();', "QwenText text;"):
+            self.assertTrue(self.complaints_about("src/pipeline/a.cc", line + "\n"), line)
+        for line in ("// as FLUX.1 does", "clipped(x);", "int t50;"):
+            self.assertEqual(self.complaints_about("src/pipeline/a.cc", line + "\n"), [], line)
+        self.write("src/pipeline/a.cc", "")
+        self.assertEqual(
+            self.complaints_about("src/pipeline/families/flux/a.cc", "FluxConfig c;\n"), [])
+        help_text = 'const char* kHelp = "braid plan -m flux1-dev";\n'
+        self.assertEqual(self.complaints_about("src/app/a.cc", help_text), [])
+
     def test_only_two_files_ask_the_preprocessor(self):
         self.assertEqual(self.complaints_about("src/base/compat.h", "#pragma once\n#ifdef A\n"), [])
         found = self.complaints_about("src/base/a.cc", "#ifdef A\n")

@@ -35,7 +35,7 @@ std::string choose_degrees(const PipelineOptions& options, const Request& reques
   layout.cfg = g.cfg;
   layout.dp = g.dp;
   layout.layer_split = g.layers;
-  return text_of("layout ", to_string(g), ": predicted ",
+  return text_of("layout ", layout_name(g), ": predicted ",
                  readable_seconds(chosen.seconds_per_picture), " a picture");
 }
 

@@ -4,7 +4,7 @@
 
 #include "app/files/bundled_model.h"
 #include "base/error.h"
-#include "pipeline/families/flux.h"
+#include "pipeline/model.h"
 
 namespace braid {
 namespace {
@@ -14,8 +14,8 @@ bool is_path(const PipelineOptions& options) { return std::filesystem::exists(op
 PlanJob job_of_options(const PipelineOptions& options) {
   const auto name = options.model.string();
   auto job = named_job(name);
-  require(job || is_path(options), "there is no model at ", name,
-          ": --model should be a path, flux1-dev or flux1-schnell");
+  require(job || is_path(options), "there is no model at ", name, ": --model should be a path or ",
+          list_of_named_models());
   if (is_path(options) || !job) return job_of_model(options);
   job->dtype = choose_dtype(options.dtype, job->dtype, at::kCUDA);
   return *job;
@@ -33,7 +33,7 @@ PlanJob job_of(const PlanFlags& f) {
   if (options.model.empty()) options.model = bundled_model();
   auto job = job_of_options(options);
   job.is_on_host = are_cpus(devices_named("--devices", f.devices));
-  const auto patch = int(2 * job.model.vae.downscale());
+  const int patch = job.family->description().limits.size_multiple;
   job.width = f.width.value_or(job.width) / patch * patch;
   job.height = f.height.value_or(job.height) / patch * patch;
   require(job.width > 0 && job.height > 0, "--size should be at least ", patch, "x", patch);
@@ -42,10 +42,7 @@ PlanJob job_of(const PlanFlags& f) {
   job.batch_size = f.batch_size;
   job.num_pictures = f.num_pictures;
   job.branches = f.true_cfg > 1 ? 2 : 1;
-  job.modulation = f.sharing.shard_modulation ? SharedModulation::kYes : SharedModulation::kNo;
-  job.text = f.sharing.shard_text ? SharedText::kYes : SharedText::kNo;
-  job.decode = f.sharing.share_decode ? SharedDecode::kYes : SharedDecode::kNo;
-  job.ring_form = f.sharing.gather_keys ? RingForm::kGather : RingForm::kShift;
+  job.layout = f.sharing;
   if (!is_path(options)) return surveyed(std::move(job));
   const auto files = find_model(options);
   return surveyed(std::move(job), &files);

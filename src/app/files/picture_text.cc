@@ -16,14 +16,17 @@ std::string model_name(const std::filesystem::path& model) {
   return (path.has_filename() ? path : path.parent_path()).filename().string();
 }
 
-PngText text_of_picture(const Picture& picture, const PromptPair& prompt, const Settings& settings,
+PngText text_of_picture(const Picture& picture, const Prompt& prompt, const Settings& settings,
                         const std::string& model) {
-  PngText text = {{"prompt", prompt.clip}};
-  if (prompt.t5 != prompt.clip) text.emplace_back("prompt_2", prompt.t5);
+  PngText text = {{"prompt", prompt.text}};
+  const auto add_second = [&](const char* key, const Prompt& p) {
+    if (!p.second.empty() && p.second != p.text) text.emplace_back(key, p.second);
+  };
+  add_second("prompt_2", prompt);
   if (settings.negative) {
     const auto& negative = *settings.negative;
-    text.emplace_back("negative_prompt", negative.clip);
-    if (negative.t5 != negative.clip) text.emplace_back("negative_prompt_2", negative.t5);
+    text.emplace_back("negative_prompt", negative.text);
+    add_second("negative_prompt_2", negative);
     text.emplace_back("true_cfg", decimal(settings.true_cfg));
     if (settings.guidance_rescale > 0)
       text.emplace_back("guidance_rescale", decimal(settings.guidance_rescale));

@@ -11,7 +11,7 @@ namespace braid {
 
 // Text of the PNG. `model` is the name of the model. The same request gives the same text, wherever
 // the model and the picture are.
-PngText text_of_picture(const Picture& picture, const PromptPair& prompt, const Settings& settings,
+PngText text_of_picture(const Picture& picture, const Prompt& prompt, const Settings& settings,
                         const std::string& model);
 
 // The last part of the path that has a name: "demo" for "models/demo/".

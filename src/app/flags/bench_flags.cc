@@ -10,7 +10,7 @@
 namespace braid {
 namespace {
 
-constexpr int kMaxRuns = 10'000, kMaxTokens = 512;
+constexpr int kMaxRuns = 10'000;
 
 void add_result_flags(FlagReader& read, BenchLine& line, BenchFlags& f) {
   read.texts("--sweep", "FLAG=A,B", "Bench",
@@ -81,7 +81,7 @@ void add_bench_flags(FlagReader& read, BenchLine& line, BenchFlags& f) {
   auto& probe = options.probe;
   add_layout_flags(read, probe.pipeline.layout);
   add_model_flags(read, probe.pipeline);
-  add_synthetic_flags(read, probe.synthetic, probe.num_double, probe.num_single);
+  add_synthetic_flags(read, probe.synthetic, probe.blocks);
   add_machine_flags(read, probe.pipeline);
   add_preset_flag(read, line.configuration.preset, "none");
   add_memory_flags(read, probe.pipeline.memory);
@@ -93,7 +93,7 @@ void add_bench_flags(FlagReader& read, BenchLine& line, BenchFlags& f) {
             });
   read.text("--max-sequence-length", "N", "Bench", "Text tokens, 1 to 512. Default: the model's",
             [&](const std::string& flag, const std::string& text) {
-              probe.max_sequence_length = int(whole_number(flag, text, 1, kMaxTokens));
+              probe.max_sequence_length = int(whole_number(flag, text, 1, kMaxTextTokens));
             });
   read.text("--runs", "N", "Bench", "Timed evaluations. Default: 5",
             [&](const std::string& flag, const std::string& text) {

@@ -21,7 +21,7 @@ void add_convert_flags(CLI::App& command, FlagReader& read, ConvertFlags& f) {
   auto& o = f.options;
   read.path("-m,--model", "PATH", "Model",
             "A model directory in the layout of diffusers, or a single\n"
-            "FLUX transformer (.safetensors) together with --components",
+            "transformer (.safetensors) together with --components",
             o.model);
   read.path("--components", "DIR", "Model", "Where the other parts are when --model is a file",
             o.components);
@@ -30,7 +30,8 @@ void add_convert_flags(CLI::App& command, FlagReader& read, ConvertFlags& f) {
               "Only the transformer, in one file with Black Forest Labs' names",
               [&] { o.form = ConvertOptions::Form::kSingleFile; });
   read.text("--dtype", "TYPE", "Machine",
-            "float32, bfloat16 or float16, of the transformer and T5.\n"
+            "float32, bfloat16 or float16, of the transformer and large text\n"
+            "encoders.\n"
             "Default: as they are",
             [&](const std::string& flag, const std::string& text) {
               o.dtype = choice<Dtype>(flag, text,

@@ -10,9 +10,8 @@ namespace braid {
 // Which model computes, and on what.
 void add_model_flags(FlagReader& read, PipelineOptions& options);
 void add_machine_flags(FlagReader& read, PipelineOptions& options);
-// --synthetic, --double and --single: random weights of true shapes instead of a model's files.
-void add_synthetic_flags(FlagReader& read, std::string& synthetic, int& num_double,
-                         int& num_single);
+// --synthetic, and the numbers of its blocks: random weights of true shapes instead of files.
+void add_synthetic_flags(FlagReader& read, std::string& synthetic, std::vector<int>& blocks);
 
 // --devices, one device a rank, and --graph.
 void add_devices_flag(FlagReader& read, PipelineOptions& options);

@@ -10,6 +10,8 @@
 #include "app/print/readable.h"
 #include "base/error.h"
 
+#include "pipeline/picture_size.h"
+
 namespace braid {
 
 std::int64_t whole_number(const std::string& flag, const std::string& text, std::int64_t low,
@@ -17,9 +19,6 @@ std::int64_t whole_number(const std::string& flag, const std::string& text, std:
 std::uint64_t seed_number(const std::string& flag, const std::string& text);
 double finite_number(const std::string& flag, const std::string& text);
 
-struct PictureSize {
-  int width, height;  // pixels
-};
 PictureSize picture_size(const std::string& flag, const std::string& text);  // "640x480"
 
 // "a,b" -> a, b; "" -> one empty part

@@ -14,7 +14,7 @@
 namespace braid {
 namespace {
 
-constexpr int kMaxSteps = 10'000, kMaxPictures = 1'000'000, kMaxTokens = 512;
+constexpr int kMaxSteps = 10'000, kMaxPictures = 1'000'000;
 
 const char* const kExamples = R"(Examples:
   braid generate "a red circle on a blue background"
@@ -51,13 +51,12 @@ void add_prompt_flags(FlagReader& read, GenerateFlags& f) {
               require(!text.empty(), flag, " should be a file or -, it is empty");
               f.prompt_file = text;
             });
-  read.text("--prompt-2", "TEXT", "Prompt", "Another text for the second encoder, T5",
+  read.text("--prompt-2", "TEXT", "Prompt", "Another text for the second text encoder",
             [&](const std::string&, const std::string& text) { f.prompt_2 = text; });
   add_guidance_flags(read, f.request);
-  read.text("--max-sequence-length", "N", "Prompt",
-            "Tokens that T5 reads, 1 to 512. Default: the model's",
+  read.text("--max-sequence-length", "N", "Prompt", "Text tokens, 1 to 512. Default: the model's",
             [&](const std::string& flag, const std::string& text) {
-              f.request.max_sequence_length = int(whole_number(flag, text, 1, kMaxTokens));
+              f.request.max_sequence_length = int(whole_number(flag, text, 1, kMaxTextTokens));
             });
 }
 
@@ -160,7 +159,7 @@ void add_verify_flags(FlagReader& read, VerifyFlags& f) {
               f.options.device_bytes = std::int64_t(bytes_named(flag, text));
             });
   add_model_flags(read, f.options.pipeline);
-  add_synthetic_flags(read, f.options.synthetic, f.options.num_double, f.options.num_single);
+  add_synthetic_flags(read, f.options.synthetic, f.options.blocks);
   add_machine_flags(read, f.options.pipeline);
   read.text("--size", "WxH", "Proof", "Width and height in pixels. Default: the model's",
             [&](const std::string& flag, const std::string& text) {
@@ -170,7 +169,7 @@ void add_verify_flags(FlagReader& read, VerifyFlags& f) {
             });
   read.text("--max-sequence-length", "N", "Proof", "Text tokens, 1 to 512. Default: the model's",
             [&](const std::string& flag, const std::string& text) {
-              f.options.max_sequence_length = int(whole_number(flag, text, 1, kMaxTokens));
+              f.options.max_sequence_length = int(whole_number(flag, text, 1, kMaxTextTokens));
             });
   read.text("--seed", "N", "Proof", "Of the random inputs. Default: 0",
             [&](const std::string& flag, const std::string& text) {

@@ -8,7 +8,8 @@ void add_guidance_flags(FlagReader& read, Request& r) {
   read.text("--negative-prompt", "TEXT", "Prompt",
             "What the picture should not show; used with --true-cfg",
             [&](const std::string&, const std::string& text) { r.negative_prompt = text; });
-  read.text("--negative-prompt-2", "TEXT", "Prompt", "Another negative text for T5",
+  read.text("--negative-prompt-2", "TEXT", "Prompt",
+            "Another negative text for the second text encoder",
             [&](const std::string&, const std::string& text) { r.negative_prompt_2 = text; });
   read.text("--true-cfg", "SCALE", "Prompt",
             "Strength of classifier-free guidance against the negative\n"

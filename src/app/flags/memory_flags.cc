@@ -157,7 +157,7 @@ void add_quantize_flags(FlagReader& read, Memory& m) {
               m.budget.may_quantize = text == "auto";
               m.quantize = quantize_named(flag, text);
             });
-  read.text("--quantize-text", "FORM", "Memory", "The same of the second text encoder, T5",
+  read.text("--quantize-text", "FORM", "Memory", "The same of the large text encoders",
             [&](const std::string& flag, const std::string& text) {
               m.budget.may_quantize_text = text == "auto";
               m.quantize_text = quantize_named(flag, text);

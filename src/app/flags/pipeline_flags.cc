@@ -1,6 +1,9 @@
 #include "app/flags/flag_groups.h"
 
+#include <algorithm>
+
 #include "app/flags/flag_values.h"
+#include "pipeline/families/family.h"
 
 namespace braid {
 namespace {
@@ -12,7 +15,7 @@ constexpr int kMaxThreads = 1024, kMaxBlocks = 1000;
 void add_model_flags(FlagReader& read, PipelineOptions& o) {
   read.path("-m,--model", "PATH", "Model",
             "A model directory in the layout of diffusers, or a single\n"
-            "FLUX transformer (.safetensors) together with --components.\n"
+            "transformer (.safetensors) together with --components.\n"
             "Default: the small model that comes with Braid",
             o.model);
   read.path("--components", "DIR", "Model",
@@ -43,20 +46,28 @@ void add_machine_flags(FlagReader& read, PipelineOptions& o) {
             });
 }
 
-void add_synthetic_flags(FlagReader& read, std::string& synthetic, int& num_double,
-                         int& num_single) {
+void add_synthetic_flags(FlagReader& read, std::string& synthetic, std::vector<int>& blocks) {
   read.text("--synthetic", "NAME", "Model",
-            "Random weights with the shapes of flux1-dev or flux1-schnell\n"
-            "instead of a model's files",
+            "Random weights with the shapes of a published model instead of\n"
+            "files: " +
+                list_of_named_models(),
             [&](const std::string&, const std::string& text) { synthetic = text; });
-  const auto blocks = [&](const char* flag, const char* help, int& number) {
+  read.text("--blocks", "N,N", "Model",
+            "Blocks of a synthetic model, a number for each kind. Default: all",
+            [&](const std::string& name, const std::string& text) {
+              blocks.clear();
+              for (const auto& number : split_at_commas(text))
+                blocks.push_back(int(whole_number(name, number, 1, kMaxBlocks)));
+            });
+  const auto kind = [&](const char* flag, std::size_t index, const char* help) {
     read.text(flag, "N", "Model", help,
-              [&number](const std::string& name, const std::string& text) {
-                number = int(whole_number(name, text, 1, kMaxBlocks));
+              [&blocks, index](const std::string& name, const std::string& text) {
+                blocks.resize(std::max(blocks.size(), index + 1));
+                blocks[index] = int(whole_number(name, text, 1, kMaxBlocks));
               });
   };
-  blocks("--double", "Double blocks of a synthetic model. Default: all, 19", num_double);
-  blocks("--single", "Single blocks of a synthetic model. Default: all, 38", num_single);
+  kind("--double", 0, "Of the first kind of blocks. Default: all");
+  kind("--single", 1, "Of the second kind of blocks. Default: all");
 }
 
 }  // namespace braid

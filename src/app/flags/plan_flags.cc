@@ -5,7 +5,7 @@
 namespace braid {
 namespace {
 
-constexpr int kMaxSteps = 10'000, kMaxPictures = 1'000'000, kMaxTokens = 512, kMaxDevices = 1024;
+constexpr int kMaxSteps = 10'000, kMaxPictures = 1'000'000, kMaxDevices = 1024;
 
 void add_count(FlagReader& read, const std::string& names, const std::string& help, int most,
                const std::function<void(int)>& take) {
@@ -25,9 +25,11 @@ void add_words(FlagReader& read, const std::string& name, const std::string& val
 
 void add_model_flags(FlagReader& read, PlanFlags& f) {
   read.path("-m,--model", "MODEL", "Model",
-            "A model directory, a single FLUX transformer together with\n"
-            "--components, flux1-dev or flux1-schnell. Default: the small\n"
-            "model that comes with Braid",
+            "A model directory, a single transformer together with\n"
+            "--components, or a published model's name: " +
+                list_of_named_models() +
+                ".\n"
+                "Default: the small model that comes with Braid",
             f.options.model);
   read.path("--components", "DIR", "Model",
             "Where the other parts are when --model is a single file", f.options.components);
@@ -55,7 +57,7 @@ void add_picture_flags(FlagReader& read, PlanFlags& f) {
   add_count(read, "--steps", "Denoising steps. Default: the model's", kMaxSteps,
             [&](int n) { f.steps = n; });
   add_count(read, "--max-sequence-length", "Text tokens, 1 to 512. Default: the model's",
-            kMaxTokens, [&](int n) { f.text_tokens = n; });
+            kMaxTextTokens, [&](int n) { f.text_tokens = n; });
   add_count(read, "-n,--num-images", "Pictures of the whole run. Default: 1", kMaxPictures,
             [&](int n) { f.num_pictures = n; });
   add_count(read, "--batch-size", "Pictures that are denoised together. Default: 1", kMaxPictures,

@@ -38,12 +38,12 @@ std::string name_of_model(const ProbeOptions& probe) {
 
 std::string layout_of(const Layout& l) {
   const auto d = degrees_of(l);
-  return to_string(Grid{.dp = d.dp,
-                        .cfg = d.cfg,
-                        .layers = d.layers,
-                        .ring = d.ring,
-                        .ulysses = d.ulysses,
-                        .tp = d.tp});
+  return to_string(Degrees{.dp = d.dp,
+                           .cfg = d.cfg,
+                           .layers = d.layers,
+                           .ring = d.ring,
+                           .ulysses = d.ulysses,
+                           .tp = d.tp});
 }
 
 // The most a rank held: of its GPU, else of its process.
@@ -132,8 +132,7 @@ OrderedJson bench_settings(const BenchOptions& o) {
   const auto degrees = degrees_of(pipeline.layout);
   return {{"config", config_of(pipeline)},
           {"model", name_of_model(o.probe)},
-          {"double", o.probe.num_double},
-          {"single", o.probe.num_single},
+          {"blocks", o.probe.blocks},
           {"gpus", degrees.product()},
           {"world_size", degrees.product()},
           {"ring_degree", degrees.ring},

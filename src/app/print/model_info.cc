@@ -3,7 +3,7 @@
 #include <c10/core/ScalarType.h>
 
 #include "base/json.h"
-#include "pipeline/model_files.h"
+#include "pipeline/families/family.h"
 
 namespace braid {
 namespace {
@@ -26,20 +26,20 @@ OrderedJson part_info(const Checkpoint& checkpoint, const OrderedJson& config) {
 
 OrderedJson model_info(const PipelineOptions& options) {
   const auto files = find_model(options);
+  const auto family = open_family(files);
   const auto part = [&](const std::string& name, const Checkpoint& checkpoint) {
     return part_info(checkpoint, contents(files.config_of(name)));
   };
   OrderedJson parts;
-  parts["transformer"] = part("transformer", files.open_transformer());
-  for (const auto* const name : {"text_encoder", "text_encoder_2"})
-    parts[name] = part(name, files.open_text_encoder(name));
-  parts["vae"] = part("vae", files.open_vae());
+  for (const auto& described : family->description().parts)
+    parts[described.folder] = part(described.folder, files.open(described.folder));
   std::int64_t parameters = 0, bytes = 0;
   for (const auto& info : parts) {
     parameters += info["parameters"].get<std::int64_t>();
     bytes += info["bytes"].get<std::int64_t>();
   }
   return {{"path", options.model.string()},
+          {"family", family->description().family},
           {"parameters", parameters},
           {"bytes", bytes},
           {"parts", parts},

@@ -4,7 +4,7 @@
 namespace braid {
 namespace {
 
-OrderedJson json_of(const Grid& g) {
+OrderedJson json_of(const Degrees& g) {
   return {{"dp", g.dp},     {"cfg", g.cfg},         {"layers", g.layers},
           {"ring", g.ring}, {"ulysses", g.ulysses}, {"tp", g.tp}};
 }
@@ -31,14 +31,14 @@ OrderedJson json_of(const StepTime& step) {
 }
 
 OrderedJson json_of(const PlannedLayout& l) {
-  OrderedJson json = {{"layout", to_string(l.grid)}, {"degrees", json_of(l.grid)}};
+  OrderedJson json = {{"layout", layout_name(l.grid)}, {"degrees", json_of(l.grid)}};
   json["fits"] = l.fits();
   if (!l.fits()) json.update({{"obstacle", name_of(l.obstacle)}, {"reason", l.reason}});
   if (!l.fits() && l.obstacle != Obstacle::kMemory) return json;
   json["seconds_per_picture"] = l.seconds_per_picture;
   json["seconds_per_step"] = json_of(l.step);
   json["bytes"] = {{"first_rank", json_of(l.first_rank)}};
-  if (l.grid.ranks() > 1) json["bytes"]["largest_other"] = json_of(l.largest_other);
+  if (l.grid.product() > 1) json["bytes"]["largest_other"] = json_of(l.largest_other);
   json["step_traffic"] = traffic_json(l.traffic);
   return json;
 }

@@ -43,9 +43,9 @@ std::int64_t bytes_given(const TrafficByAxis& traffic) {
 }
 
 std::string row(const PlannedLayout& l, std::size_t width) {
-  auto name = to_string(l.grid);
+  auto name = layout_name(l.grid);
   name.resize(std::max(width, name.size()), ' ');
-  const bool has_others = l.grid.ranks() > 1;
+  const bool has_others = l.grid.product() > 1;
   return "  " + name + right(duration(l.seconds_per_picture)) + right(duration(l.step.total())) +
          right(duration(l.step.compute)) + right(duration(l.step.memory)) +
          right(communicated(l.step)) + right(duration(l.step.bubbles)) +
@@ -154,7 +154,7 @@ std::string plan_table(const PlanReport& report, const std::vector<PlannedLayout
   text += summary(layouts, fitting);
   if (report.flags.all)
     for (const auto& layout : layouts)
-      if (!layout.fits()) text += "  " + to_string(layout.grid) + ": " + layout.reason + "\n";
+      if (!layout.fits()) text += "  " + layout_name(layout.grid) + ": " + layout.reason + "\n";
   return text;
 }
 

@@ -29,7 +29,7 @@ struct OutOf {
 };
 std::vector<OutOf> count_out(const std::vector<PlannedLayout>& layouts);
 
-// "flux1-dev", or the last part of a path.
+// The name of a published model, or the last part of a path.
 std::string model_of(const PlanReport& report);
 
 }  // namespace braid

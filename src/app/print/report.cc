@@ -60,7 +60,7 @@ OrderedJson settings_of(const Settings& s) {
                       {"steps", s.steps},
                       {"guidance", s.guidance},
                       {"true_cfg", s.true_cfg}};
-  json["negative_prompt"] = s.negative ? OrderedJson(s.negative->clip) : OrderedJson();
+  json["negative_prompt"] = s.negative ? OrderedJson(s.negative->text) : OrderedJson();
   json["guidance_rescale"] = s.guidance_rescale;
   json["cfg_norm_cap"] = s.cfg_norm_cap;
   json["max_sequence_length"] = s.max_sequence_length;

@@ -16,19 +16,19 @@ std::optional<Part> load_end(const Weights& w, const FluxConfig& config, Place p
 
 std::int64_t num_blocks(const FluxConfig& c) { return c.num_double + c.num_single; }
 
-Place place_of_inputs(const FluxRun& run) {
+Place place_of_inputs(const BlockRange& run) {
   return run.begin == 0 ? Place::kHere : Place::kElsewhere;
 }
 
-Place place_of_output(const FluxRun& run, const FluxConfig& c) {
+Place place_of_output(const BlockRange& run, const FluxConfig& c) {
   return run.begin + run.count == num_blocks(c) ? Place::kHere : Place::kElsewhere;
 }
 
 }  // namespace
 
-Flux::Flux(const FluxConfig& c, const Weights& w, Attend attend, std::optional<FluxRun> run)
+Flux::Flux(const FluxConfig& c, const Weights& w, Attend attend, std::optional<BlockRange> run)
     : config_(c),
-      run_(run.value_or(FluxRun{.begin = 0, .count = num_blocks(c)})),
+      run_(run.value_or(BlockRange{.begin = 0, .count = num_blocks(c)})),
       attend_(std::move(attend)),
       inputs_(load_end<FluxInputs>(w, c, place_of_inputs(run_))),
       double_blocks_(w / "double_blocks",
@@ -86,17 +86,6 @@ Tensor Flux::advance(const DenoiserInput& in, const Tensor& state) const {
   run_double_blocks(x, in, rope);
   if (!single_blocks_.empty()) run_single_blocks(x, in, rope);
   return output_ ? (*output_)(x) : x.pack();
-}
-
-std::vector<std::int64_t> block_sizes(const FluxConfig& c) {
-  const auto linear = [](std::int64_t in, std::int64_t out) { return in * out + out; };
-  const auto h = c.hidden(), m = c.mlp_hidden(), norms = 2 * c.head_width;
-  const auto side =
-      linear(h, 6 * h) + linear(h, 3 * h) + linear(h, h) + linear(h, m) + linear(m, h) + norms;
-  const auto single = linear(h, 3 * h) + linear(h, 3 * h + m) + linear(h + m, h) + norms;
-  std::vector<std::int64_t> sizes(std::size_t(c.num_double), 2 * side);
-  sizes.insert(sizes.end(), std::size_t(c.num_single), single);
-  return sizes;
 }
 
 }  // namespace braid

@@ -4,22 +4,17 @@
 
 #include "models/flux/ends.h"
 #include "nn/block_list.h"
+#include "nn/denoiser_shape.h"
 #include "nn/rope.h"
 
 namespace braid {
-
-// Blocks [begin, begin + count) of a transformer, double blocks counted before single ones. What
-// comes before the first block belongs to it, what comes after the last one to that.
-struct FluxRun {
-  std::int64_t begin, count;
-};
 
 class Flux {
  public:
   // Uses every tensor of `w` exactly once; throws InputError naming the first that does not fit.
   // With `run`, only what belongs to its blocks is read and the rest is checked.
   Flux(const FluxConfig& config, const Weights& w, Attend attend = ops::attention,
-       std::optional<FluxRun> run = {});
+       std::optional<BlockRange> run = {});
 
   // -> velocity [B I C], of a transformer that has all blocks. `guidance_B` must be there exactly
   // if the config has guidance_embeds.
@@ -36,7 +31,7 @@ class Flux {
   void run_single_blocks(FluxState& x, const DenoiserInput& in, const Rope& rope) const;
 
   FluxConfig config_;
-  FluxRun run_;
+  BlockRange run_;
   Attend attend_;
   std::optional<FluxInputs> inputs_;
   BlockList<FluxDoubleBlock> double_blocks_;
@@ -44,7 +39,7 @@ class Flux {
   std::optional<FluxOutput> output_;
 };
 
-// Parameters of each block, double blocks first.
-std::vector<std::int64_t> block_sizes(const FluxConfig& config);
+// What forecasts count with: double blocks, then single ones.
+DenoiserShape flux_shape(const FluxConfig& config);
 
 }  // namespace braid

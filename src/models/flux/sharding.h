@@ -6,8 +6,6 @@
 
 namespace braid {
 
-enum class SharedModulation { kYes, kNo };
-
 // Throws InputError unless `size` devices can share the heads evenly. The adaLN layers are a
 // quarter of the parameters: shared, each device computes a run of their outputs and all get the
 // whole.

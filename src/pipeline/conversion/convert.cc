@@ -9,13 +9,10 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "models/flux/model.h"
-#include "models/flux/names.h"
-#include "models/flux/sharding.h"
-#include "models/t5/model.h"
 #include "pipeline/conversion/partial_folder.h"
 #include "pipeline/conversion/shards.h"
-#include "pipeline/families/flux.h"
+#include "pipeline/families/family.h"
+#include "pipeline/model.h"
 #include "weights/identity.h"
 
 namespace braid {
@@ -39,21 +36,6 @@ std::string recipe_of(const ConvertOptions& o) {
                               {"version", version()}};
   // a path may be no UTF-8
   return recipe.dump(1, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
-}
-
-OrderedJson json_of(const FluxConfig& c) {
-  return {{"_class_name", "FluxTransformer2DModel"},
-          {"attention_head_dim", c.head_width},
-          {"axes_dims_rope", c.axes},
-          {"guidance_embeds", c.guidance_embeds},
-          {"in_channels", c.in_channels},
-          {"joint_attention_dim", c.text_width},
-          {"num_attention_heads", c.num_heads},
-          {"num_layers", c.num_double},
-          {"num_single_layers", c.num_single},
-          {"out_channels", c.out_channels},
-          {"patch_size", 1},
-          {"pooled_projection_dim", c.pooled_width}};
 }
 
 // "model/" is "model".
@@ -86,10 +68,8 @@ void copy_all(const fs::path& from, const fs::path& to) {
 
 // All weights, as a model that is loaded has them opened, short of their numbers.
 void check_parts(const ModelFiles& files) {
-  (void)files.open_transformer();
-  (void)files.open_text_encoder("text_encoder");
-  (void)files.open_text_encoder("text_encoder_2");
-  (void)files.open_vae();
+  const auto family = open_family(files);
+  for (const auto& part : family->description().parts) (void)files.open(part.folder);
 }
 
 class Conversion {
@@ -98,6 +78,7 @@ class Conversion {
       : o_(options),
         hooks_(hooks),
         files_(find_model({.model = options.model, .components = options.components})),
+        family_(open_family(files_)),
         out_(named(options.out)),
         partial_(out_.string() + ".partial") {}
 
@@ -105,14 +86,18 @@ class Conversion {
 
  private:
   bool is_single_file() const { return o_.form == ConvertOptions::Form::kSingleFile; }
+  // Small text encoders and the autoencoder stay as they are.
+  bool changes(const Part& part) const {
+    return part.role == Part::Role::kDenoiser ||
+           (part.role == Part::Role::kText && part.is_large && changes_text());
+  }
   bool changes_text() const {
     return o_.memory.quantize_text != Quantize::kNone || o_.dtype != Dtype::kAuto;
   }
   LoadOptions load_options(const Checkpoint& checkpoint, Quantize quantize) const;
   void check_place() const;
   void tell(std::int64_t bytes);
-  ShardJob transformer();
-  ShardJob text_encoder();
+  ShardJob job_of(const Part& part);
   void copy_the_rest() const;
   void write_configs() const;
   void finish_folder() const;
@@ -120,6 +105,7 @@ class Conversion {
   const ConvertOptions& o_;
   const Hooks& hooks_;
   ModelFiles files_;
+  std::shared_ptr<const Family> family_;
   fs::path out_, partial_;
   Progress progress_{.phase = Phase::kLoad};
 };
@@ -146,60 +132,42 @@ void Conversion::tell(std::int64_t bytes) {
   if (hooks_.progress) hooks_.progress(progress_);
 }
 
-ShardJob Conversion::transformer() {
-  const auto checkpoint = files_.open_transformer();
-  const auto config = read_transformer_config(files_, checkpoint);
-  const auto names = flux_names(checkpoint);
-  auto load = load_options(checkpoint, o_.memory.quantize);
+ShardJob Conversion::job_of(const Part& part) {
+  const bool is_denoiser = part.role == Part::Role::kDenoiser;
+  const bool is_alone = is_denoiser && is_single_file();
+  const auto checkpoint = files_.open(part.folder);
+  const auto names = part.names(checkpoint);
+  auto load = load_options(checkpoint, is_denoiser ? o_.memory.quantize : o_.memory.quantize_text);
+  if (!is_denoiser) load.keep_dense.clear();
   std::vector<AskedTensor> asked;
   load.survey = &asked;
-  const Flux surveyed(config, Weights(checkpoint, names, load));
+  part.make(Weights(checkpoint, names, load));
   load.survey = nullptr;
-  return {.asked = asked,
-          .source = Weights(checkpoint, names, load),
-          .names = is_single_file() ? flux_names_in_one_file() : flux_names_of_diffusers(),
-          .shardings = flux_sharding(config, 1, SharedModulation::kYes),
-          .folder = is_single_file() ? partial_ : partial_ / "transformer",
-          .stem = is_single_file() ? "transformer" : "diffusion_pytorch_model",
-          .recipe = recipe_of(o_),
-          .shard_bytes =
-              is_single_file() ? std::numeric_limits<std::int64_t>::max() : std::int64_t(1) << 30,
-          .on_bytes = [this](std::int64_t bytes) { tell(bytes); }};
-}
-
-// T5, where it changes; the other encoder and the autoencoder are small and stay as they are.
-ShardJob Conversion::text_encoder() {
-  const auto checkpoint = files_.open_text_encoder("text_encoder_2");
-  const auto config = read_t5_config(read_json_object(files_.config_of("text_encoder_2")));
-  auto load = load_options(checkpoint, o_.memory.quantize_text);
-  load.keep_dense.clear();
-  std::vector<AskedTensor> asked;
-  load.survey = &asked;
-  const T5 surveyed(config, Weights(checkpoint, t5_names(), load));
-  load.survey = nullptr;
-  return {.asked = asked,
-          .source = Weights(checkpoint, t5_names(), load),
-          .names = t5_names(),
-          .folder = partial_ / "text_encoder_2",
-          .stem = "model",
-          .recipe = recipe_of(o_),
-          .on_bytes = [this](std::int64_t bytes) { tell(bytes); }};
+  return {
+      .asked = asked,
+      .source = Weights(checkpoint, names, load),
+      .names = is_alone ? family_->single_file_names() : family_->written_names(part),
+      .shardings = part.sharding({.ranks = 1, .modulation = SharedModulation::kYes}),
+      .folder = is_alone ? partial_ : partial_ / part.folder,
+      .stem = is_alone ? part.folder : stem_of(part.folder),
+      .recipe = recipe_of(o_),
+      .shard_bytes = is_alone ? std::numeric_limits<std::int64_t>::max() : std::int64_t(1) << 30,
+      .on_bytes = [this](std::int64_t bytes) { tell(bytes); }};
 }
 
 void Conversion::write_configs() const {
-  const auto own = files_.config_of("transformer");
-  if (files_.single_file.empty() && fs::exists(own)) {
-    fs::copy_file(own, partial_ / "transformer" / "config.json",
-                  fs::copy_options::overwrite_existing);
-  } else {
-    const auto config = read_transformer_config(files_, files_.open_transformer());
-    write_file(partial_ / "transformer" / "config.json", json_of(config).dump(2) + "\n");
+  const auto& denoiser = family_->part(Part::Role::kDenoiser);
+  for (const auto& part : family_->description().parts) {
+    if (!changes(part)) continue;
+    const auto own = files_.config_of(part.folder), to = partial_ / part.folder / "config.json";
+    const bool has_own = (&part != &denoiser || files_.single_file.empty()) && fs::exists(own);
+    if (has_own)
+      fs::copy_file(own, to, fs::copy_options::overwrite_existing);
+    else
+      write_file(to, family_->config_text(part));
   }
-  if (changes_text())
-    fs::copy_file(files_.config_of("text_encoder_2"), partial_ / "text_encoder_2" / "config.json",
-                  fs::copy_options::overwrite_existing);
   auto index = OrderedJson::parse(read_file(files_.folder / "model_index.json"));
-  index["transformer"] = {"diffusers", "FluxTransformer2DModel"};
+  index[denoiser.folder] = {"diffusers", denoiser.class_name};
   write_file(partial_ / "model_index.json", index.dump(2) + "\n");
 }
 
@@ -209,8 +177,11 @@ void Conversion::copy_the_rest() const {
   const auto index = read_json(files_.folder / "model_index.json");
   for (const auto& entry : fs::directory_iterator(files_.folder)) {
     const auto name = entry.path().filename();
-    const bool is_made = name == "transformer" || name == "model_index.json" ||
-                         (name == "text_encoder_2" && changes_text());
+    const auto& parts = family_->description().parts;
+    const bool is_made = name == "model_index.json" ||
+                         std::any_of(parts.begin(), parts.end(), [&](const Part& part) {
+                           return name == part.folder && changes(part);
+                         });
     const bool is_wanted = entry.is_directory()
                                ? index.contains(name.string())
                                : entry.is_regular_file() && name.extension() != ".safetensors";
@@ -231,14 +202,13 @@ void Conversion::finish_folder() const {
 void Conversion::run() {
   const c10::InferenceMode inference;
   check_place();
-  std::vector<ShardJob> jobs{transformer()};
-  progress_.total = std::int64_t(files_.open_transformer().num_bytes());
-  if (!is_single_file()) {
-    check_parts(files_);
-    if (changes_text()) {
-      jobs.push_back(text_encoder());
-      progress_.total += std::int64_t(files_.open_text_encoder("text_encoder_2").num_bytes());
-    }
+  std::vector<ShardJob> jobs;
+  if (!is_single_file()) check_parts(files_);
+  for (const auto& part : family_->description().parts) {
+    if (!changes(part) || (is_single_file() && part.role != Part::Role::kDenoiser)) continue;
+    // the largest first: where it stops is where the next run goes on
+    jobs.insert(part.role == Part::Role::kDenoiser ? jobs.begin() : jobs.end(), job_of(part));
+    progress_.total += std::int64_t(files_.open(part.folder).num_bytes());
   }
   const auto lock = claim_partial(partial_, recipe_of(o_), hooks_.warning);
   for (const auto& job : jobs) write_shards(job);

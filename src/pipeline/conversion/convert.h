@@ -9,8 +9,8 @@ namespace braid {
 struct ConvertOptions {
   std::filesystem::path model, components = {};  // as in PipelineOptions
   std::filesystem::path out;                     // must not exist
-  Dtype dtype = Dtype::kAuto;                    // of the transformer and T5; kAuto: as stored
-  Memory memory = {};                            // what is quantised, and what is not
+  Dtype dtype = Dtype::kAuto;  // of the transformer and large text encoders; kAuto: as stored
+  Memory memory = {};          // what is quantised, and what is not
   enum class Form { kDirectory, kSingleFile } form = Form::kDirectory;
 };
 

@@ -34,11 +34,4 @@ class OffloadedParts {
   std::vector<std::shared_ptr<Pages>> all_;
 };
 
-// A model and the page of all its weights, which is empty unless they are offloaded whole.
-template <class Model>
-struct Paged {
-  Page page;
-  Model model;
-};
-
 }  // namespace braid

@@ -10,8 +10,9 @@ namespace {
 constexpr double kGB = 1e9;
 constexpr double kKept = 1 * kGB;  // by a driver, and lost between an allocator's blocks
 
-// FLUX.1's weights are 33.6 GB in bfloat16, 16.9 GB in 8 bits; the largest part, the transformer,
-// is 23.8 or 11.9 GB. A step at 1024x1024 takes 1.3 GB more, decoding about 3 GB.
+// Of the models that presets are for weights are 33.6 GB in bfloat16, 16.9 GB in 8 bits; the
+// largest part, the transformer, is 23.8 or 11.9 GB. A step at 1024x1024 takes 1.3 GB more,
+// decoding about 3 GB.
 Memory all_of_it() { return {}; }
 
 Memory int8(Offload offload) {
@@ -31,10 +32,10 @@ Offload one_part() {
 
 // What a card of 16 GB is sold with is at least 15 GB to programs, in bytes.
 std::vector<Preset> make_presets() {
-  const auto bfloat16 = "all of a bfloat16 FLUX.1 fits";
-  const auto eight_bits = "all of a FLUX.1 in 8 bits fits";
-  const auto part = "one part at a time of a FLUX.1 in 8 bits fits";
-  const auto blocks = "two blocks at a time of a FLUX.1 in 8 bits";
+  const auto bfloat16 = "all weights fit in bfloat16";
+  const auto eight_bits = "all weights fit in 8 bits";
+  const auto part = "one part at a time fits in 8 bits";
+  const auto blocks = "two blocks at a time, in 8 bits";
   return {
       {"mi300x", {"gfx942"}, 45 * kGB, all_of_it(), bfloat16},
       {"rx-7900-xtx", {"gfx1100"}, 22 * kGB, int8({}), eight_bits},
@@ -53,7 +54,7 @@ std::vector<Preset> make_presets() {
        {"sm_80"},
        35 * kGB,
        {.offload = one_part()},
-       "one part at a time of a bfloat16 FLUX.1 fits"},
+       "one part at a time fits in bfloat16"},
       {"a100-slice", {"sm_80"}, 0, int8(some_blocks()), blocks},
       {"a6000", {"sm_86"}, 45 * kGB, all_of_it(), bfloat16},
       {"rtx-3090", {"sm_86"}, 22 * kGB, int8({}), eight_bits},

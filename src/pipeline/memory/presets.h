@@ -1,5 +1,5 @@
-// Where a FLUX.1-sized model's weights go on the GPUs that people have. Data, and the two ways to
-// find a row of it; nothing here asks a device.
+// Where the weights of a model of 17 billion parameters go on the GPUs that people have. Data, and
+// the two ways to find a row of it; nothing here asks a device.
 #pragma once
 
 #include <string>

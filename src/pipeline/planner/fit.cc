@@ -84,7 +84,7 @@ Fit Fitting::measured(Fit choice) const {
   const auto& grid = place_.grid;
   std::map<std::string, std::int64_t> on_device;
   std::int64_t in_process = 0;
-  for (int rank = 0; rank < grid.ranks(); ++rank) {
+  for (int rank = 0; rank < grid.product(); ++rank) {
     const auto& stage = stages_[std::size_t(place_of(grid, rank).layers)];
     const auto bytes = predict_bytes(job, grid, rank, stage);
     on_device[place_.devices[std::size_t(rank)]] += bytes.peak();
@@ -120,13 +120,16 @@ double Fitting::seconds_of(const PlanJob& job) const {
   };
   const auto& t = *job.tensors;
   const double pictures = job.num_pictures, rounds = pictures / std::max(1, job.batch_size);
+  double text_bytes = 0;
+  for (const auto* part : job.family->text_parts())
+    if (part->is_large) text_bytes += bytes_of(t.of(*part), job.memory.quantize_text, o.text, 0);
   // a part that comes as a whole stays for all steps
   const double steps =
       o.transformer == OffloadMode::kModel ? rounds : rounds * job.steps * job.branches;
   const auto bytes =
-      pictures * job.branches * bytes_of(t.t5, job.memory.quantize_text, o.text, 0) +
-      pictures * bytes_of(t.vae, Quantize::kNone, o.vae, 0) +
-      steps * bytes_of(t.transformer, job.memory.quantize, o.transformer, o.resident);
+      pictures * job.branches * text_bytes +
+      pictures * bytes_of(t.of(Part::Role::kDecoder), Quantize::kNone, o.vae, 0) +
+      steps * bytes_of(t.of(Part::Role::kDenoiser), job.memory.quantize, o.transformer, o.resident);
   return bytes / (o.folder.empty() ? kHostSpeed : kDiskSpeed);
 }
 
@@ -152,14 +155,13 @@ void Fitting::try_transformer(const Fit& choice, std::optional<Fit>& best) {
   using enum OffloadMode;
   const auto& asked = job_.memory.offload;
   const auto& fixed = budget_.fixed;
-  const auto& flux = job_.model.flux;
   for (const auto mode : modes(fixed.transformer, asked.transformer, {kNone, kBlock, kLeaf})) {
     auto next = choice;
     auto& o = next.memory.offload;
     o.transformer = mode;
     const bool has_blocks = mode == kBlock;
     const int most = has_blocks && !fixed.resident
-                         ? int(flux.num_double + flux.num_single) / std::max(1, asked.blocks)
+                         ? int(job_.shape().num_blocks()) / std::max(1, asked.blocks)
                          : asked.resident;
     for (const int prefetch : {asked.prefetch, 0}) {
       if (prefetch != asked.prefetch && (fixed.prefetch || mode == kNone)) continue;

@@ -16,7 +16,7 @@ struct Fit {
 
 // Where ranks compute, and which of them are in one process.
 struct FitPlace {
-  Grid grid;
+  Degrees grid;
   std::vector<std::string> devices;  // by rank; "cpu", "cuda:0"
   bool are_threads = true;           // of one process; else each rank is a process
 };

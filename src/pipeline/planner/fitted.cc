@@ -22,12 +22,7 @@ std::vector<std::string> devices_by_rank(const PipelineOptions& options, int ran
 Fitted fitted(const PipelineOptions& options, const Request& request) {
   const auto degrees = degrees_of(options.layout);
   const bool are_threads = options.layout.ranks == Ranks::kThreads || !read_launch();
-  const FitPlace place{.grid = {.dp = degrees.dp,
-                                .cfg = degrees.cfg,
-                                .layers = degrees.layers,
-                                .ring = degrees.ring,
-                                .ulysses = degrees.ulysses,
-                                .tp = degrees.tp},
+  const FitPlace place{.grid = degrees,
                        .devices = devices_by_rank(options, degrees.product(), are_threads),
                        .are_threads = are_threads};
   const auto job = job_of_request(

@@ -4,7 +4,7 @@
 
 namespace braid {
 
-std::string to_string(const Grid& g) {
+std::string layout_name(const Degrees& g) {
   std::string text;
   for (const auto& [name, degree] : {std::pair{"dp", g.dp},
                                      {"cfg", g.cfg},
@@ -17,8 +17,8 @@ std::string to_string(const Grid& g) {
   return text.empty() ? "one rank" : text;
 }
 
-std::vector<Grid> grids_of(int ranks) {
-  std::vector<Grid> grids;
+std::vector<Degrees> grids_of(int ranks) {
+  std::vector<Degrees> grids;
   const auto divisors = [](int n) {
     std::vector<int> all;
     for (int d = 1; d <= n; ++d)
@@ -35,13 +35,13 @@ std::vector<Grid> grids_of(int ranks) {
   return grids;
 }
 
-Place strides_of(const Grid& g) {
+Place strides_of(const Degrees& g) {
   const int ulysses = g.tp, ring = ulysses * g.ulysses, layers = ring * g.ring;
   const int cfg = layers * g.layers, dp = cfg * g.cfg;
   return {.dp = dp, .cfg = cfg, .layers = layers, .ring = ring, .ulysses = ulysses, .tp = 1};
 }
 
-Place place_of(const Grid& g, int rank) {
+Place place_of(const Degrees& g, int rank) {
   const auto stride = strides_of(g);
   return {.dp = rank / stride.dp,
           .cfg = rank / stride.cfg % g.cfg,

@@ -10,11 +10,8 @@ namespace braid {
 namespace {
 
 std::int64_t shared_rows(const PlannedTensor& t, int tp) {
-  return t.shared == PlannedTensor::Shared::kRows ? t.rows / tp : t.rows;
-}
-
-std::int64_t numbers_of(const PlannedTensor& t, int tp) {
-  return t.rows * t.columns / (t.shared == PlannedTensor::Shared::kNot ? 1 : tp);
+  using Shared = PlannedTensor::Shared;
+  return t.shared == Shared::kRows || t.shared == Shared::kGathered ? t.rows / tp : t.rows;
 }
 
 bool is_quantised(const PlannedTensor& t, Quantize form) {

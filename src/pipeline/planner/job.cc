@@ -1,5 +1,7 @@
 #include "pipeline/planner/job.h"
 
+#include "pipeline/model.h"
+
 namespace braid {
 namespace {
 
@@ -11,43 +13,9 @@ std::int64_t tokens_of(std::int64_t total, int first, int last, int ranks) {
 
 }  // namespace
 
-std::int64_t PlanJob::image_tokens() const {
-  const auto patch = 2 * model.vae.downscale();
-  return (width / patch) * (height / patch);
-}
-
-std::int64_t PlanJob::element_bytes() const { return std::int64_t(c10::elementSize(dtype)); }
-
-std::optional<PlanJob> named_job(const std::string& name) {
-  PlanJob job;  // the configs' defaults are FLUX.1's
-  job.model.flux.guidance_embeds = name == "flux1-dev";
-  if (name == "flux1-dev") return job;
-  if (name != "flux1-schnell") return {};
-  job.text_tokens = 256;
-  job.steps = 4;
-  return job;
-}
-
-PlanJob surveyed(PlanJob job, const ModelFiles* files) {
-  if (job.tensors) return job;
-  job.tensors = std::make_shared<const ModelTensors>(survey_model(
-      job.model,
-      {.dtype = job.dtype, .modulation = job.modulation, .keep_dense = job.memory.keep_dense},
-      files));
-  return job;
-}
-
-PlanJob job_of_model(const PipelineOptions& options, at::Device device) {
-  const auto files = find_model(options);
-  const auto checkpoint = files.open_transformer();
-  const auto config = [&](const char* part) { return read_json_object(files.config_of(part)); };
-  PlanJob job{.model = {.flux = read_transformer_config(files, checkpoint),
-                        .t5 = read_t5_config(config("text_encoder_2")),
-                        .clip = read_clip_config(config("text_encoder")),
-                        .vae = read_vae_config(config("vae"))},
-              .dtype = choose_dtype(options.dtype, checkpoint.dtype(), device)};
-  job.memory = options.memory;
-  const auto defaults = read_defaults(files, job.model.flux.guidance_embeds);
+PlanJob job_of_family(std::shared_ptr<const Family> family) {
+  const auto& defaults = family->description().limits.defaults;
+  PlanJob job{.family = std::move(family)};
   job.width = defaults.width;
   job.height = defaults.height;
   job.steps = defaults.steps;
@@ -55,23 +23,44 @@ PlanJob job_of_model(const PipelineOptions& options, at::Device device) {
   return job;
 }
 
+std::optional<PlanJob> named_job(const std::string& name) {
+  auto family = named_family(name);
+  if (!family) return {};
+  return job_of_family(std::move(family));
+}
+
+PlanJob surveyed(PlanJob job, const ModelFiles* files) {
+  if (job.tensors) return job;
+  job.tensors =
+      std::make_shared<const ModelTensors>(survey_model(*job.family,
+                                                        {.dtype = job.dtype,
+                                                         .modulation = modulation_of(job.layout),
+                                                         .keep_dense = job.memory.keep_dense},
+                                                        files));
+  return job;
+}
+
+PlanJob job_of_model(const PipelineOptions& options, at::Device device) {
+  const auto files = find_model(options);
+  auto job = job_of_family(open_family(files));
+  job.dtype = choose_dtype(options.dtype, files.open("transformer").dtype(), device);
+  job.memory = options.memory;
+  return job;
+}
+
 PlanJob job_of_request(const PipelineOptions& options, const Request& r, at::Device device) {
   auto job = job_of_model(options, device);
   job.is_on_host = device.is_cpu();
   job.tiling = r.vae_tiling;
-  const auto patch = int(2 * job.model.vae.downscale());
-  job.width = std::max(1, r.width.value_or(job.width) / patch) * patch;
-  job.height = std::max(1, r.height.value_or(job.height) / patch) * patch;
+  const int multiple = job.family->description().limits.size_multiple;
+  job.width = std::max(1, r.width.value_or(job.width) / multiple) * multiple;
+  job.height = std::max(1, r.height.value_or(job.height) / multiple) * multiple;
   job.steps = std::max(1, r.steps.value_or(job.steps));
   job.text_tokens = r.max_sequence_length.value_or(job.text_tokens);
   job.num_pictures = std::max(1, int(r.prompts.size()) * r.num_images);
   job.batch_size = std::max(1, r.batch_size);
   job.branches = r.negative_prompt && r.true_cfg > 1 ? 2 : 1;
-  const auto& layout = options.layout;
-  job.modulation = layout.shard_modulation ? SharedModulation::kYes : SharedModulation::kNo;
-  job.text = layout.shard_text ? SharedText::kYes : SharedText::kNo;
-  job.decode = layout.share_decode ? SharedDecode::kYes : SharedDecode::kNo;
-  job.ring_form = layout.gather_keys ? RingForm::kGather : RingForm::kShift;
+  job.layout = options.layout;
   const auto files = find_model(options);
   return surveyed(std::move(job), &files);
 }
@@ -85,7 +74,12 @@ StepShare share_of_step(const PlanJob& job, int tp, int branches_at_once, Contex
     const int first = ring * p.ulysses_size, last = first + p.ulysses_size;
     return tokens_of(image, first, last, ranks) + tokens_of(text, first, last, ranks);
   };
-  const auto heads = job.model.flux.num_heads / tp;
+  const auto heads = job.shape().num_heads / tp, kv_heads = job.shape().num_kv_heads / tp;
+  std::int64_t sent_heads = 0;
+  for (int r = 0; r < p.ulysses_size; ++r) {
+    const auto traded = traded_heads(heads, kv_heads, r, p.ulysses_size);
+    sent_heads += traded.q.count + 2 * traded.kv.count;
+  }
   // In R - 1 hops a rank sends on everybody's keys but those of the rank it sends to.
   const int next = (p.ring + 1) % p.ring_size;
   return {.branches = job.branches / branches_at_once,
@@ -93,7 +87,9 @@ StepShare share_of_step(const PlanJob& job, int tp, int branches_at_once, Contex
           .image_tokens = share_of(image, rank, ranks).count,
           .text_tokens = share_of(text, rank, ranks).count,
           .heads = heads,
-          .attended_heads = share_of(heads, p.ulysses, p.ulysses_size).count,
+          .kv_heads = kv_heads,
+          .attended = traded_heads(heads, kv_heads, p.ulysses, p.ulysses_size),
+          .sent_heads = sent_heads,
           .group_tokens = group_tokens(p.ring),
           .passed_tokens = image + text - group_tokens(next)};
 }

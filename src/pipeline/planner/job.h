@@ -1,33 +1,35 @@
-// What is planned for: the sizes of a model, and a request.
+// What is planned for: a model, and a request.
 #pragma once
 
-#include "pipeline/families/flux.h"
+#include "parallel/ulysses.h"
+#include "pipeline/families/family.h"
 #include "pipeline/planner/tensors.h"
 
 namespace braid {
 
 struct PlanJob {
-  ModelSizes model;
+  std::shared_ptr<const Family> family;
   at::ScalarType dtype = at::kBFloat16;
   int width = 1024, height = 1024, text_tokens = 512, steps = 28;
   int batch_size = 1, num_pictures = 1;  // denoised together by a rank, of the whole run
   int branches = 1;                      // 2 with true guidance: the prompt and the negative one
-  SharedModulation modulation = SharedModulation::kYes;
-  RingForm ring_form = RingForm::kShift;
-  SharedText text = SharedText::kNo;
-  SharedDecode decode = SharedDecode::kYes;
+  Layout layout = {};                    // how what is shared is shared; its degrees do not count
   VaeTiling tiling = VaeTiling::kAuto;
   bool is_on_host = false;  // it computes on CPUs: what is on the device is in the host's memory
 
   Memory memory = {};                                // how weights are kept
   std::shared_ptr<const ModelTensors> tensors = {};  // none: surveyed() finds them
 
-  std::int64_t image_tokens() const;
-  std::int64_t element_bytes() const;
+  const DenoiserShape& shape() const { return family->shape(); }
+  PictureSize size() const { return {.width = width, .height = height}; }
+  std::int64_t image_tokens() const { return family->num_tokens(size()); }
+  std::int64_t element_bytes() const { return std::int64_t(c10::elementSize(dtype)); }
 };
 
-// A model that is known by name, "flux1-dev" or "flux1-schnell", with the sizes that Black Forest
-// Labs publish and the defaults of its requests; nothing for other names.
+// Of a family, with the defaults of its requests.
+PlanJob job_of_family(std::shared_ptr<const Family> family);
+
+// A model that is known by name, with published sizes and defaults; nothing for other names.
 std::optional<PlanJob> named_job(const std::string& name);
 
 // With its tensors: of the files or, where there are none, of the model's sizes alone. They depend
@@ -46,7 +48,9 @@ struct StepShare {
   std::int64_t branches;                   // evaluations of the transformer, one after another
   std::int64_t batch;                      // pictures in each
   std::int64_t image_tokens, text_tokens;  // outside of attention
-  std::int64_t heads, attended_heads;      // of tensor parallelism; of these, Ulysses' in attention
+  std::int64_t heads, kv_heads;            // of tensor parallelism
+  TradedHeads attended;                    // of these, Ulysses' in attention
+  std::int64_t sent_heads;                 // of q, k and v, to all ranks that trade heads
   std::int64_t group_tokens;               // of the ranks that trade heads: queries of attention
   std::int64_t passed_tokens;              // around the ring: keys that this rank sends on
 

@@ -6,11 +6,11 @@
 #include "base/error.h"
 #include "pipeline/planner/held.h"
 #include "pipeline/planner/traffic.h"
+#include "pipeline/settings.h"
 
 namespace braid {
 namespace {
 
-constexpr std::int64_t kAutoTilingPixels = 2048 * 2048;  // as generate.cc decides
 // Rows of an image and what they are convolved in: tiles and taps, or oneDNN's forms of them.
 constexpr std::int64_t kBandBytes = 5 * (16 << 20);
 constexpr std::int64_t kRankBytes = 80'000'000;  // buffers of products, what malloc keeps
@@ -21,14 +21,11 @@ const ModelTensors& tensors_of(const PlanJob& job) {
 }
 
 // The ranks that have the text encoders, and share them.
-int text_ranks(const PlanJob& job, const Grid& grid) {
-  return job.text == SharedText::kYes ? grid.tp : 1;
+int text_ranks(const PlanJob& job, const Degrees& grid) {
+  return job.layout.shard_text ? grid.tp : 1;
 }
 
-bool is_tiled(const PlanJob& job) {
-  if (job.tiling != VaeTiling::kAuto) return job.tiling == VaeTiling::kOn;
-  return std::int64_t(job.width) * job.height > kAutoTilingPixels;
-}
+bool is_tiled(const PlanJob& job) { return is_tiled(job.tiling, job.size()); }
 
 // Whether convolutions are made in bands of rows, as ops/cpu_image.cc takes them.
 bool has_bands(const PlanJob& job) { return job.is_on_host && job.dtype != at::kHalf; }
@@ -37,27 +34,24 @@ bool has_bands(const PlanJob& job) { return job.is_on_host && job.dtype != at::k
 // what is between its convolutions and, of a device that makes whole norms, either the input's norm
 // or the other's, the shortcut and the result.
 std::int64_t decoded_channels(const PlanJob& job) {
-  const auto& widths = job.model.vae.widths;
+  const auto& widths = job.family->description().vae.widths;
   const auto front = widths.front(), in = widths[std::min<std::size_t>(1, widths.size() - 1)];
   return has_bands(job) ? in + 2 * front : in + front + std::max(in, 3 * front);
 }
 
 std::int64_t decoding_bytes(const PlanJob& job) {
   const auto picture = std::int64_t(job.width) * job.height;
-  const auto tile = job.model.vae.sample_size * job.model.vae.sample_size;
+  const auto side = job.family->description().vae.sample_size, tile = side * side;
   const auto pixels = is_tiled(job) ? std::min(picture, tile) : picture;
   const auto bytes = pixels * decoded_channels(job) * job.element_bytes();
   return has_bands(job) ? bytes + std::min(bytes, kBandBytes) : bytes;
 }
 
-// T5's feed-forward layer, gate, its GELU and the product, and its attention's scores of all heads,
-// in float32 and as weights.
 std::int64_t encoding_bytes(const PlanJob& job, int sharers) {
-  const auto& t5 = job.model.t5;
-  const auto tokens = std::int64_t(job.text_tokens);
-  const auto wide = tokens * (3 * t5.mlp_hidden / sharers + 2 * t5.hidden) * job.element_bytes();
-  const auto scores = 3 * t5.num_heads / sharers * tokens * tokens * job.element_bytes();
-  return std::max(wide, scores);
+  std::int64_t most = 0;
+  for (const auto* part : job.family->text_parts())
+    most = std::max(most, part->live(job.text_tokens, sharers));
+  return most * job.element_bytes();
 }
 
 // Whether products of codes are summed in a tensor of their own, as ops/linear.cc does it.
@@ -66,40 +60,45 @@ bool has_sums_of_codes(const PlanJob& job) {
   return job.memory.quantize == Quantize::kInt8Dynamic && !has_kernel;
 }
 
-// A token behind such a sum, in a single block's first layer: the residual stream, its norm and the
-// codes of that, the sums, and what they become, less the keys and values that are counted apart.
-std::int64_t summed_bytes(const PlanJob& job, const Grid& grid) {
-  const auto hidden = job.model.flux.hidden(), e = job.element_bytes();
-  return (2 * e + 1) * hidden + (7 * (4 + e) - 2 * e) * hidden / grid.tp;
+// A token behind such a sum, in a block's widest layer: the residual stream, its norm and the codes
+// of that, the sums, and what they become, less the keys and values that are counted apart.
+std::int64_t summed_bytes(const PlanJob& job, const Degrees& grid, const BlockCost& kind) {
+  const auto& shape = job.shape();
+  const auto e = job.element_bytes();
+  const auto keys_values = 2 * shape.num_kv_heads * shape.head_width;
+  return (2 * e + 1) * shape.hidden +
+         (std::int64_t(kind.widest) * (4 + e) - keys_values * e) / grid.tp;
 }
 
-// Before a single block's last layer: per token and hidden width the residual stream and the
-// result, and of this rank's share [q k v | mlp] 7, rotated q 1, attended 1 and [attended | mlp] 5,
-// less the v that is counted among keys and values.
-std::int64_t activation_bytes(const PlanJob& job, const Grid& grid, const StepShare& s) {
-  constexpr std::int64_t kWhole = 2, kShared = 13;
-  const auto hidden = job.model.flux.hidden();
-  const auto numbers = (kWhole * hidden + kShared * hidden / grid.tp) * job.element_bytes();
-  return s.batch * s.tokens() *
-         (has_sums_of_codes(job) ? std::max(numbers, summed_bytes(job, grid)) : numbers);
+// Of the kind of block that takes most.
+std::int64_t activation_bytes(const PlanJob& job, const Degrees& grid, const StepShare& s) {
+  std::int64_t most = 0;
+  for (const auto& kind : job.shape().blocks) {
+    if (kind.count == 0) continue;
+    const auto numbers = std::int64_t(kind.live.of_rank(grid.tp)) * job.element_bytes();
+    most = std::max({most, numbers, has_sums_of_codes(job) ? summed_bytes(job, grid, kind) : 0});
+  }
+  return s.batch * s.tokens() * most;
 }
 
-std::int64_t keys_values_bytes(const PlanJob& job, const Grid& grid, const StepShare& s) {
-  const auto token = 2 * s.batch * s.attended_heads * job.model.flux.head_width;
+std::int64_t keys_values_bytes(const PlanJob& job, const Degrees& grid, const StepShare& s) {
+  const auto token = 2 * s.batch * s.attended.kept_kv() * job.shape().head_width;
   const auto mine = token * s.group_tokens * job.element_bytes();
   if (grid.ring == 1) return mine;
   const auto all = token * (job.image_tokens() + job.text_tokens) * job.element_bytes();
-  if (job.ring_form == RingForm::kGather) return mine + all;
-  const auto partial_sums = token * s.group_tokens * 4;  // float32: so far, and of this block
+  if (job.layout.gather_keys) return mine + all;
+  // float32: so far, and of this block
+  const auto partial_sums =
+      2 * s.batch * s.attended.q.count * job.shape().head_width * s.group_tokens * 4;
   return 2 * mine + partial_sums;
 }
 
-std::int64_t staging_bytes(const PlanJob& job, const Grid& grid, const StepShare& s) {
+std::int64_t staging_bytes(const PlanJob& job, const Degrees& grid, const StepShare& s) {
   const auto e = job.element_bytes();
-  const auto reduced = grid.tp > 1 ? s.batch * s.tokens() * job.model.flux.hidden() * e : 0;
-  const auto sent = s.heads * s.tokens(), received = s.attended_heads * s.group_tokens;
-  const auto traded =
-      grid.ulysses > 1 ? 3 * s.batch * (sent + received) * job.model.flux.head_width * e : 0;
+  const auto reduced = grid.tp > 1 ? s.batch * s.tokens() * job.shape().hidden * e : 0;
+  const auto received = (s.attended.q.count + 2 * s.attended.kv.count) * s.group_tokens;
+  const auto numbers = s.sent_heads * s.tokens() + received;
+  const auto traded = grid.ulysses > 1 ? s.batch * numbers * job.shape().head_width * e : 0;
   return std::max(reduced, traded);
 }
 
@@ -137,19 +136,24 @@ std::int64_t hold(const PlanJob& job, const PartPages& pages, const Kept& kept, 
   return pages.outside + slots;
 }
 
-// CLIP and T5 share their slots.
+Quantize text_form(const PlanJob& job, const Part& part) {
+  return part.is_large ? job.memory.quantize_text : Quantize::kNone;
+}
+
+// The text encoders share their slots.
 PartPages text_pages(const PlanJob& job, int sharers) {
   const auto& o = job.memory.offload;
-  auto pages =
-      pages_of(tensors_of(job).clip, {.tp = sharers}, {.offload = o.text, .blocks = o.blocks});
-  const auto t5 =
-      pages_of(tensors_of(job).t5, {.tp = sharers},
-               {.quantize = job.memory.quantize_text, .offload = o.text, .blocks = o.blocks});
-  pages.outside += t5.outside;
-  pages.widened = std::max(pages.widened, t5.widened);
-  pages.largest_tensor = std::max(pages.largest_tensor, t5.largest_tensor);
-  pages.groups.insert(pages.groups.end(), t5.groups.begin(), t5.groups.end());
-  return pages;
+  PartPages all;
+  for (const auto* part : job.family->text_parts()) {
+    const auto pages =
+        pages_of(tensors_of(job).of(*part), {.tp = sharers},
+                 {.quantize = text_form(job, *part), .offload = o.text, .blocks = o.blocks});
+    all.outside += pages.outside;
+    all.widened = std::max(all.widened, pages.widened);
+    all.largest_tensor = std::max(all.largest_tensor, pages.largest_tensor);
+    all.groups.insert(all.groups.end(), pages.groups.begin(), pages.groups.end());
+  }
+  return all;
 }
 
 void hold_text(const PlanJob& job, int sharers, RankBytes& bytes) {
@@ -159,22 +163,23 @@ void hold_text(const PlanJob& job, int sharers, RankBytes& bytes) {
         hold(job, text_pages(job, sharers), {mode, job.memory.quantize_text}, bytes);
     return;
   }
-  for (const auto* const part : {&tensors_of(job).clip, &tensors_of(job).t5}) {
-    const auto quantize = part == &tensors_of(job).t5 ? job.memory.quantize_text : Quantize::kNone;
-    const auto pages = pages_of(*part, {.tp = sharers}, {.quantize = quantize, .offload = mode});
+  for (const auto* part : job.family->text_parts()) {
+    const auto quantize = text_form(job, *part);
+    const auto pages = pages_of(tensors_of(job).of(*part), {.tp = sharers},
+                                {.quantize = quantize, .offload = mode});
     bytes.text_encoders += hold(job, pages, {mode, quantize}, bytes);
   }
 }
 
-void add_transformer(const PlanJob& job, const Grid& grid, int rank, const Stage& stage,
+void add_transformer(const PlanJob& job, const Degrees& grid, int rank, const Stage& stage,
                      RankBytes& bytes) {
   auto share = share_of_step(job, grid, rank);
   share.batch /= items_of_batch(job, grid);
   const auto& o = job.memory.offload;
-  const auto pages = pages_of(
-      tensors_of(job).transformer,
-      {.tp = grid.tp, .begin = stage.first_block, .count = stage.num_double + stage.num_single},
-      {.quantize = job.memory.quantize, .offload = o.transformer, .blocks = o.blocks});
+  const auto pages =
+      pages_of(tensors_of(job).of(Part::Role::kDenoiser),
+               {.tp = grid.tp, .begin = stage.first_block, .count = stage.num_blocks},
+               {.quantize = job.memory.quantize, .offload = o.transformer, .blocks = o.blocks});
   bytes.transformer = hold(job, pages, {o.transformer, job.memory.quantize, o.resident}, bytes);
   bytes.activations = activation_bytes(job, grid, share);
   bytes.keys_values = keys_values_bytes(job, grid, share);
@@ -187,29 +192,30 @@ std::int64_t RankBytes::peak() const {
   return weights() + std::max({encoding, activations + keys_values + staging + widened, decoding});
 }
 
-RankBytes bytes_of_others(const PlanJob& job, const Grid& grid, int rank) {
+RankBytes bytes_of_others(const PlanJob& job, const Degrees& grid, int rank) {
   RankBytes bytes;
   const int sharers = text_ranks(job, grid);
   if (rank < sharers) {
     bytes.encoding = encoding_bytes(job, sharers);
     hold_text(job, sharers, bytes);
   }
-  if (rank > 0 && job.decode == SharedDecode::kNo) return bytes;
+  if (rank > 0 && !job.layout.share_decode) return bytes;
   const auto mode = job.memory.offload.vae;
-  bytes.vae = hold(job, pages_of(tensors_of(job).vae, {}, {.offload = mode}), {mode}, bytes);
+  bytes.vae = hold(job, pages_of(tensors_of(job).of(Part::Role::kDecoder), {}, {.offload = mode}),
+                   {mode}, bytes);
   // A picture that is not cut into tiles is decoded by one rank.
   const int pictures = std::min(job.num_pictures, job.batch_size * grid.dp);
   if (is_tiled(job) || rank < pictures) bytes.decoding = decoding_bytes(job);
   return bytes;
 }
 
-RankBytes predict_bytes(const PlanJob& job, const Grid& grid, int rank, const Stage& stage) {
+RankBytes predict_bytes(const PlanJob& job, const Degrees& grid, int rank, const Stage& stage) {
   auto bytes = bytes_of_others(job, grid, rank);
   add_transformer(job, grid, rank, stage, bytes);
   return bytes;
 }
 
-RankBytes predict_transformer_bytes(const PlanJob& job, const Grid& grid, int rank,
+RankBytes predict_transformer_bytes(const PlanJob& job, const Degrees& grid, int rank,
                                     const Stage& stage) {
   RankBytes bytes;
   add_transformer(job, grid, rank, stage, bytes);

@@ -2,16 +2,17 @@
 #pragma once
 
 #include "pipeline/planner/grid.h"
+#include "pipeline/planner/job.h"
 #include "pipeline/planner/stages.h"
 
 namespace braid {
 
-// Bytes of one rank. Weights are exact; the rest is counted from the tensors that live at the
-// widest place of a block, of T5 and of the decoder.
+// Bytes of one rank. Weights are exact; the rest is counted from the numbers that live at the
+// widest place of a block, of the text encoders and of the decoder.
 struct RankBytes {
   std::int64_t transformer = 0, text_encoders = 0, vae = 0;  // weights on the device, with slots
   std::int64_t shared_slot = 0;  // of the parts that take turns on the device
-  std::int64_t encoding = 0;     // T5's activations, before the first step
+  std::int64_t encoding = 0;     // activations of the text encoders
   std::int64_t activations = 0;  // of a block
   std::int64_t keys_values = 0;  // that attention sees at once, and what arrives meanwhile
   std::int64_t staging = 0;      // what collectives send and receive
@@ -28,15 +29,15 @@ struct RankBytes {
 };
 
 // `stage` is the run of blocks that the rank holds. The job is surveyed, here and below.
-RankBytes predict_bytes(const PlanJob& job, const Grid& grid, int rank, const Stage& stage);
+RankBytes predict_bytes(const PlanJob& job, const Degrees& grid, int rank, const Stage& stage);
 
 // Of the transformer alone, as `bench` and `verify` have it.
-RankBytes predict_transformer_bytes(const PlanJob& job, const Grid& grid, int rank,
+RankBytes predict_transformer_bytes(const PlanJob& job, const Degrees& grid, int rank,
                                     const Stage& stage);
 
 // What is there before the transformer is loaded: text encoders on the first rank or on the tensor
 // parallel ranks next to it, the autoencoder on all ranks or the first.
-RankBytes bytes_of_others(const PlanJob& job, const Grid& grid, int rank);
+RankBytes bytes_of_others(const PlanJob& job, const Degrees& grid, int rank);
 
 // What a rank adds to its process's resident memory at most: on a CPU all that it holds, and up to
 // 80 MB that its thread keeps; beside a GPU the pages that are not in files, and what goes through

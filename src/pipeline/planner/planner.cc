@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "base/error.h"
+#include "parallel/layer_split.h"
 
 namespace braid {
 namespace {
@@ -18,21 +19,20 @@ std::string gigabytes(double bytes) {
   return text;
 }
 
-PlannedLayout out(const Grid& grid, Obstacle obstacle, std::string reason) {
+PlannedLayout out(const Degrees& grid, Obstacle obstacle, std::string reason) {
   return {.grid = grid, .obstacle = obstacle, .reason = std::move(reason)};
 }
 
 // What a run would refuse.
-std::optional<PlannedLayout> refusal(const PlanJob& job, const Grid& g) {
-  const auto& flux = job.model.flux;
-  if (flux.num_heads % g.tp != 0)
-    return out(g, Obstacle::kHeads,
-               text_of("tp ", g.tp, " cannot share the ", flux.num_heads, " heads evenly"));
-  const auto& m = job.model;
-  if (job.text == SharedText::kYes && (m.t5.num_heads % g.tp != 0 || m.clip.num_heads % g.tp != 0))
-    return out(g, Obstacle::kHeads,
-               text_of("tp ", g.tp, " cannot share the ", m.t5.num_heads, " heads of T5 and the ",
-                       m.clip.num_heads, " of CLIP evenly"));
+std::optional<PlannedLayout> refusal(const PlanJob& job, const Degrees& g) {
+  for (const auto& part : job.family->description().parts) {
+    const bool is_shared = part.role == Part::Role::kDenoiser ||
+                           (part.role == Part::Role::kText && job.layout.shard_text);
+    if (is_shared && part.num_heads % g.tp != 0)
+      return out(g, Obstacle::kHeads,
+                 text_of("tp ", g.tp, " cannot share the ", part.num_heads, " heads of ",
+                         part.label, " evenly"));
+  }
   const auto context = std::int64_t(g.ring) * g.ulysses;
   const bool image_is_short = job.image_tokens() < context;
   if (image_is_short || job.text_tokens < context)
@@ -48,10 +48,10 @@ std::optional<PlannedLayout> refusal(const PlanJob& job, const Grid& g) {
     return out(g, Obstacle::kPictures,
                text_of("dp ", g.dp, " needs as many pictures, there ",
                        job.num_pictures == 1 ? "is 1" : text_of("are ", job.num_pictures)));
-  if (g.layers > flux.num_double + flux.num_single)
+  const auto blocks = job.shape().num_blocks();
+  if (g.layers > blocks)
     return out(g, Obstacle::kBlocks,
-               text_of("layers ", g.layers, " needs as many blocks, there are ",
-                       flux.num_double + flux.num_single));
+               text_of("layers ", g.layers, " needs as many blocks, there are ", blocks));
   return {};
 }
 
@@ -70,11 +70,11 @@ void measure(const PlanJob& job, const Machine& machine, const std::vector<Stage
     }
   };
   look(0, layout.first_rank);
-  for (int rank = 1; rank < g.ranks(); ++rank) {
+  for (int rank = 1; rank < g.product(); ++rank) {
     const auto stage = std::size_t(rank / stride % g.layers);
     // Ranks of a stage differ by a token at most: ask the first that is not rank 0.
     const bool is_new = rank < 2 || (rank % stride == 0 && rank / stride < g.layers) ||
-                        (job.text == SharedText::kYes && rank <= g.tp);
+                        (job.layout.shard_text && rank <= g.tp);
     const bool differs =
         machine.devices[std::size_t(rank)].memory != machine.devices[std::size_t(rank - 1)].memory;
     if (!is_new && !differs) continue;
@@ -89,21 +89,21 @@ void measure(const PlanJob& job, const Machine& machine, const std::vector<Stage
 }
 
 // Pictures that a rank denoises together: a layer split takes a batch for each stage.
-int pictures_at_once(const PlanJob& job, const Grid& g) {
+int pictures_at_once(const PlanJob& job, const Degrees& g) {
   return std::min(job.batch_size * g.layers, (job.num_pictures + g.dp - 1) / g.dp);
 }
 
 }  // namespace
 
 // As blocks_of_rank() does in a run.
-std::vector<Stage> plan_stages(const PlanJob& job, const Machine& machine, const Grid& g) {
-  const auto& config = job.model.flux;
-  if (g.layers == 1) return {whole_transformer(config)};
+std::vector<Stage> plan_stages(const PlanJob& job, const Machine& machine, const Degrees& g) {
+  const auto& shape = job.shape();
+  if (g.layers == 1) return {whole_transformer(shape)};
   std::vector<double> room(std::size_t(g.layers), INFINITY);
   bool all_host = true;
   const int stride = strides_of(g).layers;
   double others = 0;
-  for (int rank = 0; rank < g.ranks(); ++rank) {
+  for (int rank = 0; rank < g.product(); ++rank) {
     const auto& device = machine.devices[std::size_t(rank)];
     auto& least = room[std::size_t(rank / stride % g.layers)];
     // behind the ranks that may share the text encoders all are alike
@@ -112,17 +112,17 @@ std::vector<Stage> plan_stages(const PlanJob& job, const Machine& machine, const
     all_host = all_host && device.name == "cpu";
   }
   for (auto& bytes : room) bytes = std::max(bytes, 1.0);
-  const auto sizes = block_sizes(config);
+  const auto sizes = block_parameters(job.tensors->of(Part::Role::kDenoiser));
   std::vector<Stage> stages;
   for (int stage = 0; stage < g.layers; ++stage)
     if (all_host)
-      stages.push_back(stage_of(config, share_of(std::int64_t(sizes.size()), stage, g.layers)));
+      stages.push_back(stage_of(shape, share_of(std::int64_t(sizes.size()), stage, g.layers)));
   if (!all_host)
-    for (const auto& run : runs_in_proportion(sizes, room)) stages.push_back(stage_of(config, run));
+    for (const auto& run : runs_in_proportion(sizes, room)) stages.push_back(stage_of(shape, run));
   return stages;
 }
 
-PlannedLayout plan_layout(const PlanJob& whole_job, const Machine& machine, const Grid& grid) {
+PlannedLayout plan_layout(const PlanJob& whole_job, const Machine& machine, const Degrees& grid) {
   if (auto refused = refusal(whole_job, grid)) return *std::move(refused);
   auto job = surveyed(whole_job);
   job.batch_size = pictures_at_once(whole_job, grid);

@@ -11,7 +11,7 @@ namespace braid {
 enum class Obstacle { kNone, kHeads, kTokens, kBranches, kPictures, kBlocks, kMemory };
 
 struct PlannedLayout {
-  Grid grid;
+  Degrees grid;
   Obstacle obstacle = Obstacle::kNone;
   std::string reason = {};  // one sentence; empty without an obstacle
 
@@ -25,13 +25,13 @@ struct PlannedLayout {
 };
 
 // The runs of blocks of a grid's stages. The job is surveyed.
-std::vector<Stage> plan_stages(const PlanJob& job, const Machine& machine, const Grid& grid);
+std::vector<Stage> plan_stages(const PlanJob& job, const Machine& machine, const Degrees& grid);
 
 // All grids of as many ranks as there are devices: those that fit, the fastest per picture first,
 // then the others.
 std::vector<PlannedLayout> plan_layouts(const PlanJob& job, const Machine& machine);
 
 // One of them.
-PlannedLayout plan_layout(const PlanJob& job, const Machine& machine, const Grid& grid);
+PlannedLayout plan_layout(const PlanJob& job, const Machine& machine, const Degrees& grid);
 
 }  // namespace braid

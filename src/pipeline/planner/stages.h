@@ -1,21 +1,34 @@
-// Which run of the transformer's blocks each stage of a layer split holds.
+// Which run of the denoiser's blocks each stage of a layer split holds.
 #pragma once
 
-#include "pipeline/planner/weights.h"
+#include "comm/group.h"
+#include "nn/denoiser_shape.h"
+#include "pipeline/planner/tensors.h"
 
 namespace braid {
 
 struct Stage {
-  std::int64_t num_double = 0, num_single = 0;
+  std::int64_t first_block = 0, num_blocks = 0;
   bool is_first = false, is_last = false;  // these have the embedders, and the last layer
-  std::int64_t first_block = 0;
+
+  bool holds(const PlannedTensor& tensor, std::int64_t blocks) const;
 };
 
-Stage whole_transformer(const FluxConfig& config);
+Stage whole_transformer(const DenoiserShape& shape);
 
 // The blocks of a run.
-Stage stage_of(const FluxConfig& config, const Share& run);
+Stage stage_of(const DenoiserShape& shape, const Share& run);
 
-Parameters parameters_of(const Stage& stage, const FluxParameters& parameters);
+// visit(kind, count) of the kinds of blocks that the stage holds.
+template <class Visit>
+void for_each_kind(const DenoiserShape& shape, const Stage& stage, const Visit& visit) {
+  std::int64_t first = 0;
+  for (const auto& kind : shape.blocks) {
+    const auto begin = std::max(first, stage.first_block);
+    const auto end = std::min(first + kind.count, stage.first_block + stage.num_blocks);
+    if (end > begin) visit(kind, end - begin);
+    first += kind.count;
+  }
+}
 
 }  // namespace braid

@@ -4,17 +4,10 @@
 #include <functional>
 #include <numeric>
 
-#include "models/flux/names.h"
-#include "models/vae/model.h"
+#include "base/error.h"
 
 namespace braid {
 namespace {
-
-// Of a part: how its tensors are shared, and the names of its lists of blocks.
-struct PartRules {
-  ShardingTable shardings = {};
-  std::vector<std::string> lists = {}, keep_dense = {};
-};
 
 // "double_blocks.7.img_mod.lin": list 0, 7.
 struct PlaceInList {
@@ -32,9 +25,8 @@ std::optional<PlaceInList> place_in_list(const std::string& layer,
 PlannedTensor::Shared shared_by(const ShardingTable& shardings, const AskedTensor& asked) {
   const auto* const sharding = find_sharding(shardings, asked.layer);
   if (!sharding) return PlannedTensor::Shared::kNot;
-  const bool by_columns =
-      sharding->split == Split::kRows || sharding->split == Split::kRowsUnsummed;
-  if (!by_columns) return PlannedTensor::Shared::kRows;
+  if (sharding->split == Split::kColumns) return PlannedTensor::Shared::kRows;
+  if (sharding->split == Split::kColumnsGathered) return PlannedTensor::Shared::kGathered;
   return asked.shape.size() < 2 ? PlannedTensor::Shared::kNot : PlannedTensor::Shared::kColumns;
 }
 
@@ -65,13 +57,14 @@ class Leaves {
   int last_ = -1;
 };
 
-PartTensors planned(const std::vector<AskedTensor>& asked, const PartRules& rules) {
-  PartTensors part{.tensors = {}, .lists = std::vector<std::int64_t>(rules.lists.size())};
+PartTensors planned(const std::vector<AskedTensor>& asked, const Part& described,
+                    const ShardingTable& shardings, const std::vector<std::string>& keep_dense) {
+  PartTensors part{.tensors = {}, .lists = std::vector<std::int64_t>(described.lists.size())};
   Leaves leaves;
   std::int64_t last = -1;
   for (const auto& a : asked) {
     if (a.kind == AskedTensor::Kind::kTable) continue;  // it stays in the checkpoint
-    const auto place = place_in_list(a.layer, rules.lists);
+    const auto place = place_in_list(a.layer, described.lists);
     if (place) {
       auto& count = part.lists[place->list];
       count = std::max(count, place->index + 1);
@@ -85,8 +78,8 @@ PartTensors planned(const std::vector<AskedTensor>& asked, const PartRules& rule
          .rows = rows,
          .columns = c10::multiply_integers(a.shape) / std::max<std::int64_t>(1, rows),
          .element_bytes = std::int64_t(c10::elementSize(a.dtype)),
-         .kind = kind_of(a, rules.keep_dense),
-         .shared = shared_by(rules.shardings, a),
+         .kind = kind_of(a, keep_dense),
+         .shared = shared_by(shardings, a),
          .block = place      ? last
                   : last < 0 ? -1
                              : last + 1,
@@ -95,19 +88,25 @@ PartTensors planned(const std::vector<AskedTensor>& asked, const PartRules& rule
   return part;
 }
 
-template <class Open, class Spell, class Make>
-std::vector<AskedTensor> asked_by(at::ScalarType dtype, const ModelFiles* files, const Open& open,
-                                  const Spell& spell, const Make& make) {
+std::vector<AskedTensor> asked_by(const Part& part, at::ScalarType dtype, const ModelFiles* files) {
   std::vector<AskedTensor> asked;
   const LoadOptions load{.dtype = dtype, .survey = &asked};
   if (!files) {
-    make(Weights::synthetic(load));
+    part.make(Weights::synthetic(load));
     return asked;
   }
-  auto checkpoint = open(*files);
-  auto names = spell(checkpoint);
-  make(Weights(std::move(checkpoint), std::move(names), load));
+  auto checkpoint = files->open(part.folder);
+  auto names = part.names(checkpoint);
+  part.make(Weights(std::move(checkpoint), std::move(names), load));
   return asked;
+}
+
+PartTensors survey_part(const Part& part, const SurveyOptions& o, const ModelFiles* files) {
+  const Sharing sharing{.ranks = 1, .modulation = o.modulation};
+  const bool is_denoiser = part.role == Part::Role::kDenoiser;
+  return planned(asked_by(part, o.dtype, files), part,
+                 part.sharding ? part.sharding(sharing) : ShardingTable(),
+                 is_denoiser ? o.keep_dense : std::vector<std::string>());
 }
 
 }  // namespace
@@ -116,26 +115,44 @@ std::int64_t PartTensors::num_blocks() const {
   return std::accumulate(lists.begin(), lists.end(), std::int64_t(0));
 }
 
-ModelTensors survey_model(const ModelSizes& m, const SurveyOptions& o, const ModelFiles* files) {
-  const auto flux = asked_by(
-      o.dtype, files, [](const ModelFiles& f) { return f.open_transformer(); }, flux_names,
-      [&](const Weights& w) { (void)Flux(m.flux, w); });
-  const auto t5 = asked_by(
-      o.dtype, files, [](const ModelFiles& f) { return f.open_text_encoder("text_encoder_2"); },
-      [](const Checkpoint&) { return t5_names(); }, [&](const Weights& w) { (void)T5(m.t5, w); });
-  const auto clip = asked_by(
-      o.dtype, files, [](const ModelFiles& f) { return f.open_text_encoder("text_encoder"); },
-      clip_names, [&](const Weights& w) { (void)Clip(m.clip, w); });
-  const auto vae = asked_by(
-      o.dtype, files, [](const ModelFiles& f) { return f.open_vae(); }, vae_names,
-      [&](const Weights& w) { (void)Vae(m.vae, w, Vae::Parts::kDecoder); });
-  return {
-      .transformer = planned(flux, {.shardings = flux_sharding(m.flux, 1, o.modulation),
-                                    .lists = {"double_blocks", "single_blocks"},
-                                    .keep_dense = o.keep_dense}),
-      .t5 = planned(t5, {.shardings = t5_sharding(m.t5, 1), .lists = {"encoder.block"}}),
-      .clip = planned(clip, {.shardings = clip_sharding(m.clip, 1), .lists = {"encoder.layers"}}),
-      .vae = planned(vae, {})};
+const PartTensors& ModelTensors::of(const Part& part) const {
+  const auto it = std::find(parts.begin(), parts.end(), &part);
+  check(it != parts.end(), "no survey of ", part.label);
+  return tensors[std::size_t(it - parts.begin())];
+}
+
+const PartTensors& ModelTensors::of(Part::Role role) const {
+  const auto it =
+      std::find_if(parts.begin(), parts.end(), [&](const Part* p) { return p->role == role; });
+  check(it != parts.end(), "no survey of a part");
+  return of(**it);
+}
+
+ModelTensors survey_model(const Family& family, const SurveyOptions& o, const ModelFiles* files) {
+  ModelTensors model;
+  for (const auto& part : family.description().parts) {
+    model.parts.push_back(&part);
+    model.tensors.push_back(survey_part(part, o, files));
+  }
+  return model;
+}
+
+std::int64_t numbers_of(const PlannedTensor& t, int ranks) {
+  return t.rows * t.columns / (t.shared == PlannedTensor::Shared::kNot ? 1 : ranks);
+}
+
+std::vector<std::int64_t> block_parameters(const Family& family) {
+  return block_parameters(survey_part(family.part(Part::Role::kDenoiser),
+                                      {.dtype = at::kFloat, .modulation = SharedModulation::kYes},
+                                      nullptr));
+}
+
+std::vector<std::int64_t> block_parameters(const PartTensors& part) {
+  std::vector<std::int64_t> sizes(std::size_t(part.num_blocks()));
+  for (const auto& t : part.tensors)
+    if (t.block >= 0 && t.block < part.num_blocks())
+      sizes[std::size_t(t.block)] += numbers_of(t, 1);
+  return sizes;
 }
 
 }  // namespace braid

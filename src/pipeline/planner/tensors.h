@@ -7,28 +7,17 @@
 #include <vector>
 
 #include "braid/memory.h"
-#include "models/clip/model.h"
-#include "models/flux/model.h"
-#include "models/flux/sharding.h"
-#include "models/t5/model.h"
-#include "models/vae/config.h"
-#include "pipeline/model_files.h"
+#include "pipeline/families/family.h"
 
 namespace braid {
-
-struct ModelSizes {
-  FluxConfig flux;
-  T5Config t5;
-  ClipConfig clip;
-  VaeConfig vae;
-};
 
 struct PlannedTensor {
   std::string layer;
   std::int64_t rows, columns;  // of one device; a vector has one column
   std::int64_t element_bytes;
-  enum class Kind { kNumbers, kDense, kCodes } kind;   // dense: a matrix that may be quantised
-  enum class Shared { kNot, kRows, kColumns } shared;  // among tensor parallel ranks
+  enum class Kind { kNumbers, kDense, kCodes } kind;  // dense: a matrix that may be quantised
+  // Among tensor parallel ranks; kGathered: rows, and every rank gets all outputs.
+  enum class Shared { kNot, kRows, kGathered, kColumns } shared;
   std::int64_t block;  // in the order of use; -1: before the blocks; the number of blocks: after
   int leaf;            // of the layers that have pages of their own; -1: of none
 };
@@ -39,8 +28,13 @@ struct PartTensors {
   std::int64_t num_blocks() const;
 };
 
+// Of all parts of a model, in the order of its description.
 struct ModelTensors {
-  PartTensors transformer, t5, clip, vae;
+  std::vector<const Part*> parts;
+  std::vector<PartTensors> tensors;
+
+  const PartTensors& of(const Part& part) const;
+  const PartTensors& of(Part::Role role) const;  // the first of this role
 };
 
 struct SurveyOptions {
@@ -51,7 +45,14 @@ struct SurveyOptions {
 
 // `files`, where there are some, tell what is stored in 8 bits already. Throws InputError where
 // they lack a tensor.
-ModelTensors survey_model(const ModelSizes& sizes, const SurveyOptions& options,
+ModelTensors survey_model(const Family& family, const SurveyOptions& options,
                           const ModelFiles* files);
+
+// The numbers of one tensor that each of `ranks` tensor parallel ranks holds.
+std::int64_t numbers_of(const PlannedTensor& tensor, int ranks);
+
+// Parameters of each block, in the order of use: of a surveyed part, and of a family's denoiser.
+std::vector<std::int64_t> block_parameters(const PartTensors& part);
+std::vector<std::int64_t> block_parameters(const Family& family);
 
 }  // namespace braid

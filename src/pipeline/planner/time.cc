@@ -26,24 +26,24 @@ Pace pace_of(const Machine& machine, at::ScalarType dtype) {
 // Of the rank with the largest share, which is the first, and of the whole transformer.
 class Step {
  public:
-  Step(const PlanJob& job, const Grid& grid, const Machine& machine)
+  Step(const PlanJob& job, const Degrees& grid, const Machine& machine)
       : job_(job),
         grid_(grid),
         machine_(machine),
         share_(share_of_step(job, grid, 0)),
         pace_(pace_of(machine, job.dtype)) {}
 
-  double compute() const { return evaluations() * double(blocks()) * (dense() + attention()); }
+  double compute() const { return evaluations() * (dense() + double(blocks()) * attention()); }
   double memory() const;
   std::vector<std::pair<std::string, double>> communication() const;
   double handover(double items) const;  // of one of a step's items, from stage to stage
 
  private:
   double evaluations() const { return double(share_.branches * share_.batch); }
-  std::int64_t blocks() const { return job_.model.flux.num_double + job_.model.flux.num_single; }
-  double hidden() const { return double(job_.model.flux.hidden()); }
-  double dense() const;  // seconds of one block of one picture
-  double attention() const;
+  std::int64_t blocks() const { return job_.shape().num_blocks(); }
+  double hidden() const { return double(job_.shape().hidden); }
+  double dense() const;        // seconds of all blocks, of one picture
+  double attention() const;    // of one block
   double activations() const;  // bytes
   double tensor_parallel(const Traffic& t) const;
   double ulysses(const Traffic& t) const;
@@ -53,40 +53,40 @@ class Step {
   const LinkSpec& link_along(int stride, int ranks) const;
 
   const PlanJob& job_;
-  const Grid& grid_;
+  const Degrees& grid_;
   const Machine& machine_;
   StepShare share_;
   Pace pace_;
 };
 
+// All blocks, of one picture.
 double Step::dense() const {
-  const double c = hidden(), m = double(job_.model.flux.mlp_hidden());
-  return double(share_.tokens()) * 2 * (4 * c * c + 2 * c * m) / grid_.tp / pace_.flops;
+  double flops = 0;
+  for (const auto& kind : job_.shape().blocks) flops += double(kind.count) * kind.dense_flops;
+  return double(share_.tokens()) * flops / grid_.tp / pace_.flops;
 }
 
 double Step::attention() const {
   const double keys = double(job_.image_tokens() + job_.text_tokens);
-  const double width = double(share_.attended_heads * job_.model.flux.head_width);
+  const double width = double(share_.attended.q.count * job_.shape().head_width);
   return 4 * double(share_.group_tokens) * keys * width / pace_.flops;
 }
 
-// Reads and writes of a token, in hidden widths, as ops/reference.cc does them. Of the whole width:
-// modulated norms 6 each, gated residuals 5, inputs and outputs of linear layers. Of a rank's heads
-// and share of the MLP: norms of q and k 4, their rotation 40 (in float32), gelu 8, attention 4,
-// the joining of text and image 6 or of attention and MLP 10, inputs and outputs 12.
 double Step::activations() const {
-  const double doubles = double(job_.model.flux.num_double) * (26 + 76.0 / grid_.tp);
-  const double singles = double(job_.model.flux.num_single) * (13 + 80.0 / grid_.tp);
-  auto widths = (doubles + singles) * double(share_.tokens()) * hidden();
-  if (grid_.ring > 1 && job_.ring_form == RingForm::kShift)  // float32 merges, a hop each
-    widths += 20.0 * grid_.ring * double(blocks()) * double(share_.group_tokens) *
-              double(share_.attended_heads * job_.model.flux.head_width);
-  return widths * double(job_.element_bytes());
+  double numbers = 0;
+  for (const auto& kind : job_.shape().blocks)
+    numbers += double(kind.count) * kind.moved.of_rank(grid_.tp);
+  numbers *= double(share_.tokens());
+  if (grid_.ring > 1 && !job_.layout.gather_keys)  // float32 merges, a hop each
+    numbers += 20.0 * grid_.ring * double(blocks()) * double(share_.group_tokens) *
+               double(share_.attended.q.count * job_.shape().head_width);
+  return numbers * double(job_.element_bytes());
 }
 
 double Step::memory() const {
-  const auto parameters =
-      count_flux(job_.model.flux, job_.modulation).total(job_.model.flux).of_rank(grid_.tp);
+  std::int64_t parameters = 0;
+  for (const auto& tensor : job_.tensors->of(Part::Role::kDenoiser).tensors)
+    parameters += numbers_of(tensor, grid_.tp);
   const double weights = double(share_.branches * parameters * job_.element_bytes());
   return (weights + evaluations() * activations()) / pace_.memory_speed;
 }
@@ -104,7 +104,7 @@ double Step::gather(const Traffic& t, int ranks, const LinkSpec& link) const {
 // What is left of the hops when the attention of the block at hand has hidden the rest.
 double Step::shift(const Traffic& ring) const {
   const auto& link = link_along(strides_of(grid_).ring, grid_.ring);
-  if (job_.ring_form == RingForm::kGather) return gather(ring, grid_.ring, link);
+  if (job_.layout.gather_keys) return gather(ring, grid_.ring, link);
   const double hops = double(ring.shifts);
   const double hop = link.latency + double(ring.bytes) / hops / link.speed;
   const double attended = double(share_.batch) * attention() / grid_.ring;
@@ -113,15 +113,14 @@ double Step::shift(const Traffic& ring) const {
 
 double Step::handover(double items) const {
   const auto& link = link_along(strides_of(grid_).layers, grid_.layers);
-  const double vectors = evaluations() / items * double(share_.tokens() + 1);
+  const double vectors =
+      evaluations() / items * double(share_.tokens() + job_.shape().state_vectors);
   return link.latency + vectors * hidden() * double(job_.element_bytes()) / link.speed;
 }
 
 double Step::tensor_parallel(const Traffic& t) const {
   const auto& link = link_along(strides_of(grid_).tp, grid_.tp);
-  auto replicated = job_;
-  replicated.modulation = SharedModulation::kNo;  // leaves the all_reduces alone
-  const auto reduced = double(predict_traffic(replicated, grid_, 0).front().traffic.bytes);
+  const auto reduced = double(reduced_bytes(job_, grid_, 0));
   const Traffic gathered{.all_gathers = t.all_gathers, .bytes = t.bytes - std::int64_t(reduced)};
   const double n = grid_.tp;
   return double(t.all_reduces) * link.latency * std::ceil(std::log2(n)) +
@@ -144,7 +143,7 @@ double Step::seconds_along(const std::string& axis, const Traffic& t) const {
     const int ranks = grid_.ring * grid_.ulysses;
     return gather(t, ranks, link_along(stride.ulysses, ranks));
   }
-  return link_along(1, grid_.ranks()).latency * std::ceil(std::log2(grid_.ranks()));
+  return link_along(1, grid_.product()).latency * std::ceil(std::log2(grid_.product()));
 }
 
 std::vector<std::pair<std::string, double>> Step::communication() const {
@@ -158,8 +157,8 @@ std::vector<std::pair<std::string, double>> Step::communication() const {
 // Of all blocks' work, what the busiest stage has.
 double largest_part(const PlanJob& job, const std::vector<Stage>& stages) {
   std::int64_t most = 0;
-  for (const auto& stage : stages) most = std::max(most, stage.num_double + stage.num_single);
-  return double(most) / double(job.model.flux.num_double + job.model.flux.num_single);
+  for (const auto& stage : stages) most = std::max(most, stage.num_blocks);
+  return double(most) / double(job.shape().num_blocks());
 }
 
 }  // namespace
@@ -170,7 +169,7 @@ double StepTime::total() const {
   return sum;
 }
 
-StepTime predict_time(const PlanJob& job, const Grid& grid, const Machine& machine,
+StepTime predict_time(const PlanJob& job, const Degrees& grid, const Machine& machine,
                       const std::vector<Stage>& stages) {
   const Step step(job, grid, machine);
   StepTime time{.compute = step.compute(), .memory = step.memory()};

@@ -3,6 +3,7 @@
 
 #include "pipeline/planner/devices.h"
 #include "pipeline/planner/grid.h"
+#include "pipeline/planner/job.h"
 #include "pipeline/planner/stages.h"
 
 namespace braid {
@@ -16,9 +17,9 @@ struct Machine {
 };
 
 // Seconds of one step of one batch, of the rank that has most to do.
-//   compute        2 (4 C C + 2 C M) FLOP a token and block of width C and MLP width M (24 C C for
-//                  FLUX.1), and attention's 4 S S' C for S queries and S' keys, over the device's
-//                  reached FLOP/s
+//   compute        2 (4 C C + 2 C M) FLOP a token and block of width C and MLP width M (24 C C
+//                  where M = 4 C), and attention's 4 S S' C for S queries and S' keys, over the
+//                  device's reached FLOP/s
 //   memory         the weights once, and what norms, gates, rotations and activations read and
 //                  write one operation after another, over the memory's speed
 //   communication  by axis: a latency for each collective, log2 n of them where n ranks meet in a
@@ -34,7 +35,7 @@ struct StepTime {
 };
 
 // `stages` are the runs of blocks of the grid's layer split: one without.
-StepTime predict_time(const PlanJob& job, const Grid& grid, const Machine& machine,
+StepTime predict_time(const PlanJob& job, const Degrees& grid, const Machine& machine,
                       const std::vector<Stage>& stages);
 
 }  // namespace braid

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "pipeline/engine.h"
+#include "pipeline/model.h"
 #include "pipeline/rank_threads.h"
 
 namespace braid {
@@ -43,12 +44,12 @@ void bench_rank(Bench& bench, const Group& world) {
   const auto& layout = options.probe.pipeline.layout;
   const auto mesh = make_mesh(world, degrees_of(layout));
   const auto begin = Clock::now();
-  const auto flux =
+  const auto transformer =
       transformer_of(options.probe, probe, mesh, devices, shardings_of(options.probe, probe, mesh),
                      attend_over(mesh, ring_form_of(layout)));
   world.await();
   const double load_seconds = seconds_since(begin);
-  const auto predict = predict_over(mesh, flux);
+  const auto predict = predict_over(mesh, transformer);
   const auto inputs = std::vector(std::size_t(mesh.degrees.cfg), inputs_of(probe, 0, device));
 
   meter.enter(Phase::kDenoise);
@@ -99,9 +100,9 @@ BenchResult bench(const BenchOptions& options) {
                      .load_seconds = 0,
                      .warm_up_seconds = 0,
                      .traffic = {},
-                     .tokens = probe.latents.num_tokens() + probe.text_tokens,
-                     .width = int(8 * probe.latents.width),
-                     .height = int(8 * probe.latents.height),
+                     .tokens = probe.tokens(),
+                     .width = probe.size.width,
+                     .height = probe.size.height,
                      .dtype = probe.dtype,
                      .num_ranks = world->size(),
                      .threads = threads};

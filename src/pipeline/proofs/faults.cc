@@ -2,6 +2,8 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "parallel/ulysses.h"
 
@@ -55,11 +57,13 @@ Fault fault_named(const std::string& name) {
 }
 
 ShardingTable with_fault(ShardingTable shardings, std::optional<Fault> fault) {
-  for (auto& [pattern, sharding] : shardings) {
-    if (fault == Fault::kContiguousSlice && sharding.split == Split::kRows) sharding.parts.clear();
-    if (fault == Fault::kSkipReduce && pattern == "single_blocks.*.linear2")
-      sharding.split = Split::kRowsUnsummed;
-  }
+  const auto is_summed = [](const auto& row) { return row.second.split == Split::kRows; };
+  if (fault == Fault::kContiguousSlice)
+    for (auto& row : shardings)
+      if (is_summed(row)) row.second.parts.clear();
+  const auto last = std::find_if(shardings.rbegin(), shardings.rend(), is_summed);
+  if (fault == Fault::kSkipReduce && last != shardings.rend())
+    last->second.split = Split::kRowsUnsummed;
   return shardings;
 }
 

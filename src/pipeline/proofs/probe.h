@@ -1,29 +1,28 @@
-// A transformer without the rest of a pipeline, and inputs for it: what `verify` compares and
-// `bench` times.
+// A denoiser without the rest of a pipeline, and inputs for it: what `verify` compares and `bench`
+// times.
 #pragma once
 
-#include "braid/braid.h"
-#include "models/flux/model.h"
 #include "parallel/layout.h"
-#include "pipeline/sampling/latents.h"
-#include "weights/sharding.h"
+#include "pipeline/families/family.h"
 
 namespace braid {
 
 struct ProbeOptions {
   PipelineOptions pipeline = {};
-  // "flux1-dev" or "flux1-schnell": random weights of that model's shapes, without files; empty:
-  // the transformer of `pipeline.model`.
+  // A model that is known by name: random weights of its shapes, without files; empty: the
+  // transformer of `pipeline.model`.
   std::string synthetic = {};
-  int num_double = 0, num_single = 0;                  // blocks of synthetic models; 0: all
+  std::vector<int> blocks = {};  // of synthetic models, a number a kind; 0: all
   int width = 0, height = 0, max_sequence_length = 0;  // 0: the model's defaults
 };
 
 struct Probe {
-  FluxConfig config;
-  LatentShape latents;
+  std::shared_ptr<const Family> family;
+  PictureSize size;
   int text_tokens;
   at::ScalarType dtype;  // to compute in
+
+  std::int64_t tokens() const { return family->num_tokens(size) + text_tokens; }
 };
 
 // Throws InputError for models and names that are not there.
@@ -40,6 +39,5 @@ PredictPart transformer_of(const ProbeOptions& options, const Probe& probe, cons
 
 // As the layout of `options` shares the weights.
 ShardingTable shardings_of(const ProbeOptions& options, const Probe& probe, const Mesh& mesh);
-RingForm ring_form_of(const Layout& layout);
 
 }  // namespace braid

@@ -30,8 +30,7 @@ struct Trace {
 ProbeOptions probe_options(const VerifyOptions& o) {
   return {.pipeline = o.pipeline,
           .synthetic = o.synthetic,
-          .num_double = o.num_double,
-          .num_single = o.num_single,
+          .blocks = o.blocks,
           .width = o.width,
           .height = o.height,
           .max_sequence_length = o.max_sequence_length};
@@ -43,14 +42,14 @@ Trace trace_of(const VerifyOptions& options, const Probe& probe, const Mesh& mes
   const c10::DeviceGuard on(device);
   const auto of_probe = probe_options(options);
   const auto attend = attend_over(mesh, ring_form_of(options.pipeline.layout));
-  const auto flux = transformer_of(of_probe, probe, mesh, devices,
-                                   with_fault(shardings_of(of_probe, probe, mesh), fault),
-                                   with_fault(attend, mesh, fault));
+  const auto transformer = transformer_of(of_probe, probe, mesh, devices,
+                                          with_fault(shardings_of(of_probe, probe, mesh), fault),
+                                          with_fault(attend, mesh, fault));
   Trace trace;
   const auto part = [&](DenoiserInput in, const Tensor& state) {
     in = with_fault(std::move(in), mesh, fault);
     in.watch = [&](const std::string& where, const Tensor& x) { trace.add(where, x); };
-    return flux(in, state);
+    return transformer(in, state);
   };
   const auto predict = split_tokens(mesh.context, layer_split(mesh.stages, part));
   trace.add("velocity", predict({inputs_of(probe, options.seed, device)}).front());
@@ -97,16 +96,15 @@ bool needs_pages(const VerifyOptions& o, const Probe& probe, at::Device device) 
   if (o.pipeline.memory.offload.transformer != OffloadMode::kNone) return false;
   if (o.device_bytes == 0 && device.is_cpu()) return false;
   const auto room = o.device_bytes > 0 ? o.device_bytes : free_memory(device, 1).free_bytes;
-  PlanJob job;
+  auto job = job_of_family(probe.family);
   job.dtype = probe.dtype;
   job.is_on_host = device.is_cpu();
-  job.model.flux = probe.config;
-  job.width = int(probe.latents.width) * 8;
-  job.height = int(probe.latents.height) * 8;
+  job.width = probe.size.width;
+  job.height = probe.size.height;
   job.text_tokens = probe.text_tokens;
   job.memory = o.pipeline.memory;
   job = surveyed(std::move(job));
-  const auto bytes = predict_transformer_bytes(job, {}, 0, whole_transformer(probe.config));
+  const auto bytes = predict_transformer_bytes(job, {}, 0, whole_transformer(job.shape()));
   const auto needs = device.is_cpu() ? kProcessBytes + host_peak(job, bytes) : bytes.peak();
   if (needs <= room) return false;
   require(!device.is_cpu() || !o.pipeline.memory.offload.folder.empty(),

@@ -13,9 +13,9 @@ struct VerifyOptions {
   std::uint64_t seed = 0;
   std::optional<double> tolerance = {};  // unset: 1e-4 in float32, 0.05 in shorter types
   std::optional<Fault> fault = {};
-  // "flux1-dev", "flux1-schnell": random weights of that model's shapes instead of files.
+  // A model that is known by name: random weights of its shapes instead of files.
   std::string synthetic = {};
-  int num_double = 0, num_single = 0;  // blocks of these; 0: all
+  std::vector<int> blocks = {};  // of these, a number a kind; 0: all
   // What a device holds: where the transformer is larger, one rank pages it. 0: what is free on a
   // GPU, no limit on a CPU.
   std::int64_t device_bytes = 0;

@@ -5,29 +5,6 @@
 namespace braid {
 namespace {
 
-constexpr double kTimestepScale = 1000;  // FluxPipeline's own, whatever num_train_timesteps says
-
-DenoiserInput input_of(const DenoiseJob& job, const Tensor& latents, float timestep) {
-  const auto batch = latents.size(0);
-  const auto on_device = latents.options().dtype(at::kFloat);
-  DenoiserInput in{.noise = {latents, job.image_ids_NA},
-                   .text = {job.text_BTC, at::zeros({job.text_BTC.size(1), 3}, on_device)},
-                   .pooled_BC = job.pooled_BC,
-                   .timestep_B = at::full({batch}, timestep, on_device).to(latents.scalar_type()) /
-                                 kTimestepScale};
-  if (job.guidance) in.guidance_B = at::full({batch}, *job.guidance, on_device);
-  return in;
-}
-
-// What the step asks of the denoiser: the prompt, and the negative prompt where there is one.
-std::vector<DenoiserInput> branches_of(const DenoiseJob& job, const DenoiserInput& positive) {
-  if (!job.negative_text_BTC.defined()) return {positive};
-  auto negative = positive;
-  negative.text.x_BLC = job.negative_text_BTC;
-  negative.pooled_BC = job.negative_pooled_BC;
-  return {positive, negative};
-}
-
 std::vector<std::int64_t> all_but_the_batch(const Tensor& x) {
   std::vector<std::int64_t> dims;
   for (std::int64_t d = 1; d < x.dim(); ++d) dims.push_back(d);
@@ -54,15 +31,15 @@ Tensor rescale(const Tensor& guided, const Tensor& positive, double amount) {
 }
 
 // negative + scale * (positive - negative): Ho and Salimans, 2021. What follows it is in float32.
-Tensor guide(const std::vector<Tensor>& velocities, const DenoiseJob& job) {
+Tensor guide(const std::vector<Tensor>& velocities, const TrueGuidance& guidance) {
   const auto& positive = velocities.front();
   if (velocities.size() == 1) return positive;
-  const auto guided = velocities[1] + job.true_cfg * (positive - velocities[1]);
-  if (job.cfg_norm_cap == 0 && job.guidance_rescale == 0) return guided;
+  const auto guided = velocities[1] + guidance.scale * (positive - velocities[1]);
+  if (guidance.norm_cap == 0 && guidance.rescale == 0) return guided;
   auto wide = guided.to(at::kFloat);
   const auto want = positive.to(at::kFloat);
-  if (job.cfg_norm_cap > 0) wide = cap_norm(wide, want, job.cfg_norm_cap);
-  if (job.guidance_rescale > 0) wide = rescale(wide, want, job.guidance_rescale);
+  if (guidance.norm_cap > 0) wide = cap_norm(wide, want, guidance.norm_cap);
+  if (guidance.rescale > 0) wide = rescale(wide, want, guidance.rescale);
   return wide.to(guided.scalar_type());
 }
 
@@ -89,15 +66,15 @@ Tensor step(const DenoiseJob& job, bool stochastic, const Tensor& x_BNC, const T
 }  // namespace
 
 DenoiseResult denoise(const PredictAll& predict, const ScheduleConfig& config,
-                      const Schedule& schedule, const DenoiseJob& job,
+                      const Schedule& schedule, DenoiseJob job,
                       const std::function<void(int done)>& on_step) {
   DenoiseResult result{.latents_BNC = job.latents_BNC, .first_velocity_BNC = {}};
   auto& latents = result.latents_BNC;
   for (std::size_t i = 0; i < schedule.timesteps.size(); ++i) {
-    const auto in = input_of(job, latents, schedule.timesteps[i]);
-    const auto velocities = predict(branches_of(job, in));
+    for (auto& branch : job.branches) job.set_step(branch, latents, schedule.timesteps[i]);
+    const auto velocities = predict(job.branches);
     if (i == 0) result.first_velocity_BNC = velocities.front();
-    const auto velocity = guide(velocities, job);
+    const auto velocity = guide(velocities, job.guidance);
     latents = step(job, config.stochastic_sampling, latents, velocity, schedule.sigmas[i],
                    schedule.sigmas[i + 1]);
     on_step(int(i) + 1);

@@ -1,22 +1,28 @@
 // The loop from noise to latents.
 #pragma once
 
+#include <ATen/core/Generator.h>
+
 #include "parallel/regions.h"
-#include "pipeline/sampling/latents.h"
 #include "pipeline/sampling/schedule.h"
 
 namespace braid {
 
-// One batch of pictures. B batch, N tokens, T text tokens, C widths.
+// How the velocities of two branches become one: negative + scale * (positive - negative).
+struct TrueGuidance {
+  double scale = 1;
+  double rescale = 0, norm_cap = 0;  // 0: off
+};
+
+// One batch of pictures. B batch, N tokens, C width.
 struct DenoiseJob {
-  Tensor latents_BNC;  // packed noise, in the dtype of the model
-  Tensor image_ids_NA;
-  Tensor text_BTC, pooled_BC;
-  Tensor negative_text_BTC, negative_pooled_BC;  // undefined without true guidance
-  double true_cfg = 1;
-  double guidance_rescale = 0, cfg_norm_cap = 0;  // of true guidance; 0: off
-  std::optional<double> guidance = {};            // for guidance-distilled models
-  std::vector<at::Generator> generators = {};     // of the pictures, for stochastic sampling
+  Tensor latents_BNC;  // packed noise
+  // What every step has in common: of the prompt and, with true guidance, of the negative prompt.
+  std::vector<DenoiserInput> branches;
+  // Gives an input a step's latents and timestep.
+  std::function<void(DenoiserInput&, const Tensor& latents_BNC, float timestep)> set_step;
+  TrueGuidance guidance = {};
+  std::vector<at::Generator> generators = {};  // of the pictures, for stochastic sampling
 };
 
 struct DenoiseResult {
@@ -25,10 +31,9 @@ struct DenoiseResult {
 };
 
 // Runs every step of `schedule`; `on_step` hears how many are done and may throw to end the loop.
-// Equals FluxPipeline's loop in the order of its casts: the timestep is cast to the latents' dtype,
-// then divided by 1000; the step itself is taken in float32.
+// The step itself is taken in float32, as in diffusers' schedulers.
 DenoiseResult denoise(const PredictAll& predict, const ScheduleConfig& config,
-                      const Schedule& schedule, const DenoiseJob& job,
+                      const Schedule& schedule, DenoiseJob job,
                       const std::function<void(int done)>& on_step);
 
 }  // namespace braid

@@ -1,4 +1,4 @@
-// The noise levels of FlowMatchEulerDiscrete, every bit as FluxPipeline of diffusers computes them.
+// The noise levels of FlowMatchEulerDiscrete, every bit as diffusers' pipelines compute them.
 //
 // A step goes from sigma_i to sigma_{i+1} (1 is noise, 0 the picture), in float32 from the latents
 // x and the velocity v, both of the model's dtype:

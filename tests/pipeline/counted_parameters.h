@@ -1,7 +1,10 @@
-// How many parameters a rank holds, from a model's sizes alone.
+// How many parameters each part of a FLUX.1 model has, counted by hand: what surveys and runs are
+// compared with.
 #pragma once
 
-#include "pipeline/planner/job.h"
+#include "models/vae/config.h"
+#include "pipeline/families/flux/flux.h"
+#include "pipeline/planner/stages.h"
 
 namespace braid {
 
@@ -26,5 +29,8 @@ Parameters count_t5(const T5Config& config);
 Parameters count_t5_down(const T5Config& config);  // of these, what stays float32 in float16
 Parameters count_clip(const ClipConfig& config);
 std::int64_t count_vae_decoder(const VaeConfig& config);
+
+// Of a run of blocks with what comes before the first and after the last of all.
+Parameters parameters_of(const Stage& stage, const FluxConfig& config, SharedModulation modulation);
 
 }  // namespace braid

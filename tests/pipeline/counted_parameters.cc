@@ -1,4 +1,6 @@
-#include "pipeline/planner/weights.h"
+#include "counted_parameters.h"
+
+#include <algorithm>
 
 namespace braid {
 namespace {
@@ -113,6 +115,17 @@ std::int64_t count_vae_decoder(const VaeConfig& c) {
     if (width + 1 != c.widths.rend()) count += conv(in, in);
   }
   return count;
+}
+
+Parameters parameters_of(const Stage& stage, const FluxConfig& c, SharedModulation modulation) {
+  const auto p = count_flux(c, modulation);
+  const auto doubles =
+      std::clamp<std::int64_t>(c.num_double - stage.first_block, 0, stage.num_blocks);
+  auto sum = doubles * p.double_block;
+  sum += (stage.num_blocks - doubles) * p.single_block;
+  if (stage.is_first) sum += p.embedders;
+  if (stage.is_last) sum += p.last_layer;
+  return sum;
 }
 
 }  // namespace braid

@@ -1,0 +1,61 @@
+// What is known of a model from its config files alone.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "models/vae/config.h"
+#include "nn/denoiser_shape.h"
+#include "pipeline/sampling/schedule.h"
+#include "weights/weights.h"
+
+namespace braid {
+
+// What the ranks of tensor parallelism share of a model, beyond what its heads are.
+struct Sharing {
+  int ranks = 1;
+  SharedModulation modulation = SharedModulation::kYes;
+};
+
+// One network of a model, as its files describe it.
+struct Part {
+  enum class Role { kText, kDenoiser, kDecoder } role;
+  std::string folder;                   // in the diffusers layout: "text_encoder_2"
+  std::string label;                    // for messages: "the transformer"
+  std::string class_name = {};          // of diffusers, where conversion writes its config
+  std::int64_t num_heads = 0;           // that tensor parallel ranks share evenly; 0: never shared
+  std::vector<std::string> lists = {};  // of blocks, as their names begin, in the order of use
+  bool is_large = true;                 // worth 8 bits
+
+  std::function<Names(const Checkpoint&)> names = {};
+  std::function<ShardingTable(const Sharing&)> sharding = {};  // throws InputError
+  std::function<void(const Weights&)> make = {};  // makes the network and drops it: for surveys
+  // Of a text encoder: the most numbers that live while `tokens` pass, with so many ranks.
+  std::function<std::int64_t(std::int64_t tokens, int ranks)> live = {};
+};
+
+// What a request is checked against, and what it gets where it says nothing.
+constexpr int kMaxTextTokens = 512;  // the longest max_sequence_length of any family
+struct RequestDefaults {
+  int width = 1024, height = 1024, steps = 28;
+  double guidance = 3.5;
+  int max_sequence_length = 512;
+};
+struct RequestLimits {
+  RequestDefaults defaults = {};
+  int size_multiple = 16;                // pixels: sizes are rounded down to it
+  int max_text_tokens = kMaxTextTokens;  // the longest max_sequence_length
+};
+
+// What is told of a model from its config files alone.
+struct Description {
+  std::string family;  // "FLUX.1"
+  std::vector<Part> parts;
+  DenoiserShape shape;
+  RequestLimits limits;
+  ScheduleConfig schedule;
+  VaeConfig vae;
+};
+
+}  // namespace braid

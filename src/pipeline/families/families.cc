@@ -1,0 +1,15 @@
+// The families that Braid knows, a line each. It defines nothing else, so that a program that links
+// this library with a known_families() of its own, as tests do, gets only that.
+#include "pipeline/families/family.h"
+#include "pipeline/families/flux/flux.h"
+
+namespace braid {
+
+const std::vector<FamilyEntry>& known_families() {
+  static const std::vector<FamilyEntry> kFamilies = {
+      flux_family(),
+  };
+  return kFamilies;
+}
+
+}  // namespace braid

@@ -1,0 +1,45 @@
+#include "pipeline/families/family.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace braid {
+
+const Part& Family::part(Part::Role role) const {
+  const auto& parts = description_.parts;
+  const auto it =
+      std::find_if(parts.begin(), parts.end(), [&](const Part& p) { return p.role == role; });
+  check(it != parts.end(), "a ", description_.family, " model lacks a part");
+  return *it;
+}
+
+std::vector<const Part*> Family::text_parts() const {
+  std::vector<const Part*> found;
+  for (const auto& part : description_.parts)
+    if (part.role == Part::Role::kText) found.push_back(&part);
+  return found;
+}
+
+std::shared_ptr<const Family> open_family(const ModelFiles& files) {
+  return files.family->open(files);
+}
+
+std::shared_ptr<const Family> named_family(const std::string& name) {
+  for (const auto& entry : known_families())
+    if (std::find(entry.published.begin(), entry.published.end(), name) != entry.published.end())
+      return entry.named(name);
+  return nullptr;
+}
+
+std::string list_of_named_models() {
+  std::vector<std::string> names;
+  for (const auto& entry : known_families())
+    names.insert(names.end(), entry.published.begin(), entry.published.end());
+  std::string list;
+  for (std::size_t i = 0; i < names.size(); ++i)
+    list += (i == 0 ? "" : i + 1 < names.size() ? ", " : " or ") + names[i];
+  return list;
+}
+
+}  // namespace braid

@@ -1,0 +1,116 @@
+// The one door to a family of models. What the engine, planner, proofs, conversion and program need
+// to know of a model they ask here; families.cc lists the families.
+//
+// Shape letters: B batch, N tokens of latents, T text tokens, C widths, A axes of a position.
+#pragma once
+
+#include <ATen/core/Generator.h>
+
+#include <memory>
+#include <span>
+
+#include "nn/attention.h"
+#include "nn/block_list.h"
+#include "nn/predict.h"
+#include "pipeline/families/description.h"
+#include "pipeline/model_files.h"
+#include "pipeline/picture_size.h"
+
+namespace braid {
+
+struct Prompt {
+  std::string text, second;  // the second is for the second text encoder, where there are two
+};
+
+// Embedded prompts. A family without one of these leaves it undefined.
+struct Condition {
+  Tensor text_BTC, pooled_BC;
+};
+
+using Warn = std::function<void(const std::string&)>;
+
+// The text encoders of a model, loaded.
+class TextEncoders {
+ public:
+  virtual ~TextEncoders() = default;
+  // A batch of one. Throws InputError for text that is not UTF-8; tells `warn` of text that does
+  // not fit.
+  virtual Condition encode(const Prompt& prompt, int max_sequence_length,
+                           const Warn& warn) const = 0;
+};
+
+// Where a part's weights come from when it is loaded.
+using WeightsOf = std::function<Weights(const Part&)>;
+
+// A model of some family, described and not loaded.
+class Family {
+ public:
+  explicit Family(Description description) : description_(std::move(description)) {}
+  virtual ~Family() = default;
+  const Description& description() const { return description_; }
+  const DenoiserShape& shape() const { return description_.shape; }
+  const Part& part(Part::Role role) const;  // the first of this role
+  std::vector<const Part*> text_parts() const;
+
+  // The same with other numbers of blocks, one a kind; 0 leaves a kind as it is.
+  virtual std::shared_ptr<const Family> with_blocks(const std::vector<int>& counts) const = 0;
+
+  // Loading. The denoiser has the blocks of `run`, all of them by default.
+  virtual PredictPart load_denoiser(const Weights& w, Attend attend,
+                                    std::optional<BlockRange> run = {}) const = 0;
+  virtual std::unique_ptr<const TextEncoders> load_text(const std::filesystem::path& folder,
+                                                        at::Device device,
+                                                        const WeightsOf& weights_of) const = 0;
+
+  // Latents as tokens. Noise is drawn on the CPU as the reference draws it, a generator a picture.
+  virtual std::int64_t num_tokens(PictureSize size) const = 0;
+  virtual Tensor draw(std::span<const at::Generator> generators, PictureSize size,
+                      at::ScalarType dtype) const = 0;  // [B N C]
+  // The shape of latents as the autoencoder has them, and such latents packed to tokens and back.
+  virtual std::vector<std::int64_t> latent_shape(PictureSize size) const = 0;  // of one picture
+  virtual Tensor pack(const Tensor& latents, PictureSize size) const = 0;
+  virtual Tensor unpack(const Tensor& tokens_BNC, PictureSize size) const = 0;
+
+  // A step's input: what all steps have in common, and what each brings. `like` says on which
+  // device and in which dtype the denoiser computes.
+  virtual DenoiserInput begin(const Condition& condition, PictureSize size, double guidance,
+                              const at::TensorOptions& like) const = 0;
+  virtual void set_step(DenoiserInput& in, const Tensor& latents_BNC, float timestep) const = 0;
+
+  // The schedule of a request.
+  virtual Schedule schedule(int steps, PictureSize size) const {
+    return make_schedule(description_.schedule, steps, num_tokens(size));
+  }
+
+  // Conversion: names and config.json of a part as diffusers has them, and the denoiser's names in
+  // a single file.
+  virtual Names written_names(const Part& part) const = 0;
+  virtual Names single_file_names() const = 0;
+  virtual std::string config_text(const Part& denoiser) const = 0;
+
+ private:
+  Description description_;
+};
+
+// A family as families.cc lists it.
+struct FamilyEntry {
+  std::string pipeline_class;        // in model_index.json
+  std::vector<std::string> folders;  // that a model directory has
+  std::vector<std::string>
+      single_file_has;                 // tensors by which a single file is known; any of these
+  std::vector<std::string> published;  // names of models with known sizes: "flux1-dev"
+
+  // Throws InputError naming file and field, also where parts do not fit each other.
+  std::function<std::shared_ptr<const Family>(const ModelFiles&)> open;
+  std::function<std::shared_ptr<const Family>(const std::string& name)> named;
+};
+
+// Defined in families.cc, and by tests that bring a family of their own.
+const std::vector<FamilyEntry>& known_families();
+
+std::shared_ptr<const Family> open_family(const ModelFiles& files);
+// A model that is known by name, with published sizes; null for other names.
+std::shared_ptr<const Family> named_family(const std::string& name);
+std::string list_of_named_models();  // "flux1-dev or flux1-schnell"
+
+}  // namespace braid

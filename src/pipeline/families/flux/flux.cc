@@ -1,0 +1,259 @@
+#include "pipeline/families/flux/flux.h"
+
+#include <ATen/ATen.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "models/flux/model.h"
+#include "models/flux/names.h"
+#include "models/flux/sharding.h"
+#include "models/vae/model.h"
+#include "pipeline/families/flux/text.h"
+#include "pipeline/families/patches.h"
+#include "pipeline/sampling/noise.h"
+
+namespace braid {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr double kTimestepScale = 1000;  // FluxPipeline's own, whatever num_train_timesteps says
+
+// T5's feed-forward layer, gate, its GELU and the product, and its attention's scores of all heads,
+// in float32 and as weights.
+std::int64_t live_in_t5(const T5Config& c, std::int64_t tokens, int ranks) {
+  const auto wide = tokens * (3 * c.mlp_hidden / ranks + 2 * c.hidden);
+  const auto scores = 3 * c.num_heads / ranks * tokens * tokens;
+  return std::max(wide, scores);
+}
+
+std::vector<Part> parts_of(const FluxConfigs& c) {
+  const Part clip{.role = Part::Role::kText,
+                  .folder = "text_encoder",
+                  .label = "CLIP",
+                  .num_heads = c.clip.num_heads,
+                  .lists = {"encoder.layers"},
+                  .is_large = false,
+                  .names = clip_names,
+                  .sharding = [=](const Sharing& s) { return clip_sharding(c.clip, s.ranks); },
+                  .make = [=](const Weights& w) { (void)Clip(c.clip, w); },
+                  .live = [](std::int64_t, int) { return std::int64_t(0); }};  // far below T5's
+  const Part t5{
+      .role = Part::Role::kText,
+      .folder = "text_encoder_2",
+      .label = "T5",
+      .num_heads = c.t5.num_heads,
+      .lists = {"encoder.block"},
+      .names = [](const Checkpoint&) { return t5_names(); },
+      .sharding = [=](const Sharing& s) { return t5_sharding(c.t5, s.ranks); },
+      .make = [=](const Weights& w) { (void)T5(c.t5, w); },
+      .live = [=](std::int64_t tokens, int ranks) { return live_in_t5(c.t5, tokens, ranks); }};
+  const Part flux{
+      .role = Part::Role::kDenoiser,
+      .folder = "transformer",
+      .label = "the transformer",
+      .class_name = "FluxTransformer2DModel",
+      .num_heads = c.flux.num_heads,
+      .lists = {"double_blocks", "single_blocks"},
+      .names = flux_names,
+      .sharding = [=](const Sharing& s) { return flux_sharding(c.flux, s.ranks, s.modulation); },
+      .make = [=](const Weights& w) { (void)Flux(c.flux, w); }};
+  const Part vae{.role = Part::Role::kDecoder,
+                 .folder = "vae",
+                 .label = "the autoencoder",
+                 .is_large = false,
+                 .names = vae_names,
+                 .make = [=](const Weights& w) { (void)Vae(c.vae, w, Vae::Parts::kDecoder); }};
+  return {clip, t5, flux, vae};
+}
+
+// What FLUX.1-dev (has a guidance embedder) and FLUX.1-schnell (has none) publish.
+RequestDefaults defaults_of(const FluxConfig& c) {
+  if (c.guidance_embeds) return {};
+  return {.steps = 4, .guidance = 0, .max_sequence_length = 256};
+}
+
+Description describe(const FluxConfigs& c, const ScheduleConfig& schedule,
+                     const RequestDefaults& defaults) {
+  return {.family = "FLUX.1",
+          .parts = parts_of(c),
+          .shape = flux_shape(c.flux),
+          .limits = {.defaults = defaults, .size_multiple = int(2 * c.vae.downscale())},
+          .schedule = schedule,
+          .vae = c.vae};
+}
+
+class FluxFamily : public Family {
+ public:
+  FluxFamily(const FluxConfigs& configs, const ScheduleConfig& schedule,
+             const RequestDefaults& defaults)
+      : Family(describe(configs, schedule, defaults)), configs_(configs) {}
+
+  std::shared_ptr<const Family> with_blocks(const std::vector<int>& counts) const override;
+  PredictPart load_denoiser(const Weights& w, Attend attend,
+                            std::optional<BlockRange> run) const override;
+  std::unique_ptr<const TextEncoders> load_text(const fs::path& folder, at::Device device,
+                                                const WeightsOf& weights_of) const override;
+
+  std::int64_t num_tokens(PictureSize size) const override { return latents(size).num_tokens(); }
+  std::vector<std::int64_t> latent_shape(PictureSize size) const override {
+    const auto shape = latents(size);
+    return {shape.channels, shape.height, shape.width};
+  }
+  Tensor draw(std::span<const at::Generator> generators, PictureSize size,
+              at::ScalarType dtype) const override {
+    return pack_patches(draw_noise(generators, latent_shape(size), dtype));
+  }
+  Tensor pack(const Tensor& latents_BZHW, PictureSize) const override {
+    return pack_patches(latents_BZHW);
+  }
+  Tensor unpack(const Tensor& tokens_BNC, PictureSize size) const override {
+    return unpack_patches(tokens_BNC, latents(size));
+  }
+
+  DenoiserInput begin(const Condition& condition, PictureSize size, double guidance,
+                      const at::TensorOptions& like) const override;
+  void set_step(DenoiserInput& in, const Tensor& latents_BNC, float timestep) const override;
+
+  Names written_names(const Part& part) const override {
+    return part.role == Part::Role::kDenoiser ? flux_names_of_diffusers() : t5_names();
+  }
+  Names single_file_names() const override { return flux_names_in_one_file(); }
+  std::string config_text(const Part& denoiser) const override;
+
+ private:
+  LatentShape latents(PictureSize size) const {
+    const auto downscale = configs_.vae.downscale();
+    return {.channels = configs_.vae.latent_channels,
+            .height = size.height / downscale,
+            .width = size.width / downscale};
+  }
+
+  FluxConfigs configs_;
+};
+
+std::shared_ptr<const Family> FluxFamily::with_blocks(const std::vector<int>& counts) const {
+  auto configs = configs_;
+  auto& c = configs.flux;
+  require(counts.size() <= 2, "a FLUX.1 model has 2 kinds of blocks, numbers of ", counts.size(),
+          " were given");
+  if (!counts.empty() && counts[0] > 0) c.num_double = counts[0];
+  if (counts.size() > 1 && counts[1] > 0) c.num_single = counts[1];
+  return std::make_shared<const FluxFamily>(configs, description().schedule,
+                                            description().limits.defaults);
+}
+
+PredictPart FluxFamily::load_denoiser(const Weights& w, Attend attend,
+                                      std::optional<BlockRange> run) const {
+  const auto flux = std::make_shared<const Flux>(configs_.flux, w, std::move(attend), run);
+  return [flux](const DenoiserInput& in, const Tensor& state) { return flux->advance(in, state); };
+}
+
+std::unique_ptr<const TextEncoders> FluxFamily::load_text(const fs::path& folder, at::Device device,
+                                                          const WeightsOf& weights_of) const {
+  const auto parts = text_parts();
+  auto clip = load_paged<Clip>(configs_.clip, weights_of(*parts[0]));
+  auto t5 = load_paged<T5>(configs_.t5, weights_of(*parts[1]));
+  return std::make_unique<const FluxText>(folder, device, std::move(clip), std::move(t5));
+}
+
+DenoiserInput FluxFamily::begin(const Condition& condition, PictureSize size, double guidance,
+                                const at::TensorOptions& like) const {
+  const auto in_float = like.dtype(at::kFloat);
+  const auto batch = condition.text_BTC.size(0);
+  DenoiserInput in{.noise = {.x_BLC = {}, .ids_LA = patch_positions(latents(size), like.device())},
+                   .text = {.x_BLC = condition.text_BTC,
+                            .ids_LA = at::zeros({condition.text_BTC.size(1), 3}, in_float)},
+                   .pooled_BC = condition.pooled_BC};
+  if (configs_.flux.guidance_embeds) in.guidance_B = at::full({batch}, guidance, in_float);
+  return in;
+}
+
+// The timestep is cast to the latents' dtype, then divided by 1000, as FluxPipeline's loop does.
+void FluxFamily::set_step(DenoiserInput& in, const Tensor& latents_BNC, float timestep) const {
+  const auto in_float = latents_BNC.options().dtype(at::kFloat);
+  in.noise.x_BLC = latents_BNC;
+  in.timestep_B =
+      at::full({latents_BNC.size(0)}, timestep, in_float).to(latents_BNC.scalar_type()) /
+      kTimestepScale;
+}
+
+std::string FluxFamily::config_text(const Part&) const {
+  const auto& c = configs_.flux;
+  const nlohmann::ordered_json config = {{"_class_name", part(Part::Role::kDenoiser).class_name},
+                                         {"attention_head_dim", c.head_width},
+                                         {"axes_dims_rope", c.axes},
+                                         {"guidance_embeds", c.guidance_embeds},
+                                         {"in_channels", c.in_channels},
+                                         {"joint_attention_dim", c.text_width},
+                                         {"num_attention_heads", c.num_heads},
+                                         {"num_layers", c.num_double},
+                                         {"num_single_layers", c.num_single},
+                                         {"out_channels", c.out_channels},
+                                         {"patch_size", 1},
+                                         {"pooled_projection_dim", c.pooled_width}};
+  return config.dump(2) + "\n";
+}
+
+// What one part makes is what the next part takes.
+void check_fit(const FluxConfigs& c) {
+  require(c.flux.pooled_width == c.clip.hidden, "the transformer takes pooled prompts of width ",
+          c.flux.pooled_width, ", the text encoder makes ", c.clip.hidden);
+  require(c.flux.text_width == c.t5.hidden, "the transformer takes embedded text of width ",
+          c.flux.text_width, ", the second text encoder makes ", c.t5.hidden);
+  const auto packed = 4 * c.vae.latent_channels;
+  require(c.flux.in_channels == packed && c.flux.out_channels == packed, "the transformer takes ",
+          c.flux.in_channels, " and makes ", c.flux.out_channels, " channels, the autoencoder has ",
+          packed, " when packed");
+}
+
+// From transformer/config.json, or for a single file without one from its shapes.
+FluxConfig read_transformer(const ModelFiles& files) {
+  const auto path = files.config_of("transformer");
+  const bool has_config = files.single_file.empty() || fs::exists(path);
+  return has_config ? read_flux_config(read_json_object(path))
+                    : infer_flux_config(files.open("transformer"));
+}
+
+std::shared_ptr<const Family> open(const ModelFiles& files) {
+  const auto config = [&](const char* part) { return read_json_object(files.config_of(part)); };
+  const FluxConfigs configs{.flux = read_transformer(files),
+                            .clip = read_clip_config(config("text_encoder")),
+                            .t5 = read_t5_config(config("text_encoder_2")),
+                            .vae = read_vae_config(config("vae"))};
+  check_fit(configs);
+  return std::make_shared<const FluxFamily>(configs, read_scheduler(files),
+                                            read_defaults(files, defaults_of(configs.flux)));
+}
+
+// The configs' defaults are FLUX.1's.
+std::shared_ptr<const Family> named(const std::string& name) {
+  FluxConfigs configs;
+  configs.flux.guidance_embeds = name == "flux1-dev";
+  const bool is_dev = configs.flux.guidance_embeds;
+  const ScheduleConfig schedule{.shift = is_dev ? 3.0 : 1.0, .use_dynamic_shifting = is_dev};
+  return std::make_shared<const FluxFamily>(configs, schedule, defaults_of(configs.flux));
+}
+
+}  // namespace
+
+std::shared_ptr<const Family> make_flux_family(const FluxConfigs& configs,
+                                               const ScheduleConfig& schedule,
+                                               const RequestDefaults& defaults) {
+  return std::make_shared<const FluxFamily>(configs, schedule, defaults);
+}
+
+FamilyEntry flux_family() {
+  return {.pipeline_class = "FluxPipeline",
+          .folders = {"text_encoder", "text_encoder_2", "tokenizer", "tokenizer_2", "vae",
+                      "scheduler", "transformer"},
+          .single_file_has = {"vector_in.in_layer.weight",
+                              "model.diffusion_model.vector_in.in_layer.weight",
+                              "time_text_embed.text_embedder.linear_1.weight"},
+          .published = {"flux1-dev", "flux1-schnell"},
+          .open = open,
+          .named = named};
+}
+
+}  // namespace braid

@@ -1,0 +1,26 @@
+// The FLUX.1 family: CLIP and T5, one joint transformer of double and single blocks, guidance as an
+// input of the distilled models, an AutoencoderKL.
+#pragma once
+
+#include "models/clip/model.h"
+#include "models/flux/config.h"
+#include "models/t5/model.h"
+#include "pipeline/families/family.h"
+
+namespace braid {
+
+FamilyEntry flux_family();
+
+struct FluxConfigs {
+  FluxConfig flux = {};
+  ClipConfig clip = {};
+  T5Config t5 = {};
+  VaeConfig vae = {};
+};
+
+// Of any sizes.
+std::shared_ptr<const Family> make_flux_family(const FluxConfigs& configs,
+                                               const ScheduleConfig& schedule = {},
+                                               const RequestDefaults& defaults = {});
+
+}  // namespace braid

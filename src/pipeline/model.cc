@@ -1,0 +1,188 @@
+#include "pipeline/model.h"
+
+#include <ATen/ATen.h>
+
+#include "base/cpu.h"
+#include "base/error.h"
+#include "parallel/layout.h"
+#include "parallel/map_shared.h"
+#include "pipeline/devices.h"
+#include "pipeline/planner/tensors.h"
+
+namespace braid {
+namespace {
+
+// Ranks on different kinds of devices would choose differently.
+at::ScalarType dtype_of_first(const Mesh& mesh, at::ScalarType mine) {
+  const auto chosen = mesh.world.broadcast(at::full({1}, std::int64_t(mine), at::kLong), 0);
+  return at::ScalarType(chosen.item<std::int64_t>());
+}
+
+std::string why_no_graph(const Mesh& mesh, const ModelOptions& options) {
+  if (options.graphs == Graphs::kOff) return "graphs are off";
+  if (options.device.is_cpu()) return "a CPU records no graphs";
+  if (!make_device_graph(options.device)) return "this build records no graphs";
+  if (options.memory.offload.transformer != OffloadMode::kNone)
+    return "weights are copied during a step";
+  return mesh.world.stays_on_device() ? "" : "ranks exchange tensors through the host";
+}
+
+StepGraphOptions graph_options(const Mesh& mesh, const ModelOptions& options) {
+  using OnFailure = StepGraphOptions::OnFailure;
+  return {.device = options.device,
+          .why_not = why_no_graph(mesh, options),
+          .on_failure = mesh.world.size() == 1 ? OnFailure::kGoOn : OnFailure::kThrow};
+}
+
+}  // namespace
+
+SharedModulation modulation_of(const Layout& layout) {
+  return layout.shard_modulation ? SharedModulation::kYes : SharedModulation::kNo;
+}
+
+RingForm ring_form_of(const Layout& layout) {
+  return layout.gather_keys ? RingForm::kGather : RingForm::kShift;
+}
+
+at::ScalarType choose_dtype(Dtype asked, at::ScalarType stored, at::Device device) {
+  switch (asked) {
+    case Dtype::kFloat32:
+      return at::kFloat;
+    case Dtype::kBfloat16:
+      return at::kBFloat16;
+    case Dtype::kFloat16:
+      return at::kHalf;
+    case Dtype::kAuto:
+      break;
+  }
+  if (stored == at::kFloat || stored == at::kDouble) return at::kFloat;
+  if (!device.is_cpu()) return stored == at::kHalf ? at::kHalf : at::kBFloat16;
+  return stored != at::kHalf && read_cpu().is_fast_in_bfloat16() ? at::kBFloat16 : at::kFloat;
+}
+
+// Called when all else is loaded: what is free then is what the blocks may take.
+BlockRange blocks_of_rank(const Family& family, const Mesh& mesh, at::Device device,
+                          int ranks_on_device) {
+  const auto run = blocks_of_rank(mesh, block_parameters(family),
+                                  [&] { return free_memory(device, ranks_on_device); });
+  return {.begin = run.begin, .count = run.count};
+}
+
+PredictPart with_pages(PredictPart part, Page page, std::shared_ptr<const OffloadedParts> parts) {
+  return [=](const DenoiserInput& in, const Tensor& state) {
+    const auto in_use = page.use();
+    const auto made = part(in, state);
+    parts->check_order();
+    return made;
+  };
+}
+
+Model::Model(const ModelFiles& files, const Mesh& mesh, const ModelOptions& options)
+    : Model(files, files.open("transformer").dtype(), mesh, options) {}
+
+Model::Model(const ModelFiles& files, at::ScalarType stored, const Mesh& mesh,
+             const ModelOptions& options)
+    : family_(open_family(files)),
+      mesh_(mesh),
+      offloaded_(std::make_shared<OffloadedParts>(options.memory.offload, options.device)),
+      dtype_(dtype_of_first(mesh, choose_dtype(options.dtype, stored, options.device))),
+      device_(options.device),
+      modulation_(modulation_of(options.layout)) {
+  const LoadOptions load{.dtype = dtype_,
+                         .device = device_,
+                         .on_bytes = options.on_bytes,
+                         .on_read = [this](const BytesRead& read) { bytes_read_ += read; }};
+  if (options.layout.share_decode) decoders_ = mesh.world;
+  if (mesh.world.rank() < decoders_.size()) load_decoder(files, load);
+  load_text(files, load, options);
+  load_denoiser(files, load, options);
+  predict_ = [steps = steps_](const std::vector<DenoiserInput>& inputs) {
+    return (*steps)(inputs);
+  };
+}
+
+Weights Model::weights_of(const ModelFiles& files, const Part& part,
+                          const LoadOptions& load) const {
+  auto checkpoint = files.open(part.folder);
+  auto names = part.names(checkpoint);
+  const Sharing sharing{.ranks = load.tensor_parallel.size(), .modulation = modulation_};
+  return {std::move(checkpoint), std::move(names), load,
+          part.sharding ? part.sharding(sharing) : ShardingTable()};
+}
+
+void Model::load_decoder(const ModelFiles& files, LoadOptions load) {
+  load.paging = offloaded_->vae();
+  const auto w = weights_of(files, family_->part(Part::Role::kDecoder), load);
+  vae_.emplace(Paged<Vae>{.page = w.page(),
+                          .network = Vae(family_->description().vae, w, Vae::Parts::kDecoder)});
+}
+
+// Tensor parallel ranks lie next to each other: the first rank's come first.
+void Model::load_text(const ModelFiles& files, LoadOptions load, const ModelOptions& options) {
+  if (options.layout.shard_text) load.tensor_parallel = mesh_.tp;
+  if (mesh_.world.rank() >= load.tensor_parallel.size()) return;
+  load.paging = offloaded_->text();  // the encoders share their slots
+  text_ = family_->load_text(files.folder, device_, [&](const Part& part) {
+    auto own = load;
+    if (part.is_large) own.quantize = options.memory.quantize_text;
+    return weights_of(files, part, own);
+  });
+}
+
+void Model::load_denoiser(const ModelFiles& files, LoadOptions load, const ModelOptions& options) {
+  load.tensor_parallel = mesh_.tp;
+  load.quantize = options.memory.quantize;
+  load.keep_dense = options.memory.keep_dense;
+  load.paging = offloaded_->transformer();
+  const auto w = weights_of(files, family_->part(Part::Role::kDenoiser), load);
+  auto part =
+      family_->load_denoiser(w, attend_over(mesh_, ring_form_of(options.layout)),
+                             blocks_of_rank(*family_, mesh_, device_, options.ranks_on_device));
+  offloaded_->finish();
+  steps_ = std::make_shared<StepGraph>(
+      graph_options(mesh_, options),
+      predict_over(mesh_, with_pages(std::move(part), w.page(), offloaded_)));
+}
+
+Condition Model::encode(const Prompt& prompt, int max_sequence_length, const Warn& warn) const {
+  const auto nothing = at::empty({0}, at::TensorOptions(dtype_).device(device_));
+  const auto mine = text_ ? text_->encode(prompt, max_sequence_length, warn)
+                          : Condition{.text_BTC = nothing, .pooled_BC = nothing};
+  mesh_.world.await();
+  Condition all{.text_BTC = mesh_.world.broadcast(mine.text_BTC, 0), .pooled_BC = {}};
+  if (family_->shape().pooled_width > 0) all.pooled_BC = mesh_.world.broadcast(mine.pooled_BC, 0);
+  return all;
+}
+
+// The tiles of all pictures are one list of work, and a picture without tiles is one piece of it.
+void Model::decode_together(const Tensor& latents, Tiles tiles,
+                            const std::function<void(const Tensor&)>& on_picture) const {
+  const auto& vae = vae_->network;
+  std::vector<Tensor> work;
+  for (const auto& one : latents.split(1))
+    for (const auto& tile : vae.tiles_of(one, tiles)) work.push_back(tile);
+  const auto decoded =
+      map_shared(decoders_, work, [&](const Tensor& tile) { return vae.decode_tile(tile); });
+  if (decoded.empty()) return;  // the first rank has them
+  const auto each = std::int64_t(decoded.size()) / latents.size(0);
+  for (std::int64_t i = 0; i < latents.size(0); ++i)
+    on_picture(vae.join_tiles(latents.narrow(0, i, 1),
+                              {decoded.begin() + i * each, decoded.begin() + (i + 1) * each}));
+}
+
+void Model::decode(const Tensor& tokens_BNC, PictureSize size, Tiles tiles,
+                   const std::function<void(const Tensor&)>& on_picture) const {
+  if (!vae_) return;
+  const auto in_use = vae_->page.use();
+  const auto& vae = vae_->network;
+  const auto latents = vae.to_decoder(family_->unpack(tokens_BNC, size));
+  if (decoders_.size() == 1) {  // tile by tile, which needs less memory than a list of tiles
+    for (const auto& one : latents.split(1)) on_picture(vae.decode(one, tiles));
+    return;
+  }
+  const bool are_cut = vae.tiles_of(latents.narrow(0, 0, 1), tiles).size() > 1;
+  for (const auto& wave : latents.split(are_cut ? 1 : decoders_.size()))
+    decode_together(wave, tiles, on_picture);
+}
+
+}  // namespace braid

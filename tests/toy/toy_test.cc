@@ -1,0 +1,187 @@
+// All that Braid does with a model, with a family that it has never heard of: what is here is what
+// a new family needs, and the library is not changed for it.
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "app/print/model_info.h"
+#include "base/error.h"
+#include "made_toy.h"
+#include "pipeline/conversion/convert.h"
+#include "pipeline/engine.h"
+#include "pipeline/planner/planner.h"
+#include "pipeline/proofs/bench.h"
+#include "pipeline/proofs/verify.h"
+#include "traffic_text.h"
+
+namespace braid::toy {
+namespace {
+
+using testing::Contains;
+using testing::HasSubstr;
+
+const Request kRequest{.prompts = {"a blue star"}, .seed = 5};
+
+const MadeToy& made() {
+  static const MadeToy toy;
+  return toy;
+}
+
+PipelineOptions options_with(const Layout& layout = {}, const Memory& memory = {}) {
+  return {.model = made().model(), .dtype = Dtype::kFloat32, .layout = layout, .memory = memory};
+}
+
+std::vector<std::uint8_t> drawn(const PipelineOptions& options, const Request& request = kRequest) {
+  return Engine(options, {}).generate(request, {}).front().rgb;
+}
+
+double largest_difference(const std::vector<std::uint8_t>& a, const std::vector<std::uint8_t>& b) {
+  EXPECT_EQ(a.size(), b.size());
+  double largest = 0;
+  for (std::size_t i = 0; i < a.size(); ++i)
+    largest = std::max(largest, std::abs(double(a[i]) - double(b[i])));
+  return largest;
+}
+
+TEST(ToyFamily, IsDrawn) {
+  const auto picture = Engine(options_with(), {}).generate(kRequest, {}).front();
+  EXPECT_EQ(picture.width, 64);
+  EXPECT_EQ(picture.height, 64);
+  auto other = kRequest;
+  other.prompts = {"a red circle"};
+  EXPECT_GT(largest_difference(picture.rgb, drawn(options_with(), other)), 0);
+  other = kRequest;
+  other.width = 77;  // 72: a latent is a token, so that sizes are multiples of 8
+  EXPECT_EQ(Engine(options_with(), {}).generate(other, {}).front().width, 72);
+}
+
+struct NamedLayout {
+  const char* name;
+  Layout layout;
+};
+const NamedLayout kLayouts[] = {{"Tp2", {.tp = 2}},
+                                {"Ring3", {.ring = 3}},
+                                {"Ring2Gathered", {.ring = 2, .gather_keys = true}},
+                                {"Ulysses2", {.ulysses = 2}},
+                                {"Ulysses4", {.ulysses = 4}},  // 2 2 1 1 heads, 2 of keys
+                                {"Ring2Ulysses3", {.ring = 2, .ulysses = 3}},
+                                {"LayerSplit3", {.layer_split = 3}},
+                                {"Tp2Ulysses2", {.tp = 2, .ulysses = 2}},
+                                {"Tp2LayerSplit2", {.tp = 2, .layer_split = 2}}};
+
+class ToyLayouts : public testing::TestWithParam<NamedLayout> {};
+INSTANTIATE_TEST_SUITE_P(All, ToyLayouts, testing::ValuesIn(kLayouts),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+TEST_P(ToyLayouts, AreProven) {
+  const auto verdict = verify({.pipeline = options_with(GetParam().layout)});
+  EXPECT_EQ(verdict.blocks.size(), 5u);
+  EXPECT_EQ(verdict.first_divergent(), nullptr);
+}
+
+TEST_P(ToyLayouts, MoveAndReadWhatIsPredicted) {
+  const auto options = options_with(GetParam().layout);
+  const Engine engine(options, {});
+  TrafficByAxis step;
+  engine.generate(kRequest, {}, nullptr, &step);
+  auto job = job_of_request(options, kRequest, at::kCPU);
+  const auto degrees = degrees_of(GetParam().layout);
+  const auto stage_of_rank = [&](int rank) {
+    return stage_of(job.shape(), share_of(job.shape().num_blocks(), place_of(degrees, rank).layers,
+                                          degrees.layers));
+  };
+  EXPECT_EQ(text_of_traffic(step),
+            text_of_traffic(predict_traffic(job, degrees, 0, stage_of_rank(0))));
+  // The last rank has no text encoder.
+  const auto files = find_model(options);
+  const int last = degrees.product() - 1;
+  const auto stored_bytes = [&](const Part& part, const Stage& stage, int ranks) {
+    const auto& tensors = job.tensors->of(part);
+    std::int64_t numbers = 0;
+    for (const auto& t : tensors.tensors)
+      if (stage.holds(t, tensors.num_blocks())) numbers += numbers_of(t, ranks);
+    return numbers * std::int64_t(c10::elementSize(files.open(part.folder).dtype()));
+  };
+  const auto& family = *job.family;
+  EXPECT_EQ(engine.bytes_read().back().all,
+            stored_bytes(family.part(Part::Role::kDenoiser), stage_of_rank(last), degrees.tp) +
+                stored_bytes(family.part(Part::Role::kDecoder), {.is_first = true}, 1));
+}
+
+TEST(ToyFamily, IsGuidedOnTwoRanks) {
+  auto guided = kRequest;
+  guided.negative_prompt = "a green square";
+  guided.true_cfg = 3;
+  auto one_thread = options_with();  // as each of two ranks has
+  one_thread.threads = 1;
+  const auto one = drawn(one_thread, guided);
+  EXPECT_GT(largest_difference(one, drawn(options_with())), 0);
+  EXPECT_EQ(one, drawn(options_with({.cfg = 2}), guided));
+}
+
+TEST(ToyFamily, PlansItsLayoutsAndRefusesWhatItsHeadsForbid) {
+  const auto job = job_of_request(options_with(), kRequest, at::kCPU);
+  const auto devices = devices_named("", "3xh100");
+  const auto layouts = plan_layouts(job, {devices, link_of(devices), link_of(devices)});
+  std::vector<std::string> reasons;
+  for (const auto& layout : layouts) reasons.push_back(layout.reason);
+  EXPECT_TRUE(layouts.front().fits());
+  EXPECT_THAT(reasons, Contains("tp 3 cannot share the 2 heads of the transformer evenly"));
+  EXPECT_THROW(Engine(options_with({.tp = 3}), {}), InputError);
+}
+
+TEST(ToyFamily, IsTimedFromFilesAndByName) {
+  const auto of_files = bench({.probe = {.pipeline = options_with({.tp = 2})}, .runs = 1});
+  EXPECT_EQ(of_files.num_ranks, 2);
+  EXPECT_EQ(of_files.tokens, 64 + 12);
+  const auto named = bench({.probe = {.pipeline = {.model = {}},
+                                      .synthetic = "toy-1",
+                                      .blocks = {2},
+                                      .width = 64,
+                                      .height = 32},
+                            .runs = 1});
+  EXPECT_EQ(named.width, 64);
+}
+
+TEST(ToyFamily, KeepsItsBitsWhereverItsWeightsAre) {
+  const auto resident = drawn(options_with());
+  for (const auto mode : {OffloadMode::kModel, OffloadMode::kBlock, OffloadMode::kLeaf})
+    EXPECT_EQ(resident, drawn(options_with(
+                            {}, {.offload = {.transformer = mode, .text = mode, .vae = mode}})))
+        << int(mode);
+}
+
+TEST(ToyFamily, IsConvertedToTheWeightsThatItsQuantisationHas) {
+  const Memory int8{.quantize = Quantize::kInt8, .quantize_text = Quantize::kInt8};
+  const auto quantised = drawn(options_with({}, int8));
+  EXPECT_GT(largest_difference(quantised, drawn(options_with())), 0);
+  const auto out = made().model().string() + "-int8";
+  convert({.model = made().model(), .out = out, .dtype = Dtype::kFloat32, .memory = int8});
+  auto converted = options_with();
+  converted.model = out;
+  EXPECT_EQ(quantised, drawn(converted));
+  std::filesystem::remove_all(out);
+}
+
+TEST(ToyFamily, IsDescribed) {
+  const auto info = model_info(options_with());
+  EXPECT_EQ(info["family"], "Toy");
+  EXPECT_EQ(info["parts"].size(), 3u);
+  EXPECT_GT(info["parts"]["transformer"]["parameters"].get<std::int64_t>(), 10'000);
+}
+
+TEST(ToyFamily, IsRefusedWhereItsPartsDoNotFit) {
+  const MadeToy broken;
+  write_file(broken.model() / "transformer/config.json", R"({"num_blocks": 3})");
+  auto options = options_with();
+  options.model = broken.model();
+  try {
+    (void)Engine(options, {});
+    FAIL();
+  } catch (const InputError& e) {
+    EXPECT_THAT(e.what(), HasSubstr("that the model does not have"));
+  }
+}
+
+}  // namespace
+}  // namespace braid::toy

@@ -1,0 +1,40 @@
+"""A family of models is known in its own folders: nothing else of the library has its names.
+
+Identifiers are looked at, and what stands in quotes outside of app/, whose help shows examples.
+Comments may name a model as the source of a figure or formula.
+"""
+
+import re
+
+OWN_FOLDERS = ("src/models/", "src/text/", "src/pipeline/families/")
+NAMES = re.compile(
+    r"flux|(?<![a-z0-9])t5(?![0-9])|clip(?!_grad|board)|qwen|mistral|zimage|z_image|joyai|siglip"
+    r"|num_double|num_single|double_block|single_block", re.IGNORECASE)
+# Words of other meanings: a picture is clipped, float16 is clipped.
+INNOCENT = re.compile(r"\bclipp(?:ed|ing)\b|\bclips?\b(?=\s+(?:to|at))|eclipse")
+
+_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_STRING = re.compile(r'"(?:\\.|[^"\\\n])*"')
+
+
+def _named(text):
+    found = NAMES.search(INNOCENT.sub("", text))
+    return found.group() if found else None
+
+
+def check(sources, root):
+    del root
+    for source in sources:
+        if not source.path.startswith(("src/", "include/")) or source.path.startswith(OWN_FOLDERS):
+            continue
+        in_app = source.path.startswith("src/app/")
+        for number, (code, full) in enumerate(zip(source.code, source.lines), 1):
+            words = _IDENTIFIER.findall(code)
+            if full.lstrip().startswith("#include"):
+                continue
+            if not in_app:
+                words += _STRING.findall(re.sub(r"//.*", "", full))
+            for word in words:
+                name = _named(word)
+                if name:
+                    yield source.path, number, f"'{name}' belongs to a family: ask through its door"
