@@ -120,8 +120,7 @@ Layout choose_layout(const Layout& asked, int num_ranks, const Request& request)
   auto layout = asked;
   require(has_branches && num_ranks % 2 == 0, to_string(degrees_asked(asked)), " = 1, but there ",
           "are ", num_ranks, " ranks: ask for degrees that multiply to ", num_ranks,
-          " out of --tp, --ring, --ulysses, --layer-split, --dp and, with a negative prompt, ",
-          "--cfg-parallel 2");
+          "; those of guidance are 2 at most, and take a negative prompt");
   layout.cfg = 2;
   layout.ulysses = num_ranks / 2;
   return layout;

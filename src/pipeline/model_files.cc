@@ -85,7 +85,7 @@ ModelFiles find_model(const PipelineOptions& options) {
   }
   require(!options.components.empty(), options.model.string(), " is a single file: ",
           "the directory of the text encoders, tokenizers, autoencoder and scheduler ",
-          "is needed too (--components DIR)");
+          "is needed too, as its components");
   const auto& family = check_folder(options.components, Transformer::kElsewhere);
   check_single_file(options.model, family);
   return {.folder = options.components, .single_file = options.model, .family = &family};

@@ -26,7 +26,7 @@ TEST_F(SpoiledModel, IsNoModelAtAll) {
 }
 
 TEST_F(SpoiledModel, SingleFilesNeedTheirComponents) {
-  expect_bad_input({"generate", "a", "-m", file(kFlux)}, "--components DIR");
+  expect_bad_input({"generate", "a", "-m", file(kFlux)}, "as its components");
 }
 
 TEST_F(SpoiledModel, DescribesAnotherPipeline) {

@@ -134,16 +134,17 @@ TEST_F(Info, TheFlagsAreThese) {
                   "--dtype", "--quantize", "--quantize-text", "--quantize-skip", "-q,--quiet"));
   EXPECT_THAT(flags_of("info"),
               ElementsAre("-h,--help", "-m,--model", "--components", "--presets", "--json"));
-  EXPECT_THAT(flags_of("bench"),
-              ElementsAre("-h,--help", "--tp", "--ring", "--ulysses", "--cfg-parallel", "--dp",
-                          "--layer-split", "--tp-modulation", "--text-encoder", "--vae",
-                          "--ring-form", "--deadline", "-m,--model", "--components", "--synthetic",
-                          "--double", "--single", "--dtype", "--device", "--devices", "--threads",
-                          "--preset", "--quantize", "--quantize-text", "--quantize-skip",
-                          "--offload", "--offload-text", "--offload-vae", "--offload-group",
-                          "--prefetch", "--resident", "--residency", "--pin", "--offload-dir",
-                          "--disk-reads", "--size", "--max-sequence-length", "--runs", "--warm-up",
-                          "--sweep", "--against", "--tolerance", "--plot", "--json"));
+  EXPECT_THAT(
+      flags_of("bench"),
+      ElementsAre("-h,--help", "--tp", "--ring", "--ulysses", "--cfg-parallel", "--dp",
+                  "--layer-split", "--tp-modulation", "--text-encoder", "--vae", "--ring-form",
+                  "--deadline", "-m,--model", "--components", "--synthetic", "--blocks", "--double",
+                  "--single", "--dtype", "--device", "--devices", "--threads", "--preset",
+                  "--quantize", "--quantize-text", "--quantize-skip", "--offload", "--offload-text",
+                  "--offload-vae", "--offload-group", "--prefetch", "--resident", "--residency",
+                  "--pin", "--offload-dir", "--disk-reads", "--size", "--max-sequence-length",
+                  "--runs", "--warm-up", "--sweep", "--against", "--tolerance", "--plot",
+                  "--json"));
 }
 
 }  // namespace

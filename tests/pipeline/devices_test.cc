@@ -79,7 +79,7 @@ TEST(ChooseLayout, LeavesAloneWhatWasAskedFor) {
 }
 
 TEST(ChooseLayout, SaysWhatCouldBeAskedFor) {
-  const auto wants = HasSubstr("but there are 2 ranks: ask for degrees that multiply to 2 out of");
+  const auto wants = HasSubstr("but there are 2 ranks: ask for degrees that multiply to 2; those");
   EXPECT_THAT(refusal([] { choose_layout({}, 2, kPlain); }), wants);
   EXPECT_THAT(refusal([] { choose_layout({}, 3, kGuided); }), HasSubstr("multiply to 3"));
   auto weak = kGuided;

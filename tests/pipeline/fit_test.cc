@@ -38,11 +38,18 @@ Fit fit_to(PlanJob job, double device, double host = 0, const FitPlace& place = 
   return fit(job, place);
 }
 
+// Remedies as refusal() spells them.
+const char* const kFiles = " or 0";
+const char* const kEightBits = " or 1";
+const char* const kSmallPicture = " or 3";
+
 std::string refusal(PlanJob job, double device, double host = 0) {
   try {
     fit_to(std::move(job), device, host);
-  } catch (const InputError& e) {
-    return e.what();
+  } catch (const DoesNotFit& e) {
+    std::string text = e.what();
+    for (const auto& help : e.help()) text += " or " + std::to_string(int(help.remedy));
+    return text;
   }
   return "accepted";
 }
@@ -177,7 +184,7 @@ TEST(Fit, TakesTheFastestThatFits) {
 TEST(Fit, TakesEightBitsOnlyWhereNothingElseFitsAndTheyAreAllowed) {
   auto job = surveyed_dev();
   auto& budget = job.memory.budget;
-  EXPECT_THAT(refusal(job, 6, 22), HasSubstr("--quantize auto --quantize-text auto"));
+  EXPECT_THAT(refusal(job, 6, 22), HasSubstr(kEightBits));
   budget.may_quantize = budget.may_quantize_text = true;
   EXPECT_EQ(fit_to(job, 6).memory.quantize, Quantize::kNone);  // the host has room for all
   const auto chosen = fit_to(job, 6, 22);
@@ -225,12 +232,12 @@ TEST(Fit, DecodesInTilesWhereNothingElseMakesRoom) {
 TEST(Fit, SaysHowMuchIsMissingAndWhatWouldHelp) {
   const auto job = surveyed_dev();
   const auto text = refusal(job, 1.2);
-  EXPECT_THAT(text, HasSubstr("a picture of 1024x1024 does not fit --memory 1.20 GB: it needs"));
-  EXPECT_THAT(text, HasSubstr("--size of 512x512"));
-  EXPECT_THAT(refusal(job, 6, 10), HasSubstr("it would fit with --offload-dir DIR"));
+  EXPECT_THAT(text, HasSubstr("a picture of 1024x1024 does not fit 1.20 GB: it needs"));
+  EXPECT_THAT(text, HasSubstr(kSmallPicture));
+  EXPECT_THAT(refusal(job, 6, 10), HasSubstr(kFiles));
   auto with_files = job;
   with_files.memory.offload.folder = "pages";
-  EXPECT_THAT(refusal(with_files, 1.2, 10), Not(HasSubstr("--offload-dir")));
+  EXPECT_THAT(refusal(with_files, 1.2, 10), Not(HasSubstr(kFiles)));
 }
 
 TEST(Fit, CountsAllRanksOfADevice) {

@@ -125,7 +125,7 @@ TEST(Presets, ThatAreUnknownAreAnsweredWithAllThatAreKnown) {
     preset_named("rtx-9090");
     ADD_FAILURE() << "not refused";
   } catch (const InputError& error) {
-    EXPECT_THAT(error.what(), testing::HasSubstr("it is 'rtx-9090'"));
+    EXPECT_THAT(error.what(), testing::HasSubstr("there is no preset 'rtx-9090'"));
     for (const auto& preset : known_presets())
       EXPECT_THAT(error.what(), testing::HasSubstr(preset.name));
   }

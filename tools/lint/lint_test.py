@@ -97,6 +97,14 @@ class LintTest(unittest.TestCase):
         self.write("src/nn/a.cc", "")
         self.assertEqual(self.complaints_about("src/app/a.cc", "std::cout << 1;\n"), [])
 
+    def test_only_the_program_speaks_of_flags(self):
+        wish = 'f("give --size");\n'
+        self.assertEqual(self.complaints_about("src/pipeline/a.cc", wish),
+                         ["only app/ and serve/ speak of flags"])
+        self.assertEqual(self.complaints_about("src/pipeline/a.cc", 'f(a--, "b - c");\n'), [])
+        self.write("src/pipeline/a.cc", "")
+        self.assertEqual(self.complaints_about("src/app/a.cc", wish), [])
+
     def test_slow_headers_and_torch_below_weights_are_refused(self):
         found = self.complaints_about("tests/nn/a.cc", "#include <torch/torch.h>\n")
         self.assertIn("costs ten seconds a file", found[0])

@@ -11,6 +11,8 @@ _CONDITION = re.compile(r"\s*#\s*(?:if|ifdef|ifndef|elif)\b")
 _PRINT = re.compile(
     r"\bstd::(?:cout|cerr|clog)\b|\b(?:printf|vprintf|fprintf|vfprintf|puts|putchar|perror)\s*\(")
 _SLOW_HEADER = re.compile(r"torch/(?:torch|types|extension|all|script)\.h$")
+_STRING = re.compile(r'"(?:\\.|[^"\\\n])*"')
+_FLAG = re.compile(r"(?<![\w-])--[a-z]")
 _TORCH_HEADER = re.compile(r"(?:ATen|c10|torch)/")
 
 
@@ -29,9 +31,21 @@ def check_include(source, file):
         yield f"{source.folder} does not see LibTorch"
 
 
+# The library throws facts; what to type is the program's to say.
+def flags_in_strings(source):
+    if not source.folder or source.folder in MAY_PRINT:
+        return
+    for number, full in enumerate(source.lines, 1):
+        for string in _STRING.findall(re.sub(r"//.*", "", full)):
+            if _FLAG.search(string):
+                yield number, "only app/ and serve/ speak of flags"
+
+
 def check(sources, root):
     del root
     for source in sources:
+        for number, complaint in flags_in_strings(source):
+            yield source.path, number, complaint
         for number, line in enumerate(source.code, 1):
             for complaint in check_line(source, line):
                 yield source.path, number, complaint

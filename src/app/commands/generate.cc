@@ -8,6 +8,7 @@
 #include "app/files/output_files.h"
 #include "app/files/picture_text.h"
 #include "app/files/prompts.h"
+#include "app/flags/memory_words.h"
 #include "app/flags/preset_flags.h"
 #include "app/machine/launched.h"
 #include "app/machine/stop_signals.h"
@@ -19,7 +20,6 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "pipeline/engine.h"
-#include "pipeline/memory/memory_names.h"
 #include "pipeline/planner/fit.h"
 #include "weights/files/safetensors_writer.h"
 
@@ -113,7 +113,7 @@ void GenerateRun::keep_to_budget() {
   const bool fits = fit_->device_peak <= budget.device;
   const auto of = text_of(fits ? ", of " : ", more than ", readable_bytes(double(budget.device)),
                           " that a GPU has for it");
-  display_.say("memory: " + chosen.sentence + (budget.is_implied ? of : ""));
+  display_.say("memory: " + fit_sentence(*fit_, chosen.is_on_host) + (budget.is_implied ? of : ""));
 }
 
 void GenerateRun::check_dump() const {

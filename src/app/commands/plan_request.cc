@@ -14,7 +14,7 @@ bool is_path(const PipelineOptions& options) { return std::filesystem::exists(op
 PlanJob job_of_options(const PipelineOptions& options) {
   const auto name = options.model.string();
   auto job = named_job(name);
-  require(job || is_path(options), "there is no model at ", name, ": --model should be a path or ",
+  require(job || is_path(options), "there is no model at ", name, ": --model should be a path, ",
           list_of_named_models());
   if (is_path(options) || !job) return job_of_model(options);
   job->dtype = choose_dtype(options.dtype, job->dtype, at::kCUDA);

@@ -5,13 +5,13 @@
 #include <ctime>
 #include <filesystem>
 
+#include "app/flags/memory_words.h"
 #include "app/machine/machine_info.h"
 #include "app/print/bar_chart.h"
 #include "app/print/readable.h"
 #include "app/print/report.h"
 #include "base/error.h"
 #include "pipeline/engine.h"
-#include "pipeline/memory/memory_names.h"
 #include "pipeline/planner/grid.h"
 
 namespace braid {
@@ -36,15 +36,7 @@ std::string name_of_model(const ProbeOptions& probe) {
   return unreachable ? probe.pipeline.model.string() : whole.string();
 }
 
-std::string layout_of(const Layout& l) {
-  const auto d = degrees_of(l);
-  return to_string(Degrees{.dp = d.dp,
-                           .cfg = d.cfg,
-                           .layers = d.layers,
-                           .ring = d.ring,
-                           .ulysses = d.ulysses,
-                           .tp = d.tp});
-}
+std::string layout_of(const Layout& l) { return layout_name(degrees_of(l)); }
 
 // The most a rank held: of its GPU, else of its process.
 double peak_of(const RankPeaks& rank) {

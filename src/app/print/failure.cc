@@ -8,6 +8,7 @@
 #include <new>
 #include <typeinfo>
 
+#include "app/flags/memory_words.h"
 #include "app/print/readable.h"
 #include "braid/error.h"
 #include "comm/fate.h"
@@ -52,6 +53,8 @@ bool is_out_of_memory(const c10::Error& error) {
 Failure current_failure() {
   try {
     throw;
+  } catch (const DoesNotFit& error) {
+    return {.exit_code = kBadInput, .sentence = error.what() + help_sentence(error), .details = ""};
   } catch (const InputError& error) {
     return {.exit_code = kBadInput, .sentence = one_line(error.what()), .details = ""};
   } catch (const PeerFailed& error) {

@@ -97,7 +97,7 @@ std::string summary(const std::vector<PlannedLayout>& layouts, std::size_t fitti
   for (const auto& [count, example] : count_out(layouts))
     text += text_of("  ", count, count == 1 ? " is" : " are", " out for ",
                     name_of(example->obstacle), count == 1 ? ": " : ", one is ",
-                    to_string(example->grid), ": ", example->reason, "\n");
+                    layout_name(example->grid), ": ", example->reason, "\n");
   return text;
 }
 
@@ -147,7 +147,7 @@ std::string plan_table(const PlanReport& report, const std::vector<PlannedLayout
   const auto shown = report.flags.all ? fitting : std::min(fitting, kShown);
   std::size_t width = 8;
   for (std::size_t i = 0; i < shown; ++i)
-    width = std::max(width, to_string(layouts[i].grid).size());
+    width = std::max(width, layout_name(layouts[i].grid).size());
   auto text = title(report);
   if (shown > 0) text += header(width);
   for (std::size_t i = 0; i < shown; ++i) text += row(layouts[i], width);

@@ -2,9 +2,9 @@
 
 #include <cstdlib>
 
+#include "app/flags/memory_words.h"
 #include "app/machine/environment.h"
 #include "app/machine/gpus.h"
-#include "pipeline/memory/memory_names.h"
 #include "pipeline/memory/presets.h"
 
 namespace braid {

@@ -2,9 +2,9 @@
 
 #include <cmath>
 
+#include "app/flags/memory_words.h"
 #include "comm/mesh.h"
 #include "pipeline/engine.h"
-#include "pipeline/memory/memory_names.h"
 
 namespace braid {
 namespace {

@@ -93,7 +93,7 @@ const Preset& preset_named(const std::string& name) {
     if (preset.name == name) return preset;
     names += ", " + preset.name;
   }
-  throw InputError("--preset should be auto, none" + names + ", it is '" + name + "'");
+  throw InputError("there is no preset '" + name + "'; there are auto, none" + names);
 }
 
 }  // namespace braid

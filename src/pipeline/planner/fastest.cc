@@ -46,7 +46,7 @@ PlannedLayout fastest_layout(const PipelineOptions& options, const Request& requ
   auto layouts = plan_layouts(job, {.devices = std::move(devices), .link = link, .network = link});
   const auto& best = layouts.front();
   require(best.fits(), "no layout of ", names.size(), names.size() == 1 ? " rank" : " ranks",
-          " fits: ", to_string(best.grid), ": ", best.reason);
+          " fits: ", layout_name(best.grid), ": ", best.reason);
   return best;
 }
 

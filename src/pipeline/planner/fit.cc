@@ -5,7 +5,6 @@
 #include <map>
 
 #include "base/error.h"
-#include "pipeline/memory/memory_names.h"
 #include "pipeline/planner/held.h"
 
 namespace braid {
@@ -13,12 +12,6 @@ namespace {
 
 constexpr double kHostSpeed = 25e9, kDiskSpeed = 2e9;  // bytes a second; they only order choices
 constexpr double kBytesLate = 500'000;  // that a copy could have moved before it began
-
-std::string gigabytes(std::int64_t bytes) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.2f GB", double(bytes) / 1e9);
-  return text;
-}
 
 // What changes the picture.
 struct Changes {
@@ -219,16 +212,15 @@ std::optional<Fit> Fitting::find() {
   return {};
 }
 
-// "--quantize auto", ... where that alone would make it fit.
-std::string what_would_help(const PlanJob& job, const FitPlace& place) {
-  std::string help;
-  const auto consider = [&](const std::string& what, const std::function<void(PlanJob&)>& change) {
+// What alone would make it fit.
+std::vector<DoesNotFit::Help> what_would_help(const PlanJob& job, const FitPlace& place) {
+  using Remedy = DoesNotFit::Remedy;
+  std::vector<DoesNotFit::Help> help;
+  const auto consider = [&](Remedy remedy, const std::function<void(PlanJob&)>& change) {
     auto changed = job;
     change(changed);
     Fitting fitting(changed, place);
-    const auto found = fitting.find();
-    if (!found) return;
-    help += (help.empty() ? "" : ", or ") + what + " (" + gigabytes(found->device_peak) + ")";
+    if (const auto found = fitting.find()) help.push_back({remedy, found->device_peak});
   };
   const auto allow_8_bits = [](PlanJob& j) {
     j.memory.budget.may_quantize = j.memory.budget.may_quantize_text = true;
@@ -236,36 +228,30 @@ std::string what_would_help(const PlanJob& job, const FitPlace& place) {
   const auto allow_files = [](PlanJob& j) {
     if (j.memory.offload.folder.empty()) j.memory.offload.folder = "pages";
   };
-  consider("--offload-dir DIR", allow_files);
-  consider("--quantize auto --quantize-text auto", allow_8_bits);
+  consider(Remedy::kFiles, allow_files);
+  consider(Remedy::kEightBits, allow_8_bits);
   if (help.empty())
-    consider("--quantize auto --quantize-text auto --offload-dir DIR", [&](PlanJob& j) {
+    consider(Remedy::kEightBitsInFiles, [&](PlanJob& j) {
       allow_8_bits(j);
       allow_files(j);
     });
   if (help.empty())
-    consider("a --size of 512x512", [](PlanJob& j) {
+    consider(Remedy::kSmallPicture, [](PlanJob& j) {
       j.width = std::min(j.width, 512);
       j.height = std::min(j.height, 512);
     });
   return help;
 }
 
-std::string refusal(const PlanJob& job, const FitPlace& place, const Fit& least) {
+std::string refusal(const PlanJob& job, const Fit& least) {
   const auto& budget = job.memory.budget;
-  const auto lacks = [](std::int64_t needs, std::int64_t has) { return has > 0 && needs > has; };
-  auto text = text_of("a picture of ", job.width, "x", job.height, " does not fit");
-  if (lacks(least.device_peak, budget.device))
-    text += text_of(" --memory ", gigabytes(budget.device), ": it needs at least ",
-                    gigabytes(least.device_peak), ", ",
-                    gigabytes(least.device_peak - budget.device), " more");
-  else
-    text += text_of(" --host-memory ", gigabytes(budget.host), ": it needs at least ",
-                    gigabytes(least.host_peak), ", ", gigabytes(least.host_peak - budget.host),
-                    " more");
-  const auto help = what_would_help(job, place);
-  return text + (help.empty() ? "; a smaller --size or more devices would help"
-                              : "; it would fit with " + help);
+  const bool lacks_device = budget.device > 0 && least.device_peak > budget.device;
+  const auto has = lacks_device ? budget.device : budget.host;
+  const auto needs = lacks_device ? least.device_peak : least.host_peak;
+  return text_of("a picture of ", job.width, "x", job.height, " does not fit ",
+                 gigabytes_with_cents(has), lacks_device ? "" : " of host memory",
+                 ": it needs at least ", gigabytes_with_cents(needs), ", ",
+                 gigabytes_with_cents(needs - has), " more");
 }
 
 }  // namespace
@@ -274,17 +260,14 @@ Fit fit(const PlanJob& job, const FitPlace& place) {
   Fitting fitting(job, place);
   const auto found = fitting.find();
   if (!found && job.memory.budget.is_implied) return fitting.least();
-  require(found.has_value(), refusal(job, place, fitting.least()));
+  if (!found) throw DoesNotFit(refusal(job, fitting.least()), what_would_help(job, place));
   return *found;
 }
 
-std::string to_string(const Fit& f, const PlanJob& job) {
-  auto flags = flags_of(f.memory);
-  if (f.tiling == VaeTiling::kOn)
-    flags += (flags.empty() ? "" : " ") + std::string("--vae-tiling on");
-  const auto text =
-      (flags.empty() ? "all weights stay" : flags) + ", predicted peak " + gigabytes(f.device_peak);
-  return job.is_on_host ? text : text + " a device, " + gigabytes(f.host_peak) + " of the host";
+std::string gigabytes_with_cents(std::int64_t bytes) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.2f GB", double(bytes) / 1e9);
+  return text;
 }
 
 }  // namespace braid

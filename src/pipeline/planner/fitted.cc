@@ -29,11 +29,12 @@ Fitted fitted(const PipelineOptions& options, const Request& request) {
       options, request,
       find_device(place.devices.front().substr(0, 4) == "cuda" ? device_names(options).front()
                                                                : "cpu"));
-  Fitted result{
-      .options = options, .tiling = VaeTiling::kAuto, .sentence = {}, .fit = fit(job, place)};
+  Fitted result{.options = options,
+                .tiling = VaeTiling::kAuto,
+                .is_on_host = job.is_on_host,
+                .fit = fit(job, place)};
   result.options.memory = result.fit.memory;
   result.tiling = result.fit.tiling;
-  result.sentence = to_string(result.fit, job);
   return result;
 }
 

@@ -109,7 +109,7 @@ bool needs_pages(const VerifyOptions& o, const Probe& probe, at::Device device) 
   if (needs <= room) return false;
   require(!device.is_cpu() || !o.pipeline.memory.offload.folder.empty(),
           "the whole transformer takes ", double(needs) / 1e9, " GB on one rank, which may take ",
-          double(room) / 1e9, " GB: on a CPU its pages need --offload-dir");
+          double(room) / 1e9, " GB: on a CPU its pages need a folder for their files");
   return true;
 }
 

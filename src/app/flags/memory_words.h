@@ -4,6 +4,7 @@
 #include <string>
 
 #include "braid/memory.h"
+#include "pipeline/planner/fit.h"
 
 namespace braid {
 
@@ -13,5 +14,12 @@ const char* name_of(OffloadMode mode);  // "block"
 // The flags that differ from their defaults, as they would be given: "--quantize int8 --offload
 // block"; empty where none does.
 std::string flags_of(const Memory& memory);
+
+// What a budget chose: "--offload block --resident 12, predicted peak 5.90 GB a device, 24.31 GB of
+// the host".
+std::string fit_sentence(const Fit& fit, bool is_on_host);
+
+// "; it would fit with --offload-dir DIR (4.00 GB)"
+std::string help_sentence(const DoesNotFit& refusal);
 
 }  // namespace braid

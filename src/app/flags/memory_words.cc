@@ -1,4 +1,4 @@
-#include "pipeline/memory/memory_names.h"
+#include "app/flags/memory_words.h"
 
 namespace braid {
 namespace {
@@ -78,6 +78,37 @@ std::string flags_of(const Memory& m) {
       flag_of("quantize-text", m.quantize_text, Quantize::kNone, name_of(m.quantize_text)) +
       flag_of("quantize-skip", skipped, std::string(), skipped) + flags_of(m.offload);
   return flags.empty() ? flags : flags.substr(1);
+}
+
+std::string fit_sentence(const Fit& f, bool is_on_host) {
+  auto flags = flags_of(f.memory);
+  if (f.tiling == VaeTiling::kOn)
+    flags += (flags.empty() ? "" : " ") + std::string("--vae-tiling on");
+  const auto text = (flags.empty() ? "all weights stay" : flags) + ", predicted peak " +
+                    gigabytes_with_cents(f.device_peak);
+  return is_on_host ? text
+                    : text + " a device, " + gigabytes_with_cents(f.host_peak) + " of the host";
+}
+
+std::string help_sentence(const DoesNotFit& refusal) {
+  const auto flags_of_remedy = [](DoesNotFit::Remedy remedy) {
+    switch (remedy) {
+      case DoesNotFit::Remedy::kFiles:
+        return "--offload-dir DIR";
+      case DoesNotFit::Remedy::kEightBits:
+        return "--quantize auto --quantize-text auto";
+      case DoesNotFit::Remedy::kEightBitsInFiles:
+        return "--quantize auto --quantize-text auto --offload-dir DIR";
+      case DoesNotFit::Remedy::kSmallPicture:
+        break;
+    }
+    return "a --size of 512x512";
+  };
+  std::string help;
+  for (const auto& [remedy, device_peak] : refusal.help())
+    help += (help.empty() ? "; it would fit with " : ", or ") +
+            std::string(flags_of_remedy(remedy)) + " (" + gigabytes_with_cents(device_peak) + ")";
+  return help.empty() ? "; a smaller --size or more devices would help" : help;
 }
 
 }  // namespace braid
