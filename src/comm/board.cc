@@ -27,7 +27,7 @@ void Board::wait(std::unique_lock<std::mutex>& lock, Holds holds, const std::str
     fate_->check();
     if (patience == Patience::kEndless || std::chrono::steady_clock::now() < end) continue;
     const double seconds = double(fate_->deadline().count()) / 1000;
-    throw Error(text_of("waited ", seconds, " s for ", waiting_for, absent()));
+    throw WorldLost(text_of("waited ", seconds, " s for ", waiting_for, absent()));
   }
 }
 
@@ -66,9 +66,21 @@ at::Tensor Board::receive(int at) {
 
 std::shared_ptr<Board> Board::subgroup(const std::vector<int>& ranks, std::uint64_t time) {
   const std::scoped_lock lock(mutex_);
-  auto& board = subgroups_[{ranks, time}];
-  if (!board) board = std::make_shared<Board>(int(ranks.size()), fate_);
+  std::erase_if(subgroups_, [](const auto& made) { return made.second.expired(); });
+  auto& known = subgroups_[{fate_->epoch(), time, ranks}];
+  auto board = known.lock();
+  if (!board) known = board = std::make_shared<Board>(int(ranks.size()), fate_);
   return board;
+}
+
+void Board::clear() {
+  const std::scoped_lock lock(mutex_);
+  slots_.assign(slots_.size(), {});
+  mail_.assign(mail_.size(), {});
+  arrivals_.assign(arrivals_.size(), 0);
+  meetings_ = 0;
+  for (const auto& [asked, made] : subgroups_)
+    if (const auto board = made.lock()) board->clear();
 }
 
 }  // namespace braid

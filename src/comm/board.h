@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <tuple>
 #include <vector>
 
 #include "comm/fate.h"
@@ -19,7 +20,7 @@ class Board {
   Board(int size, std::shared_ptr<Fate> fate);
 
   int size() const { return int(slots_.size()); }
-  Fate& fate() { return *fate_; }
+  const Fate& fate() const { return *fate_; }
 
   struct Slot {
     Note note;
@@ -28,16 +29,20 @@ class Board {
   // This rank's own slot; the others' may be read between two meetings.
   Slot& slot(int rank) { return slots_[std::size_t(rank)]; }
 
-  // Returns when every rank has called it as often. Throws PeerFailed when a rank fails, and Error
-  // that names the ranks that did not come when the deadline passes; the group is then unusable.
+  // Returns when every rank has called it as often. Throws PeerFailed when a rank fails, and
+  // WorldLost that names the ranks that did not come when the deadline passes.
   void meet(int rank, Patience patience = Patience::kDeadline);
 
   // Tensors under way from one rank to the next, first in, first out.
   void send(int to, at::Tensor x);
   at::Tensor receive(int at);
 
-  // The board of a subgroup: the same for all ranks that ask for the same ranks the same time.
+  // The board of a subgroup: the same for all ranks that ask for the same ranks the same time of an
+  // epoch.
   std::shared_ptr<Board> subgroup(const std::vector<int>& ranks, std::uint64_t time);
+
+  // Takes away what a failed run left here and on the boards of subgroups. No rank may be at one.
+  void clear();
 
  private:
   template <class Holds>
@@ -52,7 +57,9 @@ class Board {
   std::vector<std::uint64_t> arrivals_;  // how often each rank came
   std::uint64_t meetings_ = 0;           // how often all had come
   std::vector<std::deque<at::Tensor>> mail_;
-  std::map<std::pair<std::vector<int>, std::uint64_t>, std::shared_ptr<Board>> subgroups_;
+  // Boards last as long as a rank has them.
+  using Asked = std::tuple<std::uint64_t, std::uint64_t, std::vector<int>>;  // epoch, time, ranks
+  std::map<Asked, std::weak_ptr<Board>> subgroups_;
 };
 
 }  // namespace braid

@@ -1,4 +1,5 @@
-// What the ranks of one run share: the first failure of any of them, and how long to wait.
+// How the ranks of a world fare: the first failure of the run they are in, a loss that ends the
+// world, and how long to wait.
 #pragma once
 
 #include <atomic>
@@ -6,6 +7,7 @@
 #include <exception>
 #include <mutex>
 #include <optional>
+#include <stop_token>
 #include <string>
 
 #include "base/error.h"
@@ -14,6 +16,13 @@ namespace braid {
 
 // Thrown on the ranks that are well when another one is not. Its message holds the first cause.
 class PeerFailed : public Error {
+ public:
+  using Error::Error;
+};
+
+// What a world does not recover from: a rank that is gone or does not come, a broken link. Any
+// other failure ends the run it happens in.
+class WorldLost : public Error {
  public:
   using Error::Error;
 };
@@ -29,24 +38,40 @@ class Fate {
   explicit Fate(std::chrono::milliseconds deadline = std::chrono::seconds(10))
       : deadline_(deadline) {}
 
-  // Only the first failure is kept: what comes later follows from it.
+  // Of a run only the first failure is kept: what comes later follows from it. A loss stays.
   void fail(int rank, std::exception_ptr cause);
   bool failed() const { return failed_.load(std::memory_order_acquire); }
-  // Throws PeerFailed if a rank has failed.
+  bool is_lost() const { return lost_.load(std::memory_order_acquire); }
+  // Throws PeerFailed if a rank has failed, and Cancelled if the run should stop.
   void check() const;
   std::exception_ptr cause() const;
   int culprit() const;  // the rank of the first failure
+  struct Failure {
+    int rank;
+    std::exception_ptr cause;
+  };
+  Failure loss() const;  // where the world is lost
+
+  // Before a run, which `stop` may end. Throws PeerFailed when the world is lost.
+  void begin(std::stop_token stop);
+  // When all ranks have left a run that failed: another epoch begins.
+  void recover();
+  // How many failed runs the world has recovered from. What ranks had begun together in an older
+  // epoch is void.
+  std::uint64_t epoch() const { return epoch_.load(std::memory_order_acquire); }
 
   std::chrono::milliseconds deadline() const { return deadline_; }
 
  private:
   std::chrono::milliseconds deadline_;
-  std::atomic<bool> failed_ = false;
+  std::stop_token stop_;
+  std::atomic<bool> failed_ = false, lost_ = false;
+  std::atomic<std::uint64_t> epoch_ = 0;
   mutable std::mutex mutex_;
-  int rank_ = -1;
-  std::exception_ptr cause_;
+  std::optional<Failure> first_, loss_;
 };
 
+bool is_loss(const std::exception_ptr& failure);
 // The message of an exception, whatever it is.
 std::string message_of(const std::exception_ptr& failure);
 

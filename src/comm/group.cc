@@ -51,11 +51,19 @@ void write_back(Tensor& x, const Tensor& result) {
 
 struct Group::State {
   Traffic traffic;
-  std::uint64_t number = 0;
+  std::uint64_t epoch = 0, number = 0;  // collectives of the epoch
 };
 
 Group::Group(std::shared_ptr<Transport> transport)
     : transport_(std::move(transport)), state_(std::make_shared<State>()) {}
+
+// A run that failed may have left the ranks with different counts.
+std::uint64_t Group::next_number() const {
+  const auto epoch = transport_->fate().epoch();
+  if (state_->epoch != epoch) state_->number = 0;
+  state_->epoch = epoch;
+  return state_->number++;
+}
 
 std::vector<Note> Group::agree(Op op, const Tensor& x, int detail, const Site& site,
                                Patience patience) const {
@@ -65,7 +73,7 @@ std::vector<Note> Group::agree(Op op, const Tensor& x, int detail, const Site& s
                            .dtype = is_defined ? x.scalar_type() : at::kByte,
                            .shape = is_defined ? shape_of(x) : std::vector<std::int64_t>(),
                            .detail = detail,
-                           .number = state_->number++,
+                           .number = next_number(),
                            .site = name_of(site)},
                           patience);
   check_agreement(notes);

@@ -59,6 +59,12 @@ class Group {
   // failure still ends it.
   void await(Site site = Site::current()) const;
 
+  // For long computations between collectives: throws what the next one would because of the run,
+  // PeerFailed when a rank has failed and Cancelled when it should stop. Costs nothing.
+  void poll() const {
+    if (transport_) transport_->fate().check();
+  }
+
   // The group of some of these ranks; of one rank for those outside. Collective: every rank calls
   // it with the same list.
   Group subgroup(std::span<const int> ranks) const;
@@ -67,6 +73,7 @@ class Group {
 
  private:
   struct State;
+  std::uint64_t next_number() const;
   std::vector<Note> agree(Op op, const Tensor& x, int detail, const Site& site,
                           Patience patience = Patience::kDeadline) const;
 

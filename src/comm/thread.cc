@@ -18,6 +18,7 @@ class ThreadTransport : public Transport {
 
   int rank() const override { return rank_; }
   int size() const override { return board_->size(); }
+  const Fate& fate() const override { return board_->fate(); }
 
   std::vector<Note> compare(const Note& mine, Patience patience) override {
     board_->slot(rank_).note = mine;
@@ -53,7 +54,7 @@ class ThreadTransport : public Transport {
 
   std::shared_ptr<Board> board_;
   int rank_;
-  std::uint64_t num_subgroups_ = 0;
+  std::uint64_t epoch_ = 0, num_subgroups_ = 0;  // asked for in that epoch
 };
 
 // Each rank adds up one share of the elements, in rank order, and all read all shares.
@@ -118,6 +119,9 @@ std::unique_ptr<Incoming> ThreadTransport::shift(const Tensor& x, at::IntArrayRe
 }
 
 std::shared_ptr<Transport> ThreadTransport::subgroup(std::span<const int> ranks) {
+  // A run that failed may have left the ranks with different counts.
+  if (epoch_ != fate().epoch()) num_subgroups_ = 0;
+  epoch_ = fate().epoch();
   const auto time = num_subgroups_++;
   const auto here = std::find(ranks.begin(), ranks.end(), rank_);
   if (here == ranks.end()) return nullptr;
@@ -130,39 +134,39 @@ std::shared_ptr<Transport> ThreadTransport::subgroup(std::span<const int> ranks)
 ThreadWorld::ThreadWorld(const WorldOptions& options)
     : fate_(std::make_shared<Fate>(options.deadline)) {
   check(options.size >= 1, "a world of ", options.size, " ranks");
-  ranks_.resize(std::size_t(options.size));
-  if (options.size == 1) return;
-  const auto board = std::make_shared<Board>(options.size, fate_);
+  board_ = std::make_shared<Board>(options.size, fate_);
   for (int rank = 0; rank < options.size; ++rank)
-    ranks_[std::size_t(rank)] = Group(std::make_shared<ThreadTransport>(board, rank));
+    ranks_.emplace_back(std::make_shared<ThreadTransport>(board_, rank));
 }
 
 void ThreadWorld::run_rank(int rank, const std::function<void(const Group&)>& body) {
   const c10::InferenceMode no_autograd;  // thread-local, like all such guards
   try {
     body(ranks_[std::size_t(rank)]);
-  } catch (const Cancelled&) {
-    cancelled_[std::size_t(rank)] = std::current_exception();
   } catch (...) {
     fate_->fail(rank, std::current_exception());
   }
 }
 
-void ThreadWorld::run(const std::function<void(const Group&)>& body) {
-  fate_->check();
-  cancelled_.assign(ranks_.size(), nullptr);
-  {
-    std::vector<std::jthread> others;
+void ThreadWorld::run_all(const std::function<void(const Group&)>& body) {
+  std::vector<std::jthread> others;
+  try {
     for (int rank = 1; rank < size(); ++rank)
       others.emplace_back([this, rank, &body] { run_rank(rank, body); });
-    run_rank(0, body);
+  } catch (...) {  // the ranks that were started must not wait for the others
+    return fate_->fail(0, std::current_exception());
   }
-  const auto is_cancelled = [](const std::exception_ptr& e) { return e != nullptr; };
-  const auto count = std::count_if(cancelled_.begin(), cancelled_.end(), is_cancelled);
-  if (count > 0 && count < size())
-    fate_->fail(0, std::make_exception_ptr(Error("some ranks were stopped and others were not")));
-  if (fate_->failed()) std::rethrow_exception(fate_->cause());
-  if (count > 0) std::rethrow_exception(cancelled_.front());
+  run_rank(0, body);
+}
+
+void ThreadWorld::run(const std::function<void(const Group&)>& body, std::stop_token stop) {
+  fate_->begin(std::move(stop));
+  run_all(body);
+  const auto cause = fate_->cause();
+  if (!cause) return;
+  board_->clear();
+  fate_->recover();
+  std::rethrow_exception(cause);
 }
 
 void run_ranks(const WorldOptions& options, const std::function<void(const Group&)>& body) {

@@ -4,7 +4,7 @@
 #include <functional>
 #include <vector>
 
-#include "comm/fate.h"
+#include "comm/board.h"
 #include "comm/world.h"
 
 namespace braid {
@@ -14,18 +14,19 @@ class ThreadWorld : public World {
  public:
   explicit ThreadWorld(const WorldOptions& options);
 
-  void run(const std::function<void(const Group& world)>& body) override;
+  void run(const std::function<void(const Group& world)>& body, std::stop_token stop = {}) override;
 
   int size() const override { return int(ranks_.size()); }
   bool has_first_rank() const override { return true; }
   int ranks_on_these_cores() const override { return size(); }
 
  private:
+  void run_all(const std::function<void(const Group& world)>& body);
   void run_rank(int rank, const std::function<void(const Group& world)>& body);
 
   std::shared_ptr<Fate> fate_;
+  std::shared_ptr<Board> board_;
   std::vector<Group> ranks_;
-  std::vector<std::exception_ptr> cancelled_;
 };
 
 // One run of a world of its own.

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "comm/fate.h"
 #include "comm/note.h"
 
 namespace braid {
@@ -29,6 +30,8 @@ class Transport {
   virtual ~Transport() = default;
   virtual int rank() const = 0;
   virtual int size() const = 0;
+  // Of the world that this group is part of. In a new epoch a transport works as if new.
+  virtual const Fate& fate() const = 0;
 
   // Whether tensors of a device are exchanged without the host waiting for it, so that an exchange
   // can be recorded and repeated.

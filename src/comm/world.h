@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <stop_token>
 #include <string>
 
 #include "comm/group.h"
@@ -27,10 +28,14 @@ class World {
 
   // Runs `body(world)` on every rank that is here, each with its own view of the world; returns
   // when all ranks are done, also those elsewhere. When one throws, the others end with PeerFailed
-  // at their next collective, the first cause is thrown here (as PeerFailed where it came from
-  // another process, or where this process is not the first rank), and the world is lost: later
-  // calls throw. An AgreedStop loses nothing.
-  virtual void run(const std::function<void(const Group& world)>& body) = 0;
+  // at their next collective or poll; when all have ended, the cause is thrown here (as PeerFailed
+  // where it came from another process, or where this process is not the first rank; a Cancelled
+  // as such everywhere). Groups can be used again in the next run. Only a WorldLost ends the world:
+  // later calls throw.
+  //
+  // A rank that is asked to stop throws Cancelled at its next collective or poll.
+  virtual void run(const std::function<void(const Group& world)>& body,
+                   std::stop_token stop = {}) = 0;
 
   virtual bool has_first_rank() const = 0;
   // How many ranks compute on the cores that this process may use.

@@ -37,7 +37,7 @@ class TwoOfThree : public testing::Test {
   // What rank 1 learns when rank 2 tells it that rank 0 failed of this.
   template <class Failure>
   std::exception_ptr told(const char* sentence) {
-    two_->tell_failure(0, std::make_exception_ptr(Failure(sentence)));
+    two_->tell_loss(0, std::make_exception_ptr(Failure(sentence)));
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
     while (!fate_of_one_->failed() && std::chrono::steady_clock::now() < end) ::usleep(1000);
     EXPECT_EQ(fate_of_one_->culprit(), 0);
@@ -58,7 +58,7 @@ TEST_F(TwoOfThree, HearWhetherTheFirstIsGone) {
 }
 
 TEST_F(TwoOfThree, HearWhetherTheFirstCanStillSpeak) {
-  EXPECT_FALSE(is_gone(told<Error>("there is no model")));
+  EXPECT_FALSE(is_gone(told<WorldLost>("waited 10 s for rank 2")));
 }
 
 }  // namespace

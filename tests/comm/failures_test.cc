@@ -5,7 +5,6 @@
 
 #include <thread>
 
-#include "comm/mesh.h"
 #include "comm/worlds.h"
 
 namespace braid {
@@ -22,7 +21,7 @@ struct Outcome {
 };
 
 Outcome outcome_over(Over over, int size, const std::function<void(const Group&)>& body,
-                     std::chrono::milliseconds deadline = 2s) {
+                     std::chrono::milliseconds deadline) {
   Outcome outcome{.cause = "", .seen = std::vector<std::string>(std::size_t(size))};
   try {
     run_over(over, {.size = size, .deadline = deadline}, [&](const Group& world) {
@@ -39,52 +38,9 @@ Outcome outcome_over(Over over, int size, const std::function<void(const Group&)
   return outcome;
 }
 
-Outcome outcome_of(int size, const std::function<void(const Group&)>& body) {
-  return outcome_over(Over::kThreads, size, body);
-}
-
 class Failures : public testing::TestWithParam<Over> {};
 INSTANTIATE_TEST_SUITE_P(Transports, Failures, testing::Values(Over::kThreads, Over::kSockets),
                          [](const auto& info) { return name_of(info.param); });
-
-TEST_P(Failures, AMismatchOfShapesNamesBothRanksAndBothShapes) {
-  const auto outcome = outcome_over(GetParam(), 3, [](const Group& world) {
-    (void)world.all_reduce(at::zeros({2, world.rank() == 2 ? 4 : 3}));
-  });
-  for (const auto& seen : outcome.seen)
-    EXPECT_THAT(seen, AllOf(HasSubstr("rank 0 calls all_reduce of Float [2, 3]"),
-                            HasSubstr("rank 2 calls all_reduce of Float [2, 4]")));
-}
-
-TEST(Mismatch, OfDtypesOrOperationsOrRootsIsNamed) {
-  const auto zeros = at::zeros({2});
-  EXPECT_THAT(outcome_of(2,
-                         [&](const Group& w) {
-                           (void)w.all_reduce(w.rank() ? zeros.to(at::kBFloat16) : zeros);
-                         })
-                  .cause,
-              AllOf(HasSubstr("Float [2]"), HasSubstr("BFloat16 [2]")));
-  EXPECT_THAT(outcome_of(2,
-                         [&](const Group& w) {
-                           (void)(w.rank() ? w.all_reduce(zeros) : w.all_gather(zeros, 0));
-                         })
-                  .cause,
-              AllOf(HasSubstr("all_reduce"), HasSubstr("all_gather")));
-  EXPECT_THAT(outcome_of(2, [&](const Group& w) { (void)w.broadcast(zeros, w.rank()); }).cause,
-              AllOf(HasSubstr("from rank 0"), HasSubstr("from rank 1")));
-  EXPECT_THAT(outcome_of(2,
-                         [&](const Group& w) {
-                           (void)w.all_gather(zeros.view({1, 2}), w.rank());
-                         })
-                  .cause,
-              AllOf(HasSubstr("along dim 0"), HasSubstr("along dim 1")));
-}
-
-TEST(Mismatch, OfTheCallersPlacesIsShown) {
-  EXPECT_THAT(
-      outcome_of(2, [](const Group& w) { (void)w.all_reduce(at::zeros({w.rank() + 1})); }).cause,
-      HasSubstr("failures_test.cc:"));
-}
 
 TEST_P(Failures, OfOneRankEndTheOthersWithItsError) {
   const auto begin = std::chrono::steady_clock::now();
@@ -139,40 +95,6 @@ TEST_P(Failures, AnAbsentRankIsNoticedWhileATensorIsUnderWay) {
       },
       200ms);
   EXPECT_THAT(outcome.cause, HasSubstr("waited 0.2 s for rank 1"));
-}
-
-TEST(AllToAll, RefusesAWrongNumberOfParts) {
-  EXPECT_THAT(outcome_of(2, [](const Group& w) { (void)w.all_to_all({at::zeros({2})}); }).cause,
-              HasSubstr("over 2 ranks was given 1 parts"));
-}
-
-TEST(Mesh, PutsTensorParallelRanksNextToEachOther) {
-  run_ranks({.size = 12}, [](const Group& world) {
-    const auto mesh = make_mesh(world, {.ring = 3, .ulysses = 2, .tp = 2});
-    const auto members = [&](const Group& group) {
-      const auto all = group.all_gather(at::full({1}, world.rank(), at::kLong), 0);
-      return std::vector<std::int64_t>(all.data_ptr<std::int64_t>(),
-                                       all.data_ptr<std::int64_t>() + all.numel());
-    };
-    if (world.rank() != 7) {
-      members(mesh.tp), members(mesh.ulysses), members(mesh.ring), members(mesh.context);
-      return;
-    }
-    EXPECT_THAT(members(mesh.tp), testing::ElementsAre(6, 7));
-    EXPECT_THAT(members(mesh.ulysses), testing::ElementsAre(5, 7));
-    EXPECT_THAT(members(mesh.ring), testing::ElementsAre(3, 7, 11));
-    EXPECT_THAT(members(mesh.context), testing::ElementsAre(1, 3, 5, 7, 9, 11));
-    EXPECT_EQ(mesh.cfg.size(), 1);
-    EXPECT_EQ(mesh.context.rank(), 3);
-  });
-}
-
-TEST(Mesh, RefusesAProductThatIsNotTheWorldWithTheEquation) {
-  const auto outcome =
-      outcome_of(3, [](const Group& world) { make_mesh(world, {.ulysses = 2, .tp = 2}); });
-  EXPECT_THAT(
-      outcome.cause,
-      HasSubstr("dp 1 x cfg 1 x layers 1 x ring 1 x ulysses 2 x tp 2 = 4, but there are 3 ranks"));
 }
 
 TEST(Notes, SurviveTheirBytes) {

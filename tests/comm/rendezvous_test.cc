@@ -118,7 +118,7 @@ TEST(SocketWorld, NoticesARankThatFallsSilentEvenInAnEndlessWait) {
 }
 
 TEST(SocketWorld, MovesTensorsLargerThanAnySocketBuffer) {
-  run_over_sockets({.size = 2}, [](const Group& world) {
+  run_over(Over::kSockets, {.size = 2}, [](const Group& world) {
     const auto x = at::arange(5'000'000).to(at::kFloat) + world.rank();
     const auto incoming = world.ring_shift(x);
     EXPECT_TRUE(
@@ -130,38 +130,8 @@ TEST(SocketWorld, MovesTensorsLargerThanAnySocketBuffer) {
 // Ranks say goodbye in any order, and nobody waits for one that was said before it listened.
 TEST(SocketWorld, EndsAtOnce) {
   const auto began = std::chrono::steady_clock::now();
-  for (int i = 0; i < 100; ++i) run_over_sockets({.size = 4}, [](const Group&) {});
+  for (int i = 0; i < 100; ++i) run_over(Over::kSockets, {.size = 4}, [](const Group&) {});
   EXPECT_LT(std::chrono::steady_clock::now() - began, 9s);  // one missed goodbye takes 10 s
-}
-
-TEST(SocketWorld, WorksAgainAfterAStopThatAllAgreedOn) {
-  auto sockets = connected(2);
-  std::vector<std::jthread> ranks;
-  for (int r = 0; r < 2; ++r)
-    ranks.emplace_back([&sockets, r] {
-      ProcessWorld world(std::make_unique<SocketWire>(r, sockets[std::size_t(r)]), 5s);
-      EXPECT_THROW(world.run([](const Group& group) {
-        group.barrier();
-        throw AgreedStop("stopped");
-      }),
-                   AgreedStop);
-      world.run([](const Group& group) { EXPECT_EQ(group.size(), 2); });
-    });
-}
-
-TEST(SocketWorld, IsLostAfterAFailure) {
-  auto sockets = connected(2);
-  std::vector<std::jthread> ranks;
-  for (int r = 0; r < 2; ++r)
-    ranks.emplace_back([&sockets, r] {
-      ProcessWorld world(std::make_unique<SocketWire>(r, sockets[std::size_t(r)]), 5s);
-      EXPECT_THROW(world.run([](const Group& group) {
-        if (group.rank() == 1) throw Error("out of paint");
-        group.barrier();
-      }),
-                   Error);
-      EXPECT_THROW(world.run([](const Group&) {}), Error);
-    });
 }
 
 }  // namespace

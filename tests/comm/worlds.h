@@ -38,9 +38,10 @@ inline std::vector<std::vector<int>> connected(int size) {
   return sockets;
 }
 
-// Throws what the first rank throws that says something of its own.
-inline void run_over_sockets(const WorldOptions& options,
-                             const std::function<void(const Group&)>& body) {
+// A world for each rank, in a thread of its own. Throws what the first rank throws that says
+// something of its own.
+inline void with_worlds_over_sockets(const WorldOptions& options,
+                                     const std::function<void(World&)>& use) {
   const auto sockets = connected(options.size);
   std::vector<std::exception_ptr> failures(sockets.size());
   {
@@ -48,8 +49,8 @@ inline void run_over_sockets(const WorldOptions& options,
     for (std::size_t r = 0; r < sockets.size(); ++r)
       ranks.emplace_back([&, r] {
         try {
-          ProcessWorld(std::make_unique<SocketWire>(int(r), sockets[r]), options.deadline)
-              .run(body);
+          ProcessWorld world(std::make_unique<SocketWire>(int(r), sockets[r]), options.deadline);
+          use(world);
         } catch (...) {
           failures[r] = std::current_exception();
         }
@@ -69,19 +70,36 @@ inline void run_over_sockets(const WorldOptions& options,
 
 // Under a launcher every test has the launcher's number of ranks: one that wants another is left
 // out by the caller. The world is made once.
-inline void run_over_launcher(const WorldOptions& options,
-                              const std::function<void(const Group&)>& body) {
+inline void with_world_of_launcher(const WorldOptions& options,
+                                   const std::function<void(World&)>& use) {
   static const auto world = make_world({.size = read_launch()->size}, read_launch());
   check(options.size == world->size(), "a test for ", options.size, " ranks under a launcher of ",
         world->size());
-  world->run(body);
+  use(*world);
+}
+
+// `use` is called once for all ranks that are threads, and by every rank that is a process.
+inline void with_worlds_over(Over over, const WorldOptions& options,
+                             const std::function<void(World&)>& use) {
+  if (over == Over::kSockets) return with_worlds_over_sockets(options, use);
+  if (over == Over::kLauncher) return with_world_of_launcher(options, use);
+  ThreadWorld world(options);
+  use(world);
 }
 
 inline void run_over(Over over, const WorldOptions& options,
                      const std::function<void(const Group&)>& body) {
-  if (over == Over::kThreads) run_ranks(options, body);
-  if (over == Over::kSockets) run_over_sockets(options, body);
-  if (over == Over::kLauncher) run_over_launcher(options, body);
+  with_worlds_over(over, options, [&](World& world) { world.run(body); });
+}
+
+// What `run` throws, as a sentence; empty when it throws nothing.
+inline std::string failure_of(const std::function<void()>& run) {
+  try {
+    run();
+  } catch (...) {
+    return message_of(std::current_exception());
+  }
+  return "";
 }
 
 }  // namespace braid

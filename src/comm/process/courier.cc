@@ -1,12 +1,10 @@
 #include "comm/process/courier.h"
 
 #include <algorithm>
-#include <cstring>
 
 namespace braid {
 namespace {
 
-constexpr std::size_t kLongestSentence = 1012;
 constexpr auto kGlance = std::chrono::milliseconds(5);
 
 std::byte* data_of(const Tensor& x) { return static_cast<std::byte*>(x.mutable_data_ptr()); }
@@ -14,72 +12,39 @@ std::size_t size_of(const Tensor& x) { return std::size_t(x.numel()) * x.element
 
 }  // namespace
 
-bool is_gone(const std::exception_ptr& failure) {
-  try {
-    std::rethrow_exception(failure);
-  } catch (const RankIsGone&) {
-    return true;
-  } catch (...) {
-    return false;
-  }
-}
-
-// What the couriers say to each other: all messages are alike in size.
-struct Courier::Control {
-  Kind kind;
-  std::int32_t culprit;  // of a failure: the rank it began with
-  std::int32_t length;
-  char sentence[kLongestSentence];
-};
-
-struct Courier::Peer {
-  int rank;
-  Control heard{};  // the next message of this peer is received into it
-  Wire::Ticket listening = 0;
-  Clock::time_point last_heard = Clock::now();
-  bool has_left = false, is_lost = false;
-  std::map<Wire::Ticket, std::unique_ptr<Control>> saying;
-};
-
 class Courier::Delivery {
  public:
   std::vector<Parcel> parcels;  // keeps their memory
-  struct Open {
-    Wire::Ticket ticket;
-    int peer;
-  };
-  std::vector<Open> open;
+  std::vector<int> open;        // the peers of what has been posted and is not done
   std::size_t left = 0;
 };
 
 Courier::Courier(std::unique_ptr<Wire> wire, std::shared_ptr<Fate> fate)
-    : wire_(std::move(wire)), fate_(std::move(fate)), rank_(wire_->rank()), size_(wire_->size()) {
-  interval_ = std::min<Clock::duration>(std::chrono::seconds(1), fate_->deadline() / 4);
-  last_watch_ = last_sign_ = Clock::now();
-  for (int r = 0; r < size_; ++r) {
-    peers_.push_back(std::make_unique<Peer>());
-    peers_.back()->rank = r;
-    if (r != rank_) listen_to(*peers_.back());
-  }
+    : wire_(std::move(wire)),
+      fate_(std::move(fate)),
+      rank_(wire_->rank()),
+      size_(wire_->size()),
+      roster_(*wire_, fate_),
+      bytes_sent_(std::size_t(size_)) {
   thread_ = std::thread([this] {
     try {
       work();
-    } catch (...) {
-      fate_->fail(rank_, std::current_exception());
+    } catch (const std::exception& e) {
+      fate_->fail(rank_, std::make_exception_ptr(WorldLost(e.what())));
       changed_.notify_all();
     }
   });
 }
 
 Courier::~Courier() {
-  if (!fate_->failed()) say_goodbye();
+  if (!fate_->is_lost()) say_goodbye();
   {
     const std::scoped_lock lock(mutex_);
     is_ending_ = true;
   }
   wire_->wake();
   thread_.join();
-  fate_->failed() ? wire_->abandon() : wire_->close();
+  fate_->is_lost() ? wire_->abandon() : wire_->close();
 }
 
 std::shared_ptr<Courier::Delivery> Courier::start(int channel, const std::vector<Parcel>& sends,
@@ -105,10 +70,11 @@ std::shared_ptr<Courier::Delivery> Courier::start(int channel, const std::vector
 }
 
 void Courier::wait(Delivery& delivery, Patience patience) {
+  using Clock = std::chrono::steady_clock;
   auto end = Clock::now() + fate_->deadline();
   const auto awaits_those_who_left = [&] {
     return std::any_of(delivery.open.begin(), delivery.open.end(),
-                       [&](const auto& open) { return peers_[std::size_t(open.peer)]->has_left; });
+                       [&](int peer) { return roster_.has_left(peer); });
   };
   std::unique_lock lock(mutex_);
   while (!changed_.wait_for(lock, kGlance, [&] { return delivery.left == 0; })) {
@@ -116,15 +82,14 @@ void Courier::wait(Delivery& delivery, Patience patience) {
     const auto now = Clock::now();
     if (patience == Patience::kEndless && !awaits_those_who_left()) end = now + fate_->deadline();
     if (now < end) continue;
-    throw Error(text_of("waited ", double(fate_->deadline().count()) / 1000, " s for ",
-                        awaited_by(delivery)));
+    throw WorldLost(text_of("waited ", double(fate_->deadline().count()) / 1000, " s for ",
+                            awaited_by(delivery)));
   }
 }
 
 // Called with the lock held.
 std::string Courier::awaited_by(const Delivery& delivery) {
-  std::vector<int> ranks;
-  for (const auto& open : delivery.open) ranks.push_back(open.peer);
+  auto ranks = delivery.open;
   std::sort(ranks.begin(), ranks.end());
   ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
   std::string names = ranks.size() == 1 ? "rank " : "ranks ";
@@ -132,118 +97,97 @@ std::string Courier::awaited_by(const Delivery& delivery) {
   return names;
 }
 
-void Courier::work() {
-  while (true) {
-    take_orders();
-    const auto events = wire_->poll(std::chrono::milliseconds(5));
-    for (const auto ticket : events.done) finish(ticket);
-    for (const auto& lost : events.lost) lose(lost.peer, lost.why);
-    keep_watch();
-    if (fate_->failed()) react();
-    const std::scoped_lock lock(mutex_);
-    const auto was_told = [](const auto& peer) { return peer->saying.empty() || peer->is_lost; };
-    is_silent_ = sayings_.empty() && std::all_of(peers_.begin(), peers_.end(), was_told);
-    if (is_silent_) changed_.notify_all();
-    if (is_ending_) return;
-  }
+int Courier::new_channel() {
+  constexpr int kMostChannels = 1 << 28;
+  check(num_channels_ < kMostChannels, "the groups of a world of processes have had ",
+        num_channels_, " subgroups, which are all that there can be");
+  return kWorldChannel + ++num_channels_;
 }
 
+std::vector<Ending> Courier::end_run(Ending mine) {
+  mine.num_channels = num_channels_;
+  auto endings = meet(mine);
+  const auto went_well = [](const Ending& e) { return e.kind == Ending::Kind::kWell; };
+  if (std::all_of(endings.begin(), endings.end(), went_well)) return endings;
+  drop_what_is_under_way(endings);
+  // A rank may have made groups in the run that others did not come to.
+  for (const auto& ending : endings) num_channels_ = std::max(num_channels_, ending.num_channels);
+  meet({});  // nobody sends what others would still drop
+  return endings;
+}
+
+std::vector<Ending> Courier::meet(const Ending& mine) {
+  say({.kind = Roster::Saying::Kind::kEnding, .ending = mine});
+  return roster_.await_endings(mine);
+}
+
+void Courier::drop_what_is_under_way(const std::vector<Ending>& endings) {
+  std::unique_lock lock(mutex_);
+  to_drop_ = endings;
+  wire_->wake();
+  while (!changed_.wait_for(lock, kGlance, [&] { return to_drop_.empty(); }))
+    if (fate_->is_lost()) throw WorldLost("the world was lost");
+}
+
+// What was said after an order was given is told after it is posted.
 void Courier::take_orders() {
   std::vector<Order> orders;
-  std::vector<Saying> sayings;
+  std::vector<Roster::Saying> sayings;
   {
     const std::scoped_lock lock(mutex_);
     orders.swap(orders_);
     sayings.swap(sayings_);
   }
   for (const auto& order : orders) post(order);
-  for (const auto& saying : sayings) tell(saying);
+  for (const auto& saying : sayings) roster_.tell(saying, bytes_sent_);
+}
+
+void Courier::work() {
+  while (true) {
+    take_orders();
+    const auto events = wire_->poll(std::chrono::milliseconds(5));
+    for (const auto ticket : events.done)
+      if (!roster_.finish(ticket)) finish(ticket);
+    for (const auto& lost : events.lost) roster_.lose(lost.peer, lost.why);
+    roster_.keep_watch();
+    const auto epoch = fate_->epoch();  // read first: it goes up when the failure is forgotten
+    if (fate_->failed()) react(epoch);
+    const std::scoped_lock lock(mutex_);
+    if (!to_drop_.empty()) drop();
+    is_silent_ = sayings_.empty() && roster_.is_silent();
+    if (is_silent_) changed_.notify_all();
+    if (is_ending_) return;
+  }
 }
 
 void Courier::post(const Order& order) {
-  const auto ticket = order.is_send ? wire_->send(order.message) : wire_->receive(order.message);
-  deliveries_[ticket] = order.delivery;
+  const auto& message = order.message;
+  posted_[order.is_send ? wire_->send(message) : wire_->receive(message)] = order;
+  if (order.is_send) bytes_sent_[std::size_t(message.peer)] += message.size;
   const std::scoped_lock lock(mutex_);
-  order.delivery->open.push_back({ticket, order.message.peer});
+  order.delivery->open.push_back(message.peer);
 }
 
 void Courier::finish(Wire::Ticket ticket) {
-  if (const auto it = deliveries_.find(ticket); it != deliveries_.end()) {
-    const auto delivery = it->second;
-    deliveries_.erase(it);
-    const std::scoped_lock lock(mutex_);
-    std::erase_if(delivery->open, [&](const auto& open) { return open.ticket == ticket; });
-    if (--delivery->left == 0) changed_.notify_all();
-    return;
-  }
-  for (const auto& peer : peers_) {
-    if (peer->listening == ticket && peer->rank != rank_) return hear(*peer);
-    if (peer->saying.erase(ticket) > 0) return;
-  }
+  const auto it = posted_.find(ticket);
+  if (it == posted_.end()) return;
+  const auto order = std::move(it->second);
+  posted_.erase(it);
+  const std::scoped_lock lock(mutex_);
+  auto& open = order.delivery->open;
+  open.erase(std::find(open.begin(), open.end(), order.message.peer));
+  if (--order.delivery->left == 0) changed_.notify_all();
 }
 
-void Courier::listen_to(Peer& peer) {
-  peer.listening = wire_->receive(
-      {peer.rank, kControl, reinterpret_cast<std::byte*>(&peer.heard), sizeof(Control)});
-}
-
-void Courier::hear(Peer& peer) {
-  peer.last_heard = Clock::now();
-  const auto& heard = peer.heard;
-  if (heard.kind == Kind::kFailure || heard.kind == Kind::kGone) {
-    const auto length = std::clamp<std::int32_t>(heard.length, 0, kLongestSentence);
-    const std::string sentence(heard.sentence, std::size_t(length));
-    fate_->fail(heard.culprit, heard.kind == Kind::kGone
-                                   ? std::make_exception_ptr(RankIsGone(sentence))
-                                   : std::make_exception_ptr(Error(sentence)));
-  }
-  {
-    const std::scoped_lock lock(mutex_);
-    peer.has_left = heard.kind == Kind::kGoodbye;
-  }
-  changed_.notify_all();
-  if (!peer.has_left) listen_to(peer);
-}
-
-void Courier::tell(const Saying& saying) {
-  for (const auto& peer : peers_) {
-    const bool is_needless =
-        saying.kind == Kind::kAlive && (peer->has_left || !peer->saying.empty());
-    if (peer->rank == rank_ || peer->is_lost || is_needless) continue;
-    auto control = std::make_unique<Control>();
-    control->kind = saying.kind;
-    control->culprit = saying.culprit;
-    control->length = std::int32_t(std::min(saying.sentence.size(), kLongestSentence));
-    std::memcpy(control->sentence, saying.sentence.data(), std::size_t(control->length));
-    auto* const bytes = reinterpret_cast<std::byte*>(control.get());
-    const auto ticket = wire_->send({peer->rank, kControl, bytes, sizeof(Control)});
-    peer->saying[ticket] = std::move(control);
-  }
-}
-
-// A rank that says nothing for a deadline is taken for dead. Time in which this process itself did
-// not run (a suspended machine) does not count.
-void Courier::keep_watch() {
-  const auto now = Clock::now();
-  const bool overslept = now - last_watch_ > fate_->deadline() / 2;
-  last_watch_ = now;
-  if (now - last_sign_ > interval_) {
-    last_sign_ = now;
-    tell({.kind = Kind::kAlive});
-  }
-  for (const auto& peer : peers_) {
-    if (peer->rank == rank_ || peer->has_left || peer->is_lost) continue;
-    if (overslept) peer->last_heard = now;
-    if (now - peer->last_heard > fate_->deadline())
-      lose(peer->rank,
-           text_of("it has not answered for ", double(fate_->deadline().count()) / 1000, " s"));
-  }
-}
-
-void Courier::lose(int peer, const std::string& why) {
-  if (peers_[std::size_t(peer)]->has_left) return;
-  peers_[std::size_t(peer)]->is_lost = true;
-  fate_->fail(peer, std::make_exception_ptr(RankIsGone(why)));
+// Called with the lock held. Sends end by themselves: the others drop them too.
+void Courier::drop() {
+  if (!is_dropping_)
+    for (int peer = 0; peer < size_; ++peer)
+      if (peer != rank_) wire_->drop(peer, to_drop_[std::size_t(peer)].bytes_sent);
+  is_dropping_ = wire_->is_dropping();
+  if (is_dropping_) return;
+  std::erase_if(posted_, [](const auto& posted) { return !posted.second.is_send; });
+  to_drop_.clear();
   changed_.notify_all();
 }
 
@@ -252,16 +196,18 @@ void Courier::on_failure(std::function<void()> action) {
   on_failure_ = std::move(action);
 }
 
-void Courier::react() {
+void Courier::react(std::uint64_t epoch) {
+  if (epoch < next_reaction_) return;
+  next_reaction_ = epoch + 1;
   std::function<void()> action;
   {
     const std::scoped_lock lock(mutex_);
-    action.swap(on_failure_);
+    action = on_failure_;
   }
   if (action) action();
 }
 
-void Courier::say(Saying saying) {
+void Courier::say(Roster::Saying saying) {
   {
     const std::scoped_lock lock(mutex_);
     sayings_.push_back(std::move(saying));
@@ -270,23 +216,22 @@ void Courier::say(Saying saying) {
   wire_->wake();
 }
 
-void Courier::tell_failure(int culprit, const std::exception_ptr& cause) {
-  say({.kind = is_gone(cause) ? Kind::kGone : Kind::kFailure,
-       .culprit = culprit,
-       .sentence = message_of(cause)});
+void Courier::tell_loss(int culprit, const std::exception_ptr& cause) {
+  using Kind = Roster::Saying::Kind;
+  say({.kind = is_gone(cause) ? Kind::kGone : Kind::kLoss,
+       .ending = {.sentence = message_of(cause)},
+       .culprit = culprit});
   std::unique_lock lock(mutex_);
   changed_.wait_for(lock, std::chrono::seconds(1), [&] { return is_silent_; });
 }
 
 void Courier::say_goodbye() {
-  say({.kind = Kind::kGoodbye});
-  const auto all_left = [&] {
-    return std::all_of(peers_.begin(), peers_.end(),
-                       [&](const auto& peer) { return peer->rank == rank_ || peer->has_left; });
-  };
+  say({.kind = Roster::Saying::Kind::kGoodbye});
+  const auto end = std::chrono::steady_clock::now() + fate_->deadline();
   std::unique_lock lock(mutex_);
-  changed_.wait_for(lock, fate_->deadline(),
-                    [&] { return (is_silent_ && all_left()) || fate_->failed(); });
+  while (!(is_silent_ && roster_.have_all_left()) && !fate_->is_lost() &&
+         std::chrono::steady_clock::now() < end)
+    changed_.wait_for(lock, kGlance);
 }
 
 }  // namespace braid

@@ -25,8 +25,11 @@ class DeviceLink {
   // Calling the result lets the current stream wait for them.
   [[nodiscard]] virtual std::function<void()> start(const std::vector<Message>& sends,
                                                     const std::vector<Message>& receives) = 0;
-  // Ends what waits for a rank that is gone. May be called from any thread; nothing works later.
+  // Ends what waits for a rank that has left the run. May be called from any thread; nothing works
+  // until all ranks have renewed the link.
   virtual void abort() noexcept = 0;
+  // Collective, over `world`, which needs no link. What was recorded of the link before is void.
+  virtual void renew(const Group& world) = 0;
 };
 
 // Collective. Over NCCL or RCCL in a build that has it; nullptr in others, where two ranks share a

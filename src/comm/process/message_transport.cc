@@ -46,7 +46,7 @@ std::vector<int> first_ranks(int count) {
 MessageTransport::MessageTransport(std::shared_ptr<Courier> courier,
                                    std::shared_ptr<DeviceLink> link)
     : MessageTransport(courier, std::move(link), first_ranks(courier->size()), courier->rank(),
-                       Courier::kControl + 1) {}
+                       Courier::kWorldChannel) {}
 
 MessageTransport::MessageTransport(std::shared_ptr<Courier> courier,
                                    std::shared_ptr<DeviceLink> link, std::vector<int> ranks,
@@ -200,10 +200,10 @@ std::unique_ptr<Incoming> MessageTransport::shift(const Tensor& x, at::IntArrayR
 
 // Groups that overlap were asked for at different times and so have different channels.
 std::shared_ptr<Transport> MessageTransport::subgroup(std::span<const int> ranks) {
-  constexpr int kMostSubgroups = 1 << 14;
-  check(num_subgroups_ < kMostSubgroups && channel_ < kMostSubgroups,
-        "a group of processes has too many subgroups");
-  const int channel = channel_ * kMostSubgroups + ++num_subgroups_;
+  check(channel_ == Courier::kWorldChannel,
+        "only the group of all processes has subgroups, this one has ", size(), " of ",
+        courier_->size(), " ranks");
+  const int channel = courier_->new_channel();
   const auto here = std::find(ranks.begin(), ranks.end(), rank_);
   if (here == ranks.end()) return nullptr;
   std::vector<int> members;

@@ -15,6 +15,7 @@ class MessageTransport : public Transport {
 
   int rank() const override { return rank_; }
   int size() const override { return int(ranks_.size()); }
+  const Fate& fate() const override { return courier_->fate(); }
   bool stays_on_device() const override { return link_ != nullptr; }
 
   std::vector<Note> compare(const Note& mine, Patience patience) override;
@@ -49,7 +50,6 @@ class MessageTransport : public Transport {
   std::shared_ptr<DeviceLink> link_;
   std::vector<int> ranks_;  // of the world
   int rank_, channel_;
-  int num_subgroups_ = 0;
 };
 
 }  // namespace braid

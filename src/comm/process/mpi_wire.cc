@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <condition_variable>
 #include <cstdio>
+#include <map>
 #include <mutex>
 #include <stdexcept>
 #include <thread>
@@ -33,27 +34,33 @@ void must(int code, const char* what) {
 class MpiWire : public Wire {
  public:
   MpiWire() {
-    must(MPI_Comm_dup(MPI_COMM_WORLD, &comm_), "MPI_Comm_dup");
-    must(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
+    for (auto* const comm : {&control_, &comm_}) {
+      must(MPI_Comm_dup(MPI_COMM_WORLD, comm), "MPI_Comm_dup");
+      must(MPI_Comm_set_errhandler(*comm, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
+    }
     must(MPI_Comm_rank(comm_, &rank_), "MPI_Comm_rank");
     must(MPI_Comm_size(comm_, &size_), "MPI_Comm_size");
+    came_.resize(std::size_t(size_));
   }
 
   int rank() const override { return rank_; }
   int size() const override { return size_; }
 
   Ticket send(const Message& m) override {
-    return start(m, [&](std::byte* data, int count, MPI_Request* request) {
-      return MPI_Isend(data, count, MPI_BYTE, m.peer, m.channel, comm_, request);
+    return start(m, kNobody, [&](std::byte* data, int count, MPI_Request* request) {
+      return MPI_Isend(data, count, MPI_BYTE, m.peer, m.channel, comm_of(m), request);
     });
   }
   Ticket receive(const Message& m) override {
-    return start(m, [&](std::byte* data, int count, MPI_Request* request) {
-      return MPI_Irecv(data, count, MPI_BYTE, m.peer, m.channel, comm_, request);
-    });
+    return start(m, m.channel == kControl ? kNobody : m.peer,
+                 [&](std::byte* data, int count, MPI_Request* request) {
+                   return MPI_Irecv(data, count, MPI_BYTE, m.peer, m.channel, comm_of(m), request);
+                 });
   }
 
   Events poll(std::chrono::microseconds at_most) override;
+  void drop(int peer, std::uint64_t bytes) override;
+  bool is_dropping() const override { return !dropping_.empty(); }
 
   void wake() noexcept override {
     const std::scoped_lock lock(mutex_);
@@ -67,61 +74,124 @@ class MpiWire : public Wire {
       MPI_Request_free(&request);
     }
     MPI_Comm_free(&comm_);
+    MPI_Comm_free(&control_);
     MPI_Finalize();
   }
   void abandon() override {}  // mpirun ends those that are left
 
  private:
+  static constexpr int kNobody = -1;
+  struct Piece {
+    Ticket ticket;  // 0: of a message that is dropped
+    int channel;
+    int source;  // who sends it to this rank; kNobody: of a send, or of a control message
+    std::size_t size;
+    std::vector<std::byte> scratch = {};  // for what nobody has asked for
+  };
+
+  // Control messages have a communicator to themselves: what is dropped is of any other tag.
+  MPI_Comm comm_of(const Message& m) const { return m.channel == kControl ? control_ : comm_; }
   template <class Start>
-  Ticket start(const Message& m, Start piece) {
+  Ticket start(const Message& m, int source, Start start_piece) {
     const auto ticket = next_ticket_++;
     for (std::size_t at = 0; at < m.size; at += kPiece) {
+      const auto size = std::min(kPiece, m.size - at);
       requests_.emplace_back();
-      tickets_.push_back(ticket);
-      channels_.push_back(m.channel);
-      must(piece(m.data + at, int(std::min(kPiece, m.size - at)), &requests_.back()),
-           "MPI cannot start a message");
+      pieces_.push_back({.ticket = ticket, .channel = m.channel, .source = source, .size = size});
+      must(start_piece(m.data + at, int(size), &requests_.back()), "MPI cannot start a message");
     }
     return ticket;
   }
+  std::vector<Ticket> take_ended();
   void test(Events& events);
+  void drop_more();
   bool sleep(std::chrono::microseconds time);  // whether it was woken
 
-  MPI_Comm comm_ = MPI_COMM_NULL;
+  MPI_Comm control_ = MPI_COMM_NULL, comm_ = MPI_COMM_NULL;
   int rank_ = 0, size_ = 1;
   Ticket next_ticket_ = 1;
-  std::vector<MPI_Request> requests_;  // with their tickets and channels, side by side
-  std::vector<Ticket> tickets_;
-  std::vector<int> channels_;
+  std::vector<MPI_Request> requests_;  // with their pieces, side by side
+  std::vector<Piece> pieces_;
+  std::vector<std::uint64_t> came_;        // bytes from each rank, but for control messages
+  std::map<int, std::uint64_t> dropping_;  // by source: until so many bytes have come
   std::mutex mutex_;
   std::condition_variable woken_;
   bool is_woken_ = false;
 };
 
-void MpiWire::test(Events& events) {
+// The tickets of the pieces that have ended since the last call.
+std::vector<Wire::Ticket> MpiWire::take_ended() {
   std::vector<int> which(requests_.size());
+  std::vector<MPI_Status> statuses(requests_.size());
   int count = 0;
-  must(MPI_Testsome(int(requests_.size()), requests_.data(), &count, which.data(),
-                    MPI_STATUSES_IGNORE),
+  must(MPI_Testsome(int(requests_.size()), requests_.data(), &count, which.data(), statuses.data()),
        "MPI_Testsome");
-  if (count == MPI_UNDEFINED || count == 0) return;
   std::vector<Ticket> ended;
-  for (int i = 0; i < count; ++i) ended.push_back(tickets_[std::size_t(which[std::size_t(i)])]);
+  for (int i = 0; i < count && count != MPI_UNDEFINED; ++i) {
+    const auto& piece = pieces_[std::size_t(which[std::size_t(i)])];
+    int is_cancelled = 0;
+    MPI_Test_cancelled(&statuses[std::size_t(i)], &is_cancelled);
+    if (piece.source != kNobody && !is_cancelled) came_[std::size_t(piece.source)] += piece.size;
+    ended.push_back(piece.ticket);
+  }
   std::size_t kept = 0;
   for (std::size_t i = 0; i < requests_.size(); ++i) {
     if (requests_[i] == MPI_REQUEST_NULL) continue;
     requests_[kept] = requests_[i];
-    tickets_[kept] = tickets_[i];
-    channels_[kept++] = channels_[i];
+    pieces_[kept++] = std::move(pieces_[i]);
   }
   requests_.resize(kept);
-  tickets_.resize(kept);
-  channels_.resize(kept);
-  for (const auto ticket : ended) {  // done when its last piece is
-    const bool is_open = std::find(tickets_.begin(), tickets_.end(), ticket) != tickets_.end();
+  pieces_.resize(kept);
+  return ended;
+}
+
+void MpiWire::test(Events& events) {
+  for (const auto ticket : take_ended()) {  // done when its last piece is
+    const bool is_open = std::any_of(pieces_.begin(), pieces_.end(),
+                                     [&](const Piece& piece) { return piece.ticket == ticket; });
     const bool is_told =
         std::find(events.done.begin(), events.done.end(), ticket) != events.done.end();
-    if (!is_open && !is_told) events.done.push_back(ticket);
+    if (ticket != 0 && !is_open && !is_told) events.done.push_back(ticket);
+  }
+}
+
+// A receive that has met its message goes on in spite of this, and ends like any other.
+void MpiWire::drop(int peer, std::uint64_t bytes) {
+  dropping_[peer] = bytes;
+  for (std::size_t i = 0; i < pieces_.size(); ++i) {
+    if (pieces_[i].source != peer) continue;
+    pieces_[i].ticket = 0;
+    must(MPI_Cancel(&requests_[i]), "MPI_Cancel");
+  }
+}
+
+// Receives what nobody has asked for, one message of a source at a time.
+void MpiWire::drop_more() {
+  for (auto it = dropping_.begin(); it != dropping_.end();) {
+    const auto [source, bytes] = *it;
+    const bool is_busy =
+        std::any_of(pieces_.begin(), pieces_.end(),
+                    [&, from = source](const Piece& piece) { return piece.source == from; });
+    if (!is_busy && came_[std::size_t(source)] >= bytes) {
+      it = dropping_.erase(it);
+      continue;
+    }
+    ++it;
+    if (is_busy) continue;
+    int has_come = 0, size = 0;
+    MPI_Message message = MPI_MESSAGE_NULL;
+    MPI_Status status{};
+    must(MPI_Improbe(source, MPI_ANY_TAG, comm_, &has_come, &message, &status), "MPI_Improbe");
+    if (!has_come) continue;
+    must(MPI_Get_count(&status, MPI_BYTE, &size), "MPI_Get_count");
+    requests_.emplace_back();
+    pieces_.push_back({.ticket = 0,
+                       .channel = status.MPI_TAG,
+                       .source = source,
+                       .size = std::size_t(size),
+                       .scratch = std::vector<std::byte>(std::size_t(size))});
+    must(MPI_Imrecv(pieces_.back().scratch.data(), size, MPI_BYTE, &message, &requests_.back()),
+         "MPI_Imrecv");
   }
 }
 
@@ -133,15 +203,18 @@ bool MpiWire::sleep(std::chrono::microseconds time) {
 
 Wire::Events MpiWire::poll(std::chrono::microseconds at_most) {
   using Clock = std::chrono::steady_clock;
+  const bool was_dropping = is_dropping();
   const bool has_work =
-      std::any_of(channels_.begin(), channels_.end(), [](int channel) { return channel != 0; });
+      was_dropping || std::any_of(pieces_.begin(), pieces_.end(),
+                                  [](const Piece& piece) { return piece.channel != kControl; });
   const auto began = Clock::now();
   auto pause = std::chrono::duration_cast<std::chrono::microseconds>(kShortest);
   Events events;
   while (true) {
     test(events);
+    drop_more();
     const auto passed = Clock::now() - began;
-    if (!events.done.empty() || passed > at_most) return events;
+    if (!events.done.empty() || passed > at_most || was_dropping != is_dropping()) return events;
     if (has_work && passed < kSpin) {
       std::this_thread::yield();
       continue;

@@ -33,16 +33,14 @@ class NcclLink : public DeviceLink {
  public:
   NcclLink(const Group& world, at::Device device)
       : device_(device), guard_(device.type()), side_(guard_.getNewStream(device)) {
-    ncclUniqueId id{};
-    if (world.rank() == 0) must(ncclGetUniqueId(&id), "ncclGetUniqueId");
-    auto bytes = at::empty({sizeof id}, at::kByte);
-    std::memcpy(bytes.mutable_data_ptr(), &id, sizeof id);
-    bytes = world.broadcast(bytes, 0);
-    std::memcpy(&id, bytes.const_data_ptr(), sizeof id);
-    guard_.exchangeDevice(device);
-    must(ncclCommInitRank(&comm_, world.size(), id, world.rank()), "ncclCommInitRank");
+    connect(world);
   }
   ~NcclLink() override { abort(); }
+
+  void renew(const Group& world) override {
+    abort();
+    connect(world);
+  }
 
   std::function<void()> start(const std::vector<Message>& sends,
                               const std::vector<Message>& receives) override {
@@ -59,6 +57,18 @@ class NcclLink : public DeviceLink {
   }
 
  private:
+  void connect(const Group& world) {
+    ncclUniqueId id{};
+    if (world.rank() == 0) must(ncclGetUniqueId(&id), "ncclGetUniqueId");
+    auto bytes = at::empty({sizeof id}, at::kByte);
+    std::memcpy(bytes.mutable_data_ptr(), &id, sizeof id);
+    bytes = world.broadcast(bytes, 0);
+    std::memcpy(&id, bytes.const_data_ptr(), sizeof id);
+    guard_.exchangeDevice(device_);
+    must(ncclCommInitRank(&comm_, world.size(), id, world.rank()), "ncclCommInitRank");
+    is_aborted_ = false;
+  }
+
   c10::Event mark(const c10::Stream& stream) const {
     c10::Event event(device_.type());
     event.record(stream);
@@ -82,7 +92,7 @@ class NcclLink : public DeviceLink {
   c10::impl::VirtualGuardImpl guard_;
   c10::Stream side_;
   ncclComm_t comm_ = nullptr;
-  std::atomic<bool> is_aborted_ = false;
+  std::atomic<bool> is_aborted_ = true;  // or not connected yet
 };
 
 // The same number for the same device of the same host.

@@ -5,6 +5,7 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <string_view>
 #include <thread>
 
@@ -35,65 +36,118 @@ std::int64_t hash_of_cores() {
   return std::int64_t(std::hash<std::string_view>()(name));
 }
 
+// How the run went for this rank, that `mine` ended.
+Ending ending_of(const std::exception_ptr& mine) {
+  if (!mine) return {};
+  try {
+    std::rethrow_exception(mine);
+  } catch (const Cancelled& stop) {
+    return {.kind = Ending::Kind::kCancelled, .sentence = stop.what()};
+  } catch (...) {
+    return {.kind = Ending::Kind::kFailed, .sentence = message_of(mine)};
+  }
+}
+
+// The first such rank is the culprit, to all ranks.
+bool failed_by_itself(const Ending& ending) {
+  return ending.kind == Ending::Kind::kFailed || ending.kind == Ending::Kind::kCancelled;
+}
+
 }  // namespace
 
 ProcessWorld::ProcessWorld(const Launch& launch, std::chrono::milliseconds deadline,
                            at::Device device)
-    : ProcessWorld(meet(launch, deadline), deadline, device) {}
+    : ProcessWorld(meet(launch, deadline), deadline,
+                   [&](const Group& world) { return make_device_link(world, device); }) {}
 
 ProcessWorld::ProcessWorld(std::unique_ptr<Wire> wire, std::chrono::milliseconds deadline,
-                           at::Device device)
+                           const LinkMaker& make_link)
     : fate_(std::make_shared<Fate>(deadline)),
       courier_(std::make_shared<Courier>(std::move(wire), fate_)),
-      group_(std::make_shared<MessageTransport>(courier_)) {
+      hosts_(std::make_shared<MessageTransport>(courier_)),
+      group_(hosts_) {
   std::shared_ptr<DeviceLink> link;
   run([&](const Group& world) {
     const auto mine = hash_of_cores();
     const auto all = world.all_gather(at::full({1}, mine, at::kLong), 0);
     ranks_on_these_cores_ = all.eq(mine).sum().item<int>();
-    link = make_device_link(world, device);
+    if (make_link) link = make_link(world);
   });
   if (!link) return;
-  courier_->on_failure([link] { link->abort(); });
-  group_ = Group(std::make_shared<MessageTransport>(courier_, link));
+  link_ = std::move(link);
+  courier_->on_failure([link = link_] { link->abort(); });
+  group_ = Group(std::make_shared<MessageTransport>(courier_, link_));
 }
 
-void ProcessWorld::run(const std::function<void(const Group& world)>& body) {
-  fate_->check();
-  const c10::InferenceMode no_autograd;
+void ProcessWorld::run(const std::function<void(const Group& world)>& body, std::stop_token stop) {
+  fate_->begin(std::move(stop));
+  std::exception_ptr mine;
   try {
-    body(group_);
-    group_.await();
-  } catch (const AgreedStop&) {
-    throw;
+    enter(body);
   } catch (...) {
-    fail();
+    mine = std::current_exception();
   }
+  const auto endings = end_run(mine);
+  const auto culprit = std::find_if(endings.begin(), endings.end(), failed_by_itself);
+  if (culprit == endings.end()) return;
+  fate_->recover();
+  end_with(int(culprit - endings.begin()), *culprit, mine);
 }
 
-// All end with the failure that came first. Ranks after the first one throw PeerFailed for their
-// own too: the first rank says it for them.
-void ProcessWorld::fail() {
-  const auto mine = std::current_exception();
-  if (!fate_->failed() && !has_first_rank()) wait_for_failure(kCourtesy);
-  if (!fate_->failed()) {
-    courier_->tell_failure(group_.rank(), mine);
-    fate_->fail(group_.rank(), mine);
-    if (has_first_rank()) std::rethrow_exception(mine);
+void ProcessWorld::enter(const std::function<void(const Group& world)>& body) {
+  const c10::InferenceMode no_autograd;
+  courier_->begin_run();
+  fate_->check();  // others may be ahead, and have failed
+  renew_link();
+  body(group_);
+}
+
+// A failure has aborted it on all ranks.
+void ProcessWorld::renew_link() {
+  if (!link_ || link_epoch_ == fate_->epoch()) return;
+  link_->renew(hosts_);
+  link_epoch_ = fate_->epoch();
+}
+
+// All ranks leave the run together, unless one is lost.
+std::vector<Ending> ProcessWorld::end_run(const std::exception_ptr& mine) {
+  auto ending = ending_of(mine);
+  if (mine && fate_->failed()) ending.kind = Ending::Kind::kFollowed;
+  if (mine && is_loss(mine) && !has_first_rank()) wait_for_loss(kCourtesy);
+  if (mine) fate_->fail(group_.rank(), mine);
+  if (fate_->is_lost()) end_lost();
+  try {
+    return courier_->end_run(ending);
+  } catch (...) {  // a rank that cannot agree with the others is lost to them
+    const auto why = message_of(std::current_exception());
+    fate_->fail(group_.rank(), std::make_exception_ptr(WorldLost(why)));
   }
-  const auto first = fate_->cause();
-  const auto all = text_of("rank ", fate_->culprit(), " failed: ", message_of(first));
-  courier_->tell_failure(fate_->culprit(), first);
-  // The first rank speaks for all. The second one does where the first cannot.
-  if (fate_->culprit() == 0 && group_.rank() == 1 && is_gone(first)) throw Error(all);
+  end_lost();
+}
+
+void ProcessWorld::end_with(int culprit, const Ending& ending, const std::exception_ptr& mine) {
+  const bool is_stop = ending.kind == Ending::Kind::kCancelled;
+  if (culprit == group_.rank() && (has_first_rank() || is_stop)) std::rethrow_exception(mine);
+  if (is_stop) throw Cancelled(ending.sentence);
+  throw PeerFailed(text_of("rank ", culprit, " failed: ", ending.sentence));
+}
+
+// All end with the loss that came first, and the first rank speaks for all. The second one does
+// where the first cannot.
+void ProcessWorld::end_lost() {
+  const auto [rank, cause] = fate_->loss();
+  courier_->tell_loss(rank, cause);
+  if (has_first_rank() && fate_->culprit() == 0) std::rethrow_exception(fate_->cause());
+  const auto all = text_of("rank ", rank, " failed: ", message_of(cause));
+  if (rank == 0 && group_.rank() == 1 && is_gone(cause)) throw Error(all);
   throw PeerFailed(all);
 }
 
 // What one rank finds wrong the others often find too: the first rank's own word has the right
 // type.
-void ProcessWorld::wait_for_failure(std::chrono::milliseconds patience) const {
+void ProcessWorld::wait_for_loss(std::chrono::milliseconds patience) const {
   const auto end = std::chrono::steady_clock::now() + patience;
-  while (!fate_->failed() && std::chrono::steady_clock::now() < end)
+  while (!fate_->is_lost() && std::chrono::steady_clock::now() < end)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 

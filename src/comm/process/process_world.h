@@ -2,32 +2,43 @@
 #pragma once
 
 #include "comm/process/courier.h"
+#include "comm/process/device_link.h"
 #include "comm/world.h"
 
 namespace braid {
 
 class ProcessWorld : public World {
  public:
+  // Collective; nullptr where messages should pass through the hosts.
+  using LinkMaker = std::function<std::shared_ptr<DeviceLink>(const Group& world)>;
+
   // Meets the other ranks: returns when all are connected, throws Error when some do not come
   // within a minute (or the deadline, if that is longer).
   ProcessWorld(const Launch& launch, std::chrono::milliseconds deadline,
                at::Device device = at::kCPU);
   // Over a wire that is there already.
   ProcessWorld(std::unique_ptr<Wire> wire, std::chrono::milliseconds deadline,
-               at::Device device = at::kCPU);
+               const LinkMaker& make_link = {});
 
   int size() const override { return group_.size(); }
-  void run(const std::function<void(const Group& world)>& body) override;
+  void run(const std::function<void(const Group& world)>& body, std::stop_token stop = {}) override;
   bool has_first_rank() const override { return group_.rank() == 0; }
   int ranks_on_these_cores() const override { return ranks_on_these_cores_; }
 
  private:
-  [[noreturn]] void fail();
-  void wait_for_failure(std::chrono::milliseconds patience) const;
+  void enter(const std::function<void(const Group& world)>& body);
+  void renew_link();
+  std::vector<Ending> end_run(const std::exception_ptr& mine);
+  [[noreturn]] void end_with(int culprit, const Ending& ending, const std::exception_ptr& mine);
+  [[noreturn]] void end_lost();
+  void wait_for_loss(std::chrono::milliseconds patience) const;
 
   std::shared_ptr<Fate> fate_;
   std::shared_ptr<Courier> courier_;
+  Group hosts_;  // of all ranks, without a link between devices
   Group group_;
+  std::shared_ptr<DeviceLink> link_;
+  std::uint64_t link_epoch_ = 0;  // that the link was made in
   int ranks_on_these_cores_ = 1;
 };
 

@@ -105,6 +105,14 @@ Wire::Events SocketWire::poll(std::chrono::microseconds at_most) {
   return events;
 }
 
+// All of it has come: it went before the control message on the same connection.
+void SocketWire::drop(int rank, std::uint64_t) {
+  auto& peer = peers_[std::size_t(rank)];
+  const auto is_dropped = [](const auto& of_channel) { return of_channel.first != kControl; };
+  std::erase_if(peer.expected, is_dropped);
+  std::erase_if(peer.unexpected, is_dropped);
+}
+
 void SocketWire::wake() noexcept {
   const std::uint64_t one = 1;
   [[maybe_unused]] const auto written = ::write(waker_, &one, sizeof one);

@@ -22,6 +22,8 @@ class SocketWire : public Wire {
   Ticket send(const Message& message) override;
   Ticket receive(const Message& message) override;
   Events poll(std::chrono::microseconds at_most) override;
+  void drop(int peer, std::uint64_t bytes) override;
+  bool is_dropping() const override { return false; }
   void wake() noexcept override;
   void close() override { end(std::chrono::seconds(2)); }
   void abandon() override { end(std::chrono::milliseconds(500)); }

@@ -16,6 +16,9 @@ class Wire {
  public:
   using Ticket = std::uint64_t;
 
+  // Of messages about the ranks themselves, which are never dropped.
+  static constexpr int kControl = 0;
+
   // What goes to or comes from `peer`. Messages between the same two ranks on the same channel
   // arrive in the order in which they were started; different channels do not see each other.
   struct Message {
@@ -45,6 +48,13 @@ class Wire {
   // Goes on with what was started; returns when something happened, when woken, or after
   // `at_most`. Throws std::runtime_error when the wire itself fails.
   virtual Events poll(std::chrono::microseconds at_most) = 0;
+  // What `peer` has sent but for control messages, `bytes` since the wire began, is of no use any
+  // more: forgets all receives of it, whose tickets are never done, and drops what still comes.
+  // Call it when a control message told that `peer` has sent all this and sends nothing for now.
+  // Polls go on with it until nothing is left to drop.
+  virtual void drop(int peer, std::uint64_t bytes) = 0;
+  virtual bool is_dropping() const = 0;
+
   // Ends a poll early. May be called from any thread.
   virtual void wake() noexcept = 0;
 

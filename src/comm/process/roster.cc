@@ -1,0 +1,197 @@
+#include "comm/process/roster.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace braid {
+namespace {
+
+constexpr std::size_t kLongestSentence = 992;
+constexpr auto kGlance = std::chrono::milliseconds(5);
+
+}  // namespace
+
+bool is_gone(const std::exception_ptr& failure) {
+  try {
+    std::rethrow_exception(failure);
+  } catch (const RankIsGone&) {
+    return true;
+  } catch (...) {
+    return false;
+  }
+}
+
+struct Roster::Control {
+  Saying::Kind kind;
+  Ending::Kind ending;
+  std::int32_t culprit, num_channels;
+  std::uint64_t bytes_sent;
+  std::int32_t length;
+  char sentence[kLongestSentence];
+};
+
+struct Roster::Peer {
+  int rank;
+  Control heard{};  // the next message of this peer is received into it
+  Wire::Ticket listening = 0;
+  Clock::time_point last_heard = Clock::now();
+  bool is_lost = false;
+  std::map<Wire::Ticket, std::unique_ptr<Control>> saying;
+  bool has_left = false;
+  std::deque<Ending> endings;  // that nobody has asked for yet
+};
+
+Roster::Roster(Wire& wire, std::shared_ptr<Fate> fate) : wire_(wire), fate_(std::move(fate)) {
+  interval_ = std::min<Clock::duration>(std::chrono::seconds(1), fate_->deadline() / 4);
+  last_watch_ = last_sign_ = Clock::now();
+  for (int r = 0; r < wire.size(); ++r) {
+    peers_.push_back(std::make_unique<Peer>());
+    peers_.back()->rank = r;
+    if (r != wire.rank()) listen_to(*peers_.back());
+  }
+}
+
+Roster::~Roster() = default;
+
+bool Roster::is_other(const Peer& peer) const { return peer.rank != wire_.rank(); }
+
+void Roster::listen_to(Peer& peer) {
+  peer.listening = wire_.receive(
+      {peer.rank, Wire::kControl, reinterpret_cast<std::byte*>(&peer.heard), sizeof(Control)});
+}
+
+void Roster::tell(const Saying& saying, const std::vector<std::uint64_t>& bytes_sent) {
+  const auto& ending = saying.ending;
+  for (const auto& peer : peers_) {
+    const bool is_needless =
+        saying.kind == Saying::Kind::kAlive && (peer->has_left || !peer->saying.empty());
+    if (!is_other(*peer) || peer->is_lost || is_needless) continue;
+    auto control = std::make_unique<Control>();
+    *control = {.kind = saying.kind,
+                .ending = ending.kind,
+                .culprit = saying.culprit,
+                .num_channels = ending.num_channels,
+                .bytes_sent = bytes_sent[std::size_t(peer->rank)],
+                .length = std::int32_t(std::min(ending.sentence.size(), kLongestSentence)),
+                .sentence = {}};
+    std::memcpy(control->sentence, ending.sentence.data(), std::size_t(control->length));
+    auto* const bytes = reinterpret_cast<std::byte*>(control.get());
+    const auto ticket = wire_.send({peer->rank, Wire::kControl, bytes, sizeof(Control)});
+    peer->saying[ticket] = std::move(control);
+  }
+}
+
+bool Roster::finish(Wire::Ticket ticket) {
+  for (const auto& peer : peers_) {
+    if (peer->listening == ticket && is_other(*peer)) {
+      hear(*peer);
+      return true;
+    }
+    if (peer->saying.erase(ticket) > 0) return true;
+  }
+  return false;
+}
+
+void Roster::hear(Peer& peer) {
+  peer.last_heard = Clock::now();
+  const auto& heard = peer.heard;
+  const auto length = std::clamp<std::int32_t>(heard.length, 0, kLongestSentence);
+  const std::string sentence(heard.sentence, std::size_t(length));
+  if (heard.kind == Saying::Kind::kGone)
+    fate_->fail(heard.culprit, std::make_exception_ptr(RankIsGone(sentence)));
+  if (heard.kind == Saying::Kind::kLoss)
+    fate_->fail(heard.culprit, std::make_exception_ptr(WorldLost(sentence)));
+  {
+    const std::scoped_lock lock(mutex_);
+    peer.has_left = heard.kind == Saying::Kind::kGoodbye;
+    if (heard.kind == Saying::Kind::kEnding) {
+      peer.endings.push_back({.kind = heard.ending,
+                              .sentence = sentence,
+                              .num_channels = heard.num_channels,
+                              .bytes_sent = heard.bytes_sent});
+      if (is_running_) heed(peer);
+    }
+  }
+  changed_.notify_all();
+  if (!peer.has_left) listen_to(peer);
+}
+
+// Where this rank has not come to the end of the run that a peer failed in.
+void Roster::heed(const Peer& peer) {
+  const auto& ending = peer.endings.front();
+  if (ending.kind != Ending::Kind::kWell)
+    fate_->fail(peer.rank, std::make_exception_ptr(Error(ending.sentence)));
+}
+
+void Roster::begin_run() {
+  const std::scoped_lock lock(mutex_);
+  is_running_ = true;
+  for (const auto& peer : peers_)
+    if (!peer->endings.empty()) heed(*peer);
+}
+
+std::vector<Ending> Roster::await_endings(const Ending& mine) {
+  const auto has_told = [&](const auto& peer) {
+    return !is_other(*peer) || !peer->endings.empty();
+  };
+  std::unique_lock lock(mutex_);
+  while (!changed_.wait_for(lock, kGlance,
+                            [&] { return std::all_of(peers_.begin(), peers_.end(), has_told); })) {
+    if (fate_->is_lost()) throw WorldLost("the world was lost");
+    for (const auto& peer : peers_)
+      if (peer->has_left && !has_told(peer))
+        fate_->fail(peer->rank, std::make_exception_ptr(WorldLost("it has left the others")));
+  }
+  is_running_ = false;
+  std::vector<Ending> endings;
+  for (const auto& peer : peers_) {
+    endings.push_back(is_other(*peer) ? std::move(peer->endings.front()) : mine);
+    if (is_other(*peer)) peer->endings.pop_front();
+  }
+  return endings;
+}
+
+// A rank that says nothing for a deadline is taken for dead. Time in which this process itself did
+// not run (a suspended machine) does not count.
+void Roster::keep_watch() {
+  const auto now = Clock::now();
+  const bool overslept = now - last_watch_ > fate_->deadline() / 2;
+  last_watch_ = now;
+  if (now - last_sign_ > interval_) {
+    last_sign_ = now;
+    tell({.kind = Saying::Kind::kAlive}, std::vector<std::uint64_t>(peers_.size()));
+  }
+  for (const auto& peer : peers_) {
+    if (!is_other(*peer) || peer->has_left || peer->is_lost) continue;
+    if (overslept) peer->last_heard = now;
+    if (now - peer->last_heard > fate_->deadline())
+      lose(peer->rank,
+           text_of("it has not answered for ", double(fate_->deadline().count()) / 1000, " s"));
+  }
+}
+
+void Roster::lose(int rank, const std::string& why) {
+  auto& peer = *peers_[std::size_t(rank)];
+  if (peer.has_left) return;
+  peer.is_lost = true;
+  fate_->fail(rank, std::make_exception_ptr(RankIsGone(why)));
+  changed_.notify_all();
+}
+
+bool Roster::is_silent() const {
+  const auto was_told = [](const auto& peer) { return peer->saying.empty() || peer->is_lost; };
+  return std::all_of(peers_.begin(), peers_.end(), was_told);
+}
+
+bool Roster::has_left(int peer) const {
+  const std::scoped_lock lock(mutex_);
+  return peers_[std::size_t(peer)]->has_left;
+}
+
+bool Roster::have_all_left() const {
+  const std::scoped_lock lock(mutex_);
+  return std::all_of(peers_.begin(), peers_.end(),
+                     [&](const auto& peer) { return !is_other(*peer) || peer->has_left; });
+}
+
+}  // namespace braid

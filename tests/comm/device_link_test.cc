@@ -1,0 +1,142 @@
+// How transports use a link between devices, and what becomes of it when a run fails. Tensors
+// without memory (meta) stand for a device's: they are on no CPU, and what is computed of them has
+// a shape.
+#include "comm/process/device_link.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+
+#include "comm/worlds.h"
+
+namespace braid {
+namespace {
+
+class CountingLink : public DeviceLink {
+ public:
+  explicit CountingLink(const Group& world) { renew(world); }
+
+  std::function<void()> start(const std::vector<Message>& sends,
+                              const std::vector<Message>& receives) override {
+    EXPECT_TRUE(works);
+    for (const auto* messages : {&sends, &receives})
+      for (const auto& message : *messages) EXPECT_TRUE(message.x.is_contiguous());
+    sent += int(sends.size());
+    received += int(receives.size());
+    return [this] { ++waited; };
+  }
+  void abort() noexcept override {
+    works = false;
+    ++aborts;
+  }
+  // What NCCL needs of it: every rank has the first one's word.
+  void renew(const Group& world) override {
+    const auto word = world.broadcast(at::full({1}, 7 + world.rank()), 0);
+    EXPECT_EQ(word.item<std::int64_t>(), 7);
+    works = true;
+    ++renewals;
+  }
+
+  std::atomic<bool> works = false;
+  std::atomic<int> aborts = 0, renewals = 0;
+  int sent = 0, received = 0, waited = 0;
+};
+
+constexpr int kRanks = 3;
+
+void with_links(const std::function<void(ProcessWorld&, CountingLink&)>& use) {
+  const auto sockets = connected(kRanks);
+  std::vector<std::jthread> ranks;
+  for (std::size_t r = 0; r < sockets.size(); ++r)
+    ranks.emplace_back([&, r] {
+      std::shared_ptr<CountingLink> link;
+      ProcessWorld world(std::make_unique<SocketWire>(int(r), sockets[r]), std::chrono::seconds(10),
+                         [&](const Group& g) { return link = std::make_shared<CountingLink>(g); });
+      use(world, *link);
+    });
+}
+
+Tensor on_device(at::IntArrayRef shape) { return at::empty(shape, at::TensorOptions(at::kMeta)); }
+
+TEST(DeviceLink, TakesTensorsOfDevicesAndNoOthers) {
+  with_links([](ProcessWorld& world, CountingLink& link) {
+    world.run([&](const Group& g) {
+      EXPECT_TRUE(g.stays_on_device());
+      EXPECT_EQ(g.all_reduce(at::full({4}, 1))[3].item<std::int64_t>(), kRanks);
+      EXPECT_EQ(link.sent + link.received, 0);
+      EXPECT_EQ(g.all_reduce(on_device({5, 2})).sizes(), at::IntArrayRef({5, 2}));
+      EXPECT_EQ(link.sent, 2 * (kRanks - 1));
+      EXPECT_EQ(g.all_gather(on_device({g.rank(), 2}), 0).sizes(), at::IntArrayRef({3, 2}));
+      EXPECT_EQ(g.broadcast(on_device({2 + g.rank()}), 2).sizes(), at::IntArrayRef({4}));
+      const auto incoming = g.ring_shift(on_device({1, 2}).t());
+      const int before = link.waited;
+      EXPECT_TRUE(incoming->wait().is_meta());
+      EXPECT_EQ(link.waited, before + 1);
+    });
+    EXPECT_EQ(link.aborts, 0);
+    EXPECT_EQ(link.renewals, 1);
+  });
+}
+
+TEST(DeviceLink, IsAbortedOnceAndRenewedForTheNextRun) {
+  with_links([](ProcessWorld& world, CountingLink& link) {
+    std::vector<Group> pairs(kRanks);
+    world.run([&](const Group& g) {
+      pairs[std::size_t(g.rank())] = g.subgroup(std::vector{0, 1});
+    });
+    for (int time = 0; time < 5; ++time) {
+      EXPECT_NE(failure_of([&] {
+                  world.run([&](const Group& g) {
+                    (void)g.all_reduce(on_device({3}));
+                    if (g.rank() == time % kRanks) throw Error("out of paint");
+                    g.barrier();
+                  });
+                }),
+                "");
+      EXPECT_EQ(link.aborts, time + 1);
+      EXPECT_FALSE(link.works);
+      world.run([&](const Group& g) {
+        (void)g.all_reduce(on_device({3}));
+        (void)pairs[std::size_t(g.rank())].all_reduce(on_device({3}));
+      });
+      EXPECT_EQ(link.renewals, time + 2);
+      EXPECT_EQ(link.aborts, time + 1);
+    }
+  });
+}
+
+// Ranks that wait for the device do not hear of a failure: the link has to be aborted for them.
+TEST(DeviceLink, IsAbortedWhileARankComputes) {
+  with_links([](ProcessWorld& world, CountingLink& link) {
+    EXPECT_NE(failure_of([&] {
+                world.run([&](const Group& g) {
+                  g.barrier();
+                  if (g.rank() == 1) throw Error("out of paint");
+                  while (link.works) std::this_thread::yield();
+                });
+              }),
+              "");
+  });
+}
+
+// A rank fails before it has renewed the link: all renew it once more.
+TEST(DeviceLink, IsRenewedAgainAfterAFailureToRenew) {
+  with_links([](ProcessWorld& world, CountingLink& link) {
+    std::stop_source stop;
+    stop.request_stop();
+    const auto body = [](const Group& g) { g.barrier(); };
+    EXPECT_NE(failure_of([&] { world.run([](const Group&) { throw Error("out of paint"); }); }),
+              "");
+    EXPECT_THROW(world.run(body, world.has_first_rank() ? stop.get_token() : std::stop_token()),
+                 Cancelled);
+    world.run([&](const Group& g) {
+      (void)g.all_reduce(on_device({3}));
+      g.barrier();
+    });
+    EXPECT_TRUE(link.works);
+  });
+}
+
+}  // namespace
+}  // namespace braid

@@ -1,0 +1,259 @@
+// A run that fails ends on all ranks, and the next one finds the world as new.
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <malloc.h>
+
+#include <map>
+
+#include "comm/sound_groups.h"
+
+namespace braid {
+namespace {
+
+using testing::AnyOf;
+using testing::HasSubstr;
+using namespace std::chrono_literals;
+
+class Recovery : public SoundGroups {};
+INSTANTIATE_TEST_SUITE_P(Transports, Recovery, testing::ValuesIn(transports()),
+                         [](const auto& info) { return name_of(info.param); });
+
+TEST_P(Recovery, FromAFailureBeforeAnyCollective) {
+  for (const auto& [name, call] : kCollectives)
+    with_groups([&, call = call](World& world, const Groups& groups) {
+      for (int failing = 0; failing < kRanks; ++failing) {
+        const auto failure = failure_of([&] {
+          world.run([&](const Group& g) {
+            call(g);
+            if (g.rank() == failing) throw Error("out of paint");
+            call(g);
+            ADD_FAILURE() << name << " went on without rank " << failing;
+          });
+        });
+        EXPECT_THAT(failure, testing::EndsWith("out of paint"));
+        groups.expect_all_sound(world);
+      }
+    });
+}
+
+TEST_P(Recovery, FromAFailureBeforeAnyCollectiveOfASubgroup) {
+  for (const auto& [name, call] : kCollectives)
+    with_groups([&, call = call](World& world, const Groups& groups) {
+      for (const int failing : {0, 2, 1}) {  // the last is no member
+        const auto failure = failure_of([&] {
+          world.run([&](const Group& g) {
+            call(groups.pair_of(g));
+            if (g.rank() == failing) throw Error("out of paint");
+            if (g.rank() != 1 && failing != 1) call(groups.pair_of(g));
+          });
+        });
+        EXPECT_THAT(failure, testing::EndsWith("out of paint")) << name;
+        groups.expect_all_sound(world);
+      }
+    });
+}
+
+TEST_P(Recovery, DropsTensorsThatWereUnderWay) {
+  with_groups([](World& world, const Groups& groups) {
+    for (int failing = 0; failing < kRanks; ++failing) {
+      EXPECT_NE(failure_of([&] {
+                  world.run([&](const Group& g) {
+                    const auto large = at::full({1 << 20}, 7.f);
+                    std::vector<std::unique_ptr<Incoming>> incoming;
+                    for (int i = 0; i < 3; ++i) incoming.push_back(g.ring_shift(large));
+                    incoming.push_back(groups.pair_of(g).ring_shift(large));
+                    if (g.rank() == failing) throw Error("out of paint");
+                    (void)incoming.front()->wait();
+                    g.barrier();
+                  });
+                }),
+                "");
+      groups.expect_all_sound(world);
+    }
+  });
+}
+
+TEST_P(Recovery, LeavesNothingBehind) {
+  const auto in_use = [] {
+    const auto heap = ::mallinfo2();
+    return double(heap.uordblks + heap.hblkhd);
+  };
+  with_groups([&](World& world, const Groups& groups) {
+    double before = 0;
+    for (int time = 0; time < 100; ++time) {
+      EXPECT_NE(failure_of([&] {
+                  world.run([&](const Group& g) {
+                    const auto large = at::full({1 << 16}, 7.f);
+                    const auto pair = g.subgroup(std::vector{0, 1});
+                    const auto incoming = g.ring_shift(large);
+                    const auto of_pair = pair.ring_shift(large);
+                    if (g.rank() == time % kRanks) throw Error("out of paint");
+                    (void)g.all_gather(large, 0);
+                  });
+                }),
+                "");
+      groups.expect_all_sound(world);
+      if (time == 20) before = in_use();
+    }
+    EXPECT_LT(in_use() - before, 1e6);  // a time leaves 0.25 MB if it leaves a tensor
+  });
+}
+
+// Ranks had made other groups than their peers when the run ended.
+TEST_P(Recovery, ForgetsGroupsThatNotAllRanksCameTo) {
+  with_groups([](World& world, const Groups& groups) {
+    for (int failing = 0; failing < kRanks; ++failing) {
+      EXPECT_NE(failure_of([&] {
+                  world.run([&](const Group& g) {
+                    for (int i = 0; i <= g.rank(); ++i) (void)g.subgroup(std::vector{0, 1, 2});
+                    if (g.rank() == failing) throw Error("out of paint");
+                    g.barrier();
+                  });
+                }),
+                "");
+      world.run([&](const Group& g) {
+        const auto reversed = g.subgroup(std::vector{2, 1, 0});
+        const auto ends = g.subgroup(std::vector{2, 0});
+        expect_sound(reversed);
+        expect_sound(ends);
+        expect_sound(groups.pair_of(g));
+      });
+    }
+  });
+}
+
+TEST_P(Recovery, FromExceptionsOfEveryKind) {
+  const std::map<std::string, std::function<void()>> kinds = {
+      {"no such prompt", [] { throw InputError("no such prompt"); }},
+      {"std::bad_alloc", [] { throw std::bad_alloc(); }},
+      {"can't allocate memory", [] { (void)at::empty({1ll << 50}); }},
+      {"an exception that is no std::exception", [] { throw 7; }},
+      {std::string(3000, 'x'), [] { throw Error(std::string(3000, 'x')); }},
+      {"", [] { throw Error(""); }},
+  };
+  with_groups([&](World& world, const Groups& groups) {
+    for (const auto& [sentence, fail] : kinds)
+      for (int failing = 0; failing < kRanks; ++failing) {
+        const auto failure = failure_of([&, fail = fail] {
+          world.run([&](const Group& g) {
+            if (g.rank() == failing) fail();
+            g.barrier();
+            ADD_FAILURE() << "a barrier without rank " << failing;
+          });
+        });
+        EXPECT_THAT(failure, HasSubstr(sentence.substr(0, 900)));
+        groups.expect_all_sound(world);
+      }
+  });
+}
+
+TEST_P(Recovery, ThrowsTheFirstRanksExceptionAsItIs) {
+  with_groups([](World& world, const Groups&) {
+    const auto body = [](const Group& g) {
+      if (g.rank() == 0) throw InputError("no such prompt");
+      g.barrier();
+    };
+    if (world.has_first_rank())
+      EXPECT_THROW(world.run(body), InputError);
+    else
+      EXPECT_THROW(world.run(body), PeerFailed);
+  });
+}
+
+// Whoever is heard of first: each rank hears of the failures in an order of its own.
+TEST(Processes, AgreeOnOneCauseOfSeveral) {
+  for (int i = 0; i < 20; ++i) {
+    std::vector<std::string> seen(kRanks);
+    with_worlds_over(Over::kSockets, {.size = kRanks}, [&](World& world) {
+      int rank = 0;
+      auto failure = failure_of([&] {
+        world.run([&](const Group& g) {
+          rank = g.rank();
+          g.barrier();
+          if (g.rank() > 0) throw Error(text_of("no paint ", g.rank()));
+        });
+      });
+      seen[std::size_t(rank)] = std::move(failure);
+    });
+    EXPECT_THAT(seen[0], AnyOf("rank 1 failed: no paint 1", "rank 2 failed: no paint 2"));
+    for (const auto& failure : seen) EXPECT_EQ(failure, seen[0]);
+  }
+}
+
+TEST_P(Recovery, TellsRanksThatHadDoneTheirPart) {
+  with_groups([](World& world, const Groups& groups) {
+    EXPECT_THAT(failure_of([&] {
+                  world.run([](const Group& g) {
+                    if (g.rank() != 2) return;
+                    std::this_thread::sleep_for(50ms);
+                    throw Error("out of paint");
+                  });
+                }),
+                testing::EndsWith("out of paint"));
+    groups.expect_all_sound(world);
+  });
+}
+
+// The others have come to the end of the run before, have begun the next one, and failed.
+TEST_P(Recovery, ReachesRanksThatHaveNotBegunTheRun) {
+  if (GetParam() == Over::kThreads) return;  // they begin together
+  with_groups([](World& world, const Groups& groups) {
+    int rank = 0;
+    world.run([&](const Group& g) { rank = g.rank(); });
+    if (rank == 1) std::this_thread::sleep_for(100ms);
+    bool has_begun = false;
+    EXPECT_THAT(failure_of([&] {
+                  world.run([&](const Group& g) {
+                    has_begun = true;
+                    if (g.rank() == 0) throw Error("out of paint");
+                    g.barrier();
+                  });
+                }),
+                testing::EndsWith("out of paint"));
+    EXPECT_FALSE(has_begun && rank == 1);
+    groups.expect_all_sound(world);
+  });
+}
+
+TEST_P(Recovery, WaitsForRanksThatComputeForLongerThanTheDeadline) {
+  with_groups(
+      [](World& world, const Groups& groups) {
+        EXPECT_THAT(failure_of([&] {
+                      world.run([](const Group& g) {
+                        g.barrier();
+                        if (g.rank() == 1) throw Error("out of paint");
+                        if (g.rank() == 2) std::this_thread::sleep_for(900ms);
+                      });
+                    }),
+                    testing::EndsWith("out of paint"));
+        groups.expect_all_sound(world);
+      },
+      300ms);
+}
+
+TEST_P(Recovery, PollsBetweenCollectives) {
+  with_groups([](World& world, const Groups& groups) {
+    EXPECT_THAT(failure_of([&] {
+                  world.run([](const Group& g) {
+                    if (g.rank() == 1) throw Error("out of paint");
+                    while (true) g.poll();
+                  });
+                }),
+                testing::EndsWith("out of paint"));
+    groups.expect_all_sound(world);
+  });
+}
+
+TEST_P(Recovery, GoesOnWhereABodyHasCaughtAFailure) {
+  with_groups([](World& world, const Groups& groups) {
+    world.run([](const Group& g) {
+      EXPECT_THROW((void)g.all_reduce(at::zeros({g.rank() + 1})), Error);
+      g.barrier();
+    });
+    groups.expect_all_sound(world);
+  });
+}
+
+}  // namespace
+}  // namespace braid

@@ -1,0 +1,102 @@
+// Runs that are stopped, and worlds that are lost.
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <pthread.h>
+
+#include "comm/sound_groups.h"
+
+namespace braid {
+namespace {
+
+using testing::HasSubstr;
+using namespace std::chrono_literals;
+
+class Stops : public SoundGroups {};
+INSTANTIATE_TEST_SUITE_P(Transports, Stops, testing::ValuesIn(transports()),
+                         [](const auto& info) { return name_of(info.param); });
+
+TEST_P(Stops, AreHeardOfInEveryCollectiveByAllRanks) {
+  for (const auto& [name, call] : kCollectives)
+    with_groups([&, call = call](World& world, const Groups& groups) {
+      std::stop_source stop;
+      const auto body = [&](const Group& g) {
+        for (int i = 0; i < 1'000'000; ++i) {
+          if (i == 10 && g.rank() == 0) stop.request_stop();
+          call(g);
+        }
+        ADD_FAILURE() << name << " is deaf to stops";
+      };
+      EXPECT_THROW(world.run(body, world.has_first_rank() ? stop.get_token() : std::stop_token()),
+                   Cancelled);
+      groups.expect_all_sound(world);
+    });
+}
+
+TEST_P(Stops, OfOneRankReachThoseThatPoll) {
+  with_groups([](World& world, const Groups& groups) {
+    std::stop_source stop;
+    stop.request_stop();
+    const auto body = [](const Group& g) {
+      while (true) g.poll();
+    };
+    EXPECT_THROW(world.run(body, world.has_first_rank() ? stop.get_token() : std::stop_token()),
+                 Cancelled);
+    groups.expect_all_sound(world);
+  });
+}
+
+TEST_P(Stops, ThatAllRanksThrowAtTheSamePlaceAreOne) {
+  with_groups([](World& world, const Groups& groups) {
+    EXPECT_THROW(world.run([](const Group& g) {
+      g.barrier();
+      throw Cancelled("enough");
+    }),
+                 Cancelled);
+    groups.expect_all_sound(world);
+  });
+}
+
+TEST(OneRank, CanBeStoppedAndGoesOn) {
+  ThreadWorld world({});
+  std::stop_source stop;
+  stop.request_stop();
+  EXPECT_THROW(world.run([](const Group& g) { g.poll(); }, stop.get_token()), Cancelled);
+  EXPECT_THROW(world.run([](const Group&) { throw Error("out of paint"); }), Error);
+  world.run([](const Group& g) { g.poll(); });
+  Group().poll();
+}
+
+class Losses : public testing::TestWithParam<Over> {};
+INSTANTIATE_TEST_SUITE_P(Transports, Losses, testing::Values(Over::kThreads, Over::kSockets),
+                         [](const auto& info) { return name_of(info.param); });
+
+// A rank that did not come may come at any time: nothing can be agreed on with it.
+TEST_P(Losses, EndTheWorld) {
+  with_worlds_over(GetParam(), {.size = 2, .deadline = 200ms}, [](World& world) {
+    const auto body = [](const Group& g) {
+      if (g.rank() == 1) std::this_thread::sleep_for(700ms);
+      g.barrier();
+    };
+    EXPECT_THAT(failure_of([&] { world.run(body); }), HasSubstr("waited 0.2 s for rank 1"));
+    EXPECT_THAT(failure_of([&] { world.run([](const Group&) { FAIL(); }); }),
+                HasSubstr("waited 0.2 s for rank 1"));
+  });
+}
+
+TEST(Threads, ThatCannotBeStartedEndTheRun) {
+  ThreadWorld world({.size = 8, .deadline = 2s});
+  pthread_attr_t usual, huge;
+  ASSERT_EQ(::pthread_getattr_default_np(&usual), 0);
+  ASSERT_EQ(::pthread_attr_init(&huge), 0);
+  ASSERT_EQ(::pthread_attr_setstacksize(&huge, std::size_t(1) << 45), 0);  // two fit at most
+  ASSERT_EQ(::pthread_setattr_default_np(&huge), 0);
+  const auto began = std::chrono::steady_clock::now();
+  EXPECT_THROW(world.run([](const Group& g) { g.await(); }), std::system_error);
+  EXPECT_LT(std::chrono::steady_clock::now() - began, 1s);
+  ASSERT_EQ(::pthread_setattr_default_np(&usual), 0);
+  world.run([](const Group& g) { expect_sound(g); });
+}
+
+}  // namespace
+}  // namespace braid

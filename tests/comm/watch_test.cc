@@ -1,0 +1,118 @@
+// Wires that fail in ways of their own, and couriers' watch over silent peers.
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <future>
+
+#include "comm/worlds.h"
+
+namespace braid {
+namespace {
+
+using testing::HasSubstr;
+using namespace std::chrono_literals;
+
+// A wire over sockets that can be made to do nothing any more, as that of a process that hangs, or
+// to fail.
+class FaultyWire : public SocketWire {
+ public:
+  using SocketWire::SocketWire;
+
+  Events poll(std::chrono::microseconds at_most) override {
+    if (is_broken) throw std::runtime_error("the network card is on fire");
+    if (!is_frozen) return SocketWire::poll(at_most);
+    std::this_thread::sleep_for(at_most);
+    return {};
+  }
+
+  std::atomic<bool> is_frozen = false, is_broken = false;
+};
+
+// Worlds of ranks in threads, whose wires can be got at.
+class Watch : public testing::Test {
+ protected:
+  using Body = std::function<void(const Group&, FaultyWire&)>;
+
+  // What each rank throws.
+  static std::vector<std::string> failures(int size, std::chrono::milliseconds deadline,
+                                           const Body& body) {
+    const auto sockets = connected(size);
+    std::vector<std::string> seen(sockets.size());
+    std::vector<std::jthread> ranks;
+    for (std::size_t r = 0; r < sockets.size(); ++r)
+      ranks.emplace_back([&, r] {
+        auto wire = std::make_unique<FaultyWire>(int(r), sockets[r]);
+        auto& faulty = *wire;
+        ProcessWorld world(std::move(wire), deadline);
+        seen[r] = failure_of([&] { world.run([&](const Group& g) { body(g, faulty); }); });
+        faulty.is_frozen = false;
+      });
+    ranks.clear();
+    return seen;
+  }
+};
+
+TEST_F(Watch, NoticesARankThatHangsWhileAnotherComputes) {
+  const auto seen = failures(3, 400ms, [](const Group& g, FaultyWire& wire) {
+    g.barrier();
+    if (g.rank() == 2) {
+      wire.is_frozen = true;
+      std::this_thread::sleep_for(1500ms);
+      return;
+    }
+    if (g.rank() == 1) return g.await();
+    std::this_thread::sleep_for(1200ms);
+    g.poll();
+    ADD_FAILURE() << "nothing was noticed";
+  });
+  EXPECT_EQ(seen[0], "rank 2 failed: it has not answered for 0.4 s");
+  EXPECT_EQ(seen[1], "rank 2 failed: it has not answered for 0.4 s");
+}
+
+TEST_F(Watch, NoticesARankThatHangsAfterItFailed) {
+  const auto seen = failures(2, 400ms, [](const Group& g, FaultyWire& wire) {
+    g.barrier();
+    if (g.rank() == 0) return;
+    wire.is_frozen = true;
+    std::this_thread::sleep_for(1s);
+    throw Error("out of paint");
+  });
+  EXPECT_EQ(seen[0], "rank 1 failed: it has not answered for 0.4 s");
+}
+
+// Its signs of life go on, and so do the others, for longer than the deadline.
+TEST_F(Watch, LetsARankComputeForLong) {
+  const auto seen = failures(2, 300ms, [](const Group& g, FaultyWire&) {
+    if (g.rank() == 1) std::this_thread::sleep_for(1200ms);
+    g.await();
+  });
+  EXPECT_EQ(seen, std::vector<std::string>(2));
+}
+
+TEST_F(Watch, EndsAllWhenAWireFails) {
+  const auto seen = failures(2, 500ms, [](const Group& g, FaultyWire& wire) {
+    g.barrier();
+    if (g.rank() == 1) wire.is_broken = true;
+    g.await();
+    g.await();
+  });
+  EXPECT_EQ(seen[0], "rank 1 failed: it has not answered for 0.5 s");
+  EXPECT_EQ(seen[1], "rank 1 failed: the network card is on fire");
+}
+
+// A rank that waits for a message does not wait for one that has said goodbye.
+TEST_F(Watch, EndsAWaitForARankThatHasLeft) {
+  const auto sockets = connected(2);
+  auto leaver = std::async(std::launch::async, [&] {
+    ProcessWorld(std::make_unique<SocketWire>(1, sockets[1]), 300ms);
+  });
+  ProcessWorld world(std::make_unique<SocketWire>(0, sockets[0]), 300ms);
+  const auto began = std::chrono::steady_clock::now();
+  EXPECT_NE(failure_of([&] { world.run([](const Group& g) { g.await(); }); }), "");
+  EXPECT_LT(std::chrono::steady_clock::now() - began, 3s);
+}
+
+}  // namespace
+}  // namespace braid
