@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <optional>
 #include <vector>
 
 #include "weights/weights.h"
@@ -17,7 +18,24 @@ struct BlockRange {
 // Of `all` blocks of a list those that are here: [begin, begin + count).
 struct BlockRun {
   std::int64_t all, begin, count;
+
+  bool has_first() const { return begin == 0; }
+  bool has_last() const { return begin + count == all; }
+  // The same run as one of the `num` blocks of a kind, of which the first is block `first` of all.
+  BlockRun of_kind(std::int64_t first, std::int64_t num) const {
+    return {.all = num, .begin = begin - first, .count = count};
+  }
 };
+
+enum class EndPlace { kHere, kElsewhere };
+
+// What comes before the blocks or after them. Elsewhere, its weights are checked and not read.
+template <class End, class... Arguments>
+std::optional<End> load_end(const Weights& w, EndPlace place, const Arguments&... arguments) {
+  if (place == EndPlace::kHere) return End(w, arguments...);
+  (void)End(w.unread(), arguments...);
+  return {};
+}
 
 template <class Block>
 class BlockList {

@@ -12,7 +12,7 @@ Rope rope_table(const Tensor& ids_LA, const RopeAxes& axes) {
     const auto frequencies = 1.0 / at::pow(axes.theta, exponents);
     angles.push_back(at::outer(ids_LA.select(1, std::int64_t(a)).to(at::kDouble), frequencies));
   }
-  const auto angle = at::cat(angles, 1).repeat_interleave(2, 1);
+  const auto angle = at::cat(angles, 1).to(axes.angles).repeat_interleave(2, 1);
   return {.cos = angle.cos().to(at::kFloat), .sin = angle.sin().to(at::kFloat)};
 }
 

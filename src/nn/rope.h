@@ -10,9 +10,10 @@ namespace braid {
 struct RopeAxes {
   std::vector<std::int64_t> widths;  // how much of the head each axis has; even; they sum to D
   double theta = 10000;
+  at::ScalarType angles = at::kDouble;  // what an angle is rounded to before its cosine is taken
 };
 
-// ids_LA (positions along each axis) -> tables [L D]. The angles are computed in float64, as the
+// ids_LA (positions along each axis) -> tables [L D]. The products are formed in float64, as the
 // models define them; float32 would be off by 1e-4 at far positions.
 Rope rope_table(const Tensor& ids_LA, const RopeAxes& axes);
 

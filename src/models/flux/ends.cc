@@ -2,8 +2,6 @@
 
 #include <ATen/ATen.h>
 
-#include <cmath>
-
 #include "base/error.h"
 
 namespace braid {
@@ -11,15 +9,12 @@ namespace {
 
 constexpr std::int64_t kSinusoid = 256;  // width of an embedded timestep or guidance scale
 
-}  // namespace
-
-Tensor sinusoidal_embedding(const Tensor& t_B, std::int64_t width) {
-  const auto half = width / 2;
-  const auto steps = at::arange(0, half, t_B.options().dtype(at::kFloat));
-  const auto frequencies = at::exp(-std::log(10000.0) * steps / double(half));
-  const auto angles = t_B.to(at::kFloat).unsqueeze(1) * frequencies;
-  return at::cat({angles.cos(), angles.sin()}, -1);
+Embedder load_embedder(const Weights& w, std::int64_t in, std::int64_t hidden) {
+  return {Linear(w / "in_layer", {.in = in, .out = hidden}),
+          Linear(w / "out_layer", {.in = hidden, .out = hidden})};
 }
+
+}  // namespace
 
 Tensor FluxState::pack() const { return at::cat({text_BTC, image_BIC, vec_BC.unsqueeze(1)}, 1); }
 
@@ -30,25 +25,19 @@ FluxState FluxState::unpack(const Tensor& packed, std::int64_t num_text) {
           .vec_BC = packed.select(1, num_text + num_image)};
 }
 
-FluxEmbedder::FluxEmbedder(const Weights& w, std::int64_t in, std::int64_t hidden)
-    : in_(w / "in_layer", {.in = in, .out = hidden}),
-      out_(w / "out_layer", {.in = hidden, .out = hidden}) {}
-
-Tensor FluxEmbedder::operator()(const Tensor& x_BC) const { return out_(at::silu(in_(x_BC))); }
-
 FluxInputs::FluxInputs(const Weights& w, const FluxConfig& c)
     : image_in_(w / "img_in", {.in = c.in_channels, .out = c.hidden()}),
       text_in_(w / "txt_in", {.in = c.text_width, .out = c.hidden()}),
-      time_in_(w / "time_in", kSinusoid, c.hidden()),
-      pooled_in_(w / "vector_in", c.pooled_width, c.hidden()) {
-  if (c.guidance_embeds) guidance_in_.emplace(w / "guidance_in", kSinusoid, c.hidden());
+      time_in_(load_embedder(w / "time_in", kSinusoid, c.hidden())),
+      pooled_in_(load_embedder(w / "vector_in", c.pooled_width, c.hidden())) {
+  if (c.guidance_embeds) guidance_in_ = load_embedder(w / "guidance_in", kSinusoid, c.hidden());
 }
 
 // Timestep and guidance are multiplied in the dtype of the model, as the reference does: a guidance
 // of 3.5 is 3504 in bfloat16.
 Tensor FluxInputs::condition(const DenoiserInput& in) const {
   const auto dtype = in.pooled_BC.scalar_type();
-  const auto embed = [&](const FluxEmbedder& embedder, const Tensor& t_B) {
+  const auto embed = [&](const Embedder& embedder, const Tensor& t_B) {
     return embedder(sinusoidal_embedding(t_B.to(dtype) * 1000, kSinusoid).to(dtype));
   };
   check(in.guidance_B.defined() == guidance_in_.has_value(), "this transformer was ",

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "models/flux/blocks.h"
+#include "nn/embedder.h"
 #include "nn/predict.h"
 
 namespace braid {
@@ -18,16 +19,6 @@ struct FluxState {
   static FluxState unpack(const Tensor& packed, std::int64_t num_text);
 };
 
-// Two dense layers with SiLU between them: how a scalar or the pooled prompt enters.
-class FluxEmbedder {
- public:
-  FluxEmbedder(const Weights& w, std::int64_t in, std::int64_t hidden);
-  Tensor operator()(const Tensor& x_BC) const;
-
- private:
-  Linear in_, out_;
-};
-
 class FluxInputs {
  public:
   FluxInputs(const Weights& w, const FluxConfig& config);
@@ -38,8 +29,8 @@ class FluxInputs {
   Tensor condition(const DenoiserInput& in) const;
 
   Linear image_in_, text_in_;
-  FluxEmbedder time_in_, pooled_in_;
-  std::optional<FluxEmbedder> guidance_in_;
+  Embedder time_in_, pooled_in_;
+  std::optional<Embedder> guidance_in_;
 };
 
 class FluxOutput {
@@ -50,8 +41,5 @@ class FluxOutput {
  private:
   Linear mod_, out_;
 };
-
-// t_B -> [B width]: cosines, then sines, of t * 10000^(-2k/width), float32 (Vaswani et al., 2017).
-Tensor sinusoidal_embedding(const Tensor& t_B, std::int64_t width);
 
 }  // namespace braid

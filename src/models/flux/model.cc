@@ -5,23 +5,14 @@
 namespace braid {
 namespace {
 
-enum class Place { kHere, kElsewhere };
-
-template <class Part>
-std::optional<Part> load_end(const Weights& w, const FluxConfig& config, Place place) {
-  if (place == Place::kHere) return Part(w, config);
-  (void)Part(w.unread(), config);
-  return {};
-}
-
 std::int64_t num_blocks(const FluxConfig& c) { return c.num_double + c.num_single; }
 
-Place place_of_inputs(const BlockRange& run) {
-  return run.begin == 0 ? Place::kHere : Place::kElsewhere;
+EndPlace place_of_inputs(const BlockRange& run) {
+  return run.begin == 0 ? EndPlace::kHere : EndPlace::kElsewhere;
 }
 
-Place place_of_output(const BlockRange& run, const FluxConfig& c) {
-  return run.begin + run.count == num_blocks(c) ? Place::kHere : Place::kElsewhere;
+EndPlace place_of_output(const BlockRange& run, const FluxConfig& c) {
+  return run.begin + run.count == num_blocks(c) ? EndPlace::kHere : EndPlace::kElsewhere;
 }
 
 }  // namespace
@@ -30,13 +21,13 @@ Flux::Flux(const FluxConfig& c, const Weights& w, Attend attend, std::optional<B
     : config_(c),
       run_(run.value_or(BlockRange{.begin = 0, .count = num_blocks(c)})),
       attend_(std::move(attend)),
-      inputs_(load_end<FluxInputs>(w, c, place_of_inputs(run_))),
+      inputs_(load_end<FluxInputs>(w, place_of_inputs(run_), c)),
       double_blocks_(w / "double_blocks",
                      {.all = c.num_double, .begin = run_.begin, .count = run_.count}, c),
       single_blocks_(w / "single_blocks",
                      {.all = c.num_single, .begin = run_.begin - c.num_double, .count = run_.count},
                      c),
-      output_(load_end<FluxOutput>(w, c, place_of_output(run_, c))) {
+      output_(load_end<FluxOutput>(w, place_of_output(run_, c), c)) {
   w.finish();
 }
 

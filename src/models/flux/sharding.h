@@ -2,6 +2,7 @@
 #pragma once
 
 #include "models/flux/config.h"
+#include "nn/shared_modulation.h"
 #include "weights/sharding.h"
 
 namespace braid {
