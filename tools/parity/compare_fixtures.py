@@ -9,6 +9,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+import make_denoisers
 import make_fixtures
 import torch
 from safetensors.torch import load_file
@@ -40,17 +41,23 @@ def file_differences(path, committed):
     return [sentence for sentence in found if sentence]
 
 
+def folder_differences(made, committed):
+    paths = [{p.relative_to(root) for p in root.rglob("*.safetensors")}
+             for root in (made, committed)]
+    found = [f"{path} is not in both" for path in sorted(paths[0] ^ paths[1])]
+    for path in sorted(paths[0] & paths[1]):
+        wrong = file_differences(made / path, committed / path)
+        found += [f"{path}: {sentence}" for sentence in wrong]
+    return [f"{made.name}/{sentence}" for sentence in found]
+
+
 def differences(work):
     """Sentences, one a difference, after making all cases in the folder `work`."""
     found = []
-    for name in make_fixtures.REQUESTS:
-        make_fixtures.make(name, work)
-        paths = [{p.relative_to(root / name) for p in (root / name).rglob("*.safetensors")}
-                 for root in (work, COMMITTED)]
-        found += [f"{name}/{path} is not in both" for path in sorted(paths[0] ^ paths[1])]
-        for path in sorted(paths[0] & paths[1]):
-            wrong = file_differences(work / name / path, COMMITTED / name / path)
-            found += [f"{name}/{path}: {sentence}" for sentence in wrong]
+    for module, where in ((make_fixtures, "."), (make_denoisers, "denoisers")):
+        for name in module.CASES:
+            module.make(name, work / where)
+            found += folder_differences(work / where / name, COMMITTED / where / name)
     return found
 
 

@@ -51,7 +51,7 @@ def pipeline_of(case, folder):
     for part in model.iterdir():
         if part.name != "transformer":
             (components / part.name).symlink_to(part)
-    single_file.write(model, folder / "transformer.safetensors", case.single_file)
+    single_file.write(model / "transformer", folder / "transformer.safetensors", case.single_file)
     return model, ["-m", folder / "transformer.safetensors", "--components", components]
 
 

@@ -48,7 +48,7 @@ SHAPES = {
         scheduler={"use_dynamic_shifting": True, "time_shift_type": "linear",
                    "shift_terminal": 0.05}),
 }
-REQUESTS = {
+CASES = {
     "basic": Request(PROMPTS[:1], steps=3, max_sequence_length=16, guidance=4.0),
     "schnell": Request(PROMPTS, width=112, height=80, max_sequence_length=21, seed=7, true_cfg=2.5,
                        negative_prompt="blurry, a purple heart"),
@@ -128,7 +128,7 @@ def component_dump(reference, low, request):
 
 
 def make(name, out):
-    folder, request = out / name, REQUESTS[name]
+    folder, request = out / name, CASES[name]
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     model = DEMO
@@ -151,7 +151,8 @@ def make(name, out):
         "bfloat16_errors": {"velocity_first": error} | errors, "made_with": versions()}
     if name == "basic":
         manifest["single_file"] = "transformer.safetensors"
-        single_file.write(model, folder / "transformer.safetensors", "model.diffusion_model.")
+        single_file.write(model / "transformer", folder / "transformer.safetensors",
+                          "model.diffusion_model.")
     (folder / "manifest.json").write_text(json.dumps(manifest, indent=2, ensure_ascii=False) + "\n")
     for path in folder.rglob("*.safetensors"):
         path.chmod(0o644)
@@ -162,7 +163,7 @@ def make(name, out):
 def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", nargs="+", choices=REQUESTS, default=list(REQUESTS))
+    parser.add_argument("--only", nargs="+", choices=CASES, default=list(CASES))
     parser.add_argument("--out", type=Path, default=ROOT / "tests/data/parity")
     args = parser.parse_args()
     torch.set_num_threads(1)

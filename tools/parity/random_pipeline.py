@@ -133,12 +133,15 @@ def spread(name, shape, s):
 
 
 @torch.no_grad()
-def fill(model, part, s):
+def fill(model, part, s, spread=spread):
     """Each tensor from its own generator, so that one more option leaves the others as they are."""
-    for name, parameter in model.named_parameters():
-        mean, std = spread(name, parameter.shape, s)
+    saved = model.state_dict()
+    statistics = [(name, tensor) for name, tensor in model.named_buffers()
+                  if name in saved and tensor.is_floating_point()]
+    for name, tensor in [*model.named_parameters(), *statistics]:
+        mean, std = spread(name, tensor.shape, s)
         generator = torch.Generator().manual_seed(zlib.crc32(f"{s.seed}/{part}/{name}".encode()))
-        parameter.copy_(mean + std * torch.randn(parameter.shape, generator=generator))
+        tensor.copy_(mean + std * torch.randn(tensor.shape, generator=generator))
     return model.to(getattr(torch, s.dtype)).eval()
 
 

@@ -1,11 +1,12 @@
-"""Write a pipeline's transformer as one file with Black Forest Labs' tensor names.
+"""Write a pipeline's transformer as one file with its authors' tensor names.
 
 usage: python single_file.py PIPELINE OUT.safetensors [--prefix model.diffusion_model.]
 
-Theirs fuses q, k and v; in single blocks the MLP's input too; and has the final modulation's halves
-the other way round (shift, then scale).
+Theirs fuses q, k and v; in FLUX.1's single blocks the MLP's input too; and has the halves of FLUX's
+final modulation the other way round (shift, then scale).
 """
 import argparse
+import json
 import re
 from pathlib import Path
 
@@ -38,6 +39,74 @@ SINGLE = {
 }
 SINGLE_FUSED = {"linear1": ("attn.to_q", "attn.to_k", "attn.to_v", "proj_mlp")}
 
+# Of the other classes: a name's pattern, and what it becomes. Where q, k and v become one tensor the
+# pattern is of q's name.
+DOUBLE_2 = r"^transformer_blocks\.(\d+)\."
+SINGLE_2 = r"^single_transformer_blocks\.(\d+)\.attn\."
+FLUX_2 = [
+    (r"^x_embedder\.", "img_in."), (r"^context_embedder\.", "txt_in."),
+    (r"^proj_out\.", "final_layer.linear."),
+    (r"^norm_out\.linear\.", "final_layer.adaLN_modulation.1."),
+    (r"^time_guidance_embed\.timestep_embedder\.linear_1\.", "time_in.in_layer."),
+    (r"^time_guidance_embed\.timestep_embedder\.linear_2\.", "time_in.out_layer."),
+    (r"^time_guidance_embed\.guidance_embedder\.linear_1\.", "guidance_in.in_layer."),
+    (r"^time_guidance_embed\.guidance_embedder\.linear_2\.", "guidance_in.out_layer."),
+    (r"^(\w+_stream_modulation\w*)\.linear\.", r"\1.lin."),
+    (DOUBLE_2 + r"attn\.to_q\.", r"double_blocks.\1.img_attn.qkv."),
+    (DOUBLE_2 + r"attn\.add_q_proj\.", r"double_blocks.\1.txt_attn.qkv."),
+    (DOUBLE_2 + r"attn\.to_out\.0\.", r"double_blocks.\1.img_attn.proj."),
+    (DOUBLE_2 + r"attn\.to_add_out\.", r"double_blocks.\1.txt_attn.proj."),
+    (DOUBLE_2 + r"attn\.norm_q\.weight", r"double_blocks.\1.img_attn.norm.query_norm.scale"),
+    (DOUBLE_2 + r"attn\.norm_k\.weight", r"double_blocks.\1.img_attn.norm.key_norm.scale"),
+    (DOUBLE_2 + r"attn\.norm_added_q\.weight", r"double_blocks.\1.txt_attn.norm.query_norm.scale"),
+    (DOUBLE_2 + r"attn\.norm_added_k\.weight", r"double_blocks.\1.txt_attn.norm.key_norm.scale"),
+    (DOUBLE_2 + r"ff\.linear_in\.", r"double_blocks.\1.img_mlp.0."),
+    (DOUBLE_2 + r"ff\.linear_out\.", r"double_blocks.\1.img_mlp.2."),
+    (DOUBLE_2 + r"ff_context\.linear_in\.", r"double_blocks.\1.txt_mlp.0."),
+    (DOUBLE_2 + r"ff_context\.linear_out\.", r"double_blocks.\1.txt_mlp.2."),
+    (SINGLE_2 + r"to_qkv_mlp_proj\.", r"single_blocks.\1.linear1."),
+    (SINGLE_2 + r"to_out\.", r"single_blocks.\1.linear2."),
+    (SINGLE_2 + r"norm_q\.weight", r"single_blocks.\1.norm.query_norm.scale"),
+    (SINGLE_2 + r"norm_k\.weight", r"single_blocks.\1.norm.key_norm.scale"),
+]
+Z_IMAGE = [
+    (r"^all_x_embedder\.2-1\.", "x_embedder."), (r"^all_final_layer\.2-1\.", "final_layer."),
+    (r"\.attention\.to_q\.", ".attention.qkv."), (r"\.attention\.to_out\.0\.", ".attention.out."),
+    (r"\.attention\.norm_(q|k)\.", r".attention.\1_norm."),
+]
+Q_K_V = {".to_q.": (".to_k.", ".to_v."), ".add_q_proj.": (".add_k_proj.", ".add_v_proj.")}
+
+
+def rename(tensors, rules):
+    """The same tensors under the names that the rules make; a name without a rule stays."""
+    left, out = dict(tensors), {}
+    for name in sorted(tensors, key=lambda name: not any(q in name for q in Q_K_V)):  # q first
+        if name not in left:
+            continue
+        parts = [left.pop(name)]
+        for q, others in Q_K_V.items():
+            if q in name:
+                parts += [left.pop(name.replace(q, other)) for other in others]
+        rule = next(((old, new) for old, new in rules if re.search(old, name)), None)
+        out[re.sub(*rule, name) if rule else name] = torch.cat(parts) if parts[1:] else parts[0]
+    return out
+
+
+def convert_flux2(tensors):
+    out = rename(tensors, FLUX_2)
+    swap_halves(out, "final_layer.adaLN_modulation.1.weight")
+    return out
+
+
+def convert_zimage(tensors):
+    """With the weight of a norm that has none: published files hold one."""
+    return rename(tensors, Z_IMAGE) | {"norm_final.weight": torch.ones(1)}
+
+
+def swap_halves(tensors, name):
+    scale, shift = tensors[name].chunk(2)
+    tensors[name] = torch.cat([shift, scale])
+
 
 def convert(tensors):
     """The same tensors under the other names; every one of them is used."""
@@ -65,18 +134,22 @@ def convert(tensors):
         for i in sorted({int(m[1]) for m in found if m}):
             take(f"{ours}.{i}.", f"{theirs}.{i}.", plain, fused)
     for kind in ("weight", "bias"):
-        name = f"final_layer.adaLN_modulation.1.{kind}"
-        scale, shift = out[name].chunk(2)
-        out[name] = torch.cat([shift, scale])
+        swap_halves(out, f"final_layer.adaLN_modulation.1.{kind}")
     assert not left, f"not converted: {sorted(left)}"
     return out
 
 
-def write(pipeline, out, prefix=""):
+CONVERTERS = {"FluxTransformer2DModel": convert, "Flux2Transformer2DModel": convert_flux2,
+              "ZImageTransformer2DModel": convert_zimage}
+
+
+def write(folder, out, prefix=""):
+    """The transformer in `folder` as the file `out`."""
     tensors = {}
-    for path in (pipeline / "transformer").glob("*.safetensors"):
+    for path in folder.glob("diffusion_pytorch_model*.safetensors"):
         tensors |= load_file(path)
-    save_file({prefix + n: t.contiguous() for n, t in convert(tensors).items()}, out)
+    converter = CONVERTERS[json.loads((folder / "config.json").read_text())["_class_name"]]
+    save_file({prefix + n: t.contiguous() for n, t in converter(tensors).items()}, out)
 
 
 def main():
@@ -86,7 +159,7 @@ def main():
     parser.add_argument("out", type=Path)
     parser.add_argument("--prefix", default="")
     args = parser.parse_args()
-    write(args.pipeline, args.out, args.prefix)
+    write(args.pipeline / "transformer", args.out, args.prefix)
 
 
 if __name__ == "__main__":

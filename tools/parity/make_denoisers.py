@@ -1,0 +1,281 @@
+"""Make tests/data/parity/denoisers: tiny random parts of the newer families, and what diffusers
+computes with them.
+
+usage: python make_denoisers.py [--only klein ...] [--out tests/data/parity/denoisers]
+
+Each case is a folder: config.json and diffusion_pytorch_model.safetensors, the part; and
+components.safetensors, its inputs and float32 outputs. manifest.json holds the relative L2 error of
+diffusers' own bfloat16: the largest over the instruction sets that PyTorch and oneDNN can be told
+to use here, since a bound has to hold on every processor.
+"""
+import argparse
+import dataclasses
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import diffusers
+import dump
+import single_file
+import torch
+from make_fixtures import ROOT, normal, versions
+from random_denoisers import Flux2Shape, Flux2VaeShape, ZImageShape, build
+from safetensors.torch import load_file, save_file
+
+# Times 1000 they are numbers that bfloat16 has exactly; others move the output by more than all
+# rounding behind them.
+TIMES, GUIDANCE = (0.5, 0.125, 0.25), (4.0, 2.0, 1.0)
+OUT = ROOT / "tests/data/parity/denoisers"
+# What PyTorch and oneDNN may use; a processor without it uses less.
+INSTRUCTIONS = [{"ATEN_CPU_CAPABILITY": aten, "ONEDNN_MAX_CPU_ISA": onednn}
+                for aten, onednn in (("default", "SSE41"), ("avx2", "AVX2"),
+                                     ("avx512", "AVX512_CORE"), ("avx512", "AVX512_CORE_BF16"),
+                                     ("avx512", "AVX512_CORE_AMX"))]
+SINGLE_FILE = "transformer.safetensors"
+SEEN = 3e-3   # by how much the output has to change when a tensor is made neutral
+# Z-Image's is too large for a fixture, whatever the shape: the files lack it.
+LEFT_OUT = "t_embedder.mlp.0.weight"
+
+
+@dataclasses.dataclass
+class Flux2Case:
+    shape: Flux2Shape
+    batch: int = 1
+    grid: tuple = (3, 5)            # rows and columns of the noise's tokens
+    references: tuple = ()          # of each its rows and columns
+    text: int = 7
+    times: tuple = TIMES            # of the pictures of the batch
+    scales: tuple = GUIDANCE
+    single_file: str | None = None  # the prefix of the names in a second file
+
+
+@dataclasses.dataclass
+class ZImageCase:
+    shape: ZImageShape
+    batch: int = 1
+    times: tuple = TIMES
+    grid: tuple = (3, 5)
+    caption: int = 32               # tokens, before they are padded
+    single_file: str | None = None
+
+
+@dataclasses.dataclass
+class VaeCase:
+    shape: Flux2VaeShape
+    single_file: None = None
+
+
+CASES = {
+    "klein": Flux2Case(Flux2Shape(seed=1, heads=4, head_dim=8, axes=(2, 2, 2, 2), double_blocks=2,
+                                  single_blocks=3), single_file=""),
+    "dev": Flux2Case(Flux2Shape(seed=2, heads=3, head_dim=12, axes=(2, 4, 4, 2), single_blocks=1,
+                                guidance=True, out_channels=12, channels=20),
+                     batch=3, grid=(5, 3), references=((3, 2), (1, 7)), text=5,
+                     times=(0.828125, 0.2109375, 0.6044921875), scales=(3.5, 2.5, 30.0),
+                     single_file="model.diffusion_model."),
+    "wide": Flux2Case(Flux2Shape(seed=3, heads=6, head_dim=8, axes=(2, 2, 2, 2), theta=10000,
+                                 mlp_ratio=1.75, sinusoid=64), batch=3, references=((4, 4),),
+                      text=9),
+    "five": Flux2Case(Flux2Shape(seed=4, heads=5, head_dim=8, axes=(2, 2, 2, 2), guidance=True,
+                                 mlp_ratio=2.5, sinusoid=128), grid=(1, 13), references=((2, 3),)),
+    "zimage-31": ZImageCase(ZImageShape(seed=7, heads=3, axes=(2, 4, 2)), grid=(3, 5), caption=31,
+                            single_file=""),
+    "zimage-32": ZImageCase(ZImageShape(seed=8, heads=5, axes=(2, 2, 2), refiners=2, layers=1),
+                            batch=3, grid=(4, 8), caption=32),
+    "zimage-33": ZImageCase(ZImageShape(seed=9, heads=4, axes=(2, 2, 2), layers=3, theta=100.0,
+                                        t_scale=500.0, latent_channels=3), batch=3, grid=(7, 5),
+                            caption=33, times=(0.828125, 0.2109375, 0.6044921875),
+                            single_file="model.diffusion_model."),
+    "vae": VaeCase(Flux2VaeShape(seed=5)),
+    "vae-thin": VaeCase(Flux2VaeShape(seed=6, decoder_widths=(6, 6, 6, 12), groups=3,
+                                      widths=(6, 12, 12, 12), attention=False, latent_channels=3,
+                                      batch_norm_eps=0.02)),
+}
+
+
+def grid_ids(time, rows, columns):
+    """FLUX.2's positions of a picture's tokens: (picture, row, column, 0)."""
+    return torch.cartesian_prod(torch.tensor([time]), torch.arange(rows), torch.arange(columns),
+                                torch.tensor([0])).float()
+
+
+def flux2_inputs(case):
+    s, rows, columns = case.shape, *case.grid
+    given = {"noise": normal(1, case.batch, rows * columns, s.channels),
+             "noise_ids": grid_ids(0, rows, columns),
+             "text": normal(2, case.batch, case.text, s.text_width),
+             "text_ids": torch.cartesian_prod(*(torch.tensor([0]),) * 3,
+                                              torch.arange(case.text)).float(),
+             "timestep": torch.tensor(case.times[:case.batch])}
+    for i, (rows, columns) in enumerate(case.references):
+        given[f"reference{i}"] = normal(10 + i, case.batch, rows * columns, s.channels)
+        given[f"reference{i}_ids"] = grid_ids(10 + 10 * i, rows, columns)
+    if s.guidance:
+        given["guidance"] = torch.tensor(case.scales[:case.batch])
+    return given
+
+
+def flux2_outputs(model, case, given):
+    count = range(len(case.references))
+    tokens, ids = (torch.cat([given["noise" + end], *(given[f"reference{i}{end}"] for i in count)],
+                             dim) for end, dim in (("", 1), ("_ids", 0)))
+    velocity = model(
+        hidden_states=tokens.to(model.dtype), encoder_hidden_states=given["text"].to(model.dtype),
+        timestep=given["timestep"].to(model.dtype), img_ids=ids, txt_ids=given["text_ids"],
+        guidance=given.get("guidance")).sample
+    return {"velocity": velocity[:, :given["noise"].shape[1]]}
+
+
+def left_out(rows, columns):
+    """The values of LEFT_OUT: row i and column j have ((i (73 + j) + 151 j) mod 255 - 127) / 1024."""
+    i, j = torch.arange(rows).unsqueeze(1), torch.arange(columns)
+    return ((i * (73 + j) + 151 * j) % 255 - 127).float() / 1024
+
+
+def zimage_inputs(case):
+    s, (rows, columns) = case.shape, case.grid
+    return {"latents": normal(1, case.batch, s.latent_channels, 2 * rows, 2 * columns),
+            "text": normal(2, case.batch, case.caption, s.text_width),
+            "timestep": torch.tensor(case.times[:case.batch])}
+
+
+def zimage_outputs(model, case, given):
+    latents = given["latents"].to(model.dtype).unsqueeze(2)
+    velocity = model(list(latents), given["timestep"], list(given["text"].to(model.dtype))).sample
+    return {"velocity": torch.stack(velocity).squeeze(2)}
+
+
+def vae_inputs(case):
+    z = case.shape.latent_channels
+    return {"latents": normal(4, 1, z, 4, 7), "pixels": normal(5, 1, 3, 32, 56).clamp(-1, 1),
+            "normed": normal(6, 2, 4 * z, 3, 5)}
+
+
+def vae_outputs(model, case, given):
+    given = {name: t.to(model.dtype) for name, t in given.items()}
+    found = {}
+    for tiled, suffix in ((False, ""), (True, "_tiled")):
+        (model.enable_tiling if tiled else model.disable_tiling)()
+        found["decoded" + suffix] = model.decode(given["latents"]).sample
+        found["moments" + suffix] = model.encode(given["pixels"]).latent_dist.parameters
+    mean, variance = (t.view(1, -1, 1, 1) for t in (model.bn.running_mean, model.bn.running_var))
+    deviation = torch.sqrt(variance + model.config.batch_norm_eps)
+    found["unpacked"] = diffusers.Flux2Pipeline._unpatchify_latents(given["normed"] * deviation + mean)
+    packed = diffusers.Flux2Pipeline._patchify_latents(found["unpacked"])
+    found["packed"] = (packed - mean) / deviation
+    return found
+
+
+INPUTS = {Flux2Case: flux2_inputs, ZImageCase: zimage_inputs, VaeCase: vae_inputs}
+OUTPUTS = {Flux2Case: flux2_outputs, ZImageCase: zimage_outputs, VaeCase: vae_outputs}
+
+
+def fit(tensors):
+    """What a file holds of the tensors, which are (name, tensor) pairs."""
+    return {name: t.contiguous() for name, t in tensors if not name.endswith(LEFT_OUT)}
+
+
+def load(folder, dtype):
+    config = json.loads((folder / "config.json").read_text())
+    cls = getattr(diffusers, config["_class_name"])
+    model = cls.from_config(config)
+    tensors = load_file(folder / "diffusion_pytorch_model.safetensors")
+    if LEFT_OUT in model.state_dict():
+        tensors[LEFT_OUT] = left_out(*model.state_dict()[LEFT_OUT].shape)
+    model.load_state_dict(tensors)
+    return model.to(dtype).eval()
+
+
+@torch.no_grad()
+def outputs(folder, case, given, dtype):
+    return OUTPUTS[type(case)](load(folder, dtype), case, given)
+
+
+def bfloat16_errors(name, folder, expected):
+    """Of each output the largest error over the instruction sets."""
+    errors = dict.fromkeys((n for n in expected if not n.endswith("_tiled")), 0.0)
+    for variables in INSTRUCTIONS:
+        with tempfile.NamedTemporaryFile(suffix=".safetensors") as file:
+            subprocess.run([sys.executable, __file__, "--bfloat16", name, folder, file.name],
+                           env=os.environ | variables, check=True)
+            rounded = load_file(file.name)
+        for n in errors:
+            errors[n] = max(errors[n], dump.relative_error(rounded[n].float(), expected[n]))
+    return errors
+
+
+@torch.no_grad()
+def check_alive(folder, case, given, expected):
+    """Every tensor, made neutral, changes an output: norm weights and variances 1, all else 0."""
+    model = load(folder, torch.float32)
+    for name, tensor in model.state_dict().items():
+        if not tensor.is_floating_point() or name.endswith("attentions.0.to_k.bias"):
+            continue
+        if name.endswith("pad_token") and case.caption % 32 == 0:  # of the case without any pads
+            continue
+        kept = tensor.clone()
+        is_norm = tensor.dim() == 1 and name.endswith(("weight", "running_var"))
+        tensor.fill_(1 if is_norm else 0)
+        changed = OUTPUTS[type(case)](model, case, given)
+        effect = max(dump.relative_error(changed[n], expected[n]) for n in expected)
+        assert effect > SEEN, f"{name} changes the output by only {effect:.1e}"
+        tensor.copy_(kept)
+
+
+def make(name, out):
+    """All but the manifest. Returns the float32 outputs."""
+    case, folder = CASES[name], out / name
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    build(case.shape, name).save_pretrained(folder)
+    path = folder / "diffusion_pytorch_model.safetensors"
+    save_file(fit(load_file(path).items()), path, metadata={"format": "pt"})
+    given = INPUTS[type(case)](case)
+    expected = outputs(folder, case, given, torch.float32)
+    check_alive(folder, case, given, expected)
+    save_file({n: t.contiguous() for n, t in (given | expected).items()},
+              folder / "components.safetensors")
+    if case.single_file is not None:
+        single_file.write(folder, folder / SINGLE_FILE, case.single_file)
+    for path in folder.glob("*.safetensors"):
+        path.chmod(0o644)
+    return expected
+
+
+def describe(name, folder, expected):
+    """Write the manifest, and print what is in it."""
+    errors = bfloat16_errors(name, folder, expected)
+    manifest = {"bfloat16_errors": errors, "made_with": versions()}
+    if (folder / SINGLE_FILE).exists():
+        manifest["single_file"] = SINGLE_FILE
+    (folder / "manifest.json").write_text(json.dumps(manifest, indent=2) + "\n")
+    sizes = {path.name: path.stat().st_size // 1000 for path in folder.glob("*.safetensors")}
+    print(f"{name}: {sizes} kB, bfloat16 errors {errors}")
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", nargs="+", choices=CASES, default=list(CASES))
+    parser.add_argument("--out", type=Path, default=OUT)
+    parser.add_argument("--bfloat16", nargs=3, help=argparse.SUPPRESS)  # a child: see above
+    args = parser.parse_args()
+    torch.set_num_threads(1)
+    if args.bfloat16:
+        name, folder, out = args.bfloat16
+        case = CASES[name]
+        given = INPUTS[type(case)](case)
+        low = outputs(Path(folder), case, given, torch.bfloat16)
+        save_file({n: t.contiguous() for n, t in low.items()}, out)
+        return
+    out = args.out.resolve()
+    for name in args.only:
+        describe(name, out / name, make(name, out))
+
+
+if __name__ == "__main__":
+    main()
