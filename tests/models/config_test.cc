@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "models/clip/model.h"
 #include "models/flux/config.h"
+#include "models/flux2/config.h"
 #include "models/t5/model.h"
 #include "models/vae/config.h"
 
@@ -51,6 +52,19 @@ TEST(FluxConfig, RefusesWhatItCannotRun) {
   EXPECT_THAT(refusal(read_flux_config, R"({"num_attention_heads":0})"), HasSubstr("between 1"));
   EXPECT_THAT(refusal(read_flux_config, R"({"num_layers":"two"})"), HasSubstr("whole number"));
   EXPECT_THAT(refusal(read_flux_config, R"({"guidance_embeds":1})"), HasSubstr("true or false"));
+}
+
+TEST(Flux2Config, RefusesWhatItCannotRun) {
+  EXPECT_THAT(refusal(read_flux2_config, R"({"_class_name":"FluxTransformer2DModel"})"),
+              HasSubstr("it describes a FluxTransformer2DModel"));
+  EXPECT_THAT(refusal(read_flux2_config, R"({"axes_dims_rope":[16,56,56]})"), HasSubstr("4 axes"));
+  EXPECT_THAT(refusal(read_flux2_config, R"({"attention_head_dim":64})"),
+              HasSubstr("should sum to attention_head_dim, 64, it sums to 128"));
+  EXPECT_THAT(refusal(read_flux2_config, R"({"eps":1e-5})"), HasSubstr("'eps' should be 1e-06"));
+  EXPECT_THAT(refusal(read_flux2_config, R"({"mlp_ratio":0})"), HasSubstr("'mlp_ratio'"));
+  EXPECT_THAT(refusal(read_flux2_config, R"({"rope_theta":0})"), HasSubstr("'rope_theta'"));
+  EXPECT_THAT(refusal(read_flux2_config, R"({"timestep_guidance_channels":7})"),
+              HasSubstr("should be even, it is 7"));
 }
 
 TEST(ClipConfig, RefusesWhatItCannotRun) {

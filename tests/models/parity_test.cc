@@ -1,13 +1,9 @@
 // Every part of every fixture, alone, against what diffusers and transformers computed. The first
 // test to fail names the part that is wrong. Fixtures: tests/data/parity/README.md.
-#include <ATen/ATen.h>
 #include <c10/core/InferenceMode.h>
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
-
-#include "base/error.h"
+#include "dumps.h"
 #include "models/clip/model.h"
 #include "models/flux/model.h"
 #include "models/flux/names.h"
@@ -18,39 +14,17 @@ namespace braid {
 namespace {
 
 namespace fs = std::filesystem;
-const fs::path kFixtures = fs::path(BRAID_SOURCE_DIR) / "tests/data/parity";
-
-double relative_error(const Tensor& got, const Tensor& want) {
-  const auto a = got.to(at::kDouble), b = want.to(at::kDouble);
-  return ((a - b).norm() / b.norm()).item<double>();
-}
-
-double largest_error(const Tensor& got, const Tensor& want) {
-  const auto a = got.to(at::kDouble), b = want.to(at::kDouble);
-  return ((a - b).abs().max() / b.abs().max()).item<double>();
-}
-
-template <class Config>
-Config config_of(const fs::path& folder, Config (*read)(const JsonObject&)) {
-  const auto path = folder / "config.json";
-  const auto json = read_json(path);
-  return read(JsonObject(json, path.string()));
-}
 
 class Parts : public testing::TestWithParam<std::string> {
  protected:
   Parts()
-      : folder_(kFixtures / GetParam()),
+      : folder_(kParity / GetParam()),
         manifest_(read_json(folder_ / "manifest.json")),
         model_(folder_ / manifest_["model"].get<std::string>()),
-        dump_(Checkpoint::open_file(folder_ / "components.safetensors")) {}
+        dump_(folder_ / "components.safetensors") {}
 
-  Tensor dumped(const std::string& name) const {
-    const auto* const stored = dump_.find(name);
-    check(stored != nullptr, "no ", name, " in the dump");
-    return stored->view();
-  }
-  bool has(const std::string& name) const { return dump_.find(name) != nullptr; }
+  Tensor dumped(const std::string& name) const { return dump_[name]; }
+  bool has(const std::string& name) const { return dump_.has(name); }
 
   Clip clip(at::ScalarType dtype) const {
     auto checkpoint = Checkpoint::open(model_ / "text_encoder", "model");
@@ -97,7 +71,7 @@ class Parts : public testing::TestWithParam<std::string> {
   fs::path folder_;
   Json manifest_;
   fs::path model_;
-  Checkpoint dump_;
+  Dump dump_;
 };
 
 TEST_P(Parts, ClipEqualsTheReference) {

@@ -1,0 +1,43 @@
+// The FLUX.2 transformer (Black Forest Labs, 2025; diffusers' Flux2Transformer2DModel), written for
+// one device.
+#pragma once
+
+#include "models/flux2/ends.h"
+#include "nn/block_list.h"
+#include "nn/rope.h"
+
+namespace braid {
+
+class Flux2 {
+ public:
+  // Uses every tensor of `w` exactly once; throws InputError naming the first that does not fit.
+  // With `run`, of all blocks with double ones counted before single ones, only what belongs to
+  // its blocks is read and the rest is checked.
+  Flux2(const Flux2Config& config, const Weights& w, Attend attend = ops::attention,
+        std::optional<BlockRun> run = {});
+
+  // -> velocity [B N C] of the noise, of a transformer that has all blocks. `guidance_B` must be
+  // there exactly if the config has guidance_embeds.
+  Tensor operator()(const DenoiserInput& in) const { return advance(in, {}); }
+  // From the packed state that the run before made to the one after this run. The first run begins
+  // with the input, and the last makes the velocity.
+  Tensor advance(const DenoiserInput& in, const Tensor& state) const;
+
+  const Flux2Config& config() const { return config_; }
+
+ private:
+  Flux2State begin(const DenoiserInput& in, const Tensor& state) const;
+  Rope rope(const DenoiserInput& in) const;
+  void run_double_blocks(Flux2State& x, const DenoiserInput& in, const Rope& rope) const;
+  void run_single_blocks(Flux2State& x, const DenoiserInput& in, const Rope& rope) const;
+
+  Flux2Config config_;
+  BlockRun run_;
+  Attend attend_;
+  std::optional<Flux2Inputs> inputs_;
+  BlockList<Flux2DoubleBlock> double_blocks_;
+  BlockList<Flux2SingleBlock> single_blocks_;
+  std::optional<Flux2Output> output_;
+};
+
+}  // namespace braid

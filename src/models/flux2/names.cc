@@ -1,0 +1,78 @@
+#include "models/flux2/names.h"
+
+namespace braid {
+namespace {
+
+const std::string kPrefix = "model.diffusion_model.";
+const std::string kOnlyFlux2 = "single_stream_modulation.lin.weight";  // FLUX.1 has none
+
+// Norm scales are called `scale` by Black Forest Labs and `weight` by us.
+const std::vector<Spelling> kBlackForestLabs = {
+    {"double_blocks.*.img_attn.norm.query_norm.weight",
+     {"double_blocks.*.img_attn.norm.query_norm.scale"}},
+    {"double_blocks.*.img_attn.norm.key_norm.weight",
+     {"double_blocks.*.img_attn.norm.key_norm.scale"}},
+    {"double_blocks.*.txt_attn.norm.query_norm.weight",
+     {"double_blocks.*.txt_attn.norm.query_norm.scale"}},
+    {"double_blocks.*.txt_attn.norm.key_norm.weight",
+     {"double_blocks.*.txt_attn.norm.key_norm.scale"}},
+    {"single_blocks.*.norm.query_norm.weight", {"single_blocks.*.norm.query_norm.scale"}},
+    {"single_blocks.*.norm.key_norm.weight", {"single_blocks.*.norm.key_norm.scale"}},
+};
+
+const std::vector<Spelling> kDiffusers = {
+    {"img_in", {"x_embedder"}},
+    {"txt_in", {"context_embedder"}},
+    {"time_in.in_layer", {"time_guidance_embed.timestep_embedder.linear_1"}},
+    {"time_in.out_layer", {"time_guidance_embed.timestep_embedder.linear_2"}},
+    {"guidance_in.in_layer", {"time_guidance_embed.guidance_embedder.linear_1"}},
+    {"guidance_in.out_layer", {"time_guidance_embed.guidance_embedder.linear_2"}},
+    {"double_stream_modulation_img.lin", {"double_stream_modulation_img.linear"}},
+    {"double_stream_modulation_txt.lin", {"double_stream_modulation_txt.linear"}},
+    {"single_stream_modulation.lin", {"single_stream_modulation.linear"}},
+
+    {"double_blocks.*.img_attn.qkv",
+     {"transformer_blocks.*.attn.to_q", "transformer_blocks.*.attn.to_k",
+      "transformer_blocks.*.attn.to_v"}},
+    {"double_blocks.*.img_attn.norm.query_norm", {"transformer_blocks.*.attn.norm_q"}},
+    {"double_blocks.*.img_attn.norm.key_norm", {"transformer_blocks.*.attn.norm_k"}},
+    {"double_blocks.*.img_attn.proj", {"transformer_blocks.*.attn.to_out.0"}},
+    {"double_blocks.*.img_mlp.0", {"transformer_blocks.*.ff.linear_in"}},
+    {"double_blocks.*.img_mlp.2", {"transformer_blocks.*.ff.linear_out"}},
+
+    {"double_blocks.*.txt_attn.qkv",
+     {"transformer_blocks.*.attn.add_q_proj", "transformer_blocks.*.attn.add_k_proj",
+      "transformer_blocks.*.attn.add_v_proj"}},
+    {"double_blocks.*.txt_attn.norm.query_norm", {"transformer_blocks.*.attn.norm_added_q"}},
+    {"double_blocks.*.txt_attn.norm.key_norm", {"transformer_blocks.*.attn.norm_added_k"}},
+    {"double_blocks.*.txt_attn.proj", {"transformer_blocks.*.attn.to_add_out"}},
+    {"double_blocks.*.txt_mlp.0", {"transformer_blocks.*.ff_context.linear_in"}},
+    {"double_blocks.*.txt_mlp.2", {"transformer_blocks.*.ff_context.linear_out"}},
+
+    {"single_blocks.*.linear1", {"single_transformer_blocks.*.attn.to_qkv_mlp_proj"}},
+    {"single_blocks.*.linear2", {"single_transformer_blocks.*.attn.to_out"}},
+    {"single_blocks.*.norm.query_norm", {"single_transformer_blocks.*.attn.norm_q"}},
+    {"single_blocks.*.norm.key_norm", {"single_transformer_blocks.*.attn.norm_k"}},
+
+    // diffusers has [scale | shift] here, everywhere else shift comes first
+    {"final_layer.adaLN_modulation.1", {"norm_out.linear"}, Order::kSwapHalves},
+    {"final_layer.linear", {"proj_out"}},
+};
+
+}  // namespace
+
+bool is_flux2(const Checkpoint& checkpoint) {
+  return checkpoint.find(kOnlyFlux2) || checkpoint.find(kPrefix + kOnlyFlux2);
+}
+
+Names flux2_names(const Checkpoint& checkpoint) {
+  if (checkpoint.find(kPrefix + kOnlyFlux2)) return {kBlackForestLabs, kPrefix};
+  if (checkpoint.find(kOnlyFlux2)) return {kBlackForestLabs};
+  return {kDiffusers};
+}
+
+Names flux2_names_of_diffusers() { return {kDiffusers}; }
+
+Names flux2_names_in_one_file() { return {kBlackForestLabs}; }
+
+}  // namespace braid

@@ -1,0 +1,19 @@
+// The spellings of FLUX.2 checkpoints.
+#pragma once
+
+#include "weights/files/checkpoint.h"
+#include "weights/names.h"
+
+namespace braid {
+
+// Whether a single-file checkpoint is a FLUX.2 transformer.
+bool is_flux2(const Checkpoint& checkpoint);
+
+// Ours are Black Forest Labs' names, with fused projections; diffusers' are mapped onto them.
+// The spelling and its prefix are read off the checkpoint.
+Names flux2_names(const Checkpoint& checkpoint);
+
+Names flux2_names_of_diffusers();
+Names flux2_names_in_one_file();  // Black Forest Labs'
+
+}  // namespace braid

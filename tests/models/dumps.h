@@ -1,0 +1,104 @@
+// What tools/parity dumped from diffusers, and how far from it something is.
+#pragma once
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "weights/files/checkpoint.h"
+#include "weights/files/safetensors_writer.h"
+
+namespace braid {
+
+inline const std::filesystem::path kParity =
+    std::filesystem::path(BRAID_SOURCE_DIR) / "tests/data/parity";
+
+inline double relative_error(const Tensor& got, const Tensor& want) {
+  const auto a = got.to(at::kDouble), b = want.to(at::kDouble);
+  return ((a - b).norm() / b.norm()).item<double>();
+}
+
+inline double largest_error(const Tensor& got, const Tensor& want) {
+  const auto a = got.to(at::kDouble), b = want.to(at::kDouble);
+  return ((a - b).abs().max() / b.abs().max()).item<double>();
+}
+
+template <class Config>
+Config config_of(const std::filesystem::path& folder, Config (*read)(const JsonObject&)) {
+  const auto path = folder / "config.json";
+  const auto json = read_json(path);
+  return read(JsonObject(json, path.string()));
+}
+
+// The tensors of one file by name.
+class Dump {
+ public:
+  explicit Dump(const std::filesystem::path& file) : stored_(Checkpoint::open_file(file)) {}
+
+  bool has(const std::string& name) const { return stored_.find(name) != nullptr; }
+  Tensor operator[](const std::string& name) const {
+    const auto* const stored = stored_.find(name);
+    check(stored != nullptr, "no ", name, " in the dump");
+    return stored->view();
+  }
+
+ private:
+  Checkpoint stored_;
+};
+
+inline std::map<std::string, Tensor> tensors_of(const Checkpoint& checkpoint) {
+  std::map<std::string, Tensor> tensors;
+  for (const auto& [name, stored] : checkpoint.tensors()) tensors[name] = stored.view();
+  return tensors;
+}
+
+// A checkpoint whose file is gone already.
+inline Checkpoint checkpoint_of(const std::map<std::string, Tensor>& tensors) {
+  auto name = (std::filesystem::temp_directory_path() / "braid_part_XXXXXX").string();
+  const std::filesystem::path folder = ::mkdtemp(name.data());
+  write_file(folder / "part.safetensors", write_safetensors(tensors));
+  auto checkpoint = Checkpoint::open_file(folder / "part.safetensors");
+  std::filesystem::remove_all(folder);
+  return checkpoint;
+}
+
+// A folder of tests/data/parity/denoisers.
+class PartFixture {
+ public:
+  explicit PartFixture(const std::string& name)
+      : folder_(kParity / "denoisers" / name),
+        manifest_(read_json(folder_ / "manifest.json")),
+        dump_(folder_ / "components.safetensors") {}
+
+  const std::filesystem::path& folder() const { return folder_; }
+  const Dump& dump() const { return dump_; }
+  Checkpoint weights() const { return Checkpoint::open(folder_, "diffusion_pytorch_model"); }
+  Checkpoint single_file() const {
+    return Checkpoint::open_file(folder_ / manifest_["single_file"]);
+  }
+
+  void expect_equal(const Tensor& got, const std::string& name) const {
+    ASSERT_EQ(got.sizes(), dump_[name].sizes()) << name;
+    EXPECT_LT(largest_error(got, dump_[name]), 1e-5) << name;
+  }
+  // At most 1.1 times as far from float32 as the reference's own bfloat16.
+  void expect_as_exact_as_reference(const Tensor& got, const std::string& name) const {
+    EXPECT_EQ(got.scalar_type(), at::kBFloat16) << name;
+    EXPECT_LE(relative_error(got, dump_[name]),
+              1.1 * manifest_["bfloat16_errors"][name].get<double>())
+        << name;
+  }
+
+ private:
+  std::filesystem::path folder_;
+  Json manifest_;
+  Dump dump_;
+};
+
+}  // namespace braid

@@ -1,0 +1,194 @@
+// FLUX.2's transformer against what diffusers computed, its files against what they should hold,
+// and its parts against the whole.
+#include <c10/core/InferenceMode.h>
+#include <gmock/gmock.h>
+
+#include "dumps.h"
+#include "models/flux2/model.h"
+#include "models/flux2/names.h"
+#include "models/flux2/sharding.h"
+
+namespace braid {
+namespace {
+
+using testing::HasSubstr;
+
+DenoiserInput input_of(const Dump& dump, at::ScalarType dtype) {
+  const auto run = [&](const std::string& name) {
+    return Tokens{.x_BLC = dump[name].to(dtype), .ids_LA = dump[name + "_ids"]};
+  };
+  DenoiserInput in{.noise = run("noise"), .text = run("text")};
+  for (int i = 0; dump.has("reference" + std::to_string(i)); ++i)
+    in.references.push_back(run("reference" + std::to_string(i)));
+  in.timestep_B = dump["timestep"].to(dtype);
+  if (dump.has("guidance")) in.guidance_B = dump["guidance"];
+  return in;
+}
+
+class Flux2Parity : public testing::TestWithParam<const char*> {
+ protected:
+  Flux2 load(const Checkpoint& checkpoint, at::ScalarType dtype,
+             std::optional<BlockRun> run = {}) const {
+    return {config_of(fixture_.folder(), read_flux2_config),
+            Weights(checkpoint, flux2_names(checkpoint), {.dtype = dtype}), ops::attention, run};
+  }
+  Tensor velocity(at::ScalarType dtype) const {
+    return load(fixture_.weights(), dtype)(input_of(fixture_.dump(), dtype));
+  }
+
+  const c10::InferenceMode no_autograd_;
+  const PartFixture fixture_{GetParam()};
+};
+
+TEST_P(Flux2Parity, EqualsTheReference) { fixture_.expect_equal(velocity(at::kFloat), "velocity"); }
+
+TEST_P(Flux2Parity, Bfloat16IsAsExactAsTheReferences) {
+  fixture_.expect_as_exact_as_reference(velocity(at::kBFloat16), "velocity");
+}
+
+TEST_P(Flux2Parity, Float16RunsAndIsClose) {
+  EXPECT_LT(relative_error(velocity(at::kHalf), fixture_.dump()["velocity"]), 0.1);
+}
+
+TEST_P(Flux2Parity, TwoPartsMakeTheSameBitsAsOne) {
+  const auto checkpoint = fixture_.weights();
+  const auto in = input_of(fixture_.dump(), at::kFloat);
+  const auto whole = velocity(at::kFloat);
+  const auto shape = flux2_shape(config_of(fixture_.folder(), read_flux2_config));
+  const auto all = shape.num_blocks();
+  for (std::int64_t cut = 1; cut < all; ++cut) {
+    const auto first = load(checkpoint, at::kFloat, BlockRun{all, 0, cut});
+    const auto second = load(checkpoint, at::kFloat, BlockRun{all, cut, all - cut});
+    const auto state = first.advance(in, {});
+    auto tokens = in.noise.x_BLC.size(1) + in.text.x_BLC.size(1);
+    for (const auto& reference : in.references) tokens += reference.x_BLC.size(1);
+    EXPECT_EQ(state.size(1), tokens + shape.state_vectors);
+    EXPECT_TRUE(at::equal(second.advance(in, state), whole)) << "cut before block " << cut;
+  }
+}
+
+TEST_P(Flux2Parity, WatchesTheStreamsOfEveryBlock) {
+  auto in = input_of(fixture_.dump(), at::kFloat);
+  std::vector<std::string> seen;
+  in.watch = [&](const std::string& where, const Tensor&) { seen.push_back(where); };
+  load(fixture_.weights(), at::kFloat)(in);
+  EXPECT_THAT(seen, testing::IsSupersetOf({"img_in", "txt_in", "double_blocks.0 image",
+                                           "double_blocks.0 text", "single_blocks.0 image"}));
+}
+
+INSTANTIATE_TEST_SUITE_P(Fixtures, Flux2Parity, testing::Values("klein", "dev", "wide", "five"),
+                         [](const auto& info) { return info.param; });
+
+class Flux2SingleFile : public Flux2Parity {};
+
+TEST_P(Flux2SingleFile, IsTheSameTransformerUnderOtherNames) {
+  const auto file = fixture_.single_file();
+  EXPECT_TRUE(is_flux2(file));
+  EXPECT_FALSE(is_flux2(fixture_.weights()));
+  const auto in = input_of(fixture_.dump(), at::kFloat);
+  EXPECT_TRUE(at::equal(load(file, at::kFloat)(in), velocity(at::kFloat)));
+}
+
+INSTANTIATE_TEST_SUITE_P(Fixtures, Flux2SingleFile, testing::Values("klein", "dev"),
+                         [](const auto& info) { return info.param; });
+
+// Its weights, with something done to them.
+class Flux2Files : public testing::Test {
+ protected:
+  std::string refusal(const std::function<void(std::map<std::string, Tensor>&)>& change) const {
+    auto tensors = tensors_of(fixture_.weights());
+    change(tensors);
+    const auto checkpoint = checkpoint_of(tensors);
+    try {
+      const Flux2 model(config_of(fixture_.folder(), read_flux2_config),
+                        Weights(checkpoint, flux2_names(checkpoint), {}));
+    } catch (const InputError& e) {
+      return e.what();
+    }
+    return "accepted";
+  }
+
+  const PartFixture fixture_{"klein"};
+};
+
+TEST_F(Flux2Files, ShouldHoldEveryTensorInItsShapeAndNoOthers) {
+  const std::string name = "single_transformer_blocks.1.attn.to_out.weight";
+  EXPECT_EQ(refusal([](auto&) {}), "accepted");
+  EXPECT_THAT(refusal([&](auto& tensors) { tensors.erase(name); }), HasSubstr(name));
+  EXPECT_THAT(refusal([&](auto& tensors) { tensors[name] = tensors[name].t().contiguous(); }),
+              HasSubstr(name));
+  EXPECT_THAT(refusal([&](auto& tensors) { tensors["x_embedder.bias"] = tensors[name]; }),
+              HasSubstr("x_embedder.bias"));
+}
+
+TEST_F(Flux2Files, GuidanceIsGivenExactlyToModelsDistilledWithIt) {
+  const Flux2 model(config_of(fixture_.folder(), read_flux2_config),
+                    Weights(fixture_.weights(), flux2_names_of_diffusers(), {}));
+  auto in = input_of(fixture_.dump(), at::kFloat);
+  in.guidance_B = at::ones({1});
+  EXPECT_THROW(model(in), Error);
+}
+
+// Of as many shapes as the sizes are read from.
+std::map<std::string, Tensor> tensors_of_a_file(std::int64_t head_width) {
+  const auto of = [](at::IntArrayRef shape) { return at::zeros(shape, at::kBFloat16); };
+  return {{"single_stream_modulation.lin.weight", of({1, 1})},
+          {"img_in.weight", of({256, 12})},
+          {"txt_in.weight", of({256, 30})},
+          {"time_in.in_layer.weight", of({256, 64})},
+          {"guidance_in.in_layer.weight", of({256, 64})},
+          {"double_blocks.0.img_mlp.2.weight", of({256, 768})},
+          {"double_blocks.0.img_attn.norm.query_norm.scale", of({head_width})},
+          {"single_blocks.0.linear2.weight", of({256, 1024})},
+          {"single_blocks.1.linear2.weight", of({256, 1024})},
+          {"final_layer.linear.weight", of({20, 256})}};
+}
+
+TEST(Flux2Config, OfASingleFileFollowsFromItsShapes) {
+  const auto c = infer_flux2_config(checkpoint_of(tensors_of_a_file(128)));
+  EXPECT_EQ(c.num_heads, 2);
+  EXPECT_EQ(c.num_double, 1);
+  EXPECT_EQ(c.num_single, 2);
+  EXPECT_EQ(c.mlp_hidden, 768);
+  EXPECT_EQ(c.in_channels, 12);
+  EXPECT_EQ(c.out_channels, 20);
+  EXPECT_EQ(c.text_width, 30);
+  EXPECT_EQ(c.sinusoid, 64);
+  EXPECT_TRUE(c.guidance_embeds);
+  EXPECT_EQ(c.theta, 2000);
+  EXPECT_THROW(infer_flux2_config(checkpoint_of(tensors_of_a_file(64))), InputError);
+  auto without_blocks = tensors_of_a_file(128);
+  for (const auto* part : {"double_blocks.0.img_mlp.2.weight", "single_blocks.0.linear2.weight"})
+    without_blocks.erase(part);
+  EXPECT_THROW(infer_flux2_config(checkpoint_of(without_blocks)), InputError);
+}
+
+TEST(Flux2Config, HasTheDefaultsOfTheReferenceClass) {
+  const auto json = parse_json("{}", "f");
+  const auto c = read_flux2_config(JsonObject(json, "f"));
+  EXPECT_EQ(c.hidden(), 6144);
+  EXPECT_EQ(c.mlp_hidden, 18432);
+  EXPECT_EQ(c.num_double, 8);
+  EXPECT_EQ(c.num_single, 48);
+  EXPECT_EQ(c.text_width, 15360);
+  EXPECT_EQ(c.theta, 2000);
+  EXPECT_TRUE(c.guidance_embeds);
+}
+
+TEST(Flux2Sharding, RefusesHeadsThatDoNotDivide) {
+  EXPECT_THROW(flux2_sharding(Flux2Config(), 5, SharedModulation::kNo), InputError);
+  EXPECT_EQ(flux2_sharding(Flux2Config(), 8, SharedModulation::kYes).size(),
+            flux2_sharding(Flux2Config(), 8, SharedModulation::kNo).size() + 4);
+}
+
+// Per token of a block: dev's has 981 467 648 parameters a double block and half of them a single
+// one, of which norms of queries and keys multiply nothing.
+TEST(Flux2Shape, CountsTheFlopsOfItsWeights) {
+  const auto shape = flux2_shape(Flux2Config());
+  EXPECT_EQ(shape.num_blocks(), 56);
+  EXPECT_EQ(shape.blocks[0].dense_flops, (981'467'648 - 4 * 128));
+  EXPECT_EQ(shape.blocks[1].dense_flops, 2 * (490'733'824 - 2 * 128));
+}
+
+}  // namespace
+}  // namespace braid
