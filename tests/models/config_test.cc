@@ -93,6 +93,31 @@ TEST(VaeConfig, RefusesWhatItCannotRun) {
   EXPECT_THAT(refusal(read_vae_config, R"({"scaling_factor":0})"), HasSubstr("scaling_factor"));
 }
 
+TEST(VaeConfig, OfFlux2HasTheDefaultsOfItsClass) {
+  const auto json = parse_json(R"({"_class_name":"AutoencoderKLFlux2"})", "f");
+  const auto c = read_vae_config(JsonObject(json, "f"));
+  EXPECT_EQ(c.latent_channels, 32);
+  EXPECT_EQ(c.widths, (std::vector<std::int64_t>{128, 256, 512, 512}));
+  EXPECT_EQ(c.decoder_widths(), c.widths);
+  EXPECT_EQ(c.layers_per_block, 2);
+  EXPECT_EQ(c.sample_size, 1024);
+  EXPECT_TRUE(c.quant_conv);
+  EXPECT_EQ(c.batch_norm_eps, 1e-4);
+}
+
+TEST(VaeConfig, OfFlux2RefusesWhatItCannotRun) {
+  const auto refused = [](const std::string& fields) {
+    const auto text = R"({"_class_name":"AutoencoderKLFlux2",)" + fields + "}";
+    return refusal(read_vae_config, text.c_str());
+  };
+  EXPECT_THAT(refused(R"("patch_size":[1,2])"), HasSubstr("'patch_size' should be [2, 2]"));
+  EXPECT_THAT(refused(R"("batch_norm_eps":-1)"), HasSubstr("'batch_norm_eps'"));
+  EXPECT_THAT(refused(R"("decoder_block_out_channels":[32,32])"),
+              HasSubstr("as many levels as 'block_out_channels', 4, it has 2"));
+  EXPECT_THAT(refused(R"("decoder_block_out_channels":[32,32,32,33])"),
+              HasSubstr("every level of 'decoder_block_out_channels', one is 33"));
+}
+
 TEST(T5Buckets, AreExactNearAndLogarithmicFar) {
   const auto buckets = relative_position_buckets(200, T5Config(), at::kCPU);
   const auto at_distance = [&](std::int64_t d) {  // key - query

@@ -1,7 +1,8 @@
-// The sizes of an AutoencoderKL.
+// The sizes of an AutoencoderKL or an AutoencoderKLFlux2.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "base/json.h"
@@ -12,18 +13,25 @@ namespace braid {
 struct VaeConfig {
   std::int64_t image_channels = 3, latent_channels = 16;
   std::vector<std::int64_t> widths = {128, 256, 512, 512};  // of the levels, finest first
+  std::vector<std::int64_t> own_decoder_widths = {};        // of a decoder that has other ones
   std::int64_t layers_per_block = 2;
   std::int64_t norm_groups = 32;
   std::int64_t sample_size = 1024;  // pixels; the side of a tile
   bool mid_attention = true;
   bool quant_conv = false, post_quant_conv = false;
   double scaling_factor = 0.3611, shift_factor = 0.1159;
+  // FLUX.2's: in place of scaling, the channels of packed latents are normed by stored statistics.
+  std::optional<double> batch_norm_eps = {};
+
+  const std::vector<std::int64_t>& decoder_widths() const {
+    return own_decoder_widths.empty() ? widths : own_decoder_widths;
+  }
 
   // Pixels a latent value stands for, along each side.
   std::int64_t downscale() const { return std::int64_t(1) << (widths.size() - 1); }
 };
 
-// From vae/config.json. Throws InputError naming the field.
+// From vae/config.json, of either class. Throws InputError naming the field.
 VaeConfig read_vae_config(const JsonObject& json);
 
 }  // namespace braid

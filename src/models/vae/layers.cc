@@ -79,15 +79,36 @@ Tensor PixelAttention::operator()(const Tensor& x) const {
   return proj_(attended).transpose(1, 2).reshape(x.sizes()) + x;
 }
 
-MidBlock::MidBlock(const Weights& w, const VaeConfig& c)
-    : first_(w / "resnets" / 0, c.widths.back(), c.widths.back(), c.norm_groups),
-      second_(w / "resnets" / 1, c.widths.back(), c.widths.back(), c.norm_groups) {
-  if (c.mid_attention) attention_.emplace(w / "attentions" / 0, c.widths.back(), c.norm_groups);
+MidBlock::MidBlock(const Weights& w, std::int64_t channels, const VaeConfig& c)
+    : first_(w / "resnets" / 0, channels, channels, c.norm_groups),
+      second_(w / "resnets" / 1, channels, channels, c.norm_groups) {
+  if (c.mid_attention) attention_.emplace(w / "attentions" / 0, channels, c.norm_groups);
 }
 
 Tensor MidBlock::operator()(const Tensor& x) const {
   const auto h = first_(x);
   return second_(attention_ ? (*attention_)(h) : h);
+}
+
+StoredNorm::StoredNorm(const Weights& w, std::int64_t channels, double eps)
+    : mean_C_(w.tensor("running_mean", {channels})),
+      variance_C_(w.tensor("running_var", {channels})),
+      eps_(eps) {}
+
+StoredNorm::Statistics StoredNorm::statistics(at::ScalarType dtype) const {
+  const auto over_pixels = [&](const Tensor& x_C) { return x_C.to(dtype).view({-1, 1, 1}); };
+  return {.mean_C11 = over_pixels(mean_C_),
+          .deviation_C11 = over_pixels((variance_C_ + eps_).sqrt())};
+}
+
+Tensor StoredNorm::operator()(const Tensor& x) const {
+  const auto [mean, deviation] = statistics(x.scalar_type());
+  return (x - mean) / deviation;
+}
+
+Tensor StoredNorm::undo(const Tensor& x) const {
+  const auto [mean, deviation] = statistics(x.scalar_type());
+  return x * deviation + mean;
 }
 
 std::vector<ResnetBlock> load_resnets(const Weights& w, std::int64_t in, std::int64_t out,

@@ -65,13 +65,31 @@ class PixelAttention {
 // Resnet, attention where the config has it, resnet: the coarsest level.
 class MidBlock {
  public:
-  MidBlock(const Weights& w, const VaeConfig& config);
+  MidBlock(const Weights& w, std::int64_t channels, const VaeConfig& config);
   Tensor operator()(const Tensor& x) const;
 
  private:
   ResnetBlock first_;
   std::optional<PixelAttention> attention_;
   ResnetBlock second_;
+};
+
+// (x - mean) / sqrt(variance + eps) of channels, by statistics that are stored (Ioffe and Szegedy,
+// 2015), and back.
+class StoredNorm {
+ public:
+  StoredNorm(const Weights& w, std::int64_t channels, double eps);
+  Tensor operator()(const Tensor& x_BCHW) const;
+  Tensor undo(const Tensor& x_BCHW) const;
+
+ private:
+  struct Statistics {
+    Tensor mean_C11, deviation_C11;
+  };
+  Statistics statistics(at::ScalarType dtype) const;
+
+  Tensor mean_C_, variance_C_;
+  double eps_;
 };
 
 std::vector<ResnetBlock> load_resnets(const Weights& w, std::int64_t in, std::int64_t out,

@@ -2,11 +2,15 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "models/vae/tiles.h"
 
 namespace braid {
 namespace {
+
+constexpr std::int64_t kPatch = 2;  // side of what packed latents pack
 
 // One picture at a time.
 Tensor map_batch(const Tensor& x, const std::function<Tensor(const Tensor&)>& map) {
@@ -28,7 +32,7 @@ bool are_cut(const VaeConfig& c, const Tensor& latents, Tiles tiles) {
 
 VaeEncoder::VaeEncoder(const Weights& w, const VaeConfig& c)
     : in_(w / "conv_in", {.in = c.image_channels, .out = c.widths.front()}),
-      mid_(w / "mid_block", c),
+      mid_(w / "mid_block", c.widths.back(), c),
       norm_(w / "conv_norm_out", c.widths.back(), c.norm_groups),
       out_(w / "conv_out", {.in = c.widths.back(), .out = 2 * c.latent_channels}) {
   auto width = c.widths.front();
@@ -56,11 +60,12 @@ Tensor VaeEncoder::operator()(const Tensor& picture) const {
 }
 
 VaeDecoder::VaeDecoder(const Weights& w, const VaeConfig& c)
-    : in_(w / "conv_in", {.in = c.latent_channels, .out = c.widths.back()}),
-      mid_(w / "mid_block", c),
-      norm_(w / "conv_norm_out", c.widths.front(), c.norm_groups),
-      out_(w / "conv_out", {.in = c.widths.front(), .out = c.image_channels}) {
-  const std::vector<std::int64_t> widths(c.widths.rbegin(), c.widths.rend());  // coarsest first
+    : in_(w / "conv_in", {.in = c.latent_channels, .out = c.decoder_widths().back()}),
+      mid_(w / "mid_block", c.decoder_widths().back(), c),
+      norm_(w / "conv_norm_out", c.decoder_widths().front(), c.norm_groups),
+      out_(w / "conv_out", {.in = c.decoder_widths().front(), .out = c.image_channels}) {
+  auto widths = c.decoder_widths();
+  std::reverse(widths.begin(), widths.end());  // coarsest first
   auto width = widths.front();
   for (std::size_t i = 0; i < widths.size(); ++i) {
     const auto level = w / "up_blocks" / std::int64_t(i);
@@ -89,6 +94,7 @@ Vae::Vae(const VaeConfig& c, const Weights& w, Parts parts)
   if (c.post_quant_conv)
     post_quant_.emplace(w / "post_quant_conv",
                         ConvShape{.in = z, .out = z, .kernel = 1, .padding = 0});
+  if (c.batch_norm_eps) packed_norm_.emplace(w / "bn", kPatch * kPatch * z, *c.batch_norm_eps);
   if (parts == Parts::kBoth) {
     encoder_.emplace(w / "encoder", c);
     if (c.quant_conv)
@@ -144,15 +150,17 @@ VaeMoments Vae::encode(const Tensor& pictures, Tiles tiles) const {
 }
 
 Tensor Vae::to_decoder(const Tensor& latents) const {
+  if (packed_norm_) return at::pixel_shuffle(packed_norm_->undo(latents), kPatch);
   return latents / config_.scaling_factor + config_.shift_factor;
 }
 
 Tensor Vae::from_encoder(const Tensor& latents) const {
+  if (packed_norm_) return (*packed_norm_)(at::pixel_unshuffle(latents, kPatch));
   return (latents - config_.shift_factor) * config_.scaling_factor;
 }
 
 Names vae_names(const Checkpoint& checkpoint) {
-  Names names;
+  Names names{.ignored = {"bn.num_batches_tracked"}};
   const std::string attention = "*.mid_block.attentions.0.";
   // published before diffusers renamed its attention layers
   const bool old = checkpoint.find("decoder.mid_block.attentions.0.query.weight") != nullptr;

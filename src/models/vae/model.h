@@ -1,5 +1,5 @@
-// The autoencoder between pictures and latents (Kingma and Welling, 2014; diffusers'
-// AutoencoderKL), written for one device.
+// The autoencoder between pictures and latents (Kingma and Welling, 2014; diffusers' AutoencoderKL
+// and AutoencoderKLFlux2), written for one device.
 //
 // Pictures are [B 3 H W] in -1 .. 1; latents [B Z H/8 W/8], for four levels.
 #pragma once
@@ -65,7 +65,8 @@ class Vae {
   Tensor join_tiles(const Tensor& latents, std::vector<Tensor> decoded) const;
   VaeMoments encode(const Tensor& pictures, Tiles tiles) const;
 
-  // Between the denoiser's latents and the decoder's.
+  // Between the denoiser's latents and the decoder's. FLUX.2's denoiser has packed ones,
+  // [B 4Z H/16 W/16]: channel 4z + 2y + x of a pixel is (y x) of its 2 x 2 pixels of channel z.
   Tensor to_decoder(const Tensor& latents) const;
   Tensor from_encoder(const Tensor& latents) const;
 
@@ -78,6 +79,7 @@ class Vae {
   VaeDecoder decoder_;
   std::optional<VaeEncoder> encoder_;
   std::optional<Conv2d> quant_, post_quant_;
+  std::optional<StoredNorm> packed_norm_;
 };
 
 Names vae_names(const Checkpoint& checkpoint);
