@@ -17,7 +17,8 @@ using Watch = std::function<void(const std::string& where, const Tensor& tokens_
 // One run of tokens: text, noisy latents, a reference picture. L tokens, A axes of a position.
 struct Tokens {
   Tensor x_BLC;
-  Tensor ids_LA;  // positions, the same for all pictures of the batch
+  Tensor ids_LA;         // positions, the same for all pictures of the batch
+  Tensor is_pad_L = {};  // bool; which tokens only fill up the run; undefined: none
 };
 
 // B pictures are denoised at once. Undefined tensors are those that a family has no use for.
@@ -50,9 +51,10 @@ void visit_tensors(Input& in, const Visit& visit) {
     if (x.defined()) visit(x, along);
   };
   const auto run = [&](auto& tokens, const char* name) {
-    auto& [x, ids] = tokens;
+    auto& [x, ids, is_pad] = tokens;
     one(x, {.batch = 0, .tokens = 1, .name = name});
     one(ids, {.batch = Along::kNone, .tokens = 0, .name = name});
+    one(is_pad, {.batch = Along::kNone, .tokens = 0, .name = name});
   };
   run(noise, "image");
   run(text, "text");

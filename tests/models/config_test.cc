@@ -11,6 +11,7 @@
 #include "models/flux2/config.h"
 #include "models/t5/model.h"
 #include "models/vae/config.h"
+#include "models/zimage/config.h"
 
 namespace braid {
 namespace {
@@ -65,6 +66,21 @@ TEST(Flux2Config, RefusesWhatItCannotRun) {
   EXPECT_THAT(refusal(read_flux2_config, R"({"rope_theta":0})"), HasSubstr("'rope_theta'"));
   EXPECT_THAT(refusal(read_flux2_config, R"({"timestep_guidance_channels":7})"),
               HasSubstr("should be even, it is 7"));
+}
+
+TEST(ZImageConfig, RefusesWhatItCannotRun) {
+  EXPECT_THAT(refusal(read_zimage_config, R"({"_class_name":"FluxTransformer2DModel"})"),
+              HasSubstr("it describes a FluxTransformer2DModel"));
+  EXPECT_THAT(refusal(read_zimage_config, R"({"all_patch_size":[2,4]})"),
+              HasSubstr("'all_patch_size' should be [2]"));
+  EXPECT_THAT(refusal(read_zimage_config, R"({"qk_norm":false})"), HasSubstr("'qk_norm'"));
+  EXPECT_THAT(refusal(read_zimage_config, R"({"siglip_feat_dim":1152})"),
+              HasSubstr("'siglip_feat_dim' should be null"));
+  EXPECT_THAT(refusal(read_zimage_config, R"({"n_heads":7})"), HasSubstr("should divide 'dim'"));
+  EXPECT_THAT(refusal(read_zimage_config, R"({"n_heads":15})"),
+              HasSubstr("should sum to the width of a head, 256, it sums to 128"));
+  EXPECT_THAT(refusal(read_zimage_config, R"({"axes_dims":[32,47,49]})"), HasSubstr("even"));
+  EXPECT_THAT(refusal(read_zimage_config, R"({"axes_lens":[1024]})"), HasSubstr("3 axes"));
 }
 
 TEST(ClipConfig, RefusesWhatItCannotRun) {

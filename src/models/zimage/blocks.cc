@@ -1,0 +1,69 @@
+#include "models/zimage/blocks.h"
+
+#include <ATen/ATen.h>
+
+#include <array>
+
+namespace braid {
+namespace {
+
+constexpr double kQkNormEps = 1e-5;
+
+}  // namespace
+
+ZImageBlock::ZImageBlock(const Weights& w, const ZImageConfig& c, Modulated modulated)
+    : qkv_(w / "attention" / "qkv", {.in = c.hidden, .out = 3 * c.hidden, .bias = Bias::kNo}),
+      out_(w / "attention" / "out", {.in = c.hidden, .out = c.hidden, .bias = Bias::kNo}),
+      mlp_in_(w / "feed_forward" / "w13",
+              {.in = c.hidden, .out = 2 * c.mlp_hidden(), .bias = Bias::kNo}),
+      mlp_out_(w / "feed_forward" / "w2",
+               {.in = c.mlp_hidden(), .out = c.hidden, .bias = Bias::kNo}),
+      q_norm_(w / "attention" / "q_norm", c.head_width(), kQkNormEps),
+      k_norm_(w / "attention" / "k_norm", c.head_width(), kQkNormEps),
+      before_attention_(w / "attention_norm1", c.hidden, c.norm_eps),
+      behind_attention_(w / "attention_norm2", c.hidden, c.norm_eps),
+      before_mlp_(w / "ffn_norm1", c.hidden, c.norm_eps),
+      behind_mlp_(w / "ffn_norm2", c.hidden, c.norm_eps),
+      head_width_(c.head_width()) {
+  if (modulated == Modulated::kYes)
+    mod_.emplace(w / "adaLN_modulation" / 0,
+                 LinearShape{.in = c.condition_width(), .out = 4 * c.hidden});
+}
+
+ZImageBlock::Gains ZImageBlock::gains(const Tensor& x_BLC, const Tensor& condition_BE) const {
+  if (!mod_) {
+    const auto one = at::ones({1, 1, x_BLC.size(-1)}, x_BLC.options());
+    return {.attention_scale = one, .attention_gate = one, .mlp_scale = one, .mlp_gate = one};
+  }
+  const auto parts = (*mod_)(condition_BE).unsqueeze(1).chunk(4, -1);
+  return {.attention_scale = 1 + parts[0],
+          .attention_gate = parts[1].tanh(),
+          .mlp_scale = 1 + parts[2],
+          .mlp_gate = parts[3].tanh()};
+}
+
+Tensor ZImageBlock::attended(const Tensor& x_BLC, const Rope& rope, const Attend& attend) const {
+  const auto parts = qkv_(x_BLC).chunk(3, -1);
+  const auto heads = [&](const Tensor& part, const RmsNorm& norm) {
+    return std::array{ops::NormedHeads{split_heads(part, head_width_), norm.weight()}};
+  };
+  const auto q = ops::normed_rotated(heads(parts[0], q_norm_), kQkNormEps, rope);
+  const auto k = ops::normed_rotated(heads(parts[1], k_norm_), kQkNormEps, rope);
+  return out_(attend_tokens(attend, q, k, split_heads(parts[2], head_width_)));
+}
+
+Tensor ZImageBlock::mlp(const Tensor& x_BLC) const {
+  const auto halves = mlp_in_(x_BLC).chunk(2, -1);
+  return mlp_out_(at::silu(halves[0]).mul_(halves[1]));
+}
+
+Tensor ZImageBlock::operator()(const Tensor& x_BLC, const Tensor& condition_BE, const Rope& rope,
+                               const Attend& attend) const {
+  const auto g = gains(x_BLC, condition_BE);
+  const auto y = attended(before_attention_(x_BLC) * g.attention_scale, rope, attend);
+  const auto x = ops::gated_residual(x_BLC, g.attention_gate, behind_attention_(y));
+  const auto z = mlp(before_mlp_(x) * g.mlp_scale);
+  return ops::gated_residual(x, g.mlp_gate, behind_mlp_(z));
+}
+
+}  // namespace braid

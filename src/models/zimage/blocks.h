@@ -1,0 +1,37 @@
+// The block of a Z-Image transformer: attention and an MLP, each between two norms.
+//
+// Shape letters: B batch, L tokens, C hidden width, E width of the embedded timestep.
+#pragma once
+
+#include "models/zimage/config.h"
+#include "nn/attention.h"
+#include "nn/linear.h"
+#include "nn/norm.h"
+
+namespace braid {
+
+// Blocks that refine text alone do not know of the timestep.
+enum class Modulated { kYes, kNo };
+
+class ZImageBlock {
+ public:
+  ZImageBlock(const Weights& w, const ZImageConfig& config, Modulated modulated);
+  Tensor operator()(const Tensor& x_BLC, const Tensor& condition_BE, const Rope& rope,
+                    const Attend& attend) const;
+
+ private:
+  struct Gains {  // [B 1 C] each
+    Tensor attention_scale, attention_gate, mlp_scale, mlp_gate;
+  };
+  Gains gains(const Tensor& x_BLC, const Tensor& condition_BE) const;
+  Tensor attended(const Tensor& x_BLC, const Rope& rope, const Attend& attend) const;
+  Tensor mlp(const Tensor& x_BLC) const;
+
+  Linear qkv_, out_, mlp_in_, mlp_out_;
+  RmsNorm q_norm_, k_norm_;
+  RmsNorm before_attention_, behind_attention_, before_mlp_, behind_mlp_;
+  std::optional<Linear> mod_;
+  std::int64_t head_width_;
+};
+
+}  // namespace braid

@@ -1,0 +1,41 @@
+// The sizes of a Z-Image transformer.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "base/json.h"
+#include "nn/denoiser_shape.h"
+#include "weights/files/checkpoint.h"
+
+namespace braid {
+
+// Defaults are Z-Image's and the reference class's.
+struct ZImageConfig {
+  std::int64_t in_channels = 16;  // of latents
+  std::int64_t hidden = 3840, num_heads = 30;
+  std::int64_t num_layers = 30;
+  std::int64_t num_refiners = 2;  // blocks for image tokens alone, and as many for text tokens
+  std::int64_t text_width = 2560;
+  std::vector<std::int64_t> axes = {32, 48, 48};  // of the head, for the axes of a position
+  std::vector<std::int64_t> axis_lengths = {1024, 512, 512};  // positions are below these
+  double theta = 256, time_scale = 1000, norm_eps = 1e-5;
+
+  std::int64_t head_width() const { return hidden / num_heads; }
+  std::int64_t token_width() const { return 4 * in_channels; }  // 2 x 2 latents
+  std::int64_t mlp_hidden() const { return std::int64_t(double(hidden) / 3 * 8); }
+  std::int64_t condition_width() const { return std::min<std::int64_t>(hidden, 256); }
+};
+
+// From transformer/config.json. Throws InputError naming the field.
+ZImageConfig read_zimage_config(const JsonObject& json);
+
+// From the shapes of a single-file checkpoint, which has no config; what shapes do not tell is
+// Z-Image's. Throws InputError where the head is too narrow for its axes.
+ZImageConfig infer_zimage_config(const Checkpoint& checkpoint);
+
+// What forecasts count with.
+DenoiserShape zimage_shape(const ZImageConfig& config);
+
+}  // namespace braid

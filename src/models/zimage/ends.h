@@ -1,0 +1,45 @@
+// What comes before and after the blocks of a Z-Image transformer.
+//
+// Shape letters: B batch, T text tokens, I image tokens, C hidden width, E width of the embedded
+// timestep.
+#pragma once
+
+#include "models/zimage/blocks.h"
+#include "nn/embedder.h"
+#include "nn/predict.h"
+
+namespace braid {
+
+// What lies between two blocks.
+struct ZImageState {
+  Tensor image_BIC, text_BTC;
+  Tensor condition_BE;  // the embedded timestep
+
+  // All three as one tensor [B T+I+1 C], and back.
+  Tensor pack() const;
+  static ZImageState unpack(const Tensor& packed, std::int64_t num_text, std::int64_t width);
+};
+
+class ZImageInputs {
+ public:
+  ZImageInputs(const Weights& w, const ZImageConfig& config);
+  ZImageState operator()(const DenoiserInput& in) const;
+
+ private:
+  Linear image_in_, text_in_;
+  RmsNorm text_norm_;
+  Embedder time_in_;
+  Tensor image_pad_1C_, text_pad_1C_;
+  double time_scale_;
+};
+
+class ZImageOutput {
+ public:
+  ZImageOutput(const Weights& w, const ZImageConfig& config);
+  Tensor operator()(const ZImageState& x) const;  // velocity [B I C]
+
+ private:
+  Linear scale_, out_;
+};
+
+}  // namespace braid

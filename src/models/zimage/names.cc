@@ -1,0 +1,52 @@
+#include "models/zimage/names.h"
+
+namespace braid {
+namespace {
+
+const std::string kPrefix = "model.diffusion_model.";
+// Lumina 2, its kin, has SiLU as layer 0.
+const std::string kOnlyZImage = "layers.0.adaLN_modulation.0.weight";
+const std::string kOnlyOneFile = "x_embedder.weight";
+
+// `*.*` is a list of blocks and a block. diffusers' first layers and last ones carry the sizes of
+// their patches.
+const std::vector<Spelling> kOneFile = {
+    {"*.*.feed_forward.w13", {"*.*.feed_forward.w1", "*.*.feed_forward.w3"}},
+};
+
+const std::vector<Spelling> kDiffusers = {
+    {"x_embedder", {"all_x_embedder.2-1"}},
+    {"final_layer", {"all_final_layer.2-1"}},
+    {"*.*.attention.qkv", {"*.*.attention.to_q", "*.*.attention.to_k", "*.*.attention.to_v"}},
+    {"*.*.attention.q_norm", {"*.*.attention.norm_q"}},
+    {"*.*.attention.k_norm", {"*.*.attention.norm_k"}},
+    {"*.*.attention.out", {"*.*.attention.to_out.0"}},
+    {"*.*.feed_forward.w13", {"*.*.feed_forward.w1", "*.*.feed_forward.w3"}},
+};
+
+// A norm without a weight, of which published files hold one.
+Names in_one_file(const std::string& prefix) {
+  return {.spellings = kOneFile, .prefix = prefix, .ignored = {prefix + "norm_final.weight"}};
+}
+
+bool has(const Checkpoint& checkpoint, const std::string& name) {
+  return checkpoint.find(name) != nullptr;
+}
+
+}  // namespace
+
+bool is_zimage(const Checkpoint& checkpoint) {
+  return has(checkpoint, kOnlyZImage) || has(checkpoint, kPrefix + kOnlyZImage);
+}
+
+Names zimage_names(const Checkpoint& checkpoint) {
+  if (has(checkpoint, kPrefix + kOnlyOneFile)) return in_one_file(kPrefix);
+  if (has(checkpoint, kOnlyOneFile)) return in_one_file("");
+  return zimage_names_of_diffusers();
+}
+
+Names zimage_names_of_diffusers() { return {kDiffusers}; }
+
+Names zimage_names_in_one_file() { return in_one_file(""); }
+
+}  // namespace braid

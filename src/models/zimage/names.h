@@ -1,0 +1,19 @@
+// The spellings of Z-Image checkpoints.
+#pragma once
+
+#include "weights/files/checkpoint.h"
+#include "weights/names.h"
+
+namespace braid {
+
+// Whether a checkpoint, of either spelling, is a Z-Image transformer.
+bool is_zimage(const Checkpoint& checkpoint);
+
+// Ours are those of single files, but that the MLP's gate and value are one layer; diffusers' are
+// mapped onto them. The spelling and its prefix are read off the checkpoint.
+Names zimage_names(const Checkpoint& checkpoint);
+
+Names zimage_names_of_diffusers();
+Names zimage_names_in_one_file();
+
+}  // namespace braid

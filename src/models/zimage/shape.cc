@@ -1,0 +1,41 @@
+#include "models/zimage/config.h"
+
+namespace braid {
+namespace {
+
+// The widest place is the MLP: the tokens before and behind attention and their norm, [gate |
+// value] and their product.
+BlockCost blocks_of(const char* name, std::int64_t count, const ZImageConfig& c) {
+  const auto h = double(c.hidden), m = double(c.mlp_hidden());
+  return {.name = name,
+          .count = count,
+          .dense_flops = 2 * h * (4 * h + 3 * m),
+          .all_reduces = 2,
+          .live = {.whole = 3 * h, .shared = 3 * m},
+          .live_in_sums = {.whole = 3 * h, .shared = 2 * m},
+          .sums = {.whole = h / 4, .shared = 2 * m},
+          // whole: four norms 2 each, two scales 2, two gated residuals 5, ends of dense layers 4;
+          // shared: norms of q and k 4, their rotation 40, attention 6, qkv and out 4, gate and
+          // value, their product, its use
+          .moved = {.whole = 26 * h, .shared = 54 * h + 8 * m}};
+}
+
+}  // namespace
+
+// Beside the tokens travels the embedded timestep.
+DenoiserShape zimage_shape(const ZImageConfig& c) {
+  return {.hidden = c.hidden,
+          .num_heads = c.num_heads,
+          .num_kv_heads = c.num_heads,
+          .head_width = c.head_width(),
+          .in_width = c.token_width(),
+          .out_width = c.token_width(),
+          .text_width = c.text_width,
+          .pooled_width = 0,
+          .state_vectors = 1,
+          .blocks = {blocks_of("noise refiner blocks", c.num_refiners, c),
+                     blocks_of("text refiner blocks", c.num_refiners, c),
+                     blocks_of("blocks", c.num_layers, c)}};
+}
+
+}  // namespace braid

@@ -1,0 +1,226 @@
+// Z-Image's transformer against what diffusers computed, its files against what they should hold,
+// and its parts against the whole.
+#include <c10/core/InferenceMode.h>
+#include <gmock/gmock.h>
+
+#include "dumps.h"
+#include "models/zimage/model.h"
+#include "models/zimage/names.h"
+#include "models/zimage/sharding.h"
+
+namespace braid {
+namespace {
+
+using testing::HasSubstr;
+
+// Rows and columns of 2 x 2 latents [B C 2R 2W], channels fastest in a token.
+Tensor pack(const Tensor& latents) {
+  const auto patches = latents.unflatten(3, {-1, 2}).unflatten(2, {-1, 2});  // B C R 2 W 2
+  return patches.permute({0, 2, 4, 3, 5, 1}).flatten(3).flatten(1, 2).contiguous();
+}
+
+Tensor unpack(const Tensor& tokens, std::int64_t rows, std::int64_t columns) {
+  const auto patches =
+      tokens.narrow(1, 0, rows * columns).unflatten(2, {2, 2, -1}).unflatten(1, {rows, columns});
+  return patches.permute({0, 5, 1, 3, 2, 4}).flatten(4).flatten(2, 3);
+}
+
+// Tokens and positions padded to a multiple of 32. What pads hold must not matter.
+Tokens padded(const Tensor& x_BLC, const Tensor& ids_LA, const Tensor& pad_ids_LA) {
+  const auto pads = pad_ids_LA.size(0);
+  const auto nonsense = at::full({x_BLC.size(0), pads, x_BLC.size(2)}, 1e3, x_BLC.options());
+  const auto is_pad = at::arange(x_BLC.size(1) + pads) >= x_BLC.size(1);
+  return {at::cat({x_BLC, nonsense}, 1), at::cat({ids_LA, pad_ids_LA}),
+          pads > 0 ? is_pad : Tensor()};
+}
+
+std::int64_t pads_of(std::int64_t tokens) { return (32 - tokens % 32) % 32; }
+
+Tokens text_tokens(const Tensor& x_BLC) {
+  const auto real = x_BLC.size(1), all = real + pads_of(real);
+  const auto first = at::arange(1, all + 1).unsqueeze(1);
+  const auto ids = at::cat({first, at::zeros({all, 2}, at::kLong)}, 1);
+  return padded(x_BLC, ids.narrow(0, 0, real), ids.narrow(0, real, all - real));
+}
+
+Tokens image_tokens(const Tensor& latents, std::int64_t num_text) {
+  const auto rows = latents.size(2) / 2, columns = latents.size(3) / 2;
+  const auto ids = at::cartesian_prod(
+      {at::full({1}, num_text + 1, at::kLong), at::arange(rows), at::arange(columns)});
+  return padded(pack(latents), ids, at::zeros({pads_of(rows * columns), 3}, at::kLong));
+}
+
+DenoiserInput input_of(const Dump& dump, at::ScalarType dtype) {
+  const auto text = text_tokens(dump["text"].to(dtype));
+  return {.noise = image_tokens(dump["latents"], text.x_BLC.size(1)),
+          .text = text,
+          .timestep_B = dump["timestep"]};
+}
+
+// The tensor that is too large for fixtures: tools/parity/make_denoisers.py, left_out().
+Tensor left_out() {
+  const auto i = at::arange(1024).unsqueeze(1), j = at::arange(256);
+  return ((i * (73 + j) + 151 * j) % 255 - 127).to(at::kFloat) / 1024;
+}
+
+Checkpoint with_left_out(const Checkpoint& checkpoint, const std::string& prefix = "") {
+  auto tensors = tensors_of(checkpoint);
+  tensors[prefix + "t_embedder.mlp.0.weight"] = left_out();
+  return checkpoint_of(tensors);
+}
+
+class ZImageParity : public testing::TestWithParam<int> {
+ protected:
+  ZImage load(const Checkpoint& checkpoint, at::ScalarType dtype,
+              std::optional<BlockRun> run = {}) const {
+    return {config_of(fixture_.folder(), read_zimage_config),
+            Weights(checkpoint, zimage_names(checkpoint), {.dtype = dtype}), ops::attention, run};
+  }
+  Tensor output(const Checkpoint& checkpoint, at::ScalarType dtype) const {
+    const auto latents = fixture_.dump()["latents"];
+    const auto made = load(checkpoint, dtype)(input_of(fixture_.dump(), dtype));
+    return unpack(made, latents.size(2) / 2, latents.size(3) / 2);
+  }
+  Checkpoint weights() const { return with_left_out(fixture_.weights()); }
+
+  const c10::InferenceMode no_autograd_;
+  const PartFixture fixture_{"zimage-" + std::to_string(GetParam())};
+};
+
+TEST_P(ZImageParity, EqualsTheReference) {
+  fixture_.expect_equal(output(weights(), at::kFloat), "velocity");
+}
+
+TEST_P(ZImageParity, Bfloat16IsAsExactAsTheReferences) {
+  fixture_.expect_as_exact_as_reference(output(weights(), at::kBFloat16), "velocity");
+}
+
+TEST_P(ZImageParity, Float16RunsAndIsClose) {
+  EXPECT_LT(relative_error(output(weights(), at::kHalf), fixture_.dump()["velocity"]), 0.02);
+}
+
+TEST_P(ZImageParity, TwoPartsMakeTheSameBitsAsOne) {
+  const auto checkpoint = weights();
+  const auto in = input_of(fixture_.dump(), at::kFloat);
+  const auto whole = load(checkpoint, at::kFloat)(in);
+  const auto shape = zimage_shape(config_of(fixture_.folder(), read_zimage_config));
+  const auto all = shape.num_blocks();
+  for (std::int64_t cut = 1; cut < all; ++cut) {
+    const auto first = load(checkpoint, at::kFloat, BlockRun{all, 0, cut});
+    const auto second = load(checkpoint, at::kFloat, BlockRun{all, cut, all - cut});
+    const auto state = first.advance(in, {});
+    EXPECT_EQ(state.size(1), in.noise.x_BLC.size(1) + in.text.x_BLC.size(1) + shape.state_vectors);
+    EXPECT_TRUE(at::equal(second.advance(in, state), whole)) << "cut before block " << cut;
+  }
+}
+
+// Captions of as many tokens, padded to 32, 32 and 64.
+INSTANTIATE_TEST_SUITE_P(TextTokens, ZImageParity, testing::Values(31, 32, 33),
+                         testing::PrintToStringParamName());
+
+class ZImageSingleFile : public ZImageParity {};
+
+TEST_P(ZImageSingleFile, IsTheSameTransformerUnderOtherNames) {
+  const auto file = fixture_.single_file();
+  const bool is_prefixed = file.find("model.diffusion_model.x_pad_token") != nullptr;
+  EXPECT_EQ(is_prefixed, GetParam() == 33);
+  EXPECT_TRUE(is_zimage(file));
+  EXPECT_TRUE(at::equal(
+      output(with_left_out(file, is_prefixed ? "model.diffusion_model." : ""), at::kFloat),
+      output(weights(), at::kFloat)));
+}
+
+INSTANTIATE_TEST_SUITE_P(TextTokens, ZImageSingleFile, testing::Values(31, 33),
+                         testing::PrintToStringParamName());
+
+class ZImageFiles : public testing::Test {
+ protected:
+  std::string refusal(const std::function<void(std::map<std::string, Tensor>&)>& change) const {
+    auto tensors = tensors_of(with_left_out(fixture_.weights()));
+    change(tensors);
+    const auto checkpoint = checkpoint_of(tensors);
+    try {
+      const ZImage model(config_of(fixture_.folder(), read_zimage_config),
+                         Weights(checkpoint, zimage_names(checkpoint), {}));
+    } catch (const InputError& e) {
+      return e.what();
+    }
+    return "accepted";
+  }
+
+  const PartFixture fixture_{"zimage-31"};
+};
+
+TEST_F(ZImageFiles, ShouldHoldEveryTensorInItsShapeAndNoOthers) {
+  const std::string name = "context_refiner.0.feed_forward.w3.weight";
+  EXPECT_EQ(refusal([](auto&) {}), "accepted");
+  EXPECT_THAT(refusal([&](auto& tensors) { tensors.erase(name); }), HasSubstr(name));
+  EXPECT_THAT(refusal([&](auto& tensors) { tensors[name] = tensors[name].t().contiguous(); }),
+              HasSubstr(name));
+  EXPECT_THAT(refusal([&](auto& tensors) { tensors.erase("cap_pad_token"); }),
+              HasSubstr("cap_pad_token"));
+  EXPECT_THAT(refusal([&](auto& tensors) {
+                tensors["context_refiner.0.adaLN_modulation.0.bias"] = tensors[name];
+              }),
+              HasSubstr("context_refiner.0.adaLN_modulation.0.bias"));
+}
+
+TEST_F(ZImageFiles, ReferencesAreRefused) {
+  const ZImage model(config_of(fixture_.folder(), read_zimage_config),
+                     Weights(with_left_out(fixture_.weights()), zimage_names_of_diffusers(), {}));
+  auto in = input_of(fixture_.dump(), at::kFloat);
+  in.references = {in.noise};
+  EXPECT_THROW(model(in), Error);
+}
+
+// Of as many shapes as the sizes are read from.
+std::map<std::string, Tensor> tensors_of_a_file(std::int64_t head_width) {
+  const auto of = [](at::IntArrayRef shape) { return at::zeros(shape, at::kBFloat16); };
+  return {{"x_embedder.weight", of({256, 64})},
+          {"cap_embedder.0.weight", of({30})},
+          {"noise_refiner.0.attention_norm1.weight", of({256})},
+          {"layers.0.attention_norm1.weight", of({256})},
+          {"layers.1.attention_norm1.weight", of({256})},
+          {"layers.0.attention.q_norm.weight", of({head_width})}};
+}
+
+TEST(ZImageConfig, OfASingleFileFollowsFromItsShapes) {
+  const auto c = infer_zimage_config(checkpoint_of(tensors_of_a_file(128)));
+  EXPECT_EQ(c.hidden, 256);
+  EXPECT_EQ(c.num_heads, 2);
+  EXPECT_EQ(c.in_channels, 16);
+  EXPECT_EQ(c.num_layers, 2);
+  EXPECT_EQ(c.num_refiners, 1);
+  EXPECT_EQ(c.text_width, 30);
+  EXPECT_THROW(infer_zimage_config(checkpoint_of(tensors_of_a_file(64))), InputError);
+  EXPECT_THROW(infer_zimage_config(checkpoint_of({})), InputError);
+}
+
+TEST(ZImageConfig, HasTheDefaultsOfTheReferenceClass) {
+  const auto json = parse_json("{}", "f");
+  const auto c = read_zimage_config(JsonObject(json, "f"));
+  EXPECT_EQ(c.hidden, 3840);
+  EXPECT_EQ(c.head_width(), 128);
+  EXPECT_EQ(c.mlp_hidden(), 10240);
+  EXPECT_EQ(c.token_width(), 64);
+  EXPECT_EQ(c.condition_width(), 256);
+  EXPECT_EQ(c.num_layers, 30);
+  EXPECT_EQ(c.num_refiners, 2);
+}
+
+TEST(ZImageSharding, RefusesHeadsThatDoNotDivide) {
+  EXPECT_THROW(zimage_sharding(ZImageConfig(), 4), InputError);
+  EXPECT_NO_THROW(zimage_sharding(ZImageConfig(), 6));
+}
+
+// A block has 180 910 336 parameters: those of its norms and of its modulation, a matrix and a
+// bias, multiply no tokens.
+TEST(ZImageShape, CountsTheFlopsOfItsWeights) {
+  const auto shape = zimage_shape(ZImageConfig());
+  EXPECT_EQ(shape.num_blocks(), 34);
+  EXPECT_EQ(shape.blocks.back().dense_flops,
+            2.0 * (180'910'336 - 4 * 3840 * 257 - 4 * 3840 - 2 * 128));
+}
+
+}  // namespace
+}  // namespace braid
