@@ -1,10 +1,11 @@
-"""Run diffusers' FluxPipeline on a directory and write every number worth comparing.
+"""Run diffusers' pipeline of a directory and write every number worth comparing.
 
 usage: python dump.py PIPELINE OUT.safetensors --prompt "a red circle" --size 64x64 --steps 2 ...
 
 Writes what `braid generate --dump` does, as float32 with several pictures stacked along the batch:
-prompt_embeds, pooled_prompt_embeds, latents_initial, sigmas, timesteps, velocity_first (for the
-positive prompt), latents_final (latents are packed: [batch, tokens, 64]); and image (uint8 BHWC).
+prompt_embeds, FLUX.1's pooled_prompt_embeds, latents_initial, sigmas, timesteps, velocity_first (for
+the positive prompt), latents_final (latents are packed: [batch, tokens, channels], in Z-Image's
+tokens channels are fastest); and image (uint8 BHWC). References are pictures of random colours.
 """
 import argparse
 import os
@@ -18,6 +19,7 @@ import diffusers
 import numpy as np
 import torch
 import transformers
+from PIL import Image
 from safetensors.torch import save_file
 
 diffusers.utils.logging.set_verbosity_error()
@@ -42,10 +44,11 @@ class Request:
     seed: int = 0
     num_images: int = 1
     vae_tiling: bool = False
+    references: tuple = ()          # (width, height) of each
 
 
 def load(pipeline, dtype="float32"):
-    pipe = diffusers.FluxPipeline.from_pretrained(pipeline, torch_dtype=getattr(torch, dtype))
+    pipe = diffusers.DiffusionPipeline.from_pretrained(pipeline, torch_dtype=getattr(torch, dtype))
     pipe.set_progress_bar_config(disable=True)
     return pipe
 
@@ -77,28 +80,118 @@ def set_tiling(pipe, on):
     (pipe.vae.enable_tiling if on else pipe.vae.disable_tiling)()
 
 
+def reference_pictures(request):
+    """The same for a place in the request and a size, whatever else is asked for."""
+    return [Image.fromarray(np.random.default_rng([i, width, height]).integers(
+        0, 256, (height, width, 3), np.uint8)) for i, (width, height)
+        in enumerate(request.references)]
+
+
+class Flux:
+    """How FluxPipeline is asked, and what of its first evaluation is kept."""
+    side = 16                       # of a token, in pixels
+
+    def arguments(self, pipe, request):
+        return texts(request) | {"true_cfg_scale": request.true_cfg,
+                                 "guidance_scale": request.guidance}
+
+    def latents(self, packed, request):
+        """What the pipeline calls latents."""
+        return packed
+
+    def packed(self, latents):
+        return latents
+
+    def evaluation(self, args, options, output, tokens, count):
+        """`tokens` is the number of the noise's, `count` that of pictures."""
+        return {"prompt_embeds": options["encoder_hidden_states"],
+                "pooled_prompt_embeds": options["pooled_projections"], "velocity_first": output[0]}
+
+
+class Klein(Flux):
+    """Negative prompts go in as embeddings; without one it is the empty prompt."""
+
+    def arguments(self, pipe, request):
+        given = {"prompt": list(request.prompts), "guidance_scale": request.true_cfg}
+        if request.references:
+            given["image"] = reference_pictures(request)
+        if request.negative_prompt is not None:
+            given["negative_prompt_embeds"] = pipe.encode_prompt(
+                [request.negative_prompt] * len(request.prompts),
+                max_sequence_length=request.max_sequence_length)[0]
+        return given
+
+    def latents(self, packed, request):
+        rows, columns = request.height // self.side, request.width // self.side
+        return packed.transpose(1, 2).unflatten(2, (rows, columns))
+
+    def evaluation(self, args, options, output, tokens, count):
+        return {"prompt_embeds": options["encoder_hidden_states"],
+                "velocity_first": output[0][:, :tokens]}
+
+
+class Dev(Klein):
+    def arguments(self, pipe, request):
+        given = {"prompt": list(request.prompts), "guidance_scale": request.guidance}
+        return given | ({"image": reference_pictures(request)} if request.references else {})
+
+
+class ZImage(Flux):
+    """Its transformer takes lists of pictures and prompts; under guidance the negative ones follow."""
+
+    def arguments(self, pipe, request):
+        given = {"prompt": list(request.prompts), "guidance_scale": request.true_cfg}
+        if request.negative_prompt is not None:
+            given["negative_prompt"] = [request.negative_prompt] * len(request.prompts)
+        return given
+
+    def latents(self, packed, request):
+        rows, columns = request.height // self.side, request.width // self.side
+        patches = packed.unflatten(2, (2, 2, -1)).unflatten(1, (rows, columns))
+        return patches.permute(0, 5, 1, 3, 2, 4).flatten(4).flatten(2, 3)
+
+    def packed(self, latents):
+        patches = latents.unflatten(3, (-1, 2)).unflatten(2, (-1, 2))
+        return patches.permute(0, 2, 4, 3, 5, 1).flatten(3).flatten(1, 2)
+
+    def evaluation(self, args, options, output, tokens, count):
+        velocity = -torch.stack([one.float() for one in output[0][:count]]).squeeze(2)
+        return {"prompt_embeds": torch.stack(args[2][:count]),
+                "velocity_first": self.packed(velocity)}
+
+
+FAMILIES = {"FluxPipeline": Flux(), "Flux2KleinPipeline": Klein(), "Flux2Pipeline": Dev(),
+            "ZImagePipeline": ZImage()}
+
+
 def run(pipe, request, latents=None):
     """Draw the request; `latents`, packed, replace the drawn ones. Returns the tensors by name."""
+    family = FAMILIES[type(pipe).__name__]
     set_tiling(pipe, request.vae_tiling)
     noise = generators(request)
     seeded_steps(pipe, noise)
     kept = {}
 
+    def prepare_latents(*args, **options):
+        made = type(pipe).prepare_latents(pipe, *args, **options)
+        kept["latents_initial"] = family.packed(made if torch.is_tensor(made) else made[0])
+        return made
+
     def first_evaluation(module, args, options, output):
-        if not kept:
-            kept.update(prompt_embeds=options["encoder_hidden_states"],
-                        pooled_prompt_embeds=options["pooled_projections"],
-                        latents_initial=options["hidden_states"], velocity_first=output[0])
+        if "velocity_first" not in kept:
+            tokens = kept["latents_initial"].shape[1]
+            kept.update(family.evaluation(args, options, output, tokens, len(noise)))
 
     def after_step(pipe, i, t, tensors):
-        kept["latents_final"] = tensors["latents"]
+        kept["latents_final"] = family.packed(tensors["latents"])
         return {}
 
+    pipe.prepare_latents = prepare_latents
     hook = pipe.transformer.register_forward_hook(first_evaluation, with_kwargs=True)
     pictures = pipe(
-        **texts(request), true_cfg_scale=request.true_cfg, width=request.width,
-        height=request.height, num_inference_steps=request.steps, guidance_scale=request.guidance,
-        num_images_per_prompt=request.num_images, generator=noise, latents=latents,
+        **family.arguments(pipe, request), width=request.width, height=request.height,
+        num_inference_steps=request.steps, num_images_per_prompt=request.num_images,
+        generator=noise, latents=None if latents is None else family.latents(latents, request),
         max_sequence_length=request.max_sequence_length, callback_on_step_end=after_step).images
     hook.remove()
     kept |= {"sigmas": pipe.scheduler.sigmas, "timesteps": pipe.scheduler.timesteps}

@@ -2,6 +2,8 @@
 from dataclasses import dataclass, replace
 
 from dump import Request
+from random_denoisers import Flux2Shape, Flux2VaeShape, ZImageShape
+from random_families import DevShape, KleinShape, TextShape, ZImagePipelineShape
 from random_pipeline import Shape
 
 BLUE = "a red circle on a blue background"
@@ -18,7 +20,7 @@ FLUX_AXES = {"heads": 2, "head_dim": 128, "axes": (16, 56, 56), "single_blocks":
 @dataclass
 class Case:
     name: str
-    shape: Shape | None      # None: the bundled model
+    shape: Shape | KleinShape | DevShape | ZImagePipelineShape | None  # None: the bundled model
     request: Request
     dtype: str = "float32"
     flags: tuple = ()        # further flags of braid, which must not change a number
@@ -109,3 +111,73 @@ BFLOAT16 = [
     Case("bfloat16, 24 heads", shape(heads=24, single_blocks=1), ask(guidance=2.0), "bfloat16"),
 ]
 CASES = BUNDLED + SHAPES + FILES + AUTOENCODERS + SCHEDULERS + BFLOAT16
+
+# Of further families: FLUX.2 klein, distilled and base, FLUX.2 dev, Z-Image turbo and base.
+SYSTEM = 220  # tokens; dev's prompts follow a system message of many
+NARROW = Flux2Shape(heads=5, head_dim=8, axes=(2, 2, 2, 2), double_blocks=2, single_blocks=1,
+                    mlp_ratio=2.5)
+THIN = Flux2VaeShape(widths=(6, 12, 12, 12), decoder_widths=(6, 6, 6, 12), groups=3,
+                     latent_channels=3, attention=False)
+KLEIN = [
+    Case("klein", KleinShape(seed=1), ask(steps=4)),
+    Case("klein, 112x80, -n 2", KleinShape(seed=2, transformer=NARROW), ask(size="112x80", n=2)),
+    Case("klein, prompts of three lengths", KleinShape(seed=3), ask(*LENGTHS, seq=64)),
+    Case("klein, latents of one's own", KleinShape(seed=4), ask(size="80x96", n=2),
+         own_latents=True),
+    Case("klein, size to be rounded", KleinShape(seed=5), ask(size="100x71", n=2)),
+    Case("klein, thin decoder, tiles", KleinShape(seed=6, vae=THIN),
+         ask(size="112x144", vae_tiling=True)),
+    Case("klein, a reference", KleinShape(seed=7), ask(references=((64, 96),))),
+    Case("klein, references to be cropped", KleinShape(seed=8),
+         ask(size="80x64", n=2, references=((75, 66), (130, 64)))),
+    Case("klein, a reference to be shrunk", KleinShape(seed=9),
+         ask(steps=1, references=((1300, 900),))),
+    Case("klein base", KleinShape(seed=10, distilled=False), ask(cfg=4.0, steps=3)),
+    Case("klein base, negative prompt, a reference", KleinShape(seed=11, distilled=False),
+         ask(*LENGTHS[:2], cfg=2.5, negative="blurry, two stars", references=((64, 64),))),
+    Case("klein base without guidance", KleinShape(seed=12, distilled=False), ask()),
+    Case("klein, 512 tokens", KleinShape(seed=13), ask(LONG, seq=512)),
+    Case("klein, accents", KleinShape(seed=14, text=TextShape(chat_in_config=True)),
+         ask(ACCENTS, seq=100)),
+    Case("klein, static shift", KleinShape(seed=15, scheduler={"shift": 3.0}), ask(steps=3)),
+    Case("klein, kept in bfloat16", KleinShape(seed=16, dtype="bfloat16"), ask(n=2)),
+    Case("klein, bfloat16", KleinShape(seed=17, dtype="bfloat16"), ask(n=2), "bfloat16"),
+    Case("klein base, bfloat16", KleinShape(seed=18, distilled=False, dtype="bfloat16"),
+         ask(cfg=4.0, references=((64, 80),)), "bfloat16"),
+]
+DEV2 = [
+    Case("dev 2", DevShape(seed=1), ask(seq=SYSTEM, guidance=4.0, steps=3)),
+    Case("dev 2, guidance 2.5, -n 2", DevShape(seed=2), ask(seq=SYSTEM, guidance=2.5, n=2)),
+    Case("dev 2, guidance 30", DevShape(seed=3), ask(seq=SYSTEM, guidance=30.0)),
+    Case("dev 2, cut system message", DevShape(seed=4), ask(seq=40)),
+    Case("dev 2, references", DevShape(seed=5),
+         ask(seq=SYSTEM, size="96x64", references=((64, 64), (96, 80)))),
+    Case("dev 2, [IMG] in the prompt", DevShape(seed=6), ask("a [IMG]red[IMG] circle", seq=SYSTEM)),
+    Case("dev 2, accents", DevShape(seed=7), ask(ACCENTS, seq=300)),
+    Case("dev 2, bfloat16", DevShape(seed=8, dtype="bfloat16"), ask(seq=SYSTEM, guidance=4.0),
+         "bfloat16"),
+]
+ZIMAGE = [
+    Case("zimage turbo", ZImagePipelineShape(seed=1), ask(cfg=0.0, steps=4, seq=64)),
+    Case("zimage turbo, 112x80, -n 2", ZImagePipelineShape(
+        seed=2, transformer=ZImageShape(heads=5, axes=(4, 2, 2), refiners=2)),
+        ask(size="112x80", cfg=0.0, n=2, seq=64)),
+    Case("zimage turbo, latents of one's own", ZImagePipelineShape(seed=3),
+         ask(cfg=0.0, n=2, seq=64), own_latents=True),
+    Case("zimage turbo, accents", ZImagePipelineShape(seed=4, text=TextShape(
+        layers=3, causal_lm=False, chat_in_config=True)), ask(ACCENTS, cfg=0.0, seq=100)),
+    Case("zimage turbo, 9 steps", ZImagePipelineShape(seed=5), ask(cfg=0.0, steps=9, seq=64)),
+    Case("zimage turbo, dynamic shift", ZImagePipelineShape(
+        seed=6, scheduler={"shift": 3.0, "use_dynamic_shifting": True}),
+        ask(cfg=0.0, seq=64)),
+    Case("zimage", ZImagePipelineShape(seed=7), ask(cfg=5.0, steps=3, seq=64)),
+    Case("zimage, negative prompt, -n 2", ZImagePipelineShape(seed=8, text=TextShape(layers=4)),
+         ask(cfg=3.0, negative="blurry, two stars", n=2, seq=64)),
+    Case("zimage, guidance below 1", ZImagePipelineShape(seed=9), ask(cfg=0.5, seq=64)),
+    Case("zimage, long caption", ZImagePipelineShape(seed=10), ask(LONG, cfg=0.0, seq=300)),
+    Case("zimage turbo, bfloat16", ZImagePipelineShape(seed=11, dtype="bfloat16"),
+         ask(cfg=0.0, n=2, seq=64), "bfloat16"),
+    Case("zimage, bfloat16", ZImagePipelineShape(seed=12, dtype="bfloat16"),
+         ask(cfg=4.0, seq=64), "bfloat16"),
+]
+FURTHER = KLEIN + DEV2 + ZIMAGE

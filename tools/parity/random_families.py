@@ -1,0 +1,160 @@
+"""Directories of FLUX.2 (klein, dev) and Z-Image pipelines of any shape with random weights.
+
+As random_pipeline.py makes them of FLUX.1. Text encoders have as many layers as the pipelines' choice
+of hidden states asks for, and narrow ones.
+"""
+import json
+from dataclasses import dataclass, field, replace
+
+import random_denoisers
+import random_pipeline
+import tiny_tokenizers
+import torch
+from diffusers import FlowMatchEulerDiscreteScheduler
+from random_denoisers import Flux2Shape, Flux2VaeShape, ZImageShape
+from transformers import (
+    Mistral3Config,
+    Mistral3ForConditionalGeneration,
+    MistralConfig,
+    PixtralVisionConfig,
+    Qwen3Config,
+    Qwen3ForCausalLM,
+    Qwen3Model,
+)
+
+DYNAMIC = {"shift": 3.0, "use_dynamic_shifting": True}
+
+
+@dataclass
+class TextShape:
+    """A language model, of which a pipeline wants hidden states."""
+    width: int = 10
+    layers: int = 28
+    heads: int = 4
+    kv_heads: int = 2
+    head_dim: int = 6
+    ff: int = 20
+    theta: float = 1e6
+    causal_lm: bool = True          # names begin with model.
+    chat_in_config: bool = False    # the chat template is in tokenizer_config.json
+
+
+@dataclass
+class KleinShape:
+    seed: int = 0
+    distilled: bool = True
+    transformer: Flux2Shape = field(default_factory=Flux2Shape)
+    vae: Flux2VaeShape = field(default_factory=Flux2VaeShape)
+    text: TextShape = field(default_factory=TextShape)
+    scheduler: dict = field(default_factory=lambda: DYNAMIC)
+    dtype: str = "float32"
+
+
+@dataclass
+class DevShape:
+    seed: int = 0
+    transformer: Flux2Shape = field(default_factory=lambda: Flux2Shape(guidance=True))
+    vae: Flux2VaeShape = field(default_factory=Flux2VaeShape)
+    text: TextShape = field(default_factory=lambda: TextShape(layers=31, theta=1e9))
+    scheduler: dict = field(default_factory=lambda: DYNAMIC)
+    dtype: str = "float32"
+
+
+@dataclass
+class ZImagePipelineShape:
+    seed: int = 0
+    transformer: ZImageShape = field(default_factory=ZImageShape)
+    vae: random_pipeline.Shape = field(
+        default_factory=lambda: random_pipeline.Shape(latent_channels=4))
+    text: TextShape = field(default_factory=lambda: TextShape(layers=4, causal_lm=False))
+    scheduler: dict = field(default_factory=lambda: {"shift": 3.0})
+    dtype: str = "float32"
+
+
+def spread(name, shape, s):
+    if "embed_tokens" in name:
+        return 0.0, 1.0
+    if any(part in name for part in ("q_proj", "k_proj")):
+        return 0.0, 1.5 * shape[1] ** -0.5
+    return random_denoisers.spread(name, shape, s)
+
+
+def qwen3(s, vocabulary):
+    config = Qwen3Config(
+        vocab_size=vocabulary, hidden_size=s.width, intermediate_size=s.ff,
+        num_hidden_layers=s.layers, num_attention_heads=s.heads, num_key_value_heads=s.kv_heads,
+        head_dim=s.head_dim, rope_parameters={"rope_type": "default", "rope_theta": s.theta},
+        tie_word_embeddings=True, max_position_embeddings=4096)
+    return (Qwen3ForCausalLM if s.causal_lm else Qwen3Model)(config)
+
+
+def mistral3(s, vocabulary):
+    text = MistralConfig(
+        vocab_size=vocabulary, hidden_size=s.width, intermediate_size=s.ff,
+        num_hidden_layers=s.layers, num_attention_heads=s.heads, num_key_value_heads=s.kv_heads,
+        head_dim=s.head_dim, rope_parameters={"rope_type": "default", "rope_theta": s.theta},
+        rms_norm_eps=1e-5, sliding_window=None, max_position_embeddings=4096)
+    vision = PixtralVisionConfig(hidden_size=8, intermediate_size=8, num_hidden_layers=1,
+                                 num_attention_heads=2, image_size=28, patch_size=14)
+    return Mistral3ForConditionalGeneration(Mistral3Config(
+        vision_config=vision, text_config=text,
+        image_token_index=tiny_tokenizers.MISTRAL_TOKENS.index("[IMG]")))
+
+
+def text_encoder(s, out):
+    """The language model of pipeline shape `s`, and its tokenizer in `out`."""
+    if isinstance(s, DevShape):
+        return mistral3(s.text, tiny_tokenizers.write_mistral(out / "tokenizer"))
+    return qwen3(s.text, tiny_tokenizers.write_qwen(out / "tokenizer", s.text.chat_in_config))
+
+
+def matched(s):
+    """The transformer and the autoencoder as the other parts of `s` want them."""
+    common = {"seed": s.seed, "dtype": s.dtype}
+    if isinstance(s, ZImagePipelineShape):
+        return (replace(s.transformer, text_width=s.text.width,
+                        latent_channels=s.vae.latent_channels, **common),
+                replace(s.vae, **common))
+    return (replace(s.transformer, text_width=3 * s.text.width,
+                    channels=4 * s.vae.latent_channels, **common),
+            replace(s.vae, **common))
+
+
+CLASSES = {KleinShape: "Flux2KleinPipeline", DevShape: "Flux2Pipeline",
+           ZImagePipelineShape: "ZImagePipeline"}
+
+
+def index_of(s, parts):
+    # Published directories of dev name PixtralProcessor, which needs torchvision.
+    tokenizer = "PreTrainedTokenizerFast" if isinstance(s, DevShape) else "Qwen2TokenizerFast"
+    index = {"_class_name": CLASSES[type(s)], "_diffusers_version": "0.42.1",
+             "scheduler": ("diffusers", "FlowMatchEulerDiscreteScheduler"),
+             "tokenizer": ("transformers", tokenizer)}
+    index |= {name: (type(part).__module__.split(".")[0], type(part).__name__)
+              for name, part in parts.items()}
+    return index | ({"is_distilled": s.distilled} if isinstance(s, KleinShape) else {})
+
+
+def token_channels(s):
+    """The width of a token of latents."""
+    return 4 * (s.latent_channels if isinstance(s, random_pipeline.Shape)
+                else s.vae.latent_channels)
+
+
+def make(out, s):
+    """Write the pipeline of shape `s`, of FLUX.1's too, to the new folder `out`."""
+    if isinstance(s, random_pipeline.Shape):
+        random_pipeline.make(out, s)
+        return
+    out.mkdir(parents=True)
+    transformer, vae = matched(s)
+    parts = {"transformer": random_denoisers.build(transformer, "transformer"),
+             "text_encoder": random_pipeline.fill(text_encoder(s, out), "text_encoder", s, spread)}
+    if isinstance(s, ZImagePipelineShape):
+        parts["vae"] = random_pipeline.fill(random_pipeline.vae(vae), "vae", vae)
+    else:
+        parts["vae"] = random_denoisers.build(vae, "vae")
+    for name, part in parts.items():
+        part.to(getattr(torch, s.dtype)).save_pretrained(out / name)
+    FlowMatchEulerDiscreteScheduler.from_config(s.scheduler).save_pretrained(out / "scheduler")
+    (out / "model_index.json").write_text(json.dumps(index_of(s, parts), indent=2) + "\n")
