@@ -15,13 +15,12 @@ constexpr double kAttentionMoves = 50;
 // its norm, [gate | value] and their product.
 BlockCost double_block(const Flux2Config& c) {
   const auto h = double(c.hidden()), m = double(c.mlp_hidden);
-  return {.name = "double blocks",
+  return {.name = "double",
           .count = c.num_double,
           .dense_flops = dense_flops(h, m),
           .all_reduces = 2,
           .live = {.whole = 3 * h, .shared = 3 * m},
-          .live_in_sums = {.whole = 3 * h, .shared = 2 * m},
-          .sums = {.whole = h / 4, .shared = 2 * m},
+          .widest = 2 * m,
           // whole: two norms 6 each, two gated residuals 5, ends of dense layers 4; shared: the
           // joining of text and image 6, qkv and proj 4, gate and value, their product, its use
           .moved = {.whole = 26 * h, .shared = (kAttentionMoves + 10) * h + 8 * m}};
@@ -31,14 +30,12 @@ BlockCost double_block(const Flux2Config& c) {
 // rotated q, attended and [attended | mlp], less the v that is among keys and values.
 BlockCost single_block(const Flux2Config& c) {
   const auto h = double(c.hidden()), m = double(c.mlp_hidden);
-  return {.name = "single blocks",
+  return {.name = "single",
           .count = c.num_single,
           .dense_flops = dense_flops(h, m),
           .all_reduces = 1,
           .live = {.whole = 2 * h, .shared = 5 * h + 3 * m},
-          // the norm and, in a quarter of four bytes, its codes; keys and values count elsewhere
-          .live_in_sums = {.whole = 2 * h, .shared = h + 2 * m},
-          .sums = {.whole = h / 4, .shared = 3 * h + 2 * m},
+          .widest = 3 * h + 2 * m,
           // whole: a norm, a gated residual, ends of dense layers 2; shared: qkv 3, joining with
           // the MLP 2, its use 1; gate and value, their product, joining 2, its use
           .moved = {.whole = 13 * h, .shared = (kAttentionMoves + 6) * h + 10 * m}};

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "models/flux2/config.h"
-#include "nn/shared_modulation.h"
 #include "weights/sharding.h"
 
 namespace braid {

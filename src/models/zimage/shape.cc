@@ -12,8 +12,7 @@ BlockCost blocks_of(const char* name, std::int64_t count, const ZImageConfig& c)
           .dense_flops = 2 * h * (4 * h + 3 * m),
           .all_reduces = 2,
           .live = {.whole = 3 * h, .shared = 3 * m},
-          .live_in_sums = {.whole = 3 * h, .shared = 2 * m},
-          .sums = {.whole = h / 4, .shared = 2 * m},
+          .widest = 2 * m,
           // whole: four norms 2 each, two scales 2, two gated residuals 5, ends of dense layers 4;
           // shared: norms of q and k 4, their rotation 40, attention 6, qkv and out 4, gate and
           // value, their product, its use
