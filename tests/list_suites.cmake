@@ -25,6 +25,9 @@ foreach(suite ${suites})
   if(suite MATCHES Slow)
     list(APPEND labels slow)
   endif()
+  if(suite MATCHES "^(Fixtures|Demo)/")
+    list(APPEND labels parity)  # with the reference, or with one rank
+  endif()
   string(APPEND cases
     "add_test([=[${suite}]=] [=[${program}]=] [=[--gtest_filter=${suite}.*]=])\n"
     "set_tests_properties([=[${suite}]=] PROPERTIES LABELS \"${labels}\" COST ${tests_${suite}} "

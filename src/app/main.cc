@@ -11,6 +11,7 @@
 #include "app/machine/launched.h"
 #include "app/print/failure.h"
 #include "app/print/standard_output.h"
+#include "base/cpu.h"
 #include "comm/fate.h"
 
 namespace braid {
@@ -29,7 +30,9 @@ int show(const ShowText& text) {
 // All ranks of a launch are given the same line: the first one complains.
 CommandLine read_command_line(int argc, char** argv) {
   try {
-    return parse_command_line(argc, argv);
+    auto line = parse_command_line(argc, argv);
+    if (!std::holds_alternative<ShowText>(line)) read_cpu();  // refuses a wrong BRAID_ISA
+    return line;
   } catch (const InputError& e) {
     if (is_first_rank()) throw;
     throw PeerFailed(e.what());

@@ -1,10 +1,38 @@
 #include "base/cpu.h"
 
+#include <algorithm>
+#include <cstdlib>
 #include <fstream>
 #include <sstream>
+#include <vector>
+
+#include "base/error.h"
 
 namespace braid {
 namespace {
+
+struct Step {
+  const char* name;
+  std::vector<std::string> flags;
+};
+
+const std::vector<Step>& steps() {
+  static const std::vector<Step> steps{
+      {"baseline", {}},
+      {"avx2", {"avx2", "fma"}},
+      {"avx512", {"avx512f", "avx512bw", "avx512vl", "avx512dq"}},
+      {"avx512_vnni", {"avx512_vnni"}},
+      {"avx512_bf16", {"avx512_bf16"}},
+      {"amx", {"amx_tile", "amx_bf16", "amx_int8"}},
+  };
+  return steps;
+}
+
+std::string names_of_steps() {
+  std::string names;
+  for (const auto& step : steps()) names += (names.empty() ? "" : ", ") + std::string(step.name);
+  return names;
+}
 
 std::string trim(const std::string& text) {
   const auto begin = text.find_first_not_of(" \t");
@@ -12,11 +40,7 @@ std::string trim(const std::string& text) {
                                     : text.substr(begin, text.find_last_not_of(" \t") - begin + 1);
 }
 
-}  // namespace
-
-bool Cpu::has_bfloat16() const { return has("avx512_bf16") || has("amx_bf16") || has("bf16"); }
-
-Cpu read_cpu() {
+Cpu read_cpuinfo() {
   Cpu cpu;
   std::ifstream file("/proc/cpuinfo");
   for (std::string line; std::getline(file, line) && !(cpu.flags.size() && line.empty());) {
@@ -28,6 +52,42 @@ Cpu read_cpu() {
     std::istringstream flags(line.substr(colon + 1));
     for (std::string flag; flags >> flag;) cpu.flags.insert(flag);
   }
+  return cpu;
+}
+
+}  // namespace
+
+const char* isa_name(Isa isa) { return steps()[std::size_t(isa)].name; }
+
+Isa Cpu::isa() const {
+  const auto is_missing = [&](const Step& step) {
+    return !std::all_of(step.flags.begin(), step.flags.end(), [&](auto& f) { return has(f); });
+  };
+  const auto missing = std::find_if(steps().begin(), steps().end(), is_missing);
+  return Isa(missing - steps().begin() - 1);
+}
+
+bool Cpu::has_bfloat16() const { return has("avx512_bf16") || has("amx_bf16") || has("bf16"); }
+
+Cpu limit_cpu(Cpu cpu, const std::string& isa) {
+  const auto asked = std::find_if(steps().begin(), steps().end(),
+                                  [&](const Step& step) { return step.name == isa; });
+  require(asked != steps().end(), "BRAID_ISA should be one of ", names_of_steps(), ", it is '", isa,
+          "'");
+  const auto best = cpu.isa();
+  require(asked - steps().begin() <= int(best), "BRAID_ISA is ", isa, ", this processor has ",
+          isa_name(best), " at most");
+  for (auto step = asked + 1; step != steps().end(); ++step)
+    for (const auto& flag : step->flags) cpu.flags.erase(flag);
+  cpu.flags.erase("bf16");  // Arm's, which goes beyond its baseline
+  return cpu;
+}
+
+const Cpu& read_cpu() {
+  static const Cpu cpu = [] {
+    const char* const isa = std::getenv("BRAID_ISA");
+    return isa && *isa ? limit_cpu(read_cpuinfo(), isa) : read_cpuinfo();
+  }();
   return cpu;
 }
 

@@ -42,6 +42,21 @@ TEST_F(Info, DescribesThisMachine) {
   EXPECT_THAT(json["bundled_model"].get<std::string>(), testing::EndsWith("models/demo"));
 }
 
+TEST_F(Info, SaysWhichInstructionsAreUsed) {
+  const auto limited = [&](const std::string& isa) {
+    Subprocess running(
+        {.arguments = {"info", "--json"}, .environment = {"BRAID_ISA=" + isa}, .folder = folder_});
+    return running.finish();
+  };
+  const auto baseline = limited("baseline");
+  ASSERT_EQ(baseline.exit_code, 0) << baseline.err;
+  EXPECT_EQ(Json::parse(baseline.out)["cpu"]["isa"], "baseline");
+  EXPECT_EQ(Json::parse(baseline.out)["cpu"]["products"], "baseline");
+  const auto wrong = limited("avx1024");
+  EXPECT_EQ(wrong.exit_code, 2);
+  EXPECT_THAT(wrong.err, HasSubstr("BRAID_ISA should be one of baseline, avx2"));
+}
+
 // A card, and a processor's own GPU beside it.
 TEST_F(Info, SaysWhichPresetWasFoundAndWhatWasSet) {
   const MadeTopology made;

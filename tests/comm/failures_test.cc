@@ -47,6 +47,7 @@ TEST_P(Failures, OfOneRankEndTheOthersWithItsError) {
   const auto outcome = outcome_over(
       GetParam(), 3,
       [](const Group& world) {
+        world.barrier();  // all have begun
         if (world.rank() == 1) throw Error("out of paint");
         for (int i = 0; i < 1000; ++i) world.barrier();
       },
@@ -61,6 +62,7 @@ TEST_P(Failures, OfMemoryEndTheOthersToo) {
   const auto outcome = outcome_over(
       GetParam(), 3,
       [](const Group& world) {
+        world.barrier();
         if (world.rank() == 2) (void)at::empty({1ll << 50});
         for (int i = 0; i < 1000; ++i) world.barrier();
       },

@@ -3,6 +3,10 @@
 #include <c10/core/InferenceMode.h>
 #include <gmock/gmock.h>
 
+#include <algorithm>
+#include <map>
+#include <ranges>
+
 #include "dumps.h"
 #include "models/clip/model.h"
 #include "models/flux/model.h"
@@ -60,11 +64,17 @@ class Parts : public testing::TestWithParam<std::string> {
     if (has("transformer.guidance")) in.guidance_B = dumped("transformer.guidance");
     return model(in);
   }
-  // At most 1.1 times as far from float32 as the reference's own bfloat16.
+  // The fixture is of one processor, on others the reference itself differs from it so much.
+  void expect_equal(const Tensor& got, const std::string& name) const {
+    const double spread = manifest_["float32_spread"][name];
+    EXPECT_LT(largest_error(got, dumped(name)), 1e-5 + spread) << name;
+  }
+  // At most 1.1 times as far from float32 as the reference's own bfloat16 is where it is farthest.
   void expect_as_exact_as_reference(const Tensor& got, const std::string& name) const {
     EXPECT_EQ(got.scalar_type(), at::kBFloat16) << name;
-    const double reference = relative_error(dumped(name + ".bfloat16"), dumped(name));
-    EXPECT_LE(relative_error(got, dumped(name)), 1.1 * reference) << name;
+    const std::map<std::string, double> errors = manifest_["bfloat16_errors"][name];
+    const auto largest = std::ranges::max(errors | std::views::values);
+    EXPECT_LE(relative_error(got, dumped(name)), 1.1 * largest) << name;
   }
 
   const c10::InferenceMode no_autograd_;
@@ -76,36 +86,30 @@ class Parts : public testing::TestWithParam<std::string> {
 
 TEST_P(Parts, ClipEqualsTheReference) {
   const auto out = clip(at::kFloat)(dumped("clip.input_ids"));
-  EXPECT_LT(largest_error(out.hidden_BLC, dumped("clip.last_hidden_state")), 1e-5);
-  EXPECT_LT(largest_error(out.pooled_BC, dumped("clip.pooled")), 1e-5);
+  expect_equal(out.hidden_BLC, "clip.last_hidden_state");
+  expect_equal(out.pooled_BC, "clip.pooled");
 }
 
 TEST_P(Parts, T5EqualsTheReference) {
-  const auto out = t5(at::kFloat)(dumped("t5.input_ids"));
-  EXPECT_LT(largest_error(out, dumped("t5.last_hidden_state")), 1e-5);
+  expect_equal(t5(at::kFloat)(dumped("t5.input_ids")), "t5.last_hidden_state");
 }
 
 TEST_P(Parts, TheTransformerEqualsTheReference) {
-  EXPECT_LT(largest_error(velocity(flux(at::kFloat), at::kFloat), dumped("transformer.velocity")),
-            1e-5);
+  expect_equal(velocity(flux(at::kFloat), at::kFloat), "transformer.velocity");
 }
 
 TEST_P(Parts, TheAutoencoderEqualsTheReference) {
   const auto model = vae(at::kFloat);
-  const auto latents = dumped("vae.latents"), pixels = dumped("vae.pixels");
-  EXPECT_LT(largest_error(model.decode(latents, Tiles::kNever), dumped("vae.decoded")), 1e-5);
-  const auto moments = model.encode(pixels, Tiles::kNever);
-  EXPECT_LT(largest_error(at::cat({moments.mean, moments.logvar}, 1), dumped("vae.moments")), 1e-5);
+  expect_equal(model.decode(dumped("vae.latents"), Tiles::kNever), "vae.decoded");
+  const auto moments = model.encode(dumped("vae.pixels"), Tiles::kNever);
+  expect_equal(at::cat({moments.mean, moments.logvar}, 1), "vae.moments");
 }
 
 TEST_P(Parts, TilesAreBlendedAsTheReferenceBlendsThem) {
   const auto model = vae(at::kFloat);
-  const auto latents = dumped("vae.latents"), pixels = dumped("vae.pixels");
-  const auto decoded = model.decode(latents, Tiles::kWhereLarger);
-  EXPECT_LT(largest_error(decoded, dumped("vae.decoded_tiled")), 1e-5);
-  const auto moments = model.encode(pixels, Tiles::kWhereLarger);
-  EXPECT_LT(largest_error(at::cat({moments.mean, moments.logvar}, 1), dumped("vae.moments_tiled")),
-            1e-5);
+  expect_equal(model.decode(dumped("vae.latents"), Tiles::kWhereLarger), "vae.decoded_tiled");
+  const auto moments = model.encode(dumped("vae.pixels"), Tiles::kWhereLarger);
+  expect_equal(at::cat({moments.mean, moments.logvar}, 1), "vae.moments_tiled");
 }
 
 TEST_P(Parts, Bfloat16IsAsExactAsTheReferences) {

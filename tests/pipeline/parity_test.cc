@@ -1,10 +1,14 @@
 // Whole pipelines, from prompts to pixels, against what FluxPipeline of diffusers computed.
 // Fixtures: tests/data/parity/README.md.
 #include <ATen/ATen.h>
+#include <ATen/Version.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <ranges>
 #include <thread>
 
 #include "base/error.h"
@@ -53,11 +57,19 @@ class Whole : public testing::TestWithParam<std::string> {
 
   Tensor expected(const std::string& name) const { return expected_.find(name)->view(); }
 
+  // With vectors LibTorch draws the same on all processors; without, the last bit differs. `bit` is
+  // that of the largest values.
+  static void expect_same_noise(const Tensor& got, const Tensor& want, double bit) {
+    const bool has_vectors = at::get_cpu_capability().starts_with("AVX");
+    EXPECT_LE(largest_error(got, want), has_vectors ? 0 : bit) << "latents_initial";
+  }
+
   void expect_equal_to_reference(const Request& request) const {
     const Engine engine({.model = model_, .dtype = Dtype::kFloat32}, {});
     Recording got;
     const auto pictures = engine.generate(request, {}, &got);
-    for (const auto* name : {"latents_initial", "sigmas", "timesteps"})
+    expect_same_noise(got.at("latents_initial"), expected("latents_initial"), 1e-6);
+    for (const auto* name : {"sigmas", "timesteps"})
       EXPECT_TRUE(at::equal(got.at(name), expected(name))) << name;
     for (const auto* name : {"prompt_embeds", "pooled_prompt_embeds"})
       EXPECT_LT(largest_error(got.at(name), expected(name)), 1e-5) << name;
@@ -107,12 +119,11 @@ TEST_P(Whole, Bfloat16IsAsExactAsTheReferences) {
   const Engine engine({.model = model_, .dtype = Dtype::kBfloat16}, {});
   Recording got;
   engine.generate(request_, {}, &got);
-  EXPECT_TRUE(at::equal(got.at("latents_initial"), expected("bfloat16.latents_initial")));
+  expect_same_noise(got.at("latents_initial"), expected("bfloat16.latents_initial"), 1.0 / 256);
   const auto want = expected("bfloat16.velocity_first_float32");
-  const auto error = [&](const Tensor& t) {
-    return ((t - want).norm() / want.norm()).item<double>();
-  };
-  EXPECT_LE(error(got.at("velocity_first")), 1.1 * error(expected("bfloat16.velocity_first")));
+  const auto error = ((got.at("velocity_first") - want).norm() / want.norm()).item<double>();
+  const std::map<std::string, double> errors = manifest_["bfloat16_errors"]["velocity_first"];
+  EXPECT_LE(error, 1.1 * std::ranges::max(errors | std::views::values));
 }
 
 INSTANTIATE_TEST_SUITE_P(Fixtures, Whole,

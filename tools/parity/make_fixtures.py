@@ -4,7 +4,9 @@ usage: python make_fixtures.py [--only demo basic ...] [--out tests/data/parity]
 
 Each case is a folder: manifest.json; model/ (except for the bundled model); expected.safetensors,
 the whole pipeline (see dump.py); components.safetensors, one part at a time. Fixed seeds and one
-thread: the same machine makes the same bytes, another one the same up to rounding.
+thread: the same machine makes the same bytes, another one the same up to rounding. How far that
+goes is in the manifest, of each instruction set up to the machine's own (see spread.py): make them
+on one that has all of tools/shell/instruction_sets.txt.
 After new weights for the bundled model: python make_fixtures.py --only demo
 """
 import argparse
@@ -15,15 +17,17 @@ import shutil
 from pathlib import Path
 
 import dump
+import parts
 import random_pipeline
 import single_file
+import spread
 import torch
 from dump import Request
+from parts import PROMPTS
 from random_pipeline import DEMO, Shape
 from safetensors.torch import save_file
 
 ROOT = Path(__file__).resolve().parents[2]
-PROMPTS = ("a small red circle on a blue background", "Two stars: café, 50% über all")
 
 SHAPES = {
     "basic": Shape(seed=1, vae_sample_size=32, dtype="bfloat16"),
@@ -65,66 +69,9 @@ def versions():
     return {name: importlib.metadata.version(name) for name in packages}
 
 
-def normal(seed, *shape):
-    """Normal values that bfloat16 holds exactly: both precisions start from the same numbers."""
-    values = torch.randn(shape, generator=torch.Generator().manual_seed(seed))
-    return values.bfloat16().float()
-
-
-def flux_inputs(config, rows=3, columns=5, text=7, batch=2):
-    ids = torch.cartesian_prod(torch.arange(1), torch.arange(rows), torch.arange(columns)).float()
-    inputs = {
-        "hidden_states": normal(1, batch, rows * columns, config.in_channels),
-        "encoder_hidden_states": normal(2, batch, text, config.joint_attention_dim),
-        "pooled_projections": normal(3, batch, config.pooled_projection_dim),
-        "timestep": torch.tensor([0.828125, 0.2109375]), "img_ids": ids,
-        "txt_ids": torch.zeros(text, 3)}
-    return inputs | ({"guidance": torch.tensor([4.0, 2.0])} if config.guidance_embeds else {})
-
-
-def tokens(pipe, request):
-    def padded(tokenizer, length):
-        return tokenizer(list(PROMPTS), padding="max_length", max_length=length, truncation=True,
-                         return_tensors="pt").input_ids
-
-    return {"clip.input_ids": padded(pipe.tokenizer, 77),
-            "t5.input_ids": padded(pipe.tokenizer_2, request.max_sequence_length)}
-
-
-def inputs(pipe, request):
-    """What the parts are fed, by name; tiles of the autoencoder do not divide these sizes."""
-    flux = {"transformer." + n: t for n, t in flux_inputs(pipe.transformer.config).items()}
-    return tokens(pipe, request) | flux | {
-        "vae.latents": normal(4, 1, pipe.vae.config.latent_channels, 4, 7),
-        "vae.pixels": normal(5, 1, 3, 32, 56).clamp(-1, 1)}
-
-
-@torch.no_grad()
-def outputs(pipe, given):
-    """What each part makes of `given`, in the dtype of the pipeline."""
-    dtype = pipe.transformer.dtype
-    flux = {n.removeprefix("transformer."): t.to(dtype) if "ids" not in n else t
-            for n, t in given.items() if n.startswith("transformer.")}
-    text = pipe.text_encoder(given["clip.input_ids"])
-    found = {"clip.last_hidden_state": text.last_hidden_state, "clip.pooled": text.pooler_output,
-             "t5.last_hidden_state": pipe.text_encoder_2(given["t5.input_ids"])[0],
-             "transformer.velocity": pipe.transformer(**flux).sample}
-    for tiled, suffix in ((False, ""), (True, "_tiled")):
-        dump.set_tiling(pipe, tiled)
-        latents, pixels = given["vae.latents"].to(dtype), given["vae.pixels"].to(dtype)
-        found["vae.decoded" + suffix] = pipe.vae.decode(latents).sample
-        found["vae.moments" + suffix] = pipe.vae.encode(pixels).latent_dist.parameters
-    return found
-
-
-def component_dump(reference, low, request):
-    """Inputs, float32 outputs, bfloat16 outputs (NAME.bfloat16), and the errors of the latter."""
-    given = inputs(reference, request)
-    expected = outputs(reference, given)
-    rounded = {n: t for n, t in outputs(low, given).items() if not n.endswith("_tiled")}
-    errors = {n: dump.relative_error(t.float(), expected[n]) for n, t in rounded.items()}
-    tensors = given | expected | {n + ".bfloat16": t for n, t in rounded.items()}
-    return {n: t.contiguous() for n, t in tensors.items()}, errors
+def write_manifest(folder, manifest):
+    text = json.dumps(manifest, indent=2, ensure_ascii=False)
+    (folder / "manifest.json").write_text(text + "\n")
 
 
 def make(name, out):
@@ -138,26 +85,33 @@ def make(name, out):
     reference, low = dump.load(model), dump.load(model, "bfloat16")
     expected = dump.run(reference, request)
     rounded, exact = dump.run_bfloat16(reference, low, request)
-    error = dump.relative_error(rounded["velocity_first"], exact["velocity_first"])
     expected |= {"bfloat16.latents_initial": rounded["latents_initial"],
-                 "bfloat16.velocity_first": rounded["velocity_first"],
                  "bfloat16.velocity_first_float32": exact["velocity_first"]}
     save_file(expected, folder / "expected.safetensors")
-    components, errors = component_dump(reference, low, request)
-    save_file(components, folder / "components.safetensors")
+    given = parts.inputs(reference, request)
+    components = {n: t.contiguous() for n, t in parts.outputs(reference, given).items()}
+    save_file(given | components, folder / "components.safetensors")
     manifest = {
         "model": "model" if name in SHAPES else "../../../../models/demo",
-        "request": dataclasses.asdict(request),
-        "bfloat16_errors": {"velocity_first": error} | errors, "made_with": versions()}
+        "request": dataclasses.asdict(request), "made_with": versions()}
     if name == "basic":
         manifest["single_file"] = "transformer.safetensors"
         single_file.write(model / "transformer", folder / "transformer.safetensors",
                           "model.diffusion_model.")
-    (folder / "manifest.json").write_text(json.dumps(manifest, indent=2, ensure_ascii=False) + "\n")
+    write_manifest(folder, manifest)
     for path in folder.rglob("*.safetensors"):
         path.chmod(0o644)
     size = sum(path.lstat().st_size for path in folder.rglob("*") if not path.is_symlink())
-    print(f"{name}: {size / 1e6:.2f} MB, bfloat16 error {error:.4f}")
+    print(f"{name}: {size / 1e6:.2f} MB", flush=True)
+
+
+def make_all(names, out):
+    for name in names:
+        make(name, out)
+    folders = [out / name for name in names]
+    for folder, figures in zip(folders, spread.measure(folders)):
+        manifest = json.loads((folder / "manifest.json").read_text())
+        write_manifest(folder, manifest | figures)
 
 
 def main():
@@ -167,8 +121,7 @@ def main():
     parser.add_argument("--out", type=Path, default=ROOT / "tests/data/parity")
     args = parser.parse_args()
     torch.set_num_threads(1)
-    for name in args.only:
-        make(name, args.out.resolve())
+    make_all(args.only, args.out.resolve())
 
 
 if __name__ == "__main__":

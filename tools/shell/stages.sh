@@ -83,6 +83,37 @@ run_tsan() {
     run_sanitized tsan -fsanitize=thread base comm weights parallel
 }
 
+# The rows of instruction_sets.txt that this processor has, but for its own: tests ran on that.
+older_instruction_sets() {
+  local name settings cpu
+  local -a rows=()
+  cpu=$(</proc/cpuinfo)
+  while read -r name settings; do
+    [[ $name != baseline && $cpu != *" $name"* ]] || rows+=("$name $settings")
+  done < <(grep -v '^#' tools/shell/instruction_sets.txt)
+  ((${#rows[@]} < 2)) || printf '%s\n' "${rows[@]:0:${#rows[@]}-1}"
+}
+
+# run_on_older_processors LABEL...: the tests of these labels, on each of them.
+run_on_older_processors() {
+  local labels name settings
+  labels="^($(IFS='|' && echo "$*"))$"
+  while read -r name settings <&3; do
+    stage "tests as on a processor with $name at most"
+    # shellcheck disable=SC2086,SC2163
+    (export $settings BRAID_ISA="$name" && run_ctest "$build" "${exclude[@]}" -L "$labels") ||
+      stop 1 "tests failed with BRAID_ISA=$name $settings"
+  done 3< <(older_instruction_sets)
+}
+
+run_isa() {
+  run_on_older_processors weights ops nn models parallel pipeline
+}
+
+run_isa_parity() {
+  run_on_older_processors ops nn models parallel parity
+}
+
 # fuzz_one TARGET: starts from the committed seeds and what earlier runs found.
 fuzz_one() {
   local name=${1##*/} work

@@ -16,6 +16,7 @@
 #include "app/machine/gpus.h"
 #include "app/print/preset_info.h"
 #include "app/print/readable.h"
+#include "base/cpu.h"
 #include "braid/braid.h"
 #include "ops/kernels/products.h"
 
@@ -48,6 +49,7 @@ OrderedJson cpu_info() {
     cpu["cores"] = cores->second.toInt();
   cpu["threads"] = at::get_num_threads();
   cpu["kernels"] = at::get_cpu_capability();
+  cpu["isa"] = isa_name(read_cpu().isa());
   cpu["products"] = ops::name_of_best_products();
   auto features = OrderedJson::array();
   for (const auto& [name, value] : known)

@@ -21,11 +21,7 @@ bool are_granted() {
 }
 
 bool are_there() {
-  static const bool are = [] {
-    const auto cpu = read_cpu();
-    return cpu.has("amx_tile") && cpu.has("amx_bf16") && cpu.has("amx_int8") &&
-           cpu.has("avx512_bf16") && are_granted();
-  }();
+  static const bool are = read_cpu().isa() == Isa::kAmx && are_granted();
   return are;
 }
 

@@ -2,8 +2,6 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cstdlib>
-#include <string_view>
 
 #include "base/cpu.h"
 #include "ops/kernels/amx.h"
@@ -39,16 +37,9 @@ extern const AttentionKernels kAttention;
 
 namespace {
 
-enum class Isa { kBaseline, kAvx2, kAvx512 };
-
+// Of loops on vectors: nothing that came after AVX-512 is in them.
 Isa best_isa() {
-  static const Isa isa = [] {
-    const auto cpu = read_cpu();
-    const bool is_avx2 = cpu.has("avx2") && cpu.has("fma");
-    const bool is_avx512 =
-        cpu.has("avx512f") && cpu.has("avx512bw") && cpu.has("avx512vl") && cpu.has("avx512dq");
-    return is_avx2 ? is_avx512 ? Isa::kAvx512 : Isa::kAvx2 : Isa::kBaseline;
-  }();
+  static const Isa isa = std::min(read_cpu().isa(), Isa::kAvx512);
   return isa;
 }
 
@@ -58,17 +49,10 @@ const Kernels& choose(const Kernels& baseline, const Kernels& avx2, const Kernel
   return isa == Isa::kAvx512 ? avx512 : isa == Isa::kAvx2 ? avx2 : baseline;
 }
 
-// BRAID_TILES=off is for comparing with LibTorch's.
-bool are_tiles_off() {
-  const char* const wish = std::getenv("BRAID_TILES");
-  return wish && std::string_view(wish) == "off";
-}
-
 // No picture depends on tiles that were not seen to multiply.
 const ProductKernels* tiles() {
   static const ProductKernels* const tiles = [] {
-    const auto* const k =
-        best_isa() == Isa::kAvx512 && !are_tiles_off() ? amx_products(avx512::kProducts) : nullptr;
+    const auto* const k = amx_products(avx512::kProducts);
     return k && are_right(*k) ? k : nullptr;
   }();
   return tiles;
