@@ -29,4 +29,16 @@ class RmsNorm {
   double eps_;
 };
 
+// The same but for where it rounds: ops::llama_rms_norm.
+class LlamaRmsNorm {
+ public:
+  LlamaRmsNorm(const Weights& w, std::int64_t width, double eps)
+      : weight_(w.tensor("weight", {width})), eps_(eps) {}
+  Tensor operator()(const Tensor& x) const { return ops::llama_rms_norm(x, weight_, eps_); }
+
+ private:
+  Tensor weight_;
+  double eps_;
+};
+
 }  // namespace braid

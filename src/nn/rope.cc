@@ -16,4 +16,12 @@ Rope rope_table(const Tensor& ids_LA, const RopeAxes& axes) {
   return {.cos = angle.cos().to(at::kFloat), .sin = angle.sin().to(at::kFloat)};
 }
 
+HalfSplitRope half_split_rope(const Tensor& positions_L, std::int64_t head_width, double theta,
+                              const at::TensorOptions& made) {
+  const auto exponents = at::arange(0, head_width, 2, at::kFloat) / double(head_width);
+  const auto frequencies = 1.0 / at::pow(theta, exponents);
+  const auto angle = at::outer(positions_L.to(at::kCPU, at::kFloat), frequencies);
+  return {.cos = angle.cos().to(made), .sin = angle.sin().to(made)};
+}
+
 }  // namespace braid

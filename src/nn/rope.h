@@ -17,4 +17,9 @@ struct RopeAxes {
 // models define them; float32 would be off by 1e-4 at far positions.
 Rope rope_table(const Tensor& ids_LA, const RopeAxes& axes);
 
+// Tables for language models' tokens at `positions_L`. The angles are computed in float32 on the
+// host, as transformers defines them; then rounded to the dtype of `made`, on its device.
+HalfSplitRope half_split_rope(const Tensor& positions_L, std::int64_t head_width, double theta,
+                              const at::TensorOptions& made);
+
 }  // namespace braid

@@ -33,6 +33,13 @@ void check_modulation(const Tensor& part_B1C, const Tensor& x_BLC) {
   check(fits, "a modulation of shape ", part_B1C.sizes(), " for tokens of shape ", x_BLC.sizes());
 }
 
+void check_halves(const Tensor& x_BLHD, const HalfSplitRope& rope) {
+  const auto& [cos, sin] = rope;
+  check(x_BLHD.dim() == 4 && cos.sizes() == sin.sizes() && cos.dim() == 2 &&
+            cos.size(0) == x_BLHD.size(1) && 2 * cos.size(1) == x_BLHD.size(3),
+        "rotary tables of shape ", cos.sizes(), " for halves of heads of shape ", x_BLHD.sizes());
+}
+
 // Of all parts, in the order of the rotary tables' rows.
 void check_heads(std::span<const NormedHeads> parts, const Rope& rope) {
   const auto& first = parts.front().x_BLHD;
@@ -113,6 +120,29 @@ Tensor joined_gelu(const Tensor& x_BLC, const Tensor& y_BLC) {
                                  : reference::joined_gelu(x_BLC, y_BLC);
 }
 
+Tensor llama_rms_norm(const Tensor& x, const Tensor& weight, double eps) {
+  const Record record("braid::llama_rms_norm", {2 * bytes_of(x)});
+  check(weight.dim() == 1 && weight.size(0) == x.size(-1), "a norm of shape ", weight.sizes(),
+        " for rows of shape ", x.sizes());
+  return cpu_takes(x, weight.unsqueeze(0)) ? cpu::llama_rms_norm(x, weight, eps)
+                                           : reference::llama_rms_norm(x, weight, eps);
+}
+
+Tensor rotate_halves(const Tensor& x_BLHD, const HalfSplitRope& rope) {
+  const Record record("braid::rotate_halves", {2 * bytes_of(x_BLHD)});
+  check_halves(x_BLHD, rope);
+  return cpu_takes(x_BLHD, rope.cos, rope.sin) ? cpu::rotate_halves(x_BLHD, rope)
+                                               : reference::rotate_halves(x_BLHD, rope);
+}
+
+Tensor swiglu(const Tensor& gate_BLC, const Tensor& up_BLC) {
+  const Record record("braid::swiglu", {3 * bytes_of(up_BLC)});
+  check(gate_BLC.dim() == 3 && gate_BLC.sizes() == up_BLC.sizes(), "a gate of shape ",
+        gate_BLC.sizes(), " for tokens of shape ", up_BLC.sizes());
+  return cpu_takes(gate_BLC, up_BLC) ? cpu::swiglu(gate_BLC, up_BLC)
+                                     : reference::swiglu(gate_BLC, up_BLC);
+}
+
 Tensor euler_step(const Tensor& x, const Tensor& v, double dt) {
   const Record record("braid::euler_step", {3 * bytes_of(x)});
   check(x.sizes() == v.sizes(), "a velocity of shape ", v.sizes(), " for latents of shape ",
@@ -145,6 +175,14 @@ Tensor attention(const Tensor& q_BHLD, const Tensor& k_BGLD, const Tensor& v_BGL
   const auto record = recorded_attention(q_BHLD, k_BGLD);
   return cpu::attends(q_BHLD, k_BGLD, v_BGLD) ? cpu::attend(q_BHLD, k_BGLD, v_BGLD).out_BHLD
                                               : reference::attention(q_BHLD, k_BGLD, v_BGLD);
+}
+
+Tensor causal_attention(const Tensor& q_BHLD, const Tensor& k_BGLD, const Tensor& v_BGLD) {
+  check_groups(q_BHLD, k_BGLD, v_BGLD);
+  check(q_BHLD.size(2) == k_BGLD.size(2), "causal attention of ", q_BHLD.size(2), " queries to ",
+        k_BGLD.size(2), " keys");
+  const auto record = recorded_attention(q_BHLD, k_BGLD);
+  return reference::causal_attention(q_BHLD, k_BGLD, v_BGLD);
 }
 
 PartialAttention attention_with_lse(const Tensor& q_BHLD, const Tensor& k_BGLD,

@@ -25,6 +25,11 @@ struct Rope {
   Tensor cos, sin;
 };
 
+// The same of rotary embeddings whose pairs are (x_i x_{i+D/2}), [L D/2] in the activations' dtype.
+struct HalfSplitRope {
+  Tensor cos, sin;
+};
+
 // One adaLN modulation, [B 1 C] each.
 struct Modulation {
   Tensor shift, scale, gate;
@@ -58,9 +63,20 @@ Tensor gated_residual(const Tensor& residual_BLC, const Tensor& gate_B1C, const 
 // weight's dtype (Zhang and Sennrich, 2019).
 Tensor rms_norm(const Tensor& x, const Tensor& weight, double eps);
 
+// The same, rounded to x's dtype before the weight multiplies it, and then again: LlamaRMSNorm
+// (transformers) and diffusers' RMSNorm.   x_..C weight_C, of one dtype -> [.. C]
+Tensor llama_rms_norm(const Tensor& x, const Tensor& weight, double eps);
+
 // Rotates the pairs (x0 x1), (x2 x3), ... of every head by the token's angles, in float32
 // (Su et al., RoFormer, 2021).   x_BLHD -> [B L H D]
 Tensor rotate(const Tensor& x_BLHD, const Rope& rope);
+
+// Rotates the pairs (x0 x_{D/2}), (x1 x_{D/2+1}), ... in x's dtype: transformers' rotate_half.
+// x_BLHD -> [B L H D]
+Tensor rotate_halves(const Tensor& x_BLHD, const HalfSplitRope& rope);
+
+// silu(gate) * up (Shazeer, GLU Variants Improve Transformer, 2020).   [B L C]
+Tensor swiglu(const Tensor& gate_BLC, const Tensor& up_BLC);
 
 // [x | gelu(y)]   x_BLC y_BLC' -> [B L C+C']
 Tensor joined_gelu(const Tensor& x_BLC, const Tensor& y_BLC);
@@ -81,6 +97,9 @@ Tensor normed_rotated(std::span<const NormedHeads> parts, double eps, const Rope
 // G divides H: head h of the queries sees head h / (H / G) of keys and values, of which no copies
 // are made (grouped-query attention, Ainslie et al., 2023).
 Tensor attention(const Tensor& q_BHLD, const Tensor& k_BGLD, const Tensor& v_BGLD);
+
+// The same for a text's own tokens: query i sees keys 0 .. i.
+Tensor causal_attention(const Tensor& q_BHLD, const Tensor& k_BGLD, const Tensor& v_BGLD);
 
 // Attention over some of the keys: the result, and the logarithm of the sum of exponentials of the
 // scaled scores, by which results over other keys are merged.

@@ -33,6 +33,21 @@ Tensor gated_residual(const Tensor& residual_BLC, const Tensor& gate_B1C, const 
   return sum.scalar_type() == at::kHalf ? sum.clamp_(-65504, 65504) : sum;
 }
 
+Tensor llama_rms_norm(const Tensor& x, const Tensor& weight, double eps) {
+  const auto wide = at::promote_types(x.scalar_type(), at::kFloat);
+  const auto normed = at::rms_norm(x.to(wide), {x.size(-1)}, {}, eps);
+  return normed.to(x.scalar_type()) * weight;
+}
+
+Tensor rotate_halves(const Tensor& x_BLHD, const HalfSplitRope& rope) {
+  const auto halves = x_BLHD.chunk(2, -1);
+  const auto &a = halves[0], &b = halves[1];
+  const auto cos = rope.cos.unsqueeze(1), sin = rope.sin.unsqueeze(1);
+  return at::cat({a * cos - b * sin, b * cos + a * sin}, -1);
+}
+
+Tensor swiglu(const Tensor& gate_BLC, const Tensor& up_BLC) { return at::silu(gate_BLC) * up_BLC; }
+
 Tensor joined_gelu(const Tensor& x_BLC, const Tensor& y_BLC) {
   return at::cat({x_BLC, reference::gelu(y_BLC)}, -1);
 }
@@ -88,6 +103,18 @@ Tensor attention(const Tensor& q_BHLD, const Tensor& k_BGLD, const Tensor& v_BGL
   if (is_without_groups(q_BHLD, k_BGLD))
     return in_their_heads(attention(in_one_head(q_BHLD, k_BGLD), k_BGLD, v_BGLD), q_BHLD);
   return at::scaled_dot_product_attention(q_BHLD, k_BGLD, v_BGLD, {}, 0.0, /*is_causal=*/false,
+                                          /*scale=*/{}, are_grouped(q_BHLD, k_BGLD));
+}
+
+Tensor causal_attention(const Tensor& q_BHLD, const Tensor& k_BGLD, const Tensor& v_BGLD) {
+  const auto L = q_BHLD.size(2);
+  if (is_without_groups(q_BHLD, k_BGLD)) {
+    const auto q = in_one_head(q_BHLD, k_BGLD);
+    const auto is_seen = at::ones({L, L}, q.options().dtype(at::kBool)).tril();
+    const auto mask = is_seen.repeat({q.size(2) / L, 1});
+    return in_their_heads(at::scaled_dot_product_attention(q, k_BGLD, v_BGLD, mask), q_BHLD);
+  }
+  return at::scaled_dot_product_attention(q_BHLD, k_BGLD, v_BGLD, {}, 0.0, /*is_causal=*/true,
                                           /*scale=*/{}, are_grouped(q_BHLD, k_BGLD));
 }
 

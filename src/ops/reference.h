@@ -8,10 +8,14 @@ namespace braid::ops::reference {
 Tensor gelu(const Tensor& x);
 Tensor modulated_norm(const Tensor& x_BLC, const Modulation& m);
 Tensor gated_residual(const Tensor& residual_BLC, const Tensor& gate_B1C, const Tensor& y_BLC);
+Tensor llama_rms_norm(const Tensor& x, const Tensor& weight, double eps);
+Tensor rotate_halves(const Tensor& x_BLHD, const HalfSplitRope& rope);
+Tensor swiglu(const Tensor& gate_BLC, const Tensor& up_BLC);
 Tensor joined_gelu(const Tensor& x_BLC, const Tensor& y_BLC);
 Tensor euler_step(const Tensor& x, const Tensor& v, double dt);
 Tensor normed_rotated(std::span<const NormedHeads> parts, double eps, const Rope& rope);
 Tensor attention(const Tensor& q_BHLD, const Tensor& k_BGLD, const Tensor& v_BGLD);
+Tensor causal_attention(const Tensor& q_BHLD, const Tensor& k_BGLD, const Tensor& v_BGLD);
 PartialAttention attention_with_lse(const Tensor& q_BHLD, const Tensor& k_BGLD,
                                     const Tensor& v_BGLD);
 

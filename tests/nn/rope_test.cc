@@ -46,6 +46,21 @@ TEST(Rotate, ReturnsTheDtypeItGot) {
             at::kBFloat16);
 }
 
+TEST(HalfSplitRope, HoldsEveryAngleOnceInTheDtypeOfTheActivations) {
+  const auto positions = at::tensor({0, 3, 511}, at::kLong);
+  const auto rope = half_split_rope(positions, 8, 1e6, at::kFloat);
+  ASSERT_EQ(rope.cos.sizes(), at::IntArrayRef({3, 4}));
+  for (std::int64_t row = 0; row < 3; ++row)
+    for (std::int64_t k = 0; k < 4; ++k) {
+      const double angle = positions[row].item<double>() * std::pow(1e6, -double(2 * k) / 8);
+      EXPECT_NEAR(rope.cos[row][k].item<float>(), std::cos(angle), 3e-5) << "an ulp of 511";
+      EXPECT_NEAR(rope.sin[row][k].item<float>(), std::sin(angle), 3e-5);
+    }
+  const auto rounded = half_split_rope(positions, 8, 1e6, at::kBFloat16);
+  EXPECT_TRUE(at::equal(rounded.cos, rope.cos.to(at::kBFloat16)));
+  EXPECT_TRUE(at::equal(rounded.sin, rope.sin.to(at::kBFloat16)));
+}
+
 TEST(AttendTokens, EqualsSoftmaxWrittenOut) {
   const std::int64_t L = 7, H = 3, D = 4;
   const auto q = at::randn({2, L, H, D}), k = at::randn({2, L, H, D}), v = at::randn({2, L, H, D});

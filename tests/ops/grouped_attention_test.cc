@@ -48,12 +48,35 @@ TEST_P(GroupedAttention, EqualsRepeatedKeysAndValues) {
   }
 }
 
+// Query i by itself, with the keys that it sees.
+Tensor causal_by_rows(const Inputs& x) {
+  std::vector<Tensor> rows;
+  for (std::int64_t i = 0; i < x.q.size(2); ++i)
+    rows.push_back(
+        exact({x.q.narrow(2, i, 1), x.k.narrow(2, 0, i + 1), x.v.narrow(2, 0, i + 1)}).out_BHLD);
+  return at::cat(rows, 2);
+}
+
+TEST_P(GroupedAttention, IsCausalWhereAsked) {
+  const auto all = inputs();
+  const auto length = std::min(all.q.size(2), all.k.size(2));
+  const Inputs x{all.q.narrow(2, 0, length), all.k.narrow(2, 0, length),
+                 all.v.narrow(2, 0, length)};
+  for (const auto& device : devices()) {
+    const auto [q, k, v] = on(device, x);
+    const auto got = ops::causal_attention(q, k, v).cpu();
+    EXPECT_LT(largest_error(got, causal_by_rows(x)), limit(x)) << device;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Sizes, GroupedAttention,
                          testing::Values(Case{at::kFloat, {2, 4, 33, 40, 64, 2}},
                                          Case{at::kFloat, {1, 8, 5, 129, 48, 4}},
                                          Case{at::kFloat, {2, 3, 1, 7, 32, 3}},
                                          Case{at::kBFloat16, {2, 4, 33, 40, 64, 2}},
-                                         Case{at::kBFloat16, {1, 8, 5, 129, 48, 4}}));
+                                         Case{at::kBFloat16, {1, 8, 5, 129, 48, 4}},
+                                         Case{at::kFloat, {1, 2, 9, 9, 64}},
+                                         Case{at::kFloat, {1, 2, 9, 9, 64}}));
 
 TEST(GroupedAttentionWithoutKeys, HasWholeRowsForTheQueries) {
   const auto x = draw(Sizes{1, 4, 3, 0, 64, 2});
@@ -69,6 +92,7 @@ TEST(GroupedAttentionsHeads, AreRefusedWhereTheyCannotBeShared) {
   EXPECT_ANY_THROW(ops::attention_with_lse(q, k, k));
   EXPECT_ANY_THROW(ops::attention(q, v, k));
   EXPECT_ANY_THROW(ops::attention(v, q, q));
+  EXPECT_ANY_THROW(ops::causal_attention(q, v, v));
 }
 
 }  // namespace

@@ -33,12 +33,13 @@ class Kernels : public testing::TestWithParam<Case> {
   }
   // Largest difference, relative to the largest value: units in the last place of the dtype, some
   // of float32, whose sums have another order on every processor.
-  void expect_near(const Tensor& kernel, const Tensor& exact) const {
+  void expect_near(const Tensor& kernel, const Tensor& exact, int roundings = 1) const {
     ASSERT_EQ(kernel.sizes(), exact.sizes());
     EXPECT_EQ(kernel.scalar_type(), GetParam().dtype);
     const auto difference =
         (kernel.to(at::kDouble) - exact).abs().max() / exact.abs().max().clamp_min(1e-30);
-    EXPECT_LE(difference.item<double>(), GetParam().dtype == at::kFloat ? 4e-6 : 1.0 / 256);
+    const auto limit = GetParam().dtype == at::kFloat ? 4e-6 : 1.0 / 256;
+    EXPECT_LE(difference.item<double>(), roundings * limit);
   }
 
   at::Generator generator_ = at::detail::createCPUGenerator(7);
@@ -98,6 +99,38 @@ TEST_P(Kernels, NormedRotated) {
   expect_near(ops::cpu::normed_rotated(parts, 1e-6, rope), want);
 }
 
+// Halves of a wider tensor, as fused layers make them.
+TEST_P(Kernels, Swiglu) {
+  const auto halves =
+      draw({GetParam().batch, GetParam().tokens, 2 * GetParam().width}, 3).chunk(2, -1);
+  expect_near(ops::cpu::swiglu(halves[0], halves[1]),
+              ops::reference::swiglu(halves[0].to(at::kDouble), halves[1].to(at::kDouble)));
+}
+
+TEST_P(Kernels, LlamaRmsNorm) {
+  const auto x = tokens() * 2, weight = draw({GetParam().width}) + 1;
+  const auto exact_x = x.to(at::kDouble), exact_weight = weight.to(at::kDouble);
+  const auto want = exact_x / (exact_x.square().mean(-1, true) + 1e-2).sqrt() * exact_weight;
+  expect_near(ops::cpu::llama_rms_norm(x, weight, 1e-2), want, 2);
+  EXPECT_TRUE(at::allclose(ops::reference::llama_rms_norm(exact_x, exact_weight, 1e-2), want));
+}
+
+// Heads of a part of a fused projection.
+TEST_P(Kernels, RotateHalves) {
+  constexpr std::int64_t kHeads = 3;
+  const auto half = (GetParam().width + 1) / 2;
+  const auto qkv = draw({GetParam().batch, GetParam().tokens, 3 * kHeads * 2 * half}, 5);
+  const auto x = qkv.narrow(2, kHeads * 2 * half, kHeads * 2 * half).unflatten(-1, {kHeads, -1});
+  const auto angles = draw({GetParam().tokens, half});
+  const HalfSplitRope rope{.cos = angles.cos(), .sin = angles.sin()};
+  const auto a = x.to(at::kDouble).narrow(3, 0, half), b = x.to(at::kDouble).narrow(3, half, half);
+  const HalfSplitRope exact_rope{rope.cos.to(at::kDouble), rope.sin.to(at::kDouble)};
+  const auto cos = exact_rope.cos.unsqueeze(1), sin = exact_rope.sin.unsqueeze(1);
+  const auto want = at::cat({a * cos - b * sin, b * cos + a * sin}, -1);
+  expect_near(ops::cpu::rotate_halves(x, rope), want);
+  EXPECT_TRUE(at::allclose(ops::reference::rotate_halves(x.to(at::kDouble), exact_rope), want));
+}
+
 INSTANTIATE_TEST_SUITE_P(Sizes, Kernels,
                          testing::Values(Case{at::kFloat, 1, 5, 64}, Case{at::kFloat, 2, 33, 67},
                                          Case{at::kFloat, 3, 1, 3072}, Case{at::kFloat, 1, 7, 1},
@@ -113,6 +146,23 @@ TEST(GeluKernel, IsExactFarFromZeroAndKeepsWhatIsNoNumber) {
   for (int i : {0, 1, 2}) EXPECT_NEAR(y[i].item<float>(), 0, 1e-7);
   EXPECT_TRUE(std::isnan(y[8].item<float>()));
   EXPECT_TRUE(at::isnan(ops::cpu::gelu(at::full({1, 40}, NAN, at::kBFloat16))).all().item<bool>());
+}
+
+TEST(SwigluKernel, IsExactFarFromZeroAndKeepsWhatIsNoNumber) {
+  const auto x = at::tensor({-1e30f, -100.f, 0.f, 100.f, 1e30f, NAN}).view({1, 1, -1});
+  const auto y = ops::cpu::swiglu(x, at::full_like(x, 2)).flatten();
+  for (int i : {0, 1}) EXPECT_NEAR(y[i].item<float>(), 0, 1e-6);
+  for (int i : {2, 3, 4}) EXPECT_EQ(y[i].item<float>(), 2 * x.flatten()[i].item<float>());
+  EXPECT_TRUE(std::isnan(y[5].item<float>()));
+}
+
+TEST(BfloatKernels, RoundWhatIsNormedBeforeTheWeightMultipliesIt) {
+  // 3 / sqrt(3) = 1.7320 becomes 1.734375, times 1.8984375 = 3.2926; unrounded it were 3.2882
+  const auto x = at::tensor({1.f, 1.f, 1.f, 3.f}).to(at::kBFloat16).unsqueeze(0);
+  const auto weight = at::full({4}, 1.8984375, at::kBFloat16);
+  for (const auto& y :
+       {ops::cpu::llama_rms_norm(x, weight, 0), ops::reference::llama_rms_norm(x, weight, 0)})
+    EXPECT_EQ(y[0][3].item<float>(), 3.296875);
 }
 
 TEST(BfloatKernels, RoundToNearestEven) {
@@ -136,6 +186,8 @@ TEST(Operations, RefuseShapesThatDoNotFit) {
   const auto some_B1C = at::zeros({2, 1, 8}), two_B2C = at::zeros({1, 2, 8});
   EXPECT_ANY_THROW((void)ops::modulated_norm(x, {.shift = some_B1C, .scale = two_B2C, .gate = {}}));
   EXPECT_ANY_THROW((void)ops::modulated_norm(x, {.shift = two_B2C, .scale = some_B1C, .gate = {}}));
+  EXPECT_ANY_THROW((void)ops::swiglu(x, at::zeros({2, 3, 4})));
+  EXPECT_ANY_THROW((void)ops::llama_rms_norm(x, at::ones({4}), 1e-6));
   const auto heads = at::zeros({1, 3, 2, 8}), weight = at::ones({8}), table = at::ones({3, 8});
   const auto rotated = [&](const Tensor& cos) {
     (void)ops::normed_rotated({{{.x_BLHD = heads, .weight_D = weight}}}, 1e-6,
@@ -145,6 +197,9 @@ TEST(Operations, RefuseShapesThatDoNotFit) {
   EXPECT_ANY_THROW(rotated(at::ones({4, 8})));
   EXPECT_ANY_THROW(rotated(at::ones({3, 4})));
   EXPECT_ANY_THROW(rotated(table.to(at::kBFloat16)));
+  const auto half = at::ones({3, 4});
+  EXPECT_ANY_THROW((void)ops::rotate_halves(heads, {.cos = table, .sin = table}));
+  EXPECT_ANY_THROW((void)ops::rotate_halves(heads, {.cos = half, .sin = half.narrow(0, 0, 2)}));
 }
 
 }  // namespace

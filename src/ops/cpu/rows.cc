@@ -97,6 +97,47 @@ Tensor joined_gelu(const Tensor& x_BLC, const Tensor& y_BLC) {
   return joined;
 }
 
+Tensor llama_rms_norm(const Tensor& x, const Tensor& weight_C, double eps) {
+  const auto dense = x.contiguous(), weight = weight_C.contiguous();
+  const auto y = at::empty_like(dense);
+  const auto width = x.size(-1);
+  const Rows from(dense.view({1, -1, width})), to(y.view({1, -1, width}));
+  const auto& kernels = kernels_of(x);
+  for_each_row(1, x.numel() / std::max<std::int64_t>(1, width), width,
+               [&](std::int64_t b, std::int64_t l) {
+                 kernels.llama_rms_norm(from.at(b, l), weight.const_data_ptr(), to.at(b, l), width,
+                                        float(eps));
+               });
+  return y;
+}
+
+Tensor rotate_halves(const Tensor& x_BLHD, const HalfSplitRope& rope) {
+  const auto heads = x_BLHD.size(2), width = x_BLHD.size(3);
+  const auto y = at::empty(x_BLHD.sizes(), x_BLHD.options());
+  const Rows from(x_BLHD.select(2, 0)), to(y.select(2, 0));
+  const Rows cos(rope.cos.unsqueeze(0)), sin(rope.sin.unsqueeze(0));
+  const auto from_head = x_BLHD.stride(2) * x_BLHD.element_size();
+  const auto to_head = width * x_BLHD.element_size();
+  const auto& kernels = kernels_of(x_BLHD);
+  for_each_row(x_BLHD.size(0), x_BLHD.size(1), heads * width, [&](std::int64_t b, std::int64_t l) {
+    for (std::int64_t h = 0; h < heads; ++h)
+      kernels.rotate_halves(from.at(b, l) + h * from_head, cos.at(0, l), sin.at(0, l),
+                            to.at(b, l) + h * to_head, width);
+  });
+  return y;
+}
+
+Tensor swiglu(const Tensor& gate_BLC, const Tensor& up_BLC) {
+  const auto width = up_BLC.size(2);
+  const auto y = at::empty(up_BLC.sizes(), up_BLC.options());
+  const Rows gate(gate_BLC), up(up_BLC), out(y);
+  const auto& kernels = kernels_of(up_BLC);
+  for_each_row(up_BLC.size(0), up_BLC.size(1), width, [&](std::int64_t b, std::int64_t l) {
+    kernels.swiglu(gate.at(b, l), up.at(b, l), out.at(b, l), width);
+  });
+  return y;
+}
+
 Tensor normed_rotated(std::span<const NormedHeads> parts, double eps, const Rope& rope) {
   const auto& first = parts.front().x_BLHD;
   std::int64_t tokens = 0;

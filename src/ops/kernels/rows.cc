@@ -93,15 +93,21 @@ void gelu(const void* x_, void* y_, int64 count) {
   }
 }
 
+// 1 / sqrt(mean(x^2) + eps)
+template <class T>
+float inverse_rms(const T* x, int64 width, float eps) {
+  float squares = 0;
+#pragma omp simd reduction(+ : squares)
+  for (int64 i = 0; i < width; ++i) squares += load(x, i) * load(x, i);
+  return 1 / __builtin_sqrtf(squares / float(width) + eps);
+}
+
 template <class T>
 void norm_rotate(const void* x_, const float* weight, const float* cos, const float* sin, void* y_,
                  int64 width, float eps) {
   const auto* x = static_cast<const T*>(x_);
   auto* y = static_cast<T*>(y_);
-  float squares = 0;
-#pragma omp simd reduction(+ : squares)
-  for (int64 i = 0; i < width; ++i) squares += load(x, i) * load(x, i);
-  const float inverse = 1 / __builtin_sqrtf(squares / float(width) + eps);
+  const float inverse = inverse_rms(x, width, eps);
 #pragma omp simd
   for (int64 i = 0; i < width / 2; ++i) {
     const float a = load(x, 2 * i) * inverse * weight[2 * i];
@@ -140,24 +146,61 @@ void biased(const float* x, float bias, const void* residual_, void* y_, int64 w
   }
 }
 
+// z / (1 + e^-z)
+inline float silu(float z) {
+  float power = -z;
+  power = power < -87 ? -87 : power;
+  power = power > 87 ? 87 : power;
+  return z / (1 + exponential(power));
+}
+
 template <class T, class Y>
 void affine_silu(const void* x_, float scale, float shift, void* y_, int64 width) {
   const auto* x = static_cast<const T*>(x_);
   auto* y = static_cast<Y*>(y_);
 #pragma omp simd
+  for (int64 i = 0; i < width; ++i) store(y, i, silu(load(x, i) * scale + shift));
+}
+
+template <class T>
+void swiglu(const void* gate_, const void* up_, void* y_, int64 width) {
+  const auto *gate = static_cast<const T*>(gate_), *up = static_cast<const T*>(up_);
+  auto* y = static_cast<T*>(y_);
+#pragma omp simd
+  for (int64 i = 0; i < width; ++i) store(y, i, silu(load(gate, i)) * load(up, i));
+}
+
+template <class T>
+void llama_rms_norm(const void* x_, const void* weight_, void* y_, int64 width, float eps) {
+  const auto *x = static_cast<const T*>(x_), *weight = static_cast<const T*>(weight_);
+  auto* y = static_cast<T*>(y_);
+  const float inverse = inverse_rms(x, width, eps);
+#pragma omp simd
   for (int64 i = 0; i < width; ++i) {
-    const float z = load(x, i) * scale + shift;
-    float power = -z;
-    power = power < -87 ? -87 : power;
-    power = power > 87 ? 87 : power;
-    store(y, i, z / (1 + exponential(power)));
+    store(y, i, load(x, i) * inverse);
+    store(y, i, load(y, i) * load(weight, i));
   }
 }
 
 template <class T>
-constexpr RowKernels kOf = {&modulated_norm<T>, &gated_residual<T>,    &gelu<T>,
-                            &norm_rotate<T>,    &moments<T>,           &biased<T>,
-                            &affine_silu<T, T>, &affine_silu<T, float>};
+void rotate_halves(const void* x_, const void* cos_, const void* sin_, void* y_, int64 width) {
+  const auto *x = static_cast<const T*>(x_), *cos = static_cast<const T*>(cos_),
+             *sin = static_cast<const T*>(sin_);
+  auto* y = static_cast<T*>(y_);
+  const int64 half = width / 2;
+#pragma omp simd
+  for (int64 i = 0; i < half; ++i) {
+    const float a = load(x, i), b = load(x, half + i);
+    store(y, i, a * load(cos, i) - b * load(sin, i));
+    store(y, half + i, b * load(cos, i) + a * load(sin, i));
+  }
+}
+
+template <class T>
+constexpr RowKernels kOf = {
+    &modulated_norm<T>, &gated_residual<T>, &gelu<T>,           &norm_rotate<T>,
+    &moments<T>,        &biased<T>,         &affine_silu<T, T>, &affine_silu<T, float>,
+    &llama_rms_norm<T>, &rotate_halves<T>,  &swiglu<T>};
 
 }  // namespace
 

@@ -7,7 +7,7 @@
 namespace braid::ops {
 
 // `bf16` points to the upper halves of float32 numbers. Arithmetic is in float32 and each result is
-// rounded once, to the nearest, ties to even.
+// rounded once, to the nearest, ties to even, unless said otherwise.
 struct RowKernels {
   using Norm = void(const void* x, const void* scale, const void* shift, void* y,
                     std::int64_t width, float eps, float* scratch);
@@ -16,6 +16,11 @@ struct RowKernels {
   using Gelu = void(const void* x, void* y, std::int64_t count);
   using Rotate = void(const void* x, const float* weight, const float* cos, const float* sin,
                       void* y, std::int64_t width, float eps);
+
+  using RmsNorm = void(const void* x, const void* weight, void* y, std::int64_t width, float eps);
+  using RotateHalves = void(const void* x, const void* cos, const void* sin, void* y,
+                            std::int64_t width);
+  using Glu = void(const void* gate, const void* up, void* y, std::int64_t width);
 
   using Moments = void(const void* x, std::int64_t width, float* mean, float* squares);
   using Biased = void(const float* x, float bias, const void* residual, void* y,
@@ -30,6 +35,10 @@ struct RowKernels {
   Biased* biased;          // x + bias, and the residual unless it is null
   Silu* affine_silu;       // z / (1 + e^-z), z = x * scale + shift
   Silu* affine_silu_wide;  // the same, y in float32
+
+  RmsNorm* llama_rms_norm;      // x / rms(x), rounded; times weight
+  RotateHalves* rotate_halves;  // pairs of the first and the second half; cos and sin once a pair
+  Glu* swiglu;                  // gate / (1 + e^-gate) * up
 };
 
 enum class RowType { kFloat32, kBfloat16 };
