@@ -54,8 +54,9 @@ Encoding Tokenizer::encode(std::string_view text, std::int64_t max_length) const
   out.ids.insert(out.ids.end(), tokens.begin(), tokens.end());
   out.ids.insert(out.ids.end(), frame.after.begin(), frame.after.end());
   out.length = std::int64_t(out.ids.size());
-  const auto padding = std::size_t(max_length - out.length);
-  out.ids.insert(pipeline_->pad == text::Side::left ? out.ids.begin() : out.ids.end(), padding,
+  const auto padding = max_length - out.length;
+  if (pipeline_->pad == text::Side::left) out.begin = padding;
+  out.ids.insert(out.begin > 0 ? out.ids.begin() : out.ids.end(), std::size_t(padding),
                  pipeline_->pad_id);
   return out;
 }

@@ -12,6 +12,7 @@ namespace braid {
 
 struct Encoding {
   std::vector<std::int64_t> ids;  // max_length of them
+  std::int64_t begin = 0;         // of the text: behind the padding, where that is on the left
   std::int64_t length = 0;        // without padding, with the special tokens
   bool truncated = false;         // the text had more tokens than fit
 };

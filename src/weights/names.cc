@@ -55,7 +55,12 @@ std::vector<Origin> origins_of(const Names& names, std::string_view path) {
 }
 
 bool matches(std::string_view pattern, std::string_view path) {
-  const auto want = segments_of(pattern), have = segments_of(path);
+  auto want = segments_of(pattern);
+  const auto have = segments_of(path);
+  if (want.back() == "**") {
+    want.pop_back();
+    return have.size() > want.size() && match_segments(want, have, want.size());
+  }
   return want.size() == have.size() && match_segments(want, have, want.size());
 }
 

@@ -37,7 +37,7 @@ struct Origin {
 // All that may supply `path` ("double_blocks.3.img_attn.qkv.weight"), best first, never empty.
 std::vector<Origin> origins_of(const Names& names, std::string_view path);
 
-// "a.*.c" matches "a.7.c"; segments are separated by dots.
+// "a.*.c" matches "a.7.c", and "a.**" all that begins with "a."; segments are separated by dots.
 bool matches(std::string_view pattern, std::string_view path);
 
 }  // namespace braid

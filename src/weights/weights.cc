@@ -210,10 +210,11 @@ void Weights::finish() const {
   std::vector<std::string> unknown;
   for (const auto& [name, stored] : load_->checkpoint->tensors()) {
     const auto& ignored = load_->names.ignored;
-    const bool known = load_->used.contains(name) ||
-                       std::any_of(ignored.begin(), ignored.end(),
-                                   [&](const std::string& p) { return matches(p, name); });
-    if (!known) unknown.push_back(name);
+    const bool is_ignored = std::any_of(ignored.begin(), ignored.end(),
+                                        [&](const std::string& p) { return matches(p, name); });
+    if (is_ignored && load_->used.insert(name).second)
+      load_->has_passed(std::int64_t(stored.entry.size));
+    if (!load_->used.contains(name)) unknown.push_back(name);
   }
   if (unknown.empty()) return;
   const auto count = unknown.size();

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "models/causal_lm/config.h"
 #include "models/clip/model.h"
 #include "models/flux/config.h"
 #include "models/flux2/config.h"
@@ -95,6 +96,72 @@ TEST(T5Config, RefusesWhatItCannotRun) {
   EXPECT_THAT(refusal(read_t5_config,
                       R"({"feed_forward_proj":"gated-gelu","relative_attention_max_distance":8})"),
               HasSubstr("should exceed"));
+}
+
+TEST(CausalLmConfig, HasTheDefaultsOfTheReferenceClasses) {
+  const auto read = [](const char* text) {
+    const auto json = parse_json(text, "f");
+    return read_causal_lm_config(JsonObject(json, "f"));
+  };
+  const auto qwen = read(R"({"model_type":"qwen3"})");
+  EXPECT_EQ(qwen.vocab_size, 151936);
+  EXPECT_EQ(qwen.hidden, 4096);
+  EXPECT_EQ(qwen.mlp_hidden, 22016);
+  EXPECT_EQ(qwen.num_layers, 32);
+  EXPECT_EQ(qwen.num_kv_heads, 32);
+  EXPECT_EQ(qwen.head_width, 128);
+  EXPECT_EQ(qwen.eps, 1e-6);
+  EXPECT_EQ(qwen.theta, 10000);
+  EXPECT_EQ(qwen.window, 0);
+  EXPECT_EQ(qwen.head_norm, HeadNorm::kYes);
+  const auto mistral = read(R"({"model_type":"mistral3","text_config":{"hidden_size":5120}})");
+  EXPECT_EQ(mistral.vocab_size, 32000);
+  EXPECT_EQ(mistral.mlp_hidden, 14336);
+  EXPECT_EQ(mistral.num_heads, 32);
+  EXPECT_EQ(mistral.num_kv_heads, 8);
+  EXPECT_EQ(mistral.head_width, 160);
+  EXPECT_EQ(mistral.window, 4096);
+  EXPECT_EQ(mistral.head_norm, HeadNorm::kNo);
+}
+
+TEST(CausalLmConfig, IsReadAsNewerAndOlderFilesHaveIt) {
+  const auto read = [](const char* text) {
+    const auto json = parse_json(text, "f");
+    return read_causal_lm_config(JsonObject(json, "f"));
+  };
+  const auto newer = read(R"({"model_type":"qwen3","num_key_value_heads":null,
+    "rope_parameters":{"rope_type":"default","rope_theta":5e6}})");
+  EXPECT_EQ(newer.theta, 5e6);
+  EXPECT_EQ(newer.num_kv_heads, 32);
+  EXPECT_EQ(read(R"({"model_type":"qwen3","rope_theta":1000000,"rope_scaling":null})").theta, 1e6);
+  const auto mistral = read(R"({"model_type":"mistral3","vision_config":{"hidden_size":1},
+    "text_config":{"model_type":"mistral","head_dim":128,"hidden_size":5120,
+    "sliding_window":null}})");
+  EXPECT_EQ(mistral.head_width, 128);
+  EXPECT_EQ(mistral.window, 0);
+  EXPECT_EQ(read(R"({"model_type":"qwen3","sliding_window":64})").window, 0);
+  EXPECT_EQ(read(R"({"model_type":"qwen3","sliding_window":64,"use_sliding_window":true})").window,
+            64);
+}
+
+TEST(CausalLmConfig, RefusesWhatItCannotRun) {
+  const auto refused = [](const std::string& fields) {
+    return refusal(read_causal_lm_config, (R"({"model_type":"qwen3",)" + fields + "}").c_str());
+  };
+  EXPECT_THAT(refusal(read_causal_lm_config, R"({"model_type":"llama"})"),
+              HasSubstr("'model_type' should be qwen3 or mistral, it is 'llama'"));
+  EXPECT_THAT(refusal(read_causal_lm_config, R"({"text_config":{"model_type":"gemma"}})"),
+              HasSubstr("'text_config': 'model_type'"));
+  EXPECT_THAT(refused(R"("attention_bias":true)"), HasSubstr("'attention_bias'"));
+  EXPECT_THAT(refused(R"("hidden_act":"gelu")"), HasSubstr("should be silu, it is gelu"));
+  EXPECT_THAT(refused(R"("rope_scaling":{"type":"yarn","factor":4.0})"),
+              HasSubstr("'rope_scaling': 'rope_type' should be default, it is yarn"));
+  EXPECT_THAT(refused(R"("rope_parameters":{"rope_type":"llama3"})"), HasSubstr("it is llama3"));
+  EXPECT_THAT(refused(R"("rope_theta":0)"), HasSubstr("'rope_theta' should be positive"));
+  EXPECT_THAT(refused(R"("layer_types":["chunked_attention"])"), HasSubstr("chunked_attention"));
+  EXPECT_THAT(refused(R"("head_dim":15)"), HasSubstr("'head_dim' should be even"));
+  EXPECT_THAT(refused(R"("num_attention_heads":4,"num_key_value_heads":3)"),
+              HasSubstr("'num_key_value_heads', 3, should divide"));
 }
 
 TEST(VaeConfig, RefusesWhatItCannotRun) {

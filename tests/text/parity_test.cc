@@ -44,7 +44,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"clip_json.expected", data("clip_json")}, Case{"t5.expected", data("t5")},
                     Case{"t5_json.expected", data("t5_json")}, Case{"qwen.expected", data("qwen")},
                     Case{"qwen_json.expected", data("qwen_json")},
-                    Case{"llama.expected", data("llama")}, Case{"zoo.expected", data("zoo")},
+                    Case{"llama.expected", data("llama")}, Case{"tekken.expected", data("tekken")},
+                    Case{"zoo.expected", data("zoo")},
                     Case{"demo_clip.expected", kDemo / "tokenizer"},
                     Case{"demo_t5.expected", kDemo / "tokenizer_2"}),
     [](const auto& info) {

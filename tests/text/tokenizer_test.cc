@@ -38,6 +38,7 @@ TEST(Tokenizer, FramesAndPadsToTheLength) {
   const auto tokenizer = build_tokenizer(clip());
   const auto encoding = tokenizer->encode("AB b", 8);
   EXPECT_THAT(encoding.ids, ElementsAre(5, 4, 3, 6, 6, 6, 6, 6));
+  EXPECT_EQ(encoding.begin, 0);
   EXPECT_EQ(encoding.length, 4);
   EXPECT_FALSE(encoding.truncated);
   EXPECT_THAT(tokenizer->encode("", 4).ids, ElementsAre(5, 6, 6, 6));
@@ -61,6 +62,9 @@ TEST(Tokenizer, TakesTheSidesItIsToldTo) {
                                "truncation_side": "left"})";
   EXPECT_THAT(ids(files, "a b a b b", 5), ElementsAre(5, 2, 3, 3, 6));
   EXPECT_THAT(ids(files, "b", 5), ElementsAre(6, 6, 5, 3, 6));
+  EXPECT_EQ(build_tokenizer(files)->encode("b", 5).begin, 2);
+  EXPECT_EQ(build_tokenizer(files)->encode("b", 5).length, 3);
+  EXPECT_EQ(build_tokenizer(files)->encode("b b b", 5).begin, 0);
   files.tokenizer_config = R"({"tokenizer_class": "CLIPTokenizer", "padding_side": "top"})";
   EXPECT_THAT(complaint(files), HasSubstr("'padding_side' should be left or right, it is 'top'"));
 }

@@ -15,6 +15,10 @@ TEST(Names, MatchSegmentBySegment) {
   EXPECT_FALSE(matches("a.*.c", "a.7.8.c"));
   EXPECT_FALSE(matches("a.*", "a"));
   EXPECT_FALSE(matches("a.b", "a.bc"));
+  EXPECT_TRUE(matches("a.*.**", "a.7.b"));
+  EXPECT_TRUE(matches("a.**", "a.7.b.c"));
+  EXPECT_FALSE(matches("a.**", "a"));
+  EXPECT_FALSE(matches("a.**", "ab.c"));
 }
 
 TEST(Names, AreTheSameWhereNoRowMatches) {

@@ -145,6 +145,17 @@ TEST_F(WeightsTest, EveryTensorIsUsedExactlyOnce) {
   EXPECT_NO_THROW(w.finish());
 }
 
+TEST_F(WeightsTest, WhatIsLeftUnusedCountsAsLoaded) {
+  std::int64_t told = 0;
+  const auto w =
+      open({{"a", {1}, {1}}, {"head.a", {2}, {1, 2}}, {"head.b.c", {4}, {1, 2, 3, 4}}},
+           {.ignored = {"head.**"}}, {.on_bytes = [&](std::int64_t bytes) { told += bytes; }});
+  w.tensor("a", {1});
+  w.finish();
+  w.finish();
+  EXPECT_EQ(told, 7 * 4);
+}
+
 TEST_F(WeightsTest, ASkippedScopeIsNotMissed) {
   const auto w = open({{"encoder.a", {1}, {1}}, {"encoderx", {1}, {1}}});
   (w / "encoder").skip();

@@ -21,7 +21,7 @@ from pathlib import Path
 os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
 import sentencepiece
 from tokenizers import AddedToken, Regex, Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
-from transformers import CLIPTokenizer, PreTrainedTokenizerFast, Qwen2Tokenizer, T5TokenizerFast
+from transformers import AutoTokenizer, CLIPTokenizer, PreTrainedTokenizerFast, Qwen2Tokenizer, T5TokenizerFast
 
 from tokenizer_corpus import SENTENCES, corpus
 
@@ -31,6 +31,10 @@ DEMO = Path(__file__).resolve().parents[2] / "models" / "demo"
 CLIP_WORDS = r"""<\|startoftext\|>|<\|endoftext\|>|'s|'t|'re|'ve|'m|'ll|'d|[\p{L}]+|[\p{N}]|[^\s\p{L}\p{N}]+"""
 QWEN_WORDS = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+"
               r"|\s+(?!\S)|\s+")
+TEKKEN_WORDS = (r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+"
+                r"|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|\p{N}"
+                r"| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+")
+TEKKEN_SPECIALS = ["<unk>", "<s>", "</s>", "[INST]", "[/INST]", "[IMG]", "<pad>", "[SYSTEM_PROMPT]", "[/SYSTEM_PROMPT]"]
 QWEN_SPECIALS = ["<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|vision_start|>"]
 CLIP_SPECIALS = {"bos_token": "<|startoftext|>", "eos_token": "<|endoftext|>", "unk_token": "<|endoftext|>",
                  "pad_token": "<|endoftext|>"}
@@ -48,7 +52,8 @@ def write_json(path, value):
 
 def train_bpe(normalizer, words, vocab_size, suffix=""):
     bpe = Tokenizer(models.BPE(end_of_word_suffix=suffix))
-    bpe.normalizer = normalizer
+    if normalizer:
+        bpe.normalizer = normalizer
     bpe.pre_tokenizer = words
     bpe.train_from_iterator(training_text(), trainers.BpeTrainer(
         vocab_size=vocab_size, end_of_word_suffix=suffix, show_progress=False,
@@ -126,6 +131,27 @@ def make_llama(out):
     fast.save_pretrained(out / "llama")
 
 
+def make_tekken(out):
+    """Mistral's: byte-level BPE behind its special tokens, words that are tokens are not cut, padding on the left."""
+    words = pre_tokenizers.Sequence([pre_tokenizers.Split(Regex(TEKKEN_WORDS), behavior="isolated"),
+                                     pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
+    vocab, merges = train_bpe(None, words, 1300)
+    first = len(TEKKEN_SPECIALS)
+    vocab = {t: i for i, t in enumerate(TEKKEN_SPECIALS)} | {t: first + i for t, i in vocab.items()}
+    # words without merges that lead to them
+    vocab |= {t: len(vocab) + i for i, t in enumerate(("\u0120astronauts", "\u0120charcoal"))}
+    tekken = Tokenizer(models.BPE(vocab, merges, ignore_merges=True))
+    tekken.pre_tokenizer = words
+    tekken.post_processor = processors.TemplateProcessing(single="<s> $A", special_tokens=[("<s>", 1)])
+    tekken.add_special_tokens(TEKKEN_SPECIALS)
+    PreTrainedTokenizerFast(
+        tokenizer_object=tekken, bos_token="<s>", eos_token="</s>", unk_token="<unk>", pad_token="<pad>",
+        additional_special_tokens=TEKKEN_SPECIALS[3:], padding_side="left").save_pretrained(out / "tekken")
+    config = json.loads((out / "tekken/tokenizer_config.json").read_text("utf-8"))
+    write_json(out / "tekken/tokenizer_config.json", config | {"tokenizer_class": "LlamaTokenizerFast"})
+    write_json(out / "tekken/tokenizer.json", json.loads((out / "tekken/tokenizer.json").read_text("utf-8")))
+
+
 def make_zoo(out):
     """Added tokens of every kind, and normalizers and pre-tokenizers that no model above has."""
     pieces = [["<unk>", 0.0], ["\u2581", -2.0]] + [[chr(c), -5.0 - c % 7] for c in range(33, 127)]
@@ -198,12 +224,12 @@ def unicode_lines():
 
 
 CLASSES = {"clip": CLIPTokenizer, "t5": T5TokenizerFast, "qwen": Qwen2Tokenizer,
-           "llama": PreTrainedTokenizerFast, "zoo": PreTrainedTokenizerFast}
+           "llama": PreTrainedTokenizerFast, "tekken": AutoTokenizer, "zoo": PreTrainedTokenizerFast}
 
 
 def train(out):
     shutil.rmtree(out, ignore_errors=True)
-    for make in (make_clip, make_t5, make_qwen, make_llama, make_zoo):
+    for make in (make_clip, make_t5, make_qwen, make_llama, make_tekken, make_zoo):
         make(out)
 
 

@@ -1,0 +1,92 @@
+#include "models/causal_lm/config.h"
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+
+namespace braid {
+namespace {
+
+constexpr std::int64_t kMaxWidth = 1 << 20;
+
+// What transformers has where a config.json is silent.
+CausalLmConfig class_defaults(const std::string& type, const std::string& source) {
+  CausalLmConfig c{.hidden = 4096, .num_layers = 32, .num_heads = 32, .theta = 10000};
+  if (type == "qwen3") {
+    c.mlp_hidden = 22016;
+    c.num_kv_heads = 32;
+    return c;
+  }
+  require(type == "mistral", source, ": 'model_type' should be qwen3 or mistral, it is '", type,
+          "'");
+  c.vocab_size = 32000;
+  c.mlp_hidden = 14336;
+  c.num_kv_heads = 8;
+  c.head_norm = HeadNorm::kNo;
+  c.window = 4096;
+  return c;
+}
+
+bool is_null(const JsonObject& json, const char* key) {
+  return json.json().contains(key) && !json.has(key);
+}
+
+// Newer files say all about rotary embeddings in one object, older ones in `rope_theta` and, unless
+// they are plain, `rope_scaling`.
+double read_theta(const JsonObject& json, double otherwise) {
+  auto theta = json.number_or("rope_theta", otherwise);
+  for (const char* key : {"rope_parameters", "rope_scaling"}) {
+    if (!json.has(key)) continue;
+    const JsonObject rope(json.at(key), json.source() + ": '" + key + "'");
+    const auto type = rope.string_or("rope_type", rope.string_or("type", "default"));
+    require(type == "default", rope.source(), ": 'rope_type' should be default, it is ", type);
+    theta = rope.number_or("rope_theta", theta);
+  }
+  require(theta > 0, json.source(), ": 'rope_theta' should be positive, it is ", theta);
+  return theta;
+}
+
+std::int64_t read_window(const JsonObject& json, const CausalLmConfig& c) {
+  for (const auto& type : json.strings_or("layer_types", {}))
+    require(type == "full_attention" || type == "sliding_attention", json.source(),
+            ": 'layer_types' should name full_attention or sliding_attention, one is ", type);
+  const bool is_mistral = c.head_norm == HeadNorm::kNo;
+  if (!is_mistral && !json.flag_or("use_sliding_window", false)) return 0;
+  if (is_null(json, "sliding_window")) return 0;
+  return json.integer_or("sliding_window", 4096, 1, 1 << 30);
+}
+
+CausalLmConfig read_text_config(const JsonObject& json, const std::string& type) {
+  auto c = class_defaults(type, json.source());
+  c.vocab_size = json.integer_or("vocab_size", c.vocab_size, 1, 1 << 24);
+  c.hidden = json.integer_or("hidden_size", c.hidden, 1, kMaxWidth);
+  c.mlp_hidden = json.integer_or("intermediate_size", c.mlp_hidden, 1, kMaxWidth);
+  c.num_layers = json.integer_or("num_hidden_layers", c.num_layers, 0, 10'000);
+  c.num_heads = json.integer_or("num_attention_heads", c.num_heads, 1, 1 << 14);
+  if (is_null(json, "num_key_value_heads")) c.num_kv_heads = c.num_heads;
+  c.num_kv_heads = json.integer_or("num_key_value_heads", c.num_kv_heads, 1, 1 << 14);
+  const auto usual_width = c.head_norm == HeadNorm::kYes ? c.head_width : c.hidden / c.num_heads;
+  c.head_width = json.integer_or("head_dim", usual_width, 2, 1 << 14);
+  c.eps = json.number_or("rms_norm_eps", c.eps);
+  c.theta = read_theta(json, c.theta);
+  c.window = read_window(json, c);
+  const auto activation = json.string_or("hidden_act", "silu");
+  require(activation == "silu", json.source(), ": 'hidden_act' should be silu, it is ", activation);
+  require(!json.flag_or("attention_bias", false), json.source(),
+          ": 'attention_bias' should be false");
+  require(c.head_width % 2 == 0, json.source(), ": 'head_dim' should be even, it is ",
+          c.head_width);
+  require(c.num_heads % c.num_kv_heads == 0, json.source(), ": 'num_key_value_heads', ",
+          c.num_kv_heads, ", should divide 'num_attention_heads', ", c.num_heads);
+  return c;
+}
+
+}  // namespace
+
+CausalLmConfig read_causal_lm_config(const JsonObject& json) {
+  if (!json.has("text_config")) return read_text_config(json, json.string_or("model_type", ""));
+  const JsonObject inner(json.at("text_config"), json.source() + ": 'text_config'");
+  return read_text_config(inner, inner.string_or("model_type", "mistral"));
+}
+
+}  // namespace braid

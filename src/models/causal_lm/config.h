@@ -1,0 +1,26 @@
+// The sizes of a causal language model that encodes prompts.
+#pragma once
+
+#include <cstdint>
+
+#include "base/json.h"
+
+namespace braid {
+
+enum class HeadNorm { kNo, kYes };
+
+// Defaults are Qwen3-4B's.
+struct CausalLmConfig {
+  std::int64_t vocab_size = 151936;
+  std::int64_t hidden = 2560, mlp_hidden = 9728, num_layers = 36;
+  std::int64_t num_heads = 32, num_kv_heads = 8, head_width = 128;
+  HeadNorm head_norm = HeadNorm::kYes;  // of queries and keys, before they are rotated
+  double eps = 1e-6, theta = 1e6;
+  std::int64_t window = 0;  // how many tokens back a token sees; 0: all
+};
+
+// From text_encoder/config.json: a Qwen3 or Mistral model, or one around it (`text_config`). What
+// is absent has the default of the reference's class. Throws InputError naming the field.
+CausalLmConfig read_causal_lm_config(const JsonObject& json);
+
+}  // namespace braid

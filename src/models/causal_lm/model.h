@@ -1,0 +1,66 @@
+// Causal language models as encoders of prompts: Qwen3 (Yang et al., 2025; transformers'
+// Qwen3Model) and Mistral (Jiang et al., 2023; MistralModel), written for one device. A prompt's
+// embedding is what some layer makes, or some layers make side by side: layers behind the last of
+// these, the final norm and the head over the vocabulary are neither loaded nor run.
+//
+// Shape letters: B batch, L tokens, T rows of all prompts, C width, H heads, G heads of keys and
+// values, D head width.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "models/causal_lm/config.h"
+#include "models/causal_lm/packed_prompts.h"
+#include "nn/attention.h"
+#include "nn/block_list.h"
+#include "nn/linear.h"
+#include "nn/norm.h"
+#include "nn/token_table.h"
+
+namespace braid {
+
+class CausalLmLayer {
+ public:
+  CausalLmLayer(const Weights& w, const CausalLmConfig& config);
+  Tensor operator()(const Tensor& x_1TC, const PackedPrompts& prompts,
+                    const HalfSplitRope& rope) const;
+
+ private:
+  Tensor attend(const Tensor& x_1TC, const PackedPrompts& prompts, const HalfSplitRope& rope) const;
+  Tensor feed_forward(const Tensor& x_1TC) const;
+
+  LlamaRmsNorm attention_norm_, mlp_norm_;
+  Linear q_, k_, v_, proj_, gate_, up_, down_;
+  std::optional<LlamaRmsNorm> q_norm_, k_norm_;
+  std::int64_t head_width_;
+};
+
+// Counted as transformers' hidden_states: k > 0 is what layer k - 1 makes, 0 the embedded tokens;
+// -2 is the last but one. The last, which is normed, is none of them.
+using HiddenStates = std::vector<std::int64_t>;
+
+class CausalLm {
+ public:
+  // Throws InputError where the model has too few layers for `states`.
+  CausalLm(const CausalLmConfig& config, HiddenStates states, const Weights& w);
+
+  // ids_BL int64, and of each prompt where its text lies -> [B L n*C], the n states side by side.
+  // Positions are counted with the padding. Throws InputError for an id outside the vocabulary and
+  // for more tokens than the model's window.
+  Tensor operator()(const Tensor& ids_BL, std::span<const TextRun> texts,
+                    Pads pads = Pads::kEncoded) const;
+
+  const CausalLmConfig& config() const { return config_; }
+  std::int64_t width() const { return config_.hidden * std::int64_t(states_.size()); }  // n*C
+
+ private:
+  CausalLmConfig config_;
+  HiddenStates states_;  // counted from 0
+  at::TensorOptions options_;
+  TokenTable embedding_;
+  BlockList<CausalLmLayer> layers_;
+};
+
+}  // namespace braid

@@ -1,0 +1,18 @@
+// The spellings of causal language models' checkpoints, and how such a model is shared.
+#pragma once
+
+#include "models/causal_lm/config.h"
+#include "weights/files/checkpoint.h"
+#include "weights/names.h"
+#include "weights/sharding.h"
+
+namespace braid {
+
+// Ours are transformers' names of the bare model; what stands before them is read off the
+// checkpoint. The head over the vocabulary and what sees pictures is left unused.
+Names causal_lm_names(const Checkpoint& checkpoint);
+
+// Throws InputError unless `size` devices can share the heads of keys and values evenly.
+ShardingTable causal_lm_sharding(const CausalLmConfig& config, int size);
+
+}  // namespace braid
