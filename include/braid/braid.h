@@ -94,7 +94,7 @@ struct Hooks {
   std::function<void(const Progress&)> progress = {};
   std::function<void(Picture&)> picture = {};            // each, as soon as it is decoded
   std::function<void(const std::string&)> warning = {};  // a rounded size, a truncated prompt
-  std::stop_token stop = {};                             // ends the call with `Cancelled`
+  std::stop_token stop = {};  // ends the call with `Cancelled`, also within a step or a load
 };
 
 class BRAID_API Pipeline {
@@ -105,9 +105,9 @@ class BRAID_API Pipeline {
   Pipeline& operator=(Pipeline&&) noexcept;
   ~Pipeline();
 
-  // Pictures in the order of their seeds: all of the first prompt, then of the second, ... Where
-  // ranks are processes every one makes the same calls; the first returns the pictures and calls
-  // the hooks, the others return none.
+  // Pictures in the order of their seeds, prompt by prompt. Where ranks are processes all make the
+  // same calls; the first returns the pictures and calls the hooks, the others return none. A call
+  // that throws leaves a pipeline that serves the next one, unless a rank is lost.
   std::vector<Picture> generate(const Request& request, const Hooks& hooks = {}) const;
 
  private:

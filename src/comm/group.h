@@ -65,6 +65,9 @@ class Group {
     if (transport_) transport_->fate().check();
   }
 
+  // What was recorded of exchanges between devices in an older epoch is void.
+  std::uint64_t epoch() const { return size() > 1 ? transport_->fate().epoch() : 0; }
+
   // The group of some of these ranks; of one rank for those outside. Collective: every rank calls
   // it with the same list.
   Group subgroup(std::span<const int> ranks) const;

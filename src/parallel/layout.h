@@ -8,7 +8,8 @@
 
 namespace braid {
 
-// What the transformer is given to attend with: Ulysses inside, the ring outside.
+// What the transformer is given to attend with: Ulysses inside, the ring outside. Every block does,
+// so that here a stop, or the failure of another rank, ends a step in its midst.
 Attend attend_over(const Mesh& mesh, RingForm form = RingForm::kShift);
 
 // All branches of a step, from whole inputs to whole velocities, on every rank. `part` is this

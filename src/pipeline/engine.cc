@@ -20,10 +20,6 @@ std::int64_t bytes_of(const ModelFiles& files) {
   return bytes;
 }
 
-void stop_if_asked(const Hooks& hooks) {
-  if (hooks.stop.stop_requested()) throw Cancelled("stopped while loading the model");
-}
-
 std::unique_ptr<const Model> load(const PipelineOptions& options,
                                   const std::vector<at::Device>& devices, const Group& world,
                                   const Hooks& hooks) {
@@ -32,7 +28,7 @@ std::unique_ptr<const Model> load(const PipelineOptions& options,
   const auto mesh = make_mesh(world, degrees_of(options.layout));
   Progress progress{.phase = Phase::kLoad, .done = 0, .total = bytes_of(files)};
   const auto on_bytes = [&](std::int64_t bytes) {
-    stop_if_asked(hooks);
+    world.poll();
     progress.done += bytes;
     if (hooks.progress && world.rank() == 0) hooks.progress(progress);
   };
@@ -99,7 +95,7 @@ Engine::Engine(const PipelineOptions& options, const Hooks& hooks, Measure measu
       devices_(devices_of(options, degrees_of(options.layout))),
       models_(std::size_t(world_->size())),
       meter_(measure == Measure::kPeaks ? std::make_unique<PeakMeter>() : nullptr) {
-  world_->run([&](const Group& world) {
+  const auto load_rank = [&](const Group& world) {
     const auto rank = std::size_t(world.rank());
     const c10::DeviceGuard on(devices_[rank]);
     const UseThreads threads(threads_);
@@ -111,7 +107,8 @@ Engine::Engine(const PipelineOptions& options, const Hooks& hooks, Measure measu
     auto read = bytes_read_by(*models_[rank]);
     if (rank == 0) bytes_read_ = std::move(read);
     gather_peaks(world);
-  });
+  };
+  world_->run(load_rank, hooks.stop);
 }
 
 void Engine::gather_peaks(const Group& world) const {
@@ -132,12 +129,18 @@ Settings Engine::settle(const Request& request, const Hooks& hooks) const {
 std::vector<Picture> Engine::generate(const Request& request, const Hooks& hooks,
                                       Recording* recording, TrafficByAxis* step) const {
   const std::scoped_lock lock(one_request_at_a_time_);
-  const auto settings = settle(request, hooks);
+  std::vector<std::string> warnings;
+  const auto keep = [&](const std::string& warning) { warnings.push_back(warning); };
+  const auto settings = settle(request, {.warning = keep});
+  if (request.latents) check_latents(*request.latents, latent_shapes(settings, model().family()));
   std::vector<Picture> pictures;
-  world_->run([&](const Group& world) {
+  const auto draw = [&](const Group& world) {
     const c10::DeviceGuard on(devices_[std::size_t(world.rank())]);
     const UseThreads threads(threads_);
     const bool is_first = world.rank() == 0;
+    // Here, as a callback that throws must not leave the other ranks to themselves.
+    for (const auto& warning : warnings)
+      if (is_first && hooks.warning) hooks.warning(warning);
     auto mine = generate_pictures(
         *models_[std::size_t(world.rank())], settings, request.latents, is_first ? hooks : Hooks{},
         {.recording = is_first ? recording : nullptr, .peaks = meter_.get()});
@@ -145,7 +148,8 @@ std::vector<Picture> Engine::generate(const Request& request, const Hooks& hooks
     if (!is_first) return;
     pictures = std::move(mine.pictures);
     if (step) *step = std::move(mine.step);
-  });
+  };
+  world_->run(draw, hooks.stop);
   return pictures;
 }
 

@@ -3,7 +3,6 @@
 #include <ATen/ATen.h>
 
 #include "base/error.h"
-#include "comm/fate.h"
 #include "pipeline/sampling/denoise.h"
 #include "pipeline/sampling/noise.h"
 #include "pipeline/sampling/step_pace.h"
@@ -48,11 +47,9 @@ class Run {
   Tensor given_latents_;  // packed, of all pictures; undefined: they are drawn
 };
 
-// The first rank hears the caller, and all ranks stop at the same place.
 void Run::report(const Progress& progress) const {
+  model_.mesh().world.poll();
   model_.mesh().world.await();  // a step takes longer where there are more pictures
-  const auto wish = at::full({1}, hooks_.stop.stop_requested(), at::kBool);
-  if (model_.mesh().world.broadcast(wish, 0).item<bool>()) throw AgreedStop("stopped as asked");
   begin(progress.phase);
   if (hooks_.progress) hooks_.progress(progress);
 }
@@ -99,20 +96,10 @@ void Run::embed_prompts() {
 
 void Run::start_from(const Latents& latents) {
   const auto& family = model_.family();
-  const auto size = settings_.size();
-  const std::vector<std::int64_t> packed = {settings_.num_pictures(), family.num_tokens(size),
-                                            family.shape().in_width};
-  auto unpacked = family.latent_shape(size);
-  unpacked.insert(unpacked.begin(), settings_.num_pictures());
-  require(latents.shape == packed || latents.shape == unpacked, "the initial latents should have ",
-          "the shape ", at::IntArrayRef(packed), " or ", at::IntArrayRef(unpacked), ", they have ",
-          at::IntArrayRef(latents.shape));
-  const auto count = std::int64_t(latents.values.size());
   const auto given = at::tensor(latents.values, at::kFloat);
-  require(count == c10::multiply_integers(latents.shape), "the initial latents should have ",
-          c10::multiply_integers(latents.shape), " values, they have ", count);
   const auto shaped = given.view(latents.shape).to(model_.dtype());
-  given_latents_ = latents.shape == packed ? shaped : family.pack(shaped, size);
+  const bool is_packed = latents.shape == latent_shapes(settings_, family).packed;
+  given_latents_ = is_packed ? shaped : family.pack(shaped, settings_.size());
 }
 
 // The pictures' own prompts, one after the other.

@@ -16,9 +16,9 @@ struct Drawn {
   TrafficByAxis step;  // of the first step: what this rank gave the others
 };
 
-// `latents`, where there are any, take the place of drawn noise. Collective over the ranks of the
-// model's layout; the first rank returns the pictures, calls the hooks and fills the recording;
-// all ranks tell the meter which phase begins.
+// `latents`, where there are any (and checked), take the place of drawn noise. Collective over the
+// ranks of the model's layout; the first rank returns the pictures, calls the hooks and fills the
+// recording; all ranks tell the meter which phase begins.
 Drawn generate_pictures(const Model& model, const Settings& settings,
                         const std::optional<Latents>& latents, const Hooks& hooks,
                         const Observers& observers);

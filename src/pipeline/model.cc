@@ -31,6 +31,7 @@ StepGraphOptions graph_options(const Mesh& mesh, const ModelOptions& options) {
   using OnFailure = StepGraphOptions::OnFailure;
   return {.device = options.device,
           .why_not = why_no_graph(mesh, options),
+          .epoch = [world = mesh.world] { return world.epoch(); },
           .on_failure = mesh.world.size() == 1 ? OnFailure::kGoOn : OnFailure::kThrow};
 }
 
@@ -161,8 +162,10 @@ void Model::decode_together(const Tensor& latents, Tiles tiles,
   std::vector<Tensor> work;
   for (const auto& one : latents.split(1))
     for (const auto& tile : vae.tiles_of(one, tiles)) work.push_back(tile);
-  const auto decoded =
-      map_shared(decoders_, work, [&](const Tensor& tile) { return vae.decode_tile(tile); });
+  const auto decoded = map_shared(decoders_, work, [&](const Tensor& tile) {
+    mesh_.world.poll();
+    return vae.decode_tile(tile);
+  });
   if (decoded.empty()) return;  // the first rank has them
   const auto each = std::int64_t(decoded.size()) / latents.size(0);
   for (std::int64_t i = 0; i < latents.size(0); ++i)
@@ -177,7 +180,8 @@ void Model::decode(const Tensor& tokens_BNC, PictureSize size, Tiles tiles,
   const auto& vae = vae_->network;
   const auto latents = vae.to_decoder(family_->unpack(tokens_BNC, size));
   if (decoders_.size() == 1) {  // tile by tile, which needs less memory than a list of tiles
-    for (const auto& one : latents.split(1)) on_picture(vae.decode(one, tiles));
+    const auto poll = [&] { mesh_.world.poll(); };
+    for (const auto& one : latents.split(1)) on_picture(vae.decode(one, tiles, poll));
     return;
   }
   const bool are_cut = vae.tiles_of(latents.narrow(0, 0, 1), tiles).size() > 1;

@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include <c10/util/accumulate.h>
+
 #include "base/error.h"
+#include "text/unicode/unicode.h"
 
 namespace braid {
 namespace {
@@ -25,6 +28,17 @@ Number within(const char* name, Number value, Number low, Number high) {
 double finite(const char* name, double value) {
   require(std::isfinite(value), "the ", name, " should be a finite number, it is ", value);
   return value;
+}
+
+void check_text(const char* name, const std::string& text) {
+  require(unicode::is_valid_utf8(text), "the ", name, " should be UTF-8 text");
+}
+
+void check_texts(const Request& r) {
+  for (const auto& prompt : r.prompts) check_text("prompt", prompt);
+  for (const auto& prompt : r.prompts_2) check_text("second prompt", prompt);
+  check_text("negative prompt", r.negative_prompt.value_or(""));
+  check_text("second negative prompt", r.negative_prompt_2.value_or(""));
 }
 
 std::vector<Prompt> pair_prompts(const Request& r) {
@@ -75,6 +89,7 @@ Settings settle(const Request& r, const RequestLimits& limits, const Warn& warn_
   const auto& d = limits.defaults;
   const auto multiple = limits.size_multiple;
   Settings s;
+  check_texts(r);
   s.prompts = pair_prompts(r);
   s.true_cfg = finite("true guidance scale", r.true_cfg);
   s.guidance_rescale = within("guidance rescale", r.guidance_rescale, 0.0, 1.0);
@@ -101,6 +116,24 @@ Settings settle(const Request& r, const RequestLimits& limits, const Warn& warn_
   s.batch_size = within("batch size", r.batch_size, 1, kMaxPictures);
   s.vae_tiling = r.vae_tiling;
   return s;
+}
+
+LatentShapes latent_shapes(const Settings& settings, const Family& family) {
+  const std::int64_t pictures = settings.num_pictures();
+  LatentShapes shapes{
+      .packed = {pictures, family.num_tokens(settings.size()), family.shape().in_width},
+      .unpacked = family.latent_shape(settings.size())};
+  shapes.unpacked.insert(shapes.unpacked.begin(), pictures);
+  return shapes;
+}
+
+void check_latents(const Latents& latents, const LatentShapes& wanted) {
+  require(latents.shape == wanted.packed || latents.shape == wanted.unpacked,
+          "the initial latents should have the shape ", at::IntArrayRef(wanted.packed), " or ",
+          at::IntArrayRef(wanted.unpacked), ", they have ", at::IntArrayRef(latents.shape));
+  const auto count = std::int64_t(latents.values.size());
+  require(count == c10::multiply_integers(latents.shape), "the initial latents should have ",
+          c10::multiply_integers(latents.shape), " values, they have ", count);
 }
 
 }  // namespace braid

@@ -37,4 +37,12 @@ bool is_tiled(VaeTiling tiling, PictureSize size);
 // Throws InputError naming the field, its range and the value.
 Settings settle(const Request& request, const RequestLimits& limits, const Warn& warn);
 
+// The two shapes that initial latents of a request may have.
+struct LatentShapes {
+  std::vector<std::int64_t> packed, unpacked;  // [pictures, tokens, width]; [pictures, ...]
+};
+LatentShapes latent_shapes(const Settings& settings, const Family& family);
+// Throws InputError unless they have one of these shapes, and as many values.
+void check_latents(const Latents& latents, const LatentShapes& wanted);
+
 }  // namespace braid

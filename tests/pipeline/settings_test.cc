@@ -104,5 +104,36 @@ TEST(Settle, RefusesWhatIsOutOfRangeByName) {
   }
 }
 
+TEST(Settle, RefusesTextThatIsNotUtf8) {
+  EXPECT_EQ(refusal({.prompts = {"a", "b \xff"}}), "the prompt should be UTF-8 text");
+  EXPECT_EQ(refusal({.prompts_2 = {"\xc3"}}), "the second prompt should be UTF-8 text");
+  EXPECT_EQ(refusal({.negative_prompt = "\xed\xa0\x80"}),
+            "the negative prompt should be UTF-8 text");
+  EXPECT_EQ(refusal({.negative_prompt = "b", .negative_prompt_2 = "\x80"}),
+            "the second negative prompt should be UTF-8 text");
+  EXPECT_EQ(refusal({.prompts = {"\xe2\x82\xac \xf0\x9f\x8e\xa8"}}), "accepted");
+}
+
+TEST(Latents, HaveOneOfTwoShapesAndAllTheirValues) {
+  const LatentShapes wanted{.packed = {2, 6, 4}, .unpacked = {2, 1, 4, 6}};
+  const auto refused = [&](const Latents& latents) {
+    try {
+      check_latents(latents, wanted);
+    } catch (const InputError& e) {
+      return std::string(e.what());
+    }
+    return std::string("accepted");
+  };
+  const std::vector<float> values(48);
+  EXPECT_EQ(refused({.shape = {2, 6, 4}, .values = values}), "accepted");
+  EXPECT_EQ(refused({.shape = {2, 1, 4, 6}, .values = values}), "accepted");
+  EXPECT_EQ(refused({.shape = {2, 4, 6}, .values = values}),
+            "the initial latents should have the shape [2, 6, 4] or [2, 1, 4, 6], they have "
+            "[2, 4, 6]");
+  EXPECT_THAT(refused({.shape = {}, .values = {}}), HasSubstr("they have []"));
+  EXPECT_EQ(refused({.shape = {2, 6, 4}, .values = std::vector<float>(47)}),
+            "the initial latents should have 48 values, they have 47");
+}
+
 }  // namespace
 }  // namespace braid

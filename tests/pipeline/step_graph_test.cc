@@ -5,6 +5,8 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include "base/error.h"
+
 namespace braid {
 namespace {
 
@@ -42,6 +44,7 @@ class StepGraphTest : public testing::Test {
   // velocity = image * timestep + mean(text), into memory of its own.
   Tensor predict(const DenoiserInput& in) {
     ++evaluations_;
+    if (is_stopped_) throw Cancelled("stopped as asked");
     const auto velocity = at::empty_like(in.noise.x_BLC);
     const auto work = [=] {
       velocity.copy_(in.noise.x_BLC * in.timestep_B.view({-1, 1, 1}) + in.text.x_BLC.mean());
@@ -66,6 +69,7 @@ class StepGraphTest : public testing::Test {
 
   Tape tape_;
   int evaluations_ = 0;
+  bool is_stopped_ = false;
 };
 
 TEST_F(StepGraphTest, ReplaysReadTheNewInputsAndEarlierResultsStay) {
@@ -139,6 +143,44 @@ TEST_F(StepGraphTest, OneRankGoesOnWithoutWhatCannotBeRecorded) {
   }
   EXPECT_EQ(tape_.begins, 1);
   EXPECT_EQ(step.use().failure, "a step could not be recorded as a graph: not permitted");
+}
+
+// What is made on first use is made then, and not while recording.
+TEST_F(StepGraphTest, AnEvaluationThatWasStoppedIsMadeOnceMore) {
+  auto step = graph();
+  is_stopped_ = true;
+  EXPECT_THROW((void)step({input(0.5)}), Cancelled);
+  is_stopped_ = false;
+  (void)step({input(0.5)});
+  EXPECT_EQ(tape_.begins, 0);
+  (void)step({input(0.5)});
+  EXPECT_EQ(tape_.begins, 1);
+}
+
+TEST_F(StepGraphTest, ARecordingThatWasStoppedIsMadeOnceMore) {
+  auto step = graph({.device = at::kCPU, .on_failure = StepGraphOptions::OnFailure::kGoOn});
+  (void)step({input(0.5)});
+  is_stopped_ = true;
+  EXPECT_THROW((void)step({input(0.5)}), Cancelled);
+  EXPECT_FALSE(tape_.is_recording);
+  EXPECT_EQ(step.use().failure, "");
+  is_stopped_ = false;
+  const auto in = input(0.5);
+  EXPECT_TRUE(at::equal(step({in}).front(), expected(in)));
+  EXPECT_EQ(step.use().replays, 1);
+}
+
+TEST_F(StepGraphTest, AnEpochsGraphIsOfNoUseInTheNext) {
+  std::uint64_t epoch = 0;
+  auto step = graph({.device = at::kCPU, .epoch = [&] { return epoch; }});
+  for (int i = 0; i < 6; ++i) {
+    if (i == 3) ++epoch;
+    const auto in = input(0.5);
+    EXPECT_TRUE(at::equal(step({in}).front(), expected(in)));
+  }
+  EXPECT_EQ(tape_.begins, 2);
+  EXPECT_EQ(evaluations_, 4);
+  EXPECT_EQ(step.use().replays, 4);
 }
 
 TEST_F(StepGraphTest, SeveralRanksFailTogether) {

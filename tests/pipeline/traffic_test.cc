@@ -81,12 +81,6 @@ std::vector<Counted> run(const PlanJob& job, const FluxConfig& config, const Deg
   return ranks;
 }
 
-// Without the broadcast by which a whole run asks whether to stop.
-TrafficByAxis of_evaluations(TrafficByAxis step) {
-  step.back().traffic = {};
-  return step;
-}
-
 Traffic along(const TrafficByAxis& traffic, const std::string& axis) {
   for (const auto& one : traffic)
     if (one.axis == axis) return one.traffic;
@@ -115,7 +109,7 @@ void expect_as_predicted(const PlanJob& any_job, const FluxConfig& config, const
   for (int rank = 0; rank < grid.product(); ++rank) {
     const auto& counted = ranks[std::size_t(rank)];
     const auto& stage = stages[std::size_t(place_of(grid, rank).layers)];
-    const auto want = of_evaluations(predict_traffic(job, grid, rank, stage));
+    const auto want = predict_traffic(job, grid, rank, stage);
     EXPECT_EQ(text_of_traffic(counted.traffic), text_of_traffic(want))
         << layout_name(grid) << " rank " << rank;
     const auto parameters =

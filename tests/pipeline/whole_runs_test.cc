@@ -1,5 +1,5 @@
-// What whole runs report of their traffic and their reading: text encoders, autoencoder and the
-// question whether to stop are in it.
+// What whole runs report of their traffic and their reading: text encoders and autoencoder are in
+// it.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 

@@ -116,11 +116,15 @@ Tensor Vae::encode_tile(const Tensor& picture) const {
   return quant_ ? (*quant_)(moments) : moments;
 }
 
-Tensor Vae::decode(const Tensor& latents, Tiles tiles) const {
+Tensor Vae::decode(const Tensor& latents, Tiles tiles,
+                   const std::function<void()>& before_tile) const {
+  const auto decode_next = [&](const Tensor& tile) {
+    before_tile();
+    return decode_tile(tile);
+  };
   return map_batch(latents, [&](const Tensor& one) {
-    if (!are_cut(config_, one, tiles)) return decode_tile(one);
-    return map_tiles(one, decoder_tiling(config_),
-                     [&](const Tensor& tile) { return decode_tile(tile); });
+    if (!are_cut(config_, one, tiles)) return decode_next(one);
+    return map_tiles(one, decoder_tiling(config_), decode_next);
   });
 }
 

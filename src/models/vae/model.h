@@ -57,7 +57,9 @@ class Vae {
 
   // Latents as the decoder's inputs, not yet scaled: see `to_decoder`. Batches are decoded one
   // picture at a time, which bounds memory and changes no bit.
-  Tensor decode(const Tensor& latents, Tiles tiles) const;
+  // `before_tile` is called before each, and may throw.
+  Tensor decode(
+      const Tensor& latents, Tiles tiles, const std::function<void()>& before_tile = [] {}) const;
   // decode() of one picture in its three steps, for those who share out the second: the tiles of
   // the latents, or all of them where there are none; a decoded tile; the picture of all of these.
   std::vector<Tensor> tiles_of(const Tensor& latents, Tiles tiles) const;

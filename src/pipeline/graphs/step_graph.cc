@@ -84,14 +84,21 @@ bool StepGraph::may_use(const std::vector<DenoiserInput>& inputs) const {
 
 std::vector<Tensor> StepGraph::operator()(const std::vector<DenoiserInput>& inputs) {
   if (!may_use(inputs)) return inner_(inputs);
-  if (!have_same_shapes(inputs, inputs_)) {
-    velocities_.clear();
-    graph_.reset();
+  if (!have_same_shapes(inputs, inputs_) || epoch_ != options_.epoch()) {
+    forget();
+    auto velocities = inner_(inputs);  // may end in its midst
     inputs_ = inputs;
-    return inner_(inputs);
+    return velocities;
   }
   if (!graph_) record();
   return graph_ ? replay(inputs) : inner_(inputs);
+}
+
+void StepGraph::forget() {
+  velocities_.clear();
+  graph_.reset();
+  inputs_.clear();
+  epoch_ = options_.epoch();
 }
 
 void StepGraph::record() {
@@ -103,6 +110,9 @@ void StepGraph::record() {
     velocities_ = inner_(inputs_);
     graph->end();
     graph_ = std::move(graph);
+  } catch (const Cancelled&) {  // the run ends, whatever can be recorded
+    end_quietly(*graph);
+    throw;
   } catch (const std::exception& cause) {
     velocities_.clear();
     end_quietly(*graph);

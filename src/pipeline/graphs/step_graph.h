@@ -19,6 +19,8 @@ struct GraphUse {
 struct StepGraphOptions {
   at::Device device;
   std::string why_not = {};  // why no graph may be used; empty: one may
+  // A graph that was recorded in another epoch is of no use.
+  std::function<std::uint64_t()> epoch = [] { return std::uint64_t(0); };
   // When an evaluation cannot be recorded: alone one goes on without, but other ranks may have
   // recorded theirs.
   enum class OnFailure { kGoOn, kThrow } on_failure = OnFailure::kThrow;
@@ -42,6 +44,7 @@ class StepGraph {
 
  private:
   bool may_use(const std::vector<DenoiserInput>& inputs) const;
+  void forget();
   void record();
   std::vector<Tensor> replay(const std::vector<DenoiserInput>& inputs);
 
@@ -50,6 +53,7 @@ class StepGraph {
   std::vector<DenoiserInput> inputs_;  // of the latest shapes; once recorded, what the graph reads
   std::vector<Tensor> velocities_;     // what the graph writes
   std::unique_ptr<DeviceGraph> graph_;
+  std::uint64_t epoch_ = 0;  // of inputs and graph
   GraphUse use_;
 };
 

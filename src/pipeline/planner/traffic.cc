@@ -93,7 +93,7 @@ TrafficByAxis predict_traffic(const PlanJob& job, const Degrees& grid, int rank,
   const auto velocities = [&](std::int64_t tokens) {
     return t.pictures * tokens * shape.out_width * t.element;
   };
-  Traffic context, cfg, stages, world;
+  Traffic context, cfg, stages;
   if (grid.ring * grid.ulysses > 1)
     context = {.all_gathers = s.branches, .bytes = velocities(s.image_tokens)};
   if (grid.cfg > 1) cfg = {.all_gathers = 1, .bytes = velocities(job.image_tokens())};
@@ -103,7 +103,6 @@ TrafficByAxis predict_traffic(const PlanJob& job, const Degrees& grid, int rank,
               .bytes = stage.is_last ? velocities(s.image_tokens)
                                      : t.pictures * (s.tokens() + shape.state_vectors) * t.hidden *
                                            t.element};
-  if (grid.product() > 1) world = {.broadcasts = 1, .bytes = 1};
   return {{"tp", tensor_parallel(job, grid, stage, s, t)},
           {"ulysses", ulysses(grid, s, t)},
           {"ring", ring(job, grid, s, t)},
@@ -112,7 +111,7 @@ TrafficByAxis predict_traffic(const PlanJob& job, const Degrees& grid, int rank,
           {"cfg", cfg},
           {"dp", {}},
           {"replica", {}},
-          {"world", world}};
+          {"world", {}}};
 }
 
 TrafficByAxis predict_traffic(const PlanJob& job, const Degrees& grid, int rank) {

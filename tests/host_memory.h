@@ -1,0 +1,77 @@
+// LibTorch's memory of the host in this test program: counted, and made to run out.
+#pragma once
+
+#include <c10/core/CPUAllocator.h>
+#include <c10/util/Exception.h>
+
+#include <atomic>
+#include <functional>
+#include <mutex>
+
+namespace braid {
+
+class HostMemory : public c10::Allocator {
+ public:
+  // Counts from the first call on.
+  static HostMemory& get() {
+    static auto* const memory = new HostMemory();
+    return *memory;
+  }
+
+  std::int64_t live_bytes() const { return live_bytes_; }
+  std::int64_t num_allocations() const { return num_allocations_; }
+
+  // Calls `act` once, in place of the allocation that comes after `count` others, of any thread.
+  // It may throw; then the allocation fails so. No count: never.
+  void act_after(std::optional<std::int64_t> count, std::function<void()> act = {}) {
+    const std::scoped_lock lock(mutex_);
+    left_ = count.value_or(-1);
+    act_ = std::move(act);
+  }
+  void run_out_after(std::int64_t count) {
+    act_after(count, [] { TORCH_CHECK(false, "DefaultCPUAllocator: can't allocate memory"); });
+  }
+
+  c10::DataPtr allocate(std::size_t size) override {
+    take_turn();
+    auto* const held = new Held{base_->allocate(size), std::int64_t(size)};
+    live_bytes_ += held->size;
+    return {held->data.get(), held, &release, c10::Device(c10::kCPU)};
+  }
+  void copy_data(void* to, const void* from, std::size_t size) const override {
+    default_copy_data(to, from, size);
+  }
+
+ private:
+  struct Held {
+    c10::DataPtr data;
+    std::int64_t size;
+  };
+
+  HostMemory() : base_(c10::GetCPUAllocator()) { c10::SetCPUAllocator(this, /*priority=*/1); }
+
+  static void release(void* held) {
+    const auto* const mine = static_cast<Held*>(held);
+    get().live_bytes_ -= mine->size;
+    delete mine;
+  }
+
+  void take_turn() {
+    ++num_allocations_;
+    std::function<void()> act;
+    {
+      const std::scoped_lock lock(mutex_);
+      if (left_ == 0) act.swap(act_);
+      --left_;
+    }
+    if (act) act();
+  }
+
+  c10::Allocator* base_;
+  std::atomic<std::int64_t> live_bytes_ = 0, num_allocations_ = 0;
+  std::mutex mutex_;
+  std::int64_t left_ = -1;
+  std::function<void()> act_;
+};
+
+}  // namespace braid

@@ -1,0 +1,228 @@
+// A bad request ends itself, not the engine: the next one has the bytes that a fresh engine makes.
+#include "bad_requests.h"
+
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <iostream>
+
+#include "base/error.h"
+#include "host_memory.h"
+#include "own_ranks.h"
+
+namespace braid {
+namespace {
+
+using testing::HasSubstr;
+
+struct NamedLayout {
+  const char* name;
+  Layout layout;
+};
+
+const NamedLayout kLayouts[] = {{"OneRank", {}},
+                                {"Tp2", {.tp = 2}},
+                                {"Ring2", {.ring = 2}},
+                                {"Ulysses2", {.ulysses = 2}},
+                                {"LayerSplit2", {.layer_split = 2}},
+                                {"Cfg2Dp2", {.cfg = 2, .dp = 2}},
+                                {"Ring2OneDecoder", {.ring = 2, .share_decode = false}}};
+
+class BadRequests : public testing::TestWithParam<NamedLayout> {
+ protected:
+  BadRequests()
+      : good_(bytes_of(Engine(demo_options(GetParam().layout), {}).generate(good_request(), {}))),
+        engine_(demo_options(GetParam().layout), {}) {}
+
+  void expect_good() const { EXPECT_TRUE(bytes_of(engine_.generate(good_request(), {})) == good_); }
+  void expect_survived(const std::map<std::string, BadRequest>& requests) const {
+    for (const auto& [name, request] : requests) {
+      SCOPED_TRACE(name);
+      request(engine_);
+      expect_good();
+    }
+  }
+
+  Bytes good_;  // of a fresh engine
+  Engine engine_;
+};
+INSTANTIATE_TEST_SUITE_P(Layouts, BadRequests, testing::ValuesIn(kLayouts),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+TEST_P(BadRequests, AreSurvivedThatAreWrong) { expect_survived(wrong_requests()); }
+TEST_P(BadRequests, AreSurvivedThatFail) { expect_survived(failing_requests()); }
+TEST_P(BadRequests, AreSurvivedThatAreStopped) { expect_survived(stopped_requests()); }
+
+// At places all over the run, on whichever rank comes to them.
+TEST_P(BadRequests, AreSurvivedWhoseMemoryRunsOut) {
+  constexpr std::int64_t kPlaces = 25;
+  auto& memory = HostMemory::get();
+  const auto before = memory.num_allocations();
+  expect_good();
+  const auto count = memory.num_allocations() - before;
+  for (std::int64_t place = 0; place < kPlaces; ++place) {
+    without_memory_after(count * place / kPlaces)(engine_);
+    expect_good();
+  }
+}
+
+std::int64_t resident_bytes() {
+  std::int64_t all = 0, resident = 0;
+  std::ifstream("/proc/self/statm") >> all >> resident;
+  return resident * 4096;
+}
+
+TEST_P(BadRequests, LeaveNothingBehindInAHundredTimes) {
+  if (std::string(GetParam().name) != "OneRank" && std::string(GetParam().name) != "Tp2")
+    GTEST_SKIP() << "a test of ten seconds";
+  std::vector<BadRequest> requests;
+  for (const auto& kind : {wrong_requests(), failing_requests(), stopped_requests()})
+    for (const auto& [name, request] : kind) requests.push_back(request);
+  requests.push_back(without_memory_after(300));
+  std::int64_t live = 0, resident = 0;
+  for (std::size_t time = 0; time < 100; ++time) {
+    requests[time % requests.size()](engine_);
+    expect_good();
+    if (time != 40) continue;
+    live = HostMemory::get().live_bytes();
+    resident = resident_bytes();
+  }
+  EXPECT_EQ(HostMemory::get().live_bytes(), live);
+  EXPECT_LT(resident_bytes() - resident, 8 << 20);
+}
+
+// How much is still done after a stop, in allocations: a part of a step, or of a decode.
+class StopsWithin : public testing::Test {
+ protected:
+  static Request request_with(int steps, int pictures) {
+    auto request = good_request();
+    request.steps = steps;
+    request.num_images = request.batch_size = pictures;
+    request.width = 400;  // 5 x 1 tiles
+    return request;
+  }
+  // Of a run of `request`, from `begin` until `end` have been reported.
+  static std::int64_t allocations(const Engine& engine, const Request& request, Phase phase) {
+    std::int64_t first = 0, last = 0;
+    Hooks hooks;
+    hooks.progress = [&](const Progress& p) {
+      auto& at = p.done == 0 ? first : last;
+      if (p.phase == phase) at = HostMemory::get().num_allocations();
+    };
+    engine.generate(request, hooks);
+    return last - first;
+  }
+  // After a stop that comes once `share` of the phase is done.
+  static std::int64_t allocations_after_a_stop(const Engine& engine, const Request& request,
+                                               Phase phase, std::int64_t after) {
+    auto& memory = HostMemory::get();
+    std::stop_source stop;
+    std::int64_t at_stop = 0;
+    const auto ask = [&] {
+      stop.request_stop();
+      at_stop = memory.num_allocations();
+    };
+    auto hooks = at_progress(phase, 0, [&] { memory.act_after(after, ask); });
+    hooks.stop = stop.get_token();
+    EXPECT_THROW(engine.generate(request, hooks), Cancelled);
+    EXPECT_GT(at_stop, 0);
+    return memory.num_allocations() - at_stop;
+  }
+};
+
+TEST_F(StopsWithin, AStepOfEightBlocks) {
+  for (const auto& layout : {Layout{}, Layout{.tp = 2}, Layout{.layer_split = 2}}) {
+    const Engine engine(demo_options(layout), {});
+    const auto request = request_with(1, 1);
+    const auto step = allocations(engine, request, Phase::kDenoise);
+    for (const std::int64_t share : {1, 4, 7})
+      EXPECT_LT(allocations_after_a_stop(engine, request, Phase::kDenoise, share * step / 16),
+                step / 4);
+  }
+}
+
+TEST_F(StopsWithin, ADecodeOfFiveTiles) {
+  for (const auto& layout : {Layout{}, Layout{.tp = 2}}) {
+    const Engine engine(demo_options(layout), {});
+    const auto request = request_with(1, 1);
+    const auto decode = allocations(engine, request, Phase::kDecode);
+    for (const std::int64_t share : {1, 3})
+      EXPECT_LT(allocations_after_a_stop(engine, request, Phase::kDecode, share * decode / 5),
+                decode * 2 / 5);
+  }
+}
+
+TEST_F(StopsWithin, ALoad) {
+  for (const auto& layout : {Layout{}, Layout{.tp = 2}}) {
+    std::stop_source stop;
+    std::int64_t done = 0, total = 0;
+    Hooks hooks;
+    hooks.stop = stop.get_token();
+    hooks.progress = [&](const Progress& progress) {
+      stop.request_stop();
+      done = progress.done;
+      total = progress.total;
+    };
+    EXPECT_THROW(Engine(demo_options(layout), hooks), Cancelled);
+    EXPECT_GT(done, 0);
+    EXPECT_LT(done, total / 2);
+  }
+}
+
+// Ranks that are processes. Each makes the same calls; what it sees is printed.
+class RankOfEngine : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!read_launch()) GTEST_SKIP() << "run by EngineOfProcesses, once for each rank";
+  }
+  // Of a request that ends on all ranks for what the first one's caller or memory did.
+  static void expect_end(const Engine& engine, const Hooks& hooks) {
+    EXPECT_ANY_THROW(engine.generate(good_request(), hooks));
+  }
+};
+
+std::string hash_of(const Bytes& bytes) {
+  return text_of("pictures ", std::hash<std::string>()({bytes.begin(), bytes.end()}));
+}
+
+TEST_F(RankOfEngine, ServesAfterBadRequests) {
+  auto options = demo_options({.tp = 2, .ranks = Ranks::kProcesses});
+  const Engine engine(options, {});
+  const int rank = read_launch()->rank;
+  const auto say_pictures = [&] {
+    const auto pictures = engine.generate(good_request(), {});
+    if (rank == 0) std::cout << hash_of(bytes_of(pictures)) << std::endl;
+  };
+  for (const auto& [name, request] : wrong_requests()) request(engine);
+  say_pictures();
+  for (const auto& kind : {failing_requests(), stopped_requests()})
+    for (const auto& [name, request] : kind) {
+      if (name.find("warning") != name.npos) continue;  // of another request
+      if (rank == 0) request(engine);
+      if (rank == 1) EXPECT_THROW(engine.generate(good_request(), {}), Error);
+      say_pictures();
+    }
+  for (int poor = 0; poor < 2; ++poor)
+    for (const std::int64_t place : {3, 100, 400, 800}) {
+      if (rank == poor) HostMemory::get().run_out_after(place);
+      EXPECT_ANY_THROW(engine.generate(good_request(), {}));
+      say_pictures();
+    }
+}
+
+TEST(EngineOfProcesses, ServesAfterBadRequests) {
+  OwnRanks ranks(2, "RankOfEngine.ServesAfterBadRequests");
+  const auto printed = ranks.finish(0), of_second = ranks.finish(1);
+  const Engine threads(demo_options({.tp = 2}), {});
+  const auto want = hash_of(bytes_of(threads.generate(good_request(), {})));
+  int count = 0;
+  for (auto at = printed.find(want); at != printed.npos; at = printed.find(want, at + 1)) ++count;
+  EXPECT_EQ(count, 1 + 6 + 4 + 8) << printed;
+  EXPECT_THAT(printed, HasSubstr("[  PASSED  ]"));
+  EXPECT_THAT(of_second, HasSubstr("[  PASSED  ]")) << of_second;
+}
+
+}  // namespace
+}  // namespace braid
