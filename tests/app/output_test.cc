@@ -34,7 +34,8 @@ TEST_F(Output, IsNamedAsAskedAndPrinted) {
   fs::create_directory(folder_ / "there");
   EXPECT_EQ(draw({"a", "-o", "there"}).out, "there/braid.png\n");
   EXPECT_EQ(draw({"a", "-o", "there/"}).out, "there/braid.png\n");
-  EXPECT_EQ(files(), (std::set<std::string>{"no-extension", "one.png", "there"}));
+  EXPECT_EQ(draw({"a", "-o", "new/deep/"}).out, "new/deep/braid.png\n");
+  EXPECT_EQ(files(), (std::set<std::string>{"new", "no-extension", "one.png", "there"}));
 }
 
 TEST_F(Output, SeveralPicturesAreNumbered) {
@@ -66,7 +67,8 @@ TEST_F(Output, IsRefusedBeforeAnythingIsLoadedWhereItCannotBe) {
   expect_unwritable("missing/a.png", "there is no folder missing");
   expect_unwritable("/proc/a.png", "cannot write");
   expect_unwritable(std::string(300, 'x') + ".png", "File name too long");
-  expect_refusal(draw({"a", "-o", "missing/"}), 2, "there is no folder missing");
+  expect_refusal(draw({"a", "-o", "file/new/"}), 2, "cannot make the folder file/new");
+  expect_refusal(draw({"a", "-o", "new/deep/", "-m", "nowhere"}), 2, "there is no model");
   expect_refusal(draw({"a", "-o", "a.jpg"}), 2, "--output should end in .png");
   expect_refusal(draw({"a", "-o", "a.png", "--dump", "a.png"}), 2, "are the same file");
   expect_refusal(draw({"a", "--dump", "missing/a"}), 2, "there is no folder missing");

@@ -18,7 +18,7 @@ using testing::AnyOf;
 using testing::HasSubstr;
 using Arguments = std::vector<std::string>;
 
-const std::string kModel = BRAID_SOURCE_DIR "/models/demo";
+const std::string kDemoModel = BRAID_SOURCE_DIR "/models/demo";
 
 int free_port() {
   const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
@@ -65,8 +65,9 @@ class Processes : public Workplace {
     return running.finish();
   }
   static Arguments picture(const std::string& name, const Arguments& layout = {}) {
-    Arguments all = {"generate", "a blue square", "-m",      kModel, "--size", "112x80", "--steps",
-                     "3",        "--dtype",       "float32", "-o",   name};
+    Arguments all = {"generate", "a blue square", "-m",      kDemoModel,
+                     "--size",   "112x80",        "--steps", "3",
+                     "--dtype",  "float32",       "-o",      name};
     all.insert(all.end(), layout.begin(), layout.end());
     return all;
   }
@@ -112,11 +113,12 @@ TEST_F(Processes, ReportTheMemoryOfEach) {
 }
 
 TEST_F(Processes, ProveTheirLayout) {
-  const auto ranks = finish(start(2, {"verify", "-m", kModel, "--ring", "2", "--size", "64x64"}));
+  const auto ranks =
+      finish(start(2, {"verify", "-m", kDemoModel, "--ring", "2", "--size", "64x64"}));
   for (const auto& rank : ranks) EXPECT_EQ(rank.exit_code, 0) << rank.err;
   EXPECT_THAT(ranks[0].out, HasSubstr("right: every part is within"));
-  const auto wrong = finish(
-      start(2, {"verify", "-m", kModel, "--ring", "2", "--size", "64x64", "--inject", "drop-lse"}));
+  const auto wrong = finish(start(
+      2, {"verify", "-m", kDemoModel, "--ring", "2", "--size", "64x64", "--inject", "drop-lse"}));
   for (const auto& rank : wrong) EXPECT_EQ(rank.exit_code, 1) << rank.err;
   EXPECT_THAT(wrong[0].out, HasSubstr("wrong: double_blocks.0"));
 }

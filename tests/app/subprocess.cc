@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <pty.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -22,6 +23,15 @@ struct Pipe {
     write_end = ends[1];
   }
 };
+
+// What is written to the terminal is read from its other side.
+Pipe make_terminal() {
+  Pipe sides;
+  ::close(sides.read_end);
+  ::close(sides.write_end);
+  EXPECT_EQ(::openpty(&sides.read_end, &sides.write_end, nullptr, nullptr, nullptr), 0);
+  return sides;
+}
 
 void become(const Start& start, const Pipe& out, const Pipe& err, const Pipe& in) {
   if (::chdir(start.folder.c_str()) != 0) ::_exit(126);
@@ -59,7 +69,7 @@ bool take(int fd, std::string& text) {
 }  // namespace
 
 Subprocess::Subprocess(const Start& start) {
-  const Pipe out, err, in;
+  const Pipe out, in, err = start.on_terminal ? make_terminal() : Pipe();
   pid_ = ::fork();
   if (pid_ == 0) become(start, out, err, in);
   for (const int fd : {out.write_end, err.write_end, in.read_end}) ::close(fd);

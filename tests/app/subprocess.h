@@ -24,6 +24,7 @@ struct Start {
   bool keep_input_open = false;               // as a person who has not typed yet
   std::string out_file = {};                  // where standard output goes; empty: to the test
   bool close_out = false;                     // no standard output at all
+  bool on_terminal = false;                   // standard error is a terminal
   std::optional<long> largest_file = {};      // bytes; a write beyond fails
 };
 

@@ -188,6 +188,7 @@ void GenerateRun::save(const Picture& picture) {
       text_of_picture(picture, settings_.prompt_of(number), settings_, model_name(options_.model)));
   {
     const auto whole = signals_.delay_exit();
+    files_->make_folder();
     write_file(path, png);
   }
   saved_.push_back({.path = path, .prompt = picture.prompt, .seed = picture.seed});

@@ -22,18 +22,41 @@ bool is_other_format(std::string extension) {
   return std::find(names.begin(), names.end(), extension) != names.end();
 }
 
+// Throws InputError unless `folder`, which is missing, could be made now. Leaves nothing behind.
+void require_makeable(const fs::path& folder) {
+  std::error_code failure;
+  auto outermost = folder;  // of the folders that are missing
+  while (outermost.has_parent_path() && !fs::exists(outermost.parent_path(), failure))
+    outermost = outermost.parent_path();
+  const bool is_made = fs::create_directory(outermost, failure);
+  require(!failure, "--output ", folder.string(), ": cannot make the folder ", outermost.string(),
+          ": ", failure.message());
+  if (is_made) fs::remove(outermost, failure);
+}
+
 }  // namespace
 
 OutputFiles::OutputFiles(const fs::path& output, int num_pictures) : num_pictures_(num_pictures) {
   std::error_code missing;
   const bool is_folder = !output.has_filename() || fs::is_directory(output, missing);
   folder_ = is_folder ? output : output.parent_path();
+  if (is_folder && !fs::exists(output, missing)) new_folder_ = output.parent_path();
   stem_ = is_folder ? "braid" : output.stem().string();
   extension_ = is_folder ? ".png" : output.extension().string();
   require(!is_other_format(extension_), "--output should end in .png, it is ", output.string(),
           ": pictures are written as PNG");
   // Most often all files can be made if one can; the last has the longest name.
-  require_writable("--output", of_picture(num_pictures - 1));
+  if (new_folder_.empty())
+    require_writable("--output", of_picture(num_pictures - 1));
+  else
+    require_makeable(new_folder_);
+}
+
+void OutputFiles::make_folder() const {
+  if (new_folder_.empty()) return;
+  std::error_code failure;
+  fs::create_directories(new_folder_, failure);
+  check(!failure, "cannot make the folder ", new_folder_.string(), ": ", failure.message());
 }
 
 fs::path OutputFiles::of_picture(int number) const {

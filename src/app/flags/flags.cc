@@ -1,5 +1,7 @@
 #include "app/flags/flags.h"
 
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 
 #include "app/commands/auto_layout.h"
@@ -16,7 +18,7 @@ namespace {
 
 constexpr int kMaxSteps = 10'000, kMaxPictures = 1'000'000;
 
-const char* const kExamples = R"(Examples:
+const char* const kProgramExamples = R"(Examples:
   braid generate "a red circle on a blue background"
   braid generate "a fox in the snow" -m ~/models/FLUX.1-dev --size 768x512 --steps 28
   braid generate --prompt-file prompts.txt -n 4 -o pictures/
@@ -109,8 +111,8 @@ void add_decoder_flags(FlagReader& read, Request& r) {
 
 void add_file_flags(FlagReader& read, GenerateFlags& f) {
   read.path("-o,--output", "PATH", "Files",
-            "The picture, or a folder for it (an existing one, or a name\n"
-            "that ends in /). Existing files are replaced.\n"
+            "The picture, or a folder for it: an existing one, or a name\n"
+            "that ends in /, which is made. Existing files are replaced.\n"
             "Default: braid.png",
             f.output);
   read.path("--latents", "FILE", "Files",
@@ -189,8 +191,17 @@ void add_verify_flags(FlagReader& read, VerifyFlags& f) {
   read.flag("--json", "Talk", "Print one JSON object", f.json);
 }
 
+bool has_prompts(const GenerateFlags& f) { return f.prompt || !f.prompt_file.empty(); }
+
+// For a person who tries the command out; a program is told the same by check_together().
+ShowText how_to_generate() {
+  return {.text = text_of("braid: there is no prompt: say what to draw.\n\n", kGenerateExamples,
+                          "\n\nbraid generate --help lists all flags.\n"),
+          .was_asked_for = false};
+}
+
 void check_together(const GenerateFlags& f) {
-  require(f.prompt || !f.prompt_file.empty(),
+  require(has_prompts(f),
           "there is no prompt: say what to draw, as in braid generate \"a red circle\", ",
           "or give --prompt-file FILE");
   require(!f.prompt || f.prompt_file.empty(),
@@ -203,7 +214,7 @@ void check_together(const GenerateFlags& f) {
 
 CommandLine parse_command_line(int argc, const char* const* argv) {
   CLI::App app("Braid makes pictures from prompts with FLUX-class diffusion models.", "braid");
-  app.footer(kExamples);
+  app.footer(kProgramExamples);
   app.set_version_flag("--version", "braid " + version(), "Print the version");
   GenerateFlags generate;
   auto& make = *app.add_subcommand("generate", "Make pictures from a prompt");
@@ -250,6 +261,7 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   if (make.parsed()) {
     read_generate.finish();
     generate.preset.given = read_generate.given();
+    if (!has_prompts(generate) && ::isatty(STDERR_FILENO)) return how_to_generate();
     check_together(generate);
     return generate;
   }
