@@ -28,9 +28,14 @@ foreach(suite ${suites})
   if(suite MATCHES "^(Fixtures|Demo)/")
     list(APPEND labels parity)  # with the reference, or with one rank
   endif()
+  # Where there is none the suites of a GPU are skipped as a whole, and ctest says so.
+  set(skip "")
+  if(label STREQUAL gpu)
+    set(skip "SKIP_REGULAR_EXPRESSION \"there is no GPU\" ")
+  endif()
   string(APPEND cases
     "add_test([=[${suite}]=] [=[${program}]=] [=[--gtest_filter=${suite}.*]=])\n"
     "set_tests_properties([=[${suite}]=] PROPERTIES LABELS \"${labels}\" COST ${tests_${suite}} "
-    "ENVIRONMENT OMP_WAIT_POLICY=passive TIMEOUT 600)\n")
+    "${skip}ENVIRONMENT OMP_WAIT_POLICY=passive TIMEOUT 600)\n")
 endforeach()
 file(WRITE ${output} "${cases}")

@@ -6,7 +6,7 @@
 
 namespace braid {
 
-// Throws InputError naming the device unless this LibTorch and this machine have it.
+// Ready for use. Throws InputError naming the device unless this LibTorch and this machine have it.
 at::Device find_device(const std::string& name);
 
 // The device of every rank: options.devices where there are any, with ranges such as "cuda:0-3"

@@ -1,0 +1,144 @@
+// What the GPUs of fake_gpu.cc compute, the CPU computes.
+#include <ATen/ATen.h>
+#include <ATen/EmptyTensor.h>
+#include <ATen/NativeFunctions.h>
+#include <ATen/native/CPUFallback.h>
+#include <ATen/native/transformers/attention.h>
+#include <c10/core/DeviceGuard.h>
+#include <torch/library.h>
+
+#include "fake_gpu.h"
+
+namespace braid::fake_gpu {
+namespace {
+
+using at::Tensor, c10::Device;
+
+// The same memory as a tensor of the host.
+Tensor on_host(const Tensor& x) {
+  if (!x.is_cuda()) return x;
+  return at::from_blob(x.mutable_data_ptr(), x.sizes(), x.strides(), x.options().device(at::kCPU));
+}
+
+constexpr c10::DispatchKeySet kKeys(c10::DispatchKey::CUDA);
+
+Tensor empty(at::IntArrayRef shape, std::optional<at::ScalarType> dtype, std::optional<at::Layout>,
+             std::optional<Device> device, std::optional<bool>,
+             std::optional<at::MemoryFormat> format) {
+  at::globalContext().lazyInitDevice(at::kCUDA);
+  const c10::DeviceGuard on(device.value_or(Device(at::kCUDA)));
+  return at::detail::empty_generic(shape, memory(), kKeys, at::dtype_or_default(dtype), format);
+}
+
+Tensor empty_strided(at::IntArrayRef shape, at::IntArrayRef strides,
+                     std::optional<at::ScalarType> dtype, std::optional<at::Layout>,
+                     std::optional<Device> device, std::optional<bool>) {
+  at::globalContext().lazyInitDevice(at::kCUDA);
+  const c10::DeviceGuard on(device.value_or(Device(at::kCUDA)));
+  return at::detail::empty_strided_generic(shape, strides, memory(), kKeys,
+                                           at::dtype_or_default(dtype));
+}
+
+Tensor& copy_(Tensor& to, const Tensor& from, bool) {
+  on_host(to).copy_(on_host(from));
+  return to;
+}
+
+const Tensor& resize_(const Tensor& x, at::IntArrayRef shape, std::optional<at::MemoryFormat>) {
+  if (x.sizes() == shape) return x;
+  const auto fresh = at::empty(shape, x.options());
+  auto* const impl = x.unsafeGetTensorImpl();
+  impl->set_storage_keep_dtype(fresh.storage());
+  impl->set_sizes_and_strides(shape, fresh.strides(), 0);
+  return x;
+}
+
+Tensor copy_and_resize(const Tensor& from, const Tensor& to) {
+  to.resize_(from.sizes());
+  return to.copy_(from);
+}
+
+Tensor& set_(Tensor& x, at::Storage storage, std::int64_t offset, at::IntArrayRef shape,
+             at::IntArrayRef strides) {
+  auto* const impl = x.unsafeGetTensorImpl();
+  impl->set_storage_keep_dtype(std::move(storage));
+  impl->set_storage_offset(offset);
+  impl->set_sizes_and_strides(shape, strides);
+  return x;
+}
+
+// As CUDA's kernels of the two: what attention_with_lse asks for.
+std::tuple<Tensor, Tensor, Tensor, Tensor> efficient_attention(const Tensor& q, const Tensor& k,
+                                                               const Tensor& v,
+                                                               const std::optional<Tensor>&, bool,
+                                                               double, bool,
+                                                               std::optional<double>) {
+  const auto [out, lse] =
+      at::_scaled_dot_product_flash_attention_for_cpu(q.cpu(), k.cpu(), v.cpu());
+  const auto none = at::zeros({}, at::kLong);
+  return {out.to(q.device()), lse.to(q.device()), none, none};
+}
+
+using Flash =
+    std::tuple<Tensor, Tensor, Tensor, Tensor, c10::SymInt, c10::SymInt, Tensor, Tensor, Tensor>;
+Flash flash_attention(const Tensor& q, const Tensor& k, const Tensor& v, double, bool, bool,
+                      std::optional<double>) {
+  TORCH_CHECK(q.scalar_type() != at::kFloat, "flash attention takes no float32");
+  const auto [out, lse] =
+      at::_scaled_dot_product_flash_attention_for_cpu(q.cpu(), k.cpu(), v.cpu());
+  return {out.to(q.device()), lse.to(q.device()), {}, {}, q.size(2), k.size(2), {}, {}, {}};
+}
+
+std::int64_t choose_attention(const Tensor&, const Tensor&, const Tensor&,
+                              const std::optional<Tensor>&, double, bool, std::optional<double>,
+                              bool) {
+  return std::int64_t(at::SDPBackend::math);
+}
+
+// Tensors of the host are taken beside a GPU's only where they are numbers.
+void compute_on_host(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  std::optional<Device> device;
+  const auto look = [&](const Tensor& x) {
+    if (!x.defined() || (x.is_cpu() && x.dim() == 0)) return;
+    if (!device) device = x.device();
+    TORCH_CHECK(x.device() == *device, op.operator_name().name, " was given tensors on ", *device,
+                " and on ", x.device());
+  };
+  const auto count = op.schema().arguments().size();
+  for (const auto& argument : torch::jit::last(*stack, count)) {
+    if (argument.isTensor()) look(argument.toTensor());
+    if (argument.isTensorList())
+      for (const Tensor& x : argument.toTensorList()) look(x);
+  }
+  at::native::cpu_fallback(op, stack);
+}
+
+}  // namespace
+
+}  // namespace braid::fake_gpu
+
+using namespace braid::fake_gpu;
+
+namespace at::native {
+REGISTER_CUDA_DISPATCH(_fused_sdp_choice_stub, &choose_attention)
+}
+
+TORCH_LIBRARY_IMPL(_, CUDA, m) {
+  m.fallback(torch::CppFunction::makeFromBoxedFunction<&compute_on_host>());
+}
+
+TORCH_LIBRARY_IMPL(aten, CUDA, m) {
+  m.impl("empty.memory_format", empty);
+  m.impl("empty_strided", empty_strided);
+  m.impl("copy_", copy_);
+  m.impl("resize_", resize_);
+  m.impl("_copy_from_and_resize", copy_and_resize);
+  m.impl("set_.source_Storage_storage_offset", set_);
+  m.impl("as_strided", at::native::as_strided_tensorimpl);
+  m.impl("view", at::native::view);
+  m.impl("_reshape_alias", at::native::_reshape_alias);
+  // LibTorch would spell it for a device without a kernel.
+  m.impl("native_group_norm", torch::CppFunction::makeFromBoxedFunction<&compute_on_host>());
+  m.impl("_scaled_dot_product_efficient_attention", efficient_attention);
+  m.impl("_scaled_dot_product_flash_attention", flash_attention);
+}
