@@ -70,7 +70,9 @@ link_for_nvidia() {
   make_folder "$folder"
   CXX=$compiler CUDAHOSTCXX=$compiler CUDACXX=$nvcc cmake --preset cuda "-DLibTorch_ROOT_DIR=$libtorch" -DBRAID_WERROR=ON \
     >"$folder/braid-build.log" 2>&1 || show_failure "$folder/braid-build.log"
-  compile "$folder" braid_program ops_test
+  ! grep -q cudart_static "$folder/build.ninja" ||
+    stop 1 "programs would have two CUDA runtimes: LibTorch's and a static one"
+  compile "$folder" braid_program device_test ops_test
   printf 'linked with %s, not run on a GPU\n' "$libtorch"
 }
 
