@@ -7,6 +7,7 @@
 #include <atomic>
 #include <functional>
 #include <mutex>
+#include <unordered_map>
 
 namespace braid {
 
@@ -34,26 +35,31 @@ class HostMemory : public c10::Allocator {
 
   c10::DataPtr allocate(std::size_t size) override {
     take_turn();
-    auto* const held = new Held{base_->allocate(size), std::int64_t(size)};
-    live_bytes_ += held->size;
-    return {held->data.get(), held, &release, c10::Device(c10::kCPU)};
+    auto data = base_->allocate(size);
+    void* const begin = data.get();
+    if (!begin) return data;
+    data.release_context();  // raw_allocate() wants the memory itself as its context
+    const std::scoped_lock lock(mutex_);
+    sizes_[begin] = std::int64_t(size);
+    live_bytes_ += std::int64_t(size);
+    return {begin, begin, &release, c10::Device(c10::kCPU)};
   }
+  c10::DeleterFnPtr raw_deleter() const override { return &release; }
   void copy_data(void* to, const void* from, std::size_t size) const override {
     default_copy_data(to, from, size);
   }
 
  private:
-  struct Held {
-    c10::DataPtr data;
-    std::int64_t size;
-  };
-
   HostMemory() : base_(c10::GetCPUAllocator()) { c10::SetCPUAllocator(this, /*priority=*/1); }
 
-  static void release(void* held) {
-    const auto* const mine = static_cast<Held*>(held);
-    get().live_bytes_ -= mine->size;
-    delete mine;
+  static void release(void* begin) {
+    auto& memory = get();
+    {
+      const std::scoped_lock lock(memory.mutex_);
+      const auto size = memory.sizes_.extract(begin);  // none of what is older than this
+      if (size) memory.live_bytes_ -= size.mapped();
+    }
+    memory.base_->raw_deleter()(begin);
   }
 
   void take_turn() {
@@ -70,6 +76,7 @@ class HostMemory : public c10::Allocator {
   c10::Allocator* base_;
   std::atomic<std::int64_t> live_bytes_ = 0, num_allocations_ = 0;
   std::mutex mutex_;
+  std::unordered_map<void*, std::int64_t> sizes_;
   std::int64_t left_ = -1;
   std::function<void()> act_;
 };

@@ -201,7 +201,9 @@ TEST_F(RankOfEngine, ServesAfterBadRequests) {
     for (const auto& [name, request] : kind) {
       if (name.find("warning") != name.npos) continue;  // of another request
       if (rank == 0) request(engine);
-      if (rank == 1) EXPECT_THROW(engine.generate(good_request(), {}), Error);
+      if (rank == 1) {
+        EXPECT_THROW(engine.generate(good_request(), {}), Error);
+      }
       say_pictures();
     }
   for (int poor = 0; poor < 2; ++poor)
