@@ -58,8 +58,7 @@ TEST_F(Plan, PrintsOneJsonObject) {
     const auto& seconds = layout["seconds_per_step"];
     EXPECT_NEAR(seconds["total"].get<double>(),
                 seconds["compute"].get<double>() + seconds["memory"].get<double>() +
-                    seconds["communication"]["tp"].get<double>() +
-                    seconds["communication"]["world"].get<double>(),
+                    seconds["communication"]["tp"].get<double>(),
                 1e-9);
     EXPECT_NEAR(layout["seconds_per_picture"].get<double>(), 10 * seconds["total"].get<double>(),
                 1e-9);

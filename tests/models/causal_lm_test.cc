@@ -117,11 +117,11 @@ TEST_P(CausalLms, RunInFloat16) {
   EXPECT_LT(relative_error(got, want), 0.01);
 }
 
-TEST_P(CausalLms, LeavePaddingOutWhereAsked) {
+TEST_P(CausalLms, SkipPaddingWhereAsked) {
   const auto model = fixture_.model(at::kFloat);
   for (const auto& padding : fixture_.paddings()) {
     const auto is_text = fixture_.dumped(padding + ".mask").unsqueeze(-1);
-    const auto got = fixture_.encode(model, padding, Pads::kLeftZero);
+    const auto got = fixture_.encode(model, padding, Pads::kSkipped);
     EXPECT_LT(largest_error(got, fixture_.dumped(padding + ".states") * is_text), 1e-5) << padding;
     EXPECT_EQ((got * (1 - is_text)).count_nonzero().item<std::int64_t>(), 0) << padding;
   }
@@ -231,6 +231,19 @@ TEST(CausalLmPrompts, AreRefusedWhereTheModelCannotTakeThem) {
   EXPECT_THAT(refusal(ids, {{0, 0}}), HasSubstr("a text of 0 tokens"));
   EXPECT_THAT(refusal(ids, {}), HasSubstr("0 texts in 1 prompts"));
   EXPECT_THAT(refusal(at::arange(8).unsqueeze(0), {{2, 6}}), HasSubstr("tokens before a text"));
+}
+
+// Angles are of the difference of two positions: in float32 nothing else shows where they begin.
+TEST(PackedPrompts, HaveTheRowsThatDifferAndTheirPositions) {
+  const auto ids = at::tensor({3, 3, 5, 6, 7, 8, 9, 3}, at::kLong).view({2, 4});
+  const std::vector<TextRun> texts{{2, 2}, {0, 3}};
+  const PackedPrompts all(ids, texts, Pads::kEncoded);
+  EXPECT_TRUE(at::equal(all.ids_1T(), at::tensor({3, 5, 6, 7, 8, 9, 3}, at::kLong).unsqueeze(0)));
+  EXPECT_TRUE(at::equal(all.positions_T(), at::tensor({1, 2, 3, 0, 1, 2, 3}, at::kLong)));
+  EXPECT_TRUE(at::equal(all.unpacked(all.ids_1T().unsqueeze(-1)).squeeze(-1), ids));
+  const PackedPrompts text(ids, texts, Pads::kSkipped);
+  EXPECT_TRUE(at::equal(text.ids_1T(), at::tensor({5, 6, 7, 8, 9}, at::kLong).unsqueeze(0)));
+  EXPECT_TRUE(at::equal(text.positions_T(), at::tensor({2, 3, 0, 1, 2}, at::kLong)));
 }
 
 // --------------------------------------------------------------------------------- sharing

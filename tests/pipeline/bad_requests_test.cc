@@ -55,13 +55,19 @@ TEST_P(BadRequests, AreSurvivedThatAreWrong) { expect_survived(wrong_requests())
 TEST_P(BadRequests, AreSurvivedThatFail) { expect_survived(failing_requests()); }
 TEST_P(BadRequests, AreSurvivedThatAreStopped) { expect_survived(stopped_requests()); }
 
+// Minutes where other tests run beside it.
+class SlowBadRequests : public BadRequests {};
+INSTANTIATE_TEST_SUITE_P(Layouts, SlowBadRequests, testing::ValuesIn(kLayouts),
+                         [](const auto& info) { return std::string(info.param.name); });
+
 // At places all over the run, on whichever rank comes to them.
-TEST_P(BadRequests, AreSurvivedWhoseMemoryRunsOut) {
+TEST_P(SlowBadRequests, AreSurvivedWhoseMemoryRunsOut) {
   constexpr std::int64_t kPlaces = 25;
   auto& memory = HostMemory::get();
   const auto before = memory.num_allocations();
   expect_good();
-  const auto count = memory.num_allocations() - before;
+  // threads do not always take as many
+  const auto count = (memory.num_allocations() - before) * 9 / 10;
   for (std::int64_t place = 0; place < kPlaces; ++place) {
     without_memory_after(count * place / kPlaces)(engine_);
     expect_good();
@@ -74,7 +80,7 @@ std::int64_t resident_bytes() {
   return resident * 4096;
 }
 
-TEST_P(BadRequests, LeaveNothingBehindInAHundredTimes) {
+TEST_P(SlowBadRequests, LeaveNothingBehindInAHundredTimes) {
   if (std::string(GetParam().name) != "OneRank" && std::string(GetParam().name) != "Tp2")
     GTEST_SKIP() << "a test of ten seconds";
   std::vector<BadRequest> requests;

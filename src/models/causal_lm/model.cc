@@ -64,7 +64,7 @@ Tensor CausalLmLayer::attend(const Tensor& x_1TC, const PackedPrompts& prompts,
       return x.narrow(1, prompt.text_begin(), prompt.text);
     };
     if (prompt.before > 0)
-      attended.push_back(at::ones({1, prompt.before, q.size(2) * q.size(3)}, q.options()));
+      attended.push_back(at::zeros({1, prompt.before, q.size(2) * q.size(3)}, q.options()));
     attended.push_back(attend_tokens(ops::causal_attention, text(q), text(k), text(v)));
     if (prompt.behind > 0)
       attended.push_back(attend_tokens(

@@ -20,7 +20,7 @@ struct TextRun {
   std::int64_t begin, count;
 };
 
-enum class Pads { kEncoded, kLeftZero };
+enum class Pads { kEncoded, kSkipped };
 
 class PackedPrompts {
  public:
