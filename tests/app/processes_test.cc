@@ -138,8 +138,9 @@ TEST_F(Processes, ComplainOnceAboutWhatAllFind) {
   auto arguments = picture("x.png", {"--tp", "2"});
   arguments[3] = "/no/such/model";
   const auto ranks = finish(start(2, arguments));
-  EXPECT_EQ(ranks[0].exit_code, 2);
-  EXPECT_EQ(ranks[0].err, "braid: there is no model at /no/such/model\n");
+  // as what it finds, or where another rank is sooner as that rank's failure
+  EXPECT_NE(ranks[0].exit_code, 0);
+  EXPECT_THAT(ranks[0].err, testing::EndsWith("there is no model at /no/such/model\n"));
   EXPECT_NE(ranks[1].exit_code, 0);
   EXPECT_EQ(ranks[1].err, "");
 }
