@@ -65,7 +65,7 @@ Measured measure(const ReportFlags& flags) {
   Measured measured{.evaluations = {},
                     .tokens = probe.tokens(),
                     .dtype = probe.dtype,
-                    .threads = threads_a_rank(pipeline, 1)};
+                    .threads = threads_per_rank(pipeline, 1)};
   world->run([&](const Group& group) {
     const UseThreads use(measured.threads);
     const auto mesh = make_mesh(group, {});

@@ -13,7 +13,7 @@ constexpr int kAwait = 1;  // the detail of a barrier that is waited for endless
 
 using Shapes = std::vector<std::vector<std::int64_t>>;
 
-std::string name_of(const Site& site) {
+std::string site_name(const Site& site) {
   const std::string file = site.file_name();
   return file.substr(file.rfind('/') + 1) + ":" + std::to_string(site.line());
 }
@@ -74,7 +74,7 @@ std::vector<Note> Group::agree(Op op, const Tensor& x, int detail, const Site& s
                            .shape = is_defined ? shape_of(x) : std::vector<std::int64_t>(),
                            .detail = detail,
                            .number = next_number(),
-                           .site = name_of(site)},
+                           .site = site_name(site)},
                           patience);
   check_agreement(notes);
   state_->traffic.bytes += is_defined ? x.numel() * x.element_size() : 0;

@@ -9,7 +9,7 @@
 namespace braid {
 namespace {
 
-const char* name_of(Op op) {
+const char* op_name(Op op) {
   switch (op) {
     case Op::kAllReduce:
       return "all_reduce";
@@ -64,7 +64,7 @@ class Reader {
 }  // namespace
 
 std::string to_string(const Note& note) {
-  return text_of(name_of(note.op), " of ", note.dtype, " ", at::IntArrayRef(note.shape),
+  return text_of(op_name(note.op), " of ", note.dtype, " ", at::IntArrayRef(note.shape),
                  note.op == Op::kAllGather   ? text_of(" along dim ", note.detail)
                  : note.op == Op::kBroadcast ? text_of(" from rank ", note.detail)
                                              : "",

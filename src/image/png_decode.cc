@@ -26,19 +26,19 @@ void take(png_structp png, png_bytep data, png_size_t size) {
   input.rest.remove_prefix(size);
 }
 
-[[noreturn]] void fail(png_structp png, png_const_charp message) {
+[[noreturn]] void fail_to_read(png_structp png, png_const_charp message) {
   auto& input = *static_cast<Input*>(png_get_error_ptr(png));
   std::strncpy(input.error, message, sizeof input.error - 1);
   png_longjmp(png, 1);
 }
 
-void ignore(png_structp, png_const_charp) {}
+void ignore_reading(png_structp, png_const_charp) {}
 
 struct Reader {
   png_structp png = nullptr;
   png_infop info = nullptr;
   explicit Reader(Input& input)
-      : png(png_create_read_struct(PNG_LIBPNG_VER_STRING, &input, fail, ignore)),
+      : png(png_create_read_struct(PNG_LIBPNG_VER_STRING, &input, fail_to_read, ignore_reading)),
         info(png ? png_create_info_struct(png) : nullptr) {
     if (png) png_set_read_fn(png, &input, take);
   }

@@ -94,19 +94,19 @@ void append(png_structp png, png_bytep data, png_size_t size) {
   if (!done) png_error(png, "out of memory");
 }
 
-[[noreturn]] void fail(png_structp png, png_const_charp message) {
+[[noreturn]] void fail_to_write(png_structp png, png_const_charp message) {
   auto& output = *static_cast<Output*>(png_get_error_ptr(png));
   std::strncpy(output.error, message, sizeof output.error - 1);
   png_longjmp(png, 1);
 }
 
-void ignore(png_structp, png_const_charp) {}
+void ignore_writing(png_structp, png_const_charp) {}
 
 struct Writer {
   png_structp png = nullptr;
   png_infop info = nullptr;
   explicit Writer(Output& output)
-      : png(png_create_write_struct(PNG_LIBPNG_VER_STRING, &output, fail, ignore)),
+      : png(png_create_write_struct(PNG_LIBPNG_VER_STRING, &output, fail_to_write, ignore_writing)),
         info(png ? png_create_info_struct(png) : nullptr) {
     if (png) png_set_write_fn(png, &output, append, nullptr);
   }

@@ -43,14 +43,14 @@ class BlockList {
   // Block i is made of `w / i` and the arguments. Blocks of others are checked and not read.
   template <class... Arguments>
   BlockList(const Weights& w, BlockRun run, const Arguments&... arguments)
-      : first_(std::max<std::int64_t>(0, run.begin)), blocks_a_page_(w.blocks_a_page()) {
+      : first_(std::max<std::int64_t>(0, run.begin)), blocks_per_page_(w.blocks_per_page()) {
     auto paged = w;
     for (std::int64_t i = 0; i < run.all; ++i) {
       if (i < run.begin || i >= run.begin + run.count) {
         (void)Block(w.unread() / i, arguments...);
         continue;
       }
-      if (std::int64_t(blocks_.size()) % blocks_a_page_ == 0) {
+      if (std::int64_t(blocks_.size()) % blocks_per_page_ == 0) {
         paged = w.paged(PageLevel::kBlock, std::to_string(i));
         pages_.push_back(paged.page());
       }
@@ -67,15 +67,15 @@ class BlockList {
   template <class Visit>
   void for_each(Visit visit) const {
     const auto count = std::int64_t(blocks_.size());
-    for (std::int64_t first = 0; first < count; first += blocks_a_page_) {
-      const auto in_use = pages_[std::size_t(first / blocks_a_page_)].use();
-      for (auto i = first; i < std::min(first + blocks_a_page_, count); ++i)
+    for (std::int64_t first = 0; first < count; first += blocks_per_page_) {
+      const auto in_use = pages_[std::size_t(first / blocks_per_page_)].use();
+      for (auto i = first; i < std::min(first + blocks_per_page_, count); ++i)
         visit(first_ + i, blocks_[std::size_t(i)]);
     }
   }
 
  private:
-  std::int64_t first_, blocks_a_page_;
+  std::int64_t first_, blocks_per_page_;
   std::vector<Page> pages_;
   std::vector<Block> blocks_;
 };

@@ -91,7 +91,7 @@ std::unique_ptr<World> make_world(const PipelineOptions& options) {
 
 Engine::Engine(const PipelineOptions& options, const Hooks& hooks, Measure measure)
     : world_(make_world(options)),
-      threads_(threads_a_rank(options, world_->ranks_on_these_cores())),
+      threads_(threads_per_rank(options, world_->ranks_on_these_cores())),
       devices_(devices_of(options, degrees_of(options.layout))),
       models_(std::size_t(world_->size())),
       meter_(measure == Measure::kPeaks ? std::make_unique<PeakMeter>() : nullptr) {

@@ -8,7 +8,7 @@
 
 namespace braid {
 
-int threads_a_rank(const PipelineOptions& options, int num_ranks) {
+int threads_per_rank(const PipelineOptions& options, int num_ranks) {
   require(options.threads >= 0 && options.threads <= 4096,
           "the number of threads should lie between 0 and 4096, it is ", options.threads);
   const int threads = options.threads > 0 ? options.threads : at::get_num_threads();

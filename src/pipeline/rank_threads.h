@@ -6,7 +6,7 @@
 namespace braid {
 
 // options.threads, or one a core, shared evenly by so many ranks; at least one. Throws InputError.
-int threads_a_rank(const PipelineOptions& options, int num_ranks);
+int threads_per_rank(const PipelineOptions& options, int num_ranks);
 
 // Computes with so many threads on the calling thread while it lives.
 class UseThreads {

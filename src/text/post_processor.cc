@@ -4,18 +4,17 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "text/vocabulary/vocabulary.h"
 
 namespace braid::text {
 namespace {
-
-constexpr std::int64_t kLargestId = INT32_MAX;
 
 std::vector<std::int64_t> ids_of_special(const Json& piece, const JsonObject& owner) {
   const auto name = JsonObject(piece, owner.source()).string("id");
   const JsonObject tokens(owner.at("special_tokens"), owner.source());
   const JsonObject token(tokens.at(name), owner.source());
   require(token.has("ids"), owner.source(), " has a template token '", name, "' without 'ids'");
-  return token.integers_or("ids", {}, 0, kLargestId);
+  return token.integers_or("ids", {}, 0, kLargestTokenId);
 }
 
 // [{"SpecialToken": {"id": "<s>"}}, {"Sequence": {"id": "A"}}, ...]
@@ -45,13 +44,13 @@ Frame read_template(const JsonObject& json) {
 std::int64_t read_pair(const JsonObject& json, const char* key) {
   const auto& pair = json.at(key);
   const bool is_pair = pair.is_array() && pair.size() == 2 && pair[1].is_number_unsigned() &&
-                       pair[1].get<std::uint64_t>() <= std::uint64_t(kLargestId);
+                       pair[1].get<std::uint64_t>() <= std::uint64_t(kLargestTokenId);
   require(is_pair, json.source(), ": '", key, "' should be a token and its id, it is ",
           pair.dump());
   return pair[1].get<std::int64_t>();
 }
 
-Frame read_sequence(const JsonObject& json) {
+Frame read_post_processors(const JsonObject& json) {
   const auto& list = json.at("processors");
   require(list.is_array(), json.source(), ": 'processors' should be a list, it is ",
           list.type_name());
@@ -74,7 +73,7 @@ Frame read_post_processor(const nlohmann::json& json, const std::string& source)
   if (type == "TemplateProcessing") return read_template(object);
   if (type == "RobertaProcessing" || type == "BertProcessing")
     return {{read_pair(object, "cls")}, {read_pair(object, "sep")}};
-  if (type == "Sequence") return read_sequence(object);
+  if (type == "Sequence") return read_post_processors(object);
   throw InputError(
       text_of(source, " asks for the post-processor '", type, "', which is not supported"));
 }

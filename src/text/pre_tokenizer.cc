@@ -67,18 +67,18 @@ PreTokenizer read_byte_level(const JsonObject& json) {
   };
 }
 
-enum class Prepend { always, first, never };
+enum class PrependScheme { always, first, never };
 
-Prepend read_prepend(const JsonObject& json) {
+PrependScheme read_prepend_scheme(const JsonObject& json) {
   const auto scheme = json.string_or("prepend_scheme", "always");
   const bool older_never = !json.flag_or("add_prefix_space", true);
   require(!older_never || !json.has("prepend_scheme") || scheme == "never", json.source(),
           " has a Metaspace whose 'add_prefix_space' contradicts its 'prepend_scheme'");
-  if (older_never || scheme == "never") return Prepend::never;
-  if (scheme == "always") return Prepend::always;
+  if (older_never || scheme == "never") return PrependScheme::never;
+  if (scheme == "always") return PrependScheme::always;
   require(scheme == "first", json.source(), " asks for the prepend scheme '", scheme,
           "', which is not supported");
-  return Prepend::first;
+  return PrependScheme::first;
 }
 
 // Spaces become `mark`, which also begins the text, and pieces begin at each.
@@ -86,12 +86,13 @@ PreTokenizer read_metaspace(const JsonObject& json) {
   const auto mark = json.string("replacement");
   require(!mark.empty() && unicode::decode(mark, 0).size == mark.size(), json.source(),
           " has a Metaspace whose replacement '", mark, "' is not one character");
-  const auto prepend = read_prepend(json);
+  const auto prepend = read_prepend_scheme(json);
   const bool splits = json.flag_or("split", true);
   return [=](const TextPiece& given, std::vector<TextPiece>& out) {
     TextPiece piece{.text = "", .at_start = given.at_start};
     for (const char c : given.text) c == ' ' ? piece.text += mark : piece.text += c;
-    const bool wanted = prepend == Prepend::always || (prepend == Prepend::first && given.at_start);
+    const bool wanted =
+        prepend == PrependScheme::always || (prepend == PrependScheme::first && given.at_start);
     if (wanted && !piece.text.starts_with(mark)) piece.text.insert(0, mark);
     if (!splits) return out.push_back(piece);
     const auto is_mark = [code = unicode::decode(mark, 0).code](char32_t c) { return c == code; };
@@ -121,7 +122,7 @@ PreTokenizer read_punctuation(const JsonObject& json) {
   return at_characters(unicode::is_punctuation, read_delimiter(json, "Isolated"));
 }
 
-PreTokenizer read_sequence(const JsonObject& json) {
+PreTokenizer read_pre_tokenizers(const JsonObject& json) {
   const auto& list = json.at("pretokenizers");
   require(list.is_array(), json.source(), ": 'pretokenizers' should be a list, it is ",
           list.type_name());
@@ -139,13 +140,13 @@ PreTokenizer read_sequence(const JsonObject& json) {
   };
 }
 
-struct Reader {
-  std::string_view type;
+struct PreTokenizerType {
+  std::string_view name;
   PreTokenizer (*read)(const JsonObject&);
 };
 
-constexpr std::array<Reader, 8> kReaders = {{
-    {"Sequence", read_sequence},
+constexpr std::array<PreTokenizerType, 8> kPreTokenizers = {{
+    {"Sequence", read_pre_tokenizers},
     {"Split", read_split},
     {"ByteLevel", read_byte_level},
     {"Metaspace", read_metaspace},
@@ -161,8 +162,8 @@ PreTokenizer read_pre_tokenizer(const nlohmann::json& json, const std::string& s
   if (json.is_null()) return {};
   const JsonObject object(json, source);
   const auto type = object.string("type");
-  for (const auto& reader : kReaders)
-    if (type == reader.type) return reader.read(object);
+  for (const auto& known : kPreTokenizers)
+    if (type == known.name) return known.read(object);
   throw InputError(
       text_of(source, " asks for the pre-tokenizer '", type, "', which is not supported"));
 }

@@ -6,13 +6,13 @@
 #include <set>
 
 #include "base/error.h"
+#include "text/vocabulary/vocabulary.h"
 
 namespace braid::text {
 namespace {
 
 constexpr std::array kNames = {"bos_token", "eos_token", "unk_token", "sep_token",
                                "pad_token", "cls_token", "mask_token"};
-constexpr std::int64_t kLargestId = INT32_MAX;
 
 bool is_standard(const std::string& name) {
   return std::ranges::find(kNames, name) != kNames.end();
@@ -52,7 +52,7 @@ class Collection {
       if (!files.tokenizer_json.is_null()) {
         const auto source = files.folder + "/tokenizer.json";
         for (const auto& token : files.tokenizer_json) {
-          const auto id = JsonObject(token, source).integer("id", 0, kLargestId);
+          const auto id = JsonObject(token, source).integer("id", 0, kLargestTokenId);
           by_id_[id] = read_token(token, source);
         }
       }
@@ -132,7 +132,7 @@ class Collection {
     const JsonObject object(files_.added, files_.folder + "/added_tokens.json");
     for (const auto& [content, id] : files_.added.items()) {
       const bool is_special = has_name(content) || is_extra(content);
-      by_id_[object.integer(content, 0, kLargestId)] = {
+      by_id_[object.integer(content, 0, kLargestTokenId)] = {
           .content = content, .normalized = !is_special, .special = is_special};
     }
   }
@@ -179,7 +179,7 @@ std::vector<AddedToken> read_added_tokens(const Json& list, const std::string& s
   require(list.is_array(), source, ": 'added_tokens' should be a list, it is ", list.type_name());
   std::vector<AddedToken> out;
   for (const auto& token : list) {
-    JsonObject(token, source).integer("id", 0, kLargestId);
+    JsonObject(token, source).integer("id", 0, kLargestTokenId);
     out.push_back(read_token(token, source));
   }
   return out;

@@ -17,7 +17,8 @@ std::string list_of(const std::vector<std::string>& names) {
 void check_floating(const std::vector<const StoredTensor*>& parts, const std::string& source) {
   for (const auto* part : parts)
     require(at::isFloatingType(part->dtype()), source, ": tensor '", part->entry.name,
-            "' should hold floating-point numbers, its dtype is ", name_of(part->entry.type));
+            "' should hold floating-point numbers, its dtype is ",
+            element_type_name(part->entry.type));
 }
 
 bool are_codes(const std::vector<const StoredTensor*>& parts) {

@@ -51,7 +51,7 @@ std::string identity_of(const Piece& piece) {
         file.release(offset, std::uint64_t(count));
         return sum;
       });
-  return text_of(name_of(type), " ", row, " x ", piece.rows.count, " ", said);
+  return text_of(element_type_name(type), " ", row, " x ", piece.rows.count, " ", said);
 }
 
 }  // namespace

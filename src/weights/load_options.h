@@ -20,15 +20,6 @@ struct Paging {
   std::int64_t blocks = 1;  // of a group, for kBlock
 };
 
-// A tensor that a model asks for.
-struct AskedTensor {
-  std::string layer, name;
-  std::vector<std::int64_t> shape;
-  at::ScalarType dtype;
-  enum class Kind { kNumbers, kMatrix, kTable } kind;  // kTable: stays where it is stored
-  std::vector<StoredTensor> stored = {};  // what it is made of, scales of codes at last
-};
-
 struct LoadOptions {
   at::ScalarType dtype = at::kFloat;
   at::Device device = at::kCPU;
@@ -44,8 +35,6 @@ struct LoadOptions {
   Quantize quantize = Quantize::kNone;
   std::vector<std::string> keep_dense = {};
   Paging paging = {};
-  // If set, nothing is read: what is asked for is noted here, and the answers are empty.
-  std::vector<AskedTensor>* survey = nullptr;
 };
 
 }  // namespace braid

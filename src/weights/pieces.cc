@@ -11,12 +11,6 @@ std::int64_t rows_of(const StoredTensor& stored) {
   return stored.entry.shape.empty() ? 1 : stored.entry.shape[0];
 }
 
-std::int64_t count_of(const std::vector<Share>& shares) {
-  std::int64_t count = 0;
-  for (const auto& share : shares) count += share.count;
-  return count;
-}
-
 std::int64_t copy_counted(const Tensor& target, const Tensor& source) {
   target.copy_(source);
   return source.numel() * source.element_size();
@@ -35,6 +29,12 @@ BytesRead copy_columns(const Tensor& target, const Tensor& source,
 }
 
 }  // namespace
+
+std::int64_t total_count(const std::vector<Share>& shares) {
+  std::int64_t count = 0;
+  for (const auto& share : shares) count += share.count;
+  return count;
+}
 
 BytesRead& BytesRead::operator+=(const BytesRead& more) {
   all += more.all;
@@ -76,7 +76,7 @@ Assembled assemble(const std::vector<Piece>& pieces, const std::vector<Share>& c
   if (is_scalar) shape = {1};
   shape[0] = 0;
   for (const auto& piece : pieces) shape[0] += piece.rows.count;
-  if (!columns.empty()) shape[1] = count_of(columns);
+  if (!columns.empty()) shape[1] = total_count(columns);
   const auto whole = at::empty(shape, options);
   BytesRead read;
   std::int64_t row = 0;

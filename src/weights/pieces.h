@@ -25,6 +25,9 @@ struct Wanted {
 std::vector<Piece> pieces_of(const std::vector<const StoredTensor*>& stored, Order order,
                              const std::vector<Share>& rows);
 
+// How many rows, or columns, the shares have together.
+std::int64_t total_count(const std::vector<Share>& shares);
+
 // The rows of one piece in the mapped file; no copy. Reads them into memory ahead of their use.
 Tensor view_of(const Piece& piece);
 

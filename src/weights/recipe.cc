@@ -11,18 +11,12 @@
 namespace braid {
 namespace {
 
-constexpr std::int64_t kNumbersAtOnce = std::int64_t(1) << 22;  // that are drawn
-
-std::int64_t count_of(const std::vector<Share>& shares) {
-  std::int64_t count = 0;
-  for (const auto& share : shares) count += share.count;
-  return count;
-}
+constexpr std::int64_t kNumbersDrawnAtOnce = std::int64_t(1) << 22;
 
 std::vector<std::int64_t> with_extents(std::vector<std::int64_t> shape, std::int64_t rows,
                                        const std::vector<Share>& columns) {
   if (!shape.empty()) shape[0] = rows;
-  if (!columns.empty()) shape[1] = count_of(columns);
+  if (!columns.empty()) shape[1] = total_count(columns);
   return shape;
 }
 
@@ -64,7 +58,7 @@ std::string identity_of(const SyntheticExcerpt& from, Quantize form) {
 // A few million numbers at a time: they are never all there beside their codes.
 Matrix drawn_codes(const SyntheticExcerpt& from, Quantize form) {
   const auto& [values, path, shape, wanted, dtype] = from;
-  const auto at_once = std::max<std::int64_t>(1, kNumbersAtOnce / shape[1]);
+  const auto at_once = std::max<std::int64_t>(1, kNumbersDrawnAtOnce / shape[1]);
   std::vector<Tensor> codes, scales;
   for (const auto& run : wanted.rows)
     for (std::int64_t row = 0; row < run.count; row += at_once) {
@@ -116,7 +110,7 @@ Recipe recipe_of_codes(const Excerpt& codes, const std::vector<Piece>& scales, Q
 
 Recipe recipe_of_synthetic(const SyntheticExcerpt& from, Quantize form) {
   const auto& wanted = from.wanted;
-  const auto shape = with_extents(from.shape, count_of(wanted.rows), wanted.columns);
+  const auto shape = with_extents(from.shape, total_count(wanted.rows), wanted.columns);
   return {
       .form = form,
       .tensors = tensors_of(form, shape, from.dtype),

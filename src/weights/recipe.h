@@ -13,6 +13,8 @@ struct Recipe {
   std::vector<TensorForm> tensors;               // the values, then their scales if they are codes
   std::function<std::string()> identity;         // as in PageSource
   std::function<LoadedMatrix(at::Device)> make;  // codes are always made in host memory
+  std::function<Tensor()> in_place =
+      {};  // the numbers in the mapped file, where they fit as stored
 };
 
 // What is read of stored tensors: rows, joined, and of these the columns, all if there are none.

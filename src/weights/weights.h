@@ -1,5 +1,6 @@
-// A checkpoint seen through a scope. A module takes a `Weights` in its constructor and pulls what
-// it needs by name and shape; it is therefore never half-loaded.
+// The tensors of a checkpoint, or of another source, seen through a scope. A module takes a
+// `Weights` in its constructor and pulls what it needs by name and shape; it is therefore never
+// half-loaded.
 //
 //   MlpEmbedder(const Weights& w, ...) : in_(w / "in_layer", ...), out_(w / "out_layer", ...) {}
 #pragma once
@@ -10,17 +11,13 @@
 #include <string>
 #include <string_view>
 
-#include "weights/files/checkpoint.h"
 #include "weights/load_options.h"
-#include "weights/matrix.h"
-#include "weights/names.h"
 #include "weights/paging/page.h"
 #include "weights/scratch.h"
 #include "weights/sharding.h"
+#include "weights/source.h"
 
 namespace braid {
-
-struct Recipe;
 
 // How a layer's outputs become whole where ranks share it.
 struct Outputs {
@@ -32,6 +29,7 @@ class Weights {
  public:
   Weights(Checkpoint checkpoint, Names names, LoadOptions options, ShardingTable shardings = {});
 
+  Weights(std::shared_ptr<TensorSource> source, LoadOptions options, ShardingTable shardings = {});
   // Weights of no checkpoint: every tensor that is asked for is there.
   static Weights synthetic(LoadOptions options, ShardingTable shardings = {});
 
@@ -44,11 +42,13 @@ class Weights {
   // this level. They may then be used only while `page()` is; else that is the empty page.
   Weights paged(PageLevel level, const std::string& name = "weight") const;
   Page page() const { return page_; }
-  std::int64_t blocks_a_page() const;
+  std::int64_t blocks_per_page() const;
 
   // The same scope for a part of the model that is elsewhere: its tensors are checked and count as
   // used, but are not read; tensor() gives undefined ones.
   Weights unread() const;
+  // Likewise; all that is asked for is added to `asked`.
+  Weights surveyed(std::vector<AskedTensor>& asked) const;
 
   // The tensor `name` of this scope in the dtype and on the device of the load. On a CPU a tensor
   // that needs no conversion is used in place, in the mapped file.
@@ -82,20 +82,17 @@ class Weights {
  private:
   struct Load;
   std::string path(std::string_view name) const;
-  Tensor load(const std::vector<const StoredTensor*>& parts, Order order,
-              at::IntArrayRef shape) const;
+  std::optional<Recipe> find(std::string_view name, at::IntArrayRef shape,
+                             AskedTensor::Kind kind) const;
   Matrix delivered(const Recipe& recipe) const;
-  bool noted(std::string_view name, at::IntArrayRef shape, AskedTensor::Kind kind,
-             const std::vector<const StoredTensor*>& parts) const;
-  Matrix synthetic_values(std::string_view name, at::IntArrayRef shape,
-                          AskedTensor::Kind kind) const;
+  Weights unread_from(std::shared_ptr<TensorSource> source) const;
 
   std::shared_ptr<Load> load_;
+  std::shared_ptr<TensorSource> source_;
   std::string scope_;
   at::ScalarType dtype_;
   bool goes_to_page_ = false;
   Page page_;  // that paged() has opened here
-  bool is_read_ = true;
 };
 
 }  // namespace braid

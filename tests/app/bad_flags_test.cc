@@ -2,8 +2,7 @@
 // values, one by one.
 #include "workplace.h"
 
-namespace braid {
-namespace {
+namespace braid::bad_flags_test {
 
 using testing::HasSubstr;
 
@@ -105,5 +104,4 @@ TEST_F(BadFlags, InfoTakesAPictureOrAModel) {
   expect_bad_input({"info", "-m", "missing"}, "there is no model at missing");
 }
 
-}  // namespace
-}  // namespace braid
+}  // namespace braid::bad_flags_test

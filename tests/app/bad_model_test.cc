@@ -1,8 +1,7 @@
 // Models that are damaged, incomplete or hostile: one sentence that names the file.
 #include "workplace.h"
 
-namespace braid {
-namespace {
+namespace braid::bad_model_test {
 
 const char* const kT5 = "text_encoder_2/model.safetensors";
 const char* const kFlux = "transformer/diffusion_pytorch_model.safetensors";
@@ -172,5 +171,4 @@ TEST_F(SpoiledModel, HasDefaultsOutOfRange) {
   expect_refused("num_inference_steps");
 }
 
-}  // namespace
-}  // namespace braid
+}  // namespace braid::bad_model_test

@@ -9,8 +9,7 @@
 #include "app/print/bar_chart.h"
 #include "base/error.h"
 
-namespace braid {
-namespace {
+namespace braid::bench_against_test {
 
 using testing::HasSubstr;
 
@@ -103,5 +102,4 @@ TEST(BarChart, DrawsBarsToScale) {
   EXPECT_THAT(bar_chart({{"zero", {{"x", 0, "0"}}}}), HasSubstr("width=\"0.0\""));
 }
 
-}  // namespace
-}  // namespace braid
+}  // namespace braid::bench_against_test

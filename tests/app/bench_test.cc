@@ -6,8 +6,7 @@
 #include "base/file.h"
 #include "workplace.h"
 
-namespace braid {
-namespace {
+namespace braid::bench_test {
 
 using testing::HasSubstr;
 
@@ -170,5 +169,4 @@ TEST_F(Bench, RefusesWhatItCannotTime) {
   expect_bad_input({"bench", "-m", "nowhere"}, "there is no model at nowhere");
 }
 
-}  // namespace
-}  // namespace braid
+}  // namespace braid::bench_test

@@ -10,8 +10,7 @@
 #include "app/print/failure.h"
 #include "base/file.h"
 
-namespace braid {
-namespace {
+namespace braid::bus_errors_test {
 
 namespace fs = std::filesystem;
 
@@ -43,5 +42,4 @@ TEST(BusErrors, OfNoFileStayWhatTheyAre) {
       testing::KilledBySignal(SIGBUS), testing::_);
 }
 
-}  // namespace
-}  // namespace braid
+}  // namespace braid::bus_errors_test

@@ -10,8 +10,7 @@
 #include "app/machine/gpus.h"
 #include "made_topology.h"
 
-namespace braid {
-namespace {
+namespace braid::environment_test {
 
 using testing::Contains;
 using testing::Key;
@@ -158,5 +157,4 @@ TEST(Gpus, AreThoseThatHipWouldSee) {
   ::unsetenv("BRAID_KFD_TOPOLOGY");
 }
 
-}  // namespace
-}  // namespace braid
+}  // namespace braid::environment_test

@@ -7,8 +7,7 @@
 
 #include "braid/error.h"
 
-namespace braid {
-namespace {
+namespace braid::failure_test {
 
 using testing::HasSubstr;
 
@@ -51,5 +50,4 @@ TEST(Failure, UnknownExceptionsAreNamed) {
   EXPECT_EQ(failure.details, "thrown as std::out_of_range");
 }
 
-}  // namespace
-}  // namespace braid
+}  // namespace braid::failure_test

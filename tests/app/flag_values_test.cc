@@ -3,8 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace braid {
-namespace {
+namespace braid::flag_values_test {
 
 TEST(FlagValues, NumbersAreReadWhole) {
   EXPECT_EQ(whole_number("--n", "+7", 1, 10), 7);
@@ -44,5 +43,4 @@ TEST(FlagValues, ChoicesAreNamedInTheComplaint) {
   }
 }
 
-}  // namespace
-}  // namespace braid
+}  // namespace braid::flag_values_test

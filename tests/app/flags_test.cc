@@ -4,8 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace braid {
-namespace {
+namespace braid::flags_test {
 
 using testing::HasSubstr;
 
@@ -239,5 +238,4 @@ TEST(Flags, RefuseUnknownChoices) {
   expect_refused({"--steps", std::string(50'000, '9')}, "999...'");
 }
 
-}  // namespace
-}  // namespace braid
+}  // namespace braid::flags_test

@@ -5,8 +5,7 @@
 #include "image/png.h"
 #include "workplace.h"
 
-namespace braid {
-namespace {
+namespace braid::generate_test {
 
 using Json = nlohmann::json;
 using testing::HasSubstr;
@@ -254,5 +253,4 @@ TEST_F(Generate, SaysWhatABudgetChose) {
   EXPECT_THAT(alone.err, HasSubstr("--quantize auto"));
 }
 
-}  // namespace
-}  // namespace braid
+}  // namespace braid::generate_test

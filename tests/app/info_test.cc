@@ -5,8 +5,7 @@
 #include "made_topology.h"
 #include "workplace.h"
 
-namespace braid {
-namespace {
+namespace braid::info_test {
 
 using Json = nlohmann::json;
 using testing::ElementsAre;
@@ -101,10 +100,23 @@ TEST_F(Info, DescribesAModel) {
 }
 
 TEST_F(Info, IsReadableWithoutJson) {
-  const auto text = braid({"info", "-m", BRAID_SOURCE_DIR "/models/demo"}).out;
+  const auto text = braid({"info", "-v", "-m", BRAID_SOURCE_DIR "/models/demo"}).out;
   EXPECT_THAT(text, HasSubstr("version        " BRAID_VERSION "\n"));
   EXPECT_THAT(text, testing::ContainsRegex("memory_bytes  .* GB\n"));
   EXPECT_THAT(text, testing::ContainsRegex("parameters  [0-9],[0-9]{3},[0-9]{3}\n"));
+}
+
+// What people look for first.
+TEST_F(Info, SumsUpAModel) {
+  const auto text = braid({"info", "-m", BRAID_SOURCE_DIR "/models/demo"}).out;
+  EXPECT_THAT(text, testing::StartsWith("FLUX.1, "));
+  for (const auto* const part : {"text_encoder ", "text_encoder_2", "transformer", "vae"})
+    EXPECT_THAT(text, testing::ContainsRegex(std::string("  ") + part +
+                                             " +[0-9,]+ parameters +[0-9.]+ MB  bfloat16\n"));
+  EXPECT_THAT(text, testing::ContainsRegex("together +8,602,355 parameters +17.2 MB\n"));
+  EXPECT_THAT(text, HasSubstr("128x128, 20 steps, guidance 3.5\n"));
+  EXPECT_THAT(text, testing::ContainsRegex("it takes [0-9]+ MB of the .* that cpu has free\n"));
+  EXPECT_LT(std::count(text.begin(), text.end(), '\n'), 12);
 }
 
 TEST_F(Info, TellsItsVersion) {
@@ -147,8 +159,8 @@ TEST_F(Info, TheFlagsAreThese) {
       flags_of("convert"),
       ElementsAre("-h,--help", "-m,--model", "--components", "-o,--output", "--single-file",
                   "--dtype", "--quantize", "--quantize-text", "--quantize-skip", "-q,--quiet"));
-  EXPECT_THAT(flags_of("info"),
-              ElementsAre("-h,--help", "-m,--model", "--components", "--presets", "--json"));
+  EXPECT_THAT(flags_of("info"), ElementsAre("-h,--help", "-m,--model", "--components", "--presets",
+                                            "--json", "-v,--verbose"));
   EXPECT_THAT(
       flags_of("bench"),
       ElementsAre("-h,--help", "--tp", "--ring", "--ulysses", "--cfg-parallel", "--dp",
@@ -162,5 +174,4 @@ TEST_F(Info, TheFlagsAreThese) {
                   "--json"));
 }
 
-}  // namespace
-}  // namespace braid
+}  // namespace braid::info_test

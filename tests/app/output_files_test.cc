@@ -6,8 +6,7 @@
 #include "app/files/picture_text.h"
 #include "braid/error.h"
 
-namespace braid {
-namespace {
+namespace braid::output_files_test {
 
 TEST(OutputFiles, NumbersAreAsLongAsTheLast) {
   EXPECT_EQ(OutputFiles("x.png", 1).of_picture(0), "x.png");
@@ -37,5 +36,4 @@ TEST(PictureText, DecimalsHaveTheFewestDigitsThatGiveThemBack) {
   EXPECT_EQ(decimal(0.1), "0.1");
 }
 
-}  // namespace
-}  // namespace braid
+}  // namespace braid::output_files_test

@@ -8,8 +8,7 @@
 #include "base/file.h"
 #include "workplace.h"
 
-namespace braid {
-namespace {
+namespace braid::output_test {
 
 namespace fs = std::filesystem;
 using testing::ElementsAre;
@@ -136,5 +135,4 @@ TEST_F(Output, ABrokenPipeIsAnError) {
   EXPECT_THAT(finished.err, HasSubstr("cannot write to standard output: Broken pipe"));
 }
 
-}  // namespace
-}  // namespace braid
+}  // namespace braid::output_test

@@ -5,8 +5,7 @@
 
 #include <thread>
 
-namespace braid {
-namespace {
+namespace braid::phase_log_test {
 
 void wait_a_little() { std::this_thread::sleep_for(std::chrono::milliseconds(20)); }
 
@@ -36,5 +35,4 @@ TEST(PhaseLog, CountsFromTheBeginningOfTheProgram) {
   EXPECT_GE(log.seconds_so_far(), log.seconds_to(Phase::kText));
 }
 
-}  // namespace
-}  // namespace braid
+}  // namespace braid::phase_log_test

@@ -3,8 +3,7 @@
 
 #include "workplace.h"
 
-namespace braid {
-namespace {
+namespace braid::plan_test {
 
 using Json = nlohmann::json;
 using testing::HasSubstr;
@@ -101,5 +100,4 @@ TEST_F(Plan, IsFastForAThousandDevices) {
   EXPECT_THAT(finished.out, HasSubstr("of 3,003 layouts fit; the 20 fastest are shown"));
 }
 
-}  // namespace
-}  // namespace braid
+}  // namespace braid::plan_test

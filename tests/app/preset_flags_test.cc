@@ -7,8 +7,7 @@
 #include "base/error.h"
 #include "made_topology.h"
 
-namespace braid {
-namespace {
+namespace braid::preset_flags_test {
 
 using testing::HasSubstr;
 
@@ -148,5 +147,4 @@ TEST(PresetFlags, ChangeNothingOnACpuUnlessAsked) {
   EXPECT_THAT(asked.said, HasSubstr("preset rx-7800-xt: "));
 }
 
-}  // namespace
-}  // namespace braid
+}  // namespace braid::preset_flags_test

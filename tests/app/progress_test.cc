@@ -4,8 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace braid {
-namespace {
+namespace braid::progress_test {
 
 using testing::HasSubstr;
 
@@ -140,5 +139,4 @@ TEST_F(ProgressTest, SilenceIsSilent) {
   EXPECT_EQ(take(), "");
 }
 
-}  // namespace
-}  // namespace braid
+}  // namespace braid::progress_test

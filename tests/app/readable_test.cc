@@ -6,8 +6,7 @@
 
 #include "app/print/readable_json.h"
 
-namespace braid {
-namespace {
+namespace braid::readable_test {
 
 TEST(Readable, BytesHaveThreeDigitsThatMeanSomething) {
   EXPECT_EQ(readable_bytes(0), "0 bytes");
@@ -75,5 +74,4 @@ TEST(Readable, JsonOfPathsThatAreNotUtf8IsStillJson) {
   EXPECT_EQ(json_text({{"path", "a\xff"}}), "{\n  \"path\": \"a\xef\xbf\xbd\"\n}\n");
 }
 
-}  // namespace
-}  // namespace braid
+}  // namespace braid::readable_test

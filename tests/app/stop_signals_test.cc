@@ -10,8 +10,7 @@
 
 #include "base/file.h"
 
-namespace braid {
-namespace {
+namespace braid::stop_signals_test {
 
 using std::chrono::milliseconds;
 
@@ -80,5 +79,4 @@ TEST_F(StopSignalsTest, LeaveIgnoredSignalsIgnored) {
   EXPECT_EXIT(body(), testing::ExitedWithCode(0), testing::_);
 }
 
-}  // namespace
-}  // namespace braid
+}  // namespace braid::stop_signals_test

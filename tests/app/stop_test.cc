@@ -6,8 +6,7 @@
 
 #include "workplace.h"
 
-namespace braid {
-namespace {
+namespace braid::stop_test {
 
 class Stop : public Workplace {
  protected:
@@ -66,5 +65,4 @@ TEST_F(Stop, WhileWaitingForPromptsIsImmediate) {
   EXPECT_EQ(running.finish().exit_code, -SIGINT);  // which shells show as 130
 }
 
-}  // namespace
-}  // namespace braid
+}  // namespace braid::stop_test

@@ -7,8 +7,7 @@
 #include "app/flags/flags.h"
 #include "app/print/bench_report.h"
 
-namespace braid {
-namespace {
+namespace braid::sweep_test {
 
 using testing::HasSubstr;
 
@@ -122,5 +121,4 @@ TEST(BenchFlags, SayHowFilesAreRead) {
                                    "one rank --offload block --offload-dir --disk-reads mapped"));
 }
 
-}  // namespace
-}  // namespace braid
+}  // namespace braid::sweep_test

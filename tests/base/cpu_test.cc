@@ -5,8 +5,7 @@
 
 #include "base/error.h"
 
-namespace braid {
-namespace {
+namespace braid::cpu_test {
 
 using testing::HasSubstr;
 
@@ -74,5 +73,4 @@ TEST(CpuIsa, IsOneOfTheNamesOnly) {
   EXPECT_THAT(refusal(kZen4, ""), HasSubstr("it is ''"));
 }
 
-}  // namespace
-}  // namespace braid
+}  // namespace braid::cpu_test

@@ -3,8 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace braid {
-namespace {
+namespace braid::error_test {
 
 TEST(Check, IsSilentWhenTheConditionHolds) {
   EXPECT_NO_THROW(check(true, "never read"));
@@ -22,5 +21,4 @@ TEST(Check, SaysWhatWasExpectedAndWhatCame) {
 
 TEST(Require, ThrowsTheErrorOfBadInput) { EXPECT_THROW(require(false, "no"), InputError); }
 
-}  // namespace
-}  // namespace braid
+}  // namespace braid::error_test

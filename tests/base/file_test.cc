@@ -13,8 +13,7 @@
 
 #include "base/error.h"
 
-namespace braid {
-namespace {
+namespace braid::file_test {
 
 namespace fs = std::filesystem;
 using testing::HasSubstr;
@@ -153,5 +152,4 @@ TEST_F(File, AnEmptyFileMapsToNothing) {
   EXPECT_TRUE(MappedFile(folder_ / "a").bytes().empty());
 }
 
-}  // namespace
-}  // namespace braid
+}  // namespace braid::file_test

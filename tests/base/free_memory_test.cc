@@ -10,8 +10,7 @@
 
 #include "base/memory_meter.h"
 
-namespace braid {
-namespace {
+namespace braid::free_memory_test {
 
 bool is_sanitized() {
   return ::dlsym(RTLD_DEFAULT, "__asan_init") || ::dlsym(RTLD_DEFAULT, "__tsan_init");
@@ -37,5 +36,4 @@ TEST(FreeMemory, IsGivenBackFromBetweenBlocksInUse) {
   EXPECT_LT(meter.take() + kBlocks * kBlock / 4 * 3, before);
 }
 
-}  // namespace
-}  // namespace braid
+}  // namespace braid::free_memory_test

@@ -8,8 +8,7 @@
 
 #include "base/error.h"
 
-namespace braid {
-namespace {
+namespace braid::json_test {
 
 using testing::HasSubstr;
 
@@ -62,5 +61,4 @@ TEST(JsonObject, NamesTheFileAndTheKeyInEveryComplaint) {
   EXPECT_THAT(message_of([&] { JsonObject(json["s"], "f"); }), HasSubstr("JSON object"));
 }
 
-}  // namespace
-}  // namespace braid
+}  // namespace braid::json_test

@@ -8,8 +8,7 @@
 #include <cstring>
 #include <fstream>
 
-namespace braid {
-namespace {
+namespace braid::memory_meter_test {
 
 constexpr std::size_t kBlock = 64u << 20;
 
@@ -52,5 +51,4 @@ TEST(MemoryMeter, SaysNothingWhereNothingIsKnown) {
   EXPECT_EQ(meter.take(), 0u);
 }
 
-}  // namespace
-}  // namespace braid
+}  // namespace braid::memory_meter_test

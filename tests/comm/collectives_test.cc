@@ -7,8 +7,7 @@
 
 #include "comm/worlds.h"
 
-namespace braid {
-namespace {
+namespace braid::collectives_test {
 
 constexpr int kRanks = 3;
 
@@ -223,5 +222,4 @@ TEST(Shares, TheFirstRanksHaveOneMore) {
   EXPECT_EQ(share_of(2, 2, 3).count, 0);
 }
 
-}  // namespace
-}  // namespace braid
+}  // namespace braid::collectives_test

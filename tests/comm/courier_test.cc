@@ -9,8 +9,7 @@
 
 #include "comm/process/socket_wire.h"
 
-namespace braid {
-namespace {
+namespace braid::courier_test {
 
 // Couriers of ranks 1 and 2; rank 0 says nothing.
 class TwoOfThree : public testing::Test {
@@ -61,5 +60,4 @@ TEST_F(TwoOfThree, HearWhetherTheFirstCanStillSpeak) {
   EXPECT_FALSE(is_gone(told<WorldLost>("waited 10 s for rank 2")));
 }
 
-}  // namespace
-}  // namespace braid
+}  // namespace braid::courier_test

@@ -10,8 +10,7 @@
 
 #include "comm/worlds.h"
 
-namespace braid {
-namespace {
+namespace braid::device_link_test {
 
 class CountingLink : public DeviceLink {
  public:
@@ -138,5 +137,4 @@ TEST(DeviceLink, IsRenewedAgainAfterAFailureToRenew) {
   });
 }
 
-}  // namespace
-}  // namespace braid
+}  // namespace braid::device_link_test

@@ -7,8 +7,7 @@
 
 #include "comm/worlds.h"
 
-namespace braid {
-namespace {
+namespace braid::failures_test {
 
 using testing::AllOf;
 using testing::HasSubstr;
@@ -110,5 +109,4 @@ TEST(Notes, SurviveTheirBytes) {
   EXPECT_THROW(decode("short"), Error);
 }
 
-}  // namespace
-}  // namespace braid
+}  // namespace braid::failures_test

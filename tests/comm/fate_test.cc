@@ -4,8 +4,7 @@
 
 #include "comm/worlds.h"
 
-namespace braid {
-namespace {
+namespace braid::fate_test {
 
 template <class Failure>
 std::exception_ptr make(const char* sentence) {
@@ -62,5 +61,4 @@ TEST(Fate, StopsTheRunThatIsAskedTo) {
   fate.check();
 }
 
-}  // namespace
-}  // namespace braid
+}  // namespace braid::fate_test

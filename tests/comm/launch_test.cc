@@ -8,8 +8,7 @@
 
 #include "base/error.h"
 
-namespace braid {
-namespace {
+namespace braid::launch_test {
 
 using testing::HasSubstr;
 
@@ -113,5 +112,4 @@ TEST(SlurmHosts, FirstOfAList) {
   EXPECT_THROW(first_host("node[]"), InputError);
 }
 
-}  // namespace
-}  // namespace braid
+}  // namespace braid::launch_test

@@ -9,8 +9,7 @@
 #include "comm/worlds.h"
 #include "own_ranks.h"
 
-namespace braid {
-namespace {
+namespace braid::lost_ranks_test {
 
 using testing::AnyOf;
 using testing::HasSubstr;
@@ -210,5 +209,4 @@ TEST(LostRanks, AreNotThoseWhoseMemoryRunsOut) {
   }
 }
 
-}  // namespace
-}  // namespace braid
+}  // namespace braid::lost_ranks_test

@@ -10,8 +10,7 @@
 #include "comm/axis_traffic.h"
 #include "comm/worlds.h"
 
-namespace braid {
-namespace {
+namespace braid::mesh_test {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -120,5 +119,4 @@ TEST(AxisTraffic, IsWhatCameBetweenTwoLooks) {
   });
 }
 
-}  // namespace
-}  // namespace braid
+}  // namespace braid::mesh_test

@@ -5,8 +5,7 @@
 
 #include "comm/worlds.h"
 
-namespace braid {
-namespace {
+namespace braid::misuse_test {
 
 using testing::AllOf;
 using testing::EndsWith;
@@ -219,5 +218,4 @@ TEST(Notes, OfTooManyDimsAreRefused) {
   EXPECT_THAT(seen[0], HasSubstr("a tensor of 60 dims is beyond what ranks compare"));
 }
 
-}  // namespace
-}  // namespace braid
+}  // namespace braid::misuse_test

@@ -8,8 +8,7 @@
 
 #include "comm/worlds.h"
 
-namespace braid {
-namespace {
+namespace braid::random_programs_test {
 
 using Random = std::mt19937;
 
@@ -163,5 +162,4 @@ INSTANTIATE_TEST_SUITE_P(Worlds, RandomPrograms, testing::ValuesIn(worlds_of_all
                                           std::get<1>(info.param));
                          });
 
-}  // namespace
-}  // namespace braid
+}  // namespace braid::random_programs_test

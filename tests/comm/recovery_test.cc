@@ -8,8 +8,7 @@
 
 #include "comm/sound_groups.h"
 
-namespace braid {
-namespace {
+namespace braid::recovery_test {
 
 using testing::AnyOf;
 using testing::HasSubstr;
@@ -161,6 +160,34 @@ TEST_P(Recovery, ThrowsTheFirstRanksExceptionAsItIs) {
   });
 }
 
+TEST_P(Recovery, TellsABadInputOfALaterRankAsOne) {
+  with_groups([](World& world, const Groups& groups) {
+    const auto body = [](const Group& g) {
+      if (g.rank() == 2) throw InputError("there is no model");
+      g.barrier();
+    };
+    if (world.has_first_rank())
+      EXPECT_THROW(world.run(body), InputError);
+    else
+      EXPECT_THROW(world.run(body), PeerFailed);
+    groups.expect_all_sound(world);
+  });
+}
+
+// The others have found it and failed before the first rank begins.
+TEST_P(Recovery, LetsTheFirstRankSayWhatAllFind) {
+  with_groups([](World& world, const Groups& groups) {
+    if (world.has_first_rank()) std::this_thread::sleep_for(100ms);
+    const auto failure = failure_of([&] {
+      world.run([](const Group& g) { throw InputError(text_of("no model for ", g.rank())); });
+    });
+    if (GetParam() != Over::kThreads && world.has_first_rank()) {
+      EXPECT_EQ(failure, "no model for 0");
+    }
+    groups.expect_all_sound(world);
+  });
+}
+
 // Whoever is heard of first: each rank hears of the failures in an order of its own.
 TEST(Processes, AgreeOnOneCauseOfSeveral) {
   for (int i = 0; i < 20; ++i) {
@@ -255,5 +282,4 @@ TEST_P(Recovery, GoesOnWhereABodyHasCaughtAFailure) {
   });
 }
 
-}  // namespace
-}  // namespace braid
+}  // namespace braid::recovery_test

@@ -10,8 +10,7 @@
 #include "comm/process/sockets.h"
 #include "comm/worlds.h"
 
-namespace braid {
-namespace {
+namespace braid::rendezvous_test {
 
 using testing::AnyOf;
 using testing::HasSubstr;
@@ -134,5 +133,4 @@ TEST(SocketWorld, EndsAtOnce) {
   EXPECT_LT(std::chrono::steady_clock::now() - began, 9s);  // one missed goodbye takes 10 s
 }
 
-}  // namespace
-}  // namespace braid
+}  // namespace braid::rendezvous_test

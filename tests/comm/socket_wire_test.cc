@@ -9,8 +9,7 @@
 
 #include "comm/worlds.h"
 
-namespace braid {
-namespace {
+namespace braid::socket_wire_test {
 
 using namespace std::chrono_literals;
 
@@ -146,5 +145,4 @@ TEST_F(TwoWires, AreWoken) {
   EXPECT_LT(std::chrono::steady_clock::now() - began, 5s);
 }
 
-}  // namespace
-}  // namespace braid
+}  // namespace braid::socket_wire_test

@@ -6,8 +6,7 @@
 
 #include "comm/sound_groups.h"
 
-namespace braid {
-namespace {
+namespace braid::stops_test {
 
 using testing::HasSubstr;
 using namespace std::chrono_literals;
@@ -98,5 +97,4 @@ TEST(Threads, ThatCannotBeStartedEndTheRun) {
   world.run([](const Group& g) { expect_sound(g); });
 }
 
-}  // namespace
-}  // namespace braid
+}  // namespace braid::stops_test

@@ -8,8 +8,7 @@
 
 #include "comm/worlds.h"
 
-namespace braid {
-namespace {
+namespace braid::watch_test {
 
 using testing::HasSubstr;
 using namespace std::chrono_literals;
@@ -114,5 +113,4 @@ TEST_F(Watch, EndsAWaitForARankThatHasLeft) {
   EXPECT_LT(std::chrono::steady_clock::now() - began, 3s);
 }
 
-}  // namespace
-}  // namespace braid
+}  // namespace braid::watch_test

@@ -6,8 +6,7 @@
 #include "pipeline/devices.h"
 #include "pipeline/memory/peaks.h"
 
-namespace braid {
-namespace {
+namespace braid::first_use_test {
 
 class FirstUse : public OnGpu {
  protected:
@@ -42,5 +41,4 @@ TEST_F(FirstUse, MayBeToAskWhatIsFree) {
   });
 }
 
-}  // namespace
-}  // namespace braid
+}  // namespace braid::first_use_test

@@ -5,8 +5,7 @@
 #include "on_gpu.h"
 #include "pipeline/engine.h"
 
-namespace braid {
-namespace {
+namespace braid::model_test {
 
 const std::filesystem::path kModel = std::filesystem::path(BRAID_SOURCE_DIR) / "models/demo";
 
@@ -43,5 +42,4 @@ TEST_F(ModelOnGpu, DrawsWhatTheCpuDraws) {
     EXPECT_LT(largest_error(got.recording.at(name), want.recording.at(name)), 1e-4) << name;
 }
 
-}  // namespace
-}  // namespace braid
+}  // namespace braid::model_test

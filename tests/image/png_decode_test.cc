@@ -6,8 +6,7 @@
 #include "image/png.h"
 #include "make_png.h"
 
-namespace braid {
-namespace {
+namespace braid::png_decode_test {
 
 using namespace std::literals;
 using testing::ElementsAre;
@@ -101,5 +100,4 @@ TEST(PngDecode, SurvivesRandomDamageWithTrueChecksums) {
   }
 }
 
-}  // namespace
-}  // namespace braid
+}  // namespace braid::png_decode_test

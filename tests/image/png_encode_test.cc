@@ -7,8 +7,7 @@
 #include "image/png.h"
 #include "image/png_chunks.h"
 
-namespace braid {
-namespace {
+namespace braid::png_encode_test {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -103,5 +102,4 @@ TEST(PngEncode, RefusesTextThatIsNotUtf8OrHoldsNul) {
   EXPECT_THAT(encode(std::string("a\0b", 3)), HasSubstr("NUL"));
 }
 
-}  // namespace
-}  // namespace braid
+}  // namespace braid::png_encode_test

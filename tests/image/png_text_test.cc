@@ -4,8 +4,7 @@
 #include "image/png.h"
 #include "make_png.h"
 
-namespace braid {
-namespace {
+namespace braid::png_text_test {
 
 using namespace std::literals;
 using testing::ElementsAre;
@@ -95,5 +94,4 @@ TEST(PngText, NamesTheFileThatIsNoPng) {
   }
 }
 
-}  // namespace
-}  // namespace braid
+}  // namespace braid::png_text_test

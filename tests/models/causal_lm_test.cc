@@ -14,8 +14,7 @@
 #include "models/causal_lm/names.h"
 #include "weights/files/safetensors_writer.h"
 
-namespace braid {
-namespace {
+namespace braid::causal_lm_test {
 
 namespace fs = std::filesystem;
 using testing::HasSubstr;
@@ -265,5 +264,4 @@ TEST(CausalLmSharding, IsBoundByTheHeadsOfKeys) {
               HasSubstr("over 2 devices cannot share the 1 heads of keys and values"));
 }
 
-}  // namespace
-}  // namespace braid
+}  // namespace braid::causal_lm_test

@@ -14,8 +14,7 @@
 #include "models/vae/config.h"
 #include "models/zimage/config.h"
 
-namespace braid {
-namespace {
+namespace braid::config_test {
 
 using testing::HasSubstr;
 
@@ -218,5 +217,4 @@ TEST(T5Buckets, AreExactNearAndLogarithmicFar) {
   EXPECT_EQ(at_distance(199), 31);
 }
 
-}  // namespace
-}  // namespace braid
+}  // namespace braid::config_test

@@ -8,8 +8,7 @@
 #include "models/flux2/names.h"
 #include "models/flux2/sharding.h"
 
-namespace braid {
-namespace {
+namespace braid::flux2_test {
 
 using testing::HasSubstr;
 
@@ -190,5 +189,4 @@ TEST(Flux2Shape, CountsTheFlopsOfItsWeights) {
   EXPECT_EQ(shape.blocks[1].dense_flops, 2 * (490'733'824 - 2 * 128));
 }
 
-}  // namespace
-}  // namespace braid
+}  // namespace braid::flux2_test

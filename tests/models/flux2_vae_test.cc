@@ -5,8 +5,7 @@
 #include "dumps.h"
 #include "models/vae/model.h"
 
-namespace braid {
-namespace {
+namespace braid::flux2_vae_test {
 
 class Flux2Vae : public testing::TestWithParam<const char*> {
  protected:
@@ -90,5 +89,4 @@ TEST(Flux2VaeFiles, ShouldHoldTheirStatistics) {
   EXPECT_EQ(refusal("bn.num_batches_tracked", {}), "accepted");
 }
 
-}  // namespace
-}  // namespace braid
+}  // namespace braid::flux2_vae_test

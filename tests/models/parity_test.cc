@@ -14,8 +14,7 @@
 #include "models/t5/model.h"
 #include "models/vae/model.h"
 
-namespace braid {
-namespace {
+namespace braid::parity_test {
 
 namespace fs = std::filesystem;
 
@@ -154,5 +153,4 @@ INSTANTIATE_TEST_SUITE_P(Fixtures, Parts,
 INSTANTIATE_TEST_SUITE_P(Fixtures, SingleFile, testing::Values("basic"),
                          [](const auto& info) { return info.param; });
 
-}  // namespace
-}  // namespace braid
+}  // namespace braid::parity_test

@@ -12,8 +12,7 @@
 #include "weights/files/safetensors_writer.h"
 #include "weights/survey.h"
 
-namespace braid {
-namespace {
+namespace braid::quantize_test {
 
 const FluxConfig kWide{.num_double = 1, .num_single = 2, .guidance_embeds = true};
 
@@ -108,5 +107,4 @@ TEST(QuantizeSlow, ErrorsAtFluxWidthStayInTheBudget) {
   }
 }
 
-}  // namespace
-}  // namespace braid
+}  // namespace braid::quantize_test

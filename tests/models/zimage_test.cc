@@ -8,8 +8,7 @@
 #include "models/zimage/names.h"
 #include "models/zimage/sharding.h"
 
-namespace braid {
-namespace {
+namespace braid::zimage_test {
 
 using testing::HasSubstr;
 
@@ -222,5 +221,4 @@ TEST(ZImageShape, CountsTheFlopsOfItsWeights) {
             2.0 * (180'910'336 - 4 * 3840 * 257 - 4 * 3840 - 2 * 128));
 }
 
-}  // namespace
-}  // namespace braid
+}  // namespace braid::zimage_test

@@ -8,8 +8,7 @@
 
 #include "nn/attention.h"
 
-namespace braid {
-namespace {
+namespace braid::rope_test {
 
 TEST(RopeTable, HoldsTheAnglesOfEveryAxisTwice) {
   const auto ids = at::tensor({0.f, 3.f, 5.f, 0.f, 1000.f, 7.f}).view({2, 3});
@@ -71,5 +70,4 @@ TEST(AttendTokens, EqualsSoftmaxWrittenOut) {
   EXPECT_TRUE(at::allclose(got, want, 1e-5, 1e-6));
 }
 
-}  // namespace
-}  // namespace braid
+}  // namespace braid::rope_test

@@ -49,10 +49,10 @@ struct Inputs {
 };
 
 inline PartialAttention exact(const Inputs& x) {
-  const auto heads_a_group = x.q.size(1) / x.k.size(1);
+  const auto heads_per_group = x.q.size(1) / x.k.size(1);
   const auto q = x.q.to(at::kDouble);
-  const auto k = x.k.to(at::kDouble).repeat_interleave(heads_a_group, 1);
-  const auto v = x.v.to(at::kDouble).repeat_interleave(heads_a_group, 1);
+  const auto k = x.k.to(at::kDouble).repeat_interleave(heads_per_group, 1);
+  const auto v = x.v.to(at::kDouble).repeat_interleave(heads_per_group, 1);
   const auto scores = q.matmul(k.transpose(-1, -2)) / std::sqrt(double(q.size(-1)));
   return {.out_BHLD = at::softmax(scores, -1).matmul(v), .lse_BHL = at::logsumexp(scores, -1)};
 }
@@ -80,13 +80,13 @@ inline void expect_exact(const Inputs& x, double lse_error) {
 
 struct Sizes {
   std::int64_t batch, heads, queries, keys, width;
-  std::int64_t heads_a_group = 1;
+  std::int64_t heads_per_group = 1;
 };
 
 inline Inputs draw(const Sizes& s) {
   return {.q = draw({s.batch, s.heads, s.queries, s.width}, 1),
-          .k = draw({s.batch, s.heads / s.heads_a_group, s.keys, s.width}, 2),
-          .v = draw({s.batch, s.heads / s.heads_a_group, s.keys, s.width}, 3)};
+          .k = draw({s.batch, s.heads / s.heads_per_group, s.keys, s.width}, 2),
+          .v = draw({s.batch, s.heads / s.heads_per_group, s.keys, s.width}, 3)};
 }
 
 }  // namespace braid

@@ -12,8 +12,7 @@
 #include "ops/reference.h"
 #include "use_threads.h"
 
-namespace braid {
-namespace {
+namespace braid::attention_tensors_test {
 
 TEST(OwnAttentionsTensors, MayBeViews) {
   const auto joined = draw({2, 50, 3, 3, 64}, 5);  // [B L qkv H D]
@@ -120,5 +119,4 @@ TEST(OwnAttentionsThreads, PackAGroupsKeysOnce) {
   EXPECT_EQ(packed_values, 2 * 2 * 70);
 }
 
-}  // namespace
-}  // namespace braid
+}  // namespace braid::attention_tensors_test

@@ -2,8 +2,7 @@
 #include "attention_cases.h"
 #include "ops/reference.h"
 
-namespace braid {
-namespace {
+namespace braid::attention_test {
 
 class OwnAttention : public testing::TestWithParam<Sizes> {};
 
@@ -141,5 +140,4 @@ TEST(OwnAttentionsSoftmax, IsMergedByItsLogarithms) {
   }
 }
 
-}  // namespace
-}  // namespace braid
+}  // namespace braid::attention_test

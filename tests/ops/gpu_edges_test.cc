@@ -9,8 +9,7 @@
 #include "ops/gpu/launch.h"
 #include "weights/codes/int8.h"
 
-namespace braid {
-namespace {
+namespace braid::gpu_edges_test {
 
 namespace gpu = ops::gpu;
 
@@ -76,5 +75,4 @@ TEST_F(GpuEdges, ARowWithWhatIsNoNumberSaysSoInItsScale) {
   EXPECT_TRUE(std::isnan(scales[1].item<float>()));
 }
 
-}  // namespace
-}  // namespace braid
+}  // namespace braid::gpu_edges_test

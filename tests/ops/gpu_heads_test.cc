@@ -6,8 +6,7 @@
 #include "kernel_device.h"
 #include "ops/gpu/gpu.h"
 
-namespace braid {
-namespace {
+namespace braid::gpu_heads_test {
 
 namespace gpu = ops::gpu;
 
@@ -78,5 +77,4 @@ std::vector<HeadCase> head_cases() {
 }
 INSTANTIATE_TEST_SUITE_P(Shapes, GpuHeads, testing::ValuesIn(head_cases()));
 
-}  // namespace
-}  // namespace braid
+}  // namespace braid::gpu_heads_test

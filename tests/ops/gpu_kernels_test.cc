@@ -9,8 +9,7 @@
 #include "ops/reference.h"
 #include "weights/codes/int8.h"
 
-namespace braid {
-namespace {
+namespace braid::gpu_kernels_test {
 
 namespace gpu = ops::gpu;
 
@@ -187,5 +186,4 @@ std::vector<Case> cases() {
 }
 INSTANTIATE_TEST_SUITE_P(Shapes, GpuKernels, testing::ValuesIn(cases()));
 
-}  // namespace
-}  // namespace braid
+}  // namespace braid::gpu_kernels_test

@@ -4,8 +4,7 @@
 #include "kernel_device.h"
 #include "ops/ops.h"
 
-namespace braid {
-namespace {
+namespace braid::grouped_attention_test {
 
 struct Case {
   at::ScalarType dtype;
@@ -95,5 +94,4 @@ TEST(GroupedAttentionsHeads, AreRefusedWhereTheyCannotBeShared) {
   EXPECT_ANY_THROW(ops::causal_attention(q, v, v));
 }
 
-}  // namespace
-}  // namespace braid
+}  // namespace braid::grouped_attention_test

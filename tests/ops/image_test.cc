@@ -6,8 +6,7 @@
 #include "ops/cpu/image.h"
 #include "use_threads.h"
 
-namespace braid {
-namespace {
+namespace braid::image_test {
 
 struct Case {
   at::ScalarType dtype;
@@ -162,5 +161,4 @@ TEST(Images, ThatChangeTheirSizeAreLeftToTheDefinition) {
   EXPECT_EQ(ops::convolve(x, halves).size(2), 2);
 }
 
-}  // namespace
-}  // namespace braid
+}  // namespace braid::image_test

@@ -6,8 +6,7 @@
 #include "weights/codes/int8.h"
 #include "weights/files/checkpoint.h"
 
-namespace braid {
-namespace {
+namespace braid::int8_test {
 
 double relative_l2(const Tensor& got, const Tensor& want) {
   const auto wanted = want.to(at::kDouble);
@@ -126,5 +125,4 @@ TEST(Scratch, IsTheSameMemoryUntilMoreIsNeeded) {
   EXPECT_EQ(scratch.take({64}, at::kFloat, at::kCPU).numel(), 64);
 }
 
-}  // namespace
-}  // namespace braid
+}  // namespace braid::int8_test

@@ -10,8 +10,7 @@
 #include "ops/cpu/cpu.h"
 #include "ops/reference.h"
 
-namespace braid {
-namespace {
+namespace braid::kernels_test {
 
 struct Case {
   at::ScalarType dtype;
@@ -202,5 +201,4 @@ TEST(Operations, RefuseShapesThatDoNotFit) {
   EXPECT_ANY_THROW((void)ops::rotate_halves(heads, {.cos = half, .sin = half.narrow(0, 0, 2)}));
 }
 
-}  // namespace
-}  // namespace braid
+}  // namespace braid::kernels_test

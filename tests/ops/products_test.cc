@@ -21,13 +21,11 @@
 #include "use_threads.h"
 #include "weights/codes/int8.h"
 
-namespace braid {
-
-namespace ops::of_loops {
+namespace braid::ops::of_loops {
 ProductKernels with_tiles(const ProductKernels& vectors);  // ops/tiles.cc on tiles_of_loops.h
 }
 
-namespace {
+namespace braid::products_test {
 
 Tensor draw(at::IntArrayRef shape, at::ScalarType dtype, std::uint64_t seed) {
   auto generator = at::detail::createCPUGenerator(seed);
@@ -73,7 +71,7 @@ TEST_P(Panels, OfHalvesGiveTheirProduct) {
       for (const std::int64_t columns : {1, 7, 8, k().columns - 1, k().columns}) {
         const auto x = draw({rows, depth}, at::kBFloat16, 1);
         const auto w = draw({columns, depth}, at::kBFloat16, 2);
-        const auto words = words_of(depth, k().halves_a_word);
+        const auto words = words_of(depth, k().halves_per_word);
         const auto taken = aligned(rows * words, at::kFloat).fill_(NAN);
         for (std::int64_t m = 0; m < rows; ++m)
           k().take_halves(static_cast<const std::uint16_t*>(x.const_data_ptr()) + m * depth, depth,
@@ -84,7 +82,7 @@ TEST_P(Panels, OfHalvesGiveTheirProduct) {
         const auto sums = aligned(rows * k().columns, at::kFloat);
         const auto* const from = taken.const_data_ptr<float>();
         const auto* const by = panel.const_data_ptr<float>();
-        const auto length = (depth + k().halves_a_word - 1) / k().halves_a_word;
+        const auto length = (depth + k().halves_per_word - 1) / k().halves_per_word;
         k().multiply_halves(from, words, rows, by, length, sums.mutable_data_ptr<float>(),
                             k().columns);
         const auto got = sums.view({rows, k().columns});
@@ -105,7 +103,7 @@ TEST_P(Panels, OfCodesGiveTheirExactProduct) {
         auto generator = at::detail::createCPUGenerator(3);
         const auto x = at::randint(-128, 128, {rows, depth}, generator, at::kChar);
         const auto w = at::randint(-128, 128, {columns, depth}, generator, at::kChar);
-        const auto words = words_of(depth, k().codes_a_word);
+        const auto words = words_of(depth, k().codes_per_word);
         const auto panel = aligned(words * k().columns, at::kInt).fill_(-1);
         const auto taken = aligned(rows * words, at::kInt).fill_(-1),
                    sums = aligned(rows * k().columns, at::kInt);
@@ -116,7 +114,7 @@ TEST_P(Panels, OfCodesGiveTheirExactProduct) {
                        panel.mutable_data_ptr<std::int32_t>());
         k().multiply_codes(taken.const_data_ptr<std::int32_t>(), words, rows,
                            panel.const_data_ptr<std::int32_t>(),
-                           (depth + k().codes_a_word - 1) / k().codes_a_word,
+                           (depth + k().codes_per_word - 1) / k().codes_per_word,
                            sums.mutable_data_ptr<std::int32_t>(), k().columns);
         const auto want = x.to(at::kLong).matmul(w.to(at::kLong).t());
         const auto got = sums.view({rows, k().columns}).narrow(1, 0, columns).to(at::kLong);
@@ -279,5 +277,4 @@ TEST(OwnLayers, AreMadeByAllThreads) {
   EXPECT_EQ(seen.size(), 3u);
 }
 
-}  // namespace
-}  // namespace braid
+}  // namespace braid::products_test

@@ -5,8 +5,7 @@
 
 #include "ops/cpu/winograd.h"
 
-namespace braid {
-namespace {
+namespace braid::winograd_test {
 
 using at::Tensor;
 using ops::WinogradKernels;
@@ -103,5 +102,4 @@ TEST_P(Winograds, RefuseBrokenTiles) {
 INSTANTIATE_TEST_SUITE_P(Sizes, Winograds,
                          testing::Values(WinogradSize::kTwo, WinogradSize::kFour));
 
-}  // namespace
-}  // namespace braid
+}  // namespace braid::winograd_test

@@ -7,8 +7,7 @@
 #include "parallel/layout.h"
 #include "parallel/ulysses.h"
 
-namespace braid {
-namespace {
+namespace braid::attention_test {
 
 struct Shape {
   int heads, tokens;
@@ -94,5 +93,4 @@ TEST(Ulysses, MovesEachTokenOnceThereAndOnceBack) {
   });
 }
 
-}  // namespace
-}  // namespace braid
+}  // namespace braid::attention_test

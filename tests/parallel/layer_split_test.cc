@@ -12,8 +12,7 @@
 #include "base/error.h"
 #include "comm/thread.h"
 
-namespace braid {
-namespace {
+namespace braid::layer_split_test {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -186,5 +185,4 @@ TEST(BlocksOfRank, RefuseMoreStagesThanBlocks) {
   }
 }
 
-}  // namespace
-}  // namespace braid
+}  // namespace braid::layer_split_test

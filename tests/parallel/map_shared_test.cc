@@ -8,8 +8,7 @@
 
 #include "comm/thread.h"
 
-namespace braid {
-namespace {
+namespace braid::map_shared_test {
 
 TEST(MapShared, GivesTheFirstRankAllResultsInOrder) {
   for (const int num_ranks : {1, 2, 3, 5})
@@ -44,5 +43,4 @@ TEST(MapShared, AFailureOfOneRankEndsAll) {
                std::runtime_error);
 }
 
-}  // namespace
-}  // namespace braid
+}  // namespace braid::map_shared_test

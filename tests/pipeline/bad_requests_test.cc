@@ -12,8 +12,7 @@
 #include "host_memory.h"
 #include "own_ranks.h"
 
-namespace braid {
-namespace {
+namespace braid::bad_requests_test {
 
 using testing::HasSubstr;
 
@@ -232,5 +231,4 @@ TEST(EngineOfProcesses, ServesAfterBadRequests) {
   EXPECT_THAT(of_second, HasSubstr("[  PASSED  ]")) << of_second;
 }
 
-}  // namespace
-}  // namespace braid
+}  // namespace braid::bad_requests_test

@@ -15,8 +15,7 @@
 #include "base/file.h"
 #include "pipeline/conversion/convert.h"
 
-namespace braid {
-namespace {
+namespace braid::convert_stopped_test {
 
 namespace fs = std::filesystem;
 using testing::HasSubstr;
@@ -195,5 +194,4 @@ TEST_F(Interrupted, ByAFullDiskItSaysSoAndGoesOn) {
   EXPECT_EQ(made_by(to("out")), made_by(to("whole")));
 }
 
-}  // namespace
-}  // namespace braid
+}  // namespace braid::convert_stopped_test

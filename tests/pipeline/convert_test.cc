@@ -11,8 +11,7 @@
 #include "base/file.h"
 #include "pipeline/engine.h"
 
-namespace braid {
-namespace {
+namespace braid::convert_test {
 
 namespace fs = std::filesystem;
 using testing::HasSubstr;
@@ -231,5 +230,4 @@ TEST_F(Convert, DoesNotOverwrite) {
   EXPECT_THAT(refusal({.model = model_, .out = folder_}), HasSubstr("exists"));
 }
 
-}  // namespace
-}  // namespace braid
+}  // namespace braid::convert_test

@@ -7,8 +7,7 @@
 #include "base/error.h"
 #include "pipeline/sampling/noise.h"
 
-namespace braid {
-namespace {
+namespace braid::denoise_test {
 
 DenoiseJob job_of(at::ScalarType dtype) {
   at::manual_seed(3);
@@ -148,5 +147,4 @@ TEST(Denoise, EndsWhenTheObserverThrows) {
   EXPECT_EQ(asked, 1);
 }
 
-}  // namespace
-}  // namespace braid
+}  // namespace braid::denoise_test

@@ -7,8 +7,7 @@
 #include "base/error.h"
 #include "pipeline/engine.h"
 
-namespace braid {
-namespace {
+namespace braid::devices_test {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -94,5 +93,4 @@ TEST(ChooseLayout, RefusesGuidanceParallelismWithoutTwoBranches) {
   EXPECT_THAT(refusal([] { choose_layout({.cfg = 3}, 3, kGuided); }), HasSubstr("a step has 2"));
 }
 
-}  // namespace
-}  // namespace braid
+}  // namespace braid::devices_test

@@ -14,8 +14,7 @@
 #include "pipeline/planner/held.h"
 #include "planned.h"
 
-namespace braid {
-namespace {
+namespace braid::fit_test {
 
 using testing::HasSubstr;
 using testing::Not;
@@ -267,5 +266,4 @@ TEST(Fit, OfACpuIsOfTheProcess) {
   EXPECT_THROW(fit(job_of_one, cpu), InputError);
 }
 
-}  // namespace
-}  // namespace braid
+}  // namespace braid::fit_test

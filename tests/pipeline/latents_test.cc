@@ -6,8 +6,7 @@
 
 #include "pipeline/sampling/noise.h"
 
-namespace braid {
-namespace {
+namespace braid::latents_test {
 
 TEST(Pack, PutsTwoByTwoPatchesIntoChannels) {
   const LatentShape shape{.channels = 3, .height = 4, .width = 6};
@@ -50,5 +49,4 @@ TEST(DrawNoise, IsTorchRandnInTheModelsDtype) {
   EXPECT_TRUE(at::equal(noise.flatten().narrow(0, 0, 4).to(at::kFloat), golden));
 }
 
-}  // namespace
-}  // namespace braid
+}  // namespace braid::latents_test

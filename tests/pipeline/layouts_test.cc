@@ -9,8 +9,7 @@
 #include "base/error.h"
 #include "pipeline/engine.h"
 
-namespace braid {
-namespace {
+namespace braid::layouts_test {
 
 using testing::HasSubstr;
 
@@ -295,5 +294,4 @@ TEST(Layout, AFailingCallbackEndsAllRanksWithItsError) {
   }
 }
 
-}  // namespace
-}  // namespace braid
+}  // namespace braid::layouts_test

@@ -15,8 +15,7 @@
 #include "weights/paging/cpu_device.h"
 #include "weights/paging/order_checker.h"
 
-namespace braid {
-namespace {
+namespace braid::offload_test {
 
 namespace fs = std::filesystem;
 using testing::HasSubstr;
@@ -237,5 +236,4 @@ TEST(Offload, RefusesWhatMakesNoSenseWithASentence) {
   EXPECT_THAT(refusal(offload), HasSubstr("cannot make the folder of pages"));
 }
 
-}  // namespace
-}  // namespace braid
+}  // namespace braid::offload_test

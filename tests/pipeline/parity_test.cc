@@ -14,8 +14,7 @@
 #include "base/error.h"
 #include "pipeline/engine.h"
 
-namespace braid {
-namespace {
+namespace braid::parity_test {
 
 namespace fs = std::filesystem;
 const fs::path kFixtures = fs::path(BRAID_SOURCE_DIR) / "tests/data/parity";
@@ -163,5 +162,4 @@ TEST(Pipelines, TellWhatTheyDo) {
   EXPECT_EQ(seen.back().phase, Phase::kDecode);
 }
 
-}  // namespace
-}  // namespace braid
+}  // namespace braid::parity_test

@@ -9,8 +9,7 @@
 #include "pipeline/proofs/bench.h"
 #include "planned.h"
 
-namespace braid {
-namespace {
+namespace braid::peaks_predicted_test {
 
 class Folder {
  public:
@@ -101,5 +100,4 @@ TEST(SlowPredictedPeaks, OfTheDecoder) {
   }
 }
 
-}  // namespace
-}  // namespace braid
+}  // namespace braid::peaks_predicted_test

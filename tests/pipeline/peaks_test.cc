@@ -5,8 +5,7 @@
 
 #include "pipeline/engine.h"
 
-namespace braid {
-namespace {
+namespace braid::peaks_test {
 
 constexpr std::int64_t kBlock = 64 << 20;
 
@@ -47,7 +46,7 @@ TEST(Peaks, OfRanksThatShareAProcessAreToldOfEach) {
     EXPECT_EQ(rank.device, "cpu");
     EXPECT_EQ(rank.resident_shared_by, 2);
     EXPECT_EQ(rank.resident, ranks.front().resident);
-    for (const auto phase : kPhases) EXPECT_GT(at(rank.resident, phase), 0) << name_of(phase);
+    for (const auto phase : kPhases) EXPECT_GT(at(rank.resident, phase), 0) << phase_name(phase);
     EXPECT_EQ(rank.allocated, BytesByPhase{});
   }
 }
@@ -58,5 +57,4 @@ TEST(Peaks, AreLeftAloneUnlessAskedFor) {
   EXPECT_TRUE(engine.peaks().empty());
 }
 
-}  // namespace
-}  // namespace braid
+}  // namespace braid::peaks_test

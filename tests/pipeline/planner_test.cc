@@ -13,8 +13,7 @@
 #include "pipeline/families/flux/flux.h"
 #include "planned.h"
 
-namespace braid {
-namespace {
+namespace braid::planner_test {
 
 using testing::HasSubstr;
 
@@ -222,5 +221,4 @@ TEST(Devices, RefuseWhatIsNotKnownWithWhatIs) {
         << text;
 }
 
-}  // namespace
-}  // namespace braid
+}  // namespace braid::planner_test

@@ -5,8 +5,7 @@
 
 #include "planned.h"
 
-namespace braid {
-namespace {
+namespace braid::planner_time_test {
 
 // A device that computes and reads at once.
 DeviceSpec instant() { return {"instant", 1e15, 1e30, 1e30, 1e30, 1, "none"}; }
@@ -109,5 +108,4 @@ TEST(PlannedTime, HidesShiftsBehindAttention) {
   EXPECT_NEAR(communication(gathered, machine(2, link, device), {.ring = 2})["ring"], all, 1e-6);
 }
 
-}  // namespace
-}  // namespace braid
+}  // namespace braid::planner_time_test

@@ -9,8 +9,7 @@
 #include "braid/error.h"
 #include "pipeline/planner/fit.h"
 
-namespace braid {
-namespace {
+namespace braid::presets_test {
 
 struct Card {
   const char* name;  // as sold
@@ -131,5 +130,4 @@ TEST(Presets, ThatAreUnknownAreAnsweredWithAllThatAreKnown) {
   }
 }
 
-}  // namespace
-}  // namespace braid
+}  // namespace braid::presets_test

@@ -7,8 +7,7 @@
 #include "counted_parameters.h"
 #include "planned.h"
 
-namespace braid {
-namespace {
+namespace braid::published_test {
 
 using testing::DoubleNear;
 
@@ -105,5 +104,4 @@ TEST(Published, TimesAreNear) {
     RecordProperty(layout_name(grid), std::to_string(step("4xl20", grid)));
 }
 
-}  // namespace
-}  // namespace braid
+}  // namespace braid::published_test

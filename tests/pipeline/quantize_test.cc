@@ -4,8 +4,7 @@
 
 #include "pipeline/engine.h"
 
-namespace braid {
-namespace {
+namespace braid::quantize_test {
 
 const auto kModel = std::filesystem::path(BRAID_SOURCE_DIR) / "models/demo";
 
@@ -85,5 +84,4 @@ TEST(Quantized, LayoutsComputeWhatOneRankComputes) {
   }
 }
 
-}  // namespace
-}  // namespace braid
+}  // namespace braid::quantize_test

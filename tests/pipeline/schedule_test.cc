@@ -10,8 +10,7 @@
 
 #include "base/error.h"
 
-namespace braid {
-namespace {
+namespace braid::schedule_test {
 
 using testing::HasSubstr;
 
@@ -188,5 +187,4 @@ TEST(ScheduleConfig, SaysWhichOptionIsWrong) {
     EXPECT_THAT(message_of([&] { config_of(text); }), HasSubstr(words)) << text;
 }
 
-}  // namespace
-}  // namespace braid
+}  // namespace braid::schedule_test

@@ -8,8 +8,7 @@
 
 #include "base/error.h"
 
-namespace braid {
-namespace {
+namespace braid::settings_test {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -135,5 +134,4 @@ TEST(Latents, HaveOneOfTwoShapesAndAllTheirValues) {
             "the initial latents should have 48 values, they have 47");
 }
 
-}  // namespace
-}  // namespace braid
+}  // namespace braid::settings_test

@@ -12,8 +12,7 @@
 #include "pipeline/families/flux/flux.h"
 #include "pipeline/model.h"
 
-namespace braid {
-namespace {
+namespace braid::shares_test {
 
 const ModelFiles& files() {
   static const auto found =
@@ -115,5 +114,4 @@ TEST(Shares, ATensorThatNoStageKnowsIsAnErrorOnEach) {
       InputError);
 }
 
-}  // namespace
-}  // namespace braid
+}  // namespace braid::shares_test

@@ -7,8 +7,7 @@
 
 #include "base/error.h"
 
-namespace braid {
-namespace {
+namespace braid::step_graph_test {
 
 // Work done between begin() and end() is remembered and done again by replay().
 struct Tape {
@@ -190,5 +189,4 @@ TEST_F(StepGraphTest, SeveralRanksFailTogether) {
   EXPECT_THROW((void)step({input(0.5)}), std::runtime_error);
 }
 
-}  // namespace
-}  // namespace braid
+}  // namespace braid::step_graph_test

@@ -14,8 +14,7 @@
 #include "pipeline/planner/planner.h"
 #include "traffic_text.h"
 
-namespace braid {
-namespace {
+namespace braid::traffic_test {
 
 // 24 heads divide by 2, 3, 4, 6 and 8; 3 heads do not, and are fewer than most ranks; 8 do so
 // partly.
@@ -213,5 +212,4 @@ TEST(Traffic, OfGuidanceIsOneGatherOfAVelocity) {
   EXPECT_EQ(along(ranks[1].traffic, "cfg"), (Traffic{.all_gathers = 1, .bytes = 4 * 35 * 16}));
 }
 
-}  // namespace
-}  // namespace braid
+}  // namespace braid::traffic_test

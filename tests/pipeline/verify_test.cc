@@ -7,8 +7,7 @@
 
 #include "base/error.h"
 
-namespace braid {
-namespace {
+namespace braid::verify_test {
 
 const std::filesystem::path kModel = std::filesystem::path(BRAID_SOURCE_DIR) / "models/demo";
 
@@ -103,5 +102,4 @@ TEST(FaultNames, AreListedWhenOneIsUnknown) {
   }
 }
 
-}  // namespace
-}  // namespace braid
+}  // namespace braid::verify_test

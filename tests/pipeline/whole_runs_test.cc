@@ -8,8 +8,7 @@
 #include "pipeline/planner/traffic.h"
 #include "traffic_text.h"
 
-namespace braid {
-namespace {
+namespace braid::whole_runs_test {
 
 const std::filesystem::path kSource = BRAID_SOURCE_DIR;
 
@@ -94,5 +93,4 @@ INSTANTIATE_TEST_SUITE_P(
                     WholeRun{"tests/data/parity/prefixed/model", {.tp = 5}},
                     WholeRun{"tests/data/parity/sharded/model", {.tp = 2, .ulysses = 2}}));
 
-}  // namespace
-}  // namespace braid
+}  // namespace braid::whole_runs_test

@@ -5,8 +5,7 @@
 #include "text/unicode/normalizer.h"
 #include "text_testing.h"
 
-namespace braid::text {
-namespace {
+namespace braid::text::added_tokens_test {
 
 using namespace testing_text;
 using testing::ElementsAre;
@@ -107,5 +106,4 @@ TEST(AddedTokens, RefuseToBecomeEqual) {
   EXPECT_THAT(complaint({{.content = std::string(2000, 'a')}}), HasSubstr("2000 bytes"));
 }
 
-}  // namespace
-}  // namespace braid::text
+}  // namespace braid::text::added_tokens_test

@@ -4,8 +4,7 @@
 
 #include "text_testing.h"
 
-namespace braid::text {
-namespace {
+namespace braid::text::bpe_test {
 
 using namespace testing_text;
 using testing::ElementsAre;
@@ -99,5 +98,4 @@ TEST(Bpe, MergesVeryLongWordsInLittleTime) {
   EXPECT_EQ(ids(bpe, std::string(400'000, 'a')).size(), 100'000u);
 }
 
-}  // namespace
-}  // namespace braid::text
+}  // namespace braid::text::bpe_test

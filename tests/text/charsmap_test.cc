@@ -6,8 +6,7 @@
 #include "text/vocabulary/sentencepiece_model.h"
 #include "text_testing.h"
 
-namespace braid::text {
-namespace {
+namespace braid::text::charsmap_test {
 
 using namespace testing_text;
 using testing::HasSubstr;
@@ -92,5 +91,4 @@ TEST(Base64, IsDecoded) {
   EXPECT_THAT(message_of([] { decode_base64("=Zg=", "t.json"); }), HasSubstr("does not belong"));
 }
 
-}  // namespace
-}  // namespace braid::text
+}  // namespace braid::text::charsmap_test

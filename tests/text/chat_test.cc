@@ -6,8 +6,7 @@
 #include "text/tokenizer.h"
 #include "text_testing.h"
 
-namespace braid {
-namespace {
+namespace braid::chat_test {
 
 using namespace testing_text;
 
@@ -61,5 +60,4 @@ TEST(Flux2SystemMessage, IsTheReferences) {
   EXPECT_EQ(digest.hex(), "c75692eeb17fd5e3");
 }
 
-}  // namespace
-}  // namespace braid
+}  // namespace braid::chat_test

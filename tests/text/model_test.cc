@@ -5,8 +5,7 @@
 
 #include "text_testing.h"
 
-namespace braid::text {
-namespace {
+namespace braid::text::model_test {
 
 using namespace testing_text;
 using testing::HasSubstr;
@@ -155,5 +154,4 @@ TEST(ModelOptions, NeedTheListsOfTheirKind) {
   EXPECT_THAT(message_of([] { make_unigram({}, {}, "t.json"); }), HasSubstr("tokens and scores"));
 }
 
-}  // namespace
-}  // namespace braid::text
+}  // namespace braid::text::model_test

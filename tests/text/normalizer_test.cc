@@ -4,8 +4,7 @@
 
 #include "text_testing.h"
 
-namespace braid::text {
-namespace {
+namespace braid::text::normalizer_test {
 
 using namespace testing_text;
 using testing::HasSubstr;
@@ -102,5 +101,4 @@ TEST(Normalizer, NamesWhatItDoesNotKnow) {
               HasSubstr("t.json holds base64 of 3 characters"));
 }
 
-}  // namespace
-}  // namespace braid::text
+}  // namespace braid::text::normalizer_test

@@ -6,8 +6,7 @@
 #include "text/tokenizer.h"
 #include "text_testing.h"
 
-namespace braid {
-namespace {
+namespace braid::parity_test {
 
 using namespace testing_text;
 
@@ -86,5 +85,4 @@ TEST(Parity, AgreesWithSentencePieceOnPrompts) {
   }
 }
 
-}  // namespace
-}  // namespace braid
+}  // namespace braid::parity_test

@@ -4,8 +4,7 @@
 
 #include "text_testing.h"
 
-namespace braid::text {
-namespace {
+namespace braid::text::post_processor_test {
 
 using namespace testing_text;
 using testing::ElementsAre;
@@ -62,5 +61,4 @@ TEST(PostProcessor, NamesWhatItCannotUse) {
   EXPECT_THAT(complaint(R"({"type": "Sequence", "processors": 1})"), HasSubstr("a list"));
 }
 
-}  // namespace
-}  // namespace braid::text
+}  // namespace braid::text::post_processor_test

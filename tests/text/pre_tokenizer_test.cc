@@ -4,8 +4,7 @@
 
 #include "text_testing.h"
 
-namespace braid::text {
-namespace {
+namespace braid::text::pre_tokenizer_test {
 
 using namespace testing_text;
 using testing::ElementsAre;
@@ -117,5 +116,4 @@ TEST(PreTokenizer, NamesWhatItDoesNotKnow) {
   EXPECT_THAT(complaint(R"({"type": "Sequence", "pretokenizers": {}})"), HasSubstr("a list"));
 }
 
-}  // namespace
-}  // namespace braid::text
+}  // namespace braid::text::pre_tokenizer_test

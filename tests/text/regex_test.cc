@@ -4,8 +4,7 @@
 
 #include "text_testing.h"
 
-namespace braid::text {
-namespace {
+namespace braid::text::regex_test {
 
 using namespace testing_text;
 using testing::ElementsAre;
@@ -75,5 +74,4 @@ TEST(Regex, TakesLongTextsInOneSweep) {
   EXPECT_EQ(words.find_all(std::string(300'000, ' ') + "x").size(), 3u);
 }
 
-}  // namespace
-}  // namespace braid::text
+}  // namespace braid::text::regex_test

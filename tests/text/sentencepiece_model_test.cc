@@ -7,8 +7,7 @@
 
 #include "text_testing.h"
 
-namespace braid::text {
-namespace {
+namespace braid::text::sentencepiece_model_test {
 
 using namespace testing_text;
 using testing::HasSubstr;
@@ -80,5 +79,4 @@ TEST(SentencePieceModel, SurvivesEveryTruncationAndFlippedByte) {
     }
 }
 
-}  // namespace
-}  // namespace braid::text
+}  // namespace braid::text::sentencepiece_model_test

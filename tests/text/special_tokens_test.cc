@@ -5,8 +5,7 @@
 
 #include "text_testing.h"
 
-namespace braid::text {
-namespace {
+namespace braid::text::special_tokens_test {
 
 using namespace testing_text;
 using testing::ElementsAre;
@@ -128,5 +127,4 @@ TEST(SpecialTokens, NameTheFileThatIsNotWellFormed) {
               HasSubstr("t.json should hold a JSON object"));
 }
 
-}  // namespace
-}  // namespace braid::text
+}  // namespace braid::text::special_tokens_test

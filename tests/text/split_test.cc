@@ -2,8 +2,7 @@
 
 #include <gmock/gmock.h>
 
-namespace braid::text {
-namespace {
+namespace braid::text::split_test {
 
 using testing::ElementsAre;
 
@@ -62,5 +61,4 @@ TEST(Split, KnowsWhichPieceBeginsTheText) {
   EXPECT_FALSE(pieces[1].at_start);
 }
 
-}  // namespace
-}  // namespace braid::text
+}  // namespace braid::text::split_test

@@ -8,8 +8,7 @@
 #include "text/tokenizer_files.h"
 #include "text_testing.h"
 
-namespace braid {
-namespace {
+namespace braid::tokenizer_test {
 
 using namespace testing_text;
 using testing::ElementsAre;
@@ -263,5 +262,4 @@ TEST_F(Folder, GuessesTheClassWhereNoneIsNamed) {
   EXPECT_THAT(load_tokenizer(path_)->encode("aba", 4).ids, ElementsAre(3, 0, 2, 2));
 }
 
-}  // namespace
-}  // namespace braid
+}  // namespace braid::tokenizer_test

@@ -11,8 +11,7 @@
 #include "text/unicode/regex.h"
 #include "text_testing.h"
 
-namespace braid {
-namespace {
+namespace braid::unicode_test {
 
 using namespace testing_text;
 using text::Regex;
@@ -154,5 +153,4 @@ TEST(Unicode, MeasuresGraphemeClusters) {
   EXPECT_EQ(unicode::grapheme_size("\U00011A3Aax", 0), 4u);  // not prepended any more
 }
 
-}  // namespace
-}  // namespace braid
+}  // namespace braid::unicode_test

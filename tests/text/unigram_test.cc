@@ -4,8 +4,7 @@
 
 #include "text_testing.h"
 
-namespace braid::text {
-namespace {
+namespace braid::text::unigram_test {
 
 using namespace testing_text;
 using testing::ElementsAre;
@@ -96,5 +95,4 @@ TEST(Unigram, CutsVeryLongTextsInLittleTime) {
   EXPECT_EQ(ids(model, std::string(400'000, 'a')).size(), 100'000u);
 }
 
-}  // namespace
-}  // namespace braid::text
+}  // namespace braid::text::unigram_test

@@ -4,8 +4,7 @@
 
 #include "text/vocabulary/trie.h"
 
-namespace braid::text {
-namespace {
+namespace braid::text::vocabulary_test {
 
 using testing::ElementsAre;
 
@@ -71,5 +70,4 @@ TEST(Trie, SaysWhenAKeyIsThereAlready) {
   EXPECT_THAT(prefixes(trie, "ab"), ElementsAre(P{1, 2}, P{2, 3}));
 }
 
-}  // namespace
-}  // namespace braid::text
+}  // namespace braid::text::vocabulary_test

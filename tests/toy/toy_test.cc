@@ -14,8 +14,7 @@
 #include "pipeline/proofs/verify.h"
 #include "traffic_text.h"
 
-namespace braid::toy {
-namespace {
+namespace braid::toy::toy_test {
 
 using testing::Contains;
 using testing::HasSubstr;
@@ -183,5 +182,4 @@ TEST(ToyFamily, IsRefusedWhereItsPartsDoNotFit) {
   }
 }
 
-}  // namespace
-}  // namespace braid::toy
+}  // namespace braid::toy::toy_test

@@ -8,8 +8,7 @@
 #include "base/error.h"
 #include "files.h"
 
-namespace braid {
-namespace {
+namespace braid::checkpoint_test {
 
 using testing::HasSubstr;
 using namespace testing_files;
@@ -102,5 +101,4 @@ TEST_F(CheckpointTest, NamesATypeItCannotRead) {
   EXPECT_THAT(message_of([&] { checkpoint.find("a")->view(); }), HasSubstr("dtype U32"));
 }
 
-}  // namespace
-}  // namespace braid
+}  // namespace braid::checkpoint_test

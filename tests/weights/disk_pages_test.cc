@@ -14,8 +14,7 @@
 #include "weights/paging/cpu_device.h"
 #include "weights/weights.h"
 
-namespace braid {
-namespace {
+namespace braid::disk_pages_test {
 
 using testing::HasSubstr;
 using namespace testing_files;
@@ -279,5 +278,4 @@ TEST_F(DiskPages, AreReadOnceAStep) {
   EXPECT_NEAR(double(bytes_read_by_process() - before), double(kSteps * pages.page_bytes()), own);
 }
 
-}  // namespace
-}  // namespace braid
+}  // namespace braid::disk_pages_test

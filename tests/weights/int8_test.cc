@@ -9,8 +9,7 @@
 
 #include "weights/files/checkpoint.h"
 
-namespace braid {
-namespace {
+namespace braid::int8_test {
 
 Tensor stored(const std::string& version, const std::string& name) {
   const auto path = std::filesystem::path(BRAID_SOURCE_DIR) / "tests/data/parity/int8" /
@@ -89,5 +88,4 @@ TEST(Int8, RefusesToQuantiseToNoForm) {
   EXPECT_ANY_THROW(quantize_rows(at::zeros({1, 1}), Quantize::kNone));
 }
 
-}  // namespace
-}  // namespace braid
+}  // namespace braid::int8_test

@@ -9,8 +9,7 @@
 
 #include "weights/codes/int8.h"
 
-namespace braid {
-namespace {
+namespace braid::matrix_test {
 
 Matrix some_codes() { return quantize_rows(at::randn({6, 4}, at::kFloat), Quantize::kInt8); }
 
@@ -118,5 +117,4 @@ TEST(Matrix, ColumnsKeepTheScalesOfWholeRows) {
       at::equal(dequantize(columns, at::kFloat), dequantize(whole, at::kFloat).narrow(1, 1, 2)));
 }
 
-}  // namespace
-}  // namespace braid
+}  // namespace braid::matrix_test

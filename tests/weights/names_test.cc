@@ -4,8 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace braid {
-namespace {
+namespace braid::names_test {
 
 using testing::ElementsAre;
 
@@ -47,5 +46,4 @@ TEST(Names, DoNotMatchHalfASegment) {
   EXPECT_THAT(origins_of(names, "img_input.weight")[0].tensors, ElementsAre("img_input.weight"));
 }
 
-}  // namespace
-}  // namespace braid
+}  // namespace braid::names_test

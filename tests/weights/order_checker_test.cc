@@ -13,8 +13,7 @@
 #include "simulated_device.h"
 #include "weights/paging/pages.h"
 
-namespace braid {
-namespace {
+namespace braid::order_checker_test {
 
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -158,5 +157,4 @@ TEST(RandomSchedules, TenThousandAreInOrder) {
   }
 }
 
-}  // namespace
-}  // namespace braid
+}  // namespace braid::order_checker_test

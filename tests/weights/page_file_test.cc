@@ -17,8 +17,7 @@
 #include "weights/paging/checksum.h"
 #include "weights/paging/cpu_device.h"
 
-namespace braid {
-namespace {
+namespace braid::page_file_test {
 
 using testing::HasSubstr;
 using namespace testing_files;
@@ -239,5 +238,4 @@ TEST_F(PageFileTest, AFullDiskIsASentence) {
   EXPECT_TRUE(fs::is_empty(folder_.path()));
 }
 
-}  // namespace
-}  // namespace braid
+}  // namespace braid::page_file_test

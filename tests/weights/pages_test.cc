@@ -12,8 +12,7 @@
 #include "weights/paging/order_checker.h"
 #include "weights/paging/page.h"
 
-namespace braid {
-namespace {
+namespace braid::pages_test {
 
 using testing::HasSubstr;
 using namespace testing_files;
@@ -288,5 +287,4 @@ TEST(Pages, NeitherWaitNorAllocateInTheLoop) {
   EXPECT_THAT(checker->hazards(), testing::IsEmpty());
 }
 
-}  // namespace
-}  // namespace braid
+}  // namespace braid::pages_test

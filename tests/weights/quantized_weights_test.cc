@@ -13,8 +13,7 @@
 #include "weights/files/safetensors_writer.h"
 #include "weights/weights.h"
 
-namespace braid {
-namespace {
+namespace braid::quantized_weights_test {
 
 using testing::HasSubstr;
 using namespace testing_files;
@@ -162,5 +161,4 @@ TEST_F(QuantizedWeights, CodesAreNoNumbersForOtherLayers) {
   EXPECT_THAT(message_of([&] { w.tensor("a", {2, 2}); }), HasSubstr("floating-point"));
 }
 
-}  // namespace
-}  // namespace braid
+}  // namespace braid::quantized_weights_test

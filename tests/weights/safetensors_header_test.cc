@@ -7,8 +7,7 @@
 #include "base/error.h"
 #include "files.h"
 
-namespace braid {
-namespace {
+namespace braid::safetensors_header_test {
 
 using testing::HasSubstr;
 using namespace testing_files;
@@ -112,5 +111,4 @@ TEST(SafetensorsHeader, RefusesATruncatedFileAtEveryLength) {
     ASSERT_NE(refusal(whole.substr(0, length)), "accepted") << length;
 }
 
-}  // namespace
-}  // namespace braid
+}  // namespace braid::safetensors_header_test

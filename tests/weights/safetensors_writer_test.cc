@@ -8,8 +8,7 @@
 #include "files.h"
 #include "weights/files/checkpoint.h"
 
-namespace braid {
-namespace {
+namespace braid::safetensors_writer_test {
 
 using testing_files::TemporaryFolder;
 
@@ -61,5 +60,4 @@ TEST(SafetensorsWriter, RefusesWhatTheFormatDoesNotHave) {
   EXPECT_THROW(write_safetensors({{"a", at::zeros({1}, at::kComplexFloat)}}), InputError);
 }
 
-}  // namespace
-}  // namespace braid
+}  // namespace braid::safetensors_writer_test

@@ -7,8 +7,7 @@
 #include "weights/sharding.h"
 #include "weights/weights.h"
 
-namespace braid {
-namespace {
+namespace braid::synthetic_test {
 
 const at::TensorOptions kOptions = at::TensorOptions(at::kFloat);
 
@@ -47,5 +46,4 @@ TEST(Synthetic, WeightsHaveWhateverIsAskedForInTheRightType) {
   weights.finish();
 }
 
-}  // namespace
-}  // namespace braid
+}  // namespace braid::synthetic_test

@@ -9,8 +9,7 @@
 #include "files.h"
 #include "weights/paging/cpu_device.h"
 
-namespace braid {
-namespace {
+namespace braid::weights_test {
 
 using testing::HasSubstr;
 using namespace testing_files;
@@ -201,5 +200,4 @@ TEST_F(WeightsTest, CountsWhatWasReadAndNotWhatWasLeft) {
   EXPECT_EQ(read, (BytesRead{.all = 24, .strided = 0}));
 }
 
-}  // namespace
-}  // namespace braid
+}  // namespace braid::weights_test

@@ -126,6 +126,14 @@ class LintTest(unittest.TestCase):
         self.assertEqual(self.complaints_about("src/nn/b.cc", twin),
                          ["src/nn/a.h has a type 'a::Layer' too"])
 
+    def test_a_test_keeps_its_names_to_itself(self):
+        own = "namespace braid::{} {{\nint a;\n}}  // namespace braid\n"
+        for name in ("ring_test", "text::ring_test"):
+            self.assertEqual(self.complaints_about("tests/nn/ring_test.cc", own.format(name)), [])
+        for name in ("other_test", "ring"):
+            self.assertEqual(self.complaints_about("tests/nn/ring_test.cc", own.format(name)),
+                             ["its names belong into namespace braid::ring_test"])
+
     def test_files_keep_their_budgets(self):
         self.write("src/nn/a.cc", "\n" * 300)
         self.write("src/nn/a.h", "#pragma once\n" + "\n" * 119)

@@ -1,5 +1,6 @@
 """A type has its name once. Two types of one name in two headers are no error for the compiler or
 the linker: one's inline destructor is then taken for the other's, and memory is freed that is none.
+Tests are compiled several files at once, so each keeps its names in a namespace of its own.
 """
 
 import re
@@ -22,10 +23,20 @@ def open_types(source):
             yield number, "::".join(namespaces + [found.group(1)])
 
 
+def test_namespace(source):
+    stem = source.path.rsplit("/", 1)[1].removesuffix(".cc")
+    own = re.compile(rf"namespace braid::(?:\w+::)?{stem} \{{")
+    if not any(own.match(line) for line in source.code):
+        yield f"its names belong into namespace braid::{stem}"
+
+
 def check(sources, root):
     del root
     seen = {}
     for source in sources:
+        if source.path.startswith("tests/") and source.path.endswith("_test.cc"):
+            for complaint in test_namespace(source):
+                yield source.path, 1, complaint
         if not source.path.startswith(("src/", "include/")):
             continue
         for number, name in open_types(source):

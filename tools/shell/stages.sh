@@ -22,6 +22,19 @@ check_rules() {
   tools/shell/wheels_test.sh || stop 1 "what is fetched is wrong"
 }
 
+# Of the sources that differ from main, or of all of them (--tidy). The commands of a build without
+# unity files and precompiled headers; nothing is compiled there.
+check_tidy() {
+  stage "tidy"
+  local folder=$root/build/tidy
+  fetch_clang_tidy
+  make_folder "$folder"
+  configure "$folder" -DBRAID_DEVELOP=OFF -DBRAID_UNITY=OFF -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON
+  compile "$folder" build.ninja # with the sources that there are now
+  python3 -B tools/lint/tidy.py "$clang_tidy" "$folder" "$@" || stop 1 "these places are untidy"
+}
+run_tidy() { check_tidy --all; }
+
 build_everything() {
   stage "build"
   make_folder "$build"

@@ -73,6 +73,14 @@ fetch_clang_format() {
       clang-format==14.0.6
 }
 
+# Sets `clang_tidy`, likewise.
+fetch_clang_tidy() {
+  clang_tidy=$cache/clang-tidy-18.1.8/clang_tidy/data/bin/clang-tidy
+  [[ -x $clang_tidy ]] ||
+    fetch_wheels "$cache/clang-tidy-18.1.8" "clang-tidy" "copy $cache/clang-tidy-18.1.8 here" \
+      clang-tidy==18.1.8
+}
+
 # Puts a new enough cmake first on the PATH where the system's is too old (Ubuntu 22.04).
 fetch_cmake() {
   local folder=$cache/cmake-3.31.6

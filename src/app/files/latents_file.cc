@@ -33,7 +33,7 @@ Latents read_latents(const std::filesystem::path& path) {
   const auto file = Checkpoint::open_file(path);
   const auto& stored = find_latents(file);
   require(at::isFloatingType(stored.dtype()), path.string(), ": tensor '", stored.entry.name,
-          "' should hold floating-point numbers, it holds ", name_of(stored.entry.type));
+          "' should hold floating-point numbers, it holds ", element_type_name(stored.entry.type));
   const auto values = aligned_copy(stored).to(at::kFloat);
   const auto* const data = values.const_data_ptr<float>();
   return {.shape = stored.entry.shape, .values = {data, data + values.numel()}};

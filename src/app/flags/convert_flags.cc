@@ -3,9 +3,8 @@
 #include "app/flags/flag_values.h"
 
 namespace braid {
-namespace {
 
-const char* const kExamples =
+const char* const kConvertExamples =
     R"(The new model appears when it is whole and was read again; until then its files lie in
 OUT.partial, with which the same command goes on when it was interrupted.
 
@@ -14,10 +13,7 @@ Examples:
   braid convert -m flux1-dev.safetensors --components ~/models/FLUX.1-dev -o flux
   braid convert -m ~/models/FLUX.1-dev -o flux.safetensors --single-file --dtype bfloat16)";
 
-}  // namespace
-
-void add_convert_flags(CLI::App& command, FlagReader& read, ConvertFlags& f) {
-  command.footer(kExamples);
+void add_convert_flags(FlagReader& read, ConvertFlags& f) {
   auto& o = f.options;
   read.path("-m,--model", "PATH", "Model",
             "A model directory in the layout of diffusers, or a single\n"

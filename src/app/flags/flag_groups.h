@@ -33,7 +33,8 @@ void check_budget(const Memory& memory);
 void add_quantize_flags(FlagReader& read, Memory& memory);
 
 // `braid convert`.
-void add_convert_flags(CLI::App& command, FlagReader& read, ConvertFlags& flags);
+extern const char* const kConvertExamples;
+void add_convert_flags(FlagReader& read, ConvertFlags& flags);
 // Throws InputError unless there is something to convert and a place for it.
 void check_together(const ConvertFlags& flags);
 

@@ -1,5 +1,6 @@
 #include "app/flags/flag_reader.h"
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <numeric>
 

@@ -1,7 +1,6 @@
 // CLI11 behind a few calls: how flags are declared, and its complaints in our words.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <filesystem>
 #include <functional>
 #include <map>
@@ -11,6 +10,10 @@
 #include <vector>
 
 #include "app/flags/flags.h"
+
+namespace CLI {
+class App;
+}
 
 namespace braid {
 

@@ -14,6 +14,9 @@
 
 namespace braid {
 
+// Limits of what one line can ask for.
+constexpr int kMaxSteps = 10'000, kMaxPictures = 1'000'000;
+
 std::int64_t whole_number(const std::string& flag, const std::string& text, std::int64_t low,
                           std::int64_t high);
 std::uint64_t seed_number(const std::string& flag, const std::string& text);

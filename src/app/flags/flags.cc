@@ -16,8 +16,6 @@
 namespace braid {
 namespace {
 
-constexpr int kMaxSteps = 10'000, kMaxPictures = 1'000'000;
-
 const char* const kProgramExamples = R"(Examples:
   braid generate "a red circle on a blue background"
   braid generate "a fox in the snow" -m ~/models/FLUX.1-dev --size 768x512 --steps 28
@@ -231,6 +229,8 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   add_model_flags(read_info, model);
   read_info.flag("--presets", "Machine", "List what --preset takes", info.presets);
   read_info.flag("--json", "Talk", "Print one JSON object", info.json);
+  read_info.flag("-v,--verbose", "Talk",
+                 "Of a model, tell the whole configuration, and the\nmachine's", info.verbose);
 
   VerifyFlags verify;
   auto& prove =
@@ -241,8 +241,9 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
 
   ConvertFlags convert;
   auto& change = *app.add_subcommand("convert", "Write a model in another form");
+  change.footer(kConvertExamples);
   FlagReader read_convert(change);
-  add_convert_flags(change, read_convert, convert);
+  add_convert_flags(read_convert, convert);
 
   PlanFlags plan;
   auto& predict = *app.add_subcommand("plan", "Predict what each layout of some devices takes");

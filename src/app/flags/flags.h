@@ -40,6 +40,7 @@ struct InfoFlags {
   std::filesystem::path picture, model, components;
   bool presets = false;
   bool json = false;
+  bool verbose = false;  // of a model: all of its configuration, and this machine
 };
 
 struct VerifyFlags {

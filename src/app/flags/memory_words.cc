@@ -10,7 +10,7 @@ std::string flag_of(const char* flag, const Value& value, const Value& otherwise
   return value == otherwise ? "" : std::string(" --") + flag + " " + text;
 }
 
-const char* name_of(DiskReads reads) {
+const char* disk_reads_name(DiskReads reads) {
   switch (reads) {
     case DiskReads::kAuto:
       break;
@@ -25,9 +25,9 @@ const char* name_of(DiskReads reads) {
 std::string flags_of(const Offload& o) {
   const Offload none;
   std::string flags =
-      flag_of("offload", o.transformer, none.transformer, name_of(o.transformer)) +
-      flag_of("offload-text", o.text, o.transformer, name_of(o.text)) +
-      flag_of("offload-vae", o.vae, o.transformer, name_of(o.vae)) +
+      flag_of("offload", o.transformer, none.transformer, offload_name(o.transformer)) +
+      flag_of("offload-text", o.text, o.transformer, offload_name(o.text)) +
+      flag_of("offload-vae", o.vae, o.transformer, offload_name(o.vae)) +
       flag_of("offload-group", o.blocks, none.blocks, std::to_string(o.blocks)) +
       flag_of("prefetch", o.prefetch, none.prefetch, std::to_string(o.prefetch)) +
       flag_of("resident", o.resident, none.resident,
@@ -35,12 +35,13 @@ std::string flags_of(const Offload& o) {
       flag_of("residency", o.residency, none.residency, "leading") +
       flag_of("pin", o.pin, none.pin, o.pin == Pin::kNever ? "never" : "on-the-fly");
   if (o.folder.empty()) return flags;
-  return flags + " --offload-dir" + flag_of("disk-reads", o.reads, none.reads, name_of(o.reads));
+  return flags + " --offload-dir" +
+         flag_of("disk-reads", o.reads, none.reads, disk_reads_name(o.reads));
 }
 
 }  // namespace
 
-const char* name_of(Quantize form) {
+const char* quantize_name(Quantize form) {
   switch (form) {
     case Quantize::kNone:
       break;
@@ -54,7 +55,7 @@ const char* name_of(Quantize form) {
   return "none";
 }
 
-const char* name_of(OffloadMode mode) {
+const char* offload_name(OffloadMode mode) {
   switch (mode) {
     case OffloadMode::kNone:
       break;
@@ -74,8 +75,8 @@ std::string flags_of(const Memory& m) {
   std::string skipped;
   for (const auto& layer : m.keep_dense) skipped += (skipped.empty() ? "" : ",") + layer;
   const auto flags =
-      flag_of("quantize", m.quantize, Quantize::kNone, name_of(m.quantize)) +
-      flag_of("quantize-text", m.quantize_text, Quantize::kNone, name_of(m.quantize_text)) +
+      flag_of("quantize", m.quantize, Quantize::kNone, quantize_name(m.quantize)) +
+      flag_of("quantize-text", m.quantize_text, Quantize::kNone, quantize_name(m.quantize_text)) +
       flag_of("quantize-skip", skipped, std::string(), skipped) + flags_of(m.offload);
   return flags.empty() ? flags : flags.substr(1);
 }

@@ -8,8 +8,8 @@
 
 namespace braid {
 
-const char* name_of(Quantize form);     // "int8"
-const char* name_of(OffloadMode mode);  // "block"
+const char* quantize_name(Quantize form);    // "int8"
+const char* offload_name(OffloadMode mode);  // "block"
 
 // The flags that differ from their defaults, as they would be given: "--quantize int8 --offload
 // block"; empty where none does.

@@ -5,7 +5,7 @@
 namespace braid {
 namespace {
 
-constexpr int kMaxSteps = 10'000, kMaxPictures = 1'000'000, kMaxDevices = 1024;
+constexpr int kMaxDevices = 1024;
 
 void add_count(FlagReader& read, const std::string& names, const std::string& help, int most,
                const std::function<void(int)>& take) {

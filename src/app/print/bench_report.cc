@@ -18,7 +18,6 @@ namespace braid {
 namespace {
 
 constexpr double kGB = 1e9;
-constexpr std::size_t kColumn = 11;  // characters of a number's column
 
 std::string today() {
   const auto now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
@@ -58,14 +57,7 @@ OrderedJson peaks_of(const std::vector<RankPeaks>& ranks) {
           {"peak_vram_total_gb", total}};
 }
 
-std::string left(std::string text, std::size_t width) {
-  text.resize(std::max(width, text.size()), ' ');
-  return text;
-}
-
-std::string right(const std::string& text) {
-  return std::string(text.size() < kColumn ? kColumn - text.size() : 1, ' ') + text;
-}
+std::string bench_column(const std::string& text) { return right_aligned(text, 11); }
 
 std::string seconds_in(const OrderedJson& result, const char* key) {
   return readable_seconds(result.at(key).get<double>());
@@ -103,10 +95,11 @@ std::string name_of_row(const OrderedJson& result) {
 std::string row(const OrderedJson& r) {
   if (r.contains("failure")) return "  " + r.at("failure").get<std::string>() + "\n";
   const auto [fastest, slowest] = range_of(r);
-  return right(seconds_in(r, "step_s")) + right(readable_seconds(fastest)) +
-         right(readable_seconds(slowest)) + right(seconds_in(r, "load_s")) +
-         right(gb_in(r, "peak_vram_max_single_gpu_gb")) + right(readable_bytes(bytes_given(r))) +
-         (r.contains("against") ? right(comparison(r)) : "") + "\n";
+  return bench_column(seconds_in(r, "step_s")) + bench_column(readable_seconds(fastest)) +
+         bench_column(readable_seconds(slowest)) + bench_column(seconds_in(r, "load_s")) +
+         bench_column(gb_in(r, "peak_vram_max_single_gpu_gb")) +
+         bench_column(readable_bytes(bytes_given(r))) +
+         (r.contains("against") ? bench_column(comparison(r)) : "") + "\n";
 }
 
 }  // namespace
@@ -129,8 +122,8 @@ OrderedJson bench_settings(const BenchOptions& o) {
           {"world_size", degrees.product()},
           {"ring_degree", degrees.ring},
           {"layout", layout_of(pipeline.layout)},
-          {"quantize", name_of(pipeline.memory.quantize)},
-          {"offload", name_of(pipeline.memory.offload.transformer)},
+          {"quantize", quantize_name(pipeline.memory.quantize)},
+          {"offload", offload_name(pipeline.memory.offload.transformer)},
           {"device", list_of_devices(pipeline)},
           {"machine", name_of_machine(device_names(pipeline).front())}};
 }
@@ -181,13 +174,13 @@ std::string bench_text(const OrderedJson& r) {
 std::string bench_table(const std::vector<OrderedJson>& results) {
   std::size_t width = 0;
   for (const auto& r : results) width = std::max(width, name_of_row(r).size());
-  std::string table = left("", 2 + width);
+  std::string table = left_aligned("", 2 + width);
   for (const auto* const name : {"a step", "fastest", "slowest", "load", "peak", "gives"})
-    table += right(name);
+    table += bench_column(name);
   const bool is_compared = std::any_of(results.begin(), results.end(),
                                        [](const OrderedJson& r) { return r.contains("against"); });
-  table += is_compared ? right("against") + "\n" : "\n";
-  for (const auto& r : results) table += "  " + left(name_of_row(r), width) + row(r);
+  table += is_compared ? bench_column("against") + "\n" : "\n";
+  for (const auto& r : results) table += "  " + left_aligned(name_of_row(r), width) + row(r);
   return table;
 }
 

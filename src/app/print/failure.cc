@@ -16,7 +16,7 @@
 namespace braid {
 namespace {
 
-std::string name_of(const std::type_info& type) {
+std::string type_name(const std::type_info& type) {
   int status = 0;
   const std::unique_ptr<char, decltype(&std::free)> name(
       abi::__cxa_demangle(type.name(), nullptr, nullptr, &status), &std::free);
@@ -75,7 +75,7 @@ Failure current_failure() {
   } catch (const std::exception& error) {
     return {.exit_code = kFailed,
             .sentence = one_line(error.what()),
-            .details = "thrown as " + name_of(typeid(error))};
+            .details = "thrown as " + type_name(typeid(error))};
   }
 }
 

@@ -33,7 +33,7 @@ OrderedJson json_of(const StepTime& step) {
 OrderedJson json_of(const PlannedLayout& l) {
   OrderedJson json = {{"layout", layout_name(l.grid)}, {"degrees", json_of(l.grid)}};
   json["fits"] = l.fits();
-  if (!l.fits()) json.update({{"obstacle", name_of(l.obstacle)}, {"reason", l.reason}});
+  if (!l.fits()) json.update({{"obstacle", obstacle_name(l.obstacle)}, {"reason", l.reason}});
   if (!l.fits() && l.obstacle != Obstacle::kMemory) return json;
   json["seconds_per_picture"] = l.seconds_per_picture;
   json["seconds_per_step"] = json_of(l.step);
@@ -70,7 +70,7 @@ std::string plan_json(const PlanReport& report, const std::vector<PlannedLayout>
     if (layout.fits() || report.flags.all) json["layouts"].push_back(json_of(layout));
   json["out"] = OrderedJson::object();
   for (const auto& [count, example] : count_out(layouts))
-    json["out"][name_of(example->obstacle)] = count;
+    json["out"][obstacle_name(example->obstacle)] = count;
   return json_text(json);
 }
 

@@ -12,7 +12,6 @@ namespace braid {
 namespace {
 
 constexpr std::size_t kShown = 20;
-constexpr std::size_t kColumn = 10;  // characters of a number's column
 
 std::string duration(double seconds) {
   char text[32];
@@ -26,9 +25,7 @@ std::string duration(double seconds) {
   return text;
 }
 
-std::string right(const std::string& text) {
-  return std::string(text.size() < kColumn ? kColumn - text.size() : 1, ' ') + text;
-}
+std::string plan_column(const std::string& text) { return right_aligned(text, 10); }
 
 std::string communicated(const StepTime& step) {
   double sum = 0;
@@ -46,12 +43,13 @@ std::string row(const PlannedLayout& l, std::size_t width) {
   auto name = layout_name(l.grid);
   name.resize(std::max(width, name.size()), ' ');
   const bool has_others = l.grid.product() > 1;
-  return "  " + name + right(duration(l.seconds_per_picture)) + right(duration(l.step.total())) +
-         right(duration(l.step.compute)) + right(duration(l.step.memory)) +
-         right(communicated(l.step)) + right(duration(l.step.bubbles)) +
-         right(readable_bytes(double(l.first_rank.peak()))) +
-         right(has_others ? readable_bytes(double(l.largest_other.peak())) : "-") +
-         right(readable_bytes(double(bytes_given(l.traffic)))) + "\n";
+  return "  " + name + plan_column(duration(l.seconds_per_picture)) +
+         plan_column(duration(l.step.total())) + plan_column(duration(l.step.compute)) +
+         plan_column(duration(l.step.memory)) + plan_column(communicated(l.step)) +
+         plan_column(duration(l.step.bubbles)) +
+         plan_column(readable_bytes(double(l.first_rank.peak()))) +
+         plan_column(has_others ? readable_bytes(double(l.largest_other.peak())) : "-") +
+         plan_column(readable_bytes(double(bytes_given(l.traffic)))) + "\n";
 }
 
 std::string header(std::size_t width) {
@@ -59,7 +57,7 @@ std::string header(std::size_t width) {
   text.resize(2 + width, ' ');
   for (const auto* const name :
        {"a picture", "a step", "compute", "memory", "comm", "waiting", "rank 0", "a rank", "gives"})
-    text += right(name);
+    text += plan_column(name);
   return text + "\n";
 }
 
@@ -96,7 +94,7 @@ std::string summary(const std::vector<PlannedLayout>& layouts, std::size_t fitti
   text += "\n";
   for (const auto& [count, example] : count_out(layouts))
     text += text_of("  ", count, count == 1 ? " is" : " are", " out for ",
-                    name_of(example->obstacle), count == 1 ? ": " : ", one is ",
+                    obstacle_name(example->obstacle), count == 1 ? ": " : ", one is ",
                     layout_name(example->grid), ": ", example->reason, "\n");
   return text;
 }
@@ -107,7 +105,7 @@ std::string model_of(const PlanReport& r) {
   return r.flags.options.model.empty() ? "demo" : model_name(r.flags.options.model);
 }
 
-const char* name_of(Obstacle obstacle) {
+const char* obstacle_name(Obstacle obstacle) {
   switch (obstacle) {
     case Obstacle::kNone:
       return "nothing";

@@ -20,7 +20,7 @@ std::string plan_table(const PlanReport& report, const std::vector<PlannedLayout
 std::string plan_json(const PlanReport& report, const std::vector<PlannedLayout>& layouts);
 
 // "memory", "heads", ...
-const char* name_of(Obstacle obstacle);
+const char* obstacle_name(Obstacle obstacle);
 
 // How many layouts each obstacle keeps out, the most frequent first, with one of them.
 struct OutOf {

@@ -10,7 +10,7 @@
 namespace braid {
 namespace {
 
-const char* name_of(SetBy who) {
+const char* setter_name(SetBy who) {
   switch (who) {
     case SetBy::kBraid:
       return "braid";
@@ -61,7 +61,7 @@ OrderedJson environment_info() {
   for (const auto& variable : wanted_environment(read_gpu_nodes(gpu_topology()))) {
     const auto* const value = std::getenv(variable.name.c_str());
     list[variable.name] = {{"value", value ? OrderedJson(value) : OrderedJson()},
-                           {"set_by", name_of(who_set(variable.name))},
+                           {"set_by", setter_name(who_set(variable.name))},
                            {"why", variable.why}};
   }
   return list;

@@ -23,7 +23,7 @@ bool is_new_phase(const std::optional<Progress>& before, const Progress& now) {
 }
 
 std::string title(Phase phase) {
-  std::string text = name_of(phase);
+  std::string text = phase_name(phase);
   return text + std::string(9 - text.size(), ' ');
 }
 

@@ -58,6 +58,15 @@ std::string plural(std::int64_t count, const std::string& noun) {
   return readable_count(count) + " " + noun + (count == 1 ? "" : "s");
 }
 
+std::string left_aligned(std::string text, std::size_t column) {
+  text.resize(std::max(column, text.size()), ' ');
+  return text;
+}
+
+std::string right_aligned(const std::string& text, std::size_t column) {
+  return std::string(text.size() < column ? column - text.size() : 1, ' ') + text;
+}
+
 std::string one_line(std::string_view text, std::size_t max_bytes) {
   std::string line;
   for (std::size_t at = 0; at < text.size();) {

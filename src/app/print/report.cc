@@ -23,7 +23,7 @@ double rounded(double seconds) { return std::round(seconds * 1e6) / 1e6; }
 // `startup` is from the program's first line to its first kernel, loading included.
 OrderedJson seconds_of(const PhaseLog& phases) {
   OrderedJson seconds;
-  for (const auto phase : kPhases) seconds[name_of(phase)] = rounded(phases.seconds(phase));
+  for (const auto phase : kPhases) seconds[phase_name(phase)] = rounded(phases.seconds(phase));
   seconds["startup"] = rounded(phases.seconds_to(Phase::kText));
   seconds["total"] = rounded(phases.seconds_so_far());
   return seconds;
@@ -31,7 +31,7 @@ OrderedJson seconds_of(const PhaseLog& phases) {
 
 OrderedJson by_phase(const BytesByPhase& bytes) {
   OrderedJson json = OrderedJson::object();
-  for (const auto phase : kPhases) json[name_of(phase)] = bytes[std::size_t(phase)];
+  for (const auto phase : kPhases) json[phase_name(phase)] = bytes[std::size_t(phase)];
   return json;
 }
 
@@ -71,11 +71,11 @@ OrderedJson settings_of(const Settings& s) {
 OrderedJson fit_of(const std::optional<Fit>& fit) {
   if (!fit) return {};
   const auto& o = fit->memory.offload;
-  return {{"quantize", name_of(fit->memory.quantize)},
-          {"quantize_text", name_of(fit->memory.quantize_text)},
-          {"offload", name_of(o.transformer)},
-          {"offload_text", name_of(o.text)},
-          {"offload_vae", name_of(o.vae)},
+  return {{"quantize", quantize_name(fit->memory.quantize)},
+          {"quantize_text", quantize_name(fit->memory.quantize_text)},
+          {"offload", offload_name(o.transformer)},
+          {"offload_text", offload_name(o.text)},
+          {"offload_vae", offload_name(o.vae)},
           {"offload_group", o.blocks},
           {"prefetch", o.prefetch},
           {"resident", o.resident},

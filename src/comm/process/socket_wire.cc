@@ -15,6 +15,8 @@
 #include <stdexcept>
 #include <thread>
 
+#include "comm/process/sockets.h"
+
 namespace braid {
 namespace {
 
@@ -25,19 +27,17 @@ constexpr int kTurns = 16;
 
 const char* const kEnded = "its process has ended";
 
-std::string reason() { return std::strerror(errno); }
-
 // Why a connection failed. A process that ends with messages unread resets its connections.
 std::string why() {
   if (errno == ECONNRESET || errno == EPIPE) return kEnded;
-  return "its connection failed: " + reason();
+  return "its connection failed: " + socket_error();
 }
 
 }  // namespace
 
 SocketWire::SocketWire(int rank, const std::vector<int>& sockets)
     : rank_(rank), waker_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)), peers_(sockets.size()) {
-  if (waker_ < 0) throw std::runtime_error("cannot make an event: " + reason());
+  if (waker_ < 0) throw std::runtime_error("cannot make an event: " + socket_error());
   for (std::size_t r = 0; r < sockets.size(); ++r) {
     peers_[r].rank = int(r);
     if (int(r) == rank) continue;
@@ -93,7 +93,7 @@ Wire::Events SocketWire::poll(std::chrono::microseconds at_most) {
   const auto wait = events.done.empty() ? at_most.count() : 0;
   const timespec time{.tv_sec = wait / 1'000'000, .tv_nsec = wait % 1'000'000 * 1000};
   if (::ppoll(files.data(), files.size(), &time, nullptr) < 0 && errno != EINTR)
-    throw std::runtime_error("cannot wait for sockets: " + reason());
+    throw std::runtime_error("cannot wait for sockets: " + socket_error());
   if (files[0].revents != 0) {
     std::uint64_t count;
     [[maybe_unused]] const auto read = ::read(waker_, &count, sizeof count);

@@ -18,9 +18,7 @@ namespace {
 
 constexpr timeval kPatience{.tv_sec = 5, .tv_usec = 0};
 
-std::string reason() { return std::strerror(errno); }
-
-std::string name_of(const sockaddr* address, socklen_t size) {
+std::string address_text(const sockaddr* address, socklen_t size) {
   char host[NI_MAXHOST];
   if (::getnameinfo(address, size, host, sizeof host, nullptr, 0, NI_NUMERICHOST) != 0) return "";
   return host;
@@ -40,7 +38,7 @@ sockaddr_storage own_address(const Socket& socket) {
   sockaddr_storage address{};
   socklen_t size = sizeof address;
   check(::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address), &size) == 0,
-        "cannot read a socket's address: ", reason());
+        "cannot read a socket's address: ", socket_error());
   return address;
 }
 
@@ -70,7 +68,7 @@ Socket bound_anywhere() {
   any4.sin_family = AF_INET;
   check(four.is_open() &&
             ::bind(four.get(), reinterpret_cast<const sockaddr*>(&any4), sizeof any4) == 0,
-        "cannot bind a socket: ", reason());
+        "cannot bind a socket: ", socket_error());
   return four;
 }
 
@@ -83,12 +81,14 @@ std::string source_towards(const std::string& host) {
     if (!probe.is_open() || ::connect(probe.get(), a->ai_addr, a->ai_addrlen) != 0) continue;
     const auto address = own_address(probe);
     const auto* const any = reinterpret_cast<const sockaddr*>(&address);
-    return name_of(any, size_of(any));
+    return address_text(any, size_of(any));
   }
   throw Error("this host has no way to " + host);
 }
 
 }  // namespace
+
+std::string socket_error() { return std::strerror(errno); }
 
 Socket::~Socket() {
   if (number_ >= 0) ::close(number_);
@@ -96,7 +96,7 @@ Socket::~Socket() {
 
 Listener listen_anywhere() {
   auto socket = bound_anywhere();
-  check(::listen(socket.get(), SOMAXCONN) == 0, "cannot listen: ", reason());
+  check(::listen(socket.get(), SOMAXCONN) == 0, "cannot listen: ", socket_error());
   const int port = port_of(own_address(socket));
   return {.socket = std::move(socket), .port = port};
 }
@@ -116,12 +116,12 @@ Socket connect_to(const std::string& host, int port) {
     ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &kPatience, sizeof kPatience);
     if (::connect(socket.get(), a->ai_addr, a->ai_addrlen) == 0) return socket;
   }
-  throw Error(text_of("cannot connect to ", host, " port ", port, ": ", reason()));
+  throw Error(text_of("cannot connect to ", host, " port ", port, ": ", socket_error()));
 }
 
 void send_all(const Socket& socket, const void* data, std::size_t size) {
   check(::send(socket.get(), data, size, MSG_NOSIGNAL) == ssize_t(size),
-        "cannot send to another rank: ", reason());
+        "cannot send to another rank: ", socket_error());
 }
 
 void receive_all(const Socket& socket, void* data, std::size_t size) {
@@ -135,12 +135,12 @@ std::vector<std::string> addresses_towards(const std::string& host) {
   if (!is_loopback(addresses.front())) return addresses;
   // `host` is this host. Others know it by the addresses of its interfaces.
   ifaddrs* list = nullptr;
-  check(::getifaddrs(&list) == 0, "cannot list the network interfaces: ", reason());
+  check(::getifaddrs(&list) == 0, "cannot list the network interfaces: ", socket_error());
   const std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)> held(list, &::freeifaddrs);
   for (const auto* a = list; a; a = a->ifa_next) {
     if (!a->ifa_addr || (a->ifa_addr->sa_family != AF_INET && a->ifa_addr->sa_family != AF_INET6))
       continue;
-    const auto name = name_of(a->ifa_addr, size_of(a->ifa_addr));
+    const auto name = address_text(a->ifa_addr, size_of(a->ifa_addr));
     if (!name.empty() && !is_loopback(name)) addresses.push_back(name);
   }
   return addresses;

@@ -41,6 +41,9 @@ Socket accept_next(const Listener& listener, std::chrono::milliseconds patience)
 // Throws Error naming host, port and reason; waits 5 s at most.
 Socket connect_to(const std::string& host, int port);
 
+// Why the last call failed, as errno has it.
+std::string socket_error();
+
 // Sends or receives all of it within 5 s, or throws Error.
 void send_all(const Socket& socket, const void* data, std::size_t size);
 void receive_all(const Socket& socket, void* data, std::size_t size);

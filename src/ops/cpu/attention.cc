@@ -38,17 +38,17 @@ struct Problem {
   const AttentionKernels& kernels;
 
   std::int64_t heads() const { return q_BHLD.size(0) * q_BHLD.size(1); }
-  std::int64_t heads_a_group() const { return q_BHLD.size(1) / k_BGLD.size(1); }
+  std::int64_t heads_per_group() const { return q_BHLD.size(1) / k_BGLD.size(1); }
   std::int64_t queries() const { return q_BHLD.size(2); }
   std::int64_t keys() const { return k_BGLD.size(2); }
   std::int64_t width() const { return q_BHLD.size(3); }
-  std::int64_t words() const { return width() / kernels.products->halves_a_word; }
+  std::int64_t words() const { return width() / kernels.products->halves_per_word; }
 };
 
 // The memory of one thread: a group's keys and values, packed, and a block of queries.
-class Task {
+class AttentionTask {
  public:
-  Task(const Problem& p, std::int64_t rows)
+  AttentionTask(const Problem& p, std::int64_t rows)
       : p_(p),
         keys_(round_up(p.keys(), kPanels) * p.words()),
         values_(round_up(p.keys(), kPanels) * p.words()),
@@ -58,7 +58,7 @@ class Task {
         largest_(rows) {}
 
   void run(std::int64_t head, Range queries) {
-    const auto group = head / p_.heads_a_group();
+    const auto group = head / p_.heads_per_group();
     if (group != group_) pack(group);
     group_ = group;
     const auto rows = round_up(queries.count, p_.kernels.rows);
@@ -121,7 +121,7 @@ void run(const Problem& p) {
   const auto blocks = blocks_in(p.queries(), most);
   const auto rows = round_up(blocks_in(p.queries(), blocks), strip);
   at::parallel_for(0, p.heads() * blocks, 1, [&](std::int64_t begin, std::int64_t end) {
-    Task task(p, rows);
+    AttentionTask task(p, rows);
     for (auto i = begin; i < end; ++i) {
       const auto first = i % blocks * rows;
       if (first < p.queries()) task.run(i / blocks, {first, std::min(rows, p.queries() - first)});

@@ -17,8 +17,6 @@ namespace {
 // panels of kPackedDepth words and a task's sums are there or in the shared cache; x is read once
 // for so many columns, the weight once for so many rows.
 constexpr std::int64_t kPackedDepth = 512, kTaskRows = 2304, kTaskColumns = 512;
-// Rows of sums do not all begin in the same few sets of a cache.
-constexpr std::int64_t kLine = 16;
 
 void multiply(const ProductKernels& k, const float* x, std::int64_t rows, const float* panel,
               std::int64_t depth, float* sums, std::int64_t stride) {
@@ -30,19 +28,19 @@ void multiply(const ProductKernels& k, const std::int32_t* x, std::int64_t rows,
   k.multiply_codes(x, k.depth, rows, panel, depth, sums, stride);
 }
 
-int numbers_a_word(const Product<float>& p) { return p.kernels->halves_a_word; }
-int numbers_a_word(const Product<std::int32_t>& p) { return p.kernels->codes_a_word; }
+int numbers_per_word(const Product<float>& p) { return p.kernels->halves_per_word; }
+int numbers_per_word(const Product<std::int32_t>& p) { return p.kernels->codes_per_word; }
 
 // The memory of one thread.
 template <class Word>
-class Task {
+class ProductTask {
  public:
-  Task(const Product<Word>& p, std::int64_t most_rows, std::int64_t most_columns)
+  ProductTask(const Product<Word>& p, std::int64_t most_rows, std::int64_t most_columns)
       : p_(p),
         k_(*p.kernels),
         columns_(k_.columns),
         stride_(round_up(most_columns, columns_)),
-        sums_stride_(stride_ + kLine),
+        sums_stride_(stride_ + kLineNumbers),
         x_(std::min<std::int64_t>(most_rows, k_.block_rows) * k_.depth),
         panels_(stride_ * round_up(std::min(kPackedDepth, words_of(p.inputs)), k_.depth)),
         sums_(most_rows * sums_stride_) {}
@@ -61,13 +59,13 @@ class Task {
 
  private:
   std::int64_t words_of(std::int64_t numbers) const {
-    return blocks_in(numbers, numbers_a_word(p_));
+    return blocks_in(numbers, numbers_per_word(p_));
   }
 
   // Calls body(number of the part, part) for each `words` words of the inputs.
   template <class Body>
   void for_each_part(Range inputs, std::int64_t words, Body body) const {
-    const auto numbers = words * numbers_a_word(p_);
+    const auto numbers = words * numbers_per_word(p_);
     for (std::int64_t i = 0; i * numbers < inputs.count; ++i)
       body(i, Range{inputs.begin + i * numbers, std::min(numbers, inputs.count - i * numbers)});
   }
@@ -138,7 +136,7 @@ void run_in_parts(const Product<Word>& p) {
   const auto [rows, columns] = parts_of(p.tokens, p.outputs, *p.kernels);
   const auto row_parts = blocks_in(p.tokens, rows), column_parts = blocks_in(p.outputs, columns);
   at::parallel_for(0, row_parts * column_parts, 1, [&](std::int64_t begin, std::int64_t end) {
-    Task<Word> task(p, rows, columns);
+    ProductTask<Word> task(p, rows, columns);
     for (auto i = begin; i < end; ++i) {
       const auto m = i % row_parts * rows, n = i / row_parts * columns;
       task.run({m, std::min(rows, p.tokens - m)}, {n, std::min(columns, p.outputs - n)});

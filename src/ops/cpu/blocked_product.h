@@ -11,6 +11,10 @@ struct ProductKernels;
 
 namespace braid::ops::cpu {
 
+// Of a line of a cache. Rows are one line longer than they need, lest all begin in the same few
+// sets.
+constexpr std::int64_t kLineNumbers = 16;
+
 struct Range {
   std::int64_t begin, count;
 };

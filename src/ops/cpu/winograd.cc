@@ -15,8 +15,6 @@ namespace {
 
 // What is made of tiles at a time, before and after the products: it stays in the shared cache.
 constexpr std::int64_t kChunkBytes = 32 << 20;
-// Points do not all lie in the same few sets of a cache.
-constexpr std::int64_t kLine = 16;
 constexpr std::int64_t kFloat = sizeof(float);
 
 }  // namespace
@@ -33,7 +31,7 @@ Winograd::Winograd(const Tensor& weight, const WinogradKernels& kernels)
     : kernels_(kernels),
       outputs_(weight.size(0)),
       inputs_(weight.size(1)),
-      point_stride_(outputs_ * inputs_ + kLine),
+      point_stride_(outputs_ * inputs_ + kLineNumbers),
       taps_(kernels_.points * point_stride_) {
   const auto taps_33OI = weight.permute({2, 3, 0, 1}).contiguous();
   constexpr std::int64_t kGrain = 4096;
@@ -67,8 +65,8 @@ void Winograd::convolve(const Tensor& in, const Put& put) {
   const auto all = blocks_in(count, kernels_.tiles);
   const auto panel_bytes = kernels_.points * kernels_.tiles * (inputs_ + outputs_) * kFloat;
   const auto each = std::clamp<std::int64_t>(kChunkBytes / panel_bytes, 1, all);
-  const auto entered_stride = each * inputs_ * kernels_.tiles + kLine;
-  const auto sums_stride = each * outputs_ * kernels_.tiles + kLine;
+  const auto entered_stride = each * inputs_ * kernels_.tiles + kLineNumbers;
+  const auto sums_stride = each * outputs_ * kernels_.tiles + kLineNumbers;
   if (panels_ < each) {
     entered_.emplace(kernels_.points * entered_stride);
     sums_.emplace(kernels_.points * sums_stride);

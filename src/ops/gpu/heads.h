@@ -19,8 +19,8 @@ struct HeadIndex {
 
 template <class Block>
 BRAID_DEVICE HeadIndex head_of_thread(const NormRotate& work, const Block& block) {
-  const int heads_a_block = block.size() / work.lanes;
-  const auto wish = std::int64_t(block.row()) * heads_a_block + block.thread() / work.lanes;
+  const int heads_per_block = block.size() / work.lanes;
+  const auto wish = std::int64_t(block.row()) * heads_per_block + block.thread() / work.lanes;
   const auto index = std::uint32_t(wish < work.count ? wish : work.count - 1);
   const auto token = index / std::uint32_t(work.heads);
   return {token_at(token, work.tokens), index - token * std::uint32_t(work.heads),

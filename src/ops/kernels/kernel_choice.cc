@@ -74,7 +74,7 @@ const CodeKernels& code_kernels(RowType type) {
 
 bool are_right(const ProductKernels& k) {
   constexpr int kMostRows = 40, kMostColumns = 32, kDepth = 64;
-  const int rows = std::min(kMostRows, k.rows), words = kDepth / k.halves_a_word;
+  const int rows = std::min(kMostRows, k.rows), words = kDepth / k.halves_per_word;
   const auto x_at = [](int m, int c) { return (5 * m + 3 * c) % 7 - 3; };
   const auto w_at = [](int n, int c) { return (2 * n + 7 * c) % 11 - 5; };
   const auto half_of = [](int i) {

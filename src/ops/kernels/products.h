@@ -48,7 +48,7 @@ struct ProductKernels {
   int block_rows;  // of x that a core keeps in its second cache, a multiple of `rows`
   int depth;       // in words, of a panel that a core keeps in its first cache: divides 512
   int dot_rows;    // that Dot takes at once
-  int halves_a_word, codes_a_word;
+  int halves_per_word, codes_per_word;
 
   PackHalves* pack_halves;
   PackScaledCodes* pack_scaled_codes;

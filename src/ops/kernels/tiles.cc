@@ -219,8 +219,8 @@ ProductKernels with_tiles(const ProductKernels& vectors) {
   kernels.columns = kColumns;
   kernels.rows = kernels.block_rows = kBlockRows;
   kernels.depth = kDepth;
-  kernels.halves_a_word = 2;
-  kernels.codes_a_word = 4;
+  kernels.halves_per_word = 2;
+  kernels.codes_per_word = 4;
   kernels.pack_halves = &pack_halves;
   kernels.pack_scaled_codes = &pack_scaled_codes;
   kernels.pack_codes = &pack_codes;

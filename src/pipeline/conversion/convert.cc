@@ -140,9 +140,7 @@ ShardJob Conversion::job_of(const Part& part) {
   auto load = load_options(checkpoint, is_denoiser ? o_.memory.quantize : o_.memory.quantize_text);
   if (!is_denoiser) load.keep_dense.clear();
   std::vector<AskedTensor> asked;
-  load.survey = &asked;
-  part.make(Weights(checkpoint, names, load));
-  load.survey = nullptr;
+  part.make(Weights(checkpoint, names, load).surveyed(asked));
   return {
       .asked = asked,
       .source = Weights(checkpoint, names, load),

@@ -31,7 +31,7 @@ std::vector<std::vector<AskedTensor>> shared_out(const ShardJob& job) {
   return shards;
 }
 
-std::string name_of(const ShardJob& job, std::size_t index, std::size_t count) {
+std::string shard_name(const ShardJob& job, std::size_t index, std::size_t count) {
   if (count == 1) return job.stem + ".safetensors";
   char numbers[32];
   std::snprintf(numbers, sizeof numbers, "-%05zu-of-%05zu", index + 1, count);
@@ -100,7 +100,7 @@ void write_shards(const ShardJob& job) {
   const auto shards = shared_out(job);
   nlohmann::ordered_json map = nlohmann::ordered_json::object();
   for (std::size_t i = 0; i < shards.size(); ++i) {
-    const auto name = name_of(job, i, shards.size());
+    const auto name = shard_name(job, i, shards.size());
     const auto path = job.folder / name;
     if (!is_there(job, path, shards[i])) write_shard(job, path, shards[i]);
     const auto written = Checkpoint::open_file(path);

@@ -37,7 +37,7 @@ void raise(BytesByPhase& peaks, Phase phase, std::int64_t bytes) {
 
 }  // namespace
 
-const char* name_of(Phase phase) {
+const char* phase_name(Phase phase) {
   constexpr std::array<const char*, kPhases.size()> names = {"load", "text", "denoise", "decode"};
   return names[std::size_t(phase)];
 }

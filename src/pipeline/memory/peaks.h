@@ -16,7 +16,7 @@ namespace braid {
 using BytesByPhase = std::array<std::int64_t, 4>;  // in the order of Phase
 constexpr std::array<Phase, 4> kPhases = {Phase::kLoad, Phase::kText, Phase::kDenoise,
                                           Phase::kDecode};
-const char* name_of(Phase phase);  // "load"
+const char* phase_name(Phase phase);  // "load"
 
 // Of one rank; 0 for phases that it did not have. Ranks that are threads share what is resident in
 // their process, and those of them on one GPU what is allocated there: it is counted once and told

@@ -90,14 +90,14 @@ PartTensors planned(const std::vector<AskedTensor>& asked, const Part& described
 
 std::vector<AskedTensor> asked_by(const Part& part, at::ScalarType dtype, const ModelFiles* files) {
   std::vector<AskedTensor> asked;
-  const LoadOptions load{.dtype = dtype, .survey = &asked};
+  const LoadOptions load{.dtype = dtype};
   if (!files) {
-    part.make(Weights::synthetic(load));
+    part.make(Weights::synthetic(load).surveyed(asked));
     return asked;
   }
   auto checkpoint = files->open(part.folder);
   auto names = part.names(checkpoint);
-  part.make(Weights(std::move(checkpoint), std::move(names), load));
+  part.make(Weights(std::move(checkpoint), std::move(names), load).surveyed(asked));
   return asked;
 }
 

@@ -95,7 +95,7 @@ BenchResult bench(const BenchOptions& options) {
   const auto world = make_world(pipeline);
   const auto devices = devices_of(pipeline, degrees_of(pipeline.layout));
   const auto probe = probe_of(options.probe, devices.front());
-  const int threads = threads_a_rank(pipeline, world->ranks_on_these_cores());
+  const int threads = threads_per_rank(pipeline, world->ranks_on_these_cores());
   BenchResult result{.seconds = {},
                      .load_seconds = 0,
                      .warm_up_seconds = 0,

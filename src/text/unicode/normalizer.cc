@@ -95,7 +95,7 @@ Normalizer read_prepend(const JsonObject& json) {
   };
 }
 
-Normalizer read_sequence(const JsonObject& json) {
+Normalizer read_normalizers(const JsonObject& json) {
   const auto& list = json.at("normalizers");
   require(list.is_array(), json.source(), ": 'normalizers' should be a list, it is ",
           list.type_name());
@@ -115,13 +115,13 @@ Normalizer read_precompiled(const JsonObject& json) {
 void lower(TextPiece& piece) { piece.text = unicode::lower_case(piece.text); }
 void to_byte_alphabet(TextPiece& piece) { piece.text = in_byte_alphabet(piece.text); }
 
-struct Reader {
-  std::string_view type;
+struct NormalizerType {
+  std::string_view name;
   Normalizer (*read)(const JsonObject&);
 };
 
-constexpr std::array<Reader, 13> kReaders = {{
-    {"Sequence", read_sequence},
+constexpr std::array<NormalizerType, 13> kNormalizers = {{
+    {"Sequence", read_normalizers},
     {"NFC", [](const JsonObject&) { return in_form(Form::nfc); }},
     {"NFD", [](const JsonObject&) { return in_form(Form::nfd); }},
     {"NFKC", [](const JsonObject&) { return in_form(Form::nfkc); }},
@@ -142,8 +142,8 @@ Normalizer read_normalizer(const nlohmann::json& json, const std::string& source
   if (json.is_null()) return {};
   const JsonObject object(json, source);
   const auto type = object.string("type");
-  for (const auto& reader : kReaders)
-    if (type == reader.type) return reader.read(object);
+  for (const auto& known : kNormalizers)
+    if (type == known.name) return known.read(object);
   throw InputError(
       text_of(source, " asks for the normalizer '", type, "', which is not supported"));
 }

@@ -8,7 +8,6 @@ namespace braid::text {
 namespace {
 
 constexpr std::size_t kMaxDepth = 100;
-constexpr std::uint64_t kLargestId = INT32_MAX;
 
 // Receives the parser's events. A list that is wanted goes to `lists`, the rest becomes a tree.
 class Handler : public nlohmann::json_sax<Json> {
@@ -125,8 +124,8 @@ class Handler : public nlohmann::json_sax<Json> {
   }
 
   bool id(std::uint64_t v) {
-    require(v <= kLargestId, source_, " gives the token '", texts_[0], "' the id ", v, ", at most ",
-            kLargestId, " was expected");
+    require(v <= std::uint64_t(kLargestTokenId), source_, " gives the token '", texts_[0],
+            "' the id ", v, ", at most ", kLargestTokenId, " was expected");
     require(lists_.vocabulary.insert(texts_[0], std::int64_t(v)), source_, " has the token '",
             texts_[0], "' twice");
     return true;

@@ -10,9 +10,12 @@
 
 namespace braid::text {
 
+constexpr std::int64_t kLargestTokenId = INT32_MAX;
+
 class Vocabulary {
  public:
-  // Returns false, and changes nothing, when the token is there already. Ids are below 2^31.
+  // Returns false, and changes nothing, when the token is there already. Ids are at most
+  // kLargestTokenId.
   bool insert(std::string_view token, std::int64_t id);
   void insert_or_assign(std::string_view token, std::int64_t id);
 

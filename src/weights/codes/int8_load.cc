@@ -9,7 +9,7 @@
 namespace braid {
 namespace {
 
-constexpr std::int64_t kNumbersAtOnce = 1 << 19;
+constexpr std::int64_t kNumbersCodedAtOnce = 1 << 19;
 
 std::int64_t width_of(const std::vector<Share>& columns, std::int64_t all) {
   if (columns.empty()) return all;
@@ -42,7 +42,7 @@ std::vector<Piece> cut(const std::vector<Piece>& pieces) {
   std::vector<Piece> runs;
   for (const auto& piece : pieces) {
     const auto at_once = std::max<std::int64_t>(
-        1, kNumbersAtOnce / std::max<std::int64_t>(1, piece.stored->entry.shape[1]));
+        1, kNumbersCodedAtOnce / std::max<std::int64_t>(1, piece.stored->entry.shape[1]));
     for (std::int64_t row = 0; row < piece.rows.count; row += at_once)
       runs.push_back(
           {piece.stored,

@@ -67,7 +67,7 @@ at::ScalarType StoredTensor::dtype() const {
       break;
   }
   throw InputError(text_of(file->path().string(), ": tensor '", entry.name, "' has the dtype ",
-                           name_of(entry.type), ", which Braid cannot read"));
+                           element_type_name(entry.type), ", which Braid cannot read"));
 }
 
 Tensor StoredTensor::view() const {

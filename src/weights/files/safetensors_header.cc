@@ -95,7 +95,7 @@ void check_coverage(std::vector<TensorEntry> entries, std::uint64_t data_begin,
 
 }  // namespace
 
-const char* name_of(ElementType type) { return kTypes[std::size_t(type)].name; }
+const char* element_type_name(ElementType type) { return kTypes[std::size_t(type)].name; }
 std::uint64_t size_of(ElementType type) { return kTypes[std::size_t(type)].size; }
 
 std::vector<TensorEntry> parse_safetensors_header(std::span<const std::byte> file,

@@ -28,8 +28,8 @@ enum class ElementType {
   kFloat64,
 };
 
-const char* name_of(ElementType type);    // as the format spells it: "BF16"
-std::uint64_t size_of(ElementType type);  // bytes an element
+const char* element_type_name(ElementType type);  // as the format spells it: "BF16"
+std::uint64_t size_of(ElementType type);          // bytes an element
 
 struct TensorEntry {
   std::string name;

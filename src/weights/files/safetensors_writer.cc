@@ -68,8 +68,9 @@ std::string header_of(const std::vector<Entry>& entries) {
   std::uint64_t begin = 0;
   for (const auto& [name, type, tensor] : entries) {
     const auto end = begin + std::uint64_t(tensor.nbytes());
-    header[name] = {
-        {"dtype", name_of(type)}, {"shape", tensor.sizes().vec()}, {"data_offsets", {begin, end}}};
+    header[name] = {{"dtype", element_type_name(type)},
+                    {"shape", tensor.sizes().vec()},
+                    {"data_offsets", {begin, end}}};
     begin = end;
   }
   auto text = header.dump();

@@ -31,7 +31,7 @@ constexpr char kMagic[8] = {'B', 'R', 'A', 'I', 'D', 'P', 'G', '2'};
 
 std::int64_t padded(std::int64_t size) { return (size + kBlock - 1) / kBlock * kBlock; }
 
-std::int64_t bytes_a_part(std::int64_t size) {
+std::int64_t bytes_per_part(std::int64_t size) {
   return std::max(kLeastPart, padded((size + kMostParts - 1) / kMostParts));
 }
 
@@ -48,7 +48,7 @@ Header header_of(std::span<const std::byte> contents, PageId id) {
   Header header{};
   std::memcpy(header.magic, kMagic, sizeof kMagic);
   header.size = std::int64_t(contents.size());
-  header.part_bytes = bytes_a_part(header.size);
+  header.part_bytes = bytes_per_part(header.size);
   for (std::size_t part = 0; part < num_parts(header.size, header.part_bytes); ++part) {
     const auto begin = part * std::size_t(header.part_bytes);
     const auto count = std::min(contents.size() - begin, std::size_t(header.part_bytes));
@@ -81,7 +81,7 @@ PageFile::PageFile(const std::filesystem::path& path, PageId id, std::int64_t si
   const bool is_sound = is_read && std::memcmp(header.magic, kMagic, sizeof kMagic) == 0 &&
                         header.own_checksum == checksum_of(header);
   const bool fits = is_sound && header.id == id && header.size == size &&
-                    header.part_bytes == bytes_a_part(size) && reader.size() == kHeader + size;
+                    header.part_bytes == bytes_per_part(size) && reader.size() == kHeader + size;
   require(fits, "the page ", path, is_sound ? " holds other weights" : " is damaged");
   part_bytes_ = header.part_bytes;
   checksums_.assign(header.checksums, header.checksums + num_parts(size, part_bytes_));

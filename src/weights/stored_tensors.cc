@@ -1,0 +1,142 @@
+#include <algorithm>
+#include <set>
+
+#include "base/error.h"
+#include "weights/expected.h"
+#include "weights/source.h"
+
+namespace braid {
+namespace {
+
+// Stored tensors whose rows, one after the other, are one of ours.
+struct Parts {
+  std::vector<const StoredTensor*> stored;
+  Order order = Order::kAsStored;
+};
+
+// What ranks do not share is whole where it is stored: a table of which some rows are looked up is
+// then read where it lies, and the others never.
+std::function<Tensor()> place_of(const Excerpt& from, const AskedTensor& asked) {
+  const auto& piece = from.pieces.front();
+  const bool is_apart = from.pieces.size() > 1 || !from.columns.empty();
+  if (is_apart || !piece.stored->is_aligned()) return {};
+  if (asked.kind == AskedTensor::Kind::kTable) return [piece] { return piece.stored->view(); };
+  if (piece.stored->dtype() != asked.dtype) return {};
+  return [piece] { return view_of(piece); };
+}
+
+// Codes of version 2 may be multiplied by those of activations.
+Quantize form_of_codes(const StoredTensor& scales, Quantize wanted) {
+  if (scales.dtype() != at::kFloat) return Quantize::kInt8V1;
+  return wanted == Quantize::kInt8Dynamic ? Quantize::kInt8Dynamic : Quantize::kInt8;
+}
+
+class StoredTensors : public TensorSource {
+ public:
+  StoredTensors(Checkpoint checkpoint, Names names)
+      : checkpoint_(std::move(checkpoint)), names_(std::move(names)) {}
+
+  const std::string& name() const override { return checkpoint_.source(); }
+
+  std::optional<Recipe> find(AskedTensor& asked, const Delivery& delivery) override {
+    const auto& [wanted, numbers, codes] = delivery;
+    const bool is_matrix = asked.kind == AskedTensor::Kind::kMatrix;
+    const auto parts = take(asked.path(), asked);
+    const bool has_codes = is_matrix && are_codes(parts.stored);
+    if (!has_codes) check_floating(parts.stored, name());
+    check_shape(parts.stored, asked.shape, name());
+    const Excerpt from{pieces_of(parts.stored, parts.order, wanted.rows), wanted.columns};
+    if (has_codes) {
+      const auto scales = take_scales(asked);
+      const auto form = form_of_codes(*scales.stored.front(), codes);
+      // of whole rows: a share of the columns has all of them
+      return recipe_of_codes(from, pieces_of(scales.stored, scales.order, wanted.rows), form);
+    }
+    if (is_matrix && numbers != Quantize::kNone)
+      return recipe_of_quantizing(from, asked.dtype, numbers);
+    auto recipe = recipe_of_numbers(from, asked.dtype);
+    recipe.in_place = place_of(from, asked);
+    return recipe;
+  }
+
+  std::int64_t skip(const std::string& scope) override {
+    const auto prefix = names_.prefix + scope + ".";
+    return leave([&](const std::string& name) { return name.starts_with(prefix); });
+  }
+
+  std::int64_t finish() override {
+    const auto bytes = leave([&](const std::string& name) {
+      return std::any_of(names_.ignored.begin(), names_.ignored.end(),
+                         [&](const std::string& pattern) { return matches(pattern, name); });
+    });
+    check_all_used();
+    return bytes;
+  }
+
+ private:
+  Parts take(const std::string& path, AskedTensor& asked);
+  Parts take_scales(AskedTensor& asked);
+  template <class MayBeUnused>
+  std::int64_t leave(MayBeUnused may_be_unused);
+  void check_all_used() const;
+
+  const Checkpoint checkpoint_;
+  const Names names_;
+  std::set<std::string> used_;
+};
+
+Parts StoredTensors::take(const std::string& path, AskedTensor& asked) {
+  const auto origins = origins_of(names_, path);
+  const auto there = [&](const std::string& name) { return checkpoint_.find(name) != nullptr; };
+  const auto origin = std::find_if(origins.begin(), origins.end(), [&](const Origin& o) {
+    return std::all_of(o.tensors.begin(), o.tensors.end(), there);
+  });
+  if (origin == origins.end()) {
+    const auto& wanted = origins.front().tensors;
+    const auto missing = std::find_if_not(wanted.begin(), wanted.end(), there);
+    throw InputError(text_of(name(), " has no tensor '", *missing, "'"));
+  }
+  Parts parts{.stored = {}, .order = origin->order};
+  for (const auto& tensor : origin->tensors) {
+    check(used_.insert(tensor).second, name(), ": tensor '", tensor, "' is used twice");
+    parts.stored.push_back(checkpoint_.find(tensor));
+    asked.stored.push_back(*parts.stored.back());
+  }
+  return parts;
+}
+
+// The scales that stand beside codes.
+Parts StoredTensors::take_scales(AskedTensor& asked) {
+  auto scales = take(asked.path() + "_scale", asked);
+  check_floating(scales.stored, name());
+  check_shape(scales.stored, {asked.shape.front(), 1}, name());
+  return scales;
+}
+
+template <class MayBeUnused>
+std::int64_t StoredTensors::leave(MayBeUnused may_be_unused) {
+  std::int64_t bytes = 0;
+  for (const auto& [name, stored] : checkpoint_.tensors())
+    if (may_be_unused(name) && used_.insert(name).second) bytes += std::int64_t(stored.entry.size);
+  return bytes;
+}
+
+void StoredTensors::check_all_used() const {
+  std::vector<std::string> unknown;
+  for (const auto& [name, stored] : checkpoint_.tensors())
+    if (!used_.contains(name)) unknown.push_back(name);
+  if (unknown.empty()) return;
+  const auto count = unknown.size();
+  unknown.resize(std::min<std::size_t>(count, 3));
+  throw InputError(text_of(name(), " holds ", count, count == 1 ? " tensor" : " tensors",
+                           " that the model does not have: ", list_of(unknown),
+                           count > 3 ? ", ..." : ""));
+}
+
+}  // namespace
+
+std::shared_ptr<TensorSource> stored_tensors(Checkpoint checkpoint, Names names) {
+  return std::make_shared<StoredTensors>(std::move(checkpoint), std::move(names));
+}
+
+}  // namespace braid
