@@ -2,14 +2,18 @@
 
 #include <nlohmann/json.hpp>
 
+#include "app/flags/memory_words.h"
 #include "app/machine/machine_info.h"
 #include "app/print/model_info.h"
 #include "app/print/preset_info.h"
+#include "app/print/readable.h"
 #include "app/print/readable_json.h"
 #include "app/print/standard_output.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "image/png.h"
+#include "pipeline/devices.h"
+#include "pipeline/planner/fit.h"
 
 namespace braid {
 namespace {
@@ -36,11 +40,40 @@ OrderedJson info_of(const InfoFlags& flags) {
   return info;
 }
 
+// Whether a picture as the model makes it by itself fits into what is free here, and how.
+std::string fit_here(PipelineOptions options) {
+  const auto device = device_names(options).front();
+  const auto free = free_bytes_of(device);
+  options.memory.budget = {.device = free,
+                           .host = device == "cpu" ? 0 : free_bytes_of("cpu"),
+                           .may_quantize = true,
+                           .may_quantize_text = true};
+  const auto there = " of the " + readable_bytes(double(free)) + " that " + device + " has free";
+  try {
+    const auto chosen = fitted(options, {});
+    const auto flags = flags_of(chosen.options.memory);
+    return "takes " + readable_bytes(double(chosen.fit.device_peak)) + there +
+           (flags.empty() ? "" : ", by " + flags);
+  } catch (const DoesNotFit& error) {
+    return std::string("does not fit: ") + error.what() + help_sentence(error);
+  }
+}
+
+std::string summary(const InfoFlags& flags) {
+  const PipelineOptions options{.model = flags.model, .components = flags.components};
+  return model_summary(model_info(options)) + "  here              it " + fit_here(options) +
+         "\n  (--verbose or --json: the whole configuration)\n";
+}
+
 }  // namespace
 
 int info(const InfoFlags& flags) {
   require(int(!flags.picture.empty()) + int(!flags.model.empty()) + int(flags.presets) <= 1,
           "braid info describes a picture, a model or the presets: give one of them");
+  if (!flags.model.empty() && !flags.json && !flags.verbose) {
+    print(summary(flags));
+    return 0;
+  }
   const auto info = info_of(flags);
   print(flags.json ? json_text(info) : readable_json(info));
   return 0;

@@ -94,6 +94,12 @@ OrderedJson bundled() {
 
 }  // namespace
 
+std::int64_t free_bytes_of(const std::string& device) {
+  const auto all = devices();
+  const auto found = all.find(device == "cuda" ? "cuda:0" : device);
+  return found == all.end() ? 0 : found->at("free_bytes").get<std::int64_t>();
+}
+
 std::string name_of_machine(const std::string& device) {
   if (device == "cpu") return cpu_info().at("name").get<std::string>();
   const auto gpu = gpu_named(device);

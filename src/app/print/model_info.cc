@@ -2,6 +2,7 @@
 
 #include <c10/core/ScalarType.h>
 
+#include "app/print/readable.h"
 #include "base/json.h"
 #include "pipeline/families/family.h"
 
@@ -22,7 +23,32 @@ OrderedJson part_info(const Checkpoint& checkpoint, const OrderedJson& config) {
           {"config", config}};
 }
 
+OrderedJson request_info(const RequestDefaults& d) {
+  return {{"width", d.width},
+          {"height", d.height},
+          {"steps", d.steps},
+          {"guidance", d.guidance},
+          {"max_sequence_length", d.max_sequence_length}};
+}
+
+std::string line_of(const std::string& name, const OrderedJson& part) {
+  const auto dtype = part.contains("dtype") ? "  " + part["dtype"].get<std::string>() : "";
+  return "  " + left_aligned(name, 18) +
+         right_aligned(readable_count(part["parameters"].get<std::int64_t>()), 15) + " parameters" +
+         right_aligned(readable_bytes(part["bytes"].get<double>()), 10) + dtype + "\n";
+}
+
 }  // namespace
+
+std::string model_summary(const OrderedJson& model) {
+  const auto& request = model["request"];
+  auto text = model["family"].get<std::string>() + ", " + model["path"].get<std::string>() + "\n";
+  for (const auto& [name, part] : model["parts"].items()) text += line_of(name, part);
+  text += line_of("together", model) + "  " + left_aligned("picture", 18);
+  return text + request["width"].dump() + "x" + request["height"].dump() + ", " +
+         plural(request["steps"].get<std::int64_t>(), "step") + ", guidance " +
+         request["guidance"].dump() + "\n";
+}
 
 OrderedJson model_info(const PipelineOptions& options) {
   const auto files = find_model(options);
@@ -43,6 +69,7 @@ OrderedJson model_info(const PipelineOptions& options) {
           {"parameters", parameters},
           {"bytes", bytes},
           {"parts", parts},
+          {"request", request_info(family->description().limits.defaults)},
           {"scheduler", contents(files.folder / "scheduler" / "scheduler_config.json")},
           {"defaults", contents(files.folder / "generation_config.json")}};
 }

@@ -10,4 +10,8 @@ namespace braid {
 // not. Throws InputError.
 OrderedJson model_info(const PipelineOptions& options);
 
+// What people look for first in it: the family, the parts with their sizes, what a request gets
+// that says nothing.
+std::string model_summary(const OrderedJson& model);
+
 }  // namespace braid
