@@ -17,11 +17,9 @@ std::string Board::absent() const {
   return names;
 }
 
-// A failed rank is noticed within a few milliseconds: it need not know who waits for it.
 template <class Holds>
 void Board::wait(std::unique_lock<std::mutex>& lock, Holds holds, const std::string& waiting_for,
                  Patience patience) {
-  constexpr auto kGlance = std::chrono::milliseconds(5);
   const auto end = std::chrono::steady_clock::now() + fate_->deadline();
   while (!changed_.wait_for(lock, kGlance, holds)) {
     fate_->check();

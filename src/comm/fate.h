@@ -14,6 +14,9 @@
 
 namespace braid {
 
+// How often a rank that waits looks for a failure: a failed rank need not know who waits for it.
+constexpr auto kGlance = std::chrono::milliseconds(5);
+
 // Thrown on the ranks that are well when another one is not. Its message holds the first cause.
 class PeerFailed : public Error {
  public:

@@ -5,8 +5,6 @@
 namespace braid {
 namespace {
 
-constexpr auto kGlance = std::chrono::milliseconds(5);
-
 std::byte* data_of(const Tensor& x) { return static_cast<std::byte*>(x.mutable_data_ptr()); }
 std::size_t size_of(const Tensor& x) { return std::size_t(x.numel()) * x.element_size(); }
 

@@ -43,6 +43,8 @@ Ending ending_of(const std::exception_ptr& mine) {
     std::rethrow_exception(mine);
   } catch (const Cancelled& stop) {
     return {.kind = Ending::Kind::kCancelled, .sentence = stop.what()};
+  } catch (const InputError& error) {
+    return {.kind = Ending::Kind::kRefused, .sentence = error.what()};
   } catch (...) {
     return {.kind = Ending::Kind::kFailed, .sentence = message_of(mine)};
   }
@@ -50,7 +52,7 @@ Ending ending_of(const std::exception_ptr& mine) {
 
 // The first such rank is the culprit, to all ranks.
 bool failed_by_itself(const Ending& ending) {
-  return ending.kind == Ending::Kind::kFailed || ending.kind == Ending::Kind::kCancelled;
+  return ending.kind != Ending::Kind::kWell && ending.kind != Ending::Kind::kFollowed;
 }
 
 }  // namespace
@@ -97,7 +99,9 @@ void ProcessWorld::run(const std::function<void(const Group& world)>& body, std:
 void ProcessWorld::enter(const std::function<void(const Group& world)>& body) {
   const c10::InferenceMode no_autograd;
   courier_->begin_run();
-  fate_->check();  // others may be ahead, and have failed
+  // Others may be ahead, and have failed. The first rank begins all the same: what is wrong with
+  // the input all find, and it is the one that says so.
+  if (!has_first_rank()) fate_->check();
   renew_link();
   body(group_);
 }
@@ -112,7 +116,9 @@ void ProcessWorld::renew_link() {
 // All ranks leave the run together, unless one is lost.
 std::vector<Ending> ProcessWorld::end_run(const std::exception_ptr& mine) {
   auto ending = ending_of(mine);
-  if (mine && fate_->failed()) ending.kind = Ending::Kind::kFollowed;
+  // what another rank broke looks like many things, but not like a bad input
+  if (mine && fate_->failed() && ending.kind != Ending::Kind::kRefused)
+    ending.kind = Ending::Kind::kFollowed;
   if (mine && is_loss(mine) && !has_first_rank()) wait_for_loss(kCourtesy);
   if (mine) fate_->fail(group_.rank(), mine);
   if (fate_->is_lost()) end_lost();
@@ -129,6 +135,8 @@ void ProcessWorld::end_with(int culprit, const Ending& ending, const std::except
   const bool is_stop = ending.kind == Ending::Kind::kCancelled;
   if (culprit == group_.rank() && (has_first_rank() || is_stop)) std::rethrow_exception(mine);
   if (is_stop) throw Cancelled(ending.sentence);
+  if (has_first_rank() && ending.kind == Ending::Kind::kRefused)
+    throw InputError(text_of("rank ", culprit, ": ", ending.sentence));
   throw PeerFailed(text_of("rank ", culprit, " failed: ", ending.sentence));
 }
 

@@ -7,7 +7,6 @@ namespace braid {
 namespace {
 
 constexpr std::size_t kLongestSentence = 992;
-constexpr auto kGlance = std::chrono::milliseconds(5);
 
 }  // namespace
 

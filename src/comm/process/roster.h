@@ -24,8 +24,9 @@ bool is_gone(const std::exception_ptr& failure);
 
 // How a run went for a rank.
 struct Ending {
-  // kFollowed: it ended because another rank had failed.
-  enum class Kind : std::int32_t { kWell, kFollowed, kFailed, kCancelled };
+  // kFollowed: it ended because another rank had failed. kRefused: what the user gave is not
+  // usable.
+  enum class Kind : std::int32_t { kWell, kFollowed, kFailed, kRefused, kCancelled };
   Kind kind = Kind::kWell;
   std::string sentence = {};
   int num_channels = 0;          // that were given to groups
