@@ -17,7 +17,7 @@ class UseThreads {
   UseThreads& operator=(const UseThreads&) = delete;
 
  private:
-  int before_;
+  int before_ = 1;
 };
 
 }  // namespace braid

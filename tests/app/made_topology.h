@@ -1,22 +1,18 @@
 // A made list of the kernel's GPUs, as /sys/class/kfd/kfd/topology has it.
 #pragma once
 
-#include <unistd.h>
-
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>
 
+#include "temporary_folder.h"
+
 namespace braid {
 
 class MadeTopology {
  public:
-  MadeTopology() : folder_(made_folder()) {}
-  MadeTopology(const MadeTopology&) = delete;
-  ~MadeTopology() { std::filesystem::remove_all(folder_); }
-
   // `version` as the driver writes it: 110001 for gfx1101, 0 for a CPU.
   void add(int node, std::uint64_t version, std::uint64_t bytes) const {
     const auto bank = folder_ / "nodes" / std::to_string(node) / "mem_banks" / "0";
@@ -28,14 +24,10 @@ class MadeTopology {
     std::ofstream(bank / "properties")
         << "heap_type " << (version == 0 ? 0 : 1) << "\nsize_in_bytes " << bytes << "\nflags 0\n";
   }
-  const std::filesystem::path& path() const { return folder_; }
+  const std::filesystem::path& path() const { return folder_.path(); }
 
  private:
-  static std::filesystem::path made_folder() {
-    auto name = (std::filesystem::temp_directory_path() / "braid_topology_XXXXXX").string();
-    return ::mkdtemp(name.data());
-  }
-  std::filesystem::path folder_;
+  TemporaryFolder folder_;
 };
 
 }  // namespace braid

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "made_topology.h"
+#include "message_of.h"
 
 namespace braid::preset_flags_test {
 
@@ -26,12 +27,7 @@ const Preset kPreset{"made",
                      "for a test"};
 
 std::string refusal(const PresetFlags& flags, const std::optional<Gpu>& gpu) {
-  try {
-    (void)preset_of(flags, "cuda:1", gpu);
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "not refused";
+  return message_of([&] { (void)preset_of(flags, "cuda:1", gpu); });
 }
 
 TEST(PresetFlags, SayWhereWeightsGo) {

@@ -6,6 +6,7 @@
 
 #include "app/flags/flags.h"
 #include "app/print/bench_report.h"
+#include "message_of.h"
 
 namespace braid::sweep_test {
 
@@ -18,12 +19,7 @@ BenchFlags bench_flags(std::vector<const char*> arguments) {
 }
 
 std::string refusal(const std::vector<const char*>& arguments) {
-  try {
-    (void)bench_flags(arguments);
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "not refused";
+  return message_of([&] { (void)bench_flags(arguments); });
 }
 
 TEST(Sweep, TakesAllCombinationsTheLastFastest) {
@@ -88,7 +84,7 @@ TEST(Sweep, RefusesTooManyBeforeTheyAreMade) {
   for (int i = 0; i < 10; ++i) sweeps.push_back({"--flag" + std::to_string(i), hundred});
   try {
     (void)settings_of(sweeps);
-    ADD_FAILURE() << "not refused";
+    ADD_FAILURE() << "";
   } catch (const InputError& error) {
     EXPECT_THAT(error.what(), HasSubstr("more than 1000 configurations"));
   }
@@ -106,8 +102,8 @@ TEST(BenchFlags, AreRefusedWhereTheyWouldDoNothing) {
   EXPECT_THAT(refusal({"--disk-reads", "direct", "--offload", "block"}),
               HasSubstr("give --offload-dir, too"));
   EXPECT_THAT(refusal({"--offload-dir", "d"}), HasSubstr("give --offload, too"));
-  EXPECT_EQ(refusal({"--offload-dir", "d", "--sweep", "offload=none,block"}), "not refused");
-  EXPECT_EQ(refusal({"--offload-dir", "d", "--preset", "rx-7800-xt"}), "not refused");
+  EXPECT_EQ(refusal({"--offload-dir", "d", "--sweep", "offload=none,block"}), "");
+  EXPECT_EQ(refusal({"--offload-dir", "d", "--preset", "rx-7800-xt"}), "");
 }
 
 TEST(BenchFlags, SayHowFilesAreRead) {

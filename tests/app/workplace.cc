@@ -15,13 +15,6 @@ const fs::path kModel = fs::path(BRAID_SOURCE_DIR) / "models" / "demo";
 
 }  // namespace
 
-Workplace::Workplace() {
-  auto name = (fs::temp_directory_path() / "braid_app_XXXXXX").string();
-  folder_ = ::mkdtemp(name.data());
-}
-
-Workplace::~Workplace() { fs::remove_all(folder_); }
-
 Finished Workplace::draw(std::vector<std::string> arguments) const {
   std::vector<std::string> all = {"generate", "-m", kModel.string(), "--size", "32x32",
                                   "--steps",  "2"};

@@ -10,14 +10,12 @@
 #include <string>
 
 #include "subprocess.h"
+#include "temporary_folder.h"
 
 namespace braid {
 
 class Workplace : public testing::Test {
  protected:
-  Workplace();
-  ~Workplace() override;
-
   Finished braid(std::vector<std::string> arguments) const {
     return run_braid(std::move(arguments), folder_);
   }
@@ -32,7 +30,8 @@ class Workplace : public testing::Test {
     expect_refusal(braid(std::move(arguments)), 2, words);
   }
 
-  std::filesystem::path folder_;
+  const TemporaryFolder own_;
+  const std::filesystem::path& folder_ = own_.path();
 };
 
 // The bundled model, linked file by file into the workplace's folder `model`, to be spoiled.

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "message_of.h"
 
 namespace braid::cpu_test {
 
@@ -21,12 +22,7 @@ const auto kZen4 = with(kIceLake, {"avx512_bf16"});
 const auto kSapphireRapids = with(kZen4, {"amx_tile", "amx_bf16", "amx_int8"});
 
 std::string refusal(const std::set<std::string>& flags, const std::string& isa) {
-  try {
-    limit_cpu({.model = "", .flags = flags}, isa);
-  } catch (const InputError& e) {
-    return e.what();
-  }
-  return "";
+  return message_of([&] { limit_cpu({.model = "", .flags = flags}, isa); });
 }
 
 TEST(CpuIsa, IsTheLastStepThatIsThereWithAllBeforeIt) {

@@ -12,6 +12,7 @@
 #include <fstream>
 
 #include "base/error.h"
+#include "message_of.h"
 
 namespace braid::file_test {
 
@@ -26,15 +27,6 @@ class File : public testing::Test {
   ~File() override { fs::remove_all(folder_); }
   int count_of_files() const {
     return int(std::distance(fs::directory_iterator(folder_), fs::directory_iterator()));
-  }
-  template <class Body>
-  std::string message_of(Body body) {
-    try {
-      body();
-    } catch (const Error& e) {
-      return e.what();
-    }
-    return "";
   }
   fs::path folder_;
 };
@@ -60,9 +52,10 @@ TEST_F(File, WrittenFilesHaveTheModeThatTheUmaskGives) {
 TEST_F(File, AWriteThatFailsLeavesTheOldFileAndNoOther) {
   const auto target = folder_ / "taken";
   fs::create_directories(target / "inside");
-  EXPECT_THAT(message_of([&] { write_file(target, "x"); }), HasSubstr("is a directory"));
+  EXPECT_THAT(message_of<std::exception>([&] { write_file(target, "x"); }),
+              HasSubstr("is a directory"));
   EXPECT_EQ(count_of_files(), 1);
-  EXPECT_THAT(message_of([&] { write_file(folder_ / "no" / "such", "x"); }),
+  EXPECT_THAT(message_of<std::exception>([&] { write_file(folder_ / "no" / "such", "x"); }),
               HasSubstr("No such file or directory"));
 }
 
@@ -78,7 +71,8 @@ TEST_F(File, ALinkStaysAndWhatItLeadsToIsReplaced) {
 TEST_F(File, DevicesAreWrittenToAndNotReplaced) {
   write_file("/dev/null", "x");
   EXPECT_TRUE(fs::is_character_file("/dev/null"));
-  EXPECT_THAT(message_of([] { write_file("/dev/full", "x"); }), HasSubstr("No space left"));
+  EXPECT_THAT(message_of<std::exception>([] { write_file("/dev/full", "x"); }),
+              HasSubstr("No space left"));
 }
 
 TEST_F(File, CanBeAskedForBeforeThereIsAnythingToWrite) {
@@ -88,10 +82,12 @@ TEST_F(File, CanBeAskedForBeforeThereIsAnythingToWrite) {
   check_can_write(folder_ / "a");
   EXPECT_EQ(read_file(folder_ / "a"), "x");
   EXPECT_EQ(count_of_files(), 1);
-  EXPECT_THAT(message_of([&] { check_can_write(folder_ / "a" / "b"); }),
+  EXPECT_THAT(message_of<std::exception>([&] { check_can_write(folder_ / "a" / "b"); }),
               HasSubstr("Not a directory"));
-  EXPECT_THAT(message_of([&] { check_can_write(folder_); }), HasSubstr("is a directory"));
-  EXPECT_THAT(message_of([] { check_can_write("/proc/braid"); }), HasSubstr("cannot write"));
+  EXPECT_THAT(message_of<std::exception>([&] { check_can_write(folder_); }),
+              HasSubstr("is a directory"));
+  EXPECT_THAT(message_of<std::exception>([] { check_can_write("/proc/braid"); }),
+              HasSubstr("cannot write"));
   check_can_write("/dev/null");
 }
 
@@ -120,7 +116,8 @@ TEST_F(File, RefusesWhatIsMissingTooLargeOrNoFile) {
 
 TEST_F(File, DoesNotWaitForWhatAPipeWillSay) {
   ASSERT_EQ(::mkfifo((folder_ / "pipe").c_str(), 0600), 0);
-  EXPECT_THAT(message_of([&] { read_file(folder_ / "pipe"); }), HasSubstr("is not a file"));
+  EXPECT_THAT(message_of<std::exception>([&] { read_file(folder_ / "pipe"); }),
+              HasSubstr("is not a file"));
 }
 
 TEST_F(File, MapsAndReadsTheSameBytes) {
@@ -144,7 +141,8 @@ TEST_F(File, ThatWasCutShortSinceItWasMappedIsASentence) {
   if (!can_tell) GTEST_SKIP() << "this kernel does not tell";
   fs::resize_file(folder_ / "a", 4096);
   file.prefetch(0, 4096);
-  EXPECT_THAT(message_of([&] { file.prefetch(0, 1 << 20); }), HasSubstr("was cut short"));
+  EXPECT_THAT(message_of<std::exception>([&] { file.prefetch(0, 1 << 20); }),
+              HasSubstr("was cut short"));
 }
 
 TEST_F(File, AnEmptyFileMapsToNothing) {

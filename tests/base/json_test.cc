@@ -7,20 +7,11 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "message_of.h"
 
 namespace braid::json_test {
 
 using testing::HasSubstr;
-
-template <class Body>
-std::string message_of(Body body) {
-  try {
-    body();
-  } catch (const InputError& e) {
-    return e.what();
-  }
-  return "";
-}
 
 TEST(Json, RefusesWhatIsNotJson) {
   for (const char* text : {"", "{", "[1,]", "nul", "{\"a\":1}x", "\"\xff\"", "{\"a\" 1}"})

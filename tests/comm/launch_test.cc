@@ -7,6 +7,7 @@
 #include <map>
 
 #include "base/error.h"
+#include "message_of.h"
 
 namespace braid::launch_test {
 
@@ -20,12 +21,7 @@ std::optional<Launch> launch_in(const std::map<std::string, std::string>& variab
 }
 
 std::string refusal_of(const std::map<std::string, std::string>& variables) {
-  try {
-    launch_in(variables);
-  } catch (const InputError& e) {
-    return e.what();
-  }
-  return "accepted";
+  return message_of([&] { launch_in(variables); });
 }
 
 const std::map<std::string, std::string> kTorchrun = {

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "image/png.h"
 #include "image/png_chunks.h"
+#include "message_of.h"
 
 namespace braid::png_encode_test {
 
@@ -18,15 +19,6 @@ std::vector<std::uint8_t> noise(int width, int height) {
   std::vector<std::uint8_t> rgb(std::size_t(width) * height * 3);
   for (auto& value : rgb) value = std::uint8_t(random());
   return rgb;
-}
-
-std::string message_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const InputError& e) {
-    return e.what();
-  }
-  return "no InputError";
 }
 
 std::vector<std::string_view> types_of(std::string_view png) {
@@ -85,7 +77,7 @@ TEST(PngEncode, RefusesKeysThatPngsDoNotHave) {
   const auto encode = [](const std::string& key) {
     return message_of([&] { encode_png(1, 1, noise(1, 1), {{key, "value"}}); });
   };
-  EXPECT_EQ(encode(std::string(79, 'k')), "no InputError");
+  EXPECT_EQ(encode(std::string(79, 'k')), "");
   for (const std::string& key :
        {std::string(80, 'k'), std::string(), std::string(" k"), std::string("k "),
         std::string("a  b"), std::string("a\nb"), std::string("\u7d05")}) {

@@ -18,7 +18,6 @@ namespace braid::causal_lm_test {
 
 namespace fs = std::filesystem;
 using testing::HasSubstr;
-using testing_files::message_of;
 
 const fs::path kFixtures = fs::path(BRAID_SOURCE_DIR) / "tests/data/parity/text_encoders";
 
@@ -139,7 +138,9 @@ TEST_P(CausalLms, GiveTheStatesInTheOrderAsked) {
 
 TEST_P(CausalLms, RefuseStatesThatTheyDoNotHave) {
   const auto refusal = [&](std::int64_t state) {
-    return message_of([&] { fixture_.model({}, {1, state}, fixture_.checkpoint()); });
+    return message_of<std::exception>([&] {
+      fixture_.model({}, {1, state}, fixture_.checkpoint());
+    });
   };
   const auto layers = std::to_string(fixture_.config().num_layers);
   EXPECT_THAT(refusal(27),
@@ -168,7 +169,7 @@ class Rewritten {
   Checkpoint open() const { return Checkpoint::open(folder_.path(), "m"); }
 
  private:
-  testing_files::TemporaryFolder folder_;
+  TemporaryFolder folder_;
 };
 
 TEST(CausalLmNames, MayStandBehindAnyPrefix) {
@@ -188,8 +189,8 @@ TEST(CausalLmNames, OfLayersBehindTheLastStateAreNotLookedAt) {
   });
   const auto got = fixture.encode(fixture.model({}, fixture.states(), other.open()));
   EXPECT_TRUE(at::equal(got, fixture.encode(fixture.model(at::kFloat))));
-  EXPECT_THAT(message_of([&] { fixture.model({}, {4, -2, 3}, other.open()); }), "");
-  const auto needs_it = message_of([&] {
+  EXPECT_THAT(message_of<std::exception>([&] { fixture.model({}, {4, -2, 3}, other.open()); }), "");
+  const auto needs_it = message_of<std::exception>([&] {
     auto config = fixture.config();
     config.num_layers = 6;
     CausalLm(config, {5}, Weights(other.open(), causal_lm_names(other.open()), {}));
@@ -202,7 +203,7 @@ TEST(CausalLmNames, ThatNoModelHasAreRefused) {
   const auto refusal = [&](const std::string& instead_of, const std::string& to) {
     const Rewritten other(fixture,
                           [&](const std::string& name) { return name == instead_of ? to : name; });
-    return message_of([&] { fixture.model({}, fixture.states(), other.open()); });
+    return message_of<std::exception>([&] { fixture.model({}, fixture.states(), other.open()); });
   };
   EXPECT_THAT(refusal("lm_head.weight", "lm_tail.weight"), HasSubstr("'lm_tail.weight'"));
   EXPECT_THAT(refusal("model.norm.weight", "model.layers.5.mlp.up_proj.weight"),
@@ -220,7 +221,7 @@ TEST(CausalLmPrompts, AreRefusedWhereTheModelCannotTakeThem) {
   const auto stored = fixture.checkpoint();
   const CausalLm model(config, {1}, Weights(stored, causal_lm_names(stored), {}));
   const auto refusal = [&](const Tensor& ids, const std::vector<TextRun>& texts) {
-    return message_of([&] { model(ids, texts); });
+    return message_of<std::exception>([&] { model(ids, texts); });
   };
   const auto ids = at::ones({1, 8}, at::kLong);
   EXPECT_EQ(refusal(ids, {{0, 8}}), "");
@@ -260,7 +261,7 @@ TEST(CausalLmSharding, ComputesWhatOneDeviceComputes) {
 
 TEST(CausalLmSharding, IsBoundByTheHeadsOfKeys) {
   const auto config = Fixture("mistral3").config();
-  EXPECT_THAT(message_of([&] { causal_lm_sharding(config, 2); }),
+  EXPECT_THAT(message_of<std::exception>([&] { causal_lm_sharding(config, 2); }),
               HasSubstr("over 2 devices cannot share the 1 heads of keys and values"));
 }
 

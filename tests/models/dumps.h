@@ -3,7 +3,6 @@
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -11,6 +10,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "temporary_folder.h"
 #include "weights/files/checkpoint.h"
 #include "weights/files/safetensors_writer.h"
 
@@ -60,12 +60,9 @@ inline std::map<std::string, Tensor> tensors_of(const Checkpoint& checkpoint) {
 
 // A checkpoint whose file is gone already.
 inline Checkpoint checkpoint_of(const std::map<std::string, Tensor>& tensors) {
-  auto name = (std::filesystem::temp_directory_path() / "braid_part_XXXXXX").string();
-  const std::filesystem::path folder = ::mkdtemp(name.data());
+  const TemporaryFolder folder;
   write_file(folder / "part.safetensors", write_safetensors(tensors));
-  auto checkpoint = Checkpoint::open_file(folder / "part.safetensors");
-  std::filesystem::remove_all(folder);
-  return checkpoint;
+  return Checkpoint::open_file(folder / "part.safetensors");
 }
 
 // A folder of tests/data/parity/denoisers.

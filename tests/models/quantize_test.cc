@@ -2,13 +2,13 @@
 #include <ATen/ATen.h>
 #include <c10/core/InferenceMode.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cstdio>
 
 #include "base/file.h"
 #include "models/flux/model.h"
 #include "models/flux/names.h"
+#include "temporary_folder.h"
 #include "weights/files/safetensors_writer.h"
 #include "weights/survey.h"
 
@@ -20,8 +20,6 @@ const FluxConfig kWide{.num_double = 1, .num_single = 2, .guidance_embeds = true
 class RandomFlux {
  public:
   RandomFlux() {
-    auto name = (std::filesystem::temp_directory_path() / "braid_flux_XXXXXX").string();
-    folder_ = ::mkdtemp(name.data());
     const auto generator = at::detail::createCPUGenerator(7);
     std::map<std::string, Tensor> tensors;
     const auto add = [&](const std::string& layer, at::IntArrayRef shape) {
@@ -59,10 +57,9 @@ class RandomFlux {
     add("final_layer.linear", {64, h});
     write_file(folder_ / "m.safetensors", write_safetensors(tensors));
   }
-  ~RandomFlux() { std::filesystem::remove_all(folder_); }
 
   Tensor velocity(at::ScalarType dtype, Quantize form) const {
-    const auto checkpoint = Checkpoint::open(folder_, "m");
+    const auto checkpoint = Checkpoint::open(folder_.path(), "m");
     const Flux flux(
         kWide, Weights(checkpoint, flux_names(checkpoint), {.dtype = dtype, .quantize = form}));
     const auto generator = at::detail::createCPUGenerator(8);
@@ -78,7 +75,7 @@ class RandomFlux {
   }
 
  private:
-  std::filesystem::path folder_;
+  TemporaryFolder folder_;
 };
 
 struct Budget {

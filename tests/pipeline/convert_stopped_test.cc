@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "pipeline/conversion/convert.h"
+#include "temporary_folder.h"
 
 namespace braid::convert_stopped_test {
 
@@ -38,12 +39,6 @@ Contents made_by(const ConvertOptions& options) {
 
 class Interrupted : public testing::Test {
  protected:
-  Interrupted() {
-    auto name = (fs::temp_directory_path() / "braid_convert_XXXXXX").string();
-    folder_ = ::mkdtemp(name.data());
-  }
-  ~Interrupted() override { fs::remove_all(folder_); }
-
   ConvertOptions to(const std::string& name) const {
     return {.model = model_,
             .out = folder_ / name,
@@ -70,7 +65,7 @@ class Interrupted : public testing::Test {
   std::string failure_within(rlim_t most) const;
 
   const fs::path model_ = fs::path(BRAID_SOURCE_DIR) / "models/demo";
-  fs::path folder_;
+  TemporaryFolder folder_;
 };
 
 // What it says where no file can have more bytes.

@@ -1,5 +1,6 @@
 // Conversions: what comes out loads without being quantised again and computes the same bits.
 #include "pipeline/conversion/convert.h"
+#include "message_of.h"
 
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
@@ -10,6 +11,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "pipeline/engine.h"
+#include "temporary_folder.h"
 
 namespace braid::convert_test {
 
@@ -18,12 +20,6 @@ using testing::HasSubstr;
 
 class Convert : public testing::Test {
  protected:
-  Convert() {
-    auto name = (fs::temp_directory_path() / "braid_convert_XXXXXX").string();
-    folder_ = ::mkdtemp(name.data());
-  }
-  ~Convert() override { fs::remove_all(folder_); }
-
   // In the dtype in which the models are stored, and quantised: not every CPU takes it by itself.
   static Recording run(PipelineOptions options) {
     options.dtype = Dtype::kBfloat16;
@@ -42,17 +38,12 @@ class Convert : public testing::Test {
       EXPECT_TRUE(at::equal(got.at(name), want.at(name))) << name;
   }
   static std::string refusal(const ConvertOptions& options) {
-    try {
-      convert(options);
-    } catch (const InputError& e) {
-      return e.what();
-    }
-    return "accepted";
+    return message_of([&] { convert(options); });
   }
 
   const fs::path model_ = fs::path(BRAID_SOURCE_DIR) / "models/demo";
   const fs::path basic_ = fs::path(BRAID_SOURCE_DIR) / "tests/data/parity/basic";
-  fs::path folder_;
+  TemporaryFolder folder_;
 };
 
 TEST_F(Convert, QuantisedModelsComputeWhatQuantisingOnTheWayInComputes) {
@@ -191,7 +182,7 @@ TEST_F(Convert, RefusesToWriteIntoThePartsOfTheModel) {
 TEST_F(Convert, DoesNotCopyAFolderIntoItself) {
   const auto source = folder_ / "source";
   fs::copy(model_, source, fs::copy_options::recursive);
-  fs::create_directory_symlink(folder_, source / "vae/all");
+  fs::create_directory_symlink(folder_.path(), source / "vae/all");
   EXPECT_THAT(refusal({.model = source, .out = folder_ / "out"}), HasSubstr("into itself"));
 }
 
@@ -227,7 +218,7 @@ TEST_F(Convert, StartsAnewWhereSomethingElseWasAskedFor) {
 }
 
 TEST_F(Convert, DoesNotOverwrite) {
-  EXPECT_THAT(refusal({.model = model_, .out = folder_}), HasSubstr("exists"));
+  EXPECT_THAT(refusal({.model = model_, .out = folder_.path()}), HasSubstr("exists"));
 }
 
 }  // namespace braid::convert_test

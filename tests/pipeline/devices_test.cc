@@ -1,5 +1,6 @@
 // Which device a rank gets, and what a layout becomes when nothing is asked.
 #include "pipeline/devices.h"
+#include "message_of.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -14,16 +15,6 @@ using testing::HasSubstr;
 
 std::vector<std::string> names(std::vector<std::string> entries) {
   return device_names({.model = {}, .devices = std::move(entries)});
-}
-
-template <class Body>
-std::string refusal(Body body) {
-  try {
-    body();
-  } catch (const InputError& e) {
-    return e.what();
-  }
-  return "accepted";
 }
 
 TEST(DeviceNames, TakeRangesApart) {
@@ -42,17 +33,17 @@ TEST(Devices, AreOneARankOrOneForAll) {
   EXPECT_THAT(devices({"cpu"}, {.tp = 3}), ElementsAre(cpu, cpu, cpu));
   EXPECT_THAT(devices({"cpu", "cpu"}, {.ring = 2}), ElementsAre(cpu, cpu));
   EXPECT_THAT(
-      refusal([&] {
+      message_of([&] {
         devices({"cpu", "cpu", "cpu"}, {.cfg = 2, .layers = 2});
       }),
       HasSubstr("dp 1 x cfg 2 x layers 2 x ring 1 x ulysses 1 x tp 1 = 4, but there are 3"));
-  EXPECT_THAT(refusal([&] { devices({"cpu", "gpu"}, {.ring = 2}); }), HasSubstr("it is 'gpu'"));
-  EXPECT_THAT(refusal([&] { devices({"cuda:2-1"}, {}); }), HasSubstr("it is 'cuda:2-1'"));
+  EXPECT_THAT(message_of([&] { devices({"cpu", "gpu"}, {.ring = 2}); }), HasSubstr("it is 'gpu'"));
+  EXPECT_THAT(message_of([&] { devices({"cuda:2-1"}, {}); }), HasSubstr("it is 'cuda:2-1'"));
 }
 
 TEST(Devices, OfAPipelineAreCheckedBeforeItLoads) {
   const PipelineOptions options{.model = "missing", .devices = {"cpu", "cpu"}};
-  EXPECT_THAT(refusal([&] { Engine(options, {}); }), HasSubstr("= 1, but there are 2 devices"));
+  EXPECT_THAT(message_of([&] { Engine(options, {}); }), HasSubstr("= 1, but there are 2 devices"));
 }
 
 TEST(FreeMemory, OfTheComputerIsSharedAmongItsRanks) {
@@ -79,18 +70,18 @@ TEST(ChooseLayout, LeavesAloneWhatWasAskedFor) {
 
 TEST(ChooseLayout, SaysWhatCouldBeAskedFor) {
   const auto wants = HasSubstr("but there are 2 ranks: ask for degrees that multiply to 2; those");
-  EXPECT_THAT(refusal([] { choose_layout({}, 2, kPlain); }), wants);
-  EXPECT_THAT(refusal([] { choose_layout({}, 3, kGuided); }), HasSubstr("multiply to 3"));
+  EXPECT_THAT(message_of([] { choose_layout({}, 2, kPlain); }), wants);
+  EXPECT_THAT(message_of([] { choose_layout({}, 3, kGuided); }), HasSubstr("multiply to 3"));
   auto weak = kGuided;
   weak.true_cfg = 1;
-  EXPECT_THAT(refusal([&] { choose_layout({}, 2, weak); }), wants);
+  EXPECT_THAT(message_of([&] { choose_layout({}, 2, weak); }), wants);
 }
 
 TEST(ChooseLayout, RefusesGuidanceParallelismWithoutTwoBranches) {
-  EXPECT_THAT(refusal([] { choose_layout({.cfg = 2}, 1, kPlain); }),
+  EXPECT_THAT(message_of([] { choose_layout({.cfg = 2}, 1, kPlain); }),
               HasSubstr("give a negative prompt and a true guidance scale above 1; guidance that a "
                         "model was distilled for is a single branch"));
-  EXPECT_THAT(refusal([] { choose_layout({.cfg = 3}, 3, kGuided); }), HasSubstr("a step has 2"));
+  EXPECT_THAT(message_of([] { choose_layout({.cfg = 3}, 3, kGuided); }), HasSubstr("a step has 2"));
 }
 
 }  // namespace braid::devices_test

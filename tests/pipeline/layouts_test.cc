@@ -7,6 +7,7 @@
 #include <map>
 
 #include "base/error.h"
+#include "message_of.h"
 #include "pipeline/engine.h"
 
 namespace braid::layouts_test {
@@ -248,12 +249,7 @@ TEST(Guidance, IsShapedOnAllRanksAlike) {
 }
 
 std::string refusal(const Layout& layout, const Request& request) {
-  try {
-    run(layout, request);
-  } catch (const InputError& e) {
-    return e.what();
-  }
-  return "accepted";
+  return message_of([&] { run(layout, request); });
 }
 
 TEST(Layout, RefusesWhatCannotBeSharedWithASentence) {

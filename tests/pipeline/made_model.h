@@ -2,7 +2,6 @@
 #pragma once
 
 #include <ATen/ATen.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <map>
@@ -12,6 +11,7 @@
 #include "pipeline/families/flux/flux.h"
 #include "pipeline/planner/job.h"
 #include "pipeline/sampling/noise.h"
+#include "temporary_folder.h"
 #include "weights/files/safetensors_writer.h"
 
 namespace braid {
@@ -67,17 +67,12 @@ inline std::map<std::string, at::Tensor> made_transformer(const FluxConfig& c,
 class MadeFile {
  public:
   MadeFile(const FluxConfig& config, at::ScalarType dtype) {
-    auto name = (std::filesystem::temp_directory_path() / "braid_made_XXXXXX").string();
-    folder_ = ::mkdtemp(name.data());
     write_file(path(), write_safetensors(made_transformer(config, dtype)));
   }
-  ~MadeFile() { std::filesystem::remove_all(folder_); }
-  MadeFile(const MadeFile&) = delete;
-  MadeFile& operator=(const MadeFile&) = delete;
   std::filesystem::path path() const { return folder_ / "m.safetensors"; }
 
  private:
-  std::filesystem::path folder_;
+  TemporaryFolder folder_;
 };
 
 // A plan's job for a transformer; the other parts are FLUX.1's, but for the latents' channels.

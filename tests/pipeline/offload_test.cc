@@ -12,6 +12,7 @@
 #include "pipeline/families/flux/flux.h"
 #include "pipeline/proofs/probe.h"
 #include "pipeline/proofs/verify.h"
+#include "temporary_folder.h"
 #include "weights/paging/cpu_device.h"
 #include "weights/paging/order_checker.h"
 
@@ -78,16 +79,9 @@ std::vector<Way> ways() {
 
 class Offloaded : public testing::TestWithParam<Way> {
  protected:
-  void SetUp() override {
-    auto name = (fs::temp_directory_path() / "braid_pages_XXXXXX").string();
-    folder_ = ::mkdtemp(name.data());
-    ::setenv("BRAID_CHECK_ORDER", "1", 1);
-  }
-  void TearDown() override {
-    fs::remove_all(folder_);
-    ::unsetenv("BRAID_CHECK_ORDER");
-  }
-  fs::path folder_;
+  void SetUp() override { ::setenv("BRAID_CHECK_ORDER", "1", 1); }
+  void TearDown() override { ::unsetenv("BRAID_CHECK_ORDER"); }
+  TemporaryFolder folder_;
 };
 
 TEST_P(Offloaded, WeightsGiveTheSameBits) {
@@ -98,7 +92,7 @@ TEST_P(Offloaded, WeightsGiveTheSameBits) {
       const auto key = std::pair(form, layout.tp * layout.ring);
       if (!resident.contains(key)) resident[key] = run(memory, layout);
       memory.offload = GetParam().offload;
-      if (GetParam().on_disk) memory.offload.folder = folder_;
+      if (GetParam().on_disk) memory.offload.folder = folder_.path();
       expect_same(run(memory, layout), resident.at(key));
     }
 }
@@ -107,8 +101,8 @@ INSTANTIATE_TEST_SUITE_P(Ways, Offloaded, testing::ValuesIn(ways()),
                          [](const auto& info) { return info.param.name; });
 
 TEST(Offload, PagesOnADiskServeTheNextRunToo) {
-  auto name = (fs::temp_directory_path() / "braid_pages_XXXXXX").string();
-  const fs::path folder = ::mkdtemp(name.data());
+  const TemporaryFolder temporary;
+  const auto& folder = temporary.path();
   Memory memory{.offload = everything(OffloadMode::kBlock)};
   memory.offload.folder = folder;
   const auto first = run(memory);
@@ -119,7 +113,6 @@ TEST(Offload, PagesOnADiskServeTheNextRunToo) {
   expect_same(run(memory), first);
   for (const auto& entry : fs::directory_iterator(folder))
     EXPECT_EQ(files.at(entry.path()), entry.last_write_time());
-  fs::remove_all(folder);
 }
 
 // The transformer's weights in pages behind the checker, small and drawn.
@@ -204,8 +197,8 @@ TEST(Offload, VerifyProvesALayoutWithPages) {
 }
 
 TEST(Offload, DiskReadsGiveTheSameBits) {
-  auto name = (fs::temp_directory_path() / "braid_pages_XXXXXX").string();
-  const fs::path folder = ::mkdtemp(name.data());
+  const TemporaryFolder temporary;
+  const auto& folder = temporary.path();
   const auto want = run({});
   for (const auto reads : {DiskReads::kDirect, DiskReads::kMapped, DiskReads::kAuto}) {
     Memory memory{.offload = everything(OffloadMode::kLeaf)};
@@ -213,7 +206,6 @@ TEST(Offload, DiskReadsGiveTheSameBits) {
     memory.offload.reads = reads;
     expect_same(run(memory), want);
   }
-  fs::remove_all(folder);
 }
 
 TEST(Offload, RefusesWhatMakesNoSenseWithASentence) {

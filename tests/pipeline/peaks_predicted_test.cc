@@ -1,28 +1,15 @@
 // Predicted against measured peaks: of this process, with weights of true width.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include "base/memory_meter.h"
 #include "models/vae/model.h"
 #include "pipeline/planner/memory.h"
 #include "pipeline/proofs/bench.h"
 #include "planned.h"
+#include "temporary_folder.h"
 
 namespace braid::peaks_predicted_test {
-
-class Folder {
- public:
-  Folder() {
-    auto name = (std::filesystem::temp_directory_path() / "braid_peaks_XXXXXX").string();
-    path_ = ::mkdtemp(name.data());
-  }
-  ~Folder() { std::filesystem::remove_all(path_); }
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
 
 void expect_near(std::int64_t predicted, std::int64_t measured) {
   const auto allowed = std::max(measured / 20, std::int64_t(100'000'000));
@@ -65,13 +52,13 @@ void expect_predicted(const Memory& memory, const Layout& layout, const Degrees&
 TEST(SlowPredictedPeaks, OfAResidentTransformer) { expect_predicted({}, {}, {}); }
 
 TEST(SlowPredictedPeaks, OfAPagedOneInFiles) {
-  const Folder folder;
+  const TemporaryFolder folder;
   expect_predicted({.offload = {.transformer = OffloadMode::kBlock, .folder = folder.path()}}, {},
                    {});
 }
 
 TEST(SlowPredictedPeaks, OfAPagedOneInEightBits) {
-  const Folder folder;
+  const TemporaryFolder folder;
   expect_predicted({.quantize = Quantize::kInt8,
                     .offload = {.transformer = OffloadMode::kBlock, .folder = folder.path()}},
                    {}, {});

@@ -1,5 +1,6 @@
 // Schedules: bit for bit those of diffusers (tools/parity/dump_schedules.py), and what is refused.
 #include "pipeline/sampling/schedule.h"
+#include "message_of.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -16,16 +17,6 @@ using testing::HasSubstr;
 
 ScheduleConfig config_of(const std::string& text) {
   return read_schedule_config(parse_json(text, "s.json"), "s.json");
-}
-
-template <class Body>
-std::string message_of(Body body) {
-  try {
-    body();
-  } catch (const InputError& e) {
-    return e.what();
-  }
-  return "";
 }
 
 std::string hexadecimal(const std::vector<float>& values) {

@@ -9,20 +9,11 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "message_of.h"
 
 namespace braid::testing_text {
 
 // What an InputError says; empty when there is none.
-template <class Body>
-std::string message_of(Body body) {
-  try {
-    body();
-  } catch (const InputError& e) {
-    return e.what();
-  }
-  return "";
-}
-
 inline std::filesystem::path data(const std::string& name) {
   return std::filesystem::path(BRAID_TEST_DATA) / name;
 }

@@ -3,13 +3,13 @@
 #pragma once
 
 #include <ATen/ATen.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <map>
 
 #include "base/file.h"
 #include "model.h"
+#include "temporary_folder.h"
 #include "weights/files/safetensors_writer.h"
 
 namespace braid::toy {
@@ -33,8 +33,6 @@ class MadeToy {
   explicit MadeToy(const ToyConfig& config = {}) {
     namespace fs = std::filesystem;
     const fs::path demo = fs::path(BRAID_SOURCE_DIR) / "models/demo";
-    auto name = (fs::temp_directory_path() / "braid_toy_XXXXXX").string();
-    folder_ = ::mkdtemp(name.data());
     const std::pair<const char*, const char*> links[] = {{"text_encoder_2", "text_encoder"},
                                                          {"tokenizer_2", "tokenizer"},
                                                          {"vae", "vae"},
@@ -50,14 +48,10 @@ class MadeToy {
     write_file(model() / "transformer/diffusion_pytorch_model.safetensors",
                write_safetensors(made_tensors(config)));
   }
-  ~MadeToy() { std::filesystem::remove_all(folder_); }
-  MadeToy(const MadeToy&) = delete;
-  MadeToy& operator=(const MadeToy&) = delete;
-
-  const std::filesystem::path& model() const { return folder_; }
+  const std::filesystem::path& model() const { return folder_.path(); }
 
  private:
-  std::filesystem::path folder_;
+  TemporaryFolder folder_;
 };
 
 }  // namespace braid::toy

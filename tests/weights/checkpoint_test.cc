@@ -22,7 +22,7 @@ class CheckpointTest : public testing::Test {
     write("m.safetensors.index.json", R"({"metadata":{},"weight_map":)" + map + "}");
   }
   std::string refusal() {
-    return message_of([&] { Checkpoint::open(folder_.path(), "m"); });
+    return message_of<std::exception>([&] { Checkpoint::open(folder_.path(), "m"); });
   }
   TemporaryFolder folder_;
 };
@@ -98,7 +98,8 @@ TEST_F(CheckpointTest, NamesATypeItCannotRead) {
   const std::string header = R"({"a":{"dtype":"U32","shape":[1],"data_offsets":[0,4]}})";
   write("m.safetensors", file_of(header, std::string(4, '\0')));
   const auto checkpoint = Checkpoint::open(folder_.path(), "m");
-  EXPECT_THAT(message_of([&] { checkpoint.find("a")->view(); }), HasSubstr("dtype U32"));
+  EXPECT_THAT(message_of<std::exception>([&] { checkpoint.find("a")->view(); }),
+              HasSubstr("dtype U32"));
 }
 
 }  // namespace braid::checkpoint_test

@@ -240,7 +240,7 @@ TEST_F(DiskPages, OfWeightsThatChangeMeanwhileAreNotKept) {
   pages.add({.tensors = {{at::kFloat, {2}}},
              .identity = [&] { return std::to_string(++asked); },
              .make = [] { return std::vector<Tensor>{at::zeros({2}, at::kFloat)}; }});
-  EXPECT_THAT(message_of([&] { pages.finish(); }),
+  EXPECT_THAT(message_of<std::exception>([&] { pages.finish(); }),
               HasSubstr("the weights of blocks.0 have changed while they were read"));
   EXPECT_TRUE(files().empty());
 }

@@ -1,35 +1,18 @@
 // Safetensors files for tests, written byte by byte so that they may also be wrong.
 #pragma once
 
-#include <unistd.h>
-
 #include <cstring>
 #include <filesystem>
 #include <string>
 #include <vector>
 
 #include "base/file.h"
+#include "message_of.h"
+#include "temporary_folder.h"
 
 namespace braid::testing_files {
 
 namespace fs = std::filesystem;
-
-// A folder that is gone after the test.
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    auto name = (fs::temp_directory_path() / "braid_test_XXXXXX").string();
-    path_ = ::mkdtemp(name.data());
-  }
-  ~TemporaryFolder() { fs::remove_all(path_); }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  const fs::path& path() const { return path_; }
-  fs::path operator/(const std::string& name) const { return path_ / name; }
-
- private:
-  fs::path path_;
-};
 
 inline std::string bytes_of_length(std::uint64_t length) {
   std::string bytes(8, '\0');
@@ -62,17 +45,6 @@ inline std::string float_file(const std::vector<FloatTensor>& tensors, int pad =
   header += "}";
   while (header.size() % 8 != 0) header += ' ';
   return file_of(header + std::string(std::size_t(pad), ' '), data);
-}
-
-// The message of the exception that `body` throws; empty when it throws none.
-template <class Body>
-std::string message_of(Body body) {
-  try {
-    body();
-  } catch (const std::exception& e) {
-    return e.what();
-  }
-  return "";
 }
 
 }  // namespace braid::testing_files

@@ -115,7 +115,8 @@ TEST_P(WaysToRead, RefuseAFlippedBit) {
                             PageFile::kHeader + kSize - 1}) {
     const auto file = pages_.put(bytes, id_of("x"));
     flip(offset);
-    EXPECT_THAT(message_of([&] { read_whole(*file, kSize); }), HasSubstr("is damaged"));
+    EXPECT_THAT(message_of<std::exception>([&] { read_whole(*file, kSize); }),
+                HasSubstr("is damaged"));
     EXPECT_EQ(pages_.find(id_of("x"), kSize), nullptr) << "it is made anew";
   }
 }
@@ -125,7 +126,9 @@ TEST_P(WaysToRead, RefuseAFileThatWasCutShort) {
     auto bytes = page(kSize);
     const auto file = pages_.put(bytes, id_of("x"));
     fs::resize_file(only_file(), std::uintmax_t(left));
-    EXPECT_THAT(message_of([&] { read_whole(*file, kSize); }), HasSubstr("cut short")) << left;
+    EXPECT_THAT(message_of<std::exception>([&] { read_whole(*file, kSize); }),
+                HasSubstr("cut short"))
+        << left;
     EXPECT_EQ(pages_.find(id_of("x"), kSize), nullptr);
   }
 }
@@ -171,7 +174,7 @@ TEST_F(PageFileTest, OneThatCannotBeOpenedIsNotTakenForMissing) {
   auto bytes = page(4096);
   pages_.put(bytes, id_of("x"));
   const MostOpenFiles none(0);
-  EXPECT_THAT(message_of([&] { pages_.find(id_of("x"), 4096); }),
+  EXPECT_THAT(message_of<std::exception>([&] { pages_.find(id_of("x"), 4096); }),
               HasSubstr("cannot read the page"));
   EXPECT_EQ(pages_.find(id_of("y"), 4096), nullptr);
 }
@@ -179,7 +182,8 @@ TEST_F(PageFileTest, OneThatCannotBeOpenedIsNotTakenForMissing) {
 // Neither to read nor to write it: both would wait for ever.
 TEST_F(PageFileTest, APipeOfItsNameIsASentence) {
   ASSERT_EQ(::mkfifo((folder_ / (id_of("x").text() + ".page")).c_str(), 0600), 0);
-  EXPECT_THAT(message_of([&] { pages_.find(id_of("x"), 4096); }), HasSubstr("is not a file"));
+  EXPECT_THAT(message_of<std::exception>([&] { pages_.find(id_of("x"), 4096); }),
+              HasSubstr("is not a file"));
 }
 
 TEST_F(PageFileTest, AnotherPageUnderItsNameIsRefused) {
@@ -190,7 +194,7 @@ TEST_F(PageFileTest, AnotherPageUnderItsNameIsRefused) {
   PageFolder(elsewhere.path()).put(other, id_of("y"));
   fs::copy_file(fs::directory_iterator(elsewhere.path())->path(), path,
                 fs::copy_options::overwrite_existing);
-  EXPECT_THAT(message_of([&] { PageFile(path, file->id(), 8192); }),
+  EXPECT_THAT(message_of<std::exception>([&] { PageFile(path, file->id(), 8192); }),
               HasSubstr("holds other weights"));
 }
 
@@ -232,7 +236,7 @@ TEST_F(PageFileTest, AFullDiskIsASentence) {
   ::getrlimit(RLIMIT_FSIZE, &before);
   const rlimit small{1 << 20, before.rlim_max};
   ::setrlimit(RLIMIT_FSIZE, &small);
-  const auto sentence = message_of([&] { pages_.put(bytes, id_of("x")); });
+  const auto sentence = message_of<std::exception>([&] { pages_.put(bytes, id_of("x")); });
   ::setrlimit(RLIMIT_FSIZE, &before);
   EXPECT_THAT(sentence, HasSubstr("cannot write"));
   EXPECT_TRUE(fs::is_empty(folder_.path()));

@@ -273,7 +273,7 @@ TEST(Pages, RefuseTwoGroupsInOneSlot) {
   Pages pages(std::make_shared<CpuPageDevice>(), at::kCPU, {.prefetch = 0});
   const Model model(pages, 3);
   pages.enter(0);
-  EXPECT_THAT(message_of([&] { pages.enter(1); }),
+  EXPECT_THAT(message_of<std::exception>([&] { pages.enter(1); }),
               HasSubstr("weights of blocks.1 are asked for while those of blocks.0 are in use"));
 }
 

@@ -143,11 +143,11 @@ TEST_F(QuantizedWeights, StoredCodesMayBeFusedAndSwapped) {
 
 TEST_F(QuantizedWeights, CodesWithoutScalesAreRefused) {
   const auto w = open({{"a.weight", at::zeros({2, 2}, at::kChar)}}, {});
-  EXPECT_THAT(message_of([&] {
+  EXPECT_THAT(message_of<std::exception>([&] {
                 (w / "a").matrix("weight", {2, 2});
               }),
               HasSubstr("has no tensor 'a.weight_scale'"));
-  EXPECT_THAT(message_of([&] {
+  EXPECT_THAT(message_of<std::exception>([&] {
                 const auto v = open({{"a.weight", at::zeros({2, 2}, at::kChar)},
                                      {"a.weight_scale", at::zeros({3, 1}, at::kFloat)}},
                                     {});
@@ -158,7 +158,10 @@ TEST_F(QuantizedWeights, CodesWithoutScalesAreRefused) {
 
 TEST_F(QuantizedWeights, CodesAreNoNumbersForOtherLayers) {
   const auto w = open({{"a", at::zeros({2, 2}, at::kChar)}}, {});
-  EXPECT_THAT(message_of([&] { w.tensor("a", {2, 2}); }), HasSubstr("floating-point"));
+  EXPECT_THAT(message_of<std::exception>([&] {
+                w.tensor("a", {2, 2});
+              }),
+              HasSubstr("floating-point"));
 }
 
 }  // namespace braid::quantized_weights_test

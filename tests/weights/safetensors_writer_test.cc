@@ -10,8 +10,6 @@
 
 namespace braid::safetensors_writer_test {
 
-using testing_files::TemporaryFolder;
-
 Checkpoint written(const TemporaryFolder& folder,
                    const std::map<std::string, at::Tensor>& tensors) {
   write_file(folder / "a.safetensors", write_safetensors(tensors));
