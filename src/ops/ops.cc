@@ -61,6 +61,18 @@ void check_heads(std::span<const NormedHeads> parts, const Rope& rope) {
         " tokens of width ", first.size(3));
 }
 
+void check_joined(const Tensor& x_BLC, const Tensor& y_BLC) {
+  check(x_BLC.dim() == 3 && y_BLC.dim() == 3 &&
+            x_BLC.sizes().slice(0, 2) == y_BLC.sizes().slice(0, 2),
+        "tokens of shape ", x_BLC.sizes(), " cannot be joined with tokens of shape ",
+        y_BLC.sizes());
+}
+
+void check_gate(const Tensor& gate_BLC, const Tensor& up_BLC) {
+  check(gate_BLC.dim() == 3 && gate_BLC.sizes() == up_BLC.sizes(), "a gate of shape ",
+        gate_BLC.sizes(), " for tokens of shape ", up_BLC.sizes());
+}
+
 Record recorded_attention(const Tensor& q_BHLD, const Tensor& k_BGLD) {
   return {"braid::attention",
           {q_BHLD.size(0) * q_BHLD.size(1), q_BHLD.size(2), k_BGLD.size(2), q_BHLD.size(3)}};
@@ -112,9 +124,7 @@ Tensor gated_residual(const Tensor& residual_BLC, const Tensor& gate_B1C, const 
 
 Tensor joined_gelu(const Tensor& x_BLC, const Tensor& y_BLC) {
   const Record record("braid::joined_gelu", {2 * (bytes_of(x_BLC) + bytes_of(y_BLC))});
-  check(x_BLC.dim() == 3 && x_BLC.sizes().slice(0, 2) == y_BLC.sizes().slice(0, 2),
-        "tokens of shape ", x_BLC.sizes(), " cannot be joined with tokens of shape ",
-        y_BLC.sizes());
+  check_joined(x_BLC, y_BLC);
   if (cpu_takes(x_BLC, y_BLC)) return cpu::joined_gelu(x_BLC, y_BLC);
   return gpu_takes(x_BLC, y_BLC) ? gpu::joined_gelu(x_BLC, y_BLC)
                                  : reference::joined_gelu(x_BLC, y_BLC);
@@ -137,10 +147,17 @@ Tensor rotate_halves(const Tensor& x_BLHD, const HalfSplitRope& rope) {
 
 Tensor swiglu(const Tensor& gate_BLC, const Tensor& up_BLC) {
   const Record record("braid::swiglu", {3 * bytes_of(up_BLC)});
-  check(gate_BLC.dim() == 3 && gate_BLC.sizes() == up_BLC.sizes(), "a gate of shape ",
-        gate_BLC.sizes(), " for tokens of shape ", up_BLC.sizes());
+  check_gate(gate_BLC, up_BLC);
   return cpu_takes(gate_BLC, up_BLC) ? cpu::swiglu(gate_BLC, up_BLC)
                                      : reference::swiglu(gate_BLC, up_BLC);
+}
+
+Tensor joined_swiglu(const Tensor& x_BLC, const Tensor& gate_BLC, const Tensor& up_BLC) {
+  const Record record("braid::joined_swiglu", {2 * bytes_of(x_BLC) + 3 * bytes_of(up_BLC)});
+  check_joined(x_BLC, up_BLC);
+  check_gate(gate_BLC, up_BLC);
+  return cpu_takes(x_BLC, gate_BLC, up_BLC) ? cpu::joined_swiglu(x_BLC, gate_BLC, up_BLC)
+                                            : reference::joined_swiglu(x_BLC, gate_BLC, up_BLC);
 }
 
 Tensor euler_step(const Tensor& x, const Tensor& v, double dt) {

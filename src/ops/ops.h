@@ -81,6 +81,9 @@ Tensor swiglu(const Tensor& gate_BLC, const Tensor& up_BLC);
 // [x | gelu(y)]   x_BLC y_BLC' -> [B L C+C']
 Tensor joined_gelu(const Tensor& x_BLC, const Tensor& y_BLC);
 
+// [x | swiglu(gate, up)]   x_BLC gate_BLC' up_BLC' -> [B L C+C']
+Tensor joined_swiglu(const Tensor& x_BLC, const Tensor& gate_BLC, const Tensor& up_BLC);
+
 // One step of Euler's method: x + dt * v in float32, of which the product was rounded to v's dtype;
 // then in v's dtype, which is x's too. As in diffusers' pipelines, dt is rounded too on a CPU and
 // is not on a GPU.

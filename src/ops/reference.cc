@@ -52,6 +52,15 @@ Tensor joined_gelu(const Tensor& x_BLC, const Tensor& y_BLC) {
   return at::cat({x_BLC, reference::gelu(y_BLC)}, -1);
 }
 
+Tensor joined_swiglu(const Tensor& x_BLC, const Tensor& gate_BLC, const Tensor& up_BLC) {
+  const auto left = x_BLC.size(-1), right = up_BLC.size(-1);
+  auto joined = at::empty({x_BLC.size(0), x_BLC.size(1), left + right}, x_BLC.options());
+  joined.narrow(-1, 0, left).copy_(x_BLC);
+  auto product = joined.narrow(-1, left, right);  // in place: it is wide
+  at::silu_out(product, gate_BLC).mul_(up_BLC);
+  return joined;
+}
+
 // A 0-dim tensor takes the dtype of what it is multiplied with, as noise levels of diffusers'
 // pipelines do.
 Tensor euler_step(const Tensor& x, const Tensor& v, double dt) {

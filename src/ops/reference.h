@@ -12,6 +12,7 @@ Tensor llama_rms_norm(const Tensor& x, const Tensor& weight, double eps);
 Tensor rotate_halves(const Tensor& x_BLHD, const HalfSplitRope& rope);
 Tensor swiglu(const Tensor& gate_BLC, const Tensor& up_BLC);
 Tensor joined_gelu(const Tensor& x_BLC, const Tensor& y_BLC);
+Tensor joined_swiglu(const Tensor& x_BLC, const Tensor& gate_BLC, const Tensor& up_BLC);
 Tensor euler_step(const Tensor& x, const Tensor& v, double dt);
 Tensor normed_rotated(std::span<const NormedHeads> parts, double eps, const Rope& rope);
 Tensor attention(const Tensor& q_BHLD, const Tensor& k_BGLD, const Tensor& v_BGLD);

@@ -106,6 +106,16 @@ TEST_P(Kernels, Swiglu) {
               ops::reference::swiglu(halves[0].to(at::kDouble), halves[1].to(at::kDouble)));
 }
 
+TEST_P(Kernels, JoinedSwiglu) {
+  const auto wide = draw({GetParam().batch, GetParam().tokens, 7 * GetParam().width}, 3);
+  const auto x = wide.narrow(2, 0, GetParam().width);
+  const auto gate = wide.narrow(2, GetParam().width, 3 * GetParam().width);
+  const auto up = wide.narrow(2, 4 * GetParam().width, 3 * GetParam().width);
+  expect_near(
+      ops::cpu::joined_swiglu(x, gate, up),
+      ops::reference::joined_swiglu(x.to(at::kDouble), gate.to(at::kDouble), up.to(at::kDouble)));
+}
+
 TEST_P(Kernels, LlamaRmsNorm) {
   const auto x = tokens() * 2, weight = draw({GetParam().width}) + 1;
   const auto exact_x = x.to(at::kDouble), exact_weight = weight.to(at::kDouble);
@@ -186,6 +196,8 @@ TEST(Operations, RefuseShapesThatDoNotFit) {
   EXPECT_ANY_THROW((void)ops::modulated_norm(x, {.shift = some_B1C, .scale = two_B2C, .gate = {}}));
   EXPECT_ANY_THROW((void)ops::modulated_norm(x, {.shift = two_B2C, .scale = some_B1C, .gate = {}}));
   EXPECT_ANY_THROW((void)ops::swiglu(x, at::zeros({2, 3, 4})));
+  EXPECT_ANY_THROW((void)ops::joined_swiglu(x, at::zeros({2, 3, 4}), x));
+  EXPECT_ANY_THROW((void)ops::joined_swiglu(x, at::zeros({2, 4, 8}), at::zeros({2, 4, 8})));
   EXPECT_ANY_THROW((void)ops::llama_rms_norm(x, at::ones({4}), 1e-6));
   const auto heads = at::zeros({1, 3, 2, 8}), weight = at::ones({8}), table = at::ones({3, 8});
   const auto rotated = [&](const Tensor& cos) {

@@ -9,12 +9,6 @@ namespace {
 
 constexpr double kQkNormEps = 1e-6;
 
-// silu(gate) * value of [gate | value], in the memory of the gate.
-Tensor swiglu_(const Tensor& packed) {
-  auto halves = packed.chunk(2, -1);
-  return at::silu_(halves[0]).mul_(halves[1]);
-}
-
 }  // namespace
 
 Flux2Side::Flux2Side(const Weights& block, const std::string& side, const Flux2Config& c)
@@ -38,7 +32,8 @@ Flux2Side::Qkv Flux2Side::project(const Tensor& x_BLC, const Modulation& m) cons
 }
 
 Tensor Flux2Side::widen(const Tensor& x_BLC, const Modulation& m) const {
-  return swiglu_(mlp_in_(ops::modulated_norm(x_BLC, m)));
+  const auto halves = mlp_in_(ops::modulated_norm(x_BLC, m)).chunk(2, -1);  // [gate | value]
+  return ops::swiglu(halves[0], halves[1]);
 }
 
 Flux2DoubleBlock::Flux2DoubleBlock(const Weights& w, const Flux2Config& config)
@@ -86,14 +81,15 @@ Tensor Flux2SingleBlock::operator()(const Tensor& x_BLC, const Modulation& m, co
   const auto fused = in_(ops::modulated_norm(x_BLC, m));
   // [q | k | v | gate | value], of all or of a share
   const auto width = fused.size(-1) * hidden_ / (3 * hidden_ + 2 * mlp_hidden_);
-  const auto parts = fused.split_with_sizes({width, width, width, fused.size(-1) - 3 * width}, -1);
+  const auto mlp = (fused.size(-1) - 3 * width) / 2;
+  const auto parts = fused.split_with_sizes({width, width, width, mlp, mlp}, -1);
   const auto heads = [&](const Tensor& part, const RmsNorm& norm) {
     return std::array{ops::NormedHeads{split_heads(part, head_width_), norm.weight()}};
   };
   const auto q = ops::normed_rotated(heads(parts[0], q_norm_), kQkNormEps, rope);
   const auto k = ops::normed_rotated(heads(parts[1], k_norm_), kQkNormEps, rope);
   const auto attended = attend_tokens(attend, q, k, split_heads(parts[2], head_width_));
-  const auto y = out_(at::cat({attended, swiglu_(parts[3])}, -1));
+  const auto y = out_(ops::joined_swiglu(attended, parts[3], parts[4]));
   return ops::gated_residual(x_BLC, m.gate, y);
 }
 

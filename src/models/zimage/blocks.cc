@@ -54,7 +54,7 @@ Tensor ZImageBlock::attended(const Tensor& x_BLC, const Rope& rope, const Attend
 
 Tensor ZImageBlock::mlp(const Tensor& x_BLC) const {
   const auto halves = mlp_in_(x_BLC).chunk(2, -1);
-  return mlp_out_(at::silu(halves[0]).mul_(halves[1]));
+  return mlp_out_(ops::swiglu(halves[0], halves[1]));
 }
 
 Tensor ZImageBlock::operator()(const Tensor& x_BLC, const Tensor& condition_BE, const Rope& rope,

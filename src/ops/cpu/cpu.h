@@ -16,6 +16,7 @@ Tensor llama_rms_norm(const Tensor& x, const Tensor& weight, double eps);
 Tensor rotate_halves(const Tensor& x_BLHD, const HalfSplitRope& rope);
 Tensor swiglu(const Tensor& gate_BLC, const Tensor& up_BLC);
 Tensor joined_gelu(const Tensor& x_BLC, const Tensor& y_BLC);
+Tensor joined_swiglu(const Tensor& x_BLC, const Tensor& gate_BLC, const Tensor& up_BLC);
 Tensor normed_rotated(std::span<const NormedHeads> parts, double eps, const Rope& rope);
 
 }  // namespace braid::ops::cpu

@@ -39,6 +39,20 @@ void for_each_row(std::int64_t batches, std::int64_t tokens, std::int64_t width,
   });
 }
 
+// x with `width` more elements a row, which fill(batch, token, to) makes.
+template <class Fill>
+Tensor joined(const Tensor& x_BLC, std::int64_t width, Fill fill) {
+  const auto left = x_BLC.size(2);
+  const auto y = at::empty({x_BLC.size(0), x_BLC.size(1), left + width}, x_BLC.options());
+  const Rows x(x_BLC), out(y);
+  const auto left_bytes = left * x_BLC.element_size();
+  for_each_row(x_BLC.size(0), x_BLC.size(1), left + width, [&](std::int64_t b, std::int64_t l) {
+    std::memcpy(out.at(b, l), x.at(b, l), std::size_t(left_bytes));
+    fill(b, l, out.at(b, l) + left_bytes);
+  });
+  return y;
+}
+
 }  // namespace
 
 bool is_taken(const Tensor& x) {
@@ -85,16 +99,19 @@ Tensor gated_residual(const Tensor& residual_BLC, const Tensor& gate_B1C, const 
 }
 
 Tensor joined_gelu(const Tensor& x_BLC, const Tensor& y_BLC) {
-  const auto left = x_BLC.size(2), right = y_BLC.size(2);
-  const auto joined = at::empty({x_BLC.size(0), x_BLC.size(1), left + right}, x_BLC.options());
-  const Rows x(x_BLC), y(y_BLC), out(joined);
+  const Rows y(y_BLC);
   const auto& kernels = kernels_of(x_BLC);
-  const auto left_bytes = left * x_BLC.element_size();
-  for_each_row(x_BLC.size(0), x_BLC.size(1), left + right, [&](std::int64_t b, std::int64_t l) {
-    std::memcpy(out.at(b, l), x.at(b, l), std::size_t(left_bytes));
-    kernels.gelu(y.at(b, l), out.at(b, l) + left_bytes, right);
+  return joined(x_BLC, y_BLC.size(2), [&](std::int64_t b, std::int64_t l, char* to) {
+    kernels.gelu(y.at(b, l), to, y_BLC.size(2));
   });
-  return joined;
+}
+
+Tensor joined_swiglu(const Tensor& x_BLC, const Tensor& gate_BLC, const Tensor& up_BLC) {
+  const Rows gate(gate_BLC), up(up_BLC);
+  const auto& kernels = kernels_of(x_BLC);
+  return joined(x_BLC, up_BLC.size(2), [&](std::int64_t b, std::int64_t l, char* to) {
+    kernels.swiglu(gate.at(b, l), up.at(b, l), to, up_BLC.size(2));
+  });
 }
 
 Tensor llama_rms_norm(const Tensor& x, const Tensor& weight_C, double eps) {
