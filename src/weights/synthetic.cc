@@ -16,7 +16,8 @@ namespace {
 constexpr std::int64_t kPeriod = 1'048'573;
 
 bool is_scale(const std::string& path) {
-  return path.ends_with("scale") || path.find("norm") != std::string::npos;
+  return path.ends_with("scale") || path.ends_with("running_var") ||
+         path.find("norm") != std::string::npos;
 }
 
 // How the elements of a tensor are spread.

@@ -16,8 +16,8 @@ class SyntheticValues {
 
   // The wanted rows and columns of the tensor `path` of `shape`. Matrices are normal with a
   // deviation of 1/sqrt(columns), as initialised layers are; vectors have a deviation of 0.02
-  // around 1 where `path` names a norm's scale, else around 0. An element has the same value
-  // whatever is wanted beside it.
+  // around 1 where `path` names a norm's scale or variance, else around 0. An element has the same
+  // value whatever is wanted beside it.
   at::Tensor share(const std::string& path, at::IntArrayRef shape, const Wanted& wanted,
                    const at::TensorOptions& options) const;
 

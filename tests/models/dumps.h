@@ -11,8 +11,9 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "temporary_folder.h"
-#include "weights/files/checkpoint.h"
 #include "weights/files/safetensors_writer.h"
+#include "weights/survey.h"
+#include "weights/weights.h"
 
 namespace braid {
 
@@ -63,6 +64,15 @@ inline Checkpoint checkpoint_of(const std::map<std::string, Tensor>& tensors) {
   const TemporaryFolder folder;
   write_file(folder / "part.safetensors", write_safetensors(tensors));
   return Checkpoint::open_file(folder / "part.safetensors");
+}
+
+// Of the model that `load` makes of weights, whose values nobody needs.
+inline std::int64_t parameters_of(const std::function<void(const Weights& w)>& load) {
+  std::vector<AskedTensor> asked;
+  load(Weights::synthetic({}).surveyed(asked));
+  std::int64_t sum = 0;
+  for (const auto& tensor : asked) sum += c10::multiply_integers(tensor.shape);
+  return sum;
 }
 
 // A folder of tests/data/parity/denoisers.

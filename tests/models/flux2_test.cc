@@ -3,7 +3,7 @@
 #include <c10/core/InferenceMode.h>
 #include <gmock/gmock.h>
 
-#include "dumps.h"
+#include "denoiser_inputs.h"
 #include "models/flux2/model.h"
 #include "models/flux2/names.h"
 #include "models/flux2/sharding.h"
@@ -11,18 +11,6 @@
 namespace braid::flux2_test {
 
 using testing::HasSubstr;
-
-DenoiserInput input_of(const Dump& dump, at::ScalarType dtype) {
-  const auto run = [&](const std::string& name) {
-    return Tokens{.x_BLC = dump[name].to(dtype), .ids_LA = dump[name + "_ids"]};
-  };
-  DenoiserInput in{.noise = run("noise"), .text = run("text")};
-  for (int i = 0; dump.has("reference" + std::to_string(i)); ++i)
-    in.references.push_back(run("reference" + std::to_string(i)));
-  in.timestep_B = dump["timestep"].to(dtype);
-  if (dump.has("guidance")) in.guidance_B = dump["guidance"];
-  return in;
-}
 
 class Flux2Parity : public testing::TestWithParam<const char*> {
  protected:
@@ -32,7 +20,7 @@ class Flux2Parity : public testing::TestWithParam<const char*> {
             Weights(checkpoint, flux2_names(checkpoint), {.dtype = dtype}), ops::attention, run};
   }
   Tensor velocity(at::ScalarType dtype) const {
-    return load(fixture_.weights(), dtype)(input_of(fixture_.dump(), dtype));
+    return load(fixture_.weights(), dtype)(flux2_input(fixture_.dump(), dtype));
   }
 
   const c10::InferenceMode no_autograd_;
@@ -51,7 +39,7 @@ TEST_P(Flux2Parity, Float16RunsAndIsClose) {
 
 TEST_P(Flux2Parity, TwoPartsMakeTheSameBitsAsOne) {
   const auto checkpoint = fixture_.weights();
-  const auto in = input_of(fixture_.dump(), at::kFloat);
+  const auto in = flux2_input(fixture_.dump(), at::kFloat);
   const auto whole = velocity(at::kFloat);
   const auto shape = flux2_shape(config_of(fixture_.folder(), read_flux2_config));
   const auto all = shape.num_blocks();
@@ -67,7 +55,7 @@ TEST_P(Flux2Parity, TwoPartsMakeTheSameBitsAsOne) {
 }
 
 TEST_P(Flux2Parity, WatchesTheStreamsOfEveryBlock) {
-  auto in = input_of(fixture_.dump(), at::kFloat);
+  auto in = flux2_input(fixture_.dump(), at::kFloat);
   std::vector<std::string> seen;
   in.watch = [&](const std::string& where, const Tensor&) { seen.push_back(where); };
   load(fixture_.weights(), at::kFloat)(in);
@@ -84,7 +72,7 @@ TEST_P(Flux2SingleFile, IsTheSameTransformerUnderOtherNames) {
   const auto file = fixture_.single_file();
   EXPECT_TRUE(is_flux2(file));
   EXPECT_FALSE(is_flux2(fixture_.weights()));
-  const auto in = input_of(fixture_.dump(), at::kFloat);
+  const auto in = flux2_input(fixture_.dump(), at::kFloat);
   EXPECT_TRUE(at::equal(load(file, at::kFloat)(in), velocity(at::kFloat)));
 }
 
@@ -123,7 +111,7 @@ TEST_F(Flux2Files, ShouldHoldEveryTensorInItsShapeAndNoOthers) {
 TEST_F(Flux2Files, GuidanceIsGivenExactlyToModelsDistilledWithIt) {
   const Flux2 model(config_of(fixture_.folder(), read_flux2_config),
                     Weights(fixture_.weights(), flux2_names_of_diffusers(), {}));
-  auto in = input_of(fixture_.dump(), at::kFloat);
+  auto in = flux2_input(fixture_.dump(), at::kFloat);
   in.guidance_B = at::ones({1});
   EXPECT_THROW(model(in), Error);
 }
@@ -172,6 +160,27 @@ TEST(Flux2Config, HasTheDefaultsOfTheReferenceClass) {
   EXPECT_EQ(c.text_width, 15360);
   EXPECT_EQ(c.theta, 2000);
   EXPECT_TRUE(c.guidance_embeds);
+}
+
+TEST(Flux2Config, OfPublishedModelsHasTheirNumbersOfParameters) {
+  const auto parameters = [](const Flux2Config& c) {
+    return parameters_of([&](const Weights& w) { (void)Flux2(c, w); });
+  };
+  EXPECT_EQ(parameters({}), 32'223'281'152);
+  EXPECT_EQ(parameters({.num_double = 8,
+                        .num_single = 24,
+                        .num_heads = 32,
+                        .mlp_hidden = 12288,
+                        .text_width = 12288,
+                        .guidance_embeds = false}),
+            9'078'581'248);
+  EXPECT_EQ(parameters({.num_double = 5,
+                        .num_single = 20,
+                        .num_heads = 24,
+                        .mlp_hidden = 9216,
+                        .text_width = 7680,
+                        .guidance_embeds = false}),
+            3'875'544'576);
 }
 
 TEST(Flux2Sharding, RefusesHeadsThatDoNotDivide) {

@@ -65,6 +65,13 @@ INSTANTIATE_TEST_SUITE_P(Fixtures, Flux2Vae, testing::Values("vae", "vae-thin"),
                            return std::string(info.param) == "vae" ? "Plain" : "ThinDecoder";
                          });
 
+// Statistics are no parameters: two for each of 128 packed channels.
+TEST(Flux2VaeConfig, HasTheNumberOfParametersOfThePublishedModel) {
+  const auto json = parse_json(R"({"_class_name":"AutoencoderKLFlux2"})", "f");
+  const auto config = read_vae_config(JsonObject(json, "f"));
+  EXPECT_EQ(parameters_of([&](const Weights& w) { (void)Vae(config, w); }), 84'046'115 + 2 * 128);
+}
+
 TEST(Flux2VaeFiles, ShouldHoldTheirStatistics) {
   const PartFixture fixture("vae");
   const auto checkpoint = fixture.weights();

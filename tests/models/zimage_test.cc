@@ -3,7 +3,7 @@
 #include <c10/core/InferenceMode.h>
 #include <gmock/gmock.h>
 
-#include "dumps.h"
+#include "denoiser_inputs.h"
 #include "models/zimage/model.h"
 #include "models/zimage/names.h"
 #include "models/zimage/sharding.h"
@@ -11,62 +11,6 @@
 namespace braid::zimage_test {
 
 using testing::HasSubstr;
-
-// Rows and columns of 2 x 2 latents [B C 2R 2W], channels fastest in a token.
-Tensor pack(const Tensor& latents) {
-  const auto patches = latents.unflatten(3, {-1, 2}).unflatten(2, {-1, 2});  // B C R 2 W 2
-  return patches.permute({0, 2, 4, 3, 5, 1}).flatten(3).flatten(1, 2).contiguous();
-}
-
-Tensor unpack(const Tensor& tokens, std::int64_t rows, std::int64_t columns) {
-  const auto patches =
-      tokens.narrow(1, 0, rows * columns).unflatten(2, {2, 2, -1}).unflatten(1, {rows, columns});
-  return patches.permute({0, 5, 1, 3, 2, 4}).flatten(4).flatten(2, 3);
-}
-
-// Tokens and positions padded to a multiple of 32. What pads hold must not matter.
-Tokens padded(const Tensor& x_BLC, const Tensor& ids_LA, const Tensor& pad_ids_LA) {
-  const auto pads = pad_ids_LA.size(0);
-  const auto nonsense = at::full({x_BLC.size(0), pads, x_BLC.size(2)}, 1e3, x_BLC.options());
-  const auto is_pad = at::arange(x_BLC.size(1) + pads) >= x_BLC.size(1);
-  return {at::cat({x_BLC, nonsense}, 1), at::cat({ids_LA, pad_ids_LA}),
-          pads > 0 ? is_pad : Tensor()};
-}
-
-std::int64_t pads_of(std::int64_t tokens) { return (32 - tokens % 32) % 32; }
-
-Tokens text_tokens(const Tensor& x_BLC) {
-  const auto real = x_BLC.size(1), all = real + pads_of(real);
-  const auto first = at::arange(1, all + 1).unsqueeze(1);
-  const auto ids = at::cat({first, at::zeros({all, 2}, at::kLong)}, 1);
-  return padded(x_BLC, ids.narrow(0, 0, real), ids.narrow(0, real, all - real));
-}
-
-Tokens image_tokens(const Tensor& latents, std::int64_t num_text) {
-  const auto rows = latents.size(2) / 2, columns = latents.size(3) / 2;
-  const auto ids = at::cartesian_prod(
-      {at::full({1}, num_text + 1, at::kLong), at::arange(rows), at::arange(columns)});
-  return padded(pack(latents), ids, at::zeros({pads_of(rows * columns), 3}, at::kLong));
-}
-
-DenoiserInput input_of(const Dump& dump, at::ScalarType dtype) {
-  const auto text = text_tokens(dump["text"].to(dtype));
-  return {.noise = image_tokens(dump["latents"], text.x_BLC.size(1)),
-          .text = text,
-          .timestep_B = dump["timestep"]};
-}
-
-// The tensor that is too large for fixtures: tools/parity/make_denoisers.py, left_out().
-Tensor left_out() {
-  const auto i = at::arange(1024).unsqueeze(1), j = at::arange(256);
-  return ((i * (73 + j) + 151 * j) % 255 - 127).to(at::kFloat) / 1024;
-}
-
-Checkpoint with_left_out(const Checkpoint& checkpoint, const std::string& prefix = "") {
-  auto tensors = tensors_of(checkpoint);
-  tensors[prefix + "t_embedder.mlp.0.weight"] = left_out();
-  return checkpoint_of(tensors);
-}
 
 class ZImageParity : public testing::TestWithParam<int> {
  protected:
@@ -77,7 +21,7 @@ class ZImageParity : public testing::TestWithParam<int> {
   }
   Tensor output(const Checkpoint& checkpoint, at::ScalarType dtype) const {
     const auto latents = fixture_.dump()["latents"];
-    const auto made = load(checkpoint, dtype)(input_of(fixture_.dump(), dtype));
+    const auto made = load(checkpoint, dtype)(zimage_input(fixture_.dump(), dtype));
     return unpack(made, latents.size(2) / 2, latents.size(3) / 2);
   }
   Checkpoint weights() const { return with_left_out(fixture_.weights()); }
@@ -100,7 +44,7 @@ TEST_P(ZImageParity, Float16RunsAndIsClose) {
 
 TEST_P(ZImageParity, TwoPartsMakeTheSameBitsAsOne) {
   const auto checkpoint = weights();
-  const auto in = input_of(fixture_.dump(), at::kFloat);
+  const auto in = zimage_input(fixture_.dump(), at::kFloat);
   const auto whole = load(checkpoint, at::kFloat)(in);
   const auto shape = zimage_shape(config_of(fixture_.folder(), read_zimage_config));
   const auto all = shape.num_blocks();
@@ -167,7 +111,7 @@ TEST_F(ZImageFiles, ShouldHoldEveryTensorInItsShapeAndNoOthers) {
 TEST_F(ZImageFiles, ReferencesAreRefused) {
   const ZImage model(config_of(fixture_.folder(), read_zimage_config),
                      Weights(with_left_out(fixture_.weights()), zimage_names_of_diffusers(), {}));
-  auto in = input_of(fixture_.dump(), at::kFloat);
+  auto in = zimage_input(fixture_.dump(), at::kFloat);
   in.references = {in.noise};
   EXPECT_THROW(model(in), Error);
 }
@@ -205,6 +149,10 @@ TEST(ZImageConfig, HasTheDefaultsOfTheReferenceClass) {
   EXPECT_EQ(c.condition_width(), 256);
   EXPECT_EQ(c.num_layers, 30);
   EXPECT_EQ(c.num_refiners, 2);
+}
+
+TEST(ZImageConfig, OfThePublishedModelHasItsNumberOfParameters) {
+  EXPECT_EQ(parameters_of([](const Weights& w) { (void)ZImage({}, w); }), 6'154'908'736);
 }
 
 TEST(ZImageSharding, RefusesHeadsThatDoNotDivide) {

@@ -26,6 +26,18 @@ TEST(RopeTable, HoldsTheAnglesOfEveryAxisTwice) {
       }
 }
 
+TEST(RopeTable, RoundsAnglesFirstWhereItIsAsked) {
+  const auto ids = at::tensor({1023}, at::kLong).unsqueeze(1);
+  const double angle = 1023 * std::pow(256.0, -2.0 / 48);
+  const auto cosine = [&](at::ScalarType angles) {
+    const auto rope = rope_table(ids, {.widths = {48}, .theta = 256, .angles = angles});
+    return rope.cos[0][2].item<float>();
+  };
+  EXPECT_FLOAT_EQ(cosine(at::kDouble), float(std::cos(angle)));
+  EXPECT_FLOAT_EQ(cosine(at::kFloat), float(std::cos(double(float(angle)))));
+  EXPECT_GT(std::abs(cosine(at::kFloat) - cosine(at::kDouble)), 5e-6);
+}
+
 TEST(Rotate, TurnsPairsAndKeepsLengths) {
   const auto x = at::randn({2, 3, 5, 8});
   const auto rope = rope_table(at::arange(3, at::kFloat).unsqueeze(1), {.widths = {8}});

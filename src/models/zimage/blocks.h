@@ -29,7 +29,7 @@ class ZImageBlock {
 
   Linear qkv_, out_, mlp_in_, mlp_out_;
   RmsNorm q_norm_, k_norm_;
-  RmsNorm before_attention_, behind_attention_, before_mlp_, behind_mlp_;
+  LlamaRmsNorm before_attention_, behind_attention_, before_mlp_, behind_mlp_;
   std::optional<Linear> mod_;
   std::int64_t head_width_;
 };

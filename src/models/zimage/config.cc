@@ -80,7 +80,7 @@ ZImageConfig infer_zimage_config(const Checkpoint& checkpoint) {
   c.hidden = extent("x_embedder.weight", 0);
   c.num_layers = count("layers");
   c.num_refiners = count("noise_refiner");
-  c.text_width = extent("cap_embedder.0.weight", 0);
+  c.text_width = extent("cap_embedder.norm.weight", 0);
   const auto head_width = extent("layers.0.attention.q_norm.weight", 0);
   require(head_width > 0 && c.hidden >= head_width, checkpoint.source(), ": heads of width ",
           head_width, " do not divide the hidden width ", c.hidden);

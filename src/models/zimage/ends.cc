@@ -31,7 +31,7 @@ ZImageState ZImageState::unpack(const Tensor& packed, std::int64_t num_text, std
 ZImageInputs::ZImageInputs(const Weights& w, const ZImageConfig& c)
     : image_in_(w / "x_embedder", {.in = c.token_width(), .out = c.hidden}),
       text_in_(w / "cap_embedder" / 1, {.in = c.text_width, .out = c.hidden}),
-      text_norm_(w / "cap_embedder" / 0, c.text_width, c.norm_eps),
+      text_norm_(w / "cap_embedder" / "norm", c.text_width, c.norm_eps),
       time_in_(
           Linear(w / "t_embedder" / "mlp" / 0, {.in = kSinusoid, .out = kTimeHidden}),
           Linear(w / "t_embedder" / "mlp" / 2, {.in = kTimeHidden, .out = c.condition_width()})),

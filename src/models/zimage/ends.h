@@ -27,7 +27,7 @@ class ZImageInputs {
 
  private:
   Linear image_in_, text_in_;
-  RmsNorm text_norm_;
+  LlamaRmsNorm text_norm_;
   Embedder time_in_;
   Tensor image_pad_1C_, text_pad_1C_;
   double time_scale_;

@@ -11,12 +11,14 @@ const std::string kOnlyOneFile = "x_embedder.weight";
 // `*.*` is a list of blocks and a block. diffusers' first layers and last ones carry the sizes of
 // their patches.
 const std::vector<Spelling> kOneFile = {
+    {"cap_embedder.norm", {"cap_embedder.0"}},
     {"*.*.feed_forward.w13", {"*.*.feed_forward.w1", "*.*.feed_forward.w3"}},
 };
 
 const std::vector<Spelling> kDiffusers = {
     {"x_embedder", {"all_x_embedder.2-1"}},
     {"final_layer", {"all_final_layer.2-1"}},
+    {"cap_embedder.norm", {"cap_embedder.0"}},
     {"*.*.attention.qkv", {"*.*.attention.to_q", "*.*.attention.to_k", "*.*.attention.to_v"}},
     {"*.*.attention.q_norm", {"*.*.attention.norm_q"}},
     {"*.*.attention.k_norm", {"*.*.attention.norm_k"}},
