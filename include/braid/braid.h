@@ -3,8 +3,7 @@
 //   braid::Pipeline pipeline({.model = "models/demo"});
 //   const auto pictures = pipeline.generate({.prompts = {"a red circle on a blue background"}});
 //
-// No global state: pipelines are independent and may run at once on different threads; one
-// pipeline may be used from several threads, its requests then wait for each other.
+// No global state. Any number of threads may use a pipeline; its requests wait for each other.
 #pragma once
 
 #include <cstdint>
@@ -50,23 +49,24 @@ enum class VaeTiling { kAuto, kOn, kOff };
 
 // A step's initial latents, for requests that do not draw their own.
 struct Latents {
-  std::vector<std::int64_t> shape;  // [batch, tokens, 64] packed, or [batch, 16, height/8, width/8]
+  std::vector<std::int64_t> shape;  // [batch, tokens, width] packed, or as the autoencoder has them
   std::vector<float> values;        // row-major
 };
 
-// Unset fields take the defaults of the model's generation_config.json, else the published ones.
+// Unset: the defaults of the model's generation_config.json, else the published ones.
 struct Request {
   std::vector<std::string> prompts = {};
   std::vector<std::string> prompts_2 = {};  // for a second text encoder, one a prompt
-  // True classifier-free guidance runs when `true_cfg` > 1 and a negative prompt is there.
+  // For true guidance: FLUX.1's runs with it and `true_cfg` > 1, other models' have "" by default.
   std::optional<std::string> negative_prompt = {};
   std::optional<std::string> negative_prompt_2 = {};
   double true_cfg = 1.0;
   double guidance_rescale = 0;  // 0 to 1: how far it is brought back to the unguided spread
   double cfg_norm_cap = 0;      // its length is at most so many times the unguided one's; 0: off
+  double cfg_until = 1;         // 0 to 1: the part of the way to the picture that it runs
   std::optional<int> width = {}, height = {};  // pixels; rounded down to multiples of 16
   std::optional<int> steps = {};
-  std::optional<double> guidance = {};  // the guidance-distilled scale; ignored by models without
+  std::optional<double> guidance = {};          // the model's own scale; models without ignore it
   std::optional<int> max_sequence_length = {};  // text tokens, 1 to 512
   std::uint64_t seed = 0;                       // picture k of the request starts from seed + k
   int num_images = 1;                           // a prompt

@@ -110,8 +110,8 @@ StageMemory free_memory(at::Device device, int num_ranks) {
   return {.is_host = false, .free_bytes = std::int64_t(free) / num_ranks};
 }
 
-Layout choose_layout(const Layout& asked, int num_ranks, const Request& request) {
-  const bool has_branches = request.negative_prompt && request.true_cfg > 1;
+Layout choose_layout(const Layout& asked, int num_ranks, int num_branches) {
+  const bool has_branches = num_branches == 2;
   require(asked.cfg == 1 || has_branches, "guidance parallelism over ", asked.cfg,
           " ranks needs as many branches: give a negative prompt and a true guidance scale above ",
           "1; guidance that a model was distilled for is a single branch");

@@ -24,6 +24,6 @@ StageMemory free_memory(at::Device device, int num_ranks);
 // The layout that a request runs under when `num_ranks` ranks are there: what was asked for. When
 // nothing was, and the request has two branches of guidance and the ranks are even in number, the
 // branches go to different ranks, and what ranks are left over trade tokens for heads.
-Layout choose_layout(const Layout& asked, int num_ranks, const Request& request);
+Layout choose_layout(const Layout& asked, int num_ranks, int num_branches);
 
 }  // namespace braid

@@ -11,7 +11,7 @@ namespace braid {
 namespace {
 
 struct Batch {
-  int first, count;  // pictures; none: a rank that only keeps the others company
+  int first, count;  // pictures; 0: a rank that only keeps the others company
 };
 
 // One call of generate_pictures: what its steps share.
@@ -23,6 +23,7 @@ class Run {
   void embed_prompts();
   void start_from(const Latents& latents);
   std::vector<Picture> draw(Batch round);
+  Batch round_from(int first) const;
   const TrafficByAxis& step_traffic() const { return step_traffic_; }
 
  private:
@@ -74,10 +75,16 @@ void Run::check_agreement(const DenoiseJob& job, const Schedule& schedule) const
   check_same(replica, job.branches.front().text.x_BLC, "embedded prompts");
 }
 
+// Prompts of unequal lengths are recorded with zeros behind the shorter ones.
 void Run::record(const std::string& name, const Tensor& batch) {
   if (!observers_.recording) return;
-  const auto copy = batch.to(at::TensorOptions(at::kFloat).device(at::kCPU)).contiguous();
+  auto copy = batch.to(at::TensorOptions(at::kFloat).device(at::kCPU)).contiguous();
   auto& all = (*observers_.recording)[name];
+  if (all.defined() && all.dim() == 3) {
+    const auto longest = std::max(all.size(1), copy.size(1));
+    all = at::constant_pad_nd(all, {0, 0, 0, longest - all.size(1)});
+    copy = at::constant_pad_nd(copy, {0, 0, 0, longest - copy.size(1)});
+  }
   all = all.defined() ? at::cat({all, copy}) : copy;
 }
 
@@ -97,9 +104,21 @@ void Run::embed_prompts() {
 void Run::start_from(const Latents& latents) {
   const auto& family = model_.family();
   const auto given = at::tensor(latents.values, at::kFloat);
-  const auto shaped = given.view(latents.shape).to(model_.dtype());
+  const auto shaped = given.view(latents.shape).to(family.latents_dtype(model_.dtype()));
   const bool is_packed = latents.shape == latent_shapes(settings_, family).packed;
   given_latents_ = is_packed ? shaped : family.pack(shaped, settings_.size());
+}
+
+// As many pictures as fit, of prompts that are embedded as equally many tokens.
+Batch Run::round_from(int first) const {
+  const auto tokens = [&](int picture) {
+    return prompts_[std::size_t(picture / settings_.num_images)].text_BTC.size(1);
+  };
+  const int most = std::min(pictures_per_round(settings_, model_.mesh().degrees),
+                            settings_.num_pictures() - first);
+  int count = 1;
+  while (count < most && tokens(first + count) == tokens(first)) ++count;
+  return {.first = first, .count = count};
 }
 
 // The pictures' own prompts, one after the other.
@@ -129,6 +148,7 @@ Condition expanded(const Condition& one, std::int64_t batch) {
 DenoiseJob Run::prepare(Batch batch) {
   const auto& family = model_.family();
   const auto size = settings_.size();
+  const auto dtype = family.latents_dtype(model_.dtype());
   const auto like = at::TensorOptions(model_.dtype()).device(model_.device());
   const auto begin = [&](const Condition& condition) {
     return family.begin(condition, size, settings_.guidance, like);
@@ -137,14 +157,12 @@ DenoiseJob Run::prepare(Batch batch) {
                  .branches = {begin(condition_of(batch))},
                  .set_step = [&family](DenoiserInput& in, const Tensor& latents,
                                        float timestep) { family.set_step(in, latents, timestep); },
-                 .guidance = {.scale = settings_.true_cfg,
-                              .rescale = settings_.guidance_rescale,
-                              .norm_cap = settings_.cfg_norm_cap}};
+                 .guidance = settings_.true_guidance};
   if (negative_) job.branches.push_back(begin(expanded(*negative_, batch.count)));
   for (int i = batch.first; i < batch.first + batch.count; ++i)
     job.generators.push_back(generator_of(settings_.seed + std::uint64_t(i)));
   const auto latents = given_latents_.defined() ? given_latents_.narrow(0, batch.first, batch.count)
-                                                : family.draw(job.generators, size, model_.dtype());
+                                                : family.draw(job.generators, size, dtype);
   job.latents_BNC = latents.to(model_.device());
   return job;
 }
@@ -241,11 +259,10 @@ Drawn generate_pictures(const Model& model, const Settings& settings,
   if (latents) run.start_from(*latents);
   run.embed_prompts();
   Drawn drawn;
-  const int round = pictures_per_round(settings, model.mesh().degrees);
-  for (int first = 0; first < settings.num_pictures(); first += round) {
-    const auto count = std::min(round, settings.num_pictures() - first);
-    for (auto& picture : run.draw({.first = first, .count = count}))
-      drawn.pictures.push_back(std::move(picture));
+  for (int first = 0; first < settings.num_pictures();) {
+    const auto round = run.round_from(first);
+    for (auto& picture : run.draw(round)) drawn.pictures.push_back(std::move(picture));
+    first += round.count;
   }
   drawn.step = run.step_traffic();
   const auto& failure = model.graph_use().failure;

@@ -123,11 +123,12 @@ void Model::load_text(const ModelFiles& files, LoadOptions load, const ModelOpti
   if (options.layout.shard_text) load.tensor_parallel = mesh_.tp;
   if (mesh_.world.rank() >= load.tensor_parallel.size()) return;
   load.paging = offloaded_->text();  // the encoders share their slots
-  text_ = family_->load_text(files.folder, device_, [&](const Part& part) {
+  const auto weights = [&](const Part& part) {
     auto own = load;
     if (part.is_large) own.quantize = options.memory.quantize_text;
     return weights_of(files, part, own);
-  });
+  };
+  text_ = family_->load_text(files.folder, device_, weights, options.warn);
 }
 
 void Model::load_denoiser(const ModelFiles& files, LoadOptions load, const ModelOptions& options) {
@@ -178,7 +179,7 @@ void Model::decode(const Tensor& tokens_BNC, PictureSize size, Tiles tiles,
   if (!vae_) return;
   const auto in_use = vae_->page.use();
   const auto& vae = vae_->network;
-  const auto latents = vae.to_decoder(family_->unpack(tokens_BNC, size));
+  const auto latents = vae.to_decoder(family_->unpack(tokens_BNC.to(dtype_), size));
   if (decoders_.size() == 1) {  // tile by tile, which needs less memory than a list of tiles
     const auto poll = [&] { mesh_.world.poll(); };
     for (const auto& one : latents.split(1)) on_picture(vae.decode(one, tiles, poll));

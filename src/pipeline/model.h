@@ -16,6 +16,7 @@ struct ModelOptions {
   at::Device device = at::kCPU;
   Dtype dtype = Dtype::kAuto;
   std::function<void(std::int64_t bytes)> on_bytes = {};
+  Warn warn = {};
   Layout layout = {};
   int ranks_on_device = 1;
   Memory memory = {};

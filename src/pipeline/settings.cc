@@ -34,7 +34,9 @@ void check_text(const char* name, const std::string& text) {
   require(unicode::is_valid_utf8(text), "the ", name, " should be UTF-8 text");
 }
 
-void check_texts(const Request& r) {
+void check_texts(const Request& r, const RequestLimits& limits) {
+  require(limits.num_texts > 1 || (r.prompts_2.empty() && !r.negative_prompt_2),
+          "this model has one text encoder: there is no second prompt");
   for (const auto& prompt : r.prompts) check_text("prompt", prompt);
   for (const auto& prompt : r.prompts_2) check_text("second prompt", prompt);
   check_text("negative prompt", r.negative_prompt.value_or(""));
@@ -51,17 +53,66 @@ std::vector<Prompt> pair_prompts(const Request& r) {
   return pairs;
 }
 
-std::optional<Prompt> negative_of(const Request& r, const Warn& warn) {
-  if (!r.negative_prompt) {
-    require(!r.negative_prompt_2, "a second negative prompt needs a negative prompt");
-    if (r.true_cfg > 1) warn("true guidance needs a negative prompt: none is given, so it is off");
-    return {};
+double guidance_of(const Request& r, const RequestLimits& limits) {
+  return r.guidance.value_or(limits.defaults.guidance);
+}
+
+// Of true guidance: nothing where it does not run.
+std::optional<double> true_scale(const Request& r, const RequestLimits& limits) {
+  const bool is_own = limits.guidance == GuidanceKind::kTrue;
+  const bool is_beside = limits.guidance == GuidanceKind::kEmbeddedOrTrue && r.negative_prompt;
+  if (!is_own && !is_beside) return {};
+  const auto scale = is_own ? guidance_of(r, limits) : r.true_cfg;
+  return is_on(limits.guided_from, scale) ? std::optional(scale) : std::nullopt;
+}
+
+// A negative prompt that is there, but for nothing, and scales that mean nothing to the model.
+void check_guidance(const Request& r, const RequestLimits& limits, const Warn& warn) {
+  const bool is_on = true_scale(r, limits).has_value();
+  require(r.negative_prompt || !r.negative_prompt_2,
+          "a second negative prompt needs a negative prompt");
+  switch (limits.guidance) {
+    case GuidanceKind::kNone:
+      require(!r.negative_prompt, "this model has no negative prompt: it was distilled to follow ",
+              "prompts without guidance");
+      if (r.guidance.value_or(0) > 1)
+        warn("the guidance scale is not used: this model was distilled to follow prompts without");
+      break;
+    case GuidanceKind::kEmbedded:
+      require(!r.negative_prompt, "this model has no negative prompt: its guidance is a number ",
+              "that it was distilled for");
+      break;
+    case GuidanceKind::kEmbeddedOrTrue:
+      if (r.negative_prompt && !is_on)
+        warn("the negative prompt is not used: that takes a true guidance scale above 1");
+      if (!r.negative_prompt && r.true_cfg > 1)
+        warn("true guidance needs a negative prompt: none is given, so it is off");
+      return;
+    case GuidanceKind::kTrue:
+      if (r.negative_prompt && !is_on)
+        warn(text_of("the negative prompt is not used: that takes a guidance scale above ",
+                     limits.guided_from == GuidedFrom::kNegative ? 1 : 0));
+      break;
   }
-  if (!(r.true_cfg > 1)) {
-    warn("the negative prompt is not used: that takes a true guidance scale above 1");
-    return {};
-  }
-  return Prompt{.text = *r.negative_prompt, .second = r.negative_prompt_2.value_or("")};
+  require(r.true_cfg == 1, "this model has no true guidance beside its own: ",
+          limits.guidance == GuidanceKind::kTrue ? "the guidance scale is that of true guidance"
+                                                 : "its guidance is a single branch");
+}
+
+Prompt negative_of(const Request& r) {
+  return {.text = r.negative_prompt.value_or(""), .second = r.negative_prompt_2.value_or("")};
+}
+
+TrueGuidance true_guidance_of(const Request& r, const RequestLimits& limits) {
+  const TrueGuidance guidance{
+      .from = limits.guided_from,
+      .scale = true_scale(r, limits).value_or(1),
+      .rescale = within("guidance rescale", r.guidance_rescale, 0.0, 1.0),
+      .norm_cap = finite("norm cap of guidance", r.cfg_norm_cap),
+      .until = within("part of the way that true guidance runs", r.cfg_until, 0.0, 1.0)};
+  require(guidance.norm_cap >= 0, "the norm cap of guidance should be at least 0, it is ",
+          guidance.norm_cap);
+  return guidance;
 }
 
 int round_down(const char* name, int pixels, std::int64_t multiple, const Warn& warn) {
@@ -73,6 +124,10 @@ int round_down(const char* name, int pixels, std::int64_t multiple, const Warn& 
 }
 
 }  // namespace
+
+int num_branches(const Request& request, const RequestLimits& limits) {
+  return true_scale(request, limits) ? 2 : 1;
+}
 
 int pictures_per_round(const Settings& settings, const Degrees& degrees) {
   const auto round = std::int64_t(settings.batch_size) * degrees.dp * degrees.layers;
@@ -89,15 +144,14 @@ Settings settle(const Request& r, const RequestLimits& limits, const Warn& warn_
   const auto& d = limits.defaults;
   const auto multiple = limits.size_multiple;
   Settings s;
-  check_texts(r);
+  check_texts(r, limits);
   s.prompts = pair_prompts(r);
   s.true_cfg = finite("true guidance scale", r.true_cfg);
-  s.guidance_rescale = within("guidance rescale", r.guidance_rescale, 0.0, 1.0);
-  s.cfg_norm_cap = finite("norm cap of guidance", r.cfg_norm_cap);
-  require(s.cfg_norm_cap >= 0, "the norm cap of guidance should be at least 0, it is ",
-          s.cfg_norm_cap);
-  s.negative = negative_of(r, warn);
-  if (!s.negative && (s.guidance_rescale > 0 || s.cfg_norm_cap > 0))
+  s.guidance = finite("guidance scale", guidance_of(r, limits));
+  check_guidance(r, limits, warn);
+  s.true_guidance = true_guidance_of(r, limits);
+  if (true_scale(r, limits)) s.negative = negative_of(r);
+  if (!s.negative && (r.guidance_rescale > 0 || r.cfg_norm_cap > 0))
     warn("guidance is not rescaled or capped: that takes true guidance, which does not run");
   const auto side = [&](const char* name, int pixels) {
     return round_down(name, within(name, pixels, multiple, kMaxPixels), multiple, warn);
@@ -105,7 +159,6 @@ Settings settle(const Request& r, const RequestLimits& limits, const Warn& warn_
   s.width = side("width", r.width.value_or(d.width));
   s.height = side("height", r.height.value_or(d.height));
   s.steps = within("number of steps", r.steps.value_or(d.steps), 1, kMaxSteps);
-  s.guidance = finite("guidance scale", r.guidance.value_or(d.guidance));
   s.max_sequence_length =
       within("maximum sequence length", r.max_sequence_length.value_or(d.max_sequence_length), 1,
              limits.max_text_tokens);

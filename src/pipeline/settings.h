@@ -13,7 +13,8 @@ namespace braid {
 struct Settings {
   std::vector<Prompt> prompts;
   std::optional<Prompt> negative;  // there exactly if true guidance runs
-  double true_cfg = 1, guidance_rescale = 0, cfg_norm_cap = 0;
+  TrueGuidance true_guidance = {};
+  double true_cfg = 1;  // its scale, where it is not the model's own guidance
   int width = 0, height = 0, steps = 0;
   double guidance = 0;
   int max_sequence_length = 0;
@@ -25,6 +26,9 @@ struct Settings {
   int num_pictures() const { return int(prompts.size()) * num_images; }
   const Prompt& prompt_of(int picture) const { return prompts[picture / num_images]; }
 };
+
+// Evaluations of the denoiser a step: 2 with true guidance, of the prompt and the negative one.
+int num_branches(const Request& request, const RequestLimits& limits);
 
 // Pictures that are denoised at the same time: a batch for every data-parallel rank and, under
 // layer split, for every stage, which fills the pipe.

@@ -101,12 +101,14 @@ TEST(Flags, FillALayout) {
 }
 
 TEST(Flags, FillTrueGuidance) {
-  const auto r = generate_flags({"a", "--negative-prompt", "b", "--negative-prompt-2", "c",
-                                 "--guidance-rescale", "0.7", "--cfg-norm-cap", "1"})
-                     .request;
+  const auto r =
+      generate_flags({"a", "--negative-prompt", "b", "--negative-prompt-2", "c",
+                      "--guidance-rescale", "0.7", "--cfg-norm-cap", "1", "--cfg-until", "0.5"})
+          .request;
   EXPECT_EQ(r.negative_prompt_2, "c");
   EXPECT_EQ(r.guidance_rescale, 0.7);
   EXPECT_EQ(r.cfg_norm_cap, 1);
+  EXPECT_EQ(r.cfg_until, 0.5);
 }
 
 TEST(Flags, LeaveDefaultsToTheModel) {

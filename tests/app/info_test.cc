@@ -144,17 +144,18 @@ TEST_F(Info, HelpGoesToStandardOutputAndFitsAScreen) {
 TEST_F(Info, TheFlagsAreThese) {
   EXPECT_THAT(
       flags_of("generate"),
-      ElementsAre(
-          "-h,--help", "--prompt-file", "--prompt-2", "--negative-prompt", "--negative-prompt-2",
-          "--true-cfg", "--guidance-rescale", "--cfg-norm-cap", "--max-sequence-length", "--size",
-          "--steps", "--guidance", "--seed", "-n,--num-images", "--batch-size", "-o,--output",
-          "--latents", "--dump", "-m,--model", "--components", "--dtype", "--device", "--devices",
-          "--threads", "--graph", "--vae-tiling", "--tp", "--ring", "--ulysses", "--cfg-parallel",
-          "--dp", "--layer-split", "--tp-modulation", "--text-encoder", "--vae", "--ring-form",
-          "--deadline", "--layout", "--preset", "--quantize", "--quantize-text", "--quantize-skip",
-          "--offload", "--offload-text", "--offload-vae", "--offload-group", "--prefetch",
-          "--resident", "--residency", "--pin", "--offload-dir", "--disk-reads", "--memory",
-          "--host-memory", "--json", "-q,--quiet", "-v,--verbose"));
+      ElementsAre("-h,--help", "--prompt-file", "--prompt-2", "--negative-prompt",
+                  "--negative-prompt-2", "--true-cfg", "--guidance-rescale", "--cfg-norm-cap",
+                  "--cfg-until", "--max-sequence-length", "--size", "--steps", "--guidance",
+                  "--seed", "-n,--num-images", "--batch-size", "-o,--output", "--latents", "--dump",
+                  "-m,--model", "--components", "--dtype", "--device", "--devices", "--threads",
+                  "--graph", "--vae-tiling", "--tp", "--ring", "--ulysses", "--cfg-parallel",
+                  "--dp", "--layer-split", "--tp-modulation", "--text-encoder", "--vae",
+                  "--ring-form", "--deadline", "--layout", "--preset", "--quantize",
+                  "--quantize-text", "--quantize-skip", "--offload", "--offload-text",
+                  "--offload-vae", "--offload-group", "--prefetch", "--resident", "--residency",
+                  "--pin", "--offload-dir", "--disk-reads", "--memory", "--host-memory", "--json",
+                  "-q,--quiet", "-v,--verbose"));
   EXPECT_THAT(
       flags_of("convert"),
       ElementsAre("-h,--help", "-m,--model", "--components", "-o,--output", "--single-file",

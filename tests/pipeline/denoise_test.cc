@@ -88,6 +88,37 @@ DenoiseJob guided_job() {
   return job;
 }
 
+TEST(Denoise, GuidesFromThePositiveBranchToo) {
+  auto job = guided_job();
+  job.guidance.from = GuidedFrom::kPositive;
+  const auto positive = at::randn({2, 6, 8}), negative = at::randn({2, 6, 8});
+  const auto want = positive + 4 * (positive - negative);
+  EXPECT_TRUE(at::allclose(guided_velocity(job, positive, negative), want, 1e-5, 1e-5));
+}
+
+// Steps begin at 0, 0.25 and 0.75 of the way; the levels fall by 0.25, 0.5 and 0.25.
+TEST(Denoise, TurnsGuidanceOffBehindAPartOfTheWay) {
+  auto job = guided_job();
+  job.guidance.until = 0.25;
+  const auto positive = at::ones({2, 6, 8}), negative = at::zeros({2, 6, 8});
+  const Predict predict = [&](const DenoiserInput& in) {
+    return at::equal(in.text.x_BLC, job.branches.front().text.x_BLC) ? positive : negative;
+  };
+  const auto got = denoise(one_by_one(predict), {}, kSchedule, job, [](int) {}).latents_BNC;
+  EXPECT_TRUE(at::allclose(got, positive * -(4 * 0.75 + 0.25)));
+}
+
+TEST(Denoise, KeepsLatentsInFloatUnderADenoiserInBfloat16) {
+  const auto job = job_of(at::kFloat);
+  const Predict third = [&](const DenoiserInput& in) {
+    return at::full_like(in.noise.x_BLC, 1.0 / 3, at::kBFloat16);
+  };
+  const auto result = denoise(one_by_one(third), {}, kSchedule, job, [](int) {});
+  EXPECT_EQ(result.latents_BNC.scalar_type(), at::kFloat);
+  const auto velocity = at::full({}, 1.0 / 3, at::kBFloat16).to(at::kFloat);
+  EXPECT_TRUE(at::allclose(result.latents_BNC, job.latents_BNC - velocity, 1e-6, 1e-6));
+}
+
 TEST(Denoise, CapsTheLengthOfEachPicturesGuidedVelocity) {
   auto job = guided_job();
   job.guidance.norm_cap = 1.5;

@@ -98,6 +98,29 @@ TEST(Schedule, ShiftsByThePublishedLineBetweenTwoSizes) {
   EXPECT_NEAR(dynamic_shift({}, 1024), 0.63, 1e-12);
 }
 
+// As diffusers has them: FLUX.2 at 1024 x 1024 in 4 steps, Z-Image's first and last of 8.
+TEST(Schedule, TakesAShiftAndLevelsThatAreGiven) {
+  const auto near = [](const std::vector<float>& got, const std::vector<double>& want) {
+    ASSERT_EQ(got.size(), want.size());
+    for (std::size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], want[i], 5e-5) << i;
+  };
+  const auto dynamic = config_of(R"({"use_dynamic_shifting": true})");
+  near(make_schedule(dynamic, {.steps = 4, .image_tokens = 4096, .mu = 2.29118}).sigmas,
+       {1, 0.9674, 0.9081, 0.7672, 0});
+  const auto fixed = config_of(R"({"shift": 3, "use_flow_sigmas": true})");
+  near(make_schedule(fixed, {.steps = 2, .image_tokens = 4096, .mu = 9, .levels = {1, 0.125f}})
+           .sigmas,
+       {1, 0.3, 0});
+}
+
+// As compute_empirical_mu of diffusers' Flux2Pipeline has them, by Python.
+TEST(Schedule, ShiftsByTheEmpiricalLinesOfFlux2) {
+  EXPECT_EQ(empirical_shift(16, 4), 1.9452163656143495);
+  EXPECT_EQ(empirical_shift(4096, 50), 2.0233511571292637);
+  EXPECT_EQ(empirical_shift(4300, 28), 2.170851489658105);
+  EXPECT_EQ(empirical_shift(4301, 28), 1.18469693);
+}
+
 TEST(Schedule, EndsAtTheTerminalShift) {
   const auto config = config_of(R"({"shift": 3, "shift_terminal": 0.1})");
   const auto schedule = make_schedule(config, 10, 256);

@@ -15,17 +15,23 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 const RequestLimits kLimits{.defaults = {.width = 128, .height = 64, .steps = 20, .guidance = 2},
-                            .size_multiple = 16};
+                            .size_multiple = 16,
+                            .num_texts = 2};
 
-Settings settled(const Request& request, std::vector<std::string>* warnings = nullptr) {
-  return settle(request, kLimits, [&](const std::string& w) {
+RequestLimits limits_of(GuidanceKind kind, GuidedFrom from = GuidedFrom::kNegative) {
+  return {.defaults = {.guidance = 2}, .guidance = kind, .guided_from = from};
+}
+
+Settings settled(const Request& request, std::vector<std::string>* warnings = nullptr,
+                 const RequestLimits& limits = kLimits) {
+  return settle(request, limits, [&](const std::string& w) {
     if (warnings) warnings->push_back(w);
   });
 }
 
-std::string refusal(Request request) {
+std::string refusal(Request request, const RequestLimits& limits = kLimits) {
   if (request.prompts.empty()) request.prompts = {"a"};
-  return message_of([&] { settled(request); });
+  return message_of([&] { settled(request, nullptr, limits); });
 }
 
 TEST(Settle, FillsInTheModelsDefaults) {
@@ -62,12 +68,60 @@ TEST(Settle, TrueGuidanceNeedsAScaleAndANegativePrompt) {
   EXPECT_EQ(settled({.prompts = {"a"}, .negative_prompt = "", .true_cfg = 2}).negative->second, "");
 }
 
+TEST(Settle, GuidanceOfItsOwnIsTrueAgainstAnEmptyPrompt) {
+  const auto limits = limits_of(GuidanceKind::kTrue);
+  auto s = settled({.prompts = {"a"}}, nullptr, limits);
+  EXPECT_EQ(s.negative->text, "");
+  EXPECT_EQ(s.true_guidance.scale, 2);
+  s = settled({.prompts = {"a"}, .negative_prompt = "b", .guidance = 3}, nullptr, limits);
+  EXPECT_EQ(s.negative->text, "b");
+  EXPECT_EQ(s.true_guidance.scale, 3);
+  EXPECT_EQ(num_branches({.guidance = 1.5}, limits), 2);
+  EXPECT_EQ(num_branches({.guidance = 1}, limits), 1);
+  EXPECT_FALSE(settled({.prompts = {"a"}, .guidance = 1}, nullptr, limits).negative);
+  std::vector<std::string> warnings;
+  settled({.prompts = {"a"}, .negative_prompt = "b", .guidance = 1}, &warnings, limits);
+  EXPECT_THAT(warnings, ElementsAre(HasSubstr("takes a guidance scale above 1")));
+}
+
+TEST(Settle, GuidanceFromThePositivePromptRunsAboveZero) {
+  const auto limits = limits_of(GuidanceKind::kTrue, GuidedFrom::kPositive);
+  EXPECT_EQ(num_branches({.guidance = 0.5}, limits), 2);
+  EXPECT_EQ(num_branches({.guidance = 0}, limits), 1);
+  const auto s = settled({.prompts = {"a"}, .cfg_until = 0.5}, nullptr, limits);
+  EXPECT_EQ(s.true_guidance.from, GuidedFrom::kPositive);
+  EXPECT_EQ(s.true_guidance.until, 0.5);
+}
+
+TEST(Settle, RefusesANegativePromptWhereThereIsNone) {
+  const auto none = limits_of(GuidanceKind::kNone), embedded = limits_of(GuidanceKind::kEmbedded);
+  EXPECT_THAT(refusal({.negative_prompt = "b"}, none),
+              HasSubstr("no negative prompt: it was distilled to follow prompts without guidance"));
+  EXPECT_THAT(refusal({.negative_prompt = "b"}, embedded),
+              HasSubstr("no negative prompt: its guidance is a number"));
+  for (const auto& limits : {none, embedded, limits_of(GuidanceKind::kTrue)})
+    EXPECT_THAT(refusal({.true_cfg = 2}, limits), HasSubstr("no true guidance beside its own"));
+  std::vector<std::string> warnings;
+  EXPECT_EQ(settled({.prompts = {"a"}, .guidance = 3}, &warnings, embedded).guidance, 3);
+  EXPECT_TRUE(warnings.empty());
+  settled({.prompts = {"a"}, .guidance = 3}, &warnings, none);
+  EXPECT_THAT(warnings, ElementsAre(HasSubstr("the guidance scale is not used")));
+}
+
+TEST(Settle, RefusesASecondPromptForOneTextEncoder) {
+  const auto limits = limits_of(GuidanceKind::kTrue);
+  EXPECT_THAT(refusal({.prompts_2 = {"b"}}, limits), HasSubstr("there is no second prompt"));
+  EXPECT_THAT(refusal({.negative_prompt = "b", .negative_prompt_2 = "c"}, limits),
+              HasSubstr("there is no second prompt"));
+}
+
 TEST(Settle, WarnsOfShapedGuidanceThatDoesNotRun) {
   std::vector<std::string> warnings;
   settled({.prompts = {"a"}, .guidance_rescale = 0.5}, &warnings);
   settled({.prompts = {"a"}, .negative_prompt = "b", .true_cfg = 2, .cfg_norm_cap = 1}, &warnings);
   EXPECT_THAT(warnings, ElementsAre(HasSubstr("not rescaled or capped")));
   EXPECT_THAT(refusal({.guidance_rescale = -0.1}), HasSubstr("the guidance rescale should lie"));
+  EXPECT_THAT(refusal({.cfg_until = 1.5}), HasSubstr("true guidance runs should lie between 0"));
   EXPECT_THAT(refusal({.cfg_norm_cap = INFINITY}), HasSubstr("norm cap of guidance"));
 }
 

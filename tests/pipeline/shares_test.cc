@@ -85,12 +85,13 @@ TEST(Shares, TensorParallelRanksReadTheirPartsOfTheTextEncoders) {
                      clip, size) +
         want_of_text({"SelfAttention.", "DenseReluDense."}, t5, size);
     const auto bytes = bytes_of_ranks({.tp = size}, [](const Mesh&, const LoadOptions& load) {
-      (void)open_family(files())->load_text(files().folder, at::kCPU, [&](const Part& part) {
+      const auto weights = [&](const Part& part) {
         auto checkpoint = files().open(part.folder);
         auto names = part.names(checkpoint);
         return Weights(std::move(checkpoint), std::move(names), load,
                        part.sharding({.ranks = load.tensor_parallel.size()}));
-      });
+      };
+      (void)open_family(files())->load_text(files().folder, at::kCPU, weights, {});
     });
     EXPECT_EQ(bytes, std::vector<std::int64_t>(std::size_t(size), want)) << size << " ranks";
   }

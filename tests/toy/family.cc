@@ -86,7 +86,8 @@ class ToyFamily : public Family {
     return [toy](const DenoiserInput& in, const Tensor& state) { return toy->advance(in, state); };
   }
   std::unique_ptr<const TextEncoders> load_text(const fs::path& folder, at::Device,
-                                                const WeightsOf& weights_of) const override {
+                                                const WeightsOf& weights_of,
+                                                const Warn&) const override {
     return std::make_unique<const ToyText>(
         folder, load_paged<T5>(c_.t5, weights_of(*text_parts().front())));
   }

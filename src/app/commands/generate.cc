@@ -21,6 +21,7 @@
 #include "base/file.h"
 #include "pipeline/engine.h"
 #include "pipeline/planner/fit.h"
+#include "pipeline/settings.h"
 #include "weights/files/safetensors_writer.h"
 
 namespace braid {
@@ -43,6 +44,7 @@ class GenerateRun {
   int run();
 
  private:
+  int branches(int num_ranks) const;
   void choose_memory();
   void keep_to_budget();
   void check_dump() const;
@@ -81,7 +83,7 @@ void GenerateRun::prepare() {
     const auto choice = choose_degrees(options_, request_, num_ranks, options_.layout);
     if (is_first_) display_.say(choice);
   }
-  options_.layout = choose_layout(options_.layout, num_ranks, request_);
+  options_.layout = choose_layout(options_.layout, num_ranks, branches(num_ranks));
   options_.layout.ranks = Ranks::kProcesses;  // where a launcher started this program
   (void)world_of(options_.layout);
   auto here = options_;
@@ -91,6 +93,13 @@ void GenerateRun::prepare() {
   options_.device = here.device;
   if (is_first_) check_dump();
   if (!flags_.latents.empty()) request_.latents = read_latents(flags_.latents);
+}
+
+// What one rank without guidance parallelism runs does not matter.
+int GenerateRun::branches(int num_ranks) const {
+  if (num_ranks == 1 && options_.layout.cfg == 1) return 1;
+  const auto family = open_family(find_model(options_));
+  return num_branches(request_, family->description().limits);
 }
 
 // A budget chooses all that no flag has fixed; what it does not choose is the preset's.

@@ -41,7 +41,7 @@ PlanJob job_of(const PlanFlags& f) {
   job.text_tokens = f.text_tokens.value_or(job.text_tokens);
   job.batch_size = f.batch_size;
   job.num_pictures = f.num_pictures;
-  job.branches = f.true_cfg > 1 ? 2 : 1;
+  if (f.true_cfg > 1) job.branches = 2;
   job.layout = f.sharing;
   if (!is_path(options)) return surveyed(std::move(job));
   const auto files = find_model(options);

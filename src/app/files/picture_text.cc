@@ -27,11 +27,11 @@ PngText text_of_picture(const Picture& picture, const Prompt& prompt, const Sett
     const auto& negative = *settings.negative;
     text.emplace_back("negative_prompt", negative.text);
     add_second("negative_prompt_2", negative);
-    text.emplace_back("true_cfg", decimal(settings.true_cfg));
-    if (settings.guidance_rescale > 0)
-      text.emplace_back("guidance_rescale", decimal(settings.guidance_rescale));
-    if (settings.cfg_norm_cap > 0)
-      text.emplace_back("cfg_norm_cap", decimal(settings.cfg_norm_cap));
+    const auto& guidance = settings.true_guidance;
+    if (settings.true_cfg > 1) text.emplace_back("true_cfg", decimal(settings.true_cfg));
+    if (guidance.rescale > 0) text.emplace_back("guidance_rescale", decimal(guidance.rescale));
+    if (guidance.norm_cap > 0) text.emplace_back("cfg_norm_cap", decimal(guidance.norm_cap));
+    if (guidance.until < 1) text.emplace_back("cfg_until", decimal(guidance.until));
   }
   text.emplace_back("seed", std::to_string(picture.seed));
   text.emplace_back("steps", std::to_string(settings.steps));

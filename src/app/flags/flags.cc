@@ -74,8 +74,8 @@ void add_picture_flags(FlagReader& read, Request& r) {
               r.steps = int(whole_number(flag, text, 1, kMaxSteps));
             });
   read.text("--guidance", "SCALE", "Picture",
-            "How closely the prompt is followed; ignored by models that\n"
-            "are not distilled for it. Default: the model's",
+            "How closely the prompt is followed, in the model's own way;\n"
+            "ignored by models without guidance. Default: the model's",
             [&](const std::string& flag, const std::string& text) {
               r.guidance = finite_number(flag, text);
             });

@@ -6,15 +6,16 @@ namespace braid {
 
 void add_guidance_flags(FlagReader& read, Request& r) {
   read.text("--negative-prompt", "TEXT", "Prompt",
-            "What the picture should not show; used with --true-cfg",
+            "What the picture should not show; FLUX.1 uses it with\n"
+            "--true-cfg, distilled models have none. Default: empty",
             [&](const std::string&, const std::string& text) { r.negative_prompt = text; });
   read.text("--negative-prompt-2", "TEXT", "Prompt",
             "Another negative text for the second text encoder",
             [&](const std::string&, const std::string& text) { r.negative_prompt_2 = text; });
   read.text("--true-cfg", "SCALE", "Prompt",
-            "Strength of classifier-free guidance against the negative\n"
-            "prompt; above 1 it runs, and a step takes twice as long.\n"
-            "Default: 1, off",
+            "Strength of FLUX.1's classifier-free guidance against the\n"
+            "negative prompt; above 1 it runs, and a step takes twice as\n"
+            "long. Default: 1, off",
             [&](const std::string& flag, const std::string& text) {
               r.true_cfg = finite_number(flag, text);
             });
@@ -29,6 +30,12 @@ void add_guidance_flags(FlagReader& read, Request& r) {
             "unguided one. Default: 0, off",
             [&](const std::string& flag, const std::string& text) {
               r.cfg_norm_cap = finite_number(flag, text);
+            });
+  read.text("--cfg-until", "X", "Prompt",
+            "0 to 1: the part of the way from noise to the picture behind\n"
+            "which true guidance is off. Default: 1",
+            [&](const std::string& flag, const std::string& text) {
+              r.cfg_until = finite_number(flag, text);
             });
 }
 

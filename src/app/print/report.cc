@@ -61,8 +61,9 @@ OrderedJson settings_of(const Settings& s) {
                       {"guidance", s.guidance},
                       {"true_cfg", s.true_cfg}};
   json["negative_prompt"] = s.negative ? OrderedJson(s.negative->text) : OrderedJson();
-  json["guidance_rescale"] = s.guidance_rescale;
-  json["cfg_norm_cap"] = s.cfg_norm_cap;
+  json["guidance_rescale"] = s.true_guidance.rescale;
+  json["cfg_norm_cap"] = s.true_guidance.norm_cap;
+  json["cfg_until"] = s.true_guidance.until;
   json["max_sequence_length"] = s.max_sequence_length;
   json["batch_size"] = s.batch_size;
   return json;

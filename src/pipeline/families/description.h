@@ -7,6 +7,7 @@
 
 #include "models/vae/config.h"
 #include "nn/denoiser_shape.h"
+#include "pipeline/sampling/guidance.h"
 #include "pipeline/sampling/schedule.h"
 #include "weights/weights.h"
 
@@ -35,6 +36,15 @@ struct Part {
   std::function<std::int64_t(std::int64_t tokens, int ranks)> live = {};
 };
 
+// What the guidance scale of a request is to a family, and whether there is a negative prompt.
+enum class GuidanceKind {
+  kNone,            // nothing: its transformer was distilled to follow prompts without
+  kEmbedded,        // an input of the transformer, which was distilled for it
+  kEmbeddedOrTrue,  // the same, or nothing; true guidance has a scale of its own, and needs a
+                    // negative prompt
+  kTrue,            // true guidance's; the negative prompt is empty where none is given
+};
+
 // What a request is checked against, and what it gets where it says nothing.
 constexpr int kMaxTextTokens = 512;  // the longest max_sequence_length of any family
 struct RequestDefaults {
@@ -46,6 +56,9 @@ struct RequestLimits {
   RequestDefaults defaults = {};
   int size_multiple = 16;                // pixels: sizes are rounded down to it
   int max_text_tokens = kMaxTextTokens;  // the longest max_sequence_length
+  int num_texts = 1;                     // that a prompt has: 2 with a second text encoder
+  GuidanceKind guidance = GuidanceKind::kEmbeddedOrTrue;
+  GuidedFrom guided_from = GuidedFrom::kNegative;
 };
 
 // What is told of a model from its config files alone.
@@ -56,6 +69,7 @@ struct Description {
   RequestLimits limits;
   ScheduleConfig schedule;
   VaeConfig vae;
+  bool latents_in_float = false;  // between steps, whatever the denoiser computes in
 };
 
 }  // namespace braid

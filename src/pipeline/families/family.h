@@ -33,8 +33,7 @@ using Warn = std::function<void(const std::string&)>;
 class TextEncoders {
  public:
   virtual ~TextEncoders() = default;
-  // A batch of one. Throws InputError for text that is not UTF-8; tells `warn` of text that does
-  // not fit.
+  // A batch of one. Throws InputError for text that is not UTF-8; `warn` hears of cut text.
   virtual Condition encode(const Prompt& prompt, int max_sequence_length,
                            const Warn& warn) const = 0;
 };
@@ -51,6 +50,9 @@ class Family {
   const DenoiserShape& shape() const { return description_.shape; }
   const Part& part(Part::Role role) const;  // the first of this role
   std::vector<const Part*> text_parts() const;
+  at::ScalarType latents_dtype(at::ScalarType of_denoiser) const {
+    return description_.latents_in_float ? at::kFloat : of_denoiser;
+  }
 
   // The same with other numbers of blocks, one a kind; 0 leaves a kind as it is.
   virtual std::shared_ptr<const Family> with_blocks(const std::vector<int>& counts) const = 0;
@@ -58,11 +60,13 @@ class Family {
   // Loading. The denoiser has the blocks of `run`, all of them by default.
   virtual PredictPart load_denoiser(const Weights& w, Attend attend,
                                     std::optional<BlockRange> run = {}) const = 0;
+  // `folder` is the model's; `warn` hears of files that are not as the family wants them.
   virtual std::unique_ptr<const TextEncoders> load_text(const std::filesystem::path& folder,
-                                                        at::Device device,
-                                                        const WeightsOf& weights_of) const = 0;
+                                                        at::Device device, const WeightsOf& weights,
+                                                        const Warn& warn) const = 0;
 
-  // Latents as tokens. Noise is drawn on the CPU as the reference draws it, a generator a picture.
+  // Latents as tokens, in latents_dtype(). Noise is drawn on the CPU as the reference draws it, a
+  // generator a picture.
   virtual std::int64_t num_tokens(PictureSize size) const = 0;
   virtual Tensor draw(std::span<const at::Generator> generators, PictureSize size,
                       at::ScalarType dtype) const = 0;  // [B N C]

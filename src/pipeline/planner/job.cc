@@ -1,6 +1,7 @@
 #include "pipeline/planner/job.h"
 
 #include "pipeline/model.h"
+#include "pipeline/settings.h"
 
 namespace braid {
 namespace {
@@ -14,12 +15,14 @@ std::int64_t tokens_of(std::int64_t total, int first, int last, int ranks) {
 }  // namespace
 
 PlanJob job_of_family(std::shared_ptr<const Family> family) {
-  const auto& defaults = family->description().limits.defaults;
+  const auto& limits = family->description().limits;
+  const auto& defaults = limits.defaults;
   PlanJob job{.family = std::move(family)};
   job.width = defaults.width;
   job.height = defaults.height;
   job.steps = defaults.steps;
   job.text_tokens = defaults.max_sequence_length;
+  job.branches = num_branches({}, limits);
   return job;
 }
 
@@ -59,7 +62,7 @@ PlanJob job_of_request(const PipelineOptions& options, const Request& r, at::Dev
   job.text_tokens = r.max_sequence_length.value_or(job.text_tokens);
   job.num_pictures = std::max(1, int(r.prompts.size()) * r.num_images);
   job.batch_size = std::max(1, r.batch_size);
-  job.branches = r.negative_prompt && r.true_cfg > 1 ? 2 : 1;
+  job.branches = num_branches(r, job.family->description().limits);
   job.layout = options.layout;
   const auto files = find_model(options);
   return surveyed(std::move(job), &files);

@@ -5,44 +5,6 @@
 namespace braid {
 namespace {
 
-std::vector<std::int64_t> all_but_the_batch(const Tensor& x) {
-  std::vector<std::int64_t> dims;
-  for (std::int64_t d = 1; d < x.dim(); ++d) dims.push_back(d);
-  return dims;
-}
-
-// `guided` shortened, picture by picture, to at most `cap` times the length of `positive`.
-Tensor cap_norm(const Tensor& guided, const Tensor& positive, double cap) {
-  const auto length = [&](const Tensor& x) {
-    return at::linalg_vector_norm(x, 2, all_but_the_batch(x), /*keepdim=*/true);
-  };
-  const auto shrink = cap * length(positive) / length(guided);
-  return guided * shrink.nan_to_num(1).clamp_max(1);
-}
-
-// `guided` with, picture by picture, the standard deviation of `positive`, mixed in by `amount`:
-// Lin et al., 2024, section 3.4.
-Tensor rescale(const Tensor& guided, const Tensor& positive, double amount) {
-  const auto spread = [&](const Tensor& x) {
-    return x.std(all_but_the_batch(x), /*unbiased=*/true, /*keepdim=*/true);
-  };
-  const auto same_spread = guided * (spread(positive) / spread(guided)).nan_to_num(1);
-  return amount * same_spread + (1 - amount) * guided;
-}
-
-// negative + scale * (positive - negative): Ho and Salimans, 2021. What follows it is in float32.
-Tensor guide(const std::vector<Tensor>& velocities, const TrueGuidance& guidance) {
-  const auto& positive = velocities.front();
-  if (velocities.size() == 1) return positive;
-  const auto guided = velocities[1] + guidance.scale * (positive - velocities[1]);
-  if (guidance.norm_cap == 0 && guidance.rescale == 0) return guided;
-  auto wide = guided.to(at::kFloat);
-  const auto want = positive.to(at::kFloat);
-  if (guidance.norm_cap > 0) wide = cap_norm(wide, want, guidance.norm_cap);
-  if (guidance.rescale > 0) wide = rescale(wide, want, guidance.rescale);
-  return wide.to(guided.scalar_type());
-}
-
 // float32 noise in the shape of packed latents, from the pictures' own generators.
 Tensor fresh_noise(const DenoiseJob& job, const Tensor& like_BNC) {
   std::vector<Tensor> noise;
@@ -63,6 +25,12 @@ Tensor step(const DenoiseJob& job, bool stochastic, const Tensor& x_BNC, const T
   return next.to(v_BNC.scalar_type());
 }
 
+// The part of the way from noise to the picture, in float32 as the reference has it.
+double part_done(const ScheduleConfig& config, float timestep) {
+  const auto all = static_cast<float>(config.num_train_timesteps);
+  return (all - timestep) / all;
+}
+
 }  // namespace
 
 DenoiseResult denoise(const PredictAll& predict, const ScheduleConfig& config,
@@ -72,9 +40,10 @@ DenoiseResult denoise(const PredictAll& predict, const ScheduleConfig& config,
   auto& latents = result.latents_BNC;
   for (std::size_t i = 0; i < schedule.timesteps.size(); ++i) {
     for (auto& branch : job.branches) job.set_step(branch, latents, schedule.timesteps[i]);
-    const auto velocities = predict(job.branches);
+    auto velocities = predict(job.branches);
+    for (auto& velocity : velocities) velocity = velocity.to(latents.scalar_type());
     if (i == 0) result.first_velocity_BNC = velocities.front();
-    const auto velocity = guide(velocities, job.guidance);
+    const auto velocity = guide(velocities, job.guidance, part_done(config, schedule.timesteps[i]));
     latents = step(job, config.stochastic_sampling, latents, velocity, schedule.sigmas[i],
                    schedule.sigmas[i + 1]);
     on_step(int(i) + 1);

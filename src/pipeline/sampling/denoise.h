@@ -4,19 +4,14 @@
 #include <ATen/core/Generator.h>
 
 #include "parallel/regions.h"
+#include "pipeline/sampling/guidance.h"
 #include "pipeline/sampling/schedule.h"
 
 namespace braid {
 
-// How the velocities of two branches become one: negative + scale * (positive - negative).
-struct TrueGuidance {
-  double scale = 1;
-  double rescale = 0, norm_cap = 0;  // 0: off
-};
-
 // One batch of pictures. B batch, N tokens, C width.
 struct DenoiseJob {
-  Tensor latents_BNC;  // packed noise
+  Tensor latents_BNC;  // packed noise; velocities are brought to its dtype
   // What every step has in common: of the prompt and, with true guidance, of the negative prompt.
   std::vector<DenoiserInput> branches;
   // Gives an input a step's latents and timestep.

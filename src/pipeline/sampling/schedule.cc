@@ -142,6 +142,12 @@ std::vector<double> flow_sigmas(const ScheduleConfig& config, int steps) {
   return out;
 }
 
+std::vector<float> first_sigmas(const ScheduleConfig& config, const ScheduleStart& start) {
+  if (!start.levels.empty()) return spaced(config, start.levels, start.mu);
+  if (config.use_flow_sigmas) return spaced(config, flow_sigmas(config, start.steps), start.mu);
+  return spaced(config, rounded(linspace(1, 1.0 / start.steps, start.steps)), start.mu);
+}
+
 }  // namespace
 
 ScheduleConfig read_schedule_config(const Json& object, const std::string& source) {
@@ -180,20 +186,36 @@ double dynamic_shift(const ScheduleConfig& config, std::int64_t image_tokens) {
   return static_cast<double>(image_tokens) * slope + offset;
 }
 
+// compute_empirical_mu of diffusers' Flux2Pipeline.
+double empirical_shift(std::int64_t image_tokens, int steps) {
+  constexpr std::int64_t kMany = 4300;  // tokens; beyond, the line of 200 steps serves all
+  const auto tokens = static_cast<double>(image_tokens);
+  const double at_200 = 0.00016927 * tokens + 0.45666666;
+  if (image_tokens > kMany) return at_200;
+  const double at_10 = 8.73809524e-05 * tokens + 1.89833333;
+  const double slope = (at_200 - at_10) / 190.0;
+  return slope * steps + (at_200 - 200.0 * slope);
+}
+
 Schedule make_schedule(const ScheduleConfig& config, int steps, std::int64_t image_tokens) {
+  return make_schedule(
+      config,
+      {.steps = steps, .image_tokens = image_tokens, .mu = dynamic_shift(config, image_tokens)});
+}
+
+Schedule make_schedule(const ScheduleConfig& config, const ScheduleStart& start) {
+  const int steps = start.steps;
   require(steps >= 1, "a picture needs at least 1 step, not ", steps);
   require(steps >= 2 || config.shift_terminal == 0,
           "a scheduler with 'shift_terminal' needs at least 2 steps, not ", steps);
-  const double mu = dynamic_shift(config, image_tokens);
   Schedule schedule;
   auto& sigmas = schedule.sigmas;
-  sigmas = config.use_flow_sigmas ? spaced(config, flow_sigmas(config, steps), mu)
-                                  : spaced(config, rounded(linspace(1, 1.0 / steps, steps)), mu);
+  sigmas = first_sigmas(config, start);
   if (config.invert_sigmas)
     for (auto& s : sigmas) s = 1 - s;
   for (const float s : sigmas) {
-    require(std::isfinite(s), "the scheduler's options lead to no noise levels for ", image_tokens,
-            " image tokens");
+    require(std::isfinite(s), "the scheduler's options lead to no noise levels for ",
+            start.image_tokens, " image tokens");
     schedule.timesteps.push_back(s * static_cast<float>(config.num_train_timesteps));
   }
   sigmas.push_back(config.invert_sigmas ? 1.0f : 0.0f);

@@ -53,9 +53,23 @@ struct Schedule {
 // The shift that dynamic shifting takes for `image_tokens` (packed latents: width/16 * height/16).
 double dynamic_shift(const ScheduleConfig& config, std::int64_t image_tokens);
 
+// The shift of FLUX.2, which depends on the number of steps too: measured at 10 and at 200 steps.
+double empirical_shift(std::int64_t image_tokens, int steps);
+
+// Where a pipeline has a shift or levels of its own.
+struct ScheduleStart {
+  int steps;
+  std::int64_t image_tokens;
+  double mu;                       // the shift that dynamic shifting takes
+  std::vector<float> levels = {};  // before any shift; none: from 1 to 1/steps, as NumPy spaces
+                                   // them, or with use_flow_sigmas those of training
+};
+
 // Throws InputError unless 1 <= steps (2 <= steps where there is a terminal shift), and where the
 // options give no finite levels, as a falling line of dynamic shifts can. Built without contraction
 // to fused multiply-adds (-ffp-contract=off), which round once where the reference rounds twice.
+Schedule make_schedule(const ScheduleConfig& config, const ScheduleStart& start);
+// With dynamic_shift().
 Schedule make_schedule(const ScheduleConfig& config, int steps, std::int64_t image_tokens);
 
 // dt of a plain step.

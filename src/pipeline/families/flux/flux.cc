@@ -76,12 +76,13 @@ RequestDefaults defaults_of(const FluxConfig& c) {
 
 Description describe(const FluxConfigs& c, const ScheduleConfig& schedule,
                      const RequestDefaults& defaults) {
-  return {.family = "FLUX.1",
-          .parts = parts_of(c),
-          .shape = flux_shape(c.flux),
-          .limits = {.defaults = defaults, .size_multiple = int(2 * c.vae.downscale())},
-          .schedule = schedule,
-          .vae = c.vae};
+  return {
+      .family = "FLUX.1",
+      .parts = parts_of(c),
+      .shape = flux_shape(c.flux),
+      .limits = {.defaults = defaults, .size_multiple = int(2 * c.vae.downscale()), .num_texts = 2},
+      .schedule = schedule,
+      .vae = c.vae};
 }
 
 class FluxFamily : public Family {
@@ -94,7 +95,8 @@ class FluxFamily : public Family {
   PredictPart load_denoiser(const Weights& w, Attend attend,
                             std::optional<BlockRange> run) const override;
   std::unique_ptr<const TextEncoders> load_text(const fs::path& folder, at::Device device,
-                                                const WeightsOf& weights_of) const override;
+                                                const WeightsOf& weights_of,
+                                                const Warn& warn) const override;
 
   std::int64_t num_tokens(PictureSize size) const override { return latents(size).num_tokens(); }
   std::vector<std::int64_t> latent_shape(PictureSize size) const override {
@@ -151,7 +153,8 @@ PredictPart FluxFamily::load_denoiser(const Weights& w, Attend attend,
 }
 
 std::unique_ptr<const TextEncoders> FluxFamily::load_text(const fs::path& folder, at::Device device,
-                                                          const WeightsOf& weights_of) const {
+                                                          const WeightsOf& weights_of,
+                                                          const Warn&) const {
   const auto parts = text_parts();
   auto clip = load_paged<Clip>(configs_.clip, weights_of(*parts[0]));
   auto t5 = load_paged<T5>(configs_.t5, weights_of(*parts[1]));
