@@ -15,10 +15,14 @@ struct Widths {
   double of_rank(int ranks) const { return whole + shared / ranks; }
 };
 
+// Which tokens a block computes on.
+enum class Sees { kAll, kImage, kText };
+
 // One kind of block. Attention between the tokens is not in it: it follows from the heads.
 struct BlockCost {
   std::string name;        // as in "double blocks"
   std::int64_t count = 0;  // of such blocks
+  Sees sees = Sees::kAll;
   double dense_flops = 0;  // of the dense layers that ranks share, a token
   int all_reduces = 0;     // of all tokens' hidden width, among tensor parallel ranks
   Widths live = {};        // at the block's widest place, without its keys and values
@@ -33,8 +37,12 @@ struct DenoiserShape {
   std::int64_t text_width = 0;               // of a token of the embedded prompt
   std::int64_t pooled_width = 0;             // of the prompt as one vector; 0: there is none
   std::int64_t state_vectors = 0;  // [B 1 hidden] each, that travel beside tokens between parts
+  std::int64_t run_multiple = 1;   // tokens of the picture, and of text, are padded to multiples
   std::vector<BlockCost> blocks = {};
 
+  std::int64_t padded(std::int64_t tokens) const {
+    return (tokens + run_multiple - 1) / run_multiple * run_multiple;
+  }
   std::int64_t num_blocks() const {
     std::int64_t sum = 0;
     for (const auto& kind : blocks) sum += kind.count;

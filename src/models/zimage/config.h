@@ -11,6 +11,9 @@
 
 namespace braid {
 
+// The tokens of a picture and those of its text are padded to multiples of this.
+constexpr std::int64_t kZImageRun = 32;
+
 // Defaults are Z-Image's and the reference class's.
 struct ZImageConfig {
   std::int64_t in_channels = 16;  // of latents

@@ -5,10 +5,11 @@ namespace {
 
 // The widest place is the MLP: the tokens before and behind attention and their norm, [gate |
 // value] and their product.
-BlockCost blocks_of(const char* name, std::int64_t count, const ZImageConfig& c) {
+BlockCost blocks_of(const char* name, std::int64_t count, Sees sees, const ZImageConfig& c) {
   const auto h = double(c.hidden), m = double(c.mlp_hidden());
   return {.name = name,
           .count = count,
+          .sees = sees,
           .dense_flops = 2 * h * (4 * h + 3 * m),
           .all_reduces = 2,
           .live = {.whole = 3 * h, .shared = 3 * m},
@@ -32,9 +33,10 @@ DenoiserShape zimage_shape(const ZImageConfig& c) {
           .text_width = c.text_width,
           .pooled_width = 0,
           .state_vectors = 1,
-          .blocks = {blocks_of("noise refiner blocks", c.num_refiners, c),
-                     blocks_of("text refiner blocks", c.num_refiners, c),
-                     blocks_of("blocks", c.num_layers, c)}};
+          .run_multiple = kZImageRun,
+          .blocks = {blocks_of("noise refiner blocks", c.num_refiners, Sees::kImage, c),
+                     blocks_of("text refiner blocks", c.num_refiners, Sees::kText, c),
+                     blocks_of("blocks", c.num_layers, Sees::kAll, c)}};
 }
 
 }  // namespace braid

@@ -14,6 +14,18 @@ std::int64_t tokens_of(std::int64_t total, int first, int last, int ranks) {
 
 }  // namespace
 
+std::int64_t TokenCounts::of(const BlockCost& kind) const {
+  switch (kind.sees) {
+    case Sees::kImage:
+      return image;
+    case Sees::kText:
+      return text;
+    case Sees::kAll:
+      break;
+  }
+  return all();
+}
+
 PlanJob job_of_family(std::shared_ptr<const Family> family) {
   const auto& limits = family->description().limits;
   const auto& defaults = limits.defaults;
@@ -71,11 +83,12 @@ PlanJob job_of_request(const PipelineOptions& options, const Request& r, at::Dev
 StepShare share_of_step(const PlanJob& job, int tp, int branches_at_once, ContextPlace p) {
   const int ranks = p.ring_size * p.ulysses_size;
   const int rank = p.ring * p.ulysses_size + p.ulysses;
-  const auto image = job.image_tokens(), text = std::int64_t(job.text_tokens);
+  const auto image = job.image_tokens(), text = job.padded_text_tokens();
   // Tokens of the ranks that trade heads, at place `ring` of the ring.
-  const auto group_tokens = [&](int ring) {
+  const auto group_at = [&](int ring) {
     const int first = ring * p.ulysses_size, last = first + p.ulysses_size;
-    return tokens_of(image, first, last, ranks) + tokens_of(text, first, last, ranks);
+    return TokenCounts{.image = tokens_of(image, first, last, ranks),
+                       .text = tokens_of(text, first, last, ranks)};
   };
   const auto heads = job.shape().num_heads / tp, kv_heads = job.shape().num_kv_heads / tp;
   std::int64_t sent_heads = 0;
@@ -84,17 +97,17 @@ StepShare share_of_step(const PlanJob& job, int tp, int branches_at_once, Contex
     sent_heads += traded.q.count + 2 * traded.kv.count;
   }
   // In R - 1 hops a rank sends on everybody's keys but those of the rank it sends to.
-  const int next = (p.ring + 1) % p.ring_size;
+  const auto next = group_at((p.ring + 1) % p.ring_size);
   return {.branches = job.branches / branches_at_once,
           .batch = job.batch_size,
-          .image_tokens = share_of(image, rank, ranks).count,
-          .text_tokens = share_of(text, rank, ranks).count,
+          .tokens = {.image = share_of(image, rank, ranks).count,
+                     .text = share_of(text, rank, ranks).count},
           .heads = heads,
           .kv_heads = kv_heads,
           .attended = traded_heads(heads, kv_heads, p.ulysses, p.ulysses_size),
           .sent_heads = sent_heads,
-          .group_tokens = group_tokens(p.ring),
-          .passed_tokens = image + text - group_tokens(next)};
+          .group = group_at(p.ring),
+          .passed = {.image = image - next.image, .text = text - next.text}};
 }
 
 }  // namespace braid

@@ -22,7 +22,9 @@ struct PlanJob {
 
   const DenoiserShape& shape() const { return family->shape(); }
   PictureSize size() const { return {.width = width, .height = height}; }
-  std::int64_t image_tokens() const { return family->num_tokens(size()); }
+  // As the transformer takes them, pads included.
+  std::int64_t image_tokens() const { return shape().padded(family->num_tokens(size())); }
+  std::int64_t padded_text_tokens() const { return shape().padded(text_tokens); }
   std::int64_t element_bytes() const { return std::int64_t(c10::elementSize(dtype)); }
 };
 
@@ -43,18 +45,23 @@ PlanJob job_of_model(const PipelineOptions& options, at::Device device = at::kCU
 // The same with what a request and the options' layout say; the request's prompts may be missing.
 PlanJob job_of_request(const PipelineOptions& options, const Request& request, at::Device device);
 
+struct TokenCounts {
+  std::int64_t image, text;
+
+  std::int64_t all() const { return image + text; }
+  std::int64_t of(const BlockCost& kind) const;  // that a block of this kind computes on
+};
+
 // What one rank has of a step.
 struct StepShare {
-  std::int64_t branches;                   // evaluations of the transformer, one after another
-  std::int64_t batch;                      // pictures in each
-  std::int64_t image_tokens, text_tokens;  // outside of attention
-  std::int64_t heads, kv_heads;            // of tensor parallelism
-  TradedHeads attended;                    // of these, Ulysses' in attention
-  std::int64_t sent_heads;                 // of q, k and v, to all ranks that trade heads
-  std::int64_t group_tokens;               // of the ranks that trade heads: queries of attention
-  std::int64_t passed_tokens;              // around the ring: keys that this rank sends on
-
-  std::int64_t tokens() const { return image_tokens + text_tokens; }
+  std::int64_t branches;         // evaluations of the transformer, one after another
+  std::int64_t batch;            // pictures in each
+  TokenCounts tokens;            // outside of attention
+  std::int64_t heads, kv_heads;  // of tensor parallelism
+  TradedHeads attended;          // of these, Ulysses' in attention
+  std::int64_t sent_heads;       // of q, k and v, to all ranks that trade heads
+  TokenCounts group;             // of the ranks that trade heads: queries of attention
+  TokenCounts passed;            // around the ring: keys that this rank sends on
 };
 
 // Of rank `ring` x `ulysses` of the context; shares of uneven sizes go by share_of(), as in a run.

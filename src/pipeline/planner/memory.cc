@@ -78,26 +78,26 @@ std::int64_t activation_bytes(const PlanJob& job, const Degrees& grid, const Ste
     const auto numbers = std::int64_t(kind.live.of_rank(grid.tp)) * job.element_bytes();
     most = std::max({most, numbers, has_sums_of_codes(job) ? summed_bytes(job, grid, kind) : 0});
   }
-  return s.batch * s.tokens() * most;
+  return s.batch * s.tokens.all() * most;
 }
 
 std::int64_t keys_values_bytes(const PlanJob& job, const Degrees& grid, const StepShare& s) {
   const auto token = 2 * s.batch * s.attended.kept_kv() * job.shape().head_width;
-  const auto mine = token * s.group_tokens * job.element_bytes();
+  const auto mine = token * s.group.all() * job.element_bytes();
   if (grid.ring == 1) return mine;
-  const auto all = token * (job.image_tokens() + job.text_tokens) * job.element_bytes();
+  const auto all = token * (job.image_tokens() + job.padded_text_tokens()) * job.element_bytes();
   if (job.layout.gather_keys) return mine + all;
   // float32: so far, and of this block
   const auto partial_sums =
-      2 * s.batch * s.attended.q.count * job.shape().head_width * s.group_tokens * 4;
+      2 * s.batch * s.attended.q.count * job.shape().head_width * s.group.all() * 4;
   return 2 * mine + partial_sums;
 }
 
 std::int64_t staging_bytes(const PlanJob& job, const Degrees& grid, const StepShare& s) {
   const auto e = job.element_bytes();
-  const auto reduced = grid.tp > 1 ? s.batch * s.tokens() * job.shape().hidden * e : 0;
-  const auto received = (s.attended.q.count + 2 * s.attended.kv.count) * s.group_tokens;
-  const auto numbers = s.sent_heads * s.tokens() + received;
+  const auto reduced = grid.tp > 1 ? s.batch * s.tokens.all() * job.shape().hidden * e : 0;
+  const auto received = (s.attended.q.count + 2 * s.attended.kv.count) * s.group.all();
+  const auto numbers = s.sent_heads * s.tokens.all() + received;
   const auto traded = grid.ulysses > 1 ? s.batch * numbers * job.shape().head_width * e : 0;
   return std::max(reduced, traded);
 }

@@ -35,11 +35,11 @@ std::optional<PlannedLayout> refusal(const PlanJob& job, const Degrees& g) {
   }
   const auto context = std::int64_t(g.ring) * g.ulysses;
   const bool image_is_short = job.image_tokens() < context;
-  if (image_is_short || job.text_tokens < context)
-    return out(
-        g, Obstacle::kTokens,
-        text_of("ring x ulysses of ", context, " needs as many ", image_is_short ? "image" : "text",
-                " tokens, there are ", image_is_short ? job.image_tokens() : job.text_tokens));
+  if (image_is_short || job.padded_text_tokens() < context)
+    return out(g, Obstacle::kTokens,
+               text_of("ring x ulysses of ", context, " needs as many ",
+                       image_is_short ? "image" : "text", " tokens, there are ",
+                       image_is_short ? job.image_tokens() : job.padded_text_tokens()));
   if (g.cfg > job.branches)
     return out(g, Obstacle::kBranches,
                text_of("cfg ", g.cfg, " needs as many branches, there ",

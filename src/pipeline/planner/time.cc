@@ -33,7 +33,7 @@ class Step {
         share_(share_of_step(job, grid, 0)),
         pace_(pace_of(machine, job.dtype)) {}
 
-  double compute() const { return evaluations() * (dense() + double(blocks()) * attention()); }
+  double compute() const { return evaluations() * (dense() + attention()); }
   double memory() const;
   std::vector<std::pair<std::string, double>> communication() const;
   double handover(double items) const;  // of one of a step's items, from stage to stage
@@ -43,7 +43,7 @@ class Step {
   std::int64_t blocks() const { return job_.shape().num_blocks(); }
   double hidden() const { return double(job_.shape().hidden); }
   double dense() const;        // seconds of all blocks, of one picture
-  double attention() const;    // of one block
+  double attention() const;    // of all blocks, of one picture
   double activations() const;  // bytes
   double tensor_parallel(const Traffic& t) const;
   double ulysses(const Traffic& t) const;
@@ -62,23 +62,26 @@ class Step {
 // All blocks, of one picture.
 double Step::dense() const {
   double flops = 0;
-  for (const auto& kind : job_.shape().blocks) flops += double(kind.count) * kind.dense_flops;
-  return double(share_.tokens()) * flops / grid_.tp / pace_.flops;
+  for (const auto& kind : job_.shape().blocks)
+    flops += double(kind.count) * kind.dense_flops * double(share_.tokens.of(kind));
+  return flops / grid_.tp / pace_.flops;
 }
 
 double Step::attention() const {
-  const double keys = double(job_.image_tokens() + job_.text_tokens);
+  const TokenCounts keys{.image = job_.image_tokens(), .text = job_.padded_text_tokens()};
+  double pairs = 0;  // of queries and keys
+  for (const auto& kind : job_.shape().blocks)
+    pairs += double(kind.count) * double(share_.group.of(kind)) * double(keys.of(kind));
   const double width = double(share_.attended.q.count * job_.shape().head_width);
-  return 4 * double(share_.group_tokens) * keys * width / pace_.flops;
+  return 4 * pairs * width / pace_.flops;
 }
 
 double Step::activations() const {
   double numbers = 0;
   for (const auto& kind : job_.shape().blocks)
-    numbers += double(kind.count) * kind.moved.of_rank(grid_.tp);
-  numbers *= double(share_.tokens());
+    numbers += double(kind.count) * kind.moved.of_rank(grid_.tp) * double(share_.tokens.of(kind));
   if (grid_.ring > 1 && !job_.layout.gather_keys)  // float32 merges, a hop each
-    numbers += 20.0 * grid_.ring * double(blocks()) * double(share_.group_tokens) *
+    numbers += 20.0 * grid_.ring * double(blocks()) * double(share_.group.all()) *
                double(share_.attended.q.count * job_.shape().head_width);
   return numbers * double(job_.element_bytes());
 }
@@ -107,14 +110,14 @@ double Step::shift(const Traffic& ring) const {
   if (job_.layout.gather_keys) return gather(ring, grid_.ring, link);
   const double hops = double(ring.shifts);
   const double hop = link.latency + double(ring.bytes) / hops / link.speed;
-  const double attended = double(share_.batch) * attention() / grid_.ring;
+  const double attended = double(share_.batch) * attention() / double(blocks()) / grid_.ring;
   return hops * std::max(link.latency, hop - attended);
 }
 
 double Step::handover(double items) const {
   const auto& link = link_along(strides_of(grid_).layers, grid_.layers);
   const double vectors =
-      evaluations() / items * double(share_.tokens() + job_.shape().state_vectors);
+      evaluations() / items * double(share_.tokens.all() + job_.shape().state_vectors);
   return link.latency + vectors * hidden() * double(job_.element_bytes()) / link.speed;
 }
 

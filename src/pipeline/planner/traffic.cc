@@ -12,12 +12,12 @@ struct Terms {
 };
 
 Traffic reduces_of(const PlanJob& job, const Stage& stage, const StepShare& s, const Terms& t) {
-  std::int64_t reduces = 0;
+  std::int64_t reduces = 0, tokens = 0;
   for_each_kind(job.shape(), stage, [&](const BlockCost& kind, std::int64_t count) {
     reduces += count * kind.all_reduces;
+    tokens += count * kind.all_reduces * s.tokens.of(kind);
   });
-  return {.all_reduces = t.items * reduces,
-          .bytes = t.pictures * reduces * s.tokens() * t.hidden * t.element};
+  return {.all_reduces = t.items * reduces, .bytes = t.pictures * tokens * t.hidden * t.element};
 }
 
 Traffic tensor_parallel(const PlanJob& job, const Degrees& grid, const Stage& stage,
@@ -36,19 +36,32 @@ Traffic tensor_parallel(const PlanJob& job, const Degrees& grid, const Stage& st
   return traffic;
 }
 
-Traffic ulysses(const Degrees& grid, const StepShare& s, const Terms& t) {
-  if (grid.ulysses == 1) return {};
-  const auto there = s.sent_heads * s.tokens(), back = s.attended.q.count * s.group_tokens;
-  return {.all_to_alls = 2 * t.items * t.blocks,
-          .bytes = t.pictures * t.blocks * (there + back) * t.head * t.element};
+// Of all blocks of the stage together.
+std::int64_t seen_by_blocks(const PlanJob& job, const Stage& stage, const TokenCounts& tokens) {
+  std::int64_t sum = 0;
+  for_each_kind(job.shape(), stage,
+                [&](const BlockCost& kind, std::int64_t count) { sum += count * tokens.of(kind); });
+  return sum;
 }
 
-Traffic ring(const PlanJob& job, const Degrees& grid, const StepShare& s, const Terms& t) {
+Traffic ulysses(const PlanJob& job, const Degrees& grid, const Stage& stage, const StepShare& s,
+                const Terms& t) {
+  if (grid.ulysses == 1) return {};
+  const auto there = s.sent_heads * seen_by_blocks(job, stage, s.tokens);
+  const auto back = s.attended.q.count * seen_by_blocks(job, stage, s.group);
+  return {.all_to_alls = 2 * t.items * t.blocks,
+          .bytes = t.pictures * (there + back) * t.head * t.element};
+}
+
+Traffic ring(const PlanJob& job, const Degrees& grid, const Stage& stage, const StepShare& s,
+             const Terms& t) {
   if (grid.ring == 1) return {};
-  const auto token_bytes = 2 * t.pictures * t.blocks * s.attended.kept_kv() * t.head * t.element;
+  const auto token_bytes = 2 * t.pictures * s.attended.kept_kv() * t.head * t.element;
+  const auto sent = job.layout.gather_keys ? s.group : s.passed;
+  const auto bytes = seen_by_blocks(job, stage, sent) * token_bytes;
   const auto blocks = t.items * t.blocks;
-  if (job.layout.gather_keys) return {.all_gathers = blocks, .bytes = s.group_tokens * token_bytes};
-  return {.shifts = blocks * (grid.ring - 1), .bytes = s.passed_tokens * token_bytes};
+  if (job.layout.gather_keys) return {.all_gathers = blocks, .bytes = bytes};
+  return {.shifts = blocks * (grid.ring - 1), .bytes = bytes};
 }
 
 }  // namespace
@@ -95,17 +108,17 @@ TrafficByAxis predict_traffic(const PlanJob& job, const Degrees& grid, int rank,
   };
   Traffic context, cfg, stages;
   if (grid.ring * grid.ulysses > 1)
-    context = {.all_gathers = s.branches, .bytes = velocities(s.image_tokens)};
+    context = {.all_gathers = s.branches, .bytes = velocities(s.tokens.image)};
   if (grid.cfg > 1) cfg = {.all_gathers = 1, .bytes = velocities(job.image_tokens())};
   if (grid.layers > 1)
     stages = {.broadcasts = 1,
               .shifts = t.items + grid.layers - 1,
-              .bytes = stage.is_last ? velocities(s.image_tokens)
-                                     : t.pictures * (s.tokens() + shape.state_vectors) * t.hidden *
-                                           t.element};
+              .bytes = stage.is_last ? velocities(s.tokens.image)
+                                     : t.pictures * (s.tokens.all() + shape.state_vectors) *
+                                           t.hidden * t.element};
   return {{"tp", tensor_parallel(job, grid, stage, s, t)},
-          {"ulysses", ulysses(grid, s, t)},
-          {"ring", ring(job, grid, s, t)},
+          {"ulysses", ulysses(job, grid, stage, s, t)},
+          {"ring", ring(job, grid, stage, s, t)},
           {"context", context},
           {"stages", stages},
           {"cfg", cfg},

@@ -22,7 +22,10 @@ struct Probe {
   int text_tokens;
   at::ScalarType dtype;  // to compute in
 
-  std::int64_t tokens() const { return family->num_tokens(size) + text_tokens; }
+  std::int64_t tokens() const {  // pads included
+    const auto& shape = family->shape();
+    return shape.padded(family->num_tokens(size)) + shape.padded(text_tokens);
+  }
 };
 
 // Throws InputError for models and names that are not there.
