@@ -33,8 +33,8 @@ class Run {
   DenoiseResult denoise_mine(const DenoiseJob& job, const Schedule& schedule, Batch round);
   void check_agreement(const DenoiseJob& job, const Schedule& schedule) const;
   void record(const std::string& name, const Tensor& batch);
-  DenoiseJob prepare(Batch batch);
-  Condition condition_of(Batch batch) const;
+  DenoiseJob prepare(Batch batch, const Condition& condition);
+  Condition condition_of(Batch batch, Batch round) const;
   Picture picture_of(const Tensor& decoded, int number) const;
   std::vector<Picture> decode(Batch batch, const Tensor& latents_BNC) const;
 
@@ -121,14 +121,15 @@ Batch Run::round_from(int first) const {
   return {.first = first, .count = count};
 }
 
-// The pictures' own prompts, one after the other.
-Condition Run::condition_of(Batch batch) const {
+// The own prompts of pictures of a round, one after the other.
+Condition Run::condition_of(Batch batch, Batch round) const {
+  const auto of_picture = [&](int i) { return prompts_[std::size_t(i / settings_.num_images)]; };
   const auto joined = [&](Tensor Condition::*part) -> Tensor {
-    const auto& first = prompts_.front().*part;
+    const auto first = of_picture(round.first).*part;
     if (!first.defined()) return {};
     std::vector<Tensor> parts = {first.narrow(0, 0, 0)};
     for (int i = batch.first; i < batch.first + batch.count; ++i)
-      parts.push_back(prompts_[std::size_t(i / settings_.num_images)].*part);
+      parts.push_back(of_picture(i).*part);
     return at::cat(parts);
   };
   return {.text_BTC = joined(&Condition::text_BTC), .pooled_BC = joined(&Condition::pooled_BC)};
@@ -145,7 +146,7 @@ Condition expanded(const Condition& one, std::int64_t batch) {
           .pooled_BC = one.pooled_BC.defined() ? times(one.pooled_BC) : Tensor()};
 }
 
-DenoiseJob Run::prepare(Batch batch) {
+DenoiseJob Run::prepare(Batch batch, const Condition& of_prompts) {
   const auto& family = model_.family();
   const auto size = settings_.size();
   const auto dtype = family.latents_dtype(model_.dtype());
@@ -154,10 +155,12 @@ DenoiseJob Run::prepare(Batch batch) {
     return family.begin(condition, size, settings_.guidance, like);
   };
   DenoiseJob job{.latents_BNC = {},
-                 .branches = {begin(condition_of(batch))},
+                 .branches = {begin(of_prompts)},
                  .set_step = [&family](DenoiserInput& in, const Tensor& latents,
                                        float timestep) { family.set_step(in, latents, timestep); },
-                 .guidance = settings_.true_guidance};
+                 .guidance = settings_.true_guidance,
+                 .unguided = model_.mesh().cfg.size() > 1 ? DenoiseJob::Unguided::kAllBranches
+                                                          : DenoiseJob::Unguided::kOneBranch};
   if (negative_) job.branches.push_back(begin(expanded(*negative_, batch.count)));
   for (int i = batch.first; i < batch.first + batch.count; ++i)
     job.generators.push_back(generator_of(settings_.seed + std::uint64_t(i)));
@@ -230,14 +233,14 @@ DenoiseResult Run::denoise_mine(const DenoiseJob& job, const Schedule& schedule,
 
 std::vector<Picture> Run::draw(Batch round) {
   const auto schedule = model_.family().schedule(settings_.steps, settings_.size());
-  const auto job = prepare(my_share(round));
+  const auto condition = condition_of(my_share(round), round);
+  const auto job = prepare(my_share(round), condition);
   check_agreement(job, schedule);
   const auto mine = denoise_mine(job, schedule, round);
   const auto of_round = [&](const Tensor& x) { return model_.mesh().dp.all_gather(x, 0); };
   const auto latents = of_round(mine.latents_BNC);
-  const auto& of_prompt = job.branches.front();
-  record("prompt_embeds", of_round(of_prompt.text.x_BLC));
-  if (of_prompt.pooled_BC.defined()) record("pooled_prompt_embeds", of_round(of_prompt.pooled_BC));
+  record("prompt_embeds", of_round(condition.text_BTC));
+  if (condition.pooled_BC.defined()) record("pooled_prompt_embeds", of_round(condition.pooled_BC));
   record("latents_initial", of_round(job.latents_BNC));
   record("velocity_first", of_round(mine.first_velocity_BNC));
   record("latents_final", latents);

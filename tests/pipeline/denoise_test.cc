@@ -108,6 +108,22 @@ TEST(Denoise, TurnsGuidanceOffBehindAPartOfTheWay) {
   EXPECT_TRUE(at::allclose(got, positive * -(4 * 0.75 + 0.25)));
 }
 
+TEST(Denoise, LeavesOutTheNegativeBranchWhereGuidanceIsOff) {
+  auto job = guided_job();
+  job.guidance.until = 0.25;
+  std::vector<std::size_t> branches;
+  const PredictAll watch = [&](const std::vector<DenoiserInput>& inputs) {
+    branches.push_back(inputs.size());
+    return std::vector(inputs.size(), at::zeros({2, 6, 8}));
+  };
+  denoise(watch, {}, kSchedule, job, [](int) {});
+  EXPECT_EQ(branches, (std::vector<std::size_t>{2, 2, 1}));
+  branches.clear();
+  job.unguided = DenoiseJob::Unguided::kAllBranches;
+  denoise(watch, {}, kSchedule, job, [](int) {});
+  EXPECT_EQ(branches, (std::vector<std::size_t>{2, 2, 2}));
+}
+
 TEST(Denoise, KeepsLatentsInFloatUnderADenoiserInBfloat16) {
   const auto job = job_of(at::kFloat);
   const Predict third = [&](const DenoiserInput& in) {

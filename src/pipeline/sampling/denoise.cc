@@ -31,6 +31,11 @@ double part_done(const ScheduleConfig& config, float timestep) {
   return (all - timestep) / all;
 }
 
+std::vector<DenoiserInput> branches_at(const DenoiseJob& job, double done) {
+  const bool is_one = done > job.guidance.until && job.unguided == DenoiseJob::Unguided::kOneBranch;
+  return is_one ? std::vector{job.branches.front()} : job.branches;
+}
+
 }  // namespace
 
 DenoiseResult denoise(const PredictAll& predict, const ScheduleConfig& config,
@@ -40,10 +45,12 @@ DenoiseResult denoise(const PredictAll& predict, const ScheduleConfig& config,
   auto& latents = result.latents_BNC;
   for (std::size_t i = 0; i < schedule.timesteps.size(); ++i) {
     for (auto& branch : job.branches) job.set_step(branch, latents, schedule.timesteps[i]);
-    auto velocities = predict(job.branches);
-    for (auto& velocity : velocities) velocity = velocity.to(latents.scalar_type());
+    const auto done = part_done(config, schedule.timesteps[i]);
+    auto velocities = predict(branches_at(job, done));
+    for (auto& velocity : velocities)
+      velocity = velocity.narrow(1, 0, latents.size(1)).to(latents.scalar_type());
     if (i == 0) result.first_velocity_BNC = velocities.front();
-    const auto velocity = guide(velocities, job.guidance, part_done(config, schedule.timesteps[i]));
+    const auto velocity = guide(velocities, job.guidance, done);
     latents = step(job, config.stochastic_sampling, latents, velocity, schedule.sigmas[i],
                    schedule.sigmas[i + 1]);
     on_step(int(i) + 1);

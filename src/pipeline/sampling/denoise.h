@@ -11,12 +11,15 @@ namespace braid {
 
 // One batch of pictures. B batch, N tokens, C width.
 struct DenoiseJob {
-  Tensor latents_BNC;  // packed noise; velocities are brought to its dtype
+  // Packed noise. Velocities are brought to its dtype, and lose what follows its N tokens: pads.
+  Tensor latents_BNC;
   // What every step has in common: of the prompt and, with true guidance, of the negative prompt.
   std::vector<DenoiserInput> branches;
   // Gives an input a step's latents and timestep.
   std::function<void(DenoiserInput&, const Tensor& latents_BNC, float timestep)> set_step;
   TrueGuidance guidance = {};
+  // What is evaluated where guidance is off: all branches where each has ranks of its own.
+  enum class Unguided { kOneBranch, kAllBranches } unguided = Unguided::kOneBranch;
   std::vector<at::Generator> generators = {};  // of the pictures, for stochastic sampling
 };
 
