@@ -11,7 +11,6 @@
 namespace braid {
 namespace {
 
-constexpr int kMaxPixels = 1 << 14;  // a side
 constexpr int kMaxSteps = 10'000, kMaxPictures = 1'000'000;
 
 // Pictures larger than this are decoded in tiles unless told otherwise: the untiled decoder needs
@@ -154,7 +153,7 @@ Settings settle(const Request& r, const RequestLimits& limits, const Warn& warn_
   if (!s.negative && (r.guidance_rescale > 0 || r.cfg_norm_cap > 0))
     warn("guidance is not rescaled or capped: that takes true guidance, which does not run");
   const auto side = [&](const char* name, int pixels) {
-    return round_down(name, within(name, pixels, multiple, kMaxPixels), multiple, warn);
+    return round_down(name, within(name, pixels, multiple, limits.largest_side), multiple, warn);
   };
   s.width = side("width", r.width.value_or(d.width));
   s.height = side("height", r.height.value_or(d.height));

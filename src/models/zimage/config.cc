@@ -23,6 +23,12 @@ void check_heads(const ZImageConfig& c, const std::string& source) {
           c.axis_lengths.size());
 }
 
+// The shortest text is a run, from place 1 on; the picture lies behind it.
+void check_tables(const ZImageConfig& c, const std::string& source) {
+  require(c.axis_lengths[0] >= kZImageRun + 2, source, ": 'axes_lens' should be at least ",
+          kZImageRun + 2, " for text, it is ", c.axis_lengths[0]);
+}
+
 void check_patches(const JsonObject& json) {
   const std::vector<std::int64_t> one = {1}, two = {2};
   require(json.integers_or("all_patch_size", two, 1, kMaxWidth) == two, json.source(),
@@ -55,6 +61,7 @@ ZImageConfig read_zimage_config(const JsonObject& json) {
   require(c.theta > 0, json.source(), ": 'rope_theta' should be above 0, it is ", c.theta);
   require(c.norm_eps >= 0, json.source(), ": 'norm_eps' should not be below 0, it is ", c.norm_eps);
   check_heads(c, json.source());
+  check_tables(c, json.source());
   return c;
 }
 

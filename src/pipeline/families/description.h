@@ -47,6 +47,7 @@ enum class GuidanceKind {
 
 // What a request is checked against, and what it gets where it says nothing.
 constexpr int kMaxTextTokens = 512;  // the longest max_sequence_length of any family
+constexpr int kMaxSide = 1 << 14;    // pixels
 struct RequestDefaults {
   int width = 1024, height = 1024, steps = 28;
   double guidance = 3.5;
@@ -55,6 +56,7 @@ struct RequestDefaults {
 struct RequestLimits {
   RequestDefaults defaults = {};
   int size_multiple = 16;                // pixels: sizes are rounded down to it
+  int largest_side = kMaxSide;           // pixels
   int max_text_tokens = kMaxTextTokens;  // the longest max_sequence_length
   int num_texts = 1;                     // that a prompt has: 2 with a second text encoder
   GuidanceKind guidance = GuidanceKind::kEmbeddedOrTrue;

@@ -2,12 +2,14 @@
 // this library with a known_families() of its own, as tests do, gets only that.
 #include "pipeline/families/family.h"
 #include "pipeline/families/flux/flux.h"
+#include "pipeline/families/zimage/zimage.h"
 
 namespace braid {
 
 const std::vector<FamilyEntry>& known_families() {
   static const std::vector<FamilyEntry> kFamilies = {
       flux_family(),
+      zimage_family(),
   };
   return kFamilies;
 }

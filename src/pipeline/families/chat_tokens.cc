@@ -1,0 +1,47 @@
+#include "pipeline/families/chat_tokens.h"
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/json.h"
+
+namespace braid {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kLength = 64;  // longer than any mark that is cut into its letters
+
+// Empty where there is none. Older files hold a list of named templates.
+std::string template_of(const fs::path& folder) {
+  const auto own = folder / "chat_template.jinja", config = folder / "tokenizer_config.json";
+  if (fs::exists(own)) return read_file(own);
+  if (!fs::exists(config)) return {};
+  const auto json = read_json(config);
+  const auto found = json.find("chat_template");
+  if (found == json.end() || found->is_null()) return {};
+  return found->is_string() ? found->get<std::string>() : found->dump();
+}
+
+}  // namespace
+
+void check_chat_tokens(const Tokenizer& tokenizer, const ChatTokens& chat, const fs::path& folder) {
+  const auto length_of = [&](const std::string& text) {
+    return tokenizer.encode(text, kLength).length;
+  };
+  for (const auto& token : chat.tokens)
+    require(length_of(token) == length_of("") + 1, folder.string(), ": the tokenizer has no token ",
+            token, ", which the chat with the text encoder needs");
+}
+
+void warn_of_other_template(const fs::path& folder, const ChatTokens& chat, const Warn& warn) {
+  const auto text = template_of(folder);
+  if (text.empty() || !warn) return;
+  for (const auto& said : chat.template_says)
+    if (text.find(said) == std::string::npos)
+      return warn(text_of("the chat template in ", folder.string(), " does not say ", said,
+                          ": it is not the published one, which prompts are spelled by"));
+}
+
+}  // namespace braid

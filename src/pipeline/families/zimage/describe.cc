@@ -1,0 +1,89 @@
+#include "pipeline/families/zimage/describe.h"
+
+#include "models/causal_lm/names.h"
+#include "models/vae/model.h"
+#include "models/zimage/model.h"
+#include "models/zimage/names.h"
+#include "models/zimage/sharding.h"
+#include "pipeline/families/zimage/text.h"
+
+namespace braid {
+namespace {
+
+constexpr std::int64_t kSide = 2;  // latents a token stands for, along each side
+
+// Gate, value and their product, beside the tokens and their norm.
+std::int64_t live_in_text(const CausalLmConfig& c, std::int64_t tokens, int ranks) {
+  return tokens * (3 * c.mlp_hidden / ranks + 3 * c.hidden);
+}
+
+std::vector<Part> parts_of(const ZImageConfigs& c) {
+  const Part text{
+      .role = Part::Role::kText,
+      .folder = "text_encoder",
+      .label = "the text encoder",
+      .num_heads = c.text.num_kv_heads,
+      .lists = {"layers"},
+      .names = causal_lm_names,
+      .sharding = [=](const Sharing& s) { return causal_lm_sharding(c.text, s.ranks); },
+      .make = [=](const Weights& w) { (void)CausalLm(c.text, kZImageStates, w); },
+      .live = [=](std::int64_t tokens, int ranks) { return live_in_text(c.text, tokens, ranks); }};
+  const Part zimage{
+      .role = Part::Role::kDenoiser,
+      .folder = "transformer",
+      .label = "the transformer",
+      .class_name = "ZImageTransformer2DModel",
+      .num_heads = c.zimage.num_heads,
+      .lists = {"noise_refiner", "context_refiner", "layers"},
+      .names = zimage_names,
+      .sharding = [=](const Sharing& s) { return zimage_sharding(c.zimage, s.ranks); },
+      .make = [=](const Weights& w) { (void)ZImage(c.zimage, w); }};
+  const Part vae{.role = Part::Role::kDecoder,
+                 .folder = "vae",
+                 .label = "the autoencoder",
+                 .is_large = false,
+                 .names = vae_names,
+                 .make = [=](const Weights& w) { (void)Vae(c.vae, w, Vae::Parts::kDecoder); }};
+  return {text, zimage, vae};
+}
+
+// The picture's positions begin behind the padded text's: of a table these are below its length.
+int longest_text(const ZImageConfig& c) {
+  const auto longest = (c.axis_lengths[0] - 2) / kZImageRun * kZImageRun;
+  return int(std::min<std::int64_t>(kMaxTextTokens, longest));
+}
+
+RequestLimits limits_of(const ZImageConfigs& c, RequestDefaults defaults) {
+  const int pixels = int(kSide * c.vae.downscale());
+  const auto side = std::min(c.zimage.axis_lengths[1], c.zimage.axis_lengths[2]);
+  const int longest = longest_text(c.zimage);
+  defaults.max_sequence_length = std::min(defaults.max_sequence_length, longest);
+  return {.defaults = defaults,
+          .size_multiple = pixels,
+          .largest_side = int(std::min<std::int64_t>(kMaxSide, side * pixels)),
+          .max_text_tokens = longest,
+          .guidance = GuidanceKind::kTrue,
+          .guided_from = GuidedFrom::kPositive};
+}
+
+}  // namespace
+
+// ZImagePipeline's own, and those of Z-Image-Turbo, which needs no guidance. Their files differ in
+// the schedule: the distilled model's shift is 3, the other's 6.
+RequestDefaults zimage_defaults(const ScheduleConfig& schedule) {
+  if (schedule.shift <= 3) return {.steps = 8, .guidance = 0};
+  return {.steps = 50, .guidance = 5};
+}
+
+Description describe_zimage(const ZImageConfigs& c, const ScheduleConfig& schedule,
+                            const RequestDefaults& defaults) {
+  return {.family = "Z-Image",
+          .parts = parts_of(c),
+          .shape = zimage_shape(c.zimage),
+          .limits = limits_of(c, defaults),
+          .schedule = schedule,
+          .vae = c.vae,
+          .latents_in_float = true};
+}
+
+}  // namespace braid

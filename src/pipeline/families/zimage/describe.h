@@ -1,0 +1,14 @@
+// What is known of a Z-Image model from its config files.
+#pragma once
+
+#include "pipeline/families/zimage/zimage.h"
+
+namespace braid {
+
+Description describe_zimage(const ZImageConfigs& configs, const ScheduleConfig& schedule,
+                            const RequestDefaults& defaults);
+
+// Of requests to the published model that has such a schedule.
+RequestDefaults zimage_defaults(const ScheduleConfig& schedule);
+
+}  // namespace braid

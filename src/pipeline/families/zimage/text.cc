@@ -1,0 +1,37 @@
+#include "pipeline/families/zimage/text.h"
+
+#include <ATen/ATen.h>
+
+#include "base/error.h"
+#include "text/chat.h"
+
+namespace braid {
+namespace {
+
+const ChatTokens kQwen{.tokens = {"<|im_start|>", "<|im_end|>"},
+                       .template_says = {"<|im_start|>", "<|im_end|>", "assistant"}};
+
+}  // namespace
+
+ZImageText::ZImageText(const std::filesystem::path& tokenizer, at::Device device,
+                       Paged<CausalLm> model, const Warn& warn)
+    : device_(device), tokenizer_(load_tokenizer(tokenizer)), model_(std::move(model)) {
+  check_chat_tokens(*tokenizer_, kQwen, tokenizer);
+  warn_of_other_template(tokenizer, kQwen, warn);
+}
+
+Condition ZImageText::encode(const Prompt& prompt, int max_sequence_length,
+                             const Warn& warn) const {
+  const auto encoding =
+      tokenizer_->encode(qwen3_chat(prompt.text, Thinking::kAllowed), max_sequence_length);
+  if (encoding.truncated && warn)
+    warn(text_of("the prompt is longer than the ", max_sequence_length,
+                 " tokens that the text encoder is given: its end is not seen"));
+  const auto ids_BL = at::tensor(encoding.ids, at::kLong).unsqueeze(0).to(device_);
+  const TextRun text{.begin = encoding.begin, .count = encoding.length};
+  const auto in_use = model_.page.use();
+  const auto encoded = model_.network(ids_BL, std::span(&text, 1), Pads::kSkipped);
+  return {.text_BTC = encoded.narrow(1, text.begin, text.count).contiguous(), .pooled_BC = {}};
+}
+
+}  // namespace braid

@@ -1,0 +1,29 @@
+// The text encoder of Z-Image and its tokenizer.
+#pragma once
+
+#include "models/causal_lm/model.h"
+#include "pipeline/families/chat_tokens.h"
+#include "pipeline/families/paged.h"
+#include "text/tokenizer.h"
+
+namespace braid {
+
+// What is embedded: the state before the last layer, which is not loaded.
+inline const HiddenStates kZImageStates = {-2};
+
+class ZImageText : public TextEncoders {
+ public:
+  // Throws InputError where the tokenizer lacks a token of the chat.
+  ZImageText(const std::filesystem::path& tokenizer, at::Device device, Paged<CausalLm> model,
+             const Warn& warn);
+
+  // As many tokens as the prompt has, with its chat template.
+  Condition encode(const Prompt& prompt, int max_sequence_length, const Warn& warn) const override;
+
+ private:
+  at::Device device_;
+  std::unique_ptr<const Tokenizer> tokenizer_;
+  Paged<CausalLm> model_;
+};
+
+}  // namespace braid

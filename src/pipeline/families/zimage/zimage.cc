@@ -1,0 +1,245 @@
+#include "pipeline/families/zimage/zimage.h"
+
+#include <ATen/ATen.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "models/zimage/model.h"
+#include "models/zimage/names.h"
+#include "pipeline/families/patches.h"
+#include "pipeline/families/zimage/describe.h"
+#include "pipeline/families/zimage/text.h"
+#include "pipeline/sampling/noise.h"
+
+namespace braid {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr float kTimestepScale = 1000;  // ZImagePipeline's own, whatever num_train_timesteps says
+
+std::int64_t pads_of(std::int64_t tokens) {
+  return (kZImageRun - tokens % kZImageRun) % kZImageRun;
+}
+
+// Tokens and the pads behind them. The transformer never looks at what pads hold.
+Tensor filled_up(const Tensor& x_BLC) {
+  return at::constant_pad_nd(x_BLC, {0, 0, 0, pads_of(x_BLC.size(1))});
+}
+
+// Which of these are pads; undefined where there are none.
+Tensor is_pad(std::int64_t tokens, at::Device device) {
+  const auto pads = pads_of(tokens);
+  return pads > 0 ? at::arange(tokens + pads, device) >= tokens : Tensor();
+}
+
+class ZImageFamily : public Family {
+ public:
+  ZImageFamily(const ZImageConfigs& configs, const ScheduleConfig& schedule,
+               const RequestDefaults& defaults)
+      : Family(describe_zimage(configs, schedule, defaults)), configs_(configs) {}
+
+  std::shared_ptr<const Family> with_blocks(const std::vector<int>& counts) const override;
+  PredictPart load_denoiser(const Weights& w, Attend attend,
+                            std::optional<BlockRange> run) const override;
+  std::unique_ptr<const TextEncoders> load_text(const fs::path& folder, at::Device device,
+                                                const WeightsOf& weights_of,
+                                                const Warn& warn) const override;
+
+  std::int64_t num_tokens(PictureSize size) const override { return latents(size).num_tokens(); }
+  std::vector<std::int64_t> latent_shape(PictureSize size) const override {
+    const auto shape = latents(size);
+    return {shape.channels, shape.height, shape.width};
+  }
+  Tensor draw(std::span<const at::Generator> generators, PictureSize size,
+              at::ScalarType dtype) const override {
+    return pack(draw_noise(generators, latent_shape(size), dtype), size);
+  }
+  Tensor pack(const Tensor& latents_BZHW, PictureSize) const override {
+    return channels_last(pack_patches(latents_BZHW), latents_BZHW.size(1));
+  }
+  Tensor unpack(const Tensor& tokens_BNC, PictureSize size) const override {
+    const auto shape = latents(size);
+    return unpack_patches(channels_first(tokens_BNC, shape.channels), shape);
+  }
+
+  DenoiserInput begin(const Condition& condition, PictureSize size, double guidance,
+                      const at::TensorOptions& like) const override;
+  void set_step(DenoiserInput& in, const Tensor& latents_BNC, float timestep) const override;
+  Schedule schedule(int steps, PictureSize size) const override;
+
+  Names written_names(const Part& part) const override {
+    return part.role == Part::Role::kDenoiser ? zimage_names_of_diffusers()
+                                              : Names{.prefix = "model."};
+  }
+  Names single_file_names() const override { return zimage_names_in_one_file(); }
+  std::string config_text(const Part& denoiser) const override;
+
+ private:
+  // Patches of 2 x 2 latents, channels slowest or fastest.
+  static Tensor channels_last(const Tensor& tokens_BNC, std::int64_t channels) {
+    return tokens_BNC.unflatten(2, {channels, -1}).transpose(2, 3).flatten(2);
+  }
+  static Tensor channels_first(const Tensor& tokens_BNC, std::int64_t channels) {
+    return tokens_BNC.unflatten(2, {-1, channels}).transpose(2, 3).flatten(2);
+  }
+  LatentShape latents(PictureSize size) const {
+    const auto downscale = configs_.vae.downscale();
+    return {.channels = configs_.vae.latent_channels,
+            .height = size.height / downscale,
+            .width = size.width / downscale};
+  }
+
+  ZImageConfigs configs_;
+};
+
+std::shared_ptr<const Family> ZImageFamily::with_blocks(const std::vector<int>& counts) const {
+  auto configs = configs_;
+  auto& c = configs.zimage;
+  require(counts.size() <= 3, "a Z-Image model has 3 kinds of blocks, numbers of ", counts.size(),
+          " were given");
+  const auto asked = [&](std::size_t kind) { return kind < counts.size() ? counts[kind] : 0; };
+  require(asked(0) == 0 || asked(1) == 0 || asked(0) == asked(1),
+          "a Z-Image model has as many blocks that refine text as blocks that refine noise, not ",
+          asked(1), " and ", asked(0));
+  if (const auto refiners = std::max(asked(0), asked(1)); refiners > 0) c.num_refiners = refiners;
+  if (asked(2) > 0) c.num_layers = asked(2);
+  return std::make_shared<const ZImageFamily>(configs, description().schedule,
+                                              description().limits.defaults);
+}
+
+// The transformer makes the negated velocity.
+PredictPart ZImageFamily::load_denoiser(const Weights& w, Attend attend,
+                                        std::optional<BlockRange> range) const {
+  const auto all = shape().num_blocks();
+  const auto here = range.value_or(BlockRange{.begin = 0, .count = all});
+  const BlockRun run{.all = all, .begin = here.begin, .count = here.count};
+  const auto zimage = std::make_shared<const ZImage>(configs_.zimage, w, std::move(attend), run);
+  return [zimage, run](const DenoiserInput& in, const Tensor& state) {
+    const auto made = zimage->advance(in, state);
+    return run.has_last() ? made.neg() : made;
+  };
+}
+
+std::unique_ptr<const TextEncoders> ZImageFamily::load_text(const fs::path& folder,
+                                                            at::Device device,
+                                                            const WeightsOf& weights_of,
+                                                            const Warn& warn) const {
+  const auto w = weights_of(*text_parts().front());
+  return std::make_unique<const ZImageText>(
+      folder / "tokenizer", device,
+      Paged<CausalLm>{.page = w.page(), .network = CausalLm(configs_.text, kZImageStates, w)},
+      warn);
+}
+
+// Text lies along the first axis, from 1 on; the picture lies at the place behind it and its pads.
+// The picture's own pads are at the origin.
+DenoiserInput ZImageFamily::begin(const Condition& condition, PictureSize size, double,
+                                  const at::TensorOptions& like) const {
+  const auto in_float = like.dtype(at::kFloat);
+  const auto text = filled_up(condition.text_BTC);
+  const auto places = at::arange(1, text.size(1) + 1, in_float).unsqueeze(1);
+  auto image_ids = patch_positions(latents(size), like.device());
+  image_ids.select(1, 0).fill_(text.size(1) + 1);
+  const auto num_image = image_ids.size(0);
+  return {.noise = {.x_BLC = {},
+                    .ids_LA = at::constant_pad_nd(image_ids, {0, 0, 0, pads_of(num_image)}),
+                    .is_pad_L = is_pad(num_image, like.device())},
+          .text = {.x_BLC = text,
+                   .ids_LA = at::constant_pad_nd(places, {0, 2}),
+                   .is_pad_L = is_pad(condition.text_BTC.size(1), like.device())}};
+}
+
+// Latents are rounded to the dtype that the transformer computes in. Its time runs from noise, 0,
+// to the picture, 1.
+void ZImageFamily::set_step(DenoiserInput& in, const Tensor& latents_BNC, float timestep) const {
+  in.noise.x_BLC = filled_up(latents_BNC.to(in.text.x_BLC.scalar_type()));
+  in.timestep_B = at::full({latents_BNC.size(0)}, (kTimestepScale - timestep) / kTimestepScale,
+                           latents_BNC.options().dtype(at::kFloat));
+}
+
+// The levels before any shift are torch's, whose last bits are not NumPy's.
+Schedule ZImageFamily::schedule(int steps, PictureSize size) const {
+  require(steps >= 1, "a picture needs at least 1 step, not ", steps);
+  const auto& config = description().schedule;
+  const auto levels = at::linspace(1, 1.0 / steps, steps, at::kFloat);
+  const auto* const first = levels.const_data_ptr<float>();
+  return make_schedule(config, {.steps = steps,
+                                .image_tokens = num_tokens(size),
+                                .mu = dynamic_shift(config, num_tokens(size)),
+                                .levels = {first, first + steps}});
+}
+
+std::string ZImageFamily::config_text(const Part&) const {
+  const auto& c = configs_.zimage;
+  const nlohmann::ordered_json config = {{"_class_name", part(Part::Role::kDenoiser).class_name},
+                                         {"all_f_patch_size", {1}},
+                                         {"all_patch_size", {2}},
+                                         {"axes_dims", c.axes},
+                                         {"axes_lens", c.axis_lengths},
+                                         {"cap_feat_dim", c.text_width},
+                                         {"dim", c.hidden},
+                                         {"in_channels", c.in_channels},
+                                         {"n_heads", c.num_heads},
+                                         {"n_kv_heads", c.num_heads},
+                                         {"n_layers", c.num_layers},
+                                         {"n_refiner_layers", c.num_refiners},
+                                         {"norm_eps", c.norm_eps},
+                                         {"qk_norm", true},
+                                         {"rope_theta", c.theta},
+                                         {"t_scale", c.time_scale}};
+  return config.dump(2) + "\n";
+}
+
+// What one part makes is what the next part takes.
+void check_fit(const ZImageConfigs& c) {
+  require(c.zimage.text_width == c.text.hidden, "the transformer takes embedded text of width ",
+          c.zimage.text_width, ", the text encoder makes ", c.text.hidden);
+  require(c.zimage.in_channels == c.vae.latent_channels, "the transformer takes latents of ",
+          c.zimage.in_channels, " channels, the autoencoder makes ", c.vae.latent_channels);
+}
+
+// From transformer/config.json, or for a single file without one from its shapes.
+ZImageConfig read_transformer(const ModelFiles& files) {
+  const auto path = files.config_of("transformer");
+  const bool has_config = files.single_file.empty() || fs::exists(path);
+  return has_config ? read_zimage_config(read_json_object(path))
+                    : infer_zimage_config(files.open("transformer"));
+}
+
+std::shared_ptr<const Family> open(const ModelFiles& files) {
+  const auto config = [&](const char* part) { return read_json_object(files.config_of(part)); };
+  const ZImageConfigs configs{.zimage = read_transformer(files),
+                              .text = read_causal_lm_config(config("text_encoder")),
+                              .vae = read_vae_config(config("vae"))};
+  check_fit(configs);
+  const auto schedule = read_scheduler(files);
+  return make_zimage_family(configs, schedule, read_defaults(files, zimage_defaults(schedule)));
+}
+
+// The configs' defaults are the published ones.
+std::shared_ptr<const Family> named(const std::string& name) {
+  const ScheduleConfig schedule{.shift = name == "z-image-turbo" ? 3.0 : 6.0};
+  return make_zimage_family({}, schedule, zimage_defaults(schedule));
+}
+
+}  // namespace
+
+std::shared_ptr<const Family> make_zimage_family(const ZImageConfigs& configs,
+                                                 const ScheduleConfig& schedule,
+                                                 const RequestDefaults& defaults) {
+  return std::make_shared<const ZImageFamily>(configs, schedule, defaults);
+}
+
+FamilyEntry zimage_family() {
+  return {.pipeline_class = "ZImagePipeline",
+          .folders = {"text_encoder", "tokenizer", "vae", "scheduler", "transformer"},
+          .single_file_has = {"layers.0.adaLN_modulation.0.weight",
+                              "model.diffusion_model.layers.0.adaLN_modulation.0.weight"},
+          .published = {"z-image", "z-image-turbo"},
+          .open = open,
+          .named = named};
+}
+
+}  // namespace braid

@@ -1,0 +1,103 @@
+// Z-Image under every layout: against one rank, and against what is predicted of it.
+#include <gtest/gtest.h>
+
+#include "pipeline/planner/planner.h"
+#include "pipeline/proofs/verify.h"
+#include "traffic_text.h"
+#include "zimage_model.h"
+
+namespace braid {
+namespace {
+
+void expect_zimage_within(const DrawnZImage& got, const DrawnZImage& want, double bound) {
+  EXPECT_TRUE(at::equal(got["latents_initial"], want["latents_initial"]));
+  for (const auto* name : {"prompt_embeds", "velocity_first", "latents_final"}) {
+    ASSERT_EQ(got[name].sizes(), want[name].sizes()) << name;
+    EXPECT_LE(zimage_error(got[name], want[name]), bound) << name;
+  }
+}
+
+struct NamedZImageLayout {
+  const char* name;
+  Layout layout;
+};
+const NamedZImageLayout kZImageLayouts[] = {{"Tp2", {.tp = 2}},
+                                            {"Tp2Text", {.tp = 2, .shard_text = true}},
+                                            {"Ring3", {.ring = 3}},
+                                            {"Ring2Gathered", {.ring = 2, .gather_keys = true}},
+                                            {"Ulysses2", {.ulysses = 2}},
+                                            {"Ulysses4", {.ulysses = 4}},  // 2 2 1 1 heads
+                                            {"Ring2Ulysses3", {.ring = 2, .ulysses = 3}},
+                                            {"LayerSplit2", {.layer_split = 2}},
+                                            {"LayerSplit4", {.layer_split = 4}},
+                                            {"Tp2Ulysses2", {.tp = 2, .ulysses = 2}},
+                                            {"Tp2LayerSplit3", {.tp = 2, .layer_split = 3}},
+                                            {"Ring2LayerSplit2", {.ring = 2, .layer_split = 2}}};
+
+class ZImageLayouts : public testing::TestWithParam<NamedZImageLayout> {};
+INSTANTIATE_TEST_SUITE_P(All, ZImageLayouts, testing::ValuesIn(kZImageLayouts),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+TEST_P(ZImageLayouts, EqualOneRank) {
+  static const auto one = drawn_zimage(zimage_with());
+  expect_zimage_within(drawn_zimage(zimage_with(GetParam().layout)), one, 1e-5);
+}
+
+TEST_P(ZImageLayouts, EqualOneRankWithBranchesOfUnequalLengths) {
+  static const auto one = drawn_zimage(zimage_with(), guided_zimage());
+  expect_zimage_within(drawn_zimage(zimage_with(GetParam().layout), guided_zimage()), one, 1e-5);
+}
+
+TEST_P(ZImageLayouts, AreProven) {
+  const auto verdict = verify({.pipeline = zimage_with(GetParam().layout),
+                               .width = 112,
+                               .height = 80,
+                               .max_sequence_length = 40});
+  EXPECT_EQ(verdict.first_divergent(), nullptr);
+  EXPECT_EQ(verdict.blocks.size(), 2 + 2 + 2 * 2 + 1u);
+}
+
+TEST_P(ZImageLayouts, MoveAndReadWhatIsPredicted) {
+  const auto options = zimage_with(GetParam().layout);
+  const auto degrees = degrees_of(GetParam().layout);
+  const Engine engine(options, {});
+  TrafficByAxis step;
+  engine.generate(kZImageRequest, {}, nullptr, &step);
+  const auto job = job_of_request(options, kZImageRequest, at::kCPU);
+  const auto stage_of_rank = [&](int rank) {
+    return stage_of(job.shape(), share_of(job.shape().num_blocks(), place_of(degrees, rank).layers,
+                                          degrees.layers));
+  };
+  EXPECT_EQ(text_of_traffic(step),
+            text_of_traffic(predict_traffic(job, degrees, 0, stage_of_rank(0))));
+  const int last = degrees.product() - 1;
+  const auto files = find_model(options);
+  const auto stored_bytes = [&](const Part& part, const Stage& stage, int ranks) {
+    const auto& tensors = job.tensors->of(part);
+    std::int64_t numbers = 0;
+    for (const auto& t : tensors.tensors)
+      if (stage.holds(t, tensors.num_blocks())) numbers += numbers_of(t, ranks);
+    return numbers * std::int64_t(c10::elementSize(files.open(part.folder).dtype()));
+  };
+  const auto& family = *job.family;
+  const auto want =
+      stored_bytes(family.part(Part::Role::kDenoiser), stage_of_rank(last), degrees.tp) +
+      stored_bytes(family.part(Part::Role::kDecoder), {.is_first = true}, 1);
+  if (GetParam().layout.shard_text) return;  // the last rank has text, too
+  EXPECT_EQ(engine.bytes_read().back().all, want);
+}
+
+TEST(ZImageFamily, GuidesOnTwoRanksToTheSameBits) {
+  const auto unguided = drawn_zimage(zimage_with());
+  for (const double until : {1.0, 0.2}) {
+    auto request = guided_zimage();
+    request.cfg_until = until;
+    const auto one = drawn_zimage(zimage_with(), request);
+    const auto got = drawn_zimage(zimage_with({.cfg = 2}), request);
+    EXPECT_TRUE(at::equal(got["latents_final"], one["latents_final"]));
+    EXPECT_GT(zimage_error(one["latents_final"], unguided["latents_final"]), 1e-3);
+  }
+}
+
+}  // namespace
+}  // namespace braid
