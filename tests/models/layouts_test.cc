@@ -11,8 +11,7 @@
 #include "models/zimage/sharding.h"
 #include "parallel/layout.h"
 
-namespace braid {
-namespace {
+namespace braid::layouts_test {
 
 struct Layout {
   std::string fixture;
@@ -103,5 +102,4 @@ INSTANTIATE_TEST_SUITE_P(ZImage, DenoiserLayouts,
                                          Layout{"zimage-33", {.ring = 2, .tp = 2}}),
                          [](const auto& info) { return name_of(info.param); });
 
-}  // namespace
-}  // namespace braid
+}  // namespace braid::layouts_test

@@ -6,8 +6,7 @@
 #include "traffic_text.h"
 #include "zimage_model.h"
 
-namespace braid {
-namespace {
+namespace braid::zimage_layouts_test {
 
 void expect_zimage_within(const DrawnZImage& got, const DrawnZImage& want, double bound) {
   EXPECT_TRUE(at::equal(got["latents_initial"], want["latents_initial"]));
@@ -99,5 +98,4 @@ TEST(ZImageFamily, GuidesOnTwoRanksToTheSameBits) {
   }
 }
 
-}  // namespace
-}  // namespace braid
+}  // namespace braid::zimage_layouts_test

@@ -14,8 +14,7 @@
 #include "pipeline/proofs/bench.h"
 #include "zimage_model.h"
 
-namespace braid {
-namespace {
+namespace braid::zimage_test {
 
 namespace fs = std::filesystem;
 using testing::HasSubstr;
@@ -226,5 +225,4 @@ TEST(ZImageFamily, RefusesATokenizerThatCannotSpellAChat) {
   EXPECT_THAT(zimage_refusal(options), HasSubstr("has no token <|im_start|>"));
 }
 
-}  // namespace
-}  // namespace braid
+}  // namespace braid::zimage_test
