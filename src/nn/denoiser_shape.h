@@ -12,7 +12,10 @@ namespace braid {
 struct Widths {
   double whole = 0, shared = 0;
 
-  double of_rank(int ranks) const { return whole + shared / ranks; }
+  // Of a rank that has so many of all heads.
+  double of_heads(std::int64_t mine, std::int64_t all) const {
+    return whole + shared * double(mine) / double(all);
+  }
 };
 
 // Which tokens a block computes on.

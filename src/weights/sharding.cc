@@ -7,20 +7,26 @@
 
 namespace braid {
 
-Sharding column_parallel(std::vector<std::int64_t> parts) {
-  return {.split = Split::kColumns, .parts = std::move(parts)};
+Sharding column_parallel(std::vector<std::int64_t> parts, std::int64_t unit) {
+  return {.split = Split::kColumns, .parts = std::move(parts), .unit = unit};
 }
 
 Sharding column_parallel_gathered() { return {.split = Split::kColumnsGathered}; }
 
-Sharding row_parallel(std::vector<std::int64_t> parts) {
-  return {.split = Split::kRows, .parts = std::move(parts)};
+Sharding row_parallel(std::vector<std::int64_t> parts, std::int64_t unit) {
+  return {.split = Split::kRows, .parts = std::move(parts), .unit = unit};
 }
 
 const Sharding* find_sharding(const ShardingTable& shardings, std::string_view layer) {
   for (const auto& [pattern, sharding] : shardings)
     if (matches(pattern, layer)) return &sharding;
   return nullptr;
+}
+
+Share share_of_part(std::int64_t width, std::int64_t unit, int rank, int size) {
+  if (unit == 0) return {.begin = rank * (width / size), .count = width / size};
+  const auto units = share_of(width / unit, rank, size);
+  return {.begin = units.begin * unit, .count = units.count * unit};
 }
 
 std::vector<Share> shares_of(const Sharding& sharding, std::int64_t total, int rank, int size,
@@ -32,9 +38,13 @@ std::vector<Share> shares_of(const Sharding& sharding, std::int64_t total, int r
   std::vector<Share> shares;
   std::int64_t begin = 0;
   for (const auto part : parts) {
-    require(part % size == 0, "tensor parallelism over ", size, " ranks cannot share the ", part,
-            " of ", layer, " evenly");
-    shares.push_back({.begin = begin + rank * (part / size), .count = part / size});
+    const auto unit = sharding.unit;
+    require(unit > 0 || part % size == 0, "tensor parallelism over ", size,
+            " ranks cannot share the ", part, " of ", layer, " evenly");
+    require(unit == 0 || (part % unit == 0 && part / unit >= size), "tensor parallelism over ",
+            size, " ranks cannot share the ", part, " of ", layer, " in multiples of ", unit);
+    const auto share = share_of_part(part, unit, rank, size);
+    shares.push_back({.begin = begin + share.begin, .count = share.count});
     begin += part;
   }
   return shares;

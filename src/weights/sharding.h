@@ -28,11 +28,14 @@ enum class SharedModulation { kYes, kNo };
 struct Sharding {
   Split split;
   std::vector<std::int64_t> parts = {};  // widths; none: one part
+  // What is never cut, a head's width: of its multiples some ranks may have one more than others.
+  // 0: every rank has as much.
+  std::int64_t unit = 0;
 };
 
-Sharding column_parallel(std::vector<std::int64_t> parts = {});
+Sharding column_parallel(std::vector<std::int64_t> parts = {}, std::int64_t unit = 0);
 Sharding column_parallel_gathered();
-Sharding row_parallel(std::vector<std::int64_t> parts = {});
+Sharding row_parallel(std::vector<std::int64_t> parts = {}, std::int64_t unit = 0);
 
 // Pattern of a layer's path -> its sharding; `*` is one segment. Layers that no row matches are
 // whole on every rank.
@@ -40,8 +43,12 @@ using ShardingTable = std::vector<std::pair<std::string, Sharding>>;
 
 const Sharding* find_sharding(const ShardingTable& shardings, std::string_view layer);
 
+// What rank `rank` of `size` holds of a part of `width` rows or columns, from its first on.
+Share share_of_part(std::int64_t width, std::int64_t unit, int rank, int size);
+
 // What rank `rank` of `size` holds of `total` rows or columns: a run of every part. Throws
-// InputError naming the layer unless the parts sum to `total` and each divides by `size`.
+// InputError naming the layer unless the parts sum to `total` and each divides by `size`, or by the
+// sharding's unit into as many as there are ranks.
 std::vector<Share> shares_of(const Sharding& sharding, std::int64_t total, int rank, int size,
                              const std::string& layer);
 

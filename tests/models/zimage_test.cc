@@ -155,9 +155,27 @@ TEST(ZImageConfig, OfThePublishedModelHasItsNumberOfParameters) {
   EXPECT_EQ(parameters_of([](const Weights& w) { (void)ZImage({}, w); }), 6'154'908'736);
 }
 
-TEST(ZImageSharding, RefusesHeadsThatDoNotDivide) {
-  EXPECT_THROW(zimage_sharding(ZImageConfig(), 4), InputError);
-  EXPECT_NO_THROW(zimage_sharding(ZImageConfig(), 6));
+TEST(ZImageSharding, RefusesMoreDevicesThanHeads) {
+  EXPECT_THROW(zimage_sharding(ZImageConfig(), 31), InputError);
+  EXPECT_NO_THROW(zimage_sharding(ZImageConfig(), 4));
+}
+
+TEST(ZImageSharding, GivesSomeDevicesAHeadMore) {
+  const auto table = zimage_sharding(ZImageConfig(), 4);
+  std::int64_t next = 3840;  // of the second part, the keys
+  std::vector<std::int64_t> heads, columns;
+  for (int rank = 0; rank < 4; ++rank) {
+    const auto qkv =
+        shares_of(*find_sharding(table, "layers.3.attention.qkv"), 3 * 3840, rank, 4, "");
+    const auto mlp =
+        shares_of(*find_sharding(table, "layers.3.feed_forward.w2"), 10240, rank, 4, "");
+    EXPECT_EQ(qkv[1].begin, next);
+    next += qkv[1].count;
+    heads.push_back(qkv[1].count / 128);
+    columns.push_back(mlp[0].count);
+  }
+  EXPECT_EQ(heads, (std::vector<std::int64_t>{8, 8, 7, 7}));
+  EXPECT_EQ(columns, (std::vector<std::int64_t>{2560, 2560, 2560, 2560}));
 }
 
 // A block has 180 910 336 parameters: those of its norms and of its modulation, a matrix and a

@@ -21,6 +21,9 @@ struct NamedZImageLayout {
   Layout layout;
 };
 const NamedZImageLayout kZImageLayouts[] = {{"Tp2", {.tp = 2}},
+                                            {"Tp3", {.tp = 3}},
+                                            {"Tp4", {.tp = 4}},  // 2 2 1 1 heads
+                                            {"Tp4Ulysses2", {.tp = 4, .ulysses = 2}},
                                             {"Tp2Text", {.tp = 2, .shard_text = true}},
                                             {"Ring3", {.ring = 3}},
                                             {"Ring2Gathered", {.ring = 2, .gather_keys = true}},
@@ -75,7 +78,7 @@ TEST_P(ZImageLayouts, MoveAndReadWhatIsPredicted) {
     const auto& tensors = job.tensors->of(part);
     std::int64_t numbers = 0;
     for (const auto& t : tensors.tensors)
-      if (stage.holds(t, tensors.num_blocks())) numbers += numbers_of(t, ranks);
+      if (stage.holds(t, tensors.num_blocks())) numbers += numbers_of(t, ranks, ranks - 1);
     return numbers * std::int64_t(c10::elementSize(files.open(part.folder).dtype()));
   };
   const auto& family = *job.family;

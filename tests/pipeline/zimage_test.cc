@@ -145,14 +145,13 @@ TEST(ZImageFamily, IsPlannedByName) {
 }
 
 TEST(ZImageFamily, PlansWhatItsHeadsForbid) {
-  const auto devices = devices_named("", "4xh100");
+  const auto devices = devices_named("", "32xh100");
   const auto layouts =
       plan_layouts(*named_job("z-image-turbo"), {devices, link_of(devices), link_of(devices)});
   std::vector<std::string> reasons;
   for (const auto& layout : layouts) reasons.push_back(layout.reason);
   EXPECT_TRUE(layouts.front().fits());
-  EXPECT_THAT(reasons,
-              testing::Contains("tp 4 cannot share the 30 heads of the transformer evenly"));
+  EXPECT_THAT(reasons, testing::Contains("tp 32 needs as many heads, the transformer has 30"));
 }
 
 std::string zimage_refusal(const PipelineOptions& options,
@@ -175,7 +174,7 @@ TEST(ZImageFamily, RefusesRequestsThatItsTablesOrPartsForbid) {
   request = kZImageRequest;
   request.true_cfg = 4;
   EXPECT_THAT(zimage_refusal(zimage_with(), request), HasSubstr("no true guidance beside its own"));
-  EXPECT_THAT(zimage_refusal(zimage_with({.tp = 4})), HasSubstr("cannot share the 6 heads"));
+  EXPECT_THAT(zimage_refusal(zimage_with({.tp = 7})), HasSubstr("cannot share the 6 heads"));
 }
 
 // The model with other values in one of its JSON files.

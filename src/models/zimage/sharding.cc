@@ -1,18 +1,26 @@
 #include "models/zimage/sharding.h"
 
+#include <numeric>
+
 #include "base/error.h"
 
 namespace braid {
+namespace {
+
+constexpr std::int64_t kColumnsTogether = 16;  // products of other widths waste a part of a vector
+
+}  // namespace
 
 ShardingTable zimage_sharding(const ZImageConfig& c, int size) {
-  require(c.num_heads % size == 0, "tensor parallelism over ", size, " devices cannot share the ",
-          c.num_heads, " heads of the transformer evenly");
+  require(c.num_heads >= size, "tensor parallelism over ", size, " devices cannot share the ",
+          c.num_heads, " heads of the transformer");
   const auto h = c.hidden, m = c.mlp_hidden();
+  const auto head = c.head_width(), columns = std::gcd(m, kColumnsTogether);
   return {
-      {"*.*.attention.qkv", column_parallel({h, h, h})},
-      {"*.*.attention.out", row_parallel()},
-      {"*.*.feed_forward.w13", column_parallel({m, m})},  // [gate | value]
-      {"*.*.feed_forward.w2", row_parallel()},
+      {"*.*.attention.qkv", column_parallel({h, h, h}, head)},
+      {"*.*.attention.out", row_parallel({}, head)},
+      {"*.*.feed_forward.w13", column_parallel({m, m}, columns)},  // [gate | value]
+      {"*.*.feed_forward.w2", row_parallel({}, columns)},
   };
 }
 

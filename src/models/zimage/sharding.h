@@ -6,8 +6,9 @@
 
 namespace braid {
 
-// Throws InputError unless `size` devices can share the heads evenly. The layers that make
-// modulations, a fiftieth of the parameters, are whole on every device.
+// Some devices may have a head more than others. Throws InputError where there are fewer heads than
+// devices. The layers that make modulations, a fiftieth of the parameters, are whole on every
+// device.
 ShardingTable zimage_sharding(const ZImageConfig& config, int size);
 
 }  // namespace braid

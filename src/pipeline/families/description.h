@@ -22,10 +22,11 @@ struct Sharing {
 // One network of a model, as its files describe it.
 struct Part {
   enum class Role { kText, kDenoiser, kDecoder } role;
-  std::string folder;                   // in the diffusers layout: "text_encoder_2"
-  std::string label;                    // for messages: "the transformer"
-  std::string class_name = {};          // of diffusers, where conversion writes its config
-  std::int64_t num_heads = 0;           // that tensor parallel ranks share evenly; 0: never shared
+  std::string folder;           // in the diffusers layout: "text_encoder_2"
+  std::string label;            // for messages: "the transformer"
+  std::string class_name = {};  // of diffusers, where conversion writes its config
+  std::int64_t num_heads = 0;   // that tensor parallel ranks share; 0: never shared
+  enum class Heads { kEven, kAny } heads = Heads::kEven;  // whether all get as many
   std::vector<std::string> lists = {};  // of blocks, as their names begin, in the order of use
   bool is_large = true;                 // worth 8 bits
 

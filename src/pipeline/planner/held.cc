@@ -9,22 +9,19 @@
 namespace braid {
 namespace {
 
-std::int64_t shared_rows(const PlannedTensor& t, int tp) {
-  using Shared = PlannedTensor::Shared;
-  return t.shared == Shared::kRows || t.shared == Shared::kGathered ? t.rows / tp : t.rows;
-}
-
 bool is_quantised(const PlannedTensor& t, Quantize form) {
   using Kind = PlannedTensor::Kind;
   return t.kind == Kind::kCodes || (t.kind == Kind::kDense && form != Quantize::kNone);
 }
 
 // The tensor, or its codes and its scales, each where it may begin in a page.
-std::int64_t bytes_of(const PlannedTensor& t, int tp, Quantize form, std::int64_t alignment) {
-  const auto numbers = numbers_of(t, tp);
+std::int64_t bytes_of(const PlannedTensor& t, const PartShare& share, Quantize form,
+                      std::int64_t alignment) {
+  const auto numbers = numbers_of(t, share.tp, share.tp_rank);
   if (!is_quantised(t, form)) return round_up(numbers * t.element_bytes, alignment);
   const auto scale = form == Quantize::kInt8V1 ? t.element_bytes : std::int64_t(sizeof(float));
-  return round_up(numbers, alignment) + round_up(shared_rows(t, tp) * scale, alignment);
+  return round_up(numbers, alignment) +
+         round_up(rows_of(t, share.tp, share.tp_rank) * scale, alignment);
 }
 
 // The tensors of the share, which lie in the order of blocks.
@@ -81,17 +78,17 @@ PartPages pages_of(const PartTensors& part, const PartShare& share, const PartFo
   PartPages pages;
   std::int64_t current = -1;
   for (const auto& t : tensors_of(part, share)) {
-    const auto in_numbers = numbers_of(t, share.tp) * t.element_bytes;
+    const auto in_numbers = numbers_of(t, share.tp, share.tp_rank) * t.element_bytes;
     pages.largest_tensor = std::max(pages.largest_tensor, in_numbers);
     if (is_quantised(t, form.quantize)) pages.widened = std::max(pages.widened, in_numbers);
     const auto group = group_of(t, part, share, form);
     if (group < 0) {
-      pages.outside += bytes_of(t, share.tp, form.quantize, 1);
+      pages.outside += bytes_of(t, share, form.quantize, 1);
       continue;
     }
     if (group != current) pages.groups.push_back(0);
     current = group;
-    pages.groups.back() += bytes_of(t, share.tp, form.quantize, kTensorAlignment);
+    pages.groups.back() += bytes_of(t, share, form.quantize, kTensorAlignment);
   }
   for (auto& bytes : pages.groups) bytes = round_up(bytes, kPageAlignment);
   return pages;

@@ -6,10 +6,10 @@
 
 namespace braid {
 
-// Whose share: of `tp` ranks, blocks [begin, begin + count) with what comes before the first block
-// and after the last one; by default all.
+// Whose share: of rank `tp_rank` of `tp`, blocks [begin, begin + count) with what comes before the
+// first block and after the last one; by default all.
 struct PartShare {
-  int tp = 1;
+  int tp = 1, tp_rank = 0;
   std::int64_t begin = 0, count = std::int64_t(1) << 40;
 };
 

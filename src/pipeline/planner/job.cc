@@ -80,7 +80,7 @@ PlanJob job_of_request(const PipelineOptions& options, const Request& r, at::Dev
   return surveyed(std::move(job), &files);
 }
 
-StepShare share_of_step(const PlanJob& job, int tp, int branches_at_once, ContextPlace p) {
+StepShare share_of_step(const PlanJob& job, int branches_at_once, StepPlace p) {
   const int ranks = p.ring_size * p.ulysses_size;
   const int rank = p.ring * p.ulysses_size + p.ulysses;
   const auto image = job.image_tokens(), text = job.padded_text_tokens();
@@ -90,7 +90,8 @@ StepShare share_of_step(const PlanJob& job, int tp, int branches_at_once, Contex
     return TokenCounts{.image = tokens_of(image, first, last, ranks),
                        .text = tokens_of(text, first, last, ranks)};
   };
-  const auto heads = job.shape().num_heads / tp, kv_heads = job.shape().num_kv_heads / tp;
+  const auto heads = share_of(job.shape().num_heads, p.tp, p.tp_size).count;
+  const auto kv_heads = share_of(job.shape().num_kv_heads, p.tp, p.tp_size).count;
   std::int64_t sent_heads = 0;
   for (int r = 0; r < p.ulysses_size; ++r) {
     const auto traded = traded_heads(heads, kv_heads, r, p.ulysses_size);

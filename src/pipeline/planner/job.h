@@ -64,10 +64,11 @@ struct StepShare {
   TokenCounts passed;            // around the ring: keys that this rank sends on
 };
 
-// Of rank `ring` x `ulysses` of the context; shares of uneven sizes go by share_of(), as in a run.
-struct ContextPlace {
-  int ring, ring_size, ulysses, ulysses_size;
+// Of rank `tp`, and of rank `ring` x `ulysses` of the context; shares of uneven sizes go by
+// share_of(), as in a run.
+struct StepPlace {
+  int tp, tp_size, ring, ring_size, ulysses, ulysses_size;
 };
-StepShare share_of_step(const PlanJob& job, int tp, int branches_at_once, ContextPlace place);
+StepShare share_of_step(const PlanJob& job, int branches_at_once, StepPlace place);
 
 }  // namespace braid

@@ -75,7 +75,8 @@ std::int64_t activation_bytes(const PlanJob& job, const Degrees& grid, const Ste
   std::int64_t most = 0;
   for (const auto& kind : job.shape().blocks) {
     if (kind.count == 0) continue;
-    const auto numbers = std::int64_t(kind.live.of_rank(grid.tp)) * job.element_bytes();
+    const auto numbers =
+        std::int64_t(kind.live.of_heads(s.heads, job.shape().num_heads)) * job.element_bytes();
     most = std::max({most, numbers, has_sums_of_codes(job) ? summed_bytes(job, grid, kind) : 0});
   }
   return s.batch * s.tokens.all() * most;
@@ -178,7 +179,10 @@ void add_transformer(const PlanJob& job, const Degrees& grid, int rank, const St
   const auto& o = job.memory.offload;
   const auto pages =
       pages_of(tensors_of(job).of(Part::Role::kDenoiser),
-               {.tp = grid.tp, .begin = stage.first_block, .count = stage.num_blocks},
+               {.tp = grid.tp,
+                .tp_rank = place_of(grid, rank).tp,
+                .begin = stage.first_block,
+                .count = stage.num_blocks},
                {.quantize = job.memory.quantize, .offload = o.transformer, .blocks = o.blocks});
   bytes.transformer = hold(job, pages, {o.transformer, job.memory.quantize, o.resident}, bytes);
   bytes.activations = activation_bytes(job, grid, share);

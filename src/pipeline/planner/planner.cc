@@ -28,7 +28,11 @@ std::optional<PlannedLayout> refusal(const PlanJob& job, const Degrees& g) {
   for (const auto& part : job.family->description().parts) {
     const bool is_shared = part.role == Part::Role::kDenoiser ||
                            (part.role == Part::Role::kText && job.layout.shard_text);
-    if (is_shared && part.num_heads % g.tp != 0)
+    if (is_shared && part.heads == Part::Heads::kAny && part.num_heads < g.tp)
+      return out(
+          g, Obstacle::kHeads,
+          text_of("tp ", g.tp, " needs as many heads, ", part.label, " has ", part.num_heads));
+    if (is_shared && part.heads == Part::Heads::kEven && part.num_heads % g.tp != 0)
       return out(g, Obstacle::kHeads,
                  text_of("tp ", g.tp, " cannot share the ", part.num_heads, " heads of ",
                          part.label, " evenly"));

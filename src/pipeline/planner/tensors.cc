@@ -22,8 +22,7 @@ std::optional<PlaceInList> place_in_list(const std::string& layer,
   return {};
 }
 
-PlannedTensor::Shared shared_by(const ShardingTable& shardings, const AskedTensor& asked) {
-  const auto* const sharding = find_sharding(shardings, asked.layer);
+PlannedTensor::Shared shared_by(const Sharding* sharding, const AskedTensor& asked) {
   if (!sharding) return PlannedTensor::Shared::kNot;
   if (sharding->split == Split::kColumns) return PlannedTensor::Shared::kRows;
   if (sharding->split == Split::kColumnsGathered) return PlannedTensor::Shared::kGathered;
@@ -73,17 +72,20 @@ PartTensors planned(const std::vector<AskedTensor>& asked, const Part& described
       last = before + place->index;
     }
     const auto rows = a.shape.empty() ? 1 : a.shape.front();
+    const auto* const sharding = find_sharding(shardings, a.layer);
     part.tensors.push_back(
         {.layer = a.layer,
          .rows = rows,
          .columns = c10::multiply_integers(a.shape) / std::max<std::int64_t>(1, rows),
          .element_bytes = std::int64_t(c10::elementSize(a.dtype)),
          .kind = kind_of(a, keep_dense),
-         .shared = shared_by(shardings, a),
+         .shared = shared_by(sharding, a),
          .block = place      ? last
                   : last < 0 ? -1
                              : last + 1,
-         .leaf = leaves.of(a)});
+         .leaf = leaves.of(a),
+         .parts = sharding ? sharding->parts : std::vector<std::int64_t>(),
+         .unit = sharding ? sharding->unit : 0});
   }
   return part;
 }
@@ -99,6 +101,13 @@ std::vector<AskedTensor> asked_by(const Part& part, at::ScalarType dtype, const 
   auto names = part.names(checkpoint);
   part.make(Weights(std::move(checkpoint), std::move(names), load).surveyed(asked));
   return asked;
+}
+
+std::int64_t share_of_width(const PlannedTensor& t, std::int64_t width, int ranks, int rank) {
+  if (t.parts.empty()) return share_of_part(width, t.unit, rank, ranks).count;
+  std::int64_t sum = 0;
+  for (const auto part : t.parts) sum += share_of_part(part, t.unit, rank, ranks).count;
+  return sum;
 }
 
 PartTensors survey_part(const Part& part, const SurveyOptions& o, const ModelFiles* files) {
@@ -137,8 +146,16 @@ ModelTensors survey_model(const Family& family, const SurveyOptions& o, const Mo
   return model;
 }
 
-std::int64_t numbers_of(const PlannedTensor& t, int ranks) {
-  return t.rows * t.columns / (t.shared == PlannedTensor::Shared::kNot ? 1 : ranks);
+std::int64_t rows_of(const PlannedTensor& t, int ranks, int rank) {
+  using Shared = PlannedTensor::Shared;
+  const bool is_shared = t.shared == Shared::kRows || t.shared == Shared::kGathered;
+  return is_shared ? share_of_width(t, t.rows, ranks, rank) : t.rows;
+}
+
+std::int64_t numbers_of(const PlannedTensor& t, int ranks, int rank) {
+  const bool by_columns = t.shared == PlannedTensor::Shared::kColumns;
+  const auto columns = by_columns ? share_of_width(t, t.columns, ranks, rank) : t.columns;
+  return rows_of(t, ranks, rank) * columns;
 }
 
 std::vector<std::int64_t> block_parameters(const Family& family) {

@@ -20,6 +20,9 @@ struct PlannedTensor {
   enum class Shared { kNot, kRows, kGathered, kColumns } shared;
   std::int64_t block;  // in the order of use; -1: before the blocks; the number of blocks: after
   int leaf;            // of the layers that have pages of their own; -1: of none
+  // As the sharding cuts what is shared.
+  std::vector<std::int64_t> parts = {};
+  std::int64_t unit = 0;
 };
 
 struct PartTensors {
@@ -48,8 +51,10 @@ struct SurveyOptions {
 ModelTensors survey_model(const Family& family, const SurveyOptions& options,
                           const ModelFiles* files);
 
-// The numbers of one tensor that each of `ranks` tensor parallel ranks holds.
-std::int64_t numbers_of(const PlannedTensor& tensor, int ranks);
+// The numbers of one tensor, and the rows, that a tensor parallel rank of `ranks` holds. None holds
+// more than the first.
+std::int64_t numbers_of(const PlannedTensor& tensor, int ranks, int rank = 0);
+std::int64_t rows_of(const PlannedTensor& tensor, int ranks, int rank);
 
 // Parameters of each block, in the order of use: of a surveyed part, and of a family's denoiser.
 std::vector<std::int64_t> block_parameters(const PartTensors& part);

@@ -64,7 +64,7 @@ double Step::dense() const {
   double flops = 0;
   for (const auto& kind : job_.shape().blocks)
     flops += double(kind.count) * kind.dense_flops * double(share_.tokens.of(kind));
-  return flops / grid_.tp / pace_.flops;
+  return flops * double(share_.heads) / double(job_.shape().num_heads) / pace_.flops;
 }
 
 double Step::attention() const {
@@ -79,7 +79,8 @@ double Step::attention() const {
 double Step::activations() const {
   double numbers = 0;
   for (const auto& kind : job_.shape().blocks)
-    numbers += double(kind.count) * kind.moved.of_rank(grid_.tp) * double(share_.tokens.of(kind));
+    numbers += double(kind.count) * kind.moved.of_heads(share_.heads, job_.shape().num_heads) *
+               double(share_.tokens.of(kind));
   if (grid_.ring > 1 && !job_.layout.gather_keys)  // float32 merges, a hop each
     numbers += 20.0 * grid_.ring * double(blocks()) * double(share_.group.all()) *
                double(share_.attended.q.count * job_.shape().head_width);

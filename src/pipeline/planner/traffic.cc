@@ -68,8 +68,10 @@ Traffic ring(const PlanJob& job, const Degrees& grid, const Stage& stage, const 
 
 StepShare share_of_step(const PlanJob& job, const Degrees& grid, int rank) {
   const auto place = place_of(grid, rank);
-  return share_of_step(job, grid.tp, grid.cfg,
-                       {.ring = place.ring,
+  return share_of_step(job, grid.cfg,
+                       {.tp = place.tp,
+                        .tp_size = grid.tp,
+                        .ring = place.ring,
                         .ring_size = grid.ring,
                         .ulysses = place.ulysses,
                         .ulysses_size = grid.ulysses});
