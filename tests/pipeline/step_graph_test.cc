@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "pipeline/graphs/graph_pool.h"
 
 namespace braid::step_graph_test {
 
@@ -13,13 +14,24 @@ namespace braid::step_graph_test {
 struct Tape {
   std::vector<std::function<void()>> work;
   bool is_recording = false;
-  int begins = 0, ends = 0;
-  std::string refusal;  // of end()
+  int begins = 0, ends = 0, graphs = 0;                            // graphs that are there
+  std::string refusal;                                             // of end()
+  c10::weak_intrusive_ptr<c10::TensorImpl> written = weak_of({});  // what is recorded writes it
+  bool outlived = false;                                           // by what was recorded
+
+  static c10::weak_intrusive_ptr<c10::TensorImpl> weak_of(const Tensor& x) {
+    return c10::weak_intrusive_ptr<c10::TensorImpl>(x.getIntrusivePtr());
+  }
 };
 
 class TapedGraph : public DeviceGraph {
  public:
-  explicit TapedGraph(Tape& tape) : tape_(tape) {}
+  explicit TapedGraph(Tape& tape) : tape_(tape) { ++tape_.graphs; }
+  ~TapedGraph() override {
+    --tape_.graphs;
+    tape_.work.clear();
+    tape_.outlived = !tape_.written.expired();
+  }
   void begin() override {
     tape_.work.clear();
     tape_.is_recording = true;
@@ -49,6 +61,7 @@ class StepGraphTest : public testing::Test {
       velocity.copy_(in.noise.x_BLC * in.timestep_B.view({-1, 1, 1}) + in.text.x_BLC.mean());
     };
     if (tape_.is_recording) tape_.work.push_back(work);
+    if (tape_.is_recording) tape_.written = Tape::weak_of(velocity);
     if (!tape_.is_recording) work();
     return velocity;
   }
@@ -142,6 +155,8 @@ TEST_F(StepGraphTest, OneRankGoesOnWithoutWhatCannotBeRecorded) {
   }
   EXPECT_EQ(tape_.begins, 1);
   EXPECT_EQ(step.use().failure, "a step could not be recorded as a graph: not permitted");
+  EXPECT_EQ(tape_.graphs, 0);
+  EXPECT_FALSE(tape_.outlived) << "its memory is given back while a tensor lies in it";
 }
 
 // What is made on first use is made then, and not while recording.
@@ -187,6 +202,35 @@ TEST_F(StepGraphTest, SeveralRanksFailTogether) {
   auto step = graph();
   (void)step({input(0.5)});
   EXPECT_THROW((void)step({input(0.5)}), std::runtime_error);
+  EXPECT_EQ(tape_.graphs, 0);
+}
+
+// As LibTorch's allocator counts.
+struct FakePool : GraphPool {
+  void stop() override {
+    if (!gives_out) throw std::runtime_error("not recording");
+    gives_out = false;
+  }
+  int num_holders() override {
+    if (holders < 0) throw std::runtime_error("no such pool");
+    return holders;
+  }
+  void release() override { --holders; }
+
+  bool gives_out = false;
+  int holders = -1;
+};
+
+TEST(GraphPool, IsGivenBackHoweverARecordingEnded) {
+  for (const bool gives_out : {false, true})
+    for (const int holders : {-1, 0, 1, 2}) {
+      FakePool pool;
+      pool.gives_out = gives_out;
+      pool.holders = holders;
+      give_back(pool);
+      EXPECT_FALSE(pool.gives_out);
+      EXPECT_LE(pool.holders, 0);
+    }
 }
 
 }  // namespace braid::step_graph_test

@@ -9,9 +9,11 @@ namespace braid {
 
 class DeviceGraph {
  public:
+  // Ends a recording that did not come to its end, and gives back the memory of the graph.
   virtual ~DeviceGraph() = default;
   // Between the two, what the calling thread gives its current stream, which must not be the
   // default one, is recorded and not done. Memory that it is given meanwhile stays the graph's.
+  // When one of them throws, the graph is of no use but to be destroyed.
   virtual void begin() = 0;
   virtual void end() = 0;
   // Puts all of it on the current stream.

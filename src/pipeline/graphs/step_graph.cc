@@ -50,21 +50,17 @@ void copy_to(const DenoiserInput& to, const DenoiserInput& from) {
   for (std::size_t i = 0; i < targets.size(); ++i) targets[i].x.copy_(sources[i].x);
 }
 
-// Recording needs a stream of its own, and what lies about freed cannot be the graph's.
+// Not the default one, and of the CPU, in tests, the only one.
 c10::Stream stream_to_record_on(at::Device device) {
   const c10::impl::VirtualGuardImpl guard(device.type());
-  if (device.is_cpu()) return guard.getStream(device);  // of tests
-  guard.synchronizeDevice(device.index());
-  c10::getDeviceAllocator(device.type())->emptyCache();
-  return guard.getStreamFromGlobalPool(device);
+  return device.is_cpu() ? guard.getStream(device) : guard.getStreamFromGlobalPool(device);
 }
 
-// The stream must not be left recording; why it could not is known.
-void end_quietly(DeviceGraph& graph) {
-  try {
-    graph.end();
-  } catch (const std::exception&) {
-  }
+// What lies about freed cannot be the graph's.
+void free_what_is_cached(at::Device device) {
+  if (device.is_cpu()) return;
+  c10::impl::VirtualGuardImpl(device.type()).synchronizeDevice(device.index());
+  c10::getDeviceAllocator(device.type())->emptyCache();
 }
 
 }  // namespace
@@ -101,21 +97,24 @@ void StepGraph::forget() {
   epoch_ = options_.epoch();
 }
 
+// Always on the same stream: LibTorch keeps a workspace of matrix products for each one used.
 void StepGraph::record() {
   for (auto& in : inputs_) in = copy_of(in);
+  if (!stream_) stream_ = stream_to_record_on(options_.device);
+  free_what_is_cached(options_.device);
   auto graph = options_.make(options_.device);
-  const c10::StreamGuard on(stream_to_record_on(options_.device));
+  const c10::StreamGuard on(*stream_);
   try {
     graph->begin();
     velocities_ = inner_(inputs_);
     graph->end();
     graph_ = std::move(graph);
   } catch (const Cancelled&) {  // the run ends, whatever can be recorded
-    end_quietly(*graph);
+    velocities_.clear();
     throw;
   } catch (const std::exception& cause) {
-    velocities_.clear();
-    end_quietly(*graph);
+    velocities_.clear();  // they lie in the graph's memory
+    graph.reset();
     if (options_.on_failure == StepGraphOptions::OnFailure::kThrow) throw;
     use_.failure = text_of("a step could not be recorded as a graph: ", cause.what());
   }

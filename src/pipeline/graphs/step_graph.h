@@ -2,6 +2,9 @@
 // one call, and the device never waits for the host. Models and layouts do not know.
 #pragma once
 
+#include <c10/core/Stream.h>
+
+#include <optional>
 #include <string>
 
 #include "parallel/regions.h"
@@ -50,6 +53,7 @@ class StepGraph {
 
   StepGraphOptions options_;
   PredictAll inner_;
+  std::optional<c10::Stream> stream_;  // that evaluations are recorded on
   std::vector<DenoiserInput> inputs_;  // of the latest shapes; once recorded, what the graph reads
   std::vector<Tensor> velocities_;     // what the graph writes
   std::unique_ptr<DeviceGraph> graph_;
