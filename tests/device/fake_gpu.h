@@ -11,5 +11,20 @@ namespace braid::fake_gpu {
 
 c10::Allocator* memory();             // of the current one
 std::int64_t num_streams_recorded();  // by Tensor::record_stream()
+std::int64_t num_locked_bytes();      // of the host
+
+// While it is there this thread is of a process that sees no GPU before this one.
+class SeesFrom {
+ public:
+  explicit SeesFrom(int gpu);
+  ~SeesFrom();
+};
+
+// While it is there the system locks no memory.
+class RefuseLocks {
+ public:
+  RefuseLocks();
+  ~RefuseLocks();
+};
 
 }  // namespace braid::fake_gpu

@@ -52,6 +52,7 @@ class SimulatedDevice : public PageDevice {
       std::memcpy(target + half, static_cast<const std::byte*>(from.memory.const_data_ptr()) + half,
                   std::size_t(from.size) - half);
     });
+    if (stream == StreamName::kCompute) computations_.finish();
   }
   void use(StreamName stream, Slot slot, const PageBytes& contents,
            Site = Site::current()) override {

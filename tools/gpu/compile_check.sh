@@ -8,14 +8,18 @@ amd_devices=(gfx90a gfx1030)
 # a device would not.
 amd_devices_by_proxy=(gfx1100 gfx1101)
 
-# compile_for DEVICE COMMAND...: one line when it compiles, the compiler's words when not.
+gpu_sources=(src/ops/gpu/gpu.cu src/base/gpu_runtime.cu)
+
+# compile_for DEVICE COMMAND...: one line when all sources compile, the compiler's words when not.
 compile_for() {
-  local device=$1 log=$gpu_folder/compile.log start=$SECONDS
+  local device=$1 log=$gpu_folder/compile.log start=$SECONDS source
   shift
-  "$@" >"$log" 2>&1 || {
-    cat "$log" >&2
-    stop 1 "gpu.cu does not compile for $device"
-  }
+  for source in "${gpu_sources[@]}"; do
+    "$@" -c "$source" -o "$gpu_folder/compiled.o" >"$log" 2>&1 || {
+      cat "$log" >&2
+      stop 1 "$source does not compile for $device"
+    }
+  done
   printf 'compiled for %s, not run (%d s)\n' "$device" "$((SECONDS - start))"
 }
 
@@ -27,8 +31,7 @@ compile_for_nvidia() {
     codes+=(-gencode "arch=compute_$device,code=sm_$device")
   done
   compile_for "NVIDIA ${nvidia_devices[*]/#/sm_}" "$nvcc" -ccbin "$compiler" -std=c++17 -O3 -fmad=false \
-    --threads "$(jobs)" -Werror all-warnings -Isrc "${codes[@]}" -c src/ops/gpu/gpu.cu \
-    -o "$gpu_folder/nvidia.o"
+    --threads "$(jobs)" -Werror all-warnings -Isrc "${codes[@]}"
 }
 
 # The device library with an entry for each device by proxy.
@@ -44,19 +47,17 @@ make_proxy_library() {
 
 compile_for_amd() {
   local library
-  local -a hip=(hipcc -std=c++17 -O3 -ffp-contract=off -Wall -Werror -x hip -Isrc -c src/ops/gpu/gpu.cu)
+  local -a hip=(hipcc -std=c++17 -O3 -ffp-contract=off -Wall -Werror -x hip -Isrc)
   command -v hipcc >/dev/null || {
     printf 'not compiled for AMD: there is no hipcc\n'
     return 0
   }
-  compile_for "AMD ${amd_devices[*]}" "${hip[@]}" -o "$gpu_folder/amd.o" \
-    "${amd_devices[@]/#/--offload-arch=}"
+  compile_for "AMD ${amd_devices[*]}" "${hip[@]}" "${amd_devices[@]/#/--offload-arch=}"
   library=$(find /usr/lib -name oclc_isa_version_1030.bc -printf '%h\n' -quit)
   [[ -n $library ]] || return 0
   make_proxy_library "$library" "$gpu_folder/bitcode"
   compile_for "AMD ${amd_devices_by_proxy[*]} (gfx1030's device library in the place of theirs)" \
-    "${hip[@]}" -o "$gpu_folder/proxy.o" --hip-device-lib-path="$gpu_folder/bitcode" \
-    "${amd_devices_by_proxy[@]/#/--offload-arch=}"
+    "${hip[@]}" --hip-device-lib-path="$gpu_folder/bitcode" "${amd_devices_by_proxy[@]/#/--offload-arch=}"
 }
 
 # The whole program, where a LibTorch with CUDA is at hand: torch of the active Python, say.

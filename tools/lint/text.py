@@ -3,7 +3,7 @@
 import re
 
 # Vendor and version choices live here; everything else of the library is chosen at link time.
-MAY_TEST = {"src/base/compat.h", "src/ops/gpu/gpu.cu"}
+MAY_TEST = {"src/base/gpu_runtime.cu", "src/ops/gpu/gpu.cu"}
 MAY_PRINT = {"app", "serve"}
 TORCH_FREE = {"base", "text", "image"}
 
@@ -19,7 +19,7 @@ _TORCH_HEADER = re.compile(r"(?:ATen|c10|torch)/")
 def check_line(source, line):
     of_library = source.path.startswith(("src/", "include/"))
     if of_library and _CONDITION.match(line) and source.path not in MAY_TEST:
-        yield "#if belongs in base/compat.h or ops/gpu/gpu.cu"
+        yield "#if belongs in base/gpu_runtime.cu or ops/gpu/gpu.cu"
     if source.folder and source.folder not in MAY_PRINT and _PRINT.search(line):
         yield "only app/ and serve/ print"
 

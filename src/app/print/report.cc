@@ -83,7 +83,8 @@ OrderedJson fit_of(const std::optional<Fit>& fit) {
           {"uses_files", !o.folder.empty()},
           {"vae_tiling", fit->tiling == VaeTiling::kOn},
           {"predicted_device_bytes", fit->device_peak},
-          {"predicted_host_bytes", fit->host_peak}};
+          {"predicted_host_bytes", fit->host_peak},
+          {"predicted_locked_bytes", fit->locked}};
 }
 
 }  // namespace

@@ -12,6 +12,7 @@ struct Fit {
   VaeTiling tiling = VaeTiling::kAuto;
   std::int64_t device_peak = 0;  // predicted: of the fullest device; on CPUs of the process
   std::int64_t host_peak = 0;    // of the process
+  std::int64_t locked = 0;       // of the host's memory, for the copies of this process
   double copy_seconds = 0;       // of the whole run, at 25 GB/s from the host and 2 from a disk
 };
 

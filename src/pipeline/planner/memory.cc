@@ -190,6 +190,25 @@ void add_transformer(const PlanJob& job, const Degrees& grid, int rank, const St
   bytes.staging = staging_bytes(job, grid, share);
 }
 
+// Pages that stay in the host's memory: the others are in files, or on the device for good.
+std::int64_t kept_bytes(const PlanJob& job, const RankBytes& b) {
+  return job.memory.offload.folder.empty() ? b.pages - b.resident_pages : 0;
+}
+
+// What pages go through on their way to a GPU: as much as the slots that they share.
+std::int64_t staged_bytes(const PlanJob& job, const RankBytes& b) {
+  const auto& o = job.memory.offload;
+  if (job.is_on_host || (o.folder.empty() && o.pin != Pin::kOnTheFly)) return 0;
+  return b.slots - b.resident_pages + b.shared_slot;
+}
+
+std::int64_t locked_bytes(const PlanJob& job, const RankBytes& b) {
+  const auto& o = job.memory.offload;
+  if (job.is_on_host || o.pin == Pin::kNever) return 0;
+  const bool is_direct = o.folder.empty() && o.pin == Pin::kAlways;
+  return is_direct ? kept_bytes(job, b) : staged_bytes(job, b);
+}
+
 }  // namespace
 
 std::int64_t RankBytes::peak() const {
@@ -216,6 +235,7 @@ RankBytes bytes_of_others(const PlanJob& job, const Degrees& grid, int rank) {
 RankBytes predict_bytes(const PlanJob& job, const Degrees& grid, int rank, const Stage& stage) {
   auto bytes = bytes_of_others(job, grid, rank);
   add_transformer(job, grid, rank, stage, bytes);
+  bytes.locked = locked_bytes(job, bytes);
   return bytes;
 }
 
@@ -223,13 +243,13 @@ RankBytes predict_transformer_bytes(const PlanJob& job, const Degrees& grid, int
                                     const Stage& stage) {
   RankBytes bytes;
   add_transformer(job, grid, rank, stage, bytes);
+  bytes.locked = locked_bytes(job, bytes);
   return bytes;
 }
 
 std::int64_t host_peak(const PlanJob& job, const RankBytes& b) {
-  const auto& o = job.memory.offload;
-  const bool in_files = !o.folder.empty();
-  const auto kept = in_files ? 0 : b.pages - b.resident_pages;
+  const bool in_files = !job.memory.offload.folder.empty();
+  const auto kept = kept_bytes(job, b);
   // All pages are made before the first one moves to where it stays. One more is there for a
   // moment: as its tensors, or as a copy.
   const auto one_more = std::max(b.largest_tensor, in_files ? 0 : b.largest_page);
@@ -237,8 +257,7 @@ std::int64_t host_peak(const PlanJob& job, const RankBytes& b) {
   const auto outside = b.weights() - b.slots - b.shared_slot;
   const auto stays = std::min(kRankBytes, b.activations);
   if (job.is_on_host) return stays + std::max(kept + b.peak(), outside + while_loading);
-  const bool is_staged = in_files || o.pin == Pin::kOnTheFly;
-  return std::max(kept + (is_staged ? b.slots : 0), while_loading);
+  return std::max(kept + staged_bytes(job, b), while_loading);
 }
 
 }  // namespace braid

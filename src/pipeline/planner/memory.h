@@ -23,6 +23,7 @@ struct RankBytes {
   std::int64_t pages = 0;                             // of all offloaded weights, wherever they lie
   std::int64_t resident_pages = 0;                    // of these, once loaded, on the device alone
   std::int64_t largest_page = 0, largest_tensor = 0;  // of the offloaded, of all weights
+  std::int64_t locked = 0;  // of the host's memory, which a GPU copies from by itself
 
   std::int64_t weights() const { return transformer + text_encoders + vae + shared_slot; }
   std::int64_t peak() const;  // on the device
@@ -40,8 +41,8 @@ RankBytes predict_transformer_bytes(const PlanJob& job, const Degrees& grid, int
 RankBytes bytes_of_others(const PlanJob& job, const Degrees& grid, int rank);
 
 // What a rank adds to its process's resident memory at most: on a CPU all that it holds, and up to
-// 80 MB that its thread keeps; beside a GPU the pages that are not in files, and what goes through
-// pinned memory, without what the driver has there.
+// 80 MB that its thread keeps; beside a GPU the pages that are not in files, and what they go
+// through on their way to it, without what the driver has there.
 std::int64_t host_peak(const PlanJob& job, const RankBytes& bytes);
 
 // What a process with LibTorch has resident beside its ranks: code, for the most part.

@@ -4,11 +4,21 @@
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
+#include "weights/paging/cpu_device.h"
+#include "weights/paging/locked_memory.h"
+
 namespace braid {
 namespace {
 
 c10::Stream new_stream(at::Device device) {
   return c10::impl::VirtualGuardImpl(device.type()).getStreamFromGlobalPool(device);
+}
+
+Tensor in_memory(const PageBytes& page) {
+  if (page.memory.defined()) return page.memory;
+  const auto bytes = aligned_bytes(page.size);
+  read_page(page, static_cast<std::byte*>(bytes.mutable_data_ptr()));
+  return bytes;
 }
 
 }  // namespace
@@ -44,10 +54,12 @@ void AcceleratorPageDevice::wait(StreamName stream, Event event, Site) {
   event_of(event).block(stream_of(stream));
 }
 
-// The page in pinned memory. The last copy out of it was given to the device a lap of slots ago.
+// The page beside its slot, in locked memory unless that is never to be. The last copy out of it
+// was given to the device a lap of slots ago.
 Tensor AcceleratorPageDevice::stage(SlotState& slot, const PageBytes& page) {
   if (!slot.staging.defined()) {
-    slot.staging = at::empty({slot.memory.numel()}, at::TensorOptions(at::kByte)).pin_memory();
+    const auto bytes = aligned_bytes(slot.memory.numel());
+    slot.staging = pin_ == Pin::kNever ? bytes : locked(bytes).value_or(bytes);
     slot.staged = std::make_unique<c10::Event>(device_.type());
   }
   slot.staged->synchronize();
@@ -57,11 +69,16 @@ Tensor AcceleratorPageDevice::stage(SlotState& slot, const PageBytes& page) {
 
 void AcceleratorPageDevice::copy(StreamName stream, Slot to, const PageBytes& from, Site) {
   auto& slot = slots_[std::size_t(to.id)];
-  const bool is_direct = from.memory.defined() && (pin_ == Pin::kNever || from.memory.is_pinned());
+  const auto target = slot.memory.narrow(0, 0, from.size);
+  if (stream == StreamName::kCompute) {
+    target.copy_(in_memory(from));
+    return;
+  }
+  const bool is_direct = from.memory.defined() && (pin_ == Pin::kNever || from.is_locked);
   const auto source = is_direct ? from.memory : stage(slot, from);
-  const c10::StreamGuard on_stream(stream_of(stream));
-  slot.memory.narrow(0, 0, from.size).copy_(source, /*non_blocking=*/true);
-  if (!is_direct) slot.staged->record(stream_of(stream));
+  const c10::StreamGuard on_stream(copies_);
+  target.copy_(source, /*non_blocking=*/true);
+  if (!is_direct) slot.staged->record(copies_);
 }
 
 void AcceleratorPageDevice::synchronize(Event event, Site) { event_of(event).synchronize(); }

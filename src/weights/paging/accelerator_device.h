@@ -15,7 +15,7 @@ namespace braid {
 
 class AcceleratorPageDevice : public PageDevice {
  public:
-  // Pages that are not in pinned memory go through some: the host reads the next one while the
+  // Pages that are not in locked memory go through some: the host reads the next one while the
   // device computes.
   AcceleratorPageDevice(at::Device device, Pin pin);
   ~AcceleratorPageDevice() override;
@@ -35,7 +35,7 @@ class AcceleratorPageDevice : public PageDevice {
  private:
   struct SlotState {
     Tensor memory;
-    Tensor staging;  // pinned; made when the first page that is not pinned comes
+    Tensor staging;  // locked; made when the first page comes that is not
     std::unique_ptr<c10::Event> staged = {};
   };
   c10::Stream stream_of(StreamName stream) const;

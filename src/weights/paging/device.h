@@ -31,6 +31,7 @@ struct PageBytes {
   std::int64_t size = 0;  // bytes
   Tensor memory = {};     // kByte [size], of the host; undefined for a file
   std::shared_ptr<const PageFile> file = {};
+  bool is_locked = false;  // the memory: devices copy from it by themselves
 };
 
 // Puts the page's bytes at `target`, which has room for them. Throws Error for a damaged file.
@@ -53,6 +54,7 @@ class PageDevice {
   // been given when it was last recorded; to wait for one that never was is to wait for nothing.
   virtual void record(Event event, StreamName stream, Site site = Site::current()) = 0;
   virtual void wait(StreamName stream, Event event, Site site = Site::current()) = 0;
+  // On the stream of computations, outside of the loop, the host waits until it is done.
   virtual void copy(StreamName stream, Slot to, const PageBytes& from,
                     Site site = Site::current()) = 0;
   // Says that the stream's work at this place reads the slot and expects these contents.

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "weights/paging/cpu_device.h"
+#include "weights/paging/locked_memory.h"
 #include "weights/paging/page_layout.h"
 
 namespace braid {
@@ -20,18 +21,6 @@ void show(Tensor& view, const Tensor& bytes, std::int64_t offset, at::IntArrayRe
 }
 
 }  // namespace
-
-std::int64_t round_up(std::int64_t bytes, std::int64_t alignment) {
-  return (bytes + alignment - 1) / alignment * alignment;
-}
-
-std::vector<bool> resident_groups(int count, int resident, Residency residency) {
-  const bool all = resident < 0 || resident >= count;
-  std::vector<bool> is_resident(std::size_t(count), all);
-  for (int i = 0; i < resident && !all; ++i)
-    is_resident[std::size_t(residency == Residency::kLeading ? i : i * count / resident)] = true;
-  return is_resident;
-}
 
 Pages::Pages(std::shared_ptr<PageDevice> device, at::Device where, PageOptions options)
     : device_(std::move(device)), where_(where), options_(std::move(options)) {
@@ -112,11 +101,6 @@ Tensor Pages::made_of(const Group& group, const std::vector<PageSource>& sources
   return bytes;
 }
 
-void Pages::keep_in_memory(Group& group, const Tensor& bytes) const {
-  const bool pins = options_.pin == Pin::kAlways && !where_.is_cpu();
-  group.page.memory = pins ? bytes.pin_memory() : bytes;
-}
-
 // Makes the page of the group that was loaded last, or finds it on the disk.
 void Pages::close_group() {
   if (groups_.empty() || groups_.back().page.version != 0) return;
@@ -124,7 +108,10 @@ void Pages::close_group() {
   const auto sources = std::exchange(sources_, {});
   group.page.version = ++last_version_;
   group.page.size = std::max(kPageAlignment, round_up(group.page.size, kPageAlignment));
-  if (!options_.folder) return keep_in_memory(group, made_of(group, sources));
+  if (!options_.folder) {
+    group.page.memory = made_of(group, sources);
+    return;
+  }
   const auto id = id_of(recipe_of(group, sources));
   group.page.file = options_.folder->find(id, group.page.size);
   if (group.page.file) {
@@ -172,14 +159,31 @@ void Pages::finish() {
     if (!group.is_resident) group.slot = slot++ % shared;
   for (std::size_t i = 0; i < groups_.size(); ++i) {
     auto& group = groups_[i];
-    if (group.is_resident) {
-      group.slot = make_slot(group.page.size);
-      fetch(int(i));
-      device_->synchronize(slots_[std::size_t(group.slot)].copied);
-      group.page.memory = Tensor();
-    }
+    if (group.is_resident) group.slot = make_slot(group.page.size);
+    group.is_resident ? place(int(i)) : lock(group);
     show_views(group);
   }
+}
+
+// Where a device copies from memory by itself, it does from that of pages: none of another size.
+void Pages::lock(Group& group) const {
+  group.page.is_locked = false;
+  if (options_.pin != Pin::kAlways || where_.is_cpu() || !group.page.memory.defined()) return;
+  const auto memory = locked(group.page.memory);
+  if (!memory) return;
+  group.page.memory = *memory;
+  group.page.is_locked = true;
+}
+
+// Copies a group that stays, for good.
+void Pages::place(int index) {
+  auto& group = groups_[std::size_t(index)];
+  auto& slot = slots_[std::size_t(group.slot)];
+  device_->copy(StreamName::kCompute, slot.memory, group.page);
+  device_->record(slot.copied, StreamName::kCompute);
+  slot.holds = index;
+  bytes_copied_ += group.page.size;
+  group.page.memory = Tensor();
 }
 
 // Copies a group into its slot as soon as what used the slot last is done.

@@ -81,10 +81,11 @@ class Pages {
   void close_group();
   Tensor room_for(const Group& group) const;
   Tensor made_of(const Group& group, const std::vector<PageSource>& sources) const;
-  void keep_in_memory(Group& group, const Tensor& bytes) const;
+  void lock(Group& group) const;
   Tensor contents_of(const Group& group) const;
   int make_slot(std::int64_t bytes);
   void show_views(const Group& group);
+  void place(int group);
   void fetch(int group);
   void prefetch_after(int group);
   int next_paged(int group) const;

@@ -32,12 +32,9 @@ void Pages::rewrite(int index, const std::function<void(std::vector<Tensor>&)>& 
   if (options_.folder)
     group.page.file = options_.folder->put(span_of(bytes), id_of(source_of(contents).identity()));
   else
-    keep_in_memory(group, bytes);
+    group.page.memory = bytes;
   if (slot.holds == index) slot.holds = -1;
-  if (!group.is_resident) return;
-  fetch(index);
-  device_->synchronize(slot.copied);
-  group.page.memory = Tensor();
+  group.is_resident ? place(index) : lock(group);
 }
 
 }  // namespace braid

@@ -1,0 +1,10 @@
+// Of builds without a GPU backend.
+#include "base/gpu_runtime.h"
+
+namespace braid::gpu_runtime {
+
+bool lock(void*, std::size_t) { return false; }
+void unlock(void*) {}
+std::string bus_id(int) { return {}; }
+
+}  // namespace braid::gpu_runtime

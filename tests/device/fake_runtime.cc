@@ -1,0 +1,48 @@
+// The runtime of the GPUs of fake_gpu.cc.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <mutex>
+
+#include "base/gpu_runtime.h"
+#include "fake_gpu.h"
+
+namespace braid {
+namespace {
+
+// What is locked, by address.
+std::mutex mutex;
+std::map<void*, std::size_t> locked_memory;
+bool may_lock = true;
+thread_local int first_visible = 0;  // GPU
+
+}  // namespace
+
+bool gpu_runtime::lock(void* data, std::size_t bytes) {
+  const std::scoped_lock lock(mutex);
+  return may_lock && locked_memory.emplace(data, bytes).second;
+}
+
+void gpu_runtime::unlock(void* data) {
+  const std::scoped_lock lock(mutex);
+  EXPECT_EQ(locked_memory.erase(data), 1u) << "memory is unlocked that was not locked";
+}
+
+std::string gpu_runtime::bus_id(int device) {
+  return "0000:0" + std::to_string(first_visible + device) + ":00.0";
+}
+
+std::int64_t fake_gpu::num_locked_bytes() {
+  const std::scoped_lock lock(mutex);
+  std::int64_t sum = 0;
+  for (const auto& [data, bytes] : locked_memory) sum += std::int64_t(bytes);
+  return sum;
+}
+
+fake_gpu::SeesFrom::SeesFrom(int gpu) { first_visible = gpu; }
+fake_gpu::SeesFrom::~SeesFrom() { first_visible = 0; }
+
+fake_gpu::RefuseLocks::RefuseLocks() { may_lock = false; }
+fake_gpu::RefuseLocks::~RefuseLocks() { may_lock = true; }
+
+}  // namespace braid
