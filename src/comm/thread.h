@@ -19,6 +19,7 @@ class ThreadWorld : public World {
   int size() const override { return int(ranks_.size()); }
   bool has_first_rank() const override { return true; }
   int ranks_on_these_cores() const override { return size(); }
+  LinkUse link() const override { return {.over = size() > 1 ? "threads" : ""}; }
 
  private:
   void run_all(const std::function<void(const Group& world)>& body);

@@ -20,6 +20,12 @@ struct WorldOptions {
   at::Device device = at::kCPU;  // of this process's rank, where ranks are processes
 };
 
+// What tensors of devices go between ranks by.
+struct LinkUse {
+  std::string over = {};     // "threads", "NCCL 2.30.7", "hosts"; empty where there is one rank
+  std::string why_not = {};  // with "hosts": why not by a link of the devices
+};
+
 // Ranks that may be put to work several times.
 class World {
  public:
@@ -40,6 +46,7 @@ class World {
   virtual bool has_first_rank() const = 0;
   // How many ranks compute on the cores that this process may use.
   virtual int ranks_on_these_cores() const = 0;
+  virtual LinkUse link() const = 0;
 };
 
 // Threads, or where `launch` is there the process of one rank. Throws InputError with the equation

@@ -35,6 +35,7 @@ class Engine {
   Settings settle(const Request& request, const Hooks& hooks) const;
   at::ScalarType dtype() const { return model().dtype(); }
   const GraphUse& graph_use() const { return model().graph_use(); }
+  LinkUse link() const { return world_->link(); }
   // Of the model's files while it was loaded, by rank; on the process of the first rank.
   const std::vector<BytesRead>& bytes_read() const { return bytes_read_; }
   // Of all phases so far, by rank; on the process of the first rank, and only if they are

@@ -51,7 +51,10 @@ void with_links(const std::function<void(ProcessWorld&, CountingLink&)>& use) {
     ranks.emplace_back([&, r] {
       std::shared_ptr<CountingLink> link;
       ProcessWorld world(std::make_unique<SocketWire>(int(r), sockets[r]), std::chrono::seconds(10),
-                         [&](const Group& g) { return link = std::make_shared<CountingLink>(g); });
+                         [&](const Group& g) {
+                           link = std::make_shared<CountingLink>(g);
+                           return LinkedDevices{.link = link};
+                         });
       use(world, *link);
     });
 }

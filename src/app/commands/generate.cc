@@ -66,6 +66,7 @@ class GenerateRun {
   Settings settings_;
   std::string dtype_;
   GraphUse graph_;
+  LinkUse link_;
   TrafficByAxis step_;
   std::vector<BytesRead> bytes_read_;
   MeasuredPeaks peaks_;
@@ -177,6 +178,7 @@ void GenerateRun::draw() {
   bytes_read_ = engine.bytes_read();
   engine.generate(request_, hooks, flags_.dump.empty() ? nullptr : &recording, &step_);
   graph_ = engine.graph_use();
+  link_ = engine.link();
   peaks_ = {.start_bytes = engine.meter()->start_bytes(),
             .are_exact = engine.meter()->is_exact(),
             .ranks = engine.peaks()};
@@ -225,6 +227,7 @@ void GenerateRun::report() const {
                      .dtype = dtype_,
                      .threads = threads(),
                      .graph = graph_,
+                     .link = link_,
                      .step = step_,
                      .bytes_read = bytes_read_,
                      .peaks = peaks_,

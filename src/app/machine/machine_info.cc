@@ -17,7 +17,9 @@
 #include "app/print/preset_info.h"
 #include "app/print/readable.h"
 #include "base/cpu.h"
+#include "base/gpu_runtime.h"
 #include "braid/braid.h"
+#include "comm/process/device_link.h"
 #include "ops/kernels/products.h"
 
 namespace braid {
@@ -70,7 +72,7 @@ std::uint64_t system_memory(const std::string& name) {
 OrderedJson gpu_info(int index) {
   const auto [free, total] =
       c10::getDeviceAllocator(at::kCUDA)->getMemoryInfo(c10::DeviceIndex(index));
-  return {{"memory_bytes", total}, {"free_bytes", free}};
+  return {{"memory_bytes", total}, {"free_bytes", free}, {"bus_id", gpu_runtime::bus_id(index)}};
 }
 
 OrderedJson devices() {
@@ -82,6 +84,11 @@ OrderedJson devices() {
   if (count > 0) at::globalContext().lazyInitDevice(at::kCUDA);
   for (int i = 0; i < count; ++i) devices["cuda:" + std::to_string(i)] = gpu_info(i);
   return devices;
+}
+
+OrderedJson link_between_gpus() {
+  const auto name = device_link_name();
+  return name.empty() ? OrderedJson() : OrderedJson(name);
 }
 
 OrderedJson bundled() {
@@ -112,6 +119,7 @@ OrderedJson machine_info() {
           {"cpu", cpu_info()},
           {"devices", devices()},
           {"gpus", gpus_info()},
+          {"link_between_gpus", link_between_gpus()},
           {"environment", environment_info()},
           {"bundled_model", bundled()}};
 }

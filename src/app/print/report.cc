@@ -54,6 +54,13 @@ OrderedJson graph_of(const GraphUse& use) {
   return json;
 }
 
+OrderedJson link_of(const LinkUse& use) {
+  if (use.over.empty()) return {};
+  OrderedJson json = {{"over", use.over}};
+  if (!use.why_not.empty()) json["why_not"] = use.why_not;
+  return json;
+}
+
 OrderedJson settings_of(const Settings& s) {
   OrderedJson json = {{"seed", s.seed},
                       {"size", {{"width", s.width}, {"height", s.height}}},
@@ -138,6 +145,7 @@ std::string report_json(const RunReport& r) {
   json["threads"] = r.threads;
   json["layout"] = to_string(degrees);
   json["graph"] = graph_of(r.graph);
+  json["link"] = link_of(r.link);
   json["step_traffic"] = traffic_json(r.step);
   json["bytes_read"] = bytes_read_of(r.bytes_read);
   json["model"] = r.model.string();

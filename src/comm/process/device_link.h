@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 namespace braid {
@@ -32,8 +33,25 @@ class DeviceLink {
   virtual void renew(const Group& world) = 0;
 };
 
-// Collective. Over NCCL or RCCL in a build that has it; nullptr in others, where two ranks share a
-// device (NCCL refuses that), and where `device` is a CPU: messages then pass through the hosts.
+// "NCCL 2.30.7"; empty in builds that have none: messages then pass through the hosts.
+std::string device_link_name();
+
+// Collective, for distinct devices of a build that has a link.
 std::shared_ptr<DeviceLink> make_device_link(const Group& world, at::Device device);
+
+struct LinkedDevices {
+  std::shared_ptr<DeviceLink> link = {};  // nullptr: messages pass through the hosts
+  std::string why_not = {};               // said where that is so
+};
+// Collective: tells the devices apart and links them where that can be. Nothing for one rank.
+LinkedDevices link_devices(const Group& world, at::Device device);
+
+// Which device this is, the same words in every process that has it, whatever number it has there;
+// empty for a CPU.
+std::string identity_of(at::Device device);
+
+// Why tensors of these devices, by rank, pass through the hosts: one is a CPU, or two ranks share
+// one, which NCCL refuses. Empty where they need not.
+std::string why_through_hosts(const std::vector<std::string>& identities);
 
 }  // namespace braid

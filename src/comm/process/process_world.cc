@@ -60,7 +60,7 @@ bool failed_by_itself(const Ending& ending) {
 ProcessWorld::ProcessWorld(const Launch& launch, std::chrono::milliseconds deadline,
                            at::Device device)
     : ProcessWorld(meet(launch, deadline), deadline,
-                   [&](const Group& world) { return make_device_link(world, device); }) {}
+                   [&](const Group& world) { return link_devices(world, device); }) {}
 
 ProcessWorld::ProcessWorld(std::unique_ptr<Wire> wire, std::chrono::milliseconds deadline,
                            const LinkMaker& make_link)
@@ -68,15 +68,17 @@ ProcessWorld::ProcessWorld(std::unique_ptr<Wire> wire, std::chrono::milliseconds
       courier_(std::make_shared<Courier>(std::move(wire), fate_)),
       hosts_(std::make_shared<MessageTransport>(courier_)),
       group_(hosts_) {
-  std::shared_ptr<DeviceLink> link;
+  LinkedDevices linked;
   run([&](const Group& world) {
     const auto mine = hash_of_cores();
     const auto all = world.all_gather(at::full({1}, mine, at::kLong), 0);
     ranks_on_these_cores_ = all.eq(mine).sum().item<int>();
-    if (make_link) link = make_link(world);
+    if (make_link) linked = make_link(world);
   });
-  if (!link) return;
-  link_ = std::move(link);
+  if (group_.size() > 1) link_use_ = {.over = "hosts", .why_not = linked.why_not};
+  if (!linked.link) return;
+  link_use_ = {.over = device_link_name()};
+  link_ = std::move(linked.link);
   courier_->on_failure([link = link_] { link->abort(); });
   group_ = Group(std::make_shared<MessageTransport>(courier_, link_));
 }

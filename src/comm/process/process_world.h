@@ -9,8 +9,8 @@ namespace braid {
 
 class ProcessWorld : public World {
  public:
-  // Collective; nullptr where messages should pass through the hosts.
-  using LinkMaker = std::function<std::shared_ptr<DeviceLink>(const Group& world)>;
+  // Collective.
+  using LinkMaker = std::function<LinkedDevices(const Group& world)>;
 
   // Meets the other ranks: returns when all are connected, throws Error when some do not come
   // within a minute (or the deadline, if that is longer).
@@ -24,6 +24,7 @@ class ProcessWorld : public World {
   void run(const std::function<void(const Group& world)>& body, std::stop_token stop = {}) override;
   bool has_first_rank() const override { return group_.rank() == 0; }
   int ranks_on_these_cores() const override { return ranks_on_these_cores_; }
+  LinkUse link() const override { return link_use_; }
 
  private:
   void enter(const std::function<void(const Group& world)>& body);
@@ -40,6 +41,7 @@ class ProcessWorld : public World {
   std::shared_ptr<DeviceLink> link_;
   std::uint64_t link_epoch_ = 0;  // that the link was made in
   int ranks_on_these_cores_ = 1;
+  LinkUse link_use_;
 };
 
 }  // namespace braid

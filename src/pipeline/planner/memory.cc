@@ -4,6 +4,7 @@
 
 #include "base/cpu.h"
 #include "base/error.h"
+#include "comm/reduce.h"
 #include "pipeline/planner/held.h"
 #include "pipeline/planner/traffic.h"
 #include "pipeline/settings.h"
@@ -96,7 +97,8 @@ std::int64_t keys_values_bytes(const PlanJob& job, const Degrees& grid, const St
 
 std::int64_t staging_bytes(const PlanJob& job, const Degrees& grid, const StepShare& s) {
   const auto e = job.element_bytes();
-  const auto reduced = grid.tp > 1 ? s.batch * s.tokens.all() * job.shape().hidden * e : 0;
+  const auto stream = grid.tp > 1 ? s.batch * s.tokens.all() * job.shape().hidden : 0;
+  const auto reduced = job.is_on_host ? stream * e : all_reduce_bytes(stream, e, grid.tp);
   const auto received = (s.attended.q.count + 2 * s.attended.kv.count) * s.group.all();
   const auto numbers = s.sent_heads * s.tokens.all() + received;
   const auto traded = grid.ulysses > 1 ? s.batch * numbers * job.shape().head_width * e : 0;

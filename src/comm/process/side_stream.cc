@@ -1,0 +1,51 @@
+#include "comm/process/side_stream.h"
+
+namespace braid {
+namespace {
+
+c10::Event mark(const c10::Stream& stream) {
+  c10::Event event(stream.device_type());
+  event.record(stream);
+  return event;
+}
+
+}  // namespace
+
+// What nobody waits for is waited for when it is given up: its memory goes to the current stream.
+class SideStream::UnderWay {
+ public:
+  UnderWay(std::vector<at::Tensor> tensors, const c10::Stream& stream)
+      : tensors_(std::move(tensors)), device_(stream.device()), done_(mark(stream)) {}
+  ~UnderWay() {
+    try {
+      wait();
+    } catch (const std::exception&) {
+      // the device has failed, and says so where it computes
+    }
+  }
+  UnderWay(const UnderWay&) = delete;
+  UnderWay& operator=(const UnderWay&) = delete;
+
+  void wait() {
+    if (tensors_.empty()) return;
+    done_.block(c10::impl::VirtualGuardImpl(device_.type()).getStream(device_));
+    tensors_.clear();
+  }
+
+ private:
+  std::vector<at::Tensor> tensors_;
+  at::Device device_;
+  c10::Event done_;
+};
+
+SideStream::SideStream(at::Device device)
+    : guard_(device.type()), stream_(guard_.getNewStream(device)) {}
+
+std::function<void()> SideStream::start(std::vector<at::Tensor> tensors, const Work& work) {
+  mark(guard_.getStream(stream_.device())).block(stream_);
+  work(stream_);
+  const auto under_way = std::make_shared<UnderWay>(std::move(tensors), stream_);
+  return [under_way] { under_way->wait(); };
+}
+
+}  // namespace braid

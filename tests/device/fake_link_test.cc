@@ -1,0 +1,62 @@
+// Which devices are one and the same, and who sends what how; with GPUs of which a process may see
+// some only.
+#include <gmock/gmock.h>
+
+#include "comm/process/device_link.h"
+#include "fake_gpu.h"
+#include "on_gpus.h"
+
+namespace braid::fake_link_test {
+
+const at::Device kFirst(at::kCUDA, 0), kSecond(at::kCUDA, 1);
+
+TEST(Identity, IsOfTheDeviceAndNotOfItsNumber) {
+  const auto first = identity_of(kFirst), second = identity_of(kSecond);
+  EXPECT_NE(first, second);
+  EXPECT_EQ(identity_of(at::kCPU), "");
+  const fake_gpu::SeesFrom only_the_second(1);
+  EXPECT_EQ(identity_of(kFirst), second);
+}
+
+TEST(WhyThroughHosts, NamesTheRanks) {
+  EXPECT_EQ(why_through_hosts({"a", "b", "c"}), "");
+  EXPECT_EQ(why_through_hosts({"a", "b", "c", "b"}), "ranks 1 and 3 share a GPU");
+  EXPECT_EQ(why_through_hosts({"a", "", "a"}), "rank 1 computes on a CPU");
+}
+
+// As Slurm and containers have it: each process has one GPU, which is its first.
+LinkUse link_of_two(int first_of_second) {
+  const auto sockets = connected(2);
+  std::vector<LinkUse> uses(2);
+  {
+    std::vector<std::jthread> ranks;
+    for (int r = 0; r < 2; ++r)
+      ranks.emplace_back([&, r] {
+        const fake_gpu::SeesFrom sees(r == 0 ? 0 : first_of_second);
+        const ProcessWorld world(std::make_unique<SocketWire>(r, sockets[std::size_t(r)]),
+                                 std::chrono::seconds(20),
+                                 [](const Group& all) { return link_devices(all, kFirst); });
+        uses[std::size_t(r)] = world.link();
+      });
+  }
+  EXPECT_EQ(uses[0].over, uses[1].over);
+  EXPECT_EQ(uses[0].why_not, uses[1].why_not);
+  return uses[0];
+}
+
+TEST(Link, IsUsedByProcessesThatSeeOneGpuEach) { EXPECT_EQ(link_of_two(1).over, "a fake link"); }
+
+TEST(Link, IsNotUsedByProcessesThatShareAGpu) {
+  EXPECT_EQ(link_of_two(0).over, "hosts");
+  EXPECT_EQ(link_of_two(0).why_not, "ranks 0 and 1 share a GPU");
+}
+
+TEST(Link, MarksNoMemoryAsInUseByAnotherStream) {
+  const auto before = fake_gpu::num_streams_recorded();
+  run_on_gpus(2, [](const World&, const Group& group, int gpu) {
+    (void)group.all_reduce(at::ones({9}, at::Device(at::kCUDA, at::DeviceIndex(gpu))));
+  });
+  EXPECT_EQ(fake_gpu::num_streams_recorded(), before);
+}
+
+}  // namespace braid::fake_link_test
