@@ -3,6 +3,8 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
+
 #include "ops/cpu/int8.h"
 #include "ops/cpu/linear.h"
 #include "ops/gpu/gpu.h"
@@ -12,7 +14,10 @@
 namespace braid::ops {
 namespace {
 
-constexpr std::int64_t kFewestTokens = 32;  // that a GPU's int8 product takes
+// A GPU's int8 product takes so many tokens or more, and widths that are multiples.
+constexpr std::int64_t kFewestTokens = 32, kWidths = 8;
+
+std::int64_t next_width(std::int64_t width) { return (width + kWidths - 1) / kWidths * kWidths; }
 
 bool has_loops_for(const Tensor& x) {
   return x.is_cpu() && (x.scalar_type() == at::kFloat || x.scalar_type() == at::kBFloat16);
@@ -27,12 +32,20 @@ Tensor widened(const Matrix& weight_NC, const Tensor& x, Scratch& scratch) {
   return out;
 }
 
+// With zeros behind its rows and columns where there are fewer.
+Tensor padded(const Tensor& codes, std::int64_t rows, std::int64_t columns) {
+  if (codes.size(0) == rows && codes.size(1) == columns) return codes;
+  return at::constant_pad_nd(codes, {0, columns - codes.size(1), 0, rows - codes.size(0)});
+}
+
 // Sums of products of codes [M N], int32.
 Tensor sums_of(const Tensor& codes_MC, const Tensor& weight_NC) {
-  const auto tokens = codes_MC.size(0);
-  if (codes_MC.is_cpu() || tokens >= kFewestTokens) return at::_int_mm(codes_MC, weight_NC.t());
-  const auto padded = at::constant_pad_nd(codes_MC, {0, 0, 0, kFewestTokens - tokens});
-  return at::_int_mm(padded, weight_NC.t()).narrow(0, 0, tokens);
+  if (codes_MC.is_cpu()) return at::_int_mm(codes_MC, weight_NC.t());
+  const auto tokens = codes_MC.size(0), outputs = weight_NC.size(0);
+  const auto width = next_width(codes_MC.size(1));
+  const auto x = padded(codes_MC, std::max(tokens, kFewestTokens), width);
+  const auto w = padded(weight_NC, next_width(outputs), width);
+  return at::_int_mm(x, w.t()).narrow(0, 0, tokens).narrow(1, 0, outputs);
 }
 
 Tensor scaled(const ScaledSums& y, at::ScalarType dtype) {

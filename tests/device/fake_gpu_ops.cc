@@ -67,7 +67,14 @@ Tensor& set_(Tensor& x, at::Storage storage, std::int64_t offset, at::IntArrayRe
   return x;
 }
 
-// As CUDA's kernels of the two: what attention_with_lse asks for.
+// As cuBLAS takes them.
+Tensor int_mm(const Tensor& a, const Tensor& b) {
+  TORCH_CHECK(a.size(0) > 16 && a.size(1) % 8 == 0 && b.size(1) % 8 == 0, "no int8 product for ",
+              a.sizes(), " and ", b.sizes());
+  return at::_int_mm(a.cpu(), b.cpu()).to(a.device());
+}
+
+// As CUDA's kernels of the two, which attention_with_lse asks for: one pads its LSE.
 std::tuple<Tensor, Tensor, Tensor, Tensor> efficient_attention(const Tensor& q, const Tensor& k,
                                                                const Tensor& v,
                                                                const std::optional<Tensor>&, bool,
@@ -76,7 +83,8 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> efficient_attention(const Tensor& q, 
   const auto [out, lse] =
       at::_scaled_dot_product_flash_attention_for_cpu(q.cpu(), k.cpu(), v.cpu());
   const auto none = at::zeros({}, at::kLong);
-  return {out.to(q.device()), lse.to(q.device()), none, none};
+  const auto padded = at::constant_pad_nd(lse, {0, (32 - q.size(2) % 32) % 32}, INFINITY);
+  return {out.to(q.device()), padded.to(q.device()), none, none};
 }
 
 using Flash =
@@ -139,6 +147,7 @@ TORCH_LIBRARY_IMPL(aten, CUDA, m) {
   m.impl("_reshape_alias", at::native::_reshape_alias);
   // LibTorch would spell it for a device without a kernel.
   m.impl("native_group_norm", torch::CppFunction::makeFromBoxedFunction<&compute_on_host>());
+  m.impl("_int_mm", int_mm);
   m.impl("_scaled_dot_product_efficient_attention", efficient_attention);
   m.impl("_scaled_dot_product_flash_attention", flash_attention);
 }

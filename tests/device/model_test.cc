@@ -1,13 +1,17 @@
-// The bundled model on a GPU, whole, beside itself on the CPU.
+// The bundled model on a GPU: beside the CPU, beside itself with its weights elsewhere, and under
+// layouts whose ranks share a GPU.
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 
 #include "on_gpu.h"
 #include "pipeline/engine.h"
+#include "pipeline/proofs/verify.h"
 
 namespace braid::model_test {
 
 const std::filesystem::path kModel = std::filesystem::path(BRAID_SOURCE_DIR) / "models/demo";
+constexpr const char* kTensors[] = {"prompt_embeds", "pooled_prompt_embeds", "velocity_first",
+                                    "latents_final"};
 
 struct Drawn {
   Recording recording;
@@ -15,7 +19,7 @@ struct Drawn {
 };
 
 Drawn draw(const PipelineOptions& options) {
-  const Engine engine(options, {});
+  const Engine engine(options, {}, Measure::kPeaks);
   Drawn drawn;
   drawn.pictures = engine.generate({.prompts = {"a red circle on a blue background"},
                                     .width = 64,
@@ -26,20 +30,99 @@ Drawn draw(const PipelineOptions& options) {
   return drawn;
 }
 
+PipelineOptions on(std::vector<std::string> devices, Dtype dtype = Dtype::kFloat32) {
+  return {.model = kModel, .dtype = dtype, .devices = std::move(devices)};
+}
+
 double largest_error(const Tensor& got, const Tensor& want) {
   return ((got - want).abs().max() / want.abs().max()).item<double>();
 }
 
+// In levels of 255.
+double mean_difference(const Picture& a, const Picture& b) {
+  const auto numbers = [](const Picture& p) { return at::tensor(p.rgb, at::kByte).to(at::kFloat); };
+  return (numbers(a) - numbers(b)).abs().mean().item<double>();
+}
+
 using ModelOnGpu = OnGpu;
 
+// LibTorch convolves float32 in TF32 on a GPU unless told not to: pictures differ by a level.
 TEST_F(ModelOnGpu, DrawsWhatTheCpuDraws) {
-  const PipelineOptions options{.model = kModel, .dtype = Dtype::kFloat32};
-  auto there = options;
-  there.device = "cuda:0";
-  const auto want = draw(options), got = draw(there);
-  for (const auto* name :
-       {"prompt_embeds", "pooled_prompt_embeds", "velocity_first", "latents_final"})
+  const auto want = draw(on({"cpu"})), got = draw(on({"cuda:0"}));
+  for (const auto* name : kTensors)
     EXPECT_LT(largest_error(got.recording.at(name), want.recording.at(name)), 1e-4) << name;
+  EXPECT_LT(mean_difference(got.pictures.front(), want.pictures.front()), 1);
 }
+
+using SlowModelOnGpu = OnGpu;  // only where the GPU is made
+
+TEST_F(SlowModelOnGpu, ComputesInShortTypesToo) {
+  const auto want = draw(on({"cpu"}));
+  for (const auto dtype : {Dtype::kBfloat16, Dtype::kFloat16}) {
+    const auto got = draw(on({"cuda:0"}, dtype));
+    EXPECT_LT(
+        largest_error(got.recording.at("velocity_first"), want.recording.at("velocity_first")),
+        0.05);
+  }
+}
+
+TEST_F(SlowModelOnGpu, DrawsTheSameWithItsWeightsElsewhere) {
+  for (const auto form : {Quantize::kNone, Quantize::kInt8Dynamic}) {
+    auto options = on({"cuda:0"}, Dtype::kBfloat16);
+    options.memory = {.quantize = form, .quantize_text = form};
+    const auto want = draw(options);
+    for (const auto mode : {OffloadMode::kModel, OffloadMode::kBlock, OffloadMode::kLeaf}) {
+      options.memory.offload = {.transformer = mode, .text = mode, .vae = mode, .resident = 2};
+      const auto got = draw(options);
+      for (const auto* name : kTensors)
+        EXPECT_TRUE(at::equal(got.recording.at(name), want.recording.at(name))) << name;
+      EXPECT_EQ(got.pictures.front().rgb, want.pictures.front().rgb);
+    }
+  }
+}
+
+struct Shared {
+  std::string name;
+  Layout layout;
+};
+
+class RanksOnGpu : public OnGpu, public testing::WithParamInterface<Shared> {
+ protected:
+  // One GPU for all of them, or where there are several, all of these in turn.
+  static PipelineOptions options(int gpus) {
+    auto options = on({});
+    options.layout = GetParam().layout;
+    const auto& l = options.layout;
+    for (int r = 0; r < l.tp * l.ring * l.ulysses * l.cfg * l.dp * l.layer_split; ++r)
+      options.devices.push_back("cuda:" + std::to_string(r % gpus));
+    return options;
+  }
+};
+
+TEST_P(RanksOnGpu, DrawWhatOneRankDraws) {
+  const auto want = draw(on({"cuda:0"})), got = draw(options(1));
+  EXPECT_LT(largest_error(got.recording.at("latents_final"), want.recording.at("latents_final")),
+            1e-4);
+}
+
+TEST_P(RanksOnGpu, AreVerified) {
+  const auto verdict =
+      verify({.pipeline = options(1), .width = 112, .height = 80, .max_sequence_length = 21});
+  EXPECT_EQ(verdict.first_divergent(), nullptr);
+  for (const auto& block : verdict.blocks) EXPECT_LT(block.difference, 1e-4) << block.where;
+}
+
+TEST_P(RanksOnGpu, AreVerifiedOnGpusOfTheirOwn) {
+  if (num_gpus() < 2) GTEST_SKIP() << "there is one GPU";
+  const auto verdict =
+      verify({.pipeline = options(2), .width = 112, .height = 80, .max_sequence_length = 21});
+  EXPECT_EQ(verdict.first_divergent(), nullptr);
+}
+
+INSTANTIATE_TEST_SUITE_P(Layouts, RanksOnGpu,
+                         testing::Values(Shared{"tp", {.tp = 2}}, Shared{"ring", {.ring = 2}},
+                                         Shared{"ulysses", {.ulysses = 2}},
+                                         Shared{"layers", {.layer_split = 2}}),
+                         [](const auto& info) { return info.param.name; });
 
 }  // namespace braid::model_test

@@ -1,0 +1,85 @@
+// Dense layers on a GPU, in all forms of their weight, against their definition on the CPU.
+#include <ATen/ATen.h>
+#include <ATen/CPUGeneratorImpl.h>
+#include <gmock/gmock.h>
+
+#include "on_gpu.h"
+#include "ops/ops.h"
+#include "weights/codes/int8.h"
+
+namespace braid::linear_test {
+
+struct Case {
+  Quantize form;
+  at::ScalarType dtype;
+  std::int64_t tokens, in, out;
+};
+
+std::ostream& operator<<(std::ostream& out, const Case& c) {
+  return out << int(c.form) << " " << c.dtype << " " << c.tokens << "x" << c.in << "x" << c.out;
+}
+
+class LinearOnGpu : public OnGpu, public testing::WithParamInterface<Case> {
+ protected:
+  Tensor draw(at::IntArrayRef shape) {
+    return at::randn(shape, generator_, at::kFloat).to(GetParam().dtype);
+  }
+  Matrix weight() {
+    const auto& c = GetParam();
+    const auto rows = draw({c.out, c.in});
+    return c.form == Quantize::kNone ? Matrix{.values_NC = rows} : quantize_rows(rows, c.form);
+  }
+  static Matrix on_gpu(const Matrix& matrix) {
+    return map_tensors(matrix, [](const Tensor& tensor) { return tensor.to(gpu()); });
+  }
+
+  at::Generator generator_ = at::detail::createCPUGenerator(5);
+};
+
+// The dynamic form sums integers, exactly; other sums are taken in another order and rounded to the
+// dtype, float32 by tensor cores in no build of LibTorch unless asked for.
+TEST_P(LinearOnGpu, EqualsItsDefinition) {
+  const auto& c = GetParam();
+  const auto x = draw({2, c.tokens, c.in}), bias = draw({c.out});
+  const auto w = weight();
+  Scratch scratch;
+  for (const bool has_bias : {true, false}) {
+    const auto b = has_bias ? std::optional(bias) : std::nullopt;
+    const auto there = has_bias ? std::optional(bias.to(gpu())) : std::nullopt;
+    const auto want = ops::reference::linear(x, w, b).to(at::kDouble);
+    const auto got = ops::linear(x.to(gpu()), on_gpu(w), there, scratch);
+    ASSERT_EQ(got.sizes(), want.sizes());
+    ASSERT_EQ(got.scalar_type(), c.dtype);
+    const auto error = (got.cpu().to(at::kDouble) - want).abs().max() / want.abs().max();
+    EXPECT_LE(error.item<double>(), c.dtype == at::kFloat ? 1e-5 : 1.0 / 64);
+  }
+}
+
+TEST_P(LinearOnGpu, TakesSharesOfAWeight) {
+  const auto& c = GetParam();
+  if (c.in < 17 || c.out < 6) return;
+  const auto share = columns_of(rows_of(weight(), 2, c.out - 3), 1, c.in - 1);
+  const auto x = draw({1, c.tokens, c.in - 1});
+  Scratch scratch;
+  const auto want = ops::reference::linear(x, share, {}).to(at::kDouble);
+  const auto got = ops::linear(x.to(gpu()), on_gpu(share), {}, scratch);
+  const auto error = (got.cpu().to(at::kDouble) - want).abs().max() / want.abs().max();
+  EXPECT_LE(error.item<double>(), c.dtype == at::kFloat ? 1e-5 : 1.0 / 64);
+}
+
+// FLUX's widths would take a while on made GPUs; a token alone, few, and widths that an int8
+// product of a GPU does not take as they are.
+std::vector<Case> cases() {
+  std::vector<Case> cases;
+  for (const auto form :
+       {Quantize::kNone, Quantize::kInt8, Quantize::kInt8V1, Quantize::kInt8Dynamic})
+    for (const auto dtype : {at::kFloat, at::kBFloat16, at::kHalf})
+      for (const auto& [tokens, in, out] :
+           {std::tuple(1, 64, 128), std::tuple(3, 128, 64), std::tuple(40, 72, 48),
+            std::tuple(33, 100, 30), std::tuple(1, 17, 5)})
+        cases.push_back({form, dtype, tokens, in, out});
+  return cases;
+}
+INSTANTIATE_TEST_SUITE_P(Forms, LinearOnGpu, testing::ValuesIn(cases()));
+
+}  // namespace braid::linear_test
