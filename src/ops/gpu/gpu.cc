@@ -5,7 +5,7 @@
 #include <c10/core/DeviceGuard.h>
 
 #include "base/error.h"
-#include "ops/gpu/plan.h"
+#include "ops/gpu/launch_shape.h"
 
 namespace braid::ops::gpu {
 namespace {
@@ -33,7 +33,7 @@ Tensor join(const Tensor& left_BLC, const Tensor& right_BLC) {
                     .tokens = y.size(1),
                     .left_width = left_BLC.size(2),
                     .right_width = right_BLC.size(2)},
-         plan_vectors(number, vector, shape_of(y), y.device()));
+         launch_over_vectors(number, vector, shape_of(y), y.device()));
   return y;
 }
 
@@ -58,7 +58,7 @@ void norm_rotate(const NormedHeads& part, float eps, const Rope& rope, const Ten
                         .width = width,
                         .lanes = lanes_for(width, vector),
                         .eps = eps};
-  launch(work, plan_heads(number, vector, work, x.device()));
+  launch(work, launch_over_heads(number, vector, work, x.device()));
 }
 
 }  // namespace
@@ -97,7 +97,7 @@ Tensor modulated_norm(const Tensor& x_BLC, const Modulation& m) {
                        .tokens = y.size(1),
                        .width = y.size(2),
                        .eps = kNormEps},
-         plan_rows(number, vector, shape_of(y), y.device()));
+         launch_over_rows(number, vector, shape_of(y), y.device()));
   return y;
 }
 
@@ -114,7 +114,7 @@ Tensor gated_residual(const Tensor& residual_BLC, const Tensor& gate_B1C, const 
                        .sum = rows_of(sum),
                        .tokens = sum.size(1),
                        .width = sum.size(2)},
-         plan_vectors(number, vector, shape_of(sum), sum.device()));
+         launch_over_vectors(number, vector, shape_of(sum), sum.device()));
   return sum;
 }
 
@@ -151,7 +151,7 @@ Tensor euler_step(const Tensor& x, const Tensor& v, double dt) {
                    .y = y.mutable_data_ptr(),
                    .count = y.numel(),
                    .dt = float(dt)},
-         plan_vectors(number, vector, {.rows = 1, .width = y.numel()}, y.device()));
+         launch_over_vectors(number, vector, {.rows = 1, .width = y.numel()}, y.device()));
   return y;
 }
 

@@ -3,7 +3,7 @@
 #include <c10/core/DeviceGuard.h>
 
 #include "ops/gpu/gpu.h"
-#include "ops/gpu/plan.h"
+#include "ops/gpu/launch_shape.h"
 
 namespace braid::ops::gpu {
 
@@ -21,7 +21,7 @@ Matrix quantize_rows(const Tensor& x_MC) {
                       .codes = result.values_NC.mutable_data_ptr<std::int8_t>(),
                       .scales = result.scales_N1.mutable_data_ptr<float>(),
                       .width = shape.width},
-         plan_rows(number, vector, shape, x_MC.device()));
+         launch_over_rows(number, vector, shape, x_MC.device()));
   return result;
 }
 
@@ -36,8 +36,8 @@ void widen(const Matrix& matrix, const Tensor& out_NC) {
                .scales = scales.const_data_ptr<float>(),
                .y = out_NC.mutable_data_ptr(),
                .width = out_NC.size(1)},
-         plan_vectors(number, vector, {.rows = out_NC.size(0), .width = out_NC.size(1)},
-                      out_NC.device()));
+         launch_over_vectors(number, vector, {.rows = out_NC.size(0), .width = out_NC.size(1)},
+                             out_NC.device()));
 }
 
 void scale(const ScaledSums& y, const Tensor& out_MN) {
@@ -54,8 +54,8 @@ void scale(const ScaledSums& y, const Tensor& out_MN) {
                    .bias = y.bias_N ? bias.const_data_ptr<float>() : nullptr,
                    .y = out_MN.mutable_data_ptr(),
                    .width = out_MN.size(1)},
-         plan_vectors(number, vector, {.rows = out_MN.size(0), .width = out_MN.size(1)},
-                      out_MN.device()));
+         launch_over_vectors(number, vector, {.rows = out_MN.size(0), .width = out_MN.size(1)},
+                             out_MN.device()));
 }
 
 }  // namespace braid::ops::gpu

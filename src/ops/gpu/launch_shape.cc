@@ -1,4 +1,4 @@
-#include "ops/gpu/plan.h"
+#include "ops/gpu/launch_shape.h"
 
 #include <algorithm>
 
@@ -62,7 +62,7 @@ int vector_for(Number number, int narrow, std::initializer_list<at::Tensor> tens
              : narrow;
 }
 
-Launch plan_vectors(Number number, int vector, Shape shape, at::Device device) {
+Launch launch_over_vectors(Number number, int vector, Shape shape, at::Device device) {
   const auto vectors = shape.width / vector;
   const int threads = threads_for(vectors, kMostThreads<GatedResidual>);
   return checked({.number = number,
@@ -73,7 +73,7 @@ Launch plan_vectors(Number number, int vector, Shape shape, at::Device device) {
                   .stream = current_stream(device)});
 }
 
-Launch plan_rows(Number number, int vector, Shape shape, at::Device device) {
+Launch launch_over_rows(Number number, int vector, Shape shape, at::Device device) {
   const int kept = vector == 1 ? kVectorsOfRow<1> : kVectorsOfRow<4>;
   return checked(
       {.number = number,
@@ -84,7 +84,7 @@ Launch plan_rows(Number number, int vector, Shape shape, at::Device device) {
        .stream = current_stream(device)});
 }
 
-Launch plan_heads(Number number, int vector, const NormRotate& work, at::Device device) {
+Launch launch_over_heads(Number number, int vector, const NormRotate& work, at::Device device) {
   const int threads = kMostThreads<NormRotate>;
   check(work.count <= kMostRows, "a kernel for ", work.count, " heads is beyond a GPU's grid");
   return checked({.number = number,

@@ -22,11 +22,11 @@ struct Shape {
   std::int64_t rows, width;
 };
 // Threads move one vector each.
-Launch plan_vectors(Number number, int vector, Shape shape, at::Device device);
+Launch launch_over_vectors(Number number, int vector, Shape shape, at::Device device);
 // The threads of a block share a row.
-Launch plan_rows(Number number, int vector, Shape shape, at::Device device);
+Launch launch_over_rows(Number number, int vector, Shape shape, at::Device device);
 // Some lanes share a head, several heads a block: work.lanes and work.count say how many.
-Launch plan_heads(Number number, int vector, const NormRotate& work, at::Device device);
+Launch launch_over_heads(Number number, int vector, const NormRotate& work, at::Device device);
 // The lanes that share a head: as many as it has vectors, at most kLanes.
 int lanes_for(std::int64_t width, int vector);
 
