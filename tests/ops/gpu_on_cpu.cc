@@ -20,7 +20,16 @@
 
 namespace braid {
 
+namespace {
+
+std::int64_t most_blocks = INT64_MAX;
+
+}  // namespace
+
 std::optional<at::Device> kernel_device() { return at::kCPU; }
+
+LastBlocksOnly::LastBlocksOnly(std::int64_t count) { most_blocks = count; }
+LastBlocksOnly::~LastBlocksOnly() { most_blocks = INT64_MAX; }
 
 namespace ops::gpu {
 
@@ -132,7 +141,8 @@ void start(const Work& work, const Launch& how) {
         "a launch of ", how.rows, " rows, ", how.parts, " parts and ", how.threads, " threads");
   visit_types<Work>(how, [&](auto types) {
     using Types = decltype(types);
-    for (std::int64_t i = 0; i < how.rows * how.parts; ++i) {
+    const auto count = how.rows * how.parts;
+    for (auto i = std::max<std::int64_t>(0, count - most_blocks); i < count; ++i) {
       SharedState shared;
       shared.exchanged.resize(std::size_t(how.threads));
       Fibers fibers(how.threads, [&](int thread) {

@@ -151,7 +151,7 @@ Tensor euler_step(const Tensor& x, const Tensor& v, double dt) {
                    .y = y.mutable_data_ptr(),
                    .count = y.numel(),
                    .dt = float(dt)},
-         launch_over_vectors(number, vector, {.rows = 1, .width = y.numel()}, y.device()));
+         launch_over_numbers(number, vector, y.numel(), y.device()));
   return y;
 }
 

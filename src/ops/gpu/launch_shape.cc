@@ -73,6 +73,17 @@ Launch launch_over_vectors(Number number, int vector, Shape shape, at::Device de
                   .stream = current_stream(device)});
 }
 
+Launch launch_over_numbers(Number number, int vector, std::int64_t count, at::Device device) {
+  const auto vectors = count / vector;
+  const int threads = threads_for(vectors, kMostThreads<EulerStep>);
+  return checked({.number = number,
+                  .vector = vector,
+                  .rows = blocks_for(vectors, threads),
+                  .parts = 1,
+                  .threads = threads,
+                  .stream = current_stream(device)});
+}
+
 Launch launch_over_rows(Number number, int vector, Shape shape, at::Device device) {
   const int kept = vector == 1 ? kVectorsOfRow<1> : kVectorsOfRow<4>;
   return checked(

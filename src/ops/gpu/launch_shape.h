@@ -23,6 +23,8 @@ struct Shape {
 };
 // Threads move one vector each.
 Launch launch_over_vectors(Number number, int vector, Shape shape, at::Device device);
+// The same for numbers without rows, of which there may be more than a row of blocks has.
+Launch launch_over_numbers(Number number, int vector, std::int64_t count, at::Device device);
 // The threads of a block share a row.
 Launch launch_over_rows(Number number, int vector, Shape shape, at::Device device);
 // Some lanes share a head, several heads a block: work.lanes and work.count say how many.

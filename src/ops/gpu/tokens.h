@@ -73,7 +73,7 @@ BRAID_DEVICE void run(const JoinedGelu& work, Block& block) {
 
 template <class T, int N, class Block>
 BRAID_DEVICE void run(const EulerStep& work, Block& block) {
-  const auto i = vector_of_thread(block);
+  const auto i = std::int64_t(block.row()) * block.size() + block.thread();
   if (i >= work.count / N) return;
   const auto x = load_floats<T, N>(static_cast<const T*>(work.x), i);
   const auto v = load_floats<T, N>(static_cast<const T*>(work.v), i);
