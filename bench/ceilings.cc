@@ -4,18 +4,19 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <functional>
 #include <optional>
 
 #include "base/error.h"
+#include "pipeline/proofs/moment.h"
+#include "weights/paging/cpu_device.h"
+#include "weights/paging/locked_memory.h"
 
 namespace braid {
 namespace {
 
 using at::Tensor;
-using Clock = std::chrono::steady_clock;
 template <class Item>
 using List = c10::List<Item>;
 
@@ -27,6 +28,7 @@ constexpr double kFarBehind = 1.5;
 constexpr std::int64_t kChecked = 4;  // rows of the result
 
 struct Way {
+  at::Device device;
   std::string name;
   std::function<Tensor()> run;  // [rows outputs], or of attention [1 heads queries width]
 };
@@ -37,9 +39,10 @@ struct Answer {
 };
 
 Answer answer_of(const Way& way) {
-  const auto begin = Clock::now();
+  const Moment begin(way.device);
   auto tensor = way.run();
-  return {std::move(tensor), std::chrono::duration<double>(Clock::now() - begin).count()};
+  const Moment end(way.device);
+  return {std::move(tensor), begin.seconds_until(end)};
 }
 
 double seconds_of(const Way& way) { return answer_of(way).seconds; }
@@ -106,17 +109,19 @@ std::optional<Way> packed_way(const Tensor& x, const Tensor& weight) {
   } catch (const c10::Error&) {
     return {};  // not for this type on this processor
   }
-  return Way{"mkldnn::_linear_pointwise, packed",
+  return Way{at::kCPU, "mkldnn::_linear_pointwise, packed",
              [=] { return multiply->call(x, packed, {}, "none", NoScalars(), ""); }};
 }
 
 std::vector<Way> float_ways(const Tensor& x, const Tensor& weight) {
+  const Way plain{x.device(), "at::linear", [=] { return at::linear(x, weight); }};
+  if (!x.is_cpu()) return {plain};
   std::vector<Way> ways;
   if (x.scalar_type() != at::kFloat)
-    ways.push_back({"at::linear in float32", [x, wide = weight.to(at::kFloat)] {
+    ways.push_back({at::kCPU, "at::linear in float32", [x, wide = weight.to(at::kFloat)] {
                       return at::linear(x.to(at::kFloat), wide).to(x.scalar_type());
                     }});
-  ways.push_back({"at::linear", [=] { return at::linear(x, weight); }});
+  ways.push_back(plain);
   if (auto packed = packed_way(x, weight)) ways.push_back(*packed);
   return ways;
 }
@@ -144,17 +149,40 @@ std::optional<Way> qlinear_way(const Tensor& x, const Tensor& weight) {
   } catch (const c10::Error&) {
     return {};
   }
-  return Way{"onednn::qlinear_pointwise", run()};
+  return Way{at::kCPU, "onednn::qlinear_pointwise", run()};
 }
 
 std::vector<Way> code_ways(const Tensor& x, const Tensor& weight) {
-  std::vector<Way> ways = {{"at::_int_mm", [=] { return at::_int_mm(x, weight.t()); }}};
+  std::vector<Way> ways = {{x.device(), "at::_int_mm", [=] { return at::_int_mm(x, weight.t()); }}};
+  if (!x.is_cpu()) return ways;
   if (auto quantized = qlinear_way(x, weight)) ways.push_back(*quantized);
   return ways;
 }
 
-Tensor drawn(at::ScalarType dtype, at::IntArrayRef shape) {
-  return dtype == at::kChar ? at::randint(-127, 128, shape, at::kChar) : at::randn(shape).to(dtype);
+// A scale a row of each, as weights with a scale a row and activations with one a token have.
+std::vector<Way> float8_ways(const Tensor& x, const Tensor& weight) {
+  const auto ones = [&](at::IntArrayRef shape) {
+    return at::ones(shape, x.options().dtype(at::kFloat));
+  };
+  const auto of_tokens = ones({x.size(0), 1}), of_rows = ones({1, weight.size(0)});
+  const auto multiply = [=](bool is_fast) {
+    return [=] {
+      return at::_scaled_mm(x, weight.t(), of_tokens, of_rows, {}, {}, at::kBFloat16, is_fast);
+    };
+  };
+  return {{x.device(), "at::_scaled_mm", multiply(false)},
+          {x.device(), "at::_scaled_mm, fast sums", multiply(true)}};
+}
+
+std::vector<Way> ways_of(at::ScalarType dtype, const Tensor& x, const Tensor& weight) {
+  if (dtype == at::kChar) return code_ways(x, weight);
+  return dtype == at::kFloat8_e4m3fn ? float8_ways(x, weight) : float_ways(x, weight);
+}
+
+Tensor drawn(at::ScalarType dtype, at::IntArrayRef shape, at::Device device) {
+  const auto options = at::TensorOptions(device);
+  return dtype == at::kChar ? at::randint(-127, 128, shape, options.dtype(dtype))
+                            : at::randn(shape, options).to(dtype);
 }
 
 }  // namespace
@@ -162,28 +190,27 @@ Tensor drawn(at::ScalarType dtype, at::IntArrayRef shape) {
 const std::vector<WayTime>& Ceilings::product(at::ScalarType dtype, const ProductShape& shape) {
   auto& times = products_[{dtype, shape}];
   if (!times.empty()) return times;
-  const auto x = drawn(dtype, {shape.rows, shape.inputs});
-  const auto weight = drawn(dtype, {shape.outputs, shape.inputs});
+  const auto x = drawn(dtype, {shape.rows, shape.inputs}, device_);
+  const auto weight = drawn(dtype, {shape.outputs, shape.inputs}, device_);
   const auto checked = std::min(kChecked, shape.rows);
   const auto want = at::linear(x.narrow(0, 0, checked).to(at::kFloat), weight.to(at::kFloat));
   const auto part = [=](const Tensor& answer) { return answer.narrow(0, 0, checked); };
-  times =
-      measure_all(dtype == at::kChar ? code_ways(x, weight) : float_ways(x, weight), want, part);
+  times = measure_all(ways_of(dtype, x, weight), want, part);
   return times;
 }
 
 const std::vector<WayTime>& Ceilings::attention(at::ScalarType dtype, const AttentionShape& shape) {
   auto& times = attentions_[{dtype, shape}];
   if (!times.empty()) return times;
-  const auto q = drawn(dtype, {1, shape.heads, shape.queries, shape.width});
-  const auto k = drawn(dtype, {1, shape.heads, shape.keys, shape.width});
-  const auto v = drawn(dtype, {1, shape.heads, shape.keys, shape.width});
+  const auto q = drawn(dtype, {1, shape.heads, shape.queries, shape.width}, device_);
+  const auto k = drawn(dtype, {1, shape.heads, shape.keys, shape.width}, device_);
+  const auto v = drawn(dtype, {1, shape.heads, shape.keys, shape.width}, device_);
   const auto few = q.narrow(2, 0, std::min(kChecked, shape.queries)).to(at::kFloat);
   const auto scores =
       at::matmul(few, k.to(at::kFloat).transpose(2, 3)) / std::sqrt(double(shape.width));
   const auto want = at::matmul(scores.softmax(-1), v.to(at::kFloat));
   const auto part = [&](const Tensor& answer) { return answer.narrow(2, 0, few.size(2)); };
-  times = measure_all({{"at::scaled_dot_product_attention",
+  times = measure_all({{device_, "at::scaled_dot_product_attention",
                         [=] { return at::scaled_dot_product_attention(q, k, v); }}},
                       want, part);
   return times;
@@ -192,10 +219,20 @@ const std::vector<WayTime>& Ceilings::attention(at::ScalarType dtype, const Atte
 double Ceilings::memory_speed() {
   if (memory_speed_ > 0) return memory_speed_;
   constexpr std::int64_t kBytes = std::int64_t(1) << 28;
-  const auto from = at::ones({kBytes}, at::kByte), to = at::empty({kBytes}, at::kByte);
-  const Way copy{"copy", [=] { return to.copy_(from); }};
+  const auto bytes = at::TensorOptions(at::kByte).device(device_);
+  const auto from = at::ones({kBytes}, bytes), to = at::empty({kBytes}, bytes);
+  const Way copy{device_, "copy", [=] { return to.copy_(from); }};
   memory_speed_ = 2.0 * kBytes / measure(copy, seconds_of(copy), INFINITY).seconds;
   return memory_speed_;
+}
+
+double Ceilings::copy_speed() const {
+  constexpr std::int64_t kBytes = std::int64_t(1) << 30;
+  const auto memory = aligned_bytes(kBytes).zero_();
+  const auto from = locked(memory).value_or(memory);
+  const auto to = at::empty({kBytes}, at::TensorOptions(at::kByte).device(device_));
+  const Way copy{device_, "copy", [=] { return to.copy_(from, /*non_blocking=*/true); }};
+  return double(kBytes) / measure(copy, seconds_of(copy), INFINITY).seconds;
 }
 
 }  // namespace braid

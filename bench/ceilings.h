@@ -36,17 +36,22 @@ struct WayTime {
 
 class Ceilings {
  public:
-  // Numbers a product is made of: kFloat, kBFloat16, or kChar, which is 8-bit codes summed in
-  // int32. All ways that this machine and LibTorch have, the fastest first; those that are far
-  // behind it are timed once only. Throws Error where a way's answer is wrong. Measured once a
-  // shape.
+  explicit Ceilings(at::Device device) : device_(device) {}
+
+  // Numbers a product is made of: kFloat, kBFloat16, kChar, which is 8-bit codes summed in int32,
+  // or of a GPU kFloat8_e4m3fn. All ways that the device and LibTorch have, the fastest first;
+  // those that are far behind it are timed once only. Throws Error where a way's answer is wrong.
+  // Measured once a shape.
   const std::vector<WayTime>& product(at::ScalarType dtype, const ProductShape& shape);
   const std::vector<WayTime>& attention(at::ScalarType dtype, const AttentionShape& shape);
 
   // Bytes a second, read and written, of a copy that no cache holds.
   double memory_speed();
+  // Bytes a second that a GPU takes from locked memory of the host.
+  double copy_speed() const;
 
  private:
+  at::Device device_;
   std::map<std::tuple<at::ScalarType, ProductShape>, std::vector<WayTime>> products_;
   std::map<std::tuple<at::ScalarType, AttentionShape>, std::vector<WayTime>> attentions_;
   double memory_speed_ = 0;

@@ -1,6 +1,8 @@
 // What can this machine do at FLUX.1's shapes? Rates of the best ways that LibTorch has, in JSON.
 //
-//   ceilings [ROWS ...]    tokens; default 1536 and 4608: 512x512 and 1024x1024 with 512 of text
+//   ceilings [DEVICE] [ROWS ...]    by default of the CPU; tokens, by default 1536 and 4608:
+//   512x512
+//                                   and 1024x1024 with 512 of text
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <ATen/cpu/Utils.h>
@@ -12,6 +14,7 @@
 #include "app/flags/flag_values.h"
 #include "app/machine/machine_info.h"
 #include "ceilings.h"
+#include "pipeline/devices.h"
 
 namespace {
 
@@ -34,9 +37,14 @@ OrderedJson ways_of(const std::vector<WayTime>& times, double flops) {
   return ways;
 }
 
-OrderedJson products_of(Ceilings& ceilings, std::int64_t rows) {
+std::vector<at::ScalarType> numbers_of_products(at::Device device) {
+  if (device.is_cpu()) return {at::kBFloat16, at::kFloat, at::kChar};
+  return {at::kBFloat16, at::kChar, at::kFloat8_e4m3fn};
+}
+
+OrderedJson products_of(Ceilings& ceilings, at::Device device, std::int64_t rows) {
   auto list = OrderedJson::array();
-  for (const auto dtype : {at::kBFloat16, at::kFloat, at::kChar})
+  for (const auto dtype : numbers_of_products(device))
     for (const auto& [inputs, outputs] : kLayers) {
       const ProductShape shape{rows, inputs, outputs};
       const auto& times = ceilings.product(dtype, shape);
@@ -67,16 +75,20 @@ OrderedJson attention_of(Ceilings& ceilings, std::int64_t rows) {
 int main(int argc, char** argv) try {
   const c10::InferenceMode no_autograd;
   std::vector<std::int64_t> all_rows;
-  for (int i = 1; i < argc; ++i) all_rows.push_back(rows_named(argv[i]));
+  int first = 1;
+  std::string name = "cpu";
+  if (argc > 1 && std::isalpha(argv[1][0])) name = argv[first++];
+  for (int i = first; i < argc; ++i) all_rows.push_back(rows_named(argv[i]));
   if (all_rows.empty()) all_rows = {1536, 4608};
-  Ceilings ceilings;
-  OrderedJson json = {{"machine", name_of_machine("cpu")},
-                      {"threads", at::get_num_threads()},
-                      {"memory_gb_per_s", ceilings.memory_speed() / 1e9},
-                      {"products", OrderedJson::array()},
-                      {"attention", OrderedJson::array()}};
+  const auto device = find_device(name);
+  Ceilings ceilings(device);
+  OrderedJson json = {
+      {"machine", name_of_machine(name)}, {"device", name},
+      {"threads", at::get_num_threads()}, {"memory_gb_per_s", ceilings.memory_speed() / 1e9},
+      {"products", OrderedJson::array()}, {"attention", OrderedJson::array()}};
+  if (!device.is_cpu()) json["copy_gb_per_s"] = ceilings.copy_speed() / 1e9;
   for (const auto rows : all_rows) {
-    for (auto& product : products_of(ceilings, rows)) json["products"].push_back(product);
+    for (auto& product : products_of(ceilings, device, rows)) json["products"].push_back(product);
     for (auto& attention : attention_of(ceilings, rows)) json["attention"].push_back(attention);
   }
   std::fprintf(stderr, "\n");

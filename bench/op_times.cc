@@ -1,20 +1,24 @@
 #include "op_times.h"
 
-#include <chrono>
+#include <optional>
 #include <utility>
+
+#include "pipeline/proofs/moment.h"
 
 namespace braid {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+struct Noted {
+  std::string name;
+  std::vector<std::int64_t> sizes;
+  Moment begin;
+  std::optional<Moment> end = {};
+};
 
 // LibTorch's callbacks are plain functions.
-thread_local std::vector<OpTime> noted;
+thread_local std::vector<Noted> noted;
+thread_local at::Device device = at::kCPU;
 thread_local int depth = 0;
-
-struct Began : at::ObserverContext {
-  Clock::time_point at = Clock::now();
-};
 
 std::vector<std::int64_t> sizes_of(const at::RecordFunction& op) {
   std::vector<std::int64_t> sizes;
@@ -24,28 +28,32 @@ std::vector<std::int64_t> sizes_of(const at::RecordFunction& op) {
 }
 
 std::unique_ptr<at::ObserverContext> begin(const at::RecordFunction& op) {
-  if (depth++ == 0) noted.push_back({op.name(), sizes_of(op), 0});
-  return std::make_unique<Began>();
+  if (depth++ == 0) noted.push_back({op.name(), sizes_of(op), Moment(device)});
+  return nullptr;
 }
 
-void end(const at::RecordFunction&, at::ObserverContext* context) {
-  if (--depth > 0 || noted.empty()) return;
-  const auto began = static_cast<const Began*>(context)->at;
-  noted.back().seconds = std::chrono::duration<double>(Clock::now() - began).count();
+void end(const at::RecordFunction&, at::ObserverContext*) {
+  if (--depth == 0 && !noted.empty()) noted.back().end.emplace(device);
 }
 
 }  // namespace
 
-OpTimes::OpTimes()
+OpTimes::OpTimes(at::Device of)
     : handle_(at::addThreadLocalCallback(at::RecordFunctionCallback(begin, end)
                                              .needsInputs(true)
                                              .scopes({at::RecordScope::FUNCTION}))) {
   noted.clear();
+  device = of;
   depth = 0;
 }
 
 OpTimes::~OpTimes() { at::removeCallback(handle_); }
 
-std::vector<OpTime> OpTimes::take() { return std::exchange(noted, {}); }
+std::vector<OpTime> OpTimes::take() {
+  std::vector<OpTime> times;
+  for (auto& op : std::exchange(noted, {}))
+    times.push_back({std::move(op.name), std::move(op.sizes), op.begin.seconds_until(*op.end)});
+  return times;
+}
 
 }  // namespace braid

@@ -1,7 +1,8 @@
-// How long each operation of an evaluation takes, as LibTorch's profiler callbacks tell.
+// How long each operation of an evaluation takes a device, as LibTorch's profiler callbacks tell.
 #pragma once
 
 #include <ATen/record_function.h>
+#include <c10/core/Device.h>
 
 #include <string>
 #include <vector>
@@ -17,12 +18,12 @@ struct OpTime {
 // While it is there, operations of the thread that made it are noted; those within others are not.
 class OpTimes {
  public:
-  OpTimes();
+  explicit OpTimes(at::Device device);
   OpTimes(const OpTimes&) = delete;
   OpTimes& operator=(const OpTimes&) = delete;
   ~OpTimes();
 
-  // What was noted since the last call.
+  // What was noted since the last call. Waits for the device.
   std::vector<OpTime> take();
 
  private:

@@ -7,7 +7,6 @@
 #include <ATen/Parallel.h>
 #include <c10/core/InferenceMode.h>
 
-#include <chrono>
 #include <cstdio>
 #include <functional>
 
@@ -17,6 +16,7 @@
 #include "models/t5/model.h"
 #include "models/vae/model.h"
 #include "pipeline/devices.h"
+#include "pipeline/proofs/moment.h"
 
 namespace braid {
 namespace {
@@ -49,14 +49,16 @@ void finish(const Tensor& result) {
 
 int time_part(const std::string& name, int runs, const std::string& device) {
   const c10::InferenceMode no_autograd;
-  const auto part = part_named(name, find_device(device));
+  const auto there = find_device(device);
+  const auto part = part_named(name, there);
   finish(part());
   std::vector<double> seconds;
   for (int run = 0; run < runs; ++run) {
-    const auto begin = std::chrono::steady_clock::now();
-    finish(part());
-    seconds.push_back(
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+    const Moment begin(there);
+    const auto result = part();
+    const Moment end(there);
+    finish(result);
+    seconds.push_back(begin.seconds_until(end));
   }
   const OrderedJson json = {
       {"part", name}, {"threads", at::get_num_threads()}, {"seconds", seconds}};

@@ -7,7 +7,6 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <map>
 
@@ -22,13 +21,12 @@
 #include "parallel/layout.h"
 #include "pipeline/devices.h"
 #include "pipeline/engine.h"
+#include "pipeline/proofs/moment.h"
 #include "pipeline/proofs/probe.h"
 #include "pipeline/rank_threads.h"
 
 namespace braid {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 constexpr double kShown = 0.001;  // share of an operation that has a row of its own
 
@@ -73,16 +71,18 @@ Measured measure(const ReportFlags& flags) {
         transformer_of(flags.probe, probe, mesh, devices, shardings_of(flags.probe, probe, mesh),
                        attend_over(mesh, ring_form_of(pipeline.layout)));
     const auto predict = predict_over(mesh, transformer);
-    const auto inputs = std::vector{inputs_of(probe, 0, devices.front())};
+    const auto device = devices.front();
+    const c10::DeviceGuard on(device);
+    const auto inputs = std::vector{inputs_of(probe, 0, device)};
     const auto first = predict(inputs).front();
     check(first.isfinite().all().item<bool>(), "the transformer's output is no number");
-    OpTimes times;
+    OpTimes times(device);
     for (int run = 0; run < flags.runs; ++run) {
       (void)times.take();
-      const auto begin = Clock::now();
+      const Moment begin(device);
       (void)predict(inputs);
-      const auto seconds = std::chrono::duration<double>(Clock::now() - begin).count();
-      measured.evaluations.push_back({seconds, times.take()});
+      const Moment end(device);
+      measured.evaluations.push_back({begin.seconds_until(end), times.take()});
     }
   });
   std::sort(measured.evaluations.begin(), measured.evaluations.end(),
@@ -138,8 +138,8 @@ OrderedJson json_of(const ReportFlags& flags, const Measured& m,
                       {"config", "one rank"},
                       {"gpus", 1},
                       {"dtype", c10::getDtypeNames(m.dtype).first},
-                      {"device", "cpu"},
-                      {"machine", name_of_machine("cpu")},
+                      {"device", flags.probe.pipeline.device},
+                      {"machine", name_of_machine(flags.probe.pipeline.device)},
                       {"threads", m.threads},
                       {"step_s", m.median().seconds}};
   if (product_type(flags, m.dtype) == at::kChar)
@@ -191,7 +191,7 @@ int report(const ReportFlags& flags) {
   if (!flags.against.empty()) before = read_results(flags.against);
   const c10::InferenceMode no_autograd;
   const auto measured = measure(flags);
-  Ceilings ceilings;
+  Ceilings ceilings(find_device(flags.probe.pipeline.device));
   std::vector<OrderedJson> results = {
       json_of(flags, measured, kinds_of(flags, measured, ceilings))};
   print_table(results.front());
@@ -208,10 +208,15 @@ int report(const ReportFlags& flags) {
 int run(int argc, char** argv) {
   ReportFlags flags;
   std::string size = "512", quantize = "none", dtype = "auto";
+  flags.probe.pipeline.device = "cpu";
   CLI::App app("Times an evaluation of the transformer by kinds of operations.", "report");
   app.add_option("--size", size, "Width and height in pixels")->check(CLI::Range(64, 4096));
   app.add_option("--dtype", dtype)->check(CLI::IsMember({"auto", "float32", "bfloat16"}));
   app.add_option("--quantize", quantize)->check(CLI::IsMember({"none", "int8-dynamic"}));
+  app.add_option("--device", flags.probe.pipeline.device, "cpu, cuda or cuda:N");
+  app.add_option("--blocks", flags.probe.blocks, "Double and single blocks; 0: all")
+      ->delimiter(',')
+      ->expected(2);
   app.add_option("--runs", flags.runs)->check(CLI::Range(1, 1000));
   app.add_option("--against", flags.against, "A file that --output wrote: exit code 1 if slower");
   app.add_option("--tolerance", flags.tolerance, "Percent")->check(CLI::Range(0.0, 1000.0));

@@ -27,6 +27,8 @@ std::string why_no_graph(const Mesh& mesh, const ModelOptions& options) {
   return mesh.world.stays_on_device() ? "" : "ranks exchange tensors through the host";
 }
 
+}  // namespace
+
 StepGraphOptions graph_options(const Mesh& mesh, const ModelOptions& options) {
   using OnFailure = StepGraphOptions::OnFailure;
   return {.device = options.device,
@@ -34,8 +36,6 @@ StepGraphOptions graph_options(const Mesh& mesh, const ModelOptions& options) {
           .epoch = [world = mesh.world] { return world.epoch(); },
           .on_failure = mesh.world.size() == 1 ? OnFailure::kGoOn : OnFailure::kThrow};
 }
-
-}  // namespace
 
 SharedModulation modulation_of(const Layout& layout) {
   return layout.shard_modulation ? SharedModulation::kYes : SharedModulation::kNo;

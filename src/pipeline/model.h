@@ -73,6 +73,9 @@ class Model {
   BytesRead bytes_read_;
 };
 
+// Whether a rank's evaluations are recorded, from its device, memory and graphs.
+StepGraphOptions graph_options(const Mesh& mesh, const ModelOptions& options);
+
 // What a layout says of weights and rings.
 SharedModulation modulation_of(const Layout& layout);
 RingForm ring_form_of(const Layout& layout);

@@ -56,14 +56,15 @@ std::string identity_of(const SyntheticExcerpt& from, Quantize form) {
 }
 
 // A few million numbers at a time: they are never all there beside their codes.
-Matrix drawn_codes(const SyntheticExcerpt& from, Quantize form) {
+Matrix drawn_codes(const SyntheticExcerpt& from, Quantize form, at::Device device) {
   const auto& [values, path, shape, wanted, dtype] = from;
+  const auto options = at::TensorOptions(dtype).device(device);
   const auto at_once = std::max<std::int64_t>(1, kNumbersDrawnAtOnce / shape[1]);
   std::vector<Tensor> codes, scales;
   for (const auto& run : wanted.rows)
     for (std::int64_t row = 0; row < run.count; row += at_once) {
       const Share some{.begin = run.begin + row, .count = std::min(at_once, run.count - row)};
-      const auto rows = values->share(path, shape, {.rows = {some}, .columns = {}}, dtype);
+      const auto rows = values->share(path, shape, {.rows = {some}, .columns = {}}, options);
       const auto made = share_of_columns(quantize_rows(rows, form), wanted.columns);
       codes.push_back(made.values_NC);
       scales.push_back(made.scales_N1);
@@ -71,9 +72,10 @@ Matrix drawn_codes(const SyntheticExcerpt& from, Quantize form) {
   return {.form = form, .values_NC = at::cat(codes), .scales_N1 = at::cat(scales)};
 }
 
-Matrix drawn(const SyntheticExcerpt& from, Quantize form) {
-  if (form != Quantize::kNone) return drawn_codes(from, form);
-  return {.values_NC = from.values->share(from.path, from.shape, from.wanted, from.dtype)};
+Matrix drawn(const SyntheticExcerpt& from, Quantize form, at::Device device) {
+  if (form != Quantize::kNone) return drawn_codes(from, form, device);
+  const auto options = at::TensorOptions(from.dtype).device(device);
+  return {.values_NC = from.values->share(from.path, from.shape, from.wanted, options)};
 }
 
 }  // namespace
@@ -111,11 +113,13 @@ Recipe recipe_of_codes(const Excerpt& codes, const std::vector<Piece>& scales, Q
 Recipe recipe_of_synthetic(const SyntheticExcerpt& from, Quantize form) {
   const auto& wanted = from.wanted;
   const auto shape = with_extents(from.shape, total_count(wanted.rows), wanted.columns);
-  return {
-      .form = form,
-      .tensors = tensors_of(form, shape, from.dtype),
-      .identity = [=] { return identity_of(from, form); },
-      .make = [=](at::Device) { return LoadedMatrix{.matrix = drawn(from, form), .read = {}}; }};
+  return {.form = form,
+          .tensors = tensors_of(form, shape, from.dtype),
+          .identity = [=] { return identity_of(from, form); },
+          .make =
+              [=](at::Device device) {
+                return LoadedMatrix{.matrix = drawn(from, form, device), .read = {}};
+              }};
 }
 
 }  // namespace braid

@@ -12,7 +12,7 @@ struct Recipe {
   std::int64_t bytes = 0;                        // of files that making it reads
   std::vector<TensorForm> tensors;               // the values, then their scales if they are codes
   std::function<std::string()> identity;         // as in PageSource
-  std::function<LoadedMatrix(at::Device)> make;  // codes are always made in host memory
+  std::function<LoadedMatrix(at::Device)> make;  // codes of files are made in host memory
   std::function<Tensor()> in_place =
       {};  // the numbers in the mapped file, where they fit as stored
 };

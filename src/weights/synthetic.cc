@@ -49,7 +49,7 @@ at::Tensor SyntheticValues::share(const std::string& path, at::IntArrayRef shape
   const auto [columns, deviation, center] = spread_of(path, shape);
   const auto column_runs =
       wanted.columns.empty() ? std::vector<Share>{{.begin = 0, .count = columns}} : wanted.columns;
-  const auto values = (normal_ * deviation + center).to(options.dtype());
+  const auto values = (normal_.to(options.device()) * deviation + center).to(options.dtype());
   const auto offset = offset_of(path);
 
   std::vector<at::Tensor> runs;
@@ -76,7 +76,7 @@ at::Tensor SyntheticValues::share(const std::string& path, at::IntArrayRef shape
     sizes[1] = 0;
     for (const auto& part : wanted.columns) sizes[1] += part.count;
   }
-  return at::cat(runs).view(sizes).to(options.device());
+  return at::cat(runs).view(sizes);
 }
 
 std::string SyntheticValues::identity_of(const std::string& path, at::IntArrayRef shape) const {

@@ -167,12 +167,12 @@ TEST_F(Info, TheFlagsAreThese) {
       ElementsAre("-h,--help", "--tp", "--ring", "--ulysses", "--cfg-parallel", "--dp",
                   "--layer-split", "--tp-modulation", "--text-encoder", "--vae", "--ring-form",
                   "--deadline", "-m,--model", "--components", "--synthetic", "--blocks", "--double",
-                  "--single", "--dtype", "--device", "--devices", "--threads", "--preset",
-                  "--quantize", "--quantize-text", "--quantize-skip", "--offload", "--offload-text",
-                  "--offload-vae", "--offload-group", "--prefetch", "--resident", "--residency",
-                  "--pin", "--offload-dir", "--disk-reads", "--size", "--max-sequence-length",
-                  "--runs", "--warm-up", "--sweep", "--against", "--tolerance", "--plot",
-                  "--json"));
+                  "--single", "--dtype", "--device", "--devices", "--threads", "--graph",
+                  "--preset", "--quantize", "--quantize-text", "--quantize-skip", "--offload",
+                  "--offload-text", "--offload-vae", "--offload-group", "--prefetch", "--resident",
+                  "--residency", "--pin", "--offload-dir", "--disk-reads", "--size",
+                  "--max-sequence-length", "--runs", "--warm-up", "--sweep", "--against",
+                  "--tolerance", "--plot", "--json"));
 }
 
 }  // namespace braid::info_test

@@ -1,16 +1,20 @@
 """Time diffusers and Braid on the same work, in turns, on this machine.
 
 usage: python peers.py [--build build/release] [--runs 5] [--device cpu] [--only NAME,NAME]
-                       [--no-compile] [--dtypes bfloat16,float32] [--json FILE]
+                       [--no-compile] [--dtypes bfloat16,float32] [--blocks 2,4] [--json FILE]
 
 The Python needs tools/parity/requirements.txt; the build needs the targets braid_program and parts.
 Work: one evaluation of a transformer of FLUX.1's width with 2 double and 4 single blocks and 512
 text tokens, decoding with FLUX.1's autoencoder, a T5 encoder of XXL's width with 4 layers, all with
 random weights in bfloat16; and the bundled model's picture from the start of the process to its end.
-After a warm-up each contender has `--runs` turns; figures are medians, ratios are theirs.
+After a warm-up each contender has `--runs` turns; figures are medians, ratios are theirs. On a CPU,
+where other work comes and goes, contenders take turns. On a GPU, which may have room for one of them
+only, one has all its turns and is gone before the next comes: each model is loaded once.
+`--blocks 19,38` is all of FLUX.1. A GPU's times are those of its own events.
 """
 import argparse
 import datetime
+import gc
 import json
 import os
 import platform
@@ -58,9 +62,9 @@ def random_model(build, device, dtype):
     return model
 
 
-def transformer(side, device, dtype):
+def transformer(side, blocks, device, dtype):
     model = random_model(lambda: FluxTransformer2DModel(
-        num_layers=2, num_single_layers=4, attention_head_dim=128, num_attention_heads=24,
+        num_layers=blocks[0], num_single_layers=blocks[1], attention_head_dim=128, num_attention_heads=24,
         joint_attention_dim=4096, pooled_projection_dim=768, in_channels=64,
         guidance_embeds=True), device, dtype)
     latent = side // 16
@@ -105,34 +109,40 @@ def timed(run):
     return time.perf_counter() - begin
 
 
+def timed_on_gpu(run):
+    begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    begin.record()
+    run()
+    end.record()
+    end.synchronize()
+    return begin.elapsed_time(end) / 1000
+
+
 class Module:
     """diffusers or transformers, in this process; compiled or as it is."""
 
     def __init__(self, made, device, is_compiled):
         model, apply = made
         call = torch.compile(model) if is_compiled else model
-        self.device = device
+        self.timed = timed if device == "cpu" else timed_on_gpu
         self.apply = lambda: apply(call)
-        self.warm_up_seconds = self.turn()
+        self.warm_up_seconds = self.turns(1)[0]
 
-    def turn(self):
-        def run():
-            with torch.inference_mode():
-                self.apply()
-            if self.device != "cpu":
-                torch.cuda.synchronize()
-        return timed(run)
+    def turns(self, count):
+        with torch.inference_mode():
+            return [self.timed(self.apply) for _ in range(count)]
 
 
 class Program:
-    """A program whose JSON says how long its own last run took, after one that warmed it up."""
+    """A program whose JSON says how long its runs took, after one that warmed it up."""
 
     def __init__(self, command, seconds):
-        self.command = [str(word) for word in command]
+        self.command = command
         self.seconds = seconds
 
-    def turn(self):
-        out = subprocess.run(self.command, check=True, stdout=subprocess.PIPE).stdout
+    def turns(self, count):
+        command = [str(word) for word in self.command(count)]
+        out = subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout
         return self.seconds(json.loads(out))
 
 
@@ -141,21 +151,24 @@ class Process:
 
     def __init__(self, command):
         self.command = [str(word) for word in command]
-        self.turn()
+        self.turns(1)
 
-    def turn(self):
-        return timed(lambda: subprocess.run(self.command, check=True, stdout=subprocess.DEVNULL))
+    def turns(self, count):
+        return [timed(lambda: subprocess.run(self.command, check=True, stdout=subprocess.DEVNULL))
+                for _ in range(count)]
 
 
-def braid_evaluation(build, side, device):
-    return Program([build / "bin/braid", "bench", "--synthetic", "flux1-dev", "--double", 2,
-                    "--single", 4, "--dtype", "bfloat16", "--size", f"{side}x{side}",
-                    "--max-sequence-length", TEXT_TOKENS, "--warm-up", 1, "--runs", 1, "--json",
-                    "--device", device], lambda report: report["step_s"])
+def braid_evaluation(build, side, blocks, device):
+    return Program(lambda runs: [
+        build / "bin/braid", "bench", "--synthetic", "flux1-dev", "--double", blocks[0], "--single",
+        blocks[1], "--dtype", "bfloat16", "--size", f"{side}x{side}", "--max-sequence-length",
+        TEXT_TOKENS, "--warm-up", 1, "--runs", runs, "--json", "--device", device],
+        lambda report: report["steps_s"])
 
 
 def braid_part(build, part, device):
-    return Program([build / "bin/parts", part, 1, device], lambda report: report["seconds"][0])
+    return Program(lambda runs: [build / "bin/parts", part, runs, device],
+                   lambda report: report["seconds"])
 
 
 def work(args, folder):
@@ -175,8 +188,8 @@ def work(args, folder):
     cases = {}
     for side in (512, 1024):
         cases[f"transformer-{side}"] = modules(
-            lambda dtype, side=side: transformer(side, device, dtype)) | {
-            "braid": lambda side=side: braid_evaluation(build, side, device)}
+            lambda dtype, side=side: transformer(side, args.blocks, device, dtype)) | {
+            "braid": lambda side=side: braid_evaluation(build, side, args.blocks, device)}
         cases[f"vae-{side}"] = modules(
             lambda dtype, side=side: decoder(side, device, dtype)) | {
             "braid": lambda side=side: braid_part(build, f"vae-{side}", device)}
@@ -191,16 +204,41 @@ def work(args, folder):
     return cases
 
 
-def measure(contenders, runs):
+def in_turns(contenders, runs):
+    """{name: (seconds, of the warm-up)}: all are there, and one turn of each follows the other's."""
     made = {name: make() for name, make in contenders.items()}
     seconds = {name: [] for name in made}
     for _ in range(runs):
         for name, contender in made.items():
-            seconds[name].append(contender.turn())
-    medians = {name: statistics.median(times) for name, times in seconds.items()}
-    return {name: {"median_s": medians[name], "seconds": seconds[name],
-                   "warm_up_s": getattr(made[name], "warm_up_seconds", None),
-                   "to_braid": medians[name] / medians["braid"]} for name in made}
+            seconds[name] += contender.turns(1)
+    return {name: (seconds[name], getattr(made[name], "warm_up_seconds", None)) for name in made}
+
+
+def one_after_the_other(contenders, runs):
+    """The same; each is gone before the next is made."""
+    results = {}
+    for name, make in contenders.items():
+        contender = make()
+        results[name] = contender.turns(runs), getattr(contender, "warm_up_seconds", None)
+        del contender
+        gc.collect()
+        if torch.cuda.is_available():
+            torch.cuda.empty_cache()
+    return results
+
+
+def measure(contenders, args):
+    way = in_turns if args.device == "cpu" else one_after_the_other
+    results = way(contenders, args.runs)
+    medians = {name: statistics.median(seconds) for name, (seconds, _) in results.items()}
+    return {name: {"median_s": medians[name], "seconds": seconds, "warm_up_s": warm_up,
+                   "to_braid": medians[name] / medians["braid"]}
+            for name, (seconds, warm_up) in results.items()}
+
+
+def two_numbers(text):
+    double, single = text.split(",")
+    return int(double), int(single)
 
 
 def machine(device):
@@ -230,12 +268,15 @@ def main():
     parser.add_argument("--no-compile", dest="compile", action="store_false")
     parser.add_argument("--dtypes", default="bfloat16",
                         help="of diffusers, by commas; float32 is faster on CPUs without bfloat16")
+    parser.add_argument("--blocks", type=two_numbers, default=(2, 4),
+                        help="double and single, of the transformer")
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
     args.build = args.build.resolve()
     diffusers.utils.logging.set_verbosity_error()
     report = {"date": datetime.date.today().isoformat(), "machine": machine(args.device),
               "threads": torch.get_num_threads(), "device": args.device, "runs": args.runs,
+              "blocks": args.blocks,
               "torch": torch.__version__, "diffusers": diffusers.__version__, "work": {}}
     print(", ".join(f"{key} {value}" for key, value in report.items() if key != "work"))
     with tempfile.TemporaryDirectory() as folder:
@@ -245,7 +286,7 @@ def main():
             if name not in cases:
                 parser.error(f"--only should name {', '.join(cases)}, '{name}' is none of them")
         for name in chosen:
-            report["work"][name] = measure(cases[name], args.runs)
+            report["work"][name] = measure(cases[name], args)
             print_row(name, report["work"][name])
             if args.json:
                 args.json.write_text(json.dumps(report, indent=2) + "\n")

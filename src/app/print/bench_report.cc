@@ -145,6 +145,7 @@ OrderedJson bench_json(const BenchResult& r, const BenchOptions& o) {
   json.update(peaks_of(r.peaks));
   json["rank_peaks"] = peaks_json(r.peaks);
   json["step_traffic"] = traffic_json(r.traffic);
+  json["graph"] = graph_json(r.graph);
   json["date"] = today();
   json["version"] = version();
   return json;

@@ -47,14 +47,7 @@ OrderedJson bytes_read_of(const std::vector<BytesRead>& ranks) {
   return list;
 }
 
-OrderedJson graph_of(const GraphUse& use) {
-  OrderedJson json = {{"replays", use.replays}};
-  if (!use.why_not.empty()) json["why_not"] = use.why_not;
-  if (!use.failure.empty()) json["failure"] = use.failure;
-  return json;
-}
-
-OrderedJson link_of(const LinkUse& use) {
+OrderedJson link_json(const LinkUse& use) {
   if (use.over.empty()) return {};
   OrderedJson json = {{"over", use.over}};
   if (!use.why_not.empty()) json["why_not"] = use.why_not;
@@ -95,6 +88,13 @@ OrderedJson fit_of(const std::optional<Fit>& fit) {
 }
 
 }  // namespace
+
+OrderedJson graph_json(const GraphUse& use) {
+  OrderedJson json = {{"replays", use.replays}};
+  if (!use.why_not.empty()) json["why_not"] = use.why_not;
+  if (!use.failure.empty()) json["failure"] = use.failure;
+  return json;
+}
 
 double seconds_per_step(const Settings& settings, const Degrees& degrees, const PhaseLog& phases) {
   const auto round = pictures_per_round(settings, degrees);
@@ -144,8 +144,8 @@ std::string report_json(const RunReport& r) {
   json["device"] = list_of_devices(r.options);
   json["threads"] = r.threads;
   json["layout"] = to_string(degrees);
-  json["graph"] = graph_of(r.graph);
-  json["link"] = link_of(r.link);
+  json["graph"] = graph_json(r.graph);
+  json["link"] = link_json(r.link);
   json["step_traffic"] = traffic_json(r.step);
   json["bytes_read"] = bytes_read_of(r.bytes_read);
   json["model"] = r.model.string();

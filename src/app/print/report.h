@@ -47,6 +47,7 @@ double seconds_per_step(const Settings& settings, const Degrees& degrees, const 
 
 // By axis, counts and bytes of what a rank gives; axes without traffic are left out.
 OrderedJson traffic_json(const TrafficByAxis& traffic);
+OrderedJson graph_json(const GraphUse& use);
 
 // An object a rank: what of its process was resident, and what of its GPU allocated, in each phase.
 OrderedJson peaks_json(const std::vector<RankPeaks>& ranks);

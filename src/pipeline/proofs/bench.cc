@@ -4,20 +4,20 @@
 #include <c10/core/DeviceGuard.h>
 
 #include <algorithm>
-#include <chrono>
 
 #include "base/error.h"
 #include "pipeline/engine.h"
 #include "pipeline/model.h"
+#include "pipeline/proofs/moment.h"
 #include "pipeline/rank_threads.h"
 
 namespace braid {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point begin) {
-  return std::chrono::duration<double>(Clock::now() - begin).count();
+// Of all ranks' times, run by run.
+std::vector<double> slowest(const Group& world, const std::vector<double>& mine) {
+  const auto all = world.all_gather(at::tensor(mine, at::kDouble).unsqueeze(0), 0).amax(0);
+  return {all.const_data_ptr<double>(), all.const_data_ptr<double>() + all.numel()};
 }
 
 // Waits until the device has done what it was given.
@@ -35,6 +35,40 @@ struct Bench {
   PeakMeter meter = {};
 };
 
+// One evaluation after the other.
+class Runs {
+ public:
+  Runs(const Group& world, const Mesh& mesh, StepGraph& predict, std::vector<DenoiserInput> inputs,
+       at::Device device)
+      : world_(world),
+        mesh_(mesh),
+        predict_(predict),
+        inputs_(std::move(inputs)),
+        device_(device) {}
+
+  // Seconds until this rank is done, on a CPU until all are.
+  double time() {
+    world_.await();
+    const auto before = traffic_of(mesh_);
+    const Moment begin(device_);
+    const auto velocity = predict_(inputs_).front();
+    const Moment computed(device_);
+    finish(velocity);
+    if (predict_.use().replays == 0) traffic_ = traffic_between(before, traffic_of(mesh_));
+    world_.await();
+    return device_.is_cpu() ? begin.seconds_until(Moment(device_)) : begin.seconds_until(computed);
+  }
+  const TrafficByAxis& traffic() const { return traffic_; }  // of one that was no replay
+
+ private:
+  const Group& world_;
+  const Mesh& mesh_;
+  StepGraph& predict_;
+  std::vector<DenoiserInput> inputs_;
+  at::Device device_;
+  TrafficByAxis traffic_;
+};
+
 void bench_rank(Bench& bench, const Group& world) {
   auto& [options, probe, devices, result, meter] = bench;
   const auto device = devices[std::size_t(world.rank())];
@@ -43,39 +77,39 @@ void bench_rank(Bench& bench, const Group& world) {
   meter.enter(Phase::kLoad);
   const auto& layout = options.probe.pipeline.layout;
   const auto mesh = make_mesh(world, degrees_of(layout));
-  const auto begin = Clock::now();
+  const Moment begin(at::kCPU);
   const auto transformer =
       transformer_of(options.probe, probe, mesh, devices, shardings_of(options.probe, probe, mesh),
                      attend_over(mesh, ring_form_of(layout)));
   world.await();
-  const double load_seconds = seconds_since(begin);
-  const auto predict = predict_over(mesh, transformer);
-  const auto inputs = std::vector(std::size_t(mesh.degrees.cfg), inputs_of(probe, 0, device));
+  const double load_seconds = begin.seconds_until(Moment(at::kCPU));
+  const auto& pipeline = options.probe.pipeline;
+  StepGraph predict(graph_options(mesh, {.device = device,
+                                         .layout = layout,
+                                         .memory = pipeline.memory,
+                                         .graphs = pipeline.graphs}),
+                    predict_over(mesh, transformer));
+  Runs runs(world, mesh, predict,
+            std::vector(std::size_t(mesh.degrees.cfg), inputs_of(probe, 0, device)), device);
 
   meter.enter(Phase::kDenoise);
-  std::vector<double> seconds;
+  // The first evaluation is made as it is, the second one is recorded.
+  const bool is_recorded = options.warm_ups > 0 && predict.use().why_not.empty();
   double warm_up_seconds = 0;
-  TrafficByAxis traffic;
-  for (int run = -options.warm_ups; run < options.runs; ++run) {
-    world.await();
-    const auto before = traffic_of(mesh);
-    const auto start = Clock::now();
-    finish(predict(inputs).front());
-    traffic = traffic_between(before, traffic_of(mesh));
-    world.await();
-    if (run >= 0)
-      seconds.push_back(seconds_since(start));
-    else
-      warm_up_seconds += seconds_since(start);
-  }
+  for (int run = 0; run < options.warm_ups + int(is_recorded); ++run)
+    warm_up_seconds += runs.time();
+  std::vector<double> seconds;
+  for (int run = 0; run < options.runs; ++run) seconds.push_back(runs.time());
   meter.finish();
+  seconds = slowest(world, seconds);
   auto peaks = meter.gather(world, device);
   if (world.rank() != 0) return;
   result.peaks = std::move(peaks);
   result.seconds = std::move(seconds);
   result.load_seconds = load_seconds;
   result.warm_up_seconds = warm_up_seconds;
-  result.traffic = std::move(traffic);
+  result.traffic = runs.traffic();
+  result.graph = predict.use();
 }
 
 }  // namespace

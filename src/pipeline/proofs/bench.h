@@ -2,6 +2,7 @@
 #pragma once
 
 #include "comm/axis_traffic.h"
+#include "pipeline/graphs/step_graph.h"
 #include "pipeline/memory/peaks.h"
 #include "pipeline/proofs/probe.h"
 
@@ -9,24 +10,27 @@ namespace braid {
 
 struct BenchOptions {
   ProbeOptions probe = {};
-  int runs = 5, warm_ups = 1;
+  int runs = 5, warm_ups = 1;  // one more where evaluations are recorded, and some are asked for
 };
 
 struct BenchResult {
-  std::vector<double> seconds;  // of each timed run, from when all ranks begin until all are done
+  // Of each timed run, from when all ranks begin until all are done: the slowest rank's, of a GPU
+  // by its own clock.
+  std::vector<double> seconds;
   double load_seconds;
   double warm_up_seconds;  // of all evaluations before the timed ones
   TrafficByAxis traffic;   // of one run: what the first rank gave the others
   std::int64_t tokens;     // of image and text
   int width, height;       // pixels
   at::ScalarType dtype;
-  int num_ranks, threads;             // CPU threads of each rank
+  int num_ranks, threads;  // CPU threads of each rank
+  GraphUse graph = {};
   std::vector<RankPeaks> peaks = {};  // while loading, and (as denoising) in all evaluations
 
   double median_seconds() const;
 };
 
-// On every rank; the first one's clock counts. Throws InputError as the Pipeline does.
+// On every rank, as a Pipeline evaluates. Throws InputError as it does.
 BenchResult bench(const BenchOptions& options);
 
 }  // namespace braid

@@ -80,7 +80,7 @@ LoadedMatrix quantize_pieces(const std::vector<Piece>& pieces, const std::vector
 Matrix share_of_columns(const Matrix& matrix, const std::vector<Share>& columns) {
   if (columns.empty()) return matrix;
   auto share = matrix;
-  share.values_NC = at::empty({matrix.values_NC.size(0), width_of(columns, 0)}, at::kChar);
+  share.values_NC = matrix.values_NC.new_empty({matrix.values_NC.size(0), width_of(columns, 0)});
   keep(matrix.values_NC, columns, share.values_NC);
   return share;
 }
