@@ -10,6 +10,7 @@ import zipfile
 from pathlib import Path
 
 UNUSED = re.compile(r"torch/(?!(?:lib|include|share)/)|torch/lib/libtorch_(?:cuda\w*|python)\.so|"
+                    r"torch/lib/.*\.dylib|"
                     r"torchgen/|functorch/")
 
 
