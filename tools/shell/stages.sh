@@ -20,6 +20,7 @@ check_rules() {
   python3 -B tools/lint/lint_test.py 2>&1 | tail -n 1
   python3 -B tools/lint/lint.py || stop 1 "these places break a rule"
   tools/shell/wheels_test.sh || stop 1 "what is fetched is wrong"
+  python3 -B tools/gpu/first_run_test.py || stop 1 "the kit for machines with a GPU is wrong"
 }
 
 # Of the sources that differ from main, or of all of them (--tidy). The commands of a build without

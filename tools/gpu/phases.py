@@ -1,0 +1,90 @@
+"""What each phase asks, as steps; the most important ones first."""
+from steps import Step, of_bench, of_ceilings, of_generate, of_tests
+
+PROMPT = "a red circle on a blue background"
+# FLUX.1-dev at 1024x1024: 4096 tokens of the picture, 512 of the text, and both together.
+TOKENS = ("512", "4096", "4608")
+FULL = ("--synthetic", "flux1-dev", "--dtype", "bfloat16", "--size", "1024x1024",
+        "--max-sequence-length", "512", "--device", "cuda", "--runs", "10", "--json")
+
+
+class Programs:
+    """Of a kit, or of a build folder beside the sources."""
+
+    def __init__(self, root):
+        kit = root / "bin"
+        self.folder = kit if kit.exists() else root / "build/cuda/bin"
+        self.root = root
+
+    def __call__(self, name, *words):
+        return [self.folder / name, *words]
+
+    def sanitized(self, tool):
+        """Kernels under compute-sanitizer, which is slow."""
+        return ["compute-sanitizer", "--tool", tool, "--error-exitcode", "9",
+                *self("ops_test", "--gtest_filter=*GpuKernels*", "--gtest_brief=1")]
+
+    def generate(self, *words):
+        return self("braid", "generate", PROMPT, "--size", "128x128", "--steps", "20", "--seed", "1",
+                    "--json", "-q", "-o", "/tmp/first_run.png", "--device", "cuda", *words)
+
+    def bench(self, name, limit, *words):
+        return Step(name, self("braid", "bench", *FULL, *words), limit, of_bench)
+
+
+def sanity(root):
+    run = Programs(root)
+    verify = ("verify", "--size", "112x80", "--devices", "cuda:0,cuda:0")
+    return [
+        Step("what is here", run("braid", "info", "--json"), 30),
+        Step("device tests", run("device_test"), 150, of_tests),
+        Step("kernels", run("ops_test", "--gtest_filter=*Gpu*"), 60, of_tests),
+        Step("bundled picture", run.generate(), 40, of_generate),
+        Step("verify tp", run("braid", *verify, "--tp", "2"), 40),
+        Step("verify ring", run("braid", *verify, "--ring", "2"), 40),
+        Step("verify ulysses", run("braid", *verify, "--ulysses", "2"), 40),
+        Step("offload under the checker",
+             ["env", "BRAID_CHECK_ORDER=1", *run.generate("--offload", "block")], 60, of_generate),
+        Step("memcheck", run.sanitized("memcheck"), 90),
+        Step("racecheck", run.sanitized("racecheck"), 90),
+    ]
+
+
+def ceilings(root):
+    run = Programs(root)
+    return [
+        Step("ceilings", run("ceilings", "cuda:0", *TOKENS), 240, of_ceilings),
+        Step("operations", run("report", "--device", "cuda:0", "--blocks", "19,38", "--size", "1024"),
+             150),
+        Step("operations, int8", run("report", "--device", "cuda:0", "--blocks", "19,38", "--size",
+                                     "1024", "--quantize", "int8-dynamic"), 120),
+    ]
+
+
+def steps_of_flux(root):
+    run = Programs(root)
+    peers = root / "tools/peers/peers.py"
+    return [
+        run.bench("graph", 90),
+        run.bench("eager", 90, "--graph", "off"),
+        run.bench("int8", 90, "--quantize", "int8"),
+        run.bench("int8-dynamic", 90, "--quantize", "int8-dynamic"),
+        Step("diffusers", ["python3", peers, "--device", "cuda", "--blocks", "19,38", "--only",
+                           "transformer-1024", "--build", run.folder.parent], 300, needs=peers),
+    ]
+
+
+def memory(root):
+    run = Programs(root)
+    block = ("--offload", "block")
+    return [
+        run.bench("all resident", 90),
+        run.bench("half resident", 90, *block, "--resident", "28"),
+        run.bench("none resident", 90, *block),
+        run.bench("pinned on the fly", 90, *block, "--pin", "on-the-fly"),
+        run.bench("int8, none resident", 90, *block, "--quantize", "int8"),
+        Step("copies", run("ceilings", "cuda:0", "512"), 60, of_ceilings),
+    ]
+
+
+PHASES = {"sanity": sanity, "ceilings": ceilings, "steps": steps_of_flux, "memory": memory}

@@ -1,0 +1,128 @@
+"""Steps of a phase, one after the other, in the time that there is."""
+import json
+import subprocess
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Callable
+
+PHASE_SECONDS = 530  # nine minutes, less what starting and writing take
+FEWEST_SECONDS = 5   # that a step is begun with
+
+
+@dataclass
+class Step:
+    name: str
+    command: list  # words
+    limit: float   # seconds
+    figures: Callable = lambda output: {}  # {name: number or word}, of what it printed
+    needs: str = ""  # a file or program without which it is left out
+
+
+def ended_in(code):
+    return "well" if code == 0 else f"failed ({code})"
+
+
+def run_one(step, log, environment, limit):
+    """(how it ended, what it printed)"""
+    with log.open("w") as errors:
+        try:
+            done = subprocess.run([str(word) for word in step.command], stdout=subprocess.PIPE,
+                                  stderr=errors, text=True, timeout=limit, env=environment)
+            ended, output = ended_in(done.returncode), done.stdout
+        except subprocess.TimeoutExpired as late:
+            ended, output = f"cut off at {limit:.0f} s", (late.stdout or b"").decode("utf-8", "replace")
+        except OSError as cause:
+            ended, output = f"not started: {cause.strerror}", ""
+    with log.open("a") as file:
+        file.write(output)
+    return ended, output
+
+
+def figures_of(step, output):
+    """Of a step that was cut off, or prints something else than expected, there are none."""
+    try:
+        return step.figures(output)
+    except (ValueError, KeyError, IndexError, TypeError):
+        return {}
+
+
+def run(steps, folder, environment, seconds=PHASE_SECONDS):
+    """A row a step. A step that fails ends no other; what there is no time for is left out."""
+    rows, end = [], time.monotonic() + seconds
+    for step in steps:
+        begin = time.monotonic()
+        row = {"step": step.name, "ended": "left out", "seconds": 0.0}
+        rows.append(row)
+        left = end - begin
+        if step.needs and not Path(step.needs).exists():
+            row["why"] = f"there is no {step.needs}"
+        elif left < FEWEST_SECONDS:
+            row.update(ended="no time", why="earlier steps took it")
+        else:
+            log = folder / f"{step.name.replace(' ', '_')}.log"
+            row["ended"], output = run_one(step, log, environment, min(step.limit, left))
+            row["seconds"] = round(time.monotonic() - begin, 1)
+            row.update(figures_of(step, output))
+        print(f"{step.name}: {row['ended']}, {row['seconds']} s", flush=True)
+    return rows
+
+
+def shown(value):
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def table(rows):
+    lines = []
+    for row in rows:
+        rest = {key: value for key, value in row.items() if key not in ("step", "ended", "seconds")}
+        words = ", ".join(f"{key} {shown(value)}" for key, value in rest.items())
+        lines.append(f"{row['step']:32} {row['ended']:16} {row['seconds']:7.1f} s  {words}".rstrip())
+    return "\n".join(lines)
+
+
+# What programs print, to figures.
+
+def json_in(output):
+    """The object that begins at the first brace of what was printed."""
+    return json.loads(output[output.index("{"):])
+
+
+def of_tests(output):
+    """Of Google Test's last lines."""
+    counts = {}
+    for line in output.splitlines():
+        for word, key in (("[  PASSED  ]", "passed"), ("[  SKIPPED ]", "skipped"),
+                          ("[  FAILED  ]", "failed")):
+            if line.startswith(word) and line.split("]")[1].split()[0].isdigit():
+                counts[key] = int(line.split("]")[1].split()[0])
+    return counts
+
+
+def of_bench(output):
+    result = json_in(output)
+    return {"step_ms": 1e3 * result["step_s"], "load_s": result["load_s"],
+            "peak_gb": result["peak_vram_max_single_gpu_gb"],
+            "replays": result["graph"]["replays"], **{
+                key: result["graph"][key] for key in ("why_not", "failure")
+                if key in result["graph"]}}
+
+
+def of_ceilings(output):
+    """The best rate of each kind of number over all shapes, in TFLOP/s, and of copies."""
+    result = json_in(output)
+    best = {"memory_gb_per_s": result["memory_gb_per_s"]}
+    if "copy_gb_per_s" in result:
+        best["copy_gb_per_s"] = result["copy_gb_per_s"]
+    for product in result["products"]:
+        key = f"{product['dtype']}_tera"
+        best[key] = max(best.get(key, 0), product["best_tera_per_s"])
+    for attention in result["attention"]:
+        rate = max(way["tera_per_s"] for way in attention["ways"].values())
+        best["attention_tera"] = max(best.get("attention_tera", 0), rate)
+    return best
+
+
+def of_generate(output):
+    result = json_in(output)
+    return {"seconds_per_step": result["seconds_per_step"], "replays": result["graph"]["replays"]}
