@@ -65,8 +65,8 @@ def error_differences(folder, committed):
 def differences(work):
     """Sentences, one a difference, after making all cases in the folder `work`."""
     found = []
-    make_fixtures.make_all(make_fixtures.REQUESTS, work)
-    for name in make_fixtures.REQUESTS:
+    make_fixtures.make_all(make_fixtures.CASES, work)
+    for name in make_fixtures.CASES:
         wrong = error_differences(work / name, COMMITTED / name)
         found += [f"{name}: {sentence}" for sentence in wrong]
         found += folder_differences(work / name, COMMITTED / name)

@@ -21,6 +21,7 @@ import torch
 import transformers
 from PIL import Image
 from safetensors.torch import save_file
+from torch.nn.utils.rnn import pad_sequence
 
 diffusers.utils.logging.set_verbosity_error()
 diffusers.utils.logging.disable_progress_bar()
@@ -36,6 +37,8 @@ class Request:
     negative_prompt: str | None = None
     negative_prompt_2: str | None = None
     true_cfg: float = 1.0
+    cfg_norm_cap: float = 0.0       # Z-Image's cfg_normalization; 0: off
+    cfg_until: float = 1.0          # its cfg_truncation
     width: int = 64
     height: int = 64
     steps: int = 2
@@ -140,7 +143,8 @@ class ZImage(Flux):
     """Its transformer takes lists of pictures and prompts; under guidance the negative ones follow."""
 
     def arguments(self, pipe, request):
-        given = {"prompt": list(request.prompts), "guidance_scale": request.true_cfg}
+        given = {"prompt": list(request.prompts), "guidance_scale": request.true_cfg,
+                 "cfg_normalization": request.cfg_norm_cap, "cfg_truncation": request.cfg_until}
         if request.negative_prompt is not None:
             given["negative_prompt"] = [request.negative_prompt] * len(request.prompts)
         return given
@@ -156,7 +160,7 @@ class ZImage(Flux):
 
     def evaluation(self, args, options, output, tokens, count):
         velocity = -torch.stack([one.float() for one in output[0][:count]]).squeeze(2)
-        return {"prompt_embeds": torch.stack(args[2][:count]),
+        return {"prompt_embeds": pad_sequence(args[2][:count], batch_first=True),
                 "velocity_first": self.packed(velocity)}
 
 

@@ -33,6 +33,7 @@ VELOCITY = 1e-4    # largest difference relative to the largest value
 PIXELS = 1e-3      # share of the values that may differ by more than 1/255
 BFLOAT16 = 1.1     # error relative to that of diffusers
 TIMEOUT = 120      # seconds a run of braid
+TRULY_GUIDED = (random_families.KleinShape, random_families.ZImagePipelineShape)
 
 
 class Mismatch(Exception):
@@ -78,18 +79,25 @@ def latents_of(case):
 
 def flags_of(case, folder, threads):
     request = case.request
+    # The scale of families whose own guidance is classifier-free is --guidance.
+    is_true = isinstance(case.shape, TRULY_GUIDED)
     flags = [
         "-o", folder / "out.png", "--dump", folder / "dump.safetensors", "-q",
         "--size", f"{request.width}x{request.height}", "--steps", request.steps,
-        "--guidance", request.guidance, "--max-sequence-length", request.max_sequence_length,
+        "--guidance", request.true_cfg if is_true else request.guidance,
+        "--max-sequence-length", request.max_sequence_length,
         "--seed", request.seed, "-n", request.num_images, "--dtype", case.dtype,
         "--vae-tiling", "on" if request.vae_tiling else "off", "--threads", threads, *case.flags]
     if request.prompt_2 is not None:
         flags += ["--prompt-2", request.prompt_2]
     if request.negative_prompt is not None:
         flags += ["--negative-prompt", request.negative_prompt]
-    if request.true_cfg != 1:
+    if request.true_cfg != 1 and not is_true:
         flags += ["--true-cfg", request.true_cfg]
+    if request.cfg_norm_cap != 0:
+        flags += ["--cfg-norm-cap", request.cfg_norm_cap]
+    if request.cfg_until != 1:
+        flags += ["--cfg-until", request.cfg_until]
     for i, picture in enumerate(dump.reference_pictures(request)):
         picture.save(folder / f"reference{i}.png")
         flags += ["--reference", folder / f"reference{i}.png"]

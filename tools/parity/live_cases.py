@@ -175,6 +175,23 @@ ZIMAGE = [
          ask(cfg=3.0, negative="blurry, two stars", n=2, seq=64)),
     Case("zimage, guidance below 1", ZImagePipelineShape(seed=9), ask(cfg=0.5, seq=64)),
     Case("zimage, long caption", ZImagePipelineShape(seed=10), ask(LONG, cfg=0.0, seq=300)),
+    Case("zimage turbo, three prompts", ZImagePipelineShape(
+        seed=13, transformer=ZImageShape(heads=6, axes=(2, 2, 4))),
+        ask(*LENGTHS, cfg=0.0, seq=100, size="80x112"), flags=("--batch-size", "3")),
+    Case("zimage turbo, empty prompt", ZImagePipelineShape(seed=14), ask("", cfg=0.0, seq=64)),
+    Case("zimage turbo, a token", ZImagePipelineShape(seed=15), ask(cfg=0.0, seq=1)),
+    Case("zimage turbo, 30 heads", ZImagePipelineShape(
+        seed=16, transformer=ZImageShape(heads=30, axes=(2, 2, 2), layers=3)),
+        ask(cfg=0.0, size="96x160", seq=64)),
+    Case("zimage turbo, single file", ZImagePipelineShape(seed=17), ask(cfg=0.0, seq=64),
+         single_file=""),
+    Case("zimage, capped", ZImagePipelineShape(seed=18, scheduler={"shift": 6.0}),
+         ask(LENGTHS[2], cfg=4.0, cfg_norm_cap=0.9, negative=ACCENTS, seq=200, steps=3)),
+    Case("zimage, truncated", ZImagePipelineShape(seed=19, scheduler={"shift": 6.0}),
+         ask(*LENGTHS[:2], cfg=4.0, cfg_until=0.2, steps=4, seq=64)),
+    Case("zimage, tiles, kept in bfloat16", ZImagePipelineShape(
+        seed=20, dtype="bfloat16", vae=Shape(latent_channels=4, vae_sample_size=64)),
+        ask(size="112x144", cfg=2.0, vae_tiling=True, seq=64)),
     Case("zimage turbo, bfloat16", ZImagePipelineShape(seed=11, dtype="bfloat16"),
          ask(cfg=0.0, n=2, seq=64), "bfloat16"),
     Case("zimage, bfloat16", ZImagePipelineShape(seed=12, dtype="bfloat16"),

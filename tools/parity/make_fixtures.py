@@ -2,8 +2,9 @@
 
 usage: python make_fixtures.py [--only demo basic ...] [--out tests/data/parity]
 
-Each case is a folder: manifest.json; model/ (except for the bundled model); expected.safetensors,
-the whole pipeline (see dump.py); components.safetensors, one part at a time. Fixed seeds and one
+Each case is a folder: manifest.json; model/ (except for the bundled model and another case's);
+expected.safetensors, the whole pipeline (see dump.py); of FLUX.1 components.safetensors, one part at
+a time. Fixed seeds and one
 thread: the same machine makes the same bytes, another one the same up to rounding. How far that
 goes is in the manifest, of each instruction set up to the machine's own (see spread.py): make them
 on one that has all of tools/shell/instruction_sets.txt.
@@ -18,12 +19,15 @@ from pathlib import Path
 
 import dump
 import parts
+import random_families
 import random_pipeline
 import single_file
 import spread
 import torch
 from dump import Request
 from parts import PROMPTS
+from random_denoisers import Flux2Shape, Flux2VaeShape, ZImageShape
+from random_families import DevShape, KleinShape, TextShape, ZImagePipelineShape
 from random_pipeline import DEMO, Shape
 from safetensors.torch import save_file
 
@@ -51,7 +55,28 @@ SHAPES = {
         vae_widths=(4, 8, 8, 12), vae_groups=2, vae_sample_size=32, dtype="bfloat16",
         scheduler={"use_dynamic_shifting": True, "time_shift_type": "linear",
                    "shift_terminal": 0.05}),
+    "zimage-turbo": ZImagePipelineShape(
+        seed=5, transformer=ZImageShape(heads=6, axes=(4, 2, 2)),
+        vae=Shape(latent_channels=4, vae_widths=(4, 4, 8, 8), vae_groups=2, vae_sample_size=32),
+        text=TextShape(layers=4, kv_heads=2, causal_lm=False, chat_in_config=True),
+        dtype="bfloat16"),
+    "klein": KleinShape(
+        seed=6, transformer=Flux2Shape(head_dim=8, axes=(2, 2, 2, 2), double_blocks=2),
+        text=TextShape(kv_heads=1), dtype="bfloat16"),
+    # True guidance; a thinner decoder, odd numbers, two heads of queries to one of keys.
+    "klein-base": KleinShape(
+        seed=7, distilled=False,
+        transformer=Flux2Shape(heads=5, head_dim=8, axes=(2, 2, 2, 2), single_blocks=1,
+                               mlp_ratio=2.5),
+        vae=Flux2VaeShape(widths=(6, 12, 12, 12), decoder_widths=(6, 6, 6, 12), groups=3,
+                          latent_channels=3, attention=False, sample_size=64),
+        text=TextShape(width=9, head_dim=8, chat_in_config=True, causal_lm=False),
+        dtype="bfloat16"),
+    "flux2-dev": DevShape(
+        seed=8, transformer=Flux2Shape(heads=2, double_blocks=2, single_blocks=1, guidance=True),
+        dtype="bfloat16"),
 }
+MODELS = {"demo": DEMO, "zimage": Path("../zimage-turbo/model")}  # of cases without a shape
 CASES = {
     "basic": Request(PROMPTS[:1], steps=3, max_sequence_length=16, guidance=4.0),
     "schnell": Request(PROMPTS, width=112, height=80, max_sequence_length=21, seed=7, true_cfg=2.5,
@@ -60,6 +85,18 @@ CASES = {
                        guidance=2.0, num_images=3, vae_tiling=True),
     "prefixed": Request(PROMPTS, prompt_2="a green ring above a pink square", width=80, seed=2**40,
                         max_sequence_length=33, guidance=1.25),
+    "zimage-turbo": Request(PROMPTS, width=112, height=80, steps=3, max_sequence_length=64, seed=3,
+                            true_cfg=0.0),
+    # Prompts of unequal lengths, capped guidance that ends early.
+    "zimage": Request(PROMPTS, width=80, steps=3, max_sequence_length=100, seed=9, true_cfg=4.0,
+                      cfg_norm_cap=0.9, cfg_until=0.2, num_images=2,
+                      negative_prompt="blurry, two stars; a green ring above a pink square"),
+    "klein": Request(PROMPTS, width=112, height=80, steps=4, max_sequence_length=64, seed=12),
+    "klein-base": Request(PROMPTS, width=80, steps=3, max_sequence_length=50, seed=13, true_cfg=4.0,
+                          negative_prompt="blurry, a purple heart", num_images=2, vae_tiling=True),
+    # Prompts follow a system message of many tokens, and what is in front of it is padding.
+    "flux2-dev": Request(("a [IMG]small red circle", PROMPTS[1]), height=96, steps=3,
+                         max_sequence_length=230, seed=2**41, guidance=2.5),
     "demo": Request(PROMPTS[:1], steps=4, max_sequence_length=32, seed=1234, num_images=2),
 }
 
@@ -78,21 +115,21 @@ def make(name, out):
     folder, request = out / name, CASES[name]
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    model = DEMO
+    model = folder / MODELS.get(name, "model")
     if name in SHAPES:
-        model = folder / "model"
-        random_pipeline.make(model, SHAPES[name], link=True)
+        random_families.make(model, SHAPES[name], link=True)
     reference, low = dump.load(model), dump.load(model, "bfloat16")
     expected = dump.run(reference, request)
     rounded, exact = dump.run_bfloat16(reference, low, request)
     expected |= {"bfloat16.latents_initial": rounded["latents_initial"],
                  "bfloat16.velocity_first_float32": exact["velocity_first"]}
     save_file(expected, folder / "expected.safetensors")
-    given = parts.inputs(reference, request)
-    components = {n: t.contiguous() for n, t in parts.outputs(reference, given).items()}
-    save_file(given | components, folder / "components.safetensors")
+    if parts.knows(reference):
+        given = parts.inputs(reference, request)
+        components = {n: t.contiguous() for n, t in parts.outputs(reference, given).items()}
+        save_file(given | components, folder / "components.safetensors")
     manifest = {
-        "model": "model" if name in SHAPES else "../../../../models/demo",
+        "model": "../../../../models/demo" if model == DEMO else str(MODELS.get(name, "model")),
         "request": dataclasses.asdict(request), "made_with": versions()}
     if name == "basic":
         manifest["single_file"] = "transformer.safetensors"

@@ -1,8 +1,12 @@
-"""Each part of a pipeline alone: what it is fed, and what it makes of that."""
+"""Each part of FLUX.1's pipeline alone: what it is fed, and what it makes of that."""
 import dump
 import torch
 
 PROMPTS = ("a small red circle on a blue background", "Two stars: café, 50% über all")
+
+
+def knows(pipe):
+    return type(pipe).__name__ == "FluxPipeline"
 
 
 def normal(seed, *shape):

@@ -55,7 +55,9 @@ class DevShape:
     seed: int = 0
     transformer: Flux2Shape = field(default_factory=lambda: Flux2Shape(guidance=True))
     vae: Flux2VaeShape = field(default_factory=Flux2VaeShape)
-    text: TextShape = field(default_factory=lambda: TextShape(layers=31, theta=1e9))
+    # Wide enough that float32's own rounding stays some 4e-6 of the largest embedding.
+    text: TextShape = field(
+        default_factory=lambda: TextShape(width=16, head_dim=8, layers=31, theta=1e9))
     scheduler: dict = field(default_factory=lambda: DYNAMIC)
     dtype: str = "float32"
 
@@ -141,10 +143,11 @@ def token_channels(s):
                 else s.vae.latent_channels)
 
 
-def make(out, s):
-    """Write the pipeline of shape `s`, of FLUX.1's too, to the new folder `out`."""
+def make(out, s, link=False):
+    """Write the pipeline of shape `s`, of FLUX.1's too, to the new folder `out`; FLUX.1's tokenizers
+    are copied or linked."""
     if isinstance(s, random_pipeline.Shape):
-        random_pipeline.make(out, s)
+        random_pipeline.make(out, s, link=link)
         return
     out.mkdir(parents=True)
     transformer, vae = matched(s)
