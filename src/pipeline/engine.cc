@@ -32,7 +32,7 @@ std::unique_ptr<const Model> load(const PipelineOptions& options,
     progress.done += bytes;
     if (hooks.progress && world.rank() == 0) hooks.progress(progress);
   };
-  return std::make_unique<const Model>(
+  auto model = std::make_unique<const Model>(
       files, mesh,
       ModelOptions{.device = device,
                    .dtype = options.dtype,
@@ -42,6 +42,8 @@ std::unique_ptr<const Model> load(const PipelineOptions& options,
                    .ranks_on_device = int(std::count(devices.begin(), devices.end(), device)),
                    .memory = options.memory,
                    .graphs = options.graphs});
+  on_bytes(progress.total - progress.done);  // of others, and what nobody needs
+  return model;
 }
 
 // By rank, on every rank.

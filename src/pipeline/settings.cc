@@ -67,7 +67,7 @@ std::optional<double> true_scale(const Request& r, const RequestLimits& limits) 
 
 // A negative prompt that is there, but for nothing, and scales that mean nothing to the model.
 void check_guidance(const Request& r, const RequestLimits& limits, const Warn& warn) {
-  const bool is_on = true_scale(r, limits).has_value();
+  const bool runs = true_scale(r, limits).has_value();
   require(r.negative_prompt || !r.negative_prompt_2,
           "a second negative prompt needs a negative prompt");
   switch (limits.guidance) {
@@ -82,13 +82,13 @@ void check_guidance(const Request& r, const RequestLimits& limits, const Warn& w
               "that it was distilled for");
       break;
     case GuidanceKind::kEmbeddedOrTrue:
-      if (r.negative_prompt && !is_on)
+      if (r.negative_prompt && !runs)
         warn("the negative prompt is not used: that takes a true guidance scale above 1");
       if (!r.negative_prompt && r.true_cfg > 1)
         warn("true guidance needs a negative prompt: none is given, so it is off");
       return;
     case GuidanceKind::kTrue:
-      if (r.negative_prompt && !is_on)
+      if (r.negative_prompt && !runs)
         warn(text_of("the negative prompt is not used: that takes a guidance scale above ",
                      limits.guided_from == GuidedFrom::kNegative ? 1 : 0));
       break;

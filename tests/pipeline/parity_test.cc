@@ -138,8 +138,13 @@ TEST_P(Whole, Bfloat16IsAsExactAsTheReferences) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Fixtures, Whole,
-                         testing::Values("basic", "schnell", "sharded", "prefixed", "demo"),
-                         [](const auto& info) { return info.param; });
+                         testing::Values("basic", "schnell", "sharded", "prefixed", "demo", "klein",
+                                         "klein-base", "flux2-dev"),
+                         [](const auto& info) {
+                           auto name = info.param;
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
 
 TEST(Pipelines, AreIndependentAlsoAtOnce) {
   const PipelineOptions options{

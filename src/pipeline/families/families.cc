@@ -2,6 +2,7 @@
 // this library with a known_families() of its own, as tests do, gets only that.
 #include "pipeline/families/family.h"
 #include "pipeline/families/flux/flux.h"
+#include "pipeline/families/flux2/flux2.h"
 #include "pipeline/families/zimage/zimage.h"
 
 namespace braid {
@@ -9,6 +10,8 @@ namespace braid {
 const std::vector<FamilyEntry>& known_families() {
   static const std::vector<FamilyEntry> kFamilies = {
       flux_family(),
+      flux2_klein_family(),
+      flux2_dev_family(),
       zimage_family(),
   };
   return kFamilies;

@@ -35,7 +35,7 @@ bool has_bands(const PlanJob& job) { return job.is_on_host && job.dtype != at::k
 // what is between its convolutions and, of a device that makes whole norms, either the input's norm
 // or the other's, the shortcut and the result.
 std::int64_t decoded_channels(const PlanJob& job) {
-  const auto& widths = job.family->description().vae.widths;
+  const auto& widths = job.family->description().vae.decoder_widths();
   const auto front = widths.front(), in = widths[std::min<std::size_t>(1, widths.size() - 1)];
   return has_bands(job) ? in + 2 * front : in + front + std::max(in, 3 * front);
 }

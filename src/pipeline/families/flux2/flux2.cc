@@ -1,0 +1,298 @@
+#include "pipeline/families/flux2/flux2.h"
+
+#include <ATen/ATen.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "models/causal_lm/names.h"
+#include "models/flux2/model.h"
+#include "models/flux2/names.h"
+#include "models/flux2/sharding.h"
+#include "models/vae/model.h"
+#include "pipeline/families/flux2/published.h"
+#include "pipeline/families/flux2/text.h"
+#include "pipeline/families/patches.h"
+#include "pipeline/sampling/noise.h"
+
+namespace braid {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr double kTimestepScale = 1000;  // the pipelines' own, whatever num_train_timesteps says
+
+const char* pipeline_class(Flux2Kind kind) {
+  return kind == Flux2Kind::kDev ? "Flux2Pipeline" : "Flux2KleinPipeline";
+}
+
+// The gate, its silu and the product beside the residual tokens, their norm and the states kept.
+std::int64_t live_in_text(const CausalLmConfig& c, std::int64_t tokens, int ranks) {
+  return tokens * (3 * c.mlp_hidden / ranks + 5 * c.hidden);
+}
+
+std::vector<Part> parts_of(const Flux2Configs& c) {
+  const auto states = flux2_states(c.kind);
+  const Part text{
+      .role = Part::Role::kText,
+      .folder = "text_encoder",
+      .label = "the text encoder",
+      .num_heads = c.text.num_kv_heads,
+      .lists = {"layers"},
+      .names = causal_lm_names,
+      .sharding = [=](const Sharing& s) { return causal_lm_sharding(c.text, s.ranks); },
+      .make = [=](const Weights& w) { (void)CausalLm(c.text, states, w); },
+      .live = [=](std::int64_t tokens, int ranks) { return live_in_text(c.text, tokens, ranks); }};
+  const Part flux{
+      .role = Part::Role::kDenoiser,
+      .folder = "transformer",
+      .label = "the transformer",
+      .class_name = "Flux2Transformer2DModel",
+      .num_heads = c.flux.num_heads,
+      .lists = {"double_blocks", "single_blocks"},
+      .names = flux2_names,
+      .sharding = [=](const Sharing& s) { return flux2_sharding(c.flux, s.ranks, s.modulation); },
+      .make = [=](const Weights& w) { (void)Flux2(c.flux, w); }};
+  const Part vae{.role = Part::Role::kDecoder,
+                 .folder = "vae",
+                 .label = "the autoencoder",
+                 .is_large = false,
+                 .names = vae_names,
+                 .make = [=](const Weights& w) { (void)Vae(c.vae, w, Vae::Parts::kDecoder); }};
+  return {text, flux, vae};
+}
+
+GuidanceKind guidance_of(const Flux2Configs& c) {
+  if (c.kind == Flux2Kind::kKleinBase) return GuidanceKind::kTrue;
+  return c.flux.guidance_embeds ? GuidanceKind::kEmbedded : GuidanceKind::kNone;
+}
+
+// What FLUX.2-dev, klein and klein base publish.
+RequestDefaults defaults_of(Flux2Kind kind) {
+  if (kind == Flux2Kind::kKleinDistilled) return {.steps = 4, .guidance = 1};
+  return {.steps = 50, .guidance = 4};
+}
+
+Description describe(const Flux2Configs& c, const ScheduleConfig& schedule,
+                     const RequestDefaults& defaults) {
+  return {.family = "FLUX.2",
+          .parts = parts_of(c),
+          .shape = flux2_shape(c.flux),
+          .limits = {.defaults = defaults,
+                     .size_multiple = int(2 * c.vae.downscale()),
+                     .guidance = guidance_of(c)},
+          .schedule = schedule,
+          .vae = c.vae};
+}
+
+class Flux2Family : public Family {
+ public:
+  Flux2Family(const Flux2Configs& configs, const ScheduleConfig& schedule,
+              const RequestDefaults& defaults)
+      : Family(describe(configs, schedule, defaults)), configs_(configs) {}
+
+  std::shared_ptr<const Family> with_blocks(const std::vector<int>& counts) const override;
+  PredictPart load_denoiser(const Weights& w, Attend attend,
+                            std::optional<BlockRange> run) const override;
+  std::unique_ptr<const TextEncoders> load_text(const fs::path& folder, at::Device device,
+                                                const WeightsOf& weights_of,
+                                                const Warn& warn) const override;
+
+  std::int64_t num_tokens(PictureSize size) const override { return rows(size) * columns(size); }
+  std::vector<std::int64_t> latent_shape(PictureSize size) const override {
+    return {configs_.flux.in_channels, rows(size), columns(size)};
+  }
+  // A patch of 2 x 2 pixels of latents is drawn as one of four times the channels: a token.
+  Tensor draw(std::span<const at::Generator> generators, PictureSize size,
+              at::ScalarType dtype) const override {
+    return pack(draw_noise(generators, latent_shape(size), dtype), size);
+  }
+  Tensor pack(const Tensor& latents_BCHW, PictureSize) const override {
+    return latents_BCHW.flatten(2).transpose(1, 2).contiguous();
+  }
+  Tensor unpack(const Tensor& tokens_BNC, PictureSize size) const override {
+    return tokens_BNC.transpose(1, 2).unflatten(2, {rows(size), columns(size)});
+  }
+
+  DenoiserInput begin(const Condition& condition, PictureSize size, double guidance,
+                      const at::TensorOptions& like) const override;
+  void set_step(DenoiserInput& in, const Tensor& latents_BNC, float timestep) const override;
+  Schedule schedule(int steps, PictureSize size) const override {
+    const auto tokens = num_tokens(size);
+    return make_schedule(
+        description().schedule,
+        {.steps = steps, .image_tokens = tokens, .mu = empirical_shift(tokens, steps)});
+  }
+
+  Names written_names(const Part& part) const override {
+    return part.role == Part::Role::kDenoiser ? flux2_names_of_diffusers()
+                                              : Names{.prefix = "model."};
+  }
+  Names single_file_names() const override { return flux2_names_in_one_file(); }
+  std::string config_text(const Part& denoiser) const override;
+
+ private:
+  std::int64_t rows(PictureSize size) const { return size.height / side_; }
+  std::int64_t columns(PictureSize size) const { return size.width / side_; }
+
+  Flux2Configs configs_;
+  std::int64_t side_ = 2 * configs_.vae.downscale();  // of a token, in pixels
+};
+
+std::shared_ptr<const Family> Flux2Family::with_blocks(const std::vector<int>& counts) const {
+  auto configs = configs_;
+  auto& c = configs.flux;
+  require(counts.size() <= 2, "a FLUX.2 model has 2 kinds of blocks, numbers of ", counts.size(),
+          " were given");
+  if (!counts.empty() && counts[0] > 0) c.num_double = counts[0];
+  if (counts.size() > 1 && counts[1] > 0) c.num_single = counts[1];
+  return make_flux2_family(configs, description().schedule, description().limits.defaults);
+}
+
+PredictPart Flux2Family::load_denoiser(const Weights& w, Attend attend,
+                                       std::optional<BlockRange> run) const {
+  const auto all = configs_.flux.num_double + configs_.flux.num_single;
+  const auto mine = run.value_or(BlockRange{.begin = 0, .count = all});
+  const auto flux =
+      std::make_shared<const Flux2>(configs_.flux, w, std::move(attend),
+                                    BlockRun{.all = all, .begin = mine.begin, .count = mine.count});
+  return [flux](const DenoiserInput& in, const Tensor& state) { return flux->advance(in, state); };
+}
+
+std::unique_ptr<const TextEncoders> Flux2Family::load_text(const fs::path& folder,
+                                                           at::Device device,
+                                                           const WeightsOf& weights_of,
+                                                           const Warn& warn) const {
+  const auto w = weights_of(*text_parts().front());
+  Paged<CausalLm> model{.page = w.page(),
+                        .network = CausalLm(configs_.text, flux2_states(configs_.kind), w)};
+  return std::make_unique<const Flux2Text>(configs_.kind, folder / "tokenizer", device,
+                                           std::move(model), warn);
+}
+
+// Positions are of 4 axes: of what is a picture, its row and column; the text's place is the last.
+DenoiserInput Flux2Family::begin(const Condition& condition, PictureSize size, double guidance,
+                                 const at::TensorOptions& like) const {
+  const auto in_float = like.dtype(at::kFloat);
+  const auto batch = condition.text_BTC.size(0), length = condition.text_BTC.size(1);
+  const auto image = patch_positions(
+      {.channels = 1, .height = 2 * rows(size), .width = 2 * columns(size)}, like.device());
+  const auto place = at::arange(length, in_float).unsqueeze(1);
+  DenoiserInput in{
+      .noise = {.x_BLC = {}, .ids_LA = at::constant_pad_nd(image, {0, 1})},
+      .text = {.x_BLC = condition.text_BTC, .ids_LA = at::constant_pad_nd(place, {3, 0})}};
+  if (configs_.flux.guidance_embeds) in.guidance_B = at::full({batch}, guidance, in_float);
+  return in;
+}
+
+// The timestep is cast to the latents' dtype, then divided by 1000, as the pipelines' loops do.
+void Flux2Family::set_step(DenoiserInput& in, const Tensor& latents_BNC, float timestep) const {
+  in.noise.x_BLC = latents_BNC;
+  in.timestep_B = at::full({latents_BNC.size(0)}, timestep, latents_BNC.options()) / kTimestepScale;
+}
+
+std::string Flux2Family::config_text(const Part& denoiser) const {
+  const auto& c = configs_.flux;
+  const nlohmann::ordered_json config = {{"_class_name", denoiser.class_name},
+                                         {"attention_head_dim", c.head_width},
+                                         {"axes_dims_rope", c.axes},
+                                         {"eps", 1e-6},
+                                         {"guidance_embeds", c.guidance_embeds},
+                                         {"in_channels", c.in_channels},
+                                         {"joint_attention_dim", c.text_width},
+                                         {"mlp_ratio", double(c.mlp_hidden) / double(c.hidden())},
+                                         {"num_attention_heads", c.num_heads},
+                                         {"num_layers", c.num_double},
+                                         {"num_single_layers", c.num_single},
+                                         {"out_channels", c.out_channels},
+                                         {"patch_size", 1},
+                                         {"rope_theta", c.theta},
+                                         {"timestep_guidance_channels", c.sinusoid}};
+  return config.dump(2) + "\n";
+}
+
+// What one part makes is what the next part takes.
+void check_fit(const Flux2Configs& c) {
+  const auto states = std::int64_t(flux2_states(c.kind).size());
+  require(c.flux.text_width == states * c.text.hidden,
+          "the transformer takes embedded text of width ", c.flux.text_width,
+          ", the text encoder makes ", states, " x ", c.text.hidden);
+  const auto packed = 4 * c.vae.latent_channels;
+  require(c.flux.in_channels == packed && c.flux.out_channels == packed, "the transformer takes ",
+          c.flux.in_channels, " and makes ", c.flux.out_channels, " channels, the autoencoder has ",
+          packed, " when packed");
+  require(c.vae.batch_norm_eps.has_value(), "a ", pipeline_class(c.kind),
+          " needs an AutoencoderKLFlux2, the autoencoder is an AutoencoderKL");
+  const bool is_klein = c.kind != Flux2Kind::kDev;
+  require(!is_klein || !c.flux.guidance_embeds, "the transformer of a Flux2KleinPipeline takes no ",
+          "guidance scale: 'guidance_embeds' should be false");
+  const bool is_qwen = c.text.head_norm == HeadNorm::kYes;
+  require(is_qwen == is_klein, "the text encoder of a ", pipeline_class(c.kind), " should be a ",
+          is_klein ? "Qwen3" : "Mistral", " model, it is a ", is_qwen ? "Qwen3" : "Mistral",
+          " model");
+}
+
+// From transformer/config.json, or for a single file without one from its shapes.
+Flux2Config read_transformer(const ModelFiles& files) {
+  const auto path = files.config_of("transformer");
+  const bool has_config = files.single_file.empty() || fs::exists(path);
+  return has_config ? read_flux2_config(read_json_object(path))
+                    : infer_flux2_config(files.open("transformer"));
+}
+
+std::shared_ptr<const Family> open(const ModelFiles& files, Flux2Kind kind) {
+  const auto config = [&](const char* part) { return read_json_object(files.config_of(part)); };
+  const Flux2Configs configs{.kind = kind,
+                             .flux = read_transformer(files),
+                             .text = read_causal_lm_config(config("text_encoder")),
+                             .vae = read_vae_config(config("vae"))};
+  check_fit(configs);
+  return make_flux2_family(configs, read_scheduler(files), read_defaults(files, defaults_of(kind)));
+}
+
+std::shared_ptr<const Family> open_klein(const ModelFiles& files) {
+  const auto index = read_json_object(files.folder / "model_index.json");
+  const bool is_distilled = index.flag_or("is_distilled", false);
+  return open(files, is_distilled ? Flux2Kind::kKleinDistilled : Flux2Kind::kKleinBase);
+}
+
+std::shared_ptr<const Family> named(const std::string& name) {
+  const auto configs = published_flux2(name);
+  return make_flux2_family(configs, {.shift = 3, .use_dynamic_shifting = true},
+                           defaults_of(configs.kind));
+}
+
+FamilyEntry entry_of(Flux2Kind kind) {
+  return {.pipeline_class = pipeline_class(kind),
+          .folders = {"text_encoder", "tokenizer", "vae", "scheduler", "transformer"},
+          .single_file_has = {"single_stream_modulation.lin.weight",
+                              "model.diffusion_model.single_stream_modulation.lin.weight",
+                              "single_stream_modulation.linear.weight"},
+          .published = {},
+          .open = {},
+          .named = named};
+}
+
+}  // namespace
+
+std::shared_ptr<const Family> make_flux2_family(const Flux2Configs& configs,
+                                                const ScheduleConfig& schedule,
+                                                const RequestDefaults& defaults) {
+  return std::make_shared<const Flux2Family>(configs, schedule, defaults);
+}
+
+FamilyEntry flux2_klein_family() {
+  auto entry = entry_of(Flux2Kind::kKleinDistilled);
+  entry.published = {"klein-4b", "klein-9b", "klein-base-4b", "klein-base-9b"};
+  entry.open = open_klein;
+  return entry;
+}
+
+FamilyEntry flux2_dev_family() {
+  auto entry = entry_of(Flux2Kind::kDev);
+  entry.published = {"flux2-dev"};
+  entry.open = [](const ModelFiles& files) { return open(files, Flux2Kind::kDev); };
+  return entry;
+}
+
+}  // namespace braid

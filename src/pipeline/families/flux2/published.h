@@ -1,0 +1,11 @@
+// The sizes of the FLUX.2 models that are published.
+#pragma once
+
+#include "pipeline/families/flux2/flux2.h"
+
+namespace braid {
+
+// "klein-4b", "klein-base-9b", "flux2-dev", ...
+Flux2Configs published_flux2(const std::string& name);
+
+}  // namespace braid

@@ -1,0 +1,60 @@
+#include "pipeline/families/flux2/text.h"
+
+#include <ATen/ATen.h>
+
+#include "base/error.h"
+#include "text/chat.h"
+
+namespace braid {
+namespace {
+
+const ChatTokens kQwen{.tokens = {"<|im_start|>", "<|im_end|>", "<think>", "</think>"},
+                       .template_says = {"<|im_start|>", "<|im_end|>", "assistant",
+                                         "enable_thinking", "<think>\\n\\n</think>\\n\\n"}};
+const ChatTokens kMistral{
+    .tokens = {"[SYSTEM_PROMPT]", "[/SYSTEM_PROMPT]", "[INST]", "[/INST]"},
+    .template_says = {"[SYSTEM_PROMPT]", "[/SYSTEM_PROMPT]", "[INST]", "[/INST]"}};
+
+// A mark of pictures, which the reference takes out of prompts.
+std::string without_pictures(std::string text) {
+  const std::string mark = "[IMG]";
+  for (auto at = text.find(mark); at != std::string::npos; at = text.find(mark, at))
+    text.erase(at, mark.size());
+  return text;
+}
+
+}  // namespace
+
+HiddenStates flux2_states(Flux2Kind kind) {
+  return kind == Flux2Kind::kDev ? HiddenStates{10, 20, 30} : HiddenStates{9, 18, 27};
+}
+
+Flux2Text::Flux2Text(Flux2Kind kind, const std::filesystem::path& tokenizer, at::Device device,
+                     Paged<CausalLm> model, const Warn& warn)
+    : kind_(kind),
+      device_(device),
+      tokenizer_(load_tokenizer(tokenizer)),
+      model_(std::move(model)) {
+  const auto& chat = kind == Flux2Kind::kDev ? kMistral : kQwen;
+  check_chat_tokens(*tokenizer_, chat, tokenizer);
+  warn_of_other_template(tokenizer, chat, warn);
+}
+
+std::string Flux2Text::chat_of(const std::string& prompt) const {
+  return kind_ == Flux2Kind::kDev ? mistral_chat(kFlux2SystemMessage, without_pictures(prompt))
+                                  : qwen3_chat(prompt, Thinking::kSkipped);
+}
+
+// The transformer sees the states of padding too.
+Condition Flux2Text::encode(const Prompt& prompt, int max_sequence_length, const Warn& warn) const {
+  const auto encoding = tokenizer_->encode(chat_of(prompt.text), max_sequence_length);
+  if (encoding.truncated && warn)
+    warn(text_of("the prompt is longer than the ", max_sequence_length,
+                 " tokens that the text encoder is given: its end is not seen"));
+  const auto ids = at::tensor(encoding.ids, at::kLong).unsqueeze(0).to(device_);
+  const TextRun text{.begin = encoding.begin, .count = encoding.length};
+  const auto in_use = model_.page.use();
+  return {.text_BTC = model_.network(ids, std::span(&text, 1)), .pooled_BC = {}};
+}
+
+}  // namespace braid

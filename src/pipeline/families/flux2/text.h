@@ -1,0 +1,32 @@
+// The text encoder of FLUX.2 and its tokenizer: prompts become the turns of a chat.
+#pragma once
+
+#include "models/causal_lm/model.h"
+#include "pipeline/families/chat_tokens.h"
+#include "pipeline/families/flux2/flux2.h"
+#include "pipeline/families/paged.h"
+#include "text/tokenizer.h"
+
+namespace braid {
+
+// Which hidden states of the text encoder are the embedded prompt.
+HiddenStates flux2_states(Flux2Kind kind);
+
+class Flux2Text : public TextEncoders {
+ public:
+  // Throws InputError where the tokenizer lacks a token that the chat is made of.
+  Flux2Text(Flux2Kind kind, const std::filesystem::path& tokenizer, at::Device device,
+            Paged<CausalLm> model, const Warn& warn);
+
+  Condition encode(const Prompt& prompt, int max_sequence_length, const Warn& warn) const override;
+
+ private:
+  std::string chat_of(const std::string& prompt) const;
+
+  Flux2Kind kind_;
+  at::Device device_;
+  std::unique_ptr<const Tokenizer> tokenizer_;
+  Paged<CausalLm> model_;
+};
+
+}  // namespace braid

@@ -1,0 +1,286 @@
+// FLUX.2 under every layout and in every form of its weights, on the random pipelines of
+// tests/data/parity; what diffusers makes of them is in parity_test.cc.
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "pipeline/conversion/convert.h"
+#include "pipeline/engine.h"
+#include "pipeline/planner/planner.h"
+#include "pipeline/proofs/verify.h"
+#include "traffic_text.h"
+
+namespace braid::flux2_test {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+const fs::path kFixtures = fs::path(BRAID_SOURCE_DIR) / "tests/data/parity";
+
+// 5 x 7 = 35 image tokens and 21 text tokens: no degree below divides both.
+const Request kUneven{.prompts = {"a small red circle"},
+                      .width = 112,
+                      .height = 80,
+                      .steps = 2,
+                      .max_sequence_length = 21,
+                      .seed = 3};
+
+PipelineOptions options_of(const std::string& model, const Layout& layout = {},
+                           const Memory& memory = {}) {
+  return {.model = kFixtures / model / "model",
+          .dtype = Dtype::kFloat32,
+          .threads = degrees_of(layout).product(),  // the bits of sums depend on them
+          .layout = layout,
+          .memory = memory};
+}
+
+Recording run(const PipelineOptions& options, const Request& request = kUneven) {
+  Recording recording;
+  Engine(options, {}).generate(request, {}, &recording);
+  return recording;
+}
+
+double relative_error(const Tensor& got, const Tensor& want) {
+  return ((got - want).abs().max() / want.abs().max()).item<double>();
+}
+
+struct NamedLayout {
+  const char* name;
+  const char* model;  // klein: 3 heads; klein-base: 5 heads, two branches; flux2-dev: 2 heads
+  Layout layout;
+};
+const NamedLayout kLayouts[] = {
+    {"Tp2", "flux2-dev", {.tp = 2}},
+    {"Tp2WithText", "flux2-dev", {.tp = 2, .shard_text = true}},
+    {"Tp2WholeModulation", "flux2-dev", {.tp = 2, .shard_modulation = false}},
+    {"Tp3", "klein", {.tp = 3}},
+    {"Tp5", "klein-base", {.tp = 5}},
+    {"Ring3", "klein", {.ring = 3}},
+    {"Ring2Gathered", "klein-base", {.ring = 2, .gather_keys = true}},
+    {"Ulysses2", "klein", {.ulysses = 2}},
+    {"Ulysses3", "klein-base", {.ulysses = 3}},
+    {"Ring2Ulysses2", "flux2-dev", {.ring = 2, .ulysses = 2}},
+    {"Tp2Ring2", "flux2-dev", {.tp = 2, .ring = 2}},
+    {"Cfg2", "klein-base", {.cfg = 2}},
+    {"Cfg2Ulysses2", "klein-base", {.ulysses = 2, .cfg = 2}},
+    {"LayerSplit3", "klein", {.layer_split = 3}},
+    {"Tp2LayerSplit3", "flux2-dev", {.tp = 2, .layer_split = 3}},
+    {"Cfg2LayerSplit2", "klein-base", {.cfg = 2, .layer_split = 2}},
+    {"Dp2", "klein", {.dp = 2}},
+};
+
+class Flux2Layouts : public testing::TestWithParam<NamedLayout> {
+ protected:
+  // Several pictures only where ranks share them out, or pass them from one to the next.
+  static Request request() {
+    auto request = kUneven;
+    const auto& layout = GetParam().layout;
+    if (layout.dp > 1 || layout.layer_split > 1) request.num_images = 3;
+    return request;
+  }
+  static PipelineOptions options() { return options_of(GetParam().model, GetParam().layout); }
+};
+INSTANTIATE_TEST_SUITE_P(All, Flux2Layouts, testing::ValuesIn(kLayouts),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+TEST_P(Flux2Layouts, EqualOneRank) {
+  auto alone = options_of(GetParam().model);
+  alone.threads = 1;
+  const auto one = run(alone, request()), got = run(options(), request());
+  for (const auto* name : {"latents_initial", "sigmas", "timesteps"})
+    EXPECT_TRUE(at::equal(got.at(name), one.at(name))) << name;
+  for (const auto* name : {"prompt_embeds", "velocity_first", "latents_final"})
+    EXPECT_LE(relative_error(got.at(name), one.at(name)), 1e-5) << name;
+}
+
+TEST_P(Flux2Layouts, AreProven) {
+  if (GetParam().layout.cfg > 1 || GetParam().layout.dp > 1) GTEST_SKIP();
+  EXPECT_EQ(verify({.pipeline = options()}).first_divergent(), nullptr);
+}
+
+TEST_P(Flux2Layouts, MoveAndReadWhatIsPredicted) {
+  auto options = this->options();
+  const Engine engine(options, {});
+  TrafficByAxis step;
+  auto request = kUneven;
+  request.num_images = GetParam().layout.dp;
+  engine.generate(request, {}, nullptr, &step);
+  const auto job = job_of_request(options, request, at::kCPU);
+  const auto degrees = degrees_of(GetParam().layout);
+  const auto stage_of_rank = [&](int rank) {
+    return stage_of(job.shape(), share_of(job.shape().num_blocks(), place_of(degrees, rank).layers,
+                                          degrees.layers));
+  };
+  EXPECT_EQ(text_of_traffic(step),
+            text_of_traffic(predict_traffic(job, degrees, 0, stage_of_rank(0))));
+  const auto files = find_model(options);
+  const auto stored_bytes = [&](const Part& part, const Stage& stage, int ranks) {
+    const auto& tensors = job.tensors->of(part);
+    std::int64_t numbers = 0;
+    for (const auto& t : tensors.tensors)
+      if (stage.holds(t, tensors.num_blocks())) numbers += numbers_of(t, ranks);
+    return numbers * std::int64_t(c10::elementSize(files.open(part.folder).dtype()));
+  };
+  const int last = degrees.product() - 1;
+  const auto& family = *job.family;
+  auto want = stored_bytes(family.part(Part::Role::kDenoiser), stage_of_rank(last), degrees.tp) +
+              stored_bytes(family.part(Part::Role::kDecoder), {.is_first = true}, 1);
+  if (job.layout.shard_text) {  // what is needed of it, and the table of tokens
+    const auto& text = family.part(Part::Role::kText);
+    const auto stored = files.open(text.folder);
+    const auto* const table = stored.find("language_model.model.embed_tokens.weight");
+    const Stage all{.num_blocks = 30, .is_first = true, .is_last = true};
+    want += stored_bytes(text, all, degrees.tp) + std::int64_t(table->view().nbytes());
+  }
+  EXPECT_EQ(engine.bytes_read().back().all, want);
+}
+
+TEST(Flux2, KeepsItsBitsWhereverItsWeightsAre) {
+  for (const std::string model : {"klein", "flux2-dev"}) {
+    const auto resident = run(options_of(model)).at("latents_final");
+    for (const auto mode : {OffloadMode::kModel, OffloadMode::kBlock, OffloadMode::kLeaf}) {
+      const Memory memory{.offload = {.transformer = mode, .text = mode, .vae = mode}};
+      const auto got = run(options_of(model, {}, memory)).at("latents_final");
+      EXPECT_TRUE(at::equal(got, resident)) << model << " " << int(mode);
+    }
+  }
+}
+
+class Flux2Files : public testing::Test {
+ protected:
+  Flux2Files() {
+    auto name = (fs::temp_directory_path() / "braid_flux2_XXXXXX").string();
+    folder_ = ::mkdtemp(name.data());
+  }
+  ~Flux2Files() override { fs::remove_all(folder_); }
+
+  fs::path copy_of(const std::string& model) const {
+    fs::copy(kFixtures / model / "model", folder_ / "copy", fs::copy_options::recursive);
+    return folder_ / "copy";
+  }
+  static void change(const fs::path& file, const char* key, const Json& value) {
+    auto json = read_json(file);
+    json[key] = value;
+    write_file(file, json.dump());
+  }
+  static std::string refusal(const fs::path& model, std::vector<std::string>* warnings = nullptr) {
+    const Hooks hooks{.warning = [&](const std::string& w) {
+      if (warnings) warnings->push_back(w);
+    }};
+    try {
+      (void)Engine({.model = model}, hooks);
+    } catch (const InputError& e) {
+      return e.what();
+    }
+    return "accepted";
+  }
+
+  fs::path folder_;
+};
+
+TEST_F(Flux2Files, AreConvertedToTheWeightsThatQuantisationHas) {
+  const Memory int8{.quantize = Quantize::kInt8, .quantize_text = Quantize::kInt8};
+  for (const std::string model : {"klein-base", "flux2-dev"}) {
+    const auto plain = options_of(model);
+    const auto quantised = run(options_of(model, {}, int8)).at("latents_final");
+    EXPECT_GT(relative_error(quantised, run(plain).at("latents_final")), 0) << model;
+    const auto out = folder_ / model;
+    convert({.model = plain.model, .out = out, .dtype = Dtype::kFloat32, .memory = int8});
+    auto converted = plain;
+    converted.model = out;
+    EXPECT_TRUE(at::equal(run(converted).at("latents_final"), quantised)) << model;
+  }
+}
+
+TEST_F(Flux2Files, ServeAsOneFileToo) {
+  for (const std::string model : {"klein", "flux2-dev"}) {
+    const auto plain = options_of(model);
+    auto single = plain;
+    single.components = plain.model;
+    single.model = folder_ / (model + ".safetensors");
+    convert({.model = plain.model, .out = single.model, .form = ConvertOptions::Form::kSingleFile});
+    const auto names = Checkpoint::open_file(single.model).tensors();
+    EXPECT_TRUE(names.contains("single_stream_modulation.lin.weight"));
+    EXPECT_TRUE(at::equal(run(single).at("latents_final"), run(plain).at("latents_final")));
+    single.components = fs::path(BRAID_SOURCE_DIR) / "models/demo";
+    EXPECT_THROW((void)Engine(single, {}), InputError);
+  }
+}
+
+TEST_F(Flux2Files, AreRefusedWhereTheyDoNotFit) {
+  const auto klein = copy_of("klein");
+  const auto transformer = klein / "transformer/config.json";
+  const auto text = klein / "text_encoder/config.json";
+  const auto tried = [&](const fs::path& file, const char* key, const Json& value) {
+    const auto before = read_file(file);
+    change(file, key, value);
+    const auto sentence = refusal(klein);
+    write_file(file, before);
+    return sentence;
+  };
+  EXPECT_EQ(refusal(klein), "accepted");
+  EXPECT_THAT(tried(transformer, "guidance_embeds", true), HasSubstr("should be false"));
+  EXPECT_THAT(tried(transformer, "joint_attention_dim", 33), HasSubstr("makes 3 x 10"));
+  EXPECT_THAT(tried(transformer, "_class_name", "FluxTransformer2DModel"),
+              HasSubstr("should describe a Flux2Transformer2DModel"));
+  EXPECT_THAT(tried(text, "num_hidden_layers", 20), HasSubstr("20 layers: there is no hidden"));
+  EXPECT_THAT(tried(text, "model_type", "mistral"), HasSubstr("should be a Qwen3 model"));
+  EXPECT_THAT(tried(text, "model_type", "llama"), HasSubstr("should be qwen3 or mistral"));
+  EXPECT_THAT(tried(klein / "vae/config.json", "_class_name", "AutoencoderKL"),
+              HasSubstr("needs an AutoencoderKLFlux2"));
+  EXPECT_THAT(tried(klein / "scheduler/scheduler_config.json", "_class_name", "Other"),
+              HasSubstr("Other"));
+}
+
+TEST_F(Flux2Files, NeedATokenizerWithTheTokensOfTheChat) {
+  const auto klein = copy_of("klein");
+  const auto file = klein / "tokenizer/tokenizer.json";
+  auto text = read_file(file);
+  for (auto at = text.find("<|im_start|>"); at != std::string::npos; at = text.find("<|im_start|>"))
+    text.replace(at, 12, "<|im_begin|>");
+  write_file(file, text);
+  EXPECT_THAT(refusal(klein), HasSubstr("the tokenizer has no token <|im_start|>, which the chat"));
+}
+
+TEST_F(Flux2Files, AreToldOfWhereTheirChatIsAnother) {
+  std::vector<std::string> warnings;
+  const auto klein = copy_of("klein");
+  EXPECT_EQ(refusal(klein, &warnings), "accepted");
+  EXPECT_TRUE(warnings.empty());
+  write_file(klein / "tokenizer/chat_template.jinja", "{{ messages }}");
+  EXPECT_EQ(refusal(klein, &warnings), "accepted");
+  ASSERT_EQ(warnings.size(), 1u);
+  EXPECT_THAT(warnings.front(), HasSubstr("does not say <|im_start|>"));
+}
+
+std::int64_t parameters(const std::string& name, const std::string& folder) {
+  const auto job = surveyed(*named_job(name));
+  std::int64_t sum = 0;
+  for (const auto& part : job.family->description().parts)
+    if (part.folder == folder)
+      for (const auto& tensor : job.tensors->of(part).tensors) sum += numbers_of(tensor, 1);
+  return sum;
+}
+
+// Counted on diffusers' and transformers' classes; of the text encoders the layers that are run.
+TEST(Flux2, PublishedModelsHaveTheirParameters) {
+  EXPECT_EQ(parameters("klein-4b", "transformer"), 3'875'544'576);
+  EXPECT_EQ(parameters("klein-base-9b", "transformer"), 9'078'581'248);
+  EXPECT_EQ(parameters("flux2-dev", "transformer"), 32'223'281'152);
+  const auto layer = [](std::int64_t hidden, std::int64_t mlp, std::int64_t norms) {
+    return hidden * 128 * (2 * 32 + 2 * 8) + 3 * hidden * mlp + 2 * hidden + norms;
+  };
+  EXPECT_EQ(parameters("klein-4b", "text_encoder"), 27 * layer(2560, 9728, 256));
+  EXPECT_EQ(parameters("klein-9b", "text_encoder"), 27 * layer(4096, 12288, 256));
+  EXPECT_EQ(parameters("flux2-dev", "text_encoder"), 30 * layer(5120, 32768, 0));
+  EXPECT_EQ(job_of_family(named_family("klein-4b")).branches, 1);
+  EXPECT_EQ(job_of_family(named_family("klein-base-4b")).branches, 2);
+}
+
+}  // namespace braid::flux2_test
