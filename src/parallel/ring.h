@@ -2,15 +2,11 @@
 // values in turn; partial results are merged by their log-sum-exp.
 #pragma once
 
+#include "braid/layout.h"
 #include "comm/group.h"
 #include "nn/attention.h"
 
 namespace braid {
-
-enum class RingForm {
-  kShift,   // point to point: the next block travels while the one at hand is attended
-  kGather,  // all at once: fewer, larger messages, all keys and values in memory
-};
 
 // Each rank calls the result with its own tokens; shares may be uneven or empty.
 Attend ring(Group ranks, RingForm form = RingForm::kShift);

@@ -37,14 +37,6 @@ StepGraphOptions graph_options(const Mesh& mesh, const ModelOptions& options) {
           .on_failure = mesh.world.size() == 1 ? OnFailure::kGoOn : OnFailure::kThrow};
 }
 
-SharedModulation modulation_of(const Layout& layout) {
-  return layout.shard_modulation ? SharedModulation::kYes : SharedModulation::kNo;
-}
-
-RingForm ring_form_of(const Layout& layout) {
-  return layout.gather_keys ? RingForm::kGather : RingForm::kShift;
-}
-
 at::ScalarType choose_dtype(Dtype asked, at::ScalarType stored, at::Device device) {
   switch (asked) {
     case Dtype::kFloat32:
@@ -88,12 +80,12 @@ Model::Model(const ModelFiles& files, at::ScalarType stored, const Mesh& mesh,
       offloaded_(std::make_shared<OffloadedParts>(options.memory.offload, options.device)),
       dtype_(dtype_of_first(mesh, choose_dtype(options.dtype, stored, options.device))),
       device_(options.device),
-      modulation_(modulation_of(options.layout)) {
+      modulation_(options.layout.modulation) {
   const LoadOptions load{.dtype = dtype_,
                          .device = device_,
                          .on_bytes = options.on_bytes,
                          .on_read = [this](const BytesRead& read) { bytes_read_ += read; }};
-  if (options.layout.share_decode) decoders_ = mesh.world;
+  if (options.layout.decode == DecodeRanks::kAll) decoders_ = mesh.world;
   if (mesh.world.rank() < decoders_.size()) load_decoder(files, load);
   load_text(files, load, options);
   load_denoiser(files, load, options);
@@ -120,7 +112,7 @@ void Model::load_decoder(const ModelFiles& files, LoadOptions load) {
 
 // Tensor parallel ranks lie next to each other: the first rank's come first.
 void Model::load_text(const ModelFiles& files, LoadOptions load, const ModelOptions& options) {
-  if (options.layout.shard_text) load.tensor_parallel = mesh_.tp;
+  if (options.layout.text == TextRanks::kShared) load.tensor_parallel = mesh_.tp;
   if (mesh_.world.rank() >= load.tensor_parallel.size()) return;
   load.paging = offloaded_->text();  // the encoders share their slots
   const auto weights = [&](const Part& part) {
@@ -138,7 +130,7 @@ void Model::load_denoiser(const ModelFiles& files, LoadOptions load, const Model
   load.paging = offloaded_->transformer();
   const auto w = weights_of(files, family_->part(Part::Role::kDenoiser), load);
   auto part =
-      family_->load_denoiser(w, attend_over(mesh_, ring_form_of(options.layout)),
+      family_->load_denoiser(w, attend_over(mesh_, options.layout.ring_form),
                              blocks_of_rank(*family_, mesh_, device_, options.ranks_on_device));
   offloaded_->finish();
   steps_ = std::make_shared<StepGraph>(

@@ -76,10 +76,6 @@ class Model {
 // Whether a rank's evaluations are recorded, from its device, memory and graphs.
 StepGraphOptions graph_options(const Mesh& mesh, const ModelOptions& options);
 
-// What a layout says of weights and rings.
-SharedModulation modulation_of(const Layout& layout);
-RingForm ring_form_of(const Layout& layout);
-
 // The blocks of this rank. Collective over the world: the ranks tell each other what is free.
 BlockRange blocks_of_rank(const Family& family, const Mesh& mesh, at::Device device,
                           int ranks_on_device);

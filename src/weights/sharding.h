@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "braid/layout.h"
 #include "comm/group.h"
 
 namespace braid {
@@ -18,10 +19,6 @@ enum class Split {
   kRows,             // a share of the inputs: columns of [out in]; the outputs are summed
   kRowsUnsummed,     // kRows with the sum forgotten: a mistake, for the tests that find it
 };
-
-// Whether tensor parallel ranks share the adaLN layers of a transformer, too: each then computes a
-// run of their outputs, which are gathered.
-enum class SharedModulation { kYes, kNo };
 
 // How one layer is shared. What is fused, [q|k|v] or [attention|mlp], is shared part by part: a
 // contiguous cut would give a rank other heads' keys than queries.

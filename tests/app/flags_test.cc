@@ -90,8 +90,8 @@ TEST(Flags, FillALayout) {
                                  "--vae", "rank0", "--devices", "cuda:0-3,cpu"});
   EXPECT_EQ(f.options.layout.tp, 2);
   EXPECT_EQ(f.options.layout.layer_split, 3);
-  EXPECT_TRUE(f.options.layout.shard_text);
-  EXPECT_FALSE(f.options.layout.share_decode);
+  EXPECT_EQ(f.options.layout.text, TextRanks::kShared);
+  EXPECT_EQ(f.options.layout.decode, DecodeRanks::kFirst);
   EXPECT_EQ(f.options.devices, std::vector<std::string>({"cuda:0-3", "cpu"}));
   expect_refused({"--text-encoder", "all"}, "--text-encoder should be one of rank0, tp");
   expect_refused({"--vae", "all"}, "--vae should be one of ranks, rank0");

@@ -27,7 +27,7 @@ const NamedLayout kLayouts[] = {{"OneRank", {}},
                                 {"Ulysses2", {.ulysses = 2}},
                                 {"LayerSplit2", {.layer_split = 2}},
                                 {"Cfg2Dp2", {.cfg = 2, .dp = 2}},
-                                {"Ring2OneDecoder", {.ring = 2, .share_decode = false}}};
+                                {"Ring2OneDecoder", {.ring = 2, .decode = DecodeRanks::kFirst}}};
 
 class BadRequests : public testing::TestWithParam<NamedLayout> {
  protected:

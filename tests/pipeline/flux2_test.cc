@@ -57,12 +57,12 @@ struct NamedLayout {
 };
 const NamedLayout kLayouts[] = {
     {"Tp2", "flux2-dev", {.tp = 2}},
-    {"Tp2WithText", "flux2-dev", {.tp = 2, .shard_text = true}},
-    {"Tp2WholeModulation", "flux2-dev", {.tp = 2, .shard_modulation = false}},
+    {"Tp2WithText", "flux2-dev", {.tp = 2, .text = TextRanks::kShared}},
+    {"Tp2WholeModulation", "flux2-dev", {.tp = 2, .modulation = SharedModulation::kNo}},
     {"Tp3", "klein", {.tp = 3}},
     {"Tp5", "klein-base", {.tp = 5}},
     {"Ring3", "klein", {.ring = 3}},
-    {"Ring2Gathered", "klein-base", {.ring = 2, .gather_keys = true}},
+    {"Ring2Gathered", "klein-base", {.ring = 2, .ring_form = RingForm::kGather}},
     {"Ulysses2", "klein", {.ulysses = 2}},
     {"Ulysses3", "klein-base", {.ulysses = 3}},
     {"Ring2Ulysses2", "flux2-dev", {.ring = 2, .ulysses = 2}},
@@ -131,7 +131,7 @@ TEST_P(Flux2Layouts, MoveAndReadWhatIsPredicted) {
   const auto& family = *job.family;
   auto want = stored_bytes(family.part(Part::Role::kDenoiser), stage_of_rank(last), degrees.tp) +
               stored_bytes(family.part(Part::Role::kDecoder), {.is_first = true}, 1);
-  if (job.layout.shard_text) {  // what is needed of it, and the table of tokens
+  if (job.layout.text == TextRanks::kShared) {  // what is needed of it, and the table of tokens
     const auto& text = family.part(Part::Role::kText);
     const auto stored = files.open(text.folder);
     const auto* const table = stored.find("language_model.model.embed_tokens.weight");

@@ -53,9 +53,11 @@ double part_that_differs(const Picture& a, const Picture& b) {
 std::string name_of(const Layout& l) {
   const auto number = [](const char* name, int degree) { return name + std::to_string(degree); };
   return number("dp", l.dp) + number("_cfg", l.cfg) + number("_layers", l.layer_split) +
-         number("_ring", l.ring) + (l.gather_keys ? "g" : "") + number("_ulysses", l.ulysses) +
-         number("_tp", l.tp) + (l.shard_modulation ? "" : "r") + (l.shard_text ? "_text" : "") +
-         (l.share_decode ? "" : "_vae0");
+         number("_ring", l.ring) + (l.ring_form == RingForm::kGather ? "g" : "") +
+         number("_ulysses", l.ulysses) + number("_tp", l.tp) +
+         (l.modulation == SharedModulation::kYes ? "" : "r") +
+         (l.text == TextRanks::kShared ? "_text" : "") +
+         (l.decode == DecodeRanks::kAll ? "" : "_vae0");
 }
 
 // 5 x 7 = 35 image tokens and 21 text tokens: no degree below divides both.
@@ -81,13 +83,13 @@ const std::vector<Layout> kLayouts = {
     {.tp = 3},
     {.tp = 4},
     {.tp = 6},
-    {.tp = 2, .shard_modulation = false},
+    {.tp = 2, .modulation = SharedModulation::kNo},
     {.tp = 12},
     {.ring = 2},
     {.ring = 3},
     {.ring = 5},
-    {.ring = 2, .gather_keys = true},
-    {.ring = 4, .gather_keys = true},
+    {.ring = 2, .ring_form = RingForm::kGather},
+    {.ring = 4, .ring_form = RingForm::kGather},
     {.ulysses = 2},
     {.ulysses = 5},
     {.ulysses = 7},
@@ -107,7 +109,7 @@ const std::vector<Layout> kLayouts = {
     {.tp = 2, .ring = 2, .ulysses = 2, .cfg = 2},
     {.cfg = 2, .dp = 2},
     {.tp = 2, .dp = 2},
-    {.tp = 2, .ulysses = 2, .dp = 2, .shard_modulation = false},
+    {.tp = 2, .ulysses = 2, .dp = 2, .modulation = SharedModulation::kNo},
     {.layer_split = 2},
     {.layer_split = 3},  // 8 blocks: 3, 3 and 2
     {.layer_split = 8},
@@ -117,9 +119,9 @@ const std::vector<Layout> kLayouts = {
     {.cfg = 2, .layer_split = 2},
     {.dp = 2, .layer_split = 2},
     {.tp = 2, .ring = 2, .ulysses = 2, .cfg = 2, .layer_split = 2},
-    {.tp = 2, .shard_text = true},
-    {.tp = 4, .dp = 2, .shard_text = true},
-    {.ulysses = 2, .share_decode = false},
+    {.tp = 2, .text = TextRanks::kShared},
+    {.tp = 4, .dp = 2, .text = TextRanks::kShared},
+    {.ulysses = 2, .decode = DecodeRanks::kFirst},
 };
 
 class Layouts : public testing::TestWithParam<Layout> {};
@@ -143,7 +145,7 @@ TEST_P(Layouts, EqualOneRankOnUnevenSizes) {
   // sums of shared text encoders are added in another order
   for (const auto* name : {"prompt_embeds", "pooled_prompt_embeds"})
     EXPECT_LE(relative_error(got.recording.at(name), one.recording.at(name)),
-              GetParam().shard_text ? 1e-5 : 0)
+              GetParam().text == TextRanks::kShared ? 1e-5 : 0)
         << name;
   EXPECT_LT(relative_error(got.recording.at("velocity_first"), one.recording.at("velocity_first")),
             1e-5);
@@ -201,7 +203,7 @@ const Request kTiled{.prompts = {"a red circle"},
                      .vae_tiling = VaeTiling::kOn};
 
 TEST(Decode, TilesOfSeveralRanksAreBlendedAsOneRankBlendsThem) {
-  const auto alone = run({.ring = 3, .share_decode = false}, kTiled);
+  const auto alone = run({.ring = 3, .decode = DecodeRanks::kFirst}, kTiled);
   const auto shared = run({.ring = 3}, kTiled);
   ASSERT_EQ(shared.pictures.size(), 2u);
   for (std::size_t i = 0; i < 2; ++i) EXPECT_EQ(shared.pictures[i].rgb, alone.pictures[i].rgb);
@@ -210,7 +212,7 @@ TEST(Decode, TilesOfSeveralRanksAreBlendedAsOneRankBlendsThem) {
 TEST(Decode, SeveralPicturesAreSharedOutInTheirOrder) {
   auto request = kUneven;
   request.batch_size = 3;
-  const auto alone = run({.ulysses = 2, .share_decode = false}, request);
+  const auto alone = run({.ulysses = 2, .decode = DecodeRanks::kFirst}, request);
   const auto shared = run({.ulysses = 2}, request);
   ASSERT_EQ(shared.pictures.size(), 3u);
   for (std::size_t i = 0; i < 3; ++i) {
@@ -260,7 +262,8 @@ TEST(Layout, RefusesWhatCannotBeSharedWithASentence) {
               HasSubstr("give a negative prompt"));
   EXPECT_THAT(refusal({.layer_split = 9}, kEven),
               HasSubstr("over 9 ranks needs as many blocks, the transformer has 8"));
-  EXPECT_THAT(refusal({.tp = 3, .shard_text = true}, kEven), HasSubstr("cannot share the 4 heads"));
+  EXPECT_THAT(refusal({.tp = 3, .text = TextRanks::kShared}, kEven),
+              HasSubstr("cannot share the 4 heads"));
   EXPECT_THAT(refusal({.ring = 0}, kEven), HasSubstr("between 1 and 1024"));
   EXPECT_THAT(refusal({.tp = 1024, .ring = 1024}, kEven), HasSubstr("more than 1024 ranks"));
 }

@@ -12,7 +12,7 @@ inline PlanJob flux_dev() { return surveyed(*named_job("flux1-dev")); }
 // With adaLN layers on every rank.
 inline PlanJob flux_dev_replicated() {
   auto job = *named_job("flux1-dev");
-  job.layout.shard_modulation = false;
+  job.layout.modulation = SharedModulation::kNo;
   return surveyed(std::move(job));
 }
 

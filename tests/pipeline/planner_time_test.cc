@@ -103,7 +103,7 @@ TEST(PlannedTime, HidesShiftsBehindAttention) {
   const double attention = kBlocks * 4 * (kTokens / 2) * (kTokens / 2) * kHidden;
   EXPECT_NEAR(exposed(4 * attention / all), all * 3 / 4, 1e-6);
   auto gathered = job;
-  gathered.layout.gather_keys = true;
+  gathered.layout.ring_form = RingForm::kGather;
   device.bfloat16_flops = 1e9;
   EXPECT_NEAR(communication(gathered, machine(2, link, device), {.ring = 2})["ring"], all, 1e-6);
 }

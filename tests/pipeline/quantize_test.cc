@@ -63,7 +63,7 @@ TEST(Quantized, LayersOnTheListStayExact) {
 // layout whose sums round otherwise is not the same, but it is as near to the exact velocity.
 TEST(Quantized, LayoutsWithActivationsInCodesAreNearTheExactOne) {
   const auto exact = run({.model = kModel}).at("velocity_first");
-  for (const auto& layout : {Layout{.tp = 2}, Layout{.tp = 3, .shard_modulation = false},
+  for (const auto& layout : {Layout{.tp = 2}, Layout{.tp = 3, .modulation = SharedModulation::kNo},
                              Layout{.ring = 2}, Layout{.tp = 2, .ulysses = 2}}) {
     const auto got =
         run({.model = kModel, .layout = layout, .memory = {.quantize = Quantize::kInt8Dynamic}});
@@ -75,7 +75,7 @@ TEST(Quantized, LayoutsWithActivationsInCodesAreNearTheExactOne) {
 TEST(Quantized, LayoutsComputeWhatOneRankComputes) {
   const auto one =
       run({.model = kModel, .memory = {.quantize = Quantize::kInt8}}).at("velocity_first");
-  for (const auto& layout : {Layout{.tp = 2}, Layout{.tp = 3, .shard_modulation = false},
+  for (const auto& layout : {Layout{.tp = 2}, Layout{.tp = 3, .modulation = SharedModulation::kNo},
                              Layout{.ring = 2}, Layout{.tp = 2, .ulysses = 2}}) {
     const auto got =
         run({.model = kModel, .layout = layout, .memory = {.quantize = Quantize::kInt8}})

@@ -129,15 +129,17 @@ TEST_P(Predicted, CountsAndBytesAreThoseOfRuns) {
     const MadeFile file(config, stored);
     for (const auto& grid : grids_of(GetParam())) {
       ++turn;
-      PlanJob job{.family = make_flux_family({.flux = config}),
-                  .dtype = dtypes[turn % 3],
-                  .width = 16 * (5 + turn % 3),
-                  .height = 16 * 5,
-                  .text_tokens = 8 + turn % 7,
-                  .batch_size = 1 + turn % 4,
-                  .num_pictures = 100,
-                  .branches = grid.cfg > 1 || turn % 5 == 0 ? 2 : 1,
-                  .layout = {.shard_modulation = turn % 4 != 0, .gather_keys = turn % 3 == 0}};
+      PlanJob job{
+          .family = make_flux_family({.flux = config}),
+          .dtype = dtypes[turn % 3],
+          .width = 16 * (5 + turn % 3),
+          .height = 16 * 5,
+          .text_tokens = 8 + turn % 7,
+          .batch_size = 1 + turn % 4,
+          .num_pictures = 100,
+          .branches = grid.cfg > 1 || turn % 5 == 0 ? 2 : 1,
+          .layout = {.modulation = turn % 4 != 0 ? SharedModulation::kYes : SharedModulation::kNo,
+                     .ring_form = turn % 3 == 0 ? RingForm::kGather : RingForm::kShift}};
       if (!plan_layout(job, on_cpus(GetParam()), grid).fits()) continue;
       expect_as_predicted(job, config, grid, file, std::int64_t(c10::elementSize(stored)));
       ++runs;
@@ -169,7 +171,7 @@ TEST(Traffic, IsTwoReductionsADoubleBlockAndOneASingleBlock) {
   EXPECT_EQ(shared.all_reduces, 2 * 1 + 2);
   EXPECT_EQ(shared.all_gathers, 2 * 1 + 2 + 1);  // adaLN layers
   EXPECT_EQ(shared.bytes, 4 * (4 * tokens * hidden + (2 * 6 + 2 * 3 + 2) * hidden / 4));
-  job.layout.shard_modulation = false;
+  job.layout.modulation = SharedModulation::kNo;
   const auto whole = along(run(job, kManyHeads, {.tp = 4}, file.path()).front().traffic, "tp");
   EXPECT_EQ(whole.all_reduces, 4);
   EXPECT_EQ(whole.all_gathers, 0);
@@ -198,7 +200,7 @@ TEST(Traffic, IsAShiftLessThanRanksABlockWithRing) {
   // 35 and 21 tokens over 4 ranks: 9 9 9 8 and 6 5 5 5. Rank 0 passes on all keys but rank 1's.
   EXPECT_EQ(shifted.shifts, 3 * 3);
   EXPECT_EQ(shifted.bytes, 4 * 3 * 2 * 144 * (56 - 14));
-  job.layout.gather_keys = true;
+  job.layout.ring_form = RingForm::kGather;
   const auto gathered =
       along(run(job, kManyHeads, {.ring = 4}, file.path()).front().traffic, "ring");
   EXPECT_EQ(gathered, (Traffic{.all_gathers = 3, .bytes = 4 * 3 * 2 * 144 * 15}));

@@ -67,14 +67,15 @@ TEST_P(WholeRuns, ReportTrafficAndBytesAsPredicted) {
   ASSERT_EQ(engine.bytes_read().size(), std::size_t(grid.product()));
   for (int rank = 0; rank < grid.product(); ++rank) {
     const auto place = place_of(grid, rank).layers;
-    const int sharers = layout.shard_text ? grid.tp : 1;
+    const int sharers = layout.text == TextRanks::kShared ? grid.tp : 1;
     const auto text = stored(files.open("text_encoder")) * count_clip(clip).of_rank(sharers) +
                       stored(files.open("text_encoder_2")) * count_t5(t5).of_rank(sharers);
     const auto flux =
         stored(files.open("transformer")) *
         parameters_of(run_of(place), flux_config, SharedModulation::kYes).of_rank(grid.tp);
     EXPECT_EQ(engine.bytes_read()[std::size_t(rank)].all,
-              flux + (rank < sharers ? text : 0) + (rank == 0 || layout.share_decode ? vae : 0))
+              flux + (rank < sharers ? text : 0) +
+                  (rank == 0 || layout.decode == DecodeRanks::kAll ? vae : 0))
         << rank;
   }
 }
@@ -86,8 +87,10 @@ INSTANTIATE_TEST_SUITE_P(
                     WholeRun{"models/demo", {.ulysses = 2, .cfg = 2}},
                     WholeRun{"models/demo", {.tp = 2, .dp = 2}},
                     WholeRun{"models/demo", {.layer_split = 3}},
-                    WholeRun{"models/demo", {.tp = 2, .layer_split = 2, .shard_text = true}},
-                    WholeRun{"models/demo", {.tp = 4, .shard_text = true, .share_decode = false}},
+                    WholeRun{"models/demo",
+                             {.tp = 2, .layer_split = 2, .text = TextRanks::kShared}},
+                    WholeRun{"models/demo",
+                             {.tp = 4, .text = TextRanks::kShared, .decode = DecodeRanks::kFirst}},
                     WholeRun{"tests/data/parity/basic/model", {.tp = 2}},
                     WholeRun{"tests/data/parity/schnell/model", {.ring = 3}},
                     WholeRun{"tests/data/parity/prefixed/model", {.tp = 5}},

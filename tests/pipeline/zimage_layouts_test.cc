@@ -20,21 +20,22 @@ struct NamedZImageLayout {
   const char* name;
   Layout layout;
 };
-const NamedZImageLayout kZImageLayouts[] = {{"Tp2", {.tp = 2}},
-                                            {"Tp3", {.tp = 3}},
-                                            {"Tp4", {.tp = 4}},  // 2 2 1 1 heads
-                                            {"Tp4Ulysses2", {.tp = 4, .ulysses = 2}},
-                                            {"Tp2Text", {.tp = 2, .shard_text = true}},
-                                            {"Ring3", {.ring = 3}},
-                                            {"Ring2Gathered", {.ring = 2, .gather_keys = true}},
-                                            {"Ulysses2", {.ulysses = 2}},
-                                            {"Ulysses4", {.ulysses = 4}},  // 2 2 1 1 heads
-                                            {"Ring2Ulysses3", {.ring = 2, .ulysses = 3}},
-                                            {"LayerSplit2", {.layer_split = 2}},
-                                            {"LayerSplit4", {.layer_split = 4}},
-                                            {"Tp2Ulysses2", {.tp = 2, .ulysses = 2}},
-                                            {"Tp2LayerSplit3", {.tp = 2, .layer_split = 3}},
-                                            {"Ring2LayerSplit2", {.ring = 2, .layer_split = 2}}};
+const NamedZImageLayout kZImageLayouts[] = {
+    {"Tp2", {.tp = 2}},
+    {"Tp3", {.tp = 3}},
+    {"Tp4", {.tp = 4}},  // 2 2 1 1 heads
+    {"Tp4Ulysses2", {.tp = 4, .ulysses = 2}},
+    {"Tp2Text", {.tp = 2, .text = TextRanks::kShared}},
+    {"Ring3", {.ring = 3}},
+    {"Ring2Gathered", {.ring = 2, .ring_form = RingForm::kGather}},
+    {"Ulysses2", {.ulysses = 2}},
+    {"Ulysses4", {.ulysses = 4}},  // 2 2 1 1 heads
+    {"Ring2Ulysses3", {.ring = 2, .ulysses = 3}},
+    {"LayerSplit2", {.layer_split = 2}},
+    {"LayerSplit4", {.layer_split = 4}},
+    {"Tp2Ulysses2", {.tp = 2, .ulysses = 2}},
+    {"Tp2LayerSplit3", {.tp = 2, .layer_split = 3}},
+    {"Ring2LayerSplit2", {.ring = 2, .layer_split = 2}}};
 
 class ZImageLayouts : public testing::TestWithParam<NamedZImageLayout> {};
 INSTANTIATE_TEST_SUITE_P(All, ZImageLayouts, testing::ValuesIn(kZImageLayouts),
@@ -85,7 +86,7 @@ TEST_P(ZImageLayouts, MoveAndReadWhatIsPredicted) {
   const auto want =
       stored_bytes(family.part(Part::Role::kDenoiser), stage_of_rank(last), degrees.tp) +
       stored_bytes(family.part(Part::Role::kDecoder), {.is_first = true}, 1);
-  if (GetParam().layout.shard_text) return;  // the last rank has text, too
+  if (GetParam().layout.text == TextRanks::kShared) return;  // the last rank has text, too
   EXPECT_EQ(engine.bytes_read().back().all, want);
 }
 

@@ -50,8 +50,8 @@ TEST(ZImageFamily, IsGuidedAboveZeroAgainstAnEmptyPrompt) {
 
 TEST(ZImageFamily, RunsEveryLayoutInBfloat16) {
   const auto exact = drawn_zimage(zimage_with(), guided_zimage());
-  for (const Layout& layout : {Layout{}, Layout{.tp = 2, .shard_text = true}, Layout{.ring = 2},
-                               Layout{.layer_split = 2}, Layout{.cfg = 2}}) {
+  for (const Layout& layout : {Layout{}, Layout{.tp = 2, .text = TextRanks::kShared},
+                               Layout{.ring = 2}, Layout{.layer_split = 2}, Layout{.cfg = 2}}) {
     auto options = zimage_with(layout);
     options.dtype = Dtype::kBfloat16;
     const auto got = drawn_zimage(options, guided_zimage());

@@ -60,7 +60,7 @@ struct NamedLayout {
 };
 const NamedLayout kLayouts[] = {{"Tp2", {.tp = 2}},
                                 {"Ring3", {.ring = 3}},
-                                {"Ring2Gathered", {.ring = 2, .gather_keys = true}},
+                                {"Ring2Gathered", {.ring = 2, .ring_form = RingForm::kGather}},
                                 {"Ulysses2", {.ulysses = 2}},
                                 {"Ulysses4", {.ulysses = 4}},  // 2 2 1 1 heads, 2 of keys
                                 {"Ring2Ulysses3", {.ring = 2, .ulysses = 3}},

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "app/flags/flag_reader.h"
+#include "app/flags/flag_values.h"
 #include "app/flags/flags.h"
 #include "braid/braid.h"
 
@@ -31,6 +32,12 @@ void add_budget_flags(FlagReader& read, Memory& memory);
 void check_budget(const Memory& memory);
 // Those of them that say what is quantised.
 void add_quantize_flags(FlagReader& read, Memory& memory);
+
+// How ranks share what is not theirs alone, as flags spell it.
+extern const Choices<SharedModulation> kModulations;
+extern const Choices<TextRanks> kTextRanks;
+extern const Choices<DecodeRanks> kDecodeRanks;
+extern const Choices<RingForm> kRingForms;
 
 // `braid convert`.
 extern const char* const kConvertExamples;

@@ -1,7 +1,5 @@
 #include "app/flags/flag_groups.h"
 
-#include "app/flags/flag_values.h"
-
 namespace braid {
 namespace {
 
@@ -14,6 +12,13 @@ void add_degree(FlagReader& read, const std::string& name, const std::string& he
 }
 
 }  // namespace
+
+const Choices<SharedModulation> kModulations = {{"sharded", SharedModulation::kYes},
+                                                {"replicated", SharedModulation::kNo}};
+const Choices<TextRanks> kTextRanks = {{"rank0", TextRanks::kFirst}, {"tp", TextRanks::kShared}};
+const Choices<DecodeRanks> kDecodeRanks = {{"ranks", DecodeRanks::kAll},
+                                           {"rank0", DecodeRanks::kFirst}};
+const Choices<RingForm> kRingForms = {{"shift", RingForm::kShift}, {"gather", RingForm::kGather}};
 
 void add_layout_flags(FlagReader& read, Layout& layout) {
   add_degree(read, "--tp",
@@ -33,26 +38,25 @@ void add_layout_flags(FlagReader& read, Layout& layout) {
             "sharded or replicated: whether tensor parallel ranks share\n"
             "the adaLN layers too. Default: sharded",
             [&](const std::string& flag, const std::string& text) {
-              layout.shard_modulation =
-                  choice<bool>(flag, text, {{"sharded", true}, {"replicated", false}});
+              layout.modulation = choice(flag, text, kModulations);
             });
   read.text("--text-encoder", "WHERE", "Layout",
             "rank0 (the first rank has the text encoders) or tp (tensor\n"
             "parallel ranks share them). Default: rank0",
             [&](const std::string& flag, const std::string& text) {
-              layout.shard_text = choice<bool>(flag, text, {{"rank0", false}, {"tp", true}});
+              layout.text = choice(flag, text, kTextRanks);
             });
   read.text("--vae", "WHERE", "Layout",
             "ranks (tiles, or several pictures, are decoded on all ranks) or\n"
             "rank0 (all on the first). Default: ranks",
             [&](const std::string& flag, const std::string& text) {
-              layout.share_decode = choice<bool>(flag, text, {{"ranks", true}, {"rank0", false}});
+              layout.decode = choice(flag, text, kDecodeRanks);
             });
   read.text("--ring-form", "FORM", "Layout",
             "shift (blocks of keys and values travel while others are\n"
             "attended) or gather (all at once). Default: shift",
             [&](const std::string& flag, const std::string& text) {
-              layout.gather_keys = choice<bool>(flag, text, {{"shift", false}, {"gather", true}});
+              layout.ring_form = choice(flag, text, kRingForms);
             });
   read.text("--deadline", "SECONDS", "Layout",
             "How long a rank waits for the others before all give up.\n"

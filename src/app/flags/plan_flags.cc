@@ -88,21 +88,18 @@ void add_device_flags(FlagReader& read, PlanFlags& f) {
               f.devices_per_host = int(whole_number(flag, text, 1, kMaxDevices));
             });
   const auto either = [&](const std::string& name, const std::string& value,
-                          const std::string& help, const Choices<bool>& choices, bool& is_chosen) {
+                          const std::string& help, const auto& choices, auto& chosen) {
     read.text(name, value, "Devices", help,
-              [choices, &is_chosen](const std::string& flag, const std::string& text) {
-                is_chosen = choice<bool>(flag, text, choices);
+              [choices, &chosen](const std::string& flag, const std::string& text) {
+                chosen = choice(flag, text, choices);
               });
   };
   auto& l = f.sharing;
-  either("--tp-modulation", "HOW", "sharded or replicated. Default: sharded",
-         {{"sharded", true}, {"replicated", false}}, l.shard_modulation);
-  either("--text-encoder", "WHERE", "rank0 or tp. Default: rank0", {{"rank0", false}, {"tp", true}},
-         l.shard_text);
-  either("--vae", "WHERE", "ranks or rank0. Default: ranks", {{"ranks", true}, {"rank0", false}},
-         l.share_decode);
-  either("--ring-form", "FORM", "shift or gather. Default: shift",
-         {{"shift", false}, {"gather", true}}, l.gather_keys);
+  either("--tp-modulation", "HOW", "sharded or replicated. Default: sharded", kModulations,
+         l.modulation);
+  either("--text-encoder", "WHERE", "rank0 or tp. Default: rank0", kTextRanks, l.text);
+  either("--vae", "WHERE", "ranks or rank0. Default: ranks", kDecodeRanks, l.decode);
+  either("--ring-form", "FORM", "shift or gather. Default: shift", kRingForms, l.ring_form);
 }
 
 }  // namespace

@@ -106,8 +106,8 @@ std::string row(const OrderedJson& r) {
 
 std::string config_of(const PipelineOptions& o) {
   std::string config = layout_of(o.layout);
-  if (!o.layout.shard_modulation) config += " --tp-modulation replicated";
-  if (o.layout.gather_keys) config += " --ring-form gather";
+  if (o.layout.modulation == SharedModulation::kNo) config += " --tp-modulation replicated";
+  if (o.layout.ring_form == RingForm::kGather) config += " --ring-form gather";
   const auto flags = flags_of(o.memory);
   return flags.empty() ? config : config + " " + flags;
 }

@@ -49,7 +49,7 @@ PlanJob surveyed(PlanJob job, const ModelFiles* files) {
   job.tensors =
       std::make_shared<const ModelTensors>(survey_model(*job.family,
                                                         {.dtype = job.dtype,
-                                                         .modulation = modulation_of(job.layout),
+                                                         .modulation = job.layout.modulation,
                                                          .keep_dense = job.memory.keep_dense},
                                                         files));
   return job;

@@ -23,7 +23,7 @@ const ModelTensors& tensors_of(const PlanJob& job) {
 
 // The ranks that have the text encoders, and share them.
 int text_ranks(const PlanJob& job, const Degrees& grid) {
-  return job.layout.shard_text ? grid.tp : 1;
+  return job.layout.text == TextRanks::kShared ? grid.tp : 1;
 }
 
 bool is_tiled(const PlanJob& job) { return is_tiled(job.tiling, job.size()); }
@@ -88,7 +88,7 @@ std::int64_t keys_values_bytes(const PlanJob& job, const Degrees& grid, const St
   const auto mine = token * s.group.all() * job.element_bytes();
   if (grid.ring == 1) return mine;
   const auto all = token * (job.image_tokens() + job.padded_text_tokens()) * job.element_bytes();
-  if (job.layout.gather_keys) return mine + all;
+  if (job.layout.ring_form == RingForm::kGather) return mine + all;
   // float32: so far, and of this block
   const auto partial_sums =
       2 * s.batch * s.attended.q.count * job.shape().head_width * s.group.all() * 4;
@@ -224,7 +224,7 @@ RankBytes bytes_of_others(const PlanJob& job, const Degrees& grid, int rank) {
     bytes.encoding = encoding_bytes(job, sharers);
     hold_text(job, sharers, bytes);
   }
-  if (rank > 0 && !job.layout.share_decode) return bytes;
+  if (rank > 0 && job.layout.decode == DecodeRanks::kFirst) return bytes;
   const auto mode = job.memory.offload.vae;
   bytes.vae = hold(job, pages_of(tensors_of(job).of(Part::Role::kDecoder), {}, {.offload = mode}),
                    {mode}, bytes);

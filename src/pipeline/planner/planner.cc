@@ -26,8 +26,9 @@ PlannedLayout out(const Degrees& grid, Obstacle obstacle, std::string reason) {
 // What a run would refuse.
 std::optional<PlannedLayout> refusal(const PlanJob& job, const Degrees& g) {
   for (const auto& part : job.family->description().parts) {
-    const bool is_shared = part.role == Part::Role::kDenoiser ||
-                           (part.role == Part::Role::kText && job.layout.shard_text);
+    const bool is_shared =
+        part.role == Part::Role::kDenoiser ||
+        (part.role == Part::Role::kText && job.layout.text == TextRanks::kShared);
     if (is_shared && part.heads == Part::Heads::kAny && part.num_heads < g.tp)
       return out(
           g, Obstacle::kHeads,
@@ -78,7 +79,7 @@ void measure(const PlanJob& job, const Machine& machine, const std::vector<Stage
     const auto stage = std::size_t(rank / stride % g.layers);
     // Ranks of a stage differ by a token at most: ask the first that is not rank 0.
     const bool is_new = rank < 2 || (rank % stride == 0 && rank / stride < g.layers) ||
-                        (job.layout.shard_text && rank <= g.tp);
+                        (job.layout.text == TextRanks::kShared && rank <= g.tp);
     const bool differs =
         machine.devices[std::size_t(rank)].memory != machine.devices[std::size_t(rank - 1)].memory;
     if (!is_new && !differs) continue;

@@ -81,7 +81,7 @@ double Step::activations() const {
   for (const auto& kind : job_.shape().blocks)
     numbers += double(kind.count) * kind.moved.of_heads(share_.heads, job_.shape().num_heads) *
                double(share_.tokens.of(kind));
-  if (grid_.ring > 1 && !job_.layout.gather_keys)  // float32 merges, a hop each
+  if (grid_.ring > 1 && job_.layout.ring_form == RingForm::kShift)  // float32 merges, a hop each
     numbers += 20.0 * grid_.ring * double(blocks()) * double(share_.group.all()) *
                double(share_.attended.q.count * job_.shape().head_width);
   return numbers * double(job_.element_bytes());
@@ -108,7 +108,7 @@ double Step::gather(const Traffic& t, int ranks, const LinkSpec& link) const {
 // What is left of the hops when the attention of the block at hand has hidden the rest.
 double Step::shift(const Traffic& ring) const {
   const auto& link = link_along(strides_of(grid_).ring, grid_.ring);
-  if (job_.layout.gather_keys) return gather(ring, grid_.ring, link);
+  if (job_.layout.ring_form == RingForm::kGather) return gather(ring, grid_.ring, link);
   const double hops = double(ring.shifts);
   const double hop = link.latency + double(ring.bytes) / hops / link.speed;
   const double attended = double(share_.batch) * attention() / double(blocks()) / grid_.ring;

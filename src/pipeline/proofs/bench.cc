@@ -80,7 +80,7 @@ void bench_rank(Bench& bench, const Group& world) {
   const Moment begin(at::kCPU);
   const auto transformer =
       transformer_of(options.probe, probe, mesh, devices, shardings_of(options.probe, probe, mesh),
-                     attend_over(mesh, ring_form_of(layout)));
+                     attend_over(mesh, layout.ring_form));
   world.await();
   const double load_seconds = begin.seconds_until(Moment(at::kCPU));
   const auto& pipeline = options.probe.pipeline;

@@ -76,7 +76,7 @@ DenoiserInput inputs_of(const Probe& p, std::uint64_t seed, at::Device device) {
 
 ShardingTable shardings_of(const ProbeOptions& o, const Probe& probe, const Mesh& mesh) {
   return probe.family->part(Part::Role::kDenoiser)
-      .sharding({.ranks = mesh.tp.size(), .modulation = modulation_of(o.pipeline.layout)});
+      .sharding({.ranks = mesh.tp.size(), .modulation = o.pipeline.layout.modulation});
 }
 
 PredictPart transformer_of(const ProbeOptions& o, const Probe& probe, const Mesh& mesh,

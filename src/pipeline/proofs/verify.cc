@@ -41,7 +41,7 @@ Trace trace_of(const VerifyOptions& options, const Probe& probe, const Mesh& mes
   const auto device = devices[std::size_t(mesh.world.rank())];
   const c10::DeviceGuard on(device);
   const auto of_probe = probe_options(options);
-  const auto attend = attend_over(mesh, ring_form_of(options.pipeline.layout));
+  const auto attend = attend_over(mesh, options.pipeline.layout.ring_form);
   const auto transformer = transformer_of(of_probe, probe, mesh, devices,
                                           with_fault(shardings_of(of_probe, probe, mesh), fault),
                                           with_fault(attend, mesh, fault));
