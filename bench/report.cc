@@ -69,7 +69,7 @@ Measured measure(const ReportFlags& flags) {
     const auto mesh = make_mesh(group, {});
     const auto transformer =
         transformer_of(flags.probe, probe, mesh, devices, shardings_of(flags.probe, probe, mesh),
-                       attend_over(mesh, ring_form_of(pipeline.layout)));
+                       attend_over(mesh, pipeline.layout.ring_form));
     const auto predict = predict_over(mesh, transformer);
     const auto device = devices.front();
     const c10::DeviceGuard on(device);

@@ -57,12 +57,12 @@ TEST_F(BadFlags, DevicesThatAreNotThere) {
 
 // All before a model is opened.
 TEST_F(BadFlags, LayoutsThatDoNotFitTheDevices) {
-  expect_refused({"--devices", "cpu,cpu", "-m", "missing"},
+  const std::string demo = BRAID_SOURCE_DIR "/models/demo";
+  expect_refused({"--devices", "cpu,cpu", "-m", demo},
                  "but there are 2 ranks: ask for degrees that multiply to 2");
-  expect_refused({"--devices", "cpu,cpu,cpu", "--tp", "2", "-m", "missing"},
-                 "= 2, but there are 3");
+  expect_refused({"--devices", "cpu,cpu,cpu", "--tp", "2", "-m", demo}, "= 2, but there are 3");
   expect_refused({"--devices", "cpu,tpu", "--tp", "2", "-m", "missing"}, "it is 'tpu'");
-  expect_refused({"--cfg-parallel", "2", "-m", "missing"}, "give a negative prompt");
+  expect_refused({"--cfg-parallel", "2", "-m", demo}, "give a negative prompt");
   expect_refused({"--cfg-parallel", "3", "--negative-prompt", "b", "--true-cfg", "2"},
                  "a step has 2");
 }

@@ -29,6 +29,7 @@ class TapedGraph : public DeviceGraph {
   explicit TapedGraph(Tape& tape) : tape_(tape) { ++tape_.graphs; }
   ~TapedGraph() override {
     --tape_.graphs;
+    tape_.is_recording = false;  // it ends what did not come to its end
     tape_.work.clear();
     tape_.outlived = !tape_.written.expired();
   }

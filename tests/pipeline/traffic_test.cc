@@ -67,8 +67,8 @@ std::vector<Counted> run(const PlanJob& job, const FluxConfig& config, const Deg
                             {.dtype = job.dtype,
                              .on_read = [&](const BytesRead& read) { counted.read += read; },
                              .tensor_parallel = mesh.tp},
-                            flux_sharding(config, mesh.tp.size(), modulation_of(job.layout))),
-                    attend_over(mesh, ring_form_of(job.layout)),
+                            flux_sharding(config, mesh.tp.size(), job.layout.modulation)),
+                    attend_over(mesh, job.layout.ring_form),
                     blocks_of_rank(*job.family, mesh, at::kCPU, 1));
     const auto predict = predict_over(mesh, [&](const DenoiserInput& in, const Tensor& state) {
       return flux.advance(in, state);
@@ -111,8 +111,7 @@ void expect_as_predicted(const PlanJob& any_job, const FluxConfig& config, const
     const auto want = predict_traffic(job, grid, rank, stage);
     EXPECT_EQ(text_of_traffic(counted.traffic), text_of_traffic(want))
         << layout_name(grid) << " rank " << rank;
-    const auto parameters =
-        parameters_of(stage, config, modulation_of(job.layout)).of_rank(grid.tp);
+    const auto parameters = parameters_of(stage, config, job.layout.modulation).of_rank(grid.tp);
     EXPECT_EQ(counted.read.all, stored_bytes * parameters) << layout_name(grid) << " rank " << rank;
     EXPECT_EQ(counted.read.strided, stored_bytes * strided_parameters(config, stage, grid.tp));
   }

@@ -96,9 +96,10 @@ void GenerateRun::prepare() {
   if (!flags_.latents.empty()) request_.latents = read_latents(flags_.latents);
 }
 
-// What one rank without guidance parallelism runs does not matter.
+// Of no matter where the degrees leave nothing to choose: then all ranks find a wrong model
+// together, and the first one says so.
 int GenerateRun::branches(int num_ranks) const {
-  if (num_ranks == 1 && options_.layout.cfg == 1) return 1;
+  if (degrees_of(options_.layout).product() == num_ranks && options_.layout.cfg == 1) return 1;
   const auto family = open_family(find_model(options_));
   return num_branches(request_, family->description().limits);
 }
