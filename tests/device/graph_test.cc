@@ -5,7 +5,9 @@
 #include <gmock/gmock.h>
 
 #include <map>
+#include <optional>
 
+#include "base/error.h"
 #include "on_gpu.h"
 #include "pipeline/graphs/step_graph.h"
 
@@ -16,6 +18,29 @@ struct NoGraph : DeviceGraph {
   void begin() override {}
   void end() override {}
   void replay() override {}
+};
+
+// The streams that were current when a recording began, and when it was given up.
+struct Recorded {
+  std::optional<c10::StreamId> began, ended;
+};
+
+// What cannot be recorded.
+class RefusedGraph : public DeviceGraph {
+ public:
+  RefusedGraph(at::Device device, Recorded& seen) : device_(device), seen_(seen) {}
+  ~RefusedGraph() override { seen_.ended = current(); }
+  void begin() override { seen_.began = current(); }
+  void end() override { throw Error("not permitted"); }
+  void replay() override {}
+
+ private:
+  c10::StreamId current() const {
+    return c10::impl::VirtualGuardImpl(device_.type()).getStream(device_).id();
+  }
+
+  at::Device device_;
+  Recorded& seen_;
 };
 
 class GraphOnGpu : public OnGpu {
@@ -76,6 +101,29 @@ TEST_F(GraphOnGpu, GoesOnAfterARecordingThatFailed) {
   StepGraph next({.device = gpu()}, one_by_one(predict));
   for (int i = 0; i < 3; ++i) (void)next({input(0.5)});
   EXPECT_EQ(next.use().replays, 2) << "a recording after it";
+}
+
+// LibTorch ends a recording there only.
+TEST_F(GraphOnGpu, IsGivenUpOnTheStreamThatItRecords) {
+  for (const bool is_stopped : {false, true}) {
+    Recorded seen;
+    StepGraph step(
+        {.device = gpu(),
+         .on_failure = StepGraphOptions::OnFailure::kGoOn,
+         .make = [&](at::Device device) { return std::make_unique<RefusedGraph>(device, seen); }},
+        one_by_one([&](const DenoiserInput& in) {
+          if (seen.began && is_stopped) throw Cancelled("stopped as asked");
+          return in.noise.x_BLC.clone();
+        }));
+    (void)step({input(0.5)});
+    try {
+      (void)step({input(0.5)});
+    } catch (const Cancelled&) {
+      EXPECT_TRUE(is_stopped);
+    }
+    EXPECT_TRUE(seen.began);
+    EXPECT_EQ(seen.ended, seen.began) << "stopped: " << is_stopped;
+  }
 }
 
 TEST_F(GraphOnGpu, RecordsOnOneStreamWhichIsNotTheDefaultOne) {

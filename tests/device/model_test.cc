@@ -99,11 +99,10 @@ class RanksOnGpu : public OnGpu, public testing::WithParamInterface<Shared> {
   }
 };
 
-TEST_P(RanksOnGpu, DrawWhatOneRankDraws) {
-  const auto want = draw(on({"cuda:0"})), got = draw(options(1));
-  EXPECT_LT(largest_error(got.recording.at("latents_final"), want.recording.at("latents_final")),
-            1e-4);
-}
+const auto kLayouts =
+    testing::Values(Shared{"tp", {.tp = 2}}, Shared{"ring", {.ring = 2}},
+                    Shared{"ulysses", {.ulysses = 2}}, Shared{"layers", {.layer_split = 2}});
+const auto kLayoutName = [](const auto& info) { return info.param.name; };
 
 TEST_P(RanksOnGpu, AreVerified) {
   const auto verdict =
@@ -112,17 +111,23 @@ TEST_P(RanksOnGpu, AreVerified) {
   for (const auto& block : verdict.blocks) EXPECT_LT(block.difference, 1e-4) << block.where;
 }
 
-TEST_P(RanksOnGpu, AreVerifiedOnGpusOfTheirOwn) {
+INSTANTIATE_TEST_SUITE_P(Layouts, RanksOnGpu, kLayouts, kLayoutName);
+
+class SlowRanksOnGpu : public RanksOnGpu {};  // only where the GPU is made
+
+TEST_P(SlowRanksOnGpu, DrawWhatOneRankDraws) {
+  const auto want = draw(on({"cuda:0"})), got = draw(options(1));
+  EXPECT_LT(largest_error(got.recording.at("latents_final"), want.recording.at("latents_final")),
+            1e-4);
+}
+
+TEST_P(SlowRanksOnGpu, AreVerifiedOnGpusOfTheirOwn) {
   if (num_gpus() < 2) GTEST_SKIP() << "there is one GPU";
   const auto verdict =
       verify({.pipeline = options(2), .width = 112, .height = 80, .max_sequence_length = 21});
   EXPECT_EQ(verdict.first_divergent(), nullptr);
 }
 
-INSTANTIATE_TEST_SUITE_P(Layouts, RanksOnGpu,
-                         testing::Values(Shared{"tp", {.tp = 2}}, Shared{"ring", {.ring = 2}},
-                                         Shared{"ulysses", {.ulysses = 2}},
-                                         Shared{"layers", {.layer_split = 2}}),
-                         [](const auto& info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(Layouts, SlowRanksOnGpu, kLayouts, kLayoutName);
 
 }  // namespace braid::model_test

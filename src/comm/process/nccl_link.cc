@@ -32,58 +32,56 @@ class NcclLink : public DeviceLink {
   NcclLink(const Group& world, at::Device device) : device_(device), side_(device) {
     connect(world);
   }
-} ~NcclLink() override {
-  abort();
-}
+  ~NcclLink() override { abort(); }
 
-void renew(const Group& world) override {
-  abort();
-  connect(world);
-}
+  void renew(const Group& world) override {
+    abort();
+    connect(world);
+  }
 
-std::function<void()> start(const std::vector<Message>& sends,
-                            const std::vector<Message>& receives) override {
-  std::vector<Tensor> tensors;
-  for (const auto* messages : {&sends, &receives})
-    for (const auto& message : *messages) tensors.push_back(message.x);
-  return side_.start(std::move(tensors),
-                     [&](const c10::Stream& stream) { enqueue(sends, receives, stream); });
-}
+  std::function<void()> start(const std::vector<Message>& sends,
+                              const std::vector<Message>& receives) override {
+    std::vector<Tensor> tensors;
+    for (const auto* messages : {&sends, &receives})
+      for (const auto& message : *messages) tensors.push_back(message.x);
+    return side_.start(std::move(tensors),
+                       [&](const c10::Stream& stream) { enqueue(sends, receives, stream); });
+  }
 
-void abort() noexcept override {
-  if (!is_aborted_.exchange(true)) ncclCommAbort(comm_);
-}
+  void abort() noexcept override {
+    if (!is_aborted_.exchange(true)) ncclCommAbort(comm_);
+  }
 
-private:
-void connect(const Group& world) {
-  ncclUniqueId id{};
-  if (world.rank() == 0) must(ncclGetUniqueId(&id), "ncclGetUniqueId");
-  auto bytes = at::empty({sizeof id}, at::kByte);
-  std::memcpy(bytes.mutable_data_ptr(), &id, sizeof id);
-  bytes = world.broadcast(bytes, 0);
-  std::memcpy(&id, bytes.const_data_ptr(), sizeof id);
-  const c10::DeviceGuard on(device_);
-  must(ncclCommInitRank(&comm_, world.size(), id, world.rank()), "ncclCommInitRank");
-  is_aborted_ = false;
-}
+ private:
+  void connect(const Group& world) {
+    ncclUniqueId id{};
+    if (world.rank() == 0) must(ncclGetUniqueId(&id), "ncclGetUniqueId");
+    auto bytes = at::empty({sizeof id}, at::kByte);
+    std::memcpy(bytes.mutable_data_ptr(), &id, sizeof id);
+    bytes = world.broadcast(bytes, 0);
+    std::memcpy(&id, bytes.const_data_ptr(), sizeof id);
+    const c10::DeviceGuard on(device_);
+    must(ncclCommInitRank(&comm_, world.size(), id, world.rank()), "ncclCommInitRank");
+    is_aborted_ = false;
+  }
 
-void enqueue(const std::vector<Message>& sends, const std::vector<Message>& receives,
-             const c10::Stream& stream) {
-  check(!is_aborted_, "the link between the devices has failed");
-  const auto native = static_cast<NativeStream>(stream.native_handle());
-  const auto size_of = [](const Tensor& x) { return std::size_t(x.numel()) * x.element_size(); };
-  must(ncclGroupStart(), "ncclGroupStart");
-  for (const auto& [peer, x] : sends)
-    must(ncclSend(x.const_data_ptr(), size_of(x), ncclInt8, peer, comm_, native), "ncclSend");
-  for (const auto& [peer, x] : receives)
-    must(ncclRecv(x.mutable_data_ptr(), size_of(x), ncclInt8, peer, comm_, native), "ncclRecv");
-  must(ncclGroupEnd(), "ncclGroupEnd");
-}
+  void enqueue(const std::vector<Message>& sends, const std::vector<Message>& receives,
+               const c10::Stream& stream) {
+    check(!is_aborted_, "the link between the devices has failed");
+    const auto native = static_cast<NativeStream>(stream.native_handle());
+    const auto size_of = [](const Tensor& x) { return std::size_t(x.numel()) * x.element_size(); };
+    must(ncclGroupStart(), "ncclGroupStart");
+    for (const auto& [peer, x] : sends)
+      must(ncclSend(x.const_data_ptr(), size_of(x), ncclInt8, peer, comm_, native), "ncclSend");
+    for (const auto& [peer, x] : receives)
+      must(ncclRecv(x.mutable_data_ptr(), size_of(x), ncclInt8, peer, comm_, native), "ncclRecv");
+    must(ncclGroupEnd(), "ncclGroupEnd");
+  }
 
-at::Device device_;
-SideStream side_;
-ncclComm_t comm_ = nullptr;
-std::atomic<bool> is_aborted_ = true;  // or not connected yet
+  at::Device device_;
+  SideStream side_;
+  ncclComm_t comm_ = nullptr;
+  std::atomic<bool> is_aborted_ = true;  // or not connected yet
 };
 
 }  // namespace

@@ -104,17 +104,21 @@ void StepGraph::record() {
   free_what_is_cached(options_.device);
   auto graph = options_.make(options_.device);
   const c10::StreamGuard on(*stream_);
+  // A recording ends on the stream on which it began.
+  const auto give_up = [&] {
+    velocities_.clear();  // they lie in the graph's memory
+    graph.reset();
+  };
   try {
     graph->begin();
     velocities_ = inner_(inputs_);
     graph->end();
     graph_ = std::move(graph);
   } catch (const Cancelled&) {  // the run ends, whatever can be recorded
-    velocities_.clear();
+    give_up();
     throw;
   } catch (const std::exception& cause) {
-    velocities_.clear();  // they lie in the graph's memory
-    graph.reset();
+    give_up();
     if (options_.on_failure == StepGraphOptions::OnFailure::kThrow) throw;
     use_.failure = text_of("a step could not be recorded as a graph: ", cause.what());
   }
