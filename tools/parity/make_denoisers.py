@@ -22,7 +22,8 @@ import diffusers
 import dump
 import single_file
 import torch
-from make_fixtures import ROOT, normal, versions
+from make_fixtures import ROOT, versions
+from parts import normal
 from random_denoisers import Flux2Shape, Flux2VaeShape, ZImageShape, build
 from safetensors.torch import load_file, save_file
 

@@ -96,7 +96,7 @@ CASES = {
                           negative_prompt="blurry, a purple heart", num_images=2, vae_tiling=True),
     # Prompts follow a system message of many tokens, and what is in front of it is padding.
     "flux2-dev": Request(("a [IMG]small red circle", PROMPTS[1]), height=96, steps=3,
-                         max_sequence_length=230, seed=2**41, guidance=2.5),
+                         max_sequence_length=230, seed=2**41, guidance=4.0),
     "demo": Request(PROMPTS[:1], steps=4, max_sequence_length=32, seed=1234, num_images=2),
 }
 

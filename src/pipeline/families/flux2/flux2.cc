@@ -20,7 +20,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr double kTimestepScale = 1000;  // the pipelines' own, whatever num_train_timesteps says
+constexpr double kFlux2TimestepScale =
+    1000;  // the pipelines' own, whatever num_train_timesteps says
 
 const char* pipeline_class(Flux2Kind kind) {
   return kind == Flux2Kind::kDev ? "Flux2Pipeline" : "Flux2KleinPipeline";
@@ -188,7 +189,8 @@ DenoiserInput Flux2Family::begin(const Condition& condition, PictureSize size, d
 // The timestep is cast to the latents' dtype, then divided by 1000, as the pipelines' loops do.
 void Flux2Family::set_step(DenoiserInput& in, const Tensor& latents_BNC, float timestep) const {
   in.noise.x_BLC = latents_BNC;
-  in.timestep_B = at::full({latents_BNC.size(0)}, timestep, latents_BNC.options()) / kTimestepScale;
+  in.timestep_B =
+      at::full({latents_BNC.size(0)}, timestep, latents_BNC.options()) / kFlux2TimestepScale;
 }
 
 std::string Flux2Family::config_text(const Part& denoiser) const {
@@ -233,17 +235,17 @@ void check_fit(const Flux2Configs& c) {
 }
 
 // From transformer/config.json, or for a single file without one from its shapes.
-Flux2Config read_transformer(const ModelFiles& files) {
+Flux2Config read_flux2_transformer(const ModelFiles& files) {
   const auto path = files.config_of("transformer");
   const bool has_config = files.single_file.empty() || fs::exists(path);
   return has_config ? read_flux2_config(read_json_object(path))
                     : infer_flux2_config(files.open("transformer"));
 }
 
-std::shared_ptr<const Family> open(const ModelFiles& files, Flux2Kind kind) {
+std::shared_ptr<const Family> open_flux2(const ModelFiles& files, Flux2Kind kind) {
   const auto config = [&](const char* part) { return read_json_object(files.config_of(part)); };
   const Flux2Configs configs{.kind = kind,
-                             .flux = read_transformer(files),
+                             .flux = read_flux2_transformer(files),
                              .text = read_causal_lm_config(config("text_encoder")),
                              .vae = read_vae_config(config("vae"))};
   check_fit(configs);
@@ -253,10 +255,10 @@ std::shared_ptr<const Family> open(const ModelFiles& files, Flux2Kind kind) {
 std::shared_ptr<const Family> open_klein(const ModelFiles& files) {
   const auto index = read_json_object(files.folder / "model_index.json");
   const bool is_distilled = index.flag_or("is_distilled", false);
-  return open(files, is_distilled ? Flux2Kind::kKleinDistilled : Flux2Kind::kKleinBase);
+  return open_flux2(files, is_distilled ? Flux2Kind::kKleinDistilled : Flux2Kind::kKleinBase);
 }
 
-std::shared_ptr<const Family> named(const std::string& name) {
+std::shared_ptr<const Family> named_flux2(const std::string& name) {
   const auto configs = published_flux2(name);
   return make_flux2_family(configs, {.shift = 3, .use_dynamic_shifting = true},
                            defaults_of(configs.kind));
@@ -270,7 +272,7 @@ FamilyEntry entry_of(Flux2Kind kind) {
                               "single_stream_modulation.linear.weight"},
           .published = {},
           .open = {},
-          .named = named};
+          .named = named_flux2};
 }
 
 }  // namespace
@@ -291,7 +293,7 @@ FamilyEntry flux2_klein_family() {
 FamilyEntry flux2_dev_family() {
   auto entry = entry_of(Flux2Kind::kDev);
   entry.published = {"flux2-dev"};
-  entry.open = [](const ModelFiles& files) { return open(files, Flux2Kind::kDev); };
+  entry.open = [](const ModelFiles& files) { return open_flux2(files, Flux2Kind::kDev); };
   return entry;
 }
 

@@ -8,10 +8,10 @@
 namespace braid {
 namespace {
 
-const ChatTokens kQwen{.tokens = {"<|im_start|>", "<|im_end|>", "<think>", "</think>"},
-                       .template_says = {"<|im_start|>", "<|im_end|>", "assistant",
-                                         "enable_thinking", "<think>\\n\\n</think>\\n\\n"}};
-const ChatTokens kMistral{
+const ChatTokens kKleinChat{.tokens = {"<|im_start|>", "<|im_end|>", "<think>", "</think>"},
+                            .template_says = {"<|im_start|>", "<|im_end|>", "assistant",
+                                              "enable_thinking", "<think>\\n\\n</think>\\n\\n"}};
+const ChatTokens kDevChat{
     .tokens = {"[SYSTEM_PROMPT]", "[/SYSTEM_PROMPT]", "[INST]", "[/INST]"},
     .template_says = {"[SYSTEM_PROMPT]", "[/SYSTEM_PROMPT]", "[INST]", "[/INST]"}};
 
@@ -35,7 +35,7 @@ Flux2Text::Flux2Text(Flux2Kind kind, const std::filesystem::path& tokenizer, at:
       device_(device),
       tokenizer_(load_tokenizer(tokenizer)),
       model_(std::move(model)) {
-  const auto& chat = kind == Flux2Kind::kDev ? kMistral : kQwen;
+  const auto& chat = kind == Flux2Kind::kDev ? kDevChat : kKleinChat;
   check_chat_tokens(*tokenizer_, chat, tokenizer);
   warn_of_other_template(tokenizer, chat, warn);
 }
