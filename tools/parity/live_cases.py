@@ -183,8 +183,12 @@ ZIMAGE = [
     Case("zimage turbo, 30 heads", ZImagePipelineShape(
         seed=16, transformer=ZImageShape(heads=30, axes=(2, 2, 2), layers=3)),
         ask(cfg=0.0, size="96x160", seq=64)),
-    Case("zimage turbo, single file", ZImagePipelineShape(seed=17), ask(cfg=0.0, seq=64),
-         single_file=""),
+    Case("zimage turbo, single file", ZImagePipelineShape(
+        seed=17, transformer=ZImageShape(heads=2, axes=(32, 48, 48))),  # shapes do not tell axes
+        ask(cfg=0.0, seq=64), single_file=""),
+    Case("zimage turbo, single file, prefix", ZImagePipelineShape(
+        seed=21, transformer=ZImageShape(heads=3, axes=(32, 48, 48), refiners=2, layers=1)),
+        ask(cfg=0.0, seq=64), single_file="model.diffusion_model."),
     Case("zimage, capped", ZImagePipelineShape(seed=18, scheduler={"shift": 6.0}),
          ask(LENGTHS[2], cfg=4.0, cfg_norm_cap=0.9, negative=ACCENTS, seq=200, steps=3)),
     Case("zimage, truncated", ZImagePipelineShape(seed=19, scheduler={"shift": 6.0}),
