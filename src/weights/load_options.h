@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "weights/paging/pages.h"
-#include "weights/pieces.h"
+#include "weights/sources/pieces.h"
 
 namespace braid {
 

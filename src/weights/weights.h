@@ -15,7 +15,7 @@
 #include "weights/paging/page.h"
 #include "weights/scratch.h"
 #include "weights/sharding.h"
-#include "weights/source.h"
+#include "weights/sources/source.h"
 
 namespace braid {
 

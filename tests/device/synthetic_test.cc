@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "on_gpu.h"
-#include "weights/recipe.h"
+#include "weights/sources/recipe.h"
 
 namespace braid::synthetic_test {
 

@@ -1,5 +1,5 @@
 // Random weights are the same whatever share of them a rank takes.
-#include "weights/synthetic.h"
+#include "weights/sources/synthetic.h"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>

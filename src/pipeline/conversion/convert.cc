@@ -13,7 +13,7 @@
 #include "pipeline/conversion/shards.h"
 #include "pipeline/families/family.h"
 #include "pipeline/model.h"
-#include "weights/identity.h"
+#include "weights/sources/identity.h"
 
 namespace braid {
 namespace {

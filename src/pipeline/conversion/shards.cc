@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "weights/files/safetensors_writer.h"
-#include "weights/identity.h"
+#include "weights/sources/identity.h"
 
 namespace braid {
 namespace {

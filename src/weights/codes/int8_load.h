@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "weights/matrix.h"
-#include "weights/pieces.h"
+#include "weights/sources/pieces.h"
 
 namespace braid {
 

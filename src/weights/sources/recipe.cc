@@ -1,4 +1,4 @@
-#include "weights/recipe.h"
+#include "weights/sources/recipe.h"
 
 #include <ATen/ATen.h>
 
@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "weights/codes/int8.h"
-#include "weights/identity.h"
+#include "weights/sources/identity.h"
 
 namespace braid {
 namespace {

@@ -2,8 +2,8 @@
 #include <set>
 
 #include "base/error.h"
-#include "weights/expected.h"
-#include "weights/source.h"
+#include "weights/sources/expected.h"
+#include "weights/sources/source.h"
 
 namespace braid {
 namespace {

@@ -1,4 +1,4 @@
-#include "weights/synthetic.h"
+#include "weights/sources/synthetic.h"
 
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>

@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "weights/pieces.h"
+#include "weights/sources/pieces.h"
 
 namespace braid {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "braid/memory.h"
-#include "weights/pieces.h"
+#include "weights/sources/pieces.h"
 
 namespace braid {
 

@@ -1,4 +1,4 @@
-#include "weights/source.h"
+#include "weights/sources/source.h"
 
 namespace braid {
 namespace {

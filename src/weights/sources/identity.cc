@@ -1,4 +1,4 @@
-#include "weights/identity.h"
+#include "weights/sources/identity.h"
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "weights/names.h"
-#include "weights/recipe.h"
+#include "weights/sources/recipe.h"
 
 namespace braid {
 

@@ -1,4 +1,4 @@
-#include "weights/pieces.h"
+#include "weights/sources/pieces.h"
 
 #include <ATen/ATen.h>
 

@@ -1,4 +1,4 @@
-#include "weights/expected.h"
+#include "weights/sources/expected.h"
 
 #include <ATen/ATen.h>
 

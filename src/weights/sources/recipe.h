@@ -3,7 +3,7 @@
 
 #include "weights/codes/int8_load.h"
 #include "weights/paging/page_source.h"
-#include "weights/synthetic.h"
+#include "weights/sources/synthetic.h"
 
 namespace braid {
 
