@@ -35,7 +35,7 @@ CommandLine read_command_line(int argc, char** argv) {
     return line;
   } catch (const InputError& e) {
     if (is_first_rank()) throw;
-    throw PeerFailed(e.what());
+    throw PeerRefused(e.what());
   }
 }
 

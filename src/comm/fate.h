@@ -23,6 +23,12 @@ class PeerFailed : public Error {
   using Error::Error;
 };
 
+// Likewise, where what the other one was given is not usable.
+class PeerRefused : public PeerFailed {
+ public:
+  using PeerFailed::PeerFailed;
+};
+
 // What a world does not recover from: a rank that is gone or does not come, a broken link. Any
 // other failure ends the run it happens in.
 class WorldLost : public Error {

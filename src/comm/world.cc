@@ -12,7 +12,7 @@ std::unique_ptr<World> make_world(const WorldOptions& options,
   if (options.size != launch->size) {
     const auto sentence = text_of(options.product, " = ", options.size, ", but ", launch->launcher,
                                   " started ", launch->size, " ranks");
-    if (launch->rank > 0) throw PeerFailed(sentence);  // the first rank says the same
+    if (launch->rank > 0) throw PeerRefused(sentence);  // the first rank says the same
     throw InputError(sentence);
   }
   return std::make_unique<ProcessWorld>(*launch, options.deadline, options.device);

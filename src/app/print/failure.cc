@@ -58,7 +58,9 @@ Failure current_failure() {
   } catch (const InputError& error) {
     return {.exit_code = kBadInput, .sentence = one_line(error.what()), .details = ""};
   } catch (const PeerFailed& error) {
-    return {.exit_code = kFailed,
+    // The exit code of all: mpirun passes on that of whoever ends first.
+    const bool is_refusal = dynamic_cast<const PeerRefused*>(&error) != nullptr;
+    return {.exit_code = is_refusal ? kBadInput : kFailed,
             .sentence = one_line(error.what()),
             .details = "",
             .is_told_by_first_rank = true};

@@ -137,9 +137,12 @@ void ProcessWorld::end_with(int culprit, const Ending& ending, const std::except
   const bool is_stop = ending.kind == Ending::Kind::kCancelled;
   if (culprit == group_.rank() && (has_first_rank() || is_stop)) std::rethrow_exception(mine);
   if (is_stop) throw Cancelled(ending.sentence);
-  if (has_first_rank() && ending.kind == Ending::Kind::kRefused)
+  const bool is_refusal = ending.kind == Ending::Kind::kRefused;
+  if (is_refusal && has_first_rank())
     throw InputError(text_of("rank ", culprit, ": ", ending.sentence));
-  throw PeerFailed(text_of("rank ", culprit, " failed: ", ending.sentence));
+  const auto all = text_of("rank ", culprit, " failed: ", ending.sentence);
+  if (is_refusal) throw PeerRefused(all);
+  throw PeerFailed(all);
 }
 
 // All end with the loss that came first, and the first rank speaks for all. The second one does
