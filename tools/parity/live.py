@@ -4,7 +4,7 @@ usage: python live.py [BRAID] [--only WORD ...] [--threads 2] [--keep FOLDER]
 
 BRAID is the program (build/release/bin/braid). Prints one line a case; exits 1 if one fails.
 Without --only the committed fixtures are made anew first, and compared too; with it cases of FURTHER
-are found as well, of families that braid may not have yet.
+are found as well, of what braid cannot do yet.
 float32: latents_initial, sigmas and timesteps bit for bit, the rest within the tolerances below.
 bfloat16: the error of velocity_first against float32 from the same latents, beside diffusers' own.
 """

@@ -110,9 +110,9 @@ BFLOAT16 = [
     Case("bfloat16, no guidance", SCHNELL, ask(*LENGTHS, size="112x80"), "bfloat16"),
     Case("bfloat16, 24 heads", shape(heads=24, single_blocks=1), ask(guidance=2.0), "bfloat16"),
 ]
-CASES = BUNDLED + SHAPES + FILES + AUTOENCODERS + SCHEDULERS + BFLOAT16
+FLUX1 = BUNDLED + SHAPES + FILES + AUTOENCODERS + SCHEDULERS + BFLOAT16
 
-# Of further families: FLUX.2 klein, distilled and base, FLUX.2 dev, Z-Image turbo and base.
+# FLUX.2 klein, distilled and base, FLUX.2 dev, Z-Image turbo and base.
 SYSTEM = 220  # tokens; dev's prompts follow a system message of many
 NARROW = Flux2Shape(heads=5, head_dim=8, axes=(2, 2, 2, 2), double_blocks=2, single_blocks=1,
                     mlp_ratio=2.5)
@@ -143,6 +143,9 @@ KLEIN = [
     Case("klein, kept in bfloat16", KleinShape(seed=16, dtype="bfloat16"), ask(n=2)),
     Case("klein, bfloat16", KleinShape(seed=17, dtype="bfloat16"), ask(n=2), "bfloat16"),
     Case("klein base, bfloat16", KleinShape(seed=18, distilled=False, dtype="bfloat16"),
+         ask(cfg=4.0), "bfloat16"),
+    Case("klein base, a reference, bfloat16", KleinShape(seed=19, distilled=False,
+                                                         dtype="bfloat16"),
          ask(cfg=4.0, references=((64, 80),)), "bfloat16"),
 ]
 DEV2 = [
@@ -201,4 +204,5 @@ ZIMAGE = [
     Case("zimage, bfloat16", ZImagePipelineShape(seed=12, dtype="bfloat16"),
          ask(cfg=4.0, seq=64), "bfloat16"),
 ]
-FURTHER = KLEIN + DEV2 + ZIMAGE
+CASES = FLUX1 + [case for case in KLEIN + DEV2 + ZIMAGE if not case.request.references]
+FURTHER = [case for case in KLEIN + DEV2 if case.request.references]  # braid takes no pictures yet
