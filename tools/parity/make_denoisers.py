@@ -5,8 +5,9 @@ usage: python make_denoisers.py [--only klein ...] [--out tests/data/parity/deno
 
 Each case is a folder: config.json and diffusion_pytorch_model.safetensors, the part; and
 components.safetensors, its inputs and float32 outputs. manifest.json holds the relative L2 error of
-diffusers' own bfloat16: the largest over the instruction sets that PyTorch and oneDNN can be told
-to use here, since a bound has to hold on every processor.
+diffusers' own bfloat16 and the largest difference of its own float32: the most over the instruction
+sets that its libraries can be told to use here (spread.py), since a bound has to hold on every
+processor. --measure makes only that anew.
 """
 import argparse
 import dataclasses
@@ -26,16 +27,12 @@ from make_fixtures import ROOT, versions
 from parts import normal
 from random_denoisers import Flux2Shape, Flux2VaeShape, ZImageShape, build
 from safetensors.torch import load_file, save_file
+from spread import instruction_sets, largest
 
 # Times 1000 they are numbers that bfloat16 has exactly; others move the output by more than all
 # rounding behind them.
 TIMES, GUIDANCE = (0.5, 0.125, 0.25), (4.0, 2.0, 1.0)
 OUT = ROOT / "tests/data/parity/denoisers"
-# What PyTorch and oneDNN may use; a processor without it uses less.
-INSTRUCTIONS = [{"ATEN_CPU_CAPABILITY": aten, "ONEDNN_MAX_CPU_ISA": onednn}
-                for aten, onednn in (("default", "SSE41"), ("avx2", "AVX2"),
-                                     ("avx512", "AVX512_CORE"), ("avx512", "AVX512_CORE_BF16"),
-                                     ("avx512", "AVX512_CORE_AMX"))]
 SINGLE_FILE = "transformer.safetensors"
 SEEN = 3e-3   # by how much the output has to change when a tensor is made neutral
 # Z-Image's is too large for a fixture, whatever the shape: the files lack it.
@@ -196,17 +193,19 @@ def outputs(folder, case, given, dtype):
     return OUTPUTS[type(case)](load(folder, dtype), case, given)
 
 
-def bfloat16_errors(name, folder, expected):
-    """Of each output the largest error over the instruction sets."""
-    errors = dict.fromkeys((n for n in expected if not n.endswith("_tiled")), 0.0)
-    for variables in INSTRUCTIONS:
-        with tempfile.NamedTemporaryFile(suffix=".safetensors") as file:
-            subprocess.run([sys.executable, __file__, "--bfloat16", name, folder, file.name],
+def measure(name, folder, expected):
+    """Of each output the largest bfloat16 error and float32 difference over instruction sets."""
+    names = [n for n in expected if not n.endswith("_tiled")]
+    errors, differences = dict.fromkeys(names, 0.0), dict.fromkeys(names, 0.0)
+    for variables in instruction_sets().values():
+        with tempfile.TemporaryDirectory() as out:
+            subprocess.run([sys.executable, __file__, "--child", name, folder, out],
                            env=os.environ | variables, check=True)
-            rounded = load_file(file.name)
-        for n in errors:
+            rounded, again = (load_file(Path(out, dtype)) for dtype in ("bfloat16", "float32"))
+        for n in names:
             errors[n] = max(errors[n], dump.relative_error(rounded[n].float(), expected[n]))
-    return errors
+            differences[n] = max(differences[n], largest(again[n], expected[n]))
+    return errors, {n: round(d, 8) for n, d in differences.items()}
 
 
 @torch.no_grad()
@@ -247,15 +246,22 @@ def make(name, out):
     return expected
 
 
+def stored(name, out):
+    given = INPUTS[type(CASES[name])](CASES[name])
+    tensors = load_file(out / name / "components.safetensors")
+    return {n: t for n, t in tensors.items() if n not in given}
+
+
 def describe(name, folder, expected):
     """Write the manifest, and print what is in it."""
-    errors = bfloat16_errors(name, folder, expected)
-    manifest = {"bfloat16_errors": errors, "made_with": versions()}
+    errors, differences = measure(name, folder, expected)
+    manifest = {"bfloat16_errors": errors, "float32_spread": differences,
+                "made_with": versions()}
     if (folder / SINGLE_FILE).exists():
         manifest["single_file"] = SINGLE_FILE
     (folder / "manifest.json").write_text(json.dumps(manifest, indent=2) + "\n")
     sizes = {path.name: path.stat().st_size // 1000 for path in folder.glob("*.safetensors")}
-    print(f"{name}: {sizes} kB, bfloat16 errors {errors}")
+    print(f"{name}: {sizes} kB, bfloat16 errors {errors}, float32 {differences}")
 
 
 def main():
@@ -263,19 +269,20 @@ def main():
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="+", choices=CASES, default=list(CASES))
     parser.add_argument("--out", type=Path, default=OUT)
-    parser.add_argument("--bfloat16", nargs=3, help=argparse.SUPPRESS)  # a child: see above
+    parser.add_argument("--measure", action="store_true", help="only the manifests")
+    parser.add_argument("--child", nargs=3, help=argparse.SUPPRESS)  # of measure()
     args = parser.parse_args()
     torch.set_num_threads(1)
-    if args.bfloat16:
-        name, folder, out = args.bfloat16
-        case = CASES[name]
-        given = INPUTS[type(case)](case)
-        low = outputs(Path(folder), case, given, torch.bfloat16)
-        save_file({n: t.contiguous() for n, t in low.items()}, out)
+    if args.child:
+        name, folder, out = args.child
+        given = INPUTS[type(CASES[name])](CASES[name])
+        for dtype in ("bfloat16", "float32"):
+            made = outputs(Path(folder), CASES[name], given, getattr(torch, dtype))
+            save_file({n: t.contiguous() for n, t in made.items()}, Path(out, dtype))
         return
     out = args.out.resolve()
     for name in args.only:
-        describe(name, out / name, make(name, out))
+        describe(name, out / name, stored(name, out) if args.measure else make(name, out))
 
 
 if __name__ == "__main__":
