@@ -143,7 +143,7 @@ KLEIN = [
     Case("klein, kept in bfloat16", KleinShape(seed=16, dtype="bfloat16"), ask(n=2)),
     Case("klein, bfloat16", KleinShape(seed=17, dtype="bfloat16"), ask(n=2), "bfloat16"),
     Case("klein base, bfloat16", KleinShape(seed=18, distilled=False, dtype="bfloat16"),
-         ask(cfg=4.0), "bfloat16"),
+         ask(cfg=4.0, n=4), "bfloat16"),
     Case("klein base, a reference, bfloat16", KleinShape(seed=19, distilled=False,
                                                          dtype="bfloat16"),
          ask(cfg=4.0, references=((64, 80),)), "bfloat16"),
