@@ -27,7 +27,14 @@ struct BlockRun {
   }
 };
 
+// The blocks of `range` among `all`; all of them where there is none.
+inline BlockRun run_of(const std::optional<BlockRange>& range, std::int64_t all) {
+  const auto [begin, count] = range.value_or(BlockRange{.begin = 0, .count = all});
+  return {.all = all, .begin = begin, .count = count};
+}
+
 enum class EndPlace { kHere, kElsewhere };
+inline EndPlace place_if(bool is_here) { return is_here ? EndPlace::kHere : EndPlace::kElsewhere; }
 
 // What comes before the blocks or after them. Elsewhere, its weights are checked and not read.
 template <class End, class... Arguments>

@@ -15,7 +15,7 @@ using testing::HasSubstr;
 class Flux2Parity : public testing::TestWithParam<const char*> {
  protected:
   Flux2 load(const Checkpoint& checkpoint, at::ScalarType dtype,
-             std::optional<BlockRun> run = {}) const {
+             std::optional<BlockRange> run = {}) const {
     return {config_of(fixture_.folder(), read_flux2_config),
             Weights(checkpoint, flux2_names(checkpoint), {.dtype = dtype}), ops::attention, run};
   }
@@ -44,8 +44,8 @@ TEST_P(Flux2Parity, TwoPartsMakeTheSameBitsAsOne) {
   const auto shape = flux2_shape(config_of(fixture_.folder(), read_flux2_config));
   const auto all = shape.num_blocks();
   for (std::int64_t cut = 1; cut < all; ++cut) {
-    const auto first = load(checkpoint, at::kFloat, BlockRun{all, 0, cut});
-    const auto second = load(checkpoint, at::kFloat, BlockRun{all, cut, all - cut});
+    const auto first = load(checkpoint, at::kFloat, BlockRange{0, cut});
+    const auto second = load(checkpoint, at::kFloat, BlockRange{cut, all - cut});
     const auto state = first.advance(in, {});
     auto tokens = in.noise.x_BLC.size(1) + in.text.x_BLC.size(1);
     for (const auto& reference : in.references) tokens += reference.x_BLC.size(1);

@@ -32,9 +32,9 @@ std::string name_of(const Layout& layout) {
 }
 
 // The blocks of this rank's stage, cut where the stages are as even as they can be.
-BlockRun run_of(const Mesh& mesh, std::int64_t all) {
+BlockRange blocks_of(const Mesh& mesh, std::int64_t all) {
   const auto share = share_of(all, mesh.stages.rank(), mesh.stages.size());
-  return {.all = all, .begin = share.begin, .count = share.count};
+  return {.begin = share.begin, .count = share.count};
 }
 
 class DenoiserLayouts : public testing::TestWithParam<Layout> {
@@ -45,7 +45,7 @@ class DenoiserLayouts : public testing::TestWithParam<Layout> {
     const Weights w(weights, flux2_names(weights), {.tensor_parallel = mesh.tp},
                     flux2_sharding(config, mesh.tp.size(), GetParam().modulation));
     const auto model = std::make_shared<Flux2>(config, w, attend_over(mesh),
-                                               run_of(mesh, flux2_shape(config).num_blocks()));
+                                               blocks_of(mesh, flux2_shape(config).num_blocks()));
     return [=](const DenoiserInput& in, const Tensor& state) { return model->advance(in, state); };
   }
   PredictPart zimage(const Mesh& mesh) const {
@@ -54,7 +54,7 @@ class DenoiserLayouts : public testing::TestWithParam<Layout> {
     const Weights w(weights, zimage_names(weights), {.tensor_parallel = mesh.tp},
                     zimage_sharding(config, mesh.tp.size()));
     const auto model = std::make_shared<ZImage>(config, w, attend_over(mesh),
-                                                run_of(mesh, zimage_shape(config).num_blocks()));
+                                                blocks_of(mesh, zimage_shape(config).num_blocks()));
     return [=](const DenoiserInput& in, const Tensor& state) { return model->advance(in, state); };
   }
   bool is_zimage() const { return GetParam().fixture.starts_with("zimage"); }

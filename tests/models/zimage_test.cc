@@ -15,7 +15,7 @@ using testing::HasSubstr;
 class ZImageParity : public testing::TestWithParam<int> {
  protected:
   ZImage load(const Checkpoint& checkpoint, at::ScalarType dtype,
-              std::optional<BlockRun> run = {}) const {
+              std::optional<BlockRange> run = {}) const {
     return {config_of(fixture_.folder(), read_zimage_config),
             Weights(checkpoint, zimage_names(checkpoint), {.dtype = dtype}), ops::attention, run};
   }
@@ -49,8 +49,8 @@ TEST_P(ZImageParity, TwoPartsMakeTheSameBitsAsOne) {
   const auto shape = zimage_shape(config_of(fixture_.folder(), read_zimage_config));
   const auto all = shape.num_blocks();
   for (std::int64_t cut = 1; cut < all; ++cut) {
-    const auto first = load(checkpoint, at::kFloat, BlockRun{all, 0, cut});
-    const auto second = load(checkpoint, at::kFloat, BlockRun{all, cut, all - cut});
+    const auto first = load(checkpoint, at::kFloat, BlockRange{0, cut});
+    const auto second = load(checkpoint, at::kFloat, BlockRange{cut, all - cut});
     const auto state = first.advance(in, {});
     EXPECT_EQ(state.size(1), in.noise.x_BLC.size(1) + in.text.x_BLC.size(1) + shape.state_vectors);
     EXPECT_TRUE(at::equal(second.advance(in, state), whole)) << "cut before block " << cut;

@@ -4,9 +4,8 @@
 
 #include "base/error.h"
 #include "models/t5/model.h"
-#include "models/vae/model.h"
 #include "pipeline/families/paged.h"
-#include "pipeline/sampling/noise.h"
+#include "pipeline/families/parts.h"
 #include "text/tokenizer.h"
 
 namespace braid::toy {
@@ -55,12 +54,7 @@ std::vector<Part> parts_of(const Configs& c) {
            .names = [](const Checkpoint&) { return toy_names(); },
            .sharding = [=](const Sharing& s) { return toy_sharding(c.toy, s.ranks, s.modulation); },
            .make = [=](const Weights& w) { (void)Toy(c.toy, w); }},
-          {.role = Part::Role::kDecoder,
-           .folder = "vae",
-           .label = "the autoencoder",
-           .is_large = false,
-           .names = vae_names,
-           .make = [=](const Weights& w) { (void)Vae(c.vae, w, Vae::Parts::kDecoder); }}};
+          autoencoder_part(c.vae)};
 }
 
 class ToyFamily : public Family {
@@ -95,10 +89,6 @@ class ToyFamily : public Family {
   std::int64_t num_tokens(PictureSize size) const override { return rows(size) * columns(size); }
   std::vector<std::int64_t> latent_shape(PictureSize size) const override {
     return {c_.toy.channels, rows(size), columns(size)};
-  }
-  Tensor draw(std::span<const at::Generator> generators, PictureSize size,
-              at::ScalarType dtype) const override {
-    return pack(draw_noise(generators, latent_shape(size), dtype), size);
   }
   Tensor pack(const Tensor& latents, PictureSize) const override {
     return latents.flatten(2).transpose(1, 2).contiguous();

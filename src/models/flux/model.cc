@@ -3,31 +3,14 @@
 #include <ATen/ATen.h>
 
 namespace braid {
-namespace {
-
-std::int64_t num_blocks(const FluxConfig& c) { return c.num_double + c.num_single; }
-
-EndPlace place_of_inputs(const BlockRange& run) {
-  return run.begin == 0 ? EndPlace::kHere : EndPlace::kElsewhere;
-}
-
-EndPlace place_of_output(const BlockRange& run, const FluxConfig& c) {
-  return run.begin + run.count == num_blocks(c) ? EndPlace::kHere : EndPlace::kElsewhere;
-}
-
-}  // namespace
-
 Flux::Flux(const FluxConfig& c, const Weights& w, Attend attend, std::optional<BlockRange> run)
     : config_(c),
-      run_(run.value_or(BlockRange{.begin = 0, .count = num_blocks(c)})),
+      run_(run_of(run, c.num_double + c.num_single)),
       attend_(std::move(attend)),
-      inputs_(load_end<FluxInputs>(w, place_of_inputs(run_), c)),
-      double_blocks_(w / "double_blocks",
-                     {.all = c.num_double, .begin = run_.begin, .count = run_.count}, c),
-      single_blocks_(w / "single_blocks",
-                     {.all = c.num_single, .begin = run_.begin - c.num_double, .count = run_.count},
-                     c),
-      output_(load_end<FluxOutput>(w, place_of_output(run_, c), c)) {
+      inputs_(load_end<FluxInputs>(w, place_if(run_.has_first()), c)),
+      double_blocks_(w / "double_blocks", run_.of_kind(0, c.num_double), c),
+      single_blocks_(w / "single_blocks", run_.of_kind(c.num_double, c.num_single), c),
+      output_(load_end<FluxOutput>(w, place_if(run_.has_last()), c)) {
   w.finish();
 }
 

@@ -31,7 +31,7 @@ class Flux {
   void run_single_blocks(FluxState& x, const DenoiserInput& in, const Rope& rope) const;
 
   FluxConfig config_;
-  BlockRange run_;
+  BlockRun run_;
   Attend attend_;
   std::optional<FluxInputs> inputs_;
   BlockList<FluxDoubleBlock> double_blocks_;

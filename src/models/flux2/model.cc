@@ -3,20 +3,10 @@
 #include <ATen/ATen.h>
 
 namespace braid {
-namespace {
 
-BlockRun all_blocks(const Flux2Config& c) {
-  const auto count = c.num_double + c.num_single;
-  return {.all = count, .begin = 0, .count = count};
-}
-
-EndPlace place_if(bool is_here) { return is_here ? EndPlace::kHere : EndPlace::kElsewhere; }
-
-}  // namespace
-
-Flux2::Flux2(const Flux2Config& c, const Weights& w, Attend attend, std::optional<BlockRun> run)
+Flux2::Flux2(const Flux2Config& c, const Weights& w, Attend attend, std::optional<BlockRange> run)
     : config_(c),
-      run_(run.value_or(all_blocks(c))),
+      run_(run_of(run, c.num_double + c.num_single)),
       attend_(std::move(attend)),
       inputs_(load_end<Flux2Inputs>(w, place_if(run_.has_first()), c)),
       double_blocks_(w / "double_blocks", run_.of_kind(0, c.num_double), c),

@@ -14,7 +14,7 @@ class Flux2 {
   // With `run`, of all blocks with double ones counted before single ones, only what belongs to
   // its blocks is read and the rest is checked.
   Flux2(const Flux2Config& config, const Weights& w, Attend attend = ops::attention,
-        std::optional<BlockRun> run = {});
+        std::optional<BlockRange> run = {});
 
   // -> velocity [B N C] of the noise, of a transformer that has all blocks. `guidance_B` must be
   // there exactly if the config has guidance_embeds.

@@ -7,22 +7,16 @@
 namespace braid {
 namespace {
 
-BlockRun all_blocks(const ZImageConfig& c) {
-  const auto count = 2 * c.num_refiners + c.num_layers;
-  return {.all = count, .begin = 0, .count = count};
-}
-
-EndPlace place_if(bool is_here) { return is_here ? EndPlace::kHere : EndPlace::kElsewhere; }
-
 Rope rows_of(const Rope& rope, std::int64_t begin, std::int64_t count) {
   return {.cos = rope.cos.narrow(0, begin, count), .sin = rope.sin.narrow(0, begin, count)};
 }
 
 }  // namespace
 
-ZImage::ZImage(const ZImageConfig& c, const Weights& w, Attend attend, std::optional<BlockRun> run)
+ZImage::ZImage(const ZImageConfig& c, const Weights& w, Attend attend,
+               std::optional<BlockRange> run)
     : config_(c),
-      run_(run.value_or(all_blocks(c))),
+      run_(run_of(run, 2 * c.num_refiners + c.num_layers)),
       attend_(std::move(attend)),
       inputs_(load_end<ZImageInputs>(w, place_if(run_.has_first()), c)),
       image_refiners_(w / "noise_refiner", run_.of_kind(0, c.num_refiners), c, Modulated::kYes),

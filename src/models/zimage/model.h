@@ -18,7 +18,7 @@ class ZImage {
   // With `run`, of all blocks with the image's refiners first and the text's second, only what
   // belongs to its blocks is read and the rest is checked.
   ZImage(const ZImageConfig& config, const Weights& w, Attend attend = ops::attention,
-         std::optional<BlockRun> run = {});
+         std::optional<BlockRange> run = {});
 
   // -> [B I C], of a transformer that has all blocks, pads included: the negated velocity. The
   // noise is rounded to the dtype of the weights; the timestep is 1 - sigma in float32.

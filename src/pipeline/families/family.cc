@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "pipeline/sampling/noise.h"
 
 namespace braid {
 
@@ -19,6 +20,11 @@ std::vector<const Part*> Family::text_parts() const {
   for (const auto& part : description_.parts)
     if (part.role == Part::Role::kText) found.push_back(&part);
   return found;
+}
+
+Tensor Family::draw(std::span<const at::Generator> generators, PictureSize size,
+                    at::ScalarType dtype) const {
+  return pack(draw_noise(generators, latent_shape(size), dtype), size);
 }
 
 std::shared_ptr<const Family> open_family(const ModelFiles& files) {

@@ -68,8 +68,8 @@ class Family {
   // Latents as tokens, in latents_dtype(). Noise is drawn on the CPU as the reference draws it, a
   // generator a picture.
   virtual std::int64_t num_tokens(PictureSize size) const = 0;
-  virtual Tensor draw(std::span<const at::Generator> generators, PictureSize size,
-                      at::ScalarType dtype) const = 0;  // [B N C]
+  Tensor draw(std::span<const at::Generator> generators, PictureSize size,
+              at::ScalarType dtype) const;  // [B N C]
   // The shape of latents as the autoencoder has them, and such latents packed to tokens and back.
   virtual std::vector<std::int64_t> latent_shape(PictureSize size) const = 0;  // of one picture
   virtual Tensor pack(const Tensor& latents, PictureSize size) const = 0;

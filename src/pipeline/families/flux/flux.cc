@@ -8,10 +8,9 @@
 #include "models/flux/model.h"
 #include "models/flux/names.h"
 #include "models/flux/sharding.h"
-#include "models/vae/model.h"
 #include "pipeline/families/flux/text.h"
+#include "pipeline/families/parts.h"
 #include "pipeline/families/patches.h"
-#include "pipeline/sampling/noise.h"
 
 namespace braid {
 namespace {
@@ -59,13 +58,7 @@ std::vector<Part> parts_of(const FluxConfigs& c) {
       .names = flux_names,
       .sharding = [=](const Sharing& s) { return flux_sharding(c.flux, s.ranks, s.modulation); },
       .make = [=](const Weights& w) { (void)Flux(c.flux, w); }};
-  const Part vae{.role = Part::Role::kDecoder,
-                 .folder = "vae",
-                 .label = "the autoencoder",
-                 .is_large = false,
-                 .names = vae_names,
-                 .make = [=](const Weights& w) { (void)Vae(c.vae, w, Vae::Parts::kDecoder); }};
-  return {clip, t5, flux, vae};
+  return {clip, t5, flux, autoencoder_part(c.vae)};
 }
 
 // What FLUX.1-dev (has a guidance embedder) and FLUX.1-schnell (has none) publish.
@@ -102,10 +95,6 @@ class FluxFamily : public Family {
   std::vector<std::int64_t> latent_shape(PictureSize size) const override {
     const auto shape = latents(size);
     return {shape.channels, shape.height, shape.width};
-  }
-  Tensor draw(std::span<const at::Generator> generators, PictureSize size,
-              at::ScalarType dtype) const override {
-    return pack_patches(draw_noise(generators, latent_shape(size), dtype));
   }
   Tensor pack(const Tensor& latents_BZHW, PictureSize) const override {
     return pack_patches(latents_BZHW);
@@ -211,17 +200,9 @@ void check_fit(const FluxConfigs& c) {
           packed, " when packed");
 }
 
-// From transformer/config.json, or for a single file without one from its shapes.
-FluxConfig read_transformer(const ModelFiles& files) {
-  const auto path = files.config_of("transformer");
-  const bool has_config = files.single_file.empty() || fs::exists(path);
-  return has_config ? read_flux_config(read_json_object(path))
-                    : infer_flux_config(files.open("transformer"));
-}
-
 std::shared_ptr<const Family> open(const ModelFiles& files) {
   const auto config = [&](const char* part) { return read_json_object(files.config_of(part)); };
-  const FluxConfigs configs{.flux = read_transformer(files),
+  const FluxConfigs configs{.flux = read_transformer(files, read_flux_config, infer_flux_config),
                             .clip = read_clip_config(config("text_encoder")),
                             .t5 = read_t5_config(config("text_encoder_2")),
                             .vae = read_vae_config(config("vae"))};

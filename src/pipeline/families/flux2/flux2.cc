@@ -5,15 +5,13 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "models/causal_lm/names.h"
 #include "models/flux2/model.h"
 #include "models/flux2/names.h"
 #include "models/flux2/sharding.h"
-#include "models/vae/model.h"
 #include "pipeline/families/flux2/published.h"
 #include "pipeline/families/flux2/text.h"
+#include "pipeline/families/parts.h"
 #include "pipeline/families/patches.h"
-#include "pipeline/sampling/noise.h"
 
 namespace braid {
 namespace {
@@ -27,23 +25,7 @@ const char* pipeline_class(Flux2Kind kind) {
   return kind == Flux2Kind::kDev ? "Flux2Pipeline" : "Flux2KleinPipeline";
 }
 
-// The gate, its silu and the product beside the residual tokens, their norm and the states kept.
-std::int64_t live_in_text(const CausalLmConfig& c, std::int64_t tokens, int ranks) {
-  return tokens * (3 * c.mlp_hidden / ranks + 5 * c.hidden);
-}
-
 std::vector<Part> parts_of(const Flux2Configs& c) {
-  const auto states = flux2_states(c.kind);
-  const Part text{
-      .role = Part::Role::kText,
-      .folder = "text_encoder",
-      .label = "the text encoder",
-      .num_heads = c.text.num_kv_heads,
-      .lists = {"layers"},
-      .names = causal_lm_names,
-      .sharding = [=](const Sharing& s) { return causal_lm_sharding(c.text, s.ranks); },
-      .make = [=](const Weights& w) { (void)CausalLm(c.text, states, w); },
-      .live = [=](std::int64_t tokens, int ranks) { return live_in_text(c.text, tokens, ranks); }};
   const Part flux{
       .role = Part::Role::kDenoiser,
       .folder = "transformer",
@@ -54,13 +36,7 @@ std::vector<Part> parts_of(const Flux2Configs& c) {
       .names = flux2_names,
       .sharding = [=](const Sharing& s) { return flux2_sharding(c.flux, s.ranks, s.modulation); },
       .make = [=](const Weights& w) { (void)Flux2(c.flux, w); }};
-  const Part vae{.role = Part::Role::kDecoder,
-                 .folder = "vae",
-                 .label = "the autoencoder",
-                 .is_large = false,
-                 .names = vae_names,
-                 .make = [=](const Weights& w) { (void)Vae(c.vae, w, Vae::Parts::kDecoder); }};
-  return {text, flux, vae};
+  return {causal_lm_part(c.text, flux2_states(c.kind)), flux, autoencoder_part(c.vae)};
 }
 
 GuidanceKind guidance_of(const Flux2Configs& c) {
@@ -104,10 +80,6 @@ class Flux2Family : public Family {
     return {configs_.flux.in_channels, rows(size), columns(size)};
   }
   // A patch of 2 x 2 pixels of latents is drawn as one of four times the channels: a token.
-  Tensor draw(std::span<const at::Generator> generators, PictureSize size,
-              at::ScalarType dtype) const override {
-    return pack(draw_noise(generators, latent_shape(size), dtype), size);
-  }
   Tensor pack(const Tensor& latents_BCHW, PictureSize) const override {
     return latents_BCHW.flatten(2).transpose(1, 2).contiguous();
   }
@@ -152,11 +124,7 @@ std::shared_ptr<const Family> Flux2Family::with_blocks(const std::vector<int>& c
 
 PredictPart Flux2Family::load_denoiser(const Weights& w, Attend attend,
                                        std::optional<BlockRange> run) const {
-  const auto all = configs_.flux.num_double + configs_.flux.num_single;
-  const auto mine = run.value_or(BlockRange{.begin = 0, .count = all});
-  const auto flux =
-      std::make_shared<const Flux2>(configs_.flux, w, std::move(attend),
-                                    BlockRun{.all = all, .begin = mine.begin, .count = mine.count});
+  const auto flux = std::make_shared<const Flux2>(configs_.flux, w, std::move(attend), run);
   return [flux](const DenoiserInput& in, const Tensor& state) { return flux->advance(in, state); };
 }
 
@@ -234,18 +202,10 @@ void check_fit(const Flux2Configs& c) {
           " model");
 }
 
-// From transformer/config.json, or for a single file without one from its shapes.
-Flux2Config read_flux2_transformer(const ModelFiles& files) {
-  const auto path = files.config_of("transformer");
-  const bool has_config = files.single_file.empty() || fs::exists(path);
-  return has_config ? read_flux2_config(read_json_object(path))
-                    : infer_flux2_config(files.open("transformer"));
-}
-
 std::shared_ptr<const Family> open_flux2(const ModelFiles& files, Flux2Kind kind) {
   const auto config = [&](const char* part) { return read_json_object(files.config_of(part)); };
   const Flux2Configs configs{.kind = kind,
-                             .flux = read_flux2_transformer(files),
+                             .flux = read_transformer(files, read_flux2_config, infer_flux2_config),
                              .text = read_causal_lm_config(config("text_encoder")),
                              .vae = read_vae_config(config("vae"))};
   check_fit(configs);

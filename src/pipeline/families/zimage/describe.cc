@@ -1,10 +1,9 @@
 #include "pipeline/families/zimage/describe.h"
 
-#include "models/causal_lm/names.h"
-#include "models/vae/model.h"
 #include "models/zimage/model.h"
 #include "models/zimage/names.h"
 #include "models/zimage/sharding.h"
+#include "pipeline/families/parts.h"
 #include "pipeline/families/zimage/text.h"
 
 namespace braid {
@@ -12,22 +11,7 @@ namespace {
 
 constexpr std::int64_t kSide = 2;  // latents a token stands for, along each side
 
-// Gate, value and their product, beside the tokens and their norm.
-std::int64_t live_in_text(const CausalLmConfig& c, std::int64_t tokens, int ranks) {
-  return tokens * (3 * c.mlp_hidden / ranks + 3 * c.hidden);
-}
-
 std::vector<Part> parts_of(const ZImageConfigs& c) {
-  const Part text{
-      .role = Part::Role::kText,
-      .folder = "text_encoder",
-      .label = "the text encoder",
-      .num_heads = c.text.num_kv_heads,
-      .lists = {"layers"},
-      .names = causal_lm_names,
-      .sharding = [=](const Sharing& s) { return causal_lm_sharding(c.text, s.ranks); },
-      .make = [=](const Weights& w) { (void)CausalLm(c.text, kZImageStates, w); },
-      .live = [=](std::int64_t tokens, int ranks) { return live_in_text(c.text, tokens, ranks); }};
   const Part zimage{
       .role = Part::Role::kDenoiser,
       .folder = "transformer",
@@ -39,13 +23,7 @@ std::vector<Part> parts_of(const ZImageConfigs& c) {
       .names = zimage_names,
       .sharding = [=](const Sharing& s) { return zimage_sharding(c.zimage, s.ranks); },
       .make = [=](const Weights& w) { (void)ZImage(c.zimage, w); }};
-  const Part vae{.role = Part::Role::kDecoder,
-                 .folder = "vae",
-                 .label = "the autoencoder",
-                 .is_large = false,
-                 .names = vae_names,
-                 .make = [=](const Weights& w) { (void)Vae(c.vae, w, Vae::Parts::kDecoder); }};
-  return {text, zimage, vae};
+  return {causal_lm_part(c.text, kZImageStates), zimage, autoencoder_part(c.vae)};
 }
 
 // The picture's positions begin behind the padded text's: of a table these are below its length.

@@ -7,10 +7,10 @@
 #include "base/error.h"
 #include "models/zimage/model.h"
 #include "models/zimage/names.h"
+#include "pipeline/families/parts.h"
 #include "pipeline/families/patches.h"
 #include "pipeline/families/zimage/describe.h"
 #include "pipeline/families/zimage/text.h"
-#include "pipeline/sampling/noise.h"
 
 namespace braid {
 namespace {
@@ -51,10 +51,6 @@ class ZImageFamily : public Family {
   std::vector<std::int64_t> latent_shape(PictureSize size) const override {
     const auto shape = latents(size);
     return {shape.channels, shape.height, shape.width};
-  }
-  Tensor draw(std::span<const at::Generator> generators, PictureSize size,
-              at::ScalarType dtype) const override {
-    return pack(draw_noise(generators, latent_shape(size), dtype), size);
   }
   Tensor pack(const Tensor& latents_BZHW, PictureSize) const override {
     return channels_last(pack_patches(latents_BZHW), latents_BZHW.size(1));
@@ -112,10 +108,8 @@ std::shared_ptr<const Family> ZImageFamily::with_blocks(const std::vector<int>& 
 // The transformer makes the negated velocity.
 PredictPart ZImageFamily::load_denoiser(const Weights& w, Attend attend,
                                         std::optional<BlockRange> range) const {
-  const auto all = shape().num_blocks();
-  const auto here = range.value_or(BlockRange{.begin = 0, .count = all});
-  const BlockRun run{.all = all, .begin = here.begin, .count = here.count};
-  const auto zimage = std::make_shared<const ZImage>(configs_.zimage, w, std::move(attend), run);
+  const auto zimage = std::make_shared<const ZImage>(configs_.zimage, w, std::move(attend), range);
+  const auto run = run_of(range, shape().num_blocks());
   return [zimage, run](const DenoiserInput& in, const Tensor& state) {
     const auto made = zimage->advance(in, state);
     return run.has_last() ? made.neg() : made;
@@ -200,19 +194,12 @@ void check_fit(const ZImageConfigs& c) {
           c.zimage.in_channels, " channels, the autoencoder makes ", c.vae.latent_channels);
 }
 
-// From transformer/config.json, or for a single file without one from its shapes.
-ZImageConfig read_transformer(const ModelFiles& files) {
-  const auto path = files.config_of("transformer");
-  const bool has_config = files.single_file.empty() || fs::exists(path);
-  return has_config ? read_zimage_config(read_json_object(path))
-                    : infer_zimage_config(files.open("transformer"));
-}
-
 std::shared_ptr<const Family> open(const ModelFiles& files) {
   const auto config = [&](const char* part) { return read_json_object(files.config_of(part)); };
-  const ZImageConfigs configs{.zimage = read_transformer(files),
-                              .text = read_causal_lm_config(config("text_encoder")),
-                              .vae = read_vae_config(config("vae"))};
+  const ZImageConfigs configs{
+      .zimage = read_transformer(files, read_zimage_config, infer_zimage_config),
+      .text = read_causal_lm_config(config("text_encoder")),
+      .vae = read_vae_config(config("vae"))};
   check_fit(configs);
   const auto schedule = read_scheduler(files);
   return make_zimage_family(configs, schedule, read_defaults(files, zimage_defaults(schedule)));

@@ -1,0 +1,34 @@
+#include "pipeline/families/parts.h"
+
+#include "models/causal_lm/names.h"
+#include "models/vae/model.h"
+
+namespace braid {
+
+Part autoencoder_part(const VaeConfig& config) {
+  return {.role = Part::Role::kDecoder,
+          .folder = "vae",
+          .label = "the autoencoder",
+          .is_large = false,
+          .names = vae_names,
+          .make = [=](const Weights& w) { (void)Vae(config, w, Vae::Parts::kDecoder); }};
+}
+
+Part causal_lm_part(const CausalLmConfig& config, const HiddenStates& states) {
+  // The gate, its silu and their product, beside the residual tokens, their norm and what is kept.
+  const auto live = [=](std::int64_t tokens, int ranks) {
+    const auto vectors = 2 + std::int64_t(states.size());
+    return tokens * (3 * config.mlp_hidden / ranks + vectors * config.hidden);
+  };
+  return {.role = Part::Role::kText,
+          .folder = "text_encoder",
+          .label = "the text encoder",
+          .num_heads = config.num_kv_heads,
+          .lists = {"layers"},
+          .names = causal_lm_names,
+          .sharding = [=](const Sharing& s) { return causal_lm_sharding(config, s.ranks); },
+          .make = [=](const Weights& w) { (void)CausalLm(config, states, w); },
+          .live = live};
+}
+
+}  // namespace braid
