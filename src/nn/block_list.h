@@ -10,27 +10,31 @@
 namespace braid {
 
 // Blocks [begin, begin + count) of a model whose lists of blocks are counted one after the other.
-// What comes before the first block belongs to it, what comes after the last one to that.
+// What comes before the first block belongs to it, what comes after the last one to that, unless a
+// range is of blocks alone. A range of no blocks at either end is what comes there.
+enum class Ends { kIncluded, kLeftOut };
 struct BlockRange {
   std::int64_t begin, count;
+  Ends ends = Ends::kIncluded;
 };
 
 // Of `all` blocks of a list those that are here: [begin, begin + count).
 struct BlockRun {
   std::int64_t all, begin, count;
+  Ends ends = Ends::kIncluded;
 
-  bool has_first() const { return begin == 0; }
-  bool has_last() const { return begin + count == all; }
+  bool has_first() const { return begin == 0 && ends == Ends::kIncluded; }
+  bool has_last() const { return begin + count == all && ends == Ends::kIncluded; }
   // The same run as one of the `num` blocks of a kind, of which the first is block `first` of all.
   BlockRun of_kind(std::int64_t first, std::int64_t num) const {
-    return {.all = num, .begin = begin - first, .count = count};
+    return {.all = num, .begin = begin - first, .count = count, .ends = ends};
   }
 };
 
 // The blocks of `range` among `all`; all of them where there is none.
 inline BlockRun run_of(const std::optional<BlockRange>& range, std::int64_t all) {
-  const auto [begin, count] = range.value_or(BlockRange{.begin = 0, .count = all});
-  return {.all = all, .begin = begin, .count = count};
+  const auto here = range.value_or(BlockRange{.begin = 0, .count = all});
+  return {.all = all, .begin = here.begin, .count = here.count, .ends = here.ends};
 }
 
 enum class EndPlace { kHere, kElsewhere };

@@ -11,13 +11,6 @@
 namespace braid {
 namespace {
 
-DenoiserInput picture_of(DenoiserInput in, std::int64_t picture) {
-  visit_tensors(in, [&](Tensor& x, const Along& along) {
-    if (along.batch != Along::kNone) x = x.narrow(along.batch, picture, 1);
-  });
-  return in;
-}
-
 // The more items, the shorter are the stages idle at the ends of the pipe: a picture each.
 std::vector<DenoiserInput> items_of(const std::vector<DenoiserInput>& inputs) {
   std::vector<DenoiserInput> items;

@@ -23,6 +23,13 @@ DenoiserInput share_of_tokens(DenoiserInput in, const Group& ranks) {
 
 }  // namespace
 
+DenoiserInput picture_of(DenoiserInput in, std::int64_t picture) {
+  visit_tensors(in, [&](Tensor& x, const Along& along) {
+    if (along.batch != Along::kNone) x = x.narrow(along.batch, picture, 1);
+  });
+  return in;
+}
+
 PredictAll one_by_one(Predict predict) {
   return [=](const std::vector<DenoiserInput>& inputs) {
     std::vector<Tensor> velocities;

@@ -11,6 +11,9 @@ using PredictAll = std::function<std::vector<Tensor>(const std::vector<DenoiserI
 
 PredictAll one_by_one(Predict predict);
 
+// One picture of a batch: views.
+DenoiserInput picture_of(DenoiserInput in, std::int64_t picture);
+
 // Each rank runs `inner` on its share of every run of tokens: joint attention then sees each token
 // once. Throws InputError when there are fewer tokens than ranks.
 PredictAll split_tokens(Group ranks, PredictAll inner);

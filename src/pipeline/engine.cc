@@ -41,7 +41,8 @@ std::unique_ptr<const Model> load(const PipelineOptions& options,
                    .layout = options.layout,
                    .ranks_on_device = int(std::count(devices.begin(), devices.end(), device)),
                    .memory = options.memory,
-                   .graphs = options.graphs});
+                   .graphs = options.graphs,
+                   .cache = options.cache});
   on_bytes(progress.total - progress.done);  // of others, and what nobody needs
   return model;
 }
@@ -151,6 +152,7 @@ std::vector<Picture> Engine::generate(const Request& request, const Hooks& hooks
     if (!is_first) return;
     pictures = std::move(mine.pictures);
     if (step) *step = std::move(mine.step);
+    full_steps_ = std::move(mine.full_steps);
   };
   world_->run(draw, hooks.stop);
   return pictures;

@@ -35,6 +35,9 @@ class Engine {
   Settings settle(const Request& request, const Hooks& hooks) const;
   at::ScalarType dtype() const { return model().dtype(); }
   const GraphUse& graph_use() const { return model().graph_use(); }
+  // Of the last request, by picture: the steps that were evaluated in full, from 0 on. Empty
+  // without a cache.
+  const std::vector<std::vector<int>>& full_steps() const { return full_steps_; }
   LinkUse link() const { return world_->link(); }
   // Of the model's files while it was loaded, by rank; on the process of the first rank.
   const std::vector<BytesRead>& bytes_read() const { return bytes_read_; }
@@ -54,6 +57,7 @@ class Engine {
   std::vector<BytesRead> bytes_read_;
   std::unique_ptr<PeakMeter> meter_;
   mutable std::vector<RankPeaks> rank_peaks_;
+  mutable std::vector<std::vector<int>> full_steps_;
   mutable std::mutex one_request_at_a_time_;
 };
 

@@ -25,6 +25,7 @@ class Run {
   std::vector<Picture> draw(Batch round);
   Batch round_from(int first) const;
   const TrafficByAxis& step_traffic() const { return step_traffic_; }
+  const std::vector<std::vector<int>>& full_steps() const { return full_steps_; }
 
  private:
   void report(const Progress& progress) const;
@@ -37,6 +38,7 @@ class Run {
   Condition condition_of(Batch batch, Batch round) const;
   Picture picture_of(const Tensor& decoded, int number) const;
   std::vector<Picture> decode(Batch batch, const Tensor& latents_BNC) const;
+  void note_full_steps(Batch mine);
 
   const Model& model_;
   const Settings& settings_;
@@ -45,6 +47,7 @@ class Run {
   std::vector<Condition> prompts_;
   std::optional<Condition> negative_;
   TrafficByAxis step_traffic_;
+  std::vector<std::vector<int>> full_steps_;
   Tensor given_latents_;  // packed, of all pictures; undefined: they are drawn
 };
 
@@ -231,12 +234,26 @@ DenoiseResult Run::denoise_mine(const DenoiseJob& job, const Schedule& schedule,
   return {.latents_BNC = job.latents_BNC, .first_velocity_BNC = job.latents_BNC};
 }
 
+// A row a picture, 1 at its full steps, from all ranks that draw pictures of their own.
+void Run::note_full_steps(Batch mine) {
+  auto rows = at::zeros({mine.count, settings_.steps}, at::kLong);
+  for (int i = 0; i < mine.count; ++i)
+    for (const int step : model_.cache()->full_steps(std::size_t(i))) rows[i][step] = 1;
+  for (const auto& row : model_.mesh().dp.all_gather(rows, 0).unbind()) {
+    full_steps_.emplace_back();
+    for (int step = 0; step < settings_.steps; ++step)
+      if (row[step].item<std::int64_t>() == 1) full_steps_.back().push_back(step);
+  }
+}
+
 std::vector<Picture> Run::draw(Batch round) {
   const auto schedule = model_.family().schedule(settings_.steps, settings_.size());
   const auto condition = condition_of(my_share(round), round);
   const auto job = prepare(my_share(round), condition);
   check_agreement(job, schedule);
+  if (model_.cache()) model_.cache()->begin_pictures();
   const auto mine = denoise_mine(job, schedule, round);
+  if (model_.cache()) note_full_steps(my_share(round));
   const auto of_round = [&](const Tensor& x) { return model_.mesh().dp.all_gather(x, 0); };
   const auto latents = of_round(mine.latents_BNC);
   record("prompt_embeds", of_round(condition.text_BTC));
@@ -268,6 +285,7 @@ Drawn generate_pictures(const Model& model, const Settings& settings,
     first += round.count;
   }
   drawn.step = run.step_traffic();
+  drawn.full_steps = run.full_steps();
   const auto& failure = model.graph_use().failure;
   if (!failure.empty() && hooks.warning) hooks.warning(failure);
   return drawn;

@@ -14,6 +14,8 @@ struct Observers {
 struct Drawn {
   std::vector<Picture> pictures;
   TrafficByAxis step;  // of the first step: what this rank gave the others
+  // By picture, with a cache: the steps that were evaluated in full, from 0 on.
+  std::vector<std::vector<int>> full_steps;
 };
 
 // `latents`, where there are any (and checked), take the place of drawn noise. Collective over the

@@ -21,6 +21,7 @@ at::ScalarType dtype_of_first(const Mesh& mesh, at::ScalarType mine) {
 std::string why_no_graph(const Mesh& mesh, const ModelOptions& options) {
   if (options.graphs == Graphs::kOff) return "graphs are off";
   if (options.device.is_cpu()) return "a CPU records no graphs";
+  if (options.cache.mode != CacheMode::kOff) return "the cache decides in the midst of a step";
   if (!make_device_graph(options.device)) return "this build records no graphs";
   if (options.memory.offload.transformer != OffloadMode::kNone)
     return "weights are copied during a step";
@@ -89,7 +90,8 @@ Model::Model(const ModelFiles& files, at::ScalarType stored, const Mesh& mesh,
   if (mesh.world.rank() < decoders_.size()) load_decoder(files, load);
   load_text(files, load, options);
   load_denoiser(files, load, options);
-  predict_ = [steps = steps_](const std::vector<DenoiserInput>& inputs) {
+  predict_ = [steps = steps_, cache = cache_](const std::vector<DenoiserInput>& inputs) {
+    if (cache) cache->begin_step();
     return (*steps)(inputs);
   };
 }
@@ -128,14 +130,40 @@ void Model::load_denoiser(const ModelFiles& files, LoadOptions load, const Model
   load.quantize = options.memory.quantize;
   load.keep_dense = options.memory.keep_dense;
   load.paging = offloaded_->transformer();
-  const auto w = weights_of(files, family_->part(Part::Role::kDenoiser), load);
-  auto part =
-      family_->load_denoiser(w, attend_over(mesh_, options.layout.ring_form),
-                             blocks_of_rank(*family_, mesh_, device_, options.ranks_on_device));
+  const auto here = blocks_of_rank(*family_, mesh_, device_, options.ranks_on_device);
+  if (options.cache.mode != CacheMode::kOff)
+    cache_ = std::make_shared<StepCache>(options.cache, mesh_);
+  auto part = cache_ ? load_with_cache(files, load, here, options.layout.ring_form)
+                     : load_blocks(files, load, here, options.layout.ring_form);
   offloaded_->finish();
-  steps_ = std::make_shared<StepGraph>(
-      graph_options(mesh_, options),
-      predict_over(mesh_, with_pages(std::move(part), w.page(), offloaded_)));
+  steps_ = std::make_shared<StepGraph>(graph_options(mesh_, options),
+                                       predict_over(mesh_, std::move(part)));
+}
+
+PredictPart Model::load_blocks(const ModelFiles& files, const LoadOptions& load, BlockRange range,
+                               RingForm form) const {
+  const auto w = weights_of(files, family_->part(Part::Role::kDenoiser), load);
+  return with_pages(family_->load_denoiser(w, attend_over(mesh_, form), range), w.page(),
+                    offloaded_);
+}
+
+// The blocks of this rank in the four parts that a cache goes between.
+PredictPart Model::load_with_cache(const ModelFiles& files, const LoadOptions& load,
+                                   BlockRange here, RingForm form) const {
+  const auto end = here.begin + here.count, all = family_->shape().num_blocks();
+  const auto loaded = [&](const BlockRange& range) {
+    return load_blocks(files, load, range, form);
+  };
+  CachedParts parts;
+  auto begin = here.begin;
+  if (begin == 0) {
+    parts.input = loaded({.begin = 0, .count = 0});
+    parts.first = loaded({.begin = 0, .count = 1, .ends = Ends::kLeftOut});
+    ++begin;
+  }
+  parts.middle = loaded({.begin = begin, .count = end - begin, .ends = Ends::kLeftOut});
+  if (end == all) parts.output = loaded({.begin = all, .count = 0});
+  return cache_->over(std::move(parts));
 }
 
 Condition Model::encode(const Prompt& prompt, int max_sequence_length, const Warn& warn) const {

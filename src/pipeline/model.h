@@ -9,6 +9,7 @@
 #include "pipeline/families/paged.h"
 #include "pipeline/graphs/step_graph.h"
 #include "pipeline/memory/offload.h"
+#include "pipeline/sampling/step_cache.h"
 
 namespace braid {
 
@@ -21,6 +22,7 @@ struct ModelOptions {
   int ranks_on_device = 1;
   Memory memory = {};
   Graphs graphs = Graphs::kAuto;
+  CacheOptions cache = {};
 };
 
 class Model {
@@ -43,6 +45,8 @@ class Model {
   void decode(const Tensor& tokens_BNC, PictureSize size, Tiles tiles,
               const std::function<void(const Tensor&)>& on_picture) const;
 
+  // Of evaluations that are left out; null without options.cache.
+  StepCache* cache() const { return cache_.get(); }
   // What became of options.graphs so far.
   const GraphUse& graph_use() const { return steps_->use(); }
 
@@ -56,6 +60,10 @@ class Model {
   void load_decoder(const ModelFiles& files, LoadOptions load);
   void load_text(const ModelFiles& files, LoadOptions load, const ModelOptions& options);
   void load_denoiser(const ModelFiles& files, LoadOptions load, const ModelOptions& options);
+  PredictPart load_blocks(const ModelFiles& files, const LoadOptions& load, BlockRange range,
+                          RingForm form) const;
+  PredictPart load_with_cache(const ModelFiles& files, const LoadOptions& load, BlockRange here,
+                              RingForm form) const;
   void decode_together(const Tensor& latents, Tiles tiles,
                        const std::function<void(const Tensor&)>& on_picture) const;
 
@@ -68,6 +76,7 @@ class Model {
   std::unique_ptr<const TextEncoders> text_;
   Group decoders_;  // the ranks that have the autoencoder
   std::optional<Paged<Vae>> vae_;
+  std::shared_ptr<StepCache> cache_;
   std::shared_ptr<StepGraph> steps_;
   PredictAll predict_;
   BytesRead bytes_read_;

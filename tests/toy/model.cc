@@ -11,14 +11,6 @@ namespace {
 
 constexpr double kEps = 1e-6;
 
-// Made where it is needed, and only checked elsewhere.
-template <class Layer, class... Arguments>
-std::optional<Layer> made_if(bool is_here, const Weights& w, const Arguments&... arguments) {
-  if (is_here) return Layer(w, arguments...);
-  (void)Layer(w.unread(), arguments...);
-  return {};
-}
-
 }  // namespace
 
 ToyConfig read_toy_config(const JsonObject& json) {
@@ -66,12 +58,12 @@ Toy::Inputs::Inputs(const Weights& w, const ToyConfig& c)
 
 Toy::Toy(const ToyConfig& c, const Weights& w, Attend attend, std::optional<BlockRange> run)
     : config_(c),
-      run_(run.value_or(BlockRange{.begin = 0, .count = c.num_blocks})),
+      run_(run_of(run, c.num_blocks)),
       attend_(std::move(attend)),
-      inputs_(made_if<Inputs>(run_.begin == 0, w, c)),
-      blocks_(w / "blocks", {.all = c.num_blocks, .begin = run_.begin, .count = run_.count}, c),
-      output_(made_if<Linear>(run_.begin + run_.count == c.num_blocks, w / "out",
-                              LinearShape{.in = c.hidden(), .out = c.channels})) {
+      inputs_(load_end<Inputs>(w, place_if(run_.has_first()), c)),
+      blocks_(w / "blocks", run_, c),
+      output_(load_end<Linear>(w / "out", place_if(run_.has_last()),
+                               LinearShape{.in = c.hidden(), .out = c.channels})) {
   w.finish();
 }
 

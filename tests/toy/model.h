@@ -56,7 +56,7 @@ class Toy {
   };
 
   ToyConfig config_;
-  BlockRange run_;
+  BlockRun run_;
   Attend attend_;
   std::optional<Inputs> inputs_;  // of the first part
   BlockList<ToyBlock> blocks_;

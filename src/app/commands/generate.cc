@@ -8,6 +8,7 @@
 #include "app/files/output_files.h"
 #include "app/files/picture_text.h"
 #include "app/files/prompts.h"
+#include "app/flags/flag_groups.h"
 #include "app/flags/memory_words.h"
 #include "app/flags/preset_flags.h"
 #include "app/machine/launched.h"
@@ -66,6 +67,7 @@ class GenerateRun {
   Settings settings_;
   std::string dtype_;
   GraphUse graph_;
+  std::vector<std::vector<int>> full_steps_;
   LinkUse link_;
   TrafficByAxis step_;
   std::vector<BytesRead> bytes_read_;
@@ -179,6 +181,7 @@ void GenerateRun::draw() {
   bytes_read_ = engine.bytes_read();
   engine.generate(request_, hooks, flags_.dump.empty() ? nullptr : &recording, &step_);
   graph_ = engine.graph_use();
+  full_steps_ = engine.full_steps();
   link_ = engine.link();
   peaks_ = {.start_bytes = engine.meter()->start_bytes(),
             .are_exact = engine.meter()->is_exact(),
@@ -195,9 +198,10 @@ void GenerateRun::draw() {
 void GenerateRun::save(const Picture& picture) {
   const auto number = int(saved_.size());
   const auto path = files_->of_picture(number);
-  const auto png = encode_png(
-      picture.width, picture.height, picture.rgb,
-      text_of_picture(picture, settings_.prompt_of(number), settings_, model_name(options_.model)));
+  auto text =
+      text_of_picture(picture, settings_.prompt_of(number), settings_, model_name(options_.model));
+  if (options_.cache.mode != CacheMode::kOff) text.emplace_back("cache", words_of(options_.cache));
+  const auto png = encode_png(picture.width, picture.height, picture.rgb, text);
   {
     const auto whole = signals_.delay_exit();
     files_->make_folder();
@@ -228,6 +232,7 @@ void GenerateRun::report() const {
                      .dtype = dtype_,
                      .threads = threads(),
                      .graph = graph_,
+                     .full_steps = full_steps_,
                      .link = link_,
                      .step = step_,
                      .bytes_read = bytes_read_,

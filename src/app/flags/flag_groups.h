@@ -21,6 +21,10 @@ void add_graph_flag(FlagReader& read, PipelineOptions& options);
 // How one picture is shared among ranks.
 void add_layout_flags(FlagReader& read, Layout& layout);
 
+// Steps that are mostly left out.
+void add_cache_flags(FlagReader& read, CacheOptions& cache);
+std::string words_of(const CacheOptions& cache);  // "first-block:0.1"
+
 // True classifier-free guidance.
 void add_guidance_flags(FlagReader& read, Request& request);
 

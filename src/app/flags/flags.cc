@@ -143,6 +143,7 @@ void add_generate_flags(FlagReader& read, GenerateFlags& f) {
   add_preset_flag(read, f.preset, "none, with --offload as far as\nthe weights do not fit a GPU");
   add_memory_flags(read, f.options.memory);
   add_budget_flags(read, f.options.memory);
+  add_cache_flags(read, f.options.cache);
   add_decoder_flags(read, f.request);
   add_talk_flags(read, f);
 }

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "app/flags/flag_groups.h"
 #include "app/flags/memory_words.h"
 #include "comm/mesh.h"
 #include "pipeline/engine.h"
@@ -145,6 +146,8 @@ std::string report_json(const RunReport& r) {
   json["threads"] = r.threads;
   json["layout"] = to_string(degrees);
   json["graph"] = graph_json(r.graph);
+  json["cache"] = words_of(r.options.cache);
+  if (!r.full_steps.empty()) json["full_steps"] = r.full_steps;  // by picture, from 0 on
   json["link"] = link_json(r.link);
   json["step_traffic"] = traffic_json(r.step);
   json["bytes_read"] = bytes_read_of(r.bytes_read);

@@ -35,6 +35,7 @@ struct RunReport {
   std::string dtype = {};
   int threads = 0;
   GraphUse graph = {};
+  std::vector<std::vector<int>> full_steps = {};  // by picture, with a cache
   LinkUse link = {};
   TrafficByAxis step = {};                 // what the first rank gave the others in the first step
   std::vector<BytesRead> bytes_read = {};  // by rank

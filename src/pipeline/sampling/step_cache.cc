@@ -1,0 +1,109 @@
+#include "pipeline/sampling/step_cache.h"
+
+#include <ATen/ATen.h>
+
+#include <cmath>
+
+#include "base/error.h"
+#include "parallel/regions.h"
+
+namespace braid {
+namespace {
+
+// One more row behind the state, which says whether the middle is left out.
+Tensor with_decision(const Tensor& state_BSC, bool is_left_out) {
+  const auto row = at::full({state_BSC.size(0), 1, state_BSC.size(2)}, is_left_out ? 1.0 : 0.0,
+                            state_BSC.options());
+  return at::cat({state_BSC, row}, 1);
+}
+
+bool decision_of(const Tensor& state_BSC) {
+  return state_BSC.select(1, state_BSC.size(1) - 1).flatten()[0].item<double>() != 0;
+}
+
+Tensor without_decision(const Tensor& state_BSC) {
+  return state_BSC.narrow(1, 0, state_BSC.size(1) - 1);
+}
+
+}  // namespace
+
+StepCache::StepCache(const CacheOptions& options, const Mesh& mesh)
+    : options_(options),
+      context_(mesh.context),
+      tp_(mesh.tp),
+      is_first_(mesh.stages.rank() == 0),
+      is_last_(mesh.stages.rank() == mesh.stages.size() - 1) {
+  require(std::isfinite(options.threshold) && options.threshold >= 0,
+          "the threshold of the cache should be 0 or more, it is ", options.threshold);
+  require(options.most_in_a_row >= 1,
+          "the cache should leave out at least 1 evaluation in a row, not ", options.most_in_a_row);
+}
+
+PredictPart StepCache::over(CachedParts parts) {
+  return [this, parts = std::move(parts)](const DenoiserInput& in, const Tensor& state) {
+    const auto batch = in.noise.x_BLC.size(0);
+    std::vector<Tensor> made;
+    for (std::int64_t i = 0; i < batch; ++i)
+      made.push_back(
+          evaluate(parts, picture_of(in, i), is_first_ ? Tensor() : state.narrow(0, i, 1)));
+    return batch == 1 ? made.front() : at::cat(made);
+  };
+}
+
+// The change over all tokens, the same number on all ranks.
+double StepCache::change(const Tensor& before, const Tensor& now) const {
+  const auto earlier = before.to(at::kFloat);
+  const auto sums = at::stack({(now - earlier).abs().sum(), earlier.abs().sum()});
+  const auto all = tp_.broadcast(context_.all_reduce(sums), 0).to(at::kCPU);
+  const auto of = all[1].item<double>();
+  return of > 0 ? all[0].item<double>() / of : HUGE_VAL;
+}
+
+double StepCache::weighed(double change) const {
+  double sum = 0;
+  for (const double factor : options_.polynomial) sum = sum * change + factor;
+  return sum;
+}
+
+bool StepCache::decide(Item& item, const Tensor& added_BSC) const {
+  const bool is_begun = item.first_BSC.defined();
+  const bool accumulates = options_.mode == CacheMode::kAccumulated;
+  if (is_begun) {
+    const auto now = change(item.first_BSC, added_BSC);
+    item.sum = accumulates ? item.sum + weighed(now) : now;
+  }
+  const bool is_same =
+      is_begun && item.in_a_row < options_.most_in_a_row && item.sum < options_.threshold;
+  if (!is_same) item.sum = 0;
+  if (!is_same || accumulates) item.first_BSC = added_BSC;
+  return is_same;
+}
+
+Tensor StepCache::evaluate(const CachedParts& parts, const DenoiserInput& in, const Tensor& state) {
+  if (items_.size() <= next_) items_.resize(next_ + 1);
+  auto& item = items_[next_++];
+  auto x = state;
+  bool is_left_out = false;
+  if (is_first_) {
+    const auto begun = parts.input(in, state);
+    x = parts.first(in, begun);
+    is_left_out = decide(item, x - begun);
+  } else {
+    is_left_out = decision_of(state);
+    x = without_decision(state);
+  }
+  if (is_left_out) {
+    x = x + item.middle_BSC;
+    ++item.in_a_row;
+  } else {
+    const auto made = parts.middle(in, x);
+    item.middle_BSC = made - x;
+    item.in_a_row = 0;
+    item.full.push_back(item.steps);
+    x = made;
+  }
+  ++item.steps;
+  return is_last_ ? parts.output(in, x) : with_decision(x, is_left_out);
+}
+
+}  // namespace braid
