@@ -198,6 +198,20 @@ TEST(Flags, SayHowWeightsAreKept) {
   expect_refused({"--quantize-skip", "img_in,,txt_in"}, "separated by commas");
 }
 
+TEST(Flags, SayWhatACacheLeavesOut) {
+  EXPECT_EQ(generate_flags({"a"}).options.cache.mode, CacheMode::kOff);
+  const auto f = generate_flags(
+      {"a", "--cache", "accumulated:0.25", "--cache-limit", "5", "--cache-polynomial", "2,-1,0.5"});
+  EXPECT_EQ(f.options.cache.mode, CacheMode::kAccumulated);
+  EXPECT_EQ(f.options.cache.threshold, 0.25);
+  EXPECT_EQ(f.options.cache.most_in_a_row, 5);
+  EXPECT_EQ(f.options.cache.polynomial, (std::vector{2.0, -1.0, 0.5}));
+  expect_refused({"--cache", "tea"}, "--cache should be one of off, first-block, accumulated");
+  expect_refused({"--cache", "off:1"}, "--cache off takes no threshold, it is 'off:1'");
+  expect_refused({"--cache", "first-block:-1"}, "should have a threshold from 0 to 100");
+  expect_refused({"--cache-polynomial", "1,,2"}, "--cache-polynomial should be a finite number");
+}
+
 TEST(Flags, SayWhereWeightsAre) {
   const auto all = generate_flags({"a", "--offload-text", "model", "--offload", "block"});
   EXPECT_EQ(all.options.memory.offload.transformer, OffloadMode::kBlock);

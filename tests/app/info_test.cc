@@ -154,8 +154,8 @@ TEST_F(Info, TheFlagsAreThese) {
                   "--ring-form", "--deadline", "--layout", "--preset", "--quantize",
                   "--quantize-text", "--quantize-skip", "--offload", "--offload-text",
                   "--offload-vae", "--offload-group", "--prefetch", "--resident", "--residency",
-                  "--pin", "--offload-dir", "--disk-reads", "--memory", "--host-memory", "--json",
-                  "-q,--quiet", "-v,--verbose"));
+                  "--pin", "--offload-dir", "--disk-reads", "--memory", "--host-memory", "--cache",
+                  "--cache-limit", "--cache-polynomial", "--json", "-q,--quiet", "-v,--verbose"));
   EXPECT_THAT(
       flags_of("convert"),
       ElementsAre("-h,--help", "-m,--model", "--components", "-o,--output", "--single-file",

@@ -28,6 +28,7 @@ const NamedLayout kLayouts[] = {{"OneRank", {}},
                                 {"LayerSplit2", {.layer_split = 2}},
                                 {"Cfg2Dp2", {.cfg = 2, .dp = 2}},
                                 {"Ring2OneDecoder", {.ring = 2, .decode = DecodeRanks::kFirst}}};
+const NamedLayout kFewLayouts[] = {kLayouts[0], kLayouts[1], kLayouts[4]};
 
 class BadRequests : public testing::TestWithParam<NamedLayout> {
  protected:
@@ -47,7 +48,9 @@ class BadRequests : public testing::TestWithParam<NamedLayout> {
   Bytes good_;  // of a fresh engine
   Engine engine_;
 };
-INSTANTIATE_TEST_SUITE_P(Layouts, BadRequests, testing::ValuesIn(kLayouts),
+INSTANTIATE_TEST_SUITE_P(Layouts, BadRequests, testing::ValuesIn(kFewLayouts),
+                         [](const auto& info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(SlowLayouts, BadRequests, testing::ValuesIn(kLayouts),
                          [](const auto& info) { return std::string(info.param.name); });
 
 TEST_P(BadRequests, AreSurvivedThatAreWrong) { expect_survived(wrong_requests()); }

@@ -156,7 +156,9 @@ TEST_P(Layouts, EqualOneRankOnUnevenSizes) {
   }
 }
 
-TEST_P(Layouts, EqualOneRankOnEvenSizesAndGiveTheSameBytesTwice) {
+class LayoutsTwice : public testing::TestWithParam<Layout> {};
+
+TEST_P(LayoutsTwice, EqualOneRankOnEvenSizesAndGiveTheSameBytes) {
   static const Drawn one = run({}, kEven);
   const Engine engine({.model = kModel, .dtype = Dtype::kFloat32, .layout = GetParam()}, {});
   const auto first = drawn_by(engine, kEven), second = drawn_by(engine, kEven);
@@ -188,6 +190,12 @@ TEST_P(LayoutsInBfloat16, AreAsExactAsOneRank) {
 
 std::string name(const testing::TestParamInfo<Layout>& info) { return name_of(info.param); }
 INSTANTIATE_TEST_SUITE_P(Demo, Layouts, testing::ValuesIn(kLayouts), name);
+INSTANTIATE_TEST_SUITE_P(SlowDemo, LayoutsTwice, testing::ValuesIn(kLayouts), name);
+INSTANTIATE_TEST_SUITE_P(Demo, LayoutsTwice,
+                         testing::Values(Layout{.tp = 4}, Layout{.ring = 3}, Layout{.ulysses = 5},
+                                         Layout{.cfg = 2, .dp = 2},
+                                         Layout{.tp = 2, .ring = 2, .layer_split = 2}),
+                         name);
 INSTANTIATE_TEST_SUITE_P(SlowDemo, LayoutsInBfloat16, testing::ValuesIn(kLayouts), name);
 INSTANTIATE_TEST_SUITE_P(Demo, LayoutsInBfloat16,
                          testing::Values(Layout{.tp = 12}, Layout{.ring = 3}, Layout{.ulysses = 5},
