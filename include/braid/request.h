@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "braid/inputs.h"
+
 namespace braid {
 
 enum class VaeTiling { kAuto, kOn, kOff };
@@ -36,6 +38,7 @@ struct Request {
   int batch_size = 1;                           // pictures that are denoised together
   VaeTiling vae_tiling = VaeTiling::kAuto;
   std::optional<Latents> latents = {};
+  PicturesIn pictures = {};
 };
 
 struct Picture {

@@ -8,15 +8,14 @@
 #include <utility>
 #include <vector>
 
+#include "braid/inputs.h"
+
 namespace braid {
+
+constexpr std::uint64_t kMaxPixels = std::uint64_t(1) << 26;  // that are read unless told otherwise
 
 // Keys of 1 to 79 printable Latin-1 characters, values of any UTF-8 text without NUL; both UTF-8.
 using PngText = std::vector<std::pair<std::string, std::string>>;
-
-struct RgbImage {
-  int width = 0, height = 0;      // pixels
-  std::vector<std::uint8_t> rgb;  // row-major, three bytes a pixel
-};
 
 // A PNG of width x height RGB pixels, three bytes each. Text is written before the pixels: as tEXt
 // where it is Latin-1, else as iTXt. The same input gives the same bytes. Throws InputError for
@@ -28,9 +27,11 @@ std::string encode_png(int width, int height, std::span<const std::uint8_t> rgb,
 // InputError naming `source` when the file is damaged or its text unpacks to more than 1 MiB.
 PngText read_png_text(std::string_view png, const std::string& source);
 
-// The pixels of any PNG as 8-bit RGB; transparency is dropped, as PIL's convert("RGB") does.
-// Throws InputError naming `source` when the file is damaged or has more than 2^26 pixels. Memory
-// grows with the file, not with what its header claims.
-RgbImage decode_png(std::string_view png, const std::string& source);
+// The pixels of any PNG as 8-bit RGB over white; more bits are rounded to 8. What its EXIF says of
+// its orientation is not followed. Throws InputError naming `source` when the file is damaged,
+// animated or has more than `max_pixels`. Memory grows with the file, not with what its header
+// claims.
+Pixels decode_png(std::string_view png, const std::string& source,
+                  std::uint64_t max_pixels = kMaxPixels);
 
 }  // namespace braid

@@ -5,13 +5,13 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "image/over_white.h"
 #include "image/png.h"
 #include "image/png_chunks.h"
 
 namespace braid {
 namespace {
 
-constexpr std::uint64_t kMaxPixels = 1u << 26;
 constexpr std::uint64_t kMaxInflation = 1032;  // of deflate: 258 bytes in two bits
 
 struct Input {
@@ -47,27 +47,27 @@ struct Reader {
   ~Reader() { png_destroy_read_struct(&png, &info, nullptr); }
 };
 
-// The transformations that make rows of 8-bit RGB out of whatever is stored.
-void ask_for_rgb(png_structp png) {
+// The transformations that make rows of 8-bit RGBA out of whatever is stored.
+void ask_for_rgba(png_structp png) {
   png_set_expand(png);  // palettes, 1 to 4 bits, transparent colours
   png_set_scale_16(png);
   png_set_gray_to_rgb(png);
-  png_set_strip_alpha(png);
+  png_set_add_alpha(png, 255, PNG_FILLER_AFTER);
 }
 
 // libpng's errors jump out of this function: no object with a destructor may be made in it.
-bool read(const Reader& reader, RgbImage& image) {
+bool read(const Reader& reader, RgbaPixels& image) {
   if (setjmp(png_jmpbuf(reader.png))) return false;
   png_set_chunk_cache_max(reader.png, 1);  // text and unknown chunks are passed over
   png_read_info(reader.png, reader.info);
-  ask_for_rgb(reader.png);
+  ask_for_rgba(reader.png);
   const int passes = png_set_interlace_handling(reader.png);
   png_read_update_info(reader.png, reader.info);
-  const auto row_bytes = std::size_t(image.width) * 3;
+  const auto row_bytes = std::size_t(image.width) * 4;
   if (png_get_rowbytes(reader.png, reader.info) != row_bytes) return false;
   for (int pass = 0; pass < passes; ++pass) {
     for (int y = 0; y < image.height; ++y) {
-      png_read_row(reader.png, image.rgb.data() + std::size_t(y) * row_bytes, nullptr);
+      png_read_row(reader.png, image.rgba.data() + std::size_t(y) * row_bytes, nullptr);
     }
   }
   png_read_end(reader.png, nullptr);
@@ -75,28 +75,31 @@ bool read(const Reader& reader, RgbImage& image) {
 }
 
 // An image of the header's size, if the file is large enough to hold one.
-RgbImage image_for(const std::vector<PngChunk>& chunks, const std::string& source) {
+RgbaPixels image_for(const std::vector<PngChunk>& chunks, const std::string& source,
+                     std::uint64_t max_pixels) {
   const auto header = png_header(chunks.front(), source);
   const auto pixels = std::uint64_t(header.width) * header.height;
-  require(pixels <= kMaxPixels, source, " is too large: ", header.width, "x", header.height,
-          " pixels, at most ", kMaxPixels, " are read");
+  require_few_pixels(header.width, header.height, max_pixels, source);
   std::uint64_t stored = 0;
-  for (const auto& chunk : chunks) stored += chunk.type == "IDAT" ? chunk.bytes.size() : 0;
+  for (const auto& chunk : chunks) {
+    stored += chunk.type == "IDAT" ? chunk.bytes.size() : 0;
+    require(chunk.type != "acTL", source, " is an animated PNG: give one picture");
+  }
   require(pixels * std::uint64_t(header.bits_per_pixel) / 8 <= stored * kMaxInflation, source,
           " is a damaged PNG: ", stored, " bytes cannot hold ", header.width, "x", header.height,
           " pixels");
-  return {int(header.width), int(header.height), std::vector<std::uint8_t>(pixels * 3)};
+  return {int(header.width), int(header.height), std::vector<std::uint8_t>(pixels * 4)};
 }
 
 }  // namespace
 
-RgbImage decode_png(std::string_view png, const std::string& source) {
-  auto image = image_for(png_chunks(png, source), source);
+Pixels decode_png(std::string_view png, const std::string& source, std::uint64_t max_pixels) {
+  auto image = image_for(png_chunks(png, source), source, max_pixels);
   Input input{png};
   const Reader reader(input);
   check(reader.info, "cannot decode ", source, ": out of memory");
   require(read(reader, image), source, " is a damaged PNG: ", input.error);
-  return image;
+  return over_white(image);
 }
 
 }  // namespace braid

@@ -22,7 +22,7 @@ class Generate : public Workplace {
 };
 
 // The mean of the pixels in the square of `size` pixels whose first is (x, y).
-std::array<int, 3> mean_color(const RgbImage& image, int x, int y, int size) {
+std::array<int, 3> mean_color(const Pixels& image, int x, int y, int size) {
   std::array<int, 3> sum{};
   for (int row = y; row < y + size; ++row)
     for (int column = x; column < x + size; ++column)

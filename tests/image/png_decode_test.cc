@@ -23,13 +23,28 @@ TEST(PngDecode, MakesRgbOfEveryKindOfPng) {
   EXPECT_THAT(pixels_of(png_of(ihdr(2, 1, 1, 0), "\0\x40"sv)), ElementsAre(0, 0, 0, 255, 255, 255));
   EXPECT_THAT(pixels_of(png_of(ihdr(2, 1, 4, 0), "\0\x5a"sv)),
               ElementsAre(85, 85, 85, 170, 170, 170));
-  EXPECT_THAT(pixels_of(png_of(ihdr(1, 1, 8, 4), "\0\x07\x01"sv)), ElementsAre(7, 7, 7));
-  EXPECT_THAT(pixels_of(png_of(ihdr(1, 1, 8, 6), "\0\x01\x02\x03\0"sv)), ElementsAre(1, 2, 3));
+  EXPECT_THAT(pixels_of(png_of(ihdr(1, 1, 8, 4), "\0\x07\xff"sv)), ElementsAre(7, 7, 7));
+  EXPECT_THAT(pixels_of(png_of(ihdr(1, 1, 8, 6), "\0\x01\x02\x03\xff"sv)), ElementsAre(1, 2, 3));
   EXPECT_THAT(pixels_of(png_of(ihdr(1, 1, 16, 2), "\0\xff\xff\x80\x80\0\xff"sv)),
               ElementsAre(255, 128, 1));
   const auto palette = chunk("PLTE", "\x01\x02\x03\x09\x08\x07") + chunk("tRNS", "\x10");
   EXPECT_THAT(pixels_of(png_of(ihdr(2, 1, 8, 3), "\0\x01\0"sv, palette)),
-              ElementsAre(9, 8, 7, 1, 2, 3));
+              ElementsAre(9, 8, 7, 239, 239, 239));
+}
+
+// 255 (1 - a) + a v, rounded.
+TEST(PngDecode, LaysTransparentPixelsOverWhite) {
+  EXPECT_THAT(pixels_of(png_of(ihdr(1, 1, 8, 4), "\0\x07\x01"sv)), ElementsAre(254, 254, 254));
+  EXPECT_THAT(pixels_of(png_of(ihdr(1, 1, 8, 6), "\0\x01\x02\x03\0"sv)),
+              ElementsAre(255, 255, 255));
+  EXPECT_THAT(pixels_of(png_of(ihdr(1, 1, 8, 6), "\0\0\x64\xc8\x80"sv)),
+              ElementsAre(127, 177, 227));
+}
+
+TEST(PngDecode, RefusesAnimations) {
+  const auto animated =
+      png_of(ihdr(1, 1, 8, 2), "\0\x01\x02\x03"sv, chunk("acTL", big_endian(2) + big_endian(0)));
+  EXPECT_EQ(refusal(animated), "a.png is an animated PNG: give one picture");
 }
 
 TEST(PngDecode, KeepsValuesWhateverGammaTheFileNames) {

@@ -1,0 +1,19 @@
+// Any bytes are either a picture of as many pixels as it says, or one sentence.
+#include <cstdlib>
+
+#include "base/error.h"
+#include "image/picture_file.h"
+#include "image/resize.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string_view bytes(reinterpret_cast<const char*>(data), size);
+  try {
+    const auto picture = braid::decode_picture(bytes, "input", 1 << 16);
+    const auto pixels = std::size_t(picture.width) * std::size_t(picture.height);
+    if (pixels > 1 << 16 || picture.rgb.size() != 3 * pixels) std::abort();
+    const auto small = braid::resized(picture, 16, 16, braid::Resampling::kLanczos);
+    if (small.rgb.size() != 16 * 16 * 3) std::abort();
+  } catch (const braid::InputError&) {
+  }
+  return 0;
+}

@@ -1,0 +1,18 @@
+// Pictures that a user has, in whatever form.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "braid/inputs.h"
+#include "image/png.h"
+
+namespace braid {
+
+// The pixels of a PNG, JPEG or WebP as RGB over white, upright as its EXIF data say. Colour
+// profiles are not followed. Throws InputError naming `source` for anything else, animations, and
+// files that are damaged, cut short or of more than `max_pixels`, for which no memory is taken.
+Pixels decode_picture(std::string_view bytes, const std::string& source,
+                      std::uint64_t max_pixels = kMaxPixels);
+
+}  // namespace braid

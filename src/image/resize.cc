@@ -1,0 +1,146 @@
+#include "image/resize.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <numbers>
+
+namespace braid {
+namespace {
+
+// Weights are whole numbers of 2^-22: with sums of 8-bit values they stay within 32 bits.
+constexpr int kBits = 22;
+constexpr std::int32_t kHalf = 1 << (kBits - 1);
+
+double triangle(double x) { return std::max(0.0, 1.0 - std::abs(x)); }
+
+// Keys' cubic convolution, with a = -1/2.
+double cubic(double x) {
+  constexpr double a = -0.5;
+  x = std::abs(x);
+  if (x < 1.0) return ((a + 2.0) * x - (a + 3.0)) * x * x + 1;
+  if (x < 2.0) return (((x - 5) * x + 8) * x - 4) * a;
+  return 0;
+}
+
+double sinc(double x) {
+  if (x == 0) return 1;
+  x *= std::numbers::pi;
+  return std::sin(x) / x;
+}
+
+double lanczos(double x) { return x >= -3 && x < 3 ? sinc(x) * sinc(x / 3) : 0; }
+
+struct Kernel {
+  double (*value)(double);
+  double support;  // it is zero further away
+};
+
+Kernel kernel_of(Resampling resampling) {
+  switch (resampling) {
+    case Resampling::kBilinear:
+      return {triangle, 1};
+    case Resampling::kBicubic:
+      return {cubic, 2};
+    case Resampling::kLanczos:
+      break;
+  }
+  return {lanczos, 3};
+}
+
+// The weights of the inputs from `first` on that make one output.
+struct Taps {
+  int first;
+  std::vector<std::int32_t> weights;
+};
+
+// Where outputs lie closer together than inputs, the kernel is as wide as the inputs' distance;
+// else as the outputs'.
+Taps taps_of(const Kernel& kernel, int in, int out, int index) {
+  const double scale = double(in) / out;
+  const double spacing = std::max(scale, 1.0);
+  const double support = kernel.support * spacing;
+  const double center = (index + 0.5) * scale;
+  const int first = std::max(0, int(center - support + 0.5));
+  const int count = std::min(in, int(center + support + 0.5)) - first;
+  std::vector<double> values;
+  double sum = 0;
+  const double inverse = 1.0 / spacing;
+  for (int i = 0; i < count; ++i) {
+    values.push_back(kernel.value((i + first - center + 0.5) * inverse));
+    sum += values.back();
+  }
+  Taps taps{first, {}};
+  for (const double value : values) {
+    const double weight = (sum != 0 ? value / sum : value) * (1 << kBits);
+    taps.weights.push_back(std::int32_t(weight < 0 ? weight - 0.5 : weight + 0.5));
+  }
+  return taps;
+}
+
+std::vector<Taps> all_taps(Resampling resampling, int in, int out) {
+  const auto kernel = kernel_of(resampling);
+  std::vector<Taps> taps;
+  for (int i = 0; i < out; ++i) taps.push_back(taps_of(kernel, in, out, i));
+  return taps;
+}
+
+// `stride` bytes lie between one input and the next.
+std::uint8_t weighted(const std::uint8_t* inputs, std::size_t stride, const Taps& taps) {
+  std::int32_t sum = kHalf;
+  for (const auto weight : taps.weights) {
+    sum += *inputs * weight;
+    inputs += stride;
+  }
+  return std::uint8_t(std::clamp(sum >> kBits, 0, 255));
+}
+
+Pixels resized_across(const Pixels& in, int width, Resampling resampling) {
+  const auto taps = all_taps(resampling, in.width, width);
+  Pixels out{width, in.height, std::vector<std::uint8_t>(std::size_t(width) * in.height * 3)};
+  auto* to = out.rgb.data();
+  for (int y = 0; y < in.height; ++y) {
+    const auto* const row = &in.rgb[std::size_t(y) * in.width * 3];
+    for (const auto& tap : taps)
+      for (int c = 0; c < 3; ++c) *to++ = weighted(row + tap.first * 3 + c, 3, tap);
+  }
+  return out;
+}
+
+Pixels resized_down(const Pixels& in, int height, Resampling resampling) {
+  const auto taps = all_taps(resampling, in.height, height);
+  const auto row_bytes = std::size_t(in.width) * 3;
+  Pixels out{in.width, height, std::vector<std::uint8_t>(row_bytes * height)};
+  auto* to = out.rgb.data();
+  for (const auto& tap : taps) {
+    const auto* const column = &in.rgb[tap.first * row_bytes];
+    for (std::size_t i = 0; i < row_bytes; ++i) *to++ = weighted(column + i, row_bytes, tap);
+  }
+  return out;
+}
+
+}  // namespace
+
+// Of the two passes Pillow 13 begins with the one that leaves less to do: downwards where the
+// height shrinks by more than twice as much as the width.
+Pixels resized(const Pixels& picture, int width, int height, Resampling resampling) {
+  const int shorter = picture.height - height, narrower = picture.width - width;
+  const bool is_down_first = shorter > 0 && shorter > 2 * narrower;
+  auto out = picture;
+  if (is_down_first) out = resized_down(out, height, resampling);
+  if (out.width != width) out = resized_across(out, width, resampling);
+  if (out.height != height) out = resized_down(out, height, resampling);
+  return out;
+}
+
+Pixels cropped(const Pixels& picture, int left, int top, int width, int height) {
+  const auto row_bytes = std::size_t(width) * 3;
+  Pixels out{width, height, std::vector<std::uint8_t>(row_bytes * height)};
+  for (int y = 0; y < height; ++y) {
+    const auto from = (std::size_t(top + y) * picture.width + left) * 3;
+    std::memcpy(&out.rgb[y * row_bytes], &picture.rgb[from], row_bytes);
+  }
+  return out;
+}
+
+}  // namespace braid

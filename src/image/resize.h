@@ -1,0 +1,16 @@
+// Pictures in another size, equal to Pillow's Image.resize bit for bit.
+#pragma once
+
+#include "braid/inputs.h"
+
+namespace braid {
+
+enum class Resampling { kBilinear, kBicubic, kLanczos };
+
+// Sides of 1 or more. A picture of this size comes back as it is.
+Pixels resized(const Pixels& picture, int width, int height, Resampling resampling);
+
+// The part from column `left` and row `top` on; it lies within the picture.
+Pixels cropped(const Pixels& picture, int left, int top, int width, int height);
+
+}  // namespace braid

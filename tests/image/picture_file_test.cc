@@ -1,0 +1,109 @@
+// Against Pillow: tests/data/pictures, made by tools/parity/dump_pictures.py.
+#include <gmock/gmock.h>
+
+#include "base/file.h"
+#include "image/orientation.h"
+#include "image/picture_file.h"
+#include "make_png.h"
+#include "message_of.h"
+
+namespace braid::picture_file_test {
+
+using namespace std::literals;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+const std::filesystem::path kPictures =
+    std::filesystem::path(BRAID_SOURCE_DIR) / "tests/data/pictures";
+
+std::string file(const std::string& name) { return read_file(kPictures / name); }
+
+std::string refusal(const std::string& bytes, std::uint64_t max_pixels = kMaxPixels) {
+  return message_of([&] { decode_picture(bytes, "it", max_pixels); });
+}
+
+class AsPillow : public testing::TestWithParam<std::string> {};
+
+TEST_P(AsPillow, ReadsIt) {
+  const auto got = decode_picture(file(GetParam()), GetParam());
+  const auto want = decode_png(file(GetParam() + ".expected.png"), "expected");
+  EXPECT_EQ(got.width, want.width);
+  EXPECT_EQ(got.height, want.height);
+  EXPECT_EQ(got.rgb, want.rgb);
+}
+
+TEST_P(AsPillow, RefusesEveryTruncation) {
+  const auto bytes = file(GetParam());
+  for (std::size_t size = 0; size < bytes.size() - 2; ++size)
+    EXPECT_THAT(refusal(bytes.substr(0, size)), testing::StartsWith("it ")) << size;
+}
+
+INSTANTIATE_TEST_SUITE_P(Files, AsPillow,
+                         testing::Values("plain.jpg", "progressive.jpg", "grey.jpg", "inks.jpg",
+                                         "turned2.jpg", "turned3.jpg", "turned4.jpg", "turned5.jpg",
+                                         "turned6.jpg", "turned7.jpg", "turned8.jpg", "lossy.webp",
+                                         "clear.webp", "turned.webp", "turned.png", "clear.png",
+                                         "palette.png"),
+                         [](const auto& info) {
+                           auto name = info.param;
+                           std::replace(name.begin(), name.end(), '.', '_');
+                           return name;
+                         });
+
+TEST(PictureFile, RefusesAnimations) {
+  for (const auto* const name : {"animated.webp", "animated.png"})
+    EXPECT_THAT(refusal(file(name)), HasSubstr("give one picture"));
+}
+
+TEST(PictureFile, RefusesWhatIsNoPicture) {
+  const auto sentence = "it should be a PNG, JPEG or WebP picture, it is none of these";
+  for (const auto& bytes : {"a text file"s, file("animated.gif"), "RIFF____AVI "s})
+    EXPECT_EQ(refusal(bytes), sentence);
+  EXPECT_EQ(refusal(""), "it should be a picture, it is empty");
+}
+
+TEST(PictureFile, RefusesTooManyPixelsByTheHeader) {
+  for (const auto* const name : {"plain.jpg", "lossy.webp", "clear.png"}) {
+    EXPECT_THAT(refusal(file(name), 100), HasSubstr("pixels, at most 100 are read"));
+    EXPECT_EQ(refusal(file(name), 1000), "");
+  }
+  EXPECT_THAT(refusal(png_of(ihdr(100'000, 100'000, 8, 2), "\0\x01\x02\x03"sv)),
+              HasSubstr("it is too large: 100000x100000 pixels"));
+}
+
+TEST(PictureFile, RefusesAJpegOfEndlessScans) {
+  auto jpeg = file("progressive.jpg");
+  const auto scan = jpeg.rfind("\xff\xda");
+  const auto again = jpeg.substr(scan, jpeg.size() - 2 - scan);
+  std::string scans;
+  for (int i = 0; i < 1000; ++i) scans += again;
+  EXPECT_NE(refusal(jpeg.insert(jpeg.size() - 2, scans)), "");
+}
+
+TEST(Orientation, IsUprightWhereNothingCanBeRead) {
+  EXPECT_EQ(exif_orientation(""), 1);
+  EXPECT_EQ(exif_orientation("II*\0\xff\xff\xff\xff"sv), 1);
+  EXPECT_EQ(exif_orientation("MM\0*\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0\x06\0\0"sv), 6);
+  EXPECT_EQ(exif_orientation("MM\0*\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0\x09\0\0"sv), 1);
+  EXPECT_EQ(exif_orientation("II*\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0\x03\0"sv), 3);
+  EXPECT_EQ(exif_orientation("MM\0*\0\0\0\x08\xff\xff\x01\x12\0\x03"sv), 1);
+}
+
+// Of the pixels 1 2 over 3 4 over 5 6.
+TEST(Orientation, TurnsAndMirrors) {
+  const auto turned = [](int orientation) {
+    Pixels in{2, 3, {}};
+    for (std::uint8_t v = 1; v <= 6; ++v) in.rgb.insert(in.rgb.end(), 3, v);
+    const auto out = upright(in, orientation);
+    std::vector<int> first_channel = {out.width};
+    for (std::size_t i = 0; i < out.rgb.size(); i += 3) first_channel.push_back(out.rgb[i]);
+    return first_channel;
+  };
+  EXPECT_THAT(turned(1), ElementsAre(2, 1, 2, 3, 4, 5, 6));
+  EXPECT_THAT(turned(2), ElementsAre(2, 2, 1, 4, 3, 6, 5));
+  EXPECT_THAT(turned(3), ElementsAre(2, 6, 5, 4, 3, 2, 1));
+  EXPECT_THAT(turned(6), ElementsAre(3, 5, 3, 1, 6, 4, 2));
+  EXPECT_THAT(turned(8), ElementsAre(3, 2, 4, 6, 1, 3, 5));
+}
+
+}  // namespace braid::picture_file_test

@@ -1,0 +1,51 @@
+// Against Pillow: tests/data/pictures/resized.json, made by tools/parity/dump_pictures.py.
+#include <gtest/gtest.h>
+#include <zlib.h>
+
+#include <map>
+
+#include "base/file.h"
+#include "image/resize.h"
+
+#include <nlohmann/json.hpp>
+
+namespace braid::resize_test {
+
+// As colours() makes it in dump_pictures.py.
+Pixels colours(int width, int height) {
+  Pixels picture{width, height, std::vector<std::uint8_t>(std::size_t(width) * height * 3)};
+  for (std::size_t i = 0; i < picture.rgb.size(); ++i)
+    picture.rgb[i] = std::uint8_t((i * i * 31 + i * 7) % 65537 % 256);
+  return picture;
+}
+
+TEST(Resize, EqualsPillowBitForBit) {
+  const std::map<std::string, Resampling> resamplings = {{"bilinear", Resampling::kBilinear},
+                                                         {"bicubic", Resampling::kBicubic},
+                                                         {"lanczos", Resampling::kLanczos}};
+  const auto path = std::filesystem::path(BRAID_SOURCE_DIR) / "tests/data/pictures/resized.json";
+  const auto cases = nlohmann::json::parse(read_file(path));
+  EXPECT_EQ(cases.size(), 39u);
+  for (const auto& wanted : cases) {
+    const auto got = resized(colours(wanted["from"][0], wanted["from"][1]), wanted["to"][0],
+                             wanted["to"][1], resamplings.at(wanted["filter"]));
+    EXPECT_EQ(crc32_z(0, got.rgb.data(), got.rgb.size()), wanted["crc32"]) << wanted;
+  }
+}
+
+TEST(Resize, LeavesAPictureOfTheSizeAsItIs) {
+  const auto picture = colours(9, 7);
+  EXPECT_EQ(resized(picture, 9, 7, Resampling::kLanczos).rgb, picture.rgb);
+}
+
+TEST(Resize, CutsAPartOut) {
+  const auto picture = colours(9, 7);
+  const auto part = cropped(picture, 2, 3, 4, 2);
+  EXPECT_EQ(part.width, 4);
+  EXPECT_EQ(part.height, 2);
+  for (std::size_t y = 0; y < 2; ++y)
+    for (std::size_t i = 0; i < 12; ++i)
+      EXPECT_EQ(part.rgb[y * 12 + i], picture.rgb[((3 + y) * 9 + 2) * 3 + i]);
+}
+
+}  // namespace braid::resize_test
