@@ -14,6 +14,7 @@
 #include "app/flags/flag_values.h"
 #include "app/machine/machine_info.h"
 #include "ceilings.h"
+#include "instruction_peaks.h"
 #include "pipeline/devices.h"
 
 namespace {
@@ -70,6 +71,12 @@ OrderedJson attention_of(Ceilings& ceilings, std::int64_t rows) {
   return list;
 }
 
+OrderedJson peaks_of(int threads) {
+  auto peaks = OrderedJson::object();
+  for (const auto& peak : instruction_peaks(threads)) peaks[peak.name] = peak.per_second / 1e12;
+  return peaks;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) try {
@@ -86,7 +93,10 @@ int main(int argc, char** argv) try {
       {"machine", name_of_machine(name)}, {"device", name},
       {"threads", at::get_num_threads()}, {"memory_gb_per_s", ceilings.memory_speed() / 1e9},
       {"products", OrderedJson::array()}, {"attention", OrderedJson::array()}};
-  if (!device.is_cpu()) json["copy_gb_per_s"] = ceilings.copy_speed() / 1e9;
+  if (device.is_cpu())
+    json["instructions_tera_per_s"] = peaks_of(at::get_num_threads());
+  else
+    json["copy_gb_per_s"] = ceilings.copy_speed() / 1e9;
   for (const auto rows : all_rows) {
     for (auto& product : products_of(ceilings, device, rows)) json["products"].push_back(product);
     for (auto& attention : attention_of(ceilings, rows)) json["attention"].push_back(attention);

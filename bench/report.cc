@@ -17,6 +17,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "ceilings.h"
+#include "instruction_peaks.h"
 #include "op_times.h"
 #include "parallel/layout.h"
 #include "pipeline/devices.h"
@@ -108,6 +109,35 @@ double bound_of(const OpTime& op, at::ScalarType products, at::ScalarType dtype,
   return s.empty() ? 0 : double(s[0]) / ceilings.memory_speed();
 }
 
+// The work of an evaluation's products and attention, and the seconds that the instructions of this
+// machine take for it at least.
+struct Arithmetic {
+  double flops = 0, seconds = 0;
+  std::string instructions;  // "tdpbssd, tdpbf16ps"; empty where none were measured
+
+  void add(double work, const InstructionPeak* peak) {
+    flops += work;
+    if (!peak) return;
+    seconds += work / peak->per_second;
+    if (instructions.find(peak->name) != std::string::npos) return;
+    instructions += (instructions.empty() ? "" : ", ") + peak->name;
+  }
+};
+
+Arithmetic arithmetic_of(const ReportFlags& flags, const Measured& m) {
+  const auto peaks = flags.probe.pipeline.device == "cpu" ? instruction_peaks(m.threads)
+                                                          : std::vector<InstructionPeak>();
+  Arithmetic sum;
+  for (const auto& op : m.median().ops) {
+    const auto& s = op.sizes;
+    if (op.name.starts_with("braid::linear"))
+      sum.add(ProductShape{s[0], s[1], s[2]}.flops(), peak_of(peaks, product_type(flags, m.dtype)));
+    if (op.name == "braid::attention")
+      sum.add(AttentionShape{s[0], s[1], s[2], s[3]}.flops(), peak_of(peaks, m.dtype));
+  }
+  return sum;
+}
+
 struct Kind {
   int calls = 0;
   double seconds = 0, bound = 0;
@@ -145,6 +175,13 @@ OrderedJson json_of(const ReportFlags& flags, const Measured& m,
   if (product_type(flags, m.dtype) == at::kChar)
     json["config"] = "one rank --quantize int8-dynamic";
   for (const auto& evaluation : m.evaluations) json["steps_s"].push_back(evaluation.seconds);
+  const auto arithmetic = arithmetic_of(flags, m);
+  json["gflop"] = arithmetic.flops / 1e9;
+  json["gflop_per_s"] = arithmetic.flops / 1e9 / m.median().seconds;
+  if (!arithmetic.instructions.empty())
+    json["peak"] = {{"instructions", arithmetic.instructions},
+                    {"seconds", arithmetic.seconds},
+                    {"fraction", arithmetic.seconds / m.median().seconds}};
   double bound = 0;
   for (const auto& [name, kind] : kinds) bound += kind.bound;
   json["bound_s"] = bound;
@@ -184,6 +221,12 @@ void print_table(const OrderedJson& json) {
   std::printf("\n%s an evaluation, %.2f of the bound, %s\n",
               readable_seconds(json["step_s"]).c_str(), json["to_bound"].get<double>(),
               readable_seconds(json["bound_s"]).c_str());
+  std::printf("%.0f GFLOP of products and attention, %.0f GFLOP/s", json["gflop"].get<double>(),
+              json["gflop_per_s"].get<double>());
+  if (json.contains("peak"))
+    std::printf(": %.2f of what registers give by %s", json["peak"]["fraction"].get<double>(),
+                json["peak"]["instructions"].get<std::string>().c_str());
+  std::printf("\n");
 }
 
 int report(const ReportFlags& flags) {
