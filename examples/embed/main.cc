@@ -17,7 +17,12 @@ int main(int argc, char** argv) try {
     if (std::chrono::steady_clock::now() > deadline) stop.request_stop();
   };
   const braid::Pipeline pipeline({.model = argv[1]}, hooks);
-  const auto pictures = pipeline.generate({.prompts = {argv[2]}, .steps = 4, .seed = 1}, hooks);
+  const auto request = pipeline.complete({.prompts = {argv[2]}, .steps = 4, .seed = 1}, hooks);
+  std::cerr << pipeline.info().family << ", " << *request.width << "x" << *request.height << "\n";
+  hooks.preview = [](const braid::Preview& rough) {
+    std::cerr << "a preview of " << rough.width << "x" << rough.height << "\n";
+  };
+  const auto pictures = pipeline.generate(request, hooks);
   const auto& [width, height, rgb, prompt, seed] = pictures.front();
   std::ofstream(argv[3], std::ios::binary)
       << "P6 " << width << " " << height << " 255\n"

@@ -8,17 +8,17 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <functional>
 #include <memory>
 #include <optional>
-#include <stop_token>
 #include <string>
 #include <vector>
 
 #include "braid/cache.h"
 #include "braid/error.h"
+#include "braid/hooks.h"
 #include "braid/layout.h"
 #include "braid/memory.h"
+#include "braid/model_info.h"
 #include "braid/request.h"
 
 namespace braid {
@@ -48,21 +48,6 @@ struct PipelineOptions {
   CacheOptions cache = {};
 };
 
-enum class Phase { kLoad, kText, kDenoise, kDecode };
-struct Progress {
-  Phase phase;
-  std::int64_t done = 0, total = 0;         // bytes while loading, prompts, steps, pictures
-  int first_picture = 0, num_pictures = 0;  // which pictures this step or decode is about
-};
-
-// Callbacks run on the calling thread. An exception thrown by one ends the call and passes through.
-struct Hooks {
-  std::function<void(const Progress&)> progress = {};
-  std::function<void(Picture&)> picture = {};            // each, as soon as it is decoded
-  std::function<void(const std::string&)> warning = {};  // a rounded size, a truncated prompt
-  std::stop_token stop = {};  // ends the call with `Cancelled`, also within a step or a load
-};
-
 class BRAID_API Pipeline {
  public:
   // Loads everything; throws InputError naming the file and the fact when a part is not usable.
@@ -75,6 +60,11 @@ class BRAID_API Pipeline {
   // same calls; the first returns the pictures and calls the hooks, the others return none. A call
   // that throws leaves a pipeline that serves the next one, unless a rank is lost.
   std::vector<Picture> generate(const Request& request, const Hooks& hooks = {}) const;
+
+  // The request as it would run, without running it: defaults filled in, sizes rounded, what is not
+  // used left out. Throws InputError naming the field, as generate() would; only warnings are told.
+  Request complete(const Request& request, const Hooks& hooks = {}) const;
+  ModelInfo info() const;
 
  private:
   class State;

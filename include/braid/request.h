@@ -1,4 +1,4 @@
-// What is asked of a pipeline, and what comes back.
+// What is asked of a pipeline.
 #pragma once
 
 #include <cstdint>
@@ -39,13 +39,6 @@ struct Request {
   VaeTiling vae_tiling = VaeTiling::kAuto;
   std::optional<Latents> latents = {};
   PicturesIn pictures = {};
-};
-
-struct Picture {
-  int width = 0, height = 0;      // pixels
-  std::vector<std::uint8_t> rgb;  // row-major, three bytes a pixel
-  std::string prompt;
-  std::uint64_t seed = 0;
 };
 
 }  // namespace braid

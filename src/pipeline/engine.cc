@@ -130,6 +130,29 @@ Settings Engine::settle(const Request& request, const Hooks& hooks) const {
   return braid::settle(request, model().family().description().limits, hooks.warning);
 }
 
+Request Engine::complete(const Request& request, const Hooks& hooks) const {
+  const auto settings = settle(request, hooks);
+  if (request.latents) check_latents(*request.latents, latent_shapes(settings, model().family()));
+  return completed(request, settings);
+}
+
+ModelInfo Engine::info() const {
+  const auto& description = model().family().description();
+  const auto& limits = description.limits;
+  const auto& d = limits.defaults;
+  return {.family = description.family,
+          .width = d.width,
+          .height = d.height,
+          .steps = d.steps,
+          .guidance = d.guidance,
+          .max_sequence_length = d.max_sequence_length,
+          .size_multiple = limits.size_multiple,
+          .largest_side = limits.largest_side,
+          .max_text_tokens = limits.max_text_tokens,
+          .num_texts = limits.num_texts,
+          .guidance_kind = limits.guidance};
+}
+
 std::vector<Picture> Engine::generate(const Request& request, const Hooks& hooks,
                                       Recording* recording, TrafficByAxis* step) const {
   const std::scoped_lock lock(one_request_at_a_time_);

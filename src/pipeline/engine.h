@@ -33,6 +33,9 @@ class Engine {
 
   // The request as it will run: defaults filled in, sizes rounded.
   Settings settle(const Request& request, const Hooks& hooks) const;
+  // The same as a request, checked with its latents; and what may be asked for.
+  Request complete(const Request& request, const Hooks& hooks) const;
+  ModelInfo info() const;
   at::ScalarType dtype() const { return model().dtype(); }
   const GraphUse& graph_use() const { return model().graph_use(); }
   // Of the last request, by picture: the steps that were evaluated in full, from 0 on. Empty

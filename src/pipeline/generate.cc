@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include "base/error.h"
+#include "pipeline/previews.h"
 #include "pipeline/sampling/denoise.h"
 #include "pipeline/sampling/noise.h"
 #include "pipeline/sampling/step_pace.h"
@@ -221,16 +222,18 @@ DenoiseResult Run::denoise_mine(const DenoiseJob& job, const Schedule& schedule,
   report(progress);
   const auto before = traffic_of(model_.mesh());
   StepPace pace(model_.device());
-  const auto on_step = [&](int done) {
+  Previews previews(model_, hooks_, settings_.size(), my_share(round).first);
+  const auto on_step = [&](const StepTaken& taken) {
     pace.step_is_given();
-    progress.done = done;
+    previews.show(taken);
+    progress.done = taken.done;
     report(progress);
     if (step_traffic_.empty()) step_traffic_ = traffic_between(before, traffic_of(model_.mesh()));
   };
   if (job.latents_BNC.size(0) > 0)
     return denoise(model_.predict(), model_.family().description().schedule, schedule, job,
                    on_step);
-  for (int step = 1; step <= settings_.steps; ++step) on_step(step);
+  for (int step = 1; step <= settings_.steps; ++step) on_step({.done = step});
   return {.latents_BNC = job.latents_BNC, .first_velocity_BNC = job.latents_BNC};
 }
 

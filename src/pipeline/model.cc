@@ -210,4 +210,15 @@ void Model::decode(const Tensor& tokens_BNC, PictureSize size, Tiles tiles,
     decode_together(wave, tiles, on_picture);
 }
 
+Tensor Model::colors_of(const Tensor& tokens_BNC, PictureSize size) const {
+  const auto& vae = vae_->network;
+  const auto decode = [&](const Tensor& latents) {
+    const auto in_use = vae_->page.use();
+    return vae.decode(latents.to(at::TensorOptions(dtype_).device(device_)), Tiles::kNever);
+  };
+  if (!colors_) colors_.emplace(vae.config().latent_channels, decode);
+  const auto tokens = tokens_BNC.to(at::TensorOptions(dtype_).device(device_));
+  return (*colors_)(vae.to_decoder(family_->unpack(tokens, size)));
+}
+
 }  // namespace braid

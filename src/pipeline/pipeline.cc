@@ -34,6 +34,12 @@ std::vector<Picture> Pipeline::generate(const Request& request, const Hooks& hoo
   return state_->engine.generate(fitted, hooks);
 }
 
+Request Pipeline::complete(const Request& request, const Hooks& hooks) const {
+  return state_->engine.complete(request, hooks);
+}
+
+ModelInfo Pipeline::info() const { return state_->engine.info(); }
+
 std::string version() { return BRAID_VERSION; }
 
 }  // namespace braid

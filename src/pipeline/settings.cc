@@ -170,6 +170,21 @@ Settings settle(const Request& r, const RequestLimits& limits, const Warn& warn_
   return s;
 }
 
+Request completed(const Request& request, const Settings& s) {
+  auto all = request;
+  all.width = s.width;
+  all.height = s.height;
+  all.steps = s.steps;
+  all.guidance = s.guidance;
+  all.max_sequence_length = s.max_sequence_length;
+  all.true_cfg = s.negative ? s.true_cfg : 1;
+  all.guidance_rescale = s.negative ? s.true_guidance.rescale : 0;
+  all.cfg_norm_cap = s.negative ? s.true_guidance.norm_cap : 0;
+  all.negative_prompt = s.negative ? std::optional(s.negative->text) : std::nullopt;
+  if (!s.negative) all.negative_prompt_2.reset();
+  return all;
+}
+
 LatentShapes latent_shapes(const Settings& settings, const Family& family) {
   const std::int64_t pictures = settings.num_pictures();
   LatentShapes shapes{

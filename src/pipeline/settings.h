@@ -41,6 +41,9 @@ bool is_tiled(VaeTiling tiling, PictureSize size);
 // Throws InputError naming the field, its range and the value.
 Settings settle(const Request& request, const RequestLimits& limits, const Warn& warn);
 
+// The request that says all that the settings do.
+Request completed(const Request& request, const Settings& settings);
+
 // The two shapes that initial latents of a request may have.
 struct LatentShapes {
   std::vector<std::int64_t> packed, unpacked;  // [pictures, tokens, width]; [pictures, ...]

@@ -39,8 +39,8 @@ TEST(Denoise, FollowsAVelocityFromNoiseToThePicture) {
     return (in.noise.x_BLC - target) / in.timestep_B.view({2, 1, 1});
   };
   int steps = 0;
-  const auto result =
-      denoise(one_by_one(straight), {}, kSchedule, job, [&](int done) { steps = done; });
+  const auto result = denoise(one_by_one(straight), {}, kSchedule, job,
+                              [&](const StepTaken& taken) { steps = taken.done; });
   EXPECT_EQ(steps, 3);
   EXPECT_TRUE(at::allclose(result.latents_BNC, target, 1e-5, 1e-5));
   EXPECT_TRUE(at::equal(result.first_velocity_BNC, job.latents_BNC - target));
@@ -54,7 +54,7 @@ TEST(Denoise, GivesEveryBranchTheStepsLatentsAndTimestep) {
     EXPECT_TRUE(at::equal(in.noise.x_BLC, job.latents_BNC));
     return at::zeros_like(in.noise.x_BLC);
   };
-  denoise(one_by_one(watch), {}, kSchedule, job, [](int) {});
+  denoise(one_by_one(watch), {}, kSchedule, job, [](const StepTaken&) {});
   EXPECT_EQ(seen, std::vector<float>({1, 1, 0.75f, 0.75f, 0.25f, 0.25f}));
 }
 
@@ -66,7 +66,7 @@ TEST(Denoise, CombinesBothBranchesOfTrueGuidance) {
     return value.view({2, 1, 1}).expand_as(in.noise.x_BLC).clone();
   };
   const Schedule once{.sigmas = {1, 0}, .timesteps = {1000}};
-  const auto result = denoise(one_by_one(sum), {}, once, job, [](int) {});
+  const auto result = denoise(one_by_one(sum), {}, once, job, [](const StepTaken&) {});
   const auto positive = result.first_velocity_BNC, negative = positive + 3;
   const auto want = job.latents_BNC - (negative + 3 * (positive - negative));
   EXPECT_TRUE(at::allclose(result.latents_BNC, want, 1e-5, 1e-5));
@@ -78,7 +78,8 @@ Tensor guided_velocity(const DenoiseJob& job, const Tensor& positive, const Tens
     return at::equal(in.text.x_BLC, job.branches.front().text.x_BLC) ? positive : negative;
   };
   const Schedule once{.sigmas = {1, 0}, .timesteps = {1000}};
-  return job.latents_BNC - denoise(one_by_one(predict), {}, once, job, [](int) {}).latents_BNC;
+  return job.latents_BNC -
+         denoise(one_by_one(predict), {}, once, job, [](const StepTaken&) {}).latents_BNC;
 }
 
 DenoiseJob guided_job() {
@@ -104,7 +105,8 @@ TEST(Denoise, TurnsGuidanceOffBehindAPartOfTheWay) {
   const Predict predict = [&](const DenoiserInput& in) {
     return at::equal(in.text.x_BLC, job.branches.front().text.x_BLC) ? positive : negative;
   };
-  const auto got = denoise(one_by_one(predict), {}, kSchedule, job, [](int) {}).latents_BNC;
+  const auto got =
+      denoise(one_by_one(predict), {}, kSchedule, job, [](const StepTaken&) {}).latents_BNC;
   EXPECT_TRUE(at::allclose(got, positive * -(4 * 0.75 + 0.25)));
 }
 
@@ -116,11 +118,11 @@ TEST(Denoise, LeavesOutTheNegativeBranchWhereGuidanceIsOff) {
     branches.push_back(inputs.size());
     return std::vector(inputs.size(), at::zeros({2, 6, 8}));
   };
-  denoise(watch, {}, kSchedule, job, [](int) {});
+  denoise(watch, {}, kSchedule, job, [](const StepTaken&) {});
   EXPECT_EQ(branches, (std::vector<std::size_t>{2, 2, 1}));
   branches.clear();
   job.unguided = DenoiseJob::Unguided::kAllBranches;
-  denoise(watch, {}, kSchedule, job, [](int) {});
+  denoise(watch, {}, kSchedule, job, [](const StepTaken&) {});
   EXPECT_EQ(branches, (std::vector<std::size_t>{2, 2, 2}));
 }
 
@@ -129,7 +131,7 @@ TEST(Denoise, KeepsLatentsInFloatUnderADenoiserInBfloat16) {
   const Predict third = [&](const DenoiserInput& in) {
     return at::full_like(in.noise.x_BLC, 1.0 / 3, at::kBFloat16);
   };
-  const auto result = denoise(one_by_one(third), {}, kSchedule, job, [](int) {});
+  const auto result = denoise(one_by_one(third), {}, kSchedule, job, [](const StepTaken&) {});
   EXPECT_EQ(result.latents_BNC.scalar_type(), at::kFloat);
   const auto velocity = at::full({}, 1.0 / 3, at::kBFloat16).to(at::kFloat);
   EXPECT_TRUE(at::allclose(result.latents_BNC, job.latents_BNC - velocity, 1e-6, 1e-6));
@@ -176,7 +178,7 @@ TEST(Denoise, StochasticSamplingDrawsFromThePicturesGenerators) {
   const Predict none = [](const DenoiserInput& in) { return at::zeros_like(in.noise.x_BLC); };
   const Schedule half{.sigmas = {1, 0.5f}, .timesteps = {1000}};
   const auto result =
-      denoise(one_by_one(none), {.stochastic_sampling = true}, half, job, [](int) {});
+      denoise(one_by_one(none), {.stochastic_sampling = true}, half, job, [](const StepTaken&) {});
   const auto noise = at::randn({1, 6, 8}, generator_of(2), at::kFloat);
   const auto want = 0.5 * job.latents_BNC[1] + 0.5 * noise[0];
   EXPECT_TRUE(at::allclose(result.latents_BNC[1], want, 1e-6, 1e-6));
@@ -189,7 +191,7 @@ TEST(Denoise, EndsWhenTheObserverThrows) {
     return at::zeros_like(in.noise.x_BLC);
   };
   EXPECT_THROW(denoise(one_by_one(count), {}, kSchedule, job_of(at::kFloat),
-                       [](int) { throw Cancelled("x"); }),
+                       [](const StepTaken&) { throw Cancelled("x"); }),
                Cancelled);
   EXPECT_EQ(asked, 1);
 }

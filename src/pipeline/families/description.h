@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "braid/model_info.h"
 #include "models/vae/config.h"
 #include "nn/denoiser_shape.h"
 #include "pipeline/sampling/guidance.h"
@@ -35,15 +36,6 @@ struct Part {
   std::function<void(const Weights&)> make = {};  // makes the network and drops it: for surveys
   // Of a text encoder: the most numbers that live while `tokens` pass, with so many ranks.
   std::function<std::int64_t(std::int64_t tokens, int ranks)> live = {};
-};
-
-// What the guidance scale of a request is to a family, and whether there is a negative prompt.
-enum class GuidanceKind {
-  kNone,            // nothing: its transformer was distilled to follow prompts without
-  kEmbedded,        // an input of the transformer, which was distilled for it
-  kEmbeddedOrTrue,  // the same, or nothing; true guidance has a scale of its own, and needs a
-                    // negative prompt
-  kTrue,            // true guidance's; the negative prompt is empty where none is given
 };
 
 // What a request is checked against, and what it gets where it says nothing.

@@ -40,7 +40,7 @@ std::vector<DenoiserInput> branches_at(const DenoiseJob& job, double done) {
 
 DenoiseResult denoise(const PredictAll& predict, const ScheduleConfig& config,
                       const Schedule& schedule, DenoiseJob job,
-                      const std::function<void(int done)>& on_step) {
+                      const std::function<void(const StepTaken&)>& on_step) {
   DenoiseResult result{.latents_BNC = job.latents_BNC, .first_velocity_BNC = {}};
   auto& latents = result.latents_BNC;
   for (std::size_t i = 0; i < schedule.timesteps.size(); ++i) {
@@ -51,9 +51,13 @@ DenoiseResult denoise(const PredictAll& predict, const ScheduleConfig& config,
       velocity = velocity.narrow(1, 0, latents.size(1)).to(latents.scalar_type());
     if (i == 0) result.first_velocity_BNC = velocities.front();
     const auto velocity = guide(velocities, job.guidance, done);
+    const StepTaken taken{.done = int(i) + 1,
+                          .latents_BNC = latents,
+                          .velocity_BNC = velocity,
+                          .sigma = schedule.sigmas[i]};
     latents = step(job, config.stochastic_sampling, latents, velocity, schedule.sigmas[i],
                    schedule.sigmas[i + 1]);
-    on_step(int(i) + 1);
+    on_step(taken);
   }
   return result;
 }

@@ -28,10 +28,18 @@ struct DenoiseResult {
   Tensor first_velocity_BNC;  // of the positive prompt
 };
 
-// Runs every step of `schedule`; `on_step` hears how many are done and may throw to end the loop.
+// A step that was taken from `latents` at the noise level `sigma`; of those that only count steps
+// there is only the number.
+struct StepTaken {
+  int done = 0;
+  Tensor latents_BNC = {}, velocity_BNC = {};
+  float sigma = 0;
+};
+
+// Runs every step of `schedule`; `on_step` hears of each and may throw to end the loop.
 // The step itself is taken in float32, as in diffusers' schedulers.
 DenoiseResult denoise(const PredictAll& predict, const ScheduleConfig& config,
                       const Schedule& schedule, DenoiseJob job,
-                      const std::function<void(int done)>& on_step);
+                      const std::function<void(const StepTaken&)>& on_step);
 
 }  // namespace braid

@@ -1,0 +1,30 @@
+#include "pipeline/previews.h"
+
+#include <ATen/ATen.h>
+
+namespace braid {
+
+bool Previews::is_due() const {
+  const auto interval = std::chrono::duration<double>(hooks_.preview_interval);
+  return hooks_.preview && (!shown_ || Clock::now() - *shown_ >= interval);
+}
+
+void Previews::show(const StepTaken& taken) {
+  if (!taken.latents_BNC.defined() || !is_due()) return;
+  const auto latents = taken.latents_BNC.to(at::kFloat);
+  const auto clean = latents - taken.sigma * taken.velocity_BNC.to(at::kFloat);
+  const auto unit = (model_.colors_of(clean, size_) * 0.5 + 0.5).clamp(0, 1);
+  const auto bytes = (unit * 255).round().to(at::kByte).permute({0, 2, 3, 1}).contiguous();
+  for (std::int64_t i = 0; i < bytes.size(0); ++i) {
+    const auto one = bytes[i];
+    const auto* const data = one.const_data_ptr<std::uint8_t>();
+    hooks_.preview({.picture = first_ + int(i),
+                    .step = taken.done,
+                    .width = int(one.size(1)),
+                    .height = int(one.size(0)),
+                    .rgb = {data, data + one.numel()}});
+  }
+  shown_ = Clock::now();
+}
+
+}  // namespace braid

@@ -1,0 +1,105 @@
+// Previews look like the pictures to come and change no bit of them; a completed request runs as it
+// was given.
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include "pipeline/engine.h"
+#include "pipeline/sampling/latent_colors.h"
+
+namespace braid::previews_test {
+
+const std::filesystem::path kModel = std::filesystem::path(BRAID_SOURCE_DIR) / "models" / "demo";
+
+// The correlation of a preview's values with the means of the picture's 8 x 8 pixels.
+double likeness(const Preview& preview, const Picture& picture) {
+  const auto tensor = [](const auto& p) {
+    return at::tensor(at::ArrayRef<std::uint8_t>(p.rgb))
+        .view({p.height, p.width, 3})
+        .to(at::kFloat);
+  };
+  const auto small = at::avg_pool2d(tensor(picture).permute({2, 0, 1}).unsqueeze(0), 8);
+  const auto both =
+      at::stack({small.flatten(), tensor(preview).permute({2, 0, 1}).contiguous().flatten()});
+  return at::corrcoef(both)[0][1].item<double>();
+}
+
+TEST(LatentColors, AreExactWhereTheDecoderIsLinear) {
+  const auto mix = at::randn({3, 4});
+  const auto decode = [&](const at::Tensor& latents) {
+    const auto colors = at::einsum("cz,bzhw->bchw", {mix, latents}) + 0.25;
+    return colors.repeat_interleave(8, 2).repeat_interleave(8, 3);
+  };
+  const LatentColors colors(4, decode);
+  const auto latents = at::randn({2, 4, 3, 5});
+  const auto exact = at::avg_pool2d(decode(latents), 8);
+  EXPECT_LT((colors(latents) - exact).abs().max().item<double>(), 1e-4);
+}
+
+TEST(Previews, LookLikeThePictureAndChangeNoBit) {
+  const Engine engine({.model = kModel}, {});
+  const Request request{.prompts = {"a red circle on a blue background"}, .steps = 8, .seed = 3};
+  const auto alone = engine.generate(request, {});
+  std::vector<Preview> previews;
+  const auto with = engine.generate(
+      request, {.preview = [&](const Preview& preview) { previews.push_back(preview); }});
+  EXPECT_EQ(with.front().rgb, alone.front().rgb);
+  ASSERT_EQ(previews.size(), 8u);
+  EXPECT_EQ(previews.front().width, 16);
+  EXPECT_EQ(previews.back().step, 8);
+  // 0.97 with diffusers' decoder and latents of this model: the map cannot be exact
+  EXPECT_GT(likeness(previews.back(), alone.front()), 0.95);
+  EXPECT_GT(likeness(previews[2], alone.front()), 0.8) << "the first steps show it already";
+}
+
+TEST(Previews, AreOfThePicturesOfTheirRound) {
+  const Engine engine({.model = kModel, .layout = {.tp = 2}}, {});
+  std::vector<int> numbers;
+  engine.generate(
+      {.prompts = {"a"}, .width = 32, .height = 32, .steps = 1, .num_images = 3, .batch_size = 2},
+      {.preview = [&](const Preview& preview) { numbers.push_back(preview.picture); }});
+  EXPECT_EQ(numbers, (std::vector<int>{0, 1, 2}));
+}
+
+TEST(Previews, ComeNoSoonerThanAsked) {
+  const Engine engine({.model = kModel}, {});
+  int count = 0;
+  engine.generate({.prompts = {"a"}, .width = 32, .height = 32, .steps = 5},
+                  {.preview = [&](const Preview&) { ++count; }, .preview_interval = 1000});
+  EXPECT_EQ(count, 1);
+}
+
+TEST(Complete, SaysAllThatTheRunWillDo) {
+  const Engine engine({.model = kModel}, {});
+  std::vector<std::string> warnings;
+  const Hooks hooks{.warning = [&](const std::string& w) { warnings.push_back(w); }};
+  const auto complete = engine.complete({.prompts = {"a"}, .width = 100}, hooks);
+  EXPECT_EQ(complete.width, 96);
+  EXPECT_EQ(complete.height, 128);
+  EXPECT_EQ(complete.steps, 20);
+  EXPECT_EQ(complete.guidance, 3.5);
+  EXPECT_EQ(complete.max_sequence_length, 64);
+  EXPECT_EQ(warnings.size(), 1u);
+  engine.complete(complete, hooks);
+  EXPECT_EQ(warnings.size(), 1u) << "there is nothing more to say";
+  EXPECT_THROW(engine.complete({.prompts = {"a"}, .steps = 0}, {}), InputError);
+}
+
+TEST(Complete, LeavesOutWhatIsNotUsed) {
+  const Engine engine({.model = kModel}, {});
+  const auto unused = engine.complete({.prompts = {"a"}, .negative_prompt = "b"}, {});
+  EXPECT_EQ(unused.negative_prompt, std::nullopt);
+  const auto used = engine.complete({.prompts = {"a"}, .negative_prompt = "b", .true_cfg = 2}, {});
+  EXPECT_EQ(used.negative_prompt, "b");
+  EXPECT_EQ(used.true_cfg, 2);
+}
+
+TEST(Info, SaysWhatMayBeAsked) {
+  const auto info = Engine({.model = kModel}, {}).info();
+  EXPECT_EQ(info.width, 128);
+  EXPECT_EQ(info.steps, 20);
+  EXPECT_EQ(info.size_multiple, 16);
+  EXPECT_EQ(info.num_texts, 2);
+  EXPECT_EQ(info.guidance_kind, GuidanceKind::kEmbeddedOrTrue);
+}
+
+}  // namespace braid::previews_test
