@@ -17,7 +17,7 @@ void check_entries(std::vector<braid::TensorEntry> entries, std::uint64_t file_s
             [](const auto& a, const auto& b) { return a.begin < b.begin; });
   std::uint64_t end = 0;
   for (const auto& entry : entries) {
-    std::uint64_t bytes = braid::size_of(entry.type);
+    auto bytes = std::uint64_t(braid::block_of(entry.type).bytes);
     for (const auto extent : entry.shape) {
       expect(extent >= 0 && !__builtin_mul_overflow(bytes, std::uint64_t(extent), &bytes));
     }

@@ -20,6 +20,10 @@ struct Paging {
   std::int64_t blocks = 1;  // of a group, for kBlock
 };
 
+// What becomes of matrices that are stored in blocks, or in float8: numbers of the load's dtype, or
+// what they are in the file, so that they take as much memory.
+enum class Coded { kWidened, kKept };
+
 struct LoadOptions {
   at::ScalarType dtype = at::kFloat;
   at::Device device = at::kCPU;
@@ -34,6 +38,7 @@ struct LoadOptions {
   // Of matrices whose layer matches none of `keep_dense`; what a checkpoint has in 8 bits stays so.
   Quantize quantize = Quantize::kNone;
   std::vector<std::string> keep_dense = {};
+  Coded coded = Coded::kWidened;  // of what is not quantised
   Paging paging = {};
 };
 

@@ -5,25 +5,43 @@
 #include <ATen/core/Tensor.h>
 #include <c10/core/Stream.h>
 
+#include <memory>
+#include <vector>
+
 #include "braid/memory.h"
+#include "comm/group.h"
+#include "weights/files/element_type.h"
 
 namespace braid {
 
 using at::Tensor;
+
+// How rows of a matrix lie in memory that are as a file has them.
+struct Coding {
+  ElementType type;
+  std::int64_t inputs;  // C
+  // Of the numbers that a row decodes to, those that are C; none: all.
+  std::vector<Share> columns = {};
+};
 
 // N outputs, C inputs.
 struct Matrix {
   Quantize form = Quantize::kNone;
   Tensor values_NC = {};  // floating-point numbers, or int8 codes: number = code * scale
   Tensor scales_N1 = {};  // where there are codes: float32, the model's dtype for kInt8V1
+  // Where there is one: values are a row's bytes, scales float32 or none.
+  std::shared_ptr<const Coding> coding = {};
+
+  std::int64_t inputs() const { return coding ? coding->inputs : values_NC.size(1); }
 };
 
 // Calls `visit` with each tensor. The names below are all members: a Matrix with one more does not
 // compile until it is visited too.
 template <class M, class Visit>
 void for_each_tensor(M& matrix, Visit visit) {
-  auto& [form, values, scales] = matrix;
+  auto& [form, values, scales, coding] = matrix;
   (void)form;
+  (void)coding;
   if (values.defined()) visit(values);
   if (scales.defined()) visit(scales);
 }
@@ -42,7 +60,8 @@ Matrix pinned(const Matrix& matrix);
 // Memory of `matrix` is not reused before what `stream` has been given so far is done.
 void record_stream(const Matrix& matrix, c10::Stream stream);
 
-// Rows [begin, begin + count) with their scales; columns, with the scales of the whole rows. Views.
+// Rows [begin, begin + count) with their scales; columns, with the scales of the whole rows, of
+// matrices without a coding. Views.
 Matrix rows_of(const Matrix& matrix, std::int64_t begin, std::int64_t count);
 Matrix columns_of(const Matrix& matrix, std::int64_t begin, std::int64_t count);
 

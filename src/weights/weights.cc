@@ -124,7 +124,8 @@ Matrix Weights::delivered(const Recipe& recipe) const {
       {.tensors = recipe.tensors, .identity = recipe.identity, .make = make, .done = done});
   return {.form = recipe.form,
           .values_NC = views[0],
-          .scales_N1 = views.size() > 1 ? views[1] : Tensor()};
+          .scales_N1 = views.size() > 1 ? views[1] : Tensor(),
+          .coding = recipe.coding};
 }
 
 // What is not read needs no pages.
@@ -153,7 +154,8 @@ std::optional<Recipe> Weights::find(std::string_view name, at::IntArrayRef shape
   AskedTensor asked{scope_, std::string(name), shape.vec(), dtype_, kind};
   return source_->find(asked, {.wanted = load_->wanted_of(scope_, shape),
                                .numbers = load_->form_of(scope_),
-                               .codes = load_->options.quantize});
+                               .codes = load_->options.quantize,
+                               .coded = load_->options.coded});
 }
 
 Tensor Weights::tensor(std::string_view name, at::IntArrayRef shape) const {

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "base/error.h"
+#include "weights/codes/coded.h"
 
 namespace braid {
 namespace {
@@ -30,6 +31,7 @@ Matrix quantize_rows(const Tensor& rows_NC, Quantize form) {
 }
 
 Tensor dequantize(const Matrix& matrix, at::ScalarType dtype) {
+  if (matrix.coding) return decoded(matrix, dtype);
   if (matrix.form == Quantize::kNone) return matrix.values_NC.to(dtype);
   return (matrix.values_NC.to(at::kFloat) * matrix.scales_N1.to(at::kFloat)).to(dtype);
 }

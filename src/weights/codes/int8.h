@@ -15,7 +15,7 @@ namespace braid {
 // dynamic form are float32, those of version 1 have the rows' dtype.
 Matrix quantize_rows(const Tensor& rows_NC, Quantize form);
 
-// code * scale, rounded to `dtype`.
+// code * scale, or what a coding says, rounded to `dtype`.
 Tensor dequantize(const Matrix& matrix, at::ScalarType dtype);
 
 }  // namespace braid

@@ -9,8 +9,6 @@
 namespace braid {
 namespace {
 
-constexpr std::int64_t kNumbersCodedAtOnce = 1 << 19;
-
 std::int64_t width_of(const std::vector<Share>& columns, std::int64_t all) {
   if (columns.empty()) return all;
   std::int64_t width = 0;
@@ -30,27 +28,6 @@ void keep(const Tensor& codes, const std::vector<Share>& columns, Tensor target)
   }
 }
 
-void release(const Piece& piece) {
-  const auto& entry = piece.stored->entry;
-  const auto row_bytes = entry.size / std::uint64_t(entry.shape[0]);
-  piece.stored->file->release(entry.begin + std::uint64_t(piece.rows.begin) * row_bytes,
-                              std::uint64_t(piece.rows.count) * row_bytes);
-}
-
-// The pieces cut into runs of rows that are handled at once.
-std::vector<Piece> cut(const std::vector<Piece>& pieces) {
-  std::vector<Piece> runs;
-  for (const auto& piece : pieces) {
-    const auto at_once = std::max<std::int64_t>(
-        1, kNumbersCodedAtOnce / std::max<std::int64_t>(1, piece.stored->entry.shape[1]));
-    for (std::int64_t row = 0; row < piece.rows.count; row += at_once)
-      runs.push_back(
-          {piece.stored,
-           {.begin = piece.rows.begin + row, .count = std::min(at_once, piece.rows.count - row)}});
-  }
-  return runs;
-}
-
 }  // namespace
 
 LoadedMatrix quantize_pieces(const std::vector<Piece>& pieces, const std::vector<Share>& columns,
@@ -65,13 +42,14 @@ LoadedMatrix quantize_pieces(const std::vector<Piece>& pieces, const std::vector
   std::int64_t row = 0;
   BytesRead read;
   for (const auto& run : cut(pieces)) {
-    const auto numbers = view_of(run);
-    read.all += numbers.numel() * numbers.element_size();
+    const auto numbers = numbers_of(run);
+    const auto bytes = bytes_of(run);
+    read.all += std::int64_t(bytes.size);
     const auto quantised = quantize_rows(numbers.to(dtype), form);
     const auto target = rows_of(whole, row, run.rows.count);
     keep(quantised.values_NC, columns, target.values_NC);
     Tensor(target.scales_N1).copy_(quantised.scales_N1);
-    release(run);
+    run.stored->file->release(bytes.begin, bytes.size);
     row += run.rows.count;
   }
   return {.matrix = whole, .read = read};

@@ -7,6 +7,9 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "weights/files/gguf_header.h"
+#include "weights/files/safetensors_header.h"
+#include "weights/files/scaled_weights.h"
 
 namespace braid {
 namespace {
@@ -35,10 +38,15 @@ std::set<std::string> shards_of(const Json& index, const std::string& source) {
   return shards;
 }
 
-}  // namespace
+std::vector<TensorEntry> parse_header(std::span<const std::byte> file, const fs::path& path) {
+  if (begins_as_gguf(file) || path.extension() == ".gguf")
+    return parse_gguf_header(file, path.string());
+  return parse_safetensors_header(file, path.string());
+}
 
-at::ScalarType StoredTensor::dtype() const {
-  switch (entry.type) {
+// As which LibTorch sees the elements where they lie.
+at::ScalarType dtype_of(const StoredTensor& stored) {
+  switch (stored.entry.type) {
     case ElementType::kBool:
       return at::kBool;
     case ElementType::kUint8:
@@ -66,25 +74,37 @@ at::ScalarType StoredTensor::dtype() const {
     default:
       break;
   }
-  throw InputError(text_of(file->path().string(), ": tensor '", entry.name, "' has the dtype ",
-                           element_type_name(entry.type), ", which Braid cannot read"));
+  throw InputError(text_of(stored.file->path().string(), ": tensor '", stored.entry.name,
+                           "' has the dtype ", element_type_name(stored.entry.type),
+                           ", which Braid cannot read"));
 }
+
+}  // namespace
+
+bool StoredTensor::is_coded() const { return scales || is_of_blocks(entry.type); }
+
+at::ScalarType StoredTensor::dtype() const { return is_coded() ? at::kFloat : dtype_of(*this); }
 
 Tensor StoredTensor::view() const {
   auto* const data = const_cast<std::byte*>(file->bytes().data()) + entry.begin;
   const auto keep = file;
   return at::from_blob(
-      data, entry.shape, [keep](void*) {}, at::TensorOptions(dtype()));
+      data, entry.shape, [keep](void*) {}, at::TensorOptions(dtype_of(*this)));
 }
 
-bool StoredTensor::is_aligned() const { return entry.begin % size_of(entry.type) == 0; }
+bool StoredTensor::is_aligned() const {
+  return entry.begin % std::uint64_t(block_of(entry.type).bytes) == 0;
+}
 
 Checkpoint Checkpoint::open(const fs::path& folder, const std::string& stem) {
   const auto single = folder / (stem + ".safetensors");
   const auto index = folder / (stem + ".safetensors.index.json");
+  const auto gguf = folder / (stem + ".gguf");
   if (fs::exists(single)) return open_file(single);
+  if (fs::exists(gguf) && !fs::exists(index)) return open_file(gguf);
   require(fs::exists(index), "no weights in ", folder.string(), ": neither ",
-          single.filename().string(), " nor ", index.filename().string(), " is there");
+          single.filename().string(), " nor ", index.filename().string(), " nor ",
+          gguf.filename().string(), " is there");
   const auto json = read_json(index);
   Checkpoint checkpoint(index.string());
   for (const auto& shard : shards_of(json, index.string())) {
@@ -97,18 +117,20 @@ Checkpoint Checkpoint::open(const fs::path& folder, const std::string& stem) {
     require(stored && stored->file->path().filename() == shard.get<std::string>(), index.string(),
             ": tensor '", tensor, "' is not in ", shard.get<std::string>());
   }
+  join_scales(checkpoint.tensors_);
   return checkpoint;
 }
 
 Checkpoint Checkpoint::open_file(const fs::path& path) {
   Checkpoint checkpoint(path.string());
   checkpoint.add(path);
+  join_scales(checkpoint.tensors_);
   return checkpoint;
 }
 
 void Checkpoint::add(const fs::path& path) {
   const auto file = std::make_shared<const MappedFile>(path);
-  for (auto& entry : parse_safetensors_header(file->bytes(), path.string())) {
+  for (auto& entry : parse_header(file->bytes(), path)) {
     const auto name = entry.name;
     const auto [it, is_new] = tensors_.emplace(name, StoredTensor{file, std::move(entry)});
     require(is_new, "tensor '", name, "' is in two shards, ", it->second.file->path().string(),
@@ -135,9 +157,11 @@ std::int64_t Checkpoint::num_parameters() const {
 
 at::ScalarType Checkpoint::dtype() const {
   std::map<at::ScalarType, std::int64_t> parameters;
-  for (const auto& [name, stored] : tensors_)
-    if (at::isFloatingType(stored.dtype()) && !name.ends_with("_scale"))
-      parameters[stored.dtype()] += count_of(stored.entry.shape);
+  for (const auto& [name, stored] : tensors_) {
+    const auto dtype = stored.is_coded() ? at::kBFloat16 : stored.dtype();
+    if (at::isFloatingType(dtype) && !name.ends_with("_scale"))
+      parameters[dtype] += count_of(stored.entry.shape);
+  }
   auto most = std::pair(at::kFloat, std::int64_t(0));
   for (const auto& [dtype, count] : parameters)
     if (count > most.second) most = {dtype, count};

@@ -1,4 +1,4 @@
-// The named tensors of one model part, in one safetensors file or several shards.
+// The named tensors of one model part, in one file, safetensors or GGUF, or several shards.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/file.h"
-#include "weights/files/safetensors_header.h"
+#include "weights/files/element_type.h"
 
 namespace braid {
 
@@ -20,15 +20,21 @@ using at::Tensor;
 struct StoredTensor {
   std::shared_ptr<const MappedFile> file;
   TensorEntry entry;
+  // What its numbers are to be multiplied by, in float32: one for all, one a row, or one for some
+  // neighbours in a row.
+  std::shared_ptr<const StoredTensor> scales = {};
 
-  at::ScalarType dtype() const;  // throws InputError for types LibTorch cannot compute with
-  Tensor view() const;           // no copy; keeps the mapping alive; not to be written
-  bool is_aligned() const;       // may be used in place
+  // That of its numbers, float32 where they have to be decoded. Throws InputError for types
+  // LibTorch cannot compute with.
+  at::ScalarType dtype() const;
+  bool is_coded() const;    // in blocks or with scales: it has no view that could be used as it is
+  Tensor view() const;      // no copy; keeps the mapping alive; not to be written
+  bool is_aligned() const;  // may be used in place
 };
 
 class Checkpoint {
  public:
-  // DIR/STEM.safetensors, or the shards that DIR/STEM.safetensors.index.json lists.
+  // DIR/STEM.safetensors, the shards that DIR/STEM.safetensors.index.json lists, or DIR/STEM.gguf.
   // Throws InputError naming the file: missing, missing shard, malformed, a tensor in two shards.
   static Checkpoint open(const std::filesystem::path& folder, const std::string& stem);
   static Checkpoint open_file(const std::filesystem::path& path);
@@ -40,8 +46,8 @@ class Checkpoint {
   const std::string& source() const { return source_; }  // for errors: the file or its index
   std::uint64_t num_bytes() const;
   std::int64_t num_parameters() const;
-  // The dtype that most of the floating-point parameters have, scales of codes aside; float32 for
-  // an empty checkpoint.
+  // The dtype that most of the floating-point parameters have, scales of codes aside; bfloat16
+  // where most are coded, float32 for an empty checkpoint.
   at::ScalarType dtype() const;
 
  private:

@@ -57,7 +57,7 @@ std::vector<Entry> in_order(const std::map<std::string, at::Tensor>& tensors) {
   for (const auto& [name, tensor] : tensors)
     entries.push_back({name, element_type_of(tensor.scalar_type(), name), tensor});
   std::stable_sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
-    return size_of(a.type) > size_of(b.type);
+    return block_of(a.type).bytes > block_of(b.type).bytes;
   });
   return entries;
 }

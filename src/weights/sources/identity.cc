@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "weights/codes/blocks.h"
 #include "weights/codes/int8.h"
 #include "weights/paging/checksum.h"
 #include "weights/paging/page_source.h"
@@ -38,20 +39,21 @@ std::span<const std::byte> bytes_of(const Tensor& tensor) {
 }
 
 std::string identity_of(const Piece& piece) {
-  const auto& [name, type, shape, begin, size] = piece.stored->entry;
   const auto& file = *piece.stored->file;
-  const auto rows = shape.empty() ? 1 : shape[0];
-  const auto row = size / std::uint64_t(std::max<std::int64_t>(1, rows));
-  const auto first = begin + std::uint64_t(piece.rows.begin) * row;
-  const auto said = digest_of_parts(
-      piece.rows.count * std::int64_t(row), [&](std::int64_t at, std::int64_t count) {
+  const auto [first, size] = bytes_of(piece);
+  const auto said =
+      digest_of_parts(std::int64_t(size), [&, first = first](std::int64_t at, std::int64_t count) {
         const auto offset = first + std::uint64_t(at);
         file.prefetch(offset, std::uint64_t(count));
         const auto sum = checksum(file.bytes().subspan(offset, std::size_t(count)));
         file.release(offset, std::uint64_t(count));
         return sum;
       });
-  return text_of(element_type_name(type), " ", row, " x ", piece.rows.count, " ", said);
+  const auto row = size / std::uint64_t(std::max<std::int64_t>(1, piece.rows.count));
+  auto words = text_of(element_type_name(piece.stored->entry.type), " ", row, " x ",
+                       piece.rows.count, " ", said);
+  if (piece.stored->scales) words += " times " + identity_of(scales_of(piece));
+  return words;
 }
 
 }  // namespace

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "weights/codes/blocks.h"
+
 namespace braid {
 namespace {
 
@@ -11,24 +13,35 @@ std::int64_t rows_of(const StoredTensor& stored) {
   return stored.entry.shape.empty() ? 1 : stored.entry.shape[0];
 }
 
-std::int64_t copy_counted(const Tensor& target, const Tensor& source) {
-  target.copy_(source);
-  return source.numel() * source.element_size();
+constexpr std::int64_t kNumbersAtOnce = 1 << 19;
+
+// What is decoded is decoded in whole rows.
+BytesRead copy_piece(const Tensor& target, const Piece& piece, const std::vector<Share>& columns) {
+  if (!piece.stored->is_coded()) return copy_columns(target, view_of(piece), columns);
+  std::int64_t row = 0;
+  for (const auto& run : cut({piece})) {
+    copy_columns(target.narrow(0, row, run.rows.count), numbers_of(run), columns);
+    row += run.rows.count;
+  }
+  return {.all = std::int64_t(bytes_of(piece).size)};
 }
+
+}  // namespace
 
 BytesRead copy_columns(const Tensor& target, const Tensor& source,
                        const std::vector<Share>& columns) {
-  if (columns.empty()) return {.all = copy_counted(target, source)};
-  std::int64_t column = 0, bytes = 0;
+  const auto bytes = target.numel() * source.element_size();
+  if (columns.empty()) {
+    target.copy_(source);
+    return {.all = bytes};
+  }
+  std::int64_t column = 0;
   for (const auto& share : columns) {
-    bytes += copy_counted(target.narrow(1, column, share.count),
-                          source.narrow(1, share.begin, share.count));
+    target.narrow(1, column, share.count).copy_(source.narrow(1, share.begin, share.count));
     column += share.count;
   }
   return {.all = bytes, .strided = bytes};
 }
-
-}  // namespace
 
 std::int64_t total_count(const std::vector<Share>& shares) {
   std::int64_t count = 0;
@@ -81,7 +94,7 @@ Assembled assemble(const std::vector<Piece>& pieces, const std::vector<Share>& c
   BytesRead read;
   std::int64_t row = 0;
   for (const auto& piece : pieces) {
-    read += copy_columns(whole.narrow(0, row, piece.rows.count), view_of(piece), columns);
+    read += copy_piece(whole.narrow(0, row, piece.rows.count), piece, columns);
     row += piece.rows.count;
   }
   for (const auto& piece : pieces)
@@ -89,14 +102,38 @@ Assembled assemble(const std::vector<Piece>& pieces, const std::vector<Share>& c
   return {.tensor = is_scalar ? whole.squeeze(0) : whole, .read = read};
 }
 
-Tensor view_of(const Piece& piece) {
+std::vector<Piece> cut(const std::vector<Piece>& pieces) {
+  std::vector<Piece> runs;
+  for (const auto& piece : pieces) {
+    const at::IntArrayRef shape(piece.stored->entry.shape);
+    const auto width = shape.size() < 2 ? 1 : c10::multiply_integers(shape.slice(1));
+    const auto at_once =
+        std::max<std::int64_t>(1, kNumbersAtOnce / std::max<std::int64_t>(1, width));
+    for (std::int64_t row = 0; row < piece.rows.count; row += at_once)
+      runs.push_back(
+          {piece.stored,
+           {.begin = piece.rows.begin + row, .count = std::min(at_once, piece.rows.count - row)}});
+  }
+  return runs;
+}
+
+Bytes bytes_of(const Piece& piece) {
   const auto& entry = piece.stored->entry;
-  const auto row_bytes =
-      entry.size / std::uint64_t(std::max<std::int64_t>(1, rows_of(*piece.stored)));
-  piece.stored->file->prefetch(entry.begin + std::uint64_t(piece.rows.begin) * row_bytes,
-                               std::uint64_t(piece.rows.count) * row_bytes);
+  if (entry.shape.size() < 2 && is_of_blocks(entry.type)) return {entry.begin, entry.size};
+  const auto row = entry.size / std::uint64_t(std::max<std::int64_t>(1, rows_of(*piece.stored)));
+  return {entry.begin + std::uint64_t(piece.rows.begin) * row,
+          std::uint64_t(piece.rows.count) * row};
+}
+
+Tensor view_of(const Piece& piece) {
+  const auto bytes = bytes_of(piece);
+  piece.stored->file->prefetch(bytes.begin, bytes.size);
   const auto view = piece.stored->view();
   return view.dim() == 0 ? view : view.narrow(0, piece.rows.begin, piece.rows.count);
+}
+
+Tensor numbers_of(const Piece& piece) {
+  return piece.stored->is_coded() ? decoded(piece) : view_of(piece);
 }
 
 }  // namespace braid

@@ -28,8 +28,19 @@ std::vector<Piece> pieces_of(const std::vector<const StoredTensor*>& stored, Ord
 // How many rows, or columns, the shares have together.
 std::int64_t total_count(const std::vector<Share>& shares);
 
+// The pieces cut into runs of rows of which each is few megabytes as numbers.
+std::vector<Piece> cut(const std::vector<Piece>& pieces);
+
+// Where the rows of a piece lie in the file; of blocks without rows the whole tensor.
+struct Bytes {
+  std::uint64_t begin, size;
+};
+Bytes bytes_of(const Piece& piece);
+
 // The rows of one piece in the mapped file; no copy. Reads them into memory ahead of their use.
 Tensor view_of(const Piece& piece);
+// The same as floating-point numbers, decoded where they are coded.
+Tensor numbers_of(const Piece& piece);
 
 // What was taken out of files.
 struct BytesRead {
@@ -39,6 +50,10 @@ struct BytesRead {
   BytesRead& operator+=(const BytesRead& more);
   bool operator==(const BytesRead&) const = default;
 };
+
+// The wanted columns of `source`, one run after the other; all of them if there are none.
+BytesRead copy_columns(const Tensor& target, const Tensor& source,
+                       const std::vector<Share>& columns);
 
 struct Assembled {
   Tensor tensor;

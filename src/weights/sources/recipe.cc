@@ -31,7 +31,8 @@ std::int64_t bytes_of(const Excerpt& from) {
   std::int64_t bytes = 0;
   for (const auto& piece : from.pieces) {
     const auto shape = with_extents(piece.stored->entry.shape, piece.rows.count, from.columns);
-    bytes += c10::multiply_integers(shape) * std::int64_t(size_of(piece.stored->entry.type));
+    const auto block = block_of(piece.stored->entry.type);
+    bytes += c10::multiply_integers(shape) * block.bytes / block.numbers;
   }
   return bytes;
 }
@@ -108,6 +109,18 @@ Recipe recipe_of_codes(const Excerpt& codes, const std::vector<Piece>& scales, Q
                   {scales.front().stored->dtype(), shape_of({scales})}},
       .identity = [=] { return identity_of(codes) + " scales " + identity_of(scales); },
       .make = [=](at::Device) { return load_codes(codes.pieces, scales, codes.columns, form); }};
+}
+
+std::optional<Recipe> recipe_of_stored(const Excerpt& from) {
+  const auto kept = kept_as_stored(from.pieces, from.columns);
+  if (!kept) return {};
+  Recipe recipe{.coding = kept->coding,
+                .bytes = kept->rows * kept->row_bytes,
+                .tensors = {{at::kByte, {kept->rows, kept->row_bytes}}},
+                .identity = [=] { return identity_of(from) + " as stored"; },
+                .make = [=](at::Device) { return load_coded(from.pieces, *kept); }};
+  if (kept->has_scales) recipe.tensors.push_back({at::kFloat, {kept->rows, 1}});
+  return recipe;
 }
 
 Recipe recipe_of_synthetic(const SyntheticExcerpt& from, Quantize form) {

@@ -1,6 +1,7 @@
 // How a tensor or a matrix of ours comes about: kept until it is wanted, or known not to be.
 #pragma once
 
+#include "weights/codes/coded.h"
 #include "weights/codes/int8_load.h"
 #include "weights/paging/page_source.h"
 #include "weights/sources/synthetic.h"
@@ -9,8 +10,9 @@ namespace braid {
 
 struct Recipe {
   Quantize form = Quantize::kNone;
+  std::shared_ptr<const Coding> coding = {};
   std::int64_t bytes = 0;                        // of files that making it reads
-  std::vector<TensorForm> tensors;               // the values, then their scales if they are codes
+  std::vector<TensorForm> tensors;               // the values, then their scales if they have any
   std::function<std::string()> identity;         // as in PageSource
   std::function<LoadedMatrix(at::Device)> make;  // codes of files are made in host memory
   std::function<Tensor()> in_place =
@@ -28,6 +30,8 @@ Recipe recipe_of_numbers(const Excerpt& from, at::ScalarType dtype);
 Recipe recipe_of_quantizing(const Excerpt& from, at::ScalarType dtype, Quantize form);
 // Of codes as they are stored, with the scales of their rows.
 Recipe recipe_of_codes(const Excerpt& codes, const std::vector<Piece>& scales, Quantize form);
+// Of bytes as they are stored, where they can stay so.
+std::optional<Recipe> recipe_of_stored(const Excerpt& from);
 
 // What a rank wants of a tensor that no file has.
 struct SyntheticExcerpt {

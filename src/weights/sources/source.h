@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "weights/load_options.h"
 #include "weights/names.h"
 #include "weights/sources/recipe.h"
 
@@ -26,6 +27,7 @@ struct AskedTensor {
 struct Delivery {
   Wanted wanted;
   Quantize numbers = Quantize::kNone, codes = Quantize::kNone;
+  Coded coded = Coded::kWidened;
 };
 
 class TensorSource {

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "base/error.h"
@@ -19,7 +20,7 @@ struct Parts {
 std::function<Tensor()> place_of(const Excerpt& from, const AskedTensor& asked) {
   const auto& piece = from.pieces.front();
   const bool is_apart = from.pieces.size() > 1 || !from.columns.empty();
-  if (is_apart || !piece.stored->is_aligned()) return {};
+  if (is_apart || piece.stored->is_coded() || !piece.stored->is_aligned()) return {};
   if (asked.kind == AskedTensor::Kind::kTable) return [piece] { return piece.stored->view(); };
   if (piece.stored->dtype() != asked.dtype) return {};
   return [piece] { return view_of(piece); };
@@ -39,7 +40,7 @@ class StoredTensors : public TensorSource {
   const std::string& name() const override { return checkpoint_.source(); }
 
   std::optional<Recipe> find(AskedTensor& asked, const Delivery& delivery) override {
-    const auto& [wanted, numbers, codes] = delivery;
+    const auto& [wanted, numbers, codes, coded] = delivery;
     const bool is_matrix = asked.kind == AskedTensor::Kind::kMatrix;
     const auto parts = take(asked.path(), asked);
     const bool has_codes = is_matrix && are_codes(parts.stored);
@@ -54,6 +55,8 @@ class StoredTensors : public TensorSource {
     }
     if (is_matrix && numbers != Quantize::kNone)
       return recipe_of_quantizing(from, asked.dtype, numbers);
+    if (is_matrix && coded == Coded::kKept)
+      if (auto kept = recipe_of_stored(from)) return kept;
     auto recipe = recipe_of_numbers(from, asked.dtype);
     recipe.in_place = place_of(from, asked);
     return recipe;
@@ -80,7 +83,10 @@ class StoredTensors : public TensorSource {
   std::int64_t leave(MayBeUnused may_be_unused);
   void check_all_used() const;
 
+  const StoredTensor* stored_as(const std::string& tensor, at::IntArrayRef shape);
+
   const Checkpoint checkpoint_;
+  std::map<std::string, StoredTensor> matrices_;  // that are stored as convolutions
   const Names names_;
   std::set<std::string> used_;
 };
@@ -99,10 +105,20 @@ Parts StoredTensors::take(const std::string& path, AskedTensor& asked) {
   Parts parts{.stored = {}, .order = origin->order};
   for (const auto& tensor : origin->tensors) {
     check(used_.insert(tensor).second, name(), ": tensor '", tensor, "' is used twice");
-    parts.stored.push_back(checkpoint_.find(tensor));
+    parts.stored.push_back(stored_as(tensor, asked.shape));
     asked.stored.push_back(*parts.stored.back());
   }
   return parts;
+}
+
+// A convolution of single pixels is a matrix.
+const StoredTensor* StoredTensors::stored_as(const std::string& tensor, at::IntArrayRef shape) {
+  const auto* const stored = checkpoint_.find(tensor);
+  const auto& has = stored->entry.shape;
+  if (shape.size() != 2 || has.size() != 4 || has[2] != 1 || has[3] != 1) return stored;
+  auto matrix = *stored;
+  matrix.entry.shape.resize(2);
+  return &matrices_.insert_or_assign(tensor, std::move(matrix)).first->second;
 }
 
 // The scales that stand beside codes.

@@ -1,0 +1,55 @@
+#include "weights/codes/blocks.h"
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+
+#include "weights/codes/block_loops.h"
+
+namespace braid {
+namespace {
+
+// Blocks of one tensor; those of a vector are one row.
+Tensor blocks_as_numbers(const Piece& piece) {
+  const auto& entry = piece.stored->entry;
+  const auto [begin, size] = bytes_of(piece);
+  piece.stored->file->prefetch(begin, size);
+  const bool is_vector = entry.shape.size() < 2;
+  auto shape = entry.shape;
+  if (!is_vector) shape[0] = piece.rows.count;
+  const auto numbers = at::empty(shape, at::kFloat);
+  const auto [per_block, block_bytes] = block_of(entry.type);
+  const auto* const from =
+      reinterpret_cast<const std::uint8_t*>(piece.stored->file->bytes().data()) + begin;
+  auto* const to = numbers.mutable_data_ptr<float>();
+  constexpr std::int64_t kBlocksAtOnce = 64;
+  at::parallel_for(0, std::int64_t(size) / block_bytes, kBlocksAtOnce,
+                   [&, per = per_block, each = block_bytes](std::int64_t first, std::int64_t last) {
+                     decode_blocks(entry.type, from + first * each, last - first, to + first * per);
+                   });
+  return is_vector && !shape.empty() ? numbers.narrow(0, piece.rows.begin, piece.rows.count)
+                                     : numbers;
+}
+
+}  // namespace
+
+void decode_blocks(ElementType type, const std::uint8_t* blocks, std::int64_t count, float* out) {
+  kBlockLoops[std::size_t(type) - std::size_t(ElementType::kQ4_0)](blocks, count, out);
+}
+
+Piece scales_of(const Piece& piece) {
+  const auto* const scales = piece.stored->scales.get();
+  return {scales, scales->entry.shape.empty() ? Share{.begin = 0, .count = 1} : piece.rows};
+}
+
+Tensor decoded(const Piece& piece) {
+  const auto& stored = *piece.stored;
+  const auto numbers =
+      is_of_blocks(stored.entry.type) ? blocks_as_numbers(piece) : view_of(piece).to(at::kFloat);
+  if (!stored.scales) return numbers;
+  const auto scales = numbers_of(scales_of(piece)).to(at::kFloat);
+  if (scales.dim() == 0) return numbers * scales;
+  const auto groups = numbers.view({scales.size(0), scales.size(1), -1});
+  return (groups * scales.unsqueeze(-1)).view(numbers.sizes());
+}
+
+}  // namespace braid

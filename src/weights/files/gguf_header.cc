@@ -1,0 +1,198 @@
+#include "weights/files/gguf_header.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstring>
+#include <set>
+
+#include "base/error.h"
+
+namespace braid {
+namespace {
+
+constexpr std::uint32_t kMagic = 0x46554747;  // "GGUF"
+constexpr std::uint64_t kDefaultAlignment = 32, kMaxAlignment = 1u << 20;
+constexpr std::uint32_t kMaxDims = 4;  // ggml's
+constexpr int kMaxNesting = 4;         // of arrays in arrays
+
+// Types of values, by their numbers; strings and arrays have no size of their own.
+constexpr std::uint32_t kUint32Value = 4, kStringValue = 8, kArrayValue = 9;
+constexpr std::array<std::uint64_t, 13> kValueBytes = {1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
+
+struct GgufType {
+  std::uint32_t number;
+  ElementType type;
+};
+constexpr std::array<GgufType, 20> kGgufTypes = {
+    {{0, ElementType::kFloat32},  {1, ElementType::kFloat16},  {2, ElementType::kQ4_0},
+     {3, ElementType::kQ4_1},     {6, ElementType::kQ5_0},     {7, ElementType::kQ5_1},
+     {8, ElementType::kQ8_0},     {10, ElementType::kQ2_K},    {11, ElementType::kQ3_K},
+     {12, ElementType::kQ4_K},    {13, ElementType::kQ5_K},    {14, ElementType::kQ6_K},
+     {20, ElementType::kIq4Nl},   {23, ElementType::kIq4Xs},   {24, ElementType::kInt8},
+     {25, ElementType::kInt16},   {26, ElementType::kInt32},   {27, ElementType::kInt64},
+     {28, ElementType::kFloat64}, {30, ElementType::kBfloat16}}};
+
+// Reads a file from its beginning on, and never past its end.
+class GgufReader {
+ public:
+  GgufReader(std::span<const std::byte> file, const std::string& source)
+      : file_(file), source_(source) {}
+
+  std::uint64_t at() const { return at_; }
+  std::uint64_t left() const { return file_.size() - at_; }
+
+  template <class Number>
+  Number number(const char* what) {
+    expect(sizeof(Number), what);
+    Number value;
+    std::memcpy(&value, file_.data() + at_, sizeof(value));  // files and machines: little-endian
+    at_ += sizeof(value);
+    return value;
+  }
+  std::string string(const char* what) {
+    const auto length = number<std::uint64_t>(what);
+    expect(length, what);
+    const std::string text(reinterpret_cast<const char*>(file_.data()) + at_, std::size_t(length));
+    at_ += length;
+    return text;
+  }
+  void skip_value(std::uint32_t type, const std::string& key, int nesting = 0);
+
+ private:
+  void expect(std::uint64_t bytes, const char* what) const {
+    require(bytes <= left(), source_, " is cut short or wrong: ", what, " at byte ", at_, " takes ",
+            bytes, " bytes, the file has ", left(), " left");
+  }
+
+  std::span<const std::byte> file_;
+  const std::string& source_;
+  std::uint64_t at_ = 0;
+};
+
+void GgufReader::skip_value(std::uint32_t type, const std::string& key, int nesting) {
+  require(type < kValueBytes.size(), source_, ": the value of '", key, "' has the unknown type ",
+          type);
+  if (type == kStringValue) {
+    const auto length = number<std::uint64_t>("a string");
+    expect(length, "a string");
+    at_ += length;
+    return;
+  }
+  if (type != kArrayValue) {
+    expect(kValueBytes[type], "a value");
+    at_ += kValueBytes[type];
+    return;
+  }
+  require(nesting < kMaxNesting, source_, ": the value of '", key, "' nests arrays too deep");
+  const auto inner = number<std::uint32_t>("an array");
+  const auto count = number<std::uint64_t>("an array");
+  require(inner < kValueBytes.size(), source_, ": the array '", key, "' has the unknown type ",
+          inner);
+  const bool is_plain = kValueBytes[inner] > 0;
+  require(count <= left() / std::max<std::uint64_t>(1, kValueBytes[inner]), source_,
+          " is cut short or wrong: the array '", key, "' claims ", count, " values");
+  if (is_plain)
+    at_ += count * kValueBytes[inner];
+  else
+    for (std::uint64_t i = 0; i < count; ++i) skip_value(inner, key, nesting + 1);
+}
+
+ElementType gguf_type(std::uint32_t number, const std::string& where) {
+  for (const auto& row : kGgufTypes)
+    if (row.number == number) return row.type;
+  throw InputError(text_of(where, " is of the GGUF type ", number, ", which Braid cannot read"));
+}
+
+// With its place relative to where the tensors begin.
+TensorEntry read_entry(GgufReader& in, const std::string& source) {
+  TensorEntry entry{
+      .name = in.string("a tensor's name"), .type = {}, .shape = {}, .begin = 0, .size = 0};
+  const auto where = text_of(source, ": tensor '", entry.name, "'");
+  const auto dims = in.number<std::uint32_t>("a number of dims");
+  require(dims <= kMaxDims, where, " claims ", dims, " dims, at most ", kMaxDims, " are allowed");
+  for (std::uint32_t dim = 0; dim < dims; ++dim) {
+    const auto extent = in.number<std::uint64_t>("an extent");
+    require(extent <= INT64_MAX, where, " claims an extent of ", extent);
+    entry.shape.insert(entry.shape.begin(), std::int64_t(extent));
+  }
+  entry.type = gguf_type(in.number<std::uint32_t>("a type"), where);
+  entry.begin = in.number<std::uint64_t>("an offset");
+  entry.size = bytes_of(entry.shape, entry.type, where);
+  return entry;
+}
+
+// Returns the alignment of tensors.
+std::uint64_t read_values(GgufReader& in, std::uint64_t count, const std::string& source) {
+  std::uint64_t alignment = kDefaultAlignment;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const auto key = in.string("a key");
+    const auto type = in.number<std::uint32_t>("a value's type");
+    if (key != "general.alignment") {
+      in.skip_value(type, key);
+      continue;
+    }
+    require(type == kUint32Value, source, ": 'general.alignment' should be a 32-bit number");
+    alignment = in.number<std::uint32_t>("the alignment");
+    require(std::has_single_bit(alignment) && alignment <= kMaxAlignment, source,
+            ": 'general.alignment' should be a power of two up to ", kMaxAlignment, ", it is ",
+            alignment);
+  }
+  return alignment;
+}
+
+void check_gguf_version(GgufReader& in, const std::string& source) {
+  const auto magic = in.number<std::uint32_t>("its beginning");
+  require(magic == kMagic, source, " is no GGUF file: it does not begin with 'GGUF'");
+  const auto version = in.number<std::uint32_t>("its version");
+  require(version != 0x02000000 && version != 0x03000000, source,
+          " is a GGUF file for big-endian machines, which Braid does not read");
+  require(version == 2 || version == 3, source, " is a GGUF file of version ", version,
+          ", Braid reads 2 and 3");
+}
+
+}  // namespace
+
+bool begins_as_gguf(std::span<const std::byte> file) {
+  return file.size() >= 4 && std::memcmp(file.data(), "GGUF", 4) == 0;
+}
+
+std::vector<TensorEntry> parse_gguf_header(std::span<const std::byte> file,
+                                           const std::string& source) {
+  constexpr std::uint64_t kLeastPerTensor = 24, kLeastPerValue = 13;  // bytes
+  GgufReader in(file, source);
+  check_gguf_version(in, source);
+  const auto tensors = in.number<std::uint64_t>("its number of tensors");
+  const auto values = in.number<std::uint64_t>("its number of values");
+  require(tensors <= in.left() / kLeastPerTensor, source, " claims ", tensors,
+          " tensors, more than its ", file.size(), " bytes can describe");
+  require(values <= in.left() / kLeastPerValue, source, " claims ", values,
+          " values, more than its ", file.size(), " bytes can hold");
+  const auto alignment = read_values(in, values, source);
+
+  std::vector<TensorEntry> entries;
+  std::set<std::string> names;
+  for (std::uint64_t i = 0; i < tensors; ++i) {
+    entries.push_back(read_entry(in, source));
+    require(names.insert(entries.back().name).second, source, ": tensor '", entries.back().name,
+            "' is there twice");
+  }
+  const auto data = (in.at() + alignment - 1) / alignment * alignment;
+  for (auto& entry : entries) {
+    const auto size = file.size() - std::min<std::uint64_t>(data, file.size());
+    require(entry.begin % alignment == 0, source, ": tensor '", entry.name, "' begins at byte ",
+            entry.begin, " of the data, which is no multiple of the alignment, ", alignment);
+    require(entry.begin <= size && entry.size <= size - entry.begin, source, ": tensor '",
+            entry.name, "' takes ", entry.size, " bytes from byte ", entry.begin,
+            " of the data on, but the file has ", size, " bytes of it: it is truncated or wrong");
+    entry.begin += data;
+  }
+  check_coverage(entries,
+                 {.begin = std::min<std::uint64_t>(data, file.size()),
+                  .end = file.size(),
+                  .padding_to = alignment},
+                 source);
+  return entries;
+}
+
+}  // namespace braid

@@ -1,0 +1,132 @@
+// Coded weights in files are the numbers that the gguf package and diffusers make of them
+// (tools/parity/dump_blocks.py), whole and shared.
+#include "weights/codes/blocks.h"
+
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "comm/thread.h"
+#include "files.h"
+#include "weights/codes/int8.h"
+#include "weights/files/safetensors_writer.h"
+#include "weights/weights.h"
+
+namespace braid::blocks_test {
+
+using testing::HasSubstr;
+using namespace testing_files;
+
+const fs::path kBlocks = fs::path(BRAID_SOURCE_DIR) / "tests/data/parity/blocks";
+
+std::map<std::string, Tensor> wanted() {
+  const auto file = Checkpoint::open_file(kBlocks / "numbers.safetensors");
+  std::map<std::string, Tensor> numbers;
+  for (const auto& [name, stored] : file.tensors()) numbers[name] = stored.view().clone();
+  return numbers;
+}
+
+Tensor whole(const StoredTensor& stored) {
+  const auto& shape = stored.entry.shape;
+  return numbers_of({&stored, {.begin = 0, .count = shape.empty() ? 1 : shape[0]}});
+}
+
+// Bits, since a NaN is no number that equals itself.
+Tensor bits(const Tensor& numbers) { return numbers.to(at::kFloat).contiguous().view(at::kInt); }
+
+TEST(Blocks, OfGgufFilesAreWhatTheGgufPackageMakesOfThem) {
+  const auto file = Checkpoint::open_file(kBlocks / "blocks.gguf");
+  const auto numbers = wanted();
+  EXPECT_EQ(file.tensors().size(), 15u);
+  for (const auto& [name, stored] : file.tensors())
+    EXPECT_TRUE(at::equal(bits(whole(stored)), bits(numbers.at(name)))) << name;
+  EXPECT_EQ(file.dtype(), at::kBFloat16);
+}
+
+TEST(Blocks, Float8AndFloat4AreTheirCodesTimesTheirScales) {
+  const auto file = Checkpoint::open_file(kBlocks / "float8.safetensors");
+  const auto numbers = wanted();
+  EXPECT_EQ(file.tensors().size(), 6u) << "scales and marks are no tensors of their own";
+  for (const auto& [name, stored] : file.tensors()) {
+    const auto got = whole(stored).to(at::kFloat),
+               want = numbers.at(name.substr(0, name.find('.')));
+    EXPECT_TRUE(at::allclose(got, want, 0, 0, /*equal_nan=*/true)) << name;
+  }
+}
+
+TEST(Blocks, AreRoundedOnceToTheDtypeOfTheLoad) {
+  const Weights w(Checkpoint::open_file(kBlocks / "blocks.gguf"), {}, {.dtype = at::kBFloat16});
+  const auto q4 = w.tensor("Q4_K", {3, 512});
+  EXPECT_TRUE(at::equal(q4, wanted().at("Q4_K").to(at::kBFloat16)));
+  EXPECT_TRUE(at::equal(w.table("Q6_K", {3, 512}), wanted().at("Q6_K").to(at::kBFloat16)));
+}
+
+// Columns are cut where blocks are not.
+TEST(Blocks, SharesAreThoseOfTheNumbers) {
+  const auto q4 = wanted().at("Q4_K"), rows = wanted().at("rows");
+  run_ranks({.size = 3}, [&](const Group& group) {
+    const auto rank = group.rank();
+    const auto open = [&](const std::string& file, const ShardingTable& plan) {
+      return Weights(Checkpoint::open_file(kBlocks / file), {}, {.tensor_parallel = group}, plan);
+    };
+    const auto by_rows = open("blocks.gguf", {{"", column_parallel()}}).tensor("Q4_K", {3, 512});
+    EXPECT_TRUE(at::equal(by_rows, q4.narrow(0, rank, 1)));
+    const auto scaled = open("float8.safetensors", {{"rows", column_parallel()}}) / "rows";
+    EXPECT_TRUE(at::equal(scaled.matrix("weight", {3, 64}).values_NC, rows.narrow(0, rank, 1)));
+  });
+  run_ranks({.size = 2}, [&](const Group& group) {
+    const Weights w(Checkpoint::open_file(kBlocks / "blocks.gguf"), {}, {.tensor_parallel = group},
+                    {{"", row_parallel({128, 384})}});
+    const auto got = w.tensor("Q4_K", {3, 512});
+    const auto rank = group.rank();
+    EXPECT_TRUE(at::equal(
+        got, at::cat({q4.narrow(1, 64 * rank, 64), q4.narrow(1, 128 + 192 * rank, 192)}, 1)));
+  });
+}
+
+TEST(Blocks, AreQuantisedAsTheirNumbersAre) {
+  const Weights w(Checkpoint::open_file(kBlocks / "float8.safetensors"), {},
+                  {.dtype = at::kBFloat16, .quantize = Quantize::kInt8});
+  const auto got = (w / "rows").matrix("weight", {3, 64});
+  const auto want = quantize_rows(wanted().at("rows").to(at::kBFloat16), Quantize::kInt8);
+  EXPECT_TRUE(at::equal(got.values_NC, want.values_NC));
+  EXPECT_TRUE(at::equal(got.scales_N1, want.scales_N1));
+}
+
+class Scales : public testing::Test {
+ protected:
+  std::string refusal(const std::map<std::string, Tensor>& tensors) {
+    write_file(folder_ / "m.safetensors", write_safetensors(tensors));
+    return message_of([&] { (void)Checkpoint::open_file(folder_ / "m.safetensors"); });
+  }
+  TemporaryFolder folder_;
+  const Tensor codes_ = at::ones({4, 32}).to(at::kFloat8_e4m3fn);
+};
+
+TEST_F(Scales, ThatFitNoWeightAreRefused) {
+  EXPECT_THAT(refusal({{"a.weight", codes_}, {"a.weight_scale", at::ones({3})}}),
+              HasSubstr("'a.weight_scale' has 3 numbers, the 4 rows of 32"));
+  EXPECT_THAT(refusal({{"a.weight", codes_}, {"a.weight_scale", at::ones({4, 5})}}),
+              HasSubstr("'a.weight_scale'"));
+  EXPECT_THAT(refusal({{"a.weight", codes_}, {"a.weight_scale", at::ones({4}, at::kLong)}}),
+              HasSubstr("floating-point"));
+  EXPECT_THAT(refusal({{"a.weight", codes_},
+                       {"a.weight_scale", at::ones({})},
+                       {"a.scale_weight", at::ones({})}}),
+              HasSubstr("two scales"));
+}
+
+TEST_F(Scales, OfWaysThatAreNotKnownAreRefused) {
+  const auto said = [](const std::string& text) {
+    return at::tensor(std::vector<std::uint8_t>(text.begin(), text.end()), at::kByte);
+  };
+  EXPECT_THAT(refusal({{"a.weight", codes_},
+                       {"a.weight_scale", at::ones({})},
+                       {"a.comfy_quant", said(R"({"format":"mxfp8"})")}}),
+              HasSubstr("coded as mxfp8"));
+  EXPECT_THAT(refusal({{"a.weight", codes_}, {"a.comfy_quant", said("{")}}), HasSubstr("JSON"));
+  EXPECT_THAT(refusal({{"a.weight", codes_.view(at::kByte)}}), HasSubstr("float4"));
+}
+
+}  // namespace braid::blocks_test

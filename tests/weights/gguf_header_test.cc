@@ -1,0 +1,178 @@
+// The header parser: what it accepts, and that every lie of a header is refused with a sentence.
+#include "weights/files/gguf_header.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "files.h"
+
+namespace braid::gguf_header_test {
+
+using testing::HasSubstr;
+using namespace testing_files;
+
+// Little-endian numbers and strings, one after the other.
+class GgufBytes {
+ public:
+  GgufBytes& u32(std::uint64_t value) { return number(value, 4); }
+  GgufBytes& u64(std::uint64_t value) { return number(value, 8); }
+  GgufBytes& text(const std::string& value) { return u64(value.size()).raw(value); }
+  GgufBytes& raw(const std::string& value) {
+    bytes_ += value;
+    return *this;
+  }
+  GgufBytes& aligned(std::size_t to = 32) {
+    while (bytes_.size() % to != 0) bytes_ += '\0';
+    return *this;
+  }
+  const std::string& str() const { return bytes_; }
+
+ private:
+  GgufBytes& number(std::uint64_t value, int bytes) {
+    for (int i = 0; i < bytes; ++i) bytes_ += char(value >> (8 * i));
+    return *this;
+  }
+  std::string bytes_;
+};
+
+constexpr int kF32 = 0, kQ8_0 = 8;
+
+GgufBytes header(int tensors, int values, int version = 3) {
+  GgufBytes bytes;
+  bytes.raw("GGUF").u32(std::uint64_t(version)).u64(std::uint64_t(tensors));
+  return bytes.u64(std::uint64_t(values));
+}
+
+struct Described {
+  std::string name = "t";
+  std::vector<std::uint64_t> extents = {4};  // the innermost first
+  std::uint64_t type = kF32, offset = 0;
+};
+void describe(GgufBytes& bytes, const Described& t) {
+  bytes.text(t.name).u32(t.extents.size());
+  for (const auto extent : t.extents) bytes.u64(extent);
+  bytes.u32(t.type).u64(t.offset);
+}
+
+// One tensor of 16 bytes.
+std::string one(const Described& t, std::size_t data = 16) {
+  auto bytes = header(1, 0);
+  describe(bytes, t);
+  return bytes.aligned().raw(std::string(data, 'x')).str();
+}
+
+std::string two(const Described& a, const Described& b, std::size_t data) {
+  auto bytes = header(2, 0);
+  describe(bytes, a);
+  describe(bytes, b);
+  return bytes.aligned().raw(std::string(data, 'x')).str();
+}
+
+std::vector<TensorEntry> parse(const std::string& file) {
+  return parse_gguf_header(std::as_bytes(std::span(file)), "f.gguf");
+}
+
+std::string refusal(const std::string& file) {
+  try {
+    parse(file);
+  } catch (const InputError& e) {
+    EXPECT_THAT(e.what(), HasSubstr("f.gguf"));
+    return e.what();
+  }
+  return "accepted";
+}
+
+TEST(GgufHeader, FindsTensorsWhereTheyLie) {
+  for (const int version : {2, 3}) {
+    auto bytes = header(2, 3, version);
+    bytes.text("name").u32(8).text("value");
+    bytes.text("words").u32(9).u32(8).u64(2).text("one").text("two");
+    bytes.text("numbers").u32(9).u32(4).u64(2).u32(7).u32(8);
+    describe(bytes, {.name = "a", .extents = {64, 3}, .type = kQ8_0});
+    describe(bytes, {.name = "b", .extents = {}, .offset = 224});
+    const auto data = bytes.aligned().str().size();
+    const auto entries = parse(bytes.raw(std::string(228, 'x')).str());
+    ASSERT_EQ(entries.size(), 2u);
+    EXPECT_EQ(entries[0].name, "a");
+    EXPECT_EQ(entries[0].type, ElementType::kQ8_0);
+    EXPECT_EQ(entries[0].shape, (std::vector<std::int64_t>{3, 64})) << "the outermost first";
+    EXPECT_EQ(entries[0].begin, data);
+    EXPECT_EQ(entries[0].size, 3u * 2 * 34);
+    EXPECT_TRUE(entries[1].shape.empty());
+    EXPECT_EQ(entries[1].begin, data + 224);
+  }
+}
+
+TEST(GgufHeader, TensorsAreAlignedAsTheFileSays) {
+  auto bytes = header(2, 1);
+  bytes.text("general.alignment").u32(4).u32(8);
+  describe(bytes, {.name = "a", .extents = {1}});
+  describe(bytes, {.name = "b", .extents = {1}, .offset = 8});
+  EXPECT_EQ(parse(bytes.aligned(8).raw(std::string(16, 'x')).str()).size(), 2u);
+  for (const std::uint64_t wrong : {0u, 3u, 1u << 31}) {
+    auto odd = header(0, 1);
+    EXPECT_THAT(refusal(odd.text("general.alignment").u32(4).u32(wrong).str()),
+                HasSubstr("power of two"));
+  }
+  auto text = header(0, 1);
+  EXPECT_THAT(refusal(text.text("general.alignment").u32(8).text("8").str()),
+              HasSubstr("32-bit number"));
+}
+
+TEST(GgufHeader, RefusesOtherFilesAndVersions) {
+  EXPECT_THAT(refusal(""), HasSubstr("cut short"));
+  EXPECT_THAT(refusal("GGUFFF"), HasSubstr("cut short"));
+  EXPECT_THAT(refusal("GGML" + std::string(60, '\0')), HasSubstr("no GGUF file"));
+  EXPECT_THAT(refusal(header(0, 0, 1).str()), HasSubstr("version 1"));
+  EXPECT_THAT(refusal(header(0, 0, 4).str()), HasSubstr("version 4"));
+  EXPECT_THAT(refusal(header(0, 0, 0x03000000).str()), HasSubstr("big-endian"));
+}
+
+TEST(GgufHeader, RefusesCountsAndStringsThatTheFileCannotHold) {
+  auto tensors = GgufBytes().raw("GGUF").u32(3).u64(1ull << 60).u64(0);
+  EXPECT_THAT(refusal(tensors.str()), HasSubstr("claims 1152921504606846976 tensors"));
+  auto values = GgufBytes().raw("GGUF").u32(3).u64(0).u64(~0ull);
+  EXPECT_THAT(refusal(values.str()), HasSubstr("values"));
+  auto key = header(0, 1);
+  EXPECT_THAT(refusal(key.u64(1ull << 60).raw(std::string(20, 'k')).str()),
+              HasSubstr("takes 1152921504606846976 bytes"));
+  auto text = header(0, 1);
+  EXPECT_THAT(refusal(text.text("k").u32(8).u64(~0ull).str()), HasSubstr("cut short or wrong"));
+  auto array = header(0, 1);
+  EXPECT_THAT(refusal(array.text("k").u32(9).u32(10).u64(1ull << 61).str()),
+              HasSubstr("claims 2305843009213693952 values"));
+  auto type = header(0, 1);
+  EXPECT_THAT(refusal(type.text("k").u32(13).u32(0).str()), HasSubstr("unknown type 13"));
+  auto deep = header(0, 1);
+  deep.text("k").u32(9);
+  for (int i = 0; i < 10'000; ++i) deep.u32(9).u64(1);
+  EXPECT_THAT(refusal(deep.str()), HasSubstr("too deep"));
+}
+
+TEST(GgufHeader, RefusesEntriesThatDoNotAddUp) {
+  EXPECT_EQ(refusal(one({})), "accepted");
+  EXPECT_THAT(refusal(one({.extents = {5}})), HasSubstr("takes 20 bytes"));
+  EXPECT_THAT(refusal(one({.offset = 32})), HasSubstr("truncated"));
+  EXPECT_THAT(refusal(one({.offset = ~31ull})), HasSubstr("truncated"));
+  EXPECT_THAT(refusal(one({.offset = 4})), HasSubstr("no multiple of the alignment"));
+  EXPECT_THAT(refusal(one({.extents = {33}, .type = kQ8_0})), HasSubstr("no blocks of 32"));
+  EXPECT_THAT(refusal(one({.type = 17})), HasSubstr("GGUF type 17"));
+  EXPECT_THAT(refusal(one({.type = 4'000'000'000})), HasSubstr("GGUF type 4000000000"));
+  EXPECT_THAT(refusal(one({.extents = {1, 1, 1, 1, 1}})), HasSubstr("5 dims"));
+  EXPECT_THAT(refusal(one({.extents = {~0ull}})), HasSubstr("extent"));
+  EXPECT_THAT(refusal(one({.extents = {1ull << 40, 1ull << 40}})), HasSubstr("64 bits"));
+  EXPECT_THAT(refusal(one({}, 80)), HasSubstr("belong to no tensor"));
+  EXPECT_THAT(refusal(two({}, {}, 64)), HasSubstr("there twice"));
+  EXPECT_THAT(refusal(two({}, {.name = "u"}, 16)), HasSubstr("overlap"));
+  EXPECT_THAT(refusal(two({}, {.name = "u", .offset = 64}, 80)), HasSubstr("belong to no tensor"));
+  EXPECT_EQ(refusal(two({}, {.name = "u", .offset = 32}, 48)), "accepted");
+}
+
+TEST(GgufHeader, RefusesAFileThatIsCutShortAnywhere) {
+  const auto whole = two({.extents = {2, 2}}, {.name = "u", .offset = 32}, 48);
+  for (std::size_t size = 0; size < whole.size(); ++size)
+    EXPECT_NE(refusal(whole.substr(0, size)), "accepted") << size;
+}
+
+}  // namespace braid::gguf_header_test
