@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "ops/cpu/coded.h"
 #include "ops/cpu/int8.h"
 #include "ops/cpu/linear.h"
 #include "ops/gpu/gpu.h"
@@ -25,9 +26,14 @@ bool has_loops_for(const Tensor& x) {
 
 Tensor widened(const Matrix& weight_NC, const Tensor& x, Scratch& scratch) {
   const auto dtype = x.scalar_type();
-  const bool on_gpu = gpu::is_taken(x);
+  const bool on_gpu = gpu::is_taken(x) && !weight_NC.coding;
   if (!on_gpu && !has_loops_for(x)) return dequantize(weight_NC, dtype);
-  const auto out = scratch.take(weight_NC.values_NC.sizes(), dtype, x.device());
+  const auto out =
+      scratch.take({weight_NC.values_NC.size(0), weight_NC.inputs()}, dtype, x.device());
+  if (weight_NC.coding) {
+    decode_on_cpu(weight_NC, out);
+    return out;
+  }
   on_gpu ? gpu::widen(weight_NC, out) : widen_on_cpu(weight_NC, out);
   return out;
 }
@@ -106,6 +112,7 @@ Tensor linear(const Tensor& x, const Matrix& weight_NC, const std::optional<Tens
   if (cpu::multiplies(x, weight_NC)) return cpu::linear(x, weight_NC, bias_N);
   switch (weight_NC.form) {
     case Quantize::kNone:
+      if (weight_NC.coding) break;
       return at::linear(x, weight_NC.values_NC, bias_N);
     case Quantize::kInt8Dynamic:
       return linear_dynamic(x, weight_NC, bias_N);

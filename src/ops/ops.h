@@ -37,9 +37,9 @@ struct Modulation {
 
 namespace ops {
 
-// x_..C weight_NC bias_N -> [.. N], the weight in any form. Codes are multiplied by their scales
-// and rounded to x's dtype, in `scratch`; the dynamic form rounds x to 8 bits too, a scale a token,
-// and sums in int32.
+// x_..C weight_NC bias_N -> [.. N], the weight in any form. Codes, of eight bits or as a file has
+// them, are multiplied by their scales and rounded to x's dtype, in `scratch`; the dynamic form
+// rounds x to 8 bits too, a scale a token, and sums in int32.
 Tensor linear(const Tensor& x, const Matrix& weight_NC, const std::optional<Tensor>& bias_N,
               Scratch& scratch);
 namespace reference {

@@ -6,10 +6,12 @@
 #include <algorithm>
 #include <cstring>
 #include <functional>
+#include <vector>
 
 #include "base/cpu.h"
 #include "base/error.h"
 #include "ops/cpu/blocked_product.h"
+#include "ops/cpu/coded.h"
 #include "ops/kernels/codes.h"
 #include "ops/kernels/products.h"
 #include "ops/kernels/rows.h"
@@ -49,9 +51,22 @@ auto rows_of(RowsOf<Number> x, void (*take)(const Number*, std::int64_t, Word*))
   };
 }
 
+// Numbers of a few rows at a time, which stay in the first cache.
+void pack_decoded(const CodedRows& rows, Range n, Range c, const ProductKernels& k, float* panel) {
+  thread_local std::vector<std::uint16_t> numbers;
+  numbers.resize(std::size_t(n.count * c.count));
+  for (std::int64_t r = 0; r < n.count; ++r)
+    rows.as_bfloat16(n.begin + r, c, numbers.data() + r * c.count);
+  k.pack_halves(numbers.data(), c.count, n.count, c.count, panel);
+}
+
 std::function<void(Range, Range, float*)> panels_of(const Matrix& weight_NC, const Tensor& scales,
                                                     const ProductKernels& k) {
   const auto& values = weight_NC.values_NC;
+  if (weight_NC.coding)
+    return [rows = CodedRows(weight_NC), &k](Range n, Range c, float* panel) {
+      pack_decoded(rows, n, c, k, panel);
+    };
   if (weight_NC.form != Quantize::kNone)
     return [w = RowsOf<std::int8_t>(values), s = scales.const_data_ptr<float>(), &k](
                Range n, Range c, float* panel) {
@@ -114,8 +129,13 @@ void multiply_many(const Layer& l) {
 void dot(const Layer& l, const float* x, std::int64_t rows, std::int64_t n, float* sums) {
   const auto& k = l.kernels;
   const auto& values = l.weight_NC.values_NC;
-  const auto depth = values.size(1);
-  if (l.weight_NC.form != Quantize::kNone)
+  const auto depth = l.weight_NC.inputs();
+  if (l.weight_NC.coding) {
+    thread_local std::vector<std::uint16_t> numbers;
+    numbers.resize(std::size_t(depth));
+    CodedRows(l.weight_NC).as_bfloat16(n, {0, depth}, numbers.data());
+    k.dot_halves(x, depth, rows, numbers.data(), depth, sums);
+  } else if (l.weight_NC.form != Quantize::kNone)
     k.dot_scaled_codes(x, depth, rows, RowsOf<std::int8_t>(values).row(n),
                        l.scales.const_data_ptr<float>()[n], depth, sums);
   else
@@ -175,7 +195,7 @@ void multiply_codes(const Layer& l) {
 
 void check_sizes(const Tensor& x, const Matrix& weight_NC, const std::optional<Tensor>& bias_N) {
   const auto& values = weight_NC.values_NC;
-  check(x.size(-1) == values.size(1), "a weight of shape ", values.sizes(),
+  check(x.size(-1) == weight_NC.inputs(), "a weight of shape ", values.sizes(),
         " for an input of shape ", x.sizes());
   check(!bias_N || bias_N->numel() == values.size(0), "a bias of ", bias_N ? bias_N->numel() : 0,
         " numbers for ", values.size(0), " outputs");
@@ -186,7 +206,9 @@ void check_sizes(const Tensor& x, const Matrix& weight_NC, const std::optional<T
 void check_dtypes(const Tensor& x, const Matrix& weight_NC) {
   const bool is_dense = weight_NC.form == Quantize::kNone;
   const auto dtype = weight_NC.values_NC.scalar_type();
-  check(dtype == (is_dense ? at::kBFloat16 : at::kChar) &&
+  check(dtype == (weight_NC.coding ? at::kByte
+                  : is_dense       ? at::kBFloat16
+                                   : at::kChar) &&
             (is_bfloat16(x) || weight_NC.form == Quantize::kInt8Dynamic),
         "no product of ours of ", x.scalar_type(), " and ", dtype);
 }
@@ -211,6 +233,7 @@ bool multiplies(const Tensor& x, const Matrix& weight_NC) {
   if (!is_float(x) || weight_NC.values_NC.dim() != 2 || x.numel() == 0) return false;
   switch (weight_NC.form) {
     case Quantize::kNone:
+      if (weight_NC.coding) break;
       return is_bfloat16(x) && is_bfloat16(weight_NC.values_NC) && leads_in_bfloat16();
     case Quantize::kInt8Dynamic:
       return leads_in_codes();
@@ -233,7 +256,10 @@ Tensor linear(const Tensor& x, const Matrix& weight_NC, const std::optional<Tens
   const auto y_MN = at::empty({x_MC.size(0), outputs}, x.options());
   const Layer layer{
       .x_MC = x_MC,
-      .weight_NC = {.form = weight_NC.form, .values_NC = as_rows(weight_NC.values_NC)},
+      .weight_NC = {.form = weight_NC.form,
+                    .values_NC = as_rows(weight_NC.values_NC),
+                    .scales_N1 = weight_NC.coding ? weight_NC.scales_N1 : Tensor(),
+                    .coding = weight_NC.coding},
       .scales = weight_NC.scales_N1.defined() ? weight_NC.scales_N1.to(at::kFloat).contiguous()
                                               : Tensor(),
       .bias = bias_N ? bias_N->to(at::kFloat).contiguous() : at::zeros({outputs}, at::kFloat),

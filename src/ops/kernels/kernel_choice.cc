@@ -6,6 +6,7 @@
 #include "base/cpu.h"
 #include "ops/kernels/amx.h"
 #include "ops/kernels/attention_kernels.h"
+#include "ops/kernels/blocks.h"
 #include "ops/kernels/codes.h"
 #include "ops/kernels/products.h"
 #include "ops/kernels/rows.h"
@@ -15,6 +16,7 @@ namespace braid::ops {
 
 namespace baseline {
 extern const RowKernels kFloat32, kBfloat16;
+extern const BlockKernels kBlocks;
 extern const CodeKernels kCodesFloat32, kCodesBfloat16;
 extern const ProductKernels kProducts;
 extern const WinogradKernels kWinogradTwo, kWinogradFour;
@@ -22,6 +24,7 @@ extern const AttentionKernels kAttention;
 }  // namespace baseline
 namespace avx2 {
 extern const RowKernels kFloat32, kBfloat16;
+extern const BlockKernels kBlocks;
 extern const CodeKernels kCodesFloat32, kCodesBfloat16;
 extern const ProductKernels kProducts;
 extern const WinogradKernels kWinogradTwo, kWinogradFour;
@@ -29,6 +32,7 @@ extern const AttentionKernels kAttention;
 }  // namespace avx2
 namespace avx512 {
 extern const RowKernels kFloat32, kBfloat16;
+extern const BlockKernels kBlocks;
 extern const CodeKernels kCodesFloat32, kCodesBfloat16;
 extern const ProductKernels kProducts;
 extern const WinogradKernels kWinogradTwo, kWinogradFour;
@@ -70,6 +74,10 @@ const CodeKernels& code_kernels(RowType type) {
   return type == RowType::kFloat32
              ? choose(baseline::kCodesFloat32, avx2::kCodesFloat32, avx512::kCodesFloat32)
              : choose(baseline::kCodesBfloat16, avx2::kCodesBfloat16, avx512::kCodesBfloat16);
+}
+
+const BlockKernels& block_kernels() {
+  return choose(baseline::kBlocks, avx2::kBlocks, avx512::kBlocks);
 }
 
 bool are_right(const ProductKernels& k) {

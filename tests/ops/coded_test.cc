@@ -1,0 +1,112 @@
+// Weights that are kept as a file has them multiply as their numbers do.
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include "ops/cpu/coded.h"
+#include "ops/cpu/linear.h"
+#include "ops/kernels/blocks.h"
+#include "ops/ops.h"
+#include "weights/codes/blocks.h"
+#include "weights/codes/int8.h"
+
+namespace braid::coded_test {
+
+const ElementType kKept[] = {ElementType::kQ4_0,       ElementType::kQ4_1,      ElementType::kQ5_0,
+                             ElementType::kQ5_1,       ElementType::kQ8_0,      ElementType::kQ2_K,
+                             ElementType::kQ3_K,       ElementType::kQ4_K,      ElementType::kQ5_K,
+                             ElementType::kQ6_K,       ElementType::kIq4Nl,     ElementType::kIq4Xs,
+                             ElementType::kFloat8E4M3, ElementType::kFloat8E5M2};
+
+bool is_float8(ElementType type) { return !is_of_blocks(type); }
+
+// Where in a block float16 numbers are; random bits there might be no numbers.
+std::vector<std::int64_t> places_of_halves(ElementType type) {
+  switch (type) {
+    case ElementType::kQ4_1:
+    case ElementType::kQ5_1:
+    case ElementType::kQ4_K:
+    case ElementType::kQ5_K:
+      return {0, 2};
+    case ElementType::kQ2_K:
+      return {80, 82};
+    case ElementType::kQ3_K:
+      return {108};
+    case ElementType::kQ6_K:
+      return {208};
+    case ElementType::kFloat8E4M3:
+    case ElementType::kFloat8E5M2:
+      return {};
+    default:
+      return {0};
+  }
+}
+
+// Random codes of [rows columns] numbers.
+Matrix coded(ElementType type, std::int64_t rows, std::int64_t columns) {
+  const auto block = block_of(type);
+  auto bytes = at::randint(0, 256, {rows, columns / block.numbers, block.bytes}, at::kByte);
+  if (is_float8(type)) bytes = bytes.bitwise_and(0x80 | 0x3f);  // no infinities
+  for (const auto place : places_of_halves(type))
+    bytes.narrow(2, place, 2)
+        .copy_((at::randn({rows, columns / block.numbers, 1}) * 0.02)
+                   .to(at::kHalf)
+                   .view(at::kByte)
+                   .view({rows, columns / block.numbers, 2}));
+  Matrix matrix{.values_NC = bytes.view({rows, -1}).contiguous()};
+  if (is_float8(type)) matrix.scales_N1 = at::rand({rows, 1}) * 0.1;
+  matrix.coding = std::make_shared<const Coding>(Coding{.type = type, .inputs = columns});
+  return matrix;
+}
+
+// The same matrix with runs of its columns wanted.
+Matrix wanting(const Matrix& matrix, const std::vector<Share>& columns) {
+  auto some = matrix;
+  Coding coding{.type = matrix.coding->type, .inputs = 0, .columns = columns};
+  for (const auto& run : columns) coding.inputs += run.count;
+  some.coding = std::make_shared<const Coding>(coding);
+  return some;
+}
+
+TEST(Coded, LoopsDecodeAsTheDefinitionDoes) {
+  for (const auto type : kKept) {
+    for (const auto& matrix :
+         {coded(type, 5, 1024), wanting(coded(type, 5, 1024), {{3, 300}, {512, 7}, {700, 324}})})
+      for (const auto dtype : {at::kFloat, at::kBFloat16}) {
+        const auto out = at::empty({5, matrix.inputs()}, dtype);
+        ops::decode_on_cpu(matrix, out);
+        EXPECT_TRUE(at::equal(out, dequantize(matrix, dtype)))
+            << element_type_name(type) << " " << dtype;
+      }
+  }
+}
+
+TEST(Coded, EveryFloat8IsTheNumberThatLibTorchMakesOfIt) {
+  const auto all = at::arange(256, at::kByte);
+  for (const auto& [decode, dtype] : {std::pair(ops::block_kernels().e4m3, at::kFloat8_e4m3fn),
+                                      std::pair(ops::block_kernels().e5m2, at::kFloat8_e5m2)}) {
+    const auto out = at::empty({256}, at::kFloat);
+    decode(all.const_data_ptr<std::uint8_t>(), 256, out.mutable_data_ptr<float>());
+    EXPECT_TRUE(at::allclose(out, all.view(dtype).to(at::kFloat), 0, 0, /*equal_nan=*/true));
+  }
+}
+
+TEST(Coded, MultiplyAsTheirNumbersDo) {
+  Scratch scratch;
+  for (const auto type : kKept)
+    for (const std::int64_t tokens : {1, 3, 40})
+      for (const auto dtype : {at::kBFloat16, at::kFloat, at::kHalf}) {
+        const auto matrix = wanting(coded(type, 70, 1024), {{0, 256}, {300, 500}});
+        const auto x = at::randn({2, tokens, matrix.inputs()}).to(dtype);
+        const auto bias = at::randn({70}).to(dtype);
+        const Matrix numbers{.values_NC = dequantize(matrix, dtype)};
+        EXPECT_TRUE(at::equal(ops::linear(x, matrix, bias, scratch),
+                              ops::linear(x, numbers, bias, scratch)))
+            << element_type_name(type) << " " << tokens << " " << dtype;
+        if (dtype != at::kBFloat16) continue;
+        EXPECT_TRUE(at::equal(ops::cpu::linear(x, matrix, bias, ops::cpu::Finish::kGelu),
+                              ops::cpu::linear(x, numbers, bias, ops::cpu::Finish::kGelu)))
+            << element_type_name(type) << " " << tokens << " by products of our own";
+      }
+}
+
+}  // namespace braid::coded_test
