@@ -46,15 +46,12 @@ class Model {
   void decode(const Tensor& tokens_BNC, PictureSize size, Tiles tiles,
               const std::function<void(const Tensor&)>& on_picture) const;
 
-<<<<<<< HEAD
   // Of evaluations that are left out; null without options.cache.
   StepCache* cache() const { return cache_.get(); }
-=======
   // What latents look like, roughly: [B 3 h w] in float32 on the CPU, about -1 .. 1, a pixel for
   // each of the decoder's. Of ranks that have the autoencoder; the first call decodes noise.
   Tensor colors_of(const Tensor& tokens_BNC, PictureSize size) const;
 
->>>>>>> ef241cc (Let callers check requests and see previews)
   // What became of options.graphs so far.
   const GraphUse& graph_use() const { return steps_->use(); }
 
@@ -84,11 +81,8 @@ class Model {
   std::unique_ptr<const TextEncoders> text_;
   Group decoders_;  // the ranks that have the autoencoder
   std::optional<Paged<Vae>> vae_;
-<<<<<<< HEAD
   std::shared_ptr<StepCache> cache_;
-=======
   mutable std::optional<LatentColors> colors_;  // of the first preview
->>>>>>> ef241cc (Let callers check requests and see previews)
   std::shared_ptr<StepGraph> steps_;
   PredictAll predict_;
   BytesRead bytes_read_;
