@@ -1,8 +1,8 @@
-// How long do the encoder and the decoder take? T5-XXL's width with 4 of its 24 layers and 512
-// tokens, or FLUX.1's autoencoder, random weights in bfloat16. One JSON object; tools/peers calls
-// it.
+// How long do encoders and the decoder take? T5-XXL's width with 4 of its 24 layers, or the 27 of
+// Qwen3-4B's layers that FLUX.2 needs, with 512 tokens, or FLUX.1's autoencoder, random weights in
+// bfloat16. One JSON object; tools/peers calls it.
 //
-//   parts t5|vae-512|vae-1024 [RUNS [DEVICE]]
+//   parts t5|qwen3|vae-512|vae-1024 [RUNS [DEVICE]]
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <c10/core/InferenceMode.h>
@@ -13,6 +13,7 @@
 #include "app/print/failure.h"
 #include "app/print/readable_json.h"
 #include "base/error.h"
+#include "models/causal_lm/model.h"
 #include "models/t5/model.h"
 #include "models/vae/model.h"
 #include "pipeline/devices.h"
@@ -21,17 +22,23 @@
 namespace braid {
 namespace {
 
-constexpr int kT5Layers = 4, kT5Tokens = 512, kRuns = 5;
+constexpr int kT5Layers = 4, kTextTokens = 512, kRuns = 5;
 
 std::function<Tensor()> part_named(const std::string& name, at::Device device) {
   const auto weights = Weights::synthetic(LoadOptions{.dtype = at::kBFloat16, .device = device});
   if (name == "t5") {
     const T5Config config{.num_layers = kT5Layers};
-    const auto ids = at::randint(config.vocab_size, {1, kT5Tokens}, at::kLong).to(device);
+    const auto ids = at::randint(config.vocab_size, {1, kTextTokens}, at::kLong).to(device);
     return [t5 = std::make_shared<T5>(config, weights), ids] { return (*t5)(ids); };
   }
+  if (name == "qwen3") {
+    const CausalLmConfig config;
+    const auto ids = at::randint(config.vocab_size, {1, kTextTokens}, at::kLong).to(device);
+    const auto model = std::make_shared<CausalLm>(config, HiddenStates{9, 18, 27}, weights);
+    return [model, ids] { return (*model)(ids, std::vector{TextRun{0, kTextTokens}}); };
+  }
   require(name == "vae-512" || name == "vae-1024",
-          "the part should be t5, vae-512 or vae-1024, it ", "is '", name, "'");
+          "the part should be t5, qwen3, vae-512 or vae-1024, it is '", name, "'");
   const VaeConfig config;
   const auto side = std::stoi(name.substr(4)) / config.downscale();
   const auto latents =
@@ -71,7 +78,7 @@ int time_part(const std::string& name, int runs, const std::string& device) {
 
 int main(int argc, char** argv) {
   try {
-    braid::require(argc >= 2, "say which part: t5, vae-512 or vae-1024");
+    braid::require(argc >= 2, "say which part: t5, qwen3, vae-512 or vae-1024");
     const int runs = argc > 2 ? std::max(1, std::atoi(argv[2])) : braid::kRuns;
     return braid::time_part(argv[1], runs, argc > 3 ? argv[3] : "cpu");
   } catch (...) {

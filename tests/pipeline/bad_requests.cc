@@ -35,8 +35,8 @@ Request good_request() {
           .vae_tiling = VaeTiling::kOn};
 }
 
-Bytes bytes_of(const std::vector<Picture>& pictures) {
-  Bytes bytes;
+PictureBytes bytes_of(const std::vector<Picture>& pictures) {
+  PictureBytes bytes;
   for (const auto& picture : pictures)
     bytes.insert(bytes.end(), picture.rgb.begin(), picture.rgb.end());
   return bytes;

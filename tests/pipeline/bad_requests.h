@@ -12,8 +12,8 @@ PipelineOptions demo_options(const Layout& layout = {});
 // Two branches, so that they can be shared out; two pictures, decoded in tiles.
 Request good_request();
 
-using Bytes = std::vector<std::uint8_t>;
-Bytes bytes_of(const std::vector<Picture>& pictures);
+using PictureBytes = std::vector<std::uint8_t>;
+PictureBytes bytes_of(const std::vector<Picture>& pictures);
 
 // Hooks that call `act` when a phase has done so much.
 Hooks at_progress(Phase phase, std::int64_t done, std::function<void()> act);

@@ -45,7 +45,7 @@ class BadRequests : public testing::TestWithParam<NamedLayout> {
     }
   }
 
-  Bytes good_;  // of a fresh engine
+  PictureBytes good_;  // of a fresh engine
   Engine engine_;
 };
 INSTANTIATE_TEST_SUITE_P(Layouts, BadRequests, testing::ValuesIn(kFewLayouts),
@@ -191,7 +191,7 @@ class RankOfEngine : public testing::Test {
   }
 };
 
-std::string hash_of(const Bytes& bytes) {
+std::string hash_of(const PictureBytes& bytes) {
   return text_of("pictures ", std::hash<std::string>()({bytes.begin(), bytes.end()}));
 }
 

@@ -5,8 +5,10 @@ usage: python peers.py [--build build/release] [--runs 5] [--device cpu] [--only
 
 The Python needs tools/parity/requirements.txt; the build needs the targets braid_program and parts.
 Work: one evaluation of a transformer of FLUX.1's width with 2 double and 4 single blocks and 512
-text tokens, decoding with FLUX.1's autoencoder, a T5 encoder of XXL's width with 4 layers, all with
-random weights in bfloat16; and the bundled model's picture from the start of the process to its end.
+text tokens; the same of FLUX.2-klein-4B's width, and of Z-Image's with 2 + 2 + 4 blocks, at 512x512;
+decoding with FLUX.1's autoencoder, a T5 encoder of XXL's width with 4 layers, Qwen3-4B's first 27
+layers, all with random weights in bfloat16; and the bundled model's picture from the start of the
+process to its end.
 After a warm-up each contender has `--runs` turns; figures are medians, ratios are theirs. On a CPU,
 where other work comes and goes, contenders take turns. On a GPU, which may have room for one of them
 only, one has all its turns and is gone before the next comes: each model is loaded once.
@@ -29,12 +31,13 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
 import diffusers
 import torch
-from diffusers import AutoencoderKL, FluxTransformer2DModel
-from transformers import T5Config, T5EncoderModel
+from diffusers import (AutoencoderKL, Flux2Transformer2DModel, FluxTransformer2DModel,
+                       ZImageTransformer2DModel)
+from transformers import Qwen3Config, Qwen3Model, T5Config, T5EncoderModel
 
 ROOT = Path(__file__).resolve().parents[2]
 PROMPT = "a red circle on a blue background"
-TEXT_TOKENS, T5_LAYERS = 512, 4
+TEXT_TOKENS, T5_LAYERS, QWEN3_LAYERS = 512, 4, 27
 PICTURE = ["--steps", "20", "--size", "128x128", "--seed", "1"]
 
 DIFFUSERS_PICTURE = """
@@ -83,6 +86,41 @@ def transformer(side, blocks, device, dtype):
               "txt_ids": torch.zeros(TEXT_TOKENS, 3, device=device),
               "guidance": torch.full([1], 3.5, device=device)}
     return model, lambda call: call(**inputs, return_dict=False)[0]
+
+
+def klein(blocks, device, dtype):
+    model = random_model(lambda: Flux2Transformer2DModel(
+        num_layers=blocks[0], num_single_layers=blocks[1], attention_head_dim=128, num_attention_heads=24,
+        joint_attention_dim=7680, in_channels=128, guidance_embeds=False), device, dtype)
+    side = 512 // 16
+    ids = torch.zeros(1, side * side, 4)
+    ids[0, :, 1] = torch.arange(side * side) // side
+    ids[0, :, 2] = torch.arange(side * side) % side
+    text_ids = torch.zeros(1, TEXT_TOKENS, 4)
+    text_ids[0, :, 3] = torch.arange(TEXT_TOKENS)
+    inputs = {"hidden_states": torch.randn(1, side * side, 128).to(dtype).to(device),
+              "encoder_hidden_states": torch.randn(1, TEXT_TOKENS, 7680).to(dtype).to(device),
+              "timestep": torch.tensor([0.5], dtype=dtype, device=device),
+              "img_ids": ids.to(device), "txt_ids": text_ids.to(device), "guidance": None}
+    return model, lambda call: call(**inputs, return_dict=False)[0]
+
+
+def z_image(device, dtype):
+    model = random_model(lambda: ZImageTransformer2DModel(n_layers=4, n_refiner_layers=2), device, dtype)
+    # pads are rows of weights, and positions are made when they are first asked for
+    latents = [torch.randn(16, 1, 64, 64).to(dtype).to(device)]
+    text = [torch.randn(TEXT_TOKENS, 2560).to(dtype).to(device)]
+    time_ = torch.tensor([0.5], device=device)
+    return model, lambda call: call(latents, time_, text, return_dict=False)[0][0]
+
+
+def qwen3(device, dtype):
+    config = Qwen3Config(vocab_size=151936, hidden_size=2560, intermediate_size=9728,
+                         num_hidden_layers=QWEN3_LAYERS, num_attention_heads=32,
+                         num_key_value_heads=8, head_dim=128)
+    model = Qwen3Model._from_config(config, dtype=dtype).eval().to(device)
+    ids = torch.randint(0, 151936, (1, TEXT_TOKENS)).to(device)
+    return model, lambda call: call(ids, use_cache=False, output_hidden_states=True).hidden_states[9]
 
 
 def decoder(side, device, dtype):
@@ -158,11 +196,12 @@ class Process:
                 for _ in range(count)]
 
 
-def braid_evaluation(build, side, blocks, device):
+def braid_evaluation(build, name, side, blocks, device, quantize="none"):
     return Program(lambda runs: [
-        build / "bin/braid", "bench", "--synthetic", "flux1-dev", "--double", blocks[0], "--single",
-        blocks[1], "--dtype", "bfloat16", "--size", f"{side}x{side}", "--max-sequence-length",
-        TEXT_TOKENS, "--warm-up", 1, "--runs", runs, "--json", "--device", device],
+        build / "bin/braid", "bench", "--synthetic", name, "--blocks", ",".join(map(str, blocks)),
+        "--dtype", "bfloat16", "--quantize", quantize, "--size", f"{side}x{side}",
+        "--max-sequence-length", TEXT_TOKENS, "--warm-up", 1, "--runs", runs, "--json", "--device",
+        device],
         lambda report: report["steps_s"])
 
 
@@ -189,10 +228,19 @@ def work(args, folder):
     for side in (512, 1024):
         cases[f"transformer-{side}"] = modules(
             lambda dtype, side=side: transformer(side, args.blocks, device, dtype)) | {
-            "braid": lambda side=side: braid_evaluation(build, side, args.blocks, device)}
+            "braid": lambda side=side: braid_evaluation(build, "flux1-dev", side, args.blocks, device)}
         cases[f"vae-{side}"] = modules(
             lambda dtype, side=side: decoder(side, device, dtype)) | {
             "braid": lambda side=side: braid_part(build, f"vae-{side}", device)}
+    cases["klein-4b"] = modules(lambda dtype: klein(args.blocks, device, dtype))
+    cases["z-image"] = modules(lambda dtype: z_image(device, dtype))
+    for name, blocks in (("klein-4b", args.blocks), ("z-image", (2, 2, 4))):
+        cases[name]["braid"] = lambda name=name, blocks=blocks: braid_evaluation(
+            build, name, 512, blocks, device)
+        cases[name]["braid int8"] = lambda name=name, blocks=blocks: braid_evaluation(
+            build, name, 512, blocks, device, "int8")
+    cases["qwen3"] = modules(lambda dtype: qwen3(device, dtype)) | {
+        "braid": lambda: braid_part(build, "qwen3", device)}
     cases["t5"] = modules(lambda dtype: encoder(device, dtype)) | {
         "braid": lambda: braid_part(build, "t5", device)}
     demo = ROOT / "models/demo"

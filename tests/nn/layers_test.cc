@@ -1,0 +1,167 @@
+// Dense layers, blocks and embeddings, from small files: whole and shared.
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "comm/thread.h"
+#include "nn/block_list.h"
+#include "nn/embedder.h"
+#include "nn/linear.h"
+#include "nn/predict.h"
+#include "nn/token_table.h"
+#include "temporary_folder.h"
+#include "weights/files/safetensors_writer.h"
+
+namespace braid::layers_test {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+class Layers : public testing::Test {
+ protected:
+  Weights open(const std::map<std::string, Tensor>& tensors, LoadOptions options = {},
+               const ShardingTable& table = {}) {
+    write_file(folder_ / "m.safetensors", write_safetensors(tensors));
+    return {Checkpoint::open(folder_.path(), "m"), {}, std::move(options), table};
+  }
+  TemporaryFolder folder_;
+};
+
+double largest_difference(const Tensor& a, const Tensor& b) {
+  return (a - b).abs().max().item<double>();
+}
+
+// Two ranks with a half each make what the formula makes of the whole, the bias added once.
+TEST_F(Layers, SharedAmongRanksMakeWhatOneMakes) {
+  const std::map<std::string, Tensor> stored = {
+      {"up.weight", at::randn({12, 6})},   {"up.bias", at::randn({12})},
+      {"down.weight", at::randn({6, 12})}, {"down.bias", at::randn({6})},
+      {"mod.weight", at::randn({8, 6})},   {"mod.bias", at::randn({8})}};
+  const auto x = at::randn({2, 5, 6});
+  const auto dense = [&](const Tensor& in, const std::string& name) {
+    return at::matmul(in, stored.at(name + ".weight").t()) + stored.at(name + ".bias");
+  };
+  const auto up = dense(x, "up"), down = dense(up, "down"), mod = dense(x, "mod");
+  const ShardingTable table = {
+      {"up", column_parallel()}, {"down", row_parallel()}, {"mod", column_parallel_gathered()}};
+  (void)open(stored);
+  run_ranks({.size = 2}, [&](const Group& ranks) {
+    const Weights w(Checkpoint::open(folder_.path(), "m"), {}, {.tensor_parallel = ranks}, table);
+    const Linear first(w / "up", {.in = 6, .out = 12}), second(w / "down", {.in = 12, .out = 6});
+    const auto mine = first(x);
+    EXPECT_LT(largest_difference(mine, take_share(up, -1, ranks)), 1e-5);
+    EXPECT_LT(largest_difference(second(mine), down), 1e-5);
+    EXPECT_LT(largest_difference(Linear(w / "mod", {.in = 6, .out = 8})(x), mod), 1e-5);
+    w.finish();
+  });
+}
+
+// Text and image are reduced at once where both are sums.
+TEST_F(Layers, ReduceTwoSumsAtOnce) {
+  const std::map<std::string, Tensor> stored = {
+      {"a.weight", at::randn({3, 8})}, {"a.bias", at::randn({3})}, {"b.weight", at::randn({3, 8})}};
+  const auto x = at::randn({2, 4, 8}), y = at::randn({2, 1, 8});
+  (void)open(stored);
+  run_ranks({.size = 2}, [&](const Group& ranks) {
+    const Weights w(Checkpoint::open(folder_.path(), "m"), {}, {.tensor_parallel = ranks},
+                    {{"*", row_parallel()}});
+    const Linear a(w / "a", {.in = 8, .out = 3}),
+        b(w / "b", {.in = 8, .out = 3, .bias = Bias::kNo});
+    const auto before = ranks.traffic().all_reduces;
+    const auto [ax, by] = apply_both(a, take_share(x, -1, ranks), b, take_share(y, -1, ranks));
+    EXPECT_EQ(ranks.traffic().all_reduces, before + 1);
+    const auto want_a = at::matmul(x, stored.at("a.weight").t()) + stored.at("a.bias");
+    EXPECT_LT(largest_difference(ax, want_a), 1e-5);
+    EXPECT_LT(largest_difference(by, at::matmul(y, stored.at("b.weight").t())), 1e-5);
+  });
+}
+
+struct Block {
+  explicit Block(const Weights& w) : weight(w.tensor("weight", {1})) {}
+  Tensor weight;
+};
+
+std::map<std::string, Tensor> five_blocks() {
+  std::map<std::string, Tensor> stored;
+  for (int i = 0; i < 5; ++i)
+    stored["blocks." + std::to_string(i) + ".weight"] = at::full({1}, double(i));
+  return stored;
+}
+
+TEST_F(Layers, OfARunOfBlocksAreVisitedInOrder) {
+  const auto w = open(five_blocks());
+  const BlockList<Block> list(w / "blocks", run_of(BlockRange{.begin = 1, .count = 3}, 5));
+  std::vector<std::pair<std::int64_t, int>> seen;
+  list.for_each(
+      [&](std::int64_t i, const Block& b) { seen.emplace_back(i, b.weight.item<int>()); });
+  EXPECT_THAT(seen, ElementsAre(std::pair(1, 1), std::pair(2, 2), std::pair(3, 3)));
+  w.finish();  // the others count as used
+}
+
+TEST_F(Layers, OfBlocksThatAreElsewhereAreChecked) {
+  auto stored = five_blocks();
+  stored["blocks.4.weight"] = at::zeros({2});
+  const auto w = open(stored);
+  EXPECT_THROW(BlockList<Block>(w / "blocks", run_of(BlockRange{.begin = 0, .count = 2}, 5)),
+               InputError);
+}
+
+TEST(BlockRun, HasEndsWhereItReachesThem) {
+  const auto ends = [](const BlockRange& range) {
+    const auto run = run_of(range, 7);
+    return std::pair(run.has_first(), run.has_last());
+  };
+  EXPECT_EQ(ends({.begin = 0, .count = 7}), std::pair(true, true));
+  EXPECT_EQ(ends({.begin = 0, .count = 3}), std::pair(true, false));
+  EXPECT_EQ(ends({.begin = 3, .count = 4}), std::pair(false, true));
+  EXPECT_EQ(ends({.begin = 0, .count = 0}), std::pair(true, false));
+  EXPECT_EQ(ends({.begin = 7, .count = 0}), std::pair(false, true));
+  EXPECT_EQ(ends({.begin = 0, .count = 7, .ends = Ends::kLeftOut}), std::pair(false, false));
+  EXPECT_EQ(run_of({}, 7).count, 7);
+  // Of 4 blocks of a kind that begin at block 3: those before the run are skipped.
+  const auto kind = run_of(BlockRange{.begin = 2, .count = 3}, 7).of_kind(3, 4);
+  EXPECT_EQ(kind.begin, -1);
+  EXPECT_EQ(kind.all, 4);
+}
+
+// cos(t f), then sin(t f), f = 10000^(-2k/width), in double precision.
+TEST(SinusoidalEmbedding, IsTheFormulas) {
+  const auto made = sinusoidal_embedding(at::tensor({0.f, 1.f, 999.5f}), 8);
+  ASSERT_EQ(made.sizes(), at::IntArrayRef({3, 8}));
+  for (int row = 0; row < 3; ++row)
+    for (int k = 0; k < 4; ++k) {
+      const double angle = (row == 2 ? 999.5 : row) * std::pow(10000.0, -k / 4.0);
+      EXPECT_NEAR(made[row][k].item<double>(), std::cos(angle), 1e-4);
+      EXPECT_NEAR(made[row][k + 4].item<double>(), std::sin(angle), 1e-4);
+    }
+}
+
+TEST_F(Layers, LookUpRowsInTheDtypeOfTheLoad) {
+  const auto stored = at::randn({10, 3});
+  const auto w = open({{"t.weight", stored}}, {.dtype = at::kBFloat16});
+  const auto rows = TokenTable(w / "t", 10, 3)(at::tensor({7, 0, 7}, at::kLong).unsqueeze(0));
+  EXPECT_EQ(rows.scalar_type(), at::kBFloat16);
+  EXPECT_TRUE(at::equal(rows[0], stored.index_select(0, at::tensor({7, 0, 7})).to(at::kBFloat16)));
+}
+
+// Every tensor of an input, once: layouts and graphs see no other.
+TEST(DenoiserInput, EnumeratesEveryTensorThatIsThere) {
+  DenoiserInput in{.noise = {at::ones({2, 5, 3}), at::ones({5, 2})},
+                   .text = {at::ones({2, 4, 6}), at::ones({4, 2}), at::ones({4})},
+                   .references = {{at::ones({2, 7, 3}), at::ones({7, 2})}},
+                   .timestep_B = at::ones({2})};
+  std::vector<std::string> seen;
+  visit_tensors(in, [&](const Tensor& x, const Along& along) {
+    seen.push_back(along.name);
+    if (along.batch != Along::kNone) EXPECT_EQ(x.size(along.batch), 2) << along.name;
+    if (along.tokens != Along::kNone) EXPECT_GE(x.size(along.tokens), 4) << along.name;
+  });
+  EXPECT_THAT(seen, ElementsAre("image", "image", "text", "text", "text", "reference", "reference",
+                                "timestep"));
+}
+
+}  // namespace braid::layers_test
