@@ -69,6 +69,10 @@ Isa Cpu::isa() const {
 
 bool Cpu::has_bfloat16() const { return has("avx512_bf16") || has("amx_bf16") || has("bf16"); }
 
+bool Cpu::has_fast_pairs() const {
+  return has("avx512_bf16") && (is_limited || !model.starts_with("Intel"));
+}
+
 Cpu limit_cpu(Cpu cpu, const std::string& isa) {
   const auto asked = std::find_if(steps().begin(), steps().end(),
                                   [&](const Step& step) { return step.name == isa; });
@@ -79,6 +83,7 @@ Cpu limit_cpu(Cpu cpu, const std::string& isa) {
           isa_name(best), " at most");
   for (auto step = asked + 1; step != steps().end(); ++step)
     for (const auto& flag : step->flags) cpu.flags.erase(flag);
+  cpu.is_limited = true;
   cpu.flags.erase("bf16");  // Arm's, which goes beyond its baseline
   return cpu;
 }

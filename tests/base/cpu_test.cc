@@ -57,6 +57,18 @@ TEST(CpuIsa, LimitsBfloat16Too) {
   EXPECT_FALSE(limit_cpu({.model = "", .flags = {"asimd", "bf16"}}, "baseline").has_bfloat16());
 }
 
+TEST(CpuIsa, HasFastPairsWhereNobodySaysIntel) {
+  const auto is_fast = [](const char* model, const std::set<std::string>& flags) {
+    return Cpu{.model = model, .flags = flags}.has_fast_pairs();
+  };
+  EXPECT_TRUE(is_fast("AMD EPYC 9004", kZen4));
+  EXPECT_FALSE(is_fast("AMD EPYC 7003", kIceLake));
+  EXPECT_FALSE(is_fast("Intel(R) Xeon(R) Processor", kZen4));
+  const Cpu intel{.model = "Intel(R) Xeon(R) Processor", .flags = kSapphireRapids};
+  EXPECT_TRUE(limit_cpu(intel, "avx512_bf16").has_fast_pairs());
+  EXPECT_FALSE(limit_cpu(intel, "avx512").has_fast_pairs());
+}
+
 TEST(CpuIsa, IsNeverMoreThanTheProcessorHas) {
   EXPECT_EQ(refusal(kHaswell, "avx512"), "BRAID_ISA is avx512, this processor has avx2 at most");
   EXPECT_EQ(refusal(kZen4, "amx"), "BRAID_ISA is amx, this processor has avx512_bf16 at most");

@@ -18,6 +18,8 @@ namespace braid {
 namespace ops::of_loops {
 ProductKernels with_tiles(const ProductKernels& vectors);       // ops/tiles.cc on tiles_of_loops.h
 AttentionKernels attention_by(const ProductKernels& products);  // ops/tiled_attention.cc on it
+ProductKernels with_pairs(const ProductKernels& vectors);       // ops/pair_products.cc on loops
+AttentionKernels attention_by_pairs(const ProductKernels& products);  // ops/pair_attention.cc
 }  // namespace ops::of_loops
 
 using ops::AttentionKernels, ops::PartialAttention;
@@ -28,12 +30,18 @@ inline const AttentionKernels& loops() {
   return kernels;
 }
 
+inline const AttentionKernels& pairs() {
+  static const auto products = ops::of_loops::with_pairs(*ops::runnable_products(0).kernels);
+  static const auto kernels = ops::of_loops::attention_by_pairs(products);
+  return kernels;
+}
+
 struct Named {
   std::string name;
   const AttentionKernels* kernels;
 };
 inline std::vector<Named> all_kernels() {
-  std::vector<Named> all{{"tiles_of_loops", &loops()}};
+  std::vector<Named> all{{"tiles_of_loops", &loops()}, {"pairs_of_loops", &pairs()}};
   for (int i = 0; ops::runnable_attention(i).kernels; ++i)
     all.push_back({ops::runnable_attention(i).name, ops::runnable_attention(i).kernels});
   return all;

@@ -7,7 +7,6 @@
 #include <thread>
 
 #include "attention_cases.h"
-#include "base/cpu.h"
 #include "ops/ops.h"
 #include "ops/reference.h"
 #include "use_threads.h"
@@ -54,7 +53,7 @@ TEST(OwnAttentionsTensors, AreRefusedWhereTheyDoNotFit) {
 
 TEST(OwnAttentionsTensors, AreTakenWhereLibTorchsAreSlower) {
   const auto x = draw(Sizes{1, 2, 8, 9, 64});
-  const bool are_ours = ops::has_tiles() || !read_cpu().has_bfloat16();
+  const bool are_ours = ops::leads_in_bfloat16();
   EXPECT_EQ(ops::cpu::attends(x.q, x.k, x.v), are_ours);
   const auto want = are_ours ? ops::cpu::attend(x.q, x.k, x.v)
                              : ops::reference::attention_with_lse(x.q, x.k, x.v);

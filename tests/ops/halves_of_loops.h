@@ -1,5 +1,5 @@
-// The vectors that go with tiles (ops/kernels/vectors/amx.h) as Intel's manual defines them
-// (VMAXPS, VCVTNE2PS2BF16, VDPBF16PS), but that numbers below 2^-126 stay what they are.
+// Vectors of AVX-512 with bfloat16 and codes (ops/kernels/vectors) as Intel's manual defines them
+// (VMAXPS, VCVTNE2PS2BF16, VDPBF16PS, VPDPBUSD), but that numbers below 2^-126 stay what they are.
 #pragma once
 
 #include <stdint.h>
@@ -31,10 +31,17 @@ inline SixteenWords to_halves(Sixteen low, Sixteen high) {
   return __builtin_bit_cast(SixteenWords, halves);
 }
 
-inline Sixteen plus_halves(Sixteen sums, SixteenWords pairs) {
+inline Sixteen plus_pairs(Sixteen sums, SixteenWords a, SixteenWords b) {
+  const auto high = [](std::uint32_t word) { return __builtin_bit_cast(float, word & 0xffff0000); };
   for (int i = 0; i < 16; ++i)
-    sums[i] += __builtin_bit_cast(float, pairs[i] & 0xffff0000) +
-               __builtin_bit_cast(float, pairs[i] << 16);
+    sums[i] += high(a[i]) * high(b[i]) + high(a[i] << 16) * high(b[i] << 16);
+  return sums;
+}
+
+inline SixteenInts plus_fours(SixteenInts sums, SixteenInts a, SixteenInts b) {
+  for (int i = 0; i < 16; ++i)
+    for (int byte = 0; byte < 4; ++byte)
+      sums[i] += std::uint8_t(a[i] >> 8 * byte) * std::int8_t(b[i] >> 8 * byte);
   return sums;
 }
 

@@ -23,7 +23,9 @@
 
 namespace braid::ops::of_loops {
 ProductKernels with_tiles(const ProductKernels& vectors);  // ops/tiles.cc on tiles_of_loops.h
-}
+ProductKernels with_pairs(const ProductKernels& vectors);  // ops/pair_products.cc
+ProductKernels with_fours(const ProductKernels& vectors);  // ops/code_products.cc
+}  // namespace braid::ops::of_loops
 
 namespace braid::products_test {
 
@@ -40,12 +42,16 @@ double difference(const Tensor& got, const Tensor& want) {
 // A tensor's memory that panels and sums may lie in: LibTorch aligns it to 64 bytes.
 Tensor aligned(std::int64_t count, at::ScalarType dtype) { return at::zeros({count}, dtype); }
 
-// Of every set of instructions that this machine has and, last, of tiles made of loops.
+// Of every set of instructions that this machine has and, last, of tiles, pairs and fours made of
+// loops.
 std::vector<ops::NamedProducts> all_products() {
-  static const auto loops = ops::of_loops::with_tiles(*ops::runnable_products(0).kernels);
+  const auto& baseline = *ops::runnable_products(0).kernels;
+  static const auto loops = ops::of_loops::with_tiles(baseline);
+  static const auto pairs = ops::of_loops::with_pairs(ops::of_loops::with_fours(baseline));
   std::vector<ops::NamedProducts> all;
   for (int i = 0; ops::runnable_products(i).kernels; ++i) all.push_back(ops::runnable_products(i));
   all.push_back({"tiles_of_loops", &loops});
+  all.push_back({"pairs_of_loops", &pairs});
   return all;
 }
 
@@ -116,7 +122,7 @@ TEST_P(Panels, OfCodesGiveTheirExactProduct) {
                            panel.const_data_ptr<std::int32_t>(),
                            (depth + k().codes_per_word - 1) / k().codes_per_word,
                            sums.mutable_data_ptr<std::int32_t>(), k().columns);
-        const auto want = x.to(at::kLong).matmul(w.to(at::kLong).t());
+        const auto want = x.to(at::kLong).matmul((w.to(at::kLong) + k().code_shift).t());
         const auto got = sums.view({rows, k().columns}).narrow(1, 0, columns).to(at::kLong);
         EXPECT_TRUE(at::equal(got, want)) << depth << " " << rows << " " << columns;
       }
@@ -126,6 +132,9 @@ TEST_P(Panels, AreSeenToBeRightOrWrong) {
   EXPECT_TRUE(ops::are_right(k()));
   auto wrong = k();
   wrong.take_halves = [](const std::uint16_t*, std::int64_t, float* words) { words[0] = 1; };
+  EXPECT_FALSE(ops::are_right(wrong));
+  wrong = k();
+  wrong.code_shift = 1;
   EXPECT_FALSE(ops::are_right(wrong));
 }
 
@@ -261,19 +270,20 @@ TEST(OwnLayers, AreMadeByAllThreads) {
   std::mutex mutex;
   std::set<std::thread::id> seen;
   const auto nothing = [](auto&&...) {};
-  ops::cpu::run(ops::cpu::Product<float>{
-      .kernels = &ops::product_kernels(),
-      .tokens = 100,
-      .outputs = 3000,
-      .inputs = 1,
-      .take = nothing,
-      .pack = nothing,
-      .begin = [](ops::cpu::Range n, float* sums) { std::fill_n(sums, n.count, 0.f); },
-      .finish =
-          [&](std::int64_t, ops::cpu::Range, float*) {
-            const std::lock_guard lock(mutex);
-            seen.insert(std::this_thread::get_id());
-          }});
+  ops::cpu::run(
+      ops::cpu::Product<float>{.kernels = &ops::product_kernels(),
+                               .tokens = 100,
+                               .outputs = 3000,
+                               .inputs = 1,
+                               .take = nothing,
+                               .pack = nothing,
+                               .begin = [](std::int64_t, ops::cpu::Range n,
+                                           float* sums) { std::fill_n(sums, n.count, 0.f); },
+                               .finish =
+                                   [&](std::int64_t, ops::cpu::Range, float*) {
+                                     const std::lock_guard lock(mutex);
+                                     seen.insert(std::this_thread::get_id());
+                                   }});
   EXPECT_EQ(seen.size(), 3u);
 }
 

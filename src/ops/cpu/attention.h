@@ -1,5 +1,4 @@
-// Attention of our own, for CPUs with tiles (Intel AMX) and those without instructions for
-// bfloat16.
+// Attention of our own, for CPUs.
 #pragma once
 
 #include "ops/ops.h"
@@ -15,10 +14,10 @@ namespace braid::ops::cpu {
 // one key; heads of keys that queries share evenly.
 bool attends(const Tensor& q_BHLD, const Tensor& k_BGLD, const Tensor& v_BGLD);
 
-// As attention_with_lse(). Scores, softmax and sums are in float32; tiles round weights to bfloat16
-// before they multiply the values; the result is rounded once. It lies in memory as [B L H D]; the
-// LSE is of weights that were not rounded. `kernels` are those of tests, or none for this
-// machine's.
+// As attention_with_lse(). Scores, softmax and sums are in float32; those of pairs and tiles round
+// weights to bfloat16 before they multiply the values; the result is rounded once. It lies in
+// memory as [B L H D]; the LSE is of weights that were not rounded. `kernels` are those of tests,
+// or none for this machine's.
 PartialAttention attend(const Tensor& q_BHLD, const Tensor& k_BGLD, const Tensor& v_BGLD,
                         const AttentionKernels* kernels = nullptr);
 

@@ -46,7 +46,8 @@ class ProductTask {
         sums_(most_rows * sums_stride_) {}
 
   void run(Range tokens, Range outputs) {
-    for (std::int64_t m = 0; m < tokens.count; ++m) p_.begin(outputs, sums_.at(m * sums_stride_));
+    for (std::int64_t m = 0; m < tokens.count; ++m)
+      p_.begin(tokens.begin + m, outputs, sums_.at(m * sums_stride_));
     for_each_part({0, p_.inputs}, kPackedDepth, [&](std::int64_t, Range inputs) {
       pack(outputs, inputs);
       for (std::int64_t m = 0; m < tokens.count; m += k_.block_rows)

@@ -28,8 +28,8 @@ struct Product {
   std::int64_t tokens, outputs, inputs;
   // Rows of x, each `stride` words after the one before.
   std::function<void(Range tokens, Range inputs, Word* to, std::int64_t stride)> take;
-  std::function<void(Range outputs, Range inputs, Word* panel)> pack;  // of the weight
-  std::function<void(Range outputs, Word* sums)> begin;                // of a token: what is added
+  std::function<void(Range outputs, Range inputs, Word* panel)> pack;        // of the weight
+  std::function<void(std::int64_t token, Range outputs, Word* sums)> begin;  // what is added
   std::function<void(std::int64_t token, Range outputs, Word* sums)> finish;
 };
 

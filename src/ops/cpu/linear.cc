@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <cstring>
 #include <functional>
+#include <numeric>
 #include <vector>
 
-#include "base/cpu.h"
 #include "base/error.h"
 #include "ops/cpu/blocked_product.h"
 #include "ops/cpu/coded.h"
@@ -119,7 +119,7 @@ void multiply_many(const Layer& l) {
                      .take = rows_of(RowsOf<std::uint16_t>(l.x_MC), l.kernels.take_halves),
                      .pack = panels_of(l.weight_NC, l.scales, l.kernels),
                      .begin =
-                         [&](Range n, float* sums) {
+                         [&](std::int64_t, Range n, float* sums) {
                            std::memcpy(sums, bias + n.begin, std::size_t(n.count) * sizeof(float));
                          },
                      .finish = l.write});
@@ -161,6 +161,19 @@ void multiply_few(const Layer& l) {
   });
 }
 
+// Sums of each token's codes; none where no kernel asks for them.
+std::vector<std::int32_t> totals_of(const Tensor& codes_MC, const ProductKernels& k) {
+  std::vector<std::int32_t> totals(std::size_t(codes_MC.size(0)));
+  if (k.code_shift == 0) return totals;
+  const auto width = codes_MC.size(1);
+  const RowsOf<std::int8_t> codes(codes_MC);
+  at::parallel_for(0, codes_MC.size(0), 16, [&](std::int64_t begin, std::int64_t end) {
+    for (auto m = begin; m < end; ++m)
+      totals[std::size_t(m)] = std::accumulate(codes.row(m), codes.row(m) + width, std::int32_t(0));
+  });
+  return totals;
+}
+
 // Codes of x, a scale a token, times codes.
 void multiply_codes(const Layer& l) {
   const auto x = quantize_rows(l.x_MC, Quantize::kInt8);
@@ -169,6 +182,7 @@ void multiply_codes(const Layer& l) {
   const auto *const scales = l.scales.const_data_ptr<float>(), *const bias =
                                                                    l.bias.const_data_ptr<float>();
   const auto& k = l.kernels;
+  const auto totals = totals_of(x.values_NC, k);
   const auto& codes_of_y =
       code_kernels(is_bfloat16(l.y_MN) ? RowType::kBfloat16 : RowType::kFloat32);
   run(Product<std::int32_t>{
@@ -181,7 +195,10 @@ void multiply_codes(const Layer& l) {
           [&](Range n, Range c, std::int32_t* panel) {
             k.pack_codes(weight.row(n.begin, c.begin), weight.stride, n.count, c.count, panel);
           },
-      .begin = [](Range n, std::int32_t* sums) { std::fill_n(sums, n.count, 0); },
+      .begin =
+          [&](std::int64_t m, Range n, std::int32_t* sums) {
+            std::fill_n(sums, n.count, -k.code_shift * totals[std::size_t(m)]);
+          },
       .finish =
           [&](std::int64_t m, Range n, std::int32_t* sums) {
             codes_of_y.scale({.sums = sums,
@@ -217,16 +234,6 @@ bool is_float(const Tensor& t) {
   return t.is_cpu() && (t.scalar_type() == at::kFloat || t.scalar_type() == at::kBFloat16);
 }
 
-// Without tiles LibTorch leads where its products have instructions to use.
-bool leads_in_bfloat16() {
-  static const bool leads = has_tiles() || !read_cpu().has_bfloat16();
-  return leads;
-}
-bool leads_in_codes() {
-  static const bool leads = has_tiles() || !read_cpu().has("avx512_vnni");
-  return leads;
-}
-
 }  // namespace
 
 bool multiplies(const Tensor& x, const Matrix& weight_NC) {
@@ -236,7 +243,7 @@ bool multiplies(const Tensor& x, const Matrix& weight_NC) {
       if (weight_NC.coding) break;
       return is_bfloat16(x) && is_bfloat16(weight_NC.values_NC) && leads_in_bfloat16();
     case Quantize::kInt8Dynamic:
-      return leads_in_codes();
+      return true;
     case Quantize::kInt8:
     case Quantize::kInt8V1:
       break;

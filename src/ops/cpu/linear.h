@@ -11,8 +11,7 @@ struct ProductKernels;
 
 namespace braid::ops::cpu {
 
-// Whether linear() takes these, and is the faster way on this machine: where it multiplies tiles,
-// or where LibTorch multiplies one by one, or after widening, what the CPU has no instructions for.
+// Whether linear() takes these, and is the faster way on this machine.
 bool multiplies(const Tensor& x, const Matrix& weight_NC);
 
 enum class Finish { kPlain, kGelu };

@@ -7,6 +7,13 @@
 
 namespace braid::ops {
 
+namespace avx512_vnni {
+ProductKernels with_fours(const ProductKernels& vectors);  // code_products.cc
+}  // namespace avx512_vnni
+namespace avx512_bf16 {
+ProductKernels with_pairs(const ProductKernels& vectors);             // pair_products.cc
+AttentionKernels attention_by_pairs(const ProductKernels& products);  // pair_attention.cc
+}  // namespace avx512_bf16
 namespace amx {
 ProductKernels with_tiles(const ProductKernels& vectors);       // tiles.cc
 AttentionKernels attention_by(const ProductKernels& products);  // tiled_attention.cc
@@ -26,6 +33,24 @@ bool are_there() {
 }
 
 }  // namespace
+
+const ProductKernels* vnni_products(const ProductKernels& vectors) {
+  if (read_cpu().isa() < Isa::kAvx512Vnni) return nullptr;
+  static const auto kernels = avx512_vnni::with_fours(vectors);
+  return &kernels;
+}
+
+const ProductKernels* bf16_products(const ProductKernels& vectors) {
+  if (read_cpu().isa() < Isa::kAvx512Bf16) return nullptr;
+  static const auto kernels = avx512_bf16::with_pairs(*vnni_products(vectors));
+  return &kernels;
+}
+
+const AttentionKernels* bf16_attention(const ProductKernels& vectors) {
+  if (read_cpu().isa() < Isa::kAvx512Bf16) return nullptr;
+  static const auto kernels = avx512_bf16::attention_by_pairs(*bf16_products(vectors));
+  return &kernels;
+}
 
 const ProductKernels* amx_products(const ProductKernels& vectors) {
   if (!are_there()) return nullptr;

@@ -23,14 +23,14 @@ struct AttentionBlock {
 
   // What the queries have seen; totals begin with 0 and `largest` with -inf.
   float* sums;     // [rows D] of values times weights
-  float* totals;   // [rows 2 16] parts of sums of weights; of tiles also as they multiply
+  float* totals;   // [rows 2 16] parts of sums of weights; of pairs also as they multiply
   float* largest;  // [rows] scaled score: weights are 2^(score - largest)
 };
 
 struct AttentionKernels {
   static constexpr int kParts = 16;  // of a total
 
-  // The last pair of keys of tiles is filled up with 0.
+  // The last pair of keys is filled up with 0.
   using PackValues = void(const std::uint16_t* row, std::int64_t stride, std::int64_t keys,
                           std::int64_t width, float* panels);
   // Lets the queries see all keys.
@@ -46,8 +46,8 @@ struct AttentionKernels {
   Finish* finish;
 };
 
-// The best that this machine can run. Null on processors with instructions for bfloat16 but no
-// tiles: LibTorch uses these.
+// The best that this machine can run. Null where LibTorch has instructions that ours lack, see
+// leads_in_bfloat16().
 const AttentionKernels* attention_kernels();
 
 // All that it can run, one after the other from number 0; none after it.

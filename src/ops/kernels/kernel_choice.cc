@@ -53,13 +53,39 @@ const Kernels& choose(const Kernels& baseline, const Kernels& avx2, const Kernel
   return isa == Isa::kAvx512 ? avx512 : isa == Isa::kAvx2 ? avx2 : baseline;
 }
 
-// No picture depends on tiles that were not seen to multiply.
-const ProductKernels* tiles() {
-  static const ProductKernels* const tiles = [] {
-    const auto* const k = amx_products(avx512::kProducts);
-    return k && are_right(*k) ? k : nullptr;
+// In the order of Isa. No picture depends on instructions that were not seen to multiply.
+constexpr int kSets = 6;
+const std::array<NamedProducts, kSets>& all_products() {
+  static const auto all = [] {
+    std::array<NamedProducts, kSets> sets{{{"baseline", &baseline::kProducts},
+                                           {"avx2", &avx2::kProducts},
+                                           {"avx512", &avx512::kProducts},
+                                           {"avx512_vnni", vnni_products(avx512::kProducts)},
+                                           {"avx512_bf16", bf16_products(avx512::kProducts)},
+                                           {"amx", amx_products(avx512::kProducts)}}};
+    for (int i = 0; i < kSets; ++i) {
+      auto& kernels = sets[std::size_t(i)].kernels;
+      const bool is_new = i > int(Isa::kAvx512);
+      if (i > int(read_cpu().isa()) || (is_new && kernels && !are_right(*kernels)))
+        kernels = nullptr;
+    }
+    return sets;
   }();
-  return tiles;
+  return all;
+}
+
+const ProductKernels* products_of(Isa isa) { return all_products()[std::size_t(isa)].kernels; }
+
+bool multiplies_pairs() { return products_of(Isa::kAvx512Bf16) && read_cpu().has_fast_pairs(); }
+
+// The set whose products are fastest: pairs are not on every processor that has them.
+Isa best_products() {
+  static const Isa best = [] {
+    if (products_of(Isa::kAmx)) return Isa::kAmx;
+    if (multiplies_pairs()) return Isa::kAvx512Bf16;
+    return products_of(Isa::kAvx512Vnni) ? Isa::kAvx512Vnni : best_isa();
+  }();
+  return best;
 }
 
 }  // namespace
@@ -80,53 +106,95 @@ const BlockKernels& block_kernels() {
   return choose(baseline::kBlocks, avx2::kBlocks, avx512::kBlocks);
 }
 
-bool are_right(const ProductKernels& k) {
-  constexpr int kMostRows = 40, kMostColumns = 32, kDepth = 64;
-  const int rows = std::min(kMostRows, k.rows), words = kDepth / k.halves_per_word;
-  const auto x_at = [](int m, int c) { return (5 * m + 3 * c) % 7 - 3; };
-  const auto w_at = [](int n, int c) { return (2 * n + 7 * c) % 11 - 5; };
-  const auto half_of = [](int i) {
-    return std::uint16_t(std::bit_cast<std::uint32_t>(float(i)) >> 16);
-  };
-  std::uint16_t x[kMostRows][kDepth], w[kMostColumns][kDepth];
-  for (int c = 0; c < kDepth; ++c) {
-    for (int m = 0; m < rows; ++m) x[m][c] = half_of(x_at(m, c));
-    for (int n = 0; n < k.columns; ++n) w[n][c] = half_of(w_at(n, c));
+namespace {
+
+constexpr int kMostRows = 40, kMostColumns = 32, kDepth = 64;
+
+int small_x(int m, int c) { return (5 * m + 3 * c) % 7 - 3; }
+int small_w(int n, int c) { return (2 * n + 7 * c) % 11 - 5; }
+int small_product(int m, int n) {
+  int sum = 0;
+  for (int c = 0; c < kDepth; ++c) sum += small_x(m, c) * small_w(n, c);
+  return sum;
+}
+
+template <class Number>
+struct SmallOperands {
+  Number x[kMostRows][kDepth], w[kMostColumns][kDepth];
+
+  template <class Convert>
+  explicit SmallOperands(Convert number) {
+    for (int c = 0; c < kDepth; ++c) {
+      for (int m = 0; m < kMostRows; ++m) x[m][c] = number(small_x(m, c));
+      for (int n = 0; n < kMostColumns; ++n) w[n][c] = number(small_w(n, c));
+    }
   }
+};
+
+bool multiplies_halves(const ProductKernels& k, int rows) {
+  const SmallOperands<std::uint16_t> of(
+      [](int i) { return std::uint16_t(std::bit_cast<std::uint32_t>(float(i)) >> 16); });
   alignas(64) float taken[kMostRows][kDepth], panel[kDepth * kMostColumns];
   alignas(64) float sums[kMostRows][kMostColumns] = {};
-  for (int m = 0; m < rows; ++m) k.take_halves(x[m], kDepth, taken[m]);
-  k.pack_halves(w[0], kDepth, k.columns, kDepth, panel);
-  k.multiply_halves(taken[0], kDepth, rows, panel, words, sums[0], kMostColumns);
+  for (int m = 0; m < rows; ++m) k.take_halves(of.x[m], kDepth, taken[m]);
+  k.pack_halves(of.w[0], kDepth, k.columns, kDepth, panel);
+  k.multiply_halves(taken[0], kDepth, rows, panel, kDepth / k.halves_per_word, sums[0],
+                    kMostColumns);
   for (int m = 0; m < rows; ++m)
-    for (int n = 0; n < k.columns; ++n) {
-      int want = 0;
-      for (int c = 0; c < kDepth; ++c) want += x_at(m, c) * w_at(n, c);
-      if (sums[m][n] != float(want)) return false;
-    }
+    for (int n = 0; n < k.columns; ++n)
+      if (sums[m][n] != float(small_product(m, n))) return false;
   return true;
 }
 
-bool has_tiles() { return tiles() != nullptr; }
-
-const ProductKernels& product_kernels() {
-  return has_tiles() ? *tiles() : choose(baseline::kProducts, avx2::kProducts, avx512::kProducts);
+bool multiplies_codes(const ProductKernels& k, int rows) {
+  const SmallOperands<std::int8_t> of([](int i) { return std::int8_t(i); });
+  alignas(64) std::int32_t taken[kMostRows][kDepth], panel[kDepth * kMostColumns];
+  alignas(64) std::int32_t sums[kMostRows][kMostColumns] = {};
+  for (int m = 0; m < rows; ++m) k.take_codes(of.x[m], kDepth, taken[m]);
+  k.pack_codes(of.w[0], kDepth, k.columns, kDepth, panel);
+  k.multiply_codes(taken[0], kDepth, rows, panel, kDepth / k.codes_per_word, sums[0], kMostColumns);
+  for (int m = 0; m < rows; ++m) {
+    int shifted = 0;
+    for (int c = 0; c < kDepth; ++c) shifted += k.code_shift * small_x(m, c);
+    for (int n = 0; n < k.columns; ++n)
+      if (sums[m][n] != small_product(m, n) + shifted) return false;
+  }
+  return true;
 }
 
+}  // namespace
+
+bool are_right(const ProductKernels& k) {
+  const int rows = std::min(kMostRows, k.rows);
+  return multiplies_halves(k, rows) && multiplies_codes(k, rows);
+}
+
+bool has_tiles() { return products_of(Isa::kAmx) != nullptr; }
+
+const ProductKernels& product_kernels() { return *products_of(best_products()); }
+
 NamedAttention runnable_attention(int number) {
-  const std::array<NamedAttention, 4> all{
+  const bool has_pairs = products_of(Isa::kAvx512Bf16) != nullptr;
+  const std::array<NamedAttention, 5> all{
       {{"baseline", &baseline::kAttention},
        {"avx2", &avx2::kAttention},
        {"avx512", &avx512::kAttention},
+       {"avx512_bf16", has_pairs ? bf16_attention(avx512::kProducts) : nullptr},
        {"amx", has_tiles() ? amx_attention(avx512::kProducts) : nullptr}}};
-  const int best = has_tiles() ? 3 : int(best_isa());
-  return number <= best ? all[std::size_t(number)] : NamedAttention{};
+  const bool is_new = number > int(Isa::kAvx512);
+  if (number >= int(all.size()) || (!is_new && number > int(best_isa()))) return {};
+  return all[std::size_t(number)];
 }
 
 const AttentionKernels* attention_kernels() {
-  static const bool has_bfloat16 = read_cpu().has_bfloat16();
-  if (has_tiles()) return runnable_attention(3).kernels;
-  return has_bfloat16 ? nullptr : runnable_attention(int(best_isa())).kernels;
+  if (has_tiles()) return runnable_attention(4).kernels;
+  if (multiplies_pairs()) return runnable_attention(3).kernels;
+  return leads_in_bfloat16() ? runnable_attention(int(best_isa())).kernels : nullptr;
+}
+
+bool leads_in_bfloat16() {
+  static const bool leads = best_products() > Isa::kBaseline || !read_cpu().has_bfloat16();
+  return leads;
 }
 
 const WinogradKernels* runnable_winograd(int number, WinogradSize size) {
@@ -143,18 +211,9 @@ const WinogradKernels& winograd_kernels(WinogradSize size) {
 }
 
 NamedProducts runnable_products(int number) {
-  const std::array<NamedProducts, 4> all{{{"baseline", &baseline::kProducts},
-                                          {"avx2", &avx2::kProducts},
-                                          {"avx512", &avx512::kProducts},
-                                          {"amx", tiles()}}};
-  const int best = has_tiles() ? 3 : int(best_isa());
-  return number <= best ? all[std::size_t(number)] : NamedProducts{};
+  return number < kSets ? all_products()[std::size_t(number)] : NamedProducts{};
 }
 
-const char* name_of_best_products() {
-  const char* name = "";
-  for (int i = 0; runnable_products(i).kernels; ++i) name = runnable_products(i).name;
-  return name;
-}
+const char* name_of_best_products() { return isa_name(best_products()); }
 
 }  // namespace braid::ops

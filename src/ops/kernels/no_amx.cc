@@ -1,8 +1,11 @@
-// Processors that never have tiles.
+// Processors that never have what came after AVX-512.
 #include "ops/kernels/amx.h"
 
 namespace braid::ops {
 
+const ProductKernels* vnni_products(const ProductKernels&) { return nullptr; }
+const ProductKernels* bf16_products(const ProductKernels&) { return nullptr; }
+const AttentionKernels* bf16_attention(const ProductKernels&) { return nullptr; }
 const ProductKernels* amx_products(const ProductKernels&) { return nullptr; }
 const AttentionKernels* amx_attention(const ProductKernels&) { return nullptr; }
 

@@ -8,10 +8,11 @@
 
 #include BRAID_VECTORS
 
+#include "ops/kernels/vectors/register_tiles.h"
+
 namespace braid::ops::BRAID_ISA {
 namespace {
 
-constexpr int kVectors = 2;  // a panel is so many vectors wide
 constexpr int kColumns = kVectors * kLanes;
 constexpr int kDotRows = 4;
 
@@ -81,43 +82,18 @@ void take_codes(const int8_t* x, int64 depth, int32_t* pairs) {
 
 // ---------------------------------------------------------------------------------- products
 
-inline Floats plus_product(Floats sum, float x, Floats column) { return sum + x * column; }
-inline Ints plus_product(Ints sum, int32_t x, Ints column) {
-  return sum + pair_products(Ints{} + x, column);
-}
-
-template <int kRows, class Vector, class Number>
-void tile(const Number* x, int64 x_stride, const Number* panel, int64 depth, Number* sums,
-          int64 sums_stride) {
-  Vector sum[kRows][kVectors];
-#pragma GCC unroll 16
-  for (int m = 0; m < kRows; ++m)
-#pragma GCC unroll 2
-    for (int v = 0; v < kVectors; ++v)
-      sum[m][v] = *(const Vector*)(sums + m * sums_stride + v * kLanes);
-  for (int64 c = 0; c < depth; ++c) {
-    const auto* const columns = (const Vector*)(panel + c * kColumns);
-#pragma GCC unroll 16
-    for (int m = 0; m < kRows; ++m)
-#pragma GCC unroll 2
-      for (int v = 0; v < kVectors; ++v)
-        sum[m][v] = plus_product(sum[m][v], x[m * x_stride + c], columns[v]);
+struct OfFloats {
+  using Vector = Floats;
+  using Word = float;
+  static Vector plus(Vector sums, Word x, Vector columns) { return sums + x * columns; }
+};
+struct OfPairsOfCodes {
+  using Vector = Ints;
+  using Word = int32_t;
+  static Vector plus(Vector sums, Word x, Vector columns) {
+    return sums + pair_products(Ints{} + x, columns);
   }
-#pragma GCC unroll 16
-  for (int m = 0; m < kRows; ++m)
-#pragma GCC unroll 2
-    for (int v = 0; v < kVectors; ++v) *(Vector*)(sums + m * sums_stride + v * kLanes) = sum[m][v];
-}
-
-// The tile of `rows` rows.
-template <int kRows, class Vector, class Number>
-void multiply(const Number* x, int64 x_stride, int64 rows, const Number* panel, int64 depth,
-              Number* sums, int64 sums_stride) {
-  if constexpr (kRows > 1)
-    if (rows < kRows)
-      return multiply<kRows - 1, Vector>(x, x_stride, rows, panel, depth, sums, sums_stride);
-  tile<kRows, Vector>(x, x_stride, panel, depth, sums, sums_stride);
-}
+};
 
 // -------------------------------------------------------------------------------- few tokens
 
@@ -183,8 +159,8 @@ const ProductKernels kProducts = {
     .pack_codes = &pack_codes,
     .take_halves = &take_halves,
     .take_codes = &take_codes,
-    .multiply_halves = &multiply<kTileRows, Floats, float>,
-    .multiply_codes = &multiply<kTileRows, Ints, int32_t>,
+    .multiply_halves = &multiply<OfFloats, kTileRows>,
+    .multiply_codes = &multiply<OfPairsOfCodes, kTileRows>,
     .dot_halves = &dot_halves,
     .dot_scaled_codes = &dot_scaled_codes,
     .narrow = &narrow,

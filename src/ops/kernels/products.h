@@ -49,6 +49,7 @@ struct ProductKernels {
   int depth;       // in words, of a panel that a core keeps in its first cache: divides 512
   int dot_rows;    // that Dot takes at once
   int halves_per_word, codes_per_word;
+  int code_shift = 0;  // what pack_codes adds to each code of the weight
 
   PackHalves* pack_halves;
   PackScaledCodes* pack_scaled_codes;
@@ -65,11 +66,15 @@ struct ProductKernels {
 // The best that this machine can run.
 const ProductKernels& product_kernels();
 
-// Whether a product of small integers, all sums of which are exact, is what it should be.
+// Whether products of small integers, all sums of which are exact, are what they should be.
 bool are_right(const ProductKernels& kernels);
 
-// Whether they are products of tiles (Intel AMX): faster than LibTorch's where the CPU has them.
+// Whether they are products of tiles (Intel AMX).
 bool has_tiles();
+
+// Whether LibTorch has no faster products of bfloat16: where it has instructions for them, ours
+// have too, but on processors that are not x86.
+bool leads_in_bfloat16();
 
 // All that it can run, one after the other from number 0, the best last; none after it.
 struct NamedProducts {

@@ -1,86 +1,22 @@
 // Flash attention by tiles (Dao et al., 2022), whose products take turns with its softmax (Shah et
 // al., 2024). Compiled as tiles.cc is: for Intel AMX and, for tests, for any machine with tiles
 // made of loops (BRAID_VECTORS).
-#include "ops/kernels/attention_kernels.h"
-
-#include <stdint.h>
-
 #include BRAID_VECTORS
 
-#include "ops/kernels/vectors/softmax.h"
+#include "ops/kernels/vectors/pair_weights.h"
 
 namespace braid::ops::BRAID_ISA {
 namespace {
 
-using int64 = std::int64_t;
-
-constexpr int kRows = 2 * kTile, kPanel = 2 * kTile;  // of a strip and of a panel
-constexpr int kParts = AttentionKernels::kParts;
-static_assert(kParts == kTile);
+constexpr int kRows = 2 * kTile;  // of a strip
 
 // In static memory: the compiler does not know what the intrinsic reads.
 constexpr Shapes kShapes = shapes_of(kRows);
-
-// Keys that a strip of queries meets at once. Two sets of scores, whose rows begin in other sets of
-// the first cache, lie there.
-constexpr int kKeys = 4 * kPanel, kStride = kKeys + kTile;
-
-constexpr int64 whole_panels(int64 keys) { return (keys + kPanel - 1) / kPanel * kPanel; }
-
-// ------------------------------------------------------------------------------------ values
-
-typedef uint16_t SixteenHalves __attribute__((vector_size(32), aligned(2), may_alias));
-
-void pack_values(const uint16_t* row, int64 stride, int64 keys, int64 width, float* panels) {
-  const auto pairs = whole_panels(keys) / 2;
-  const auto words = [&](int64 key, int64 column) {
-    if (key >= keys) return SixteenWords{};
-    return __builtin_convertvector(*(const SixteenHalves*)(row + key * stride + column),
-                                   SixteenWords);
-  };
-  for (int64 c = 0; c < pairs; ++c)
-    for (int64 d = 0; d < width; d += kTile)
-      *(SixteenWords*)(panels + (d / kPanel * pairs + c) * kPanel + d % kPanel) =
-          words(2 * c, d) | words(2 * c + 1, d) << 16;
-}
-
-// A strip of queries and some keys.
-struct Part {
-  int64 row, key, keys;
-  float* scores;   // [32 kStride], and weights in their place
-  float* factors;  // [32] by which older sums become smaller
-};
 
 // ----------------------------------------------------------------------------------- softmax
 
 // The compiler does not know what tiles are loaded from, and might not have written it.
 inline void write_memory() { __asm__ volatile("" ::: "memory"); }
-
-// Scores of a query become weights, two a word, from the beginning of their row.
-__attribute__((noinline)) void weigh_row(const AttentionBlock& b, const Part& part, int64 m) {
-  auto* const scores = part.scores + m * kStride;
-  const auto whole = whole_panels(part.keys);
-  const auto* const from = (const Sixteen*)scores;
-  auto* const to = (SixteenWords*)scores;
-  auto* const kept = (Sixteen*)(b.totals + (part.row + m) * 2 * kParts);
-  auto* const largest = b.largest + part.row + m;
-  Sixteen totals[2] = {kept[0], kept[1]};
-  fill_up(scores, part.keys, whole);
-  const auto top = largest_score<Sixteen>(scores, whole);
-  part.factors[m] = lift(largest, top * b.scale, totals);
-
-  const Sixteen scale = Sixteen{} + b.scale, offset = Sixteen{} - finite(*largest);
-  for (int64 i = 0; i < whole / kPanel; ++i) {
-    const Sixteen low = power_of_2(from[2 * i] * scale + offset);
-    const Sixteen high = power_of_2(from[2 * i + 1] * scale + offset);
-    const auto halves = to_halves(low, high);
-    totals[0] += low + high;
-    totals[1] = plus_halves(totals[1], halves);
-    to[i] = halves;
-  }
-  kept[0] = totals[0];
-  kept[1] = totals[1];
-}
 
 // The softmax of a part, a share with each step of the tiles: these multiply 64 cycles long, in
 // which a core that takes instructions out of order has its vectors for others.
@@ -169,17 +105,9 @@ void multiply_by_keys(const AttentionBlock& b, const Part& part, Softmax* meanwh
   }
 }
 
-void rescale(const AttentionBlock& b, const Part& part) {
-  for (int64 m = 0; m < kRows; ++m) {
-    if (part.factors[m] == 1) continue;
-    auto* const sums = (Sixteen*)(b.sums + (part.row + m) * b.width);
-    for (int64 d = 0; d < b.width / kTile; ++d) sums[d] *= part.factors[m];
-  }
-}
-
 // sums = sums factor + P V, of which P is complete. There are no sums before the first keys.
 void add_values(const AttentionBlock& b, const Part& part, Softmax* meanwhile) {
-  if (part.key > 0) rescale(b, part);
+  if (part.key > 0) rescale(b, part, kRows);
   write_memory();
   for (int64 d = 0; d < b.width; d += kPanel) {
     const auto* const panel = b.values + (d * whole_panels(b.num_keys) + part.key * kPanel) / 2;
@@ -232,17 +160,6 @@ void attend(const AttentionBlock& b) {
   }
   add_values(b, next, nullptr);
   _tile_loadconfig(&before);  // LibTorch's, which it may keep, or none
-}
-
-// Divided by the sum of the rounded weights, which are those that the values were multiplied by:
-// they add up to 1, and equal values come out as they are.
-float finish(const float* sums, const float* totals, int64 width, uint16_t* out) {
-  typedef SixteenWords Unaligned __attribute__((aligned(2)));
-  const auto *const from = (const Sixteen*)sums, *const both = (const Sixteen*)totals;
-  const Sixteen inverse = Sixteen{} + 1 / total_of(both[1]);
-  for (int64 i = 0; i < width / kPanel; ++i)
-    *(Unaligned*)(out + i * kPanel) = to_halves(from[2 * i] * inverse, from[2 * i + 1] * inverse);
-  return total_of(both[0]);
 }
 
 }  // namespace

@@ -1,10 +1,6 @@
 // Compiled for Intel AMX and, for tests, for any machine with tiles made of loops (BRAID_VECTORS);
 // see rows.cc for why nothing else is here.
-#include "ops/kernels/products.h"
-
-#include <stdint.h>
-
-#include "ops/kernels/vectors/panels.h"
+#include "ops/kernels/vectors/words.h"
 
 #include BRAID_VECTORS
 
@@ -18,93 +14,12 @@ constexpr int kBlockRows = 8 * kStripRows;
 constexpr int kDepth = 128;
 static_assert(ProductKernels::kRun == kTile);
 
-constexpr int64 round_up(int64 words) { return (words + kTile - 1) / kTile * kTile; }
-
-// ------------------------------------------------------------------------------------ panels
-
-typedef uint32_t Words __attribute__((vector_size(32), aligned(1), may_alias));
-typedef int16_t EightShorts __attribute__((vector_size(16), aligned(1), may_alias));
-
-// kNumbers numbers a word, as they lie. Past the end of the row are zeros.
-template <class Number, int kNumbers>
-struct AsTheyLie {
-  const Number* row;
-  int64 length;
-
-  Eight eight(int64 c) const { return (Eight) * (const Words*)(row + kNumbers * c); }
-  float one(int64 c) const {
-    uint32_t word = 0;
-    for (int i = 0; i < kNumbers && kNumbers * c + i < length; ++i) {
-      constexpr int kBits = 8 * sizeof(Number);
-      const uint32_t number = uint32_t(row[kNumbers * c + i]) & ((1u << kBits) - 1);
-      word |= number << (i * kBits);
-    }
-    return __builtin_bit_cast(float, word);
-  }
-};
-using OfHalves = AsTheyLie<uint16_t, 2>;
-using OfCodes = AsTheyLie<int8_t, 4>;
-
-// Two codes a word, times a scale and rounded to bfloat16.
-struct OfScaledCodes {
-  const int8_t* row;
-  int64 length;
-  float scale;
-
-  EightWords scaled(EightInts codes) const {
-    return (EightWords)rounded(__builtin_convertvector(codes, Eight) * scale);
-  }
-  Eight eight(int64 c) const {
-    const auto pairs = __builtin_convertvector(*(const EightShorts*)(row + 2 * c), EightInts);
-    return (Eight)(scaled((pairs << 24) >> 24) >> 16 | scaled(pairs >> 8));
-  }
-  float one(int64 c) const {
-    const auto at = [&](int64 i) { return i < length ? EightInts{} + row[i] : EightInts{}; };
-    return __builtin_bit_cast(float, (scaled(at(2 * c)) >> 16 | scaled(at(2 * c + 1)))[0]);
-  }
-};
-
-template <int kNumbers, class RowAt>
-void pack_to_tiles(RowAt row_at, int64 count, int64 depth, float* panel) {
-  const auto words = (depth + kNumbers - 1) / kNumbers;
-  pack<kColumns>(row_at, count, round_up(words), depth / (8 * kNumbers) * 8, panel);
-}
-
-void pack_halves(const uint16_t* row, int64 stride, int64 count, int64 depth, float* panel) {
-  pack_to_tiles<2>([&](int64 r) { return OfHalves{row + r * stride, depth}; }, count, depth, panel);
-}
-
-void pack_scaled_codes(const int8_t* row, int64 stride, const float* scales, int64 count,
-                       int64 depth, float* panel) {
-  pack_to_tiles<2>(
+void pack_fours(const int8_t* row, int64 stride, int64 count, int64 depth, int32_t* panel) {
+  pack_words<kColumns, 4>(
       [&](int64 r) {
-        return OfScaledCodes{row + r * stride, depth, scales[r]};
-      },
-      count, depth, panel);
-}
-
-void pack_codes(const int8_t* row, int64 stride, int64 count, int64 depth, int32_t* panel) {
-  pack_to_tiles<4>(
-      [&](int64 r) {
-        return OfCodes{row + r * stride, depth};
+        return FoursOfCodes{row + r * stride, depth};
       },
       count, depth, reinterpret_cast<float*>(panel));
-}
-
-template <int kNumbers, class Row>
-void take(Row row, float* words) {
-  const auto whole = row.length / (8 * kNumbers) * 8;
-  const auto all = round_up((row.length + kNumbers - 1) / kNumbers);
-  for (int64 c = 0; c < whole; c += 8) *(Eight*)(words + c) = row.eight(c);
-  for (int64 c = whole; c < all; ++c) words[c] = row.one(c);
-}
-
-void take_halves(const uint16_t* x, int64 depth, float* words) {
-  take<2>(OfHalves{x, depth}, words);
-}
-
-void take_codes(const int8_t* x, int64 depth, int32_t* words) {
-  take<4>(OfCodes{x, depth}, reinterpret_cast<float*>(words));
 }
 
 // ---------------------------------------------------------------------------------- products
@@ -221,11 +136,12 @@ ProductKernels with_tiles(const ProductKernels& vectors) {
   kernels.depth = kDepth;
   kernels.halves_per_word = 2;
   kernels.codes_per_word = 4;
-  kernels.pack_halves = &pack_halves;
-  kernels.pack_scaled_codes = &pack_scaled_codes;
-  kernels.pack_codes = &pack_codes;
-  kernels.take_halves = &take_halves;
-  kernels.take_codes = &take_codes;
+  kernels.code_shift = 0;
+  kernels.pack_halves = &pack_pairs<kColumns>;
+  kernels.pack_scaled_codes = &pack_scaled_pairs<kColumns>;
+  kernels.pack_codes = &pack_fours;
+  kernels.take_halves = &take_pairs;
+  kernels.take_codes = &take_fours;
   kernels.multiply_halves = &multiply<true, float>;
   kernels.multiply_codes = &multiply<false, int32_t>;
   return kernels;

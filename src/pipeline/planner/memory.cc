@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "base/cpu.h"
 #include "base/error.h"
 #include "comm/reduce.h"
+#include "ops/kernels/products.h"
 #include "pipeline/planner/held.h"
 #include "pipeline/planner/traffic.h"
 #include "pipeline/settings.h"
@@ -57,8 +57,7 @@ std::int64_t encoding_bytes(const PlanJob& job, int sharers) {
 
 // Whether products of codes are summed in a tensor of their own, as ops/linear.cc does it.
 bool has_sums_of_codes(const PlanJob& job) {
-  const bool has_kernel = job.is_on_host && !read_cpu().has("avx512_vnni");
-  return job.memory.quantize == Quantize::kInt8Dynamic && !has_kernel;
+  return job.memory.quantize == Quantize::kInt8Dynamic && !job.is_on_host;
 }
 
 // A token behind such a sum, in a block's widest layer: the residual stream, its norm and the codes
@@ -108,7 +107,7 @@ std::int64_t staging_bytes(const PlanJob& job, const Degrees& grid, const StepSh
 // Whether codes become numbers before they multiply, as ops/linear.cc does it.
 bool widens_codes(const PlanJob& job, Quantize form) {
   if (form == Quantize::kInt8Dynamic) return false;
-  return !job.is_on_host || job.dtype != at::kBFloat16 || read_cpu().has_bfloat16();
+  return !job.is_on_host || job.dtype != at::kBFloat16 || !ops::leads_in_bfloat16();
 }
 
 struct Kept {

@@ -1,0 +1,76 @@
+// Flash attention by pairs of bfloat16 numbers (Dao et al., 2022). Compiled as pair_products.cc is:
+// for AVX-512 with VDPBF16PS and, for tests, for any machine with pairs made of loops
+// (BRAID_VECTORS).
+#include BRAID_VECTORS
+
+#include "ops/kernels/vectors/pair_weights.h"
+#include "ops/kernels/vectors/pairs.h"
+
+namespace braid::ops::BRAID_ISA {
+namespace {
+
+static_assert(kPanel == kPanelColumns);
+
+// A strip, its scores and a panel lie in the first cache.
+constexpr int kRows = 2 * kStripRows;
+
+// sums += x panel, of the rows of a strip.
+void add_products(const float* x, int64 x_stride, const float* panel, int64 depth, float* sums,
+                  int64 sums_stride) {
+  for (int64 m = 0; m < kRows; m += kStripRows)
+    add_tile<OfPairs, kStripRows>(x + m * x_stride, x_stride, panel, depth, sums + m * sums_stride,
+                                  sums_stride);
+}
+
+// scores = Q K^T
+void multiply_by_keys(const AttentionBlock& b, const Part& part) {
+  const auto depth = b.width / 2;
+  __builtin_memset(part.scores, 0, kRows * kStride * sizeof(float));
+  for (int64 n = 0; n < part.keys; n += kPanel)
+    add_products(b.queries + part.row * depth, depth, b.keys + (part.key + n) * depth, depth,
+                 part.scores + n, kStride);
+}
+
+// sums = sums factor + P V; there are none before the first keys.
+void add_values(const AttentionBlock& b, const Part& part) {
+  auto* const sums = b.sums + part.row * b.width;
+  if (part.key == 0)
+    __builtin_memset(sums, 0, std::size_t(kRows * b.width) * sizeof(float));
+  else
+    rescale(b, part, kRows);
+  for (int64 d = 0; d < b.width; d += kPanel)
+    add_products(part.scores, kStride,
+                 b.values + (d * whole_panels(b.num_keys) + part.key * kPanel) / 2,
+                 whole_panels(part.keys) / 2, sums + d, b.width);
+}
+
+// All strips meet some keys, while these are in the second cache, before they go on to the next.
+void attend(const AttentionBlock& b) {
+  alignas(64) float scores[kRows * kStride], factors[kRows];
+  for (int64 key = 0; key < b.num_keys; key += kKeys)
+    for (int64 row = 0; row < b.rows; row += kRows) {
+      const auto rest = b.num_keys - key;
+      const Part part{.row = row,
+                      .key = key,
+                      .keys = rest < kKeys ? rest : kKeys,
+                      .scores = scores,
+                      .factors = factors};
+      multiply_by_keys(b, part);
+      for (int64 m = 0; m < kRows; ++m) weigh_row(b, part, m);
+      add_values(b, part);
+    }
+}
+
+}  // namespace
+
+// By `products`, which are of pairs and outlive it.
+AttentionKernels attention_by_pairs(const ProductKernels& products);
+AttentionKernels attention_by_pairs(const ProductKernels& products) {
+  return {.rows = kRows,
+          .products = &products,
+          .pack_values = &pack_values,
+          .attend = &attend,
+          .finish = &finish};
+}
+
+}  // namespace braid::ops::BRAID_ISA

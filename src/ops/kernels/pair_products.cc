@@ -1,0 +1,27 @@
+// Products of bfloat16 numbers by pairs. Compiled for AVX-512 with VDPBF16PS and, for tests, for
+// any machine with pairs made of loops (BRAID_VECTORS); see rows.cc for why nothing else is here.
+#include "ops/kernels/vectors/words.h"
+
+#include BRAID_VECTORS
+
+#include "ops/kernels/vectors/pairs.h"
+
+namespace braid::ops::BRAID_ISA {
+
+// `vectors`, whose panels are as wide, with products of pairs; what has few tokens stays as it is.
+ProductKernels with_pairs(const ProductKernels& vectors);
+ProductKernels with_pairs(const ProductKernels& vectors) {
+  auto kernels = vectors;
+  kernels.columns = kPanelColumns;
+  kernels.rows = kStripRows;
+  kernels.block_rows = 16 * kStripRows;
+  kernels.depth = 256;
+  kernels.halves_per_word = 2;
+  kernels.pack_halves = &pack_pairs<kPanelColumns>;
+  kernels.pack_scaled_codes = &pack_scaled_pairs<kPanelColumns>;
+  kernels.take_halves = &take_pairs;
+  kernels.multiply_halves = &multiply<OfPairs, kStripRows>;
+  return kernels;
+}
+
+}  // namespace braid::ops::BRAID_ISA

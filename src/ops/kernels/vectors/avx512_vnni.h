@@ -1,0 +1,17 @@
+// Vectors of AVX-512 with instructions for codes.
+#pragma once
+
+#include <immintrin.h>
+
+#include "ops/kernels/vectors/tiles.h"
+
+namespace braid::ops::BRAID_ISA {
+namespace {
+
+// Adds to each lane the products of the four codes of its words, those of `a` without a sign.
+inline SixteenInts plus_fours(SixteenInts sums, SixteenInts a, SixteenInts b) {
+  return (SixteenInts)_mm512_dpbusd_epi32((__m512i)sums, (__m512i)a, (__m512i)b);
+}
+
+}  // namespace
+}  // namespace braid::ops::BRAID_ISA
