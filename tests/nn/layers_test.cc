@@ -157,8 +157,8 @@ TEST(DenoiserInput, EnumeratesEveryTensorThatIsThere) {
   std::vector<std::string> seen;
   visit_tensors(in, [&](const Tensor& x, const Along& along) {
     seen.push_back(along.name);
-    if (along.batch != Along::kNone) EXPECT_EQ(x.size(along.batch), 2) << along.name;
-    if (along.tokens != Along::kNone) EXPECT_GE(x.size(along.tokens), 4) << along.name;
+    EXPECT_EQ(along.batch == Along::kNone ? 2 : x.size(along.batch), 2) << along.name;
+    EXPECT_GE(along.tokens == Along::kNone ? 4 : x.size(along.tokens), 4) << along.name;
   });
   EXPECT_THAT(seen, ElementsAre("image", "image", "text", "text", "text", "reference", "reference",
                                 "timestep"));
