@@ -1,6 +1,6 @@
 """Folders include downwards only, and the link lines of CMake say the same.
 
-    base < comm < weights < ops < nn < {models, parallel} < pipeline < {serve, app}
+    base < comm < weights < ops < nn < {models, parallel} < pipeline < serve < app
 
 text and image see only base. Folders in one pair of braces do not see each other.
 """
@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 
 ORDER = [["base"], ["comm"], ["weights"], ["ops"], ["nn"], ["models", "parallel"], ["pipeline"],
-         ["serve", "app"]]
+         ["serve"], ["app"]]
 ASIDE = {"text", "image"}  # see base; seen by the pipeline and above
 FOLDERS = {folder for level in ORDER for folder in level} | ASIDE
 

@@ -46,7 +46,7 @@ compiler_package() {
 #   live: and to run diffusers    gpu: and to compile for GPUs
 find_missing() {
   local -a wanted=(nlohmann-json3-dev libcli11-dev libsentencepiece-dev libutf8proc-dev libonig-dev
-                   libpng-dev libjpeg-dev libwebp-dev)
+                   libpng-dev libjpeg-dev libwebp-dev libboost-dev)
   local part package
   missing=()
   for part in "$@"; do

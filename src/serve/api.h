@@ -1,0 +1,56 @@
+// What the server answers: a table of routes, by kind of client.
+#pragma once
+
+#include "serve/access.h"
+#include "serve/api_error.h"
+#include "serve/http.h"
+#include "serve/picture_request.h"
+#include "serve/service.h"
+
+namespace braid::serve {
+
+// What handlers work with.
+struct ApiContext {
+  Service& service;
+  RequestBounds bounds = {};
+  std::function<int()> num_connections = [] { return 0; };
+};
+
+// `parts` are what the pattern's {} stand for.
+using Handler = std::function<Answer(const ApiContext& context, const HttpRequest& request,
+                                     const std::vector<std::string>& parts)>;
+struct Route {
+  std::string method, pattern;  // "/v1/jobs/{}/events"
+  Handler handle;
+};
+
+std::vector<Route> openai_routes();
+std::vector<Route> jobs_routes();
+std::vector<Route> status_routes();
+std::vector<Route> sdapi_routes();
+std::vector<Route> page_routes();
+
+class Api {
+ public:
+  Api(ApiContext context, Access access);
+
+  // Before the body is read. Throws ApiError.
+  void check_head(const HttpRequest& head) const { access_.check(head); }
+  // Whatever goes wrong is an answer too.
+  Answer handle(const HttpRequest& request) const;
+  const Access& access() const { return access_; }
+
+ private:
+  Answer dispatch(const HttpRequest& request) const;
+
+  ApiContext context_;
+  Access access_;
+  std::vector<Route> routes_;
+};
+
+HttpResponse error_response(const ApiError& error);
+Answer json_answer(const Json& json, int status = 200);
+// One event of an event stream.
+std::string event_text(const std::string& name, const std::string& data, std::uint64_t id = 0);
+
+}  // namespace braid::serve

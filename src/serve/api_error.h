@@ -1,0 +1,30 @@
+// What a client hears when it cannot have what it asked for, in the form of OpenAI's errors.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+
+namespace braid::serve {
+
+struct ApiError : std::runtime_error {
+  ApiError(int http_status, const std::string& message, std::string of_code = "",
+           std::string of_param = "")
+      : std::runtime_error(message),
+        status(http_status),
+        code(std::move(of_code)),
+        param(std::move(of_param)) {}
+
+  int status;               // of HTTP
+  std::string code, param;  // "queue_full"; the field that is wrong; may be empty
+  int retry_after = 0;      // seconds; 0: the client is told none
+};
+
+// {"error": {"message", "type", "param", "code"}}
+std::string error_json(const ApiError& error);
+
+// A sentence about a field that the client can correct.
+[[noreturn]] inline void refuse(const std::string& param, const std::string& message) {
+  throw ApiError(400, message, "invalid_value", param);
+}
+
+}  // namespace braid::serve

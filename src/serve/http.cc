@@ -1,0 +1,100 @@
+#include "serve/http.h"
+
+#include <array>
+
+#include "serve/api_error.h"
+
+namespace braid::serve {
+namespace {
+
+constexpr std::string_view kDigits =
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+constexpr std::size_t kMostParameters = 64;
+
+int hexadecimal(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  return -1;
+}
+
+enum class Plus { kIsPlus, kIsSpace };
+std::string percent_decoded(std::string_view text, Plus plus) {
+  std::string out;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '%') {
+      out += text[i] == '+' && plus == Plus::kIsSpace ? ' ' : text[i];
+      continue;
+    }
+    const int high = i + 2 < text.size() ? hexadecimal(text[i + 1]) : -1;
+    const int low = high < 0 ? -1 : hexadecimal(text[i + 2]);
+    if (low < 0) throw ApiError(400, "the address has a % that is not followed by two digits");
+    out += char(high * 16 + low);
+    i += 2;
+  }
+  return out;
+}
+
+std::array<signed char, 256> values_of_digits() {
+  std::array<signed char, 256> values{};
+  values.fill(-1);
+  for (std::size_t i = 0; i < kDigits.size(); ++i)
+    values[static_cast<unsigned char>(kDigits[i])] = static_cast<signed char>(i);
+  return values;
+}
+
+}  // namespace
+
+void read_target(std::string_view target, HttpRequest& request) {
+  if (target.empty() || target.front() != '/')
+    throw ApiError(400, "the address should begin with /");
+  const auto mark = target.find('?');
+  request.path = percent_decoded(target.substr(0, mark), Plus::kIsPlus);
+  auto rest = mark == target.npos ? "" : target.substr(mark + 1);
+  while (!rest.empty()) {
+    const auto end = std::min(rest.find('&'), rest.size());
+    const auto pair = rest.substr(0, end);
+    const auto equals = std::min(pair.find('='), pair.size());
+    const auto value = pair.substr(std::min(equals + 1, pair.size()));
+    if (request.query.size() >= kMostParameters)
+      throw ApiError(400, "there are too many parameters");
+    request.query[percent_decoded(pair.substr(0, equals), Plus::kIsSpace)] =
+        percent_decoded(value, Plus::kIsSpace);
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+}
+
+std::string base64(std::string_view bytes) {
+  std::string text;
+  text.reserve((bytes.size() + 2) / 3 * 4);
+  for (std::size_t i = 0; i < bytes.size(); i += 3) {
+    const auto byte = [&](std::size_t k) {
+      return i + k < bytes.size() ? static_cast<unsigned char>(bytes[i + k]) : 0u;
+    };
+    const unsigned three = byte(0) << 16 | byte(1) << 8 | byte(2);
+    text += kDigits[three >> 18];
+    text += kDigits[three >> 12 & 63];
+    text += i + 1 < bytes.size() ? kDigits[three >> 6 & 63] : '=';
+    text += i + 2 < bytes.size() ? kDigits[three & 63] : '=';
+  }
+  return text;
+}
+
+std::string bytes_of_base64(std::string_view text, const std::string& param) {
+  static const auto values = values_of_digits();
+  if (text.starts_with("data:")) text.remove_prefix(std::min(text.find(',') + 1, text.size()));
+  while (text.ends_with('=')) text.remove_suffix(1);
+  std::string bytes;
+  bytes.reserve(text.size() * 3 / 4);
+  unsigned bits = 0, held = 0;
+  for (const char c : text) {
+    const int value = values[static_cast<unsigned char>(c)];
+    if (value < 0) refuse(param, "'" + param + "' should be base64");
+    held = (held << 6 | unsigned(value)) & 0xffff;
+    bits += 6;
+    if (bits >= 8) bytes += char(held >> (bits -= 8) & 0xff);
+  }
+  return bytes;
+}
+
+}  // namespace braid::serve

@@ -1,0 +1,58 @@
+// Requests and answers as handlers see them: no sockets, no library.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "serve/job.h"
+
+namespace braid::serve {
+
+struct HttpRequest {
+  std::string id;  // for the log, and for the client in x-request-id
+  std::string method, path;
+  std::map<std::string, std::string> query;    // decoded
+  std::map<std::string, std::string> headers;  // names in lower case
+  std::string body;
+  std::string client_address, server_address;  // without ports
+
+  std::string header(const std::string& name) const {
+    const auto it = headers.find(name);
+    return it == headers.end() ? "" : it->second;
+  }
+  std::string parameter(const std::string& name) const {
+    const auto it = query.find(name);
+    return it == query.end() ? "" : it->second;
+  }
+};
+
+struct HttpResponse {
+  int status = 200;
+  std::string content_type = "application/json";
+  std::string body = {};
+  std::vector<std::pair<std::string, std::string>> headers = {};
+};
+
+// What a handler gives: an answer, or a job and how its end or its events are answered.
+struct Answer {
+  HttpResponse now = {};
+  std::shared_ptr<Job> job = nullptr;  // null: `now` is all
+  // One of these. Called where requests are handled, while the client is there.
+  std::function<HttpResponse(const Job& ended)> when_ended = {};
+  std::function<std::string(const Event& event)> on_event = {};  // text of an event stream
+  std::uint64_t after_event = 0;                                 // events up to this one are known
+  std::function<void()> when_gone = {};                          // the client, before the end
+};
+
+// Of "/path?a=b&c=%20d"; throws ApiError where it is not one.
+void read_target(std::string_view target, HttpRequest& request);
+
+std::string base64(std::string_view bytes);
+// Throws ApiError naming `param` where it is not base64; a data URL's head is skipped.
+std::string bytes_of_base64(std::string_view text, const std::string& param);
+
+}  // namespace braid::serve

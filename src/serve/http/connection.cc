@@ -1,0 +1,174 @@
+#include "serve/http/connection.h"
+
+#include "serve/api_error.h"
+
+namespace braid::serve {
+namespace {
+
+constexpr std::size_t kMostHeadBytes = 16 << 10;
+constexpr std::size_t kMostBytesAtOnce = 64 << 10;
+constexpr std::uint64_t kMostDiscarded = std::uint64_t(64) << 20;
+constexpr auto kLingering = std::chrono::seconds(2);
+
+std::string lower(boost::beast::string_view text) {
+  std::string out(text);
+  for (auto& c : out) c = char(c >= 'A' && c <= 'Z' ? c + 32 : c);
+  return out;
+}
+
+}  // namespace
+
+void Connection::read_head() {
+  if (shared_.is_stopping) return;
+  parser_.emplace();
+  parser_->header_limit(kMostHeadBytes);
+  parser_->body_limit(shared_.options.max_body_bytes);
+  request_ = {};
+  answer_ = {};
+  is_streaming_ = is_answered_ = has_unread_body_ = false;
+  bytes_sent_ = 0;
+  is_idle_ = true;
+  stream_.expires_after(shared_.options.head_time);
+  http::async_read_header(stream_, buffer_, *parser_, bound(&Connection::on_head));
+}
+
+void Connection::on_head(error_code error) {
+  is_idle_ = false;
+  began_ = Clock::now();
+  const bool is_malformed =
+      error && error.category() == http::make_error_code(http::error::bad_method).category();
+  if (error && (!is_malformed || error == http::error::end_of_stream ||
+                error == http::error::partial_message))
+    return;  // gone, or too slow
+  has_unread_body_ = true;
+  request_.id = random_id();
+  if (error == http::error::body_limit)
+    return fail({413, "the body is longer than it may be", "body_too_large"});
+  if (error == http::error::header_limit)
+    return fail({431, "the head is longer than it may be", "head_too_large"});
+  if (error) return fail({400, "this is no HTTP request: " + error.message(), "bad_request"});
+  try {
+    fill_request();
+    shared_.api.check_head(request_);
+  } catch (const ApiError& refusal) {
+    return fail(refusal);
+  }
+  read_body();
+}
+
+void Connection::fill_request() {
+  const auto& head = parser_->get();
+  request_.method = std::string(head.method_string());
+  for (const auto& field : head) {
+    const auto value = field.value();
+    request_.headers[lower(field.name_string())].assign(value.data(), value.size());
+  }
+  error_code unknown;
+  request_.client_address = stream_.socket().remote_endpoint(unknown).address().to_string();
+  request_.server_address = stream_.socket().local_endpoint(unknown).address().to_string();
+  if (head.count(http::field::host) > 1) throw ApiError(400, "there are several Host headers");
+  const auto target = head.target();
+  read_target({target.data(), target.size()}, request_);
+}
+
+void Connection::read_body() {
+  if (parser_->is_done()) return dispatch();
+  stream_.expires_after(shared_.options.body_time);
+  if (request_.header("expect") != "100-continue") {
+    http::async_read(stream_, buffer_, *parser_, bound(&Connection::on_body));
+    return;
+  }
+  piece_ = "HTTP/1.1 100 Continue\r\n\r\n";
+  net::async_write(stream_, net::buffer(piece_),
+                   [self = shared_from_this()](error_code error, std::size_t) {
+                     if (error) return;
+                     http::async_read(self->stream_, self->buffer_, *self->parser_,
+                                      self->bound(&Connection::on_body));
+                   });
+}
+
+void Connection::on_body(error_code error) {
+  if (error == http::error::body_limit)
+    return fail({413, "the body is longer than it may be", "body_too_large"});
+  if (!error) return dispatch();
+}
+
+void Connection::dispatch() {
+  has_unread_body_ = false;
+  request_.body = std::move(parser_->get().body());
+  keeps_alive_ = parser_->get().keep_alive();
+  answer_ = shared_.api.handle(request_);
+  request_.body = {};
+  if (answer_.job)
+    wait_for_job();
+  else
+    send(std::move(answer_.now));
+}
+
+void Connection::fail(const ApiError& error) {
+  keeps_alive_ = false;
+  send(error_response(error));
+}
+
+void Connection::refuse_for_load() {
+  began_ = Clock::now();
+  ApiError error(503, "there are too many connections", "too_many_connections");
+  error.retry_after = 5;
+  fail(error);
+}
+
+void Connection::send(HttpResponse response) {
+  is_answered_ = true;
+  keeps_alive_ = keeps_alive_ && !shared_.is_stopping;
+  const int version = parser_ && parser_->is_header_done() ? int(parser_->get().version()) : 11;
+  auto& out = response_.emplace(http::status(response.status), unsigned(version));
+  out.set(http::field::content_type, response.content_type);
+  out.set(http::field::cache_control, "no-store");
+  out.set("x-content-type-options", "nosniff");
+  out.set("referrer-policy", "no-referrer");
+  if (!request_.id.empty()) out.set("x-request-id", request_.id);
+  for (const auto& [name, value] : response.headers) out.set(name, value);
+  for (const auto& [name, value] : shared_.api.access().headers_for(request_)) out.set(name, value);
+  out.keep_alive(keeps_alive_);
+  out.body() = std::move(response.body);
+  out.prepare_payload();
+  bytes_sent_ = out.body().size();
+  if (request_.method == "HEAD") out.body().clear();
+  stream_.expires_after(shared_.options.write_time);
+  is_writing_ = true;
+  http::async_write(stream_, *response_,
+                    [self = shared_from_this()](error_code error, std::size_t) {
+                      self->is_writing_ = false;
+                      self->log(int(self->response_->result_int()));
+                      self->response_.reset();
+                      if (!error) self->after_answer();
+                    });
+}
+
+void Connection::after_answer() {
+  subscription_.reset();
+  answer_ = {};
+  error_code ignored;
+  if (!keeps_alive_) {
+    stream_.socket().shutdown(tcp::socket::shutdown_send, ignored);
+    if (has_unread_body_) linger();
+    return;
+  }
+  if (is_watching_)
+    stream_.cancel();  // and then reads the next head
+  else
+    read_head();
+}
+
+// A socket that is closed with bytes unread takes the answer back from a client that still sends.
+void Connection::linger() {
+  buffer_.clear();
+  stream_.expires_after(kLingering);
+  stream_.async_read_some(buffer_.prepare(kMostBytesAtOnce),
+                          [self = shared_from_this()](error_code error, std::size_t bytes) {
+                            self->discarded_ += bytes;
+                            if (!error && self->discarded_ < kMostDiscarded) self->linger();
+                          });
+}
+
+}  // namespace braid::serve

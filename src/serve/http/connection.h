@@ -1,0 +1,98 @@
+// One client's connection: heads and bodies are read, answers written, one request after the other.
+// All of it runs on the server's thread.
+#pragma once
+
+#include <atomic>
+#include <utility>  // Boost 1.74 uses std::exchange without it
+
+#include <boost/asio.hpp>
+#include <boost/beast/core.hpp>
+#include <boost/beast/http.hpp>
+#include <set>
+
+#include "serve/http/http_server.h"
+
+namespace braid::serve {
+
+namespace net = boost::asio;
+namespace http = boost::beast::http;
+using boost::beast::error_code;
+using tcp = net::ip::tcp;
+
+class Connection;
+
+// What all connections have in common. Used on the server's thread, but for the count.
+struct Shared {
+  const Api& api;
+  const HttpServerOptions options;
+  std::set<Connection*> connections = {};
+  std::atomic<int> count = 0;
+  bool is_stopping = false;
+};
+
+class Connection : public std::enable_shared_from_this<Connection> {
+ public:
+  Connection(tcp::socket socket, Shared& shared)
+      : stream_(std::move(socket)), timer_(stream_.get_executor()), shared_(shared) {
+    shared_.connections.insert(this);
+    ++shared_.count;
+  }
+  ~Connection() {
+    shared_.connections.erase(this);
+    --shared_.count;
+  }
+
+  void start() { read_head(); }
+  // Answers without reading.
+  void refuse_for_load();
+  void close_if_idle() {
+    if (is_idle_) stream_.cancel();
+  }
+
+ private:
+  void read_head();
+  void on_head(error_code error);
+  void fill_request();
+  void read_body();
+  void on_body(error_code error);
+  void fail(const ApiError& error);
+  void dispatch();
+  void send(HttpResponse response);
+  void after_answer();
+  void linger();
+
+  void wait_for_job();
+  void watch_client();
+  void on_job_changed();
+  void begin_stream();
+  void send_events();
+  void send_piece(std::string text);
+  bool is_final_and_read() const;
+  std::string chunk_of(const std::string& text) const;
+  void end_stream();
+  void ping_later();
+  void log(int status);
+  auto bound(void (Connection::*then)(error_code)) {
+    return [self = shared_from_this(), then](error_code error, std::size_t = 0) {
+      (self.get()->*then)(error);
+    };
+  }
+
+  boost::beast::tcp_stream stream_;
+  net::steady_timer timer_;  // of pings
+  Shared& shared_;
+  boost::beast::flat_buffer buffer_;
+  std::optional<http::request_parser<http::string_body>> parser_;
+  HttpRequest request_;
+  Answer answer_;
+  std::optional<http::response<http::string_body>> response_;
+  std::string piece_;  // that is being written
+  std::shared_ptr<void> subscription_;
+  Clock::time_point began_;
+  std::size_t bytes_sent_ = 0;
+  std::uint64_t last_event_ = 0, discarded_ = 0;
+  bool is_idle_ = false, keeps_alive_ = false, is_streaming_ = false, is_writing_ = false;
+  bool is_watching_ = false, is_answered_ = false, has_unread_body_ = false;
+};
+
+}  // namespace braid::serve

@@ -1,0 +1,146 @@
+// What a connection does while a job runs: it waits for its end or tells its events, and notices
+// when the client leaves.
+#include <array>
+#include <charconv>
+
+#include "serve/http/connection.h"
+
+namespace braid::serve {
+namespace {
+
+constexpr std::size_t kMostBytesAhead = 64 << 10;  // that a client sends before it has its answer
+
+bool is_end(const Event& event) {
+  return event.name == "done" || event.name == "failed" || event.name == "cancelled";
+}
+
+}  // namespace
+
+void Connection::wait_for_job() {
+  last_event_ = answer_.after_event;
+  subscription_ =
+      answer_.job->subscribe([weak = weak_from_this(), executor = stream_.get_executor()] {
+        net::post(executor, [weak] {
+          if (const auto self = weak.lock()) self->on_job_changed();
+        });
+      });
+  stream_.expires_never();
+  watch_client();
+  if (answer_.on_event) begin_stream();
+  on_job_changed();
+}
+
+// What a client sends meanwhile is its next request; nothing at all says that it is gone.
+void Connection::watch_client() {
+  is_watching_ = true;
+  const auto on_read = [self = shared_from_this()](error_code error, std::size_t bytes) {
+    self->is_watching_ = false;
+    self->buffer_.commit(bytes);
+    if (self->is_answered_ && !self->is_writing_ && self->keeps_alive_) return self->read_head();
+    if (self->is_answered_) return;
+    if (!error && self->buffer_.size() < kMostBytesAhead) return self->watch_client();
+    self->timer_.cancel();
+    self->subscription_.reset();
+    self->log(499);  // as nginx says it
+    if (self->answer_.when_gone) self->answer_.when_gone();
+    self->answer_ = {};
+    self->is_answered_ = true;
+    self->stream_.close();
+  };
+  stream_.async_read_some(buffer_.prepare(4096), on_read);
+}
+
+void Connection::on_job_changed() {
+  if (is_answered_ || is_writing_ || !answer_.job) return;
+  if (is_streaming_) return send_events();
+  if (is_final(answer_.job->status().state)) send(answer_.when_ended(*answer_.job));
+}
+
+void Connection::begin_stream() {
+  is_streaming_ = true;
+  keeps_alive_ = keeps_alive_ && parser_->get().version() == 11;
+  std::string head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream; charset=utf-8\r\n";
+  head += "cache-control: no-store\r\nx-accel-buffering: no\r\nx-content-type-options: nosniff\r\n";
+  head += "x-request-id: " + request_.id + "\r\n";
+  for (const auto& [name, value] : shared_.api.access().headers_for(request_))
+    head += name + ": " + value + "\r\n";
+  head += keeps_alive_ ? "transfer-encoding: chunked\r\n\r\n" : "connection: close\r\n\r\n";
+  send_piece(std::move(head));
+}
+
+// All that is new, in one piece.
+void Connection::send_events() {
+  std::string text;
+  bool is_over = false;
+  for (const auto& event : answer_.job->events_after(last_event_)) {
+    last_event_ = event.id;
+    text += answer_.on_event(event);
+    is_over = is_over || is_end(event);
+  }
+  is_answered_ = is_over || is_final_and_read();
+  if (!text.empty()) return send_piece(chunk_of(text));
+  if (is_answered_) return end_stream();
+  ping_later();
+}
+
+// A client that knew the last event already.
+bool Connection::is_final_and_read() const {
+  return is_final(answer_.job->status().state) && answer_.job->events_after(last_event_).empty();
+}
+
+std::string Connection::chunk_of(const std::string& text) const {
+  if (!keeps_alive_) return text;
+  std::array<char, 20> size{};
+  const auto end = std::to_chars(size.data(), size.data() + size.size(), text.size(), 16).ptr;
+  return std::string(size.data(), end) + "\r\n" + text + "\r\n";
+}
+
+void Connection::send_piece(std::string bytes) {
+  piece_ = std::move(bytes);
+  bytes_sent_ += piece_.size();
+  is_writing_ = true;
+  timer_.cancel();
+  stream_.expires_after(shared_.options.write_time);
+  net::async_write(stream_, net::buffer(piece_),
+                   [self = shared_from_this()](error_code error, std::size_t) {
+                     self->is_writing_ = false;
+                     if (error || !self->answer_.job) return;
+                     if (self->is_answered_) return self->end_stream();
+                     self->on_job_changed();
+                   });
+}
+
+void Connection::end_stream() {
+  piece_ = keeps_alive_ ? "0\r\n\r\n" : "";
+  keeps_alive_ = keeps_alive_ && !shared_.is_stopping;
+  is_writing_ = true;
+  stream_.expires_after(shared_.options.write_time);
+  net::async_write(stream_, net::buffer(piece_),
+                   [self = shared_from_this()](error_code error, std::size_t) {
+                     self->is_writing_ = false;
+                     self->log(200);
+                     if (!error) self->after_answer();
+                   });
+}
+
+void Connection::ping_later() {
+  timer_.expires_after(shared_.options.ping_interval);
+  timer_.async_wait([weak = weak_from_this()](error_code error) {
+    const auto self = weak.lock();
+    if (error || !self || self->is_answered_ || self->is_writing_) return;
+    self->send_piece(self->chunk_of(": ping\n\n"));
+  });
+}
+
+void Connection::log(int status) {
+  if (!shared_.options.log || request_.method.empty()) return;
+  shared_.options.log({.id = request_.id,
+                       .method = request_.method,
+                       .path = request_.path,
+                       .client = request_.client_address,
+                       .status = status,
+                       .bytes = bytes_sent_,
+                       .seconds = std::chrono::duration<double>(Clock::now() - began_).count()});
+}
+
+}  // namespace braid::serve

@@ -1,0 +1,130 @@
+#include "serve/job.h"
+
+#include <sys/random.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+
+namespace braid::serve {
+
+const char* state_name(JobState state) {
+  switch (state) {
+    case JobState::kQueued:
+      return "queued";
+    case JobState::kRunning:
+      return "running";
+    case JobState::kDone:
+      return "done";
+    case JobState::kFailed:
+      return "failed";
+    case JobState::kCancelled:
+      return "cancelled";
+  }
+  return "";
+}
+
+std::string random_id() {
+  std::array<unsigned char, 16> bytes{};
+  check(::getrandom(bytes.data(), bytes.size(), 0) == ssize_t(bytes.size()),
+        "the system has no random numbers: ", std::strerror(errno));
+  constexpr const char* kDigits = "0123456789abcdef";
+  std::string id;
+  for (const auto byte : bytes) {
+    id += kDigits[byte >> 4];
+    id += kDigits[byte & 15];
+  }
+  return id;
+}
+
+Job::Job(std::string id, Order order) : id_(std::move(id)), order_(std::move(order)) {
+  publish("queued", {{"id", id_}, {"pictures", num_pictures()}});
+}
+
+Job::Status Job::status() const {
+  const std::scoped_lock lock(mutex_);
+  return status_;
+}
+
+void Job::start() {
+  const std::scoped_lock lock(mutex_);
+  status_.state = JobState::kRunning;
+  status_.started = Clock::now();
+  publish("started", Json::object());
+}
+
+void Job::advance(const std::string& phase, int step, std::optional<double> eta) {
+  const std::scoped_lock lock(mutex_);
+  status_.phase = phase;
+  status_.step = step;
+  status_.eta = eta;
+  publish("progress", {{"phase", phase},
+                       {"step", step},
+                       {"steps", order_.request.steps.value_or(0)},
+                       {"picture", int(status_.pictures.size())},
+                       {"pictures", num_pictures()},
+                       {"eta", eta ? Json(*eta) : Json()}});
+}
+
+void Job::preview(int picture, int step, Png png) {
+  const std::scoped_lock lock(mutex_);
+  publish("preview", {{"picture", picture}, {"step", step}}, std::move(png));
+}
+
+void Job::add(MadePicture picture) {
+  const std::scoped_lock lock(mutex_);
+  const Json data = {{"picture", int(status_.pictures.size())},
+                     {"seed", picture.seed},
+                     {"width", picture.width},
+                     {"height", picture.height}};
+  status_.pictures.push_back(picture);
+  publish("picture", data, picture.png);
+}
+
+void Job::finish(JobState state, const std::string& error) {
+  const std::scoped_lock lock(mutex_);
+  status_.state = state;
+  status_.finished = Clock::now();
+  status_.error = error;
+  status_.eta.reset();
+  publish(state_name(state), error.empty() ? Json::object() : Json{{"message", error}});
+}
+
+void Job::request_stop() {
+  stop_.request_stop();  // outside of the lock: callbacks of the token run here
+  const std::scoped_lock lock(mutex_);
+  status_.is_cancelling = true;
+}
+
+std::vector<Event> Job::events_after(std::uint64_t id) const {
+  const std::scoped_lock lock(mutex_);
+  std::vector<Event> newer;
+  for (const auto& event : events_)
+    if (event.id > id) newer.push_back(event);
+  return newer;
+}
+
+std::shared_ptr<void> Job::subscribe(std::function<void()> wake) {
+  const std::scoped_lock lock(mutex_);
+  const auto number = ++last_subscriber_;
+  subscribers_[number] = std::move(wake);
+  return {nullptr, [this, number](void*) {
+            const std::scoped_lock lock(mutex_);
+            subscribers_.erase(number);
+          }};
+}
+
+void Job::publish(const std::string& name, const Json& data, Png png) {
+  if (name == "progress" || name == "preview")
+    std::erase_if(events_, [&](const Event& event) { return event.name == name; });
+  events_.push_back({.id = ++last_event_,
+                     .name = name,
+                     .data = data.dump(-1, ' ', false, Json::error_handler_t::replace),
+                     .png = std::move(png)});
+  for (const auto& [number, wake] : subscribers_) wake();
+}
+
+}  // namespace braid::serve

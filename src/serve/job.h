@@ -1,0 +1,107 @@
+// One request for pictures from its acceptance to its end, and what is told of it. Any thread may
+// call any function.
+#pragma once
+
+#include <chrono>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+
+#include "base/json.h"
+#include "braid/braid.h"
+
+namespace braid::serve {
+
+using Clock = std::chrono::steady_clock;
+
+// What was asked for, and by whom.
+struct Order {
+  Request request = {};                    // complete
+  std::string client = {};                 // fairness is between these
+  std::vector<std::string> warnings = {};  // that the engine had of it
+  bool is_kept = false;  // for clients that come back; else it ends with its connection
+  bool has_previews = false;
+  double preview_interval = 0.5;  // seconds
+};
+
+enum class JobState { kQueued, kRunning, kDone, kFailed, kCancelled };
+const char* state_name(JobState state);
+inline bool is_final(JobState state) { return state > JobState::kRunning; }
+
+using Png = std::shared_ptr<const std::string>;
+
+struct MadePicture {
+  std::uint64_t seed = 0;
+  int width = 0, height = 0;
+  Png png;
+};
+
+// `id` counts from 1 within a job. Only the newest of "progress" and of "preview" are kept: a late
+// reader gets where the job is, not how it came there.
+struct Event {
+  std::uint64_t id = 0;
+  std::string name;  // queued, started, progress, preview, picture, done, failed, cancelled
+  std::string data;  // one line of JSON
+  Png png = {};      // of previews and pictures
+};
+
+class Job {
+ public:
+  Job(std::string id, Order order);
+
+  const std::string& id() const { return id_; }
+  const Order& order() const { return order_; }
+  int num_pictures() const { return order_.request.num_images; }
+  Clock::time_point accepted() const { return accepted_; }
+
+  // A copy of what changes.
+  struct Status {
+    JobState state = JobState::kQueued;
+    bool is_cancelling = false;
+    std::optional<Clock::time_point> started = {}, finished = {};
+    std::string phase = {};          // "text", "denoise", "decode" while it runs
+    int step = 0;                    // of the pictures that are being made
+    std::optional<double> eta = {};  // seconds, of all of it
+    std::vector<MadePicture> pictures = {};
+    std::string error = {};  // of a failed one
+  };
+  Status status() const;
+
+  // Changes of state, each with its event.
+  void start();
+  void advance(const std::string& phase, int step, std::optional<double> eta);
+  void preview(int picture, int step, Png png);
+  void add(MadePicture picture);
+  void finish(JobState state, const std::string& error = "");
+
+  void request_stop();
+  std::stop_token stop_token() const { return stop_.get_token(); }
+
+  // Events with larger ids, in order.
+  std::vector<Event> events_after(std::uint64_t id) const;
+
+  // While the result lives, `wake` is called after each change, on any thread and under a lock: it
+  // must not call the job.
+  [[nodiscard]] std::shared_ptr<void> subscribe(std::function<void()> wake);
+
+ private:
+  void publish(const std::string& name, const Json& data, Png png = {});
+
+  const std::string id_;
+  const Order order_;
+  const Clock::time_point accepted_ = Clock::now();
+  std::stop_source stop_;
+  mutable std::mutex mutex_;
+  Status status_;
+  std::uint64_t last_event_ = 0;
+  std::deque<Event> events_;
+  std::uint64_t last_subscriber_ = 0;
+  std::map<std::uint64_t, std::function<void()>> subscribers_;
+};
+
+// 128 random bits in hexadecimal digits.
+std::string random_id();
+
+}  // namespace braid::serve

@@ -1,0 +1,53 @@
+// Counts and times in Prometheus' text format, version 0.0.4. Any thread may call any function.
+// No label holds a prompt, a user or a job.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace braid::serve {
+
+// Counts of values below each bound.
+class Histogram {
+ public:
+  void add(double seconds);
+  // Lines of samples; `labels` as in `stage="text"`, may be empty.
+  std::string samples(const std::string& name, const std::string& labels) const;
+
+ private:
+  // vLLM's bounds of requests, and shorter ones for steps of GPUs.
+  static constexpr std::array kBounds = {0.01, 0.03, 0.1,  0.3,  0.5,  0.8,   1.0,   1.5,
+                                         2.0,  2.5,  5.0,  10.0, 15.0, 20.0,  30.0,  40.0,
+                                         50.0, 60.0, 120., 240., 480., 960.0, 1920., 7680.};
+  std::array<std::uint64_t, kBounds.size()> counts_{};
+  std::uint64_t count_ = 0;
+  double sum_ = 0;
+};
+
+class Metrics {
+ public:
+  void request_ended(const std::string& outcome, double seconds);  // done, failed, cancelled ...
+  void request_refused(const std::string& outcome);                // queue_full, invalid ...
+  void waited(double seconds);
+  void stage_took(const std::string& stage, double seconds);
+  void step_took(double seconds);
+
+  struct Gauges {
+    int running = 0, waiting = 0, waiting_pictures = 0, connections = 0;
+    bool is_ready = false;
+    std::uint64_t resident_bytes = 0;
+  };
+  std::string text(const Gauges& gauges) const;
+
+ private:
+  mutable std::mutex mutex_;
+  std::map<std::string, std::uint64_t> outcomes_;
+  Histogram request_, queue_, step_;
+  std::map<std::string, Histogram> stages_;
+};
+
+}  // namespace braid::serve

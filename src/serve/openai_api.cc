@@ -1,0 +1,182 @@
+// OpenAI's images, as its clients send and read them.
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "serve/api.h"
+#include "serve/api_error.h"
+
+namespace braid::serve {
+namespace {
+
+// How the answer is to look.
+struct AnswerForm {
+  bool is_stream = false;
+  bool is_url = false;
+  int num_partial = 0;
+  std::string base;  // of URLs: "http://localhost:8188"
+};
+
+AnswerForm read_answer_form(Fields& fields, const HttpRequest& request) {
+  AnswerForm form{.base = "http://" + request.header("host")};
+  form.is_stream = fields.flag("stream").value_or(false);
+  form.num_partial = int(fields.integer({"partial_images"}, 0, 3).value_or(0));
+  form.is_url = fields.word("response_format", {"b64_json", "url"}, "b64_json") == "url";
+  fields.word("output_format", {"png"}, "png");
+  fields.word("background", {"auto", "opaque"}, "auto");
+  fields.integer({"output_compression"}, 0, 100);  // of PNGs it says nothing
+  fields.ignore({"moderation", "style", "input_fidelity"});
+  return form;
+}
+
+// A draft takes half of the steps; an explicit number of steps wins.
+void apply_quality(Fields& fields, const ModelInfo& info, Request& request) {
+  const auto quality =
+      fields.word("quality", {"auto", "low", "medium", "high", "standard", "hd"}, "auto");
+  if (quality == "low" && !request.steps) request.steps = (info.steps + 1) / 2;
+}
+
+std::string size_text(int width, int height) {
+  return std::to_string(width) + "x" + std::to_string(height);
+}
+
+std::int64_t unix_time() {
+  return std::chrono::duration_cast<std::chrono::seconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+double seconds_of(const Job::Status& status) {
+  if (!status.started || !status.finished) return 0;
+  return std::chrono::duration<double>(*status.finished - *status.started).count();
+}
+
+ApiError failure_of(const Job::Status& status) {
+  if (status.state == JobState::kCancelled) return {409, "the request was cancelled", "cancelled"};
+  return {500, status.error, "generation_failed"};
+}
+
+HttpResponse whole_answer(const Job& job, const AnswerForm& form) {
+  const auto status = job.status();
+  if (status.state != JobState::kDone) return error_response(failure_of(status));
+  auto data = Json::array();
+  for (std::size_t i = 0; i < status.pictures.size(); ++i) {
+    const auto& picture = status.pictures[i];
+    Json one = {{"seed", picture.seed}};
+    if (form.is_url)
+      one["url"] = text_of(form.base, "/v1/jobs/", job.id(), "/pictures/", i);
+    else
+      one["b64_json"] = base64(*picture.png);
+    data.push_back(std::move(one));
+  }
+  const auto& request = job.order().request;
+  Json json = {{"created", unix_time()},
+               {"data", std::move(data)},
+               {"size", size_text(*request.width, *request.height)},
+               {"output_format", "png"},
+               {"background", "opaque"},
+               {"seconds", seconds_of(status)}};
+  if (!job.order().warnings.empty()) json["warnings"] = job.order().warnings;
+  return json_answer(json).now;
+}
+
+// The fields that both kinds of events have.
+Json stream_event(const char* type, const Event& event, const Request& request) {
+  return {{"type", type},
+          {"b64_json", base64(*event.png)},
+          {"created_at", unix_time()},
+          {"size", size_text(*request.width, *request.height)},
+          {"quality", "auto"},
+          {"background", "opaque"},
+          {"output_format", "png"}};
+}
+
+std::string stream_error(const Job& job) {
+  return event_text("error", error_json(failure_of(job.status())));
+}
+
+// Clients take any event that they do not know for a picture: progress goes into comments.
+class OpenAiStream {
+ public:
+  OpenAiStream(std::shared_ptr<Job> job, int num_partial)
+      : job_(std::move(job)), num_partial_(num_partial) {}
+
+  std::string operator()(const Event& event) {
+    if (event.name == "preview") return preview(event);
+    if (event.name == "progress") return ": " + event.data + "\n\n";
+    if (event.name == "failed" || event.name == "cancelled") return stream_error(*job_);
+    if (event.name != "picture") return "";
+    auto data = stream_event("image_generation.completed", event, job_->order().request);
+    data["usage"] = {{"input_tokens", 0},
+                     {"output_tokens", 0},
+                     {"total_tokens", 0},
+                     {"input_tokens_details", {{"image_tokens", 0}, {"text_tokens", 0}}}};
+    data["seed"] = Json::parse(event.data)["seed"];
+    num_shown_ = 0;
+    return event_text("image_generation.completed", data.dump());
+  }
+
+ private:
+  // Those that are shown are spread evenly over the steps of a picture.
+  std::string preview(const Event& event) {
+    const int step = Json::parse(event.data)["step"];
+    const int next = *job_->order().request.steps * (num_shown_ + 1) / (num_partial_ + 1);
+    if (num_shown_ >= num_partial_ || step < next) return "";
+    auto data = stream_event("image_generation.partial_image", event, job_->order().request);
+    data["partial_image_index"] = num_shown_++;
+    return event_text("image_generation.partial_image", data.dump());
+  }
+
+  std::shared_ptr<Job> job_;
+  int num_partial_, num_shown_ = 0;
+};
+
+Answer generations(const ApiContext& context, const HttpRequest& http,
+                   const std::vector<std::string>&) {
+  const auto& backend = context.service.backend();
+  Fields fields(http.body);
+  auto request = read_picture_fields(fields, backend, context.bounds);
+  apply_quality(fields, backend.info, request);
+  const auto form = read_answer_form(fields, http);
+  const auto user = fields.text("user", 1000);
+  fields.finish();
+  const auto completed = completed_request(request, backend, context.bounds);
+  const auto job = context.service.submit({.request = completed.request,
+                                           .client = user.value_or(http.client_address),
+                                           .warnings = completed.warnings,
+                                           .is_kept = form.is_url,
+                                           .has_previews = form.is_stream && form.num_partial > 0,
+                                           .preview_interval = 0});
+  Answer answer{.job = job, .when_gone = [&context, job] { context.service.cancel(job); }};
+  if (form.is_stream)
+    answer.on_event = OpenAiStream(job, form.num_partial);
+  else
+    answer.when_ended = [form](const Job& ended) { return whole_answer(ended, form); };
+  return answer;
+}
+
+Json model_json(const Backend& backend) {
+  return {{"id", backend.model}, {"object", "model"}, {"created", 0}, {"owned_by", "braid"}};
+}
+
+Answer models(const ApiContext& context, const HttpRequest&, const std::vector<std::string>&) {
+  return json_answer(
+      {{"object", "list"}, {"data", Json::array({model_json(context.service.backend())})}});
+}
+
+Answer model(const ApiContext& context, const HttpRequest&, const std::vector<std::string>& parts) {
+  const auto& backend = context.service.backend();
+  if (parts.front() != backend.model)
+    throw ApiError(404, "there is no model '" + parts.front().substr(0, 100) + "' here",
+                   "model_not_found", "model");
+  return json_answer(model_json(backend));
+}
+
+}  // namespace
+
+std::vector<Route> openai_routes() {
+  return {{"POST", "/v1/images/generations", generations},
+          {"GET", "/v1/models", models},
+          {"GET", "/v1/models/{}", model}};
+}
+
+}  // namespace braid::serve

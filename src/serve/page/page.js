@@ -1,0 +1,391 @@
+// The page: a form, the job under way, and a gallery that the browser keeps.
+const $ = (id) => document.getElementById(id);
+const user = (localStorage.user ??= crypto.getRandomValues(new Uint32Array(4)).join("-"));
+let capabilities = null;
+let shown = null;      // the job whose progress is shown
+let anySeed = true;
+const jobs = new Map();  // under way, by id
+
+// ---- the server
+
+async function ask(path, options = {}) {
+  const headers = { ...options.headers };
+  if (sessionStorage.key) headers.authorization = `Bearer ${sessionStorage.key}`;
+  const response = await fetch(path, { ...options, headers });
+  if (response.status === 401) {
+    await askForKey();
+    return ask(path, options);
+  }
+  if (response.ok) return response;
+  const body = await response.json().catch(() => null);
+  const error = new Error(body?.error?.message ?? `the server answered ${response.status}`);
+  error.param = body?.error?.param;
+  error.status = response.status;
+  throw error;
+}
+
+let keyAsked = null;
+function askForKey() {
+  keyAsked ??= new Promise((resolve) => {
+    const dialog = $("ask-key");
+    dialog.addEventListener("close", () => {
+      sessionStorage.key = $("key").value;
+      keyAsked = null;
+      resolve();
+    }, { once: true });
+    dialog.showModal();
+  });
+  return keyAsked;
+}
+
+// The events of a job, also across broken connections.
+async function* eventsOf(id) {
+  let last = 0;
+  for (let failures = 0; failures < 20;) {
+    try {
+      const response = await ask(`/v1/jobs/${id}/events`, { headers: { "last-event-id": `${last}` } });
+      const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+      for (let text = ""; ;) {
+        const { value, done } = await reader.read();
+        if (done) break;
+        text += value;
+        const blocks = text.split("\n\n");
+        text = blocks.pop();
+        for (const block of blocks) {
+          const event = Object.fromEntries(block.split("\n").filter((line) => !line.startsWith(":"))
+            .map((line) => [line.slice(0, line.indexOf(":")), line.slice(line.indexOf(":") + 1).trim()]));
+          if (!event.event) continue;
+          failures = 0;
+          last = event.id;
+          yield { name: event.event, ...JSON.parse(event.data) };
+          if (["done", "failed", "cancelled"].includes(event.event)) return;
+        }
+      }
+    } catch (error) {
+      if (error.status === 404) throw error;
+    }
+    ++failures;
+    await new Promise((resolve) => setTimeout(resolve, 500 * failures));
+  }
+  throw new Error("the server cannot be reached");
+}
+
+async function watchServer() {
+  for (;;) {
+    try {
+      const status = await (await fetch("/readyz")).json();
+      $("server").textContent =
+        status.status === "loading" ? `loading the model, ${Math.floor(status.loaded * 100)} %`
+        : status.status !== "ready" ? "stopping"
+        : status.running + status.waiting === 0 ? "idle"
+        : `${status.running} at work, ${status.waiting} waiting` +
+          (status.seconds_until_idle ? `, ${duration(status.seconds_until_idle)} in all` : "");
+      if (status.status === "ready" && !capabilities) await begin();
+    } catch {
+      $("server").textContent = "the server cannot be reached";
+    }
+    await new Promise((resolve) => setTimeout(resolve, 3000));
+  }
+}
+
+// ---- the form
+
+async function begin() {
+  capabilities = await (await ask("/v1/capabilities")).json();
+  const { defaults, limits } = capabilities;
+  $("model").textContent = `${capabilities.model} (${capabilities.family})`;
+  for (const side of ["width", "height"]) {
+    $(side).step = $(side).min = limits.size_multiple;
+    $(side).max = limits.largest_side;
+  }
+  $("steps").max = limits.steps;
+  $("n").max = limits.pictures;
+  $("negative-row").hidden = !capabilities.negative_prompt;
+  $("guidance-row").hidden = capabilities.guidance === "none";
+  $("true-cfg-row").hidden = capabilities.guidance !== "embedded_or_true";
+  fill({ ...defaults, ...JSON.parse(localStorage.settings ?? "{}") });
+  for (const job of (await (await ask(`/v1/jobs?user=${user}`)).json()).jobs) follow(job);
+}
+
+function fill(settings) {
+  for (const name of ["prompt", "negative_prompt", "width", "height", "steps", "guidance", "true_cfg", "n", "seed"])
+    if (settings[name] !== undefined) $(name).value = settings[name];
+  if (settings.seed !== undefined) useSeed(settings.seed);
+}
+
+function useSeed(seed) {
+  anySeed = seed === "";
+  $("seed").value = seed;
+  $("dice").setAttribute("aria-pressed", anySeed);
+}
+
+function settingsOfForm() {
+  const settings = { prompt: $("prompt").value, user, previews: true };
+  for (const name of ["width", "height", "steps", "n"]) settings[name] = Number($(name).value);
+  if (capabilities.guidance !== "none") settings.guidance = Number($("guidance").value);
+  if (capabilities.negative_prompt && $("negative_prompt").value) {
+    settings.negative_prompt = $("negative_prompt").value;
+    if (capabilities.guidance === "embedded_or_true") settings.true_cfg = Number($("true_cfg").value);
+  }
+  if (!anySeed && $("seed").value) settings.seed = $("seed").value;
+  return settings;
+}
+
+$("form").addEventListener("submit", async (event) => {
+  event.preventDefault();
+  $("error").textContent = "";
+  if (!capabilities) return;
+  const settings = settingsOfForm();
+  const { user: ignored, previews, seed, ...kept } = settings;
+  localStorage.settings = JSON.stringify(kept);
+  $("make").disabled = true;
+  try {
+    const body = JSON.stringify(settings);
+    const headers = { "content-type": "application/json" };
+    const job = await (await ask("/v1/jobs", { method: "POST", headers, body })).json();
+    $("error").textContent = (job.warnings ?? []).join("; ");
+    follow(job);
+  } catch (error) {
+    $("error").textContent = error.message;
+    if (error.param && $(error.param)) $(error.param).focus();
+  } finally {
+    $("make").disabled = false;
+  }
+});
+$("prompt").addEventListener("keydown", (event) => {
+  if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) $("form").requestSubmit();
+});
+// It means nothing without true guidance, where that is a number of its own.
+$("negative_prompt").addEventListener("input", () => {
+  if ($("true_cfg").value === "1") $("true_cfg").value = 4;
+});
+$("seed").addEventListener("input", () => useSeed($("seed").value));
+$("dice").addEventListener("click", () => useSeed(anySeed ? String(Math.floor(Math.random() * 2 ** 32)) : ""));
+
+// ---- jobs
+
+function duration(seconds) {
+  const whole = Math.max(0, Math.round(seconds));
+  return whole < 60 ? `${whole} s` : `${Math.floor(whole / 60)} min ${whole % 60} s`;
+}
+
+async function follow(job) {
+  if (["done", "failed", "cancelled"].includes(job.state) || jobs.has(job.id)) return;
+  const row = listJob(job);
+  jobs.set(job.id, row);
+  shown ??= job.id;
+  showWorking();
+  try {
+    for await (const event of eventsOf(job.id)) await tell(job, row, event);
+  } catch (error) {
+    $("error").textContent = error.message;
+  }
+  jobs.delete(job.id);
+  row.remove();
+  if (shown === job.id) shown = jobs.keys().next().value ?? null;
+  showWorking();
+}
+
+function listJob(job) {
+  const row = document.createElement("li");
+  const text = document.createElement("span");
+  text.textContent = job.request.prompt || "(no prompt)";
+  const state = document.createElement("small");
+  state.textContent = job.state;
+  const cancel = document.createElement("button");
+  cancel.type = "button";
+  cancel.textContent = "Cancel";
+  cancel.setAttribute("aria-label", `Cancel ${text.textContent}`);
+  cancel.addEventListener("click", () => cancelJob(job.id));
+  row.append(text, state, cancel);
+  $("jobs").append(row);
+  return row;
+}
+
+function showWorking() {
+  $("working").hidden = shown === null;
+  $("no-jobs").hidden = jobs.size > 0;
+}
+
+async function cancelJob(id) {
+  const row = jobs.get(id);
+  if (row) row.querySelector("small").textContent = "cancelling";
+  if (id === shown) $("phase").textContent = "cancelling …";
+  await ask(`/v1/jobs/${id}`, { method: "DELETE" }).catch((error) => ($("error").textContent = error.message));
+}
+$("cancel").addEventListener("click", () => shown && cancelJob(shown));
+
+async function tell(job, row, event) {
+  const state = row.querySelector("small");
+  if (event.name === "started") {
+    shown = job.id;
+    state.textContent = "at work";
+    showWorking();
+  } else if (event.name === "progress") {
+    const part = (event.picture + event.step / Math.max(1, event.steps)) / event.pictures;
+    if (shown === job.id) showProgress(event, Math.min(1, part));
+  } else if (event.name === "preview") {
+    if (shown === job.id) showPicture(blobOf(event.b64_json), job.request.prompt, true);
+  } else if (event.name === "picture") {
+    const blob = await (await ask(`/v1/jobs/${job.id}/pictures/${event.picture}`)).blob();
+    showPicture(blob, job.request.prompt, false);
+    $("caption").textContent = `${job.request.prompt} (seed ${event.seed})`;
+    await keep(blob);
+  } else if (event.name === "failed") {
+    $("error").textContent = event.message;
+  } else if (["done", "cancelled"].includes(event.name)) {
+    if ($("picture").className === "rough") $("picture").hidden = true;
+    $("spoken").textContent = event.name === "done" ? "The picture is ready." : "Cancelled.";
+  }
+}
+
+let spokenTenth = 0;
+function showProgress(event, part) {
+  $("progress").value = part;
+  const eta = event.eta === null ? "" : `, ${duration(event.eta)} left`;
+  const picture = event.pictures > 1 ? `picture ${event.picture + 1} of ${event.pictures}, ` : "";
+  $("phase").textContent =
+    event.phase === "denoise" ? `${picture}step ${event.step} of ${event.steps}${eta}`
+    : event.phase === "text" ? "reading the prompt" : `${picture}decoding`;
+  const tenth = Math.floor(part * 10);
+  if (tenth !== spokenTenth) $("spoken").textContent = `${tenth * 10} percent`;
+  spokenTenth = tenth;
+}
+
+function blobOf(base64) {
+  return new Blob([Uint8Array.from(atob(base64), (c) => c.charCodeAt(0))], { type: "image/png" });
+}
+
+function showBlob(image, blob) {
+  const old = image.src;
+  image.src = URL.createObjectURL(blob);
+  if (old.startsWith("blob:")) URL.revokeObjectURL(old);
+}
+
+function showPicture(blob, prompt, isRough) {
+  showBlob($("picture"), blob);
+  $("picture").alt = isRough ? `Preview of: ${prompt}` : prompt;
+  $("picture").className = isRough ? "rough" : "";
+  $("picture").hidden = false;
+  $("empty").hidden = true;
+}
+
+// ---- the gallery
+
+function gallery(mode) {
+  return new Promise((resolve, reject) => {
+    const opening = indexedDB.open("braid", 1);
+    opening.onupgradeneeded = () => opening.result.createObjectStore("pictures", { autoIncrement: true });
+    opening.onerror = () => reject(opening.error);
+    opening.onsuccess = () => resolve(opening.result.transaction("pictures", mode).objectStore("pictures"));
+  });
+}
+const done = (request) => new Promise((resolve, reject) => {
+  request.onsuccess = () => resolve(request.result);
+  request.onerror = () => reject(request.error);
+});
+
+async function keep(blob) {
+  const settings = await readSettings(blob);
+  const key = await done((await gallery("readwrite")).add({ blob, settings })).catch(() => null);
+  addToGallery(key, { blob, settings });
+}
+
+function addToGallery(key, picture) {
+  const item = document.createElement("li");
+  const button = document.createElement("button");
+  button.type = "button";
+  const image = document.createElement("img");
+  image.alt = picture.settings.prompt || "a picture without a prompt";
+  image.loading = "lazy";
+  showBlob(image, picture.blob);
+  button.append(image);
+  button.addEventListener("click", () => show(key, picture, item));
+  item.append(button);
+  $("gallery").prepend(item);
+}
+
+async function loadGallery() {
+  const store = await gallery("readonly");
+  const [keys, pictures] = await Promise.all([done(store.getAllKeys()), done(store.getAll())]);
+  keys.forEach((key, i) => addToGallery(key, pictures[i]));
+}
+
+function show(key, { blob, settings }, item) {
+  showBlob($("shown-picture"), blob);
+  $("shown-picture").alt = settings.prompt ?? "";
+  $("shown-prompt").textContent = settings.prompt ?? "";
+  $("shown-settings").replaceChildren(...Object.entries(settings).filter(([name]) => name !== "prompt")
+    .flatMap(([name, value]) => {
+      const term = document.createElement("dt"), text = document.createElement("dd");
+      term.textContent = name.replaceAll("_", " ");
+      text.textContent = value;
+      return [term, text];
+    }));
+  $("download").href = $("shown-picture").src;
+  $("download").download = `braid-${settings.seed ?? "picture"}.png`;
+  $("reuse").onclick = () => { fillFromPng(settings); $("shown").close(); };
+  $("reuse-seed").onclick = () => { useSeed(settings.seed ?? ""); $("shown").close(); };
+  $("forget").onclick = async () => {
+    item.remove();
+    $("shown").close();
+    if (key !== null) await done((await gallery("readwrite")).delete(key));
+  };
+  $("shown").showModal();
+}
+$("close").addEventListener("click", () => $("shown").close());
+
+// ---- settings in a PNG
+
+// The tEXt and iTXt chunks that are not compressed: Braid's are not.
+async function readSettings(blob) {
+  const bytes = new Uint8Array(await blob.arrayBuffer());
+  const view = new DataView(bytes.buffer);
+  const settings = {};
+  if (bytes.length < 8 || view.getUint32(0) !== 0x89504e47) throw new Error("this is no PNG");
+  for (let at = 8; at + 12 <= bytes.length;) {
+    const length = view.getUint32(at);
+    const type = String.fromCharCode(...bytes.subarray(at + 4, at + 8));
+    const chunk = bytes.subarray(at + 8, at + 8 + length);
+    const end = chunk.indexOf(0);
+    if (type === "tEXt" && end > 0)
+      settings[latin(chunk.subarray(0, end))] = latin(chunk.subarray(end + 1));
+    if (type === "iTXt" && end > 0 && chunk[end + 1] === 0) {
+      const language = chunk.indexOf(0, end + 3);
+      const translated = chunk.indexOf(0, language + 1);
+      settings[latin(chunk.subarray(0, end))] = new TextDecoder().decode(chunk.subarray(translated + 1));
+    }
+    at += 12 + length;
+  }
+  return settings;
+}
+const latin = (bytes) => Array.from(bytes, (byte) => String.fromCharCode(byte)).join("");
+
+function fillFromPng(settings) {
+  const [width, height] = (settings.size ?? "").split("x");
+  fill({ negative_prompt: "", true_cfg: 1, ...settings, ...(height ? { width, height } : {}) });
+  $("prompt").focus();
+}
+
+addEventListener("dragover", (event) => {
+  event.preventDefault();
+  document.body.classList.add("dropping");
+});
+addEventListener("dragleave", () => document.body.classList.remove("dropping"));
+addEventListener("drop", async (event) => {
+  event.preventDefault();
+  document.body.classList.remove("dropping");
+  const file = event.dataTransfer.files[0];
+  if (!file) return;
+  try {
+    const settings = await readSettings(file);
+    if (settings.prompt === undefined) throw new Error("this PNG has no settings of Braid's");
+    fillFromPng(settings);
+    $("error").textContent = "";
+  } catch (error) {
+    $("error").textContent = error.message;
+  }
+});
+
+loadGallery().catch(() => {});
+watchServer();

@@ -1,0 +1,97 @@
+#include "serve/picture_request.h"
+
+#include <sys/random.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "serve/api_error.h"
+
+namespace braid::serve {
+namespace {
+
+constexpr std::size_t kLongestPrompt = 32'000;  // bytes; OpenAI's bound of characters
+
+void check_model(Fields& fields, const Backend& backend) {
+  const auto model = fields.text("model", 1000);
+  if (!model || model->empty() || *model == backend.model) return;
+  throw ApiError(404,
+                 "there is no model '" + model->substr(0, 100) + "' here: this server has '" +
+                     backend.model + "'",
+                 "model_not_found", "model");
+}
+
+void read_size(Fields& fields, const ModelInfo& info, Request& request) {
+  if (const auto size = fields.text("size", 100); size && *size != "auto") {
+    const auto [width, height] = size_of(*size, "size");
+    request.width = width;
+    request.height = height;
+  }
+  const auto side = [&](const char* name, std::optional<int>& pixels) {
+    if (const auto value = fields.integer({name}, 1, info.largest_side)) pixels = int(*value);
+    if (pixels && *pixels % info.size_multiple != 0)
+      refuse(fields.has(name) ? name : "size", text_of("width and height should be multiples of ",
+                                                       info.size_multiple, ", one is ", *pixels));
+  };
+  side("width", request.width);
+  side("height", request.height);
+}
+
+void read_guidance(Fields& fields, Request& request) {
+  request.guidance = fields.number({"guidance", "guidance_scale"});
+  if (const auto scale = fields.number({"true_cfg", "true_cfg_scale"})) request.true_cfg = *scale;
+  if (const auto rescale = fields.number({"guidance_rescale"})) request.guidance_rescale = *rescale;
+  if (const auto cap = fields.number({"cfg_norm_cap"})) request.cfg_norm_cap = *cap;
+  if (const auto until = fields.number({"cfg_until"})) request.cfg_until = *until;
+  request.negative_prompt = fields.text("negative_prompt", kLongestPrompt);
+  request.negative_prompt_2 = fields.text("negative_prompt_2", kLongestPrompt);
+}
+
+}  // namespace
+
+std::uint64_t random_seed() {
+  std::uint64_t bits = 0;
+  check(::getrandom(&bits, sizeof bits, 0) == ssize_t(sizeof bits),
+        "the system has no random numbers");
+  return bits >> 11;
+}
+
+Request read_picture_fields(Fields& fields, const Backend& backend, const RequestBounds& bounds) {
+  check_model(fields, backend);
+  const auto prompt = fields.text("prompt", kLongestPrompt);
+  if (!prompt) throw ApiError(400, "there is no 'prompt'", "missing_required_parameter", "prompt");
+  Request request;
+  request.prompts = {*prompt};
+  if (const auto second = fields.text("prompt_2", kLongestPrompt)) request.prompts_2 = {*second};
+  request.num_images = int(fields.integer({"n"}, 1, bounds.max_pictures).value_or(1));
+  read_size(fields, backend.info, request);
+  if (const auto steps = fields.integer({"steps", "num_inference_steps"}, 1, bounds.max_steps))
+    request.steps = int(*steps);
+  if (const auto tokens = fields.integer({"max_sequence_length"}, 1, backend.info.max_text_tokens))
+    request.max_sequence_length = int(*tokens);
+  read_guidance(fields, request);
+  request.seed = fields.seed().value_or(random_seed());
+  return request;
+}
+
+CompletedRequest completed_request(const Request& request, const Backend& backend,
+                                   const RequestBounds& bounds) {
+  CompletedRequest completed;
+  auto& complete = completed.request;
+  const auto keep = [&](const std::string& sentence) { completed.warnings.push_back(sentence); };
+  try {
+    complete = backend.complete(request, {.warning = keep});
+  } catch (const InputError& error) {
+    throw ApiError(400, error.what(), "invalid_value");
+  }
+  const auto pixels = std::int64_t(*complete.width) * *complete.height;
+  if (pixels > bounds.max_pixels)
+    refuse("size",
+           text_of("a picture may have ", bounds.max_pixels, " pixels here, this has ", pixels));
+  if (*complete.steps > bounds.max_steps)
+    refuse("steps", text_of("a picture may take ", bounds.max_steps, " steps here, this takes ",
+                            *complete.steps));
+  return completed;
+}
+
+}  // namespace braid::serve

@@ -1,0 +1,31 @@
+// What a client asks for, from JSON to a complete request of the engine.
+#pragma once
+
+#include "serve/backend.h"
+#include "serve/fields.h"
+
+namespace braid::serve {
+
+// What one request may ask for.
+struct RequestBounds {
+  int max_pictures = 10;
+  std::int64_t max_pixels = std::int64_t(2048) * 2048;  // of a picture
+  int max_steps = 200;
+};
+
+// The fields that OpenAI's images have, and ours beside them. Without a seed it is drawn. Throws
+// ApiError naming the field. Fields of the answer's form are left to the caller.
+Request read_picture_fields(Fields& fields, const Backend& backend, const RequestBounds& bounds);
+
+// The request that the engine would run, and what it says of it. Throws ApiError where it would
+// not.
+struct CompletedRequest {
+  Request request;
+  std::vector<std::string> warnings;
+};
+CompletedRequest completed_request(const Request& request, const Backend& backend,
+                                   const RequestBounds& bounds);
+
+std::uint64_t random_seed();  // below 2^53: exact in JavaScript too
+
+}  // namespace braid::serve

@@ -1,0 +1,43 @@
+// One call of the engine for a job: what it tells becomes the job's events, and is timed.
+#pragma once
+
+#include <functional>
+#include <optional>
+
+#include "serve/backend.h"
+#include "serve/job.h"
+#include "serve/metrics.h"
+
+namespace braid::serve {
+
+class PictureRun {
+ public:
+  using StepTook = std::function<void(int pictures, double seconds)>;
+  using SecondsLeft = std::function<std::optional<double>(int first, int step)>;
+
+  PictureRun(Job& job, Metrics& metrics, StepTook step_took, SecondsLeft seconds_left)
+      : job_(job),
+        metrics_(metrics),
+        step_took_(std::move(step_took)),
+        seconds_left_(std::move(seconds_left)) {}
+
+  Hooks hooks(const Backend& backend);
+
+  // Once the call has returned: seconds a round, beside its steps.
+  double finish();
+
+ private:
+  void advance(const Progress& at);
+  void enter(Phase phase, Clock::time_point now);
+
+  Job& job_;
+  Metrics& metrics_;
+  StepTook step_took_;
+  SecondsLeft seconds_left_;
+  Clock::time_point began_ = Clock::now(), entered_ = began_, stepped_ = began_;
+  std::optional<Phase> phase_;
+  double seconds_of_steps_ = 0;
+  int rounds_ = 0;
+};
+
+}  // namespace braid::serve

@@ -1,0 +1,194 @@
+// The endpoints of AUTOMATIC1111's web UI, as far as its clients use them: pictures as base64 in
+// JSON, settings as JSON in a string, progress by asking.
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "image/png.h"
+#include "serve/api.h"
+#include "serve/api_error.h"
+
+namespace braid::serve {
+namespace {
+
+// The one sampler there is. Clients may name any: those of other engines mean nothing here.
+constexpr const char* kSampler = "Euler";
+
+// 1 where only the distilled guidance runs: cfg_scale is the model's own scale.
+Request read_txt2img(Fields& fields, const Backend& backend, const RequestBounds& bounds) {
+  Request request;
+  request.prompts = {fields.text("prompt", 32'000).value_or("")};
+  const auto negative = fields.text("negative_prompt", 32'000).value_or("");
+  const auto kind = backend.info.guidance_kind;
+  if (!negative.empty() && kind == GuidanceKind::kTrue) request.negative_prompt = negative;
+  const auto multiple = backend.info.size_multiple;
+  const auto side = [&](const char* name) -> std::optional<int> {
+    const auto pixels = fields.integer({name}, multiple, backend.info.largest_side);
+    return pixels ? std::optional(int(*pixels / multiple * multiple)) : std::nullopt;
+  };
+  request.width = side("width");
+  request.height = side("height");
+  if (const auto steps = fields.integer({"steps"}, 1, bounds.max_steps))
+    request.steps = int(*steps);
+  request.guidance = fields.number({"cfg_scale", "distilled_cfg_scale"});
+  const auto batch = fields.integer({"batch_size"}, 1, bounds.max_pictures).value_or(1);
+  const auto rounds = fields.integer({"n_iter"}, 1, bounds.max_pictures).value_or(1);
+  if (batch * rounds > bounds.max_pictures)
+    refuse("n_iter", text_of("a request may ask for ", bounds.max_pictures, " pictures, this asks ",
+                             "for ", batch * rounds));
+  request.num_images = int(batch * rounds);
+  request.seed = fields.seed().value_or(random_seed());
+  return request;
+}
+
+Json parameters_json(const Request& r) {
+  return {{"prompt", r.prompts.front()},
+          {"negative_prompt", r.negative_prompt.value_or("")},
+          {"width", *r.width},
+          {"height", *r.height},
+          {"steps", *r.steps},
+          {"cfg_scale", *r.guidance},
+          {"seed", r.seed},
+          {"batch_size", r.num_images},
+          {"n_iter", 1},
+          {"sampler_name", kSampler}};
+}
+
+HttpResponse sdapi_result(const Job& job, const std::string& model) {
+  const auto status = job.status();
+  if (status.state == JobState::kFailed)
+    return error_response(ApiError(500, status.error, "generation_failed"));
+  auto images = Json::array(), seeds = Json::array();
+  for (const auto& picture : status.pictures) {
+    images.push_back(base64(*picture.png));
+    seeds.push_back(picture.seed);
+  }
+  const auto parameters = parameters_json(job.order().request);
+  auto info = parameters;
+  info["all_seeds"] = std::move(seeds);
+  info["sd_model_name"] = model;
+  return json_answer({{"images", std::move(images)},
+                      {"parameters", parameters},
+                      {"info", info.dump(-1, ' ', false, Json::error_handler_t::replace)}})
+      .now;
+}
+
+// Fields of other engines are many; those that are not ours are passed over.
+Answer txt2img(const ApiContext& context, const HttpRequest& http,
+               const std::vector<std::string>&) {
+  const auto& backend = context.service.backend();
+  Fields fields(http.body);
+  const auto request = read_txt2img(fields, backend, context.bounds);
+  const auto completed = completed_request(request, backend, context.bounds);
+  const auto job = context.service.submit({.request = completed.request,
+                                           .client = http.client_address,
+                                           .warnings = completed.warnings,
+                                           .has_previews = true});
+  return {.job = job,
+          .when_ended =
+              [model = backend.model](const Job& ended) { return sdapi_result(ended, model); },
+          .when_gone = [&context, job] { context.service.cancel(job); }};
+}
+
+Json progress_json(const Job* job, bool has_image) {
+  Json json = {
+      {"progress", 0.0},
+      {"eta_relative", 0.0},
+      {"state", {{"job", ""}, {"job_count", 0}, {"sampling_step", 0}, {"sampling_steps", 0}}},
+      {"current_image", nullptr},
+      {"textinfo", nullptr}};
+  if (!job) return json;
+  const auto status = job->status();
+  const int steps = *job->order().request.steps, pictures = job->num_pictures();
+  const double done = double(status.pictures.size()) + std::min(1.0, double(status.step) / steps);
+  json["progress"] = std::min(0.99, done / pictures);
+  json["eta_relative"] = status.eta.value_or(0);
+  json["state"] = {{"job", job->id()},
+                   {"job_count", pictures},
+                   {"job_no", status.pictures.size()},
+                   {"sampling_step", status.step},
+                   {"sampling_steps", steps}};
+  for (const auto& event : job->events_after(0))
+    if (has_image && event.name == "preview") json["current_image"] = base64(*event.png);
+  return json;
+}
+
+Answer progress(const ApiContext& context, const HttpRequest& http,
+                const std::vector<std::string>&) {
+  const auto job = context.service.running();
+  return json_answer(progress_json(job.get(), http.parameter("skip_current_image") != "true"));
+}
+
+// Of the job that runs, if it came from the same address: not somebody else's.
+Answer interrupt(const ApiContext& context, const HttpRequest& http,
+                 const std::vector<std::string>&) {
+  const auto job = context.service.running();
+  if (job && job->order().client == http.client_address) context.service.cancel(job);
+  return json_answer(Json::object());
+}
+
+Answer options(const ApiContext& context, const HttpRequest&, const std::vector<std::string>&) {
+  return json_answer({{"sd_model_checkpoint", context.service.backend().model}});
+}
+
+Answer set_options(const ApiContext& context, const HttpRequest& http,
+                   const std::vector<std::string>&) {
+  Fields fields(http.body);
+  const auto model = fields.text("sd_model_checkpoint", 1000);
+  const auto& own = context.service.backend().model;
+  if (model && *model != own)
+    refuse("sd_model_checkpoint",
+           "this server has the model '" + own + "', not '" + model->substr(0, 100) + "'");
+  return json_answer(nullptr);
+}
+
+Answer samplers(const ApiContext&, const HttpRequest&, const std::vector<std::string>&) {
+  return json_answer(
+      Json::array({{{"name", kSampler}, {"aliases", {"euler"}}, {"options", Json::object()}}}));
+}
+
+Answer schedulers(const ApiContext&, const HttpRequest&, const std::vector<std::string>&) {
+  return json_answer(Json::array({{{"name", "simple"}, {"label", "Simple"}}}));
+}
+
+Answer sd_models(const ApiContext& context, const HttpRequest&, const std::vector<std::string>&) {
+  const auto& model = context.service.backend().model;
+  return json_answer(Json::array(
+      {{{"title", model}, {"model_name", model}, {"hash", nullptr}, {"filename", model}}}));
+}
+
+Answer no_entries(const ApiContext&, const HttpRequest&, const std::vector<std::string>&) {
+  return json_answer(Json::array());
+}
+
+// The text of a PNG that Braid made, in the one line that these clients show.
+Answer png_info(const ApiContext&, const HttpRequest& http, const std::vector<std::string>&) {
+  Fields fields(http.body);
+  const auto image = fields.text("image", std::size_t(32) << 20).value_or("");
+  Json items = Json::object();
+  std::string info;
+  try {
+    for (const auto& [key, value] : read_png_text(bytes_of_base64(image, "image"), "the image")) {
+      items[key] = value;
+      info += (info.empty() ? "" : ", ") + key + ": " + value;
+    }
+  } catch (const InputError& error) {
+    refuse("image", error.what());
+  }
+  return json_answer({{"info", info}, {"items", items}, {"parameters", items}});
+}
+
+}  // namespace
+
+std::vector<Route> sdapi_routes() {
+  const std::string base = "/sdapi/v1/";
+  return {{"POST", base + "txt2img", txt2img},     {"GET", base + "progress", progress},
+          {"POST", base + "interrupt", interrupt}, {"POST", base + "skip", interrupt},
+          {"GET", base + "options", options},      {"POST", base + "options", set_options},
+          {"GET", base + "samplers", samplers},    {"GET", base + "schedulers", schedulers},
+          {"GET", base + "sd-models", sd_models},  {"GET", base + "loras", no_entries},
+          {"GET", base + "upscalers", no_entries}, {"GET", base + "sd-vae", no_entries},
+          {"POST", base + "png-info", png_info}};
+}
+
+}  // namespace braid::serve

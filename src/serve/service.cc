@@ -1,0 +1,285 @@
+#include "serve/service.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "serve/api_error.h"
+#include "serve/picture_run.h"
+
+namespace braid::serve {
+namespace {
+
+constexpr int kLongestRetry = 120;  // seconds: OpenAI's clients give up on more
+
+double seconds_since(Clock::time_point then) {
+  return std::chrono::duration<double>(Clock::now() - then).count();
+}
+
+ApiError unavailable(Readiness readiness) {
+  ApiError error(503,
+                 readiness == Readiness::kLoading    ? "the model is still being loaded"
+                 : readiness == Readiness::kDraining ? "the server is about to stop"
+                                                     : "the server has stopped",
+                 readiness == Readiness::kLoading ? "loading" : "draining");
+  error.retry_after = 5;
+  return error;
+}
+
+std::size_t bytes_of(const Job& job) {
+  std::size_t bytes = 0;
+  for (const auto& picture : job.status().pictures) bytes += picture.png->size();
+  return bytes;
+}
+
+}  // namespace
+
+Service::Service(Load load, ServiceOptions options)
+    : load_(std::move(load)), options_(std::move(options)), queue_(options_.max_waiting_pictures) {}
+
+Service::~Service() {
+  stop();
+  wait();
+}
+
+void Service::wait() {
+  if (thread_.joinable()) thread_.join();
+}
+
+void Service::start() {
+  thread_ = std::thread([this] { work(); });
+}
+
+Service::Status Service::status() const {
+  const std::scoped_lock lock(mutex_);
+  return {.readiness = readiness_,
+          .loaded = loaded_,
+          .running = running_ ? 1 : 0,
+          .waiting = queue_.num_jobs(),
+          .waiting_pictures = queue_.num_pictures(),
+          .seconds_until_idle = seconds_until_idle()};
+}
+
+std::optional<double> Service::seconds_until_idle() const {
+  double sum = running_ ? running_->status().eta.value_or(0) : 0;
+  for (const auto& job : queue_.in_order()) {
+    const auto seconds = pace_.seconds_of(job->order().request);
+    if (!seconds) return {};
+    sum += *seconds;
+  }
+  return sum;
+}
+
+const Backend& Service::backend() const {
+  const std::scoped_lock lock(mutex_);
+  if (!backend_) throw unavailable(readiness_);
+  return *backend_;
+}
+
+std::shared_ptr<Job> Service::submit(Order order) {
+  const std::scoped_lock lock(mutex_);
+  if (readiness_ != Readiness::kReady) throw unavailable(readiness_);
+  auto job = std::make_shared<Job>(random_id(), std::move(order));
+  if (!queue_.push(job)) {
+    ApiError error(429,
+                   "the queue is full: " + std::to_string(queue_.num_pictures()) +
+                       " pictures wait, there may be " +
+                       std::to_string(options_.max_waiting_pictures),
+                   "queue_full");
+    const auto wait = running_ ? running_->status().eta.value_or(1) : 1;
+    error.retry_after = int(std::clamp(std::ceil(wait), 1.0, double(kLongestRetry)));
+    metrics_.request_refused("queue_full");
+    throw error;
+  }
+  forget_old_jobs();
+  if (job->order().is_kept) kept_[job->id()] = job;
+  changed_.notify_all();
+  return job;
+}
+
+// Finished ones, the oldest first, that are too old or more than are kept.
+void Service::forget_old_jobs() {
+  std::vector<std::pair<Clock::time_point, std::shared_ptr<Job>>> finished;
+  for (const auto& [id, job] : kept_)
+    if (const auto when = job->status().finished) finished.emplace_back(*when, job);
+  std::sort(finished.begin(), finished.end(),
+            [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::size_t count = 0, bytes = 0;
+  for (const auto& [when, job] : finished) {
+    bytes += bytes_of(*job);
+    const bool is_old = Clock::now() - when > options_.keep_finished;
+    if (is_old || ++count > options_.max_finished_jobs || bytes > options_.max_finished_bytes)
+      kept_.erase(job->id());
+  }
+}
+
+std::shared_ptr<Job> Service::find(const std::string& id) const {
+  const std::scoped_lock lock(mutex_);
+  const auto it = kept_.find(id);
+  return it == kept_.end() ? nullptr : it->second;
+}
+
+std::vector<std::shared_ptr<Job>> Service::jobs_of(const std::string& client) const {
+  const std::scoped_lock lock(mutex_);
+  std::vector<std::shared_ptr<Job>> jobs;
+  for (const auto& [id, job] : kept_)
+    if (job->order().client == client) jobs.push_back(job);
+  std::sort(jobs.begin(), jobs.end(),
+            [](const auto& a, const auto& b) { return a->accepted() < b->accepted(); });
+  return jobs;
+}
+
+std::shared_ptr<Job> Service::running() const {
+  const std::scoped_lock lock(mutex_);
+  return running_;
+}
+
+int Service::jobs_before(const Job& job) const {
+  const std::scoped_lock lock(mutex_);
+  const auto order = queue_.in_order();
+  const auto it =
+      std::find_if(order.begin(), order.end(), [&](const auto& one) { return one.get() == &job; });
+  return it == order.end() ? 0 : int(it - order.begin()) + (running_ ? 1 : 0);
+}
+
+void Service::cancel(const std::shared_ptr<Job>& job) {
+  bool waited = false;
+  {
+    const std::scoped_lock lock(mutex_);
+    waited = queue_.remove(*job);
+  }
+  if (waited)
+    end(job, JobState::kCancelled, "");
+  else if (!is_final(job->status().state))
+    job->request_stop();
+}
+
+void Service::drain() {
+  const std::scoped_lock lock(mutex_);
+  if (readiness_ == Readiness::kLoading) stop_loading_.request_stop();
+  if (readiness_ != Readiness::kStopped) change(Readiness::kDraining);
+}
+
+void Service::stop() {
+  drain();
+  std::vector<std::shared_ptr<Job>> jobs;
+  {
+    const std::scoped_lock lock(mutex_);
+    jobs = queue_.in_order();
+    if (running_) jobs.push_back(running_);
+  }
+  for (const auto& job : jobs) cancel(job);
+}
+
+std::exception_ptr Service::failure() const {
+  const std::scoped_lock lock(mutex_);
+  return failure_;
+}
+
+void Service::change(Readiness readiness) {
+  readiness_ = readiness;
+  changed_.notify_all();
+}
+
+void Service::work() {
+  if (load())
+    while (const auto job = next()) run(job);
+  if (options_.on_stopped) options_.on_stopped();
+}
+
+bool Service::load() {
+  const Hooks hooks{.progress =
+                        [this](const Progress& at) {
+                          const std::scoped_lock lock(mutex_);
+                          if (at.total > 0) loaded_ = double(at.done) / double(at.total);
+                        },
+                    .stop = stop_loading_.get_token()};
+  try {
+    auto backend = load_(hooks);
+    {
+      const std::scoped_lock lock(mutex_);
+      backend_ = std::move(backend);
+      loaded_ = 1;
+      if (readiness_ == Readiness::kLoading) change(Readiness::kReady);
+    }
+    if (options_.on_ready) options_.on_ready();
+    return true;
+  } catch (const Cancelled&) {
+    stop_working(nullptr);
+  } catch (...) {
+    stop_working(std::current_exception());
+  }
+  return false;
+}
+
+// Waits for a job; null when there will be no more.
+std::shared_ptr<Job> Service::next() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return queue_.num_jobs() > 0 || readiness_ != Readiness::kReady; });
+  running_ = readiness_ == Readiness::kStopped ? nullptr : queue_.pop();
+  if (!running_) change(Readiness::kStopped);
+  return running_;
+}
+
+void Service::run(const std::shared_ptr<Job>& job) {
+  job->start();
+  metrics_.waited(seconds_since(job->accepted()));
+  std::exception_ptr lost;
+  auto state = JobState::kDone;
+  std::string error;
+  try {
+    make_pictures(*job);
+  } catch (const Cancelled&) {
+    state = JobState::kCancelled;
+  } catch (const BackendLost& failure) {
+    state = JobState::kFailed;
+    error = failure.what();
+    lost = std::current_exception();
+  } catch (const std::exception& failure) {
+    state = JobState::kFailed;
+    error = failure.what();
+  }
+  {
+    const std::scoped_lock lock(mutex_);
+    running_.reset();
+  }
+  end(job, state, error);
+  if (lost) stop_working(lost);
+}
+
+void Service::make_pictures(Job& job) {
+  const auto& backend = this->backend();
+  const auto& request = job.order().request;
+  PictureRun run(
+      job, metrics_,
+      [&](int pictures, double seconds) {
+        const std::scoped_lock lock(mutex_);
+        pace_.step_took(request, pictures, seconds);
+      },
+      [&](int first, int step) {
+        const std::scoped_lock lock(mutex_);
+        return pace_.seconds_left(request, first, step);
+      });
+  backend.generate(request, run.hooks(backend));
+  const auto rest = run.finish();
+  const std::scoped_lock lock(mutex_);
+  pace_.rest_took(request, rest);
+}
+
+void Service::end(const std::shared_ptr<Job>& job, JobState state, const std::string& error) {
+  job->finish(state, error);
+  metrics_.request_ended(state_name(state), seconds_since(job->accepted()));
+  if (options_.on_end) options_.on_end(*job);
+}
+
+void Service::stop_working(std::exception_ptr failure) {
+  std::vector<std::shared_ptr<Job>> jobs;
+  {
+    const std::scoped_lock lock(mutex_);
+    while (auto job = queue_.pop()) jobs.push_back(std::move(job));
+    failure_ = std::move(failure);
+    change(Readiness::kStopped);
+  }
+  for (const auto& job : jobs) end(job, JobState::kFailed, "the server has stopped");
+}
+
+}  // namespace braid::serve

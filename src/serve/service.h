@@ -1,0 +1,93 @@
+// What the server does behind its sockets: loads the model, keeps jobs, and makes their pictures on
+// one thread, one job after the other. Any thread may call any function.
+#pragma once
+
+#include <condition_variable>
+#include <thread>
+
+#include "serve/backend.h"
+#include "serve/metrics.h"
+#include "serve/pace.h"
+#include "serve/queue.h"
+
+namespace braid::serve {
+
+struct ServiceOptions {
+  int max_waiting_pictures = 64;
+  std::chrono::seconds keep_finished = std::chrono::minutes(10);
+  std::size_t max_finished_jobs = 256;
+  std::size_t max_finished_bytes = std::size_t(256) << 20;
+  // Told when jobs are taken, of each one that ends, and when the last one has.
+  std::function<void()> on_ready = {};
+  std::function<void(const Job&)> on_end = {};
+  std::function<void()> on_stopped = {};
+};
+
+enum class Readiness { kLoading, kReady, kDraining, kStopped };
+
+class Service {
+ public:
+  Service(Load load, ServiceOptions options);
+  Service(const Service&) = delete;
+  Service& operator=(const Service&) = delete;
+  ~Service();  // stops at once
+
+  void start();  // loading, and then working
+
+  struct Status {
+    Readiness readiness = Readiness::kLoading;
+    double loaded = 0;  // 0 to 1
+    int running = 0, waiting = 0, waiting_pictures = 0;
+    std::optional<double> seconds_until_idle = {};
+  };
+  Status status() const;
+  // Throws ApiError 503 until the model is loaded.
+  const Backend& backend() const;
+
+  // Throws ApiError: 429 where the queue is full, 503 unless the server is ready.
+  std::shared_ptr<Job> submit(Order order);
+  std::shared_ptr<Job> find(const std::string& id) const;  // null where there is none
+  std::vector<std::shared_ptr<Job>> jobs_of(const std::string& client) const;  // that are kept
+  // The newest job that runs; null where none does.
+  std::shared_ptr<Job> running() const;
+  int jobs_before(const Job& job) const;  // that are started before a queued one
+  // At once while it waits, else within a step. A finished job stays as it is.
+  void cancel(const std::shared_ptr<Job>& job);
+
+  void drain();                        // takes no more jobs, and stops when the last one is done
+  void stop();                         // cancels all jobs too
+  void wait();                         // until the thread has ended
+  std::exception_ptr failure() const;  // why the engine cannot go on; null: it can
+
+  Metrics& metrics() { return metrics_; }
+
+ private:
+  void work();
+  bool load();
+  std::shared_ptr<Job> next();
+  void run(const std::shared_ptr<Job>& job);
+  void make_pictures(Job& job);
+  void end(const std::shared_ptr<Job>& job, JobState state, const std::string& error);
+  void forget_old_jobs();
+  std::optional<double> seconds_until_idle() const;
+  void stop_working(std::exception_ptr failure);
+  void change(Readiness readiness);
+
+  const Load load_;
+  const ServiceOptions options_;
+  Metrics metrics_;
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  Readiness readiness_ = Readiness::kLoading;
+  double loaded_ = 0;
+  std::optional<Backend> backend_;  // written once, before readiness_ says so
+  std::exception_ptr failure_;
+  Pace pace_;
+  Queue queue_;
+  std::shared_ptr<Job> running_;
+  std::map<std::string, std::shared_ptr<Job>> kept_;
+  std::stop_source stop_loading_;
+  std::thread thread_;
+};
+
+}  // namespace braid::serve

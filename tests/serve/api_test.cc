@@ -1,0 +1,177 @@
+// What clients of each kind are answered, over real sockets.
+#include <gmock/gmock.h>
+
+#include <regex>
+#include <set>
+
+#include "test_server.h"
+
+namespace braid::serve::api_test {
+
+using testing::HasSubstr;
+using testing::Not;
+
+const std::string kSmall = R"({"prompt": "a", "size": "16x16", "seed": 5})";
+
+TEST(Api, AnswersOpenAisClients) {
+  FakeEngine engine;
+  const Server server(engine);
+  const auto answer = server.ask("POST /v1/images/generations", "", kSmall);
+  ASSERT_EQ(status_of(answer), 200) << answer;
+  const auto json = json_of(answer);
+  const auto png = bytes_of_base64(json["data"][0]["b64_json"].get<std::string>(), "");
+  EXPECT_EQ(decode_png(png, "").rgb.front(), 5);
+  EXPECT_EQ(json["data"][0]["seed"], 5);
+  EXPECT_EQ(json["size"], "16x16");
+  EXPECT_EQ(json_of(server.ask("GET /v1/models"))["data"][0]["id"], "demo");
+}
+
+TEST(Api, AnswersErrorsInOpenAisForm) {
+  FakeEngine engine;
+  const Server server(engine);
+  const auto answer = server.ask("POST /v1/images/generations", "", R"({"prompt": "a", "n": 11})");
+  EXPECT_EQ(status_of(answer), 400);
+  EXPECT_THAT(answer, HasSubstr("x-request-id: "));
+  const auto error = json_of(answer)["error"];
+  EXPECT_EQ(error["param"], "n");
+  EXPECT_EQ(error["type"], "invalid_request_error");
+  EXPECT_EQ(status_of(server.ask("GET /nothing")), 404);
+  EXPECT_EQ(status_of(server.ask("DELETE /v1/models")), 405);
+  EXPECT_THAT(server.ask("DELETE /v1/models"), HasSubstr("allow: GET"));
+  EXPECT_EQ(status_of(server.ask("POST /v1/images/generations", "", R"({"prompt": "fails"})")),
+            500);
+}
+
+TEST(Api, StreamsPartialPicturesAndTheWholeOne) {
+  FakeEngine engine;
+  const Server server(engine);
+  const auto answer =
+      server.ask("POST /v1/images/generations", "",
+                 R"({"prompt": "a", "size": "16x16", "stream": true, "partial_images": 2})");
+  EXPECT_THAT(answer, HasSubstr("content-type: text/event-stream"));
+  EXPECT_THAT(answer, HasSubstr("event: image_generation.completed"));
+  EXPECT_THAT(answer, HasSubstr("\"b64_json\""));
+}
+
+TEST(Api, RunsJobsThatAreAskedAboutLater) {
+  FakeEngine engine(FakeEngine::Steps::kHeld);
+  Server server(engine);
+  const auto accepted =
+      server.ask("POST /v1/jobs", "", R"({"prompt": "a", "size": "16x16", "previews": true})");
+  ASSERT_EQ(status_of(accepted), 202);
+  const std::string id = json_of(accepted)["id"];
+  EXPECT_EQ(id.size(), 32u);
+  EXPECT_THAT(accepted, HasSubstr("location: /v1/jobs/" + id));
+  RawClient events(server.port());
+  events.send(Server::request_text("GET /v1/jobs/" + id + "/events", "", ""));
+  ASSERT_TRUE(events.read_until("event: started"));
+  engine.release(2);
+  ASSERT_TRUE(events.read_until("\"step\":2,\"steps\":4"));
+  ASSERT_TRUE(events.read_until("event: preview"));
+  EXPECT_EQ(json_of(server.ask("GET /v1/jobs/" + id))["state"], "running");
+  engine.finish();
+  ASSERT_TRUE(events.read_until("event: done"));
+  const auto picture = server.ask("GET /v1/jobs/" + id + "/pictures/0");
+  EXPECT_THAT(picture, HasSubstr("Content-Type: image/png"));
+  EXPECT_EQ(status_of(server.ask("GET /v1/jobs/" + id + "/pictures/1")), 404);
+  EXPECT_EQ(json_of(server.ask("GET /v1/jobs"))["jobs"].size(), 1u);
+  EXPECT_EQ(json_of(server.ask("GET /v1/jobs?user=another"))["jobs"].size(), 0u);
+  EXPECT_EQ(status_of(server.ask("GET /v1/jobs/0123")), 404);
+}
+
+TEST(Api, PassesOnWhatTheEngineWarnsOf) {
+  FakeEngine engine;
+  const Server server(engine);
+  const std::string json = R"({"prompt": "a", "guidance": 0})";
+  const nlohmann::json wanted = {"the guidance is not used"};
+  EXPECT_EQ(json_of(server.ask("POST /v1/jobs", "", json))["warnings"], wanted);
+  EXPECT_EQ(json_of(server.ask("POST /v1/images/generations", "", json))["warnings"], wanted);
+}
+
+TEST(Api, ReplaysWhatAReaderHasMissed) {
+  FakeEngine engine;
+  const Server server(engine);
+  const std::string id = json_of(server.ask("POST /v1/jobs", "", kSmall))["id"];
+  const auto all = server.ask("GET /v1/jobs/" + id + "/events");
+  EXPECT_THAT(all, HasSubstr("id: 1\nevent: queued"));
+  EXPECT_THAT(all, HasSubstr("event: done"));
+  const auto rest = server.ask("GET /v1/jobs/" + id + "/events", "last-event-id: 1\r\n");
+  EXPECT_THAT(rest, Not(HasSubstr("event: queued")));
+  EXPECT_THAT(rest, HasSubstr("event: done"));
+  const auto none = server.ask("GET /v1/jobs/" + id + "/events?after=99999");
+  EXPECT_EQ(status_of(none), 200) << "ends, as there will be nothing";
+}
+
+TEST(Api, CancelsAJobByItsName) {
+  FakeEngine engine(FakeEngine::Steps::kHeld);
+  Server server(engine);
+  const std::string id = json_of(server.ask("POST /v1/jobs", "", kSmall))["id"];
+  engine.wait_until_called(1);
+  EXPECT_EQ(status_of(server.ask("DELETE /v1/jobs/" + id)), 200);
+  EXPECT_THAT(server.ask("GET /v1/jobs/" + id + "/events"), HasSubstr("event: cancelled"));
+  EXPECT_EQ(status_of(server.ask("DELETE /v1/jobs/" + id)), 200) << "may be repeated";
+}
+
+TEST(Api, DescribesEveryRouteAndNoOther) {
+  FakeEngine engine;
+  const Server server(engine);
+  std::set<std::string> described, served;
+  const auto description = json_of(server.ask("GET /openapi.json"));
+  for (const auto& [path, methods] : description["paths"].items())
+    for (const auto& [method, what] : methods.items())
+      if (method != "parameters")
+        described.insert(method + std::regex_replace(path, std::regex("\\{\\w+\\}"), "{}"));
+  for (const auto& routes : {openai_routes(), jobs_routes(), status_routes(), sdapi_routes()})
+    for (const auto& [method, pattern, handler] : routes)
+      served.insert((method == "GET" ? "get" : method == "POST" ? "post" : "delete") + pattern);
+  served.erase("get/health");  // is /readyz
+  EXPECT_EQ(described, served);
+}
+
+TEST(Api, CountsWhatItDoes) {
+  FakeEngine engine;
+  const Server server(engine);
+  server.ask("POST /v1/images/generations", "", kSmall);
+  const auto text = server.ask("GET /metrics");
+  EXPECT_THAT(text, HasSubstr("Content-Type: text/plain; version=0.0.4"));
+  EXPECT_THAT(text, HasSubstr("braid_requests_total{outcome=\"done\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("braid_step_seconds_count 4\n"));
+  EXPECT_THAT(text, Not(HasSubstr("braid_memory_bytes{device=\"host\"} 0\n")));
+  EXPECT_THAT(text, HasSubstr("braid_stage_seconds_count{stage=\"denoise\"} 1\n"));
+  EXPECT_EQ(text.back(), '\n');
+}
+
+TEST(Api, ServesItsPageWithAStrictPolicy) {
+  FakeEngine engine;
+  const Server server(engine, {.key = "secret"});
+  const auto page = server.ask("GET /");
+  EXPECT_EQ(status_of(page), 200) << "the page asks for the key itself";
+  EXPECT_THAT(page, HasSubstr("content-security-policy: default-src 'none'"));
+  EXPECT_THAT(page, Not(HasSubstr("<style")));
+  EXPECT_THAT(page, Not(HasSubstr("onclick")));
+  const auto begin = page.find("etag: ") + 6;
+  const auto tag = page.substr(begin, page.find('\r', begin) - begin);
+  EXPECT_EQ(status_of(server.ask("GET /", "if-none-match: " + tag + "\r\n")), 304);
+}
+
+TEST(Api, AnswersTheWebUisClients) {
+  FakeEngine engine;
+  const Server server(engine);
+  const auto answer = server.ask("POST /sdapi/v1/txt2img", "",
+                                 R"({"prompt": "a", "width": 20, "height": 16, "steps": 2,
+                                     "cfg_scale": 2, "seed": 9, "sampler_name": "DPM++ 2M",
+                                     "alwayson_scripts": {}, "n_iter": 2})");
+  ASSERT_EQ(status_of(answer), 200) << answer;
+  const auto json = json_of(answer);
+  ASSERT_EQ(json["images"].size(), 2u);
+  EXPECT_EQ(nlohmann::json::parse(json["info"].get<std::string>())["seed"], 9);
+  EXPECT_EQ(json["parameters"]["width"], 16);
+  EXPECT_EQ(json_of(server.ask("GET /sdapi/v1/progress"))["progress"], 0.0);
+  EXPECT_EQ(json_of(server.ask("GET /sdapi/v1/sd-models"))[0]["title"], "demo");
+  const nlohmann::json image = {{"image", json["images"][0]}};
+  const auto info = json_of(server.ask("POST /sdapi/v1/png-info", "", image.dump()));
+  EXPECT_EQ(info["items"]["prompt"], "a");
+  EXPECT_EQ(status_of(server.ask("POST /sdapi/v1/png-info", "", R"({"image": "AAAA"})")), 400);
+}
+
+}  // namespace braid::serve::api_test

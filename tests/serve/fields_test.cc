@@ -1,0 +1,111 @@
+// Clients' JSON: numbers in their ranges, fields by name, and a complaint that names the field.
+#include "serve/fields.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "fake_backend.h"
+#include "serve/api_error.h"
+#include "serve/picture_request.h"
+
+namespace braid::serve::fields_test {
+
+using testing::HasSubstr;
+
+// The request of `body`, or the ApiError.
+Request read(const std::string& body) {
+  static FakeEngine engine;
+  const auto backend = engine.backend();
+  Fields fields(body);
+  const auto request = read_picture_fields(fields, backend, {});
+  fields.finish();
+  return completed_request(request, backend, {}).request;
+}
+
+struct Refusal {
+  int status = 0;
+  std::string param, message, code;
+};
+Refusal refusal(const std::string& body) {
+  try {
+    read(body);
+  } catch (const ApiError& error) {
+    return {error.status, error.param, error.what(), error.code};
+  }
+  return {};
+}
+
+TEST(Fields, FillARequest) {
+  const auto r = read(R"({"prompt": "a fox", "n": 2, "size": "64x32", "seed": 18446744073709551615,
+                          "num_inference_steps": 3, "guidance_scale": 2.5, "model": "demo"})");
+  EXPECT_EQ(r.prompts, std::vector<std::string>{"a fox"});
+  EXPECT_EQ(r.num_images, 2);
+  EXPECT_EQ(r.width, 64);
+  EXPECT_EQ(r.height, 32);
+  EXPECT_EQ(r.seed, 18446744073709551615u);
+  EXPECT_EQ(r.steps, 3);
+  EXPECT_EQ(r.guidance, 2.5);
+}
+
+TEST(Fields, HaveTheModelsDefaults) {
+  const auto r = read(R"({"prompt": "", "size": "auto", "steps": null})");
+  EXPECT_EQ(r.width, 128);
+  EXPECT_EQ(r.height, 64);
+  EXPECT_EQ(r.steps, 4);
+  EXPECT_NE(r.seed, read(R"({"prompt": ""})").seed) << "seeds are drawn";
+}
+
+TEST(Fields, AreRefusedByName) {
+  for (const auto& [body, param] : std::vector<std::pair<std::string, std::string>>{
+           {R"({})", "prompt"},
+           {R"({"prompt": 3})", "prompt"},
+           {R"({"prompt": "a", "n": 0})", "n"},
+           {R"({"prompt": "a", "n": 11})", "n"},
+           {R"({"prompt": "a", "n": 4294967297})", "n"},
+           {R"({"prompt": "a", "n": 18446744073709551617})", "n"},
+           {R"({"prompt": "a", "n": 3.9})", "n"},
+           {R"({"prompt": "a", "n": "3"})", "n"},
+           {R"({"prompt": "a", "seed": -2})", "seed"},
+           {R"({"prompt": "a", "seed": "18446744073709551616"})", "seed"},
+           {R"({"prompt": "a", "seed": 1.5})", "seed"},
+           {R"({"prompt": "a", "size": "64x"})", "size"},
+           {R"({"prompt": "a", "size": "64x64x64"})", "size"},
+           {R"({"prompt": "a", "size": "-64x64"})", "size"},
+           {R"({"prompt": "a", "size": "99999999999x64"})", "size"},
+           {R"({"prompt": "a", "size": "65x64"})", "size"},
+           {R"({"prompt": "a", "size": "4096x4096"})", "size"},
+           {R"({"prompt": "a", "width": 40})", "width"},
+           {R"({"prompt": "a", "steps": 201})", "steps"},
+           {R"({"prompt": "a", "guidance": "x"})", "guidance"},
+           {R"({"prompt": "a", "lora": []})", "lora"}}) {
+    const auto found = refusal(body);
+    EXPECT_EQ(found.status, 400) << body;
+    EXPECT_EQ(found.param, param) << body << ": " << found.message;
+  }
+}
+
+TEST(Fields, RefuseWhatIsNoJson) {
+  for (const std::string body :
+       {"", "{", "[1]", "3", R"({"prompt": "a", "prompt": "b"})", "{\"prompt\": \"\xff\"}",
+        R"({"prompt": "a", "guidance": 1e400})"}) {
+    EXPECT_EQ(refusal(body).status, 400) << body;
+    EXPECT_EQ(refusal(body).code, "invalid_json") << body;
+  }
+}
+
+TEST(Fields, RefuseBottomlessNesting) {
+  const std::string deep = R"({"prompt": )" + std::string(100'000, '[');
+  EXPECT_THAT(refusal(deep).message, HasSubstr("nests JSON deeper than 100"));
+}
+
+TEST(Fields, RefuseAModelThatIsNotThere) {
+  const auto found = refusal(R"({"prompt": "a", "model": "dall-e-3"})");
+  EXPECT_EQ(found.status, 404);
+  EXPECT_EQ(found.code, "model_not_found");
+}
+
+TEST(Fields, PassOnWhatTheEngineRefuses) {
+  EXPECT_EQ(refusal(R"({"prompt": "refused"})").message, "this prompt is refused");
+}
+
+}  // namespace braid::serve::fields_test

@@ -1,0 +1,169 @@
+// The server over real sockets: who is let in, what is answered, and clients that are slow, rude or
+// gone.
+#include "serve/http/http_server.h"
+
+#include <gmock/gmock.h>
+
+#include "test_server.h"
+
+namespace braid::serve::http_server_test {
+
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
+
+const std::string kSmall = R"({"prompt": "a", "size": "16x16", "seed": 5})";
+
+TEST(HttpServer, LetsOnlyItsOwnNameIn) {
+  FakeEngine engine;
+  const Server server(engine, {.hosts = {"pictures.example"}});
+  EXPECT_EQ(status_of(server.ask("GET /v1/models", "host: evil.example\r\n")), 403);
+  EXPECT_EQ(status_of(server.ask("GET /v1/models", "host: localhost.evil.example\r\n")), 403);
+  EXPECT_EQ(status_of(server.ask("GET /v1/models", "host: LOCALHOST:8188\r\n")), 200);
+  EXPECT_EQ(status_of(server.ask("GET /v1/models", "host: 127.0.0.1:1\r\n")), 200);
+  EXPECT_EQ(status_of(server.ask("GET /v1/models", "host: [::1]:8188\r\n")), 200);
+  EXPECT_EQ(status_of(server.ask("GET /v1/models", "host: pictures.example\r\n")), 200);
+  EXPECT_EQ(status_of(server.ask("GET /v1/models", "host: a\r\nhost: localhost\r\n")), 400);
+}
+
+TEST(HttpServer, LetsOnlyItsOwnPagesIn) {
+  FakeEngine engine;
+  const Server server(engine, {.origins = {"https://friend.example"}});
+  const auto from = [&](const std::string& origin) {
+    return server.ask("GET /v1/models", "origin: " + origin + "\r\n");
+  };
+  EXPECT_EQ(status_of(from("https://evil.example")), 403);
+  EXPECT_EQ(status_of(from("null")), 403);
+  EXPECT_EQ(status_of(from("http://localhost")), 200);
+  EXPECT_THAT(from("http://localhost"), Not(HasSubstr("access-control-allow-origin")));
+  EXPECT_THAT(from("https://friend.example"),
+              HasSubstr("access-control-allow-origin: https://friend.example"));
+  // what a page may send to anybody without asking
+  const auto text = server.ask("POST /v1/jobs", "content-type: text/plain\r\n", kSmall);
+  EXPECT_EQ(status_of(text), 415);
+}
+
+TEST(HttpServer, AsksForItsKeyBeforeTheBody) {
+  FakeEngine engine;
+  const Server server(engine, {.key = "secret"});
+  EXPECT_EQ(status_of(server.ask("GET /v1/models")), 401);
+  EXPECT_EQ(status_of(server.ask("GET /metrics")), 401);
+  EXPECT_EQ(status_of(server.ask("GET /livez")), 200);
+  EXPECT_EQ(status_of(server.ask("GET /readyz")), 200);
+  for (const std::string wrong : {"Bearer secre", "Bearer secret2", "Bearer", "secret", "Basic !"})
+    EXPECT_NE(status_of(server.ask("GET /v1/models", "authorization: " + wrong + "\r\n")), 200);
+  EXPECT_EQ(status_of(server.ask("GET /v1/models", "authorization: Bearer secret\r\n")), 200);
+  const auto basic = "authorization: Basic " + base64("me:secret") + "\r\n";
+  EXPECT_EQ(status_of(server.ask("GET /v1/models", basic)), 200);
+  RawClient client(server.port());
+  client.send("POST /v1/jobs HTTP/1.1\r\nhost: localhost\r\ncontent-length: 1000000\r\n\r\n");
+  EXPECT_TRUE(client.read_until("401")) << "without a byte of the body";
+}
+
+TEST(HttpServer, BoundsHeadsAndBodies) {
+  FakeEngine engine;
+  const Server server(engine, {}, {.max_body_bytes = 1000});
+  const std::string json = "content-type: application/json\r\n";
+  EXPECT_EQ(status_of(server.ask("POST /v1/jobs", "", std::string(1001, ' '))), 413);
+  RawClient chunked(server.port());
+  chunked.send("POST /v1/jobs HTTP/1.1\r\nhost: localhost\r\n" + json +
+               "transfer-encoding: chunked\r\n\r\n400\r\n" + std::string(1024, ' ') +
+               "\r\n0\r\n\r\n");
+  EXPECT_TRUE(chunked.read_until("413"));
+  EXPECT_EQ(status_of(server.ask("GET /livez", "x: " + std::string(20'000, 'x') + "\r\n")), 431);
+  EXPECT_EQ(status_of(server.ask("GET /%zz")), 400);
+  RawClient rude(server.port());
+  rude.send("\x16\x03\x01 what is this\r\n\r\n");
+  EXPECT_TRUE(rude.read_until("400"));
+}
+
+TEST(HttpServer, SaysThatItWantsABodyWhenItIsAsked) {
+  FakeEngine engine;
+  const Server server(engine);
+  RawClient client(server.port());
+  client.send(
+      "POST /v1/images/generations HTTP/1.1\r\nhost: localhost\r\nexpect: 100-continue\r\n"
+      "content-type: application/json\r\ncontent-length: " +
+      std::to_string(kSmall.size()) + "\r\n\r\n");
+  ASSERT_TRUE(client.read_until("100 Continue\r\n\r\n"));
+  client.send(kSmall);
+  EXPECT_TRUE(client.read_until("b64_json"));
+}
+
+TEST(HttpServer, ServesManyRequestsOfOneConnection) {
+  FakeEngine engine;
+  const Server server(engine);
+  RawClient client(server.port());
+  for (int i = 0; i < 3; ++i) {
+    client.send(Server::request_text("POST /v1/images/generations", "", kSmall));
+    ASSERT_TRUE(client.read_until("\"size\":\"16x16\"}"));
+    client.forget();
+    client.send(Server::request_text("GET /livez", "", ""));
+    ASSERT_TRUE(client.read_until("alive"));
+    client.forget();
+  }
+}
+
+TEST(HttpServer, CancelsTheJobOfAClientThatLeaves) {
+  FakeEngine engine(FakeEngine::Steps::kHeld);
+  Server server(engine);
+  RawClient runs(server.port()), waits(server.port());
+  runs.send(Server::request_text("POST /v1/images/generations", "", kSmall));
+  engine.wait_until_called(1);
+  waits.send(Server::request_text("POST /v1/images/generations", "",
+                                  R"({"prompt": "b", "stream": true})"));
+  ASSERT_TRUE(waits.read_until("text/event-stream"));
+  waits.leave();
+  while (server.service().status().waiting > 0)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  runs.leave();
+  while (server.service().status().running > 0)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  engine.finish();
+  EXPECT_EQ(status_of(server.ask("POST /v1/images/generations", "", kSmall)), 200);
+}
+
+TEST(HttpServer, DropsSlowHeadsAndBodiesWhileOthersAreServed) {
+  FakeEngine engine;
+  const Server server(engine, {},
+                      {.head_time = std::chrono::seconds(1), .body_time = std::chrono::seconds(1)});
+  std::vector<std::unique_ptr<RawClient>> slow;
+  for (int i = 0; i < 50; ++i) {
+    slow.push_back(std::make_unique<RawClient>(server.port()));
+    slow.back()->send("GET /livez HT");
+  }
+  RawClient body(server.port());
+  body.send(
+      "POST /v1/jobs HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
+      "content-length: 100\r\n\r\n{");
+  const auto began = Clock::now();
+  EXPECT_EQ(status_of(server.ask("GET /readyz")), 200);
+  EXPECT_LT(Clock::now() - began, std::chrono::milliseconds(500));
+  for (const auto& client : slow) EXPECT_EQ(client->read_all(), "");
+  EXPECT_EQ(body.read_all(), "");
+  while (server.http().num_connections() > 0)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
+
+TEST(HttpServer, RefusesConnectionsBeyondABound) {
+  FakeEngine engine;
+  const Server server(engine, {}, {.max_connections = 3});
+  const RawClient a(server.port()), b(server.port()), c(server.port());
+  RawClient d(server.port());
+  EXPECT_TRUE(d.read_until("503"));
+  EXPECT_THAT(d.received(), HasSubstr("retry-after"));
+}
+
+TEST(HttpServer, FinishesAnswersWhenItStops) {
+  FakeEngine engine(FakeEngine::Steps::kHeld);
+  Server server(engine);
+  RawClient idle(server.port()), asking(server.port());
+  asking.send(Server::request_text("POST /v1/images/generations", "", kSmall));
+  engine.wait_until_called(1);
+  server.stop();
+  EXPECT_EQ(idle.read_all(), "") << "an idle connection is closed";
+  engine.finish();
+  EXPECT_THAT(asking.read_all(), HasSubstr("b64_json"));
+}
+
+}  // namespace braid::serve::http_server_test

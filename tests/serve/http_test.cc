@@ -1,0 +1,56 @@
+// Addresses and base64, from whatever clients send.
+#include "serve/http.h"
+
+#include <gtest/gtest.h>
+
+#include "serve/access.h"
+#include "serve/api_error.h"
+
+namespace braid::serve::http_test {
+
+TEST(Target, HasAPathAndParameters) {
+  HttpRequest request;
+  read_target("/v1/jobs%20x?user=a+b%26c&empty&=d&user2=%e2%98%85", request);
+  EXPECT_EQ(request.path, "/v1/jobs x");
+  EXPECT_EQ(request.parameter("user"), "a b&c");
+  EXPECT_EQ(request.parameter("empty"), "");
+  EXPECT_EQ(request.parameter("user2"), "\xe2\x98\x85");
+}
+
+TEST(Target, IsRefusedWhereItIsNone) {
+  HttpRequest request;
+  for (const auto* const target :
+       {"", "v1", "http://localhost/", "*", "/%", "/%4", "/%4g", "/a?b=%"})
+    EXPECT_THROW(read_target(target, request), ApiError) << target;
+  std::string many = "/?";
+  for (int i = 0; i < 100; ++i) many += std::to_string(i) + "=1&";
+  EXPECT_THROW(read_target(many, request), ApiError);
+}
+
+// RFC 4648, section 10
+TEST(Base64, IsThatOfTheRfc) {
+  for (const auto& [bytes, text] :
+       std::vector<std::pair<std::string, std::string>>{{"", ""},
+                                                        {"f", "Zg=="},
+                                                        {"fo", "Zm8="},
+                                                        {"foo", "Zm9v"},
+                                                        {"foob", "Zm9vYg=="},
+                                                        {"fooba", "Zm9vYmE="},
+                                                        {"foobar", "Zm9vYmFy"},
+                                                        {"\xff\xfe", "//4="}}) {
+    EXPECT_EQ(base64(bytes), text);
+    EXPECT_EQ(bytes_of_base64(text, "image"), bytes);
+    EXPECT_EQ(bytes_of_base64("data:image/png;base64," + text, "image"), bytes);
+  }
+  EXPECT_THROW(bytes_of_base64("Zm 9v", "image"), ApiError);
+}
+
+TEST(Secrets, AreTheSameOrNot) {
+  EXPECT_TRUE(is_same_secret("secret", "secret"));
+  EXPECT_FALSE(is_same_secret("secret", "secre"));
+  EXPECT_FALSE(is_same_secret("secre", "secret"));
+  EXPECT_FALSE(is_same_secret("", "secret"));
+  EXPECT_FALSE(is_same_secret("secretsecret", "secret"));
+}
+
+}  // namespace braid::serve::http_test

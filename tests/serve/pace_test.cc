@@ -1,0 +1,39 @@
+// How long a request will take, from those before.
+#include "serve/pace.h"
+
+#include <gtest/gtest.h>
+
+namespace braid::serve::pace_test {
+
+Request request_of(int side, int steps, int pictures = 1) {
+  return {.width = side, .height = side, .steps = steps, .num_images = pictures};
+}
+
+TEST(Pace, KnowsNothingAtFirst) { EXPECT_EQ(Pace().seconds_of(request_of(512, 10)), std::nullopt); }
+
+TEST(Pace, AddsStepsAndTheRestOfEachPicture) {
+  Pace pace;
+  pace.step_took(request_of(512, 10), 1, 2.0);
+  pace.rest_took(request_of(512, 10), 3.0);
+  EXPECT_DOUBLE_EQ(*pace.seconds_of(request_of(512, 10)), 23);
+  EXPECT_DOUBLE_EQ(*pace.seconds_of(request_of(512, 10, 2)), 46);
+  EXPECT_DOUBLE_EQ(*pace.seconds_left(request_of(512, 10, 2), 1, 4), 15);
+}
+
+TEST(Pace, GrowsWithThePixelsOfSizesThatWereNotSeen) {
+  Pace pace;
+  pace.step_took(request_of(512, 10), 1, 2.0);
+  EXPECT_DOUBLE_EQ(*pace.seconds_of(request_of(1024, 1)), 8);
+  auto guided = request_of(512, 1);
+  guided.negative_prompt = "";
+  EXPECT_DOUBLE_EQ(*pace.seconds_of(guided), 4);
+}
+
+TEST(Pace, CountsRoundsOfPicturesThatAreMadeTogether) {
+  Pace pace;
+  pace.step_took(request_of(512, 10, 4), 2, 2.0);
+  EXPECT_DOUBLE_EQ(*pace.seconds_of(request_of(512, 10, 4)), 40);
+  EXPECT_DOUBLE_EQ(*pace.seconds_left(request_of(512, 10, 4), 2, 0), 20);
+}
+
+}  // namespace braid::serve::pace_test

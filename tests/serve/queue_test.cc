@@ -1,0 +1,46 @@
+// Turns go around the clients, and pictures are bounded.
+#include "serve/queue.h"
+
+#include <gtest/gtest.h>
+
+namespace braid::serve::queue_test {
+
+std::shared_ptr<Job> job_of(const std::string& client, int pictures = 1) {
+  Order order{.client = client};
+  order.request.num_images = pictures;
+  return std::make_shared<Job>(random_id(), order);
+}
+
+TEST(Queue, GivesTurnsToClientsAndNotToJobs) {
+  Queue queue(64);
+  const auto a1 = job_of("a"), a2 = job_of("a"), a3 = job_of("a"), b1 = job_of("b"),
+             c1 = job_of("c");
+  for (const auto& job : {a1, a2, a3, b1, c1}) EXPECT_TRUE(queue.push(job));
+  const std::vector<std::shared_ptr<Job>> wanted = {a1, b1, c1, a2, a3};
+  EXPECT_EQ(queue.in_order(), wanted);
+  for (const auto& job : wanted) EXPECT_EQ(queue.pop(), job);
+  EXPECT_EQ(queue.pop(), nullptr);
+}
+
+TEST(Queue, BoundsPicturesNotJobs) {
+  Queue queue(5);
+  EXPECT_TRUE(queue.push(job_of("a", 4)));
+  EXPECT_FALSE(queue.push(job_of("b", 2)));
+  EXPECT_TRUE(queue.push(job_of("b", 1)));
+  EXPECT_EQ(queue.num_pictures(), 5);
+  queue.pop();
+  EXPECT_TRUE(queue.push(job_of("b", 2)));
+}
+
+TEST(Queue, LosesAJobThatIsRemoved) {
+  Queue queue(5);
+  const auto first = job_of("a"), second = job_of("a");
+  queue.push(first);
+  queue.push(second);
+  EXPECT_TRUE(queue.remove(*first));
+  EXPECT_FALSE(queue.remove(*first));
+  EXPECT_EQ(queue.num_jobs(), 1);
+  EXPECT_EQ(queue.pop(), second);
+}
+
+}  // namespace braid::serve::queue_test

@@ -1,0 +1,70 @@
+// A client that sends what it is told, byte by byte if need be, and reads what comes.
+#pragma once
+
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <string>
+
+namespace braid::serve {
+
+class RawClient {
+ public:
+  explicit RawClient(int port) : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(std::uint16_t(port));
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    EXPECT_EQ(::connect(socket_, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+  }
+  RawClient(const RawClient&) = delete;
+  RawClient& operator=(const RawClient&) = delete;
+  ~RawClient() { leave(); }
+
+  void leave() {
+    if (socket_ >= 0) ::close(socket_);
+    socket_ = -1;
+  }
+  void send(const std::string& bytes) const {
+    for (std::size_t sent = 0; sent < bytes.size();) {
+      const auto n = ::send(socket_, bytes.data() + sent, bytes.size() - sent, MSG_NOSIGNAL);
+      if (n <= 0) return;
+      sent += std::size_t(n);
+    }
+  }
+  // Until what has come holds `text`; false at the end or after ten seconds.
+  bool read_until(const std::string& text) {
+    while (received_.find(text) == std::string::npos)
+      if (!read_some()) return false;
+    return true;
+  }
+  // Until the server closes the connection.
+  std::string read_all() {
+    while (read_some()) {
+    }
+    return received_;
+  }
+  const std::string& received() const { return received_; }
+  void forget() { received_.clear(); }
+
+ private:
+  bool read_some() {
+    pollfd fd{.fd = socket_, .events = POLLIN, .revents = 0};
+    if (::poll(&fd, 1, 10'000) <= 0) return false;
+    std::array<char, 65536> buffer{};
+    const auto n = ::recv(socket_, buffer.data(), buffer.size(), 0);
+    if (n <= 0) return false;
+    received_.append(buffer.data(), std::size_t(n));
+    return true;
+  }
+
+  int socket_;
+  std::string received_;
+};
+
+}  // namespace braid::serve

@@ -1,0 +1,206 @@
+// Jobs from their acceptance to their end, without sockets.
+#include "serve/service.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <future>
+
+#include "fake_backend.h"
+#include "serve/api_error.h"
+
+namespace braid::serve::service_test {
+
+using testing::ElementsAre;
+
+Order order_of(const std::string& prompt, int pictures = 1, const std::string& client = "me") {
+  Order order{.client = client, .is_kept = true, .has_previews = true, .preview_interval = 0};
+  order.request = {.prompts = {prompt},
+                   .width = 16,
+                   .height = 16,
+                   .steps = 4,
+                   .guidance = 1,
+                   .max_sequence_length = 64,
+                   .seed = 7,
+                   .num_images = pictures};
+  return order;
+}
+
+void start(Service& service) {
+  service.start();
+  while (service.status().readiness == Readiness::kLoading)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
+
+JobState wait_for_end(const Job& job) {
+  while (!is_final(job.status().state)) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  return job.status().state;
+}
+
+int status_of_refusal(Service& service, Order order) {
+  try {
+    service.submit(std::move(order));
+  } catch (const ApiError& error) {
+    return error.status;
+  }
+  return 0;
+}
+
+std::vector<std::string> names_of(const std::vector<Event>& events) {
+  std::vector<std::string> names;
+  for (const auto& event : events) names.push_back(event.name);
+  return names;
+}
+
+TEST(Service, MakesPicturesAndTellsOfThem) {
+  FakeEngine engine;
+  Service service(engine.load(), {});
+  start(service);
+  const auto job = service.submit(order_of("a", 2));
+  EXPECT_EQ(wait_for_end(*job), JobState::kDone);
+  const auto status = job->status();
+  ASSERT_EQ(status.pictures.size(), 2u);
+  EXPECT_EQ(status.pictures[1].seed, 8u);
+  EXPECT_EQ(decode_png(*status.pictures[1].png, "").rgb.front(), 8);
+  // of previews and progress the newest only
+  EXPECT_THAT(names_of(job->events_after(0)), ElementsAre("queued", "started", "picture", "preview",
+                                                          "progress", "picture", "done"));
+  EXPECT_EQ(service.find(job->id()), job);
+}
+
+TEST(Service, ReplaysEventsThatWereMissed) {
+  FakeEngine engine;
+  Service service(engine.load(), {});
+  start(service);
+  const auto job = service.submit(order_of("a"));
+  wait_for_end(*job);
+  const auto all = job->events_after(0);
+  for (std::size_t k = 0; k < all.size(); ++k)
+    EXPECT_EQ(job->events_after(all[k].id).size(), all.size() - k - 1);
+}
+
+TEST(Service, RefusesJobsWhileItLoads) {
+  std::promise<void> go_on;
+  FakeEngine engine;
+  Service service(
+      [&](const Hooks&) {
+        go_on.get_future().wait();
+        return engine.backend();
+      },
+      {});
+  EXPECT_EQ(status_of_refusal(service, order_of("a")), 503);
+  EXPECT_THROW(service.backend(), ApiError);
+  go_on.set_value();
+  start(service);
+  EXPECT_EQ(status_of_refusal(service, order_of("a")), 0);
+}
+
+TEST(Service, RefusesPicturesBeyondTheBoundAndSaysWhenToComeAgain) {
+  FakeEngine engine(FakeEngine::Steps::kHeld);
+  Service service(engine.load(), {.max_waiting_pictures = 3});
+  start(service);
+  service.submit(order_of("runs"));
+  engine.wait_until_called(1);
+  service.submit(order_of("waits", 3));
+  try {
+    service.submit(order_of("one too many"));
+    ADD_FAILURE() << "was accepted";
+  } catch (const ApiError& error) {
+    EXPECT_EQ(error.status, 429);
+    EXPECT_EQ(error.code, "queue_full");
+    EXPECT_GE(error.retry_after, 1);
+  }
+}
+
+TEST(Service, CancelsAWaitingJobAtOnceAndARunningOneWithinAStep) {
+  FakeEngine engine(FakeEngine::Steps::kHeld);
+  Service service(engine.load(), {});
+  start(service);
+  const auto running = service.submit(order_of("runs")),
+             waiting = service.submit(order_of("waits"));
+  engine.wait_until_called(1);
+  service.cancel(waiting);
+  EXPECT_EQ(waiting->status().state, JobState::kCancelled);
+  engine.release(2);
+  service.cancel(running);
+  EXPECT_TRUE(running->status().is_cancelling);
+  EXPECT_EQ(wait_for_end(*running), JobState::kCancelled);
+  engine.finish();
+  const auto next = service.submit(order_of("next"));
+  EXPECT_EQ(wait_for_end(*next), JobState::kDone) << "the engine serves the next one";
+  service.cancel(next);
+  EXPECT_EQ(next->status().state, JobState::kDone);
+}
+
+TEST(Service, FailsAJobAndServesTheNext) {
+  FakeEngine engine;
+  Service service(engine.load(), {});
+  start(service);
+  const auto bad = service.submit(order_of("fails"));
+  EXPECT_EQ(wait_for_end(*bad), JobState::kFailed);
+  EXPECT_EQ(bad->status().error, "the device is out of memory");
+  EXPECT_EQ(wait_for_end(*service.submit(order_of("a"))), JobState::kDone);
+}
+
+TEST(Service, StopsWhenTheEngineIsLost) {
+  FakeEngine engine(FakeEngine::Steps::kHeld);
+  Service service(engine.load(), {});
+  start(service);
+  const auto first = service.submit(order_of("runs"));
+  const auto last = service.submit(order_of("is lost")), waiting = service.submit(order_of("a"));
+  engine.finish();
+  EXPECT_EQ(wait_for_end(*last), JobState::kFailed);
+  EXPECT_EQ(wait_for_end(*waiting), JobState::kFailed) << "nobody waits for ever";
+  while (service.status().readiness != Readiness::kStopped)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_TRUE(service.failure());
+  EXPECT_EQ(status_of_refusal(service, order_of("a")), 503);
+}
+
+TEST(Service, DrainsWhatItHasAccepted) {
+  FakeEngine engine(FakeEngine::Steps::kHeld);
+  Service service(engine.load(), {});
+  start(service);
+  const auto running = service.submit(order_of("a")), waiting = service.submit(order_of("b"));
+  service.drain();
+  EXPECT_EQ(service.status().readiness, Readiness::kDraining);
+  EXPECT_EQ(status_of_refusal(service, order_of("c")), 503);
+  engine.finish();
+  EXPECT_EQ(wait_for_end(*running), JobState::kDone);
+  EXPECT_EQ(wait_for_end(*waiting), JobState::kDone);
+  while (service.status().readiness != Readiness::kStopped)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
+
+TEST(Service, ReportsAModelThatCannotBeLoaded) {
+  Service service([](const Hooks&) -> Backend { throw InputError("no such file"); }, {});
+  service.start();
+  while (service.status().readiness != Readiness::kStopped)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_THROW(std::rethrow_exception(service.failure()), InputError);
+}
+
+TEST(Service, ForgetsFinishedJobsBeyondABound) {
+  FakeEngine engine;
+  Service service(engine.load(), {.max_finished_jobs = 2});
+  start(service);
+  std::vector<std::shared_ptr<Job>> jobs;
+  for (int i = 0; i < 4; ++i) {
+    jobs.push_back(service.submit(order_of("a")));
+    wait_for_end(*jobs.back());
+  }
+  EXPECT_EQ(service.find(jobs[0]->id()), nullptr);
+  EXPECT_EQ(service.find(jobs[2]->id()), jobs[2]);
+  EXPECT_EQ(service.jobs_of("me").size(), 3u);
+  EXPECT_TRUE(service.jobs_of("somebody").empty());
+}
+
+TEST(Service, TellsHowLongIsLeftOnceItHasSeenSteps) {
+  FakeEngine engine;
+  Service service(engine.load(), {});
+  start(service);
+  wait_for_end(*service.submit(order_of("a")));
+  EXPECT_TRUE(service.status().seconds_until_idle.has_value());
+}
+
+}  // namespace braid::serve::service_test
