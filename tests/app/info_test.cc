@@ -157,6 +157,18 @@ TEST_F(Info, TheFlagsAreThese) {
                   "--pin", "--offload-dir", "--disk-reads", "--memory", "--host-memory", "--cache",
                   "--cache-limit", "--cache-polynomial", "--json", "-q,--quiet", "-v,--verbose"));
   EXPECT_THAT(
+      flags_of("serve"),
+      ElementsAre("-h,--help", "--host", "--port", "--api-key-file", "--no-key", "--allow-host",
+                  "--allow-origin", "--queue", "--max-pixels", "--max-steps", "--drain",
+                  "-m,--model", "--components", "--dtype", "--device", "--devices", "--threads",
+                  "--graph", "--vae-tiling", "--tp", "--ring", "--ulysses", "--cfg-parallel",
+                  "--dp", "--layer-split", "--tp-modulation", "--text-encoder", "--vae",
+                  "--ring-form", "--deadline", "--preset", "--quantize", "--quantize-text",
+                  "--quantize-skip", "--offload", "--offload-text", "--offload-vae",
+                  "--offload-group", "--prefetch", "--resident", "--residency", "--pin",
+                  "--offload-dir", "--disk-reads", "--memory", "--host-memory", "--log-prompts",
+                  "-q,--quiet"));
+  EXPECT_THAT(
       flags_of("convert"),
       ElementsAre("-h,--help", "-m,--model", "--components", "-o,--output", "--single-file",
                   "--dtype", "--quantize", "--quantize-text", "--quantize-skip", "-q,--quiet"));

@@ -38,6 +38,7 @@ class Subprocess {
 
   // Until standard error holds `text`; false when the program ends before.
   bool wait_for(const std::string& text);
+  const std::string& err() const { return finished_.err; }  // what was read so far
   void send(int signal) const;
   void close_out();  // as a reader that goes away
   Finished finish();

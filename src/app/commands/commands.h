@@ -10,6 +10,8 @@ namespace braid {
 // Makes the pictures and prints their paths, or a report. Refuses before anything is loaded where
 // that is possible.
 int generate(const GenerateFlags& flags, PhaseLog::Clock::time_point program_began);
+// Answers requests over HTTP until a signal asks it to stop: 0 when what was accepted is done.
+int serve_pictures(const ServeFlags& flags);
 // Prints what is known about a picture, or about this machine and, with a model, about that.
 int info(const InfoFlags& flags);
 // Whether a layout computes what one rank computes: 0 when it does, 1 when a block differs.

@@ -43,6 +43,19 @@ extern const Choices<TextRanks> kTextRanks;
 extern const Choices<DecodeRanks> kDecodeRanks;
 extern const Choices<RingForm> kRingForms;
 
+// `braid verify`.
+extern const char* const kVerifyExamples;
+void add_verify_flags(FlagReader& read, VerifyFlags& flags);
+
+// `braid serve`.
+extern const char* const kServeExamples;
+void add_serve_flags(FlagReader& read, ServeFlags& flags);
+// Throws InputError where others may ask and nothing is asked of them.
+void check_together(const ServeFlags& flags);
+
+// When pictures are decoded in tiles.
+void add_decoder_flags(FlagReader& read, VaeTiling& tiling);
+
 // `braid convert`.
 extern const char* const kConvertExamples;
 void add_convert_flags(FlagReader& read, ConvertFlags& flags);

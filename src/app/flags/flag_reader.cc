@@ -57,9 +57,10 @@ std::vector<std::string> with_empty_values(int argc, const char* const* argv) {
 [[noreturn]] void refuse_command(const CLI::App& app, const std::string& first) {
   require(!first.starts_with('-'), "unknown flag ", in_quotes(first), suggestion(app, first),
           ": a command comes first, as in braid generate \"a red circle\"");
-  throw InputError(text_of("unknown command ", in_quotes(first),
-                           ": there are generate, verify, bench, plan, convert and info, as in "
-                           "braid generate \"a red circle\""));
+  throw InputError(
+      text_of("unknown command ", in_quotes(first),
+              ": there are generate, serve, verify, bench, plan, convert and info, as in "
+              "braid generate \"a red circle\""));
 }
 
 }  // namespace

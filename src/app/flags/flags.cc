@@ -32,16 +32,6 @@ Examples:
   braid generate "a cat" --negative-prompt "blurry" --true-cfg 4 --size 512x512
   braid generate "a fox" -m flux1-dev.safetensors --components ~/models/FLUX.1-dev)";
 
-const char* const kVerifyExamples =
-    R"(One evaluation of the transformer on one rank and one under the layout, from the same
-random inputs, are compared after every part. Exit code 1 says that a part differs.
-
-Examples:
-  braid verify --tp 2 --ring 2
-  braid verify -m ~/models/FLUX.1-dev --ulysses 4 --size 1008x1008
-  braid verify --tp 2 --inject contiguous-slice
-  braid verify --synthetic flux1-dev --double 1 --single 1 --tp 3 --size 512x512)";
-
 void add_prompt_flags(FlagReader& read, GenerateFlags& f) {
   read.positional("PROMPT", "What the picture shows, in quotes", f.prompt);
   read.text("--prompt-file", "FILE", "Prompt",
@@ -96,17 +86,6 @@ void add_picture_flags(FlagReader& read, Request& r) {
             });
 }
 
-void add_decoder_flags(FlagReader& read, Request& r) {
-  read.text("--vae-tiling", "WHEN", "Machine",
-            "auto, on or off: decode in tiles, which takes less memory.\n"
-            "Default: auto, above 2048x2048 pixels",
-            [&](const std::string& flag, const std::string& text) {
-              r.vae_tiling = choice<VaeTiling>(
-                  flag, text,
-                  {{"auto", VaeTiling::kAuto}, {"on", VaeTiling::kOn}, {"off", VaeTiling::kOff}});
-            });
-}
-
 void add_file_flags(FlagReader& read, GenerateFlags& f) {
   read.path("-o,--output", "PATH", "Files",
             "The picture, or a folder for it: an existing one, or a name\n"
@@ -144,50 +123,8 @@ void add_generate_flags(FlagReader& read, GenerateFlags& f) {
   add_memory_flags(read, f.options.memory);
   add_budget_flags(read, f.options.memory);
   add_cache_flags(read, f.options.cache);
-  add_decoder_flags(read, f.request);
+  add_decoder_flags(read, f.request.vae_tiling);
   add_talk_flags(read, f);
-}
-
-void add_verify_flags(FlagReader& read, VerifyFlags& f) {
-  add_layout_flags(read, f.options.pipeline.layout);
-  add_preset_flag(read, f.preset, "none");
-  add_memory_flags(read, f.options.pipeline.memory);
-  read.text("--memory", "BYTES", "Memory",
-            "Of each device, as 6GB: the transformer of the one rank that\n"
-            "is compared with is paged where it is larger. Default: what is\n"
-            "free on a GPU",
-            [&](const std::string& flag, const std::string& text) {
-              f.options.device_bytes = std::int64_t(bytes_named(flag, text));
-            });
-  add_model_flags(read, f.options.pipeline);
-  add_synthetic_flags(read, f.options.synthetic, f.options.blocks);
-  add_machine_flags(read, f.options.pipeline);
-  read.text("--size", "WxH", "Proof", "Width and height in pixels. Default: the model's",
-            [&](const std::string& flag, const std::string& text) {
-              const auto size = picture_size(flag, text);
-              f.options.width = size.width;
-              f.options.height = size.height;
-            });
-  read.text("--max-sequence-length", "N", "Proof", "Text tokens, 1 to 512. Default: the model's",
-            [&](const std::string& flag, const std::string& text) {
-              f.options.max_sequence_length = int(whole_number(flag, text, 1, kMaxTextTokens));
-            });
-  read.text("--seed", "N", "Proof", "Of the random inputs. Default: 0",
-            [&](const std::string& flag, const std::string& text) {
-              f.options.seed = seed_number(flag, text);
-            });
-  read.text("--tolerance", "X", "Proof",
-            "Largest difference that passes, relative to the largest value.\n"
-            "Default: 1e-4 in float32, 0.05 in shorter types",
-            [&](const std::string& flag, const std::string& text) {
-              f.options.tolerance = finite_number(flag, text);
-            });
-  read.text(
-      "--inject", "FAULT", "Proof",
-      "Make a known mistake on purpose: contiguous-slice,\n"
-      "zero-timestep, skip-reduce, drop-lse, stale-kv or rank-noise",
-      [&](const std::string&, const std::string& text) { f.options.fault = fault_named(text); });
-  read.flag("--json", "Talk", "Print one JSON object", f.json);
 }
 
 bool has_prompts(const GenerateFlags& f) { return f.prompt || !f.prompt_file.empty(); }
@@ -233,6 +170,12 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   read_info.flag("-v,--verbose", "Talk",
                  "Of a model, tell the whole configuration, and the\nmachine's", info.verbose);
 
+  ServeFlags serve;
+  auto& offer = *app.add_subcommand("serve", "Answer requests for pictures over HTTP");
+  offer.footer(kServeExamples);
+  FlagReader read_serve(offer);
+  add_serve_flags(read_serve, serve);
+
   VerifyFlags verify;
   auto& prove =
       *app.add_subcommand("verify", "Prove that a layout computes what one rank computes");
@@ -266,6 +209,12 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
     if (!has_prompts(generate) && ::isatty(STDERR_FILENO)) return how_to_generate();
     check_together(generate);
     return generate;
+  }
+  if (offer.parsed()) {
+    read_serve.finish();
+    serve.preset.given = read_serve.given();
+    check_together(serve);
+    return serve;
   }
   if (prove.parsed()) {
     read_verify.finish();

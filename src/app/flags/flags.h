@@ -36,6 +36,23 @@ struct GenerateFlags {
   Verbosity verbosity = Verbosity::kNormal;
 };
 
+struct ServeFlags {
+  PipelineOptions options;  // `model` is empty for the bundled model
+  PresetFlags preset;
+  VaeTiling vae_tiling = VaeTiling::kAuto;
+  std::string host = "127.0.0.1";
+  int port = 8188;
+  std::filesystem::path api_key_file;
+  bool no_key = false;  // wanted in so many words
+  std::vector<std::string> allow_hosts, allow_origins;
+  int queue = 64;                // pictures
+  int max_pixels = 2048 * 2048;  // of a picture
+  int max_steps = 200;
+  int drain = 30;  // seconds
+  bool log_prompts = false;
+  Verbosity verbosity = Verbosity::kNormal;
+};
+
 struct InfoFlags {
   std::filesystem::path picture, model, components;
   bool presets = false;
@@ -74,7 +91,7 @@ struct ShowText {
 };
 
 using CommandLine = std::variant<ShowText, GenerateFlags, InfoFlags, VerifyFlags, PlanFlags,
-                                 BenchFlags, ConvertFlags>;
+                                 BenchFlags, ConvertFlags, ServeFlags>;
 
 // Throws InputError naming the flag.
 CommandLine parse_command_line(int argc, const char* const* argv);

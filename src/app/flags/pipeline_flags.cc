@@ -46,6 +46,17 @@ void add_machine_flags(FlagReader& read, PipelineOptions& o) {
             });
 }
 
+void add_decoder_flags(FlagReader& read, VaeTiling& tiling) {
+  read.text("--vae-tiling", "WHEN", "Machine",
+            "auto, on or off: decode in tiles, which takes less memory.\n"
+            "Default: auto, above 2048x2048 pixels",
+            [&](const std::string& flag, const std::string& text) {
+              tiling = choice<VaeTiling>(
+                  flag, text,
+                  {{"auto", VaeTiling::kAuto}, {"on", VaeTiling::kOn}, {"off", VaeTiling::kOff}});
+            });
+}
+
 void add_synthetic_flags(FlagReader& read, std::string& synthetic, std::vector<int>& blocks) {
   read.text("--synthetic", "NAME", "Model",
             "Random weights with the shapes of a published model instead of\n"

@@ -1,0 +1,129 @@
+// `braid serve` as a person starts it: pictures with the bytes of `braid generate`, and an end that
+// loses nothing.
+#include <csignal>
+
+#include "base/file.h"
+#include "serve/http.h"
+#include "serve/raw_client.h"
+#include "workplace.h"
+
+namespace braid::serve_test {
+
+using testing::HasSubstr;
+
+class Serve : public Workplace {
+ protected:
+  // A server on a free port, ready to make pictures.
+  void start(std::vector<std::string> flags = {}) {
+    flags.insert(flags.begin(), {"serve", "--port", "0"});
+    server_.emplace(Start{.arguments = flags, .folder = folder_});
+    ASSERT_TRUE(server_->wait_for("event=ready"));
+    const auto& log = server_->err();
+    port_ = std::stoi(log.substr(log.find("port=") + 5));
+  }
+  std::string ask(const std::string& line, const std::string& json = "") const {
+    serve::RawClient client(port_);
+    client.send(line + head_of(json) + "connection: close\r\n\r\n" + json);
+    const auto answer = client.read_all();
+    return answer.substr(answer.find("\r\n\r\n") + 4);
+  }
+  static std::string head_of(const std::string& json) {
+    return " HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: " +
+           std::to_string(json.size()) + "\r\n";
+  }
+  // The files of the pictures in an answer.
+  std::vector<std::string> pictures_for(const std::string& json) const {
+    std::vector<std::string> files;
+    const auto answer = nlohmann::json::parse(ask("POST /v1/images/generations", json));
+    for (const auto& picture : answer.at("data"))
+      files.push_back(serve::bytes_of_base64(picture["b64_json"].get<std::string>(), ""));
+    return files;
+  }
+  std::string drawn(std::vector<std::string> arguments, const std::string& name) const {
+    arguments.insert(arguments.begin(), {"generate", "-q"});
+    EXPECT_EQ(braid(std::move(arguments)).exit_code, 0);
+    return read_file(folder_ / name);
+  }
+  Finished stop(int signal = SIGTERM) {
+    server_->send(signal);
+    return server_->finish();
+  }
+
+  std::optional<Subprocess> server_;
+  int port_ = 0;
+};
+
+TEST_F(Serve, GivesTheBytesOfGenerate) {
+  start();
+  const auto one = pictures_for(
+      R"({"prompt": "a red circle \u2605", "negative_prompt": "b", "true_cfg": 2, "seed": 3,
+          "size": "64x48", "steps": 3, "guidance": 4, "prompt_2": "c"})");
+  ASSERT_EQ(one.size(), 1u);
+  EXPECT_EQ(one[0], drawn({"a red circle \xe2\x98\x85", "--negative-prompt", "b", "--true-cfg", "2",
+                           "--seed", "3", "--size", "64x48", "--steps", "3", "--guidance", "4",
+                           "--prompt-2", "c"},
+                          "braid.png"));
+  const auto two = pictures_for(R"({"prompt": "a", "n": 2, "seed": 18446744073709551615,
+                                    "size": "32x32", "steps": 2})");
+  ASSERT_EQ(two.size(), 2u);
+  EXPECT_EQ(two[1], drawn({"a", "--seed", "0", "--size", "32x32", "--steps", "2"}, "braid.png"));
+  EXPECT_EQ(stop().exit_code, 0);
+}
+
+TEST_F(Serve, PreviewsChangeNoByte) {
+  start({"--tp", "2", "--dtype", "float32"});
+  const auto events = ask("POST /v1/images/generations",
+                          R"({"prompt": "a", "seed": 5, "size": "32x32", "steps": 4,
+                               "stream": true, "partial_images": 3})");
+  EXPECT_THAT(events, HasSubstr("image_generation.partial_image"));
+  const auto begin =
+      events.find("\"b64_json\":\"", events.find("event: image_generation.completed"));
+  const auto text = events.substr(begin + 12, events.find('"', begin + 12) - begin - 12);
+  EXPECT_EQ(serve::bytes_of_base64(text, ""),
+            drawn({"a", "--seed", "5", "--size", "32x32", "--steps", "4", "--tp", "2", "--dtype",
+                   "float32"},
+                  "braid.png"));
+}
+
+TEST_F(Serve, FinishesWhatItAcceptedWhenItIsStopped) {
+  start();
+  serve::RawClient client(port_);
+  const std::string json = R"({"prompt": "a", "n": 3, "seed": 1})";
+  client.send("POST /v1/images/generations" + head_of(json) + "\r\n" + json);
+  while (nlohmann::json::parse(ask("GET /v1/status"))["running"] == 0) {
+  }
+  EXPECT_EQ(stop().exit_code, 0);
+  EXPECT_THAT(client.read_all(), HasSubstr("b64_json"));
+}
+
+TEST_F(Serve, CutsLongWorkShortAfterItsTime) {
+  start({"--drain", "0"});
+  ask("POST /v1/jobs", R"({"prompt": "a", "n": 10, "steps": 200, "size": "512x512"})");
+  const auto finished = stop(SIGINT);
+  EXPECT_EQ(finished.exit_code, 0);
+  EXPECT_THAT(finished.err, HasSubstr("state=cancelled"));
+}
+
+TEST_F(Serve, KeepsPromptsOutOfItsLog) {
+  start();
+  pictures_for(R"({"prompt": "my secret", "size": "32x32", "steps": 1})");
+  EXPECT_THAT(stop().err, testing::Not(HasSubstr("secret")));
+  start({"--log-prompts"});
+  pictures_for(R"({"prompt": "my secret", "size": "32x32", "steps": 1})");
+  EXPECT_THAT(stop().err, HasSubstr("prompt=\"my secret\""));
+}
+
+TEST_F(Serve, RefusesWhatIsNotSafeOrNotThere) {
+  expect_bad_input({"serve", "--host", "0.0.0.0"}, "--no-key");
+  expect_bad_input({"serve", "--api-key-file", "missing"}, "missing");
+  expect_bad_input({"serve", "--api-key-file", write("short", "abc\n")}, "at least 16 characters");
+  expect_bad_input({"serve", "--port", "65536"}, "--port");
+  expect_bad_input({"serve", "--host", "example.org", "--no-key"}, "the address to listen on");
+  expect_bad_input({"serve", "-m", "missing", "--port", "0"}, "missing");
+  start();
+  const auto second = braid({"serve", "--port", std::to_string(port_)});
+  EXPECT_EQ(second.exit_code, 1);
+  EXPECT_THAT(second.err, HasSubstr("Address already in use"));
+}
+
+}  // namespace braid::serve_test
