@@ -1,0 +1,100 @@
+"""Headless Chromium by Debian's chromium-driver: WebDriver's JSON over python's standard library."""
+
+import base64
+import contextlib
+import http.client
+import json
+import socket
+import subprocess
+import time
+
+ELEMENT = "element-6066-11e4-a52e-4f735466cecf"  # WebDriver, section 12.2
+KEYS = {"control": "\ue009", "enter": "\ue007", "tab": "\ue004"}
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Browser:
+    def __init__(self, width=1200, height=900, dark=False):
+        self._port = free_port()
+        self._driver = subprocess.Popen(["chromedriver", f"--port={self._port}"], stdout=subprocess.DEVNULL)
+        arguments = ["--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu",
+                     f"--window-size={width},{height}"]
+        if dark:
+            arguments.append("--force-dark-mode")
+        self._wait_for_driver()
+        session = self._ask("POST", "/session", {"capabilities": {"alwaysMatch": {
+            "goog:chromeOptions": {"args": arguments}, "goog:loggingPrefs": {"browser": "ALL"}}}})
+        self._session = f"/session/{session['sessionId']}"
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        with contextlib.suppress(Exception):
+            self._ask("DELETE", self._session)
+        self._driver.terminate()
+        self._driver.wait()
+
+    def _wait_for_driver(self):
+        for _ in range(200):
+            with contextlib.suppress(OSError):
+                if self._ask("GET", "/status")["ready"]:
+                    return
+            time.sleep(0.05)
+        raise AssertionError("chromedriver does not start")
+
+    def _ask(self, method, path, body=None):
+        connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=120)
+        connection.request(method, path, json.dumps(body or {}) if method == "POST" else None,
+                           {"content-type": "application/json"})
+        answer = json.loads(connection.getresponse().read())["value"]
+        connection.close()
+        assert not (isinstance(answer, dict) and "error" in answer), answer
+        return answer
+
+    def ask(self, method, path, body=None):
+        return self._ask(method, self._session + path, body)
+
+    def open(self, address):
+        self.ask("POST", "/url", {"url": address})
+
+    def find(self, css):
+        return f"/element/{self.ask('POST', '/element', {'using': 'css selector', 'value': css})[ELEMENT]}"
+
+    def click(self, css):
+        self.ask("POST", self.find(css) + "/click")
+
+    def type(self, css, text):
+        self.ask("POST", self.find(css) + "/value", {"text": text})
+
+    def clear(self, css):
+        self.ask("POST", self.find(css) + "/clear")
+
+    def role(self, css):
+        return self.ask("GET", self.find(css) + "/computedrole")
+
+    def label(self, css):
+        return self.ask("GET", self.find(css) + "/computedlabel")
+
+    def run(self, script, *arguments):
+        return self.ask("POST", "/execute/sync", {"script": script, "args": list(arguments)})
+
+    def wait_until(self, script, seconds=60):
+        until = time.monotonic() + seconds
+        while not self.run(f"return {script}"):
+            assert time.monotonic() < until, f"never: {script}; {self.complaints()}"
+            time.sleep(0.05)
+
+    def complaints(self):
+        """What the console was told of errors."""
+        return [entry["message"] for entry in self.ask("POST", "/se/log", {"type": "browser"})
+                if entry["level"] in ("SEVERE", "WARNING")]
+
+    def screenshot(self, path):
+        with open(path, "wb") as file:
+            file.write(base64.b64decode(self.ask("GET", "/screenshot")))

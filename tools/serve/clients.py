@@ -1,0 +1,84 @@
+#!/usr/bin/env python3
+"""The `openai` package from PyPI against a server of braid: what it sends is understood, and what
+comes back it reads. Run with a python that has it: clients.py BRAID"""
+
+import base64
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+import openai
+
+from running import Server
+
+SMALL = {"prompt": "a red circle on a blue background", "size": "64x64"}
+
+
+def generates_the_clis_bytes(client, braid):
+    answer = client.images.generate(**SMALL, n=2, extra_body={"seed": 7, "steps": 3})
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run([braid, "generate", "-q", SMALL["prompt"], "--size", SMALL["size"], "--steps", "3",
+                        "--seed", "7", "-n", "2", "-o", "x.png"], cwd=folder, check=True)
+        for k, picture in enumerate(answer.data):
+            assert base64.b64decode(picture.b64_json) == pathlib.Path(folder, f"x-00{k}.png").read_bytes()
+    assert answer.size == "64x64" and answer.output_format == "png"
+    assert answer.data[1].model_extra["seed"] == 8
+
+
+def streams(client):
+    events = list(client.images.generate(**SMALL, stream=True, partial_images=2, extra_body={"steps": 6}))
+    assert [e.type for e in events] == ["image_generation.partial_image"] * 2 + ["image_generation.completed"]
+    assert [e.partial_image_index for e in events[:2]] == [0, 1]
+    assert all(base64.b64decode(e.b64_json).startswith(b"\x89PNG") for e in events)
+
+
+def raises(error, call, **wanted):
+    try:
+        call()
+    except error as caught:
+        for name, value in wanted.items():
+            assert getattr(caught, name) == value, (name, getattr(caught, name))
+        return
+    raise AssertionError(f"no {error.__name__}")
+
+
+def refuses(client):
+    raises(openai.BadRequestError, lambda: client.images.generate(prompt="a", size="65x64"), param="size")
+    raises(openai.BadRequestError, lambda: client.images.generate(prompt="a", n=11), param="n")
+    raises(openai.BadRequestError, lambda: client.images.generate(prompt="a", extra_body={"typo": 1}),
+           code="unknown_parameter")
+    raises(openai.NotFoundError, lambda: client.images.generate(prompt="a", model="dall-e-3"),
+           code="model_not_found")
+    raises(openai.AuthenticationError, lambda: client.with_options(api_key="wrong").models.list())
+
+
+def lists_models(client):
+    assert [model.id for model in client.models.list()] == ["demo"]
+    assert client.models.retrieve("demo").id == "demo"
+
+
+def gives_up_with_its_client(client, server):
+    impatient = client.with_options(timeout=1, max_retries=0)
+    raises(openai.APITimeoutError, lambda: impatient.images.generate(
+        prompt="a", size="1024x1024", extra_body={"steps": 200}))
+    server.wait_for("event=job .*state=cancelled", 10)
+
+
+def main(braid):
+    with tempfile.NamedTemporaryFile("w") as key:
+        key.write("a key of some length\n")
+        key.flush()
+        with Server(braid, "--api-key-file", key.name) as server:
+            server.wait_until_ready()
+            client = openai.OpenAI(base_url=server.address + "/v1", api_key="a key of some length")
+            generates_the_clis_bytes(client, braid)
+            streams(client)
+            refuses(client)
+            lists_models(client)
+            gives_up_with_its_client(client, server)
+    print(f"openai {openai.__version__}: generate, stream, errors, models and a time-out are as they should be")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,125 @@
+#!/usr/bin/env python3
+"""The page in headless Chromium, as a person uses it: page.py BRAID [FOLDER-FOR-SCREENSHOTS]"""
+
+import pathlib
+import sys
+import tempfile
+
+from browser import KEYS, Browser
+from running import Server
+
+DROP = """
+const [name, base64] = arguments;
+const bytes = Uint8Array.from(atob(base64), (c) => c.charCodeAt(0));
+const data = new DataTransfer();
+data.items.add(new File([bytes], name, {type: "image/png"}));
+dispatchEvent(new DragEvent("drop", {dataTransfer: data, cancelable: true}));
+"""
+
+
+def value(browser, name):
+    return browser.run(f"return document.getElementById('{name}').value")
+
+
+def set_value(browser, name, text):
+    browser.clear(f"#{name}")
+    browser.type(f"#{name}", text)
+
+
+def idle(browser):
+    browser.wait_until("document.getElementById('working').hidden", 120)
+
+
+def makes_a_picture(browser, folder):
+    browser.wait_until("document.getElementById('width').value === '128'")
+    set_value(browser, "prompt", "a red circle on a blue background")
+    set_value(browser, "steps", "60")
+    browser.type("#prompt", KEYS["control"] + KEYS["enter"])
+    browser.wait_until("document.getElementById('picture').className === 'rough'")
+    browser.wait_until("document.getElementById('progress').value > 0.2")
+    assert "step" in browser.run("return document.getElementById('phase').textContent")
+    browser.screenshot(folder / "working.png")
+    idle(browser)
+    browser.wait_until("document.querySelectorAll('#gallery img').length === 1")
+    assert browser.run("return document.getElementById('picture').naturalWidth") == 128
+    browser.screenshot(folder / "done.png")
+
+
+def cancels(browser):
+    set_value(browser, "steps", "200")
+    browser.click("#make")
+    browser.wait_until("document.getElementById('progress').value > 0.02")
+    browser.click("#cancel")
+    idle(browser)
+    assert browser.run("return document.getElementById('spoken').textContent") == "Cancelled."
+    assert browser.run("return document.querySelectorAll('#gallery img').length") == 1
+
+
+def refuses_bad_settings(browser):
+    browser.run("document.getElementById('form').noValidate = true")
+    set_value(browser, "width", "65")
+    browser.click("#make")
+    browser.wait_until("document.getElementById('error').textContent.includes('multiples of 16')")
+    assert browser.run("return document.activeElement.id") == "width"
+    set_value(browser, "width", "128")
+
+
+def gives_settings_back(browser, server, folder):
+    set_value(browser, "prompt", "something else")
+    browser.click("#gallery button")
+    browser.wait_until("document.getElementById('shown').open")
+    browser.screenshot(folder / "gallery.png")
+    browser.click("#reuse")
+    assert value(browser, "prompt") == "a red circle on a blue background"
+    assert value(browser, "steps") == "60" and value(browser, "seed") != ""
+    made = server.json("POST", "/v1/images/generations",
+                       {"prompt": "a star \u2605", "seed": 77, "steps": 3, "size": "96x64"})
+    browser.run(DROP, "a.png", made["data"][0]["b64_json"])
+    browser.wait_until("document.getElementById('seed').value === '77'")
+    assert value(browser, "prompt") == "a star \u2605"
+    assert (value(browser, "width"), value(browser, "height"), value(browser, "steps")) == ("96", "64", "3")
+    browser.run(DROP, "b.png", "AAAA")
+    browser.wait_until("document.getElementById('error').textContent !== ''")
+
+
+def survives_a_reload(browser, server):
+    server.json("POST", "/v1/jobs", {"prompt": "another's", "user": "another"})
+    browser.ask("POST", "/refresh")
+    browser.wait_until("document.querySelectorAll('#gallery img').length === 1")
+    browser.wait_until("document.getElementById('prompt').value !== ''")
+    assert browser.run("return document.querySelectorAll('#jobs li').length") == 0, "another's job"
+
+
+def can_be_heard(browser):
+    for css, role, label in (("#prompt", "textbox", "Prompt"), ("#steps", "spinbutton", "Steps"),
+                             ("#make", "button", "Make picture"), ("#dice", "button", None),
+                             ("#form", "form", "New picture"), ("#gallery", "list", "Gallery"),
+                             ("#gallery img", "image", "a red circle on a blue background")):
+        assert browser.role(css) == role, (css, browser.role(css))
+        assert label is None or browser.label(css) == label, (css, browser.label(css))
+
+
+def main(braid, folder):
+    with Server(braid).wait_until_ready() as server:
+        with Browser() as browser:
+            browser.open(server.address)
+            makes_a_picture(browser, folder)
+            cancels(browser)
+            assert not browser.complaints(), browser.complaints()
+            refuses_bad_settings(browser)
+            gives_settings_back(browser, server, folder)
+            can_be_heard(browser)
+            survives_a_reload(browser, server)
+            complaints = [text for text in browser.complaints() if "400 (Bad Request)" not in text]
+            assert not complaints, complaints
+        with Browser(width=500, height=900, dark=True) as phone:
+            phone.open(server.address)
+            phone.wait_until("document.getElementById('width').value === '128'")
+            phone.screenshot(folder / "phone.png")
+            assert phone.run("return document.documentElement.scrollWidth <= innerWidth"), "it is too wide"
+    print("page: a picture with progress and previews, cancel, settings back, reload, roles, a phone")
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as own:
+        main(sys.argv[1], pathlib.Path(sys.argv[2] if len(sys.argv) > 2 else own))
