@@ -130,6 +130,23 @@ Settings Engine::settle(const Request& request, const Hooks& hooks) const {
   return braid::settle(request, model().family().description().limits, hooks.warning);
 }
 
+std::string Engine::share(const std::string& text) const {
+  std::string shared;
+  const auto bytes_of_text = [](const std::string& t) {
+    return at::tensor(
+        at::ArrayRef<std::uint8_t>(reinterpret_cast<const std::uint8_t*>(t.data()), t.size()));
+  };
+  const auto tell = [&](const Group& world) {
+    world.await();
+    const auto bytes = world.broadcast(bytes_of_text(text), 0);
+    if (world.rank() > 0 && world_->has_first_rank()) return;  // a thread beside the first rank's
+    const auto* const data = reinterpret_cast<const char*>(bytes.const_data_ptr<std::uint8_t>());
+    shared.assign(data, std::size_t(bytes.numel()));
+  };
+  world_->run(tell);
+  return shared;
+}
+
 Request Engine::complete(const Request& request, const Hooks& hooks) const {
   const auto settings = settle(request, hooks);
   if (request.latents) check_latents(*request.latents, latent_shapes(settings, model().family()));

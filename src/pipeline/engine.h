@@ -31,6 +31,10 @@ class Engine {
                                 Recording* recording = nullptr,
                                 TrafficByAxis* step = nullptr) const;
 
+  // Collective where ranks are processes: the first rank's text, on all of them. The others wait
+  // for it without a deadline.
+  std::string share(const std::string& text) const;
+
   // The request as it will run: defaults filled in, sizes rounded.
   Settings settle(const Request& request, const Hooks& hooks) const;
   // The same as a request, checked with its latents; and what may be asked for.

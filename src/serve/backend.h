@@ -21,6 +21,10 @@ struct Backend {
   std::function<void(const Request&, const Hooks&)> generate;
   // The file that `braid generate` would write. `request` is complete.
   std::function<std::string(const Picture&, const Request& request)> png;
+  // Where ranks are processes: about once a second while nothing is asked, on the thread of
+  // generate(), and once at the end. Throws BackendLost.
+  std::function<void()> keep_alive = {};
+  std::function<void()> leave = {};
 };
 
 // Loads the model. Called once, on the thread that makes the pictures.

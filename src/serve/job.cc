@@ -49,6 +49,12 @@ Job::Status Job::status() const {
   return status_;
 }
 
+std::size_t Job::num_bytes() const {
+  std::size_t bytes = 0;
+  for (const auto& picture : status().pictures) bytes += picture.png->size();
+  return bytes;
+}
+
 void Job::start() {
   const std::scoped_lock lock(mutex_);
   status_.state = JobState::kRunning;

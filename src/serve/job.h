@@ -68,6 +68,7 @@ class Job {
     std::string error = {};  // of a failed one
   };
   Status status() const;
+  std::size_t num_bytes() const;  // of its pictures
 
   // Changes of state, each with its event.
   void start();

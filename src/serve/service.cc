@@ -9,6 +9,7 @@
 namespace braid::serve {
 namespace {
 
+constexpr auto kHeartbeat = std::chrono::seconds(1);
 constexpr int kLongestRetry = 120;  // seconds: OpenAI's clients give up on more
 
 double seconds_since(Clock::time_point then) {
@@ -23,12 +24,6 @@ ApiError unavailable(Readiness readiness) {
                  readiness == Readiness::kLoading ? "loading" : "draining");
   error.retry_after = 5;
   return error;
-}
-
-std::size_t bytes_of(const Job& job) {
-  std::size_t bytes = 0;
-  for (const auto& picture : job.status().pictures) bytes += picture.png->size();
-  return bytes;
 }
 
 }  // namespace
@@ -105,7 +100,7 @@ void Service::forget_old_jobs() {
             [](const auto& a, const auto& b) { return a.first > b.first; });
   std::size_t count = 0, bytes = 0;
   for (const auto& [when, job] : finished) {
-    bytes += bytes_of(*job);
+    bytes += job->num_bytes();
     const bool is_old = Clock::now() - when > options_.keep_finished;
     if (is_old || ++count > options_.max_finished_jobs || bytes > options_.max_finished_bytes)
       kept_.erase(job->id());
@@ -181,8 +176,10 @@ void Service::change(Readiness readiness) {
 }
 
 void Service::work() {
-  if (load())
+  if (load()) {
     while (const auto job = next()) run(job);
+    if (backend().leave && !failure()) backend().leave();
+  }
   if (options_.on_stopped) options_.on_stopped();
 }
 
@@ -211,10 +208,24 @@ bool Service::load() {
   return false;
 }
 
+void Service::keep_alive() {
+  if (!backend().keep_alive) return;
+  try {
+    backend().keep_alive();
+  } catch (const BackendLost&) {
+    stop_working(std::current_exception());
+  }
+}
+
 // Waits for a job; null when there will be no more.
 std::shared_ptr<Job> Service::next() {
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return queue_.num_jobs() > 0 || readiness_ != Readiness::kReady; });
+  const auto has_news = [&] { return queue_.num_jobs() > 0 || readiness_ != Readiness::kReady; };
+  while (!changed_.wait_for(lock, kHeartbeat, has_news)) {
+    lock.unlock();
+    keep_alive();
+    lock.lock();
+  }
   running_ = readiness_ == Readiness::kStopped ? nullptr : queue_.pop();
   if (!running_) change(Readiness::kStopped);
   return running_;

@@ -64,6 +64,7 @@ class Service {
  private:
   void work();
   bool load();
+  void keep_alive();
   std::shared_ptr<Job> next();
   void run(const std::shared_ptr<Job>& job);
   void make_pictures(Job& job);

@@ -1,6 +1,4 @@
 // Ranks that are processes: the pictures of one rank, and an end for all when one ends badly.
-#include <arpa/inet.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -18,17 +16,6 @@ using testing::HasSubstr;
 using Arguments = std::vector<std::string>;
 
 const std::string kDemoModel = BRAID_SOURCE_DIR "/models/demo";
-
-int free_port() {
-  const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  socklen_t size = sizeof address;
-  ::bind(socket, reinterpret_cast<sockaddr*>(&address), size);
-  ::getsockname(socket, reinterpret_cast<sockaddr*>(&address), &size);
-  ::close(socket);
-  return ntohs(address.sin_port);
-}
 
 class Processes : public Workplace {
  protected:

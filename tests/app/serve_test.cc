@@ -14,9 +14,10 @@ using testing::HasSubstr;
 class Serve : public Workplace {
  protected:
   // A server on a free port, ready to make pictures.
-  void start(std::vector<std::string> flags = {}) {
+  void start(std::vector<std::string> flags = {}, std::vector<std::string> environment = {}) {
     flags.insert(flags.begin(), {"serve", "--port", "0"});
-    server_.emplace(Start{.arguments = flags, .folder = folder_});
+    server_.emplace(
+        Start{.arguments = flags, .environment = std::move(environment), .folder = folder_});
     ASSERT_TRUE(server_->wait_for("event=ready"));
     const auto& log = server_->err();
     port_ = std::stoi(log.substr(log.find("port=") + 5));
@@ -85,10 +86,54 @@ TEST_F(Serve, PreviewsChangeNoByte) {
                   "braid.png"));
 }
 
+// What torchrun does: a process a rank, told of the other by variables.
+std::vector<std::string> rank_of_two(int rank, int port) {
+  return {
+      "RANK=" + std::to_string(rank), "LOCAL_RANK=" + std::to_string(rank),  "WORLD_SIZE=2",
+      "MASTER_ADDR=127.0.0.1",        "MASTER_PORT=" + std::to_string(port), "OMP_NUM_THREADS=1"};
+}
+
+TEST_F(Serve, RanksMayBeProcesses) {
+  const std::vector<std::string> layout = {"--tp", "2", "--dtype", "float32"};
+  const auto port = free_port();
+  std::vector<std::string> flags = {"serve", "--port", "0"};
+  flags.insert(flags.end(), layout.begin(), layout.end());
+  Subprocess other({.arguments = flags, .environment = rank_of_two(1, port), .folder = folder_});
+  start(layout, rank_of_two(0, port));
+  const std::string json = R"({"prompt": "a", "seed": 5, "size": "32x32", "steps": 3})";
+  const auto first = pictures_for(json);
+  EXPECT_EQ(first.front(), drawn({"a", "--seed", "5", "--size", "32x32", "--steps", "3", "--tp",
+                                  "2", "--dtype", "float32"},
+                                 "braid.png"));
+  const auto long_job = nlohmann::json::parse(
+      ask("POST /v1/jobs", R"({"prompt": "a", "size": "512x512", "steps": 200})"));
+  const auto path = "/v1/jobs/" + long_job.at("id").get<std::string>();
+  while (nlohmann::json::parse(ask("GET " + path)).at("state") != "running") {
+  }
+  ask("DELETE " + path);
+  EXPECT_EQ(pictures_for(json), first) << "all ranks heard of the cancel, and go on";
+  other.send(SIGTERM);  // as launchers do: only the first rank may decide
+  EXPECT_EQ(pictures_for(json), first);
+  EXPECT_EQ(stop().exit_code, 0);
+  EXPECT_EQ(other.finish().exit_code, 0);
+}
+
+TEST_F(Serve, EndsWhenARankIsLost) {
+  const auto port = free_port();
+  Subprocess other({.arguments = {"serve", "--tp", "2"},
+                    .environment = rank_of_two(1, port),
+                    .folder = folder_});
+  start({"--tp", "2"}, rank_of_two(0, port));
+  other.send(SIGKILL);
+  const auto finished = server_->finish();
+  EXPECT_EQ(finished.exit_code, 1);
+  EXPECT_THAT(finished.err, HasSubstr("rank 1"));
+}
+
 TEST_F(Serve, FinishesWhatItAcceptedWhenItIsStopped) {
   start();
   serve::RawClient client(port_);
-  const std::string json = R"({"prompt": "a", "n": 3, "seed": 1})";
+  const std::string json = R"({"prompt": "a", "n": 3, "size": "64x64"})";
   client.send("POST /v1/images/generations" + head_of(json) + "\r\n" + json);
   while (nlohmann::json::parse(ask("GET /v1/status"))["running"] == 0) {
   }

@@ -1,5 +1,7 @@
 #include "workplace.h"
 
+#include <arpa/inet.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <fstream>
@@ -14,6 +16,17 @@ namespace fs = std::filesystem;
 const fs::path kModel = fs::path(BRAID_SOURCE_DIR) / "models" / "demo";
 
 }  // namespace
+
+int free_port() {
+  const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  socklen_t size = sizeof address;
+  ::bind(socket, reinterpret_cast<sockaddr*>(&address), size);
+  ::getsockname(socket, reinterpret_cast<sockaddr*>(&address), &size);
+  ::close(socket);
+  return ntohs(address.sin_port);
+}
 
 Finished Workplace::draw(std::vector<std::string> arguments) const {
   std::vector<std::string> all = {"generate", "-m", kModel.string(), "--size", "32x32",

@@ -14,6 +14,9 @@
 
 namespace braid {
 
+// A port that nobody listens on.
+int free_port();
+
 class Workplace : public testing::Test {
  protected:
   Finished braid(std::vector<std::string> arguments) const {

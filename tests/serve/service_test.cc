@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <future>
 
 #include "fake_backend.h"
@@ -170,6 +171,32 @@ TEST(Service, DrainsWhatItHasAccepted) {
   EXPECT_EQ(wait_for_end(*waiting), JobState::kDone);
   while (service.status().readiness != Readiness::kStopped)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
+
+TEST(Service, KeepsOtherRanksAliveAndTellsThemOfTheEnd) {
+  FakeEngine engine;
+  std::atomic<int> alive = 0, left = 0;
+  auto backend = engine.backend();
+  backend.keep_alive = [&] { ++alive; };
+  backend.leave = [&] { ++left; };
+  Service service([&](const Hooks&) { return backend; }, {});
+  start(service);
+  while (alive == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_EQ(wait_for_end(*service.submit(order_of("a"))), JobState::kDone);
+  service.drain();
+  service.wait();
+  EXPECT_EQ(left, 1);
+}
+
+TEST(Service, StopsWhenARankIsLostWhileNothingIsAsked) {
+  FakeEngine engine;
+  auto backend = engine.backend();
+  backend.keep_alive = [] { throw BackendLost("rank 1 is gone"); };
+  Service service([&](const Hooks&) { return backend; }, {});
+  service.start();
+  service.wait();
+  EXPECT_EQ(service.status().readiness, Readiness::kStopped);
+  EXPECT_THROW(std::rethrow_exception(service.failure()), BackendLost);
 }
 
 TEST(Service, ReportsAModelThatCannotBeLoaded) {

@@ -3,6 +3,7 @@
 #include <iostream>
 
 #include "app/commands/commands.h"
+#include "app/commands/serve_ranks.h"
 #include "app/files/bundled_model.h"
 #include "app/files/picture_text.h"
 #include "app/flags/preset_flags.h"
@@ -33,19 +34,29 @@ struct Chosen {
 Chosen settled(const ServeFlags& flags) {
   auto options = flags.options;
   if (options.model.empty()) options.model = bundled_model();
-  require(!is_launched(), "braid serve is one process: its ranks are threads, as with --devices");
-  const int num_ranks = int(device_names(options).size());
+  const auto launch = read_launch();
+  const int num_ranks = launch ? launch->size : int(device_names(options).size());
   options.layout = choose_layout(options.layout, num_ranks, 1);
-  (void)devices_of(options, degrees_of(options.layout));
+  options.layout.ranks = Ranks::kProcesses;  // where a launcher started this program
+  (void)world_of(options.layout);
+  auto here = options;
+  here.device = device_of_rank(options.device);
+  (void)devices_of(here, degrees_of(options.layout));
   options.memory = choose_memory(flags.preset, options).memory;
-  if (!options.memory.budget.is_set()) return {options, flags.vae_tiling};
-  auto fit = fitted(options, {.vae_tiling = flags.vae_tiling});
-  return {std::move(fit.options), fit.tiling};
+  auto tiling = flags.vae_tiling;
+  if (options.memory.budget.is_set()) {
+    auto fit = fitted(options, {.vae_tiling = tiling});
+    options = std::move(fit.options);
+    tiling = fit.tiling;
+  }
+  options.device = here.device;
+  return {options, tiling};
 }
 
 // Engines throw what LibTorch throws, too; clients get one sentence.
 void draw(const Engine& engine, const Request& request, const Hooks& hooks) {
   try {
+    if (is_launched()) announce_request(engine, request);
     engine.generate(request, hooks);
   } catch (const Cancelled&) {
     throw;
@@ -53,6 +64,15 @@ void draw(const Engine& engine, const Request& request, const Hooks& hooks) {
     throw serve::BackendLost(loss.what());
   } catch (...) {
     throw Error(current_failure().sentence);
+  }
+}
+
+void announce(const Engine& engine, void (*what)(const Engine&)) {
+  if (!is_launched()) return;
+  try {
+    what(engine);
+  } catch (const std::exception& loss) {
+    throw serve::BackendLost(loss.what());
   }
 }
 
@@ -73,7 +93,9 @@ Backend backend_of(const std::shared_ptr<const Engine>& engine, const std::strin
                 const auto settings = engine->settle(request, {});
                 return encode_png(picture.width, picture.height, picture.rgb,
                                   text_of_picture(picture, settings.prompt_of(0), settings, model));
-              }};
+              },
+          .keep_alive = [=] { announce(*engine, announce_nothing); },
+          .leave = [=] { announce(*engine, announce_end); }};
 }
 
 std::string read_key(const ServeFlags& flags) {
@@ -200,6 +222,12 @@ int ServeRun::run() {
 
 }  // namespace
 
-int serve_pictures(const ServeFlags& flags) { return ServeRun(flags).run(); }
+int serve_pictures(const ServeFlags& flags) {
+  if (is_first_rank()) return ServeRun(flags).run();
+  // The first rank hears of signals to stop, and says when the others may.
+  const StopSignals held(std::chrono::seconds(flags.drain) + kAfterDrain);
+  follow_first_rank(Engine(settled(flags).options, {}));
+  return kSuccess;
+}
 
 }  // namespace braid
