@@ -166,8 +166,8 @@ TEST_F(Info, TheFlagsAreThese) {
                   "--ring-form", "--deadline", "--preset", "--quantize", "--quantize-text",
                   "--quantize-skip", "--offload", "--offload-text", "--offload-vae",
                   "--offload-group", "--prefetch", "--resident", "--residency", "--pin",
-                  "--offload-dir", "--disk-reads", "--memory", "--host-memory", "--log-prompts",
-                  "-q,--quiet"));
+                  "--offload-dir", "--disk-reads", "--memory", "--host-memory", "--cache",
+                  "--cache-limit", "--cache-polynomial", "--log-prompts", "-q,--quiet"));
   EXPECT_THAT(
       flags_of("convert"),
       ElementsAre("-h,--help", "-m,--model", "--components", "-o,--output", "--single-file",

@@ -63,6 +63,7 @@ void add_serve_flags(FlagReader& read, ServeFlags& f) {
   add_preset_flag(read, f.preset, "none, with --offload as far as\nthe weights do not fit a GPU");
   add_memory_flags(read, f.options.memory);
   add_budget_flags(read, f.options.memory);
+  add_cache_flags(read, f.options.cache);
   add_decoder_flags(read, f.vae_tiling);
   read.flag("--log-prompts", "Talk", "Write prompts into the log, too", f.log_prompts);
   read.action("-q,--quiet", "Talk", "No log of requests", [&] { f.verbosity = Verbosity::kQuiet; });
