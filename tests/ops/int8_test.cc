@@ -2,6 +2,7 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include "ops/kernels/codes.h"
 #include "ops/ops.h"
 #include "weights/codes/int8.h"
 #include "weights/files/checkpoint.h"
@@ -76,6 +77,28 @@ TEST(Int8Linear, TakesWeightsThatAreViews) {
       EXPECT_TRUE(at::equal(ops::linear(x, view, {}, scratch), ops::linear(x, dense, {}, scratch)))
           << int(form) << " " << dtype;
     }
+}
+
+TEST(Int8Tokens, AreCodedAsTheirDefinition) {
+  auto x = at::randn({6, 531}, at::kFloat);
+  x.select(0, 1).zero_();
+  x.select(0, 2).mul_(1e-9);
+  x.select(0, 3).mul_(1e30);
+  x.select(0, 4).fill_(-3);
+  for (const auto dtype : {at::kFloat, at::kBFloat16}) {
+    const auto rows = x.to(dtype);
+    const auto want = quantize_rows(rows, Quantize::kInt8);
+    const auto& kernels =
+        ops::code_kernels(dtype == at::kFloat ? ops::RowType::kFloat32 : ops::RowType::kBfloat16);
+    for (std::int64_t m = 0; m < rows.size(0); ++m) {
+      const auto codes = at::empty({rows.size(1)}, at::kChar);
+      const auto token = kernels.quantize(rows[m].const_data_ptr(), rows.size(1),
+                                          codes.mutable_data_ptr<std::int8_t>());
+      EXPECT_TRUE(at::equal(codes, want.values_NC[m])) << dtype << " " << m;
+      EXPECT_EQ(token.scale, want.scales_N1[m].item<float>()) << dtype << " " << m;
+      EXPECT_EQ(token.total, codes.sum().item<std::int64_t>()) << dtype << " " << m;
+    }
+  }
 }
 
 TEST(Int8Linear, RunsInFloat16) {

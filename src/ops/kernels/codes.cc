@@ -36,6 +36,48 @@ void widen(const int8_t* codes, float scale, int64 count, void* out_) {
   for (int64 i = 0; i < count; ++i) store(out + i, float(codes[i]) * scale);
 }
 
+inline float loaded(float x) { return x; }
+inline float loaded(Bfloat16 x) { return __builtin_bit_cast(float, uint32_t(x.bits) << 16); }
+
+// Of numbers without their sign the order is that of their bits; what is not finite comes last.
+inline float largest(const float* x, int64 count) {
+  uint32_t bits = 0;
+#pragma omp simd reduction(max : bits)
+  for (int64 i = 0; i < count; ++i) {
+    const uint32_t one = __builtin_bit_cast(uint32_t, x[i]) & 0x7fffffffu;
+    bits = one > bits ? one : bits;
+  }
+  return __builtin_bit_cast(float, bits);
+}
+inline float largest(const Bfloat16* x, int64 count) {
+  uint16_t bits = 0;
+#pragma omp simd reduction(max : bits)
+  for (int64 i = 0; i < count; ++i) {
+    const uint16_t one = x[i].bits & 0x7fff;
+    bits = one > bits ? one : bits;
+  }
+  return loaded(Bfloat16{bits});
+}
+
+template <class T>
+CodedToken quantize(const void* x_, int64 count, int8_t* codes) {
+  constexpr float kHalfRange = 127.5f, kLeast = 1.1920929e-7f;
+  const auto* x = static_cast<const T*>(x_);
+  float scale = rounded(largest(x, count) / kHalfRange, x);
+  scale = scale < kLeast ? kLeast : scale;
+  const float inverse = 1 / scale;
+  int32_t total = 0;
+#pragma omp simd reduction(+ : total)
+  for (int64 i = 0; i < count; ++i) {
+    float code = __builtin_rintf(loaded(x[i]) * inverse);
+    code = code >= -128 ? code : -128;  // NaN too
+    code = code <= 127 ? code : 127;
+    codes[i] = int8_t(int32_t(code));
+    total += codes[i];
+  }
+  return {scale, total};
+}
+
 template <class T>
 void scale(const CodeSums& token, void* out_) {
   const auto [sums, token_scale, row_scales, bias, count] = token;
@@ -46,7 +88,7 @@ void scale(const CodeSums& token, void* out_) {
 }
 
 template <class T>
-constexpr CodeKernels kOf = {&widen<T>, &scale<T>};
+constexpr CodeKernels kOf = {&widen<T>, &quantize<T>, &scale<T>};
 
 }  // namespace
 

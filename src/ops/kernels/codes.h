@@ -16,12 +16,20 @@ struct CodeSums {
   std::int64_t count;
 };
 
+// What becomes of a token: codes, and the scale that makes numbers of them.
+struct CodedToken {
+  float scale;
+  std::int32_t total;  // of the codes
+};
+
 struct CodeKernels {
   using Widen = void(const std::int8_t* codes, float scale, std::int64_t count, void* out);
+  using Quantize = CodedToken(const void* x, std::int64_t count, std::int8_t* codes);
   using Scale = void(const CodeSums& of_token, void* out);
 
-  Widen* widen;  // code * scale
-  Scale* scale;  // round(sum * token scale) * row scale + bias
+  Widen* widen;        // code * scale
+  Quantize* quantize;  // as quantize_rows() of weights/codes/int8.h
+  Scale* scale;        // round(sum * token scale) * row scale + bias
 };
 
 // The best that this machine can run, with results of this type.
