@@ -1,6 +1,7 @@
 #include "ops/cpu/blocked_product.h"
 
 #include <ATen/Parallel.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -152,10 +153,13 @@ void run(const Product<std::int32_t>& product) { run_in_parts(product); }
 
 template <class Number>
 void* Buffer<Number>::allocate(std::size_t bytes) {
-  constexpr std::size_t kAlignment = 64;
-  void* const data = std::aligned_alloc(
-      kAlignment, std::max(kAlignment, (bytes + kAlignment - 1) / kAlignment * kAlignment));
+  constexpr std::size_t kLine = 64, kHugePage = std::size_t(1) << 21;
+  const auto alignment = bytes < 2 * kHugePage ? kLine : kHugePage;
+  bytes = std::max(alignment, (bytes + alignment - 1) / alignment * alignment);
+  void* const data = std::aligned_alloc(alignment, bytes);
   if (!data) throw std::bad_alloc();
+  // a fault for each 4 KiB of a large buffer would take longer than to fill it
+  if (alignment == kHugePage) (void)::madvise(data, bytes, MADV_HUGEPAGE);
   return data;
 }
 template class Buffer<float>;

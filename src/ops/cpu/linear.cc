@@ -6,50 +6,17 @@
 #include <algorithm>
 #include <cstring>
 #include <functional>
-#include <numeric>
 #include <vector>
 
 #include "base/error.h"
-#include "ops/cpu/blocked_product.h"
 #include "ops/cpu/coded.h"
+#include "ops/cpu/layer_operands.h"
+#include "ops/cpu/tensor_rows.h"
+#include "ops/cpu/turned_product.h"
 #include "ops/kernels/codes.h"
-#include "ops/kernels/products.h"
-#include "ops/kernels/rows.h"
-#include "weights/codes/int8.h"
 
 namespace braid::ops::cpu {
 namespace {
-
-// ----------------------------------------------------------------------------------- operands
-
-// Rows of a matrix, wherever they lie.
-template <class Number>
-struct RowsOf {
-  const Number* data;
-  std::int64_t stride;
-
-  explicit RowsOf(const Tensor& t)
-      : data(static_cast<const Number*>(t.const_data_ptr())), stride(t.stride(0)) {}
-  const Number* row(std::int64_t i, std::int64_t column = 0) const {
-    return data + i * stride + column;
-  }
-};
-
-Tensor as_rows(const Tensor& t) {
-  const auto rows = t.reshape({-1, t.size(-1)});
-  return rows.stride(1) == 1 || rows.size(1) == 1 ? rows : rows.contiguous();
-}
-
-bool is_bfloat16(const Tensor& t) { return t.scalar_type() == at::kBFloat16; }
-
-// Rows of x as products take them.
-template <class Number, class Word>
-auto rows_of(RowsOf<Number> x, void (*take)(const Number*, std::int64_t, Word*)) {
-  return [=](Range tokens, Range c, Word* to, std::int64_t stride) {
-    for (std::int64_t m = 0; m < tokens.count; ++m)
-      take(x.row(tokens.begin + m, c.begin), c.count, to + m * stride);
-  };
-}
 
 // Numbers of a few rows at a time, which stay in the first cache.
 void pack_decoded(const CodedRows& rows, Range n, Range c, const ProductKernels& k, float* panel) {
@@ -77,27 +44,6 @@ std::function<void(Range, Range, float*)> panels_of(const Matrix& weight_NC, con
   };
 }
 
-// Finished sums, to a row of y in bfloat16.
-class Writer {
- public:
-  Writer(const Tensor& y_MN, Finish finish, const ProductKernels& kernels)
-      : y_(y_MN), finish_(finish), kernels_(kernels) {}
-
-  void operator()(std::int64_t m, Range n, float* sums) const {
-    if (finish_ == Finish::kGelu) row_kernels(RowType::kFloat32).gelu(sums, sums, n.count);
-    kernels_.narrow(sums, n.count, static_cast<std::uint16_t*>(place(m, n)));
-  }
-  void* place(std::int64_t m, Range n) const {
-    return static_cast<char*>(y_.mutable_data_ptr()) +
-           (m * y_.stride(0) + n.begin) * std::int64_t(y_.element_size());
-  }
-
- private:
-  Tensor y_;
-  Finish finish_;
-  const ProductKernels& kernels_;
-};
-
 // ------------------------------------------------------------------------------------- layers
 
 struct Layer {
@@ -110,7 +56,47 @@ struct Layer {
   const ProductKernels& kernels;
 };
 
+// Rows of the weight, as they multiply from the left.
+std::function<void(Range, Range, float*, std::int64_t)> rows_of_weight(const Layer& l) {
+  const auto& values = l.weight_NC.values_NC;
+  if (l.weight_NC.coding)
+    return [rows = CodedRows(l.weight_NC), take = l.kernels.take_halves](
+               Range n, Range c, float* to, std::int64_t stride) {
+      thread_local std::vector<std::uint16_t> numbers;
+      numbers.resize(std::size_t(c.count));
+      for (std::int64_t i = 0; i < n.count; ++i) {
+        rows.as_bfloat16(n.begin + i, c, numbers.data());
+        take(numbers.data(), c.count, to + i * stride);
+      }
+    };
+  if (l.weight_NC.form == Quantize::kNone)
+    return rows_of(RowsOf<std::uint16_t>(values), l.kernels.take_halves);
+  return [w = RowsOf<std::int8_t>(values), scales = l.scales.const_data_ptr<float>(),
+          take = l.kernels.take_scaled_codes](Range n, Range c, float* to, std::int64_t stride) {
+    for (std::int64_t i = 0; i < n.count; ++i)
+      take(w.row(n.begin + i, c.begin), scales[n.begin + i], c.count, to + i * stride);
+  };
+}
+
+void multiply_turned(const Layer& l) {
+  const RowsOf<std::uint16_t> x(l.x_MC);
+  const auto inputs = l.x_MC.size(1);
+  run(TurnedProduct<float>{.kernels = &l.kernels,
+                           .tokens = l.x_MC.size(0),
+                           .outputs = l.y_MN.size(1),
+                           .inputs = inputs,
+                           .first = l.bias.const_data_ptr<float>(),
+                           .pack =
+                               [&](Range m, float* panel) {
+                                 l.kernels.pack_halves(x.row(m.begin), x.stride, m.count, inputs,
+                                                       panel);
+                               },
+                           .take = rows_of_weight(l),
+                           .finish = l.write});
+}
+
 void multiply_many(const Layer& l) {
+  if (l.kernels.is_turned()) return multiply_turned(l);
   const auto* const bias = l.bias.const_data_ptr<float>();
   run(Product<float>{.kernels = &l.kernels,
                      .tokens = l.x_MC.size(0),
@@ -161,35 +147,62 @@ void multiply_few(const Layer& l) {
   });
 }
 
-// Sums of each token's codes; none where no kernel asks for them.
-std::vector<std::int32_t> totals_of(const Tensor& codes_MC, const ProductKernels& k) {
-  std::vector<std::int32_t> totals(std::size_t(codes_MC.size(0)));
-  if (k.code_shift == 0) return totals;
-  const auto width = codes_MC.size(1);
-  const RowsOf<std::int8_t> codes(codes_MC);
-  at::parallel_for(0, codes_MC.size(0), 16, [&](std::int64_t begin, std::int64_t end) {
+// Tokens in 8 bits, each with its scale.
+struct Codes {
+  Tensor codes_MC;
+  std::vector<CodedToken> tokens;
+};
+
+Codes quantize(const Tensor& x_MC) {
+  const auto tokens = x_MC.size(0), width = x_MC.size(1);
+  Codes result{.codes_MC = at::empty({tokens, width}, at::kChar),
+               .tokens = std::vector<CodedToken>(std::size_t(tokens))};
+  const auto row_bytes = x_MC.stride(0) * std::int64_t(x_MC.element_size());
+  const auto* const x = static_cast<const char*>(x_MC.const_data_ptr());
+  auto* const codes = result.codes_MC.mutable_data_ptr<std::int8_t>();
+  const auto& kernels = code_kernels(row_type_of(x_MC));
+  at::parallel_for(0, tokens, 16, [&](std::int64_t begin, std::int64_t end) {
     for (auto m = begin; m < end; ++m)
-      totals[std::size_t(m)] = std::accumulate(codes.row(m), codes.row(m) + width, std::int32_t(0));
+      result.tokens[std::size_t(m)] = kernels.quantize(x + m * row_bytes, width, codes + m * width);
   });
-  return totals;
+  return result;
 }
 
 // Codes of x, a scale a token, times codes.
 void multiply_codes(const Layer& l) {
-  const auto x = quantize_rows(l.x_MC, Quantize::kInt8);
-  const RowsOf<std::int8_t> codes(x.values_NC), weight(l.weight_NC.values_NC);
-  const auto* const token_scales = x.scales_N1.const_data_ptr<float>();
+  const auto x = quantize(l.x_MC);
+  const RowsOf<std::int8_t> codes(x.codes_MC), weight(l.weight_NC.values_NC);
   const auto *const scales = l.scales.const_data_ptr<float>(), *const bias =
                                                                    l.bias.const_data_ptr<float>();
   const auto& k = l.kernels;
-  const auto totals = totals_of(x.values_NC, k);
-  const auto& codes_of_y =
-      code_kernels(is_bfloat16(l.y_MN) ? RowType::kBfloat16 : RowType::kFloat32);
+  const auto& codes_of_y = code_kernels(row_type_of(l.y_MN));
+  const auto finish = [&](std::int64_t m, Range n, std::int32_t* sums) {
+    codes_of_y.scale({.sums = sums,
+                      .token_scale = x.tokens[std::size_t(m)].scale,
+                      .row_scales = scales + n.begin,
+                      .bias = bias + n.begin,
+                      .count = n.count},
+                     l.write.place(m, n));
+  };
+  const auto tokens = l.x_MC.size(0), outputs = l.y_MN.size(1), inputs = l.x_MC.size(1);
+  if (k.is_turned())
+    return run(TurnedProduct<std::int32_t>{.kernels = &k,
+                                           .tokens = tokens,
+                                           .outputs = outputs,
+                                           .inputs = inputs,
+                                           .first = nullptr,
+                                           .pack =
+                                               [&](Range m, std::int32_t* panel) {
+                                                 k.pack_codes(codes.row(m.begin), codes.stride,
+                                                              m.count, inputs, panel);
+                                               },
+                                           .take = rows_of(weight, k.take_codes),
+                                           .finish = finish});
   run(Product<std::int32_t>{
       .kernels = &k,
-      .tokens = l.x_MC.size(0),
-      .outputs = l.y_MN.size(1),
-      .inputs = l.x_MC.size(1),
+      .tokens = tokens,
+      .outputs = outputs,
+      .inputs = inputs,
       .take = rows_of(codes, k.take_codes),
       .pack =
           [&](Range n, Range c, std::int32_t* panel) {
@@ -197,17 +210,9 @@ void multiply_codes(const Layer& l) {
           },
       .begin =
           [&](std::int64_t m, Range n, std::int32_t* sums) {
-            std::fill_n(sums, n.count, -k.code_shift * totals[std::size_t(m)]);
+            std::fill_n(sums, n.count, -k.code_shift * x.tokens[std::size_t(m)].total);
           },
-      .finish =
-          [&](std::int64_t m, Range n, std::int32_t* sums) {
-            codes_of_y.scale({.sums = sums,
-                              .token_scale = token_scales[m],
-                              .row_scales = scales + n.begin,
-                              .bias = bias + n.begin,
-                              .count = n.count},
-                             l.write.place(m, n));
-          }});
+      .finish = finish});
 }
 
 void check_sizes(const Tensor& x, const Matrix& weight_NC, const std::optional<Tensor>& bias_N) {

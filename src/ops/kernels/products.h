@@ -12,7 +12,7 @@ namespace braid::ops {
 // are filled up with 0 to whole words, and to a multiple of kRun words where the kernels ask for
 // it. Panels and sums begin at multiples of 64 bytes, and rows of sums at multiples of a vector.
 struct ProductKernels {
-  static constexpr int kRun = 16;
+  static constexpr int kRun = 16, kTurned = 16;
 
   // Row n of the weight, in bfloat16 or codes, begins at row + n * stride; scaled codes are
   // multiplied by the scales of their rows and rounded to bfloat16. Of the panel's columns the
@@ -40,6 +40,12 @@ struct ProductKernels {
   using DotScaledCodes = void(const float* x, std::int64_t x_stride, std::int64_t rows,
                               const std::int8_t* weight, float scale, std::int64_t depth,
                               float* sums);
+  // A row of the weight as `turned` kernels take it.
+  using TakeScaledCodes = void(const std::int8_t* row, float scale, std::int64_t depth,
+                               float* words);
+  // kTurned columns of `rows` rows of sums, or a few rows more, become rows.
+  using Turn = void(const void* sums, std::int64_t stride, std::int64_t rows, void* out,
+                    std::int64_t out_stride);
   // Finished sums [count] as numbers: rounded to bfloat16, to nearest, ties to even.
   using Narrow = void(const float* sums, std::int64_t count, std::uint16_t* out);
 
@@ -61,6 +67,11 @@ struct ProductKernels {
   DotHalves* dot_halves;
   DotScaledCodes* dot_scaled_codes;
   Narrow* narrow;
+  // For kernels that multiply the weight from the left, as it lies, by panels of x, which costs
+  // less than to pack it; else null.
+  TakeScaledCodes* take_scaled_codes = nullptr;
+  Turn* turn = nullptr;
+  bool is_turned() const { return turn != nullptr; }
 };
 
 // The best that this machine can run.

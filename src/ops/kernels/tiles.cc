@@ -10,8 +10,8 @@ namespace {
 // A strip of 32 rows of x times a panel of 32 columns.
 constexpr int kStripRows = 2 * kTile, kColumns = 2 * kTile;
 constexpr int kBlockRows = 8 * kStripRows;
-// Of a panel and a strip, 16 KiB each: with the sums they fit the first cache, of 48 KiB.
-constexpr int kDepth = 128;
+// A panel of 32 KiB lies in the first cache, of 48 KiB; strips and sums come from the second.
+constexpr int kDepth = 256;
 static_assert(ProductKernels::kRun == kTile);
 
 void pack_fours(const int8_t* row, int64 stride, int64 count, int64 depth, int32_t* panel) {
@@ -20,6 +20,28 @@ void pack_fours(const int8_t* row, int64 stride, int64 count, int64 depth, int32
         return FoursOfCodes{row + r * stride, depth};
       },
       count, depth, reinterpret_cast<float*>(panel));
+}
+
+void take_scaled_codes(const int8_t* row, float scale, int64 depth, float* words) {
+  const auto numbers = [&](int64 c) {
+    const auto codes = *(const SixteenCodes*)(row + c);
+    return __builtin_convertvector(__builtin_convertvector(codes, SixteenInts), Sixteen) * scale;
+  };
+  int64 c = 0;
+  for (; c + 2 * kTile <= depth; c += 2 * kTile)
+    *(SixteenWords*)(words + c / 2) = to_halves(numbers(c), numbers(c + kTile));
+  take_words<2>(PairsOfScaledCodes{row + c, depth - c, scale}, words + c / 2);
+}
+
+void turn(const void* sums, int64 stride, int64 rows, void* out, int64 out_stride) {
+  const auto* const from = static_cast<const float*>(sums);
+  auto* const to = static_cast<float*>(out);
+  for (int64 row = 0; row < rows; row += 8)
+    for (int64 column = 0; column < ProductKernels::kTurned; column += 8) {
+      Eight eight[8];
+      for (int64 i = 0; i < 8; ++i) eight[i] = *(const Eight*)(from + (row + i) * stride + column);
+      store_turned(eight, to + column * out_stride + row, out_stride);
+    }
 }
 
 // ---------------------------------------------------------------------------------- products
@@ -144,6 +166,8 @@ ProductKernels with_tiles(const ProductKernels& vectors) {
   kernels.take_codes = &take_fours;
   kernels.multiply_halves = &multiply<true, float>;
   kernels.multiply_codes = &multiply<false, int32_t>;
+  kernels.take_scaled_codes = &take_scaled_codes;
+  kernels.turn = &turn;
   return kernels;
 }
 

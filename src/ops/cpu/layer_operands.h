@@ -1,0 +1,63 @@
+// Operands and results of dense layers, as products of our own take and give them.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include "ops/cpu/blocked_product.h"
+#include "ops/cpu/linear.h"
+#include "ops/kernels/products.h"
+#include "ops/kernels/rows.h"
+
+namespace braid::ops::cpu {
+
+// Rows of a matrix, wherever they lie.
+template <class Number>
+struct RowsOf {
+  const Number* data;
+  std::int64_t stride;
+
+  explicit RowsOf(const Tensor& t)
+      : data(static_cast<const Number*>(t.const_data_ptr())), stride(t.stride(0)) {}
+  const Number* row(std::int64_t i, std::int64_t column = 0) const {
+    return data + i * stride + column;
+  }
+};
+
+inline Tensor as_rows(const Tensor& t) {
+  const auto rows = t.reshape({-1, t.size(-1)});
+  return rows.stride(1) == 1 || rows.size(1) == 1 ? rows : rows.contiguous();
+}
+
+inline bool is_bfloat16(const Tensor& t) { return t.scalar_type() == at::kBFloat16; }
+
+// Rows of x as products take them.
+template <class Number, class Word>
+auto rows_of(RowsOf<Number> x, void (*take)(const Number*, std::int64_t, Word*)) {
+  return [=](Range tokens, Range c, Word* to, std::int64_t stride) {
+    for (std::int64_t m = 0; m < tokens.count; ++m)
+      take(x.row(tokens.begin + m, c.begin), c.count, to + m * stride);
+  };
+}
+
+// Finished sums, to a row of y in bfloat16.
+class Writer {
+ public:
+  Writer(const Tensor& y_MN, Finish finish, const ProductKernels& kernels)
+      : y_(y_MN), finish_(finish), kernels_(kernels) {}
+
+  void operator()(std::int64_t m, Range n, float* sums) const {
+    if (finish_ == Finish::kGelu) row_kernels(RowType::kFloat32).gelu(sums, sums, n.count);
+    kernels_.narrow(sums, n.count, static_cast<std::uint16_t*>(place(m, n)));
+  }
+  void* place(std::int64_t m, Range n) const {
+    return static_cast<char*>(y_.mutable_data_ptr()) +
+           (m * y_.stride(0) + n.begin) * std::int64_t(y_.element_size());
+  }
+
+ private:
+  Tensor y_;
+  Finish finish_;
+  const ProductKernels& kernels_;
+};
+
+}  // namespace braid::ops::cpu

@@ -1,0 +1,125 @@
+#include "ops/cpu/turned_product.h"
+
+#include <ATen/Parallel.h>
+
+#include <algorithm>
+#include <atomic>
+
+#include "ops/kernels/products.h"
+
+namespace braid::ops::cpu {
+namespace {
+
+// Sums of a task, a block of the weight and a panel of x lie in the second cache, while the task
+// goes through all inputs.
+constexpr std::int64_t kMostTokens = 1024, kFewestRows = 64, kTasksPerThread = 4;
+
+template <class Word>
+using Multiply = void (*)(const Word*, std::int64_t, std::int64_t, const Word*, std::int64_t, Word*,
+                          std::int64_t);
+Multiply<float> multiply_of(const ProductKernels& k, float) { return k.multiply_halves; }
+Multiply<std::int32_t> multiply_of(const ProductKernels& k, std::int32_t) {
+  return k.multiply_codes;
+}
+int per_word(const ProductKernels& k, float) { return k.halves_per_word; }
+int per_word(const ProductKernels& k, std::int32_t) { return k.codes_per_word; }
+
+template <class Word>
+class Turned {
+ public:
+  explicit Turned(const TurnedProduct<Word>& p)
+      : p_(p),
+        k_(*p.kernels),
+        words_(round_up(blocks_in(p.inputs, per_word(k_, Word())), ProductKernels::kRun)),
+        panels_(blocks_in(p.tokens, k_.columns) * k_.columns * words_) {}
+
+  void run() {
+    at::parallel_for(0, blocks_in(p_.tokens, k_.columns), 1, [&](auto begin, auto end) {
+      for (auto i = begin; i < end; ++i) pack(i * k_.columns);
+    });
+    choose_parts();
+    // A thread takes the next task when it is done: others may use its core, too.
+    std::atomic<std::int64_t> next = 0;
+    at::parallel_for(0, at::get_num_threads(), 1, [&](std::int64_t, std::int64_t) {
+      Memory memory(*this);
+      for (auto i = next++; i < row_parts_ * token_parts_; i = next++) run_task(i, memory);
+    });
+  }
+
+ private:
+  // Of one thread.
+  struct Memory {
+    Buffer<Word> rows, sums, finished;
+    explicit Memory(const Turned& t)
+        : rows(t.rows_ * t.depth_stride()),
+          sums(t.rows_ * t.sums_stride()),
+          finished(kTurnedAtOnce * t.finished_stride()) {}
+  };
+  static constexpr std::int64_t kTurnedAtOnce = ProductKernels::kTurned;
+
+  std::int64_t depth_stride() const { return k_.depth + kLineNumbers; }
+  std::int64_t sums_stride() const { return tokens_ + kLineNumbers; }
+  std::int64_t finished_stride() const { return rows_ + kLineNumbers; }
+  Word* panel_at(std::int64_t token) const { return panels_.at(token * words_); }
+
+  void pack(std::int64_t token) {
+    p_.pack({token, std::min<std::int64_t>(k_.columns, p_.tokens - token)}, panel_at(token));
+  }
+
+  void choose_parts() {
+    token_parts_ = blocks_in(p_.tokens, kMostTokens);
+    tokens_ = round_up(blocks_in(p_.tokens, token_parts_), k_.columns);
+    token_parts_ = blocks_in(p_.tokens, tokens_);
+    const auto tasks = kTasksPerThread * at::get_num_threads();
+    rows_ = k_.block_rows;
+    while (rows_ > kFewestRows && blocks_in(p_.outputs, rows_) * token_parts_ < tasks) rows_ /= 2;
+    row_parts_ = blocks_in(p_.outputs, rows_);
+  }
+
+  void run_task(std::int64_t number, Memory& memory) const {
+    const auto token = number % token_parts_ * tokens_, output = number / token_parts_ * rows_;
+    const Range tokens{token, std::min(tokens_, p_.tokens - token)};
+    const Range outputs{output, std::min(rows_, p_.outputs - output)};
+    for (std::int64_t n = 0; n < outputs.count; ++n)
+      std::fill_n(memory.sums.at(n * sums_stride()), tokens_,
+                  p_.first ? p_.first[output + n] : Word());
+    const std::int64_t numbers = k_.depth * per_word(k_, Word());
+    for (std::int64_t c = 0; c < p_.inputs; c += numbers) {
+      const Range inputs{c, std::min(numbers, p_.inputs - c)};
+      p_.take(outputs, inputs, memory.rows.at(0), depth_stride());
+      add(tokens, outputs.count, c / per_word(k_, Word()), memory);
+    }
+    finish(tokens, outputs, memory);
+  }
+
+  // Products of the words from `word` on.
+  void add(Range tokens, std::int64_t rows, std::int64_t word, Memory& memory) const {
+    const auto depth = std::min<std::int64_t>(k_.depth, words_ - word);
+    for (std::int64_t m = 0; m < tokens.count; m += k_.columns)
+      multiply_of(k_, Word())(memory.rows.at(0), depth_stride(), rows,
+                              panel_at(tokens.begin + m) + word * k_.columns, depth,
+                              memory.sums.at(m), sums_stride());
+  }
+
+  void finish(Range tokens, Range outputs, Memory& memory) const {
+    for (std::int64_t m = 0; m < tokens.count; m += kTurnedAtOnce) {
+      k_.turn(memory.sums.at(m), sums_stride(), outputs.count, memory.finished.at(0),
+              finished_stride());
+      for (std::int64_t i = 0; i < std::min(kTurnedAtOnce, tokens.count - m); ++i)
+        p_.finish(tokens.begin + m + i, outputs, memory.finished.at(i * finished_stride()));
+    }
+  }
+
+  const TurnedProduct<Word>& p_;
+  const ProductKernels& k_;
+  std::int64_t words_;
+  Buffer<Word> panels_;
+  std::int64_t tokens_ = 0, rows_ = 0, token_parts_ = 0, row_parts_ = 0;  // of tasks
+};
+
+}  // namespace
+
+void run(const TurnedProduct<float>& product) { Turned<float>(product).run(); }
+void run(const TurnedProduct<std::int32_t>& product) { Turned<std::int32_t>(product).run(); }
+
+}  // namespace braid::ops::cpu
