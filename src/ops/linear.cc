@@ -95,20 +95,15 @@ Tensor linear_dynamic(const Tensor& x, const Matrix& weight_NC,
   return with_rows(x, out);
 }
 
-}  // namespace
-
-Tensor reference::linear(const Tensor& x, const Matrix& weight_NC,
-                         const std::optional<Tensor>& bias_N) {
-  if (weight_NC.form != Quantize::kInt8Dynamic)
-    return at::linear(x, dequantize(weight_NC, x.scalar_type()), bias_N);
-  const auto tokens = quantize_rows(x.reshape({-1, x.size(-1)}), Quantize::kInt8);
-  const auto y = multiply_codes(tokens, weight_NC, bias_N);
-  return with_rows(x, scaled(y, x.scalar_type()));
+// y is of a product and nobody else's.
+Tensor plus_beside(Tensor y, const Tensor& x, const Matrix& weight_NC) {
+  if (!weight_NC.has_beside()) return y;
+  const auto& beside = *weight_NC.beside;
+  return y.add_(at::linear(at::linear(x, beside.down_RC).mul_(beside.scales_R), beside.up_NR));
 }
 
-Tensor linear(const Tensor& x, const Matrix& weight_NC, const std::optional<Tensor>& bias_N,
-              Scratch& scratch) {
-  const auto record = recorded("braid::linear", x, weight_NC);
+Tensor weight_product(const Tensor& x, const Matrix& weight_NC, const std::optional<Tensor>& bias_N,
+                      Scratch& scratch) {
   if (cpu::multiplies(x, weight_NC)) return cpu::linear(x, weight_NC, bias_N);
   switch (weight_NC.form) {
     case Quantize::kNone:
@@ -123,11 +118,33 @@ Tensor linear(const Tensor& x, const Matrix& weight_NC, const std::optional<Tens
   return at::linear(x, widened(weight_NC, x, scratch), bias_N);
 }
 
+Tensor reference_product(const Tensor& x, const Matrix& weight_NC,
+                         const std::optional<Tensor>& bias_N) {
+  if (weight_NC.form != Quantize::kInt8Dynamic)
+    return at::linear(x, dequantize(weight_NC, x.scalar_type()), bias_N);
+  const auto tokens = quantize_rows(x.reshape({-1, x.size(-1)}), Quantize::kInt8);
+  return with_rows(x, scaled(multiply_codes(tokens, weight_NC, bias_N), x.scalar_type()));
+}
+
+}  // namespace
+
+Tensor reference::linear(const Tensor& x, const Matrix& weight_NC,
+                         const std::optional<Tensor>& bias_N) {
+  return plus_beside(reference_product(x, weight_NC, bias_N), x, weight_NC);
+}
+
+Tensor linear(const Tensor& x, const Matrix& weight_NC, const std::optional<Tensor>& bias_N,
+              Scratch& scratch) {
+  const auto record = recorded("braid::linear", x, weight_NC);
+  return plus_beside(weight_product(x, weight_NC, bias_N, scratch), x, weight_NC);
+}
+
 Tensor linear_gelu(const Tensor& x, const Matrix& weight_NC, const std::optional<Tensor>& bias_N,
                    Scratch& scratch) {
   const auto record = recorded("braid::linear_gelu", x, weight_NC);
-  if (cpu::multiplies(x, weight_NC) && weight_NC.form != Quantize::kInt8Dynamic)
-    return cpu::linear(x, weight_NC, bias_N, cpu::Finish::kGelu);
+  const bool is_one_loop = cpu::multiplies(x, weight_NC) && !weight_NC.has_beside() &&
+                           weight_NC.form != Quantize::kInt8Dynamic;
+  if (is_one_loop) return cpu::linear(x, weight_NC, bias_N, cpu::Finish::kGelu);
   return ops::gelu(ops::linear(x, weight_NC, bias_N, scratch));
 }
 

@@ -24,6 +24,12 @@ struct Coding {
   std::vector<Share> columns = {};
 };
 
+// A low-rank product that is added to that of a weight, (x A^T * s) B^T: of adapters that are not
+// fused into it. Empty until there are some; always on the device.
+struct Beside {
+  Tensor down_RC = {}, scales_R = {}, up_NR = {};
+};
+
 // N outputs, C inputs.
 struct Matrix {
   Quantize form = Quantize::kNone;
@@ -31,17 +37,20 @@ struct Matrix {
   Tensor scales_N1 = {};  // where there are codes: float32, the model's dtype for kInt8V1
   // Where there is one: values are a row's bytes, scales float32 or none.
   std::shared_ptr<const Coding> coding = {};
+  std::shared_ptr<const Beside> beside = {};
 
   std::int64_t inputs() const { return coding ? coding->inputs : values_NC.size(1); }
+  bool has_beside() const { return beside && beside->up_NR.defined(); }
 };
 
-// Calls `visit` with each tensor. The names below are all members: a Matrix with one more does not
-// compile until it is visited too.
+// Calls `visit` with each tensor, but not with what is beside. The names below are all members: a
+// Matrix with one more does not compile until it is visited too.
 template <class M, class Visit>
 void for_each_tensor(M& matrix, Visit visit) {
-  auto& [form, values, scales, coding] = matrix;
+  auto& [form, values, scales, coding, beside] = matrix;
   (void)form;
   (void)coding;
+  (void)beside;
   if (values.defined()) visit(values);
   if (scales.defined()) visit(scales);
 }

@@ -2,21 +2,10 @@
 
 #include <ATen/ATen.h>
 
-#include "base/error.h"
+#include "weights/row_parts.h"
 
 namespace braid {
 namespace {
-
-std::vector<std::int64_t> widths_of(const AskedTensor& asked, std::size_t count,
-                                    const ShardingTable& shardings) {
-  const auto* const sharding = find_sharding(shardings, asked.layer);
-  if (sharding && sharding->parts.size() == count && sharding->split != Split::kRows)
-    return sharding->parts;
-  const auto rows = asked.shape.empty() ? 1 : asked.shape[0];
-  check(rows % std::int64_t(count) == 0, "cannot split the ", rows, " rows of ", asked.layer,
-        " into ", count, " tensors");
-  return std::vector<std::int64_t>(count, rows / std::int64_t(count));
-}
 
 Tensor reordered(const Tensor& tensor, Order order) {
   if (order == Order::kAsStored) return tensor;
@@ -45,7 +34,8 @@ std::vector<SpelledTensor> spelled(const AskedTensor& asked, const Matrix& matri
       out.push_back({origin.tensors[0] + suffix, whole});
       return;
     }
-    const auto parts = whole.split_with_sizes(widths_of(asked, count, shardings), 0);
+    const auto rows = whole.dim() == 0 ? 1 : whole.size(0);
+    const auto parts = whole.split_with_sizes(row_parts(asked.layer, rows, count, shardings), 0);
     for (std::size_t i = 0; i < count; ++i) out.push_back({origin.tensors[i] + suffix, parts[i]});
   };
   add(matrix.values_NC, "");

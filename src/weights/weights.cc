@@ -165,7 +165,10 @@ Tensor Weights::tensor(std::string_view name, at::IntArrayRef shape) const {
 
 Matrix Weights::matrix(std::string_view name, at::IntArrayRef shape) const {
   const auto recipe = find(name, shape, AskedTensor::Kind::kMatrix);
-  return recipe ? delivered(*recipe) : Matrix();
+  if (!recipe) return {};
+  auto matrix = delivered(*recipe);
+  matrix.beside = recipe->beside;
+  return matrix;
 }
 
 Tensor Weights::table(std::string_view name, at::IntArrayRef shape) const {

@@ -17,6 +17,7 @@ struct Recipe {
   std::function<LoadedMatrix(at::Device)> make;  // codes of files are made in host memory
   std::function<Tensor()> in_place =
       {};  // the numbers in the mapped file, where they fit as stored
+  std::shared_ptr<const Beside> beside = {};  // of a matrix
 };
 
 // What is read of stored tensors: rows, joined, and of these the columns, all if there are none.

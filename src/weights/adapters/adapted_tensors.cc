@@ -1,0 +1,195 @@
+#include "weights/adapters/adapted_tensors.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "weights/codes/int8.h"
+#include "weights/sources/identity.h"
+
+namespace braid {
+namespace {
+
+constexpr std::int64_t kNumbersQuantisedAtOnce = std::int64_t(1) << 22;
+
+// A tensor with its changes, and what a load wants of it.
+struct Adapted {
+  Recipe base;  // in float32, of whole rows where `columns` are still to be taken
+  Changes changes;
+  Wanted wanted;
+  std::vector<Share> columns;  // taken of what was changed
+  at::ScalarType dtype;
+  Quantize form;
+};
+
+// A few rows at a time: the numbers are never there twice beside their codes.
+Matrix quantised(const Tensor& rows_NC, const Adapted& a) {
+  const auto at_once = std::max<std::int64_t>(1, kNumbersQuantisedAtOnce / rows_NC.size(1));
+  std::vector<Tensor> codes, scales;
+  for (const auto& run : rows_NC.split(at_once)) {
+    const auto made = share_of_columns(quantize_rows(run.to(a.dtype), a.form), a.columns);
+    codes.push_back(made.values_NC);
+    scales.push_back(made.scales_N1);
+  }
+  return {.form = a.form, .values_NC = at::cat(codes), .scales_N1 = at::cat(scales)};
+}
+
+LoadedMatrix make(const Adapted& a, at::Device device) {
+  const auto loaded = a.base.make(device);
+  const auto numbers = loaded.matrix.values_NC;
+  apply(a.changes.changes, a.wanted, numbers);
+  if (a.form != Quantize::kNone) return {.matrix = quantised(numbers, a), .read = loaded.read};
+  return {.matrix = {.values_NC = taken_columns(numbers, a.columns).to(a.dtype)},
+          .read = loaded.read};
+}
+
+std::vector<TensorForm> forms_of(const Adapted& a) {
+  auto shape = a.base.tensors.front().shape;
+  if (!a.columns.empty()) shape[1] = total_count(a.columns);
+  if (a.form == Quantize::kNone) return {{a.dtype, shape}};
+  return {{at::kChar, shape}, {a.form == Quantize::kInt8V1 ? a.dtype : at::kFloat, {shape[0], 1}}};
+}
+
+Recipe recipe_of(const Adapted& a) {
+  const auto as = a.form == Quantize::kNone ? text_of(a.dtype) : identity_of(a.form, a.dtype);
+  return {.form = a.form,
+          .bytes = a.base.bytes,
+          .tensors = forms_of(a),
+          .identity =
+              [a, as] {
+                return a.base.identity() + " changed by " + a.changes.identity() + " " +
+                       identity_of(a.columns) + " as " + as;
+              },
+          .make = [a](at::Device device) { return make(a, device); }};
+}
+
+// The same matrix of codes, of whose whole rows some columns are taken.
+Recipe with_columns(Recipe recipe, const std::vector<Share>& columns) {
+  if (columns.empty()) return recipe;
+  recipe.tensors.front().shape[1] = total_count(columns);
+  recipe.identity = [=, of_rows = recipe.identity] { return of_rows() + identity_of(columns); };
+  recipe.make = [=, of_rows = recipe.make](at::Device device) {
+    auto made = of_rows(device);
+    made.matrix = share_of_columns(made.matrix, columns);
+    return made;
+  };
+  return recipe;
+}
+
+class AdaptedTensors : public TensorSource {
+ public:
+  AdaptedTensors(std::shared_ptr<TensorSource> source, std::vector<AppliedAdapter> adapters,
+                 AdapterMode mode, std::shared_ptr<BesideWeights> beside)
+      : source_(std::move(source)),
+        adapters_(std::move(adapters)),
+        mode_(mode),
+        beside_(std::move(beside)),
+        used_(adapters_.size()) {
+    for (const auto& adapter : adapters_)
+      names_.push_back(names_in(*adapter.file, beside_->part().names));
+  }
+
+  const std::string& name() const override { return source_->name(); }
+  std::optional<Recipe> find(AskedTensor& asked, const Delivery& delivery) override;
+  std::int64_t skip(const std::string& scope) override { return source_->skip(scope); }
+  std::int64_t finish() override {
+    const auto bytes = source_->finish();
+    beside_->apply(adapters_);
+    report_unused(beside_->part(), adapters_, used_);
+    return bytes;
+  }
+
+ private:
+  Changes changes_of(const AskedTensor& asked);
+  std::optional<Recipe> find_unchanged(AskedTensor& asked, const Delivery& delivery);
+  std::optional<Recipe> find_changed(AskedTensor& asked, const Delivery& delivery,
+                                     const Changes& changes);
+
+  const std::shared_ptr<TensorSource> source_;
+  const std::vector<AppliedAdapter> adapters_;
+  const AdapterMode mode_;
+  const std::shared_ptr<BesideWeights> beside_;
+  std::vector<AdapterNames> names_;  // by adapter
+  UsedTensors used_;
+};
+
+// Of all adapters, in order.
+Changes AdaptedTensors::changes_of(const AskedTensor& asked) {
+  Changes all;
+  if (asked.kind == AskedTensor::Kind::kTable) return all;
+  const auto& shardings = beside_->part().shardings;
+  for (std::size_t i = 0; i < adapters_.size(); ++i) {
+    const auto found = AdapterSearch{adapters_[i], names_[i], shardings}.changes_of(asked);
+    all.changes.insert(all.changes.end(), found.changes.begin(), found.changes.end());
+    all.stored.insert(all.stored.end(), found.stored.begin(), found.stored.end());
+    for (const auto& stored : found.stored) used_[i].insert(stored.entry.name);
+  }
+  return all;
+}
+
+// A weight with products beside it is what it was.
+std::optional<Recipe> AdaptedTensors::find_unchanged(AskedTensor& asked, const Delivery& delivery) {
+  auto recipe = source_->find(asked, delivery);
+  const bool is_matrix = asked.kind == AskedTensor::Kind::kMatrix;
+  if (recipe && is_matrix && mode_ == AdapterMode::kBeside)
+    recipe->beside = beside_->add(asked, delivery.wanted);
+  return recipe;
+}
+
+// Scales of magnitudes and of codes are of whole rows: then the columns are taken at last.
+std::optional<Recipe> AdaptedTensors::find_changed(AskedTensor& asked, const Delivery& delivery,
+                                                   const Changes& changes) {
+  const bool is_matrix = asked.kind == AskedTensor::Kind::kMatrix;
+  const auto form = is_matrix ? delivery.numbers : Quantize::kNone;
+  const bool by_whole_rows =
+      form != Quantize::kNone ||
+      std::any_of(changes.changes.begin(), changes.changes.end(),
+                  [](const Change& change) { return change.magnitude_N.defined(); });
+  const auto columns = by_whole_rows ? delivery.wanted.columns : std::vector<Share>();
+  auto in_float = asked;
+  in_float.dtype = at::kFloat;
+  auto base = delivery;
+  base.numbers = Quantize::kNone;
+  if (by_whole_rows) base.wanted.columns.clear();
+  auto recipe = source_->find(in_float, base);
+  asked.stored = std::move(in_float.stored);
+  asked.stored.insert(asked.stored.end(), changes.stored.begin(), changes.stored.end());
+  if (!recipe) return recipe;
+  if (recipe->form == Quantize::kNone)
+    return recipe_of({.base = *std::move(recipe),
+                      .changes = changes,
+                      .wanted = base.wanted,
+                      .columns = columns,
+                      .dtype = asked.dtype,
+                      .form = form});
+  require(mode_ == AdapterMode::kAuto, name(), ": the weight of ", asked.layer,
+          " is stored in 8 bits: no adapter can be fused into it, but stand beside it");
+  auto codes = with_columns(*std::move(recipe), columns);
+  codes.beside = beside_->add(asked, delivery.wanted);
+  return codes;
+}
+
+std::optional<Recipe> AdaptedTensors::find(AskedTensor& asked, const Delivery& delivery) {
+  const auto changes = changes_of(asked);
+  const bool is_matrix = asked.kind == AskedTensor::Kind::kMatrix;
+  require(changes.changes.empty() || is_matrix || mode_ != AdapterMode::kBeside,
+          changes.stored.empty() ? "" : changes.stored.front().file->path().string(), " changes ",
+          asked.path(), ", which is no matrix: it can be fused only");
+  return changes.changes.empty() || mode_ == AdapterMode::kBeside
+             ? find_unchanged(asked, delivery)
+             : find_changed(asked, delivery, changes);
+}
+
+}  // namespace
+
+std::shared_ptr<TensorSource> adapted_tensors(std::shared_ptr<TensorSource> source,
+                                              std::vector<AppliedAdapter> adapters,
+                                              AdapterMode mode,
+                                              std::shared_ptr<BesideWeights> beside) {
+  if (adapters.empty() && mode != AdapterMode::kBeside) return source;
+  return std::make_shared<AdaptedTensors>(std::move(source), std::move(adapters), mode,
+                                          std::move(beside));
+}
+
+}  // namespace braid

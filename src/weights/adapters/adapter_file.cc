@@ -1,0 +1,62 @@
+#include "weights/adapters/adapter_file.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+
+namespace braid {
+namespace {
+
+bool changes_a_layer(const AdapterModule& module) {
+  return module.tensors.begin()->first != AdapterRole::kReplacement;
+}
+
+}  // namespace
+
+const StoredTensor* AdapterModule::find(AdapterRole role) const {
+  const auto it = tensors.find(role);
+  return it == tensors.end() ? nullptr : &it->second;
+}
+
+AdapterFile::AdapterFile(const std::filesystem::path& path) : source_(path.string()) {
+  const auto checkpoint = Checkpoint::open_file(path);
+  for (const auto& [name, stored] : checkpoint.tensors()) {
+    const auto [spelled, role] = parse_adapter_key(name);
+    auto& module = modules_[underscored(spelled)];
+    module.name = spelled;
+    const auto [it, is_new] = module.tensors.emplace(role, stored);
+    require(is_new, source_, ": the tensors '", it->second.entry.name, "' and '", name,
+            "' are the same of one module");
+  }
+  const bool is_adapter = std::any_of(modules_.begin(), modules_.end(), [](const auto& entry) {
+    return changes_a_layer(entry.second);
+  });
+  require(is_adapter, source_, " is no LoRA: none of its ", checkpoint.tensors().size(),
+          " tensors is named as a part of one");
+  metadata_ = read_adapter_metadata(checkpoint.tensors().begin()->second.file->bytes(), source_);
+  const auto config = path.parent_path() / "adapter_config.json";
+  if (path.filename() == "adapter_model.safetensors" && std::filesystem::exists(config))
+    metadata_.scalings["base_model"] = read_peft_config(read_file(config), config.string());
+}
+
+const AdapterModule* AdapterFile::find(const std::string& module) const {
+  const auto it = modules_.find(module);
+  return it == modules_.end() ? nullptr : &it->second;
+}
+
+void check_scale(const Adapter& adapter) {
+  require(std::isfinite(adapter.scale), "the scale of ", adapter.file.string(),
+          " should be a finite number, it is ", adapter.scale);
+}
+
+std::vector<AppliedAdapter> open_adapters(const std::vector<Adapter>& adapters) {
+  std::vector<AppliedAdapter> opened;
+  for (const auto& adapter : adapters) {
+    check_scale(adapter);
+    opened.push_back({std::make_shared<const AdapterFile>(adapter.file), adapter.scale});
+  }
+  return opened;
+}
+
+}  // namespace braid

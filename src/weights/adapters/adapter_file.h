@@ -1,0 +1,54 @@
+// A file of an adapter: its modules, whatever model they are for.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "braid/adapter.h"
+#include "weights/adapters/adapter_keys.h"
+#include "weights/adapters/adapter_metadata.h"
+#include "weights/files/checkpoint.h"
+
+namespace braid {
+
+struct AdapterModule {
+  std::string name;  // as the file spells it
+  std::map<AdapterRole, StoredTensor> tensors;
+
+  const StoredTensor* find(AdapterRole role) const;  // nullptr when absent
+};
+
+class AdapterFile {
+ public:
+  // Throws InputError: no safetensors file, none of an adapter, or a module with two tensors of a
+  // role.
+  explicit AdapterFile(const std::filesystem::path& path);
+
+  const std::string& source() const { return source_; }
+  // By underscored names.
+  const std::map<std::string, AdapterModule>& modules() const { return modules_; }
+  const AdapterModule* find(const std::string& module) const;  // nullptr when absent
+  const AdapterMetadata& metadata() const { return metadata_; }
+
+ private:
+  std::string source_;
+  std::map<std::string, AdapterModule> modules_;
+  AdapterMetadata metadata_;
+};
+
+// An adapter that is applied.
+struct AppliedAdapter {
+  std::shared_ptr<const AdapterFile> file;
+  double scale;
+
+  bool operator==(const AppliedAdapter&) const = default;
+};
+
+void check_scale(const Adapter& adapter);  // throws InputError unless it is a finite number
+
+// Throws InputError.
+std::vector<AppliedAdapter> open_adapters(const std::vector<Adapter>& adapters);
+
+}  // namespace braid

@@ -1,0 +1,85 @@
+#include "weights/adapters/adapter_keys.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+
+namespace braid {
+namespace {
+
+struct Ending {
+  std::string_view text;
+  AdapterRole role;
+};
+
+// The longer one first where one ends in another.
+constexpr std::array kEndings = std::to_array<Ending>({
+    {".lora_A.weight", AdapterRole::kDown},
+    {".lora_B.weight", AdapterRole::kUp},
+    {".lora_B.bias", AdapterRole::kUpBias},
+    {".lora_A", AdapterRole::kDown},
+    {".lora_B", AdapterRole::kUp},
+    {".lora_linear_layer.down.weight", AdapterRole::kDown},
+    {".lora_linear_layer.up.weight", AdapterRole::kUp},
+    {".lora.down.weight", AdapterRole::kDown},
+    {".lora.up.weight", AdapterRole::kUp},
+    {".lora_down.weight", AdapterRole::kDown},
+    {".lora_up.weight", AdapterRole::kUp},
+    {".lora_up.bias", AdapterRole::kUpBias},
+    {".down.weight", AdapterRole::kDown},
+    {".up.weight", AdapterRole::kUp},
+    {".alpha", AdapterRole::kAlpha},
+    {".dora_scale", AdapterRole::kMagnitude},
+    {".lora_magnitude_vector.weight", AdapterRole::kMagnitude},
+    {".lora_magnitude_vector", AdapterRole::kMagnitude},
+    {".lokr_w1", AdapterRole::kLeft},
+    {".lokr_w1_a", AdapterRole::kLeftUp},
+    {".lokr_w1_b", AdapterRole::kLeftDown},
+    {".lokr_w2", AdapterRole::kRight},
+    {".lokr_w2_a", AdapterRole::kRightUp},
+    {".lokr_w2_b", AdapterRole::kRightDown},
+    {".hada_w1_a", AdapterRole::kFirstUp},
+    {".hada_w1_b", AdapterRole::kFirstDown},
+    {".hada_w2_a", AdapterRole::kSecondUp},
+    {".hada_w2_b", AdapterRole::kSecondDown},
+    {".diff", AdapterRole::kDifference},
+    {".diff_b", AdapterRole::kBiasDifference},
+});
+
+// Behind these peft may write the adapter's own name: "x.lora_A.default.weight".
+constexpr std::array<std::string_view, 3> kNamed = {".lora_A.", ".lora_B.",
+                                                    ".lora_magnitude_vector."};
+
+std::string without_adapter_name(std::string_view name) {
+  for (const auto part : kNamed) {
+    const auto at = name.rfind(part);
+    if (at == std::string_view::npos) continue;
+    const auto begin = at + part.size(), end = name.find('.', begin);
+    if (end == std::string_view::npos || name.find('.', end + 1) != std::string_view::npos)
+      continue;
+    return std::string(name.substr(0, begin)) + std::string(name.substr(end + 1));
+  }
+  return std::string(name);
+}
+
+std::optional<AdapterKey> key_by_ending(std::string_view name) {
+  for (const auto& [ending, role] : kEndings)
+    if (name.ends_with(ending) && name.size() > ending.size())
+      return AdapterKey{std::string(name.substr(0, name.size() - ending.size())), role};
+  return {};
+}
+
+}  // namespace
+
+AdapterKey parse_adapter_key(std::string_view name) {
+  if (auto key = key_by_ending(without_adapter_name(name))) return *std::move(key);
+  return {std::string(name), AdapterRole::kReplacement};
+}
+
+std::string underscored(std::string_view module) {
+  std::string text(module);
+  std::replace(text.begin(), text.end(), '.', '_');
+  return text;
+}
+
+}  // namespace braid

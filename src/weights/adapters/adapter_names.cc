@@ -1,0 +1,81 @@
+#include "weights/adapters/adapter_names.h"
+
+#include <algorithm>
+
+#include "weights/adapters/adapter_keys.h"
+#include "weights/row_parts.h"
+
+namespace braid {
+namespace {
+
+// "a.b.weight" is the module "a.b", and so is "a.norm.scale" no module.
+std::string module_of(const std::string& tensor) {
+  const std::string_view ending = ".weight";
+  return tensor.ends_with(ending) ? tensor.substr(0, tensor.size() - ending.size()) : "";
+}
+
+std::string part_of(const std::string& prefix) { return prefix.substr(0, prefix.find('.')); }
+
+// -1: none of them.
+std::int64_t longest_prefix(const std::string& module, const std::vector<std::string>& prefixes) {
+  std::int64_t longest = -1;
+  for (const auto& prefix : prefixes)
+    if (module.starts_with(underscored(prefix)))
+      longest = std::max(longest, std::int64_t(prefix.size()));
+  return longest;
+}
+
+}  // namespace
+
+AdapterNames denoiser_adapter_names(std::vector<Names> tables) {
+  const char* const prefixes[] = {"",
+                                  "transformer.",
+                                  "diffusion_model.",
+                                  "model.diffusion_model.",
+                                  "base_model.model.",
+                                  "base_model.model.transformer.",
+                                  "base_model.model.diffusion_model.",
+                                  "unet.",
+                                  "default.",
+                                  "lora_unet_",
+                                  "lora_transformer_",
+                                  "lycoris_"};
+  return {.prefixes = {std::begin(prefixes), std::end(prefixes)}, .tables = std::move(tables)};
+}
+
+std::vector<AdapterTarget> targets_of(const AdapterNames& names, const ShardingTable& shardings,
+                                      const std::string& layer, std::int64_t num_rows) {
+  std::vector<AdapterTarget> targets;
+  for (const auto& table : names.tables)
+    for (const auto& origin : origins_of(table, layer + ".weight")) {
+      const auto widths = row_parts(layer, num_rows, origin.tensors.size(), shardings);
+      std::int64_t begin = 0;
+      for (std::size_t i = 0; i < origin.tensors.size(); begin += widths[i++])
+        for (const auto& prefix : names.prefixes) {
+          const auto name = module_of(origin.tensors[i]);
+          if (name.empty()) continue;
+          targets.push_back({.module = underscored(prefix + name),
+                             .name = name,
+                             .part = part_of(prefix),
+                             .rows = {.begin = begin, .count = widths[i]},
+                             .order = origin.order});
+        }
+    }
+  return targets;
+}
+
+bool owns(const std::vector<std::string>& prefixes, const std::vector<std::string>& others,
+          const std::string& module) {
+  return longest_prefix(module, prefixes) > longest_prefix(module, others);
+}
+
+std::vector<std::string> replacements_of(const AdapterNames& names, const std::string& path) {
+  std::vector<std::string> found;
+  for (const auto& table : names.tables)
+    for (const auto& origin : origins_of(table, path))
+      for (const auto& prefix : names.prefixes)
+        if (origin.tensors.size() == 1) found.push_back(underscored(prefix + origin.tensors[0]));
+  return found;
+}
+
+}  // namespace braid

@@ -1,0 +1,131 @@
+#include "weights/adapters/beside_weights.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace braid {
+namespace {
+
+constexpr std::size_t kMostKept = 4;
+
+bool is_whole(const Change& change, const std::vector<Share>& wanted) {
+  return wanted.size() == 1 && wanted[0].begin == change.rows.begin &&
+         wanted[0].count == change.rows.count && change.from == 0 &&
+         change.delta.rows == change.rows.count;
+}
+
+// The share's rows of a product that may change only some of the whole: zeros in all others.
+Tensor placed_rows(const Change& change, const Tensor& up_NR, const std::vector<Share>& wanted) {
+  if (is_whole(change, wanted)) return up_NR;
+  const auto placed = up_NR.new_zeros({total_count(wanted), up_NR.size(1)});
+  const auto end = change.rows.begin + change.rows.count;
+  std::int64_t local = 0;
+  for (const auto& run : wanted) {
+    const auto first = std::max(change.rows.begin, run.begin);
+    const auto last = std::min(end, run.begin + run.count);
+    if (first < last)
+      placed.narrow(0, local + first - run.begin, last - first)
+          .copy_(up_NR.narrow(0, change.from + first - change.rows.begin, last - first));
+    local += run.count;
+  }
+  return placed;
+}
+
+Beside joined(const std::vector<Beside>& products) {
+  if (products.size() < 2) return products.empty() ? Beside() : products.front();
+  std::vector<Tensor> downs, scales, ups;
+  for (const auto& [down, scale, up] : products) {
+    downs.push_back(down);
+    scales.push_back(scale);
+    ups.push_back(up);
+  }
+  return {.down_RC = at::cat(downs), .scales_R = at::cat(scales), .up_NR = at::cat(ups, 1)};
+}
+
+bool is_of_vector(AdapterRole role) {
+  return role == AdapterRole::kUpBias || role == AdapterRole::kBiasDifference ||
+         role == AdapterRole::kReplacement;
+}
+
+}  // namespace
+
+std::shared_ptr<const Beside> BesideWeights::add(const AskedTensor& asked, const Wanted& wanted) {
+  auto beside = std::make_shared<Beside>();
+  places_.push_back({.asked = asked, .wanted = wanted, .beside = beside});
+  return beside;
+}
+
+// In the dtype of the load; where that is the file's, on a CPU, the mapped file is used in place.
+Beside BesideWeights::product_of(const Change& change, const Place& place) const {
+  const auto options = at::TensorOptions(place.asked.dtype).device(device_);
+  const auto& [down, up] = *change.delta.product;
+  const auto scale = change.scale * change.delta.factor;
+  return {.down_RC = taken_columns(down, place.wanted.columns).to(options),
+          .scales_R = at::full({down.size(0)}, scale, options),
+          .up_NR = placed_rows(change, up, place.wanted.rows).to(options)};
+}
+
+Beside BesideWeights::made_for(const Place& place, const std::vector<AppliedAdapter>& adapters,
+                               const std::vector<AdapterNames>& names, UsedTensors& used) const {
+  std::vector<Beside> products;
+  for (std::size_t i = 0; i < adapters.size(); ++i) {
+    const auto found =
+        AdapterSearch{adapters[i], names[i], part_.shardings}.changes_of(place.asked);
+    for (const auto& stored : found.stored) used[i].insert(stored.entry.name);
+    for (const auto& change : found.changes) {
+      require(change.delta.product && !change.magnitude_N.defined(), adapters[i].file->source(),
+              " changes the weight of ", place.asked.layer,
+              " by more than a product of low rank: ", "it can be fused into numbers only");
+      if (!place.beside.expired()) products.push_back(product_of(change, place));
+    }
+  }
+  return joined(products);
+}
+
+std::vector<Beside> BesideWeights::made(const std::vector<AppliedAdapter>& adapters,
+                                        UsedTensors& used) const {
+  used.assign(adapters.size(), {});
+  std::vector<AdapterNames> names;
+  for (const auto& adapter : adapters) names.push_back(names_in(*adapter.file, part_.names));
+  std::vector<Beside> made;
+  for (const auto& place : places_) made.push_back(made_for(place, adapters, names, used));
+  return made;
+}
+
+void BesideWeights::put(const std::vector<Beside>& products) {
+  for (std::size_t i = 0; i < products.size(); ++i)
+    if (const auto beside = places_[i].beside.lock()) *beside = products[i];
+}
+
+void BesideWeights::apply(const std::vector<AppliedAdapter>& adapters) {
+  UsedTensors used;
+  put(made(adapters, used));
+}
+
+void BesideWeights::switch_to(const std::vector<AppliedAdapter>& adapters) {
+  const auto kept = std::find_if(kept_.begin(), kept_.end(),
+                                 [&](const Kept& k) { return k.adapters == adapters; });
+  if (kept != kept_.end()) {
+    std::rotate(kept_.begin(), kept, kept + 1);
+    return put(kept_.front().products);
+  }
+  UsedTensors used;
+  auto products = made(adapters, used);
+  for (const auto& adapter : adapters) check_switchable(*adapter.file);
+  report_unused(part_, adapters, used);
+  put(products);
+  kept_.insert(kept_.begin(), {adapters, std::move(products)});
+  if (kept_.size() > kMostKept) kept_.pop_back();
+}
+
+void BesideWeights::check_switchable(const AdapterFile& file) const {
+  for (const auto& [name, module] : file.modules())
+    for (const auto& [role, stored] : module.tensors)
+      require(!is_of_vector(role) || !owns(part_.names.prefixes, part_.others, name), file.source(),
+              " changes biases or norms, as by '", stored.entry.name, "': it can be fused only");
+}
+
+}  // namespace braid

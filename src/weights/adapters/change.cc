@@ -1,0 +1,220 @@
+#include "weights/adapters/change.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <set>
+
+#include "base/error.h"
+#include "weights/sources/identity.h"
+
+namespace braid {
+namespace {
+
+constexpr std::int64_t kNumbersChangedAtOnce = std::int64_t(1) << 22;
+
+constexpr bool is_of_bias(AdapterRole role) {
+  return role == AdapterRole::kUpBias || role == AdapterRole::kBiasDifference;
+}
+
+// The rows of `target` as runs of a module's rows: two where their halves are swapped.
+std::vector<std::pair<Share, std::int64_t>> runs_of(const AdapterTarget& target) {
+  const auto [begin, count] = target.rows;
+  if (target.order == Order::kAsStored) return {{target.rows, 0}};
+  const auto half = count / 2;
+  return {{{.begin = begin, .count = count - half}, half},
+          {{.begin = begin + count - half, .count = half}, 0}};
+}
+
+Delta delta_of_vector(const Tensor& vector, double factor = 1) {
+  const auto numbers = vector.to(at::kFloat).flatten() * factor;
+  const auto open = [numbers](at::Device device) {
+    return [there = numbers.to(device)](Share rows) {
+      return there.narrow(0, rows.begin, rows.count);
+    };
+  };
+  return {.rows = numbers.size(0), .columns = 1, .factor = factor, .open = open};
+}
+
+// One tensor of ours, in one file.
+class Found {
+ public:
+  Found(const AdapterSearch& search, const AskedTensor& asked) : search_(search), asked_(asked) {}
+
+  void add_targets();
+  void add_replacement();
+  Changes found;
+
+ private:
+  const AdapterFile& file() const { return *search_.adapter.file; }
+  bool is_bias() const { return asked_.name == "bias"; }
+  std::string where(const AdapterModule& module) const {
+    return text_of(file().source(), ": '", module.name, "'");
+  }
+  void use(const AdapterModule& module);
+  std::optional<Delta> bias_delta(const AdapterModule& module, const AdapterTarget& target) const;
+  std::optional<Delta> delta_for(const AdapterModule& module, const AdapterTarget& target) const;
+  Tensor magnitude_of(const AdapterModule& module, std::int64_t rows) const;
+  void check_fit(const Delta& delta, const AdapterModule& module, std::int64_t rows) const;
+  void add(const AdapterModule& module, const AdapterTarget& target);
+
+  const AdapterSearch& search_;
+  const AskedTensor& asked_;
+};
+
+void Found::use(const AdapterModule& module) {
+  for (const auto& [role, stored] : module.tensors)
+    if (is_of_bias(role) == is_bias()) found.stored.push_back(stored);
+}
+
+// Of a product's own bias, which its factor scales too, or as it is stored.
+std::optional<Delta> Found::bias_delta(const AdapterModule& module,
+                                       const AdapterTarget& target) const {
+  if (const auto* const stored = module.find(AdapterRole::kBiasDifference))
+    return delta_of_vector(finite_numbers(file(), *stored));
+  const auto* const stored = module.find(AdapterRole::kUpBias);
+  if (!stored) return {};
+  return delta_of_vector(finite_numbers(file(), *stored), factor_of(file(), module, target));
+}
+
+// A norm's may differ, too.
+std::optional<Delta> Found::delta_for(const AdapterModule& module,
+                                      const AdapterTarget& target) const {
+  if (is_bias()) return bias_delta(module, target);
+  const auto* const difference = module.find(AdapterRole::kDifference);
+  if (difference && asked_.shape.size() == 1)
+    return delta_of_vector(finite_numbers(file(), *difference));
+  return delta_of(file(), module, target);
+}
+
+Tensor Found::magnitude_of(const AdapterModule& module, std::int64_t rows) const {
+  const auto* const stored = module.find(AdapterRole::kMagnitude);
+  if (!stored) return {};
+  auto numbers = finite_numbers(file(), *stored);
+  const bool is_column = numbers.dim() == 1 || (numbers.dim() == 2 && numbers.size(1) == 1);
+  require(is_column && numbers.size(0) == rows, file().source(), ": tensor '", stored->entry.name,
+          "' should have a magnitude for each of ", rows, " outputs, its shape is ",
+          numbers.sizes());
+  return numbers.to(at::kFloat).flatten();
+}
+
+void Found::check_fit(const Delta& delta, const AdapterModule& module, std::int64_t rows) const {
+  const auto columns = asked_.shape.size() < 2 ? 1 : asked_.shape[1];
+  require(delta.rows == rows && delta.columns == columns, where(module), " is for a ",
+          is_bias() ? "bias" : "weight", " of [", delta.rows, ", ", delta.columns,
+          "], the model's ", asked_.path(), rows == asked_.shape[0] ? "" : " there", " is [", rows,
+          ", ", columns, "]");
+}
+
+void Found::add(const AdapterModule& module, const AdapterTarget& target) {
+  const auto delta = delta_for(module, target);
+  if (!delta) return;
+  require(asked_.shape.size() <= 2, where(module), " is for a matrix, the model's ", asked_.path(),
+          " has the shape ", asked_.shape);
+  check_fit(*delta, module, target.rows.count);
+  const auto magnitude = is_bias() ? Tensor() : magnitude_of(module, delta->rows);
+  for (const auto& [rows, from] : runs_of(target))
+    found.changes.push_back({.rows = rows,
+                             .from = from,
+                             .scale = search_.adapter.scale,
+                             .delta = *delta,
+                             .magnitude_N = magnitude});
+  use(module);
+}
+
+void Found::add_targets() {
+  if (asked_.name != "weight" && !is_bias()) return;
+  std::set<const AdapterModule*> seen;  // two tables may agree on a name
+  for (const auto& target :
+       targets_of(search_.names, search_.shardings, asked_.layer, asked_.shape[0])) {
+    const auto* const module = file().find(target.module);
+    if (module && seen.insert(module).second) add(*module, target);
+  }
+}
+
+// Of vectors only, norms: a file that holds whole matrices is a model.
+void Found::add_replacement() {
+  if (asked_.shape.size() != 1) return;
+  for (const auto& name : replacements_of(search_.names, asked_.path())) {
+    const auto* const module = file().find(name);
+    const auto* const stored = module ? module->find(AdapterRole::kReplacement) : nullptr;
+    if (!stored || !found.changes.empty()) continue;
+    const auto delta = delta_of_vector(finite_numbers(file(), *stored));
+    check_fit(delta, *module, asked_.shape[0]);
+    found.changes.push_back({.rows = {.begin = 0, .count = asked_.shape[0]},
+                             .from = 0,
+                             .scale = search_.adapter.scale,
+                             .delta = delta,
+                             .replaces = true});
+    found.stored.push_back(*stored);
+  }
+}
+
+void apply_to_rows(const Change& change, const Tensor& made, Tensor target,
+                   std::int64_t module_row) {
+  if (change.replaces) {
+    change.scale == 1 ? target.copy_(made) : target.lerp_(made, change.scale);
+    return;
+  }
+  target.add_(made, change.scale);
+  if (!change.magnitude_N.defined()) return;
+  const auto magnitude = change.magnitude_N.narrow(0, module_row, target.size(0)).unsqueeze(1);
+  target.mul_(magnitude.to(target.device()) / target.norm(2, {1}, /*keepdim=*/true));
+}
+
+void apply(const Change& change, const Wanted& wanted, const Tensor& share) {
+  const auto rows_of = change.delta.open(share.device());
+  const auto at_once = std::max<std::int64_t>(
+      1, kNumbersChangedAtOnce / std::max<std::int64_t>(1, change.delta.columns));
+  const auto end = change.rows.begin + change.rows.count;
+  std::int64_t local = 0;  // the share's row at which the run begins
+  for (const auto& run : wanted.rows) {
+    const auto last = std::min(end, run.begin + run.count);
+    for (auto row = std::max(change.rows.begin, run.begin); row < last; row += at_once) {
+      const auto count = std::min(at_once, last - row);
+      const auto from = change.from + row - change.rows.begin;
+      apply_to_rows(change, taken_columns(rows_of({.begin = from, .count = count}), wanted.columns),
+                    share.narrow(0, local + row - run.begin, count), from);
+    }
+    local += run.count;
+  }
+}
+
+}  // namespace
+
+AdapterNames names_in(const AdapterFile& file, AdapterNames names) {
+  std::erase_if(names.prefixes, [&](const std::string& prefix) {
+    const auto first = file.modules().lower_bound(underscored(prefix));
+    return first == file.modules().end() || !first->first.starts_with(underscored(prefix));
+  });
+  return names;
+}
+
+Changes AdapterSearch::changes_of(const AskedTensor& asked) const {
+  if (asked.shape.empty()) return {};
+  Found found(*this, asked);
+  found.add_targets();
+  found.add_replacement();
+  return std::move(found.found);
+}
+
+std::string Changes::identity() const {
+  std::string words = identity_of(stored);
+  for (const auto& c : changes)
+    words += text_of(" rows ", c.rows.begin, "+", c.rows.count, " from ", c.from, " times ",
+                     std::hexfloat, c.scale, " ", c.delta.factor, c.replaces ? " replaced" : "");
+  return words;
+}
+
+Tensor taken_columns(const Tensor& rows, const std::vector<Share>& columns) {
+  if (columns.empty()) return rows;
+  std::vector<Tensor> runs;
+  for (const auto& run : columns) runs.push_back(rows.narrow(1, run.begin, run.count));
+  return at::cat(runs, 1);
+}
+
+void apply(const std::vector<Change>& changes, const Wanted& wanted, const Tensor& share) {
+  for (const auto& change : changes) apply(change, wanted, share);
+}
+
+}  // namespace braid

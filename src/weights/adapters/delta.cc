@@ -1,0 +1,189 @@
+#include "weights/adapters/delta.h"
+
+#include <ATen/ATen.h>
+
+#include <cmath>
+
+#include "base/error.h"
+
+namespace braid {
+namespace {
+
+Tensor in_float(const Tensor& numbers, at::Device device = at::kCPU) {
+  return numbers.to(at::TensorOptions(at::kFloat).device(device));
+}
+
+// One pass over them: a sum is finite only if all of them are, but it may overflow.
+bool are_finite(const Tensor& numbers) {
+  const bool has_sums = numbers.scalar_type() == at::kFloat ||
+                        numbers.scalar_type() == at::kBFloat16 ||
+                        numbers.scalar_type() == at::kHalf;
+  if (has_sums && std::isfinite(numbers.sum(at::kFloat).item<float>())) return true;
+  return in_float(numbers).isfinite().all().item<bool>();
+}
+
+// A module with the words for complaints about it.
+struct Subject {
+  const AdapterFile& file;
+  const AdapterModule& module;
+  const AdapterTarget& target;
+
+  std::string where() const { return text_of(file.source(), ": '", module.name, "'"); }
+  const StoredTensor* find(AdapterRole role) const { return module.find(role); }
+  Tensor matrix(AdapterRole role) const;
+  double factor(std::int64_t rank) const;
+};
+
+// [N C 1 1] of a convolution over single pixels is [N C].
+Tensor Subject::matrix(AdapterRole role) const {
+  const auto* const stored = find(role);
+  require(stored != nullptr, where(), " lacks one of the tensors that belong together");
+  auto numbers = finite_numbers(file, *stored);
+  if (numbers.dim() == 4 && numbers.size(2) == 1 && numbers.size(3) == 1)
+    numbers = numbers.flatten(1);
+  require(numbers.dim() == 2 && numbers.numel() > 0, file.source(), ": tensor '",
+          stored->entry.name, "' should be a matrix, its shape is ", numbers.sizes());
+  return numbers;
+}
+
+// alpha / rank: of the module's own alpha, else of peft's configuration, else 1.
+double Subject::factor(std::int64_t rank) const {
+  if (const auto* const stored = find(AdapterRole::kAlpha)) {
+    require(c10::multiply_integers(stored->entry.shape) == 1, file.source(), ": tensor '",
+            stored->entry.name, "' should be one number, its shape is ", stored->entry.shape);
+    const auto alpha = stored->view().to(at::kDouble).reshape({}).item<double>();
+    require(std::isfinite(alpha), where(), " has an alpha that is not finite");
+    return alpha / double(rank);
+  }
+  const auto& scalings = file.metadata().scalings;
+  const auto peft = scalings.find(target.part);
+  return peft == scalings.end() ? 1 : peft->second.factor(target.name, rank);
+}
+
+void check_ranks(const Subject& s, const Tensor& up, const Tensor& down) {
+  require(up.size(1) == down.size(0), s.where(), " should have two factors of one rank, they are ",
+          up.sizes(), " and ", down.sizes());
+}
+
+Delta low_rank_delta(const Subject& s) {
+  const auto up = s.matrix(AdapterRole::kUp), down = s.matrix(AdapterRole::kDown);
+  check_ranks(s, up, down);
+  const auto factor = s.factor(down.size(0));
+  const auto open = [=](at::Device device) {
+    return [a = in_float(down, device), b = in_float(up, device) * factor](Share rows) {
+      return at::mm(b.narrow(0, rows.begin, rows.count), a);
+    };
+  };
+  return {.rows = up.size(0),
+          .columns = down.size(1),
+          .factor = factor,
+          .open = open,
+          .product = StoredProduct{.down_RC = down, .up_NR = up}};
+}
+
+Delta hadamard_delta(const Subject& s) {
+  const auto up1 = s.matrix(AdapterRole::kFirstUp), down1 = s.matrix(AdapterRole::kFirstDown);
+  const auto up2 = s.matrix(AdapterRole::kSecondUp), down2 = s.matrix(AdapterRole::kSecondDown);
+  check_ranks(s, up1, down1);
+  check_ranks(s, up2, down2);
+  require(up1.size(0) == up2.size(0) && down1.size(1) == down2.size(1), s.where(),
+          " should have two products of one shape, they are [", up1.size(0), ", ", down1.size(1),
+          "] and [", up2.size(0), ", ", down2.size(1), "]");
+  const auto factor = s.factor(down1.size(0));
+  const auto open = [=](at::Device device) {
+    return [a = in_float(up1, device) * factor, b = in_float(down1, device),
+            c = in_float(up2, device), d = in_float(down2, device)](Share rows) {
+      const auto of = [&](const Tensor& up) { return up.narrow(0, rows.begin, rows.count); };
+      return at::mm(of(a), b).mul_(at::mm(of(c), d));
+    };
+  };
+  return {.rows = up1.size(0), .columns = down1.size(1), .factor = factor, .open = open};
+}
+
+// A factor of a Kronecker product, which may be a product itself.
+struct Factor {
+  Tensor matrix;
+  std::optional<std::int64_t> rank = {};
+};
+
+Factor factor_of(const Subject& s, AdapterRole whole, AdapterRole up, AdapterRole down) {
+  if (s.find(whole)) return {.matrix = in_float(s.matrix(whole))};
+  const auto a = in_float(s.matrix(up)), b = in_float(s.matrix(down));
+  check_ranks(s, a, b);
+  return {.matrix = at::mm(a, b), .rank = b.size(0)};
+}
+
+// Rows [begin, begin + count) of kron(left, right): row i is left's row i / M times right's i % M.
+Tensor rows_of_kron(const Tensor& left, const Tensor& right, Share rows) {
+  const auto i = at::arange(rows.begin, rows.begin + rows.count,
+                            at::TensorOptions(at::kLong).device(left.device()));
+  const auto height = right.size(0);
+  const auto a = left.index_select(0, i.div(height, "floor")).unsqueeze(2);
+  const auto b = right.index_select(0, i.remainder(height)).unsqueeze(1);
+  return (a * b).flatten(1);
+}
+
+Delta kronecker_delta(const Subject& s) {
+  using Role = AdapterRole;
+  const auto left = factor_of(s, Role::kLeft, Role::kLeftUp, Role::kLeftDown);
+  const auto right = factor_of(s, Role::kRight, Role::kRightUp, Role::kRightDown);
+  // as LyCORIS counts it: of the right factor where both are products
+  const auto rank = right.rank ? right.rank : left.rank;
+  const auto factor = rank ? s.factor(*rank) : 1;
+  const auto scaled = left.matrix * factor;
+  const auto open = [a = scaled, b = right.matrix](at::Device device) {
+    return [left = a.to(device), right = b.to(device)](Share rows) {
+      return rows_of_kron(left, right, rows);
+    };
+  };
+  return {.rows = scaled.size(0) * right.matrix.size(0),
+          .columns = scaled.size(1) * right.matrix.size(1),
+          .factor = factor,
+          .open = open};
+}
+
+Delta stored_delta(const Subject& s) {
+  const auto numbers = s.matrix(AdapterRole::kDifference);
+  const auto open = [numbers](at::Device device) {
+    return [there = in_float(numbers, device)](Share rows) {
+      return there.narrow(0, rows.begin, rows.count);
+    };
+  };
+  return {.rows = numbers.size(0), .columns = numbers.size(1), .factor = 1, .open = open};
+}
+
+bool has_any(const AdapterModule& module, AdapterRole first, AdapterRole last) {
+  const auto it = module.tensors.lower_bound(first);
+  return it != module.tensors.end() && it->first <= last;
+}
+
+}  // namespace
+
+Tensor finite_numbers(const AdapterFile& file, const StoredTensor& stored) {
+  require(at::isFloatingType(stored.dtype()), file.source(), ": tensor '", stored.entry.name,
+          "' should hold floating-point numbers, its dtype is ",
+          element_type_name(stored.entry.type));
+  const auto numbers = stored.is_aligned() ? stored.view() : stored.view().clone();
+  require(are_finite(numbers), file.source(), ": tensor '", stored.entry.name,
+          "' holds numbers that are not finite");
+  return numbers;
+}
+
+double factor_of(const AdapterFile& file, const AdapterModule& module,
+                 const AdapterTarget& target) {
+  const Subject subject{.file = file, .module = module, .target = target};
+  return subject.factor(subject.matrix(AdapterRole::kDown).size(0));
+}
+
+std::optional<Delta> delta_of(const AdapterFile& file, const AdapterModule& module,
+                              const AdapterTarget& target) {
+  using Role = AdapterRole;
+  const Subject subject{.file = file, .module = module, .target = target};
+  if (has_any(module, Role::kDown, Role::kUp)) return low_rank_delta(subject);
+  if (has_any(module, Role::kFirstUp, Role::kSecondDown)) return hadamard_delta(subject);
+  if (has_any(module, Role::kLeft, Role::kRightDown)) return kronecker_delta(subject);
+  if (module.find(Role::kDifference)) return stored_delta(subject);
+  return {};
+}
+
+}  // namespace braid

@@ -1,0 +1,157 @@
+// Files of adapters: names, what their headers say, and what is refused.
+#include "adapted_model.h"
+#include "weights/codes/int8.h"
+
+namespace braid::adapter_files_test {
+
+using testing::HasSubstr;
+
+TEST(AdapterKeys, AreTakenApart) {
+  struct Row {
+    const char *name, *module;
+    AdapterRole role;
+  };
+  using Role = AdapterRole;
+  for (const auto& [name, module, role] :
+       {Row{"a.b.lora_A.weight", "a.b", Role::kDown},
+        Row{"a.b.lora_A.default.weight", "a.b", Role::kDown},
+        Row{"a.b.lora_B.default_0.weight", "a.b", Role::kUp},
+        Row{"a.b.lora_B.bias", "a.b", Role::kUpBias},
+        Row{"a_b.alpha", "a_b", Role::kAlpha},
+        Row{"a_b.lora_down.weight", "a_b", Role::kDown},
+        Row{"a_b.lora_up.weight", "a_b", Role::kUp},
+        Row{"a.b.lora.down.weight", "a.b", Role::kDown},
+        Row{"a.processor.qkv_lora1.up.weight", "a.processor.qkv_lora1", Role::kUp},
+        Row{"a.lora_magnitude_vector", "a", Role::kMagnitude},
+        Row{"a.lora_magnitude_vector.default.weight", "a", Role::kMagnitude},
+        Row{"a.dora_scale", "a", Role::kMagnitude},
+        Row{"a.lokr_w1", "a", Role::kLeft},
+        Row{"a.lokr_w2_b", "a", Role::kRightDown},
+        Row{"a.hada_w2_a", "a", Role::kSecondUp},
+        Row{"a.diff", "a", Role::kDifference},
+        Row{"a.diff_b", "a", Role::kBiasDifference},
+        Row{"a.norm.scale", "a.norm.scale", Role::kReplacement},
+        Row{".alpha", ".alpha", Role::kReplacement},
+        Row{"", "", Role::kReplacement}}) {
+    const auto key = parse_adapter_key(name);
+    EXPECT_EQ(key.module, module) << name;
+    EXPECT_EQ(key.role, role) << name;
+  }
+  EXPECT_EQ(underscored("a.b_c.0"), "a_b_c_0");
+}
+
+using AdapterFiles = AdaptedModel;
+
+TEST_F(AdapterFiles, TakeAlphasFromPeftsConfiguration) {
+  const auto up = at::randn({4, 4}), down = at::randn({4, 6});
+  const Tensors tensors = {{"transformer.x.0.to_q.lora_A.weight", down},
+                           {"transformer.x.0.to_q.lora_B.weight", up}};
+  const auto expect = [&](const std::string& config, double factor) {
+    expect_added({{.file = write_with(config, tensors)}},
+                 {{"a.weight", rows_joined(0, factor * up.mm(down), 12)}});
+  };
+  expect(R"({\"transformer.lora_alpha\": 2, \"transformer.r\": 4})", 0.5);
+  expect(R"({\"transformer.lora_alpha\": 2, \"transformer.use_rslora\": true})", 1);
+  expect(R"({\"transformer.lora_alpha\": 2, \"transformer.alpha_pattern\": {\"to_q\": 12}})", 3);
+  expect(R"({\"transformer.lora_alpha\": 2, \"transformer.alpha_pattern\": {\"o_q\": 12}})", 0.5);
+  expect(R"({\"text_encoder.lora_alpha\": 2})", 1);
+  for (const std::string config :
+       {R"({\"transformer.alpha_pattern\": {\"to_.*\": 12}})",
+        R"({\"transformer.lora_alpha\": \"2\"})", R"([1])", R"({)",
+        R"({\"transformer.use_rslora\": 1})", R"({\"transformer.alpha_pattern\": []})"})
+    EXPECT_THAT(message_of([&] { open_adapters({{.file = write_with(config, tensors)}}); }),
+                HasSubstr("lora_adapter_metadata"))
+        << config;
+}
+
+// peft's own folders.
+TEST_F(AdapterFiles, TakeAlphasFromTheConfigurationBesideThem) {
+  const auto up = at::randn({16, 4}), down = at::randn({4, 6});
+  const auto file =
+      write({{"base_model.model.a.lora_A.weight", down}, {"base_model.model.a.lora_B.weight", up}},
+            "adapter_model");
+  write_file(folder_ / "adapter_config.json", R"({"r": 4, "lora_alpha": 12, "alpha_pattern": {}})");
+  expect_added({{.file = file}}, {{"a.weight", 3 * up.mm(down)}});
+  write_file(folder_ / "adapter_config.json", R"({"lora_alpha": "12"})");
+  EXPECT_THAT(message_of([&] { open_adapters({{.file = file}}); }), HasSubstr("adapter_config"));
+}
+
+TEST_F(AdapterFiles, NameWhatTheModelDoesNotHave) {
+  const Tensors tensors = {{"a.lora_A.weight", at::randn({3, 6})},
+                           {"a.lora_B.weight", at::randn({16, 3})},
+                           {"b.alpha", at::ones({})},
+                           {"elsewhere.lora_A.weight", at::randn({3, 6})},
+                           {"text_model.a.lora_A.weight", at::randn({3, 6})}};
+  (void)all(load({{.file = write(tensors)}}));
+  ASSERT_EQ(warnings_.size(), 1u);
+  EXPECT_THAT(warnings_[0],
+              HasSubstr("2 tensors that the model has no use for: 'b.alpha', 'elsewhere.lora_A"));
+}
+
+TEST_F(AdapterFiles, ThatChangeNothingAreRefused) {
+  const auto down = at::randn({3, 6}), up = at::randn({16, 3});
+  EXPECT_THAT(refusal({{"z.lora_A.weight", down}, {"z.lora_B.weight", up}}),
+              HasSubstr("changes nothing of this model"));
+  EXPECT_THAT(refusal({{"a.weight", at::randn({16, 6})}}), HasSubstr("is no LoRA"));
+  EXPECT_THAT(refusal({}), HasSubstr("is no LoRA"));
+  // of another part only: this one has nothing to say
+  EXPECT_EQ(refusal({{"text_model.a.lora_A.weight", down}}), "");
+}
+
+TEST_F(AdapterFiles, ThatDoNotFitAreRefused) {
+  const auto down = at::randn({3, 6}), up = at::randn({16, 3});
+  const auto nan = at::full({16, 3}, NAN);
+  const auto pair = [](const Tensor& b, const Tensor& a) {
+    return Tensors{{"a.lora_A.weight", a}, {"a.lora_B.weight", b}};
+  };
+  const auto with = [&](const std::string& name, const Tensor& tensor) {
+    auto tensors = pair(up, down);
+    tensors[name] = tensor;
+    return tensors;
+  };
+  EXPECT_THAT(refusal(pair(up, at::randn({4, 6}))), HasSubstr("two factors of one rank"));
+  EXPECT_THAT(refusal(pair(up, at::randn({3, 7}))), HasSubstr("is for a weight of [16, 7]"));
+  EXPECT_THAT(refusal(pair(at::randn({15, 3}), down)), HasSubstr("is for a weight of [15, 6]"));
+  EXPECT_THAT(refusal(pair(nan, down)), HasSubstr("'a.lora_B.weight' holds numbers that are not"));
+  EXPECT_THAT(refusal(pair(up, down.to(at::kInt))), HasSubstr("floating-point"));
+  EXPECT_THAT(refusal(pair(up, down.flatten())), HasSubstr("should be a matrix"));
+  EXPECT_THAT(refusal(pair(at::randn({16, 0}), at::randn({0, 6}))),
+              HasSubstr("should be a matrix"));
+  EXPECT_THAT(refusal({{"a.lora_A.weight", down}}), HasSubstr("lacks one of the tensors"));
+  EXPECT_THAT(refusal(with("a.alpha", at::ones({2}))), HasSubstr("should be one number"));
+  EXPECT_THAT(refusal(with("a.alpha", at::full({}, INFINITY))), HasSubstr("not finite"));
+  EXPECT_THAT(refusal(with("a.dora_scale", at::ones({6}))), HasSubstr("for each of 16 outputs"));
+  EXPECT_THAT(refusal(with("a.dora_scale", at::ones({1, 16}))),
+              HasSubstr("for each of 16 outputs"));
+  EXPECT_THAT(refusal(with("a.lora_up.weight", up)), HasSubstr("are the same of one module"));
+  EXPECT_THAT(refusal(with("n.scale", at::ones({7}))), HasSubstr("[7, 1]"));
+  EXPECT_THAT(refusal({{"a.lokr_w1", at::ones({2, 2})}, {"a.lokr_w2", at::ones({2, 2})}}),
+              HasSubstr("is for a weight of [4, 4]"));
+  EXPECT_THAT(message_of([&] { open_adapters({{.file = write({}), .scale = NAN}}); }),
+              HasSubstr("scale"));
+}
+
+TEST_F(AdapterFiles, StandBesideCodes) {
+  const auto codes = quantize_rows(base_.at("a.weight"), Quantize::kInt8);
+  write_file(folder_ / "m.safetensors", write_safetensors({{"a.weight", codes.values_NC},
+                                                           {"a.weight_scale", codes.scales_N1}}));
+  const auto up = at::randn({16, 3}), down = at::randn({3, 6});
+  const auto file = write({{"a.lora_A.weight", down}, {"a.lora_B.weight", up}});
+  const Weights w(source({{.file = file}}), {.quantize = Quantize::kInt8});
+  const auto got = (w / "a").matrix("weight", {16, 6});
+  w.finish();
+  EXPECT_TRUE(at::equal(got.values_NC, codes.values_NC));
+  EXPECT_TRUE(at::equal(got.beside->up_NR.mm(got.beside->down_RC), up.mm(down)));
+  const Weights fused(source({{.file = file}}, AdapterMode::kFused), {});
+  EXPECT_THAT(message_of([&] {
+                (fused / "a").matrix("weight", {16, 6});
+              }),
+              HasSubstr("stored in 8 bits"));
+  const auto dora =
+      write({{"a.lora_A.weight", down}, {"a.lora_B.weight", up}, {"a.dora_scale", at::ones({16})}});
+  const Weights wrong(source({{.file = dora}}), {});
+  const auto kept = (wrong / "a").matrix("weight", {16, 6});
+  EXPECT_THAT(message_of([&] { wrong.finish(); }), HasSubstr("by more than a product of low rank"));
+}
+
+}  // namespace braid::adapter_files_test
