@@ -31,6 +31,11 @@ Tensor activate(const Tensor& x, ClipActivation activation) {
   return x;
 }
 
+const std::vector<Spelling> kSpellings = {
+    {"encoder.layers.*.self_attn.qkv",
+     {"encoder.layers.*.self_attn.q_proj", "encoder.layers.*.self_attn.k_proj",
+      "encoder.layers.*.self_attn.v_proj"}}};
+
 }  // namespace
 
 ClipConfig read_clip_config(const JsonObject& json) {
@@ -113,13 +118,20 @@ ShardingTable clip_sharding(const ClipConfig& c, int size) {
 Names clip_names(const Checkpoint& checkpoint) {
   const std::string prefix = "text_model.";
   const bool has_prefix = checkpoint.find(prefix + "embeddings.token_embedding.weight") != nullptr;
-  return {.spellings = {{"encoder.layers.*.self_attn.qkv",
-                         {"encoder.layers.*.self_attn.q_proj", "encoder.layers.*.self_attn.k_proj",
-                          "encoder.layers.*.self_attn.v_proj"}}},
+  return {.spellings = kSpellings,
           .prefix = has_prefix ? prefix : "",
           // a buffer that older versions saved, and what models with a projection add
           .ignored = {"text_model.embeddings.position_ids", "embeddings.position_ids",
                       "text_projection.weight"}};
+}
+
+// diffusers', sd-scripts' and ComfyUI's.
+AdapterNames clip_adapter_names() {
+  AdapterNames names{.tables = {{kSpellings}}};
+  for (const std::string prefix :
+       {"text_encoder.", "lora_te_", "lora_te1_", "text_encoders.clip_l.transformer."})
+    names.prefixes.insert(names.prefixes.end(), {prefix, prefix + "text_model."});
+  return names;
 }
 
 }  // namespace braid

@@ -12,6 +12,7 @@
 #include "nn/linear.h"
 #include "nn/norm.h"
 #include "nn/token_table.h"
+#include "weights/adapters/adapter_names.h"
 
 namespace braid {
 
@@ -66,6 +67,7 @@ class Clip {
 
 // The names of published checkpoints, which stand behind `text_model.`, and of newer ones.
 Names clip_names(const Checkpoint& checkpoint);
+AdapterNames clip_adapter_names();
 
 // How the encoder is shared under tensor parallelism. Throws InputError unless `size` devices can
 // share the heads evenly.

@@ -60,6 +60,18 @@ const std::vector<Spelling> kDiffusers = {
     {"final_layer.linear", {"proj_out"}},
 };
 
+// Named by what processes attention. A single block's has no part for the MLP, whose rows of
+// linear1 come last.
+const std::vector<Spelling> kXLabs = {
+    {"double_blocks.*.img_attn.qkv", {"double_blocks.*.processor.qkv_lora1"}},
+    {"double_blocks.*.img_attn.proj", {"double_blocks.*.processor.proj_lora1"}},
+    {"double_blocks.*.txt_attn.qkv", {"double_blocks.*.processor.qkv_lora2"}},
+    {"double_blocks.*.txt_attn.proj", {"double_blocks.*.processor.proj_lora2"}},
+    {"single_blocks.*.linear1",
+     {"single_blocks.*.processor.qkv_lora", "single_blocks.*.processor.mlp_lora"}},
+    {"single_blocks.*.linear2", {"single_blocks.*.processor.proj_lora"}},
+};
+
 }  // namespace
 
 Names flux_names(const Checkpoint& checkpoint) {
@@ -72,5 +84,9 @@ Names flux_names(const Checkpoint& checkpoint) {
 Names flux_names_of_diffusers() { return {kDiffusers}; }
 
 Names flux_names_in_one_file() { return {kBlackForestLabs}; }
+
+AdapterNames flux_adapter_names() {
+  return denoiser_adapter_names({{kBlackForestLabs}, {kDiffusers}, {kXLabs}});
+}
 
 }  // namespace braid

@@ -1,6 +1,7 @@
 // The spellings of FLUX checkpoints.
 #pragma once
 
+#include "weights/adapters/adapter_names.h"
 #include "weights/files/checkpoint.h"
 #include "weights/names.h"
 
@@ -12,5 +13,8 @@ Names flux_names(const Checkpoint& checkpoint);
 
 Names flux_names_of_diffusers();
 Names flux_names_in_one_file();  // Black Forest Labs'
+
+// diffusers' names, Black Forest Labs' and those of XLabs' trainer.
+AdapterNames flux_adapter_names();
 
 }  // namespace braid

@@ -59,6 +59,18 @@ const std::vector<Spelling> kDiffusers = {
     {"final_layer.linear", {"proj_out"}},
 };
 
+// As one trainer writes them: "sformer_blocks.0" for "transformer_blocks.0".
+std::vector<Spelling> cut_diffusers() {
+  const std::string cut = "tran", begin = cut + "sformer_blocks.";
+  std::vector<Spelling> spellings;
+  for (auto spelling : kDiffusers) {
+    if (!spelling.theirs.front().starts_with(begin)) continue;
+    for (auto& name : spelling.theirs) name.erase(0, cut.size());
+    spellings.push_back(std::move(spelling));
+  }
+  return spellings;
+}
+
 }  // namespace
 
 bool is_flux2(const Checkpoint& checkpoint) {
@@ -74,5 +86,9 @@ Names flux2_names(const Checkpoint& checkpoint) {
 Names flux2_names_of_diffusers() { return {kDiffusers}; }
 
 Names flux2_names_in_one_file() { return {kBlackForestLabs}; }
+
+AdapterNames flux2_adapter_names() {
+  return denoiser_adapter_names({{kBlackForestLabs}, {kDiffusers}, {cut_diffusers()}});
+}
 
 }  // namespace braid

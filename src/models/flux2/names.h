@@ -1,6 +1,7 @@
 // The spellings of FLUX.2 checkpoints.
 #pragma once
 
+#include "weights/adapters/adapter_names.h"
 #include "weights/files/checkpoint.h"
 #include "weights/names.h"
 
@@ -15,5 +16,8 @@ Names flux2_names(const Checkpoint& checkpoint);
 
 Names flux2_names_of_diffusers();
 Names flux2_names_in_one_file();  // Black Forest Labs'
+
+// diffusers' names, also as a trainer cut them, and Black Forest Labs'.
+AdapterNames flux2_adapter_names();
 
 }  // namespace braid

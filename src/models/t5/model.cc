@@ -140,4 +140,10 @@ Names t5_names() {
           .ignored = {"encoder.embed_tokens.weight"}};
 }
 
+AdapterNames t5_adapter_names() {
+  return {
+      .prefixes = {"text_encoder_2.", "lora_te2_", "lora_te3_", "text_encoders.t5xxl.transformer."},
+      .tables = {t5_names()}};
+}
+
 }  // namespace braid

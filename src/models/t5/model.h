@@ -12,6 +12,7 @@
 #include "nn/linear.h"
 #include "nn/norm.h"
 #include "nn/token_table.h"
+#include "weights/adapters/adapter_names.h"
 
 namespace braid {
 
@@ -65,6 +66,7 @@ class T5 {
 Tensor relative_position_buckets(std::int64_t length, const T5Config& config, at::Device device);
 
 Names t5_names();
+AdapterNames t5_adapter_names();
 
 // How the encoder is shared under tensor parallelism. Throws InputError unless `size` devices can
 // share the heads evenly.

@@ -51,4 +51,6 @@ Names zimage_names_of_diffusers() { return {kDiffusers}; }
 
 Names zimage_names_in_one_file() { return in_one_file(""); }
 
+AdapterNames zimage_adapter_names() { return denoiser_adapter_names({{kOneFile}, {kDiffusers}}); }
+
 }  // namespace braid

@@ -1,6 +1,7 @@
 // The spellings of Z-Image checkpoints.
 #pragma once
 
+#include "weights/adapters/adapter_names.h"
 #include "weights/files/checkpoint.h"
 #include "weights/names.h"
 
@@ -16,5 +17,6 @@ Names zimage_names(const Checkpoint& checkpoint);
 
 Names zimage_names_of_diffusers();
 Names zimage_names_in_one_file();
+AdapterNames zimage_adapter_names();  // of both spellings
 
 }  // namespace braid

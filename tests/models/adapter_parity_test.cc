@@ -1,0 +1,191 @@
+// LoRAs in every spelling, fused into the transformers of other fixtures, against diffusers with
+// merged weights, on one rank and shared in every way.
+#include <c10/core/InferenceMode.h>
+#include <gmock/gmock.h>
+
+#include "comm/thread.h"
+#include "denoiser_inputs.h"
+#include "models/flux/model.h"
+#include "models/flux/names.h"
+#include "models/flux/sharding.h"
+#include "models/flux2/model.h"
+#include "models/flux2/names.h"
+#include "models/flux2/sharding.h"
+#include "models/zimage/model.h"
+#include "models/zimage/names.h"
+#include "models/zimage/sharding.h"
+#include "parallel/layout.h"
+#include "weights/adapters/adapted_tensors.h"
+
+namespace braid::adapter_parity_test {
+
+namespace fs = std::filesystem;
+
+const std::vector<Degrees> kLayouts = {
+    {.tp = 2}, {.ring = 2}, {.ulysses = 2}, {.layers = 2}, {.layers = 2, .tp = 2}};
+
+// A transformer of some family, whose adapters are in a folder of tests/data/parity/adapters.
+struct Base {
+  Checkpoint checkpoint;
+  Names names;
+  AdapterNames adapter_names;
+  std::function<ShardingTable(int ranks)> shardings;
+  std::function<PredictPart(const Weights&, Attend, const Mesh&)> load;
+  DenoiserInput input;
+  std::function<Tensor(const Tensor& tokens)> velocity;  // as the fixture has it
+};
+
+// The blocks of this rank's stage.
+Share run_of(const Mesh& mesh, std::int64_t all) {
+  return share_of(all, mesh.stages.rank(), mesh.stages.size());
+}
+
+Tensor same(const Tensor& tokens) { return tokens; }
+
+Base flux_base() {
+  const auto folder = kParity / "basic";
+  const auto config = config_of(folder / "model/transformer", read_flux_config);
+  const auto checkpoint = Checkpoint::open(folder / "model/transformer", "diffusion_pytorch_model");
+  const Dump dump(folder / "components.safetensors");
+  const auto load = [config](const Weights& w, Attend attend, const Mesh& mesh) -> PredictPart {
+    const auto run = run_of(mesh, config.num_double + config.num_single);
+    const auto model = std::make_shared<Flux>(config, w, attend, BlockRange{run.begin, run.count});
+    return [=](const DenoiserInput& in, const Tensor& state) { return model->advance(in, state); };
+  };
+  return {
+      .checkpoint = checkpoint,
+      .names = flux_names(checkpoint),
+      .adapter_names = flux_adapter_names(),
+      .shardings = [=](int ranks) { return flux_sharding(config, ranks, SharedModulation::kYes); },
+      .load = load,
+      .input = {.noise = {dump["transformer.hidden_states"], dump["transformer.img_ids"]},
+                .text = {dump["transformer.encoder_hidden_states"], dump["transformer.txt_ids"]},
+                .pooled_BC = dump["transformer.pooled_projections"],
+                .timestep_B = dump["transformer.timestep"],
+                .guidance_B = dump["transformer.guidance"]},
+      .velocity = same};
+}
+
+Base flux2_base() {
+  const PartFixture fixture("klein");
+  const auto config = config_of(fixture.folder(), read_flux2_config);
+  const auto load = [config](const Weights& w, Attend attend, const Mesh& mesh) -> PredictPart {
+    const auto all = flux2_shape(config).num_blocks();
+    const auto run = run_of(mesh, all);
+    const auto model =
+        std::make_shared<Flux2>(config, w, attend, BlockRun{all, run.begin, run.count});
+    return [=](const DenoiserInput& in, const Tensor& state) { return model->advance(in, state); };
+  };
+  return {
+      .checkpoint = fixture.weights(),
+      .names = flux2_names(fixture.weights()),
+      .adapter_names = flux2_adapter_names(),
+      .shardings = [=](int ranks) { return flux2_sharding(config, ranks, SharedModulation::kYes); },
+      .load = load,
+      .input = flux2_input(fixture.dump(), at::kFloat),
+      .velocity = same};
+}
+
+Base zimage_base() {
+  const PartFixture fixture("zimage-32");
+  const auto config = config_of(fixture.folder(), read_zimage_config);
+  const auto latents = fixture.dump()["latents"];
+  const auto load = [config](const Weights& w, Attend attend, const Mesh& mesh) -> PredictPart {
+    const auto all = zimage_shape(config).num_blocks();
+    const auto run = run_of(mesh, all);
+    const auto model =
+        std::make_shared<ZImage>(config, w, attend, BlockRun{all, run.begin, run.count});
+    return [=](const DenoiserInput& in, const Tensor& state) { return model->advance(in, state); };
+  };
+  return {.checkpoint = with_left_out(fixture.weights()),
+          .names = zimage_names(fixture.weights()),
+          .adapter_names = zimage_adapter_names(),
+          .shardings = [=](int ranks) { return zimage_sharding(config, ranks); },
+          .load = load,
+          .input = zimage_input(fixture.dump(), at::kFloat),
+          .velocity = [rows = latents.size(2) / 2, columns = latents.size(3) / 2](
+                          const Tensor& tokens) { return unpack(tokens, rows, columns); }};
+}
+
+class AdapterParity : public testing::TestWithParam<std::string> {
+ protected:
+  AdapterParity()
+      : family_(GetParam().substr(0, GetParam().find('/'))),
+        name_(GetParam().substr(GetParam().find('/') + 1)),
+        folder_(kParity / "adapters" / family_),
+        expected_(Dump(folder_ / "expected.safetensors")[name_]),
+        base_(family_ == "flux"    ? flux_base()
+              : family_ == "flux2" ? flux2_base()
+                                   : zimage_base()) {}
+
+  Weights weights(const LoadOptions& options, AdapterMode mode) const {
+    AdaptedPart part{.names = base_.adapter_names,
+                     .shardings = base_.shardings(1),
+                     .warn = [](const std::string& warning) { ADD_FAILURE() << warning; }};
+    return {adapted_tensors(stored_tensors(base_.checkpoint, base_.names),
+                            open_adapters({{.file = folder_ / (name_ + ".safetensors")}}), mode,
+                            std::make_shared<BesideWeights>(std::move(part), at::kCPU)),
+            options, base_.shardings(options.tensor_parallel.size())};
+  }
+  Tensor velocity(const Group& world, const Degrees& degrees,
+                  AdapterMode mode = AdapterMode::kFused) const {
+    const c10::InferenceMode no_autograd;
+    const auto mesh = make_mesh(world, degrees);
+    const auto part =
+        base_.load(weights({.tensor_parallel = mesh.tp}, mode), attend_over(mesh), mesh);
+    return base_.velocity(predict_over(mesh, part)({base_.input}).front());
+  }
+  // Of more than products of low rank.
+  bool is_fused_only() const {
+    for (const auto* const word : {"dora", "rslora", "control", "lokr", "loha"})
+      if (name_.find(word) != std::string::npos) return true;
+    return false;
+  }
+
+  std::string family_, name_;
+  fs::path folder_;
+  Tensor expected_;
+  Base base_;
+};
+
+TEST_P(AdapterParity, FusedIsTheMergedReference) {
+  const auto got = velocity({}, {});
+  ASSERT_EQ(got.sizes(), expected_.sizes());
+  EXPECT_LT(largest_error(got, expected_), 1e-5);
+}
+
+TEST_P(AdapterParity, FusedIsTheSameInEveryLayout) {
+  for (const auto& degrees : kLayouts)
+    run_ranks({.size = degrees.product()}, [&](const Group& world) {
+      EXPECT_LT(largest_error(velocity(world, degrees), expected_), 2e-5) << to_string(degrees);
+    });
+}
+
+TEST_P(AdapterParity, BesideIsTheMergedReferenceInEveryLayout) {
+  if (is_fused_only()) {
+    EXPECT_THROW(velocity({}, {}, AdapterMode::kBeside), InputError);
+    return;
+  }
+  EXPECT_LT(largest_error(velocity({}, {}, AdapterMode::kBeside), expected_), 1e-5);
+  for (const auto& degrees : kLayouts)
+    run_ranks({.size = degrees.product()}, [&](const Group& world) {
+      const auto got = velocity(world, degrees, AdapterMode::kBeside);
+      EXPECT_LT(largest_error(got, expected_), 2e-5) << to_string(degrees);
+    });
+}
+
+INSTANTIATE_TEST_SUITE_P(Files, AdapterParity,
+                         testing::Values("flux/peft", "flux/peft-rslora", "flux/peft-dora",
+                                         "flux/kohya", "flux/comfyui", "flux/comfyui-down",
+                                         "flux/mixed", "flux/fal", "flux/xlabs", "flux/control",
+                                         "flux/lokr", "flux/loha", "flux2/peft", "flux2/kohya",
+                                         "flux2/comfyui", "flux2/base-model", "flux2/cut",
+                                         "flux2/lokr", "zimage/peft", "zimage/kohya",
+                                         "zimage/comfyui", "zimage/default", "zimage/lokr"),
+                         [](const auto& test) {
+                           auto name = test.param;
+                           std::erase_if(name, [](char c) { return c == '/' || c == '-'; });
+                           return name;
+                         });
+
+}  // namespace braid::adapter_parity_test

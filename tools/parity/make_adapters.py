@@ -1,0 +1,341 @@
+"""Make tests/data/parity/adapters: random LoRAs of every spelling for the transformers of other
+fixtures, and what diffusers computes with their merged weights.
+
+usage: python make_adapters.py [--only flux ...] [--out tests/data/parity/adapters]
+
+A folder a base: NAME.safetensors, an adapter, and expected.safetensors with the float32 velocity of
+each. Files of peft are made by peft, and what is expected of them is what peft computes. All others
+are written here key by key and merged here: W + alpha / rank * B A, in the rows that the key means.
+"""
+import argparse
+import json
+from pathlib import Path
+
+import diffusers
+import torch
+from make_denoisers import left_out
+from make_fixtures import ROOT
+from peft import LoraConfig, get_peft_model_state_dict
+from safetensors.torch import load_file, save_file
+
+PARITY = ROOT / "tests/data/parity"
+OUT = PARITY / "adapters"
+RANK = 2
+
+
+def draw(seed, *shape):
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed)) * shape[-1] ** -0.5
+
+
+class Base:
+    """A transformer of another fixture with its inputs, in float32."""
+
+    def __init__(self, folder, config, run):
+        self.folder, self.run = folder, run
+        self.config = json.loads((config / "config.json").read_text())
+        self.tensors = {name: t.float() for name, t in
+                        load_file(config / "diffusion_pytorch_model.safetensors").items()}
+
+    def model(self, tensors=None):
+        model = getattr(diffusers, self.config["_class_name"]).from_config(self.config)
+        tensors = dict(tensors or self.tensors)
+        missing = "t_embedder.mlp.0.weight"
+        if missing in model.state_dict():
+            tensors[missing] = left_out(*model.state_dict()[missing].shape)
+        model.load_state_dict(tensors)
+        return model.eval()
+
+    @torch.no_grad()
+    def velocity(self, model):
+        return self.run(model, load_file(self.folder / "components.safetensors"))
+
+    def merged(self, changes):
+        """The velocity with [(names whose rows one after the other change, change)]."""
+        tensors = {name: t.clone() for name, t in self.tensors.items()}
+        for names, change in changes:
+            assert change.shape[0] == sum(len(tensors[n]) for n in names), names
+            for name, rows in zip(names, change.split([len(tensors[n]) for n in names])):
+                tensors[name] += rows.view_as(tensors[name])
+        return self.velocity(self.model(tensors))
+
+
+def run_flux(model, given):
+    given = {n.removeprefix("transformer."): t for n, t in given.items()
+             if n.startswith("transformer.") and "velocity" not in n}
+    return model(**given).sample
+
+
+def run_flux2(model, given):
+    return model(hidden_states=given["noise"], encoder_hidden_states=given["text"],
+                 timestep=given["timestep"], img_ids=given["noise_ids"],
+                 txt_ids=given["text_ids"]).sample
+
+
+def run_zimage(model, given):
+    made = model(list(given["latents"].unsqueeze(2)), given["timestep"], list(given["text"])).sample
+    return torch.stack(made).squeeze(2)
+
+
+BASES = {"flux": (PARITY / "basic", PARITY / "basic/model/transformer", run_flux),
+         "flux2": (PARITY / "denoisers/klein", PARITY / "denoisers/klein", run_flux2),
+         "zimage": (PARITY / "denoisers/zimage-32", PARITY / "denoisers/zimage-32", run_zimage)}
+
+# The single-file module -> the diffusers modules that its rows are.
+D, S = "transformer_blocks.0.", "single_transformer_blocks.1."
+FLUX_ENDS = {
+    "img_in": ["x_embedder"], "txt_in": ["context_embedder"],
+    "time_in.in_layer": ["time_text_embed.timestep_embedder.linear_1"],
+    "vector_in.out_layer": ["time_text_embed.text_embedder.linear_2"],
+    "guidance_in.in_layer": ["time_text_embed.guidance_embedder.linear_1"],
+    "final_layer.linear": ["proj_out"], "final_layer.adaLN_modulation.1": ["norm_out.linear"]}
+FLUX_BLOCKS = {
+    "double_blocks.0.img_mod.lin": [D + "norm1.linear"],
+    "double_blocks.0.txt_mod.lin": [D + "norm1_context.linear"],
+    "double_blocks.0.img_attn.qkv": [D + f"attn.to_{x}" for x in "qkv"],
+    "double_blocks.0.txt_attn.qkv": [D + f"attn.add_{x}_proj" for x in "qkv"],
+    "double_blocks.0.img_attn.proj": [D + "attn.to_out.0"],
+    "double_blocks.0.txt_attn.proj": [D + "attn.to_add_out"],
+    "double_blocks.0.img_mlp.0": [D + "ff.net.0.proj"],
+    "double_blocks.0.img_mlp.2": [D + "ff.net.2"],
+    "double_blocks.0.txt_mlp.0": [D + "ff_context.net.0.proj"],
+    "double_blocks.0.txt_mlp.2": [D + "ff_context.net.2"],
+    "single_blocks.1.modulation.lin": [S + "norm.linear"],
+    "single_blocks.1.linear1": [S + f"attn.to_{x}" for x in "qkv"] + [S + "proj_mlp"],
+    "single_blocks.1.linear2": [S + "proj_out"]}
+FLUX2 = {
+    "img_in": ["x_embedder"], "time_in.out_layer": ["time_guidance_embed.timestep_embedder.linear_2"],
+    "double_stream_modulation_txt.lin": ["double_stream_modulation_txt.linear"],
+    "single_stream_modulation.lin": ["single_stream_modulation.linear"],
+    "double_blocks.0.img_attn.qkv": [D + f"attn.to_{x}" for x in "qkv"],
+    "double_blocks.0.txt_attn.qkv": [D + f"attn.add_{x}_proj" for x in "qkv"],
+    "double_blocks.0.img_attn.proj": [D + "attn.to_out.0"],
+    "double_blocks.0.txt_mlp.0": [D + "ff_context.linear_in"],
+    "double_blocks.0.img_mlp.2": [D + "ff.linear_out"],
+    "single_blocks.1.linear1": [S + "attn.to_qkv_mlp_proj"],
+    "single_blocks.1.linear2": [S + "attn.to_out"],
+    "final_layer.adaLN_modulation.1": ["norm_out.linear"], "final_layer.linear": ["proj_out"]}
+ZIMAGE = {
+    "layers.0.attention.qkv": [f"layers.0.attention.to_{x}" for x in "qkv"],
+    "layers.0.attention.out": ["layers.0.attention.to_out.0"],
+    "layers.0.feed_forward.w1": ["layers.0.feed_forward.w1"],
+    "layers.0.feed_forward.w2": ["layers.0.feed_forward.w2"],
+    "layers.0.adaLN_modulation.0": ["layers.0.adaLN_modulation.0"],
+    "noise_refiner.1.attention.qkv": [f"noise_refiner.1.attention.to_{x}" for x in "qkv"],
+    "context_refiner.0.feed_forward.w3": ["context_refiner.0.feed_forward.w3"],
+    "cap_embedder.1": ["cap_embedder.1"], "x_embedder": ["all_x_embedder.2-1"],
+    "final_layer.linear": ["all_final_layer.2-1.linear"]}
+XLABS = {"double_blocks.0.img_attn.qkv": "double_blocks.0.processor.qkv_lora1",
+         "double_blocks.0.img_attn.proj": "double_blocks.0.processor.proj_lora1",
+         "double_blocks.0.txt_attn.qkv": "double_blocks.0.processor.qkv_lora2",
+         "double_blocks.0.txt_attn.proj": "double_blocks.0.processor.proj_lora2",
+         "single_blocks.1.linear2": "single_blocks.1.processor.proj_lora"}
+SWAPPED = "norm_out.linear"  # diffusers has [scale | shift], single files [shift | scale]
+
+
+def dotted(prefix):
+    return lambda name: prefix + name
+
+
+def underscored(prefix):
+    return lambda name: prefix + name.replace(".", "_")
+
+
+class Writer:
+    """One file of plain or other products, with what it changes."""
+
+    def __init__(self, base, seed):
+        self.base, self.seed = base, seed
+        self.tensors, self.changes = {}, []
+
+    def next(self, *shape):
+        self.seed += 1
+        return draw(self.seed, *shape)
+
+    def extent(self, modules):
+        weights = [self.base.tensors[m + ".weight"] for m in modules]
+        return sum(len(w) for w in weights), weights[0].shape[1]
+
+    def change(self, modules, delta, kind="weight", is_single_file=True):
+        if is_single_file and modules == [SWAPPED]:
+            delta = torch.cat(list(reversed(delta.chunk(2))))
+        self.changes.append(([f"{m}.{kind}" for m in modules], delta))
+
+    def low_rank(self, key, modules, words=("lora_down", "lora_up"), alpha=None, bias=False,
+                 is_single_file=True):
+        rows, columns = self.extent(modules)
+        down, up = self.next(RANK, columns), 2 * self.next(rows, RANK)
+        self.tensors |= {f"{key}.{words[0]}.weight": down, f"{key}.{words[1]}.weight": up}
+        if alpha is not None:
+            self.tensors[key + ".alpha"] = torch.tensor(alpha)
+        factor = 1 if alpha is None else alpha / RANK
+        self.change(modules, factor * up @ down, is_single_file=is_single_file)
+        if bias:
+            self.tensors[f"{key}.{words[1]}.bias"] = self.next(rows)
+            self.change(modules, self.tensors[f"{key}.{words[1]}.bias"], "bias", is_single_file)
+
+
+def spelled(base, seed, table, key_of, single_file=True, alphas=False, **words):
+    """A file with all modules of a table, under single files' names or under diffusers'."""
+    writer = Writer(base, seed)
+    for i, (single, modules) in enumerate(table.items()):
+        for name, parts in [(single, modules)] if single_file else [(m, [m]) for m in modules]:
+            writer.low_rank(key_of(name), parts, alpha=1.5 + i % 3 if alphas else None,
+                            is_single_file=single_file, **words)
+    return writer
+
+
+PEFT = {"words": ("lora_A", "lora_B")}
+KOHYA = {"alphas": True}
+
+
+def xlabs(base, seed):
+    writer = Writer(base, seed)
+    words = ("down", "up")
+    for name, key in XLABS.items():
+        writer.low_rank(key, FLUX_BLOCKS[name], words)
+    writer.low_rank("single_blocks.1.processor.qkv_lora", FLUX_BLOCKS["single_blocks.1.linear1"][:3],
+                    words)
+    return writer
+
+
+def control(base, seed):
+    """Products with biases, and norms in place of the model's."""
+    writer = Writer(base, seed)
+    for name, modules in (FLUX_ENDS | FLUX_BLOCKS).items():
+        writer.low_rank(name, modules, ("lora_A", "lora_B"), bias=True)
+    for key, name in (("double_blocks.0.img_attn.norm.query_norm.scale", D + "attn.norm_q.weight"),
+                      ("double_blocks.0.txt_attn.norm.key_norm.scale", D + "attn.norm_added_k.weight"),
+                      ("single_blocks.1.norm.key_norm.scale", S + "attn.norm_k.weight")):
+        writer.tensors[key] = 1 + writer.next(*base.tensors[name].shape)
+        writer.changes.append(([name], writer.tensors[key] - base.tensors[name]))
+    return writer
+
+
+def lokr(base, seed, table, prefix):
+    """Kronecker products: both factors whole, one of them a product, both."""
+    writer = Writer(base, seed)
+    for i, (name, modules) in enumerate(table.items()):
+        rows, columns = writer.extent(modules)
+        key = prefix + name.replace(".", "_")
+        factors, is_product = [], False
+        for side, (n, c) in (("w1", (2, 2)), ("w2", (rows // 2, columns // 2))):
+            if i % 3 == 2 or (i % 3 == 1 and side == "w2"):
+                a, b = writer.next(n, 3), writer.next(3, c)
+                writer.tensors |= {f"{key}.lokr_{side}_a": a, f"{key}.lokr_{side}_b": b}
+                factors.append(a @ b)
+                is_product = True
+            else:
+                factors.append(writer.next(n, c))
+                writer.tensors[f"{key}.lokr_{side}"] = factors[-1]
+        writer.tensors[key + ".alpha"] = torch.tensor(2.0)
+        writer.change(modules, torch.kron(*factors) * (2 / 3 if is_product else 1))
+    return writer
+
+
+def loha(base, seed, table):
+    writer = Writer(base, seed)
+    for name, modules in table.items():
+        rows, columns = writer.extent(modules)
+        key = "lycoris_" + name.replace(".", "_")
+        a, b, c, d = (writer.next(*shape) for shape in ((rows, RANK), (RANK, columns)) * 2)
+        writer.tensors |= {key + ".hada_w1_a": a, key + ".hada_w1_b": b, key + ".hada_w2_a": c,
+                           key + ".hada_w2_b": d, key + ".alpha": torch.tensor(3.0)}
+        writer.change(modules, 1.5 * (a @ b) * (c @ d))
+    return writer
+
+
+def of_peft(base, seed, config):
+    """(tensors, metadata, velocity) of an adapter that peft has made."""
+    model = base.model()
+    model.add_adapter(LoraConfig(init_lora_weights=False, **config))
+    generator = torch.Generator().manual_seed(seed)
+    for name, parameter in model.named_parameters():
+        if "magnitude" in name:
+            parameter.data *= 0.75 + 0.5 * torch.rand(parameter.shape, generator=generator)
+        elif "lora_" in name:
+            spread = parameter.shape[-1] ** -0.5
+            parameter.data = torch.randn(parameter.shape, generator=generator) * spread
+    tensors = {f"transformer.{n}": t for n, t in get_peft_model_state_dict(model).items()}
+    kept = {k: sorted(v) if isinstance(v, set) else v
+            for k, v in model.peft_config["default"].to_dict().items()}
+    metadata = {"lora_adapter_metadata": json.dumps(
+        {f"transformer.{k}": v for k, v in kept.items()}, default=str, sort_keys=True)}
+    return tensors, metadata, base.velocity(model)
+
+
+FLUX_TARGETS = ["to_q", "to_v", "add_k_proj", "to_out.0", "proj_mlp", "proj_out", "norm1.linear",
+                "linear_1", "ff.net.2", "norm_out.linear"]
+PEFT_CONFIGS = {
+    "flux": {
+        "peft": {"r": 3, "lora_alpha": 5, "rank_pattern": {"to_q": 2, "ff.net.2": 4},
+                 "alpha_pattern": {"to_out.0": 1.5, "transformer_blocks.0.attn.to_v": 7},
+                 "target_modules": FLUX_TARGETS},
+        "peft-rslora": {"r": 4, "lora_alpha": 3, "use_rslora": True, "lora_bias": True,
+                        "target_modules": FLUX_TARGETS},
+        "peft-dora": {"r": 2, "lora_alpha": 3, "use_dora": True, "target_modules": FLUX_TARGETS}},
+    "flux2": {"peft": {"r": 2, "lora_alpha": 3, "target_modules": [
+        "to_k", "to_add_out", "to_qkv_mlp_proj", "single_transformer_blocks.1.attn.to_out", "linear_in",
+        "norm_out.linear"]}},
+    "zimage": {"peft": {"r": 2, "lora_alpha": 5, "target_modules": [
+        "to_q", "to_k", "to_v", "to_out.0", "w1", "w2", "w3"]}}}
+
+
+def files_of(name, base):
+    if name == "flux":
+        everything = FLUX_ENDS | FLUX_BLOCKS
+        return {
+            "kohya": spelled(base, 100, everything, underscored("lora_unet_"), **KOHYA),
+            "comfyui": spelled(base, 200, everything, dotted("diffusion_model."), **PEFT),
+            "comfyui-down": spelled(base, 300, FLUX_BLOCKS, dotted("diffusion_model."), **KOHYA),
+            "mixed": spelled(base, 400, everything, underscored("lora_transformer_"), False, **KOHYA),
+            "fal": spelled(base, 500, FLUX_BLOCKS, dotted("base_model.model."), **PEFT),
+            "xlabs": xlabs(base, 600), "control": control(base, 700),
+            "lokr": lokr(base, 800, FLUX_BLOCKS, "lora_unet_"), "loha": loha(base, 900, FLUX_BLOCKS)}
+    if name == "flux2":
+        def cut(module):
+            return "diffusion_model." + module.removeprefix("tran")
+
+        doubles = {s: m for s, m in FLUX2.items() if s.startswith("double_blocks")}
+        return {"kohya": spelled(base, 1000, FLUX2, underscored("lora_unet_"), **KOHYA),
+                "comfyui": spelled(base, 1100, FLUX2, dotted("diffusion_model."), **PEFT),
+                "base-model": spelled(base, 1200, FLUX2, dotted("base_model.model."), **PEFT),
+                "cut": spelled(base, 1300, doubles, cut, False, **PEFT),
+                "lokr": lokr(base, 1400, doubles, "lycoris_")}
+    return {"comfyui": spelled(base, 1500, ZIMAGE, dotted("diffusion_model."), **PEFT),
+            "kohya": spelled(base, 1600, ZIMAGE, underscored("lora_unet_"), False, **KOHYA),
+            "default": spelled(base, 1700, ZIMAGE, lambda n: n, False,
+                               words=("lora_A.default", "lora_B.default")),
+            "lokr": lokr(base, 1800, {s: m for s, m in ZIMAGE.items() if "attention" in s},
+                         "lora_unet_")}
+
+
+def make(name, out):
+    base = Base(*BASES[name])
+    out.mkdir(parents=True, exist_ok=True)
+    plain = base.velocity(base.model())
+    expected = {}
+    for file, writer in files_of(name, base).items():
+        save_file({n: t.contiguous() for n, t in writer.tensors.items()}, out / f"{file}.safetensors")
+        expected[file] = base.merged(writer.changes)
+    for i, (file, config) in enumerate(PEFT_CONFIGS[name].items()):
+        tensors, metadata, expected[file] = of_peft(base, 50 + i, config)
+        save_file({n: t.contiguous() for n, t in tensors.items()}, out / f"{file}.safetensors",
+                  metadata)
+    for file, velocity in expected.items():
+        moved = ((velocity - plain).abs().max() / plain.abs().max()).item()
+        print(f"{name}/{file}: the velocity moves by {moved:.2g}")
+        assert moved > 0.05 and torch.isfinite(velocity).all()
+    save_file(expected, out / "expected.safetensors")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", nargs="+", choices=BASES, default=list(BASES))
+    parser.add_argument("--out", type=Path, default=OUT)
+    args = parser.parse_args()
+    for name in args.only:
+        make(name, args.out / name)
+
+
+if __name__ == "__main__":
+    main()
