@@ -37,6 +37,7 @@ struct BlockCost {
 struct DenoiserShape {
   std::int64_t hidden = 0, num_heads = 0, num_kv_heads = 0, head_width = 0;
   std::int64_t in_width = 0, out_width = 0;  // of a token of latents, and of its velocity
+  std::int64_t beside_width = 0;             // of the channels beside a token of latents
   std::int64_t text_width = 0;               // of a token of the embedded prompt
   std::int64_t pooled_width = 0;             // of the prompt as one vector; 0: there is none
   std::int64_t state_vectors = 0;  // [B 1 hidden] each, that travel beside tokens between parts

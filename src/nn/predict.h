@@ -26,9 +26,10 @@ struct DenoiserInput {
   Tokens noise;                         // noisy latents, packed: the velocity is of these
   Tokens text;                          // the embedded prompt
   std::vector<Tokens> references = {};  // pictures that the model looks at
-  Tensor pooled_BC = {};                // the prompt as one vector
-  Tensor timestep_B = {};               // as the family's transformer takes it
-  Tensor guidance_B = {};               // float32; for guidance-distilled models
+  Tensor beside_BLC = {};  // more channels of the noise's tokens, that stay as they are
+  Tensor pooled_BC = {};   // the prompt as one vector
+  Tensor timestep_B = {};  // as the family's transformer takes it
+  Tensor guidance_B = {};  // float32; for guidance-distilled models
   Watch watch = {};
 };
 
@@ -45,7 +46,7 @@ struct Along {
 // enumerated here.
 template <class Input, class Visit>
 void visit_tensors(Input& in, const Visit& visit) {
-  auto& [noise, text, references, pooled, timestep, guidance, watch] = in;
+  auto& [noise, text, references, beside, pooled, timestep, guidance, watch] = in;
   (void)watch;
   const auto one = [&](auto& x, const Along& along) {
     if (x.defined()) visit(x, along);
@@ -59,6 +60,7 @@ void visit_tensors(Input& in, const Visit& visit) {
   run(noise, "image");
   run(text, "text");
   for (auto& reference : references) run(reference, "reference");
+  one(beside, {.batch = 0, .tokens = 1, .name = "image"});
   one(pooled, {.batch = 0, .tokens = Along::kNone, .name = "pooled"});
   one(timestep, {.batch = 0, .tokens = Along::kNone, .name = "timestep"});
   one(guidance, {.batch = 0, .tokens = Along::kNone, .name = "guidance"});

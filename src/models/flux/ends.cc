@@ -14,6 +14,14 @@ Embedder load_embedder(const Weights& w, std::int64_t in, std::int64_t hidden) {
           Linear(w / "out_layer", {.in = hidden, .out = hidden})};
 }
 
+// The latents' channels, then those beside them.
+Tensor image_tokens(const DenoiserInput& in) {
+  std::vector<Tensor> runs = {in.beside_BLC.defined() ? at::cat({in.noise.x_BLC, in.beside_BLC}, -1)
+                                                      : in.noise.x_BLC};
+  for (const auto& reference : in.references) runs.push_back(reference.x_BLC);
+  return at::cat(runs, 1);
+}
+
 }  // namespace
 
 Tensor FluxState::pack() const { return at::cat({text_BTC, image_BIC, vec_BC.unsqueeze(1)}, 1); }
@@ -49,7 +57,7 @@ Tensor FluxInputs::condition(const DenoiserInput& in) const {
 }
 
 FluxState FluxInputs::operator()(const DenoiserInput& in) const {
-  return {.image_BIC = image_in_(in.noise.x_BLC),
+  return {.image_BIC = image_in_(image_tokens(in)),
           .text_BTC = text_in_(in.text.x_BLC),
           .vec_BC = condition(in)};
 }
@@ -58,9 +66,10 @@ FluxOutput::FluxOutput(const Weights& w, const FluxConfig& c)
     : mod_(w / "final_layer" / "adaLN_modulation" / "1", {.in = c.hidden(), .out = 2 * c.hidden()}),
       out_(w / "final_layer" / "linear", {.in = c.hidden(), .out = c.out_channels}) {}
 
-Tensor FluxOutput::operator()(const FluxState& x) const {
+Tensor FluxOutput::operator()(const FluxState& x, std::int64_t num_noise) const {
   const auto mod = mod_(x.vec_BC).unsqueeze(1).chunk(2, -1);
-  return out_(ops::modulated_norm(x.image_BIC, {.shift = mod[0], .scale = mod[1], .gate = {}}));
+  const auto noise_BNC = x.image_BIC.narrow(1, 0, num_noise);
+  return out_(ops::modulated_norm(noise_BNC, {.shift = mod[0], .scale = mod[1], .gate = {}}));
 }
 
 }  // namespace braid

@@ -9,7 +9,7 @@
 
 namespace braid {
 
-// What lies between two blocks.
+// What lies between two blocks. Image tokens are the noise's, then those of references.
 struct FluxState {
   Tensor image_BIC, text_BTC;
   Tensor vec_BC;  // silu of the conditioning vector
@@ -36,7 +36,8 @@ class FluxInputs {
 class FluxOutput {
  public:
   FluxOutput(const Weights& w, const FluxConfig& config);
-  Tensor operator()(const FluxState& x) const;  // velocity [B I C]
+  // Velocity of the first `num_noise` image tokens [B N C].
+  Tensor operator()(const FluxState& x, std::int64_t num_noise) const;
 
  private:
   Linear mod_, out_;

@@ -54,12 +54,13 @@ void Flux::run_single_blocks(FluxState& x, const DenoiserInput& in, const Rope& 
 }
 
 Tensor Flux::advance(const DenoiserInput& in, const Tensor& state) const {
-  const auto rope =
-      rope_table(at::cat({in.text.ids_LA, in.noise.ids_LA}), {.widths = config_.axes});
+  std::vector<Tensor> ids = {in.text.ids_LA, in.noise.ids_LA};
+  for (const auto& reference : in.references) ids.push_back(reference.ids_LA);
+  const auto rope = rope_table(at::cat(ids), {.widths = config_.axes});
   auto x = begin(in, state);
   run_double_blocks(x, in, rope);
   if (!single_blocks_.empty()) run_single_blocks(x, in, rope);
-  return output_ ? (*output_)(x) : x.pack();
+  return output_ ? (*output_)(x, in.noise.x_BLC.size(1)) : x.pack();
 }
 
 }  // namespace braid

@@ -88,27 +88,32 @@ Tensor VaeDecoder::operator()(const Tensor& latents) const {
   return out_.of_normed(x, norm_);
 }
 
-Vae::Vae(const VaeConfig& c, const Weights& w, Parts parts)
-    : config_(c), decoder_(w / "decoder", c) {
+Vae::Vae(const VaeConfig& c, const Weights& w, Parts parts) : config_(c) {
+  const auto pointwise = [](std::int64_t width) {
+    return ConvShape{.in = width, .out = width, .kernel = 1, .padding = 0};
+  };
   const auto z = c.latent_channels;
-  if (c.post_quant_conv)
-    post_quant_.emplace(w / "post_quant_conv",
-                        ConvShape{.in = z, .out = z, .kernel = 1, .padding = 0});
-  if (c.batch_norm_eps) packed_norm_.emplace(w / "bn", kPatch * kPatch * z, *c.batch_norm_eps);
-  if (parts == Parts::kBoth) {
-    encoder_.emplace(w / "encoder", c);
-    if (c.quant_conv)
-      quant_.emplace(w / "quant_conv",
-                     ConvShape{.in = 2 * z, .out = 2 * z, .kernel = 1, .padding = 0});
+  if (parts == Parts::kEncoder) {
+    (w / "decoder").skip();
+    (w / "post_quant_conv").skip();
   } else {
+    decoder_.emplace(w / "decoder", c);
+    if (c.post_quant_conv) post_quant_.emplace(w / "post_quant_conv", pointwise(z));
+  }
+  if (c.batch_norm_eps) packed_norm_.emplace(w / "bn", kPatch * kPatch * z, *c.batch_norm_eps);
+  if (parts == Parts::kDecoder) {
     (w / "encoder").skip();
     (w / "quant_conv").skip();
+  } else {
+    encoder_.emplace(w / "encoder", c);
+    if (c.quant_conv) quant_.emplace(w / "quant_conv", pointwise(2 * z));
   }
   w.finish();
 }
 
 Tensor Vae::decode_tile(const Tensor& latents) const {
-  return decoder_(post_quant_ ? (*post_quant_)(latents) : latents);
+  check(decoder_.has_value(), "this autoencoder was loaded without its decoder");
+  return (*decoder_)(post_quant_ ? (*post_quant_)(latents) : latents);
 }
 
 Tensor Vae::encode_tile(const Tensor& picture) const {
@@ -160,7 +165,11 @@ Tensor Vae::to_decoder(const Tensor& latents) const {
 
 Tensor Vae::from_encoder(const Tensor& latents) const {
   if (packed_norm_) return (*packed_norm_)(at::pixel_unshuffle(latents, kPatch));
-  return (latents - config_.shift_factor) * config_.scaling_factor;
+  return scaled_latents(config_, latents);
+}
+
+Tensor scaled_latents(const VaeConfig& config, const Tensor& latents) {
+  return (latents - config.shift_factor) * config.scaling_factor;
 }
 
 Names vae_names(const Checkpoint& checkpoint) {

@@ -51,8 +51,8 @@ struct VaeMoments {
 
 class Vae {
  public:
-  // Without `with_encoder` the encoder's tensors are left alone and encode() throws.
-  enum class Parts { kDecoder, kBoth };
+  // The tensors of a half that is not wanted are left alone, and its functions throw.
+  enum class Parts { kEncoder, kDecoder, kBoth };
   Vae(const VaeConfig& config, const Weights& w, Parts parts = Parts::kBoth);
 
   // Latents as the decoder's inputs, not yet scaled: see `to_decoder`. Batches are decoded one
@@ -78,11 +78,14 @@ class Vae {
   Tensor encode_tile(const Tensor& picture) const;
 
   VaeConfig config_;
-  VaeDecoder decoder_;
+  std::optional<VaeDecoder> decoder_;
   std::optional<VaeEncoder> encoder_;
   std::optional<Conv2d> quant_, post_quant_;
   std::optional<StoredNorm> packed_norm_;
 };
+
+// What an AutoencoderKL's encoder makes, as the denoiser has it.
+Tensor scaled_latents(const VaeConfig& config, const Tensor& latents);
 
 Names vae_names(const Checkpoint& checkpoint);
 
