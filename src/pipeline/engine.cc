@@ -177,6 +177,10 @@ std::vector<Picture> Engine::generate(const Request& request, const Hooks& hooks
   const auto keep = [&](const std::string& warning) { warnings.push_back(warning); };
   const auto settings = settle(request, {.warning = keep});
   if (request.latents) check_latents(*request.latents, latent_shapes(settings, model().family()));
+  const BroughtAlong brought{
+      .latents = request.latents,
+      .pictures = prepare_pictures(request.pictures, settings.size(),
+                                   model().family().description().limits.pictures, keep)};
   std::vector<Picture> pictures;
   const auto draw = [&](const Group& world) {
     const c10::DeviceGuard on(devices_[std::size_t(world.rank())]);
@@ -186,7 +190,7 @@ std::vector<Picture> Engine::generate(const Request& request, const Hooks& hooks
     for (const auto& warning : warnings)
       if (is_first && hooks.warning) hooks.warning(warning);
     auto mine = generate_pictures(
-        *models_[std::size_t(world.rank())], settings, request.latents, is_first ? hooks : Hooks{},
+        *models_[std::size_t(world.rank())], settings, brought, is_first ? hooks : Hooks{},
         {.recording = is_first ? recording : nullptr, .peaks = meter_.get()});
     gather_peaks(world);
     if (!is_first) return;

@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include "base/error.h"
+#include "pipeline/pictures/start.h"
 #include "pipeline/previews.h"
 #include "pipeline/sampling/denoise.h"
 #include "pipeline/sampling/noise.h"
@@ -22,7 +23,7 @@ class Run {
       : model_(model), settings_(settings), hooks_(hooks), observers_(observers) {}
 
   void embed_prompts();
-  void start_from(const Latents& latents);
+  void start_from(const BroughtAlong& brought);
   std::vector<Picture> draw(Batch round);
   Batch round_from(int first) const;
   const TrafficByAxis& step_traffic() const { return step_traffic_; }
@@ -35,7 +36,7 @@ class Run {
   DenoiseResult denoise_mine(const DenoiseJob& job, const Schedule& schedule, Batch round);
   void check_agreement(const DenoiseJob& job, const Schedule& schedule) const;
   void record(const std::string& name, const Tensor& batch);
-  DenoiseJob prepare(Batch batch, const Condition& condition);
+  DenoiseJob prepare(Batch batch, const Condition& condition, float first_sigma) const;
   Condition condition_of(Batch batch, Batch round) const;
   Picture picture_of(const Tensor& decoded, int number) const;
   std::vector<Picture> decode(Batch batch, const Tensor& latents_BNC) const;
@@ -49,7 +50,7 @@ class Run {
   std::optional<Condition> negative_;
   TrafficByAxis step_traffic_;
   std::vector<std::vector<int>> full_steps_;
-  Tensor given_latents_;  // packed, of all pictures; undefined: they are drawn
+  std::optional<Start> start_;
 };
 
 void Run::report(const Progress& progress) const {
@@ -105,12 +106,8 @@ void Run::embed_prompts() {
   if (settings_.negative) negative_ = embed(*settings_.negative);
 }
 
-void Run::start_from(const Latents& latents) {
-  const auto& family = model_.family();
-  const auto given = at::tensor(latents.values, at::kFloat);
-  const auto shaped = given.view(latents.shape).to(family.latents_dtype(model_.dtype()));
-  const bool is_packed = latents.shape == latent_shapes(settings_, family).packed;
-  given_latents_ = is_packed ? shaped : family.pack(shaped, settings_.size());
+void Run::start_from(const BroughtAlong& brought) {
+  start_.emplace(model_, settings_, brought.latents, brought.pictures);
 }
 
 // As many pictures as fit, of prompts that are embedded as equally many tokens.
@@ -150,10 +147,9 @@ Condition expanded(const Condition& one, std::int64_t batch) {
           .pooled_BC = one.pooled_BC.defined() ? times(one.pooled_BC) : Tensor()};
 }
 
-DenoiseJob Run::prepare(Batch batch, const Condition& of_prompts) {
+DenoiseJob Run::prepare(Batch batch, const Condition& of_prompts, float first_sigma) const {
   const auto& family = model_.family();
   const auto size = settings_.size();
-  const auto dtype = family.latents_dtype(model_.dtype());
   const auto like = at::TensorOptions(model_.dtype()).device(model_.device());
   const auto begin = [&](const Condition& condition) {
     return family.begin(condition, size, settings_.guidance, like);
@@ -168,9 +164,7 @@ DenoiseJob Run::prepare(Batch batch, const Condition& of_prompts) {
   if (negative_) job.branches.push_back(begin(expanded(*negative_, batch.count)));
   for (int i = batch.first; i < batch.first + batch.count; ++i)
     job.generators.push_back(generator_of(settings_.seed + std::uint64_t(i)));
-  const auto latents = given_latents_.defined() ? given_latents_.narrow(0, batch.first, batch.count)
-                                                : family.draw(job.generators, size, dtype);
-  job.latents_BNC = latents.to(model_.device());
+  start_->begin(job, batch.first, first_sigma);
   return job;
 }
 
@@ -216,7 +210,7 @@ std::vector<Picture> Run::decode(Batch batch, const Tensor& latents_BNC) const {
 DenoiseResult Run::denoise_mine(const DenoiseJob& job, const Schedule& schedule, Batch round) {
   Progress progress{.phase = Phase::kDenoise,
                     .done = 0,
-                    .total = settings_.steps,
+                    .total = settings_.steps_taken(),
                     .first_picture = round.first,
                     .num_pictures = round.count};
   report(progress);
@@ -233,26 +227,27 @@ DenoiseResult Run::denoise_mine(const DenoiseJob& job, const Schedule& schedule,
   if (job.latents_BNC.size(0) > 0)
     return denoise(model_.predict(), model_.family().description().schedule, schedule, job,
                    on_step);
-  for (int step = 1; step <= settings_.steps; ++step) on_step({.done = step});
+  for (int step = 1; step <= settings_.steps_taken(); ++step) on_step({.done = step});
   return {.latents_BNC = job.latents_BNC, .first_velocity_BNC = job.latents_BNC};
 }
 
 // A row a picture, 1 at its full steps, from all ranks that draw pictures of their own.
 void Run::note_full_steps(Batch mine) {
-  auto rows = at::zeros({mine.count, settings_.steps}, at::kLong);
+  auto rows = at::zeros({mine.count, settings_.steps_taken()}, at::kLong);
   for (int i = 0; i < mine.count; ++i)
     for (const int step : model_.cache()->full_steps(std::size_t(i))) rows[i][step] = 1;
   for (const auto& row : model_.mesh().dp.all_gather(rows, 0).unbind()) {
     full_steps_.emplace_back();
-    for (int step = 0; step < settings_.steps; ++step)
+    for (int step = 0; step < settings_.steps_taken(); ++step)
       if (row[step].item<std::int64_t>() == 1) full_steps_.back().push_back(step);
   }
 }
 
 std::vector<Picture> Run::draw(Batch round) {
-  const auto schedule = model_.family().schedule(settings_.steps, settings_.size());
+  const auto whole = model_.family().schedule(settings_.steps, settings_.size());
+  const auto schedule = whole.from(settings_.first_step);
   const auto condition = condition_of(my_share(round), round);
-  const auto job = prepare(my_share(round), condition);
+  const auto job = prepare(my_share(round), condition, schedule.sigmas.front());
   check_agreement(job, schedule);
   if (model_.cache()) model_.cache()->begin_pictures();
   const auto mine = denoise_mine(job, schedule, round);
@@ -265,8 +260,8 @@ std::vector<Picture> Run::draw(Batch round) {
   record("velocity_first", of_round(mine.first_velocity_BNC));
   record("latents_final", latents);
   if (round.first == 0) {
-    record("sigmas", at::tensor(schedule.sigmas));
-    record("timesteps", at::tensor(schedule.timesteps));
+    record("sigmas", at::tensor(whole.sigmas));
+    record("timesteps", at::tensor(whole.timesteps));
   }
   auto pictures = decode(round, latents);
   model_.mesh().world.await();
@@ -275,12 +270,11 @@ std::vector<Picture> Run::draw(Batch round) {
 
 }  // namespace
 
-Drawn generate_pictures(const Model& model, const Settings& settings,
-                        const std::optional<Latents>& latents, const Hooks& hooks,
-                        const Observers& observers) {
+Drawn generate_pictures(const Model& model, const Settings& settings, const BroughtAlong& brought,
+                        const Hooks& hooks, const Observers& observers) {
   Run run(model, settings, hooks, observers);
-  if (latents) run.start_from(*latents);
   run.embed_prompts();
+  run.start_from(brought);
   Drawn drawn;
   for (int first = 0; first < settings.num_pictures();) {
     const auto round = run.round_from(first);

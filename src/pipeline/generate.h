@@ -2,6 +2,7 @@
 #pragma once
 
 #include "pipeline/engine.h"
+#include "pipeline/pictures/prepared.h"
 
 namespace braid {
 
@@ -11,6 +12,12 @@ struct Observers {
   PeakMeter* peaks = nullptr;
 };
 
+// What a request brings along, checked.
+struct BroughtAlong {
+  std::optional<Latents> latents = {};  // take the place of drawn noise
+  PreparedPictures pictures = {};
+};
+
 struct Drawn {
   std::vector<Picture> pictures;
   TrafficByAxis step;  // of the first step: what this rank gave the others
@@ -18,11 +25,9 @@ struct Drawn {
   std::vector<std::vector<int>> full_steps;
 };
 
-// `latents`, where there are any (and checked), take the place of drawn noise. Collective over the
-// ranks of the model's layout; the first rank returns the pictures, calls the hooks and fills the
-// recording; all ranks tell the meter which phase begins.
-Drawn generate_pictures(const Model& model, const Settings& settings,
-                        const std::optional<Latents>& latents, const Hooks& hooks,
-                        const Observers& observers);
+// Collective over the ranks of the model's layout; the first rank returns the pictures, calls the
+// hooks and fills the recording; all ranks tell the meter which phase begins.
+Drawn generate_pictures(const Model& model, const Settings& settings, const BroughtAlong& brought,
+                        const Hooks& hooks, const Observers& observers);
 
 }  // namespace braid

@@ -76,7 +76,8 @@ Model::Model(const ModelFiles& files, const Mesh& mesh, const ModelOptions& opti
 
 Model::Model(const ModelFiles& files, at::ScalarType stored, const Mesh& mesh,
              const ModelOptions& options)
-    : family_(open_family(files)),
+    : files_(files),
+      family_(open_family(files)),
       mesh_(mesh),
       offloaded_(std::make_shared<OffloadedParts>(options.memory.offload, options.device)),
       dtype_(dtype_of_first(mesh, choose_dtype(options.dtype, stored, options.device))),
@@ -174,6 +175,47 @@ Condition Model::encode(const Prompt& prompt, int max_sequence_length, const War
   Condition all{.text_BTC = mesh_.world.broadcast(mine.text_BTC, 0), .pooled_BC = {}};
   if (family_->shape().pooled_width > 0) all.pooled_BC = mesh_.world.broadcast(mine.pooled_BC, 0);
   return all;
+}
+
+// The encoder is needed once a request, if at all: it takes no memory in between.
+std::vector<Tensor> Model::encode_on_first(
+    const std::vector<Tensor>& pictures,
+    const std::function<Tensor(const Vae&, const Tensor&)>& encode) const {
+  const LoadOptions load{.dtype = dtype_, .device = device_};
+  std::optional<Vae> vae;
+  if (mesh_.world.rank() == 0)
+    vae.emplace(family_->description().vae,
+                weights_of(files_, family_->part(Part::Role::kDecoder), load),
+                Vae::Parts::kEncoder);
+  const auto like = at::TensorOptions(dtype_).device(device_);
+  std::vector<Tensor> made;
+  for (const auto& picture : pictures) {
+    mesh_.world.poll();
+    const auto mine = vae ? encode(*vae, picture.to(like)) : at::empty({0}, like);
+    mesh_.world.await();
+    made.push_back(mesh_.world.broadcast(mine, 0));
+  }
+  return made;
+}
+
+std::vector<VaeMoments> Model::encode_pictures(const std::vector<Tensor>& pictures,
+                                               Tiles tiles) const {
+  const auto joined = encode_on_first(pictures, [&](const Vae& vae, const Tensor& picture) {
+    const auto moments = vae.encode(picture, tiles);
+    return at::cat({moments.mean, moments.logvar}, 1);
+  });
+  std::vector<VaeMoments> made;
+  for (const auto& both : joined) {
+    const auto halves = both.chunk(2, 1);
+    made.push_back({.mean = halves[0], .logvar = halves[1]});
+  }
+  return made;
+}
+
+std::vector<Tensor> Model::encode_means(const std::vector<Tensor>& pictures, Tiles tiles) const {
+  return encode_on_first(pictures, [&](const Vae& vae, const Tensor& picture) {
+    return vae.from_encoder(vae.encode(picture, tiles).mean);
+  });
 }
 
 // The tiles of all pictures are one list of work, and a picture without tiles is one piece of it.

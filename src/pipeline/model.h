@@ -41,6 +41,11 @@ class Model {
   Condition encode(const Prompt& prompt, int max_sequence_length, const Warn& warn) const;
   // Collective over the ranks that work on the same pictures.
   const PredictAll& predict() const { return predict_; }
+  // Collective: the first rank reads the autoencoder's encoder, encodes pictures [1 3 H W], -1..1,
+  // and lets go of it; all ranks get what it made.
+  std::vector<VaeMoments> encode_pictures(const std::vector<Tensor>& pictures, Tiles tiles) const;
+  // Of these the means, as the denoiser has latents.
+  std::vector<Tensor> encode_means(const std::vector<Tensor>& pictures, Tiles tiles) const;
   // Collective: tiles, or several pictures, are shared out among the ranks that have the
   // autoencoder. On the first rank `on_picture` hears each picture in order, [1 3 H W], -1..1.
   void decode(const Tensor& tokens_BNC, PictureSize size, Tiles tiles,
@@ -69,9 +74,13 @@ class Model {
                           RingForm form) const;
   PredictPart load_with_cache(const ModelFiles& files, const LoadOptions& load, BlockRange here,
                               RingForm form) const;
+  std::vector<Tensor> encode_on_first(
+      const std::vector<Tensor>& pictures,
+      const std::function<Tensor(const Vae&, const Tensor&)>& encode) const;
   void decode_together(const Tensor& latents, Tiles tiles,
                        const std::function<void(const Tensor&)>& on_picture) const;
 
+  ModelFiles files_;
   std::shared_ptr<const Family> family_;
   Mesh mesh_;
   std::shared_ptr<OffloadedParts> offloaded_;

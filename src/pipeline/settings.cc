@@ -6,6 +6,7 @@
 #include <c10/util/accumulate.h>
 
 #include "base/error.h"
+#include "pipeline/pictures/check_pictures.h"
 #include "text/unicode/unicode.h"
 
 namespace braid {
@@ -155,9 +156,17 @@ Settings settle(const Request& r, const RequestLimits& limits, const Warn& warn_
   const auto side = [&](const char* name, int pixels) {
     return round_down(name, within(name, pixels, multiple, limits.largest_side), multiple, warn);
   };
-  s.width = side("width", r.width.value_or(d.width));
-  s.height = side("height", r.height.value_or(d.height));
+  check_pictures(r, limits.pictures);
+  const auto size = size_without_request(r.pictures, limits);
+  s.width = side("width", r.width.value_or(size.width));
+  s.height = side("height", r.height.value_or(size.height));
   s.steps = within("number of steps", r.steps.value_or(d.steps), 1, kMaxSteps);
+  if (r.pictures.init) {
+    const auto& taken = limits.pictures;
+    s.strength =
+        r.pictures.strength.value_or(r.pictures.mask ? taken.strength_with_mask : taken.strength);
+    s.first_step = first_step_of(s.steps, *s.strength);
+  }
   s.max_sequence_length =
       within("maximum sequence length", r.max_sequence_length.value_or(d.max_sequence_length), 1,
              limits.max_text_tokens);

@@ -21,7 +21,10 @@ struct Settings {
   std::uint64_t seed = 0;
   int num_images = 1, batch_size = 1;
   VaeTiling vae_tiling = VaeTiling::kAuto;
+  std::optional<double> strength = {};  // there exactly if pictures start from another one
+  int first_step = 0;                   // of `steps`: those before it are left out
 
+  int steps_taken() const { return steps - first_step; }
   PictureSize size() const { return {.width = width, .height = height}; }
   int num_pictures() const { return int(prompts.size()) * num_images; }
   const Prompt& prompt_of(int picture) const { return prompts[picture / num_images]; }

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "braid/inputs.h"
 #include "braid/model_info.h"
 #include "models/vae/config.h"
 #include "nn/denoiser_shape.h"
@@ -46,6 +47,17 @@ struct RequestDefaults {
   double guidance = 3.5;
   int max_sequence_length = 512;
 };
+// Pictures that a family takes beside prompts.
+struct PicturesTaken {
+  enum class Init { kNever, kMaybe } init = Init::kNever;  // to start from, with a mask or without
+  double strength = 0.6, strength_with_mask = 0.6;         // unless the request says
+  // What lies beside a token of latents: nothing, the latents of the control picture, or those of
+  // the initial picture without what is drawn anew, then the mask. The last two are then needed.
+  enum class Beside { kNothing, kControl, kMasked } beside = Beside::kNothing;
+  int most_references = 0;
+  // A reference in the size that the encoder sees. Throws InputError for one that is no use.
+  std::function<Pixels(const Pixels&)> fit_reference = {};
+};
 struct RequestLimits {
   RequestDefaults defaults = {};
   int size_multiple = 16;                // pixels: sizes are rounded down to it
@@ -54,6 +66,7 @@ struct RequestLimits {
   int num_texts = 1;                     // that a prompt has: 2 with a second text encoder
   GuidanceKind guidance = GuidanceKind::kEmbeddedOrTrue;
   GuidedFrom guided_from = GuidedFrom::kNegative;
+  PicturesTaken pictures = {};
 };
 
 // What is told of a model from its config files alone.

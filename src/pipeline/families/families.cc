@@ -9,7 +9,10 @@ namespace braid {
 
 const std::vector<FamilyEntry>& known_families() {
   static const std::vector<FamilyEntry> kFamilies = {
-      flux_family(),
+      flux_family(FluxKind::kPlain),
+      flux_family(FluxKind::kKontext),
+      flux_family(FluxKind::kFill),
+      flux_family(FluxKind::kControl),
       flux2_klein_family(),
       flux2_dev_family(),
       zimage_family(),

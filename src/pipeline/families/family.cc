@@ -27,6 +27,10 @@ Tensor Family::draw(std::span<const at::Generator> generators, PictureSize size,
   return pack(draw_noise(generators, latent_shape(size), dtype), size);
 }
 
+Tokens Family::reference(const Tensor&, int) const {
+  throw Error(text_of("a ", description_.family, " model looks at no references"));
+}
+
 std::shared_ptr<const Family> open_family(const ModelFiles& files) {
   return files.family->open(files);
 }

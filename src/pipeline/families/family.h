@@ -65,8 +65,7 @@ class Family {
                                                         at::Device device, const WeightsOf& weights,
                                                         const Warn& warn) const = 0;
 
-  // Latents as tokens, in latents_dtype(). Noise is drawn on the CPU as the reference draws it, a
-  // generator a picture.
+  // Latents as tokens, in latents_dtype(); noise as the reference draws it on the CPU.
   virtual std::int64_t num_tokens(PictureSize size) const = 0;
   Tensor draw(std::span<const at::Generator> generators, PictureSize size,
               at::ScalarType dtype) const;  // [B N C]
@@ -74,6 +73,8 @@ class Family {
   virtual std::vector<std::int64_t> latent_shape(PictureSize size) const = 0;  // of one picture
   virtual Tensor pack(const Tensor& latents, PictureSize size) const = 0;
   virtual Tensor unpack(const Tensor& tokens_BNC, PictureSize size) const = 0;
+  // Reference `number`, from 0 on, of latents [1 Z H W] of a size of their own.
+  virtual Tokens reference(const Tensor& latents, int number) const;
 
   // A step's input: what all steps have in common, and what each brings. `like` says on which
   // device and in which dtype the denoiser computes.
@@ -98,11 +99,10 @@ class Family {
 
 // A family as families.cc lists it.
 struct FamilyEntry {
-  std::string pipeline_class;        // in model_index.json
-  std::vector<std::string> folders;  // that a model directory has
-  std::vector<std::string>
-      single_file_has;                 // tensors by which a single file is known; any of these
-  std::vector<std::string> published;  // names of models with known sizes: "flux1-dev"
+  std::string pipeline_class;                // in model_index.json
+  std::vector<std::string> folders;          // that a model directory has
+  std::vector<std::string> single_file_has;  // tensors; any of these tells a single file
+  std::vector<std::string> published;        // names of models with known sizes: "flux1-dev"
 
   // Throws InputError naming file and field, also where parts do not fit each other.
   std::function<std::shared_ptr<const Family>(const ModelFiles&)> open;

@@ -70,6 +70,7 @@ DenoiserInput inputs_of(const Probe& p, std::uint64_t seed, at::Device device) {
   if (shape.pooled_width > 0) condition.pooled_BC = normal({1, shape.pooled_width});
   auto in =
       p.family->begin(condition, p.size, kGuidance, at::TensorOptions(p.dtype).device(device));
+  if (shape.beside_width > 0) in.beside_BLC = normal({1, latents.size(1), shape.beside_width});
   p.family->set_step(in, latents, kTimestep);
   return in;
 }

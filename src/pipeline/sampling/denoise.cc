@@ -25,6 +25,13 @@ Tensor step(const DenoiseJob& job, bool stochastic, const Tensor& x_BNC, const T
   return next.to(v_BNC.scalar_type());
 }
 
+// The drawn latents where the mask says so; elsewhere what is kept, after the last step without
+// noise, whatever the schedule ends with.
+Tensor with_kept(const KeptRegion& kept, const Tensor& drawn_BNC, std::optional<float> sigma) {
+  const auto around = sigma ? with_noise(kept.clean_BNC, kept.noise_BNC, *sigma) : kept.clean_BNC;
+  return (1 - kept.mask_BNC) * around + kept.mask_BNC * drawn_BNC;
+}
+
 // The part of the way from noise to the picture, in float32 as the reference has it.
 double part_done(const ScheduleConfig& config, float timestep) {
   const auto all = static_cast<float>(config.num_train_timesteps);
@@ -37,6 +44,11 @@ std::vector<DenoiserInput> branches_at(const DenoiseJob& job, double done) {
 }
 
 }  // namespace
+
+Tensor with_noise(const Tensor& clean, const Tensor& noise, float sigma) {
+  const auto level = at::full({1, 1, 1}, sigma, clean.options());
+  return level * noise + (1 - level) * clean;
+}
 
 DenoiseResult denoise(const PredictAll& predict, const ScheduleConfig& config,
                       const Schedule& schedule, DenoiseJob job,
@@ -57,6 +69,10 @@ DenoiseResult denoise(const PredictAll& predict, const ScheduleConfig& config,
                           .sigma = schedule.sigmas[i]};
     latents = step(job, config.stochastic_sampling, latents, velocity, schedule.sigmas[i],
                    schedule.sigmas[i + 1]);
+    const bool is_last = i + 1 == schedule.timesteps.size();
+    if (job.kept)
+      latents = with_kept(*job.kept, latents,
+                          is_last ? std::nullopt : std::optional(schedule.sigmas[i + 1]));
     on_step(taken);
   }
   return result;

@@ -9,6 +9,15 @@
 
 namespace braid {
 
+// The part of pictures that is not drawn: after each step it is what it was, with the noise of the
+// next level. The mask is 1 where pictures are drawn.
+struct KeptRegion {
+  Tensor clean_BNC, noise_BNC, mask_BNC;
+};
+
+// sigma * noise + (1 - sigma) * clean, in the dtype of `clean` (diffusers' scale_noise).
+Tensor with_noise(const Tensor& clean_BNC, const Tensor& noise_BNC, float sigma);
+
 // One batch of pictures. B batch, N tokens, C width.
 struct DenoiseJob {
   // Packed noise. Velocities are brought to its dtype, and lose what follows its N tokens: pads.
@@ -21,6 +30,7 @@ struct DenoiseJob {
   // What is evaluated where guidance is off: all branches where each has ranks of its own.
   enum class Unguided { kOneBranch, kAllBranches } unguided = Unguided::kOneBranch;
   std::vector<at::Generator> generators = {};  // of the pictures, for stochastic sampling
+  std::optional<KeptRegion> kept = {};
 };
 
 struct DenoiseResult {

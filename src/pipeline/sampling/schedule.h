@@ -48,6 +48,12 @@ ScheduleConfig read_schedule_config(const Json& json, const std::string& source)
 struct Schedule {
   std::vector<float> sigmas;     // steps + 1 levels; the last is 0, or 1 when inverted
   std::vector<float> timesteps;  // sigma * num_train_timesteps of each step
+
+  // Without the first steps.
+  Schedule from(int step) const {
+    return {.sigmas = {sigmas.begin() + step, sigmas.end()},
+            .timesteps = {timesteps.begin() + step, timesteps.end()}};
+  }
 };
 
 // The shift that dynamic shifting takes for `image_tokens` (packed latents: width/16 * height/16).

@@ -61,21 +61,31 @@ std::vector<Part> parts_of(const FluxConfigs& c) {
   return {clip, t5, flux, autoencoder_part(c.vae)};
 }
 
-// What FLUX.1-dev (has a guidance embedder) and FLUX.1-schnell (has none) publish.
-RequestDefaults defaults_of(const FluxConfig& c) {
+// What FLUX.1-dev (has a guidance embedder), its kinds and FLUX.1-schnell (has none) publish.
+RequestDefaults defaults_of(const FluxConfig& c, FluxKind kind) {
+  if (kind == FluxKind::kFill) return {.steps = 50, .guidance = 30};
   if (c.guidance_embeds) return {};
   return {.steps = 4, .guidance = 0, .max_sequence_length = 256};
 }
 
+// The reference has true guidance for two of the kinds.
+GuidanceKind guidance_of(FluxKind kind) {
+  const bool has_true = kind == FluxKind::kPlain || kind == FluxKind::kKontext;
+  return has_true ? GuidanceKind::kEmbeddedOrTrue : GuidanceKind::kEmbedded;
+}
+
 Description describe(const FluxConfigs& c, const ScheduleConfig& schedule,
                      const RequestDefaults& defaults) {
-  return {
-      .family = "FLUX.1",
-      .parts = parts_of(c),
-      .shape = flux_shape(c.flux),
-      .limits = {.defaults = defaults, .size_multiple = int(2 * c.vae.downscale()), .num_texts = 2},
-      .schedule = schedule,
-      .vae = c.vae};
+  return {.family = "FLUX.1",
+          .parts = parts_of(c),
+          .shape = flux_shape(c.flux),
+          .limits = {.defaults = defaults,
+                     .size_multiple = int(2 * c.vae.downscale()),
+                     .num_texts = 2,
+                     .guidance = guidance_of(c.kind),
+                     .pictures = flux_pictures(c.kind, c.vae)},
+          .schedule = schedule,
+          .vae = c.vae};
 }
 
 class FluxFamily : public Family {
@@ -101,6 +111,9 @@ class FluxFamily : public Family {
   }
   Tensor unpack(const Tensor& tokens_BNC, PictureSize size) const override {
     return unpack_patches(tokens_BNC, latents(size));
+  }
+  Tokens reference(const Tensor& latents_1ZHW, int) const override {
+    return kontext_reference(latents_1ZHW);
   }
 
   DenoiserInput begin(const Condition& condition, PictureSize size, double guidance,
@@ -195,20 +208,23 @@ void check_fit(const FluxConfigs& c) {
   require(c.flux.text_width == c.t5.hidden, "the transformer takes embedded text of width ",
           c.flux.text_width, ", the second text encoder makes ", c.t5.hidden);
   const auto packed = 4 * c.vae.latent_channels;
-  require(c.flux.in_channels == packed && c.flux.out_channels == packed, "the transformer takes ",
-          c.flux.in_channels, " and makes ", c.flux.out_channels, " channels, the autoencoder has ",
-          packed, " when packed");
+  const auto beside = flux_beside_channels(c.kind, c.vae);
+  require(c.flux.in_channels == packed + beside && c.flux.out_channels == packed,
+          "the transformer takes ", c.flux.in_channels, " and makes ", c.flux.out_channels,
+          " channels, that of a ", flux_pipeline(c.kind), " with this autoencoder takes ",
+          packed + beside, " and makes ", packed);
 }
 
-std::shared_ptr<const Family> open(const ModelFiles& files) {
+std::shared_ptr<const Family> open(const ModelFiles& files, FluxKind kind) {
   const auto config = [&](const char* part) { return read_json_object(files.config_of(part)); };
-  const FluxConfigs configs{.flux = read_transformer(files, read_flux_config, infer_flux_config),
+  const FluxConfigs configs{.kind = kind,
+                            .flux = read_transformer(files, read_flux_config, infer_flux_config),
                             .clip = read_clip_config(config("text_encoder")),
                             .t5 = read_t5_config(config("text_encoder_2")),
                             .vae = read_vae_config(config("vae"))};
   check_fit(configs);
   return std::make_shared<const FluxFamily>(configs, read_scheduler(files),
-                                            read_defaults(files, defaults_of(configs.flux)));
+                                            read_defaults(files, defaults_of(configs.flux, kind)));
 }
 
 // The configs' defaults are FLUX.1's.
@@ -217,7 +233,8 @@ std::shared_ptr<const Family> named(const std::string& name) {
   configs.flux.guidance_embeds = name == "flux1-dev";
   const bool is_dev = configs.flux.guidance_embeds;
   const ScheduleConfig schedule{.shift = is_dev ? 3.0 : 1.0, .use_dynamic_shifting = is_dev};
-  return std::make_shared<const FluxFamily>(configs, schedule, defaults_of(configs.flux));
+  return std::make_shared<const FluxFamily>(configs, schedule,
+                                            defaults_of(configs.flux, configs.kind));
 }
 
 }  // namespace
@@ -228,15 +245,17 @@ std::shared_ptr<const Family> make_flux_family(const FluxConfigs& configs,
   return std::make_shared<const FluxFamily>(configs, schedule, defaults);
 }
 
-FamilyEntry flux_family() {
-  return {.pipeline_class = "FluxPipeline",
+FamilyEntry flux_family(FluxKind kind) {
+  return {.pipeline_class = flux_pipeline(kind),
           .folders = {"text_encoder", "text_encoder_2", "tokenizer", "tokenizer_2", "vae",
                       "scheduler", "transformer"},
           .single_file_has = {"vector_in.in_layer.weight",
                               "model.diffusion_model.vector_in.in_layer.weight",
                               "time_text_embed.text_embedder.linear_1.weight"},
-          .published = {"flux1-dev", "flux1-schnell"},
-          .open = open,
+          .published = kind == FluxKind::kPlain
+                           ? std::vector<std::string>{"flux1-dev", "flux1-schnell"}
+                           : std::vector<std::string>{},
+          .open = [=](const ModelFiles& files) { return open(files, kind); },
           .named = named};
 }
 

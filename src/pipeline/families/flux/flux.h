@@ -6,12 +6,14 @@
 #include "models/flux/config.h"
 #include "models/t5/model.h"
 #include "pipeline/families/family.h"
+#include "pipeline/families/flux/kinds.h"
 
 namespace braid {
 
-FamilyEntry flux_family();
+FamilyEntry flux_family(FluxKind kind = FluxKind::kPlain);
 
 struct FluxConfigs {
+  FluxKind kind = FluxKind::kPlain;
   FluxConfig flux = {};
   ClipConfig clip = {};
   T5Config t5 = {};

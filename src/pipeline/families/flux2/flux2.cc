@@ -9,6 +9,7 @@
 #include "models/flux2/names.h"
 #include "models/flux2/sharding.h"
 #include "pipeline/families/flux2/published.h"
+#include "pipeline/families/flux2/references.h"
 #include "pipeline/families/flux2/text.h"
 #include "pipeline/families/parts.h"
 #include "pipeline/families/patches.h"
@@ -57,7 +58,8 @@ Description describe(const Flux2Configs& c, const ScheduleConfig& schedule,
           .shape = flux2_shape(c.flux),
           .limits = {.defaults = defaults,
                      .size_multiple = int(2 * c.vae.downscale()),
-                     .guidance = guidance_of(c)},
+                     .guidance = guidance_of(c),
+                     .pictures = flux2_pictures(int(2 * c.vae.downscale()))},
           .schedule = schedule,
           .vae = c.vae};
 }
@@ -85,6 +87,9 @@ class Flux2Family : public Family {
   }
   Tensor unpack(const Tensor& tokens_BNC, PictureSize size) const override {
     return tokens_BNC.transpose(1, 2).unflatten(2, {rows(size), columns(size)});
+  }
+  Tokens reference(const Tensor& latents_1CHW, int number) const override {
+    return flux2_reference(latents_1CHW, number);
   }
 
   DenoiserInput begin(const Condition& condition, PictureSize size, double guidance,

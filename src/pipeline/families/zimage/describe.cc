@@ -42,7 +42,8 @@ RequestLimits limits_of(const ZImageConfigs& c, RequestDefaults defaults) {
           .largest_side = int(std::min<std::int64_t>(kMaxSide, side * pixels)),
           .max_text_tokens = longest,
           .guidance = GuidanceKind::kTrue,
-          .guided_from = GuidedFrom::kPositive};
+          .guided_from = GuidedFrom::kPositive,
+          .pictures = {.init = PicturesTaken::Init::kMaybe, .strength_with_mask = 1}};
 }
 
 }  // namespace

@@ -1,0 +1,94 @@
+#include "pipeline/families/flux/kinds.h"
+
+#include <ATen/ATen.h>
+
+#include <array>
+#include <cmath>
+
+#include "image/resize.h"
+#include "pipeline/families/patches.h"
+
+namespace braid {
+namespace {
+
+// The narrower half of the sizes that FLUX.1 Kontext was trained on; the others are their mirrors.
+constexpr std::array<std::array<int, 2>, 9> kKontextSizes = {{{672, 1568},
+                                                              {688, 1504},
+                                                              {720, 1456},
+                                                              {752, 1392},
+                                                              {800, 1328},
+                                                              {832, 1248},
+                                                              {880, 1184},
+                                                              {944, 1104},
+                                                              {1024, 1024}}};
+
+// In the size of the nearest ratio of width to height, of two the narrower.
+Pixels in_kontext_size(const Pixels& picture, int multiple) {
+  const double ratio = double(picture.width) / picture.height;
+  std::array<int, 2> best = {};
+  double least = INFINITY;
+  const auto offer = [&](int width, int height) {
+    const double off = std::abs(ratio - double(width) / height);
+    if (off < least) best = {width, height};
+    least = std::min(least, off);
+  };
+  for (const auto& [narrow, wide] : kKontextSizes) offer(narrow, wide);
+  for (auto it = kKontextSizes.rbegin() + 1; it != kKontextSizes.rend(); ++it)
+    offer((*it)[1], (*it)[0]);
+  return resized(picture, best[0] / multiple * multiple, best[1] / multiple * multiple,
+                 Resampling::kLanczos);
+}
+
+}  // namespace
+
+const char* flux_pipeline(FluxKind kind) {
+  switch (kind) {
+    case FluxKind::kPlain:
+      return "FluxPipeline";
+    case FluxKind::kKontext:
+      return "FluxKontextPipeline";
+    case FluxKind::kFill:
+      return "FluxFillPipeline";
+    case FluxKind::kControl:
+      break;
+  }
+  return "FluxControlPipeline";
+}
+
+PicturesTaken flux_pictures(FluxKind kind, const VaeConfig& vae) {
+  const int multiple = int(2 * vae.downscale());
+  switch (kind) {
+    case FluxKind::kPlain:
+      return {.init = PicturesTaken::Init::kMaybe};
+    case FluxKind::kKontext:
+      return {.most_references = 1, .fit_reference = [=](const Pixels& picture) {
+                return in_kontext_size(picture, multiple);
+              }};
+    case FluxKind::kFill:
+      return {.init = PicturesTaken::Init::kMaybe,
+              .strength_with_mask = 1,
+              .beside = PicturesTaken::Beside::kMasked};
+    case FluxKind::kControl:
+      break;
+  }
+  return {.beside = PicturesTaken::Beside::kControl};
+}
+
+// A token is of 2 x 2 latents, and a latent of the mask has all its pixels as channels.
+std::int64_t flux_beside_channels(FluxKind kind, const VaeConfig& vae) {
+  const auto latents = 4 * vae.latent_channels;
+  const auto mask = 4 * vae.downscale() * vae.downscale();
+  if (kind == FluxKind::kFill) return latents + mask;
+  return kind == FluxKind::kControl ? latents : 0;
+}
+
+Tokens kontext_reference(const Tensor& latents_1ZHW) {
+  const LatentShape shape{.channels = latents_1ZHW.size(1),
+                          .height = latents_1ZHW.size(2),
+                          .width = latents_1ZHW.size(3)};
+  auto ids = patch_positions(shape, latents_1ZHW.device());
+  ids.select(1, 0).fill_(1);
+  return {.x_BLC = pack_patches(latents_1ZHW), .ids_LA = ids};
+}
+
+}  // namespace braid

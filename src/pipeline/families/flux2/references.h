@@ -1,0 +1,16 @@
+// The pictures that FLUX.2 looks at.
+#pragma once
+
+#include "nn/predict.h"
+#include "pipeline/families/description.h"
+
+namespace braid {
+
+// References of at least 64 pixels a side and at most 8 times as long as wide: scaled down to 1024
+// x 1024 pixels where they have more, then cut to multiples of `multiple`, the middle.
+PicturesTaken flux2_pictures(int multiple);
+
+// Latents [1 C h w] as tokens. Reference `number` lies at 10, 20, ... of the first axis.
+Tokens flux2_reference(const Tensor& latents_1CHW, int number);
+
+}  // namespace braid

@@ -1,0 +1,21 @@
+// What pictures a request may bring, and what follows from them.
+#pragma once
+
+#include "braid/request.h"
+#include "pipeline/families/description.h"
+#include "pipeline/picture_size.h"
+
+namespace braid {
+
+// Throws InputError where the family does not take a picture, needs one that is not there, or where
+// pictures or the strength do not fit each other.
+void check_pictures(const Request& request, const PicturesTaken& taken);
+
+// The size of pictures for which none was asked: that of what they start from or look at, scaled
+// down where it is larger than the family's largest, else the family's default.
+PictureSize size_without_request(const PicturesIn& pictures, const RequestLimits& limits);
+
+// The first of `steps` that is taken at a strength of 0 to 1. Throws InputError where none is.
+int first_step_of(int steps, double strength);
+
+}  // namespace braid

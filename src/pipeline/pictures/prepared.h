@@ -1,0 +1,24 @@
+// The pictures of a request as the autoencoder and the denoiser want them.
+//
+// Shape letters: H W pixels.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include "pipeline/families/family.h"
+#include "pipeline/settings.h"
+
+namespace braid {
+
+// float32, on the CPU; undefined or empty where the request has none.
+struct PreparedPictures {
+  Tensor init_13HW, control_13HW;       // -1 to 1, of the request's size
+  Tensor mask_11HW;                     // 0 or 1, of the request's size; 1 is drawn
+  std::vector<Tensor> references_13HW;  // -1 to 1, each of a size of its own
+};
+
+// Resized as diffusers' VaeImageProcessor does; `warn` hears of each picture that is.
+PreparedPictures prepare_pictures(const PicturesIn& pictures, PictureSize size,
+                                  const PicturesTaken& taken, const Warn& warn);
+
+}  // namespace braid

@@ -1,0 +1,131 @@
+#include "pipeline/pictures/start.h"
+
+#include <ATen/ATen.h>
+
+#include "pipeline/sampling/noise.h"
+
+namespace braid {
+namespace {
+
+using Beside = PicturesTaken::Beside;
+
+// Given latents as tokens.
+Tensor packed_latents(const Latents& latents, const Family& family, const Settings& settings,
+                      at::ScalarType dtype) {
+  const auto given = at::tensor(latents.values, at::kFloat);
+  const auto shaped = given.view(latents.shape).to(family.latents_dtype(dtype));
+  const bool is_packed = latents.shape == latent_shapes(settings, family).packed;
+  return is_packed ? shaped : family.pack(shaped, settings.size());
+}
+
+// The picture that is encoded for what lies beside the latents.
+Tensor seen_13HW(Beside beside, const PreparedPictures& pictures) {
+  switch (beside) {
+    case Beside::kNothing:
+      break;
+    case Beside::kControl:
+      return pictures.control_13HW;
+    case Beside::kMasked:
+      return pictures.init_13HW * (1 - pictures.mask_11HW);
+  }
+  return {};
+}
+
+Tensor expanded_to(const Tensor& x_1LC, std::int64_t batch) {
+  return x_1LC.expand({batch, x_1LC.size(1), x_1LC.size(2)});
+}
+
+}  // namespace
+
+Start::Start(const Model& model, const Settings& settings, const std::optional<Latents>& latents,
+             const PreparedPictures& pictures)
+    : model_(model),
+      family_(model.family()),
+      size_(settings.size()),
+      mask_11HW_(pictures.mask_11HW) {
+  if (latents) given_ = packed_latents(*latents, family_, settings, model.dtype());
+  const auto tiles = is_tiled(settings.vae_tiling, size_) ? Tiles::kWhereLarger : Tiles::kNever;
+  const auto seen = seen_13HW(beside(), pictures);
+  std::vector<Tensor> encoded;
+  if (pictures.init_13HW.defined()) encoded.push_back(pictures.init_13HW);
+  if (seen.defined()) encoded.push_back(seen);
+  if (!encoded.empty()) {
+    const auto moments = model.encode_pictures(encoded, tiles);
+    if (pictures.init_13HW.defined()) init_ = moments.front();
+    if (seen.defined()) seen_ = moments.back();
+  }
+  if (pictures.references_13HW.empty()) return;
+  for (const auto& reference : model.encode_means(pictures.references_13HW, tiles))
+    references_.push_back(family_.reference(reference, int(references_.size())));
+}
+
+PicturesTaken::Beside Start::beside() const { return family_.description().limits.pictures.beside; }
+
+// A sample of what the encoder made, one for each picture.
+Tensor Start::sampled(const VaeMoments& moments, const DenoiseJob& job) const {
+  const auto noise =
+      draw_noise(job.generators, moments.mean.sizes().slice(1), moments.mean.scalar_type());
+  const auto deviation = at::exp(0.5 * moments.logvar);
+  const auto latents = moments.mean + deviation * noise.to(model_.device());
+  return family_.pack(scaled_latents(family_.description().vae, latents), size_);
+}
+
+// Of latents: the nearest of its pixels, for each channel.
+Tensor Start::packed_mask() const {
+  const auto shape = family_.latent_shape(size_);
+  const auto small = at::upsample_nearest2d(mask_11HW_, {shape[1], shape[2]});
+  return family_.pack(small.expand({1, shape[0], shape[1], shape[2]}), size_)
+      .to(at::TensorOptions(model_.dtype()).device(model_.device()));
+}
+
+// All pixels of a latent as channels.
+Tensor Start::beside_mask() const {
+  const auto cells = at::pixel_unshuffle(mask_11HW_, family_.description().vae.downscale());
+  return family_.pack(cells, size_).to(at::TensorOptions(model_.dtype()).device(model_.device()));
+}
+
+Tensor Start::beside_latents(const DenoiseJob& job) const {
+  const auto latents = sampled(*seen_, job);
+  if (beside() == Beside::kControl) return latents;
+  return at::cat({latents, expanded_to(beside_mask(), latents.size(0))}, -1);
+}
+
+// The initial picture's sample comes before the noise. Behind it the reference draws one of the
+// masked picture, which only models with a place for it look at.
+void Start::begin_from_picture(DenoiseJob& job, float sigma) const {
+  const auto clean = sampled(*init_, job);
+  const auto noise = family_.draw(job.generators, size_, model_.dtype()).to(model_.device());
+  job.latents_BNC = with_noise(clean, noise, sigma).to(family_.latents_dtype(model_.dtype()));
+  if (!mask_11HW_.defined() || seen_) return;
+  (void)sampled(*init_, job);
+  job.kept = KeptRegion{.clean_BNC = clean, .noise_BNC = noise, .mask_BNC = packed_mask()};
+}
+
+Tensor Start::noise_of(const DenoiseJob& job, int first) const {
+  const auto batch = std::int64_t(job.generators.size());
+  const auto dtype = family_.latents_dtype(model_.dtype());
+  const auto noise = given_.defined() ? given_.narrow(0, first, batch)
+                                      : family_.draw(job.generators, size_, dtype);
+  return noise.to(model_.device());
+}
+
+// A control picture's sample comes before the noise, a masked picture's behind it.
+void Start::begin(DenoiseJob& job, int first, float first_sigma) const {
+  Tensor seen;
+  if (beside() == Beside::kControl) seen = beside_latents(job);
+  if (init_) {
+    begin_from_picture(job, first_sigma);
+  } else {
+    job.latents_BNC = noise_of(job, first);
+  }
+  if (beside() == Beside::kMasked) seen = beside_latents(job);
+  const auto batch = std::int64_t(job.generators.size());
+  for (auto& branch : job.branches) {
+    branch.beside_BLC = seen;
+    for (const auto& reference : references_)
+      branch.references.push_back(
+          {.x_BLC = expanded_to(reference.x_BLC, batch), .ids_LA = reference.ids_LA});
+  }
+}
+
+}  // namespace braid

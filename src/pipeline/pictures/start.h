@@ -1,0 +1,40 @@
+// Where pictures begin: drawn noise, given latents, or another picture to which noise is added; and
+// what the denoiser sees beside the prompt.
+#pragma once
+
+#include "pipeline/model.h"
+#include "pipeline/pictures/prepared.h"
+#include "pipeline/sampling/denoise.h"
+
+namespace braid {
+
+class Start {
+ public:
+  // Collective: pictures are encoded once, and all ranks get their latents.
+  Start(const Model& model, const Settings& settings, const std::optional<Latents>& latents,
+        const PreparedPictures& pictures);
+
+  // Of pictures from `first` on, those of job.generators: draws what is random in the order of the
+  // reference, and gives the job its latents, what is kept of them, and what its branches see.
+  void begin(DenoiseJob& job, int first, float first_sigma) const;
+
+ private:
+  PicturesTaken::Beside beside() const;
+  void begin_from_picture(DenoiseJob& job, float sigma) const;
+  Tensor noise_of(const DenoiseJob& job, int first) const;
+  Tensor sampled(const VaeMoments& moments, const DenoiseJob& job) const;
+  Tensor beside_latents(const DenoiseJob& job) const;
+  Tensor packed_mask() const;
+  Tensor beside_mask() const;
+
+  const Model& model_;
+  const Family& family_;
+  PictureSize size_;
+  Tensor given_;                    // packed latents of all pictures
+  std::optional<VaeMoments> init_;  // of the initial picture
+  std::optional<VaeMoments> seen_;  // of the picture beside the latents
+  Tensor mask_11HW_;
+  std::vector<Tokens> references_;
+};
+
+}  // namespace braid
