@@ -70,6 +70,9 @@ def differences(work):
         wrong = error_differences(work / name, COMMITTED / name)
         found += [f"{name}: {sentence}" for sentence in wrong]
         found += folder_differences(work / name, COMMITTED / name)
+    for name in make_fixtures.WITH_PICTURES:
+        make_fixtures.make_with_pictures(name, work)
+        found += folder_differences(work / name, COMMITTED / name)
     for name in make_denoisers.CASES:
         make_denoisers.make(name, work / "denoisers")
         found += folder_differences(work / "denoisers" / name, COMMITTED / "denoisers" / name)

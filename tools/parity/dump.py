@@ -5,7 +5,7 @@ usage: python dump.py PIPELINE OUT.safetensors --prompt "a red circle" --size 64
 Writes what `braid generate --dump` does, as float32 with several pictures stacked along the batch:
 prompt_embeds, FLUX.1's pooled_prompt_embeds, latents_initial, sigmas, timesteps, velocity_first (for
 the positive prompt), latents_final (latents are packed: [batch, tokens, channels], in Z-Image's
-tokens channels are fastest); and image (uint8 BHWC). References are pictures of random colours.
+tokens channels are fastest); and image (uint8 BHWC). Pictures that go in are of random colours.
 """
 import argparse
 import os
@@ -48,6 +48,10 @@ class Request:
     num_images: int = 1
     vae_tiling: bool = False
     references: tuple = ()          # (width, height) of each
+    init: tuple | None = None       # (width, height) of the picture to start from
+    strength: float = 0.6
+    mask: bool = False              # of the size of init
+    control: tuple | None = None    # (width, height)
 
 
 def load(pipeline, dtype="float32"):
@@ -83,11 +87,60 @@ def set_tiling(pipe, on):
     (pipe.vae.enable_tiling if on else pipe.vae.disable_tiling)()
 
 
-def reference_pictures(request):
+def random_picture(place, size):
     """The same for a place in the request and a size, whatever else is asked for."""
-    return [Image.fromarray(np.random.default_rng([i, width, height]).integers(
-        0, 256, (height, width, 3), np.uint8)) for i, (width, height)
-        in enumerate(request.references)]
+    width, height = size
+    return Image.fromarray(np.random.default_rng([place, width, height]).integers(
+        0, 256, (height, width, 3), np.uint8))
+
+
+def reference_pictures(request):
+    return [random_picture(i, size) for i, size in enumerate(request.references)]
+
+
+def mask_picture(size):
+    """Grey and tinted, from black in one corner to white in the other."""
+    y, x = np.mgrid[:size[1], :size[0]]
+    slope = x / size[0] * 200 + y / size[1] * 100 - 30
+    return Image.fromarray(np.stack([slope, slope + 20, slope + 40], -1).clip(0, 255)
+                           .astype(np.uint8))
+
+
+def pictures_in(request):
+    """What of a request goes in beside references, by its name in Request."""
+    pictures = {}
+    if request.init:
+        pictures["init"] = random_picture(100, request.init)
+    if request.mask:
+        pictures["mask"] = mask_picture(request.init)
+    if request.control:
+        pictures["control"] = random_picture(200, request.control)
+    return pictures
+
+
+# The pipeline with the same parts that starts from a picture, and that with a mask.
+FROM_PICTURE = {
+    "FluxPipeline": (diffusers.FluxImg2ImgPipeline, diffusers.FluxInpaintPipeline),
+    "FluxFillPipeline": (None, diffusers.FluxFillPipeline),
+    "ZImagePipeline": (diffusers.ZImageImg2ImgPipeline, diffusers.ZImageInpaintPipeline)}
+
+
+def with_pictures(pipe, request):
+    """The pipeline that takes the request's pictures, and its arguments of them. Each picture is
+    given once for every one that is made: the reference then draws a sample for each."""
+    count = len(request.prompts) * request.num_images
+    given = {name: [picture] * count for name, picture in pictures_in(request).items()}
+    if "control" in given:
+        return pipe, {"control_image": given["control"][0]}
+    if "init" not in given:
+        return pipe, {}
+    made = FROM_PICTURE[type(pipe).__name__][request.mask](**pipe.components)
+    made.set_progress_bar_config(disable=True)
+    size = request.width // 16 * 16, request.height // 16 * 16
+    if "ZImage" in type(made).__name__:  # which does not bring them to the size
+        given["init"] = [picture.resize(size, Image.LANCZOS) for picture in given["init"]]
+    options = {"image": given["init"], "strength": request.strength}
+    return made, options | ({"mask_image": given["mask"]} if request.mask else {})
 
 
 class Flux:
@@ -164,13 +217,36 @@ class ZImage(Flux):
                 "velocity_first": self.packed(velocity)}
 
 
-FAMILIES = {"FluxPipeline": Flux(), "Flux2KleinPipeline": Klein(), "Flux2Pipeline": Dev(),
+class Kontext(Flux):
+    """Sizes stay as they are asked for."""
+
+    def arguments(self, pipe, request):
+        given = super().arguments(pipe, request) | {"max_area": request.width * request.height}
+        return given | ({"image": reference_pictures(request)[0]} if request.references else {})
+
+    def evaluation(self, args, options, output, tokens, count):
+        kept = super().evaluation(args, options, output, tokens, count)
+        return kept | {"velocity_first": output[0][:, :tokens]}
+
+
+class Tool(Flux):
+    """Fill and Control know no true guidance."""
+
+    def arguments(self, pipe, request):
+        return {"prompt": list(request.prompts), "guidance_scale": request.guidance} | (
+            {"prompt_2": [request.prompt_2] * len(request.prompts)} if request.prompt_2 else {})
+
+
+FAMILIES = {"FluxPipeline": Flux(), "FluxKontextPipeline": Kontext(), "FluxFillPipeline": Tool(),
+            "FluxControlPipeline": Tool(), "Flux2KleinPipeline": Klein(), "Flux2Pipeline": Dev(),
             "ZImagePipeline": ZImage()}
 
 
 def run(pipe, request, latents=None):
     """Draw the request; `latents`, packed, replace the drawn ones. Returns the tensors by name."""
     family = FAMILIES[type(pipe).__name__]
+    arguments = family.arguments(pipe, request)
+    pipe, given = with_pictures(pipe, request)
     set_tiling(pipe, request.vae_tiling)
     noise = generators(request)
     seeded_steps(pipe, noise)
@@ -193,7 +269,7 @@ def run(pipe, request, latents=None):
     pipe.prepare_latents = prepare_latents
     hook = pipe.transformer.register_forward_hook(first_evaluation, with_kwargs=True)
     pictures = pipe(
-        **family.arguments(pipe, request), width=request.width, height=request.height,
+        **arguments, **given, width=request.width, height=request.height,
         num_inference_steps=request.steps, num_images_per_prompt=request.num_images,
         generator=noise, latents=None if latents is None else family.latents(latents, request),
         max_sequence_length=request.max_sequence_length, callback_on_step_end=after_step).images

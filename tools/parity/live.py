@@ -3,9 +3,8 @@
 usage: python live.py [BRAID] [--only WORD ...] [--threads 2] [--keep FOLDER]
 
 BRAID is the program (build/release/bin/braid). Prints one line a case; exits 1 if one fails.
-Without --only the committed fixtures are made anew first, and compared too; with it cases of FURTHER
-are found as well, of what braid cannot do yet.
-float32: latents_initial, sigmas and timesteps bit for bit, the rest within the tolerances below.
+Without --only the committed fixtures are made anew first, and compared too.
+float32: latents_initial, which is noise, sigmas and timesteps bit for bit, the rest within the tolerances below.
 bfloat16: the error of velocity_first against float32 from the same latents, beside diffusers' own.
 """
 import argparse
@@ -22,12 +21,13 @@ import random_families
 import random_pipeline
 import single_file
 import torch
-from live_cases import CASES, FURTHER
+from live_cases import CASES
 from PIL import Image
 from safetensors.torch import load_file, save_file
 
 ROOT = Path(__file__).resolve().parents[2]
 EXACT = ("latents_initial", "sigmas", "timesteps")
+ENCODED = 1e-5     # a picture out of the encoder, relative to the largest value
 EMBEDDINGS = 1e-5  # relative L2, and largest difference relative to the largest value
 VELOCITY = 1e-4    # largest difference relative to the largest value
 PIXELS = 1e-3      # share of the values that may differ by more than 1/255
@@ -98,6 +98,11 @@ def flags_of(case, folder, threads):
         flags += ["--cfg-norm-cap", request.cfg_norm_cap]
     if request.cfg_until != 1:
         flags += ["--cfg-until", request.cfg_until]
+    for name, picture in dump.pictures_in(request).items():
+        picture.save(folder / f"{name}.png")
+        flags += [f"--{name}", folder / f"{name}.png"]
+    if request.init:
+        flags += ["--strength", request.strength]
     for i, picture in enumerate(dump.reference_pictures(request)):
         picture.save(folder / f"reference{i}.png")
         flags += ["--reference", folder / f"reference{i}.png"]
@@ -137,8 +142,13 @@ def check_names(got, expected):
             raise Mismatch(f"{name} holds values that are not finite")
 
 
-def check_exact(got, expected):
-    for name in EXACT:
+def check_exact(got, expected, request):
+    """What a picture starts from is exact where it is noise alone."""
+    is_encoded = request.init is not None and request.strength < 1
+    if is_encoded:
+        error = largest(got["latents_initial"], expected["latents_initial"])
+        check_within({"latents_initial": error}, {"latents_initial": ENCODED})
+    for name in EXACT[is_encoded:]:
         wrong = (got[name] != expected[name]).sum().item()
         if wrong:
             raise Mismatch(f"{name} is not bit-equal: {wrong} of {got[name].numel()} values differ")
@@ -155,9 +165,9 @@ def check_within(figures, limits):
             raise Mismatch(f"{name} is off by {figures[name]:.2e}, allowed are {limit:.0e}")
 
 
-def compare_float32(got, expected):
+def compare_float32(got, expected, request):
     check_names(got, expected)
-    check_exact(got, expected)
+    check_exact(got, expected, request)
     embeddings = [name for name in expected if name.endswith("prompt_embeds")]
     figures = {name: largest(got[name], expected[name])
                for name in (*embeddings, "velocity_first", "latents_final")}
@@ -173,7 +183,7 @@ def compare_float32(got, expected):
 def compare_bfloat16(got, model, request):
     low, high = dump.run_bfloat16(dump.load(model), dump.load(model, "bfloat16"), request)
     check_names(got, low)
-    check_exact(got, low)
+    check_exact(got, low, request)
     error, own = (dump.relative_error(run["velocity_first"], high["velocity_first"])
                   for run in (got, low))
     figure = f"velocity error {error:.4f}, diffusers' own {own:.4f}"
@@ -187,7 +197,8 @@ def compare(program, case, folder, threads):
     got = braid(program, case, model_flags, folder, threads)
     if case.dtype == "bfloat16":
         return compare_bfloat16(got, model, case.request)
-    return compare_float32(got, dump.run(dump.load(model), case.request, latents_of(case)))
+    return compare_float32(got, dump.run(dump.load(model), case.request, latents_of(case)),
+                           case.request)
 
 
 def run(program, cases, work, threads):
@@ -217,7 +228,7 @@ def main():
     if not args.braid.is_file():
         parser.error(f"there is no program {args.braid}; build it first")
     torch.set_num_threads(args.threads)
-    cases = [case for case in CASES + FURTHER if any(word in case.name for word in args.only)]
+    cases = [case for case in CASES if any(word in case.name for word in args.only)]
     cases = cases if args.only else CASES
     with tempfile.TemporaryDirectory() as temporary:
         work = args.keep or Path(temporary)

@@ -204,5 +204,46 @@ ZIMAGE = [
     Case("zimage, bfloat16", ZImagePipelineShape(seed=12, dtype="bfloat16"),
          ask(cfg=4.0, seq=64), "bfloat16"),
 ]
-CASES = FLUX1 + [case for case in KLEIN + DEV2 + ZIMAGE if not case.request.references]
-FURTHER = [case for case in KLEIN + DEV2 if case.request.references]  # braid takes no pictures yet
+# Image to image, inpainting, and the models of FLUX.1's shape that look at pictures.
+KONTEXT = shape(pipeline="FluxKontextPipeline", double_blocks=1, single_blocks=1, latent_channels=4)
+FILL = shape(pipeline="FluxFillPipeline")
+CONTROL = shape(pipeline="FluxControlPipeline")
+PICTURES = [
+    Case("init, bundled", None, ask(steps=4, init=(64, 64))),
+    Case("init", DEV, ask(size="96x80", steps=5, init=(130, 77), strength=0.5)),
+    Case("init, strength 1", DEV, ask(steps=3, init=(64, 64), strength=1.0)),
+    Case("init, one step of 7", shape(heads=3), ask(steps=7, init=(40, 300), strength=0.15)),
+    Case("init, -n 3, true CFG", shape(heads=4), ask(n=3, cfg=2.5, negative="blurry", steps=4,
+                                                     init=(80, 64)), flags=("--batch-size", "2")),
+    Case("init, tiles, quantisation convs", shape(vae_quant_convs=True, vae_sample_size=32,
+                                                  vae_groups=2, scaling=1.7, shift=-0.3),
+         ask(size="80x128", vae_tiling=True, steps=3, init=(80, 128))),
+    Case("init, stochastic", scheduled(shift=3.0, stochastic_sampling=True),
+         ask(steps=4, n=2, seed=9, init=(64, 64))),
+    Case("init, karras", scheduled(use_dynamic_shifting=True, use_karras_sigmas=True),
+         ask(steps=4, init=(64, 64), strength=0.7)),
+    Case("mask, bundled", None, ask(steps=4, init=(128, 96), mask=True, strength=0.8)),
+    Case("mask", DEV, ask(size="112x80", steps=4, init=(200, 133), mask=True)),
+    Case("mask, strength 1, two prompts", shape(heads=3),
+         ask(*LENGTHS[:2], steps=3, init=(64, 64), mask=True, strength=1.0)),
+    Case("mask, stochastic", scheduled(shift=3.0, stochastic_sampling=True),
+         ask(steps=4, n=2, seed=9, init=(64, 64), mask=True)),
+    Case("kontext", KONTEXT, ask(references=((90, 60),))),
+    Case("kontext without a reference", KONTEXT, ask(size="96x64")),
+    Case("kontext, true CFG, -n 2", KONTEXT,
+         ask(steps=1, n=2, cfg=2.0, negative="blurry", references=((60, 90),))),
+    Case("fill", FILL, ask(size="96x64", init=(96, 64), mask=True, strength=1.0)),
+    Case("fill, strength 0.7, -n 2", FILL, ask(n=2, steps=5, init=(120, 70), mask=True,
+                                               strength=0.7, guidance=30.0)),
+    Case("control", CONTROL, ask(size="96x64", control=(96, 64))),
+    Case("control, -n 2", CONTROL, ask(n=2, guidance=10.0, control=(150, 61))),
+    Case("zimage, init", ZImagePipelineShape(seed=30),
+         ask(cfg=0.0, steps=5, seq=64, size="80x96", init=(77, 99))),
+    Case("zimage, init, guidance, -n 2", ZImagePipelineShape(seed=31),
+         ask(cfg=3.0, negative="blurry", n=2, steps=4, seq=64, init=(64, 64), strength=0.8)),
+    Case("zimage, mask", ZImagePipelineShape(seed=32),
+         ask(cfg=2.0, steps=4, seq=64, size="80x96", init=(80, 96), mask=True, strength=0.9)),
+    Case("init, strength 1, bfloat16", shape(heads=4, dtype="bfloat16"),
+         ask(guidance=4.0, n=4, steps=4, init=(64, 64), strength=1.0), "bfloat16"),
+]
+CASES = FLUX1 + KLEIN + DEV2 + ZIMAGE + PICTURES

@@ -100,6 +100,29 @@ CASES = {
     "demo": Request(PROMPTS[:1], steps=4, max_sequence_length=32, seed=1234, num_images=2),
 }
 
+# Requests with pictures: in float32 alone, with models of the cases above or small ones of their own.
+SMALL = Shape(head_dim=8, axes=(2, 2, 4), single_blocks=1, clip_width=16, clip_layers=1, t5_width=16,
+              t5_layers=1, t5_head_dim=8, t5_ff=16, vae_widths=(4, 4, 8, 8), vae_groups=2,
+              latent_channels=4, dtype="bfloat16")
+SHAPES |= {"fill": dataclasses.replace(SMALL, seed=9, pipeline="FluxFillPipeline"),
+           "control": dataclasses.replace(SMALL, seed=10, pipeline="FluxControlPipeline")}
+MODELS |= {"init": Path("../basic/model"), "mask": Path("../schnell/model"),
+           "references": Path("../klein/model"), "zimage-mask": Path("../zimage-turbo/model")}
+WITH_PICTURES = {
+    "init": Request(PROMPTS[:1], width=80, steps=5, max_sequence_length=16, seed=21, num_images=2,
+                    init=(47, 61), strength=0.5),
+    "mask": Request(PROMPTS, steps=3, max_sequence_length=21, seed=22, true_cfg=2.5,
+                    negative_prompt="blurry", init=(64, 64), mask=True, strength=0.7),
+    "references": Request(PROMPTS[:1], width=80, max_sequence_length=64, seed=23, num_images=2,
+                          references=((75, 66), (64, 80))),
+    "zimage-mask": Request(PROMPTS[:1], height=80, steps=3, max_sequence_length=64, seed=24,
+                           true_cfg=2.0, init=(40, 50), mask=True, strength=0.8),
+    "fill": Request(PROMPTS, steps=3, max_sequence_length=16, seed=25, guidance=30.0,
+                    init=(53, 44), mask=True, strength=0.8),
+    "control": Request(PROMPTS[:1], height=80, max_sequence_length=16, seed=26, num_images=2,
+                       guidance=10.0, control=(64, 80)),
+}
+
 
 def versions():
     packages = ("torch", "diffusers", "transformers", "tokenizers", "numpy")
@@ -142,6 +165,25 @@ def make(name, out):
     print(f"{name}: {size / 1e6:.2f} MB", flush=True)
 
 
+def make_with_pictures(name, out):
+    """The pictures lie beside the manifest: init.png, mask.png, control.png, reference0.png, ..."""
+    folder, request = out / name, WITH_PICTURES[name]
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    if name in SHAPES:
+        random_families.make(folder / "model", SHAPES[name], link=True)
+    for role, picture in dump.pictures_in(request).items():
+        picture.save(folder / f"{role}.png")
+    for i, picture in enumerate(dump.reference_pictures(request)):
+        picture.save(folder / f"reference{i}.png")
+    model = MODELS.get(name, "model")
+    save_file(dump.run(dump.load(folder / model), request), folder / "expected.safetensors")
+    write_manifest(folder, {"model": str(model), "request": dataclasses.asdict(request),
+                            "made_with": versions()})
+    for path in folder.rglob("*.safetensors"):
+        path.chmod(0o644)
+
+
 def make_all(names, out):
     for name in names:
         make(name, out)
@@ -154,11 +196,17 @@ def make_all(names, out):
 def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", nargs="+", choices=CASES, default=list(CASES))
+    every = list(CASES | WITH_PICTURES)
+    parser.add_argument("--only", nargs="+", choices=every, default=every)
     parser.add_argument("--out", type=Path, default=ROOT / "tests/data/parity")
     args = parser.parse_args()
     torch.set_num_threads(1)
-    make_all(args.only, args.out.resolve())
+    out = args.out.resolve()
+    if alone := [name for name in args.only if name in CASES]:
+        make_all(alone, out)
+    for name in args.only:
+        if name in WITH_PICTURES:
+            make_with_pictures(name, out)
 
 
 if __name__ == "__main__":

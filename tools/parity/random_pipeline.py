@@ -36,11 +36,17 @@ CLASSES = {"scheduler": ("diffusers", "FlowMatchEulerDiscreteScheduler"),
            "transformer": ("diffusers", "FluxTransformer2DModel"),
            "vae": ("diffusers", "AutoencoderKL"),
            "image_encoder": (None, None), "feature_extractor": (None, None)}
+# Pipelines of FLUX.1's shape, and how wide their tokens are: latents, those of a picture, a mask.
+WIDTHS = {"FluxPipeline": lambda s: 4 * s.latent_channels,
+          "FluxKontextPipeline": lambda s: 4 * s.latent_channels,
+          "FluxControlPipeline": lambda s: 8 * s.latent_channels,
+          "FluxFillPipeline": lambda s: 8 * s.latent_channels + 4 * 4 ** (len(s.vae_widths) - 1)}
 
 
 @dataclass
 class Shape:
     seed: int = 0
+    pipeline: str = "FluxPipeline"
     heads: int = 2
     head_dim: int = 16
     axes: tuple = (4, 6, 6)         # RoPE dimensions of (-, row, column); their sum is head_dim
@@ -78,7 +84,8 @@ class Shape:
 
 def transformer(s):
     return FluxTransformer2DModel(
-        in_channels=4 * s.latent_channels, num_layers=s.double_blocks,
+        in_channels=WIDTHS[s.pipeline](s), out_channels=4 * s.latent_channels,
+        num_layers=s.double_blocks,
         num_single_layers=s.single_blocks, attention_head_dim=s.head_dim,
         num_attention_heads=s.heads, joint_attention_dim=s.t5_width,
         pooled_projection_dim=s.clip_width, guidance_embeds=s.guidance, axes_dims_rope=s.axes)
@@ -185,7 +192,9 @@ def make(out, s, tokenizers=DEMO, link=False):
         rename(out / "text_encoder", lambda name: ["text_model." + name])
     rename(out / "text_encoder_2", t5_names(s.t5_embedding))
     add_tokenizers(out, tokenizers, link)
-    index = {"_class_name": "FluxPipeline", "_diffusers_version": "0.42.1"} | CLASSES
+    parts = {name: origin for name, origin in CLASSES.items()
+             if origin[0] or s.pipeline in ("FluxPipeline", "FluxKontextPipeline")}
+    index = {"_class_name": s.pipeline, "_diffusers_version": "0.42.1"} | parts
     (out / "model_index.json").write_text(json.dumps(index, indent=2) + "\n")
 
 
