@@ -99,6 +99,11 @@ void Job::finish(JobState state, const std::string& error) {
   publish(state_name(state), error.empty() ? Json::object() : Json{{"message", error}});
 }
 
+void Job::mark_fetched(std::size_t picture) {
+  const std::scoped_lock lock(mutex_);
+  status_.pictures.at(picture).is_fetched = true;
+}
+
 void Job::request_stop() {
   stop_.request_stop();  // outside of the lock: callbacks of the token run here
   const std::scoped_lock lock(mutex_);

@@ -36,6 +36,7 @@ struct MadePicture {
   std::uint64_t seed = 0;
   int width = 0, height = 0;
   Png png;
+  bool is_fetched = false;  // by its address
 };
 
 // `id` counts from 1 within a job. Only the newest of "progress" and of "preview" are kept: a late
@@ -76,6 +77,8 @@ class Job {
   void preview(int picture, int step, Png png);
   void add(MadePicture picture);
   void finish(JobState state, const std::string& error = "");
+
+  void mark_fetched(std::size_t picture);
 
   void request_stop();
   std::stop_token stop_token() const { return stop_.get_token(); }

@@ -140,6 +140,7 @@ Answer job_picture(const ApiContext& context, const HttpRequest&,
   const auto number = number_in(parts[1], "the picture's number");
   if (number >= pictures.size())
     throw ApiError(404, "the job has no such picture yet", "picture_not_found");
+  job->mark_fetched(number);
   return {.now = {.content_type = "image/png",
                   .body = *pictures[number].png,
                   .headers = {{"cache-control", "private, max-age=600, immutable"}}}};

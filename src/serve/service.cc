@@ -10,6 +10,7 @@ namespace braid::serve {
 namespace {
 
 constexpr auto kHeartbeat = std::chrono::seconds(1);
+constexpr auto kLookForReaders = std::chrono::milliseconds(50);
 constexpr int kLongestRetry = 120;  // seconds: OpenAI's clients give up on more
 
 double seconds_since(Clock::time_point then) {
@@ -29,7 +30,10 @@ ApiError unavailable(Readiness readiness) {
 }  // namespace
 
 Service::Service(Load load, ServiceOptions options)
-    : load_(std::move(load)), options_(std::move(options)), queue_(options_.max_waiting_pictures) {}
+    : load_(std::move(load)),
+      options_(std::move(options)),
+      queue_(options_.max_waiting_pictures),
+      kept_(options_.keep) {}
 
 Service::~Service() {
   stop();
@@ -85,42 +89,20 @@ std::shared_ptr<Job> Service::submit(Order order) {
     metrics_.request_refused("queue_full");
     throw error;
   }
-  forget_old_jobs();
-  if (job->order().is_kept) kept_[job->id()] = job;
+  kept_.forget_old();
+  if (job->order().is_kept) kept_.add(job);
   changed_.notify_all();
   return job;
 }
 
-// Finished ones, the oldest first, that are too old or more than are kept.
-void Service::forget_old_jobs() {
-  std::vector<std::pair<Clock::time_point, std::shared_ptr<Job>>> finished;
-  for (const auto& [id, job] : kept_)
-    if (const auto when = job->status().finished) finished.emplace_back(*when, job);
-  std::sort(finished.begin(), finished.end(),
-            [](const auto& a, const auto& b) { return a.first > b.first; });
-  std::size_t count = 0, bytes = 0;
-  for (const auto& [when, job] : finished) {
-    bytes += job->num_bytes();
-    const bool is_old = Clock::now() - when > options_.keep_finished;
-    if (is_old || ++count > options_.max_finished_jobs || bytes > options_.max_finished_bytes)
-      kept_.erase(job->id());
-  }
-}
-
 std::shared_ptr<Job> Service::find(const std::string& id) const {
   const std::scoped_lock lock(mutex_);
-  const auto it = kept_.find(id);
-  return it == kept_.end() ? nullptr : it->second;
+  return kept_.find(id);
 }
 
 std::vector<std::shared_ptr<Job>> Service::jobs_of(const std::string& client) const {
   const std::scoped_lock lock(mutex_);
-  std::vector<std::shared_ptr<Job>> jobs;
-  for (const auto& [id, job] : kept_)
-    if (job->order().client == client) jobs.push_back(job);
-  std::sort(jobs.begin(), jobs.end(),
-            [](const auto& a, const auto& b) { return a->accepted() < b->accepted(); });
-  return jobs;
+  return kept_.of_client(client);
 }
 
 std::shared_ptr<Job> Service::running() const {
@@ -159,6 +141,8 @@ void Service::stop() {
   std::vector<std::shared_ptr<Job>> jobs;
   {
     const std::scoped_lock lock(mutex_);
+    is_cut_short_ = true;
+    changed_.notify_all();
     jobs = queue_.in_order();
     if (running_) jobs.push_back(running_);
   }
@@ -179,8 +163,16 @@ void Service::work() {
   if (load()) {
     while (const auto job = next()) run(job);
     if (backend().leave && !failure()) backend().leave();
+    wait_for_readers();
   }
   if (options_.on_stopped) options_.on_stopped();
+}
+
+// A client that was told of its picture a moment ago comes for it now.
+void Service::wait_for_readers() {
+  std::unique_lock lock(mutex_);
+  while (!is_cut_short_ && !failure_ && kept_.has_unfetched())
+    changed_.wait_for(lock, kLookForReaders);
 }
 
 bool Service::load() {

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "serve/backend.h"
+#include "serve/kept_jobs.h"
 #include "serve/metrics.h"
 #include "serve/pace.h"
 #include "serve/queue.h"
@@ -14,9 +15,7 @@ namespace braid::serve {
 
 struct ServiceOptions {
   int max_waiting_pictures = 64;
-  std::chrono::seconds keep_finished = std::chrono::minutes(10);
-  std::size_t max_finished_jobs = 256;
-  std::size_t max_finished_bytes = std::size_t(256) << 20;
+  KeepLimits keep = {};
   // Told when jobs are taken, of each one that ends, and when the last one has.
   std::function<void()> on_ready = {};
   std::function<void(const Job&)> on_end = {};
@@ -54,7 +53,7 @@ class Service {
   // At once while it waits, else within a step. A finished job stays as it is.
   void cancel(const std::shared_ptr<Job>& job);
 
-  void drain();                        // takes no more jobs, and stops when the last one is done
+  void drain();                        // takes no more jobs, and stops when the last one is fetched
   void stop();                         // cancels all jobs too
   void wait();                         // until the thread has ended
   std::exception_ptr failure() const;  // why the engine cannot go on; null: it can
@@ -65,11 +64,11 @@ class Service {
   void work();
   bool load();
   void keep_alive();
+  void wait_for_readers();
   std::shared_ptr<Job> next();
   void run(const std::shared_ptr<Job>& job);
   void make_pictures(Job& job);
   void end(const std::shared_ptr<Job>& job, JobState state, const std::string& error);
-  void forget_old_jobs();
   std::optional<double> seconds_until_idle() const;
   void stop_working(std::exception_ptr failure);
   void change(Readiness readiness);
@@ -86,7 +85,8 @@ class Service {
   Pace pace_;
   Queue queue_;
   std::shared_ptr<Job> running_;
-  std::map<std::string, std::shared_ptr<Job>> kept_;
+  KeptJobs kept_;
+  bool is_cut_short_ = false;
   std::stop_source stop_loading_;
   std::thread thread_;
 };

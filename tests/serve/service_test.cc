@@ -182,7 +182,9 @@ TEST(Service, KeepsOtherRanksAliveAndTellsThemOfTheEnd) {
   Service service([&](const Hooks&) { return backend; }, {});
   start(service);
   while (alive == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  EXPECT_EQ(wait_for_end(*service.submit(order_of("a"))), JobState::kDone);
+  const auto job = service.submit(order_of("a"));
+  EXPECT_EQ(wait_for_end(*job), JobState::kDone);
+  job->mark_fetched(0);
   service.drain();
   service.wait();
   EXPECT_EQ(left, 1);
@@ -199,6 +201,21 @@ TEST(Service, StopsWhenARankIsLostWhileNothingIsAsked) {
   EXPECT_THROW(std::rethrow_exception(service.failure()), BackendLost);
 }
 
+TEST(Service, WaitsForThoseWhoComeForTheirPictures) {
+  FakeEngine engine;
+  Service service(engine.load(), {});
+  start(service);
+  const auto job = service.submit(order_of("a"));
+  wait_for_end(*job);
+  auto stopped = std::async(std::launch::async, [&] {
+    service.drain();
+    service.wait();
+  });
+  EXPECT_EQ(stopped.wait_for(std::chrono::milliseconds(200)), std::future_status::timeout);
+  job->mark_fetched(0);
+  EXPECT_EQ(stopped.wait_for(std::chrono::seconds(5)), std::future_status::ready);
+}
+
 TEST(Service, ReportsAModelThatCannotBeLoaded) {
   Service service([](const Hooks&) -> Backend { throw InputError("no such file"); }, {});
   service.start();
@@ -209,7 +226,7 @@ TEST(Service, ReportsAModelThatCannotBeLoaded) {
 
 TEST(Service, ForgetsFinishedJobsBeyondABound) {
   FakeEngine engine;
-  Service service(engine.load(), {.max_finished_jobs = 2});
+  Service service(engine.load(), {.keep = {.jobs = 2}});
   start(service);
   std::vector<std::shared_ptr<Job>> jobs;
   for (int i = 0; i < 4; ++i) {

@@ -24,7 +24,7 @@ class Server:
                 self.log.append(line.rstrip())
                 self._changed.notify_all()
 
-    def wait_for(self, pattern, seconds=60):
+    def wait_for(self, pattern, seconds=120):
         """The match of the first line of the log that has one."""
         found = None
 

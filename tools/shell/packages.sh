@@ -43,7 +43,7 @@ compiler_package() {
 
 # Sets `missing` to the packages that the wanted parts still need.
 #   use: to build and run    mpi: under mpirun, too    develop: and to test    fuzz: and to fuzz
-#   live: and to run diffusers    gpu: and to compile for GPUs
+#   serve: and to try the server    live: and to run diffusers    gpu: and to compile for GPUs
 find_missing() {
   local -a wanted=(nlohmann-json3-dev libcli11-dev libsentencepiece-dev libutf8proc-dev libonig-dev
                    libpng-dev libjpeg-dev libwebp-dev libboost-dev)
@@ -59,6 +59,7 @@ find_missing() {
         [[ -z $(candidate libclang-rt-dev) ]] || wanted+=(libclang-rt-dev)
         ;;
       live) wanted+=(python3-venv) ;;
+      serve) wanted+=(python3-venv chromium chromium-driver nginx-light) ;;
       gpu)
         # AMD's compiler, where the system has it.
         [[ -z $(candidate hipcc) ]] || wanted+=(hipcc libamdhip64-dev rocm-device-libs)

@@ -84,7 +84,7 @@ run_sanitized() {
 
 run_asan() {
   ASAN_OPTIONS=detect_leaks=1 UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1 \
-    run_sanitized asan "-fsanitize=address,undefined" base text image weights ops gpu_kernels
+    run_sanitized asan "-fsanitize=address,undefined" base text image weights ops gpu_kernels serve
 }
 
 # LibTorch's own threads are not instrumented: one each, so that all that is seen is ours.
@@ -94,7 +94,7 @@ run_tsan() {
   # A test asks for more memory than there is.
   local options="allocator_may_return_null=1:suppressions=$root/tools/shell/tsan.suppressions"
   TSAN_OPTIONS=$options OMP_NUM_THREADS=1 \
-    run_sanitized tsan -fsanitize=thread base comm weights parallel
+    run_sanitized tsan -fsanitize=thread base comm weights parallel serve
 }
 
 # The rows of instruction_sets.txt that this processor has, but for its own: tests ran on that.
@@ -173,6 +173,23 @@ run_report() {
   stage "report"
   "$build/bin/report" "${against[@]}" --output "$last.next" || stop 1 "bench/report failed"
   [[ -e $last ]] || mv "$last.next" "$last"
+}
+
+run_serve() {
+  stage "serve"
+  local venv=$cache/serve-clients braid=$build/bin/braid
+  if [[ ! -e $venv/complete ]]; then
+    say "installing openai into $venv (once)"
+    rm -rf "$venv"
+    python3 -m venv "$venv"
+    "$venv/bin/python" -m pip install -q --disable-pip-version-check --no-cache-dir \
+      -r tools/serve/requirements.txt || stop 1 "openai could not be installed"
+    touch "$venv/complete"
+  fi
+  "$venv/bin/python" -B tools/serve/clients.py "$braid" || stop 1 "OpenAI's client and the server differ"
+  python3 -B tools/serve/page.py "$braid" "$build" || stop 1 "the page is not as it should be"
+  python3 -B tools/serve/replicas.py "$braid" || stop 1 "replicas lost a request"
+  python3 -B tools/serve/faults.py "$braid" || stop 1 "the server does not bear a load or a fault"
 }
 
 run_live() {
