@@ -72,8 +72,7 @@ Base flux2_base() {
   const auto load = [config](const Weights& w, Attend attend, const Mesh& mesh) -> PredictPart {
     const auto all = flux2_shape(config).num_blocks();
     const auto run = run_of(mesh, all);
-    const auto model =
-        std::make_shared<Flux2>(config, w, attend, BlockRun{all, run.begin, run.count});
+    const auto model = std::make_shared<Flux2>(config, w, attend, BlockRange{run.begin, run.count});
     return [=](const DenoiserInput& in, const Tensor& state) { return model->advance(in, state); };
   };
   return {
@@ -94,7 +93,7 @@ Base zimage_base() {
     const auto all = zimage_shape(config).num_blocks();
     const auto run = run_of(mesh, all);
     const auto model =
-        std::make_shared<ZImage>(config, w, attend, BlockRun{all, run.begin, run.count});
+        std::make_shared<ZImage>(config, w, attend, BlockRange{run.begin, run.count});
     return [=](const DenoiserInput& in, const Tensor& state) { return model->advance(in, state); };
   };
   return {.checkpoint = with_left_out(fixture.weights()),

@@ -7,7 +7,7 @@
 namespace braid {
 namespace {
 
-using Beside = PicturesTaken::Beside;
+using ChannelsBeside = PicturesTaken::Beside;
 
 void check_pixels(const char* name, const Pixels& picture) {
   require(picture.width > 0 && picture.height > 0, "the ", name, " should have pixels, it has ",
@@ -33,14 +33,14 @@ void check_taken(const PicturesIn& in, const PicturesTaken& taken) {
   require(references <= taken.most_references, "this model looks at ", taken.most_references,
           taken.most_references == 1 ? " reference" : " references", " at most, ", references,
           " were given");
-  require(!in.control || taken.beside == Beside::kControl,
+  require(!in.control || taken.beside == ChannelsBeside::kControl,
           "this model follows no control picture: that takes one that was trained for it");
 }
 
 void check_needed(const PicturesIn& in, const PicturesTaken& taken) {
-  require(in.control || taken.beside != Beside::kControl,
+  require(in.control || taken.beside != ChannelsBeside::kControl,
           "this model needs a control picture to follow");
-  require((in.init && in.mask) || taken.beside != Beside::kMasked,
+  require((in.init && in.mask) || taken.beside != ChannelsBeside::kMasked,
           "this model fills pictures in: it needs an initial picture and a mask");
 }
 

@@ -7,7 +7,7 @@
 namespace braid {
 namespace {
 
-using Beside = PicturesTaken::Beside;
+using ChannelsBeside = PicturesTaken::Beside;
 
 // Given latents as tokens.
 Tensor packed_latents(const Latents& latents, const Family& family, const Settings& settings,
@@ -19,13 +19,13 @@ Tensor packed_latents(const Latents& latents, const Family& family, const Settin
 }
 
 // The picture that is encoded for what lies beside the latents.
-Tensor seen_13HW(Beside beside, const PreparedPictures& pictures) {
+Tensor seen_13HW(ChannelsBeside beside, const PreparedPictures& pictures) {
   switch (beside) {
-    case Beside::kNothing:
+    case ChannelsBeside::kNothing:
       break;
-    case Beside::kControl:
+    case ChannelsBeside::kControl:
       return pictures.control_13HW;
-    case Beside::kMasked:
+    case ChannelsBeside::kMasked:
       return pictures.init_13HW * (1 - pictures.mask_11HW);
   }
   return {};
@@ -86,7 +86,7 @@ Tensor Start::beside_mask() const {
 
 Tensor Start::beside_latents(const DenoiseJob& job) const {
   const auto latents = sampled(*seen_, job);
-  if (beside() == Beside::kControl) return latents;
+  if (beside() == ChannelsBeside::kControl) return latents;
   return at::cat({latents, expanded_to(beside_mask(), latents.size(0))}, -1);
 }
 
@@ -112,13 +112,13 @@ Tensor Start::noise_of(const DenoiseJob& job, int first) const {
 // A control picture's sample comes before the noise, a masked picture's behind it.
 void Start::begin(DenoiseJob& job, int first, float first_sigma) const {
   Tensor seen;
-  if (beside() == Beside::kControl) seen = beside_latents(job);
+  if (beside() == ChannelsBeside::kControl) seen = beside_latents(job);
   if (init_) {
     begin_from_picture(job, first_sigma);
   } else {
     job.latents_BNC = noise_of(job, first);
   }
-  if (beside() == Beside::kMasked) seen = beside_latents(job);
+  if (beside() == ChannelsBeside::kMasked) seen = beside_latents(job);
   const auto batch = std::int64_t(job.generators.size());
   for (auto& branch : job.branches) {
     branch.beside_BLC = seen;
