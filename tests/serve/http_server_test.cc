@@ -104,6 +104,41 @@ TEST(HttpServer, ServesManyRequestsOfOneConnection) {
   }
 }
 
+TEST(HttpServer, AnswersRequestsThatComeAheadInTheirOrder) {
+  FakeEngine engine(FakeEngine::Steps::kHeld);
+  const Server server(engine);
+  RawClient client(server.port());
+  const auto stream = R"({"prompt": "a", "size": "16x16", "stream": true})";
+  client.send(Server::request_text("POST /v1/images/generations", "", kSmall) +
+              Server::request_text("POST /v1/images/generations", "", stream) +
+              Server::request_text("GET /livez", "connection: close\r\n", ""));
+  engine.wait_until_called(1);
+  engine.finish();
+  const auto all = client.read_all();
+  const auto first = all.find("\"b64_json\""), second = all.find("image_generation.completed");
+  ASSERT_NE(first, std::string::npos);
+  ASSERT_NE(second, std::string::npos);
+  EXPECT_LT(first, second);
+  EXPECT_LT(second, all.find("alive"));
+}
+
+TEST(HttpServer, SpeaksToOldClientsAndOfHeads) {
+  FakeEngine engine;
+  const Server server(engine);
+  RawClient old(server.port());
+  const std::string json = R"({"prompt": "a", "size": "16x16", "stream": true})";
+  old.send(
+      "POST /v1/images/generations HTTP/1.0\r\nhost: localhost\r\ncontent-type: "
+      "application/json\r\ncontent-length: " +
+      std::to_string(json.size()) + "\r\n\r\n" + json);
+  const auto stream = old.read_all();
+  EXPECT_THAT(stream, Not(HasSubstr("chunked")));
+  EXPECT_THAT(stream, HasSubstr("event: image_generation.completed\ndata: {"));
+  const auto head = server.ask("HEAD /livez");
+  EXPECT_THAT(head, HasSubstr("Content-Length: 18\r\n"));
+  EXPECT_THAT(head, Not(HasSubstr("alive")));
+}
+
 TEST(HttpServer, CancelsTheJobOfAClientThatLeaves) {
   FakeEngine engine(FakeEngine::Steps::kHeld);
   Server server(engine);
