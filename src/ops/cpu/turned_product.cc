@@ -11,7 +11,7 @@ namespace braid::ops::cpu {
 namespace {
 
 // Sums of a task, a block of the weight and a panel of x lie in the second cache, while the task
-// goes through all inputs.
+// goes through all inputs. So many tokens are packed at a time, which bounds their memory.
 constexpr std::int64_t kMostTokens = 1024, kFewestRows = 64, kTasksPerThread = 4;
 
 template <class Word>
@@ -31,19 +31,13 @@ class Turned {
       : p_(p),
         k_(*p.kernels),
         words_(round_up(blocks_in(p.inputs, per_word(k_, Word())), ProductKernels::kRun)),
-        panels_(blocks_in(p.tokens, k_.columns) * k_.columns * words_) {}
+        tokens_(round_up(blocks_in(p.tokens, blocks_in(p.tokens, kMostTokens)), k_.columns)),
+        rows_(rows_of_task(p)),
+        panels_(tokens_ * words_) {}
 
   void run() {
-    at::parallel_for(0, blocks_in(p_.tokens, k_.columns), 1, [&](auto begin, auto end) {
-      for (auto i = begin; i < end; ++i) pack(i * k_.columns);
-    });
-    choose_parts();
-    // A thread takes the next task when it is done: others may use its core, too.
-    std::atomic<std::int64_t> next = 0;
-    at::parallel_for(0, at::get_num_threads(), 1, [&](std::int64_t, std::int64_t) {
-      Memory memory(*this);
-      for (auto i = next++; i < row_parts_ * token_parts_; i = next++) run_task(i, memory);
-    });
+    for (std::int64_t m = 0; m < p_.tokens; m += tokens_)
+      run({m, std::min(tokens_, p_.tokens - m)});
   }
 
  private:
@@ -60,29 +54,35 @@ class Turned {
   std::int64_t depth_stride() const { return k_.depth + kLineNumbers; }
   std::int64_t sums_stride() const { return tokens_ + kLineNumbers; }
   std::int64_t finished_stride() const { return rows_ + kLineNumbers; }
+  // Of the task's tokens.
   Word* panel_at(std::int64_t token) const { return panels_.at(token * words_); }
 
-  void pack(std::int64_t token) {
-    p_.pack({token, std::min<std::int64_t>(k_.columns, p_.tokens - token)}, panel_at(token));
-  }
-
-  void choose_parts() {
-    token_parts_ = blocks_in(p_.tokens, kMostTokens);
-    tokens_ = round_up(blocks_in(p_.tokens, token_parts_), k_.columns);
-    token_parts_ = blocks_in(p_.tokens, tokens_);
+  static std::int64_t rows_of_task(const TurnedProduct<Word>& p) {
     const auto tasks = kTasksPerThread * at::get_num_threads();
-    rows_ = k_.block_rows;
-    while (rows_ > kFewestRows && blocks_in(p_.outputs, rows_) * token_parts_ < tasks) rows_ /= 2;
-    row_parts_ = blocks_in(p_.outputs, rows_);
+    std::int64_t rows = p.kernels->block_rows;
+    while (rows > kFewestRows && blocks_in(p.outputs, rows) < tasks) rows /= 2;
+    return rows;
   }
 
-  void run_task(std::int64_t number, Memory& memory) const {
-    const auto token = number % token_parts_ * tokens_, output = number / token_parts_ * rows_;
-    const Range tokens{token, std::min(tokens_, p_.tokens - token)};
-    const Range outputs{output, std::min(rows_, p_.outputs - output)};
+  void run(Range tokens) {
+    const std::int64_t columns = k_.columns;
+    at::parallel_for(0, blocks_in(tokens.count, columns), 1, [&](auto begin, auto end) {
+      for (auto m = begin * columns; m < std::min(end * columns, tokens.count); m += columns)
+        p_.pack({tokens.begin + m, std::min(columns, tokens.count - m)}, panel_at(m));
+    });
+    // A thread takes the next task when it is done: others may use its core, too.
+    std::atomic<std::int64_t> next = 0;
+    at::parallel_for(0, at::get_num_threads(), 1, [&](std::int64_t, std::int64_t) {
+      Memory memory(*this);
+      for (auto n = rows_ * next++; n < p_.outputs; n = rows_ * next++)
+        run_task(tokens, {n, std::min(rows_, p_.outputs - n)}, memory);
+    });
+  }
+
+  void run_task(Range tokens, Range outputs, Memory& memory) const {
     for (std::int64_t n = 0; n < outputs.count; ++n)
       std::fill_n(memory.sums.at(n * sums_stride()), tokens_,
-                  p_.first ? p_.first[output + n] : Word());
+                  p_.first ? p_.first[outputs.begin + n] : Word());
     const std::int64_t numbers = k_.depth * per_word(k_, Word());
     for (std::int64_t c = 0; c < p_.inputs; c += numbers) {
       const Range inputs{c, std::min(numbers, p_.inputs - c)};
@@ -97,8 +97,8 @@ class Turned {
     const auto depth = std::min<std::int64_t>(k_.depth, words_ - word);
     for (std::int64_t m = 0; m < tokens.count; m += k_.columns)
       multiply_of(k_, Word())(memory.rows.at(0), depth_stride(), rows,
-                              panel_at(tokens.begin + m) + word * k_.columns, depth,
-                              memory.sums.at(m), sums_stride());
+                              panel_at(m) + word * k_.columns, depth, memory.sums.at(m),
+                              sums_stride());
   }
 
   void finish(Range tokens, Range outputs, Memory& memory) const {
@@ -112,14 +112,17 @@ class Turned {
 
   const TurnedProduct<Word>& p_;
   const ProductKernels& k_;
-  std::int64_t words_;
+  std::int64_t words_, tokens_, rows_;  // of a row of x; of a task
   Buffer<Word> panels_;
-  std::int64_t tokens_ = 0, rows_ = 0, token_parts_ = 0, row_parts_ = 0;  // of tasks
 };
 
 }  // namespace
 
-void run(const TurnedProduct<float>& product) { Turned<float>(product).run(); }
-void run(const TurnedProduct<std::int32_t>& product) { Turned<std::int32_t>(product).run(); }
+void run(const TurnedProduct<float>& product) {
+  if (product.tokens > 0) Turned<float>(product).run();
+}
+void run(const TurnedProduct<std::int32_t>& product) {
+  if (product.tokens > 0) Turned<std::int32_t>(product).run();
+}
 
 }  // namespace braid::ops::cpu
