@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <functional>
 
+#include "app/machine/huge_pages.h"
 #include "app/print/failure.h"
 #include "app/print/readable_json.h"
 #include "base/error.h"
@@ -77,6 +78,7 @@ int time_part(const std::string& name, int runs, const std::string& device) {
 }  // namespace braid
 
 int main(int argc, char** argv) {
+  braid::take_huge_pages();
   try {
     braid::require(argc >= 2, "say which part: t5, qwen3, vae-512 or vae-1024");
     const int runs = argc > 2 ? std::max(1, std::atoi(argv[2])) : braid::kRuns;

@@ -11,6 +11,7 @@
 #include <map>
 
 #include "app/commands/bench_against.h"
+#include "app/machine/huge_pages.h"
 #include "app/machine/machine_info.h"
 #include "app/print/failure.h"
 #include "app/print/readable.h"
@@ -280,6 +281,7 @@ int run(int argc, char** argv) {
 }  // namespace braid
 
 int main(int argc, char** argv) {
+  braid::take_huge_pages();
   try {
     return braid::run(argc, argv);
   } catch (...) {

@@ -8,6 +8,7 @@
 #include "app/commands/commands.h"
 #include "app/flags/flags.h"
 #include "app/machine/bus_errors.h"
+#include "app/machine/huge_pages.h"
 #include "app/machine/launched.h"
 #include "app/print/failure.h"
 #include "app/print/standard_output.h"
@@ -76,6 +77,7 @@ int run_or_complain(int argc, char** argv) {
 }  // namespace braid
 
 int main(int argc, char** argv) {
+  braid::take_huge_pages();
   braid::protect_standard_files();
   braid::explain_bus_errors();
   const int exit_code = braid::run_or_complain(argc, argv);
