@@ -62,9 +62,9 @@ DeviceSpec this_machine(int shared_by) {
   const auto cpu = read_cpu();
   const double cores = std::max(1u, std::thread::hardware_concurrency());
   const double float32 = cores * 2.5e9 * (cpu.has("avx512f") ? 64 : cpu.has("avx2") ? 32 : 8);
-  const double bfloat16 = cpu.has("amx_bf16")      ? cores * 2.5e9 * 1024
-                          : cpu.has("avx512_bf16") ? 2 * float32
-                                                   : float32;
+  const double bfloat16 = cpu.has("amx_bf16")    ? cores * 2.5e9 * 1024
+                          : cpu.has_fast_pairs() ? 2 * float32
+                                                 : float32;
   const double memory = double(::sysconf(_SC_PHYS_PAGES)) * double(::sysconf(_SC_PAGESIZE));
   const double speed = std::min(cores, 8.0) * 10 * kGB;
   return {"cpu",
