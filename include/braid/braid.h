@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "braid/adapter.h"
 #include "braid/cache.h"
 #include "braid/error.h"
 #include "braid/hooks.h"
@@ -35,6 +36,8 @@ struct PipelineOptions {
   // The directory of the other parts (text encoders, tokenizers, autoencoder, scheduler); needed
   // with a single-file transformer, and not read otherwise.
   std::filesystem::path components = {};
+  std::vector<Adapter> adapters = {};  // LoRAs and their kin, in the order in which they apply
+  AdapterMode adapter_mode = AdapterMode::kAuto;
   // kAuto: the checkpoint's own, but float32 for bfloat16 on a CPU without AVX2, where it is slow.
   Dtype dtype = Dtype::kAuto;
   std::string device = "cpu";  // "cpu", "cuda", "cuda:1"; ROCm devices answer to cuda

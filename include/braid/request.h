@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "braid/adapter.h"
 #include "braid/inputs.h"
 
 namespace braid {
@@ -39,6 +40,7 @@ struct Request {
   VaeTiling vae_tiling = VaeTiling::kAuto;
   std::optional<Latents> latents = {};
   PicturesIn pictures = {};
+  std::optional<std::vector<Adapter>> adapters = {};  // instead of the pipeline's; for kBeside
 };
 
 }  // namespace braid

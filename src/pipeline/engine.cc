@@ -20,9 +20,10 @@ std::int64_t bytes_of(const ModelFiles& files) {
   return bytes;
 }
 
-std::unique_ptr<const Model> load(const PipelineOptions& options,
-                                  const std::vector<at::Device>& devices, const Group& world,
-                                  const Hooks& hooks) {
+std::unique_ptr<Model> load(const PipelineOptions& options,
+                            const std::vector<AppliedAdapter>& adapters,
+                            const std::vector<at::Device>& devices, const Group& world,
+                            const Hooks& hooks) {
   const auto device = devices[std::size_t(world.rank())];
   const auto files = find_model(options);
   const auto mesh = make_mesh(world, degrees_of(options.layout));
@@ -32,7 +33,7 @@ std::unique_ptr<const Model> load(const PipelineOptions& options,
     progress.done += bytes;
     if (hooks.progress && world.rank() == 0) hooks.progress(progress);
   };
-  auto model = std::make_unique<const Model>(
+  auto model = std::make_unique<Model>(
       files, mesh,
       ModelOptions{.device = device,
                    .dtype = options.dtype,
@@ -42,7 +43,9 @@ std::unique_ptr<const Model> load(const PipelineOptions& options,
                    .ranks_on_device = int(std::count(devices.begin(), devices.end(), device)),
                    .memory = options.memory,
                    .graphs = options.graphs,
-                   .cache = options.cache});
+                   .cache = options.cache,
+                   .adapters = adapters,
+                   .adapter_mode = options.adapter_mode});
   on_bytes(progress.total - progress.done);  // of others, and what nobody needs
   return model;
 }
@@ -97,6 +100,7 @@ Engine::Engine(const PipelineOptions& options, const Hooks& hooks, Measure measu
     : world_(make_world(options)),
       threads_(threads_per_rank(options, world_->ranks_on_these_cores())),
       devices_(devices_of(options, degrees_of(options.layout))),
+      adapters_(shelf_.open(options.adapters)),
       models_(std::size_t(world_->size())),
       meter_(measure == Measure::kPeaks ? std::make_unique<PeakMeter>() : nullptr) {
   const auto load_rank = [&](const Group& world) {
@@ -107,7 +111,7 @@ Engine::Engine(const PipelineOptions& options, const Hooks& hooks, Measure measu
       meter_->watch(devices_[rank]);
       meter_->enter(Phase::kLoad);
     }
-    models_[rank] = load(options, devices_, world, hooks);
+    models_[rank] = load(options, adapters_, devices_, world, hooks);
     auto read = bytes_read_by(*models_[rank]);
     if (rank == 0) bytes_read_ = std::move(read);
     gather_peaks(world);
@@ -181,11 +185,13 @@ std::vector<Picture> Engine::generate(const Request& request, const Hooks& hooks
       .latents = request.latents,
       .pictures = prepare_pictures(request.pictures, settings.size(),
                                    model().family().description().limits.pictures, keep)};
+  const auto adapters = request.adapters ? shelf_.open(*request.adapters) : adapters_;
   std::vector<Picture> pictures;
   const auto draw = [&](const Group& world) {
     const c10::DeviceGuard on(devices_[std::size_t(world.rank())]);
     const UseThreads threads(threads_);
     const bool is_first = world.rank() == 0;
+    models_[std::size_t(world.rank())]->adapt(adapters);
     // Here, as a callback that throws must not leave the other ranks to themselves.
     for (const auto& warning : warnings)
       if (is_first && hooks.warning) hooks.warning(warning);

@@ -11,6 +11,7 @@
 #include "pipeline/memory/peaks.h"
 #include "pipeline/model.h"
 #include "pipeline/settings.h"
+#include "weights/adapters/adapter_shelf.h"
 
 namespace braid {
 
@@ -58,9 +59,11 @@ class Engine {
   const Model& model() const;  // of any rank that is here
 
   std::unique_ptr<World> world_;
-  int threads_;                                       // a rank
-  std::vector<at::Device> devices_;                   // by rank
-  std::vector<std::unique_ptr<const Model>> models_;  // by rank; those that are here
+  int threads_;                      // a rank
+  std::vector<at::Device> devices_;  // by rank
+  mutable AdapterShelf shelf_;
+  std::vector<AppliedAdapter> adapters_;        // of requests that bring none
+  std::vector<std::unique_ptr<Model>> models_;  // by rank; those that are here
   std::vector<BytesRead> bytes_read_;
   std::unique_ptr<PeakMeter> meter_;
   mutable std::vector<RankPeaks> rank_peaks_;

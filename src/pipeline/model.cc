@@ -78,6 +78,10 @@ Model::Model(const ModelFiles& files, at::ScalarType stored, const Mesh& mesh,
              const ModelOptions& options)
     : files_(files),
       family_(open_family(files)),
+      adapted_{.adapters = options.adapters,
+               .mode = options.adapter_mode,
+               .warn = options.warn,
+               .device = options.device},
       mesh_(mesh),
       offloaded_(std::make_shared<OffloadedParts>(options.memory.offload, options.device)),
       dtype_(dtype_of_first(mesh, choose_dtype(options.dtype, stored, options.device))),
@@ -97,12 +101,11 @@ Model::Model(const ModelFiles& files, at::ScalarType stored, const Mesh& mesh,
   };
 }
 
-Weights Model::weights_of(const ModelFiles& files, const Part& part,
-                          const LoadOptions& load) const {
-  auto checkpoint = files.open(part.folder);
-  auto names = part.names(checkpoint);
+Weights Model::weights_of(const ModelFiles& files, const Part& part, const LoadOptions& load) {
   const Sharing sharing{.ranks = load.tensor_parallel.size(), .modulation = modulation_};
-  return {std::move(checkpoint), std::move(names), load,
+  auto source = source_of_part(*family_, part, &files, adapted_);
+  if (source.beside) beside_.push_back(source.beside);
+  return {std::move(source.tensors), load,
           part.sharding ? part.sharding(sharing) : ShardingTable()};
 }
 
@@ -137,12 +140,13 @@ void Model::load_denoiser(const ModelFiles& files, LoadOptions load, const Model
   auto part = cache_ ? load_with_cache(files, load, here, options.layout.ring_form)
                      : load_blocks(files, load, here, options.layout.ring_form);
   offloaded_->finish();
-  steps_ = std::make_shared<StepGraph>(graph_options(mesh_, options),
-                                       predict_over(mesh_, std::move(part)));
+  auto graphs = graph_options(mesh_, options);
+  graphs.epoch = [of_ranks = graphs.epoch, switches = switches_] { return of_ranks() + *switches; };
+  steps_ = std::make_shared<StepGraph>(graphs, predict_over(mesh_, std::move(part)));
 }
 
 PredictPart Model::load_blocks(const ModelFiles& files, const LoadOptions& load, BlockRange range,
-                               RingForm form) const {
+                               RingForm form) {
   const auto w = weights_of(files, family_->part(Part::Role::kDenoiser), load);
   return with_pages(family_->load_denoiser(w, attend_over(mesh_, form), range), w.page(),
                     offloaded_);
@@ -150,7 +154,7 @@ PredictPart Model::load_blocks(const ModelFiles& files, const LoadOptions& load,
 
 // The blocks of this rank in the four parts that a cache goes between.
 PredictPart Model::load_with_cache(const ModelFiles& files, const LoadOptions& load,
-                                   BlockRange here, RingForm form) const {
+                                   BlockRange here, RingForm form) {
   const auto end = here.begin + here.count, all = family_->shape().num_blocks();
   const auto loaded = [&](const BlockRange& range) {
     return load_blocks(files, load, range, form);
@@ -165,6 +169,20 @@ PredictPart Model::load_with_cache(const ModelFiles& files, const LoadOptions& l
   parts.middle = loaded({.begin = begin, .count = end - begin, .ends = Ends::kLeftOut});
   if (end == all) parts.output = loaded({.begin = all, .count = 0});
   return cache_->over(std::move(parts));
+}
+
+void Model::adapt(const std::vector<AppliedAdapter>& adapters) {
+  if (adapters == adapted_.adapters) return;
+  require(adapted_.mode == AdapterMode::kBeside, "a request can bring adapters of its own only ",
+          "where adapters stand beside the weights, in these they are fused");
+  try {
+    for (const auto& part : beside_) part->switch_to(adapters);
+  } catch (...) {
+    for (const auto& part : beside_) part->apply(adapted_.adapters);
+    throw;
+  }
+  adapted_.adapters = adapters;
+  ++*switches_;
 }
 
 Condition Model::encode(const Prompt& prompt, int max_sequence_length, const Warn& warn) const {

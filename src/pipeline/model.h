@@ -9,6 +9,7 @@
 #include "pipeline/families/paged.h"
 #include "pipeline/graphs/step_graph.h"
 #include "pipeline/memory/offload.h"
+#include "pipeline/part_tensors.h"
 #include "pipeline/sampling/latent_colors.h"
 #include "pipeline/sampling/step_cache.h"
 
@@ -24,6 +25,8 @@ struct ModelOptions {
   Memory memory = {};
   Graphs graphs = Graphs::kAuto;
   CacheOptions cache = {};
+  std::vector<AppliedAdapter> adapters = {};
+  AdapterMode adapter_mode = AdapterMode::kAuto;
 };
 
 class Model {
@@ -57,6 +60,10 @@ class Model {
   // each of the decoder's. Of ranks that have the autoencoder; the first call decodes noise.
   Tensor colors_of(const Tensor& tokens_BNC, PictureSize size) const;
 
+  // These take the place of all adapters so far; where they do not fit, nothing has changed. Throws
+  // InputError unless the mode is kBeside.
+  void adapt(const std::vector<AppliedAdapter>& adapters);
+
   // What became of options.graphs so far.
   const GraphUse& graph_use() const { return steps_->use(); }
 
@@ -66,7 +73,7 @@ class Model {
  private:
   Model(const ModelFiles& files, at::ScalarType stored, const Mesh& mesh,
         const ModelOptions& options);
-  Weights weights_of(const ModelFiles& files, const Part& part, const LoadOptions& load) const;
+  Weights weights_of(const ModelFiles& files, const Part& part, const LoadOptions& load);
   void load_decoder(const ModelFiles& files, LoadOptions load);
   void load_text(const ModelFiles& files, LoadOptions load, const ModelOptions& options);
   void load_denoiser(const ModelFiles& files, LoadOptions load, const ModelOptions& options);
@@ -82,6 +89,9 @@ class Model {
 
   ModelFiles files_;
   std::shared_ptr<const Family> family_;
+  AdaptedModel adapted_;  // with the adapters of now
+  std::vector<std::shared_ptr<BesideWeights>> beside_;
+  std::shared_ptr<std::uint64_t> switches_ = std::make_shared<std::uint64_t>(0);
   Mesh mesh_;
   std::shared_ptr<OffloadedParts> offloaded_;
   at::ScalarType dtype_;

@@ -13,6 +13,7 @@
 #include "pipeline/conversion/shards.h"
 #include "pipeline/families/family.h"
 #include "pipeline/model.h"
+#include "pipeline/part_tensors.h"
 #include "weights/sources/identity.h"
 
 namespace braid {
@@ -26,12 +27,16 @@ fs::path real_path(const fs::path& path) { return fs::weakly_canonical(fs::absol
 // What is converted and how: an interrupted conversion goes on only with its own.
 std::string recipe_of(const ConvertOptions& o) {
   const auto components = o.components.empty() ? fs::path() : real_path(o.components);
+  auto adapters = OrderedJson::array();  // what is in them is in the notes of shards
+  for (const auto& [file, scale] : o.adapters)
+    adapters.push_back({{"file", real_path(file).string()}, {"scale", scale}});
   const OrderedJson recipe = {{"model", real_path(o.model).string()},
                               {"components", components.string()},
                               {"dtype", int(o.dtype)},
                               {"quantize", int(o.memory.quantize)},
                               {"quantize_text", int(o.memory.quantize_text)},
                               {"keep_dense", o.memory.keep_dense},
+                              {"adapters", adapters},
                               {"form", int(o.form)},
                               {"version", version()}};
   // a path may be no UTF-8
@@ -80,7 +85,10 @@ class Conversion {
         files_(find_model({.model = options.model, .components = options.components})),
         family_(open_family(files_)),
         out_(named(options.out)),
-        partial_(out_.string() + ".partial") {}
+        partial_(out_.string() + ".partial"),
+        adapted_{.adapters = open_adapters(options.adapters),
+                 .mode = AdapterMode::kFused,
+                 .warn = hooks.warning} {}
 
   void run();
 
@@ -89,12 +97,14 @@ class Conversion {
   // Small text encoders and the autoencoder stay as they are.
   bool changes(const Part& part) const {
     return part.role == Part::Role::kDenoiser ||
-           (part.role == Part::Role::kText && part.is_large && changes_text());
+           (part.role == Part::Role::kText &&
+            ((part.is_large && changes_text()) || adapts(adapted_.adapters, *family_, part)));
   }
   bool changes_text() const {
     return o_.memory.quantize_text != Quantize::kNone || o_.dtype != Dtype::kAuto;
   }
-  LoadOptions load_options(const Checkpoint& checkpoint, Quantize quantize) const;
+  LoadOptions load_options(const Part& part) const;
+  Names written_names(const Part& part) const;
   void check_place() const;
   void tell(std::int64_t bytes);
   ShardJob job_of(const Part& part);
@@ -107,13 +117,24 @@ class Conversion {
   ModelFiles files_;
   std::shared_ptr<const Family> family_;
   fs::path out_, partial_;
+  AdaptedModel adapted_;
   Progress progress_{.phase = Phase::kLoad};
 };
 
-LoadOptions Conversion::load_options(const Checkpoint& checkpoint, Quantize quantize) const {
-  const auto stored = checkpoint.dtype();
-  const auto dtype = o_.dtype == Dtype::kAuto ? stored : choose_dtype(o_.dtype, stored, at::kCPU);
-  return {.dtype = dtype, .quantize = quantize, .keep_dense = o_.memory.keep_dense};
+// Small parts that an adapter changes stay in their dtype.
+LoadOptions Conversion::load_options(const Part& part) const {
+  const auto stored = files_.open(part.folder).dtype();
+  const bool stays = !part.is_large || o_.dtype == Dtype::kAuto;
+  LoadOptions load{.dtype = stays ? stored : choose_dtype(o_.dtype, stored, at::kCPU)};
+  if (!part.is_large) return load;
+  const bool is_denoiser = part.role == Part::Role::kDenoiser;
+  load.quantize = is_denoiser ? o_.memory.quantize : o_.memory.quantize_text;
+  if (is_denoiser) load.keep_dense = o_.memory.keep_dense;
+  return load;
+}
+
+Names Conversion::written_names(const Part& part) const {
+  return part.is_large ? family_->written_names(part) : part.names(files_.open(part.folder));
 }
 
 // The result is new, and no part of the model that is read.
@@ -135,16 +156,14 @@ void Conversion::tell(std::int64_t bytes) {
 ShardJob Conversion::job_of(const Part& part) {
   const bool is_denoiser = part.role == Part::Role::kDenoiser;
   const bool is_alone = is_denoiser && is_single_file();
-  const auto checkpoint = files_.open(part.folder);
-  const auto names = part.names(checkpoint);
-  auto load = load_options(checkpoint, is_denoiser ? o_.memory.quantize : o_.memory.quantize_text);
-  if (!is_denoiser) load.keep_dense.clear();
+  const auto load = load_options(part);
+  const auto source = [&] { return source_of_part(*family_, part, &files_, adapted_).tensors; };
   std::vector<AskedTensor> asked;
-  part.make(Weights(checkpoint, names, load).surveyed(asked));
+  part.make(Weights(source(), load).surveyed(asked));
   return {
       .asked = asked,
-      .source = Weights(checkpoint, names, load),
-      .names = is_alone ? family_->single_file_names() : family_->written_names(part),
+      .source = Weights(source(), load),
+      .names = is_alone ? family_->single_file_names() : written_names(part),
       .shardings = part.sharding({.ranks = 1, .modulation = SharedModulation::kYes}),
       .folder = is_alone ? partial_ : partial_ / part.folder,
       .stem = is_alone ? part.folder : stem_of(part.folder),

@@ -8,6 +8,7 @@ namespace braid {
 
 struct ConvertOptions {
   std::filesystem::path model, components = {};  // as in PipelineOptions
+  std::vector<Adapter> adapters = {};            // become part of the new model
   std::filesystem::path out;                     // must not exist
   Dtype dtype = Dtype::kAuto;  // of the transformer and large text encoders; kAuto: as stored
   Memory memory = {};          // what is quantised, and what is not

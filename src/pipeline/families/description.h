@@ -11,6 +11,7 @@
 #include "nn/denoiser_shape.h"
 #include "pipeline/sampling/guidance.h"
 #include "pipeline/sampling/schedule.h"
+#include "weights/adapters/adapter_names.h"
 #include "weights/weights.h"
 
 namespace braid {
@@ -34,6 +35,7 @@ struct Part {
 
   std::function<Names(const Checkpoint&)> names = {};
   std::function<ShardingTable(const Sharing&)> sharding = {};  // throws InputError
+  AdapterNames adapters = {};  // no prefixes: files of adapters have nothing for it
   std::function<void(const Weights&)> make = {};  // makes the network and drops it: for surveys
   // Of a text encoder: the most numbers that live while `tokens` pass, with so many ranks.
   std::function<std::int64_t(std::int64_t tokens, int ranks)> live = {};

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "pipeline/memory/offload.h"
 #include "pipeline/model.h"
+#include "pipeline/part_tensors.h"
 #include "pipeline/sampling/noise.h"
 
 namespace braid {
@@ -42,11 +43,15 @@ Probe synthetic_probe(const ProbeOptions& o, at::Device device) {
                          choose_dtype(o.pipeline.dtype, at::kBFloat16, device));
 }
 
-Weights weights_of(const ProbeOptions& o, const Part& part, const LoadOptions& load,
-                   const ShardingTable& shardings) {
-  auto checkpoint = find_model(o.pipeline).open(part.folder);
-  auto names = part.names(checkpoint);
-  return {std::move(checkpoint), std::move(names), load, shardings};
+std::shared_ptr<TensorSource> denoiser_tensors(const ProbeOptions& o, const Family& family,
+                                               at::Device device) {
+  const auto& part = family.part(Part::Role::kDenoiser);
+  const AdaptedModel adapted{.adapters = open_adapters(o.pipeline.adapters),
+                             .mode = o.pipeline.adapter_mode,
+                             .device = device};
+  if (!o.synthetic.empty()) return source_of_part(family, part, nullptr, adapted).tensors;
+  const auto files = find_model(o.pipeline);
+  return source_of_part(family, part, &files, adapted).tensors;
 }
 
 }  // namespace
@@ -94,9 +99,7 @@ PredictPart transformer_of(const ProbeOptions& o, const Probe& probe, const Mesh
                          .keep_dense = memory.keep_dense,
                          .paging = offloaded->transformer()};
   const auto run = blocks_of_rank(*probe.family, mesh, device, ranks_on_device);
-  const auto& part = probe.family->part(Part::Role::kDenoiser);
-  const auto w = o.synthetic.empty() ? weights_of(o, part, load, shardings)
-                                     : Weights::synthetic(load, shardings);
+  const Weights w(denoiser_tensors(o, *probe.family, device), load, shardings);
   auto denoiser = probe.family->load_denoiser(w, std::move(attend), run);
   offloaded->finish();
   return with_pages(std::move(denoiser), w.page(), offloaded);

@@ -36,6 +36,7 @@ std::vector<Part> parts_of(const FluxConfigs& c) {
                   .is_large = false,
                   .names = clip_names,
                   .sharding = [=](const Sharing& s) { return clip_sharding(c.clip, s.ranks); },
+                  .adapters = clip_adapter_names(),
                   .make = [=](const Weights& w) { (void)Clip(c.clip, w); },
                   .live = [](std::int64_t, int) { return std::int64_t(0); }};  // far below T5's
   const Part t5{
@@ -46,6 +47,7 @@ std::vector<Part> parts_of(const FluxConfigs& c) {
       .lists = {"encoder.block"},
       .names = [](const Checkpoint&) { return t5_names(); },
       .sharding = [=](const Sharing& s) { return t5_sharding(c.t5, s.ranks); },
+      .adapters = t5_adapter_names(),
       .make = [=](const Weights& w) { (void)T5(c.t5, w); },
       .live = [=](std::int64_t tokens, int ranks) { return live_in_t5(c.t5, tokens, ranks); }};
   const Part flux{
@@ -57,6 +59,7 @@ std::vector<Part> parts_of(const FluxConfigs& c) {
       .lists = {"double_blocks", "single_blocks"},
       .names = flux_names,
       .sharding = [=](const Sharing& s) { return flux_sharding(c.flux, s.ranks, s.modulation); },
+      .adapters = flux_adapter_names(),
       .make = [=](const Weights& w) { (void)Flux(c.flux, w); }};
   return {clip, t5, flux, autoencoder_part(c.vae)};
 }

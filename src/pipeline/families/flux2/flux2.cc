@@ -36,6 +36,7 @@ std::vector<Part> parts_of(const Flux2Configs& c) {
       .lists = {"double_blocks", "single_blocks"},
       .names = flux2_names,
       .sharding = [=](const Sharing& s) { return flux2_sharding(c.flux, s.ranks, s.modulation); },
+      .adapters = flux2_adapter_names(),
       .make = [=](const Weights& w) { (void)Flux2(c.flux, w); }};
   return {causal_lm_part(c.text, flux2_states(c.kind)), flux, autoencoder_part(c.vae)};
 }
@@ -112,7 +113,6 @@ class Flux2Family : public Family {
  private:
   std::int64_t rows(PictureSize size) const { return size.height / side_; }
   std::int64_t columns(PictureSize size) const { return size.width / side_; }
-
   Flux2Configs configs_;
   std::int64_t side_ = 2 * configs_.vae.downscale();  // of a token, in pixels
 };

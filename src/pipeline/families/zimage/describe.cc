@@ -22,6 +22,7 @@ std::vector<Part> parts_of(const ZImageConfigs& c) {
       .lists = {"noise_refiner", "context_refiner", "layers"},
       .names = zimage_names,
       .sharding = [=](const Sharing& s) { return zimage_sharding(c.zimage, s.ranks); },
+      .adapters = zimage_adapter_names(),
       .make = [=](const Weights& w) { (void)ZImage(c.zimage, w); }};
   return {causal_lm_part(c.text, kZImageStates), zimage, autoencoder_part(c.vae)};
 }

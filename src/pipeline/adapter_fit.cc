@@ -1,0 +1,92 @@
+#include "pipeline/adapter_fit.h"
+
+#include "base/error.h"
+#include "pipeline/families/family.h"
+#include "weights/adapters/change.h"
+#include "weights/weights.h"
+
+namespace braid {
+namespace {
+
+// By what stands before or in a module's name.
+std::string spelling_of(const AdapterFile& file) {
+  const std::pair<const char*, const char*> spellings[] = {
+      {"lora_unet_", "sd-scripts"},    {"lora_transformer_", "OneTrainer"},
+      {"lycoris_", "LyCORIS"},         {".processor.", "XLabs"},
+      {"diffusion_model.", "ComfyUI"}, {"base_model.model.", "peft"},
+      {"transformer.", "diffusers"}};
+  for (const auto& [part, spelling] : spellings)
+    for (const auto& [name, module] : file.modules())
+      if (module.name.find(part) != std::string::npos) return spelling;
+  return "without a prefix";
+}
+
+const char* kind_of(const AdapterModule& module) {
+  using Role = AdapterRole;
+  if (module.find(Role::kMagnitude)) return "DoRA";
+  if (module.find(Role::kDown)) return "LoRA";
+  if (module.find(Role::kFirstUp)) return "LoHa";
+  if (module.find(Role::kLeft) || module.find(Role::kLeftUp)) return "LoKr";
+  return "differences";
+}
+
+// Of the second factor of a product.
+std::optional<std::int64_t> rank_of(const AdapterModule& module) {
+  using Role = AdapterRole;
+  for (const auto role : {Role::kDown, Role::kFirstDown, Role::kRightDown, Role::kLeftDown}) {
+    const auto* const stored = module.find(role);
+    if (stored && !stored->entry.shape.empty()) return stored->entry.shape[0];
+  }
+  return {};
+}
+
+// How many tensors of the file a part has a use for; none where one of them does not fit it.
+std::size_t fitting_tensors(const AdapterFile& file, const Part& part) {
+  std::vector<AskedTensor> asked;
+  part.make(Weights::synthetic({}).surveyed(asked));
+  const AppliedAdapter adapter{.file = std::shared_ptr<const AdapterFile>(&file, [](auto*) {}),
+                               .scale = 1};
+  const auto shardings = part.sharding({.ranks = 1, .modulation = SharedModulation::kYes});
+  const AdapterSearch search{adapter, part.adapters, shardings};
+  std::set<std::string> used;
+  try {
+    for (const auto& tensor : asked)
+      for (const auto& stored : search.changes_of(tensor).stored) used.insert(stored.entry.name);
+  } catch (const InputError&) {
+    return 0;
+  }
+  return used.size();
+}
+
+}  // namespace
+
+AdapterSummary summary_of(const AdapterFile& file) {
+  AdapterSummary summary{.spelling = spelling_of(file)};
+  std::size_t tensors = 0;
+  for (const auto& [name, module] : file.modules()) {
+    ++summary.modules;
+    summary.kinds.insert(kind_of(module));
+    if (const auto rank = rank_of(module)) ++summary.ranks[*rank];
+    for (const auto& [role, stored] : module.tensors) {
+      ++tensors;
+      summary.parameters += c10::multiply_integers(stored.entry.shape);
+      summary.bytes += std::int64_t(stored.entry.size);
+    }
+  }
+  std::size_t most = 1;
+  for (const auto& entry : known_families())
+    for (const auto& name : entry.published) {
+      const auto family = entry.named(name);
+      std::size_t fitting = 0;
+      for (const auto& part : family->description().parts)
+        if (!part.adapters.prefixes.empty()) fitting += fitting_tensors(file, part);
+      if (fitting < most) continue;
+      if (fitting > most) summary.fits.clear();
+      most = fitting;
+      summary.fits.push_back(name);
+    }
+  summary.fits_all = most == tensors;
+  return summary;
+}
+
+}  // namespace braid

@@ -1,0 +1,51 @@
+#include "pipeline/part_tensors.h"
+
+#include <algorithm>
+
+#include "weights/adapters/adapted_tensors.h"
+
+namespace braid {
+namespace {
+
+std::shared_ptr<TensorSource> unadapted(const Part& part, const ModelFiles* files) {
+  if (!files) return synthetic_tensors();
+  auto checkpoint = files->open(part.folder);
+  auto names = part.names(checkpoint);
+  return stored_tensors(std::move(checkpoint), std::move(names));
+}
+
+std::vector<std::string> prefixes_of_others(const Family& family, const Part& part) {
+  std::vector<std::string> prefixes;
+  for (const auto& other : family.description().parts)
+    if (other.folder != part.folder)
+      prefixes.insert(prefixes.end(), other.adapters.prefixes.begin(),
+                      other.adapters.prefixes.end());
+  return prefixes;
+}
+
+}  // namespace
+
+bool adapts(const std::vector<AppliedAdapter>& adapters, const Family& family, const Part& part) {
+  const auto others = prefixes_of_others(family, part);
+  return std::any_of(adapters.begin(), adapters.end(), [&](const AppliedAdapter& adapter) {
+    const auto& modules = adapter.file->modules();
+    return std::any_of(modules.begin(), modules.end(), [&](const auto& entry) {
+      return owns(part.adapters.prefixes, others, entry.first);
+    });
+  });
+}
+
+PartSource source_of_part(const Family& family, const Part& part, const ModelFiles* files,
+                          const AdaptedModel& adapted) {
+  auto tensors = unadapted(part, files);
+  if (part.adapters.prefixes.empty()) return {.tensors = std::move(tensors)};
+  AdaptedPart own{.names = part.adapters,
+                  .shardings = part.sharding({.ranks = 1, .modulation = SharedModulation::kYes}),
+                  .others = prefixes_of_others(family, part),
+                  .warn = adapted.warn};
+  const auto beside = std::make_shared<BesideWeights>(std::move(own), adapted.device);
+  return {.tensors = adapted_tensors(std::move(tensors), adapted.adapters, adapted.mode, beside),
+          .beside = beside};
+}
+
+}  // namespace braid

@@ -1,0 +1,193 @@
+// LoRAs in whole models: however weights are kept, shared and written, they are the merged ones.
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "message_of.h"
+#include "pipeline/conversion/convert.h"
+#include "pipeline/engine.h"
+#include "pipeline/proofs/verify.h"
+#include "temporary_folder.h"
+#include "weights/files/safetensors_writer.h"
+
+namespace braid::adapted_models_test {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+const fs::path kParity = fs::path(BRAID_SOURCE_DIR) / "tests/data/parity";
+const fs::path kModel = kParity / "basic/model";
+
+fs::path file(const std::string& name) {
+  return kParity / "adapters/flux" / (name + ".safetensors");
+}
+
+double largest_error(const Tensor& got, const Tensor& want) {
+  return ((got - want).abs().max() / want.abs().max()).item<double>();
+}
+
+Request request() {
+  return {.prompts = {"a star"}, .width = 64, .height = 48, .steps = 1, .max_sequence_length = 13};
+}
+
+Recording drawn(const Engine& engine, const Request& request) {
+  Recording recording;
+  engine.generate(request, {}, &recording);
+  return recording;
+}
+
+Recording run(const PipelineOptions& options) { return drawn(Engine(options, {}), request()); }
+
+void expect_same(const Recording& got, const Recording& want) {
+  for (const auto* name : {"pooled_prompt_embeds", "velocity_first", "latents_final"})
+    EXPECT_TRUE(at::equal(got.at(name), want.at(name))) << name;
+}
+
+// Bfloat16 is what the model is stored in: a converted one is rounded as a loaded one is.
+class AdaptedModels : public testing::Test {
+ protected:
+  PipelineOptions options(std::vector<Adapter> adapters) const {
+    return {.model = kModel, .adapters = std::move(adapters), .dtype = Dtype::kBfloat16};
+  }
+  // Of CLIP's first layer, as sd-scripts spells it.
+  fs::path text_adapter() const {
+    const auto path = folder_ / "text.safetensors";
+    const std::string module = "lora_te1_text_model_encoder_layers_0_self_attn_k_proj";
+    write_file(path, write_safetensors({{module + ".lora_down.weight", at::randn({2, 32})},
+                                        {module + ".lora_up.weight", at::randn({32, 2})},
+                                        {module + ".alpha", at::full({}, 1.0)}}));
+    return path;
+  }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(AdaptedModels, AreWrittenByConversion) {
+  const std::vector<Adapter> adapters = {
+      {.file = file("kohya"), .scale = 0.5}, {.file = file("peft-dora")}, {.file = text_adapter()}};
+  const auto out = folder_ / "merged";
+  convert({.model = kModel, .adapters = adapters, .out = out});
+  const auto merged = run({.model = out, .dtype = Dtype::kBfloat16});
+  expect_same(run(options(adapters)), merged);
+  const auto plain = run(options({}));
+  for (const auto* name : {"pooled_prompt_embeds", "velocity_first"})
+    EXPECT_GT(largest_error(merged.at(name), plain.at(name)), 0.01) << name;
+  EXPECT_THAT(message_of([&] {
+                convert({.model = kModel,
+                         .adapters = {{.file = kParity / "adapters/zimage/comfyui.safetensors"}},
+                         .out = folder_ / "none"});
+              }),
+              HasSubstr("changes nothing of this model"));
+  EXPECT_FALSE(fs::exists(folder_ / "none"));
+  EXPECT_FALSE(fs::exists(folder_ / "none.partial"));
+}
+
+TEST_F(AdaptedModels, AreTheSameHoweverWeightsAreKept) {
+  for (const auto quantize : {Quantize::kNone, Quantize::kInt8}) {
+    auto resident = options({{.file = file("kohya"), .scale = 0.5}, {.file = file("lokr")}});
+    resident.memory.quantize = quantize;
+    const auto want = run(resident);
+    const auto out = folder_ / ("merged" + std::to_string(int(quantize)));
+    convert(
+        {.model = kModel, .adapters = resident.adapters, .out = out, .memory = resident.memory});
+    expect_same(run({.model = out, .dtype = Dtype::kBfloat16}), want);
+    for (const auto mode : {OffloadMode::kModel, OffloadMode::kBlock, OffloadMode::kLeaf}) {
+      auto paged = resident;
+      paged.memory.offload.transformer = mode;
+      expect_same(run(paged), want);
+    }
+    auto on_disk = resident;
+    on_disk.memory.offload = {.transformer = OffloadMode::kBlock, .folder = folder_ / "pages"};
+    expect_same(run(on_disk), want);
+    expect_same(run(on_disk), want);
+    on_disk.adapters[0].scale = 0.25;  // no page of the other scale's
+    auto other = resident;
+    other.adapters[0].scale = 0.25;
+    expect_same(run(on_disk), run(other));
+  }
+}
+
+TEST_F(AdaptedModels, AreTheSameInEveryLayout) {
+  for (const auto mode : {AdapterMode::kFused, AdapterMode::kBeside}) {
+    auto alone = options({{.file = file("comfyui"), .scale = 0.5}});
+    alone.dtype = Dtype::kFloat32;
+    alone.adapter_mode = mode;
+    auto guided = request();
+    guided.negative_prompt = "a circle";
+    guided.true_cfg = 2;
+    const auto velocity = [&](const PipelineOptions& options) {
+      return drawn(Engine(options, {}), guided).at("velocity_first");
+    };
+    const auto want = velocity(alone);
+    for (const auto& layout : {Layout{.tp = 2}, Layout{.ring = 2}, Layout{.ulysses = 2},
+                               Layout{.layer_split = 2}, Layout{.cfg = 2}}) {
+      auto shared = alone;
+      shared.layout = layout;
+      EXPECT_LT(largest_error(velocity(shared), want), 2e-5);
+    }
+    alone.layout.tp = 2;
+    EXPECT_EQ(verify({.pipeline = alone, .width = 64, .height = 48}).first_divergent(), nullptr);
+  }
+}
+
+TEST_F(AdaptedModels, StandBesideStoredCodes) {
+  const auto out = folder_ / "codes";
+  convert({.model = kModel, .out = out, .memory = {.quantize = Quantize::kInt8}});
+  auto with = PipelineOptions{.model = out, .dtype = Dtype::kFloat32};
+  const auto plain = run(with);
+  with.adapters = {{.file = file("comfyui"), .scale = 0.25}};
+  const auto beside = run(with);
+  auto numbers =
+      PipelineOptions{.model = kModel, .adapters = with.adapters, .dtype = Dtype::kFloat32};
+  const auto fused = run(numbers);
+  EXPECT_GT(largest_error(plain.at("velocity_first"), fused.at("velocity_first")), 0.2);
+  EXPECT_LT(largest_error(beside.at("velocity_first"), fused.at("velocity_first")), 0.05);
+  with.layout.tp = 2;
+  EXPECT_LT(largest_error(run(with).at("velocity_first"), beside.at("velocity_first")), 2e-5);
+  with.adapter_mode = AdapterMode::kFused;
+  EXPECT_THAT(message_of([&] { run(with); }), HasSubstr("stored in 8 bits"));
+}
+
+// Nothing is left of the adapters of the request before.
+TEST_F(AdaptedModels, AreSwitchedBetweenRequests) {
+  for (const int ranks : {1, 2}) {
+    auto beside = options({{.file = file("fal")}});
+    beside.adapter_mode = AdapterMode::kBeside;
+    beside.layout.tp = ranks;
+    const Engine engine(beside, {});
+    const auto with = [&](std::optional<std::vector<Adapter>> adapters) {
+      auto r = request();
+      r.adapters = std::move(adapters);
+      return drawn(engine, r);
+    };
+    const auto fresh = [&](std::vector<Adapter> adapters) {
+      auto o = beside;
+      o.adapters = std::move(adapters);
+      return run(o);
+    };
+    const std::vector<Adapter> kohya = {{.file = file("kohya"), .scale = -0.5},
+                                        {.file = text_adapter()}};
+    const auto own = fresh(beside.adapters), other = fresh(kohya), none = fresh({});
+    expect_same(with({}), own);
+    expect_same(with(kohya), other);
+    expect_same(with(std::vector<Adapter>()), none);
+    expect_same(with({}), own);
+    EXPECT_FALSE(at::equal(own.at("velocity_first"), other.at("velocity_first")));
+    // what does not fit is refused, and changes nothing
+    for (const auto* const wrong : {"peft-dora", "control", "lokr"})
+      EXPECT_THROW(with(std::vector<Adapter>{{.file = file(wrong)}}), InputError);
+    EXPECT_THROW(with(std::vector<Adapter>{{.file = folder_ / "none"}}), InputError);
+    expect_same(with({}), own);
+  }
+}
+
+TEST_F(AdaptedModels, FusedAreNotSwitched) {
+  const Engine engine(options({}), {});
+  auto r = request();
+  r.adapters = std::vector<Adapter>{{.file = file("fal")}};
+  EXPECT_THAT(message_of([&] { drawn(engine, r); }), HasSubstr("stand beside the weights"));
+}
+
+}  // namespace braid::adapted_models_test
