@@ -78,9 +78,9 @@ class Model {
   void load_text(const ModelFiles& files, LoadOptions load, const ModelOptions& options);
   void load_denoiser(const ModelFiles& files, LoadOptions load, const ModelOptions& options);
   PredictPart load_blocks(const ModelFiles& files, const LoadOptions& load, BlockRange range,
-                          RingForm form) const;
+                          RingForm form);
   PredictPart load_with_cache(const ModelFiles& files, const LoadOptions& load, BlockRange here,
-                              RingForm form) const;
+                              RingForm form);
   std::vector<Tensor> encode_on_first(
       const std::vector<Tensor>& pictures,
       const std::function<Tensor(const Vae&, const Tensor&)>& encode) const;

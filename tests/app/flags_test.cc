@@ -254,4 +254,19 @@ TEST(Flags, RefuseUnknownChoices) {
   expect_refused({"--steps", std::string(50'000, '9')}, "999...'");
 }
 
+TEST(Flags, NameLorasWithTheirScales) {
+  const auto f = generate_flags(
+      {"a", "--lora", "x.safetensors", "--lora", "y=z.safetensors=-0.5", "--lora-mode", "beside"});
+  ASSERT_EQ(f.options.adapters.size(), 2u);
+  EXPECT_EQ(f.options.adapters[0].file, "x.safetensors");
+  EXPECT_EQ(f.options.adapters[0].scale, 1);
+  EXPECT_EQ(f.options.adapters[1].file, "y=z.safetensors");
+  EXPECT_EQ(f.options.adapters[1].scale, -0.5);
+  EXPECT_EQ(f.options.adapter_mode, AdapterMode::kBeside);
+  expect_refused({"--lora", "x=y.safetensors"}, "--lora");
+  expect_refused({"--lora", "=2"}, "FILE or FILE=SCALE");
+  expect_refused({"--lora", "x=inf"}, "--lora");
+  expect_refused({"--lora-mode", "merged"}, "auto, fused, beside");
+}
+
 }  // namespace braid::flags_test

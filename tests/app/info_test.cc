@@ -148,11 +148,11 @@ TEST_F(Info, TheFlagsAreThese) {
                   "--negative-prompt-2", "--true-cfg", "--guidance-rescale", "--cfg-norm-cap",
                   "--cfg-until", "--max-sequence-length", "--size", "--steps", "--guidance",
                   "--seed", "-n,--num-images", "--batch-size", "-o,--output", "--latents", "--dump",
-                  "-m,--model", "--components", "--dtype", "--device", "--devices", "--threads",
-                  "--graph", "--vae-tiling", "--tp", "--ring", "--ulysses", "--cfg-parallel",
-                  "--dp", "--layer-split", "--tp-modulation", "--text-encoder", "--vae",
-                  "--ring-form", "--deadline", "--layout", "--preset", "--quantize",
-                  "--quantize-text", "--quantize-skip", "--offload", "--offload-text",
+                  "-m,--model", "--components", "--lora", "--lora-mode", "--dtype", "--device",
+                  "--devices", "--threads", "--graph", "--vae-tiling", "--tp", "--ring",
+                  "--ulysses", "--cfg-parallel", "--dp", "--layer-split", "--tp-modulation",
+                  "--text-encoder", "--vae", "--ring-form", "--deadline", "--layout", "--preset",
+                  "--quantize", "--quantize-text", "--quantize-skip", "--offload", "--offload-text",
                   "--offload-vae", "--offload-group", "--prefetch", "--resident", "--residency",
                   "--pin", "--offload-dir", "--disk-reads", "--memory", "--host-memory", "--cache",
                   "--cache-limit", "--cache-polynomial", "--json", "-q,--quiet", "-v,--verbose"));
@@ -160,31 +160,31 @@ TEST_F(Info, TheFlagsAreThese) {
       flags_of("serve"),
       ElementsAre("-h,--help", "--host", "--port", "--api-key-file", "--no-key", "--allow-host",
                   "--allow-origin", "--queue", "--max-pixels", "--max-steps", "--drain",
-                  "-m,--model", "--components", "--dtype", "--device", "--devices", "--threads",
-                  "--graph", "--vae-tiling", "--tp", "--ring", "--ulysses", "--cfg-parallel",
-                  "--dp", "--layer-split", "--tp-modulation", "--text-encoder", "--vae",
-                  "--ring-form", "--deadline", "--preset", "--quantize", "--quantize-text",
-                  "--quantize-skip", "--offload", "--offload-text", "--offload-vae",
-                  "--offload-group", "--prefetch", "--resident", "--residency", "--pin",
-                  "--offload-dir", "--disk-reads", "--memory", "--host-memory", "--cache",
+                  "-m,--model", "--components", "--lora", "--lora-mode", "--dtype", "--device",
+                  "--devices", "--threads", "--graph", "--vae-tiling", "--tp", "--ring",
+                  "--ulysses", "--cfg-parallel", "--dp", "--layer-split", "--tp-modulation",
+                  "--text-encoder", "--vae", "--ring-form", "--deadline", "--preset", "--quantize",
+                  "--quantize-text", "--quantize-skip", "--offload", "--offload-text",
+                  "--offload-vae", "--offload-group", "--prefetch", "--resident", "--residency",
+                  "--pin", "--offload-dir", "--disk-reads", "--memory", "--host-memory", "--cache",
                   "--cache-limit", "--cache-polynomial", "--log-prompts", "-q,--quiet"));
-  EXPECT_THAT(
-      flags_of("convert"),
-      ElementsAre("-h,--help", "-m,--model", "--components", "-o,--output", "--single-file",
-                  "--dtype", "--quantize", "--quantize-text", "--quantize-skip", "-q,--quiet"));
+  EXPECT_THAT(flags_of("convert"),
+              ElementsAre("-h,--help", "-m,--model", "--components", "--lora", "-o,--output",
+                          "--single-file", "--dtype", "--quantize", "--quantize-text",
+                          "--quantize-skip", "-q,--quiet"));
   EXPECT_THAT(flags_of("info"), ElementsAre("-h,--help", "-m,--model", "--components", "--presets",
                                             "--json", "-v,--verbose"));
   EXPECT_THAT(
       flags_of("bench"),
       ElementsAre("-h,--help", "--tp", "--ring", "--ulysses", "--cfg-parallel", "--dp",
                   "--layer-split", "--tp-modulation", "--text-encoder", "--vae", "--ring-form",
-                  "--deadline", "-m,--model", "--components", "--synthetic", "--blocks", "--double",
-                  "--single", "--dtype", "--device", "--devices", "--threads", "--graph",
-                  "--preset", "--quantize", "--quantize-text", "--quantize-skip", "--offload",
-                  "--offload-text", "--offload-vae", "--offload-group", "--prefetch", "--resident",
-                  "--residency", "--pin", "--offload-dir", "--disk-reads", "--size",
-                  "--max-sequence-length", "--runs", "--warm-up", "--sweep", "--against",
-                  "--tolerance", "--plot", "--json"));
+                  "--deadline", "-m,--model", "--components", "--lora", "--lora-mode",
+                  "--synthetic", "--blocks", "--double", "--single", "--dtype", "--device",
+                  "--devices", "--threads", "--graph", "--preset", "--quantize", "--quantize-text",
+                  "--quantize-skip", "--offload", "--offload-text", "--offload-vae",
+                  "--offload-group", "--prefetch", "--resident", "--residency", "--pin",
+                  "--offload-dir", "--disk-reads", "--size", "--max-sequence-length", "--runs",
+                  "--warm-up", "--sweep", "--against", "--tolerance", "--plot", "--json"));
 }
 
 }  // namespace braid::info_test

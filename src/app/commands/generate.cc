@@ -201,6 +201,7 @@ void GenerateRun::save(const Picture& picture) {
   auto text =
       text_of_picture(picture, settings_.prompt_of(number), settings_, model_name(options_.model));
   if (options_.cache.mode != CacheMode::kOff) text.emplace_back("cache", words_of(options_.cache));
+  if (!options_.adapters.empty()) text.emplace_back("lora", adapters_text(options_.adapters));
   const auto png = encode_png(picture.width, picture.height, picture.rgb, text);
   {
     const auto whole = signals_.delay_exit();

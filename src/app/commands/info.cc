@@ -4,6 +4,7 @@
 
 #include "app/flags/memory_words.h"
 #include "app/machine/machine_info.h"
+#include "app/print/adapter_info.h"
 #include "app/print/model_info.h"
 #include "app/print/preset_info.h"
 #include "app/print/readable.h"
@@ -31,9 +32,13 @@ OrderedJson picture_info(const std::filesystem::path& path) {
   return info;
 }
 
+OrderedJson file_info(const std::filesystem::path& path) {
+  return path.extension() == ".safetensors" ? adapter_info(path) : picture_info(path);
+}
+
 OrderedJson info_of(const InfoFlags& flags) {
   if (flags.presets) return list_of_presets();
-  if (!flags.picture.empty()) return picture_info(flags.picture);
+  if (!flags.file.empty()) return file_info(flags.file);
   auto info = machine_info();
   if (!flags.model.empty())
     info["model"] = model_info({.model = flags.model, .components = flags.components});
@@ -68,8 +73,8 @@ std::string summary(const InfoFlags& flags) {
 }  // namespace
 
 int info(const InfoFlags& flags) {
-  require(int(!flags.picture.empty()) + int(!flags.model.empty()) + int(flags.presets) <= 1,
-          "braid info describes a picture, a model or the presets: give one of them");
+  require(int(!flags.file.empty()) + int(!flags.model.empty()) + int(flags.presets) <= 1,
+          "braid info describes a picture or LoRA, a model or the presets: give one of them");
   if (!flags.model.empty() && !flags.json && !flags.verbose) {
     print(summary(flags));
     return 0;

@@ -16,6 +16,13 @@ std::string model_name(const std::filesystem::path& model) {
   return (path.has_filename() ? path : path.parent_path()).filename().string();
 }
 
+std::string adapters_text(const std::vector<Adapter>& adapters) {
+  std::string text;
+  for (const auto& [file, scale] : adapters)
+    text += (text.empty() ? "" : ", ") + file.filename().string() + "=" + decimal(scale);
+  return text;
+}
+
 PngText text_of_picture(const Picture& picture, const Prompt& prompt, const Settings& settings,
                         const std::string& model) {
   PngText text = {{"prompt", prompt.text}};

@@ -17,6 +17,9 @@ PngText text_of_picture(const Picture& picture, const Prompt& prompt, const Sett
 // The last part of the path that has a name: "demo" for "models/demo/".
 std::string model_name(const std::filesystem::path& model);
 
+// "ink.safetensors=0.8, hands.safetensors=1": without folders.
+std::string adapters_text(const std::vector<Adapter>& adapters);
+
 std::string decimal(double value);  // "3.5", "4", the fewest digits that give the value back
 
 }  // namespace braid

@@ -81,6 +81,7 @@ void add_bench_flags(FlagReader& read, BenchLine& line, BenchFlags& f) {
   auto& probe = options.probe;
   add_layout_flags(read, probe.pipeline.layout);
   add_model_flags(read, probe.pipeline);
+  add_adapter_flags(read, probe.pipeline);
   add_synthetic_flags(read, probe.synthetic, probe.blocks);
   add_machine_flags(read, probe.pipeline);
   add_graph_flag(read, probe.pipeline);

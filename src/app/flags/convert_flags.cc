@@ -10,6 +10,7 @@ OUT.partial, with which the same command goes on when it was interrupted.
 
 Examples:
   braid convert -m ~/models/FLUX.1-dev -o flux-int8 --quantize int8 --quantize-text int8
+  braid convert -m ~/models/FLUX.1-dev -o flux-ink --lora ink.safetensors=0.8
   braid convert -m flux1-dev.safetensors --components ~/models/FLUX.1-dev -o flux
   braid convert -m ~/models/FLUX.1-dev -o flux.safetensors --single-file --dtype bfloat16)";
 
@@ -21,6 +22,7 @@ void add_convert_flags(FlagReader& read, ConvertFlags& f) {
             o.model);
   read.path("--components", "DIR", "Model", "Where the other parts are when --model is a file",
             o.components);
+  add_lora_flag(read, o.adapters);
   read.path("-o,--output", "PATH", "Files", "The new directory, or file; it must not exist", o.out);
   read.action("--single-file", "Files",
               "Only the transformer, in one file with Black Forest Labs' names",

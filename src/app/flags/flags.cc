@@ -115,6 +115,7 @@ void add_generate_flags(FlagReader& read, GenerateFlags& f) {
   add_picture_flags(read, f.request);
   add_file_flags(read, f);
   add_model_flags(read, f.options);
+  add_adapter_flags(read, f.options);
   add_machine_flags(read, f.options);
   add_graph_flag(read, f.options);
   add_layout_flags(read, f.options.layout);
@@ -160,10 +161,11 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
 
   InfoFlags info;
   PipelineOptions model;
-  auto& tell = *app.add_subcommand("info", "Describe this machine, a model, or a picture's making");
+  auto& tell =
+      *app.add_subcommand("info", "Describe this machine, a model, a LoRA, or a picture's making");
   FlagReader read_info(tell);
-  std::optional<std::string> picture;
-  read_info.positional("FILE.png", "A picture that Braid made", picture);
+  std::optional<std::string> file;
+  read_info.positional("FILE", "A picture that Braid made, or a LoRA (.safetensors)", file);
   add_model_flags(read_info, model);
   read_info.flag("--presets", "Machine", "List what --preset takes", info.presets);
   read_info.flag("--json", "Talk", "Print one JSON object", info.json);
@@ -237,7 +239,7 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
     return plan;
   }
   read_info.finish();
-  info.picture = picture.value_or("");
+  info.file = file.value_or("");
   info.model = model.model;
   info.components = model.components;
   return info;

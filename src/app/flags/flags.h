@@ -54,7 +54,7 @@ struct ServeFlags {
 };
 
 struct InfoFlags {
-  std::filesystem::path picture, model, components;
+  std::filesystem::path file, model, components;  // a picture or an adapter
   bool presets = false;
   bool json = false;
   bool verbose = false;  // of a model: all of its configuration, and this machine

@@ -10,6 +10,15 @@ namespace {
 
 constexpr int kMaxThreads = 1024, kMaxBlocks = 1000;
 
+// The last '=' ends the name: one that has such a sign itself is given with its scale.
+Adapter adapter_of(const std::string& flag, const std::string& text) {
+  const auto sign = text.rfind('=');
+  const auto file = text.substr(0, sign);
+  require(!file.empty(), flag, " should be FILE or FILE=SCALE, it is ", in_quotes(text));
+  if (sign == std::string::npos) return {.file = file};
+  return {.file = file, .scale = finite_number(flag, text.substr(sign + 1))};
+}
+
 }  // namespace
 
 void add_model_flags(FlagReader& read, PipelineOptions& o) {
@@ -22,6 +31,30 @@ void add_model_flags(FlagReader& read, PipelineOptions& o) {
             "Where the text encoders, tokenizers, autoencoder and scheduler\n"
             "are when --model is a single file",
             o.components);
+}
+
+void add_lora_flag(FlagReader& read, std::vector<Adapter>& adapters) {
+  read.texts("--lora", "FILE[=SCALE]", "Model",
+             "A LoRA, DoRA, LoKr or LoHa (.safetensors) that changes the\n"
+             "model; the scale may be negative, without =SCALE it is 1. May\n"
+             "be given several times",
+             [&](const std::string& flag, const std::string& text) {
+               adapters.push_back(adapter_of(flag, text));
+             });
+}
+
+void add_adapter_flags(FlagReader& read, PipelineOptions& o) {
+  add_lora_flag(read, o.adapters);
+  read.text("--lora-mode", "MODE", "Model",
+            "auto, fused (into the weights) or beside (them, as products of\n"
+            "their own). Default: auto, fused but where weights are stored\n"
+            "in 8 bits",
+            [&](const std::string& flag, const std::string& text) {
+              o.adapter_mode = choice<AdapterMode>(flag, text,
+                                                   {{"auto", AdapterMode::kAuto},
+                                                    {"fused", AdapterMode::kFused},
+                                                    {"beside", AdapterMode::kBeside}});
+            });
 }
 
 void add_machine_flags(FlagReader& read, PipelineOptions& o) {

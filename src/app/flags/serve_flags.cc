@@ -57,6 +57,7 @@ void add_serve_flags(FlagReader& read, ServeFlags& f) {
   add_address_flags(read, f);
   add_bound_flags(read, f);
   add_model_flags(read, f.options);
+  add_adapter_flags(read, f.options);
   add_machine_flags(read, f.options);
   add_graph_flag(read, f.options);
   add_layout_flags(read, f.options.layout);

@@ -27,6 +27,7 @@ void add_verify_flags(FlagReader& read, VerifyFlags& f) {
               f.options.device_bytes = std::int64_t(bytes_named(flag, text));
             });
   add_model_flags(read, f.options.pipeline);
+  add_adapter_flags(read, f.options.pipeline);
   add_synthetic_flags(read, f.options.synthetic, f.options.blocks);
   add_machine_flags(read, f.options.pipeline);
   read.text("--size", "WxH", "Proof", "Width and height in pixels. Default: the model's",

@@ -70,6 +70,13 @@ OrderedJson settings_of(const Settings& s) {
   return json;
 }
 
+OrderedJson adapters_of(const std::vector<Adapter>& adapters) {
+  auto list = OrderedJson::array();
+  for (const auto& [file, scale] : adapters)
+    list.push_back({{"file", file.string()}, {"scale", scale}});
+  return list;
+}
+
 OrderedJson fit_of(const std::optional<Fit>& fit) {
   if (!fit) return {};
   const auto& o = fit->memory.offload;
@@ -152,6 +159,7 @@ std::string report_json(const RunReport& r) {
   json["step_traffic"] = traffic_json(r.step);
   json["bytes_read"] = bytes_read_of(r.bytes_read);
   json["model"] = r.model.string();
+  json["lora"] = adapters_of(r.options.adapters);
   json["version"] = version();
   json["warnings"] = r.warnings;
   json["seconds"] = seconds_of(r.phases);

@@ -1,0 +1,42 @@
+#include "app/print/adapter_info.h"
+
+#include "pipeline/adapter_fit.h"
+
+namespace braid {
+namespace {
+
+// What trainers note for people.
+constexpr const char* kNotes[] = {"ss_base_model_version", "ss_output_name",
+                                  "ss_network_dim",        "ss_network_alpha",
+                                  "modelspec.title",       "modelspec.architecture"};
+
+std::string fit_of(const AdapterSummary& summary) {
+  if (summary.fits.empty()) return "no published model";
+  std::string names;
+  for (const auto& name : summary.fits) names += (names.empty() ? "" : ", ") + name;
+  return names + (summary.fits_all ? "" : ", which have no use for some of its tensors");
+}
+
+}  // namespace
+
+OrderedJson adapter_info(const std::filesystem::path& path) {
+  const AdapterFile file(path);
+  const auto summary = summary_of(file);
+  OrderedJson ranks = OrderedJson::object(), notes = OrderedJson::object();
+  for (const auto& [rank, count] : summary.ranks) ranks[std::to_string(rank)] = count;
+  for (const auto* const key : kNotes) {
+    const auto it = file.metadata().texts.find(key);
+    if (it != file.metadata().texts.end()) notes[key] = it->second;
+  }
+  return {{"path", path.string()},
+          {"kinds", summary.kinds},
+          {"spelling", summary.spelling},
+          {"fits", fit_of(summary)},
+          {"modules", summary.modules},
+          {"modules_by_rank", ranks},
+          {"parameters", summary.parameters},
+          {"bytes", summary.bytes},
+          {"notes", notes}};
+}
+
+}  // namespace braid
