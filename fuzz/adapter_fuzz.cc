@@ -1,0 +1,39 @@
+// Any safetensors header is one of an adapter, each name of which is a module and a role, or one
+// sentence.
+#include <cmath>
+#include <cstdlib>
+
+#include "base/error.h"
+#include "weights/adapters/adapter_keys.h"
+#include "weights/adapters/adapter_metadata.h"
+#include "weights/files/safetensors_header.h"
+
+namespace {
+
+void expect(bool holds) {
+  if (!holds) std::abort();
+}
+
+void check_name(const std::string& name) {
+  const auto [module, role] = braid::parse_adapter_key(name);
+  expect(name.starts_with(module));
+  expect((module == name) == (role == braid::AdapterRole::kReplacement));
+  const auto underscored = braid::underscored(module);
+  expect(underscored.size() == module.size());
+  expect(underscored.find('.') == std::string::npos);
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  try {
+    const std::span bytes(reinterpret_cast<const std::byte*>(data), size);
+    const auto entries = braid::parse_safetensors_header(bytes, "input");
+    for (const auto& entry : entries) check_name(entry.name);
+    const auto metadata = braid::read_adapter_metadata(bytes, "input");
+    for (const auto& [part, scaling] : metadata.scalings)
+      for (const auto& entry : entries) expect(!std::isnan(scaling.factor(entry.name, 4)));
+  } catch (const braid::InputError&) {
+  }
+  return 0;
+}
