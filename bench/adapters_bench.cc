@@ -3,6 +3,8 @@
 #include <ATen/ATen.h>
 #include <benchmark/benchmark.h>
 
+#include <algorithm>
+
 #include "base/file.h"
 #include "pipeline/part_tensors.h"
 #include "temporary_folder.h"
