@@ -16,7 +16,7 @@ constexpr std::int64_t kNumbersQuantisedAtOnce = std::int64_t(1) << 22;
 // A tensor with its changes, and what a load wants of it.
 struct Adapted {
   Recipe base;  // in float32, of whole rows where `columns` are still to be taken
-  Changes changes;
+  AdapterChanges changes;
   Wanted wanted;
   std::vector<Share> columns;  // taken of what was changed
   at::ScalarType dtype;
@@ -101,10 +101,10 @@ class AdaptedTensors : public TensorSource {
   }
 
  private:
-  Changes changes_of(const AskedTensor& asked);
+  AdapterChanges changes_of(const AskedTensor& asked);
   std::optional<Recipe> find_unchanged(AskedTensor& asked, const Delivery& delivery);
   std::optional<Recipe> find_changed(AskedTensor& asked, const Delivery& delivery,
-                                     const Changes& changes);
+                                     const AdapterChanges& changes);
 
   const std::shared_ptr<TensorSource> source_;
   const std::vector<AppliedAdapter> adapters_;
@@ -115,8 +115,8 @@ class AdaptedTensors : public TensorSource {
 };
 
 // Of all adapters, in order.
-Changes AdaptedTensors::changes_of(const AskedTensor& asked) {
-  Changes all;
+AdapterChanges AdaptedTensors::changes_of(const AskedTensor& asked) {
+  AdapterChanges all;
   if (asked.kind == AskedTensor::Kind::kTable) return all;
   const auto& shardings = beside_->part().shardings;
   for (std::size_t i = 0; i < adapters_.size(); ++i) {
@@ -139,7 +139,7 @@ std::optional<Recipe> AdaptedTensors::find_unchanged(AskedTensor& asked, const D
 
 // Scales of magnitudes and of codes are of whole rows: then the columns are taken at last.
 std::optional<Recipe> AdaptedTensors::find_changed(AskedTensor& asked, const Delivery& delivery,
-                                                   const Changes& changes) {
+                                                   const AdapterChanges& changes) {
   const bool is_matrix = asked.kind == AskedTensor::Kind::kMatrix;
   const auto form = is_matrix ? delivery.numbers : Quantize::kNone;
   const bool by_whole_rows =

@@ -43,7 +43,7 @@ class Found {
 
   void add_targets();
   void add_replacement();
-  Changes found;
+  AdapterChanges found;
 
  private:
   const AdapterFile& file() const { return *search_.adapter.file; }
@@ -190,7 +190,7 @@ AdapterNames names_in(const AdapterFile& file, AdapterNames names) {
   return names;
 }
 
-Changes AdapterSearch::changes_of(const AskedTensor& asked) const {
+AdapterChanges AdapterSearch::changes_of(const AskedTensor& asked) const {
   if (asked.shape.empty()) return {};
   Found found(*this, asked);
   found.add_targets();
@@ -198,7 +198,7 @@ Changes AdapterSearch::changes_of(const AskedTensor& asked) const {
   return std::move(found.found);
 }
 
-std::string Changes::identity() const {
+std::string AdapterChanges::identity() const {
   std::string words = identity_of(stored);
   for (const auto& c : changes)
     words += text_of(" rows ", c.rows.begin, "+", c.rows.count, " from ", c.from, " times ",

@@ -19,7 +19,7 @@ struct Change {
 };
 
 // All that one adapter does to a tensor of ours.
-struct Changes {
+struct AdapterChanges {
   std::vector<Change> changes = {};
   std::vector<StoredTensor> stored = {};  // what they are made of
 
@@ -36,7 +36,7 @@ struct AdapterSearch {
   const ShardingTable& shardings;  // whose parts are the parts of fused layers
 
   // Throws InputError naming the module where it does not fit the tensor.
-  Changes changes_of(const AskedTensor& asked) const;
+  AdapterChanges changes_of(const AskedTensor& asked) const;
 };
 
 // The columns of a share, one run after the other; all of them if there are none.
