@@ -75,9 +75,8 @@ const std::vector<Spelling> kXLabs = {
 }  // namespace
 
 Names flux_names(const Checkpoint& checkpoint) {
-  const std::string prefix = "model.diffusion_model.";
-  if (checkpoint.find(prefix + "img_in.weight")) return {kBlackForestLabs, prefix};
-  if (checkpoint.find("img_in.weight")) return {kBlackForestLabs};
+  for (const std::string prefix : {"model.diffusion_model.", "diffusion_model.", ""})
+    if (checkpoint.find(prefix + "img_in.weight")) return {kBlackForestLabs, prefix};
   return {kDiffusers};
 }
 

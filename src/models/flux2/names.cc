@@ -1,9 +1,11 @@
 #include "models/flux2/names.h"
 
+#include <algorithm>
+
 namespace braid {
 namespace {
 
-const std::string kPrefix = "model.diffusion_model.";
+const std::string kPrefixes[] = {"model.diffusion_model.", "diffusion_model.", ""};
 const std::string kOnlyFlux2 = "single_stream_modulation.lin.weight";  // FLUX.1 has none
 
 // Norm scales are called `scale` by Black Forest Labs and `weight` by us.
@@ -74,12 +76,14 @@ std::vector<Spelling> cut_diffusers() {
 }  // namespace
 
 bool is_flux2(const Checkpoint& checkpoint) {
-  return checkpoint.find(kOnlyFlux2) || checkpoint.find(kPrefix + kOnlyFlux2);
+  return std::any_of(std::begin(kPrefixes), std::end(kPrefixes), [&](const std::string& prefix) {
+    return checkpoint.find(prefix + kOnlyFlux2);
+  });
 }
 
 Names flux2_names(const Checkpoint& checkpoint) {
-  if (checkpoint.find(kPrefix + kOnlyFlux2)) return {kBlackForestLabs, kPrefix};
-  if (checkpoint.find(kOnlyFlux2)) return {kBlackForestLabs};
+  for (const auto& prefix : kPrefixes)
+    if (checkpoint.find(prefix + kOnlyFlux2)) return {kBlackForestLabs, prefix};
   return {kDiffusers};
 }
 

@@ -130,12 +130,32 @@ ShardingTable t5_sharding(const T5Config& c, int size) {
 }
 
 Names t5_names() {
+  const std::string block = "encoder.block.*.layer.", attention = block + "0.SelfAttention.",
+                    mlp = block + "1.DenseReluDense.";
+  // each module as transformers calls it, then as llama.cpp does
   return {.spellings = {{"shared", {"shared"}},
                         {"shared", {"encoder.embed_tokens"}},
-                        {"encoder.block.*.layer.0.SelfAttention.qkv",
-                         {"encoder.block.*.layer.0.SelfAttention.q",
-                          "encoder.block.*.layer.0.SelfAttention.k",
-                          "encoder.block.*.layer.0.SelfAttention.v"}}},
+                        {"shared", {"token_embd"}},
+                        {attention + "qkv", {attention + "q", attention + "k", attention + "v"}},
+                        {attention + "qkv",
+                         {"enc.blk.*.attn_q", "enc.blk.*.attn_k", "enc.blk.*.attn_v"}},
+                        {attention + "o", {attention + "o"}},
+                        {attention + "o", {"enc.blk.*.attn_o"}},
+                        {attention + "relative_attention_bias",
+                         {attention + "relative_attention_bias"}},
+                        {attention + "relative_attention_bias", {"enc.blk.*.attn_rel_b"}},
+                        {block + "0.layer_norm", {block + "0.layer_norm"}},
+                        {block + "0.layer_norm", {"enc.blk.*.attn_norm"}},
+                        {mlp + "wi_0", {mlp + "wi_0"}},
+                        {mlp + "wi_0", {"enc.blk.*.ffn_gate"}},
+                        {mlp + "wi_1", {mlp + "wi_1"}},
+                        {mlp + "wi_1", {"enc.blk.*.ffn_up"}},
+                        {mlp + "wo", {mlp + "wo"}},
+                        {mlp + "wo", {"enc.blk.*.ffn_down"}},
+                        {block + "1.layer_norm", {block + "1.layer_norm"}},
+                        {block + "1.layer_norm", {"enc.blk.*.ffn_norm"}},
+                        {"encoder.final_layer_norm", {"encoder.final_layer_norm"}},
+                        {"encoder.final_layer_norm", {"enc.output_norm"}}},
           // the same table again, which some files hold twice
           .ignored = {"encoder.embed_tokens.weight"}};
 }

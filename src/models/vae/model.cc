@@ -172,20 +172,4 @@ Tensor scaled_latents(const VaeConfig& config, const Tensor& latents) {
   return (latents - config.shift_factor) * config.scaling_factor;
 }
 
-Names vae_names(const Checkpoint& checkpoint) {
-  Names names{.ignored = {"bn.num_batches_tracked"}};
-  const std::string attention = "*.mid_block.attentions.0.";
-  // published before diffusers renamed its attention layers
-  const bool old = checkpoint.find("decoder.mid_block.attentions.0.query.weight") != nullptr;
-  if (old) {
-    names.spellings = {
-        {attention + "qkv", {attention + "query", attention + "key", attention + "value"}},
-        {attention + "to_out.0", {attention + "proj_attn"}}};
-  } else {
-    names.spellings = {
-        {attention + "qkv", {attention + "to_q", attention + "to_k", attention + "to_v"}}};
-  }
-  return names;
-}
-
 }  // namespace braid

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "models/vae/layers.h"
-#include "weights/files/checkpoint.h"
+#include "models/vae/names.h"
 
 namespace braid {
 
@@ -86,7 +86,5 @@ class Vae {
 
 // What an AutoencoderKL's encoder makes, as the denoiser has it.
 Tensor scaled_latents(const VaeConfig& config, const Tensor& latents);
-
-Names vae_names(const Checkpoint& checkpoint);
 
 }  // namespace braid

@@ -1,9 +1,11 @@
 #include "models/zimage/names.h"
 
+#include <algorithm>
+
 namespace braid {
 namespace {
 
-const std::string kPrefix = "model.diffusion_model.";
+const std::string kPrefixes[] = {"model.diffusion_model.", "diffusion_model.", ""};
 // Lumina 2, its kin, has SiLU as layer 0.
 const std::string kOnlyZImage = "layers.0.adaLN_modulation.0.weight";
 const std::string kOnlyOneFile = "x_embedder.weight";
@@ -38,12 +40,14 @@ bool has(const Checkpoint& checkpoint, const std::string& name) {
 }  // namespace
 
 bool is_zimage(const Checkpoint& checkpoint) {
-  return has(checkpoint, kOnlyZImage) || has(checkpoint, kPrefix + kOnlyZImage);
+  return std::any_of(std::begin(kPrefixes), std::end(kPrefixes), [&](const std::string& prefix) {
+    return has(checkpoint, prefix + kOnlyZImage);
+  });
 }
 
 Names zimage_names(const Checkpoint& checkpoint) {
-  if (has(checkpoint, kPrefix + kOnlyOneFile)) return in_one_file(kPrefix);
-  if (has(checkpoint, kOnlyOneFile)) return in_one_file("");
+  for (const auto& prefix : kPrefixes)
+    if (has(checkpoint, prefix + kOnlyOneFile)) return in_one_file(prefix);
   return zimage_names_of_diffusers();
 }
 
