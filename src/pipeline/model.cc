@@ -7,6 +7,7 @@
 #include "parallel/layout.h"
 #include "parallel/map_shared.h"
 #include "pipeline/devices.h"
+#include "pipeline/memory/coded.h"
 #include "pipeline/planner/tensors.h"
 
 namespace braid {
@@ -90,7 +91,8 @@ Model::Model(const ModelFiles& files, at::ScalarType stored, const Mesh& mesh,
   const LoadOptions load{.dtype = dtype_,
                          .device = device_,
                          .on_bytes = options.on_bytes,
-                         .on_read = [this](const BytesRead& read) { bytes_read_ += read; }};
+                         .on_read = [this](const BytesRead& read) { bytes_read_ += read; },
+                         .coded = coded_on(device_)};
   if (options.layout.decode == DecodeRanks::kAll) decoders_ = mesh.world;
   if (mesh.world.rank() < decoders_.size()) load_decoder(files, load);
   load_text(files, load, options);

@@ -14,11 +14,16 @@ bool is_quantised(const PlannedTensor& t, Quantize form) {
   return t.kind == Kind::kCodes || (t.kind == Kind::kDense && form != Quantize::kNone);
 }
 
+// Neither as numbers nor as our codes.
+bool is_kept_coded(const PlannedTensor& t) {
+  return t.kept.bytes != t.element_bytes * t.kept.numbers;
+}
+
 // The tensor, or its codes and its scales, each where it may begin in a page.
 std::int64_t bytes_of(const PlannedTensor& t, const PartShare& share, Quantize form,
                       std::int64_t alignment) {
   const auto numbers = numbers_of(t, share.tp, share.tp_rank);
-  if (!is_quantised(t, form)) return round_up(numbers * t.element_bytes, alignment);
+  if (!is_quantised(t, form)) return round_up(numbers / t.kept.numbers * t.kept.bytes, alignment);
   const auto scale = form == Quantize::kInt8V1 ? t.element_bytes : std::int64_t(sizeof(float));
   return round_up(numbers, alignment) +
          round_up(rows_of(t, share.tp, share.tp_rank) * scale, alignment);
@@ -80,7 +85,8 @@ PartPages pages_of(const PartTensors& part, const PartShare& share, const PartFo
   for (const auto& t : tensors_of(part, share)) {
     const auto in_numbers = numbers_of(t, share.tp, share.tp_rank) * t.element_bytes;
     pages.largest_tensor = std::max(pages.largest_tensor, in_numbers);
-    if (is_quantised(t, form.quantize)) pages.widened = std::max(pages.widened, in_numbers);
+    if (is_quantised(t, form.quantize) || is_kept_coded(t))
+      pages.widened = std::max(pages.widened, in_numbers);
     const auto group = group_of(t, part, share, form);
     if (group < 0) {
       pages.outside += bytes_of(t, share, form.quantize, 1);

@@ -39,6 +39,16 @@ PlannedTensor::Kind kind_of(const AskedTensor& asked, const std::vector<std::str
   return is_dense ? PlannedTensor::Kind::kDense : PlannedTensor::Kind::kNumbers;
 }
 
+// Of a share that cuts blocks a few more are kept.
+Block kept_of(const AskedTensor& asked, Coded coded) {
+  const Block as_numbers{.numbers = 1, .bytes = std::int64_t(c10::elementSize(asked.dtype))};
+  if (coded == Coded::kWidened || asked.kind != AskedTensor::Kind::kMatrix || asked.stored.empty())
+    return as_numbers;
+  std::vector<Piece> pieces;
+  for (const auto& stored : asked.stored) pieces.push_back({&stored, {}});
+  return kept_as_stored(pieces, {}) ? block_of(asked.stored.front().entry.type) : as_numbers;
+}
+
 // A dense layer's weight has a page of its own, a convolution both its tensors.
 class Leaves {
  public:
@@ -57,7 +67,7 @@ class Leaves {
 };
 
 PartTensors planned(const std::vector<AskedTensor>& asked, const Part& described,
-                    const ShardingTable& shardings, const std::vector<std::string>& keep_dense) {
+                    const ShardingTable& shardings, const SurveyOptions& options) {
   PartTensors part{.tensors = {}, .lists = std::vector<std::int64_t>(described.lists.size())};
   Leaves leaves;
   std::int64_t last = -1;
@@ -78,7 +88,8 @@ PartTensors planned(const std::vector<AskedTensor>& asked, const Part& described
          .rows = rows,
          .columns = c10::multiply_integers(a.shape) / std::max<std::int64_t>(1, rows),
          .element_bytes = std::int64_t(c10::elementSize(a.dtype)),
-         .kind = kind_of(a, keep_dense),
+         .kind = kind_of(a, options.keep_dense),
+         .kept = kept_of(a, options.coded),
          .shared = shared_by(sharding, a),
          .block = place      ? last
                   : last < 0 ? -1
@@ -112,10 +123,10 @@ std::int64_t share_of_width(const PlannedTensor& t, std::int64_t width, int rank
 
 PartTensors survey_part(const Part& part, const SurveyOptions& o, const ModelFiles* files) {
   const Sharing sharing{.ranks = 1, .modulation = o.modulation};
-  const bool is_denoiser = part.role == Part::Role::kDenoiser;
+  auto own = o;
+  if (part.role != Part::Role::kDenoiser) own.keep_dense.clear();
   return planned(asked_by(part, o.dtype, files), part,
-                 part.sharding ? part.sharding(sharing) : ShardingTable(),
-                 is_denoiser ? o.keep_dense : std::vector<std::string>());
+                 part.sharding ? part.sharding(sharing) : ShardingTable(), own);
 }
 
 }  // namespace

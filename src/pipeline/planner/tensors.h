@@ -16,6 +16,9 @@ struct PlannedTensor {
   std::int64_t rows, columns;  // of one device; a vector has one column
   std::int64_t element_bytes;
   enum class Kind { kNumbers, kDense, kCodes } kind;  // dense: a matrix that may be quantised
+  // As which a dense matrix is kept that is not quantised: in the blocks of its file, or as
+  // numbers.
+  Block kept;
   // Among tensor parallel ranks; kGathered: rows, and every rank gets all outputs.
   enum class Shared { kNot, kRows, kGathered, kColumns } shared;
   std::int64_t block;  // in the order of use; -1: before the blocks; the number of blocks: after
@@ -44,6 +47,7 @@ struct SurveyOptions {
   at::ScalarType dtype;
   SharedModulation modulation;
   std::vector<std::string> keep_dense = {};  // of the transformer
+  Coded coded = Coded::kWidened;             // as LoadOptions says
 };
 
 // `files`, where there are some, tell what is stored in 8 bits already. Throws InputError where

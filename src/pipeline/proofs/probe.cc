@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "pipeline/memory/coded.h"
 #include "pipeline/memory/offload.h"
 #include "pipeline/model.h"
 #include "pipeline/part_tensors.h"
@@ -97,6 +98,7 @@ PredictPart transformer_of(const ProbeOptions& o, const Probe& probe, const Mesh
                          .tensor_parallel = mesh.tp,
                          .quantize = memory.quantize,
                          .keep_dense = memory.keep_dense,
+                         .coded = coded_on(device),
                          .paging = offloaded->transformer()};
   const auto run = blocks_of_rank(*probe.family, mesh, device, ranks_on_device);
   const Weights w(denoiser_tensors(o, *probe.family, device), load, shardings);

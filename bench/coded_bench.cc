@@ -1,0 +1,51 @@
+// What does a dense layer on weights as files have them cost beside one in bfloat16?
+#include <ATen/ATen.h>
+#include <benchmark/benchmark.h>
+#include <c10/core/InferenceMode.h>
+
+#include "ops/ops.h"
+#include "weights/codes/int8.h"
+
+namespace braid {
+namespace {
+
+// Codes of bytes 0 .. 7: all scales are small numbers.
+Matrix coded_rows(ElementType type, std::int64_t rows, std::int64_t columns) {
+  const auto block = block_of(type);
+  const Coding coding{.type = type, .inputs = columns};
+  return {.values_NC = at::randint(0, 8, {rows, columns / block.numbers * block.bytes}, at::kByte),
+          .coding = std::make_shared<const Coding>(coding)};
+}
+
+void coded_layer(benchmark::State& state, ElementType type) {
+  const c10::InferenceMode inference;
+  const auto x = at::randn({state.range(0), state.range(1)}, at::kFloat).to(at::kBFloat16);
+  const auto bias = at::randn({state.range(2)}, at::kFloat).to(at::kBFloat16);
+  const auto weight =
+      type == ElementType::kBfloat16
+          ? Matrix{.values_NC = at::randn({state.range(2), state.range(1)}).to(at::kBFloat16)}
+          : coded_rows(type, state.range(2), state.range(1));
+  Scratch scratch;
+  const auto few = x.narrow(0, 0, 2);
+  const auto want = ops::reference::linear(few, weight, bias);
+  const auto got = ops::linear(few, weight, bias, scratch);
+  if ((got - want).norm().item<float>() > 0.01 * want.norm().item<float>())
+    state.SkipWithError("differs from its definition");
+  for (auto _ : state) benchmark::DoNotOptimize(ops::linear(x, weight, bias, scratch));
+}
+
+void coded_shapes(benchmark::internal::Benchmark* bench) {
+  bench->Args({2, 3072, 9216})->Args({1536, 3072, 12288})->Args({1536, 12288, 3072});
+  bench->Unit(benchmark::kMillisecond)->UseRealTime()->MinTime(2);
+}
+
+BENCHMARK_CAPTURE(coded_layer, bfloat16, ElementType::kBfloat16)->Apply(coded_shapes);
+BENCHMARK_CAPTURE(coded_layer, Q8_0, ElementType::kQ8_0)->Apply(coded_shapes);
+BENCHMARK_CAPTURE(coded_layer, Q4_0, ElementType::kQ4_0)->Apply(coded_shapes);
+BENCHMARK_CAPTURE(coded_layer, Q4_K, ElementType::kQ4_K)->Apply(coded_shapes);
+BENCHMARK_CAPTURE(coded_layer, Q5_K, ElementType::kQ5_K)->Apply(coded_shapes);
+BENCHMARK_CAPTURE(coded_layer, Q6_K, ElementType::kQ6_K)->Apply(coded_shapes);
+BENCHMARK_CAPTURE(coded_layer, float8, ElementType::kFloat8E4M3)->Apply(coded_shapes);
+
+}  // namespace
+}  // namespace braid
