@@ -20,22 +20,19 @@
 #include "braid/layout.h"
 #include "braid/memory.h"
 #include "braid/model_info.h"
+#include "braid/numbers.h"
 #include "braid/request.h"
 
 namespace braid {
 
-enum class Dtype { kAuto, kFloat32, kBfloat16, kFloat16 };
-
-// Whether a step is recorded once and then repeated by the device alone: kAuto where that is
-// possible, which is on an NVIDIA GPU that holds all of the transformer's weights.
-enum class Graphs { kAuto, kOff };
-
 struct PipelineOptions {
-  // A model directory in the diffusers layout, or a single-file transformer (.safetensors).
+  // A model directory in the diffusers layout, or a single-file transformer (.safetensors, .gguf).
   std::filesystem::path model;
-  // The directory of the other parts (text encoders, tokenizers, autoencoder, scheduler); needed
-  // with a single-file transformer, and not read otherwise.
+  // The directory of the other parts; needed with a single-file transformer, else not read.
   std::filesystem::path components = {};
+  // Single files of weights instead of the directory's: of text encoders, of the autoencoder.
+  std::vector<std::filesystem::path> text_encoder_files = {};
+  std::filesystem::path vae_file = {};
   std::vector<Adapter> adapters = {};  // LoRAs and their kin, in the order in which they apply
   AdapterMode adapter_mode = AdapterMode::kAuto;
   // kAuto: the checkpoint's own, but float32 for bfloat16 on a CPU without AVX2, where it is slow.

@@ -53,14 +53,59 @@ const FamilyEntry& check_folder(const fs::path& folder, Transformer transformer)
 // A single file that is known to be another family's.
 void check_single_file(const fs::path& file, const FamilyEntry& family) {
   const auto checkpoint = Checkpoint::open_file(file);
+  const auto has = [&](const std::string& name) {
+    return checkpoint.find(name) || checkpoint.find("model.diffusion_model." + name) ||
+           checkpoint.find("diffusion_model." + name);
+  };
   const auto is_of = [&](const FamilyEntry& entry) {
-    return std::any_of(entry.single_file_has.begin(), entry.single_file_has.end(),
-                       [&](const std::string& name) { return checkpoint.find(name) != nullptr; });
+    return std::any_of(entry.single_file_has.begin(), entry.single_file_has.end(), has);
   };
   if (is_of(family)) return;
   for (const auto& other : known_families())
     require(!is_of(other), file.string(), " is the transformer of a ", other.pipeline_class,
             ", the other parts are a ", family.pipeline_class, "'s");
+}
+
+// Why the file does not hold the weights of the part; empty if it does.
+std::string why_not(const Checkpoint& file, const Part& part) {
+  try {
+    part.make(Weights(file, part.names(file), {}).unread());
+    return {};
+  } catch (const InputError& error) {
+    return error.what();
+  }
+}
+
+// Finds out which of the parts the file is.
+void place(const fs::path& path, const std::vector<const Part*>& parts,
+           std::map<std::string, fs::path>& part_files) {
+  const auto file = Checkpoint::open_file(path);
+  std::string reasons;
+  for (const auto* part : parts) {
+    const auto why = why_not(file, *part);
+    if (why.empty()) {
+      const bool is_new = part_files.emplace(part->folder, path).second;
+      require(is_new, "both ", part_files.at(part->folder).string(), " and ", path.string(),
+              " are the weights of ", part->label);
+      return;
+    }
+    reasons += text_of(reasons.empty() ? "" : "; ", "not of ", part->label, ", for ", why);
+  }
+  throw InputError(
+      text_of(path.string(), " does not hold the weights that it was given for: ", reasons));
+}
+
+ModelFiles find_transformer(const PipelineOptions& options) {
+  if (!fs::is_regular_file(options.model)) {
+    const auto& family = check_folder(options.model, Transformer::kInFolder);
+    return {.folder = options.model, .single_file = {}, .family = &family};
+  }
+  require(!options.components.empty(), options.model.string(), " is a single file: ",
+          "the directory of the text encoders, tokenizers, autoencoder and scheduler ",
+          "is needed too, as its components");
+  const auto& family = check_folder(options.components, Transformer::kElsewhere);
+  check_single_file(options.model, family);
+  return {.folder = options.components, .single_file = options.model, .family = &family};
 }
 
 }  // namespace
@@ -75,20 +120,20 @@ fs::path ModelFiles::config_of(const std::string& part) const {
 
 Checkpoint ModelFiles::open(const std::string& part) const {
   if (part == kTransformer && !single_file.empty()) return Checkpoint::open_file(single_file);
+  const auto file = part_files.find(part);
+  if (file != part_files.end()) return Checkpoint::open_file(file->second);
   return Checkpoint::open(folder / part, stem_of(part));
 }
 
 ModelFiles find_model(const PipelineOptions& options) {
-  if (!fs::is_regular_file(options.model)) {
-    const auto& family = check_folder(options.model, Transformer::kInFolder);
-    return {.folder = options.model, .single_file = {}, .family = &family};
-  }
-  require(!options.components.empty(), options.model.string(), " is a single file: ",
-          "the directory of the text encoders, tokenizers, autoencoder and scheduler ",
-          "is needed too, as its components");
-  const auto& family = check_folder(options.components, Transformer::kElsewhere);
-  check_single_file(options.model, family);
-  return {.folder = options.components, .single_file = options.model, .family = &family};
+  auto files = find_transformer(options);
+  if (options.text_encoder_files.empty() && options.vae_file.empty()) return files;
+  const auto family = open_family(files);
+  for (const auto& file : options.text_encoder_files)
+    place(file, family->text_parts(), files.part_files);
+  if (!options.vae_file.empty())
+    place(options.vae_file, {&family->part(Part::Role::kDecoder)}, files.part_files);
+  return files;
 }
 
 ScheduleConfig read_scheduler(const ModelFiles& files) {

@@ -1,8 +1,9 @@
-// Where the parts of a model lie: a directory in the diffusers layout, or a single-file
-// transformer and such a directory for everything else.
+// Where the parts of a model lie: a directory in the diffusers layout, or single files of some
+// parts and such a directory for everything else.
 #pragma once
 
 #include <filesystem>
+#include <map>
 
 #include "base/json.h"
 #include "braid/braid.h"
@@ -18,6 +19,8 @@ struct ModelFiles {
   std::filesystem::path folder;         // the diffusers directory
   std::filesystem::path single_file;    // the transformer, where it is not in `folder`; else empty
   const FamilyEntry* family = nullptr;  // as model_index.json names it
+  // Of other parts, by their folders, whose weights are not in them.
+  std::map<std::string, std::filesystem::path> part_files = {};
 
   std::filesystem::path config_of(const std::string& part) const;  // FOLDER/PART/config.json
   // The weights of a part, by its folder.
@@ -28,7 +31,7 @@ struct ModelFiles {
 const char* stem_of(const std::string& part);
 
 // Checks what is cheap to check: that the directory describes a pipeline of a known family and has
-// the parts it needs. Throws InputError.
+// the parts it needs, and that single files are of these parts. Throws InputError.
 ModelFiles find_model(const PipelineOptions& options);
 
 // From scheduler/scheduler_config.json.

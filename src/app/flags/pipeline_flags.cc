@@ -24,13 +24,21 @@ Adapter adapter_of(const std::string& flag, const std::string& text) {
 void add_model_flags(FlagReader& read, PipelineOptions& o) {
   read.path("-m,--model", "PATH", "Model",
             "A model directory in the layout of diffusers, or a single\n"
-            "transformer (.safetensors) together with --components.\n"
+            "transformer (.safetensors, .gguf) together with --components.\n"
             "Default: the small model that comes with Braid",
             o.model);
   read.path("--components", "DIR", "Model",
             "Where the text encoders, tokenizers, autoencoder and scheduler\n"
             "are when --model is a single file",
             o.components);
+  read.texts("--text-encoder-file", "FILE", "Model",
+             "Weights of a text encoder in a single file, of the encoder\n"
+             "that they fit; once for each",
+             [&](const std::string&, const std::string& text) {
+               o.text_encoder_files.emplace_back(text);
+             });
+  read.path("--vae-file", "FILE", "Model", "Weights of the autoencoder in a single file",
+            o.vae_file);
 }
 
 void add_lora_flag(FlagReader& read, std::vector<Adapter>& adapters) {

@@ -253,7 +253,6 @@ FamilyEntry flux_family(FluxKind kind) {
           .folders = {"text_encoder", "text_encoder_2", "tokenizer", "tokenizer_2", "vae",
                       "scheduler", "transformer"},
           .single_file_has = {"vector_in.in_layer.weight",
-                              "model.diffusion_model.vector_in.in_layer.weight",
                               "time_text_embed.text_embedder.linear_1.weight"},
           .published = kind == FluxKind::kPlain
                            ? std::vector<std::string>{"flux1-dev", "flux1-schnell"}

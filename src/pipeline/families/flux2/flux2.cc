@@ -233,7 +233,6 @@ FamilyEntry entry_of(Flux2Kind kind) {
   return {.pipeline_class = pipeline_class(kind),
           .folders = {"text_encoder", "tokenizer", "vae", "scheduler", "transformer"},
           .single_file_has = {"single_stream_modulation.lin.weight",
-                              "model.diffusion_model.single_stream_modulation.lin.weight",
                               "single_stream_modulation.linear.weight"},
           .published = {},
           .open = {},
