@@ -1,4 +1,5 @@
 // Models that are damaged, incomplete or hostile: one sentence that names the file.
+#include "base/file.h"
 #include "workplace.h"
 
 namespace braid::bad_model_test {
@@ -65,6 +66,21 @@ TEST_F(SpoiledModel, ClaimsAHeaderOfTwoToTheSixty) {
   bytes.replace(0, 8, std::string(7, '\0') + '\x10');
   replace(kT5, bytes);
   expect_refused("its header claims 1152921504606846976 bytes");
+}
+
+TEST_F(SpoiledModel, HasATransformerInBlocksThatIsNone) {
+  const auto whole = read_file(BRAID_SOURCE_DIR "/tests/data/parity/blocks/flux.gguf");
+  const auto refused = [&](const std::string& bytes, const std::string& words) {
+    write("flux.gguf", bytes);
+    expect_bad_input({"generate", "a", "-m", "flux.gguf", "--components", "model"}, words);
+  };
+  refused("", "flux.gguf is cut short or wrong");
+  refused(whole.substr(0, 100), "flux.gguf is cut short or wrong");
+  refused(whole.substr(0, whole.size() / 2), "it is truncated or wrong");
+  refused("GGUF" + std::string(1, 1) + whole.substr(5), "a GGUF file of version 1");
+  refused(whole.substr(0, 8) + std::string(7, '\0') + '\x10' + whole.substr(16),
+          "claims 1152921504606846976 tensors");
+  refused("FUGG" + whole.substr(4), "no GGUF file");
 }
 
 TEST_F(SpoiledModel, HasOverlappingTensors) {

@@ -99,6 +99,16 @@ TEST_F(Info, DescribesAModel) {
   EXPECT_TRUE(model["scheduler"].is_object());
 }
 
+TEST_F(Info, DescribesAFileOfWeights) {
+  const auto file = info({BRAID_SOURCE_DIR "/tests/data/parity/blocks/flux.gguf"});
+  EXPECT_EQ(file["types"]["Q8_0"]["tensors"], 5);
+  EXPECT_GT(file["types"]["Q4_0"]["bytes"].get<int>(), 0);
+  const auto scaled = info({BRAID_SOURCE_DIR "/tests/data/parity/blocks/flux_float8.safetensors"});
+  EXPECT_EQ(scaled["parameters"], file["parameters"]);
+  EXPECT_EQ(scaled["types"]["F8_E4M3"]["tensors"], 26);
+  expect_bad_input({"info", "missing.gguf"}, "missing.gguf");
+}
+
 TEST_F(Info, IsReadableWithoutJson) {
   const auto text = braid({"info", "-v", "-m", BRAID_SOURCE_DIR "/models/demo"}).out;
   EXPECT_THAT(text, testing::ContainsRegex("version +" BRAID_VERSION "\n"));
@@ -148,43 +158,47 @@ TEST_F(Info, TheFlagsAreThese) {
                   "--negative-prompt-2", "--true-cfg", "--guidance-rescale", "--cfg-norm-cap",
                   "--cfg-until", "--max-sequence-length", "--size", "--steps", "--guidance",
                   "--seed", "-n,--num-images", "--batch-size", "-o,--output", "--latents", "--dump",
-                  "-m,--model", "--components", "--lora", "--lora-mode", "--dtype", "--device",
-                  "--devices", "--threads", "--graph", "--vae-tiling", "--tp", "--ring",
-                  "--ulysses", "--cfg-parallel", "--dp", "--layer-split", "--tp-modulation",
-                  "--text-encoder", "--vae", "--ring-form", "--deadline", "--layout", "--preset",
-                  "--quantize", "--quantize-text", "--quantize-skip", "--offload", "--offload-text",
-                  "--offload-vae", "--offload-group", "--prefetch", "--resident", "--residency",
-                  "--pin", "--offload-dir", "--disk-reads", "--memory", "--host-memory", "--cache",
+                  "-m,--model", "--components", "--text-encoder-file", "--vae-file", "--lora",
+                  "--lora-mode", "--dtype", "--device", "--devices", "--threads", "--graph",
+                  "--vae-tiling", "--tp", "--ring", "--ulysses", "--cfg-parallel", "--dp",
+                  "--layer-split", "--tp-modulation", "--text-encoder", "--vae", "--ring-form",
+                  "--deadline", "--layout", "--preset", "--quantize", "--quantize-text",
+                  "--quantize-skip", "--offload", "--offload-text", "--offload-vae",
+                  "--offload-group", "--prefetch", "--resident", "--residency", "--pin",
+                  "--offload-dir", "--disk-reads", "--memory", "--host-memory", "--cache",
                   "--cache-limit", "--cache-polynomial", "--json", "-q,--quiet", "-v,--verbose"));
   EXPECT_THAT(
       flags_of("serve"),
       ElementsAre("-h,--help", "--host", "--port", "--api-key-file", "--no-key", "--allow-host",
                   "--allow-origin", "--queue", "--max-pixels", "--max-steps", "--drain",
-                  "-m,--model", "--components", "--lora", "--lora-mode", "--dtype", "--device",
-                  "--devices", "--threads", "--graph", "--vae-tiling", "--tp", "--ring",
-                  "--ulysses", "--cfg-parallel", "--dp", "--layer-split", "--tp-modulation",
-                  "--text-encoder", "--vae", "--ring-form", "--deadline", "--preset", "--quantize",
-                  "--quantize-text", "--quantize-skip", "--offload", "--offload-text",
-                  "--offload-vae", "--offload-group", "--prefetch", "--resident", "--residency",
-                  "--pin", "--offload-dir", "--disk-reads", "--memory", "--host-memory", "--cache",
-                  "--cache-limit", "--cache-polynomial", "--log-prompts", "-q,--quiet"));
+                  "-m,--model", "--components", "--text-encoder-file", "--vae-file", "--lora",
+                  "--lora-mode", "--dtype", "--device", "--devices", "--threads", "--graph",
+                  "--vae-tiling", "--tp", "--ring", "--ulysses", "--cfg-parallel", "--dp",
+                  "--layer-split", "--tp-modulation", "--text-encoder", "--vae", "--ring-form",
+                  "--deadline", "--preset", "--quantize", "--quantize-text", "--quantize-skip",
+                  "--offload", "--offload-text", "--offload-vae", "--offload-group", "--prefetch",
+                  "--resident", "--residency", "--pin", "--offload-dir", "--disk-reads", "--memory",
+                  "--host-memory", "--cache", "--cache-limit", "--cache-polynomial",
+                  "--log-prompts", "-q,--quiet"));
   EXPECT_THAT(flags_of("convert"),
-              ElementsAre("-h,--help", "-m,--model", "--components", "--lora", "-o,--output",
-                          "--single-file", "--dtype", "--quantize", "--quantize-text",
-                          "--quantize-skip", "-q,--quiet"));
-  EXPECT_THAT(flags_of("info"), ElementsAre("-h,--help", "-m,--model", "--components", "--presets",
-                                            "--json", "-v,--verbose"));
+              ElementsAre("-h,--help", "-m,--model", "--components", "--text-encoder-file",
+                          "--vae-file", "--lora", "-o,--output", "--single-file", "--dtype",
+                          "--quantize", "--quantize-text", "--quantize-skip", "-q,--quiet"));
+  EXPECT_THAT(flags_of("info"),
+              ElementsAre("-h,--help", "-m,--model", "--components", "--text-encoder-file",
+                          "--vae-file", "--presets", "--json", "-v,--verbose"));
   EXPECT_THAT(
       flags_of("bench"),
       ElementsAre("-h,--help", "--tp", "--ring", "--ulysses", "--cfg-parallel", "--dp",
                   "--layer-split", "--tp-modulation", "--text-encoder", "--vae", "--ring-form",
-                  "--deadline", "-m,--model", "--components", "--lora", "--lora-mode",
-                  "--synthetic", "--blocks", "--double", "--single", "--dtype", "--device",
-                  "--devices", "--threads", "--graph", "--preset", "--quantize", "--quantize-text",
-                  "--quantize-skip", "--offload", "--offload-text", "--offload-vae",
-                  "--offload-group", "--prefetch", "--resident", "--residency", "--pin",
-                  "--offload-dir", "--disk-reads", "--size", "--max-sequence-length", "--runs",
-                  "--warm-up", "--sweep", "--against", "--tolerance", "--plot", "--json"));
+                  "--deadline", "-m,--model", "--components", "--text-encoder-file", "--vae-file",
+                  "--lora", "--lora-mode", "--synthetic", "--blocks", "--double", "--single",
+                  "--dtype", "--device", "--devices", "--threads", "--graph", "--preset",
+                  "--quantize", "--quantize-text", "--quantize-skip", "--offload", "--offload-text",
+                  "--offload-vae", "--offload-group", "--prefetch", "--resident", "--residency",
+                  "--pin", "--offload-dir", "--disk-reads", "--size", "--max-sequence-length",
+                  "--runs", "--warm-up", "--sweep", "--against", "--tolerance", "--plot",
+                  "--json"));
 }
 
 }  // namespace braid::info_test

@@ -15,6 +15,7 @@
 #include "image/png.h"
 #include "pipeline/devices.h"
 #include "pipeline/planner/fit.h"
+#include "weights/adapters/adapter_file.h"
 
 namespace braid {
 namespace {
@@ -33,15 +34,17 @@ OrderedJson picture_info(const std::filesystem::path& path) {
 }
 
 OrderedJson file_info(const std::filesystem::path& path) {
-  return path.extension() == ".safetensors" ? adapter_info(path) : picture_info(path);
+  const auto extension = path.extension();
+  if (extension == ".gguf") return weights_info(path);
+  if (extension != ".safetensors") return picture_info(path);
+  return is_adapter(Checkpoint::open_file(path)) ? adapter_info(path) : weights_info(path);
 }
 
 OrderedJson info_of(const InfoFlags& flags) {
   if (flags.presets) return list_of_presets();
   if (!flags.file.empty()) return file_info(flags.file);
   auto info = machine_info();
-  if (!flags.model.empty())
-    info["model"] = model_info({.model = flags.model, .components = flags.components});
+  if (!flags.options.model.empty()) info["model"] = model_info(flags.options);
   return info;
 }
 
@@ -65,17 +68,17 @@ std::string fit_here(PipelineOptions options) {
 }
 
 std::string summary(const InfoFlags& flags) {
-  const PipelineOptions options{.model = flags.model, .components = flags.components};
-  return model_summary(model_info(options)) + "  here              it " + fit_here(options) +
-         "\n  (--verbose or --json: the whole configuration)\n";
+  return model_summary(model_info(flags.options)) + "  here              it " +
+         fit_here(flags.options) + "\n  (--verbose or --json: the whole configuration)\n";
 }
 
 }  // namespace
 
 int info(const InfoFlags& flags) {
-  require(int(!flags.file.empty()) + int(!flags.model.empty()) + int(flags.presets) <= 1,
-          "braid info describes a picture or LoRA, a model or the presets: give one of them");
-  if (!flags.model.empty() && !flags.json && !flags.verbose) {
+  const bool has_model = !flags.options.model.empty();
+  require(int(!flags.file.empty()) + int(has_model) + int(flags.presets) <= 1,
+          "braid info describes a file, a model or the presets: give one of them");
+  if (has_model && !flags.json && !flags.verbose) {
     print(summary(flags));
     return 0;
   }

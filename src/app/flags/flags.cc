@@ -160,13 +160,13 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   add_generate_flags(read_generate, generate);
 
   InfoFlags info;
-  PipelineOptions model;
-  auto& tell =
-      *app.add_subcommand("info", "Describe this machine, a model, a LoRA, or a picture's making");
+  auto& tell = *app.add_subcommand(
+      "info", "Describe this machine, a model, a file of weights, or a picture's making");
   FlagReader read_info(tell);
   std::optional<std::string> file;
-  read_info.positional("FILE", "A picture that Braid made, or a LoRA (.safetensors)", file);
-  add_model_flags(read_info, model);
+  read_info.positional("FILE",
+                       "A picture that Braid made, a LoRA, or weights (.safetensors, .gguf)", file);
+  add_model_flags(read_info, info.options);
   read_info.flag("--presets", "Machine", "List what --preset takes", info.presets);
   read_info.flag("--json", "Talk", "Print one JSON object", info.json);
   read_info.flag("-v,--verbose", "Talk",
@@ -240,8 +240,6 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   }
   read_info.finish();
   info.file = file.value_or("");
-  info.model = model.model;
-  info.components = model.components;
   return info;
 }
 

@@ -54,7 +54,8 @@ struct ServeFlags {
 };
 
 struct InfoFlags {
-  std::filesystem::path file, model, components;  // a picture or an adapter
+  std::filesystem::path file;  // a picture, or weights
+  PipelineOptions options;     // `model` is empty for none
   bool presets = false;
   bool json = false;
   bool verbose = false;  // of a model: all of its configuration, and this machine

@@ -2,6 +2,9 @@
 
 #include <c10/core/ScalarType.h>
 
+#include <algorithm>
+#include <map>
+
 #include "app/print/readable.h"
 #include "base/json.h"
 #include "pipeline/families/family.h"
@@ -16,10 +19,31 @@ OrderedJson contents(const std::filesystem::path& path) {
   return std::filesystem::exists(path) ? ordered(read_json(path)) : OrderedJson();
 }
 
+// Tensors and bytes of each type that is stored; the most bytes first.
+OrderedJson types_of(const Checkpoint& checkpoint) {
+  struct Stored {
+    std::int64_t tensors = 0, bytes = 0;
+  };
+  std::map<std::string, Stored> by_name;
+  for (const auto& [name, stored] : checkpoint.tensors()) {
+    auto& of_type = by_name[element_type_name(stored.entry.type)];
+    ++of_type.tensors;
+    of_type.bytes += std::int64_t(stored.entry.size);
+  }
+  std::vector<std::pair<std::string, Stored>> types(by_name.begin(), by_name.end());
+  std::stable_sort(types.begin(), types.end(),
+                   [](const auto& a, const auto& b) { return a.second.bytes > b.second.bytes; });
+  OrderedJson json;
+  for (const auto& [name, stored] : types)
+    json[name] = {{"tensors", stored.tensors}, {"bytes", stored.bytes}};
+  return json;
+}
+
 OrderedJson part_info(const Checkpoint& checkpoint, const OrderedJson& config) {
   return {{"parameters", checkpoint.num_parameters()},
           {"bytes", checkpoint.num_bytes()},
           {"dtype", c10::getDtypeNames(checkpoint.dtype()).first},
+          {"types", types_of(checkpoint)},
           {"config", config}};
 }
 
@@ -31,11 +55,22 @@ OrderedJson request_info(const RequestDefaults& d) {
           {"max_sequence_length", d.max_sequence_length}};
 }
 
+// The dtype that numbers have, or the types that files of coded ones have: "Q4_K, Q6_K, F32".
+std::string type_words(const OrderedJson& part) {
+  const auto& types = part["types"];
+  const auto most = types.empty() ? "" : types.items().begin().key();
+  if (most.empty() || most == "BF16" || most == "F16" || most == "F32" || most == "I8")
+    return part["dtype"].get<std::string>();
+  std::string words;
+  for (const auto& [name, of_type] : types.items()) words += (words.empty() ? "" : ", ") + name;
+  return words;
+}
+
 std::string line_of(const std::string& name, const OrderedJson& part) {
-  const auto dtype = part.contains("dtype") ? "  " + part["dtype"].get<std::string>() : "";
+  const auto type = part.contains("types") ? "  " + type_words(part) : "";
   return "  " + left_aligned(name, 18) +
          right_aligned(readable_count(part["parameters"].get<std::int64_t>()), 15) + " parameters" +
-         right_aligned(readable_bytes(part["bytes"].get<double>()), 10) + dtype + "\n";
+         right_aligned(readable_bytes(part["bytes"].get<double>()), 10) + type + "\n";
 }
 
 }  // namespace
@@ -48,6 +83,15 @@ std::string model_summary(const OrderedJson& model) {
   return text + request["width"].dump() + "x" + request["height"].dump() + ", " +
          plural(request["steps"].get<std::int64_t>(), "step") + ", guidance " +
          request["guidance"].dump() + "\n";
+}
+
+OrderedJson weights_info(const std::filesystem::path& path) {
+  const auto file = Checkpoint::open_file(path);
+  return {{"path", path.string()},
+          {"tensors", file.tensors().size()},
+          {"parameters", file.num_parameters()},
+          {"bytes", file.num_bytes()},
+          {"types", types_of(file)}};
 }
 
 OrderedJson model_info(const PipelineOptions& options) {

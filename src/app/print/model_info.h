@@ -10,6 +10,9 @@ namespace braid {
 // not. Throws InputError.
 OrderedJson model_info(const PipelineOptions& options);
 
+// Of one file of weights: parameters and bytes, together and of each type.
+OrderedJson weights_info(const std::filesystem::path& path);
+
 // What people look for first in it: the family, the parts with their sizes, what a request gets
 // that says nothing.
 std::string model_summary(const OrderedJson& model);

@@ -6,13 +6,6 @@
 #include "base/error.h"
 
 namespace braid {
-namespace {
-
-bool changes_a_layer(const AdapterModule& module) {
-  return module.tensors.begin()->first != AdapterRole::kReplacement;
-}
-
-}  // namespace
 
 const StoredTensor* AdapterModule::find(AdapterRole role) const {
   const auto it = tensors.find(role);
@@ -29,10 +22,7 @@ AdapterFile::AdapterFile(const std::filesystem::path& path) : source_(path.strin
     require(is_new, source_, ": the tensors '", it->second.entry.name, "' and '", name,
             "' are the same of one module");
   }
-  const bool is_adapter = std::any_of(modules_.begin(), modules_.end(), [](const auto& entry) {
-    return changes_a_layer(entry.second);
-  });
-  require(is_adapter, source_, " is no LoRA: none of its ", checkpoint.tensors().size(),
+  require(is_adapter(checkpoint), source_, " is no LoRA: none of its ", checkpoint.tensors().size(),
           " tensors is named as a part of one");
   metadata_ = read_adapter_metadata(checkpoint.tensors().begin()->second.file->bytes(), source_);
   const auto config = path.parent_path() / "adapter_config.json";
@@ -43,6 +33,13 @@ AdapterFile::AdapterFile(const std::filesystem::path& path) : source_(path.strin
 const AdapterModule* AdapterFile::find(const std::string& module) const {
   const auto it = modules_.find(module);
   return it == modules_.end() ? nullptr : &it->second;
+}
+
+bool is_adapter(const Checkpoint& file) {
+  const auto& tensors = file.tensors();
+  return std::any_of(tensors.begin(), tensors.end(), [](const auto& tensor) {
+    return parse_adapter_key(tensor.first).role != AdapterRole::kReplacement;
+  });
 }
 
 void check_scale(const Adapter& adapter) {

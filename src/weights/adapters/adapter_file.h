@@ -38,6 +38,9 @@ class AdapterFile {
   AdapterMetadata metadata_;
 };
 
+// Whether a file has a tensor that is named as a part of an adapter.
+bool is_adapter(const Checkpoint& file);
+
 // An adapter that is applied.
 struct AppliedAdapter {
   std::shared_ptr<const AdapterFile> file;
