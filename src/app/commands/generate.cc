@@ -4,6 +4,7 @@
 
 #include "app/commands/auto_layout.h"
 #include "app/files/bundled_model.h"
+#include "app/files/input_pictures.h"
 #include "app/files/latents_file.h"
 #include "app/files/output_files.h"
 #include "app/files/picture_text.h"
@@ -49,6 +50,7 @@ class GenerateRun {
   void choose_memory();
   void keep_to_budget();
   void check_dump() const;
+  void read_pictures();
   void draw();
   void save(const Picture& picture);
   void tell_choices();
@@ -64,6 +66,7 @@ class GenerateRun {
   StopSignals signals_;
   bool is_first_;  // the only one that writes and prints
   ProgressDisplay display_;
+  std::vector<InputFile> inputs_;
   Settings settings_;
   std::string dtype_;
   GraphUse graph_;
@@ -96,6 +99,16 @@ void GenerateRun::prepare() {
   options_.device = here.device;
   if (is_first_) check_dump();
   if (!flags_.latents.empty()) request_.latents = read_latents(flags_.latents);
+  read_pictures();
+}
+
+// Whether they are what the model takes is found before it is loaded.
+void GenerateRun::read_pictures() {
+  auto in = read_input_pictures(flags_.pictures);
+  request_.pictures = std::move(in.pictures);
+  inputs_ = std::move(in.files);
+  if (request_.pictures.is_empty() && !request_.pictures.strength) return;
+  (void)settle(request_, open_family(find_model(options_))->description().limits, {});
 }
 
 // Of no matter where the degrees leave nothing to choose: then all ranks find a wrong model
@@ -198,8 +211,8 @@ void GenerateRun::draw() {
 void GenerateRun::save(const Picture& picture) {
   const auto number = int(saved_.size());
   const auto path = files_->of_picture(number);
-  auto text =
-      text_of_picture(picture, settings_.prompt_of(number), settings_, model_name(options_.model));
+  auto text = text_of_picture(picture, settings_.prompt_of(number), settings_,
+                              model_name(options_.model), inputs_);
   if (options_.cache.mode != CacheMode::kOff) text.emplace_back("cache", words_of(options_.cache));
   if (!options_.adapters.empty()) text.emplace_back("lora", adapters_text(options_.adapters));
   const auto png = encode_png(picture.width, picture.height, picture.rgb, text);

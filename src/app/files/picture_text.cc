@@ -24,7 +24,7 @@ std::string adapters_text(const std::vector<Adapter>& adapters) {
 }
 
 PngText text_of_picture(const Picture& picture, const Prompt& prompt, const Settings& settings,
-                        const std::string& model) {
+                        const std::string& model, const std::vector<InputFile>& inputs) {
   PngText text = {{"prompt", prompt.text}};
   const auto add_second = [&](const char* key, const Prompt& p) {
     if (!p.second.empty() && p.second != p.text) text.emplace_back(key, p.second);
@@ -45,6 +45,13 @@ PngText text_of_picture(const Picture& picture, const Prompt& prompt, const Sett
   text.emplace_back("guidance", decimal(settings.guidance));
   text.emplace_back("size", std::to_string(picture.width) + "x" + std::to_string(picture.height));
   text.emplace_back("max_sequence_length", std::to_string(settings.max_sequence_length));
+  int reference = 0;
+  for (const auto& input : inputs) {
+    const auto number = input.role == "reference" ? "_" + std::to_string(++reference) : "";
+    text.emplace_back(input.role + number, input.name);
+    text.emplace_back(input.role + number + "_sha256", input.sha256);
+  }
+  if (settings.strength) text.emplace_back("strength", decimal(*settings.strength));
   text.emplace_back("model", model);
   text.emplace_back("software", "braid " + version());
   return text;

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <string>
 
+#include "app/files/input_pictures.h"
 #include "image/png.h"
 #include "pipeline/settings.h"
 
@@ -12,7 +13,7 @@ namespace braid {
 // Text of the PNG. `model` is the name of the model. The same request gives the same text, wherever
 // the model and the picture are.
 PngText text_of_picture(const Picture& picture, const Prompt& prompt, const Settings& settings,
-                        const std::string& model);
+                        const std::string& model, const std::vector<InputFile>& inputs);
 
 // The last part of the path that has a name: "demo" for "models/demo/".
 std::string model_name(const std::filesystem::path& model);

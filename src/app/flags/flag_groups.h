@@ -30,6 +30,9 @@ std::string words_of(const CacheOptions& cache);  // "first-block:0.1"
 // True classifier-free guidance.
 void add_guidance_flags(FlagReader& read, Request& request);
 
+// The pictures that go into one.
+void add_input_picture_flags(FlagReader& read, PictureFlags& flags);
+
 // How weights are kept.
 void add_memory_flags(FlagReader& read, Memory& memory);
 // --memory and --host-memory, for commands that choose the others by them.

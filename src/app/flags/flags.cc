@@ -113,6 +113,7 @@ void add_talk_flags(FlagReader& read, GenerateFlags& f) {
 void add_generate_flags(FlagReader& read, GenerateFlags& f) {
   add_prompt_flags(read, f);
   add_picture_flags(read, f.request);
+  add_input_picture_flags(read, f.pictures);
   add_file_flags(read, f);
   add_model_flags(read, f.options);
   add_adapter_flags(read, f.options);

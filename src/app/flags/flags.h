@@ -10,6 +10,7 @@
 
 #include "app/commands/plan_request.h"
 #include "braid/braid.h"
+#include "image/png.h"
 #include "pipeline/conversion/convert.h"
 #include "pipeline/proofs/bench.h"
 #include "pipeline/proofs/verify.h"
@@ -23,6 +24,13 @@ struct PresetFlags {
   std::set<std::string> given;  // the other flags of the line, which win
 };
 
+struct PictureFlags {
+  std::filesystem::path init, mask, control;  // empty: not given
+  std::vector<std::filesystem::path> references;
+  std::optional<double> strength;
+  std::uint64_t max_pixels = kMaxPixels;
+};
+
 struct GenerateFlags {
   // Prompts are not in `request` yet: they may come from a file.
   std::optional<std::string> prompt, prompt_2;
@@ -30,6 +38,7 @@ struct GenerateFlags {
   PipelineOptions options;  // `model` is empty for the bundled model
   PresetFlags preset;
   Request request;
+  PictureFlags pictures;  // these are not in `request` yet either
   std::filesystem::path output = "braid.png", dump, latents;
   bool auto_layout = false;  // `options.layout` has no degrees yet
   bool json = false;

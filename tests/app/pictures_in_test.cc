@@ -1,0 +1,91 @@
+// `braid generate` from pictures: what it says of them, and what it refuses.
+#include "base/file.h"
+#include "base/sha256.h"
+#include "image/png.h"
+#include "workplace.h"
+
+namespace braid::pictures_in_test {
+
+using testing::Contains;
+using testing::HasSubstr;
+using testing::Pair;
+
+class PicturesIn : public Workplace {
+ protected:
+  // A picture of one colour.
+  std::string make(const std::string& name, int width, int height, std::uint8_t value) const {
+    const std::vector<std::uint8_t> rgb(std::size_t(width) * std::size_t(height) * 3, value);
+    return write(name, encode_png(width, height, rgb)).string();
+  }
+  void expect_refused(std::vector<std::string> arguments, const std::string& words) const {
+    arguments.insert(arguments.begin(), {"generate", "a"});
+    expect_bad_input(std::move(arguments), words);
+  }
+};
+
+TEST_F(PicturesIn, AreNamedInTheFile) {
+  make("photo.in", 40, 32, 200);
+  make("mask.in", 40, 32, 255);
+  const auto finished = draw({"a", "--init", "photo.in", "--mask", "mask.in", "--strength", "0.5",
+                              "--size", "48x32", "--steps", "4"});
+  EXPECT_EQ(finished.exit_code, 0) << finished.err;
+  EXPECT_THAT(finished.err, HasSubstr("the initial picture is brought from 40x32 to 48x32 pixels"));
+  EXPECT_THAT(finished.err, testing::ContainsRegex("denoise +2 steps"));
+  const auto text = read_png_text(read_file(folder_ / "braid.png"), "braid.png");
+  const auto digest = sha256_hex(read_file(folder_ / "photo.in"));
+  EXPECT_THAT(text, Contains(Pair("init", "photo.in")));
+  EXPECT_THAT(text, Contains(Pair("init_sha256", digest)));
+  EXPECT_THAT(text, Contains(Pair("mask", "mask.in")));
+  EXPECT_THAT(text, Contains(Pair("strength", "0.5")));
+}
+
+TEST_F(PicturesIn, GiveTheirSize) {
+  make("photo.in", 50, 33, 200);
+  const auto finished = braid({"generate", "a", "--init", "photo.in", "--steps", "2"});
+  EXPECT_THAT(finished.err, HasSubstr("the width 50 is rounded down to 48"));
+  const auto made = decode_png(read_file(folder_ / "braid.png"), "braid.png");
+  EXPECT_EQ(std::pair(made.width, made.height), std::pair(48, 32));
+}
+
+// What a mask of black leaves alone comes back through the autoencoder; white is drawn.
+TEST_F(PicturesIn, StayWhereTheMaskIsBlack) {
+  make("photo.in", 64, 64, 230);
+  make("black.in", 64, 64, 0);
+  make("white.in", 64, 64, 255);
+  const auto mean = [&](const std::string& mask) {
+    draw({"a black square", "--init", "photo.in", "--mask", mask, "--strength", "1", "--size",
+          "64x64", "--steps", "2"});
+    const auto made = decode_png(read_file(folder_ / "braid.png"), "braid.png");
+    double sum = 0;
+    for (const auto value : made.rgb) sum += value;
+    return sum / double(made.rgb.size());
+  };
+  EXPECT_NEAR(mean("black.in"), 230, 15);
+  EXPECT_LT(mean("white.in"), 200);
+}
+
+TEST_F(PicturesIn, AreRefusedBeforeTheModelIsLoaded) {
+  const auto photo = make("photo.in", 40, 32, 200), other = make("other.in", 32, 32, 0);
+  expect_refused({"--init", photo, "--strength", "1.5"},
+                 "the strength should lie between 0 and 1, it is 1.5");
+  expect_refused({"--init", photo, "--strength", "0"}, "a strength of 0 leaves none of");
+  expect_refused({"--init", photo, "--mask", other}, "40x32, it has 32x32");
+  expect_refused({"--mask", other}, "a mask needs an initial picture");
+  expect_refused({"--strength", "0.5"}, "a strength needs an initial picture");
+  expect_refused({"--reference", photo}, "this model looks at no references, 1 was given");
+  expect_refused({"--control", photo}, "this model follows no control picture");
+  expect_refused({"--init", photo, "--max-pixels", "1000"},
+                 "40x32 pixels, at most 1000 are read");
+}
+
+TEST_F(PicturesIn, AreRefusedWhereTheyAreNone) {
+  const auto whole = read_file(make("photo.in", 40, 32, 200));
+  const auto text = write("text.in", "not a picture").string();
+  const auto cut = write("cut.in", whole.substr(0, whole.size() / 2)).string();
+  expect_refused({"--init", "missing.in"}, "missing.in");
+  expect_refused({"--init", text}, "should be a PNG, JPEG or WebP picture, it is none of these");
+  expect_refused({"--init", cut}, "cut.in is a damaged PNG");
+  expect_refused({"--init="}, "--init should be a path, it is empty");
+}
+
+}  // namespace braid::pictures_in_test
