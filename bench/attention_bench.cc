@@ -1,5 +1,6 @@
-// How fast is our attention beside LibTorch's? FLUX.1's heads and lengths, in bfloat16; LibTorch's
-// in float32 where the processor has no instructions for bfloat16. The rate is of processor time,
+// How fast is our attention beside LibTorch's, by each set of instructions that this machine has? A
+// few of FLUX.1's heads at its lengths, in bfloat16; LibTorch's in float32 where the processor has
+// no instructions for bfloat16. The rate is of processor time,
 // which others do not disturb much.
 #include <ATen/ATen.h>
 #include <benchmark/benchmark.h>
@@ -7,28 +8,33 @@
 
 #include "base/cpu.h"
 #include "ops/cpu/attention.h"
+#include "ops/kernels/attention_kernels.h"
 
 namespace braid {
 namespace {
 
-enum class Way { kLibTorch, kOurs };
+constexpr int kLibTorch = -1;
 
-void attention(benchmark::State& state, Way way) {
+// `number`: of our kernels, see runnable_attention(), or kLibTorch.
+void attention(benchmark::State& state, int number) {
   const c10::InferenceMode inference;
-  const bool widens = way == Way::kLibTorch && !read_cpu().has_bfloat16();
-  const std::int64_t heads = 24, tokens = state.range(0), width = 128;
+  const bool widens = number == kLibTorch && !read_cpu().has_bfloat16();
+  const std::int64_t heads = 8, tokens = state.range(0), width = 128;
   const auto draw = [&] {
     const auto dtype = widens ? at::kFloat : at::kBFloat16;
     return at::randn({1, tokens, heads, width}, at::kFloat).to(dtype).transpose(1, 2);
   };
   const auto q = draw(), k = draw(), v = draw();
-  if (way == Way::kOurs && !ops::cpu::attends(q, k, v)) {
-    state.SkipWithError("this CPU attends by LibTorch's kernels");
+  const auto kernels = number == kLibTorch ? ops::NamedAttention{"LibTorch", nullptr}
+                                           : ops::runnable_attention(number);
+  state.SetLabel(kernels.name ? kernels.name : "");
+  if (number != kLibTorch && !kernels.kernels) {
+    state.SkipWithError("this CPU has no such instructions");
     return;
   }
   const auto attend = [&](const Tensor& queries) {
-    return way == Way::kOurs ? ops::cpu::attend(queries, k, v).out_BHLD
-                             : at::scaled_dot_product_attention(queries, k, v);
+    return number == kLibTorch ? at::scaled_dot_product_attention(queries, k, v)
+                               : ops::cpu::attend(queries, k, v, kernels.kernels).out_BHLD;
   };
   const auto few = q.narrow(2, 3, 7);
   const auto want =
@@ -45,8 +51,11 @@ void lengths(benchmark::internal::Benchmark* bench) {
   bench->Unit(benchmark::kMillisecond)->MeasureProcessCPUTime()->MinTime(1);
 }
 
-BENCHMARK_CAPTURE(attention, libtorch, Way::kLibTorch)->Apply(lengths);
-BENCHMARK_CAPTURE(attention, ours, Way::kOurs)->Apply(lengths);
+BENCHMARK_CAPTURE(attention, libtorch, kLibTorch)->Apply(lengths);
+BENCHMARK_CAPTURE(attention, avx2, 1)->Apply(lengths);
+BENCHMARK_CAPTURE(attention, avx512, 2)->Apply(lengths);
+BENCHMARK_CAPTURE(attention, avx512_bf16, 3)->Apply(lengths);
+BENCHMARK_CAPTURE(attention, amx, 4)->Apply(lengths);
 
 }  // namespace
 }  // namespace braid
