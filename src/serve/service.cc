@@ -269,8 +269,8 @@ void Service::make_pictures(Job& job) {
 }
 
 void Service::end(const std::shared_ptr<Job>& job, JobState state, const std::string& error) {
-  job->finish(state, error);
   metrics_.request_ended(state_name(state), seconds_since(job->accepted()));
+  job->finish(state, error);  // and the client hears of it
   if (options_.on_end) options_.on_end(*job);
 }
 
