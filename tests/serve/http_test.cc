@@ -10,8 +10,8 @@ namespace braid::serve::http_test {
 
 TEST(Target, HasAPathAndParameters) {
   HttpRequest request;
-  read_target("/v1/jobs%20x?user=a+b%26c&empty&=d&user2=%e2%98%85", request);
-  EXPECT_EQ(request.path, "/v1/jobs x");
+  read_target("/v1/a+b%20x?user=a+b%26c&empty&=d&user2=%e2%98%85", request);
+  EXPECT_EQ(request.path, "/v1/a+b x") << "a plus is a space in parameters alone";
   EXPECT_EQ(request.parameter("user"), "a b&c");
   EXPECT_EQ(request.parameter("empty"), "");
   EXPECT_EQ(request.parameter("user2"), "\xe2\x98\x85");

@@ -216,6 +216,17 @@ TEST(Service, WaitsForThoseWhoComeForTheirPictures) {
   EXPECT_EQ(stopped.wait_for(std::chrono::seconds(5)), std::future_status::ready);
 }
 
+TEST(Service, WaitsForNobodyWhenItIsCutShort) {
+  FakeEngine engine;
+  Service service(engine.load(), {});
+  start(service);
+  wait_for_end(*service.submit(order_of("a")));
+  const auto began = Clock::now();
+  service.stop();
+  service.wait();
+  EXPECT_LT(Clock::now() - began, std::chrono::seconds(5));
+}
+
 TEST(Service, ReportsAModelThatCannotBeLoaded) {
   Service service([](const Hooks&) -> Backend { throw InputError("no such file"); }, {});
   service.start();
