@@ -24,7 +24,8 @@ void pack_fours(const int8_t* row, int64 stride, int64 count, int64 depth, int32
 
 void take_scaled_codes(const int8_t* row, float scale, int64 depth, float* words) {
   const auto numbers = [&](int64 c) {
-    const auto codes = *(const SixteenCodes*)(row + c);
+    // in steps: GCC 12 makes one number after the other of what becomes four times as wide
+    const auto codes = __builtin_convertvector(*(const SixteenCodes*)(row + c), SixteenShorts);
     return __builtin_convertvector(__builtin_convertvector(codes, SixteenInts), Sixteen) * scale;
   };
   int64 c = 0;
