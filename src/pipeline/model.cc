@@ -204,9 +204,11 @@ std::vector<Tensor> Model::encode_on_first(
   const LoadOptions load{.dtype = dtype_, .device = device_};
   std::optional<Vae> vae;
   if (mesh_.world.rank() == 0)
-    vae.emplace(family_->description().vae,
-                weights_of(files_, family_->part(Part::Role::kDecoder), load),
-                Vae::Parts::kEncoder);
+    vae.emplace(
+        family_->description().vae,
+        Weights(source_of_part(*family_, family_->part(Part::Role::kDecoder), &files_, {}).tensors,
+                load),
+        Vae::Parts::kEncoder);
   const auto like = at::TensorOptions(dtype_).device(device_);
   std::vector<Tensor> made;
   for (const auto& picture : pictures) {

@@ -60,15 +60,11 @@ class Model {
   // each of the decoder's. Of ranks that have the autoencoder; the first call decodes noise.
   Tensor colors_of(const Tensor& tokens_BNC, PictureSize size) const;
 
-  // These take the place of all adapters so far; where they do not fit, nothing has changed. Throws
-  // InputError unless the mode is kBeside.
+  // In the place of all so far. Throws InputError, and changes nothing, unless they fit beside.
   void adapt(const std::vector<AppliedAdapter>& adapters);
 
-  // What became of options.graphs so far.
-  const GraphUse& graph_use() const { return steps_->use(); }
-
-  // Of all files of the model, by this rank.
-  const BytesRead& bytes_read() const { return bytes_read_; }
+  const GraphUse& graph_use() const { return steps_->use(); }  // of options.graphs, so far
+  const BytesRead& bytes_read() const { return bytes_read_; }  // of the model's files, by this rank
 
  private:
   Model(const ModelFiles& files, at::ScalarType stored, const Mesh& mesh,

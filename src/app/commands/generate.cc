@@ -211,11 +211,9 @@ void GenerateRun::draw() {
 void GenerateRun::save(const Picture& picture) {
   const auto number = int(saved_.size());
   const auto path = files_->of_picture(number);
-  auto text = text_of_picture(picture, settings_.prompt_of(number), settings_,
-                              model_name(options_.model), inputs_);
-  if (options_.cache.mode != CacheMode::kOff) text.emplace_back("cache", words_of(options_.cache));
-  if (!options_.adapters.empty()) text.emplace_back("lora", adapters_text(options_.adapters));
-  const auto png = encode_png(picture.width, picture.height, picture.rgb, text);
+  const auto png = encode_png(
+      picture.width, picture.height, picture.rgb,
+      text_of_picture(picture, settings_.prompt_of(number), settings_, options_, inputs_));
   {
     const auto whole = signals_.delay_exit();
     files_->make_folder();

@@ -76,9 +76,9 @@ void announce(const Engine& engine, void (*what)(const Engine&)) {
   }
 }
 
-Backend backend_of(const std::shared_ptr<const Engine>& engine, const std::string& model,
+Backend backend_of(const std::shared_ptr<const Engine>& engine, const PipelineOptions& options,
                    VaeTiling tiling) {
-  return {.model = model,
+  return {.model = model_name(options.model),
           .info = engine->info(),
           .complete =
               [=](const Request& request, const Hooks& hooks) {
@@ -91,8 +91,9 @@ Backend backend_of(const std::shared_ptr<const Engine>& engine, const std::strin
           .png =
               [=](const Picture& picture, const Request& request) {
                 const auto settings = engine->settle(request, {});
-                return encode_png(picture.width, picture.height, picture.rgb,
-                                  text_of_picture(picture, settings.prompt_of(0), settings, model));
+                return encode_png(
+                    picture.width, picture.height, picture.rgb,
+                    text_of_picture(picture, settings.prompt_of(0), settings, options, {}));
               },
           .keep_alive = [=] { announce(*engine, announce_nothing); },
           .leave = [=] { announce(*engine, announce_end); }};
@@ -153,7 +154,7 @@ class ServeRun {
 
 Backend ServeRun::load(const Hooks& hooks) {
   const auto engine = std::make_shared<const Engine>(chosen_.options, hooks);
-  return backend_of(engine, model_name(chosen_.options.model), chosen_.tiling);
+  return backend_of(engine, chosen_.options, chosen_.tiling);
 }
 
 serve::ServiceOptions ServeRun::service_options() {

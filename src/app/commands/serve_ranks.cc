@@ -37,10 +37,10 @@ void draw_along(const Engine& engine, const Request& request) {
 std::string text_of_request(const Request& request) {
   const auto& [prompts, prompts_2, negative, negative_2, true_cfg, rescale, norm_cap, until, width,
                height, steps, guidance, max_length, seed, num_images, batch_size, tiling, latents,
-               pictures] =
-      request;
+               pictures, adapters] = request;
   require(!latents.has_value(), "initial latents are not served");
   require(pictures.is_empty(), "pictures as input are not served by ranks that are processes");
+  require(!adapters.has_value(), "adapters of a request's own are not served");
   const Json all = {prompts,
                     prompts_2,
                     or_null(negative),

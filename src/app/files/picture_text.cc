@@ -3,6 +3,8 @@
 #include <array>
 #include <charconv>
 
+#include "app/flags/flag_groups.h"
+
 namespace braid {
 
 std::string decimal(double value) {
@@ -24,7 +26,7 @@ std::string adapters_text(const std::vector<Adapter>& adapters) {
 }
 
 PngText text_of_picture(const Picture& picture, const Prompt& prompt, const Settings& settings,
-                        const std::string& model, const std::vector<InputFile>& inputs) {
+                        const PipelineOptions& options, const std::vector<InputFile>& inputs) {
   PngText text = {{"prompt", prompt.text}};
   const auto add_second = [&](const char* key, const Prompt& p) {
     if (!p.second.empty() && p.second != p.text) text.emplace_back(key, p.second);
@@ -52,7 +54,9 @@ PngText text_of_picture(const Picture& picture, const Prompt& prompt, const Sett
     text.emplace_back(input.role + number + "_sha256", input.sha256);
   }
   if (settings.strength) text.emplace_back("strength", decimal(*settings.strength));
-  text.emplace_back("model", model);
+  if (options.cache.mode != CacheMode::kOff) text.emplace_back("cache", words_of(options.cache));
+  if (!options.adapters.empty()) text.emplace_back("lora", adapters_text(options.adapters));
+  text.emplace_back("model", model_name(options.model));
   text.emplace_back("software", "braid " + version());
   return text;
 }

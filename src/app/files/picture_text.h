@@ -10,10 +10,9 @@
 
 namespace braid {
 
-// Text of the PNG. `model` is the name of the model. The same request gives the same text, wherever
-// the model and the picture are.
+// Text of the PNG. The same request gives the same text, wherever the model and the picture are.
 PngText text_of_picture(const Picture& picture, const Prompt& prompt, const Settings& settings,
-                        const std::string& model, const std::vector<InputFile>& inputs);
+                        const PipelineOptions& options, const std::vector<InputFile>& inputs);
 
 // The last part of the path that has a name: "demo" for "models/demo/".
 std::string model_name(const std::filesystem::path& model);
