@@ -133,8 +133,9 @@ KLEIN = [
     Case("klein, a reference to be shrunk", KleinShape(seed=9),
          ask(steps=1, references=((1300, 900),))),
     Case("klein base", KleinShape(seed=10, distilled=False), ask(cfg=4.0, steps=3)),
-    Case("klein base, negative prompt, a reference", KleinShape(seed=11, distilled=False),
-         ask(*LENGTHS[:2], cfg=2.5, negative="blurry, two stars", references=((64, 64),))),
+    Case("klein base, negative prompt, a reference", KleinShape(
+        seed=11, distilled=False, text=TextShape(width=16, head_dim=8)),
+        ask(*LENGTHS[:2], cfg=2.5, negative="blurry, two stars", references=((64, 64),))),
     Case("klein base without guidance", KleinShape(seed=12, distilled=False), ask()),
     Case("klein, 512 tokens", KleinShape(seed=13), ask(LONG, seq=512)),
     Case("klein, accents", KleinShape(seed=14, text=TextShape(chat_in_config=True)),
