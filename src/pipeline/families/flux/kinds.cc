@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 
@@ -22,9 +23,11 @@ constexpr std::array<std::array<int, 2>, 9> kKontextSizes = {{{672, 1568},
                                                               {944, 1104},
                                                               {1024, 1024}}};
 
-// In the size of the nearest ratio of width to height, of two the narrower.
+// In the size of the nearest ratio of width to height, of two the narrower. The ratio is of sides
+// that are rounded down to multiples, as the reference has it.
 Pixels in_kontext_size(const Pixels& picture, int multiple) {
-  const double ratio = double(picture.width) / picture.height;
+  const auto multiples = [&](int side) { return std::max(1, side / multiple); };
+  const double ratio = double(multiples(picture.width)) / multiples(picture.height);
   std::array<int, 2> best = {};
   double least = INFINITY;
   const auto offer = [&](int width, int height) {
