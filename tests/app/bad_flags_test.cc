@@ -97,7 +97,7 @@ TEST_F(BadFlags, PromptFiles) {
 }
 
 TEST_F(BadFlags, InfoTakesAPictureOrAModel) {
-  expect_bad_input({"info", "a.png", "-m", "model"}, "a picture or LoRA, a model or the presets");
+  expect_bad_input({"info", "a.png", "-m", "model"}, "a file, a model or the presets");
   expect_bad_input({"info", "missing.png"}, "missing.png");
   expect_bad_input({"info", "."}, "is a folder: braid info --model");
   expect_bad_input({"info", write("no.txt", "no picture")}, "no.txt");

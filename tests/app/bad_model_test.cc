@@ -75,7 +75,7 @@ TEST_F(SpoiledModel, HasATransformerInBlocksThatIsNone) {
     expect_bad_input({"generate", "a", "-m", "flux.gguf", "--components", "model"}, words);
   };
   refused("", "flux.gguf is cut short or wrong");
-  refused(whole.substr(0, 100), "flux.gguf is cut short or wrong");
+  refused(whole.substr(0, 100), "claims 60 tensors, more than its 100 bytes can describe");
   refused(whole.substr(0, whole.size() / 2), "it is truncated or wrong");
   refused("GGUF" + std::string(1, 1) + whole.substr(5), "a GGUF file of version 1");
   refused(whole.substr(0, 8) + std::string(7, '\0') + '\x10' + whole.substr(16),

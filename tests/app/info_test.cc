@@ -182,9 +182,9 @@ TEST_F(Info, TheFlagsAreThese) {
                   "--host-memory", "--cache", "--cache-limit", "--cache-polynomial",
                   "--log-prompts", "-q,--quiet"));
   EXPECT_THAT(flags_of("convert"),
-              ElementsAre("-h,--help", "-m,--model", "--components", "--text-encoder-file",
-                          "--vae-file", "--lora", "-o,--output", "--single-file", "--dtype",
-                          "--quantize", "--quantize-text", "--quantize-skip", "-q,--quiet"));
+              ElementsAre("-h,--help", "-m,--model", "--components", "--lora", "-o,--output",
+                          "--single-file", "--dtype", "--quantize", "--quantize-text",
+                          "--quantize-skip", "-q,--quiet"));
   EXPECT_THAT(flags_of("info"),
               ElementsAre("-h,--help", "-m,--model", "--components", "--text-encoder-file",
                           "--vae-file", "--presets", "--json", "-v,--verbose"));

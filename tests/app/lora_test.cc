@@ -48,7 +48,7 @@ class Lora : public Workplace {
 
 TEST_F(Lora, IsNamedInThePicturesText) {
   const auto file = lora(pair("diffusion_model.img_in", 192, 64));
-  const auto drawn = draw({"--lora", file + "=-0.5", "--json"});
+  const auto drawn = draw({"a", "--lora", file + "=-0.5", "--json"});
   ASSERT_EQ(drawn.exit_code, 0) << drawn.err;
   EXPECT_EQ(Json::parse(drawn.out)["lora"],
             Json::parse(R"([{"file": "lora.safetensors", "scale": -0.5}])"));
@@ -58,13 +58,13 @@ TEST_F(Lora, IsNamedInThePicturesText) {
 
 TEST_F(Lora, ThatAddsNothingChangesNothing) {
   const auto file = lora(pair("transformer.x_embedder", 192, 64));
-  ASSERT_EQ(draw({"-o", "plain.png"}).exit_code, 0);
+  ASSERT_EQ(draw({"a", "-o", "plain.png"}).exit_code, 0);
   const auto pixels = [&](const std::string& png) {
     const auto bytes = read_file(folder_ / png);
     return bytes.substr(bytes.find("IDAT"));
   };
   for (const auto* const mode : {"fused", "beside"}) {
-    ASSERT_EQ(draw({"-o", "with.png", "--lora", file, "--lora-mode", mode}).exit_code, 0);
+    ASSERT_EQ(draw({"a", "-o", "with.png", "--lora", file, "--lora-mode", mode}).exit_code, 0);
     EXPECT_EQ(pixels("with.png"), pixels("plain.png")) << mode;
   }
 }

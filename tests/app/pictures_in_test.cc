@@ -74,8 +74,7 @@ TEST_F(PicturesIn, AreRefusedBeforeTheModelIsLoaded) {
   expect_refused({"--strength", "0.5"}, "a strength needs an initial picture");
   expect_refused({"--reference", photo}, "this model looks at no references, 1 was given");
   expect_refused({"--control", photo}, "this model follows no control picture");
-  expect_refused({"--init", photo, "--max-pixels", "1000"},
-                 "40x32 pixels, at most 1000 are read");
+  expect_refused({"--init", photo, "--max-pixels", "1000"}, "40x32 pixels, at most 1000 are read");
 }
 
 TEST_F(PicturesIn, AreRefusedWhereTheyAreNone) {

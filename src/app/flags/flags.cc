@@ -161,8 +161,8 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   add_generate_flags(read_generate, generate);
 
   InfoFlags info;
-  auto& tell = *app.add_subcommand(
-      "info", "Describe this machine, a model, a file of weights, or a picture's making");
+  auto& tell =
+      *app.add_subcommand("info", "Describe this machine, a model, weights, or a picture's making");
   FlagReader read_info(tell);
   std::optional<std::string> file;
   read_info.positional("FILE",

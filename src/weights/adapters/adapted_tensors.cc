@@ -77,6 +77,13 @@ Recipe with_columns(Recipe recipe, const std::vector<Share>& columns) {
   return recipe;
 }
 
+// Whether products of low rank are all there is to it.
+bool are_products(const AdapterChanges& changes) {
+  return std::all_of(changes.changes.begin(), changes.changes.end(), [](const Change& change) {
+    return change.delta.product && !change.magnitude_N.defined() && !change.replaces;
+  });
+}
+
 class AdaptedTensors : public TensorSource {
  public:
   AdaptedTensors(std::shared_ptr<TensorSource> source, std::vector<AppliedAdapter> adapters,
@@ -137,7 +144,8 @@ std::optional<Recipe> AdaptedTensors::find_unchanged(AskedTensor& asked, const D
   return recipe;
 }
 
-// Scales of magnitudes and of codes are of whole rows: then the columns are taken at last.
+// Scales of magnitudes and of codes are of whole rows: then the columns are taken at last. Blocks
+// that may stay as their file has them do, with the products beside them.
 std::optional<Recipe> AdaptedTensors::find_changed(AskedTensor& asked, const Delivery& delivery,
                                                    const AdapterChanges& changes) {
   const bool is_matrix = asked.kind == AskedTensor::Kind::kMatrix;
@@ -151,11 +159,18 @@ std::optional<Recipe> AdaptedTensors::find_changed(AskedTensor& asked, const Del
   in_float.dtype = at::kFloat;
   auto base = delivery;
   base.numbers = Quantize::kNone;
+  const bool may_stand_beside =
+      mode_ == AdapterMode::kAuto && form == Quantize::kNone && are_products(changes);
+  if (!may_stand_beside) base.coded = Coded::kWidened;
   if (by_whole_rows) base.wanted.columns.clear();
   auto recipe = source_->find(in_float, base);
   asked.stored = std::move(in_float.stored);
   asked.stored.insert(asked.stored.end(), changes.stored.begin(), changes.stored.end());
   if (!recipe) return recipe;
+  if (recipe->coding) {
+    recipe->beside = beside_->add(asked, delivery.wanted);
+    return recipe;
+  }
   if (recipe->form == Quantize::kNone)
     return recipe_of({.base = *std::move(recipe),
                       .changes = changes,
