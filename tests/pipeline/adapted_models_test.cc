@@ -132,6 +132,22 @@ TEST_F(AdaptedModels, AreTheSameInEveryLayout) {
   }
 }
 
+TEST_F(AdaptedModels, StandBesideBlocksOfAFile) {
+  PipelineOptions beside{.model = kParity / "blocks/flux.gguf",
+                         .components = kModel,
+                         .adapters = {{.file = file("kohya"), .scale = 0.5}},
+                         .dtype = Dtype::kFloat32};
+  auto fused = beside;
+  fused.adapter_mode = AdapterMode::kFused;
+  const auto want = run(fused).at("velocity_first");
+  for (const int tp : {1, 2}) {
+    beside.layout.tp = tp;
+    const auto got = run(beside).at("velocity_first");
+    EXPECT_LT(largest_error(got, want), 2e-5);
+    EXPECT_FALSE(at::equal(got, want)) << "they were fused";
+  }
+}
+
 TEST_F(AdaptedModels, StandBesideStoredCodes) {
   const auto out = folder_ / "codes";
   convert({.model = kModel, .out = out, .memory = {.quantize = Quantize::kInt8}});

@@ -72,8 +72,7 @@ class CodedFiles : public testing::TestWithParam<std::string> {
 };
 
 TEST_P(CodedFiles, ComputeWhatTheirNumbersComputeInEveryLayout) {
-  for (const auto dtype : {Dtype::kFloat32, Dtype::kBfloat16})
-    compare("one rank", {}, {}, dtype);
+  for (const auto dtype : {Dtype::kFloat32, Dtype::kBfloat16}) compare("one rank", {}, {}, dtype);
   compare("tensor parallel", {.tp = 2});
   compare("tensor parallel in bfloat16", {.tp = 2}, {}, Dtype::kBfloat16);
   compare("ring", {.ring = 2});

@@ -133,11 +133,10 @@ const NamedLayout kLayouts[] = {{"Tp2", {.tp = 2}},
                                 {"Cfg2", {.cfg = 2}},
                                 {"Dp2", {.dp = 2}},
                                 {"LayerSplit3", {.layer_split = 3}}};
-const NamedLayout kMoreLayouts[] = {
-    {"Ulysses3", {.ulysses = 3}},
-    {"LayerSplit8", {.layer_split = 8}},
-    {"Tp2Cfg2LayerSplit2", {.tp = 2, .cfg = 2, .layer_split = 2}},
-    {"Ring2LayerSplit2", {.ring = 2, .layer_split = 2}}};
+const NamedLayout kMoreLayouts[] = {{"Ulysses3", {.ulysses = 3}},
+                                    {"LayerSplit8", {.layer_split = 8}},
+                                    {"Tp2Cfg2LayerSplit2", {.tp = 2, .cfg = 2, .layer_split = 2}},
+                                    {"Ring2LayerSplit2", {.ring = 2, .layer_split = 2}}};
 
 class CachedLayouts : public testing::TestWithParam<NamedLayout> {};
 INSTANTIATE_TEST_SUITE_P(All, CachedLayouts, testing::ValuesIn(kLayouts),
