@@ -3,6 +3,9 @@
 #include <c10/core/InferenceMode.h>
 #include <gmock/gmock.h>
 
+#include <nlohmann/json.hpp>
+
+#include "base/file.h"
 #include "comm/thread.h"
 #include "denoiser_inputs.h"
 #include "models/flux/model.h"
@@ -115,7 +118,10 @@ class AdapterParity : public testing::TestWithParam<std::string> {
         expected_(Dump(folder_ / "expected.safetensors")[name_]),
         base_(family_ == "flux"    ? flux_base()
               : family_ == "flux2" ? flux2_base()
-                                   : zimage_base()) {}
+                                   : zimage_base()) {
+    const auto manifest = nlohmann::json::parse(read_file(folder_ / "manifest.json"));
+    spread_ = manifest["float32_spread"].value(name_, 0.0);
+  }
 
   Weights weights(const LoadOptions& options, AdapterMode mode) const {
     AdaptedPart part{.names = base_.adapter_names,
@@ -134,6 +140,8 @@ class AdapterParity : public testing::TestWithParam<std::string> {
         base_.load(weights({.tensor_parallel = mesh.tp}, mode), attend_over(mesh), mesh);
     return base_.velocity(predict_over(mesh, part)({base_.input}).front());
   }
+  // As far as the reference is from itself on another processor, and half of that more.
+  double bound(double usual) const { return std::max(usual, 1.5 * spread_); }
   // Of more than products of low rank.
   bool is_fused_only() const {
     for (const auto* const word : {"dora", "rslora", "control", "lokr", "loha"})
@@ -145,18 +153,20 @@ class AdapterParity : public testing::TestWithParam<std::string> {
   fs::path folder_;
   Tensor expected_;
   Base base_;
+  double spread_ = 0;
 };
 
 TEST_P(AdapterParity, FusedIsTheMergedReference) {
   const auto got = velocity({}, {});
   ASSERT_EQ(got.sizes(), expected_.sizes());
-  EXPECT_LT(largest_error(got, expected_), 1e-5);
+  EXPECT_LT(largest_error(got, expected_), bound(1e-5));
 }
 
 TEST_P(AdapterParity, FusedIsTheSameInEveryLayout) {
   for (const auto& degrees : kLayouts)
     run_ranks({.size = degrees.product()}, [&](const Group& world) {
-      EXPECT_LT(largest_error(velocity(world, degrees), expected_), 2e-5) << to_string(degrees);
+      EXPECT_LT(largest_error(velocity(world, degrees), expected_), bound(2e-5))
+          << to_string(degrees);
     });
 }
 
@@ -165,11 +175,11 @@ TEST_P(AdapterParity, BesideIsTheMergedReferenceInEveryLayout) {
     EXPECT_THROW(velocity({}, {}, AdapterMode::kBeside), InputError);
     return;
   }
-  EXPECT_LT(largest_error(velocity({}, {}, AdapterMode::kBeside), expected_), 1e-5);
+  EXPECT_LT(largest_error(velocity({}, {}, AdapterMode::kBeside), expected_), bound(1e-5));
   for (const auto& degrees : kLayouts)
     run_ranks({.size = degrees.product()}, [&](const Group& world) {
       const auto got = velocity(world, degrees, AdapterMode::kBeside);
-      EXPECT_LT(largest_error(got, expected_), 2e-5) << to_string(degrees);
+      EXPECT_LT(largest_error(got, expected_), bound(2e-5)) << to_string(degrees);
     });
 }
 

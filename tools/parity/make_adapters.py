@@ -1,7 +1,10 @@
 """Make tests/data/parity/adapters: random LoRAs of every spelling for the transformers of other
 fixtures, and what diffusers computes with their merged weights.
 
-usage: python make_adapters.py [--only flux ...] [--out tests/data/parity/adapters]
+usage: python make_adapters.py [--only flux ...] [--out tests/data/parity/adapters] [--measure]
+
+--measure makes nothing: it writes into manifest.json how far the reference is from the velocities
+that are there on each instruction set that this processor has (spread.py).
 
 A folder a base: NAME.safetensors, an adapter, and expected.safetensors with the float32 velocity of
 each. Files of peft are made by peft, and what is expected of them is what peft computes. All others
@@ -9,6 +12,10 @@ are written here key by key and merged here: W + alpha / rank * B A, in the rows
 """
 import argparse
 import json
+import os
+import subprocess
+import sys
+import tempfile
 from pathlib import Path
 
 import diffusers
@@ -17,6 +24,7 @@ from make_denoisers import left_out
 from make_fixtures import ROOT
 from peft import LoraConfig, get_peft_model_state_dict
 from safetensors.torch import load_file, save_file
+from spread import instruction_sets, largest
 
 PARITY = ROOT / "tests/data/parity"
 OUT = PARITY / "adapters"
@@ -328,11 +336,31 @@ def make(name, out):
     save_file(expected, out / "expected.safetensors")
 
 
+# Of DoRA peft draws other magnitudes each time: nothing is known of its spread.
+def measure(names, out):
+    spread = {name: {} for name in names}
+    for settings in instruction_sets().values():
+        with tempfile.TemporaryDirectory() as folder:
+            subprocess.run([sys.executable, __file__, "--only", *names, "--out", folder], check=True,
+                           env=os.environ | settings, stdout=subprocess.DEVNULL)
+            for name in names:
+                expected = load_file(out / name / "expected.safetensors")
+                made = load_file(Path(folder) / name / "expected.safetensors")
+                for file in expected.keys() - {"peft-dora"}:
+                    spread[name][file] = max(spread[name].get(file, 0), largest(made[file], expected[file]))
+    for name in names:
+        rounded = {file: float(f"{value:.3e}") for file, value in sorted(spread[name].items())}
+        (out / name / "manifest.json").write_text(json.dumps({"float32_spread": rounded}, indent=2) + "\n")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", nargs="+", choices=BASES, default=list(BASES))
     parser.add_argument("--out", type=Path, default=OUT)
+    parser.add_argument("--measure", action="store_true")
     args = parser.parse_args()
+    if args.measure:
+        return measure(args.only, args.out)
     for name in args.only:
         make(name, args.out / name)
 
