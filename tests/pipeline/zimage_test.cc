@@ -26,7 +26,7 @@ TEST(ZImageFamily, DrawsPromptsOfAnyLengthsAsIfTheyWereAlone) {
   request.batch_size = 3;
   const auto together = drawn_zimage(zimage_with(), request);
   const auto apart = drawn_zimage(zimage_with({.dp = 2}), request);
-  EXPECT_LT(zimage_error(apart["latents_final"], together["latents_final"]), 1e-5);
+  EXPECT_LT(zimage_error(apart["latents_final"], together["latents_final"]), 3e-5);
   for (std::size_t i = 0; i < request.prompts.size(); ++i) {
     auto alone = request;
     alone.prompts = {request.prompts[i]};
