@@ -18,10 +18,11 @@ void report(const AdaptedPart& part, const AdapterFile& file, const std::set<std
     for (const auto& [role, stored] : module.tensors)
       if (!used.contains(stored.entry.name)) left.push_back(stored.entry.name);
   }
+  if (left.empty()) return;
   require(!used.empty() || is_for_others, file.source(),
           " changes nothing of this model: ", "it has no layer that any of the ", left.size(),
           " tensors names, '", left.front(), "' is the first");
-  if (left.empty() || !part.warn) return;
+  if (!part.warn) return;
   const auto count = left.size();
   left.resize(std::min<std::size_t>(count, 3));
   part.warn(text_of(file.source(), " holds ", count, count == 1 ? " tensor" : " tensors",
