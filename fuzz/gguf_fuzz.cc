@@ -1,34 +1,14 @@
 // Any bytes are either a GGUF file, every tensor of which lies inside it, or one sentence.
-#include <algorithm>
-#include <cstdlib>
-
 #include "base/error.h"
+#include "entries.h"
 #include "weights/files/gguf_header.h"
-
-namespace {
-
-void expect(bool holds) {
-  if (!holds) std::abort();
-}
-
-void check_entries(std::vector<braid::TensorEntry> entries, std::uint64_t file_size) {
-  std::sort(entries.begin(), entries.end(),
-            [](const auto& a, const auto& b) { return a.begin < b.begin; });
-  std::uint64_t end = 0;
-  for (const auto& entry : entries) {
-    const auto bytes = braid::bytes_of(entry.shape, entry.type, "input");
-    expect(entry.size == bytes && entry.begin <= file_size && bytes <= file_size - entry.begin);
-    expect(bytes == 0 || entry.begin >= end);
-    end = std::max(end, entry.begin + bytes);
-  }
-}
-
-}  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   try {
     const auto* const bytes = reinterpret_cast<const std::byte*>(data);
-    check_entries(braid::parse_gguf_header({bytes, size}, "input"), size);
+    check_entries(braid::parse_gguf_header({bytes, size}, "input"), size, [](const auto& entry) {
+      return braid::bytes_of(entry.shape, entry.type, "input");
+    });
   } catch (const braid::InputError&) {
   }
   return 0;

@@ -35,6 +35,10 @@ Tensor expanded_to(const Tensor& x_1LC, std::int64_t batch) {
   return x_1LC.expand({batch, x_1LC.size(1), x_1LC.size(2)});
 }
 
+Tensor noise_like(const VaeMoments& moments, const DenoiseJob& job) {
+  return draw_noise(job.generators, moments.mean.sizes().slice(1), moments.mean.scalar_type());
+}
+
 }  // namespace
 
 Start::Start(const Model& model, const Settings& settings, const std::optional<Latents>& latents,
@@ -63,8 +67,7 @@ PicturesTaken::Beside Start::beside() const { return family_.description().limit
 
 // A sample of what the encoder made, one for each picture.
 Tensor Start::sampled(const VaeMoments& moments, const DenoiseJob& job) const {
-  const auto noise =
-      draw_noise(job.generators, moments.mean.sizes().slice(1), moments.mean.scalar_type());
+  const auto noise = noise_like(moments, job);
   const auto deviation = at::exp(0.5 * moments.logvar);
   const auto latents = moments.mean + deviation * noise.to(model_.device());
   return family_.pack(scaled_latents(family_.description().vae, latents), size_);
@@ -97,7 +100,7 @@ void Start::begin_from_picture(DenoiseJob& job, float sigma) const {
   const auto noise = family_.draw(job.generators, size_, model_.dtype()).to(model_.device());
   job.latents_BNC = with_noise(clean, noise, sigma).to(family_.latents_dtype(model_.dtype()));
   if (!mask_11HW_.defined() || seen_) return;
-  (void)sampled(*init_, job);
+  (void)noise_like(*init_, job);
   job.kept = KeptRegion{.clean_BNC = clean, .noise_BNC = noise, .mask_BNC = packed_mask()};
 }
 
