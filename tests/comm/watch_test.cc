@@ -2,6 +2,7 @@
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <future>
@@ -111,6 +112,36 @@ TEST_F(Watch, EndsAWaitForARankThatHasLeft) {
   const auto began = std::chrono::steady_clock::now();
   EXPECT_NE(failure_of([&] { world.run([](const Group& g) { g.await(); }); }), "");
   EXPECT_LT(std::chrono::steady_clock::now() - began, 3s);
+}
+
+// Words that came with the end of the connection, more than one of them.
+TEST(LastWords, OfARankAreHeardBeforeItsEnd) {
+  const auto sockets = connected(3);
+  const auto fate = std::make_shared<Fate>(1min);
+  auto wire = std::make_unique<FaultyWire>(0, sockets[0]);
+  auto& faulty = *wire;
+  faulty.is_frozen = true;
+  Courier courier(std::move(wire), fate);
+  {
+    SocketWire of_one(1, sockets[1]);
+    Roster roster(of_one, std::make_shared<Fate>(1min));
+    using Kind = Roster::Saying::Kind;
+    const std::vector<std::uint64_t> nothing_sent(3);
+    roster.tell({.kind = Kind::kAlive}, nothing_sent);
+    roster.tell({.kind = Kind::kLoss, .ending = {.sentence = "it hangs"}, .culprit = 2},
+                nothing_sent);
+    while (!roster.is_silent())
+      for (const auto ticket : of_one.poll(1ms).done) roster.finish(ticket);
+    of_one.abandon();
+  }
+  faulty.is_frozen = false;
+  const auto end = std::chrono::steady_clock::now() + 10s;
+  while (!fate->failed() && std::chrono::steady_clock::now() < end)
+    std::this_thread::sleep_for(1ms);
+  EXPECT_EQ(fate->culprit(), 2);
+  EXPECT_EQ(message_of(fate->cause()), "it hangs");
+  for (const int socket : sockets[2])
+    if (socket >= 0) ::close(socket);
 }
 
 }  // namespace braid::watch_test

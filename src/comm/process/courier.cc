@@ -143,10 +143,7 @@ void Courier::take_orders() {
 void Courier::work() {
   while (true) {
     take_orders();
-    const auto events = wire_->poll(std::chrono::milliseconds(5));
-    for (const auto ticket : events.done)
-      if (!roster_.finish(ticket)) finish(ticket);
-    for (const auto& lost : events.lost) roster_.lose(lost.peer, lost.why);
+    go_on();
     roster_.keep_watch();
     const auto epoch = fate_->epoch();  // read first: it goes up when the failure is forgotten
     if (fate_->failed()) react(epoch);
@@ -156,6 +153,20 @@ void Courier::work() {
     if (is_silent_) changed_.notify_all();
     if (is_ending_) return;
   }
+}
+
+// A peer that is lost may have said why just before: all that came of it is heard first.
+void Courier::go_on() {
+  std::vector<Wire::Lost> lost;
+  bool is_heard = false;
+  while (!is_heard) {
+    const auto events = wire_->poll(std::chrono::milliseconds(lost.empty() ? 5 : 0));
+    for (const auto ticket : events.done)
+      if (!roster_.finish(ticket)) finish(ticket);
+    lost.insert(lost.end(), events.lost.begin(), events.lost.end());
+    is_heard = lost.empty() || events.done.empty();
+  }
+  for (const auto& peer : lost) roster_.lose(peer.peer, peer.why);
 }
 
 void Courier::post(const Order& order) {

@@ -63,6 +63,7 @@ class Courier {
 
   void work();
   void take_orders();
+  void go_on();
   void post(const Order& order);
   void finish(Wire::Ticket ticket);
   void react(std::uint64_t epoch);
