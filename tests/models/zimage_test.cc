@@ -68,9 +68,12 @@ TEST_P(ZImageSingleFile, IsTheSameTransformerUnderOtherNames) {
   const bool is_prefixed = file.find("model.diffusion_model.x_pad_token") != nullptr;
   EXPECT_EQ(is_prefixed, GetParam() == 33);
   EXPECT_TRUE(is_zimage(file));
-  EXPECT_TRUE(at::equal(
-      output(with_left_out(file, is_prefixed ? "model.diffusion_model." : ""), at::kFloat),
-      output(weights(), at::kFloat)));
+  // Not of equal bits: without AVX2 MKL sums in another order where memory is aligned otherwise,
+  // and here q, k and v lie in one tensor.
+  EXPECT_LT(relative_error(output(with_left_out(file, is_prefixed ? "model.diffusion_model." : ""),
+                                  at::kFloat),
+                           output(weights(), at::kFloat)),
+            1e-6);
 }
 
 INSTANTIATE_TEST_SUITE_P(TextTokens, ZImageSingleFile, testing::Values(31, 33),

@@ -87,11 +87,27 @@ class Whole : public testing::TestWithParam<std::string> {
 
   Tensor expected(const std::string& name) const { return expected_.find(name)->view(); }
 
+  static bool has_vectors() { return at::get_cpu_capability().starts_with("AVX"); }
+
   // With vectors LibTorch draws the same on all processors; without, the last bit differs. `bit` is
   // that of the largest values.
   static void expect_same_noise(const Tensor& got, const Tensor& want, double bit) {
-    const bool has_vectors = at::get_cpu_capability().starts_with("AVX");
-    EXPECT_LE(largest_error(got, want), has_vectors ? 0 : bit) << "latents_initial";
+    EXPECT_LE(largest_error(got, want), has_vectors() ? 0 : bit) << "latents_initial";
+  }
+
+  double spread(const std::string& name) const {
+    return manifest_.value("float32_spread", Json::object()).value(name, 0.0);
+  }
+
+  // The request, but for its noise.
+  Request from(const Tensor& latents) const {
+    auto request = request_;
+    request.seed = 99;
+    const auto values = latents.to(at::kFloat).contiguous();
+    const auto* const begin = values.const_data_ptr<float>();
+    request.latents =
+        Latents{.shape = values.sizes().vec(), .values = {begin, begin + values.numel()}};
+    return request;
   }
 
   void expect_equal_to_reference(const Request& request) const {
@@ -108,7 +124,8 @@ class Whole : public testing::TestWithParam<std::string> {
       EXPECT_TRUE(at::equal(got.at(name), expected(name))) << name;
     for (const auto* name : {"prompt_embeds", "pooled_prompt_embeds"}) {
       if (!expected_.find(name)) continue;
-      EXPECT_LT(largest_error(got.at(name), expected(name)), 1e-5) << name;
+      // And what the reference is from itself on other processors.
+      EXPECT_LT(largest_error(got.at(name), expected(name)), 1e-5 + spread(name)) << name;
     }
     EXPECT_LT(largest_error(got.at("velocity_first"), expected("velocity_first")), 1e-4);
     EXPECT_LT(largest_error(got.at("latents_final"), expected("latents_final")), 1e-4);
@@ -143,13 +160,7 @@ TEST_P(Whole, EqualsTheReferenceInOneBatch) {
 }
 
 TEST_P(Whole, GoesOnFromGivenLatents) {
-  const auto initial = expected("latents_initial").contiguous();
-  auto request = request_;
-  request.seed = 99;
-  request.latents = Latents{.shape = initial.sizes().vec(),
-                            .values = {initial.const_data_ptr<float>(),
-                                       initial.const_data_ptr<float>() + initial.numel()}};
-  expect_equal_to_reference(request);
+  expect_equal_to_reference(from(expected("latents_initial")));
 }
 
 TEST_P(Whole, Bfloat16IsAsExactAsTheReferences) {
@@ -160,7 +171,9 @@ TEST_P(Whole, Bfloat16IsAsExactAsTheReferences) {
   const auto want = expected("bfloat16.velocity_first_float32");
   const auto error = ((got.at("velocity_first") - want).norm() / want.norm()).item<double>();
   const std::map<std::string, double> errors = manifest_["bfloat16_errors"]["velocity_first"];
-  EXPECT_LE(error, 1.1 * std::ranges::max(errors | std::views::values));
+  // Without AVX2 LibTorch adds in other orders than the reference, and one case of nine is off
+  // by 1.31 times as much. Dtype::kAuto takes float32 there.
+  EXPECT_LE(error, (has_vectors() ? 1.1 : 1.5) * std::ranges::max(errors | std::views::values));
 }
 
 INSTANTIATE_TEST_SUITE_P(Fixtures, Whole,
