@@ -18,7 +18,7 @@ if(TARGET braid_mpi)
   install(TARGETS braid_mpi LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/braid)
 endif()
 install(DIRECTORY include/braid TYPE INCLUDE)
-install(DIRECTORY models/demo DESTINATION ${CMAKE_INSTALL_DATADIR}/braid/models)
+install(DIRECTORY models/demo models/published DESTINATION ${CMAKE_INSTALL_DATADIR}/braid/models)
 
 set(package ${CMAKE_INSTALL_LIBDIR}/cmake/Braid)
 configure_package_config_file(cmake/BraidConfig.cmake.in ${PROJECT_BINARY_DIR}/BraidConfig.cmake

@@ -28,8 +28,15 @@ namespace braid {
 struct PipelineOptions {
   // A model directory in the diffusers layout, or a single-file transformer (.safetensors, .gguf).
   std::filesystem::path model;
-  // The directory of the other parts; needed with a single-file transformer, else not read.
+  // The directory of the other parts, for a single-file transformer; else not read.
   std::filesystem::path components = {};
+  // A folder of model directories without weights, as models/published comes with Braid: where a
+  // single file is given no components, the one of its shape is them.
+  std::filesystem::path published = {};
+  // A models folder of ComfyUI, or the folder of ComfyUI itself: `model` may be the name of a file
+  // there, or empty where there is one, `adapters` names of its loras; text encoders and
+  // autoencoder that are not given are looked for there, the largest file that fits.
+  std::filesystem::path comfy = {};
   // Single files of weights instead of the directory's: of text encoders, of the autoencoder.
   std::vector<std::filesystem::path> text_encoder_files = {};
   std::filesystem::path vae_file = {};

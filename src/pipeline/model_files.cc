@@ -5,6 +5,8 @@
 
 #include "base/error.h"
 #include "pipeline/families/family.h"
+#include "pipeline/found_files.h"
+#include "weights/files/whole_checkpoint.h"
 
 namespace braid {
 namespace {
@@ -66,33 +68,23 @@ void check_single_file(const fs::path& file, const FamilyEntry& family) {
             ", the other parts are a ", family.pipeline_class, "'s");
 }
 
-// Why the file does not hold the weights of the part; empty if it does.
-std::string why_not(const Checkpoint& file, const Part& part) {
-  try {
-    part.make(Weights(file, part.names(file), {}).unread());
-    return {};
-  } catch (const InputError& error) {
-    return error.what();
-  }
-}
-
 // Finds out which of the parts the file is.
 void place(const fs::path& path, const std::vector<const Part*>& parts,
-           std::map<std::string, fs::path>& part_files) {
-  const auto file = Checkpoint::open_file(path);
+           std::map<std::string, PartFile>& part_files) {
   std::string reasons;
+  bool is_placed = false;
   for (const auto* part : parts) {
-    const auto why = why_not(file, *part);
-    if (why.empty()) {
-      const bool is_new = part_files.emplace(part->folder, path).second;
-      require(is_new, "both ", part_files.at(part->folder).string(), " and ", path.string(),
+    std::string why_not;
+    const auto found = find_part(path, *part, why_not);
+    if (found) {
+      const bool is_new = part_files.emplace(part->folder, *found).second;
+      require(is_new, "both ", part_files.at(part->folder).path.string(), " and ", path.string(),
               " are the weights of ", part->label);
-      return;
+      is_placed = true;
     }
-    reasons += text_of(reasons.empty() ? "" : "; ", "not of ", part->label, ", for ", why);
+    reasons += text_of(reasons.empty() ? "" : "; ", "not of ", part->label, ", for ", why_not);
   }
-  throw InputError(
-      text_of(path.string(), " does not hold the weights that it was given for: ", reasons));
+  require(is_placed, path.string(), " does not hold the weights that it was given for: ", reasons);
 }
 
 ModelFiles find_transformer(const PipelineOptions& options) {
@@ -110,6 +102,22 @@ ModelFiles find_transformer(const PipelineOptions& options) {
 
 }  // namespace
 
+std::optional<PartFile> find_part(const fs::path& file, const Part& part, std::string& why_not) {
+  const auto checkpoint = Checkpoint::open_file(file);
+  for (const auto& prefix : parts_in(checkpoint)) try {
+      const auto own = checkpoint.part(prefix);
+      part.make(Weights(own, part.names(own), {}).unread());
+      return PartFile{.path = file, .prefix = prefix};
+    } catch (const InputError& error) {
+      why_not = error.what();
+    }
+  return {};
+}
+
+const FamilyEntry& family_in(const fs::path& folder) {
+  return check_folder(folder, Transformer::kElsewhere);
+}
+
 const char* stem_of(const std::string& part) {
   return part.starts_with("text_encoder") ? "model" : "diffusion_pytorch_model";
 }
@@ -118,14 +126,22 @@ fs::path ModelFiles::config_of(const std::string& part) const {
   return folder / part / "config.json";
 }
 
-Checkpoint ModelFiles::open(const std::string& part) const {
-  if (part == kTransformer && !single_file.empty()) return Checkpoint::open_file(single_file);
+fs::path ModelFiles::path_of(const std::string& part) const {
+  if (part == kTransformer && !single_file.empty()) return single_file;
   const auto file = part_files.find(part);
-  if (file != part_files.end()) return Checkpoint::open_file(file->second);
-  return Checkpoint::open(folder / part, stem_of(part));
+  return file != part_files.end() ? file->second.path : folder / part;
 }
 
-ModelFiles find_model(const PipelineOptions& options) {
+Checkpoint ModelFiles::open(const std::string& part) const {
+  if (part == kTransformer && !single_file.empty())
+    return denoiser_in(Checkpoint::open_file(single_file));
+  const auto file = part_files.find(part);
+  if (file == part_files.end()) return Checkpoint::open(folder / part, stem_of(part));
+  return Checkpoint::open_file(file->second.path).part(file->second.prefix);
+}
+
+ModelFiles find_model(const PipelineOptions& given) {
+  const auto options = with_files_found(given);
   auto files = find_transformer(options);
   if (options.text_encoder_files.empty() && options.vae_file.empty()) return files;
   const auto family = open_family(files);

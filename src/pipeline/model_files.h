@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <map>
+#include <optional>
 
 #include "base/json.h"
 #include "braid/braid.h"
@@ -13,16 +14,24 @@
 namespace braid {
 
 struct FamilyEntry;
+struct Part;
 struct RequestDefaults;
+
+// A file of weights, and what the names of the part's tensors begin with where it holds others too.
+struct PartFile {
+  std::filesystem::path path;
+  std::string prefix = {};
+};
 
 struct ModelFiles {
   std::filesystem::path folder;         // the diffusers directory
   std::filesystem::path single_file;    // the transformer, where it is not in `folder`; else empty
   const FamilyEntry* family = nullptr;  // as model_index.json names it
   // Of other parts, by their folders, whose weights are not in them.
-  std::map<std::string, std::filesystem::path> part_files = {};
+  std::map<std::string, PartFile> part_files = {};
 
   std::filesystem::path config_of(const std::string& part) const;  // FOLDER/PART/config.json
+  std::filesystem::path path_of(const std::string& part) const;    // a file, or FOLDER/PART
   // The weights of a part, by its folder.
   Checkpoint open(const std::string& part) const;
 };
@@ -30,8 +39,17 @@ struct ModelFiles {
 // The stem of the names of a part's files of weights.
 const char* stem_of(const std::string& part);
 
-// Checks what is cheap to check: that the directory describes a pipeline of a known family and has
-// the parts it needs, and that single files are of these parts. Throws InputError.
+// Of a model directory, which may lack the transformer. Throws InputError.
+const FamilyEntry& family_in(const std::filesystem::path& folder);
+
+// Where in the file the weights of the part are; what is missing, a sentence in `why_not`, if they
+// are not there.
+std::optional<PartFile> find_part(const std::filesystem::path& file, const Part& part,
+                                  std::string& why_not);
+
+// Finds the files that `options` leaves to be found (found_files.h). Checks what is cheap to check:
+// that the directory describes a pipeline of a known family and has the parts it needs, and that
+// single files are of these parts. Throws InputError.
 ModelFiles find_model(const PipelineOptions& options);
 
 // From scheduler/scheduler_config.json.

@@ -27,6 +27,7 @@ TEST_F(SpoiledModel, IsNoModelAtAll) {
 
 TEST_F(SpoiledModel, SingleFilesNeedTheirComponents) {
   expect_bad_input({"generate", "a", "-m", file(kFlux)}, "as its components");
+  expect_bad_input({"generate", "a", "--comfy", "none"}, "there is no models folder of ComfyUI");
 }
 
 TEST_F(SpoiledModel, DescribesAnotherPipeline) {

@@ -48,6 +48,8 @@ TEST(Flags, FillARequest) {
                                  "kitten",
                                  "-m",
                                  "x",
+                                 "--comfy",
+                                 "c",
                                  "--components",
                                  "y",
                                  "--dtype",
@@ -79,6 +81,7 @@ TEST(Flags, FillARequest) {
   EXPECT_EQ(f.request.vae_tiling, VaeTiling::kOn);
   EXPECT_EQ(f.options.model, "x");
   EXPECT_EQ(f.options.components, "y");
+  EXPECT_EQ(f.options.comfy, "c");
   EXPECT_EQ(f.options.dtype, Dtype::kBfloat16);
   EXPECT_EQ(f.options.device, "cuda:1");
   EXPECT_EQ(f.options.threads, 3);

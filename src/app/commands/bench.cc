@@ -18,7 +18,7 @@ namespace {
 BenchOptions settled(const BenchConfiguration& configuration) {
   auto options = configuration.options;
   auto& pipeline = options.probe.pipeline;
-  if (pipeline.model.empty() && options.probe.synthetic.empty()) pipeline.model = bundled_model();
+  if (options.probe.synthetic.empty()) settle_model(pipeline);
   pipeline.layout.ranks = Ranks::kProcesses;
   if (!configuration.preset.name.empty())
     pipeline.memory = choose_memory(configuration.preset, pipeline).memory;

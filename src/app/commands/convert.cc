@@ -1,17 +1,28 @@
 #include "app/commands/commands.h"
 
+#include "app/files/bundled_model.h"
 #include "app/machine/stop_signals.h"
 #include "app/print/failure.h"
 #include "app/print/progress.h"
 #include "app/print/standard_output.h"
 
 namespace braid {
+namespace {
+
+ConvertOptions with_components(ConvertOptions options) {
+  PipelineOptions model{.model = options.model, .components = options.components};
+  settle_model(model);
+  options.components = model.components;
+  return options;
+}
+
+}  // namespace
 
 int convert_model(const ConvertFlags& flags) {
   StopSignals signals;
   ProgressDisplay display(display_on_standard_error(flags.verbosity == Verbosity::kQuiet));
   try {
-    convert(flags.options,
+    convert(with_components(flags.options),
             {.progress = [&](const Progress& p) { display.show(p); },
              .warning = [&](const std::string& sentence) { display.say("warning: " + sentence); },
              .stop = signals.token()});

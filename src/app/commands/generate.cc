@@ -82,7 +82,7 @@ class GenerateRun {
 
 // All that can be found wrong before a large model is loaded.
 void GenerateRun::prepare() {
-  if (options_.model.empty()) options_.model = bundled_model();
+  settle_model(options_);
   const auto launch = read_launch();
   const int num_ranks = launch ? launch->size : int(device_names(options_).size());
   if (flags_.auto_layout) {

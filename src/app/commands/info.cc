@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "app/files/bundled_model.h"
 #include "app/flags/memory_words.h"
 #include "app/machine/machine_info.h"
 #include "app/print/adapter_info.h"
@@ -74,10 +75,12 @@ std::string summary(const InfoFlags& flags) {
 
 }  // namespace
 
-int info(const InfoFlags& flags) {
-  const bool has_model = !flags.options.model.empty();
+int info(const InfoFlags& given) {
+  auto flags = given;
+  const bool has_model = !flags.options.model.empty() || !flags.options.comfy.empty();
   require(int(!flags.file.empty()) + int(has_model) + int(flags.presets) <= 1,
           "braid info describes a file, a model or the presets: give one of them");
+  if (has_model) settle_model(flags.options);
   if (has_model && !flags.json && !flags.verbose) {
     print(summary(flags));
     return 0;

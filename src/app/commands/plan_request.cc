@@ -30,7 +30,7 @@ bool are_cpus(const std::vector<DeviceSpec>& devices) {
 
 PlanJob job_of(const PlanFlags& f) {
   auto options = f.options;
-  if (options.model.empty()) options.model = bundled_model();
+  settle_model(options);
   auto job = job_of_options(options);
   job.is_on_host = are_cpus(devices_named("--devices", f.devices));
   const int patch = job.family->description().limits.size_multiple;

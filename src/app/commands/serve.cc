@@ -33,7 +33,7 @@ struct Chosen {
 };
 Chosen settled(const ServeFlags& flags) {
   auto options = flags.options;
-  if (options.model.empty()) options.model = bundled_model();
+  settle_model(options);
   const auto launch = read_launch();
   const int num_ranks = launch ? launch->size : int(device_names(options).size());
   options.layout = choose_layout(options.layout, num_ranks, 1);

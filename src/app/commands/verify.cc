@@ -52,7 +52,7 @@ std::string table_of(const Verdict& verdict, const std::string& layout) {
 
 int verify_layout(const VerifyFlags& flags) {
   auto options = flags.options;
-  if (options.pipeline.model.empty()) options.pipeline.model = bundled_model();
+  settle_model(options.pipeline);
   options.pipeline.layout.ranks = Ranks::kProcesses;
   if (!flags.preset.name.empty())
     options.pipeline.memory = choose_memory(flags.preset, options.pipeline).memory;

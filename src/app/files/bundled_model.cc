@@ -1,18 +1,34 @@
 #include "app/files/bundled_model.h"
 
 #include "base/error.h"
+#include "pipeline/found_files.h"
 
 namespace braid {
 
-std::filesystem::path bundled_model() {
-  namespace fs = std::filesystem;
-  std::error_code unreadable;  // no /proc: then the path is wrong, and the sentence below is right
+namespace {
+
+namespace fs = std::filesystem;
+
+fs::path models_folder() {
+  std::error_code unreadable;  // no /proc: then there is nothing at this path
   const auto program = fs::read_symlink("/proc/self/exe", unreadable);
-  const auto prefix = program.parent_path().parent_path();
-  const auto model = prefix / "share" / "braid" / "models" / "demo";
+  return program.parent_path().parent_path() / "share" / "braid" / "models";
+}
+
+}  // namespace
+
+std::filesystem::path bundled_model() {
+  const auto model = models_folder() / "demo";
   require(fs::exists(model / "model_index.json"), "the model that comes with Braid is not at ",
           model.string(), ": give another with --model PATH");
   return model;
+}
+
+void settle_model(PipelineOptions& options) {
+  const auto published = models_folder() / "published";
+  if (fs::is_directory(published)) options.published = published;
+  if (options.model.empty() && options.comfy.empty()) options.model = bundled_model();
+  options = with_files_found(std::move(options));
 }
 
 }  // namespace braid

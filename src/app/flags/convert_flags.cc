@@ -18,7 +18,7 @@ void add_convert_flags(FlagReader& read, ConvertFlags& f) {
   auto& o = f.options;
   read.path("-m,--model", "PATH", "Model",
             "A model directory in the layout of diffusers, or a single\n"
-            "transformer (.safetensors) together with --components",
+            "transformer (.safetensors, .gguf)",
             o.model);
   read.path("--components", "DIR", "Model", "Where the other parts are when --model is a file",
             o.components);

@@ -10,6 +10,7 @@ namespace braid {
 
 // Which model computes, and on what.
 void add_model_flags(FlagReader& read, PipelineOptions& options);
+void add_comfy_flag(FlagReader& read, PipelineOptions& options);
 void add_lora_flag(FlagReader& read, std::vector<Adapter>& adapters);
 void add_adapter_flags(FlagReader& read, PipelineOptions& options);  // that and its mode
 void add_machine_flags(FlagReader& read, PipelineOptions& options);

@@ -24,13 +24,15 @@ Adapter adapter_of(const std::string& flag, const std::string& text) {
 void add_model_flags(FlagReader& read, PipelineOptions& o) {
   read.path("-m,--model", "PATH", "Model",
             "A model directory in the layout of diffusers, or a single\n"
-            "transformer (.safetensors, .gguf) together with --components.\n"
+            "transformer (.safetensors, .gguf).\n"
             "Default: the small model that comes with Braid",
             o.model);
   read.path("--components", "DIR", "Model",
             "Where the text encoders, tokenizers, autoencoder and scheduler\n"
-            "are when --model is a single file",
+            "are when --model is a single file. Default: those of the\n"
+            "published model that has its shape, which come with Braid",
             o.components);
+  add_comfy_flag(read, o);
   read.texts("--text-encoder-file", "FILE", "Model",
              "Weights of a text encoder in a single file, of the encoder\n"
              "that they fit; once for each",
@@ -39,6 +41,13 @@ void add_model_flags(FlagReader& read, PipelineOptions& o) {
              });
   read.path("--vae-file", "FILE", "Model", "Weights of the autoencoder in a single file",
             o.vae_file);
+}
+
+void add_comfy_flag(FlagReader& read, PipelineOptions& o) {
+  read.path("--comfy", "DIR", "Model",
+            "A models folder of ComfyUI: --model and --lora may be names of\n"
+            "files there, and text encoders and autoencoder are found there",
+            o.comfy);
 }
 
 void add_lora_flag(FlagReader& read, std::vector<Adapter>& adapters) {

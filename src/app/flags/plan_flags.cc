@@ -25,14 +25,15 @@ void add_words(FlagReader& read, const std::string& name, const std::string& val
 
 void add_model_flags(FlagReader& read, PlanFlags& f) {
   read.path("-m,--model", "MODEL", "Model",
-            "A model directory, a single transformer together with\n"
-            "--components, or a published model's name: " +
+            "A model directory, a single transformer, or a published\n"
+            "model's name: " +
                 list_of_named_models() +
                 ".\n"
                 "Default: the small model that comes with Braid",
             f.options.model);
   read.path("--components", "DIR", "Model",
             "Where the other parts are when --model is a single file", f.options.components);
+  add_comfy_flag(read, f.options);
   read.text("--dtype", "TYPE", "Model",
             "auto, float32, bfloat16 or float16. Default: auto, what the\n"
             "model is stored in",

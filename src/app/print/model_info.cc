@@ -98,7 +98,9 @@ OrderedJson model_info(const PipelineOptions& options) {
   const auto files = find_model(options);
   const auto family = open_family(files);
   const auto part = [&](const std::string& name, const Checkpoint& checkpoint) {
-    return part_info(checkpoint, contents(files.config_of(name)));
+    auto info = part_info(checkpoint, contents(files.config_of(name)));
+    info["path"] = files.path_of(name).string();
+    return info;
   };
   OrderedJson parts;
   for (const auto& described : family->description().parts)

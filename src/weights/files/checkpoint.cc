@@ -138,6 +138,13 @@ void Checkpoint::add(const fs::path& path) {
   }
 }
 
+Checkpoint Checkpoint::part(const std::string& prefix) const {
+  Checkpoint part(source_);
+  for (const auto& [name, stored] : tensors_)
+    if (name.starts_with(prefix)) part.tensors_.emplace(name.substr(prefix.size()), stored);
+  return part;
+}
+
 const StoredTensor* Checkpoint::find(const std::string& name) const {
   const auto it = tensors_.find(name);
   return it == tensors_.end() ? nullptr : &it->second;

@@ -41,6 +41,9 @@ class Checkpoint {
   // Without tensors; `source` is for errors.
   static Checkpoint none(std::string source) { return Checkpoint(std::move(source)); }
 
+  // The tensors whose names begin with this, without it.
+  Checkpoint part(const std::string& prefix) const;
+
   const StoredTensor* find(const std::string& name) const;  // nullptr when absent
   const std::map<std::string, StoredTensor>& tensors() const { return tensors_; }
   const std::string& source() const { return source_; }  // for errors: the file or its index

@@ -1,0 +1,165 @@
+// Models whose files are found: in a models folder of ComfyUI, and by the shape of a single file.
+#include "pipeline/found_files.h"
+
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "message_of.h"
+#include "pipeline/engine.h"
+#include "temporary_folder.h"
+#include "weights/files/safetensors_writer.h"
+
+namespace braid::found_files_test {
+
+namespace fs = std::filesystem;
+using testing::AllOf;
+using testing::HasSubstr;
+
+const fs::path kParity = fs::path(BRAID_SOURCE_DIR) / "tests/data/parity";
+const fs::path kModel = kParity / "basic/model";  // whose transformer.safetensors is prefixed
+
+// All of a model directory but its weights.
+void copy_without_weights(const fs::path& model, const fs::path& to) {
+  const auto links = fs::directory_options::follow_directory_symlink;
+  for (const auto& entry : fs::recursive_directory_iterator(model, links)) {
+    if (entry.is_directory() || entry.path().extension() == ".safetensors") continue;
+    const auto copy = to / entry.path().lexically_relative(model);
+    fs::create_directories(copy.parent_path());
+    fs::copy_file(entry.path(), copy);
+  }
+}
+
+std::map<std::string, Tensor> tensors_of(const Checkpoint& file, const std::string& prefix = "") {
+  std::map<std::string, Tensor> tensors;
+  for (const auto& [name, stored] : file.tensors()) tensors[prefix + name] = stored.view().clone();
+  return tensors;
+}
+
+std::vector<std::uint8_t> picture_of(const PipelineOptions& options) {
+  auto in_float = options;
+  in_float.dtype = Dtype::kFloat32;
+  return Engine(in_float, {})
+      .generate({.prompts = {"a red circle on a blue background"},
+                 .width = 64,
+                 .height = 48,
+                 .steps = 1,
+                 .max_sequence_length = 16},
+                {}, nullptr)
+      .front()
+      .rgb;
+}
+
+class FoundFiles : public testing::Test {
+ protected:
+  FoundFiles() {
+    copy_without_weights(kModel, published() / "Basic-dev");
+    copy_without_weights(kModel, published() / "Basic-base-dev");
+    copy_without_weights(kParity / "schnell/model", published() / "Schnell");
+    put(kParity / "basic/transformer.safetensors", "diffusion_models/basic_dev.safetensors");
+    put(kModel / "text_encoder/model.safetensors", "clip/one.safetensors");
+    put(kModel / "text_encoder_2/model.safetensors", "text_encoders/other/two.safetensors");
+    put(kModel / "vae/diffusion_pytorch_model.safetensors", "vae/three.safetensors");
+    // of other models, damaged, and no weights
+    put(kParity / "schnell/model/text_encoder/model.safetensors", "clip/schnell.safetensors");
+    put(kParity / "schnell/model/vae/diffusion_pytorch_model.safetensors", "vae/s.safetensors");
+    write_file(folder_ / "comfy/models/clip/cut.safetensors", "12345");
+    write_file(folder_ / "comfy/models/vae/put_vae_here", "");
+  }
+  fs::path published() const { return folder_ / "published"; }
+  fs::path comfy() const { return folder_ / "comfy"; }
+  void put(const fs::path& file, const fs::path& as) const {
+    const auto to = folder_ / "comfy/models" / as;
+    fs::create_directories(to.parent_path());
+    fs::copy_file(file, to);
+  }
+  PipelineOptions options(const fs::path& model = {}) const {
+    return {.model = model, .published = published(), .comfy = comfy()};
+  }
+  std::string refusal(const PipelineOptions& options) const {
+    return message_of([&] { with_files_found(options); });
+  }
+  const TemporaryFolder folder_;
+};
+
+TEST_F(FoundFiles, MakeTheDirectorysPicture) {
+  const auto own = picture_of({.model = kModel});
+  for (const char* const name : {"", "basic_dev", "basic_dev.safetensors"})
+    EXPECT_EQ(picture_of(options(name)), own) << name;
+  const auto alone = comfy() / "models/diffusion_models/basic_dev.safetensors";
+  EXPECT_EQ(picture_of(options(alone)), own);
+  const auto found = with_files_found(options());
+  EXPECT_EQ(found.components.filename(), "Basic-dev");
+  EXPECT_EQ(found.vae_file.filename(), "three.safetensors");
+  EXPECT_TRUE(found.comfy.empty());
+}
+
+TEST_F(FoundFiles, MayAllLieInOne) {
+  const auto part = [](const char* folder, const char* stem, const std::string& prefix) {
+    return tensors_of(Checkpoint::open(kModel / folder, stem), prefix);
+  };
+  auto whole = tensors_of(Checkpoint::open_file(kParity / "basic/transformer.safetensors"));
+  whole.merge(part("text_encoder", "model", "text_encoders.clip_l.transformer."));
+  whole.merge(part("text_encoder_2", "model", "text_encoders.t5xxl.transformer."));
+  whole.merge(part("vae", "diffusion_pytorch_model", "vae."));
+  fs::remove_all(comfy() / "models");
+  fs::create_directories(comfy() / "models/checkpoints");
+  const auto file = comfy() / "models/checkpoints/all.safetensors";
+  write_file(file, write_safetensors(whole));
+  EXPECT_EQ(picture_of(options()), picture_of({.model = kModel}));
+  EXPECT_EQ(picture_of({.model = file,
+                        .published = published(),
+                        .text_encoder_files = {file},
+                        .vae_file = file}),
+            picture_of({.model = kModel}));
+}
+
+TEST_F(FoundFiles, AreTheLargestThatFit) {
+  auto wide = tensors_of(Checkpoint::open(kModel / "text_encoder_2", "model"));
+  for (auto& [name, tensor] : wide) tensor = tensor.to(at::kFloat);
+  write_file(comfy() / "models/clip/wide.safetensors", write_safetensors(wide));
+  const auto texts = with_files_found(options()).text_encoder_files;
+  ASSERT_EQ(texts.size(), 2);
+  EXPECT_EQ(texts[0].filename(), "one.safetensors");
+  EXPECT_EQ(texts[1].filename(), "wide.safetensors");
+  auto chosen = options();
+  chosen.text_encoder_files = {comfy() / "models/text_encoders/other/two.safetensors"};
+  EXPECT_EQ(with_files_found(chosen).text_encoder_files[0], chosen.text_encoder_files[0]);
+}
+
+TEST_F(FoundFiles, OfOneShapeAreToldByTheirNames) {
+  const auto chosen = [&](const std::string& name) {
+    const auto file = folder_ / name;
+    fs::copy_file(kParity / "basic/transformer.safetensors", file);
+    return published_directory(file, published()).filename().string();
+  };
+  EXPECT_EQ(chosen("basic-dev-fp8.safetensors"), "Basic-dev");
+  EXPECT_EQ(chosen("BASIC_base_dev.safetensors"), "Basic-base-dev");
+  EXPECT_EQ(chosen("merge.safetensors"), "Basic-dev");
+  const auto other = kParity / "schnell/model/transformer/diffusion_pytorch_model.safetensors";
+  EXPECT_EQ(published_directory(other, published()).filename(), "Schnell");
+}
+
+TEST_F(FoundFiles, ThatAreNotThereAreNamed) {
+  EXPECT_THAT(refusal({.model = {}, .comfy = folder_ / "none"}),
+              HasSubstr("there is no models folder of ComfyUI at"));
+  EXPECT_THAT(refusal(options("other")),
+              AllOf(HasSubstr("there is no other, and none in"), HasSubstr("basic_dev")));
+  put(kParity / "basic/transformer.safetensors", "unet/second.safetensors");
+  EXPECT_THAT(refusal(options()), HasSubstr("basic_dev.safetensors, second.safetensors"));
+  put(kParity / "basic/transformer.safetensors", "checkpoints/second.safetensors");
+  EXPECT_EQ(refusal(options("second.safetensors")), "") << "the first folder's";
+  EXPECT_THAT(refusal(options("second")), HasSubstr("has 2 files of the name second"));
+  auto adapted = options("basic_dev");
+  adapted.adapters = {{.file = "ink"}};
+  EXPECT_THAT(refusal(adapted), HasSubstr("there is no ink, and none in"));
+  fs::remove(comfy() / "models/vae/three.safetensors");
+  EXPECT_THAT(refusal(options("basic_dev")),
+              AllOf(HasSubstr("no weights of the autoencoder"), HasSubstr("s.safetensors")));
+  const auto vae = kModel / "vae/diffusion_pytorch_model.safetensors";
+  EXPECT_THAT(refusal({.model = vae, .published = published()}), HasSubstr("has its shape"));
+}
+
+}  // namespace braid::found_files_test
