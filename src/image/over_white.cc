@@ -23,6 +23,13 @@ Pixels over_white(const RgbaPixels& image) {
   return out;
 }
 
+Pixels transparency(const RgbaPixels& image) {
+  Pixels out{image.width, image.height, {}};
+  for (std::size_t i = 3; i < image.rgba.size(); i += 4)
+    out.rgb.insert(out.rgb.end(), 3, std::uint8_t(255 - image.rgba[i]));
+  return out;
+}
+
 void require_few_pixels(std::uint64_t width, std::uint64_t height, std::uint64_t max_pixels,
                         const std::string& source) {
   require(height == 0 || width <= max_pixels / height, source, " is too large: ", width, "x",

@@ -17,6 +17,12 @@ struct RgbaPixels {
 // As Pillow pastes a picture on a white one, bit for bit.
 Pixels over_white(const RgbaPixels& image);
 
+// How transparent each pixel is, as grey: white where nothing of it is seen.
+Pixels transparency(const RgbaPixels& image);
+
+// Either of the two.
+using Flatten = Pixels(const RgbaPixels&);
+
 // Throws InputError naming `source` for a picture of more than `max_pixels`.
 void require_few_pixels(std::uint64_t width, std::uint64_t height, std::uint64_t max_pixels,
                         const std::string& source);

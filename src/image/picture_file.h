@@ -15,4 +15,9 @@ namespace braid {
 Pixels decode_picture(std::string_view bytes, const std::string& source,
                       std::uint64_t max_pixels = kMaxPixels);
 
+// How transparent each of its pixels is, as grey: white where nothing is seen. Throws InputError
+// also where all of the picture is seen.
+Pixels decode_transparency(std::string_view bytes, const std::string& source,
+                           std::uint64_t max_pixels = kMaxPixels);
+
 }  // namespace braid

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "braid/inputs.h"
+#include "image/over_white.h"
 
 namespace braid {
 
@@ -32,6 +33,6 @@ PngText read_png_text(std::string_view png, const std::string& source);
 // animated or has more than `max_pixels`. Memory grows with the file, not with what its header
 // claims.
 Pixels decode_png(std::string_view png, const std::string& source,
-                  std::uint64_t max_pixels = kMaxPixels);
+                  std::uint64_t max_pixels = kMaxPixels, Flatten& flatten = over_white);
 
 }  // namespace braid

@@ -5,7 +5,6 @@
 #include <cstring>
 
 #include "base/error.h"
-#include "image/over_white.h"
 #include "image/png.h"
 #include "image/png_chunks.h"
 
@@ -93,13 +92,14 @@ RgbaPixels image_for(const std::vector<PngChunk>& chunks, const std::string& sou
 
 }  // namespace
 
-Pixels decode_png(std::string_view png, const std::string& source, std::uint64_t max_pixels) {
+Pixels decode_png(std::string_view png, const std::string& source, std::uint64_t max_pixels,
+                  Flatten& flatten) {
   auto image = image_for(png_chunks(png, source), source, max_pixels);
   Input input{png};
   const Reader reader(input);
   check(reader.info, "cannot decode ", source, ": out of memory");
   require(read(reader, image), source, " is a damaged PNG: ", input.error);
-  return over_white(image);
+  return flatten(image);
 }
 
 }  // namespace braid

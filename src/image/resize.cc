@@ -54,13 +54,18 @@ struct Taps {
   std::vector<std::int32_t> weights;
 };
 
+// The inputs between two places, at even distances.
+struct Extent {
+  double begin, length;
+};
+
 // Where outputs lie closer together than inputs, the kernel is as wide as the inputs' distance;
 // else as the outputs'.
-Taps taps_of(const Kernel& kernel, int in, int out, int index) {
-  const double scale = double(in) / out;
+Taps taps_of(const Kernel& kernel, int in, const Extent& extent, int out, int index) {
+  const double scale = extent.length / out;
   const double spacing = std::max(scale, 1.0);
   const double support = kernel.support * spacing;
-  const double center = (index + 0.5) * scale;
+  const double center = extent.begin + (index + 0.5) * scale;
   const int first = std::max(0, int(center - support + 0.5));
   const int count = std::min(in, int(center + support + 0.5)) - first;
   std::vector<double> values;
@@ -81,8 +86,13 @@ Taps taps_of(const Kernel& kernel, int in, int out, int index) {
 std::vector<Taps> all_taps(Resampling resampling, int in, int out) {
   const auto kernel = kernel_of(resampling);
   std::vector<Taps> taps;
-  for (int i = 0; i < out; ++i) taps.push_back(taps_of(kernel, in, out, i));
+  for (int i = 0; i < out; ++i) taps.push_back(taps_of(kernel, in, {0, double(in)}, out, i));
   return taps;
+}
+
+std::vector<Taps> taps_at(double place, int in, int count) {
+  const Kernel kernel{cubic, 2};
+  return {std::size_t(count), taps_of(kernel, in, {place, 0}, count, 0)};
 }
 
 // `stride` bytes lie between one input and the next.
@@ -95,8 +105,8 @@ std::uint8_t weighted(const std::uint8_t* inputs, std::size_t stride, const Taps
   return std::uint8_t(std::clamp(sum >> kBits, 0, 255));
 }
 
-Pixels resized_across(const Pixels& in, int width, Resampling resampling) {
-  const auto taps = all_taps(resampling, in.width, width);
+Pixels mixed_across(const Pixels& in, const std::vector<Taps>& taps) {
+  const int width = int(taps.size());
   Pixels out{width, in.height, std::vector<std::uint8_t>(std::size_t(width) * in.height * 3)};
   auto* to = out.rgb.data();
   for (int y = 0; y < in.height; ++y) {
@@ -107,8 +117,8 @@ Pixels resized_across(const Pixels& in, int width, Resampling resampling) {
   return out;
 }
 
-Pixels resized_down(const Pixels& in, int height, Resampling resampling) {
-  const auto taps = all_taps(resampling, in.height, height);
+Pixels mixed_down(const Pixels& in, const std::vector<Taps>& taps) {
+  const int height = int(taps.size());
   const auto row_bytes = std::size_t(in.width) * 3;
   Pixels out{in.width, height, std::vector<std::uint8_t>(row_bytes * height)};
   auto* to = out.rgb.data();
@@ -117,6 +127,14 @@ Pixels resized_down(const Pixels& in, int height, Resampling resampling) {
     for (std::size_t i = 0; i < row_bytes; ++i) *to++ = weighted(column + i, row_bytes, tap);
   }
   return out;
+}
+
+Pixels resized_across(const Pixels& in, int width, Resampling resampling) {
+  return mixed_across(in, all_taps(resampling, in.width, width));
+}
+
+Pixels resized_down(const Pixels& in, int height, Resampling resampling) {
+  return mixed_down(in, all_taps(resampling, in.height, height));
 }
 
 }  // namespace
@@ -131,6 +149,15 @@ Pixels resized(const Pixels& picture, int width, int height, Resampling resampli
   if (out.width != width) out = resized_across(out, width, resampling);
   if (out.height != height) out = resized_down(out, height, resampling);
   return out;
+}
+
+Pixels beyond_edge(const Pixels& picture, Edge edge, int count) {
+  if (edge == Edge::kTop || edge == Edge::kBottom) {
+    const double place = edge == Edge::kTop ? 0 : picture.height;
+    return mixed_down(picture, taps_at(place, picture.height, count));
+  }
+  const double place = edge == Edge::kLeft ? 0 : picture.width;
+  return mixed_across(picture, taps_at(place, picture.width, count));
 }
 
 Pixels cropped(const Pixels& picture, int left, int top, int width, int height) {

@@ -10,6 +10,11 @@ enum class Resampling { kBilinear, kBicubic, kLanczos };
 // Sides of 1 or more. A picture of this size comes back as it is.
 Pixels resized(const Pixels& picture, int width, int height, Resampling resampling);
 
+// `count` rows or columns of what lies beyond an edge of the picture: what Pillow makes,
+// bicubically, of a box there that has no extent.
+enum class Edge { kTop, kBottom, kLeft, kRight };
+Pixels beyond_edge(const Pixels& picture, Edge edge, int count);
+
 // The part from column `left` and row `top` on; it lies within the picture.
 Pixels cropped(const Pixels& picture, int left, int top, int width, int height);
 

@@ -4,7 +4,6 @@
 
 #include "base/error.h"
 #include "image/orientation.h"
-#include "image/over_white.h"
 
 namespace braid {
 namespace {
@@ -40,7 +39,8 @@ int orientation_of_webp(std::string_view webp) {
 
 }  // namespace
 
-Pixels decode_webp(std::string_view webp, const std::string& source, std::uint64_t max_pixels) {
+Pixels decode_webp(std::string_view webp, const std::string& source, std::uint64_t max_pixels,
+                   Flatten& flatten) {
   const auto* const data = reinterpret_cast<const std::uint8_t*>(webp.data());
   WebPBitstreamFeatures found;
   require(WebPGetFeatures(data, webp.size(), &found) == VP8_STATUS_OK, source,
@@ -53,7 +53,7 @@ Pixels decode_webp(std::string_view webp, const std::string& source, std::uint64
   require(WebPDecodeRGBAInto(data, webp.size(), picture.rgba.data(), picture.rgba.size(),
                              int(stride)) != nullptr,
           source, " is a damaged WebP: it ends too early or its pixels do not unpack");
-  return upright(over_white(picture), orientation_of_webp(webp));
+  return upright(flatten(picture), orientation_of_webp(webp));
 }
 
 }  // namespace braid

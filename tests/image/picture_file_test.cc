@@ -50,6 +50,15 @@ INSTANTIATE_TEST_SUITE_P(Files, AsPillow,
                            return name;
                          });
 
+TEST(PictureFile, TellsWhatIsTransparent) {
+  const auto want = decode_png(file("clear.png.transparency.png"), "expected");
+  EXPECT_EQ(decode_transparency(file("clear.png"), "it").rgb, want.rgb);
+  EXPECT_EQ(decode_transparency(file("clear.webp"), "it").width, 19);
+  for (const auto* const name : {"plain.jpg", "turned.png", "lossy.webp"})
+    EXPECT_EQ(message_of([&] { decode_transparency(file(name), "it"); }),
+              "it should have transparent pixels, it has none");
+}
+
 TEST(PictureFile, RefusesAnimations) {
   for (const auto* const name : {"animated.webp", "animated.png"})
     EXPECT_THAT(refusal(file(name)), HasSubstr("give one picture"));

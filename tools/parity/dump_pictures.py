@@ -3,7 +3,10 @@
 usage: python dump_pictures.py [OUT]
 
 NAME: a picture; NAME.expected.png: its pixels, upright, over white.
+clear.png.transparency.png: how transparent its pixels are.
 resized.json: checksums of pixels that Pillow resizes, of the picture that colours() makes.
+blurred.json: the same of pixels that it blurs. masks.json: how diffusers cuts out of colours() what a
+mask of grey steps marks, and lays the negative of its cut back.
 """
 import json
 import sys
@@ -11,7 +14,8 @@ import zlib
 from pathlib import Path
 
 import numpy as np
-from PIL import Image, ImageOps
+from diffusers.image_processor import VaeImageProcessor
+from PIL import Image, ImageFilter, ImageOps
 
 ROOT = Path(__file__).resolve().parents[2]
 FILTERS = {"bilinear": Image.BILINEAR, "bicubic": Image.BICUBIC, "lanczos": Image.LANCZOS}
@@ -19,6 +23,12 @@ SIZES = [((7, 5), (16, 16)), ((64, 48), (32, 16)), ((33, 65), (64, 32)), ((100, 
          ((1, 1), (5, 9)), ((31, 17), (31, 40)), ((31, 17), (12, 17)), ((257, 129), (128, 64)),
          ((19, 23), (1, 1)), ((120, 90), (119, 91)),
          ((40, 52), (31, 15)), ((27, 55), (6, 7)), ((44, 44), (15, 38))]
+
+# The mask's size, its marked box (left, top, right, bottom), the size to draw, the padding.
+MASKS = [((60, 50), (20, 10, 30, 25), (64, 64), 4), ((60, 50), (0, 0, 60, 3), (48, 32), 0),
+         ((61, 47), (55, 40, 61, 47), (32, 64), 7), ((61, 47), (0, 12, 2, 40), (80, 48), 3),
+         ((90, 30), (10, 5, 80, 25), (64, 96), 5), ((30, 90), (5, 10, 25, 80), (96, 64), 5),
+         ((33, 77), (8, 8, 9, 9), (64, 64), 0), ((100, 20), (3, 2, 97, 18), (35, 33), 50)]
 
 
 def colours(width, height):
@@ -57,6 +67,29 @@ def exif(orientation):
     return data.tobytes()
 
 
+def checksum(picture):
+    return zlib.crc32(picture.convert("RGB").tobytes())
+
+
+def mask_case(size, box, drawn, padding):
+    """The mask has steps of grey within its box, and black around it."""
+    i = np.arange(size[0] * size[1]).reshape(size[1], size[0]) % 9
+    mask = Image.new("L", size)
+    mask.paste(Image.fromarray((255 - 31 * i).astype(np.uint8)).crop(box), box)
+    processor, picture = VaeImageProcessor(vae_scale_factor=1), colours(*size)
+    region = processor.get_crop_region(mask, *drawn, pad=padding)
+    cut = processor.resize(picture.crop(region), drawn[1], drawn[0], resize_mode="fill")
+    back = processor.apply_overlay(mask, picture, ImageOps.invert(cut), region)
+    left, top, right, bottom = region
+    return {"mask": size, "box": box, "size": drawn, "padding": padding,
+            "region": (left, top, right - left, bottom - top),
+            "filled_crc32": checksum(cut), "back_crc32": checksum(back)}
+
+
+def write_cases(path, cases):
+    path.write_text("\n".join(["[", ",\n".join(map(json.dumps, cases)), "]\n"]))
+
+
 def main():
     out = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "tests/data/pictures"
     out.mkdir(parents=True, exist_ok=True)
@@ -79,7 +112,14 @@ def main():
     cases = [{"from": old, "to": new, "filter": name,
               "crc32": zlib.crc32(colours(*old).resize(new, resample).tobytes())}
              for old, new in SIZES for name, resample in FILTERS.items()]
-    (out / "resized.json").write_text("\n".join(["[", ",\n".join(map(json.dumps, cases)), "]\n"]))
+    write_cases(out / "resized.json", cases)
+    write_cases(out / "blurred.json", [
+        {"size": size, "radius": radius,
+         "crc32": checksum(colours(*size).filter(ImageFilter.GaussianBlur(radius)))}
+        for size in ((1, 1), (7, 5), (64, 48), (3, 100)) for radius in (0, 0.3, 1, 4, 7.7, 33, 120)])
+    write_cases(out / "masks.json", [mask_case(*case) for case in MASKS])
+    alpha = Image.open(out / "clear.png").getchannel("A")
+    ImageOps.invert(alpha).convert("RGB").save(out / "clear.png.transparency.png")
 
 
 if __name__ == "__main__":

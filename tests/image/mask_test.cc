@@ -1,0 +1,83 @@
+// Against Pillow and diffusers: tests/data/pictures/{blurred,masks}.json, made by
+// tools/parity/dump_pictures.py.
+#include <gtest/gtest.h>
+#include <zlib.h>
+
+#include "base/file.h"
+#include "image/blur.h"
+#include "image/mask.h"
+#include "message_of.h"
+
+#include <nlohmann/json.hpp>
+
+namespace braid::mask_test {
+
+nlohmann::json cases_of(const std::string& name) {
+  return nlohmann::json::parse(
+      read_file(std::filesystem::path(BRAID_SOURCE_DIR) / "tests/data/pictures" / name));
+}
+
+// As colours() makes it in dump_pictures.py.
+Pixels colours(int width, int height) {
+  Pixels picture{width, height, std::vector<std::uint8_t>(std::size_t(width) * height * 3)};
+  for (std::size_t i = 0; i < picture.rgb.size(); ++i)
+    picture.rgb[i] = std::uint8_t((i * i * 31 + i * 7) % 65537 % 256);
+  return picture;
+}
+
+std::size_t checksum(const Pixels& picture) {
+  return crc32_z(0, picture.rgb.data(), picture.rgb.size());
+}
+
+// As mask_case() makes it there: within the box steps of grey, black around it.
+Pixels mask_of(const nlohmann::json& wanted) {
+  const int width = wanted["mask"][0], height = wanted["mask"][1];
+  const auto& box = wanted["box"];
+  Pixels mask{width, height, {}};
+  for (int y = 0; y < height; ++y)
+    for (int x = 0; x < width; ++x) {
+      const bool is_within = x >= box[0] && y >= box[1] && x < box[2] && y < box[3];
+      const auto value = is_within ? 255 - 31 * ((y * width + x) % 9) : 0;
+      mask.rgb.insert(mask.rgb.end(), 3, std::uint8_t(value));
+    }
+  return mask;
+}
+
+Pixels negative(Pixels picture) {
+  for (auto& value : picture.rgb) value = std::uint8_t(255 - value);
+  return picture;
+}
+
+TEST(Blur, EqualsPillowBitForBit) {
+  const auto cases = cases_of("blurred.json");
+  EXPECT_EQ(cases.size(), 28u);
+  for (const auto& wanted : cases) {
+    const auto got = blurred(colours(wanted["size"][0], wanted["size"][1]), wanted["radius"]);
+    EXPECT_EQ(checksum(got), wanted["crc32"]) << wanted;
+  }
+}
+
+TEST(Mask, MarksAndFillsAndIsLaidBackAsInTheReference) {
+  const auto cases = cases_of("masks.json");
+  EXPECT_EQ(cases.size(), 8u);
+  for (const auto& wanted : cases) {
+    const auto mask = mask_of(wanted);
+    const auto picture = colours(mask.width, mask.height);
+    const int width = wanted["size"][0], height = wanted["size"][1];
+    const auto region = region_to_draw(mask, width, height, wanted["padding"]);
+    const auto got = nlohmann::json{region.left, region.top, region.width, region.height};
+    EXPECT_EQ(got, wanted["region"]) << wanted;
+    const auto cut = filled(picture, region, width, height);
+    EXPECT_EQ(checksum(cut), wanted["filled_crc32"]) << wanted;
+    EXPECT_EQ(checksum(put_back(negative(cut), region, picture, mask)), wanted["back_crc32"])
+        << wanted;
+  }
+}
+
+TEST(Mask, IsRefusedWhereAllIsBlack) {
+  const Pixels mask{4, 3, std::vector<std::uint8_t>(36)};
+  EXPECT_EQ(message_of([&] { region_to_draw(mask, 16, 16, 2); }),
+            "the mask is black: nothing of the picture would be drawn anew");
+}
+
+}  // namespace braid::mask_test
