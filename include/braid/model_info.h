@@ -25,6 +25,13 @@ struct ModelInfo {
   int max_text_tokens = 0;
   int num_texts = 1;  // 2: there may be a second prompt, for a second text encoder
   GuidanceKind guidance_kind = GuidanceKind::kEmbeddedOrTrue;
+  // Pictures that it may bring along, and those that it must.
+  struct Pictures {
+    bool takes_init = false, takes_mask = false, needs_mask = false, takes_control = false;
+    int most_references = 0;
+    double strength = 0, strength_with_mask = 0;  // where it says none
+  };
+  Pictures pictures = {};
 };
 
 }  // namespace braid

@@ -157,10 +157,13 @@ Request Engine::complete(const Request& request, const Hooks& hooks) const {
   return completed(request, settings);
 }
 
-ModelInfo Engine::info() const {
-  const auto& description = model().family().description();
+ModelInfo Engine::info() const { return info_of(model().family().description()); }
+
+ModelInfo info_of(const Description& description) {
   const auto& limits = description.limits;
   const auto& d = limits.defaults;
+  const auto& pictures = limits.pictures;
+  const bool takes_init = pictures.init != PicturesTaken::Init::kNever;
   return {.family = description.family,
           .width = d.width,
           .height = d.height,
@@ -171,7 +174,14 @@ ModelInfo Engine::info() const {
           .largest_side = limits.largest_side,
           .max_text_tokens = limits.max_text_tokens,
           .num_texts = limits.num_texts,
-          .guidance_kind = limits.guidance};
+          .guidance_kind = limits.guidance,
+          .pictures = {.takes_init = takes_init,
+                       .takes_mask = takes_init,
+                       .needs_mask = pictures.beside == PicturesTaken::Beside::kMasked,
+                       .takes_control = pictures.beside == PicturesTaken::Beside::kControl,
+                       .most_references = pictures.most_references,
+                       .strength = pictures.strength,
+                       .strength_with_mask = pictures.strength_with_mask}};
 }
 
 std::vector<Picture> Engine::generate(const Request& request, const Hooks& hooks,

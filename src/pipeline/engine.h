@@ -71,6 +71,9 @@ class Engine {
   mutable std::mutex one_request_at_a_time_;
 };
 
+// What may be asked for of a model, from its config files alone.
+ModelInfo info_of(const Description& description);
+
 // What a layout asks for, checked.
 std::unique_ptr<World> make_world(const PipelineOptions& options);
 Degrees degrees_of(const Layout& layout);
