@@ -23,8 +23,8 @@ TEST(ServeRanks, TellAllOfARequest) {
                         .num_images = 9,
                         .batch_size = 10,
                         .vae_tiling = VaeTiling::kOff};
-  const auto told = request_of_text(text_of_request(request));
-  EXPECT_EQ(text_of_request(told), text_of_request(request));
+  const auto told = request_of_bytes(bytes_of_request(request));
+  EXPECT_EQ(bytes_of_request(told), bytes_of_request(request));
   EXPECT_EQ(told.prompts, request.prompts);
   EXPECT_EQ(told.prompts_2, request.prompts_2);
   EXPECT_EQ(told.negative_prompt, "c");
@@ -37,10 +37,40 @@ TEST(ServeRanks, TellAllOfARequest) {
 }
 
 TEST(ServeRanks, LeaveUnsetWhatIsUnset) {
-  const auto told = request_of_text(text_of_request({.prompts = {"a"}}));
+  const auto told = request_of_bytes(bytes_of_request({.prompts = {"a"}}));
   EXPECT_EQ(told.width, std::nullopt);
   EXPECT_EQ(told.negative_prompt, std::nullopt);
   EXPECT_EQ(told.guidance, std::nullopt);
+}
+
+TEST(ServeRanks, TellThePixelsOfPicturesAndTheNamesOfAdapters) {
+  const auto of_size = [](int width, int height, std::uint8_t first) {
+    Pixels picture{.width = width, .height = height, .rgb = {}};
+    for (int i = 0; i < width * height * 3; ++i) picture.rgb.push_back(std::uint8_t(first + i));
+    return picture;
+  };
+  const Request request{.prompts = {"a"},
+                        .pictures = {.init = of_size(2, 1, '\n'),
+                                     .strength = 0.1,
+                                     .mask = of_size(3, 2, 0),
+                                     .references = {of_size(1, 2, 128), of_size(1, 1, 250)},
+                                     .control = of_size(4, 1, 7)},
+                        .adapters = {{{"a b.safetensors", -0.3}, {"c.safetensors", 1}}}};
+  const auto told = request_of_bytes(bytes_of_request(request));
+  const auto& in = told.pictures;
+  EXPECT_EQ(in.init->rgb, request.pictures.init->rgb);
+  EXPECT_EQ(in.mask->rgb, request.pictures.mask->rgb);
+  EXPECT_EQ(in.mask->width, 3);
+  EXPECT_EQ(in.mask->height, 2);
+  ASSERT_EQ(in.references.size(), 2u);
+  EXPECT_EQ(in.references[0].rgb, request.pictures.references[0].rgb);
+  EXPECT_EQ(in.references[1].rgb, request.pictures.references[1].rgb);
+  EXPECT_EQ(in.control->rgb, request.pictures.control->rgb);
+  EXPECT_EQ(in.strength, 0.1);
+  ASSERT_EQ(told.adapters->size(), 2u);
+  EXPECT_EQ(told.adapters->front().file, "a b.safetensors");
+  EXPECT_EQ(told.adapters->front().scale, -0.3);
+  EXPECT_FALSE(request_of_bytes(bytes_of_request({.prompts = {"a"}})).adapters.has_value());
 }
 
 }  // namespace braid::serve_ranks_test

@@ -21,6 +21,58 @@ std::optional<Value> if_any(const Json& json) {
   return json.is_null() ? std::nullopt : std::optional(json.get<Value>());
 }
 
+Json adapters_json(const std::vector<Adapter>& adapters) {
+  auto json = Json::array();
+  for (const auto& [file, scale] : adapters) json.push_back({file.string(), scale});
+  return json;
+}
+
+std::optional<std::vector<Adapter>> adapters_of(const Json& json) {
+  if (json.is_null()) return {};
+  std::vector<Adapter> adapters;
+  for (const auto& one : json) adapters.push_back({one.at(0).get<std::string>(), one.at(1)});
+  return adapters;
+}
+
+Json size_json(const Pixels& picture) { return Json::array({picture.width, picture.height}); }
+Json size_json(const std::optional<Pixels>& picture) {
+  return picture ? size_json(*picture) : Json();
+}
+
+// The sizes of its pictures; `bytes` gets their pixels.
+Json take_apart(const PicturesIn& pictures, std::string& bytes) {
+  const auto& [init, strength, mask, references, control] = pictures;
+  const auto add = [&](const Pixels& one) { bytes.append(one.rgb.begin(), one.rgb.end()); };
+  auto sizes = Json::array();
+  for (const auto* const one : {&init, &mask, &control})
+    if (*one) add(**one);
+  for (const auto& one : references) {
+    add(one);
+    sizes.push_back(size_json(one));
+  }
+  return {size_json(init), size_json(mask), size_json(control), sizes, or_null(strength)};
+}
+
+PicturesIn put_together(const Json& sizes, std::string_view bytes) {
+  const auto take = [&](const Json& size) {
+    Pixels picture{.width = size.at(0), .height = size.at(1), .rgb = {}};
+    const auto count = std::size_t(picture.width) * std::size_t(picture.height) * 3;
+    picture.rgb.assign(bytes.begin(), bytes.begin() + std::ptrdiff_t(count));
+    bytes.remove_prefix(count);
+    return picture;
+  };
+  const auto take_any = [&](const Json& size) {
+    return size.is_null() ? std::nullopt : std::optional(take(size));
+  };
+  PicturesIn pictures;
+  pictures.init = take_any(sizes.at(0));
+  pictures.mask = take_any(sizes.at(1));
+  pictures.control = take_any(sizes.at(2));
+  for (const auto& size : sizes.at(3)) pictures.references.push_back(take(size));
+  pictures.strength = if_any<double>(sizes.at(4));
+  return pictures;
+}
+
 // What fails on this rank because of another one is that one's to tell.
 void draw_along(const Engine& engine, const Request& request) {
   try {
@@ -34,13 +86,12 @@ void draw_along(const Engine& engine, const Request& request) {
 }  // namespace
 
 // A field that is added to Request does not compile here until it is told to the other ranks.
-std::string text_of_request(const Request& request) {
+std::string bytes_of_request(const Request& request) {
   const auto& [prompts, prompts_2, negative, negative_2, true_cfg, rescale, norm_cap, until, width,
                height, steps, guidance, max_length, seed, num_images, batch_size, tiling, latents,
                pictures, adapters] = request;
   require(!latents.has_value(), "initial latents are not served");
-  require(pictures.is_empty(), "pictures as input are not served by ranks that are processes");
-  require(!adapters.has_value(), "adapters of a request's own are not served");
+  std::string pixels;
   const Json all = {prompts,
                     prompts_2,
                     or_null(negative),
@@ -57,12 +108,15 @@ std::string text_of_request(const Request& request) {
                     seed,
                     num_images,
                     batch_size,
-                    int(tiling)};
-  return all.dump();
+                    int(tiling),
+                    take_apart(pictures, pixels),
+                    adapters ? adapters_json(*adapters) : Json()};
+  return all.dump() + '\n' + pixels;
 }
 
-Request request_of_text(const std::string& text) {
-  const auto all = Json::parse(text);
+Request request_of_bytes(const std::string& bytes) {
+  const auto line = bytes.find('\n');
+  const auto all = Json::parse(bytes.substr(0, line));
   std::size_t next = 0;
   const auto field = [&]() -> const Json& { return all.at(next++); };
   return {.prompts = field().get<std::vector<std::string>>(),
@@ -81,11 +135,14 @@ Request request_of_text(const std::string& text) {
           .seed = field(),
           .num_images = field(),
           .batch_size = field(),
-          .vae_tiling = VaeTiling(field().get<int>())};
+          .vae_tiling = VaeTiling(field().get<int>()),
+          .latents = {},
+          .pictures = put_together(field(), std::string_view(bytes).substr(line + 1)),
+          .adapters = adapters_of(field())};
 }
 
 void announce_request(const Engine& engine, const Request& request) {
-  engine.share(text_of_request(request));
+  engine.share(bytes_of_request(request));
 }
 void announce_nothing(const Engine& engine) { engine.share(kNothing); }
 void announce_end(const Engine& engine) { engine.share(kEnd); }
@@ -94,7 +151,7 @@ void follow_first_rank(const Engine& engine) {
   for (;;) {
     const auto said = engine.share("");
     if (said == kEnd) return;
-    if (said != kNothing) draw_along(engine, request_of_text(said));
+    if (said != kNothing) draw_along(engine, request_of_bytes(said));
   }
 }
 

@@ -7,9 +7,10 @@
 
 namespace braid {
 
-// A request for the other ranks, and back. `latents` are not served.
-std::string text_of_request(const Request& request);
-Request request_of_text(const std::string& text);
+// A request for the other ranks, and back: a line of JSON, then the bytes of its pictures.
+// `latents` are not served.
+std::string bytes_of_request(const Request& request);
+Request request_of_bytes(const std::string& bytes);
 
 // On the first rank: before it makes the same call of generate(), now and then while there is
 // nothing to do, and at the end.
