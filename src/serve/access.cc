@@ -70,12 +70,18 @@ void check_key(const HttpRequest& head, const std::string& key) {
   throw ApiError(401, "this server asks for its API key", "invalid_api_key");
 }
 
+// Forms with files, where these mean something.
+bool takes_forms(const std::string& path) {
+  return path == "/v1/images/edits" || path == "/v1/jobs";
+}
+
 void check_content_type(const HttpRequest& head) {
   if (head.method != "POST") return;
   const auto type = lower(head.header("content-type"));
   const auto name = type.substr(0, type.find(';'));
   const bool is_empty =
       head.header("content-length") == "0" || head.header("content-length").empty();
+  if (name == "multipart/form-data" && takes_forms(head.path)) return;
   if (name == "application/json" ||
       (name.empty() && is_empty && head.header("transfer-encoding").empty()))
     return;

@@ -1,5 +1,6 @@
 #include "serve/api.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -69,6 +70,15 @@ Answer Api::dispatch(const HttpRequest& request) const {
                     "method_not_allowed"))};
   answer.now.headers.emplace_back("allow", methods);
   return answer;
+}
+
+Fields fields_of(const HttpRequest& request) {
+  const auto type = request.header("content-type");
+  auto lower = type;
+  std::transform(type.begin(), type.end(), lower.begin(),
+                 [](char c) { return char(c >= 'A' && c <= 'Z' ? c + 32 : c); });
+  if (!lower.starts_with("multipart/form-data")) return Fields(request.body);
+  return Fields(read_multipart(request.body, type));
 }
 
 HttpResponse error_response(const ApiError& error) {

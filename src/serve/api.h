@@ -48,6 +48,9 @@ class Api {
   std::vector<Route> routes_;
 };
 
+// Of a body in JSON or a form, as its head says. Throws ApiError.
+Fields fields_of(const HttpRequest& request);
+
 HttpResponse error_response(const ApiError& error);
 Answer json_answer(const Json& json, int status = 200);
 // One event of an event stream.

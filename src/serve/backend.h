@@ -2,6 +2,7 @@
 #pragma once
 
 #include "braid/braid.h"
+#include "image/input_file.h"
 
 namespace braid::serve {
 
@@ -19,8 +20,11 @@ struct Backend {
   // As Pipeline::generate; pictures go to the hook. One thread at a time calls it. Throws Error
   // with a sentence for the client.
   std::function<void(const Request&, const Hooks&)> generate;
-  // The file that `braid generate` would write. `request` is complete.
-  std::function<std::string(const Picture&, const Request& request)> png;
+  // The file that `braid generate` would write. `request` is complete; `files` are those of its
+  // pictures.
+  std::function<std::string(const Picture&, const Request& request,
+                            const std::vector<InputFile>& files)>
+      png;
   // Where ranks are processes: about once a second while nothing is asked, on the thread of
   // generate(), and once at the end. Throws BackendLost.
   std::function<void()> keep_alive = {};

@@ -1,15 +1,19 @@
 #include "serve/fields.h"
 
+#include <algorithm>
 #include <charconv>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "serve/api_error.h"
+#include "serve/http.h"
 
 namespace braid::serve {
 namespace {
 
 const std::string kBody = "the request";
+constexpr int kMostDepth = 32;
+constexpr std::size_t kLongestNumber = 40;  // characters, in forms
 
 // An InputError of base/json as the client's, with the field that it is about.
 template <class Read>
@@ -18,6 +22,23 @@ auto naming(const std::string& param, Read read) {
     return read();
   } catch (const InputError& error) {
     refuse(param, error.what());
+  }
+}
+
+// The parser has seen to it that this ends soon.
+int depth_of(const Json& json) {
+  int deepest = 0;
+  if (json.is_structured())
+    for (const auto& element : json) deepest = std::max(deepest, 1 + depth_of(element));
+  return deepest;
+}
+
+bool is_utf8(std::string_view text) {
+  try {
+    (void)Json(text).dump();
+    return true;
+  } catch (const Json::exception&) {
+    return false;
   }
 }
 
@@ -44,13 +65,53 @@ std::string error_json(const ApiError& error) {
 }
 
 Fields::Fields(std::string_view body) {
-  const auto parse = [&] { return std::make_shared<const Json>(parse_json(body, kBody)); };
   try {
-    json_ = parse();
+    json_ = std::make_shared<Json>(parse_json(body, kBody));
     (void)JsonObject(*json_, kBody);
   } catch (const InputError& error) {
     throw ApiError(400, error.what(), "invalid_json");
   }
+  if (depth_of(*json_) > kMostDepth)
+    throw ApiError(400, text_of(kBody, " nests JSON deeper than ", kMostDepth, " levels"),
+                   "invalid_json");
+}
+
+Fields::Fields(const std::vector<Part>& form)
+    : json_(std::make_shared<Json>(Json::object())), is_form_(true) {
+  for (const auto& part : form) {
+    const auto name =
+        part.name.ends_with("[]") ? part.name.substr(0, part.name.size() - 2) : part.name;
+    if (!is_utf8(name + part.file) || (!part.is_file && !is_utf8(part.bytes)))
+      throw ApiError(400, "the form has text that is not UTF-8", "invalid_multipart");
+    if (part.is_file)
+      files_[name].push_back({part.file, std::string(part.bytes)});
+    else
+      add_text(part.name, part.bytes);
+  }
+}
+
+// The k-th `name[][key]` of a key belongs to the k-th object of the list: clients group by key.
+void Fields::add_text(const std::string& name, std::string_view text) {
+  const auto bracket = name.find("[]");
+  if (bracket == name.npos) {
+    if (!json_->emplace(name, text).second)
+      throw ApiError(400, "the field '" + name.substr(0, 100) + "' is there twice",
+                     "invalid_multipart", name.substr(0, 100));
+    return;
+  }
+  auto& list = (*json_)[name.substr(0, bracket)];
+  if (!list.is_array()) list = Json::array();
+  const auto rest = name.substr(bracket + 2);
+  if (rest.empty()) return list.push_back(text);
+  if (rest.size() < 3 || !rest.starts_with('[') || !rest.ends_with(']'))
+    refuse(name, "'" + name.substr(0, 100) + "' should be a name, name[] or name[][key]");
+  const auto key = rest.substr(1, rest.size() - 2);
+  const auto lacks_it = [&](const Json& one) { return one.is_object() && !one.contains(key); };
+  const auto next = std::find_if(list.begin(), list.end(), lacks_it);
+  if (next != list.end())
+    (*next)[key] = text;
+  else
+    list.push_back({{key, text}});
 }
 
 bool Fields::has(const std::string& name) {
@@ -58,24 +119,38 @@ bool Fields::has(const std::string& name) {
   return JsonObject(*json_, kBody).has(name);
 }
 
+// Forms have nothing but texts.
+void Fields::read_scalar(const std::string& name) {
+  if (!is_form_ || !json_->contains(name) || !json_->at(name).is_string()) return;
+  const auto& text = json_->at(name).get_ref<const std::string&>();
+  if (text.size() > kLongestNumber) return;
+  const auto value = Json::parse(text, nullptr, false);
+  if (value.is_number() || value.is_boolean()) (*json_)[name] = value;
+}
+
 std::optional<std::int64_t> Fields::integer(std::initializer_list<const char*> names,
                                             std::int64_t low, std::int64_t high) {
   std::optional<std::int64_t> value;
-  for (const auto* const name : names)
+  for (const auto* const name : names) {
+    read_scalar(name);
     if (has(name) && !value)
       value = naming(name, [&] { return JsonObject(*json_, kBody).integer(name, low, high); });
+  }
   return value;
 }
 
 std::optional<double> Fields::number(std::initializer_list<const char*> names) {
   std::optional<double> value;
-  for (const auto* const name : names)
+  for (const auto* const name : names) {
+    read_scalar(name);
     if (has(name) && !value)
       value = naming(name, [&] { return JsonObject(*json_, kBody).number_or(name, 0); });
+  }
   return value;
 }
 
 std::optional<bool> Fields::flag(const std::string& name) {
+  read_scalar(name);
   if (!has(name)) return {};
   return naming(name, [&] { return JsonObject(*json_, kBody).flag_or(name, false); });
 }
@@ -90,6 +165,7 @@ std::optional<std::string> Fields::text(const std::string& name, std::size_t mos
 }
 
 std::optional<std::uint64_t> Fields::seed() {
+  read_scalar("seed");
   if (!has("seed")) return {};
   const auto& value = json_->at("seed");
   // An equality of the JSON library would take 2^64-1 for -1.
@@ -114,6 +190,38 @@ std::string Fields::word(const std::string& name, std::initializer_list<const ch
   refuse(name, text_of("'", name, "' should be one of ", list, ", it is '", value, "'"));
 }
 
+std::vector<BroughtFile> Fields::files(const std::string& name) {
+  std::vector<BroughtFile> files;
+  if (const auto own = files_.find(name); own != files_.end()) files = own->second;
+  if (!has(name)) return files;
+  const auto& value = json_->at(name);
+  const auto texts = value.is_array() ? value : Json::array({value});
+  for (const auto& text : texts) {
+    if (!text.is_string())
+      refuse(name, text_of("'", name, "' should be a picture in base64, it is ", text.type_name()));
+    files.push_back({"", bytes_of_base64(text.get_ref<const std::string&>(), name)});
+  }
+  return files;
+}
+
+std::vector<Fields> Fields::list(const std::string& name, std::size_t most) {
+  if (!has(name)) return {};
+  auto value = json_->at(name);
+  if (is_form_ && value.is_string())
+    value = Fields(R"({"list":)" + value.get<std::string>() + "}").json().at("list");
+  if (!value.is_array()) refuse(name, text_of("'", name, "' should be a list"));
+  if (value.size() > most)
+    refuse(name,
+           text_of("'", name, "' should have at most ", most, " elements, it has ", value.size()));
+  std::vector<Fields> elements;
+  for (const auto& element : value) {
+    if (!element.is_object()) refuse(name, text_of("'", name, "' should be a list of objects"));
+    elements.push_back(Fields(std::make_shared<Json>(element)));
+    elements.back().is_form_ = is_form_;
+  }
+  return elements;
+}
+
 void Fields::ignore(std::initializer_list<const char*> names) {
   for (const auto* const name : names) known_.insert(name);
 }
@@ -123,6 +231,10 @@ void Fields::finish() const {
     if (!known_.contains(name) && !value.is_null())
       throw ApiError(400, "there is no field '" + name.substr(0, 100) + "'", "unknown_parameter",
                      name.substr(0, 100));
+  for (const auto& [name, files] : files_)
+    if (!known_.contains(name))
+      throw ApiError(400, "there is no field '" + name.substr(0, 100) + "' for a file",
+                     "unknown_parameter", name.substr(0, 100));
 }
 
 Size size_of(const std::string& text, const std::string& param) {

@@ -1,20 +1,32 @@
-// The fields of a client's JSON object: each is asked for by name, and what nobody asked for is
-// refused. Every complaint is an ApiError with the name as its param.
+// The fields of a client's JSON object or form: each is asked for by name, and what nobody asked
+// for is refused. Every complaint is an ApiError with the name as its param.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/json.h"
+#include "serve/body/multipart.h"
 
 namespace braid::serve {
 
+// A file that a client sends along.
+struct BroughtFile {
+  std::string name;  // at the client; empty where it has none, as in JSON
+  std::string bytes;
+};
+
 class Fields {
  public:
-  // Throws ApiError where `body` is no JSON object, has a key twice or nests deeper than 100.
+  // Throws ApiError where `body` is no JSON object, has a key twice or nests deeper than 32.
   explicit Fields(std::string_view body);
+  // Texts of a form are read as numbers where these are asked for. `name[]` is a list, and
+  // `name[][key]` one of objects.
+  explicit Fields(const std::vector<Part>& form);
 
   bool has(const std::string& name);  // present and not null
   // The first of `names` that is present; nullopt where none is.
@@ -29,6 +41,11 @@ class Fields {
   // One of the words, or `otherwise` where it is absent.
   std::string word(const std::string& name, std::initializer_list<const char*> words,
                    const std::string& otherwise);
+  // Files of a form by the name of their field, or base64 in a string or a list of them.
+  std::vector<BroughtFile> files(const std::string& name);
+  // The elements of a list, each with its fields, or of JSON that is one in a text; empty where
+  // absent.
+  std::vector<Fields> list(const std::string& name, std::size_t most);
   // A field that is taken and not used.
   void ignore(std::initializer_list<const char*> names);
   // Throws ApiError naming a field that nothing above asked for.
@@ -37,8 +54,14 @@ class Fields {
   const Json& json() const { return *json_; }
 
  private:
-  std::shared_ptr<const Json> json_;
+  explicit Fields(std::shared_ptr<Json> json) : json_(std::move(json)) {}
+  void add_text(const std::string& name, std::string_view text);
+  void read_scalar(const std::string& name);
+
+  std::shared_ptr<Json> json_;
+  std::map<std::string, std::vector<BroughtFile>> files_;  // of a form
   std::set<std::string> known_;
+  bool is_form_ = false;
 };
 
 // "640x480"; throws ApiError otherwise.

@@ -40,8 +40,30 @@ std::string random_id() {
   return id;
 }
 
-Job::Job(std::string id, Order order) : id_(std::move(id)), order_(std::move(order)) {
+namespace {
+
+std::size_t bytes_of(const PicturesIn& pictures) {
+  const auto of = [](const std::optional<Pixels>& one) { return one ? one->rgb.size() : 0; };
+  std::size_t bytes = of(pictures.init) + of(pictures.mask) + of(pictures.control);
+  for (const auto& reference : pictures.references) bytes += reference.rgb.size();
+  return bytes;
+}
+
+}  // namespace
+
+Job::Job(std::string id, Order order)
+    : id_(std::move(id)),
+      pictures_(std::exchange(order.request.pictures, {})),
+      num_input_bytes_(bytes_of(pictures_)),
+      order_(std::move(order)) {
   publish("queued", {{"id", id_}, {"pictures", num_pictures()}});
+}
+
+Request Job::take_request() {
+  auto request = order_.request;
+  const std::scoped_lock lock(mutex_);
+  request.pictures = std::exchange(pictures_, {});
+  return request;
 }
 
 Job::Status Job::status() const {
@@ -96,6 +118,7 @@ void Job::finish(JobState state, const std::string& error) {
   status_.finished = Clock::now();
   status_.error = error;
   status_.eta.reset();
+  pictures_ = {};
   publish(state_name(state), error.empty() ? Json::object() : Json{{"message", error}});
 }
 

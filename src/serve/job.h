@@ -11,6 +11,7 @@
 
 #include "base/json.h"
 #include "braid/braid.h"
+#include "image/input_file.h"
 
 namespace braid::serve {
 
@@ -19,6 +20,7 @@ using Clock = std::chrono::steady_clock;
 // What was asked for, and by whom.
 struct Order {
   Request request = {};                    // complete
+  std::vector<InputFile> files = {};       // of its pictures
   std::string client = {};                 // fairness is between these
   std::vector<std::string> warnings = {};  // that the engine had of it
   bool is_kept = false;  // for clients that come back; else it ends with its connection
@@ -53,8 +55,12 @@ class Job {
   Job(std::string id, Order order);
 
   const std::string& id() const { return id_; }
+  // Its request is without pictures.
   const Order& order() const { return order_; }
   int num_pictures() const { return order_.request.num_images; }
+  std::size_t num_input_bytes() const { return num_input_bytes_; }
+  // The request with its pictures, which are given away: a job outlives its work by far.
+  Request take_request();
   Clock::time_point accepted() const { return accepted_; }
 
   // A copy of what changes.
@@ -94,6 +100,8 @@ class Job {
   void publish(const std::string& name, const Json& data, Png png = {});
 
   const std::string id_;
+  PicturesIn pictures_;  // until they are taken, or the job has ended
+  const std::size_t num_input_bytes_;
   const Order order_;
   const Clock::time_point accepted_ = Clock::now();
   std::stop_source stop_;

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "serve/api.h"
 #include "serve/api_error.h"
+#include "serve/body/brought_pictures.h"
 
 namespace braid::serve {
 namespace {
@@ -18,6 +19,14 @@ Json picture_json(const Job& job, std::size_t number, const MadePicture& picture
           {"seed", picture.seed},
           {"width", picture.width},
           {"height", picture.height}};
+}
+
+// Their contents are the client's: here are their names.
+Json files_json(const std::vector<InputFile>& files) {
+  auto json = Json::array();
+  for (const auto& file : files)
+    json.push_back({{"role", file.role}, {"name", file.name}, {"sha256", file.sha256}});
+  return json;
 }
 
 Json request_json(const Request& r) {
@@ -45,6 +54,7 @@ Json job_json(const Service& service, const Job& job) {
                {"cancelling", status.is_cancelling && !is_final(status.state)},
                {"request", request_json(job.order().request)},
                {"pictures", std::move(pictures)},
+               {"pictures_in", files_json(job.order().files)},
                {"seconds_queued", seconds_from(job.accepted(), status.started)}};
   if (status.state == JobState::kQueued) json["jobs_before"] = service.jobs_before(job);
   if (status.started) json["seconds"] = seconds_from(*status.started, status.finished);
@@ -71,13 +81,16 @@ std::string client_of(const HttpRequest& http, const std::string& user) {
 Answer post_job(const ApiContext& context, const HttpRequest& http,
                 const std::vector<std::string>&) {
   const auto& backend = context.service.backend();
-  Fields fields(http.body);
-  const auto request = read_picture_fields(fields, backend, context.bounds);
+  auto fields = fields_of(http);
+  auto request = read_picture_fields(fields, backend, context.bounds);
   const auto user = fields.text("user", 1000).value_or("");
   const bool has_previews = fields.flag("previews").value_or(false);
+  auto brought = read_own_pictures(fields, context.bounds);
   fields.finish();
-  const auto completed = completed_request(request, backend, context.bounds);
-  const auto job = context.service.submit({.request = completed.request,
+  request.pictures = std::move(brought.pictures);
+  auto completed = completed_request(std::move(request), backend, context.bounds);
+  const auto job = context.service.submit({.request = std::move(completed.request),
+                                           .files = std::move(brought.files),
                                            .client = client_of(http, user),
                                            .warnings = completed.warnings,
                                            .is_kept = true,

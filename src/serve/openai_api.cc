@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "serve/api.h"
 #include "serve/api_error.h"
+#include "serve/body/brought_pictures.h"
 
 namespace braid::serve {
 namespace {
@@ -80,7 +81,7 @@ HttpResponse whole_answer(const Job& job, const AnswerForm& form) {
 }
 
 // The fields that both kinds of events have.
-Json stream_event(const char* type, const Event& event, const Request& request) {
+Json stream_event(const std::string& type, const Event& event, const Request& request) {
   return {{"type", type},
           {"b64_json", base64(*event.png)},
           {"created_at", unix_time()},
@@ -97,22 +98,23 @@ std::string stream_error(const Job& job) {
 // Clients take any event that they do not know for a picture: progress goes into comments.
 class OpenAiStream {
  public:
-  OpenAiStream(std::shared_ptr<Job> job, int num_partial)
-      : job_(std::move(job)), num_partial_(num_partial) {}
+  // `kind` begins the events' names.
+  OpenAiStream(std::shared_ptr<Job> job, std::string kind, int num_partial)
+      : job_(std::move(job)), kind_(std::move(kind)), num_partial_(num_partial) {}
 
   std::string operator()(const Event& event) {
     if (event.name == "preview") return preview(event);
     if (event.name == "progress") return ": " + event.data + "\n\n";
     if (event.name == "failed" || event.name == "cancelled") return stream_error(*job_);
     if (event.name != "picture") return "";
-    auto data = stream_event("image_generation.completed", event, job_->order().request);
+    auto data = stream_event(kind_ + ".completed", event, job_->order().request);
     data["usage"] = {{"input_tokens", 0},
                      {"output_tokens", 0},
                      {"total_tokens", 0},
                      {"input_tokens_details", {{"image_tokens", 0}, {"text_tokens", 0}}}};
     data["seed"] = Json::parse(event.data)["seed"];
     num_shown_ = 0;
-    return event_text("image_generation.completed", data.dump());
+    return event_text(kind_ + ".completed", data.dump());
   }
 
  private:
@@ -121,26 +123,33 @@ class OpenAiStream {
     const int step = Json::parse(event.data)["step"];
     const int next = *job_->order().request.steps * (num_shown_ + 1) / (num_partial_ + 1);
     if (num_shown_ >= num_partial_ || step < next) return "";
-    auto data = stream_event("image_generation.partial_image", event, job_->order().request);
+    auto data = stream_event(kind_ + ".partial_image", event, job_->order().request);
     data["partial_image_index"] = num_shown_++;
-    return event_text("image_generation.partial_image", data.dump());
+    return event_text(kind_ + ".partial_image", data.dump());
   }
 
   std::shared_ptr<Job> job_;
+  std::string kind_;
   int num_partial_, num_shown_ = 0;
 };
 
-Answer generations(const ApiContext& context, const HttpRequest& http,
-                   const std::vector<std::string>&) {
+// A request for new pictures or, with `read_pictures`, from others.
+using ReadPictures =
+    std::function<BroughtPictures(Fields&, const ModelInfo&, const RequestBounds&)>;
+Answer make_pictures(const ApiContext& context, const HttpRequest& http, const std::string& kind,
+                     const ReadPictures& read_pictures) {
   const auto& backend = context.service.backend();
-  Fields fields(http.body);
+  auto fields = fields_of(http);
   auto request = read_picture_fields(fields, backend, context.bounds);
   apply_quality(fields, backend.info, request);
   const auto form = read_answer_form(fields, http);
   const auto user = fields.text("user", 1000);
+  auto brought = read_pictures(fields, backend.info, context.bounds);
   fields.finish();
-  const auto completed = completed_request(request, backend, context.bounds);
-  const auto job = context.service.submit({.request = completed.request,
+  request.pictures = std::move(brought.pictures);
+  auto completed = completed_request(std::move(request), backend, context.bounds);
+  const auto job = context.service.submit({.request = std::move(completed.request),
+                                           .files = std::move(brought.files),
                                            .client = user.value_or(http.client_address),
                                            .warnings = completed.warnings,
                                            .is_kept = form.is_url,
@@ -148,10 +157,22 @@ Answer generations(const ApiContext& context, const HttpRequest& http,
                                            .preview_interval = 0});
   Answer answer{.job = job, .when_gone = [&context, job] { context.service.cancel(job); }};
   if (form.is_stream)
-    answer.on_event = OpenAiStream(job, form.num_partial);
+    answer.on_event = OpenAiStream(job, kind, form.num_partial);
   else
     answer.when_ended = [form](const Job& ended) { return whole_answer(ended, form); };
   return answer;
+}
+
+Answer generations(const ApiContext& context, const HttpRequest& http,
+                   const std::vector<std::string>&) {
+  const auto none = [](Fields&, const ModelInfo&, const RequestBounds&) {
+    return BroughtPictures();
+  };
+  return make_pictures(context, http, "image_generation", none);
+}
+
+Answer edits(const ApiContext& context, const HttpRequest& http, const std::vector<std::string>&) {
+  return make_pictures(context, http, "image_edit", read_edited_pictures);
 }
 
 Json model_json(const Backend& backend) {
@@ -175,6 +196,7 @@ Answer model(const ApiContext& context, const HttpRequest&, const std::vector<st
 
 std::vector<Route> openai_routes() {
   return {{"POST", "/v1/images/generations", generations},
+          {"POST", "/v1/images/edits", edits},
           {"GET", "/v1/models", models},
           {"GET", "/v1/models/{}", model}};
 }

@@ -3,6 +3,7 @@
 #include <sys/random.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/error.h"
 #include "serve/api_error.h"
@@ -47,6 +48,19 @@ void read_guidance(Fields& fields, Request& request) {
   request.negative_prompt_2 = fields.text("negative_prompt_2", kLongestPrompt);
 }
 
+// The size that the engine would give it is that of the picture in.
+void keep_size_within(const RequestBounds& bounds, int multiple, Request& request) {
+  const auto& in = request.pictures.init ? request.pictures.init : request.pictures.control;
+  if (!in || request.width || request.height) return;
+  const double scale = std::sqrt(double(bounds.max_pixels) / (double(in->width) * in->height));
+  if (scale >= 1) return;
+  const auto side = [&](int pixels) {
+    return std::max(1, int(pixels * scale) / multiple) * multiple;
+  };
+  request.width = side(in->width);
+  request.height = side(in->height);
+}
+
 }  // namespace
 
 std::uint64_t random_seed() {
@@ -74,8 +88,9 @@ Request read_picture_fields(Fields& fields, const Backend& backend, const Reques
   return request;
 }
 
-CompletedRequest completed_request(const Request& request, const Backend& backend,
+CompletedRequest completed_request(Request request, const Backend& backend,
                                    const RequestBounds& bounds) {
+  keep_size_within(bounds, backend.info.size_multiple, request);
   CompletedRequest completed;
   auto& complete = completed.request;
   const auto keep = [&](const std::string& sentence) { completed.warnings.push_back(sentence); };

@@ -11,6 +11,7 @@ struct RequestBounds {
   int max_pictures = 10;
   std::int64_t max_pixels = std::int64_t(2048) * 2048;  // of a picture
   int max_steps = 200;
+  std::int64_t max_input_pixels = std::int64_t(1) << 25;  // of all pictures that it brings along
 };
 
 // The fields that OpenAI's images have, and ours beside them. Without a seed it is drawn. Throws
@@ -23,7 +24,8 @@ struct CompletedRequest {
   Request request;
   std::vector<std::string> warnings;
 };
-CompletedRequest completed_request(const Request& request, const Backend& backend,
+// Pictures in that would make a larger one than there may be are scaled down to it.
+CompletedRequest completed_request(Request request, const Backend& backend,
                                    const RequestBounds& bounds);
 
 std::uint64_t random_seed();  // below 2^53: exact in JavaScript too

@@ -31,7 +31,7 @@ Hooks PictureRun::hooks(const Backend& backend) {
   Hooks hooks{.progress = [this](const Progress& at) { advance(at); },
               .picture =
                   [this, &backend](Picture& picture) {
-                    const auto png = backend.png(picture, job_.order().request);
+                    const auto png = backend.png(picture, request_, job_.order().files);
                     job_.add({.seed = picture.seed,
                               .width = picture.width,
                               .height = picture.height,
@@ -68,7 +68,7 @@ void PictureRun::advance(const Progress& at) {
   }
   if (at.phase == Phase::kDenoise) stepped_ = now;
   if (at.phase == Phase::kDenoise && at.done == 0) ++rounds_;
-  const int steps = job_.order().request.steps.value_or(0);
+  const int steps = request_.steps.value_or(0);
   const int done = at.phase == Phase::kDecode    ? steps
                    : at.phase == Phase::kDenoise ? int(at.done)
                                                  : 0;

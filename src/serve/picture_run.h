@@ -15,8 +15,11 @@ class PictureRun {
   using StepTook = std::function<void(int pictures, double seconds)>;
   using SecondsLeft = std::function<std::optional<double>(int first, int step)>;
 
-  PictureRun(Job& job, Metrics& metrics, StepTook step_took, SecondsLeft seconds_left)
+  // `request` is the job's, with its pictures.
+  PictureRun(Job& job, const Request& request, Metrics& metrics, StepTook step_took,
+             SecondsLeft seconds_left)
       : job_(job),
+        request_(request),
         metrics_(metrics),
         step_took_(std::move(step_took)),
         seconds_left_(std::move(seconds_left)) {}
@@ -31,6 +34,7 @@ class PictureRun {
   void enter(Phase phase, Clock::time_point now);
 
   Job& job_;
+  const Request& request_;
   Metrics& metrics_;
   StepTook step_took_;
   SecondsLeft seconds_left_;

@@ -5,7 +5,9 @@
 namespace braid::serve {
 
 bool Queue::push(const std::shared_ptr<Job>& job) {
-  if (num_pictures() + job->num_pictures() > max_pictures_) return false;
+  if (num_pictures() + job->num_pictures() > max_pictures_ ||
+      num_input_bytes() + job->num_input_bytes() > max_input_bytes_)
+    return false;
   const auto& client = job->order().client;
   const auto line = std::find_if(lines_.begin(), lines_.end(),
                                  [&](const Line& one) { return one.client == client; });
@@ -49,6 +51,13 @@ int Queue::num_pictures() const {
   for (const auto& line : lines_)
     for (const auto& job : line.jobs) pictures += job->num_pictures();
   return pictures;
+}
+
+std::size_t Queue::num_input_bytes() const {
+  std::size_t bytes = 0;
+  for (const auto& line : lines_)
+    for (const auto& job : line.jobs) bytes += job->num_input_bytes();
+  return bytes;
 }
 
 std::vector<std::shared_ptr<Job>> Queue::in_order() const {

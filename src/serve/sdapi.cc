@@ -7,6 +7,7 @@
 #include "image/png.h"
 #include "serve/api.h"
 #include "serve/api_error.h"
+#include "serve/body/brought_pictures.h"
 
 namespace braid::serve {
 namespace {
@@ -74,13 +75,18 @@ HttpResponse sdapi_result(const Job& job, const std::string& model) {
 }
 
 // Fields of other engines are many; those that are not ours are passed over.
-Answer txt2img(const ApiContext& context, const HttpRequest& http,
-               const std::vector<std::string>&) {
+enum class Brings { kNothing, kPictures };
+Answer make_sdapi_pictures(const ApiContext& context, const HttpRequest& http, Brings brings) {
   const auto& backend = context.service.backend();
   Fields fields(http.body);
-  const auto request = read_txt2img(fields, backend, context.bounds);
-  const auto completed = completed_request(request, backend, context.bounds);
-  const auto job = context.service.submit({.request = completed.request,
+  auto request = read_txt2img(fields, backend, context.bounds);
+  BroughtPictures brought;
+  if (brings == Brings::kPictures)
+    brought = read_sdapi_pictures(fields, backend.info, context.bounds);
+  request.pictures = std::move(brought.pictures);
+  auto completed = completed_request(std::move(request), backend, context.bounds);
+  const auto job = context.service.submit({.request = std::move(completed.request),
+                                           .files = std::move(brought.files),
                                            .client = http.client_address,
                                            .warnings = completed.warnings,
                                            .has_previews = true});
@@ -88,6 +94,16 @@ Answer txt2img(const ApiContext& context, const HttpRequest& http,
           .when_ended =
               [model = backend.model](const Job& ended) { return sdapi_result(ended, model); },
           .when_gone = [&context, job] { context.service.cancel(job); }};
+}
+
+Answer txt2img(const ApiContext& context, const HttpRequest& http,
+               const std::vector<std::string>&) {
+  return make_sdapi_pictures(context, http, Brings::kNothing);
+}
+
+Answer img2img(const ApiContext& context, const HttpRequest& http,
+               const std::vector<std::string>&) {
+  return make_sdapi_pictures(context, http, Brings::kPictures);
 }
 
 Json progress_json(const Job* job, bool has_image) {
@@ -182,13 +198,13 @@ Answer png_info(const ApiContext&, const HttpRequest& http, const std::vector<st
 
 std::vector<Route> sdapi_routes() {
   const std::string base = "/sdapi/v1/";
-  return {{"POST", base + "txt2img", txt2img},     {"GET", base + "progress", progress},
-          {"POST", base + "interrupt", interrupt}, {"POST", base + "skip", interrupt},
-          {"GET", base + "options", options},      {"POST", base + "options", set_options},
-          {"GET", base + "samplers", samplers},    {"GET", base + "schedulers", schedulers},
-          {"GET", base + "sd-models", sd_models},  {"GET", base + "loras", no_entries},
-          {"GET", base + "upscalers", no_entries}, {"GET", base + "sd-vae", no_entries},
-          {"POST", base + "png-info", png_info}};
+  return {{"POST", base + "txt2img", txt2img},      {"POST", base + "img2img", img2img},
+          {"GET", base + "progress", progress},     {"POST", base + "interrupt", interrupt},
+          {"POST", base + "skip", interrupt},       {"GET", base + "options", options},
+          {"POST", base + "options", set_options},  {"GET", base + "samplers", samplers},
+          {"GET", base + "schedulers", schedulers}, {"GET", base + "sd-models", sd_models},
+          {"GET", base + "loras", no_entries},      {"GET", base + "upscalers", no_entries},
+          {"GET", base + "sd-vae", no_entries},     {"POST", base + "png-info", png_info}};
 }
 
 }  // namespace braid::serve

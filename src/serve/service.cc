@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/error.h"
 #include "serve/api_error.h"
 #include "serve/picture_run.h"
 
@@ -79,11 +80,12 @@ std::shared_ptr<Job> Service::submit(Order order) {
   if (readiness_ != Readiness::kReady) throw unavailable(readiness_);
   auto job = std::make_shared<Job>(random_id(), std::move(order));
   if (!queue_.push(job)) {
-    ApiError error(429,
-                   "the queue is full: " + std::to_string(queue_.num_pictures()) +
-                       " pictures wait, there may be " +
-                       std::to_string(options_.max_waiting_pictures),
-                   "queue_full");
+    ApiError error(
+        429,
+        text_of("the queue is full: ", queue_.num_pictures(), " pictures wait, there may be ",
+                options_.max_waiting_pictures, ", with ", queue_.num_input_bytes() >> 20,
+                " MiB of pictures that they bring"),
+        "queue_full");
     const auto wait = running_ ? running_->status().eta.value_or(1) : 1;
     error.retry_after = int(std::clamp(std::ceil(wait), 1.0, double(kLongestRetry)));
     metrics_.request_refused("queue_full");
@@ -251,9 +253,9 @@ void Service::run(const std::shared_ptr<Job>& job) {
 
 void Service::make_pictures(Job& job) {
   const auto& backend = this->backend();
-  const auto& request = job.order().request;
+  const auto request = job.take_request();
   PictureRun run(
-      job, metrics_,
+      job, request, metrics_,
       [&](int pictures, double seconds) {
         const std::scoped_lock lock(mutex_);
         pace_.step_took(request, pictures, seconds);

@@ -82,6 +82,15 @@ const char* guidance_name(GuidanceKind kind) {
   return "";
 }
 
+Json pictures_json(const ModelInfo::Pictures& p) {
+  return {{"init", p.takes_init},
+          {"mask", p.needs_mask ? "needed" : p.takes_mask ? "taken" : "none"},
+          {"control", p.takes_control},
+          {"references", p.most_references},
+          {"strength", p.strength},
+          {"strength_with_mask", p.strength_with_mask}};
+}
+
 // What a page offers: defaults, ranges, and what the model's family can do.
 Answer capabilities(const ApiContext& context, const HttpRequest&,
                     const std::vector<std::string>&) {
@@ -95,6 +104,7 @@ Answer capabilities(const ApiContext& context, const HttpRequest&,
                       {"guidance", guidance_name(info.guidance_kind)},
                       {"negative_prompt", has_negative},
                       {"second_prompt", info.num_texts > 1},
+                      {"pictures_in", pictures_json(info.pictures)},
                       {"defaults",
                        {{"width", info.width},
                         {"height", info.height},
@@ -107,6 +117,7 @@ Answer capabilities(const ApiContext& context, const HttpRequest&,
                         {"pixels", context.bounds.max_pixels},
                         {"steps", context.bounds.max_steps},
                         {"pictures", context.bounds.max_pictures},
+                        {"input_pixels", context.bounds.max_input_pixels},
                         {"max_sequence_length", info.max_text_tokens}}}});
 }
 

@@ -2,57 +2,11 @@
 // loses nothing.
 #include <csignal>
 
-#include "base/file.h"
-#include "serve/http.h"
-#include "serve/raw_client.h"
-#include "workplace.h"
+#include "serving.h"
 
 namespace braid::serve_test {
 
 using testing::HasSubstr;
-
-class Serve : public Workplace {
- protected:
-  // A server on a free port, ready to make pictures.
-  void start(std::vector<std::string> flags = {}, std::vector<std::string> environment = {}) {
-    flags.insert(flags.begin(), {"serve", "--port", "0"});
-    server_.emplace(
-        Start{.arguments = flags, .environment = std::move(environment), .folder = folder_});
-    ASSERT_TRUE(server_->wait_for("event=ready"));
-    const auto& log = server_->err();
-    port_ = std::stoi(log.substr(log.find("port=") + 5));
-  }
-  std::string ask(const std::string& line, const std::string& json = "") const {
-    serve::RawClient client(port_);
-    client.send(line + head_of(json) + "connection: close\r\n\r\n" + json);
-    const auto answer = client.read_all();
-    return answer.substr(answer.find("\r\n\r\n") + 4);
-  }
-  static std::string head_of(const std::string& json) {
-    return " HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: " +
-           std::to_string(json.size()) + "\r\n";
-  }
-  // The files of the pictures in an answer.
-  std::vector<std::string> pictures_for(const std::string& json) const {
-    std::vector<std::string> files;
-    const auto answer = nlohmann::json::parse(ask("POST /v1/images/generations", json));
-    for (const auto& picture : answer.at("data"))
-      files.push_back(serve::bytes_of_base64(picture["b64_json"].get<std::string>(), ""));
-    return files;
-  }
-  std::string drawn(std::vector<std::string> arguments, const std::string& name) const {
-    arguments.insert(arguments.begin(), {"generate", "-q"});
-    EXPECT_EQ(braid(std::move(arguments)).exit_code, 0);
-    return read_file(folder_ / name);
-  }
-  Finished stop(int signal = SIGTERM) {
-    server_->send(signal);
-    return server_->finish();
-  }
-
-  std::optional<Subprocess> server_;
-  int port_ = 0;
-};
 
 TEST_F(Serve, GivesTheBytesOfGenerate) {
   start();
@@ -84,13 +38,6 @@ TEST_F(Serve, PreviewsChangeNoByte) {
             drawn({"a", "--seed", "5", "--size", "32x32", "--steps", "4", "--tp", "2", "--dtype",
                    "float32"},
                   "braid.png"));
-}
-
-// What torchrun does: a process a rank, told of the other by variables.
-std::vector<std::string> rank_of_two(int rank, int port) {
-  return {
-      "RANK=" + std::to_string(rank), "LOCAL_RANK=" + std::to_string(rank),  "WORLD_SIZE=2",
-      "MASTER_ADDR=127.0.0.1",        "MASTER_PORT=" + std::to_string(port), "OMP_NUM_THREADS=1"};
 }
 
 TEST_F(Serve, RanksMayBeProcesses) {

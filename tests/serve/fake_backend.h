@@ -24,6 +24,11 @@ class FakeEngine {
     changed_.notify_all();
   }
   void finish() { release(1 << 30); }
+  // What the last call was asked for.
+  Request last() {
+    const std::scoped_lock lock(mutex_);
+    return last_;
+  }
   void wait_until_called(int calls) {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return calls_ >= calls; });
@@ -39,22 +44,26 @@ class FakeEngine {
                     .guidance = 3.5,
                     .max_sequence_length = 64,
                     .largest_side = 4096,
-                    .max_text_tokens = 512};
+                    .max_text_tokens = 512,
+                    .pictures = {.takes_init = true, .takes_mask = true, .most_references = 2}};
     backend.complete = [info = backend.info](const Request& request, const Hooks& hooks) {
       if (request.guidance == 0) hooks.warning("the guidance is not used");
       require(request.prompts.front() != "refused", "this prompt is refused");
       auto all = request;
-      all.width = request.width.value_or(info.width);
-      all.height = request.height.value_or(info.height);
+      const auto& init = request.pictures.init;
+      all.width = request.width.value_or(init ? init->width : info.width);
+      all.height = request.height.value_or(init ? init->height : info.height);
       all.steps = request.steps.value_or(info.steps);
       all.guidance = request.guidance.value_or(info.guidance);
       all.max_sequence_length = request.max_sequence_length.value_or(info.max_sequence_length);
       return all;
     };
     backend.generate = [this](const Request& request, const Hooks& hooks) { draw(request, hooks); };
-    backend.png = [](const Picture& picture, const Request& request) {
-      const auto& prompt = request.prompts.front();
-      return encode_png(picture.width, picture.height, picture.rgb, {{"prompt", prompt}});
+    backend.png = [](const Picture& picture, const Request& request,
+                     const std::vector<InputFile>& files) {
+      PngText text = {{"prompt", request.prompts.front()}};
+      for (const auto& file : files) text.emplace_back(file.role, file.name);
+      return encode_png(picture.width, picture.height, picture.rgb, text);
     };
     return backend;
   }
@@ -67,53 +76,14 @@ class FakeEngine {
   }
 
  private:
-  void draw(const Request& request, const Hooks& hooks) {
-    {
-      const std::scoped_lock lock(mutex_);
-      ++calls_;
-      changed_.notify_all();
-    }
-    if (request.prompts.front() == "fails") throw Error("the device is out of memory");
-    if (request.prompts.front() == "is lost") throw BackendLost("rank 1 is gone");
-    for (int k = 0; k < request.num_images; ++k) {
-      Progress at{.phase = Phase::kDenoise, .first_picture = k, .num_pictures = 1};
-      at.total = *request.steps;
-      hooks.progress(at);
-      while (at.done < at.total) {
-        wait_for_step(hooks.stop);
-        ++at.done;
-        if (hooks.preview)
-          hooks.preview(
-              {.picture = k, .step = int(at.done), .width = 1, .height = 1, .rgb = {1, 2, 3}});
-        hooks.progress(at);
-      }
-      hooks.progress({.phase = Phase::kDecode, .total = 1, .first_picture = k});
-      const auto seed = request.seed + std::uint64_t(k);
-      const auto bytes = std::size_t(*request.width) * std::size_t(*request.height) * 3;
-      Picture picture{.width = *request.width,
-                      .height = *request.height,
-                      .rgb = std::vector<std::uint8_t>(bytes, std::uint8_t(seed)),
-                      .prompt = request.prompts.front(),
-                      .seed = seed};
-      hooks.picture(picture);
-    }
-  }
-
-  void wait_for_step(const std::stop_token& stop) {
-    const std::stop_callback wake(stop, [this] {
-      const std::scoped_lock lock(mutex_);
-      changed_.notify_all();
-    });
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return !is_held_ || allowed_ > 0 || stop.stop_requested(); });
-    if (stop.stop_requested()) throw Cancelled("stopped");
-    if (is_held_) --allowed_;
-  }
+  void draw(const Request& request, const Hooks& hooks);
+  void wait_for_step(const std::stop_token& stop);
 
   std::mutex mutex_;
   std::condition_variable changed_;
   bool is_held_;
   int allowed_ = 0, calls_ = 0;
+  Request last_;
 };
 
 }  // namespace braid::serve

@@ -33,6 +33,29 @@ def streams(client):
     assert all(base64.b64decode(e.b64_json).startswith(b"\x89PNG") for e in events)
 
 
+def edits(client, braid):
+    """The CLI's bytes for the same files: what the picture starts from, and a mask of it."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        for file, prompt in (("in.png", SMALL["prompt"]), ("mask.png", "white")):
+            subprocess.run([braid, "generate", "-q", prompt, "--size", "64x64", "--steps", "2", "-o", file],
+                           cwd=folder, check=True)
+        subprocess.run([braid, "generate", "-q", "a star", "--init", "in.png", "--mask", "mask.png", "--steps",
+                        "4", "--seed", "7", "--strength", "0.5"], cwd=folder, check=True)
+        wanted = (folder / "braid.png").read_bytes()
+        image, mask = folder / "in.png", folder / "mask.png"
+        own = {"seed": 7, "steps": 4, "strength": 0.5}
+        for given in (image, [image]):
+            answer = client.images.edit(image=given, mask=mask, prompt="a star", extra_body=own)
+            assert base64.b64decode(answer.data[0].b64_json) == wanted
+        events = list(client.images.edit(image=image, mask=mask, prompt="a star", stream=True, partial_images=1,
+                                         extra_body=own))
+        assert [e.type for e in events] == ["image_edit.partial_image", "image_edit.completed"]
+        assert base64.b64decode(events[-1].b64_json) == wanted
+        raises(openai.BadRequestError, lambda: client.images.edit(image=[image, image], prompt="a"))
+        raises(openai.BadRequestError, lambda: client.images.edit(image=b"no picture", prompt="a"), param="image")
+
+
 def raises(error, call, **wanted):
     try:
         call()
@@ -74,10 +97,11 @@ def main(braid):
             client = openai.OpenAI(base_url=server.address + "/v1", api_key="a key of some length")
             generates_the_clis_bytes(client, braid)
             streams(client)
+            edits(client, braid)
             refuses(client)
             lists_models(client)
             gives_up_with_its_client(client, server)
-    print(f"openai {openai.__version__}: generate, stream, errors, models and a time-out are as they should be")
+    print(f"openai {openai.__version__}: generate, edit, stream, errors, models and a time-out are as they should be")
 
 
 if __name__ == "__main__":

@@ -78,25 +78,26 @@ void announce(const Engine& engine, void (*what)(const Engine&)) {
 
 Backend backend_of(const std::shared_ptr<const Engine>& engine, const PipelineOptions& options,
                    VaeTiling tiling) {
-  return {.model = model_name(options.model),
-          .info = engine->info(),
-          .complete =
-              [=](const Request& request, const Hooks& hooks) {
-                auto tiled = request;
-                if (tiled.vae_tiling == VaeTiling::kAuto) tiled.vae_tiling = tiling;
-                return engine->complete(tiled, hooks);
-              },
-          .generate = [=](const Request& request,
-                          const Hooks& hooks) { draw(*engine, request, hooks); },
-          .png =
-              [=](const Picture& picture, const Request& request) {
-                const auto settings = engine->settle(request, {});
-                return encode_png(
-                    picture.width, picture.height, picture.rgb,
-                    text_of_picture(picture, settings.prompt_of(0), settings, options, {}));
-              },
-          .keep_alive = [=] { announce(*engine, announce_nothing); },
-          .leave = [=] { announce(*engine, announce_end); }};
+  return {
+      .model = model_name(options.model),
+      .info = engine->info(),
+      .complete =
+          [=](const Request& request, const Hooks& hooks) {
+            auto tiled = request;
+            if (tiled.vae_tiling == VaeTiling::kAuto) tiled.vae_tiling = tiling;
+            return engine->complete(tiled, hooks);
+          },
+      .generate = [=](const Request& request,
+                      const Hooks& hooks) { draw(*engine, request, hooks); },
+      .png =
+          [=](const Picture& picture, const Request& request, const std::vector<InputFile>& files) {
+            const auto settings = engine->settle(request, {});
+            return encode_png(
+                picture.width, picture.height, picture.rgb,
+                text_of_picture(picture, settings.prompt_of(0), settings, options, files));
+          },
+      .keep_alive = [=] { announce(*engine, announce_nothing); },
+      .leave = [=] { announce(*engine, announce_end); }};
 }
 
 std::string read_key(const ServeFlags& flags) {

@@ -6,13 +6,9 @@
 #include <vector>
 
 #include "app/flags/flags.h"
+#include "image/input_file.h"
 
 namespace braid {
-
-struct InputFile {
-  std::string role;          // "init", "mask", "reference", "control"
-  std::string name, sha256;  // of the file, without its folders; of its contents
-};
 
 struct InputPictures {
   PicturesIn pictures;

@@ -8,6 +8,8 @@ namespace {
 constexpr std::size_t kMostHeadBytes = 16 << 10;
 constexpr std::size_t kMostBytesAtOnce = 64 << 10;
 constexpr std::uint64_t kMostDiscarded = std::uint64_t(64) << 20;
+constexpr std::uint64_t kLargeBody = 256 << 10;  // bytes
+constexpr int kMostLargeBodies = 16;             // at a time: they take memory
 constexpr auto kLingering = std::chrono::seconds(2);
 
 std::string lower(boost::beast::string_view text) {
@@ -25,6 +27,7 @@ void Connection::read_head() {
   parser_->body_limit(shared_.options.max_body_bytes);
   request_ = {};
   answer_ = {};
+  release_large_body();
   is_streaming_ = is_answered_ = has_unread_body_ = false;
   bytes_sent_ = 0;
   is_idle_ = true;
@@ -53,7 +56,26 @@ void Connection::on_head(error_code error) {
   } catch (const ApiError& refusal) {
     return fail(refusal);
   }
+  if (!claim_large_body()) {
+    ApiError busy(503, "there are too many large requests at once", "too_many_large_requests");
+    busy.retry_after = 2;
+    return fail(busy);
+  }
   read_body();
+}
+
+// A body of which the length is not told may be large.
+bool Connection::claim_large_body() {
+  const auto length = parser_->content_length();
+  if (parser_->is_done() || (length && *length <= kLargeBody)) return true;
+  if (shared_.large_bodies >= kMostLargeBodies) return false;
+  ++shared_.large_bodies;
+  return is_large_ = true;
+}
+
+void Connection::release_large_body() {
+  if (is_large_) --shared_.large_bodies;
+  is_large_ = false;
 }
 
 void Connection::fill_request() {
@@ -97,8 +119,28 @@ void Connection::dispatch() {
   has_unread_body_ = false;
   request_.body = std::move(parser_->get().body());
   keeps_alive_ = parser_->get().keep_alive();
-  answer_ = shared_.api.handle(request_);
+  if (is_large_) return handle_aside();
+  answer_with(shared_.api.handle(request_));
+}
+
+// Pictures take a while to decode: others are answered meanwhile.
+void Connection::handle_aside() {
+  stream_.expires_never();
+  const auto answer_here = [executor = stream_.get_executor()](auto self, Answer answer) {
+    net::post(executor, [self = std::move(self), answer = std::move(answer)]() mutable {
+      self->answer_with(std::move(answer));
+    });
+  };
+  net::post(shared_.large_handler, [self = shared_from_this(), answer_here]() mutable {
+    auto answer = self->shared_.api.handle(self->request_);
+    answer_here(std::move(self), std::move(answer));  // a connection ends on the server's thread
+  });
+}
+
+void Connection::answer_with(Answer answer) {
+  answer_ = std::move(answer);
   request_.body = {};
+  release_large_body();
   if (answer_.job)
     wait_for_job();
   else

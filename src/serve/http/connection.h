@@ -27,6 +27,8 @@ struct Shared {
   const HttpServerOptions options;
   std::set<Connection*> connections = {};
   std::atomic<int> count = 0;
+  int large_bodies = 0;               // that are being read and handled
+  net::thread_pool large_handler{1};  // of their requests, which take their time
   bool is_stopping = false;
 };
 
@@ -38,6 +40,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     ++shared_.count;
   }
   ~Connection() {
+    release_large_body();
     shared_.connections.erase(this);
     --shared_.count;
   }
@@ -53,10 +56,14 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void read_head();
   void on_head(error_code error);
   void fill_request();
+  bool claim_large_body();
+  void release_large_body();
   void read_body();
   void on_body(error_code error);
   void fail(const ApiError& error);
   void dispatch();
+  void handle_aside();
+  void answer_with(Answer answer);
   void send(HttpResponse response);
   void after_answer();
   void linger();
@@ -92,7 +99,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::size_t bytes_sent_ = 0;
   std::uint64_t last_event_ = 0, discarded_ = 0;
   bool is_idle_ = false, keeps_alive_ = false, is_streaming_ = false, is_writing_ = false;
-  bool is_watching_ = false, is_answered_ = false, has_unread_body_ = false;
+  bool is_watching_ = false, is_large_ = false, is_answered_ = false, has_unread_body_ = false;
 };
 
 }  // namespace braid::serve

@@ -29,6 +29,11 @@ class HttpServer::Listener {
     accept();
   }
 
+  ~Listener() {
+    shared_.large_handler.stop();
+    shared_.large_handler.join();  // it tells the context
+  }
+
   int port() const { return port_; }
   int num_connections() const { return shared_.count; }
   void run() { io_.run(); }

@@ -1,0 +1,154 @@
+#include "serve/body/multipart.h"
+
+#include <algorithm>
+#include <map>
+
+#include "serve/api_error.h"
+
+namespace braid::serve {
+namespace {
+
+constexpr std::size_t kMostParts = 64, kMostHeadBytes = 4096, kLongestFileName = 200;
+
+[[noreturn]] void refuse_body(const std::string& why) {
+  throw ApiError(400, "the request is no multipart/form-data: " + why, "invalid_multipart");
+}
+
+std::string in_lower_case(std::string_view text) {
+  std::string lower(text);
+  for (auto& c : lower) c = char(c >= 'A' && c <= 'Z' ? c + 32 : c);
+  return lower;
+}
+
+std::string_view trimmed(std::string_view text) {
+  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
+  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
+  return text;
+}
+
+// A value of a header, up to the next ';': a token, or in quotes, with \ before a quote.
+std::string take_value(std::string_view& rest) {
+  std::string value;
+  if (!rest.starts_with('"')) {
+    const auto end = std::min(rest.find(';'), rest.size());
+    value = trimmed(rest.substr(0, end));
+    rest.remove_prefix(end);
+    return value;
+  }
+  for (rest.remove_prefix(1); !rest.empty() && rest.front() != '"'; rest.remove_prefix(1)) {
+    if (rest.starts_with("\\\"") || rest.starts_with("\\\\")) rest.remove_prefix(1);
+    value += rest.front();
+  }
+  if (rest.empty()) refuse_body("a quote is not closed");
+  rest.remove_prefix(1);
+  return value;
+}
+
+// `form-data; name="a"; filename="b"`: the first word as "", the others by their names.
+std::map<std::string, std::string> parameters_of(std::string_view header) {
+  std::map<std::string, std::string> parameters;
+  const auto end = std::min(header.find(';'), header.size());
+  parameters[""] = in_lower_case(trimmed(header.substr(0, end)));
+  auto rest = header.substr(end);
+  while (!(rest = trimmed(rest)).empty()) {
+    if (rest.front() != ';') refuse_body("a header has something behind a closed quote");
+    rest = trimmed(rest.substr(1));
+    const auto equals = rest.find('=');
+    if (equals == rest.npos) break;
+    const auto name = in_lower_case(trimmed(rest.substr(0, equals)));
+    rest = trimmed(rest.substr(equals + 1));
+    parameters[name] = take_value(rest);
+  }
+  return parameters;
+}
+
+// What browsers write for the characters that end a name (WHATWG, multipart/form-data encoding).
+std::string unescaped(std::string text) {
+  for (const auto& [escape, character] :
+       {std::pair("%22", "\""), std::pair("%0D", "\r"), std::pair("%0A", "\n")})
+    for (auto at = text.find(escape); at != text.npos; at = text.find(escape, at + 1))
+      text.replace(at, 3, character);
+  return text;
+}
+
+std::string without_folders(const std::string& path) {
+  const auto slash = path.find_last_of("/\\");
+  auto name = slash == path.npos ? path : path.substr(slash + 1);
+  std::erase_if(name, [](unsigned char c) { return c < 32 || c == 127; });
+  return name.size() <= kLongestFileName ? name : "";
+}
+
+// The lines of a part's head: only one of them says something here.
+void read_head(std::string_view head, Part& part) {
+  bool has_name = false;
+  while (!head.empty()) {
+    const auto end = std::min(head.find("\r\n"), head.size());
+    const auto line = head.substr(0, end);
+    head.remove_prefix(std::min(end + 2, head.size()));
+    const auto colon = line.find(':');
+    if (colon == line.npos) refuse_body("a part's head has a line without a colon");
+    const auto name = in_lower_case(trimmed(line.substr(0, colon)));
+    const auto value = trimmed(line.substr(colon + 1));
+    if (name == "content-transfer-encoding" && in_lower_case(value).starts_with("base64"))
+      refuse_body("a part is in base64");
+    if (name != "content-disposition") continue;
+    const auto parameters = parameters_of(value);
+    has_name = parameters.at("") == "form-data" && parameters.contains("name");
+    if (!has_name) break;
+    part.name = unescaped(parameters.at("name"));
+    part.is_file = parameters.contains("filename");
+    if (part.is_file) part.file = without_folders(unescaped(parameters.at("filename")));
+  }
+  if (!has_name) refuse_body("a part has no name");
+}
+
+std::string boundary_of(const std::string& content_type) {
+  const auto parameters = parameters_of(content_type);
+  const auto it = parameters.find("boundary");
+  if (parameters.at("") != "multipart/form-data" || it == parameters.end())
+    refuse_body("its content type names no boundary");
+  if (it->second.empty() || it->second.size() > 70)
+    refuse_body("its boundary should have 1 to 70 characters");
+  return it->second;
+}
+
+// The first delimiter may stand at the very beginning, without a line end before it.
+void take_until_first(std::string_view& body, std::string_view delimiter) {
+  const bool begins = body.starts_with(delimiter.substr(2));
+  const auto first = begins ? 0 : body.find(delimiter);
+  if (first == body.npos) refuse_body("its boundary is not there");
+  body.remove_prefix(first + delimiter.size() - (begins ? 2 : 0));
+}
+
+// From behind one delimiter to behind the next.
+Part take_part(std::string_view& body, std::string_view delimiter) {
+  const auto line = body.find("\r\n");
+  if (line == body.npos || !trimmed(body.substr(0, line)).empty())
+    refuse_body("its last boundary is not there");
+  body.remove_prefix(line);
+  const auto head = body.substr(0, kMostHeadBytes).find("\r\n\r\n");
+  if (head == body.npos) refuse_body("a part's head has no end, or is longer than 4096 bytes");
+  const auto end = body.find(delimiter, head + 2);
+  if (end == body.npos) refuse_body("its last boundary is not there");
+  Part part;
+  read_head(head == 0 ? "" : body.substr(2, head - 2), part);
+  // An empty part's only line end is that of the delimiter.
+  part.bytes = body.substr(std::min(head + 4, end), end - std::min(head + 4, end));
+  body.remove_prefix(end + delimiter.size());
+  return part;
+}
+
+}  // namespace
+
+std::vector<Part> read_multipart(std::string_view body, const std::string& content_type) {
+  const auto delimiter = "\r\n--" + boundary_of(content_type);
+  std::vector<Part> parts;
+  take_until_first(body, delimiter);
+  while (!body.starts_with("--")) {
+    if (parts.size() == kMostParts) refuse_body("it has more than 64 parts");
+    parts.push_back(take_part(body, delimiter));
+  }
+  return parts;
+}
+
+}  // namespace braid::serve

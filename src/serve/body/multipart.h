@@ -1,0 +1,22 @@
+// Bodies of forms with files: multipart/form-data, RFC 7578.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace braid::serve {
+
+// One field of a form. It points into the body.
+struct Part {
+  std::string name;
+  bool is_file = false;
+  std::string file;  // its name at the client, without folders; may be empty
+  std::string_view bytes;
+};
+
+// `content_type` is the header with its boundary. Throws ApiError for what is no such body, parts
+// without a name, and more than 64 of them.
+std::vector<Part> read_multipart(std::string_view body, const std::string& content_type);
+
+}  // namespace braid::serve

@@ -1,0 +1,49 @@
+#include "fake_backend.h"
+
+namespace braid::serve {
+
+void FakeEngine::draw(const Request& request, const Hooks& hooks) {
+  {
+    const std::scoped_lock lock(mutex_);
+    ++calls_;
+    last_ = request;
+    changed_.notify_all();
+  }
+  if (request.prompts.front() == "fails") throw Error("the device is out of memory");
+  if (request.prompts.front() == "is lost") throw BackendLost("rank 1 is gone");
+  for (int k = 0; k < request.num_images; ++k) {
+    Progress at{.phase = Phase::kDenoise, .first_picture = k, .num_pictures = 1};
+    at.total = *request.steps;
+    hooks.progress(at);
+    while (at.done < at.total) {
+      wait_for_step(hooks.stop);
+      ++at.done;
+      if (hooks.preview)
+        hooks.preview(
+            {.picture = k, .step = int(at.done), .width = 1, .height = 1, .rgb = {1, 2, 3}});
+      hooks.progress(at);
+    }
+    hooks.progress({.phase = Phase::kDecode, .total = 1, .first_picture = k});
+    const auto seed = request.seed + std::uint64_t(k);
+    const auto bytes = std::size_t(*request.width) * std::size_t(*request.height) * 3;
+    Picture picture{.width = *request.width,
+                    .height = *request.height,
+                    .rgb = std::vector<std::uint8_t>(bytes, std::uint8_t(seed)),
+                    .prompt = request.prompts.front(),
+                    .seed = seed};
+    hooks.picture(picture);
+  }
+}
+
+void FakeEngine::wait_for_step(const std::stop_token& stop) {
+  const std::stop_callback wake(stop, [this] {
+    const std::scoped_lock lock(mutex_);
+    changed_.notify_all();
+  });
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return !is_held_ || allowed_ > 0 || stop.stop_requested(); });
+  if (stop.stop_requested()) throw Cancelled("stopped");
+  if (is_held_) --allowed_;
+}
+
+}  // namespace braid::serve

@@ -1,0 +1,207 @@
+// Pictures that clients bring along: in forms, in base64, and for each API's own words.
+#include <gmock/gmock.h>
+
+#include "base/sha256.h"
+#include "test_server.h"
+
+namespace braid::serve::pictures_in_test {
+
+using testing::HasSubstr;
+
+std::string picture(int width, int height, std::uint8_t value) {
+  return encode_png(width, height,
+                    std::vector<std::uint8_t>(std::size_t(width) * std::size_t(height) * 3, value));
+}
+
+// A grey PNG that claims to have so many pixels: chunks with true checksums, no data to speak of.
+std::string bomb() {
+  auto png = picture(16, 16, 0);
+  const unsigned char head[] = {0,    0, 0x75, 0x30, 0, 0, 0x75,
+                                0x30, 1, 0,    0,    0, 0};  // 30000 x 30000
+  png.replace(16, 13, reinterpret_cast<const char*>(head), 13);
+  std::uint32_t crc = 0xffffffff;  // of "IHDR" and what follows (PNG, annex D)
+  for (std::size_t i = 12; i < 29; ++i) {
+    crc ^= static_cast<unsigned char>(png[i]);
+    for (int bit = 0; bit < 8; ++bit) crc = crc & 1 ? crc >> 1 ^ 0xedb88320 : crc >> 1;
+  }
+  crc = ~crc;
+  for (int i = 0; i < 4; ++i) png[std::size_t(29 + i)] = char(crc >> (24 - 8 * i));
+  return png;
+}
+
+struct FormPart {
+  std::string name, bytes, file = {};
+};
+std::string form(const std::vector<FormPart>& parts) {
+  std::string body;
+  for (const auto& part : parts) {
+    body += "--xx\r\nContent-Disposition: form-data; name=\"" + part.name + "\"";
+    if (!part.file.empty()) body += "; filename=\"" + part.file + "\"";
+    body += "\r\n\r\n" + part.bytes + "\r\n";
+  }
+  return body + "--xx--\r\n";
+}
+
+class PicturesIn : public testing::Test {
+ protected:
+  std::string post_form(const std::string& path, const std::vector<FormPart>& parts) const {
+    return server_.ask("POST " + path, "content-type: multipart/form-data; boundary=xx\r\n",
+                       form(parts));
+  }
+  std::string post(const std::string& path, const nlohmann::json& json) const {
+    return server_.ask("POST " + path, "", json.dump());
+  }
+  void expect_refused(const std::string& answer, const std::string& param,
+                      const std::string& words) const {
+    EXPECT_EQ(status_of(answer), 400) << answer;
+    EXPECT_EQ(json_of(answer)["error"]["param"], param) << answer;
+    EXPECT_THAT(answer, HasSubstr(words));
+  }
+
+  FakeEngine engine_;
+  Server server_{engine_};
+};
+
+TEST_F(PicturesIn, OfOneEditAreWhatItLooksAt) {
+  const auto answer = post_form("/v1/images/edits", {{"image", picture(32, 16, 1), "in.png"},
+                                                     {"prompt", "3"},
+                                                     {"n", "2"},
+                                                     {"seed", "7"},
+                                                     {"steps", "2"}});
+  ASSERT_EQ(status_of(answer), 200) << answer;
+  EXPECT_EQ(json_of(answer)["data"].size(), 2u);
+  const auto request = engine_.last();
+  EXPECT_EQ(request.prompts.front(), "3") << "a prompt that looks like a number stays a text";
+  EXPECT_EQ(request.seed, 7u);
+  ASSERT_EQ(request.pictures.references.size(), 1u);
+  EXPECT_EQ(request.pictures.references.front().width, 32);
+  const auto png = bytes_of_base64(json_of(answer)["data"][0]["b64_json"].get<std::string>(), "");
+  EXPECT_THAT(read_png_text(png, ""), testing::Contains(testing::Pair("reference", "in.png")));
+}
+
+TEST_F(PicturesIn, OfAnEditWithAMaskAreWhatItStartsFrom) {
+  ASSERT_EQ(status_of(post_form("/v1/images/edits", {{"image[]", picture(16, 16, 1), "a.png"},
+                                                     {"image[]", picture(8, 8, 2), "b.png"},
+                                                     {"mask", picture(16, 16, 200), "m.png"},
+                                                     {"prompt", "a"},
+                                                     {"strength", "0.5"}})),
+            200);
+  const auto in = engine_.last().pictures;
+  ASSERT_TRUE(in.init && in.mask);
+  EXPECT_EQ(in.init->rgb.front(), 1);
+  EXPECT_EQ(in.mask->rgb.front(), 200) << "no holes: its colours count";
+  EXPECT_EQ(in.strength, 0.5);
+  ASSERT_EQ(in.references.size(), 1u);
+  EXPECT_EQ(in.references.front().rgb.front(), 2);
+}
+
+TEST_F(PicturesIn, MayBeStreamed) {
+  const auto answer = post_form("/v1/images/edits", {{"image", picture(16, 16, 1), "a.png"},
+                                                     {"prompt", "a"},
+                                                     {"stream", "true"},
+                                                     {"partial_images", "1"}});
+  EXPECT_THAT(answer, HasSubstr("event: image_edit.partial_image"));
+  EXPECT_THAT(answer, HasSubstr("event: image_edit.completed"));
+}
+
+TEST_F(PicturesIn, OfJobsComeInJsonAndInForms) {
+  const auto init = picture(16, 16, 1), mask = picture(16, 16, 255), look = picture(8, 8, 3);
+  const auto in_json = post("/v1/jobs", {{"prompt", "a"},
+                                         {"init", "data:image/png;base64," + base64(init)},
+                                         {"mask", base64(mask)},
+                                         {"reference", {base64(look)}},
+                                         {"strength", 0.25}});
+  ASSERT_EQ(status_of(in_json), 202) << in_json;
+  const auto files = json_of(in_json)["pictures_in"];
+  ASSERT_EQ(files.size(), 3u);
+  EXPECT_EQ(files[0]["sha256"], sha256_hex(init));
+  EXPECT_EQ(files[2]["name"], "reference");
+  engine_.wait_until_called(1);
+  const auto first = engine_.last().pictures;
+  EXPECT_EQ(first.strength, 0.25);
+  ASSERT_EQ(status_of(post_form("/v1/jobs", {{"prompt", "a"},
+                                             {"init", init, "a"},
+                                             {"mask", mask, "b"},
+                                             {"reference[]", look, "c"},
+                                             {"strength", "0.25"}})),
+            202);
+  engine_.wait_until_called(2);
+  const auto second = engine_.last().pictures;
+  EXPECT_EQ(second.init->rgb, first.init->rgb);
+  EXPECT_EQ(second.mask->rgb, first.mask->rgb);
+  EXPECT_EQ(second.references.front().rgb, first.references.front().rgb);
+  EXPECT_EQ(second.strength, first.strength);
+}
+
+TEST_F(PicturesIn, OfTheWebUisClients) {
+  const auto init = base64(picture(16, 16, 1)), mask = base64(picture(16, 16, 255));
+  const auto answer = post("/sdapi/v1/img2img", {{"prompt", "a"},
+                                                 {"init_images", {init}},
+                                                 {"mask", mask},
+                                                 {"inpainting_mask_invert", 1},
+                                                 {"mask_blur", 4},
+                                                 {"resize_mode", 0}});
+  ASSERT_EQ(status_of(answer), 200) << answer;
+  const auto in = engine_.last().pictures;
+  EXPECT_EQ(in.strength, 0.75);
+  EXPECT_EQ(in.mask->rgb.front(), 0) << "inverted";
+  expect_refused(post("/sdapi/v1/img2img", {{"prompt", "a"}}), "init_images", "init_images");
+}
+
+TEST_F(PicturesIn, AreRefusedByTheirField) {
+  const auto one = base64(picture(16, 16, 1));
+  expect_refused(post("/v1/jobs", {{"prompt", "a"}, {"init", 3}}), "init", "base64");
+  expect_refused(post("/v1/jobs", {{"prompt", "a"}, {"init", "?"}}), "init", "base64");
+  expect_refused(post("/v1/jobs", {{"prompt", "a"}, {"init", "AAAA"}}), "init",
+                 "the init should be a PNG, JPEG or WebP picture");
+  expect_refused(post("/v1/jobs", {{"prompt", "a"}, {"init", {one, one}}}), "init", "one picture");
+  expect_refused(post("/v1/jobs", {{"prompt", "a"}, {"image", one}}), "image", "no field");
+  expect_refused(post_form("/v1/images/edits", {{"prompt", "a"}}), "image", "no 'image'");
+  expect_refused(post_form("/v1/images/edits",
+                           {{"prompt", "a"}, {"image", picture(8, 8, 1), "a"}, {"b", "", "c"}}),
+                 "b", "no field 'b' for a file");
+  expect_refused(post_form("/v1/jobs", {{"prompt", "a"}, {"prompt", "b"}}), "prompt", "twice");
+  EXPECT_EQ(status_of(post_form("/v1/jobs", {{"prompt", "\xff"}})), 400);
+  EXPECT_EQ(status_of(post_form("/v1/images/generations", {{"prompt", "a"}})), 415);
+}
+
+TEST_F(PicturesIn, ThatClaimToBeHugeAreRefusedFromTheirHeads) {
+  expect_refused(post("/v1/jobs", {{"prompt", "a"}, {"init", base64(bomb())}}), "init",
+                 "30000x30000 pixels, at most 33554432 are read");
+  // Each is small enough, all together are not.
+  const auto large = base64(picture(4096, 4096, 0));
+  expect_refused(post("/v1/jobs", {{"prompt", "a"}, {"reference", {large, large, large}}}),
+                 "reference", "is too large");
+}
+
+TEST_F(PicturesIn, MakeNoLargerPictureThanThereMayBe) {
+  const auto answer = post("/v1/jobs", {{"prompt", "a"}, {"init", base64(picture(4096, 2048, 0))}});
+  ASSERT_EQ(status_of(answer), 202) << answer;
+  EXPECT_EQ(json_of(answer)["request"]["width"], 2896);
+  EXPECT_EQ(json_of(answer)["request"]["height"], 1440);
+}
+
+// Jobs are kept for those who come back, but not what they began with.
+TEST(PicturesOfJobs, AreLetGoOfWhenTheJobEnds) {
+  Job job("id", {.request = {.pictures = {.init = Pixels{2, 2, std::vector<std::uint8_t>(12)}}}});
+  EXPECT_EQ(job.num_input_bytes(), 12u);
+  EXPECT_TRUE(job.order().request.pictures.is_empty());
+  job.finish(JobState::kCancelled);
+  EXPECT_TRUE(job.take_request().pictures.is_empty());
+}
+
+TEST(PicturesOfJobs, CountInTheQueue) {
+  const auto job = [] {
+    return std::make_shared<Job>(
+        "id",
+        Order{.request = {.pictures = {.references = {{2, 2, std::vector<std::uint8_t>(12)}}}}});
+  };
+  Queue queue(64, 30);
+  EXPECT_TRUE(queue.push(job()));
+  EXPECT_TRUE(queue.push(job()));
+  EXPECT_FALSE(queue.push(job()));
+  queue.pop();
+  EXPECT_TRUE(queue.push(job()));
+}
+
+}  // namespace braid::serve::pictures_in_test
