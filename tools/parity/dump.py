@@ -147,13 +147,23 @@ class Flux:
     """How FluxPipeline is asked, and what of its first evaluation is kept."""
     side = 16                       # of a token, in pixels
 
+    def generators(self, request):
+        return generators(request)
+
     def arguments(self, pipe, request):
         return texts(request) | {"true_cfg_scale": request.true_cfg,
                                  "guidance_scale": request.guidance}
 
+    def number(self, request):
+        return {"num_images_per_prompt": request.num_images}
+
     def latents(self, packed, request):
         """What the pipeline calls latents."""
         return packed
+
+    def prepared(self, made):
+        """The latents of what prepare_latents returns."""
+        return made if torch.is_tensor(made) else made[0]
 
     def packed(self, latents):
         return latents
@@ -237,7 +247,57 @@ class Tool(Flux):
             {"prompt_2": [request.prompt_2] * len(request.prompts)} if request.prompt_2 else {})
 
 
-FAMILIES = {"FluxPipeline": Flux(), "FluxKontextPipeline": Kontext(), "FluxFillPipeline": Tool(),
+class Joy(Flux):
+    """Draws of the reference come from torch's global generator: with that one for the noise they
+    follow it."""
+
+    def generators(self, request):
+        return [torch.manual_seed(request.seed)]
+
+    def arguments(self, pipe, request):
+        given = {"prompt": list(request.prompts), "guidance_scale": request.true_cfg}
+        if request.negative_prompt is not None:
+            given["negative_prompt"] = [request.negative_prompt] * len(request.prompts)
+        return given | ({"image": reference_pictures(request)[0]} if request.references else {})
+
+    def packed(self, latents):
+        """Of the last item, which is drawn."""
+        drawn = latents[:, -1].squeeze(2)
+        patches = drawn.unflatten(3, (-1, 2)).unflatten(2, (-1, 2))
+        return patches.permute(0, 2, 4, 1, 3, 5).flatten(3).flatten(1, 2)
+
+    def evaluation(self, args, options, output, tokens, count):
+        return {"prompt_embeds": options["encoder_hidden_states"],
+                "velocity_first": self.packed(output[0])}
+
+
+class JoyPlus(Joy):
+    """Latents are patches, of what is drawn and then of references; guidance is one batch."""
+
+    def arguments(self, pipe, request):
+        given = {"prompt": list(request.prompts), "guidance_scale": request.true_cfg}
+        if request.negative_prompt is not None:
+            given["negative_prompt"] = [request.negative_prompt] * len(request.prompts)
+        return given | ({"images": reference_pictures(request)} if request.references else {})
+
+    def number(self, request):
+        return {}
+
+    def prepared(self, made):
+        patches, is_drawn, _ = made
+        self.tokens = int(is_drawn[0].sum())
+        return patches
+
+    def packed(self, latents):
+        return latents[:, :self.tokens].flatten(2)
+
+    def evaluation(self, args, options, output, tokens, count):
+        return {"prompt_embeds": options["encoder_hidden_states"][-count:],
+                "velocity_first": self.packed(output[0][-count:])}
+
+
+FAMILIES = {"JoyImageEditPipeline": Joy(), "JoyImageEditPlusPipeline": JoyPlus(),
+            "FluxPipeline": Flux(), "FluxKontextPipeline": Kontext(), "FluxFillPipeline": Tool(),
             "FluxControlPipeline": Tool(), "Flux2KleinPipeline": Klein(), "Flux2Pipeline": Dev(),
             "ZImagePipeline": ZImage()}
 
@@ -248,13 +308,13 @@ def run(pipe, request, latents=None):
     arguments = family.arguments(pipe, request)
     pipe, given = with_pictures(pipe, request)
     set_tiling(pipe, request.vae_tiling)
-    noise = generators(request)
+    noise = family.generators(request)
     seeded_steps(pipe, noise)
     kept = {}
 
     def prepare_latents(*args, **options):
         made = type(pipe).prepare_latents(pipe, *args, **options)
-        kept["latents_initial"] = family.packed(made if torch.is_tensor(made) else made[0])
+        kept["latents_initial"] = family.packed(family.prepared(made))
         return made
 
     def first_evaluation(module, args, options, output):
@@ -270,7 +330,7 @@ def run(pipe, request, latents=None):
     hook = pipe.transformer.register_forward_hook(first_evaluation, with_kwargs=True)
     pictures = pipe(
         **arguments, **given, width=request.width, height=request.height,
-        num_inference_steps=request.steps, num_images_per_prompt=request.num_images,
+        num_inference_steps=request.steps, **family.number(request),
         generator=noise, latents=None if latents is None else family.latents(latents, request),
         max_sequence_length=request.max_sequence_length, callback_on_step_end=after_step).images
     hook.remove()

@@ -1,4 +1,4 @@
-"""Directories of FLUX.2 (klein, dev) and Z-Image pipelines of any shape with random weights.
+"""Directories of FLUX.2 (klein, dev), Z-Image and other pipelines of any shape with random weights.
 
 As random_pipeline.py makes them of FLUX.1. Text encoders have as many layers as the pipelines' choice
 of hidden states asks for, and narrow ones.
@@ -7,6 +7,7 @@ import json
 from dataclasses import dataclass, field, replace
 
 import random_denoisers
+import random_joy
 import random_pipeline
 import tiny_tokenizers
 import torch
@@ -148,6 +149,9 @@ def make(out, s, link=False):
     are copied or linked."""
     if isinstance(s, random_pipeline.Shape):
         random_pipeline.make(out, s, link=link)
+        return
+    if isinstance(s, random_joy.JoyShape):
+        random_joy.make(out, s)
         return
     out.mkdir(parents=True)
     transformer, vae = matched(s)

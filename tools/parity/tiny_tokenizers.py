@@ -21,6 +21,7 @@ MISTRAL = (r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{L
            r"|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|\p{N}"
            r"| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+")
 QWEN_TOKENS = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
+QWEN_VISION = ("<|vision_start|>", "<|vision_end|>", "<|image_pad|>", "<|video_pad|>")
 QWEN_WORDS = ("<think>", "</think>")  # whole tokens, but not special ones
 MISTRAL_TOKENS = ("<unk>", "<s>", "</s>", "[INST]", "[/INST]", "[SYSTEM_PROMPT]",
                   "[/SYSTEM_PROMPT]", "[IMG]", "[IMG_BREAK]", "[IMG_END]", "<pad>")
@@ -65,11 +66,11 @@ def write(folder, tokenizer, config, chat, chat_in_config):
     return tokenizer.get_vocab_size()
 
 
-def write_qwen(folder, chat_in_config=False, size=400):
-    """Returns the number of tokens."""
+def write_qwen(folder, chat_in_config=False, size=400, more=()):
+    """Returns the number of tokens; `more` are special ones, too."""
     tokenizer = trained(QWEN, (), size)
     tokenizer.normalizer = normalizers.NFC()
-    tokenizer.add_special_tokens([AddedToken(t, special=True) for t in QWEN_TOKENS])
+    tokenizer.add_special_tokens([AddedToken(t, special=True) for t in (*QWEN_TOKENS, *more)])
     tokenizer.add_tokens([AddedToken(t, special=False, normalized=False) for t in QWEN_WORDS])
     config = {"tokenizer_class": "Qwen2Tokenizer", "pad_token": "<|endoftext|>",
               "eos_token": "<|im_end|>", "unk_token": None, "bos_token": None,

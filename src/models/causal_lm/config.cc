@@ -17,6 +17,12 @@ CausalLmConfig class_defaults(const std::string& type, const std::string& source
     c.num_kv_heads = 32;
     return c;
   }
+  if (type == "qwen3_vl_text") {
+    c.mlp_hidden = 22016;
+    c.num_kv_heads = 32;
+    c.theta = 500000;
+    return c;
+  }
   require(type == "mistral", source, ": 'model_type' should be qwen3 or mistral, it is '", type,
           "'");
   c.vocab_size = 32000;
@@ -84,9 +90,21 @@ CausalLmConfig read_text_config(const JsonObject& json, const std::string& type)
 }  // namespace
 
 CausalLmConfig read_causal_lm_config(const JsonObject& json) {
-  if (!json.has("text_config")) return read_text_config(json, json.string_or("model_type", ""));
+  const auto read = [](const JsonObject& text, const std::string& type) {
+    require(type != "qwen3_vl_text", text.source(), ": 'model_type' should be qwen3 or mistral, ",
+            "it is ", type, ", which looks at pictures");
+    return read_text_config(text, type);
+  };
+  if (!json.has("text_config")) return read(json, json.string_or("model_type", ""));
   const JsonObject inner(json.at("text_config"), json.source() + ": 'text_config'");
-  return read_text_config(inner, inner.string_or("model_type", "mistral"));
+  return read(inner, inner.string_or("model_type", "mistral"));
+}
+
+CausalLmConfig read_qwen3_vl_text_config(const JsonObject& json) {
+  const auto type = json.string_or("model_type", "qwen3_vl_text");
+  require(type == "qwen3_vl_text", json.source(), ": 'model_type' should be qwen3_vl_text, it is ",
+          type);
+  return read_text_config(json, type);
 }
 
 }  // namespace braid

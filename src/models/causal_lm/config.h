@@ -23,4 +23,7 @@ struct CausalLmConfig {
 // is absent has the default of the reference's class. Throws InputError naming the field.
 CausalLmConfig read_causal_lm_config(const JsonObject& json);
 
+// The same of the language model of a Qwen3-VL, from the `text_config` in its config.json.
+CausalLmConfig read_qwen3_vl_text_config(const JsonObject& json);
+
 }  // namespace braid

@@ -1,5 +1,8 @@
 #include "models/vae/config.h"
 
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
 #include "base/error.h"
 
 namespace braid {
@@ -41,14 +44,81 @@ void read_flux2_fields(const JsonObject& json, VaeConfig& c) {
           c.widths.size(), ", it has ", c.decoder_widths().size());
 }
 
+std::vector<double> numbers_or(const JsonObject& json, const char* key,
+                               const std::vector<double>& otherwise) {
+  if (!json.has(key)) return otherwise;
+  const auto& list = json.at(key);
+  const bool are_numbers = list.is_array() && std::all_of(list.begin(), list.end(),
+                                                          [](auto& x) { return x.is_number(); });
+  require(are_numbers, json.source(), ": '", key, "' should be a list of numbers");
+  return list.get<std::vector<double>>();
+}
+
+void check_wan_latents(const VaeConfig& c, const std::string& source) {
+  const auto channels = std::size_t(c.latent_channels);
+  require(c.latents_mean.size() == channels && c.latents_std.size() == channels, source,
+          ": 'latents_mean' and 'latents_std' should have 'z_dim', ", channels,
+          ", numbers, they have ", c.latents_mean.size(), " and ", c.latents_std.size());
+  for (const auto deviation : c.latents_std)
+    require(deviation > 0, source, ": 'latents_std' should be above 0, one is ", deviation);
+}
+
+// What would make it another network.
+void check_wan_kind(const JsonObject& json) {
+  require(!json.flag_or("is_residual", false), json.source(), ": 'is_residual' should be false");
+  require(!json.has("patch_size"), json.source(), ": 'patch_size' should be null");
+  require(!json.has("attn_scales") || json.at("attn_scales").empty(), json.source(),
+          ": 'attn_scales' should be empty");
+}
+
+VaeConfig read_wan_config(const JsonObject& json) {
+  check_wan_kind(json);
+  auto c = wan_vae_config();
+  json.integer_or("in_channels", 3, 3, 3);
+  json.integer_or("out_channels", 3, 3, 3);
+  const auto base = json.integer_or("base_dim", c.widths.front(), 1, kMaxWidth);
+  const auto decoder_base = json.integer_or("decoder_base_dim", base, 1, kMaxWidth);
+  const auto multiples = json.integers_or("dim_mult", {1, 2, 4, 4}, 1, 1024);
+  require(!multiples.empty() && multiples.size() <= 8, json.source(),
+          ": 'dim_mult' should have 1 to 8 levels, it has ", multiples.size());
+  require(multiples.front() == 1, json.source(),
+          ": 'dim_mult' should begin with 1, it begins with ", multiples.front());
+  c.widths.clear();
+  for (const auto multiple : multiples) {
+    c.widths.push_back(base * multiple);
+    if (decoder_base != base) c.own_decoder_widths.push_back(decoder_base * multiple);
+  }
+  c.latent_channels = json.integer_or("z_dim", c.latent_channels, 1, kMaxWidth);
+  c.layers_per_block = json.integer_or("num_res_blocks", c.layers_per_block, 1, 100);
+  c.latents_mean = numbers_or(json, "latents_mean", c.latents_mean);
+  c.latents_std = numbers_or(json, "latents_std", c.latents_std);
+  check_wan_latents(c, json.source());
+  json.integer_or("scale_factor_spatial", c.downscale(), c.downscale(), c.downscale());
+  return c;
+}
+
 }  // namespace
+
+VaeConfig wan_vae_config() {
+  return {.widths = {96, 192, 384, 384},
+          .norm_groups = 1,
+          .sample_size = 256,
+          .quant_conv = true,
+          .post_quant_conv = true,
+          .latents_mean = {-0.7571, -0.7089, -0.9113, 0.1075, -0.1745, 0.9653, -0.1517, 1.5508,
+                           0.4134, -0.0715, 0.5517, -0.3632, -0.1922, -0.9497, 0.2503, -0.2921},
+          .latents_std = {2.8184, 1.4541, 2.3275, 2.6558, 1.2196, 1.7708, 2.6052, 2.0743, 3.2687,
+                          2.1526, 2.8652, 1.5579, 1.6382, 1.1253, 2.8251, 1.9160}};
+}
 
 VaeConfig read_vae_config(const JsonObject& json) {
   const auto class_name = json.string_or("_class_name", "AutoencoderKL");
+  if (class_name == "AutoencoderKLWan") return read_wan_config(json);
   const bool is_flux2 = class_name == "AutoencoderKLFlux2";
-  require(class_name == "AutoencoderKL" || is_flux2, json.source(),
-          " should describe an AutoencoderKL or an AutoencoderKLFlux2, it describes a ",
-          class_name);
+  require(
+      class_name == "AutoencoderKL" || is_flux2, json.source(),
+      " should describe an AutoencoderKL, AutoencoderKLFlux2 or AutoencoderKLWan, it describes ",
+      "a ", class_name);
   VaeConfig c;
   c.image_channels = json.integer_or("in_channels", 3, 3, 3);
   json.integer_or("out_channels", 3, 3, 3);

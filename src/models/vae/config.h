@@ -1,4 +1,5 @@
-// The sizes of an AutoencoderKL or an AutoencoderKLFlux2.
+// The sizes of an AutoencoderKL, an AutoencoderKLFlux2 or, for single pictures, an
+// AutoencoderKLWan.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +23,10 @@ struct VaeConfig {
   double scaling_factor = 0.3611, shift_factor = 0.1159;
   // FLUX.2's: in place of scaling, the channels of packed latents are normed by stored statistics.
   std::optional<double> batch_norm_eps = {};
+  // Wan's: in place of scaling, each channel of latents has a mean and a deviation.
+  std::vector<double> latents_mean = {}, latents_std = {};
 
+  bool is_wan() const { return !latents_mean.empty(); }
   const std::vector<std::int64_t>& decoder_widths() const {
     return own_decoder_widths.empty() ? widths : own_decoder_widths;
   }
@@ -31,7 +35,10 @@ struct VaeConfig {
   std::int64_t downscale() const { return std::int64_t(1) << (widths.size() - 1); }
 };
 
-// From vae/config.json, of either class. Throws InputError naming the field.
+// From vae/config.json, of any of these classes. Throws InputError naming the field.
 VaeConfig read_vae_config(const JsonObject& json);
+
+// Wan 2.1's, as published.
+VaeConfig wan_vae_config();
 
 }  // namespace braid

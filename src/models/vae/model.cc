@@ -23,6 +23,15 @@ Tiling decoder_tiling(const VaeConfig& c) {
   return {.in_size = c.sample_size / c.downscale(), .out_size = c.sample_size};
 }
 
+ConvShape pointwise(std::int64_t width) {
+  return {.in = width, .out = width, .kernel = 1, .padding = 0};
+}
+
+// Numbers of the channels of `like`, in its dtype.
+Tensor over_channels(const std::vector<double>& numbers, const Tensor& like) {
+  return at::tensor(numbers, at::kDouble).to(like.options()).view({-1, 1, 1});
+}
+
 bool are_cut(const VaeConfig& c, const Tensor& latents, Tiles tiles) {
   const auto largest = decoder_tiling(c).in_size;
   return tiles == Tiles::kWhereLarger && (latents.size(2) > largest || latents.size(3) > largest);
@@ -89,34 +98,50 @@ Tensor VaeDecoder::operator()(const Tensor& latents) const {
 }
 
 Vae::Vae(const VaeConfig& c, const Weights& w, Parts parts) : config_(c) {
-  const auto pointwise = [](std::int64_t width) {
-    return ConvShape{.in = width, .out = width, .kernel = 1, .padding = 0};
-  };
-  const auto z = c.latent_channels;
   if (parts == Parts::kEncoder) {
     (w / "decoder").skip();
     (w / "post_quant_conv").skip();
   } else {
-    decoder_.emplace(w / "decoder", c);
-    if (c.post_quant_conv) post_quant_.emplace(w / "post_quant_conv", pointwise(z));
+    load_decoder(w);
   }
-  if (c.batch_norm_eps) packed_norm_.emplace(w / "bn", kPatch * kPatch * z, *c.batch_norm_eps);
+  if (c.batch_norm_eps)
+    packed_norm_.emplace(w / "bn", kPatch * kPatch * c.latent_channels, *c.batch_norm_eps);
   if (parts == Parts::kDecoder) {
     (w / "encoder").skip();
     (w / "quant_conv").skip();
   } else {
-    encoder_.emplace(w / "encoder", c);
-    if (c.quant_conv) quant_.emplace(w / "quant_conv", pointwise(2 * z));
+    load_encoder(w);
   }
   w.finish();
 }
 
+void Vae::load_decoder(const Weights& w) {
+  if (config_.is_wan()) {
+    wan_decoder_.emplace(w, config_);
+    return;
+  }
+  decoder_.emplace(w / "decoder", config_);
+  if (config_.post_quant_conv)
+    post_quant_.emplace(w / "post_quant_conv", pointwise(config_.latent_channels));
+}
+
+void Vae::load_encoder(const Weights& w) {
+  if (config_.is_wan()) {
+    wan_encoder_.emplace(w, config_);
+    return;
+  }
+  encoder_.emplace(w / "encoder", config_);
+  if (config_.quant_conv) quant_.emplace(w / "quant_conv", pointwise(2 * config_.latent_channels));
+}
+
 Tensor Vae::decode_tile(const Tensor& latents) const {
-  check(decoder_.has_value(), "this autoencoder was loaded without its decoder");
+  check(decoder_ || wan_decoder_, "this autoencoder was loaded without its decoder");
+  if (wan_decoder_) return (*wan_decoder_)(latents);
   return (*decoder_)(post_quant_ ? (*post_quant_)(latents) : latents);
 }
 
 Tensor Vae::encode_tile(const Tensor& picture) const {
+  if (wan_encoder_) return (*wan_encoder_)(picture);
   const auto moments = (*encoder_)(picture);
   return quant_ ? (*quant_)(moments) : moments;
 }
@@ -146,7 +171,7 @@ Tensor Vae::join_tiles(const Tensor& latents, std::vector<Tensor> decoded) const
 }
 
 VaeMoments Vae::encode(const Tensor& pictures, Tiles tiles) const {
-  check(encoder_.has_value(), "this autoencoder was loaded without its encoder");
+  check(encoder_ || wan_encoder_, "this autoencoder was loaded without its encoder");
   const Tiling tiling{.in_size = config_.sample_size,
                       .out_size = config_.sample_size / config_.downscale()};
   const bool larger = pictures.size(2) > tiling.in_size || pictures.size(3) > tiling.in_size;
@@ -160,6 +185,9 @@ VaeMoments Vae::encode(const Tensor& pictures, Tiles tiles) const {
 
 Tensor Vae::to_decoder(const Tensor& latents) const {
   if (packed_norm_) return at::pixel_shuffle(packed_norm_->undo(latents), kPatch);
+  if (config_.is_wan())
+    return latents * over_channels(config_.latents_std, latents) +
+           over_channels(config_.latents_mean, latents);
   return latents / config_.scaling_factor + config_.shift_factor;
 }
 
@@ -169,6 +197,9 @@ Tensor Vae::from_encoder(const Tensor& latents) const {
 }
 
 Tensor scaled_latents(const VaeConfig& config, const Tensor& latents) {
+  if (config.is_wan())
+    return (latents - over_channels(config.latents_mean, latents)) /
+           over_channels(config.latents_std, latents);
   return (latents - config.shift_factor) * config.scaling_factor;
 }
 

@@ -1,11 +1,12 @@
-// The autoencoder between pictures and latents (Kingma and Welling, 2014; diffusers' AutoencoderKL
-// and AutoencoderKLFlux2), written for one device.
+// The autoencoder between pictures and latents (Kingma and Welling, 2014; diffusers' AutoencoderKL,
+// AutoencoderKLFlux2 and AutoencoderKLWan), written for one device.
 //
 // Pictures are [B 3 H W] in -1 .. 1; latents [B Z H/8 W/8], for four levels.
 #pragma once
 
 #include "models/vae/layers.h"
 #include "models/vae/names.h"
+#include "models/vae/wan.h"
 
 namespace braid {
 
@@ -55,7 +56,8 @@ class Vae {
   enum class Parts { kEncoder, kDecoder, kBoth };
   Vae(const VaeConfig& config, const Weights& w, Parts parts = Parts::kBoth);
 
-  // Latents as the decoder's inputs, not yet scaled: see `to_decoder`. Batches are decoded one
+  // Latents as the decoder's inputs, not yet scaled: see `to_decoder`. Wan's pictures are not
+  // clamped to -1 .. 1 yet. Batches are decoded one
   // picture at a time, which bounds memory and changes no bit.
   // `before_tile` is called before each, and may throw.
   Tensor decode(
@@ -76,15 +78,19 @@ class Vae {
 
  private:
   Tensor encode_tile(const Tensor& picture) const;
+  void load_decoder(const Weights& w);
+  void load_encoder(const Weights& w);
 
   VaeConfig config_;
   std::optional<VaeDecoder> decoder_;
   std::optional<VaeEncoder> encoder_;
   std::optional<Conv2d> quant_, post_quant_;
+  std::optional<WanDecoder> wan_decoder_;  // of its config, in the place of those above
+  std::optional<WanEncoder> wan_encoder_;
   std::optional<StoredNorm> packed_norm_;
 };
 
-// What an AutoencoderKL's encoder makes, as the denoiser has it.
+// What the encoder of an AutoencoderKL or AutoencoderKLWan makes, as the denoiser has it.
 Tensor scaled_latents(const VaeConfig& config, const Tensor& latents);
 
 }  // namespace braid

@@ -44,6 +44,9 @@ Names vae_names(const Checkpoint& checkpoint) {
       return {.spellings = spellings_in_one_file(checkpoint, prefix),
               .prefix = prefix,
               .ignored = {prefix + "bn.num_batches_tracked"}};
+  if (checkpoint.find("decoder.norm_out.gamma"))  // Wan's, of which one picture needs no times
+    return {.ignored = {"encoder.down_blocks.*.time_conv.*",
+                        "decoder.up_blocks.*.upsamplers.0.time_conv.*"}};
   Names names{.ignored = {"bn.num_batches_tracked"}};
   const std::string attention = "*.mid_block.attentions.0.";
   // published before diffusers renamed its attention layers

@@ -1,0 +1,83 @@
+#include "models/joy/config.h"
+
+#include <numeric>
+
+#include "base/error.h"
+
+namespace braid {
+namespace {
+
+constexpr std::int64_t kMaxJoyWidth = 1 << 20;
+
+void check_joy_heads(const JoyConfig& c, const std::string& source) {
+  require(c.hidden % c.num_heads == 0, source, ": 'num_attention_heads', ", c.num_heads,
+          ", should divide 'hidden_size', ", c.hidden);
+  require(c.axes.size() == 3, source, ": 'rope_dim_list' should have 3 axes, it has ",
+          c.axes.size());
+  const auto sum = std::accumulate(c.axes.begin(), c.axes.end(), std::int64_t(0));
+  require(sum == c.head_width(), source, ": 'rope_dim_list' should sum to the width of a head, ",
+          c.head_width(), ", it sums to ", sum);
+  for (const auto axis : c.axes)
+    require(axis % 2 == 0, source, ": 'rope_dim_list' should hold even numbers, one is ", axis);
+}
+
+JoyTextRope read_text_rope(const JsonObject& json) {
+  const auto type = json.string_or("rope_type", "rope");
+  require(type == "rope" || type == "mrope", json.source(),
+          ": 'rope_type' should be rope or mrope, it is ", type);
+  return type == "rope" ? JoyTextRope::kNone : JoyTextRope::kBehindPictures;
+}
+
+}  // namespace
+
+JoyConfig read_joy_config(const JsonObject& json) {
+  const auto name = json.string_or("_class_name", "JoyImageEditTransformer3DModel");
+  const bool is_plus = name == "JoyImageEditPlusTransformer3DModel";
+  require(name == "JoyImageEditTransformer3DModel" || is_plus, json.source(),
+          " should describe a JoyImageEditTransformer3DModel or a "
+          "JoyImageEditPlusTransformer3DModel, it describes a ",
+          name);
+  const std::vector<std::int64_t> patch = {1, 2, 2};
+  require(json.integers_or("patch_size", patch, 1, 1024) == patch, json.source(),
+          ": 'patch_size' should be [1, 2, 2]");
+  JoyConfig c;
+  c.latent_channels = json.integer_or("in_channels", c.latent_channels, 1, kMaxJoyWidth);
+  c.out_channels = json.integer_or("out_channels", c.latent_channels, 1, kMaxJoyWidth);
+  c.hidden = json.integer_or("hidden_size", 3072, 2, kMaxJoyWidth);
+  c.num_heads = json.integer_or("num_attention_heads", 24, 1, 1 << 14);
+  c.num_layers = json.integer_or("num_layers", 20, 0, 10'000);
+  c.text_width = json.integer_or("text_dim", c.text_width, 1, kMaxJoyWidth);
+  const auto ratio = json.number_or("mlp_width_ratio", 4);
+  c.mlp_hidden = std::int64_t(double(c.hidden) * ratio);
+  require(c.mlp_hidden >= 1 && ratio <= 64, json.source(),
+          ": 'mlp_width_ratio' should be between 1/", c.hidden, " and 64, it is ", ratio);
+  c.axes = json.integers_or("rope_dim_list", c.axes, 0, kMaxJoyWidth);
+  c.theta = json.number_or("theta", c.theta);
+  require(c.theta > 0, json.source(), ": 'theta' should be above 0, it is ", c.theta);
+  if (!is_plus) c.text_rope = read_text_rope(json);  // which Plus has, and does not look at
+  check_joy_heads(c, json.source());
+  return c;
+}
+
+// As FLUX.1's double blocks (flux/shape.cc), but that their modulation is a sum. Beside the tokens
+// travel the six vectors of all modulations.
+DenoiserShape joy_shape(const JoyConfig& c) {
+  const auto h = double(c.hidden), m = double(c.mlp_hidden);
+  return {.hidden = c.hidden,
+          .num_heads = c.num_heads,
+          .num_kv_heads = c.num_heads,
+          .head_width = c.head_width(),
+          .in_width = 4 * c.latent_channels,
+          .out_width = 4 * c.out_channels,
+          .text_width = c.text_width,
+          .state_vectors = 6,
+          .blocks = {{.name = "double",
+                      .count = c.num_layers,
+                      .dense_flops = 2 * h * (4 * h + 2 * m),
+                      .all_reduces = 2,
+                      .live = {.whole = 2 * h, .shared = 2 * m},
+                      .widest = m,
+                      .moved = {.whole = 26 * h, .shared = 60 * h + 4 * m}}}};
+}
+
+}  // namespace braid

@@ -1,0 +1,34 @@
+// The sizes of a JoyAI-Image-Edit transformer.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/json.h"
+#include "nn/denoiser_shape.h"
+
+namespace braid {
+
+// Whether tokens of text are rotated: not at all, or by places behind those of pictures.
+enum class JoyTextRope { kNone, kBehindPictures };
+
+// Defaults are JoyAI-Image-Edit's.
+struct JoyConfig {
+  std::int64_t latent_channels = 16, out_channels = 16;
+  std::int64_t hidden = 4096, num_heads = 32, mlp_hidden = 16384;
+  std::int64_t num_layers = 40;
+  std::int64_t text_width = 4096;
+  std::vector<std::int64_t> axes = {16, 56, 56};  // of the head: item, row, column
+  double theta = 256;
+  JoyTextRope text_rope = JoyTextRope::kNone;
+
+  std::int64_t head_width() const { return hidden / num_heads; }
+};
+
+// From transformer/config.json, of Edit or of Edit-Plus. Throws InputError naming the field.
+JoyConfig read_joy_config(const JsonObject& json);
+
+// What forecasts count with.
+DenoiserShape joy_shape(const JoyConfig& config);
+
+}  // namespace braid

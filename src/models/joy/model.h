@@ -1,0 +1,39 @@
+// The JoyAI-Image-Edit transformer (JD, 2025; diffusers' JoyImageEditTransformer3DModel and
+// JoyImageEditPlusTransformer3DModel), written for one device.
+#pragma once
+
+#include "models/joy/ends.h"
+#include "nn/block_list.h"
+#include "nn/rope.h"
+
+namespace braid {
+
+class Joy {
+ public:
+  // Uses every tensor of `w` exactly once; throws InputError naming the first that does not fit.
+  // With `run` only what belongs to its blocks is read and the rest is checked.
+  Joy(const JoyConfig& config, const Weights& w, Attend attend = ops::attention,
+      std::optional<BlockRange> run = {});
+
+  // -> velocity [B N C] of the noise, of a transformer that has all blocks. Tokens are of 2 x 2
+  // latents, channels slowest. Positions have 3 axes: which picture, row, column.
+  Tensor operator()(const DenoiserInput& in) const { return advance(in, {}); }
+  // From the packed state that the run before made to the one after this run. The first run begins
+  // with the input, and the last makes the velocity.
+  Tensor advance(const DenoiserInput& in, const Tensor& state) const;
+
+  const JoyConfig& config() const { return config_; }
+
+ private:
+  JoyState begin(const DenoiserInput& in, const Tensor& state) const;
+  Rope rope(const DenoiserInput& in) const;
+
+  JoyConfig config_;
+  BlockRun run_;
+  Attend attend_;
+  std::optional<JoyInputs> inputs_;
+  BlockList<JoyBlock> blocks_;
+  std::optional<JoyOutput> output_;
+};
+
+}  // namespace braid

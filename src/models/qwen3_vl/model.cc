@@ -1,0 +1,123 @@
+#include "models/qwen3_vl/model.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace braid {
+namespace {
+
+// Tokens with as many for each picture as it has, and where each of them lies: time, row, column.
+// Behind a picture the text goes on beyond its longer side.
+struct Places {
+  std::vector<std::int64_t> ids;
+  std::vector<std::int64_t> times, rows, columns;
+  std::vector<std::int64_t> of_pictures;  // which tokens these are
+
+  void add(std::int64_t id, std::int64_t time, std::int64_t row, std::int64_t column) {
+    ids.push_back(id);
+    times.push_back(time);
+    rows.push_back(row);
+    columns.push_back(column);
+  }
+};
+
+Places places_of(const std::vector<std::int64_t>& ids, const std::vector<Tensor>& pictures,
+                 const Qwen3VlConfig& c) {
+  Places places;
+  std::int64_t next = 0;
+  std::size_t picture = 0;
+  for (const auto id : ids) {
+    if (id != c.image_token) {
+      places.add(id, next, next, next);
+      ++next;
+      continue;
+    }
+    const auto height = pictures[picture].size(1) / c.vision.pixels_per_token();
+    const auto width = pictures[picture++].size(2) / c.vision.pixels_per_token();
+    for (std::int64_t y = 0; y < height; ++y)
+      for (std::int64_t x = 0; x < width; ++x) {
+        places.of_pictures.push_back(std::int64_t(places.ids.size()));
+        places.add(id, next, next + y, next + x);
+      }
+    next += std::max(height, width);
+  }
+  return places;
+}
+
+// Angles of time, rows and columns take turns; where two of them are used up the rest is time's.
+HalfSplitRope interleaved_rope(const Places& places, const Qwen3VlConfig& c,
+                               const at::TensorOptions& made) {
+  const auto width = c.text.head_width;
+  const auto frequencies =
+      1.0 / at::pow(c.text.theta, at::arange(0, width, 2, at::kFloat) / double(width));
+  std::vector<std::int64_t> axes;
+  for (std::int64_t i = 0; i < width / 2; ++i)
+    axes.push_back(i % 3 != 0 && i < 3 * c.sections[std::size_t(i % 3)] ? i % 3 : 0);
+  const auto positions_3T =
+      at::stack({at::tensor(places.times), at::tensor(places.rows), at::tensor(places.columns)});
+  const auto of_angle = positions_3T.index_select(0, at::tensor(axes)).t().to(at::kFloat);
+  const auto angle = of_angle * frequencies;
+  return {.cos = angle.cos().to(made), .sin = angle.sin().to(made)};
+}
+
+void check_ids(const std::vector<std::int64_t>& ids, std::size_t num_pictures,
+               const Qwen3VlConfig& c) {
+  const auto largest = *std::max_element(ids.begin(), ids.end());
+  require(largest < c.text.vocab_size, "the tokenizer makes token ", largest,
+          ", the text encoder knows ", c.text.vocab_size);
+  const auto marks = std::size_t(std::count(ids.begin(), ids.end(), c.image_token));
+  require(marks == num_pictures, "the prompt marks the places of ", marks, " pictures, there ",
+          num_pictures == 1 ? "is 1" : text_of("are ", num_pictures));
+}
+
+// What is seen of all pictures, one after the other.
+Seen seen_of(const std::vector<Tensor>& pictures, const VisionTower& tower) {
+  std::vector<Tensor> tokens;
+  std::vector<std::vector<Tensor>> added;
+  for (const auto& picture : pictures) {
+    auto seen = tower(picture);
+    tokens.push_back(seen.tokens_MC);
+    added.resize(seen.added_MC.size());
+    for (std::size_t i = 0; i < added.size(); ++i) added[i].push_back(seen.added_MC[i]);
+  }
+  Seen all{.tokens_MC = at::cat(tokens), .added_MC = {}};
+  for (const auto& of_layer : added) all.added_MC.push_back(at::cat(of_layer));
+  return all;
+}
+
+}  // namespace
+
+Qwen3Vl::Qwen3Vl(const Qwen3VlConfig& c, const Weights& w)
+    : config_(c),
+      options_(at::TensorOptions(w.dtype()).device(w.device())),
+      tower_(w / "visual", c.vision),
+      embedding_(w / "language_model" / "embed_tokens", c.text.vocab_size, c.text.hidden),
+      layers_(w / "language_model" / "layers", c.text.num_layers, c.text) {
+  (w / "language_model" / "norm").skip();
+  w.finish();
+}
+
+Tensor Qwen3Vl::operator()(const std::vector<std::int64_t>& ids,
+                           const std::vector<Tensor>& pictures) const {
+  check_ids(ids, pictures.size(), config_);
+  const auto places = places_of(ids, pictures, config_);
+  const auto ids_1T = at::tensor(places.ids).unsqueeze(0);
+  const TextRun all{.begin = 0, .count = ids_1T.size(1)};
+  const PackedPrompts prompt(ids_1T, std::span(&all, 1), Pads::kSkipped);
+  const auto rope = interleaved_rope(places, config_, options_);
+  const auto seen = pictures.empty() ? Seen{} : seen_of(pictures, tower_);
+  const auto where = at::tensor(places.of_pictures, at::kLong).to(options_.device());
+  auto x = embedding_(ids_1T);
+  if (!pictures.empty()) x = x.index_copy(1, where, seen.tokens_MC.unsqueeze(0));
+  layers_.for_each([&](std::int64_t i, const CausalLmLayer& layer) {
+    x = layer(x, prompt, rope);
+    if (i < std::int64_t(seen.added_MC.size()))
+      x = x.index_add(1, where, seen.added_MC[std::size_t(i)].unsqueeze(0));
+  });
+  return x;
+}
+
+}  // namespace braid

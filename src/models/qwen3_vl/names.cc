@@ -1,0 +1,18 @@
+#include "models/qwen3_vl/names.h"
+
+#include "models/causal_lm/names.h"
+
+namespace braid {
+
+Names qwen3_vl_names(const Checkpoint& checkpoint) {
+  const bool is_bare = checkpoint.find("language_model.embed_tokens.weight") != nullptr;
+  return {.prefix = is_bare ? "" : "model.", .ignored = {"lm_head.weight"}};
+}
+
+ShardingTable qwen3_vl_sharding(const Qwen3VlConfig& c, int size) {
+  auto shardings = causal_lm_sharding(c.text, size);
+  for (auto& [layer, sharding] : shardings) layer = "language_model." + layer;
+  return shardings;
+}
+
+}  // namespace braid

@@ -1,0 +1,152 @@
+#include "models/vae/wan.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace braid {
+namespace {
+
+constexpr double kShortest = 1e-12;  // of a length that is divided by
+
+std::vector<std::int64_t> gamma_shape(std::int64_t channels, WanNorm::Of of) {
+  if (of == WanNorm::Of::kPicture) return {channels, 1, 1};
+  return {channels, 1, 1, 1};
+}
+
+Tensor activated(Tensor x) { return at::silu_(x); }
+
+// The resnets of an encoder's level follow each other in one list, its resampling behind them.
+std::vector<WanLevel> encoder_levels(const Weights& list, const VaeConfig& c) {
+  std::vector<WanLevel> levels;
+  std::int64_t next = 0;
+  auto width = c.widths.front();
+  for (std::size_t i = 0; i < c.widths.size(); ++i) {
+    auto& level = levels.emplace_back();
+    for (std::int64_t k = 0; k < c.layers_per_block; ++k) {
+      level.resnets.emplace_back(list / next++, width, c.widths[i]);
+      width = c.widths[i];
+    }
+    if (i + 1 < c.widths.size())
+      level.resample.emplace(list / next++ / "resample" / 1,
+                             ConvShape{.in = width, .out = width, .stride = 2, .padding = 0});
+  }
+  return levels;
+}
+
+// Going up halves the channels.
+std::vector<WanLevel> decoder_levels(const Weights& list, const VaeConfig& c) {
+  auto widths = c.decoder_widths();
+  std::reverse(widths.begin(), widths.end());  // coarsest first
+  std::vector<WanLevel> levels;
+  auto in = widths.front();
+  for (std::size_t i = 0; i < widths.size(); ++i) {
+    const auto w = list / std::int64_t(i);
+    auto& level = levels.emplace_back();
+    for (std::int64_t k = 0; k <= c.layers_per_block; ++k)
+      level.resnets.emplace_back(w / "resnets" / k, k == 0 ? in : widths[i], widths[i]);
+    in = widths[i] / 2;
+    if (i + 1 < widths.size())
+      level.resample.emplace(w / "upsamplers" / 0 / "resample" / 1,
+                             ConvShape{.in = widths[i], .out = in});
+  }
+  return levels;
+}
+
+}  // namespace
+
+WanConv::WanConv(const Weights& scope, std::int64_t in, std::int64_t out, std::int64_t kernel) {
+  const auto w = scope.paged(PageLevel::kLeaf);
+  weight_OIKKK_ = w.tensor("weight", {out, in, kernel, kernel, kernel});
+  bias_O_ = w.tensor("bias", {out});
+  page_ = w.page();
+}
+
+Tensor WanConv::operator()(const Tensor& x) const {
+  const auto in_use = page_.use();
+  const auto kernel = weight_OIKKK_.size(2);
+  return ops::convolve(x, {.weight_OIKK = weight_OIKKK_.select(2, kernel - 1).contiguous(),
+                           .bias_O = bias_O_,
+                           .stride = 1,
+                           .padding = kernel / 2});
+}
+
+WanNorm::WanNorm(const Weights& w, std::int64_t channels, Of of)
+    : gamma_(w.tensor("gamma", gamma_shape(channels, of))) {}
+
+// Divided in float32 and rounded, as the reference does it.
+Tensor WanNorm::operator()(const Tensor& x) const {
+  const auto length = at::linalg_vector_norm(x, 2, {1}, /*keepdim=*/true, at::kFloat);
+  auto y = (x / length.clamp_min(kShortest)).to(x.scalar_type());
+  return y.mul_(std::sqrt(double(x.size(1)))).mul_(gamma_.view({-1, 1, 1}));
+}
+
+WanResnet::WanResnet(const Weights& w, std::int64_t in, std::int64_t out)
+    : norm1_(w / "norm1", in),
+      norm2_(w / "norm2", out),
+      conv1_(w / "conv1", in, out),
+      conv2_(w / "conv2", out, out) {
+  if (in != out) shortcut_.emplace(w / "conv_shortcut", in, out, /*kernel=*/1);
+}
+
+Tensor WanResnet::operator()(const Tensor& x) const {
+  const auto h = conv1_(activated(norm1_(x)));
+  auto y = conv2_(activated(norm2_(h)));
+  return y.add_(shortcut_ ? (*shortcut_)(x) : x);
+}
+
+WanAttention::WanAttention(const Weights& w, std::int64_t channels)
+    : norm_(w / "norm", channels, WanNorm::Of::kPicture),
+      qkv_(w / "to_qkv", {.in = channels, .out = 3 * channels, .kernel = 1, .padding = 0}),
+      proj_(w / "proj", {.in = channels, .out = channels, .kernel = 1, .padding = 0}) {}
+
+Tensor WanAttention::operator()(const Tensor& x) const {
+  const auto parts = qkv_(norm_(x)).flatten(2).transpose(1, 2).contiguous().chunk(3, -1);
+  const auto one_head = [](const Tensor& t_BLC) { return t_BLC.unsqueeze(2); };
+  const auto attended =
+      attend_tokens(ops::attention, one_head(parts[0]), one_head(parts[1]), one_head(parts[2]));
+  return proj_(attended.transpose(1, 2).reshape(x.sizes())) + x;
+}
+
+WanMidBlock::WanMidBlock(const Weights& w, std::int64_t channels)
+    : first_(w / "resnets" / 0, channels, channels),
+      attention_(w / "attentions" / 0, channels),
+      second_(w / "resnets" / 1, channels, channels) {}
+
+WanEncoder::WanEncoder(const Weights& w, const VaeConfig& c)
+    : in_(w / "encoder" / "conv_in", c.image_channels, c.widths.front()),
+      levels_(encoder_levels(w / "encoder" / "down_blocks", c)),
+      mid_(w / "encoder" / "mid_block", c.widths.back()),
+      norm_(w / "encoder" / "norm_out", c.widths.back()),
+      out_(w / "encoder" / "conv_out", c.widths.back(), 2 * c.latent_channels),
+      quant_(w / "quant_conv", 2 * c.latent_channels, 2 * c.latent_channels, /*kernel=*/1) {}
+
+Tensor WanEncoder::operator()(const Tensor& picture) const {
+  auto x = in_(picture);
+  for (const auto& level : levels_) {
+    for (const auto& resnet : level.resnets) x = resnet(x);
+    // padded on the right and below only
+    if (level.resample) x = (*level.resample)(at::constant_pad_nd(x, {0, 1, 0, 1}));
+  }
+  return quant_(out_(activated(norm_(mid_(x)))));
+}
+
+WanDecoder::WanDecoder(const Weights& w, const VaeConfig& c)
+    : post_quant_(w / "post_quant_conv", c.latent_channels, c.latent_channels, /*kernel=*/1),
+      in_(w / "decoder" / "conv_in", c.latent_channels, c.decoder_widths().back()),
+      mid_(w / "decoder" / "mid_block", c.decoder_widths().back()),
+      levels_(decoder_levels(w / "decoder" / "up_blocks", c)),
+      norm_(w / "decoder" / "norm_out", c.decoder_widths().front()),
+      out_(w / "decoder" / "conv_out", c.decoder_widths().front(), c.image_channels) {}
+
+Tensor WanDecoder::operator()(const Tensor& latents) const {
+  auto x = mid_(in_(post_quant_(latents)));
+  for (const auto& level : levels_) {
+    for (const auto& resnet : level.resnets) x = resnet(x);
+    if (level.resample) x = level.resample->of_doubled(x);
+  }
+  return out_(activated(norm_(x)));
+}
+
+}  // namespace braid

@@ -1,0 +1,99 @@
+// Wan 2.1's autoencoder of videos (Wan Team, 2025; diffusers' AutoencoderKLWan) for one picture.
+// Before the first frame of a video there is nothing: of a convolution over time the last slice is
+// all that meets numbers, and convolutions over time alone are never run. Pictures are [B C H W].
+#pragma once
+
+#include "models/vae/layers.h"
+
+namespace braid {
+
+// The last slice [O I K K] of a stored weight [O I K K K].
+class WanConv {
+ public:
+  WanConv(const Weights& scope, std::int64_t in, std::int64_t out, std::int64_t kernel = 3);
+  Tensor operator()(const Tensor& x) const;
+
+ private:
+  Tensor weight_OIKKK_, bias_O_;
+  Page page_;
+};
+
+// x / |x| * sqrt(C) * gamma, the length over the channels.
+class WanNorm {
+ public:
+  enum class Of { kVideo, kPicture };  // how many dims gamma is stored with
+  WanNorm(const Weights& w, std::int64_t channels, Of of = Of::kVideo);
+  Tensor operator()(const Tensor& x) const;
+
+ private:
+  Tensor gamma_;
+};
+
+// x + conv(silu(norm(conv(silu(norm(x)))))), with a 1x1 convolution around where widths differ.
+class WanResnet {
+ public:
+  WanResnet(const Weights& w, std::int64_t in, std::int64_t out);
+  Tensor operator()(const Tensor& x) const;
+
+ private:
+  WanNorm norm1_, norm2_;
+  WanConv conv1_, conv2_;
+  std::optional<WanConv> shortcut_;
+};
+
+// One head over all pixels, residual.
+class WanAttention {
+ public:
+  WanAttention(const Weights& w, std::int64_t channels);
+  Tensor operator()(const Tensor& x) const;
+
+ private:
+  WanNorm norm_;
+  Conv2d qkv_, proj_;
+};
+
+class WanMidBlock {
+ public:
+  WanMidBlock(const Weights& w, std::int64_t channels);
+  Tensor operator()(const Tensor& x) const { return second_(attention_(first_(x))); }
+
+ private:
+  WanResnet first_;
+  WanAttention attention_;
+  WanResnet second_;
+};
+
+struct WanLevel {
+  std::vector<WanResnet> resnets;
+  std::optional<Conv2d> resample;
+};
+
+class WanEncoder {
+ public:
+  // Scopes of the whole autoencoder: "encoder" and "quant_conv".
+  WanEncoder(const Weights& w, const VaeConfig& config);
+  Tensor operator()(const Tensor& picture) const;  // moments [B 2Z h w]: means, log-variances
+
+ private:
+  WanConv in_;
+  std::vector<WanLevel> levels_;
+  WanMidBlock mid_;
+  WanNorm norm_;
+  WanConv out_, quant_;
+};
+
+class WanDecoder {
+ public:
+  // Likewise: "decoder" and "post_quant_conv".
+  WanDecoder(const Weights& w, const VaeConfig& config);
+  Tensor operator()(const Tensor& latents) const;
+
+ private:
+  WanConv post_quant_, in_;
+  WanMidBlock mid_;
+  std::vector<WanLevel> levels_;
+  WanNorm norm_;
+  WanConv out_;
+};
+
+}  // namespace braid

@@ -1,0 +1,288 @@
+// The parts of JoyAI-Image-Edit against what diffusers and transformers computed: its transformer,
+// Qwen3-VL, and Wan's autoencoder for one picture. See tools/parity/make_joy.py.
+#include <c10/core/InferenceMode.h>
+#include <gmock/gmock.h>
+
+#include "dumps.h"
+#include "models/joy/model.h"
+#include "models/joy/sharding.h"
+#include "models/qwen3_vl/model.h"
+#include "models/qwen3_vl/names.h"
+#include "models/vae/model.h"
+
+namespace braid::joy_test {
+
+const auto kJoy = kParity / "joy";
+constexpr std::int64_t kPatchSide = 2;
+
+class JoyParts : public testing::Test {
+ protected:
+  Checkpoint part(const char* name, const char* stem = "diffusion_pytorch_model") const {
+    return Checkpoint::open(kJoy / "model" / name, stem);
+  }
+  template <class Config>
+  Config config(const char* name, Config (*read)(const JsonObject&)) const {
+    return config_of(kJoy / "model" / name, read);
+  }
+  Tensor operator[](const std::string& name) const { return dump_[name]; }
+
+  void expect_equal(const Tensor& got, const std::string& name) const {
+    ASSERT_EQ(got.sizes(), dump_[name].sizes()) << name;
+    EXPECT_LT(largest_error(got, dump_[name]), 1e-5) << name;
+  }
+  // At most 1.3 times as far from float32 as the reference's own bfloat16 on another processor.
+  void expect_as_exact_as_reference(const Tensor& got, const std::string& name) const {
+    EXPECT_EQ(got.scalar_type(), at::kBFloat16) << name;
+    const auto own = manifest_["bfloat16_errors"][name].get<double>();
+    EXPECT_LE(relative_error(got, dump_[name]), 1.3 * own) << name;
+  }
+
+  const c10::InferenceMode no_autograd_;
+  const Dump dump_{kJoy / "components.safetensors"};
+  const Json manifest_ = read_json(kJoy / "manifest.json");
+};
+
+class WanVae : public JoyParts {
+ protected:
+  Vae load(const Checkpoint& checkpoint, Vae::Parts parts = Vae::Parts::kBoth,
+           at::ScalarType dtype = at::kFloat) const {
+    return {config("vae", read_vae_config),
+            Weights(checkpoint, vae_names(checkpoint), {.dtype = dtype}), parts};
+  }
+  Tensor decoded(const Vae& vae, const char* latents, Tiles tiles) const {
+    const auto x = (*this)[latents].to(vae_dtype_);
+    return vae.decode(x, tiles).clamp(-1, 1);
+  }
+  Tensor moments(const Vae& vae) const {
+    const auto made = vae.encode((*this)["vae.pixels"].to(vae_dtype_), Tiles::kNever);
+    return at::cat({made.mean, made.logvar}, 1);
+  }
+  at::ScalarType vae_dtype_ = at::kFloat;
+};
+
+TEST_F(WanVae, EqualsTheReference) {
+  const auto vae = load(part("vae"));
+  expect_equal(decoded(vae, "vae.latents", Tiles::kNever), "vae.decoded");
+  expect_equal(moments(vae), "vae.moments");
+  const auto tiled = decoded(vae, "vae.wide_latents", Tiles::kWhereLarger);
+  expect_equal(tiled.slice(2, 0, {}, 7).slice(3, 0, {}, 7), "vae.decoded_tiled");
+  expect_equal(vae.from_encoder((*this)["vae.latents"]), "vae.normed");
+  expect_equal(vae.to_decoder((*this)["vae.normed"]), "vae.latents");
+}
+
+TEST_F(WanVae, Bfloat16IsAsExactAsTheReferences) {
+  vae_dtype_ = at::kBFloat16;
+  const auto vae = load(part("vae"), Vae::Parts::kBoth, vae_dtype_);
+  expect_as_exact_as_reference(decoded(vae, "vae.latents", Tiles::kNever), "vae.decoded");
+  expect_as_exact_as_reference(moments(vae), "vae.moments");
+}
+
+// Whatever a video's other frames would meet.
+TEST_F(WanVae, LooksAtTheLastSliceInTimeOnly) {
+  auto tensors = tensors_of(part("vae"));
+  int without_use = 0;
+  for (auto& [name, tensor] : tensors) {
+    tensor = tensor.clone();
+    const bool is_of_times = name.find("time_conv") != std::string::npos;
+    if (is_of_times) tensor.fill_(NAN);
+    if (!is_of_times && tensor.dim() == 5 && tensor.size(2) == 3) tensor.narrow(2, 0, 2).fill_(NAN);
+    without_use += is_of_times;
+  }
+  EXPECT_EQ(without_use, 2 * (2 + 2));
+  const auto whole = load(part("vae")), cut = load(checkpoint_of(tensors));
+  EXPECT_TRUE(at::equal(moments(cut), moments(whole)));
+  EXPECT_TRUE(at::equal(decoded(cut, "vae.latents", Tiles::kNever),
+                        decoded(whole, "vae.latents", Tiles::kNever)));
+}
+
+TEST_F(WanVae, HasEitherHalf) {
+  const auto decoder = load(part("vae"), Vae::Parts::kDecoder);
+  expect_equal(decoded(decoder, "vae.latents", Tiles::kNever), "vae.decoded");
+  EXPECT_THROW(moments(decoder), Error);
+  expect_equal(moments(load(part("vae"), Vae::Parts::kEncoder)), "vae.moments");
+}
+
+TEST_F(WanVae, PublishedHasItsParameters) {
+  const auto count = [](Vae::Parts parts) {
+    return parameters_of([=](const Weights& w) { (void)Vae(wan_vae_config(), w, parts); });
+  };
+  // less the convolutions over time alone: 192 and 384 channels down, 384 and 384 up
+  const auto of_times = [](std::int64_t in, std::int64_t out) { return 3 * in * out + out; };
+  EXPECT_EQ(count(Vae::Parts::kBoth),
+            126'892'531 - of_times(192, 192) - of_times(384, 384) - 2 * of_times(384, 768));
+  EXPECT_LT(count(Vae::Parts::kDecoder), 73'295'331);
+}
+
+TEST_F(WanVae, OtherKindsAreRefused) {
+  auto json = read_json(kJoy / "model/vae/config.json");
+  const auto refusal = [&](const char* key, const Json& value) -> std::string {
+    auto changed = json;
+    changed[key] = value;
+    try {
+      (void)read_vae_config(JsonObject(changed, "vae"));
+    } catch (const InputError& e) {
+      return e.what();
+    }
+    return "accepted";
+  };
+  using testing::HasSubstr;
+  EXPECT_EQ(refusal("dropout", 0.0), "accepted");
+  EXPECT_THAT(refusal("is_residual", true), HasSubstr("'is_residual' should be false"));
+  EXPECT_THAT(refusal("patch_size", 2), HasSubstr("'patch_size' should be null"));
+  EXPECT_THAT(refusal("attn_scales", {1.0}), HasSubstr("'attn_scales' should be empty"));
+  EXPECT_THAT(refusal("scale_factor_spatial", 8), HasSubstr("scale_factor_spatial"));
+  EXPECT_THAT(refusal("latents_std", {1.0, 2.0}), HasSubstr("16, numbers, they have 16 and 2"));
+  EXPECT_THAT(refusal("latents_mean", "zero"), HasSubstr("a list of numbers"));
+}
+
+class Qwen3VlParity : public JoyParts {
+ protected:
+  Qwen3Vl load(at::ScalarType dtype) const {
+    const auto checkpoint = part("text_encoder", "model");
+    return {config("text_encoder", read_qwen3_vl_config),
+            Weights(checkpoint, qwen3_vl_names(checkpoint), {.dtype = dtype})};
+  }
+  std::vector<std::int64_t> ids(const char* name) const {
+    const auto x = (*this)[name].flatten().contiguous();
+    return {x.const_data_ptr<std::int64_t>(), x.const_data_ptr<std::int64_t>() + x.numel()};
+  }
+  // Normed by means and deviations of one half.
+  std::vector<Tensor> pictures(at::ScalarType dtype) const {
+    std::vector<Tensor> made;
+    for (const auto* name : {"vision.picture0", "vision.picture1"})
+      made.push_back(
+          ((*this)[name].permute({2, 0, 1}).to(at::kFloat) / 127.5 - 1).contiguous().to(dtype));
+    return made;
+  }
+};
+
+TEST_F(Qwen3VlParity, SeesWhatTheReferenceSees) {
+  const auto checkpoint = part("text_encoder", "model");
+  const auto c = config("text_encoder", read_qwen3_vl_config);
+  const Weights w(checkpoint, qwen3_vl_names(checkpoint), {.dtype = at::kFloat});
+  const VisionTower tower(w / "visual", c.vision);
+  std::vector<Tensor> tokens;
+  std::vector<std::vector<Tensor>> added(3);
+  for (const auto& picture : pictures(at::kFloat)) {
+    const auto seen = tower(picture);
+    tokens.push_back(seen.tokens_MC);
+    for (std::size_t i = 0; i < 3; ++i) added[i].push_back(seen.added_MC[i]);
+  }
+  expect_equal(at::cat(tokens), "vision.tokens");
+  for (std::size_t i = 0; i < 3; ++i)
+    expect_equal(at::cat(added[i]), "vision.added" + std::to_string(i));
+}
+
+TEST_F(Qwen3VlParity, ReadsTextWithPicturesAndWithout) {
+  const auto model = load(at::kFloat);
+  expect_equal(model(ids("text.ids"), pictures(at::kFloat)), "text.states");
+  expect_equal(model(ids("text.plain_ids"), {}), "text.plain_states");
+}
+
+TEST_F(Qwen3VlParity, Bfloat16IsAsExactAsTheReferences) {
+  const auto model = load(at::kBFloat16);
+  expect_as_exact_as_reference(model(ids("text.ids"), pictures(at::kBFloat16)), "text.states");
+  expect_as_exact_as_reference(model(ids("text.plain_ids"), {}), "text.plain_states");
+}
+
+TEST_F(Qwen3VlParity, NeedsAPlaceForEachPicture) {
+  const auto model = load(at::kFloat);
+  const auto refusal = [&](const char* name, std::size_t count) -> std::string {
+    auto some = pictures(at::kFloat);
+    some.resize(count);
+    try {
+      (void)model(ids(name), some);
+    } catch (const InputError& e) {
+      return e.what();
+    }
+    return "accepted";
+  };
+  EXPECT_EQ(refusal("text.ids", 1), "the prompt marks the places of 2 pictures, there is 1");
+  EXPECT_EQ(refusal("text.plain_ids", 2), "the prompt marks the places of 0 pictures, there are 2");
+}
+
+// Counted on transformers' classes: the layers, the table of tokens and the tower.
+TEST_F(Qwen3VlParity, PublishedHasItsParameters) {
+  const Qwen3VlConfig c;
+  const std::int64_t layer = 4096 * 128 * (2 * 32 + 2 * 8) + 3 * 4096 * 12288 + 2 * 4096 + 2 * 128;
+  EXPECT_EQ(parameters_of([&](const Weights& w) { (void)Qwen3Vl(c, w); }),
+            36 * layer + 151936 * 4096 + 576'388'336);
+}
+
+class JoyParity : public JoyParts {
+ protected:
+  Joy load(JoyTextRope rope, at::ScalarType dtype) const {
+    auto c = config("transformer", read_joy_config);
+    c.text_rope = rope;
+    return {c, Weights(part("transformer"), {}, {.dtype = dtype})};
+  }
+  // [B Z h w] -> tokens, channels slowest, and where they lie.
+  static Tokens tokens_of(const Tensor& latents, std::int64_t item) {
+    const auto patches =
+        latents.unflatten(3, {-1, kPatchSide}).unflatten(2, {-1, kPatchSide});  // B Z h 2 w 2
+    const auto rows = at::arange(patches.size(2), at::kFloat).unsqueeze(1);
+    const auto columns = at::arange(patches.size(4), at::kFloat).unsqueeze(0);
+    const auto grid = at::broadcast_tensors({at::full({1, 1}, double(item)), rows, columns});
+    return {.x_BLC = patches.permute({0, 2, 4, 1, 3, 5}).flatten(3).flatten(1, 2),
+            .ids_LA = at::stack(grid, -1).flatten(0, 1)};
+  }
+  static Tensor latents_of(const Tensor& tokens, at::IntArrayRef like) {
+    const auto patches = tokens.unflatten(2, {like[1], 2, 2}).unflatten(1, {like[2] / 2, -1});
+    return patches.permute({0, 3, 1, 4, 2, 5}).flatten(4).flatten(2, 3);
+  }
+  // The last of `count` items is drawn, the others are looked at.
+  DenoiserInput input(std::int64_t count, JoyTextRope rope, at::ScalarType dtype) const {
+    const auto items = (*this)["transformer.items"].squeeze(3).to(dtype);
+    const auto all = items.size(1), first = all - count;
+    const auto text = (*this)["transformer.text"].to(dtype);
+    DenoiserInput in{.noise = tokens_of(items.select(1, all - 1), 0), .text = {}};
+    for (std::int64_t i = first; i + 1 < all; ++i)
+      in.references.push_back(tokens_of(items.select(1, i), i - first + 1));
+    auto places = at::zeros({text.size(1), 3});
+    // behind the largest of all positions, of 2 rows, 3 columns and the items
+    if (rope == JoyTextRope::kBehindPictures)
+      places += (at::arange(text.size(1)) + std::max<std::int64_t>(3, count)).unsqueeze(1);
+    in.text = {.x_BLC = text, .ids_LA = places};
+    in.timestep_B = (*this)["transformer.timestep"];
+    return in;
+  }
+  Tensor run(std::int64_t count, JoyTextRope rope, at::ScalarType dtype) const {
+    return latents_of(load(rope, dtype)(input(count, rope, dtype)), {2, 16, 4, 6});
+  }
+};
+
+TEST_F(JoyParity, EqualsTheReference) {
+  expect_equal(run(1, JoyTextRope::kNone, at::kFloat), "transformer.rope1");
+  expect_equal(run(3, JoyTextRope::kNone, at::kFloat), "transformer.rope3");
+  expect_equal(run(1, JoyTextRope::kBehindPictures, at::kFloat), "transformer.mrope1");
+  expect_equal(run(3, JoyTextRope::kBehindPictures, at::kFloat), "transformer.mrope3");
+}
+
+TEST_F(JoyParity, Bfloat16IsAsExactAsTheReferences) {
+  for (const auto& [count, name] : {std::pair{1, "transformer.rope1"}, {3, "transformer.rope3"}})
+    expect_as_exact_as_reference(run(count, JoyTextRope::kNone, at::kBFloat16), name);
+}
+
+TEST_F(JoyParity, PartsThatFollowEachOtherAreTheWhole) {
+  const auto c = config("transformer", read_joy_config);
+  const Weights w(part("transformer"), {}, {.dtype = at::kFloat});
+  const auto in = input(3, JoyTextRope::kNone, at::kFloat);
+  const auto whole = Joy(c, w)(in);
+  const auto load = [&](BlockRange range) {
+    return Joy(c, Weights(part("transformer"), {}, {.dtype = at::kFloat}), ops::attention, range);
+  };
+  const auto state = load({.begin = 0, .count = 1}).advance(in, {});
+  EXPECT_EQ(state.size(1), 3 * 6 + 7 + joy_shape(c).state_vectors);
+  EXPECT_TRUE(at::equal(load({.begin = 1, .count = 1}).advance(in, state), whole));
+}
+
+TEST_F(JoyParity, PublishedHasItsParameters) {
+  EXPECT_EQ(parameters_of([](const Weights& w) { (void)Joy({}, w); }), 16'263'675'968);
+}
+
+TEST_F(JoyParity, HeadsAreSharedEvenly) {
+  EXPECT_NO_THROW((void)joy_sharding({}, 4, SharedModulation::kYes));
+  EXPECT_THROW((void)joy_sharding({}, 5, SharedModulation::kYes), InputError);
+}
+
+}  // namespace braid::joy_test
