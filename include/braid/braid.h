@@ -40,6 +40,8 @@ struct PipelineOptions {
   // Single files of weights instead of the directory's: of text encoders, of the autoencoder.
   std::vector<std::filesystem::path> text_encoder_files = {};
   std::filesystem::path vae_file = {};
+  // Directories of ControlNets, which stand beside the model; its requests bring their pictures.
+  std::vector<std::filesystem::path> controlnets = {};
   std::vector<Adapter> adapters = {};  // LoRAs and their kin, in the order in which they apply
   AdapterMode adapter_mode = AdapterMode::kAuto;
   // kAuto: the checkpoint's own, but float32 for bfloat16 on a CPU without AVX2, where it is slow.

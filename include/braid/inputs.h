@@ -13,6 +13,15 @@ struct Pixels {
   std::vector<std::uint8_t> rgb;  // row-major, three bytes a pixel
 };
 
+// A picture that drawing follows: edges, depths, poses.
+struct ControlPicture {
+  Pixels picture;
+  // Of a ControlNet: how strongly, in which part of the steps that are taken (0 to 1), and for nets
+  // that follow several kinds of pictures, which kind it is.
+  double scale = 1, from = 0, to = 1;
+  std::optional<int> mode = {};
+};
+
 // Pictures that a request starts from or looks at. A model says which it takes.
 struct PicturesIn {
   // Image to image: the picture is resized to the request's size, noised by `strength` and drawn
@@ -23,10 +32,10 @@ struct PicturesIn {
   std::optional<Pixels> mask = {};
   // What an editing model looks at.
   std::vector<Pixels> references = {};
-  // Edges or depths that a control model follows.
-  std::optional<Pixels> control = {};
+  // Of a control model one; of ControlNets one each, or several that a single one follows.
+  std::vector<ControlPicture> controls = {};
 
-  bool is_empty() const { return !init && !mask && references.empty() && !control; }
+  bool is_empty() const { return !init && !mask && references.empty() && controls.empty(); }
 };
 
 }  // namespace braid

@@ -21,6 +21,23 @@ struct Tokens {
   Tensor is_pad_L = {};  // bool; which tokens only fill up the run; undefined: none
 };
 
+// What one ControlNet looks at beside the noise.
+struct ControlInput {
+  int net = 0;             // which of them
+  Tensor x_BNC;            // the control picture, a row for each of the noise's tokens
+  Tokens text;             // of the prompt; a pad stands in the place of the mode's token
+  Tensor pooled_BC = {};   // of the prompt
+  Tensor guidance_B = {};  // float32; for nets that were distilled with guidance
+  Tensor mode = {};        // int64 [1]; of nets that have several
+  Tensor scale = {};       // float32, a number
+};
+
+// What ControlNets add to the noise's tokens behind blocks of either kind, [B N C] each: the first
+// to those behind as many blocks as share them evenly, and so on.
+struct BlockResiduals {
+  std::vector<Tensor> doubles, singles;
+};
+
 // B pictures are denoised at once. Undefined tensors are those that a family has no use for.
 struct DenoiserInput {
   Tokens noise;                         // noisy latents, packed: the velocity is of these
@@ -30,6 +47,8 @@ struct DenoiserInput {
   Tensor pooled_BC = {};   // the prompt as one vector
   Tensor timestep_B = {};  // as the family's transformer takes it
   Tensor guidance_B = {};  // float32; for guidance-distilled models
+  std::vector<ControlInput> controls = {};  // the same for all branches of a step
+  BlockResiduals residuals = {};            // what ControlNets made of them
   Watch watch = {};
 };
 
@@ -46,7 +65,8 @@ struct Along {
 // enumerated here.
 template <class Input, class Visit>
 void visit_tensors(Input& in, const Visit& visit) {
-  auto& [noise, text, references, beside, pooled, timestep, guidance, watch] = in;
+  auto& [noise, text, references, beside, pooled, timestep, guidance, controls, residuals, watch] =
+      in;
   (void)watch;
   const auto one = [&](auto& x, const Along& along) {
     if (x.defined()) visit(x, along);
@@ -64,6 +84,16 @@ void visit_tensors(Input& in, const Visit& visit) {
   one(pooled, {.batch = 0, .tokens = Along::kNone, .name = "pooled"});
   one(timestep, {.batch = 0, .tokens = Along::kNone, .name = "timestep"});
   one(guidance, {.batch = 0, .tokens = Along::kNone, .name = "guidance"});
+  for (auto& control : controls) {
+    one(control.x_BNC, {.batch = 0, .tokens = 1, .name = "image"});
+    run(control.text, "text");
+    one(control.pooled_BC, {.batch = 0, .tokens = Along::kNone, .name = "pooled"});
+    one(control.guidance_B, {.batch = 0, .tokens = Along::kNone, .name = "guidance"});
+    one(control.mode, {.batch = Along::kNone, .tokens = Along::kNone, .name = "mode"});
+    one(control.scale, {.batch = Along::kNone, .tokens = Along::kNone, .name = "scale"});
+  }
+  for (auto* const kind : {&residuals.doubles, &residuals.singles})
+    for (auto& residual : *kind) one(residual, {.batch = 0, .tokens = 1, .name = "image"});
 }
 
 // -> velocity [B L C] of the noise, d(latents) / d(sigma)
@@ -72,5 +102,8 @@ using Predict = std::function<Tensor(const DenoiserInput&)>;
 // One of several parts of a denoiser that follow each other. `state` [B S C] is what the part
 // before made, undefined for the first part; the last makes the velocity.
 using PredictPart = std::function<Tensor(const DenoiserInput&, const Tensor& state)>;
+
+// -> what ControlNets make of an input and its controls.
+using Follow = std::function<BlockResiduals(const DenoiserInput&)>;
 
 }  // namespace braid

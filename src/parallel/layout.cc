@@ -1,5 +1,6 @@
 #include "parallel/layout.h"
 
+#include "parallel/controls.h"
 #include "parallel/ulysses.h"
 
 namespace braid {
@@ -19,9 +20,10 @@ Attend attend_over(const Mesh& mesh, RingForm form) {
   return polled(mesh.world, ulysses(mesh.ulysses, ring(mesh.ring, form)));
 }
 
-PredictAll predict_over(const Mesh& mesh, PredictPart part) {
-  return split_branches(mesh.cfg,
-                        split_tokens(mesh.context, layer_split(mesh.stages, std::move(part))));
+PredictAll predict_over(const Mesh& mesh, PredictPart part, Follow follow) {
+  auto staged = layer_split(mesh.stages, std::move(part));
+  auto followed = with_controls(mesh.stages, std::move(follow), std::move(staged));
+  return split_branches(mesh.cfg, split_tokens(mesh.context, std::move(followed)));
 }
 
 }  // namespace braid

@@ -13,7 +13,8 @@ namespace braid {
 Attend attend_over(const Mesh& mesh, RingForm form = RingForm::kShift);
 
 // All branches of a step, from whole inputs to whole velocities, on every rank. `part` is this
-// rank's part of the model under layer split, else all of it.
-PredictAll predict_over(const Mesh& mesh, PredictPart part);
+// rank's part of the model under layer split, else all of it; `follow` is of its ControlNets, if it
+// has any.
+PredictAll predict_over(const Mesh& mesh, PredictPart part, Follow follow = {});
 
 }  // namespace braid

@@ -96,6 +96,7 @@ Model::Model(const ModelFiles& files, at::ScalarType stored, const Mesh& mesh,
   if (options.layout.decode == DecodeRanks::kAll) decoders_ = mesh.world;
   if (mesh.world.rank() < decoders_.size()) load_decoder(files, load);
   load_text(files, load, options);
+  load_controls(files, load, options);
   load_denoiser(files, load, options);
   predict_ = [steps = steps_, cache = cache_](const std::vector<DenoiserInput>& inputs) {
     if (cache) cache->begin_step();
@@ -131,6 +132,17 @@ void Model::load_text(const ModelFiles& files, LoadOptions load, const ModelOpti
   text_ = family_->load_text(files.folder, device_, weights, options.warn);
 }
 
+void Model::load_controls(const ModelFiles& files, LoadOptions load, const ModelOptions& options) {
+  load.tensor_parallel = mesh_.tp;
+  load.quantize = options.memory.quantize;
+  const auto weights = [&](const Part& part) {
+    auto own = load;
+    own.paging = offloaded_->control();
+    return weights_of(files, part, own);
+  };
+  follow_ = family_->load_controls(weights, attend_over(mesh_, options.layout.ring_form));
+}
+
 void Model::load_denoiser(const ModelFiles& files, LoadOptions load, const ModelOptions& options) {
   load.tensor_parallel = mesh_.tp;
   load.quantize = options.memory.quantize;
@@ -144,7 +156,7 @@ void Model::load_denoiser(const ModelFiles& files, LoadOptions load, const Model
   offloaded_->finish();
   auto graphs = graph_options(mesh_, options);
   graphs.epoch = [of_ranks = graphs.epoch, switches = switches_] { return of_ranks() + *switches; };
-  steps_ = std::make_shared<StepGraph>(graphs, predict_over(mesh_, std::move(part)));
+  steps_ = std::make_shared<StepGraph>(graphs, predict_over(mesh_, std::move(part), follow_));
 }
 
 PredictPart Model::load_blocks(const ModelFiles& files, const LoadOptions& load, BlockRange range,

@@ -9,25 +9,12 @@
 #include "pipeline/families/paged.h"
 #include "pipeline/graphs/step_graph.h"
 #include "pipeline/memory/offload.h"
+#include "pipeline/model_options.h"
 #include "pipeline/part_tensors.h"
 #include "pipeline/sampling/latent_colors.h"
 #include "pipeline/sampling/step_cache.h"
 
 namespace braid {
-
-struct ModelOptions {
-  at::Device device = at::kCPU;
-  Dtype dtype = Dtype::kAuto;
-  std::function<void(std::int64_t bytes)> on_bytes = {};
-  Warn warn = {};
-  Layout layout = {};
-  int ranks_on_device = 1;
-  Memory memory = {};
-  Graphs graphs = Graphs::kAuto;
-  CacheOptions cache = {};
-  std::vector<AppliedAdapter> adapters = {};
-  AdapterMode adapter_mode = AdapterMode::kAuto;
-};
 
 class Model {
  public:
@@ -72,6 +59,7 @@ class Model {
   Weights weights_of(const ModelFiles& files, const Part& part, const LoadOptions& load);
   void load_decoder(const ModelFiles& files, LoadOptions load);
   void load_text(const ModelFiles& files, LoadOptions load, const ModelOptions& options);
+  void load_controls(const ModelFiles& files, LoadOptions load, const ModelOptions& options);
   void load_denoiser(const ModelFiles& files, LoadOptions load, const ModelOptions& options);
   PredictPart load_blocks(const ModelFiles& files, const LoadOptions& load, BlockRange range,
                           RingForm form);
@@ -98,6 +86,7 @@ class Model {
   std::optional<Paged<Vae>> vae_;
   std::shared_ptr<StepCache> cache_;
   mutable std::optional<LatentColors> colors_;  // of the first preview
+  Follow follow_;
   std::shared_ptr<StepGraph> steps_;
   PredictAll predict_;
   BytesRead bytes_read_;

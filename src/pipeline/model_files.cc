@@ -100,6 +100,17 @@ ModelFiles find_transformer(const PipelineOptions& options) {
   return {.folder = options.components, .single_file = options.model, .family = &family};
 }
 
+void add_controlnets(ModelFiles& files, const std::vector<fs::path>& folders) {
+  require(folders.empty() || files.family->takes_controlnets, "a ", files.family->pipeline_class,
+          " takes no ControlNets");
+  for (const auto& folder : folders) {
+    require(fs::is_directory(folder), "there is no directory of a ControlNet at ", folder.string());
+    require(fs::exists(folder / "config.json"), folder.string(),
+            " is not the directory of a ControlNet: it has no config.json");
+  }
+  files.controlnets = folders;
+}
+
 }  // namespace
 
 std::optional<PartFile> find_part(const fs::path& file, const Part& part, std::string& why_not) {
@@ -122,27 +133,38 @@ const char* stem_of(const std::string& part) {
   return part.starts_with("text_encoder") ? "model" : "diffusion_pytorch_model";
 }
 
+std::string controlnet_part(std::size_t number) {
+  return "controlnet_" + std::to_string(number + 1);
+}
+
+fs::path ModelFiles::folder_of(const std::string& part) const {
+  for (std::size_t i = 0; i < controlnets.size(); ++i)
+    if (part == controlnet_part(i)) return controlnets[i];
+  return folder / part;
+}
+
 fs::path ModelFiles::config_of(const std::string& part) const {
-  return folder / part / "config.json";
+  return folder_of(part) / "config.json";
 }
 
 fs::path ModelFiles::path_of(const std::string& part) const {
   if (part == kTransformer && !single_file.empty()) return single_file;
   const auto file = part_files.find(part);
-  return file != part_files.end() ? file->second.path : folder / part;
+  return file != part_files.end() ? file->second.path : folder_of(part);
 }
 
 Checkpoint ModelFiles::open(const std::string& part) const {
   if (part == kTransformer && !single_file.empty())
     return denoiser_in(Checkpoint::open_file(single_file));
   const auto file = part_files.find(part);
-  if (file == part_files.end()) return Checkpoint::open(folder / part, stem_of(part));
+  if (file == part_files.end()) return Checkpoint::open(folder_of(part), stem_of(part));
   return Checkpoint::open_file(file->second.path).part(file->second.prefix);
 }
 
 ModelFiles find_model(const PipelineOptions& given) {
   const auto options = with_files_found(given);
   auto files = find_transformer(options);
+  add_controlnets(files, options.controlnets);
   if (options.text_encoder_files.empty() && options.vae_file.empty()) return files;
   const auto family = open_family(files);
   for (const auto& file : options.text_encoder_files)

@@ -29,12 +29,18 @@ struct ModelFiles {
   const FamilyEntry* family = nullptr;  // as model_index.json names it
   // Of other parts, by their folders, whose weights are not in them.
   std::map<std::string, PartFile> part_files = {};
+  std::vector<std::filesystem::path> controlnets = {};  // their parts are "controlnet_1", ...
 
   std::filesystem::path config_of(const std::string& part) const;  // FOLDER/PART/config.json
   std::filesystem::path path_of(const std::string& part) const;    // a file, or FOLDER/PART
   // The weights of a part, by its folder.
   Checkpoint open(const std::string& part) const;
+
+ private:
+  std::filesystem::path folder_of(const std::string& part) const;
 };
+
+std::string controlnet_part(std::size_t number);  // from 0 on
 
 // The stem of the names of a part's files of weights.
 const char* stem_of(const std::string& part);

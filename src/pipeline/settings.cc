@@ -115,6 +115,20 @@ TrueGuidance true_guidance_of(const Request& r, const RequestLimits& limits) {
   return guidance;
 }
 
+// Checked before; a control model's own picture is not one.
+std::vector<FollowedPicture> followed_pictures(const std::vector<ControlPicture>& controls,
+                                               const PicturesTaken& taken) {
+  std::vector<FollowedPicture> followed;
+  if (taken.controlnet_modes.empty()) return followed;
+  for (const auto& c : controls)
+    followed.push_back({.net = int(net_of_control(followed.size(), taken.controlnet_modes.size())),
+                        .scale = c.scale,
+                        .from = c.from,
+                        .to = c.to,
+                        .mode = c.mode});
+  return followed;
+}
+
 int round_down(const char* name, int pixels, std::int64_t multiple, const Warn& warn) {
   const auto rounded = int(pixels / multiple * multiple);
   if (rounded != pixels)
@@ -167,6 +181,7 @@ Settings settle(const Request& r, const RequestLimits& limits, const Warn& warn_
         r.pictures.strength.value_or(r.pictures.mask ? taken.strength_with_mask : taken.strength);
     s.first_step = first_step_of(s.steps, *s.strength);
   }
+  s.followed = followed_pictures(r.pictures.controls, limits.pictures);
   s.max_sequence_length =
       within("maximum sequence length", r.max_sequence_length.value_or(d.max_sequence_length), 1,
              limits.max_text_tokens);

@@ -10,6 +10,13 @@
 
 namespace braid {
 
+// Of a picture that a ControlNet follows, as in ControlPicture.
+struct FollowedPicture {
+  int net = 0;  // from 0 on
+  double scale = 1, from = 0, to = 1;
+  std::optional<int> mode = {};
+};
+
 struct Settings {
   std::vector<Prompt> prompts;
   std::optional<Prompt> negative;  // there exactly if true guidance runs
@@ -23,6 +30,7 @@ struct Settings {
   VaeTiling vae_tiling = VaeTiling::kAuto;
   std::optional<double> strength = {};  // there exactly if pictures start from another one
   int first_step = 0;                   // of `steps`: those before it are left out
+  std::vector<FollowedPicture> followed = {};
 
   int steps_taken() const { return steps - first_step; }
   PictureSize size() const { return {.width = width, .height = height}; }

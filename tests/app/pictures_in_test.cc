@@ -77,6 +77,45 @@ TEST_F(PicturesIn, AreRefusedBeforeTheModelIsLoaded) {
   expect_refused({"--init", photo, "--max-pixels", "1000"}, "40x32 pixels, at most 1000 are read");
 }
 
+TEST_F(PicturesIn, ThatControlNetsFollowAreNamedInTheFile) {
+  make("edges.in", 40, 32, 200);
+  const auto model =
+      std::filesystem::path(BRAID_SOURCE_DIR) / "tests/data/parity/controlnets/model";
+  const auto finished = draw({"a", "-m", model.string(), "--controlnet",
+                              (model / "controlnet_2").string(), "--control", "edges.in",
+                              "--control-scale", "0.5", "--control-to", "0.75", "--steps", "2"});
+  EXPECT_EQ(finished.exit_code, 0) << finished.err;
+  const auto text = read_png_text(read_file(folder_ / "braid.png"), "braid.png");
+  EXPECT_THAT(text, Contains(Pair("control_1", "edges.in")));
+  EXPECT_THAT(text, Contains(Pair("control_1_net", "controlnet_2")));
+  EXPECT_THAT(text, Contains(Pair("control_1_scale", "0.5")));
+  EXPECT_THAT(text, Contains(Pair("control_1_to", "0.75")));
+}
+
+TEST_F(PicturesIn, AreRefusedWhereNoControlNetFitsThem) {
+  const auto photo = make("photo.in", 40, 32, 200);
+  const auto model =
+      std::filesystem::path(BRAID_SOURCE_DIR) / "tests/data/parity/controlnets/model";
+  const auto net = (model / "controlnet_2").string();
+  expect_refused({"--controlnet", net}, "--controlnet needs --control, the picture");
+  expect_refused({"--control-scale", "1"}, "--control-scale needs --control");
+  expect_refused({"--control", photo, "--control-to", "1", "--control-to", "1"},
+                 "--control-to is given 2 times, --control 1 time");
+  expect_refused({"--control", photo, "--controlnet", "nowhere"},
+                 "there is no directory of a ControlNet at nowhere");
+  expect_refused({"--control", photo, "--controlnet", folder_.string()}, "it has no config.json");
+  expect_refused({"--control", photo, "--controlnet", (model / "transformer").string()},
+                 "should describe a FluxControlNetModel, it describes a FluxTransformer2DModel");
+  expect_refused({"--control", photo, "--controlnet", net}, "has tokens of width 16, the ");
+  expect_refused(
+      {"-m", (std::filesystem::path(BRAID_SOURCE_DIR) / "tests/data/parity/klein/model").string(),
+       "--control", photo, "--controlnet", net},
+      "a Flux2KleinPipeline takes no ControlNets");
+  expect_refused(
+      {"-m", model.string(), "--control", photo, "--controlnet", net, "--control-mode", "1"},
+      "ControlNet 1 follows one kind of pictures: it has no modes");
+}
+
 TEST_F(PicturesIn, AreRefusedWhereTheyAreNone) {
   const auto whole = read_file(make("photo.in", 40, 32, 200));
   const auto text = write("text.in", "not a picture").string();

@@ -68,10 +68,26 @@ PicturesIn pictures_of(const Json& r, const fs::path& folder) {
     in.strength = r["strength"].get<double>();
     if (r["mask"].get<bool>()) in.mask = pixels_of(folder / "mask.png");
   }
-  if (has("control")) in.control = pixels_of(folder / "control.png");
+  for (std::size_t i = 0; has("followed") && i < r["followed"].size(); ++i) {
+    const auto& mode = r["control_modes"][i];
+    in.controls.push_back({.picture = pixels_of(folder / ("followed" + std::to_string(i) + ".png")),
+                           .scale = r["control_scales"][i],
+                           .from = r["control_from"][i],
+                           .to = r["control_to"][i],
+                           .mode = mode.is_null() ? std::nullopt : std::optional(mode.get<int>())});
+  }
+  if (has("control")) in.controls = {{.picture = pixels_of(folder / "control.png")}};
   for (std::size_t i = 0; has("references") && i < r["references"].size(); ++i)
     in.references.push_back(pixels_of(folder / ("reference" + std::to_string(i) + ".png")));
   return in;
+}
+
+// They lie in the model's folder.
+std::vector<fs::path> controlnets_of(const fs::path& model) {
+  std::vector<fs::path> folders;
+  for (const std::string name : {"controlnet_1", "controlnet_2"})
+    if (fs::exists(model / name)) folders.push_back(model / name);
+  return folders;
 }
 
 class Whole : public testing::TestWithParam<std::string> {
@@ -111,7 +127,8 @@ class Whole : public testing::TestWithParam<std::string> {
   }
 
   void expect_equal_to_reference(const Request& request) const {
-    const Engine engine({.model = model_, .dtype = Dtype::kFloat32}, {});
+    const Engine engine(
+        {.model = model_, .controlnets = controlnets_of(model_), .dtype = Dtype::kFloat32}, {});
     Recording got;
     const auto pictures = engine.generate(request, {}, &got);
     // Noise alone, also at a strength of 1, or a picture out of the encoder with it.
@@ -197,7 +214,7 @@ TEST_P(WithPictures, EqualsTheReferenceInOneBatch) {
 
 INSTANTIATE_TEST_SUITE_P(Fixtures, WithPictures,
                          testing::Values("init", "mask", "fill", "control", "references",
-                                         "zimage-mask"),
+                                         "zimage-mask", "controlnets"),
                          [](const auto& info) {
                            auto name = info.param;
                            std::replace(name.begin(), name.end(), '-', '_');

@@ -8,6 +8,7 @@ the positive prompt), latents_final (latents are packed: [batch, tokens, channel
 tokens channels are fastest); and image (uint8 BHWC). Pictures that go in are of random colours.
 """
 import argparse
+import inspect
 import os
 import warnings
 from dataclasses import dataclass
@@ -52,11 +53,19 @@ class Request:
     strength: float = 0.6
     mask: bool = False              # of the size of init
     control: tuple | None = None    # (width, height)
+    followed: tuple = ()            # pictures that ControlNets follow: (width, height) of each
+    control_scales: tuple = ()      # one each, as the next ones; empty: 1, 0, 1, none
+    control_from: tuple = ()
+    control_to: tuple = ()
+    control_modes: tuple = ()
 
 
 def load(pipeline, dtype="float32"):
     pipe = diffusers.DiffusionPipeline.from_pretrained(pipeline, torch_dtype=getattr(torch, dtype))
     pipe.set_progress_bar_config(disable=True)
+    pipe.nets = [diffusers.FluxControlNetModel.from_pretrained(
+        folder, torch_dtype=getattr(torch, dtype))
+        for folder in sorted(Path(pipeline).glob("controlnet_*"))]
     return pipe
 
 
@@ -98,6 +107,10 @@ def reference_pictures(request):
     return [random_picture(i, size) for i, size in enumerate(request.references)]
 
 
+def followed_pictures(request):
+    return [random_picture(300 + i, size) for i, size in enumerate(request.followed)]
+
+
 def mask_picture(size):
     """Grey and tinted, from black in one corner to white in the other."""
     y, x = np.mgrid[:size[1], :size[0]]
@@ -122,7 +135,28 @@ def pictures_in(request):
 FROM_PICTURE = {
     "FluxPipeline": (diffusers.FluxImg2ImgPipeline, diffusers.FluxInpaintPipeline),
     "FluxFillPipeline": (None, diffusers.FluxFillPipeline),
+    "FluxControlNetPipeline": (diffusers.FluxControlNetImg2ImgPipeline,
+                               diffusers.FluxControlNetInpaintPipeline),
     "ZImagePipeline": (diffusers.ZImageImg2ImgPipeline, diffusers.ZImageInpaintPipeline)}
+
+
+def with_nets(pipe, request):
+    """The pipeline whose ControlNets follow the request's pictures, and its arguments of them."""
+    if not request.followed:
+        return pipe, {}
+    count = len(request.followed)
+    options = {
+        "control_image": followed_pictures(request),
+        "controlnet_conditioning_scale": list(request.control_scales or [1.0] * count),
+        "control_guidance_start": list(request.control_from or [0.0] * count),
+        "control_guidance_end": list(request.control_to or [1.0] * count),
+        "control_mode": list(request.control_modes or [None] * count)}
+    net = diffusers.FluxMultiControlNetModel(pipe.nets)
+    if count == 1:
+        net, options = pipe.nets[0], {name: values[0] for name, values in options.items()}
+    made = diffusers.FluxControlNetPipeline(**pipe.components, controlnet=net)
+    made.set_progress_bar_config(disable=True)
+    return made, options
 
 
 def with_pictures(pipe, request):
@@ -132,14 +166,17 @@ def with_pictures(pipe, request):
     given = {name: [picture] * count for name, picture in pictures_in(request).items()}
     if "control" in given:
         return pipe, {"control_image": given["control"][0]}
+    pipe, followed = with_nets(pipe, request)
     if "init" not in given:
-        return pipe, {}
-    made = FROM_PICTURE[type(pipe).__name__][request.mask](**pipe.components)
+        return pipe, followed
+    kind = FROM_PICTURE[type(pipe).__name__][request.mask]
+    taken = inspect.signature(kind.__init__).parameters
+    made = kind(**{name: part for name, part in pipe.components.items() if name in taken})
     made.set_progress_bar_config(disable=True)
     size = request.width // 16 * 16, request.height // 16 * 16
     if "ZImage" in type(made).__name__:  # which does not bring them to the size
         given["init"] = [picture.resize(size, Image.LANCZOS) for picture in given["init"]]
-    options = {"image": given["init"], "strength": request.strength}
+    options = followed | {"image": given["init"], "strength": request.strength}
     return made, options | ({"mask_image": given["mask"]} if request.mask else {})
 
 
@@ -307,6 +344,8 @@ def run(pipe, request, latents=None):
     family = FAMILIES[type(pipe).__name__]
     arguments = family.arguments(pipe, request)
     pipe, given = with_pictures(pipe, request)
+    if "true_cfg_scale" not in inspect.signature(type(pipe).__call__).parameters:
+        arguments.pop("true_cfg_scale", None)  # ControlNets beside an initial picture
     set_tiling(pipe, request.vae_tiling)
     noise = family.generators(request)
     seeded_steps(pipe, noise)

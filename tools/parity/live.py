@@ -106,6 +106,15 @@ def flags_of(case, folder, threads):
     for i, picture in enumerate(dump.reference_pictures(request)):
         picture.save(folder / f"reference{i}.png")
         flags += ["--reference", folder / f"reference{i}.png"]
+    for i, picture in enumerate(dump.followed_pictures(request)):
+        picture.save(folder / f"followed{i}.png")
+        flags += ["--control", folder / f"followed{i}.png"]
+    for name in ("scales", "from", "to", "modes"):
+        for value in getattr(request, f"control_{name}"):
+            flags += ["--control-" + name.removesuffix("s"), value]
+    if request.followed:
+        for net in range(len(case.shape.controlnets)):
+            flags += ["--controlnet", folder / "model" / f"controlnet_{net + 1}"]
     if case.own_latents:
         save_file({"latents": latents_of(case)}, folder / "latents.safetensors")
         flags += ["--latents", folder / "latents.safetensors"]

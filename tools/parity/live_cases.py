@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from dump import Request
 from random_denoisers import Flux2Shape, Flux2VaeShape, ZImageShape
 from random_families import DevShape, KleinShape, TextShape, ZImagePipelineShape
-from random_pipeline import Shape
+from random_pipeline import NetShape, Shape
 
 BLUE = "a red circle on a blue background"
 LENGTHS = ("star", BLUE, "a small green heart to the left of a large yellow ring on a striped "
@@ -247,4 +247,36 @@ PICTURES = [
     Case("init, strength 1, bfloat16", shape(heads=4, dtype="bfloat16"),
          ask(guidance=4.0, n=4, steps=4, init=(64, 64), strength=1.0), "bfloat16"),
 ]
-CASES = FLUX1 + KLEIN + DEV2 + ZIMAGE + PICTURES
+
+# ControlNets: how many blocks they have of how many, and what is followed when.
+NET = {"controlnets": (NetShape(),)}
+CONTROLNETS = [
+    Case("controlnet", shape(double_blocks=3, single_blocks=3, **NET),
+         ask(size="96x64", followed=((96, 64),))),
+    Case("controlnet, -n 2, true CFG", shape(heads=4, double_blocks=2, **NET),
+         ask(n=2, cfg=2.5, negative="blurry", followed=((150, 61),), control_scales=(0.7,))),
+    Case("controlnet, no guidance, no singles", shape(
+        guidance=False, double_blocks=5, scheduler={"shift": 1.0},
+        controlnets=(NetShape(double_blocks=2, single_blocks=0, guidance=False),)),
+        ask(*LENGTHS[:2], size="80x112", followed=((64, 64),))),
+    Case("controlnet, a part of the steps", shape(heads=3, **NET),
+         ask(steps=5, followed=((64, 64),), control_from=(0.2,), control_to=(0.7,))),
+    Case("controlnet, union", shape(double_blocks=4, single_blocks=5, controlnets=(
+        NetShape(double_blocks=2, single_blocks=2, modes=6),)),
+        ask(followed=((64, 64),), control_modes=(4,))),
+    Case("controlnet, union, two pictures", shape(controlnets=(NetShape(modes=3),)),
+         ask(steps=3, followed=((64, 64), (90, 50)), control_modes=(2, 0), control_scales=(0.5, 1.5))),
+    Case("controlnets", shape(double_blocks=3, controlnets=(
+        NetShape(double_blocks=2), NetShape(double_blocks=2))),
+        ask(n=2, steps=3, followed=((64, 64), (90, 50)), control_scales=(0.5, 0.9),
+            control_to=(0.4, 1.0), control_from=(0.0, 0.3))),
+    Case("controlnets of unequal depths", shape(double_blocks=4, single_blocks=4, controlnets=(
+        NetShape(3, 2), NetShape(2, 0))), ask(followed=((64, 64), (64, 64)))),
+    Case("controlnet, init", shape(heads=5, **NET),
+         ask(steps=4, init=(64, 64), strength=0.8, followed=((64, 64),))),
+    Case("controlnet, mask", shape(head_dim=8, axes=(2, 2, 4), **NET),
+         ask(steps=4, init=(64, 64), mask=True, strength=0.8, followed=((64, 64),))),
+    Case("controlnet, bfloat16", shape(heads=4, dtype="bfloat16", double_blocks=2, **NET),
+         ask(guidance=4.0, n=4, followed=((64, 64),)), "bfloat16"),
+]
+CASES = FLUX1 + KLEIN + DEV2 + ZIMAGE + PICTURES + CONTROLNETS

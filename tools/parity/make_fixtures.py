@@ -28,7 +28,7 @@ from dump import Request
 from parts import PROMPTS
 from random_denoisers import Flux2Shape, Flux2VaeShape, ZImageShape
 from random_families import DevShape, KleinShape, TextShape, ZImagePipelineShape
-from random_pipeline import DEMO, Shape
+from random_pipeline import DEMO, NetShape, Shape
 from safetensors.torch import save_file
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -105,7 +105,10 @@ SMALL = Shape(head_dim=8, axes=(2, 2, 4), single_blocks=1, clip_width=16, clip_l
               t5_layers=1, t5_head_dim=8, t5_ff=16, vae_widths=(4, 4, 8, 8), vae_groups=2,
               latent_channels=4, dtype="bfloat16")
 SHAPES |= {"fill": dataclasses.replace(SMALL, seed=9, pipeline="FluxFillPipeline"),
-           "control": dataclasses.replace(SMALL, seed=10, pipeline="FluxControlPipeline")}
+           "control": dataclasses.replace(SMALL, seed=10, pipeline="FluxControlPipeline"),
+           "controlnets": dataclasses.replace(
+               SMALL, seed=11, double_blocks=3, single_blocks=2, controlnets=(
+                   NetShape(double_blocks=2, modes=3), NetShape(double_blocks=2)))}
 MODELS |= {"init": Path("../basic/model"), "mask": Path("../schnell/model"),
            "references": Path("../klein/model"), "zimage-mask": Path("../zimage-turbo/model")}
 WITH_PICTURES = {
@@ -121,6 +124,10 @@ WITH_PICTURES = {
                     init=(53, 44), mask=True, strength=0.8),
     "control": Request(PROMPTS[:1], height=80, max_sequence_length=16, seed=26, num_images=2,
                        guidance=10.0, control=(64, 80)),
+    "controlnets": Request(PROMPTS[:1], steps=3, max_sequence_length=16, seed=27, num_images=2,
+                           true_cfg=2.0, negative_prompt="blurry", followed=((64, 64), (40, 50)),
+                           control_scales=(0.7, 1.2), control_from=(0.0, 0.3),
+                           control_to=(0.7, 1.0), control_modes=(2, None)),
 }
 
 
@@ -166,7 +173,8 @@ def make(name, out):
 
 
 def make_with_pictures(name, out):
-    """The pictures lie beside the manifest: init.png, mask.png, control.png, reference0.png, ..."""
+    """The pictures lie beside the manifest: init.png, mask.png, control.png, reference0.png,
+    followed0.png, ..."""
     folder, request = out / name, WITH_PICTURES[name]
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
@@ -176,6 +184,8 @@ def make_with_pictures(name, out):
         picture.save(folder / f"{role}.png")
     for i, picture in enumerate(dump.reference_pictures(request)):
         picture.save(folder / f"reference{i}.png")
+    for i, picture in enumerate(dump.followed_pictures(request)):
+        picture.save(folder / f"followed{i}.png")
     model = MODELS.get(name, "model")
     save_file(dump.run(dump.load(folder / model), request), folder / "expected.safetensors")
     write_manifest(folder, {"model": str(model), "request": dataclasses.asdict(request),

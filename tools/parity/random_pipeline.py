@@ -20,7 +20,12 @@ os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
 import diffusers
 import torch
 import transformers
-from diffusers import AutoencoderKL, FlowMatchEulerDiscreteScheduler, FluxTransformer2DModel
+from diffusers import (
+    AutoencoderKL,
+    FlowMatchEulerDiscreteScheduler,
+    FluxControlNetModel,
+    FluxTransformer2DModel,
+)
 from safetensors.torch import load_file, save_file
 from transformers import CLIPTextConfig, CLIPTextModel, T5Config, T5EncoderModel
 
@@ -41,6 +46,15 @@ WIDTHS = {"FluxPipeline": lambda s: 4 * s.latent_channels,
           "FluxKontextPipeline": lambda s: 4 * s.latent_channels,
           "FluxControlPipeline": lambda s: 8 * s.latent_channels,
           "FluxFillPipeline": lambda s: 8 * s.latent_channels + 4 * 4 ** (len(s.vae_widths) - 1)}
+
+
+@dataclass
+class NetShape:
+    """A ControlNet of a pipeline, which has its widths."""
+    double_blocks: int = 1
+    single_blocks: int = 1
+    guidance: bool = True
+    modes: int | None = None        # a union of so many
 
 
 @dataclass
@@ -79,6 +93,7 @@ class Shape:
     shift: float = 0.1159
     scheduler: dict = field(default_factory=lambda: {"shift": 3.0, "use_dynamic_shifting": True})
     dtype: str = "float32"
+    controlnets: tuple = ()         # NetShapes; each lies in a folder controlnet_1, ...
     shard: str = ""                 # the largest shard, as in 100KB; empty: one file a part
 
 
@@ -89,6 +104,15 @@ def transformer(s):
         num_single_layers=s.single_blocks, attention_head_dim=s.head_dim,
         num_attention_heads=s.heads, joint_attention_dim=s.t5_width,
         pooled_projection_dim=s.clip_width, guidance_embeds=s.guidance, axes_dims_rope=s.axes)
+
+
+def controlnet(s, net):
+    return FluxControlNetModel(
+        in_channels=4 * s.latent_channels, num_layers=net.double_blocks,
+        num_single_layers=net.single_blocks, attention_head_dim=s.head_dim,
+        num_attention_heads=s.heads, joint_attention_dim=s.t5_width,
+        pooled_projection_dim=s.clip_width, guidance_embeds=net.guidance, axes_dims_rope=s.axes,
+        num_mode=net.modes)
 
 
 def clip(s):
@@ -187,6 +211,9 @@ def make(out, s, tokenizers=DEMO, link=False):
     for part, build in {"transformer": transformer, "text_encoder": clip, "text_encoder_2": t5,
                         "vae": vae}.items():
         fill(build(s), part, s).save_pretrained(out / part, **saving)
+    for i, net in enumerate(s.controlnets, start=1):
+        name = f"controlnet_{i}"
+        fill(controlnet(s, net), name, s).save_pretrained(out / name, **saving)
     FlowMatchEulerDiscreteScheduler.from_config(s.scheduler).save_pretrained(out / "scheduler")
     if s.clip_prefix:
         rename(out / "text_encoder", lambda name: ["text_model." + name])

@@ -5,6 +5,16 @@
 #include "image/picture_file.h"
 
 namespace braid {
+namespace {
+
+// A flag's value for control picture `i`: its own, or the only one.
+template <class Value, class Otherwise>
+Otherwise of_control(const std::vector<Value>& values, std::size_t i, Otherwise otherwise) {
+  if (values.empty()) return otherwise;
+  return values.size() == 1 ? values.front() : values[i];
+}
+
+}  // namespace
 
 InputPictures read_input_pictures(const PictureFlags& flags) {
   InputPictures in;
@@ -18,7 +28,13 @@ InputPictures read_input_pictures(const PictureFlags& flags) {
   if (!flags.mask.empty()) in.pictures.mask = read("mask", flags.mask);
   for (const auto& path : flags.references)
     in.pictures.references.push_back(read("reference", path));
-  if (!flags.control.empty()) in.pictures.control = read("control", flags.control);
+  for (std::size_t i = 0; i < flags.controls.size(); ++i)
+    in.pictures.controls.push_back(
+        {.picture = read("control", flags.controls[i]),
+         .scale = of_control(flags.control_scales, i, 1.0),
+         .from = of_control(flags.control_from, i, 0.0),
+         .to = of_control(flags.control_to, i, 1.0),
+         .mode = of_control(flags.control_modes, i, std::optional<int>())});
   in.pictures.strength = flags.strength;
   return in;
 }

@@ -25,6 +25,23 @@ std::string adapters_text(const std::vector<Adapter>& adapters) {
   return text;
 }
 
+namespace {
+
+// How ControlNets follow their pictures, as far as it is not the default.
+void add_followed(PngText& text, const Settings& settings, const PipelineOptions& options) {
+  for (std::size_t i = 0; i < settings.followed.size(); ++i) {
+    const auto& f = settings.followed[i];
+    const auto control = "control_" + std::to_string(i + 1);
+    text.emplace_back(control + "_net", model_name(options.controlnets[std::size_t(f.net)]));
+    if (f.scale != 1) text.emplace_back(control + "_scale", decimal(f.scale));
+    if (f.from > 0) text.emplace_back(control + "_from", decimal(f.from));
+    if (f.to < 1) text.emplace_back(control + "_to", decimal(f.to));
+    if (f.mode) text.emplace_back(control + "_mode", std::to_string(*f.mode));
+  }
+}
+
+}  // namespace
+
 PngText text_of_picture(const Picture& picture, const Prompt& prompt, const Settings& settings,
                         const PipelineOptions& options, const std::vector<InputFile>& inputs) {
   PngText text = {{"prompt", prompt.text}};
@@ -47,12 +64,16 @@ PngText text_of_picture(const Picture& picture, const Prompt& prompt, const Sett
   text.emplace_back("guidance", decimal(settings.guidance));
   text.emplace_back("size", std::to_string(picture.width) + "x" + std::to_string(picture.height));
   text.emplace_back("max_sequence_length", std::to_string(settings.max_sequence_length));
-  int reference = 0;
+  int reference = 0, control = 0;
   for (const auto& input : inputs) {
-    const auto number = input.role == "reference" ? "_" + std::to_string(++reference) : "";
+    std::string number;
+    if (input.role == "reference") number = "_" + std::to_string(++reference);
+    if (input.role == "control" && !settings.followed.empty())
+      number = "_" + std::to_string(++control);
     text.emplace_back(input.role + number, input.name);
     text.emplace_back(input.role + number + "_sha256", input.sha256);
   }
+  add_followed(text, settings, options);
   if (settings.strength) text.emplace_back("strength", decimal(*settings.strength));
   if (options.cache.mode != CacheMode::kOff) text.emplace_back("cache", words_of(options.cache));
   if (!options.adapters.empty()) text.emplace_back("lora", adapters_text(options.adapters));

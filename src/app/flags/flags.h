@@ -25,8 +25,10 @@ struct PresetFlags {
 };
 
 struct PictureFlags {
-  std::filesystem::path init, mask, control;  // empty: not given
-  std::vector<std::filesystem::path> references;
+  std::filesystem::path init, mask;  // empty: not given
+  std::vector<std::filesystem::path> references, controls;
+  std::vector<double> control_scales, control_from, control_to;  // one each, or one for all
+  std::vector<int> control_modes;                                // the same
   std::optional<double> strength;
   std::uint64_t max_pixels = kMaxPixels;
 };

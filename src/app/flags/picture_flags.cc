@@ -6,7 +6,54 @@ namespace {
 
 constexpr std::int64_t kMostPixels = std::int64_t(1) << 30;
 
+constexpr std::int64_t kMostModes = 10'000;
+
+void add_control_flags(FlagReader& read, PictureFlags& f) {
+  read.texts("--control", "FILE", "Pictures in",
+             "Edges or depths that a control model or a ControlNet follows;\n"
+             "once for each --controlnet",
+             [&](const std::string& flag, const std::string& text) {
+               require(!text.empty(), flag, " should be a path, it is empty");
+               f.controls.emplace_back(text);
+             });
+  const auto numbers = [&](const char* name, const char* help, std::vector<double>& to) {
+    read.texts(name, "X", "Pictures in", help, [&to](const std::string& flag, const auto& text) {
+      to.push_back(finite_number(flag, text));
+    });
+  };
+  numbers("--control-scale",
+          "How strongly a ControlNet is followed; once for all, or for each\n"
+          "--control in their order. Default: 1",
+          f.control_scales);
+  numbers("--control-from",
+          "0 to 1: the part of the steps before a ControlNet is followed.\n"
+          "Default: 0",
+          f.control_from);
+  numbers("--control-to", "0 to 1: the part of the steps until when it is. Default: 1",
+          f.control_to);
+  read.texts("--control-mode", "N", "Pictures in",
+             "The kind of picture, for ControlNets that follow several",
+             [&](const std::string& flag, const std::string& text) {
+               f.control_modes.push_back(int(whole_number(flag, text, 0, kMostModes)));
+             });
+}
+
+void check_count(const char* flag, std::size_t count, std::size_t controls) {
+  require(count <= 1 || count == controls, flag, " is given ", count, " times, --control ",
+          controls, controls == 1 ? " time" : " times");
+  require(count == 0 || controls > 0, flag, " needs --control");
+}
+
 }  // namespace
+
+void check_controls(const PictureFlags& f, const PipelineOptions& options) {
+  require(options.controlnets.empty() || !f.controls.empty(),
+          "--controlnet needs --control, the picture that it follows");
+  check_count("--control-scale", f.control_scales.size(), f.controls.size());
+  check_count("--control-from", f.control_from.size(), f.controls.size());
+  check_count("--control-to", f.control_to.size(), f.controls.size());
+  check_count("--control-mode", f.control_modes.size(), f.controls.size());
+}
 
 void add_input_picture_flags(FlagReader& read, PictureFlags& f) {
   read.path("--init", "FILE", "Pictures in",
@@ -31,8 +78,7 @@ void add_input_picture_flags(FlagReader& read, PictureFlags& f) {
                require(!text.empty(), flag, " should be a path, it is empty");
                f.references.emplace_back(text);
              });
-  read.path("--control", "FILE", "Pictures in", "Edges or depths that a control model follows",
-            f.control);
+  add_control_flags(read, f);
   read.text("--max-pixels", "N", "Pictures in",
             "Refuse pictures of more pixels before they are unpacked.\n"
             "Default: 67108864",

@@ -50,6 +50,16 @@ void add_comfy_flag(FlagReader& read, PipelineOptions& o) {
             o.comfy);
 }
 
+void add_controlnet_flag(FlagReader& read, std::vector<std::filesystem::path>& folders) {
+  read.texts("--controlnet", "DIR", "Model",
+             "The directory of a ControlNet, which follows the picture that\n"
+             "--control names; may be given several times",
+             [&](const std::string& flag, const std::string& text) {
+               require(!text.empty(), flag, " should be a directory, it is empty");
+               folders.emplace_back(text);
+             });
+}
+
 void add_lora_flag(FlagReader& read, std::vector<Adapter>& adapters) {
   read.texts("--lora", "FILE[=SCALE]", "Model",
              "A LoRA, DoRA, LoKr or LoHa (.safetensors) that changes the\n"

@@ -25,6 +25,8 @@ struct FluxConfig {
 
 // From transformer/config.json. Throws InputError naming the field.
 FluxConfig read_flux_config(const JsonObject& json);
+// The same fields of another network of such blocks.
+FluxConfig read_flux_blocks_config(const JsonObject& json);
 
 // From the shapes of a single-file checkpoint, which has no config. The axes are FLUX.1's; throws
 // InputError where the head is too narrow for them.

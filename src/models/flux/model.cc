@@ -3,6 +3,19 @@
 #include <ATen/ATen.h>
 
 namespace braid {
+namespace {
+
+// What is added behind block `i` of `count`; null: nothing. The runs of blocks that a residual is
+// for are equally long, but for the last.
+const Tensor* residual_behind(const std::vector<Tensor>& residuals, std::int64_t i,
+                              std::int64_t count) {
+  if (residuals.empty()) return nullptr;
+  const auto size = std::int64_t(residuals.size());
+  return &residuals[std::size_t(i / ((count + size - 1) / size))];
+}
+
+}  // namespace
+
 Flux::Flux(const FluxConfig& c, const Weights& w, Attend attend, std::optional<BlockRange> run)
     : config_(c),
       run_(run_of(run, c.num_double + c.num_single)),
@@ -28,6 +41,8 @@ void Flux::run_double_blocks(FluxState& x, const DenoiserInput& in, const Rope& 
   x.text_BTC.reset();
   double_blocks_.for_each([&](std::int64_t i, const FluxDoubleBlock& block) {
     tokens = block(tokens, x.vec_BC, rope, attend_);
+    if (const auto* residual = residual_behind(in.residuals.doubles, i, config_.num_double))
+      tokens.image_BIC = tokens.image_BIC + *residual;
     if (!in.watch) return;
     const auto name = "double_blocks." + std::to_string(i);
     in.watch(name + " image", tokens.image_BIC);
@@ -44,6 +59,8 @@ void Flux::run_single_blocks(FluxState& x, const DenoiserInput& in, const Rope& 
   x.text_BTC.reset();
   single_blocks_.for_each([&](std::int64_t i, const FluxSingleBlock& block) {
     tokens = block(tokens, x.vec_BC, rope, attend_);
+    if (const auto* residual = residual_behind(in.residuals.singles, i, config_.num_single))
+      tokens.narrow(1, num_text, num_image).add_(*residual);
     if (!in.watch) return;
     const auto name = "single_blocks." + std::to_string(i);
     in.watch(name + " image", tokens.narrow(1, num_text, num_image));

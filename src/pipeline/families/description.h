@@ -24,7 +24,7 @@ struct Sharing {
 
 // One network of a model, as its files describe it.
 struct Part {
-  enum class Role { kText, kDenoiser, kDecoder } role;
+  enum class Role { kText, kDenoiser, kControl, kDecoder } role;
   std::string folder;           // in the diffusers layout: "text_encoder_2"
   std::string label;            // for messages: "the transformer"
   std::string class_name = {};  // of diffusers, where conversion writes its config
@@ -56,6 +56,7 @@ struct PicturesTaken {
   // What lies beside a token of latents: nothing, the latents of the control picture, or those of
   // the initial picture without what is drawn anew, then the mask. The last two are then needed.
   enum class Beside { kNothing, kControl, kMasked } beside = Beside::kNothing;
+  std::vector<int> controlnet_modes = {};  // by ControlNet; 0: its pictures are of one kind
   int most_references = 0;
   // A reference in the size that the encoder sees. Throws InputError for one that is no use.
   std::function<Pixels(const Pixels&)> fit_reference = {};

@@ -15,16 +15,22 @@ const Part& Family::part(Part::Role role) const {
   return *it;
 }
 
-std::vector<const Part*> Family::text_parts() const {
+std::vector<const Part*> Family::parts(Part::Role role) const {
   std::vector<const Part*> found;
   for (const auto& part : description_.parts)
-    if (part.role == Part::Role::kText) found.push_back(&part);
+    if (part.role == role) found.push_back(&part);
   return found;
 }
 
 Tensor Family::draw(std::span<const at::Generator> generators, PictureSize size,
                     at::ScalarType dtype) const {
   return pack(draw_noise(generators, latent_shape(size), dtype), size);
+}
+
+Follow Family::load_controls(const WeightsOf&, const Attend&) const { return {}; }
+
+ControlInput Family::control(const DenoiserInput&, int, std::optional<int>, double) const {
+  throw Error(text_of("a ", description_.family, " model takes no ControlNets"));
 }
 
 Tokens Family::reference(const Tensor&, int) const {

@@ -13,30 +13,11 @@
 #include "nn/block_list.h"
 #include "nn/predict.h"
 #include "pipeline/families/description.h"
+#include "pipeline/families/text_encoders.h"
 #include "pipeline/model_files.h"
 #include "pipeline/picture_size.h"
 
 namespace braid {
-
-struct Prompt {
-  std::string text, second;  // the second is for the second text encoder, where there are two
-};
-
-// Embedded prompts. A family without one of these leaves it undefined.
-struct Condition {
-  Tensor text_BTC, pooled_BC;
-};
-
-using Warn = std::function<void(const std::string&)>;
-
-// The text encoders of a model, loaded.
-class TextEncoders {
- public:
-  virtual ~TextEncoders() = default;
-  // A batch of one. Throws InputError for text that is not UTF-8; `warn` hears of cut text.
-  virtual Condition encode(const Prompt& prompt, int max_sequence_length,
-                           const Warn& warn) const = 0;
-};
 
 // Where a part's weights come from when it is loaded.
 using WeightsOf = std::function<Weights(const Part&)>;
@@ -49,7 +30,8 @@ class Family {
   const Description& description() const { return description_; }
   const DenoiserShape& shape() const { return description_.shape; }
   const Part& part(Part::Role role) const;  // the first of this role
-  std::vector<const Part*> text_parts() const;
+  std::vector<const Part*> parts(Part::Role role) const;
+  std::vector<const Part*> text_parts() const { return parts(Part::Role::kText); }
   at::ScalarType latents_dtype(at::ScalarType of_denoiser) const {
     return description_.latents_in_float ? at::kFloat : of_denoiser;
   }
@@ -60,6 +42,8 @@ class Family {
   // Loading. The denoiser has the blocks of `run`, all of them by default.
   virtual PredictPart load_denoiser(const Weights& w, Attend attend,
                                     std::optional<BlockRange> run = {}) const = 0;
+  // The ControlNets that the description has parts of; empty where it has none.
+  virtual Follow load_controls(const WeightsOf& weights, const Attend& attend) const;
   // `folder` is the model's; `warn` hears of files that are not as the family wants them.
   virtual std::unique_ptr<const TextEncoders> load_text(const std::filesystem::path& folder,
                                                         at::Device device, const WeightsOf& weights,
@@ -81,6 +65,9 @@ class Family {
   virtual DenoiserInput begin(const Condition& condition, PictureSize size, double guidance,
                               const at::TensorOptions& like) const = 0;
   virtual void set_step(DenoiserInput& in, const Tensor& latents_BNC, float timestep) const = 0;
+  // What ControlNet `net` sees beside an input that has begun; without its picture and scale.
+  virtual ControlInput control(const DenoiserInput& in, int net, std::optional<int> mode,
+                               double guidance) const;
 
   // The schedule of a request.
   virtual Schedule schedule(int steps, PictureSize size) const {
@@ -103,6 +90,7 @@ struct FamilyEntry {
   std::vector<std::string> folders;          // that a model directory has
   std::vector<std::string> single_file_has;  // tensors; any of these tells a single file
   std::vector<std::string> published;        // names of models with known sizes: "flux1-dev"
+  bool takes_controlnets = false;
 
   // Throws InputError naming file and field, also where parts do not fit each other.
   std::function<std::shared_ptr<const Family>(const ModelFiles&)> open;

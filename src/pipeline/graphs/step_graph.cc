@@ -31,10 +31,16 @@ bool have_same_shape(const Placed& a, const Placed& b) {
          a.x.scalar_type() == b.x.scalar_type() && a.x.device() == b.x.device();
 }
 
+bool have_same_nets(const DenoiserInput& a, const DenoiserInput& b) {
+  return std::equal(a.controls.begin(), a.controls.end(), b.controls.begin(), b.controls.end(),
+                    [](const auto& x, const auto& y) { return x.net == y.net; });
+}
+
 bool have_same_shapes(const std::vector<DenoiserInput>& a, const std::vector<DenoiserInput>& b) {
   const auto are_same = [](const DenoiserInput& x, const DenoiserInput& y) {
     const auto xs = tensors_of(x), ys = tensors_of(y);
-    return std::equal(xs.begin(), xs.end(), ys.begin(), ys.end(), have_same_shape);
+    return have_same_nets(x, y) &&
+           std::equal(xs.begin(), xs.end(), ys.begin(), ys.end(), have_same_shape);
   };
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), are_same);
 }

@@ -71,6 +71,13 @@ Paging OffloadedParts::paging_of(OffloadMode mode, int resident) {
 
 Paging OffloadedParts::transformer() { return paging_of(offload_.transformer, offload_.resident); }
 
+// A net and the transformer follow each other in every step: neither makes room for the other.
+Paging OffloadedParts::control() {
+  if (offload_.transformer != OffloadMode::kModel) return paging_of(offload_.transformer, 0);
+  return {.pages = add_pages({.prefetch = 0, .pin = offload_.pin, .folder = folder_}),
+          .level = PageLevel::kModel};
+}
+
 Paging OffloadedParts::text() { return paging_of(offload_.text, 0); }
 
 // The autoencoder has no list of blocks: its layers take their place.

@@ -13,6 +13,7 @@ class OffloadedParts {
 
   // For the loads of the parts, one after the other.
   Paging transformer();
+  Paging control();  // of each ControlNet
   Paging text();
   Paging vae();
   // Once all are loaded.

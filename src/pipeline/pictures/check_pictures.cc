@@ -1,6 +1,7 @@
 #include "pipeline/pictures/check_pictures.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/error.h"
 
@@ -21,7 +22,7 @@ void check_all_pixels(const PicturesIn& in) {
   if (in.init) check_pixels("initial picture", *in.init);
   if (in.mask) check_pixels("mask", *in.mask);
   for (const auto& reference : in.references) check_pixels("reference", reference);
-  if (in.control) check_pixels("control picture", *in.control);
+  for (const auto& control : in.controls) check_pixels("control picture", control.picture);
 }
 
 void check_taken(const PicturesIn& in, const PicturesTaken& taken) {
@@ -33,24 +34,68 @@ void check_taken(const PicturesIn& in, const PicturesTaken& taken) {
   require(references <= taken.most_references, "this model looks at ", taken.most_references,
           taken.most_references == 1 ? " reference" : " references", " at most, ", references,
           " were given");
-  require(!in.control || taken.beside == ChannelsBeside::kControl,
-          "this model follows no control picture: that takes one that was trained for it");
+  const bool follows = taken.beside == ChannelsBeside::kControl || !taken.controlnet_modes.empty();
+  require(in.controls.empty() || follows, "this model follows no control picture: that takes one ",
+          "that was trained for it, or a ControlNet");
 }
 
 void check_needed(const PicturesIn& in, const PicturesTaken& taken) {
-  require(in.control || taken.beside != ChannelsBeside::kControl,
+  require(!in.controls.empty() || taken.beside != ChannelsBeside::kControl,
           "this model needs a control picture to follow");
   require((in.init && in.mask) || taken.beside != ChannelsBeside::kMasked,
           "this model fills pictures in: it needs an initial picture and a mask");
 }
 
+void check_control_of_model(const std::vector<ControlPicture>& controls) {
+  const auto& c = controls.front();
+  require(controls.size() == 1, "this model follows one control picture, ", controls.size(),
+          " were given");
+  require(c.scale == 1 && c.from == 0 && c.to == 1 && !c.mode,
+          "a control picture has a scale, a part of the steps or a mode with a ControlNet only");
+}
+
+void check_mode(const ControlPicture& c, std::size_t net, int modes) {
+  require(modes > 0 || !c.mode, "ControlNet ", net + 1, " follows one kind of pictures: it has no ",
+          "modes");
+  require(modes == 0 || (c.mode && *c.mode >= 0 && *c.mode < modes), "ControlNet ", net + 1,
+          " follows ", modes, " kinds of pictures: its mode should lie between 0 and ", modes - 1,
+          c.mode ? text_of(", it is ", *c.mode) : ", none is given");
+}
+
+void check_controls_of_nets(const std::vector<ControlPicture>& controls,
+                            const std::vector<int>& modes) {
+  require(controls.size() == modes.size() || modes.size() == 1, "there are ", modes.size(),
+          " ControlNets, each needs a control picture, ", controls.size(),
+          controls.size() == 1 ? " was given" : " were given");
+  for (std::size_t i = 0; i < controls.size(); ++i) {
+    const auto& c = controls[i];
+    const auto net = net_of_control(i, modes.size());
+    require(std::isfinite(c.scale), "the scale of a ControlNet should be a finite number, it is ",
+            c.scale);
+    require(c.from >= 0 && c.from < c.to && c.to <= 1, "the part of the steps that a control ",
+            "picture is followed should lie between 0 and 1, it is from ", c.from, " to ", c.to);
+    check_mode(c, net, modes[net]);
+  }
+}
+
+void check_controls(const std::vector<ControlPicture>& controls, const PicturesTaken& taken) {
+  if (controls.empty()) return;
+  if (taken.beside == ChannelsBeside::kControl) return check_control_of_model(controls);
+  check_controls_of_nets(controls, taken.controlnet_modes);
+}
+
 }  // namespace
+
+std::size_t net_of_control(std::size_t control, std::size_t num_nets) {
+  return num_nets == 1 ? 0 : control;
+}
 
 void check_pictures(const Request& request, const PicturesTaken& taken) {
   const auto& in = request.pictures;
   check_taken(in, taken);
   check_needed(in, taken);
   check_all_pixels(in);
+  check_controls(in.controls, taken);
   require(in.init || !in.mask, "a mask needs an initial picture");
   require(in.init || !in.strength, "a strength needs an initial picture");
   require(!in.init || !request.latents, "there are initial latents and an initial picture: give ",
@@ -74,7 +119,7 @@ PictureSize size_without_request(const PicturesIn& in, const RequestLimits& limi
     return {.width = side(picture.width), .height = side(picture.height)};
   };
   if (in.init) return of(*in.init);
-  if (in.control) return of(*in.control);
+  if (!in.controls.empty()) return of(in.controls.front().picture);
   if (!in.references.empty()) return of(limits.pictures.fit_reference(in.references.front()));
   return {.width = limits.defaults.width, .height = limits.defaults.height};
 }

@@ -11,6 +11,9 @@ namespace braid {
 // pictures or the strength do not fit each other.
 void check_pictures(const Request& request, const PicturesTaken& taken);
 
+// Which ControlNet follows a control picture: its own, or the only one.
+std::size_t net_of_control(std::size_t control, std::size_t num_nets);
+
 // The size of pictures for which none was asked: that of what they start from or look at, scaled
 // down where it is larger than the family's largest, else the family's default.
 PictureSize size_without_request(const PicturesIn& pictures, const RequestLimits& limits);

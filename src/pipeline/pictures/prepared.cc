@@ -48,7 +48,8 @@ PreparedPictures prepare_pictures(const PicturesIn& in, PictureSize size,
   PreparedPictures out;
   if (in.init) out.init_13HW = signed_13HW(fit("initial picture", *in.init));
   if (in.mask) out.mask_11HW = binary_11HW(fit("mask", *in.mask));
-  if (in.control) out.control_13HW = signed_13HW(fit("control picture", *in.control));
+  for (const auto& control : in.controls)
+    out.controls_13HW.push_back(signed_13HW(fit("control picture", control.picture)));
   for (std::size_t i = 0; i < in.references.size(); ++i) {
     const auto fitted = taken.fit_reference(in.references[i]);
     tell_of_change("reference " + std::to_string(i + 1), in.references[i], fitted, warn);

@@ -12,7 +12,8 @@ namespace braid {
 
 // float32, on the CPU; undefined or empty where the request has none.
 struct PreparedPictures {
-  Tensor init_13HW, control_13HW;       // -1 to 1, of the request's size
+  Tensor init_13HW;                     // -1 to 1, of the request's size
+  std::vector<Tensor> controls_13HW;    // the same
   Tensor mask_11HW;                     // 0 or 1, of the request's size; 1 is drawn
   std::vector<Tensor> references_13HW;  // -1 to 1, each of a size of its own
 };

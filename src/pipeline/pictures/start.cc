@@ -24,7 +24,7 @@ Tensor seen_13HW(ChannelsBeside beside, const PreparedPictures& pictures) {
     case ChannelsBeside::kNothing:
       break;
     case ChannelsBeside::kControl:
-      return pictures.control_13HW;
+      return pictures.controls_13HW.front();
     case ChannelsBeside::kMasked:
       return pictures.init_13HW * (1 - pictures.mask_11HW);
   }
@@ -45,21 +45,30 @@ Start::Start(const Model& model, const Settings& settings, const std::optional<L
              const PreparedPictures& pictures)
     : model_(model),
       family_(model.family()),
+      settings_(settings),
       size_(settings.size()),
       mask_11HW_(pictures.mask_11HW) {
   if (latents) given_ = packed_latents(*latents, family_, settings, model.dtype());
-  const auto tiles = is_tiled(settings.vae_tiling, size_) ? Tiles::kWhereLarger : Tiles::kNever;
+  encode(pictures);
+}
+
+void Start::encode(const PreparedPictures& pictures) {
+  const auto tiles = is_tiled(settings_.vae_tiling, size_) ? Tiles::kWhereLarger : Tiles::kNever;
   const auto seen = seen_13HW(beside(), pictures);
   std::vector<Tensor> encoded;
   if (pictures.init_13HW.defined()) encoded.push_back(pictures.init_13HW);
   if (seen.defined()) encoded.push_back(seen);
+  for (std::size_t i = 0; i < settings_.followed.size(); ++i)
+    encoded.push_back(pictures.controls_13HW[i]);
   if (!encoded.empty()) {
-    const auto moments = model.encode_pictures(encoded, tiles);
-    if (pictures.init_13HW.defined()) init_ = moments.front();
-    if (seen.defined()) seen_ = moments.back();
+    const auto moments = model_.encode_pictures(encoded, tiles);
+    auto next = moments.begin();
+    if (pictures.init_13HW.defined()) init_ = *next++;
+    if (seen.defined()) seen_ = *next++;
+    followed_.assign(next, moments.end());
   }
   if (pictures.references_13HW.empty()) return;
-  for (const auto& reference : model.encode_means(pictures.references_13HW, tiles))
+  for (const auto& reference : model_.encode_means(pictures.references_13HW, tiles))
     references_.push_back(family_.reference(reference, int(references_.size())));
 }
 
@@ -112,10 +121,27 @@ Tensor Start::noise_of(const DenoiseJob& job, int first) const {
   return noise.to(model_.device());
 }
 
+// Samples of the pictures, and what else the nets see beside the input with the prompt.
+std::vector<ControlInput> Start::controls(const DenoiseJob& job) const {
+  std::vector<ControlInput> inputs;
+  for (const auto& followed : settings_.followed) {
+    inputs.push_back(
+        family_.control(job.branches.front(), followed.net, followed.mode, settings_.guidance));
+    auto& input = inputs.back();
+    input.net = followed.net;
+    input.x_BNC = sampled(followed_[inputs.size() - 1], job);
+    input.scale = at::scalar_tensor(followed.scale, at::kFloat).to(model_.device());
+  }
+  return inputs;
+}
+
 // A control picture's sample comes before the noise, a masked picture's behind it.
 void Start::begin(DenoiseJob& job, int first, float first_sigma) const {
   Tensor seen;
   if (beside() == ChannelsBeside::kControl) seen = beside_latents(job);
+  const auto controls = this->controls(job);
+  for (const auto& followed : settings_.followed)
+    job.followed.push_back({.from = followed.from, .to = followed.to});
   if (init_) {
     begin_from_picture(job, first_sigma);
   } else {
@@ -125,6 +151,7 @@ void Start::begin(DenoiseJob& job, int first, float first_sigma) const {
   const auto batch = std::int64_t(job.generators.size());
   for (auto& branch : job.branches) {
     branch.beside_BLC = seen;
+    branch.controls = controls;
     for (const auto& reference : references_)
       branch.references.push_back(
           {.x_BLC = expanded_to(reference.x_BLC, batch), .ids_LA = reference.ids_LA});

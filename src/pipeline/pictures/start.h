@@ -24,15 +24,19 @@ class Start {
   Tensor noise_of(const DenoiseJob& job, int first) const;
   Tensor sampled(const VaeMoments& moments, const DenoiseJob& job) const;
   Tensor beside_latents(const DenoiseJob& job) const;
+  void encode(const PreparedPictures& pictures);
+  std::vector<ControlInput> controls(const DenoiseJob& job) const;
   Tensor packed_mask() const;
   Tensor beside_mask() const;
 
   const Model& model_;
   const Family& family_;
+  const Settings& settings_;
   PictureSize size_;
-  Tensor given_;                    // packed latents of all pictures
-  std::optional<VaeMoments> init_;  // of the initial picture
-  std::optional<VaeMoments> seen_;  // of the picture beside the latents
+  Tensor given_;                      // packed latents of all pictures
+  std::optional<VaeMoments> init_;    // of the initial picture
+  std::optional<VaeMoments> seen_;    // of the picture beside the latents
+  std::vector<VaeMoments> followed_;  // of those that ControlNets follow
   Tensor mask_11HW_;
   std::vector<Tokens> references_;
 };

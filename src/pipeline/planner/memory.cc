@@ -114,6 +114,7 @@ struct Kept {
   OffloadMode mode;
   Quantize quantize = Quantize::kNone;
   int resident = 0;
+  enum class Slot { kShared, kOwn } slot = Slot::kShared;  // of a part that is offloaded whole
 };
 
 // Where weights of a part are under job.memory, added to what the rank has. Returns bytes that are
@@ -124,7 +125,7 @@ std::int64_t hold(const PlanJob& job, const PartPages& pages, const Kept& kept, 
   if (pages.groups.empty()) return pages.outside;
   bytes.pages += pages.paged();
   for (const auto page : pages.groups) bytes.largest_page = std::max(bytes.largest_page, page);
-  if (kept.mode == OffloadMode::kModel) {
+  if (kept.mode == OffloadMode::kModel && kept.slot == Kept::Slot::kShared) {
     bytes.shared_slot = std::max(bytes.shared_slot, pages.paged());
     return pages.outside;
   }
@@ -173,6 +174,23 @@ void hold_text(const PlanJob& job, int sharers, RankBytes& bytes) {
   }
 }
 
+// ControlNets run in every step, each in a slot of its own, and what they make stays during it.
+void add_controlnets(const PlanJob& job, const Degrees& grid, int rank, const StepShare& share,
+                     RankBytes& bytes) {
+  const auto& o = job.memory.offload;
+  for (const auto* part : job.family->parts(Part::Role::kControl)) {
+    const auto& tensors = tensors_of(job).of(*part);
+    const auto pages =
+        pages_of(tensors, {.tp = grid.tp, .tp_rank = place_of(grid, rank).tp},
+                 {.quantize = job.memory.quantize, .offload = o.transformer, .blocks = o.blocks});
+    bytes.transformer += hold(
+        job, pages,
+        {.mode = o.transformer, .quantize = job.memory.quantize, .slot = Kept::Slot::kOwn}, bytes);
+    bytes.activations += tensors.num_blocks() * share.batch * share.tokens.image *
+                         job.shape().hidden * job.element_bytes();
+  }
+}
+
 void add_transformer(const PlanJob& job, const Degrees& grid, int rank, const Stage& stage,
                      RankBytes& bytes) {
   auto share = share_of_step(job, grid, rank);
@@ -187,6 +205,7 @@ void add_transformer(const PlanJob& job, const Degrees& grid, int rank, const St
                {.quantize = job.memory.quantize, .offload = o.transformer, .blocks = o.blocks});
   bytes.transformer = hold(job, pages, {o.transformer, job.memory.quantize, o.resident}, bytes);
   bytes.activations = activation_bytes(job, grid, share);
+  add_controlnets(job, grid, rank, share, bytes);
   bytes.keys_values = keys_values_bytes(job, grid, share);
   bytes.staging = staging_bytes(job, grid, share);
 }

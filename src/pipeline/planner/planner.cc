@@ -27,7 +27,7 @@ PlannedLayout out(const Degrees& grid, Obstacle obstacle, std::string reason) {
 std::optional<PlannedLayout> refusal(const PlanJob& job, const Degrees& g) {
   for (const auto& part : job.family->description().parts) {
     const bool is_shared =
-        part.role == Part::Role::kDenoiser ||
+        part.role == Part::Role::kDenoiser || part.role == Part::Role::kControl ||
         (part.role == Part::Role::kText && job.layout.text == TextRanks::kShared);
     if (is_shared && part.heads == Part::Heads::kAny && part.num_heads < g.tp)
       return out(

@@ -43,6 +43,19 @@ std::vector<DenoiserInput> branches_at(const DenoiseJob& job, double done) {
   return is_one ? std::vector{job.branches.front()} : job.branches;
 }
 
+// Of the controls those that are followed in all of step `i` of `count`, as the reference counts.
+void leave_controls(std::vector<DenoiserInput>& branches, const DenoiseJob& job, std::size_t i,
+                    std::size_t count) {
+  const double begin = double(i) / double(count), end = double(i + 1) / double(count);
+  for (auto& branch : branches) {
+    std::vector<ControlInput> left;
+    for (std::size_t c = 0; c < branch.controls.size(); ++c)
+      if (begin >= job.followed[c].from && end <= job.followed[c].to)
+        left.push_back(branch.controls[c]);
+    branch.controls = std::move(left);
+  }
+}
+
 }  // namespace
 
 Tensor with_noise(const Tensor& clean, const Tensor& noise, float sigma) {
@@ -58,7 +71,9 @@ DenoiseResult denoise(const PredictAll& predict, const ScheduleConfig& config,
   for (std::size_t i = 0; i < schedule.timesteps.size(); ++i) {
     for (auto& branch : job.branches) job.set_step(branch, latents, schedule.timesteps[i]);
     const auto done = part_done(config, schedule.timesteps[i]);
-    auto velocities = predict(branches_at(job, done));
+    auto branches = branches_at(job, done);
+    leave_controls(branches, job, i, schedule.timesteps.size());
+    auto velocities = predict(branches);
     for (auto& velocity : velocities)
       velocity = velocity.narrow(1, 0, latents.size(1)).to(latents.scalar_type());
     if (i == 0) result.first_velocity_BNC = velocities.front();

@@ -31,6 +31,11 @@ struct DenoiseJob {
   enum class Unguided { kOneBranch, kAllBranches } unguided = Unguided::kOneBranch;
   std::vector<at::Generator> generators = {};  // of the pictures, for stochastic sampling
   std::optional<KeptRegion> kept = {};
+  // Of each control of the branches, 0 to 1: the part of the steps in which it is followed.
+  struct Span {
+    double from, to;
+  };
+  std::vector<Span> followed = {};
 };
 
 struct DenoiseResult {

@@ -8,6 +8,7 @@
 #include "models/flux/model.h"
 #include "models/flux/names.h"
 #include "models/flux/sharding.h"
+#include "pipeline/families/flux/controlnets.h"
 #include "pipeline/families/flux/text.h"
 #include "pipeline/families/parts.h"
 #include "pipeline/families/patches.h"
@@ -61,7 +62,9 @@ std::vector<Part> parts_of(const FluxConfigs& c) {
       .sharding = [=](const Sharing& s) { return flux_sharding(c.flux, s.ranks, s.modulation); },
       .adapters = flux_adapter_names(),
       .make = [=](const Weights& w) { (void)Flux(c.flux, w); }};
-  return {clip, t5, flux, autoencoder_part(c.vae)};
+  std::vector<Part> parts = {clip, t5, flux, autoencoder_part(c.vae)};
+  for (auto& net : controlnet_parts(c.controlnets)) parts.push_back(std::move(net));
+  return parts;
 }
 
 // What FLUX.1-dev (has a guidance embedder), its kinds and FLUX.1-schnell (has none) publish.
@@ -79,6 +82,8 @@ GuidanceKind guidance_of(FluxKind kind) {
 
 Description describe(const FluxConfigs& c, const ScheduleConfig& schedule,
                      const RequestDefaults& defaults) {
+  auto pictures = flux_pictures(c.kind, c.vae);
+  pictures.controlnet_modes = controlnet_modes(c.controlnets);
   return {.family = "FLUX.1",
           .parts = parts_of(c),
           .shape = flux_shape(c.flux),
@@ -86,7 +91,7 @@ Description describe(const FluxConfigs& c, const ScheduleConfig& schedule,
                      .size_multiple = int(2 * c.vae.downscale()),
                      .num_texts = 2,
                      .guidance = guidance_of(c.kind),
-                     .pictures = flux_pictures(c.kind, c.vae)},
+                     .pictures = std::move(pictures)},
           .schedule = schedule,
           .vae = c.vae};
 }
@@ -100,6 +105,9 @@ class FluxFamily : public Family {
   std::shared_ptr<const Family> with_blocks(const std::vector<int>& counts) const override;
   PredictPart load_denoiser(const Weights& w, Attend attend,
                             std::optional<BlockRange> run) const override;
+  Follow load_controls(const WeightsOf& weights_of, const Attend& attend) const override {
+    return load_controlnets(configs_.controlnets, parts(Part::Role::kControl), weights_of, attend);
+  }
   std::unique_ptr<const TextEncoders> load_text(const fs::path& folder, at::Device device,
                                                 const WeightsOf& weights_of,
                                                 const Warn& warn) const override;
@@ -122,6 +130,10 @@ class FluxFamily : public Family {
   DenoiserInput begin(const Condition& condition, PictureSize size, double guidance,
                       const at::TensorOptions& like) const override;
   void set_step(DenoiserInput& in, const Tensor& latents_BNC, float timestep) const override;
+  ControlInput control(const DenoiserInput& in, int net, std::optional<int> mode,
+                       double guidance) const override {
+    return controlnet_input(configs_.controlnets[std::size_t(net)], in, mode, guidance);
+  }
 
   Names written_names(const Part& part) const override {
     return part.role == Part::Role::kDenoiser ? flux_names_of_diffusers() : t5_names();
@@ -220,12 +232,13 @@ void check_fit(const FluxConfigs& c) {
 
 std::shared_ptr<const Family> open(const ModelFiles& files, FluxKind kind) {
   const auto config = [&](const char* part) { return read_json_object(files.config_of(part)); };
-  const FluxConfigs configs{.kind = kind,
-                            .flux = read_transformer(files, read_flux_config, infer_flux_config),
-                            .clip = read_clip_config(config("text_encoder")),
-                            .t5 = read_t5_config(config("text_encoder_2")),
-                            .vae = read_vae_config(config("vae"))};
+  FluxConfigs configs{.kind = kind,
+                      .flux = read_transformer(files, read_flux_config, infer_flux_config),
+                      .clip = read_clip_config(config("text_encoder")),
+                      .t5 = read_t5_config(config("text_encoder_2")),
+                      .vae = read_vae_config(config("vae"))};
   check_fit(configs);
+  configs.controlnets = read_controlnets(files, configs.flux);
   return std::make_shared<const FluxFamily>(configs, read_scheduler(files),
                                             read_defaults(files, defaults_of(configs.flux, kind)));
 }
@@ -257,6 +270,7 @@ FamilyEntry flux_family(FluxKind kind) {
           .published = kind == FluxKind::kPlain
                            ? std::vector<std::string>{"flux1-dev", "flux1-schnell"}
                            : std::vector<std::string>{},
+          .takes_controlnets = kind == FluxKind::kPlain,
           .open = [=](const ModelFiles& files) { return open(files, kind); },
           .named = named};
 }

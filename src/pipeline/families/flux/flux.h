@@ -3,7 +3,7 @@
 #pragma once
 
 #include "models/clip/model.h"
-#include "models/flux/config.h"
+#include "models/flux/controlnet.h"
 #include "models/t5/model.h"
 #include "pipeline/families/family.h"
 #include "pipeline/families/flux/kinds.h"
@@ -18,6 +18,7 @@ struct FluxConfigs {
   ClipConfig clip = {};
   T5Config t5 = {};
   VaeConfig vae = {};
+  std::vector<FluxControlNetConfig> controlnets = {};
 };
 
 // Of any sizes.

@@ -1,0 +1,91 @@
+#include "models/flux/controlnet.h"
+
+#include <ATen/ATen.h>
+
+#include "base/error.h"
+#include "models/flux/names.h"
+
+namespace braid {
+namespace {
+
+constexpr std::int64_t kMostModes = 10'000;
+
+std::optional<Tensor> load_modes(const Weights& w, const FluxControlNetConfig& c) {
+  if (c.num_modes == 0) return {};
+  return (w / "controlnet_mode_embedder").tensor("weight", {c.num_modes, c.flux.hidden()});
+}
+
+}  // namespace
+
+FluxControlNetConfig read_flux_controlnet_config(const JsonObject& json) {
+  const std::string name = "FluxControlNetModel";
+  const auto class_name = json.string_or("_class_name", name);
+  require(class_name == name, json.source(), " should describe a ", name, ", it describes a ",
+          class_name);
+  require(
+      !json.has("conditioning_embedding_channels"), json.source(),
+      ": 'conditioning_embedding_channels' should be null: a control picture is encoded by the ",
+      "autoencoder, not by layers of the ControlNet's own");
+  FluxControlNetConfig c{.flux = read_flux_blocks_config(json)};
+  if (json.has("num_mode")) c.num_modes = json.integer("num_mode", 1, kMostModes);
+  return c;
+}
+
+Names flux_controlnet_names() {
+  auto names = flux_names_of_diffusers();
+  names.spellings.push_back({"double_blocks.*.residual", {"controlnet_blocks.*"}});
+  names.spellings.push_back({"single_blocks.*.residual", {"controlnet_single_blocks.*"}});
+  return names;
+}
+
+FluxControlNet::FluxControlNet(const FluxControlNetConfig& c, const Weights& w, Attend attend)
+    : config_(c),
+      attend_(std::move(attend)),
+      inputs_(w, c.flux),
+      control_in_(w / "controlnet_x_embedder", {.in = c.flux.in_channels, .out = c.flux.hidden()}),
+      modes_(load_modes(w, c)),
+      double_blocks_(w / "double_blocks", c.flux.num_double, c.flux),
+      single_blocks_(w / "single_blocks", c.flux.num_single, c.flux) {
+  w.finish();
+}
+
+// The mode's embedding where the text has a pad for it.
+Tensor FluxControlNet::with_mode(const Tensor& text_BTC, const ControlInput& control) const {
+  if (!modes_) return text_BTC;
+  return at::where(control.text.is_pad_L.unsqueeze(-1), modes_->index_select(0, control.mode),
+                   text_BTC);
+}
+
+FluxState FluxControlNet::begin(const DenoiserInput& in, const ControlInput& control) const {
+  auto x = inputs_({.noise = in.noise,
+                    .text = control.text,
+                    .pooled_BC = control.pooled_BC,
+                    .timestep_B = in.timestep_B,
+                    .guidance_B = control.guidance_B});
+  x.image_BIC = x.image_BIC + control_in_(control.x_BNC);
+  x.text_BTC = with_mode(x.text_BTC, control);
+  return x;
+}
+
+BlockResiduals FluxControlNet::operator()(const DenoiserInput& in,
+                                          const ControlInput& control) const {
+  const auto ids = at::cat({control.text.ids_LA, in.noise.ids_LA});
+  const auto rope = rope_table(ids, {.widths = config_.flux.axes});
+  const auto x = begin(in, control);
+  const auto num_text = x.text_BTC.size(1), num_image = x.image_BIC.size(1);
+  BlockResiduals made;
+  FluxDoubleBlock::Tokens tokens{.image_BIC = x.image_BIC, .text_BTC = x.text_BTC};
+  double_blocks_.for_each([&](std::int64_t, const FluxControlBlock<FluxDoubleBlock>& at) {
+    tokens = at.block(tokens, x.vec_BC, rope, attend_);
+    made.doubles.push_back(at.residual(tokens.image_BIC) * control.scale);
+  });
+  if (single_blocks_.empty()) return made;
+  auto all = at::cat({tokens.text_BTC, tokens.image_BIC}, 1);
+  single_blocks_.for_each([&](std::int64_t, const FluxControlBlock<FluxSingleBlock>& at) {
+    all = at.block(all, x.vec_BC, rope, attend_);
+    made.singles.push_back(at.residual(all.narrow(1, num_text, num_image)) * control.scale);
+  });
+  return made;
+}
+
+}  // namespace braid

@@ -1,0 +1,57 @@
+// A ControlNet of FLUX.1 (Zhang et al., 2023; diffusers' FluxControlNetModel): the first blocks of
+// a transformer, beside which a picture is seen, and of each block what it adds to the other's
+// tokens.
+//
+// Shape letters: B batch, N tokens of noise, C hidden width.
+#pragma once
+
+#include "models/flux/ends.h"
+#include "nn/block_list.h"
+#include "nn/rope.h"
+#include "weights/sharding.h"
+
+namespace braid {
+
+struct FluxControlNetConfig {
+  FluxConfig flux;             // of its own blocks
+  std::int64_t num_modes = 0;  // kinds of pictures that it follows by a number; 0: one kind
+};
+
+// From the config.json of its directory. Throws InputError naming the field.
+FluxControlNetConfig read_flux_controlnet_config(const JsonObject& json);
+
+Names flux_controlnet_names();
+
+// A block, and the layer that makes its residual.
+template <class Block>
+struct FluxControlBlock {
+  FluxControlBlock(const Weights& w, const FluxConfig& c)
+      : block(w, c), residual(w / "residual", {.in = c.hidden(), .out = c.hidden()}) {}
+
+  Block block;
+  Linear residual;
+};
+
+class FluxControlNet {
+ public:
+  // Uses every tensor of `w` exactly once; throws InputError naming the first that does not fit.
+  FluxControlNet(const FluxControlNetConfig& config, const Weights& w,
+                 Attend attend = ops::attention);
+
+  // Of the noise and the timestep of `in`, and one of its controls; times the control's scale.
+  BlockResiduals operator()(const DenoiserInput& in, const ControlInput& control) const;
+
+ private:
+  FluxState begin(const DenoiserInput& in, const ControlInput& control) const;
+  Tensor with_mode(const Tensor& text_BTC, const ControlInput& control) const;
+
+  FluxControlNetConfig config_;
+  Attend attend_;
+  FluxInputs inputs_;
+  Linear control_in_;
+  std::optional<Tensor> modes_;  // [modes C]
+  BlockList<FluxControlBlock<FluxDoubleBlock>> double_blocks_;
+  BlockList<FluxControlBlock<FluxSingleBlock>> single_blocks_;
+};
+
+}  // namespace braid

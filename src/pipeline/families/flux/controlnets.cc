@@ -1,0 +1,120 @@
+#include "pipeline/families/flux/controlnets.h"
+
+#include <ATen/ATen.h>
+
+#include "base/error.h"
+#include "models/flux/sharding.h"
+#include "pipeline/families/paged.h"
+
+namespace braid {
+namespace {
+
+void check_fit(const FluxConfig& net, const FluxConfig& transformer, const std::string& folder) {
+  const auto check_width = [&](const char* of, std::int64_t has, std::int64_t wants) {
+    require(has == wants, "the ControlNet ", folder, " has ", of, " of width ", has,
+            ", the transformer's are of ", wants);
+  };
+  check_width("tokens", net.hidden(), transformer.hidden());
+  check_width("packed latents", net.in_channels, transformer.in_channels);
+  check_width("embedded text", net.text_width, transformer.text_width);
+  check_width("pooled prompts", net.pooled_width, transformer.pooled_width);
+}
+
+// Where several nets are summed, the reference looks at as many residuals of a kind of blocks as
+// all have that have any, and at none where the first has none.
+std::size_t num_summed(const std::vector<FluxControlNetConfig>& configs,
+                       std::int64_t FluxConfig::*count) {
+  auto least = configs.front().flux.*count;
+  for (const auto& config : configs)
+    if (config.flux.*count > 0) least = std::min(least, config.flux.*count);
+  return std::size_t(least);
+}
+
+void add_up(std::vector<Tensor>& sums, std::vector<Tensor> residuals, std::size_t most) {
+  residuals.resize(std::min(residuals.size(), most));
+  if (sums.empty()) sums.resize(residuals.size());
+  for (std::size_t i = 0; i < residuals.size(); ++i)
+    sums[i] = sums[i].defined() ? sums[i] + residuals[i] : residuals[i];
+}
+
+}  // namespace
+
+std::vector<FluxControlNetConfig> read_controlnets(const ModelFiles& files,
+                                                   const FluxConfig& transformer) {
+  std::vector<FluxControlNetConfig> configs;
+  for (std::size_t i = 0; i < files.controlnets.size(); ++i) {
+    const auto json = read_json_object(files.config_of(controlnet_part(i)));
+    configs.push_back(read_flux_controlnet_config(json));
+    check_fit(configs.back().flux, transformer, files.controlnets[i].string());
+  }
+  return configs;
+}
+
+std::vector<Part> controlnet_parts(const std::vector<FluxControlNetConfig>& configs) {
+  std::vector<Part> parts;
+  for (const auto& c : configs) {
+    const auto number = parts.size();
+    const auto which = configs.size() == 1 ? "" : " " + std::to_string(number + 1);
+    parts.push_back(
+        {.role = Part::Role::kControl,
+         .folder = controlnet_part(number),
+         .label = "ControlNet" + which,
+         .num_heads = c.flux.num_heads,
+         .lists = {"double_blocks", "single_blocks"},
+         .names = [](const Checkpoint&) { return flux_controlnet_names(); },
+         .sharding = [=](const Sharing& s) { return flux_sharding(c.flux, s.ranks, s.modulation); },
+         .make = [=](const Weights& w) { (void)FluxControlNet(c, w); }});
+  }
+  return parts;
+}
+
+std::vector<int> controlnet_modes(const std::vector<FluxControlNetConfig>& configs) {
+  std::vector<int> modes;
+  for (const auto& config : configs) modes.push_back(int(config.num_modes));
+  return modes;
+}
+
+Follow load_controlnets(const std::vector<FluxControlNetConfig>& configs,
+                        const std::vector<const Part*>& parts, const WeightsOf& weights_of,
+                        const Attend& attend) {
+  if (configs.empty()) return {};
+  std::vector<Paged<FluxControlNet>> loaded;
+  for (std::size_t i = 0; i < configs.size(); ++i) {
+    const auto w = weights_of(*parts[i]);
+    loaded.push_back({.page = w.page(), .network = FluxControlNet(configs[i], w, attend)});
+  }
+  const auto nets = std::make_shared<const std::vector<Paged<FluxControlNet>>>(std::move(loaded));
+  const auto doubles = num_summed(configs, &FluxConfig::num_double);
+  const auto singles = num_summed(configs, &FluxConfig::num_single);
+  return [=](const DenoiserInput& in) {
+    BlockResiduals sum;
+    for (const auto& control : in.controls) {
+      const auto& [page, net] = (*nets)[std::size_t(control.net)];
+      const auto in_use = page.use();
+      auto made = net(in, control);
+      add_up(sum.doubles, std::move(made.doubles), doubles);
+      add_up(sum.singles, std::move(made.singles), singles);
+    }
+    return sum;
+  };
+}
+
+ControlInput controlnet_input(const FluxControlNetConfig& config, const DenoiserInput& in,
+                              std::optional<int> mode, double guidance) {
+  const auto& text = in.text;
+  const auto batch = text.x_BLC.size(0);
+  ControlInput control{.x_BNC = {}, .text = text, .pooled_BC = in.pooled_BC};
+  if (config.flux.guidance_embeds)
+    control.guidance_B = at::full({batch}, guidance, text.ids_LA.options());
+  if (config.num_modes == 0) return control;
+  const auto pad_B1C = at::zeros({batch, 1, text.x_BLC.size(2)}, text.x_BLC.options());
+  control.text.x_BLC = at::cat({pad_B1C, text.x_BLC}, 1);
+  control.text.ids_LA = at::cat({text.ids_LA.narrow(0, 0, 1), text.ids_LA});
+  control.text.is_pad_L =
+      at::zeros({control.text.ids_LA.size(0)}, text.ids_LA.options().dtype(at::kBool));
+  control.text.is_pad_L.narrow(0, 0, 1).fill_(true);
+  control.mode = at::full({1}, *mode, text.ids_LA.options().dtype(at::kLong));
+  return control;
+}
+
+}  // namespace braid

@@ -1,0 +1,25 @@
+// The ControlNets that stand beside a FLUX.1 model.
+#pragma once
+
+#include "models/flux/controlnet.h"
+#include "pipeline/families/family.h"
+
+namespace braid {
+
+// Those that the files name. Throws InputError unless each fits the transformer.
+std::vector<FluxControlNetConfig> read_controlnets(const ModelFiles& files,
+                                                   const FluxConfig& transformer);
+
+std::vector<Part> controlnet_parts(const std::vector<FluxControlNetConfig>& configs);
+std::vector<int> controlnet_modes(const std::vector<FluxControlNetConfig>& configs);
+
+// `parts` are those of controlnet_parts(), wherever else.
+Follow load_controlnets(const std::vector<FluxControlNetConfig>& configs,
+                        const std::vector<const Part*>& parts, const WeightsOf& weights_of,
+                        const Attend& attend);
+
+// As Family::control says.
+ControlInput controlnet_input(const FluxControlNetConfig& config, const DenoiserInput& in,
+                              std::optional<int> mode, double guidance);
+
+}  // namespace braid

@@ -1,0 +1,35 @@
+// Prompts, and what a model's text encoders make of them.
+//
+// Shape letters: B batch, T text tokens, C widths.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <functional>
+#include <string>
+
+namespace braid {
+
+using at::Tensor;
+
+struct Prompt {
+  std::string text, second;  // the second is for the second text encoder, where there are two
+};
+
+// Embedded prompts. A family without one of these leaves it undefined.
+struct Condition {
+  Tensor text_BTC, pooled_BC;
+};
+
+using Warn = std::function<void(const std::string&)>;
+
+// The text encoders of a model, loaded.
+class TextEncoders {
+ public:
+  virtual ~TextEncoders() = default;
+  // A batch of one. Throws InputError for text that is not UTF-8; `warn` hears of cut text.
+  virtual Condition encode(const Prompt& prompt, int max_sequence_length,
+                           const Warn& warn) const = 0;
+};
+
+}  // namespace braid

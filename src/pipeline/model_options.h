@@ -1,0 +1,24 @@
+// How a model is loaded.
+#pragma once
+
+#include "braid/braid.h"
+#include "pipeline/families/text_encoders.h"
+#include "weights/adapters/adapter_file.h"
+
+namespace braid {
+
+struct ModelOptions {
+  at::Device device = at::kCPU;
+  Dtype dtype = Dtype::kAuto;
+  std::function<void(std::int64_t bytes)> on_bytes = {};
+  Warn warn = {};
+  Layout layout = {};
+  int ranks_on_device = 1;
+  Memory memory = {};
+  Graphs graphs = Graphs::kAuto;
+  CacheOptions cache = {};
+  std::vector<AppliedAdapter> adapters = {};
+  AdapterMode adapter_mode = AdapterMode::kAuto;
+};
+
+}  // namespace braid
