@@ -16,8 +16,10 @@ Attend polled(Group world, Attend inner) {
 
 }  // namespace
 
-Attend attend_over(const Mesh& mesh, RingForm form) {
-  return polled(mesh.world, ulysses(mesh.ulysses, ring(mesh.ring, form)));
+Attend attend_over(const Mesh& mesh, RingForm form, KeptKeys* kept) {
+  auto inner = ring(mesh.ring, form);
+  if (kept) inner = kept->around(std::move(inner));
+  return polled(mesh.world, ulysses(mesh.ulysses, std::move(inner)));
 }
 
 PredictAll predict_over(const Mesh& mesh, PredictPart part, Follow follow) {

@@ -8,8 +8,8 @@ namespace braid {
 namespace {
 
 void check_enough(const char* kind, std::int64_t tokens, int ranks) {
-  require(tokens >= ranks, "context parallelism over ", ranks, " ranks needs at least as many ",
-          kind, " tokens, there are ", tokens);
+  require(tokens >= ranks || tokens == 0, "context parallelism over ", ranks,
+          " ranks needs at least as many ", kind, " tokens, there are ", tokens);
 }
 
 DenoiserInput share_of_tokens(DenoiserInput in, const Group& ranks) {
