@@ -22,6 +22,10 @@ struct ControlPicture {
   std::optional<int> mode = {};
 };
 
+// Whether models that were trained for it compute what references are once (kAuto), or all compute
+// it anew in every step.
+enum class ReferenceCache { kAuto, kOff };
+
 // Pictures that a request starts from or looks at. A model says which it takes.
 struct PicturesIn {
   // Image to image: the picture is resized to the request's size, noised by `strength` and drawn
@@ -30,8 +34,14 @@ struct PicturesIn {
   std::optional<double> strength = {};
   // With `init`, and of its size: only what is white is drawn anew.
   std::optional<Pixels> mask = {};
+  // Softens the mask's edges: the standard deviation of a Gaussian, in its pixels, 0 to 1000.
+  double mask_blur = 0;
+  // Draws, in the size of the request, only what lies around the white of the mask and so many
+  // pixels more, and puts it back into its place. The result has the size of `init`.
+  std::optional<int> padding_crop = {};
   // What an editing model looks at.
   std::vector<Pixels> references = {};
+  ReferenceCache reference_cache = ReferenceCache::kAuto;
   // Of a control model one; of ControlNets one each, or several that a single one follows.
   std::vector<ControlPicture> controls = {};
 

@@ -151,6 +151,18 @@ Pixels resized(const Pixels& picture, int width, int height, Resampling resampli
   return out;
 }
 
+Sides sides_with_at_most(Sides sides, std::int64_t pixels) {
+  const double all = double(sides.width) * sides.height;
+  if (all <= double(pixels)) return sides;
+  const double scale = std::sqrt(double(pixels) / all);
+  return {.width = int(sides.width * scale), .height = int(sides.height * scale)};
+}
+
+Pixels with_at_most(const Pixels& picture, std::int64_t pixels) {
+  const auto sides = sides_with_at_most({picture.width, picture.height}, pixels);
+  return resized(picture, sides.width, sides.height, Resampling::kLanczos);
+}
+
 Pixels beyond_edge(const Pixels& picture, Edge edge, int count) {
   if (edge == Edge::kTop || edge == Edge::kBottom) {
     const double place = edge == Edge::kTop ? 0 : picture.height;

@@ -51,6 +51,7 @@ class Run {
   TrafficByAxis step_traffic_;
   std::vector<std::vector<int>> full_steps_;
   std::optional<Start> start_;
+  std::optional<PutBack> put_back_;
 };
 
 void Run::report(const Progress& progress) const {
@@ -108,6 +109,7 @@ void Run::embed_prompts() {
 
 void Run::start_from(const BroughtAlong& brought) {
   start_.emplace(model_, settings_, brought.latents, brought.pictures);
+  put_back_ = brought.pictures.put_back;
 }
 
 // As many pictures as fit, of prompts that are embedded as equally many tokens.
@@ -176,11 +178,12 @@ Picture Run::picture_of(const Tensor& decoded, int number) const {
                          .to(at::kByte)
                          .contiguous();
   const auto* const data = bytes.const_data_ptr<std::uint8_t>();
-  return {.width = int(bytes.size(1)),
-          .height = int(bytes.size(0)),
-          .rgb = {data, data + bytes.numel()},
-          .prompt = settings_.prompt_of(number).text,
-          .seed = settings_.seed + std::uint64_t(number)};
+  Picture picture{.width = int(bytes.size(1)),
+                  .height = int(bytes.size(0)),
+                  .rgb = {data, data + bytes.numel()},
+                  .prompt = settings_.prompt_of(number).text,
+                  .seed = settings_.seed + std::uint64_t(number)};
+  return put_back_ ? (*put_back_)(std::move(picture)) : picture;
 }
 
 std::vector<Picture> Run::decode(Batch batch, const Tensor& latents_BNC) const {
@@ -247,6 +250,7 @@ std::vector<Picture> Run::draw(Batch round) {
   const auto whole = model_.family().schedule(settings_.steps, settings_.size());
   const auto schedule = whole.from(settings_.first_step);
   const auto condition = condition_of(my_share(round), round);
+  if (round.first == 0) start_->see_references();
   const auto job = prepare(my_share(round), condition, schedule.sigmas.front());
   check_agreement(job, schedule);
   if (model_.cache()) model_.cache()->begin_pictures();

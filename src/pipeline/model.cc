@@ -151,24 +151,35 @@ void Model::load_denoiser(const ModelFiles& files, LoadOptions load, const Model
   const auto here = blocks_of_rank(*family_, mesh_, device_, options.ranks_on_device);
   if (options.cache.mode != CacheMode::kOff)
     cache_ = std::make_shared<StepCache>(options.cache, mesh_);
-  auto part = cache_ ? load_with_cache(files, load, here, options.layout.ring_form)
-                     : load_blocks(files, load, here, options.layout.ring_form);
+  PredictPart part, alone;
+  if (cache_) {
+    auto parts = load_in_parts(files, load, here, options.layout.ring_form);
+    alone = one_after_another(parts);
+    part = cache_->over(std::move(parts));
+  } else {
+    part = alone = load_blocks(files, load, here, options.layout.ring_form);
+  }
   offloaded_->finish();
+  references_->set_model(predict_over(mesh_, std::move(alone)), mesh_.cfg.size());
   auto graphs = graph_options(mesh_, options);
-  graphs.epoch = [of_ranks = graphs.epoch, switches = switches_] { return of_ranks() + *switches; };
+  graphs.epoch = [of_ranks = graphs.epoch, adapted = switches_, seen = references_] {
+    return of_ranks() + *adapted + seen->changes();
+  };
   steps_ = std::make_shared<StepGraph>(graphs, predict_over(mesh_, std::move(part), follow_));
 }
 
 PredictPart Model::load_blocks(const ModelFiles& files, const LoadOptions& load, BlockRange range,
                                RingForm form) {
   const auto w = weights_of(files, family_->part(Part::Role::kDenoiser), load);
-  return with_pages(family_->load_denoiser(w, attend_over(mesh_, form), range), w.page(),
-                    offloaded_);
+  return references_->attending([&](KeptKeys* kept) {
+    return with_pages(family_->load_denoiser(w, attend_over(mesh_, form, kept), range), w.page(),
+                      offloaded_);
+  });
 }
 
 // The blocks of this rank in the four parts that a cache goes between.
-PredictPart Model::load_with_cache(const ModelFiles& files, const LoadOptions& load,
-                                   BlockRange here, RingForm form) {
+CachedParts Model::load_in_parts(const ModelFiles& files, const LoadOptions& load, BlockRange here,
+                                 RingForm form) {
   const auto end = here.begin + here.count, all = family_->shape().num_blocks();
   const auto loaded = [&](const BlockRange& range) {
     return load_blocks(files, load, range, form);
@@ -182,7 +193,7 @@ PredictPart Model::load_with_cache(const ModelFiles& files, const LoadOptions& l
   }
   parts.middle = loaded({.begin = begin, .count = end - begin, .ends = Ends::kLeftOut});
   if (end == all) parts.output = loaded({.begin = all, .count = 0});
-  return cache_->over(std::move(parts));
+  return parts;
 }
 
 void Model::adapt(const std::vector<AppliedAdapter>& adapters) {

@@ -4,13 +4,13 @@
 
 #include "comm/mesh.h"
 #include "models/vae/model.h"
-#include "parallel/ring.h"
 #include "pipeline/families/family.h"
 #include "pipeline/families/paged.h"
 #include "pipeline/graphs/step_graph.h"
 #include "pipeline/memory/offload.h"
 #include "pipeline/model_options.h"
 #include "pipeline/part_tensors.h"
+#include "pipeline/pictures/kept_references.h"
 #include "pipeline/sampling/latent_colors.h"
 #include "pipeline/sampling/step_cache.h"
 
@@ -18,8 +18,8 @@ namespace braid {
 
 class Model {
  public:
-  // Loads this rank's share of the transformer; the text encoders on the first rank, or shares of
-  // them on the tensor parallel ranks that it belongs to; the autoencoder on all or the first.
+  // Loads this rank's share of the transformer; text encoders on the first rank or, in shares, on
+  // its tensor parallel ranks; the autoencoder on all or the first.
   Model(const ModelFiles& files, const Mesh& mesh, const ModelOptions& options);
 
   const Family& family() const { return *family_; }
@@ -34,17 +34,17 @@ class Model {
   // Collective: the first rank reads the autoencoder's encoder, encodes pictures [1 3 H W], -1..1,
   // and lets go of it; all ranks get what it made.
   std::vector<VaeMoments> encode_pictures(const std::vector<Tensor>& pictures, Tiles tiles) const;
-  // Of these the means, as the denoiser has latents.
+  // The means of these, as the denoiser has latents.
   std::vector<Tensor> encode_means(const std::vector<Tensor>& pictures, Tiles tiles) const;
-  // Collective: tiles, or several pictures, are shared out among the ranks that have the
-  // autoencoder. On the first rank `on_picture` hears each picture in order, [1 3 H W], -1..1.
+  // Collective: ranks that have the autoencoder share tiles, or several pictures. `on_picture`
+  // hears, on the first rank, each picture in order, [1 3 H W], -1..1.
   void decode(const Tensor& tokens_BNC, PictureSize size, Tiles tiles,
               const std::function<void(const Tensor&)>& on_picture) const;
 
-  // Of evaluations that are left out; null without options.cache.
-  StepCache* cache() const { return cache_.get(); }
-  // What latents look like, roughly: [B 3 h w] in float32 on the CPU, about -1 .. 1, a pixel for
-  // each of the decoder's. Of ranks that have the autoencoder; the first call decodes noise.
+  StepCache* cache() const { return cache_.get(); }  // null without options.cache
+  KeptReferences& references() const { return *references_; }
+  // What latents look like, roughly, where the autoencoder is: [B 3 h w] in float32 on the CPU,
+  // about -1 .. 1, a pixel for each of the decoder's. The first call decodes noise.
   Tensor colors_of(const Tensor& tokens_BNC, PictureSize size) const;
 
   // In the place of all so far. Throws InputError, and changes nothing, unless they fit beside.
@@ -63,8 +63,8 @@ class Model {
   void load_denoiser(const ModelFiles& files, LoadOptions load, const ModelOptions& options);
   PredictPart load_blocks(const ModelFiles& files, const LoadOptions& load, BlockRange range,
                           RingForm form);
-  PredictPart load_with_cache(const ModelFiles& files, const LoadOptions& load, BlockRange here,
-                              RingForm form);
+  CachedParts load_in_parts(const ModelFiles& files, const LoadOptions& load, BlockRange here,
+                            RingForm form);
   std::vector<Tensor> encode_on_first(
       const std::vector<Tensor>& pictures,
       const std::function<Tensor(const Vae&, const Tensor&)>& encode) const;
@@ -87,6 +87,7 @@ class Model {
   std::shared_ptr<StepCache> cache_;
   mutable std::optional<LatentColors> colors_;  // of the first preview
   Follow follow_;
+  std::shared_ptr<KeptReferences> references_ = std::make_shared<KeptReferences>();
   std::shared_ptr<StepGraph> steps_;
   PredictAll predict_;
   BytesRead bytes_read_;
@@ -102,8 +103,7 @@ BlockRange blocks_of_rank(const Family& family, const Mesh& mesh, at::Device dev
 // Evaluates one part of a model while its weights are there, and checks the order of their copies.
 PredictPart with_pages(PredictPart part, Page page, std::shared_ptr<const OffloadedParts> parts);
 
-// The dtype to compute in: what was asked for, else the checkpoint's where the device has
-// instructions for it, else float32 (bfloat16 for 8-bit checkpoints).
+// What was asked for, else the checkpoint's where the device has instructions for it, else float32.
 at::ScalarType choose_dtype(Dtype asked, at::ScalarType stored, at::Device device);
 
 }  // namespace braid

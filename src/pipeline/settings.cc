@@ -180,8 +180,11 @@ Settings settle(const Request& r, const RequestLimits& limits, const Warn& warn_
     s.strength =
         r.pictures.strength.value_or(r.pictures.mask ? taken.strength_with_mask : taken.strength);
     s.first_step = first_step_of(s.steps, *s.strength);
+    s.mask_blur = r.pictures.mask_blur;
+    s.padding_crop = r.pictures.padding_crop;
   }
   s.followed = followed_pictures(r.pictures.controls, limits.pictures);
+  s.reference_cache = r.pictures.reference_cache;
   s.max_sequence_length =
       within("maximum sequence length", r.max_sequence_length.value_or(d.max_sequence_length), 1,
              limits.max_text_tokens);

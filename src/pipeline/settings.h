@@ -31,6 +31,9 @@ struct Settings {
   std::optional<double> strength = {};  // there exactly if pictures start from another one
   int first_step = 0;                   // of `steps`: those before it are left out
   std::vector<FollowedPicture> followed = {};
+  double mask_blur = 0;
+  std::optional<int> padding_crop = {};
+  ReferenceCache reference_cache = ReferenceCache::kAuto;
 
   int steps_taken() const { return steps - first_step; }
   PictureSize size() const { return {.width = width, .height = height}; }

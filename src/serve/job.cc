@@ -44,7 +44,8 @@ namespace {
 
 std::size_t bytes_of(const PicturesIn& pictures) {
   const auto of = [](const std::optional<Pixels>& one) { return one ? one->rgb.size() : 0; };
-  std::size_t bytes = of(pictures.init) + of(pictures.mask) + of(pictures.control);
+  std::size_t bytes = of(pictures.init) + of(pictures.mask);
+  for (const auto& control : pictures.controls) bytes += control.picture.rgb.size();
   for (const auto& reference : pictures.references) bytes += reference.rgb.size();
   return bytes;
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 
 #include "base/error.h"
 #include "serve/api_error.h"
@@ -50,7 +51,8 @@ void read_guidance(Fields& fields, Request& request) {
 
 // The size that the engine would give it is that of the picture in.
 void keep_size_within(const RequestBounds& bounds, int multiple, Request& request) {
-  const auto& in = request.pictures.init ? request.pictures.init : request.pictures.control;
+  const auto& [init, controls] = std::tie(request.pictures.init, request.pictures.controls);
+  const auto* const in = init ? &*init : controls.empty() ? nullptr : &controls.front().picture;
   if (!in || request.width || request.height) return;
   const double scale = std::sqrt(double(bounds.max_pixels) / (double(in->width) * in->height));
   if (scale >= 1) return;

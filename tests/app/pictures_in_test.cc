@@ -64,6 +64,26 @@ TEST_F(PicturesIn, StayWhereTheMaskIsBlack) {
   EXPECT_LT(mean("white.in"), 200);
 }
 
+// The region of the mask is drawn larger, and comes back into a picture of the size of --init.
+TEST_F(PicturesIn, AreDrawnWhereTheyAreTransparent) {
+  write("clear.in", read_file(std::filesystem::path(BRAID_SOURCE_DIR) /
+                              "tests/data/pictures/clear.png"));  // of 17 x 9 pixels
+  const auto finished =
+      draw({"a black square", "--init", "clear.in", "--mask", "alpha", "--mask-blur", "1.5",
+            "--padding-crop", "2", "--strength", "1", "--size", "64x64", "--steps", "2", "--json"});
+  EXPECT_EQ(finished.exit_code, 0) << finished.err;
+  EXPECT_THAT(finished.out, HasSubstr("\"padding_crop\": 2"));
+  EXPECT_THAT(finished.out, HasSubstr("\"strength\": 1"));
+  EXPECT_THAT(finished.out, HasSubstr("\"name\": \"clear.in\""));
+  const auto png = read_file(folder_ / "braid.png");
+  const auto text = read_png_text(png, "braid.png");
+  EXPECT_THAT(text, Contains(Pair("mask", "alpha")));
+  EXPECT_THAT(text, Contains(Pair("mask_blur", "1.5")));
+  EXPECT_THAT(text, Contains(Pair("padding_crop", "2")));
+  const auto made = decode_png(png, "braid.png");
+  EXPECT_EQ(std::pair(made.width, made.height), std::pair(17, 9));
+}
+
 TEST_F(PicturesIn, AreRefusedBeforeTheModelIsLoaded) {
   const auto photo = make("photo.in", 40, 32, 200), other = make("other.in", 32, 32, 0);
   expect_refused({"--init", photo, "--strength", "1.5"},
@@ -71,6 +91,16 @@ TEST_F(PicturesIn, AreRefusedBeforeTheModelIsLoaded) {
   expect_refused({"--init", photo, "--strength", "0"}, "a strength of 0 leaves none of");
   expect_refused({"--init", photo, "--mask", other}, "40x32, it has 32x32");
   expect_refused({"--mask", other}, "a mask needs an initial picture");
+  expect_refused({"--mask", "alpha"}, "--mask alpha needs --init");
+  expect_refused({"--init", photo, "--mask", "alpha"},
+                 "should have transparent pixels, it has none");
+  expect_refused({"--init", photo, "--mask", photo, "--mask-blur", "-1"},
+                 "the blur of the mask should lie between 0 and 1000 pixels, it is -1");
+  expect_refused({"--mask-blur", "3"}, "the blur of a mask needs a mask");
+  expect_refused({"--padding-crop", "3"}, "padding around a mask needs a mask");
+  expect_refused({"--init", photo, "--mask", make("black.in", 40, 32, 0), "--padding-crop", "3"},
+                 "the mask is black");
+  expect_refused({"--reference-cache", "on"}, "--reference-cache should be one of auto, off");
   expect_refused({"--strength", "0.5"}, "a strength needs an initial picture");
   expect_refused({"--reference", photo}, "this model looks at no references, 1 was given");
   expect_refused({"--control", photo}, "this model follows no control picture");

@@ -53,8 +53,15 @@ TEST(ServeRanks, TellThePixelsOfPicturesAndTheNamesOfAdapters) {
                         .pictures = {.init = of_size(2, 1, '\n'),
                                      .strength = 0.1,
                                      .mask = of_size(3, 2, 0),
+                                     .mask_blur = 1.5,
+                                     .padding_crop = 8,
                                      .references = {of_size(1, 2, 128), of_size(1, 1, 250)},
-                                     .control = of_size(4, 1, 7)},
+                                     .reference_cache = ReferenceCache::kOff,
+                                     .controls = {{.picture = of_size(4, 1, 7),
+                                                   .scale = 0.5,
+                                                   .from = 0.1,
+                                                   .to = 0.9,
+                                                   .mode = 3}}},
                         .adapters = {{{"a b.safetensors", -0.3}, {"c.safetensors", 1}}}};
   const auto told = request_of_bytes(bytes_of_request(request));
   const auto& in = told.pictures;
@@ -65,7 +72,13 @@ TEST(ServeRanks, TellThePixelsOfPicturesAndTheNamesOfAdapters) {
   ASSERT_EQ(in.references.size(), 2u);
   EXPECT_EQ(in.references[0].rgb, request.pictures.references[0].rgb);
   EXPECT_EQ(in.references[1].rgb, request.pictures.references[1].rgb);
-  EXPECT_EQ(in.control->rgb, request.pictures.control->rgb);
+  ASSERT_EQ(in.controls.size(), 1u);
+  const auto& control = in.controls.front();
+  EXPECT_EQ(control.picture.rgb, request.pictures.controls.front().picture.rgb);
+  EXPECT_EQ(std::tuple(control.scale, control.from, control.to, control.mode),
+            std::tuple(0.5, 0.1, 0.9, std::optional(3)));
+  EXPECT_EQ(std::tuple(in.mask_blur, in.padding_crop, in.reference_cache),
+            std::tuple(1.5, std::optional(8), ReferenceCache::kOff));
   EXPECT_EQ(in.strength, 0.1);
   ASSERT_EQ(told.adapters->size(), 2u);
   EXPECT_EQ(told.adapters->front().file, "a b.safetensors");

@@ -67,6 +67,8 @@ PicturesIn pictures_of(const Json& r, const fs::path& folder) {
     in.init = pixels_of(folder / "init.png");
     in.strength = r["strength"].get<double>();
     if (r["mask"].get<bool>()) in.mask = pixels_of(folder / "mask.png");
+    in.mask_blur = r.value("mask_blur", 0.0);
+    if (has("padding_crop")) in.padding_crop = r["padding_crop"].get<int>();
   }
   for (std::size_t i = 0; has("followed") && i < r["followed"].size(); ++i) {
     const auto& mode = r["control_modes"][i];
@@ -213,8 +215,9 @@ TEST_P(WithPictures, EqualsTheReferenceInOneBatch) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Fixtures, WithPictures,
-                         testing::Values("init", "mask", "fill", "control", "references",
-                                         "zimage-mask", "controlnets"),
+                         testing::Values("init", "mask", "mask-crop", "fill", "control",
+                                         "references", "klein-mask", "klein-kept", "zimage-mask",
+                                         "controlnets"),
                          [](const auto& info) {
                            auto name = info.param;
                            std::replace(name.begin(), name.end(), '-', '_');

@@ -50,6 +50,8 @@ TEST(Pictures, AreRefusedWhereTheModelNeedsMore) {
   EXPECT_THAT(refusal({}, fills), HasSubstr("needs an initial picture and a mask"));
   EXPECT_THAT(refusal({.init = waves(4, 4)}, fills), HasSubstr("needs an initial picture and"));
   EXPECT_EQ(refusal({.init = waves(4, 4), .mask = half(4, 4)}, fills), "");
+  EXPECT_THAT(refusal({.init = waves(4, 4)}, {.init = PicturesTaken::Init::kWithMask}),
+              HasSubstr("only to draw a part of it anew: it needs a mask"));
   EXPECT_THAT(refusal({}, {.beside = PicturesTaken::Beside::kControl}),
               HasSubstr("needs a control picture"));
 }
@@ -64,6 +66,16 @@ TEST(Pictures, AreRefusedWhereTheyDoNotFit) {
                 HasSubstr("the strength should lie between 0 and 1, it is "));
   EXPECT_THAT(refusal({.init = Pixels{4, 4, {}}}), HasSubstr("should have 48 values, it has 0"));
   EXPECT_THAT(refusal({.init = Pixels{0, 4, {}}}), HasSubstr("should have pixels, it has 0x4"));
+  for (const double blur : {-1.0, 1001.0, double(NAN)})
+    EXPECT_THAT(refusal({.init = waves(4, 4), .mask = half(4, 4), .mask_blur = blur}),
+                HasSubstr("the blur of the mask should lie between 0 and 1000 pixels, it is "));
+  EXPECT_THAT(refusal({.init = waves(4, 4), .mask_blur = 1}), HasSubstr("blur of a mask needs a"));
+  EXPECT_THAT(refusal({.init = waves(4, 4), .padding_crop = 1}), HasSubstr("needs a mask"));
+  EXPECT_THAT(refusal({.init = waves(4, 4), .mask = half(4, 4), .padding_crop = -1}),
+              HasSubstr("the padding around the mask should lie between 0 and 16384 pixels"));
+  const Pixels black{4, 4, std::vector<std::uint8_t>(48)};
+  EXPECT_THAT(refusal({.init = waves(4, 4), .mask = black, .padding_crop = 1}),
+              HasSubstr("the mask is black"));
   const Request both{.latents = Latents{}, .pictures = {.init = waves(4, 4)}};
   EXPECT_THAT(message_of([&] { check_pictures(both, kStarts); }), HasSubstr("give one of them"));
 }
@@ -89,11 +101,14 @@ TEST(Pictures, GiveTheSizeWhereNoneWasAsked) {
   EXPECT_EQ(size({.init = waves(40, 30)}), std::pair(40, 30));
   EXPECT_EQ(size({.init = waves(400, 200)}), std::pair(100, 50));
   EXPECT_EQ(size({.init = waves(400, 2)}), std::pair(100, 16));
+  const RequestLimits fewer{.pictures = {.most_init_pixels = 1024 * 1024}};
+  const auto shrunk = size_without_request({.init = waves(1300, 900)}, fewer);
+  EXPECT_EQ(std::pair(shrunk.width, shrunk.height), std::pair(1230, 852));
 }
 
 // Sizes as diffusers' Flux2ImageProcessor and FluxKontextPipeline choose them.
 TEST(Pictures, OfReferencesHaveTheFamilysSizes) {
-  const auto flux2 = flux2_pictures(16);
+  const auto flux2 = flux2_pictures(Flux2Kind::kDev, 16);
   const auto sides = [](const PicturesTaken& taken, int width, int height) {
     const auto fitted = taken.fit_reference(waves(width, height));
     return std::pair(fitted.width, fitted.height);
@@ -275,5 +290,121 @@ INSTANTIATE_TEST_SUITE_P(All, PictureLayouts,
                                          Layout{.cfg = 2}, Layout{.dp = 2},
                                          Layout{.layer_split = 2}),
                          [](const auto& info) { return "layout" + std::to_string(info.index); });
+
+// What is made of references once, on one rank and on several; 3 heads.
+class KeptReferences : public testing::TestWithParam<Layout> {};
+
+const char* const kKept = "tests/data/parity/klein-kept/model";
+
+Request request_with_kept() {
+  auto request = request_with({.references = {waves(64, 80), waves(70, 64)}});
+  request.negative_prompt = {};
+  request.true_cfg = 1;
+  request.steps = 3;
+  request.batch_size = 2;
+  return request;
+}
+
+TEST_P(KeptReferences, AreWhatOneRankKeeps) { expect_same(kKept, request_with_kept(), GetParam()); }
+
+INSTANTIATE_TEST_SUITE_P(All, KeptReferences,
+                         testing::Values(Layout{.tp = 3}, Layout{.ring = 2}, Layout{.ulysses = 2},
+                                         Layout{.layer_split = 2},
+                                         Layout{.ring = 2, .ring_form = RingForm::kGather}),
+                         [](const auto& info) { return "layout" + std::to_string(info.index); });
+
+Tensor latents_of(const PipelineOptions& options, const Request& request) {
+  Recording recording;
+  Engine(options, {}).generate(request, {}, &recording);
+  return recording.at("latents_final");
+}
+
+PipelineOptions options_of(const std::string& model) {
+  return {.model = std::filesystem::path(BRAID_SOURCE_DIR) / model,
+          .dtype = Dtype::kFloat32,
+          .threads = 1};
+}
+
+// The steps that leave nothing out, in four parts that each count their blocks.
+TEST(Pictures, AreTheSameWithACacheThatLeavesNothingOut) {
+  auto cached = options_of(kKept);
+  cached.cache = {.mode = CacheMode::kFirstBlock, .threshold = 0};
+  auto request = request_with_kept();
+  request.batch_size = 1;
+  EXPECT_TRUE(at::equal(latents_of(cached, request), latents_of(options_of(kKept), request)));
+}
+
+TEST(Pictures, OfAnotherRequestAreNotSeenAnymore) {
+  const Engine engine(options_of(kKept), {});
+  auto without = request_with_kept();
+  without.pictures.references.clear();
+  Recording first, second;
+  engine.generate(without, {}, &first);
+  engine.generate(request_with_kept(), {});
+  engine.generate(without, {}, &second);
+  EXPECT_TRUE(at::equal(first.at("latents_final"), second.at("latents_final")));
+}
+
+// Then it is the model that sees them in every step.
+TEST(Pictures, AreSeenInEveryStepWhereTheCacheIsOff) {
+  auto request = request_with_kept();
+  const auto once = latents_of(options_of(kKept), request);
+  request.pictures.reference_cache = ReferenceCache::kOff;
+  const auto always = latents_of(options_of(kKept), request);
+  EXPECT_FALSE(at::allclose(once, always, 1e-3, 1e-3));
+  const auto plain = latents_of(options_of("tests/data/parity/klein/model"), request);
+  EXPECT_TRUE(at::equal(always, plain));
+}
+
+struct OfAModel {
+  const char* name;
+  std::string model;
+  Request request;
+};
+
+std::vector<OfAModel> requests_with_pictures() {
+  auto masked = request_with({.init = waves(50, 40), .mask = half(50, 40), .padding_crop = 4});
+  auto drawn = request_with({.init = waves(70, 64), .mask = half(70, 64)});
+  drawn.true_cfg = 1;
+  drawn.guidance = 3;
+  auto filled = masked;
+  filled.negative_prompt = {};
+  filled.true_cfg = 1;
+  return {{"masked", "models/demo", masked},
+          {"filled", "tests/data/parity/fill/model", filled},
+          {"drawn", "tests/data/parity/klein-base/model", drawn},
+          {"kept", kKept, request_with_kept()}};
+}
+
+class PicturesInMemory : public testing::TestWithParam<OfAModel> {};
+
+TEST_P(PicturesInMemory, AreTheSameHoweverWeightsAreKept) {
+  const auto& [name, model, request] = GetParam();
+  auto options = options_of(model);
+  const auto want = latents_of(options, request);
+  for (const auto mode : {OffloadMode::kModel, OffloadMode::kBlock, OffloadMode::kSequential}) {
+    options.memory.offload = {.transformer = mode, .text = mode, .vae = mode};
+    EXPECT_TRUE(at::equal(latents_of(options, request), want)) << int(mode);
+  }
+}
+
+TEST_P(PicturesInMemory, AreCloseInEightBitsAndTheSameOnTwoRanks) {
+  const auto& [name, model, request] = GetParam();
+  auto options = options_of(model);
+  const auto exact = latents_of(options, request);
+  const auto error = [](const Tensor& got, const Tensor& want) {
+    return ((got - want).norm() / want.norm()).item<double>();
+  };
+  options.memory.quantize = Quantize::kInt8;
+  const auto coded = latents_of(options, request);
+  EXPECT_GT(error(coded, exact), 0);
+  EXPECT_LT(error(coded, exact), 0.05);
+  options.layout.ring = 2;
+  options.threads = 2;
+  EXPECT_LT(error(latents_of(options, request), coded), 1e-5);
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, PicturesInMemory, testing::ValuesIn(requests_with_pictures()),
+                         [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace braid::pictures_test

@@ -20,6 +20,7 @@ import diffusers
 import numpy as np
 import torch
 import transformers
+from diffusers.image_processor import VaeImageProcessor
 from PIL import Image
 from safetensors.torch import save_file
 from torch.nn.utils.rnn import pad_sequence
@@ -52,6 +53,8 @@ class Request:
     init: tuple | None = None       # (width, height) of the picture to start from
     strength: float = 0.6
     mask: bool = False              # of the size of init
+    mask_blur: float = 0.0
+    padding_crop: int | None = None
     control: tuple | None = None    # (width, height)
     followed: tuple = ()            # pictures that ControlNets follow: (width, height) of each
     control_scales: tuple = ()      # one each, as the next ones; empty: 1, 0, 1, none
@@ -137,6 +140,7 @@ FROM_PICTURE = {
     "FluxFillPipeline": (None, diffusers.FluxFillPipeline),
     "FluxControlNetPipeline": (diffusers.FluxControlNetImg2ImgPipeline,
                                diffusers.FluxControlNetInpaintPipeline),
+    "Flux2KleinPipeline": (None, diffusers.Flux2KleinInpaintPipeline),
     "ZImagePipeline": (diffusers.ZImageImg2ImgPipeline, diffusers.ZImageInpaintPipeline)}
 
 
@@ -164,6 +168,8 @@ def with_pictures(pipe, request):
     given once for every one that is made: the reference then draws a sample for each."""
     count = len(request.prompts) * request.num_images
     given = {name: [picture] * count for name, picture in pictures_in(request).items()}
+    if "mask" in given:
+        given["mask"] = [VaeImageProcessor.blur(mask, request.mask_blur) for mask in given["mask"]]
     if "control" in given:
         return pipe, {"control_image": given["control"][0]}
     pipe, followed = with_nets(pipe, request)
@@ -176,7 +182,11 @@ def with_pictures(pipe, request):
     size = request.width // 16 * 16, request.height // 16 * 16
     if "ZImage" in type(made).__name__:  # which does not bring them to the size
         given["init"] = [picture.resize(size, Image.LANCZOS) for picture in given["init"]]
+    if request.padding_crop is not None or "Klein" in type(made).__name__:  # which take one
+        given = {name: pictures[0] for name, pictures in given.items()}
     options = followed | {"image": given["init"], "strength": request.strength}
+    if request.padding_crop is not None:
+        options["padding_mask_crop"] = request.padding_crop
     return made, options | ({"mask_image": given["mask"]} if request.mask else {})
 
 
@@ -231,6 +241,14 @@ class Klein(Flux):
     def evaluation(self, args, options, output, tokens, count):
         return {"prompt_embeds": options["encoder_hidden_states"],
                 "velocity_first": output[0][:, :tokens]}
+
+
+class KeptKlein(Klein):
+    """Without guidance of any kind."""
+
+    def arguments(self, pipe, request):
+        given = {"prompt": list(request.prompts)}
+        return given | ({"image": reference_pictures(request)} if request.references else {})
 
 
 class Dev(Klein):
@@ -335,7 +353,8 @@ class JoyPlus(Joy):
 
 FAMILIES = {"JoyImageEditPipeline": Joy(), "JoyImageEditPlusPipeline": JoyPlus(),
             "FluxPipeline": Flux(), "FluxKontextPipeline": Kontext(), "FluxFillPipeline": Tool(),
-            "FluxControlPipeline": Tool(), "Flux2KleinPipeline": Klein(), "Flux2Pipeline": Dev(),
+            "FluxControlPipeline": Tool(), "Flux2KleinPipeline": Klein(),
+            "Flux2KleinKVPipeline": KeptKlein(), "Flux2Pipeline": Dev(),
             "ZImagePipeline": ZImage()}
 
 
@@ -346,6 +365,8 @@ def run(pipe, request, latents=None):
     pipe, given = with_pictures(pipe, request)
     if "true_cfg_scale" not in inspect.signature(type(pipe).__call__).parameters:
         arguments.pop("true_cfg_scale", None)  # ControlNets beside an initial picture
+    if request.init and "image" in arguments:
+        arguments["image_reference"] = arguments.pop("image")[0]
     set_tiling(pipe, request.vae_tiling)
     noise = family.generators(request)
     seeded_steps(pipe, noise)

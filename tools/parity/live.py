@@ -103,6 +103,10 @@ def flags_of(case, folder, threads):
         flags += [f"--{name}", folder / f"{name}.png"]
     if request.init:
         flags += ["--strength", request.strength]
+    if request.mask_blur != 0:
+        flags += ["--mask-blur", request.mask_blur]
+    if request.padding_crop is not None:
+        flags += ["--padding-crop", request.padding_crop]
     for i, picture in enumerate(dump.reference_pictures(request)):
         picture.save(folder / f"reference{i}.png")
         flags += ["--reference", folder / f"reference{i}.png"]

@@ -110,6 +110,7 @@ SHAPES |= {"fill": dataclasses.replace(SMALL, seed=9, pipeline="FluxFillPipeline
                SMALL, seed=11, double_blocks=3, single_blocks=2, controlnets=(
                    NetShape(double_blocks=2, modes=3), NetShape(double_blocks=2)))}
 MODELS |= {"init": Path("../basic/model"), "mask": Path("../schnell/model"),
+           "mask-crop": Path("../basic/model"), "klein-mask": Path("../klein-base/model"),
            "references": Path("../klein/model"), "zimage-mask": Path("../zimage-turbo/model")}
 WITH_PICTURES = {
     "init": Request(PROMPTS[:1], width=80, steps=5, max_sequence_length=16, seed=21, num_images=2,
@@ -120,6 +121,13 @@ WITH_PICTURES = {
                           references=((75, 66), (64, 80))),
     "zimage-mask": Request(PROMPTS[:1], height=80, steps=3, max_sequence_length=64, seed=24,
                            true_cfg=2.0, init=(40, 50), mask=True, strength=0.8),
+    "mask-crop": Request(PROMPTS[:1], width=48, height=80, steps=3, max_sequence_length=16, seed=27,
+                         init=(90, 61), mask=True, mask_blur=2.5, padding_crop=5, strength=0.7),
+    "klein-mask": Request(PROMPTS[:1], width=80, height=64, steps=4, max_sequence_length=50, seed=28,
+                          true_cfg=2.0, negative_prompt="blurry", num_images=2, init=(91, 70),
+                          mask=True, mask_blur=3.0, strength=0.8, references=((64, 70),)),
+    "klein-kept": Request(PROMPTS[:1], width=80, steps=3, max_sequence_length=64, seed=29,
+                          num_images=2, references=((75, 66), (64, 80))),
     "fill": Request(PROMPTS, steps=3, max_sequence_length=16, seed=25, guidance=30.0,
                     init=(53, 44), mask=True, strength=0.8),
     "control": Request(PROMPTS[:1], height=80, max_sequence_length=16, seed=26, num_images=2,
@@ -172,6 +180,18 @@ def make(name, out):
     print(f"{name}: {size / 1e6:.2f} MB", flush=True)
 
 
+def link_kept(klein, out):
+    """The parts of a klein as a pipeline that sees references once."""
+    out.mkdir()
+    for part in sorted(klein.iterdir()):
+        if part.is_dir():
+            (out / part.name).symlink_to(Path("../../klein/model") / part.name)
+    index = json.loads((klein / "model_index.json").read_text())
+    del index["is_distilled"]
+    index["_class_name"] = "Flux2KleinKVPipeline"
+    (out / "model_index.json").write_text(json.dumps(index, indent=2) + "\n")
+
+
 def make_with_pictures(name, out):
     """The pictures lie beside the manifest: init.png, mask.png, control.png, reference0.png,
     followed0.png, ..."""
@@ -180,6 +200,8 @@ def make_with_pictures(name, out):
     folder.mkdir(parents=True)
     if name in SHAPES:
         random_families.make(folder / "model", SHAPES[name], link=True)
+    if name == "klein-kept":
+        link_kept(out / "klein/model", folder / "model")
     for role, picture in dump.pictures_in(request).items():
         picture.save(folder / f"{role}.png")
     for i, picture in enumerate(dump.reference_pictures(request)):

@@ -44,6 +44,7 @@ class TextShape:
 class KleinShape:
     seed: int = 0
     distilled: bool = True
+    kept: bool = False              # sees references once, before the first step
     transformer: Flux2Shape = field(default_factory=Flux2Shape)
     vae: Flux2VaeShape = field(default_factory=Flux2VaeShape)
     text: TextShape = field(default_factory=TextShape)
@@ -130,12 +131,14 @@ CLASSES = {KleinShape: "Flux2KleinPipeline", DevShape: "Flux2Pipeline",
 def index_of(s, parts):
     # Published directories of dev name PixtralProcessor, which needs torchvision.
     tokenizer = "PreTrainedTokenizerFast" if isinstance(s, DevShape) else "Qwen2TokenizerFast"
-    index = {"_class_name": CLASSES[type(s)], "_diffusers_version": "0.42.1",
+    is_kept = isinstance(s, KleinShape) and s.kept
+    index = {"_class_name": "Flux2KleinKVPipeline" if is_kept else CLASSES[type(s)], "_diffusers_version": "0.42.1",
              "scheduler": ("diffusers", "FlowMatchEulerDiscreteScheduler"),
              "tokenizer": ("transformers", tokenizer)}
     index |= {name: (type(part).__module__.split(".")[0], type(part).__name__)
               for name, part in parts.items()}
-    return index | ({"is_distilled": s.distilled} if isinstance(s, KleinShape) else {})
+    has_flag = isinstance(s, KleinShape) and not s.kept
+    return index | ({"is_distilled": s.distilled} if has_flag else {})
 
 
 def token_channels(s):

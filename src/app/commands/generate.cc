@@ -104,10 +104,11 @@ void GenerateRun::prepare() {
 
 // Whether they are what the model takes is found before it is loaded.
 void GenerateRun::read_pictures() {
-  auto in = read_input_pictures(flags_.pictures);
-  request_.pictures = std::move(in.pictures);
-  inputs_ = std::move(in.files);
-  if (request_.pictures.is_empty() && !request_.pictures.strength) return;
+  auto read = read_input_pictures(flags_.pictures);
+  request_.pictures = std::move(read.pictures);
+  inputs_ = std::move(read.files);
+  const auto& in = request_.pictures;
+  if (in.is_empty() && !in.strength && in.mask_blur == 0 && !in.padding_crop) return;
   (void)settle(request_, open_family(find_model(options_))->description().limits, {});
 }
 
@@ -239,6 +240,7 @@ void GenerateRun::report() const {
                      .settings = settings_,
                      .phases = phases_,
                      .pictures = saved_,
+                     .inputs = inputs_,
                      .warnings = warnings_,
                      .model = options_.model,
                      .dtype = dtype_,

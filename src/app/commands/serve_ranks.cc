@@ -39,21 +39,33 @@ Json size_json(const std::optional<Pixels>& picture) {
   return picture ? size_json(*picture) : Json();
 }
 
-// The sizes of its pictures; `bytes` gets their pixels.
+Json control_json(const ControlPicture& control) {
+  const auto& [picture, scale, from, to, mode] = control;
+  return {size_json(picture), scale, from, to, or_null(mode)};
+}
+
+// What there is to say of its pictures; `bytes` gets their pixels.
 Json take_apart(const PicturesIn& pictures, std::string& bytes) {
-  const auto& [init, strength, mask, references, control] = pictures;
+  const auto& [init, strength, mask, blur, crop, references, cache, controls] = pictures;
   const auto add = [&](const Pixels& one) { bytes.append(one.rgb.begin(), one.rgb.end()); };
-  auto sizes = Json::array();
-  for (const auto* const one : {&init, &mask, &control})
+  for (const auto* const one : {&init, &mask})
     if (*one) add(**one);
+  auto sizes = Json::array(), followed = Json::array();
   for (const auto& one : references) {
     add(one);
     sizes.push_back(size_json(one));
   }
-  return {size_json(init), size_json(mask), size_json(control), sizes, or_null(strength)};
+  for (const auto& one : controls) {
+    add(one.picture);
+    followed.push_back(control_json(one));
+  }
+  return {{"init", size_json(init)},       {"mask", size_json(mask)},
+          {"strength", or_null(strength)}, {"mask_blur", blur},
+          {"padding_crop", or_null(crop)}, {"references", sizes},
+          {"reference_cache", int(cache)}, {"controls", followed}};
 }
 
-PicturesIn put_together(const Json& sizes, std::string_view bytes) {
+PicturesIn put_together(const Json& told, std::string_view bytes) {
   const auto take = [&](const Json& size) {
     Pixels picture{.width = size.at(0), .height = size.at(1), .rgb = {}};
     const auto count = std::size_t(picture.width) * std::size_t(picture.height) * 3;
@@ -65,11 +77,19 @@ PicturesIn put_together(const Json& sizes, std::string_view bytes) {
     return size.is_null() ? std::nullopt : std::optional(take(size));
   };
   PicturesIn pictures;
-  pictures.init = take_any(sizes.at(0));
-  pictures.mask = take_any(sizes.at(1));
-  pictures.control = take_any(sizes.at(2));
-  for (const auto& size : sizes.at(3)) pictures.references.push_back(take(size));
-  pictures.strength = if_any<double>(sizes.at(4));
+  pictures.init = take_any(told.at("init"));
+  pictures.mask = take_any(told.at("mask"));
+  pictures.strength = if_any<double>(told.at("strength"));
+  pictures.mask_blur = told.at("mask_blur");
+  pictures.padding_crop = if_any<int>(told.at("padding_crop"));
+  for (const auto& size : told.at("references")) pictures.references.push_back(take(size));
+  pictures.reference_cache = ReferenceCache(told.at("reference_cache").get<int>());
+  for (const auto& one : told.at("controls"))
+    pictures.controls.push_back({.picture = take(one.at(0)),
+                                 .scale = one.at(1),
+                                 .from = one.at(2),
+                                 .to = one.at(3),
+                                 .mode = if_any<int>(one.at(4))});
   return pictures;
 }
 

@@ -1,5 +1,6 @@
 #include "app/files/input_pictures.h"
 
+#include "base/error.h"
 #include "base/file.h"
 #include "base/sha256.h"
 #include "image/picture_file.h"
@@ -26,6 +27,14 @@ InputPictures read_input_pictures(const PictureFlags& flags) {
   };
   if (!flags.init.empty()) in.pictures.init = read("init", flags.init);
   if (!flags.mask.empty()) in.pictures.mask = read("mask", flags.mask);
+  if (flags.mask_is_alpha) {
+    require(!flags.init.empty(), "--mask alpha needs --init");
+    in.pictures.mask =
+        decode_transparency(read_file(flags.init), flags.init.string(), flags.max_pixels);
+    in.files.push_back({.role = "mask", .name = "alpha", .sha256 = in.files.front().sha256});
+  }
+  in.pictures.mask_blur = flags.mask_blur;
+  in.pictures.padding_crop = flags.padding_crop;
   for (const auto& path : flags.references)
     in.pictures.references.push_back(read("reference", path));
   for (std::size_t i = 0; i < flags.controls.size(); ++i)
@@ -36,6 +45,7 @@ InputPictures read_input_pictures(const PictureFlags& flags) {
          .to = of_control(flags.control_to, i, 1.0),
          .mode = of_control(flags.control_modes, i, std::optional<int>())});
   in.pictures.strength = flags.strength;
+  in.pictures.reference_cache = flags.reference_cache;
   return in;
 }
 

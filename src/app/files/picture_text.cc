@@ -75,6 +75,9 @@ PngText text_of_picture(const Picture& picture, const Prompt& prompt, const Sett
   }
   add_followed(text, settings, options);
   if (settings.strength) text.emplace_back("strength", decimal(*settings.strength));
+  if (settings.mask_blur > 0) text.emplace_back("mask_blur", decimal(settings.mask_blur));
+  if (settings.padding_crop)
+    text.emplace_back("padding_crop", std::to_string(*settings.padding_crop));
   if (options.cache.mode != CacheMode::kOff) text.emplace_back("cache", words_of(options.cache));
   if (!options.adapters.empty()) text.emplace_back("lora", adapters_text(options.adapters));
   text.emplace_back("model", model_name(options.model));

@@ -26,10 +26,14 @@ struct PresetFlags {
 
 struct PictureFlags {
   std::filesystem::path init, mask;  // empty: not given
+  bool mask_is_alpha = false;        // what is transparent of `init`
   std::vector<std::filesystem::path> references, controls;
   std::vector<double> control_scales, control_from, control_to;  // one each, or one for all
   std::vector<int> control_modes;                                // the same
   std::optional<double> strength;
+  double mask_blur = 0;
+  std::optional<int> padding_crop;
+  ReferenceCache reference_cache = ReferenceCache::kAuto;
   std::uint64_t max_pixels = kMaxPixels;
 };
 

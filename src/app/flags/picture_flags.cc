@@ -1,5 +1,6 @@
 #include "app/flags/flag_groups.h"
 #include "app/flags/flag_values.h"
+#include "pipeline/families/description.h"
 
 namespace braid {
 namespace {
@@ -67,10 +68,26 @@ void add_input_picture_flags(FlagReader& read, PictureFlags& f) {
             [&](const std::string& flag, const std::string& text) {
               f.strength = finite_number(flag, text);
             });
-  read.path("--mask", "FILE", "Pictures in",
+  read.text("--mask", "FILE", "Pictures in",
             "Of the size of --init: what is white here is drawn anew, what\n"
-            "is black stays",
-            f.mask);
+            "is black stays. alpha: what is transparent in --init is drawn",
+            [&](const std::string& flag, const std::string& text) {
+              require(!text.empty(), flag, " should be a path, it is empty");
+              f.mask_is_alpha = text == "alpha";
+              if (!f.mask_is_alpha) f.mask = text;
+            });
+  read.text("--mask-blur", "R", "Pictures in",
+            "Soften the mask's edges: a Gaussian of so many of its pixels.\n"
+            "Default: 0",
+            [&](const std::string& flag, const std::string& text) {
+              f.mask_blur = finite_number(flag, text);
+            });
+  read.text("--padding-crop", "PIXELS", "Pictures in",
+            "Draw, in the size of --size, only what lies around the white of\n"
+            "the mask and so many pixels more, and put it back into --init",
+            [&](const std::string& flag, const std::string& text) {
+              f.padding_crop = int(whole_number(flag, text, 0, kMaxSide));
+            });
   read.texts("--reference", "FILE", "Pictures in",
              "A picture that an editing model looks at; several times for\n"
              "several pictures",
@@ -78,6 +95,13 @@ void add_input_picture_flags(FlagReader& read, PictureFlags& f) {
                require(!text.empty(), flag, " should be a path, it is empty");
                f.references.emplace_back(text);
              });
+  read.text("--reference-cache", "WHEN", "Pictures in",
+            "auto: models that were trained for it look at references once,\n"
+            "before the first step; off: all do in every step. Default: auto",
+            [&](const std::string& flag, const std::string& text) {
+              f.reference_cache = choice<ReferenceCache>(
+                  flag, text, {{"auto", ReferenceCache::kAuto}, {"off", ReferenceCache::kOff}});
+            });
   add_control_flags(read, f);
   read.text("--max-pixels", "N", "Pictures in",
             "Refuse pictures of more pixels before they are unpacked.\n"

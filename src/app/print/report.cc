@@ -70,6 +70,22 @@ OrderedJson settings_of(const Settings& s) {
   return json;
 }
 
+template <class Number>
+OrderedJson number_or_null(const std::optional<Number>& number) {
+  return number ? OrderedJson(*number) : OrderedJson();
+}
+
+OrderedJson pictures_in_of(const RunReport& r) {
+  auto files = OrderedJson::array();
+  for (const auto& input : r.inputs)
+    files.push_back({{"role", input.role}, {"name", input.name}, {"sha256", input.sha256}});
+  return {{"pictures_in", files},
+          {"strength", number_or_null(r.settings.strength)},
+          {"first_step", r.settings.first_step},
+          {"mask_blur", r.settings.mask_blur},
+          {"padding_crop", number_or_null(r.settings.padding_crop)}};
+}
+
 OrderedJson adapters_of(const std::vector<Adapter>& adapters) {
   auto list = OrderedJson::array();
   for (const auto& [file, scale] : adapters)
@@ -107,7 +123,7 @@ OrderedJson graph_json(const GraphUse& use) {
 double seconds_per_step(const Settings& settings, const Degrees& degrees, const PhaseLog& phases) {
   const auto round = pictures_per_round(settings, degrees);
   const auto rounds = (settings.num_pictures() + round - 1) / round;
-  return phases.seconds(Phase::kDenoise) / (double(rounds) * settings.steps);
+  return phases.seconds(Phase::kDenoise) / (double(rounds) * settings.steps_taken());
 }
 
 OrderedJson traffic_json(const TrafficByAxis& traffic) {
@@ -148,6 +164,7 @@ std::string report_json(const RunReport& r) {
   const auto degrees = degrees_of(r.options.layout);
   OrderedJson json = {{"files", files_of(r.pictures)}};
   json.update(settings_of(r.settings));
+  json.update(pictures_in_of(r));
   json["dtype"] = r.dtype;
   json["device"] = list_of_devices(r.options);
   json["threads"] = r.threads;

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "app/files/input_pictures.h"
 #include "app/flags/flags.h"
 #include "app/print/phase_log.h"
 #include "app/print/readable_json.h"
@@ -30,6 +31,7 @@ struct RunReport {
   const Settings& settings;
   const PhaseLog& phases;
   std::vector<SavedPicture> pictures = {};
+  std::vector<InputFile> inputs = {};
   std::vector<std::string> warnings = {};
   std::filesystem::path model = {};
   std::string dtype = {};

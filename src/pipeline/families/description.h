@@ -51,8 +51,12 @@ struct RequestDefaults {
 };
 // Pictures that a family takes beside prompts.
 struct PicturesTaken {
-  enum class Init { kNever, kMaybe } init = Init::kNever;  // to start from, with a mask or without
-  double strength = 0.6, strength_with_mask = 0.6;         // unless the request says
+  enum class Init { kNever, kMaybe, kWithMask } init = Init::kNever;  // to start from
+  // What the initial picture is: a sample of what the encoder makes of it; or its mean, which is
+  // then the first reference, too. A mask of latents is the nearest of its pixels, or bilinear.
+  enum class InitAs { kSample, kReference } init_as = InitAs::kSample;
+  std::int64_t most_init_pixels = 0;                // a larger one is scaled down first; 0: none is
+  double strength = 0.6, strength_with_mask = 0.6;  // unless the request says
   // What lies beside a token of latents: nothing, the latents of the control picture, or those of
   // the initial picture without what is drawn anew, then the mask. The last two are then needed.
   enum class Beside { kNothing, kControl, kMasked } beside = Beside::kNothing;
@@ -60,6 +64,9 @@ struct PicturesTaken {
   int most_references = 0;
   // A reference in the size that the encoder sees. Throws InputError for one that is no use.
   std::function<Pixels(const Pixels&)> fit_reference = {};
+  // Whether the model sees references in every step, or was trained to attend what it made of them
+  // before the first.
+  enum class Seen { kInEveryStep, kOnce } references_seen = Seen::kInEveryStep;
 };
 struct RequestLimits {
   RequestDefaults defaults = {};

@@ -14,6 +14,7 @@ const std::vector<FamilyEntry>& known_families() {
       flux_family(FluxKind::kFill),
       flux_family(FluxKind::kControl),
       flux2_klein_family(),
+      flux2_kept_klein_family(),
       flux2_dev_family(),
       zimage_family(),
   };

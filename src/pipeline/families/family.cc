@@ -37,6 +37,10 @@ Tokens Family::reference(const Tensor&, int) const {
   throw Error(text_of("a ", description_.family, " model looks at no references"));
 }
 
+DenoiserInput Family::references_alone(const std::vector<Tokens>&) const {
+  throw Error(text_of("a ", description_.family, " model sees references in every step"));
+}
+
 std::shared_ptr<const Family> open_family(const ModelFiles& files) {
   return files.family->open(files);
 }

@@ -57,8 +57,10 @@ class Family {
   virtual std::vector<std::int64_t> latent_shape(PictureSize size) const = 0;  // of one picture
   virtual Tensor pack(const Tensor& latents, PictureSize size) const = 0;
   virtual Tensor unpack(const Tensor& tokens_BNC, PictureSize size) const = 0;
-  // Reference `number`, from 0 on, of latents [1 Z H W] of a size of their own.
+  // Reference `number`, from 0 on, of latents [1 Z H W] of a size of their own; and all of them as
+  // an input of a batch of one, of a model that sees them once.
   virtual Tokens reference(const Tensor& latents, int number) const;
+  virtual DenoiserInput references_alone(const std::vector<Tokens>& references) const;
 
   // A step's input: what all steps have in common, and what each brings. `like` says on which
   // device and in which dtype the denoiser computes.
@@ -69,13 +71,11 @@ class Family {
   virtual ControlInput control(const DenoiserInput& in, int net, std::optional<int> mode,
                                double guidance) const;
 
-  // The schedule of a request.
   virtual Schedule schedule(int steps, PictureSize size) const {
     return make_schedule(description_.schedule, steps, num_tokens(size));
   }
 
-  // Conversion: names and config.json of a part as diffusers has them, and the denoiser's names in
-  // a single file.
+  // Conversion: names and config.json as diffusers has them, and the denoiser's in a single file.
   virtual Names written_names(const Part& part) const = 0;
   virtual Names single_file_names() const = 0;
   virtual std::string config_text(const Part& denoiser) const = 0;

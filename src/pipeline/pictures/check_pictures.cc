@@ -4,11 +4,15 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "image/mask.h"
+#include "image/resize.h"
 
 namespace braid {
 namespace {
 
 using ChannelsBeside = PicturesTaken::Beside;
+
+constexpr double kMostBlur = 1000;  // pixels
 
 void check_pixels(const char* name, const Pixels& picture) {
   require(picture.width > 0 && picture.height > 0, "the ", name, " should have pixels, it has ",
@@ -29,6 +33,8 @@ void check_taken(const PicturesIn& in, const PicturesTaken& taken) {
   const int references = int(in.references.size());
   require(!in.init || taken.init != PicturesTaken::Init::kNever,
           "this model starts from noise alone: it takes no initial picture");
+  require(!in.init || in.mask || taken.init != PicturesTaken::Init::kWithMask,
+          "this model starts from a picture only to draw a part of it anew: it needs a mask");
   require(references == 0 || taken.most_references > 0, "this model looks at no references, ",
           references, references == 1 ? " was given" : " were given");
   require(references <= taken.most_references, "this model looks at ", taken.most_references,
@@ -84,6 +90,23 @@ void check_controls(const std::vector<ControlPicture>& controls, const PicturesT
   check_controls_of_nets(controls, taken.controlnet_modes);
 }
 
+void check_mask(const PicturesIn& in) {
+  require(in.mask || in.mask_blur == 0, "the blur of a mask needs a mask");
+  require(in.mask_blur >= 0 && in.mask_blur <= kMostBlur,
+          "the blur of the mask should lie between 0 and ", kMostBlur, " pixels, it is ",
+          in.mask_blur);
+  require(in.mask || !in.padding_crop, "padding around a mask needs a mask");
+  if (!in.mask) return;
+  require(in.mask->width == in.init->width && in.mask->height == in.init->height,
+          "the mask should have the size of the initial picture, ", in.init->width, "x",
+          in.init->height, ", it has ", in.mask->width, "x", in.mask->height);
+  if (!in.padding_crop) return;
+  require(*in.padding_crop >= 0 && *in.padding_crop <= kMaxSide,
+          "the padding around the mask should lie between 0 and ", kMaxSide, " pixels, it is ",
+          *in.padding_crop);
+  (void)region_to_draw(*in.mask, 1, 1, 0);
+}
+
 }  // namespace
 
 std::size_t net_of_control(std::size_t control, std::size_t num_nets) {
@@ -100,27 +123,27 @@ void check_pictures(const Request& request, const PicturesTaken& taken) {
   require(in.init || !in.strength, "a strength needs an initial picture");
   require(!in.init || !request.latents, "there are initial latents and an initial picture: give ",
           "one of them");
-  if (in.mask)
-    require(in.mask->width == in.init->width && in.mask->height == in.init->height,
-            "the mask should have the size of the initial picture, ", in.init->width, "x",
-            in.init->height, ", it has ", in.mask->width, "x", in.mask->height);
+  check_mask(in);
   if (in.strength)
     require(*in.strength >= 0 && *in.strength <= 1,
             "the strength should lie between 0 and 1, it is ", *in.strength);
 }
 
 PictureSize size_without_request(const PicturesIn& in, const RequestLimits& limits) {
-  const auto of = [&](const Pixels& picture) -> PictureSize {
-    const auto larger = std::max(picture.width, picture.height);
+  const auto of = [&](Sides sides) -> PictureSize {
+    const auto larger = std::max(sides.width, sides.height);
     const double scale = std::min(1.0, double(limits.largest_side) / larger);
     const auto side = [&](int pixels) {
       return std::max(limits.size_multiple, int(pixels * scale));
     };
-    return {.width = side(picture.width), .height = side(picture.height)};
+    return {.width = side(sides.width), .height = side(sides.height)};
   };
-  if (in.init) return of(*in.init);
-  if (!in.controls.empty()) return of(in.controls.front().picture);
-  if (!in.references.empty()) return of(limits.pictures.fit_reference(in.references.front()));
+  const auto sides = [](const Pixels& picture) { return Sides{picture.width, picture.height}; };
+  const auto most = limits.pictures.most_init_pixels;
+  if (in.init) return of(most > 0 ? sides_with_at_most(sides(*in.init), most) : sides(*in.init));
+  if (!in.controls.empty()) return of(sides(in.controls.front().picture));
+  if (!in.references.empty())
+    return of(sides(limits.pictures.fit_reference(in.references.front())));
   return {.width = limits.defaults.width, .height = limits.defaults.height};
 }
 

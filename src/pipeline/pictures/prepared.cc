@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include "base/error.h"
+#include "image/blur.h"
 #include "image/resize.h"
 
 namespace braid {
@@ -17,14 +18,10 @@ Tensor unit_13HW(const Pixels& picture) {
 
 Tensor signed_13HW(const Pixels& picture) { return 2 * unit_13HW(picture) - 1; }
 
-// The luma of ITU-R 601 in 16 bits, as Pillow has it; white from one half on.
+// White from one half on.
 Tensor binary_11HW(const Pixels& picture) {
-  Pixels grey = picture;
-  for (std::size_t i = 0; i < grey.rgb.size(); i += 3) {
-    auto* const p = &grey.rgb[i];
-    p[0] = std::uint8_t((p[0] * 19595 + p[1] * 38470 + p[2] * 7471 + 0x8000) >> 16);
-  }
-  return unit_13HW(grey).narrow(1, 0, 1).ge(0.5).to(at::kFloat);
+  const auto levels = at::tensor(luma(picture), at::kFloat) / 255;
+  return levels.view({1, 1, picture.height, picture.width}).ge(0.5).to(at::kFloat);
 }
 
 std::string words_of(int width, int height) { return text_of(width, "x", height); }
@@ -38,18 +35,42 @@ void tell_of_change(const std::string& name, const Pixels& from, const Pixels& t
 
 }  // namespace
 
+Picture PutBack::operator()(Picture drawn) const {
+  auto whole =
+      braid::put_back({drawn.width, drawn.height, std::move(drawn.rgb)}, region, picture, mask);
+  drawn.width = whole.width;
+  drawn.height = whole.height;
+  drawn.rgb = std::move(whole.rgb);
+  return drawn;
+}
+
 PreparedPictures prepare_pictures(const PicturesIn& in, PictureSize size,
                                   const PicturesTaken& taken, const Warn& warn) {
-  const auto fit = [&](const char* name, const Pixels& picture) {
+  PreparedPictures out;
+  std::optional<Region> region;
+  const auto resize = [&](const char* name, const Pixels& picture) {
     auto fitted = resized(picture, size.width, size.height, Resampling::kLanczos);
     tell_of_change(name, picture, fitted, warn);
     return fitted;
   };
-  PreparedPictures out;
-  if (in.init) out.init_13HW = signed_13HW(fit("initial picture", *in.init));
-  if (in.mask) out.mask_11HW = binary_11HW(fit("mask", *in.mask));
+  const auto fit = [&](const char* name, const Pixels& picture) {
+    return region ? filled(picture, *region, size.width, size.height) : resize(name, picture);
+  };
+  if (in.mask) {
+    auto mask = blurred(*in.mask, float(in.mask_blur));
+    if (in.padding_crop) region = region_to_draw(mask, size.width, size.height, *in.padding_crop);
+    out.mask_11HW = binary_11HW(fit("mask", mask));
+    if (region)
+      out.put_back = PutBack{.region = *region, .picture = *in.init, .mask = std::move(mask)};
+  }
+  if (in.init) {
+    const auto most = taken.most_init_pixels;
+    const bool is_shrunk = !region && most > 0 && std::int64_t(size.width) * size.height <= most;
+    out.init_13HW =
+        signed_13HW(fit("initial picture", is_shrunk ? with_at_most(*in.init, most) : *in.init));
+  }
   for (const auto& control : in.controls)
-    out.controls_13HW.push_back(signed_13HW(fit("control picture", control.picture)));
+    out.controls_13HW.push_back(signed_13HW(resize("control picture", control.picture)));
   for (std::size_t i = 0; i < in.references.size(); ++i) {
     const auto fitted = taken.fit_reference(in.references[i]);
     tell_of_change("reference " + std::to_string(i + 1), in.references[i], fitted, warn);

@@ -5,10 +5,18 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "image/mask.h"
 #include "pipeline/families/family.h"
 #include "pipeline/settings.h"
 
 namespace braid {
+
+// What is drawn goes back into the region of the initial picture that it was cut out of.
+struct PutBack {
+  Region region;
+  Pixels picture, mask;
+  Picture operator()(Picture drawn) const;
+};
 
 // float32, on the CPU; undefined or empty where the request has none.
 struct PreparedPictures {
@@ -16,6 +24,7 @@ struct PreparedPictures {
   std::vector<Tensor> controls_13HW;    // the same
   Tensor mask_11HW;                     // 0 or 1, of the request's size; 1 is drawn
   std::vector<Tensor> references_13HW;  // -1 to 1, each of a size of its own
+  std::optional<PutBack> put_back;      // where a part of a picture is drawn alone
 };
 
 // Resized as diffusers' VaeImageProcessor does; `warn` hears of each picture that is.

@@ -47,6 +47,7 @@ Start::Start(const Model& model, const Settings& settings, const std::optional<L
       family_(model.family()),
       settings_(settings),
       size_(settings.size()),
+      reference_cache_(settings.reference_cache),
       mask_11HW_(pictures.mask_11HW) {
   if (latents) given_ = packed_latents(*latents, family_, settings, model.dtype());
   encode(pictures);
@@ -54,25 +55,45 @@ Start::Start(const Model& model, const Settings& settings, const std::optional<L
 
 void Start::encode(const PreparedPictures& pictures) {
   const auto tiles = is_tiled(settings_.vae_tiling, size_) ? Tiles::kWhereLarger : Tiles::kNever;
-  const auto seen = seen_13HW(beside(), pictures);
+  const auto seen = seen_13HW(taken().beside, pictures);
+  const bool is_sampled = taken().init_as == PicturesTaken::InitAs::kSample;
   std::vector<Tensor> encoded;
-  if (pictures.init_13HW.defined()) encoded.push_back(pictures.init_13HW);
+  if (pictures.init_13HW.defined() && is_sampled) encoded.push_back(pictures.init_13HW);
   if (seen.defined()) encoded.push_back(seen);
   for (std::size_t i = 0; i < settings_.followed.size(); ++i)
     encoded.push_back(pictures.controls_13HW[i]);
   if (!encoded.empty()) {
     const auto moments = model_.encode_pictures(encoded, tiles);
     auto next = moments.begin();
-    if (pictures.init_13HW.defined()) init_ = *next++;
+    if (pictures.init_13HW.defined() && is_sampled) init_ = *next++;
     if (seen.defined()) seen_ = *next++;
     followed_.assign(next, moments.end());
   }
-  if (pictures.references_13HW.empty()) return;
-  for (const auto& reference : model_.encode_means(pictures.references_13HW, tiles))
-    references_.push_back(family_.reference(reference, int(references_.size())));
+  look_at(pictures, tiles);
 }
 
-PicturesTaken::Beside Start::beside() const { return family_.description().limits.pictures.beside; }
+Start::~Start() {
+  if (are_seen_once_) model_.references().forget();
+}
+
+void Start::see_references() {
+  if (are_seen_once_) model_.references().keep(family_.references_alone(references_));
+}
+
+void Start::look_at(const PreparedPictures& pictures, Tiles tiles) {
+  auto looked_at = pictures.references_13HW;
+  if (pictures.init_13HW.defined() && !init_) {
+    looked_at.insert(looked_at.begin(), pictures.init_13HW);
+    starts_from_first_ = true;
+  }
+  if (looked_at.empty()) return;
+  for (const auto& reference : model_.encode_means(looked_at, tiles))
+    references_.push_back(family_.reference(reference, int(references_.size())));
+  are_seen_once_ = taken().references_seen == PicturesTaken::Seen::kOnce &&
+                   reference_cache_ == ReferenceCache::kAuto;
+}
+
+const PicturesTaken& Start::taken() const { return family_.description().limits.pictures; }
 
 // A sample of what the encoder made, one for each picture.
 Tensor Start::sampled(const VaeMoments& moments, const DenoiseJob& job) const {
@@ -82,10 +103,12 @@ Tensor Start::sampled(const VaeMoments& moments, const DenoiseJob& job) const {
   return family_.pack(scaled_latents(family_.description().vae, latents), size_);
 }
 
-// Of latents: the nearest of its pixels, for each channel.
+// Of latents, for each channel.
 Tensor Start::packed_mask() const {
   const auto shape = family_.latent_shape(size_);
-  const auto small = at::upsample_nearest2d(mask_11HW_, {shape[1], shape[2]});
+  const auto small = starts_from_first_
+                         ? at::upsample_bilinear2d(mask_11HW_, {shape[1], shape[2]}, false)
+                         : at::upsample_nearest2d(mask_11HW_, {shape[1], shape[2]});
   return family_.pack(small.expand({1, shape[0], shape[1], shape[2]}), size_)
       .to(at::TensorOptions(model_.dtype()).device(model_.device()));
 }
@@ -98,18 +121,20 @@ Tensor Start::beside_mask() const {
 
 Tensor Start::beside_latents(const DenoiseJob& job) const {
   const auto latents = sampled(*seen_, job);
-  if (beside() == ChannelsBeside::kControl) return latents;
+  if (taken().beside == ChannelsBeside::kControl) return latents;
   return at::cat({latents, expanded_to(beside_mask(), latents.size(0))}, -1);
 }
 
-// The initial picture's sample comes before the noise. Behind it the reference draws one of the
-// masked picture, which only models with a place for it look at.
+// The initial picture's sample, if any, comes before the noise. Behind it the reference draws one
+// of the masked picture, which only models with a place for it look at.
 void Start::begin_from_picture(DenoiseJob& job, float sigma) const {
-  const auto clean = sampled(*init_, job);
+  const auto batch = std::int64_t(job.generators.size());
+  const auto clean =
+      starts_from_first_ ? expanded_to(references_.front().x_BLC, batch) : sampled(*init_, job);
   const auto noise = family_.draw(job.generators, size_, model_.dtype()).to(model_.device());
   job.latents_BNC = with_noise(clean, noise, sigma).to(family_.latents_dtype(model_.dtype()));
   if (!mask_11HW_.defined() || seen_) return;
-  (void)noise_like(*init_, job);
+  if (init_) (void)noise_like(*init_, job);
   job.kept = KeptRegion{.clean_BNC = clean, .noise_BNC = noise, .mask_BNC = packed_mask()};
 }
 
@@ -138,20 +163,21 @@ std::vector<ControlInput> Start::controls(const DenoiseJob& job) const {
 // A control picture's sample comes before the noise, a masked picture's behind it.
 void Start::begin(DenoiseJob& job, int first, float first_sigma) const {
   Tensor seen;
-  if (beside() == ChannelsBeside::kControl) seen = beside_latents(job);
+  if (taken().beside == ChannelsBeside::kControl) seen = beside_latents(job);
   const auto controls = this->controls(job);
   for (const auto& followed : settings_.followed)
     job.followed.push_back({.from = followed.from, .to = followed.to});
-  if (init_) {
+  if (init_ || starts_from_first_) {
     begin_from_picture(job, first_sigma);
   } else {
     job.latents_BNC = noise_of(job, first);
   }
-  if (beside() == ChannelsBeside::kMasked) seen = beside_latents(job);
+  if (taken().beside == ChannelsBeside::kMasked) seen = beside_latents(job);
   const auto batch = std::int64_t(job.generators.size());
   for (auto& branch : job.branches) {
     branch.beside_BLC = seen;
     branch.controls = controls;
+    if (are_seen_once_) continue;
     for (const auto& reference : references_)
       branch.references.push_back(
           {.x_BLC = expanded_to(reference.x_BLC, batch), .ids_LA = reference.ids_LA});

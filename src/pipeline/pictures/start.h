@@ -14,12 +14,20 @@ class Start {
   Start(const Model& model, const Settings& settings, const std::optional<Latents>& latents,
         const PreparedPictures& pictures);
 
+  Start(const Start&) = delete;
+  Start& operator=(const Start&) = delete;
+  ~Start();
+
+  // Collective, before the first step: what the model sees of references once.
+  void see_references();
+
   // Of pictures from `first` on, those of job.generators: draws what is random in the order of the
   // reference, and gives the job its latents, what is kept of them, and what its branches see.
   void begin(DenoiseJob& job, int first, float first_sigma) const;
 
  private:
-  PicturesTaken::Beside beside() const;
+  const PicturesTaken& taken() const;
+  void look_at(const PreparedPictures& pictures, Tiles tiles);
   void begin_from_picture(DenoiseJob& job, float sigma) const;
   Tensor noise_of(const DenoiseJob& job, int first) const;
   Tensor sampled(const VaeMoments& moments, const DenoiseJob& job) const;
@@ -33,12 +41,15 @@ class Start {
   const Family& family_;
   const Settings& settings_;
   PictureSize size_;
+  ReferenceCache reference_cache_;
   Tensor given_;                      // packed latents of all pictures
   std::optional<VaeMoments> init_;    // of the initial picture
   std::optional<VaeMoments> seen_;    // of the picture beside the latents
   std::vector<VaeMoments> followed_;  // of those that ControlNets follow
+  bool starts_from_first_ = false;    // of the references
   Tensor mask_11HW_;
-  std::vector<Tokens> references_;
+  bool are_seen_once_ = false;      // references, not in every step
+  std::vector<Tokens> references_;  // the first may be the initial picture
 };
 
 }  // namespace braid

@@ -27,6 +27,15 @@ Tensor without_decision(const Tensor& state_BSC) {
 
 }  // namespace
 
+PredictPart one_after_another(CachedParts parts) {
+  return [parts = std::move(parts)](const DenoiserInput& in, const Tensor& state) {
+    auto x = state;
+    for (const auto* const part : {&parts.input, &parts.first, &parts.middle, &parts.output})
+      if (*part) x = (*part)(in, x);
+    return x;
+  };
+}
+
 StepCache::StepCache(const CacheOptions& options, const Mesh& mesh)
     : options_(options),
       context_(mesh.context),

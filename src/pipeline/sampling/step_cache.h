@@ -17,6 +17,9 @@ struct CachedParts {
   PredictPart input, first, middle, output;
 };
 
+// The four without a cache.
+PredictPart one_after_another(CachedParts parts);
+
 class StepCache {
  public:
   // Throws InputError for options out of range.

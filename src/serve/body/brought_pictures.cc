@@ -78,7 +78,7 @@ void place(const std::vector<BroughtFile>& files, const std::string& field, Role
     if (i == 0 && first == Role::kInit)
       pictures.init = reader.read(field, "init", files[i]);
     else if (i == 0 && first == Role::kControl)
-      pictures.control = reader.read(field, "control", files[i]);
+      pictures.controls.push_back({.picture = reader.read(field, "control", files[i])});
     else
       pictures.references.push_back(reader.read(field, "reference", files[i]));
   }
@@ -111,7 +111,8 @@ BroughtPictures read_own_pictures(Fields& fields, const RequestBounds& bounds) {
   one("mask", in.mask);
   for (const auto& file : fields.files("reference"))
     in.references.push_back(reader.read("reference", "reference", file));
-  one("control", in.control);
+  for (const auto& file : fields.files("control"))
+    in.controls.push_back({.picture = reader.read("control", "control", file)});
   in.strength = fields.number({"strength"});
   return in_order(std::move(in), std::move(reader).files());
 }

@@ -23,7 +23,8 @@ constexpr double kFlux2TimestepScale =
     1000;  // the pipelines' own, whatever num_train_timesteps says
 
 const char* pipeline_class(Flux2Kind kind) {
-  return kind == Flux2Kind::kDev ? "Flux2Pipeline" : "Flux2KleinPipeline";
+  if (kind == Flux2Kind::kDev) return "Flux2Pipeline";
+  return kind == Flux2Kind::kKleinKept ? "Flux2KleinKVPipeline" : "Flux2KleinPipeline";
 }
 
 std::vector<Part> parts_of(const Flux2Configs& c) {
@@ -48,7 +49,8 @@ GuidanceKind guidance_of(const Flux2Configs& c) {
 
 // What FLUX.2-dev, klein and klein base publish.
 RequestDefaults defaults_of(Flux2Kind kind) {
-  if (kind == Flux2Kind::kKleinDistilled) return {.steps = 4, .guidance = 1};
+  if (kind == Flux2Kind::kKleinDistilled || kind == Flux2Kind::kKleinKept)
+    return {.steps = 4, .guidance = 1};
   return {.steps = 50, .guidance = 4};
 }
 
@@ -60,7 +62,7 @@ Description describe(const Flux2Configs& c, const ScheduleConfig& schedule,
           .limits = {.defaults = defaults,
                      .size_multiple = int(2 * c.vae.downscale()),
                      .guidance = guidance_of(c),
-                     .pictures = flux2_pictures(int(2 * c.vae.downscale()))},
+                     .pictures = flux2_pictures(c.kind, int(2 * c.vae.downscale()))},
           .schedule = schedule,
           .vae = c.vae};
 }
@@ -91,6 +93,9 @@ class Flux2Family : public Family {
   }
   Tokens reference(const Tensor& latents_1CHW, int number) const override {
     return flux2_reference(latents_1CHW, number);
+  }
+  DenoiserInput references_alone(const std::vector<Tokens>& references) const override {
+    return flux2_references_alone(references, configs_.flux.text_width);
   }
 
   DenoiserInput begin(const Condition& condition, PictureSize size, double guidance,
@@ -199,8 +204,8 @@ void check_fit(const Flux2Configs& c) {
   require(c.vae.batch_norm_eps.has_value(), "a ", pipeline_class(c.kind),
           " needs an AutoencoderKLFlux2, the autoencoder is an AutoencoderKL");
   const bool is_klein = c.kind != Flux2Kind::kDev;
-  require(!is_klein || !c.flux.guidance_embeds, "the transformer of a Flux2KleinPipeline takes no ",
-          "guidance scale: 'guidance_embeds' should be false");
+  require(!is_klein || !c.flux.guidance_embeds, "the transformer of a ", pipeline_class(c.kind),
+          " takes no ", "guidance scale: 'guidance_embeds' should be false");
   const bool is_qwen = c.text.head_norm == HeadNorm::kYes;
   require(is_qwen == is_klein, "the text encoder of a ", pipeline_class(c.kind), " should be a ",
           is_klein ? "Qwen3" : "Mistral", " model, it is a ", is_qwen ? "Qwen3" : "Mistral",
@@ -251,6 +256,13 @@ FamilyEntry flux2_klein_family() {
   auto entry = entry_of(Flux2Kind::kKleinDistilled);
   entry.published = {"klein-4b", "klein-9b", "klein-base-4b", "klein-base-9b"};
   entry.open = open_klein;
+  return entry;
+}
+
+FamilyEntry flux2_kept_klein_family() {
+  auto entry = entry_of(Flux2Kind::kKleinKept);
+  entry.published = {"klein-9b-kv"};
+  entry.open = [](const ModelFiles& files) { return open_flux2(files, Flux2Kind::kKleinKept); };
   return entry;
 }
 

@@ -1,6 +1,7 @@
 // The FLUX.2 family: a language model as the text encoder, a joint transformer of double and single
 // blocks, an AutoencoderKLFlux2. Klein is Qwen3 and either distilled to need no guidance or (base)
-// truly guided; dev is Mistral Small 3 and an embedded guidance.
+// truly guided; dev is Mistral Small 3 and an embedded guidance. One klein attends to what it made
+// of references once (diffusers' Flux2KleinKVPipeline).
 #pragma once
 
 #include "models/causal_lm/config.h"
@@ -10,9 +11,10 @@
 namespace braid {
 
 FamilyEntry flux2_klein_family();
+FamilyEntry flux2_kept_klein_family();
 FamilyEntry flux2_dev_family();
 
-enum class Flux2Kind { kKleinDistilled, kKleinBase, kDev };
+enum class Flux2Kind { kKleinDistilled, kKleinBase, kKleinKept, kDev };
 
 struct Flux2Configs {
   Flux2Kind kind = Flux2Kind::kDev;

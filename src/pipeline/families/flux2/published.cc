@@ -45,8 +45,10 @@ Flux2Configs published_flux2(const std::string& name) {
     c.text = mistral_small_3();
     return c;
   }
-  const bool is_base = name.find("base") != std::string::npos, is_9b = name.ends_with("9b");
+  const bool is_base = name.find("base") != std::string::npos;
+  const bool is_kept = name.ends_with("-kv"), is_9b = name.find("9b") != std::string::npos;
   c.kind = is_base ? Flux2Kind::kKleinBase : Flux2Kind::kKleinDistilled;
+  if (is_kept) c.kind = Flux2Kind::kKleinKept;
   if (is_9b) c.text = qwen3_8b();
   if (is_9b)
     set_klein(c.flux, 8, 24, 32);

@@ -2,7 +2,7 @@
 
 #include <ATen/ATen.h>
 
-#include <cmath>
+#include <algorithm>
 
 #include "base/error.h"
 #include "image/resize.h"
@@ -13,8 +13,9 @@ namespace {
 
 constexpr int kMostReferences = 10;  // that FLUX.2-dev was trained with
 constexpr int kShortestSide = 64, kLongestRatio = 8;
-constexpr double kMostPixels = 1024 * 1024;
-constexpr int kFirstPlace = 10;  // and the distance from one reference to the next
+constexpr std::int64_t kMostPixels = 1024 * 1024;
+constexpr double kStrength = 0.8;  // of Flux2KleinInpaintPipeline
+constexpr int kFirstPlace = 10;    // and the distance from one reference to the next
 
 void check_reference(const Pixels& p) {
   require(p.width >= kShortestSide && p.height >= kShortestSide,
@@ -26,13 +27,6 @@ void check_reference(const Pixels& p) {
       "x", p.height);
 }
 
-Pixels with_fewer_pixels(const Pixels& p) {
-  const double pixels = double(p.width) * p.height;
-  if (pixels <= kMostPixels) return p;
-  const double scale = std::sqrt(kMostPixels / pixels);
-  return resized(p, int(p.width * scale), int(p.height * scale), Resampling::kLanczos);
-}
-
 Pixels middle_of(const Pixels& p, int multiple) {
   const int width = p.width / multiple * multiple, height = p.height / multiple * multiple;
   return cropped(p, (p.width - width) / 2, (p.height - height) / 2, width, height);
@@ -40,11 +34,21 @@ Pixels middle_of(const Pixels& p, int multiple) {
 
 }  // namespace
 
-PicturesTaken flux2_pictures(int multiple) {
-  return {.most_references = kMostReferences, .fit_reference = [=](const Pixels& picture) {
-            check_reference(picture);
-            return middle_of(with_fewer_pixels(picture), multiple);
-          }};
+PicturesTaken flux2_pictures(Flux2Kind kind, int multiple) {
+  using Taken = PicturesTaken;
+  const bool is_klein = kind == Flux2Kind::kKleinDistilled || kind == Flux2Kind::kKleinBase;
+  const bool is_kept = kind == Flux2Kind::kKleinKept;
+  return {.init = is_klein ? Taken::Init::kWithMask : Taken::Init::kNever,
+          .init_as = Taken::InitAs::kReference,
+          .most_init_pixels = kMostPixels,
+          .strength_with_mask = kStrength,
+          .most_references = kMostReferences,
+          .fit_reference =
+              [=](const Pixels& picture) {
+                check_reference(picture);
+                return middle_of(with_at_most(picture, kMostPixels), multiple);
+              },
+          .references_seen = is_kept ? Taken::Seen::kOnce : Taken::Seen::kInEveryStep};
 }
 
 Tokens flux2_reference(const Tensor& latents_1CHW, int number) {
@@ -54,6 +58,21 @@ Tokens flux2_reference(const Tensor& latents_1CHW, int number) {
   ids.select(1, 0).fill_(kFirstPlace * (number + 1));
   return {.x_BLC = latents_1CHW.flatten(2).transpose(1, 2).contiguous(),
           .ids_LA = at::constant_pad_nd(ids, {0, 1})};
+}
+
+// They are as clean as pictures at timestep 0.
+DenoiserInput flux2_references_alone(const std::vector<Tokens>& references,
+                                     std::int64_t text_width) {
+  std::vector<Tensor> tokens, ids;
+  for (const auto& reference : references) {
+    tokens.push_back(reference.x_BLC);
+    ids.push_back(reference.ids_LA);
+  }
+  const auto all_BLC = at::cat(tokens, 1), ids_LA = at::cat(ids);
+  return {
+      .noise = {.x_BLC = all_BLC, .ids_LA = ids_LA},
+      .text = {.x_BLC = all_BLC.new_empty({1, 0, text_width}), .ids_LA = ids_LA.narrow(0, 0, 0)},
+      .timestep_B = all_BLC.new_zeros({1})};
 }
 
 }  // namespace braid
