@@ -1,6 +1,8 @@
 // What the server answers: a table of routes, by kind of client.
 #pragma once
 
+#include <atomic>
+
 #include "serve/access.h"
 #include "serve/api_error.h"
 #include "serve/http.h"
@@ -14,6 +16,9 @@ struct ApiContext {
   Service& service;
   RequestBounds bounds = {};
   std::function<int()> num_connections = [] { return 0; };
+  // The model that clients of the web UI have chosen: one choice for all, as they expect.
+  std::shared_ptr<std::atomic<std::size_t>> web_ui_model =
+      std::make_shared<std::atomic<std::size_t>>(0);
 };
 
 // `parts` are what the pattern's {} stand for.

@@ -1,5 +1,7 @@
-// The engine as the server sees it. The program makes it of an Engine, tests of a few lambdas.
+// A model as the server sees it. The program makes it of an Engine, tests of a few lambdas.
 #pragma once
+
+#include <map>
 
 #include "braid/braid.h"
 #include "image/input_file.h"
@@ -17,21 +19,25 @@ struct Backend {
   ModelInfo info;
   // As Pipeline::complete. Any thread may call it, also while pictures are made.
   std::function<Request(const Request&, const Hooks&)> complete;
-  // As Pipeline::generate; pictures go to the hook. One thread at a time calls it. Throws Error
-  // with a sentence for the client.
+  // As Pipeline::generate; pictures go to the hook. Loads the model where it is not there. One
+  // thread at a time calls it. Throws Error with a sentence for the client.
   std::function<void(const Request&, const Hooks&)> generate;
   // The file that `braid generate` would write. `request` is complete; `files` are those of its
   // pictures.
   std::function<std::string(const Picture&, const Request& request,
                             const std::vector<InputFile>& files)>
       png;
+  // LoRAs that requests may name, and their files; null where they may name none.
+  std::function<std::map<std::string, std::filesystem::path>()> loras = {};
+  std::vector<Adapter> adapters = {};  // of all requests, before those that they name
   // Where ranks are processes: about once a second while nothing is asked, on the thread of
   // generate(), and once at the end. Throws BackendLost.
   std::function<void()> keep_alive = {};
   std::function<void()> leave = {};
 };
 
-// Loads the model. Called once, on the thread that makes the pictures.
-using Load = std::function<Backend(const Hooks&)>;
+// Loads the first model, and says what is known of all: at least one. Called once, on the thread
+// that makes the pictures.
+using Load = std::function<std::vector<Backend>(const Hooks&)>;
 
 }  // namespace braid::serve

@@ -74,7 +74,7 @@ Job::Status Job::status() const {
 
 std::size_t Job::num_bytes() const {
   std::size_t bytes = 0;
-  for (const auto& picture : status().pictures) bytes += picture.png->size();
+  for (const auto& picture : status().pictures) bytes += picture.file->size();
   return bytes;
 }
 
@@ -98,9 +98,9 @@ void Job::advance(const std::string& phase, int step, std::optional<double> eta)
                        {"eta", eta ? Json(*eta) : Json()}});
 }
 
-void Job::preview(int picture, int step, Png png) {
+void Job::preview(int picture, int step, FileBytes file) {
   const std::scoped_lock lock(mutex_);
-  publish("preview", {{"picture", picture}, {"step", step}}, std::move(png));
+  publish("preview", {{"picture", picture}, {"step", step}}, std::move(file));
 }
 
 void Job::add(MadePicture picture) {
@@ -110,17 +110,19 @@ void Job::add(MadePicture picture) {
                      {"width", picture.width},
                      {"height", picture.height}};
   status_.pictures.push_back(picture);
-  publish("picture", data, picture.png);
+  publish("picture", data, picture.file);
 }
 
-void Job::finish(JobState state, const std::string& error) {
+void Job::finish(const Ending& ending) {
   const std::scoped_lock lock(mutex_);
-  status_.state = state;
+  const auto& error = ending.error;
+  status_.state = ending.state;
   status_.finished = Clock::now();
   status_.error = error;
+  status_.is_refused = ending.is_refused;
   status_.eta.reset();
   pictures_ = {};
-  publish(state_name(state), error.empty() ? Json::object() : Json{{"message", error}});
+  publish(state_name(ending.state), error.empty() ? Json::object() : Json{{"message", error}});
 }
 
 void Job::mark_fetched(std::size_t picture) {
@@ -152,13 +154,13 @@ std::shared_ptr<void> Job::subscribe(std::function<void()> wake) {
           }};
 }
 
-void Job::publish(const std::string& name, const Json& data, Png png) {
+void Job::publish(const std::string& name, const Json& data, FileBytes file) {
   if (name == "progress" || name == "preview")
     std::erase_if(events_, [&](const Event& event) { return event.name == name; });
   events_.push_back({.id = ++last_event_,
                      .name = name,
                      .data = data.dump(-1, ' ', false, Json::error_handler_t::replace),
-                     .png = std::move(png)});
+                     .file = std::move(file)});
   for (const auto& [number, wake] : subscribers_) wake();
 }
 

@@ -10,34 +10,28 @@
 #include <optional>
 
 #include "base/json.h"
-#include "braid/braid.h"
-#include "image/input_file.h"
+#include "serve/order.h"
 
 namespace braid::serve {
 
 using Clock = std::chrono::steady_clock;
 
-// What was asked for, and by whom.
-struct Order {
-  Request request = {};                    // complete
-  std::vector<InputFile> files = {};       // of its pictures
-  std::string client = {};                 // fairness is between these
-  std::vector<std::string> warnings = {};  // that the engine had of it
-  bool is_kept = false;  // for clients that come back; else it ends with its connection
-  bool has_previews = false;
-  double preview_interval = 0.5;  // seconds
-};
-
 enum class JobState { kQueued, kRunning, kDone, kFailed, kCancelled };
 const char* state_name(JobState state);
 inline bool is_final(JobState state) { return state > JobState::kRunning; }
 
-using Png = std::shared_ptr<const std::string>;
+struct Ending {
+  JobState state = JobState::kDone;
+  std::string error = {};   // of a failed one
+  bool is_refused = false;  // it failed for what was asked, not for what the server is
+};
+
+using FileBytes = std::shared_ptr<const std::string>;
 
 struct MadePicture {
   std::uint64_t seed = 0;
   int width = 0, height = 0;
-  Png png;
+  FileBytes file;
   bool is_fetched = false;  // by its address
 };
 
@@ -45,9 +39,9 @@ struct MadePicture {
 // reader gets where the job is, not how it came there.
 struct Event {
   std::uint64_t id = 0;
-  std::string name;  // queued, started, progress, preview, picture, done, failed, cancelled
-  std::string data;  // one line of JSON
-  Png png = {};      // of previews and pictures
+  std::string name;     // queued, started, progress, preview, picture, done, failed, cancelled
+  std::string data;     // one line of JSON
+  FileBytes file = {};  // of previews and pictures
 };
 
 class Job {
@@ -73,6 +67,7 @@ class Job {
     std::optional<double> eta = {};  // seconds, of all of it
     std::vector<MadePicture> pictures = {};
     std::string error = {};  // of a failed one
+    bool is_refused = false;
   };
   Status status() const;
   std::size_t num_bytes() const;  // of its pictures
@@ -80,9 +75,9 @@ class Job {
   // Changes of state, each with its event.
   void start();
   void advance(const std::string& phase, int step, std::optional<double> eta);
-  void preview(int picture, int step, Png png);
+  void preview(int picture, int step, FileBytes file);
   void add(MadePicture picture);
-  void finish(JobState state, const std::string& error = "");
+  void finish(const Ending& ending);
 
   void mark_fetched(std::size_t picture);
 
@@ -97,7 +92,7 @@ class Job {
   [[nodiscard]] std::shared_ptr<void> subscribe(std::function<void()> wake);
 
  private:
-  void publish(const std::string& name, const Json& data, Png png = {});
+  void publish(const std::string& name, const Json& data, FileBytes file = {});
 
   const std::string id_;
   PicturesIn pictures_;  // until they are taken, or the job has ended

@@ -29,6 +29,14 @@ Json files_json(const std::vector<InputFile>& files) {
   return json;
 }
 
+// By name: where the files are is the server's affair.
+Json loras_json(const std::vector<Adapter>& adapters) {
+  auto json = Json::array();
+  for (const auto& [file, scale] : adapters)
+    json.push_back({{"name", file.stem().string()}, {"scale", scale}});
+  return json;
+}
+
 Json request_json(const Request& r) {
   Json json = {{"prompt", r.prompts.front()},
                {"n", r.num_images},
@@ -41,6 +49,7 @@ Json request_json(const Request& r) {
   if (!r.prompts_2.empty()) json["prompt_2"] = r.prompts_2.front();
   if (r.negative_prompt) json["negative_prompt"] = *r.negative_prompt;
   if (r.true_cfg != 1) json["true_cfg"] = r.true_cfg;
+  if (r.adapters) json["lora"] = loras_json(*r.adapters);
   return json;
 }
 
@@ -52,6 +61,7 @@ Json job_json(const Service& service, const Job& job) {
   Json json = {{"id", job.id()},
                {"state", state_name(status.state)},
                {"cancelling", status.is_cancelling && !is_final(status.state)},
+               {"model", (job.order().backend ? *job.order().backend : service.backend()).model},
                {"request", request_json(job.order().request)},
                {"pictures", std::move(pictures)},
                {"pictures_in", files_json(job.order().files)},
@@ -80,19 +90,22 @@ std::string client_of(const HttpRequest& http, const std::string& user) {
 
 Answer post_job(const ApiContext& context, const HttpRequest& http,
                 const std::vector<std::string>&) {
-  const auto& backend = context.service.backend();
   auto fields = fields_of(http);
+  const auto& backend = read_model(fields, context.service.backends());
   auto request = read_picture_fields(fields, backend, context.bounds);
   const auto user = fields.text("user", 1000).value_or("");
+  const auto form = read_file_form(fields);
   const bool has_previews = fields.flag("previews").value_or(false);
   auto brought = read_own_pictures(fields, context.bounds);
   fields.finish();
   request.pictures = std::move(brought.pictures);
   auto completed = completed_request(std::move(request), backend, context.bounds);
-  const auto job = context.service.submit({.request = std::move(completed.request),
+  const auto job = context.service.submit({.backend = &backend,
+                                           .request = std::move(completed.request),
                                            .files = std::move(brought.files),
                                            .client = client_of(http, user),
                                            .warnings = completed.warnings,
+                                           .form = form,
                                            .is_kept = true,
                                            .has_previews = has_previews});
   auto answer = json_answer(job_json(context.service, *job), 202);
@@ -133,7 +146,7 @@ std::uint64_t number_in(const std::string& text, const std::string& name) {
 std::string job_event(const Event& event) {
   if (event.name != "preview") return event_text(event.name, event.data, event.id);
   auto data = Json::parse(event.data);
-  data["b64_json"] = base64(*event.png);
+  data["b64_json"] = base64(*event.file);
   return event_text(event.name, data.dump(), event.id);
 }
 
@@ -154,8 +167,8 @@ Answer job_picture(const ApiContext& context, const HttpRequest&,
   if (number >= pictures.size())
     throw ApiError(404, "the job has no such picture yet", "picture_not_found");
   job->mark_fetched(number);
-  return {.now = {.content_type = "image/png",
-                  .body = *pictures[number].png,
+  return {.now = {.content_type = content_type_of(job->order().form),
+                  .body = *pictures[number].file,
                   .headers = {{"cache-control", "private, max-age=600, immutable"}}}};
 }
 

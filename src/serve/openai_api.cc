@@ -22,9 +22,7 @@ AnswerForm read_answer_form(Fields& fields, const HttpRequest& request) {
   form.is_stream = fields.flag("stream").value_or(false);
   form.num_partial = int(fields.integer({"partial_images"}, 0, 3).value_or(0));
   form.is_url = fields.word("response_format", {"b64_json", "url"}, "b64_json") == "url";
-  fields.word("output_format", {"png"}, "png");
   fields.word("background", {"auto", "opaque"}, "auto");
-  fields.integer({"output_compression"}, 0, 100);  // of PNGs it says nothing
   fields.ignore({"moderation", "style", "input_fidelity"});
   return form;
 }
@@ -53,6 +51,7 @@ double seconds_of(const Job::Status& status) {
 
 ApiError failure_of(const Job::Status& status) {
   if (status.state == JobState::kCancelled) return {409, "the request was cancelled", "cancelled"};
+  if (status.is_refused) return {400, status.error, "invalid_value"};
   return {500, status.error, "generation_failed"};
 }
 
@@ -66,14 +65,14 @@ HttpResponse whole_answer(const Job& job, const AnswerForm& form) {
     if (form.is_url)
       one["url"] = text_of(form.base, "/v1/jobs/", job.id(), "/pictures/", i);
     else
-      one["b64_json"] = base64(*picture.png);
+      one["b64_json"] = base64(*picture.file);
     data.push_back(std::move(one));
   }
   const auto& request = job.order().request;
   Json json = {{"created", unix_time()},
                {"data", std::move(data)},
                {"size", size_text(*request.width, *request.height)},
-               {"output_format", "png"},
+               {"output_format", format_name(job.order().form.format)},
                {"background", "opaque"},
                {"seconds", seconds_of(status)}};
   if (!job.order().warnings.empty()) json["warnings"] = job.order().warnings;
@@ -81,14 +80,15 @@ HttpResponse whole_answer(const Job& job, const AnswerForm& form) {
 }
 
 // The fields that both kinds of events have.
-Json stream_event(const std::string& type, const Event& event, const Request& request) {
+Json stream_event(const std::string& type, const Event& event, const Order& order) {
+  const auto& request = order.request;
   return {{"type", type},
-          {"b64_json", base64(*event.png)},
+          {"b64_json", base64(*event.file)},
           {"created_at", unix_time()},
           {"size", size_text(*request.width, *request.height)},
           {"quality", "auto"},
           {"background", "opaque"},
-          {"output_format", "png"}};
+          {"output_format", format_name(order.form.format)}};
 }
 
 std::string stream_error(const Job& job) {
@@ -107,7 +107,7 @@ class OpenAiStream {
     if (event.name == "progress") return ": " + event.data + "\n\n";
     if (event.name == "failed" || event.name == "cancelled") return stream_error(*job_);
     if (event.name != "picture") return "";
-    auto data = stream_event(kind_ + ".completed", event, job_->order().request);
+    auto data = stream_event(kind_ + ".completed", event, job_->order());
     data["usage"] = {{"input_tokens", 0},
                      {"output_tokens", 0},
                      {"total_tokens", 0},
@@ -123,7 +123,7 @@ class OpenAiStream {
     const int step = Json::parse(event.data)["step"];
     const int next = *job_->order().request.steps * (num_shown_ + 1) / (num_partial_ + 1);
     if (num_shown_ >= num_partial_ || step < next) return "";
-    auto data = stream_event(kind_ + ".partial_image", event, job_->order().request);
+    auto data = stream_event(kind_ + ".partial_image", event, job_->order());
     data["partial_image_index"] = num_shown_++;
     return event_text(kind_ + ".partial_image", data.dump());
   }
@@ -138,20 +138,23 @@ using ReadPictures =
     std::function<BroughtPictures(Fields&, const ModelInfo&, const RequestBounds&)>;
 Answer make_pictures(const ApiContext& context, const HttpRequest& http, const std::string& kind,
                      const ReadPictures& read_pictures) {
-  const auto& backend = context.service.backend();
   auto fields = fields_of(http);
+  const auto& backend = read_model(fields, context.service.backends());
   auto request = read_picture_fields(fields, backend, context.bounds);
   apply_quality(fields, backend.info, request);
   const auto form = read_answer_form(fields, http);
+  const auto file_form = read_file_form(fields);
   const auto user = fields.text("user", 1000);
   auto brought = read_pictures(fields, backend.info, context.bounds);
   fields.finish();
   request.pictures = std::move(brought.pictures);
   auto completed = completed_request(std::move(request), backend, context.bounds);
-  const auto job = context.service.submit({.request = std::move(completed.request),
+  const auto job = context.service.submit({.backend = &backend,
+                                           .request = std::move(completed.request),
                                            .files = std::move(brought.files),
                                            .client = user.value_or(http.client_address),
                                            .warnings = completed.warnings,
+                                           .form = file_form,
                                            .is_kept = form.is_url,
                                            .has_previews = form.is_stream && form.num_partial > 0,
                                            .preview_interval = 0});
@@ -180,16 +183,13 @@ Json model_json(const Backend& backend) {
 }
 
 Answer models(const ApiContext& context, const HttpRequest&, const std::vector<std::string>&) {
-  return json_answer(
-      {{"object", "list"}, {"data", Json::array({model_json(context.service.backend())})}});
+  auto data = Json::array();
+  for (const auto& backend : context.service.backends()) data.push_back(model_json(backend));
+  return json_answer({{"object", "list"}, {"data", std::move(data)}});
 }
 
 Answer model(const ApiContext& context, const HttpRequest&, const std::vector<std::string>& parts) {
-  const auto& backend = context.service.backend();
-  if (parts.front() != backend.model)
-    throw ApiError(404, "there is no model '" + parts.front().substr(0, 100) + "' here",
-                   "model_not_found", "model");
-  return json_answer(model_json(backend));
+  return json_answer(model_json(backend_named(parts.front(), context.service.backends())));
 }
 
 }  // namespace

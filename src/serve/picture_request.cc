@@ -8,20 +8,12 @@
 
 #include "base/error.h"
 #include "serve/api_error.h"
+#include "serve/body/loras.h"
 
 namespace braid::serve {
 namespace {
 
 constexpr std::size_t kLongestPrompt = 32'000;  // bytes; OpenAI's bound of characters
-
-void check_model(Fields& fields, const Backend& backend) {
-  const auto model = fields.text("model", 1000);
-  if (!model || model->empty() || *model == backend.model) return;
-  throw ApiError(404,
-                 "there is no model '" + model->substr(0, 100) + "' here: this server has '" +
-                     backend.model + "'",
-                 "model_not_found", "model");
-}
 
 void read_size(Fields& fields, const ModelInfo& info, Request& request) {
   if (const auto size = fields.text("size", 100); size && *size != "auto") {
@@ -72,8 +64,23 @@ std::uint64_t random_seed() {
   return bits >> 11;
 }
 
+const Backend& backend_named(const std::string& name, const std::vector<Backend>& backends) {
+  if (name.empty()) return backends.front();
+  std::string names;
+  for (const auto& backend : backends) {
+    if (backend.model == name) return backend;
+    names += (names.empty() ? "'" : ", '") + backend.model + "'";
+  }
+  throw ApiError(404,
+                 "there is no model '" + name.substr(0, 100) + "' here: this server has " + names,
+                 "model_not_found", "model");
+}
+
+const Backend& read_model(Fields& fields, const std::vector<Backend>& backends) {
+  return backend_named(fields.text("model", 1000).value_or(""), backends);
+}
+
 Request read_picture_fields(Fields& fields, const Backend& backend, const RequestBounds& bounds) {
-  check_model(fields, backend);
   const auto prompt = fields.text("prompt", kLongestPrompt);
   if (!prompt) throw ApiError(400, "there is no 'prompt'", "missing_required_parameter", "prompt");
   Request request;
@@ -87,7 +94,17 @@ Request read_picture_fields(Fields& fields, const Backend& backend, const Reques
     request.max_sequence_length = int(*tokens);
   read_guidance(fields, request);
   request.seed = fields.seed().value_or(random_seed());
+  apply_loras(read_loras(fields), backend, request);
   return request;
+}
+
+FileForm read_file_form(Fields& fields) {
+  const auto name = fields.word("output_format", {"png", "jpeg", "webp"}, "png");
+  using Format = FileForm::Format;
+  return {.format = name == "jpeg"   ? Format::kJpeg
+                    : name == "webp" ? Format::kWebp
+                                     : Format::kPng,
+          .quality = int(fields.integer({"output_compression"}, 0, 100).value_or(100))};
 }
 
 CompletedRequest completed_request(Request request, const Backend& backend,

@@ -3,6 +3,7 @@
 
 #include "serve/backend.h"
 #include "serve/fields.h"
+#include "serve/order.h"
 
 namespace braid::serve {
 
@@ -14,9 +15,17 @@ struct RequestBounds {
   std::int64_t max_input_pixels = std::int64_t(1) << 25;  // of all pictures that it brings along
 };
 
+// The model that `name` says, the first one where it is empty. Throws ApiError 404.
+const Backend& backend_named(const std::string& name, const std::vector<Backend>& backends);
+// By the field `model`.
+const Backend& read_model(Fields& fields, const std::vector<Backend>& backends);
+
 // The fields that OpenAI's images have, and ours beside them. Without a seed it is drawn. Throws
 // ApiError naming the field. Fields of the answer's form are left to the caller.
 Request read_picture_fields(Fields& fields, const Backend& backend, const RequestBounds& bounds);
+
+// `output_format` and `output_compression`, which is the quality.
+FileForm read_file_form(Fields& fields);
 
 // The request that the engine would run, and what it says of it. Throws ApiError where it would
 // not.

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "image/png.h"
-
 namespace braid::serve {
 namespace {
 
@@ -31,27 +29,35 @@ Hooks PictureRun::hooks(const Backend& backend) {
   Hooks hooks{.progress = [this](const Progress& at) { advance(at); },
               .picture =
                   [this, &backend](Picture& picture) {
-                    const auto png = backend.png(picture, request_, job_.order().files);
+                    auto file = file_of(backend, picture);
                     job_.add({.seed = picture.seed,
                               .width = picture.width,
                               .height = picture.height,
-                              .png = std::make_shared<const std::string>(png)});
+                              .file = std::make_shared<const std::string>(std::move(file))});
                     picture.rgb = {};  // the file has it
                   },
               .stop = job_.stop_token()};
   if (!job_.order().has_previews) return hooks;
   hooks.preview_interval = job_.order().preview_interval;
   hooks.preview = [this](const Preview& preview) {
-    auto png = encode_png(preview.width, preview.height, preview.rgb);
+    auto file = encoded(job_.order().form, preview.width, preview.height, preview.rgb);
     job_.preview(preview.picture, preview.step,
-                 std::make_shared<const std::string>(std::move(png)));
+                 std::make_shared<const std::string>(std::move(file)));
   };
   return hooks;
+}
+
+std::string PictureRun::file_of(const Backend& backend, const Picture& picture) const {
+  const auto& order = job_.order();
+  if (order.form.format == FileForm::Format::kPng)
+    return backend.png(picture, request_, order.files);
+  return encoded(order.form, picture.width, picture.height, picture.rgb);
 }
 
 void PictureRun::enter(Phase phase, Clock::time_point now) {
   if (phase_ == phase) return;
   if (phase_) metrics_.stage_took(stage_name(*phase_), seconds_between(entered_, now));
+  if (phase_ == Phase::kLoad) seconds_of_load_ += seconds_between(entered_, now);
   phase_ = phase;
   entered_ = now;
 }
@@ -72,14 +78,16 @@ void PictureRun::advance(const Progress& at) {
   const int done = at.phase == Phase::kDecode    ? steps
                    : at.phase == Phase::kDenoise ? int(at.done)
                                                  : 0;
-  const int first = at.phase == Phase::kText ? 0 : at.first_picture;
+  const int first =
+      at.phase == Phase::kDenoise || at.phase == Phase::kDecode ? at.first_picture : 0;
   job_.advance(stage_name(at.phase), done, seconds_left_(first, done));
 }
 
 double PictureRun::finish() {
   const auto now = Clock::now();
   if (phase_) metrics_.stage_took(stage_name(*phase_), seconds_between(entered_, now));
-  return (seconds_between(began_, now) - seconds_of_steps_) / std::max(rounds_, 1);
+  return (seconds_between(began_, now) - seconds_of_steps_ - seconds_of_load_) /
+         std::max(rounds_, 1);
 }
 
 }  // namespace braid::serve

@@ -26,10 +26,11 @@ class PictureRun {
 
   Hooks hooks(const Backend& backend);
 
-  // Once the call has returned: seconds a round, beside its steps.
+  // Once the call has returned: seconds a round, beside its steps and the model's load.
   double finish();
 
  private:
+  std::string file_of(const Backend& backend, const Picture& picture) const;
   void advance(const Progress& at);
   void enter(Phase phase, Clock::time_point now);
 
@@ -40,7 +41,7 @@ class PictureRun {
   SecondsLeft seconds_left_;
   Clock::time_point began_ = Clock::now(), entered_ = began_, stepped_ = began_;
   std::optional<Phase> phase_;
-  double seconds_of_steps_ = 0;
+  double seconds_of_steps_ = 0, seconds_of_load_ = 0;
   int rounds_ = 0;
 };
 

@@ -8,6 +8,7 @@
 #include "serve/api.h"
 #include "serve/api_error.h"
 #include "serve/body/brought_pictures.h"
+#include "serve/body/loras.h"
 
 namespace braid::serve {
 namespace {
@@ -15,10 +16,26 @@ namespace {
 // The one sampler there is. Clients may name any: those of other engines mean nothing here.
 constexpr const char* kSampler = "Euler";
 
+const Backend& chosen_in_web_ui(const ApiContext& context) {
+  return context.service.backends().at(*context.web_ui_model);
+}
+
+// A request may choose for itself.
+const Backend& web_ui_backend(const ApiContext& context, Fields& fields) {
+  if (!fields.has("override_settings") || !fields.json().at("override_settings").is_object())
+    return chosen_in_web_ui(context);
+  const auto& settings = fields.json().at("override_settings");
+  const auto name = settings.find("sd_model_checkpoint");
+  if (name == settings.end() || !name->is_string()) return chosen_in_web_ui(context);
+  return backend_named(name->get<std::string>(), context.service.backends());
+}
+
 // 1 where only the distilled guidance runs: cfg_scale is the model's own scale.
 Request read_txt2img(Fields& fields, const Backend& backend, const RequestBounds& bounds) {
   Request request;
-  request.prompts = {fields.text("prompt", 32'000).value_or("")};
+  auto prompt = fields.text("prompt", 32'000).value_or("");
+  apply_loras(take_loras(prompt), backend, request);
+  request.prompts = {prompt};
   const auto negative = fields.text("negative_prompt", 32'000).value_or("");
   const auto kind = backend.info.guidance_kind;
   if (!negative.empty() && kind == GuidanceKind::kTrue) request.negative_prompt = negative;
@@ -58,10 +75,11 @@ Json parameters_json(const Request& r) {
 HttpResponse sdapi_result(const Job& job, const std::string& model) {
   const auto status = job.status();
   if (status.state == JobState::kFailed)
-    return error_response(ApiError(500, status.error, "generation_failed"));
+    return error_response(
+        ApiError(status.is_refused ? 400 : 500, status.error, "generation_failed"));
   auto images = Json::array(), seeds = Json::array();
   for (const auto& picture : status.pictures) {
-    images.push_back(base64(*picture.png));
+    images.push_back(base64(*picture.file));
     seeds.push_back(picture.seed);
   }
   const auto parameters = parameters_json(job.order().request);
@@ -77,15 +95,16 @@ HttpResponse sdapi_result(const Job& job, const std::string& model) {
 // Fields of other engines are many; those that are not ours are passed over.
 enum class Brings { kNothing, kPictures };
 Answer make_sdapi_pictures(const ApiContext& context, const HttpRequest& http, Brings brings) {
-  const auto& backend = context.service.backend();
   Fields fields(http.body);
+  const auto& backend = web_ui_backend(context, fields);
   auto request = read_txt2img(fields, backend, context.bounds);
   BroughtPictures brought;
   if (brings == Brings::kPictures)
     brought = read_sdapi_pictures(fields, backend.info, context.bounds);
   request.pictures = std::move(brought.pictures);
   auto completed = completed_request(std::move(request), backend, context.bounds);
-  const auto job = context.service.submit({.request = std::move(completed.request),
+  const auto job = context.service.submit({.backend = &backend,
+                                           .request = std::move(completed.request),
                                            .files = std::move(brought.files),
                                            .client = http.client_address,
                                            .warnings = completed.warnings,
@@ -125,7 +144,7 @@ Json progress_json(const Job* job, bool has_image) {
                    {"sampling_step", status.step},
                    {"sampling_steps", steps}};
   for (const auto& event : job->events_after(0))
-    if (has_image && event.name == "preview") json["current_image"] = base64(*event.png);
+    if (has_image && event.name == "preview") json["current_image"] = base64(*event.file);
   return json;
 }
 
@@ -144,17 +163,15 @@ Answer interrupt(const ApiContext& context, const HttpRequest& http,
 }
 
 Answer options(const ApiContext& context, const HttpRequest&, const std::vector<std::string>&) {
-  return json_answer({{"sd_model_checkpoint", context.service.backend().model}});
+  return json_answer({{"sd_model_checkpoint", chosen_in_web_ui(context).model}});
 }
 
 Answer set_options(const ApiContext& context, const HttpRequest& http,
                    const std::vector<std::string>&) {
   Fields fields(http.body);
-  const auto model = fields.text("sd_model_checkpoint", 1000);
-  const auto& own = context.service.backend().model;
-  if (model && *model != own)
-    refuse("sd_model_checkpoint",
-           "this server has the model '" + own + "', not '" + model->substr(0, 100) + "'");
+  const auto& backends = context.service.backends();
+  if (const auto model = fields.text("sd_model_checkpoint", 1000))
+    *context.web_ui_model = std::size_t(&backend_named(*model, backends) - backends.data());
   return json_answer(nullptr);
 }
 
@@ -168,9 +185,21 @@ Answer schedulers(const ApiContext&, const HttpRequest&, const std::vector<std::
 }
 
 Answer sd_models(const ApiContext& context, const HttpRequest&, const std::vector<std::string>&) {
-  const auto& model = context.service.backend().model;
-  return json_answer(Json::array(
-      {{{"title", model}, {"model_name", model}, {"hash", nullptr}, {"filename", model}}}));
+  auto models = Json::array();
+  for (const auto& backend : context.service.backends())
+    models.push_back({{"title", backend.model},
+                      {"model_name", backend.model},
+                      {"hash", nullptr},
+                      {"filename", backend.model}});
+  return json_answer(models);
+}
+
+Answer loras(const ApiContext& context, const HttpRequest&, const std::vector<std::string>&) {
+  auto entries = Json::array();
+  for (const auto& name : lora_names(chosen_in_web_ui(context)))
+    entries.push_back(
+        {{"name", name}, {"alias", name}, {"path", name}, {"metadata", Json::object()}});
+  return json_answer(entries);
 }
 
 Answer no_entries(const ApiContext&, const HttpRequest&, const std::vector<std::string>&) {
@@ -203,7 +232,7 @@ std::vector<Route> sdapi_routes() {
           {"POST", base + "skip", interrupt},       {"GET", base + "options", options},
           {"POST", base + "options", set_options},  {"GET", base + "samplers", samplers},
           {"GET", base + "schedulers", schedulers}, {"GET", base + "sd-models", sd_models},
-          {"GET", base + "loras", no_entries},      {"GET", base + "upscalers", no_entries},
+          {"GET", base + "loras", loras},           {"GET", base + "upscalers", no_entries},
           {"GET", base + "sd-vae", no_entries},     {"POST", base + "png-info", png_info}};
 }
 

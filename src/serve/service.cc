@@ -59,20 +59,26 @@ Service::Status Service::status() const {
           .seconds_until_idle = seconds_until_idle()};
 }
 
+const Backend* Service::backend_of(const Job& job) const {
+  return job.order().backend ? job.order().backend : backends_.data();
+}
+
 std::optional<double> Service::seconds_until_idle() const {
   double sum = running_ ? running_->status().eta.value_or(0) : 0;
   for (const auto& job : queue_.in_order()) {
-    const auto seconds = pace_.seconds_of(job->order().request);
+    const auto pace = paces_.find(backend_of(*job));
+    const auto seconds =
+        pace == paces_.end() ? std::nullopt : pace->second.seconds_of(job->order().request);
     if (!seconds) return {};
     sum += *seconds;
   }
   return sum;
 }
 
-const Backend& Service::backend() const {
+const std::vector<Backend>& Service::backends() const {
   const std::scoped_lock lock(mutex_);
-  if (!backend_) throw unavailable(readiness_);
-  return *backend_;
+  if (backends_.empty()) throw unavailable(readiness_);
+  return backends_;
 }
 
 std::shared_ptr<Job> Service::submit(Order order) {
@@ -127,7 +133,7 @@ void Service::cancel(const std::shared_ptr<Job>& job) {
     waited = queue_.remove(*job);
   }
   if (waited)
-    end(job, JobState::kCancelled, "");
+    end(job, {.state = JobState::kCancelled});
   else if (!is_final(job->status().state))
     job->request_stop();
 }
@@ -185,10 +191,10 @@ bool Service::load() {
                         },
                     .stop = stop_loading_.get_token()};
   try {
-    auto backend = load_(hooks);
+    auto backends = load_(hooks);
     {
       const std::scoped_lock lock(mutex_);
-      backend_ = std::move(backend);
+      backends_ = std::move(backends);
       loaded_ = 1;
       if (readiness_ == Readiness::kLoading) change(Readiness::kReady);
     }
@@ -229,50 +235,49 @@ void Service::run(const std::shared_ptr<Job>& job) {
   job->start();
   metrics_.waited(seconds_since(job->accepted()));
   std::exception_ptr lost;
-  auto state = JobState::kDone;
-  std::string error;
+  Ending ending;
   try {
     make_pictures(*job);
   } catch (const Cancelled&) {
-    state = JobState::kCancelled;
+    ending = {.state = JobState::kCancelled};
   } catch (const BackendLost& failure) {
-    state = JobState::kFailed;
-    error = failure.what();
+    ending = {.state = JobState::kFailed, .error = failure.what()};
     lost = std::current_exception();
+  } catch (const InputError& failure) {
+    ending = {.state = JobState::kFailed, .error = failure.what(), .is_refused = true};
   } catch (const std::exception& failure) {
-    state = JobState::kFailed;
-    error = failure.what();
+    ending = {.state = JobState::kFailed, .error = failure.what()};
   }
   {
     const std::scoped_lock lock(mutex_);
     running_.reset();
   }
-  end(job, state, error);
+  end(job, ending);
   if (lost) stop_working(lost);
 }
 
 void Service::make_pictures(Job& job) {
-  const auto& backend = this->backend();
+  const auto& backend = *backend_of(job);
   const auto request = job.take_request();
   PictureRun run(
       job, request, metrics_,
       [&](int pictures, double seconds) {
         const std::scoped_lock lock(mutex_);
-        pace_.step_took(request, pictures, seconds);
+        paces_[&backend].step_took(request, pictures, seconds);
       },
       [&](int first, int step) {
         const std::scoped_lock lock(mutex_);
-        return pace_.seconds_left(request, first, step);
+        return paces_[&backend].seconds_left(request, first, step);
       });
   backend.generate(request, run.hooks(backend));
   const auto rest = run.finish();
   const std::scoped_lock lock(mutex_);
-  pace_.rest_took(request, rest);
+  paces_[&backend].rest_took(request, rest);
 }
 
-void Service::end(const std::shared_ptr<Job>& job, JobState state, const std::string& error) {
-  metrics_.request_ended(state_name(state), seconds_since(job->accepted()));
-  job->finish(state, error);  // and the client hears of it
+void Service::end(const std::shared_ptr<Job>& job, const Ending& ending) {
+  metrics_.request_ended(state_name(ending.state), seconds_since(job->accepted()));
+  job->finish(ending);  // and the client hears of it
   if (options_.on_end) options_.on_end(*job);
 }
 
@@ -284,7 +289,8 @@ void Service::stop_working(std::exception_ptr failure) {
     failure_ = std::move(failure);
     change(Readiness::kStopped);
   }
-  for (const auto& job : jobs) end(job, JobState::kFailed, "the server has stopped");
+  for (const auto& job : jobs)
+    end(job, {.state = JobState::kFailed, .error = "the server has stopped"});
 }
 
 }  // namespace braid::serve

@@ -40,8 +40,9 @@ class Service {
     std::optional<double> seconds_until_idle = {};
   };
   Status status() const;
-  // Throws ApiError 503 until the model is loaded.
-  const Backend& backend() const;
+  // Of all models. Throws ApiError 503 until the first one is loaded.
+  const std::vector<Backend>& backends() const;
+  const Backend& backend() const { return backends().front(); }
 
   // Throws ApiError: 429 where the queue is full, 503 unless the server is ready.
   std::shared_ptr<Job> submit(Order order);
@@ -68,8 +69,9 @@ class Service {
   std::shared_ptr<Job> next();
   void run(const std::shared_ptr<Job>& job);
   void make_pictures(Job& job);
-  void end(const std::shared_ptr<Job>& job, JobState state, const std::string& error);
+  void end(const std::shared_ptr<Job>& job, const Ending& ending);
   std::optional<double> seconds_until_idle() const;
+  const Backend* backend_of(const Job& job) const;
   void stop_working(std::exception_ptr failure);
   void change(Readiness readiness);
 
@@ -80,9 +82,9 @@ class Service {
   std::condition_variable changed_;
   Readiness readiness_ = Readiness::kLoading;
   double loaded_ = 0;
-  std::optional<Backend> backend_;  // written once, before readiness_ says so
+  std::vector<Backend> backends_;  // written once, before readiness_ says so
   std::exception_ptr failure_;
-  Pace pace_;
+  std::map<const Backend*, Pace> paces_;
   Queue queue_;
   std::shared_ptr<Job> running_;
   KeptJobs kept_;

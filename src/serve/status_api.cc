@@ -6,6 +6,7 @@
 
 #include "serve/api.h"
 #include "serve/api_error.h"
+#include "serve/body/loras.h"
 
 namespace braid::serve {
 namespace {
@@ -92,18 +93,23 @@ Json pictures_json(const ModelInfo::Pictures& p) {
 }
 
 // What a page offers: defaults, ranges, and what the model's family can do.
-Answer capabilities(const ApiContext& context, const HttpRequest&,
+Answer capabilities(const ApiContext& context, const HttpRequest& http,
                     const std::vector<std::string>&) {
-  const auto& backend = context.service.backend();
+  const auto& backends = context.service.backends();
+  const auto& backend = backend_named(http.parameter("model"), backends);
+  auto models = Json::array();
+  for (const auto& one : backends) models.push_back(one.model);
   const auto& info = backend.info;
   const bool has_negative = info.guidance_kind == GuidanceKind::kEmbeddedOrTrue ||
                             info.guidance_kind == GuidanceKind::kTrue;
   return json_answer({{"model", backend.model},
+                      {"models", std::move(models)},
                       {"family", info.family},
                       {"version", BRAID_VERSION},
                       {"guidance", guidance_name(info.guidance_kind)},
                       {"negative_prompt", has_negative},
                       {"second_prompt", info.num_texts > 1},
+                      {"loras", backend.loras ? Json(lora_names(backend)) : Json()},
                       {"pictures_in", pictures_json(info.pictures)},
                       {"defaults",
                        {{"width", info.width},

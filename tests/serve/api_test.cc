@@ -26,6 +26,53 @@ TEST(Api, AnswersOpenAisClients) {
   EXPECT_EQ(json_of(server.ask("GET /v1/models"))["data"][0]["id"], "demo");
 }
 
+TEST(Api, WritesOtherFormsOfFiles) {
+  FakeEngine engine;
+  const Server server(engine);
+  for (const auto& [format, begin] : {std::pair("jpeg", "\xff\xd8\xff"), {"webp", "RIFF"}}) {
+    const nlohmann::json wish = {
+        {"prompt", "a"}, {"size", "16x16"}, {"output_format", format}, {"output_compression", 90}};
+    const auto json = json_of(server.ask("POST /v1/images/generations", "", wish.dump()));
+    EXPECT_EQ(json["output_format"], format);
+    const auto file = bytes_of_base64(json["data"][0]["b64_json"].get<std::string>(), "");
+    EXPECT_TRUE(file.starts_with(begin)) << format;
+    const std::string id = json_of(server.ask("POST /v1/jobs", "", wish.dump()))["id"];
+    server.ask("GET /v1/jobs/" + id + "/events");
+    EXPECT_THAT(server.ask("GET /v1/jobs/" + id + "/pictures/0"),
+                HasSubstr(std::string("Content-Type: image/") + format));
+  }
+  EXPECT_EQ(
+      status_of(server.ask("POST /v1/jobs", "", R"({"prompt": "a", "output_format": "gif"})")),
+      400);
+}
+
+TEST(Api, ChoosesAmongModelsByName) {
+  FakeEngine engine(FakeEngine::Steps::kAtOnce, 2);
+  const Server server(engine);
+  EXPECT_EQ(json_of(server.ask("GET /v1/models"))["data"][1]["id"], "demo1");
+  EXPECT_EQ(status_of(server.ask("GET /v1/models/demo1")), 200);
+  EXPECT_EQ(status_of(server.ask("GET /v1/models/demo2")), 404);
+  EXPECT_EQ(json_of(server.ask("GET /v1/capabilities?model=demo1"))["model"], "demo1");
+  const auto job = [&](const std::string& json) {
+    return json_of(server.ask("POST /v1/jobs", "", json))["model"];
+  };
+  EXPECT_EQ(job(R"({"prompt": "a"})"), "demo");
+  EXPECT_EQ(job(R"({"prompt": "a", "model": "demo1"})"), "demo1");
+  const auto refused = server.ask("POST /v1/jobs", "", R"({"prompt": "a", "model": "demo2"})");
+  EXPECT_EQ(status_of(refused), 404);
+  EXPECT_THAT(refused, HasSubstr("'demo', 'demo1'"));
+  const auto web_ui_model = [&](const std::string& json) {
+    const auto answer = json_of(server.ask("POST /sdapi/v1/txt2img", "", json));
+    return nlohmann::json::parse(answer["info"].get<std::string>())["sd_model_name"];
+  };
+  const std::string other = R"("override_settings": {"sd_model_checkpoint": "demo1"})";
+  EXPECT_EQ(web_ui_model("{" + other + "}"), "demo1");
+  EXPECT_EQ(web_ui_model("{}"), "demo");
+  server.ask("POST /sdapi/v1/options", "", R"({"sd_model_checkpoint": "demo1"})");
+  EXPECT_EQ(web_ui_model("{}"), "demo1");
+  EXPECT_EQ(json_of(server.ask("GET /sdapi/v1/options"))["sd_model_checkpoint"], "demo1");
+}
+
 TEST(Api, AnswersErrorsInOpenAisForm) {
   FakeEngine engine;
   const Server server(engine);

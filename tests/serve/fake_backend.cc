@@ -10,6 +10,8 @@ void FakeEngine::draw(const Request& request, const Hooks& hooks) {
     changed_.notify_all();
   }
   if (request.prompts.front() == "fails") throw Error("the device is out of memory");
+  if (request.adapters && request.adapters->back().file == "/models/odd.safetensors")
+    throw InputError("odd.safetensors does not fit this model");
   if (request.prompts.front() == "is lost") throw BackendLost("rank 1 is gone");
   for (int k = 0; k < request.num_images; ++k) {
     Progress at{.phase = Phase::kDenoise, .first_picture = k, .num_pictures = 1};

@@ -15,7 +15,8 @@ class FakeEngine {
  public:
   // Steps wait for each other until release() or finish() lets them go on.
   enum class Steps { kAtOnce, kHeld };
-  explicit FakeEngine(Steps steps = Steps::kAtOnce) : is_held_(steps == Steps::kHeld) {}
+  explicit FakeEngine(Steps steps = Steps::kAtOnce, std::size_t num_models = 1)
+      : num_models_(num_models), is_held_(steps == Steps::kHeld) {}
 
   // So many more steps may be taken.
   void release(int steps) {
@@ -58,6 +59,11 @@ class FakeEngine {
       all.max_sequence_length = request.max_sequence_length.value_or(info.max_sequence_length);
       return all;
     };
+    backend.loras = [] {
+      return std::map<std::string, std::filesystem::path>{{"ink", "/models/ink.safetensors"},
+                                                          {"odd", "/models/odd.safetensors"}};
+    };
+    backend.adapters = {{"/models/always.safetensors", 2}};
     backend.generate = [this](const Request& request, const Hooks& hooks) { draw(request, hooks); };
     backend.png = [](const Picture& picture, const Request& request,
                      const std::vector<InputFile>& files) {
@@ -71,7 +77,9 @@ class FakeEngine {
   Load load() {
     return [this](const Hooks& hooks) {
       hooks.progress({.phase = Phase::kLoad, .done = 1, .total = 2});
-      return backend();
+      std::vector<Backend> backends(num_models_, backend());
+      for (std::size_t i = 1; i < backends.size(); ++i) backends[i].model += std::to_string(i);
+      return backends;
     };
   }
 
@@ -81,6 +89,7 @@ class FakeEngine {
 
   std::mutex mutex_;
   std::condition_variable changed_;
+  std::size_t num_models_;  // demo, demo1, demo2 ...
   bool is_held_;
   int allowed_ = 0, calls_ = 0;
   Request last_;

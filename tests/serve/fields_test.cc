@@ -15,8 +15,9 @@ using testing::HasSubstr;
 // The request of `body`, or the ApiError.
 Request read(const std::string& body) {
   static FakeEngine engine;
-  const auto backend = engine.backend();
+  static const std::vector<Backend> backends = {engine.backend()};
   Fields fields(body);
+  const auto& backend = read_model(fields, backends);
   const auto request = read_picture_fields(fields, backend, {});
   fields.finish();
   return completed_request(request, backend, {}).request;
@@ -77,7 +78,11 @@ TEST(Fields, AreRefusedByName) {
            {R"({"prompt": "a", "width": 40})", "width"},
            {R"({"prompt": "a", "steps": 201})", "steps"},
            {R"({"prompt": "a", "guidance": "x"})", "guidance"},
-           {R"({"prompt": "a", "lora": []})", "lora"}}) {
+           {R"({"prompt": "a", "lora": 3})", "lora"},
+           {R"({"prompt": "a", "lora": [{"scale": 1}]})", "lora"},
+           {R"({"prompt": "a", "lora": [{"name": "gone"}]})", "lora"},
+           {R"({"prompt": "a", "lora": [{"name": "ink", "path": "/etc/passwd"}]})", "path"},
+           {R"({"prompt": "a", "lora": [{"name": "ink", "scale": "x"}]})", "scale"}}) {
     const auto found = refusal(body);
     EXPECT_EQ(found.status, 400) << body;
     EXPECT_EQ(found.param, param) << body << ": " << found.message;

@@ -186,7 +186,7 @@ TEST(PicturesOfJobs, AreLetGoOfWhenTheJobEnds) {
   Job job("id", {.request = {.pictures = {.init = Pixels{2, 2, std::vector<std::uint8_t>(12)}}}});
   EXPECT_EQ(job.num_input_bytes(), 12u);
   EXPECT_TRUE(job.order().request.pictures.is_empty());
-  job.finish(JobState::kCancelled);
+  job.finish({.state = JobState::kCancelled});
   EXPECT_TRUE(job.take_request().pictures.is_empty());
 }
 

@@ -62,7 +62,7 @@ TEST(Service, MakesPicturesAndTellsOfThem) {
   const auto status = job->status();
   ASSERT_EQ(status.pictures.size(), 2u);
   EXPECT_EQ(status.pictures[1].seed, 8u);
-  EXPECT_EQ(decode_png(*status.pictures[1].png, "").rgb.front(), 8);
+  EXPECT_EQ(decode_png(*status.pictures[1].file, "").rgb.front(), 8);
   // of previews and progress the newest only
   EXPECT_THAT(names_of(job->events_after(0)), ElementsAre("queued", "started", "picture", "preview",
                                                           "progress", "picture", "done"));
@@ -86,7 +86,7 @@ TEST(Service, RefusesJobsWhileItLoads) {
   Service service(
       [&](const Hooks&) {
         go_on.get_future().wait();
-        return engine.backend();
+        return std::vector<Backend>{engine.backend()};
       },
       {});
   EXPECT_EQ(status_of_refusal(service, order_of("a")), 503);
@@ -179,7 +179,7 @@ TEST(Service, KeepsOtherRanksAliveAndTellsThemOfTheEnd) {
   auto backend = engine.backend();
   backend.keep_alive = [&] { ++alive; };
   backend.leave = [&] { ++left; };
-  Service service([&](const Hooks&) { return backend; }, {});
+  Service service([&](const Hooks&) { return std::vector<Backend>{backend}; }, {});
   start(service);
   while (alive == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   const auto job = service.submit(order_of("a"));
@@ -194,7 +194,7 @@ TEST(Service, StopsWhenARankIsLostWhileNothingIsAsked) {
   FakeEngine engine;
   auto backend = engine.backend();
   backend.keep_alive = [] { throw BackendLost("rank 1 is gone"); };
-  Service service([&](const Hooks&) { return backend; }, {});
+  Service service([&](const Hooks&) { return std::vector<Backend>{backend}; }, {});
   service.start();
   service.wait();
   EXPECT_EQ(service.status().readiness, Readiness::kStopped);
@@ -228,7 +228,8 @@ TEST(Service, WaitsForNobodyWhenItIsCutShort) {
 }
 
 TEST(Service, ReportsAModelThatCannotBeLoaded) {
-  Service service([](const Hooks&) -> Backend { throw InputError("no such file"); }, {});
+  Service service([](const Hooks&) -> std::vector<Backend> { throw InputError("no such file"); },
+                  {});
   service.start();
   while (service.status().readiness != Readiness::kStopped)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));

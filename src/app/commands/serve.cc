@@ -4,101 +4,21 @@
 
 #include "app/commands/commands.h"
 #include "app/commands/serve_ranks.h"
-#include "app/files/bundled_model.h"
+#include "app/commands/served_models.h"
 #include "app/files/picture_text.h"
-#include "app/flags/preset_flags.h"
 #include "app/machine/launched.h"
 #include "app/machine/stop_signals.h"
 #include "app/print/failure.h"
 #include "base/error.h"
 #include "base/file.h"
-#include "comm/fate.h"
-#include "pipeline/engine.h"
-#include "pipeline/planner/fit.h"
 #include "serve/http/http_server.h"
 #include "serve/log.h"
 
 namespace braid {
 namespace {
 
-using serve::Backend;
-
 constexpr int kShortestKey = 16;
 constexpr auto kAfterDrain = std::chrono::seconds(10);  // to end, before the program is cut short
-
-// What the command line leaves to this machine, for requests of the model's default size.
-struct Chosen {
-  PipelineOptions options;
-  VaeTiling tiling;
-};
-Chosen settled(const ServeFlags& flags) {
-  auto options = flags.options;
-  settle_model(options);
-  const auto launch = read_launch();
-  const int num_ranks = launch ? launch->size : int(device_names(options).size());
-  options.layout = choose_layout(options.layout, num_ranks, 1);
-  options.layout.ranks = Ranks::kProcesses;  // where a launcher started this program
-  (void)world_of(options.layout);
-  auto here = options;
-  here.device = device_of_rank(options.device);
-  (void)devices_of(here, degrees_of(options.layout));
-  options.memory = choose_memory(flags.preset, options).memory;
-  auto tiling = flags.vae_tiling;
-  if (options.memory.budget.is_set()) {
-    auto fit = fitted(options, {.vae_tiling = tiling});
-    options = std::move(fit.options);
-    tiling = fit.tiling;
-  }
-  options.device = here.device;
-  return {options, tiling};
-}
-
-// Engines throw what LibTorch throws, too; clients get one sentence.
-void draw(const Engine& engine, const Request& request, const Hooks& hooks) {
-  try {
-    if (is_launched()) announce_request(engine, request);
-    engine.generate(request, hooks);
-  } catch (const Cancelled&) {
-    throw;
-  } catch (const WorldLost& loss) {
-    throw serve::BackendLost(loss.what());
-  } catch (...) {
-    throw Error(current_failure().sentence);
-  }
-}
-
-void announce(const Engine& engine, void (*what)(const Engine&)) {
-  if (!is_launched()) return;
-  try {
-    what(engine);
-  } catch (const std::exception& loss) {
-    throw serve::BackendLost(loss.what());
-  }
-}
-
-Backend backend_of(const std::shared_ptr<const Engine>& engine, const PipelineOptions& options,
-                   VaeTiling tiling) {
-  return {
-      .model = model_name(options.model),
-      .info = engine->info(),
-      .complete =
-          [=](const Request& request, const Hooks& hooks) {
-            auto tiled = request;
-            if (tiled.vae_tiling == VaeTiling::kAuto) tiled.vae_tiling = tiling;
-            return engine->complete(tiled, hooks);
-          },
-      .generate = [=](const Request& request,
-                      const Hooks& hooks) { draw(*engine, request, hooks); },
-      .png =
-          [=](const Picture& picture, const Request& request, const std::vector<InputFile>& files) {
-            const auto settings = engine->settle(request, {});
-            return encode_png(
-                picture.width, picture.height, picture.rgb,
-                text_of_picture(picture, settings.prompt_of(0), settings, options, files));
-          },
-      .keep_alive = [=] { announce(*engine, announce_nothing); },
-      .leave = [=] { announce(*engine, announce_end); }};
-}
 
 std::string read_key(const ServeFlags& flags) {
   const auto* const variable = std::getenv("BRAID_API_KEY");
@@ -125,7 +45,9 @@ class ServeRun {
  public:
   explicit ServeRun(const ServeFlags& flags)
       : flags_(flags),
-        chosen_(settled(flags)),
+        engines_(std::make_shared<ServedEngines>(
+            served_models(flags), serve::MemoryNeed{flags.options.memory.budget.device,
+                                                    flags.options.memory.budget.host})),
         signals_(std::chrono::seconds(flags.drain) + kAfterDrain),
         service_([this](const Hooks& hooks) { return load(hooks); }, service_options()),
         api_({.service = service_,
@@ -137,14 +59,14 @@ class ServeRun {
   int run();
 
  private:
-  Backend load(const Hooks& hooks);
+  std::vector<serve::Backend> load(const Hooks& hooks);
   serve::ServiceOptions service_options();
   serve::HttpServerOptions server_options();
   void log_job(const serve::Job& job);
   void drain();
 
   const ServeFlags& flags_;
-  Chosen chosen_;
+  std::shared_ptr<ServedEngines> engines_;
   StopSignals signals_;
   serve::Log log_{[](const std::string& line) { std::cerr << line; }};
   serve::Service service_;
@@ -153,16 +75,17 @@ class ServeRun {
   std::jthread drained_;
 };
 
-Backend ServeRun::load(const Hooks& hooks) {
-  const auto engine = std::make_shared<const Engine>(chosen_.options, hooks);
-  return backend_of(engine, chosen_.options, chosen_.tiling);
+std::vector<serve::Backend> ServeRun::load(const Hooks& hooks) {
+  auto backends = backends_of(engines_, flags_.lora_folder);
+  (void)engines_->use(0, hooks);
+  return backends;
 }
 
 serve::ServiceOptions ServeRun::service_options() {
   return {.max_waiting_pictures = flags_.queue,
           .on_ready =
               [this, began = serve::Clock::now()] {
-                log_("ready", {{"model", model_name(chosen_.options.model)},
+                log_("ready", {{"model", engines_->models().front().name},
                                {"seconds", seconds_text(began, serve::Clock::now())}});
               },
           .on_end = [this](const serve::Job& job) { log_job(job); },
@@ -225,10 +148,12 @@ int ServeRun::run() {
 }  // namespace
 
 int serve_pictures(const ServeFlags& flags) {
+  require(flags.lora_folder.empty() || std::filesystem::is_directory(flags.lora_folder),
+          "--lora-dir should be a folder, ", flags.lora_folder.string(), " is none");
   if (is_first_rank()) return ServeRun(flags).run();
   // The first rank hears of signals to stop, and says when the others may.
   const StopSignals held(std::chrono::seconds(flags.drain) + kAfterDrain);
-  follow_first_rank(Engine(settled(flags).options, {}));
+  follow_first_rank(Engine(served_models(flags).front().options, {}));
   return kSuccess;
 }
 

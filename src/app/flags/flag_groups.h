@@ -12,6 +12,7 @@ namespace braid {
 void add_model_flags(FlagReader& read, PipelineOptions& options);
 void add_comfy_flag(FlagReader& read, PipelineOptions& options);
 void add_controlnet_flag(FlagReader& read, std::vector<std::filesystem::path>& folders);
+void add_component_flags(FlagReader& read, PipelineOptions& options);  // those but --model
 void add_lora_flag(FlagReader& read, std::vector<Adapter>& adapters);
 void add_adapter_flags(FlagReader& read, PipelineOptions& options);  // that and its mode
 void add_machine_flags(FlagReader& read, PipelineOptions& options);

@@ -52,8 +52,10 @@ struct GenerateFlags {
 };
 
 struct ServeFlags {
-  PipelineOptions options;  // `model` is empty for the bundled model
+  PipelineOptions options;  // without a model
   PresetFlags preset;
+  std::vector<std::filesystem::path> models;  // empty: the bundled one
+  std::filesystem::path lora_folder;          // of LoRAs that requests may name; empty: none
   VaeTiling vae_tiling = VaeTiling::kAuto;
   std::string host = "127.0.0.1";
   int port = 8188;

@@ -27,6 +27,10 @@ void add_model_flags(FlagReader& read, PipelineOptions& o) {
             "transformer (.safetensors, .gguf).\n"
             "Default: the small model that comes with Braid",
             o.model);
+  add_component_flags(read, o);
+}
+
+void add_component_flags(FlagReader& read, PipelineOptions& o) {
   read.path("--components", "DIR", "Model",
             "Where the text encoders, tokenizers, autoencoder and scheduler\n"
             "are when --model is a single file. Default: those of the\n"

@@ -56,8 +56,21 @@ Examples:
 void add_serve_flags(FlagReader& read, ServeFlags& f) {
   add_address_flags(read, f);
   add_bound_flags(read, f);
-  add_model_flags(read, f.options);
+  read.texts("-m,--model", "PATH", "Model",
+             "A model directory in the layout of diffusers, or a single\n"
+             "transformer (.safetensors, .gguf) together with --components.\n"
+             "May be given several times: requests choose by name, the first\n"
+             "is loaded at once, others when they are asked for, and the least\n"
+             "recently used leave. Default: the small model that comes with\n"
+             "Braid",
+             [&](const std::string&, const std::string& text) { f.models.emplace_back(text); });
+  add_component_flags(read, f.options);
   add_adapter_flags(read, f.options);
+  read.path("--lora-dir", "DIR", "Model",
+            "A folder of LoRAs (.safetensors) that requests may name, by\n"
+            "their files' names without the ending; they stand beside the\n"
+            "weights",
+            f.lora_folder);
   add_machine_flags(read, f.options);
   add_graph_flag(read, f.options);
   add_layout_flags(read, f.options.layout);
@@ -76,6 +89,8 @@ void check_together(const ServeFlags& f) {
   const bool has_key = !f.api_key_file.empty() || std::getenv("BRAID_API_KEY") != nullptr;
   require(is_own || has_key || f.no_key, "others can reach --host ", f.host,
           ": give --api-key-file FILE, or --no-key to let anybody make pictures");
+  require(f.lora_folder.empty() || f.options.adapter_mode != AdapterMode::kFused,
+          "--lora-dir is for LoRAs beside the weights: --lora-mode should not be fused");
   require(!has_key || !f.no_key, "there are a key and --no-key: give one of them");
 }
 

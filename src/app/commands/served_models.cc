@@ -1,0 +1,164 @@
+#include "app/commands/served_models.h"
+
+#include <set>
+
+#include "app/commands/serve_ranks.h"
+#include "app/files/bundled_model.h"
+#include "app/files/lora_folder.h"
+#include "app/files/picture_text.h"
+#include "app/flags/preset_flags.h"
+#include "app/machine/launched.h"
+#include "app/print/failure.h"
+#include "base/error.h"
+#include "comm/fate.h"
+#include "pipeline/planner/fit.h"
+
+namespace braid {
+namespace {
+
+using serve::Backend;
+
+ServedModel settled(const ServeFlags& flags, const std::filesystem::path& model) {
+  auto options = flags.options;
+  options.model = model;
+  settle_model(options);
+  if (!flags.lora_folder.empty()) options.adapter_mode = AdapterMode::kBeside;
+  const auto launch = read_launch();
+  const int num_ranks = launch ? launch->size : int(device_names(options).size());
+  options.layout = choose_layout(options.layout, num_ranks, 1);
+  options.layout.ranks = Ranks::kProcesses;  // where a launcher started this program
+  (void)world_of(options.layout);
+  auto here = options;
+  here.device = device_of_rank(options.device);
+  (void)devices_of(here, degrees_of(options.layout));
+  options.memory = choose_memory(flags.preset, options).memory;
+  ServedModel settled{.name = model_name(options.model), .options = {}, .tiling = flags.vae_tiling};
+  if (options.memory.budget.is_set()) {
+    auto fit = fitted(options, {.vae_tiling = settled.tiling});
+    options = std::move(fit.options);
+    settled.tiling = fit.tiling;
+    settled.need = {.device = fit.fit.device_peak, .host = fit.fit.host_peak};
+  }
+  options.device = here.device;
+  settled.options = std::move(options);
+  return settled;
+}
+
+// Engines throw what LibTorch throws, too; clients get one sentence.
+void draw(ServedEngines& engines, std::size_t model, const Request& request, const Hooks& hooks) {
+  try {
+    const auto& engine = engines.use(model, hooks);
+    if (is_launched()) announce_request(engine, request);
+    engine.generate(request, hooks);
+  } catch (const Cancelled&) {
+    throw;
+  } catch (const InputError&) {
+    throw;
+  } catch (const WorldLost& loss) {
+    throw serve::BackendLost(loss.what());
+  } catch (...) {
+    throw Error(current_failure().sentence);
+  }
+}
+
+void announce(ServedEngines& engines, void (*what)(const Engine&)) {
+  if (!is_launched()) return;
+  try {
+    what(engines.use(0, {}));
+  } catch (const std::exception& loss) {
+    throw serve::BackendLost(loss.what());
+  }
+}
+
+// What the picture's file says of adapters is of the request's own, where it brings any.
+std::string png_of(const Picture& picture, const Settings& settings, const Request& request,
+                   PipelineOptions options, const std::vector<InputFile>& files) {
+  if (request.adapters) options.adapters = *request.adapters;
+  return encode_png(picture.width, picture.height, picture.rgb,
+                    text_of_picture(picture, settings.prompt_of(0), settings, options, files));
+}
+
+Backend backend_of(const std::shared_ptr<ServedEngines>& engines, std::size_t index) {
+  const auto& model = engines->models()[index];
+  const auto family = open_family(find_model(model.options));
+  const auto complete = [family, tiling = model.tiling](Request request, const Hooks& hooks) {
+    if (request.vae_tiling == VaeTiling::kAuto) request.vae_tiling = tiling;
+    return completed(request, settle(request, family->description().limits, hooks.warning));
+  };
+  const auto generate = [engines, index](const Request& request, const Hooks& hooks) {
+    draw(*engines, index, request, hooks);
+  };
+  const auto png = [family, options = model.options](const Picture& picture, const Request& request,
+                                                     const std::vector<InputFile>& files) {
+    const auto settings = settle(request, family->description().limits, {});
+    return png_of(picture, settings, request, options, files);
+  };
+  return {.model = model.name,
+          .info = info_of(family->description()),
+          .complete = complete,
+          .generate = generate,
+          .png = png,
+          .adapters = model.options.adapters,
+          .keep_alive = [engines] { announce(*engines, announce_nothing); },
+          .leave = [engines] { announce(*engines, announce_end); }};
+}
+
+void check_models(const ServeFlags& flags) {
+  if (flags.models.size() < 2) return;
+  const auto& o = flags.options;
+  require(!is_launched(), "several models are not served by ranks that are processes");
+  require(o.components.empty() && o.text_encoder_files.empty() && o.vae_file.empty() &&
+              o.adapters.empty(),
+          "with several models each should be a directory: --components, --text-encoder-file, ",
+          "--vae-file and --lora are for one");
+  std::set<std::string> names;
+  for (const auto& model : flags.models)
+    require(names.insert(model_name(model)).second, "the models should have names of their own, ",
+            "two are called ", model_name(model));
+}
+
+}  // namespace
+
+std::vector<ServedModel> served_models(const ServeFlags& flags) {
+  check_models(flags);
+  std::vector<ServedModel> models;
+  for (const auto& model : flags.models) models.push_back(settled(flags, model));
+  if (models.empty()) models.push_back(settled(flags, {}));
+  return models;
+}
+
+ServedEngines::ServedEngines(std::vector<ServedModel> models, serve::MemoryNeed budget)
+    : models_(std::move(models)),
+      residency_(
+          [&] {
+            std::vector<serve::MemoryNeed> needs;
+            for (const auto& model : models_) needs.push_back(model.need);
+            return needs;
+          }(),
+          budget),
+      engines_(models_.size()) {}
+
+const Engine& ServedEngines::use(std::size_t model, const Hooks& hooks) {
+  for (const auto other : residency_.enter(model)) engines_[other].reset();
+  auto& engine = engines_[model];
+  if (engine) return *engine;
+  try {
+    engine = std::make_unique<const Engine>(models_[model].options, hooks);
+  } catch (...) {
+    residency_.leave(model);
+    throw;
+  }
+  return *engine;
+}
+
+std::vector<Backend> backends_of(const std::shared_ptr<ServedEngines>& engines,
+                                 const std::filesystem::path& lora_folder) {
+  std::vector<Backend> backends;
+  for (std::size_t i = 0; i < engines->models().size(); ++i) {
+    auto& backend = backends.emplace_back(backend_of(engines, i));
+    if (!lora_folder.empty()) backend.loras = [=] { return loras_in(lora_folder); };
+  }
+  return backends;
+}
+
+}  // namespace braid

@@ -1,0 +1,76 @@
+#include "serve/body/loras.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include "base/error.h"
+#include "serve/api_error.h"
+
+namespace braid::serve {
+namespace {
+
+constexpr std::size_t kMostLoras = 16, kLongestName = 200;
+constexpr std::string_view kTag = "<lora:";
+
+double scale_of(std::string_view text) {
+  double scale = 0;
+  const auto* const end = text.data() + text.size();
+  const auto parsed = std::from_chars(text.data(), end, scale);
+  if (parsed.ec != std::errc() || parsed.ptr != end || !std::isfinite(scale))
+    refuse("prompt", "a LoRA in the prompt should be <lora:NAME:SCALE>, its scale is '" +
+                         std::string(text.substr(0, 100)) + "'");
+  return scale;
+}
+
+}  // namespace
+
+std::vector<NamedLora> read_loras(Fields& fields) {
+  std::vector<NamedLora> loras;
+  for (auto& one : fields.list("lora", kMostLoras)) {
+    const auto name = one.text("name", kLongestName);
+    if (!name) refuse("lora", "each 'lora' should have a 'name'");
+    loras.push_back({*name, one.number({"scale"}).value_or(1)});
+    one.finish();
+  }
+  return loras;
+}
+
+std::vector<NamedLora> take_loras(std::string& prompt) {
+  std::vector<NamedLora> loras;
+  for (auto begin = prompt.find(kTag); begin != prompt.npos; begin = prompt.find(kTag, begin)) {
+    const auto end = prompt.find('>', begin);
+    if (end == prompt.npos) break;
+    const auto tag = std::string_view(prompt).substr(begin, end - begin).substr(kTag.size());
+    const auto colon = std::min(tag.find(':'), tag.size());
+    const auto scale = tag.substr(std::min(colon + 1, tag.size()));
+    loras.push_back({std::string(tag.substr(0, colon)), scale.empty() ? 1 : scale_of(scale)});
+    if (loras.size() > kMostLoras)
+      refuse("prompt", text_of("a prompt may name ", kMostLoras, " LoRAs"));
+    prompt.erase(begin, end + 1 - begin);
+  }
+  return loras;
+}
+
+std::vector<std::string> lora_names(const Backend& backend) {
+  std::vector<std::string> names;
+  if (backend.loras)
+    for (const auto& [name, file] : backend.loras()) names.push_back(name);
+  return names;
+}
+
+void apply_loras(const std::vector<NamedLora>& loras, const Backend& backend, Request& request) {
+  if (loras.empty()) return;
+  const auto known =
+      backend.loras ? backend.loras() : std::map<std::string, std::filesystem::path>();
+  request.adapters = backend.adapters;
+  for (const auto& [name, scale] : loras) {
+    const auto file = known.find(name);
+    if (file == known.end())
+      throw ApiError(400, "this server has no LoRA '" + name.substr(0, kLongestName) + "'",
+                     "lora_not_found", "lora");
+    request.adapters->push_back({file->second, scale});
+  }
+}
+
+}  // namespace braid::serve

@@ -1,0 +1,84 @@
+// `braid serve` with LoRAs by name and several models: the bytes of `braid generate` with the same
+// files.
+#include <cstring>
+
+#include "serving.h"
+
+namespace braid::serve_models_test {
+
+using testing::HasSubstr;
+
+class ServeModels : public Serve {
+ protected:
+  // A LoRA of the demo model's first layer, of one value throughout.
+  void write_lora(const std::string& name, float value, std::int64_t columns = 64) const {
+    const nlohmann::json header = {
+        {"diffusion_model.img_in.lora_A.weight",
+         {{"dtype", "F32"}, {"shape", {1, columns}}, {"data_offsets", {0, 4 * columns}}}},
+        {"diffusion_model.img_in.lora_B.weight",
+         {{"dtype", "F32"},
+          {"shape", {192, 1}},
+          {"data_offsets", {4 * columns, 4 * (columns + 192)}}}}};
+    const auto text = header.dump();
+    std::string bytes(8, '\0');
+    for (int i = 0; i < 8; ++i) bytes[std::size_t(i)] = char(text.size() >> (8 * i));
+    bytes += text;
+    for (std::int64_t i = 0; i < columns + 192; ++i)
+      bytes.append(reinterpret_cast<const char*>(&value), 4);
+    std::filesystem::create_directories(folder_ / "loras");
+    write("loras/" + name + ".safetensors", bytes);
+  }
+  std::string made(const std::string& more) const {
+    const auto files =
+        pictures_for(R"({"prompt": "a", "seed": 5, "size": "32x32", "steps": 3)" + more + "}");
+    return files.empty() ? "" : files.front();
+  }
+  std::string drawn_with(std::vector<std::string> arguments) const {
+    arguments.insert(arguments.begin(), {"a", "--seed", "5", "--size", "32x32", "--steps", "3"});
+    return drawn(std::move(arguments), "braid.png");
+  }
+};
+
+TEST_F(ServeModels, ChangeByLorasThatRequestsName) {
+  write_lora("ink", 0.25);
+  write_lora("odd", 0.25, 63);
+  start({"--lora-dir", "loras"});
+  const auto plain = drawn_with({});
+  const auto inked = drawn_with({"--lora", "loras/ink.safetensors=0.5", "--lora-mode", "beside"});
+  ASSERT_NE(plain, inked);
+  EXPECT_EQ(made(""), plain);
+  EXPECT_EQ(made(R"(, "lora": [{"name": "ink", "scale": 0.5}])"), inked);
+  EXPECT_EQ(made(""), plain) << "as before";
+  EXPECT_THAT(ask("POST /v1/images/generations",
+                  R"({"prompt": "a", "size": "32x32", "lora": [{"name": "odd"}]})"),
+              HasSubstr("invalid_request_error"));
+  EXPECT_EQ(made(R"(, "lora": [{"name": "ink", "scale": 0.5}])"), inked) << "nothing is left of it";
+  write_lora("new", 0);
+  EXPECT_THAT(ask("GET /sdapi/v1/loras"), HasSubstr("\"new\"")) << "found without a restart";
+  EXPECT_THAT(ask("POST /v1/jobs", R"({"prompt": "a", "lora": [{"name": "../loras/ink"}]})"),
+              HasSubstr("lora_not_found"));
+}
+
+TEST_F(ServeModels, AreSeveralOfWhichOneIsLoaded) {
+  std::filesystem::create_symlink(std::filesystem::path(BRAID_SOURCE_DIR) / "models" / "demo",
+                                  folder_ / "other");
+  const auto first = drawn_with({}), second = drawn_with({"-m", "other"});
+  ASSERT_NE(first, second) << "the picture names its model";
+  start({"-m", BRAID_SOURCE_DIR "/models/demo", "-m", "other"});
+  EXPECT_THAT(ask("GET /v1/models"), HasSubstr("\"other\""));
+  EXPECT_EQ(made(""), first);
+  EXPECT_EQ(made(R"(, "model": "other")"), second);
+  EXPECT_EQ(made(""), first);
+  EXPECT_EQ(stop().exit_code, 0);
+}
+
+TEST_F(ServeModels, AreRefusedBeforeTheyAreLoaded) {
+  expect_bad_input({"serve", "--lora-dir", "missing"}, "--lora-dir should be a folder");
+  expect_bad_input({"serve", "--lora-dir", ".", "--lora-mode", "fused"}, "beside the weights");
+  expect_bad_input({"serve", "-m", "a/b", "-m", "c/b"}, "two are called b");
+  expect_bad_input({"serve", "-m", "a", "-m", "b", "--vae-file", "c"}, "should be a directory");
+  expect_bad_input({"serve", "-m", BRAID_SOURCE_DIR "/models/demo", "-m", "missing", "--port", "0"},
+                   "missing");
+}
+
+}  // namespace braid::serve_models_test

@@ -1,0 +1,94 @@
+// LoRAs by name, in each API's words.
+#include "serve/body/loras.h"
+
+#include <gmock/gmock.h>
+
+#include "test_server.h"
+
+namespace braid::serve::loras_test {
+
+using testing::HasSubstr;
+using testing::Not;
+
+class Loras : public testing::Test {
+ protected:
+  std::string generate(const nlohmann::json& loras) const {
+    const nlohmann::json wish = {{"prompt", "a"}, {"size", "16x16"}, {"lora", loras}};
+    return server_.ask("POST /v1/images/generations", "", wish.dump());
+  }
+  // Files and scales of the last call, "-" where it had none of its own.
+  std::string applied() {
+    const auto adapters = engine_.last().adapters;
+    if (!adapters) return "-";
+    std::string text;
+    for (const auto& [file, scale] : *adapters)
+      text += text_of(file.stem().string(), "=", scale, " ");
+    return text;
+  }
+
+  FakeEngine engine_;
+  Server server_{engine_};
+};
+
+TEST_F(Loras, ApplyBehindThoseOfAllRequests) {
+  ASSERT_EQ(status_of(generate({{{"name", "ink"}, {"scale", -0.5}}, {{"name", "ink"}}})), 200);
+  EXPECT_EQ(applied(), "always=2 ink=-0.5 ink=1 ");
+  ASSERT_EQ(status_of(generate(nlohmann::json::array())), 200);
+  EXPECT_EQ(applied(), "-") << "the pipeline's own";
+}
+
+TEST_F(Loras, AreNamedInForms) {
+  std::string form;
+  for (const auto& [name, text] :
+       std::vector<std::pair<std::string, std::string>>{{"prompt", "a"},
+                                                        {"lora[][name]", "ink"},
+                                                        {"lora[][name]", "ink"},
+                                                        {"lora[][scale]", "0.25"},
+                                                        {"lora[][scale]", "3"}})
+    form += "--xx\r\ncontent-disposition: form-data; name=\"" + name + "\"\r\n\r\n" + text + "\r\n";
+  const std::string type = "content-type: multipart/form-data; boundary=xx\r\n";
+  ASSERT_EQ(status_of(server_.ask("POST /v1/jobs", type, form + "--xx--")), 202);
+  engine_.wait_until_called(1);
+  EXPECT_EQ(applied(), "always=2 ink=0.25 ink=3 ");
+  const auto as_text =
+      "--xx\r\ncontent-disposition: form-data; name=prompt\r\n\r\na\r\n"
+      "--xx\r\ncontent-disposition: form-data; name=lora\r\n\r\n"
+      "[{\"name\": \"ink\", \"scale\": 4}]\r\n--xx--";
+  ASSERT_EQ(status_of(server_.ask("POST /v1/jobs", type, as_text)), 202);
+  engine_.wait_until_called(2);
+  EXPECT_EQ(applied(), "always=2 ink=4 ");
+}
+
+TEST_F(Loras, AreTakenOutOfTheWebUisPrompts) {
+  const auto answer = server_.ask("POST /sdapi/v1/txt2img", "",
+                                  R"({"prompt": "a <lora:ink:0.5>fox<lora:ink>", "steps": 1})");
+  ASSERT_EQ(status_of(answer), 200) << answer;
+  EXPECT_EQ(applied(), "always=2 ink=0.5 ink=1 ");
+  EXPECT_EQ(engine_.last().prompts.front(), "a fox");
+  for (const std::string prompt : {"<lora:gone:1>", "<lora:ink:x>", "<lora:ink:1:2>", "<lora:>"}) {
+    const nlohmann::json wish = {{"prompt", prompt}};
+    EXPECT_EQ(status_of(server_.ask("POST /sdapi/v1/txt2img", "", wish.dump())), 400) << prompt;
+  }
+  std::string open = "a <lora:ink";
+  EXPECT_TRUE(take_loras(open).empty());
+  EXPECT_EQ(open, "a <lora:ink");
+}
+
+TEST_F(Loras, AreListedWithoutTheirFiles) {
+  const auto list = server_.ask("GET /sdapi/v1/loras");
+  EXPECT_EQ(json_of(list)[0]["name"], "ink");
+  EXPECT_EQ(json_of(server_.ask("GET /v1/capabilities"))["loras"].size(), 2u);
+  const auto job =
+      server_.ask("POST /v1/jobs", "", R"({"prompt": "a", "lora": [{"name": "ink"}]})");
+  EXPECT_EQ(json_of(job)["request"]["lora"][1]["name"], "ink");
+  for (const auto& answer : {list, job}) EXPECT_THAT(answer, Not(HasSubstr("models")));
+}
+
+// What the engine finds out of a file is the client's to hear, and to correct.
+TEST_F(Loras, ThatDoNotFitAreRefused) {
+  const auto answer = generate({{{"name", "odd"}}});
+  EXPECT_EQ(status_of(answer), 400);
+  EXPECT_THAT(answer, HasSubstr("odd.safetensors does not fit this model"));
+}
+
+}  // namespace braid::serve::loras_test
