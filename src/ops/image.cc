@@ -18,6 +18,10 @@ Tensor convolve_doubled(const Tensor& x, const Convolution& conv) {
   return reference::convolve(at::upsample_nearest2d(x, {2 * x.size(2), 2 * x.size(3)}), conv);
 }
 
+Tensor convolve_halved(const Tensor& x, const Convolution& conv) {
+  return reference::convolve(at::constant_pad_nd(x, {0, 1, 0, 1}), conv);
+}
+
 Tensor convolve_normed(Tensor x, const GroupNormParts& n, const Convolution& conv,
                        const std::optional<ImageResidual>& residual) {
   auto normed = at::group_norm(x, n.groups, n.weight_C, n.bias_C, n.eps);
@@ -38,6 +42,10 @@ Tensor convolve(const Tensor& x, const Convolution& conv) {
 Tensor convolve_doubled(const Tensor& x, const Convolution& conv) {
   return cpu::convolves(x, conv) ? cpu::convolve_doubled(x, conv)
                                  : reference::convolve_doubled(x, conv);
+}
+
+Tensor convolve_halved(const Tensor& x, const Convolution& conv) {
+  return cpu::halves(x, conv) ? cpu::convolve_halved(x, conv) : reference::convolve_halved(x, conv);
 }
 
 Tensor convolve_normed(Tensor x, const GroupNormParts& norm, const Convolution& conv,

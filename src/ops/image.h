@@ -36,6 +36,10 @@ Tensor convolve(const Tensor& x, const Convolution& conv);
 // convolve() of x with every pixel twice as wide and as high.
 Tensor convolve_doubled(const Tensor& x, const Convolution& conv);
 
+// convolve() of x with zeros on the right and below alone, of a convolution of 3 x 3 at stride 2
+// without padding: H' = H / 2.
+Tensor convolve_halved(const Tensor& x, const Convolution& conv);
+
 // conv(silu(group_norm(x))), and what is added to it. Where x is given away, it is freed early.
 Tensor convolve_normed(Tensor x, const GroupNormParts& norm, const Convolution& conv,
                        const std::optional<ImageResidual>& residual = {});
@@ -43,6 +47,7 @@ Tensor convolve_normed(Tensor x, const GroupNormParts& norm, const Convolution& 
 namespace reference {
 Tensor convolve(const Tensor& x, const Convolution& conv);
 Tensor convolve_doubled(const Tensor& x, const Convolution& conv);
+Tensor convolve_halved(const Tensor& x, const Convolution& conv);
 Tensor convolve_normed(Tensor x, const GroupNormParts& norm, const Convolution& conv,
                        const std::optional<ImageResidual>& residual = {});
 }  // namespace reference

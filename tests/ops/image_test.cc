@@ -79,6 +79,19 @@ TEST_P(Images, Doubled) {
                 ops::reference::convolve_doubled(exact(x), exact(c)));
 }
 
+TEST_P(Images, Halved) {
+  const auto& size = GetParam();
+  if (size.height < 2 || size.width < 2) return;
+  const auto x = image();
+  auto c = conv(3);
+  c.stride = 2;
+  c.padding = 0;
+  ASSERT_TRUE(ops::cpu::halves(x, c));
+  const auto want = ops::reference::convolve_halved(exact(x), exact(c));
+  EXPECT_EQ(want.size(2), size.height / 2);
+  for (const auto& band : kBands) expect_near(ops::cpu::convolve_halved(x, c, band), want);
+}
+
 TEST_P(Images, Normed) {
   const auto x = image();
   const auto c = conv(3);

@@ -38,6 +38,11 @@ Tensor Conv2d::of_doubled(const Tensor& x) const {
   return ops::convolve_doubled(x, conv_);
 }
 
+Tensor Conv2d::halving(const Tensor& x) const {
+  const auto in_use = page_.use();
+  return ops::convolve_halved(x, conv_);
+}
+
 Tensor Conv2d::of_normed(Tensor x, const GroupNorm& norm) const {
   const auto in_use = page_.use();
   return ops::convolve_normed(std::move(x), norm.parts(), conv_);
@@ -59,8 +64,16 @@ ResnetBlock::ResnetBlock(const Weights& w, std::int64_t in, std::int64_t out, st
 }
 
 Tensor ResnetBlock::operator()(const Tensor& x) const {
+  return apply(x, ImageResidual::Memory::kKept);
+}
+
+Tensor ResnetBlock::in_place(const Tensor& x) const {
+  return apply(x, ImageResidual::Memory::kReused);
+}
+
+Tensor ResnetBlock::apply(const Tensor& x, ImageResidual::Memory of_x) const {
   auto h = conv1_.of_normed(x, norm1_);
-  if (!shortcut_) return conv2_.of_normed(std::move(h), norm2_, {.x_BCHW = x});
+  if (!shortcut_) return conv2_.of_normed(std::move(h), norm2_, {.x_BCHW = x, .memory = of_x});
   return conv2_.of_normed(std::move(h), norm2_,
                           {.x_BCHW = (*shortcut_)(x), .memory = ImageResidual::Memory::kReused});
 }

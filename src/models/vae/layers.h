@@ -31,6 +31,7 @@ class Conv2d {
   Conv2d(const Weights& w, ConvShape shape);
   Tensor operator()(const Tensor& x) const;
   Tensor of_doubled(const Tensor& x) const;  // x with every pixel twice as wide and high
+  Tensor halving(const Tensor& x) const;     // x padded on the right and below, at stride 2
   Tensor of_normed(Tensor x, const GroupNorm& norm) const;  // silu(norm(x))
   Tensor of_normed(Tensor x, const GroupNorm& norm, const ImageResidual& residual) const;
 
@@ -44,8 +45,11 @@ class ResnetBlock {
  public:
   ResnetBlock(const Weights& w, std::int64_t in, std::int64_t out, std::int64_t groups);
   Tensor operator()(const Tensor& x) const;
+  Tensor in_place(const Tensor& x) const;  // the result may take the memory of x
 
  private:
+  Tensor apply(const Tensor& x, ImageResidual::Memory of_x) const;
+
   GroupNorm norm1_, norm2_;
   Conv2d conv1_, conv2_;
   std::optional<Conv2d> shortcut_;

@@ -61,9 +61,8 @@ VaeEncoder::VaeEncoder(const Weights& w, const VaeConfig& c)
 Tensor VaeEncoder::operator()(const Tensor& picture) const {
   auto x = in_(picture);
   for (const auto& level : levels_) {
-    for (const auto& resnet : level.resnets) x = resnet(x);
-    // padded on the right and below only
-    if (level.downsample) x = (*level.downsample)(at::constant_pad_nd(x, {0, 1, 0, 1}));
+    for (const auto& resnet : level.resnets) x = resnet.in_place(x);
+    if (level.downsample) x = level.downsample->halving(x);
   }
   return out_.of_normed(mid_(x), norm_);
 }

@@ -115,6 +115,13 @@ Tensor empty_result(const Tensor& x, const Convolution& conv, at::IntArrayRef si
   return at::empty({x.size(0), conv.weight_OIKK.size(0), size[0], size[1]}, x.options());
 }
 
+Convolution in_dtype(const Convolution& conv, at::ScalarType dtype) {
+  auto typed = conv;
+  typed.weight_OIKK = conv.weight_OIKK.to(dtype);
+  typed.bias_O = conv.bias_O.to(dtype).contiguous();
+  return typed;
+}
+
 // One image after the other, in the dtype to convolve. Rows of `residual` are read before they are
 // written, so that y may be the same.
 Tensor convolve_each(const Result& result, const Convolution& conv,
@@ -123,10 +130,7 @@ Tensor convolve_each(const Result& result, const Convolution& conv,
   const auto one = [](const Tensor& all, std::int64_t i) {
     return all.defined() ? all.narrow(0, i, 1) : all;
   };
-  const auto dtype = dtype_to_convolve(result.y);
-  auto typed = conv;
-  typed.weight_OIKK = conv.weight_OIKK.to(dtype);
-  typed.bias_O = conv.bias_O.to(dtype).contiguous();
+  const auto typed = in_dtype(conv, dtype_to_convolve(result.y));
   const auto engine = engine_for(typed, result.y);
   for (std::int64_t i = 0; i < result.y.size(0); ++i)
     convolve_in_bands(make_rows(i), typed, engine, {one(result.y, i), one(result.residual, i)},
@@ -134,14 +138,49 @@ Tensor convolve_each(const Result& result, const Convolution& conv,
   return result.y;
 }
 
+// Of one image [1 I H W], which is read two rows for each of y, and one more.
+void halve_in_bands(const Tensor& x, const Convolution& conv, const Tensor& y, const Band& size) {
+  const auto inputs = x.size(1), height = x.size(2), width = x.size(3);
+  const auto dtype = conv.weight_OIKK.scalar_type();
+  const auto row_bytes = inputs * (width + 1) * std::int64_t(at::elementSize(dtype));
+  const auto most = std::max(size.bytes / (2 * row_bytes), size.fewest_rows);
+  const auto band = blocks_in(y.size(2), blocks_in(y.size(2), most));
+  const auto all = at::empty({1, inputs, 2 * band + 1, width + 1}, x.options().dtype(dtype));
+  all.narrow(3, width, 1).zero_();
+  for (std::int64_t begin = 0; begin < y.size(2); begin += band) {
+    const RowRange rows{begin, std::min(band, y.size(2) - begin)};
+    const auto in = all.narrow(2, 0, 2 * rows.count + 1);
+    const auto made = std::min(in.size(2), height - 2 * begin);
+    rows_of(in, {0, made}).narrow(3, 0, width).copy_(rows_of(x, {2 * begin, made}));
+    rows_of(in, {made, in.size(2) - made}).zero_();
+    rows_of(y, rows).copy_(at::conv2d(in, conv.weight_OIKK, conv.bias_O, conv.stride));
+  }
+}
+
+bool is_taken(const Tensor& x, const Convolution& conv) {
+  const bool is_float = x.scalar_type() == at::kFloat || x.scalar_type() == at::kBFloat16;
+  return x.is_cpu() && is_float && x.dim() == 4 && x.numel() > 0 &&
+         conv.weight_OIKK.scalar_type() == x.scalar_type() &&
+         conv.weight_OIKK.size(1) == x.size(1) && conv.bias_O.numel() == conv.weight_OIKK.size(0);
+}
+
 }  // namespace
 
 bool convolves(const Tensor& x, const Convolution& conv) {
-  const bool is_float = x.scalar_type() == at::kFloat || x.scalar_type() == at::kBFloat16;
-  return x.is_cpu() && is_float && x.dim() == 4 && x.numel() > 0 && conv.stride == 1 &&
-         conv.weight_OIKK.scalar_type() == x.scalar_type() &&
-         conv.weight_OIKK.size(1) == x.size(1) && conv.bias_O.numel() == conv.weight_OIKK.size(0) &&
-         conv.weight_OIKK.size(2) == 2 * conv.padding + 1;
+  return is_taken(x, conv) && conv.stride == 1 && conv.weight_OIKK.size(2) == 2 * conv.padding + 1;
+}
+
+bool halves(const Tensor& x, const Convolution& conv) {
+  return is_taken(x, conv) && conv.stride == 2 && conv.padding == 0 &&
+         conv.weight_OIKK.size(2) == 3 && x.size(2) > 1 && x.size(3) > 1;
+}
+
+Tensor convolve_halved(const Tensor& x, const Convolution& conv, Band band) {
+  const auto typed = in_dtype(conv, dtype_to_convolve(x));
+  const auto y = empty_result(x, conv, {x.size(2) / 2, x.size(3) / 2});
+  for (std::int64_t i = 0; i < x.size(0); ++i)
+    halve_in_bands(x.narrow(0, i, 1), typed, y.narrow(0, i, 1), band);
+  return y;
 }
 
 Tensor convolve(const Tensor& x, const Convolution& conv, Band band) {

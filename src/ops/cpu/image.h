@@ -10,6 +10,8 @@ namespace braid::ops::cpu {
 // Images in host memory, float32 or bfloat16, and convolutions that keep their size. bfloat16 is
 // widened where the CPU cannot multiply it.
 bool convolves(const Tensor& x, const Convolution& conv);
+// The same for convolutions of 3 x 3 that halve it.
+bool halves(const Tensor& x, const Convolution& conv);
 
 // What a convolution reads at once; neighbours make the rows at their border twice.
 struct Band {
@@ -18,6 +20,7 @@ struct Band {
 
 Tensor convolve(const Tensor& x, const Convolution& conv, Band band = {});
 Tensor convolve_doubled(const Tensor& x, const Convolution& conv, Band band = {});
+Tensor convolve_halved(const Tensor& x, const Convolution& conv, Band band = {});
 Tensor convolve_normed(const Tensor& x, const GroupNormParts& norm, const Convolution& conv,
                        const std::optional<ImageResidual>& residual, Band band = {});
 
