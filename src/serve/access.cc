@@ -9,8 +9,9 @@ namespace {
 
 const std::set<std::string> kOwnNames = {"localhost", "127.0.0.1", "[::1]"};
 // What tells whether the server lives, and the page that asks for the key.
-const std::set<std::string> kPublic = {"/livez",    "/readyz",  "/health",     "/",
-                                       "/page.css", "/page.js", "/favicon.svg"};
+const std::set<std::string> kPublic = {"/livez",      "/readyz",  "/health",      "/",
+                                       "/page.css",   "/page.js", "/pictures.js", "/mask.js",
+                                       "/favicon.svg"};
 
 std::string lower(std::string text) {
   std::transform(text.begin(), text.end(), text.begin(),

@@ -9,7 +9,7 @@ import subprocess
 import time
 
 ELEMENT = "element-6066-11e4-a52e-4f735466cecf"  # WebDriver, section 12.2
-KEYS = {"control": "\ue009", "enter": "\ue007", "tab": "\ue004"}
+KEYS = {"control": "\ue009", "enter": "\ue007", "tab": "\ue004", "right": "\ue014", "down": "\ue015"}
 
 
 def free_port():
@@ -74,6 +74,24 @@ class Browser:
 
     def clear(self, css):
         self.ask("POST", self.find(css) + "/clear")
+
+    def drag(self, css, points):
+        """The pointer goes down at the first point, from the element's middle, and up at the last."""
+        element = {ELEMENT: self.find(css).rsplit("/", 1)[1]}
+        moves = [{"type": "pointerMove", "duration": 20, "origin": element, "x": x, "y": y} for x, y in points]
+        self.ask("POST", "/actions", {"actions": [{
+            "type": "pointer", "id": "mouse", "parameters": {"pointerType": "mouse"},
+            "actions": [moves[0], {"type": "pointerDown", "button": 0}, *moves[1:],
+                        {"type": "pointerUp", "button": 0}]}]})
+
+    def press(self, *keys):
+        """At what has the focus; a key that is a list is held down for those behind it."""
+        events = []
+        for key in keys:
+            held, rest = (key[:-1], key[-1]) if isinstance(key, list) else ([], key)
+            events += [{"type": "keyDown", "value": one} for one in (*held, rest)]
+            events += [{"type": "keyUp", "value": one} for one in (rest, *held)]
+        self.ask("POST", "/actions", {"actions": [{"type": "key", "id": "keys", "actions": events}]})
 
     def role(self, css):
         return self.ask("GET", self.find(css) + "/computedrole")

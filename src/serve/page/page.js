@@ -1,4 +1,6 @@
 // The page: a form, the job under way, and a gallery that the browser keeps.
+import { addPictures, chosenLoras, hasPictures, lookAt, missing, offerPictures, startFrom, takePicture } from "./pictures.js";
+
 const $ = (id) => document.getElementById(id);
 const user = (localStorage.user ??= crypto.getRandomValues(new Uint32Array(4)).join("-"));
 let capabilities = null;
@@ -91,8 +93,19 @@ async function watchServer() {
 // ---- the form
 
 async function begin() {
-  capabilities = await (await ask("/v1/capabilities")).json();
-  const { defaults, limits } = capabilities;
+  await offerModel(localStorage.model ?? "");
+  fill({ ...capabilities.defaults, ...JSON.parse(localStorage.settings ?? "{}") });
+  for (const job of (await (await ask(`/v1/jobs?user=${user}`)).json()).jobs) follow(job);
+}
+
+// What the form has for one of the models; the first one where the name is of none.
+async function offerModel(name) {
+  const first = await (await ask("/v1/capabilities")).json();
+  const isOther = name !== first.model && first.models.includes(name);
+  capabilities = isOther ? await (await ask(`/v1/capabilities?model=${encodeURIComponent(name)}`)).json() : first;
+  const { limits } = capabilities;
+  $("models").replaceChildren(...first.models.map((one) => new Option(one, one, false, one === capabilities.model)));
+  $("models-row").hidden = first.models.length < 2;
   $("model").textContent = `${capabilities.model} (${capabilities.family})`;
   for (const side of ["width", "height"]) {
     $(side).step = $(side).min = limits.size_multiple;
@@ -103,8 +116,22 @@ async function begin() {
   $("negative-row").hidden = !capabilities.negative_prompt;
   $("guidance-row").hidden = capabilities.guidance === "none";
   $("true-cfg-row").hidden = capabilities.guidance !== "embedded_or_true";
-  fill({ ...defaults, ...JSON.parse(localStorage.settings ?? "{}") });
-  for (const job of (await (await ask(`/v1/jobs?user=${user}`)).json()).jobs) follow(job);
+  offerPictures(capabilities, useSizeOf);
+}
+$("models").addEventListener("change", async () => {
+  localStorage.model = $("models").value;
+  await offerModel(localStorage.model).catch((error) => ($("error").textContent = error.message));
+  const { steps, guidance } = capabilities.defaults;
+  fill({ steps, guidance });
+});
+
+// Of a picture to start from: in the model's multiples, and no larger than there may be.
+function useSizeOf(width, height) {
+  const { size_multiple: multiple, pixels } = capabilities.limits;
+  const scale = Math.min(1, Math.sqrt(pixels / (width * height)));
+  const side = (of) => Math.max(multiple, Math.floor(of * scale / multiple) * multiple);
+  $("width").value = side(width);
+  $("height").value = side(height);
 }
 
 function fill(settings) {
@@ -128,7 +155,19 @@ function settingsOfForm() {
     if (capabilities.guidance === "embedded_or_true") settings.true_cfg = Number($("true_cfg").value);
   }
   if (!anySeed && $("seed").value) settings.seed = $("seed").value;
+  if (capabilities.models.length > 1) settings.model = capabilities.model;
+  const loras = chosenLoras();
+  if (loras.length) settings.lora = loras;
   return settings;
+}
+
+// Pictures go as files; the browser writes the content type.
+function formOf(settings) {
+  const body = new FormData();
+  for (const [name, value] of Object.entries(settings))
+    body.append(name, typeof value === "object" ? JSON.stringify(value) : value);
+  addPictures(body);
+  return { body, headers: {} };
 }
 
 $("form").addEventListener("submit", async (event) => {
@@ -136,12 +175,13 @@ $("form").addEventListener("submit", async (event) => {
   $("error").textContent = "";
   if (!capabilities) return;
   const settings = settingsOfForm();
-  const { user: ignored, previews, seed, ...kept } = settings;
+  const { user: ignored, previews, seed, lora, model, ...kept } = settings;
   localStorage.settings = JSON.stringify(kept);
   $("make").disabled = true;
   try {
-    const body = JSON.stringify(settings);
-    const headers = { "content-type": "application/json" };
+    if (missing()) throw new Error(missing());
+    const { body, headers } = hasPictures() ? formOf(settings)
+      : { body: JSON.stringify(settings), headers: { "content-type": "application/json" } };
     const job = await (await ask("/v1/jobs", { method: "POST", headers, body })).json();
     $("error").textContent = (job.warnings ?? []).join("; ");
     follow(job);
@@ -245,7 +285,8 @@ function showProgress(event, part) {
   const eta = event.eta === null ? "" : `, ${duration(event.eta)} left`;
   const picture = event.pictures > 1 ? `picture ${event.picture + 1} of ${event.pictures}, ` : "";
   $("phase").textContent =
-    event.phase === "denoise" ? `${picture}step ${event.step} of ${event.steps}${eta}`
+    event.phase === "load" ? "loading the model"
+    : event.phase === "denoise" ? `${picture}step ${event.step} of ${event.steps}${eta}`
     : event.phase === "text" ? "reading the prompt" : `${picture}decoding`;
   const tenth = Math.floor(part * 10);
   if (tenth !== spokenTenth) $("spoken").textContent = `${tenth * 10} percent`;
@@ -326,6 +367,9 @@ function show(key, { blob, settings }, item) {
   $("download").download = `braid-${settings.seed ?? "picture"}.png`;
   $("reuse").onclick = () => { fillFromPng(settings); $("shown").close(); };
   $("reuse-seed").onclick = () => { useSeed(settings.seed ?? ""); $("shown").close(); };
+  const name = $("download").download;
+  $("use-init").onclick = () => { startFrom(blob, name); $("shown").close(); };
+  $("use-reference").onclick = () => { lookAt(blob, name); $("shown").close(); };
   $("forget").onclick = async () => {
     item.remove();
     $("shown").close();
@@ -359,6 +403,7 @@ async function readSettings(blob) {
   }
   return settings;
 }
+const isReadable = (blob) => createImageBitmap(blob).then(() => true, () => false);
 const latin = (bytes) => Array.from(bytes, (byte) => String.fromCharCode(byte)).join("");
 
 function fillFromPng(settings) {
@@ -377,14 +422,12 @@ addEventListener("drop", async (event) => {
   document.body.classList.remove("dropping");
   const file = event.dataTransfer.files[0];
   if (!file) return;
-  try {
-    const settings = await readSettings(file);
-    if (settings.prompt === undefined) throw new Error("this PNG has no settings of Braid's");
-    fillFromPng(settings);
-    $("error").textContent = "";
-  } catch (error) {
-    $("error").textContent = error.message;
-  }
+  const settings = await readSettings(file).catch(() => ({}));
+  const isPicture = ["image/png", "image/jpeg", "image/webp"].includes(file.type) && await isReadable(file);
+  $("error").textContent = "";
+  if (settings.prompt !== undefined) fillFromPng(settings);
+  else if (!isPicture || !takePicture(file, file.name))
+    $("error").textContent = isPicture ? "this picture has no settings of Braid's" : "this is no picture";
 });
 
 loadGallery().catch(() => {});

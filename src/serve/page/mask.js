@@ -1,0 +1,217 @@
+// Paints a mask over a picture. Strokes are kept as they were made: each can be taken back.
+const $ = (id) => document.getElementById(id);
+const keyStep = 8;  // pixels of the picture that an arrow key moves the brush
+
+let strokes = [], undone = [];
+let tool = "brush", zoom = 1;
+let stroke = null;      // that is being made
+let at = [0, 0];        // of the brush, in pixels of the picture
+let isDown = false;     // the brush, by keyboard
+let finish = null;      // of the promise that openMask() gave
+
+const draw = () => $("mask").getContext("2d");
+
+// Resolves to { blob, strokes, share }, or null where nothing was painted or it was cancelled.
+export async function openMask(picture, earlier) {
+  const image = $("under");
+  image.src = URL.createObjectURL(picture);
+  await image.decode();
+  $("mask").width = image.naturalWidth;
+  $("mask").height = image.naturalHeight;
+  strokes = [...(earlier ?? [])];
+  undone = [];
+  at = [image.naturalWidth / 2, image.naturalHeight / 2];
+  isDown = false;
+  $("brush-size").max = Math.max(image.naturalWidth, image.naturalHeight) / 2;
+  $("brush-size").value = Math.max(image.naturalWidth, image.naturalHeight) / 12;
+  choose("brush");
+  $("paint").showModal();
+  fit();
+  repaint();
+  $("mask").focus();
+  const result = await new Promise((resolve) => (finish = resolve));
+  URL.revokeObjectURL(image.src);
+  return result;
+}
+
+async function maskFile() {
+  const { width, height } = $("mask");
+  const sheet = new OffscreenCanvas(width, height);
+  const context = sheet.getContext("2d");
+  context.drawImage($("mask"), 0, 0);
+  context.globalCompositeOperation = "source-in";
+  context.fillStyle = "white";
+  context.fillRect(0, 0, width, height);
+  context.globalCompositeOperation = "destination-over";
+  context.fillStyle = "black";
+  context.fillRect(0, 0, width, height);
+  const { data } = context.getImageData(0, 0, width, height);
+  let painted = 0;
+  for (let i = 0; i < data.length; i += 4) painted += data[i] >= 128;
+  if (painted === 0) return null;
+  return { blob: await sheet.convertToBlob({ type: "image/png" }), strokes, share: painted / (width * height) };
+}
+
+// ---- strokes
+
+function paint({ kind, size, points, from, to }) {
+  const context = draw(), { width, height } = $("mask");
+  context.globalCompositeOperation = kind === "eraser" ? "destination-out" : kind === "invert" ? "xor" : "source-over";
+  context.fillStyle = context.strokeStyle = "#e0402a";
+  context.lineWidth = size;
+  context.lineCap = context.lineJoin = "round";
+  if (kind === "clear") return context.clearRect(0, 0, width, height);
+  if (kind === "invert") return context.fillRect(0, 0, width, height);
+  if (kind === "rectangle") return context.fillRect(...from, to[0] - from[0], to[1] - from[1]);
+  context.beginPath();
+  context.moveTo(...points[0]);
+  for (const point of points) context.lineTo(...point);
+  context.stroke();
+}
+
+function repaint() {
+  draw().clearRect(0, 0, $("mask").width, $("mask").height);
+  for (const one of stroke ? [...strokes, stroke] : strokes) paint(one);
+  disable("undo", strokes.length === 0);
+  disable("redo", undone.length === 0);
+}
+
+// A button that is disabled loses the focus, and the dialog its keys.
+function disable(id, isDisabled) {
+  if (isDisabled && document.activeElement === $(id)) $("mask").focus();
+  $(id).disabled = isDisabled;
+}
+
+function add(one) {
+  strokes.push(one);
+  undone = [];
+  repaint();
+}
+
+function undo() {
+  if (strokes.length) undone.push(strokes.pop());
+  repaint();
+}
+
+function redo() {
+  if (undone.length) strokes.push(undone.pop());
+  repaint();
+}
+
+const begun = () => tool === "rectangle" ? { kind: tool, from: at, to: at }
+  : { kind: tool, size: Number($("brush-size").value), points: [at] };
+
+function goOn() {
+  if (stroke.kind === "rectangle") stroke.to = at;
+  else stroke.points.push(at);
+  repaint();
+}
+
+function end() {
+  if (stroke) strokes.push(stroke), (undone = []);
+  stroke = null;
+  repaint();
+}
+
+function choose(name) {
+  tool = name;
+  for (const id of ["brush", "eraser", "rectangle"]) $(id).setAttribute("aria-pressed", id === name);
+}
+
+// ---- the view
+
+function show(factor) {
+  zoom = Math.min(16, Math.max(1 / 16, factor));
+  $("sheet").style.width = `${$("mask").width * zoom}px`;
+  $("zoom").textContent = `${Math.round(zoom * 100)} %`;
+  showBrush();
+}
+
+function fit() {
+  $("sheet").style.width = "0";  // scrollbars take room
+  const { clientWidth, clientHeight } = $("easel");
+  show(Math.min(clientWidth / $("mask").width, clientHeight / $("mask").height));
+}
+
+function showBrush() {
+  const size = tool === "rectangle" ? 8 : Number($("brush-size").value) * zoom;
+  Object.assign($("ring").style, { left: `${at[0] * zoom}px`, top: `${at[1] * zoom}px`, width: `${size}px`, height: `${size}px` });
+}
+
+function place(event) {
+  const box = $("mask").getBoundingClientRect();
+  at = [(event.clientX - box.left) * $("mask").width / box.width, (event.clientY - box.top) * $("mask").height / box.height];
+  showBrush();
+}
+
+// ---- what people do
+
+$("mask").addEventListener("pointerdown", (event) => {
+  if (event.button !== 0) return;
+  $("mask").setPointerCapture(event.pointerId);
+  place(event);
+  stroke = begun();
+  repaint();
+});
+$("mask").addEventListener("pointermove", (event) => {
+  place(event);
+  if (stroke && !isDown) goOn();
+});
+for (const over of ["pointerup", "pointercancel"]) $("mask").addEventListener(over, () => !isDown && end());
+$("mask").addEventListener("wheel", (event) => {
+  if (!event.ctrlKey) return;
+  event.preventDefault();
+  show(zoom * (event.deltaY < 0 ? 1.25 : 0.8));
+}, { passive: false });
+
+const arrows = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
+$("mask").addEventListener("keydown", (event) => {
+  const arrow = arrows[event.key];
+  if (arrow) {
+    const { width, height } = $("mask"), step = event.shiftKey ? 4 * keyStep : keyStep;
+    at = [Math.min(width, Math.max(0, at[0] + arrow[0] * step)), Math.min(height, Math.max(0, at[1] + arrow[1] * step))];
+    showBrush();
+    if (isDown) goOn();
+  } else if (event.key === " ") {
+    isDown = !isDown;
+    if (isDown) stroke = begun(), repaint();
+    else end();
+    $("paint-said").textContent = isDown ? `${tool} down` : `${tool} up`;
+  } else {
+    return;
+  }
+  event.preventDefault();
+});
+$("paint").addEventListener("keydown", (event) => {
+  const isControl = event.ctrlKey || event.metaKey;
+  const act = isControl && event.key === "z" ? undo
+    : isControl && (event.key === "y" || event.key === "Z") ? redo
+    : isControl ? null
+    : { b: () => choose("brush"), e: () => choose("eraser"), r: () => choose("rectangle"),
+        "+": () => show(zoom * 1.25), "-": () => show(zoom * 0.8), 0: fit }[event.key];
+  if (!act) return;
+  event.preventDefault();
+  act();
+});
+
+for (const name of ["brush", "eraser", "rectangle"]) $(name).addEventListener("click", () => choose(name));
+$("brush-size").addEventListener("input", showBrush);
+$("undo").addEventListener("click", undo);
+$("redo").addEventListener("click", redo);
+$("zoom-in").addEventListener("click", () => show(zoom * 1.25));
+$("zoom-out").addEventListener("click", () => show(zoom * 0.8));
+$("zoom-fit").addEventListener("click", fit);
+$("invert").addEventListener("click", () => add({ kind: "invert" }));
+$("clear").addEventListener("click", () => add({ kind: "clear" }));
+$("use-mask").addEventListener("click", async () => {
+  end();
+  const file = await maskFile();
+  $("paint").close("used");
+  finish(file);
+});
+$("cancel-mask").addEventListener("click", () => $("paint").close("cancelled"));
+$("paint").addEventListener("close", () => {
+  stroke = null;
+  if ($("paint").returnValue !== "used") finish(undefined);
+  $("paint").returnValue = "";
+});

@@ -1,0 +1,178 @@
+#!/usr/bin/env python3
+"""The page's pictures in, its masks, LoRAs and models in headless Chromium, as a person uses them:
+page_pictures.py BRAID [FOLDER-FOR-SCREENSHOTS]"""
+
+import json
+import pathlib
+import struct
+import subprocess
+import sys
+import tempfile
+
+from browser import KEYS, Browser
+from page import idle, set_value, value
+from running import Server
+
+MASK = """
+const canvas = document.getElementById('mask');
+const data = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data;
+let painted = 0;
+for (let i = 3; i < data.length; i += 4) painted += data[i] >= 128;
+return painted / (canvas.width * canvas.height);
+"""
+
+
+def write_lora(path):
+    """Of the bundled model's first layer, all zeros."""
+    header = {"diffusion_model.img_in.lora_A.weight": {"dtype": "F32", "shape": [1, 64], "data_offsets": [0, 256]},
+              "diffusion_model.img_in.lora_B.weight": {"dtype": "F32", "shape": [192, 1],
+                                                       "data_offsets": [256, 1024]}}
+    text = json.dumps(header).encode()
+    path.write_bytes(struct.pack("<Q", len(text)) + text + bytes(1024))
+
+
+def text(browser, name):
+    return browser.run(f"return document.getElementById('{name}').textContent")
+
+
+def is_hidden(browser, name):
+    return browser.run(f"return document.getElementById('{name}').offsetParent === null")
+
+
+def offers_what_the_model_can(browser):
+    browser.wait_until("document.getElementById('init-row').offsetParent !== null")
+    for name, hidden in (("mask-row", False), ("references-row", True), ("control-row", True),
+                         ("strength-row", True), ("loras-row", False), ("models-row", False)):
+        assert is_hidden(browser, name) == hidden, name
+    assert browser.run("return document.getElementById('paint-mask').disabled")
+
+
+def starts_from_a_picture(browser, folder):
+    browser.type("#init-file", str(folder / "in.png"))
+    browser.wait_until("document.getElementById('width').value === '192'")
+    assert value(browser, "height") == "128" and not is_hidden(browser, "strength-row")
+    assert value(browser, "strength") == "0.6"
+    assert browser.label("#init-picture") == "the picture to start from"
+
+
+def paints_a_mask(browser, folder):
+    browser.click("#paint-mask")
+    browser.wait_until("document.getElementById('paint').open")
+    assert browser.run(MASK) == 0
+    browser.drag("#mask", [(-60, -40), (0, 0), (60, 40)])
+    painted = browser.run(MASK)
+    assert painted > 0.02, painted
+    browser.click("#eraser")
+    browser.drag("#mask", [(-20, -10), (20, 10)])
+    erased = browser.run(MASK)
+    assert 0 < erased < painted, (painted, erased)
+    browser.screenshot(folder / "mask.png")
+    browser.click("#undo")
+    assert browser.run(MASK) == painted
+    browser.click("#redo")
+    assert browser.run(MASK) == erased
+    browser.press([KEYS["control"], "z"], [KEYS["control"], "z"])
+    assert browser.run(MASK) == 0
+    before = text(browser, "zoom")
+    browser.press("+", "+")
+    assert text(browser, "zoom") != before
+    browser.press("0")
+    assert text(browser, "zoom") == before
+    browser.click("#rectangle")
+    browser.drag("#mask", [(-50, -50), (50, 50)])
+    assert browser.run(MASK) > 0.01
+    browser.click("#invert")
+    assert browser.run(MASK) > 0.5
+    browser.click("#clear")
+
+
+def paints_by_keyboard(browser):
+    browser.run("document.getElementById('mask').focus()")
+    browser.press("b", " ", *[KEYS["right"]] * 5, *[KEYS["down"]] * 3)
+    browser.wait_until("document.getElementById('paint-said').textContent === 'brush down'")
+    browser.press(" ")
+    assert text(browser, "paint-said") == "brush up" and browser.run(MASK) > 0.01
+    browser.click("#use-mask")
+    browser.wait_until("!document.getElementById('mask-picture').hidden")
+    assert " % of the picture" in browser.label("#mask-picture"), browser.label("#mask-picture")
+    assert value(browser, "strength") == "0.6"
+
+
+def makes_it(browser, server, folder):
+    browser.run("document.querySelector('#loras input[type=checkbox]').click()")
+    browser.run("const w = document.querySelector('#loras input[type=number]'); w.value = 0.5")
+    set_value(browser, "prompt", "a red circle")
+    set_value(browser, "steps", "8")
+    browser.screenshot(folder / "pictures-in.png")
+    browser.click("#make")
+    browser.wait_until("document.querySelectorAll('#gallery img').length === 1")
+    idle(browser)
+    user = browser.run("return localStorage.user")
+    job = server.json("GET", f"/v1/jobs?user={user}")["jobs"][0]
+    assert [file["role"] for file in job["pictures_in"]] == ["init", "mask"], job
+    assert job["request"]["lora"] == [{"name": "nothing", "scale": 0.5}], job
+    assert (job["request"]["width"], job["request"]["height"]) == (192, 128)
+    assert job["model"] == "demo"
+    browser.screenshot(folder / "edited.png")
+
+
+def starts_from_the_gallery(browser):
+    browser.click("#mask-remove")
+    assert is_hidden(browser, "mask-picture")
+    browser.click("#gallery button")
+    browser.wait_until("document.getElementById('shown').open")
+    browser.click("#use-init")
+    assert not browser.run("return document.getElementById('shown').open")
+    assert not is_hidden(browser, "init-picture")
+
+
+def uses_another_model(browser, server):
+    browser.run("const m = document.getElementById('models'); m.value = 'other'; m.dispatchEvent(new Event('change'))")
+    browser.wait_until("document.getElementById('model').textContent.startsWith('other')")
+    browser.click("#init-remove")
+    browser.click("#make")
+    browser.wait_until("document.querySelectorAll('#gallery img').length === 2")
+    idle(browser)
+    user = browser.run("return localStorage.user")
+    assert server.json("GET", f"/v1/jobs?user={user}")["jobs"][-1]["model"] == "other"
+
+
+def can_be_heard(browser):
+    for css, role, label in (("#init-file", "button", None), ("#strength", "slider", None),
+                             ("#paint-mask", "button", "Paint the mask"),
+                             ("#loras input[type=checkbox]", "checkbox", "nothing"),
+                             ("#loras input[type=number]", "spinbutton", "Weight of nothing"),
+                             ("#models", "combobox", "Model")):
+        assert browser.role(css) == role, (css, browser.role(css))
+        assert label is None or browser.label(css) == label, (css, browser.label(css))
+
+
+def main(braid, folder):
+    with tempfile.TemporaryDirectory() as name:
+        here = pathlib.Path(name)
+        subprocess.run([braid, "generate", "-q", "a star", "--size", "192x128", "--steps", "4", "-o",
+                        here / "in.png"], check=True, stdout=subprocess.DEVNULL)
+        (here / "loras").mkdir()
+        write_lora(here / "loras" / "nothing.safetensors")
+        demo = pathlib.Path(__file__).parents[2] / "models" / "demo"
+        (here / "other").symlink_to(demo)
+        with Server(braid, "-m", demo, "-m", here / "other", "--lora-dir",
+                    here / "loras").wait_until_ready() as server, Browser(height=1500) as browser:
+            browser.open(server.address)
+            offers_what_the_model_can(browser)
+            starts_from_a_picture(browser, here)
+            paints_a_mask(browser, folder)
+            paints_by_keyboard(browser)
+            can_be_heard(browser)
+            makes_it(browser, server, folder)
+            starts_from_the_gallery(browser)
+            uses_another_model(browser, server)
+            # Of the script above, which reads the mask again and again.
+            complaints = [text for text in browser.complaints() if "willReadFrequently" not in text]
+            assert not complaints, complaints
+    print("page: a picture to start from, a mask painted, erased, undone and zoomed, also by keyboard, LoRAs, models")
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as own:
+        main(sys.argv[1], pathlib.Path(sys.argv[2] if len(sys.argv) > 2 else own))
