@@ -33,7 +33,7 @@ struct Request {
   std::optional<int> width = {}, height = {};  // pixels; rounded down to multiples of 16
   std::optional<int> steps = {};
   std::optional<double> guidance = {};          // the model's own scale; models without ignore it
-  std::optional<int> max_sequence_length = {};  // text tokens, 1 to 512
+  std::optional<int> max_sequence_length = {};  // text tokens, 1 to 512; of some models to 4096
   std::uint64_t seed = 0;                       // picture k of the request starts from seed + k
   int num_images = 1;                           // a prompt
   int batch_size = 1;                           // pictures that are denoised together

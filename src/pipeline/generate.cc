@@ -22,7 +22,7 @@ class Run {
   Run(const Model& model, const Settings& settings, const Hooks& hooks, const Observers& observers)
       : model_(model), settings_(settings), hooks_(hooks), observers_(observers) {}
 
-  void embed_prompts();
+  void embed_prompts(const PreparedPictures& pictures);
   void start_from(const BroughtAlong& brought);
   std::vector<Picture> draw(Batch round);
   Batch round_from(int first) const;
@@ -94,10 +94,11 @@ void Run::record(const std::string& name, const Tensor& batch) {
   all = all.defined() ? at::cat({all, copy}) : copy;
 }
 
-void Run::embed_prompts() {
+void Run::embed_prompts(const PreparedPictures& pictures) {
   const auto count = std::int64_t(settings_.prompts.size()) + (settings_.negative ? 1 : 0);
   std::int64_t done = 0;
-  const auto embed = [&](const Prompt& prompt) {
+  const auto embed = [&](Prompt prompt) {
+    prompt.pictures_13HW = pictures.references_13HW;
     auto embedded = model_.encode(prompt, settings_.max_sequence_length, hooks_.warning);
     report({.phase = Phase::kText, .done = ++done, .total = count});
     return embedded;
@@ -277,7 +278,7 @@ std::vector<Picture> Run::draw(Batch round) {
 Drawn generate_pictures(const Model& model, const Settings& settings, const BroughtAlong& brought,
                         const Hooks& hooks, const Observers& observers) {
   Run run(model, settings, hooks, observers);
-  run.embed_prompts();
+  run.embed_prompts(brought.pictures);
   run.start_from(brought);
   Drawn drawn;
   for (int first = 0; first < settings.num_pictures();) {

@@ -190,7 +190,7 @@ RequestDefaults read_defaults(const ModelFiles& files, const RequestDefaults& pu
   d.steps = int(config.integer_or("num_inference_steps", d.steps, 1, 10'000));
   d.guidance = config.number_or("guidance_scale", d.guidance);
   d.max_sequence_length =
-      int(config.integer_or("max_sequence_length", d.max_sequence_length, 1, 512));
+      int(config.integer_or("max_sequence_length", d.max_sequence_length, 1, kMostTextTokens));
   return d;
 }
 

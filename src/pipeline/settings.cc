@@ -99,8 +99,9 @@ void check_guidance(const Request& r, const RequestLimits& limits, const Warn& w
                                                  : "its guidance is a single branch");
 }
 
-Prompt negative_of(const Request& r) {
-  return {.text = r.negative_prompt.value_or(""), .second = r.negative_prompt_2.value_or("")};
+Prompt negative_of(const Request& r, const RequestLimits& limits) {
+  return {.text = r.negative_prompt.value_or(limits.negative_prompt),
+          .second = r.negative_prompt_2.value_or("")};
 }
 
 TrueGuidance true_guidance_of(const Request& r, const RequestLimits& limits) {
@@ -109,6 +110,7 @@ TrueGuidance true_guidance_of(const Request& r, const RequestLimits& limits) {
       .scale = true_scale(r, limits).value_or(1),
       .rescale = within("guidance rescale", r.guidance_rescale, 0.0, 1.0),
       .norm_cap = finite("norm cap of guidance", r.cfg_norm_cap),
+      .kept_channels = limits.guided_channels,
       .until = within("part of the way that true guidance runs", r.cfg_until, 0.0, 1.0)};
   require(guidance.norm_cap >= 0, "the norm cap of guidance should be at least 0, it is ",
           guidance.norm_cap);
@@ -137,6 +139,24 @@ int round_down(const char* name, int pixels, std::int64_t multiple, const Warn& 
   return rounded;
 }
 
+// Of what is asked for and, where nothing is, of `otherwise`: the multiples below, or the nearest
+// size that the model knows.
+PictureSize size_of(const Request& r, const RequestLimits& limits, PictureSize otherwise,
+                    const Warn& warn) {
+  const int multiple = limits.nearest_size ? 1 : limits.size_multiple;
+  const auto side = [&](const char* name, int pixels) {
+    return round_down(name, within(name, pixels, multiple, limits.largest_side), multiple, warn);
+  };
+  const PictureSize asked{.width = side("width", r.width.value_or(otherwise.width)),
+                          .height = side("height", r.height.value_or(otherwise.height))};
+  if (!limits.nearest_size) return asked;
+  const auto size = limits.nearest_size(asked);
+  if ((r.width || r.height) && (size.width != asked.width || size.height != asked.height))
+    warn(text_of("the size ", asked.width, "x", asked.height, " becomes ", size.width, "x",
+                 size.height, ", the nearest in shape of those that the model was trained for"));
+  return size;
+}
+
 }  // namespace
 
 int num_branches(const Request& request, const RequestLimits& limits) {
@@ -156,7 +176,6 @@ bool is_tiled(VaeTiling tiling, PictureSize size) {
 Settings settle(const Request& r, const RequestLimits& limits, const Warn& warn_or_none) {
   const Warn warn = warn_or_none ? warn_or_none : [](const std::string&) {};
   const auto& d = limits.defaults;
-  const auto multiple = limits.size_multiple;
   Settings s;
   check_texts(r, limits);
   s.prompts = pair_prompts(r);
@@ -164,16 +183,13 @@ Settings settle(const Request& r, const RequestLimits& limits, const Warn& warn_
   s.guidance = finite("guidance scale", guidance_of(r, limits));
   check_guidance(r, limits, warn);
   s.true_guidance = true_guidance_of(r, limits);
-  if (true_scale(r, limits)) s.negative = negative_of(r);
+  if (true_scale(r, limits)) s.negative = negative_of(r, limits);
   if (!s.negative && (r.guidance_rescale > 0 || r.cfg_norm_cap > 0))
     warn("guidance is not rescaled or capped: that takes true guidance, which does not run");
-  const auto side = [&](const char* name, int pixels) {
-    return round_down(name, within(name, pixels, multiple, limits.largest_side), multiple, warn);
-  };
   check_pictures(r, limits.pictures);
-  const auto size = size_without_request(r.pictures, limits);
-  s.width = side("width", r.width.value_or(size.width));
-  s.height = side("height", r.height.value_or(size.height));
+  const auto size = size_of(r, limits, size_without_request(r.pictures, limits), warn);
+  s.width = size.width;
+  s.height = size.height;
   s.steps = within("number of steps", r.steps.value_or(d.steps), 1, kMaxSteps);
   if (r.pictures.init) {
     const auto& taken = limits.pictures;

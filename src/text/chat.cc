@@ -19,4 +19,17 @@ std::string mistral_chat(std::string_view system, std::string_view user) {
   return chat;
 }
 
+// The system's turn begins with a backslash and an n that were meant to be a new line.
+std::string joy_chat(std::string_view user, std::size_t num_pictures) {
+  std::string chat =
+      "<|im_start|>system\n \\nDescribe the image by detailing the color, shape, size, texture, "
+      "quantity, text, spatial relationships of the objects and background:<|im_end|>\n"
+      "<|im_start|>user\n";
+  for (std::size_t i = 0; i < num_pictures; ++i)
+    chat += "<|vision_start|><|image_pad|><|vision_end|>";
+  chat += user;
+  chat += "<|im_end|>\n<|im_start|>assistant\n";
+  return chat;
+}
+
 }  // namespace braid

@@ -18,6 +18,10 @@ std::string qwen3_chat(std::string_view user, Thinking thinking);
 // A system's turn and a user's: Mistral Small 3.
 std::string mistral_chat(std::string_view system, std::string_view user);
 
+// A user's turn, in front of which stand `num_pictures`, each as one <|image_pad|> between its
+// ends: what JoyAI-Image-Edit was trained with.
+std::string joy_chat(std::string_view user, std::size_t num_pictures);
+
 // What FLUX.2 was trained with (black-forest-labs/flux2, system_messages.py).
 inline constexpr std::string_view kFlux2SystemMessage =
     "You are an AI that reasons about image descriptions. You give structured responses focusing "

@@ -338,6 +338,11 @@ class JoyPlus(Joy):
     def number(self, request):
         return {}
 
+    def latents(self, packed, request):
+        rows = round((packed.shape[1] * request.height / request.width) ** 0.5)
+        patches = packed.unflatten(2, (-1, 2, 2)).unflatten(1, (rows, -1))
+        return patches.permute(0, 3, 1, 4, 2, 5).flatten(4).flatten(2, 3).unsqueeze(2)
+
     def prepared(self, made):
         patches, is_drawn, _ = made
         self.tokens = int(is_drawn[0].sum())

@@ -18,6 +18,7 @@ import compare_fixtures
 import dump
 import numpy as np
 import random_families
+import random_joy
 import random_pipeline
 import single_file
 import torch
@@ -33,7 +34,8 @@ VELOCITY = 1e-4    # largest difference relative to the largest value
 PIXELS = 1e-3      # share of the values that may differ by more than 1/255
 BFLOAT16 = 1.1     # error relative to that of diffusers
 TIMEOUT = 120      # seconds a run of braid
-TRULY_GUIDED = (random_families.KleinShape, random_families.ZImagePipelineShape)
+TRULY_GUIDED = (random_families.KleinShape, random_families.ZImagePipelineShape,
+                random_joy.JoyShape)
 
 
 class Mismatch(Exception):

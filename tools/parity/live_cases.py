@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from dump import Request
 from random_denoisers import Flux2Shape, Flux2VaeShape, ZImageShape
 from random_families import DevShape, KleinShape, TextShape, ZImagePipelineShape
+from random_joy import JoyShape
 from random_pipeline import NetShape, Shape
 
 BLUE = "a red circle on a blue background"
@@ -20,7 +21,7 @@ FLUX_AXES = {"heads": 2, "head_dim": 128, "axes": (16, 56, 56), "single_blocks":
 @dataclass
 class Case:
     name: str
-    shape: Shape | KleinShape | DevShape | ZImagePipelineShape | None  # None: the bundled model
+    shape: Shape | KleinShape | DevShape | ZImagePipelineShape | JoyShape | None  # None: bundled
     request: Request
     dtype: str = "float32"
     flags: tuple = ()        # further flags of braid, which must not change a number
@@ -301,4 +302,29 @@ CONTROLNETS = [
     Case("controlnet, bfloat16", shape(heads=4, dtype="bfloat16", double_blocks=2, **NET),
          ask(guidance=4.0, n=4, followed=((64, 64),)), "bfloat16"),
 ]
-CASES = FLUX1 + KLEIN + DEV2 + ZIMAGE + PICTURES + CONTROLNETS
+# Edit draws sizes that it was trained for, the nearest in shape to what is asked.
+JOY = [
+    Case("joy edit", JoyShape(seed=1),
+         ask(size="640x512", seq=4096, cfg=4.0, steps=3, references=((60, 44),))),
+    Case("joy edit, three heads, negative prompt", JoyShape(
+        seed=2, heads=3, layers=3, mlp_ratio=2.5, vae_layers=2, text_kv_heads=4),
+        ask(ACCENTS, size="64x160", seq=4096, cfg=2.5, negative="blurry", references=((90, 200),))),
+    Case("joy edit without a reference", JoyShape(seed=3), ask(size="1024x1024", seq=4096, cfg=4.0)),
+    Case("joy edit without guidance, cut prompt", JoyShape(seed=4, rope_type="mrope"),
+         ask(LONG, size="300x200", seq=900, cfg=1.0, references=((300, 200),))),
+    Case("joy edit, cut prompt without a reference", JoyShape(seed=5),
+         ask(LONG, size="300x200", seq=100, cfg=3.0)),
+    Case("joy edit, deepstack of two, four levels", JoyShape(
+        seed=6, vae_base=2, vae_mult=(1, 2, 4, 4), deepstack=(0, 2), vision_depth=3,
+        vision_positions=100), ask(size="70x50", seq=4096, cfg=4.0, steps=1, references=((70, 50),))),
+    Case("joy plus", JoyShape(seed=8, plus=True),
+         ask(size="640x512", seq=4096, cfg=4.0, steps=3, references=((60, 44), (40, 90)))),
+    Case("joy plus, a reference, negative prompt", JoyShape(seed=9, plus=True, heads=3),
+         ask(size="192x256", seq=4096, cfg=2.0, negative=ACCENTS, references=((400, 300),))),
+    Case("joy plus without a reference", JoyShape(seed=10, plus=True),
+         ask(size="128x192", seq=4096, cfg=4.0)),
+    # Not of Edit: another draw of the noise is another sample of the reference, too.
+    Case("joy plus, bfloat16", JoyShape(seed=7, plus=True, dtype="bfloat16"),
+         ask(size="640x512", seq=4096, cfg=4.0, references=((60, 44),)), "bfloat16"),
+]
+CASES = FLUX1 + KLEIN + DEV2 + ZIMAGE + PICTURES + CONTROLNETS + JOY

@@ -19,6 +19,7 @@ import dump
 import numpy as np
 import random_joy
 import torch
+from diffusers.pipelines.joyimage.image_processor import find_best_bucket
 from dump import Request
 from parts import PROMPTS, normal
 from safetensors.torch import save_file
@@ -32,6 +33,9 @@ PLUS = dataclasses.replace(EDIT, width=640, height=512, seed=6, negative_prompt=
 STRIDES = {"image": ((1, 16), (2, 16)), "negative_prompt_embeds": ((1, 9),),
            "velocity_first_negative": ((1, 5),), "velocity_first_guided": ((1, 5),),
            "reference_latents": ((2, 5),)}
+SIZES = ((1024, 1024), (1, 1), (60, 44), (44, 60), (40, 90), (1920, 1080), (1080, 1920), (3000, 1000),
+         (1000, 9000), (9000, 1000), (1200, 1100), (1100, 1200), (1000, 999), (16000, 15), (640, 512),
+         (832, 1216), (1536, 640), (700, 701), (800, 600), (600, 800))  # width, height
 VISION = ((64, 96), (128, 32))  # height, width
 
 
@@ -161,9 +165,11 @@ def main():
         plus = dump.load(plus_of(out / "model", Path(folder) / "plus"))
         save_file(whole(plus, PLUS), out / "plus.safetensors")
     packages = ("torch", "torchvision", "diffusers", "transformers", "tokenizers", "numpy")
+    nearest = [[*size, *find_best_bucket(size[1], size[0], 1024)[::-1]] for size in SIZES]
     (out / "manifest.json").write_text(json.dumps({
         "edit": dataclasses.asdict(EDIT), "plus": dataclasses.asdict(PLUS),
         "bfloat16_errors": {n: dump.relative_error(rounded[n].float(), made[n]) for n in made},
+        "sizes": nearest,
         "made_with": {p: importlib.metadata.version(p) for p in packages}}, indent=2) + "\n")
     for path in out.rglob("*.safetensors"):
         path.chmod(0o644)

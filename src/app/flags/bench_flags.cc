@@ -93,9 +93,9 @@ void add_bench_flags(FlagReader& read, BenchLine& line, BenchFlags& f) {
               probe.width = size.width;
               probe.height = size.height;
             });
-  read.text("--max-sequence-length", "N", "Bench", "Text tokens, 1 to 512. Default: the model's",
+  read.text("--max-sequence-length", "N", "Bench", "Text tokens, 1 to 4096. Default: the model's",
             [&](const std::string& flag, const std::string& text) {
-              probe.max_sequence_length = int(whole_number(flag, text, 1, kMaxTextTokens));
+              probe.max_sequence_length = int(whole_number(flag, text, 1, kMostTextTokens));
             });
   read.text("--runs", "N", "Bench", "Timed evaluations. Default: 5",
             [&](const std::string& flag, const std::string& text) {

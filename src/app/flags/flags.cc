@@ -44,9 +44,9 @@ void add_prompt_flags(FlagReader& read, GenerateFlags& f) {
   read.text("--prompt-2", "TEXT", "Prompt", "Another text for the second text encoder",
             [&](const std::string&, const std::string& text) { f.prompt_2 = text; });
   add_guidance_flags(read, f.request);
-  read.text("--max-sequence-length", "N", "Prompt", "Text tokens, 1 to 512. Default: the model's",
+  read.text("--max-sequence-length", "N", "Prompt", "Text tokens, 1 to 4096. Default: the model's",
             [&](const std::string& flag, const std::string& text) {
-              f.request.max_sequence_length = int(whole_number(flag, text, 1, kMaxTextTokens));
+              f.request.max_sequence_length = int(whole_number(flag, text, 1, kMostTextTokens));
             });
 }
 

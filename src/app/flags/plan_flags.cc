@@ -58,8 +58,8 @@ void add_picture_flags(FlagReader& read, PlanFlags& f) {
             });
   add_count(read, "--steps", "Denoising steps. Default: the model's", kMaxSteps,
             [&](int n) { f.steps = n; });
-  add_count(read, "--max-sequence-length", "Text tokens, 1 to 512. Default: the model's",
-            kMaxTextTokens, [&](int n) { f.text_tokens = n; });
+  add_count(read, "--max-sequence-length", "Text tokens, 1 to 4096. Default: the model's",
+            kMostTextTokens, [&](int n) { f.text_tokens = n; });
   add_count(read, "-n,--num-images", "Pictures of the whole run. Default: 1", kMaxPictures,
             [&](int n) { f.num_pictures = n; });
   add_count(read, "--batch-size", "Pictures that are denoised together. Default: 1", kMaxPictures,

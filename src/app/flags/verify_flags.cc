@@ -36,9 +36,9 @@ void add_verify_flags(FlagReader& read, VerifyFlags& f) {
               f.options.width = size.width;
               f.options.height = size.height;
             });
-  read.text("--max-sequence-length", "N", "Proof", "Text tokens, 1 to 512. Default: the model's",
+  read.text("--max-sequence-length", "N", "Proof", "Text tokens, 1 to 4096. Default: the model's",
             [&](const std::string& flag, const std::string& text) {
-              f.options.max_sequence_length = int(whole_number(flag, text, 1, kMaxTextTokens));
+              f.options.max_sequence_length = int(whole_number(flag, text, 1, kMostTextTokens));
             });
   read.text("--seed", "N", "Proof", "Of the random inputs. Default: 0",
             [&](const std::string& flag, const std::string& text) {

@@ -9,6 +9,7 @@
 #include "braid/model_info.h"
 #include "models/vae/config.h"
 #include "nn/denoiser_shape.h"
+#include "pipeline/picture_size.h"
 #include "pipeline/sampling/guidance.h"
 #include "pipeline/sampling/schedule.h"
 #include "weights/adapters/adapter_names.h"
@@ -42,8 +43,9 @@ struct Part {
 };
 
 // What a request is checked against, and what it gets where it says nothing.
-constexpr int kMaxTextTokens = 512;  // the longest max_sequence_length of any family
-constexpr int kMaxSide = 1 << 14;    // pixels
+constexpr int kMaxTextTokens = 512;    // the longest max_sequence_length of most families
+constexpr int kMostTextTokens = 4096;  // and of any
+constexpr int kMaxSide = 1 << 14;      // pixels
 struct RequestDefaults {
   int width = 1024, height = 1024, steps = 28;
   double guidance = 3.5;
@@ -64,18 +66,28 @@ struct PicturesTaken {
   int most_references = 0;
   // A reference in the size that the encoder sees. Throws InputError for one that is no use.
   std::function<Pixels(const Pixels&)> fit_reference = {};
+  // In its place where references get the size of what is drawn.
+  std::function<Pixels(const Pixels&, PictureSize)> cut_reference = {};
+  // Of which reference what is drawn has the size, unless asked for another.
+  enum class SizeFrom { kFirst, kLast } size_from = SizeFrom::kFirst;
+  // What of the encoder's distribution is looked at; a sample is drawn behind the noise.
+  enum class ReferenceLatents { kMean, kSample } reference_latents = ReferenceLatents::kMean;
   // Whether the model sees references in every step, or was trained to attend what it made of them
   // before the first.
   enum class Seen { kInEveryStep, kOnce } references_seen = Seen::kInEveryStep;
 };
 struct RequestLimits {
   RequestDefaults defaults = {};
-  int size_multiple = 16;                // pixels: sizes are rounded down to it
+  int size_multiple = 16;  // pixels: sizes are rounded down to it
+  // Of sizes that a model was trained for, the one to draw instead; none: it draws any.
+  std::function<PictureSize(PictureSize)> nearest_size = {};
   int largest_side = kMaxSide;           // pixels
   int max_text_tokens = kMaxTextTokens;  // the longest max_sequence_length
   int num_texts = 1;                     // that a prompt has: 2 with a second text encoder
   GuidanceKind guidance = GuidanceKind::kEmbeddedOrTrue;
   GuidedFrom guided_from = GuidedFrom::kNegative;
+  std::int64_t guided_channels = 0;  // TrueGuidance::kept_channels
+  std::string negative_prompt = {};  // where a request has none
   PicturesTaken pictures = {};
 };
 

@@ -15,7 +15,6 @@
 #include "pipeline/families/description.h"
 #include "pipeline/families/text_encoders.h"
 #include "pipeline/model_files.h"
-#include "pipeline/picture_size.h"
 
 namespace braid {
 

@@ -7,6 +7,7 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 namespace braid {
 
@@ -14,6 +15,7 @@ using at::Tensor;
 
 struct Prompt {
   std::string text, second;  // the second is for the second text encoder, where there are two
+  std::vector<Tensor> pictures_13HW = {};  // references, -1 to 1; for encoders that look at them
 };
 
 // Embedded prompts. A family without one of these leaves it undefined.

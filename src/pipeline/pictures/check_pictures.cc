@@ -130,20 +130,24 @@ void check_pictures(const Request& request, const PicturesTaken& taken) {
 }
 
 PictureSize size_without_request(const PicturesIn& in, const RequestLimits& limits) {
+  const int least = limits.nearest_size ? 1 : limits.size_multiple;
   const auto of = [&](Sides sides) -> PictureSize {
     const auto larger = std::max(sides.width, sides.height);
     const double scale = std::min(1.0, double(limits.largest_side) / larger);
-    const auto side = [&](int pixels) {
-      return std::max(limits.size_multiple, int(pixels * scale));
-    };
+    const auto side = [&](int pixels) { return std::max(least, int(pixels * scale)); };
     return {.width = side(sides.width), .height = side(sides.height)};
   };
+  const auto& taken = limits.pictures;
   const auto sides = [](const Pixels& picture) { return Sides{picture.width, picture.height}; };
-  const auto most = limits.pictures.most_init_pixels;
+  const auto most = taken.most_init_pixels;
   if (in.init) return of(most > 0 ? sides_with_at_most(sides(*in.init), most) : sides(*in.init));
   if (!in.controls.empty()) return of(sides(in.controls.front().picture));
-  if (!in.references.empty())
-    return of(sides(limits.pictures.fit_reference(in.references.front())));
+  if (!in.references.empty()) {
+    const auto& reference = taken.size_from == PicturesTaken::SizeFrom::kFirst
+                                ? in.references.front()
+                                : in.references.back();
+    return of(sides(taken.cut_reference ? reference : taken.fit_reference(reference)));
+  }
   return {.width = limits.defaults.width, .height = limits.defaults.height};
 }
 

@@ -72,7 +72,8 @@ PreparedPictures prepare_pictures(const PicturesIn& in, PictureSize size,
   for (const auto& control : in.controls)
     out.controls_13HW.push_back(signed_13HW(resize("control picture", control.picture)));
   for (std::size_t i = 0; i < in.references.size(); ++i) {
-    const auto fitted = taken.fit_reference(in.references[i]);
+    const auto fitted = taken.cut_reference ? taken.cut_reference(in.references[i], size)
+                                            : taken.fit_reference(in.references[i]);
     tell_of_change("reference " + std::to_string(i + 1), in.references[i], fitted, warn);
     out.references_13HW.push_back(signed_13HW(fitted));
   }

@@ -87,6 +87,10 @@ void Start::look_at(const PreparedPictures& pictures, Tiles tiles) {
     starts_from_first_ = true;
   }
   if (looked_at.empty()) return;
+  if (taken().reference_latents == PicturesTaken::ReferenceLatents::kSample) {
+    sampled_references_ = model_.encode_pictures(looked_at, tiles);
+    return;
+  }
   for (const auto& reference : model_.encode_means(looked_at, tiles))
     references_.push_back(family_.reference(reference, int(references_.size())));
   are_seen_once_ = taken().references_seen == PicturesTaken::Seen::kOnce &&
@@ -100,7 +104,7 @@ Tensor Start::sampled(const VaeMoments& moments, const DenoiseJob& job) const {
   const auto noise = noise_like(moments, job);
   const auto deviation = at::exp(0.5 * moments.logvar);
   const auto latents = moments.mean + deviation * noise.to(model_.device());
-  return family_.pack(scaled_latents(family_.description().vae, latents), size_);
+  return scaled_latents(family_.description().vae, latents);
 }
 
 // Of latents, for each channel.
@@ -120,7 +124,7 @@ Tensor Start::beside_mask() const {
 }
 
 Tensor Start::beside_latents(const DenoiseJob& job) const {
-  const auto latents = sampled(*seen_, job);
+  const auto latents = family_.pack(sampled(*seen_, job), size_);
   if (taken().beside == ChannelsBeside::kControl) return latents;
   return at::cat({latents, expanded_to(beside_mask(), latents.size(0))}, -1);
 }
@@ -129,8 +133,8 @@ Tensor Start::beside_latents(const DenoiseJob& job) const {
 // of the masked picture, which only models with a place for it look at.
 void Start::begin_from_picture(DenoiseJob& job, float sigma) const {
   const auto batch = std::int64_t(job.generators.size());
-  const auto clean =
-      starts_from_first_ ? expanded_to(references_.front().x_BLC, batch) : sampled(*init_, job);
+  const auto clean = starts_from_first_ ? expanded_to(references_.front().x_BLC, batch)
+                                        : family_.pack(sampled(*init_, job), size_);
   const auto noise = family_.draw(job.generators, size_, model_.dtype()).to(model_.device());
   job.latents_BNC = with_noise(clean, noise, sigma).to(family_.latents_dtype(model_.dtype()));
   if (!mask_11HW_.defined() || seen_) return;
@@ -154,13 +158,13 @@ std::vector<ControlInput> Start::controls(const DenoiseJob& job) const {
         family_.control(job.branches.front(), followed.net, followed.mode, settings_.guidance));
     auto& input = inputs.back();
     input.net = followed.net;
-    input.x_BNC = sampled(followed_[inputs.size() - 1], job);
+    input.x_BNC = family_.pack(sampled(followed_[inputs.size() - 1], job), size_);
     input.scale = at::scalar_tensor(followed.scale, at::kFloat).to(model_.device());
   }
   return inputs;
 }
 
-// A control picture's sample comes before the noise, a masked picture's behind it.
+// A control picture's sample comes before the noise, a masked picture's and references' behind it.
 void Start::begin(DenoiseJob& job, int first, float first_sigma) const {
   Tensor seen;
   if (taken().beside == ChannelsBeside::kControl) seen = beside_latents(job);
@@ -174,11 +178,14 @@ void Start::begin(DenoiseJob& job, int first, float first_sigma) const {
   }
   if (taken().beside == ChannelsBeside::kMasked) seen = beside_latents(job);
   const auto batch = std::int64_t(job.generators.size());
+  auto references = references_;
+  for (const auto& moments : sampled_references_)
+    references.push_back(family_.reference(sampled(moments, job), int(references.size())));
   for (auto& branch : job.branches) {
     branch.beside_BLC = seen;
     branch.controls = controls;
     if (are_seen_once_) continue;
-    for (const auto& reference : references_)
+    for (const auto& reference : references)
       branch.references.push_back(
           {.x_BLC = expanded_to(reference.x_BLC, batch), .ids_LA = reference.ids_LA});
   }

@@ -30,7 +30,7 @@ class Start {
   void look_at(const PreparedPictures& pictures, Tiles tiles);
   void begin_from_picture(DenoiseJob& job, float sigma) const;
   Tensor noise_of(const DenoiseJob& job, int first) const;
-  Tensor sampled(const VaeMoments& moments, const DenoiseJob& job) const;
+  Tensor sampled(const VaeMoments& moments, const DenoiseJob& job) const;  // latents [B Z h w]
   Tensor beside_latents(const DenoiseJob& job) const;
   void encode(const PreparedPictures& pictures);
   std::vector<ControlInput> controls(const DenoiseJob& job) const;
@@ -48,8 +48,9 @@ class Start {
   std::vector<VaeMoments> followed_;  // of those that ControlNets follow
   bool starts_from_first_ = false;    // of the references
   Tensor mask_11HW_;
-  bool are_seen_once_ = false;      // references, not in every step
-  std::vector<Tokens> references_;  // the first may be the initial picture
+  bool are_seen_once_ = false;                  // references, not in every step
+  std::vector<Tokens> references_;              // by the mean; the first may be the initial picture
+  std::vector<VaeMoments> sampled_references_;  // in their place
 };
 
 }  // namespace braid

@@ -71,6 +71,11 @@ PlanJob job_of_request(const PipelineOptions& options, const Request& r, at::Dev
   const int multiple = job.family->description().limits.size_multiple;
   job.width = std::max(1, r.width.value_or(job.width) / multiple) * multiple;
   job.height = std::max(1, r.height.value_or(job.height) / multiple) * multiple;
+  if (const auto& nearest = job.family->description().limits.nearest_size) {
+    const auto size = nearest(job.size());
+    job.width = size.width;
+    job.height = size.height;
+  }
   job.steps = std::max(1, r.steps.value_or(job.steps));
   job.text_tokens = r.max_sequence_length.value_or(job.text_tokens);
   job.num_pictures = std::max(1, int(r.prompts.size()) * r.num_images);

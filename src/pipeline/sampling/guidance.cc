@@ -30,6 +30,17 @@ Tensor rescale(const Tensor& guided, const Tensor& positive, double amount) {
   return amount * same_spread + (1 - amount) * guided;
 }
 
+// `guided` with, latent by latent, the length of `positive`, in the model's dtype.
+Tensor keep_lengths(const Tensor& guided, const Tensor& positive, std::int64_t channels) {
+  constexpr double kShortest = 1e-6;
+  const auto latents = [&](const Tensor& x) { return x.unflatten(-1, {channels, -1}); };
+  const auto length = [&](const Tensor& x) {
+    return at::linalg_vector_norm(latents(x), 2, {-2}, /*keepdim=*/true);
+  };
+  const auto scale = length(positive) / length(guided).clamp_min(kShortest);
+  return (latents(guided) * scale).flatten(-2);
+}
+
 }  // namespace
 
 Tensor guide(const std::vector<Tensor>& velocities, const TrueGuidance& guidance, double done) {
@@ -37,7 +48,8 @@ Tensor guide(const std::vector<Tensor>& velocities, const TrueGuidance& guidance
   if (velocities.size() == 1 || done > guidance.until) return positive;
   const auto& negative = velocities[1];
   const auto& from = guidance.from == GuidedFrom::kNegative ? negative : positive;
-  const auto guided = from + guidance.scale * (positive - negative);
+  auto guided = from + guidance.scale * (positive - negative);
+  if (guidance.kept_channels > 0) guided = keep_lengths(guided, positive, guidance.kept_channels);
   if (guidance.norm_cap == 0 && guidance.rescale == 0) return guided;
   auto wide = guided.to(at::kFloat);
   const auto want = positive.to(at::kFloat);

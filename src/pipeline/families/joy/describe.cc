@@ -1,0 +1,96 @@
+#include "pipeline/families/joy/describe.h"
+
+#include "models/joy/model.h"
+#include "models/joy/sharding.h"
+#include "models/qwen3_vl/model.h"
+#include "models/qwen3_vl/names.h"
+#include "pipeline/families/joy/sizes.h"
+#include "pipeline/families/parts.h"
+
+namespace braid {
+namespace {
+
+constexpr int kMostJoyReferences = 10;  // more than Edit-Plus was shown to be trained with
+
+Part text_part(const Qwen3VlConfig& c) {
+  // As of a language model (families/parts); a token of a picture is made of several patches, whose
+  // hidden activations live one block at a time.
+  const auto live = [=](std::int64_t tokens, int ranks) {
+    const auto of_text = 3 * c.text.mlp_hidden / ranks + 3 * c.text.hidden;
+    const auto patches = c.vision.merge * c.vision.merge;
+    const auto of_pictures = patches * (4 * c.vision.hidden + 2 * c.vision.mlp_hidden);
+    return tokens * std::max(of_text, of_pictures);
+  };
+  return {.role = Part::Role::kText,
+          .folder = "text_encoder",
+          .label = "the text encoder",
+          .num_heads = c.text.num_kv_heads,
+          .lists = {"visual.blocks", "language_model.layers"},
+          .names = qwen3_vl_names,
+          .sharding = [=](const Sharing& s) { return qwen3_vl_sharding(c, s.ranks); },
+          .make = [=](const Weights& w) { (void)Qwen3Vl(c, w); },
+          .live = live};
+}
+
+std::vector<Part> parts_of(const JoyConfigs& c) {
+  const Part joy{
+      .role = Part::Role::kDenoiser,
+      .folder = "transformer",
+      .label = "the transformer",
+      .class_name = c.kind == JoyKind::kEdit ? "JoyImageEditTransformer3DModel"
+                                             : "JoyImageEditPlusTransformer3DModel",
+      .num_heads = c.joy.num_heads,
+      .lists = {"double_blocks"},
+      .names = [](const Checkpoint&) { return Names{}; },
+      .sharding = [=](const Sharing& s) { return joy_sharding(c.joy, s.ranks, s.modulation); },
+      .make = [=](const Weights& w) { (void)Joy(c.joy, w); }};
+  return {text_part(c.text), joy, autoencoder_part(c.vae)};
+}
+
+PicturesTaken pictures_of(JoyKind kind) {
+  if (kind == JoyKind::kEdit)
+    return {.most_references = 1,
+            .cut_reference = joy_cover,
+            .reference_latents = PicturesTaken::ReferenceLatents::kSample};
+  return {.most_references = kMostJoyReferences,
+          .fit_reference =
+              [](const Pixels& picture) {
+                return joy_cover(picture,
+                                 joy_size({.width = picture.width, .height = picture.height}));
+              },
+          .size_from = PicturesTaken::SizeFrom::kLast};
+}
+
+}  // namespace
+
+const char* joy_pipeline(JoyKind kind) {
+  return kind == JoyKind::kEdit ? "JoyImageEditPipeline" : "JoyImageEditPlusPipeline";
+}
+
+RequestDefaults joy_defaults(JoyKind kind) {
+  return {.steps = kind == JoyKind::kEdit ? 40 : 30,
+          .guidance = 4,
+          .max_sequence_length = kMostTextTokens};
+}
+
+Description describe_joy(const JoyConfigs& c, const ScheduleConfig& schedule,
+                         const RequestDefaults& defaults) {
+  RequestLimits limits{.defaults = defaults,
+                       .size_multiple = int(2 * c.vae.downscale()),
+                       .max_text_tokens = kMostTextTokens,
+                       .guidance = GuidanceKind::kTrue,
+                       .guided_channels = c.vae.latent_channels,
+                       .pictures = pictures_of(c.kind)};
+  if (c.kind == JoyKind::kEdit)
+    limits.nearest_size = joy_size;
+  else
+    limits.negative_prompt = " ";
+  return {.family = c.kind == JoyKind::kEdit ? "JoyAI-Image-Edit" : "JoyAI-Image-Edit-Plus",
+          .parts = parts_of(c),
+          .shape = joy_shape(c.joy),
+          .limits = limits,
+          .schedule = schedule,
+          .vae = c.vae};
+}
+
+}  // namespace braid

@@ -1,0 +1,16 @@
+// What is known of a JoyAI-Image-Edit model from its config files.
+#pragma once
+
+#include "pipeline/families/joy/joy.h"
+
+namespace braid {
+
+Description describe_joy(const JoyConfigs& configs, const ScheduleConfig& schedule,
+                         const RequestDefaults& defaults);
+
+const char* joy_pipeline(JoyKind kind);
+
+// What the pipelines have.
+RequestDefaults joy_defaults(JoyKind kind);
+
+}  // namespace braid

@@ -1,0 +1,195 @@
+#include "pipeline/families/joy/joy.h"
+
+#include <ATen/ATen.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "models/joy/model.h"
+#include "pipeline/families/joy/describe.h"
+#include "pipeline/families/joy/text.h"
+#include "pipeline/families/parts.h"
+#include "pipeline/families/patches.h"
+
+namespace braid {
+namespace {
+
+namespace fs = std::filesystem;
+
+class JoyFamily : public Family {
+ public:
+  JoyFamily(const JoyConfigs& configs, const ScheduleConfig& schedule,
+            const RequestDefaults& defaults)
+      : Family(describe_joy(configs, schedule, defaults)), configs_(configs) {}
+
+  std::shared_ptr<const Family> with_blocks(const std::vector<int>& counts) const override;
+  PredictPart load_denoiser(const Weights& w, Attend attend,
+                            std::optional<BlockRange> run) const override;
+  std::unique_ptr<const TextEncoders> load_text(const fs::path& folder, at::Device device,
+                                                const WeightsOf& weights_of,
+                                                const Warn& warn) const override;
+
+  std::int64_t num_tokens(PictureSize size) const override { return latents(size).num_tokens(); }
+  std::vector<std::int64_t> latent_shape(PictureSize size) const override {
+    const auto shape = latents(size);
+    return {shape.channels, shape.height, shape.width};
+  }
+  Tensor pack(const Tensor& latents_BZHW, PictureSize) const override {
+    return pack_patches(latents_BZHW);
+  }
+  Tensor unpack(const Tensor& tokens_BNC, PictureSize size) const override {
+    return unpack_patches(tokens_BNC, latents(size));
+  }
+  Tokens reference(const Tensor& latents_BZHW, int number) const override;
+
+  DenoiserInput begin(const Condition& condition, PictureSize size, double guidance,
+                      const at::TensorOptions& like) const override;
+  void set_step(DenoiserInput& in, const Tensor& latents_BNC, float timestep) const override;
+
+  Names written_names(const Part& part) const override {
+    return part.role == Part::Role::kDenoiser ? Names{} : Names{.prefix = "model."};
+  }
+  Names single_file_names() const override { return {}; }
+  std::string config_text(const Part& denoiser) const override;
+
+ private:
+  LatentShape latents(PictureSize size) const {
+    const auto downscale = configs_.vae.downscale();
+    return {.channels = configs_.vae.latent_channels,
+            .height = size.height / downscale,
+            .width = size.width / downscale};
+  }
+
+  JoyConfigs configs_;
+};
+
+std::shared_ptr<const Family> JoyFamily::with_blocks(const std::vector<int>& counts) const {
+  auto configs = configs_;
+  require(counts.size() <= 1, "a ", description().family,
+          " model has 1 kind of blocks, numbers of ", counts.size(), " were given");
+  if (!counts.empty() && counts[0] > 0) configs.joy.num_layers = counts[0];
+  return make_joy_family(configs, description().schedule, description().limits.defaults);
+}
+
+PredictPart JoyFamily::load_denoiser(const Weights& w, Attend attend,
+                                     std::optional<BlockRange> run) const {
+  const auto joy = std::make_shared<const Joy>(configs_.joy, w, std::move(attend), run);
+  return [joy](const DenoiserInput& in, const Tensor& state) { return joy->advance(in, state); };
+}
+
+std::unique_ptr<const TextEncoders> JoyFamily::load_text(const fs::path& folder, at::Device device,
+                                                         const WeightsOf& weights_of,
+                                                         const Warn&) const {
+  const auto w = weights_of(*text_parts().front());
+  return std::make_unique<const JoyText>(configs_, folder, device,
+                                         load_paged<Qwen3Vl>(configs_.text, w));
+}
+
+// What is drawn lies at 0 of the first axis, references at 1, 2, ...
+Tokens JoyFamily::reference(const Tensor& latents_BZHW, int number) const {
+  auto ids = patch_positions({.channels = latents_BZHW.size(1),
+                              .height = latents_BZHW.size(2),
+                              .width = latents_BZHW.size(3)},
+                             latents_BZHW.device());
+  ids.select(1, 0).fill_(number + 1);
+  return {.x_BLC = pack_patches(latents_BZHW), .ids_LA = ids};
+}
+
+// Text at the origin is not rotated; else it lies behind all rows and columns.
+DenoiserInput JoyFamily::begin(const Condition& condition, PictureSize size, double,
+                               const at::TensorOptions& like) const {
+  const auto shape = latents(size);
+  const auto length = condition.text_BTC.size(1);
+  const auto in_float = like.dtype(at::kFloat);
+  auto places = at::zeros({length, 3}, in_float);
+  if (configs_.joy.text_rope == JoyTextRope::kBehindPictures)
+    places += (at::arange(length, in_float) + std::max(shape.height, shape.width) / 2).unsqueeze(1);
+  return {.noise = {.x_BLC = {}, .ids_LA = patch_positions(shape, like.device())},
+          .text = {.x_BLC = condition.text_BTC, .ids_LA = places}};
+}
+
+void JoyFamily::set_step(DenoiserInput& in, const Tensor& latents_BNC, float timestep) const {
+  in.noise.x_BLC = latents_BNC;
+  in.timestep_B =
+      at::full({latents_BNC.size(0)}, timestep, latents_BNC.options().dtype(at::kFloat));
+}
+
+std::string JoyFamily::config_text(const Part& denoiser) const {
+  const auto& c = configs_.joy;
+  const nlohmann::ordered_json config = {
+      {"_class_name", denoiser.class_name},
+      {"hidden_size", c.hidden},
+      {"in_channels", c.latent_channels},
+      {"mlp_width_ratio", double(c.mlp_hidden) / double(c.hidden)},
+      {"num_attention_heads", c.num_heads},
+      {"num_layers", c.num_layers},
+      {"out_channels", c.out_channels},
+      {"patch_size", {1, 2, 2}},
+      {"rope_dim_list", c.axes},
+      {"rope_type", c.text_rope == JoyTextRope::kNone ? "rope" : "mrope"},
+      {"text_dim", c.text_width},
+      {"theta", c.theta}};
+  return config.dump(2) + "\n";
+}
+
+// What one part makes is what the next part takes.
+void check_fit(const JoyConfigs& c, const ScheduleConfig& schedule) {
+  require(c.vae.is_wan(), "a ", joy_pipeline(c.kind), " needs an AutoencoderKLWan");
+  require(c.joy.text_width == c.text.text.hidden, "the transformer takes embedded text of width ",
+          c.joy.text_width, ", the text encoder makes ", c.text.text.hidden);
+  const auto channels = c.vae.latent_channels;
+  require(c.joy.latent_channels == channels && c.joy.out_channels == channels,
+          "the transformer takes ", c.joy.latent_channels, " and makes ", c.joy.out_channels,
+          " channels, the autoencoder has ", channels);
+  constexpr std::int64_t kSizesAreMultiplesOf = 64;
+  require(kSizesAreMultiplesOf % (2 * c.vae.downscale()) == 0, "a ", joy_pipeline(c.kind),
+          " draws sizes of multiples of ", kSizesAreMultiplesOf, ", the autoencoder's latents are ",
+          c.vae.downscale(), " pixels wide");
+  require(!schedule.use_dynamic_shifting, "a ", joy_pipeline(c.kind),
+          " has one shift for all sizes: 'use_dynamic_shifting' should be false");
+}
+
+std::shared_ptr<const Family> open_joy(const ModelFiles& files, JoyKind kind) {
+  const auto config = [&](const char* part) { return read_json_object(files.config_of(part)); };
+  const auto no_config = [&](const Checkpoint& checkpoint) -> JoyConfig {
+    throw InputError(text_of(checkpoint.source(), " needs a ",
+                             files.config_of("transformer").string(),
+                             " beside it: its shapes do not tell all of a ", joy_pipeline(kind)));
+  };
+  const auto index = read_json_object(files.folder / "model_index.json");
+  const JoyConfigs configs{
+      .kind = kind,
+      .joy = read_transformer(files, read_joy_config, no_config),
+      .text = read_qwen3_vl_config(config("text_encoder")),
+      .vae = read_vae_config(config("vae")),
+      .max_plain_tokens = int(index.integer_or("text_token_max_length", 2048, 1, 1 << 15))};
+  const auto schedule = read_scheduler(files);
+  check_fit(configs, schedule);
+  return make_joy_family(configs, schedule, read_defaults(files, joy_defaults(kind)));
+}
+
+}  // namespace
+
+// The pipelines leave it to the scheduler to space the levels.
+std::shared_ptr<const Family> make_joy_family(const JoyConfigs& configs,
+                                              const ScheduleConfig& schedule,
+                                              const RequestDefaults& defaults) {
+  auto spaced = schedule;
+  spaced.use_flow_sigmas = true;
+  return std::make_shared<const JoyFamily>(configs, spaced, defaults);
+}
+
+FamilyEntry joy_family(JoyKind kind) {
+  const char* const name = kind == JoyKind::kEdit ? "joyai-image-edit" : "joyai-image-edit-plus";
+  return {.pipeline_class = joy_pipeline(kind),
+          .folders = {"text_encoder", "tokenizer", "processor", "vae", "scheduler", "transformer"},
+          .single_file_has = {"double_blocks.0.img_mod.modulate_table"},
+          .published = {name},
+          .open = [=](const ModelFiles& files) { return open_joy(files, kind); },
+          .named =
+              [=](const std::string&) {
+                return make_joy_family({.kind = kind}, {.shift = 4}, joy_defaults(kind));
+              }};
+}
+
+}  // namespace braid

@@ -1,0 +1,87 @@
+// JoyAI-Image-Edit under every layout and wherever its weights are; what diffusers makes of it is
+// in joy_test.cc.
+#include <gtest/gtest.h>
+
+#include "joy_model.h"
+#include "pipeline/planner/planner.h"
+#include "pipeline/proofs/verify.h"
+#include "traffic_text.h"
+
+namespace braid::joy_layouts_test {
+
+// 256 image tokens, 21 of text: no degree below divides the latter.
+const Request kPlain{
+    .prompts = {"a small red circle"}, .steps = 2, .max_sequence_length = 21, .seed = 3};
+
+struct NamedLayout {
+  const char* name;
+  Layout layout;
+};
+const NamedLayout kLayouts[] = {
+    {"Tp2", {.tp = 2}},
+    {"Tp2WithText", {.tp = 2, .text = TextRanks::kShared}},
+    {"Tp2WholeModulation", {.tp = 2, .modulation = SharedModulation::kNo}},
+    {"Ring2", {.ring = 2}},
+    {"Ring3Gathered", {.ring = 3, .ring_form = RingForm::kGather}},
+    {"Ulysses2", {.ulysses = 2}},
+    {"Cfg2", {.cfg = 2}},
+    {"Cfg2Tp2", {.tp = 2, .cfg = 2}},
+    {"LayerSplit2", {.layer_split = 2}},
+};
+
+class JoyLayouts : public testing::TestWithParam<NamedLayout> {
+ protected:
+  static PipelineOptions options() { return joy_with(GetParam().layout); }
+  static const Recording& one_rank() {
+    static const auto recording = recorded(joy_with(), joy_request());
+    return recording;
+  }
+};
+INSTANTIATE_TEST_SUITE_P(All, JoyLayouts, testing::ValuesIn(kLayouts),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+TEST_P(JoyLayouts, EqualOneRank) {
+  const auto got = recorded(options(), joy_request());
+  for (const auto* name : {"latents_initial", "sigmas", "timesteps"})
+    EXPECT_TRUE(at::equal(got.at(name), one_rank().at(name))) << name;
+  for (const auto* name : {"prompt_embeds", "velocity_first", "latents_final"})
+    EXPECT_LE(largest_difference(got.at(name), one_rank().at(name)), 1e-5) << name;
+}
+
+TEST_P(JoyLayouts, AreProven) {
+  if (GetParam().layout.cfg > 1) GTEST_SKIP();
+  const VerifyOptions verified{
+      .pipeline = options(), .width = 192, .height = 128, .max_sequence_length = 21};
+  EXPECT_EQ(verify(verified).first_divergent(), nullptr);
+}
+
+TEST_P(JoyLayouts, MoveWhatIsPredicted) {
+  const auto options = this->options();
+  TrafficByAxis step;
+  Engine(options, {}).generate(kPlain, {}, nullptr, &step);
+  const auto job = job_of_request(options, kPlain, at::kCPU);
+  const auto degrees = degrees_of(GetParam().layout);
+  const auto blocks = share_of(job.shape().num_blocks(), 0, degrees.layers);
+  EXPECT_EQ(text_of_traffic(step),
+            text_of_traffic(predict_traffic(job, degrees, 0, stage_of(job.shape(), blocks))));
+}
+
+TEST(JoyCfg, OnTwoRanksHasTheBitsOfOne) {
+  auto alone = joy_with();
+  alone.threads = 1;
+  const auto one = recorded(alone, joy_request()),
+             two = recorded(joy_with({.cfg = 2}), joy_request());
+  for (const auto* name : {"prompt_embeds", "velocity_first", "latents_final"})
+    EXPECT_TRUE(at::equal(two.at(name), one.at(name))) << name;
+}
+
+TEST(JoyMemory, KeepsItsBitsWhereverItsWeightsAre) {
+  const auto resident = recorded(joy_with(), joy_request()).at("latents_final");
+  for (const auto mode : {OffloadMode::kModel, OffloadMode::kBlock, OffloadMode::kLeaf}) {
+    const Memory memory{.offload = {.transformer = mode, .text = mode, .vae = mode}};
+    const auto got = recorded(joy_with({}, memory), joy_request()).at("latents_final");
+    EXPECT_TRUE(at::equal(got, resident)) << int(mode);
+  }
+}
+
+}  // namespace braid::joy_layouts_test

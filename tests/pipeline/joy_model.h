@@ -1,0 +1,52 @@
+// A random JoyAI-Image-Edit pipeline of small shapes, and the request that diffusers drew with it.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <filesystem>
+
+#include "base/file.h"
+#include "image/png.h"
+#include "pipeline/engine.h"
+
+namespace braid {
+
+// 2 heads, 2 blocks; 2 heads of keys in the text encoder. What is drawn has about a megapixel, of
+// which the autoencoder of six levels makes few latents: 234 tokens of 1152x832.
+inline const std::filesystem::path kJoy =
+    std::filesystem::path(BRAID_SOURCE_DIR) / "tests/data/parity/joy";
+
+inline Pixels joy_reference(int number) {
+  const auto path = kJoy / ("reference" + std::to_string(number) + ".png");
+  return decode_png(read_file(path), path.string());
+}
+
+// What edit.safetensors was asked for.
+inline Request joy_request() {
+  return {.prompts = {"a small red circle on a blue background"},
+          .steps = 3,
+          .guidance = 4,
+          .seed = 5,
+          .pictures = {.references = {joy_reference(0)}}};
+}
+
+inline PipelineOptions joy_with(const Layout& layout = {}, const Memory& memory = {},
+                                const std::filesystem::path& model = kJoy / "model") {
+  return {.model = model,
+          .dtype = Dtype::kFloat32,
+          .threads = degrees_of(layout).product(),  // the bits of sums depend on them
+          .layout = layout,
+          .memory = memory};
+}
+
+inline Recording recorded(const PipelineOptions& options, const Request& request) {
+  Recording recording;
+  Engine(options, {}).generate(request, {}, &recording);
+  return recording;
+}
+
+inline double largest_difference(const Tensor& got, const Tensor& want) {
+  return ((got - want).abs().max() / want.abs().max()).item<double>();
+}
+
+}  // namespace braid

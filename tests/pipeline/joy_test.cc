@@ -1,0 +1,230 @@
+// JoyAI-Image-Edit and Edit-Plus, whole, against diffusers; their files and sizes. Their parts are
+// in tests/models/joy_test.cc, layouts in joy_layouts_test.cc.
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "joy_model.h"
+#include "pipeline/conversion/convert.h"
+#include "pipeline/families/joy/sizes.h"
+#include "pipeline/sampling/noise.h"
+#include "pipeline/settings.h"
+#include "temporary_folder.h"
+
+namespace braid::joy_test {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+// What plus.safetensors was asked for.
+Request plus_request() {
+  auto request = joy_request();
+  request.negative_prompt = "blurry, two stars";
+  request.width = 640;
+  request.height = 512;
+  request.seed = 6;
+  request.pictures.references.push_back(joy_reference(1));
+  return request;
+}
+
+// Edit-Plus has the same parts, by other names.
+fs::path plus_in(const fs::path& folder) {
+  fs::copy(kJoy / "model", folder / "plus", fs::copy_options::recursive);
+  for (const auto* file : {"model_index.json", "transformer/config.json"}) {
+    auto text = read_file(folder / "plus" / file);
+    const std::string edit = "JoyImageEdit";
+    for (auto at = text.find(edit); at != std::string::npos; at = text.find(edit, at + 1))
+      text.insert(at + edit.size(), "Plus");
+    write_file(folder / "plus" / file, text);
+  }
+  return folder / "plus";
+}
+
+class JoyFixture {
+ public:
+  explicit JoyFixture(const char* name)
+      : dump_(Checkpoint::open_file(kJoy / (std::string(name) + ".safetensors"))) {}
+  Tensor operator[](const std::string& name) const { return dump_.find(name)->view(); }
+
+  void expect_equal(const PipelineOptions& options, const Request& request) const {
+    Recording got;
+    const auto pictures = Engine(options, {}).generate(request, {}, &got);
+    // Without vectors the last bit of LibTorch's draws differs.
+    const double bit = at::get_cpu_capability().starts_with("AVX") ? 0 : 1e-6;
+    EXPECT_LE(largest_difference(got.at("latents_initial"), (*this)["latents_initial"]), bit);
+    for (const auto* name : {"sigmas", "timesteps"})
+      EXPECT_TRUE(at::equal(got.at(name), (*this)[name])) << name;
+    EXPECT_LT(largest_difference(got.at("prompt_embeds"), (*this)["prompt_embeds"]), 1e-5);
+    EXPECT_LT(largest_difference(got.at("velocity_first"), (*this)["velocity_first"]), 1e-4);
+    EXPECT_LT(largest_difference(got.at("latents_final"), (*this)["latents_final"]), 1e-4);
+    ASSERT_EQ(pictures.size(), 1u);
+    const auto& p = pictures.front();
+    const auto image = at::tensor(p.rgb, at::kByte).view({1, p.height, p.width, 3});
+    const auto some = image.slice(1, 0, {}, 16).slice(2, 0, {}, 16);
+    ASSERT_EQ(some.sizes(), (*this)["image"].sizes());
+    const auto error = (some.to(at::kInt) - (*this)["image"].to(at::kInt)).abs();
+    EXPECT_LE((error > 1).to(at::kFloat).mean().item<double>(), 0.001);
+  }
+
+ private:
+  Checkpoint dump_;
+};
+
+TEST(JoyParity, EditEqualsTheReference) {
+  JoyFixture("edit").expect_equal(joy_with(), joy_request());
+}
+
+TEST(JoyParity, PlusEqualsTheReference) {
+  const TemporaryFolder folder;
+  JoyFixture("plus").expect_equal(joy_with({}, {}, plus_in(folder.path())), plus_request());
+}
+
+TEST(JoyParity, GuidanceKeepsTheLengthOfEachLatent) {
+  for (const auto* name : {"edit", "plus"}) {
+    const JoyFixture want(name);
+    const auto positive = want["velocity_first"].slice(1, 0, {}, 5);
+    const TrueGuidance guidance{.scale = 4, .kept_channels = 16};
+    const auto got = guide({positive, want["velocity_first_negative"]}, guidance, 0);
+    EXPECT_LT(largest_difference(got, want["velocity_first_guided"]), 1e-5) << name;
+  }
+}
+
+// The picture's own generator goes on after the noise.
+TEST(JoyParity, ASampleOfTheReferenceIsDrawnBehindTheNoise) {
+  const JoyFixture want("edit");
+  const auto cut = joy_cover(joy_reference(0), {.width = 1152, .height = 832});
+  const auto pixels = at::tensor(cut.rgb, at::kByte).view({1, 832, 1152, 3}).permute({0, 3, 1, 2});
+  const auto files = find_model(joy_with());
+  const auto family = open_family(files);
+  const auto stored = files.open("vae");
+  const auto& part = family->part(Part::Role::kDecoder);
+  const Vae vae(family->description().vae, Weights(stored, part.names(stored), {}));
+  const auto moments = vae.encode(pixels.to(at::kFloat) / 127.5 - 1, Tiles::kNever);
+  auto generator = generator_of(5);
+  (void)at::randn({1, 16, 26, 36}, generator, at::kFloat);
+  const auto drawn = at::randn({1, 16, 26, 36}, generator, at::kFloat);
+  const auto latents = vae.from_encoder(moments.mean + (0.5 * moments.logvar).exp() * drawn);
+  const auto some = latents.slice(1, 0, {}, 5).unsqueeze(1);
+  EXPECT_LT(largest_difference(some, want["reference_latents"]), 1e-5);
+}
+
+TEST(JoyParity, EachPictureIsThatOfItsSeedAlone) {
+  auto request = joy_request();
+  request.steps = 1;
+  request.num_images = request.batch_size = 2;
+  const auto both = recorded(joy_with(), request).at("velocity_first");
+  request.num_images = 1;
+  ++request.seed;
+  const auto second = recorded(joy_with(), request).at("velocity_first");
+  EXPECT_LT(largest_difference(both.narrow(0, 1, 1), second), 1e-5);
+  EXPECT_GT(largest_difference(both.narrow(0, 0, 1), second), 0.1);
+}
+
+TEST(JoySizes, AreTheReferences) {
+  for (const auto& row : read_json(kJoy / "manifest.json")["sizes"]) {
+    const auto size = joy_size({.width = row[0], .height = row[1]});
+    EXPECT_EQ(size.width, row[2].get<int>()) << row;
+    EXPECT_EQ(size.height, row[3].get<int>()) << row;
+  }
+}
+
+TEST(JoySizes, AreToldOfWhereTheyWereAskedFor) {
+  const auto limits = open_family(find_model(joy_with()))->description().limits;
+  std::vector<std::string> told;
+  const auto settled = [&](Request request) {
+    told.clear();
+    return settle(request, limits, [&](const std::string& warning) { told.push_back(warning); });
+  };
+  auto request = joy_request();
+  auto settings = settled(request);  // that of the reference, nearest in shape
+  EXPECT_EQ(settings.width, 1152);
+  EXPECT_EQ(settings.height, 832);
+  EXPECT_TRUE(told.empty());
+  request.width = 800;
+  request.height = 800;
+  settings = settled(request);
+  EXPECT_EQ(settings.width, 1024);
+  ASSERT_EQ(told.size(), 1u);
+  EXPECT_THAT(told.front(), HasSubstr("the size 800x800 becomes 1024x1024, the nearest in shape"));
+  request.pictures.references.push_back(joy_reference(1));
+  EXPECT_THROW(settled(request), InputError);
+  request.pictures = {.init = joy_reference(0)};
+  EXPECT_THROW(settled(request), InputError);
+}
+
+class JoyFiles : public testing::Test {
+ protected:
+  fs::path copy() const {
+    fs::copy(kJoy / "model", folder_ / "copy", fs::copy_options::recursive);
+    return folder_ / "copy";
+  }
+  static std::string refusal(const fs::path& model) {
+    try {
+      (void)Engine({.model = model}, {});
+    } catch (const InputError& e) {
+      return e.what();
+    }
+    return "accepted";
+  }
+
+  const TemporaryFolder folder_;
+};
+
+TEST_F(JoyFiles, AreConvertedToTheWeightsThatQuantisationHas) {
+  const Memory int8{.quantize = Quantize::kInt8, .quantize_text = Quantize::kInt8};
+  const auto request = joy_request();
+  const auto quantised = recorded(joy_with({}, int8), request).at("latents_final");
+  const auto out = folder_ / "int8";
+  convert({.model = kJoy / "model", .out = out, .dtype = Dtype::kFloat32, .memory = int8});
+  EXPECT_TRUE(at::equal(recorded(joy_with({}, {}, out), request).at("latents_final"), quantised));
+  EXPECT_GT(largest_difference(quantised, recorded(joy_with(), request).at("latents_final")), 1e-5);
+}
+
+TEST_F(JoyFiles, AreRefusedWhereTheyDoNotFit) {
+  const auto model = copy();
+  const auto tried = [&](const char* file, const char* key, const Json& value) {
+    const auto before = read_file(model / file);
+    auto json = read_json(model / file);
+    json[key] = value;
+    write_file(model / file, json.dump());
+    const auto sentence = refusal(model);
+    write_file(model / file, before);
+    return sentence;
+  };
+  const auto* const transformer = "transformer/config.json";
+  EXPECT_EQ(refusal(model), "accepted");
+  EXPECT_THAT(tried(transformer, "text_dim", 33), HasSubstr("makes 24"));
+  EXPECT_THAT(tried(transformer, "patch_size", {1, 1, 1}), HasSubstr("should be [1, 2, 2]"));
+  EXPECT_THAT(tried(transformer, "rope_type", "none"), HasSubstr("should be rope or mrope"));
+  EXPECT_THAT(tried(transformer, "rope_dim_list", {4, 6, 8}), HasSubstr("it sums to 18"));
+  EXPECT_THAT(tried("vae/config.json", "_class_name", "AutoencoderKL"),
+              HasSubstr("needs an AutoencoderKLWan"));
+  EXPECT_THAT(tried("text_encoder/config.json", "model_type", "qwen3"),
+              HasSubstr("should be qwen3_vl, it is 'qwen3'"));
+  EXPECT_THAT(tried("scheduler/scheduler_config.json", "use_dynamic_shifting", true),
+              HasSubstr("should be false"));
+  EXPECT_THAT(tried("processor/preprocessor_config.json", "patch_size", 14),
+              HasSubstr("patch_size"));
+}
+
+TEST_F(JoyFiles, NeedATokenizerWithPlacesForPictures) {
+  const auto model = copy();
+  const auto file = model / "tokenizer/tokenizer.json";
+  auto text = read_file(file);
+  const std::string mark = "<|image_pad|>";
+  for (auto at = text.find(mark); at != std::string::npos; at = text.find(mark))
+    text.replace(at, mark.size(), "<|image_bad|>");
+  write_file(file, text);
+  EXPECT_THAT(refusal(model), HasSubstr("the tokenizer has no token <|image_pad|>"));
+}
+
+TEST(JoyPrompts, ThatMarkMorePlacesThanThereArePicturesAreRefused) {
+  const Request request{.prompts = {"look at <|image_pad|>"}, .steps = 1};
+  EXPECT_THROW(recorded(joy_with(), request), InputError);
+}
+
+}  // namespace braid::joy_test
