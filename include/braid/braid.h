@@ -42,6 +42,8 @@ struct PipelineOptions {
   std::filesystem::path vae_file = {};
   // Directories of ControlNets, which stand beside the model; its requests bring their pictures.
   std::vector<std::filesystem::path> controlnets = {};
+  // The directory of FLUX.1 Redux, with which the model looks at references.
+  std::filesystem::path redux = {};
   std::vector<Adapter> adapters = {};  // LoRAs and their kin, in the order in which they apply
   AdapterMode adapter_mode = AdapterMode::kAuto;
   // kAuto: the checkpoint's own, but float32 for bfloat16 on a CPU without AVX2, where it is slow.

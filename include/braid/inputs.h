@@ -41,6 +41,7 @@ struct PicturesIn {
   std::optional<int> padding_crop = {};
   // What an editing model looks at.
   std::vector<Pixels> references = {};
+  std::vector<double> reference_scales = {};  // with Redux, one each; none: 1
   ReferenceCache reference_cache = ReferenceCache::kAuto;
   // Of a control model one; of ControlNets one each, or several that a single one follows.
   std::vector<ControlPicture> controls = {};

@@ -40,12 +40,15 @@ std::optional<std::int64_t> rank_of(const AdapterModule& module) {
   return {};
 }
 
+AppliedAdapter whole(const AdapterFile& file) {
+  return {.file = std::shared_ptr<const AdapterFile>(&file, [](auto*) {}), .scale = 1};
+}
+
 // How many tensors of the file a part has a use for; none where one of them does not fit it.
 std::size_t fitting_tensors(const AdapterFile& file, const Part& part) {
   std::vector<AskedTensor> asked;
   part.make(Weights::synthetic({}).surveyed(asked));
-  const AppliedAdapter adapter{.file = std::shared_ptr<const AdapterFile>(&file, [](auto*) {}),
-                               .scale = 1};
+  const auto adapter = whole(file);
   const auto shardings = part.sharding({.ranks = 1, .modulation = SharedModulation::kYes});
   const AdapterSearch search{adapter, part.adapters, shardings};
   std::set<std::string> used;
@@ -76,7 +79,8 @@ AdapterSummary summary_of(const AdapterFile& file) {
   std::size_t most = 1;
   for (const auto& entry : known_families())
     for (const auto& name : entry.published) {
-      const auto family = entry.named(name);
+      auto family = entry.named(name);
+      if (auto wider = family->widened_by({whole(file)})) family = std::move(wider);
       std::size_t fitting = 0;
       for (const auto& part : family->description().parts)
         if (!part.adapters.prefixes.empty()) fitting += fitting_tensors(file, part);

@@ -94,7 +94,9 @@ void Run::record(const std::string& name, const Tensor& batch) {
   all = all.defined() ? at::cat({all, copy}) : copy;
 }
 
+// References behind the prompt are not behind the negative one.
 void Run::embed_prompts(const PreparedPictures& pictures) {
+  EmbeddedPictures looked_at{.embedded = {}, .scales = settings_.reference_scales};
   const auto count = std::int64_t(settings_.prompts.size()) + (settings_.negative ? 1 : 0);
   std::int64_t done = 0;
   const auto embed = [&](Prompt prompt) {
@@ -105,6 +107,11 @@ void Run::embed_prompts(const PreparedPictures& pictures) {
   };
   report({.phase = Phase::kText, .done = 0, .total = count});
   for (const auto& prompt : settings_.prompts) prompts_.push_back(embed(prompt));
+  if (!looked_at.scales.empty()) {
+    looked_at.embedded = model_.embed_pictures(pictures.references_13HW);
+    for (std::size_t i = 0; i < prompts_.size(); ++i)
+      prompts_[i] = model_.family().behind_prompt(prompts_[i], settings_.prompts[i], looked_at);
+  }
   if (settings_.negative) negative_ = embed(*settings_.negative);
 }
 

@@ -220,49 +220,6 @@ Condition Model::encode(const Prompt& prompt, int max_sequence_length, const War
   return all;
 }
 
-// The encoder is needed once a request, if at all: it takes no memory in between.
-std::vector<Tensor> Model::encode_on_first(
-    const std::vector<Tensor>& pictures,
-    const std::function<Tensor(const Vae&, const Tensor&)>& encode) const {
-  const LoadOptions load{.dtype = dtype_, .device = device_};
-  std::optional<Vae> vae;
-  if (mesh_.world.rank() == 0)
-    vae.emplace(
-        family_->description().vae,
-        Weights(source_of_part(*family_, family_->part(Part::Role::kDecoder), &files_, {}).tensors,
-                load),
-        Vae::Parts::kEncoder);
-  const auto like = at::TensorOptions(dtype_).device(device_);
-  std::vector<Tensor> made;
-  for (const auto& picture : pictures) {
-    mesh_.world.poll();
-    const auto mine = vae ? encode(*vae, picture.to(like)) : at::empty({0}, like);
-    mesh_.world.await();
-    made.push_back(mesh_.world.broadcast(mine, 0));
-  }
-  return made;
-}
-
-std::vector<VaeMoments> Model::encode_pictures(const std::vector<Tensor>& pictures,
-                                               Tiles tiles) const {
-  const auto joined = encode_on_first(pictures, [&](const Vae& vae, const Tensor& picture) {
-    const auto moments = vae.encode(picture, tiles);
-    return at::cat({moments.mean, moments.logvar}, 1);
-  });
-  std::vector<VaeMoments> made;
-  for (const auto& both : joined) {
-    const auto halves = both.chunk(2, 1);
-    made.push_back({.mean = halves[0], .logvar = halves[1]});
-  }
-  return made;
-}
-
-std::vector<Tensor> Model::encode_means(const std::vector<Tensor>& pictures, Tiles tiles) const {
-  return encode_on_first(pictures, [&](const Vae& vae, const Tensor& picture) {
-    return vae.from_encoder(vae.encode(picture, tiles).mean);
-  });
-}
-
 // The tiles of all pictures are one list of work, and a picture without tiles is one piece of it.
 void Model::decode_together(const Tensor& latents, Tiles tiles,
                             const std::function<void(const Tensor&)>& on_picture) const {

@@ -36,6 +36,8 @@ class Model {
   std::vector<VaeMoments> encode_pictures(const std::vector<Tensor>& pictures, Tiles tiles) const;
   // The means of these, as the denoiser has latents.
   std::vector<Tensor> encode_means(const std::vector<Tensor>& pictures, Tiles tiles) const;
+  // Likewise of the encoder that the family looks at references with, in sizes of its own: [1 L C].
+  std::vector<Tensor> embed_pictures(const std::vector<Tensor>& pictures) const;
   // Collective: ranks that have the autoencoder share tiles, or several pictures. `on_picture`
   // hears, on the first rank, each picture in order, [1 3 H W], -1..1.
   void decode(const Tensor& tokens_BNC, PictureSize size, Tiles tiles,
@@ -65,7 +67,10 @@ class Model {
                           RingForm form);
   CachedParts load_in_parts(const ModelFiles& files, const LoadOptions& load, BlockRange here,
                             RingForm form);
-  std::vector<Tensor> encode_on_first(
+  using Encode = std::function<Tensor(const Tensor&)>;
+  std::vector<Tensor> encode_on_first(const std::vector<Tensor>& pictures,
+                                      const std::function<Encode(const WeightsOf&)>& load) const;
+  std::vector<Tensor> encode_with(
       const std::vector<Tensor>& pictures,
       const std::function<Tensor(const Vae&, const Tensor&)>& encode) const;
   void decode_together(const Tensor& latents, Tiles tiles,

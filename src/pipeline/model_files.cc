@@ -111,6 +111,17 @@ void add_controlnets(ModelFiles& files, const std::vector<fs::path>& folders) {
   files.controlnets = folders;
 }
 
+void add_redux(ModelFiles& files, const fs::path& folder) {
+  if (folder.empty()) return;
+  require(files.family->takes_redux, "a ", files.family->pipeline_class, " takes no Redux");
+  require(fs::is_directory(folder), "there is no directory of Redux at ", folder.string());
+  files.redux = folder;
+  for (const auto* part : {kReduxEncoder, kReduxEmbedder})
+    require(fs::exists(files.config_of(part)), folder.string(),
+            " is not the directory of Redux: it has no ",
+            (fs::path(part).filename() / "config.json").string());
+}
+
 }  // namespace
 
 std::optional<PartFile> find_part(const fs::path& file, const Part& part, std::string& why_not) {
@@ -130,7 +141,8 @@ const FamilyEntry& family_in(const fs::path& folder) {
 }
 
 const char* stem_of(const std::string& part) {
-  return part.starts_with("text_encoder") ? "model" : "diffusion_pytorch_model";
+  return part.starts_with("text_encoder") || part == kReduxEncoder ? "model"
+                                                                   : "diffusion_pytorch_model";
 }
 
 std::string controlnet_part(std::size_t number) {
@@ -140,6 +152,7 @@ std::string controlnet_part(std::size_t number) {
 fs::path ModelFiles::folder_of(const std::string& part) const {
   for (std::size_t i = 0; i < controlnets.size(); ++i)
     if (part == controlnet_part(i)) return controlnets[i];
+  if (part == kReduxEncoder || part == kReduxEmbedder) return redux / fs::path(part).filename();
   return folder / part;
 }
 
@@ -165,6 +178,8 @@ ModelFiles find_model(const PipelineOptions& given) {
   const auto options = with_files_found(given);
   auto files = find_transformer(options);
   add_controlnets(files, options.controlnets);
+  add_redux(files, options.redux);
+  files.adapters = open_adapters(options.adapters);
   if (options.text_encoder_files.empty() && options.vae_file.empty()) return files;
   const auto family = open_family(files);
   for (const auto& file : options.text_encoder_files)

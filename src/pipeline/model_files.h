@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "braid/braid.h"
 #include "pipeline/sampling/schedule.h"
+#include "weights/adapters/adapter_file.h"
 #include "weights/files/checkpoint.h"
 
 namespace braid {
@@ -30,6 +31,8 @@ struct ModelFiles {
   // Of other parts, by their folders, whose weights are not in them.
   std::map<std::string, PartFile> part_files = {};
   std::vector<std::filesystem::path> controlnets = {};  // their parts are "controlnet_1", ...
+  std::filesystem::path redux = {};                     // its folder, if there is one
+  std::vector<AppliedAdapter> adapters = {};            // of the options
 
   std::filesystem::path config_of(const std::string& part) const;  // FOLDER/PART/config.json
   std::filesystem::path path_of(const std::string& part) const;    // a file, or FOLDER/PART
@@ -40,6 +43,9 @@ struct ModelFiles {
   std::filesystem::path folder_of(const std::string& part) const;
 };
 
+// The parts of Redux.
+constexpr const char *kReduxEncoder = "redux/image_encoder",
+                     *kReduxEmbedder = "redux/image_embedder";
 std::string controlnet_part(std::size_t number);  // from 0 on
 
 // The stem of the names of a part's files of weights.

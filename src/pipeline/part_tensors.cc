@@ -7,13 +7,6 @@
 namespace braid {
 namespace {
 
-std::shared_ptr<TensorSource> unadapted(const Part& part, const ModelFiles* files) {
-  if (!files) return synthetic_tensors();
-  auto checkpoint = files->open(part.folder);
-  auto names = part.names(checkpoint);
-  return stored_tensors(std::move(checkpoint), std::move(names));
-}
-
 std::vector<std::string> prefixes_of_others(const Family& family, const Part& part) {
   std::vector<std::string> prefixes;
   for (const auto& other : family.description().parts)
@@ -24,6 +17,13 @@ std::vector<std::string> prefixes_of_others(const Family& family, const Part& pa
 }
 
 }  // namespace
+
+std::shared_ptr<TensorSource> tensors_of_part(const Part& part, const ModelFiles& files) {
+  auto checkpoint = files.open(part.folder);
+  auto names = part.names(checkpoint);
+  auto stored = stored_tensors(std::move(checkpoint), std::move(names));
+  return part.widened ? widened_tensors(std::move(stored), *part.widened) : stored;
+}
 
 bool adapts(const std::vector<AppliedAdapter>& adapters, const Family& family, const Part& part) {
   const auto others = prefixes_of_others(family, part);
@@ -37,7 +37,7 @@ bool adapts(const std::vector<AppliedAdapter>& adapters, const Family& family, c
 
 PartSource source_of_part(const Family& family, const Part& part, const ModelFiles* files,
                           const AdaptedModel& adapted) {
-  auto tensors = unadapted(part, files);
+  auto tensors = files ? tensors_of_part(part, *files) : synthetic_tensors();
   if (part.adapters.prefixes.empty()) return {.tensors = std::move(tensors)};
   AdaptedPart own{.names = part.adapters,
                   .shardings = part.sharding({.ranks = 1, .modulation = SharedModulation::kYes}),

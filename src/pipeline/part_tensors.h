@@ -6,6 +6,9 @@
 
 namespace braid {
 
+// The tensors of the part's files, with what it has beyond them.
+std::shared_ptr<TensorSource> tensors_of_part(const Part& part, const ModelFiles& files);
+
 struct AdaptedModel {
   std::vector<AppliedAdapter> adapters = {};
   AdapterMode mode = AdapterMode::kAuto;

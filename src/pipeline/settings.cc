@@ -201,6 +201,9 @@ Settings settle(const Request& r, const RequestLimits& limits, const Warn& warn_
   }
   s.followed = followed_pictures(r.pictures.controls, limits.pictures);
   s.reference_cache = r.pictures.reference_cache;
+  s.reference_scales = r.pictures.reference_scales;
+  if (limits.pictures.references == PicturesTaken::References::kBehindPrompt)
+    s.reference_scales.resize(r.pictures.references.size(), 1);
   s.max_sequence_length =
       within("maximum sequence length", r.max_sequence_length.value_or(d.max_sequence_length), 1,
              limits.max_text_tokens);

@@ -34,6 +34,7 @@ struct Settings {
   double mask_blur = 0;
   std::optional<int> padding_crop = {};
   ReferenceCache reference_cache = ReferenceCache::kAuto;
+  std::vector<double> reference_scales = {};  // of references behind the prompt
 
   int steps_taken() const { return steps - first_step; }
   PictureSize size() const { return {.width = width, .height = height}; }

@@ -81,6 +81,16 @@ TEST_F(Lora, IsDescribed) {
   EXPECT_EQ(json["parameters"], 2 * (21504 + 3072));
 }
 
+// As Canny's and Depth's: twice the inputs for latents.
+TEST_F(Lora, ThatWidensAModelIsDescribedAsItsOwn) {
+  const auto file = lora(pair("img_in", 3072, 128));
+  const auto info = braid({"info", "--json", file});
+  ASSERT_EQ(info.exit_code, 0) << info.err;
+  EXPECT_EQ(Json::parse(info.out)["fits"], "flux1-dev, flux1-schnell");
+  expect_bad_input({"generate", "a", "--lora", lora(pair("img_in", 192, 128))},
+                   "this model needs a control picture to follow");
+}
+
 TEST_F(Lora, IsRefusedInOneSentenceWhereItIsWrong) {
   expect_refused("none.safetensors", "none.safetensors");
   expect_refused(write("text.safetensors", "no safetensors file").string(), "text.safetensors");

@@ -128,6 +128,11 @@ TEST_F(PicturesIn, AreRefusedWhereNoControlNetFitsThem) {
       std::filesystem::path(BRAID_SOURCE_DIR) / "tests/data/parity/controlnets/model";
   const auto net = (model / "controlnet_2").string();
   expect_refused({"--controlnet", net}, "--controlnet needs --control, the picture");
+  expect_refused({"--redux", net}, "--redux needs --reference, the picture");
+  expect_refused({"--reference", photo, "--redux", "nowhere"},
+                 "there is no directory of Redux at nowhere");
+  expect_refused({"--reference", photo, "--redux", net},
+                 "is not the directory of Redux: it has no image_encoder/config.json");
   expect_refused({"--control-scale", "1"}, "--control-scale needs --control");
   expect_refused({"--control", photo, "--control-to", "1", "--control-to", "1"},
                  "--control-to is given 2 times, --control 1 time");

@@ -56,6 +56,7 @@ TEST(ServeRanks, TellThePixelsOfPicturesAndTheNamesOfAdapters) {
                                      .mask_blur = 1.5,
                                      .padding_crop = 8,
                                      .references = {of_size(1, 2, 128), of_size(1, 1, 250)},
+                                     .reference_scales = {0.25, -1},
                                      .reference_cache = ReferenceCache::kOff,
                                      .controls = {{.picture = of_size(4, 1, 7),
                                                    .scale = 0.5,
@@ -77,6 +78,7 @@ TEST(ServeRanks, TellThePixelsOfPicturesAndTheNamesOfAdapters) {
   EXPECT_EQ(control.picture.rgb, request.pictures.controls.front().picture.rgb);
   EXPECT_EQ(std::tuple(control.scale, control.from, control.to, control.mode),
             std::tuple(0.5, 0.1, 0.9, std::optional(3)));
+  EXPECT_EQ(in.reference_scales, request.pictures.reference_scales);
   EXPECT_EQ(std::tuple(in.mask_blur, in.padding_crop, in.reference_cache),
             std::tuple(1.5, std::optional(8), ReferenceCache::kOff));
   EXPECT_EQ(in.strength, 0.1);

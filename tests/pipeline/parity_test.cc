@@ -78,6 +78,10 @@ PicturesIn pictures_of(const Json& r, const fs::path& folder) {
                            .to = r["control_to"][i],
                            .mode = mode.is_null() ? std::nullopt : std::optional(mode.get<int>())});
   }
+  for (std::size_t i = 0; has("looked_at") && i < r["looked_at"].size(); ++i) {
+    in.references.push_back(pixels_of(folder / ("looked" + std::to_string(i) + ".png")));
+    in.reference_scales.push_back(r["looked_scales"][i]);
+  }
   if (has("control")) in.controls = {{.picture = pixels_of(folder / "control.png")}};
   for (std::size_t i = 0; has("references") && i < r["references"].size(); ++i)
     in.references.push_back(pixels_of(folder / ("reference" + std::to_string(i) + ".png")));
@@ -129,8 +133,12 @@ class Whole : public testing::TestWithParam<std::string> {
   }
 
   void expect_equal_to_reference(const Request& request) const {
-    const Engine engine(
-        {.model = model_, .controlnets = controlnets_of(model_), .dtype = Dtype::kFloat32}, {});
+    PipelineOptions options{
+        .model = model_, .controlnets = controlnets_of(model_), .dtype = Dtype::kFloat32};
+    if (const auto lora = folder_ / "lora.safetensors"; fs::exists(lora))
+      options.adapters = {{.file = lora}};
+    if (fs::exists(model_ / "redux")) options.redux = model_ / "redux";
+    const Engine engine(options, {});
     Recording got;
     const auto pictures = engine.generate(request, {}, &got);
     // Noise alone, also at a strength of 1, or a picture out of the encoder with it.
@@ -217,7 +225,7 @@ TEST_P(WithPictures, EqualsTheReferenceInOneBatch) {
 INSTANTIATE_TEST_SUITE_P(Fixtures, WithPictures,
                          testing::Values("init", "mask", "mask-crop", "fill", "control",
                                          "references", "klein-mask", "klein-kept", "zimage-mask",
-                                         "controlnets"),
+                                         "controlnets", "control-lora", "redux"),
                          [](const auto& info) {
                            auto name = info.param;
                            std::replace(name.begin(), name.end(), '-', '_');

@@ -2,37 +2,13 @@
 // nothing.
 #include <gmock/gmock.h>
 
-#include "message_of.h"
-#include "pipeline/engine.h"
+#include "picture_requests.h"
 #include "pipeline/families/flux/kinds.h"
 #include "pipeline/families/flux2/references.h"
-#include "pipeline/pictures/check_pictures.h"
-#include "pipeline/planner/memory.h"
 
 namespace braid::pictures_test {
 
 using testing::HasSubstr;
-
-Pixels waves(int width, int height) {
-  Pixels picture{width, height, {}};
-  for (int i = 0; i < width * height * 3; ++i)
-    picture.rgb.push_back(std::uint8_t(i * 7 % 251 + i % 5));
-  return picture;
-}
-
-// White in the right half.
-Pixels half(int width, int height) {
-  Pixels mask{width, height, {}};
-  for (int i = 0; i < width * height; ++i)
-    mask.rgb.insert(mask.rgb.end(), 3, i % width < width / 2 ? 0 : 255);
-  return mask;
-}
-
-const PicturesTaken kStarts{.init = PicturesTaken::Init::kMaybe};
-
-std::string refusal(const PicturesIn& pictures, const PicturesTaken& taken = kStarts) {
-  return message_of([&] { check_pictures({.pictures = pictures}, taken); });
-}
 
 TEST(Pictures, AreRefusedWhereTheModelTakesNone) {
   EXPECT_EQ(refusal({}), "");
@@ -129,37 +105,6 @@ TEST(Pictures, OfReferencesHaveTheFamilysSizes) {
 // Under each layout the bits that one rank draws, but where sums are in another order.
 class PictureLayouts : public testing::TestWithParam<Layout> {};
 
-Request request_with(PicturesIn pictures) {
-  return {.prompts = {"a red circle"},
-          .negative_prompt = "blurry",
-          .true_cfg = 2,
-          .width = 64,
-          .height = 48,
-          .steps = 2,
-          .num_images = 2,
-          .pictures = std::move(pictures)};
-}
-
-Recording recording_of(PipelineOptions options, const Request& request) {
-  options.dtype = Dtype::kFloat32;
-  const Engine engine(options, {});
-  Recording recording;
-  engine.generate(request, {}, &recording);
-  return recording;
-}
-
-Recording recording_of(const std::string& model, const Request& request, const Layout& layout) {
-  return recording_of({.model = std::filesystem::path(BRAID_SOURCE_DIR) / model, .layout = layout},
-                      request);
-}
-
-void expect_near(const Recording& one, const Recording& many) {
-  EXPECT_TRUE(at::equal(one.at("latents_initial"), many.at("latents_initial")));
-  const auto& want = one.at("latents_final");
-  const auto error = (many.at("latents_final") - want).abs().max() / want.abs().max();
-  EXPECT_LT(error.item<double>(), 1e-5);
-}
-
 void expect_same(const std::string& model, const Request& request, const Layout& layout) {
   expect_near(recording_of(model, request, {}), recording_of(model, request, layout));
 }
@@ -179,110 +124,6 @@ TEST_P(PictureLayouts, FillAsOneRankFills) {
   request.negative_prompt = {};
   request.true_cfg = 1;
   if (GetParam().cfg == 1) expect_same("tests/data/parity/fill/model", request, GetParam());
-}
-
-// Two nets, of which one follows kinds of pictures, each in a part of the steps.
-PipelineOptions with_controlnets() {
-  const auto model =
-      std::filesystem::path(BRAID_SOURCE_DIR) / "tests/data/parity/controlnets/model";
-  return {.model = model, .controlnets = {model / "controlnet_1", model / "controlnet_2"}};
-}
-
-Request following(double scale = 0.8) {
-  return request_with({.controls = {{.picture = waves(64, 48), .scale = scale, .mode = 1},
-                                    {.picture = half(50, 40), .scale = scale, .to = 0.5}}});
-}
-
-TEST_P(PictureLayouts, FollowWhatOneRankFollows) {
-  auto options = with_controlnets();
-  const auto one = recording_of(options, following());
-  options.layout = GetParam();
-  expect_near(one, recording_of(options, following()));
-}
-
-// A stage of a pipe may have no picture of its own to follow.
-TEST(ControlNets, FollowOnePictureInSeveralStages) {
-  auto options = with_controlnets();
-  auto request = following();
-  request.num_images = 1;
-  const auto one = recording_of(options, request);
-  options.layout.layer_split = 2;
-  expect_near(one, recording_of(options, request));
-}
-
-TEST(ControlNets, DrawTheSameBytesOffloaded) {
-  auto options = with_controlnets();
-  const auto want = recording_of(options, following()).at("latents_final");
-  for (const auto mode :
-       {OffloadMode::kModel, OffloadMode::kBlock, OffloadMode::kLeaf, OffloadMode::kSequential}) {
-    options.memory.offload.transformer = mode;
-    EXPECT_TRUE(at::equal(recording_of(options, following()).at("latents_final"), want));
-  }
-}
-
-// From the same latents: noise is drawn behind the sample of what is followed.
-TEST(ControlNets, ChangeNothingAtAScaleOfZero) {
-  const auto followed = recording_of(with_controlnets(), following(0));
-  const auto& from = followed.at("latents_initial");
-  auto alone = with_controlnets();
-  alone.controlnets.clear();
-  auto request = request_with({});
-  request.latents = Latents{
-      .shape = from.sizes().vec(),
-      .values = {from.const_data_ptr<float>(), from.const_data_ptr<float>() + from.numel()}};
-  EXPECT_TRUE(
-      at::equal(followed.at("velocity_first"), recording_of(alone, request).at("velocity_first")));
-}
-
-TEST(ControlNets, AreCountedInAPlan) {
-  const auto bytes_of = [](const PipelineOptions& options) {
-    return predict_bytes(job_of_request(options, following(), at::kCPU), {}, 0,
-                         whole_transformer(open_family(find_model(options))->shape()));
-  };
-  auto options = with_controlnets();
-  options.dtype = Dtype::kBfloat16;  // as they are stored
-  const auto with = bytes_of(options);
-  std::int64_t stored = 0;
-  for (const auto& folder : options.controlnets)
-    stored += std::int64_t(Checkpoint::open(folder, "diffusion_pytorch_model").num_bytes());
-  options.controlnets.clear();
-  const auto without = bytes_of(options);
-  EXPECT_EQ(with.transformer - without.transformer, stored);
-  EXPECT_GT(with.activations, without.activations);
-}
-
-TEST(ControlNets, AreCloseToThemselvesInEightBits) {
-  auto options = with_controlnets();
-  const auto want = recording_of(options, following()).at("velocity_first");
-  options.memory.quantize = Quantize::kInt8;
-  const auto got = recording_of(options, following()).at("velocity_first");
-  const auto error = ((got - want).norm() / want.norm()).item<double>();
-  EXPECT_GT(error, 0);
-  EXPECT_LT(error, 0.05);
-}
-
-TEST(ControlNets, AreRefusedWherePicturesDoNotFit) {
-  const PicturesTaken two{.controlnet_modes = {0, 3}};
-  const ControlPicture plain{.picture = waves(4, 4)};
-  auto of_kind = plain;
-  of_kind.mode = 2;
-  EXPECT_EQ(refusal({}, two), "");
-  EXPECT_EQ(refusal({.controls = {plain, of_kind}}, two), "");
-  EXPECT_THAT(refusal({.controls = {plain}}, two),
-              HasSubstr("there are 2 ControlNets, each needs a control picture, 1 was given"));
-  EXPECT_THAT(refusal({.controls = {plain, plain}}, two),
-              HasSubstr("ControlNet 2 follows 3 kinds of pictures: its mode should lie between 0 "
-                        "and 2, none is given"));
-  EXPECT_THAT(refusal({.controls = {of_kind, of_kind}}, two), HasSubstr("it has no modes"));
-  EXPECT_EQ(refusal({.controls = {plain, plain}}, {.controlnet_modes = {0}}), "");
-  auto never = plain;
-  never.from = never.to;
-  EXPECT_THAT(refusal({.controls = {never}}, {.controlnet_modes = {0}}),
-              HasSubstr("between 0 and 1, it is from 1 to 1"));
-  auto weak = plain;
-  weak.scale = 0.5;
-  EXPECT_THAT(refusal({.controls = {weak}}, {.beside = PicturesTaken::Beside::kControl}),
-              HasSubstr("with a ControlNet only"));
 }
 
 INSTANTIATE_TEST_SUITE_P(All, PictureLayouts,

@@ -6,6 +6,7 @@ from random_denoisers import Flux2Shape, Flux2VaeShape, ZImageShape
 from random_families import DevShape, KleinShape, TextShape, ZImagePipelineShape
 from random_joy import JoyShape
 from random_pipeline import NetShape, Shape
+from redux import ReduxShape
 
 BLUE = "a red circle on a blue background"
 LENGTHS = ("star", BLUE, "a small green heart to the left of a large yellow ring on a striped "
@@ -27,6 +28,7 @@ class Case:
     flags: tuple = ()        # further flags of braid, which must not change a number
     single_file: str | None = None  # the prefix of the names in a single-file transformer
     own_latents: bool = False       # starts from given latents (--latents), not from drawn ones
+    control_lora: bool = False      # a LoRA makes it a model that follows a picture
 
 
 def ask(*prompts, size="64x64", seq=32, cfg=1.0, negative=None, n=1, **options):
@@ -288,7 +290,8 @@ CONTROLNETS = [
         NetShape(double_blocks=2, single_blocks=2, modes=6),)),
         ask(followed=((64, 64),), control_modes=(4,))),
     Case("controlnet, union, two pictures", shape(controlnets=(NetShape(modes=3),)),
-         ask(steps=3, followed=((64, 64), (90, 50)), control_modes=(2, 0), control_scales=(0.5, 1.5))),
+         ask(steps=3, followed=((64, 64), (90, 50)), control_modes=(2, 0),
+             control_scales=(0.5, 1.5))),
     Case("controlnets", shape(double_blocks=3, controlnets=(
         NetShape(double_blocks=2), NetShape(double_blocks=2))),
         ask(n=2, steps=3, followed=((64, 64), (90, 50)), control_scales=(0.5, 0.9),
@@ -327,4 +330,25 @@ JOY = [
     Case("joy plus, bfloat16", JoyShape(seed=7, plus=True, dtype="bfloat16"),
          ask(size="640x512", seq=4096, cfg=4.0, references=((60, 44),)), "bfloat16"),
 ]
-CASES = FLUX1 + KLEIN + DEV2 + ZIMAGE + PICTURES + CONTROLNETS + JOY
+
+CONTROL_LORAS = [
+    Case("control LoRA", shape(heads=4), ask(size="96x64", guidance=10.0, control=(96, 64)),
+         control_lora=True),
+    Case("control LoRA, -n 2, three heads", shape(heads=3, double_blocks=2, latent_channels=4),
+         ask(n=2, control=(150, 61)), control_lora=True),
+]
+REDUX = [
+    Case("redux", shape(redux=ReduxShape()), ask(seq=512, looked_at=((64, 64),))),
+    Case("redux, two pictures with scales, -n 2", shape(heads=3, redux=ReduxShape(side=48)),
+         ask(seq=512, n=2, looked_at=((90, 50), (28, 70)), looked_scales=(0.75, -0.5))),
+    Case("redux, empty prompt", shape(guidance=False, redux=ReduxShape(heads=2, layers=3, patch=5)),
+         ask("", seq=512, size="80x112", looked_at=((100, 64),))),
+    # diffusers' image to image fails where the negative prompt is of another length
+    Case("redux, true CFG", shape(heads=4, redux=ReduxShape()),
+         ask(seq=512, cfg=2.0, negative="blurry", steps=3, looked_at=((64, 64),))),
+    Case("redux, init", shape(heads=5, redux=ReduxShape()),
+         ask(seq=512, steps=3, init=(64, 64), looked_at=((64, 64),))),
+    Case("redux, bfloat16", shape(heads=4, dtype="bfloat16", redux=ReduxShape()),
+         ask(seq=512, guidance=4.0, n=4, looked_at=((64, 64),)), "bfloat16"),
+]
+CASES = FLUX1 + KLEIN + DEV2 + ZIMAGE + PICTURES + CONTROLNETS + CONTROL_LORAS + REDUX + JOY

@@ -21,11 +21,11 @@ from pathlib import Path
 import diffusers
 import torch
 from make_denoisers import left_out
-from make_fixtures import ROOT
 from peft import LoraConfig, get_peft_model_state_dict
 from safetensors.torch import load_file, save_file
 from spread import instruction_sets, largest
 
+ROOT = Path(__file__).resolve().parents[2]
 PARITY = ROOT / "tests/data/parity"
 OUT = PARITY / "adapters"
 RANK = 2
@@ -57,14 +57,23 @@ class Base:
     def velocity(self, model):
         return self.run(model, load_file(self.folder / "components.safetensors"))
 
+    def widen(self, layer):
+        """As a control LoRA does: as many inputs again, of which nothing is made."""
+        weight = self.tensors[layer + ".weight"]
+        self.tensors[layer + ".weight"] = torch.cat([weight, torch.zeros_like(weight)], 1)
+        self.config |= {"in_channels": 2 * weight.shape[1], "out_channels": weight.shape[1]}
+
     def merged(self, changes):
         """The velocity with [(names whose rows one after the other change, change)]."""
+        return self.velocity(self.changed(changes))
+
+    def changed(self, changes):
         tensors = {name: t.clone() for name, t in self.tensors.items()}
         for names, change in changes:
             assert change.shape[0] == sum(len(tensors[n]) for n in names), names
             for name, rows in zip(names, change.split([len(tensors[n]) for n in names])):
                 tensors[name] += rows.view_as(tensors[name])
-        return self.velocity(self.model(tensors))
+        return self.model(tensors)
 
 
 def run_flux(model, given):

@@ -29,6 +29,7 @@ from parts import PROMPTS
 from random_denoisers import Flux2Shape, Flux2VaeShape, ZImageShape
 from random_families import DevShape, KleinShape, TextShape, ZImagePipelineShape
 from random_pipeline import DEMO, NetShape, Shape
+from redux import ReduxShape
 from safetensors.torch import save_file
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -106,11 +107,13 @@ SMALL = Shape(head_dim=8, axes=(2, 2, 4), single_blocks=1, clip_width=16, clip_l
               latent_channels=4, dtype="bfloat16")
 SHAPES |= {"fill": dataclasses.replace(SMALL, seed=9, pipeline="FluxFillPipeline"),
            "control": dataclasses.replace(SMALL, seed=10, pipeline="FluxControlPipeline"),
+           "redux": dataclasses.replace(SMALL, seed=12, redux=ReduxShape()),
            "controlnets": dataclasses.replace(
                SMALL, seed=11, double_blocks=3, single_blocks=2, controlnets=(
                    NetShape(double_blocks=2, modes=3), NetShape(double_blocks=2)))}
 MODELS |= {"init": Path("../basic/model"), "mask": Path("../schnell/model"),
            "mask-crop": Path("../basic/model"), "klein-mask": Path("../klein-base/model"),
+           "control-lora": Path("../basic/model"),
            "references": Path("../klein/model"), "zimage-mask": Path("../zimage-turbo/model")}
 WITH_PICTURES = {
     "init": Request(PROMPTS[:1], width=80, steps=5, max_sequence_length=16, seed=21, num_images=2,
@@ -132,6 +135,11 @@ WITH_PICTURES = {
                     init=(53, 44), mask=True, strength=0.8),
     "control": Request(PROMPTS[:1], height=80, max_sequence_length=16, seed=26, num_images=2,
                        guidance=10.0, control=(64, 80)),
+    "redux": Request(PROMPTS[:1], max_sequence_length=512, seed=29, true_cfg=2.0,
+                     negative_prompt="blurry", looked_at=((50, 40), (30, 45)),
+                     looked_scales=(0.75, 0.5)),
+    "control-lora": Request(PROMPTS[:1], max_sequence_length=16, seed=28, num_images=2,
+                            control=(60, 70)),
     "controlnets": Request(PROMPTS[:1], steps=3, max_sequence_length=16, seed=27, num_images=2,
                            true_cfg=2.0, negative_prompt="blurry", followed=((64, 64), (40, 50)),
                            control_scales=(0.7, 1.2), control_from=(0.0, 0.3),
@@ -194,7 +202,7 @@ def link_kept(klein, out):
 
 def make_with_pictures(name, out):
     """The pictures lie beside the manifest: init.png, mask.png, control.png, reference0.png,
-    followed0.png, ..."""
+    followed0.png, looked0.png, ..., and lora.safetensors"""
     folder, request = out / name, WITH_PICTURES[name]
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
@@ -206,10 +214,18 @@ def make_with_pictures(name, out):
         picture.save(folder / f"{role}.png")
     for i, picture in enumerate(dump.reference_pictures(request)):
         picture.save(folder / f"reference{i}.png")
+    for i, picture in enumerate(dump.looked_at_pictures(request)):
+        picture.save(folder / f"looked{i}.png")
     for i, picture in enumerate(dump.followed_pictures(request)):
         picture.save(folder / f"followed{i}.png")
     model = MODELS.get(name, "model")
-    save_file(dump.run(dump.load(folder / model), request), folder / "expected.safetensors")
+    pipe = dump.load(folder / model)
+    if name == "control-lora":
+        import control_lora  # whose modules need this one
+
+        merged = control_lora.write((folder / model).resolve(), folder / "lora.safetensors")
+        pipe = control_lora.pipeline(pipe, merged)
+    save_file(dump.run(pipe, request), folder / "expected.safetensors")
     write_manifest(folder, {"model": str(model), "request": dataclasses.asdict(request),
                             "made_with": versions()})
     for path in folder.rglob("*.safetensors"):

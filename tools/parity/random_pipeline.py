@@ -18,6 +18,7 @@ from pathlib import Path
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
 import diffusers
+import redux
 import torch
 import transformers
 from diffusers import (
@@ -26,6 +27,7 @@ from diffusers import (
     FluxControlNetModel,
     FluxTransformer2DModel,
 )
+from redux import ReduxShape
 from safetensors.torch import load_file, save_file
 from transformers import CLIPTextConfig, CLIPTextModel, T5Config, T5EncoderModel
 
@@ -94,6 +96,7 @@ class Shape:
     scheduler: dict = field(default_factory=lambda: {"shift": 3.0, "use_dynamic_shifting": True})
     dtype: str = "float32"
     controlnets: tuple = ()         # NetShapes; each lies in a folder controlnet_1, ...
+    redux: ReduxShape | None = None  # in the folder redux
     shard: str = ""                 # the largest shard, as in 100KB; empty: one file a part
 
 
@@ -214,6 +217,12 @@ def make(out, s, tokenizers=DEMO, link=False):
     for i, net in enumerate(s.controlnets, start=1):
         name = f"controlnet_{i}"
         fill(controlnet(s, net), name, s).save_pretrained(out / name, **saving)
+    if s.redux:
+        folder = out / "redux"
+        fill(redux.encoder(s.redux), "image_encoder", s).save_pretrained(folder / "image_encoder")
+        fill(redux.embedder(s.redux, s.t5_width), "image_embedder", s).save_pretrained(
+            folder / "image_embedder")
+        redux.processor(s.redux).save_pretrained(folder / "feature_extractor")
     FlowMatchEulerDiscreteScheduler.from_config(s.scheduler).save_pretrained(out / "scheduler")
     if s.clip_prefix:
         rename(out / "text_encoder", lambda name: ["text_model." + name])

@@ -46,7 +46,7 @@ Json control_json(const ControlPicture& control) {
 
 // What there is to say of its pictures; `bytes` gets their pixels.
 Json take_apart(const PicturesIn& pictures, std::string& bytes) {
-  const auto& [init, strength, mask, blur, crop, references, cache, controls] = pictures;
+  const auto& [init, strength, mask, blur, crop, references, scales, cache, controls] = pictures;
   const auto add = [&](const Pixels& one) { bytes.append(one.rgb.begin(), one.rgb.end()); };
   for (const auto* const one : {&init, &mask})
     if (*one) add(**one);
@@ -62,7 +62,8 @@ Json take_apart(const PicturesIn& pictures, std::string& bytes) {
   return {{"init", size_json(init)},       {"mask", size_json(mask)},
           {"strength", or_null(strength)}, {"mask_blur", blur},
           {"padding_crop", or_null(crop)}, {"references", sizes},
-          {"reference_cache", int(cache)}, {"controls", followed}};
+          {"reference_scales", scales},    {"reference_cache", int(cache)},
+          {"controls", followed}};
 }
 
 PicturesIn put_together(const Json& told, std::string_view bytes) {
@@ -83,6 +84,7 @@ PicturesIn put_together(const Json& told, std::string_view bytes) {
   pictures.mask_blur = told.at("mask_blur");
   pictures.padding_crop = if_any<int>(told.at("padding_crop"));
   for (const auto& size : told.at("references")) pictures.references.push_back(take(size));
+  pictures.reference_scales = told.at("reference_scales").get<std::vector<double>>();
   pictures.reference_cache = ReferenceCache(told.at("reference_cache").get<int>());
   for (const auto& one : told.at("controls"))
     pictures.controls.push_back({.picture = take(one.at(0)),

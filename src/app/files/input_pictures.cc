@@ -1,5 +1,7 @@
 #include "app/files/input_pictures.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "base/file.h"
 #include "base/sha256.h"
@@ -37,6 +39,9 @@ InputPictures read_input_pictures(const PictureFlags& flags) {
   in.pictures.padding_crop = flags.padding_crop;
   for (const auto& path : flags.references)
     in.pictures.references.push_back(read("reference", path));
+  const auto& scales = flags.reference_scales;
+  if (std::any_of(scales.begin(), scales.end(), [](double scale) { return scale != 1; }))
+    in.pictures.reference_scales = scales;
   for (std::size_t i = 0; i < flags.controls.size(); ++i)
     in.pictures.controls.push_back(
         {.picture = read("control", flags.controls[i]),

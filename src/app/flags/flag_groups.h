@@ -13,6 +13,7 @@ void add_model_flags(FlagReader& read, PipelineOptions& options);
 void add_comfy_flag(FlagReader& read, PipelineOptions& options);
 void add_controlnet_flag(FlagReader& read, std::vector<std::filesystem::path>& folders);
 void add_component_flags(FlagReader& read, PipelineOptions& options);  // those but --model
+void add_redux_flag(FlagReader& read, PipelineOptions& options);
 void add_lora_flag(FlagReader& read, std::vector<Adapter>& adapters);
 void add_adapter_flags(FlagReader& read, PipelineOptions& options);  // that and its mode
 void add_machine_flags(FlagReader& read, PipelineOptions& options);
@@ -35,8 +36,8 @@ void add_guidance_flags(FlagReader& read, Request& request);
 
 // The pictures that go into one.
 void add_input_picture_flags(FlagReader& read, PictureFlags& flags);
-// Throws InputError where flags of control pictures are too few or too many.
-void check_controls(const PictureFlags& flags, const PipelineOptions& options);
+// Throws InputError where flags of pictures, or pictures, are too few or too many.
+void check_pictures_in(const PictureFlags& flags, const PipelineOptions& options);
 
 // How weights are kept.
 void add_memory_flags(FlagReader& read, Memory& memory);

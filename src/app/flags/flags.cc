@@ -117,6 +117,7 @@ void add_generate_flags(FlagReader& read, GenerateFlags& f) {
   add_file_flags(read, f);
   add_model_flags(read, f.options);
   add_controlnet_flag(read, f.options.controlnets);
+  add_redux_flag(read, f.options);
   add_adapter_flags(read, f.options);
   add_machine_flags(read, f.options);
   add_graph_flag(read, f.options);
@@ -147,7 +148,7 @@ void check_together(const GenerateFlags& f) {
           "there are a prompt and --prompt-file: give one of them");
   check_auto_layout(f.auto_layout, f.options.layout);
   check_budget(f.options.memory);
-  check_controls(f.pictures, f.options);
+  check_pictures_in(f.pictures, f.options);
 }
 
 }  // namespace

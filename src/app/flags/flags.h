@@ -28,6 +28,7 @@ struct PictureFlags {
   std::filesystem::path init, mask;  // empty: not given
   bool mask_is_alpha = false;        // what is transparent of `init`
   std::vector<std::filesystem::path> references, controls;
+  std::vector<double> reference_scales;                          // one each
   std::vector<double> control_scales, control_from, control_to;  // one each, or one for all
   std::vector<int> control_modes;                                // the same
   std::optional<double> strength;

@@ -9,6 +9,17 @@ constexpr std::int64_t kMostPixels = std::int64_t(1) << 30;
 
 constexpr std::int64_t kMostModes = 10'000;
 
+// Behind the last '=' a number is the scale; anything else is a part of the file's name.
+std::pair<std::string, double> reference_of(const std::string& text) {
+  const auto sign = text.rfind('=');
+  if (sign == std::string::npos) return {text, 1};
+  try {
+    return {text.substr(0, sign), finite_number("--reference", text.substr(sign + 1))};
+  } catch (const InputError&) {
+    return {text, 1};
+  }
+}
+
 void add_control_flags(FlagReader& read, PictureFlags& f) {
   read.texts("--control", "FILE", "Pictures in",
              "Edges or depths that a control model or a ControlNet follows;\n"
@@ -47,7 +58,9 @@ void check_count(const char* flag, std::size_t count, std::size_t controls) {
 
 }  // namespace
 
-void check_controls(const PictureFlags& f, const PipelineOptions& options) {
+void check_pictures_in(const PictureFlags& f, const PipelineOptions& options) {
+  require(options.redux.empty() || !f.references.empty(),
+          "--redux needs --reference, the picture that it looks at");
   require(options.controlnets.empty() || !f.controls.empty(),
           "--controlnet needs --control, the picture that it follows");
   check_count("--control-scale", f.control_scales.size(), f.controls.size());
@@ -88,12 +101,14 @@ void add_input_picture_flags(FlagReader& read, PictureFlags& f) {
             [&](const std::string& flag, const std::string& text) {
               f.padding_crop = int(whole_number(flag, text, 0, kMaxSide));
             });
-  read.texts("--reference", "FILE", "Pictures in",
-             "A picture that an editing model looks at; several times for\n"
-             "several pictures",
+  read.texts("--reference", "FILE[=SCALE]", "Pictures in",
+             "A picture that an editing model, or --redux, looks at; several\n"
+             "times for several. --redux gives it this weight, 1 by default",
              [&](const std::string& flag, const std::string& text) {
-               require(!text.empty(), flag, " should be a path, it is empty");
-               f.references.emplace_back(text);
+               const auto [file, scale] = reference_of(text);
+               require(!file.empty(), flag, " should be a path, it is empty");
+               f.references.emplace_back(file);
+               f.reference_scales.push_back(scale);
              });
   read.text("--reference-cache", "WHEN", "Pictures in",
             "auto: models that were trained for it look at references once,\n"

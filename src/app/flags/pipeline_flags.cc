@@ -64,6 +64,13 @@ void add_controlnet_flag(FlagReader& read, std::vector<std::filesystem::path>& f
              });
 }
 
+void add_redux_flag(FlagReader& read, PipelineOptions& o) {
+  read.path("--redux", "DIR", "Model",
+            "The directory of FLUX.1 Redux, which looks at the pictures that\n"
+            "--reference names",
+            o.redux);
+}
+
 void add_lora_flag(FlagReader& read, std::vector<Adapter>& adapters) {
   read.texts("--lora", "FILE[=SCALE]", "Model",
              "A LoRA, DoRA, LoKr or LoHa (.safetensors) that changes the\n"

@@ -13,6 +13,7 @@
 #include "pipeline/sampling/guidance.h"
 #include "pipeline/sampling/schedule.h"
 #include "weights/adapters/adapter_names.h"
+#include "weights/sources/widened.h"
 #include "weights/weights.h"
 
 namespace braid {
@@ -25,7 +26,7 @@ struct Sharing {
 
 // One network of a model, as its files describe it.
 struct Part {
-  enum class Role { kText, kDenoiser, kControl, kDecoder } role;
+  enum class Role { kText, kPicture, kDenoiser, kControl, kDecoder } role;
   std::string folder;           // in the diffusers layout: "text_encoder_2"
   std::string label;            // for messages: "the transformer"
   std::string class_name = {};  // of diffusers, where conversion writes its config
@@ -36,6 +37,7 @@ struct Part {
 
   std::function<Names(const Checkpoint&)> names = {};
   std::function<ShardingTable(const Sharing&)> sharding = {};  // throws InputError
+  std::optional<WidenedLayer> widened = {};                    // by an adapter
   AdapterNames adapters = {};  // no prefixes: files of adapters have nothing for it
   std::function<void(const Weights&)> make = {};  // makes the network and drops it: for surveys
   // Of a text encoder: the most numbers that live while `tokens` pass, with so many ranks.
@@ -64,6 +66,8 @@ struct PicturesTaken {
   enum class Beside { kNothing, kControl, kMasked } beside = Beside::kNothing;
   std::vector<int> controlnet_modes = {};  // by ControlNet; 0: its pictures are of one kind
   int most_references = 0;
+  // As tokens beside the noise's, or as text behind the prompt's, of which each has a scale.
+  enum class References { kBesideNoise, kBehindPrompt } references = References::kBesideNoise;
   // A reference in the size that the encoder sees. Throws InputError for one that is no use.
   std::function<Pixels(const Pixels&)> fit_reference = {};
   // In its place where references get the size of what is drawn.

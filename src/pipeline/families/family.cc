@@ -33,6 +33,13 @@ ControlInput Family::control(const DenoiserInput&, int, std::optional<int>, doub
   throw Error(text_of("a ", description_.family, " model takes no ControlNets"));
 }
 
+EmbedPicture Family::load_picture_embedder(const WeightsOf&) const { return {}; }
+
+Condition Family::behind_prompt(const Condition& embedded, const Prompt&,
+                                const EmbeddedPictures&) const {
+  return embedded;
+}
+
 Tokens Family::reference(const Tensor&, int) const {
   throw Error(text_of("a ", description_.family, " model looks at no references"));
 }
@@ -42,7 +49,9 @@ DenoiserInput Family::references_alone(const std::vector<Tokens>&) const {
 }
 
 std::shared_ptr<const Family> open_family(const ModelFiles& files) {
-  return files.family->open(files);
+  auto family = files.family->open(files);
+  auto wider = family->widened_by(files.adapters);
+  return wider ? wider : family;
 }
 
 std::shared_ptr<const Family> named_family(const std::string& name) {

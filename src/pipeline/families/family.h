@@ -38,6 +38,11 @@ class Family {
   // The same with other numbers of blocks, one a kind; 0 leaves a kind as it is.
   virtual std::shared_ptr<const Family> with_blocks(const std::vector<int>& counts) const = 0;
 
+  // The same with a layer that takes more than is stored, where an adapter widens one; else null.
+  virtual std::shared_ptr<const Family> widened_by(const std::vector<AppliedAdapter>&) const {
+    return nullptr;
+  }
+
   // Loading. The denoiser has the blocks of `run`, all of them by default.
   virtual PredictPart load_denoiser(const Weights& w, Attend attend,
                                     std::optional<BlockRange> run = {}) const = 0;
@@ -47,6 +52,12 @@ class Family {
   virtual std::unique_ptr<const TextEncoders> load_text(const std::filesystem::path& folder,
                                                         at::Device device, const WeightsOf& weights,
                                                         const Warn& warn) const = 0;
+
+  // Of families that look at references behind the prompt: what embeds them, and the prompt with
+  // them.
+  virtual EmbedPicture load_picture_embedder(const WeightsOf& weights) const;
+  virtual Condition behind_prompt(const Condition& embedded, const Prompt& prompt,
+                                  const EmbeddedPictures& pictures) const;
 
   // Latents as tokens, in latents_dtype(); noise as the reference draws it on the CPU.
   virtual std::int64_t num_tokens(PictureSize size) const = 0;
@@ -89,7 +100,7 @@ struct FamilyEntry {
   std::vector<std::string> folders;          // that a model directory has
   std::vector<std::string> single_file_has;  // tensors; any of these tells a single file
   std::vector<std::string> published;        // names of models with known sizes: "flux1-dev"
-  bool takes_controlnets = false;
+  bool takes_controlnets = false, takes_redux = false;
 
   // Throws InputError naming file and field, also where parts do not fit each other.
   std::function<std::shared_ptr<const Family>(const ModelFiles&)> open;

@@ -23,6 +23,14 @@ struct Condition {
   Tensor text_BTC, pooled_BC;
 };
 
+// A picture [1 3 H W], -1 .. 1, as text behind the prompt's: [1 L C].
+using EmbedPicture = std::function<Tensor(const Tensor&)>;
+
+struct EmbeddedPictures {
+  std::vector<Tensor> embedded;
+  std::vector<double> scales;
+};
+
 using Warn = std::function<void(const std::string&)>;
 
 // The text encoders of a model, loaded.

@@ -52,6 +52,18 @@ void check_needed(const PicturesIn& in, const PicturesTaken& taken) {
           "this model fills pictures in: it needs an initial picture and a mask");
 }
 
+void check_references(const PicturesIn& in, const PicturesTaken& taken) {
+  const auto& scales = in.reference_scales;
+  if (scales.empty()) return;
+  require(taken.references == PicturesTaken::References::kBehindPrompt,
+          "references have scales with Redux only");
+  require(scales.size() == in.references.size(), "there are ", scales.size(), " scales of ",
+          in.references.size(), " references");
+  for (const double scale : scales)
+    require(std::isfinite(scale), "the scale of a reference should be a finite number, it is ",
+            scale);
+}
+
 void check_control_of_model(const std::vector<ControlPicture>& controls) {
   const auto& c = controls.front();
   require(controls.size() == 1, "this model follows one control picture, ", controls.size(),
@@ -119,6 +131,7 @@ void check_pictures(const Request& request, const PicturesTaken& taken) {
   check_needed(in, taken);
   check_all_pixels(in);
   check_controls(in.controls, taken);
+  check_references(in, taken);
   require(in.init || !in.mask, "a mask needs an initial picture");
   require(in.init || !in.strength, "a strength needs an initial picture");
   require(!in.init || !request.latents, "there are initial latents and an initial picture: give ",
@@ -142,7 +155,8 @@ PictureSize size_without_request(const PicturesIn& in, const RequestLimits& limi
   const auto most = taken.most_init_pixels;
   if (in.init) return of(most > 0 ? sides_with_at_most(sides(*in.init), most) : sides(*in.init));
   if (!in.controls.empty()) return of(sides(in.controls.front().picture));
-  if (!in.references.empty()) {
+  const bool are_tokens = taken.references == PicturesTaken::References::kBesideNoise;
+  if (are_tokens && !in.references.empty()) {
     const auto& reference = taken.size_from == PicturesTaken::SizeFrom::kFirst
                                 ? in.references.front()
                                 : in.references.back();

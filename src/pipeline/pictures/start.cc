@@ -81,7 +81,9 @@ void Start::see_references() {
 }
 
 void Start::look_at(const PreparedPictures& pictures, Tiles tiles) {
-  auto looked_at = pictures.references_13HW;
+  using References = PicturesTaken::References;
+  std::vector<Tensor> looked_at;  // those that are tokens
+  if (taken().references == References::kBesideNoise) looked_at = pictures.references_13HW;
   if (pictures.init_13HW.defined() && !init_) {
     looked_at.insert(looked_at.begin(), pictures.init_13HW);
     starts_from_first_ = true;

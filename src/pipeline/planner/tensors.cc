@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "pipeline/part_tensors.h"
 
 namespace braid {
 namespace {
@@ -108,9 +109,7 @@ std::vector<AskedTensor> asked_by(const Part& part, at::ScalarType dtype, const 
     part.make(Weights::synthetic(load).surveyed(asked));
     return asked;
   }
-  auto checkpoint = files->open(part.folder);
-  auto names = part.names(checkpoint);
-  part.make(Weights(std::move(checkpoint), std::move(names), load).surveyed(asked));
+  part.make(Weights(tensors_of_part(part, *files), load).surveyed(asked));
   return asked;
 }
 

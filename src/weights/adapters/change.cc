@@ -198,6 +198,16 @@ AdapterChanges AdapterSearch::changes_of(const AskedTensor& asked) const {
   return std::move(found.found);
 }
 
+std::optional<std::int64_t> inputs_of(const AdapterFile& file, const AdapterNames& names,
+                                      const std::string& layer, std::int64_t num_rows) {
+  for (const auto& target : targets_of(names_in(file, names), {}, layer, num_rows)) {
+    const auto* const module = file.find(target.module);
+    const auto* const down = module ? module->find(AdapterRole::kDown) : nullptr;
+    if (down && down->entry.shape.size() == 2) return down->entry.shape[1];
+  }
+  return {};
+}
+
 std::string AdapterChanges::identity() const {
   std::string words = identity_of(stored);
   for (const auto& c : changes)

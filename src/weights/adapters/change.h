@@ -39,6 +39,11 @@ struct AdapterSearch {
   AdapterChanges changes_of(const AskedTensor& asked) const;
 };
 
+// How many inputs a product of the file gives our layer `layer` of `num_rows` outputs; nothing
+// where it changes none.
+std::optional<std::int64_t> inputs_of(const AdapterFile& file, const AdapterNames& names,
+                                      const std::string& layer, std::int64_t num_rows);
+
 // The columns of a share, one run after the other; all of them if there are none.
 Tensor taken_columns(const Tensor& rows, const std::vector<Share>& columns);
 

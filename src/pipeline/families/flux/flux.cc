@@ -7,11 +7,12 @@
 #include "base/error.h"
 #include "models/flux/model.h"
 #include "models/flux/names.h"
-#include "models/flux/sharding.h"
 #include "pipeline/families/flux/controlnets.h"
+#include "pipeline/families/flux/describe.h"
 #include "pipeline/families/flux/text.h"
 #include "pipeline/families/parts.h"
 #include "pipeline/families/patches.h"
+#include "weights/adapters/change.h"
 
 namespace braid {
 namespace {
@@ -20,89 +21,15 @@ namespace fs = std::filesystem;
 
 constexpr double kTimestepScale = 1000;  // FluxPipeline's own, whatever num_train_timesteps says
 
-// T5's feed-forward layer, gate, its GELU and the product, and its attention's scores of all heads,
-// in float32 and as weights.
-std::int64_t live_in_t5(const T5Config& c, std::int64_t tokens, int ranks) {
-  const auto wide = tokens * (3 * c.mlp_hidden / ranks + 2 * c.hidden);
-  const auto scores = 3 * c.num_heads / ranks * tokens * tokens;
-  return std::max(wide, scores);
-}
-
-std::vector<Part> parts_of(const FluxConfigs& c) {
-  const Part clip{.role = Part::Role::kText,
-                  .folder = "text_encoder",
-                  .label = "CLIP",
-                  .num_heads = c.clip.num_heads,
-                  .lists = {"encoder.layers"},
-                  .is_large = false,
-                  .names = clip_names,
-                  .sharding = [=](const Sharing& s) { return clip_sharding(c.clip, s.ranks); },
-                  .adapters = clip_adapter_names(),
-                  .make = [=](const Weights& w) { (void)Clip(c.clip, w); },
-                  .live = [](std::int64_t, int) { return std::int64_t(0); }};  // far below T5's
-  const Part t5{
-      .role = Part::Role::kText,
-      .folder = "text_encoder_2",
-      .label = "T5",
-      .num_heads = c.t5.num_heads,
-      .lists = {"encoder.block"},
-      .names = [](const Checkpoint&) { return t5_names(); },
-      .sharding = [=](const Sharing& s) { return t5_sharding(c.t5, s.ranks); },
-      .adapters = t5_adapter_names(),
-      .make = [=](const Weights& w) { (void)T5(c.t5, w); },
-      .live = [=](std::int64_t tokens, int ranks) { return live_in_t5(c.t5, tokens, ranks); }};
-  const Part flux{
-      .role = Part::Role::kDenoiser,
-      .folder = "transformer",
-      .label = "the transformer",
-      .class_name = "FluxTransformer2DModel",
-      .num_heads = c.flux.num_heads,
-      .lists = {"double_blocks", "single_blocks"},
-      .names = flux_names,
-      .sharding = [=](const Sharing& s) { return flux_sharding(c.flux, s.ranks, s.modulation); },
-      .adapters = flux_adapter_names(),
-      .make = [=](const Weights& w) { (void)Flux(c.flux, w); }};
-  std::vector<Part> parts = {clip, t5, flux, autoencoder_part(c.vae)};
-  for (auto& net : controlnet_parts(c.controlnets)) parts.push_back(std::move(net));
-  return parts;
-}
-
-// What FLUX.1-dev (has a guidance embedder), its kinds and FLUX.1-schnell (has none) publish.
-RequestDefaults defaults_of(const FluxConfig& c, FluxKind kind) {
-  if (kind == FluxKind::kFill) return {.steps = 50, .guidance = 30};
-  if (c.guidance_embeds) return {};
-  return {.steps = 4, .guidance = 0, .max_sequence_length = 256};
-}
-
-// The reference has true guidance for two of the kinds.
-GuidanceKind guidance_of(FluxKind kind) {
-  const bool has_true = kind == FluxKind::kPlain || kind == FluxKind::kKontext;
-  return has_true ? GuidanceKind::kEmbeddedOrTrue : GuidanceKind::kEmbedded;
-}
-
-Description describe(const FluxConfigs& c, const ScheduleConfig& schedule,
-                     const RequestDefaults& defaults) {
-  auto pictures = flux_pictures(c.kind, c.vae);
-  pictures.controlnet_modes = controlnet_modes(c.controlnets);
-  return {.family = "FLUX.1",
-          .parts = parts_of(c),
-          .shape = flux_shape(c.flux),
-          .limits = {.defaults = defaults,
-                     .size_multiple = int(2 * c.vae.downscale()),
-                     .num_texts = 2,
-                     .guidance = guidance_of(c.kind),
-                     .pictures = std::move(pictures)},
-          .schedule = schedule,
-          .vae = c.vae};
-}
-
 class FluxFamily : public Family {
  public:
   FluxFamily(const FluxConfigs& configs, const ScheduleConfig& schedule,
              const RequestDefaults& defaults)
-      : Family(describe(configs, schedule, defaults)), configs_(configs) {}
+      : Family(describe_flux(configs, schedule, defaults)), configs_(configs) {}
 
   std::shared_ptr<const Family> with_blocks(const std::vector<int>& counts) const override;
+  std::shared_ptr<const Family> widened_by(
+      const std::vector<AppliedAdapter>& adapters) const override;
   PredictPart load_denoiser(const Weights& w, Attend attend,
                             std::optional<BlockRange> run) const override;
   Follow load_controls(const WeightsOf& weights_of, const Attend& attend) const override {
@@ -111,6 +38,14 @@ class FluxFamily : public Family {
   std::unique_ptr<const TextEncoders> load_text(const fs::path& folder, at::Device device,
                                                 const WeightsOf& weights_of,
                                                 const Warn& warn) const override;
+
+  EmbedPicture load_picture_embedder(const WeightsOf& weights_of) const override {
+    return load_flux_redux(*configs_.redux, parts(Part::Role::kPicture), weights_of);
+  }
+  Condition behind_prompt(const Condition& embedded, const Prompt& prompt,
+                          const EmbeddedPictures& pictures) const override {
+    return redux_behind_prompt(embedded, prompt, pictures);
+  }
 
   std::int64_t num_tokens(PictureSize size) const override { return latents(size).num_tokens(); }
   std::vector<std::int64_t> latent_shape(PictureSize size) const override {
@@ -159,6 +94,24 @@ std::shared_ptr<const Family> FluxFamily::with_blocks(const std::vector<int>& co
           " were given");
   if (!counts.empty() && counts[0] > 0) c.num_double = counts[0];
   if (counts.size() > 1 && counts[1] > 0) c.num_single = counts[1];
+  return std::make_shared<const FluxFamily>(configs, description().schedule,
+                                            description().limits.defaults);
+}
+
+// A Control LoRA makes a plain model one that follows a picture.
+std::shared_ptr<const Family> FluxFamily::widened_by(
+    const std::vector<AppliedAdapter>& adapters) const {
+  auto configs = configs_;
+  auto& c = configs.flux;
+  configs.stored_channels = c.in_channels;
+  c.in_channels += flux_beside_channels(FluxKind::kControl, configs_.vae);
+  const bool widens = std::any_of(adapters.begin(), adapters.end(), [&](const auto& adapter) {
+    return inputs_of(*adapter.file, flux_adapter_names(), kFluxInput, c.hidden()) == c.in_channels;
+  });
+  if (!widens || configs_.kind != FluxKind::kPlain) return nullptr;
+  require(configs_.controlnets.empty(), "a LoRA makes the model follow a picture by itself: ",
+          "ControlNets cannot stand beside it");
+  configs.kind = FluxKind::kControl;
   return std::make_shared<const FluxFamily>(configs, description().schedule,
                                             description().limits.defaults);
 }
@@ -239,8 +192,9 @@ std::shared_ptr<const Family> open(const ModelFiles& files, FluxKind kind) {
                       .vae = read_vae_config(config("vae"))};
   check_fit(configs);
   configs.controlnets = read_controlnets(files, configs.flux);
-  return std::make_shared<const FluxFamily>(configs, read_scheduler(files),
-                                            read_defaults(files, defaults_of(configs.flux, kind)));
+  configs.redux = read_flux_redux(files, configs.flux);
+  return std::make_shared<const FluxFamily>(
+      configs, read_scheduler(files), read_defaults(files, flux_defaults(configs.flux, kind)));
 }
 
 // The configs' defaults are FLUX.1's.
@@ -250,7 +204,7 @@ std::shared_ptr<const Family> named(const std::string& name) {
   const bool is_dev = configs.flux.guidance_embeds;
   const ScheduleConfig schedule{.shift = is_dev ? 3.0 : 1.0, .use_dynamic_shifting = is_dev};
   return std::make_shared<const FluxFamily>(configs, schedule,
-                                            defaults_of(configs.flux, configs.kind));
+                                            flux_defaults(configs.flux, configs.kind));
 }
 
 }  // namespace
@@ -271,6 +225,7 @@ FamilyEntry flux_family(FluxKind kind) {
                            ? std::vector<std::string>{"flux1-dev", "flux1-schnell"}
                            : std::vector<std::string>{},
           .takes_controlnets = kind == FluxKind::kPlain,
+          .takes_redux = kind != FluxKind::kKontext,
           .open = [=](const ModelFiles& files) { return open(files, kind); },
           .named = named};
 }

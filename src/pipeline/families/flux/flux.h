@@ -7,6 +7,7 @@
 #include "models/t5/model.h"
 #include "pipeline/families/family.h"
 #include "pipeline/families/flux/kinds.h"
+#include "pipeline/families/flux/redux.h"
 
 namespace braid {
 
@@ -19,6 +20,8 @@ struct FluxConfigs {
   T5Config t5 = {};
   VaeConfig vae = {};
   std::vector<FluxControlNetConfig> controlnets = {};
+  std::optional<FluxReduxConfig> redux = {};
+  std::int64_t stored_channels = 0;  // that the transformer takes, where an adapter widens it
 };
 
 // Of any sizes.

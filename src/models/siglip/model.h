@@ -1,0 +1,56 @@
+// The SigLIP vision encoder (Zhai et al., 2023; transformers' SiglipVisionModel) without its head,
+// written for one device.
+//
+// Shape letters: B batch, S side of the picture, L patches, C width.
+#pragma once
+
+#include "base/json.h"
+#include "nn/attention.h"
+#include "nn/block_list.h"
+#include "nn/linear.h"
+#include "nn/norm.h"
+
+namespace braid {
+
+// Defaults are the reference class's.
+struct SiglipConfig {
+  std::int64_t hidden = 768, mlp_hidden = 3072, num_layers = 12, num_heads = 12;
+  std::int64_t image_size = 224, patch_size = 16;  // pixels a side
+  double eps = 1e-6;
+
+  std::int64_t num_patches() const { return (image_size / patch_size) * (image_size / patch_size); }
+};
+
+// From image_encoder/config.json. Throws InputError naming the field.
+SiglipConfig read_siglip_config(const JsonObject& json);
+
+class SiglipLayer {
+ public:
+  SiglipLayer(const Weights& w, const SiglipConfig& config);
+  Tensor operator()(const Tensor& x_BLC) const;
+
+ private:
+  Tensor attend(const Tensor& x_BLC) const;
+
+  LayerNorm norm1_, norm2_;
+  Linear qkv_, proj_, mlp_in_, mlp_out_;
+  std::int64_t head_width_;
+};
+
+class Siglip {
+ public:
+  Siglip(const SiglipConfig& config, const Weights& w);
+  // pixels_B3SS of image_size, -1 .. 1 -> [B L C], behind the last norm.
+  Tensor operator()(const Tensor& pixels_B3SS) const;
+
+ private:
+  std::int64_t patch_size_;
+  Tensor patches_, patch_bias_, positions_LC_;
+  BlockList<SiglipLayer> layers_;
+  LayerNorm final_norm_;
+};
+
+// The names of published checkpoints, which stand behind `vision_model.`, and of newer ones.
+Names siglip_names(const Checkpoint& checkpoint);
+
+}  // namespace braid

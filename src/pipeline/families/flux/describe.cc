@@ -1,0 +1,98 @@
+#include "pipeline/families/flux/describe.h"
+
+#include "models/flux/model.h"
+#include "models/flux/names.h"
+#include "models/flux/sharding.h"
+#include "pipeline/families/flux/controlnets.h"
+#include "pipeline/families/parts.h"
+
+namespace braid {
+namespace {
+
+// T5's feed-forward layer, gate, its GELU and the product, and its attention's scores of all heads,
+// in float32 and as weights.
+std::int64_t live_in_t5(const T5Config& c, std::int64_t tokens, int ranks) {
+  const auto wide = tokens * (3 * c.mlp_hidden / ranks + 2 * c.hidden);
+  const auto scores = 3 * c.num_heads / ranks * tokens * tokens;
+  return std::max(wide, scores);
+}
+
+std::optional<WidenedLayer> widened_input(const FluxConfigs& c) {
+  if (c.stored_channels == 0) return {};
+  return WidenedLayer{.layer = kFluxInput, .stored_inputs = c.stored_channels};
+}
+
+std::vector<Part> parts_of(const FluxConfigs& c) {
+  const Part clip{.role = Part::Role::kText,
+                  .folder = "text_encoder",
+                  .label = "CLIP",
+                  .num_heads = c.clip.num_heads,
+                  .lists = {"encoder.layers"},
+                  .is_large = false,
+                  .names = clip_names,
+                  .sharding = [=](const Sharing& s) { return clip_sharding(c.clip, s.ranks); },
+                  .adapters = clip_adapter_names(),
+                  .make = [=](const Weights& w) { (void)Clip(c.clip, w); },
+                  .live = [](std::int64_t, int) { return std::int64_t(0); }};  // far below T5's
+  const Part t5{
+      .role = Part::Role::kText,
+      .folder = "text_encoder_2",
+      .label = "T5",
+      .num_heads = c.t5.num_heads,
+      .lists = {"encoder.block"},
+      .names = [](const Checkpoint&) { return t5_names(); },
+      .sharding = [=](const Sharing& s) { return t5_sharding(c.t5, s.ranks); },
+      .adapters = t5_adapter_names(),
+      .make = [=](const Weights& w) { (void)T5(c.t5, w); },
+      .live = [=](std::int64_t tokens, int ranks) { return live_in_t5(c.t5, tokens, ranks); }};
+  const Part flux{
+      .role = Part::Role::kDenoiser,
+      .folder = "transformer",
+      .label = "the transformer",
+      .class_name = "FluxTransformer2DModel",
+      .num_heads = c.flux.num_heads,
+      .lists = {"double_blocks", "single_blocks"},
+      .names = flux_names,
+      .sharding = [=](const Sharing& s) { return flux_sharding(c.flux, s.ranks, s.modulation); },
+      .widened = widened_input(c),
+      .adapters = flux_adapter_names(),
+      .make = [=](const Weights& w) { (void)Flux(c.flux, w); }};
+  std::vector<Part> parts = {clip, t5, flux, autoencoder_part(c.vae)};
+  for (auto& net : controlnet_parts(c.controlnets)) parts.push_back(std::move(net));
+  if (c.redux)
+    for (auto& part : flux_redux_parts(*c.redux)) parts.push_back(std::move(part));
+  return parts;
+}
+
+// The reference has true guidance for two of the kinds.
+GuidanceKind guidance_of(FluxKind kind) {
+  const bool has_true = kind == FluxKind::kPlain || kind == FluxKind::kKontext;
+  return has_true ? GuidanceKind::kEmbeddedOrTrue : GuidanceKind::kEmbedded;
+}
+
+}  // namespace
+
+Description describe_flux(const FluxConfigs& c, const ScheduleConfig& schedule,
+                          const RequestDefaults& defaults) {
+  auto pictures = flux_pictures(c.kind, c.vae);
+  pictures.controlnet_modes = controlnet_modes(c.controlnets);
+  if (c.redux) add_flux_redux(pictures, *c.redux);
+  return {.family = "FLUX.1",
+          .parts = parts_of(c),
+          .shape = flux_shape(c.flux),
+          .limits = {.defaults = defaults,
+                     .size_multiple = int(2 * c.vae.downscale()),
+                     .num_texts = 2,
+                     .guidance = guidance_of(c.kind),
+                     .pictures = std::move(pictures)},
+          .schedule = schedule,
+          .vae = c.vae};
+}
+
+RequestDefaults flux_defaults(const FluxConfig& c, FluxKind kind) {
+  if (kind == FluxKind::kFill) return {.steps = 50, .guidance = 30};
+  if (c.guidance_embeds) return {};
+  return {.steps = 4, .guidance = 0, .max_sequence_length = 256};
+}
+
+}  // namespace braid

@@ -1,0 +1,64 @@
+// The pictures that go into a request, encoded for the parts of a model that look at them.
+#include <ATen/ATen.h>
+
+#include "pipeline/model.h"
+
+namespace braid {
+
+// An encoder is needed once a request, if at all: it takes no memory in between.
+std::vector<Tensor> Model::encode_on_first(
+    const std::vector<Tensor>& pictures,
+    const std::function<Encode(const WeightsOf&)>& load) const {
+  const LoadOptions options{.dtype = dtype_, .device = device_};
+  const auto weights = [&](const Part& part) {
+    return Weights(source_of_part(*family_, part, &files_, {}).tensors, options);
+  };
+  const auto encode = mesh_.world.rank() == 0 ? load(weights) : Encode();
+  const auto like = at::TensorOptions(dtype_).device(device_);
+  std::vector<Tensor> made;
+  for (const auto& picture : pictures) {
+    mesh_.world.poll();
+    const auto mine = encode ? encode(picture.to(like)) : at::empty({0}, like);
+    mesh_.world.await();
+    made.push_back(mesh_.world.broadcast(mine, 0));
+  }
+  return made;
+}
+
+std::vector<Tensor> Model::encode_with(
+    const std::vector<Tensor>& pictures,
+    const std::function<Tensor(const Vae&, const Tensor&)>& encode) const {
+  return encode_on_first(pictures, [&](const WeightsOf& weights) {
+    const auto vae = std::make_shared<const Vae>(family_->description().vae,
+                                                 weights(family_->part(Part::Role::kDecoder)),
+                                                 Vae::Parts::kEncoder);
+    return [=](const Tensor& picture) { return encode(*vae, picture); };
+  });
+}
+
+std::vector<Tensor> Model::embed_pictures(const std::vector<Tensor>& pictures) const {
+  return encode_on_first(
+      pictures, [&](const WeightsOf& weights) { return family_->load_picture_embedder(weights); });
+}
+
+std::vector<VaeMoments> Model::encode_pictures(const std::vector<Tensor>& pictures,
+                                               Tiles tiles) const {
+  const auto joined = encode_with(pictures, [&](const Vae& vae, const Tensor& picture) {
+    const auto moments = vae.encode(picture, tiles);
+    return at::cat({moments.mean, moments.logvar}, 1);
+  });
+  std::vector<VaeMoments> made;
+  for (const auto& both : joined) {
+    const auto halves = both.chunk(2, 1);
+    made.push_back({.mean = halves[0], .logvar = halves[1]});
+  }
+  return made;
+}
+
+std::vector<Tensor> Model::encode_means(const std::vector<Tensor>& pictures, Tiles tiles) const {
+  return encode_with(pictures, [&](const Vae& vae, const Tensor& picture) {
+    return vae.from_encoder(vae.encode(picture, tiles).mean);
+  });
+}
+
+}  // namespace braid

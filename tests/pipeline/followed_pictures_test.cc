@@ -1,0 +1,184 @@
+// Pictures that are followed, by ControlNets and by a LoRA, and those that are looked at behind the
+// prompt: that layouts change nothing, and what is refused.
+#include "picture_requests.h"
+#include "pipeline/planner/memory.h"
+
+namespace braid::followed_pictures_test {
+
+using testing::HasSubstr;
+
+const std::filesystem::path kFixtures =
+    std::filesystem::path(BRAID_SOURCE_DIR) / "tests/data/parity";
+
+class FollowedLayouts : public testing::TestWithParam<Layout> {};
+
+// Two nets, of which one follows kinds of pictures, each in a part of the steps.
+PipelineOptions with_controlnets() {
+  const auto model = kFixtures / "controlnets/model";
+  return {.model = model, .controlnets = {model / "controlnet_1", model / "controlnet_2"}};
+}
+
+Request following(double scale = 0.8) {
+  return request_with({.controls = {{.picture = waves(64, 48), .scale = scale, .mode = 1},
+                                    {.picture = half(50, 40), .scale = scale, .to = 0.5}}});
+}
+
+TEST_P(FollowedLayouts, FollowWhatOneRankFollows) {
+  auto options = with_controlnets();
+  const auto one = recording_of(options, following());
+  options.layout = GetParam();
+  expect_near(one, recording_of(options, following()));
+}
+
+// A stage of a pipe may have no picture of its own to follow.
+TEST(ControlNets, FollowOnePictureInSeveralStages) {
+  auto options = with_controlnets();
+  auto request = following();
+  request.num_images = 1;
+  const auto one = recording_of(options, request);
+  options.layout.layer_split = 2;
+  expect_near(one, recording_of(options, request));
+}
+
+TEST(ControlNets, DrawTheSameBytesOffloaded) {
+  auto options = with_controlnets();
+  const auto want = recording_of(options, following()).at("latents_final");
+  for (const auto mode :
+       {OffloadMode::kModel, OffloadMode::kBlock, OffloadMode::kLeaf, OffloadMode::kSequential}) {
+    options.memory.offload.transformer = mode;
+    EXPECT_TRUE(at::equal(recording_of(options, following()).at("latents_final"), want));
+  }
+}
+
+// From the same latents: noise is drawn behind the sample of what is followed.
+TEST(ControlNets, ChangeNothingAtAScaleOfZero) {
+  const auto followed = recording_of(with_controlnets(), following(0));
+  const auto& from = followed.at("latents_initial");
+  auto alone = with_controlnets();
+  alone.controlnets.clear();
+  auto request = request_with({});
+  request.latents = Latents{
+      .shape = from.sizes().vec(),
+      .values = {from.const_data_ptr<float>(), from.const_data_ptr<float>() + from.numel()}};
+  EXPECT_TRUE(
+      at::equal(followed.at("velocity_first"), recording_of(alone, request).at("velocity_first")));
+}
+
+TEST(ControlNets, AreCountedInAPlan) {
+  const auto bytes_of = [](const PipelineOptions& options) {
+    return predict_bytes(job_of_request(options, following(), at::kCPU), {}, 0,
+                         whole_transformer(open_family(find_model(options))->shape()));
+  };
+  auto options = with_controlnets();
+  options.dtype = Dtype::kBfloat16;  // as they are stored
+  const auto with = bytes_of(options);
+  std::int64_t stored = 0;
+  for (const auto& folder : options.controlnets)
+    stored += std::int64_t(Checkpoint::open(folder, "diffusion_pytorch_model").num_bytes());
+  options.controlnets.clear();
+  const auto without = bytes_of(options);
+  EXPECT_EQ(with.transformer - without.transformer, stored);
+  EXPECT_GT(with.activations, without.activations);
+}
+
+TEST(ControlNets, AreCloseToThemselvesInEightBits) {
+  auto options = with_controlnets();
+  const auto want = recording_of(options, following()).at("velocity_first");
+  options.memory.quantize = Quantize::kInt8;
+  const auto got = recording_of(options, following()).at("velocity_first");
+  const auto error = ((got - want).norm() / want.norm()).item<double>();
+  EXPECT_GT(error, 0);
+  EXPECT_LT(error, 0.05);
+}
+
+TEST_P(FollowedLayouts, FollowByALoraWhatOneRankFollows) {
+  if (GetParam().cfg > 1) GTEST_SKIP() << "its guidance is a single branch";
+  PipelineOptions options{.model = kFixtures / "basic/model",
+                          .adapters = {{.file = kFixtures / "control-lora/lora.safetensors"}}};
+  auto request = request_with({.controls = {{.picture = waves(64, 48)}}});
+  request.negative_prompt = {};
+  request.true_cfg = 1;
+  const auto one = recording_of(options, request);
+  options.layout = GetParam();
+  expect_near(one, recording_of(options, request));
+}
+
+TEST_P(FollowedLayouts, LookBehindThePromptAsOneRankLooks) {
+  PipelineOptions options{.model = kFixtures / "redux/model",
+                          .redux = kFixtures / "redux/model/redux"};
+  const auto request = request_with({.references = {waves(50, 40)}, .reference_scales = {0.5}});
+  const auto one = recording_of(options, request);
+  options.layout = GetParam();
+  expect_near(one, recording_of(options, request));
+}
+
+// Of a plain model, which has inputs for latents alone.
+TEST(ControlLora, MakesAModelThatNeedsAPicture) {
+  const PipelineOptions options{
+      .model = kFixtures / "basic/model",
+      .adapters = {{.file = kFixtures / "control-lora/lora.safetensors"}}};
+  const auto family = open_family(find_model(options));
+  EXPECT_EQ(family->shape().beside_width, family->shape().in_width);
+  EXPECT_THAT(refusal({}, family->description().limits.pictures),
+              HasSubstr("needs a control picture"));
+}
+
+// The picture's channels have no weights but the LoRA's: at a scale of zero it is not seen.
+TEST(ControlLora, SeesNothingAtAScaleOfZero) {
+  PipelineOptions options{.model = kFixtures / "basic/model",
+                          .adapters = {{.file = kFixtures / "control-lora/lora.safetensors"}}};
+  const auto velocity = [&](double scale, const Pixels& picture) {
+    options.adapters.front().scale = scale;
+    auto request = request_with({.controls = {{.picture = picture}}});
+    request.negative_prompt = {};
+    request.true_cfg = 1;
+    return recording_of(options, request).at("velocity_first");
+  };
+  EXPECT_TRUE(at::equal(velocity(0, waves(64, 48)), velocity(0, half(64, 48))));
+  EXPECT_FALSE(at::equal(velocity(1, waves(64, 48)), velocity(1, half(64, 48))));
+}
+
+TEST(Redux, IsRefusedWhereReferencesDoNotFit) {
+  const PicturesTaken behind{.most_references = 2,
+                             .references = PicturesTaken::References::kBehindPrompt};
+  const auto two = std::vector<Pixels>{waves(4, 4), waves(4, 4)};
+  EXPECT_EQ(refusal({.references = two, .reference_scales = {1, -2}}, behind), "");
+  EXPECT_THAT(refusal({.references = two, .reference_scales = {1}}, behind),
+              HasSubstr("there are 1 scales of 2 references"));
+  EXPECT_THAT(refusal({.references = two, .reference_scales = {1, NAN}}, behind),
+              HasSubstr("should be a finite number"));
+  EXPECT_THAT(refusal({.references = two, .reference_scales = {1, 1}}, {.most_references = 2}),
+              HasSubstr("with Redux only"));
+}
+
+TEST(ControlNets, AreRefusedWherePicturesDoNotFit) {
+  const PicturesTaken two{.controlnet_modes = {0, 3}};
+  const ControlPicture plain{.picture = waves(4, 4)};
+  auto of_kind = plain;
+  of_kind.mode = 2;
+  EXPECT_EQ(refusal({}, two), "");
+  EXPECT_EQ(refusal({.controls = {plain, of_kind}}, two), "");
+  EXPECT_THAT(refusal({.controls = {plain}}, two),
+              HasSubstr("there are 2 ControlNets, each needs a control picture, 1 was given"));
+  EXPECT_THAT(refusal({.controls = {plain, plain}}, two),
+              HasSubstr("ControlNet 2 follows 3 kinds of pictures: its mode should lie between 0 "
+                        "and 2, none is given"));
+  EXPECT_THAT(refusal({.controls = {of_kind, of_kind}}, two), HasSubstr("it has no modes"));
+  EXPECT_EQ(refusal({.controls = {plain, plain}}, {.controlnet_modes = {0}}), "");
+  auto never = plain;
+  never.from = never.to;
+  EXPECT_THAT(refusal({.controls = {never}}, {.controlnet_modes = {0}}),
+              HasSubstr("between 0 and 1, it is from 1 to 1"));
+  auto weak = plain;
+  weak.scale = 0.5;
+  EXPECT_THAT(refusal({.controls = {weak}}, {.beside = PicturesTaken::Beside::kControl}),
+              HasSubstr("with a ControlNet only"));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, FollowedLayouts,
+                         testing::Values(Layout{.tp = 2}, Layout{.ring = 2}, Layout{.ulysses = 2},
+                                         Layout{.cfg = 2}, Layout{.dp = 2},
+                                         Layout{.layer_split = 2}),
+                         [](const auto& info) { return "layout" + std::to_string(info.index); });
+
+}  // namespace braid::followed_pictures_test
