@@ -221,4 +221,50 @@ TEST(Devices, RefuseWhatIsNotKnownWithWhatIs) {
         << text;
 }
 
+// Counted by diffusers.
+TEST(PlannedPictures, HaveAnEncoder) {
+  EXPECT_EQ(encoder_parameters(VaeConfig{}), 34'274'208);
+  EXPECT_EQ(encoder_parameters(VaeConfig{.latent_channels = 32}), 34'421'696);
+}
+
+TEST(PlannedPictures, AreOfTheSizeThatTheModelSees) {
+  const Pixels large{2048, 1024, std::vector<std::uint8_t>(2048 * 1024 * 3)};
+  const auto klein = named_family("klein-9b-kv");
+  const auto seen = planned_pictures(*klein, {.references = {large, large}}, {64, 64});
+  EXPECT_EQ(seen.encoded_pixels, 1440 * 720);  // 1448 x 724, cut
+  EXPECT_EQ(seen.reference_tokens, 2 * 90 * 45);
+  EXPECT_EQ(seen.seen, PicturesTaken::Seen::kOnce);
+  const PicturesIn in_every_step{.references = {large}, .reference_cache = ReferenceCache::kOff};
+  EXPECT_EQ(planned_pictures(*klein, in_every_step, {64, 64}).seen,
+            PicturesTaken::Seen::kInEveryStep);
+  const auto flux = named_family("flux1-dev");
+  const auto init = planned_pictures(*flux, {.init = large}, {512, 256});
+  EXPECT_EQ(init.encoded_pixels, 512 * 256);
+  EXPECT_EQ(init.reference_tokens, 0);
+}
+
+// 2 x 4096 tokens x 4096 numbers x 2 bytes x 32 blocks; ranks share heads, tokens or blocks.
+TEST(PlannedPictures, AreKeptOnce) {
+  auto job = *named_job("klein-9b-kv");
+  job.dtype = at::kBFloat16;
+  job.pictures = {
+      .encoded_pixels = 1024 * 1024, .reference_tokens = 4096, .seen = PicturesTaken::Seen::kOnce};
+  job = surveyed(std::move(job));
+  const auto kept = [&](const Degrees& grid, std::int64_t blocks) {
+    return predict_bytes(job, grid, 0, {.first_block = 0, .num_blocks = blocks}).kept;
+  };
+  EXPECT_EQ(kept({}, 32), 2'147'483'648);
+  EXPECT_EQ(kept({.tp = 4}, 32), 2'147'483'648 / 4);
+  EXPECT_EQ(kept({.ring = 2, .ulysses = 4}, 32), 2'147'483'648 / 8);
+  EXPECT_EQ(kept({.layers = 2}, 16), 2'147'483'648 / 2);
+  const auto once = predict_bytes(job, {}, 0, whole_transformer(job.shape()));
+  job.pictures.seen = PicturesTaken::Seen::kInEveryStep;
+  const auto always = predict_bytes(job, {}, 0, whole_transformer(job.shape()));
+  EXPECT_EQ(always.kept, 0);
+  EXPECT_GT(always.activations, once.activations);
+  job.pictures = {};
+  EXPECT_LT(predict_bytes(job, {}, 0, whole_transformer(job.shape())).activations,
+            always.activations);
+}
+
 }  // namespace braid::planner_test

@@ -32,6 +32,28 @@ TEST(Verify, PassesHybridLayouts) {
   }
 }
 
+// Each reference is a run of tokens that ranks share by itself.
+TEST(Verify, PassesWithReferences) {
+  const Pixels first{70, 64, std::vector<std::uint8_t>(70 * 64 * 3)};
+  const Pixels second{80, 112, std::vector<std::uint8_t>(80 * 112 * 3)};
+  VerifyOptions options{.pipeline = {.model = std::filesystem::path(BRAID_SOURCE_DIR) /
+                                              "tests/data/parity/klein-base/model",
+                                     .dtype = Dtype::kFloat32,
+                                     .layout = {.ring = 2, .ulysses = 2}},
+                        .width = 80,
+                        .height = 64,
+                        .max_sequence_length = 21};
+  const auto alone = verify(options);
+  options.references = {first, second};
+  const auto verdict = verify(options);
+  EXPECT_EQ(verdict.first_divergent(), nullptr);
+  EXPECT_NE(verdict.blocks.back().difference, alone.blocks.back().difference);
+  options.fault = Fault::kDropLse;
+  EXPECT_NE(verify(options).first_divergent(), nullptr);
+  options.pipeline.model = kModel;
+  EXPECT_THROW(verify(options), InputError);
+}
+
 TEST(Verify, PassesInBfloat16) {
   const auto verdict = verdict_of({.tp = 2, .ring = 2}, {}, Dtype::kBfloat16);
   EXPECT_EQ(verdict.first_divergent(), nullptr);

@@ -83,6 +83,8 @@ class GenerateRun {
 // All that can be found wrong before a large model is loaded.
 void GenerateRun::prepare() {
   settle_model(options_);
+  if (!flags_.latents.empty()) request_.latents = read_latents(flags_.latents);
+  read_pictures();
   const auto launch = read_launch();
   const int num_ranks = launch ? launch->size : int(device_names(options_).size());
   if (flags_.auto_layout) {
@@ -98,8 +100,6 @@ void GenerateRun::prepare() {
   choose_memory();
   options_.device = here.device;
   if (is_first_) check_dump();
-  if (!flags_.latents.empty()) request_.latents = read_latents(flags_.latents);
-  read_pictures();
 }
 
 // Whether they are what the model takes is found before it is loaded.

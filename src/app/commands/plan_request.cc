@@ -3,8 +3,10 @@
 #include <algorithm>
 
 #include "app/files/bundled_model.h"
+#include "app/files/input_pictures.h"
 #include "base/error.h"
 #include "pipeline/model.h"
+#include "pipeline/pictures/check_pictures.h"
 
 namespace braid {
 namespace {
@@ -33,10 +35,19 @@ PlanJob job_of(const PlanFlags& f) {
   settle_model(options);
   auto job = job_of_options(options);
   job.is_on_host = are_cpus(devices_named("--devices", f.devices));
-  const int patch = job.family->description().limits.size_multiple;
-  job.width = f.width.value_or(job.width) / patch * patch;
-  job.height = f.height.value_or(job.height) / patch * patch;
+  const auto& limits = job.family->description().limits;
+  const int patch = limits.size_multiple;
+  PictureFlags pictures;
+  pictures.init = f.init;
+  pictures.references = f.references;
+  const auto in = read_input_pictures(pictures).pictures;
+  if (!in.references.empty())
+    check_pictures({.pictures = {.references = in.references}}, limits.pictures);
+  const auto size = size_without_request(in, limits);
+  job.width = f.width.value_or(size.width) / patch * patch;
+  job.height = f.height.value_or(size.height) / patch * patch;
   require(job.width > 0 && job.height > 0, "--size should be at least ", patch, "x", patch);
+  job.pictures = planned_pictures(*job.family, in, job.size());
   job.steps = f.steps.value_or(job.steps);
   job.text_tokens = f.text_tokens.value_or(job.text_tokens);
   job.batch_size = f.batch_size;

@@ -1,8 +1,10 @@
 // What `braid plan` is asked.
 #pragma once
 
+#include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "braid/braid.h"
 #include "pipeline/planner/planner.h"
@@ -14,7 +16,9 @@ struct PlanFlags {
   std::optional<int> width = {}, height = {}, steps = {}, text_tokens = {};
   int batch_size = 1, num_pictures = 1;
   double true_cfg = 1;
-  Layout sharing = {};  // what is shared, without degrees
+  std::filesystem::path init = {};                     // empty: none
+  std::vector<std::filesystem::path> references = {};  // of which the sizes count
+  Layout sharing = {};                                 // what is shared, without degrees
   std::string devices = "cpu", memory = {}, link = {}, network = "ethernet";
   int devices_per_host = 1024;
   bool all = false, json = false;

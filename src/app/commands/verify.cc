@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/files/bundled_model.h"
+#include "app/files/input_pictures.h"
 #include "app/flags/preset_flags.h"
 #include "app/machine/launched.h"
 #include "app/print/readable_json.h"
@@ -57,6 +58,9 @@ int verify_layout(const VerifyFlags& flags) {
   if (!flags.preset.name.empty())
     options.pipeline.memory = choose_memory(flags.preset, options.pipeline).memory;
   options.pipeline.device = device_of_rank(options.pipeline.device);
+  PictureFlags pictures;
+  pictures.references = flags.references;
+  options.references = read_input_pictures(pictures).pictures.references;
   const auto verdict = verify(options);
   if (!is_first_rank()) return verdict.first_divergent() ? 1 : 0;
   const auto layout = to_string(degrees_of(options.pipeline.layout));

@@ -80,7 +80,8 @@ struct InfoFlags {
 };
 
 struct VerifyFlags {
-  VerifyOptions options;  // the model is empty for the bundled one
+  VerifyOptions options;                          // the model is empty for the bundled one
+  std::vector<std::filesystem::path> references;  // of which the sizes count
   PresetFlags preset;
   bool json = false;
 };

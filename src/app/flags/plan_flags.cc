@@ -64,6 +64,17 @@ void add_picture_flags(FlagReader& read, PlanFlags& f) {
             [&](int n) { f.num_pictures = n; });
   add_count(read, "--batch-size", "Pictures that are denoised together. Default: 1", kMaxPictures,
             [&](int n) { f.batch_size = n; });
+  read.path("--init", "FILE", "Picture",
+            "Also what encoding this picture takes; --size is its size by\n"
+            "default",
+            f.init);
+  read.texts("--reference", "FILE", "Picture",
+             "Also what this picture takes that the model looks at; several\n"
+             "times for several",
+             [&](const std::string& flag, const std::string& text) {
+               require(!text.empty(), flag, " should be a path, it is empty");
+               f.references.emplace_back(text);
+             });
   read.text("--true-cfg", "SCALE", "Picture",
             "Above 1 there is a negative prompt too, and two evaluations\n"
             "a step. Default: 1",

@@ -40,6 +40,13 @@ void add_verify_flags(FlagReader& read, VerifyFlags& f) {
             [&](const std::string& flag, const std::string& text) {
               f.options.max_sequence_length = int(whole_number(flag, text, 1, kMostTextTokens));
             });
+  read.texts("--reference", "FILE", "Proof",
+             "Also of a picture of this size that the model looks at; several\n"
+             "times for several",
+             [&](const std::string& flag, const std::string& text) {
+               require(!text.empty(), flag, " should be a path, it is empty");
+               f.references.emplace_back(text);
+             });
   read.text("--seed", "N", "Proof", "Of the random inputs. Default: 0",
             [&](const std::string& flag, const std::string& text) {
               f.options.seed = seed_number(flag, text);

@@ -10,10 +10,16 @@ OrderedJson json_of(const Degrees& g) {
 }
 
 OrderedJson json_of(const RankBytes& b) {
-  return {
-      {"transformer", b.transformer}, {"text_encoders", b.text_encoders}, {"vae", b.vae},
-      {"activations", b.activations}, {"keys_values", b.keys_values},     {"staging", b.staging},
-      {"decoding", b.decoding},       {"locked_on_host", b.locked},       {"peak", b.peak()}};
+  return {{"transformer", b.transformer},
+          {"text_encoders", b.text_encoders},
+          {"vae", b.vae},
+          {"activations", b.activations},
+          {"keys_values", b.keys_values},
+          {"staging", b.staging},
+          {"kept_references", b.kept},
+          {"decoding", b.decoding},
+          {"locked_on_host", b.locked},
+          {"peak", b.peak()}};
 }
 
 OrderedJson json_of(const StepTime& step) {

@@ -1,6 +1,7 @@
 #include "pipeline/planner/job.h"
 
 #include "pipeline/model.h"
+#include "pipeline/pictures/check_pictures.h"
 #include "pipeline/settings.h"
 
 namespace braid {
@@ -68,19 +69,22 @@ PlanJob job_of_request(const PipelineOptions& options, const Request& r, at::Dev
   auto job = job_of_model(options, device);
   job.is_on_host = device.is_cpu();
   job.tiling = r.vae_tiling;
-  const int multiple = job.family->description().limits.size_multiple;
-  job.width = std::max(1, r.width.value_or(job.width) / multiple) * multiple;
-  job.height = std::max(1, r.height.value_or(job.height) / multiple) * multiple;
-  if (const auto& nearest = job.family->description().limits.nearest_size) {
-    const auto size = nearest(job.size());
-    job.width = size.width;
-    job.height = size.height;
+  const auto& limits = job.family->description().limits;
+  const int multiple = limits.size_multiple;
+  const auto size = size_without_request(r.pictures, limits);
+  job.width = std::max(1, r.width.value_or(size.width) / multiple) * multiple;
+  job.height = std::max(1, r.height.value_or(size.height) / multiple) * multiple;
+  if (limits.nearest_size) {
+    const auto nearest = limits.nearest_size(job.size());
+    job.width = nearest.width;
+    job.height = nearest.height;
   }
+  job.pictures = planned_pictures(*job.family, r.pictures, job.size());
   job.steps = std::max(1, r.steps.value_or(job.steps));
   job.text_tokens = r.max_sequence_length.value_or(job.text_tokens);
   job.num_pictures = std::max(1, int(r.prompts.size()) * r.num_images);
   job.batch_size = std::max(1, r.batch_size);
-  job.branches = num_branches(r, job.family->description().limits);
+  job.branches = num_branches(r, limits);
   job.layout = options.layout;
   const auto files = find_model(options);
   return surveyed(std::move(job), &files);

@@ -3,6 +3,7 @@
 
 #include "parallel/ulysses.h"
 #include "pipeline/families/family.h"
+#include "pipeline/planner/pictures.h"
 #include "pipeline/planner/tensors.h"
 
 namespace braid {
@@ -13,7 +14,8 @@ struct PlanJob {
   int width = 1024, height = 1024, text_tokens = 512, steps = 28;
   int batch_size = 1, num_pictures = 1;  // denoised together by a rank, of the whole run
   int branches = 1;                      // 2 with true guidance: the prompt and the negative one
-  Layout layout = {};                    // how what is shared is shared; its degrees do not count
+  PlannedPictures pictures = {};
+  Layout layout = {};  // how what is shared is shared; its degrees do not count
   VaeTiling tiling = VaeTiling::kAuto;
   bool is_on_host = false;  // it computes on CPUs: what is on the device is in the host's memory
 

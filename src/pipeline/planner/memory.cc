@@ -86,7 +86,9 @@ std::int64_t keys_values_bytes(const PlanJob& job, const Degrees& grid, const St
   const auto token = 2 * s.batch * s.attended.kept_kv() * job.shape().head_width;
   const auto mine = token * s.group.all() * job.element_bytes();
   if (grid.ring == 1) return mine;
-  const auto all = token * (job.image_tokens() + job.padded_text_tokens()) * job.element_bytes();
+  const auto all = token *
+                   (job.image_tokens() + job.padded_text_tokens() + job.pictures.reference_tokens) *
+                   job.element_bytes();
   if (job.layout.ring_form == RingForm::kGather) return mine + all;
   // float32: so far, and of this block
   const auto partial_sums =
@@ -102,6 +104,35 @@ std::int64_t staging_bytes(const PlanJob& job, const Degrees& grid, const StepSh
   const auto numbers = s.sent_heads * s.tokens.all() + received;
   const auto traded = grid.ulysses > 1 ? s.batch * numbers * job.shape().head_width * e : 0;
   return std::max(reduced, traded);
+}
+
+// In its first blocks: what a block is given and what is between its convolutions; of a device that
+// makes whole norms, one of them and the result too.
+std::int64_t picture_encoding_bytes(const PlanJob& job) {
+  const auto& vae = job.family->description().vae;
+  const auto tile = vae.sample_size * vae.sample_size;
+  const auto all = job.pictures.encoded_pixels;
+  if (all == 0) return 0;
+  const auto pixels = is_tiled(job) ? std::min(all, tile) : all;
+  const auto bytes = pixels * (has_bands(job) ? 2 : 4) * vae.widths.front() * job.element_bytes();
+  return encoder_parameters(vae) * job.element_bytes() + bytes +
+         (has_bands(job) ? std::min(bytes, kBandBytes) : 0);
+}
+
+// A rank's tokens of references, in the shares that it computes on and that it attends to.
+void add_references(const PlanJob& job, const Degrees& grid, StepShare& share) {
+  const auto all = job.pictures.reference_tokens;
+  if (job.pictures.seen == PicturesTaken::Seen::kInEveryStep)
+    share.tokens.image += share_of(all, 0, grid.ring * grid.ulysses).count;
+  share.group.image += share_of(all, 0, grid.ring).count;
+}
+
+// They are of a batch of one.
+std::int64_t kept_bytes_of_references(const PlanJob& job, const Degrees& grid,
+                                      const StepShare& share, std::int64_t blocks) {
+  if (job.pictures.seen == PicturesTaken::Seen::kInEveryStep) return 0;
+  return 2 * blocks * share.attended.kept_kv() * job.shape().head_width *
+         share_of(job.pictures.reference_tokens, 0, grid.ring).count * job.element_bytes();
 }
 
 // Whether codes become numbers before they multiply, as ops/linear.cc does it.
@@ -195,6 +226,7 @@ void add_transformer(const PlanJob& job, const Degrees& grid, int rank, const St
                      RankBytes& bytes) {
   auto share = share_of_step(job, grid, rank);
   share.batch /= items_of_batch(job, grid);
+  add_references(job, grid, share);
   const auto& o = job.memory.offload;
   const auto pages =
       pages_of(tensors_of(job).of(Part::Role::kDenoiser),
@@ -208,6 +240,7 @@ void add_transformer(const PlanJob& job, const Degrees& grid, int rank, const St
   add_controlnets(job, grid, rank, share, bytes);
   bytes.keys_values = keys_values_bytes(job, grid, share);
   bytes.staging = staging_bytes(job, grid, share);
+  bytes.kept = kept_bytes_of_references(job, grid, share, stage.num_blocks);
 }
 
 // Pages that stay in the host's memory: the others are in files, or on the device for good.
@@ -232,7 +265,8 @@ std::int64_t locked_bytes(const PlanJob& job, const RankBytes& b) {
 }  // namespace
 
 std::int64_t RankBytes::peak() const {
-  return weights() + std::max({encoding, activations + keys_values + staging + widened, decoding});
+  return weights() +
+         std::max({encoding, activations + keys_values + kept + staging + widened, decoding});
 }
 
 RankBytes bytes_of_others(const PlanJob& job, const Degrees& grid, int rank) {
@@ -242,6 +276,7 @@ RankBytes bytes_of_others(const PlanJob& job, const Degrees& grid, int rank) {
     bytes.encoding = encoding_bytes(job, sharers);
     hold_text(job, sharers, bytes);
   }
+  if (rank == 0) bytes.encoding = std::max(bytes.encoding, picture_encoding_bytes(job));
   if (rank > 0 && job.layout.decode == DecodeRanks::kFirst) return bytes;
   const auto mode = job.memory.offload.vae;
   bytes.vae = hold(job, pages_of(tensors_of(job).of(Part::Role::kDecoder), {}, {.offload = mode}),

@@ -12,9 +12,10 @@ namespace braid {
 struct RankBytes {
   std::int64_t transformer = 0, text_encoders = 0, vae = 0;  // weights on the device, with slots
   std::int64_t shared_slot = 0;  // of the parts that take turns on the device
-  std::int64_t encoding = 0;     // activations of the text encoders
+  std::int64_t encoding = 0;     // activations of text encoders, or pictures and their encoder
   std::int64_t activations = 0;  // of a block
   std::int64_t keys_values = 0;  // that attention sees at once, and what arrives meanwhile
+  std::int64_t kept = 0;         // keys and values of references that are seen once
   std::int64_t staging = 0;      // what collectives send and receive
   std::int64_t widened = 0;      // 8-bit weights, while they multiply
   std::int64_t decoding = 0;     // the autoencoder's activations, after the last step

@@ -9,6 +9,7 @@
 #include "pipeline/memory/offload.h"
 #include "pipeline/model.h"
 #include "pipeline/part_tensors.h"
+#include "pipeline/pictures/check_pictures.h"
 #include "pipeline/sampling/noise.h"
 
 namespace braid {
@@ -26,11 +27,19 @@ Probe probe_of_family(const ProbeOptions& o, std::shared_ptr<const Family> famil
   const auto side = [&](int asked, int otherwise) {
     return or_else(asked, otherwise) / limits.size_multiple * limits.size_multiple;
   };
+  std::vector<PictureSize> references;
+  if (!o.references.empty())
+    check_pictures({.pictures = {.references = o.references}}, limits.pictures);
+  for (const auto& picture : o.references) {
+    const auto fitted = limits.pictures.fit_reference(picture);
+    references.push_back({.width = fitted.width, .height = fitted.height});
+  }
   return {.family = family,
           .size = {.width = side(o.width, limits.defaults.width),
                    .height = side(o.height, limits.defaults.height)},
           .text_tokens = or_else(o.max_sequence_length, limits.defaults.max_sequence_length),
-          .dtype = dtype};
+          .dtype = dtype,
+          .references = std::move(references)};
 }
 
 Probe synthetic_probe(const ProbeOptions& o, at::Device device) {
@@ -77,6 +86,11 @@ DenoiserInput inputs_of(const Probe& p, std::uint64_t seed, at::Device device) {
   auto in =
       p.family->begin(condition, p.size, kGuidance, at::TensorOptions(p.dtype).device(device));
   if (shape.beside_width > 0) in.beside_BLC = normal({1, latents.size(1), shape.beside_width});
+  for (const auto& size : p.references) {
+    auto sizes = p.family->latent_shape(size);
+    sizes.insert(sizes.begin(), 1);
+    in.references.push_back(p.family->reference(normal(sizes), int(in.references.size())));
+  }
   p.family->set_step(in, latents, kTimestep);
   return in;
 }

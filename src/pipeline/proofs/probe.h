@@ -14,6 +14,7 @@ struct ProbeOptions {
   std::string synthetic = {};
   std::vector<int> blocks = {};  // of synthetic models, a number a kind; 0: all
   int width = 0, height = 0, max_sequence_length = 0;  // 0: the model's defaults
+  std::vector<Pixels> references = {};                 // of these only the sizes matter
 };
 
 struct Probe {
@@ -21,6 +22,7 @@ struct Probe {
   PictureSize size;
   int text_tokens;
   at::ScalarType dtype;  // to compute in
+  std::vector<PictureSize> references = {};
 
   std::int64_t tokens() const {  // pads included
     const auto& shape = family->shape();

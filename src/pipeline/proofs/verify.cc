@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 #include <mutex>
+#include <numeric>
 
 #include "base/error.h"
 #include "comm/thread.h"
@@ -20,6 +21,7 @@ namespace {
 struct Trace {
   std::vector<std::string> places;
   std::map<std::string, Tensor> tokens;
+  std::vector<std::int64_t> image_runs;  // tokens of the noise and of each reference, on one rank
 
   void add(const std::string& where, const Tensor& x) {
     places.push_back(where);
@@ -33,7 +35,8 @@ ProbeOptions probe_options(const VerifyOptions& o) {
           .blocks = o.blocks,
           .width = o.width,
           .height = o.height,
-          .max_sequence_length = o.max_sequence_length};
+          .max_sequence_length = o.max_sequence_length,
+          .references = o.references};
 }
 
 Trace trace_of(const VerifyOptions& options, const Probe& probe, const Mesh& mesh,
@@ -52,14 +55,29 @@ Trace trace_of(const VerifyOptions& options, const Probe& probe, const Mesh& mes
     return transformer(in, state);
   };
   const auto predict = split_tokens(mesh.context, layer_split(mesh.stages, part));
-  trace.add("velocity", predict({inputs_of(probe, options.seed, device)}).front());
+  const auto in = inputs_of(probe, options.seed, device);
+  trace.image_runs = {in.noise.x_BLC.size(1)};
+  for (const auto& reference : in.references) trace.image_runs.push_back(reference.x_BLC.size(1));
+  trace.add("velocity", predict({in}).front());
   return trace;
 }
 
+// Each run of tokens is shared out by itself.
+Tensor share_of_runs(const Tensor& whole, const std::vector<std::int64_t>& image_runs,
+                     const Group& context) {
+  const auto all = std::accumulate(image_runs.begin(), image_runs.end(), std::int64_t(0));
+  if (whole.size(1) != all) return take_share(whole, 1, context);
+  std::vector<Tensor> shares;
+  for (const auto& run : whole.split_with_sizes(image_runs, 1))
+    shares.push_back(take_share(run, 1, context));
+  return at::cat(shares, 1);
+}
+
 // How far `mine` is from this rank's tokens of `whole`.
-double difference_of(const Tensor& mine, const Tensor& whole, const Group& context) {
+double difference_of(const Tensor& mine, const Tensor& whole,
+                     const std::vector<std::int64_t>& image_runs, const Group& context) {
   const bool is_whole = mine.size(1) == whole.size(1);
-  const auto want = is_whole ? whole : take_share(whole, 1, context);
+  const auto want = is_whole ? whole : share_of_runs(whole, image_runs, context);
   if (want.numel() == 0) return 0;
   const auto difference = (mine - want).abs().max() / whole.abs().max();
   const auto value = difference.item<double>();
@@ -71,9 +89,10 @@ Tensor differences_of(const Trace& mine, const Trace& whole, const Group& contex
   std::vector<double> differences;
   for (const auto& where : whole.places) {
     const auto here = mine.tokens.find(where);
-    differences.push_back(here == mine.tokens.end()
-                              ? -1
-                              : difference_of(here->second, whole.tokens.at(where), context));
+    differences.push_back(
+        here == mine.tokens.end()
+            ? -1
+            : difference_of(here->second, whole.tokens.at(where), whole.image_runs, context));
   }
   return at::tensor(differences, at::kDouble);
 }

@@ -1,0 +1,60 @@
+#include "pipeline/planner/pictures.h"
+
+#include <algorithm>
+
+namespace braid {
+namespace {
+
+std::int64_t conv_parameters(std::int64_t in, std::int64_t out, std::int64_t kernel) {
+  return out * (in * kernel * kernel + 1);
+}
+
+std::int64_t resnet_parameters(std::int64_t in, std::int64_t out) {
+  const auto shortcut = in == out ? 0 : conv_parameters(in, out, 1);
+  return 2 * (in + out) + conv_parameters(in, out, 3) + conv_parameters(out, out, 3) + shortcut;
+}
+
+}  // namespace
+
+PlannedPictures planned_pictures(const Family& family, const PicturesIn& in, PictureSize size) {
+  const auto& taken = family.description().limits.pictures;
+  PlannedPictures planned;
+  const auto encode = [&](PictureSize of) {
+    planned.encoded_pixels = std::max(planned.encoded_pixels, std::int64_t(of.width) * of.height);
+  };
+  const auto look_at = [&](PictureSize of) {
+    encode(of);
+    planned.reference_tokens += family.num_tokens(of);
+  };
+  if (in.control) encode(size);
+  if (in.init) {
+    if (taken.init_as == PicturesTaken::InitAs::kReference)
+      look_at(size);
+    else
+      encode(size);
+  }
+  for (const auto& picture : in.references) {
+    const auto fitted = taken.fit_reference(picture);
+    look_at({.width = fitted.width, .height = fitted.height});
+  }
+  if (in.reference_cache == ReferenceCache::kAuto) planned.seen = taken.references_seen;
+  return planned;
+}
+
+std::int64_t encoder_parameters(const VaeConfig& c) {
+  const auto last = c.widths.back();
+  auto sum = conv_parameters(c.image_channels, c.widths.front(), 3);
+  auto width = c.widths.front();
+  for (std::size_t i = 0; i < c.widths.size(); ++i) {
+    for (std::int64_t layer = 0; layer < c.layers_per_block; ++layer) {
+      sum += resnet_parameters(width, c.widths[i]);
+      width = c.widths[i];
+    }
+    if (i + 1 < c.widths.size()) sum += conv_parameters(width, width, 3);
+  }
+  const auto attention = c.mid_attention ? 2 * last + 4 * conv_parameters(last, last, 1) : 0;
+  return sum + 2 * resnet_parameters(last, last) + attention + 2 * last +
+         conv_parameters(last, 2 * c.latent_channels, 3);
+}
+
+}  // namespace braid
