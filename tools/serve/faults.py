@@ -5,18 +5,25 @@ Each case is a line of figures; the first that does not hold ends the run.
 """
 
 import argparse
+import base64
 import concurrent.futures
 import http.client
 import json
 import os
+import pathlib
 import re
 import resource
+import shutil
 import signal
 import socket
 import statistics
+import struct
+import subprocess
 import tempfile
 import time
+import zlib
 
+from browser import free_port
 from running import Server, ask_over
 
 TINY = {"prompt": "a", "size": "64x64", "steps": 1, "seed": 1}
@@ -174,6 +181,81 @@ def hostile_bodies(braid):
         report("hostile bodies", refused=len(hostile))
 
 
+def png_of(width, height, rows):
+    """A grey PNG."""
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)) +
+            chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
+
+
+def black_png(width, height):
+    return base64.b64encode(png_of(width, height, bytes((width + 1) * height))).decode()
+
+
+def edits_in_a_row(braid, count):
+    """Pictures in leave nothing behind."""
+    with Server(braid, "-q").wait_until_ready() as server:
+        wish = {**TINY, "image": black_png(512, 512), "strength": 1}
+        sizes = []
+        for number in range(count):
+            server.json("POST", "/v1/images/edits", wish)
+            if number >= count // 10:
+                sizes.append(server.resident())
+        grown = sizes[-1] - sizes[0]
+        assert grown < 20e6, grown
+        report(f"{count} edits of one step at 64x64", memory=f"{grown / 1e6:+.1f} MB after the first tenth")
+
+
+def full_disk(braid):
+    """The log goes to a disk that is full: pictures do not."""
+    port = free_port()
+    with open("/dev/full", "w", encoding="ascii") as full:
+        process = subprocess.Popen([braid, "serve", "--port", str(port)], stderr=full)
+    try:
+        until = time.monotonic() + 60
+        while True:
+            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
+            try:
+                if ask_over(connection, "GET", "/readyz")[0] == 200:
+                    break
+            except OSError:
+                pass
+            assert time.monotonic() < until and process.poll() is None
+            time.sleep(0.1)
+        assert ask_over(connection, "POST", "/v1/images/generations", TINY)[0] == 200
+        process.terminate()
+        assert process.wait(30) == 0
+        report("the log's disk is full", server="lives", exit_code=0)
+    finally:
+        process.kill()
+
+
+def pid_of_rank(rank):
+    for folder in pathlib.Path("/proc").glob("[0-9]*"):
+        try:
+            if f"OMPI_COMM_WORLD_RANK={rank}\0" in (folder / "environ").read_text() and \
+                    "serve" in (folder / "cmdline").read_text():
+                return int(folder.name)
+        except OSError:
+            continue
+    raise AssertionError(f"there is no rank {rank}")
+
+
+def lost_rank(braid):
+    """kill -9 of the second of two ranks under mpirun, while the first works on a picture."""
+    if not shutil.which("mpirun"):
+        return report("kill -9 of a rank under mpirun", skipped="there is no mpirun")
+    launcher = ["mpirun", "-n", "2", "--allow-run-as-root", "--oversubscribe", "-x", "OMP_NUM_THREADS=1"]
+    with Server(braid, "--tp", "2", launcher=launcher).wait_until_ready() as server:
+        server.json("POST", "/v1/jobs", LONG)
+        os.kill(pid_of_rank(1), signal.SIGKILL)
+        began = time.monotonic()
+        code = server.wait(30)
+        assert code != 0
+        report("kill -9 of a rank under mpirun", exit_code=code, after=f"{time.monotonic() - began:.1f} s")
+
+
 def many_requests(braid, count):
     """Requests of one step, one after the other on one connection: what the server adds."""
     with Server(braid, "-q").wait_until_ready() as server:
@@ -210,6 +292,9 @@ def main():
         os.chdir(folder)
         for case in (bounded_queue, many_streams, slow_clients, disconnects, stops, few_descriptors, hostile_bodies):
             case(braid)
+        for case in (full_disk, lost_rank):
+            case(braid)
+        edits_in_a_row(braid, max(50, arguments.requests // 20))
         many_requests(braid, arguments.requests)
 
 
