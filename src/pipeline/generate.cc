@@ -34,7 +34,6 @@ class Run {
   void begin(Phase phase) const;
   Batch my_share(Batch round) const;
   DenoiseResult denoise_mine(const DenoiseJob& job, const Schedule& schedule, Batch round);
-  void check_agreement(const DenoiseJob& job, const Schedule& schedule) const;
   void record(const std::string& name, const Tensor& batch);
   DenoiseJob prepare(Batch batch, const Condition& condition, float first_sigma) const;
   Condition condition_of(Batch batch, Batch round) const;
@@ -70,15 +69,6 @@ void Run::begin(Phase phase) const {
 Batch Run::my_share(Batch round) const {
   const auto share = share_of(round.count, model_.mesh().dp.rank(), model_.mesh().dp.size());
   return {.first = round.first + int(share.begin), .count = int(share.count)};
-}
-
-// Before the first step: the ranks that work on the same pictures start from the same numbers.
-void Run::check_agreement(const DenoiseJob& job, const Schedule& schedule) const {
-  const auto& replica = model_.mesh().replica;
-  check_same(replica, at::tensor(schedule.sigmas), "noise levels");
-  check_same(replica, at::tensor(schedule.timesteps), "timesteps");
-  check_same(replica, job.latents_BNC, "initial latents");
-  check_same(replica, job.branches.front().text.x_BLC, "embedded prompts");
 }
 
 // Prompts of unequal lengths are recorded with zeros behind the shorter ones.
@@ -260,7 +250,7 @@ std::vector<Picture> Run::draw(Batch round) {
   const auto condition = condition_of(my_share(round), round);
   if (round.first == 0) start_->see_references();
   const auto job = prepare(my_share(round), condition, schedule.sigmas.front());
-  check_agreement(job, schedule);
+  check_same_start(job, schedule, model_.mesh().replica);
   if (model_.cache()) model_.cache()->begin_pictures();
   const auto mine = denoise_mine(job, schedule, round);
   if (model_.cache()) note_full_steps(my_share(round));

@@ -6,14 +6,13 @@
 #include "comm/reduce.h"
 #include "ops/kernels/products.h"
 #include "pipeline/planner/held.h"
+#include "pipeline/planner/picture_memory.h"
 #include "pipeline/planner/traffic.h"
 #include "pipeline/settings.h"
 
 namespace braid {
 namespace {
 
-// Rows of an image and what they are convolved in: tiles and taps, or oneDNN's forms of them.
-constexpr std::int64_t kBandBytes = 5 * (16 << 20);
 constexpr std::int64_t kRankBytes = 80'000'000;  // buffers of products, what malloc keeps
 
 const ModelTensors& tensors_of(const PlanJob& job) {
@@ -24,28 +23,6 @@ const ModelTensors& tensors_of(const PlanJob& job) {
 // The ranks that have the text encoders, and share them.
 int text_ranks(const PlanJob& job, const Degrees& grid) {
   return job.layout.text == TextRanks::kShared ? grid.tp : 1;
-}
-
-bool is_tiled(const PlanJob& job) { return is_tiled(job.tiling, job.size()); }
-
-// Whether convolutions are made in bands of rows, as ops/cpu_image.cc takes them.
-bool has_bands(const PlanJob& job) { return job.is_on_host && job.dtype != at::kHalf; }
-
-// Channels that live at the finest level of the decoder, in its first block: the block's input and
-// what is between its convolutions and, of a device that makes whole norms, either the input's norm
-// or the other's, the shortcut and the result.
-std::int64_t decoded_channels(const PlanJob& job) {
-  const auto& widths = job.family->description().vae.decoder_widths();
-  const auto front = widths.front(), in = widths[std::min<std::size_t>(1, widths.size() - 1)];
-  return has_bands(job) ? in + 2 * front : in + front + std::max(in, 3 * front);
-}
-
-std::int64_t decoding_bytes(const PlanJob& job) {
-  const auto picture = std::int64_t(job.width) * job.height;
-  const auto side = job.family->description().vae.sample_size, tile = side * side;
-  const auto pixels = is_tiled(job) ? std::min(picture, tile) : picture;
-  const auto bytes = pixels * decoded_channels(job) * job.element_bytes();
-  return has_bands(job) ? bytes + std::min(bytes, kBandBytes) : bytes;
 }
 
 std::int64_t encoding_bytes(const PlanJob& job, int sharers) {
@@ -104,19 +81,6 @@ std::int64_t staging_bytes(const PlanJob& job, const Degrees& grid, const StepSh
   const auto numbers = s.sent_heads * s.tokens.all() + received;
   const auto traded = grid.ulysses > 1 ? s.batch * numbers * job.shape().head_width * e : 0;
   return std::max(reduced, traded);
-}
-
-// In its first blocks: what a block is given and what is between its convolutions; of a device that
-// makes whole norms, one of them and the result too.
-std::int64_t picture_encoding_bytes(const PlanJob& job) {
-  const auto& vae = job.family->description().vae;
-  const auto tile = vae.sample_size * vae.sample_size;
-  const auto all = job.pictures.encoded_pixels;
-  if (all == 0) return 0;
-  const auto pixels = is_tiled(job) ? std::min(all, tile) : all;
-  const auto bytes = pixels * (has_bands(job) ? 2 : 4) * vae.widths.front() * job.element_bytes();
-  return encoder_parameters(vae) * job.element_bytes() + bytes +
-         (has_bands(job) ? std::min(bytes, kBandBytes) : 0);
 }
 
 // A rank's tokens of references, in the shares that it computes on and that it attends to.
@@ -283,7 +247,7 @@ RankBytes bytes_of_others(const PlanJob& job, const Degrees& grid, int rank) {
                    {mode}, bytes);
   // A picture that is not cut into tiles is decoded by one rank.
   const int pictures = std::min(job.num_pictures, job.batch_size * grid.dp);
-  if (is_tiled(job) || rank < pictures) bytes.decoding = decoding_bytes(job);
+  if (is_tiled(job.tiling, job.size()) || rank < pictures) bytes.decoding = decoding_bytes(job);
   return bytes;
 }
 

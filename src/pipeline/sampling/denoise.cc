@@ -93,4 +93,11 @@ DenoiseResult denoise(const PredictAll& predict, const ScheduleConfig& config,
   return result;
 }
 
+void check_same_start(const DenoiseJob& job, const Schedule& schedule, const Group& replica) {
+  check_same(replica, at::tensor(schedule.sigmas), "noise levels");
+  check_same(replica, at::tensor(schedule.timesteps), "timesteps");
+  check_same(replica, job.latents_BNC, "initial latents");
+  check_same(replica, job.branches.front().text.x_BLC, "embedded prompts");
+}
+
 }  // namespace braid

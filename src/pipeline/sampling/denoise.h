@@ -51,6 +51,10 @@ struct StepTaken {
   float sigma = 0;
 };
 
+// Before the first step: the ranks that work on the same pictures start from the same numbers, else
+// throws as check_same() does.
+void check_same_start(const DenoiseJob& job, const Schedule& schedule, const Group& replica);
+
 // Runs every step of `schedule`; `on_step` hears of each and may throw to end the loop.
 // The step itself is taken in float32, as in diffusers' schedulers.
 DenoiseResult denoise(const PredictAll& predict, const ScheduleConfig& config,
