@@ -90,6 +90,7 @@ std::string client_of(const HttpRequest& http, const std::string& user) {
 
 Answer post_job(const ApiContext& context, const HttpRequest& http,
                 const std::vector<std::string>&) {
+  context.service.require_room();
   auto fields = fields_of(http);
   const auto& backend = read_model(fields, context.service.backends());
   auto request = read_picture_fields(fields, backend, context.bounds);

@@ -138,6 +138,7 @@ using ReadPictures =
     std::function<BroughtPictures(Fields&, const ModelInfo&, const RequestBounds&)>;
 Answer make_pictures(const ApiContext& context, const HttpRequest& http, const std::string& kind,
                      const ReadPictures& read_pictures) {
+  context.service.require_room();
   auto fields = fields_of(http);
   const auto& backend = read_model(fields, context.service.backends());
   auto request = read_picture_fields(fields, backend, context.bounds);

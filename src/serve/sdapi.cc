@@ -95,6 +95,7 @@ HttpResponse sdapi_result(const Job& job, const std::string& model) {
 // Fields of other engines are many; those that are not ours are passed over.
 enum class Brings { kNothing, kPictures };
 Answer make_sdapi_pictures(const ApiContext& context, const HttpRequest& http, Brings brings) {
+  context.service.require_room();
   Fields fields(http.body);
   const auto& backend = web_ui_backend(context, fields);
   auto request = read_txt2img(fields, backend, context.bounds);

@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "serve/api_error.h"
 #include "serve/picture_run.h"
 
 namespace braid::serve {
@@ -81,22 +80,27 @@ const std::vector<Backend>& Service::backends() const {
   return backends_;
 }
 
+ApiError Service::queue_full() const {
+  const auto text = text_of("the queue is full: ", queue_.num_pictures(), " pictures wait, with ",
+                            queue_.num_input_bytes() >> 20, " MiB of others that they bring");
+  ApiError error(429, text, "queue_full");
+  const auto wait = std::ceil(running_ ? running_->status().eta.value_or(1) : 1);
+  error.retry_after = int(std::clamp(wait, 1.0, double(kLongestRetry)));
+  metrics_.request_refused("queue_full");
+  return error;
+}
+
+void Service::require_room() const {
+  const std::scoped_lock lock(mutex_);
+  if (readiness_ != Readiness::kReady) throw unavailable(readiness_);
+  if (queue_.num_pictures() >= options_.max_waiting_pictures) throw queue_full();
+}
+
 std::shared_ptr<Job> Service::submit(Order order) {
   const std::scoped_lock lock(mutex_);
   if (readiness_ != Readiness::kReady) throw unavailable(readiness_);
   auto job = std::make_shared<Job>(random_id(), std::move(order));
-  if (!queue_.push(job)) {
-    ApiError error(
-        429,
-        text_of("the queue is full: ", queue_.num_pictures(), " pictures wait, there may be ",
-                options_.max_waiting_pictures, ", with ", queue_.num_input_bytes() >> 20,
-                " MiB of pictures that they bring"),
-        "queue_full");
-    const auto wait = running_ ? running_->status().eta.value_or(1) : 1;
-    error.retry_after = int(std::clamp(std::ceil(wait), 1.0, double(kLongestRetry)));
-    metrics_.request_refused("queue_full");
-    throw error;
-  }
+  if (!queue_.push(job)) throw queue_full();
   kept_.forget_old();
   if (job->order().is_kept) kept_.add(job);
   changed_.notify_all();

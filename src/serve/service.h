@@ -5,6 +5,7 @@
 #include <condition_variable>
 #include <thread>
 
+#include "serve/api_error.h"
 #include "serve/backend.h"
 #include "serve/kept_jobs.h"
 #include "serve/metrics.h"
@@ -44,7 +45,9 @@ class Service {
   const std::vector<Backend>& backends() const;
   const Backend& backend() const { return backends().front(); }
 
-  // Throws ApiError: 429 where the queue is full, 503 unless the server is ready.
+  // Both throw ApiError: 429 where the queue is full, 503 unless the server is ready. The first is
+  // for callers who are about to read what takes time.
+  void require_room() const;
   std::shared_ptr<Job> submit(Order order);
   std::shared_ptr<Job> find(const std::string& id) const;  // null where there is none
   std::vector<std::shared_ptr<Job>> jobs_of(const std::string& client) const;  // that are kept
@@ -71,13 +74,14 @@ class Service {
   void make_pictures(Job& job);
   void end(const std::shared_ptr<Job>& job, const Ending& ending);
   std::optional<double> seconds_until_idle() const;
+  ApiError queue_full() const;
   const Backend* backend_of(const Job& job) const;
   void stop_working(std::exception_ptr failure);
   void change(Readiness readiness);
 
   const Load load_;
   const ServiceOptions options_;
-  Metrics metrics_;
+  mutable Metrics metrics_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   Readiness readiness_ = Readiness::kLoading;

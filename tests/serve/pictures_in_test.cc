@@ -181,6 +181,17 @@ TEST_F(PicturesIn, MakeNoLargerPictureThanThereMayBe) {
   EXPECT_EQ(json_of(answer)["request"]["height"], 1440);
 }
 
+TEST(PicturesOfJobs, AreNotEvenReadWhereTheQueueIsFull) {
+  FakeEngine engine(FakeEngine::Steps::kHeld);
+  const Server server(engine, {}, {}, {.max_waiting_pictures = 1});
+  server.ask("POST /v1/jobs", "", R"({"prompt": "a"})");
+  engine.wait_until_called(1);
+  server.ask("POST /v1/jobs", "", R"({"prompt": "a"})");
+  const auto answer = server.ask("POST /v1/jobs", "", R"({"prompt": "a", "init": "AAAA"})");
+  EXPECT_EQ(status_of(answer), 429) << answer;
+  EXPECT_THAT(answer, HasSubstr("1 pictures wait"));
+}
+
 // Jobs are kept for those who come back, but not what they began with.
 TEST(PicturesOfJobs, AreLetGoOfWhenTheJobEnds) {
   Job job("id", {.request = {.pictures = {.init = Pixels{2, 2, std::vector<std::uint8_t>(12)}}}});

@@ -8,8 +8,9 @@ namespace {
 constexpr std::size_t kMostHeadBytes = 16 << 10;
 constexpr std::size_t kMostBytesAtOnce = 64 << 10;
 constexpr std::uint64_t kMostDiscarded = std::uint64_t(64) << 20;
-constexpr std::uint64_t kLargeBody = 256 << 10;  // bytes
-constexpr int kMostLargeBodies = 16;             // at a time: they take memory
+// A few thousand bytes may be a picture that takes a second to decode; large ones take memory, too.
+constexpr std::uint64_t kBodyAside = 2 << 10, kLargeBody = 256 << 10;  // bytes
+constexpr int kMostAside = 64, kPlacesOfLarge = 4;
 constexpr auto kLingering = std::chrono::seconds(2);
 
 std::string lower(boost::beast::string_view text) {
@@ -27,7 +28,7 @@ void Connection::read_head() {
   parser_->body_limit(shared_.options.max_body_bytes);
   request_ = {};
   answer_ = {};
-  release_large_body();
+  release_places();
   is_streaming_ = is_answered_ = has_unread_body_ = false;
   bytes_sent_ = 0;
   is_idle_ = true;
@@ -56,7 +57,7 @@ void Connection::on_head(error_code error) {
   } catch (const ApiError& refusal) {
     return fail(refusal);
   }
-  if (!claim_large_body()) {
+  if (!claim_places()) {
     ApiError busy(503, "there are too many large requests at once", "too_many_large_requests");
     busy.retry_after = 2;
     return fail(busy);
@@ -65,17 +66,19 @@ void Connection::on_head(error_code error) {
 }
 
 // A body of which the length is not told may be large.
-bool Connection::claim_large_body() {
+bool Connection::claim_places() {
   const auto length = parser_->content_length();
-  if (parser_->is_done() || (length && *length <= kLargeBody)) return true;
-  if (shared_.large_bodies >= kMostLargeBodies) return false;
-  ++shared_.large_bodies;
-  return is_large_ = true;
+  if (parser_->is_done() || (length && *length <= kBodyAside)) return true;
+  const int wanted = length && *length <= kLargeBody ? 1 : kPlacesOfLarge;
+  if (shared_.places_aside + wanted > kMostAside) return false;
+  shared_.places_aside += wanted;
+  places_ = wanted;
+  return true;
 }
 
-void Connection::release_large_body() {
-  if (is_large_) --shared_.large_bodies;
-  is_large_ = false;
+void Connection::release_places() {
+  shared_.places_aside -= places_;
+  places_ = 0;
 }
 
 void Connection::fill_request() {
@@ -119,7 +122,7 @@ void Connection::dispatch() {
   has_unread_body_ = false;
   request_.body = std::move(parser_->get().body());
   keeps_alive_ = parser_->get().keep_alive();
-  if (is_large_) return handle_aside();
+  if (places_ > 0) return handle_aside();
   answer_with(shared_.api.handle(request_));
 }
 
@@ -131,7 +134,7 @@ void Connection::handle_aside() {
       self->answer_with(std::move(answer));
     });
   };
-  net::post(shared_.large_handler, [self = shared_from_this(), answer_here]() mutable {
+  net::post(shared_.handler, [self = shared_from_this(), answer_here]() mutable {
     auto answer = self->shared_.api.handle(self->request_);
     answer_here(std::move(self), std::move(answer));  // a connection ends on the server's thread
   });
@@ -140,7 +143,7 @@ void Connection::handle_aside() {
 void Connection::answer_with(Answer answer) {
   answer_ = std::move(answer);
   request_.body = {};
-  release_large_body();
+  release_places();
   if (answer_.job)
     wait_for_job();
   else

@@ -27,8 +27,8 @@ struct Shared {
   const HttpServerOptions options;
   std::set<Connection*> connections = {};
   std::atomic<int> count = 0;
-  int large_bodies = 0;               // that are being read and handled
-  net::thread_pool large_handler{1};  // of their requests, which take their time
+  int places_aside = 0;         // that are taken by bodies being read and handled
+  net::thread_pool handler{1};  // of their requests, which may take their time
   bool is_stopping = false;
 };
 
@@ -40,7 +40,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     ++shared_.count;
   }
   ~Connection() {
-    release_large_body();
+    release_places();
     shared_.connections.erase(this);
     --shared_.count;
   }
@@ -56,8 +56,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void read_head();
   void on_head(error_code error);
   void fill_request();
-  bool claim_large_body();
-  void release_large_body();
+  bool claim_places();
+  void release_places();
   void read_body();
   void on_body(error_code error);
   void fail(const ApiError& error);
@@ -98,8 +98,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Clock::time_point began_;
   std::size_t bytes_sent_ = 0;
   std::uint64_t last_event_ = 0, discarded_ = 0;
+  int places_ = 0;  // of those aside
   bool is_idle_ = false, keeps_alive_ = false, is_streaming_ = false, is_writing_ = false;
-  bool is_watching_ = false, is_large_ = false, is_answered_ = false, has_unread_body_ = false;
+  bool is_watching_ = false, is_answered_ = false, has_unread_body_ = false;
 };
 
 }  // namespace braid::serve

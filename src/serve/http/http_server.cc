@@ -30,8 +30,8 @@ class HttpServer::Listener {
   }
 
   ~Listener() {
-    shared_.large_handler.stop();
-    shared_.large_handler.join();  // it tells the context
+    shared_.handler.stop();
+    shared_.handler.join();  // it tells the context
   }
 
   int port() const { return port_; }
