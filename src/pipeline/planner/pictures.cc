@@ -26,15 +26,17 @@ PlannedPictures planned_pictures(const Family& family, const PicturesIn& in, Pic
     encode(of);
     planned.reference_tokens += family.num_tokens(of);
   };
-  if (in.control) encode(size);
+  if (!in.controls.empty()) encode(size);
   if (in.init) {
     if (taken.init_as == PicturesTaken::InitAs::kReference)
       look_at(size);
     else
       encode(size);
   }
+  if (taken.references != PicturesTaken::References::kBesideNoise) return planned;
   for (const auto& picture : in.references) {
-    const auto fitted = taken.fit_reference(picture);
+    const auto fitted =
+        taken.cut_reference ? taken.cut_reference(picture, size) : taken.fit_reference(picture);
     look_at({.width = fitted.width, .height = fitted.height});
   }
   if (in.reference_cache == ReferenceCache::kAuto) planned.seen = taken.references_seen;
