@@ -83,7 +83,10 @@ TEST_F(Lora, IsDescribed) {
 
 // As Canny's and Depth's: twice the inputs for latents.
 TEST_F(Lora, ThatWidensAModelIsDescribedAsItsOwn) {
-  const auto file = lora(pair("img_in", 3072, 128));
+  auto tensors = pair("img_in", 3072, 128);
+  for (auto& made : pair("single_blocks.0.linear1", 21504, 3072))
+    tensors.push_back(std::move(made));
+  const auto file = lora(tensors);
   const auto info = braid({"info", "--json", file});
   ASSERT_EQ(info.exit_code, 0) << info.err;
   EXPECT_EQ(Json::parse(info.out)["fits"], "flux1-dev, flux1-schnell");
