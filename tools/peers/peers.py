@@ -133,6 +133,13 @@ def decoder(side, device, dtype):
     return model, lambda call: call(latents)
 
 
+def picture_encoder(side, device, dtype):
+    model = decoder(side, device, dtype)[0]
+    model.forward = lambda x: model.encode(x).latent_dist.mean
+    picture = torch.rand(1, 3, side, side).to(dtype).to(device)
+    return model, lambda call: call(picture)
+
+
 def encoder(device, dtype):
     config = T5Config(vocab_size=32128, d_model=4096, d_ff=10240, num_layers=T5_LAYERS, d_kv=64,
                       num_heads=64, feed_forward_proj="gated-gelu")
@@ -232,6 +239,9 @@ def work(args, folder):
         cases[f"vae-{side}"] = modules(
             lambda dtype, side=side: decoder(side, device, dtype)) | {
             "braid": lambda side=side: braid_part(build, f"vae-{side}", device)}
+    cases["vae-encode-1024"] = modules(
+        lambda dtype: picture_encoder(1024, device, dtype)) | {
+        "braid": lambda: braid_part(build, "vae-encode-1024", device)}
     cases["klein-4b"] = modules(lambda dtype: klein(args.blocks, device, dtype))
     cases["z-image"] = modules(lambda dtype: z_image(device, dtype))
     for name, blocks in (("klein-4b", args.blocks), ("z-image", (2, 2, 4))):
