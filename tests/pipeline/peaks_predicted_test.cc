@@ -87,4 +87,27 @@ TEST(SlowPredictedPeaks, OfTheDecoder) {
   }
 }
 
+// Beside its weights, which are read for the pictures of a request and count, too.
+TEST(SlowPredictedPeaks, OfTheEncoder) {
+  if (!MemoryMeter().is_exact()) GTEST_SKIP();
+  const c10::InferenceMode inference;
+  auto job = *named_job("flux1-schnell");
+  job.text_tokens = 1;  // else T5 takes more
+  job.is_on_host = true;
+  job.pictures.encoded_pixels = 512 * 512;
+  for (const auto dtype : {at::kBFloat16, at::kFloat}) {
+    job.dtype = dtype;
+    const auto& config = job.family->description().vae;
+    const Vae vae(config, Weights::synthetic({.dtype = dtype}), Vae::Parts::kEncoder);
+    const auto picture = at::zeros({1, 3, 512, 512}, dtype);
+    MemoryMeter meter;
+    meter.take();
+    const auto before = std::int64_t(meter.take());
+    vae.encode(picture, Tiles::kNever);
+    const auto measured = std::int64_t(meter.take()) - before;
+    const auto weights = encoder_parameters(config) * job.element_bytes();
+    expect_near(bytes_of_others(surveyed(job), {}, 0).encoding - weights, measured);
+  }
+}
+
 }  // namespace braid::peaks_predicted_test
