@@ -13,12 +13,12 @@ std::string picture(int width, int height, std::uint8_t value) {
                     std::vector<std::uint8_t>(std::size_t(width) * std::size_t(height) * 3, value));
 }
 
-// A grey PNG that claims to have so many pixels: chunks with true checksums, no data to speak of.
-std::string bomb() {
+// A grey PNG that claims to have sides of so many pixels, with true checksums and hardly any data.
+std::string bomb(int side) {
   auto png = picture(16, 16, 0);
-  const unsigned char head[] = {0,    0, 0x75, 0x30, 0, 0, 0x75,
-                                0x30, 1, 0,    0,    0, 0};  // 30000 x 30000
-  png.replace(16, 13, reinterpret_cast<const char*>(head), 13);
+  const auto high = char(side >> 8), low = char(side);
+  const std::string head = {0, 0, high, low, 0, 0, high, low, 1, 0, 0, 0, 0};
+  png.replace(16, 13, head);
   std::uint32_t crc = 0xffffffff;  // of "IHDR" and what follows (PNG, annex D)
   for (std::size_t i = 12; i < 29; ++i) {
     crc ^= static_cast<unsigned char>(png[i]);
@@ -166,12 +166,12 @@ TEST_F(PicturesIn, AreRefusedByTheirField) {
 }
 
 TEST_F(PicturesIn, ThatClaimToBeHugeAreRefusedFromTheirHeads) {
-  expect_refused(post("/v1/jobs", {{"prompt", "a"}, {"init", base64(bomb())}}), "init",
+  expect_refused(post("/v1/jobs", {{"prompt", "a"}, {"init", base64(bomb(30000))}}), "init",
                  "30000x30000 pixels, at most 33554432 are read");
-  // Each is small enough, all together are not.
-  const auto large = base64(picture(4096, 4096, 0));
-  expect_refused(post("/v1/jobs", {{"prompt", "a"}, {"reference", {large, large, large}}}),
-                 "reference", "is too large");
+  // Each is small enough, both together are not.
+  const auto large = base64(picture(4096, 4096, 0)), other = base64(bomb(5000));
+  expect_refused(post("/v1/jobs", {{"prompt", "a"}, {"reference", {large, other}}}), "reference",
+                 "5000x5000 pixels, at most 16777216 are read");
 }
 
 TEST_F(PicturesIn, MakeNoLargerPictureThanThereMayBe) {
