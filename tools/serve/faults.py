@@ -182,7 +182,7 @@ def hostile_bodies(braid):
 
 
 def png_of(width, height, rows):
-    """A grey PNG."""
+    """A grey PNG, or one that only claims to be so large."""
     def chunk(kind, data):
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
     return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)) +
@@ -191,6 +191,29 @@ def png_of(width, height, rows):
 
 def black_png(width, height):
     return base64.b64encode(png_of(width, height, bytes((width + 1) * height))).decode()
+
+
+def hostile_pictures(braid):
+    """Claims of size are refused before memory is taken for them."""
+    with Server(braid).wait_until_ready() as server:
+        server.json("POST", "/v1/images/generations", TINY)
+        before = server.resident()
+        for width, height in ((30_000, 30_000), (2**31 - 1, 2**31 - 1), (8192, 4097)):
+            picture = base64.b64encode(png_of(width, height, bytes(100))).decode()
+            status, _, body = server.ask("POST", "/v1/jobs", {"prompt": "a", "init": picture})
+            assert status == 400 and b"pixels, at most" in body, body
+        honest = black_png(8192, 4096)
+        slowest, answers = 0, []
+        with concurrent.futures.ThreadPoolExecutor(40) as threads:
+            posts = [threads.submit(server.ask, "POST", "/v1/jobs", {"prompt": "a", "init": honest, **LONG})
+                     for _ in range(40)]
+            while not all(post.done() for post in posts):
+                slowest = max(slowest, readyz(server))
+            answers = [post.result()[0] for post in posts]
+        grown = server.resident() - before
+        assert set(answers) <= {202, 429, 503} and slowest < 1, (answers, slowest)
+        report("40 pictures of 33 megapixels at once", accepted=answers.count(202), refused_429=answers.count(429),
+               refused_503=answers.count(503), readyz=milliseconds(slowest), memory=f"+{grown / 1e6:.0f} MB")
 
 
 def edits_in_a_row(braid, count):
@@ -292,7 +315,7 @@ def main():
         os.chdir(folder)
         for case in (bounded_queue, many_streams, slow_clients, disconnects, stops, few_descriptors, hostile_bodies):
             case(braid)
-        for case in (full_disk, lost_rank):
+        for case in (hostile_pictures, full_disk, lost_rank):
             case(braid)
         edits_in_a_row(braid, max(50, arguments.requests // 20))
         many_requests(braid, arguments.requests)
