@@ -1,6 +1,7 @@
 // FLUX.1 Redux: pictures that are looked at as text behind the prompt.
 #pragma once
 
+#include "models/flux/config.h"
 #include "models/flux/redux.h"
 #include "models/siglip/model.h"
 #include "pipeline/families/family.h"
