@@ -140,8 +140,12 @@ class AdapterParity : public testing::TestWithParam<std::string> {
         base_.load(weights({.tensor_parallel = mesh.tp}, mode), attend_over(mesh), mesh);
     return base_.velocity(predict_over(mesh, part)({base_.input}).front());
   }
-  // As far as the reference is from itself on another processor, and half of that more.
-  double bound(double usual) const { return std::max(usual, 1.5 * spread_); }
+  // As far as the reference is from itself on another processor, and half of that more. Of DoRA,
+  // whose reference draws anew each time, only what sums without vectors may be off is known.
+  double bound(double usual) const {
+    const bool has_vectors = at::get_cpu_capability().starts_with("AVX");
+    return std::max(has_vectors ? usual : 1.2 * usual, 1.5 * spread_);
+  }
   // Of more than products of low rank.
   bool is_fused_only() const {
     for (const auto* const word : {"dora", "rslora", "control", "lokr", "loha"})

@@ -28,7 +28,9 @@ class JoyParts : public testing::Test {
 
   void expect_equal(const Tensor& got, const std::string& name) const {
     ASSERT_EQ(got.sizes(), dump_[name].sizes()) << name;
-    EXPECT_LT(largest_error(got, dump_[name]), 1e-5) << name;
+    // Or half as much again as the reference is from itself on another processor.
+    const auto spread = manifest_["float32_spread"].value(name, 0.0);
+    EXPECT_LT(largest_error(got, dump_[name]), std::max(1e-5, 1.5 * spread)) << name;
   }
   // At most 1.3 times as far from float32 as the reference's own bfloat16 on another processor.
   void expect_as_exact_as_reference(const Tensor& got, const std::string& name) const {

@@ -253,7 +253,7 @@ PICTURES = [
          flags=("--batch-size", "2")),
     Case("kept klein without a reference", KleinShape(seed=46, kept=True), ask(steps=4)),
     Case("kept klein, bfloat16", KleinShape(seed=47, kept=True, dtype="bfloat16"),
-         ask(steps=3, n=2, references=((64, 80),)), "bfloat16"),
+         ask(steps=3, n=4, references=((64, 80),)), "bfloat16"),
     Case("kontext", KONTEXT, ask(references=((90, 60),))),
     Case("kontext without a reference", KONTEXT, ask(size="96x64")),
     Case("kontext, true CFG, -n 2", KONTEXT,

@@ -1,17 +1,22 @@
 """Make tests/data/parity/joy: a tiny random JoyAI-Image-Edit pipeline and what diffusers makes of it.
 
-usage: python make_joy.py [--out tests/data/parity/joy]
+usage: python make_joy.py [--out tests/data/parity/joy] [--measure]
 
 model/; components.safetensors, one part at a time on small inputs, in float32, with the error of
 diffusers' own bfloat16 in manifest.json; edit.safetensors, a request with one reference;
 plus.safetensors, a request to Edit-Plus, whose pipeline has the same parts under other class names,
-with two; reference0.png, reference1.png. Pictures have a megapixel: what is large is kept in parts.
+with two; reference0.png, reference1.png. manifest.json says how far the parts in float32 are from
+themselves on each instruction set that this processor has (spread.py); --measure does nothing else.
+ Pictures have a megapixel: what is large is kept in parts.
 """
 import argparse
 import dataclasses
 import importlib.metadata
 import json
+import os
 import shutil
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -22,7 +27,8 @@ import torch
 from diffusers.pipelines.joyimage.image_processor import find_best_bucket
 from dump import Request
 from parts import PROMPTS, normal
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
+from spread import four_digits, instruction_sets, largest
 
 ROOT = Path(__file__).resolve().parents[2]
 EDIT = Request(PROMPTS[:1], width=60, height=44, steps=3, max_sequence_length=4096, seed=5,
@@ -146,11 +152,38 @@ def whole(pipe, request):
     return {n: thinned(t, STRIDES.get(n, ())) for n, t in found.items()}
 
 
+def differences(out):
+    """Of the parts, in this process, from those in components.safetensors."""
+    torch.set_num_threads(1)
+    expected = load_file(out / "components.safetensors")
+    made = part_outputs(dump.load(out / "model"), expected)
+    return {name: largest(tensor, expected[name]) for name, tensor in made.items()}
+
+
+def measure(out):
+    """Adds float32_spread to the manifest: the largest of these on any instruction set."""
+    found = [json.loads(subprocess.run(
+        [sys.executable, __file__, "--out", out, "--differences"], check=True, text=True,
+        stdout=subprocess.PIPE, env=os.environ | settings).stdout)
+        for settings in instruction_sets().values()]
+    manifest = json.loads((out / "manifest.json").read_text())
+    manifest["float32_spread"] = {
+        name: four_digits(max(one[name] for one in found)) for name in found[0]}
+    (out / "manifest.json").write_text(json.dumps(manifest, indent=2) + "\n")
+
+
 def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=ROOT / "tests/data/parity/joy")
-    out = parser.parse_args().out.resolve()
+    parser.add_argument("--measure", action="store_true")
+    parser.add_argument("--differences", action="store_true", help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    out = args.out.resolve()
+    if args.differences:
+        return print(json.dumps(differences(out)))
+    if args.measure:
+        return measure(out)
     torch.set_num_threads(1)
     shutil.rmtree(out, ignore_errors=True)
     random_joy.make(out / "model", random_joy.JoyShape(seed=1, dtype="bfloat16"))
@@ -173,6 +206,7 @@ def main():
         "made_with": {p: importlib.metadata.version(p) for p in packages}}, indent=2) + "\n")
     for path in out.rglob("*.safetensors"):
         path.chmod(0o644)
+    measure(out)
 
 
 if __name__ == "__main__":
