@@ -125,7 +125,7 @@ run_isa() {
 }
 
 run_isa_parity() {
-  run_on_older_processors ops nn models parallel parity
+  run_on_older_processors models parity
 }
 
 # fuzz_one TARGET: starts from the committed seeds and what earlier runs found.
