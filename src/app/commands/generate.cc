@@ -51,6 +51,7 @@ class GenerateRun {
   void keep_to_budget();
   void check_dump() const;
   void read_pictures();
+  void check_request() const;
   void draw();
   void save(const Picture& picture);
   void tell_choices();
@@ -100,6 +101,7 @@ void GenerateRun::prepare() {
   choose_memory();
   options_.device = here.device;
   if (is_first_) check_dump();
+  check_request();  // that it has what the model needs
 }
 
 // Whether they are what the model takes is found before it is loaded.
@@ -109,6 +111,10 @@ void GenerateRun::read_pictures() {
   inputs_ = std::move(read.files);
   const auto& in = request_.pictures;
   if (in.is_empty() && !in.strength && in.mask_blur == 0 && !in.padding_crop) return;
+  check_request();
+}
+
+void GenerateRun::check_request() const {
   (void)settle(request_, open_family(find_model(options_))->description().limits, {});
 }
 
