@@ -3,7 +3,8 @@
 
     tidy.py CLANG_TIDY FOLDER [--all]
 
-FOLDER has a compile_commands.json and remembers what passed. A file of ATen's takes ten seconds or
+FOLDER has a compile_commands.json, in headers/ what clang-tidy lacks of the compiler's, and
+remembers what passed. A file of ATen's takes ten seconds or
 more: what two minutes do not suffice for is named, and taken up by the next run. --all takes every
 source and all the time.
 """
@@ -58,7 +59,8 @@ class Tidy:
         if time.monotonic() > self.deadline:
             self.left.append(str(file))
             return True
-        done = subprocess.run([self.program, "-p", self.folder, "--quiet", file], cwd=ROOT,
+        headers = f"--extra-arg-before=-isystem{self.folder / 'headers'}"
+        done = subprocess.run([self.program, "-p", self.folder, "--quiet", headers, file], cwd=ROOT,
                               capture_output=True, text=True)
         if done.returncode == 0:
             passed.touch()
