@@ -78,7 +78,7 @@ void HttpServer::Listener::accept() {
       });
       return;
     }
-    socket.set_option(tcp::no_delay(true), error);
+    (void)socket.set_option(tcp::no_delay(true), error);
     const bool is_full = shared_.count >= shared_.options.max_connections;
     const auto connection = std::make_shared<Connection>(std::move(socket), shared_);
     if (is_full)
@@ -93,7 +93,7 @@ void HttpServer::Listener::close() {
   if (shared_.is_stopping) return;
   shared_.is_stopping = true;
   error_code ignored;
-  acceptor_.close(ignored);
+  (void)acceptor_.close(ignored);
   retry_.cancel();
   for (auto* const connection : shared_.connections) connection->close_if_idle();
   stopping_until_ = Clock::now() + shared_.options.stop_time;
