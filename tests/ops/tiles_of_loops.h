@@ -68,6 +68,7 @@ inline void _tile_loadd(int tile, const void* from, std::int64_t stride) {
     std::memcpy(t.data[tile][r], static_cast<const char*>(from) + r * stride,
                 t.config.row_bytes[tile]);
 }
+constexpr auto* _tile_stream_loadd = &_tile_loadd;
 
 inline void _tile_stored(int tile, void* to, std::int64_t stride) {
   check_configured(tile);

@@ -80,16 +80,15 @@ std::function<void(Range, Range, float*, std::int64_t)> rows_of_weight(const Lay
 
 void multiply_turned(const Layer& l) {
   const RowsOf<std::uint16_t> x(l.x_MC);
-  const auto inputs = l.x_MC.size(1);
   run(TurnedProduct<float>{.kernels = &l.kernels,
                            .tokens = l.x_MC.size(0),
                            .outputs = l.y_MN.size(1),
-                           .inputs = inputs,
+                           .inputs = l.x_MC.size(1),
                            .first = l.bias.const_data_ptr<float>(),
                            .pack =
-                               [&](Range m, float* panel) {
-                                 l.kernels.pack_halves(x.row(m.begin), x.stride, m.count, inputs,
-                                                       panel);
+                               [&](Range m, Range c, float* panel) {
+                                 l.kernels.pack_halves(x.row(m.begin, c.begin), x.stride, m.count,
+                                                       c.count, panel);
                                },
                            .take = rows_of_weight(l),
                            .finish = l.write});
@@ -186,18 +185,18 @@ void multiply_codes(const Layer& l) {
   };
   const auto tokens = l.x_MC.size(0), outputs = l.y_MN.size(1), inputs = l.x_MC.size(1);
   if (k.is_turned())
-    return run(TurnedProduct<std::int32_t>{.kernels = &k,
-                                           .tokens = tokens,
-                                           .outputs = outputs,
-                                           .inputs = inputs,
-                                           .first = nullptr,
-                                           .pack =
-                                               [&](Range m, std::int32_t* panel) {
-                                                 k.pack_codes(codes.row(m.begin), codes.stride,
-                                                              m.count, inputs, panel);
-                                               },
-                                           .take = rows_of(weight, k.take_codes),
-                                           .finish = finish});
+    return run(TurnedProduct<std::int32_t>{
+        .kernels = &k,
+        .tokens = tokens,
+        .outputs = outputs,
+        .inputs = inputs,
+        .first = nullptr,
+        .pack =
+            [&](Range m, Range c, std::int32_t* panel) {
+              k.pack_codes(codes.row(m.begin, c.begin), codes.stride, m.count, c.count, panel);
+            },
+        .take = rows_of(weight, k.take_codes),
+        .finish = finish});
   run(Product<std::int32_t>{
       .kernels = &k,
       .tokens = tokens,

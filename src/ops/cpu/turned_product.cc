@@ -12,7 +12,7 @@ namespace {
 
 // Sums of a task, a block of the weight and a panel of x lie in the second cache, while the task
 // goes through all inputs. So many tokens are packed at a time, which bounds their memory.
-constexpr std::int64_t kMostTokens = 1024, kFewestRows = 64, kTasksPerThread = 4;
+constexpr std::int64_t kMostTokens = 768, kFewestRows = 64, kTasksPerThread = 4;
 
 template <class Word>
 using Multiply = void (*)(const Word*, std::int64_t, std::int64_t, const Word*, std::int64_t, Word*,
@@ -46,16 +46,25 @@ class Turned {
     Buffer<Word> rows, sums, finished;
     explicit Memory(const Turned& t)
         : rows(t.rows_ * t.depth_stride()),
-          sums(t.rows_ * t.sums_stride()),
+          sums(t.rows_ * t.tokens_),
           finished(kTurnedAtOnce * t.finished_stride()) {}
   };
   static constexpr std::int64_t kTurnedAtOnce = ProductKernels::kTurned;
 
   std::int64_t depth_stride() const { return k_.depth + kLineNumbers; }
-  std::int64_t sums_stride() const { return tokens_ + kLineNumbers; }
   std::int64_t finished_stride() const { return rows_ + kLineNumbers; }
-  // Of the task's tokens.
-  Word* panel_at(std::int64_t token) const { return panels_.at(token * words_); }
+  std::int64_t depth_at(std::int64_t word) const {
+    return std::min<std::int64_t>(k_.depth, words_ - word);
+  }
+  // Panels of the same words lie one behind the other, in the order in which they are read.
+  Word* panel_at(std::int64_t token, std::int64_t word) const {
+    return panels_.at(word * tokens_ + token * depth_at(word));
+  }
+  // The sums of a panel are one block of memory, of few pages.
+  Word* sums_at(std::int64_t token, const Memory& memory) const {
+    const auto column = token % k_.columns;
+    return memory.sums.at((token - column) * rows_ + column);
+  }
 
   static std::int64_t rows_of_task(const TurnedProduct<Word>& p) {
     const auto tasks = kTasksPerThread * at::get_num_threads();
@@ -68,7 +77,7 @@ class Turned {
     const std::int64_t columns = k_.columns;
     at::parallel_for(0, blocks_in(tokens.count, columns), 1, [&](auto begin, auto end) {
       for (auto m = begin * columns; m < std::min(end * columns, tokens.count); m += columns)
-        p_.pack({tokens.begin + m, std::min(columns, tokens.count - m)}, panel_at(m));
+        pack({tokens.begin + m, std::min(columns, tokens.count - m)}, m);
     });
     // A thread takes the next task when it is done: others may use its core, too.
     std::atomic<std::int64_t> next = 0;
@@ -79,31 +88,35 @@ class Turned {
     });
   }
 
+  // The numbers that the words from `word` on are of.
+  Range inputs_at(std::int64_t word) const {
+    const std::int64_t first = word * per_word(k_, Word());
+    return {first, std::min<std::int64_t>(k_.depth * per_word(k_, Word()), p_.inputs - first)};
+  }
+
+  // `at`: where they stand among the tokens that are packed at a time.
+  void pack(Range tokens, std::int64_t at) const {
+    for (std::int64_t word = 0; word < words_; word += k_.depth)
+      p_.pack(tokens, inputs_at(word), panel_at(at, word));
+  }
+
   void run_task(Range tokens, Range outputs, Memory& memory) const {
-    for (std::int64_t n = 0; n < outputs.count; ++n)
-      std::fill_n(memory.sums.at(n * sums_stride()), tokens_,
-                  p_.first ? p_.first[outputs.begin + n] : Word());
-    const std::int64_t numbers = k_.depth * per_word(k_, Word());
-    for (std::int64_t c = 0; c < p_.inputs; c += numbers) {
-      const Range inputs{c, std::min(numbers, p_.inputs - c)};
-      p_.take(outputs, inputs, memory.rows.at(0), depth_stride());
-      add(tokens, outputs.count, c / per_word(k_, Word()), memory);
+    for (std::int64_t m = 0; m < tokens.count; m += k_.columns)
+      for (std::int64_t n = 0; n < outputs.count; ++n)
+        std::fill_n(sums_at(m, memory) + n * k_.columns, k_.columns,
+                    p_.first ? p_.first[outputs.begin + n] : Word());
+    for (std::int64_t word = 0; word < words_; word += k_.depth) {
+      p_.take(outputs, inputs_at(word), memory.rows.at(0), depth_stride());
+      for (std::int64_t m = 0; m < tokens.count; m += k_.columns)
+        multiply_of(k_, Word())(memory.rows.at(0), depth_stride(), outputs.count, panel_at(m, word),
+                                depth_at(word), sums_at(m, memory), k_.columns);
     }
     finish(tokens, outputs, memory);
   }
 
-  // Products of the words from `word` on.
-  void add(Range tokens, std::int64_t rows, std::int64_t word, Memory& memory) const {
-    const auto depth = std::min<std::int64_t>(k_.depth, words_ - word);
-    for (std::int64_t m = 0; m < tokens.count; m += k_.columns)
-      multiply_of(k_, Word())(memory.rows.at(0), depth_stride(), rows,
-                              panel_at(m) + word * k_.columns, depth, memory.sums.at(m),
-                              sums_stride());
-  }
-
   void finish(Range tokens, Range outputs, Memory& memory) const {
     for (std::int64_t m = 0; m < tokens.count; m += kTurnedAtOnce) {
-      k_.turn(memory.sums.at(m), sums_stride(), outputs.count, memory.finished.at(0),
+      k_.turn(sums_at(m, memory), k_.columns, outputs.count, memory.finished.at(0),
               finished_stride());
       for (std::int64_t i = 0; i < std::min(kTurnedAtOnce, tokens.count - m); ++i)
         p_.finish(tokens.begin + m + i, outputs, memory.finished.at(i * finished_stride()));

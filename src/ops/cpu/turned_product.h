@@ -13,7 +13,7 @@ struct TurnedProduct {
   const ProductKernels* kernels;
   std::int64_t tokens, outputs, inputs;
   const Word* first;  // that sums of each output begin with; null: 0
-  std::function<void(Range tokens, Word* panel)> pack;  // of x, all of its inputs
+  std::function<void(Range tokens, Range inputs, Word* panel)> pack;  // of x
   // Rows of the weight, each `stride` words after the one before.
   std::function<void(Range outputs, Range inputs, Word* to, std::int64_t stride)> take;
   std::function<void(std::int64_t token, Range outputs, Word* sums)> finish;

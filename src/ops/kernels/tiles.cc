@@ -11,6 +11,8 @@ namespace {
 constexpr int kStripRows = 2 * kTile, kColumns = 2 * kTile;
 constexpr int kBlockRows = 8 * kStripRows;
 // A panel of 32 KiB lies in the first cache, of 48 KiB; strips and sums come from the second.
+// Strips are read by loads that leave the first cache to the panel, which else is driven out by
+// them.
 constexpr int kDepth = 256;
 static_assert(ProductKernels::kRun == kTile);
 
@@ -63,7 +65,7 @@ struct Strip {
   const Number *x, *panel;
   Number* sums;
   int64 x_stride, sums_stride, depth;
-  const Number* next_sums;  // of the strip after it; null if there is none
+  const Number* next;  // of the next panel, what is fetched meanwhile
 };
 
 // The intrinsics are macros of literal numbers of tiles; some compilers' leave out parentheses.
@@ -73,15 +75,13 @@ struct Strip {
   else                                   \
     _tile_dpbssd(sum, x, panel)
 
-// The next strip's sums are fetched meanwhile: they are in the second cache, or farther.
+// A part of the panel behind this one, which comes next, into the second cache.
 template <class Number>
-inline void fetch_some(const Strip<Number>& s, int64 c) {
-  if (!s.next_sums) return;
-  constexpr int kSteps = kDepth / kTile, kRows = kStripRows / kSteps;
-  for (int64 row = c / kTile * kRows; row < (c / kTile + 1) * kRows; ++row) {
-    __builtin_prefetch(s.next_sums + row * s.sums_stride);
-    __builtin_prefetch(s.next_sums + row * s.sums_stride + kTile);
-  }
+inline void fetch_some(const Number* next) {
+  constexpr int kLines =
+      kDepth * kColumns * sizeof(Number) / 64 / (kBlockRows / kStripRows) / (kDepth / kTile);
+#pragma GCC unroll 8
+  for (int i = 0; i < kLines; ++i) __builtin_prefetch(next + i * kTile, 0, 2);
 }
 
 template <bool kIsFloat, bool kHasLower, class Number>
@@ -99,17 +99,17 @@ void multiply_strip(const Strip<Number>& s) {
   for (int64 c = 0; c < s.depth; c += kTile) {
     const auto *const x = s.x + c, *const low_x = x + kTile * s.x_stride;
     const auto *const panel = s.panel + c * kColumns, *const right_panel = panel + kTile;
-    _tile_loadd(4, x, x_bytes);
     _tile_loadd(6, panel, panel_bytes);
-    BRAID_ADD_PRODUCT(0, 4, 6);
     _tile_loadd(7, right_panel, panel_bytes);
+    _tile_stream_loadd(4, x, x_bytes);
+    if constexpr (kHasLower) _tile_stream_loadd(5, low_x, x_bytes);
+    BRAID_ADD_PRODUCT(0, 4, 6);
     BRAID_ADD_PRODUCT(1, 4, 7);
     if constexpr (kHasLower) {
-      _tile_loadd(5, low_x, x_bytes);
       BRAID_ADD_PRODUCT(2, 5, 6);
       BRAID_ADD_PRODUCT(3, 5, 7);
     }
-    fetch_some(s, c);
+    fetch_some(s.next + c * (kStripRows * kColumns / kBlockRows));
   }
   _tile_stored(0, left, sums_bytes);
   _tile_stored(1, right, sums_bytes);
@@ -128,18 +128,19 @@ void multiply(const Number* x, int64 x_stride, int64 rows, const Number* panel, 
   __asm__ volatile("" ::: "memory");  // nor what tiles are loaded from
   _tile_loadconfig(&kAllShapes.of_rows[kStripRows]);
   const auto whole = rows / kStripRows * kStripRows;
-  Strip<Number> strip{x, panel, sums, x_stride, sums_stride, depth, nullptr};
+  const auto* const next_panel = panel + depth * kColumns;
+  Strip<Number> strip{x, panel, sums, x_stride, sums_stride, depth, next_panel};
   for (int64 m = 0; m < whole; m += kStripRows) {
     strip.x = x + m * x_stride;
     strip.sums = sums + m * sums_stride;
-    strip.next_sums = m + kStripRows < whole ? strip.sums + kStripRows * sums_stride : nullptr;
+    strip.next = next_panel + m * depth * kColumns / kBlockRows;
     multiply_strip<kIsFloat, true>(strip);
   }
   if (const auto rest = rows - whole; rest > 0) {
     _tile_loadconfig(&kAllShapes.of_rows[rest]);
     strip.x = x + whole * x_stride;
     strip.sums = sums + whole * sums_stride;
-    strip.next_sums = nullptr;
+    strip.next = next_panel + whole * depth * kColumns / kBlockRows;
     if (rest > kTile)
       multiply_strip<kIsFloat, true>(strip);
     else
