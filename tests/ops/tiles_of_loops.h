@@ -2,8 +2,6 @@
 // machines without any. What a CPU would refuse is an exception.
 #pragma once
 
-#include <stdint.h>
-
 #include <cstdint>
 #include <cstring>
 #include <stdexcept>
