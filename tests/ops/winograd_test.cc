@@ -10,7 +10,7 @@ namespace braid::winograd_test {
 using at::Tensor;
 using ops::WinogradKernels;
 using ops::WinogradSize;
-using ops::cpu::round_up, ops::cpu::Winograd;
+using ops::cpu::PixelRun, ops::cpu::round_up, ops::cpu::Winograd;
 
 struct Case {
   std::int64_t in, out, height, width;
@@ -46,11 +46,11 @@ class Winograds : public testing::TestWithParam<WinogradSize> {
     const auto y =
         at::zeros({p.weight_OI33.size(0), round_up(height, tile), round_up(width, tile)});
     const auto times = at::zeros_like(y);
-    const auto add_run = [](const Tensor& t, const Winograd::Place& place, const auto& number) {
+    const auto add_run = [](const Tensor& t, const PixelRun& place, const auto& number) {
       auto* const run = t[place.channel][place.row].mutable_data_ptr<float>() + place.column;
       for (std::int64_t i = 0; i < place.count; ++i) run[i] += number(i);
     };
-    winograd.convolve(framed(p.x_IHW, tile), [&](const Winograd::Place& place, const float* sums) {
+    winograd.convolve(framed(p.x_IHW, tile), [&](const PixelRun& place, const float* sums) {
       add_run(y, place, [&](std::int64_t i) { return sums[i]; });
       add_run(times, place, [](std::int64_t) { return 1.f; });
     });
@@ -90,7 +90,7 @@ TEST_P(Winograds, PayForLargeImagesOfManyChannels) {
 
 TEST_P(Winograds, RefuseBrokenTiles) {
   Winograd winograd(at::randn({4, 2, 3, 3}), ops::winograd_kernels(GetParam()));
-  const auto nothing = [](const Winograd::Place&, const float*) {};
+  const auto nothing = [](const PixelRun&, const float*) {};
   const auto of = [&](std::int64_t channels, std::int64_t height) {
     winograd.convolve(at::zeros({channels, height, 8 + 2 + WinogradKernels::kSlack}), nothing);
   };

@@ -10,6 +10,7 @@
 #include "base/free_memory.h"
 #include "ops/cpu/group_norm.h"
 #include "ops/cpu/tensor_rows.h"
+#include "ops/cpu/tiled_convolution.h"
 #include "ops/cpu/winograd.h"
 #include "ops/kernels/products.h"
 
@@ -49,21 +50,25 @@ Engine by_libtorch(const Convolution& conv) {
   return {.around = conv.padding, .convolve = convolve};
 }
 
+// Sums and bias, and what is added to them, into rows of y.
+PutPixels put_into(const Result& result, RowRange rows, const Tensor& bias_O) {
+  const auto& [y, residual] = result;
+  const Planes to(y.select(0, 0)), added((residual.defined() ? residual : y).select(0, 0));
+  return [=, &kernels = kernels_of(y), adds = residual.defined(), width = y.size(3)](
+             const PixelRun& run, const float* sums) {
+    const auto count = std::min(run.count, width - run.column), row = rows.begin + run.row;
+    if (run.row >= rows.count || count <= 0) return;
+    kernels.biased(sums, bias_O.const_data_ptr<float>()[run.channel],
+                   adds ? added.at(run.channel, row, run.column) : nullptr,
+                   to.at(run.channel, row, run.column), count);
+  };
+}
+
 Engine by_winograd(const Convolution& conv, std::int64_t width, const WinogradKernels& winograd) {
   const auto taps = std::make_shared<Winograd>(conv.weight_OIKK, winograd);
   const auto convolve = [taps, bias = conv.bias_O](const Tensor& in, RowRange rows,
                                                    const Result& result) {
-    const auto& [y, residual] = result;
-    const auto& kernels = kernels_of(y);
-    const bool adds = residual.defined();
-    const Planes to(y.select(0, 0)), added((adds ? residual : y).select(0, 0));
-    taps->convolve(in.select(0, 0), [&](const Winograd::Place& p, const float* sums) {
-      const auto count = std::min(p.count, y.size(3) - p.column), row = rows.begin + p.row;
-      if (p.row >= rows.count || count <= 0) return;
-      kernels.biased(sums, bias.const_data_ptr<float>()[p.channel],
-                     adds ? added.at(p.channel, row, p.column) : nullptr,
-                     to.at(p.channel, row, p.column), count);
-    });
+    taps->convolve(in.select(0, 0), put_into(result, rows, bias));
   };
   const auto tile = taps->tile(), last = round_up(width, tile) - width;
   return {.around = 1,
@@ -73,11 +78,26 @@ Engine by_winograd(const Convolution& conv, std::int64_t width, const WinogradKe
           .convolve = convolve};
 }
 
+Engine by_tiles(const Convolution& conv, std::int64_t width, const ProductKernels& products) {
+  const auto taps = std::make_shared<TiledConvolution>(conv.weight_OIKK, products);
+  const auto convolve = [taps, bias = conv.bias_O.to(at::kFloat)](const Tensor& in, RowRange rows,
+                                                                  const Result& result) {
+    taps->convolve(in.select(0, 0), put_into(result, rows, bias));
+  };
+  return {.around = 1,
+          .left = 1,
+          .right = 1 + round_up(width, products.columns) - width,
+          .convolve = convolve};
+}
+
 // The best for images of this height and width, of a convolution in the dtype to convolve.
 Engine engine_for(const Convolution& conv, const Tensor& y) {
   const auto& winograd =
       winograd_kernels(y.scalar_type() == at::kFloat ? WinogradSize::kTwo : WinogradSize::kFour);
   const bool is_float = conv.weight_OIKK.scalar_type() == at::kFloat;
+  const auto& products = product_kernels();
+  if (!is_float && TiledConvolution::pays(conv.weight_OIKK.sizes(), products))
+    return by_tiles(conv, y.size(3), products);
   return is_float && Winograd::pays(conv.weight_OIKK.sizes(), y.size(2), y.size(3), winograd)
              ? by_winograd(conv, y.size(3), winograd)
              : by_libtorch(conv);

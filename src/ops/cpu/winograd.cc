@@ -55,7 +55,7 @@ bool Winograd::pays(at::IntArrayRef weight, std::int64_t height, std::int64_t wi
          products < 9 * height * width;
 }
 
-void Winograd::convolve(const Tensor& in, const Put& put) {
+void Winograd::convolve(const Tensor& in, const PutPixels& put) {
   const auto rows = in.size(1) - 2, columns = in.size(2) - 2 - WinogradKernels::kSlack;
   check(in.size(0) == inputs_ && rows > 0 && columns > 0 && rows % tile() == 0 &&
             columns % tile() == 0 && in.stride(2) == 1,
@@ -130,7 +130,7 @@ void Winograd::multiply(const Chunk& chunk) const {
   });
 }
 
-void Winograd::leave(const Chunk& chunk, const Put& put) const {
+void Winograd::leave(const Chunk& chunk, const PutPixels& put) const {
   const std::int64_t tiles = kernels_.tiles;
   // Tiles that lie beside each other are put as one run.
   const auto put_panel = [&](std::int64_t channel, std::int64_t panel, const float* pixels) {

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "ops/cpu/blocked_product.h"
+#include "ops/cpu/pixel_run.h"
 #include "ops/kernels/winograd.h"
 
 namespace braid::ops::cpu {
@@ -25,23 +26,17 @@ class Winograd {
   // Images are made of tiles, of so many rows and columns.
   std::int64_t tile() const { return kernels_.output; }
 
-  // Called by several threads at once: `count` pixels of channel o, from (row, column) on.
-  struct Place {
-    std::int64_t channel, row, column, count;
-  };
-  using Put = std::function<void(Place place, const float* sums)>;
-
   // in [I H W] in float32, rows dense, with a pixel around it and kSlack columns on the right:
   // H = rows + 2, W = columns + 2 + kSlack, both of whole tiles. One call at a time: they share
   // the memory of their tiles.
-  void convolve(const Tensor& in_IHW, const Put& put);
+  void convolve(const Tensor& in_IHW, const PutPixels& put);
 
  private:
   struct Chunk;
 
   void enter(const Tensor& in_IHW, const Chunk& chunk) const;
   void multiply(const Chunk& chunk) const;
-  void leave(const Chunk& chunk, const Put& put) const;
+  void leave(const Chunk& chunk, const PutPixels& put) const;
 
   const WinogradKernels& kernels_;
   std::int64_t outputs_, inputs_, point_stride_;

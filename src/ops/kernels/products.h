@@ -6,6 +6,14 @@
 
 namespace braid::ops {
 
+// A panel that is not packed: its words lie in runs of so many as a panel's depth is a multiple of
+// (kRun). Run i begins at words + runs[i], and a word's columns are `stride` after the word before.
+struct GatheredWords {
+  const float* words;
+  const std::int64_t* runs;
+  std::int64_t stride;
+};
+
 // Operands come in words of 32 bits: bfloat16 numbers widened to floats, or two as they are; codes
 // in pairs of 16 bits, or four as they are. A panel holds `columns` rows of a weight [N C], turned
 // around: for each word of c the words of all columns, one after the other. Panels and runs of x
@@ -40,6 +48,10 @@ struct ProductKernels {
   using DotScaledCodes = void(const float* x, std::int64_t x_stride, std::int64_t rows,
                               const std::int8_t* weight, float scale, std::int64_t depth,
                               float* sums);
+  // multiply_halves() by such a panel.
+  using MultiplyGathered = void(const float* x, std::int64_t x_stride, std::int64_t rows,
+                                const GatheredWords& panel, std::int64_t depth, float* sums,
+                                std::int64_t sums_stride);
   // A row of the weight as `turned` kernels take it.
   using TakeScaledCodes = void(const std::int8_t* row, float scale, std::int64_t depth,
                                float* words);
@@ -71,6 +83,7 @@ struct ProductKernels {
   // less than to pack it; else null.
   TakeScaledCodes* take_scaled_codes = nullptr;
   Turn* turn = nullptr;
+  MultiplyGathered* multiply_gathered = nullptr;
   bool is_turned() const { return turn != nullptr; }
 };
 

@@ -59,13 +59,41 @@ constexpr AllShapes kAllShapes = [] {
   return all;
 }();
 
-// Operands of a strip, in words.
+// Rows of x and of the sums: a strip of 32, or what is left of them. Strides in words.
 template <class Number>
 struct Strip {
-  const Number *x, *panel;
+  const Number* x;
   Number* sums;
-  int64 x_stride, sums_stride, depth;
-  const Number* next;  // of the next panel, what is fetched meanwhile
+  int64 x_stride, sums_stride, depth, row;
+};
+
+// A panel as it is packed: of each word all columns. The panel that comes next, which lies behind
+// it, is fetched into the second cache meanwhile, by each strip some of it.
+template <class Number>
+struct PackedPanel {
+  const Number* words;
+  int64 depth;
+
+  const Number* at(int64 c) const { return words + c * kColumns; }
+  int64 stride() const { return kColumns; }
+  void go_on(int64 row, int64 c) const {
+    constexpr int kLines = kStripRows * kColumns / kBlockRows * int(sizeof(Number)) * kTile / 64;
+    const auto* const next = at(depth) + (row * depth + c * kStripRows) * kColumns / kBlockRows;
+#pragma GCC unroll 8
+    for (int i = 0; i < kLines; ++i) __builtin_prefetch(next + i * kTile, 0, 2);
+  }
+};
+
+// A panel whose words lie apart, in runs.
+template <class Number>
+struct GatheredPanel {
+  const Number* words;
+  const int64* runs;
+  int64 word_stride;
+
+  const Number* at(int64 c) const { return words + runs[c / kTile]; }
+  int64 stride() const { return word_stride; }
+  void go_on(int64, int64) const {}
 };
 
 // The intrinsics are macros of literal numbers of tiles; some compilers' leave out parentheses.
@@ -75,19 +103,11 @@ struct Strip {
   else                                   \
     _tile_dpbssd(sum, x, panel)
 
-// A part of the panel behind this one, which comes next, into the second cache.
-template <class Number>
-inline void fetch_some(const Number* next) {
-  constexpr int kLines =
-      kDepth * kColumns * sizeof(Number) / 64 / (kBlockRows / kStripRows) / (kDepth / kTile);
-#pragma GCC unroll 8
-  for (int i = 0; i < kLines; ++i) __builtin_prefetch(next + i * kTile, 0, 2);
-}
-
-template <bool kIsFloat, bool kHasLower, class Number>
-void multiply_strip(const Strip<Number>& s) {
-  constexpr int64 kBytes = sizeof(Number), panel_bytes = kColumns * kBytes;
-  const auto x_bytes = s.x_stride * kBytes, sums_bytes = s.sums_stride * kBytes;
+template <bool kIsFloat, bool kHasLower, class Number, class Panel>
+void multiply_strip(const Strip<Number>& s, const Panel& panel) {
+  constexpr int64 kBytes = sizeof(Number);
+  const auto x_bytes = s.x_stride * kBytes, sums_bytes = s.sums_stride * kBytes,
+             panel_bytes = panel.stride() * kBytes;
   auto *const left = s.sums, *const right = left + kTile;
   auto *const low_left = left + kTile * s.sums_stride, *const low_right = low_left + kTile;
   _tile_loadd(0, left, sums_bytes);
@@ -98,9 +118,9 @@ void multiply_strip(const Strip<Number>& s) {
   }
   for (int64 c = 0; c < s.depth; c += kTile) {
     const auto *const x = s.x + c, *const low_x = x + kTile * s.x_stride;
-    const auto *const panel = s.panel + c * kColumns, *const right_panel = panel + kTile;
-    _tile_loadd(6, panel, panel_bytes);
-    _tile_loadd(7, right_panel, panel_bytes);
+    const auto *const left_words = panel.at(c), *const right_words = left_words + kTile;
+    _tile_loadd(6, left_words, panel_bytes);
+    _tile_loadd(7, right_words, panel_bytes);
     _tile_stream_loadd(4, x, x_bytes);
     if constexpr (kHasLower) _tile_stream_loadd(5, low_x, x_bytes);
     BRAID_ADD_PRODUCT(0, 4, 6);
@@ -109,7 +129,7 @@ void multiply_strip(const Strip<Number>& s) {
       BRAID_ADD_PRODUCT(2, 5, 6);
       BRAID_ADD_PRODUCT(3, 5, 7);
     }
-    fetch_some(s.next + c * (kStripRows * kColumns / kBlockRows));
+    panel.go_on(s.row, c);
   }
   _tile_stored(0, left, sums_bytes);
   _tile_stored(1, right, sums_bytes);
@@ -120,33 +140,46 @@ void multiply_strip(const Strip<Number>& s) {
 }
 #undef BRAID_ADD_PRODUCT
 
-template <bool kIsFloat, class Number>
-void multiply(const Number* x, int64 x_stride, int64 rows, const Number* panel, int64 depth,
-              Number* sums, int64 sums_stride) {
+// `all` has all `rows`.
+template <bool kIsFloat, class Number, class Panel>
+void multiply_strips(const Strip<Number>& all, int64 rows, const Panel& panel) {
   Shapes before;  // the intrinsic writes more of it than it declares
   _tile_storeconfig(&before);
   __asm__ volatile("" ::: "memory");  // nor what tiles are loaded from
   _tile_loadconfig(&kAllShapes.of_rows[kStripRows]);
+  auto strip = all;
+  const auto go_to = [&](int64 row) {
+    strip.row = row;
+    strip.x = all.x + row * all.x_stride;
+    strip.sums = all.sums + row * all.sums_stride;
+  };
   const auto whole = rows / kStripRows * kStripRows;
-  const auto* const next_panel = panel + depth * kColumns;
-  Strip<Number> strip{x, panel, sums, x_stride, sums_stride, depth, next_panel};
   for (int64 m = 0; m < whole; m += kStripRows) {
-    strip.x = x + m * x_stride;
-    strip.sums = sums + m * sums_stride;
-    strip.next = next_panel + m * depth * kColumns / kBlockRows;
-    multiply_strip<kIsFloat, true>(strip);
+    go_to(m);
+    multiply_strip<kIsFloat, true>(strip, panel);
   }
   if (const auto rest = rows - whole; rest > 0) {
     _tile_loadconfig(&kAllShapes.of_rows[rest]);
-    strip.x = x + whole * x_stride;
-    strip.sums = sums + whole * sums_stride;
-    strip.next = next_panel + whole * depth * kColumns / kBlockRows;
+    go_to(whole);
     if (rest > kTile)
-      multiply_strip<kIsFloat, true>(strip);
+      multiply_strip<kIsFloat, true>(strip, panel);
     else
-      multiply_strip<kIsFloat, false>(strip);
+      multiply_strip<kIsFloat, false>(strip, panel);
   }
   _tile_loadconfig(&before);  // LibTorch's, which it may keep, or none
+}
+
+template <bool kIsFloat, class Number>
+void multiply(const Number* x, int64 x_stride, int64 rows, const Number* panel, int64 depth,
+              Number* sums, int64 sums_stride) {
+  multiply_strips<kIsFloat>(Strip<Number>{x, sums, x_stride, sums_stride, depth, 0}, rows,
+                            PackedPanel<Number>{panel, depth});
+}
+
+void multiply_gathered(const float* x, int64 x_stride, int64 rows, const GatheredWords& words,
+                       int64 depth, float* sums, int64 sums_stride) {
+  multiply_strips<true>(Strip<float>{x, sums, x_stride, sums_stride, depth, 0}, rows,
+                        GatheredPanel<float>{words.words, words.runs, words.stride});
 }
 
 }  // namespace
@@ -170,6 +203,7 @@ ProductKernels with_tiles(const ProductKernels& vectors) {
   kernels.multiply_codes = &multiply<false, int32_t>;
   kernels.take_scaled_codes = &take_scaled_codes;
   kernels.turn = &turn;
+  kernels.multiply_gathered = &multiply_gathered;
   return kernels;
 }
 

@@ -1,0 +1,48 @@
+// Convolutions with 3 x 3 taps in bfloat16, by kernels that gather a panel's words (Intel AMX). An
+// image whose channels lie in pairs is a panel as it is, once for each tap: nothing is copied but
+// these pairs.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <optional>
+#include <vector>
+
+#include "ops/cpu/blocked_product.h"
+#include "ops/cpu/pixel_run.h"
+#include "ops/kernels/products.h"
+
+namespace braid::ops::cpu {
+
+using at::Tensor;
+
+class TiledConvolution {
+ public:
+  // weight [O I 3 3] in bfloat16, of kernels that have multiply_gathered.
+  TiledConvolution(const Tensor& weight_OI33, const ProductKernels& kernels);
+
+  static bool pays(at::IntArrayRef weight_OIKK, const ProductKernels& kernels);
+
+  // in [I H W] in bfloat16, rows dense, with a pixel around it: H = rows + 2, W = columns + 2 of
+  // whole panels. One call at a time: they share the memory of their pairs.
+  void convolve(const Tensor& in_IHW, const PutPixels& put);
+
+ private:
+  struct Image;
+  struct Task;
+
+  std::int64_t chunk_words(std::int64_t word) const;
+  float* taps_at(std::int64_t word, std::int64_t output) const;
+  void enter_taps(const Tensor& weight_OI33) const;
+  void enter(const Tensor& in_IHW, const Image& image) const;
+  std::vector<std::int64_t> runs_of(const Image& image, std::int64_t word) const;
+  void run(const Task& task, const Image& image, float* sums, const PutPixels& put) const;
+
+  const ProductKernels& kernels_;
+  std::int64_t outputs_, inputs_, words_;  // words: pairs of inputs, in whole runs
+  Buffer<float> taps_;                     // of each chunk of words: [O 9 words]
+  std::optional<Buffer<float>> pairs_;
+  std::int64_t num_pairs_ = 0;  // that have a place there
+};
+
+}  // namespace braid::ops::cpu
