@@ -1,7 +1,12 @@
-# Writes the ctest cases of a test program, one a suite: a program with LibTorch takes 0.2 s to
-# start, and there are hundreds of tests.
-#   cmake -Dprogram=FILE -Dlabel=NAME -Doutput=FILE -P list_suites.cmake
+# Writes the ctest cases of a test program: one for each large suite, one for several small ones. A
+# program with LibTorch spends 0.4 s of a core on registering operators, and there are hundreds of
+# suites.
+#   cmake -Dprogram=FILE -Dlabel=NAME -Dmost_tests=NUMBER -Doutput=FILE -P list_suites.cmake
+# Suites that share a case have most_tests together; one with half of that has its own.
 cmake_minimum_required(VERSION 3.25)
+
+# These race on purpose, or take half a minute there.
+set(not_for_tsan "^(SimulatedDevice|OrderChecker|Each/KnownRaces|RandomSchedules)$")
 
 execute_process(COMMAND ${program} --gtest_list_tests OUTPUT_VARIABLE list
   COMMAND_ERROR_IS_FATAL ANY)
@@ -17,9 +22,31 @@ foreach(line ${lines})
   endif()
 endforeach()
 
-# Large suites start first. Tests run beside each other: waiting threads must not spin on the cores
-# that others compute on (four suites took 58 s spinning, 4 s passive, on two busy cores).
+# Cases with many tests start first. They run beside each other: waiting threads must not spin on the
+# cores that others compute on (four suites took 58 s spinning, 4 s passive, on two busy cores).
 set(cases "")
+function(write_case suites tests labels)
+  list(GET suites 0 name)
+  list(LENGTH suites count)
+  if(count GREATER 1)
+    list(GET suites -1 last)
+    set(name "${name} to ${last} (${label}, ${count} suites)")
+  endif()
+  list(TRANSFORM suites APPEND ".*")
+  list(JOIN suites ":" filter)
+  # Where there is none the suites of a GPU are skipped as a whole, and ctest says so.
+  set(skip "")
+  if(label STREQUAL gpu)
+    set(skip "SKIP_REGULAR_EXPRESSION \"there is no GPU\" ")
+  endif()
+  string(APPEND cases
+    "add_test([=[${name}]=] [=[${program}]=] [=[--gtest_filter=${filter}]=])\n"
+    "set_tests_properties([=[${name}]=] PROPERTIES LABELS \"${labels}\" COST ${tests} "
+    "${skip}ENVIRONMENT OMP_WAIT_POLICY=passive TIMEOUT 600)\n")
+  set(cases "${cases}" PARENT_SCOPE)
+endfunction()
+
+set(kinds "")  # the different lists of labels, by names without a semicolon
 foreach(suite ${suites})
   set(labels ${label})
   if(suite MATCHES Slow)
@@ -28,14 +55,31 @@ foreach(suite ${suites})
   if(suite MATCHES "^(Fixtures|Demo)/")
     list(APPEND labels parity)  # with the reference, or with one rank
   endif()
-  # Where there is none the suites of a GPU are skipped as a whole, and ctest says so.
-  set(skip "")
-  if(label STREQUAL gpu)
-    set(skip "SKIP_REGULAR_EXPRESSION \"there is no GPU\" ")
+  if(suite MATCHES "${not_for_tsan}")
+    list(APPEND labels not_for_tsan)
   endif()
-  string(APPEND cases
-    "add_test([=[${suite}]=] [=[${program}]=] [=[--gtest_filter=${suite}.*]=])\n"
-    "set_tests_properties([=[${suite}]=] PROPERTIES LABELS \"${labels}\" COST ${tests_${suite}} "
-    "${skip}ENVIRONMENT OMP_WAIT_POLICY=passive TIMEOUT 600)\n")
+  math(EXPR doubled "2 * ${tests_${suite}}")
+  if(doubled GREATER_EQUAL most_tests)
+    write_case(${suite} ${tests_${suite}} "${labels}")
+    continue()
+  endif()
+  string(REPLACE ";" "_" kind "${labels}")
+  if(NOT kind IN_LIST kinds)
+    list(APPEND kinds ${kind})
+    set(small_${kind} "")
+    set(sum_${kind} 0)
+    set(labels_${kind} "${labels}")
+  endif()
+  math(EXPR sum "${sum_${kind}} + ${tests_${suite}}")
+  if(sum GREATER most_tests)
+    write_case("${small_${kind}}" ${sum_${kind}} "${labels}")
+    set(small_${kind} "")
+    set(sum ${tests_${suite}})
+  endif()
+  list(APPEND small_${kind} ${suite})
+  set(sum_${kind} ${sum})
+endforeach()
+foreach(kind ${kinds})
+  write_case("${small_${kind}}" ${sum_${kind}} "${labels_${kind}}")
 endforeach()
 file(WRITE ${output} "${cases}")

@@ -92,9 +92,8 @@ run_asan() {
 }
 
 # LibTorch's own threads are not instrumented: one each, so that all that is seen is ours.
-# Three suites of pages race on purpose, and 10,000 random schedules take half a minute.
 run_tsan() {
-  local -a exclude=("${exclude[@]}" -E '^(SimulatedDevice|OrderChecker|Each/KnownRaces|RandomSchedules)$')
+  local -a exclude=(-LE "not_for_tsan${exclude[1]:+|slow}")
   # A test asks for more memory than there is.
   local options="allocator_may_return_null=1:suppressions=$root/tools/shell/tsan.suppressions"
   TSAN_OPTIONS=$options OMP_NUM_THREADS=1 \
