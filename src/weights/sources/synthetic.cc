@@ -4,6 +4,8 @@
 #include <ATen/CPUGeneratorImpl.h>
 
 #include <cmath>
+#include <map>
+#include <mutex>
 #include <string_view>
 
 #include "base/error.h"
@@ -38,18 +40,42 @@ std::int64_t offset_of(const std::string& path) {
   return std::int64_t(std::hash<std::string_view>()(path) % std::uint64_t(kPeriod));
 }
 
+struct Drawn {
+  at::Tensor normal;
+  std::string words;
+};
+
+// Once a process: every part of a model that is planned asks for them, and needs none.
+const Drawn& drawn_from(std::uint64_t seed) {
+  static std::mutex mutex;
+  static std::map<std::uint64_t, Drawn> all;
+  const std::scoped_lock lock(mutex);
+  auto& drawn = all[seed];
+  if (!drawn.normal.defined()) {
+    drawn.normal = at::randn({kPeriod}, at::detail::createCPUGenerator(seed), at::kFloat);
+    drawn.words = "drawn " + source_of(drawn.normal).identity();
+  }
+  return drawn;
+}
+
 }  // namespace
 
-SyntheticValues::SyntheticValues(std::uint64_t seed)
-    : normal_(at::randn({kPeriod}, at::detail::createCPUGenerator(seed), at::kFloat)),
-      drawn_("drawn " + source_of(normal_).identity()) {}
+SyntheticValues::SyntheticValues(std::uint64_t seed) {
+  const auto& drawn = drawn_from(seed);
+  normal_ = drawn.normal;
+  drawn_ = drawn.words;
+}
 
 at::Tensor SyntheticValues::share(const std::string& path, at::IntArrayRef shape,
                                   const Wanted& wanted, const at::TensorOptions& options) const {
   const auto [columns, deviation, center] = spread_of(path, shape);
   const auto column_runs =
       wanted.columns.empty() ? std::vector<Share>{{.begin = 0, .count = columns}} : wanted.columns;
-  const auto values = (normal_.to(options.device()) * deviation + center).to(options.dtype());
+  const auto spread = [&, deviation = deviation, center = center](const at::Tensor& x) {
+    return (x.to(options.device()) * deviation + center).to(options.dtype());
+  };
+  const bool is_small = c10::multiply_integers(shape) < kPeriod;  // less to spread than all values
+  const auto values = is_small ? normal_ : spread(normal_);
   const auto offset = offset_of(path);
 
   std::vector<at::Tensor> runs;
@@ -76,7 +102,8 @@ at::Tensor SyntheticValues::share(const std::string& path, at::IntArrayRef shape
     sizes[1] = 0;
     for (const auto& part : wanted.columns) sizes[1] += part.count;
   }
-  return at::cat(runs).view(sizes);
+  const auto joined = at::cat(runs).view(sizes);
+  return is_small ? spread(joined) : joined;
 }
 
 std::string SyntheticValues::identity_of(const std::string& path, at::IntArrayRef shape) const {
