@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <functional>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -40,71 +41,107 @@ void* current_stream(at::Device) { return nullptr; }
 
 namespace {
 
-// Fibers, and meetings of some of them.
+// Threads that run on one of the host's, and meetings of some of them. One that meets nobody runs
+// to its end on the fiber of the one before it: a switch costs two calls of the kernel.
 class Fibers {
  public:
-  Fibers(int count, std::function<void(int)> body)
-      : body_(std::move(body)), stacks_(new char[std::size_t(count) * kStack]) {
-    fibers_.resize(std::size_t(count));
-    for (int i = 0; i < count; ++i) prepare(i);
+  explicit Fibers(int count) : threads_(std::size_t(count)) {}
+
+  void run(std::function<void(int)> body) {
+    body_ = std::move(body);
+    for (auto& thread : threads_) thread.state = State::kNew;
+    first_ = 0;
+    leave_for_next(main_);
+    for (const auto& thread : threads_)
+      check(thread.state == State::kDone, "a thread waits for others that have ended");
   }
 
-  void run() {
-    for (;;) {
-      const auto next = std::find_if(fibers_.begin(), fibers_.end(),
-                                     [](const Fiber& f) { return f.state == State::kReady; });
-      if (next == fibers_.end()) break;
-      now_ = int(next - fibers_.begin());
-      swapcontext(&main_, &next->context);
-    }
-    for (const auto& fiber : fibers_)
-      check(fiber.state == State::kDone, "a thread waits for others that have ended");
-  }
-
-  // Returns when fibers [begin, begin + count), of which the running one is one, have all come.
+  // Returns when threads [begin, begin + count), of which the running one is one, have all come.
   void meet(int begin, int count) {
-    auto& mine = fibers_[std::size_t(now_)];
+    auto& mine = threads_[std::size_t(now_)];
     mine.state = State::kWaiting;
     mine.with = count;
-    const auto first = fibers_.begin() + begin;
-    const bool are_here = std::all_of(first, first + count, [&](const Fiber& f) {
-      return f.state == State::kWaiting && f.with == count;
-    });
-    if (are_here) std::for_each(first, first + count, [](Fiber& f) { f.state = State::kReady; });
-    swapcontext(&mine.context, &main_);
+    const auto has_come = [&](const Thread& t) {
+      return t.state == State::kWaiting && t.with == count;
+    };
+    const auto first = threads_.begin() + begin, end = first + count;
+    if (std::all_of(std::make_reverse_iterator(end), std::make_reverse_iterator(first), has_come)) {
+      std::for_each(first, end, [](Thread& t) { t.state = State::kReady; });
+      first_ = std::min(first_, begin);
+    }
+    leave_for_next(mine.context);
   }
 
  private:
   static constexpr std::size_t kStack = 64 << 10;
-  enum class State { kReady, kWaiting, kDone };
-  struct Fiber {
-    ucontext_t context;
-    State state = State::kReady;
+  enum class State { kNew, kReady, kRunning, kWaiting, kDone };
+  struct Thread {
+    State state = State::kNew;
     int with = 0;
+    ucontext_t context = {};  // where it waits
   };
 
-  void prepare(int i) {
-    auto& fiber = fibers_[std::size_t(i)];
-    getcontext(&fiber.context);
-    fiber.context.uc_stack.ss_sp = stacks_.get() + std::size_t(i) * kStack;
-    fiber.context.uc_stack.ss_size = kStack;
-    fiber.context.uc_link = &main_;
+  // The first that can go on is the running one from now on; false where none can.
+  bool choose_next() {
+    const auto can_go_on = [](const Thread& t) {
+      return t.state == State::kNew || t.state == State::kReady;
+    };
+    const auto next = std::find_if(threads_.begin() + first_, threads_.end(), can_go_on);
+    now_ = first_ = int(next - threads_.begin());
+    return next != threads_.end();
+  }
+
+  // Returns when `here` goes on.
+  void leave_for_next(ucontext_t& here) {
+    auto* const next = choose_next() ? context_of_next() : &main_;
+    if (next != &here) swapcontext(&here, next);
+  }
+
+  ucontext_t* context_of_next() {
+    auto& thread = threads_[std::size_t(now_)];
+    const bool is_new = std::exchange(thread.state, State::kRunning) == State::kNew;
+    if (is_new) prepare(thread.context);
+    return &thread.context;
+  }
+
+  void prepare(ucontext_t& context) {
+    if (free_stacks_.empty()) {
+      stacks_.emplace_back(new char[kStack]);
+      free_stacks_.push_back(stacks_.back().get());
+    }
+    getcontext(&context);
+    context.uc_stack.ss_sp = free_stacks_.back();
+    context.uc_stack.ss_size = kStack;
+    context.uc_link = &main_;
+    free_stacks_.pop_back();
     const auto self = reinterpret_cast<std::uintptr_t>(this);  // makecontext passes ints only
-    makecontext(&fiber.context, reinterpret_cast<void (*)()>(&Fibers::start), 2, int(self >> 32),
+    makecontext(&context, reinterpret_cast<void (*)()>(&Fibers::start), 2, int(self >> 32),
                 int(self));
   }
   static void start(int high, int low) {
     const auto bits = std::uint64_t(std::uint32_t(high)) << 32 | std::uint32_t(low);
-    auto& self = *reinterpret_cast<Fibers*>(bits);
-    self.body_(self.now_);
-    self.fibers_[std::size_t(self.now_)].state = State::kDone;
+    reinterpret_cast<Fibers*>(bits)->run_new_ones();
+  }
+  void run_new_ones() {
+    auto* const stack = static_cast<char*>(threads_[std::size_t(now_)].context.uc_stack.ss_sp);
+    bool goes_on = true;
+    while (goes_on) {
+      auto& mine = threads_[std::size_t(now_)];
+      mine.state = State::kRunning;
+      body_(now_);
+      mine.state = State::kDone;
+      goes_on = choose_next() && threads_[std::size_t(now_)].state == State::kNew;
+    }
+    free_stacks_.push_back(stack);  // nobody runs on it before it is left
+    setcontext(std::size_t(now_) < threads_.size() ? context_of_next() : &main_);
   }
 
   std::function<void(int)> body_;
-  std::unique_ptr<char[]> stacks_;
-  std::vector<Fiber> fibers_;
+  std::vector<Thread> threads_;
+  std::vector<std::unique_ptr<char[]>> stacks_;
+  std::vector<char*> free_stacks_;
   ucontext_t main_;
-  int now_ = 0;
+  int now_ = 0, first_ = 0;  // before which none can go on
 };
 
 // What the threads of a block share.
@@ -142,15 +179,15 @@ void start(const Work& work, const Launch& how) {
   visit_types<Work>(how, [&](auto types) {
     using Types = decltype(types);
     const auto count = how.rows * how.parts;
+    Fibers fibers(how.threads);
     for (auto i = std::max<std::int64_t>(0, count - most_blocks); i < count; ++i) {
       SharedState shared;
+      shared.fibers = &fibers;
       shared.exchanged.resize(std::size_t(how.threads));
-      Fibers fibers(how.threads, [&](int thread) {
+      fibers.run([&](int thread) {
         HostBlock block{shared, thread, std::uint32_t(i / how.parts), std::uint32_t(i % how.parts)};
         run<typename Types::Element, Types::kVector>(work, block);
       });
-      shared.fibers = &fibers;
-      fibers.run();
     }
   });
 }
