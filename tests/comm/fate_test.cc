@@ -41,6 +41,7 @@ TEST(Fate, KeepsALossForEver) {
   Fate fate;
   fate.fail(1, make<Error>("out of paint"));
   fate.fail(2, make<WorldLost>("it has gone"));
+  fate.fail(0, make<WorldLost>("later"));
   EXPECT_TRUE(fate.is_lost());
   EXPECT_EQ(fate.culprit(), 1);
   EXPECT_EQ(fate.loss().rank, 2);

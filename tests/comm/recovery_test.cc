@@ -80,7 +80,7 @@ TEST_P(Recovery, LeavesNothingBehind) {
   };
   with_groups([&](World& world, const Groups& groups) {
     double before = 0;
-    for (int time = 0; time < 100; ++time) {
+    for (int time = 0; time < 30; ++time) {
       EXPECT_NE(failure_of([&] {
                   world.run([&](const Group& g) {
                     const auto large = at::full({1 << 16}, 7.f);
@@ -93,7 +93,7 @@ TEST_P(Recovery, LeavesNothingBehind) {
                 }),
                 "");
       groups.expect_all_sound(world);
-      if (time == 20) before = in_use();
+      if (time == 10) before = in_use();
     }
     EXPECT_LT(in_use() - before, 1e6);  // a time leaves 0.25 MB if it leaves a tensor
   });

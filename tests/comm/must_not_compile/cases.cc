@@ -1,5 +1,5 @@
-// Mistakes that do not compile, each beside a twin that does. CTest compiles this file once with
-// BRAID_CASE unset (must succeed) and once with each case (must fail).
+// Mistakes that do not compile, beside twins that do. CTest compiles this file without them, which
+// must succeed, and with them: the compiler must complain in each.
 #include <ATen/ATen.h>
 
 #include "comm/group.h"
@@ -14,16 +14,12 @@ Tensor good(const Group& group, Tensor x) {
   return sum + all;
 }
 
-#if BRAID_CASE == 1  // broadcast into a temporary
-void bad(const Group& group, const Tensor& x) { group.broadcast_(x.contiguous(), 0); }
-#elif BRAID_CASE == 2  // reduce a temporary
-void bad(const Group& group, const Tensor& x) { group.all_reduce_(x.to(at::kFloat)); }
-#elif BRAID_CASE == 3  // an ignored sum
-void bad(const Group& group, const Tensor& x) { group.all_reduce(x); }
-#elif BRAID_CASE == 4  // an ignored gather
-void bad(const Group& group, const Tensor& x) { group.all_gather(x, 0); }
-#elif BRAID_CASE == 5  // a tensor under way that nobody waits for
-void bad(const Group& group, const Tensor& x) { group.ring_shift(x); }
+#ifdef BRAID_MISTAKES
+void broadcast_to_temporary(const Group& g, const Tensor& x) { g.broadcast_(x.contiguous(), 0); }
+void reduce_temporary(const Group& g, const Tensor& x) { g.all_reduce_(x.to(at::kFloat)); }
+void ignore_sum(const Group& g, const Tensor& x) { g.all_reduce(x); }
+void ignore_gathered(const Group& g, const Tensor& x) { g.all_gather(x, 0); }
+void ignore_under_way(const Group& g, const Tensor& x) { g.ring_shift(x); }
 #endif
 
 }  // namespace braid
