@@ -1,4 +1,4 @@
-// Coded weights in files are the numbers that the gguf package and diffusers make of them
+// Coded weights in files are the numbers that the gguf package, diffusers and ComfyUI make of them
 // (tools/parity/dump_blocks.py), whole and shared.
 #include "weights/codes/blocks.h"
 
@@ -53,6 +53,42 @@ TEST(Blocks, Float8AndFloat4AreTheirCodesTimesTheirScales) {
                want = numbers.at(name.substr(0, name.find('.')));
     EXPECT_TRUE(at::allclose(got, want, 0, 0, /*equal_nan=*/true)) << name;
   }
+}
+
+// Sums of rotations are rounded: all else is exact.
+void expect_comfy_numbers(const std::string& file_name) {
+  const auto file = Checkpoint::open_file(kBlocks / file_name);
+  const auto numbers = wanted();
+  for (const auto* const layer : {"nvfp4", "mxfp8", "int8_one", "int8_turned"}) {
+    const auto* const stored = file.find(text_of(layer, ".weight"));
+    ASSERT_TRUE(stored) << layer;
+    const double tolerance = layer == std::string("int8_turned") ? 1e-7 : 0;
+    const auto& want = numbers.at(layer);
+    EXPECT_TRUE(at::allclose(whole(*stored), want, 0, tolerance)) << layer;
+    const auto some = numbers_of({stored, {.begin = 1, .count = want.size(0) - 1}});
+    EXPECT_TRUE(at::equal(some, whole(*stored).slice(0, 1))) << layer;
+  }
+  EXPECT_EQ(file.tensors().size(), 6u) << "four with their scales, and codes with a scale a row";
+  const Weights w(file, {}, {});
+  const auto codes = (w / "int8_rows").matrix("weight", {3, 64});
+  EXPECT_EQ(codes.form, Quantize::kInt8);
+  EXPECT_TRUE(at::equal(dequantize(codes, at::kFloat), numbers.at("int8_rows")));
+}
+
+TEST(Blocks, OfComfyUiAreWhatItsMarksSay) {
+  expect_comfy_numbers("comfy.safetensors");
+  expect_comfy_numbers("comfy_note.safetensors");
+}
+
+// Tiles of scales are cut where rows are.
+TEST(Blocks, OfComfyUiAreShared) {
+  const auto want = wanted().at("nvfp4");
+  run_ranks({.size = 3}, [&](const Group& group) {
+    const Weights w(Checkpoint::open_file(kBlocks / "comfy.safetensors"), {},
+                    {.tensor_parallel = group}, {{"nvfp4", column_parallel()}});
+    EXPECT_TRUE(at::equal((w / "nvfp4").matrix("weight", {144, 80}).values_NC,
+                          want.narrow(0, 48 * group.rank(), 48)));
+  });
 }
 
 TEST(Blocks, AreRoundedOnceToTheDtypeOfTheLoad) {
@@ -117,16 +153,39 @@ TEST_F(Scales, ThatFitNoWeightAreRefused) {
               HasSubstr("two scales"));
 }
 
+Tensor said(const std::string& text) {
+  return at::tensor(std::vector<std::uint8_t>(text.begin(), text.end()), at::kByte);
+}
+
 TEST_F(Scales, OfWaysThatAreNotKnownAreRefused) {
-  const auto said = [](const std::string& text) {
-    return at::tensor(std::vector<std::uint8_t>(text.begin(), text.end()), at::kByte);
+  const auto refusal_of = [&](const std::string& mark) {
+    return refusal(
+        {{"a.weight", codes_}, {"a.weight_scale", at::ones({})}, {"a.comfy_quant", said(mark)}});
   };
-  EXPECT_THAT(refusal({{"a.weight", codes_},
-                       {"a.weight_scale", at::ones({})},
-                       {"a.comfy_quant", said(R"({"format":"mxfp8"})")}}),
-              HasSubstr("coded as mxfp8"));
+  EXPECT_THAT(refusal_of(R"({"format":"awq_w4a16"})"),
+              HasSubstr("a weight of the dtype F8_E4M3 is coded as awq_w4a16"));
+  EXPECT_THAT(refusal_of(R"({"format":"nvfp4"})"), HasSubstr("F8_E4M3 is coded as nvfp4"));
+  EXPECT_THAT(refusal_of(R"({"format":"float8_e4m3fn","convrot":true,"convrot_groupsize":32})"),
+              HasSubstr("'convrot_groupsize' should be a power of 4, it is 32"));
+  EXPECT_THAT(refusal_of(R"({"format":"float8_e4m3fn","convrot":true,"convrot_groupsize":64})"),
+              HasSubstr("rotates 64 neighbours together"));
+  EXPECT_THAT(refusal_of("{}"), HasSubstr("'format'"));
   EXPECT_THAT(refusal({{"a.weight", codes_}, {"a.comfy_quant", said("{")}}), HasSubstr("JSON"));
   EXPECT_THAT(refusal({{"a.weight", codes_.view(at::kByte)}}), HasSubstr("float4"));
+}
+
+TEST_F(Scales, InTilesOfAnotherSizeAreRefused) {
+  const auto refusal_of = [&](const std::string& format, const Tensor& scales) {
+    return refusal({{"a.weight", format == "nvfp4" ? codes_.view(at::kByte) : codes_},
+                    {"a.weight_scale", scales},
+                    {"a.weight_scale_2", at::ones({})},
+                    {"a.comfy_quant", said("{\"format\":\"" + format + "\"}")}});
+  };
+  EXPECT_THAT(refusal_of("nvfp4", at::ones({4, 4}).to(at::kFloat8_e4m3fn)),
+              HasSubstr("'a.weight_scale' has 16 bytes, in tiles of 128 x 4 a scale for each 16 of "
+                        "4 x 64 numbers has 512"));
+  EXPECT_THAT(refusal_of("mxfp8", at::ones({4, 1}, at::kByte)), HasSubstr("has 4 bytes"));
+  EXPECT_THAT(refusal_of("mxfp8", at::ones({128, 4})), HasSubstr("powers of two"));
 }
 
 }  // namespace braid::blocks_test

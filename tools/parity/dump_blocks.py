@@ -3,19 +3,24 @@
 usage: python dump_blocks.py [--out tests/data/parity/blocks]
 
 Writes blocks.gguf (each type of the gguf package's that Braid reads; blocks of random bits),
-float8.safetensors (each spelling of scales) and numbers.safetensors, what the gguf package and
-diffusers make of them; and the transformer and T5 of basic/model as such files.
+float8.safetensors (each spelling of scales), comfy.safetensors and comfy_note.safetensors (each
+format that ComfyUI's own package writes, marked in tensors or in the header) and
+numbers.safetensors, what the gguf package, diffusers and comfy-kitchen make of them; and the transformer and T5 of basic/model as such files.
 """
 import argparse
 import json
 import re
 from pathlib import Path
 
+import comfy_kitchen
 import gguf
 import numpy as np
 import torch
 from diffusers.quantizers.bfl.utils import (dequantize_fp8r, dequantize_nvfp4, quantize_fp8r,
                                             quantize_nvfp4)
+from comfy_kitchen.tensor import TensorCoreNVFP4Layout
+from comfy_kitchen.tensor.int8 import TensorWiseINT8Layout
+from comfy_kitchen.tensor.mxfp8 import TensorCoreMXFP8Layout
 from gguf import GGMLQuantizationType as T
 from safetensors.torch import load_file, save_file
 
@@ -77,6 +82,42 @@ def dump_float8(path, numbers):
     numbers |= {"plain": tensors["plain.weight"].float(), "wide": tensors["wide.weight"].float(),
                 "rows": dequantize_fp8r(by_row, row_scales), "one": by_one.float() * one,
                 "e5m2": wide.float() * one, "four": dequantize_nvfp4(four, scales, outer)}
+
+
+def comfy_layers():
+    """Of each format: what ComfyUI says of it, its tensors and its numbers. More rows than a tile of
+    scales has, and more scales in a row."""
+    random = torch.Generator().manual_seed(3)
+    draw = lambda rows, columns: torch.randn(rows, columns, generator=random) * 0.05
+    w = draw(144, 80)
+    q, params = TensorCoreNVFP4Layout.quantize(w)
+    yield ("nvfp4", {"format": "nvfp4"},
+           {"": q, "_scale": params.block_scale, "_scale_2": params.scale},
+           TensorCoreNVFP4Layout.dequantize(q, params))
+    w = draw(130, 160)
+    q, scales = comfy_kitchen.quantize_mxfp8(w)
+    yield ("mxfp8", {"format": "mxfp8"}, {"": q, "_scale": scales.view(torch.uint8)},
+           comfy_kitchen.dequantize_mxfp8(q, scales, torch.float32))
+    for name, choice, mark in (
+            ("int8_one", {}, {}),
+            ("int8_rows", {"per_channel": True}, {"per_row": True}),
+            ("int8_turned", {"per_channel": True, "convrot": True, "convrot_groupsize": 16},
+             {"convrot": True, "convrot_groupsize": 16})):
+        q, params = TensorWiseINT8Layout.quantize(draw(3, 64), **choice)
+        yield (name, {"format": "int8_tensorwise"} | mark, {"": q, "_scale": params.scale},
+               TensorWiseINT8Layout.dequantize(q, params))
+
+
+def dump_comfy(out, numbers):
+    tensors, marked, said = {}, {}, {}
+    for name, mark, parts, meant in comfy_layers():
+        tensors |= {f"{name}.weight{suffix}": part for suffix, part in parts.items()}
+        marked[f"{name}.comfy_quant"] = torch.tensor(list(json.dumps(mark).encode()), dtype=torch.uint8)
+        said[name] = mark
+        numbers[name] = meant
+    save_file(tensors | marked, out / "comfy.safetensors")
+    save_file(tensors, out / "comfy_note.safetensors",
+              {"_quantization_metadata": json.dumps({"format_version": "1.0", "layers": said})})
 
 
 def name_in_llama(name):
@@ -143,6 +184,7 @@ def main():
     dump_model(out, Path(__file__).resolve().parents[2] / "tests/data/parity/basic")
     dump_gguf(out / "blocks.gguf", np.random.default_rng(1), numbers)
     dump_float8(out / "float8.safetensors", numbers)
+    dump_comfy(out, numbers)
     save_file({name: t.contiguous() for name, t in numbers.items()}, out / "numbers.safetensors")
 
 

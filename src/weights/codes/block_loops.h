@@ -89,9 +89,10 @@ inline float float4_of(int code) {
   return code & 8 ? -size : size;
 }
 
-inline void decode_e2m1(const uint8_t* b, float* out) {
-  out[0] = float4_of(*b & 15);
-  out[1] = float4_of(*b >> 4);
+template <int kLow, int kHigh>
+void decode_e2m1(const uint8_t* b, float* out) {
+  out[kLow] = float4_of(*b & 15);
+  out[kHigh] = float4_of(*b >> 4);
 }
 
 // `count` blocks, one after the other.
@@ -103,13 +104,13 @@ void decode_each(const uint8_t* blocks, int64_t count, float* out) {
 }
 
 constexpr DecodeBlocks* kBlockLoops[] = {
-    &decode_each<32, 18, decode_q4_0>,   &decode_each<32, 20, decode_q4_1>,
-    &decode_each<32, 22, decode_q5_0>,   &decode_each<32, 24, decode_q5_1>,
-    &decode_each<32, 34, decode_q8_0>,   &decode_each<256, 84, decode_q2_k>,
-    &decode_each<256, 110, decode_q3_k>, &decode_each<256, 144, decode_q4_k>,
-    &decode_each<256, 176, decode_q5_k>, &decode_each<256, 210, decode_q6_k>,
-    &decode_each<32, 18, decode_iq4_nl>, &decode_each<256, 136, decode_iq4_xs>,
-    &decode_each<2, 1, decode_e2m1>,
+    &decode_each<32, 18, decode_q4_0>,     &decode_each<32, 20, decode_q4_1>,
+    &decode_each<32, 22, decode_q5_0>,     &decode_each<32, 24, decode_q5_1>,
+    &decode_each<32, 34, decode_q8_0>,     &decode_each<256, 84, decode_q2_k>,
+    &decode_each<256, 110, decode_q3_k>,   &decode_each<256, 144, decode_q4_k>,
+    &decode_each<256, 176, decode_q5_k>,   &decode_each<256, 210, decode_q6_k>,
+    &decode_each<32, 18, decode_iq4_nl>,   &decode_each<256, 136, decode_iq4_xs>,
+    &decode_each<2, 1, decode_e2m1<0, 1>>, &decode_each<2, 1, decode_e2m1<1, 0>>,
 };
 
 }  // namespace

@@ -4,6 +4,8 @@
 #include <ATen/Parallel.h>
 
 #include "weights/codes/block_loops.h"
+#include "weights/codes/rotation.h"
+#include "weights/codes/tiles.h"
 
 namespace braid {
 namespace {
@@ -41,15 +43,28 @@ Piece scales_of(const Piece& piece) {
   return {scales, scales->entry.shape.empty() ? Share{.begin = 0, .count = 1} : piece.rows};
 }
 
-Tensor decoded(const Piece& piece) {
-  const auto& stored = *piece.stored;
-  const auto numbers =
-      is_of_blocks(stored.entry.type) ? blocks_as_numbers(piece) : view_of(piece).to(at::kFloat);
-  if (!stored.scales) return numbers;
+namespace {
+
+Tensor codes_of(const Piece& piece) {
+  if (is_of_blocks(piece.stored->entry.type)) return blocks_as_numbers(piece);
+  if (piece.stored->arrangement == Arrangement::kTiles) return rows_of_tiles(piece);
+  return view_of(piece).to(at::kFloat);
+}
+
+Tensor scaled(const Tensor& codes, const Piece& piece) {
+  if (!piece.stored->scales) return codes;
   const auto scales = numbers_of(scales_of(piece)).to(at::kFloat);
-  if (scales.dim() == 0) return numbers * scales;
-  const auto groups = numbers.view({scales.size(0), scales.size(1), -1});
-  return (groups * scales.unsqueeze(-1)).view(numbers.sizes());
+  if (scales.dim() == 0) return codes * scales;
+  const auto groups = codes.view({scales.size(0), scales.size(1), -1});
+  return (groups * scales.unsqueeze(-1)).view(codes.sizes());
+}
+
+}  // namespace
+
+Tensor decoded(const Piece& piece) {
+  const auto numbers = scaled(codes_of(piece), piece);
+  const auto together = piece.stored->rotated_together;
+  return together ? rotated_back(numbers, together) : numbers;
 }
 
 }  // namespace braid

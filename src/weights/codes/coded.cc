@@ -14,10 +14,9 @@ bool can_stay(const Piece& piece, const Piece& first) {
   const auto* const scales = piece.stored->scales.get();
   const bool has_row_scales =
       !scales || scales->entry.shape.empty() || scales->entry.shape.back() == 1;
-  const bool is_float8 =
-      entry.type == ElementType::kFloat8E4M3 || entry.type == ElementType::kFloat8E5M2;
   return entry.shape.size() == 2 && entry.type == first.stored->entry.type && has_row_scales &&
-         (is_float8 || (is_of_blocks(entry.type) && entry.type != ElementType::kFloat4E2M1));
+         !piece.stored->rotated_together &&
+         (is_float8(entry.type) || (is_of_blocks(entry.type) && !is_float4(entry.type)));
 }
 
 // Whole blocks that hold the columns, and which of their numbers these are.

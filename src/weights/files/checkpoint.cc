@@ -63,6 +63,8 @@ at::ScalarType dtype_of(const StoredTensor& stored) {
       return at::kFloat8_e4m3fn;
     case ElementType::kFloat8E5M2:
       return at::kFloat8_e5m2;
+    case ElementType::kFloat8E8M0:
+      return at::kFloat8_e8m0fnu;
     case ElementType::kFloat16:
       return at::kHalf;
     case ElementType::kBfloat16:
@@ -81,7 +83,10 @@ at::ScalarType dtype_of(const StoredTensor& stored) {
 
 }  // namespace
 
-bool StoredTensor::is_coded() const { return scales || is_of_blocks(entry.type); }
+bool StoredTensor::is_coded() const {
+  return scales || is_of_blocks(entry.type) || rotated_together ||
+         arrangement == Arrangement::kTiles;
+}
 
 at::ScalarType StoredTensor::dtype() const { return is_coded() ? at::kFloat : dtype_of(*this); }
 

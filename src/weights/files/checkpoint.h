@@ -16,6 +16,12 @@ namespace braid {
 
 using at::Tensor;
 
+// How the elements of a stored matrix follow each other.
+enum class Arrangement {
+  kRows,
+  kTiles,  // of 128 rows and 4 columns, as NVIDIA's products read the scales of blocks
+};
+
 // A tensor where it lies: `file` keeps the mapping alive as long as any view of it.
 struct StoredTensor {
   std::shared_ptr<const MappedFile> file;
@@ -23,11 +29,13 @@ struct StoredTensor {
   // What its numbers are to be multiplied by, in float32: one for all, one a row, or one for some
   // neighbours in a row.
   std::shared_ptr<const StoredTensor> scales = {};
+  Arrangement arrangement = Arrangement::kRows;  // tiles are stored whole, whatever the shape
+  std::int64_t rotated_together = 0;  // neighbours in a row, by a Hadamard matrix; 0: none
 
   // That of its numbers, float32 where they have to be decoded. Throws InputError for types
   // LibTorch cannot compute with.
   at::ScalarType dtype() const;
-  bool is_coded() const;    // in blocks or with scales: it has no view that could be used as it is
+  bool is_coded() const;    // no view could be used as it is: blocks, tiles, scales, rotations
   Tensor view() const;      // no copy; keeps the mapping alive; not to be written
   bool is_aligned() const;  // may be used in place
 };

@@ -16,20 +16,29 @@ struct ElementTypeRow {
 
 // In the order of ElementType. https://github.com/huggingface/safetensors, "Format", and
 // https://github.com/ggml-org/ggml, ggml-common.h
-constexpr std::array<ElementTypeRow, 28> kElementTypes = {
-    {{"BOOL", {1, 1}},     {"U8", {1, 1}},       {"I8", {1, 1}},         {"I16", {1, 2}},
-     {"U16", {1, 2}},      {"I32", {1, 4}},      {"U32", {1, 4}},        {"I64", {1, 8}},
-     {"U64", {1, 8}},      {"F8_E4M3", {1, 1}},  {"F8_E5M2", {1, 1}},    {"F16", {1, 2}},
-     {"BF16", {1, 2}},     {"F32", {1, 4}},      {"F64", {1, 8}},        {"Q4_0", {32, 18}},
-     {"Q4_1", {32, 20}},   {"Q5_0", {32, 22}},   {"Q5_1", {32, 24}},     {"Q8_0", {32, 34}},
-     {"Q2_K", {256, 84}},  {"Q3_K", {256, 110}}, {"Q4_K", {256, 144}},   {"Q5_K", {256, 176}},
-     {"Q6_K", {256, 210}}, {"IQ4_NL", {32, 18}}, {"IQ4_XS", {256, 136}}, {"F4_E2M1", {2, 1}}}};
+constexpr std::array<ElementTypeRow, 30> kElementTypes = {
+    {{"BOOL", {1, 1}},       {"U8", {1, 1}},       {"I8", {1, 1}},
+     {"I16", {1, 2}},        {"U16", {1, 2}},      {"I32", {1, 4}},
+     {"U32", {1, 4}},        {"I64", {1, 8}},      {"U64", {1, 8}},
+     {"F8_E4M3", {1, 1}},    {"F8_E5M2", {1, 1}},  {"F8_E8M0", {1, 1}},
+     {"F16", {1, 2}},        {"BF16", {1, 2}},     {"F32", {1, 4}},
+     {"F64", {1, 8}},        {"Q4_0", {32, 18}},   {"Q4_1", {32, 20}},
+     {"Q5_0", {32, 22}},     {"Q5_1", {32, 24}},   {"Q8_0", {32, 34}},
+     {"Q2_K", {256, 84}},    {"Q3_K", {256, 110}}, {"Q4_K", {256, 144}},
+     {"Q5_K", {256, 176}},   {"Q6_K", {256, 210}}, {"IQ4_NL", {32, 18}},
+     {"IQ4_XS", {256, 136}}, {"F4_E2M1", {2, 1}},  {"F4_E2M1_SWAPPED", {2, 1}}}};
 
 }  // namespace
 
 const char* element_type_name(ElementType type) { return kElementTypes[std::size_t(type)].name; }
 Block block_of(ElementType type) { return kElementTypes[std::size_t(type)].block; }
 bool is_of_blocks(ElementType type) { return block_of(type).numbers > 1; }
+bool is_float8(ElementType type) {
+  return type == ElementType::kFloat8E4M3 || type == ElementType::kFloat8E5M2;
+}
+bool is_float4(ElementType type) {
+  return type == ElementType::kFloat4E2M1 || type == ElementType::kFloat4E2M1Swapped;
+}
 
 std::uint64_t bytes_of(const std::vector<std::int64_t>& shape, ElementType type,
                        const std::string& where) {

@@ -23,6 +23,7 @@ enum class ElementType {
   kUint64,
   kFloat8E4M3,
   kFloat8E5M2,
+  kFloat8E8M0,  // powers of two, for scales
   kFloat16,
   kBfloat16,
   kFloat32,
@@ -40,7 +41,8 @@ enum class ElementType {
   kQ6_K,
   kIq4Nl,
   kIq4Xs,
-  kFloat4E2M1,  // two in a byte, the first in its low bits
+  kFloat4E2M1,         // two in a byte, the first in its low bits
+  kFloat4E2M1Swapped,  // the first in its high bits
 };
 
 // `bytes` are stored for each `numbers`; both are 1 and more.
@@ -51,6 +53,8 @@ struct Block {
 const char* element_type_name(ElementType type);  // as files spell it: "BF16", "Q4_K"
 Block block_of(ElementType type);
 bool is_of_blocks(ElementType type);  // no elements that can be addressed one by one
+bool is_float8(ElementType type);     // that numbers are kept in: not of powers of two
+bool is_float4(ElementType type);
 
 struct TensorEntry {
   std::string name;

@@ -1,11 +1,10 @@
 #include "weights/files/scaled_weights.h"
 
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "base/error.h"
-#include "base/json.h"
-#include "weights/files/safetensors_header.h"
+#include "weights/codes/tiles.h"
+#include "weights/files/comfy_marks.h"
 
 namespace braid {
 namespace {
@@ -13,11 +12,7 @@ namespace {
 using StoredByName = std::map<std::string, StoredTensor>;
 
 constexpr const char* kWeight = ".weight";
-constexpr std::int64_t kFloat4Neighbours = 16;  // that share a scale
-
-bool is_float8(ElementType type) {
-  return type == ElementType::kFloat8E4M3 || type == ElementType::kFloat8E5M2;
-}
+constexpr std::int64_t kFloat4Neighbours = 16, kMxNeighbours = 32;  // that share a scale
 
 std::optional<StoredTensor> taken(StoredByName& tensors, const std::string& name) {
   const auto node = tensors.extract(name);
@@ -48,31 +43,42 @@ std::shared_ptr<const StoredTensor> scale_of(StoredTensor scale, const StoredTen
   return std::make_shared<const StoredTensor>(std::move(scale));
 }
 
-// The way in which ComfyUI says that a layer is coded; a reader of those files goes by the shapes
-// of the scales, where the way is one it knows.
-void check_way(const StoredTensor& said, const StoredTensor& weight) {
-  const auto where = text_of(said.file->path().string(), ": '", said.entry.name, "'");
-  const auto bytes = said.file->bytes().subspan(said.entry.begin, said.entry.size);
-  const auto json = parse_json({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, where);
-  const auto way = JsonObject(json, where).string("format");
-  require(is_float8(weight.entry.type) && way.starts_with("float8_"), where,
-          " says that the weight is coded as ", way, ", which Braid cannot read");
+std::string where_of(const StoredTensor& weight) {
+  return text_of(weight.file->path().string(), ": tensor '", weight.entry.name, "'");
+}
+
+// Of blocks of neighbours, as ComfyUI keeps those of nvfp4 and mxfp8.
+std::shared_ptr<const StoredTensor> scale_in_tiles(StoredTensor scale, const StoredTensor& weight,
+                                                   std::int64_t neighbours) {
+  const auto rows = weight.entry.shape[0], columns = weight.entry.shape[1];
+  const auto where = where_of(scale);
+  require(
+      columns % neighbours == 0 && bytes_in_tiles(rows, columns / neighbours) == scale.entry.size,
+      where, " has ", scale.entry.size, " bytes, in tiles of 128 x 4 a scale for each ", neighbours,
+      " of ", rows, " x ", columns, " numbers has ", bytes_in_tiles(rows, columns / neighbours));
+  scale.entry.shape = {rows, columns / neighbours};
+  scale.arrangement = Arrangement::kTiles;
+  return std::make_shared<const StoredTensor>(std::move(scale));
 }
 
 // Four bits are told from other bytes by their two scales.
-void join_float4(StoredByName& tensors, const std::string& base, StoredTensor& weight) {
+void join_float4(StoredByName& tensors, const std::string& base, StoredTensor& weight,
+                 Arrangement of_scales) {
   auto inner = taken(tensors, base + ".weight_scale");
   auto outer = taken(tensors, base + ".weight_scale_2");
-  const auto where = text_of(weight.file->path().string(), ": tensor '", weight.entry.name, "'");
+  const auto where = where_of(weight);
   require(inner && outer && inner->entry.type == ElementType::kFloat8E4M3, where,
           " should hold floating-point numbers, its dtype is U8 without the scales of float4");
-  require(safetensors_note(weight.file->bytes(), "_quantization_metadata").empty(), where,
-          " is float4 in ComfyUI's order of scales, which Braid cannot read");
   auto& entry = weight.entry;
   require(entry.shape.size() == 2 && entry.shape[1] <= INT64_MAX / 2, where, " should be a matrix");
-  entry.type = ElementType::kFloat4E2M1;
   entry.shape[1] *= 2;
   inner->scales = scale_of(std::move(*outer), *inner);
+  if (of_scales == Arrangement::kTiles) {
+    entry.type = ElementType::kFloat4E2M1Swapped;
+    weight.scales = scale_in_tiles(std::move(*inner), weight, kFloat4Neighbours);
+    return;
+  }
+  entry.type = ElementType::kFloat4E2M1;
   require(
       inner->entry.shape.size() == 2 && inner->entry.shape[1] * kFloat4Neighbours == entry.shape[1],
       where, " should have a scale for each ", kFloat4Neighbours, " numbers of a row");
@@ -88,22 +94,80 @@ void join_float8(StoredByName& tensors, const std::string& base, StoredTensor& w
     }
 }
 
+void join_mxfp8(StoredByName& tensors, const std::string& base, StoredTensor& weight) {
+  auto scale = taken(tensors, base + ".weight_scale");
+  const auto where = where_of(weight);
+  require(scale && weight.entry.shape.size() == 2, where,
+          " should be a matrix with a 'weight_scale'");
+  auto& type = scale->entry.type;
+  require(type == ElementType::kUint8 || type == ElementType::kFloat8E8M0, where,
+          " should have scales that are powers of two, their dtype is ", element_type_name(type));
+  type = ElementType::kFloat8E8M0;
+  weight.scales = scale_in_tiles(std::move(*scale), weight, kMxNeighbours);
+}
+
+// Codes with a scale a row, not rotated, are Braid's own: they stay two tensors.
+void join_int8(StoredByName& tensors, const std::string& base, StoredTensor& weight) {
+  const auto name = base + ".weight_scale";
+  auto scale = taken(tensors, name);
+  const auto where = where_of(weight);
+  require(scale && weight.entry.shape.size() == 2, where,
+          " should be a matrix with a 'weight_scale'");
+  const auto joined = scale_of(std::move(*scale), weight);
+  const std::vector<std::int64_t> of_rows = {weight.entry.shape[0], 1};
+  if (joined->entry.shape == of_rows && !weight.rotated_together)
+    tensors.emplace(name, *joined);
+  else
+    weight.scales = joined;
+}
+
+void check_rotation(const StoredTensor& weight, const ComfyMark& mark) {
+  const auto& shape = weight.entry.shape;
+  if (!mark.rotated_together) return;
+  require(shape.size() == 2 && shape[1] % mark.rotated_together == 0, mark.where, " rotates ",
+          mark.rotated_together, " neighbours together, which rows of ",
+          shape.empty() ? 1 : shape.back(), " numbers are no multiple of");
+}
+
+void join(StoredByName& tensors, const std::string& base, StoredTensor& weight,
+          const std::optional<ComfyMark>& mark) {
+  const auto type = weight.entry.type;
+  if (mark) weight.rotated_together = mark->rotated_together;
+  const auto says = [&](const char* format) { return mark && mark->format == format; };
+  if (says("nvfp4") && type == ElementType::kUint8)
+    join_float4(tensors, base, weight, Arrangement::kTiles);
+  else if (says("mxfp8") && type == ElementType::kFloat8E4M3)
+    join_mxfp8(tensors, base, weight);
+  else if (says("int8_tensorwise") && type == ElementType::kInt8)
+    join_int8(tensors, base, weight);
+  else if (is_float8(type) && (!mark || mark->format.starts_with("float8_")))
+    join_float8(tensors, base, weight);
+  else if (mark)
+    throw InputError(text_of(mark->where, " says that a weight of the dtype ",
+                             element_type_name(type), " is coded as ", mark->format,
+                             ", which Braid cannot read"));
+  else if (type == ElementType::kUint8)
+    join_float4(tensors, base, weight, Arrangement::kRows);
+}
+
 }  // namespace
 
 void join_scales(StoredByName& tensors) {
   std::vector<std::string> coded;
-  for (const auto& [name, stored] : tensors)
-    if (name.ends_with(kWeight) &&
-        (is_float8(stored.entry.type) || stored.entry.type == ElementType::kUint8))
-      coded.push_back(name);
+  for (const auto& [name, stored] : tensors) {
+    const auto type = stored.entry.type;
+    const bool is_byte = type == ElementType::kUint8 || type == ElementType::kInt8;
+    if (name.ends_with(kWeight) && (is_float8(type) || is_byte)) coded.push_back(name);
+  }
+  ComfyMarks marks;
   for (const auto& name : coded) {
     auto& weight = tensors.at(name);
     const auto base = name.substr(0, name.size() - std::string_view(kWeight).size());
-    if (const auto said = taken(tensors, base + ".comfy_quant")) check_way(*said, weight);
-    if (weight.entry.type == ElementType::kUint8)
-      join_float4(tensors, base, weight);
-    else
-      join_float8(tensors, base, weight);
+    const auto mark = marks.take(tensors, base, weight);
+    require(mark || weight.entry.type != ElementType::kUint8 || !marks.has_note(weight),
+            where_of(weight), " has a dtype of U8, and '_quantization_metadata' does not say why");
+    join(tensors, base, weight, mark);
+    if (mark) check_rotation(weight, *mark);
     (void)taken(tensors, base + ".input_scale");
     (void)taken(tensors, base + ".scale_input");
   }

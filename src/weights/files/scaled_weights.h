@@ -1,11 +1,14 @@
 // Weights in 4 or 8 bits and the scales that single files have beside them, whose spellings differ:
 //
 //   B.weight, B.weight_scale                 float8, a scale a row (Black Forest Labs) or one for
-//   all B.weight, B.scale_weight, scaled_fp8     float8, one for all (ComfyUI, older) B.weight,
-//   B.weight_scale, B.weight_scale_2   float4, a scale for 16 neighbours, and one for all
+//                                            all (ComfyUI)
+//   B.weight, B.scale_weight, scaled_fp8     float8, one for all (ComfyUI, older)
+//   B.weight, B.weight_scale, B.weight_scale_2   float4, a scale for 16 neighbours, one for all
+//   B.weight, B.weight_scale, B.comfy_quant  as JSON says (comfy_marks.h): float8, nvfp4, mxfp8,
+//                                            int8, each rotated or not
 //
-// What a scale belongs to is told by its shape. Scales of activations are left out: activations
-// are multiplied as they are.
+// What a scale belongs to is told by its shape, unless a mark says it. Scales of activations are
+// left out: activations are multiplied as they are.
 #pragma once
 
 #include <map>

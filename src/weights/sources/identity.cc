@@ -52,6 +52,9 @@ std::string identity_of(const Piece& piece) {
   const auto row = size / std::uint64_t(std::max<std::int64_t>(1, piece.rows.count));
   auto words = text_of(element_type_name(piece.stored->entry.type), " ", row, " x ",
                        piece.rows.count, " ", said);
+  if (piece.stored->arrangement == Arrangement::kTiles) words += " in tiles";
+  if (piece.stored->rotated_together)
+    words += text_of(" rotated by ", piece.stored->rotated_together);
   if (piece.stored->scales) words += " times " + identity_of(scales_of(piece));
   return words;
 }

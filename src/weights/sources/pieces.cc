@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "weights/codes/blocks.h"
+#include "weights/codes/tiles.h"
 
 namespace braid {
 namespace {
@@ -120,6 +121,7 @@ std::vector<Piece> cut(const std::vector<Piece>& pieces) {
 Bytes bytes_of(const Piece& piece) {
   const auto& entry = piece.stored->entry;
   if (entry.shape.size() < 2 && is_of_blocks(entry.type)) return {entry.begin, entry.size};
+  if (piece.stored->arrangement == Arrangement::kTiles) return tiles_of(piece);
   const auto row = entry.size / std::uint64_t(std::max<std::int64_t>(1, rows_of(*piece.stored)));
   return {entry.begin + std::uint64_t(piece.rows.begin) * row,
           std::uint64_t(piece.rows.count) * row};
