@@ -4,19 +4,14 @@
 // Shape letters: B batch, L tokens, C width, H heads, D head width.
 #pragma once
 
-#include <vector>
-
 #include "base/json.h"
-#include "nn/attention.h"
 #include "nn/block_list.h"
-#include "nn/linear.h"
+#include "nn/encoder_layer.h"
 #include "nn/norm.h"
 #include "nn/token_table.h"
 #include "weights/adapters/adapter_names.h"
 
 namespace braid {
-
-enum class ClipActivation { kQuickGelu, kGelu, kGeluTanh };
 
 // Defaults are those of CLIP-L/14.
 struct ClipConfig {
@@ -24,25 +19,11 @@ struct ClipConfig {
   std::int64_t hidden = 768, mlp_hidden = 3072, num_layers = 12, num_heads = 12;
   double eps = 1e-5;
   std::int64_t eos_token = 49407;
-  ClipActivation activation = ClipActivation::kQuickGelu;
+  Activation activation = Activation::kQuickGelu;
 };
 
 // From text_encoder/config.json. Throws InputError naming the field.
 ClipConfig read_clip_config(const JsonObject& json);
-
-class ClipLayer {
- public:
-  ClipLayer(const Weights& w, const ClipConfig& config);
-  Tensor operator()(const Tensor& x_BLC) const;
-
- private:
-  Tensor attend(const Tensor& x_BLC) const;
-
-  LayerNorm norm1_, norm2_;
-  Linear qkv_, proj_, mlp_in_, mlp_out_;
-  std::int64_t head_width_;
-  ClipActivation activation_;
-};
 
 class Clip {
  public:
@@ -61,7 +42,7 @@ class Clip {
   ClipConfig config_;
   TokenTable token_embedding_;
   Tensor position_embedding_;
-  BlockList<ClipLayer> layers_;
+  BlockList<EncoderLayer> layers_;
   LayerNorm final_norm_;
 };
 

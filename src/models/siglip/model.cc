@@ -9,11 +9,6 @@ namespace {
 
 constexpr std::int64_t kColours = 3;
 
-const std::vector<Spelling> kSiglipSpellings = {
-    {"encoder.layers.*.self_attn.qkv",
-     {"encoder.layers.*.self_attn.q_proj", "encoder.layers.*.self_attn.k_proj",
-      "encoder.layers.*.self_attn.v_proj"}}};
-
 }  // namespace
 
 SiglipConfig read_siglip_config(const JsonObject& json) {
@@ -37,26 +32,6 @@ SiglipConfig read_siglip_config(const JsonObject& json) {
   return c;
 }
 
-SiglipLayer::SiglipLayer(const Weights& w, const SiglipConfig& c)
-    : norm1_(w / "layer_norm1", c.hidden, c.eps),
-      norm2_(w / "layer_norm2", c.hidden, c.eps),
-      qkv_(w / "self_attn" / "qkv", {.in = c.hidden, .out = 3 * c.hidden}),
-      proj_(w / "self_attn" / "out_proj", {.in = c.hidden, .out = c.hidden}),
-      mlp_in_(w / "mlp" / "fc1", {.in = c.hidden, .out = c.mlp_hidden}),
-      mlp_out_(w / "mlp" / "fc2", {.in = c.mlp_hidden, .out = c.hidden}),
-      head_width_(c.hidden / c.num_heads) {}
-
-Tensor SiglipLayer::attend(const Tensor& x_BLC) const {
-  const auto parts = qkv_(x_BLC).chunk(3, -1);
-  return attend_tokens(ops::attention, split_heads(parts[0], head_width_),
-                       split_heads(parts[1], head_width_), split_heads(parts[2], head_width_));
-}
-
-Tensor SiglipLayer::operator()(const Tensor& x_BLC) const {
-  const auto h = x_BLC + proj_(attend(norm1_(x_BLC)));
-  return h + mlp_out_(mlp_in_.gelu(norm2_(h)));
-}
-
 // The pooling head looks at what is made here; nobody here looks at it.
 Siglip::Siglip(const SiglipConfig& c, const Weights& w)
     : patch_size_(c.patch_size),
@@ -65,7 +40,11 @@ Siglip::Siglip(const SiglipConfig& c, const Weights& w)
       patch_bias_((w / "embeddings" / "patch_embedding").tensor("bias", {c.hidden})),
       positions_LC_(
           (w / "embeddings" / "position_embedding").tensor("weight", {c.num_patches(), c.hidden})),
-      layers_(w / "encoder" / "layers", c.num_layers, c),
+      layers_(w / "encoder" / "layers", c.num_layers,
+              EncoderLayerShape{.hidden = c.hidden,
+                                .mlp_hidden = c.mlp_hidden,
+                                .num_heads = c.num_heads,
+                                .eps = c.eps}),
       final_norm_(w / "post_layernorm", c.hidden, c.eps) {
   (w / "head").skip();
   w.finish();
@@ -74,14 +53,14 @@ Siglip::Siglip(const SiglipConfig& c, const Weights& w)
 Tensor Siglip::operator()(const Tensor& pixels_B3SS) const {
   const auto patches = at::conv2d(pixels_B3SS, patches_, patch_bias_, {patch_size_, patch_size_});
   auto x = patches.flatten(2).transpose(1, 2) + positions_LC_;
-  layers_.for_each([&](std::int64_t, const SiglipLayer& layer) { x = layer(x); });
+  layers_.for_each([&](std::int64_t, const EncoderLayer& layer) { x = layer(x, ops::attention); });
   return final_norm_(x);
 }
 
 Names siglip_names(const Checkpoint& checkpoint) {
   const std::string prefix = "vision_model.";
   const bool has_prefix = checkpoint.find(prefix + "post_layernorm.weight") != nullptr;
-  return {.spellings = kSiglipSpellings, .prefix = has_prefix ? prefix : ""};
+  return {.spellings = encoder_layer_spellings(), .prefix = has_prefix ? prefix : ""};
 }
 
 }  // namespace braid

@@ -5,9 +5,8 @@
 #pragma once
 
 #include "base/json.h"
-#include "nn/attention.h"
 #include "nn/block_list.h"
-#include "nn/linear.h"
+#include "nn/encoder_layer.h"
 #include "nn/norm.h"
 
 namespace braid {
@@ -24,19 +23,6 @@ struct SiglipConfig {
 // From image_encoder/config.json. Throws InputError naming the field.
 SiglipConfig read_siglip_config(const JsonObject& json);
 
-class SiglipLayer {
- public:
-  SiglipLayer(const Weights& w, const SiglipConfig& config);
-  Tensor operator()(const Tensor& x_BLC) const;
-
- private:
-  Tensor attend(const Tensor& x_BLC) const;
-
-  LayerNorm norm1_, norm2_;
-  Linear qkv_, proj_, mlp_in_, mlp_out_;
-  std::int64_t head_width_;
-};
-
 class Siglip {
  public:
   Siglip(const SiglipConfig& config, const Weights& w);
@@ -46,7 +32,7 @@ class Siglip {
  private:
   std::int64_t patch_size_;
   Tensor patches_, patch_bias_, positions_LC_;
-  BlockList<SiglipLayer> layers_;
+  BlockList<EncoderLayer> layers_;
   LayerNorm final_norm_;
 };
 
