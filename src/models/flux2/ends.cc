@@ -17,7 +17,7 @@ Modulation modulation_from(const Tensor& vectors_BVC, std::int64_t first) {
           .gate = vectors_BVC.narrow(1, first + 2, 1)};
 }
 
-Flux2Side::Modulations modulations_from(const Tensor& vectors_BVC, std::int64_t first) {
+SideModulations modulations_from(const Tensor& vectors_BVC, std::int64_t first) {
   return {.attention = modulation_from(vectors_BVC, first),
           .mlp = modulation_from(vectors_BVC, first + 3)};
 }
@@ -39,7 +39,7 @@ Tensor image_tokens(const DenoiserInput& in) {
 
 }  // namespace
 
-Flux2DoubleBlock::Modulations Flux2State::double_modulations() const {
+JointModulations Flux2State::double_modulations() const {
   return {.image = modulations_from(vectors_BVC, kImage),
           .text = modulations_from(vectors_BVC, kText)};
 }

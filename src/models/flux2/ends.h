@@ -14,7 +14,7 @@ struct Flux2State {
   Tensor image_BIC, text_BTC;
   Tensor vectors_BVC;  // what all blocks are modulated by, and what the output's modulation is of
 
-  Flux2DoubleBlock::Modulations double_modulations() const;
+  JointModulations double_modulations() const;
   Modulation single_modulation() const;
   Tensor output_vector_BC() const;  // silu of the conditioning vector
 

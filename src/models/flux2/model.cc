@@ -31,7 +31,7 @@ Rope Flux2::rope(const DenoiserInput& in) const {
 
 void Flux2::run_double_blocks(Flux2State& x, const DenoiserInput& in, const Rope& rope) const {
   const auto modulations = x.double_modulations();
-  Flux2DoubleBlock::Tokens tokens{.image_BIC = x.image_BIC, .text_BTC = x.text_BTC};
+  JointTokens tokens{.image_BIC = x.image_BIC, .text_BTC = x.text_BTC};
   x.image_BIC.reset();
   x.text_BTC.reset();
   double_blocks_.for_each([&](std::int64_t i, const Flux2DoubleBlock& block) {

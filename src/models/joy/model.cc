@@ -33,7 +33,7 @@ Rope Joy::rope(const DenoiserInput& in) const {
 Tensor Joy::advance(const DenoiserInput& in, const Tensor& state) const {
   const auto rope = this->rope(in);
   auto x = begin(in, state);
-  JoyBlock::Tokens tokens{.image_BIC = x.image_BIC, .text_BTC = x.text_BTC};
+  JointTokens tokens{.image_BIC = x.image_BIC, .text_BTC = x.text_BTC};
   x.image_BIC.reset();
   x.text_BTC.reset();
   blocks_.for_each([&](std::int64_t i, const JoyBlock& block) {

@@ -1,0 +1,63 @@
+#include "nn/joint_block.h"
+
+#include <ATen/ATen.h>
+
+#include <array>
+
+namespace braid {
+namespace {
+
+struct Projected {
+  ops::NormedHeads q, k;  // not normalised yet, with the weights for it
+  Tensor v_BLHD;
+};
+
+Projected projected(const JointSide& side, const Tensor& x_BLC, const Modulation& m) {
+  const auto parts = side.qkv(ops::modulated_norm(x_BLC, m)).chunk(3, -1);
+  const auto head_width = side.q_norm.weight().size(0);
+  return {.q = {split_heads(parts[0], head_width), side.q_norm.weight()},
+          .k = {split_heads(parts[1], head_width), side.k_norm.weight()},
+          .v_BLHD = split_heads(parts[2], head_width)};
+}
+
+}  // namespace
+
+// Of both sides, not yet projected.
+JointTokens JointBlock::attended(const JointTokens& x, const JointModulations& m, const Rope& rope,
+                                 const Attend& attend) const {
+  const auto image = projected(sides_.image, x.image_BIC, m.image.attention);
+  const auto text = projected(sides_.text, x.text_BTC, m.text.attention);
+  const bool is_text_first = form_.first == First::kText;
+  const auto &first = is_text_first ? text : image, &second = is_text_first ? image : text;
+  const auto q = ops::normed_rotated(std::array{first.q, second.q}, form_.norm_eps, rope);
+  const auto k = ops::normed_rotated(std::array{first.k, second.k}, form_.norm_eps, rope);
+  const auto y = attend_tokens(attend, q, k, at::cat({first.v_BLHD, second.v_BLHD}, 1));
+  const auto num_text = x.text_BTC.size(1), num_image = x.image_BIC.size(1);
+  return {.image_BIC = y.narrow(1, is_text_first ? num_text : 0, num_image),
+          .text_BTC = y.narrow(1, is_text_first ? 0 : num_image, num_text)};
+}
+
+// The hidden activations of the MLP.
+Tensor JointBlock::widened(const JointSide& side, const Tensor& x_BLC, const Modulation& m) const {
+  const auto normed = ops::modulated_norm(x_BLC, m);
+  if (form_.mlp == Mlp::kGelu) return side.mlp_in.gelu(normed);
+  const auto halves = side.mlp_in(normed).chunk(2, -1);
+  return ops::swiglu(halves[0], halves[1]);
+}
+
+JointTokens JointBlock::operator()(const JointTokens& x, const JointModulations& m,
+                                   const Rope& rope, const Attend& attend) const {
+  const auto attended = this->attended(x, m, rope, attend);
+  const auto& [image_side, text_side] = sides_;
+  const auto [image_y, text_y] =
+      apply_both(image_side.proj, attended.image_BIC, text_side.proj, attended.text_BTC);
+  const auto image = ops::gated_residual(x.image_BIC, m.image.attention.gate, image_y);
+  const auto text = ops::gated_residual(x.text_BTC, m.text.attention.gate, text_y);
+  const auto [image_z, text_z] =
+      apply_both(image_side.mlp_out, widened(image_side, image, m.image.mlp), text_side.mlp_out,
+                 widened(text_side, text, m.text.mlp));
+  return {.image_BIC = ops::gated_residual(image, m.image.mlp.gate, image_z),
+          .text_BTC = ops::gated_residual(text, m.text.mlp.gate, text_z)};
+}
+
+}  // namespace braid

@@ -1,0 +1,56 @@
+// A block of two sides, image and text, that keep their own weights and meet in attention (MM-DiT,
+// Esser et al., 2024).
+//
+// Shape letters: B batch, T text tokens, I image tokens, C hidden width.
+#pragma once
+
+#include "nn/attention.h"
+#include "nn/linear.h"
+#include "nn/norm.h"
+
+namespace braid {
+
+struct JointTokens {
+  Tensor image_BIC, text_BTC;
+};
+
+struct SideModulations {
+  Modulation attention, mlp;
+};
+struct JointModulations {
+  SideModulations image, text;
+};
+
+// The layers of a side. The norms are of heads.
+struct JointSide {
+  Linear qkv, proj, mlp_in, mlp_out;
+  RmsNorm q_norm, k_norm;
+};
+struct JointSides {
+  JointSide image, text;
+};
+
+class JointBlock {
+ public:
+  enum class Mlp { kGelu, kSwiglu };   // of SwiGLU mlp_in makes [gate | value]
+  enum class First { kImage, kText };  // among the tokens that are attended
+  struct Form {
+    Mlp mlp;
+    First first;
+    double norm_eps = 1e-6;  // of heads
+  };
+  JointBlock(JointSides sides, Form form) : sides_(std::move(sides)), form_(form) {}
+
+  JointTokens operator()(const JointTokens& x, const JointModulations& m, const Rope& rope,
+                         const Attend& attend) const;
+
+ private:
+  JointTokens attended(const JointTokens& x, const JointModulations& m, const Rope& rope,
+                       const Attend& attend) const;
+  Tensor widened(const JointSide& side, const Tensor& x_BLC, const Modulation& m) const;
+
+  JointSides sides_;
+  Form form_;
+};
+
+}  // namespace braid
