@@ -9,7 +9,6 @@
 namespace braid::latents_test {
 
 TEST(Pack, PutsTwoByTwoPatchesIntoChannels) {
-  const LatentShape shape{.channels = 3, .height = 4, .width = 6};
   const auto latents = at::arange(2 * 3 * 4 * 6, at::kFloat).view({2, 3, 4, 6});
   const auto tokens = pack_patches(latents);
   ASSERT_EQ(tokens.sizes(), at::IntArrayRef({2, 6, 12}));
@@ -20,14 +19,16 @@ TEST(Pack, PutsTwoByTwoPatchesIntoChannels) {
           for (std::int64_t dx = 0; dx < 2; ++dx)
             EXPECT_EQ(tokens[1][row * 3 + column][c * 4 + dy * 2 + dx].item<float>(),
                       latents[1][c][2 * row + dy][2 * column + dx].item<float>());
-  EXPECT_TRUE(at::equal(unpack_patches(tokens, shape), latents));
+  EXPECT_TRUE(at::equal(unpack_patches(tokens, {.rows = 2, .columns = 3}), latents));
 }
 
 TEST(PositionIds, CountRowsThenColumns) {
-  const auto ids = patch_positions({.channels = 16, .height = 4, .width = 6}, at::kCPU);
+  const auto ids = patch_positions({.rows = 2, .columns = 3}, at::kCPU);
   ASSERT_EQ(ids.sizes(), at::IntArrayRef({6, 3}));
   EXPECT_TRUE(at::equal(ids[4], at::tensor({0.f, 1.f, 1.f})));
   EXPECT_TRUE(at::equal(ids[2], at::tensor({0.f, 0.f, 2.f})));
+  const auto later = patch_positions({.rows = 2, .columns = 3}, at::kCPU, 7);
+  EXPECT_TRUE(at::equal(later[4], at::tensor({7.f, 1.f, 1.f})));
 }
 
 TEST(DrawNoise, DependsOnTheSeedAlone) {

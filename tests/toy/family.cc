@@ -90,7 +90,7 @@ class ToyFamily : public Family {
   std::vector<std::int64_t> latent_shape(PictureSize size) const override {
     return {c_.toy.channels, rows(size), columns(size)};
   }
-  Tensor pack(const Tensor& latents, PictureSize) const override {
+  Tensor pack(const Tensor& latents) const override {
     return latents.flatten(2).transpose(1, 2).contiguous();
   }
   Tensor unpack(const Tensor& tokens_BNC, PictureSize size) const override {

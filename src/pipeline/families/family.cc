@@ -24,7 +24,7 @@ std::vector<const Part*> Family::parts(Part::Role role) const {
 
 Tensor Family::draw(std::span<const at::Generator> generators, PictureSize size,
                     at::ScalarType dtype) const {
-  return pack(draw_noise(generators, latent_shape(size), dtype), size);
+  return pack(draw_noise(generators, latent_shape(size), dtype));
 }
 
 Follow Family::load_controls(const WeightsOf&, const Attend&) const { return {}; }

@@ -65,7 +65,7 @@ class Family {
               at::ScalarType dtype) const;  // [B N C]
   // The shape of latents as the autoencoder has them, and such latents packed to tokens and back.
   virtual std::vector<std::int64_t> latent_shape(PictureSize size) const = 0;  // of one picture
-  virtual Tensor pack(const Tensor& latents, PictureSize size) const = 0;
+  virtual Tensor pack(const Tensor& latents) const = 0;
   virtual Tensor unpack(const Tensor& tokens_BNC, PictureSize size) const = 0;
   // Reference `number`, from 0 on, of latents [1 Z H W] of a size of their own; and all of them as
   // an input of a batch of one, of a model that sees them once.

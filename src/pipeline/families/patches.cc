@@ -9,18 +9,42 @@ Tensor pack_patches(const Tensor& latents_BZHW) {
   return patches.permute({0, 2, 4, 1, 3, 5}).flatten(3).flatten(1, 2);
 }
 
-Tensor unpack_patches(const Tensor& tokens_BNC, LatentShape shape) {
-  const auto patches =
-      tokens_BNC.unflatten(2, {shape.channels, 2, 2}).unflatten(1, {shape.height / 2, -1});
+Tensor unpack_patches(const Tensor& tokens_BNC, PatchGrid grid) {
+  const auto patches = tokens_BNC.unflatten(2, {-1, 2, 2}).unflatten(1, {grid.rows, grid.columns});
   return patches.permute({0, 3, 1, 4, 2, 5}).flatten(4).flatten(2, 3);  // B h w Z 2 2 before
 }
 
-Tensor patch_positions(LatentShape shape, at::Device device) {
+Tensor patch_positions(PatchGrid grid, at::Device device, std::int64_t first) {
   const auto options = at::TensorOptions(at::kFloat).device(device);
-  const auto rows = at::arange(shape.height / 2, options).unsqueeze(1);
-  const auto columns = at::arange(shape.width / 2, options).unsqueeze(0);
-  const auto grid = at::broadcast_tensors({at::zeros({1, 1}, options), rows, columns});
-  return at::stack(grid, -1).flatten(0, 1);
+  const auto rows = at::arange(grid.rows, options).unsqueeze(1);
+  const auto columns = at::arange(grid.columns, options).unsqueeze(0);
+  const auto axes = at::broadcast_tensors({at::full({1, 1}, first, options), rows, columns});
+  return at::stack(axes, -1).flatten(0, 1);
+}
+
+std::int64_t PatchFamily::num_tokens(PictureSize size) const {
+  return grid(size).rows * grid(size).columns;
+}
+
+std::vector<std::int64_t> PatchFamily::latent_shape(PictureSize size) const {
+  return {description().vae.latent_channels, 2 * grid(size).rows, 2 * grid(size).columns};
+}
+
+Tensor PatchFamily::pack(const Tensor& latents_BZHW) const { return pack_patches(latents_BZHW); }
+
+Tensor PatchFamily::unpack(const Tensor& tokens_BNC, PictureSize size) const {
+  return unpack_patches(tokens_BNC, grid(size));
+}
+
+Tokens PatchFamily::reference(const Tensor& latents_1ZHW, int number) const {
+  const PatchGrid grid{.rows = latents_1ZHW.size(2) / 2, .columns = latents_1ZHW.size(3) / 2};
+  return {.x_BLC = pack(latents_1ZHW),
+          .ids_LA = patch_positions(grid, latents_1ZHW.device(), number + 1)};
+}
+
+PatchGrid PatchFamily::grid(PictureSize size) const {
+  const auto side = 2 * description().vae.downscale();
+  return {.rows = size.height / side, .columns = size.width / side};
 }
 
 }  // namespace braid

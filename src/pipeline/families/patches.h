@@ -1,24 +1,35 @@
-// Latents as the autoencoder has them and as a transformer reads them: 2 x 2 patches, the channels
-// of a latent one after another.
+// Families whose tokens are patches of 2 x 2 latents, the channels of a latent one after another.
 //
 // Shape letters: B batch, Z latent channels, H W latent rows and columns, N = (H/2)(W/2) tokens.
 #pragma once
 
-#include <ATen/core/Tensor.h>
+#include "pipeline/families/family.h"
 
 namespace braid {
 
-using at::Tensor;
-
-struct LatentShape {
-  std::int64_t channels, height, width;  // unpacked; height and width even
-  std::int64_t num_tokens() const { return (height / 2) * (width / 2); }
+struct PatchGrid {
+  std::int64_t rows, columns;
 };
 
-Tensor pack_patches(const Tensor& latents_BZHW);                     // -> [B N 4Z]
-Tensor unpack_patches(const Tensor& tokens_BNC, LatentShape shape);  // -> [B Z H W]
+Tensor pack_patches(const Tensor& latents_BZHW);                  // -> [B N 4Z]
+Tensor unpack_patches(const Tensor& tokens_BNC, PatchGrid grid);  // -> [B Z H W]
 
-// Positions [N 3] of the packed tokens: 0, row, column. float32.
-Tensor patch_positions(LatentShape shape, at::Device device);
+// Positions [N 3] of the packed tokens: `first`, row, column. float32.
+Tensor patch_positions(PatchGrid grid, at::Device device, std::int64_t first = 0);
+
+// What is drawn lies at 0 of the first axis; references, of families that look at any, at 1, 2, ...
+class PatchFamily : public Family {
+ public:
+  using Family::Family;
+
+  std::int64_t num_tokens(PictureSize size) const override;
+  std::vector<std::int64_t> latent_shape(PictureSize size) const override;
+  Tensor pack(const Tensor& latents_BZHW) const override;
+  Tensor unpack(const Tensor& tokens_BNC, PictureSize size) const override;
+  Tokens reference(const Tensor& latents_1ZHW, int number) const override;
+
+ protected:
+  PatchGrid grid(PictureSize size) const;
+};
 
 }  // namespace braid

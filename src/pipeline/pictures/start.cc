@@ -15,7 +15,7 @@ Tensor packed_latents(const Latents& latents, const Family& family, const Settin
   const auto given = at::tensor(latents.values, at::kFloat);
   const auto shaped = given.view(latents.shape).to(family.latents_dtype(dtype));
   const bool is_packed = latents.shape == latent_shapes(settings, family).packed;
-  return is_packed ? shaped : family.pack(shaped, settings.size());
+  return is_packed ? shaped : family.pack(shaped);
 }
 
 // The picture that is encoded for what lies beside the latents.
@@ -115,18 +115,18 @@ Tensor Start::packed_mask() const {
   const auto small = starts_from_first_
                          ? at::upsample_bilinear2d(mask_11HW_, {shape[1], shape[2]}, false)
                          : at::upsample_nearest2d(mask_11HW_, {shape[1], shape[2]});
-  return family_.pack(small.expand({1, shape[0], shape[1], shape[2]}), size_)
+  return family_.pack(small.expand({1, shape[0], shape[1], shape[2]}))
       .to(at::TensorOptions(model_.dtype()).device(model_.device()));
 }
 
 // All pixels of a latent as channels.
 Tensor Start::beside_mask() const {
   const auto cells = at::pixel_unshuffle(mask_11HW_, family_.description().vae.downscale());
-  return family_.pack(cells, size_).to(at::TensorOptions(model_.dtype()).device(model_.device()));
+  return family_.pack(cells).to(at::TensorOptions(model_.dtype()).device(model_.device()));
 }
 
 Tensor Start::beside_latents(const DenoiseJob& job) const {
-  const auto latents = family_.pack(sampled(*seen_, job), size_);
+  const auto latents = family_.pack(sampled(*seen_, job));
   if (taken().beside == ChannelsBeside::kControl) return latents;
   return at::cat({latents, expanded_to(beside_mask(), latents.size(0))}, -1);
 }
@@ -136,7 +136,7 @@ Tensor Start::beside_latents(const DenoiseJob& job) const {
 void Start::begin_from_picture(DenoiseJob& job, float sigma) const {
   const auto batch = std::int64_t(job.generators.size());
   const auto clean = starts_from_first_ ? expanded_to(references_.front().x_BLC, batch)
-                                        : family_.pack(sampled(*init_, job), size_);
+                                        : family_.pack(sampled(*init_, job));
   const auto noise = family_.draw(job.generators, size_, model_.dtype()).to(model_.device());
   job.latents_BNC = with_noise(clean, noise, sigma).to(family_.latents_dtype(model_.dtype()));
   if (!mask_11HW_.defined() || seen_) return;
@@ -160,7 +160,7 @@ std::vector<ControlInput> Start::controls(const DenoiseJob& job) const {
         family_.control(job.branches.front(), followed.net, followed.mode, settings_.guidance));
     auto& input = inputs.back();
     input.net = followed.net;
-    input.x_BNC = family_.pack(sampled(followed_[inputs.size() - 1], job), size_);
+    input.x_BNC = family_.pack(sampled(followed_[inputs.size() - 1], job));
     input.scale = at::scalar_tensor(followed.scale, at::kFloat).to(model_.device());
   }
   return inputs;

@@ -21,11 +21,11 @@ namespace fs = std::filesystem;
 
 constexpr double kTimestepScale = 1000;  // FluxPipeline's own, whatever num_train_timesteps says
 
-class FluxFamily : public Family {
+class FluxFamily : public PatchFamily {
  public:
   FluxFamily(const FluxConfigs& configs, const ScheduleConfig& schedule,
              const RequestDefaults& defaults)
-      : Family(describe_flux(configs, schedule, defaults)), configs_(configs) {}
+      : PatchFamily(describe_flux(configs, schedule, defaults)), configs_(configs) {}
 
   std::shared_ptr<const Family> with_blocks(const std::vector<int>& counts) const override;
   std::shared_ptr<const Family> widened_by(
@@ -47,21 +47,6 @@ class FluxFamily : public Family {
     return redux_behind_prompt(embedded, prompt, pictures);
   }
 
-  std::int64_t num_tokens(PictureSize size) const override { return latents(size).num_tokens(); }
-  std::vector<std::int64_t> latent_shape(PictureSize size) const override {
-    const auto shape = latents(size);
-    return {shape.channels, shape.height, shape.width};
-  }
-  Tensor pack(const Tensor& latents_BZHW, PictureSize) const override {
-    return pack_patches(latents_BZHW);
-  }
-  Tensor unpack(const Tensor& tokens_BNC, PictureSize size) const override {
-    return unpack_patches(tokens_BNC, latents(size));
-  }
-  Tokens reference(const Tensor& latents_1ZHW, int) const override {
-    return kontext_reference(latents_1ZHW);
-  }
-
   DenoiserInput begin(const Condition& condition, PictureSize size, double guidance,
                       const at::TensorOptions& like) const override;
   void set_step(DenoiserInput& in, const Tensor& latents_BNC, float timestep) const override;
@@ -77,13 +62,6 @@ class FluxFamily : public Family {
   std::string config_text(const Part& denoiser) const override;
 
  private:
-  LatentShape latents(PictureSize size) const {
-    const auto downscale = configs_.vae.downscale();
-    return {.channels = configs_.vae.latent_channels,
-            .height = size.height / downscale,
-            .width = size.width / downscale};
-  }
-
   FluxConfigs configs_;
 };
 
@@ -135,7 +113,7 @@ DenoiserInput FluxFamily::begin(const Condition& condition, PictureSize size, do
                                 const at::TensorOptions& like) const {
   const auto in_float = like.dtype(at::kFloat);
   const auto batch = condition.text_BTC.size(0);
-  DenoiserInput in{.noise = {.x_BLC = {}, .ids_LA = patch_positions(latents(size), like.device())},
+  DenoiserInput in{.noise = {.x_BLC = {}, .ids_LA = patch_positions(grid(size), like.device())},
                    .text = {.x_BLC = condition.text_BTC,
                             .ids_LA = at::zeros({condition.text_BTC.size(1), 3}, in_float)},
                    .pooled_BC = condition.pooled_BC};

@@ -1,13 +1,10 @@
 #include "pipeline/families/flux/kinds.h"
 
-#include <ATen/ATen.h>
-
 #include <algorithm>
 #include <array>
 #include <cmath>
 
 #include "image/resize.h"
-#include "pipeline/families/patches.h"
 
 namespace braid {
 namespace {
@@ -83,15 +80,6 @@ std::int64_t flux_beside_channels(FluxKind kind, const VaeConfig& vae) {
   const auto mask = 4 * vae.downscale() * vae.downscale();
   if (kind == FluxKind::kFill) return latents + mask;
   return kind == FluxKind::kControl ? latents : 0;
-}
-
-Tokens kontext_reference(const Tensor& latents_1ZHW) {
-  const LatentShape shape{.channels = latents_1ZHW.size(1),
-                          .height = latents_1ZHW.size(2),
-                          .width = latents_1ZHW.size(3)};
-  auto ids = patch_positions(shape, latents_1ZHW.device());
-  ids.select(1, 0).fill_(1);
-  return {.x_BLC = pack_patches(latents_1ZHW), .ids_LA = ids};
 }
 
 }  // namespace braid

@@ -1,7 +1,6 @@
 // The models of FLUX.1's shape, and the pictures that each looks at.
 #pragma once
 
-#include "nn/predict.h"
 #include "pipeline/families/description.h"
 
 namespace braid {
@@ -17,8 +16,5 @@ const char* flux_pipeline(FluxKind kind);  // the class in model_index.json
 PicturesTaken flux_pictures(FluxKind kind, const VaeConfig& vae);
 // Channels beside those of a token of latents.
 std::int64_t flux_beside_channels(FluxKind kind, const VaeConfig& vae);
-
-// Kontext's reference of latents [1 Z H W]: at 1 of the first axis.
-Tokens kontext_reference(const Tensor& latents_1ZHW);
 
 }  // namespace braid

@@ -67,11 +67,11 @@ Description describe(const Flux2Configs& c, const ScheduleConfig& schedule,
           .vae = c.vae};
 }
 
-class Flux2Family : public Family {
+class Flux2Family : public PatchFamily {
  public:
   Flux2Family(const Flux2Configs& configs, const ScheduleConfig& schedule,
               const RequestDefaults& defaults)
-      : Family(describe(configs, schedule, defaults)), configs_(configs) {}
+      : PatchFamily(describe(configs, schedule, defaults)), configs_(configs) {}
 
   std::shared_ptr<const Family> with_blocks(const std::vector<int>& counts) const override;
   PredictPart load_denoiser(const Weights& w, Attend attend,
@@ -80,20 +80,17 @@ class Flux2Family : public Family {
                                                 const WeightsOf& weights_of,
                                                 const Warn& warn) const override;
 
-  std::int64_t num_tokens(PictureSize size) const override { return rows(size) * columns(size); }
+  // The autoencoder packs the patches: of its latents [B 4Z H/2 W/2], each is a token.
   std::vector<std::int64_t> latent_shape(PictureSize size) const override {
-    return {configs_.flux.in_channels, rows(size), columns(size)};
+    return {configs_.flux.in_channels, grid(size).rows, grid(size).columns};
   }
-  // A patch of 2 x 2 pixels of latents is drawn as one of four times the channels: a token.
-  Tensor pack(const Tensor& latents_BCHW, PictureSize) const override {
+  Tensor pack(const Tensor& latents_BCHW) const override {
     return latents_BCHW.flatten(2).transpose(1, 2).contiguous();
   }
   Tensor unpack(const Tensor& tokens_BNC, PictureSize size) const override {
-    return tokens_BNC.transpose(1, 2).unflatten(2, {rows(size), columns(size)});
+    return tokens_BNC.transpose(1, 2).unflatten(2, {grid(size).rows, grid(size).columns});
   }
-  Tokens reference(const Tensor& latents_1CHW, int number) const override {
-    return flux2_reference(latents_1CHW, number);
-  }
+  Tokens reference(const Tensor& latents_1CHW, int number) const override;
   DenoiserInput references_alone(const std::vector<Tokens>& references) const override {
     return flux2_references_alone(references, configs_.flux.text_width);
   }
@@ -116,10 +113,7 @@ class Flux2Family : public Family {
   std::string config_text(const Part& denoiser) const override;
 
  private:
-  std::int64_t rows(PictureSize size) const { return size.height / side_; }
-  std::int64_t columns(PictureSize size) const { return size.width / side_; }
   Flux2Configs configs_;
-  std::int64_t side_ = 2 * configs_.vae.downscale();  // of a token, in pixels
 };
 
 std::shared_ptr<const Family> Flux2Family::with_blocks(const std::vector<int>& counts) const {
@@ -149,13 +143,20 @@ std::unique_ptr<const TextEncoders> Flux2Family::load_text(const fs::path& folde
                                            std::move(model), warn);
 }
 
+// They lie at 10, 20, ... of the first axis.
+Tokens Flux2Family::reference(const Tensor& latents_1CHW, int number) const {
+  constexpr int kDistance = 10;
+  const auto ids = patch_positions({.rows = latents_1CHW.size(2), .columns = latents_1CHW.size(3)},
+                                   latents_1CHW.device(), kDistance * (number + 1));
+  return {.x_BLC = pack(latents_1CHW), .ids_LA = at::constant_pad_nd(ids, {0, 1})};
+}
+
 // Positions are of 4 axes: of what is a picture, its row and column; the text's place is the last.
 DenoiserInput Flux2Family::begin(const Condition& condition, PictureSize size, double guidance,
                                  const at::TensorOptions& like) const {
   const auto in_float = like.dtype(at::kFloat);
   const auto batch = condition.text_BTC.size(0), length = condition.text_BTC.size(1);
-  const auto image = patch_positions(
-      {.channels = 1, .height = 2 * rows(size), .width = 2 * columns(size)}, like.device());
+  const auto image = patch_positions(grid(size), like.device());
   const auto place = at::arange(length, in_float).unsqueeze(1);
   DenoiserInput in{
       .noise = {.x_BLC = {}, .ids_LA = at::constant_pad_nd(image, {0, 1})},

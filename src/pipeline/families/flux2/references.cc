@@ -6,7 +6,6 @@
 
 #include "base/error.h"
 #include "image/resize.h"
-#include "pipeline/families/patches.h"
 
 namespace braid {
 namespace {
@@ -15,7 +14,6 @@ constexpr int kMostReferences = 10;  // that FLUX.2-dev was trained with
 constexpr int kShortestSide = 64, kLongestRatio = 8;
 constexpr std::int64_t kMostPixels = 1024 * 1024;
 constexpr double kStrength = 0.8;  // of Flux2KleinInpaintPipeline
-constexpr int kFirstPlace = 10;    // and the distance from one reference to the next
 
 void check_reference(const Pixels& p) {
   require(p.width >= kShortestSide && p.height >= kShortestSide,
@@ -49,15 +47,6 @@ PicturesTaken flux2_pictures(Flux2Kind kind, int multiple) {
                 return middle_of(with_at_most(picture, kMostPixels), multiple);
               },
           .references_seen = is_kept ? Taken::Seen::kOnce : Taken::Seen::kInEveryStep};
-}
-
-Tokens flux2_reference(const Tensor& latents_1CHW, int number) {
-  auto ids = patch_positions(
-      {.channels = 1, .height = 2 * latents_1CHW.size(2), .width = 2 * latents_1CHW.size(3)},
-      latents_1CHW.device());
-  ids.select(1, 0).fill_(kFirstPlace * (number + 1));
-  return {.x_BLC = latents_1CHW.flatten(2).transpose(1, 2).contiguous(),
-          .ids_LA = at::constant_pad_nd(ids, {0, 1})};
 }
 
 // They are as clean as pictures at timestep 0.

@@ -11,10 +11,7 @@ namespace braid {
 // draws parts of an initial picture.
 PicturesTaken flux2_pictures(Flux2Kind kind, int multiple);
 
-// Latents [1 C h w] as tokens. Reference `number` lies at 10, 20, ... of the first axis.
-Tokens flux2_reference(const Tensor& latents_1CHW, int number);
-
-// All of them as an input of their own, without text and noise.
+// References as an input of their own, without text and noise.
 DenoiserInput flux2_references_alone(const std::vector<Tokens>& references,
                                      std::int64_t text_width);
 

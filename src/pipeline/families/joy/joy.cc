@@ -16,11 +16,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-class JoyFamily : public Family {
+class JoyFamily : public PatchFamily {
  public:
   JoyFamily(const JoyConfigs& configs, const ScheduleConfig& schedule,
             const RequestDefaults& defaults)
-      : Family(describe_joy(configs, schedule, defaults)), configs_(configs) {}
+      : PatchFamily(describe_joy(configs, schedule, defaults)), configs_(configs) {}
 
   std::shared_ptr<const Family> with_blocks(const std::vector<int>& counts) const override;
   PredictPart load_denoiser(const Weights& w, Attend attend,
@@ -28,19 +28,6 @@ class JoyFamily : public Family {
   std::unique_ptr<const TextEncoders> load_text(const fs::path& folder, at::Device device,
                                                 const WeightsOf& weights_of,
                                                 const Warn& warn) const override;
-
-  std::int64_t num_tokens(PictureSize size) const override { return latents(size).num_tokens(); }
-  std::vector<std::int64_t> latent_shape(PictureSize size) const override {
-    const auto shape = latents(size);
-    return {shape.channels, shape.height, shape.width};
-  }
-  Tensor pack(const Tensor& latents_BZHW, PictureSize) const override {
-    return pack_patches(latents_BZHW);
-  }
-  Tensor unpack(const Tensor& tokens_BNC, PictureSize size) const override {
-    return unpack_patches(tokens_BNC, latents(size));
-  }
-  Tokens reference(const Tensor& latents_BZHW, int number) const override;
 
   DenoiserInput begin(const Condition& condition, PictureSize size, double guidance,
                       const at::TensorOptions& like) const override;
@@ -53,13 +40,6 @@ class JoyFamily : public Family {
   std::string config_text(const Part& denoiser) const override;
 
  private:
-  LatentShape latents(PictureSize size) const {
-    const auto downscale = configs_.vae.downscale();
-    return {.channels = configs_.vae.latent_channels,
-            .height = size.height / downscale,
-            .width = size.width / downscale};
-  }
-
   JoyConfigs configs_;
 };
 
@@ -85,26 +65,16 @@ std::unique_ptr<const TextEncoders> JoyFamily::load_text(const fs::path& folder,
                                          load_paged<Qwen3Vl>(configs_.text, w));
 }
 
-// What is drawn lies at 0 of the first axis, references at 1, 2, ...
-Tokens JoyFamily::reference(const Tensor& latents_BZHW, int number) const {
-  auto ids = patch_positions({.channels = latents_BZHW.size(1),
-                              .height = latents_BZHW.size(2),
-                              .width = latents_BZHW.size(3)},
-                             latents_BZHW.device());
-  ids.select(1, 0).fill_(number + 1);
-  return {.x_BLC = pack_patches(latents_BZHW), .ids_LA = ids};
-}
-
 // Text at the origin is not rotated; else it lies behind all rows and columns.
 DenoiserInput JoyFamily::begin(const Condition& condition, PictureSize size, double,
                                const at::TensorOptions& like) const {
-  const auto shape = latents(size);
+  const auto patches = grid(size);
   const auto length = condition.text_BTC.size(1);
   const auto in_float = like.dtype(at::kFloat);
   auto places = at::zeros({length, 3}, in_float);
   if (configs_.joy.text_rope == JoyTextRope::kBehindPictures)
-    places += (at::arange(length, in_float) + std::max(shape.height, shape.width) / 2).unsqueeze(1);
-  return {.noise = {.x_BLC = {}, .ids_LA = patch_positions(shape, like.device())},
+    places += (at::arange(length, in_float) + std::max(patches.rows, patches.columns)).unsqueeze(1);
+  return {.noise = {.x_BLC = {}, .ids_LA = patch_positions(patches, like.device())},
           .text = {.x_BLC = condition.text_BTC, .ids_LA = places}};
 }
 

@@ -34,11 +34,11 @@ Tensor is_pad(std::int64_t tokens, at::Device device) {
   return pads > 0 ? at::arange(tokens + pads, device) >= tokens : Tensor();
 }
 
-class ZImageFamily : public Family {
+class ZImageFamily : public PatchFamily {
  public:
   ZImageFamily(const ZImageConfigs& configs, const ScheduleConfig& schedule,
                const RequestDefaults& defaults)
-      : Family(describe_zimage(configs, schedule, defaults)), configs_(configs) {}
+      : PatchFamily(describe_zimage(configs, schedule, defaults)), configs_(configs) {}
 
   std::shared_ptr<const Family> with_blocks(const std::vector<int>& counts) const override;
   PredictPart load_denoiser(const Weights& w, Attend attend,
@@ -47,17 +47,11 @@ class ZImageFamily : public Family {
                                                 const WeightsOf& weights_of,
                                                 const Warn& warn) const override;
 
-  std::int64_t num_tokens(PictureSize size) const override { return latents(size).num_tokens(); }
-  std::vector<std::int64_t> latent_shape(PictureSize size) const override {
-    const auto shape = latents(size);
-    return {shape.channels, shape.height, shape.width};
-  }
-  Tensor pack(const Tensor& latents_BZHW, PictureSize) const override {
+  Tensor pack(const Tensor& latents_BZHW) const override {
     return channels_last(pack_patches(latents_BZHW), latents_BZHW.size(1));
   }
   Tensor unpack(const Tensor& tokens_BNC, PictureSize size) const override {
-    const auto shape = latents(size);
-    return unpack_patches(channels_first(tokens_BNC, shape.channels), shape);
+    return unpack_patches(channels_first(tokens_BNC, configs_.vae.latent_channels), grid(size));
   }
 
   DenoiserInput begin(const Condition& condition, PictureSize size, double guidance,
@@ -79,12 +73,6 @@ class ZImageFamily : public Family {
   }
   static Tensor channels_first(const Tensor& tokens_BNC, std::int64_t channels) {
     return tokens_BNC.unflatten(2, {-1, channels}).transpose(2, 3).flatten(2);
-  }
-  LatentShape latents(PictureSize size) const {
-    const auto downscale = configs_.vae.downscale();
-    return {.channels = configs_.vae.latent_channels,
-            .height = size.height / downscale,
-            .width = size.width / downscale};
   }
 
   ZImageConfigs configs_;
@@ -134,8 +122,7 @@ DenoiserInput ZImageFamily::begin(const Condition& condition, PictureSize size, 
   const auto in_float = like.dtype(at::kFloat);
   const auto text = filled_up(condition.text_BTC);
   const auto places = at::arange(1, text.size(1) + 1, in_float).unsqueeze(1);
-  auto image_ids = patch_positions(latents(size), like.device());
-  image_ids.select(1, 0).fill_(text.size(1) + 1);
+  const auto image_ids = patch_positions(grid(size), like.device(), text.size(1) + 1);
   const auto num_image = image_ids.size(0);
   return {.noise = {.x_BLC = {},
                     .ids_LA = at::constant_pad_nd(image_ids, {0, 0, 0, pads_of(num_image)}),
