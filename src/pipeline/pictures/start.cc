@@ -47,7 +47,6 @@ Start::Start(const Model& model, const Settings& settings, const std::optional<L
       family_(model.family()),
       settings_(settings),
       size_(settings.size()),
-      reference_cache_(settings.reference_cache),
       mask_11HW_(pictures.mask_11HW) {
   if (latents) given_ = packed_latents(*latents, family_, settings, model.dtype());
   encode(pictures);
@@ -96,7 +95,7 @@ void Start::look_at(const PreparedPictures& pictures, Tiles tiles) {
   for (const auto& reference : model_.encode_means(looked_at, tiles))
     references_.push_back(family_.reference(reference, int(references_.size())));
   are_seen_once_ = taken().references_seen == PicturesTaken::Seen::kOnce &&
-                   reference_cache_ == ReferenceCache::kAuto;
+                   settings_.reference_cache == ReferenceCache::kAuto;
 }
 
 const PicturesTaken& Start::taken() const { return family_.description().limits.pictures; }

@@ -41,7 +41,6 @@ class Start {
   const Family& family_;
   const Settings& settings_;
   PictureSize size_;
-  ReferenceCache reference_cache_;
   Tensor given_;                      // packed latents of all pictures
   std::optional<VaeMoments> init_;    // of the initial picture
   std::optional<VaeMoments> seen_;    // of the picture beside the latents
