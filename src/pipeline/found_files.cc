@@ -72,8 +72,7 @@ fs::path models_folder(const fs::path& comfy) {
 
 bool fits(const fs::path& file, const Part& part) {
   try {
-    std::string why_not;
-    return find_part(file, part, why_not).has_value();
+    return find_part(file, part).found.has_value();
   } catch (const InputError&) {
     return false;  // damaged, or of another kind
   }

@@ -74,8 +74,7 @@ void place(const fs::path& path, const std::vector<const Part*>& parts,
   std::string reasons;
   bool is_placed = false;
   for (const auto* part : parts) {
-    std::string why_not;
-    const auto found = find_part(path, *part, why_not);
+    const auto [found, why_not] = find_part(path, *part);
     if (found) {
       const bool is_new = part_files.emplace(part->folder, *found).second;
       require(is_new, "both ", part_files.at(part->folder).path.string(), " and ", path.string(),
@@ -124,16 +123,17 @@ void add_redux(ModelFiles& files, const fs::path& folder) {
 
 }  // namespace
 
-std::optional<PartFile> find_part(const fs::path& file, const Part& part, std::string& why_not) {
+PartSearch find_part(const fs::path& file, const Part& part) {
   const auto checkpoint = Checkpoint::open_file(file);
+  std::string why_not;
   for (const auto& prefix : parts_in(checkpoint)) try {
       const auto own = checkpoint.part(prefix);
       part.make(Weights(own, part.names(own), {}).unread());
-      return PartFile{.path = file, .prefix = prefix};
+      return {.found = PartFile{.path = file, .prefix = prefix}};
     } catch (const InputError& error) {
       why_not = error.what();
     }
-  return {};
+  return {.found = std::nullopt, .why_not = why_not};
 }
 
 const FamilyEntry& family_in(const fs::path& folder) {

@@ -54,10 +54,12 @@ const char* stem_of(const std::string& part);
 // Of a model directory, which may lack the transformer. Throws InputError.
 const FamilyEntry& family_in(const std::filesystem::path& folder);
 
-// Where in the file the weights of the part are; what is missing, a sentence in `why_not`, if they
-// are not there.
-std::optional<PartFile> find_part(const std::filesystem::path& file, const Part& part,
-                                  std::string& why_not);
+// Where in the file the weights of the part are, or a sentence that says why they are not there.
+struct PartSearch {
+  std::optional<PartFile> found;
+  std::string why_not = {};
+};
+PartSearch find_part(const std::filesystem::path& file, const Part& part);
 
 // Finds the files that `options` leaves to be found (found_files.h). Checks what is cheap to check:
 // that the directory describes a pipeline of a known family and has the parts it needs, and that
