@@ -44,15 +44,6 @@ bool asks_for_nothing(const Layout& l) {
          l.layer_split == 1;
 }
 
-Degrees degrees_asked(const Layout& l) {
-  return {.dp = l.dp,
-          .cfg = l.cfg,
-          .layers = l.layer_split,
-          .ring = l.ring,
-          .ulysses = l.ulysses,
-          .tp = l.tp};
-}
-
 }  // namespace
 
 at::Device find_device(const std::string& name) {
@@ -119,7 +110,7 @@ Layout choose_layout(const Layout& asked, int num_ranks, int num_branches) {
           " ranks needs as many branches, a step has 2");
   if (num_ranks == 1 || !asks_for_nothing(asked)) return asked;
   auto layout = asked;
-  require(has_branches && num_ranks % 2 == 0, to_string(degrees_asked(asked)), " = 1, but there ",
+  require(has_branches && num_ranks % 2 == 0, to_string(Degrees()), " = 1, but there ",
           "are ", num_ranks, " ranks: ask for degrees that multiply to ", num_ranks,
           "; those of guidance are 2 at most, and take a negative prompt");
   layout.cfg = 2;
