@@ -32,6 +32,36 @@ TEST(Queue, BoundsPicturesNotJobs) {
   EXPECT_TRUE(queue.push(job_of("b", 2)));
 }
 
+TEST(Queue, BoundsTheBytesOfThePicturesThatJobsBring) {
+  const Pixels picture{.width = 10, .height = 10, .rgb = std::vector<std::uint8_t>(300)};
+  const auto with_picture = [&] {
+    Order order{.client = "a"};
+    order.request.pictures = {.init = picture,
+                              .mask = picture,
+                              .references = {picture, picture},
+                              .controls = {{.picture = picture}}};
+    return std::make_shared<Job>(random_id(), order);
+  };
+  const auto bytes = with_picture()->num_input_bytes();
+  EXPECT_EQ(bytes, 5 * 300u);
+  Queue queue(64, 2 * bytes);
+  EXPECT_TRUE(queue.push(with_picture()));
+  EXPECT_TRUE(queue.push(with_picture()));
+  EXPECT_FALSE(queue.push(with_picture()));
+  EXPECT_TRUE(queue.push(job_of("a")));
+  EXPECT_EQ(queue.num_input_bytes(), 2 * bytes);
+}
+
+TEST(Queue, HasNoTurnForAClientWhoseOnlyJobIsRemoved) {
+  Queue queue(5);
+  const auto first = job_of("a"), second = job_of("b");
+  queue.push(first);
+  queue.push(second);
+  EXPECT_TRUE(queue.remove(*first));
+  EXPECT_EQ(queue.pop(), second);
+  EXPECT_EQ(queue.pop(), nullptr);
+}
+
 TEST(Queue, LosesAJobThatIsRemoved) {
   Queue queue(5);
   const auto first = job_of("a"), second = job_of("a");
