@@ -180,6 +180,17 @@ TEST(Fit, TakesTheFastestThatFits) {
   }
 }
 
+// Fewer groups copied ahead are fewer in memory, but that is for the one who asked for them to say.
+TEST(Fit, CopiesFewerGroupsAheadUnlessTheirNumberIsGiven) {
+  auto job = surveyed_dev();
+  job.memory.offload.transformer = OffloadMode::kBlock;
+  job.memory.offload.prefetch = 16;
+  job.memory.budget.fixed = {.transformer = true};
+  EXPECT_EQ(fit_to(job, 6).memory.offload.prefetch, 0);
+  job.memory.budget.fixed.prefetch = true;
+  EXPECT_THAT(refusal(job, 6), HasSubstr("does not fit"));
+}
+
 TEST(Fit, TakesEightBitsOnlyWhereNothingElseFitsAndTheyAreAllowed) {
   auto job = surveyed_dev();
   auto& budget = job.memory.budget;

@@ -81,8 +81,9 @@ TEST(Planner, SortsWhatFitsByTimeAndSaysWhyOthersAreOut) {
 
 // What the planner calls possible runs, and what it does not is refused.
 TEST(Planner, AgreesWithRunsOnWhatIsPossible) {
-  const PipelineOptions options{.model = std::filesystem::path(BRAID_SOURCE_DIR) / "models/demo",
-                                .dtype = Dtype::kFloat32};
+  const PipelineOptions options{
+      .model = std::filesystem::path(BRAID_SOURCE_DIR) / "tests/data/parity/basic/model",
+      .dtype = Dtype::kFloat32};
   auto job = job_of_model(options);
   job.width = job.height = 32;  // 4 image tokens
   job.text_tokens = 5;
