@@ -8,17 +8,14 @@
 #include <csetjmp>
 
 #include "base/error.h"
+#include "image/exif.h"
 #include "image/orientation.h"
 #include "image/over_white.h"
 
 namespace braid {
 namespace {
 
-using namespace std::literals;
-
 constexpr int kMaxScans = 500;  // a small file can ask for a picture to be gone over endlessly
-constexpr int kExifMarker = JPEG_APP0 + 1;
-constexpr auto kExifName = "Exif\0\0"sv;
 
 struct JpegErrors {
   jpeg_error_mgr manager = {};
@@ -64,7 +61,6 @@ class JpegReader {
     jpeg_create_decompress(&jpeg);
     jpeg.progress = &progress;
     jpeg_mem_src(&jpeg, reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size());
-    jpeg_save_markers(&jpeg, kExifMarker, 0xffff);
     jpeg_read_header(&jpeg, TRUE);
     const bool is_cmyk = jpeg.num_components == 4;
     jpeg.out_color_space = is_cmyk ? JCS_CMYK : JCS_RGB;
@@ -79,13 +75,6 @@ class JpegReader {
     }
     jpeg_finish_decompress(&jpeg);
     return true;
-  }
-  int orientation() const {
-    for (const auto* marker = jpeg.marker_list; marker; marker = marker->next) {
-      const std::string_view data(reinterpret_cast<const char*>(marker->data), marker->data_length);
-      if (data.starts_with(kExifName)) return exif_orientation(data.substr(kExifName.size()));
-    }
-    return 1;
   }
 
   jpeg_decompress_struct jpeg = {};
@@ -122,10 +111,9 @@ Pixels decode_jpeg(std::string_view bytes, const std::string& source, std::uint6
   const auto row_bytes = std::size_t(jpeg.image_width) * (is_cmyk ? 4 : 3);
   Pixels picture{int(jpeg.image_width), int(jpeg.image_height),
                  std::vector<std::uint8_t>(row_bytes * jpeg.image_height)};
-  const int orientation = reader.orientation();  // gone when all rows are read
   require_read(reader.read_rows(picture.rgb.data(), row_bytes));
   if (is_cmyk) picture.rgb = rgb_of_cmyk(picture.rgb, jpeg.saw_Adobe_marker);
-  return upright(std::move(picture), orientation);
+  return upright(std::move(picture), exif_orientation(exif_of_jpeg(bytes)));
 }
 
 }  // namespace braid

@@ -14,7 +14,8 @@
 namespace braid {
 namespace {
 
-constexpr int kFullColour = 90;  // the quality
+constexpr int kFullColour = 90;                    // the quality
+constexpr std::size_t kMostExif = 0xffff - 2 - 6;  // behind a segment's size and their name
 
 void check_size(int width, int height, std::span<const std::uint8_t> rgb, int largest,
                 const char* format) {
@@ -47,7 +48,8 @@ struct JpegWriter {
 };
 
 // libjpeg's errors jump out of this function: no object with a destructor may be made in it.
-bool write_jpeg(JpegWriter& writer, int width, int height, const std::uint8_t* rgb, int quality) {
+bool write_jpeg(JpegWriter& writer, int width, int height, const std::uint8_t* rgb, int quality,
+                std::string_view exif) {
   auto& jpeg = writer.jpeg;
   if (setjmp(writer.jump)) return false;
   jpeg_create_compress(&jpeg);
@@ -62,6 +64,9 @@ bool write_jpeg(JpegWriter& writer, int width, int height, const std::uint8_t* r
   if (quality >= kFullColour) jpeg.comp_info[0].h_samp_factor = jpeg.comp_info[0].v_samp_factor = 1;
   jpeg.optimize_coding = TRUE;
   jpeg_start_compress(&jpeg, TRUE);
+  if (!exif.empty())
+    jpeg_write_marker(&jpeg, JPEG_APP0 + 1, reinterpret_cast<const JOCTET*>(exif.data()),
+                      unsigned(exif.size()));
   while (jpeg.next_scanline < jpeg.image_height) {
     auto* row =
         const_cast<JSAMPROW>(rgb + std::size_t(jpeg.next_scanline) * std::size_t(width) * 3);
@@ -71,23 +76,55 @@ bool write_jpeg(JpegWriter& writer, int width, int height, const std::uint8_t* r
   return true;
 }
 
+void append_little(std::string& bytes, std::size_t value, int size) {
+  for (int i = 0; i < size; ++i) bytes += char(value >> (8 * i));
+}
+
+void append_chunk(std::string& webp, const char* name, std::string_view bytes) {
+  webp += name;
+  append_little(webp, bytes.size(), 4);
+  webp += bytes;
+  if (bytes.size() % 2 != 0) webp += '\0';
+}
+
+// Makes a file of one chunk one of the extended form (WebP Container Specification).
+std::string with_exif(std::string_view webp, int width, int height, std::string_view exif) {
+  constexpr char kHasExif = 0x08;
+  constexpr std::size_t kRiffHeader = 12;
+  std::string extent = {kHasExif, 0, 0, 0};
+  append_little(extent, std::size_t(width - 1), 3);
+  append_little(extent, std::size_t(height - 1), 3);
+  std::string body = "WEBP";
+  append_chunk(body, "VP8X", extent);
+  body += webp.substr(kRiffHeader);
+  append_chunk(body, "EXIF", exif);
+  std::string file;
+  append_chunk(file, "RIFF", body);
+  return file;
+}
+
 }  // namespace
 
-std::string encode_jpeg(int width, int height, std::span<const std::uint8_t> rgb, int quality) {
+std::string encode_jpeg(int width, int height, std::span<const std::uint8_t> rgb, int quality,
+                        std::string_view exif) {
   check_size(width, height, rgb, JPEG_MAX_DIMENSION, "JPEG");
   JpegWriter writer;
-  check(write_jpeg(writer, width, height, rgb.data(), quality), "a JPEG of ", width, "x", height,
-        " pixels could not be made: out of memory");
+  const bool has_exif = !exif.empty() && exif.size() <= kMostExif;
+  const auto marked = has_exif ? std::string("Exif\0\0", 6).append(exif) : std::string();
+  check(write_jpeg(writer, width, height, rgb.data(), quality, marked), "a JPEG of ", width, "x",
+        height, " pixels could not be made: out of memory");
   return {reinterpret_cast<const char*>(writer.bytes), writer.size};
 }
 
-std::string encode_webp(int width, int height, std::span<const std::uint8_t> rgb, int quality) {
+std::string encode_webp(int width, int height, std::span<const std::uint8_t> rgb, int quality,
+                        std::string_view exif) {
   check_size(width, height, rgb, WEBP_MAX_DIMENSION, "WebP");
   std::uint8_t* bytes = nullptr;
   const auto size = WebPEncodeRGB(rgb.data(), width, height, width * 3, float(quality), &bytes);
   const std::unique_ptr<std::uint8_t, decltype(&WebPFree)> owned(bytes, WebPFree);
   check(size > 0, "a WebP of ", width, "x", height, " pixels could not be made: out of memory");
-  return {reinterpret_cast<const char*>(bytes), size};
+  const std::string_view webp(reinterpret_cast<const char*>(bytes), size);
+  return exif.empty() ? std::string(webp) : with_exif(webp, width, height, exif);
 }
 
 }  // namespace braid

@@ -3,8 +3,10 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "image/exif.h"
 #include "image/jpeg_decode.h"
 #include "image/orientation.h"
+#include "image/parameters.h"
 #include "image/png_chunks.h"
 #include "image/webp_decode.h"
 
@@ -19,18 +21,25 @@ int orientation_of_png(std::string_view png, const std::string& source) {
   return 1;
 }
 
-Pixels decode_as(std::string_view bytes, const std::string& source, std::uint64_t max_pixels,
-                 Flatten& flatten) {
-  if (bytes.starts_with("\x89PNG"sv))
-    return upright(decode_png(bytes, source, max_pixels, flatten),
-                   orientation_of_png(bytes, source));
-  if (bytes.size() >= 12 && bytes.starts_with("RIFF"sv) && bytes.substr(8, 4) == "WEBP"sv)
-    return decode_webp(bytes, source, max_pixels, flatten);
+bool is_png(std::string_view bytes) { return bytes.starts_with("\x89PNG"sv); }
+bool is_jpeg(std::string_view bytes) { return bytes.starts_with("\xff\xd8\xff"sv); }
+bool is_webp(std::string_view bytes) {
+  return bytes.size() >= 12 && bytes.starts_with("RIFF"sv) && bytes.substr(8, 4) == "WEBP"sv;
+}
+
+[[noreturn]] void refuse_file(std::string_view bytes, const std::string& source) {
   require(!bytes.empty(), source, " should be a picture, it is empty");
   throw InputError(source + " should be a PNG, JPEG or WebP picture, it is none of these");
 }
 
-bool is_jpeg(std::string_view bytes) { return bytes.starts_with("\xff\xd8\xff"sv); }
+Pixels decode_as(std::string_view bytes, const std::string& source, std::uint64_t max_pixels,
+                 Flatten& flatten) {
+  if (is_png(bytes))
+    return upright(decode_png(bytes, source, max_pixels, flatten),
+                   orientation_of_png(bytes, source));
+  if (is_webp(bytes)) return decode_webp(bytes, source, max_pixels, flatten);
+  refuse_file(bytes, source);
+}
 
 }  // namespace
 
@@ -45,6 +54,13 @@ Pixels decode_transparency(std::string_view bytes, const std::string& source,
   require(std::ranges::any_of(seen.rgb, [](std::uint8_t value) { return value > 0; }), source,
           " should have transparent pixels, it has none");
   return seen;
+}
+
+PngText read_picture_text(std::string_view bytes, const std::string& source) {
+  if (is_png(bytes)) return read_png_text(bytes, source);
+  if (!is_jpeg(bytes) && !is_webp(bytes)) refuse_file(bytes, source);
+  const auto comment = exif_comment(is_jpeg(bytes) ? exif_of_jpeg(bytes) : exif_of_webp(bytes));
+  return comment && !comment->empty() ? text_of_parameters(*comment) : PngText();
 }
 
 }  // namespace braid

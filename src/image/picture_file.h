@@ -20,4 +20,9 @@ Pixels decode_picture(std::string_view bytes, const std::string& source,
 Pixels decode_transparency(std::string_view bytes, const std::string& source,
                            std::uint64_t max_pixels = kMaxPixels);
 
+// What the file says of its making, with the keys that Braid writes: the text of a PNG, the user's
+// comment of a JPEG or WebP. Empty where it says nothing. Throws InputError for anything else and
+// for a damaged PNG.
+PngText read_picture_text(std::string_view bytes, const std::string& source);
+
 }  // namespace braid

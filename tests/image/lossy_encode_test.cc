@@ -26,13 +26,13 @@ double mean_error(const Pixels& a, const Pixels& b) {
   return sum / double(a.rgb.size());
 }
 
-using Encode = std::string (*)(int, int, std::span<const std::uint8_t>, int);
+using Encode = decltype(&encode_jpeg);
 class LossyEncode : public testing::TestWithParam<Encode> {};
 
 TEST_P(LossyEncode, LooksLikeThePicture) {
   for (const auto& [width, height] : {std::pair(1, 1), {17, 33}, {64, 48}}) {
     const auto picture = slopes(width, height);
-    const auto back = decode_picture(GetParam()(width, height, picture.rgb, 100), "it");
+    const auto back = decode_picture(GetParam()(width, height, picture.rgb, 100, {}), "it");
     ASSERT_EQ(std::pair(back.width, back.height), std::pair(width, height));
     EXPECT_LT(mean_error(back, picture), 3) << width << "x" << height;
   }
@@ -40,7 +40,9 @@ TEST_P(LossyEncode, LooksLikeThePicture) {
 
 TEST_P(LossyEncode, SavesBytesWithLessQuality) {
   const auto picture = slopes(200, 100);
-  const auto bytes = [&](int quality) { return GetParam()(200, 100, picture.rgb, quality).size(); };
+  const auto bytes = [&](int quality) {
+    return GetParam()(200, 100, picture.rgb, quality, {}).size();
+  };
   EXPECT_LT(bytes(0), bytes(50));
   EXPECT_LT(bytes(50), bytes(100));
   EXPECT_LT(bytes(100), picture.rgb.size());
@@ -48,7 +50,7 @@ TEST_P(LossyEncode, SavesBytesWithLessQuality) {
 
 TEST_P(LossyEncode, RefusesSizesThatAreNone) {
   const auto refusal = [&](int width, int height, std::size_t bytes) {
-    return message_of([&] { GetParam()(width, height, std::vector<std::uint8_t>(bytes), 90); });
+    return message_of([&] { GetParam()(width, height, std::vector<std::uint8_t>(bytes), 90, {}); });
   };
   EXPECT_THAT(refusal(0, 1, 0), HasSubstr("they are 0x1"));
   EXPECT_THAT(refusal(70000, 1, 210000), HasSubstr("they are 70000x1"));

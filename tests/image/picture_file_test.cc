@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include "base/file.h"
+#include "image/exif.h"
 #include "image/orientation.h"
 #include "image/picture_file.h"
 #include "make_png.h"

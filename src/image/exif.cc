@@ -1,0 +1,188 @@
+#include "image/exif.h"
+
+#include <utf8proc.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace braid {
+namespace {
+
+using namespace std::literals;
+
+constexpr std::uint32_t kOrientationTag = 0x0112, kExifTag = 0x8769, kCommentTag = 0x9286;
+constexpr std::uint32_t kShort = 3, kLong = 4, kUndefined = 7;  // types of values
+constexpr std::size_t kEntryBytes = 12;
+constexpr auto kExifName = "Exif\0\0"sv;  // before the data in a JPEG, and in some WebPs
+constexpr auto kUtf16 = "UNICODE\0"sv, kAscii = "ASCII\0\0\0"sv;
+
+// Numbers of a TIFF structure, in its order of bytes; nothing behind its end.
+class Tiff {
+ public:
+  explicit Tiff(std::string_view bytes) : bytes_(bytes), is_big_(bytes.starts_with("MM")) {}
+
+  bool is_big() const { return is_big_; }
+  std::optional<std::uint32_t> number(std::size_t at, std::size_t size) const {
+    if (at > bytes_.size() || size > bytes_.size() - at) return {};
+    std::uint32_t value = 0;
+    for (std::size_t i = 0; i < size; ++i)
+      value = value << 8 | std::uint8_t(bytes_[at + (is_big_ ? i : size - 1 - i)]);
+    return value;
+  }
+  // The first directory; nullopt for what is no TIFF.
+  std::optional<std::uint32_t> directory() const {
+    const bool is_tiff = bytes_.starts_with("MM") || bytes_.starts_with("II");
+    return is_tiff && number(2, 2) == 42u ? number(4, 4) : std::nullopt;
+  }
+  // Where the entry of this tag and type is.
+  std::optional<std::size_t> entry(std::size_t directory, std::uint32_t tag,
+                                   std::uint32_t type) const {
+    const auto entries = number(directory, 2).value_or(0);
+    for (std::size_t i = 0; i < entries; ++i) {
+      const auto at = directory + 2 + i * kEntryBytes;
+      if (number(at, 2) == tag && number(at + 2, 2) == type) return at;
+    }
+    return {};
+  }
+  // An entry's bytes, which are behind its directory.
+  std::string_view bytes(std::size_t entry) const {
+    const std::size_t size = number(entry + 4, 4).value_or(0),
+                      at = number(entry + 8, 4).value_or(0);
+    return at <= bytes_.size() && size <= bytes_.size() - at ? bytes_.substr(at, size) : "";
+  }
+
+ private:
+  std::string_view bytes_;
+  bool is_big_;
+};
+
+void append_utf8(std::string& text, utf8proc_int32_t code_point) {
+  utf8proc_uint8_t bytes[4];
+  text.append(reinterpret_cast<char*>(bytes), std::size_t(utf8proc_encode_char(code_point, bytes)));
+}
+
+constexpr bool is_high(std::uint32_t unit) { return unit >= 0xd800 && unit < 0xdc00; }
+constexpr bool is_low(std::uint32_t unit) { return unit >= 0xdc00 && unit < 0xe000; }
+
+// Halves of pairs that stand alone become U+FFFD.
+std::string utf8_of_utf16(std::string_view bytes, bool is_big) {
+  const auto unit = [&](std::size_t at) {
+    const auto first = std::uint8_t(bytes[at]), second = std::uint8_t(bytes[at + 1]);
+    return std::uint32_t(is_big ? first << 8 | second : second << 8 | first);
+  };
+  std::string text;
+  for (std::size_t at = 0; at + 1 < bytes.size(); at += 2) {
+    auto code_point = unit(at);
+    if (is_high(code_point) && at + 3 < bytes.size() && is_low(unit(at + 2))) {
+      at += 2;
+      code_point = 0x10000 + ((code_point - 0xd800) << 10) + (unit(at) - 0xdc00);
+    } else if (is_high(code_point) || is_low(code_point)) {
+      code_point = 0xfffd;
+    }
+    append_utf8(text, utf8proc_int32_t(code_point));
+  }
+  return text;
+}
+
+void append(std::string& bytes, std::uint32_t value, int size) {
+  for (int i = size - 1; i >= 0; --i) bytes += char(value >> (8 * i));
+}
+
+std::string utf16_of_utf8(std::string_view text) {
+  std::string bytes;
+  while (!text.empty()) {
+    utf8proc_int32_t read = 0;
+    const auto length = utf8proc_iterate(reinterpret_cast<const utf8proc_uint8_t*>(text.data()),
+                                         utf8proc_ssize_t(text.size()), &read);
+    require(length > 0, "the text of a picture is not UTF-8");
+    text.remove_prefix(std::size_t(length));
+    auto code_point = std::uint32_t(read);
+    if (code_point >= 0x10000) {
+      code_point -= 0x10000;
+      append(bytes, 0xd800 + (code_point >> 10), 2);
+      code_point = 0xdc00 + (code_point & 0x3ff);
+    }
+    append(bytes, code_point, 2);
+  }
+  return bytes;
+}
+
+// A directory of one entry, whose value is behind it.
+void append_directory(std::string& tiff, std::uint32_t tag, std::uint32_t type,
+                      std::uint32_t count) {
+  append(tiff, 1, 2);
+  append(tiff, tag, 2);
+  append(tiff, type, 2);
+  append(tiff, count, 4);
+  append(tiff, std::uint32_t(tiff.size()) + 8, 4);
+  append(tiff, 0, 4);  // there is no other directory
+}
+
+}  // namespace
+
+int exif_orientation(std::string_view bytes) {
+  const Tiff tiff(bytes);
+  const auto directory = tiff.directory();
+  const auto entry = directory ? tiff.entry(*directory, kOrientationTag, kShort) : std::nullopt;
+  const auto value = entry ? tiff.number(*entry + 8, 2).value_or(1) : 1;
+  return value >= 1 && value <= 8 ? int(value) : 1;
+}
+
+std::optional<std::string> exif_comment(std::string_view bytes) {
+  const Tiff tiff(bytes);
+  const auto directory = tiff.directory();
+  const auto link = directory ? tiff.entry(*directory, kExifTag, kLong) : std::nullopt;
+  const auto details = link ? tiff.number(*link + 8, 4) : std::nullopt;
+  const auto entry = details ? tiff.entry(*details, kCommentTag, kUndefined) : std::nullopt;
+  if (!entry) return {};
+  const auto comment = tiff.bytes(*entry);
+  if (comment.starts_with(kUtf16)) return utf8_of_utf16(comment.substr(kUtf16.size()), true);
+  const auto text = comment.substr(std::min(comment.size(), kAscii.size()));
+  const bool is_ascii = std::all_of(text.begin(), text.end(), [](char c) { return c > 0; });
+  return comment.starts_with(kAscii) && is_ascii ? std::optional(std::string(text)) : std::nullopt;
+}
+
+std::string exif_of_comment(std::string_view comment) {
+  const auto text = std::string(kUtf16) + utf16_of_utf8(comment);
+  std::string tiff = "MM\0*\0\0\0\x08"s;
+  append_directory(tiff, kExifTag, kLong, 1);
+  append_directory(tiff, kCommentTag, kUndefined, std::uint32_t(text.size()));
+  return tiff + text;
+}
+
+// A JPEG is a list of segments before its pixels: 0xff, a marker, a size that counts itself.
+std::string_view exif_of_jpeg(std::string_view jpeg) {
+  auto rest = jpeg.substr(std::min<std::size_t>(jpeg.size(), 2));
+  while (rest.size() >= 4 && rest[0] == '\xff' && rest[1] != '\xda') {
+    if (rest[1] == '\xff') {  // there may be any number
+      rest.remove_prefix(1);
+      continue;
+    }
+    const auto size = std::size_t(std::uint8_t(rest[2])) << 8 | std::uint8_t(rest[3]);
+    if (size < 2 || size + 2 > rest.size()) break;
+    const auto data = rest.substr(4, size - 2);
+    if (rest[1] == '\xe1' && data.starts_with(kExifName)) return data.substr(kExifName.size());
+    rest.remove_prefix(size + 2);
+  }
+  return {};
+}
+
+// A WebP is a list of chunks: a name, a size, as many bytes and one more where that is odd.
+std::string_view exif_of_webp(std::string_view webp) {
+  constexpr std::size_t kRiffHeader = 12, kChunkHeader = 8;
+  auto rest = webp.substr(std::min(webp.size(), kRiffHeader));
+  while (rest.size() >= kChunkHeader) {
+    std::size_t size = 0;
+    for (std::size_t i = 8; i-- > 4;) size = size << 8 | std::uint8_t(rest[i]);
+    const auto name = rest.substr(0, 4);
+    rest.remove_prefix(kChunkHeader);
+    if (size > rest.size()) break;
+    const auto data = rest.substr(0, size);
+    if (name == "EXIF") return data.starts_with(kExifName) ? data.substr(kExifName.size()) : data;
+    rest.remove_prefix(std::min(rest.size(), size + size % 2));
+  }
+  return {};
+}
+
+}  // namespace braid

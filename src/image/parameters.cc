@@ -1,0 +1,98 @@
+#include "image/parameters.h"
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+
+namespace braid {
+namespace {
+
+using Name = std::pair<std::string_view, std::string_view>;
+
+// Ours, and the web UI's. The first begins the line: that is how it is known.
+constexpr std::array kNames = {
+    Name("steps", "Steps"),         Name("guidance", "CFG scale"),
+    Name("seed", "Seed"),           Name("size", "Size"),
+    Name("model", "Model"),         Name("strength", "Denoising strength"),
+    Name("mask_blur", "Mask blur"), Name("software", "Version")};
+constexpr std::string_view kNegative = "Negative prompt: ";
+
+std::string_view translated(std::string_view key, std::string_view Name::*from,
+                            std::string_view Name::*to) {
+  const auto* const it = std::find_if(kNames.begin(), kNames.end(),
+                                      [&](const Name& name) { return name.*from == key; });
+  return it == kNames.end() ? key : (*it).*to;
+}
+
+// In quotes where it would not come back without.
+std::string quoted(const std::string& value) {
+  const bool is_plain = !value.empty() && value.front() != ' ' && value.back() != ' ' &&
+                        value.find_first_of(",:\"\n\r") == value.npos;
+  using Json = nlohmann::json;
+  return is_plain ? value : Json(value).dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+// The part of `line` in quotes that it begins with.
+std::string_view quotation(std::string_view line) {
+  std::size_t end = 1;
+  while (end < line.size() && line[end] != '"') end += line[end] == '\\' ? 2 : 1;
+  return line.substr(0, end + 1);
+}
+
+// "Steps: 4, Size: 64x64, lora: \"a=1, b=2\"", as far as it has this form.
+PngText read_line(std::string_view line) {
+  PngText text;
+  while (!line.empty()) {
+    const auto colon = line.find(": ");
+    if (colon == line.npos) break;
+    const auto key = translated(line.substr(0, colon), &Name::second, &Name::first);
+    line.remove_prefix(colon + 2);
+    const bool is_quoted = line.starts_with('"');
+    const auto part = is_quoted ? quotation(line) : line.substr(0, line.find(", "));
+    line.remove_prefix(part.size());
+    if (!line.empty() && !line.starts_with(", ")) break;
+    line.remove_prefix(std::min<std::size_t>(line.size(), 2));
+    const auto value =
+        is_quoted ? nlohmann::json::parse(part, nullptr, false) : nlohmann::json(part);
+    if (!value.is_string()) break;
+    text.emplace_back(key, value.get<std::string>());
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string parameters_of(const PngText& text) {
+  std::string prompts, first, rest;
+  for (const auto& [key, value] : text) {
+    if (key == "prompt") {
+      prompts = value + prompts;
+    } else if (key == "negative_prompt") {
+      prompts += "\n" + std::string(kNegative) + value;
+    } else {
+      auto& line = key == kNames.front().first ? first : rest;
+      line += std::string(line.empty() ? "" : ", ") +
+              std::string(translated(key, &Name::first, &Name::second)) + ": " + quoted(value);
+    }
+  }
+  const auto line = first + (first.empty() || rest.empty() ? "" : ", ") + rest;
+  return prompts + (line.empty() ? "" : "\n" + line);
+}
+
+PngText text_of_parameters(std::string_view parameters) {
+  const auto last = parameters.rfind('\n');
+  const auto begin = last == parameters.npos ? 0 : last + 1;
+  const bool has_line = parameters.substr(begin).starts_with("Steps: ");
+  const auto prompts = has_line ? parameters.substr(0, begin == 0 ? 0 : last) : parameters;
+  PngText text;
+  const auto negative = prompts.find("\n" + std::string(kNegative));
+  text.emplace_back("prompt", prompts.substr(0, negative));
+  if (negative != prompts.npos)
+    text.emplace_back("negative_prompt", prompts.substr(negative + 1 + kNegative.size()));
+  if (!has_line) return text;
+  auto rest = read_line(parameters.substr(begin));
+  std::move(rest.begin(), rest.end(), std::back_inserter(text));
+  return text;
+}
+
+}  // namespace braid

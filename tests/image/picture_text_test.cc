@@ -1,0 +1,124 @@
+// What files say of their making: as AUTOMATIC1111's web UI writes and reads it.
+#include <gmock/gmock.h>
+
+#include "image/exif.h"
+#include "image/lossy_encode.h"
+#include "image/parameters.h"
+#include "image/picture_file.h"
+#include "message_of.h"
+
+namespace braid::picture_text_test {
+
+using namespace std::literals;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Pair;
+
+const PngText kText = {{"prompt", "a star ★,\nseen: \"twice\""},
+                       {"negative_prompt", "blue, \U0001f600"},
+                       {"seed", "18446744073709551615"},
+                       {"steps", "4"},
+                       {"guidance", "3.5"},
+                       {"size", "64x48"},
+                       {"init", "in \"1\", 2.png"},
+                       {"lora", "ink.safetensors=0.8, hands.safetensors=1"},
+                       {"prompt_2", "two\nlines\\"},
+                       {"model", " demo"},
+                       {"software", "braid 0.1"}};
+
+std::string encoded(const std::string& format, const PngText& text) {
+  const std::vector<std::uint8_t> rgb(std::size_t(17) * 9 * 3, 90);
+  if (format == "png") return encode_png(17, 9, rgb, text);
+  const auto exif = exif_of_comment(parameters_of(text));
+  return format == "jpeg" ? encode_jpeg(17, 9, rgb, 90, exif) : encode_webp(17, 9, rgb, 90, exif);
+}
+
+TEST(Parameters, AreThoseOfTheWebUi) {
+  EXPECT_EQ(parameters_of(kText),
+            "a star ★,\nseen: \"twice\"\nNegative prompt: blue, \U0001f600\nSteps: 4, "
+            "Seed: 18446744073709551615, CFG scale: 3.5, Size: 64x48, "
+            R"(init: "in \"1\", 2.png", lora: "ink.safetensors=0.8, hands.safetensors=1", )"
+            R"(prompt_2: "two\nlines\\", Model: " demo", Version: braid 0.1)");
+  EXPECT_EQ(parameters_of({{"prompt", "a"}}), "a");
+  EXPECT_EQ(parameters_of({{"comment", "no picture of Braid's"}}),
+            "\ncomment: no picture of Braid's");
+}
+
+TEST(Parameters, OfThatProgramAreRead) {
+  EXPECT_THAT(
+      text_of_parameters("a cat\nNegative prompt: dog,\nbird\nSteps: 20, Sampler: Euler a, "
+                         "CFG scale: 7, Seed: 1, Size: 512x512, Model: x, "
+                         R"(Hashes: {"model": "00"}, Version: v1.9)"),
+      testing::IsSupersetOf({Pair("prompt", "a cat"), Pair("negative_prompt", "dog,\nbird"),
+                             Pair("steps", "20"), Pair("Sampler", "Euler a"), Pair("guidance", "7"),
+                             Pair("seed", "1"), Pair("size", "512x512"), Pair("model", "x")}));
+  EXPECT_THAT(text_of_parameters("Steps: 3"), ElementsAre(Pair("prompt", ""), Pair("steps", "3")));
+  EXPECT_THAT(text_of_parameters("no settings: at all"),
+              ElementsAre(Pair("prompt", "no settings: at all")));
+  for (const auto* const odd : {"Steps: \"", "Steps: \"\\", "Steps: ", "Steps: 1, ", "Steps: 1, x"})
+    EXPECT_THAT(text_of_parameters(odd).front(), Pair("prompt", "")) << odd;
+}
+
+// Made by piexif 1.1.3, as that program does: dump({"Exif": {UserComment: UserComment.dump(
+// "a é\U0001f600", "unicode")}}) without its name.
+TEST(Exif, OfThatProgramAreRead) {
+  const auto tiff =
+      "MM\0*"
+      "\0\0\0\x08\0\x01\x87\x69\0\x04\0\0\0\x01\0\0\0\x1a\0\0\0\0\0\x01\x92\x86\0\x07\0\0\0\x12"
+      "\0\0\0\x28UNICODE\0\0a\0 \0\xe9\xd8\x3d\xde\0"s;
+  EXPECT_EQ(exif_comment(tiff), "a é\U0001f600");
+  for (std::size_t size = 0; size < tiff.size(); ++size)
+    EXPECT_EQ(exif_comment(tiff.substr(0, size)).value_or(""), "") << size;
+  auto ascii = tiff;
+  ascii.replace(40, 8, "ASCII\0\0\0"sv);
+  ascii.replace(48, 10, "0123456789");
+  EXPECT_EQ(exif_comment(ascii), "0123456789");
+  ascii[50] = '\xe9';
+  EXPECT_EQ(exif_comment(ascii), std::nullopt);
+}
+
+TEST(Exif, KeepHalfCharactersOut) {
+  auto tiff = exif_of_comment("\U0001f600");
+  ASSERT_EQ(exif_comment(tiff), "\U0001f600");
+  EXPECT_EQ(exif_comment(tiff.replace(tiff.size() - 2, 1, "\xd8")), "��");
+  EXPECT_THAT(message_of([] { exif_of_comment("\xff"); }), HasSubstr("not UTF-8"));
+}
+
+class PictureText : public testing::TestWithParam<std::string> {};
+
+TEST_P(PictureText, ComesBack) {
+  const auto file = encoded(GetParam(), kText);
+  EXPECT_THAT(read_picture_text(file, "it"), testing::UnorderedElementsAreArray(kText));
+  const auto without = encoded(GetParam(), {});
+  const auto picture = decode_picture(file, "it");
+  EXPECT_EQ(picture.rgb, decode_picture(without, "it").rgb);
+  EXPECT_EQ(std::pair(picture.width, picture.height), std::pair(17, 9));
+}
+
+TEST_P(PictureText, OfACutFileIsNoText) {
+  const auto file = encoded(GetParam(), kText);
+  const auto whole = read_picture_text(file, "it");
+  for (std::size_t size = 12; size < file.size(); ++size) {
+    PngText text;
+    message_of([&] { text = read_picture_text(file.substr(0, size), "it"); });
+    EXPECT_TRUE(text.empty() || text == whole) << size;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Formats, PictureText, testing::Values("png", "jpeg", "webp"),
+                         [](const auto& info) { return info.param; });
+
+TEST(PictureText, ThatAJpegHasNoRoomForStaysOut) {
+  const auto prompt = [](std::size_t length) {
+    return PngText{{"prompt", std::string(length, 'a')}};
+  };
+  EXPECT_EQ(read_picture_text(encoded("jpeg", prompt(32737)), ""), prompt(32737));
+  EXPECT_TRUE(read_picture_text(encoded("jpeg", prompt(32738)), "").empty());
+  EXPECT_EQ(read_picture_text(encoded("webp", prompt(40001)), ""), prompt(40001));
+}
+
+TEST(PictureText, IsOfPicturesAlone) {
+  EXPECT_THAT(message_of([] { read_picture_text("a text", "it"); }), HasSubstr("none of these"));
+}
+
+}  // namespace braid::picture_text_test
