@@ -149,6 +149,14 @@ TEST(Api, ReplaysWhatAReaderHasMissed) {
   EXPECT_EQ(status_of(none), 200) << "ends, as there will be nothing";
 }
 
+TEST(Api, KnowsOfNoOtherJobs) {
+  FakeEngine engine;
+  const Server server(engine);
+  for (const auto* const line : {"GET /v1/jobs/0", "DELETE /v1/jobs/0", "GET /v1/jobs/0/events",
+                                 "GET /v1/jobs/0/events?after=1", "GET /v1/jobs/0/pictures/0"})
+    EXPECT_THAT(server.ask(line), HasSubstr("job_not_found")) << line;
+}
+
 TEST(Api, CancelsAJobByItsName) {
   FakeEngine engine(FakeEngine::Steps::kHeld);
   Server server(engine);
