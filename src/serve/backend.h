@@ -5,6 +5,7 @@
 
 #include "braid/braid.h"
 #include "image/input_file.h"
+#include "image/png.h"
 
 namespace braid::serve {
 
@@ -22,11 +23,19 @@ struct Backend {
   // As Pipeline::generate; pictures go to the hook. Loads the model where it is not there. One
   // thread at a time calls it. Throws Error with a sentence for the client.
   std::function<void(const Request&, const Hooks&)> generate;
-  // The file that `braid generate` would write. `request` is complete; `files` are those of its
-  // pictures.
-  std::function<std::string(const Picture&, const Request& request,
-                            const std::vector<InputFile>& files)>
-      png;
+  // What the file that `braid generate` would write says. `request` is complete; `files` are those
+  // of its pictures.
+  std::function<PngText(const Picture&, const Request& request,
+                        const std::vector<InputFile>& files)>
+      text;
+  // What control pictures are followed by, in their order: the kinds that each tells apart, 0 where
+  // it knows one.
+  struct ControlNet {
+    std::string name;
+    int num_modes = 0;
+  };
+  std::vector<ControlNet> controlnets = {};
+  bool has_redux = false;  // references have scales
   // LoRAs that requests may name, and their files; null where they may name none.
   std::function<std::map<std::string, std::filesystem::path>()> loras = {};
   std::vector<Adapter> adapters = {};  // of all requests, before those that they name

@@ -133,8 +133,10 @@ std::optional<std::int64_t> Fields::integer(std::initializer_list<const char*> n
   std::optional<std::int64_t> value;
   for (const auto* const name : names) {
     read_scalar(name);
-    if (has(name) && !value)
-      value = naming(name, [&] { return JsonObject(*json_, kBody).integer(name, low, high); });
+    if (!has(name)) continue;
+    const auto read =
+        naming(name, [&] { return JsonObject(*json_, kBody).integer(name, low, high); });
+    if (!value) value = read;
   }
   return value;
 }
@@ -143,10 +145,27 @@ std::optional<double> Fields::number(std::initializer_list<const char*> names) {
   std::optional<double> value;
   for (const auto* const name : names) {
     read_scalar(name);
-    if (has(name) && !value)
-      value = naming(name, [&] { return JsonObject(*json_, kBody).number_or(name, 0); });
+    if (!has(name)) continue;
+    const auto read = naming(name, [&] { return JsonObject(*json_, kBody).number_or(name, 0); });
+    if (!value) value = read;
   }
   return value;
+}
+
+std::vector<double> Fields::numbers(const std::string& name) {
+  read_scalar(name);
+  if (!has(name)) return {};
+  const auto list = json_->at(name).is_array() ? json_->at(name) : Json::array({json_->at(name)});
+  std::vector<double> values;
+  for (const auto& element : list) {
+    const bool is_text = is_form_ && element.is_string();
+    const auto value =
+        is_text ? Json::parse(element.get_ref<const std::string&>(), nullptr, false) : element;
+    if (!value.is_number())
+      refuse(name, text_of("'", name, "' should be a number or a list of them"));
+    values.push_back(value.get<double>());
+  }
+  return values;
 }
 
 std::optional<bool> Fields::flag(const std::string& name) {

@@ -33,6 +33,8 @@ class Fields {
   std::optional<std::int64_t> integer(std::initializer_list<const char*> names, std::int64_t low,
                                       std::int64_t high);
   std::optional<double> number(std::initializer_list<const char*> names);
+  // Of a number or a list of them; empty where absent.
+  std::vector<double> numbers(const std::string& name);
   std::optional<bool> flag(const std::string& name);
   // At most `most` bytes long.
   std::optional<std::string> text(const std::string& name, std::size_t most);

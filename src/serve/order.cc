@@ -1,7 +1,8 @@
 #include "serve/order.h"
 
+#include "image/exif.h"
 #include "image/lossy_encode.h"
-#include "image/png.h"
+#include "image/parameters.h"
 
 namespace braid::serve {
 
@@ -15,11 +16,12 @@ std::string content_type_of(const FileForm& form) {
   return std::string("image/") + format_name(form.format);
 }
 
-std::string encoded(const FileForm& form, int width, int height,
-                    std::span<const std::uint8_t> rgb) {
-  if (form.format == Format::kJpeg) return encode_jpeg(width, height, rgb, form.quality);
-  if (form.format == Format::kWebp) return encode_webp(width, height, rgb, form.quality);
-  return encode_png(width, height, rgb);
+std::string encoded(const FileForm& form, int width, int height, std::span<const std::uint8_t> rgb,
+                    const PngText& text) {
+  if (form.format == Format::kPng) return encode_png(width, height, rgb, text);
+  const auto exif = text.empty() ? std::string() : exif_of_comment(parameters_of(text));
+  const auto encode = form.format == Format::kJpeg ? encode_jpeg : encode_webp;
+  return encode(width, height, rgb, form.quality, exif);
 }
 
 }  // namespace braid::serve

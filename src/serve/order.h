@@ -7,12 +7,14 @@
 
 #include "braid/braid.h"
 #include "image/input_file.h"
+#include "image/png.h"
 
 namespace braid::serve {
 
 struct Backend;
 
-// How the pictures' files are written. PNGs alone have the bytes of `braid generate`, and its text.
+// How the pictures' files are written. PNGs alone have the bytes of `braid generate`; the others
+// have its text as EXIF data.
 struct FileForm {
   enum class Format { kPng, kJpeg, kWebp } format = Format::kPng;
   int quality = 100;  // 0 to 100; PNGs have none
@@ -20,7 +22,8 @@ struct FileForm {
 const char* format_name(FileForm::Format format);   // "png"
 std::string content_type_of(const FileForm& form);  // "image/png"
 // Throws InputError for sizes that the format does not have.
-std::string encoded(const FileForm& form, int width, int height, std::span<const std::uint8_t> rgb);
+std::string encoded(const FileForm& form, int width, int height, std::span<const std::uint8_t> rgb,
+                    const PngText& text = {});
 
 struct Order {
   const Backend* backend = nullptr;        // of the model; null: of the first one

@@ -49,9 +49,8 @@ Hooks PictureRun::hooks(const Backend& backend) {
 
 std::string PictureRun::file_of(const Backend& backend, const Picture& picture) const {
   const auto& order = job_.order();
-  if (order.form.format == FileForm::Format::kPng)
-    return backend.png(picture, request_, order.files);
-  return encoded(order.form, picture.width, picture.height, picture.rgb);
+  return encoded(order.form, picture.width, picture.height, picture.rgb,
+                 backend.text(picture, request_, order.files));
 }
 
 void PictureRun::enter(Phase phase, Clock::time_point now) {

@@ -4,11 +4,13 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "image/png.h"
+#include "image/parameters.h"
+#include "image/picture_file.h"
 #include "serve/api.h"
 #include "serve/api_error.h"
 #include "serve/body/brought_pictures.h"
 #include "serve/body/loras.h"
+#include "serve/body/picture_options.h"
 
 namespace braid::serve {
 namespace {
@@ -92,17 +94,35 @@ HttpResponse sdapi_result(const Job& job, const std::string& model) {
       .now;
 }
 
+// ControlNets that a request asks for and does not get would make another picture than it wants.
+void refuse_control_units(Fields& fields) {
+  if (!fields.has("alwayson_scripts")) return;
+  const auto& scripts = fields.json().at("alwayson_scripts");
+  if (!scripts.is_object()) return;
+  for (const auto& [name, script] : scripts.items()) {
+    const bool has_units =
+        script.is_object() && script.contains("args") && script["args"].is_array();
+    if (name != "controlnet" && name != "ControlNet") continue;
+    for (const auto& unit : has_units ? script["args"] : Json::array())
+      if (unit.is_object() && unit.value("enabled", Json(true)) != Json(false))
+        refuse("alwayson_scripts",
+               "units of ControlNet are not taken here: POST /v1/jobs takes 'control'");
+  }
+}
+
 // Fields of other engines are many; those that are not ours are passed over.
 enum class Brings { kNothing, kPictures };
 Answer make_sdapi_pictures(const ApiContext& context, const HttpRequest& http, Brings brings) {
   context.service.require_room();
   Fields fields(http.body);
   const auto& backend = web_ui_backend(context, fields);
+  refuse_control_units(fields);
   auto request = read_txt2img(fields, backend, context.bounds);
   BroughtPictures brought;
   if (brings == Brings::kPictures)
     brought = read_sdapi_pictures(fields, backend.info, context.bounds);
   request.pictures = std::move(brought.pictures);
+  if (brings == Brings::kPictures) apply_sdapi_options(fields, request);
   auto completed = completed_request(std::move(request), backend, context.bounds);
   const auto job = context.service.submit({.backend = &backend,
                                            .request = std::move(completed.request),
@@ -207,21 +227,19 @@ Answer no_entries(const ApiContext&, const HttpRequest&, const std::vector<std::
   return json_answer(Json::array());
 }
 
-// The text of a PNG that Braid made, in the one line that these clients show.
+// What a picture's file says of its making, as these clients show it and by its keys.
 Answer png_info(const ApiContext&, const HttpRequest& http, const std::vector<std::string>&) {
   Fields fields(http.body);
   const auto image = fields.text("image", std::size_t(32) << 20).value_or("");
-  Json items = Json::object();
-  std::string info;
+  PngText text;
   try {
-    for (const auto& [key, value] : read_png_text(bytes_of_base64(image, "image"), "the image")) {
-      items[key] = value;
-      info += (info.empty() ? "" : ", ") + key + ": " + value;
-    }
+    text = read_picture_text(bytes_of_base64(image, "image"), "the image");
   } catch (const InputError& error) {
     refuse("image", error.what());
   }
-  return json_answer({{"info", info}, {"items", items}, {"parameters", items}});
+  Json items = Json::object();
+  for (const auto& [key, value] : text) items[key] = value;
+  return json_answer({{"info", parameters_of(text)}, {"items", items}, {"parameters", items}});
 }
 
 }  // namespace

@@ -83,10 +83,20 @@ const char* guidance_name(GuidanceKind kind) {
   return "";
 }
 
-Json pictures_json(const ModelInfo::Pictures& p) {
+Json pictures_json(const Backend& backend) {
+  const auto& p = backend.info.pictures;
+  auto nets = Json::array();
+  for (const auto& [name, modes] : backend.controlnets)
+    nets.push_back({{"name", name}, {"modes", modes}});
   return {{"init", p.takes_init},
-          {"mask", p.needs_mask ? "needed" : p.takes_mask ? "taken" : "none"},
-          {"control", p.takes_control},
+          {"mask", p.needs_mask   ? "needed"
+                   : p.takes_mask ? "taken"
+                                  : "none"},
+          {"control", p.takes_control ? "needed"
+                      : nets.empty()  ? "none"
+                                      : "taken"},
+          {"controlnets", nets},
+          {"reference_scales", backend.has_redux},
           {"references", p.most_references},
           {"strength", p.strength},
           {"strength_with_mask", p.strength_with_mask}};
@@ -110,7 +120,7 @@ Answer capabilities(const ApiContext& context, const HttpRequest& http,
                       {"negative_prompt", has_negative},
                       {"second_prompt", info.num_texts > 1},
                       {"loras", backend.loras ? Json(lora_names(backend)) : Json()},
-                      {"pictures_in", pictures_json(info.pictures)},
+                      {"pictures_in", pictures_json(backend)},
                       {"defaults",
                        {{"width", info.width},
                         {"height", info.height},

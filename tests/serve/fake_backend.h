@@ -59,17 +59,21 @@ class FakeEngine {
       all.max_sequence_length = request.max_sequence_length.value_or(info.max_sequence_length);
       return all;
     };
+    backend.controlnets = {{.name = "union", .num_modes = 7}};
+    backend.has_redux = true;
     backend.loras = [] {
       return std::map<std::string, std::filesystem::path>{{"ink", "/models/ink.safetensors"},
                                                           {"odd", "/models/odd.safetensors"}};
     };
     backend.adapters = {{"/models/always.safetensors", 2}};
     backend.generate = [this](const Request& request, const Hooks& hooks) { draw(request, hooks); };
-    backend.png = [](const Picture& picture, const Request& request,
-                     const std::vector<InputFile>& files) {
+    backend.text = [](const Picture& picture, const Request& request,
+                      const std::vector<InputFile>& files) {
       PngText text = {{"prompt", request.prompts.front()}};
       for (const auto& file : files) text.emplace_back(file.role, file.name);
-      return encode_png(picture.width, picture.height, picture.rgb, text);
+      text.emplace_back("steps", std::to_string(*request.steps));
+      text.emplace_back("seed", std::to_string(picture.seed));
+      return text;
     };
     return backend;
   }

@@ -78,6 +78,8 @@ TEST(Fields, AreRefusedByName) {
            {R"({"prompt": "a", "width": 40})", "width"},
            {R"({"prompt": "a", "steps": 201})", "steps"},
            {R"({"prompt": "a", "guidance": "x"})", "guidance"},
+           {R"({"prompt": "a", "guidance": 2, "guidance_scale": "x"})", "guidance_scale"},
+           {R"({"prompt": "a", "steps": 2, "num_inference_steps": 0})", "num_inference_steps"},
            {R"({"prompt": "a", "lora": 3})", "lora"},
            {R"({"prompt": "a", "lora": [{"scale": 1}]})", "lora"},
            {R"({"prompt": "a", "lora": [{"name": "gone"}]})", "lora"},

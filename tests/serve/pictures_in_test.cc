@@ -139,7 +139,6 @@ TEST_F(PicturesIn, OfTheWebUisClients) {
                                                  {"init_images", {init}},
                                                  {"mask", mask},
                                                  {"inpainting_mask_invert", 1},
-                                                 {"mask_blur", 4},
                                                  {"resize_mode", 0}});
   ASSERT_EQ(status_of(answer), 200) << answer;
   const auto in = engine_.last().pictures;

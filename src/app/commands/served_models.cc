@@ -71,11 +71,18 @@ void announce(ServedEngines& engines, void (*what)(const Engine&)) {
 }
 
 // What the picture's file says of adapters is of the request's own, where it brings any.
-std::string png_of(const Picture& picture, const Settings& settings, const Request& request,
-                   PipelineOptions options, const std::vector<InputFile>& files) {
+PngText text_in_file(const Picture& picture, const Settings& settings, const Request& request,
+                     PipelineOptions options, const std::vector<InputFile>& files) {
   if (request.adapters) options.adapters = *request.adapters;
-  return encode_png(picture.width, picture.height, picture.rgb,
-                    text_of_picture(picture, settings.prompt_of(0), settings, options, files));
+  return text_of_picture(picture, settings.prompt_of(0), settings, options, files);
+}
+
+std::vector<Backend::ControlNet> controlnets_of(const PipelineOptions& options,
+                                                const std::vector<int>& modes) {
+  std::vector<Backend::ControlNet> nets;
+  for (std::size_t i = 0; i < options.controlnets.size(); ++i)
+    nets.push_back({.name = model_name(options.controlnets[i]), .num_modes = modes[i]});
+  return nets;
 }
 
 Backend backend_of(const std::shared_ptr<ServedEngines>& engines, std::size_t index) {
@@ -88,16 +95,20 @@ Backend backend_of(const std::shared_ptr<ServedEngines>& engines, std::size_t in
   const auto generate = [engines, index](const Request& request, const Hooks& hooks) {
     draw(*engines, index, request, hooks);
   };
-  const auto png = [family, options = model.options](const Picture& picture, const Request& request,
-                                                     const std::vector<InputFile>& files) {
+  const auto text = [family, options = model.options](const Picture& picture,
+                                                      const Request& request,
+                                                      const std::vector<InputFile>& files) {
     const auto settings = settle(request, family->description().limits, {});
-    return png_of(picture, settings, request, options, files);
+    return text_in_file(picture, settings, request, options, files);
   };
   return {.model = model.name,
           .info = info_of(family->description()),
           .complete = complete,
           .generate = generate,
-          .png = png,
+          .text = text,
+          .controlnets =
+              controlnets_of(model.options, family->description().limits.pictures.controlnet_modes),
+          .has_redux = !model.options.redux.empty(),
           .adapters = model.options.adapters,
           .keep_alive = [engines] { announce(*engines, announce_nothing); },
           .leave = [engines] { announce(*engines, announce_end); }};
@@ -108,9 +119,9 @@ void check_models(const ServeFlags& flags) {
   const auto& o = flags.options;
   require(!is_launched(), "several models are not served by ranks that are processes");
   require(o.components.empty() && o.text_encoder_files.empty() && o.vae_file.empty() &&
-              o.adapters.empty(),
+              o.adapters.empty() && o.controlnets.empty() && o.redux.empty(),
           "with several models each should be a directory: --components, --text-encoder-file, ",
-          "--vae-file and --lora are for one");
+          "--vae-file, --lora, --controlnet and --redux are for one");
   std::set<std::string> names;
   for (const auto& model : flags.models)
     require(names.insert(model_name(model)).second, "the models should have names of their own, ",

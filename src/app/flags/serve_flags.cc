@@ -66,6 +66,8 @@ void add_serve_flags(FlagReader& read, ServeFlags& f) {
              [&](const std::string&, const std::string& text) { f.models.emplace_back(text); });
   add_component_flags(read, f.options);
   add_adapter_flags(read, f.options);
+  add_controlnet_flag(read, f.options.controlnets);
+  add_redux_flag(read, f.options);
   read.path("--lora-dir", "DIR", "Model",
             "A folder of LoRAs (.safetensors) that requests may name, by\n"
             "their files' names without the ending; they stand beside the\n"

@@ -6,6 +6,7 @@
 #include "base/sha256.h"
 #include "image/picture_file.h"
 #include "serve/api_error.h"
+#include "serve/body/picture_options.h"
 
 namespace braid::serve {
 namespace {
@@ -84,10 +85,6 @@ void place(const std::vector<BroughtFile>& files, const std::string& field, Role
   }
 }
 
-void invert(Pixels& mask) {
-  for (auto& value : mask.rgb) value = std::uint8_t(255 - value);
-}
-
 // What a file says of them is in the order of the program's flags.
 BroughtPictures in_order(PicturesIn pictures, std::vector<InputFile> files) {
   const auto rank = [](const InputFile& file) {
@@ -114,6 +111,7 @@ BroughtPictures read_own_pictures(Fields& fields, const RequestBounds& bounds) {
   for (const auto& file : fields.files("control"))
     in.controls.push_back({.picture = reader.read("control", "control", file)});
   in.strength = fields.number({"strength"});
+  read_picture_options(fields, in);
   return in_order(std::move(in), std::move(reader).files());
 }
 
@@ -129,6 +127,7 @@ BroughtPictures read_edited_pictures(Fields& fields, const ModelInfo& info,
   in.strength = fields.number({"strength"});
   place(images, "image", role_of_first(info.pictures, mask || in.strength), reader, in);
   if (mask) in.mask = reader.read_holes("mask", *mask);
+  read_picture_options(fields, in);
   return in_order(std::move(in), std::move(reader).files());
 }
 
@@ -146,8 +145,6 @@ BroughtPictures read_sdapi_pictures(Fields& fields, const ModelInfo& info,
   place(images, "init_images", role, reader, in);
   if (role == Role::kInit) in.strength = strength;
   if (mask) in.mask = reader.read("mask", "mask", *mask);
-  const auto is_inverted = fields.integer({"inpainting_mask_invert"}, 0, 1).value_or(0) == 1;
-  if (mask && is_inverted) invert(*in.mask);
   return in_order(std::move(in), std::move(reader).files());
 }
 

@@ -365,7 +365,7 @@ function show(key, { blob, settings }, item) {
     }));
   $("download").href = $("shown-picture").src;
   $("download").download = `braid-${settings.seed ?? "picture"}.png`;
-  $("reuse").onclick = () => { fillFromPng(settings); $("shown").close(); };
+  $("reuse").onclick = () => { fillFrom(settings); $("shown").close(); };
   $("reuse-seed").onclick = () => { useSeed(settings.seed ?? ""); $("shown").close(); };
   const name = $("download").download;
   $("use-init").onclick = () => { startFrom(blob, name); $("shown").close(); };
@@ -403,10 +403,24 @@ async function readSettings(blob) {
   }
   return settings;
 }
+// Of another file the server reads them; one that is none of Braid's has no steps.
+async function settingsOf(file) {
+  if (file.type === "image/png") return readSettings(file);
+  const image = await new Promise((resolve, reject) => {
+    const reader = new FileReader();
+    reader.onload = () => resolve(reader.result);
+    reader.onerror = () => reject(reader.error);
+    reader.readAsDataURL(file);
+  });
+  const headers = { "content-type": "application/json" };
+  const answer = await ask("/sdapi/v1/png-info", { method: "POST", headers, body: JSON.stringify({ image }) });
+  const { items } = await answer.json();
+  return items.steps === undefined ? {} : items;
+}
 const isReadable = (blob) => createImageBitmap(blob).then(() => true, () => false);
 const latin = (bytes) => Array.from(bytes, (byte) => String.fromCharCode(byte)).join("");
 
-function fillFromPng(settings) {
+function fillFrom(settings) {
   const [width, height] = (settings.size ?? "").split("x");
   fill({ negative_prompt: "", true_cfg: 1, ...settings, ...(height ? { width, height } : {}) });
   $("prompt").focus();
@@ -422,10 +436,10 @@ addEventListener("drop", async (event) => {
   document.body.classList.remove("dropping");
   const file = event.dataTransfer.files[0];
   if (!file) return;
-  const settings = await readSettings(file).catch(() => ({}));
   const isPicture = ["image/png", "image/jpeg", "image/webp"].includes(file.type) && await isReadable(file);
+  const settings = isPicture ? await settingsOf(file).catch(() => ({})) : {};
   $("error").textContent = "";
-  if (settings.prompt !== undefined) fillFromPng(settings);
+  if (settings.prompt !== undefined) fillFrom(settings);
   else if (!isPicture || !takePicture(file, file.name))
     $("error").textContent = isPicture ? "this picture has no settings of Braid's" : "this is no picture";
 });

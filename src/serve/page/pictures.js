@@ -4,8 +4,8 @@ import { openMask } from "./mask.js";
 
 const $ = (id) => document.getElementById(id);
 let taken = null;                 // of the capabilities
-let init = null, mask = null, control = null;  // { blob, name }; of a painted mask its strokes, too
-let references = [];
+let init = null, mask = null;     // { blob, name }; of a painted mask its strokes, too
+let references = [], controls = [];  // with a scale, and those that are followed with a mode
 let onInit = () => {};
 
 export function offerPictures(capabilities, sizeFrom) {
@@ -14,25 +14,34 @@ export function offerPictures(capabilities, sizeFrom) {
   $("init-row").hidden = !taken.init;
   $("mask-row").hidden = taken.mask === "none";
   $("references-row").hidden = taken.references === 0;
-  $("control-row").hidden = !taken.control;
+  $("control-row").hidden = taken.control === "none";
   $("references-file").multiple = taken.references > 1;
   $("references-legend").textContent = taken.references > 1 ? `Look at (up to ${taken.references})` : "Look at";
-  $("pictures-in").hidden = !(taken.init || taken.references || taken.control);
+  $("controls-file").multiple = mostControls() > 1;
+  $("controls-legend").textContent = taken.controlnets.length === 1 ? `Follow, by ${taken.controlnets[0].name}` : "Follow";
+  $("controls-hint").textContent = taken.controlnets.length < 2 ? "Edges, depths or poses."
+    : `A picture each for ${taken.controlnets.map((net) => net.name).join(", ")}, in this order.`;
+  $("pictures-in").hidden = !(taken.init || taken.references || taken.control !== "none");
   $("use-init").hidden = !taken.init;
   $("use-reference").hidden = taken.references === 0;
   if (!taken.init) init = mask = null;
-  if (!taken.control) control = null;
+  controls = controls.slice(0, mostControls());
   references = references.slice(0, taken.references);
   useDefaultStrength();
   showAll();
   offerLoras(capabilities.loras ?? []);
 }
 
+// One net follows any number of them.
+const mostControls = () => taken.control === "none" ? 0 : taken.control === "needed" ? 1
+  : taken.controlnets.length === 1 ? 4 : taken.controlnets.length;
+const netOf = (i) => taken.controlnets[taken.controlnets.length === 1 ? 0 : i];
+
 // True where the model has use for it.
 export function takePicture(blob, name) {
   if (taken?.init) setInit({ blob, name });
   else if (taken?.references) addReferences([{ blob, name }]);
-  else if (taken?.control) setControl({ blob, name });
+  else if (taken && taken.control !== "none") addControls([{ blob, name }]);
   else return false;
   return true;
 }
@@ -42,18 +51,31 @@ export const lookAt = (blob, name) => addReferences([{ blob, name }]);
 // What a job's form gets; a sentence where something is missing.
 export function missing() {
   if (taken?.mask === "needed" && !(init && mask)) return "This model fills pictures in: give it one to start from, and a mask.";
-  if (taken?.control && !control) return "This model follows a picture of edges or depths: give it one.";
+  if (taken?.control === "needed" && !controls.length) return "This model follows a picture of edges or depths: give it one.";
+  if (controls.length && taken.controlnets.length > 1 && controls.length !== taken.controlnets.length)
+    return `Each of the ${taken.controlnets.length} ControlNets follows a picture: give one for each, or none.`;
   return "";
 }
-export const hasPictures = () => Boolean(init || control || references.length);
+export const hasPictures = () => Boolean(init || controls.length || references.length);
 export function addPictures(form) {
   if (init) {
     form.append("init", init.blob, init.name);
     form.append("strength", $("strength").value);
-    if (mask) form.append("mask", mask.blob, mask.name);
+    if (mask) {
+      form.append("mask", mask.blob, mask.name);
+      form.append("mask_blur", $("mask_blur").value || "0");
+      if ($("padding_crop").value) form.append("padding_crop", $("padding_crop").value);
+    }
   }
-  for (const one of references) form.append("reference[]", one.blob, one.name);
-  if (control) form.append("control", control.blob, control.name);
+  for (const one of references) {
+    form.append("reference[]", one.blob, one.name);
+    if (taken.reference_scales) form.append("reference_scale[]", one.scale);
+  }
+  controls.forEach((one, i) => {
+    form.append("control[]", one.blob, one.name);
+    if (netOf(i)) form.append("control_scale[]", one.scale);
+    if (netOf(i)?.modes) form.append("control_mode[]", one.mode);
+  });
 }
 
 // ---- LoRAs
@@ -98,13 +120,13 @@ function setMask(picture) {
   showAll();
 }
 
-function setControl(picture) {
-  control = picture;
+function addControls(pictures) {
+  controls = [...controls, ...pictures.map((one) => ({ scale: 1, mode: 0, ...one }))].slice(-mostControls());
   showAll();
 }
 
 function addReferences(pictures) {
-  references = [...references, ...pictures].slice(-taken.references);
+  references = [...references, ...pictures.map((one) => ({ scale: 1, ...one }))].slice(-taken.references);
   showAll();
 }
 
@@ -116,25 +138,45 @@ function useDefaultStrength() {
 function showAll() {
   show("init", init, "the picture to start from");
   show("mask", mask, mask?.share ? `the mask, ${Math.round(100 * mask.share)} % of the picture` : "the mask");
-  show("control", control, "the picture to follow");
   $("strength-row").hidden = !init;
   $("paint-mask").disabled = !init;
   $("mask-file").disabled = !init;
-  $("references").replaceChildren(...references.map((picture, i) => {
+  $("mask-options").hidden = !mask;
+  const weight = { name: "scale", text: "Weight", step: 0.05 };
+  showList("references", references, "reference", () => taken.reference_scales ? [weight] : []);
+  showList("controls", controls, "picture to follow", (i) => !netOf(i) ? []
+    : netOf(i).modes ? [weight, { name: "mode", text: "Kind", step: 1, min: 0, max: netOf(i).modes - 1 }] : [weight]);
+}
+
+// Pictures of which there may be several, each with its numbers.
+function showList(id, pictures, what, numbersOf) {
+  $(id).replaceChildren(...pictures.map((picture, i) => {
     const row = document.createElement("li"), image = document.createElement("img"), remove = document.createElement("button");
-    image.alt = `reference ${i + 1}: ${picture.name}`;
+    image.alt = `${what} ${i + 1}: ${picture.name}`;
     image.src = URL.createObjectURL(picture.blob);
     image.onload = () => URL.revokeObjectURL(image.src);
     remove.type = "button";
     remove.textContent = "Remove";
-    remove.setAttribute("aria-label", `Remove reference ${i + 1}`);
+    remove.setAttribute("aria-label", `Remove ${what} ${i + 1}`);
     remove.addEventListener("click", () => {
-      references.splice(i, 1);
+      pictures.splice(i, 1);
       showAll();
     });
-    row.append(image, remove);
+    row.append(image, ...numbersOf(i).map((number) => numberOf(picture, number, `${what} ${i + 1}`)), remove);
     return row;
   }));
+}
+
+function numberOf(picture, { name, text, ...range }, what) {
+  const label = document.createElement("label"), input = document.createElement("input");
+  label.className = "number";
+  input.type = "number";
+  for (const [key, value] of Object.entries(range)) input[key] = value;
+  input.value = picture[name];
+  input.setAttribute("aria-label", `${text} of ${what}`);
+  input.addEventListener("input", () => (picture[name] = Number(input.value)));
+  label.append(text, input);
+  return label;
 }
 
 function show(id, picture, text) {
@@ -153,11 +195,10 @@ const filesOf = (input) => {
 };
 $("init-file").addEventListener("change", (event) => setInit(filesOf(event.target)[0] ?? null));
 $("mask-file").addEventListener("change", (event) => setMask(filesOf(event.target)[0] ?? null));
-$("control-file").addEventListener("change", (event) => setControl(filesOf(event.target)[0] ?? null));
+$("controls-file").addEventListener("change", (event) => addControls(filesOf(event.target)));
 $("references-file").addEventListener("change", (event) => addReferences(filesOf(event.target)));
 $("init-remove").addEventListener("click", () => setInit(null));
 $("mask-remove").addEventListener("click", () => setMask(null));
-$("control-remove").addEventListener("click", () => setControl(null));
 $("strength").addEventListener("input", () => ($("strength-shown").textContent = $("strength").value));
 $("paint-mask").addEventListener("click", async () => {
   const painted = await openMask(init.blob, mask?.strokes);

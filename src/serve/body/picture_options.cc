@@ -1,0 +1,109 @@
+#include "serve/body/picture_options.h"
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "image/blur.h"
+#include "image/mask.h"
+#include "image/resize.h"
+#include "serve/api_error.h"
+
+namespace braid::serve {
+namespace {
+
+constexpr int kLargestSide = 1 << 14;  // pixels
+constexpr int kMostModes = 10'000;
+
+// One for each of so many pictures, or one for all; empty where there is none.
+std::vector<double> one_each(Fields& fields, const char* name, std::size_t pictures) {
+  auto values = fields.numbers(name);
+  if (values.size() == 1) values.resize(pictures, values.front());
+  if (!values.empty() && values.size() != pictures)
+    refuse(name, text_of("'", name, "' should be one number, or one for each picture: there are ",
+                         values.size(), " for ", pictures));
+  return values;
+}
+
+void read_controls(Fields& fields, std::vector<ControlPicture>& controls) {
+  const auto read = [&](const char* name, const auto& give) {
+    const auto values = one_each(fields, name, controls.size());
+    for (std::size_t i = 0; i < values.size(); ++i) give(controls[i], values[i]);
+  };
+  read("control_scale", [](auto& control, double value) { control.scale = value; });
+  read("control_from", [](auto& control, double value) { control.from = value; });
+  read("control_to", [](auto& control, double value) { control.to = value; });
+  read("control_mode", [](auto& control, double value) {
+    if (value < 0 || value > kMostModes || value != int(value))
+      refuse("control_mode", text_of("'control_mode' should be a whole number between 0 and ",
+                                     kMostModes, ", it is ", value));
+    control.mode = int(value);
+  });
+}
+
+// Numbers and words for yes and no.
+bool is_on(Fields& fields, const char* name) {
+  if (!fields.has(name)) return false;
+  if (fields.json().at(name).is_boolean()) return *fields.flag(name);
+  return *fields.integer({name}, 0, 1) == 1;
+}
+
+void invert(Pixels& mask) {
+  for (auto& value : mask.rgb) value = std::uint8_t(255 - value);
+}
+
+// The middle of it, scaled to cover the size.
+Pixels covering(const Pixels& picture, int width, int height) {
+  const auto across = std::int64_t(picture.width) * height,
+             down = std::int64_t(picture.height) * width;
+  const int scaled_width = across > down ? int(across / picture.height) : width;
+  const int scaled_height = across > down ? height : int(down / picture.width);
+  const auto scaled = resized(picture, scaled_width, scaled_height, Resampling::kLanczos);
+  return cropped(scaled, scaled_width / 2 - width / 2, scaled_height / 2 - height / 2, width,
+                 height);
+}
+
+enum ResizeMode { kStretch, kCover, kFill };
+
+// A mask is blurred in its own pixels, before it is resized.
+void resize_both(PicturesIn& in, int mode, int width, int height) {
+  const auto fit = [&](Pixels& picture) {
+    const Region whole{0, 0, picture.width, picture.height};
+    picture =
+        mode == kCover ? covering(picture, width, height) : filled(picture, whole, width, height);
+  };
+  fit(*in.init);
+  if (!in.mask) return;
+  *in.mask = blurred(*in.mask, float(in.mask_blur));
+  in.mask_blur = 0;
+  fit(*in.mask);
+}
+
+}  // namespace
+
+void read_picture_options(Fields& fields, PicturesIn& in) {
+  in.mask_blur = fields.number({"mask_blur"}).value_or(0);
+  if (const auto padding = fields.integer({"padding_crop"}, 0, kLargestSide))
+    in.padding_crop = int(*padding);
+  in.reference_scales = one_each(fields, "reference_scale", in.references.size());
+  if (fields.word("reference_cache", {"auto", "off"}, "auto") == "off")
+    in.reference_cache = ReferenceCache::kOff;
+  read_controls(fields, in.controls);
+}
+
+void apply_sdapi_options(Fields& fields, Request& request) {
+  auto& in = request.pictures;
+  const auto mode = fields.integer({"resize_mode"}, kStretch, kFill).value_or(kStretch);
+  if (in.mask) {
+    if (fields.integer({"inpainting_fill"}, 0, 3).value_or(1) != 1)
+      refuse("inpainting_fill",
+             "'inpainting_fill' should be 1 here: what is drawn anew begins with what is there");
+    if (is_on(fields, "inpainting_mask_invert")) invert(*in.mask);
+    in.mask_blur = fields.number({"mask_blur"}).value_or(0);
+    const auto padding = fields.integer({"inpaint_full_res_padding"}, 0, kLargestSide);
+    if (is_on(fields, "inpaint_full_res")) in.padding_crop = int(padding.value_or(0));
+  }
+  if (in.init && !in.padding_crop && mode != kStretch && request.width && request.height)
+    resize_both(in, int(mode), *request.width, *request.height);
+}
+
+}  // namespace braid::serve

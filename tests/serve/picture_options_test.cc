@@ -1,0 +1,171 @@
+// The fields beside pictures, and what files say of their making.
+#include <gmock/gmock.h>
+
+#include "base/sha256.h"
+#include "image/picture_file.h"
+#include "test_server.h"
+
+namespace braid::serve::picture_options_test {
+
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Pair;
+
+std::string picture(int width, int height, std::uint8_t value) {
+  return encode_png(width, height,
+                    std::vector<std::uint8_t>(std::size_t(width) * std::size_t(height) * 3, value));
+}
+
+class PictureOptions : public testing::Test {
+ protected:
+  std::string post(const std::string& path, const nlohmann::json& json) const {
+    return server_.ask("POST " + path, "", json.dump());
+  }
+  PicturesIn pictures_of(const std::string& path, nlohmann::json json) {
+    json["prompt"] = "a";
+    const auto answer = post(path, json);
+    EXPECT_LT(status_of(answer), 300) << answer;
+    engine_.wait_until_called(++calls_);
+    return engine_.last().pictures;
+  }
+  void expect_refused(const std::string& path, nlohmann::json json, const std::string& param,
+                      const std::string& words) {
+    json["prompt"] = "a";
+    const auto answer = post(path, json);
+    EXPECT_EQ(status_of(answer), 400) << answer;
+    EXPECT_EQ(json_of(answer)["error"]["param"], param) << answer;
+    EXPECT_THAT(answer, HasSubstr(words));
+  }
+
+  FakeEngine engine_;
+  Server server_{engine_};
+  int calls_ = 0;
+  const std::string one_ = base64(picture(16, 16, 1)), two_ = base64(picture(8, 8, 2));
+};
+
+TEST_F(PictureOptions, OfJobsAreTheProgramsFlags) {
+  const auto in = pictures_of("/v1/jobs", {{"init", one_},
+                                           {"mask", one_},
+                                           {"mask_blur", 2.5},
+                                           {"padding_crop", 8},
+                                           {"reference", {one_, two_}},
+                                           {"reference_scale", {0.5, 2}},
+                                           {"reference_cache", "off"},
+                                           {"control", {one_, two_}},
+                                           {"control_scale", 0.75},
+                                           {"control_from", {0, 0.25}},
+                                           {"control_to", {0.5, 1}},
+                                           {"control_mode", {3, 0}}});
+  EXPECT_EQ(in.mask_blur, 2.5);
+  EXPECT_EQ(in.padding_crop, 8);
+  EXPECT_THAT(in.reference_scales, ElementsAre(0.5, 2));
+  EXPECT_EQ(in.reference_cache, ReferenceCache::kOff);
+  ASSERT_EQ(in.controls.size(), 2u);
+  const auto& [picture, scale, from, to, mode] = in.controls[1];
+  EXPECT_EQ(picture.width, 8);
+  EXPECT_EQ(std::tuple(scale, from, to, mode), std::tuple(0.75, 0.25, 1, 0));
+  EXPECT_EQ(in.controls[0].to, 0.5);
+  EXPECT_EQ(in.controls[0].mode, 3);
+}
+
+TEST_F(PictureOptions, ComeInForms) {
+  const auto part = [](const std::string& name, const std::string& bytes, const char* file = "") {
+    return "--xx\r\ncontent-disposition: form-data; name=\"" + name + "\"" + file + "\r\n\r\n" +
+           bytes + "\r\n";
+  };
+  const auto file = picture(16, 16, 1);
+  const char* const name = "; filename=\"a.png\"";
+  const auto answer = server_.ask(
+      "POST /v1/images/edits", "content-type: multipart/form-data; boundary=xx\r\n",
+      part("prompt", "a") + part("image[]", file, name) + part("image[]", file, name) +
+          part("reference_scale[]", "0.5") + part("reference_scale[]", "1.5") + "--xx--\r\n");
+  ASSERT_EQ(status_of(answer), 200) << answer;
+  EXPECT_THAT(engine_.last().pictures.reference_scales, ElementsAre(0.5, 1.5));
+}
+
+TEST_F(PictureOptions, AreRefusedByName) {
+  const nlohmann::json controls = {one_, two_};
+  expect_refused("/v1/jobs", {{"control", controls}, {"control_scale", {1, 2, 3}}}, "control_scale",
+                 "there are 3 for 2");
+  expect_refused("/v1/jobs", {{"control", controls}, {"control_mode", 1.5}}, "control_mode",
+                 "whole number");
+  expect_refused("/v1/jobs", {{"control_to", "1"}}, "control_to", "a number or a list");
+  expect_refused("/v1/jobs", {{"reference_scale", {1, 2}}}, "reference_scale", "there are 2 for 0");
+  expect_refused("/v1/jobs", {{"reference_cache", "on"}}, "reference_cache", "auto, off");
+  expect_refused("/v1/jobs", {{"padding_crop", -1}}, "padding_crop", "-1");
+}
+
+// The sums are of what the web UI's resize_image makes of it with Pillow.
+TEST_F(PictureOptions, OfTheWebUisClientsResizeAsItDoes) {
+  const auto resized_as = [&](int width, int height, int to_width, int to_height, int mode) {
+    std::vector<std::uint8_t> rgb(std::size_t(width) * std::size_t(height) * 3);
+    for (std::uint64_t i = 0; i < rgb.size(); ++i)
+      rgb[i] = std::uint8_t((i * i * 31 + i * 7) % 65537 % 256);
+    const auto in =
+        pictures_of("/sdapi/v1/img2img", {{"init_images", {base64(encode_png(width, height, rgb))}},
+                                          {"width", to_width},
+                                          {"height", to_height},
+                                          {"resize_mode", mode}});
+    const auto& out = in.init->rgb;
+    return sha256_hex({reinterpret_cast<const char*>(out.data()), out.size()}).substr(0, 16);
+  };
+  EXPECT_EQ(resized_as(50, 30, 32, 48, 1), "bb77175fadd4c8b8");
+  EXPECT_EQ(resized_as(50, 30, 32, 48, 2), "5cf2169926ef4a5e");
+  EXPECT_EQ(resized_as(30, 50, 64, 32, 1), "1d0a0b221c1179db");
+  EXPECT_EQ(resized_as(30, 50, 64, 32, 2), "c9797f567cd0249f");
+}
+
+TEST_F(PictureOptions, OfTheWebUisClientsAreOfMasks) {
+  const nlohmann::json picture_and_mask = {{"init_images", {one_}}, {"mask", one_}};
+  auto wish = picture_and_mask;
+  wish.update({{"mask_blur", 4}, {"inpaint_full_res", true}, {"inpaint_full_res_padding", 32}});
+  auto in = pictures_of("/sdapi/v1/img2img", wish);
+  EXPECT_EQ(in.mask_blur, 4);
+  EXPECT_EQ(in.padding_crop, 32);
+  wish.update({{"inpaint_full_res", 0}, {"inpainting_mask_invert", 1}, {"inpainting_fill", 1}});
+  in = pictures_of("/sdapi/v1/img2img", wish);
+  EXPECT_EQ(in.padding_crop, std::nullopt);
+  EXPECT_EQ(in.mask->rgb.front(), 254);
+  wish.update({{"resize_mode", 1}, {"width", 32}, {"height", 16}, {"mask_blur", 1}});
+  in = pictures_of("/sdapi/v1/img2img", wish);
+  EXPECT_EQ(in.mask->width, 32) << "resized with the picture, behind its blur";
+  EXPECT_EQ(in.mask_blur, 0);
+  wish["inpainting_fill"] = 0;
+  expect_refused("/sdapi/v1/img2img", wish, "inpainting_fill", "should be 1 here");
+  wish["resize_mode"] = 3;
+  expect_refused("/sdapi/v1/img2img", wish, "resize_mode", "3");
+}
+
+TEST_F(PictureOptions, OfControlNetsAreNotPassedOver) {
+  const auto with = [](const nlohmann::json& unit) {
+    return nlohmann::json{{"alwayson_scripts", {{"controlnet", {{"args", {unit}}}}}}};
+  };
+  expect_refused("/sdapi/v1/txt2img", with({{"module", "canny"}}), "alwayson_scripts", "/v1/jobs");
+  pictures_of("/sdapi/v1/txt2img", with({{"enabled", false}}));
+}
+
+TEST_F(PictureOptions, AreInTheCapabilities) {
+  const auto of_server = json_of(server_.ask("GET /v1/capabilities"))["pictures_in"];
+  EXPECT_EQ(of_server["control"], "taken");
+  EXPECT_EQ(of_server["controlnets"][0], (nlohmann::json{{"name", "union"}, {"modes", 7}}));
+  EXPECT_EQ(of_server["reference_scales"], true);
+}
+
+TEST_F(PictureOptions, OfFilesAreReadBack) {
+  for (const auto* const format : {"png", "jpeg", "webp"}) {
+    const auto answer = json_of(post("/v1/images/generations", {{"prompt", "a ★"},
+                                                                {"steps", 3},
+                                                                {"seed", 9},
+                                                                {"size", "32x16"},
+                                                                {"output_format", format}}));
+    const nlohmann::json image = {{"image", answer["data"][0]["b64_json"]}};
+    const auto file = bytes_of_base64(image["image"].get<std::string>(), "");
+    EXPECT_THAT(read_picture_text(file, format), Contains(Pair("prompt", "a ★")));
+    const auto info = json_of(post("/sdapi/v1/png-info", image));
+    EXPECT_EQ(info["items"]["seed"], "9") << format;
+    EXPECT_EQ(info["info"], "a ★\nSteps: 3, Seed: 9") << format;
+  }
+}
+
+}  // namespace braid::serve::picture_options_test
