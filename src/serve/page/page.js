@@ -5,6 +5,7 @@ const $ = (id) => document.getElementById(id);
 const user = (localStorage.user ??= crypto.getRandomValues(new Uint32Array(4)).join("-"));
 let capabilities = null;
 let shown = null;      // the job whose progress is shown
+let finished = null;   // the newest picture and its caption
 let anySeed = true;
 const jobs = new Map();  // under way, by id
 
@@ -72,6 +73,7 @@ async function* eventsOf(id) {
   throw new Error("the server cannot be reached");
 }
 
+let spokenStatus = "ready";
 async function watchServer() {
   for (;;) {
     try {
@@ -82,12 +84,20 @@ async function watchServer() {
         : status.running + status.waiting === 0 ? "idle"
         : `${status.running} at work, ${status.waiting} waiting` +
           (status.seconds_until_idle ? `, ${duration(status.seconds_until_idle)} in all` : "");
+      sayStatus(status.status);
       if (status.status === "ready" && !capabilities) await begin();
     } catch {
       $("server").textContent = "the server cannot be reached";
+      sayStatus("out of reach");
     }
     await new Promise((resolve) => setTimeout(resolve, 3000));
   }
+}
+
+// The line above changes with each step: only what matters is said aloud.
+function sayStatus(status) {
+  if (status !== spokenStatus) $("spoken").textContent = `The server is ${status}.`;
+  spokenStatus = status;
 }
 
 // ---- the form
@@ -185,6 +195,7 @@ $("form").addEventListener("submit", async (event) => {
     const job = await (await ask("/v1/jobs", { method: "POST", headers, body })).json();
     $("error").textContent = (job.warnings ?? []).join("; ");
     follow(job);
+    if (matchMedia("(max-width: 48rem)").matches) $("result").scrollIntoView();
   } catch (error) {
     $("error").textContent = error.message;
     if (error.param && $(error.param)) $(error.param).focus();
@@ -265,16 +276,19 @@ async function tell(job, row, event) {
     const part = (event.picture + event.step / Math.max(1, event.steps)) / event.pictures;
     if (shown === job.id) showProgress(event, Math.min(1, part));
   } else if (event.name === "preview") {
-    if (shown === job.id) showPicture(blobOf(event.b64_json), job.request.prompt, true);
+    if (shown !== job.id) return;
+    showPicture(blobOf(event.b64_json), job.request.prompt, true);
+    $("caption").textContent = job.request.prompt;
   } else if (event.name === "picture") {
     const blob = await (await ask(`/v1/jobs/${job.id}/pictures/${event.picture}`)).blob();
-    showPicture(blob, job.request.prompt, false);
-    $("caption").textContent = `${job.request.prompt} (seed ${event.seed})`;
+    finished = { blob, prompt: job.request.prompt, caption: `${job.request.prompt} (seed ${event.seed})` };
+    showFinished();
     await keep(blob);
   } else if (event.name === "failed") {
+    showFinished();
     $("error").textContent = event.message;
   } else if (["done", "cancelled"].includes(event.name)) {
-    if ($("picture").className === "rough") $("picture").hidden = true;
+    if ($("picture").className === "rough") showFinished();
     $("spoken").textContent = event.name === "done" ? "The picture is ready." : "Cancelled.";
   }
 }
@@ -309,6 +323,14 @@ function showPicture(blob, prompt, isRough) {
   $("picture").className = isRough ? "rough" : "";
   $("picture").hidden = false;
   $("empty").hidden = true;
+}
+
+// In the place of a preview of which nothing came.
+function showFinished() {
+  if (finished) showPicture(finished.blob, finished.prompt, false);
+  else $("picture").hidden = true;
+  $("empty").hidden = finished !== null;
+  $("caption").textContent = finished?.caption ?? "";
 }
 
 // ---- the gallery
