@@ -72,6 +72,30 @@ TEST_F(ServeModels, AreSeveralOfWhichOneIsLoaded) {
   EXPECT_EQ(stop().exit_code, 0);
 }
 
+// Three of the same model, by names of their own, one after the other.
+TEST_F(ServeModels, LeaveTheLeastRecentlyUsedWhereTheBudgetIsFull) {
+  std::vector<std::string> models;
+  for (const auto* const name : {"a", "b", "c"}) {
+    std::filesystem::create_symlink(std::filesystem::path(BRAID_SOURCE_DIR) / "models" / "demo",
+                                    folder_ / name);
+    models.insert(models.end(), {"-m", name});
+  }
+  const auto resident_with = [&](const std::string& budget) {
+    auto flags = models;
+    flags.insert(flags.end(), {"--dtype", "float32", "--host-memory", budget});
+    start(flags);
+    for (const auto* const name : {"b", "c", "a", "b"})
+      EXPECT_NE(made(R"(, "model": ")" + std::string(name) + "\""), "");
+    const auto metrics = ask("GET /metrics");
+    const std::string gauge = "braid_memory_bytes{device=\"host\"} ";
+    const auto bytes = std::stod(metrics.substr(metrics.find(gauge) + gauge.size()));
+    EXPECT_EQ(stop().exit_code, 0);
+    return bytes;
+  };
+  // Two more are held, each some 30 MB in float32.
+  EXPECT_GT(resident_with("2GB"), resident_with("300MB") + 40e6);
+}
+
 TEST_F(ServeModels, AreRefusedBeforeTheyAreLoaded) {
   expect_bad_input({"serve", "--lora-dir", "missing"}, "--lora-dir should be a folder");
   expect_bad_input({"serve", "--lora-dir", ".", "--lora-mode", "fused"}, "beside the weights");
