@@ -1,9 +1,12 @@
-// Any bytes are either a picture of as many pixels as it says, or one sentence.
+// Any bytes are either a picture of as many pixels as it says, or one sentence; and so is what they
+// say of their making.
 #include <cstdlib>
 
 #include "base/error.h"
 #include "image/picture_file.h"
 #include "image/resize.h"
+
+constexpr std::size_t kMostText = 1 << 20;  // what a PNG's unpacks to; UTF-16 grows by a half
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);
@@ -13,6 +16,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (pixels > 1 << 16 || picture.rgb.size() != 3 * pixels) std::abort();
     const auto small = braid::resized(picture, 16, 16, braid::Resampling::kLanczos);
     if (small.rgb.size() != 16 * 16 * 3) std::abort();
+  } catch (const braid::InputError&) {
+  }
+  try {
+    for (const auto& [key, value] : braid::read_picture_text(bytes, "input"))
+      if (key.size() + value.size() > kMostText + 2 * size) std::abort();
   } catch (const braid::InputError&) {
   }
   return 0;
