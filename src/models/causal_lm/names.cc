@@ -3,8 +3,34 @@
 #include "base/error.h"
 
 namespace braid {
+namespace {
+
+// llama.cpp's, of Qwen3: of models whose q and k have no norms it stores the rows of q and k in
+// another order. Layers that nobody needs are left out.
+Names names_of_llama_cpp(const Checkpoint& checkpoint) {
+  require(checkpoint.find("blk.0.attn_q_norm.weight"), checkpoint.source(),
+          " is a language model as llama.cpp writes it, of which Braid reads Qwen3 alone");
+  const std::string layer = "layers.*.", attention = layer + "self_attn.", mlp = layer + "mlp.";
+  return {.spellings = {{"embed_tokens", {"token_embd"}},
+                        {attention + "q_proj", {"blk.*.attn_q"}},
+                        {attention + "k_proj", {"blk.*.attn_k"}},
+                        {attention + "v_proj", {"blk.*.attn_v"}},
+                        {attention + "q_norm", {"blk.*.attn_q_norm"}},
+                        {attention + "k_norm", {"blk.*.attn_k_norm"}},
+                        {attention + "o_proj", {"blk.*.attn_output"}},
+                        {mlp + "gate_proj", {"blk.*.ffn_gate"}},
+                        {mlp + "up_proj", {"blk.*.ffn_up"}},
+                        {mlp + "down_proj", {"blk.*.ffn_down"}},
+                        {layer + "input_layernorm", {"blk.*.attn_norm"}},
+                        {layer + "post_attention_layernorm", {"blk.*.ffn_norm"}},
+                        {"norm", {"output_norm"}}},
+          .ignored = {"output.weight", "output_norm.weight", "blk.**"}};
+}
+
+}  // namespace
 
 Names causal_lm_names(const Checkpoint& checkpoint) {
+  if (checkpoint.find("token_embd.weight")) return names_of_llama_cpp(checkpoint);
   Names names{.prefix = "model.",
               .ignored = {"lm_head.weight", "language_model.lm_head.weight", "vision_tower.**",
                           "multi_modal_projector.**", "model.vision_tower.**",

@@ -9,7 +9,8 @@
 namespace braid {
 
 // Ours are transformers' names of the bare model; what stands before them is read off the
-// checkpoint. The head over the vocabulary and what sees pictures is left unused.
+// checkpoint, or that they are llama.cpp's. The head over the vocabulary and what sees pictures is
+// left unused.
 Names causal_lm_names(const Checkpoint& checkpoint);
 
 // Throws InputError unless `size` devices can share the heads of keys and values evenly.
