@@ -95,11 +95,13 @@ Tensor linear_dynamic(const Tensor& x, const Matrix& weight_NC,
   return with_rows(x, out);
 }
 
-// y is of a product and nobody else's.
+// y is of a product and nobody else's. The sum is rounded once, not the addend before it.
 Tensor plus_beside(Tensor y, const Tensor& x, const Matrix& weight_NC) {
   if (!weight_NC.has_beside()) return y;
   const auto& beside = *weight_NC.beside;
-  return y.add_(at::linear(at::linear(x, beside.down_RC).mul_(beside.scales_R), beside.up_NR));
+  const auto low = at::linear(x, beside.down_RC).mul_(beside.scales_R);
+  y.view({-1, y.size(-1)}).addmm_(low.view({-1, low.size(-1)}), beside.up_NR.t());
+  return y;
 }
 
 Tensor weight_product(const Tensor& x, const Matrix& weight_NC, const std::optional<Tensor>& bias_N,
