@@ -17,8 +17,6 @@ const ElementType kKept[] = {ElementType::kQ4_0,       ElementType::kQ4_1,      
                              ElementType::kQ6_K,       ElementType::kIq4Nl,     ElementType::kIq4Xs,
                              ElementType::kFloat8E4M3, ElementType::kFloat8E5M2};
 
-bool is_float8(ElementType type) { return !is_of_blocks(type); }
-
 // Where in a block float16 numbers are; random bits there might be no numbers.
 std::vector<std::int64_t> places_of_halves(ElementType type) {
   switch (type) {
