@@ -6,6 +6,7 @@
 #include <sstream>
 #include <vector>
 
+#include "base/ascii.h"
 #include "base/error.h"
 
 namespace braid {
@@ -34,20 +35,14 @@ std::string names_of_steps() {
   return names;
 }
 
-std::string trim(const std::string& text) {
-  const auto begin = text.find_first_not_of(" \t");
-  return begin == std::string::npos ? ""
-                                    : text.substr(begin, text.find_last_not_of(" \t") - begin + 1);
-}
-
 Cpu read_cpuinfo() {
   Cpu cpu;
   std::ifstream file("/proc/cpuinfo");
   for (std::string line; std::getline(file, line) && !(cpu.flags.size() && line.empty());) {
     const auto colon = line.find(':');
     if (colon == std::string::npos) continue;
-    const auto key = trim(line.substr(0, colon));
-    if (key == "model name") cpu.model = trim(line.substr(colon + 1));
+    const auto key = trimmed(std::string_view(line).substr(0, colon));
+    if (key == "model name") cpu.model = trimmed(std::string_view(line).substr(colon + 1));
     if (key != "flags" && key != "Features") continue;
     std::istringstream flags(line.substr(colon + 1));
     for (std::string flag; flags >> flag;) cpu.flags.insert(flag);

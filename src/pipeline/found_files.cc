@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/ascii.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "pipeline/families/comfy_folders.h"
@@ -118,16 +119,10 @@ void find_parts(PipelineOptions& options, const fs::path& comfy) {
   if (!has_weights(files, decoder)) options.vae_file = search(decoder, comfy::kAutoencoders);
 }
 
-std::string lower(std::string text) {
-  for (char& c : text)
-    if (c >= 'A' && c <= 'Z') c = char(c - 'A' + 'a');
-  return text;
-}
-
 // Words of a directory's name that the file's name has, less those that it lacks.
 int likeness(const fs::path& directory, const fs::path& file) {
-  const auto name = lower(file.filename().string());
-  auto words = lower(directory.filename().string());
+  const auto name = ascii_lower_case(file.filename().string());
+  auto words = ascii_lower_case(directory.filename().string());
   std::replace(words.begin(), words.end(), '-', ' ');
   int sum = 0;
   for (std::size_t begin = 0; begin < words.size();) {

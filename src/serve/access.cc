@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/ascii.h"
 #include "serve/api_error.h"
 
 namespace braid::serve {
@@ -13,18 +14,12 @@ const std::set<std::string> kPublic = {"/livez",      "/readyz",  "/health",    
                                        "/page.css",   "/page.js", "/pictures.js", "/mask.js",
                                        "/favicon.svg"};
 
-std::string lower(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(),
-                 [](unsigned char c) { return char(c >= 'A' && c <= 'Z' ? c + 32 : c); });
-  return text;
-}
-
 // "localhost:8188" -> "localhost", "[::1]:8188" -> "[::1]"
 std::string name_of_host(const std::string& host) {
   const auto colon = host.rfind(':');
   const auto bracket = host.rfind(']');
   const bool has_port = colon != host.npos && (bracket == host.npos || colon > bracket);
-  return lower(has_port ? host.substr(0, colon) : host);
+  return ascii_lower_case(has_port ? host.substr(0, colon) : host);
 }
 
 void check_host(const HttpRequest& head, const std::set<std::string>& more) {
@@ -41,12 +36,12 @@ void check_host(const HttpRequest& head, const std::set<std::string>& more) {
 
 // A page of the server itself, also behind a proxy that adds TLS.
 bool is_own_page(const HttpRequest& head, const std::string& origin) {
-  const auto host = lower(head.header("host"));
+  const auto host = ascii_lower_case(head.header("host"));
   return origin == "http://" + host || origin == "https://" + host;
 }
 
 void check_origin(const HttpRequest& head, const std::set<std::string>& more) {
-  const auto origin = lower(head.header("origin"));
+  const auto origin = ascii_lower_case(head.header("origin"));
   if (origin.empty() || is_own_page(head, origin) || more.contains(origin)) return;
   throw ApiError(403,
                  "pages of '" + origin.substr(0, 100) +
@@ -57,7 +52,7 @@ void check_origin(const HttpRequest& head, const std::set<std::string>& more) {
 // "Bearer KEY", or the password of "Basic BASE64", which is how older clients say it.
 std::string key_in(const std::string& authorization) {
   const auto space = std::min(authorization.find(' '), authorization.size());
-  const auto scheme = lower(authorization.substr(0, space));
+  const auto scheme = ascii_lower_case(authorization.substr(0, space));
   const auto rest = authorization.substr(std::min(space + 1, authorization.size()));
   if (scheme == "bearer") return rest;
   if (scheme != "basic") return "";
@@ -78,7 +73,7 @@ bool takes_forms(const std::string& path) {
 
 void check_content_type(const HttpRequest& head) {
   if (head.method != "POST") return;
-  const auto type = lower(head.header("content-type"));
+  const auto type = ascii_lower_case(head.header("content-type"));
   const auto name = type.substr(0, type.find(';'));
   const bool is_empty =
       head.header("content-length") == "0" || head.header("content-length").empty();
@@ -112,7 +107,7 @@ void Access::check(const HttpRequest& head) const {
 std::vector<std::pair<std::string, std::string>> Access::headers_for(
     const HttpRequest& head) const {
   const auto origin = head.header("origin");
-  if (origin.empty() || !origins.contains(lower(origin))) return {};
+  if (origin.empty() || !origins.contains(ascii_lower_case(origin))) return {};
   return {{"access-control-allow-origin", origin},
           {"access-control-allow-headers", "authorization, content-type, last-event-id"},
           {"access-control-allow-methods", "GET, POST, DELETE"},

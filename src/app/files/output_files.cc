@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 
+#include "base/ascii.h"
 #include "base/error.h"
 #include "base/file.h"
 
@@ -14,12 +14,10 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kFewestDigits = 3;
 
-bool is_other_format(std::string extension) {
+bool is_other_format(const std::string& extension) {
   constexpr std::array names = {".jpg",  ".jpeg", ".webp", ".gif", ".bmp", ".tif",
                                 ".tiff", ".avif", ".heic", ".jxl", ".ppm", ".svg"};
-  std::transform(extension.begin(), extension.end(), extension.begin(),
-                 [](unsigned char c) { return char(std::tolower(c)); });
-  return std::find(names.begin(), names.end(), extension) != names.end();
+  return std::find(names.begin(), names.end(), ascii_lower_case(extension)) != names.end();
 }
 
 // Throws InputError unless `folder`, which is missing, could be made now. Leaves nothing behind.

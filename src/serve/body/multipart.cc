@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "base/ascii.h"
 #include "serve/api_error.h"
 
 namespace braid::serve {
@@ -12,18 +13,6 @@ constexpr std::size_t kMostParts = 64, kMostHeadBytes = 4096, kLongestFileName =
 
 [[noreturn]] void refuse_body(const std::string& why) {
   throw ApiError(400, "the request is no multipart/form-data: " + why, "invalid_multipart");
-}
-
-std::string in_lower_case(std::string_view text) {
-  std::string lower(text);
-  for (auto& c : lower) c = char(c >= 'A' && c <= 'Z' ? c + 32 : c);
-  return lower;
-}
-
-std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
-  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
-  return text;
 }
 
 // A value of a header, up to the next ';': a token, or in quotes, with \ before a quote.
@@ -48,14 +37,14 @@ std::string take_value(std::string_view& rest) {
 std::map<std::string, std::string> parameters_of(std::string_view header) {
   std::map<std::string, std::string> parameters;
   const auto end = std::min(header.find(';'), header.size());
-  parameters[""] = in_lower_case(trimmed(header.substr(0, end)));
+  parameters[""] = ascii_lower_case(trimmed(header.substr(0, end)));
   auto rest = header.substr(end);
   while (!(rest = trimmed(rest)).empty()) {
     if (rest.front() != ';') refuse_body("a header has something behind a closed quote");
     rest = trimmed(rest.substr(1));
     const auto equals = rest.find('=');
     if (equals == rest.npos) break;
-    const auto name = in_lower_case(trimmed(rest.substr(0, equals)));
+    const auto name = ascii_lower_case(trimmed(rest.substr(0, equals)));
     rest = trimmed(rest.substr(equals + 1));
     parameters[name] = take_value(rest);
   }
@@ -87,9 +76,9 @@ void read_head(std::string_view head, Part& part) {
     head.remove_prefix(std::min(end + 2, head.size()));
     const auto colon = line.find(':');
     if (colon == line.npos) refuse_body("a part's head has a line without a colon");
-    const auto name = in_lower_case(trimmed(line.substr(0, colon)));
+    const auto name = ascii_lower_case(trimmed(line.substr(0, colon)));
     const auto value = trimmed(line.substr(colon + 1));
-    if (name == "content-transfer-encoding" && in_lower_case(value).starts_with("base64"))
+    if (name == "content-transfer-encoding" && ascii_lower_case(value).starts_with("base64"))
       refuse_body("a part is in base64");
     if (name != "content-disposition") continue;
     const auto parameters = parameters_of(value);

@@ -1,5 +1,6 @@
 #include "serve/http/connection.h"
 
+#include "base/ascii.h"
 #include "serve/api_error.h"
 
 namespace braid::serve {
@@ -12,12 +13,6 @@ constexpr std::uint64_t kMostDiscarded = std::uint64_t(64) << 20;
 constexpr std::uint64_t kBodyAside = 2 << 10, kLargeBody = 256 << 10;  // bytes
 constexpr int kMostAside = 64, kPlacesOfLarge = 4;
 constexpr auto kLingering = std::chrono::seconds(2);
-
-std::string lower(boost::beast::string_view text) {
-  std::string out(text);
-  for (auto& c : out) c = char(c >= 'A' && c <= 'Z' ? c + 32 : c);
-  return out;
-}
 
 }  // namespace
 
@@ -85,8 +80,9 @@ void Connection::fill_request() {
   const auto& head = parser_->get();
   request_.method = std::string(head.method_string());
   for (const auto& field : head) {
-    const auto value = field.value();
-    request_.headers[lower(field.name_string())].assign(value.data(), value.size());
+    const auto name = field.name_string(), value = field.value();
+    request_.headers[ascii_lower_case({name.data(), name.size()})].assign(value.data(),
+                                                                          value.size());
   }
   error_code unknown;
   request_.client_address = stream_.socket().remote_endpoint(unknown).address().to_string();
