@@ -48,12 +48,13 @@ Pixels decode_picture(std::string_view bytes, const std::string& source, std::ui
   return decode_as(bytes, source, max_pixels, over_white);
 }
 
-Pixels decode_transparency(std::string_view bytes, const std::string& source,
-                           std::uint64_t max_pixels) {
-  const auto seen = is_jpeg(bytes) ? Pixels() : decode_as(bytes, source, max_pixels, transparency);
-  require(std::ranges::any_of(seen.rgb, [](std::uint8_t value) { return value > 0; }), source,
-          " should have transparent pixels, it has none");
-  return seen;
+std::optional<Pixels> decode_transparency(std::string_view bytes, const std::string& source,
+                                          std::uint64_t max_pixels) {
+  if (is_jpeg(bytes)) return {};
+  auto seen_through = decode_as(bytes, source, max_pixels, transparency);
+  const auto is_opaque = [](std::uint8_t value) { return value == 0; };
+  if (std::ranges::all_of(seen_through.rgb, is_opaque)) return {};
+  return seen_through;
 }
 
 PngText read_picture_text(std::string_view bytes, const std::string& source) {

@@ -1,6 +1,7 @@
 // Pictures that a user has, in whatever form.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -15,10 +16,10 @@ namespace braid {
 Pixels decode_picture(std::string_view bytes, const std::string& source,
                       std::uint64_t max_pixels = kMaxPixels);
 
-// How transparent each of its pixels is, as grey: white where nothing is seen. Throws InputError
-// also where all of the picture is seen.
-Pixels decode_transparency(std::string_view bytes, const std::string& source,
-                           std::uint64_t max_pixels = kMaxPixels);
+// How transparent each of its pixels is, as grey: white where nothing is seen. nullopt where all of
+// the picture is seen. Throws as decode_picture().
+std::optional<Pixels> decode_transparency(std::string_view bytes, const std::string& source,
+                                          std::uint64_t max_pixels = kMaxPixels);
 
 // What the file says of its making, with the keys that Braid writes: the text of a PNG, the user's
 // comment of a JPEG or WebP. Empty where it says nothing. Throws InputError for anything else and

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -35,10 +34,5 @@ PngText read_png_text(std::string_view png, const std::string& source);
 // claims.
 Pixels decode_png(std::string_view png, const std::string& source,
                   std::uint64_t max_pixels = kMaxPixels, Flatten& flatten = over_white);
-
-// Where it lets through what is behind it: white where its alpha is below one half, else black.
-// nullopt for a PNG that is opaque everywhere. Throws as decode_png().
-std::optional<Pixels> decode_png_holes(std::string_view png, const std::string& source,
-                                       std::uint64_t max_pixels = kMaxPixels);
 
 }  // namespace braid

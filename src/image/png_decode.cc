@@ -1,6 +1,5 @@
 #include <png.h>
 
-#include <algorithm>
 #include <csetjmp>
 #include <cstring>
 
@@ -100,15 +99,6 @@ Pixels decode_png(std::string_view png, const std::string& source, std::uint64_t
   check(reader.info, "cannot decode ", source, ": out of memory");
   require(read(reader, image), source, " is a damaged PNG: ", input.error);
   return flatten(image);
-}
-
-std::optional<Pixels> decode_png_holes(std::string_view png, const std::string& source,
-                                       std::uint64_t max_pixels) {
-  auto holes = decode_png(png, source, max_pixels, transparency);
-  const auto is_seen = [](std::uint8_t value) { return value == 0; };
-  if (std::all_of(holes.rgb.begin(), holes.rgb.end(), is_seen)) return {};
-  for (auto& value : holes.rgb) value = value < 128 ? 0 : 255;
-  return holes;
 }
 
 }  // namespace braid

@@ -45,6 +45,14 @@ TEST_F(ServeEdits, GiveTheBytesOfGenerate) {
                    part("strength", "0.5") + part("size", "32x32")),
             drawn_from({"--init", "in.png", "--mask", "mask.png", "--strength", "0.5", "--size",
                         "32x32"}));
+  // Soft alpha of another size than what is drawn. What the picture says of its mask is the same.
+  const auto clear =
+      read_file(std::filesystem::path(BRAID_SOURCE_DIR) / "tests/data/pictures/clear.png");
+  write("clear.png", clear);
+  EXPECT_EQ(edited(part("image", clear, "clear.png") + part("mask", clear, "alpha") +
+                   part("strength", "0.5") + part("size", "64x48")),
+            drawn_from({"--init", "clear.png", "--mask", "alpha", "--strength", "0.5", "--size",
+                        "64x48"}));
   EXPECT_EQ(stop().exit_code, 0);
 }
 

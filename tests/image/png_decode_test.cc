@@ -41,16 +41,6 @@ TEST(PngDecode, LaysTransparentPixelsOverWhite) {
               ElementsAre(127, 177, 227));
 }
 
-// What an editor rubbed out, whatever colour is left below.
-TEST(PngDecode, FindsHoles) {
-  const auto holes =
-      decode_png_holes(png_of(ihdr(3, 1, 8, 4), "\0\x09\xff\x09\x80\x09\x7f"sv), "a");
-  ASSERT_TRUE(holes.has_value());
-  EXPECT_THAT(holes->rgb, ElementsAre(0, 0, 0, 0, 0, 0, 255, 255, 255));
-  EXPECT_FALSE(decode_png_holes(png_of(ihdr(1, 1, 8, 4), "\0\x09\xff"sv), "a").has_value());
-  EXPECT_FALSE(decode_png_holes(png_of(ihdr(1, 1, 8, 0), "\0\x09"sv), "a").has_value());
-}
-
 TEST(PngDecode, RefusesAnimations) {
   const auto animated =
       png_of(ihdr(1, 1, 8, 2), "\0\x01\x02\x03"sv, chunk("acTL", big_endian(2) + big_endian(0)));

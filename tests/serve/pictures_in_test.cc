@@ -1,7 +1,9 @@
 // Pictures that clients bring along: in forms, in base64, and for each API's own words.
 #include <gmock/gmock.h>
 
+#include "base/file.h"
 #include "base/sha256.h"
+#include "image/picture_file.h"
 #include "test_server.h"
 
 namespace braid::serve::pictures_in_test {
@@ -93,6 +95,22 @@ TEST_F(PicturesIn, OfAnEditWithAMaskAreWhatItStartsFrom) {
   EXPECT_EQ(in.strength, 0.5);
   ASSERT_EQ(in.references.size(), 1u);
   EXPECT_EQ(in.references.front().rgb.front(), 2);
+}
+
+// Soft edges stay soft: what decides which side a pixel is on knows the size of the picture.
+TEST_F(PicturesIn, OfAnEditHaveTheHolesThatTheProgramSees) {
+  for (const auto* const name : {"clear.png", "clear.webp"}) {
+    const auto mask =
+        read_file(std::filesystem::path(BRAID_SOURCE_DIR) / "tests/data/pictures" / name);
+    ASSERT_EQ(status_of(post_form("/v1/images/edits", {{"image", picture(32, 16, 1), "a.png"},
+                                                       {"mask", mask, name},
+                                                       {"prompt", "a"},
+                                                       {"strength", "0.5"}})),
+              200);
+    const auto in = engine_.last().pictures;
+    ASSERT_TRUE(in.mask) << name;
+    EXPECT_EQ(in.mask->rgb, decode_transparency(mask, name)->rgb) << name;
+  }
 }
 
 TEST_F(PicturesIn, MayBeStreamed) {

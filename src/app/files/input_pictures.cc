@@ -33,6 +33,8 @@ InputPictures read_input_pictures(const PictureFlags& flags) {
     require(!flags.init.empty(), "--mask alpha needs --init");
     in.pictures.mask =
         decode_transparency(read_file(flags.init), flags.init.string(), flags.max_pixels);
+    require(in.pictures.mask.has_value(), flags.init.string(),
+            " should have transparent pixels, it has none");
     in.files.push_back({.role = "mask", .name = "alpha", .sha256 = in.files.front().sha256});
   }
   in.pictures.mask_blur = flags.mask_blur;

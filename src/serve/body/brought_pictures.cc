@@ -37,9 +37,8 @@ class PictureReader {
   }
   // With holes, which OpenAI's masks have.
   Pixels read_holes(const std::string& field, const BroughtFile& file) {
-    if (!file.bytes.starts_with("\x89PNG")) return read(field, "mask", file);
     auto holes = naming_field(field, [&] {
-      return decode_png_holes(file.bytes, "the " + field, std::uint64_t(pixels_left_));
+      return decode_transparency(file.bytes, "the " + field, std::uint64_t(pixels_left_));
     });
     if (!holes) return read(field, "mask", file);
     note("mask", file, *holes);
