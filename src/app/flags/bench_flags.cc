@@ -88,23 +88,13 @@ void add_bench_flags(FlagReader& read, BenchLine& line, BenchFlags& f) {
   add_preset_flag(read, line.configuration.preset, "none");
   add_memory_flags(read, probe.pipeline.memory);
   read.text("--size", "WxH", "Bench", "Width and height in pixels. Default: the model's",
-            [&](const std::string& flag, const std::string& text) {
-              const auto size = picture_size(flag, text);
-              probe.width = size.width;
-              probe.height = size.height;
-            });
+            picture_size_into(probe.width, probe.height));
   read.text("--max-sequence-length", "N", "Bench", "Text tokens, 1 to 4096. Default: the model's",
-            [&](const std::string& flag, const std::string& text) {
-              probe.max_sequence_length = int(whole_number(flag, text, 1, kMostTextTokens));
-            });
+            into(probe.max_sequence_length, whole_from(1, kMostTextTokens)));
   read.text("--runs", "N", "Bench", "Timed evaluations. Default: 5",
-            [&](const std::string& flag, const std::string& text) {
-              options.runs = int(whole_number(flag, text, 1, kMaxRuns));
-            });
+            into(options.runs, whole_from(1, kMaxRuns)));
   read.text("--warm-up", "N", "Bench", "Evaluations before these. Default: 1",
-            [&](const std::string& flag, const std::string& text) {
-              options.warm_ups = int(whole_number(flag, text, 0, kMaxRuns));
-            });
+            into(options.warm_ups, whole_from(0, kMaxRuns)));
   add_result_flags(read, line, f);
 }
 

@@ -32,9 +32,7 @@ void add_cache_flags(FlagReader& read, CacheOptions& cache) {
             });
   read.text("--cache-limit", "N", "Cache",
             "Evaluations that are left out in a row at most. Default: 3",
-            [&](const std::string& flag, const std::string& text) {
-              cache.most_in_a_row = int(whole_number(flag, text, 1, kMaxSteps));
-            });
+            into(cache.most_in_a_row, whole_from(1, kMaxSteps)));
   read.text("--cache-polynomial", "A,B,...", "Cache",
             "What a change counts for in accumulated, as the factors of a\n"
             "polynomial, the highest power first. Default: 1,0",

@@ -40,4 +40,36 @@ Value choice(const std::string& flag, const std::string& text, const Choices<Val
   throw InputError(text_of(flag, " should be one of ", names, ", it is ", in_quotes(text)));
 }
 
+// For FlagReader: what `parse` makes of a flag's text goes into `value`.
+template <class Value, class Parse>
+auto into(Value& value, Parse parse) {
+  return [&value, parse](const std::string& flag, const std::string& text) {
+    value = parse(flag, text);
+  };
+}
+
+template <class Side>
+auto picture_size_into(Side& width, Side& height) {
+  return [&width, &height](const std::string& flag, const std::string& text) {
+    const auto size = picture_size(flag, text);
+    width = size.width;
+    height = size.height;
+  };
+}
+
+inline auto whole_from(int low, int high) {
+  return [low, high](const std::string& flag, const std::string& text) {
+    return int(whole_number(flag, text, low, high));
+  };
+}
+
+template <class Value>
+auto one_of(const Choices<Value>& choices) {
+  return [choices](const std::string& flag, const std::string& text) {
+    return choice(flag, text, choices);
+  };
+}
+
+inline std::string plain_text(const std::string&, const std::string& text) { return text; }
+
 }  // namespace braid

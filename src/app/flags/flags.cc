@@ -42,48 +42,33 @@ void add_prompt_flags(FlagReader& read, GenerateFlags& f) {
               f.prompt_file = text;
             });
   read.text("--prompt-2", "TEXT", "Prompt", "Another text for the second text encoder",
-            [&](const std::string&, const std::string& text) { f.prompt_2 = text; });
+            into(f.prompt_2, plain_text));
   add_guidance_flags(read, f.request);
   read.text("--max-sequence-length", "N", "Prompt", "Text tokens, 1 to 4096. Default: the model's",
-            [&](const std::string& flag, const std::string& text) {
-              f.request.max_sequence_length = int(whole_number(flag, text, 1, kMostTextTokens));
-            });
+            into(f.request.max_sequence_length, whole_from(1, kMostTextTokens)));
 }
 
 void add_picture_flags(FlagReader& read, Request& r) {
   read.text("--size", "WxH", "Picture",
             "Width and height in pixels, rounded down to multiples of 16.\n"
             "Default: the model's",
-            [&](const std::string& flag, const std::string& text) {
-              const auto size = picture_size(flag, text);
-              r.width = size.width;
-              r.height = size.height;
-            });
+            picture_size_into(r.width, r.height));
   read.text("--steps", "N", "Picture", "Denoising steps, 1 to 10000. Default: the model's",
-            [&](const std::string& flag, const std::string& text) {
-              r.steps = int(whole_number(flag, text, 1, kMaxSteps));
-            });
+            into(r.steps, whole_from(1, kMaxSteps)));
   read.text("--guidance", "SCALE", "Picture",
             "How closely the prompt is followed, in the model's own way;\n"
             "ignored by models without guidance. Default: the model's",
-            [&](const std::string& flag, const std::string& text) {
-              r.guidance = finite_number(flag, text);
-            });
-  read.text(
-      "--seed", "N", "Picture",
-      "Of the first picture, 0 to 2^64-1; the next ones take N+1,\n"
-      "N+2, ... Default: 0",
-      [&](const std::string& flag, const std::string& text) { r.seed = seed_number(flag, text); });
+            into(r.guidance, finite_number));
+  read.text("--seed", "N", "Picture",
+            "Of the first picture, 0 to 2^64-1; the next ones take N+1,\n"
+            "N+2, ... Default: 0",
+            into(r.seed, seed_number));
   read.text("-n,--num-images", "N", "Picture", "Pictures for each prompt. Default: 1",
-            [&](const std::string& flag, const std::string& text) {
-              r.num_images = int(whole_number(flag, text, 1, kMaxPictures));
-            });
+            into(r.num_images, whole_from(1, kMaxPictures)));
   read.text("--batch-size", "N", "Picture",
             "Pictures that are denoised together: faster, and takes more\n"
             "memory. Default: 1",
-            [&](const std::string& flag, const std::string& text) {
-              r.batch_size = int(whole_number(flag, text, 1, kMaxPictures));
-            });
+            into(r.batch_size, whole_from(1, kMaxPictures)));
 }
 
 void add_file_flags(FlagReader& read, GenerateFlags& f) {

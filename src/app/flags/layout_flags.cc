@@ -6,9 +6,7 @@ namespace {
 constexpr int kMaxRanks = 1024;
 
 void add_degree(FlagReader& read, const std::string& name, const std::string& help, int& degree) {
-  read.text(name, "N", "Layout", help, [&degree](const std::string& flag, const std::string& text) {
-    degree = int(whole_number(flag, text, 1, kMaxRanks));
-  });
+  read.text(name, "N", "Layout", help, into(degree, whole_from(1, kMaxRanks)));
 }
 
 }  // namespace
@@ -37,27 +35,19 @@ void add_layout_flags(FlagReader& read, Layout& layout) {
   read.text("--tp-modulation", "HOW", "Layout",
             "sharded or replicated: whether tensor parallel ranks share\n"
             "the adaLN layers too. Default: sharded",
-            [&](const std::string& flag, const std::string& text) {
-              layout.modulation = choice(flag, text, kModulations);
-            });
+            into(layout.modulation, one_of(kModulations)));
   read.text("--text-encoder", "WHERE", "Layout",
             "rank0 (the first rank has the text encoders) or tp (tensor\n"
             "parallel ranks share them). Default: rank0",
-            [&](const std::string& flag, const std::string& text) {
-              layout.text = choice(flag, text, kTextRanks);
-            });
+            into(layout.text, one_of(kTextRanks)));
   read.text("--vae", "WHERE", "Layout",
             "ranks (tiles, or several pictures, are decoded on all ranks) or\n"
             "rank0 (all on the first). Default: ranks",
-            [&](const std::string& flag, const std::string& text) {
-              layout.decode = choice(flag, text, kDecodeRanks);
-            });
+            into(layout.decode, one_of(kDecodeRanks)));
   read.text("--ring-form", "FORM", "Layout",
             "shift (blocks of keys and values travel while others are\n"
             "attended) or gather (all at once). Default: shift",
-            [&](const std::string& flag, const std::string& text) {
-              layout.ring_form = choice(flag, text, kRingForms);
-            });
+            into(layout.ring_form, one_of(kRingForms)));
   read.text("--deadline", "SECONDS", "Layout",
             "How long a rank waits for the others before all give up.\n"
             "Default: 10",

@@ -61,9 +61,7 @@ void add_offload_modes(FlagReader& read, Offload& o, Budget::Fixed& fixed) {
 void add_offload_flags(FlagReader& read, Offload& o, Budget::Fixed& fixed) {
   add_offload_modes(read, o, fixed);
   read.text("--offload-group", "N", "Memory", "Blocks that come and go together. Default: 1",
-            [&](const std::string& flag, const std::string& text) {
-              o.blocks = int(whole_number(flag, text, 1, 1024));
-            });
+            into(o.blocks, whole_from(1, 1024)));
   read.text("--prefetch", "N", "Memory", "Groups that are copied ahead, 0 to 64. Default: 1",
             [&](const std::string& flag, const std::string& text) {
               o.prefetch = int(whole_number(flag, text, 0, 64));

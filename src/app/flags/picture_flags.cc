@@ -78,9 +78,7 @@ void add_input_picture_flags(FlagReader& read, PictureFlags& f) {
             "0 to 1: how much noise --init is given, and so how much of it\n"
             "is drawn anew: the part of the steps that is taken.\n"
             "Default: the model's, mostly 0.6",
-            [&](const std::string& flag, const std::string& text) {
-              f.strength = finite_number(flag, text);
-            });
+            into(f.strength, finite_number));
   read.text("--mask", "FILE", "Pictures in",
             "Of the size of --init: what is white here is drawn anew, what\n"
             "is black stays. alpha: what is transparent in --init is drawn",
@@ -92,15 +90,11 @@ void add_input_picture_flags(FlagReader& read, PictureFlags& f) {
   read.text("--mask-blur", "R", "Pictures in",
             "Soften the mask's edges: a Gaussian of so many of its pixels.\n"
             "Default: 0",
-            [&](const std::string& flag, const std::string& text) {
-              f.mask_blur = finite_number(flag, text);
-            });
+            into(f.mask_blur, finite_number));
   read.text("--padding-crop", "PIXELS", "Pictures in",
             "Draw, in the size of --size, only what lies around the white of\n"
             "the mask and so many pixels more, and put it back into --init",
-            [&](const std::string& flag, const std::string& text) {
-              f.padding_crop = int(whole_number(flag, text, 0, kMaxSide));
-            });
+            into(f.padding_crop, whole_from(0, kMaxSide)));
   read.texts("--reference", "FILE[=SCALE]", "Pictures in",
              "A picture that an editing model, or --redux, looks at; several\n"
              "times for several. --redux gives it this weight, 1 by default",

@@ -109,12 +109,10 @@ void add_machine_flags(FlagReader& read, PipelineOptions& o) {
   read.text("--device", "DEVICE", "Machine",
             "cpu, cuda or cuda:N; AMD's devices are called cuda too.\n"
             "Default: cpu",
-            [&](const std::string&, const std::string& text) { o.device = text; });
+            into(o.device, plain_text));
   add_devices_flag(read, o);
   read.text("--threads", "N", "Machine", "CPU threads, 1 to 1024. Default: one a core",
-            [&](const std::string& flag, const std::string& text) {
-              o.threads = int(whole_number(flag, text, 1, kMaxThreads));
-            });
+            into(o.threads, whole_from(1, kMaxThreads)));
 }
 
 void add_decoder_flags(FlagReader& read, VaeTiling& tiling) {
@@ -133,7 +131,7 @@ void add_synthetic_flags(FlagReader& read, std::string& synthetic, std::vector<i
             "Random weights with the shapes of a published model instead of\n"
             "files: " +
                 list_of_named_models(),
-            [&](const std::string&, const std::string& text) { synthetic = text; });
+            into(synthetic, plain_text));
   read.text("--blocks", "N,N", "Model",
             "Blocks of a synthetic model, a number for each kind. Default: all",
             [&](const std::string& name, const std::string& text) {

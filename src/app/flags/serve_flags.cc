@@ -8,11 +8,9 @@ void add_address_flags(FlagReader& read, ServeFlags& f) {
   read.text("--host", "ADDRESS", "Server",
             "Address to listen on. Others than this machine's own need a key\n"
             "or --no-key. Default: 127.0.0.1",
-            [&](const std::string&, const std::string& text) { f.host = text; });
+            into(f.host, plain_text));
   read.text("--port", "N", "Server", "Port to listen on; 0 is any free one. Default: 8188",
-            [&](const std::string& flag, const std::string& text) {
-              f.port = int(whole_number(flag, text, 0, 65535));
-            });
+            into(f.port, whole_from(0, 65535)));
   read.path("--api-key-file", "FILE", "Server",
             "Ask clients for the key in this file's first line, or in the\n"
             "variable BRAID_API_KEY",
@@ -29,10 +27,7 @@ void add_address_flags(FlagReader& read, ServeFlags& f) {
 
 void add_bound_flags(FlagReader& read, ServeFlags& f) {
   const auto number = [&](const char* flag, const char* help, int low, int high, int& value) {
-    read.text(flag, "N", "Bounds", help,
-              [&value, low, high](const std::string& name, const std::string& text) {
-                value = int(whole_number(name, text, low, high));
-              });
+    read.text(flag, "N", "Bounds", help, into(value, whole_from(low, high)));
   };
   number("--queue", "Pictures that may wait. Default: 64", 1, kMaxPictures, f.queue);
   number("--max-pixels", "Of a picture. Default: 4194304, which is 2048x2048", 1, 1 << 28,
