@@ -130,7 +130,7 @@ void check_together(const GenerateFlags& f) {
           "there is no prompt: say what to draw, as in braid generate \"a red circle\", ",
           "or give --prompt-file FILE");
   require(!f.prompt || f.prompt_file.empty(),
-          "there are a prompt and --prompt-file: give one of them");
+          "both a prompt and --prompt-file were given: give one of them");
   check_auto_layout(f.auto_layout, f.options.layout);
   check_budget(f.options.memory);
   check_pictures_in(f.pictures, f.options);

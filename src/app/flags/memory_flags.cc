@@ -39,7 +39,7 @@ OffloadMode mode_named(const std::string& flag, const std::string& text) {
 
 void add_offload_modes(FlagReader& read, Offload& o, Budget::Fixed& fixed) {
   read.text("--offload", "HOW", "Memory",
-            "What of the weights is on the device at a time: none (all is,\n"
+            "Which weights are on the device at a time: none (all are,\n"
             "always), model (one part), block (some blocks), leaf (some\n"
             "layers), sequential (one layer). Default: none",
             [&](const std::string& flag, const std::string& text) {

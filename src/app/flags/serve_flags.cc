@@ -88,7 +88,7 @@ void check_together(const ServeFlags& f) {
           ": give --api-key-file FILE, or --no-key to let anybody make pictures");
   require(f.lora_folder.empty() || f.options.adapter_mode != AdapterMode::kFused,
           "--lora-dir is for LoRAs beside the weights: --lora-mode should not be fused");
-  require(!has_key || !f.no_key, "there are a key and --no-key: give one of them");
+  require(!has_key || !f.no_key, "both a key and --no-key were given: give one of them");
 }
 
 }  // namespace braid

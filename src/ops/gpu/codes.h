@@ -9,7 +9,7 @@
 
 namespace braid::ops::gpu {
 
-// Half to even. What is no number becomes -128; its row's scale says so.
+// Half to even. NaN becomes -128; its row's scale is NaN.
 BRAID_DEVICE inline std::int8_t code_of(float x) {
   const float whole = rintf(x);
   return std::int8_t(!(whole > -128.f) ? -128.f : whole > 127.f ? 127.f : whole);

@@ -31,7 +31,7 @@ BRAID_DEVICE inline float to_float(Bfloat16 x) {
 
 BRAID_DEVICE inline void round_to(float& y, float x) { y = x; }
 BRAID_DEVICE inline void round_to(Float16& y, float x) { y.bits = float_to_half(x); }
-// To nearest, half to even; what is no number stays none.
+// To nearest, half to even; NaN stays NaN.
 BRAID_DEVICE inline void round_to(Bfloat16& y, float x) {
   std::uint32_t bits;
   std::memcpy(&bits, &x, sizeof bits);

@@ -30,7 +30,7 @@ BRAID_DEVICE std::int64_t vector_of_thread(const Block& block) {
 struct Plus {
   BRAID_DEVICE float operator()(float a, float b) const { return a + b; }
 };
-// What is no number wins.
+// NaN wins.
 struct Larger {
   BRAID_DEVICE float operator()(float a, float b) const { return a > b || a != a ? a : b; }
 };
@@ -46,7 +46,7 @@ template <class Block, class Op>
 BRAID_DEVICE float over_block(Block& block, float x, Op op) {
   const int lane = block.thread() % kLanes, warp = block.thread() / kLanes;
   x = over_lanes(block, kLanes, x, op);
-  block.sync();  // until nobody reads what an earlier call has left
+  block.sync();  // until all have read what an earlier call left
   if (lane == 0) block.shared(warp) = x;
   block.sync();
   return over_lanes(block, kLanes, lane < block.size() / kLanes ? block.shared(lane) : 0.f, op);

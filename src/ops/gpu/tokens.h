@@ -31,7 +31,7 @@ BRAID_DEVICE void run(const ModulatedNorm& work, Block& block) {
   });
 }
 
-// 65504, of float16 only. What is no number stays none.
+// To 65504, of float16 only. NaN stays NaN.
 BRAID_DEVICE inline float clipped(float x, Float16) {
   return x > 65504.f ? 65504.f : x < -65504.f ? -65504.f : x;
 }

@@ -1,5 +1,5 @@
-// What of a part's weights is where, under a way of keeping them: the arithmetic of Pages, before
-// there are any.
+// Where a part's weights lie for a given offload mode: the arithmetic of Pages, before there are
+// any.
 #pragma once
 
 #include "pipeline/planner/tensors.h"

@@ -23,7 +23,7 @@ std::vector<double> slowest(const Group& world, const std::vector<double>& mine)
 // Waits until the device has done what it was given.
 void finish(const Tensor& result) {
   check(result.flatten().narrow(0, 0, 1).to(at::kCPU, at::kFloat).isfinite().item<bool>(),
-        "the transformer's output is no number");
+        "the transformer's output is not finite");
 }
 
 // What the ranks of a bench share. The first one fills `result`.
