@@ -10,6 +10,7 @@
 #include "comm/thread.h"
 #include "nn/block_list.h"
 #include "nn/embedder.h"
+#include "nn/encoder_layer.h"
 #include "nn/linear.h"
 #include "nn/predict.h"
 #include "nn/token_table.h"
@@ -58,6 +59,44 @@ TEST_F(Layers, SharedAmongRanksMakeWhatOneMakes) {
     EXPECT_LT(largest_difference(Linear(w / "mod", {.in = 6, .out = 8})(x), mod), 1e-5);
     w.finish();
   });
+}
+
+// Attention is left out: each token attends to itself.
+TEST_F(Layers, OfEncodersAreWhatTheirActivationSays) {
+  constexpr std::int64_t kHidden = 8, kWide = 12;
+  std::map<std::string, Tensor> stored;
+  const auto draw = [&](const std::string& name, std::vector<std::int64_t> shape) {
+    stored[name + ".weight"] = at::randn(shape);
+    stored[name + ".bias"] = at::randn({shape[0]});
+  };
+  for (const auto* const norm : {"layer_norm1", "layer_norm2"}) draw(norm, {kHidden});
+  draw("self_attn.qkv", {3 * kHidden, kHidden});
+  draw("self_attn.out_proj", {kHidden, kHidden});
+  draw("mlp.fc1", {kWide, kHidden});
+  draw("mlp.fc2", {kHidden, kWide});
+  const auto dense = [&](const Tensor& x, const std::string& name) {
+    return at::linear(x, stored.at(name + ".weight"), stored.at(name + ".bias"));
+  };
+  const auto norm = [&](const Tensor& x, const std::string& name) {
+    return at::layer_norm(x, {kHidden}, stored.at(name + ".weight"), stored.at(name + ".bias"));
+  };
+  const auto x = at::randn({2, 5, kHidden});
+  const auto values = dense(norm(x, "layer_norm1"), "self_attn.qkv").narrow(-1, 2 * kHidden, 8);
+  const auto h = x + dense(values, "self_attn.out_proj");
+  const auto wide = dense(norm(h, "layer_norm2"), "mlp.fc1");
+  const std::map<Activation, Tensor> activated = {
+      {Activation::kQuickGelu, wide * at::sigmoid(1.702 * wide)},
+      {Activation::kGelu, at::gelu(wide)},
+      {Activation::kGeluTanh, at::gelu(wide, "tanh")}};
+  const auto to_itself = [](const Tensor&, const Tensor&, const Tensor& v) { return v; };
+  for (const auto& [activation, y] : activated) {
+    const EncoderLayer layer(open(stored), {.hidden = kHidden,
+                                            .mlp_hidden = kWide,
+                                            .num_heads = 2,
+                                            .eps = 1e-5,
+                                            .activation = activation});
+    EXPECT_LT(largest_difference(layer(x, to_itself), h + dense(y, "mlp.fc2")), 1e-5);
+  }
 }
 
 // Text and image are reduced at once where both are sums.
