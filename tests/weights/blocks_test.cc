@@ -73,6 +73,8 @@ void expect_comfy_numbers(const std::string& file_name) {
   const auto codes = (w / "int8_rows").matrix("weight", {3, 64});
   EXPECT_EQ(codes.form, Quantize::kInt8);
   EXPECT_TRUE(at::equal(dequantize(codes, at::kFloat), numbers.at("int8_rows")));
+  const auto one = (w / "int8_one").matrix("weight", {3, 64});
+  EXPECT_TRUE(at::equal(one.values_NC, numbers.at("int8_one"))) << "a scale for all is no row's";
 }
 
 TEST(Blocks, OfComfyUiAreWhatItsMarksSay) {

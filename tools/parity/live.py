@@ -14,9 +14,12 @@ import tempfile
 import time
 from pathlib import Path
 
+import coded_file
 import compare_fixtures
 import control_lora
 import dump
+import dump_blocks
+import merged
 import numpy as np
 import random_families
 import random_joy
@@ -49,6 +52,8 @@ def pipeline_of(case, folder):
         return random_pipeline.DEMO, ["-m", random_pipeline.DEMO]
     model = folder / "model"
     random_families.make(model, case.shape)
+    if case.coded:
+        return model, coded_flags(case, model, folder)
     if case.single_file is None:
         return model, ["-m", model]
     # The other parts lie in a directory without a transformer.
@@ -59,6 +64,23 @@ def pipeline_of(case, folder):
             (components / part.name).symlink_to(part)
     single_file.write(model / "transformer", folder / "transformer.safetensors", case.single_file)
     return model, ["-m", folder / "transformer.safetensors", "--components", components]
+
+
+def coded_flags(case, model, folder):
+    """Flags that name coded files; their numbers take the place of the model's."""
+    converter = single_file.converter_of(model / "transformer")
+    if case.single_file is None:
+        converter = dict
+    path = coded_file.code_transformer(model / "transformer", folder / "coded", case.coded,
+                                       converter)
+    flags = ["-m", path, "--components", model]
+    if case.coded_text:
+        is_t5 = (model / "text_encoder_2").exists()
+        text = coded_file.code_text(
+            model / ("text_encoder_2" if is_t5 else "text_encoder"), folder / "text.gguf",
+            dump_blocks.name_in_llama if is_t5 else coded_file.name_of_qwen3)
+        flags += ["--text-encoder-file", text]
+    return flags
 
 
 def prompts_of(request, folder):
@@ -229,6 +251,10 @@ def compare(program, case, folder, threads):
     reference = reference_of(case, model, folder)
     if case.control_lora:
         model_flags = [*model_flags, "--lora", folder / "lora.safetensors"]
+    if case.lora:
+        merged.write(model, folder / "lora.safetensors", folder / "merged", case.lora)
+        model, model_flags = folder / "merged", [*model_flags, "--lora", folder / "lora.safetensors"]
+        reference = dump.load(model)
     got = braid(program, case, model_flags, folder, threads)
     if case.dtype == "bfloat16":
         return compare_bfloat16(got, model, case.request)

@@ -28,6 +28,9 @@ class Case:
     flags: tuple = ()        # further flags of braid, which must not change a number
     single_file: str | None = None  # the prefix of the names in a single-file transformer
     own_latents: bool = False       # starts from given latents (--latents), not from drawn ones
+    coded: str | None = None        # the kind of a transformer's codes (coded_file.py)
+    coded_text: bool = False        # the large text encoder in GGUF
+    lora: str | None = None         # how a LoRA is spelt (make_adapters.py)
     control_lora: bool = False      # a LoRA makes it a model that follows a picture
 
 
@@ -351,4 +354,50 @@ REDUX = [
     Case("redux, bfloat16", shape(heads=4, dtype="bfloat16", redux=ReduxShape()),
          ask(seq=512, guidance=4.0, n=4, looked_at=((64, 64),)), "bfloat16"),
 ]
-CASES = FLUX1 + KLEIN + DEV2 + ZIMAGE + PICTURES + CONTROLNETS + CONTROL_LORAS + REDUX + JOY
+# A transformer in the codes of a file is the pipeline of the numbers that they stand for.
+WIDE = shape(heads=2, head_dim=128, axes=(16, 56, 56), single_blocks=2, t5_width=64, t5_heads=4,
+             t5_head_dim=16, t5_ff=96)
+ODD = shape(heads=3, head_dim=32, axes=(8, 12, 12), t5_width=64, t5_ff=160, double_blocks=2)
+QWEN3 = TextShape(width=64, heads=4, kv_heads=2, head_dim=16, ff=96)
+WIDE_KLEIN = KleinShape(seed=50, text=QWEN3, transformer=Flux2Shape(
+    heads=2, head_dim=128, axes=(32, 32, 32, 32), double_blocks=1, single_blocks=2))
+CODED = [
+    Case("K-quants and a T5 in GGUF", WIDE, ask(*LENGTHS[:2]), single_file="", coded="gguf",
+         coded_text=True),
+    Case("mixed GGUF, odd widths", ODD, ask(n=2), single_file="", coded="gguf", coded_text=True),
+    Case("GGUF with diffusers' names", ODD, ask(size="80x112"), coded="gguf"),
+    Case("GGUF, pages", ODD, ask(), single_file="", coded="gguf",
+         flags=("--offload", "block")),
+    Case("float8 of rows and matrices", ODD, ask(n=2), single_file="", coded="float8"),
+    Case("ComfyUI's formats", WIDE, ask(), single_file="", coded="comfy"),
+    Case("ComfyUI's formats in a note", ODD, ask(), single_file="", coded="comfy note"),
+    Case("klein in GGUF, Qwen3 too", WIDE_KLEIN, ask(n=2), single_file="", coded="gguf",
+         coded_text=True),
+    Case("klein in ComfyUI's formats", WIDE_KLEIN, ask(), single_file="", coded="comfy"),
+    Case("zimage in GGUF, Qwen3 too", ZImagePipelineShape(seed=51, text=replace(
+        QWEN3, layers=4, causal_lm=False)), ask(cfg=2.0, seq=64), single_file="", coded="gguf",
+         coded_text=True),
+    Case("GGUF, bfloat16", replace(WIDE, dtype="bfloat16"), ask(guidance=4.0, n=4), "bfloat16",
+         single_file="", coded="gguf"),
+    Case("ComfyUI's formats, bfloat16", replace(WIDE, dtype="bfloat16"), ask(guidance=4.0, n=4),
+         "bfloat16", single_file="", coded="comfy"),
+]
+# A LoRA is the pipeline of the merged weights.
+LOW = shape(heads=4, dtype="bfloat16")
+BESIDE = ("--lora-mode", "beside")
+TWO_SINGLES = Flux2Shape(heads=4, double_blocks=1, single_blocks=2)
+LORAS = [
+    Case("LoRA of kohya", shape(heads=3), ask(n=2), lora="kohya"),
+    Case("LoRA of kohya, beside", shape(heads=3), ask(n=2), lora="kohya", flags=BESIDE),
+    Case("LoRA of ComfyUI, bfloat16", LOW, ask(guidance=4.0, n=4), "bfloat16", lora="comfyui"),
+    Case("LoRA of ComfyUI, beside, bfloat16", LOW, ask(guidance=4.0, n=4), "bfloat16",
+         lora="comfyui", flags=BESIDE),
+    Case("LoRA of XLabs, bfloat16", LOW, ask(guidance=4.0, n=4), "bfloat16", lora="xlabs"),
+    Case("LoKr, bfloat16", LOW, ask(guidance=4.0, n=4), "bfloat16", lora="lokr"),
+    Case("klein with a LoRA, bfloat16", KleinShape(seed=52, dtype="bfloat16", transformer=TWO_SINGLES),
+         ask(n=4), "bfloat16", lora="kohya"),
+    Case("klein with a LoRA beside, bfloat16", KleinShape(
+        seed=52, dtype="bfloat16", transformer=TWO_SINGLES), ask(n=4), "bfloat16", lora="comfyui",
+        flags=BESIDE),
+]
+CASES = FLUX1 + KLEIN + DEV2 + ZIMAGE + PICTURES + CONTROLNETS + CONTROL_LORAS + REDUX + CODED + LORAS + JOY

@@ -143,13 +143,16 @@ CONVERTERS = {"FluxTransformer2DModel": convert, "Flux2Transformer2DModel": conv
               "ZImageTransformer2DModel": convert_zimage}
 
 
+def converter_of(folder):
+    return CONVERTERS[json.loads((folder / "config.json").read_text())["_class_name"]]
+
+
 def write(folder, out, prefix=""):
     """The transformer in `folder` as the file `out`."""
     tensors = {}
     for path in folder.glob("diffusion_pytorch_model*.safetensors"):
         tensors |= load_file(path)
-    converter = CONVERTERS[json.loads((folder / "config.json").read_text())["_class_name"]]
-    save_file({prefix + n: t.contiguous() for n, t in converter(tensors).items()}, out)
+    save_file({prefix + n: t.contiguous() for n, t in converter_of(folder)(tensors).items()}, out)
 
 
 def main():

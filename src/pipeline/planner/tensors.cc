@@ -31,7 +31,8 @@ PlannedTensor::Shared shared_by(const Sharding* sharding, const AskedTensor& ask
 }
 
 PlannedTensor::Kind kind_of(const AskedTensor& asked, const std::vector<std::string>& keep_dense) {
-  if (!asked.stored.empty() && asked.stored.front().entry.type == ElementType::kInt8)
+  const auto* const stored = asked.stored.empty() ? nullptr : asked.stored.data();
+  if (stored && stored->entry.type == ElementType::kInt8 && !stored->is_coded())
     return PlannedTensor::Kind::kCodes;
   const bool stays = std::any_of(keep_dense.begin(), keep_dense.end(), [&](const auto& pattern) {
     return matches(pattern, asked.layer);
