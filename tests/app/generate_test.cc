@@ -228,6 +228,24 @@ TEST_F(Generate, KeepsToABudget) {
   EXPECT_THAT(refused.err, HasSubstr("a picture of 32x32 does not fit 0.10 GB"));
 }
 
+TEST_F(Generate, KeepsToABudgetWithFilesThatNobodyNamed) {
+  const auto fit = report({"a", "--memory", "2GB", "--offload", "leaf", "--prefetch", "0"})["fit"];
+  const auto too_little = fit["predicted_device_bytes"].get<std::int64_t>() - 1;
+  const auto pages = folder_ / "pages";
+  std::filesystem::create_directories(pages / "braid-pages-killed");
+  const auto run = Subprocess({.arguments = {"generate", "a", "-m", BRAID_SOURCE_DIR "/models/demo",
+                                             "--steps", "1", "--size", "32x32", "-o", "a.png",
+                                             "--offload", "leaf", "--prefetch", "0", "--memory",
+                                             std::to_string(double(too_little) / 1e6) + "MB"},
+                               .environment = {"TMPDIR=" + pages.string()},
+                               .folder = folder_})
+                       .finish();
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_THAT(run.err, HasSubstr(" --offload-dir, predicted peak "));
+  EXPECT_THAT(run.err, HasSubstr(" of files are in " + (pages / "braid-pages-").string()));
+  EXPECT_TRUE(std::filesystem::is_empty(pages)) << "of this run, and of one that was killed";
+}
+
 // Flags before the budget, the budget before the preset.
 TEST_F(Generate, TakesFromAPresetWhatABudgetDoesNotChoose) {
   const auto fit_of = [&](std::vector<std::string> more) {

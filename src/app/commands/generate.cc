@@ -3,6 +3,7 @@
 #include <ATen/Parallel.h>
 
 #include "app/commands/auto_layout.h"
+#include "app/commands/fitted_in_files.h"
 #include "app/files/bundled_model.h"
 #include "app/files/input_pictures.h"
 #include "app/files/latents_file.h"
@@ -22,7 +23,6 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "pipeline/engine.h"
-#include "pipeline/planner/fit.h"
 #include "pipeline/settings.h"
 #include "weights/files/safetensors_writer.h"
 
@@ -77,6 +77,7 @@ class GenerateRun {
   std::vector<BytesRead> bytes_read_;
   MeasuredPeaks peaks_;
   std::optional<Fit> fit_;  // of a budget
+  std::shared_ptr<const TemporaryPages> pages_;
   std::vector<SavedPicture> saved_;
   std::vector<std::string> warnings_;
 };
@@ -137,7 +138,9 @@ void GenerateRun::choose_memory() {
 void GenerateRun::keep_to_budget() {
   const auto budget = options_.memory.budget;
   const auto asked = flags_of(options_.memory);
-  auto chosen = fitted(options_, request_);
+  const auto in_files = fitted_in_files(options_, request_);
+  pages_ = in_files.pages;
+  auto chosen = in_files.fitted;
   options_ = std::move(chosen.options);
   request_.vae_tiling = chosen.tiling;
   fit_ = std::move(chosen.fit);
@@ -146,7 +149,8 @@ void GenerateRun::keep_to_budget() {
   const bool fits = fit_->device_peak <= budget.device;
   const auto of = text_of(fits ? ", of " : ", more than ", readable_bytes(double(budget.device)),
                           " that a GPU has for it");
-  display_.say("memory: " + fit_sentence(*fit_, chosen.is_on_host) + (budget.is_implied ? of : ""));
+  display_.say("memory: " + fit_sentence(*fit_, chosen.is_on_host) + (budget.is_implied ? of : "") +
+               sentence_of(in_files));
 }
 
 void GenerateRun::check_dump() const {

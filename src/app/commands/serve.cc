@@ -136,6 +136,9 @@ void ServeRun::drain() {
 
 int ServeRun::run() {
   log_("listening", {{"address", flags_.host}, {"port", std::to_string(server_.port())}});
+  for (const auto& model : engines_->models())
+    if (model.pages)
+      log_("files", {{"model", model.name}, {"folder", model.pages->folder().string()}});
   const std::stop_callback on_signal(signals_.token(), [this] { drain(); });
   service_.start();
   server_.run();

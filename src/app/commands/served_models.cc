@@ -2,6 +2,7 @@
 
 #include <set>
 
+#include "app/commands/fitted_in_files.h"
 #include "app/commands/serve_ranks.h"
 #include "app/files/bundled_model.h"
 #include "app/files/lora_folder.h"
@@ -11,7 +12,6 @@
 #include "app/print/failure.h"
 #include "base/error.h"
 #include "comm/fate.h"
-#include "pipeline/planner/fit.h"
 
 namespace braid {
 namespace {
@@ -34,7 +34,9 @@ ServedModel settled(const ServeFlags& flags, const std::filesystem::path& model)
   options.memory = choose_memory(flags.preset, options).memory;
   ServedModel settled{.name = model_name(options.model), .options = {}, .tiling = flags.vae_tiling};
   if (options.memory.budget.is_set()) {
-    auto fit = fitted(options, {.vae_tiling = settled.tiling});
+    const auto in_files = fitted_in_files(options, {.vae_tiling = settled.tiling});
+    settled.pages = in_files.pages;
+    auto fit = in_files.fitted;
     options = std::move(fit.options);
     settled.tiling = fit.tiling;
     settled.need = {.device = fit.fit.device_peak, .host = fit.fit.host_peak};

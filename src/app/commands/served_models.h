@@ -2,6 +2,7 @@
 // are loaded.
 #pragma once
 
+#include "app/files/temporary_pages.h"
 #include "app/flags/flags.h"
 #include "pipeline/engine.h"
 #include "serve/backend.h"
@@ -14,7 +15,8 @@ struct ServedModel {
   std::string name;
   PipelineOptions options;
   VaeTiling tiling = VaeTiling::kAuto;
-  serve::MemoryNeed need = {};  // forecast; known where there is a budget
+  serve::MemoryNeed need = {};                       // forecast; known where there is a budget
+  std::shared_ptr<const TemporaryPages> pages = {};  // of weights that do not fit it
 };
 
 // In the order of the flags, at least one. Throws InputError.

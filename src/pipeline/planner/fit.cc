@@ -76,7 +76,8 @@ Fit Fitting::measured(Fit choice) const {
   const auto job = with(choice);
   const auto& grid = place_.grid;
   std::map<std::string, std::int64_t> on_device;
-  std::int64_t in_process = 0, locked = 0;
+  const bool in_files = !job.memory.offload.folder.empty();
+  std::int64_t in_process = 0, locked = 0, pages = 0;
   for (int rank = 0; rank < grid.product(); ++rank) {
     const auto& stage = stages_[std::size_t(place_of(grid, rank).layers)];
     const auto bytes = predict_bytes(job, grid, rank, stage);
@@ -84,9 +85,11 @@ Fit Fitting::measured(Fit choice) const {
     const auto host = braid::host_peak(job, bytes);
     in_process = place_.are_threads ? in_process + host : std::max(in_process, host);
     locked = place_.are_threads ? locked + bytes.locked : std::max(locked, bytes.locked);
+    pages = place_.are_threads ? pages + bytes.pages : std::max(pages, bytes.pages);
   }
   choice.host_peak = kProcessBytes + in_process;
   choice.locked = locked;
+  choice.files = in_files ? pages : 0;
   choice.device_peak = 0;
   for (const auto& [name, bytes] : on_device)
     choice.device_peak = std::max(choice.device_peak, bytes);

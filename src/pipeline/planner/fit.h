@@ -13,6 +13,7 @@ struct Fit {
   std::int64_t device_peak = 0;  // predicted: of the fullest device; on CPUs of the process
   std::int64_t host_peak = 0;    // of the process
   std::int64_t locked = 0;       // of the host's memory, for the copies of this process
+  std::int64_t files = 0;        // of weights, in the folder of `memory.offload`
   double copy_seconds = 0;       // of the whole run, at 25 GB/s from the host and 2 from a disk
 };
 

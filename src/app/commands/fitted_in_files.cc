@@ -1,0 +1,41 @@
+#include "app/commands/fitted_in_files.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace braid {
+namespace {
+
+bool files_would_help(const DoesNotFit& refusal) {
+  return std::ranges::any_of(refusal.help(), [](const DoesNotFit::Help& help) {
+    return help.remedy == DoesNotFit::Remedy::kFiles;
+  });
+}
+
+}  // namespace
+
+FittedInFiles fitted_in_files(PipelineOptions options, const Request& request) {
+  try {
+    return {.fitted = fitted(options, request)};
+  } catch (const DoesNotFit& refusal) {
+    if (!files_would_help(refusal)) throw;
+  }
+  auto pages = std::make_shared<const TemporaryPages>();
+  options.memory.offload.folder = pages->folder();
+  FittedInFiles chosen{.fitted = fitted(options, request), .pages = pages};
+  const auto room = std::filesystem::space(pages->folder()).available;
+  const auto files = chosen.fitted.fit.files;
+  require(std::uint64_t(files) <= room, "the weights need files of ", gigabytes_with_cents(files),
+          ", and ", pages->folder().parent_path(), " has room for ",
+          gigabytes_with_cents(std::int64_t(room)), ": --offload-dir names another folder");
+  return chosen;
+}
+
+std::string sentence_of(const FittedInFiles& fit) {
+  if (!fit.pages) return {};
+  return text_of("; ", gigabytes_with_cents(fit.fitted.fit.files), " of files are in ",
+                 fit.pages->folder().string(), " until the end, --offload-dir DIR keeps them");
+}
+
+}  // namespace braid

@@ -1,0 +1,70 @@
+#include "app/files/temporary_pages.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+#include "base/error.h"
+
+namespace braid {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kStem = "braid-pages-";
+
+fs::path folder_of_all() {
+  const char* const said = std::getenv("TMPDIR");
+  return said && *said ? said : "/var/tmp";
+}
+
+// A descriptor that locks the folder, or -1: it is somebody's, or no folder of this user's.
+int locked(const fs::path& folder) {
+  const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (fd < 0 || ::flock(fd, LOCK_EX | LOCK_NB) == 0) return fd;
+  ::close(fd);
+  return -1;
+}
+
+void remove_abandoned(const fs::path& all) {
+  std::error_code failed;
+  for (const auto& entry : fs::directory_iterator(all, failed)) {
+    if (!entry.path().filename().string().starts_with(kStem)) continue;
+    const int lock = locked(entry.path());
+    if (lock < 0) continue;
+    fs::remove_all(entry.path(), failed);
+    ::close(lock);
+  }
+}
+
+}  // namespace
+
+// Who starts at the same time may take it for abandoned before it is locked: then another is made.
+// Where the file system has no locks the last one is good enough.
+TemporaryPages::TemporaryPages() {
+  const auto all = folder_of_all();
+  remove_abandoned(all);
+  std::error_code failed;
+  for (int tries = 0; lock_ < 0 && tries < 3; ++tries) {
+    fs::remove(folder_, failed);
+    auto name = (all / kStem).string() + "XXXXXX";
+    check(::mkdtemp(name.data()), "cannot make a folder for weights in ", all, ": ",
+          std::strerror(errno));
+    folder_ = name;
+    lock_ = locked(folder_);
+    if (lock_ >= 0 && !fs::exists(folder_)) ::close(std::exchange(lock_, -1));
+  }
+}
+
+TemporaryPages::~TemporaryPages() {
+  std::error_code failed;
+  fs::remove_all(folder_, failed);
+  ::close(lock_);
+}
+
+}  // namespace braid
