@@ -82,13 +82,13 @@ class Conversion {
   Conversion(const ConvertOptions& options, const Hooks& hooks)
       : o_(options),
         hooks_(hooks),
-        files_(find_model({.model = options.model, .components = options.components})),
+        files_(find_model({.model = options.model,
+                           .components = options.components,
+                           .adapters = options.adapters})),
         family_(open_family(files_)),
         out_(named(options.out)),
         partial_(out_.string() + ".partial"),
-        adapted_{.adapters = open_adapters(options.adapters),
-                 .mode = AdapterMode::kFused,
-                 .warn = hooks.warning} {}
+        adapted_{.adapters = files_.adapters, .mode = AdapterMode::kFused, .warn = hooks.warning} {}
 
   void run();
 
@@ -177,7 +177,8 @@ void Conversion::write_configs() const {
   for (const auto& part : family_->description().parts) {
     if (!changes(part)) continue;
     const auto own = files_.config_of(part.folder), to = partial_ / part.folder / "config.json";
-    const bool has_own = (&part != &denoiser || files_.single_file.empty()) && fs::exists(own);
+    const bool is_as_read = !part.widened && (&part != &denoiser || files_.single_file.empty());
+    const bool has_own = is_as_read && fs::exists(own);
     if (has_own)
       fs::copy_file(own, to, fs::copy_options::overwrite_existing);
     else
@@ -185,6 +186,8 @@ void Conversion::write_configs() const {
   }
   auto index = OrderedJson::parse(read_file(files_.folder / "model_index.json"));
   index[denoiser.folder] = {"diffusers", denoiser.class_name};
+  const auto& pipeline = family_->description().pipeline_class;
+  if (!pipeline.empty()) index["_class_name"] = pipeline;
   write_file(partial_ / "model_index.json", index.dump(2) + "\n");
 }
 

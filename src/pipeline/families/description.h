@@ -103,7 +103,8 @@ struct Description {
   RequestLimits limits;
   ScheduleConfig schedule;
   VaeConfig vae;
-  bool latents_in_float = false;  // between steps, whatever the denoiser computes in
+  bool latents_in_float = false;    // between steps, whatever the denoiser computes in
+  std::string pipeline_class = {};  // of diffusers, where adapters make it another than its files'
 };
 
 }  // namespace braid

@@ -86,7 +86,8 @@ Description describe_flux(const FluxConfigs& c, const ScheduleConfig& schedule,
                      .guidance = guidance_of(c.kind),
                      .pictures = std::move(pictures)},
           .schedule = schedule,
-          .vae = c.vae};
+          .vae = c.vae,
+          .pipeline_class = c.stored_channels > 0 ? flux_pipeline(c.kind) : ""};
 }
 
 RequestDefaults flux_defaults(const FluxConfig& c, FluxKind kind) {
