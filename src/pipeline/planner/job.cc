@@ -1,5 +1,7 @@
 #include "pipeline/planner/job.h"
 
+#include <algorithm>
+
 #include "pipeline/model.h"
 #include "pipeline/pictures/check_pictures.h"
 #include "pipeline/settings.h"
@@ -11,6 +13,27 @@ namespace {
 std::int64_t tokens_of(std::int64_t total, int first, int last, int ranks) {
   return (last == ranks ? total : share_of(total, last, ranks).begin) -
          share_of(total, first, ranks).begin;
+}
+
+// Adapters that may be fused stand beside what stays in a file's codes.
+bool stays_in_codes(const Checkpoint& weights, Quantize form) {
+  return std::ranges::any_of(weights.tensors(), [&](const auto& named) {
+    const auto& stored = named.second;
+    return stored.is_coded() ? form == Quantize::kNone : stored.entry.type == ElementType::kInt8;
+  });
+}
+
+// Of the adapters' files. A rank has all of them, though it keeps its share alone.
+std::int64_t beside_numbers(const PipelineOptions& options, const ModelFiles& files) {
+  const bool is_auto = options.adapter_mode == AdapterMode::kAuto && !files.adapters.empty() &&
+                       stays_in_codes(files.open("transformer"), options.memory.quantize);
+  if (options.adapter_mode != AdapterMode::kBeside && !is_auto) return 0;
+  std::int64_t numbers = 0;
+  for (const auto& adapter : files.adapters)
+    for (const auto& [name, module] : adapter.file->modules())
+      for (const auto& [role, stored] : module.tensors)
+        numbers += c10::multiply_integers(stored.entry.shape);
+  return numbers;
 }
 
 }  // namespace
@@ -87,6 +110,7 @@ PlanJob job_of_request(const PipelineOptions& options, const Request& r, at::Dev
   job.branches = num_branches(r, limits);
   job.layout = options.layout;
   const auto files = find_model(options);
+  job.beside_numbers = beside_numbers(options, files);
   return surveyed(std::move(job), &files);
 }
 

@@ -20,6 +20,7 @@ struct PlanJob {
   bool is_on_host = false;  // it computes on CPUs: what is on the device is in the host's memory
 
   Memory memory = {};                                // how weights are kept
+  std::int64_t beside_numbers = 0;                   // of adapters that are not fused
   std::shared_ptr<const ModelTensors> tensors = {};  // none: surveyed() finds them
 
   const DenoiserShape& shape() const { return family->shape(); }

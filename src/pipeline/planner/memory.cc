@@ -199,7 +199,8 @@ void add_transformer(const PlanJob& job, const Degrees& grid, int rank, const St
                 .begin = stage.first_block,
                 .count = stage.num_blocks},
                {.quantize = job.memory.quantize, .offload = o.transformer, .blocks = o.blocks});
-  bytes.transformer = hold(job, pages, {o.transformer, job.memory.quantize, o.resident}, bytes);
+  bytes.transformer = hold(job, pages, {o.transformer, job.memory.quantize, o.resident}, bytes) +
+                      job.beside_numbers * job.element_bytes();
   bytes.activations = activation_bytes(job, grid, share);
   add_controlnets(job, grid, rank, share, bytes);
   bytes.keys_values = keys_values_bytes(job, grid, share);
