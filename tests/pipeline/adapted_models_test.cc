@@ -8,6 +8,7 @@
 #include "message_of.h"
 #include "pipeline/conversion/convert.h"
 #include "pipeline/engine.h"
+#include "pipeline/planner/memory.h"
 #include "pipeline/proofs/verify.h"
 #include "temporary_folder.h"
 #include "weights/files/safetensors_writer.h"
@@ -146,6 +147,32 @@ TEST_F(AdaptedModels, StandBesideBlocksOfAFile) {
     EXPECT_LT(largest_error(got, want), 2e-5);
     EXPECT_FALSE(at::equal(got, want)) << "they were fused";
   }
+}
+
+TEST_F(AdaptedModels, AreCountedInAPlanWhereTheyStandBeside) {
+  PipelineOptions options{.model = kModel, .dtype = Dtype::kBfloat16};
+  const auto bytes_more = [&](AdapterMode mode) {
+    const auto bytes = [&] {
+      return predict_bytes(job_of_request(options, {}, at::kCPU), {}, 0,
+                           whole_transformer(open_family(find_model(options))->shape()))
+          .transformer;
+    };
+    options.adapters.clear();
+    const auto without = bytes();
+    options.adapters = {{.file = file("kohya")}};
+    options.adapter_mode = mode;
+    return bytes() - without;
+  };
+  std::int64_t numbers = 20;  // alphas
+  for (const auto& [name, stored] : Checkpoint::open_file(file("kohya")).tensors())
+    if (name.ends_with(".weight")) numbers += stored.view().numel();
+  EXPECT_EQ(bytes_more(AdapterMode::kBeside), 2 * numbers);
+  EXPECT_EQ(bytes_more(AdapterMode::kAuto), 0) << "fused";
+  options.components = kModel;
+  options.model = kParity / "blocks/flux.gguf";
+  EXPECT_EQ(bytes_more(AdapterMode::kAuto), 2 * numbers) << "blocks stay as they are";
+  options.memory.quantize = Quantize::kInt8;
+  EXPECT_EQ(bytes_more(AdapterMode::kAuto), 0);
 }
 
 TEST_F(AdaptedModels, StandBesideStoredCodes) {

@@ -1,7 +1,12 @@
 // Pictures that are followed, by ControlNets and by a LoRA, and those that are looked at behind the
 // prompt: that layouts change nothing, and what is refused.
+#include <nlohmann/json.hpp>
+
+#include "base/json.h"
 #include "picture_requests.h"
+#include "pipeline/conversion/convert.h"
 #include "pipeline/planner/memory.h"
+#include "temporary_folder.h"
 
 namespace braid::followed_pictures_test {
 
@@ -136,6 +141,21 @@ TEST(ControlLora, SeesNothingAtAScaleOfZero) {
   };
   EXPECT_TRUE(at::equal(velocity(0, waves(64, 48)), velocity(0, half(64, 48))));
   EXPECT_FALSE(at::equal(velocity(1, waves(64, 48)), velocity(1, half(64, 48))));
+}
+
+// A model that follows a picture without its LoRA: the same bits.
+TEST(ControlLora, IsMergedByAConversion) {
+  const TemporaryFolder folder;
+  const PipelineOptions with{.model = kFixtures / "basic/model",
+                             .adapters = {{.file = kFixtures / "control-lora/lora.safetensors"}}};
+  const auto out = folder / "merged";
+  convert({.model = with.model, .out = out, .adapters = with.adapters});
+  EXPECT_EQ(read_json(out / "model_index.json")["_class_name"], "FluxControlPipeline");
+  auto request = request_with({.controls = {{.picture = waves(64, 48)}}});
+  request.negative_prompt = {};
+  request.true_cfg = 1;
+  const auto merged = recording_of({.model = out}, request), want = recording_of(with, request);
+  EXPECT_TRUE(at::equal(merged.at("velocity_first"), want.at("velocity_first")));
 }
 
 TEST(Redux, IsRefusedWhereReferencesDoNotFit) {
