@@ -30,7 +30,7 @@ Request following(double scale = 0.8) {
 
 TEST_P(FollowedLayouts, FollowWhatOneRankFollows) {
   auto options = with_controlnets();
-  const auto one = recording_of(options, following());
+  static const auto one = recording_of(options, following());
   options.layout = GetParam();
   expect_near(one, recording_of(options, following()));
 }

@@ -36,7 +36,7 @@ class JoyLayouts : public testing::TestWithParam<NamedLayout> {
  protected:
   static PipelineOptions options() { return joy_with(GetParam().layout); }
   static const Recording& one_rank() {
-    static const auto recording = recorded(joy_with(), joy_request());
+    static const auto recording = recorded_latents(joy_with(), joy_request());
     return recording;
   }
 };
@@ -45,7 +45,7 @@ INSTANTIATE_TEST_SUITE_P(All, JoyLayouts, testing::ValuesIn(kLayouts), kNameOf);
 INSTANTIATE_TEST_SUITE_P(Slow, JoyLayouts, testing::ValuesIn(kMoreLayouts), kNameOf);
 
 TEST_P(JoyLayouts, EqualOneRank) {
-  const auto got = recorded(options(), joy_request());
+  const auto got = recorded_latents(options(), joy_request());
   for (const auto* name : {"latents_initial", "sigmas", "timesteps"})
     EXPECT_TRUE(at::equal(got.at(name), one_rank().at(name))) << name;
   for (const auto* name : {"prompt_embeds", "velocity_first", "latents_final"})
@@ -73,18 +73,26 @@ TEST_P(JoyLayouts, MoveWhatIsPredicted) {
 TEST(JoyCfg, OnTwoRanksHasTheBitsOfOne) {
   auto alone = joy_with();
   alone.threads = 1;
-  const auto one = recorded(alone, joy_request()),
-             two = recorded(joy_with({.cfg = 2}), joy_request());
+  const auto one = recorded_latents(alone, joy_request()),
+             two = recorded_latents(joy_with({.cfg = 2}), joy_request());
   for (const auto* name : {"prompt_embeds", "velocity_first", "latents_final"})
     EXPECT_TRUE(at::equal(two.at(name), one.at(name))) << name;
 }
 
+// Also the picture's, where the layers of the autoencoder come and go one by one.
 TEST(JoyMemory, KeepsItsBitsWhereverItsWeightsAre) {
-  const auto resident = recorded(joy_with(), joy_request()).at("latents_final");
-  for (const auto mode : {OffloadMode::kModel, OffloadMode::kBlock, OffloadMode::kLeaf}) {
-    const Memory memory{.offload = {.transformer = mode, .text = mode, .vae = mode}};
-    const auto got = recorded(joy_with({}, memory), joy_request()).at("latents_final");
-    EXPECT_TRUE(at::equal(got, resident)) << int(mode);
+  const auto memory_of = [](OffloadMode mode) {
+    return Memory{.offload = {.transformer = mode, .text = mode, .vae = mode}};
+  };
+  Recording resident, leaves;
+  const auto pictures = Engine(joy_with(), {}).generate(joy_request(), {}, &resident);
+  const auto by_leaves =
+      Engine(joy_with({}, memory_of(OffloadMode::kLeaf)), {}).generate(joy_request(), {}, &leaves);
+  EXPECT_TRUE(at::equal(leaves.at("latents_final"), resident.at("latents_final")));
+  EXPECT_EQ(by_leaves.at(0).rgb, pictures.at(0).rgb);
+  for (const auto mode : {OffloadMode::kModel, OffloadMode::kBlock}) {
+    const auto got = recorded_latents(joy_with({}, memory_of(mode)), joy_request());
+    EXPECT_TRUE(at::equal(got.at("latents_final"), resident.at("latents_final"))) << int(mode);
   }
 }
 

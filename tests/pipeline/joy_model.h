@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ATen/ATen.h>
+#include <gtest/gtest.h>
 
 #include <filesystem>
 
@@ -42,6 +43,17 @@ inline PipelineOptions joy_with(const Layout& layout = {}, const Memory& memory 
 inline Recording recorded(const PipelineOptions& options, const Request& request) {
   Recording recording;
   Engine(options, {}).generate(request, {}, &recording);
+  return recording;
+}
+
+// Without the picture, which takes longest: the run ends where it would be decoded.
+inline Recording recorded_latents(const PipelineOptions& options, const Request& request) {
+  struct Denoised {};
+  const Hooks hooks{.progress = [](const Progress& progress) {
+    if (progress.phase == Phase::kDecode) throw Denoised();
+  }};
+  Recording recording;
+  EXPECT_THROW(Engine(options, {}).generate(request, hooks, &recording), Denoised);
   return recording;
 }
 
