@@ -70,6 +70,7 @@ TEST_P(KeptKeysOverRanks, AreAttendedToByAllPictures) {
     const auto all_bytes = world.all_reduce(at::full({1}, kept.bytes(), at::kLong));
     EXPECT_EQ(all_bytes.item<std::int64_t>(), kBlocks * 2 * 6 * 13 * 8 * 4);
     kept.set_use(KeptKeys::Use::kNone);
+    EXPECT_EQ(kept.bytes(), 0);
     evaluate(kept, [&](int i) {
       const auto x = picture(i);
       expect_near(attended(attend, x, mesh), ops::attention(x.q, x.k, x.v));

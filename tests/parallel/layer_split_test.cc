@@ -173,6 +173,16 @@ TEST(BlocksOfRank, CountTheFullestRankOfAStage) {
   EXPECT_THAT(blocks, ElementsAre(2, 2, 6, 6));
 }
 
+// A GPU that is asked for the first time is started.
+TEST(BlocksOfRank, WaitForARankThatTakesLongToSayWhatIsFree) {
+  const WorldOptions impatient{.size = 2, .deadline = std::chrono::milliseconds(300)};
+  run_ranks(impatient, [](const Group& world) {
+    const auto mesh = make_mesh(world, {.layers = 2});
+    if (world.rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(700));
+    EXPECT_EQ(blocks_of_rank(mesh, {1, 1}, [] { return StageMemory{true, 1}; }).count, 1);
+  });
+}
+
 TEST(BlocksOfRank, RefuseMoreStagesThanBlocks) {
   try {
     run_ranks({.size = 3}, [&](const Group& world) {

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <mutex>
+#include <thread>
 
 #include "comm/thread.h"
 
@@ -29,6 +30,17 @@ TEST(MapShared, GivesTheFirstRankAllResultsInOrder) {
       });
       EXPECT_EQ(calls, num_items) << num_ranks << " ranks";
     }
+}
+
+// One rank decodes a large tile while the others have nothing to do.
+TEST(MapShared, AnItemMayTakeLongerThanTheDeadline) {
+  run_ranks({.size = 3, .deadline = std::chrono::milliseconds(300)}, [](const Group& ranks) {
+    const auto got = map_shared(ranks, {at::ones({1})}, [](const Tensor& x) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(700));
+      return x + 1;
+    });
+    EXPECT_EQ(got.size(), ranks.rank() == 0 ? 1u : 0u);
+  });
 }
 
 TEST(MapShared, AFailureOfOneRankEndsAll) {
