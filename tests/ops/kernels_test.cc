@@ -174,6 +174,12 @@ TEST(BfloatKernels, RoundWhatIsNormedBeforeTheWeightMultipliesIt) {
     EXPECT_EQ(y[0][3].item<float>(), 3.296875);
 }
 
+TEST(BfloatKernels, LeaveWeightsOfAnotherDtypeToTheDefinition) {
+  const auto x = at::randn({3, 40}).to(at::kBFloat16), weight = at::randn({40});
+  EXPECT_TRUE(at::equal(ops::llama_rms_norm(x, weight, 1e-6),
+                        ops::reference::llama_rms_norm(x, weight, 1e-6)));
+}
+
 TEST(BfloatKernels, RoundToNearestEven) {
   // 1 + 2^-8 lies between two bfloat16 numbers: to the even one; so does 1 + 3 * 2^-8, upwards
   const auto one = at::full({1, 1, 32}, 1, at::kBFloat16);

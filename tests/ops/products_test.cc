@@ -231,6 +231,16 @@ TEST(OwnLayers, TakeWeightsThatAreTurned) {
             1.0 / 256);
 }
 
+TEST(OwnLayers, AddWhatIsBesideThemBeforeGelu) {
+  const auto numbers = [](at::IntArrayRef shape) { return draw(shape, at::kBFloat16, 20); };
+  const auto x = numbers({70, 40}), rows = numbers({24, 40}), up = numbers({24, 40});
+  const Beside beside{.down_RC = at::eye(40).to(x), .scales_R = at::ones({40}).to(x), .up_NR = up};
+  const Matrix w{.values_NC = rows, .beside = std::make_shared<const Beside>(beside)};
+  const auto sum = x.to(at::kDouble).mm((rows.to(at::kDouble) + up).t());
+  Scratch scratch;
+  EXPECT_LT(difference(ops::linear_gelu(x, w, {}, scratch), at::gelu(sum, "tanh")), 4 * kUnit);
+}
+
 TEST(OwnLayers, MayHaveNoOutputs) {
   for (const auto form : {Quantize::kNone, Quantize::kInt8, Quantize::kInt8Dynamic}) {
     auto w = Matrix{.form = form, .values_NC = at::empty({0, 16}, at::kChar)};
