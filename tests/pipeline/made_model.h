@@ -89,6 +89,9 @@ inline DenoiserInput made_input(const PlanJob& job) {
                             .pooled_BC = zeros({batch, shape.pooled_width})};
   auto in = job.family->begin(condition, job.size(), 3.5, at::TensorOptions(job.dtype));
   job.family->set_step(in, zeros({batch, job.image_tokens(), shape.in_width}), 500);
+  for (const auto tokens : job.pictures.references)
+    in.references.push_back({.x_BLC = zeros({batch, tokens, shape.in_width}),
+                             .ids_LA = at::zeros({tokens, in.noise.ids_LA.size(1)})});
   return in;
 }
 

@@ -233,7 +233,7 @@ TEST(PlannedPictures, AreOfTheSizeThatTheModelSees) {
   const auto klein = named_family("klein-9b-kv");
   const auto seen = planned_pictures(*klein, {.references = {large, large}}, {64, 64});
   EXPECT_EQ(seen.encoded_pixels, 1440 * 720);  // 1448 x 724, cut
-  EXPECT_EQ(seen.reference_tokens, 2 * 90 * 45);
+  EXPECT_EQ(seen.reference_tokens(), 2 * 90 * 45);
   EXPECT_EQ(seen.seen, PicturesTaken::Seen::kOnce);
   const PicturesIn in_every_step{.references = {large}, .reference_cache = ReferenceCache::kOff};
   EXPECT_EQ(planned_pictures(*klein, in_every_step, {64, 64}).seen,
@@ -241,7 +241,34 @@ TEST(PlannedPictures, AreOfTheSizeThatTheModelSees) {
   const auto flux = named_family("flux1-dev");
   const auto init = planned_pictures(*flux, {.init = large}, {512, 256});
   EXPECT_EQ(init.encoded_pixels, 512 * 256);
-  EXPECT_EQ(init.reference_tokens, 0);
+  EXPECT_EQ(init.reference_tokens(), 0);
+}
+
+TEST(PlannedPictures, TakeTheirPartOfEveryStep) {
+  auto job = surveyed(*named_job("klein-9b-kv"));
+  const auto machine = machine_of("8xh100");
+  const auto seconds = [&](const Degrees& grid) {
+    return predict_time(job, grid, machine, plan_stages(job, machine, grid)).compute;
+  };
+  const auto ring_bytes = [&] {
+    const auto traffic = predict_traffic(job, {.ring = 2}, 0);
+    return std::find_if(traffic.begin(), traffic.end(),
+                        [](const auto& t) { return t.axis == "ring"; })
+        ->traffic.bytes;
+  };
+  const auto alone = seconds({}), alone_in_ring = seconds({.ring = 2});
+  const auto passed = ring_bytes();
+  job.pictures.references = {4096};
+  const auto every = seconds({});
+  const auto with_keys = ring_bytes();
+  EXPECT_GT(every, 1.8 * alone);  // as many tokens again
+  EXPECT_GT(seconds({.ring = 2}), 1.8 * alone_in_ring);
+  job.pictures.seen = PicturesTaken::Seen::kOnce;
+  EXPECT_LT(seconds({}), every / 1.5);
+  EXPECT_GT(seconds({}), alone);  // keys and values remain
+  EXPECT_EQ(ring_bytes(), with_keys);
+  // 2048 of 4096 and 4608 tokens: keys and values of a token have 2 x 4096 numbers of 2 bytes
+  EXPECT_EQ(with_keys - passed, std::int64_t(2048) * 2 * 4096 * 2 * 32);
 }
 
 // 2 x 4096 tokens x 4096 numbers x 2 bytes x 32 blocks; ranks share heads, tokens or blocks.
@@ -249,7 +276,7 @@ TEST(PlannedPictures, AreKeptOnce) {
   auto job = *named_job("klein-9b-kv");
   job.dtype = at::kBFloat16;
   job.pictures = {
-      .encoded_pixels = 1024 * 1024, .reference_tokens = 4096, .seen = PicturesTaken::Seen::kOnce};
+      .encoded_pixels = 1024 * 1024, .references = {4096}, .seen = PicturesTaken::Seen::kOnce};
   job = surveyed(std::move(job));
   const auto kept = [&](const Degrees& grid, std::int64_t blocks) {
     return predict_bytes(job, grid, 0, {.first_block = 0, .num_blocks = blocks}).kept;

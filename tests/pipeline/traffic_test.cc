@@ -117,6 +117,8 @@ void expect_as_predicted(const PlanJob& any_job, const FluxConfig& config, const
   }
 }
 
+using Runs = std::vector<std::int64_t>;  // tokens of references
+
 // Every layout of so many ranks, on models of all kinds; options and dtypes take turns.
 class Predicted : public testing::TestWithParam<int> {};
 
@@ -137,6 +139,7 @@ TEST_P(Predicted, CountsAndBytesAreThoseOfRuns) {
           .batch_size = 1 + turn % 4,
           .num_pictures = 100,
           .branches = grid.cfg > 1 || turn % 5 == 0 ? 2 : 1,
+          .pictures = {.references = turn % 2 == 0 ? Runs{} : Runs{7, 2}},
           .layout = {.modulation = turn % 4 != 0 ? SharedModulation::kYes : SharedModulation::kNo,
                      .ring_form = turn % 3 == 0 ? RingForm::kGather : RingForm::kShift}};
       if (!plan_layout(job, on_cpus(GetParam()), grid).fits()) continue;

@@ -40,6 +40,7 @@ struct Part {
   std::optional<WidenedLayer> widened = {};                    // by an adapter
   AdapterNames adapters = {};  // no prefixes: files of adapters have nothing for it
   std::function<void(const Weights&)> make = {};  // makes the network and drops it: for surveys
+  std::vector<BlockCost> costs = {};              // of a ControlNet's blocks
   // Of a text encoder: the most numbers that live while `tokens` pass, with so many ranks.
   std::function<std::int64_t(std::int64_t tokens, int ranks)> live = {};
 };
@@ -68,6 +69,7 @@ struct PicturesTaken {
   int most_references = 0;
   // As tokens beside the noise's, or as text behind the prompt's, of which each has a scale.
   enum class References { kBesideNoise, kBehindPrompt } references = References::kBesideNoise;
+  std::int64_t tokens_behind_prompt = 0;  // that they are there, however many they are
   // A reference in the size that the encoder sees. Throws InputError for one that is no use.
   std::function<Pixels(const Pixels&)> fit_reference = {};
   // In its place where references get the size of what is drawn.

@@ -165,6 +165,19 @@ PictureSize size_without_request(const PicturesIn& in, const RequestLimits& limi
   return {.width = limits.defaults.width, .height = limits.defaults.height};
 }
 
+std::vector<PictureSize> sizes_looked_at(const PicturesIn& in, const PicturesTaken& taken,
+                                         PictureSize size) {
+  std::vector<PictureSize> sizes;
+  if (in.init && taken.init_as == PicturesTaken::InitAs::kReference) sizes.push_back(size);
+  if (taken.references != PicturesTaken::References::kBesideNoise) return sizes;
+  for (const auto& picture : in.references) {
+    const auto fitted =
+        taken.cut_reference ? taken.cut_reference(picture, size) : taken.fit_reference(picture);
+    sizes.push_back({.width = fitted.width, .height = fitted.height});
+  }
+  return sizes;
+}
+
 // As diffusers' get_timesteps counts.
 int first_step_of(int steps, double strength) {
   const double taken = std::min(steps * strength, double(steps));

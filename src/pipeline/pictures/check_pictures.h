@@ -18,6 +18,11 @@ std::size_t net_of_control(std::size_t control, std::size_t num_nets);
 // down where it is larger than the family's largest, else the family's default.
 PictureSize size_without_request(const PicturesIn& pictures, const RequestLimits& limits);
 
+// Of the pictures that the model sees as tokens beside the noise's, in their order, where `size` is
+// drawn: an initial picture that is the first reference, and references.
+std::vector<PictureSize> sizes_looked_at(const PicturesIn& pictures, const PicturesTaken& taken,
+                                         PictureSize size);
+
 // The first of `steps` that is taken at a strength of 0 to 1. Throws InputError where none is.
 int first_step_of(int steps, double strength);
 

@@ -41,7 +41,7 @@ std::int64_t beside_numbers(const PipelineOptions& options, const ModelFiles& fi
 std::int64_t TokenCounts::of(const BlockCost& kind) const {
   switch (kind.sees) {
     case Sees::kImage:
-      return image;
+      return image + references;
     case Sees::kText:
       return text;
     case Sees::kAll:
@@ -114,15 +114,30 @@ PlanJob job_of_request(const PipelineOptions& options, const Request& r, at::Dev
   return surveyed(std::move(job), &files);
 }
 
+TokenCounts all_keys(const PlanJob& job) {
+  return {.image = job.image_tokens(),
+          .text = job.padded_text_tokens(),
+          .references = job.pictures.reference_tokens()};
+}
+
 StepShare share_of_step(const PlanJob& job, int branches_at_once, StepPlace p) {
   const int ranks = p.ring_size * p.ulysses_size;
   const int rank = p.ring * p.ulysses_size + p.ulysses;
-  const auto image = job.image_tokens(), text = job.padded_text_tokens();
-  // Tokens of the ranks that trade heads, at place `ring` of the ring.
-  const auto group_at = [&](int ring) {
-    const int first = ring * p.ulysses_size, last = first + p.ulysses_size;
-    return TokenCounts{.image = tokens_of(image, first, last, ranks),
-                       .text = tokens_of(text, first, last, ranks)};
+  const auto all = all_keys(job);
+  const auto shares_of_ranks = [&](int first, int last) {
+    TokenCounts counts{.image = tokens_of(all.image, first, last, ranks),
+                       .text = tokens_of(all.text, first, last, ranks)};
+    for (const auto run : job.pictures.references)
+      counts.references += tokens_of(run, first, last, ranks);
+    return counts;
+  };
+  // Of the ranks that trade heads, at place `ring` of the ring.
+  const auto keys_at = [&](int ring) {
+    return shares_of_ranks(ring * p.ulysses_size, (ring + 1) * p.ulysses_size);
+  };
+  const auto computed = [&](TokenCounts counts) {
+    if (job.pictures.seen == PicturesTaken::Seen::kOnce) counts.references = 0;
+    return counts;
   };
   const auto heads = share_of(job.shape().num_heads, p.tp, p.tp_size).count;
   const auto kv_heads = share_of(job.shape().num_kv_heads, p.tp, p.tp_size).count;
@@ -132,17 +147,19 @@ StepShare share_of_step(const PlanJob& job, int branches_at_once, StepPlace p) {
     sent_heads += traded.q.count + 2 * traded.kv.count;
   }
   // In R - 1 hops a rank sends on everybody's keys but those of the rank it sends to.
-  const auto next = group_at((p.ring + 1) % p.ring_size);
+  const auto next = keys_at((p.ring + 1) % p.ring_size);
   return {.branches = job.branches / branches_at_once,
           .batch = job.batch_size,
-          .tokens = {.image = share_of(image, rank, ranks).count,
-                     .text = share_of(text, rank, ranks).count},
+          .tokens = computed(shares_of_ranks(rank, rank + 1)),
           .heads = heads,
           .kv_heads = kv_heads,
           .attended = traded_heads(heads, kv_heads, p.ulysses, p.ulysses_size),
           .sent_heads = sent_heads,
-          .group = group_at(p.ring),
-          .passed = {.image = image - next.image, .text = text - next.text}};
+          .group = computed(keys_at(p.ring)),
+          .keys = keys_at(p.ring),
+          .passed = {.image = all.image - next.image,
+                     .text = all.text - next.text,
+                     .references = all.references - next.references}};
 }
 
 }  // namespace braid

@@ -27,7 +27,9 @@ struct PlanJob {
   PictureSize size() const { return {.width = width, .height = height}; }
   // As the transformer takes them, pads included.
   std::int64_t image_tokens() const { return shape().padded(family->num_tokens(size())); }
-  std::int64_t padded_text_tokens() const { return shape().padded(text_tokens); }
+  std::int64_t padded_text_tokens() const {
+    return shape().padded(text_tokens + pictures.tokens_behind_prompt);
+  }
   std::int64_t element_bytes() const { return std::int64_t(c10::elementSize(dtype)); }
 };
 
@@ -49,9 +51,9 @@ PlanJob job_of_model(const PipelineOptions& options, at::Device device = at::kCU
 PlanJob job_of_request(const PipelineOptions& options, const Request& request, at::Device device);
 
 struct TokenCounts {
-  std::int64_t image, text;
+  std::int64_t image, text, references = 0;
 
-  std::int64_t all() const { return image + text; }
+  std::int64_t all() const { return image + text + references; }
   std::int64_t of(const BlockCost& kind) const;  // that a block of this kind computes on
 };
 
@@ -64,6 +66,7 @@ struct StepShare {
   TradedHeads attended;          // of these, Ulysses' in attention
   std::int64_t sent_heads;       // of q, k and v, to all ranks that trade heads
   TokenCounts group;             // of the ranks that trade heads: queries of attention
+  TokenCounts keys;              // the same and what they keep of references that are seen once
   TokenCounts passed;            // around the ring: keys that this rank sends on
 };
 
@@ -73,5 +76,8 @@ struct StepPlace {
   int tp, tp_size, ring, ring_size, ulysses, ulysses_size;
 };
 StepShare share_of_step(const PlanJob& job, int branches_at_once, StepPlace place);
+
+// Of a whole picture: what a query attends to.
+TokenCounts all_keys(const PlanJob& job);
 
 }  // namespace braid

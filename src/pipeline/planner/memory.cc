@@ -61,11 +61,9 @@ std::int64_t activation_bytes(const PlanJob& job, const Degrees& grid, const Ste
 
 std::int64_t keys_values_bytes(const PlanJob& job, const Degrees& grid, const StepShare& s) {
   const auto token = 2 * s.batch * s.attended.kept_kv() * job.shape().head_width;
-  const auto mine = token * s.group.all() * job.element_bytes();
+  const auto mine = token * s.keys.all() * job.element_bytes();
   if (grid.ring == 1) return mine;
-  const auto all = token *
-                   (job.image_tokens() + job.padded_text_tokens() + job.pictures.reference_tokens) *
-                   job.element_bytes();
+  const auto all = token * all_keys(job).all() * job.element_bytes();
   if (job.layout.ring_form == RingForm::kGather) return mine + all;
   // float32: so far, and of this block
   const auto partial_sums =
@@ -83,20 +81,12 @@ std::int64_t staging_bytes(const PlanJob& job, const Degrees& grid, const StepSh
   return std::max(reduced, traded);
 }
 
-// A rank's tokens of references, in the shares that it computes on and that it attends to.
-void add_references(const PlanJob& job, const Degrees& grid, StepShare& share) {
-  const auto all = job.pictures.reference_tokens;
-  if (job.pictures.seen == PicturesTaken::Seen::kInEveryStep)
-    share.tokens.image += share_of(all, 0, grid.ring * grid.ulysses).count;
-  share.group.image += share_of(all, 0, grid.ring).count;
-}
-
 // They are of a batch of one.
-std::int64_t kept_bytes_of_references(const PlanJob& job, const Degrees& grid,
-                                      const StepShare& share, std::int64_t blocks) {
-  if (job.pictures.seen == PicturesTaken::Seen::kInEveryStep) return 0;
-  return 2 * blocks * share.attended.kept_kv() * job.shape().head_width *
-         share_of(job.pictures.reference_tokens, 0, grid.ring).count * job.element_bytes();
+std::int64_t kept_bytes_of_references(const PlanJob& job, const StepShare& share,
+                                      std::int64_t blocks) {
+  const auto kept = share.keys.references - share.group.references;
+  return 2 * blocks * share.attended.kept_kv() * job.shape().head_width * kept *
+         job.element_bytes();
 }
 
 // Whether codes become numbers before they multiply, as ops/linear.cc does it.
@@ -111,6 +101,16 @@ struct Kept {
   int resident = 0;
   enum class Slot { kShared, kOwn } slot = Slot::kShared;  // of a part that is offloaded whole
 };
+
+// What looks at references in place of the autoencoder's encoder; it is let go of behind them.
+std::int64_t picture_embedding_bytes(const PlanJob& job) {
+  std::int64_t bytes = 0;
+  if (job.pictures.tokens_behind_prompt == 0) return bytes;
+  for (const auto* part : job.family->parts(Part::Role::kPicture))
+    for (const auto& tensor : tensors_of(job).of(*part).tensors)
+      bytes += numbers_of(tensor, 1) * job.element_bytes();
+  return bytes;
+}
 
 // Where weights of a part are under job.memory, added to what the rank has. Returns bytes that are
 // the part's own on the device.
@@ -190,7 +190,6 @@ void add_transformer(const PlanJob& job, const Degrees& grid, int rank, const St
                      RankBytes& bytes) {
   auto share = share_of_step(job, grid, rank);
   share.batch /= items_of_batch(job, grid);
-  add_references(job, grid, share);
   const auto& o = job.memory.offload;
   const auto pages =
       pages_of(tensors_of(job).of(Part::Role::kDenoiser),
@@ -205,7 +204,7 @@ void add_transformer(const PlanJob& job, const Degrees& grid, int rank, const St
   add_controlnets(job, grid, rank, share, bytes);
   bytes.keys_values = keys_values_bytes(job, grid, share);
   bytes.staging = staging_bytes(job, grid, share);
-  bytes.kept = kept_bytes_of_references(job, grid, share, stage.num_blocks);
+  bytes.kept = kept_bytes_of_references(job, share, stage.num_blocks);
 }
 
 // Pages that stay in the host's memory: the others are in files, or on the device for good.
@@ -241,7 +240,9 @@ RankBytes bytes_of_others(const PlanJob& job, const Degrees& grid, int rank) {
     bytes.encoding = encoding_bytes(job, sharers);
     hold_text(job, sharers, bytes);
   }
-  if (rank == 0) bytes.encoding = std::max(bytes.encoding, picture_encoding_bytes(job));
+  if (rank == 0)
+    bytes.encoding =
+        std::max({bytes.encoding, picture_encoding_bytes(job), picture_embedding_bytes(job)});
   if (rank > 0 && job.layout.decode == DecodeRanks::kFirst) return bytes;
   const auto mode = job.memory.offload.vae;
   bytes.vae = hold(job, pages_of(tensors_of(job).of(Part::Role::kDecoder), {}, {.offload = mode}),

@@ -1,6 +1,9 @@
 #include "pipeline/planner/pictures.h"
 
 #include <algorithm>
+#include <numeric>
+
+#include "pipeline/pictures/check_pictures.h"
 
 namespace braid {
 namespace {
@@ -22,25 +25,20 @@ PlannedPictures planned_pictures(const Family& family, const PicturesIn& in, Pic
   const auto encode = [&](PictureSize of) {
     planned.encoded_pixels = std::max(planned.encoded_pixels, std::int64_t(of.width) * of.height);
   };
-  const auto look_at = [&](PictureSize of) {
-    encode(of);
-    planned.reference_tokens += family.num_tokens(of);
-  };
-  if (!in.controls.empty()) encode(size);
-  if (in.init) {
-    if (taken.init_as == PicturesTaken::InitAs::kReference)
-      look_at(size);
-    else
-      encode(size);
+  if (!in.controls.empty() || in.init) encode(size);
+  for (const auto& looked_at : sizes_looked_at(in, taken, size)) {
+    encode(looked_at);
+    planned.references.push_back(family.num_tokens(looked_at));
   }
-  if (taken.references != PicturesTaken::References::kBesideNoise) return planned;
-  for (const auto& picture : in.references) {
-    const auto fitted =
-        taken.cut_reference ? taken.cut_reference(picture, size) : taken.fit_reference(picture);
-    look_at({.width = fitted.width, .height = fitted.height});
-  }
+  if (!in.references.empty()) planned.tokens_behind_prompt = taken.tokens_behind_prompt;
   if (in.reference_cache == ReferenceCache::kAuto) planned.seen = taken.references_seen;
+  if (planned.seen == PicturesTaken::Seen::kOnce && !planned.references.empty())
+    planned.references = {planned.reference_tokens()};
   return planned;
+}
+
+std::int64_t PlannedPictures::reference_tokens() const {
+  return std::accumulate(references.begin(), references.end(), std::int64_t(0));
 }
 
 std::int64_t encoder_parameters(const VaeConfig& c) {

@@ -6,9 +6,14 @@
 namespace braid {
 
 struct PlannedPictures {
-  std::int64_t encoded_pixels = 0;    // of the largest that the autoencoder encodes
-  std::int64_t reference_tokens = 0;  // of all that the model looks at
+  std::int64_t encoded_pixels = 0;  // of the largest that the autoencoder encodes
+  // Tokens of each picture that the model looks at; ranks share each run by itself. Those that are
+  // seen once are one run.
+  std::vector<std::int64_t> references = {};
   PicturesTaken::Seen seen = PicturesTaken::Seen::kInEveryStep;
+  std::int64_t tokens_behind_prompt = 0;
+
+  std::int64_t reference_tokens() const;
 };
 
 // `size` is that of the picture that is drawn. They are those that the family takes.

@@ -33,18 +33,24 @@ class Step {
         share_(share_of_step(job, grid, 0)),
         pace_(pace_of(machine, job.dtype)) {}
 
-  double compute() const { return evaluations() * (dense() + attention()); }
+  double compute() const { return evaluations() * (dense(blocks_, share_.tokens) + attention()); }
+  double following() const;  // seconds of ControlNets, of one picture
   double memory() const;
   std::vector<std::pair<std::string, double>> communication() const;
   double handover(double items) const;  // of one of a step's items, from stage to stage
 
  private:
   double evaluations() const { return double(share_.branches * share_.batch); }
-  std::int64_t blocks() const { return job_.shape().num_blocks(); }
+  std::int64_t num_blocks() const { return job_.shape().num_blocks(); }
   double hidden() const { return double(job_.shape().hidden); }
-  double dense() const;        // seconds of all blocks, of one picture
-  double attention() const;    // of all blocks, of one picture
-  double activations() const;  // bytes
+  using Blocks = std::vector<BlockCost>;
+  // Seconds and bytes of one picture.
+  double dense(const Blocks& blocks, const TokenCounts& tokens) const;
+  double attention() const { return attention(blocks_, share_.group, all_keys(job_)); }
+  double attention(const Blocks& blocks, const TokenCounts& queries, const TokenCounts& keys) const;
+  double activations(const Blocks& blocks, const TokenCounts& tokens) const;
+  double merges() const;
+  double parameters(const Part& part) const;
   double tensor_parallel(const Traffic& t) const;
   double ulysses(const Traffic& t) const;
   double shift(const Traffic& ring) const;
@@ -55,44 +61,73 @@ class Step {
   const PlanJob& job_;
   const Degrees& grid_;
   const Machine& machine_;
+  const Blocks& blocks_ = job_.shape().blocks;
   StepShare share_;
   Pace pace_;
 };
 
-// All blocks, of one picture.
-double Step::dense() const {
+double Step::dense(const Blocks& blocks, const TokenCounts& tokens) const {
   double flops = 0;
-  for (const auto& kind : job_.shape().blocks)
-    flops += double(kind.count) * kind.dense_flops * double(share_.tokens.of(kind));
+  for (const auto& kind : blocks)
+    flops += double(kind.count) * kind.dense_flops * double(tokens.of(kind));
   return flops * double(share_.heads) / double(job_.shape().num_heads) / pace_.flops;
 }
 
-double Step::attention() const {
-  const TokenCounts keys{.image = job_.image_tokens(), .text = job_.padded_text_tokens()};
+double Step::attention(const Blocks& blocks, const TokenCounts& queries,
+                       const TokenCounts& keys) const {
   double pairs = 0;  // of queries and keys
-  for (const auto& kind : job_.shape().blocks)
-    pairs += double(kind.count) * double(share_.group.of(kind)) * double(keys.of(kind));
+  for (const auto& kind : blocks)
+    pairs += double(kind.count) * double(queries.of(kind)) * double(keys.of(kind));
   const double width = double(share_.attended.q.count * job_.shape().head_width);
   return 4 * pairs * width / pace_.flops;
 }
 
-double Step::activations() const {
+double Step::activations(const Blocks& blocks, const TokenCounts& tokens) const {
   double numbers = 0;
-  for (const auto& kind : job_.shape().blocks)
+  for (const auto& kind : blocks)
     numbers += double(kind.count) * kind.moved.of_heads(share_.heads, job_.shape().num_heads) *
-               double(share_.tokens.of(kind));
-  if (grid_.ring > 1 && job_.layout.ring_form == RingForm::kShift)  // float32 merges, a hop each
-    numbers += 20.0 * grid_.ring * double(blocks()) * double(share_.group.all()) *
-               double(share_.attended.q.count * job_.shape().head_width);
+               double(tokens.of(kind));
   return numbers * double(job_.element_bytes());
 }
 
-double Step::memory() const {
+// Of a ring, in float32, a hop each.
+double Step::merges() const {
+  if (grid_.ring == 1 || job_.layout.ring_form != RingForm::kShift) return 0;
+  return 20.0 * grid_.ring * double(num_blocks()) * double(share_.group.all()) *
+         double(share_.attended.q.count * job_.shape().head_width) * double(job_.element_bytes());
+}
+
+double Step::parameters(const Part& part) const {
   std::int64_t parameters = 0;
-  for (const auto& tensor : job_.tensors->of(Part::Role::kDenoiser).tensors)
+  for (const auto& tensor : job_.tensors->of(part).tensors)
     parameters += numbers_of(tensor, grid_.tp);
-  const double weights = double(share_.branches * parameters * job_.element_bytes());
-  return (weights + evaluations() * activations()) / pace_.memory_speed;
+  return double(parameters);
+}
+
+double Step::memory() const {
+  const auto& denoiser = job_.family->part(Part::Role::kDenoiser);
+  const double weights = double(share_.branches * job_.element_bytes()) * parameters(denoiser);
+  return (weights + evaluations() * (activations(blocks_, share_.tokens) + merges())) /
+         pace_.memory_speed;
+}
+
+// ControlNets see the noise and the prompt, once for all branches.
+double Step::following() const {
+  const auto without_references = [](TokenCounts counts) {
+    counts.references = 0;
+    return counts;
+  };
+  const auto tokens = without_references(share_.tokens);
+  double seconds = 0;
+  for (const auto* net : job_.family->parts(Part::Role::kControl)) {
+    const auto bytes = parameters(*net) * double(job_.element_bytes()) / double(share_.batch) +
+                       activations(net->costs, tokens);
+    seconds += dense(net->costs, tokens) +
+               attention(net->costs, without_references(share_.group),
+                         without_references(all_keys(job_))) +
+               bytes / pace_.memory_speed;
+  }
+  return seconds;
 }
 
 // Groups of `ranks` that lie `stride` apart leave the host when they reach over it.
@@ -111,7 +146,7 @@ double Step::shift(const Traffic& ring) const {
   if (job_.layout.ring_form == RingForm::kGather) return gather(ring, grid_.ring, link);
   const double hops = double(ring.shifts);
   const double hop = link.latency + double(ring.bytes) / hops / link.speed;
-  const double attended = double(share_.batch) * attention() / double(blocks()) / grid_.ring;
+  const double attended = double(share_.batch) * attention() / double(num_blocks()) / grid_.ring;
   return hops * std::max(link.latency, hop - attended);
 }
 
@@ -178,13 +213,19 @@ StepTime predict_time(const PlanJob& job, const Degrees& grid, const Machine& ma
   const Step step(job, grid, machine);
   StepTime time{.compute = step.compute(), .memory = step.memory()};
   time.communication = step.communication();
-  if (grid.layers == 1) return time;
+  // The stages of a layer split share the pictures out, and wait for each other.
+  const double following =
+      step.following() * std::ceil(double(job.batch_size) / double(grid.layers));
+  if (grid.layers == 1) {
+    time.compute += following;
+    return time;
+  }
   // Stages take their items in step: n + P - 1 ticks, each as long as the busiest stage needs for
   // an item. A stage works for a Pth of what all of it takes on average, and waits otherwise.
   const double whole = time.total();
   const double items = double(job.branches / grid.cfg * items_of_batch(job, grid));
   const double tick = whole / items * largest_part(job, stages);
-  time.compute /= grid.layers;
+  time.compute = time.compute / grid.layers + following;
   time.memory /= grid.layers;
   for (auto& [axis, seconds] : time.communication) seconds /= grid.layers;
   const double ticks = items + grid.layers - 1;

@@ -57,7 +57,7 @@ Traffic ring(const PlanJob& job, const Degrees& grid, const Stage& stage, const 
              const Terms& t) {
   if (grid.ring == 1) return {};
   const auto token_bytes = 2 * t.pictures * s.attended.kept_kv() * t.head * t.element;
-  const auto sent = job.layout.ring_form == RingForm::kGather ? s.group : s.passed;
+  const auto sent = job.layout.ring_form == RingForm::kGather ? s.keys : s.passed;
   const auto bytes = seen_by_blocks(job, stage, sent) * token_bytes;
   const auto blocks = t.items * t.blocks;
   if (job.layout.ring_form == RingForm::kGather) return {.all_gathers = blocks, .bytes = bytes};

@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include "base/error.h"
+#include "models/flux/model.h"
 #include "models/flux/sharding.h"
 #include "pipeline/families/paged.h"
 
@@ -63,7 +64,8 @@ std::vector<Part> controlnet_parts(const std::vector<FluxControlNetConfig>& conf
          .lists = {"double_blocks", "single_blocks"},
          .names = [](const Checkpoint&) { return flux_controlnet_names(); },
          .sharding = [=](const Sharing& s) { return flux_sharding(c.flux, s.ranks, s.modulation); },
-         .make = [=](const Weights& w) { (void)FluxControlNet(c, w); }});
+         .make = [=](const Weights& w) { (void)FluxControlNet(c, w); },
+         .costs = flux_shape(c.flux).blocks});
   }
   return parts;
 }

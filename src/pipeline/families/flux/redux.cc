@@ -58,6 +58,7 @@ void add_flux_redux(PicturesTaken& taken, const FluxReduxConfig& c) {
   const auto side = int(c.siglip.image_size);
   taken.most_references = kMostReferences;
   taken.references = PicturesTaken::References::kBehindPrompt;
+  taken.tokens_behind_prompt = c.siglip.num_patches();
   taken.fit_reference = [=](const Pixels& picture) {
     return resized(picture, side, side, Resampling::kBicubic);
   };
