@@ -192,16 +192,16 @@ TEST_F(Info, TheFlagsAreThese) {
                                             "--json", "-v,--verbose"));
   EXPECT_THAT(
       flags_of("bench"),
-      ElementsAre("-h,--help", "--tp", "--ring", "--ulysses", "--cfg-parallel", "--dp",
-                  "--layer-split", "--tp-modulation", "--text-encoder", "--vae", "--ring-form",
-                  "--deadline", "-m,--model", "--components", "--comfy", "--text-encoder-file",
-                  "--vae-file", "--lora", "--lora-mode", "--synthetic", "--blocks", "--double",
-                  "--single", "--dtype", "--device", "--devices", "--threads", "--graph",
-                  "--preset", "--quantize", "--quantize-text", "--quantize-skip", "--offload",
-                  "--offload-text", "--offload-vae", "--offload-group", "--prefetch", "--resident",
-                  "--residency", "--pin", "--offload-dir", "--disk-reads", "--size",
-                  "--max-sequence-length", "--runs", "--warm-up", "--sweep", "--against",
-                  "--tolerance", "--plot", "--json"));
+      ElementsAre(
+          "-h,--help", "--tp", "--ring", "--ulysses", "--cfg-parallel", "--dp", "--layer-split",
+          "--tp-modulation", "--text-encoder", "--vae", "--ring-form", "--deadline", "-m,--model",
+          "--components", "--comfy", "--text-encoder-file", "--vae-file", "--controlnet", "--lora",
+          "--lora-mode", "--synthetic", "--blocks", "--double", "--single", "--dtype", "--device",
+          "--devices", "--threads", "--graph", "--preset", "--quantize", "--quantize-text",
+          "--quantize-skip", "--offload", "--offload-text", "--offload-vae", "--offload-group",
+          "--prefetch", "--resident", "--residency", "--pin", "--offload-dir", "--disk-reads",
+          "--size", "--max-sequence-length", "--init", "--mask", "--reference", "--reference-cache",
+          "--runs", "--warm-up", "--sweep", "--against", "--tolerance", "--plot", "--json"));
 }
 
 }  // namespace braid::info_test

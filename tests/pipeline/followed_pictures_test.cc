@@ -6,6 +6,7 @@
 #include "picture_requests.h"
 #include "pipeline/conversion/convert.h"
 #include "pipeline/planner/memory.h"
+#include "pipeline/planner/planner.h"
 #include "temporary_folder.h"
 
 namespace braid::followed_pictures_test {
@@ -69,6 +70,20 @@ TEST(ControlNets, ChangeNothingAtAScaleOfZero) {
       at::equal(followed.at("velocity_first"), recording_of(alone, request).at("velocity_first")));
 }
 
+TEST(ControlNets, TakeTimeInAPlan) {
+  const auto seconds_of = [](const PipelineOptions& options) {
+    const auto job = job_of_request(options, following(), at::kCPU);
+    const Machine machine{.devices = devices_named("--devices", "h100"), .link = {}, .network = {}};
+    return predict_time(job, {}, machine, {whole_transformer(job.shape())}).compute;
+  };
+  const auto all = with_controlnets();
+  auto one = all, none = all;
+  one.controlnets.pop_back();
+  none.controlnets.clear();
+  EXPECT_GT(seconds_of(one), seconds_of(none));
+  EXPECT_GT(seconds_of(all), seconds_of(one));
+}
+
 TEST(ControlNets, AreCountedInAPlan) {
   const auto bytes_of = [](const PipelineOptions& options) {
     return predict_bytes(job_of_request(options, following(), at::kCPU), {}, 0,
@@ -115,6 +130,29 @@ TEST_P(FollowedLayouts, LookBehindThePromptAsOneRankLooks) {
   const auto one = recording_of(options, request);
   options.layout = GetParam();
   expect_near(one, recording_of(options, request));
+}
+
+TEST(Redux, IsCountedInAPlan) {
+  const PipelineOptions options{.model = kFixtures / "redux/model",
+                                .redux = kFixtures / "redux/model/redux"};
+  auto looking = request_with({.references = {waves(50, 40), waves(30, 40)}});
+  auto short_text = looking;
+  short_text.max_sequence_length = 1;  // of which the text encoders keep less
+  const auto job = job_of_request(options, short_text, at::kCPU);
+  const auto stored =
+      Checkpoint::open(options.redux / "image_encoder", "model").num_bytes() +
+      Checkpoint::open(options.redux / "image_embedder", "diffusion_pytorch_model").num_bytes();
+  EXPECT_EQ(predict_bytes(job, {}, 0, whole_transformer(job.shape())).encoding,
+            std::int64_t(stored));
+  const auto counted = job_of_request(options, looking, at::kCPU).padded_text_tokens();
+  const auto alone = job_of_request(options, request_with({}), at::kCPU).padded_text_tokens();
+  Engine engine(options, {});
+  const auto tokens = [&](const Request& request) {
+    Recording recording;
+    engine.generate(request, {}, &recording);
+    return recording.at("prompt_embeds").size(1);
+  };
+  EXPECT_EQ(counted - alone, tokens(looking) - tokens(request_with({})));
 }
 
 // Of a plain model, which has inputs for latents alone.

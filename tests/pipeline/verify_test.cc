@@ -11,6 +11,9 @@ namespace braid::verify_test {
 
 const std::filesystem::path kModel = std::filesystem::path(BRAID_SOURCE_DIR) / "models/demo";
 
+const std::filesystem::path kFixtures =
+    std::filesystem::path(BRAID_SOURCE_DIR) / "tests/data/parity";
+
 Verdict verdict_of(const Layout& layout, std::optional<Fault> fault = {},
                    Dtype dtype = Dtype::kFloat32) {
   return verify({.pipeline = {.model = kModel, .dtype = dtype, .layout = layout},
@@ -36,15 +39,14 @@ TEST(Verify, PassesHybridLayouts) {
 TEST(Verify, PassesWithReferences) {
   const Pixels first{70, 64, std::vector<std::uint8_t>(70 * 64 * 3)};
   const Pixels second{80, 112, std::vector<std::uint8_t>(80 * 112 * 3)};
-  VerifyOptions options{.pipeline = {.model = std::filesystem::path(BRAID_SOURCE_DIR) /
-                                              "tests/data/parity/klein-base/model",
+  VerifyOptions options{.pipeline = {.model = kFixtures / "klein-base/model",
                                      .dtype = Dtype::kFloat32,
                                      .layout = {.ring = 2, .ulysses = 2}},
                         .width = 80,
                         .height = 64,
                         .max_sequence_length = 21};
   const auto alone = verify(options);
-  options.references = {first, second};
+  options.pictures.references = {first, second};
   const auto verdict = verify(options);
   EXPECT_EQ(verdict.first_divergent(), nullptr);
   EXPECT_NE(verdict.blocks.back().difference, alone.blocks.back().difference);
@@ -52,6 +54,69 @@ TEST(Verify, PassesWithReferences) {
   EXPECT_NE(verify(options).first_divergent(), nullptr);
   options.pipeline.model = kModel;
   EXPECT_THROW(verify(options), InputError);
+}
+
+// What is kept of references is attended to under every layout, and is not what all see anew.
+TEST(Verify, PassesWithReferencesThatAreSeenOnce) {
+  const Pixels picture{80, 112, std::vector<std::uint8_t>(80 * 112 * 3)};
+  VerifyOptions options{.pipeline = {.model = kFixtures / "klein-kept/model",
+                                     .dtype = Dtype::kFloat32,
+                                     .layout = {.ring = 2, .ulysses = 2}},
+                        .width = 80,
+                        .height = 64,
+                        .max_sequence_length = 21,
+                        .pictures = {.references = {picture}}};
+  const auto kept = verify(options);
+  EXPECT_EQ(kept.first_divergent(), nullptr);
+  options.pictures.reference_cache = ReferenceCache::kOff;
+  const auto anew = verify(options);
+  EXPECT_EQ(anew.first_divergent(), nullptr);
+  EXPECT_NE(kept.blocks.back().difference, anew.blocks.back().difference);
+  options.pictures.reference_cache = ReferenceCache::kAuto;
+  options.fault = Fault::kStaleKv;
+  EXPECT_NE(verify(options).first_divergent(), nullptr);
+}
+
+// Klein looks at the picture of which it draws a part; it has the size of that.
+TEST(Verify, LooksAtAnInitialPicture) {
+  const Pixels picture{80, 64, std::vector<std::uint8_t>(80 * 64 * 3)};
+  VerifyOptions options{.pipeline = {.model = kFixtures / "klein-base/model",
+                                     .dtype = Dtype::kFloat32,
+                                     .layout = {.ring = 2}},
+                        .width = 80,
+                        .height = 64,
+                        .max_sequence_length = 21};
+  const auto alone = verify(options);
+  options.width = options.height = 0;
+  options.pictures = {.mask = picture};
+  EXPECT_THROW(verify(options), InputError);
+  options.pictures.init = picture;
+  const auto verdict = verify(options);
+  EXPECT_EQ(verdict.first_divergent(), nullptr);
+  EXPECT_NE(verdict.blocks.back().difference, alone.blocks.back().difference);
+}
+
+TEST(Verify, PassesWithControlNets) {
+  const auto model = kFixtures / "controlnets/model";
+  VerifyOptions options{
+      .pipeline = {.model = model,
+                   .controlnets = {model / "controlnet_1", model / "controlnet_2"},
+                   .dtype = Dtype::kFloat32},
+      .width = 80,
+      .height = 64,
+      .max_sequence_length = 21};
+  for (const auto& layout :
+       {Layout{.tp = 2}, Layout{.ring = 2}, Layout{.ulysses = 2}, Layout{.layer_split = 2}}) {
+    options.pipeline.layout = layout;
+    const auto verdict = verify(options);
+    EXPECT_EQ(verdict.first_divergent(), nullptr);
+    EXPECT_EQ(verdict.blocks.front().where, "control.double.0");
+  }
+  options.pipeline.layout = {.ring = 2};
+  options.pipeline.memory.offload.transformer = OffloadMode::kBlock;
+  EXPECT_EQ(verify(options).first_divergent(), nullptr);
+  options.fault = Fault::kStaleKv;
+  EXPECT_EQ(verify(options).first_divergent()->where, "double_blocks.0 image");
 }
 
 TEST(Verify, PassesInBfloat16) {

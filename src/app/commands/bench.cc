@@ -2,6 +2,7 @@
 
 #include "app/commands/bench_against.h"
 #include "app/files/bundled_model.h"
+#include "app/files/input_pictures.h"
 #include "app/files/output_files.h"
 #include "app/flags/preset_flags.h"
 #include "app/machine/launched.h"
@@ -23,6 +24,7 @@ BenchOptions settled(const BenchConfiguration& configuration) {
   if (!configuration.preset.name.empty())
     pipeline.memory = choose_memory(configuration.preset, pipeline).memory;
   pipeline.device = device_of_rank(pipeline.device);
+  options.probe.pictures = read_input_pictures(configuration.pictures).pictures;
   return options;
 }
 

@@ -54,8 +54,8 @@ PlanJob job_of(const PlanFlags& f) {
   job.num_pictures = f.num_pictures;
   if (f.true_cfg > 1) job.branches = 2;
   job.layout = f.sharing;
-  require(is_path(options) || options.controlnets.empty(),
-          "--controlnet needs the directory of a model, not a published model's name");
+  require(is_path(options) || (options.controlnets.empty() && options.redux.empty()),
+          "--controlnet and --redux need the directory of a model, not a published model's name");
   if (!is_path(options)) return surveyed(std::move(job));
   const auto files = find_model(options);
   return surveyed(std::move(job), &files);

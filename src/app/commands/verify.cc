@@ -58,9 +58,7 @@ int verify_layout(const VerifyFlags& flags) {
   if (!flags.preset.name.empty())
     options.pipeline.memory = choose_memory(flags.preset, options.pipeline).memory;
   options.pipeline.device = device_of_rank(options.pipeline.device);
-  PictureFlags pictures;
-  pictures.references = flags.references;
-  options.references = read_input_pictures(pictures).pictures.references;
+  options.pictures = read_input_pictures(flags.pictures).pictures;
   const auto verdict = verify(options);
   if (!is_first_rank()) return verdict.first_divergent() ? 1 : 0;
   const auto layout = to_string(degrees_of(options.pipeline.layout));

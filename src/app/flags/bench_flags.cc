@@ -81,6 +81,7 @@ void add_bench_flags(FlagReader& read, BenchLine& line, BenchFlags& f) {
   auto& probe = options.probe;
   add_layout_flags(read, probe.pipeline.layout);
   add_model_flags(read, probe.pipeline);
+  add_controlnet_flag(read, probe.pipeline.controlnets);
   add_adapter_flags(read, probe.pipeline);
   add_synthetic_flags(read, probe.synthetic, probe.blocks);
   add_machine_flags(read, probe.pipeline);
@@ -91,6 +92,7 @@ void add_bench_flags(FlagReader& read, BenchLine& line, BenchFlags& f) {
             picture_size_into(probe.width, probe.height));
   read.text("--max-sequence-length", "N", "Bench", "Text tokens, 1 to 4096. Default: the model's",
             into(probe.max_sequence_length, whole_from(1, kMostTextTokens)));
+  add_looked_at_flags(read, line.configuration.pictures, "Bench");
   read.text("--runs", "N", "Bench", "Timed evaluations. Default: 5",
             into(options.runs, whole_from(1, kMaxRuns)));
   read.text("--warm-up", "N", "Bench", "Evaluations before these. Default: 1",

@@ -36,6 +36,8 @@ void add_guidance_flags(FlagReader& read, Request& request);
 
 // The pictures that go into one.
 void add_input_picture_flags(FlagReader& read, PictureFlags& flags);
+// Those of which, and of how large ones, only the tokens count.
+void add_looked_at_flags(FlagReader& read, PictureFlags& flags, const std::string& group);
 // Throws InputError where flags of pictures, or pictures, are too few or too many.
 void check_pictures_in(const PictureFlags& flags, const PipelineOptions& options);
 

@@ -80,8 +80,8 @@ struct InfoFlags {
 };
 
 struct VerifyFlags {
-  VerifyOptions options;                          // the model is empty for the bundled one
-  std::vector<std::filesystem::path> references;  // of which the sizes count
+  VerifyOptions options;  // the model is empty for the bundled one
+  PictureFlags pictures;  // of which the sizes count
   PresetFlags preset;
   bool json = false;
 };
@@ -92,8 +92,9 @@ struct ConvertFlags {
 };
 
 struct BenchConfiguration {
-  std::string setting;   // what the sweeps chose: "tp 2, quantize int8"
-  BenchOptions options;  // the model is empty for the bundled one
+  std::string setting;    // what the sweeps chose: "tp 2, quantize int8"
+  BenchOptions options;   // the model is empty for the bundled one
+  PictureFlags pictures;  // of which the sizes count
   PresetFlags preset;
 };
 

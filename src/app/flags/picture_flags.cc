@@ -50,6 +50,16 @@ void add_control_flags(FlagReader& read, PictureFlags& f) {
              });
 }
 
+void add_reference_cache_flag(FlagReader& read, PictureFlags& f, const std::string& group) {
+  read.text("--reference-cache", "WHEN", group,
+            "auto: models that were trained for it look at references once,\n"
+            "before the first step; off: all do in every step. Default: auto",
+            [&](const std::string& flag, const std::string& text) {
+              f.reference_cache = choice<ReferenceCache>(
+                  flag, text, {{"auto", ReferenceCache::kAuto}, {"off", ReferenceCache::kOff}});
+            });
+}
+
 void check_count(const char* flag, std::size_t count, std::size_t controls) {
   require(count <= 1 || count == controls, flag, " is given ", count, " times, --control ",
           controls, controls == 1 ? " time" : " times");
@@ -67,6 +77,20 @@ void check_pictures_in(const PictureFlags& f, const PipelineOptions& options) {
   check_count("--control-from", f.control_from.size(), f.controls.size());
   check_count("--control-to", f.control_to.size(), f.controls.size());
   check_count("--control-mode", f.control_modes.size(), f.controls.size());
+}
+
+void add_looked_at_flags(FlagReader& read, PictureFlags& f, const std::string& group) {
+  read.path("--init", "FILE", group, "Of the size of this picture, which some models look at, too",
+            f.init);
+  read.path("--mask", "FILE", group, "Of the size of --init: what of it is drawn anew", f.mask);
+  read.texts("--reference", "FILE", group,
+             "Also of a picture of this size that the model looks at; several\n"
+             "times for several",
+             [&](const std::string& flag, const std::string& text) {
+               require(!text.empty(), flag, " should be a path, it is empty");
+               f.references.emplace_back(text);
+             });
+  add_reference_cache_flag(read, f, group);
 }
 
 void add_input_picture_flags(FlagReader& read, PictureFlags& f) {
@@ -104,13 +128,7 @@ void add_input_picture_flags(FlagReader& read, PictureFlags& f) {
                f.references.emplace_back(file);
                f.reference_scales.push_back(scale);
              });
-  read.text("--reference-cache", "WHEN", "Pictures in",
-            "auto: models that were trained for it look at references once,\n"
-            "before the first step; off: all do in every step. Default: auto",
-            [&](const std::string& flag, const std::string& text) {
-              f.reference_cache = choice<ReferenceCache>(
-                  flag, text, {{"auto", ReferenceCache::kAuto}, {"off", ReferenceCache::kOff}});
-            });
+  add_reference_cache_flag(read, f, "Pictures in");
   add_control_flags(read, f);
   read.text("--max-pixels", "N", "Pictures in",
             "Refuse pictures of more pixels before they are unpacked.\n"

@@ -35,6 +35,7 @@ void add_model_flags(FlagReader& read, PlanFlags& f) {
             "Where the other parts are when --model is a single file", f.options.components);
   add_comfy_flag(read, f.options);
   add_controlnet_flag(read, f.options.controlnets);
+  add_redux_flag(read, f.options);
   read.text("--dtype", "TYPE", "Model",
             "auto, float32, bfloat16 or float16. Default: auto, what the\n"
             "model is stored in",

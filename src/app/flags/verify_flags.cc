@@ -27,6 +27,8 @@ void add_verify_flags(FlagReader& read, VerifyFlags& f) {
               f.options.device_bytes = std::int64_t(bytes_named(flag, text));
             });
   add_model_flags(read, f.options.pipeline);
+  add_controlnet_flag(read, f.options.pipeline.controlnets);
+  add_redux_flag(read, f.options.pipeline);
   add_adapter_flags(read, f.options.pipeline);
   add_synthetic_flags(read, f.options.synthetic, f.options.blocks);
   add_machine_flags(read, f.options.pipeline);
@@ -40,13 +42,7 @@ void add_verify_flags(FlagReader& read, VerifyFlags& f) {
             [&](const std::string& flag, const std::string& text) {
               f.options.max_sequence_length = int(whole_number(flag, text, 1, kMostTextTokens));
             });
-  read.texts("--reference", "FILE", "Proof",
-             "Also of a picture of this size that the model looks at; several\n"
-             "times for several",
-             [&](const std::string& flag, const std::string& text) {
-               require(!text.empty(), flag, " should be a path, it is empty");
-               f.references.emplace_back(text);
-             });
+  add_looked_at_flags(read, f.pictures, "Proof");
   read.text("--seed", "N", "Proof", "Of the random inputs. Default: 0",
             [&](const std::string& flag, const std::string& text) {
               f.options.seed = seed_number(flag, text);

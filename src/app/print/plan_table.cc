@@ -73,12 +73,18 @@ std::string devices_of(const Machine& machine) {
   return text;
 }
 
+std::string references_of(const PlannedPictures& pictures) {
+  const auto tokens = pictures.reference_tokens();
+  return tokens == 0 ? "" : text_of(", ", tokens, " of references");
+}
+
 std::string title(const PlanReport& r) {
   const auto& j = r.job;
   const auto& device = r.machine.devices.front();
   auto text =
       text_of(model_of(r), ", ", j.width, "x", j.height, " (", j.image_tokens(), " image and ",
-              j.text_tokens, " text tokens), ", c10::getDtypeNames(j.dtype).first, ", ",
+              j.text_tokens + j.pictures.tokens_behind_prompt, " text tokens",
+              references_of(j.pictures), "), ", c10::getDtypeNames(j.dtype).first, ", ",
               plural(j.steps, "step"), ", ", plural(j.num_pictures, "picture"));
   if (j.batch_size > 1) text += text_of(" in batches of ", j.batch_size);
   if (j.branches > 1) text += ", true guidance";

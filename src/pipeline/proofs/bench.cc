@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "pipeline/engine.h"
 #include "pipeline/model.h"
+#include "pipeline/pictures/kept_references.h"
 #include "pipeline/proofs/moment.h"
 #include "pipeline/rank_threads.h"
 
@@ -78,9 +79,13 @@ void bench_rank(Bench& bench, const Group& world) {
   const auto& layout = options.probe.pipeline.layout;
   const auto mesh = make_mesh(world, degrees_of(layout));
   const Moment begin(at::kCPU);
-  const auto transformer =
-      transformer_of(options.probe, probe, mesh, devices, shardings_of(options.probe, probe, mesh),
-                     attend_over(mesh, layout.ring_form));
+  KeptReferences kept;
+  const auto transformer = kept.attending([&](KeptKeys* keys) {
+    return transformer_of(options.probe, probe, mesh, devices,
+                          shardings_of(options.probe, probe, mesh),
+                          attend_over(mesh, layout.ring_form, keys));
+  });
+  const auto follow = controls_of(options.probe, probe, mesh, device);
   world.await();
   const double load_seconds = begin.seconds_until(Moment(at::kCPU));
   const auto& pipeline = options.probe.pipeline;
@@ -88,7 +93,10 @@ void bench_rank(Bench& bench, const Group& world) {
                                          .layout = layout,
                                          .memory = pipeline.memory,
                                          .graphs = pipeline.graphs}),
-                    predict_over(mesh, transformer));
+                    predict_over(mesh, transformer, follow));
+  kept.set_model(predict_over(mesh, transformer), mesh.degrees.cfg);
+  if (probe.are_seen_once())
+    kept.keep(probe.family->references_alone(references_of(probe, 0, device)));
   Runs runs(world, mesh, predict,
             std::vector(std::size_t(mesh.degrees.cfg), inputs_of(probe, 0, device)), device);
 

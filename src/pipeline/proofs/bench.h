@@ -20,7 +20,7 @@ struct BenchResult {
   double load_seconds;
   double warm_up_seconds;  // of all evaluations before the timed ones
   TrafficByAxis traffic;   // of one run: what the first rank gave the others
-  std::int64_t tokens;     // of image and text
+  std::int64_t tokens;     // of image, text and references
   int width, height;       // pixels
   at::ScalarType dtype;
   int num_ranks, threads;  // CPU threads of each rank

@@ -27,19 +27,34 @@ Probe probe_of_family(const ProbeOptions& o, std::shared_ptr<const Family> famil
   const auto side = [&](int asked, int otherwise) {
     return or_else(asked, otherwise) / limits.size_multiple * limits.size_multiple;
   };
-  std::vector<PictureSize> references;
-  if (!o.references.empty())
-    check_pictures({.pictures = {.references = o.references}}, limits.pictures);
-  for (const auto& picture : o.references) {
-    const auto fitted = limits.pictures.fit_reference(picture);
-    references.push_back({.width = fitted.width, .height = fitted.height});
-  }
-  return {.family = family,
-          .size = {.width = side(o.width, limits.defaults.width),
-                   .height = side(o.height, limits.defaults.height)},
-          .text_tokens = or_else(o.max_sequence_length, limits.defaults.max_sequence_length),
-          .dtype = dtype,
-          .references = std::move(references)};
+  const auto& taken = limits.pictures;
+  if (!o.pictures.is_empty()) check_pictures({.pictures = o.pictures}, taken);
+  const auto otherwise = size_without_request(o.pictures, limits);
+  Probe probe{
+      .family = family,
+      .size = {.width = side(o.width, otherwise.width), .height = side(o.height, otherwise.height)},
+      .text_tokens = or_else(o.max_sequence_length, limits.defaults.max_sequence_length),
+      .dtype = dtype};
+  probe.references = sizes_looked_at(o.pictures, taken, probe.size);
+  if (!o.pictures.references.empty()) probe.text_tokens += int(taken.tokens_behind_prompt);
+  if (o.pictures.reference_cache == ReferenceCache::kAuto) probe.seen = taken.references_seen;
+  return probe;
+}
+
+LoadOptions load_options(const ProbeOptions& o, const Probe& probe, const Mesh& mesh,
+                         at::Device device) {
+  return {.dtype = probe.dtype,
+          .device = device,
+          .tensor_parallel = mesh.tp,
+          .quantize = o.pipeline.memory.quantize,
+          .coded = coded_on(device)};
+}
+
+std::function<Tensor(at::IntArrayRef)> normal_values(const Probe& p, std::uint64_t seed,
+                                                     at::Device device) {
+  return [&p, device, generator = generator_of(seed)](at::IntArrayRef sizes) {
+    return at::randn(sizes, generator, at::kFloat).to(p.dtype).to(device);
+  };
 }
 
 Probe synthetic_probe(const ProbeOptions& o, at::Device device) {
@@ -75,21 +90,41 @@ Probe probe_of(const ProbeOptions& o, at::Device device) {
                          choose_dtype(o.pipeline.dtype, files.open("transformer").dtype(), device));
 }
 
+std::int64_t Probe::tokens() const {
+  const auto& shape = family->shape();
+  auto sum = shape.padded(family->num_tokens(size)) + shape.padded(text_tokens);
+  for (const auto& reference : references) sum += family->num_tokens(reference);
+  return sum;
+}
+
+std::vector<Tokens> references_of(const Probe& p, std::uint64_t seed, at::Device device) {
+  const auto normal = normal_values(p, seed + 1, device);
+  std::vector<Tokens> references;
+  for (const auto& size : p.references) {
+    auto sizes = p.family->latent_shape(size);
+    sizes.insert(sizes.begin(), 1);
+    references.push_back(p.family->reference(normal(sizes), int(references.size())));
+  }
+  return references;
+}
+
 DenoiserInput inputs_of(const Probe& p, std::uint64_t seed, at::Device device) {
   const auto& shape = p.family->shape();
-  const auto normal = [&, generator = generator_of(seed)](at::IntArrayRef sizes) {
-    return at::randn(sizes, generator, at::kFloat).to(p.dtype).to(device);
-  };
+  const auto normal = normal_values(p, seed, device);
   const auto latents = normal({1, p.family->num_tokens(p.size), shape.in_width});
   Condition condition{.text_BTC = normal({1, p.text_tokens, shape.text_width}), .pooled_BC = {}};
   if (shape.pooled_width > 0) condition.pooled_BC = normal({1, shape.pooled_width});
   auto in =
       p.family->begin(condition, p.size, kGuidance, at::TensorOptions(p.dtype).device(device));
   if (shape.beside_width > 0) in.beside_BLC = normal({1, latents.size(1), shape.beside_width});
-  for (const auto& size : p.references) {
-    auto sizes = p.family->latent_shape(size);
-    sizes.insert(sizes.begin(), 1);
-    in.references.push_back(p.family->reference(normal(sizes), int(in.references.size())));
+  if (!p.are_seen_once()) in.references = references_of(p, seed, device);
+  for (const int modes : p.family->description().limits.pictures.controlnet_modes) {
+    const int net = int(in.controls.size());
+    const auto mode = modes > 0 ? std::optional(0) : std::nullopt;
+    auto& control = in.controls.emplace_back(p.family->control(in, net, mode, kGuidance));
+    control.net = net;
+    control.x_BNC = normal(latents.sizes());
+    control.scale = at::ones({}, at::TensorOptions(at::kFloat).device(device));
   }
   p.family->set_step(in, latents, kTimestep);
   return in;
@@ -105,20 +140,32 @@ PredictPart transformer_of(const ProbeOptions& o, const Probe& probe, const Mesh
                            Attend attend) {
   const auto device = devices[std::size_t(mesh.world.rank())];
   const auto ranks_on_device = int(std::count(devices.begin(), devices.end(), device));
-  const auto& memory = o.pipeline.memory;
-  const auto offloaded = std::make_shared<OffloadedParts>(memory.offload, device);
-  const LoadOptions load{.dtype = probe.dtype,
-                         .device = device,
-                         .tensor_parallel = mesh.tp,
-                         .quantize = memory.quantize,
-                         .keep_dense = memory.keep_dense,
-                         .coded = coded_on(device),
-                         .paging = offloaded->transformer()};
+  const auto offloaded = std::make_shared<OffloadedParts>(o.pipeline.memory.offload, device);
+  auto load = load_options(o, probe, mesh, device);
+  load.keep_dense = o.pipeline.memory.keep_dense;
+  load.paging = offloaded->transformer();
   const auto run = blocks_of_rank(*probe.family, mesh, device, ranks_on_device);
   const Weights w(denoiser_tensors(o, *probe.family, device), load, shardings);
   auto denoiser = probe.family->load_denoiser(w, std::move(attend), run);
   offloaded->finish();
   return with_pages(std::move(denoiser), w.page(), offloaded);
+}
+
+Follow controls_of(const ProbeOptions& o, const Probe& probe, const Mesh& mesh, at::Device device) {
+  if (probe.family->parts(Part::Role::kControl).empty()) return {};
+  OffloadedParts offloaded(o.pipeline.memory.offload, device);
+  const auto files = find_model(o.pipeline);
+  const auto weights = [&](const Part& part) {
+    auto load = load_options(o, probe, mesh, device);
+    load.paging = offloaded.control();
+    return Weights(
+        tensors_of_part(part, files), load,
+        part.sharding({.ranks = mesh.tp.size(), .modulation = o.pipeline.layout.modulation}));
+  };
+  auto follow =
+      probe.family->load_controls(weights, attend_over(mesh, o.pipeline.layout.ring_form));
+  offloaded.finish();
+  return follow;
 }
 
 }  // namespace braid

@@ -10,7 +10,9 @@
 
 #include "base/error.h"
 #include "comm/thread.h"
+#include "parallel/controls.h"
 #include "pipeline/engine.h"
+#include "pipeline/pictures/kept_references.h"
 #include "pipeline/planner/memory.h"
 #include "pipeline/proofs/probe.h"
 
@@ -27,6 +29,9 @@ struct Trace {
     places.push_back(where);
     tokens[where] = x.to(at::kCPU, at::kFloat);
   }
+  void add(const std::string& where, const std::vector<Tensor>& residuals) {
+    for (std::size_t i = 0; i < residuals.size(); ++i) add(text_of(where, ".", i), residuals[i]);
+  }
 };
 
 ProbeOptions probe_options(const VerifyOptions& o) {
@@ -36,7 +41,7 @@ ProbeOptions probe_options(const VerifyOptions& o) {
           .width = o.width,
           .height = o.height,
           .max_sequence_length = o.max_sequence_length,
-          .references = o.references};
+          .pictures = o.pictures};
 }
 
 Trace trace_of(const VerifyOptions& options, const Probe& probe, const Mesh& mesh,
@@ -44,17 +49,27 @@ Trace trace_of(const VerifyOptions& options, const Probe& probe, const Mesh& mes
   const auto device = devices[std::size_t(mesh.world.rank())];
   const c10::DeviceGuard on(device);
   const auto of_probe = probe_options(options);
-  const auto attend = attend_over(mesh, options.pipeline.layout.ring_form);
-  const auto transformer = transformer_of(of_probe, probe, mesh, devices,
-                                          with_fault(shardings_of(of_probe, probe, mesh), fault),
-                                          with_fault(attend, mesh, fault));
+  const auto shardings = with_fault(shardings_of(of_probe, probe, mesh), fault);
+  KeptReferences kept;
+  const auto transformer = kept.attending([&](KeptKeys* keys) {
+    const auto attend = attend_over(mesh, options.pipeline.layout.ring_form, keys);
+    return transformer_of(of_probe, probe, mesh, devices, shardings,
+                          with_fault(attend, mesh, fault));
+  });
+  kept.set_model(split_tokens(mesh.context, layer_split(mesh.stages, transformer)), 1);
+  if (probe.are_seen_once())
+    kept.keep(probe.family->references_alone(references_of(probe, options.seed, device)));
   Trace trace;
   const auto part = [&](DenoiserInput in, const Tensor& state) {
     in = with_fault(std::move(in), mesh, fault);
+    trace.add("control.double", in.residuals.doubles);
+    trace.add("control.single", in.residuals.singles);
     in.watch = [&](const std::string& where, const Tensor& x) { trace.add(where, x); };
     return transformer(in, state);
   };
-  const auto predict = split_tokens(mesh.context, layer_split(mesh.stages, part));
+  const auto predict = split_tokens(
+      mesh.context, with_controls(mesh.stages, controls_of(of_probe, probe, mesh, device),
+                                  layer_split(mesh.stages, part)));
   const auto in = inputs_of(probe, options.seed, device);
   trace.image_runs = {in.noise.x_BLC.size(1)};
   for (const auto& reference : in.references) trace.image_runs.push_back(reference.x_BLC.size(1));
@@ -121,6 +136,8 @@ bool needs_pages(const VerifyOptions& o, const Probe& probe, at::Device device) 
   job.width = probe.size.width;
   job.height = probe.size.height;
   job.text_tokens = probe.text_tokens;
+  for (const auto& size : probe.references)
+    job.pictures.references.push_back(probe.family->num_tokens(size));
   job.memory = o.pipeline.memory;
   job = surveyed(std::move(job));
   const auto bytes = predict_transformer_bytes(job, {}, 0, whole_transformer(job.shape()));

@@ -10,7 +10,7 @@ namespace braid {
 struct VerifyOptions {
   PipelineOptions pipeline;                            // with the layout to prove
   int width = 0, height = 0, max_sequence_length = 0;  // 0: the model's defaults
-  std::vector<Pixels> references = {};                 // that the model looks at: their sizes
+  PicturesIn pictures = {};                            // of which the sizes count
   std::uint64_t seed = 0;
   std::optional<double> tolerance = {};  // unset: 1e-4 in float32, 0.05 in shorter types
   std::optional<Fault> fault = {};
