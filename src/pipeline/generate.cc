@@ -89,8 +89,10 @@ void Run::embed_prompts(const PreparedPictures& pictures) {
   EmbeddedPictures looked_at{.embedded = {}, .scales = settings_.reference_scales};
   const auto count = std::int64_t(settings_.prompts.size()) + (settings_.negative ? 1 : 0);
   std::int64_t done = 0;
+  const auto seen = std::make_shared<std::any>();
   const auto embed = [&](Prompt prompt) {
     prompt.pictures_13HW = pictures.references_13HW;
+    prompt.seen = seen;
     auto embedded = model_.encode(prompt, settings_.max_sequence_length, hooks_.warning);
     report({.phase = Phase::kText, .done = ++done, .total = count});
     return embedded;

@@ -11,9 +11,11 @@
 #include "joy_model.h"
 #include "pipeline/conversion/convert.h"
 #include "pipeline/families/joy/sizes.h"
+#include "pipeline/part_tensors.h"
 #include "pipeline/sampling/noise.h"
 #include "pipeline/settings.h"
 #include "temporary_folder.h"
+#include "weights/files/safetensors_writer.h"
 
 namespace braid::joy_test {
 
@@ -73,6 +75,54 @@ class JoyFixture {
  private:
   Checkpoint dump_;
 };
+
+// The negative prompt is read beside what the first one's pictures were seen as.
+TEST(JoyText, LooksAtThePicturesOfARequestOnce) {
+  const auto files = find_model(joy_with());
+  const auto family = open_family(files);
+  const auto weights_of = [&](const Part& part) {
+    return Weights(tensors_of_part(part, files), {.dtype = at::kFloat});
+  };
+  const auto text = family->load_text(files.folder, at::kCPU, weights_of, {});
+  const auto picture = at::linspace(-1, 1, 3 * 256 * 320).view({1, 3, 256, 320}).clone();
+  Prompt prompt{.text = "a star", .second = {}, .pictures_13HW = {picture}};
+  const auto encoded = [&] { return text->encode(prompt, kMostTextTokens, {}).text_BTC; };
+  const auto alone = encoded();
+  prompt.seen = std::make_shared<std::any>();
+  EXPECT_TRUE(at::equal(encoded(), alone));
+  picture.zero_();
+  EXPECT_TRUE(at::equal(encoded(), alone)) << "it looked again";
+  prompt.seen = std::make_shared<std::any>();
+  EXPECT_FALSE(at::equal(encoded(), alone));
+}
+
+// By hand: W + scale * up * down, beside which a model with these weights stands.
+TEST(JoyAdapters, AreWhatMergedWeightsAre) {
+  const TemporaryFolder folder;
+  const auto model = folder / "merged", lora = folder / "lora.safetensors";
+  fs::copy(kJoy / "model", model, fs::copy_options::recursive);
+  const auto path = model / "transformer/diffusion_pytorch_model.safetensors";
+  std::map<std::string, Tensor> merged, factors;
+  const auto stored = Checkpoint::open_file(path);
+  for (const auto& [name, tensor] : stored.tensors()) merged[name] = tensor.view().to(at::kFloat);
+  for (const std::string layer :
+       {"double_blocks.0.attn.img_attn_qkv", "double_blocks.1.txt_mlp.net.2", "proj_out"}) {
+    auto& weight = merged.at(layer + ".weight");
+    const auto down = at::randn({2, weight.size(1)}), up = at::randn({weight.size(0), 2});
+    factors["transformer." + layer + ".lora_A.weight"] = down;
+    factors["transformer." + layer + ".lora_B.weight"] = up;
+    weight = weight + 0.1 * at::matmul(up, down);
+  }
+  write_file(path, write_safetensors(merged));
+  write_file(lora, write_safetensors(factors));
+  const auto plain = recorded(joy_with(), joy_request()).at("velocity_first");
+  auto adapted = joy_with();
+  adapted.adapters = {{.file = lora, .scale = 0.1}};
+  const auto got = recorded(adapted, joy_request()).at("velocity_first");
+  const auto want = recorded(joy_with({}, {}, model), joy_request()).at("velocity_first");
+  EXPECT_LT(largest_difference(got, want), 1e-5);
+  EXPECT_GT(largest_difference(got, plain), 0.01);
+}
 
 TEST(JoyParity, EditEqualsTheReference) {
   JoyFixture("edit").expect_equal(joy_with(), joy_request());

@@ -24,8 +24,8 @@ struct Places {
   }
 };
 
-Places places_of(const std::vector<std::int64_t>& ids, const std::vector<Tensor>& pictures,
-                 const Qwen3VlConfig& c) {
+Places places_of(const std::vector<std::int64_t>& ids,
+                 const std::vector<SeenTogether::Grid>& pictures, const Qwen3VlConfig& c) {
   Places places;
   std::int64_t next = 0;
   std::size_t picture = 0;
@@ -35,14 +35,13 @@ Places places_of(const std::vector<std::int64_t>& ids, const std::vector<Tensor>
       ++next;
       continue;
     }
-    const auto height = pictures[picture].size(1) / c.vision.pixels_per_token();
-    const auto width = pictures[picture++].size(2) / c.vision.pixels_per_token();
-    for (std::int64_t y = 0; y < height; ++y)
-      for (std::int64_t x = 0; x < width; ++x) {
+    const auto [rows, columns] = pictures[picture++];
+    for (std::int64_t y = 0; y < rows; ++y)
+      for (std::int64_t x = 0; x < columns; ++x) {
         places.of_pictures.push_back(std::int64_t(places.ids.size()));
         places.add(id, next, next + y, next + x);
       }
-    next += std::max(height, width);
+    next += std::max(rows, columns);
   }
   return places;
 }
@@ -73,21 +72,6 @@ void check_ids(const std::vector<std::int64_t>& ids, std::size_t num_pictures,
           num_pictures == 1 ? "is 1" : text_of("are ", num_pictures));
 }
 
-// What is seen of all pictures, one after the other.
-Seen seen_of(const std::vector<Tensor>& pictures, const VisionTower& tower) {
-  std::vector<Tensor> tokens;
-  std::vector<std::vector<Tensor>> added;
-  for (const auto& picture : pictures) {
-    auto seen = tower(picture);
-    tokens.push_back(seen.tokens_MC);
-    added.resize(seen.added_MC.size());
-    for (std::size_t i = 0; i < added.size(); ++i) added[i].push_back(seen.added_MC[i]);
-  }
-  Seen all{.tokens_MC = at::cat(tokens), .added_MC = {}};
-  for (const auto& of_layer : added) all.added_MC.push_back(at::cat(of_layer));
-  return all;
-}
-
 }  // namespace
 
 Qwen3Vl::Qwen3Vl(const Qwen3VlConfig& c, const Weights& w)
@@ -100,18 +84,35 @@ Qwen3Vl::Qwen3Vl(const Qwen3VlConfig& c, const Weights& w)
   w.finish();
 }
 
+SeenTogether Qwen3Vl::see(const std::vector<Tensor>& pictures) const {
+  SeenTogether together;
+  std::vector<Tensor> tokens;
+  std::vector<std::vector<Tensor>> added;
+  const auto side = config_.vision.pixels_per_token();
+  for (const auto& picture : pictures) {
+    auto seen = tower_(picture);
+    together.grids.push_back({.rows = picture.size(1) / side, .columns = picture.size(2) / side});
+    tokens.push_back(seen.tokens_MC);
+    added.resize(seen.added_MC.size());
+    for (std::size_t i = 0; i < added.size(); ++i) added[i].push_back(seen.added_MC[i]);
+  }
+  if (!tokens.empty()) together.all.tokens_MC = at::cat(tokens);
+  for (const auto& of_layer : added) together.all.added_MC.push_back(at::cat(of_layer));
+  return together;
+}
+
 Tensor Qwen3Vl::operator()(const std::vector<std::int64_t>& ids,
-                           const std::vector<Tensor>& pictures) const {
-  check_ids(ids, pictures.size(), config_);
-  const auto places = places_of(ids, pictures, config_);
+                           const SeenTogether& pictures) const {
+  check_ids(ids, pictures.grids.size(), config_);
+  const auto places = places_of(ids, pictures.grids, config_);
   const auto ids_1T = at::tensor(places.ids).unsqueeze(0);
   const TextRun all{.begin = 0, .count = ids_1T.size(1)};
   const PackedPrompts prompt(ids_1T, std::span(&all, 1), Pads::kSkipped);
   const auto rope = interleaved_rope(places, config_, options_);
-  const auto seen = pictures.empty() ? Seen{} : seen_of(pictures, tower_);
+  const auto& seen = pictures.all;
   const auto where = at::tensor(places.of_pictures, at::kLong).to(options_.device());
   auto x = embedding_(ids_1T);
-  if (!pictures.empty()) x = x.index_copy(1, where, seen.tokens_MC.unsqueeze(0));
+  if (seen.tokens_MC.defined()) x = x.index_copy(1, where, seen.tokens_MC.unsqueeze(0));
   layers_.for_each([&](std::int64_t i, const CausalLmLayer& layer) {
     x = layer(x, prompt, rope);
     if (i < std::int64_t(seen.added_MC.size()))

@@ -9,15 +9,26 @@
 
 namespace braid {
 
+// What is seen of several pictures, and how large each is in tokens.
+struct SeenTogether {
+  struct Grid {
+    std::int64_t rows, columns;
+  };
+  std::vector<Grid> grids = {};
+  Seen all = {};  // nothing of no pictures
+};
+
 class Qwen3Vl {
  public:
   Qwen3Vl(const Qwen3VlConfig& config, const Weights& w);
 
-  // Of tokens in which each picture, [3 H W] normed as the tower wants it, stands as one
-  // config.image_token -> [1 T C] of T tokens, those of pictures included. Throws InputError where
-  // there are more or fewer such tokens than pictures, or an id outside the vocabulary.
-  Tensor operator()(const std::vector<std::int64_t>& ids,
-                    const std::vector<Tensor>& pictures) const;
+  // Of pictures [3 H W], normed as the tower wants them; one after the other.
+  SeenTogether see(const std::vector<Tensor>& pictures) const;
+
+  // Of tokens in which each picture that was seen stands as one config.image_token -> [1 T C] of T
+  // tokens, those of pictures included. Throws InputError where there are more or fewer such tokens
+  // than pictures, or an id outside the vocabulary.
+  Tensor operator()(const std::vector<std::int64_t>& ids, const SeenTogether& pictures) const;
 
   const Qwen3VlConfig& config() const { return config_; }
 

@@ -5,7 +5,9 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <any>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -16,6 +18,8 @@ using at::Tensor;
 struct Prompt {
   std::string text, second;  // the second is for the second text encoder, where there are two
   std::vector<Tensor> pictures_13HW = {};  // references, -1 to 1; for encoders that look at them
+  // What an encoder made of these. The prompts of a request have it in common: the first fills it.
+  std::shared_ptr<std::any> seen = {};
 };
 
 // Embedded prompts. A family without one of these leaves it undefined.

@@ -43,6 +43,7 @@ std::vector<Part> parts_of(const JoyConfigs& c) {
       .lists = {"double_blocks"},
       .names = [](const Checkpoint&) { return Names{}; },
       .sharding = [=](const Sharing& s) { return joy_sharding(c.joy, s.ranks, s.modulation); },
+      .adapters = denoiser_adapter_names({Names{}}),
       .make = [=](const Weights& w) { (void)Joy(c.joy, w); }};
   return {text_part(c.text), joy, autoencoder_part(c.vae)};
 }

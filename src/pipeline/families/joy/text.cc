@@ -99,17 +99,25 @@ Tensor JoyText::normed(const Tensor& picture_13HW) const {
   return ((unit - of_colours(norm_.mean)) / of_colours(norm_.deviation)).to(device_);
 }
 
+// Once for all prompts of a request, which look at the same pictures.
+SeenTogether JoyText::see(const Prompt& prompt) const {
+  if (const auto* const seen = std::any_cast<SeenTogether>(prompt.seen.get())) return *seen;
+  std::vector<Tensor> pictures;
+  for (const auto& picture : prompt.pictures_13HW) pictures.push_back(normed(picture));
+  auto seen = model_.network.see(pictures);
+  if (prompt.seen) *prompt.seen = seen;
+  return seen;
+}
+
 // The system's turn is dropped; of what is too long Edit keeps the beginning of text alone, and
 // else the end is kept.
 Condition JoyText::encode(const Prompt& prompt, int max_sequence_length, const Warn& warn) const {
-  std::vector<Tensor> pictures;
-  for (const auto& picture : prompt.pictures_13HW) pictures.push_back(normed(picture));
   const auto ids = ids_of(prompt, warn);
   const auto in_use = model_.page.use();
-  const auto states = model_.network(ids, pictures).slice(1, kSystemTokens);
+  const auto states = model_.network(ids, see(prompt)).slice(1, kSystemTokens);
   const auto over = states.size(1) - max_sequence_length;
   if (over <= 0) return {.text_BTC = states.contiguous(), .pooled_BC = {}};
-  const bool keeps_begin = kind_ == JoyKind::kEdit && pictures.empty();
+  const bool keeps_begin = kind_ == JoyKind::kEdit && prompt.pictures_13HW.empty();
   if (warn)
     warn(text_of("of ", states.size(1), " tokens of the prompt and its pictures the transformer ",
                  "sees the ", keeps_begin ? "first " : "last ", max_sequence_length));

@@ -29,6 +29,7 @@ class JoyText : public TextEncoders {
  private:
   std::vector<std::int64_t> ids_of(const Prompt& prompt, const Warn& warn) const;
   Tensor normed(const Tensor& picture_13HW) const;  // [3 H W]
+  SeenTogether see(const Prompt& prompt) const;
 
   JoyKind kind_;
   int max_plain_tokens_;
