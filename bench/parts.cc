@@ -1,8 +1,8 @@
 // How long do encoders and the decoder take? T5-XXL's width with 4 of its 24 layers, or the 27 of
-// Qwen3-4B's layers that FLUX.2 needs, with 512 tokens, or FLUX.1's autoencoder, random weights in
-// bfloat16. One JSON object; tools/peers calls it.
+// Qwen3-4B's layers that FLUX.2 needs, with 512 tokens, or FLUX.1's autoencoder, or Wan's
+// encoder, random weights in bfloat16. One JSON object; tools/peers calls it.
 //
-//   parts t5|qwen3|vae-512|vae-1024|vae-encode-1024[-float32] [RUNS [DEVICE]]
+//   parts t5|qwen3|vae-512|vae-1024|vae-encode-1024[-float32]|wan-encode-1024 [RUNS [DEVICE]]
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <c10/core/InferenceMode.h>
@@ -26,10 +26,11 @@ namespace {
 
 constexpr int kT5Layers = 4, kTextTokens = 512, kRuns = 5;
 
-std::function<Tensor()> encoder_of(at::ScalarType dtype, at::Device device) {
+std::function<Tensor()> encoder_of(const VaeConfig& config, at::ScalarType dtype,
+                                   at::Device device) {
   constexpr std::int64_t kSide = 1024;
   const auto weights = Weights::synthetic(LoadOptions{.dtype = dtype, .device = device});
-  const auto vae = std::make_shared<Vae>(VaeConfig{}, weights, Vae::Parts::kEncoder);
+  const auto vae = std::make_shared<Vae>(config, weights, Vae::Parts::kEncoder);
   const auto picture = at::rand({1, 3, kSide, kSide}).to(dtype).to(device);
   return [=] { return vae->encode(picture, Tiles::kNever).mean; };
 }
@@ -47,10 +48,12 @@ std::function<Tensor()> part_named(const std::string& name, at::Device device) {
     const auto model = std::make_shared<CausalLm>(config, HiddenStates{9, 18, 27}, weights);
     return [model, ids] { return (*model)(ids, std::vector{TextRun{0, kTextTokens}}); };
   }
-  if (name == "vae-encode-1024") return encoder_of(at::kBFloat16, device);
-  if (name == "vae-encode-1024-float32") return encoder_of(at::kFloat, device);
+  if (name == "vae-encode-1024") return encoder_of({}, at::kBFloat16, device);
+  if (name == "vae-encode-1024-float32") return encoder_of({}, at::kFloat, device);
+  if (name == "wan-encode-1024") return encoder_of(wan_vae_config(), at::kBFloat16, device);
   require(name == "vae-512" || name == "vae-1024",
-          "the part should be t5, qwen3, vae-512, vae-1024 or vae-encode-1024, it is '", name, "'");
+          "the part should be t5, qwen3, vae-512, vae-1024, vae-encode-1024 or wan-encode-1024, ",
+          "it is '", name, "'");
   const VaeConfig config;
   const auto side = std::stoi(name.substr(4)) / config.downscale();
   const auto latents =
@@ -93,7 +96,9 @@ int time_part(const std::string& name, int runs, const std::string& device) {
 int main(int argc, char** argv) {
   braid::take_huge_pages();
   try {
-    braid::require(argc >= 2, "say which part: t5, qwen3, vae-512, vae-1024 or vae-encode-1024");
+    braid::require(argc >= 2,
+                   "say which part: t5, qwen3, vae-512, vae-1024, vae-encode-1024 or "
+                   "wan-encode-1024");
     const int runs = argc > 2 ? std::max(1, std::atoi(argv[2])) : braid::kRuns;
     return braid::time_part(argv[1], runs, argc > 3 ? argv[3] : "cpu");
   } catch (...) {

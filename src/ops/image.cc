@@ -2,12 +2,33 @@
 
 #include <ATen/ATen.h>
 
+#include <cmath>
+
 #include "base/error.h"
 #include "ops/cpu/image.h"
 
 namespace braid::ops {
 
+Tensor pixel_norm(const Tensor& x, const PixelNormParts& norm) {
+  constexpr double kShortest = 1e-12;  // of a length that is divided by
+  const auto length = at::linalg_vector_norm(x, 2, {1}, /*keepdim=*/true, at::kFloat);
+  auto y = (x / length.clamp_min(kShortest)).to(x.scalar_type());
+  return y.mul_(std::sqrt(double(x.size(1)))).mul_(norm.gamma_C.view({-1, 1, 1}));
+}
+
 namespace reference {
+namespace {
+
+Tensor convolve_activated(Tensor normed, const Convolution& conv,
+                          const std::optional<ImageResidual>& residual) {
+  auto y = reference::convolve(at::silu_(normed), conv);
+  if (!residual) return y;
+  check(residual->x_BCHW.sizes() == y.sizes(), "an image of shape ", residual->x_BCHW.sizes(),
+        " cannot be added to one of shape ", y.sizes());
+  return y.add_(residual->x_BCHW);
+}
+
+}  // namespace
 
 Tensor convolve(const Tensor& x, const Convolution& c) {
   return at::conv2d(x, c.weight_OIKK, c.bias_O, {c.stride, c.stride},
@@ -26,11 +47,14 @@ Tensor convolve_normed(Tensor x, const GroupNormParts& n, const Convolution& con
                        const std::optional<ImageResidual>& residual) {
   auto normed = at::group_norm(x, n.groups, n.weight_C, n.bias_C, n.eps);
   x.reset();
-  auto y = reference::convolve(at::silu_(normed), conv);
-  if (!residual) return y;
-  check(residual->x_BCHW.sizes() == y.sizes(), "an image of shape ", residual->x_BCHW.sizes(),
-        " cannot be added to one of shape ", y.sizes());
-  return y.add_(residual->x_BCHW);
+  return convolve_activated(std::move(normed), conv, residual);
+}
+
+Tensor convolve_normed(Tensor x, const PixelNormParts& norm, const Convolution& conv,
+                       const std::optional<ImageResidual>& residual) {
+  auto normed = pixel_norm(x, norm);
+  x.reset();
+  return convolve_activated(std::move(normed), conv, residual);
 }
 
 }  // namespace reference
@@ -49,6 +73,12 @@ Tensor convolve_halved(const Tensor& x, const Convolution& conv) {
 }
 
 Tensor convolve_normed(Tensor x, const GroupNormParts& norm, const Convolution& conv,
+                       const std::optional<ImageResidual>& residual) {
+  if (cpu::convolves(x, conv)) return cpu::convolve_normed(x, norm, conv, residual);
+  return reference::convolve_normed(std::move(x), norm, conv, residual);
+}
+
+Tensor convolve_normed(Tensor x, const PixelNormParts& norm, const Convolution& conv,
                        const std::optional<ImageResidual>& residual) {
   if (cpu::convolves(x, conv)) return cpu::convolve_normed(x, norm, conv, residual);
   return reference::convolve_normed(std::move(x), norm, conv, residual);

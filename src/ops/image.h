@@ -22,6 +22,11 @@ struct GroupNormParts {
   double eps;
 };
 
+// gamma [C]: of each pixel's channels, x / |x| sqrt(C) gamma (Wan Team, 2025).
+struct PixelNormParts {
+  Tensor gamma_C;
+};
+
 // What is added to a convolution, of the same size as its result, which may take its memory.
 struct ImageResidual {
   Tensor x_BCHW;
@@ -43,12 +48,19 @@ Tensor convolve_halved(const Tensor& x, const Convolution& conv);
 // conv(silu(group_norm(x))), and what is added to it. Where x is given away, it is freed early.
 Tensor convolve_normed(Tensor x, const GroupNormParts& norm, const Convolution& conv,
                        const std::optional<ImageResidual>& residual = {});
+Tensor convolve_normed(Tensor x, const PixelNormParts& norm, const Convolution& conv,
+                       const std::optional<ImageResidual>& residual = {});
+
+// Divided in float32; the quotient is rounded to x's dtype, and so is each product.
+Tensor pixel_norm(const Tensor& x, const PixelNormParts& norm);
 
 namespace reference {
 Tensor convolve(const Tensor& x, const Convolution& conv);
 Tensor convolve_doubled(const Tensor& x, const Convolution& conv);
 Tensor convolve_halved(const Tensor& x, const Convolution& conv);
 Tensor convolve_normed(Tensor x, const GroupNormParts& norm, const Convolution& conv,
+                       const std::optional<ImageResidual>& residual = {});
+Tensor convolve_normed(Tensor x, const PixelNormParts& norm, const Convolution& conv,
                        const std::optional<ImageResidual>& residual = {});
 }  // namespace reference
 

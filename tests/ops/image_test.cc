@@ -102,6 +102,21 @@ TEST_P(Images, Normed) {
   expect_near(ops::cpu::convolve_normed(turned, n, c, {}), want);
 }
 
+TEST_P(Images, NormedPixelByPixel) {
+  const auto x = image();
+  const auto c = conv(3);
+  const PixelNormParts n{.gamma_C = draw({GetParam().in})};
+  const auto want = ops::reference::convolve_normed(
+      exact(x), PixelNormParts{.gamma_C = exact(n.gamma_C)}, exact(c));
+  for (const auto& band : kBands) expect_near(ops::cpu::convolve_normed(x, n, c, {}, band), want);
+  const auto added = draw(want.sizes());
+  const auto sum = want + exact(added);
+  expect_near(
+      ops::cpu::convolve_normed(
+          x, n, c, ImageResidual{.x_BCHW = added, .memory = ImageResidual::Memory::kReused}),
+      sum);
+}
+
 TEST_P(Images, NormedWithWhatIsAdded) {
   const auto x = image();
   const auto c = conv(3);

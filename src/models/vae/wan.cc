@@ -3,19 +3,18 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
-#include <cmath>
 
 namespace braid {
 namespace {
-
-constexpr double kShortest = 1e-12;  // of a length that is divided by
 
 std::vector<std::int64_t> gamma_shape(std::int64_t channels, WanNorm::Of of) {
   if (of == WanNorm::Of::kPicture) return {channels, 1, 1};
   return {channels, 1, 1, 1};
 }
 
-Tensor activated(Tensor x) { return at::silu_(x); }
+Tensor last_slice(const Tensor& weight_OIKKK) {
+  return weight_OIKKK.select(2, weight_OIKKK.size(2) - 1).contiguous();
+}
 
 // The resnets of an encoder's level follow each other in one list, its resampling behind them.
 std::vector<WanLevel> encoder_levels(const Weights& list, const VaeConfig& c) {
@@ -56,31 +55,35 @@ std::vector<WanLevel> decoder_levels(const Weights& list, const VaeConfig& c) {
 
 }  // namespace
 
+// A weight of a page has no numbers yet, and keeps all its slices.
 WanConv::WanConv(const Weights& scope, std::int64_t in, std::int64_t out, std::int64_t kernel) {
   const auto w = scope.paged(PageLevel::kLeaf);
-  weight_OIKKK_ = w.tensor("weight", {out, in, kernel, kernel, kernel});
+  weight_ = w.tensor("weight", {out, in, kernel, kernel, kernel});
   bias_O_ = w.tensor("bias", {out});
   page_ = w.page();
+  if (weight_.defined() && weight_.numel() > 0) weight_ = last_slice(weight_);
+}
+
+Convolution WanConv::conv() const {
+  const auto weight_OIKK = weight_.dim() == 5 ? last_slice(weight_) : weight_;
+  return {.weight_OIKK = weight_OIKK, .bias_O = bias_O_, .padding = weight_OIKK.size(3) / 2};
 }
 
 Tensor WanConv::operator()(const Tensor& x) const {
   const auto in_use = page_.use();
-  const auto kernel = weight_OIKKK_.size(2);
-  return ops::convolve(x, {.weight_OIKK = weight_OIKKK_.select(2, kernel - 1).contiguous(),
-                           .bias_O = bias_O_,
-                           .stride = 1,
-                           .padding = kernel / 2});
+  return ops::convolve(x, conv());
+}
+
+Tensor WanConv::of_normed(Tensor x, const WanNorm& norm,
+                          const std::optional<ImageResidual>& residual) const {
+  const auto in_use = page_.use();
+  return ops::convolve_normed(std::move(x), norm.parts(), conv(), residual);
 }
 
 WanNorm::WanNorm(const Weights& w, std::int64_t channels, Of of)
-    : gamma_(w.tensor("gamma", gamma_shape(channels, of))) {}
+    : parts_{w.tensor("gamma", gamma_shape(channels, of))} {}
 
-// Divided in float32 and rounded, as the reference does it.
-Tensor WanNorm::operator()(const Tensor& x) const {
-  const auto length = at::linalg_vector_norm(x, 2, {1}, /*keepdim=*/true, at::kFloat);
-  auto y = (x / length.clamp_min(kShortest)).to(x.scalar_type());
-  return y.mul_(std::sqrt(double(x.size(1)))).mul_(gamma_.view({-1, 1, 1}));
-}
+Tensor WanNorm::operator()(const Tensor& x) const { return ops::pixel_norm(x, parts_); }
 
 WanResnet::WanResnet(const Weights& w, std::int64_t in, std::int64_t out)
     : norm1_(w / "norm1", in),
@@ -91,9 +94,18 @@ WanResnet::WanResnet(const Weights& w, std::int64_t in, std::int64_t out)
 }
 
 Tensor WanResnet::operator()(const Tensor& x) const {
-  const auto h = conv1_(activated(norm1_(x)));
-  auto y = conv2_(activated(norm2_(h)));
-  return y.add_(shortcut_ ? (*shortcut_)(x) : x);
+  return apply(x, ImageResidual::Memory::kKept);
+}
+
+Tensor WanResnet::in_place(const Tensor& x) const {
+  return apply(x, ImageResidual::Memory::kReused);
+}
+
+Tensor WanResnet::apply(const Tensor& x, ImageResidual::Memory of_x) const {
+  auto h = conv1_.of_normed(x, norm1_);
+  if (!shortcut_) return conv2_.of_normed(std::move(h), norm2_, ImageResidual{x, of_x});
+  return conv2_.of_normed(std::move(h), norm2_,
+                          ImageResidual{(*shortcut_)(x), ImageResidual::Memory::kReused});
 }
 
 WanAttention::WanAttention(const Weights& w, std::int64_t channels)
@@ -125,11 +137,10 @@ WanEncoder::WanEncoder(const Weights& w, const VaeConfig& c)
 Tensor WanEncoder::operator()(const Tensor& picture) const {
   auto x = in_(picture);
   for (const auto& level : levels_) {
-    for (const auto& resnet : level.resnets) x = resnet(x);
-    // padded on the right and below only
-    if (level.resample) x = (*level.resample)(at::constant_pad_nd(x, {0, 1, 0, 1}));
+    for (const auto& resnet : level.resnets) x = resnet.in_place(x);
+    if (level.resample) x = level.resample->halving(x);
   }
-  return quant_(out_(activated(norm_(mid_(x)))));
+  return quant_(out_.of_normed(mid_(x), norm_));
 }
 
 WanDecoder::WanDecoder(const Weights& w, const VaeConfig& c)
@@ -146,7 +157,7 @@ Tensor WanDecoder::operator()(const Tensor& latents) const {
     for (const auto& resnet : level.resnets) x = resnet(x);
     if (level.resample) x = level.resample->of_doubled(x);
   }
-  return out_(activated(norm_(x)));
+  return out_.of_normed(x, norm_);
 }
 
 }  // namespace braid

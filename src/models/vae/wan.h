@@ -7,26 +7,32 @@
 
 namespace braid {
 
-// The last slice [O I K K] of a stored weight [O I K K K].
-class WanConv {
- public:
-  WanConv(const Weights& scope, std::int64_t in, std::int64_t out, std::int64_t kernel = 3);
-  Tensor operator()(const Tensor& x) const;
-
- private:
-  Tensor weight_OIKKK_, bias_O_;
-  Page page_;
-};
-
 // x / |x| * sqrt(C) * gamma, the length over the channels.
 class WanNorm {
  public:
   enum class Of { kVideo, kPicture };  // how many dims gamma is stored with
   WanNorm(const Weights& w, std::int64_t channels, Of of = Of::kVideo);
   Tensor operator()(const Tensor& x) const;
+  const PixelNormParts& parts() const { return parts_; }
 
  private:
-  Tensor gamma_;
+  PixelNormParts parts_;
+};
+
+// The last slice [O I K K] of a stored weight [O I K K K].
+class WanConv {
+ public:
+  WanConv(const Weights& scope, std::int64_t in, std::int64_t out, std::int64_t kernel = 3);
+  Tensor operator()(const Tensor& x) const;
+  Tensor of_normed(Tensor x, const WanNorm& norm,  // silu(norm(x))
+                   const std::optional<ImageResidual>& residual = {}) const;
+
+ private:
+  Convolution conv() const;
+
+  Tensor weight_;  // [O I K K], in a page [O I K K K]
+  Tensor bias_O_;
+  Page page_;
 };
 
 // x + conv(silu(norm(conv(silu(norm(x)))))), with a 1x1 convolution around where widths differ.
@@ -34,8 +40,11 @@ class WanResnet {
  public:
   WanResnet(const Weights& w, std::int64_t in, std::int64_t out);
   Tensor operator()(const Tensor& x) const;
+  Tensor in_place(const Tensor& x) const;  // the result may take the memory of x
 
  private:
+  Tensor apply(const Tensor& x, ImageResidual::Memory of_x) const;
+
   WanNorm norm1_, norm2_;
   WanConv conv1_, conv2_;
   std::optional<WanConv> shortcut_;

@@ -158,6 +158,21 @@ Tensor convolve_each(const Result& result, const Convolution& conv,
   return result.y;
 }
 
+// Likewise of what is made of x, and the residual, whose memory the result may take.
+Tensor convolve_made(const Tensor& x, const std::function<MakeRows(std::int64_t image)>& make_rows,
+                     const Convolution& conv, const std::optional<ImageResidual>& residual,
+                     const Band& band) {
+  if (!residual)
+    return convolve_each({empty_result(x, conv, x.sizes().slice(2)), {}}, conv, make_rows, band);
+  const auto added = residual->x_BCHW.contiguous();
+  check(added.size(0) == x.size(0) && added.size(1) == conv.weight_OIKK.size(0) &&
+            added.sizes().slice(2) == x.sizes().slice(2) && added.scalar_type() == x.scalar_type(),
+        "an image of shape ", added.sizes(), " in ", added.scalar_type(),
+        " cannot be added to a convolution of ", x.sizes(), " in ", x.scalar_type());
+  const bool is_reused = residual->memory == ImageResidual::Memory::kReused;
+  return convolve_each({is_reused ? added : at::empty_like(added), added}, conv, make_rows, band);
+}
+
 // Of one image [1 I H W], which is read two rows for each of y, and one more.
 void halve_in_bands(const Tensor& x, const Convolution& conv, const Tensor& y, const Band& size) {
   const auto inputs = x.size(1), height = x.size(2), width = x.size(3);
@@ -239,15 +254,19 @@ Tensor convolve_normed(const Tensor& x, const GroupNormParts& norm, const Convol
       make_normed_rows(one, affine, rows, to.select(0, 0));
     };
   };
-  if (!residual)
-    return convolve_each({empty_result(x, conv, x.sizes().slice(2)), {}}, conv, make_rows, band);
-  const auto added = residual->x_BCHW.contiguous();
-  check(added.size(0) == x.size(0) && added.size(1) == conv.weight_OIKK.size(0) &&
-            added.sizes().slice(2) == x.sizes().slice(2) && added.scalar_type() == x.scalar_type(),
-        "an image of shape ", added.sizes(), " in ", added.scalar_type(),
-        " cannot be added to a convolution of ", x.sizes(), " in ", x.scalar_type());
-  const bool is_reused = residual->memory == ImageResidual::Memory::kReused;
-  return convolve_each({is_reused ? added : at::empty_like(added), added}, conv, make_rows, band);
+  return convolve_made(x, make_rows, conv, residual, band);
+}
+
+Tensor convolve_normed(const Tensor& x, const PixelNormParts& norm, const Convolution& conv,
+                       const std::optional<ImageResidual>& residual, Band band) {
+  check(norm.gamma_C.numel() == x.size(1), "a norm of ", norm.gamma_C.numel(),
+        " channels for an image of ", x.size(1));
+  const auto make_rows = [&](std::int64_t i) -> MakeRows {
+    return [one = x.narrow(0, i, 1), norm](RowRange rows, const Tensor& to) {
+      to.copy_(at::silu_(pixel_norm(rows_of(one, rows), norm)));
+    };
+  };
+  return convolve_made(x, make_rows, conv, residual, band);
 }
 
 }  // namespace braid::ops::cpu

@@ -23,5 +23,7 @@ Tensor convolve_doubled(const Tensor& x, const Convolution& conv, Band band = {}
 Tensor convolve_halved(const Tensor& x, const Convolution& conv, Band band = {});
 Tensor convolve_normed(const Tensor& x, const GroupNormParts& norm, const Convolution& conv,
                        const std::optional<ImageResidual>& residual, Band band = {});
+Tensor convolve_normed(const Tensor& x, const PixelNormParts& norm, const Convolution& conv,
+                       const std::optional<ImageResidual>& residual, Band band = {});
 
 }  // namespace braid::ops::cpu
