@@ -164,7 +164,8 @@ TEST_F(AdaptedModels, AreCountedInAPlanWhereTheyStandBeside) {
     return bytes() - without;
   };
   std::int64_t numbers = 20;  // alphas
-  for (const auto& [name, stored] : Checkpoint::open_file(file("kohya")).tensors())
+  const auto adapter = Checkpoint::open_file(file("kohya"));
+  for (const auto& [name, stored] : adapter.tensors())
     if (name.ends_with(".weight")) numbers += stored.view().numel();
   EXPECT_EQ(bytes_more(AdapterMode::kBeside), 2 * numbers);
   EXPECT_EQ(bytes_more(AdapterMode::kAuto), 0) << "fused";

@@ -187,7 +187,7 @@ TEST(ControlLora, IsMergedByAConversion) {
   const PipelineOptions with{.model = kFixtures / "basic/model",
                              .adapters = {{.file = kFixtures / "control-lora/lora.safetensors"}}};
   const auto out = folder / "merged";
-  convert({.model = with.model, .out = out, .adapters = with.adapters});
+  convert({.model = with.model, .adapters = with.adapters, .out = out});
   EXPECT_EQ(read_json(out / "model_index.json")["_class_name"], "FluxControlPipeline");
   auto request = request_with({.controls = {{.picture = waves(64, 48)}}});
   request.negative_prompt = {};

@@ -105,7 +105,8 @@ void finish_bench_flags(FlagReader& read, BenchLine& line, BenchFlags& f) {
   f.is_sweep = !line.sweeps.empty();
   for (const auto& sweep : line.sweeps) require_sweepable(sweep.flag);
   for (const auto& setting : settings_of(std::exchange(line.sweeps, {}))) {
-    line.configuration = {.setting = to_string(setting), .options = {}, .preset = {}};
+    line.configuration = {
+        .setting = to_string(setting), .options = {}, .pictures = {}, .preset = {}};
     read.finish();
     auto given = read.given();
     for (const auto& [flag, value] : setting) {

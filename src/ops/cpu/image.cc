@@ -263,7 +263,8 @@ Tensor convolve_normed(const Tensor& x, const PixelNormParts& norm, const Convol
         " channels for an image of ", x.size(1));
   const auto make_rows = [&](std::int64_t i) -> MakeRows {
     return [one = x.narrow(0, i, 1), norm](RowRange rows, const Tensor& to) {
-      to.copy_(at::silu_(pixel_norm(rows_of(one, rows), norm)));
+      auto normed = pixel_norm(rows_of(one, rows), norm);
+      to.copy_(at::silu_(normed));
     };
   };
   return convolve_made(x, make_rows, conv, residual, band);
