@@ -139,7 +139,7 @@ TEST_P(Predicted, CountsAndBytesAreThoseOfRuns) {
           .batch_size = 1 + turn % 4,
           .num_pictures = 100,
           .branches = grid.cfg > 1 || turn % 5 == 0 ? 2 : 1,
-          .pictures = {.references = turn % 2 == 0 ? Runs{} : Runs{7, 2}},
+          .pictures = {.references = turn % 2 == 0 ? Runs{} : Runs{11, 9}},
           .layout = {.modulation = turn % 4 != 0 ? SharedModulation::kYes : SharedModulation::kNo,
                      .ring_form = turn % 3 == 0 ? RingForm::kGather : RingForm::kShift}};
       if (!plan_layout(job, on_cpus(GetParam()), grid).fits()) continue;

@@ -102,7 +102,7 @@ void GenerateRun::prepare() {
   choose_memory();
   options_.device = here.device;
   if (is_first_) check_dump();
-  check_request();  // that it has what the model needs
+  if (!launch) check_request();  // that it has what the model needs; ranks find it together
 }
 
 // Whether they are what the model takes is found before it is loaded.
