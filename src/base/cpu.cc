@@ -38,7 +38,7 @@ std::string names_of_steps() {
 Cpu read_cpuinfo() {
   Cpu cpu;
   std::ifstream file("/proc/cpuinfo");
-  for (std::string line; std::getline(file, line) && !(cpu.flags.size() && line.empty());) {
+  for (std::string line; std::getline(file, line) && (cpu.flags.empty() || !line.empty());) {
     const auto colon = line.find(':');
     if (colon == std::string::npos) continue;
     const auto key = trimmed(std::string_view(line).substr(0, colon));
