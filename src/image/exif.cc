@@ -22,7 +22,6 @@ class Tiff {
  public:
   explicit Tiff(std::string_view bytes) : bytes_(bytes), is_big_(bytes.starts_with("MM")) {}
 
-  bool is_big() const { return is_big_; }
   std::optional<std::uint32_t> number(std::size_t at, std::size_t size) const {
     if (at > bytes_.size() || size > bytes_.size() - at) return {};
     std::uint32_t value = 0;

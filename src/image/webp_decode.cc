@@ -7,6 +7,7 @@
 #include "image/orientation.h"
 
 namespace braid {
+
 Pixels decode_webp(std::string_view webp, const std::string& source, std::uint64_t max_pixels,
                    Flatten& flatten) {
   const auto* const data = reinterpret_cast<const std::uint8_t*>(webp.data());

@@ -110,7 +110,7 @@ Layout choose_layout(const Layout& asked, int num_ranks, int num_branches) {
           " ranks needs as many branches, a step has 2");
   if (num_ranks == 1 || !asks_for_nothing(asked)) return asked;
   auto layout = asked;
-  require(has_branches && num_ranks % 2 == 0, to_string(Degrees()), " = 1, but there ", "are ",
+  require(has_branches && num_ranks % 2 == 0, to_string(Degrees()), " = 1, but there are ",
           num_ranks, " ranks: ask for degrees that multiply to ", num_ranks,
           "; those of guidance are 2 at most, and take a negative prompt");
   layout.cfg = 2;

@@ -39,13 +39,14 @@ struct HttpResponse {
 
 // What a handler gives: an answer, or a job and how its end or its events are answered.
 struct Answer {
-  HttpResponse now = {};
   std::shared_ptr<Job> job = nullptr;  // null: `now` is all
   // One of these. Called where requests are handled, while the client is there.
   std::function<HttpResponse(const Job& ended)> when_ended = {};
   std::function<std::string(const Event& event)> on_event = {};  // text of an event stream
   std::uint64_t after_event = 0;                                 // events up to this one are known
   std::function<void()> when_gone = {};                          // the client, before the end
+  // Last: GCC 12 destroys a member twice where the initialiser of one behind it throws.
+  HttpResponse now = {};
 };
 
 // Of "/path?a=b&c=%20d"; throws ApiError where it is not one.

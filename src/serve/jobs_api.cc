@@ -156,9 +156,7 @@ Answer job_events(const ApiContext& context, const HttpRequest& http,
   const auto last = http.header("last-event-id");
   const auto after = last.empty() ? http.parameter("after") : last;
   const auto number = after.empty() ? 0 : number_in(after, "last-event-id");
-  // Not within the braces: GCC 12 destroys `now` twice where what is behind it throws.
-  auto job = job_named(context, parts.front());
-  return {.job = std::move(job), .on_event = job_event, .after_event = number};
+  return {.job = job_named(context, parts.front()), .on_event = job_event, .after_event = number};
 }
 
 Answer job_picture(const ApiContext& context, const HttpRequest&,

@@ -107,6 +107,13 @@ FileForm read_file_form(Fields& fields) {
           .quality = int(fields.integer({"output_compression"}, 0, 100).value_or(100))};
 }
 
+void require_few_pixels(int width, int height, const RequestBounds& bounds) {
+  const auto pixels = std::int64_t(width) * height;
+  if (pixels > bounds.max_pixels)
+    refuse("size",
+           text_of("a picture may have ", bounds.max_pixels, " pixels here, this has ", pixels));
+}
+
 CompletedRequest completed_request(Request request, const Backend& backend,
                                    const RequestBounds& bounds) {
   keep_size_within(bounds, backend.info.size_multiple, request);
@@ -118,10 +125,7 @@ CompletedRequest completed_request(Request request, const Backend& backend,
   } catch (const InputError& error) {
     throw ApiError(400, error.what(), "invalid_value");
   }
-  const auto pixels = std::int64_t(*complete.width) * *complete.height;
-  if (pixels > bounds.max_pixels)
-    refuse("size",
-           text_of("a picture may have ", bounds.max_pixels, " pixels here, this has ", pixels));
+  require_few_pixels(*complete.width, *complete.height, bounds);
   if (*complete.steps > bounds.max_steps)
     refuse("steps", text_of("a picture may take ", bounds.max_steps, " steps here, this takes ",
                             *complete.steps));

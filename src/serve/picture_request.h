@@ -27,6 +27,9 @@ Request read_picture_fields(Fields& fields, const Backend& backend, const Reques
 // `output_format` and `output_compression`, which is the quality.
 FileForm read_file_form(Fields& fields);
 
+// Throws ApiError naming the size where a picture would have more than `bounds` allow.
+void require_few_pixels(int width, int height, const RequestBounds& bounds);
+
 // The request that the engine would run, and what it says of it. Throws ApiError where it would
 // not.
 struct CompletedRequest {

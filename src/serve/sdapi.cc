@@ -122,7 +122,7 @@ Answer make_sdapi_pictures(const ApiContext& context, const HttpRequest& http, B
   if (brings == Brings::kPictures)
     brought = read_sdapi_pictures(fields, backend.info, context.bounds);
   request.pictures = std::move(brought.pictures);
-  if (brings == Brings::kPictures) apply_sdapi_options(fields, request);
+  if (brings == Brings::kPictures) apply_sdapi_options(fields, request, context.bounds);
   auto completed = completed_request(std::move(request), backend, context.bounds);
   const auto job = context.service.submit({.backend = &backend,
                                            .request = std::move(completed.request),

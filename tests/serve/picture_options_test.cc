@@ -137,6 +137,20 @@ TEST_F(PictureOptions, OfTheWebUisClientsAreOfMasks) {
   expect_refused("/sdapi/v1/img2img", wish, "resize_mode", "3");
 }
 
+// A few bytes of a request may not become gigabytes before its sizes are looked at.
+TEST_F(PictureOptions, DoNotScaleThinPicturesToHugeOnes) {
+  for (const auto& thin : {picture(1, 4096, 3), picture(4096, 1, 3)})
+    expect_refused(
+        "/sdapi/v1/img2img",
+        {{"init_images", {base64(thin)}}, {"resize_mode", 1}, {"width", 512}, {"height", 512}},
+        "resize_mode", "would cut nearly all of a picture");
+  for (const int mode : {1, 2})
+    expect_refused(
+        "/sdapi/v1/img2img",
+        {{"init_images", {one_}}, {"resize_mode", mode}, {"width", 4096}, {"height", 4096}}, "size",
+        "4194304 pixels here, this has 16777216");
+}
+
 TEST_F(PictureOptions, OfControlNetsAreNotPassedOver) {
   const auto with = [](const nlohmann::json& unit) {
     return nlohmann::json{{"alwayson_scripts", {{"controlnet", {{"args", {unit}}}}}}};

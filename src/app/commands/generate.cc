@@ -138,9 +138,10 @@ void GenerateRun::choose_memory() {
 void GenerateRun::keep_to_budget() {
   const auto budget = options_.memory.budget;
   const auto asked = flags_of(options_.memory);
-  const auto in_files = fitted_in_files(options_, request_);
-  pages_ = in_files.pages;
-  auto chosen = in_files.fitted;
+  auto in_files = fitted_in_files(options_, request_);
+  const auto where = sentence_of(in_files);
+  pages_ = std::move(in_files.pages);
+  auto& chosen = in_files.fitted;
   options_ = std::move(chosen.options);
   request_.vae_tiling = chosen.tiling;
   fit_ = std::move(chosen.fit);
@@ -150,7 +151,7 @@ void GenerateRun::keep_to_budget() {
   const auto of = text_of(fits ? ", of " : ", more than ", readable_bytes(double(budget.device)),
                           " that a GPU has for it");
   display_.say("memory: " + fit_sentence(*fit_, chosen.is_on_host) + (budget.is_implied ? of : "") +
-               sentence_of(in_files));
+               where);
 }
 
 void GenerateRun::check_dump() const {

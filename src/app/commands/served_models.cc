@@ -34,9 +34,9 @@ ServedModel settled(const ServeFlags& flags, const std::filesystem::path& model)
   options.memory = choose_memory(flags.preset, options).memory;
   ServedModel settled{.name = model_name(options.model), .options = {}, .tiling = flags.vae_tiling};
   if (options.memory.budget.is_set()) {
-    const auto in_files = fitted_in_files(options, {.vae_tiling = settled.tiling});
-    settled.pages = in_files.pages;
-    auto fit = in_files.fitted;
+    auto in_files = fitted_in_files(options, {.vae_tiling = settled.tiling});
+    settled.pages = std::move(in_files.pages);
+    auto& fit = in_files.fitted;
     options = std::move(fit.options);
     settled.tiling = fit.tiling;
     settled.need = {.device = fit.fit.device_peak, .host = fit.fit.host_peak};

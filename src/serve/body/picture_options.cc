@@ -13,6 +13,7 @@ namespace {
 
 constexpr int kLargestSide = 1 << 14;  // pixels
 constexpr int kMostModes = 10'000;
+constexpr int kMostCovering = 16;  // times the pixels that are kept
 
 // One for each of so many pictures, or one for all; empty where there is none.
 std::vector<double> one_each(Fields& fields, const char* name, std::size_t pictures) {
@@ -51,10 +52,14 @@ void invert(Pixels& mask) {
   for (auto& value : mask.rgb) value = std::uint8_t(255 - value);
 }
 
-// The middle of it, scaled to cover the size.
+// The middle of it, scaled to cover the size. A thin picture would become a huge one.
 Pixels covering(const Pixels& picture, int width, int height) {
   const auto across = std::int64_t(picture.width) * height,
              down = std::int64_t(picture.height) * width;
+  if (across > down * kMostCovering || down > across * kMostCovering)
+    refuse("resize_mode",
+           text_of("'resize_mode' 1 would cut nearly all of a picture of ", picture.width, "x",
+                   picture.height, " away to make it ", width, "x", height));
   const int scaled_width = across > down ? int(across / picture.height) : width;
   const int scaled_height = across > down ? height : int(down / picture.width);
   const auto scaled = resized(picture, scaled_width, scaled_height, Resampling::kLanczos);
@@ -90,7 +95,7 @@ void read_picture_options(Fields& fields, PicturesIn& in) {
   read_controls(fields, in.controls);
 }
 
-void apply_sdapi_options(Fields& fields, Request& request) {
+void apply_sdapi_options(Fields& fields, Request& request, const RequestBounds& bounds) {
   auto& in = request.pictures;
   const auto mode = fields.integer({"resize_mode"}, kStretch, kFill).value_or(kStretch);
   if (in.mask) {
@@ -102,8 +107,10 @@ void apply_sdapi_options(Fields& fields, Request& request) {
     const auto padding = fields.integer({"inpaint_full_res_padding"}, 0, kLargestSide);
     if (is_on(fields, "inpaint_full_res")) in.padding_crop = int(padding.value_or(0));
   }
-  if (in.init && !in.padding_crop && mode != kStretch && request.width && request.height)
+  if (in.init && !in.padding_crop && mode != kStretch && request.width && request.height) {
+    require_few_pixels(*request.width, *request.height, bounds);
     resize_both(in, int(mode), *request.width, *request.height);
+  }
 }
 
 }  // namespace braid::serve

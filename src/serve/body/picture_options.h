@@ -3,6 +3,7 @@
 
 #include "braid/braid.h"
 #include "serve/fields.h"
+#include "serve/picture_request.h"
 
 namespace braid::serve {
 
@@ -14,6 +15,6 @@ void read_picture_options(Fields& fields, PicturesIn& in);
 // What AUTOMATIC1111's img2img has beside: `resize_mode`, and of a mask `inpainting_mask_invert`,
 // `mask_blur`, `inpaint_full_res` and its `_padding`. Refused is what has no equal here:
 // `resize_mode` 3 and an `inpainting_fill` other than 1. Sizes are the request's.
-void apply_sdapi_options(Fields& fields, Request& request);
+void apply_sdapi_options(Fields& fields, Request& request, const RequestBounds& bounds);
 
 }  // namespace braid::serve
