@@ -24,11 +24,13 @@ const Backend& chosen_in_web_ui(const ApiContext& context) {
 
 // A request may choose for itself.
 const Backend& web_ui_backend(const ApiContext& context, Fields& fields) {
-  if (!fields.has("override_settings") || !fields.json().at("override_settings").is_object())
-    return chosen_in_web_ui(context);
+  if (!fields.has("override_settings")) return chosen_in_web_ui(context);
   const auto& settings = fields.json().at("override_settings");
+  if (!settings.is_object()) refuse("override_settings", "'override_settings' should be an object");
   const auto name = settings.find("sd_model_checkpoint");
-  if (name == settings.end() || !name->is_string()) return chosen_in_web_ui(context);
+  if (name == settings.end() || name->is_null()) return chosen_in_web_ui(context);
+  if (!name->is_string())
+    refuse("override_settings", "'sd_model_checkpoint' should be the name of a model");
   return backend_named(name->get<std::string>(), context.service.backends());
 }
 

@@ -1,6 +1,7 @@
 // What clients of each kind are answered, over real sockets.
 #include <gmock/gmock.h>
 
+#include <map>
 #include <regex>
 #include <set>
 
@@ -183,6 +184,23 @@ TEST(Api, DescribesEveryRouteAndNoOther) {
   EXPECT_EQ(described, served);
 }
 
+// A client that fills in what is described is never told of an unknown field.
+TEST(Api, TakesEveryFieldThatItDescribes) {
+  FakeEngine engine;
+  const Server server(engine);
+  const auto description = json_of(server.ask("GET /openapi.json"));
+  const std::map<std::string, std::string> bodies = {{"POST /v1/images/generations", "Generation"},
+                                                     {"POST /v1/images/edits", "Edit"},
+                                                     {"POST /v1/jobs", "NewJob"}};
+  for (const auto& [line, name] : bodies) {
+    nlohmann::json body;
+    const auto& schema = description["components"]["schemas"][name];
+    for (const auto& [field, what] : schema["properties"].items()) body[field] = nullptr;
+    body["prompt"] = "a";
+    EXPECT_THAT(server.ask(line, "", body.dump()), Not(HasSubstr("unknown_parameter"))) << line;
+  }
+}
+
 TEST(Api, CountsWhatItDoes) {
   FakeEngine engine;
   const Server server(engine);
@@ -227,6 +245,18 @@ TEST(Api, AnswersTheWebUisClients) {
   const auto info = json_of(server.ask("POST /sdapi/v1/png-info", "", image.dump()));
   EXPECT_EQ(info["items"]["prompt"], "a");
   EXPECT_EQ(status_of(server.ask("POST /sdapi/v1/png-info", "", R"({"image": "AAAA"})")), 400);
+}
+
+TEST(Api, RefusesWebUiSettingsThatAreNone) {
+  FakeEngine engine;
+  const Server server(engine);
+  for (const auto* const settings : {R"([])", R"("demo")", R"({"sd_model_checkpoint": {}})"}) {
+    const auto body =
+        R"({"prompt": "a", "steps": 1, "override_settings": )" + std::string(settings);
+    const auto answer = server.ask("POST /sdapi/v1/txt2img", "", body + "}");
+    EXPECT_EQ(status_of(answer), 400) << settings;
+    EXPECT_THAT(answer, HasSubstr(R"("param":"override_settings")")) << settings;
+  }
 }
 
 }  // namespace braid::serve::api_test
