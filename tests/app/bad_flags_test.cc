@@ -15,7 +15,8 @@ class BadFlags : public Workplace {
 };
 
 TEST_F(BadFlags, NoCommandShowsTheHelp) {
-  const auto finished = braid({});
+  const auto finished =
+      Subprocess({.arguments = {}, .folder = folder_, .from_shell = true}).finish();
   EXPECT_EQ(finished.exit_code, 2);
   EXPECT_EQ(finished.out, "");
   EXPECT_THAT(finished.err, HasSubstr("Usage: braid"));

@@ -110,9 +110,9 @@ TEST_F(Output, AReadOnlyFileSystemIsRefusedAtOnce) {
 
 TEST_F(Output, StandardOutputThatTakesNothingIsAnError) {
   for (const auto& start :
-       {Start{.arguments = with({}), .folder = folder_, .out_file = "/dev/full"},
-        Start{.arguments = with({"--json"}), .folder = folder_, .out_file = "/dev/full"},
-        Start{.arguments = {"--help"}, .folder = folder_, .out_file = "/dev/full"}}) {
+       {Invocation{.arguments = with({}), .folder = folder_, .out_file = "/dev/full"},
+        Invocation{.arguments = with({"--json"}), .folder = folder_, .out_file = "/dev/full"},
+        Invocation{.arguments = {"--help"}, .folder = folder_, .out_file = "/dev/full"}}) {
     const auto finished = Subprocess(start).finish();
     EXPECT_EQ(finished.exit_code, 1);
     EXPECT_THAT(finished.err, HasSubstr("braid: cannot write to standard output: "));
@@ -122,7 +122,8 @@ TEST_F(Output, StandardOutputThatTakesNothingIsAnError) {
 // Else the first file that is opened would be standard output, and paths would be written into it.
 TEST_F(Output, StandardOutputThatIsClosedStaysClosed) {
   const auto finished =
-      Subprocess({.arguments = with({}), .folder = folder_, .close_out = true}).finish();
+      Subprocess({.arguments = with({}), .folder = folder_, .from_shell = true, .close_out = true})
+          .finish();
   EXPECT_EQ(finished.exit_code, 1);
   EXPECT_THAT(finished.err, HasSubstr("cannot write to standard output: Bad file descriptor"));
 }

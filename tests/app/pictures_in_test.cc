@@ -1,6 +1,7 @@
 // `braid generate` from pictures: what it says of them, and what it refuses.
 #include "base/file.h"
 #include "base/sha256.h"
+#include "has_match.h"
 #include "image/png.h"
 #include "workplace.h"
 
@@ -30,7 +31,7 @@ TEST_F(PicturesIn, AreNamedInTheFile) {
                               "--size", "48x32", "--steps", "4"});
   EXPECT_EQ(finished.exit_code, 0) << finished.err;
   EXPECT_THAT(finished.err, HasSubstr("the initial picture is brought from 40x32 to 48x32 pixels"));
-  EXPECT_THAT(finished.err, testing::ContainsRegex("denoise +2 steps"));
+  EXPECT_THAT(finished.err, HasMatch("denoise +2 steps"));
   const auto text = read_png_text(read_file(folder_ / "braid.png"), "braid.png");
   const auto digest = sha256_hex(read_file(folder_ / "photo.in"));
   EXPECT_THAT(text, Contains(Pair("init", "photo.in")));

@@ -7,7 +7,6 @@ namespace braid::plan_test {
 
 using Json = nlohmann::json;
 using testing::HasSubstr;
-using testing::MatchesRegex;
 using testing::Not;
 
 class Plan : public Workplace {

@@ -26,7 +26,7 @@ class Processes : public Workplace {
     const auto port = std::to_string(free_port());
     Running ranks;
     for (int rank = 0; rank < size; ++rank)
-      ranks.push_back(std::make_unique<Subprocess>(Start{
+      ranks.push_back(std::make_unique<Subprocess>(Invocation{
           .arguments = arguments,
           .environment = {"RANK=" + std::to_string(rank), "LOCAL_RANK=" + std::to_string(rank),
                           "WORLD_SIZE=" + std::to_string(size), "MASTER_ADDR=127.0.0.1",

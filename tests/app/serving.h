@@ -16,7 +16,7 @@ class Serve : public Workplace {
   void start(std::vector<std::string> flags = {}, std::vector<std::string> environment = {}) {
     flags.insert(flags.begin(), {"serve", "--port", "0"});
     server_.emplace(
-        Start{.arguments = flags, .environment = std::move(environment), .folder = folder_});
+        Invocation{.arguments = flags, .environment = std::move(environment), .folder = folder_});
     ASSERT_TRUE(server_->wait_for("event=ready"));
     const auto& log = server_->err();
     port_ = std::stoi(log.substr(log.find("port=") + 5));

@@ -10,12 +10,13 @@ namespace braid::stop_test {
 
 class Stop : public Workplace {
  protected:
-  Start endless(std::vector<std::string> more = {}) const {
-    Start start{.arguments = {"generate", "a", "-m", BRAID_SOURCE_DIR "/models/demo", "--steps",
-                              "10000", "--size", "64x64"},
-                .folder = folder_};
-    start.arguments.insert(start.arguments.end(), more.begin(), more.end());
-    return start;
+  Invocation endless(std::vector<std::string> more = {}) const {
+    Invocation all{.arguments = {"generate", "a", "-m", BRAID_SOURCE_DIR "/models/demo", "--steps",
+                                 "10000", "--size", "64x64"},
+                   .folder = folder_,
+                   .from_shell = true};
+    all.arguments.insert(all.arguments.end(), more.begin(), more.end());
+    return all;
   }
   void expect_stop(int signal, const std::string& when) const {
     Subprocess running(endless());

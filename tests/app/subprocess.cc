@@ -4,12 +4,15 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <pty.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <csignal>
+
+#include "app/engine_main.h"
 
 namespace braid {
 namespace {
@@ -33,7 +36,26 @@ Pipe make_terminal() {
   return sides;
 }
 
-void become(const Start& start, const Pipe& out, const Pipe& err, const Pipe& in) {
+// LibTorch's threads would not be there in a fork: the test itself computes nothing with it.
+bool is_fork(const Invocation& start) {
+  return start.launcher.empty() && start.environment.empty() && !start.from_shell;
+}
+
+std::vector<char*> arguments_of(const Invocation& start) {
+  std::vector<char*> argv;
+  const auto add = [&](const std::string& word) {
+    argv.push_back(const_cast<char*>(word.c_str()));
+  };
+  for (const auto& word : start.launcher) add(word);
+  static const std::string name = "braid", program = BRAID_PROGRAM;
+  add(start.launcher.empty() ? name : program);
+  for (const auto& argument : start.arguments) add(argument);
+  argv.push_back(nullptr);
+  return argv;
+}
+
+void become(const Invocation& start, const Pipe& out, const Pipe& err, const Pipe& in) {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // a test that crashes leaves nothing running
   if (::chdir(start.folder.c_str()) != 0) ::_exit(126);
   ::dup2(in.read_end, STDIN_FILENO);
   ::dup2(err.write_end, STDERR_FILENO);
@@ -46,14 +68,11 @@ void become(const Start& start, const Pipe& out, const Pipe& err, const Pipe& in
     ::setrlimit(RLIMIT_FSIZE, &limit);
     ::signal(SIGXFSZ, SIG_IGN);  // so that the write fails, as on a full disk
   }
+  ::close_range(STDERR_FILENO + 1, ~0U, 0);
   for (const auto& variable : start.environment) ::putenv(const_cast<char*>(variable.c_str()));
-  std::vector<const char*> argv;
-  for (const auto& word : start.launcher) argv.push_back(word.c_str());
-  argv.push_back(start.launcher.empty() ? "braid" : BRAID_PROGRAM);
-  for (const auto& argument : start.arguments) argv.push_back(argument.c_str());
-  argv.push_back(nullptr);
-  const char* const program = start.launcher.empty() ? BRAID_PROGRAM : argv.front();
-  ::execv(program, const_cast<char**>(argv.data()));
+  auto argv = arguments_of(start);
+  if (is_fork(start)) ::_exit(engine_main(int(argv.size()) - 1, argv.data()));
+  ::execv(start.launcher.empty() ? BRAID_PROGRAM : argv.front(), argv.data());
   ::_exit(127);
 }
 
@@ -68,7 +87,7 @@ bool take(int fd, std::string& text) {
 
 }  // namespace
 
-Subprocess::Subprocess(const Start& start) {
+Subprocess::Subprocess(const Invocation& start) {
   const Pipe out, in, err = start.on_terminal ? make_terminal() : Pipe();
   pid_ = ::fork();
   if (pid_ == 0) become(start, out, err, in);

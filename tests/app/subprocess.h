@@ -1,4 +1,6 @@
-// The program as a stranger's shell runs it: arguments in, exit code and text out.
+// Runs of `braid`: arguments in, exit code and text out. Most are forks of the test, which has
+// LibTorch loaded already: that takes 0.3 s of a core, and there are hundreds of runs. Those with a
+// launcher or an environment start the program that users start.
 #pragma once
 
 #include <sys/types.h>
@@ -15,12 +17,13 @@ struct Finished {
   std::string out, err;
 };
 
-struct Start {
+struct Invocation {
   std::vector<std::string> arguments;
   std::vector<std::string> launcher = {};     // what comes before the program, a full path first
   std::vector<std::string> environment = {};  // NAME=value, besides what is there
   std::filesystem::path folder = ".";         // to work in
   std::string input = {};                     // what it finds on standard input
+  bool from_shell = false;                    // the program, though a fork would do
   bool keep_input_open = false;               // as a person who has not typed yet
   std::string out_file = {};                  // where standard output goes; empty: to the test
   bool close_out = false;                     // no standard output at all
@@ -31,7 +34,7 @@ struct Start {
 // A program that is running. Ended by force when the test is done with it.
 class Subprocess {
  public:
-  explicit Subprocess(const Start& start);
+  explicit Subprocess(const Invocation& start);
   Subprocess(const Subprocess&) = delete;
   Subprocess& operator=(const Subprocess&) = delete;
   ~Subprocess();

@@ -1,0 +1,84 @@
+#include "app/engine_main.h"
+
+#include <c10/util/Exception.h>
+
+#include <iostream>
+
+#include "app/commands/commands.h"
+#include "app/flags/flags.h"
+#include "app/machine/bus_errors.h"
+#include "app/machine/huge_pages.h"
+#include "app/machine/launched.h"
+#include "app/print/failure.h"
+#include "app/print/standard_output.h"
+#include "base/cpu.h"
+#include "comm/fate.h"
+
+namespace braid {
+namespace {
+
+int show(const ShowText& text) {
+  if (!is_first_rank()) return text.was_asked_for ? kSuccess : kBadInput;
+  if (text.was_asked_for) {
+    print(text.text);
+    return kSuccess;
+  }
+  std::cerr << text.text;
+  return kBadInput;
+}
+
+// All ranks of a launch are given the same line: the first one complains.
+CommandLine read_command_line(int argc, char** argv) {
+  try {
+    auto line = parse_command_line(argc, argv);
+    if (!std::holds_alternative<ShowText>(line)) read_cpu();  // refuses a wrong BRAID_ISA
+    return line;
+  } catch (const InputError& e) {
+    if (is_first_rank()) throw;
+    throw PeerRefused(e.what());
+  }
+}
+
+// `is_verbose` is set as soon as it is known: complaints about the rest depend on it.
+int run(int argc, char** argv, bool& is_verbose) {
+  const auto began = PhaseLog::Clock::now();
+  const auto line = read_command_line(argc, argv);
+  if (const auto* const text = std::get_if<ShowText>(&line)) return show(*text);
+  if (const auto* const flags = std::get_if<InfoFlags>(&line)) return info(*flags);
+  if (const auto* const flags = std::get_if<VerifyFlags>(&line)) return verify_layout(*flags);
+  if (const auto* const flags = std::get_if<ConvertFlags>(&line)) return convert_model(*flags);
+  if (const auto* const flags = std::get_if<PlanFlags>(&line)) return plan(*flags);
+  if (const auto* const flags = std::get_if<BenchFlags>(&line)) return bench_transformer(*flags);
+  if (const auto* const flags = std::get_if<ServeFlags>(&line)) return serve_pictures(*flags);
+  const auto& flags = std::get<GenerateFlags>(line);
+  is_verbose = flags.verbosity == Verbosity::kVerbose;
+  return generate(flags, began);
+}
+
+// Of several ranks the first speaks for all, but for those that never met it.
+int run_or_complain(int argc, char** argv) {
+  bool is_verbose = false;
+  try {
+    return run(argc, argv, is_verbose);
+  } catch (...) {
+    const auto failure = current_failure();
+    if (failure.is_told_by_first_rank && !name_of_rank().empty()) {
+      let_first_rank_end();
+      return failure.exit_code;
+    }
+    std::cerr << "braid: " << name_of_rank() << failure.sentence << '\n';
+    if (is_verbose && !failure.details.empty()) std::cerr << failure.details << '\n';
+    return failure.exit_code;
+  }
+}
+
+}  // namespace
+
+int engine_main(int argc, char** argv) {
+  take_huge_pages();
+  protect_standard_files();
+  explain_bus_errors();
+  return run_or_complain(argc, argv);
+}
+
+}  // namespace braid
