@@ -90,6 +90,58 @@ def survives_a_reload(browser, server):
     assert browser.run("return document.querySelectorAll('#jobs li').length") == 0, "another's job"
 
 
+def gallery(browser):
+    return browser.run("return document.querySelectorAll('#gallery img').length")
+
+
+def reload(browser, pictures):
+    browser.ask("POST", "/refresh")
+    browser.wait_until("document.getElementById('prompt').value !== ''")
+    browser.wait_until(f"document.querySelectorAll('#gallery img').length === {pictures}")
+
+
+def keeps_what_was_typed(browser):
+    set_value(browser, "prompt", "not sent yet")
+    set_value(browser, "seed", "55")
+    reload(browser, 1)
+    assert (value(browser, "prompt"), value(browser, "seed")) == ("not sent yet", "55")
+
+
+def keeps_each_picture_once(browser, server):
+    """A reload between two pictures of a job, and a job that ends while the page is away."""
+    for name, text in (("n", "2"), ("steps", "60"), ("width", "128"), ("height", "128")):
+        set_value(browser, name, text)
+    browser.click("#make")
+    browser.wait_until("document.querySelectorAll('#gallery img').length === 2")
+    browser.ask("POST", "/refresh")
+    browser.wait_until("document.querySelectorAll('#gallery img').length >= 3", 120)
+    idle(browser)
+    assert gallery(browser) == 3, gallery(browser)
+    user = browser.run("return localStorage.user")
+    browser.open("about:blank")
+    server.json("POST", "/v1/jobs", {"prompt": "meanwhile", "user": user, "size": "64x64", "steps": 1})
+    server.wait_until_idle()
+    browser.open(server.address)
+    browser.wait_until("document.querySelectorAll('#gallery img').length === 4")
+
+
+def delete_newest(browser):
+    browser.click("#gallery button")
+    browser.wait_until("document.getElementById('shown').open")
+    browser.click("#forget")
+
+
+def takes_deletions_back(browser):
+    newest = browser.label("#gallery img")
+    delete_newest(browser)
+    assert gallery(browser) == 3 and browser.run("return document.activeElement.id") == "undelete"
+    browser.press(KEYS["enter"])
+    assert gallery(browser) == 4 and browser.label("#gallery img") == newest
+    reload(browser, 4)
+    delete_newest(browser)
+    reload(browser, 3)
+
+
 def can_be_heard(browser):
     for css, role, label in (("#prompt", "textbox", "Prompt"), ("#steps", "spinbutton", "Steps"),
                              ("#make", "button", "Make picture"), ("#dice", "button", None),
@@ -110,6 +162,9 @@ def main(braid, folder):
             gives_settings_back(browser, server, folder)
             can_be_heard(browser)
             survives_a_reload(browser, server)
+            keeps_what_was_typed(browser)
+            keeps_each_picture_once(browser, server)
+            takes_deletions_back(browser)
             complaints = [text for text in browser.complaints() if "400 (Bad Request)" not in text]
             assert not complaints, complaints
         with Browser(width=500, height=900, dark=True) as phone:
@@ -117,7 +172,7 @@ def main(braid, folder):
             phone.wait_until("document.getElementById('width').value === '128'")
             phone.screenshot(folder / "phone.png")
             assert phone.run("return document.documentElement.scrollWidth <= innerWidth"), "it is too wide"
-    print("page: a picture with progress and previews, cancel, settings back, reload, roles, a phone")
+    print("page: a picture with progress and previews, cancel, settings back, reloads, deletions taken back, roles, a phone")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 // The page: a form, the job under way, and a gallery that the browser keeps.
-import { addPictures, chosenLoras, hasPictures, lookAt, missing, offerPictures, startFrom, takePicture } from "./pictures.js";
+import { addPictures, chooseLoras, chosenLoras, hasPictures, lookAt, missing, offerPictures, startFrom, takePicture } from "./pictures.js";
 
 const $ = (id) => document.getElementById(id);
 const user = (localStorage.user ??= crypto.getRandomValues(new Uint32Array(4)).join("-"));
@@ -11,10 +11,14 @@ const jobs = new Map();  // under way, by id
 
 // ---- the server
 
+const reach = (path, options) => fetch(path, options).catch(() => {
+  throw new Error("the server cannot be reached");
+});
+
 async function ask(path, options = {}) {
   const headers = { ...options.headers };
   if (sessionStorage.key) headers.authorization = `Bearer ${sessionStorage.key}`;
-  const response = await fetch(path, { ...options, headers });
+  const response = await reach(path, { ...options, headers });
   if (response.status === 401) {
     await askForKey();
     return ask(path, options);
@@ -31,6 +35,7 @@ let keyAsked = null;
 function askForKey() {
   keyAsked ??= new Promise((resolve) => {
     const dialog = $("ask-key");
+    $("key-wrong").hidden = !sessionStorage.key;
     dialog.addEventListener("close", () => {
       sessionStorage.key = $("key").value;
       keyAsked = null;
@@ -61,7 +66,7 @@ async function* eventsOf(id) {
           failures = 0;
           last = event.id;
           yield { name: event.event, ...JSON.parse(event.data) };
-          if (["done", "failed", "cancelled"].includes(event.event)) return;
+          if (isOver(event.event)) return;
         }
       }
     } catch (error) {
@@ -77,7 +82,7 @@ let spokenStatus = "ready";
 async function watchServer() {
   for (;;) {
     try {
-      const status = await (await fetch("/readyz")).json();
+      const status = await (await reach("/readyz")).json();
       $("server").textContent =
         status.status === "loading" ? `loading the model, ${Math.floor(status.loaded * 100)} %`
         : status.status !== "ready" ? "stopping"
@@ -86,8 +91,8 @@ async function watchServer() {
           (status.seconds_until_idle ? `, ${duration(status.seconds_until_idle)} in all` : "");
       sayStatus(status.status);
       if (status.status === "ready" && !capabilities) await begin();
-    } catch {
-      $("server").textContent = "the server cannot be reached";
+    } catch (error) {
+      $("server").textContent = error.message;
       sayStatus("out of reach");
     }
     await new Promise((resolve) => setTimeout(resolve, 3000));
@@ -104,9 +109,15 @@ function sayStatus(status) {
 
 async function begin() {
   await offerModel(localStorage.model ?? "");
-  fill({ ...capabilities.defaults, ...JSON.parse(localStorage.settings ?? "{}") });
+  const { model, loras, ...settings } = JSON.parse(localStorage.settings ?? "{}");
+  if (model !== capabilities.model) for (const name of ofTheModel) delete settings[name];
+  fill({ ...capabilities.defaults, ...settings });
+  chooseLoras(loras ?? []);
   for (const job of (await (await ask(`/v1/jobs?user=${user}`)).json()).jobs) follow(job);
 }
+
+// Numbers that mean something else to another model.
+const ofTheModel = ["steps", "guidance", "true_cfg"];
 
 // What the form has for one of the models; the first one where the name is of none.
 async function offerModel(name) {
@@ -132,7 +143,8 @@ $("models").addEventListener("change", async () => {
   localStorage.model = $("models").value;
   await offerModel(localStorage.model).catch((error) => ($("error").textContent = error.message));
   const { steps, guidance } = capabilities.defaults;
-  fill({ steps, guidance });
+  fill({ steps, guidance, true_cfg: 1 });
+  remember();
 });
 
 // Of a picture to start from: in the model's multiples, and no larger than there may be.
@@ -144,11 +156,20 @@ function useSizeOf(width, height) {
   $("height").value = side(height);
 }
 
+const remembered = ["prompt", "negative_prompt", "width", "height", "steps", "guidance", "true_cfg", "n"];
 function fill(settings) {
-  for (const name of ["prompt", "negative_prompt", "width", "height", "steps", "guidance", "true_cfg", "n", "seed"])
-    if (settings[name] !== undefined) $(name).value = settings[name];
+  for (const name of remembered) if (settings[name] !== undefined) $(name).value = settings[name];
   if (settings.seed !== undefined) useSeed(settings.seed);
 }
+
+// What is in the form, for when the page is opened again.
+function remember() {
+  if (!capabilities) return;
+  const settings = Object.fromEntries(remembered.map((name) => [name, $(name).value]));
+  localStorage.settings = JSON.stringify(
+    { ...settings, seed: anySeed ? "" : $("seed").value, loras: chosenLoras(), model: capabilities.model });
+}
+for (const kind of ["input", "change"]) $("form").addEventListener(kind, remember);
 
 function useSeed(seed) {
   anySeed = seed === "";
@@ -185,8 +206,7 @@ $("form").addEventListener("submit", async (event) => {
   $("error").textContent = "";
   if (!capabilities) return;
   const settings = settingsOfForm();
-  const { user: ignored, previews, seed, lora, model, ...kept } = settings;
-  localStorage.settings = JSON.stringify(kept);
+  remember();
   $("make").disabled = true;
   try {
     if (missing()) throw new Error(missing());
@@ -198,20 +218,29 @@ $("form").addEventListener("submit", async (event) => {
     if (matchMedia("(max-width: 48rem)").matches) $("result").scrollIntoView();
   } catch (error) {
     $("error").textContent = error.message;
-    if (error.param && $(error.param)) $(error.param).focus();
+    fieldOf(error.param)?.focus();
   } finally {
     $("make").disabled = false;
   }
 });
-$("prompt").addEventListener("keydown", (event) => {
-  if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) $("form").requestSubmit();
+const fieldOf = (param) => {
+  const { elements } = $("form");
+  return elements[param] ?? elements[`${param}-file`] ?? elements[`${param}s-file`];
+};
+$("form").addEventListener("keydown", (event) => {
+  if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey) || !event.target.matches("input, textarea")) return;
+  event.preventDefault();
+  $("make").click();
 });
 // It means nothing without true guidance, where that is a number of its own.
 $("negative_prompt").addEventListener("input", () => {
   if ($("true_cfg").value === "1") $("true_cfg").value = 4;
 });
 $("seed").addEventListener("input", () => useSeed($("seed").value));
-$("dice").addEventListener("click", () => useSeed(anySeed ? String(Math.floor(Math.random() * 2 ** 32)) : ""));
+$("dice").addEventListener("click", () => {
+  useSeed(anySeed ? String(Math.floor(Math.random() * 2 ** 32)) : "");
+  remember();
+});
 
 // ---- jobs
 
@@ -220,8 +249,10 @@ function duration(seconds) {
   return whole < 60 ? `${whole} s` : `${Math.floor(whole / 60)} min ${whole % 60} s`;
 }
 
+// Also one that ended while nobody looked, where a picture of it is not in the gallery yet.
+const isOver = (state) => ["done", "failed", "cancelled"].includes(state);
 async function follow(job) {
-  if (["done", "failed", "cancelled"].includes(job.state) || jobs.has(job.id)) return;
+  if (jobs.has(job.id) || (isOver(job.state) && job.pictures.every(({ url }) => isKept(url)))) return;
   const row = listJob(job);
   jobs.set(job.id, row);
   shown ??= job.id;
@@ -280,10 +311,11 @@ async function tell(job, row, event) {
     showPicture(blobOf(event.b64_json), job.request.prompt, true);
     $("caption").textContent = job.request.prompt;
   } else if (event.name === "picture") {
-    const blob = await (await ask(`/v1/jobs/${job.id}/pictures/${event.picture}`)).blob();
+    const url = `/v1/jobs/${job.id}/pictures/${event.picture}`;
+    const blob = await (await ask(url)).blob();
     finished = { blob, prompt: job.request.prompt, caption: `${job.request.prompt} (seed ${event.seed})` };
     showFinished();
-    await keep(blob);
+    if (!isKept(url)) await keep(url, blob);
   } else if (event.name === "failed") {
     showFinished();
     $("error").textContent = event.message;
@@ -348,13 +380,21 @@ const done = (request) => new Promise((resolve, reject) => {
   request.onerror = () => reject(request.error);
 });
 
-async function keep(blob) {
+// Jobs tell of their pictures again after a reload: those that were kept, or deleted since.
+const newestKept = () => JSON.parse(localStorage.kept ?? "[]");
+const isKept = (url) => newestKept().includes(url);
+
+async function keep(url, blob) {
   const settings = await readSettings(blob);
-  const key = await done((await gallery("readwrite")).add({ blob, settings })).catch(() => null);
-  addToGallery(key, { blob, settings });
+  const key = await done((await gallery("readwrite")).add({ blob, settings })).catch((error) => {
+    $("error").textContent = `this browser keeps no more pictures: ${error.message}`;
+    return null;
+  });
+  localStorage.kept = JSON.stringify([...newestKept(), url].slice(-1000));
+  $("gallery").prepend(galleryItem(key, { blob, settings }));
 }
 
-function addToGallery(key, picture) {
+function galleryItem(key, picture) {
   const item = document.createElement("li");
   const button = document.createElement("button");
   button.type = "button";
@@ -365,16 +405,32 @@ function addToGallery(key, picture) {
   button.append(image);
   button.addEventListener("click", () => show(key, picture, item));
   item.append(button);
-  $("gallery").prepend(item);
+  return item;
 }
 
 async function loadGallery() {
   const store = await gallery("readonly");
   const [keys, pictures] = await Promise.all([done(store.getAllKeys()), done(store.getAll())]);
-  keys.forEach((key, i) => addToGallery(key, pictures[i]));
+  $("gallery").append(...keys.map((key, i) => galleryItem(key, pictures[i])).reverse());
 }
 
-function show(key, { blob, settings }, item) {
+// The newest deletion can be taken back: the picture returns to its place.
+async function forget(key, picture, item) {
+  const place = document.createComment("");
+  item.replaceWith(place);
+  $("forgotten").hidden = false;
+  $("undelete").onclick = async () => {
+    $("forgotten").hidden = true;
+    place.replaceWith(item);
+    item.querySelector("button").focus();
+    if (key !== null) await done((await gallery("readwrite")).put(picture, key));
+  };
+  $("undelete").focus();
+  if (key !== null) await done((await gallery("readwrite")).delete(key));
+}
+
+function show(key, picture, item) {
+  const { blob, settings } = picture;
   showBlob($("shown-picture"), blob);
   $("shown-picture").alt = settings.prompt ?? "";
   $("shown-prompt").textContent = settings.prompt ?? "";
@@ -392,10 +448,9 @@ function show(key, { blob, settings }, item) {
   const name = $("download").download;
   $("use-init").onclick = () => { startFrom(blob, name); $("shown").close(); };
   $("use-reference").onclick = () => { lookAt(blob, name); $("shown").close(); };
-  $("forget").onclick = async () => {
-    item.remove();
+  $("forget").onclick = () => {
     $("shown").close();
-    if (key !== null) await done((await gallery("readwrite")).delete(key));
+    forget(key, picture, item).catch((error) => ($("error").textContent = error.message));
   };
   $("shown").showModal();
 }
@@ -445,6 +500,7 @@ const latin = (bytes) => Array.from(bytes, (byte) => String.fromCharCode(byte)).
 function fillFrom(settings) {
   const [width, height] = (settings.size ?? "").split("x");
   fill({ negative_prompt: "", true_cfg: 1, ...settings, ...(height ? { width, height } : {}) });
+  remember();
   $("prompt").focus();
 }
 
@@ -452,7 +508,9 @@ addEventListener("dragover", (event) => {
   event.preventDefault();
   document.body.classList.add("dropping");
 });
-addEventListener("dragleave", () => document.body.classList.remove("dropping"));
+addEventListener("dragleave", (event) => {
+  if (!event.relatedTarget) document.body.classList.remove("dropping");
+});
 addEventListener("drop", async (event) => {
   event.preventDefault();
   document.body.classList.remove("dropping");
@@ -466,5 +524,5 @@ addEventListener("drop", async (event) => {
     $("error").textContent = isPicture ? "this picture has no settings of Braid's" : "this is no picture";
 });
 
-loadGallery().catch(() => {});
+loadGallery().catch((error) => ($("error").textContent = `this browser shows no gallery: ${error.message}`));
 watchServer();

@@ -19,8 +19,9 @@ export function offerPictures(capabilities, sizeFrom) {
   $("references-legend").textContent = taken.references > 1 ? `Look at (up to ${taken.references})` : "Look at";
   $("controls-file").multiple = mostControls() > 1;
   $("controls-legend").textContent = taken.controlnets.length === 1 ? `Follow, by ${taken.controlnets[0].name}` : "Follow";
-  $("controls-hint").textContent = taken.controlnets.length < 2 ? "Edges, depths or poses."
-    : `A picture each for ${taken.controlnets.map((net) => net.name).join(", ")}, in this order.`;
+  $("controls-hint").textContent = (taken.controlnets.length < 2 ? "Edges, depths or poses."
+    : `A picture each for ${taken.controlnets.map((net) => net.name).join(", ")}, in this order.`)
+    + (taken.controlnets.length ? " From and To: the part of the steps that follows it, 0 to 1." : "");
   $("pictures-in").hidden = !(taken.init || taken.references || taken.control !== "none");
   $("use-init").hidden = !taken.init;
   $("use-reference").hidden = taken.references === 0;
@@ -73,8 +74,8 @@ export function addPictures(form) {
   }
   controls.forEach((one, i) => {
     form.append("control[]", one.blob, one.name);
-    if (netOf(i)) form.append("control_scale[]", one.scale);
-    if (netOf(i)?.modes) form.append("control_mode[]", one.mode);
+    if (netOf(i)) for (const name of ["scale", "from", "to"]) form.append(`control_${name}[]`, one[name]);
+    if (taken.controlnets.some((net) => net.modes)) form.append("control_mode[]", netOf(i).modes ? one.mode : 0);
   });
 }
 
@@ -84,24 +85,32 @@ export const chosenLoras = () => [...$("loras").children]
   .filter((row) => row.querySelector("[type=checkbox]").checked)
   .map((row) => ({ name: row.dataset.name, scale: Number(row.querySelector("[type=number]").value) }));
 
+export function chooseLoras(chosen) {
+  for (const row of $("loras").children) {
+    const one = chosen.find(({ name }) => name === row.dataset.name);
+    row.querySelector("[type=checkbox]").checked = one !== undefined;
+    if (one) row.querySelector("[type=number]").value = one.scale;
+  }
+}
+
 function offerLoras(names) {
-  const chosen = new Map(chosenLoras().map((one) => [one.name, one.scale]));
+  const chosen = chosenLoras();
   $("loras-row").hidden = names.length === 0;
   $("loras").replaceChildren(...names.map((name) => {
     const row = document.createElement("li"), label = document.createElement("label");
     const box = document.createElement("input"), weight = document.createElement("input");
     row.dataset.name = name;
     box.type = "checkbox";
-    box.checked = chosen.has(name);
     label.append(box, ` ${name}`);
     weight.type = "number";
     weight.step = "0.05";
-    weight.value = chosen.get(name) ?? 1;
+    weight.value = 1;
     weight.setAttribute("aria-label", `Weight of ${name}`);
     weight.addEventListener("input", () => (box.checked = true));
     row.append(label, weight);
     return row;
   }));
+  chooseLoras(chosen);
 }
 
 // ---- pictures
@@ -121,7 +130,7 @@ function setMask(picture) {
 }
 
 function addControls(pictures) {
-  controls = [...controls, ...pictures.map((one) => ({ scale: 1, mode: 0, ...one }))].slice(-mostControls());
+  controls = [...controls, ...pictures.map((one) => ({ scale: 1, from: 0, to: 1, mode: 0, ...one }))].slice(-mostControls());
   showAll();
 }
 
@@ -144,8 +153,10 @@ function showAll() {
   $("mask-options").hidden = !mask;
   const weight = { name: "scale", text: "Weight", step: 0.05 };
   showList("references", references, "reference", () => taken.reference_scales ? [weight] : []);
+  const part = { step: 0.05, min: 0, max: 1 };
+  const ofNet = [weight, { name: "from", text: "From", ...part }, { name: "to", text: "To", ...part }];
   showList("controls", controls, "picture to follow", (i) => !netOf(i) ? []
-    : netOf(i).modes ? [weight, { name: "mode", text: "Kind", step: 1, min: 0, max: netOf(i).modes - 1 }] : [weight]);
+    : netOf(i).modes ? [...ofNet, { name: "mode", text: "Kind", step: 1, min: 0, max: netOf(i).modes - 1 }] : ofNet);
 }
 
 // Pictures of which there may be several, each with its numbers.
@@ -201,6 +212,8 @@ $("init-remove").addEventListener("click", () => setInit(null));
 $("mask-remove").addEventListener("click", () => setMask(null));
 $("strength").addEventListener("input", () => ($("strength-shown").textContent = $("strength").value));
 $("paint-mask").addEventListener("click", async () => {
-  const painted = await openMask(init.blob, mask?.strokes);
+  const painted = await openMask(init.blob, mask?.strokes).catch(() => {
+    $("error").textContent = "the browser cannot show the picture to start from";
+  });
   if (painted !== undefined) setMask(painted ? { ...painted, name: "mask.png" } : null);
 });
