@@ -5,15 +5,12 @@
 #include "base/error.h"
 
 namespace braid {
-namespace {
 
 bool files_would_help(const DoesNotFit& refusal) {
   return std::ranges::any_of(refusal.help(), [](const DoesNotFit::Help& help) {
     return help.remedy == DoesNotFit::Remedy::kFiles;
   });
 }
-
-}  // namespace
 
 FittedInFiles fitted_in_files(PipelineOptions options, const Request& request) {
   try {

@@ -13,6 +13,8 @@ struct FittedInFiles {
   std::shared_ptr<const TemporaryPages> pages = {};  // where there are files of nobody's choice
 };
 
+bool files_would_help(const DoesNotFit& refusal);
+
 // What fitted() chooses, with files in a temporary folder where that is what is missing. Throws
 // DoesNotFit, or InputError where the disk has no room for them.
 FittedInFiles fitted_in_files(PipelineOptions options, const Request& request);

@@ -2,20 +2,18 @@
 
 #include <nlohmann/json.hpp>
 
+#include "app/commands/fit_here.h"
 #include "app/files/bundled_model.h"
-#include "app/flags/memory_words.h"
 #include "app/machine/machine_info.h"
 #include "app/print/adapter_info.h"
 #include "app/print/model_info.h"
 #include "app/print/preset_info.h"
-#include "app/print/readable.h"
 #include "app/print/readable_json.h"
 #include "app/print/standard_output.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "image/png.h"
 #include "pipeline/devices.h"
-#include "pipeline/planner/fit.h"
 #include "weights/adapters/adapter_file.h"
 
 namespace braid {
@@ -49,28 +47,19 @@ OrderedJson info_of(const InfoFlags& flags) {
   return info;
 }
 
-// Whether a picture as the model makes it by itself fits into what is free here, and how.
-std::string fit_here(PipelineOptions options) {
-  const auto device = device_names(options).front();
-  const auto free = free_bytes_of(device);
-  options.memory.budget = {.device = free,
-                           .host = device == "cpu" ? 0 : free_bytes_of("cpu"),
-                           .may_quantize = true,
-                           .may_quantize_text = true};
-  const auto there = " of the " + readable_bytes(double(free)) + " that " + device + " has free";
-  try {
-    const auto chosen = fitted(options, {});
-    const auto flags = flags_of(chosen.options.memory);
-    return "takes " + readable_bytes(double(chosen.fit.device_peak)) + there +
-           (flags.empty() ? "" : ", by " + flags);
-  } catch (const DoesNotFit& error) {
-    return std::string("does not fit: ") + error.what() + help_sentence(error);
-  }
+// What is free here, all of which a model may take.
+Budget budget_here(const std::string& device) {
+  return {.device = free_bytes_of(device),
+          .host = device == "cpu" ? 0 : free_bytes_of("cpu"),
+          .may_quantize = true,
+          .may_quantize_text = true};
 }
 
 std::string summary(const InfoFlags& flags) {
+  const auto device = device_names(flags.options).front();
   return model_summary(model_info(flags.options)) + "  here              it " +
-         fit_here(flags.options) + "\n  (--verbose or --json: the whole configuration)\n";
+         fit_here(flags.options, device, budget_here(device)) +
+         "\n  (--verbose or --json: the whole configuration)\n";
 }
 
 }  // namespace

@@ -1,0 +1,34 @@
+// What `braid info` says of a model and the memory that is free.
+#include "app/commands/fit_here.h"
+
+#include <gmock/gmock.h>
+
+#include <filesystem>
+
+#include "pipeline/planner/fit.h"
+
+namespace braid::fit_here_test {
+
+using testing::HasSubstr;
+using testing::StartsWith;
+
+PipelineOptions demo() {
+  PipelineOptions options{.model = std::filesystem::path(BRAID_SOURCE_DIR) / "models/demo"};
+  options.memory.offload = {.transformer = OffloadMode::kLeaf, .prefetch = 0};
+  return options;
+}
+
+TEST(FitHere, CountsOnTheFilesThatGenerateMakes) {
+  Budget budget{.device = 2'000'000'000, .fixed = {.transformer = true, .prefetch = true}};
+  EXPECT_THAT(fit_here(demo(), "cpu", budget), HasSubstr("of the 2.00 GB that cpu has free, by "));
+  auto options = demo();
+  options.memory.budget = budget;
+  budget.device = fitted(options, {}).fit.device_peak - 1;
+  const auto said = fit_here(demo(), "cpu", budget);
+  EXPECT_THAT(said, StartsWith("takes "));
+  EXPECT_THAT(said, HasSubstr(" of temporary files, by --memory "));
+  budget.device = 1'000'000;
+  EXPECT_THAT(fit_here(demo(), "cpu", budget), StartsWith("does not fit: "));
+}
+
+}  // namespace braid::fit_here_test
