@@ -62,19 +62,13 @@ compile_for_amd() {
 
 # The whole program, where a LibTorch with CUDA is at hand: torch of the active Python, say.
 link_for_nvidia() {
-  local libtorch=${BRAID_CUDA_TORCH:-}
-  [[ -n $libtorch ]] || {
+  [[ -n ${BRAID_CUDA_TORCH:-} ]] || {
     printf 'not linked: BRAID_CUDA_TORCH names no LibTorch with CUDA\n'
     return 0
   }
-  local folder=$root/build/cuda
-  make_folder "$folder"
-  CXX=$compiler CUDAHOSTCXX=$compiler CUDACXX=$nvcc cmake --preset cuda "-DLibTorch_ROOT_DIR=$libtorch" -DBRAID_WERROR=ON \
-    >"$folder/braid-build.log" 2>&1 || show_failure "$folder/braid-build.log"
-  ! grep -q cudart_static "$folder/build.ninja" ||
-    stop 1 "programs would have two CUDA runtimes: LibTorch's and a static one"
-  compile "$folder" braid_program device_test ops_test
-  printf 'linked with %s, not run on a GPU\n' "$libtorch"
+  fetch_cuda_torch
+  build_for_nvidia "$cuda_torch" "$root/build/cuda" 90-real braid_program braid device_test ops_test
+  printf 'linked with %s, not run on a GPU\n' "$cuda_torch"
 }
 
 run_gpu() {

@@ -6,9 +6,12 @@ import json
 import os
 import subprocess
 import sys
+import tarfile
 import tempfile
 import unittest
+import zipfile
 from pathlib import Path
+from unittest import mock
 
 sys.dont_write_bytecode = True
 import kit
@@ -49,20 +52,28 @@ class StepsTest(unittest.TestCase):
 
     def run_steps(self, *these, seconds=60):
         with contextlib.redirect_stdout(io.StringIO()):
-            return steps.run(these, self.folder, dict(os.environ), seconds)
+            return steps.run(these, self.folder / "phase.log", seconds)
+
+    def log(self):
+        return (self.folder / "phase.log").read_text()
 
     def test_a_step_that_fails_ends_no_other(self):
         rows = self.run_steps(Step("a", ["sh", "-c", "echo no; exit 3"], 9), Step("b", ["true"], 9),
                               Step("c", ["/nowhere/at/all"], 9))
         self.assertEqual([row["ended"] for row in rows],
                          ["failed (3)", "well", "not started: No such file or directory"])
-        self.assertIn("no", (self.folder / "a.log").read_text())
+        self.assertIn("== a\nno\n== b\n", self.log())
 
     def test_a_step_has_its_own_limit(self):
         rows = self.run_steps(Step("a", ["sh", "-c", "echo begun; exec sleep 60"], 0.3))
         self.assertEqual(rows[0]["ended"], "cut off at 0 s")
         self.assertLess(rows[0]["seconds"], 30)
-        self.assertIn("begun", (self.folder / "a.log").read_text())
+        self.assertIn("begun", self.log())
+
+    def test_a_step_has_its_own_settings(self):
+        self.run_steps(Step("a", ["sh", "-c", "echo $KERNEL"], 9, settings={"KERNEL": "flash"}),
+                       Step("b", ["sh", "-c", "echo _${KERNEL}_"], 9))
+        self.assertIn("== a\nflash\n== b\n__\n", self.log())
 
     def test_a_phase_ends_in_time(self):
         rows = self.run_steps(Step("a", ["true"], 9), seconds=steps.FEWEST_SECONDS - 1)
@@ -88,6 +99,22 @@ class StepsTest(unittest.TestCase):
                          {"memory_gb_per_s": 3000, "copy_gb_per_s": 55, "bfloat16_tera": 750,
                           "int8_tera": 1200, "attention_tera": 600})
 
+    def test_peers_are_medians_of_contenders(self):
+        rows = "\n".join(f"{name:18} {contender:28} {seconds:9.3f} s  (0.100 to 0.200)  1.00 x Braid's"
+                         for name, contender, seconds in (
+                             ("transformer-1024", "diffusers bfloat16", 0.2),
+                             ("", "diffusers bfloat16, compiled", 0.15), ("", "braid", 0.1)))
+        self.assertEqual(steps.of_peers("date 2026, machine H100\n" + rows),
+                         {"diffusers bfloat16_ms": 200, "diffusers bfloat16, compiled_ms": 150,
+                          "braid_ms": 100})
+
+    def test_the_first_picture_is_told_by_phases(self):
+        picture = {"seconds": {"load": 9.5, "startup": 11.0, "total": 14.0},
+                   "seconds_per_step": 0.1, "graph": {"replays": 3}}
+        self.assertEqual(steps.of_first_picture(json.dumps(picture)),
+                         {"load_s": 9.5, "startup_s": 11, "total_s": 14, "seconds_per_step": 0.1,
+                          "replays": 3})
+
     def test_tests_are_counted(self):
         self.assertEqual(steps.of_tests(TESTS), {"passed": 10, "skipped": 1, "failed": 1})
 
@@ -100,10 +127,17 @@ class PhasesTest(unittest.TestCase):
             names = [step.name for step in phase(Path("/kit"))]
             self.assertEqual(len(names), len(set(names)), name)
 
+    def test_steps_compare_what_flux_is_computed_by(self):
+        by_name = {step.name: step for step in phases.PHASES["steps"](Path("/kit"))}
+        self.assertEqual(by_name["FlashAttention 2"].settings, {"TORCH_CUDNN_SDPA_DEPRIORITIZED": "1"})
+        self.assertEqual(by_name["graph"].settings, {})
+        for name in ("eager", "fp8", "int8", "int8-dynamic", "diffusers"):
+            self.assertIn(name, by_name)
+
     def test_flags_are_those_of_the_program(self):
         """Every flag stands in the sources of the flags, or of the bench that takes it."""
         root = Path(__file__).resolve().parents[2]
-        known = "".join(path.read_text() for folder in ("src/app/flags", "bench", "tools/peers")
+        known = "".join(path.read_text() for folder in ("src/app/flags", "bench", "tools/peers", "tools/gpu")
                         for path in sorted((root / folder).iterdir()) if path.is_file())
         for phase in phases.PHASES.values():
             for step in phase(Path("/kit")):
@@ -116,6 +150,15 @@ class PhasesTest(unittest.TestCase):
                                     f"{step.name}: {flag}")
 
 
+class PeersTest(unittest.TestCase):
+    def test_are_those_of_the_oracle(self):
+        root = Path(__file__).resolve().parents[2]
+        carried = (root / "tools/gpu/peers.txt").read_text()
+        for line in (root / "tools/parity/requirements.txt").read_text().splitlines():
+            if line.startswith("diffusers=="):
+                self.assertIn(line + " ", carried)
+
+
 class KitTest(unittest.TestCase):
     def setUp(self):
         self.temporary = tempfile.TemporaryDirectory()
@@ -125,13 +168,16 @@ class KitTest(unittest.TestCase):
         (self.build / "bin").mkdir(parents=True)
         for name in kit.PROGRAMS:
             script(self.build / "bin", name, "echo here\n")
+        self.wheel = self.folder / "peer-1.0-py3-none-any.whl"
+        with zipfile.ZipFile(self.wheel, "w") as wheel:
+            wheel.writestr("peer/__init__.py", "")
         for data in kit.DATA:
             (self.root / data).mkdir(parents=True)
             (self.root / data / "file").write_text("x")
 
-    def pack(self):
+    def pack(self, data=kit.DATA):
         with contextlib.redirect_stdout(io.StringIO()):
-            return kit.pack(self.root, self.build, self.kit)
+            return kit.pack(self.root, self.build, self.kit, data, [self.wheel])
 
     def test_has_programs_and_data(self):
         self.assertEqual(self.pack(), 0)
@@ -139,12 +185,19 @@ class KitTest(unittest.TestCase):
             self.assertTrue((self.kit / "bin" / name).exists(), name)
         for data in kit.DATA:
             self.assertTrue((self.kit / data / "file").exists(), data)
+        self.assertTrue((self.kit / "site/peer/__init__.py").exists())
+        with tarfile.open(self.kit.with_name("kit.tar.xz")) as archive:
+            self.assertIn("kit/bin/braid-engine", archive.getnames())
 
     def test_is_not_larger_than_can_be_carried(self):
-        with (self.root / "models/demo/file").open("wb") as file:
-            file.truncate(kit.MOST_BYTES)
-        with self.assertRaisesRegex(kit.CannotPack, "60 can be carried"):
-            self.pack()
+        (self.root / "models/demo/file").write_bytes(os.urandom(1 << 20))
+        with mock.patch.object(kit, "MOST_BYTES", 1 << 20):
+            with self.assertRaisesRegex(kit.CannotPack, "1 can be carried"):
+                self.pack()
+
+    def test_carries_what_is_there(self):
+        for data in kit.DATA:
+            self.assertTrue((Path(__file__).resolve().parents[2] / data).is_dir(), data)
 
     def test_says_what_is_not_built(self):
         (self.build / "bin/device_test").unlink()
@@ -166,26 +219,55 @@ class KitTest(unittest.TestCase):
                          ["/lib/x86_64-linux-gnu/libpng16.so.16",
                           "/lib/x86_64-linux-gnu/libstdc++.so.6"])
 
-    def test_data_is_found_where_it_was_built(self):
+    LINKED = """ 0x0001 (NEEDED)  Shared library: [libtorch_cpu.so]
+ 0x0001 (NEEDED)  Shared library: [libtorch_cuda.so]
+ 0x000f (RPATH)   Library rpath: [$ORIGIN/../lib:$ORIGIN/../torch/lib:/venv/torch/lib]
+"""
+    LISTED = """        libcudart.so.13 => /venv/nvidia/cu13/lib/libcudart.so.13 (0x1)
+        libtorch_cuda.so => /venv/torch/lib/libtorch_cuda.so (0x1)
+"""
+
+    def test_links_are_those_of_a_gpu_machine(self):
+        kit.check_links("braid", self.LINKED, self.LISTED)
+        kit.check_links("launcher", " 0x0001 (NEEDED)  Shared library: [libc.so.6]\n", "")
+        for linked, listed, why in (
+                (self.LINKED.replace("[libtorch_cuda.so]", "[libm.so.6]"), self.LISTED, "libtorch_cuda"),
+                (self.LINKED.replace("/../torch/lib", "/torch/lib"), self.LISTED, "run path"),
+                (self.LINKED, self.LISTED + "  libnccl.so.2 => not found\n", "libnccl.so.2"),
+                (self.LINKED, self.LISTED + "  libcudart.so.13 => /opt/libcudart.so.13 (0x1)\n", "2 CUDA"),
+                (self.LINKED, "", "0 CUDA")):
+            with self.assertRaisesRegex(kit.CannotPack, why):
+                kit.check_links("braid", linked, listed)
+
+    def settled(self, torch):
+        with mock.patch.object(kit, "torch_folder", lambda: str(torch)), \
+                mock.patch.dict(os.environ, {"PYTHONPATH": "/others"}):
+            kit.settle(self.kit)
+            return os.environ["PYTHONPATH"]
+
+    def test_is_made_ready_where_it_was_unpacked(self):
         self.pack()
         known = self.kit / "kit.json"
-        place = self.folder / "elsewhere" / "root"
+        place, torch = self.folder / "elsewhere" / "root", self.folder / "venv/torch"
+        torch.mkdir(parents=True)
         known.write_text(json.dumps({"built_in": str(place)}))
-        paths = kit.environment(self.kit)["LD_LIBRARY_PATH"]
-        self.assertEqual(paths.split(":")[0], str(self.kit / "lib"))
+        self.assertEqual(self.settled(torch), f"{self.kit}/site:/others")
         self.assertEqual((place / "models/demo/file").read_text(), "x")
+        self.assertEqual((self.kit / "torch").resolve(), torch.resolve())
+        self.settled(torch)  # once more, for the next phase
 
     def test_a_phase_runs_in_the_kit(self):
         """The whole of it, with programs that only say that they are there."""
         self.root = Path(__file__).resolve().parents[2]
-        self.pack()
+        self.pack(("tools/gpu",))
         out = self.folder / "out"
-        ran = subprocess.run([sys.executable, self.kit / "tools/gpu/first_run", "memory", "--out", out],
+        ran = subprocess.run([sys.executable, self.kit / "tools/gpu/first_run", "ceilings", "--out", out],
                              stdout=subprocess.PIPE, text=True, check=False)
         self.assertEqual(ran.returncode, 0)
-        rows = json.loads((out / "memory.json").read_text())
-        self.assertEqual([row["ended"] for row in rows], ["well"] * 6)
-        self.assertIn("here", (out / "copies.log").read_text())
+        rows = json.loads((out / "ceilings.json").read_text())
+        self.assertEqual([row["ended"] for row in rows], ["well"] * 4)
+        self.assertIn("== operations\nhere", (out / "ceilings.log").read_text())
+        self.assertEqual(sorted(path.name for path in out.iterdir()), ["ceilings.json", "ceilings.log"])
 
 
 if __name__ == "__main__":

@@ -1,16 +1,21 @@
-"""What is carried to a machine with a GPU, and what programs need to start there."""
+"""What is carried to a machine with a GPU, and what programs need to start there.
+
+Programs look for libraries in lib/ and torch/lib/ beside their own folder. `torch` is a link that is
+made there, to the torch of that machine's python3.
+"""
 import json
 import os
 import re
 import shutil
 import subprocess
+import tarfile
+import zipfile
 from pathlib import Path
 
-MOST_BYTES = 60 << 20
-PROGRAMS = ("braid", "braid-engine", "device_test", "ops_test", "gpu_kernels_test", "ceilings", "report",
-            "parts")
-OPTIONAL = {"gpu_kernels_test"}  # of builds without a GPU
-DATA = ("models/demo", "tests/data/parity/ops", "tools/gpu", "tools/peers")
+MOST_BYTES = 60 << 20  # of the archive
+PROGRAMS = ("braid", "braid-engine", "device_test", "ops_test", "ceilings", "report", "parts")
+DATA = ("models/demo", "tests/data/parity/int8", "tools/gpu", "tools/peers")
+RUN_PATH = "$ORIGIN/../torch/lib"
 # What a system with a GPU, and LibTorch's own folders, have.
 AT_HOME = re.compile(r"/(?:libc|libm|libdl|librt|libpthread|libutil|ld-linux[^/]*|libcuda|libnvidia[^/]*)"
                      r"\.so|linux-vdso|/torch/lib/|/nvidia/")
@@ -20,14 +25,37 @@ class CannotPack(Exception):
     pass
 
 
+def printed(*command):
+    """What a program prints; nothing of one that fails or is not there."""
+    try:
+        return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+                              check=True).stdout
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+
+
 def foreign_libraries(ldd_output):
     """Paths of libraries to carry, of what `ldd` printed."""
     found = re.findall(r"=> (/\S+)", ldd_output)
     return sorted({path for path in found if not AT_HOME.search(path)})
 
 
-def bytes_of(folder):
-    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+def check_links(program, readelf_output, ldd_output):
+    """Of a program that links LibTorch: it starts where torch lies elsewhere, on one CUDA runtime."""
+    needed = re.findall(r"\(NEEDED\).*\[(.*)\]", readelf_output)
+    if not any(name.startswith("libtorch_cpu") for name in needed):
+        return
+    if not any(name.startswith("libtorch_cuda") for name in needed):
+        raise CannotPack(f"{program} does not link libtorch_cuda.so: its kernels would not be there")
+    if RUN_PATH not in readelf_output:
+        raise CannotPack(f"{program} has no run path {RUN_PATH}: make it with `first_run prepare`")
+    missing = re.findall(r"(\S+) => not found", ldd_output)
+    if missing:
+        raise CannotPack(f"{program} needs {', '.join(missing)}, not found here")
+    runtimes = {os.path.realpath(path) for path in re.findall(r"=> (\S*libcudart\.so\S*)", ldd_output)}
+    if len(runtimes) != 1:
+        raise CannotPack(f"{program} loads {len(runtimes)} CUDA runtimes, should be one: "
+                         f"{', '.join(sorted(runtimes))}")
 
 
 def copy_program(program, target):
@@ -35,53 +63,77 @@ def copy_program(program, target):
     subprocess.run(["strip", "--strip-unneeded", target], check=False, stderr=subprocess.DEVNULL)
 
 
-def pack(root, build, kit):
-    """Fills `kit`; 0 when it is whole and small enough."""
-    if kit.exists() and any(kit.iterdir()):
-        raise CannotPack(f"{kit} is not empty")
-    (kit / "bin").mkdir(parents=True)
-    (kit / "lib").mkdir()
+def copy_programs(build, kit):
+    """The programs; their libraries as paths."""
     libraries = set()
     for name in PROGRAMS:
         program = build / "bin" / name
         if not program.exists():
-            if name in OPTIONAL:
-                continue
             raise CannotPack(f"{program} is not built")
+        listed = printed("ldd", program)
+        check_links(program, printed("readelf", "-d", program), listed)
         copy_program(program, kit / "bin" / name)
-        listed = subprocess.run(["ldd", program], stdout=subprocess.PIPE,
-                                stderr=subprocess.DEVNULL, text=True, check=False)
-        libraries.update(foreign_libraries(listed.stdout))
+        libraries.update(foreign_libraries(listed))
+    return libraries
+
+
+def pack(root, build, kit, data=DATA, wheels=()):
+    """Fills the folder `kit` and writes `kit`.tar.xz; 0 when that is whole and small enough."""
+    if kit.exists() and any(kit.iterdir()):
+        raise CannotPack(f"{kit} is not empty")
+    for folder in ("bin", "lib", "site"):
+        (kit / folder).mkdir(parents=True)
+    libraries = copy_programs(build, kit)
     for library in sorted(libraries):
         shutil.copy2(library, kit / "lib" / Path(library).name)
-    for data in DATA:
-        if (root / data).exists():
-            shutil.copytree(root / data, kit / data, ignore=shutil.ignore_patterns("__pycache__"))
+    for wheel in wheels:
+        with zipfile.ZipFile(wheel) as archive:
+            archive.extractall(kit / "site")
+    for folder in data:
+        shutil.copytree(root / folder, kit / folder, ignore=shutil.ignore_patterns("__pycache__"))
     (kit / "kit.json").write_text(json.dumps({"built_in": str(root)}) + "\n")
-    size = bytes_of(kit)
+    archive = kit.with_name(kit.name + ".tar.xz")
+    with tarfile.open(archive, "w:xz") as tar:
+        tar.add(kit, kit.name)
+    size = archive.stat().st_size
     if size > MOST_BYTES:
-        raise CannotPack(f"{kit} has {size >> 20} MiB, {MOST_BYTES >> 20} can be carried")
-    print(f"{kit} has {size >> 20} MiB, with {len(libraries)} libraries")
+        raise CannotPack(f"{archive} has {size >> 20} MiB, {MOST_BYTES >> 20} can be carried")
+    print(f"{archive} has {size / (1 << 20):.1f} MiB, with {len(libraries)} libraries")
     return 0
 
 
-def torch_folders():
-    """Of LibTorch and of the CUDA libraries beside it, as `python3` finds them."""
-    code = ("import pathlib, torch; here = pathlib.Path(torch.__file__).parent; "
-            "print(here / 'lib', *sorted(here.parent.glob('nvidia/**/lib')), sep='\\n')")
-    found = subprocess.run(["python3", "-c", code], stdout=subprocess.PIPE,
-                           stderr=subprocess.DEVNULL, text=True, check=False)
-    return found.stdout.split("\n")[:-1]
+def prepare(root, build, kit, data=DATA):
+    """Builds for the GPU at hand, fetching what that takes, and packs."""
+    made = subprocess.run(["bash", root / "tools/gpu/prepare.sh", build], check=False,
+                          stdout=subprocess.PIPE, text=True)
+    if made.returncode != 0:
+        raise CannotPack("the build failed")
+    return pack(root, build, kit, data, [Path(line) for line in made.stdout.split()])
 
 
-def environment(root):
-    """For programs of the kit: where their libraries are. Tests find their data where it was."""
+def torch_folder():
+    """Of the torch that `python3` finds; none: nothing."""
+    code = "import importlib.util as u; print(u.find_spec('torch').submodule_search_locations[0])"
+    return printed("python3", "-c", code).strip()
+
+
+def make_link(place, target):
+    """Unless there is something."""
+    if place.exists():
+        return
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.unlink(missing_ok=True)  # that leads nowhere
+    place.symlink_to(target)
+
+
+def settle(root):
+    """Makes a kit ready where it was unpacked. Tests find their data where they were built."""
     known = root / "kit.json"
-    if known.exists():
-        place = Path(json.loads(known.read_text())["built_in"])
-        if not place.exists():
-            place.parent.mkdir(parents=True, exist_ok=True)
-            place.symlink_to(root)
-    own = [str(root / "lib")] if (root / "lib").exists() else []
-    paths = own + torch_folders() + os.environ.get("LD_LIBRARY_PATH", "").split(":")
-    return {**os.environ, "LD_LIBRARY_PATH": ":".join(path for path in paths if path)}
+    if not known.exists():
+        return
+    torch, link = torch_folder(), root / "torch"
+    if torch:
+        make_link(link, torch)
+    make_link(Path(json.loads(known.read_text())["built_in"]), root)
+    paths = [str(root / "site"), os.environ.get("PYTHONPATH", "")]
+    os.environ["PYTHONPATH"] = ":".join(path for path in paths if path)

@@ -1,9 +1,13 @@
 """What each phase asks, as steps; the most important ones first."""
-from steps import Step, of_bench, of_ceilings, of_generate, of_tests
+from pathlib import Path
+
+from steps import (Step, of_bench, of_ceilings, of_first_picture, of_generate, of_peers,
+                   of_tests)
 
 PROMPT = "a red circle on a blue background"
 # FLUX.1-dev at 1024x1024: 4096 tokens of the picture, 512 of the text, and both together.
 TOKENS = ("512", "4096", "4608")
+RANDOM_MODEL = Path("/tmp/first_run_flux")
 FULL = ("--synthetic", "flux1-dev", "--dtype", "bfloat16", "--size", "1024x1024",
         "--max-sequence-length", "512", "--device", "cuda", "--runs", "10", "--json")
 
@@ -28,8 +32,15 @@ class Programs:
         return self("braid", "generate", PROMPT, "--size", "128x128", "--steps", "20", "--seed", "1",
                     "--json", "-q", "-o", "/tmp/first_run.png", "--device", "cuda", *words)
 
-    def bench(self, name, limit, *words):
-        return Step(name, self("braid", "bench", *FULL, *words), limit, of_bench)
+    def bench(self, name, limit, *words, **settings):
+        return Step(name, self("braid", "bench", *FULL, *words), limit, of_bench, settings=settings)
+
+    def first_picture(self, name, *words):
+        """Of the model that the step before wrote, from files that are in the system's cache."""
+        return Step(name, self("braid", "generate", PROMPT, "-m", RANDOM_MODEL, "--size", "1024x1024",
+                               "--steps", "4", "--seed", "1", "--json", "-q", "-o",
+                               "/tmp/first_run.png", "--device", "cuda", *words),
+                    120, of_first_picture, needs=RANDOM_MODEL / "model_index.json")
 
 
 def sanity(root):
@@ -57,7 +68,9 @@ def ceilings(root):
         Step("operations", run("report", "--device", "cuda:0", "--blocks", "19,38", "--size", "1024"),
              150),
         Step("operations, int8", run("report", "--device", "cuda:0", "--blocks", "19,38", "--size",
-                                     "1024", "--quantize", "int8-dynamic"), 120),
+                                     "1024", "--quantize", "int8-dynamic"), 100),
+        Step("operations, fp8", run("report", "--device", "cuda:0", "--blocks", "19,38", "--size",
+                                    "1024", "--quantize", "fp8"), 100),
     ]
 
 
@@ -66,24 +79,32 @@ def steps_of_flux(root):
     peers = root / "tools/peers/peers.py"
     return [
         run.bench("graph", 90),
-        run.bench("eager", 90, "--graph", "off"),
-        run.bench("int8", 90, "--quantize", "int8"),
-        run.bench("int8-dynamic", 90, "--quantize", "int8-dynamic"),
+        run.bench("eager", 60, "--graph", "off"),
+        run.bench("FlashAttention 2", 60, TORCH_CUDNN_SDPA_DEPRIORITIZED="1"),
+        run.bench("fp8", 60, "--quantize", "fp8"),
+        run.bench("int8-dynamic", 60, "--quantize", "int8-dynamic"),
+        run.bench("int8", 60, "--quantize", "int8"),
         Step("diffusers", ["python3", peers, "--device", "cuda", "--blocks", "19,38", "--only",
-                           "transformer-1024", "--build", run.folder.parent], 300, needs=peers),
+                           "transformer-1024", "--build", run.folder.parent], 300, of_peers,
+             needs=peers),
     ]
 
 
 def memory(root):
     run = Programs(root)
     block = ("--offload", "block")
+    write = root / "tools/gpu/random_model.py"
     return [
-        run.bench("all resident", 90),
-        run.bench("half resident", 90, *block, "--resident", "28"),
-        run.bench("none resident", 90, *block),
-        run.bench("pinned on the fly", 90, *block, "--pin", "on-the-fly"),
-        run.bench("int8, none resident", 90, *block, "--quantize", "int8"),
+        run.bench("all resident", 60),
+        run.bench("half resident", 60, *block, "--resident", "28"),
+        run.bench("none resident", 60, *block),
+        run.bench("pinned on the fly", 60, *block, "--pin", "on-the-fly"),
+        run.bench("fp8, none resident", 60, *block, "--quantize", "fp8"),
         Step("copies", run("ceilings", "cuda:0", "512"), 60, of_ceilings),
+        Step("a random model", ["python3", write, RANDOM_MODEL], 150, needs=write),
+        run.first_picture("first picture"),
+        run.first_picture("first picture, fp8", "--quantize", "fp8", "--quantize-text", "fp8"),
+        run.first_picture("first picture, offloaded", *block),
     ]
 
 

@@ -1,8 +1,10 @@
 """Steps of a phase, one after the other, in the time that there is."""
 import json
+import os
+import re
 import subprocess
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Callable
 
@@ -17,18 +19,22 @@ class Step:
     limit: float   # seconds
     figures: Callable = lambda output: {}  # {name: number or word}, of what it printed
     needs: str = ""  # a file or program without which it is left out
+    settings: dict = field(default_factory=dict)  # of the environment
 
 
 def ended_in(code):
     return "well" if code == 0 else f"failed ({code})"
 
 
-def run_one(step, log, environment, limit):
+def run_one(step, log, limit):
     """(how it ended, what it printed)"""
-    with log.open("w") as errors:
+    with log.open("a") as file:
+        file.write(f"== {step.name}\n")
+        file.flush()
         try:
             done = subprocess.run([str(word) for word in step.command], stdout=subprocess.PIPE,
-                                  stderr=errors, text=True, timeout=limit, env=environment)
+                                  stderr=file, text=True, timeout=limit,
+                                  env={**os.environ, **step.settings})
             ended, output = ended_in(done.returncode), done.stdout
         except subprocess.TimeoutExpired as late:
             ended, output = f"cut off at {limit:.0f} s", (late.stdout or b"").decode("utf-8", "replace")
@@ -47,7 +53,7 @@ def figures_of(step, output):
         return {}
 
 
-def run(steps, folder, environment, seconds=PHASE_SECONDS):
+def run(steps, log, seconds=PHASE_SECONDS):
     """A row a step. A step that fails ends no other; what there is no time for is left out."""
     rows, end = [], time.monotonic() + seconds
     for step in steps:
@@ -60,8 +66,7 @@ def run(steps, folder, environment, seconds=PHASE_SECONDS):
         elif left < FEWEST_SECONDS:
             row.update(ended="no time", why="earlier steps took it")
         else:
-            log = folder / f"{step.name.replace(' ', '_')}.log"
-            row["ended"], output = run_one(step, log, environment, min(step.limit, left))
+            row["ended"], output = run_one(step, log, min(step.limit, left))
             row["seconds"] = round(time.monotonic() - begin, 1)
             row.update(figures_of(step, output))
         print(f"{step.name}: {row['ended']}, {row['seconds']} s", flush=True)
@@ -126,3 +131,20 @@ def of_ceilings(output):
 def of_generate(output):
     result = json_in(output)
     return {"seconds_per_step": result["seconds_per_step"], "replays": result["graph"]["replays"]}
+
+
+def of_first_picture(output):
+    """From the program's first line to its picture, by phases."""
+    result = json_in(output)
+    seconds = {f"{phase}_s": value for phase, value in result["seconds"].items()}
+    return {**seconds, **of_generate(output)}
+
+
+def of_peers(output):
+    """Medians, of the rows that peers.py prints: work, contender, "0.123 s  (0.120 to 0.131)"."""
+    medians = {}
+    for line in output.splitlines():
+        found = re.match(r".{18} (.{28}) +([0-9.]+) s  \(", line)
+        if found:
+            medians[f"{found[1].strip()}_ms"] = round(1e3 * float(found[2]), 3)
+    return medians

@@ -20,7 +20,7 @@ fetch_wheels() (
   shift 3
   arch=$(uname -m)
   local -a platforms=()
-  for tag in manylinux_2_28 manylinux_2_27 manylinux_2_25 manylinux_2_17 manylinux2014 \
+  for tag in manylinux_2_28 manylinux_2_27 manylinux_2_25 manylinux_2_18 manylinux_2_17 manylinux2014 \
     manylinux_2_12 manylinux2010; do
     platforms+=(--platform "${tag}_$arch")
   done
