@@ -3,7 +3,12 @@ from dataclasses import dataclass
 
 import diffusers
 import torch
-from transformers import SiglipImageProcessor, SiglipVisionConfig, SiglipVisionModel
+from transformers import (
+    SiglipImageProcessor,
+    SiglipImageProcessorPil,
+    SiglipVisionConfig,
+    SiglipVisionModel,
+)
 
 
 @dataclass
@@ -32,12 +37,14 @@ def processor(s):
 
 
 def load(folder, pipe, dtype):
+    """With Pillow's resizing: transformers 5 takes torchvision's where that is there, which differs by
+    1 of 255 here and there, and by more where one side grows and the other shrinks."""
     parts = {name: pipe.components[name] for name in (
         "text_encoder", "tokenizer", "text_encoder_2", "tokenizer_2")}
     made = diffusers.FluxPriorReduxPipeline(
         image_encoder=SiglipVisionModel.from_pretrained(
             folder / "image_encoder", torch_dtype=dtype).eval(),
-        feature_extractor=SiglipImageProcessor.from_pretrained(folder / "feature_extractor"),
+        feature_extractor=SiglipImageProcessorPil.from_pretrained(folder / "feature_extractor"),
         image_embedder=diffusers.pipelines.flux.modeling_flux.ReduxImageEncoder.from_pretrained(
             folder / "image_embedder", torch_dtype=dtype).eval(), **parts)
     made.set_progress_bar_config(disable=True)
