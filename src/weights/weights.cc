@@ -87,7 +87,8 @@ Weights Weights::paged(PageLevel level, const std::string& name) const {
   inner.page_ = {};
   const auto& paging = load_->options.paging;
   if (!paging.pages || paging.level != level) return inner;
-  inner.page_ = Page(paging.pages, paging.pages->add_group(path(name)));
+  const auto group = path(name) + (use_ == PageUse::kOnce ? " (once)" : "");
+  inner.page_ = Page(paging.pages, paging.pages->add_group(group, use_));
   inner.goes_to_page_ = true;
   return inner;
 }
@@ -141,6 +142,12 @@ Weights Weights::unread_from(std::shared_ptr<TensorSource> source) const {
 
 Weights Weights::unread() const { return unread_from(unread_tensors(source_)); }
 
+Weights Weights::once() const {
+  auto other = *this;
+  other.use_ = PageUse::kOnce;
+  return other;
+}
+
 Weights Weights::surveyed(std::vector<AskedTensor>& asked) const {
   return unread_from(surveyed_tensors(source_, asked));
 }
@@ -151,7 +158,7 @@ std::string Weights::path(std::string_view name) const {
 
 std::optional<Recipe> Weights::find(std::string_view name, at::IntArrayRef shape,
                                     AskedTensor::Kind kind) const {
-  AskedTensor asked{scope_, std::string(name), shape.vec(), dtype_, kind};
+  AskedTensor asked{scope_, std::string(name), shape.vec(), dtype_, kind, use_};
   return source_->find(asked, {.wanted = load_->wanted_of(scope_, shape),
                                .numbers = load_->form_of(scope_),
                                .codes = load_->options.quantize,

@@ -47,7 +47,11 @@ class Weights {
   // The same scope for a part of the model that is elsewhere: its tensors are checked and count as
   // used, but are not read; tensor() gives undefined ones.
   Weights unread() const;
-  // Likewise; all that is asked for is added to `asked`.
+  // The same scope for what is needed once before what is needed again and again: in pages of its
+  // own.
+  Weights once() const;
+
+  // As unread(); all that is asked for is added to `asked`.
   Weights surveyed(std::vector<AskedTensor>& asked) const;
 
   // The tensor `name` of this scope in the dtype and on the device of the load. On a CPU a tensor
@@ -91,6 +95,7 @@ class Weights {
   std::shared_ptr<TensorSource> source_;
   std::string scope_;
   at::ScalarType dtype_;
+  PageUse use_ = PageUse::kRepeated;
   bool goes_to_page_ = false;
   Page page_;  // that paged() has opened here
 };

@@ -8,7 +8,6 @@
 #include "base/error.h"
 #include "weights/paging/cpu_device.h"
 #include "weights/paging/locked_memory.h"
-#include "weights/paging/page_layout.h"
 
 namespace braid {
 namespace {
@@ -41,10 +40,9 @@ Pages::~Pages() {
   }
 }
 
-int Pages::add_group(const std::string& name) {
+int Pages::add_group(const std::string& name, PageUse use) {
   close_group();
-  groups_.emplace_back();
-  groups_.back().page.name = name;
+  groups_.push_back({.page = {.name = name}, .use = use});
   return int(groups_.size()) - 1;
 }
 
@@ -141,13 +139,28 @@ void Pages::show_views(const Group& group) {
   }
 }
 
+std::vector<bool> Pages::resident() const {
+  std::vector<PageUse> uses;
+  for (const auto& group : groups_) uses.push_back(group.use);
+  return resident_groups(uses, options_.resident, options_.residency);
+}
+
+// In the order of loading; those that are repeated follow each other round and round.
+int Pages::first_guess_behind(int index) const {
+  const auto count = int(groups_.size());
+  const auto is_once = [&](int i) { return groups_[std::size_t(i)].use == PageUse::kOnce; };
+  auto next = (index + 1) % count;
+  while (!is_once(index) && is_once(next)) next = (next + 1) % count;
+  return next;
+}
+
 void Pages::finish() {
   close_group();
-  const auto stay = resident_groups(int(groups_.size()), options_.resident, options_.residency);
+  const auto stay = resident();
   std::int64_t largest = 0;
   int paged = 0;
   for (std::size_t i = 0; i < groups_.size(); ++i) {
-    groups_[i].followed_by = int((i + 1) % groups_.size());
+    groups_[i].followed_by = first_guess_behind(int(i));
     groups_[i].is_resident = stay[i];
     if (stay[i]) continue;
     ++paged;
@@ -223,6 +236,16 @@ void Pages::prefetch_after(int group) {
   }
 }
 
+// A group that is used once does not come again behind one that is repeated.
+void Pages::learn_order(int index) {
+  if (last_used_ >= 0 && last_used_ != index) {
+    auto& last = groups_[std::size_t(last_used_)];
+    const bool is_once = groups_[std::size_t(index)].use == PageUse::kOnce;
+    if (!is_once || last.use == PageUse::kOnce) last.followed_by = index;
+  }
+  last_used_ = index;
+}
+
 void Pages::enter(int index) {
   const auto& group = groups_[std::size_t(index)];
   auto& slot = slots_[std::size_t(group.slot)];
@@ -231,8 +254,7 @@ void Pages::enter(int index) {
   if (slot.holds != index) fetch(index);
   if (!group.is_resident) device_->wait(StreamName::kCompute, slot.copied);
   slot.is_in_use = true;
-  if (last_used_ >= 0 && last_used_ != index) groups_[std::size_t(last_used_)].followed_by = index;
-  last_used_ = index;
+  learn_order(index);
   device_->use(StreamName::kCompute, slot.memory, group.page);
   // An asynchronous device is first given its computations: a page may have to be read from a file.
   if (!device_->is_asynchronous()) prefetch_after(index);

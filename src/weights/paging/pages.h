@@ -12,6 +12,7 @@
 #include "braid/memory.h"
 #include "weights/paging/device.h"
 #include "weights/paging/page_file.h"
+#include "weights/paging/page_layout.h"
 #include "weights/paging/page_source.h"
 
 namespace braid {
@@ -33,7 +34,7 @@ class Pages {
 
   // While loading: groups one after the other, best in the order in which they will be used. Where
   // it is another one, it is known after the first time.
-  int add_group(const std::string& name);
+  int add_group(const std::string& name, PageUse use = PageUse::kRepeated);
   // What the source's tensors, of the host, will be on the device. Empty until finish(). Sources
   // are made one after the other when their group is closed; those of a page that is on the disk
   // already are not made at all.
@@ -65,7 +66,8 @@ class Pages {
   };
   struct Group {
     PageBytes page;
-    std::vector<Place> places;
+    PageUse use;
+    std::vector<Place> places = {};
     int slot = -1;
     bool is_resident = false;
     int followed_by = 0;  // the group that was used next the last time
@@ -84,9 +86,12 @@ class Pages {
   void lock(Group& group) const;
   Tensor contents_of(const Group& group) const;
   int make_slot(std::int64_t bytes);
+  std::vector<bool> resident() const;
+  int first_guess_behind(int group) const;
   void show_views(const Group& group);
   void place(int group);
   void fetch(int group);
+  void learn_order(int group);
   void prefetch_after(int group);
   int next_paged(int group) const;
 

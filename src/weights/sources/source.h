@@ -18,6 +18,7 @@ struct AskedTensor {
   std::vector<std::int64_t> shape;  // of all of it
   at::ScalarType dtype;
   enum class Kind { kNumbers, kMatrix, kTable } kind;  // kTable: stays where it is stored
+  PageUse use = PageUse::kRepeated;
   std::vector<StoredTensor> stored = {};  // what it is made of, scales of codes at last
 
   std::string path() const { return layer.empty() ? name : layer + "." + name; }

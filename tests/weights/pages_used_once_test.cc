@@ -1,0 +1,44 @@
+// Pages that are needed once before a loop over the others.
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include "weights/paging/cpu_device.h"
+#include "weights/paging/pages.h"
+
+namespace braid::pages_used_once_test {
+
+void step(Pages& pages, const std::vector<int>& groups) {
+  for (const int group : groups) {
+    pages.enter(group);
+    pages.leave(group);
+  }
+}
+
+// Two groups that are used once before a loop over five others, twice. Every slot has several pages
+// of the loop; one that is alone in its slot would stay.
+TEST(PagesUsedOnce, AreNotCopiedInTheLoop) {
+  for (const auto& [resident, copied] :
+       {std::pair(0, 5), std::pair(2, 3), std::pair(5, 0), std::pair(9, 0), std::pair(-1, 0)})
+    for (const int prefetch : {0, 1}) {
+      Pages pages(std::make_shared<CpuPageDevice>(), at::kCPU,
+                  {.prefetch = prefetch, .resident = resident});
+      for (int i = 0; i < 7; ++i) {
+        pages.add_group("blocks." + std::to_string(i), i < 2 ? PageUse::kOnce : PageUse::kRepeated);
+        pages.add(at::full({4096}, i, at::kByte));
+      }
+      pages.finish();
+      for (int picture = 0; picture < 2; ++picture) {
+        step(pages, {0, 1});
+        step(pages, {2, 3, 4, 5, 6});
+        const auto before = pages.bytes_copied();
+        for (int i = 0; i < 3; ++i) step(pages, {2, 3, 4, 5, 6});
+        EXPECT_EQ(pages.bytes_copied() - before, 3 * copied * 4096)
+            << resident << " stay, " << prefetch << " ahead, picture " << picture;
+      }
+      if (resident < 0) {
+        EXPECT_EQ(pages.bytes_copied(), 7 * 4096);
+      }
+    }
+}
+
+}  // namespace braid::pages_used_once_test
