@@ -87,6 +87,21 @@ TEST_P(Losses, EndTheWorld) {
   });
 }
 
+// What all find, as a link that is down, the first rank says, though it may be the last to find it.
+TEST(LossOfAll, IsToldInTheFirstRanksOwnWords) {
+  with_worlds_over(Over::kSockets, {.size = 2}, [](World& world) {
+    const auto failure = failure_of([&] {
+      world.run([](const Group& g) {
+        if (g.rank() == 0) std::this_thread::sleep_for(100ms);
+        throw WorldLost(text_of("no link on ", g.rank()));
+      });
+    });
+    if (world.has_first_rank()) {
+      EXPECT_EQ(failure, "no link on 0");
+    }
+  });
+}
+
 TEST(Threads, ThatCannotBeStartedEndTheRun) {
   ThreadWorld world({.size = 8, .deadline = 2s});
   pthread_attr_t usual, huge;

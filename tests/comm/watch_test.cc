@@ -14,20 +14,24 @@ namespace braid::watch_test {
 using testing::HasSubstr;
 using namespace std::chrono_literals;
 
-// A wire over sockets that can be made to do nothing any more, as that of a process that hangs, or
-// to fail.
+// A wire over sockets that can be made to do nothing any more, as that of a process that hangs, for
+// a while, or to fail.
 class FaultyWire : public SocketWire {
  public:
   using SocketWire::SocketWire;
 
   Events poll(std::chrono::microseconds at_most) override {
     if (is_broken) throw std::runtime_error("the network card is on fire");
+    if (is_suspended.exchange(false)) {
+      std::this_thread::sleep_for(1500ms);
+      return {};
+    }
     if (!is_frozen) return SocketWire::poll(at_most);
     std::this_thread::sleep_for(at_most);
     return {};
   }
 
-  std::atomic<bool> is_frozen = false, is_broken = false;
+  std::atomic<bool> is_frozen = false, is_broken = false, is_suspended = false;
 };
 
 // Worlds of ranks in threads, whose wires can be got at.
@@ -86,6 +90,17 @@ TEST_F(Watch, NoticesARankThatHangsAfterItFailed) {
 TEST_F(Watch, LetsARankComputeForLong) {
   const auto seen = failures(2, 300ms, [](const Group& g, FaultyWire&) {
     if (g.rank() == 1) std::this_thread::sleep_for(1200ms);
+    g.await();
+  });
+  EXPECT_EQ(seen, std::vector<std::string>(2));
+}
+
+// Nobody is to blame for silence while the machine was suspended.
+TEST_F(Watch, ForgivesAMachineThatWasSuspended) {
+  const auto seen = failures(2, 1s, [](const Group& g, FaultyWire& wire) {
+    g.barrier();
+    wire.is_suspended = true;
+    std::this_thread::sleep_for(100ms);
     g.await();
   });
   EXPECT_EQ(seen, std::vector<std::string>(2));

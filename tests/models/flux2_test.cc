@@ -37,6 +37,18 @@ TEST_P(Flux2Parity, Float16RunsAndIsClose) {
   EXPECT_LT(relative_error(velocity(at::kHalf), fixture_.dump()["velocity"]), 0.1);
 }
 
+// As the reference: 0.5015 is 0.5 in bfloat16, and that is 500 of 1000 steps; 501.5 would be 502.
+TEST_P(Flux2Parity, RoundsTimestepsBeforeTheyAreMultiplied) {
+  const auto model = load(fixture_.weights(), at::kBFloat16);
+  const auto velocity_at = [&](double time) {
+    auto in = flux2_input(fixture_.dump(), at::kBFloat16);
+    in.timestep_B = at::full(in.timestep_B.sizes(), time);
+    return model(in);
+  };
+  EXPECT_TRUE(at::equal(velocity_at(0.5015), velocity_at(0.5)));
+  EXPECT_FALSE(at::equal(velocity_at(0.502), velocity_at(0.5)));
+}
+
 TEST_P(Flux2Parity, TwoPartsMakeTheSameBitsAsOne) {
   const auto checkpoint = fixture_.weights();
   const auto in = flux2_input(fixture_.dump(), at::kFloat);

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/error.h"
 #include "comm/thread.h"
 #include "parallel/layout.h"
 #include "parallel/ulysses.h"
@@ -56,6 +57,56 @@ INSTANTIATE_TEST_SUITE_P(
                      testing::Values(Shape{24, 60}, Shape{3, 17}, Shape{1, 7}, Shape{7, 4}),
                      testing::Values(RingForm::kShift, RingForm::kGather)),
     name_of);
+
+// One rank waits for nobody: attention is where it notices a stop within a step.
+TEST(AttendOver, NoticesAStop) {
+  ThreadWorld world({.size = 1});
+  std::stop_source stop;
+  const auto x = random(1, {1, 2, 3, 8});
+  const auto attend_twice = [&](const Group& g) {
+    const auto attend = attend_over(make_mesh(g, {}));
+    attend(x, x, x);
+    stop.request_stop();
+    attend(x, x, x);
+  };
+  EXPECT_THROW(world.run(attend_twice, stop.get_token()), Cancelled);
+}
+
+// Several heads of queries share one of keys: a rank's may begin and end within such groups.
+TEST(GroupedHeads, AreAttendedWithOverRanksAsOnOne) {
+  for (const int ranks : {2, 3, 4, 5})
+    for (const auto& [heads, groups] : {std::pair(6, 2), std::pair(8, 4), std::pair(9, 3)}) {
+      const auto q = random(1, {2, heads, 11, 8});
+      const auto k = random(2, {2, groups, 11, 8}), v = random(3, {2, groups, 11, 8});
+      const auto want = ops::attention(q, k, v);
+      run_ranks({.size = ranks}, [&](const Group& world) {
+        const auto mine = [&](const Tensor& x) { return take_share(x, 2, world); };
+        const auto got = ulysses(world, ops::attention)(mine(q), mine(k), mine(v));
+        const auto all = world.all_gather(got, 2);
+        EXPECT_LT((all - want).abs().max().item<double>(), 2e-6)
+            << heads << " heads, " << groups << " groups, " << ranks << " ranks";
+      });
+    }
+}
+
+// What a family has no tokens of is shared out as nothing.
+TEST(SplitTokens, MayHaveNoneOfAKindButNotFewerThanRanks) {
+  const auto input_of = [](std::int64_t text) {
+    return DenoiserInput{.noise = {at::ones({1, 4, 2}), at::zeros({4, 3})},
+                         .text = {at::ones({1, text, 2}), at::zeros({text, 3})},
+                         .timestep_B = at::zeros({1})};
+  };
+  const auto run = [&](std::int64_t text) {
+    run_ranks({.size = 2}, [&](const Group& world) {
+      const auto predict =
+          split_tokens(world, one_by_one([](const DenoiserInput& in) { return in.noise.x_BLC; }));
+      EXPECT_EQ(predict({input_of(text)}).front().size(1), 4);
+    });
+  };
+  run(0);
+  run(2);
+  EXPECT_THROW(run(1), InputError);
+}
 
 TEST(Merge, TakesPartsInAnyOrderAndAnyNumber) {
   const auto q = random(1, {1, 2, 5, 8}), k = random(2, {1, 2, 9, 8}), v = random(3, {1, 2, 9, 8});

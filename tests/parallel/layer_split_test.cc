@@ -163,14 +163,16 @@ TEST(BlocksOfRank, AreByFreeMemoryOnDevicesAndEqualOnCpus) {
 }
 
 TEST(BlocksOfRank, CountTheFullestRankOfAStage) {
-  std::vector<std::int64_t> blocks(4);
-  run_ranks({.size = 4}, [&](const Group& world) {
-    const auto mesh = make_mesh(world, {.layers = 2, .tp = 2});
-    const StageMemory mine{.is_host = false, .free_bytes = world.rank() == 1 ? 10 : 30};
-    blocks[std::size_t(world.rank())] =
-        blocks_of_rank(mesh, std::vector<std::int64_t>(8, 1), [&] { return mine; }).count;
-  });
-  EXPECT_THAT(blocks, ElementsAre(2, 2, 6, 6));
+  for (const int fullest : {0, 1}) {
+    std::vector<std::int64_t> blocks(4);
+    run_ranks({.size = 4}, [&](const Group& world) {
+      const auto mesh = make_mesh(world, {.layers = 2, .tp = 2});
+      const StageMemory mine{.is_host = false, .free_bytes = world.rank() == fullest ? 10 : 30};
+      blocks[std::size_t(world.rank())] =
+          blocks_of_rank(mesh, std::vector<std::int64_t>(8, 1), [&] { return mine; }).count;
+    });
+    EXPECT_THAT(blocks, ElementsAre(2, 2, 6, 6)) << fullest;
+  }
 }
 
 // A GPU that is asked for the first time is started.

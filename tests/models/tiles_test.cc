@@ -1,0 +1,25 @@
+// What is mapped tile by tile, and joined again.
+#include "models/vae/tiles.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+namespace braid::tiles_test {
+
+// The last tile may be narrower than the border that is blended, or a single row.
+TEST(Tiles, JoinWhatIsMappedPixelByPixelAtEverySize) {
+  for (std::int64_t height = 1; height <= 20; ++height)
+    for (const std::int64_t width : {7, 13, 14}) {
+      const auto x = at::rand({1, 2, height, width});
+      const auto same = map_tiles(x, {.in_size = 8, .out_size = 8},
+                                  [](const at::Tensor& t) { return t.clone(); });
+      EXPECT_TRUE(at::allclose(same, x, 0, 1e-6)) << height << "x" << width;
+      const auto doubled = [](const at::Tensor& t) {
+        return t.repeat_interleave(2, 2).repeat_interleave(2, 3);
+      };
+      const auto twice = map_tiles(x, {.in_size = 8, .out_size = 16}, doubled);
+      EXPECT_TRUE(at::allclose(twice, doubled(x), 0, 1e-6)) << height << "x" << width;
+    }
+}
+
+}  // namespace braid::tiles_test
