@@ -122,12 +122,14 @@ std::vector<FollowedPicture> followed_pictures(const std::vector<ControlPicture>
                                                const PicturesTaken& taken) {
   std::vector<FollowedPicture> followed;
   if (taken.controlnet_modes.empty()) return followed;
-  for (const auto& c : controls)
-    followed.push_back({.net = int(net_of_control(followed.size(), taken.controlnet_modes.size())),
+  for (const auto& c : controls) {
+    const auto net = net_of_control(followed.size(), taken.controlnet_modes.size());
+    followed.push_back({.net = int(net),
                         .scale = c.scale,
                         .from = c.from,
                         .to = c.to,
-                        .mode = c.mode});
+                        .mode = taken.controlnet_modes[net] > 0 ? c.mode : std::nullopt});
+  }
   return followed;
 }
 

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "app/files/picture_text.h"
 #include "braid/error.h"
 
@@ -34,6 +36,17 @@ TEST(PictureText, DecimalsHaveTheFewestDigitsThatGiveThemBack) {
   EXPECT_EQ(decimal(3.5), "3.5");
   EXPECT_EQ(decimal(4), "4");
   EXPECT_EQ(decimal(0.1), "0.1");
+}
+
+// A server that has Redux makes pictures without it, too.
+TEST(PictureText, NamesReduxWhereItWasUsed) {
+  const PipelineOptions options{.redux = "models/redux"};
+  const auto names_it = [&](const Settings& settings) {
+    const auto text = text_of_picture({}, {.text = "a"}, settings, options, {});
+    return std::ranges::any_of(text, [](const auto& entry) { return entry.first == "redux"; });
+  };
+  EXPECT_TRUE(names_it({.reference_scales = {1}}));
+  EXPECT_FALSE(names_it({}));
 }
 
 }  // namespace braid::output_files_test

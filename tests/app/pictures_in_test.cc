@@ -149,7 +149,7 @@ TEST_F(PicturesIn, AreRefusedWhereNoControlNetFitsThem) {
       "a Flux2KleinPipeline takes no ControlNets");
   expect_refused(
       {"-m", model.string(), "--control", photo, "--controlnet", net, "--control-mode", "1"},
-      "ControlNet 1 follows one kind of pictures: it has no modes");
+      "ControlNet 1 follows one kind of pictures: its mode is 0, not 1");
 }
 
 TEST_F(PicturesIn, AreRefusedWhereTheyAreNone) {

@@ -226,7 +226,10 @@ TEST(ControlNets, AreRefusedWherePicturesDoNotFit) {
   EXPECT_THAT(refusal({.controls = {plain, plain}}, two),
               HasSubstr("ControlNet 2 follows 3 kinds of pictures: its mode should lie between 0 "
                         "and 2, none is given"));
-  EXPECT_THAT(refusal({.controls = {of_kind, of_kind}}, two), HasSubstr("it has no modes"));
+  EXPECT_THAT(refusal({.controls = {of_kind, of_kind}}, two), HasSubstr("its mode is 0, not 2"));
+  auto first_kind = plain;
+  first_kind.mode = 0;
+  EXPECT_EQ(refusal({.controls = {first_kind, of_kind}}, two), "");
   EXPECT_EQ(refusal({.controls = {plain, plain}}, {.controlnet_modes = {0}}), "");
   auto never = plain;
   never.from = never.to;

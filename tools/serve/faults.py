@@ -205,8 +205,8 @@ def hostile_pictures(braid):
         honest = black_png(8192, 4096)
         slowest, answers = 0, []
         with concurrent.futures.ThreadPoolExecutor(40) as threads:
-            posts = [threads.submit(server.ask, "POST", "/v1/jobs", {"prompt": "a", "init": honest, **LONG})
-                     for _ in range(40)]
+            wish = {"prompt": "a", "init": honest, **LONG}
+            posts = [threads.submit(server.ask, "POST", "/v1/jobs", wish, timeout=600) for _ in range(40)]
             while not all(post.done() for post in posts):
                 slowest = max(slowest, readyz(server))
             answers = [post.result()[0] for post in posts]

@@ -137,6 +137,32 @@ def uses_another_model(browser, server):
     assert server.json("GET", f"/v1/jobs?user={user}")["jobs"][-1]["model"] == "other"
 
 
+def follows_pictures(browser, folder):
+    """By two ControlNets, one of several kinds."""
+    browser.wait_until("document.getElementById('control-row').offsetParent !== null")
+    for _ in range(2):
+        browser.type("#controls-file", str(folder / "in.png"))
+    for label, text in (("To of picture to follow 1", "0.7"), ("Kind of picture to follow 1", "2"),
+                        ("From of picture to follow 2", "0.3")):
+        browser.clear(f"#controls input[aria-label='{label}']")
+        browser.type(f"#controls input[aria-label='{label}']", text)
+    set_value(browser, "prompt", "a circle")
+    set_value(browser, "steps", "4")
+    browser.click("#make")
+    browser.wait_until("document.querySelectorAll('#gallery img').length === 1")
+    browser.click("#gallery button")
+    browser.wait_until("document.getElementById('shown').open")
+    said = text_of_settings(browser)
+    assert said["control 1 to"] == "0.7" and said["control 1 mode"] == "2", said
+    assert said["control 2 from"] == "0.3" and "control 2 mode" not in said, said
+
+
+def text_of_settings(browser):
+    terms, texts = (browser.run(f"return [...document.querySelectorAll('#shown-settings {kind}')]"
+                                ".map((one) => one.textContent)") for kind in ("dt", "dd"))
+    return dict(zip(terms, texts))
+
+
 def can_be_heard(browser):
     for css, role, label in (("#init-file", "button", None), ("#strength", "slider", None),
                              ("#paint-mask", "button", "Paint the mask"),
@@ -170,7 +196,13 @@ def main(braid, folder):
             # Of the script above, which reads the mask again and again.
             complaints = [text for text in browser.complaints() if "willReadFrequently" not in text]
             assert not complaints, complaints
-    print("page: a picture to start from, a mask painted, erased, undone and zoomed, also by keyboard, LoRAs, models")
+        model = pathlib.Path(__file__).parents[2] / "tests/data/parity/controlnets/model"
+        with Server(braid, "-m", model, "--controlnet", model / "controlnet_1", "--controlnet",
+                    model / "controlnet_2").wait_until_ready() as server, Browser() as browser:
+            browser.open(server.address)
+            follows_pictures(browser, here)
+            assert not browser.complaints(), browser.complaints()
+    print("page: a picture to start from, a mask painted, erased, undone and zoomed, also by keyboard, LoRAs, models, ControlNets")
 
 
 if __name__ == "__main__":

@@ -192,6 +192,7 @@ run_serve() {
   "$venv/bin/python" -B tools/serve/clients.py "$braid" || stop 1 "OpenAI's client and the server differ"
   python3 -B tools/serve/page.py "$braid" "$build" || stop 1 "the page is not as it should be"
   python3 -B tools/serve/page_pictures.py "$braid" "$build" || stop 1 "the page's pictures in are not as they should be"
+  python3 -B tools/serve/pictures_in.py "$braid" || stop 1 "pictures in over HTTP make other pictures"
   python3 -B tools/serve/replicas.py "$braid" || stop 1 "replicas lost a request"
   python3 -B tools/serve/ranks.py "$braid" || stop 1 "ranks under mpirun make other pictures"
   python3 -B tools/serve/faults.py "$braid" || stop 1 "the server does not bear a load or a fault"

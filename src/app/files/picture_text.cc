@@ -77,7 +77,8 @@ PngText text_of_picture(const Picture& picture, const Prompt& prompt, const Sett
   for (std::size_t i = 0; i < settings.reference_scales.size(); ++i)
     if (const auto scale = settings.reference_scales[i]; scale != 1)
       text.emplace_back("reference_" + std::to_string(i + 1) + "_scale", decimal(scale));
-  if (!options.redux.empty()) text.emplace_back("redux", model_name(options.redux));
+  if (!settings.reference_scales.empty() && !options.redux.empty())
+    text.emplace_back("redux", model_name(options.redux));
   if (settings.strength) text.emplace_back("strength", decimal(*settings.strength));
   if (settings.mask_blur > 0) text.emplace_back("mask_blur", decimal(settings.mask_blur));
   if (settings.padding_crop)

@@ -72,9 +72,10 @@ void check_control_of_model(const std::vector<ControlPicture>& controls) {
           "a control picture has a scale, a part of the steps or a mode with a ControlNet only");
 }
 
+// Numbers are given once for each net: those of one kind take the first.
 void check_mode(const ControlPicture& c, std::size_t net, int modes) {
-  require(modes > 0 || !c.mode, "ControlNet ", net + 1, " follows one kind of pictures: it has no ",
-          "modes");
+  require(modes > 0 || c.mode.value_or(0) == 0, "ControlNet ", net + 1,
+          " follows one kind of pictures: its mode is 0, not ", c.mode.value_or(0));
   require(modes == 0 || (c.mode && *c.mode >= 0 && *c.mode < modes), "ControlNet ", net + 1,
           " follows ", modes, " kinds of pictures: its mode should lie between 0 and ", modes - 1,
           c.mode ? text_of(", it is ", *c.mode) : ", none is given");
