@@ -11,6 +11,7 @@
 #include <map>
 
 #include "app/commands/bench_against.h"
+#include "app/flags/memory_words.h"
 #include "app/machine/huge_pages.h"
 #include "app/machine/machine_info.h"
 #include "app/print/failure.h"
@@ -20,6 +21,7 @@
 #include "ceilings.h"
 #include "instruction_peaks.h"
 #include "op_times.h"
+#include "ops/attention_kernel.h"
 #include "parallel/layout.h"
 #include "pipeline/devices.h"
 #include "pipeline/engine.h"
@@ -173,8 +175,10 @@ OrderedJson json_of(const ReportFlags& flags, const Measured& m,
                       {"machine", name_of_machine(flags.probe.pipeline.device)},
                       {"threads", m.threads},
                       {"step_s", m.median().seconds}};
-  if (product_type(flags, m.dtype) == at::kChar)
-    json["config"] = "one rank --quantize int8-dynamic";
+  if (const auto memory = flags_of(flags.probe.pipeline.memory); !memory.empty())
+    json["config"] = "one rank " + memory;
+  const auto device = find_device(flags.probe.pipeline.device);
+  if (device.is_cuda()) json["attention"] = ops::attention_on(device);
   for (const auto& evaluation : m.evaluations) json["steps_s"].push_back(evaluation.seconds);
   const auto arithmetic = arithmetic_of(flags, m);
   json["gflop"] = arithmetic.flops / 1e9;
@@ -199,6 +203,8 @@ void print_table(const OrderedJson& json) {
   std::printf("%s, %s, %s tokens, %s threads, %s\n\n", json["machine"].get<std::string>().c_str(),
               json["dtype"].get<std::string>().c_str(), json["tokens"].dump().c_str(),
               json["threads"].dump().c_str(), json["config"].get<std::string>().c_str());
+  if (json.contains("attention"))
+    std::printf("attention by %s\n\n", json["attention"].get<std::string>().c_str());
   std::printf("  %-36s %6s %10s %7s %10s %9s\n", "operation", "calls", "ms", "share", "bound ms",
               "to bound");
   std::vector<std::pair<double, std::string>> order;
@@ -273,7 +279,7 @@ int run(int argc, char** argv) {
   flags.probe.width = flags.probe.height = std::stoi(size);
   if (dtype == "float32") flags.probe.pipeline.dtype = Dtype::kFloat32;
   if (dtype == "bfloat16") flags.probe.pipeline.dtype = Dtype::kBfloat16;
-  if (quantize != "none") flags.probe.pipeline.memory.quantize = Quantize::kInt8Dynamic;
+  if (quantize == "int8-dynamic") flags.probe.pipeline.memory.quantize = Quantize::kInt8Dynamic;
   return report(flags);
 }
 

@@ -34,4 +34,16 @@ std::string bus_id(int device) {
   return went_well(BRAID_RUNTIME(DeviceGetPCIBusId)(text, sizeof text, device)) ? text : "";
 }
 
+int compute_capability([[maybe_unused]] int device) {
+#if defined(__HIPCC__)
+  return 0;
+#else
+  int major = 0, minor = 0;
+  const bool is_known =
+      went_well(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device)) &&
+      went_well(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device));
+  return is_known ? 10 * major + minor : 0;
+#endif
+}
+
 }  // namespace braid::gpu_runtime

@@ -16,4 +16,7 @@ void unlock(void* data);
 // devices each of them sees. Empty where that is not known.
 std::string bus_id(int device);
 
+// 90 of NVIDIA's sm_90; 0 of AMD's, and where it is not known.
+int compute_capability(int device);
+
 }  // namespace braid::gpu_runtime

@@ -6,5 +6,6 @@ namespace braid::gpu_runtime {
 bool lock(void*, std::size_t) { return false; }
 void unlock(void*) {}
 std::string bus_id(int) { return {}; }
+int compute_capability(int) { return 0; }
 
 }  // namespace braid::gpu_runtime

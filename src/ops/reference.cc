@@ -2,8 +2,8 @@
 
 #include <cmath>
 
+#include "ops/attention_kernel.h"
 #include "ops/reference.h"
-
 namespace braid::ops {
 
 Tensor rms_norm(const Tensor& x, const Tensor& weight, double eps) {
@@ -143,6 +143,11 @@ PartialAttention attention_with_lse(const Tensor& q_BHLD, const Tensor& k_BGLD,
     const auto [out, lse, seed, offset] = at::_scaled_dot_product_efficient_attention(
         q_BHLD, k_BGLD, v_BGLD, {}, /*compute_log_sumexp=*/true);
     return {.out_BHLD = out, .lse_BHL = three_dims(lse, q_BHLD)};
+  }
+  if (attention_kernel(q_BHLD, k_BGLD, v_BGLD) == AttentionKernel::kCudnn) {
+    const auto cudnn = at::_scaled_dot_product_cudnn_attention(q_BHLD, k_BGLD, v_BGLD, {},
+                                                               /*compute_log_sumexp=*/true);
+    return {.out_BHLD = std::get<0>(cudnn), .lse_BHL = three_dims(std::get<1>(cudnn), q_BHLD)};
   }
   const auto flash = at::_scaled_dot_product_flash_attention(q_BHLD, k_BGLD, v_BGLD);
   return {.out_BHLD = std::get<0>(flash), .lse_BHL = three_dims(std::get<1>(flash), q_BHLD)};

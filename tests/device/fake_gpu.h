@@ -12,12 +12,27 @@ namespace braid::fake_gpu {
 c10::Allocator* memory();             // of the current one
 std::int64_t num_streams_recorded();  // by Tensor::record_stream()
 std::int64_t num_locked_bytes();      // of the host
+std::int64_t num_cudnn_attentions();
 
 // While it is there this thread is of a process that sees no GPU before this one.
 class SeesFrom {
  public:
   explicit SeesFrom(int gpu);
   ~SeesFrom();
+};
+
+// While it is there the GPUs are of compute capability 8.0, not 9.0.
+class IsOlder {
+ public:
+  IsOlder();
+  ~IsOlder();
+};
+
+// While it is there LibTorch takes cuDNN for attention in 16 bits.
+class PrefersCudnn {
+ public:
+  PrefersCudnn();
+  ~PrefersCudnn();
 };
 
 // While it is there the system locks no memory.

@@ -7,12 +7,17 @@
 #include <c10/core/DeviceGuard.h>
 #include <torch/library.h>
 
+#include <atomic>
+
 #include "fake_gpu.h"
 
 namespace braid::fake_gpu {
 namespace {
 
 using at::Tensor, c10::Device;
+
+std::atomic<std::int64_t> cudnn_attentions;
+std::atomic<bool> prefers_cudnn = false;
 
 // The same memory as a tensor of the host.
 Tensor on_host(const Tensor& x) {
@@ -74,7 +79,7 @@ Tensor int_mm(const Tensor& a, const Tensor& b) {
   return at::_int_mm(a.cpu(), b.cpu()).to(a.device());
 }
 
-// As CUDA's kernels of the two, which attention_with_lse asks for: one pads its LSE.
+// As CUDA's kernels of the three, which attention_with_lse asks for: one pads its LSE.
 std::tuple<Tensor, Tensor, Tensor, Tensor> efficient_attention(const Tensor& q, const Tensor& k,
                                                                const Tensor& v,
                                                                const std::optional<Tensor>&, bool,
@@ -97,10 +102,23 @@ Flash flash_attention(const Tensor& q, const Tensor& k, const Tensor& v, double,
   return {out.to(q.device()), lse.to(q.device()), {}, {}, q.size(2), k.size(2), {}, {}, {}};
 }
 
-std::int64_t choose_attention(const Tensor&, const Tensor&, const Tensor&,
+// Its LSE has a dim more.
+Flash cudnn_attention(const Tensor& q, const Tensor& k, const Tensor& v,
+                      const std::optional<Tensor>&, bool is_with_lse, double, bool, bool,
+                      std::optional<double>) {
+  TORCH_CHECK(q.scalar_type() != at::kFloat, "cuDNN's attention takes no float32");
+  ++cudnn_attentions;
+  const auto [out, lse] =
+      at::_scaled_dot_product_flash_attention_for_cpu(q.cpu(), k.cpu(), v.cpu());
+  const auto told = is_with_lse ? lse.unsqueeze(-1).to(q.device()) : Tensor();
+  return {out.to(q.device()), told, {}, {}, q.size(2), k.size(2), {}, {}, {}};
+}
+
+std::int64_t choose_attention(const Tensor& q, const Tensor&, const Tensor&,
                               const std::optional<Tensor>&, double, bool, std::optional<double>,
                               bool) {
-  return std::int64_t(at::SDPBackend::math);
+  const bool is_cudnn = prefers_cudnn && q.scalar_type() != at::kFloat;
+  return std::int64_t(is_cudnn ? at::SDPBackend::cudnn_attention : at::SDPBackend::math);
 }
 
 // Tensors of the host are taken beside a GPU's only where they are numbers.
@@ -122,6 +140,10 @@ void compute_on_host(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
 }
 
 }  // namespace
+
+std::int64_t num_cudnn_attentions() { return cudnn_attentions; }
+PrefersCudnn::PrefersCudnn() { prefers_cudnn = true; }
+PrefersCudnn::~PrefersCudnn() { prefers_cudnn = false; }
 
 }  // namespace braid::fake_gpu
 
@@ -148,6 +170,8 @@ TORCH_LIBRARY_IMPL(aten, CUDA, m) {
   // LibTorch would spell it for a device without a kernel.
   m.impl("native_group_norm", torch::CppFunction::makeFromBoxedFunction<&compute_on_host>());
   m.impl("_int_mm", int_mm);
+  m.impl("_fused_sdp_choice", choose_attention);
+  m.impl("_scaled_dot_product_cudnn_attention", cudnn_attention);
   m.impl("_scaled_dot_product_efficient_attention", efficient_attention);
   m.impl("_scaled_dot_product_flash_attention", flash_attention);
 }

@@ -14,6 +14,7 @@ namespace {
 std::mutex mutex;
 std::map<void*, std::size_t> locked_memory;
 bool may_lock = true;
+int capability = 90;
 thread_local int first_visible = 0;  // GPU
 
 }  // namespace
@@ -32,6 +33,8 @@ std::string gpu_runtime::bus_id(int device) {
   return "0000:0" + std::to_string(first_visible + device) + ":00.0";
 }
 
+int gpu_runtime::compute_capability(int) { return capability; }
+
 std::int64_t fake_gpu::num_locked_bytes() {
   const std::scoped_lock lock(mutex);
   std::int64_t sum = 0;
@@ -41,6 +44,9 @@ std::int64_t fake_gpu::num_locked_bytes() {
 
 fake_gpu::SeesFrom::SeesFrom(int gpu) { first_visible = gpu; }
 fake_gpu::SeesFrom::~SeesFrom() { first_visible = 0; }
+
+fake_gpu::IsOlder::IsOlder() { capability = 80; }
+fake_gpu::IsOlder::~IsOlder() { capability = 90; }
 
 fake_gpu::RefuseLocks::RefuseLocks() { may_lock = false; }
 fake_gpu::RefuseLocks::~RefuseLocks() { may_lock = true; }

@@ -20,6 +20,7 @@
 #include "base/gpu_runtime.h"
 #include "braid/braid.h"
 #include "comm/process/device_link.h"
+#include "ops/attention_kernel.h"
 #include "ops/kernels/products.h"
 
 namespace braid {
@@ -72,7 +73,10 @@ std::uint64_t system_memory(const std::string& name) {
 OrderedJson gpu_info(int index) {
   const auto [free, total] =
       c10::getDeviceAllocator(at::kCUDA)->getMemoryInfo(c10::DeviceIndex(index));
-  return {{"memory_bytes", total}, {"free_bytes", free}, {"bus_id", gpu_runtime::bus_id(index)}};
+  return {{"memory_bytes", total},
+          {"free_bytes", free},
+          {"bus_id", gpu_runtime::bus_id(index)},
+          {"attention", ops::attention_on({at::kCUDA, c10::DeviceIndex(index)})}};
 }
 
 OrderedJson devices() {

@@ -1,0 +1,43 @@
+// Which of LibTorch's kernels are asked for, told by what the GPUs of fake_gpu.cc were asked.
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include "fake_gpu.h"
+#include "on_gpu.h"
+#include "ops/attention_kernel.h"
+#include "ops/ops.h"
+
+namespace braid::fake_kernels_test {
+
+using ops::AttentionKernel;
+
+const at::Device kGpu(at::kCUDA, 0);
+
+TEST(FakeKernels, AttentionOverPartsOfTheKeysTakesCudnnWhereAttentionDoes) {
+  const auto q = at::randn({2, 4, 33, 64}, at::kFloat).to(at::kBFloat16);
+  const auto k = at::randn({2, 4, 21, 64}, at::kFloat).to(at::kBFloat16);
+  const auto want = ops::attention_with_lse(q, k, k);
+  const auto got = [&] { return ops::attention_with_lse(q.to(kGpu), k.to(kGpu), k.to(kGpu)); };
+  EXPECT_NE(ops::attention_kernel_on(kGpu), AttentionKernel::kCudnn);
+  const auto before = fake_gpu::num_cudnn_attentions();
+  (void)got();
+  EXPECT_EQ(fake_gpu::num_cudnn_attentions(), before);
+  const fake_gpu::PrefersCudnn prefers;
+  EXPECT_EQ(ops::attention_kernel_on(kGpu), AttentionKernel::kCudnn);
+  const auto part = got();
+  EXPECT_EQ(fake_gpu::num_cudnn_attentions(), before + 1);
+  EXPECT_TRUE(at::allclose(part.lse_BHL.cpu(), want.lse_BHL, 0, 2e-2));
+  EXPECT_TRUE(
+      at::allclose(part.out_BHLD.cpu().to(at::kFloat), want.out_BHLD.to(at::kFloat), 0, 0.05));
+}
+
+TEST(FakeKernels, SayWhyItIsNotCudnn) {
+  EXPECT_EQ(ops::described(AttentionKernel::kCudnn, 90), "cuDNN");
+  EXPECT_EQ(ops::described(AttentionKernel::kFlash, 89), "FlashAttention 2");
+  EXPECT_EQ(ops::described(AttentionKernel::kFlash, 0), "FlashAttention 2") << "AMD's";
+  for (const int capability : {90, 100, 103})
+    EXPECT_NE(ops::described(AttentionKernel::kFlash, capability).find("9.15.1"),
+              std::string::npos);
+}
+
+}  // namespace braid::fake_kernels_test
