@@ -97,6 +97,7 @@ Measured measure(const ReportFlags& flags) {
 // What the weights are multiplied as.
 at::ScalarType product_type(const ReportFlags& flags, at::ScalarType dtype) {
   const auto form = flags.probe.pipeline.memory.quantize;
+  if (form == Quantize::kFloat8 && flags.probe.pipeline.device != "cpu") return at::kFloat8_e4m3fn;
   return form == Quantize::kInt8Dynamic ? at::kChar : dtype;
 }
 
@@ -262,7 +263,7 @@ int run(int argc, char** argv) {
   CLI::App app("Times an evaluation of the transformer by kinds of operations.", "report");
   app.add_option("--size", size, "Width and height in pixels")->check(CLI::Range(64, 4096));
   app.add_option("--dtype", dtype)->check(CLI::IsMember({"auto", "float32", "bfloat16"}));
-  app.add_option("--quantize", quantize)->check(CLI::IsMember({"none", "int8-dynamic"}));
+  app.add_option("--quantize", quantize)->check(CLI::IsMember({"none", "int8-dynamic", "fp8"}));
   app.add_option("--device", flags.probe.pipeline.device, "cpu, cuda or cuda:N");
   app.add_option("--blocks", flags.probe.blocks, "Double and single blocks; 0: all")
       ->delimiter(',')
@@ -279,6 +280,7 @@ int run(int argc, char** argv) {
   flags.probe.width = flags.probe.height = std::stoi(size);
   if (dtype == "float32") flags.probe.pipeline.dtype = Dtype::kFloat32;
   if (dtype == "bfloat16") flags.probe.pipeline.dtype = Dtype::kBfloat16;
+  if (quantize == "fp8") flags.probe.pipeline.memory.quantize = Quantize::kFloat8;
   if (quantize == "int8-dynamic") flags.probe.pipeline.memory.quantize = Quantize::kInt8Dynamic;
   return report(flags);
 }

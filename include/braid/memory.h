@@ -14,6 +14,7 @@ enum class Quantize {
   kInt8,         // 8-bit codes, a float32 scale a row: torchao's Int8WeightOnlyConfig version 2
   kInt8V1,       // the scale in the model's dtype: torchao's version 1
   kInt8Dynamic,  // as kInt8, and activations in 8 bits too, a scale a token: faster, less exact
+  kFloat8,       // e4m3, a float32 scale a row; activations likewise where a GPU multiplies them
 };
 
 // Where the weights of a part of the model are while it does not need them.

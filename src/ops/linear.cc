@@ -26,15 +26,15 @@ bool has_loops_for(const Tensor& x) {
 
 Tensor widened(const Matrix& weight_NC, const Tensor& x, Scratch& scratch) {
   const auto dtype = x.scalar_type();
-  const bool on_gpu = gpu::is_taken(x) && !weight_NC.coding;
+  const bool on_gpu =
+      gpu::is_taken(x) && (!weight_NC.coding || weight_NC.form == Quantize::kFloat8);
   if (!on_gpu && !has_loops_for(x)) return dequantize(weight_NC, dtype);
   const auto out =
       scratch.take({weight_NC.values_NC.size(0), weight_NC.inputs()}, dtype, x.device());
-  if (weight_NC.coding) {
-    decode_on_cpu(weight_NC, out);
-    return out;
-  }
-  on_gpu ? gpu::widen(weight_NC, out) : widen_on_cpu(weight_NC, out);
+  if (on_gpu)
+    gpu::widen(weight_NC, out);
+  else
+    weight_NC.coding ? decode_on_cpu(weight_NC, out) : widen_on_cpu(weight_NC, out);
   return out;
 }
 
@@ -87,7 +87,8 @@ Tensor linear_dynamic(const Tensor& x, const Matrix& weight_NC,
                       const std::optional<Tensor>& bias_N) {
   const auto x_MC = x.reshape({-1, x.size(-1)});
   const bool on_gpu = gpu::is_taken(x_MC) && gpu::keeps_rows(x_MC);
-  const auto tokens = on_gpu ? gpu::quantize_rows(x_MC) : quantize_rows(x_MC, Quantize::kInt8);
+  const auto tokens =
+      on_gpu ? gpu::quantize_rows(x_MC, Quantize::kInt8) : quantize_rows(x_MC, Quantize::kInt8);
   const auto y = multiply_codes(tokens, weight_NC, bias_N);
   if (!on_gpu && !has_loops_for(x)) return with_rows(x, scaled(y, x.scalar_type()));
   const auto out = at::empty(y.sums_MN.sizes(), x.options());
@@ -113,6 +114,10 @@ Tensor weight_product(const Tensor& x, const Matrix& weight_NC, const std::optio
       return at::linear(x, weight_NC.values_NC, bias_N);
     case Quantize::kInt8Dynamic:
       return linear_dynamic(x, weight_NC, bias_N);
+    case Quantize::kFloat8:
+      if (const auto x_MC = x.reshape({-1, x.size(-1)}); gpu::multiplies_float8(x_MC, weight_NC))
+        return with_rows(x, gpu::linear_float8(x_MC, weight_NC, bias_N));
+      break;
     case Quantize::kInt8:
     case Quantize::kInt8V1:
       break;

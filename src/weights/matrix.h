@@ -19,7 +19,7 @@ using at::Tensor;
 // How rows of a matrix lie in memory that are as a file has them.
 struct Coding {
   ElementType type;
-  std::int64_t inputs;  // C
+  std::int64_t inputs;  // C; 0: as many as a row has bytes
   // Of the numbers that a row decodes to, those that are C; none: all.
   std::vector<Share> columns = {};
 };
@@ -35,11 +35,13 @@ struct Matrix {
   Quantize form = Quantize::kNone;
   Tensor values_NC = {};  // floating-point numbers, or int8 codes: number = code * scale
   Tensor scales_N1 = {};  // where there are codes: float32, the model's dtype for kInt8V1
-  // Where there is one: values are a row's bytes, scales float32 or none.
+  // Where there is one, always of kFloat8: values are a row's bytes, scales float32 or none.
   std::shared_ptr<const Coding> coding = {};
   std::shared_ptr<const Beside> beside = {};
 
-  std::int64_t inputs() const { return coding ? coding->inputs : values_NC.size(1); }
+  std::int64_t inputs() const {
+    return coding && coding->inputs > 0 ? coding->inputs : values_NC.size(1);
+  }
   bool has_beside() const { return beside && beside->up_NR.defined(); }
 };
 

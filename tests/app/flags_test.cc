@@ -197,7 +197,7 @@ TEST(Flags, SayHowWeightsAreKept) {
             (std::vector<std::string>{"img_in", "double_blocks.*.img_mod.lin"}));
   expect_refused(
       {"--quantize", "int4"},
-      "--quantize should be one of none, auto, int8, int8-v1, int8-dynamic, it is 'int4'");
+      "--quantize should be one of none, auto, int8, int8-v1, int8-dynamic, fp8, it is 'int4'");
   expect_refused({"--quantize-skip", "img_in,,txt_in"}, "separated by commas");
 }
 

@@ -16,7 +16,7 @@ namespace {
 
 using at::Tensor, c10::Device;
 
-std::atomic<std::int64_t> cudnn_attentions;
+std::atomic<std::int64_t> float8_products, cudnn_attentions;
 std::atomic<bool> prefers_cudnn = false;
 
 // The same memory as a tensor of the host.
@@ -77,6 +77,25 @@ Tensor int_mm(const Tensor& a, const Tensor& b) {
   TORCH_CHECK(a.size(0) > 16 && a.size(1) % 8 == 0 && b.size(1) % 8 == 0, "no int8 product for ",
               a.sizes(), " and ", b.sizes());
   return at::_int_mm(a.cpu(), b.cpu()).to(a.device());
+}
+
+// As cuBLAS takes those with a scale a row of each: sums in float32, rounded once.
+Tensor scaled_mm(const Tensor& a, const Tensor& b, const Tensor& scale_a, const Tensor& scale_b,
+                 const std::optional<Tensor>& bias, const std::optional<Tensor>&,
+                 std::optional<at::ScalarType> dtype, bool) {
+  TORCH_CHECK(a.is_contiguous() && b.t().is_contiguous() && a.size(1) % 16 == 0 &&
+                  b.size(1) % 16 == 0 && dtype == at::kBFloat16,
+              "no float8 product for ", a.sizes(), " and ", b.sizes());
+  TORCH_CHECK(scale_a.sizes() == at::IntArrayRef({a.size(0), 1}) && scale_a.is_contiguous() &&
+                  scale_b.sizes() == at::IntArrayRef({1, b.size(1)}) && scale_b.t().is_contiguous(),
+              "a scale a row of each");
+  ++float8_products;
+  const auto numbers = [](const Tensor& x, const Tensor& scales) {
+    return x.cpu().to(at::kFloat) * scales.cpu();
+  };
+  auto sums = at::mm(numbers(a, scale_a), numbers(b, scale_b));
+  if (bias) sums += bias->cpu();
+  return sums.to(*dtype).to(a.device());
 }
 
 // As CUDA's kernels of the three, which attention_with_lse asks for: one pads its LSE.
@@ -141,6 +160,7 @@ void compute_on_host(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
 
 }  // namespace
 
+std::int64_t num_float8_products() { return float8_products; }
 std::int64_t num_cudnn_attentions() { return cudnn_attentions; }
 PrefersCudnn::PrefersCudnn() { prefers_cudnn = true; }
 PrefersCudnn::~PrefersCudnn() { prefers_cudnn = false; }
@@ -170,6 +190,7 @@ TORCH_LIBRARY_IMPL(aten, CUDA, m) {
   // LibTorch would spell it for a device without a kernel.
   m.impl("native_group_norm", torch::CppFunction::makeFromBoxedFunction<&compute_on_host>());
   m.impl("_int_mm", int_mm);
+  m.impl("_scaled_mm", scaled_mm);
   m.impl("_fused_sdp_choice", choose_attention);
   m.impl("_scaled_dot_product_cudnn_attention", cudnn_attention);
   m.impl("_scaled_dot_product_efficient_attention", efficient_attention);

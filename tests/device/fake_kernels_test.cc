@@ -6,6 +6,7 @@
 #include "on_gpu.h"
 #include "ops/attention_kernel.h"
 #include "ops/ops.h"
+#include "weights/codes/int8.h"
 
 namespace braid::fake_kernels_test {
 
@@ -38,6 +39,22 @@ TEST(FakeKernels, SayWhyItIsNotCudnn) {
   for (const int capability : {90, 100, 103})
     EXPECT_NE(ops::described(AttentionKernel::kFlash, capability).find("9.15.1"),
               std::string::npos);
+}
+
+TEST(FakeKernels, Float8IsMultipliedWhereTheGpuCan) {
+  const auto x = at::randn({5, 32}, at::kFloat).to(at::kBFloat16).to(kGpu);
+  const auto products_of = [&](at::ScalarType dtype, std::int64_t outputs) {
+    const auto w = quantize_rows(at::randn({outputs, 32}, at::kFloat), Quantize::kFloat8);
+    Scratch scratch;
+    const auto before = fake_gpu::num_float8_products();
+    (void)ops::linear(x.to(dtype), to(w, kGpu, Blocking::kYes), {}, scratch);
+    return fake_gpu::num_float8_products() - before;
+  };
+  EXPECT_EQ(products_of(at::kBFloat16, 48), 1);
+  EXPECT_EQ(products_of(at::kBFloat16, 40), 0) << "no width that a product takes";
+  EXPECT_EQ(products_of(at::kFloat, 48), 0);
+  const fake_gpu::IsOlder older;
+  EXPECT_EQ(products_of(at::kBFloat16, 48), 0);
 }
 
 }  // namespace braid::fake_kernels_test

@@ -73,9 +73,9 @@ TEST_F(Gpu4K, LastTokenIsJoined) {
 
 TEST_F(Gpu4K, LastTokenIsQuantised) {
   const auto x = draw({kBatch * kTokens, kHidden});
-  const auto want = gpu::quantize_rows(last(x).contiguous());
+  const auto want = gpu::quantize_rows(last(x).contiguous(), Quantize::kInt8);
   const LastBlocksOnly only(1);
-  const auto got = gpu::quantize_rows(x);
+  const auto got = gpu::quantize_rows(x, Quantize::kInt8);
   EXPECT_TRUE(at::equal(last(got.values_NC), want.values_NC));
   EXPECT_TRUE(at::equal(last(got.scales_N1), want.scales_N1));
 }

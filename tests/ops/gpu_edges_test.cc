@@ -29,8 +29,10 @@ TEST_F(GpuEdges, TheWidestRowIsNormedAndQuantised) {
   const auto got = gpu::modulated_norm(x, {.shift = zero, .scale = zero, .gate = {}});
   const auto want = at::layer_norm(x.to(at::kDouble), {x.size(-1)}, {}, {}, 1e-6);
   EXPECT_LE((got - want).abs().max().item<double>(), 2e-6);
-  const auto codes = quantize_rows(x[0].cpu(), Quantize::kInt8).values_NC;
-  EXPECT_TRUE(at::equal(gpu::quantize_rows(x[0]).values_NC.cpu(), codes));
+  for (const auto form : {Quantize::kInt8, Quantize::kFloat8}) {
+    const auto codes = quantize_rows(x[0].cpu(), form).values_NC;
+    EXPECT_TRUE(at::equal(gpu::quantize_rows(x[0], form).values_NC.cpu(), codes));
+  }
 }
 
 TEST_F(GpuEdges, NothingIsStartedForNothing) {
@@ -39,7 +41,7 @@ TEST_F(GpuEdges, NothingIsStartedForNothing) {
   EXPECT_EQ(gpu::gated_residual(x, m, x).sizes(), x.sizes());
   EXPECT_EQ(gpu::gelu(x).sizes(), x.sizes());
   EXPECT_EQ(gpu::joined_gelu(x, x).sizes(), (at::IntArrayRef{2, 0, 16}));
-  EXPECT_EQ(gpu::quantize_rows(x[0]).scales_N1.size(0), 0);
+  EXPECT_EQ(gpu::quantize_rows(x[0], Quantize::kInt8).scales_N1.size(0), 0);
 }
 
 TEST_F(GpuEdges, Float16IsClippedToItsFiniteRangeAndKeepsWhatIsNoNumber) {
@@ -70,9 +72,22 @@ TEST_F(GpuEdges, GeluIsExactFarFromZero) {
 TEST_F(GpuEdges, ARowWithWhatIsNoNumberSaysSoInItsScale) {
   auto x = at::ones({2, 40}, at::kFloat);
   x[1][33] = NAN;
-  const auto scales = gpu::quantize_rows(x.to(*kernel_device())).scales_N1.cpu();
-  EXPECT_FALSE(std::isnan(scales[0].item<float>()));
-  EXPECT_TRUE(std::isnan(scales[1].item<float>()));
+  for (const auto form : {Quantize::kInt8, Quantize::kFloat8}) {
+    const auto scales = gpu::quantize_rows(x.to(*kernel_device()), form).scales_N1.cpu();
+    EXPECT_FALSE(std::isnan(scales[0].item<float>()));
+    EXPECT_TRUE(std::isnan(scales[1].item<float>()));
+  }
+}
+
+// Of a scale of 1: all numbers of 16 bits that have codes, ties and those below the normal ones.
+TEST_F(GpuEdges, Float8IsRoundedAsLibTorchRounds) {
+  const auto bits = at::arange(0, 65'536, at::kInt).to(at::kShort);
+  auto x = bits.view(at::kBFloat16).to(at::kFloat);
+  x = at::where(x.abs() <= 448, x, at::zeros_like(x)).view({16, 4096});
+  x.select(1, 0).fill_(448);
+  const auto got = gpu::quantize_rows(x.to(*kernel_device()), Quantize::kFloat8);
+  EXPECT_TRUE(at::equal(got.scales_N1.cpu(), at::ones({16, 1}, at::kFloat)));
+  EXPECT_TRUE(at::equal(got.values_NC.cpu(), x.to(at::kFloat8_e4m3fn).view(at::kByte)));
 }
 
 }  // namespace braid::gpu_edges_test

@@ -134,13 +134,15 @@ TEST_P(GpuKernels, EulerStep) {
 
 TEST_P(GpuKernels, QuantizeRows) {
   const auto x = tokens(2).flatten(0, 1);
-  const auto got = gpu::quantize_rows(x), want = quantize_rows(x.cpu(), Quantize::kInt8);
-  EXPECT_TRUE(at::equal(got.scales_N1.cpu(), want.scales_N1));
-  EXPECT_TRUE(at::equal(got.values_NC.cpu(), want.values_NC));
+  for (const auto form : {Quantize::kInt8, Quantize::kFloat8}) {
+    const auto got = gpu::quantize_rows(x, form), want = quantize_rows(x.cpu(), form);
+    EXPECT_TRUE(at::equal(got.scales_N1.cpu(), want.scales_N1));
+    EXPECT_TRUE(at::equal(got.values_NC.cpu(), want.values_NC));
+  }
 }
 
 TEST_P(GpuKernels, Widen) {
-  for (const auto form : {Quantize::kInt8, Quantize::kInt8V1}) {
+  for (const auto form : {Quantize::kInt8, Quantize::kInt8V1, Quantize::kFloat8}) {
     auto matrix = quantize_rows(tokens(2).flatten(0, 1).cpu(), form);
     const auto want = dequantize(matrix, dtype());
     const auto out = at::empty_like(want, at::TensorOptions(*kernel_device()));

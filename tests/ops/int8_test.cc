@@ -40,7 +40,8 @@ TEST_P(Int8Linear, EqualsItsDefinition) {
   for (const auto dtype : {at::kFloat, at::kBFloat16}) {
     const auto x = at::randn({2, tokens, in}, at::kFloat).to(dtype);
     const auto bias = at::randn({out}, at::kFloat).to(dtype);
-    for (const auto form : {Quantize::kInt8, Quantize::kInt8V1, Quantize::kInt8Dynamic}) {
+    for (const auto form :
+         {Quantize::kInt8, Quantize::kInt8V1, Quantize::kInt8Dynamic, Quantize::kFloat8}) {
       const auto w = quantize_rows(at::randn({out, in}, at::kFloat).to(dtype), form);
       const auto got = ops::linear(x, w, bias, scratch);
       EXPECT_EQ(got.sizes(), (at::IntArrayRef{2, tokens, out}));
@@ -69,7 +70,8 @@ TEST(Int8Linear, TakesInputsOfAnyStrides) {
 TEST(Int8Linear, TakesWeightsThatAreViews) {
   Scratch scratch;
   for (const auto dtype : {at::kFloat, at::kBFloat16})
-    for (const auto form : {Quantize::kInt8, Quantize::kInt8V1, Quantize::kInt8Dynamic}) {
+    for (const auto form :
+         {Quantize::kInt8, Quantize::kInt8V1, Quantize::kInt8Dynamic, Quantize::kFloat8}) {
       const auto whole = quantize_rows(at::randn({9, 40}, at::kFloat).to(dtype), form);
       const auto x = at::randn({3, 17}, at::kFloat).to(dtype);
       const auto view = columns_of(rows_of(whole, 2, 6), 5, 17);

@@ -47,7 +47,7 @@ class Convert : public testing::Test {
 };
 
 TEST_F(Convert, QuantisedModelsComputeWhatQuantisingOnTheWayInComputes) {
-  for (const auto form : {Quantize::kInt8, Quantize::kInt8V1}) {
+  for (const auto form : {Quantize::kInt8, Quantize::kInt8V1, Quantize::kFloat8}) {
     const Memory memory{.quantize = form, .quantize_text = form, .keep_dense = {"img_in"}};
     const auto out = folder_ / std::to_string(int(form));
     convert({.model = model_, .out = out, .memory = memory});

@@ -140,6 +140,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Kept{Quantize::kNone, OffloadMode::kBlock, 1, 1, 2, 2},
                     Kept{Quantize::kInt8, OffloadMode::kBlock, 2, 1, 0, 4},
                     Kept{Quantize::kInt8, OffloadMode::kLeaf, 1, 1, 0, 2},
+                    Kept{Quantize::kFloat8, OffloadMode::kBlock, 1, 1, 2, 2},
+                    Kept{Quantize::kFloat8, OffloadMode::kLeaf, 1, 2},
                     Kept{Quantize::kNone, OffloadMode::kBlock, 2, 1, 0, 1, {1, 3}},
                     Kept{Quantize::kNone, OffloadMode::kBlock, 1, 1, 0, 2, {4, 3}}));
 

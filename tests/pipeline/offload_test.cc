@@ -105,7 +105,8 @@ TEST_P(Offloaded, WeightsGiveTheSameBits) {
 class SlowOffloaded : public Offloaded {};
 
 TEST_P(SlowOffloaded, WeightsInEveryFormGiveTheSameBits) {
-  for (const auto form : {Quantize::kNone, Quantize::kInt8, Quantize::kInt8Dynamic})
+  for (const auto form :
+       {Quantize::kNone, Quantize::kInt8, Quantize::kInt8Dynamic, Quantize::kFloat8})
     for (const auto& layout : {Layout{}, Layout{.tp = 2}, Layout{.tp = 2, .ring = 2}})
       expect_same_bits(form, layout);
 }

@@ -26,13 +26,14 @@ double relative_l2(const Tensor& got, const Tensor& want) {
   return ((got - want).norm() / want.norm()).item<double>();
 }
 
-const Quantize kForms[] = {Quantize::kInt8, Quantize::kInt8V1, Quantize::kInt8Dynamic};
+const Quantize kForms[] = {Quantize::kInt8, Quantize::kInt8V1, Quantize::kInt8Dynamic,
+                           Quantize::kFloat8};
 
 // What docs/numerics.md promises of one evaluation.
 TEST(Quantized, TransformerIsNearTheExactOne) {
   const auto exact = run({.model = kModel}).at("velocity_first");
-  const double limits[] = {0.04, 0.04, 0.04};
-  for (int i = 0; i < 3; ++i) {
+  const double limits[] = {0.04, 0.04, 0.04, 0.12};
+  for (int i = 0; i < 4; ++i) {
     const auto error = relative_l2(
         run({.model = kModel, .memory = {.quantize = kForms[i]}}).at("velocity_first"), exact);
     EXPECT_LT(error, limits[i]);
@@ -72,16 +73,19 @@ TEST(Quantized, LayoutsWithActivationsInCodesAreNearTheExactOne) {
 }
 
 // Shares of the codes of one device: only sums differ, as they do in float32.
-TEST(Quantized, LayoutsComputeWhatOneRankComputes) {
-  const auto one =
-      run({.model = kModel, .memory = {.quantize = Quantize::kInt8}}).at("velocity_first");
+class QuantizedLayouts : public testing::TestWithParam<Quantize> {};
+
+TEST_P(QuantizedLayouts, ComputeWhatOneRankComputes) {
+  const auto one = run({.model = kModel, .memory = {.quantize = GetParam()}}).at("velocity_first");
   for (const auto& layout : {Layout{.tp = 2}, Layout{.tp = 3, .modulation = SharedModulation::kNo},
                              Layout{.ring = 2}, Layout{.tp = 2, .ulysses = 2}}) {
-    const auto got =
-        run({.model = kModel, .layout = layout, .memory = {.quantize = Quantize::kInt8}})
-            .at("velocity_first");
+    const auto got = run({.model = kModel, .layout = layout, .memory = {.quantize = GetParam()}})
+                         .at("velocity_first");
     EXPECT_LT(((got - one).abs().max() / one.abs().max()).item<double>(), 1e-5);
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Forms, QuantizedLayouts,
+                         testing::Values(Quantize::kInt8, Quantize::kFloat8));
 
 }  // namespace braid::quantize_test

@@ -117,7 +117,8 @@ TEST_F(AdaptersTest, AreFusedIntoSharesOfEveryKind) {
                            {"b.lora_A.weight", at::randn({3, 16})},
                            {"b.lora_B.weight", at::randn({6, 3})},
                            {"b.dora_scale", m}});
-  for (const auto quantize : {Quantize::kNone, Quantize::kInt8, Quantize::kInt8V1}) {
+  for (const auto quantize :
+       {Quantize::kNone, Quantize::kInt8, Quantize::kInt8V1, Quantize::kFloat8}) {
     const auto load_all = [&](const Group& group) {
       const auto w = load({{.file = file, .scale = 0.75}},
                           {.dtype = at::kBFloat16, .tensor_parallel = group, .quantize = quantize});

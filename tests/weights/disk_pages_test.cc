@@ -154,8 +154,8 @@ TEST_F(DiskPages, AreSharedByEqualWeightsUnderAnyName) {
 TEST_F(DiskPages, AreOthersInEveryForm) {
   std::size_t made = 0;
   for (const auto dtype : {at::kFloat, at::kBFloat16, at::kHalf})
-    for (const auto form :
-         {Quantize::kNone, Quantize::kInt8, Quantize::kInt8V1, Quantize::kInt8Dynamic}) {
+    for (const auto form : {Quantize::kNone, Quantize::kInt8, Quantize::kInt8V1,
+                            Quantize::kInt8Dynamic, Quantize::kFloat8}) {
       const LoadOptions options{.dtype = dtype, .quantize = form};
       expect_same(load(options), resident(options));
       EXPECT_EQ(files().size(), made += kLayers) << int(form) << " of " << dtype;

@@ -34,7 +34,8 @@ void expect_equal(const Matrix& got, const Matrix& want) {
   EXPECT_TRUE(at::equal(got.scales_N1, want.scales_N1));
 }
 
-const Quantize kForms[] = {Quantize::kInt8, Quantize::kInt8V1, Quantize::kInt8Dynamic};
+const Quantize kForms[] = {Quantize::kInt8, Quantize::kInt8V1, Quantize::kInt8Dynamic,
+                           Quantize::kFloat8};
 
 TEST_F(QuantizedWeights, AreWhatQuantisingTheWholeMakes) {
   const auto w = at::randn({5000, 700}, at::kFloat);  // more rows than are read at once
@@ -53,9 +54,12 @@ TEST_F(QuantizedWeights, JoinRowsWithTheirScales) {
                quantize_rows(at::cat({q, k}), Quantize::kInt8));
 }
 
-TEST_F(QuantizedWeights, SharesAreCutFromTheCodesOfOneDevice) {
+class Shares : public QuantizedWeights, public testing::WithParamInterface<Quantize> {};
+
+TEST_P(Shares, AreCutFromTheCodesOfOneDevice) {
+  const auto form = GetParam();
   const auto w = at::randn({12, 16}, at::kFloat);
-  const auto whole = quantize_rows(w, Quantize::kInt8);
+  const auto whole = quantize_rows(w, form);
   const ShardingTable plan = {{"rows", row_parallel({8, 8})}, {"columns", column_parallel()}};
   std::vector<Matrix> by_rows(2), by_columns(2);
   run_ranks({.size = 2}, [&](const Group& group) {
@@ -63,7 +67,7 @@ TEST_F(QuantizedWeights, SharesAreCutFromTheCodesOfOneDevice) {
     write_file(own / "m.safetensors",
                write_safetensors({{"rows.weight", w}, {"columns.weight", w}}));
     const Weights weights(Checkpoint::open(own.path(), "m"), {},
-                          {.tensor_parallel = group, .quantize = Quantize::kInt8}, plan);
+                          {.tensor_parallel = group, .quantize = form}, plan);
     const auto rank = std::size_t(group.rank());
     by_rows[rank] = (weights / "rows").matrix("weight", {12, 16});
     by_columns[rank] = (weights / "columns").matrix("weight", {12, 16});
@@ -77,6 +81,8 @@ TEST_F(QuantizedWeights, SharesAreCutFromTheCodesOfOneDevice) {
     expect_equal(by_columns[std::size_t(rank)], rows_of(whole, 6 * rank, 6));
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Forms, Shares, testing::Values(Quantize::kInt8, Quantize::kFloat8));
 
 // Bytes, from Linux' account of this process: "VmHWM:    1234 kB".
 std::int64_t memory_of_process(const std::string& key) {
@@ -127,6 +133,27 @@ TEST_F(QuantizedWeights, StoredCodesAreTakenAsTheyAre) {
     expect_equal((w / "a").matrix("weight", {6, 4}), codes);
     w.finish();
   }
+}
+
+// As they are, not decoded and made anew: these scales are none that would be chosen.
+TEST_F(QuantizedWeights, StoredFloat8IsTakenAsItIs) {
+  const auto codes = quantize_rows(at::randn({6, 4}, at::kFloat), Quantize::kFloat8).values_NC;
+  for (const auto& scale : {at::full({6, 1}, 3.0, at::kFloat), at::full({}, 3.0, at::kFloat)}) {
+    const auto w = open({{"a.weight", codes.view(at::kFloat8_e4m3fn)}, {"a.weight_scale", scale}},
+                        {.dtype = at::kBFloat16, .quantize = Quantize::kFloat8});
+    const auto got = (w / "a").matrix("weight", {6, 4});
+    EXPECT_EQ(got.form, Quantize::kFloat8);
+    EXPECT_TRUE(at::equal(got.values_NC, codes));
+    EXPECT_TRUE(at::equal(got.scales_N1, at::full({6, 1}, 3.0, at::kFloat)));
+    w.finish();
+  }
+}
+
+TEST_F(QuantizedWeights, StoredFloat8WithoutScalesIsQuantised) {
+  const auto stored = at::randn({6, 4}, at::kFloat).to(at::kFloat8_e4m3fn);
+  const auto w = open({{"a.weight", stored}}, {.quantize = Quantize::kFloat8});
+  expect_equal((w / "a").matrix("weight", {6, 4}),
+               quantize_rows(stored.to(at::kFloat), Quantize::kFloat8));
 }
 
 TEST_F(QuantizedWeights, StoredCodesMayBeFusedAndSwapped) {

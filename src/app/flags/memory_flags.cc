@@ -12,7 +12,8 @@ Quantize quantize_named(const std::string& flag, const std::string& text) {
                            {"auto", Quantize::kNone},  // a budget decides
                            {"int8", Quantize::kInt8},
                            {"int8-v1", Quantize::kInt8V1},
-                           {"int8-dynamic", Quantize::kInt8Dynamic}});
+                           {"int8-dynamic", Quantize::kInt8Dynamic},
+                           {"fp8", Quantize::kFloat8}});
 }
 
 std::vector<std::string> patterns(const std::string& flag, const std::string& text) {
@@ -149,8 +150,9 @@ void add_quantize_flags(FlagReader& read, Memory& m) {
   read.text("--quantize", "FORM", "Memory",
             "Of the transformer's weights: none, int8 (half the memory of\n"
             "bfloat16), int8-v1 (with coarser scales, as older tools make\n"
-            "it), int8-dynamic (activations too) or auto (8 bits where\n"
-            "--memory needs them). Default: none",
+            "it), int8-dynamic (activations too), fp8 (activations too\n"
+            "where a GPU multiplies them) or auto (8 bits where --memory\n"
+            "needs them). Default: none",
             [&](const std::string& flag, const std::string& text) {
               m.budget.may_quantize = text == "auto";
               m.quantize = quantize_named(flag, text);

@@ -51,6 +51,8 @@ const char* quantize_name(Quantize form) {
       return "int8-v1";
     case Quantize::kInt8Dynamic:
       return "int8-dynamic";
+    case Quantize::kFloat8:
+      return "fp8";
   }
   return "none";
 }

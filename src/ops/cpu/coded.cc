@@ -23,8 +23,8 @@ BlockKernels::Decode* decoder_of(ElementType type) {
 // Calls body(place in the result, number of the row's that is wanted there, count) for the runs of
 // the wanted numbers.
 template <class Body>
-void for_each_run(const Coding& coding, Range wanted, Body body) {
-  const std::vector<Share> all = {{.begin = 0, .count = coding.inputs}};
+void for_each_run(const Coding& coding, std::int64_t inputs, Range wanted, Body body) {
+  const std::vector<Share> all = {{.begin = 0, .count = inputs}};
   std::int64_t at = 0;
   for (const auto& run : coding.columns.empty() ? all : coding.columns) {
     const auto begin = std::max(wanted.begin, at);
@@ -38,6 +38,7 @@ void for_each_run(const Coding& coding, Range wanted, Body body) {
 
 CodedRows::CodedRows(const Matrix& matrix)
     : coding_(matrix.coding.get()),
+      inputs_(matrix.inputs()),
       bytes_(matrix.values_NC.const_data_ptr<std::uint8_t>()),
       stride_(matrix.values_NC.stride(0)),
       scales_(matrix.scales_N1.defined() ? matrix.scales_N1.const_data_ptr<float>() : nullptr) {}
@@ -49,15 +50,16 @@ void CodedRows::read(std::int64_t row, Range numbers, Number* out, Scale scale) 
   const auto* const from = bytes_ + row * stride_;
   const float factor = scales_ ? scales_[row] : 1;
   alignas(64) float buffer[2 * kNumbersAtOnce];
-  for_each_run(*coding_, numbers, [&](std::int64_t place, std::int64_t first, std::int64_t count) {
-    for (std::int64_t done = 0; done < count;) {
-      const auto block = (first + done) / per_block, skip = first + done - block * per_block;
-      const auto some = std::min(count - done, kNumbersAtOnce);
-      decode(from + block * block_bytes, blocks_in(skip + some, per_block), buffer);
-      scale(buffer + skip, factor, some, out + place + done);
-      done += some;
-    }
-  });
+  for_each_run(
+      *coding_, inputs_, numbers, [&](std::int64_t place, std::int64_t first, std::int64_t count) {
+        for (std::int64_t done = 0; done < count;) {
+          const auto block = (first + done) / per_block, skip = first + done - block * per_block;
+          const auto some = std::min(count - done, kNumbersAtOnce);
+          decode(from + block * block_bytes, blocks_in(skip + some, per_block), buffer);
+          scale(buffer + skip, factor, some, out + place + done);
+          done += some;
+        }
+      });
 }
 
 void CodedRows::as_bfloat16(std::int64_t row, Range numbers, std::uint16_t* out) const {

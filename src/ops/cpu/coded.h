@@ -24,6 +24,7 @@ class CodedRows {
   void read(std::int64_t row, Range numbers, Number* out, Scale scale) const;
 
   const Coding* coding_;
+  std::int64_t inputs_;
   const std::uint8_t* bytes_;
   std::int64_t stride_;
   const float* scales_;

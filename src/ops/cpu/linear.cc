@@ -250,6 +250,7 @@ bool multiplies(const Tensor& x, const Matrix& weight_NC) {
       return true;
     case Quantize::kInt8:
     case Quantize::kInt8V1:
+    case Quantize::kFloat8:
       break;
   }
   return is_bfloat16(x) && leads_in_bfloat16();

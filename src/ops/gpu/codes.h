@@ -1,5 +1,5 @@
 // The kernels around products of 8-bit codes. For `run` see tokens.h; the formulas are those of
-// weights/int8.h and ops/linear.cc, and so are the roundings.
+// weights/codes and ops/linear.cc, and so are the roundings.
 #pragma once
 
 #include <cmath>
@@ -15,17 +15,33 @@ BRAID_DEVICE inline std::int8_t code_of(float x) {
   return std::int8_t(!(whole > -128.f) ? -128.f : whole > 127.f ? 127.f : whole);
 }
 
+// NaN stays.
+template <class T>
+BRAID_DEVICE float scale_of(Codes form, float largest) {
+  const bool is_int8 = form == Codes::kInt8;
+  const float wish = is_int8 ? rounded<T>(largest / 127.5f) : largest / 448;
+  const float smallest = is_int8 ? 1.1920929e-7f : 1.17549435e-38f;
+  return wish < smallest ? smallest : wish;
+}
+
 template <class T, int N, class Block>
 BRAID_DEVICE void run(const QuantizeRows& work, Block& block) {
   const std::int64_t row_index = block.row();
   KeptRow<N, kVectorsOfRow<N>> row;
   row.read(whole_block(block), row_at<T>(work.x, {0, row_index}), work.width);
   const float largest = over_block(block, row.largest(), Larger());
-  const float wish = rounded<T>(largest / 127.5f), smallest = 1.1920929e-7f;
-  const float scale = wish < smallest ? smallest : wish;
+  const float scale = scale_of<T>(work.form, largest);
   if (block.thread() == 0) work.scales[row_index] = scale;
+  if (work.form == Codes::kFloat8) {
+    auto* const codes = static_cast<Float8*>(work.codes) + row_index * work.width;
+    row.for_each([&](std::int64_t i, Floats<N> x) {
+      for (int k = 0; k < N; ++k) x.values[k] /= scale;
+      store(codes, i, x);
+    });
+    return;
+  }
   const float inverse = 1 / scale;
-  std::int8_t* const codes = work.codes + row_index * work.width;
+  auto* const codes = static_cast<std::int8_t*>(work.codes) + row_index * work.width;
   row.for_each([&](std::int64_t i, const Floats<N>& x) {
     Vector<std::int8_t, N> out;
     for (int k = 0; k < N; ++k) out.values[k] = code_of(x.values[k] * inverse);
@@ -38,10 +54,12 @@ BRAID_DEVICE void run(const Widen& work, Block& block) {
   const auto i = vector_of_thread(block);
   if (i >= work.width / N) return;
   const auto row_begin = std::int64_t(block.row()) * work.width;
-  const auto codes = load<std::int8_t, N>(work.codes + row_begin, i);
   const float scale = work.scales[block.row()];
-  Floats<N> y;
-  for (int k = 0; k < N; ++k) y.values[k] = float(codes.values[k]) * scale;
+  auto y =
+      work.form == Codes::kFloat8
+          ? load_floats<Float8, N>(static_cast<const Float8*>(work.codes) + row_begin, i)
+          : load_floats<std::int8_t, N>(static_cast<const std::int8_t*>(work.codes) + row_begin, i);
+  for (int k = 0; k < N; ++k) y.values[k] *= scale;
   store<T, N>(static_cast<T*>(work.y) + row_begin, i, y);
 }
 

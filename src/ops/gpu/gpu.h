@@ -22,11 +22,18 @@ Tensor joined_gelu(const Tensor& x_BLC, const Tensor& y_BLC);
 Tensor normed_rotated(std::span<const NormedHeads> parts, double eps, const Rope& rope);
 Tensor euler_step(const Tensor& x, const Tensor& v, double dt);
 
-// What braid::quantize_rows(x_MC, Quantize::kInt8) makes of numbers on a CPU, bit for bit.
-Matrix quantize_rows(const Tensor& x_MC);
+// What braid::quantize_rows() makes of numbers on a CPU, bit for bit: kInt8 or kFloat8.
+Matrix quantize_rows(const Tensor& x_MC, Quantize form);
 // code * scale, rounded to the dtype of `out_NC`.
 void widen(const Matrix& matrix, const Tensor& out_NC);
 // round(sum * token scale) * row scale + bias, each rounding to the dtype of `out_MN`.
 void scale(const ScaledSums& y, const Tensor& out_MN);
+
+// Whether the device multiplies float8: NVIDIA's from compute capability 8.9 on, bfloat16 times a
+// weight of kFloat8, of widths that are multiples of 16.
+bool multiplies_float8(const Tensor& x_MC, const Matrix& weight_NC);
+// The tokens are quantised, too; sums are those of the tensor cores.
+Tensor linear_float8(const Tensor& x_MC, const Matrix& weight_NC,
+                     const std::optional<Tensor>& bias_N);
 
 }  // namespace braid::ops::gpu

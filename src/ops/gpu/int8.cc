@@ -4,21 +4,29 @@
 
 #include "ops/gpu/gpu.h"
 #include "ops/gpu/launch_shape.h"
+#include "weights/codes/float8.h"
 
 namespace braid::ops::gpu {
+namespace {
 
-Matrix quantize_rows(const Tensor& x_MC) {
+Codes codes_of(Quantize form) { return form == Quantize::kFloat8 ? Codes::kFloat8 : Codes::kInt8; }
+
+}  // namespace
+
+Matrix quantize_rows(const Tensor& x_MC, Quantize form) {
   const Shape shape{.rows = x_MC.size(0), .width = x_MC.size(1)};
   const Matrix result{
-      .form = Quantize::kInt8,
-      .values_NC = at::empty({shape.rows, shape.width}, x_MC.options().dtype(at::kChar)),
-      .scales_N1 = at::empty({shape.rows, 1}, x_MC.options().dtype(at::kFloat))};
+      .form = form,
+      .values_NC = at::empty({shape.rows, shape.width}, x_MC.options().dtype(type_of_codes(form))),
+      .scales_N1 = at::empty({shape.rows, 1}, x_MC.options().dtype(at::kFloat)),
+      .coding = coding_of(form)};
   if (x_MC.numel() == 0) return result;
   const auto number = number_of(x_MC);
   const int vector = vector_for(number, kNarrowVector<QuantizeRows>, {x_MC, result.values_NC});
   const c10::DeviceGuard on(x_MC.device());
   launch(QuantizeRows{.x = rows_of(x_MC.unsqueeze(0)),
-                      .codes = result.values_NC.mutable_data_ptr<std::int8_t>(),
+                      .form = codes_of(form),
+                      .codes = result.values_NC.mutable_data_ptr(),
                       .scales = result.scales_N1.mutable_data_ptr<float>(),
                       .width = shape.width},
          launch_over_rows(number, vector, shape, x_MC.device()));
@@ -32,7 +40,8 @@ void widen(const Matrix& matrix, const Tensor& out_NC) {
   const auto number = number_of(out_NC);
   const int vector = vector_for(number, kNarrowVector<Widen>, {codes, out_NC});
   const c10::DeviceGuard on(out_NC.device());
-  launch(Widen{.codes = codes.const_data_ptr<std::int8_t>(),
+  launch(Widen{.form = codes_of(matrix.form),
+               .codes = codes.const_data_ptr(),
                .scales = scales.const_data_ptr<float>(),
                .y = out_NC.mutable_data_ptr(),
                .width = out_NC.size(1)},

@@ -12,6 +12,7 @@ namespace {
 bool is_taken(const Tensor&) { return false; }
 bool is_taken(const NormedHeads&) { return false; }
 bool keeps_rows(const Tensor&) { return false; }
+bool multiplies_float8(const Tensor&, const Matrix&) { return false; }
 
 Tensor gelu(const Tensor&) { refuse(); }
 Tensor modulated_norm(const Tensor&, const Modulation&) { refuse(); }
@@ -19,8 +20,9 @@ Tensor gated_residual(const Tensor&, const Tensor&, const Tensor&) { refuse(); }
 Tensor joined_gelu(const Tensor&, const Tensor&) { refuse(); }
 Tensor normed_rotated(std::span<const NormedHeads>, double, const Rope&) { refuse(); }
 Tensor euler_step(const Tensor&, const Tensor&, double) { refuse(); }
-Matrix quantize_rows(const Tensor&) { refuse(); }
+Matrix quantize_rows(const Tensor&, Quantize) { refuse(); }
 void widen(const Matrix&, const Tensor&) { refuse(); }
 void scale(const ScaledSums&, const Tensor&) { refuse(); }
+Tensor linear_float8(const Tensor&, const Matrix&, const std::optional<Tensor>&) { refuse(); }
 
 }  // namespace braid::ops::gpu

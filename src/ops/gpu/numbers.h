@@ -5,6 +5,7 @@
 // and the two conversions of float16 that are declared here.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 
@@ -16,17 +17,26 @@ struct Bfloat16 {
 struct Float16 {
   std::uint16_t bits;  // IEEE 754 binary16
 };
+struct Float8 {
+  std::uint8_t bits;  // e4m3: up to 448, nothing is infinite, 0x7f is NaN
+};
 
 BRAID_DEVICE float half_to_float(std::uint16_t bits);
 BRAID_DEVICE std::uint16_t float_to_half(float x);  // to nearest, half to even
 
 BRAID_DEVICE inline float to_float(float x) { return x; }
+BRAID_DEVICE inline float to_float(std::int8_t x) { return float(x); }
 BRAID_DEVICE inline float to_float(Float16 x) { return half_to_float(x.bits); }
 BRAID_DEVICE inline float to_float(Bfloat16 x) {
   const std::uint32_t bits = std::uint32_t(x.bits) << 16;
   float wide;
   std::memcpy(&wide, &bits, sizeof wide);
   return wide;
+}
+
+// Its bits are those of the float16 that is 2^8 times smaller.
+BRAID_DEVICE inline float to_float(Float8 x) {
+  return 256 * half_to_float(std::uint16_t((x.bits & 0x80) << 8 | (x.bits & 0x7f) << 7));
 }
 
 BRAID_DEVICE inline void round_to(float& y, float x) { y = x; }
@@ -37,6 +47,23 @@ BRAID_DEVICE inline void round_to(Bfloat16& y, float x) {
   std::memcpy(&bits, &x, sizeof bits);
   const std::uint32_t rounded = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
   y.bits = std::uint16_t(x != x ? 0x7fc0 : rounded);
+}
+
+// To nearest, half to even; what is beyond 448 becomes that, NaN stays NaN.
+BRAID_DEVICE inline void round_to(Float8& y, float x) {
+  constexpr std::uint32_t kInfinity = 0x7f800000, kLargest = 0x43e00000,
+                          kSmallestNormal = 0x3c800000;
+  std::uint32_t bits;
+  std::memcpy(&bits, &x, sizeof bits);
+  const std::uint32_t size = bits & 0x7fffffff;
+  std::uint32_t code = 0x7e;
+  if (size > kInfinity)
+    code = 0x7f;
+  else if (size < kSmallestNormal)
+    code = std::uint32_t(rintf(fabsf(x) * 512));  // multiples of 2^-9
+  else if (size < kLargest)
+    code = ((size + 0x7ffff + (size >> 20 & 1)) >> 20) - (120u << 3);
+  y.bits = std::uint8_t(code | (bits >> 24 & 0x80));
 }
 
 template <class T>

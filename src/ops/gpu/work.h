@@ -45,17 +45,22 @@ struct NormRotate {
   float eps;
 };
 
-// scale = max(|x|) / 127.5 in x's dtype, at least float32's epsilon; code = round(x / scale)
+enum class Codes { kInt8, kFloat8 };
+
+// int8: scale = max(|x|) / 127.5 in x's dtype, at least float32's epsilon; code = round(x / scale)
+// float8: scale = max(|x|) / 448, at least the smallest normal number; code = x / scale, rounded
 struct QuantizeRows {
   Rows x;
-  std::int8_t* codes;
+  Codes form;
+  void* codes;
   float* scales;
   std::int64_t width;
 };
 
 // y = code * scale of the row
 struct Widen {
-  const std::int8_t* codes;
+  Codes form;
+  const void* codes;
   const float* scales;
   void* y;
   std::int64_t width;

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "weights/codes/float8.h"
 #include "weights/codes/int8.h"
 #include "weights/sources/identity.h"
 
@@ -32,7 +33,10 @@ Matrix quantised(const Tensor& rows_NC, const Adapted& a) {
     codes.push_back(made.values_NC);
     scales.push_back(made.scales_N1);
   }
-  return {.form = a.form, .values_NC = at::cat(codes), .scales_N1 = at::cat(scales)};
+  return {.form = a.form,
+          .values_NC = at::cat(codes),
+          .scales_N1 = at::cat(scales),
+          .coding = coding_of(a.form)};
 }
 
 LoadedMatrix make(const Adapted& a, at::Device device) {
@@ -48,12 +52,14 @@ std::vector<TensorForm> forms_of(const Adapted& a) {
   auto shape = a.base.tensors.front().shape;
   if (!a.columns.empty()) shape[1] = total_count(a.columns);
   if (a.form == Quantize::kNone) return {{a.dtype, shape}};
-  return {{at::kChar, shape}, {a.form == Quantize::kInt8V1 ? a.dtype : at::kFloat, {shape[0], 1}}};
+  return {{type_of_codes(a.form), shape},
+          {a.form == Quantize::kInt8V1 ? a.dtype : at::kFloat, {shape[0], 1}}};
 }
 
 Recipe recipe_of(const Adapted& a) {
   const auto as = a.form == Quantize::kNone ? text_of(a.dtype) : identity_of(a.form, a.dtype);
   return {.form = a.form,
+          .coding = coding_of(a.form),
           .bytes = a.base.bytes,
           .tensors = forms_of(a),
           .identity =

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "weights/codes/coded.h"
+#include "weights/codes/float8.h"
 
 namespace braid {
 namespace {
@@ -23,6 +24,7 @@ Tensor scales_of(const Tensor& rows_NC) {
 
 Matrix quantize_rows(const Tensor& rows_NC, Quantize form) {
   check(form != Quantize::kNone, "a matrix that is quantised needs a form with codes");
+  if (form == Quantize::kFloat8) return float8_rows(rows_NC);
   const auto scales = scales_of(rows_NC);
   const auto kept = form == Quantize::kInt8V1 ? scales : scales.to(at::kFloat);
   auto codes = rows_NC * kept.reciprocal();

@@ -11,8 +11,8 @@
 
 namespace braid {
 
-// rows_NC floating-point -> codes and scales. `form` has codes. The scales of version 2 and of the
-// dynamic form are float32, those of version 1 have the rows' dtype.
+// rows_NC floating-point -> codes and scales. `form` has codes; float8.h has those of kFloat8. The
+// scales of version 2 and of the dynamic form are float32, those of version 1 have the rows' dtype.
 Matrix quantize_rows(const Tensor& rows_NC, Quantize form);
 
 // code * scale, or what a coding says, rounded to `dtype`.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "weights/codes/float8.h"
 #include "weights/codes/int8.h"
 
 namespace braid {
@@ -37,8 +38,9 @@ LoadedMatrix quantize_pieces(const std::vector<Piece>& pieces, const std::vector
   const auto width = width_of(columns, pieces.front().stored->entry.shape[1]);
   const auto scale_dtype = form == Quantize::kInt8V1 ? dtype : at::kFloat;
   Matrix whole{.form = form,
-               .values_NC = at::empty({rows, width}, at::kChar),
-               .scales_N1 = at::empty({rows, 1}, scale_dtype)};
+               .values_NC = at::empty({rows, width}, type_of_codes(form)),
+               .scales_N1 = at::empty({rows, 1}, scale_dtype),
+               .coding = coding_of(form)};
   std::int64_t row = 0;
   BytesRead read;
   for (const auto& run : cut(pieces)) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "weights/codes/float8.h"
 #include "weights/codes/int8.h"
 #include "weights/sources/identity.h"
 
@@ -41,7 +42,7 @@ std::vector<TensorForm> tensors_of(Quantize form, std::vector<std::int64_t> shap
                                    at::ScalarType dtype) {
   if (form == Quantize::kNone) return {{dtype, std::move(shape)}};
   const auto rows = shape[0];
-  return {{at::kChar, std::move(shape)},
+  return {{type_of_codes(form), std::move(shape)},
           {form == Quantize::kInt8V1 ? dtype : at::kFloat, {rows, 1}}};
 }
 
@@ -70,7 +71,10 @@ Matrix drawn_codes(const SyntheticExcerpt& from, Quantize form, at::Device devic
       codes.push_back(made.values_NC);
       scales.push_back(made.scales_N1);
     }
-  return {.form = form, .values_NC = at::cat(codes), .scales_N1 = at::cat(scales)};
+  return {.form = form,
+          .values_NC = at::cat(codes),
+          .scales_N1 = at::cat(scales),
+          .coding = coding_of(form)};
 }
 
 Matrix drawn(const SyntheticExcerpt& from, Quantize form, at::Device device) {
@@ -95,6 +99,7 @@ Recipe recipe_of_numbers(const Excerpt& from, at::ScalarType dtype) {
 Recipe recipe_of_quantizing(const Excerpt& from, at::ScalarType dtype, Quantize form) {
   return {
       .form = form,
+      .coding = coding_of(form),
       .bytes = bytes_of({from.pieces}),  // whole rows
       .tensors = tensors_of(form, shape_of(from), dtype),
       .identity = [=] { return identity_of(from) + " " + identity_of(form, dtype); },
@@ -123,10 +128,26 @@ std::optional<Recipe> recipe_of_stored(const Excerpt& from) {
   return recipe;
 }
 
+std::optional<Recipe> recipe_of_float8(const Excerpt& from) {
+  auto recipe = recipe_of_stored(from);
+  if (!recipe || recipe->coding->type != ElementType::kFloat8E4M3 || recipe->tensors.size() < 2)
+    return {};
+  recipe->form = Quantize::kFloat8;
+  recipe->coding = coding_of(recipe->form);
+  recipe->make = [of_stored = recipe->make, coding = recipe->coding](at::Device device) {
+    auto made = of_stored(device);
+    made.matrix.form = Quantize::kFloat8;
+    made.matrix.coding = coding;
+    return made;
+  };
+  return recipe;
+}
+
 Recipe recipe_of_synthetic(const SyntheticExcerpt& from, Quantize form) {
   const auto& wanted = from.wanted;
   const auto shape = with_extents(from.shape, total_count(wanted.rows), wanted.columns);
   return {.form = form,
+          .coding = coding_of(form),
           .tensors = tensors_of(form, shape, from.dtype),
           .identity = [=] { return identity_of(from, form); },
           .make =

@@ -33,6 +33,8 @@ Recipe recipe_of_quantizing(const Excerpt& from, at::ScalarType dtype, Quantize 
 Recipe recipe_of_codes(const Excerpt& codes, const std::vector<Piece>& scales, Quantize form);
 // Of bytes as they are stored, where they can stay so.
 std::optional<Recipe> recipe_of_stored(const Excerpt& from);
+// The same of e4m3 with scales of rows, or one for all: codes of kFloat8 as they are.
+std::optional<Recipe> recipe_of_float8(const Excerpt& from);
 
 // What a rank wants of a tensor that no file has.
 struct SyntheticExcerpt {

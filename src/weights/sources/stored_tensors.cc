@@ -53,6 +53,8 @@ class StoredTensors : public TensorSource {
       // of whole rows: a share of the columns has all of them
       return recipe_of_codes(from, pieces_of(scales.stored, scales.order, wanted.rows), form);
     }
+    if (is_matrix && numbers == Quantize::kFloat8)
+      if (auto stored = recipe_of_float8(from)) return stored;
     if (is_matrix && numbers != Quantize::kNone)
       return recipe_of_quantizing(from, asked.dtype, numbers);
     if (is_matrix && coded == Coded::kKept)

@@ -1,0 +1,37 @@
+#include "weights/codes/float8.h"
+
+#include <ATen/ATen.h>
+
+#include <limits>
+
+namespace braid {
+namespace {
+
+constexpr double kLargest = 448;  // of e4m3
+
+}  // namespace
+
+Matrix float8_rows(const Tensor& rows_NC) {
+  const auto rows = rows_NC.to(at::kFloat);
+  // a tensor: by a number LibTorch divides on a GPU by multiplying with its reciprocal
+  const auto largest = at::full({}, kLargest, rows.options());
+  const auto scales = (rows.abs().amax(1, /*keepdim=*/true) / largest)
+                          .clamp_min(double(std::numeric_limits<float>::min()));
+  const auto codes = (rows / scales).clamp_(-kLargest, kLargest).to(at::kFloat8_e4m3fn);
+  return {.form = Quantize::kFloat8,
+          .values_NC = codes.view(at::kByte),
+          .scales_N1 = scales,
+          .coding = coding_of(Quantize::kFloat8)};
+}
+
+at::ScalarType type_of_codes(Quantize form) {
+  return form == Quantize::kFloat8 ? at::kByte : at::kChar;
+}
+
+std::shared_ptr<const Coding> coding_of(Quantize form) {
+  static const auto float8 = std::make_shared<const Coding>(
+      Coding{.type = ElementType::kFloat8E4M3, .inputs = 0, .columns = {}});
+  return form == Quantize::kFloat8 ? float8 : nullptr;
+}
+
+}  // namespace braid
