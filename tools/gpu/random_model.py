@@ -70,7 +70,7 @@ def main():
     parser.add_argument("--device", default="cuda")
     args = parser.parse_args()
     shutil.copytree(DEMO, args.folder, ignore=shutil.ignore_patterns(
-        "transformer", "text_encoder*", "vae", "README.md"))
+        "transformer", "text_encoder*", "vae", "generation_config.json", "README.md"))
     for folder, make in parts(args.tiny).items():
         drawn(make, args.device).save_pretrained(args.folder / folder, max_shard_size=SHARD)
         print(folder, flush=True)
