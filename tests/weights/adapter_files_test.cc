@@ -113,6 +113,14 @@ TEST_F(AdapterFiles, ThatDoNotFitAreRefused) {
   EXPECT_THAT(refusal(pair(up, at::randn({3, 7}))), HasSubstr("is for a weight of [16, 7]"));
   EXPECT_THAT(refusal(pair(at::randn({15, 3}), down)), HasSubstr("is for a weight of [15, 6]"));
   EXPECT_THAT(refusal(pair(nan, down)), HasSubstr("'a.lora_B.weight' holds numbers that are not"));
+  for (const auto dtype : {at::kFloat, at::kBFloat16, at::kHalf, at::kDouble}) {
+    EXPECT_EQ(refusal(pair(up, at::full({3, 6}, 65000, dtype))), "") << dtype;
+    for (const double number : {NAN, INFINITY, -INFINITY}) {
+      const auto one = down.to(dtype).clone();
+      one[2][5] = number;
+      EXPECT_THAT(refusal(pair(up, one)), HasSubstr("numbers that are not finite")) << dtype;
+    }
+  }
   EXPECT_THAT(refusal(pair(up, down.to(at::kInt))), HasSubstr("floating-point"));
   EXPECT_THAT(refusal(pair(up, down.flatten())), HasSubstr("should be a matrix"));
   EXPECT_THAT(refusal(pair(at::randn({16, 0}), at::randn({0, 6}))),

@@ -3,6 +3,8 @@
 #include <ATen/ATen.h>
 
 #include <cmath>
+#include <cstring>
+#include <limits>
 
 #include "base/error.h"
 
@@ -13,13 +15,41 @@ Tensor in_float(const Tensor& numbers, at::Device device = at::kCPU) {
   return numbers.to(at::TensorOptions(at::kFloat).device(device));
 }
 
-// One pass over them: a sum is finite only if all of them are, but it may overflow.
+// What is infinite or no number reaches the bit of its sign when what infinity lacks to that is
+// added to its other bits. Numbers go by words of 64 bits: requests wait for this.
+template <class Bits>
+bool are_below(Bits infinity, const Tensor& numbers) {
+  constexpr auto kOnes = ~std::uint64_t(0) / std::numeric_limits<Bits>::max();  // 1 for each number
+  constexpr std::uint64_t kSign = std::uint64_t(1) << (8 * sizeof(Bits) - 1);
+  constexpr auto kSigns = kOnes * kSign;
+  const auto lacking = kOnes * (kSign - infinity);
+  const auto row = numbers.contiguous();
+  const auto* const bytes = static_cast<const char*>(row.const_data_ptr());
+  const auto size = std::size_t(row.numel()) * sizeof(Bits);
+  std::uint64_t reached = 0;
+  const auto add = [&](const char* from, std::size_t count) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, from, count);
+    reached |= (word & ~kSigns) + lacking;
+  };
+  std::size_t at = 0;
+  for (; at + sizeof(std::uint64_t) <= size; at += sizeof(std::uint64_t))
+    add(bytes + at, sizeof(std::uint64_t));
+  add(bytes + at, size - at);
+  return (reached & kSigns) == 0;
+}
+
 bool are_finite(const Tensor& numbers) {
-  const bool has_sums = numbers.scalar_type() == at::kFloat ||
-                        numbers.scalar_type() == at::kBFloat16 ||
-                        numbers.scalar_type() == at::kHalf;
-  if (has_sums && std::isfinite(numbers.sum(at::kFloat).item<float>())) return true;
-  return in_float(numbers).isfinite().all().item<bool>();
+  switch (numbers.scalar_type()) {
+    case at::kFloat:
+      return are_below<std::uint32_t>(0x7f800000, numbers);
+    case at::kBFloat16:
+      return are_below<std::uint16_t>(0x7f80, numbers);
+    case at::kHalf:
+      return are_below<std::uint16_t>(0x7c00, numbers);
+    default:
+      return in_float(numbers).isfinite().all().item<bool>();
+  }
 }
 
 // A module with the words for complaints about it.
