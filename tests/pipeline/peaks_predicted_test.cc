@@ -2,6 +2,7 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include "base/free_memory.h"
 #include "base/memory_meter.h"
 #include "models/vae/model.h"
 #include "pipeline/planner/memory.h"
@@ -34,6 +35,7 @@ void expect_predicted(const Memory& memory, const Layout& layout, const Degrees&
   for (int rank = 0; rank < grid.product(); ++rank)
     predicted +=
         host_peak(job, predict_transformer_bytes(job, grid, rank, whole_transformer(job.shape())));
+  give_back_free_memory();  // of earlier tests
   const auto result = bench(
       {.probe =
            {.pipeline = {.model = {}, .dtype = Dtype::kFloat32, .layout = layout, .memory = memory},
@@ -66,48 +68,49 @@ TEST(SlowPredictedPeaks, OfAPagedOneInEightBits) {
 
 TEST(SlowPredictedPeaks, OfRanksThatShareTheProcess) { expect_predicted({}, {.tp = 2}, {.tp = 2}); }
 
-TEST(SlowPredictedPeaks, OfTheDecoder) {
+// What half of the autoencoder takes for an input, beside its own weights. What malloc keeps of
+// earlier work would serve it: that is given back, and the larger dtype comes last.
+void expect_predicted_vae(PlanJob job, Vae::Parts half, at::IntArrayRef input,
+                          const std::function<void(const Vae&, const Tensor&)>& run,
+                          const std::function<std::int64_t(const PlanJob&)>& predict) {
   if (!MemoryMeter().is_exact()) GTEST_SKIP();
   const c10::InferenceMode inference;
-  auto job = *named_job("flux1-dev");
-  job.width = job.height = 512;
   job.is_on_host = true;
-  // the larger one last: what malloc keeps of it would serve the other
   for (const auto dtype : {at::kBFloat16, at::kFloat}) {
     job.dtype = dtype;
-    const Vae vae(job.family->description().vae, Weights::synthetic({.dtype = dtype}),
-                  Vae::Parts::kDecoder);
-    const auto latents = at::zeros({1, 16, 64, 64}, dtype);
+    const Vae vae(job.family->description().vae, Weights::synthetic({.dtype = dtype}), half);
+    const auto x = at::zeros(input, dtype);
+    give_back_free_memory();
     MemoryMeter meter;
     meter.take();
     const auto before = std::int64_t(meter.take());
-    vae.decode(latents, Tiles::kNever);
+    run(vae, x);
     const auto measured = std::int64_t(meter.take()) - before;
-    expect_near(bytes_of_others(surveyed(job), {}, 0).decoding, measured);
+    expect_near(predict(surveyed(job)), measured);
   }
 }
 
-// Beside its weights, which are read for the pictures of a request and count, too.
+TEST(SlowPredictedPeaks, OfTheDecoder) {
+  auto job = *named_job("flux1-dev");
+  job.width = job.height = 512;
+  expect_predicted_vae(
+      job, Vae::Parts::kDecoder, {1, 16, 64, 64},
+      [](const Vae& vae, const Tensor& x) { return vae.decode(x, Tiles::kNever); },
+      [](const PlanJob& j) { return bytes_of_others(j, {}, 0).decoding; });
+}
+
+// The weights, which are read for the pictures of a request, are predicted with it.
 TEST(SlowPredictedPeaks, OfTheEncoder) {
-  if (!MemoryMeter().is_exact()) GTEST_SKIP();
-  const c10::InferenceMode inference;
   auto job = *named_job("flux1-schnell");
   job.text_tokens = 1;  // else T5 takes more
-  job.is_on_host = true;
   job.pictures.encoded_pixels = 512 * 512;
-  for (const auto dtype : {at::kBFloat16, at::kFloat}) {
-    job.dtype = dtype;
-    const auto& config = job.family->description().vae;
-    const Vae vae(config, Weights::synthetic({.dtype = dtype}), Vae::Parts::kEncoder);
-    const auto picture = at::zeros({1, 3, 512, 512}, dtype);
-    MemoryMeter meter;
-    meter.take();
-    const auto before = std::int64_t(meter.take());
-    vae.encode(picture, Tiles::kNever);
-    const auto measured = std::int64_t(meter.take()) - before;
-    const auto weights = encoder_parameters(config) * job.element_bytes();
-    expect_near(bytes_of_others(surveyed(job), {}, 0).encoding - weights, measured);
-  }
+  const auto weights = encoder_parameters(job.family->description().vae);
+  expect_predicted_vae(
+      job, Vae::Parts::kEncoder, {1, 3, 512, 512},
+      [](const Vae& vae, const Tensor& x) { return vae.encode(x, Tiles::kNever); },
+      [=](const PlanJob& j) {
+        return bytes_of_others(j, {}, 0).encoding - weights * j.element_bytes();
+      });
 }
 
 }  // namespace braid::peaks_predicted_test
