@@ -23,13 +23,14 @@ struct Tokens {
 
 // What one ControlNet looks at beside the noise.
 struct ControlInput {
-  int net = 0;             // which of them
-  Tensor x_BNC;            // the control picture, a row for each of the noise's tokens
-  Tokens text;             // of the prompt; a pad stands in the place of the mode's token
-  Tensor pooled_BC = {};   // of the prompt
-  Tensor guidance_B = {};  // float32; for nets that were distilled with guidance
-  Tensor mode = {};        // int64 [1]; of nets that have several
-  Tensor scale = {};       // float32, a number
+  int net = 0;               // which of them
+  Tensor x_BNC;              // the control picture, a row for each of the noise's tokens
+  Tensor picture_13HW = {};  // in its place for nets that see pixels; of all pictures and tokens
+  Tokens text;               // of the prompt; a pad stands in the place of the mode's token
+  Tensor pooled_BC = {};     // of the prompt
+  Tensor guidance_B = {};    // float32; for nets that were distilled with guidance
+  Tensor mode = {};          // int64 [1]; of nets that have several
+  Tensor scale = {};         // float32, a number
 };
 
 // What ControlNets add to the noise's tokens behind blocks of either kind, [B N C] each: the first
@@ -86,6 +87,8 @@ void visit_tensors(Input& in, const Visit& visit) {
   one(guidance, {.batch = 0, .tokens = Along::kNone, .name = "guidance"});
   for (auto& control : controls) {
     one(control.x_BNC, {.batch = 0, .tokens = 1, .name = "image"});
+    one(control.picture_13HW,
+        {.batch = Along::kNone, .tokens = Along::kNone, .name = "control picture"});
     run(control.text, "text");
     one(control.pooled_BC, {.batch = 0, .tokens = Along::kNone, .name = "pooled"});
     one(control.guidance_B, {.batch = 0, .tokens = Along::kNone, .name = "guidance"});

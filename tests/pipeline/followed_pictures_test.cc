@@ -36,6 +36,27 @@ TEST_P(FollowedLayouts, FollowWhatOneRankFollows) {
   expect_near(one, recording_of(options, following()));
 }
 
+// By its own convolutions of pixels.
+PipelineOptions with_pixels() {
+  return {.model = kFixtures / "controlnets/model",
+          .controlnets = {kFixtures / "controlnet-pixels/model/controlnet_1"}};
+}
+
+TEST_P(FollowedLayouts, FollowPixelsAsOneRankDoes) {
+  auto options = with_pixels();
+  const auto request = request_with({.controls = {{.picture = waves(64, 48), .scale = 0.8}}});
+  static const auto one = recording_of(options, request);
+  options.layout = GetParam();
+  expect_near(one, recording_of(options, request));
+}
+
+TEST(ControlNets, OfPixelsStandBesideTheirLikeAlone) {
+  auto options = with_pixels();
+  options.controlnets.push_back(kFixtures / "controlnets/model/controlnet_2");
+  EXPECT_THAT(message_of([&] { (void)open_family(find_model(options)); }),
+              HasSubstr("they cannot stand side by side"));
+}
+
 // A stage of a pipe may have no picture of its own to follow.
 TEST(ControlNets, FollowOnePictureInSeveralStages) {
   auto options = with_controlnets();

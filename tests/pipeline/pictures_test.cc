@@ -129,6 +129,11 @@ TEST_P(PictureLayouts, FillAsOneRankFills) {
   if (GetParam().cfg == 1) expect_same("tests/data/parity/fill/model", request, GetParam());
 }
 
+TEST_P(PictureLayouts, KontextFillsInAsOneRankDoes) {
+  const auto request = request_with({.init = waves(64, 48), .mask = half(64, 48)});
+  expect_same("tests/data/parity/kontext-mask/model", request, GetParam());
+}
+
 INSTANTIATE_TEST_SUITE_P(All, PictureLayouts,
                          testing::Values(Layout{.tp = 2}, Layout{.ring = 2}, Layout{.ulysses = 2},
                                          Layout{.cfg = 2}, Layout{.dp = 2},

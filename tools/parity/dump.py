@@ -147,6 +147,7 @@ def pictures_in(request):
 FROM_PICTURE = {
     "FluxPipeline": (diffusers.FluxImg2ImgPipeline, diffusers.FluxInpaintPipeline),
     "FluxFillPipeline": (None, diffusers.FluxFillPipeline),
+    "FluxKontextPipeline": (None, diffusers.FluxKontextInpaintPipeline),
     "FluxControlNetPipeline": (diffusers.FluxControlNetImg2ImgPipeline,
                                diffusers.FluxControlNetInpaintPipeline),
     "Flux2KleinPipeline": (None, diffusers.Flux2KleinInpaintPipeline),
@@ -172,6 +173,24 @@ def with_nets(pipe, request):
     return made, options
 
 
+def lay_back(pipe, given, options):
+    """Lets the pipeline put what it draws of a region back as FluxInpaintPipeline does: klein's
+    cuts the middle out of it, Kontext's leaves it as it is."""
+    overlay = VaeImageProcessor(vae_scale_factor=1).apply_overlay
+    if "Klein" in type(pipe).__name__:
+        pipe.image_processor.apply_overlay = overlay
+        return
+    postprocess = pipe.image_processor.postprocess
+
+    def laid_back(pixels, **kind):
+        drawn = postprocess(pixels, **kind)
+        region = pipe.mask_processor.get_crop_region(
+            given["mask"], *drawn[0].size, pad=options["padding_mask_crop"])
+        return [overlay(given["mask"], given["init"], picture, region) for picture in drawn]
+
+    pipe.image_processor.postprocess = laid_back
+
+
 def with_pictures(pipe, request):
     """The pipeline that takes the request's pictures, and its arguments of them. Each picture is
     given once for every one that is made: the reference then draws a sample for each."""
@@ -191,11 +210,16 @@ def with_pictures(pipe, request):
     size = request.width // 16 * 16, request.height // 16 * 16
     if "ZImage" in type(made).__name__:  # which does not bring them to the size
         given["init"] = [picture.resize(size, Image.LANCZOS) for picture in given["init"]]
-    if request.padding_crop is not None or "Klein" in type(made).__name__:  # which take one
+    takes_one = any(word in type(made).__name__ for word in ("Klein", "Kontext"))
+    if request.padding_crop is not None or takes_one:
         given = {name: pictures[0] for name, pictures in given.items()}
     options = followed | {"image": given["init"], "strength": request.strength}
+    if "Kontext" in type(made).__name__:  # which brings both pictures to sizes of its own, or none
+        options["_auto_resize"] = bool(request.references)
     if request.padding_crop is not None:
         options["padding_mask_crop"] = request.padding_crop
+        if takes_one:
+            lay_back(made, given, options)
     return made, options | ({"mask_image": given["mask"]} if request.mask else {})
 
 
@@ -296,7 +320,7 @@ class Kontext(Flux):
 
     def arguments(self, pipe, request):
         given = super().arguments(pipe, request) | {"max_area": request.width * request.height}
-        return given | ({"image": reference_pictures(request)[0]} if request.references else {})
+        return given | ({"image": reference_pictures(request)[:1]} if request.references else {})
 
     def evaluation(self, args, options, output, tokens, count):
         kept = super().evaluation(args, options, output, tokens, count)

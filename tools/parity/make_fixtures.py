@@ -110,7 +110,11 @@ SHAPES |= {"fill": dataclasses.replace(SMALL, seed=9, pipeline="FluxFillPipeline
            "redux": dataclasses.replace(SMALL, seed=12, redux=ReduxShape()),
            "controlnets": dataclasses.replace(
                SMALL, seed=11, double_blocks=3, single_blocks=2, controlnets=(
-                   NetShape(double_blocks=2, modes=3), NetShape(double_blocks=2)))}
+                   NetShape(double_blocks=2, modes=3), NetShape(double_blocks=2))),
+           # The net alone: what it stands beside is the model of controlnets.
+           "controlnet-pixels": dataclasses.replace(
+               SMALL, seed=11, double_blocks=3, single_blocks=2,
+               controlnets=(NetShape(double_blocks=2, single_blocks=0, pixels=True),))}
 MODELS |= {"init": Path("../basic/model"), "mask": Path("../schnell/model"),
            "mask-crop": Path("../basic/model"), "klein-mask": Path("../klein-base/model"),
            "control-lora": Path("../basic/model"),
@@ -140,6 +144,11 @@ WITH_PICTURES = {
                      looked_scales=(0.75, 0.5)),
     "control-lora": Request(PROMPTS[:1], max_sequence_length=16, seed=28, num_images=2,
                             control=(60, 70)),
+    "kontext-mask": Request(PROMPTS[:1], width=80, steps=4, max_sequence_length=16, seed=30,
+                            num_images=2, init=(80, 64), mask=True, padding_crop=6, strength=0.8),
+    "controlnet-pixels": Request(PROMPTS[:1], width=80, max_sequence_length=16, seed=31,
+                                 num_images=2, followed=((70, 90),), control_scales=(0.7,),
+                                 control_from=(0.0,), control_to=(1.0,), control_modes=(None,)),
     "controlnets": Request(PROMPTS[:1], steps=3, max_sequence_length=16, seed=27, num_images=2,
                            true_cfg=2.0, negative_prompt="blurry", followed=((64, 64), (40, 50)),
                            control_scales=(0.7, 1.2), control_from=(0.0, 0.3),
@@ -188,16 +197,26 @@ def make(name, out):
     print(f"{name}: {size / 1e6:.2f} MB", flush=True)
 
 
-def link_kept(klein, out):
-    """The parts of a klein as a pipeline that sees references once."""
-    out.mkdir()
-    for part in sorted(klein.iterdir()):
-        if part.is_dir():
-            (out / part.name).symlink_to(Path("../../klein/model") / part.name)
-    index = json.loads((klein / "model_index.json").read_text())
-    del index["is_distilled"]
-    index["_class_name"] = "Flux2KleinKVPipeline"
-    (out / "model_index.json").write_text(json.dumps(index, indent=2) + "\n")
+# Models of another case's parts, as pipelines of another class.
+LINKED = {"klein-kept": ("klein", "Flux2KleinKVPipeline"),
+          "kontext-mask": ("basic", "FluxKontextPipeline"),
+          "controlnet-pixels": ("controlnets", "FluxPipeline")}
+
+
+def link(name, out):
+    case, pipeline = LINKED[name]
+    source = out / case / "model"
+    model = out / name / "model"
+    model.mkdir(exist_ok=True)
+    for part in sorted(source.iterdir()):
+        if part.is_dir() and not part.name.startswith("controlnet"):
+            made = model / part.name
+            made.unlink() if made.is_symlink() else shutil.rmtree(made, ignore_errors=True)
+            made.symlink_to(Path(f"../../{case}/model") / part.name)
+    index = json.loads((source / "model_index.json").read_text())
+    index.pop("is_distilled", None)
+    index["_class_name"] = pipeline
+    (model / "model_index.json").write_text(json.dumps(index, indent=2) + "\n")
 
 
 def make_with_pictures(name, out):
@@ -208,8 +227,8 @@ def make_with_pictures(name, out):
     folder.mkdir(parents=True)
     if name in SHAPES:
         random_families.make(folder / "model", SHAPES[name], link=True)
-    if name == "klein-kept":
-        link_kept(out / "klein/model", folder / "model")
+    if name in LINKED:
+        link(name, out)
     for role, picture in dump.pictures_in(request).items():
         picture.save(folder / f"{role}.png")
     for i, picture in enumerate(dump.reference_pictures(request)):

@@ -57,6 +57,7 @@ class NetShape:
     single_blocks: int = 1
     guidance: bool = True
     modes: int | None = None        # a union of so many
+    pixels: bool = False            # sees a picture by layers of its own, as XLabs' do
 
 
 @dataclass
@@ -115,7 +116,8 @@ def controlnet(s, net):
         num_single_layers=net.single_blocks, attention_head_dim=s.head_dim,
         num_attention_heads=s.heads, joint_attention_dim=s.t5_width,
         pooled_projection_dim=s.clip_width, guidance_embeds=net.guidance, axes_dims_rope=s.axes,
-        num_mode=net.modes)
+        num_mode=net.modes, patch_size=2 if net.pixels else 1,
+        conditioning_embedding_channels=s.latent_channels if net.pixels else None)
 
 
 def clip(s):

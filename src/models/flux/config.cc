@@ -26,12 +26,12 @@ FluxConfig read_flux_config(const JsonObject& json) {
   const auto class_name = json.string_or("_class_name", "FluxTransformer2DModel");
   require(class_name == "FluxTransformer2DModel", json.source(),
           " should describe a FluxTransformer2DModel, it describes a ", class_name);
+  json.integer_or("patch_size", 1, 1, 1);
   return read_flux_blocks_config(json);
 }
 
 FluxConfig read_flux_blocks_config(const JsonObject& json) {
   FluxConfig c;
-  json.integer_or("patch_size", 1, 1, 1);
   c.in_channels = json.integer_or("in_channels", c.in_channels, 1, kMaxWidth);
   c.out_channels = json.integer_or("out_channels", c.in_channels, 1, kMaxWidth);
   c.num_double = json.integer_or("num_layers", c.num_double, 0, kMaxBlocks);

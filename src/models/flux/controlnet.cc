@@ -15,6 +15,11 @@ std::optional<Tensor> load_modes(const Weights& w, const FluxControlNetConfig& c
   return (w / "controlnet_mode_embedder").tensor("weight", {c.num_modes, c.flux.hidden()});
 }
 
+std::optional<PictureHint> load_hint(const Weights& w, const FluxControlNetConfig& c) {
+  if (c.hint_channels == 0) return {};
+  return PictureHint(w / "input_hint_block", c.hint_channels);
+}
+
 }  // namespace
 
 FluxControlNetConfig read_flux_controlnet_config(const JsonObject& json) {
@@ -22,11 +27,14 @@ FluxControlNetConfig read_flux_controlnet_config(const JsonObject& json) {
   const auto class_name = json.string_or("_class_name", name);
   require(class_name == name, json.source(), " should describe a ", name, ", it describes a ",
           class_name);
-  require(
-      !json.has("conditioning_embedding_channels"), json.source(),
-      ": 'conditioning_embedding_channels' should be null: a control picture is encoded by the ",
-      "autoencoder, not by layers of the ControlNet's own");
   FluxControlNetConfig c{.flux = read_flux_blocks_config(json)};
+  if (json.has("conditioning_embedding_channels")) {
+    json.integer("patch_size", 2, 2);
+    const auto channels = c.flux.in_channels / 4;
+    c.hint_channels = json.integer("conditioning_embedding_channels", channels, channels);
+  } else {
+    json.integer_or("patch_size", 1, 1, 1);
+  }
   if (json.has("num_mode")) c.num_modes = json.integer("num_mode", 1, kMostModes);
   return c;
 }
@@ -42,11 +50,21 @@ FluxControlNet::FluxControlNet(const FluxControlNetConfig& c, const Weights& w, 
     : config_(c),
       attend_(std::move(attend)),
       inputs_(w, c.flux),
+      hint_(load_hint(w, c)),
       control_in_(w / "controlnet_x_embedder", {.in = c.flux.in_channels, .out = c.flux.hidden()}),
       modes_(load_modes(w, c)),
       double_blocks_(w / "double_blocks", c.flux.num_double, c.flux),
       single_blocks_(w / "single_blocks", c.flux.num_single, c.flux) {
   w.finish();
+}
+
+// The picture at the noise's tokens, which may be a share of all.
+Tensor FluxControlNet::seen(const DenoiserInput& in, const ControlInput& control) const {
+  if (!hint_) return control.x_BNC;
+  const auto columns = control.picture_13HW.size(3) / PictureHint::kSide;
+  const auto at_LA = in.noise.ids_LA.to(at::kLong);
+  return (*hint_)(control.picture_13HW)
+      .index_select(1, at_LA.select(1, 1) * columns + at_LA.select(1, 2));
 }
 
 // The mode's embedding where the text has a pad for it.
@@ -62,7 +80,7 @@ FluxState FluxControlNet::begin(const DenoiserInput& in, const ControlInput& con
                     .pooled_BC = control.pooled_BC,
                     .timestep_B = in.timestep_B,
                     .guidance_B = control.guidance_B});
-  x.image_BIC = x.image_BIC + control_in_(control.x_BNC);
+  x.image_BIC = x.image_BIC + control_in_(seen(in, control));
   x.text_BTC = with_mode(x.text_BTC, control);
   return x;
 }

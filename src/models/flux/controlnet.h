@@ -6,6 +6,7 @@
 #pragma once
 
 #include "models/flux/ends.h"
+#include "models/flux/hint.h"
 #include "nn/block_list.h"
 #include "nn/rope.h"
 #include "weights/sharding.h"
@@ -13,8 +14,9 @@
 namespace braid {
 
 struct FluxControlNetConfig {
-  FluxConfig flux;             // of its own blocks
-  std::int64_t num_modes = 0;  // kinds of pictures that it follows by a number; 0: one kind
+  FluxConfig flux;                 // of its own blocks
+  std::int64_t num_modes = 0;      // kinds of pictures that it follows by a number; 0: one kind
+  std::int64_t hint_channels = 0;  // of its own layers for a picture's pixels; 0: it sees latents
 };
 
 // From the config.json of its directory. Throws InputError naming the field.
@@ -43,11 +45,13 @@ class FluxControlNet {
 
  private:
   FluxState begin(const DenoiserInput& in, const ControlInput& control) const;
+  Tensor seen(const DenoiserInput& in, const ControlInput& control) const;
   Tensor with_mode(const Tensor& text_BTC, const ControlInput& control) const;
 
   FluxControlNetConfig config_;
   Attend attend_;
   FluxInputs inputs_;
+  std::optional<PictureHint> hint_;
   Linear control_in_;
   std::optional<Tensor> modes_;  // [modes C]
   BlockList<FluxControlBlock<FluxDoubleBlock>> double_blocks_;

@@ -58,14 +58,16 @@ struct RequestDefaults {
 struct PicturesTaken {
   enum class Init { kNever, kMaybe, kWithMask } init = Init::kNever;  // to start from
   // What the initial picture is: a sample of what the encoder makes of it; or its mean, which is
-  // then the first reference, too. A mask of latents is the nearest of its pixels, or bilinear.
-  enum class InitAs { kSample, kReference } init_as = InitAs::kSample;
+  // then the first reference, too, or the reference where there is no other. A mask of latents is
+  // the nearest of its pixels, with the first reference bilinear.
+  enum class InitAs { kSample, kReference, kReferenceAlone } init_as = InitAs::kSample;
   std::int64_t most_init_pixels = 0;                // a larger one is scaled down first; 0: none is
   double strength = 0.6, strength_with_mask = 0.6;  // unless the request says
   // What lies beside a token of latents: nothing, the latents of the control picture, or those of
   // the initial picture without what is drawn anew, then the mask. The last two are then needed.
   enum class Beside { kNothing, kControl, kMasked } beside = Beside::kNothing;
   std::vector<int> controlnet_modes = {};  // by ControlNet; 0: its pictures are of one kind
+  bool controlnets_see_pixels = false;     // not what the autoencoder makes of pictures
   int most_references = 0;
   // As tokens beside the noise's, or as text behind the prompt's, of which each has a scale.
   enum class References { kBesideNoise, kBehindPrompt } references = References::kBesideNoise;

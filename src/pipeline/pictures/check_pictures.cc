@@ -166,10 +166,16 @@ PictureSize size_without_request(const PicturesIn& in, const RequestLimits& limi
   return {.width = limits.defaults.width, .height = limits.defaults.height};
 }
 
+bool init_is_reference(int references, const PicturesTaken& taken) {
+  using InitAs = PicturesTaken::InitAs;
+  return taken.init_as == InitAs::kReference ||
+         (taken.init_as == InitAs::kReferenceAlone && references == 0);
+}
+
 std::vector<PictureSize> sizes_looked_at(const PicturesIn& in, const PicturesTaken& taken,
                                          PictureSize size) {
   std::vector<PictureSize> sizes;
-  if (in.init && taken.init_as == PicturesTaken::InitAs::kReference) sizes.push_back(size);
+  if (in.init && init_is_reference(int(in.references.size()), taken)) sizes.push_back(size);
   if (taken.references != PicturesTaken::References::kBesideNoise) return sizes;
   for (const auto& picture : in.references) {
     const auto fitted =

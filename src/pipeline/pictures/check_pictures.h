@@ -18,6 +18,9 @@ std::size_t net_of_control(std::size_t control, std::size_t num_nets);
 // down where it is larger than the family's largest, else the family's default.
 PictureSize size_without_request(const PicturesIn& pictures, const RequestLimits& limits);
 
+// Whether an initial picture is a reference, too, beside those of the request.
+bool init_is_reference(int references, const PicturesTaken& taken);
+
 // Of the pictures that the model sees as tokens beside the noise's, in their order, where `size` is
 // drawn: an initial picture that is the first reference, and references.
 std::vector<PictureSize> sizes_looked_at(const PicturesIn& pictures, const PicturesTaken& taken,

@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 
+#include "pipeline/pictures/check_pictures.h"
 #include "pipeline/sampling/noise.h"
 
 namespace braid {
@@ -59,8 +60,13 @@ void Start::encode(const PreparedPictures& pictures) {
   std::vector<Tensor> encoded;
   if (pictures.init_13HW.defined() && is_sampled) encoded.push_back(pictures.init_13HW);
   if (seen.defined()) encoded.push_back(seen);
-  for (std::size_t i = 0; i < settings_.followed.size(); ++i)
-    encoded.push_back(pictures.controls_13HW[i]);
+  if (taken().controlnets_see_pixels) {
+    for (const auto& picture_13HW : pictures.controls_13HW)
+      seen_pixels_.push_back(picture_13HW.to(model_.device(), model_.dtype()));
+  } else {
+    encoded.insert(encoded.end(), pictures.controls_13HW.begin(),
+                   pictures.controls_13HW.begin() + std::ptrdiff_t(settings_.followed.size()));
+  }
   if (!encoded.empty()) {
     const auto moments = model_.encode_pictures(encoded, tiles);
     auto next = moments.begin();
@@ -83,17 +89,20 @@ void Start::look_at(const PreparedPictures& pictures, Tiles tiles) {
   using References = PicturesTaken::References;
   std::vector<Tensor> looked_at;  // those that are tokens
   if (taken().references == References::kBesideNoise) looked_at = pictures.references_13HW;
-  if (pictures.init_13HW.defined() && !init_) {
-    looked_at.insert(looked_at.begin(), pictures.init_13HW);
-    starts_from_first_ = true;
-  }
+  const bool starts_from_mean = pictures.init_13HW.defined() && !init_;
+  if (starts_from_mean) looked_at.insert(looked_at.begin(), pictures.init_13HW);
   if (looked_at.empty()) return;
   if (taken().reference_latents == PicturesTaken::ReferenceLatents::kSample) {
     sampled_references_ = model_.encode_pictures(looked_at, tiles);
     return;
   }
-  for (const auto& reference : model_.encode_means(looked_at, tiles))
-    references_.push_back(family_.reference(reference, int(references_.size())));
+  for (const auto& mean : model_.encode_means(looked_at, tiles)) {
+    const auto tokens = family_.reference(mean, int(references_.size()));
+    const bool is_init = starts_from_mean && !clean_1NC_.defined();
+    if (is_init) clean_1NC_ = tokens.x_BLC;
+    if (!is_init || init_is_reference(int(looked_at.size()) - 1, taken()))
+      references_.push_back(tokens);
+  }
   are_seen_once_ = taken().references_seen == PicturesTaken::Seen::kOnce &&
                    settings_.reference_cache == ReferenceCache::kAuto;
 }
@@ -111,7 +120,7 @@ Tensor Start::sampled(const VaeMoments& moments, const DenoiseJob& job) const {
 // Of latents, for each channel.
 Tensor Start::packed_mask() const {
   const auto shape = family_.latent_shape(size_);
-  const auto small = starts_from_first_
+  const auto small = taken().init_as == PicturesTaken::InitAs::kReference
                          ? at::upsample_bilinear2d(mask_11HW_, {shape[1], shape[2]}, false)
                          : at::upsample_nearest2d(mask_11HW_, {shape[1], shape[2]});
   return family_.pack(small.expand({1, shape[0], shape[1], shape[2]}))
@@ -131,15 +140,17 @@ Tensor Start::beside_latents(const DenoiseJob& job) const {
 }
 
 // The initial picture's sample, if any, comes before the noise. Behind it the reference draws one
-// of the masked picture, which only models with a place for it look at.
+// of the masked picture, but for models that look at the picture itself first; only models with a
+// place for it look at that.
 void Start::begin_from_picture(DenoiseJob& job, float sigma) const {
   const auto batch = std::int64_t(job.generators.size());
-  const auto clean = starts_from_first_ ? expanded_to(references_.front().x_BLC, batch)
-                                        : family_.pack(sampled(*init_, job));
+  const auto clean =
+      clean_1NC_.defined() ? expanded_to(clean_1NC_, batch) : family_.pack(sampled(*init_, job));
   const auto noise = family_.draw(job.generators, size_, model_.dtype()).to(model_.device());
   job.latents_BNC = with_noise(clean, noise, sigma).to(family_.latents_dtype(model_.dtype()));
   if (!mask_11HW_.defined() || seen_) return;
-  if (init_) (void)noise_like(*init_, job);
+  if (taken().init_as != PicturesTaken::InitAs::kReference)
+    (void)draw_noise(job.generators, family_.latent_shape(size_), model_.dtype());
   job.kept = KeptRegion{.clean_BNC = clean, .noise_BNC = noise, .mask_BNC = packed_mask()};
 }
 
@@ -159,7 +170,10 @@ std::vector<ControlInput> Start::controls(const DenoiseJob& job) const {
         family_.control(job.branches.front(), followed.net, followed.mode, settings_.guidance));
     auto& input = inputs.back();
     input.net = followed.net;
-    input.x_BNC = family_.pack(sampled(followed_[inputs.size() - 1], job));
+    if (taken().controlnets_see_pixels)
+      input.picture_13HW = seen_pixels_[inputs.size() - 1];
+    else
+      input.x_BNC = family_.pack(sampled(followed_[inputs.size() - 1], job));
     input.scale = at::scalar_tensor(followed.scale, at::kFloat).to(model_.device());
   }
   return inputs;
@@ -172,7 +186,7 @@ void Start::begin(DenoiseJob& job, int first, float first_sigma) const {
   const auto controls = this->controls(job);
   for (const auto& followed : settings_.followed)
     job.followed.push_back({.from = followed.from, .to = followed.to});
-  if (init_ || starts_from_first_) {
+  if (init_ || clean_1NC_.defined()) {
     begin_from_picture(job, first_sigma);
   } else {
     job.latents_BNC = noise_of(job, first);

@@ -45,10 +45,11 @@ class Start {
   std::optional<VaeMoments> init_;    // of the initial picture
   std::optional<VaeMoments> seen_;    // of the picture beside the latents
   std::vector<VaeMoments> followed_;  // of those that ControlNets follow
-  bool starts_from_first_ = false;    // of the references
+  std::vector<Tensor> seen_pixels_;   // in their place, where nets see pixels
+  Tensor clean_1NC_;  // in the place of init_, where the mean is what is started from
   Tensor mask_11HW_;
   bool are_seen_once_ = false;                  // references, not in every step
-  std::vector<Tokens> references_;              // by the mean; the first may be the initial picture
+  std::vector<Tokens> references_;              // by the mean; one may be the initial picture
   std::vector<VaeMoments> sampled_references_;  // in their place
 };
 

@@ -25,7 +25,7 @@ PlannedPictures planned_pictures(const Family& family, const PicturesIn& in, Pic
   const auto encode = [&](PictureSize of) {
     planned.encoded_pixels = std::max(planned.encoded_pixels, std::int64_t(of.width) * of.height);
   };
-  if (!in.controls.empty() || in.init) encode(size);
+  if (in.init || (!in.controls.empty() && !taken.controlnets_see_pixels)) encode(size);
   for (const auto& looked_at : sizes_looked_at(in, taken, size)) {
     encode(looked_at);
     planned.references.push_back(family.num_tokens(looked_at));

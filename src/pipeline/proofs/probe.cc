@@ -118,12 +118,16 @@ DenoiserInput inputs_of(const Probe& p, std::uint64_t seed, at::Device device) {
       p.family->begin(condition, p.size, kGuidance, at::TensorOptions(p.dtype).device(device));
   if (shape.beside_width > 0) in.beside_BLC = normal({1, latents.size(1), shape.beside_width});
   if (!p.are_seen_once()) in.references = references_of(p, seed, device);
-  for (const int modes : p.family->description().limits.pictures.controlnet_modes) {
+  const auto& taken = p.family->description().limits.pictures;
+  for (const int modes : taken.controlnet_modes) {
     const int net = int(in.controls.size());
     const auto mode = modes > 0 ? std::optional(0) : std::nullopt;
     auto& control = in.controls.emplace_back(p.family->control(in, net, mode, kGuidance));
     control.net = net;
-    control.x_BNC = normal(latents.sizes());
+    if (taken.controlnets_see_pixels)
+      control.picture_13HW = normal({1, 3, p.size.height, p.size.width});
+    else
+      control.x_BNC = normal(latents.sizes());
     control.scale = at::ones({}, at::TensorOptions(at::kFloat).device(device));
   }
   p.family->set_step(in, latents, kTimestep);

@@ -38,6 +38,14 @@ void add_up(std::vector<Tensor>& sums, std::vector<Tensor> residuals, std::size_
     sums[i] = sums[i].defined() ? sums[i] + residuals[i] : residuals[i];
 }
 
+// One behind each of `count` blocks, over and over: so nets that see pixels were trained.
+std::vector<Tensor> repeated(const std::vector<Tensor>& residuals, std::int64_t count) {
+  std::vector<Tensor> all;
+  for (std::int64_t i = 0; i < count && !residuals.empty(); ++i)
+    all.push_back(residuals[std::size_t(i) % residuals.size()]);
+  return all;
+}
+
 }  // namespace
 
 std::vector<FluxControlNetConfig> read_controlnets(const ModelFiles& files,
@@ -47,8 +55,15 @@ std::vector<FluxControlNetConfig> read_controlnets(const ModelFiles& files,
     const auto json = read_json_object(files.config_of(controlnet_part(i)));
     configs.push_back(read_flux_controlnet_config(json));
     check_fit(configs.back().flux, transformer, files.controlnets[i].string());
+    require((configs.back().hint_channels > 0) == see_pixels(configs), "of the ControlNets some ",
+            "see pictures by layers of their own and others by the autoencoder: they cannot ",
+            "stand side by side");
   }
   return configs;
+}
+
+bool see_pixels(const std::vector<FluxControlNetConfig>& configs) {
+  return !configs.empty() && configs.front().hint_channels > 0;
 }
 
 std::vector<Part> controlnet_parts(const std::vector<FluxControlNetConfig>& configs) {
@@ -76,7 +91,7 @@ std::vector<int> controlnet_modes(const std::vector<FluxControlNetConfig>& confi
   return modes;
 }
 
-Follow load_controlnets(const std::vector<FluxControlNetConfig>& configs,
+Follow load_controlnets(const std::vector<FluxControlNetConfig>& configs, std::int64_t num_double,
                         const std::vector<const Part*>& parts, const WeightsOf& weights_of,
                         const Attend& attend) {
   if (configs.empty()) return {};
@@ -88,6 +103,7 @@ Follow load_controlnets(const std::vector<FluxControlNetConfig>& configs,
   const auto nets = std::make_shared<const std::vector<Paged<FluxControlNet>>>(std::move(loaded));
   const auto doubles = num_summed(configs, &FluxConfig::num_double);
   const auto singles = num_summed(configs, &FluxConfig::num_single);
+  const bool are_repeated = see_pixels(configs);
   return [=](const DenoiserInput& in) {
     BlockResiduals sum;
     for (const auto& control : in.controls) {
@@ -97,6 +113,7 @@ Follow load_controlnets(const std::vector<FluxControlNetConfig>& configs,
       add_up(sum.doubles, std::move(made.doubles), doubles);
       add_up(sum.singles, std::move(made.singles), singles);
     }
+    if (are_repeated) sum.doubles = repeated(sum.doubles, num_double);
     return sum;
   };
 }

@@ -6,15 +6,18 @@
 
 namespace braid {
 
-// Those that the files name. Throws InputError unless each fits the transformer.
+// Those that the files name. Throws InputError unless each fits the transformer, and all see pixels
+// or none does.
 std::vector<FluxControlNetConfig> read_controlnets(const ModelFiles& files,
                                                    const FluxConfig& transformer);
+bool see_pixels(const std::vector<FluxControlNetConfig>& configs);
 
 std::vector<Part> controlnet_parts(const std::vector<FluxControlNetConfig>& configs);
 std::vector<int> controlnet_modes(const std::vector<FluxControlNetConfig>& configs);
 
-// `parts` are those of controlnet_parts(), wherever else.
-Follow load_controlnets(const std::vector<FluxControlNetConfig>& configs,
+// Beside a transformer of `num_double` blocks of the first kind. `parts` are those of
+// controlnet_parts(), wherever else.
+Follow load_controlnets(const std::vector<FluxControlNetConfig>& configs, std::int64_t num_double,
                         const std::vector<const Part*>& parts, const WeightsOf& weights_of,
                         const Attend& attend);
 

@@ -33,7 +33,8 @@ class FluxFamily : public PatchFamily {
   PredictPart load_denoiser(const Weights& w, Attend attend,
                             std::optional<BlockRange> run) const override;
   Follow load_controls(const WeightsOf& weights_of, const Attend& attend) const override {
-    return load_controlnets(configs_.controlnets, parts(Part::Role::kControl), weights_of, attend);
+    return load_controlnets(configs_.controlnets, configs_.flux.num_double,
+                            parts(Part::Role::kControl), weights_of, attend);
   }
   std::unique_ptr<const TextEncoders> load_text(const fs::path& folder, at::Device device,
                                                 const WeightsOf& weights_of,

@@ -61,7 +61,11 @@ PicturesTaken flux_pictures(FluxKind kind, const VaeConfig& vae) {
     case FluxKind::kPlain:
       return {.init = PicturesTaken::Init::kMaybe};
     case FluxKind::kKontext:
-      return {.most_references = 1, .fit_reference = [=](const Pixels& picture) {
+      return {.init = PicturesTaken::Init::kWithMask,
+              .init_as = PicturesTaken::InitAs::kReferenceAlone,
+              .strength_with_mask = 1,
+              .most_references = 1,
+              .fit_reference = [=](const Pixels& picture) {
                 return in_kontext_size(picture, multiple);
               }};
     case FluxKind::kFill:

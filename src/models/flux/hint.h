@@ -1,0 +1,24 @@
+// What a ControlNet of XLabs' kind sees of a picture: convolutions of its own over the pixels, in
+// the place of the autoencoder (diffusers' ControlNetConditioningEmbedding).
+#pragma once
+
+#include <vector>
+
+#include "models/vae/layers.h"
+
+namespace braid {
+
+class PictureHint {
+ public:
+  static constexpr std::int64_t kSide = 16;  // of a token, in pixels
+
+  PictureHint(const Weights& w, std::int64_t channels);
+  Tensor operator()(const Tensor& picture_13HW) const;  // [1 N 4 channels], row by row
+
+ private:
+  Conv2d in_;
+  std::vector<Conv2d> layers_;
+  Conv2d out_;
+};
+
+}  // namespace braid
