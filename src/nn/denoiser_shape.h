@@ -42,6 +42,7 @@ struct DenoiserShape {
   std::int64_t pooled_width = 0;             // of the prompt as one vector; 0: there is none
   std::int64_t state_vectors = 0;  // [B 1 hidden] each, that travel beside tokens between parts
   std::int64_t run_multiple = 1;   // tokens of the picture, and of text, are padded to multiples
+  std::int64_t residuals = 0;      // [B N hidden] each, that ControlNets make of a picture's tokens
   std::vector<BlockCost> blocks = {};
 
   std::int64_t padded(std::int64_t tokens) const {

@@ -19,7 +19,7 @@ std::vector<Tensor> join_pictures(const Group& stages, int num_sharing,
   const auto stacked = mine.empty() ? nothing : at::stack(mine);
   std::vector<Tensor> shares;
   for (int stage = 0; stage < num_sharing; ++stage)
-    shares.push_back(stages.broadcast(stacked, stage));
+    shares.push_back(stages.broadcast(stage == stages.rank() ? stacked : nothing, stage));
   return shares.front().numel() == 0 ? std::vector<Tensor>() : at::cat(shares, 1).unbind();
 }
 

@@ -7,7 +7,10 @@
 #include "pipeline/conversion/convert.h"
 #include "pipeline/planner/memory.h"
 #include "pipeline/planner/planner.h"
+#include "pipeline/planner/traffic.h"
+#include "pipeline/proofs/bench.h"
 #include "temporary_folder.h"
+#include "traffic_text.h"
 
 namespace braid::followed_pictures_test {
 
@@ -103,6 +106,33 @@ TEST(ControlNets, TakeTimeInAPlan) {
   none.controlnets.clear();
   EXPECT_GT(seconds_of(one), seconds_of(none));
   EXPECT_GT(seconds_of(all), seconds_of(one));
+}
+
+// One picture, which the first of several stages follows.
+void expect_planned_traffic(PipelineOptions options) {
+  options.dtype = Dtype::kFloat32;
+  const auto grid = degrees_of(options.layout);
+  auto job = surveyed(job_of_request(options, request_with({}), at::kCPU));
+  job.batch_size = 1;
+  job.branches = grid.cfg;
+  const std::vector cpus(std::size_t(grid.product()), devices_named("", "b200").front());
+  const Machine machine{.devices = cpus, .link = {}, .network = {}};
+  const auto want = predict_traffic(job, grid, 0, plan_stages(job, machine, grid).front());
+  const auto got = bench({.probe = {.pipeline = options,
+                                    .width = job.width,
+                                    .height = job.height,
+                                    .max_sequence_length = job.text_tokens},
+                          .runs = 1,
+                          .warm_ups = 0})
+                       .traffic;
+  EXPECT_EQ(text_of_traffic(got), text_of_traffic(want));
+}
+
+TEST_P(FollowedLayouts, GiveWhatAPlanSays) {
+  for (auto options : {with_controlnets(), with_pixels()}) {
+    options.layout = GetParam();
+    expect_planned_traffic(options);
+  }
 }
 
 TEST(ControlNets, AreCountedInAPlan) {

@@ -3,33 +3,34 @@
 namespace braid {
 namespace {
 
-// What the formulas have in common.
+// What the formulas have in common: what passes through which blocks.
 struct Terms {
-  std::int64_t items;                  // passes through the blocks of the stage
-  std::int64_t pictures;               // in all of them together
-  std::int64_t blocks;                 // of the stage
-  std::int64_t hidden, head, element;  // widths, and bytes
+  std::int64_t items;     // passes through the blocks of the stage
+  std::int64_t pictures;  // in all of them together
+  DenoiserShape shape;
+  Stage stage;
+  const PartTensors* tensors;
+  std::int64_t element;  // bytes
 };
 
-Traffic reduces_of(const PlanJob& job, const Stage& stage, const StepShare& s, const Terms& t) {
+Traffic reduces_of(const StepShare& s, const Terms& t) {
   std::int64_t reduces = 0, tokens = 0;
-  for_each_kind(job.shape(), stage, [&](const BlockCost& kind, std::int64_t count) {
+  for_each_kind(t.shape, t.stage, [&](const BlockCost& kind, std::int64_t count) {
     reduces += count * kind.all_reduces;
     tokens += count * kind.all_reduces * s.tokens.of(kind);
   });
-  return {.all_reduces = t.items * reduces, .bytes = t.pictures * tokens * t.hidden * t.element};
+  return {.all_reduces = t.items * reduces,
+          .bytes = t.pictures * tokens * t.shape.hidden * t.element};
 }
 
-Traffic tensor_parallel(const PlanJob& job, const Degrees& grid, const Stage& stage,
-                        const StepShare& s, const Terms& t) {
+Traffic tensor_parallel(const Degrees& grid, const StepShare& s, const Terms& t) {
   if (grid.tp == 1) return {};
-  Traffic traffic = reduces_of(job, stage, s, t);
+  Traffic traffic = reduces_of(s, t);
   // of adaLN layers, a vector a picture
-  const auto& part = job.tensors->of(Part::Role::kDenoiser);
-  for (const auto& tensor : part.tensors) {
+  for (const auto& tensor : t.tensors->tensors) {
     const bool is_gathered =
         tensor.shared == PlannedTensor::Shared::kGathered && tensor.columns > 1;
-    if (!is_gathered || !stage.holds(tensor, part.num_blocks())) continue;
+    if (!is_gathered || !t.stage.holds(tensor, t.tensors->num_blocks())) continue;
     traffic.all_gathers += t.items;
     traffic.bytes += t.pictures * tensor.rows / grid.tp * t.element;
   }
@@ -37,30 +38,27 @@ Traffic tensor_parallel(const PlanJob& job, const Degrees& grid, const Stage& st
 }
 
 // Of all blocks of the stage together.
-std::int64_t seen_by_blocks(const PlanJob& job, const Stage& stage, const TokenCounts& tokens) {
+std::int64_t seen_by_blocks(const Terms& t, const TokenCounts& tokens) {
   std::int64_t sum = 0;
-  for_each_kind(job.shape(), stage,
+  for_each_kind(t.shape, t.stage,
                 [&](const BlockCost& kind, std::int64_t count) { sum += count * tokens.of(kind); });
   return sum;
 }
 
-Traffic ulysses(const PlanJob& job, const Degrees& grid, const Stage& stage, const StepShare& s,
-                const Terms& t) {
+Traffic ulysses(const Degrees& grid, const StepShare& s, const Terms& t) {
   if (grid.ulysses == 1) return {};
-  const auto there = s.sent_heads * seen_by_blocks(job, stage, s.tokens);
-  const auto back = s.attended.q.count * seen_by_blocks(job, stage, s.group);
-  return {.all_to_alls = 2 * t.items * t.blocks,
-          .bytes = t.pictures * (there + back) * t.head * t.element};
+  const auto there = s.sent_heads * seen_by_blocks(t, s.tokens);
+  const auto back = s.attended.q.count * seen_by_blocks(t, s.group);
+  return {.all_to_alls = 2 * t.items * t.stage.num_blocks,
+          .bytes = t.pictures * (there + back) * t.shape.head_width * t.element};
 }
 
-Traffic ring(const PlanJob& job, const Degrees& grid, const Stage& stage, const StepShare& s,
-             const Terms& t) {
+Traffic ring(RingForm form, const Degrees& grid, const StepShare& s, const Terms& t) {
   if (grid.ring == 1) return {};
-  const auto token_bytes = 2 * t.pictures * s.attended.kept_kv() * t.head * t.element;
-  const auto sent = job.layout.ring_form == RingForm::kGather ? s.keys : s.passed;
-  const auto bytes = seen_by_blocks(job, stage, sent) * token_bytes;
-  const auto blocks = t.items * t.blocks;
-  if (job.layout.ring_form == RingForm::kGather) return {.all_gathers = blocks, .bytes = bytes};
+  const auto token_bytes = 2 * t.pictures * s.attended.kept_kv() * t.shape.head_width * t.element;
+  const auto bytes = seen_by_blocks(t, form == RingForm::kGather ? s.keys : s.passed) * token_bytes;
+  const auto blocks = t.items * t.stage.num_blocks;
+  if (form == RingForm::kGather) return {.all_gathers = blocks, .bytes = bytes};
   return {.shifts = blocks * (grid.ring - 1), .bytes = bytes};
 }
 
@@ -86,18 +84,71 @@ namespace {
 Terms terms_of(const PlanJob& job, const Degrees& grid, const Stage& stage, const StepShare& s) {
   return {.items = s.branches * items_of_batch(job, grid),
           .pictures = s.branches * s.batch,
-          .blocks = stage.num_blocks,
-          .hidden = job.shape().hidden,
-          .head = job.shape().head_width,
+          .shape = job.shape(),
+          .stage = stage,
+          .tensors = &job.tensors->of(Part::Role::kDenoiser),
           .element = job.element_bytes()};
+}
+
+void add(Traffic& sum, const Traffic& t) {
+  sum.all_reduces += t.all_reduces;
+  sum.all_gathers += t.all_gathers;
+  sum.all_to_alls += t.all_to_alls;
+  sum.broadcasts += t.broadcasts;
+  sum.shifts += t.shifts;
+  sum.bytes += t.bytes;
+}
+
+// Inside of blocks.
+struct BlockTraffic {
+  Traffic tp, ulysses, ring;
+};
+
+void add_blocks(BlockTraffic& sum, const PlanJob& job, const Degrees& grid, const StepShare& s,
+                const Terms& t) {
+  add(sum.tp, tensor_parallel(grid, s, t));
+  add(sum.ulysses, ulysses(grid, s, t));
+  add(sum.ring, ring(job.layout.ring_form, grid, s, t));
+}
+
+// The pictures of a batch whose ControlNets a rank evaluates: stages share them.
+Share pictures_followed(const PlanJob& job, const Degrees& grid, int rank) {
+  return share_of(job.batch_size, place_of(grid, rank).layers, grid.layers);
+}
+
+// Each ControlNet once, for all branches: it sees no references, and with modes a token more.
+void add_controlnets(BlockTraffic& sum, const PlanJob& job, const Degrees& grid, int rank) {
+  const auto followed = pictures_followed(job, grid, rank);
+  const auto nets = job.family->parts(Part::Role::kControl);
+  for (std::size_t net = 0; net < nets.size() && followed.count > 0; ++net) {
+    auto seen = job;
+    seen.pictures.references.clear();
+    seen.text_tokens += job.family->description().limits.pictures.controlnet_modes[net] > 0;
+    Terms t{.items = 1,
+            .pictures = followed.count,
+            .shape = job.shape(),
+            .stage = {},
+            .tensors = &job.tensors->of(*nets[net]),
+            .element = job.element_bytes()};
+    t.shape.blocks = nets[net]->costs;
+    t.stage = whole_transformer(t.shape);
+    add_blocks(sum, job, grid, share_of_step(seen, grid, rank), t);
+  }
+}
+
+// Every stage gets the residuals of all pictures, of either kind of blocks.
+Traffic residuals_of(const PlanJob& job, const Degrees& grid, int rank, const StepShare& s) {
+  if (job.family->parts(Part::Role::kControl).empty()) return {};
+  const auto mine = pictures_followed(job, grid, rank).count * s.tokens.image;
+  return {.broadcasts = 2 * std::min(job.batch_size, grid.layers),
+          .bytes = mine * job.shape().residuals * job.shape().hidden * job.element_bytes()};
 }
 
 }  // namespace
 
 std::int64_t reduced_bytes(const PlanJob& job, const Degrees& grid, int rank) {
   const auto s = share_of_step(job, grid, rank);
-  const auto stage = whole_transformer(job.shape());
-  return reduces_of(job, stage, s, terms_of(job, grid, stage, s)).bytes;
+  return reduces_of(s, terms_of(job, grid, whole_transformer(job.shape()), s)).bytes;
 }
 
 TrafficByAxis predict_traffic(const PlanJob& job, const Degrees& grid, int rank,
@@ -112,15 +163,20 @@ TrafficByAxis predict_traffic(const PlanJob& job, const Degrees& grid, int rank,
   if (grid.ring * grid.ulysses > 1)
     context = {.all_gathers = s.branches, .bytes = velocities(s.tokens.image)};
   if (grid.cfg > 1) cfg = {.all_gathers = 1, .bytes = velocities(job.image_tokens())};
-  if (grid.layers > 1)
+  if (grid.layers > 1) {
     stages = {.broadcasts = 1,
               .shifts = t.items + grid.layers - 1,
               .bytes = stage.is_last ? velocities(s.tokens.image)
                                      : t.pictures * (s.tokens.all() + shape.state_vectors) *
-                                           t.hidden * t.element};
-  return {{"tp", tensor_parallel(job, grid, stage, s, t)},
-          {"ulysses", ulysses(job, grid, stage, s, t)},
-          {"ring", ring(job, grid, stage, s, t)},
+                                           shape.hidden * t.element};
+    add(stages, residuals_of(job, grid, rank, s));
+  }
+  BlockTraffic blocks;
+  add_blocks(blocks, job, grid, s, t);
+  add_controlnets(blocks, job, grid, rank);
+  return {{"tp", blocks.tp},
+          {"ulysses", blocks.ulysses},
+          {"ring", blocks.ring},
           {"context", context},
           {"stages", stages},
           {"cfg", cfg},

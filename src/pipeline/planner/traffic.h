@@ -22,6 +22,9 @@ namespace braid {
 // other, and collectives inside of blocks are counted for each item:
 //   stages   n + P - 1 shifts: every item, its tokens and what else a part hands on; 1 broadcast of
 //   the velocities
+// ControlNets, each following a picture, add what is inside of blocks: one evaluation for all
+// branches, of pictures that the stages share out; and of what nets make
+//   stages   2 broadcasts of each stage's pictures, of the residuals of either kind of blocks
 // The job is surveyed.
 TrafficByAxis predict_traffic(const PlanJob& job, const Degrees& grid, int rank,
                               const Stage& stage);

@@ -91,6 +91,13 @@ std::vector<int> controlnet_modes(const std::vector<FluxControlNetConfig>& confi
   return modes;
 }
 
+std::int64_t num_residuals(const std::vector<FluxControlNetConfig>& configs,
+                           std::int64_t num_double) {
+  const auto doubles = std::int64_t(num_summed(configs, &FluxConfig::num_double));
+  const auto singles = std::int64_t(num_summed(configs, &FluxConfig::num_single));
+  return (see_pixels(configs) && doubles > 0 ? num_double : doubles) + singles;
+}
+
 Follow load_controlnets(const std::vector<FluxControlNetConfig>& configs, std::int64_t num_double,
                         const std::vector<const Part*>& parts, const WeightsOf& weights_of,
                         const Attend& attend) {

@@ -15,6 +15,10 @@ bool see_pixels(const std::vector<FluxControlNetConfig>& configs);
 std::vector<Part> controlnet_parts(const std::vector<FluxControlNetConfig>& configs);
 std::vector<int> controlnet_modes(const std::vector<FluxControlNetConfig>& configs);
 
+// That all nets together make, beside a transformer of `num_double` blocks of the first kind.
+std::int64_t num_residuals(const std::vector<FluxControlNetConfig>& configs,
+                           std::int64_t num_double);
+
 // Beside a transformer of `num_double` blocks of the first kind. `parts` are those of
 // controlnet_parts(), wherever else.
 Follow load_controlnets(const std::vector<FluxControlNetConfig>& configs, std::int64_t num_double,

@@ -64,6 +64,12 @@ std::vector<Part> parts_of(const FluxConfigs& c) {
   return parts;
 }
 
+DenoiserShape shape_of(const FluxConfigs& c) {
+  auto shape = flux_shape(c.flux);
+  if (!c.controlnets.empty()) shape.residuals = num_residuals(c.controlnets, c.flux.num_double);
+  return shape;
+}
+
 // The reference has true guidance for two of the kinds.
 GuidanceKind guidance_of(FluxKind kind) {
   const bool has_true = kind == FluxKind::kPlain || kind == FluxKind::kKontext;
@@ -80,7 +86,7 @@ Description describe_flux(const FluxConfigs& c, const ScheduleConfig& schedule,
   if (c.redux) add_flux_redux(pictures, *c.redux);
   return {.family = "FLUX.1",
           .parts = parts_of(c),
-          .shape = flux_shape(c.flux),
+          .shape = shape_of(c),
           .limits = {.defaults = defaults,
                      .size_multiple = int(2 * c.vae.downscale()),
                      .num_texts = 2,
