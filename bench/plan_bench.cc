@@ -112,10 +112,11 @@ double measured_step(const PlanJob& job, const Degrees& grid) {
                 {.dtype = job.dtype, .tensor_parallel = mesh.tp},
                 flux_sharding(kConfig, mesh.tp.size(), SharedModulation::kYes)),
         attend_over(mesh), blocks_of_rank(*job.family, mesh, at::kCPU, 1));
-    const auto predict = predict_over(mesh, [flux](const DenoiserInput& in, const Tensor& state) {
-      return flux->advance(in, state);
-    });
-    const std::vector<DenoiserInput> branches(std::size_t(job.branches), made_input(job));
+    const auto part = part_of(flux);
+    const auto predict = predict_over(mesh, part);
+    auto in = made_input(job);
+    in.modulations_BM = at::zeros({job.batch_size, part.num_modulations}, job.dtype);
+    const std::vector<DenoiserInput> branches(std::size_t(job.branches), in);
     return [=] { benchmark::DoNotOptimize(predict(branches)); };
   });
 }

@@ -77,7 +77,8 @@ Measured measure(const ReportFlags& flags) {
     const auto predict = predict_over(mesh, transformer);
     const auto device = devices.front();
     const c10::DeviceGuard on(device);
-    const auto inputs = std::vector{inputs_of(probe, 0, device)};
+    const auto inputs =
+        std::vector{as_in_a_step(inputs_of(probe, 0, device), mesh, transformer, {})};
     const auto first = predict(inputs).front();
     check(first.isfinite().all().item<bool>(), "the transformer's output is no number");
     OpTimes times(device);

@@ -73,6 +73,7 @@ class BlockList {
       : BlockList(w, BlockRun{.all = count, .begin = 0, .count = count}, arguments...) {}
 
   bool empty() const { return blocks_.empty(); }
+  std::int64_t size() const { return std::int64_t(blocks_.size()); }
 
   // visit(i, block) of those that are here, in order, each while its weights are there.
   template <class Visit>

@@ -23,14 +23,15 @@ struct Tokens {
 
 // What one ControlNet looks at beside the noise.
 struct ControlInput {
-  int net = 0;               // which of them
-  Tensor x_BNC;              // the control picture, a row for each of the noise's tokens
-  Tensor picture_13HW = {};  // in its place for nets that see pixels; of all pictures and tokens
-  Tokens text;               // of the prompt; a pad stands in the place of the mode's token
-  Tensor pooled_BC = {};     // of the prompt
-  Tensor guidance_B = {};    // float32; for nets that were distilled with guidance
-  Tensor mode = {};          // int64 [1]; of nets that have several
-  Tensor scale = {};         // float32, a number
+  int net = 0;                 // which of them
+  Tensor x_BNC;                // the control picture, a row for each of the noise's tokens
+  Tensor picture_13HW = {};    // in its place for nets that see pixels; of all pictures and tokens
+  Tokens text;                 // of the prompt; a pad stands in the place of the mode's token
+  Tensor pooled_BC = {};       // of the prompt
+  Tensor guidance_B = {};      // float32; for nets that were distilled with guidance
+  Tensor mode = {};            // int64 [1]; of nets that have several
+  Tensor scale = {};           // float32, a number
+  Tensor modulations_BM = {};  // of its blocks, in this step
 };
 
 // What ControlNets add to the noise's tokens behind blocks of either kind, [B N C] each: the first
@@ -50,6 +51,7 @@ struct DenoiserInput {
   Tensor guidance_B = {};  // float32; for guidance-distilled models
   std::vector<ControlInput> controls = {};  // the same for all branches of a step
   BlockResiduals residuals = {};            // what ControlNets made of them
+  Tensor modulations_BM = {};  // of the blocks that are here, in this step: nn/modulations.h
   Watch watch = {};
 };
 
@@ -66,8 +68,8 @@ struct Along {
 // enumerated here.
 template <class Input, class Visit>
 void visit_tensors(Input& in, const Visit& visit) {
-  auto& [noise, text, references, beside, pooled, timestep, guidance, controls, residuals, watch] =
-      in;
+  auto& [noise, text, references, beside, pooled, timestep, guidance, controls, residuals,
+         modulations, watch] = in;
   (void)watch;
   const auto one = [&](auto& x, const Along& along) {
     if (x.defined()) visit(x, along);
@@ -94,9 +96,11 @@ void visit_tensors(Input& in, const Visit& visit) {
     one(control.guidance_B, {.batch = 0, .tokens = Along::kNone, .name = "guidance"});
     one(control.mode, {.batch = Along::kNone, .tokens = Along::kNone, .name = "mode"});
     one(control.scale, {.batch = Along::kNone, .tokens = Along::kNone, .name = "scale"});
+    one(control.modulations_BM, {.batch = 0, .tokens = Along::kNone, .name = "modulations"});
   }
   for (auto* const kind : {&residuals.doubles, &residuals.singles})
     for (auto& residual : *kind) one(residual, {.batch = 0, .tokens = 1, .name = "image"});
+  one(modulations, {.batch = 0, .tokens = Along::kNone, .name = "modulations"});
 }
 
 // -> velocity [B L C] of the noise, d(latents) / d(sigma)

@@ -22,10 +22,15 @@ Attend attend_over(const Mesh& mesh, RingForm form, KeptKeys* kept) {
   return polled(mesh.world, ulysses(mesh.ulysses, std::move(inner)));
 }
 
-PredictAll predict_over(const Mesh& mesh, PredictPart part, Follow follow) {
-  auto staged = layer_split(mesh.stages, std::move(part));
-  auto followed = with_controls(mesh.stages, std::move(follow), std::move(staged));
+PredictAll predict_over(const Mesh& mesh, const DenoiserPart& part, const Controls& controls) {
+  auto staged =
+      with_modulations(modulate_over(mesh.stages, part), layer_split(mesh.stages, part.predict));
+  auto followed = with_controls(mesh.stages, with_modulations(controls), std::move(staged));
   return split_branches(mesh.cfg, split_tokens(mesh.context, std::move(followed)));
+}
+
+PredictAll predict_over(const Mesh& mesh, PredictPart part) {
+  return predict_over(mesh, DenoiserPart{.predict = std::move(part)});
 }
 
 }  // namespace braid

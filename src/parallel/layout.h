@@ -4,6 +4,7 @@
 #include "comm/mesh.h"
 #include "parallel/kept_keys.h"
 #include "parallel/layer_split.h"
+#include "parallel/modulations.h"
 #include "parallel/regions.h"
 #include "parallel/ring.h"
 
@@ -15,8 +16,9 @@ namespace braid {
 Attend attend_over(const Mesh& mesh, RingForm form = RingForm::kShift, KeptKeys* kept = nullptr);
 
 // All branches of a step, from whole inputs to whole velocities, on every rank. `part` is this
-// rank's part of the model under layer split, else all of it; `follow` is of its ControlNets, if it
-// has any.
-PredictAll predict_over(const Mesh& mesh, PredictPart part, Follow follow = {});
+// rank's part of the model under layer split, else all of it; `controls` are its ControlNets, if it
+// has any. Inputs that bring no modulations get theirs.
+PredictAll predict_over(const Mesh& mesh, const DenoiserPart& part, const Controls& controls = {});
+PredictAll predict_over(const Mesh& mesh, PredictPart part);  // that makes its own
 
 }  // namespace braid

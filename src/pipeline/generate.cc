@@ -33,7 +33,7 @@ class Run {
   void report(const Progress& progress) const;
   void begin(Phase phase) const;
   Batch my_share(Batch round) const;
-  DenoiseResult denoise_mine(const DenoiseJob& job, const Schedule& schedule, Batch round);
+  DenoiseResult denoise_mine(DenoiseJob job, const Schedule& schedule, Batch round);
   void record(const std::string& name, const Tensor& batch);
   DenoiseJob prepare(Batch batch, const Condition& condition, float first_sigma) const;
   Condition condition_of(Batch batch, Batch round) const;
@@ -210,13 +210,15 @@ std::vector<Picture> Run::decode(Batch batch, const Tensor& latents_BNC) const {
   return pictures;
 }
 
-DenoiseResult Run::denoise_mine(const DenoiseJob& job, const Schedule& schedule, Batch round) {
+DenoiseResult Run::denoise_mine(DenoiseJob job, const Schedule& schedule, Batch round) {
   Progress progress{.phase = Phase::kDenoise,
                     .done = 0,
                     .total = settings_.steps_taken(),
                     .first_picture = round.first,
                     .num_pictures = round.count};
   report(progress);
+  const bool has_pictures = job.latents_BNC.size(0) > 0;
+  if (has_pictures) modulate_steps(job, schedule, model_.modulate(), model_.controls());
   const auto before = traffic_of(model_.mesh());
   StepPace pace(model_.device());
   Previews previews(model_, hooks_, settings_.size(), my_share(round).first);
@@ -227,9 +229,9 @@ DenoiseResult Run::denoise_mine(const DenoiseJob& job, const Schedule& schedule,
     report(progress);
     if (step_traffic_.empty()) step_traffic_ = traffic_between(before, traffic_of(model_.mesh()));
   };
-  if (job.latents_BNC.size(0) > 0)
-    return denoise(model_.predict(), model_.family().description().schedule, schedule, job,
-                   on_step);
+  if (has_pictures)
+    return denoise(model_.predict(), model_.family().description().schedule, schedule,
+                   std::move(job), on_step);
   for (int step = 1; step <= settings_.steps_taken(); ++step) on_step({.done = step});
   return {.latents_BNC = job.latents_BNC, .first_velocity_BNC = job.latents_BNC};
 }

@@ -29,6 +29,27 @@ std::string why_no_graph(const Mesh& mesh, const ModelOptions& options) {
   return mesh.world.stays_on_device() ? "" : "ranks exchange tensors through the host";
 }
 
+// Of a part that comes behind `whole`, its prediction with its own share of the modulations;
+// `whole` makes its share behind those before.
+PredictPart joined_to(DenoiserPart& whole, DenoiserPart part) {
+  if (!part.modulate) return part.predict;
+  if (!whole.condition) whole.condition = part.condition;
+  const auto begin = whole.num_modulations, count = part.num_modulations;
+  whole.num_modulations += count;
+  whole.modulate = [before = std::move(whole.modulate),
+                    modulate = part.modulate](const std::vector<Tensor>& conditions_SE) {
+    auto made = modulate(conditions_SE);
+    if (!before) return made;
+    const auto first = before(conditions_SE);
+    for (std::size_t i = 0; i < made.size(); ++i) made[i] = at::cat({first[i], made[i]}, -1);
+    return made;
+  };
+  return [=, predict = std::move(part.predict)](DenoiserInput in, const Tensor& state) {
+    in.modulations_BM = in.modulations_BM.narrow(-1, begin, count);
+    return predict(in, state);
+  };
+}
+
 }  // namespace
 
 StepGraphOptions graph_options(const Mesh& mesh, const ModelOptions& options) {
@@ -63,13 +84,19 @@ BlockRange blocks_of_rank(const Family& family, const Mesh& mesh, at::Device dev
   return {.begin = run.begin, .count = run.count};
 }
 
-PredictPart with_pages(PredictPart part, Page page, std::shared_ptr<const OffloadedParts> parts) {
-  return [=](const DenoiserInput& in, const Tensor& state) {
-    const auto in_use = page.use();
-    const auto made = part(in, state);
-    parts->check_order();
-    return made;
+DenoiserPart with_pages(DenoiserPart part, Page page, std::shared_ptr<const OffloadedParts> parts) {
+  const auto paged = [=](auto function) {
+    return [=](const auto&... arguments) {
+      const auto in_use = page.use();
+      auto made = function(arguments...);
+      parts->check_order();
+      return made;
+    };
   };
+  part.predict = paged(part.predict);
+  if (part.condition) part.condition = paged(part.condition);
+  if (part.modulate) part.modulate = paged(part.modulate);
+  return part;
 }
 
 Model::Model(const ModelFiles& files, const Mesh& mesh, const ModelOptions& options)
@@ -140,7 +167,7 @@ void Model::load_controls(const ModelFiles& files, LoadOptions load, const Model
     own.paging = offloaded_->control();
     return weights_of(files, part, own);
   };
-  follow_ = family_->load_controls(weights, attend_over(mesh_, options.layout.ring_form));
+  controls_ = family_->load_controls(weights, attend_over(mesh_, options.layout.ring_form));
 }
 
 void Model::load_denoiser(const ModelFiles& files, LoadOptions load, const ModelOptions& options) {
@@ -151,25 +178,27 @@ void Model::load_denoiser(const ModelFiles& files, LoadOptions load, const Model
   const auto here = blocks_of_rank(*family_, mesh_, device_, options.ranks_on_device);
   if (options.cache.mode != CacheMode::kOff)
     cache_ = std::make_shared<StepCache>(options.cache, mesh_);
-  PredictPart part, alone;
+  DenoiserPart part, alone;
   if (cache_) {
-    auto parts = load_in_parts(files, load, here, options.layout.ring_form);
-    alone = one_after_another(parts);
-    part = cache_->over(std::move(parts));
+    auto parts = load_in_parts(files, load, here, options.layout.ring_form, part);
+    alone = part;
+    alone.predict = one_after_another(parts);
+    part.predict = cache_->over(std::move(parts));
   } else {
     part = alone = load_blocks(files, load, here, options.layout.ring_form);
   }
   offloaded_->finish();
-  references_->set_model(predict_over(mesh_, std::move(alone)), mesh_.cfg.size());
+  references_->set_model(predict_over(mesh_, alone), mesh_.cfg.size());
+  modulate_ = modulate_over(mesh_.stages, part);
   auto graphs = graph_options(mesh_, options);
   graphs.epoch = [of_ranks = graphs.epoch, adapted = switches_, seen = references_] {
     return of_ranks() + *adapted + seen->changes();
   };
-  steps_ = std::make_shared<StepGraph>(graphs, predict_over(mesh_, std::move(part), follow_));
+  steps_ = std::make_shared<StepGraph>(graphs, predict_over(mesh_, part, controls_));
 }
 
-PredictPart Model::load_blocks(const ModelFiles& files, const LoadOptions& load, BlockRange range,
-                               RingForm form) {
+DenoiserPart Model::load_blocks(const ModelFiles& files, const LoadOptions& load, BlockRange range,
+                                RingForm form) {
   const auto w = weights_of(files, family_->part(Part::Role::kDenoiser), load);
   return references_->attending([&](KeptKeys* kept) {
     return with_pages(family_->load_denoiser(w, attend_over(mesh_, form, kept), range), w.page(),
@@ -177,12 +206,13 @@ PredictPart Model::load_blocks(const ModelFiles& files, const LoadOptions& load,
   });
 }
 
-// The blocks of this rank in the four parts that a cache goes between.
+// The blocks of this rank in the four parts that a cache goes between; `whole` gets what modulates
+// them.
 CachedParts Model::load_in_parts(const ModelFiles& files, const LoadOptions& load, BlockRange here,
-                                 RingForm form) {
+                                 RingForm form, DenoiserPart& whole) {
   const auto end = here.begin + here.count, all = family_->shape().num_blocks();
   const auto loaded = [&](const BlockRange& range) {
-    return load_blocks(files, load, range, form);
+    return joined_to(whole, load_blocks(files, load, range, form));
   };
   CachedParts parts;
   auto begin = here.begin;

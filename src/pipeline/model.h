@@ -43,6 +43,11 @@ class Model {
   void decode(const Tensor& tokens_BNC, PictureSize size, Tiles tiles,
               const std::function<void(const Tensor&)>& on_picture) const;
 
+  // What modulates the blocks of this rank, and of ControlNets: of all steps of pictures at once.
+  // Collective over the ranks that work on the same pictures; empty where steps make it themselves.
+  const Modulate& modulate() const { return modulate_; }
+  const Controls& controls() const { return controls_; }
+
   StepCache* cache() const { return cache_.get(); }  // null without options.cache
   KeptReferences& references() const { return *references_; }
   // What latents look like, roughly, where the autoencoder is: [B 3 h w] in float32 on the CPU,
@@ -63,10 +68,10 @@ class Model {
   void load_text(const ModelFiles& files, LoadOptions load, const ModelOptions& options);
   void load_controls(const ModelFiles& files, LoadOptions load, const ModelOptions& options);
   void load_denoiser(const ModelFiles& files, LoadOptions load, const ModelOptions& options);
-  PredictPart load_blocks(const ModelFiles& files, const LoadOptions& load, BlockRange range,
-                          RingForm form);
+  DenoiserPart load_blocks(const ModelFiles& files, const LoadOptions& load, BlockRange range,
+                           RingForm form);
   CachedParts load_in_parts(const ModelFiles& files, const LoadOptions& load, BlockRange here,
-                            RingForm form);
+                            RingForm form, DenoiserPart& whole);
   using Encode = std::function<Tensor(const Tensor&)>;
   std::vector<Tensor> encode_on_first(const std::vector<Tensor>& pictures,
                                       const std::function<Encode(const WeightsOf&)>& load) const;
@@ -91,7 +96,8 @@ class Model {
   std::optional<Paged<Vae>> vae_;
   std::shared_ptr<StepCache> cache_;
   mutable std::optional<LatentColors> colors_;  // of the first preview
-  Follow follow_;
+  Controls controls_;
+  Modulate modulate_;
   std::shared_ptr<KeptReferences> references_ = std::make_shared<KeptReferences>();
   std::shared_ptr<StepGraph> steps_;
   PredictAll predict_;
@@ -106,7 +112,7 @@ BlockRange blocks_of_rank(const Family& family, const Mesh& mesh, at::Device dev
                           int ranks_on_device);
 
 // Evaluates one part of a model while its weights are there, and checks the order of their copies.
-PredictPart with_pages(PredictPart part, Page page, std::shared_ptr<const OffloadedParts> parts);
+DenoiserPart with_pages(DenoiserPart part, Page page, std::shared_ptr<const OffloadedParts> parts);
 
 // What was asked for, else the checkpoint's where the device has instructions for it, else float32.
 at::ScalarType choose_dtype(Dtype asked, at::ScalarType stored, at::Device device);

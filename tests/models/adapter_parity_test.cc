@@ -33,7 +33,7 @@ struct Base {
   Names names;
   AdapterNames adapter_names;
   std::function<ShardingTable(int ranks)> shardings;
-  std::function<PredictPart(const Weights&, Attend, const Mesh&)> load;
+  std::function<DenoiserPart(const Weights&, Attend, const Mesh&)> load;
   DenoiserInput input;
   std::function<Tensor(const Tensor& tokens)> velocity;  // as the fixture has it
 };
@@ -50,10 +50,10 @@ Base flux_base() {
   const auto config = config_of(folder / "model/transformer", read_flux_config);
   const auto checkpoint = Checkpoint::open(folder / "model/transformer", "diffusion_pytorch_model");
   const Dump dump(folder / "components.safetensors");
-  const auto load = [config](const Weights& w, Attend attend, const Mesh& mesh) -> PredictPart {
+  const auto load = [config](const Weights& w, Attend attend, const Mesh& mesh) -> DenoiserPart {
     const auto run = run_of(mesh, config.num_double + config.num_single);
-    const auto model = std::make_shared<Flux>(config, w, attend, BlockRange{run.begin, run.count});
-    return [=](const DenoiserInput& in, const Tensor& state) { return model->advance(in, state); };
+    return part_of(
+        std::make_shared<const Flux>(config, w, attend, BlockRange{run.begin, run.count}));
   };
   return {
       .checkpoint = checkpoint,
@@ -72,11 +72,13 @@ Base flux_base() {
 Base flux2_base() {
   const PartFixture fixture("klein");
   const auto config = config_of(fixture.folder(), read_flux2_config);
-  const auto load = [config](const Weights& w, Attend attend, const Mesh& mesh) -> PredictPart {
+  const auto load = [config](const Weights& w, Attend attend, const Mesh& mesh) -> DenoiserPart {
     const auto all = flux2_shape(config).num_blocks();
     const auto run = run_of(mesh, all);
     const auto model = std::make_shared<Flux2>(config, w, attend, BlockRange{run.begin, run.count});
-    return [=](const DenoiserInput& in, const Tensor& state) { return model->advance(in, state); };
+    return {.predict = [=](const DenoiserInput& in, const Tensor& state) {
+      return model->advance(in, state);
+    }};
   };
   return {
       .checkpoint = fixture.weights(),
@@ -92,12 +94,11 @@ Base zimage_base() {
   const PartFixture fixture("zimage-32");
   const auto config = config_of(fixture.folder(), read_zimage_config);
   const auto latents = fixture.dump()["latents"];
-  const auto load = [config](const Weights& w, Attend attend, const Mesh& mesh) -> PredictPart {
+  const auto load = [config](const Weights& w, Attend attend, const Mesh& mesh) -> DenoiserPart {
     const auto all = zimage_shape(config).num_blocks();
     const auto run = run_of(mesh, all);
-    const auto model =
-        std::make_shared<ZImage>(config, w, attend, BlockRange{run.begin, run.count});
-    return [=](const DenoiserInput& in, const Tensor& state) { return model->advance(in, state); };
+    return part_of(
+        std::make_shared<const ZImage>(config, w, attend, BlockRange{run.begin, run.count}));
   };
   return {.checkpoint = with_left_out(fixture.weights()),
           .names = zimage_names(fixture.weights()),

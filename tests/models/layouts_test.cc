@@ -39,23 +39,24 @@ BlockRange blocks_of(const Mesh& mesh, std::int64_t all) {
 
 class DenoiserLayouts : public testing::TestWithParam<Layout> {
  protected:
-  PredictPart flux2(const Mesh& mesh) const {
+  DenoiserPart flux2(const Mesh& mesh) const {
     const auto config = config_of(fixture_.folder(), read_flux2_config);
     const auto weights = fixture_.weights();
     const Weights w(weights, flux2_names(weights), {.tensor_parallel = mesh.tp},
                     flux2_sharding(config, mesh.tp.size(), GetParam().modulation));
     const auto model = std::make_shared<Flux2>(config, w, attend_over(mesh),
                                                blocks_of(mesh, flux2_shape(config).num_blocks()));
-    return [=](const DenoiserInput& in, const Tensor& state) { return model->advance(in, state); };
+    return {.predict = [=](const DenoiserInput& in, const Tensor& state) {
+      return model->advance(in, state);
+    }};
   }
-  PredictPart zimage(const Mesh& mesh) const {
+  DenoiserPart zimage(const Mesh& mesh) const {
     const auto config = config_of(fixture_.folder(), read_zimage_config);
     const auto weights = with_left_out(fixture_.weights());
     const Weights w(weights, zimage_names(weights), {.tensor_parallel = mesh.tp},
                     zimage_sharding(config, mesh.tp.size()));
-    const auto model = std::make_shared<ZImage>(config, w, attend_over(mesh),
-                                                blocks_of(mesh, zimage_shape(config).num_blocks()));
-    return [=](const DenoiserInput& in, const Tensor& state) { return model->advance(in, state); };
+    return part_of(std::make_shared<const ZImage>(
+        config, w, attend_over(mesh), blocks_of(mesh, zimage_shape(config).num_blocks())));
   }
   bool is_zimage() const { return GetParam().fixture.starts_with("zimage"); }
   DenoiserInput input() const {

@@ -53,7 +53,7 @@ class Parts : public testing::TestWithParam<std::string> {
     return {config_of(model_ / "vae", read_vae_config),
             Weights(std::move(checkpoint), names, {.dtype = dtype})};
   }
-  Tensor velocity(const Flux& model, at::ScalarType dtype) const {
+  DenoiserInput input(at::ScalarType dtype) const {
     DenoiserInput in{
         .noise = {dumped("transformer.hidden_states").to(dtype), dumped("transformer.img_ids")},
         .text = {dumped("transformer.encoder_hidden_states").to(dtype),
@@ -61,8 +61,9 @@ class Parts : public testing::TestWithParam<std::string> {
         .pooled_BC = dumped("transformer.pooled_projections").to(dtype),
         .timestep_B = dumped("transformer.timestep").to(dtype)};
     if (has("transformer.guidance")) in.guidance_B = dumped("transformer.guidance");
-    return model(in);
+    return in;
   }
+  Tensor velocity(const Flux& model, at::ScalarType dtype) const { return model(input(dtype)); }
   // The fixture is of one processor, on others the reference itself differs from it so much.
   void expect_equal(const Tensor& got, const std::string& name) const {
     const double spread = manifest_["float32_spread"][name];
@@ -95,6 +96,25 @@ TEST_P(Parts, T5EqualsTheReference) {
 
 TEST_P(Parts, TheTransformerEqualsTheReference) {
   expect_equal(velocity(flux(at::kFloat), at::kFloat), "transformer.velocity");
+}
+
+// Whichever pictures are modulated together, and as each step by itself would be.
+TEST_P(Parts, TheTransformerModulatesAllStepsOfAPictureAtOnce) {
+  const auto model = flux(at::kFloat);
+  auto in = input(at::kFloat);
+  for (auto* const x : {&in.noise.x_BLC, &in.pooled_BC, &in.guidance_B})
+    if (x->defined()) *x = x->narrow(0, 0, 1);
+  in.timestep_B = at::tensor({1.f, 0.7f, 0.2f});
+  const auto condition = model.condition(in);
+  const auto made = model.modulations({condition * 2, condition});
+  ASSERT_EQ(made[1].sizes(), at::IntArrayRef({3, model.num_modulations()}));
+  EXPECT_TRUE(at::equal(made[1], model.modulations({condition}).front()));
+  for (std::int64_t i = 0; i < 3; ++i) {
+    auto step = in;
+    step.timestep_B = in.timestep_B.narrow(0, i, 1);
+    const auto alone = model.modulations({model.condition(step)}).front();
+    EXPECT_LT(largest_error(made[1].narrow(0, i, 1), alone), 1e-5);
+  }
 }
 
 TEST_P(Parts, TheAutoencoderEqualsTheReference) {

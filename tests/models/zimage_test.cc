@@ -51,9 +51,29 @@ TEST_P(ZImageParity, TwoPartsMakeTheSameBitsAsOne) {
   for (std::int64_t cut = 1; cut < all; ++cut) {
     const auto first = load(checkpoint, at::kFloat, BlockRange{0, cut});
     const auto second = load(checkpoint, at::kFloat, BlockRange{cut, all - cut});
-    const auto state = first.advance(in, {});
+    auto of_first = in, of_second = in;
+    of_first.modulations_BM = first.modulations({first.condition(in)}).front();
+    of_second.modulations_BM = second.modulations({first.condition(in)}).front();
+    const auto state = first.advance(of_first, {});
     EXPECT_EQ(state.size(1), in.noise.x_BLC.size(1) + in.text.x_BLC.size(1) + shape.state_vectors);
-    EXPECT_TRUE(at::equal(second.advance(in, state), whole)) << "cut before block " << cut;
+    EXPECT_TRUE(at::equal(second.advance(of_second, state), whole)) << "cut before block " << cut;
+  }
+}
+
+// Whichever pictures are modulated together, and as each step by itself would be.
+TEST_P(ZImageParity, ModulatesAllStepsOfAPictureAtOnce) {
+  const auto model = load(weights(), at::kFloat);
+  auto in = zimage_input(fixture_.dump(), at::kFloat);
+  in.timestep_B = in.timestep_B.narrow(0, 0, 1) * at::tensor({1.f, 0.7f, 0.2f});
+  const auto condition = model.condition(in);
+  const auto made = model.modulations({condition, condition * 2});
+  ASSERT_EQ(made[0].sizes(), at::IntArrayRef({3, model.num_modulations()}));
+  EXPECT_TRUE(at::equal(made[0], model.modulations({condition}).front()));
+  for (std::int64_t i = 0; i < 3; ++i) {
+    auto step = in;
+    step.timestep_B = in.timestep_B.narrow(0, i, 1);
+    const auto alone = model.modulations({model.condition(step)}).front();
+    EXPECT_LT(largest_error(made[0].narrow(0, i, 1), alone), 1e-5);
   }
 }
 

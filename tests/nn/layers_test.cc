@@ -192,7 +192,8 @@ TEST(DenoiserInput, EnumeratesEveryTensorThatIsThere) {
   DenoiserInput in{.noise = {at::ones({2, 5, 3}), at::ones({5, 2})},
                    .text = {at::ones({2, 4, 6}), at::ones({4, 2}), at::ones({4})},
                    .references = {{at::ones({2, 7, 3}), at::ones({7, 2})}},
-                   .timestep_B = at::ones({2})};
+                   .timestep_B = at::ones({2}),
+                   .modulations_BM = at::ones({2, 9})};
   std::vector<std::string> seen;
   visit_tensors(in, [&](const Tensor& x, const Along& along) {
     seen.push_back(along.name);
@@ -200,7 +201,7 @@ TEST(DenoiserInput, EnumeratesEveryTensorThatIsThere) {
     EXPECT_GE(along.tokens == Along::kNone ? 4 : x.size(along.tokens), 4) << along.name;
   });
   EXPECT_THAT(seen, ElementsAre("image", "image", "text", "text", "text", "reference", "reference",
-                                "timestep"));
+                                "timestep", "modulations"));
 }
 
 }  // namespace braid::layers_test

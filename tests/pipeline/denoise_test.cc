@@ -58,6 +58,61 @@ TEST(Denoise, GivesEveryBranchTheStepsLatentsAndTimestep) {
   EXPECT_EQ(seen, std::vector<float>({1, 1, 0.75f, 0.75f, 0.25f, 0.25f}));
 }
 
+// In one call, of each picture by itself: whatever is read for it is read once.
+TEST(Denoise, ModulatesAllStepsOfAllPicturesBeforeTheFirst) {
+  auto job = with_negative(job_of(at::kFloat), 1, 2);
+  int calls = 0;
+  const auto of_picture = [](const DenoiserInput& in) {
+    return in.timestep_B.unsqueeze(-1) + in.pooled_BC;
+  };
+  const Modulate modulate = [&](const std::vector<DenoiserInput>& pictures) {
+    ++calls;
+    EXPECT_EQ(pictures.size(), 4u);
+    std::vector<Tensor> made;
+    for (const auto& in : pictures) made.push_back(of_picture(in));
+    return made;
+  };
+  modulate_steps(job, kSchedule, modulate, {});
+  EXPECT_EQ(calls, 1);
+  int evaluations = 0;
+  const Predict watch = [&](const DenoiserInput& in) {
+    ++evaluations;
+    EXPECT_TRUE(at::equal(in.modulations_BM, of_picture(in)));
+    return at::zeros_like(in.noise.x_BLC);
+  };
+  denoise(one_by_one(watch), {}, kSchedule, job, [](const StepTaken&) {});
+  EXPECT_EQ(evaluations, 6);
+}
+
+// Branches have their controls in common; one that is not followed in a step leaves the others' as
+// they are.
+TEST(Denoise, ModulatesControlNetsBeforeTheFirstStep) {
+  auto job = with_negative(job_of(at::kFloat), 1, 2);
+  for (auto& branch : job.branches)
+    for (const double factor : {3.0, 5.0})
+      branch.controls.push_back({.x_BNC = {}, .text = {}, .scale = at::full({}, factor)});
+  job.followed = {{0, 0.5}, {0, 1}};
+  const auto of_control = [](const DenoiserInput& in, std::size_t c) {
+    return in.timestep_B.unsqueeze(-1) * in.controls[c].scale;
+  };
+  const Controls controls{.follow = {}, .modulate = [&](const auto& pictures, std::size_t c) {
+                            std::vector<Tensor> made;
+                            for (const auto& in : pictures) made.push_back(of_control(in, c));
+                            return made;
+                          }};
+  modulate_steps(job, kSchedule, {}, controls);
+  std::vector<std::size_t> seen;
+  const Predict watch = [&](const DenoiserInput& in) {
+    seen.push_back(in.controls.size());
+    EXPECT_FALSE(in.modulations_BM.defined());
+    for (std::size_t c = 0; c < in.controls.size(); ++c)
+      EXPECT_TRUE(at::equal(in.controls[c].modulations_BM, of_control(in, c)));
+    return at::zeros_like(in.noise.x_BLC);
+  };
+  denoise(one_by_one(watch), {}, kSchedule, job, [](const StepTaken&) {});
+  EXPECT_EQ(seen, std::vector<std::size_t>({2, 2, 1, 1, 1, 1}));
+}
+
 TEST(Denoise, CombinesBothBranchesOfTrueGuidance) {
   auto job = with_negative(job_of(at::kFloat), 1, 2);
   job.guidance.scale = 3;

@@ -87,6 +87,20 @@ TEST(Tensors, OfALayerSplitAreThoseOfItsStage) {
   }
 }
 
+// From the shapes: in bfloat16, with what lies between tensors and pages.
+TEST(Tensors, OfAStepAreNotThoseThatModulateBlocks) {
+  const auto pages =
+      pages_of(tensors_of(surveyed_dev(), "transformer"), {}, {.offload = OffloadMode::kBlock});
+  const double h = 3072, head = 128;
+  const double step =
+      19 * 2 * (12 * h * h + 9 * h + 2 * head) + 38 * (12 * h * h + 8 * h + 2 * head);
+  const double once = 19 * (12 * h * h + 12 * h) + 38 * (3 * h * h + 3 * h);
+  EXPECT_NEAR(double(copied_bytes(pages, {}, PageUse::kRepeated)), 2 * step, 1e6);
+  EXPECT_NEAR(double(copied_bytes(pages, {}, PageUse::kOnce)), 2 * once, 1e6);
+  EXPECT_EQ(copied_bytes(pages, {.resident = 57}, PageUse::kRepeated), 0);
+  EXPECT_NEAR(double(copied_bytes(pages, {.resident = 57}, PageUse::kOnce)), 2 * once, 1e6);
+}
+
 struct Kept {
   Quantize quantize;
   OffloadMode mode;
@@ -124,6 +138,9 @@ TEST_P(PredictedPages, AreThoseOfALoad) {
         flux_sharding(config, k.tp, SharedModulation::kYes));
     const Flux flux(config, w, ops::attention, BlockRange{k.run.begin, k.run.count});
     parts.finish();
+    const auto stage = stage_of(job.shape(), {.begin = k.run.begin, .count = k.run.count});
+    EXPECT_EQ(predict_transformer_bytes(job, {.tp = k.tp}, world.rank(), stage).modulations,
+              flux.num_modulations() * job.steps * std::int64_t(sizeof(float)));
     EXPECT_EQ(paging.pages->page_bytes(), predicted.paged());
     EXPECT_EQ(paging.pages->slot_bytes(), slot_bytes(predicted, offload, SlotsOf::kDevice));
   });
@@ -171,6 +188,7 @@ TEST(Fit, TakesTheFastestThatFits) {
     EXPECT_EQ(chosen.memory.quantize, Quantize::kNone) << memory;
     last = o.resident;
     seconds = chosen.copy_seconds;
+    if (o.resident == 57) continue;  // all but what is needed once a picture
     // one group more would not fit
     auto more = job;
     more.memory = chosen.memory;

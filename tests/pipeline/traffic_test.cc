@@ -49,7 +49,7 @@ const FluxConfig kOnlySingles{.in_channels = 4,
 const FluxConfig kModels[] = {kManyHeads, kOnlyDoubles, kOnlySingles};
 
 struct Counted {
-  TrafficByAxis traffic;
+  TrafficByAxis traffic, of_modulations;  // of a step, and before the first of a picture
   BytesRead read;
 };
 
@@ -62,19 +62,22 @@ std::vector<Counted> run(const PlanJob& job, const FluxConfig& config, const Deg
     const auto mesh = make_mesh(world, grid);
     auto checkpoint = Checkpoint::open_file(file);
     auto names = flux_names(checkpoint);
-    const Flux flux(config,
-                    Weights(std::move(checkpoint), std::move(names),
-                            {.dtype = job.dtype,
-                             .on_read = [&](const BytesRead& read) { counted.read += read; },
-                             .tensor_parallel = mesh.tp},
-                            flux_sharding(config, mesh.tp.size(), job.layout.modulation)),
-                    attend_over(mesh, job.layout.ring_form),
-                    blocks_of_rank(*job.family, mesh, at::kCPU, 1));
-    const auto predict = predict_over(mesh, [&](const DenoiserInput& in, const Tensor& state) {
-      return flux.advance(in, state);
-    });
+    const auto part = part_of(std::make_shared<const Flux>(
+        config,
+        Weights(std::move(checkpoint), std::move(names),
+                {.dtype = job.dtype,
+                 .on_read = [&](const BytesRead& read) { counted.read += read; },
+                 .tensor_parallel = mesh.tp},
+                flux_sharding(config, mesh.tp.size(), job.layout.modulation)),
+        attend_over(mesh, job.layout.ring_form), blocks_of_rank(*job.family, mesh, at::kCPU, 1)));
+    auto in = made_input(job);
+    const auto at_first = traffic_of(mesh);
+    const auto made = modulate_over(mesh.stages, part)({picture_of(in, 0)});
     const auto before = traffic_of(mesh);
-    (void)predict(std::vector<DenoiserInput>(std::size_t(job.branches), made_input(job)));
+    counted.of_modulations = traffic_between(at_first, before);
+    in.modulations_BM = made.front().expand({job.batch_size, part.num_modulations});
+    const auto predict = predict_over(mesh, part);
+    (void)predict(std::vector<DenoiserInput>(std::size_t(job.branches), in));
     counted.traffic = traffic_between(before, traffic_of(mesh));
   });
   return ranks;
@@ -169,15 +172,23 @@ TEST(Traffic, IsTwoReductionsADoubleBlockAndOneASingleBlock) {
   auto job = small_job();
   const MadeFile file(kManyHeads, at::kFloat);
   const std::int64_t hidden = 144, tokens = 56;
-  const auto shared = along(run(job, kManyHeads, {.tp = 4}, file.path()).front().traffic, "tp");
-  EXPECT_EQ(shared.all_reduces, 2 * 1 + 2);
-  EXPECT_EQ(shared.all_gathers, 2 * 1 + 2 + 1);  // adaLN layers
-  EXPECT_EQ(shared.bytes, 4 * (4 * tokens * hidden + (2 * 6 + 2 * 3 + 2) * hidden / 4));
+  const auto shared = run(job, kManyHeads, {.tp = 4}, file.path()).front();
+  const Traffic of_a_step{.all_reduces = 2 * 1 + 2, .bytes = 4 * 4 * tokens * hidden};
+  EXPECT_EQ(along(shared.traffic, "tp"), of_a_step);
+  EXPECT_EQ(along(shared.of_modulations, "tp"),
+            (Traffic{.all_gathers = 2 * 1 + 2 + 1, .bytes = 4 * (2 * 6 + 2 * 3 + 2) * hidden / 4}));
   job.layout.modulation = SharedModulation::kNo;
-  const auto whole = along(run(job, kManyHeads, {.tp = 4}, file.path()).front().traffic, "tp");
-  EXPECT_EQ(whole.all_reduces, 4);
-  EXPECT_EQ(whole.all_gathers, 0);
-  EXPECT_EQ(whole.bytes, 4 * 4 * tokens * hidden);
+  const auto whole = run(job, kManyHeads, {.tp = 4}, file.path()).front();
+  EXPECT_EQ(along(whole.traffic, "tp"), of_a_step);
+  EXPECT_EQ(along(whole.of_modulations, "tp"), Traffic());
+}
+
+// The first stage embeds the timestep for all.
+TEST(Traffic, OfModulationsAmongStagesIsABroadcastOfConditioningVectors) {
+  const MadeFile file(kManyHeads, at::kFloat);
+  const auto ranks = run(small_job(), kManyHeads, {.layers = 3}, file.path());
+  EXPECT_EQ(along(ranks.front().of_modulations, "stages"),
+            (Traffic{.broadcasts = 1, .bytes = 4 * 144}));
 }
 
 TEST(Traffic, IsTwoTradesABlockWithUlyssesAndOneGather) {

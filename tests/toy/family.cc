@@ -74,10 +74,12 @@ class ToyFamily : public Family {
     return std::make_shared<const ToyFamily>(c, description().schedule,
                                              description().limits.defaults);
   }
-  PredictPart load_denoiser(const Weights& w, Attend attend,
-                            std::optional<BlockRange> run) const override {
+  DenoiserPart load_denoiser(const Weights& w, Attend attend,
+                             std::optional<BlockRange> run) const override {
     const auto toy = std::make_shared<const Toy>(c_.toy, w, std::move(attend), run);
-    return [toy](const DenoiserInput& in, const Tensor& state) { return toy->advance(in, state); };
+    return {.predict = [toy](const DenoiserInput& in, const Tensor& state) {
+      return toy->advance(in, state);
+    }};
   }
   std::unique_ptr<const TextEncoders> load_text(const fs::path& folder, at::Device,
                                                 const WeightsOf& weights_of,

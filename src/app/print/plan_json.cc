@@ -15,6 +15,7 @@ OrderedJson json_of(const RankBytes& b) {
           {"vae", b.vae},
           {"activations", b.activations},
           {"keys_values", b.keys_values},
+          {"modulations", b.modulations},
           {"staging", b.staging},
           {"kept_references", b.kept},
           {"decoding", b.decoding},

@@ -20,19 +20,13 @@ std::vector<Modulation> split_modulations(const Tensor& packed_BC, std::int64_t 
 }
 
 FluxSide::FluxSide(const Weights& block, const std::string& side, const FluxConfig& c)
-    : mod_(block / (side + "_mod") / "lin", {.in = c.hidden(), .out = 6 * c.hidden()}),
-      qkv_(block / (side + "_attn") / "qkv", {.in = c.hidden(), .out = 3 * c.hidden()}),
+    : qkv_(block / (side + "_attn") / "qkv", {.in = c.hidden(), .out = 3 * c.hidden()}),
       proj_(block / (side + "_attn") / "proj", {.in = c.hidden(), .out = c.hidden()}),
       mlp_in_(block / (side + "_mlp") / "0", {.in = c.hidden(), .out = c.mlp_hidden()}),
       mlp_out_(block / (side + "_mlp") / "2", {.in = c.mlp_hidden(), .out = c.hidden()}),
       q_norm_(block / (side + "_attn") / "norm" / "query_norm", c.head_width, kQkNormEps),
       k_norm_(block / (side + "_attn") / "norm" / "key_norm", c.head_width, kQkNormEps),
       head_width_(c.head_width) {}
-
-FluxSide::Modulations FluxSide::modulations(const Tensor& vec_BC) const {
-  const auto both = split_modulations(mod_(vec_BC), 2);
-  return {.attention = both[0], .mlp = both[1]};
-}
 
 FluxSide::Qkv FluxSide::project(const Tensor& x_BLC, const Modulation& m) const {
   const auto parts = qkv_(ops::modulated_norm(x_BLC, m)).chunk(3, -1);
@@ -63,9 +57,11 @@ FluxDoubleBlock::Tokens FluxDoubleBlock::attend(const Tokens& x,
           .text_BTC = attended.narrow(1, 0, num_text)};
 }
 
-FluxDoubleBlock::Tokens FluxDoubleBlock::operator()(const Tokens& x, const Tensor& vec_BC,
+FluxDoubleBlock::Tokens FluxDoubleBlock::operator()(const Tokens& x, const Tensor& modulations_BM,
                                                     const Rope& rope, const Attend& attend) const {
-  const auto image_mod = image_.modulations(vec_BC), text_mod = text_.modulations(vec_BC);
+  const auto mods = split_modulations(modulations_BM, 4);
+  const FluxSide::Modulations image_mod{.attention = mods[0], .mlp = mods[1]};
+  const FluxSide::Modulations text_mod{.attention = mods[2], .mlp = mods[3]};
   const auto attended = this->attend(x, image_mod, text_mod, rope, attend);
   const auto [image_y, text_y] =
       apply_both(image_.projection(), attended.image_BIC, text_.projection(), attended.text_BTC);
@@ -78,16 +74,15 @@ FluxDoubleBlock::Tokens FluxDoubleBlock::operator()(const Tokens& x, const Tenso
 }
 
 FluxSingleBlock::FluxSingleBlock(const Weights& w, const FluxConfig& c)
-    : mod_(w / "modulation" / "lin", {.in = c.hidden(), .out = 3 * c.hidden()}),
-      in_(w / "linear1", {.in = c.hidden(), .out = 3 * c.hidden() + c.mlp_hidden()}),
+    : in_(w / "linear1", {.in = c.hidden(), .out = 3 * c.hidden() + c.mlp_hidden()}),
       out_(w / "linear2", {.in = c.hidden() + c.mlp_hidden(), .out = c.hidden()}),
       q_norm_(w / "norm" / "query_norm", c.head_width, kQkNormEps),
       k_norm_(w / "norm" / "key_norm", c.head_width, kQkNormEps),
       head_width_(c.head_width) {}
 
-Tensor FluxSingleBlock::operator()(const Tensor& x_BLC, const Tensor& vec_BC, const Rope& rope,
-                                   const Attend& attend) const {
-  const auto mod = split_modulations(mod_(vec_BC), 1).front();
+Tensor FluxSingleBlock::operator()(const Tensor& x_BLC, const Tensor& modulations_BM,
+                                   const Rope& rope, const Attend& attend) const {
+  const auto mod = split_modulations(modulations_BM, 1).front();
   const auto fused = in_(ops::modulated_norm(x_BLC, mod));
   // [q | k | v | mlp], where the mlp is four times as wide as each of the others
   const auto width = fused.size(-1) / 7;
@@ -101,5 +96,17 @@ Tensor FluxSingleBlock::operator()(const Tensor& x_BLC, const Tensor& vec_BC, co
   const auto y = out_(ops::joined_gelu(attended, parts[3]));
   return ops::gated_residual(x_BLC, mod.gate, y);
 }
+
+FluxDoubleModulator::FluxDoubleModulator(const Weights& w, const FluxConfig& c)
+    : image_(w / "img_mod" / "lin", {.in = c.hidden(), .out = 6 * c.hidden()}),
+      text_(w / "txt_mod" / "lin", {.in = c.hidden(), .out = 6 * c.hidden()}) {}
+
+void FluxDoubleModulator::add_to(ModulationsMade& made) const {
+  made.add(image_);
+  made.add(text_);
+}
+
+FluxSingleModulator::FluxSingleModulator(const Weights& w, const FluxConfig& c)
+    : lin_(w / "modulation" / "lin", {.in = c.hidden(), .out = 3 * c.hidden()}) {}
 
 }  // namespace braid

@@ -7,6 +7,7 @@
 #include "models/flux/config.h"
 #include "nn/attention.h"
 #include "nn/linear.h"
+#include "nn/modulations.h"
 #include "nn/norm.h"
 
 namespace braid {
@@ -23,7 +24,6 @@ class FluxSide {
     ops::NormedHeads q, k;  // not normalised yet, with the weights for it
     Tensor v;               // [B L H D]
   };
-  Modulations modulations(const Tensor& vec_BC) const;
   Qkv project(const Tensor& x_BLC, const Modulation& m) const;
   Tensor widen(const Tensor& x_BLC, const Modulation& m) const;  // the MLP's hidden activations
 
@@ -31,7 +31,7 @@ class FluxSide {
   const Linear& mlp_out() const { return mlp_out_; }
 
  private:
-  Linear mod_, qkv_, proj_, mlp_in_, mlp_out_;
+  Linear qkv_, proj_, mlp_in_, mlp_out_;
   RmsNorm q_norm_, k_norm_;
   std::int64_t head_width_;
 };
@@ -44,8 +44,8 @@ class FluxDoubleBlock {
   struct Tokens {
     Tensor image_BIC, text_BTC;
   };
-  // `vec_BC` is silu of the conditioning vector.
-  Tokens operator()(const Tokens& x, const Tensor& vec_BC, const Rope& rope,
+  // `modulations_BM` is what FluxDoubleModulator makes.
+  Tokens operator()(const Tokens& x, const Tensor& modulations_BM, const Rope& rope,
                     const Attend& attend) const;
 
  private:
@@ -60,13 +60,33 @@ class FluxDoubleBlock {
 class FluxSingleBlock {
  public:
   FluxSingleBlock(const Weights& w, const FluxConfig& config);
-  Tensor operator()(const Tensor& x_BLC, const Tensor& vec_BC, const Rope& rope,
+  Tensor operator()(const Tensor& x_BLC, const Tensor& modulations_BM, const Rope& rope,
                     const Attend& attend) const;
 
  private:
-  Linear mod_, in_, out_;
+  Linear in_, out_;
   RmsNorm q_norm_, k_norm_;
   std::int64_t head_width_;
+};
+
+// The adaLN layers of these blocks, of silu of the conditioning vector: M = 12 C, the image's
+// before the text's, and M = 3 C.
+class FluxDoubleModulator {
+ public:
+  FluxDoubleModulator(const Weights& w, const FluxConfig& config);
+  void add_to(ModulationsMade& made) const;
+
+ private:
+  Linear image_, text_;
+};
+
+class FluxSingleModulator {
+ public:
+  FluxSingleModulator(const Weights& w, const FluxConfig& config);
+  void add_to(ModulationsMade& made) const { made.add(lin_); }
+
+ private:
+  Linear lin_;
 };
 
 // [B n*3*C] -> n modulations of [B 1 C] tensors, in the order shift, scale, gate

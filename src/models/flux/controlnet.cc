@@ -50,6 +50,7 @@ FluxControlNet::FluxControlNet(const FluxControlNetConfig& c, const Weights& w, 
     : config_(c),
       attend_(std::move(attend)),
       inputs_(w, c.flux),
+      modulators_(w, run_of({}, c.flux.num_double + c.flux.num_single), c.flux),
       hint_(load_hint(w, c)),
       control_in_(w / "controlnet_x_embedder", {.in = c.flux.in_channels, .out = c.flux.hidden()}),
       modes_(load_modes(w, c)),
@@ -74,12 +75,26 @@ Tensor FluxControlNet::with_mode(const Tensor& text_BTC, const ControlInput& con
                    text_BTC);
 }
 
+DenoiserInput FluxControlNet::as_input(const DenoiserInput& in, const ControlInput& control) const {
+  return {.noise = in.noise,
+          .text = control.text,
+          .pooled_BC = control.pooled_BC,
+          .timestep_B = in.timestep_B,
+          .guidance_B = control.guidance_B};
+}
+
+Tensor FluxControlNet::condition(const DenoiserInput& in, const ControlInput& control) const {
+  return inputs_.condition(as_input(in, control));
+}
+
+std::vector<Tensor> FluxControlNet::modulations(const std::vector<Tensor>& conditions_SC) const {
+  ModulationsMade made(conditions_SC, modulators_.width());
+  modulators_.add_to(made);
+  return std::move(made).take();
+}
+
 FluxState FluxControlNet::begin(const DenoiserInput& in, const ControlInput& control) const {
-  auto x = inputs_({.noise = in.noise,
-                    .text = control.text,
-                    .pooled_BC = control.pooled_BC,
-                    .timestep_B = in.timestep_B,
-                    .guidance_B = control.guidance_B});
+  auto x = inputs_(as_input(in, control));
   x.image_BIC = x.image_BIC + control_in_(seen(in, control));
   x.text_BTC = with_mode(x.text_BTC, control);
   return x;
@@ -91,16 +106,17 @@ BlockResiduals FluxControlNet::operator()(const DenoiserInput& in,
   const auto rope = rope_table(ids, {.widths = config_.flux.axes});
   const auto x = begin(in, control);
   const auto num_text = x.text_BTC.size(1), num_image = x.image_BIC.size(1);
+  Modulations mods(control.modulations_BM);
   BlockResiduals made;
   FluxDoubleBlock::Tokens tokens{.image_BIC = x.image_BIC, .text_BTC = x.text_BTC};
   double_blocks_.for_each([&](std::int64_t, const FluxControlBlock<FluxDoubleBlock>& at) {
-    tokens = at.block(tokens, x.vec_BC, rope, attend_);
+    tokens = at.block(tokens, modulators_.next_double(mods), rope, attend_);
     made.doubles.push_back(at.residual(tokens.image_BIC) * control.scale);
   });
   if (single_blocks_.empty()) return made;
   auto all = at::cat({tokens.text_BTC, tokens.image_BIC}, 1);
   single_blocks_.for_each([&](std::int64_t, const FluxControlBlock<FluxSingleBlock>& at) {
-    all = at.block(all, x.vec_BC, rope, attend_);
+    all = at.block(all, modulators_.next_single(mods), rope, attend_);
     made.singles.push_back(at.residual(all.narrow(1, num_text, num_image)) * control.scale);
   });
   return made;

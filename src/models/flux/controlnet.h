@@ -7,6 +7,7 @@
 
 #include "models/flux/ends.h"
 #include "models/flux/hint.h"
+#include "models/flux/modulators.h"
 #include "nn/block_list.h"
 #include "nn/rope.h"
 #include "weights/sharding.h"
@@ -40,10 +41,16 @@ class FluxControlNet {
   FluxControlNet(const FluxControlNetConfig& config, const Weights& w,
                  Attend attend = ops::attention);
 
-  // Of the noise and the timestep of `in`, and one of its controls; times the control's scale.
+  // Of the noise of `in`, and one of its controls with its modulations; times the control's scale.
   BlockResiduals operator()(const DenoiserInput& in, const ControlInput& control) const;
 
+  // Silu of the conditioning vector [S C], of the timesteps of `in` and one of its controls; and of
+  // such vectors, what modulates the blocks.
+  Tensor condition(const DenoiserInput& in, const ControlInput& control) const;
+  std::vector<Tensor> modulations(const std::vector<Tensor>& conditions_SC) const;
+
  private:
+  DenoiserInput as_input(const DenoiserInput& in, const ControlInput& control) const;
   FluxState begin(const DenoiserInput& in, const ControlInput& control) const;
   Tensor seen(const DenoiserInput& in, const ControlInput& control) const;
   Tensor with_mode(const Tensor& text_BTC, const ControlInput& control) const;
@@ -51,6 +58,7 @@ class FluxControlNet {
   FluxControlNetConfig config_;
   Attend attend_;
   FluxInputs inputs_;
+  FluxModulators modulators_;
   std::optional<PictureHint> hint_;
   Linear control_in_;
   std::optional<Tensor> modes_;  // [modes C]

@@ -24,21 +24,20 @@ Tensor image_tokens(const DenoiserInput& in) {
 
 }  // namespace
 
-Tensor FluxState::pack() const { return at::cat({text_BTC, image_BIC, vec_BC.unsqueeze(1)}, 1); }
+Tensor FluxState::pack() const { return at::cat({text_BTC, image_BIC}, 1); }
 
 FluxState FluxState::unpack(const Tensor& packed, std::int64_t num_text) {
-  const auto num_image = packed.size(1) - num_text - 1;
-  return {.image_BIC = packed.narrow(1, num_text, num_image),
-          .text_BTC = packed.narrow(1, 0, num_text),
-          .vec_BC = packed.select(1, num_text + num_image)};
+  return {.image_BIC = packed.narrow(1, num_text, packed.size(1) - num_text),
+          .text_BTC = packed.narrow(1, 0, num_text)};
 }
 
 FluxInputs::FluxInputs(const Weights& w, const FluxConfig& c)
     : image_in_(w / "img_in", {.in = c.in_channels, .out = c.hidden()}),
       text_in_(w / "txt_in", {.in = c.text_width, .out = c.hidden()}),
-      time_in_(load_embedder(w / "time_in", kSinusoid, c.hidden())),
-      pooled_in_(load_embedder(w / "vector_in", c.pooled_width, c.hidden())) {
-  if (c.guidance_embeds) guidance_in_ = load_embedder(w / "guidance_in", kSinusoid, c.hidden());
+      time_in_(load_embedder(w.once() / "time_in", kSinusoid, c.hidden())),
+      pooled_in_(load_embedder(w.once() / "vector_in", c.pooled_width, c.hidden())) {
+  if (c.guidance_embeds)
+    guidance_in_ = load_embedder(w.once() / "guidance_in", kSinusoid, c.hidden());
 }
 
 // Timestep and guidance are multiplied in the dtype of the model, as the reference does: a guidance
@@ -57,17 +56,17 @@ Tensor FluxInputs::condition(const DenoiserInput& in) const {
 }
 
 FluxState FluxInputs::operator()(const DenoiserInput& in) const {
-  return {.image_BIC = image_in_(image_tokens(in)),
-          .text_BTC = text_in_(in.text.x_BLC),
-          .vec_BC = condition(in)};
+  return {.image_BIC = image_in_(image_tokens(in)), .text_BTC = text_in_(in.text.x_BLC)};
 }
 
 FluxOutput::FluxOutput(const Weights& w, const FluxConfig& c)
-    : mod_(w / "final_layer" / "adaLN_modulation" / "1", {.in = c.hidden(), .out = 2 * c.hidden()}),
+    : mod_(w.once() / "final_layer" / "adaLN_modulation" / "1",
+           {.in = c.hidden(), .out = 2 * c.hidden()}),
       out_(w / "final_layer" / "linear", {.in = c.hidden(), .out = c.out_channels}) {}
 
-Tensor FluxOutput::operator()(const FluxState& x, std::int64_t num_noise) const {
-  const auto mod = mod_(x.vec_BC).unsqueeze(1).chunk(2, -1);
+Tensor FluxOutput::operator()(const FluxState& x, const Tensor& modulations_BM,
+                              std::int64_t num_noise) const {
+  const auto mod = modulations_BM.unsqueeze(1).chunk(2, -1);
   const auto noise_BNC = x.image_BIC.narrow(1, 0, num_noise);
   return out_(ops::modulated_norm(noise_BNC, {.shift = mod[0], .scale = mod[1], .gate = {}}));
 }

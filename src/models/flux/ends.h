@@ -12,9 +12,8 @@ namespace braid {
 // What lies between two blocks. Image tokens are the noise's, then those of references.
 struct FluxState {
   Tensor image_BIC, text_BTC;
-  Tensor vec_BC;  // silu of the conditioning vector
 
-  // All three as one tensor [B T+I+1 C], and back.
+  // Both as one tensor [B T+I C], and back.
   Tensor pack() const;
   static FluxState unpack(const Tensor& packed, std::int64_t num_text);
 };
@@ -22,12 +21,12 @@ struct FluxState {
 class FluxInputs {
  public:
   FluxInputs(const Weights& w, const FluxConfig& config);
-  // `guidance_B` must be there exactly if the config has guidance_embeds.
   FluxState operator()(const DenoiserInput& in) const;
-
- private:
+  // Silu of the conditioning vector. `guidance_B` must be there exactly if the config has
+  // guidance_embeds.
   Tensor condition(const DenoiserInput& in) const;
 
+ private:
   Linear image_in_, text_in_;
   Embedder time_in_, pooled_in_;
   std::optional<Embedder> guidance_in_;
@@ -36,8 +35,9 @@ class FluxInputs {
 class FluxOutput {
  public:
   FluxOutput(const Weights& w, const FluxConfig& config);
-  // Velocity of the first `num_noise` image tokens [B N C].
-  Tensor operator()(const FluxState& x, std::int64_t num_noise) const;
+  // Velocity of the first `num_noise` image tokens [B N C]; M = 2 C.
+  Tensor operator()(const FluxState& x, const Tensor& modulations_BM, std::int64_t num_noise) const;
+  void add_to(ModulationsMade& made) const { made.add(mod_); }
 
  private:
   Linear mod_, out_;

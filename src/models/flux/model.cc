@@ -21,6 +21,7 @@ Flux::Flux(const FluxConfig& c, const Weights& w, Attend attend, std::optional<B
       run_(run_of(run, c.num_double + c.num_single)),
       attend_(std::move(attend)),
       inputs_(load_end<FluxInputs>(w, place_if(run_.has_first()), c)),
+      modulators_(w, run_, c),
       double_blocks_(w / "double_blocks", run_.of_kind(0, c.num_double), c),
       single_blocks_(w / "single_blocks", run_.of_kind(c.num_double, c.num_single), c),
       output_(load_end<FluxOutput>(w, place_if(run_.has_last()), c)) {
@@ -35,12 +36,13 @@ FluxState Flux::begin(const DenoiserInput& in, const Tensor& state) const {
   return x;
 }
 
-void Flux::run_double_blocks(FluxState& x, const DenoiserInput& in, const Rope& rope) const {
+void Flux::run_double_blocks(FluxState& x, Modulations& mods, const DenoiserInput& in,
+                             const Rope& rope) const {
   FluxDoubleBlock::Tokens tokens{.image_BIC = x.image_BIC, .text_BTC = x.text_BTC};
   x.image_BIC.reset();
   x.text_BTC.reset();
   double_blocks_.for_each([&](std::int64_t i, const FluxDoubleBlock& block) {
-    tokens = block(tokens, x.vec_BC, rope, attend_);
+    tokens = block(tokens, modulators_.next_double(mods), rope, attend_);
     if (const auto* residual = residual_behind(in.residuals.doubles, i, config_.num_double))
       tokens.image_BIC = tokens.image_BIC + *residual;
     if (!in.watch) return;
@@ -52,13 +54,14 @@ void Flux::run_double_blocks(FluxState& x, const DenoiserInput& in, const Rope& 
   x.text_BTC = tokens.text_BTC;
 }
 
-void Flux::run_single_blocks(FluxState& x, const DenoiserInput& in, const Rope& rope) const {
+void Flux::run_single_blocks(FluxState& x, Modulations& mods, const DenoiserInput& in,
+                             const Rope& rope) const {
   const auto num_text = x.text_BTC.size(1), num_image = x.image_BIC.size(1);
   auto tokens = at::cat({x.text_BTC, x.image_BIC}, 1);
   x.image_BIC.reset();
   x.text_BTC.reset();
   single_blocks_.for_each([&](std::int64_t i, const FluxSingleBlock& block) {
-    tokens = block(tokens, x.vec_BC, rope, attend_);
+    tokens = block(tokens, modulators_.next_single(mods), rope, attend_);
     if (const auto* residual = residual_behind(in.residuals.singles, i, config_.num_single))
       tokens.narrow(1, num_text, num_image).add_(*residual);
     if (!in.watch) return;
@@ -75,9 +78,28 @@ Tensor Flux::advance(const DenoiserInput& in, const Tensor& state) const {
   for (const auto& reference : in.references) ids.push_back(reference.ids_LA);
   const auto rope = rope_table(at::cat(ids), {.widths = config_.axes});
   auto x = begin(in, state);
-  run_double_blocks(x, in, rope);
-  if (!single_blocks_.empty()) run_single_blocks(x, in, rope);
-  return output_ ? (*output_)(x, in.noise.x_BLC.size(1)) : x.pack();
+  Modulations mods(in.modulations_BM);
+  run_double_blocks(x, mods, in, rope);
+  if (!single_blocks_.empty()) run_single_blocks(x, mods, in, rope);
+  return output_ ? (*output_)(x, mods.take(2 * config_.hidden()), in.noise.x_BLC.size(1))
+                 : x.pack();
+}
+
+Tensor Flux::operator()(const DenoiserInput& in) const {
+  auto modulated = in;
+  modulated.modulations_BM = modulations({condition(in)}).front();
+  return advance(modulated, {});
+}
+
+std::vector<Tensor> Flux::modulations(const std::vector<Tensor>& conditions_SC) const {
+  ModulationsMade made(conditions_SC, num_modulations());
+  modulators_.add_to(made);
+  if (output_) output_->add_to(made);
+  return std::move(made).take();
+}
+
+std::int64_t Flux::num_modulations() const {
+  return modulators_.width() + (output_ ? 2 * config_.hidden() : 0);
 }
 
 }  // namespace braid

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "models/flux/ends.h"
+#include "models/flux/modulators.h"
 #include "nn/block_list.h"
 #include "nn/denoiser_shape.h"
 #include "nn/rope.h"
@@ -18,22 +19,30 @@ class Flux {
 
   // -> velocity [B I C], of a transformer that has all blocks. `guidance_B` must be there exactly
   // if the config has guidance_embeds.
-  Tensor operator()(const DenoiserInput& in) const { return advance(in, {}); }
-  // From the packed state that the run before made to the one after this run. The first run begins
-  // with the input, and the last makes the velocity.
+  Tensor operator()(const DenoiserInput& in) const;
+  // From the packed state that the run before made to the one after this run, with `modulations_BM`
+  // of this run. The first run begins with the input, and the last makes the velocity.
   Tensor advance(const DenoiserInput& in, const Tensor& state) const;
+
+  // The conditioning vectors [S C], of the first run; and of these, what modulates this one.
+  Tensor condition(const DenoiserInput& in) const { return inputs_->condition(in); }
+  std::vector<Tensor> modulations(const std::vector<Tensor>& conditions_SC) const;
+  std::int64_t num_modulations() const;
 
   const FluxConfig& config() const { return config_; }
 
  private:
   FluxState begin(const DenoiserInput& in, const Tensor& state) const;
-  void run_double_blocks(FluxState& x, const DenoiserInput& in, const Rope& rope) const;
-  void run_single_blocks(FluxState& x, const DenoiserInput& in, const Rope& rope) const;
+  void run_double_blocks(FluxState& x, Modulations& mods, const DenoiserInput& in,
+                         const Rope& rope) const;
+  void run_single_blocks(FluxState& x, Modulations& mods, const DenoiserInput& in,
+                         const Rope& rope) const;
 
   FluxConfig config_;
   BlockRun run_;
   Attend attend_;
   std::optional<FluxInputs> inputs_;
+  FluxModulators modulators_;
   BlockList<FluxDoubleBlock> double_blocks_;
   BlockList<FluxSingleBlock> single_blocks_;
   std::optional<FluxOutput> output_;

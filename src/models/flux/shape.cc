@@ -34,7 +34,6 @@ DenoiserShape flux_shape(const FluxConfig& c) {
           .beside_width = c.in_channels - c.out_channels,
           .text_width = c.text_width,
           .pooled_width = c.pooled_width,
-          .state_vectors = 1,
           .blocks = {{.name = "double",
                       .count = c.num_double,
                       .dense_flops = dense,

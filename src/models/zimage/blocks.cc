@@ -24,18 +24,18 @@ ZImageBlock::ZImageBlock(const Weights& w, const ZImageConfig& c, Modulated modu
       behind_attention_(w / "attention_norm2", c.hidden, c.norm_eps),
       before_mlp_(w / "ffn_norm1", c.hidden, c.norm_eps),
       behind_mlp_(w / "ffn_norm2", c.hidden, c.norm_eps),
-      head_width_(c.head_width()) {
-  if (modulated == Modulated::kYes)
-    mod_.emplace(w / "adaLN_modulation" / 0,
-                 LinearShape{.in = c.condition_width(), .out = 4 * c.hidden});
-}
+      modulated_(modulated),
+      head_width_(c.head_width()) {}
 
-ZImageBlock::Gains ZImageBlock::gains(const Tensor& x_BLC, const Tensor& condition_BE) const {
-  if (!mod_) {
+ZImageModulator::ZImageModulator(const Weights& w, const ZImageConfig& c)
+    : layer_(w / "adaLN_modulation" / 0, {.in = c.condition_width(), .out = 4 * c.hidden}) {}
+
+ZImageBlock::Gains ZImageBlock::gains(const Tensor& x_BLC, const Tensor& modulations_BM) const {
+  if (modulated_ == Modulated::kNo) {
     const auto one = at::ones({1, 1, x_BLC.size(-1)}, x_BLC.options());
     return {.attention_scale = one, .attention_gate = one, .mlp_scale = one, .mlp_gate = one};
   }
-  const auto parts = (*mod_)(condition_BE).unsqueeze(1).chunk(4, -1);
+  const auto parts = modulations_BM.unsqueeze(1).chunk(4, -1);
   return {.attention_scale = 1 + parts[0],
           .attention_gate = parts[1].tanh(),
           .mlp_scale = 1 + parts[2],
@@ -57,9 +57,9 @@ Tensor ZImageBlock::mlp(const Tensor& x_BLC) const {
   return mlp_out_(ops::swiglu(halves[0], halves[1]));
 }
 
-Tensor ZImageBlock::operator()(const Tensor& x_BLC, const Tensor& condition_BE, const Rope& rope,
+Tensor ZImageBlock::operator()(const Tensor& x_BLC, const Tensor& modulations_BM, const Rope& rope,
                                const Attend& attend) const {
-  const auto g = gains(x_BLC, condition_BE);
+  const auto g = gains(x_BLC, modulations_BM);
   const auto y = attended(before_attention_(x_BLC) * g.attention_scale, rope, attend);
   const auto x = ops::gated_residual(x_BLC, g.attention_gate, behind_attention_(y));
   const auto z = mlp(before_mlp_(x) * g.mlp_scale);

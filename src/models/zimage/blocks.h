@@ -6,6 +6,7 @@
 #include "models/zimage/config.h"
 #include "nn/attention.h"
 #include "nn/linear.h"
+#include "nn/modulations.h"
 #include "nn/norm.h"
 
 namespace braid {
@@ -16,22 +17,33 @@ enum class Modulated { kYes, kNo };
 class ZImageBlock {
  public:
   ZImageBlock(const Weights& w, const ZImageConfig& config, Modulated modulated);
-  Tensor operator()(const Tensor& x_BLC, const Tensor& condition_BE, const Rope& rope,
+  // `modulations_BM` is what the block's modulator makes: M = 4 C; none of blocks that have none.
+  Tensor operator()(const Tensor& x_BLC, const Tensor& modulations_BM, const Rope& rope,
                     const Attend& attend) const;
 
  private:
   struct Gains {  // [B 1 C] each
     Tensor attention_scale, attention_gate, mlp_scale, mlp_gate;
   };
-  Gains gains(const Tensor& x_BLC, const Tensor& condition_BE) const;
+  Gains gains(const Tensor& x_BLC, const Tensor& modulations_BM) const;
   Tensor attended(const Tensor& x_BLC, const Rope& rope, const Attend& attend) const;
   Tensor mlp(const Tensor& x_BLC) const;
 
   Linear qkv_, out_, mlp_in_, mlp_out_;
   RmsNorm q_norm_, k_norm_;
   LlamaRmsNorm before_attention_, behind_attention_, before_mlp_, behind_mlp_;
-  std::optional<Linear> mod_;
+  Modulated modulated_;
   std::int64_t head_width_;
+};
+
+// The adaLN layer of a block, of the embedded timestep.
+class ZImageModulator {
+ public:
+  ZImageModulator(const Weights& w, const ZImageConfig& config);
+  void add_to(ModulationsMade& made) const { made.add(layer_); }
+
+ private:
+  Linear layer_;
 };
 
 }  // namespace braid

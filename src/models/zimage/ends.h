@@ -13,17 +13,17 @@ namespace braid {
 // What lies between two blocks.
 struct ZImageState {
   Tensor image_BIC, text_BTC;
-  Tensor condition_BE;  // the embedded timestep
 
-  // All three as one tensor [B T+I+1 C], and back.
+  // Both as one tensor [B T+I C], and back.
   Tensor pack() const;
-  static ZImageState unpack(const Tensor& packed, std::int64_t num_text, std::int64_t width);
+  static ZImageState unpack(const Tensor& packed, std::int64_t num_text);
 };
 
 class ZImageInputs {
  public:
   ZImageInputs(const Weights& w, const ZImageConfig& config);
   ZImageState operator()(const DenoiserInput& in) const;
+  Tensor condition(const DenoiserInput& in) const;  // the embedded timestep [B E]
 
  private:
   Linear image_in_, text_in_;
@@ -36,7 +36,8 @@ class ZImageInputs {
 class ZImageOutput {
  public:
   ZImageOutput(const Weights& w, const ZImageConfig& config);
-  Tensor operator()(const ZImageState& x) const;  // velocity [B I C]
+  Tensor operator()(const ZImageState& x, const Tensor& modulations_BM) const;  // velocity [B I C]
+  void add_to(ModulationsMade& made) const;                                     // M = C
 
  private:
   Linear scale_, out_;

@@ -19,6 +19,8 @@ ZImage::ZImage(const ZImageConfig& c, const Weights& w, Attend attend,
       run_(run_of(run, 2 * c.num_refiners + c.num_layers)),
       attend_(std::move(attend)),
       inputs_(load_end<ZImageInputs>(w, place_if(run_.has_first()), c)),
+      refiner_modulators_(w.once() / "noise_refiner", run_.of_kind(0, c.num_refiners), c),
+      layer_modulators_(w.once() / "layers", run_.of_kind(2 * c.num_refiners, c.num_layers), c),
       image_refiners_(w / "noise_refiner", run_.of_kind(0, c.num_refiners), c, Modulated::kYes),
       text_refiners_(w / "context_refiner", run_.of_kind(c.num_refiners, c.num_refiners), c,
                      Modulated::kNo),
@@ -30,7 +32,7 @@ ZImage::ZImage(const ZImageConfig& c, const Weights& w, Attend attend,
 ZImageState ZImage::begin(const DenoiserInput& in, const Tensor& state) const {
   check(in.references.empty(), "this transformer looks at no references, its input has ",
         in.references.size());
-  if (!inputs_) return ZImageState::unpack(state, in.text.x_BLC.size(1), config_.condition_width());
+  if (!inputs_) return ZImageState::unpack(state, in.text.x_BLC.size(1));
   const auto x = (*inputs_)(in);
   if (in.watch) in.watch("x_embedder", x.image_BIC);
   if (in.watch) in.watch("cap_embedder", x.text_BTC);
@@ -38,27 +40,29 @@ ZImageState ZImage::begin(const DenoiserInput& in, const Tensor& state) const {
 }
 
 // Each kind of tokens attends to itself alone.
-void ZImage::refine(ZImageState& x, const DenoiserInput& in, const Rope& rope) const {
+void ZImage::refine(ZImageState& x, Modulations& mods, const DenoiserInput& in,
+                    const Rope& rope) const {
   const auto num_image = x.image_BIC.size(1), num_text = x.text_BTC.size(1);
   const auto image_rope = rows_of(rope, 0, num_image);
   const auto text_rope = rows_of(rope, num_image, num_text);
   image_refiners_.for_each([&](std::int64_t i, const ZImageBlock& block) {
-    x.image_BIC = block(x.image_BIC, x.condition_BE, image_rope, attend_);
+    x.image_BIC = block(x.image_BIC, mods.take(4 * config_.hidden), image_rope, attend_);
     if (in.watch) in.watch("noise_refiner." + std::to_string(i), x.image_BIC);
   });
   text_refiners_.for_each([&](std::int64_t i, const ZImageBlock& block) {
-    x.text_BTC = block(x.text_BTC, x.condition_BE, text_rope, attend_);
+    x.text_BTC = block(x.text_BTC, {}, text_rope, attend_);
     if (in.watch) in.watch("context_refiner." + std::to_string(i), x.text_BTC);
   });
 }
 
-void ZImage::run_layers(ZImageState& x, const DenoiserInput& in, const Rope& rope) const {
+void ZImage::run_layers(ZImageState& x, Modulations& mods, const DenoiserInput& in,
+                        const Rope& rope) const {
   const auto num_image = x.image_BIC.size(1), num_text = x.text_BTC.size(1);
   auto tokens = at::cat({x.image_BIC, x.text_BTC}, 1);
   x.image_BIC.reset();
   x.text_BTC.reset();
   layers_.for_each([&](std::int64_t i, const ZImageBlock& block) {
-    tokens = block(tokens, x.condition_BE, rope, attend_);
+    tokens = block(tokens, mods.take(4 * config_.hidden), rope, attend_);
     if (!in.watch) return;
     const auto name = "layers." + std::to_string(i);
     in.watch(name + " image", tokens.narrow(1, 0, num_image));
@@ -73,9 +77,29 @@ Tensor ZImage::advance(const DenoiserInput& in, const Tensor& state) const {
       rope_table(at::cat({in.noise.ids_LA, in.text.ids_LA}),
                  {.widths = config_.axes, .theta = config_.theta, .angles = at::kFloat});
   auto x = begin(in, state);
-  refine(x, in, rope);
-  if (!layers_.empty()) run_layers(x, in, rope);
-  return output_ ? (*output_)(x) : x.pack();
+  Modulations mods(in.modulations_BM);
+  refine(x, mods, in, rope);
+  if (!layers_.empty()) run_layers(x, mods, in, rope);
+  return output_ ? (*output_)(x, mods.take(config_.hidden)) : x.pack();
+}
+
+Tensor ZImage::operator()(const DenoiserInput& in) const {
+  auto modulated = in;
+  modulated.modulations_BM = modulations({condition(in)}).front();
+  return advance(modulated, {});
+}
+
+std::vector<Tensor> ZImage::modulations(const std::vector<Tensor>& conditions_SE) const {
+  ModulationsMade made(conditions_SE, num_modulations());
+  for (const auto* const list : {&refiner_modulators_, &layer_modulators_})
+    list->for_each([&](std::int64_t, const ZImageModulator& layer) { layer.add_to(made); });
+  if (output_) output_->add_to(made);
+  return std::move(made).take();
+}
+
+std::int64_t ZImage::num_modulations() const {
+  const auto blocks = refiner_modulators_.size() + layer_modulators_.size();
+  return (4 * blocks + (output_ ? 1 : 0)) * config_.hidden;
 }
 
 }  // namespace braid

@@ -22,22 +22,29 @@ class ZImage {
 
   // -> [B I C], of a transformer that has all blocks, pads included: the negated velocity. The
   // noise is rounded to the dtype of the weights; the timestep is 1 - sigma in float32.
-  Tensor operator()(const DenoiserInput& in) const { return advance(in, {}); }
-  // From the packed state that the run before made to the one after this run. The first run begins
-  // with the input, and the last makes the output.
+  Tensor operator()(const DenoiserInput& in) const;
+  // From the packed state that the run before made to the one after this run, with `modulations_BM`
+  // of this run. The first run begins with the input, and the last makes the output.
   Tensor advance(const DenoiserInput& in, const Tensor& state) const;
+
+  // The embedded timesteps [S E], of the first run; and of these, what modulates this one.
+  Tensor condition(const DenoiserInput& in) const { return inputs_->condition(in); }
+  std::vector<Tensor> modulations(const std::vector<Tensor>& conditions_SE) const;
+  std::int64_t num_modulations() const;
 
   const ZImageConfig& config() const { return config_; }
 
  private:
   ZImageState begin(const DenoiserInput& in, const Tensor& state) const;
-  void refine(ZImageState& x, const DenoiserInput& in, const Rope& rope) const;
-  void run_layers(ZImageState& x, const DenoiserInput& in, const Rope& rope) const;
+  void refine(ZImageState& x, Modulations& mods, const DenoiserInput& in, const Rope& rope) const;
+  void run_layers(ZImageState& x, Modulations& mods, const DenoiserInput& in,
+                  const Rope& rope) const;
 
   ZImageConfig config_;
   BlockRun run_;
   Attend attend_;
   std::optional<ZImageInputs> inputs_;
+  BlockList<ZImageModulator> refiner_modulators_, layer_modulators_;
   BlockList<ZImageBlock> image_refiners_, text_refiners_, layers_;
   std::optional<ZImageOutput> output_;
 };

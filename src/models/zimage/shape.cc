@@ -22,7 +22,6 @@ BlockCost blocks_of(const char* name, std::int64_t count, Sees sees, const ZImag
 
 }  // namespace
 
-// Beside the tokens travels the embedded timestep.
 DenoiserShape zimage_shape(const ZImageConfig& c) {
   return {.hidden = c.hidden,
           .num_heads = c.num_heads,
@@ -32,7 +31,6 @@ DenoiserShape zimage_shape(const ZImageConfig& c) {
           .out_width = c.token_width(),
           .text_width = c.text_width,
           .pooled_width = 0,
-          .state_vectors = 1,
           .run_multiple = kZImageRun,
           .blocks = {blocks_of("noise refiner blocks", c.num_refiners, Sees::kImage, c),
                      blocks_of("text refiner blocks", c.num_refiners, Sees::kText, c),

@@ -27,7 +27,7 @@ Tensor Family::draw(std::span<const at::Generator> generators, PictureSize size,
   return pack(draw_noise(generators, latent_shape(size), dtype));
 }
 
-Follow Family::load_controls(const WeightsOf&, const Attend&) const { return {}; }
+Controls Family::load_controls(const WeightsOf&, const Attend&) const { return {}; }
 
 ControlInput Family::control(const DenoiserInput&, int, std::optional<int>, double) const {
   throw Error(text_of("a ", description_.family, " model takes no ControlNets"));

@@ -11,7 +11,7 @@
 
 #include "nn/attention.h"
 #include "nn/block_list.h"
-#include "nn/predict.h"
+#include "nn/denoiser_part.h"
 #include "pipeline/families/description.h"
 #include "pipeline/families/text_encoders.h"
 #include "pipeline/model_files.h"
@@ -44,10 +44,10 @@ class Family {
   }
 
   // Loading. The denoiser has the blocks of `run`, all of them by default.
-  virtual PredictPart load_denoiser(const Weights& w, Attend attend,
-                                    std::optional<BlockRange> run = {}) const = 0;
+  virtual DenoiserPart load_denoiser(const Weights& w, Attend attend,
+                                     std::optional<BlockRange> run = {}) const = 0;
   // The ControlNets that the description has parts of; empty where it has none.
-  virtual Follow load_controls(const WeightsOf& weights, const Attend& attend) const;
+  virtual Controls load_controls(const WeightsOf& weights, const Attend& attend) const;
   // `folder` is the model's; `warn` hears of files that are not as the family wants them.
   virtual std::unique_ptr<const TextEncoders> load_text(const std::filesystem::path& folder,
                                                         at::Device device, const WeightsOf& weights,

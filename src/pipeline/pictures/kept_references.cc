@@ -2,9 +2,11 @@
 
 namespace braid {
 
-PredictPart KeptReferences::attending(const std::function<PredictPart(KeptKeys*)>& load) {
+DenoiserPart KeptReferences::attending(const std::function<DenoiserPart(KeptKeys*)>& load) {
   parts_.push_back(std::make_unique<KeptKeys>());
-  return parts_.back()->counted(load(parts_.back().get()));
+  auto part = load(parts_.back().get());
+  part.predict = parts_.back()->counted(std::move(part.predict));
+  return part;
 }
 
 void KeptReferences::set_model(PredictAll predict, int branches) {

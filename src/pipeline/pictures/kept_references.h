@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "nn/denoiser_part.h"
 #include "parallel/kept_keys.h"
 #include "parallel/regions.h"
 
@@ -12,7 +13,7 @@ namespace braid {
 class KeptReferences {
  public:
   // A part of the model whose blocks attend to what is kept, out of `load`, which is given where.
-  PredictPart attending(const std::function<PredictPart(KeptKeys*)>& load);
+  DenoiserPart attending(const std::function<DenoiserPart(KeptKeys*)>& load);
   // Evaluates the whole model, `branches` at once.
   void set_model(PredictAll predict, int branches);
 

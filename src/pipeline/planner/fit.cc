@@ -106,15 +106,17 @@ bool Fitting::fits(const Fit& choice) const {
 // What is copied again and again, of the first rank, whose stage is as any other.
 double Fitting::seconds_of(const PlanJob& job) const {
   const auto& o = job.memory.offload;
-  const auto bytes_of = [&](const PartTensors& part, Quantize form, OffloadMode mode,
-                            int resident) {
+  const auto bytes_of = [&](const PartTensors& part, Quantize form, OffloadMode mode, int resident,
+                            PageUse use = PageUse::kRepeated) {
     auto offload = o;
     offload.resident = resident;
     const auto pages = pages_of(part, {.tp = place_.grid.tp},
                                 {.quantize = form, .offload = mode, .blocks = o.blocks});
     const bool waits = mode == OffloadMode::kSequential || o.prefetch == 0;
-    const auto copies = kBytesLate * double(pages.groups.size());
-    return (double(copied_bytes(pages, offload)) + copies) * (waits ? 2 : 1);
+    const auto groups = std::count_if(pages.groups.begin(), pages.groups.end(),
+                                      [&](const PlannedPage& page) { return page.use == use; });
+    const auto copies = kBytesLate * double(groups);
+    return (double(copied_bytes(pages, offload, use)) + copies) * (waits ? 2 : 1);
   };
   const auto& t = *job.tensors;
   const double pictures = job.num_pictures, rounds = pictures / std::max(1, job.batch_size);
@@ -124,10 +126,14 @@ double Fitting::seconds_of(const PlanJob& job) const {
   // a part that comes as a whole stays for all steps
   const double steps =
       o.transformer == OffloadMode::kModel ? rounds : rounds * job.steps * job.branches;
-  const auto bytes =
-      pictures * job.branches * text_bytes +
-      pictures * bytes_of(t.of(Part::Role::kDecoder), Quantize::kNone, o.vae, 0) +
-      steps * bytes_of(t.of(Part::Role::kDenoiser), job.memory.quantize, o.transformer, o.resident);
+  const auto& denoiser = t.of(Part::Role::kDenoiser);
+  const auto bytes_of_denoiser = [&](PageUse use) {
+    return bytes_of(denoiser, job.memory.quantize, o.transformer, o.resident, use);
+  };
+  const auto bytes = pictures * job.branches * text_bytes +
+                     pictures * bytes_of(t.of(Part::Role::kDecoder), Quantize::kNone, o.vae, 0) +
+                     rounds * bytes_of_denoiser(PageUse::kOnce) +
+                     steps * bytes_of_denoiser(PageUse::kRepeated);
   return bytes / (o.folder.empty() ? kHostSpeed : kDiskSpeed);
 }
 

@@ -1,8 +1,6 @@
 #include "pipeline/planner/held.h"
 
 #include <algorithm>
-#include <numeric>
-#include <span>
 
 #include "weights/paging/page_layout.h"
 
@@ -29,15 +27,10 @@ std::int64_t bytes_of(const PlannedTensor& t, const PartShare& share, Quantize f
          round_up(rows_of(t, share.tp, share.tp_rank) * scale, alignment);
 }
 
-// The tensors of the share, which lie in the order of blocks.
-std::span<const PlannedTensor> tensors_of(const PartTensors& part, const PartShare& share) {
-  const auto first_of = [&](std::int64_t block) {
-    return std::partition_point(part.tensors.begin(), part.tensors.end(),
-                                [&](const PlannedTensor& t) { return t.block < block; });
-  };
-  const auto blocks = part.num_blocks(), end = share.begin + share.count;
-  return {share.begin == 0 ? part.tensors.begin() : first_of(share.begin),
-          end >= blocks ? part.tensors.end() : first_of(end)};
+bool is_of_share(const PlannedTensor& t, const PartTensors& part, const PartShare& share) {
+  const auto end = share.begin + share.count;
+  return (t.block >= share.begin || share.begin == 0) &&
+         (t.block < end || end >= part.num_blocks());
 }
 
 // Which group of blocks block `block` of the share belongs to. Each list begins a new one.
@@ -73,16 +66,27 @@ std::int64_t group_of(const PlannedTensor& t, const PartTensors& part, const Par
   return t.leaf;
 }
 
+// Which pages have a slot of their own.
+std::vector<bool> stays_of(const PartPages& pages, const Offload& offload) {
+  std::vector<PageUse> uses;
+  for (const auto& page : pages.groups) uses.push_back(page.use);
+  return resident_groups(uses, offload.resident, offload.residency);
+}
+
 }  // namespace
 
 std::int64_t PartPages::paged() const {
-  return std::accumulate(groups.begin(), groups.end(), std::int64_t(0));
+  std::int64_t sum = 0;
+  for (const auto& page : groups) sum += page.bytes;
+  return sum;
 }
 
 PartPages pages_of(const PartTensors& part, const PartShare& share, const PartForm& form) {
   PartPages pages;
   std::int64_t current = -1;
-  for (const auto& t : tensors_of(part, share)) {
+  const bool is_one_page = form.offload == OffloadMode::kModel;
+  for (const auto& t : part.tensors) {
+    if (!is_of_share(t, part, share)) continue;
     const auto in_numbers = numbers_of(t, share.tp, share.tp_rank) * t.element_bytes;
     pages.largest_tensor = std::max(pages.largest_tensor, in_numbers);
     if (is_quantised(t, form.quantize) || is_kept_coded(t))
@@ -92,23 +96,24 @@ PartPages pages_of(const PartTensors& part, const PartShare& share, const PartFo
       pages.outside += bytes_of(t, share, form.quantize, 1);
       continue;
     }
-    if (group != current) pages.groups.push_back(0);
+    const auto use = is_one_page ? PageUse::kRepeated : t.use;
+    if (group != current || use != pages.groups.back().use) pages.groups.push_back({0, use});
     current = group;
-    pages.groups.back() += bytes_of(t, share, form.quantize, kTensorAlignment);
+    pages.groups.back().bytes += bytes_of(t, share, form.quantize, kTensorAlignment);
   }
-  for (auto& bytes : pages.groups) bytes = round_up(bytes, kPageAlignment);
+  for (auto& page : pages.groups) page.bytes = round_up(page.bytes, kPageAlignment);
   return pages;
 }
 
 std::int64_t slot_bytes(const PartPages& pages, const Offload& offload, SlotsOf where) {
-  const auto stay = resident_groups(int(pages.groups.size()), offload.resident, offload.residency);
+  const auto stay = stays_of(pages, offload);
   std::vector<std::int64_t> paged;
   std::int64_t sum = 0;
   for (std::size_t i = 0; i < stay.size(); ++i)
     if (stay[i])
-      sum += pages.groups[i];
+      sum += pages.groups[i].bytes;
     else
-      paged.push_back(pages.groups[i]);
+      paged.push_back(pages.groups[i].bytes);
   std::vector<std::int64_t> slots(std::min(paged.size(), std::size_t(offload.prefetch) + 1));
   for (std::size_t i = 0; i < paged.size(); ++i) {
     auto& slot = slots[i % slots.size()];
@@ -120,12 +125,17 @@ std::int64_t slot_bytes(const PartPages& pages, const Offload& offload, SlotsOf 
   return sum;
 }
 
-std::int64_t copied_bytes(const PartPages& pages, const Offload& offload) {
-  const auto stay = resident_groups(int(pages.groups.size()), offload.resident, offload.residency);
+std::int64_t copied_bytes(const PartPages& pages, const Offload& offload, PageUse use) {
+  const auto stay = stays_of(pages, offload);
   std::int64_t sum = 0;
   for (std::size_t i = 0; i < stay.size(); ++i)
-    if (!stay[i]) sum += pages.groups[i];
+    if (!stay[i] && pages.groups[i].use == use) sum += pages.groups[i].bytes;
   return sum;
+}
+
+std::int64_t resident_bytes(const PartPages& pages, const Offload& offload) {
+  return pages.paged() - copied_bytes(pages, offload, PageUse::kRepeated) -
+         copied_bytes(pages, offload, PageUse::kOnce);
 }
 
 }  // namespace braid

@@ -13,12 +13,17 @@ struct PartShare {
   std::int64_t begin = 0, count = std::int64_t(1) << 40;
 };
 
+struct PlannedPage {
+  std::int64_t bytes;
+  PageUse use;
+};
+
 // A part as some level of offloading cuts it.
 struct PartPages {
-  std::int64_t outside = 0;          // bytes that are always on the device
-  std::vector<std::int64_t> groups;  // bytes of each page, in the order of use
-  std::int64_t widened = 0;          // the largest quantised matrix in numbers, while it multiplies
-  std::int64_t largest_tensor = 0;   // in numbers, as it is read
+  std::int64_t outside = 0;         // bytes that are always on the device
+  std::vector<PlannedPage> groups;  // in the order of loading
+  std::int64_t widened = 0;         // the largest quantised matrix in numbers, while it multiplies
+  std::int64_t largest_tensor = 0;  // in numbers, as it is read
 
   std::int64_t paged() const;
 };
@@ -36,7 +41,11 @@ PartPages pages_of(const PartTensors& part, const PartShare& share, const PartFo
 enum class SlotsOf { kDevice, kHost };
 std::int64_t slot_bytes(const PartPages& pages, const Offload& offload, SlotsOf where);
 
-// The pages that have no slot of their own: what is copied each time the part runs.
-std::int64_t copied_bytes(const PartPages& pages, const Offload& offload);
+// Of the pages that have no slot of their own: what is copied each time the part runs, or once
+// before.
+std::int64_t copied_bytes(const PartPages& pages, const Offload& offload, PageUse use);
+
+// Of the pages that have one.
+std::int64_t resident_bytes(const PartPages& pages, const Offload& offload);
 
 }  // namespace braid

@@ -119,7 +119,8 @@ std::int64_t hold(const PlanJob& job, const PartPages& pages, const Kept& kept, 
   bytes.largest_tensor = std::max(bytes.largest_tensor, pages.largest_tensor);
   if (pages.groups.empty()) return pages.outside;
   bytes.pages += pages.paged();
-  for (const auto page : pages.groups) bytes.largest_page = std::max(bytes.largest_page, page);
+  for (const auto& page : pages.groups)
+    bytes.largest_page = std::max(bytes.largest_page, page.bytes);
   if (kept.mode == OffloadMode::kModel && kept.slot == Kept::Slot::kShared) {
     bytes.shared_slot = std::max(bytes.shared_slot, pages.paged());
     return pages.outside;
@@ -128,7 +129,7 @@ std::int64_t hold(const PlanJob& job, const PartPages& pages, const Kept& kept, 
   offload.resident = kept.resident;
   if (kept.mode == OffloadMode::kSequential) offload.prefetch = 0;
   const auto where = job.is_on_host ? SlotsOf::kHost : SlotsOf::kDevice;
-  bytes.resident_pages += pages.paged() - copied_bytes(pages, offload);
+  bytes.resident_pages += resident_bytes(pages, offload);
   const auto slots = slot_bytes(pages, offload, where);
   bytes.slots += slots;
   return pages.outside + slots;
@@ -183,16 +184,22 @@ void add_controlnets(const PlanJob& job, const Degrees& grid, int rank, const St
         {.mode = o.transformer, .quantize = job.memory.quantize, .slot = Kept::Slot::kOwn}, bytes);
     bytes.activations += tensors.num_blocks() * share.batch * share.tokens.image *
                          job.shape().hidden * job.element_bytes();
+    const Stage whole{.first_block = 0, .num_blocks = tensors.num_blocks()};
+    bytes.modulations += share_of_step(job, grid, rank).batch * job.steps *
+                         num_modulations(tensors, whole) * job.element_bytes();
   }
 }
 
 void add_transformer(const PlanJob& job, const Degrees& grid, int rank, const Stage& stage,
                      RankBytes& bytes) {
   auto share = share_of_step(job, grid, rank);
+  const auto& tensors = tensors_of(job).of(Part::Role::kDenoiser);
+  bytes.modulations = job.branches * share.batch * job.steps * num_modulations(tensors, stage) *
+                      job.element_bytes();
   share.batch /= items_of_batch(job, grid);
   const auto& o = job.memory.offload;
   const auto pages =
-      pages_of(tensors_of(job).of(Part::Role::kDenoiser),
+      pages_of(tensors,
                {.tp = grid.tp,
                 .tp_rank = place_of(grid, rank).tp,
                 .begin = stage.first_block,
@@ -230,7 +237,8 @@ std::int64_t locked_bytes(const PlanJob& job, const RankBytes& b) {
 
 std::int64_t RankBytes::peak() const {
   return weights() +
-         std::max({encoding, activations + keys_values + kept + staging + widened, decoding});
+         std::max({encoding, activations + keys_values + modulations + kept + staging + widened,
+                   decoding});
 }
 
 RankBytes bytes_of_others(const PlanJob& job, const Degrees& grid, int rank) {

@@ -15,6 +15,7 @@ struct RankBytes {
   std::int64_t encoding = 0;     // activations of text encoders, or pictures and their encoder
   std::int64_t activations = 0;  // of a block
   std::int64_t keys_values = 0;  // that attention sees at once, and what arrives meanwhile
+  std::int64_t modulations = 0;  // of all steps of a batch, from before the first
   std::int64_t kept = 0;         // keys and values of references that are seen once
   std::int64_t staging = 0;      // what collectives send and receive
   std::int64_t widened = 0;      // 8-bit weights, while they multiply

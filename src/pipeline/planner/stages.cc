@@ -19,4 +19,13 @@ Stage whole_transformer(const DenoiserShape& shape) {
   return stage_of(shape, {.begin = 0, .count = shape.num_blocks()});
 }
 
+std::int64_t num_modulations(const PartTensors& part, const Stage& stage) {
+  std::int64_t columns = 0;
+  for (const auto& t : part.tensors)
+    if (t.use == PageUse::kOnce && t.columns > 1 && t.block >= 0 &&
+        stage.holds(t, part.num_blocks()))
+      columns += t.rows;
+  return columns;
+}
+
 }  // namespace braid

@@ -19,6 +19,10 @@ Stage whole_transformer(const DenoiserShape& shape);
 // The blocks of a run.
 Stage stage_of(const DenoiserShape& shape, const Share& run);
 
+// What modulates the stage's blocks in a step: numbers of a picture. Every rank has all outputs of
+// layers that are shared. What comes before the blocks embeds the timestep.
+std::int64_t num_modulations(const PartTensors& part, const Stage& stage);
+
 // visit(kind, count) of the kinds of blocks that the stage holds.
 template <class Visit>
 void for_each_kind(const DenoiserShape& shape, const Stage& stage, const Visit& visit) {

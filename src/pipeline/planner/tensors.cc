@@ -23,6 +23,16 @@ std::optional<PlaceInList> place_in_list(const std::string& layer,
   return {};
 }
 
+// Of each list, whose blocks may be asked for in several passes.
+std::vector<std::int64_t> numbers_of_blocks(const std::vector<AskedTensor>& asked,
+                                            const std::vector<std::string>& lists) {
+  std::vector<std::int64_t> counts(lists.size());
+  for (const auto& a : asked)
+    if (const auto place = place_in_list(a.layer, lists))
+      counts[place->list] = std::max(counts[place->list], place->index + 1);
+  return counts;
+}
+
 PlannedTensor::Shared shared_by(const Sharding* sharding, const AskedTensor& asked) {
   if (!sharding) return PlannedTensor::Shared::kNot;
   if (sharding->split == Split::kColumns) return PlannedTensor::Shared::kRows;
@@ -70,15 +80,13 @@ class Leaves {
 
 PartTensors planned(const std::vector<AskedTensor>& asked, const Part& described,
                     const ShardingTable& shardings, const SurveyOptions& options) {
-  PartTensors part{.tensors = {}, .lists = std::vector<std::int64_t>(described.lists.size())};
+  PartTensors part{.tensors = {}, .lists = numbers_of_blocks(asked, described.lists)};
   Leaves leaves;
   std::int64_t last = -1;
   for (const auto& a : asked) {
     if (a.kind == AskedTensor::Kind::kTable) continue;  // it stays in the checkpoint
     const auto place = place_in_list(a.layer, described.lists);
     if (place) {
-      auto& count = part.lists[place->list];
-      count = std::max(count, place->index + 1);
       const auto before = std::accumulate(
           part.lists.begin(), part.lists.begin() + std::ptrdiff_t(place->list), std::int64_t(0));
       last = before + place->index;
@@ -97,6 +105,7 @@ PartTensors planned(const std::vector<AskedTensor>& asked, const Part& described
                   : last < 0 ? -1
                              : last + 1,
          .leaf = leaves.of(a),
+         .use = a.use,
          .parts = sharding ? sharding->parts : std::vector<std::int64_t>(),
          .unit = sharding ? sharding->unit : 0});
   }

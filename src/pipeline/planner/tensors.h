@@ -23,6 +23,7 @@ struct PlannedTensor {
   enum class Shared { kNot, kRows, kGathered, kColumns } shared;
   std::int64_t block;  // in the order of use; -1: before the blocks; the number of blocks: after
   int leaf;            // of the layers that have pages of their own; -1: of none
+  PageUse use;         // once a picture, or in every step
   // As the sharding cuts what is shared.
   std::vector<std::int64_t> parts = {};
   std::int64_t unit = 0;

@@ -97,10 +97,11 @@ double Step::merges() const {
          double(share_.attended.q.count * job_.shape().head_width) * double(job_.element_bytes());
 }
 
+// Those of a step.
 double Step::parameters(const Part& part) const {
   std::int64_t parameters = 0;
   for (const auto& tensor : job_.tensors->of(part).tensors)
-    parameters += numbers_of(tensor, grid_.tp);
+    if (tensor.use == PageUse::kRepeated) parameters += numbers_of(tensor, grid_.tp);
   return double(parameters);
 }
 

@@ -26,11 +26,12 @@ Traffic reduces_of(const StepShare& s, const Terms& t) {
 Traffic tensor_parallel(const Degrees& grid, const StepShare& s, const Terms& t) {
   if (grid.tp == 1) return {};
   Traffic traffic = reduces_of(s, t);
-  // of adaLN layers, a vector a picture
+  // of adaLN layers that are a step's, a vector a picture
   for (const auto& tensor : t.tensors->tensors) {
     const bool is_gathered =
         tensor.shared == PlannedTensor::Shared::kGathered && tensor.columns > 1;
-    if (!is_gathered || !t.stage.holds(tensor, t.tensors->num_blocks())) continue;
+    const bool is_in_a_step = tensor.use == PageUse::kRepeated;
+    if (!is_gathered || !is_in_a_step || !t.stage.holds(tensor, t.tensors->num_blocks())) continue;
     traffic.all_gathers += t.items;
     traffic.bytes += t.pictures * tensor.rows / grid.tp * t.element;
   }

@@ -11,7 +11,7 @@ namespace braid {
 // What a rank that holds the blocks of `stage` gives the others in one step. With C the hidden
 // width, s the rank's tokens, e the bytes of an element, for each evaluation of the transformer:
 //   tp       all_reduces of s C e, as many as each block's cost says; with shared modulation an
-//            all_gather for each adaLN layer
+//            all_gather for each adaLN layer, unless all steps' are made before the first
 //   ulysses  2 all_to_alls a block: q, k and v of the rank's tokens there, attended tokens back
 //   ring     R - 1 shifts of keys and values a block, or one all_gather of the rank's own
 //   context  1 all_gather of the velocity of the rank's image tokens

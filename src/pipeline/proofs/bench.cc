@@ -85,7 +85,7 @@ void bench_rank(Bench& bench, const Group& world) {
                           shardings_of(options.probe, probe, mesh),
                           attend_over(mesh, layout.ring_form, keys));
   });
-  const auto follow = controls_of(options.probe, probe, mesh, device);
+  const auto controls = controls_of(options.probe, probe, mesh, device);
   world.await();
   const double load_seconds = begin.seconds_until(Moment(at::kCPU));
   const auto& pipeline = options.probe.pipeline;
@@ -93,14 +93,20 @@ void bench_rank(Bench& bench, const Group& world) {
                                          .layout = layout,
                                          .memory = pipeline.memory,
                                          .graphs = pipeline.graphs}),
-                    predict_over(mesh, transformer, follow));
+                    predict_over(mesh, transformer, controls));
   kept.set_model(predict_over(mesh, transformer), mesh.degrees.cfg);
   if (probe.are_seen_once())
     kept.keep(probe.family->references_alone(references_of(probe, 0, device)));
-  Runs runs(world, mesh, predict,
-            std::vector(std::size_t(mesh.degrees.cfg), inputs_of(probe, 0, device)), device);
 
   meter.enter(Phase::kDenoise);
+  auto in = inputs_of(probe, 0, device);
+  double modulations_seconds = 0;  // warm
+  for (int run = 0; run <= options.warm_ups; ++run) {
+    const Moment ready(device);
+    in = as_in_a_step(in, mesh, transformer, controls);
+    modulations_seconds = ready.seconds_until(Moment(device));
+  }
+  Runs runs(world, mesh, predict, std::vector(std::size_t(mesh.degrees.cfg), in), device);
   // The first evaluation is made as it is, the second one is recorded.
   const bool is_recorded = options.warm_ups > 0 && predict.use().why_not.empty();
   double warm_up_seconds = 0;
@@ -114,6 +120,7 @@ void bench_rank(Bench& bench, const Group& world) {
   if (world.rank() != 0) return;
   result.peaks = std::move(peaks);
   result.seconds = std::move(seconds);
+  result.modulations_seconds = modulations_seconds;
   result.load_seconds = load_seconds;
   result.warm_up_seconds = warm_up_seconds;
   result.traffic = runs.traffic();
@@ -139,6 +146,7 @@ BenchResult bench(const BenchOptions& options) {
   const auto probe = probe_of(options.probe, devices.front());
   const int threads = threads_per_rank(pipeline, world->ranks_on_these_cores());
   BenchResult result{.seconds = {},
+                     .modulations_seconds = 0,
                      .load_seconds = 0,
                      .warm_up_seconds = 0,
                      .traffic = {},

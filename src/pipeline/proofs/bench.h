@@ -17,6 +17,7 @@ struct BenchResult {
   // Of each timed run, from when all ranks begin until all are done: the slowest rank's, of a GPU
   // by its own clock.
   std::vector<double> seconds;
+  double modulations_seconds;  // the first rank's, before the first step: not in the runs
   double load_seconds;
   double warm_up_seconds;  // of all evaluations before the timed ones
   TrafficByAxis traffic;   // of one run: what the first rank gave the others

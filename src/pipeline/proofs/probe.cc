@@ -139,9 +139,9 @@ ShardingTable shardings_of(const ProbeOptions& o, const Probe& probe, const Mesh
       .sharding({.ranks = mesh.tp.size(), .modulation = o.pipeline.layout.modulation});
 }
 
-PredictPart transformer_of(const ProbeOptions& o, const Probe& probe, const Mesh& mesh,
-                           const std::vector<at::Device>& devices, const ShardingTable& shardings,
-                           Attend attend) {
+DenoiserPart transformer_of(const ProbeOptions& o, const Probe& probe, const Mesh& mesh,
+                            const std::vector<at::Device>& devices, const ShardingTable& shardings,
+                            Attend attend) {
   const auto device = devices[std::size_t(mesh.world.rank())];
   const auto ranks_on_device = int(std::count(devices.begin(), devices.end(), device));
   const auto offloaded = std::make_shared<OffloadedParts>(o.pipeline.memory.offload, device);
@@ -155,7 +155,8 @@ PredictPart transformer_of(const ProbeOptions& o, const Probe& probe, const Mesh
   return with_pages(std::move(denoiser), w.page(), offloaded);
 }
 
-Follow controls_of(const ProbeOptions& o, const Probe& probe, const Mesh& mesh, at::Device device) {
+Controls controls_of(const ProbeOptions& o, const Probe& probe, const Mesh& mesh,
+                     at::Device device) {
   if (probe.family->parts(Part::Role::kControl).empty()) return {};
   OffloadedParts offloaded(o.pipeline.memory.offload, device);
   const auto files = find_model(o.pipeline);
@@ -166,10 +167,19 @@ Follow controls_of(const ProbeOptions& o, const Probe& probe, const Mesh& mesh, 
         tensors_of_part(part, files), load,
         part.sharding({.ranks = mesh.tp.size(), .modulation = o.pipeline.layout.modulation}));
   };
-  auto follow =
+  auto controls =
       probe.family->load_controls(weights, attend_over(mesh, o.pipeline.layout.ring_form));
   offloaded.finish();
-  return follow;
+  return controls;
+}
+
+DenoiserInput as_in_a_step(DenoiserInput in, const Mesh& mesh, const DenoiserPart& transformer,
+                           const Controls& controls) {
+  if (const auto modulate = modulate_over(mesh.stages, transformer))
+    in.modulations_BM = modulate({in}).front();
+  for (std::size_t i = 0; controls.modulate && i < in.controls.size(); ++i)
+    in.controls[i].modulations_BM = controls.modulate({in}, i).front();
+  return in;
 }
 
 }  // namespace braid

@@ -39,13 +39,18 @@ std::vector<Tokens> references_of(const Probe& probe, std::uint64_t seed, at::De
 
 // This rank's share of the transformer, kept as `pipeline.memory` says. Collective over the world
 // of `mesh`.
-PredictPart transformer_of(const ProbeOptions& options, const Probe& probe, const Mesh& mesh,
-                           const std::vector<at::Device>& devices, const ShardingTable& shardings,
-                           Attend attend);
+DenoiserPart transformer_of(const ProbeOptions& options, const Probe& probe, const Mesh& mesh,
+                            const std::vector<at::Device>& devices, const ShardingTable& shardings,
+                            Attend attend);
 
 // Likewise of the model's ControlNets, if it has any.
-Follow controls_of(const ProbeOptions& options, const Probe& probe, const Mesh& mesh,
-                   at::Device device);
+Controls controls_of(const ProbeOptions& options, const Probe& probe, const Mesh& mesh,
+                     at::Device device);
+
+// `in` as a step of a picture gets it: with what modulates the blocks, which is made once a
+// picture. Collective over the ranks of a picture.
+DenoiserInput as_in_a_step(DenoiserInput in, const Mesh& mesh, const DenoiserPart& transformer,
+                           const Controls& controls);
 
 // As the layout of `options` shares the weights.
 ShardingTable shardings_of(const ProbeOptions& options, const Probe& probe, const Mesh& mesh);

@@ -56,20 +56,29 @@ Trace trace_of(const VerifyOptions& options, const Probe& probe, const Mesh& mes
     return transformer_of(of_probe, probe, mesh, devices, shardings,
                           with_fault(attend, mesh, fault));
   });
-  kept.set_model(split_tokens(mesh.context, layer_split(mesh.stages, transformer)), 1);
+  auto modulate = modulate_over(mesh.stages, transformer);
+  kept.set_model(
+      split_tokens(mesh.context,
+                   with_modulations(modulate, layer_split(mesh.stages, transformer.predict))),
+      1);
   if (probe.are_seen_once())
     kept.keep(probe.family->references_alone(references_of(probe, options.seed, device)));
+  if (modulate)
+    modulate = [&, sound = modulate](std::vector<DenoiserInput> pictures) {
+      for (auto& in : pictures) in = with_fault(std::move(in), mesh, fault);
+      return sound(pictures);
+    };
   Trace trace;
   const auto part = [&](DenoiserInput in, const Tensor& state) {
     in = with_fault(std::move(in), mesh, fault);
     trace.add("control.double", in.residuals.doubles);
     trace.add("control.single", in.residuals.singles);
     in.watch = [&](const std::string& where, const Tensor& x) { trace.add(where, x); };
-    return transformer(in, state);
+    return transformer.predict(in, state);
   };
-  const auto predict = split_tokens(
-      mesh.context, with_controls(mesh.stages, controls_of(of_probe, probe, mesh, device),
-                                  layer_split(mesh.stages, part)));
+  const auto follow = with_modulations(controls_of(of_probe, probe, mesh, device));
+  const auto staged = with_modulations(modulate, layer_split(mesh.stages, part));
+  const auto predict = split_tokens(mesh.context, with_controls(mesh.stages, follow, staged));
   const auto in = inputs_of(probe, options.seed, device);
   trace.image_runs = {in.noise.x_BLC.size(1)};
   for (const auto& reference : in.references) trace.image_runs.push_back(reference.x_BLC.size(1));

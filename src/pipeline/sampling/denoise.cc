@@ -43,6 +43,42 @@ std::vector<DenoiserInput> branches_at(const DenoiseJob& job, double done) {
   return is_one ? std::vector{job.branches.front()} : job.branches;
 }
 
+// The pictures of a branch, each with the timesteps of all steps.
+std::vector<DenoiserInput> with_all_timesteps(const DenoiseJob& job, DenoiserInput branch,
+                                              const Schedule& schedule) {
+  std::vector<Tensor> timesteps;
+  for (const auto timestep : schedule.timesteps) {
+    job.set_step(branch, job.latents_BNC, timestep);
+    timesteps.push_back(branch.timestep_B);
+  }
+  const auto timesteps_SB = at::stack(timesteps);
+  std::vector<DenoiserInput> pictures;
+  for (std::int64_t i = 0; i < job.latents_BNC.size(0); ++i) {
+    pictures.push_back(picture_of(branch, i));
+    pictures.back().timestep_B = timesteps_SB.select(1, i);
+  }
+  return pictures;
+}
+
+// Of `count` pictures each, [S M] -> [S count M].
+std::vector<Tensor> in_batches(const std::vector<Tensor>& made_SM, std::size_t count) {
+  std::vector<Tensor> batches;
+  for (auto i = made_SM.begin(); i != made_SM.end(); i += std::ptrdiff_t(count))
+    batches.push_back(count == 1 ? i->unsqueeze(1)
+                                 : at::stack(at::TensorList(&*i, count), /*dim=*/1));
+  return batches;
+}
+
+void set_modulations(const DenoiseJob& job, std::vector<DenoiserInput>& branches, std::size_t i) {
+  const auto step = std::int64_t(i);
+  for (std::size_t b = 0; b < branches.size(); ++b) {
+    auto& branch = branches[b];
+    if (!job.modulations_SBM.empty()) branch.modulations_BM = job.modulations_SBM[b][step];
+    for (std::size_t c = 0; c < job.modulations_of_controls_SBM.size(); ++c)
+      branch.controls[c].modulations_BM = job.modulations_of_controls_SBM[c][step];
+  }
+}
+
 // Of the controls those that are followed in all of step `i` of `count`, as the reference counts.
 void leave_controls(std::vector<DenoiserInput>& branches, const DenoiseJob& job, std::size_t i,
                     std::size_t count) {
@@ -63,6 +99,23 @@ Tensor with_noise(const Tensor& clean, const Tensor& noise, float sigma) {
   return level * noise + (1 - level) * clean;
 }
 
+// All pictures of all branches at once: weights may have to come from a disk. Branches have their
+// controls in common.
+void modulate_steps(DenoiseJob& job, const Schedule& schedule, const Modulate& modulate,
+                    const Controls& controls) {
+  if (!modulate && !controls.modulate) return;
+  const auto batch = std::size_t(job.latents_BNC.size(0));
+  std::vector<DenoiserInput> pictures;
+  for (const auto& branch : job.branches)
+    for (auto& picture : with_all_timesteps(job, branch, schedule)) pictures.push_back(picture);
+  if (modulate) job.modulations_SBM = in_batches(modulate(pictures), batch);
+  if (!controls.modulate) return;
+  pictures.resize(batch);
+  for (std::size_t c = 0; c < pictures.front().controls.size(); ++c)
+    job.modulations_of_controls_SBM.push_back(
+        in_batches(controls.modulate(pictures, c), batch).front());
+}
+
 DenoiseResult denoise(const PredictAll& predict, const ScheduleConfig& config,
                       const Schedule& schedule, DenoiseJob job,
                       const std::function<void(const StepTaken&)>& on_step) {
@@ -72,6 +125,7 @@ DenoiseResult denoise(const PredictAll& predict, const ScheduleConfig& config,
     for (auto& branch : job.branches) job.set_step(branch, latents, schedule.timesteps[i]);
     const auto done = part_done(config, schedule.timesteps[i]);
     auto branches = branches_at(job, done);
+    set_modulations(job, branches, i);
     leave_controls(branches, job, i, schedule.timesteps.size());
     auto velocities = predict(branches);
     for (auto& velocity : velocities)

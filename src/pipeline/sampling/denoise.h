@@ -3,6 +3,7 @@
 
 #include <ATen/core/Generator.h>
 
+#include "nn/denoiser_part.h"
 #include "parallel/regions.h"
 #include "pipeline/sampling/guidance.h"
 #include "pipeline/sampling/schedule.h"
@@ -36,6 +37,9 @@ struct DenoiseJob {
     double from, to;
   };
   std::vector<Span> followed = {};
+  // What modulates the blocks in each step, [S B M] of each branch; and those of the ControlNet of
+  // each control. None: steps make it themselves.
+  std::vector<Tensor> modulations_SBM = {}, modulations_of_controls_SBM = {};
 };
 
 struct DenoiseResult {
@@ -54,6 +58,11 @@ struct StepTaken {
 // Before the first step: the ranks that work on the same pictures start from the same numbers, else
 // throws as check_same() does.
 void check_same_start(const DenoiseJob& job, const Schedule& schedule, const Group& replica);
+
+// Before the first step: makes what modulates the blocks in all of them. Collective where
+// `modulate` is.
+void modulate_steps(DenoiseJob& job, const Schedule& schedule, const Modulate& modulate,
+                    const Controls& controls);
 
 // Runs every step of `schedule`; `on_step` hears of each and may throw to end the loop.
 // The step itself is taken in float32, as in diffusers' schedulers.

@@ -98,9 +98,9 @@ std::int64_t num_residuals(const std::vector<FluxControlNetConfig>& configs,
   return (see_pixels(configs) && doubles > 0 ? num_double : doubles) + singles;
 }
 
-Follow load_controlnets(const std::vector<FluxControlNetConfig>& configs, std::int64_t num_double,
-                        const std::vector<const Part*>& parts, const WeightsOf& weights_of,
-                        const Attend& attend) {
+Controls load_controlnets(const std::vector<FluxControlNetConfig>& configs, std::int64_t num_double,
+                          const std::vector<const Part*>& parts, const WeightsOf& weights_of,
+                          const Attend& attend) {
   if (configs.empty()) return {};
   std::vector<Paged<FluxControlNet>> loaded;
   for (std::size_t i = 0; i < configs.size(); ++i) {
@@ -111,7 +111,7 @@ Follow load_controlnets(const std::vector<FluxControlNetConfig>& configs, std::i
   const auto doubles = num_summed(configs, &FluxConfig::num_double);
   const auto singles = num_summed(configs, &FluxConfig::num_single);
   const bool are_repeated = see_pixels(configs);
-  return [=](const DenoiserInput& in) {
+  const auto follow = [=](const DenoiserInput& in) {
     BlockResiduals sum;
     for (const auto& control : in.controls) {
       const auto& [page, net] = (*nets)[std::size_t(control.net)];
@@ -123,6 +123,14 @@ Follow load_controlnets(const std::vector<FluxControlNetConfig>& configs, std::i
     if (are_repeated) sum.doubles = repeated(sum.doubles, num_double);
     return sum;
   };
+  const auto modulate = [=](const std::vector<DenoiserInput>& pictures, std::size_t control) {
+    const auto& [page, net] = (*nets)[std::size_t(pictures.front().controls[control].net)];
+    const auto in_use = page.use();
+    std::vector<Tensor> conditions;
+    for (const auto& in : pictures) conditions.push_back(net.condition(in, in.controls[control]));
+    return net.modulations(conditions);
+  };
+  return {.follow = follow, .modulate = modulate};
 }
 
 ControlInput controlnet_input(const FluxControlNetConfig& config, const DenoiserInput& in,

@@ -21,9 +21,9 @@ std::int64_t num_residuals(const std::vector<FluxControlNetConfig>& configs,
 
 // Beside a transformer of `num_double` blocks of the first kind. `parts` are those of
 // controlnet_parts(), wherever else.
-Follow load_controlnets(const std::vector<FluxControlNetConfig>& configs, std::int64_t num_double,
-                        const std::vector<const Part*>& parts, const WeightsOf& weights_of,
-                        const Attend& attend);
+Controls load_controlnets(const std::vector<FluxControlNetConfig>& configs, std::int64_t num_double,
+                          const std::vector<const Part*>& parts, const WeightsOf& weights_of,
+                          const Attend& attend);
 
 // As Family::control says.
 ControlInput controlnet_input(const FluxControlNetConfig& config, const DenoiserInput& in,

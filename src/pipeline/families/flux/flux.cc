@@ -30,9 +30,9 @@ class FluxFamily : public PatchFamily {
   std::shared_ptr<const Family> with_blocks(const std::vector<int>& counts) const override;
   std::shared_ptr<const Family> widened_by(
       const std::vector<AppliedAdapter>& adapters) const override;
-  PredictPart load_denoiser(const Weights& w, Attend attend,
-                            std::optional<BlockRange> run) const override;
-  Follow load_controls(const WeightsOf& weights_of, const Attend& attend) const override {
+  DenoiserPart load_denoiser(const Weights& w, Attend attend,
+                             std::optional<BlockRange> run) const override;
+  Controls load_controls(const WeightsOf& weights_of, const Attend& attend) const override {
     return load_controlnets(configs_.controlnets, configs_.flux.num_double,
                             parts(Part::Role::kControl), weights_of, attend);
   }
@@ -95,10 +95,9 @@ std::shared_ptr<const Family> FluxFamily::widened_by(
                                             description().limits.defaults);
 }
 
-PredictPart FluxFamily::load_denoiser(const Weights& w, Attend attend,
-                                      std::optional<BlockRange> run) const {
-  const auto flux = std::make_shared<const Flux>(configs_.flux, w, std::move(attend), run);
-  return [flux](const DenoiserInput& in, const Tensor& state) { return flux->advance(in, state); };
+DenoiserPart FluxFamily::load_denoiser(const Weights& w, Attend attend,
+                                       std::optional<BlockRange> run) const {
+  return part_of(std::make_shared<const Flux>(configs_.flux, w, std::move(attend), run));
 }
 
 std::unique_ptr<const TextEncoders> FluxFamily::load_text(const fs::path& folder, at::Device device,

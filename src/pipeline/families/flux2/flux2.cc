@@ -74,8 +74,8 @@ class Flux2Family : public PatchFamily {
       : PatchFamily(describe(configs, schedule, defaults)), configs_(configs) {}
 
   std::shared_ptr<const Family> with_blocks(const std::vector<int>& counts) const override;
-  PredictPart load_denoiser(const Weights& w, Attend attend,
-                            std::optional<BlockRange> run) const override;
+  DenoiserPart load_denoiser(const Weights& w, Attend attend,
+                             std::optional<BlockRange> run) const override;
   std::unique_ptr<const TextEncoders> load_text(const fs::path& folder, at::Device device,
                                                 const WeightsOf& weights_of,
                                                 const Warn& warn) const override;
@@ -126,10 +126,12 @@ std::shared_ptr<const Family> Flux2Family::with_blocks(const std::vector<int>& c
   return make_flux2_family(configs, description().schedule, description().limits.defaults);
 }
 
-PredictPart Flux2Family::load_denoiser(const Weights& w, Attend attend,
-                                       std::optional<BlockRange> run) const {
+DenoiserPart Flux2Family::load_denoiser(const Weights& w, Attend attend,
+                                        std::optional<BlockRange> run) const {
   const auto flux = std::make_shared<const Flux2>(configs_.flux, w, std::move(attend), run);
-  return [flux](const DenoiserInput& in, const Tensor& state) { return flux->advance(in, state); };
+  return {.predict = [flux](const DenoiserInput& in, const Tensor& state) {
+    return flux->advance(in, state);
+  }};
 }
 
 std::unique_ptr<const TextEncoders> Flux2Family::load_text(const fs::path& folder,

@@ -23,8 +23,8 @@ class JoyFamily : public PatchFamily {
       : PatchFamily(describe_joy(configs, schedule, defaults)), configs_(configs) {}
 
   std::shared_ptr<const Family> with_blocks(const std::vector<int>& counts) const override;
-  PredictPart load_denoiser(const Weights& w, Attend attend,
-                            std::optional<BlockRange> run) const override;
+  DenoiserPart load_denoiser(const Weights& w, Attend attend,
+                             std::optional<BlockRange> run) const override;
   std::unique_ptr<const TextEncoders> load_text(const fs::path& folder, at::Device device,
                                                 const WeightsOf& weights_of,
                                                 const Warn& warn) const override;
@@ -51,10 +51,12 @@ std::shared_ptr<const Family> JoyFamily::with_blocks(const std::vector<int>& cou
   return make_joy_family(configs, description().schedule, description().limits.defaults);
 }
 
-PredictPart JoyFamily::load_denoiser(const Weights& w, Attend attend,
-                                     std::optional<BlockRange> run) const {
+DenoiserPart JoyFamily::load_denoiser(const Weights& w, Attend attend,
+                                      std::optional<BlockRange> run) const {
   const auto joy = std::make_shared<const Joy>(configs_.joy, w, std::move(attend), run);
-  return [joy](const DenoiserInput& in, const Tensor& state) { return joy->advance(in, state); };
+  return {.predict = [joy](const DenoiserInput& in, const Tensor& state) {
+    return joy->advance(in, state);
+  }};
 }
 
 std::unique_ptr<const TextEncoders> JoyFamily::load_text(const fs::path& folder, at::Device device,

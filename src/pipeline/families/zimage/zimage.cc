@@ -41,8 +41,8 @@ class ZImageFamily : public PatchFamily {
       : PatchFamily(describe_zimage(configs, schedule, defaults)), configs_(configs) {}
 
   std::shared_ptr<const Family> with_blocks(const std::vector<int>& counts) const override;
-  PredictPart load_denoiser(const Weights& w, Attend attend,
-                            std::optional<BlockRange> run) const override;
+  DenoiserPart load_denoiser(const Weights& w, Attend attend,
+                             std::optional<BlockRange> run) const override;
   std::unique_ptr<const TextEncoders> load_text(const fs::path& folder, at::Device device,
                                                 const WeightsOf& weights_of,
                                                 const Warn& warn) const override;
@@ -94,14 +94,14 @@ std::shared_ptr<const Family> ZImageFamily::with_blocks(const std::vector<int>& 
 }
 
 // The transformer makes the negated velocity.
-PredictPart ZImageFamily::load_denoiser(const Weights& w, Attend attend,
-                                        std::optional<BlockRange> range) const {
-  const auto zimage = std::make_shared<const ZImage>(configs_.zimage, w, std::move(attend), range);
-  const auto run = run_of(range, shape().num_blocks());
-  return [zimage, run](const DenoiserInput& in, const Tensor& state) {
-    const auto made = zimage->advance(in, state);
-    return run.has_last() ? made.neg() : made;
+DenoiserPart ZImageFamily::load_denoiser(const Weights& w, Attend attend,
+                                         std::optional<BlockRange> range) const {
+  auto part = part_of(std::make_shared<const ZImage>(configs_.zimage, w, std::move(attend), range));
+  if (!run_of(range, shape().num_blocks()).has_last()) return part;
+  part.predict = [predict = part.predict](const DenoiserInput& in, const Tensor& state) {
+    return predict(in, state).neg();
   };
+  return part;
 }
 
 std::unique_ptr<const TextEncoders> ZImageFamily::load_text(const fs::path& folder,
