@@ -71,14 +71,13 @@ Measured measure(const ReportFlags& flags) {
   world->run([&](const Group& group) {
     const UseThreads use(measured.threads);
     const auto mesh = make_mesh(group, {});
-    const auto transformer =
-        transformer_of(flags.probe, probe, mesh, devices, shardings_of(flags.probe, probe, mesh),
-                       attend_over(mesh, pipeline.layout.ring_form));
+    const auto shardings = shardings_of(flags.probe, probe, mesh);
+    const auto transformer = transformer_of(flags.probe, probe, mesh, devices, shardings,
+                                            attend_over(mesh, pipeline.layout.ring_form));
     const auto predict = predict_over(mesh, transformer);
     const auto device = devices.front();
     const c10::DeviceGuard on(device);
-    const auto inputs =
-        std::vector{as_in_a_step(inputs_of(probe, 0, device), mesh, transformer, {})};
+    const std::vector inputs = {as_in_a_step(inputs_of(probe, 0, device), mesh, transformer, {})};
     const auto first = predict(inputs).front();
     check(first.isfinite().all().item<bool>(), "the transformer's output is no number");
     OpTimes times(device);

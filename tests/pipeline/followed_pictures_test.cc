@@ -253,9 +253,9 @@ TEST(ControlLora, IsMergedByAConversion) {
 }
 
 TEST(Redux, IsRefusedWhereReferencesDoNotFit) {
-  const PicturesTaken behind{.most_references = 2,
-                             .references = PicturesTaken::References::kBehindPrompt};
-  const auto two = std::vector<Pixels>{waves(4, 4), waves(4, 4)};
+  using enum PicturesTaken::References;
+  const PicturesTaken behind{.most_references = 2, .references = kBehindPrompt};
+  const std::vector two(2, waves(4, 4));
   EXPECT_EQ(refusal({.references = two, .reference_scales = {1, -2}}, behind), "");
   EXPECT_THAT(refusal({.references = two, .reference_scales = {1}}, behind),
               HasSubstr("there are 1 scales of 2 references"));
@@ -278,9 +278,8 @@ TEST(ControlNets, AreRefusedWherePicturesDoNotFit) {
               HasSubstr("ControlNet 2 follows 3 kinds of pictures: its mode should lie between 0 "
                         "and 2, none is given"));
   EXPECT_THAT(refusal({.controls = {of_kind, of_kind}}, two), HasSubstr("its mode is 0, not 2"));
-  auto first_kind = plain;
-  first_kind.mode = 0;
-  EXPECT_EQ(refusal({.controls = {first_kind, of_kind}}, two), "");
+  const ControlPicture first{.picture = waves(4, 4), .mode = 0};
+  EXPECT_EQ(refusal({.controls = {first, of_kind}}, two), "");
   EXPECT_EQ(refusal({.controls = {plain, plain}}, {.controlnet_modes = {0}}), "");
   auto never = plain;
   never.from = never.to;
