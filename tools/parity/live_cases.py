@@ -268,7 +268,7 @@ PICTURES = [
     Case("kontext, mask, a reference, true CFG", KONTEXT,
          ask(size="672x1568", steps=1, cfg=2.0, negative="blurry", init=(672, 1568), mask=True,
              strength=1.0, references=((90, 60),))),
-    Case("klein, mask, crop", KleinShape(seed=48),
+    Case("klein, mask, crop", KleinShape(seed=48, text=TextShape(width=16, head_dim=8)),
          ask(size="96x64", steps=4, init=(96, 64), mask=True, strength=0.8, padding_crop=5)),
     Case("fill", FILL, ask(size="96x64", init=(96, 64), mask=True, strength=1.0)),
     Case("fill, strength 0.7, -n 2", FILL, ask(n=2, steps=5, init=(120, 70), mask=True,
