@@ -26,6 +26,18 @@ TEST(HttpServer, LetsOnlyItsOwnNameIn) {
   EXPECT_EQ(status_of(server.ask("GET /v1/models", "host: a\r\nhost: localhost\r\n")), 400);
 }
 
+// A browser asks what a page may send before it sends the key.
+TEST(HttpServer, AnswersABrowsersQuestionWithoutAKey) {
+  FakeEngine engine;
+  const Server server(engine, {.key = "secret", .origins = {"https://friend.example"}});
+  const auto asked = [&](const std::string& origin) {
+    return server.ask("OPTIONS /v1/jobs", "origin: " + origin + "\r\n");
+  };
+  EXPECT_EQ(status_of(asked("https://friend.example")), 204);
+  EXPECT_THAT(asked("https://friend.example"), HasSubstr("access-control-allow-headers: author"));
+  EXPECT_EQ(status_of(asked("https://evil.example")), 403);
+}
+
 TEST(HttpServer, LetsOnlyItsOwnPagesIn) {
   FakeEngine engine;
   const Server server(engine, {.origins = {"https://friend.example"}});
@@ -35,6 +47,7 @@ TEST(HttpServer, LetsOnlyItsOwnPagesIn) {
   EXPECT_EQ(status_of(from("https://evil.example")), 403);
   EXPECT_EQ(status_of(from("null")), 403);
   EXPECT_EQ(status_of(from("http://localhost")), 200);
+  EXPECT_EQ(status_of(from("https://localhost")), 200);  // behind a proxy that adds TLS
   EXPECT_THAT(from("http://localhost"), Not(HasSubstr("access-control-allow-origin")));
   EXPECT_THAT(from("https://friend.example"),
               HasSubstr("access-control-allow-origin: https://friend.example"));

@@ -36,4 +36,14 @@ TEST(Pace, CountsRoundsOfPicturesThatAreMadeTogether) {
   EXPECT_DOUBLE_EQ(*pace.seconds_left(request_of(512, 10, 4), 2, 0), 20);
 }
 
+// Clients choose sizes: what is kept of them is bounded.
+TEST(Pace, BeginsAnewWhereItHasSeenManySizes) {
+  Pace pace;
+  pace.step_took(request_of(512, 1), 1, 100);
+  for (int side = 1; side < 256; ++side) pace.step_took(request_of(side, 1), 1, 1);
+  EXPECT_DOUBLE_EQ(*pace.seconds_of(request_of(512, 1)), 100);
+  pace.step_took(request_of(256, 1), 1, 1);
+  EXPECT_DOUBLE_EQ(*pace.seconds_of(request_of(512, 1)), 4);
+}
+
 }  // namespace braid::serve::pace_test

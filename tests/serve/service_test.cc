@@ -251,6 +251,18 @@ TEST(Service, ForgetsFinishedJobsBeyondABound) {
   EXPECT_TRUE(service.jobs_of("somebody").empty());
 }
 
+TEST(Service, ForgetsFinishedJobsWhosePicturesTakeTooMuch) {
+  FakeEngine engine;
+  Service service(engine.load(), {.keep = {.bytes = 1}});
+  start(service);
+  const auto first = service.submit(order_of("a"));
+  wait_for_end(*first);
+  const auto second = service.submit(order_of("a"));
+  EXPECT_EQ(service.find(first->id()), nullptr);
+  EXPECT_EQ(service.find(second->id()), second);
+  wait_for_end(*second);
+}
+
 TEST(Service, TellsHowLongIsLeftOnceItHasSeenSteps) {
   FakeEngine engine;
   Service service(engine.load(), {});
