@@ -71,10 +71,8 @@ TEST_P(JoyLayouts, MoveWhatIsPredicted) {
 }
 
 TEST(JoyCfg, OnTwoRanksHasTheBitsOfOne) {
-  auto alone = joy_with();
-  alone.threads = 1;
-  const auto one = recorded_latents(alone, joy_request()),
-             two = recorded_latents(joy_with({.cfg = 2}), joy_request());
+  const auto& one = joy_drawn_plainly().recording;  // of one thread, as are these
+  const auto two = recorded_latents(joy_with({.cfg = 2}), joy_request());
   for (const auto* name : {"prompt_embeds", "velocity_first", "latents_final"})
     EXPECT_TRUE(at::equal(two.at(name), one.at(name))) << name;
 }
@@ -84,12 +82,10 @@ TEST(JoyMemory, KeepsItsBitsWhereverItsWeightsAre) {
   const auto memory_of = [](OffloadMode mode) {
     return Memory{.offload = {.transformer = mode, .text = mode, .vae = mode}};
   };
-  Recording resident, leaves;
-  const auto pictures = Engine(joy_with(), {}).generate(joy_request(), {}, &resident);
-  const auto by_leaves =
-      Engine(joy_with({}, memory_of(OffloadMode::kLeaf)), {}).generate(joy_request(), {}, &leaves);
-  EXPECT_TRUE(at::equal(leaves.at("latents_final"), resident.at("latents_final")));
-  EXPECT_EQ(by_leaves.at(0).rgb, pictures.at(0).rgb);
+  const auto& [resident, pictures] = joy_drawn_plainly();
+  const auto leaves = joy_drawn(joy_with({}, memory_of(OffloadMode::kLeaf)), joy_request());
+  EXPECT_TRUE(at::equal(leaves.recording.at("latents_final"), resident.at("latents_final")));
+  EXPECT_EQ(leaves.pictures.at(0).rgb, pictures.at(0).rgb);
   for (const auto mode : {OffloadMode::kModel, OffloadMode::kBlock}) {
     const auto got = recorded_latents(joy_with({}, memory_of(mode)), joy_request());
     EXPECT_TRUE(at::equal(got.at("latents_final"), resident.at("latents_final"))) << int(mode);

@@ -40,10 +40,21 @@ inline PipelineOptions joy_with(const Layout& layout = {}, const Memory& memory 
           .memory = memory};
 }
 
-inline Recording recorded(const PipelineOptions& options, const Request& request) {
+struct JoyDrawn {
   Recording recording;
-  Engine(options, {}).generate(request, {}, &recording);
-  return recording;
+  std::vector<Picture> pictures;
+};
+
+inline JoyDrawn joy_drawn(const PipelineOptions& options, const Request& request) {
+  JoyDrawn drawn;
+  drawn.pictures = Engine(options, {}).generate(request, {}, &drawn.recording);
+  return drawn;
+}
+
+// joy_request() as one rank with all weights in memory draws it: once for the tests of a process.
+inline const JoyDrawn& joy_drawn_plainly() {
+  static const auto drawn = joy_drawn(joy_with(), joy_request());
+  return drawn;
 }
 
 // Without the picture, which takes longest: the run ends where it would be decoded.

@@ -52,9 +52,8 @@ class JoyFixture {
       : dump_(Checkpoint::open_file(kJoy / (std::string(name) + ".safetensors"))) {}
   Tensor operator[](const std::string& name) const { return dump_.find(name)->view(); }
 
-  void expect_equal(const PipelineOptions& options, const Request& request) const {
-    Recording got;
-    const auto pictures = Engine(options, {}).generate(request, {}, &got);
+  void expect_equal(const JoyDrawn& drawn) const {
+    const auto& [got, pictures] = drawn;
     // Without vectors the last bit of LibTorch's draws differs.
     const double bit = at::get_cpu_capability().starts_with("AVX") ? 0 : 1e-6;
     EXPECT_LE(largest_difference(got.at("latents_initial"), (*this)["latents_initial"]), bit);
@@ -115,22 +114,21 @@ TEST(JoyAdapters, AreWhatMergedWeightsAre) {
   }
   write_file(path, write_safetensors(merged));
   write_file(lora, write_safetensors(factors));
-  const auto plain = recorded(joy_with(), joy_request()).at("velocity_first");
+  const auto& plain = joy_drawn_plainly().recording.at("velocity_first");
   auto adapted = joy_with();
   adapted.adapters = {{.file = lora, .scale = 0.1}};
-  const auto got = recorded(adapted, joy_request()).at("velocity_first");
-  const auto want = recorded(joy_with({}, {}, model), joy_request()).at("velocity_first");
+  const auto got = recorded_latents(adapted, joy_request()).at("velocity_first");
+  const auto want = recorded_latents(joy_with({}, {}, model), joy_request()).at("velocity_first");
   EXPECT_LT(largest_difference(got, want), 1e-5);
   EXPECT_GT(largest_difference(got, plain), 0.01);
 }
 
-TEST(JoyParity, EditEqualsTheReference) {
-  JoyFixture("edit").expect_equal(joy_with(), joy_request());
-}
+TEST(JoyParity, EditEqualsTheReference) { JoyFixture("edit").expect_equal(joy_drawn_plainly()); }
 
 TEST(JoyParity, PlusEqualsTheReference) {
   const TemporaryFolder folder;
-  JoyFixture("plus").expect_equal(joy_with({}, {}, plus_in(folder.path())), plus_request());
+  const auto drawn = joy_drawn(joy_with({}, {}, plus_in(folder.path())), plus_request());
+  JoyFixture("plus").expect_equal(drawn);
 }
 
 TEST(JoyParity, GuidanceKeepsTheLengthOfEachLatent) {
@@ -232,7 +230,7 @@ TEST_F(JoyFiles, AreConvertedToTheWeightsThatQuantisationHas) {
   convert({.model = kJoy / "model", .out = out, .dtype = Dtype::kFloat32, .memory = int8});
   const auto converted = recorded_latents(joy_with({}, {}, out), request).at("latents_final");
   EXPECT_TRUE(at::equal(converted, quantised));
-  const auto exact = recorded_latents(joy_with(), request).at("latents_final");
+  const auto& exact = joy_drawn_plainly().recording.at("latents_final");
   EXPECT_GT(largest_difference(quantised, exact), 1e-5);
 }
 
@@ -276,7 +274,7 @@ TEST_F(JoyFiles, NeedATokenizerWithPlacesForPictures) {
 
 TEST(JoyPrompts, ThatMarkMorePlacesThanThereArePicturesAreRefused) {
   const Request request{.prompts = {"look at <|image_pad|>"}, .steps = 1};
-  EXPECT_THROW(recorded(joy_with(), request), InputError);
+  EXPECT_THROW(joy_drawn(joy_with(), request), InputError);
 }
 
 }  // namespace braid::joy_test
