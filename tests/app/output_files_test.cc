@@ -40,13 +40,16 @@ TEST(PictureText, DecimalsHaveTheFewestDigitsThatGiveThemBack) {
 
 // A server that has Redux makes pictures without it, too.
 TEST(PictureText, NamesReduxWhereItWasUsed) {
-  const PipelineOptions options{.redux = "models/redux"};
-  const auto names_it = [&](const Settings& settings) {
-    const auto text = text_of_picture({}, {.text = "a"}, settings, options, {});
+  PipelineOptions options;
+  options.redux = "models/redux";
+  Settings settings;
+  const auto names_it = [&] {
+    const auto text = text_of_picture({}, Prompt{"a", "", {}, {}}, settings, options, {});
     return std::ranges::any_of(text, [](const auto& entry) { return entry.first == "redux"; });
   };
-  EXPECT_TRUE(names_it({.reference_scales = {1}}));
-  EXPECT_FALSE(names_it({}));
+  EXPECT_FALSE(names_it());
+  settings.reference_scales = {1};
+  EXPECT_TRUE(names_it());
 }
 
 }  // namespace braid::output_files_test
