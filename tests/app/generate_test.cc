@@ -238,7 +238,7 @@ TEST_F(Generate, KeepsToABudgetWithFilesThatNobodyNamed) {
   const auto pages = folder_ / "pages";
   std::filesystem::create_directories(pages / "braid-pages-killed");
   const auto run = Subprocess({.arguments = {"generate", "a", "-m", BRAID_SOURCE_DIR "/models/demo",
-                                             "--steps", "1", "--size", "32x32", "-o", "a.png",
+                                             "--steps", "2", "--size", "32x32", "-o", "a.png",
                                              "--offload", "leaf", "--prefetch", "0", "--memory",
                                              std::to_string(double(too_little) / 1e6) + "MB"},
                                .environment = {"TMPDIR=" + pages.string()},

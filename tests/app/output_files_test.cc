@@ -41,6 +41,7 @@ TEST(PictureText, DecimalsHaveTheFewestDigitsThatGiveThemBack) {
 // A server that has Redux makes pictures without it, too.
 TEST(PictureText, NamesReduxWhereItWasUsed) {
   PipelineOptions options;
+  options.model = "models/demo";
   options.redux = "models/redux";
   Settings settings;
   const auto names_it = [&] {
