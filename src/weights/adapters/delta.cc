@@ -35,7 +35,7 @@ bool are_below(Bits infinity, const Tensor& numbers) {
   std::size_t at = 0;
   for (; at + sizeof(std::uint64_t) <= size; at += sizeof(std::uint64_t))
     add(bytes + at, sizeof(std::uint64_t));
-  add(bytes + at, size - at);
+  if (at < size) add(bytes + at, size - at);
   return (reached & kSigns) == 0;
 }
 
