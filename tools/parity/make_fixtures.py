@@ -146,13 +146,13 @@ WITH_PICTURES = {
                             control=(60, 70)),
     "kontext-mask": Request(PROMPTS[:1], width=80, steps=4, max_sequence_length=16, seed=30,
                             num_images=2, init=(80, 64), mask=True, padding_crop=6, strength=0.8),
-    "controlnet-pixels": Request(PROMPTS[:1], width=80, max_sequence_length=16, seed=31,
-                                 num_images=2, followed=((70, 90),), control_scales=(0.7,),
-                                 control_from=(0.0,), control_to=(1.0,), control_modes=(None,)),
     "controlnets": Request(PROMPTS[:1], steps=3, max_sequence_length=16, seed=27, num_images=2,
                            true_cfg=2.0, negative_prompt="blurry", followed=((64, 64), (40, 50)),
                            control_scales=(0.7, 1.2), control_from=(0.0, 0.3),
                            control_to=(0.7, 1.0), control_modes=(2, None)),
+    "controlnet-pixels": Request(PROMPTS[:1], width=80, max_sequence_length=16, seed=31,
+                                 num_images=2, followed=((70, 90),), control_scales=(0.7,),
+                                 control_from=(0.0,), control_to=(1.0,), control_modes=(None,)),
 }
 
 
@@ -197,7 +197,7 @@ def make(name, out):
     print(f"{name}: {size / 1e6:.2f} MB", flush=True)
 
 
-# Models of another case's parts, as pipelines of another class.
+# Models of the parts of another case, one before theirs, as pipelines of another class.
 LINKED = {"klein-kept": ("klein", "Flux2KleinKVPipeline"),
           "kontext-mask": ("basic", "FluxKontextPipeline"),
           "controlnet-pixels": ("controlnets", "FluxPipeline")}
