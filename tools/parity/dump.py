@@ -385,7 +385,8 @@ class JoyPlus(Joy):
         return latents[:, :self.tokens].flatten(2)
 
     def evaluation(self, args, options, output, tokens, count):
-        return {"prompt_embeds": options["encoder_hidden_states"][-count:],
+        longest = int(options["encoder_hidden_states_mask"][-count:].sum(1).max())  # without the pads
+        return {"prompt_embeds": options["encoder_hidden_states"][-count:, :longest],
                 "velocity_first": self.packed(output[0][-count:])}
 
 
