@@ -1,5 +1,5 @@
 // How long does a switch of LoRAs between two requests take? Rank 16 on every dense layer of
-// FLUX.1-dev, in bfloat16, beside the weights: a file that was not used before, and one that was.
+// FLUX.1-dev, in bfloat16, beside the weights: a file used for the first time, and one used before.
 #include <ATen/ATen.h>
 #include <benchmark/benchmark.h>
 

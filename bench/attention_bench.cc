@@ -1,7 +1,6 @@
-// How fast is our attention beside LibTorch's, by each set of instructions that this machine has? A
-// few of FLUX.1's heads at its lengths, in bfloat16; LibTorch's in float32 where the processor has
-// no instructions for bfloat16. The rate is of processor time,
-// which others do not disturb much.
+// How fast is our attention compared with LibTorch's, for each instruction set of this machine? A
+// few of FLUX.1's heads at its lengths, in bfloat16; LibTorch's in float32 if the processor has no
+// instructions for bfloat16. The rate is per CPU time, which other processes disturb little.
 #include <ATen/ATen.h>
 #include <benchmark/benchmark.h>
 #include <c10/core/InferenceMode.h>
@@ -15,7 +14,7 @@ namespace {
 
 constexpr int kLibTorch = -1;
 
-// `number`: of our kernels, see runnable_attention(), or kLibTorch.
+// `number`: one of our kernels, see runnable_attention(), or kLibTorch.
 void attention(benchmark::State& state, int number) {
   const c10::InferenceMode inference;
   const bool widens = number == kLibTorch && !read_cpu().has_bfloat16();

@@ -1,4 +1,4 @@
-// What leaving out evaluations costs: pictures of the bundled model with and without a cache.
+// What does skipping evaluations cost? Pictures of the bundled model with and without a cache.
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -14,8 +14,8 @@ const std::vector<std::string> kPrompts = {
 
 struct Run {
   std::vector<Picture> pictures;
-  double full = 0;     // part of the steps that were evaluated in full
-  double seconds = 0;  // between the first step and the last
+  double full = 0;     // fraction of the steps evaluated in full
+  double seconds = 0;  // from the first step to the last
 };
 
 Run run(const CacheOptions& cache) {

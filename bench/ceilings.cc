@@ -23,7 +23,7 @@ using List = c10::List<Item>;
 using NoScalars = List<std::optional<at::Scalar>>;
 
 constexpr int kTimes = 5;
-constexpr double kEnough = 1.0;  // seconds of one way
+constexpr double kEnough = 1.0;  // seconds spent per way
 constexpr double kFarBehind = 1.5;
 constexpr std::int64_t kChecked = 4;  // rows of the result
 
@@ -47,8 +47,8 @@ Answer answer_of(const Way& way) {
 
 double seconds_of(const Way& way) { return answer_of(way).seconds; }
 
-// The least time, for others use this machine too. One warm-up, which took `first`, is enough of a
-// way that is far behind the best.
+// The least time, as other processes use this machine too. A way far behind the best gets no more
+// runs than its warm-up, which took `first`.
 WayTime measure(const Way& way, double first, double best) {
   if (first > kFarBehind * best) return {way.name, first};
   double least = INFINITY, spent = 0;
@@ -66,7 +66,7 @@ void check_answer(const Way& way, const Tensor& answer, const Tensor& want) {
   check(error < 0.02, way.name, " is wrong: its relative error is ", error);
 }
 
-// `part` takes of an answer what is in `want`.
+// `part` extracts from an answer what `want` holds.
 std::vector<WayTime> measure_all(const std::vector<Way>& ways, const Tensor& want,
                                  const std::function<Tensor(const Tensor&)>& part) {
   std::vector<WayTime> times;
@@ -82,8 +82,7 @@ std::vector<WayTime> measure_all(const std::vector<Way>& ways, const Tensor& wan
   return times;
 }
 
-// An operator of LibTorch's that need not be there, typed; none where the build has no kernel of it
-// for the CPU.
+// A LibTorch operator that may be missing, typed; nothing if the build has no CPU kernel for it.
 template <class Signature>
 std::optional<c10::TypedOperatorHandle<Signature>> find_operator(const char* name) {
   const auto found = c10::Dispatcher::singleton().findSchema({name, ""});
@@ -93,7 +92,7 @@ std::optional<c10::TypedOperatorHandle<Signature>> find_operator(const char* nam
   return found->typed<Signature>();
 }
 
-// oneDNN's product with the weight packed before.
+// oneDNN's product with a prepacked weight.
 std::optional<Way> packed_way(const Tensor& x, const Tensor& weight) {
   const auto pack = find_operator<Tensor(const Tensor&, std::optional<std::int64_t>)>(
       "mkldnn::_reorder_linear_weight");
@@ -159,7 +158,7 @@ std::vector<Way> code_ways(const Tensor& x, const Tensor& weight) {
   return ways;
 }
 
-// A scale a row of each, as weights with a scale a row and activations with one a token have.
+// One scale per row of each: weights with a scale per row, activations with a scale per token.
 std::vector<Way> float8_ways(const Tensor& x, const Tensor& weight) {
   const auto ones = [&](at::IntArrayRef shape) {
     return at::ones(shape, x.options().dtype(at::kFloat));

@@ -1,5 +1,5 @@
-// What this machine can do: the rates that LibTorch's best ways reach, measured in the process that
-// asks. Each way is checked against float32 before it is timed.
+// What this machine can do: the rates of LibTorch's best ways, measured in the calling process.
+// Each way is checked against float32 before it is timed.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -18,7 +18,7 @@ struct ProductShape {
   auto operator<=>(const ProductShape&) const = default;
 };
 
-// Queries and keys of so many heads, all batches together.
+// Queries and keys for a number of heads, all batches together.
 struct AttentionShape {
   std::int64_t heads, queries, keys, width;
 
@@ -28,7 +28,7 @@ struct AttentionShape {
   auto operator<=>(const AttentionShape&) const = default;
 };
 
-// One way to compute something, and the least of some times that it took.
+// One way to compute something, and its least time over some runs.
 struct WayTime {
   std::string way;  // "at::linear"
   double seconds;
@@ -38,16 +38,16 @@ class Ceilings {
  public:
   explicit Ceilings(at::Device device) : device_(device) {}
 
-  // Numbers a product is made of: kFloat, kBFloat16, kChar, which is 8-bit codes summed in int32,
-  // or of a GPU kFloat8_e4m3fn. All ways that the device and LibTorch have, the fastest first;
-  // those that are far behind it are timed once only. Throws Error where a way's answer is wrong.
-  // Measured once a shape.
+  // The type a product is computed from: kFloat, kBFloat16, kChar (8-bit codes summed in int32) or,
+  // on a GPU, kFloat8_e4m3fn. Returns all ways of device and LibTorch, the fastest first; those far
+  // behind it are timed only once. Throws Error if a way's answer is wrong. Measured once per
+  // shape.
   const std::vector<WayTime>& product(at::ScalarType dtype, const ProductShape& shape);
   const std::vector<WayTime>& attention(at::ScalarType dtype, const AttentionShape& shape);
 
-  // Bytes a second, read and written, of a copy that no cache holds.
+  // Bytes per second, read and written, of a copy too large for caches.
   double memory_speed();
-  // Bytes a second that a GPU takes from locked memory of the host.
+  // Bytes per second that a GPU copies from locked host memory.
   double copy_speed() const;
 
  private:

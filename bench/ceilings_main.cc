@@ -1,8 +1,9 @@
-// What can this machine do at FLUX.1's shapes? Rates of the best ways that LibTorch has, in JSON.
+// What can this machine do at FLUX.1's shapes? Rates of LibTorch's best ways, as JSON.
 //
-//   ceilings [DEVICE] [ROWS ...]    by default of the CPU; tokens, by default 1536 and 4608:
-//   512x512
-//                                   and 1024x1024 with 512 of text
+//   ceilings [DEVICE] [ROWS ...]
+//
+// By default the CPU. Rows are tokens, by default 1536 and 4608: 512x512 and 1024x1024 with 512
+// text tokens.
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <ATen/cpu/Utils.h>
@@ -22,7 +23,7 @@ namespace {
 using namespace braid;
 
 constexpr std::int64_t kHeads = 24, kHead = 128;
-// Inputs and outputs of the layers of both kinds of blocks.
+// Inputs and outputs of the layers in both kinds of blocks.
 constexpr std::pair<std::int64_t, std::int64_t> kLayers[] = {
     {3072, 9216}, {3072, 12288}, {12288, 3072}, {3072, 21504}, {15360, 3072}};
 

@@ -1,4 +1,4 @@
-// What does a dense layer on weights as files have them cost beside one in bfloat16?
+// What does a dense layer with weights kept in their file's codes cost compared with bfloat16?
 #include <ATen/ATen.h>
 #include <benchmark/benchmark.h>
 #include <c10/core/InferenceMode.h>
@@ -13,7 +13,7 @@
 namespace braid {
 namespace {
 
-// Codes of bytes 0 .. 7: all scales are small numbers.
+// Codes from bytes 0 .. 7: all scales are small numbers.
 Matrix coded_rows(ElementType type, std::int64_t rows, std::int64_t columns) {
   const auto block = block_of(type);
   const Coding coding{.type = type, .inputs = columns};
@@ -28,8 +28,7 @@ double seconds_of(Work work) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-// In turns with the same layer in bfloat16: `of_bfloat16` is the median of its time over that
-// one's.
+// Alternates with the same layer in bfloat16: `of_bfloat16` is the median ratio of the two times.
 void coded_layer(benchmark::State& state, ElementType type) {
   const c10::InferenceMode inference;
   const auto x = at::randn({state.range(0), state.range(1)}, at::kFloat).to(at::kBFloat16);

@@ -18,21 +18,21 @@
 namespace braid {
 namespace {
 
-// Runs `count` times a number of independent instructions; gives what keeps them from being left
-// out.
+// Runs a set of independent instructions `count` times; the result keeps them from being optimised
+// away.
 using Loop = float (*)(int count);
 
 struct Instruction {
   const char* name;
   at::ScalarType numbers;
-  double work;  // products and sums of a round of the loop
+  double work;  // products and sums in one round of the loop
   Loop loop;
   bool is_there;
 };
 
 #ifdef __x86_64__
 
-// More than the longest latency needs on two ports; AVX2 has 16 registers.
+// More than the longest latency needs on two ports; AVX2 has only 16 registers.
 constexpr int kSums = 16, kFewSums = 12, kTileSums = 6;
 
 __attribute__((target("avx2,fma"))) float fma_avx2(int count) {
@@ -122,7 +122,7 @@ __attribute__((target("amx-tile,amx-int8"))) float tdpbssd(int count) {
 
 std::vector<Instruction> instructions() {
   const auto& cpu = read_cpu();
-  const bool has_tiles = ops::has_tiles();  // the system gives them to who asks
+  const bool has_tiles = ops::has_tiles();  // granted by the system on request
   return {
       {"avx2 fma", at::kFloat, kFewSums * 2 * 8.0, fma_avx2, cpu.has("avx2") && cpu.has("fma")},
       {"avx512 fma", at::kFloat, kSums * 2 * 16.0, fma_avx512, cpu.has("avx512f")},
@@ -148,7 +148,7 @@ double seconds_of(Loop loop, int count) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-// A millisecond, or about.
+// Takes about a millisecond.
 int count_of(Loop loop) {
   int count = 100;
   while (seconds_of(loop, count) < 5e-4 && count < 100'000'000) count *= 2;

@@ -1,4 +1,4 @@
-// What does a dense layer on 8-bit codes cost beside one in bfloat16? FLUX.1's widest layers.
+// What does a dense layer on 8-bit codes cost compared with bfloat16? FLUX.1's widest layers.
 #include <ATen/ATen.h>
 #include <benchmark/benchmark.h>
 #include <c10/core/InferenceMode.h>

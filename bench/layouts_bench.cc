@@ -1,6 +1,6 @@
-// What does sharing cost? Two ranks of one thread each beside one rank of two threads, on the same
-// work: FLUX.1's width, 2 double and 4 single blocks, 512x512, bfloat16, random weights. Layouts
-// take turns, so that what else the machine does meets all of them.
+// What does sharing cost? Two ranks with one thread each, against one rank with two threads, on the
+// same work: FLUX.1's width, 2 double and 4 single blocks, 512x512, bfloat16, random weights.
+// Layouts alternate, so that other load on the machine affects all of them.
 #include <algorithm>
 #include <cstdio>
 #include <vector>

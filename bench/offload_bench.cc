@@ -1,8 +1,8 @@
-// What does it cost that weights are on the device only while they are needed? A device of threads
-// whose copies and computations take set times: 57 blocks, as FLUX.1 has.
+// What does it cost to keep weights on the device only while they are needed? A simulated device
+// whose copies and computations take fixed times: 57 blocks, like FLUX.1.
 //
 //   copy 80 = a block's copy takes 0.8 of its computation; resident = blocks that stay.
-// `over_bound` is the time over max(computing, copying), the best that any order can reach.
+// `over_bound` is the time over max(computing, copying), the best any order can reach.
 #include <ATen/ATen.h>
 #include <benchmark/benchmark.h>
 
@@ -20,7 +20,7 @@ using std::chrono::microseconds;
 constexpr int kBlocks = 57;
 constexpr microseconds kCompute(2000);
 
-// Computes on a queue of its own, as a GPU does; each copy lasts at least so long.
+// Computes on its own queue, as a GPU does; each copy lasts at least the given time.
 class TimedDevice : public CpuPageDevice {
  public:
   explicit TimedDevice(microseconds copy) : copy_(copy) {}

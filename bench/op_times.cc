@@ -15,7 +15,7 @@ struct Noted {
   std::optional<Moment> end = {};
 };
 
-// LibTorch's callbacks are plain functions.
+// LibTorch's callbacks are plain functions, hence the globals.
 thread_local std::vector<Noted> noted;
 thread_local at::Device device = at::kCPU;
 thread_local int depth = 0;

@@ -1,4 +1,4 @@
-// How long each operation of an evaluation takes a device, as LibTorch's profiler callbacks tell.
+// How long each operation of an evaluation takes on a device, from LibTorch's profiler callbacks.
 #pragma once
 
 #include <ATen/record_function.h>
@@ -11,11 +11,11 @@ namespace braid {
 
 struct OpTime {
   std::string name;                 // "braid::linear", "aten::cat"
-  std::vector<std::int64_t> sizes;  // of Braid's own operations, see ops/record.h
+  std::vector<std::int64_t> sizes;  // for Braid's own operations, see ops/record.h
   double seconds;
 };
 
-// While it is there, operations of the thread that made it are noted; those within others are not.
+// While it lives, records operations of the thread that created it, except nested ones.
 class OpTimes {
  public:
   explicit OpTimes(at::Device device);
@@ -23,7 +23,7 @@ class OpTimes {
   OpTimes& operator=(const OpTimes&) = delete;
   ~OpTimes();
 
-  // What was noted since the last call. Waits for the device.
+  // What was recorded since the last call. Waits for the device.
   std::vector<OpTime> take();
 
  private:

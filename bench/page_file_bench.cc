@@ -1,5 +1,5 @@
-// How fast is a page read from a disk, and from the system's cache, beside plain readers of the
-// same file? 1 GiB in the folder that TMPDIR names.
+// How fast is a page read from a disk, and from the system's cache, compared with plain reads of
+// the same file? 1 GiB in the folder named by TMPDIR.
 #include <benchmark/benchmark.h>
 #include <fcntl.h>
 #include <unistd.h>
@@ -39,7 +39,7 @@ Page& the_page() {
   return page;
 }
 
-// Whether the file is in the system's cache when the reading begins.
+// Whether the file is in the system's cache when reading begins.
 enum class Cached { kNo, kYes };
 
 void prepare(Cached cached) {
@@ -65,7 +65,7 @@ void checked(benchmark::State& state, DiskReads reads, Cached cached) {
   state.SetBytesProcessed(kSize * std::int64_t(state.iterations()));
 }
 
-// Reads of 4 MiB one after the other.
+// Reads of 4 MiB, one after another.
 void plain(benchmark::State& state, Cached cached) {
   const auto into = aligned_bytes(kSize);
   const int fd = ::open(the_page().path.c_str(), O_RDONLY | (cached == Cached::kNo ? O_DIRECT : 0));
@@ -83,7 +83,7 @@ void plain(benchmark::State& state, Cached cached) {
 }
 
 int add_all() {
-  for (int round = 0; round < 2; ++round)  // a disk is not as fast at all times
+  for (int round = 0; round < 2; ++round)  // a disk's speed varies over time
     for (const auto cached : {Cached::kNo, Cached::kYes}) {
       const std::string where = cached == Cached::kNo ? "/disk" : "/cache";
       const auto add = [](const std::string& name, auto body) {

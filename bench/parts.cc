@@ -1,6 +1,6 @@
-// How long do encoders and the decoder take? T5-XXL's width with 4 of its 24 layers, or the 27 of
-// Qwen3-4B's layers that FLUX.2 needs, with 512 tokens, or FLUX.1's autoencoder, or Wan's
-// encoder, random weights in bfloat16. One JSON object; tools/peers calls it.
+// How long do encoders and the decoder take? T5-XXL's width with 4 of its 24 layers; the 27 layers
+// of Qwen3-4B that FLUX.2 needs, with 512 tokens; FLUX.1's autoencoder; or Wan's encoder. Random
+// weights in bfloat16. Prints one JSON object; called by tools/peers.
 //
 //   parts t5|qwen3|vae-512|vae-1024|vae-encode-1024[-float32]|wan-encode-1024 [RUNS [DEVICE]]
 #include <ATen/ATen.h>
@@ -63,7 +63,7 @@ std::function<Tensor()> part_named(const std::string& name, at::Device device) {
   };
 }
 
-// Waits for the device; a checked result.
+// Waits for the device, and checks the result.
 void finish(const Tensor& result) {
   check(result.flatten().narrow(0, 0, 1).to(at::kCPU, at::kFloat).isfinite().item<bool>(),
         "the result is no number");

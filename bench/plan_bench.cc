@@ -1,7 +1,7 @@
-// How near do the planner's times come on this machine? The rate of a matrix product, the speed of
-// memory and of the ranks' collectives are measured first; from these alone it predicts a step of a
-// made transformer under several layouts, which is then timed. Without weights of a real model: the
-// numbers that ranks compute are tested elsewhere.
+// How accurate are the planner's times on this machine? First measures the rate of a matrix product
+// and the speed of memory and of the ranks' collectives. From these alone it predicts a step of a
+// synthetic transformer under several layouts, then times it. Without real weights: the values that
+// ranks compute are tested elsewhere.
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <benchmark/benchmark.h>
@@ -40,7 +40,7 @@ PlanJob job_of(at::ScalarType dtype) {
           .branches = 2};
 }
 
-// The least of some runs: others use this machine too.
+// The least of several runs: other processes use this machine too.
 template <class Body>
 double seconds_of(const Body& body) {
   double least = INFINITY;
@@ -53,7 +53,7 @@ double seconds_of(const Body& body) {
   return least;
 }
 
-// All ranks at once, each with its share of the cores, do `body` several times; the least time.
+// All ranks at once, each with its share of the cores, run `body` several times; the least time.
 double seconds_on_ranks(int ranks,
                         const std::function<std::function<void()>(const Group& world)>& prepare) {
   double least = 0;

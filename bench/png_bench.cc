@@ -1,4 +1,4 @@
-// How long does a megapixel take to write and to read, and how large is it?
+// How long does a megapixel take to write and to read, and how large is the file?
 #include <benchmark/benchmark.h>
 
 #include <cmath>
@@ -11,7 +11,7 @@ namespace {
 
 constexpr int kSide = 1024;
 
-// Slow waves and an edge, with noise of a standard deviation of `noise` levels.
+// Slow waves and an edge, with noise of standard deviation `noise` levels.
 std::vector<std::uint8_t> picture(double noise) {
   std::mt19937 random(1);
   std::normal_distribution<double> grain(0.0, 1.0);

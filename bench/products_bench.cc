@@ -1,5 +1,5 @@
-// How fast are our products beside LibTorch's? On a CPU without bfloat16 the fastest it has is in
-// float32. FLUX.1's layers. The rate is of processor time, which others do not disturb much.
+// How fast are our products compared with LibTorch's? On a CPU without bfloat16 its fastest are in
+// float32. FLUX.1's layers. The rate is per CPU time, which other processes disturb little.
 #include <ATen/ATen.h>
 #include <benchmark/benchmark.h>
 #include <c10/core/InferenceMode.h>

@@ -1,4 +1,4 @@
-// How long does the program take from its start to the picture, and what of that is which phase?
+// How long does the program take from its start to the picture, and how much of it is each phase?
 // The bundled model, 128x128, 20 steps. Runs the program itself: what a person waits for.
 #include <benchmark/benchmark.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The program's report, and the seconds it took as seen from outside.
+// The program's report, and the seconds measured from outside.
 struct Run {
   std::string report;
   double seconds = 0;
@@ -54,7 +54,7 @@ void generate(benchmark::State& state) {
   char name[] = "/tmp/braid_bench.XXXXXX";
   const fs::path folder = ::mkdtemp(name);
   const auto picture = folder / "picture.png";
-  run_program(picture);  // brings the files into memory
+  run_program(picture);  // loads the files into memory
   for (auto _ : state) {
     const auto run = run_program(picture);
     if (!run.is_good || !is_right(picture)) {
@@ -65,7 +65,7 @@ void generate(benchmark::State& state) {
     const auto report = parse_json(run.report, "the program's report");
     const auto& seconds = report.at("seconds");
     for (const auto& [phase, time] : seconds.items()) state.counters[phase] = time.get<double>();
-    // What is before the first line of main() and after its last: the dynamic linker, LibTorch's
+    // Time before the first line of main() and after its last: the dynamic linker, LibTorch's
     // static constructors, the end of the process.
     state.counters["outside"] = run.seconds - seconds.at("total").get<double>();
   }

@@ -1,6 +1,6 @@
-// Where does the time of an evaluation go, and how near is it to what this machine can do? FLUX.1's
-// width, 2 double and 4 single blocks, 512 text tokens, random weights. Each operation stands
-// beside its bound: its work at the rate that LibTorch's best way reaches at the same shape in the
+// Where does the time of an evaluation go, and how close is it to what this machine can do?
+// FLUX.1's width, 2 double and 4 single blocks, 512 text tokens, random weights. Each operation is
+// listed beside its bound: its work at the rate of LibTorch's best way at the same shape in the
 // same process (ceilings.h), or its bytes at the speed of a copy.
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
@@ -32,7 +32,7 @@
 namespace braid {
 namespace {
 
-constexpr double kShown = 0.001;  // share of an operation that has a row of its own
+constexpr double kShown = 0.001;  // least share of an operation with its own row
 
 struct ReportFlags {
   ProbeOptions probe = {.synthetic = "flux1-dev",
@@ -94,15 +94,15 @@ Measured measure(const ReportFlags& flags) {
   return measured;
 }
 
-// What the weights are multiplied as.
+// The type in which weights are multiplied.
 at::ScalarType product_type(const ReportFlags& flags, at::ScalarType dtype) {
   const auto form = flags.probe.pipeline.memory.quantize;
   if (form == Quantize::kFloat8 && flags.probe.pipeline.device != "cpu") return at::kFloat8_e4m3fn;
   return form == Quantize::kInt8Dynamic ? at::kChar : dtype;
 }
 
-// Seconds that this operation takes at the machine's own rates; 0 for what need not be done at all:
-// copies, sums and other small things between Braid's operations.
+// Seconds this operation takes at the machine's own rates; 0 for avoidable work: copies, sums and
+// other small things between Braid's operations.
 double bound_of(const OpTime& op, at::ScalarType products, at::ScalarType dtype,
                 Ceilings& ceilings) {
   const auto& s = op.sizes;
@@ -113,11 +113,11 @@ double bound_of(const OpTime& op, at::ScalarType products, at::ScalarType dtype,
   return s.empty() ? 0 : double(s[0]) / ceilings.memory_speed();
 }
 
-// The work of an evaluation's products and attention, and the seconds that the instructions of this
-// machine take for it at least.
+// The work of an evaluation's products and attention, and the least seconds that this machine's
+// instructions need for it.
 struct Arithmetic {
   double flops = 0, seconds = 0;
-  std::string instructions;  // "tdpbssd, tdpbf16ps"; empty where none were measured
+  std::string instructions;  // "tdpbssd, tdpbf16ps"; empty if none were measured
 
   void add(double work, const InstructionPeak* peak) {
     flops += work;

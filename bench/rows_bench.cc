@@ -1,4 +1,4 @@
-// What do the kernels between matrix products save? Each beside its definition, at FLUX.1's width
+// What do the kernels between matrix products save? Each beside its reference, at FLUX.1's width
 // and 512x512 pixels (1536 tokens), in bfloat16.
 #include <ATen/ATen.h>
 #include <benchmark/benchmark.h>

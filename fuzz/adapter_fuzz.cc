@@ -1,5 +1,5 @@
-// Any safetensors header is one of an adapter, each name of which is a module and a role, or one
-// sentence.
+// Any safetensors header is either an adapter's, with each name a module and a role, or gives a
+// one-sentence error.
 #include <cmath>
 #include <cstdlib>
 

@@ -9,7 +9,7 @@
 
 namespace {
 
-// What precedes the next zero byte; removes both.
+// Removes and returns the text before the next zero byte, and removes that byte.
 std::string_view take(std::string_view& rest) {
   const auto end = std::min(rest.find('\0'), rest.size());
   const auto out = rest.substr(0, end);

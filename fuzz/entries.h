@@ -1,4 +1,4 @@
-// What must hold of the tensors of a header that was accepted.
+// Invariants of the tensors in an accepted header.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@ inline void expect(bool holds) {
   if (!holds) std::abort();
 }
 
-// Each lies inside the file, is as large as bytes_of(entry) says, and none lies over another.
+// Each lies inside the file, is as large as bytes_of(entry) says, and overlaps no other.
 template <class BytesOf>
 void check_entries(std::vector<braid::TensorEntry> entries, std::uint64_t file_size,
                    BytesOf bytes_of) {

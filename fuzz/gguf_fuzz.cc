@@ -1,4 +1,4 @@
-// Any bytes are either a GGUF file, every tensor of which lies inside it, or one sentence.
+// Any bytes are either a GGUF file with every tensor inside it, or give a one-sentence error.
 #include "base/error.h"
 #include "entries.h"
 #include "weights/files/gguf_header.h"

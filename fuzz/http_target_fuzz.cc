@@ -1,5 +1,5 @@
-// Any bytes are either an address with parameters or refused; as base64 they are bytes that give
-// the same text, or refused.
+// Any bytes are either a path with parameters, or refused. Encoded as base64 they decode to
+// themselves; read as base64 they decode or are refused.
 #include <cstdlib>
 
 #include "serve/api_error.h"

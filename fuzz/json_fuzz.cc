@@ -1,4 +1,4 @@
-// Any bytes are either JSON, whose fields can be asked for, or one sentence.
+// Any bytes are either JSON with readable fields, or give a one-sentence error.
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"

@@ -1,12 +1,12 @@
-// Any bytes are either a picture of as many pixels as it says, or one sentence; and so is what they
-// say of their making.
+// Any bytes are either a picture with as many pixels as it says, or give a one-sentence error; the
+// same holds for its text.
 #include <cstdlib>
 
 #include "base/error.h"
 #include "image/picture_file.h"
 #include "image/resize.h"
 
-constexpr std::size_t kMostText = 1 << 20;  // what a PNG's unpacks to; UTF-16 grows by a half
+constexpr std::size_t kMostText = 1 << 20;  // a PNG's unpacks to this; UTF-16 grows by a half
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);

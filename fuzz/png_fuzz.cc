@@ -1,4 +1,4 @@
-// Any bytes are either a PNG, whose pixels and text survive being written again, or one sentence.
+// Any bytes are either a PNG whose pixels and text survive a rewrite, or give a one-sentence error.
 #include <zlib.h>
 
 #include <cstdlib>
@@ -15,7 +15,7 @@ std::size_t big_endian(const std::uint8_t* at) {
   return std::size_t(at[0]) << 24 | std::size_t(at[1]) << 16 | std::size_t(at[2]) << 8 | at[3];
 }
 
-// Makes the checksum of every whole chunk true: what lies behind them is what is to be tried.
+// Corrects the checksum of every whole chunk, so that the code after the check is tested.
 void mend_checksums(std::string& png) {
   auto* const data = reinterpret_cast<std::uint8_t*>(png.data());
   std::size_t at = kSignature;
@@ -54,7 +54,7 @@ extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, st
 extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size,
                                                std::size_t max_size, unsigned seed) {
   size = LLVMFuzzerMutate(data, size, max_size);
-  if (std::minstd_rand(seed)() % 8 == 0) return size;  // some checksums stay false
+  if (std::minstd_rand(seed)() % 8 == 0) return size;  // some checksums stay wrong
   std::string png(reinterpret_cast<const char*>(data), size);
   mend_checksums(png);
   std::copy(png.begin(), png.end(), data);

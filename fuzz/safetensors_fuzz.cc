@@ -1,11 +1,11 @@
-// Any bytes are either a safetensors file, every tensor of which lies inside it, or one sentence.
+// Any bytes are either a safetensors file with every tensor inside it, or give a sentence as error.
 #include "base/error.h"
 #include "entries.h"
 #include "weights/files/safetensors_header.h"
 
 namespace {
 
-// Counted here: the reader's own count may overflow.
+// Computed here: the reader's own count may overflow.
 std::uint64_t counted_bytes(const braid::TensorEntry& entry) {
   auto bytes = std::uint64_t(braid::block_of(entry.type).bytes);
   for (const auto extent : entry.shape)

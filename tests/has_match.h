@@ -1,5 +1,5 @@
-// A matcher of patterns. GoogleTest's own call regcomp, and where Oniguruma is linked it is
-// Oniguruma's, which takes other flags: "+" is a plus there.
+// A regular-expression matcher. GoogleTest's own calls regcomp, which is Oniguruma's where that is
+// linked and takes other flags: "+" is a literal plus there.
 #pragma once
 
 #include <gmock/gmock.h>

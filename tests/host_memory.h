@@ -1,4 +1,4 @@
-// LibTorch's memory of the host in this test program: counted, and made to run out.
+// LibTorch's host memory in this test program: counted, and able to run out.
 #pragma once
 
 #include <c10/core/CPUAllocator.h>
@@ -22,8 +22,8 @@ class HostMemory : public c10::Allocator {
   std::int64_t live_bytes() const { return live_bytes_; }
   std::int64_t num_allocations() const { return num_allocations_; }
 
-  // Calls `act` once, in place of the allocation that comes after `count` others, of any thread.
-  // It may throw; then the allocation fails so. No count: never.
+  // Calls `act` once instead of the allocation that follows `count` others, in any thread. If it
+  // throws, the allocation fails with that. No count: never.
   void act_after(std::optional<std::int64_t> count, std::function<void()> act = {}) {
     const std::scoped_lock lock(mutex_);
     left_ = count.value_or(-1);
@@ -38,7 +38,7 @@ class HostMemory : public c10::Allocator {
     auto data = base_->allocate(size);
     void* const begin = data.get();
     if (!begin) return data;
-    data.release_context();  // raw_allocate() wants the memory itself as its context
+    data.release_context();  // raw_allocate() requires the context to be the memory itself
     const std::scoped_lock lock(mutex_);
     sizes_[begin] = std::int64_t(size);
     live_bytes_ += std::int64_t(size);
@@ -56,7 +56,7 @@ class HostMemory : public c10::Allocator {
     auto& memory = get();
     {
       const std::scoped_lock lock(memory.mutex_);
-      const auto size = memory.sizes_.extract(begin);  // none of what is older than this
+      const auto size = memory.sizes_.extract(begin);  // absent for memory allocated earlier
       if (size) memory.live_bytes_ -= size.mapped();
     }
     memory.base_->raw_deleter()(begin);

@@ -1,4 +1,4 @@
-// What a test's call throws.
+// The error thrown by a test's call.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace braid {
 
-// The message of the `Exception` that `body` throws; empty when it throws none.
+// The message of the `Exception` thrown by `body`; empty if it throws nothing.
 template <class Exception = InputError, class Body>
 std::string message_of(Body body) {
   try {

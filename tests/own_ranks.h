@@ -1,5 +1,5 @@
-// Ranks that are processes of their own: copies of this test program, each of which runs one test
-// under the variables that torchrun would set.
+// Ranks as separate processes: copies of this test program, each running one test under the
+// variables torchrun would set.
 #pragma once
 
 #include <fcntl.h>
@@ -18,7 +18,7 @@ namespace braid {
 
 class OwnRanks {
  public:
-  // `test` is the name of a test that does nothing unless read_launch() finds these variables.
+  // `test` names a test that does nothing unless read_launch() finds these variables.
   OwnRanks(int size, const std::string& test) {
     const auto port = std::to_string(listen_anywhere().port);
     for (int rank = 0; rank < size; ++rank) start(rank, size, port, test);
@@ -37,7 +37,7 @@ class OwnRanks {
 
   void send(int rank, int signal) const { ::kill(ranks_[std::size_t(rank)].pid, signal); }
 
-  // Until the rank has printed `text`; false when it ends before.
+  // Waits until the rank has printed `text`; false if it ends before.
   bool wait_for(int rank, const std::string& text) {
     auto& [pid, out, printed] = ranks_[std::size_t(rank)];
     while (printed.find(text) == std::string::npos)
@@ -45,7 +45,7 @@ class OwnRanks {
     return true;
   }
 
-  // All that the rank printed until its end.
+  // Everything the rank printed until its end.
   std::string finish(int rank) {
     auto& process = ranks_[std::size_t(rank)];
     while (read_some(process)) {

@@ -1,5 +1,4 @@
-// Tests that draw from LibTorch's own generator draw the same each time: in C++ it begins with a
-// seed of its own.
+// Makes tests that draw from LibTorch's own generator deterministic: in C++ its seed is random.
 #include <ATen/Context.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// A folder of a test's own.
+// A temporary folder for a test.
 #pragma once
 
 #include <unistd.h>
@@ -8,7 +8,7 @@
 
 namespace braid {
 
-// Gone, with all that is in it, when the object is.
+// Deleted with its contents on destruction.
 class TemporaryFolder {
  public:
   TemporaryFolder() {

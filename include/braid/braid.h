@@ -1,9 +1,9 @@
-// Braid: pictures from prompts. The whole public interface of the library.
+// Braid: pictures from prompts. The library's whole public interface.
 //
 //   braid::Pipeline pipeline({.model = "models/demo"});
 //   const auto pictures = pipeline.generate({.prompts = {"a red circle on a blue background"}});
 //
-// No global state. Any number of threads may use a pipeline; its requests wait for each other.
+// No global state. Any number of threads may share a pipeline; its requests run one at a time.
 #pragma once
 
 #include <cstdint>
@@ -28,31 +28,32 @@ namespace braid {
 struct PipelineOptions {
   // A model directory in the diffusers layout, or a single-file transformer (.safetensors, .gguf).
   std::filesystem::path model;
-  // The directory of the other parts, for a single-file transformer; else not read.
+  // Directory of the other parts for a single-file transformer; otherwise not read.
   std::filesystem::path components = {};
-  // A folder of model directories without weights, as models/published comes with Braid: where a
-  // single file is given no components, the one of its shape is them.
+  // A folder of model directories without weights, such as Braid's models/published. A single file
+  // given without `components` uses the directory whose shapes match it.
   std::filesystem::path published = {};
-  // A models folder of ComfyUI, or the folder of ComfyUI itself: `model` may be the name of a file
-  // there, or empty where there is one, `adapters` names of its loras; text encoders and
-  // autoencoder that are not given are looked for there, the largest file that fits.
+  // ComfyUI's folder or its models folder. `model` may then name a file there, or be empty if there
+  // is only one; `adapters` may name its loras. Text encoders and the autoencoder that are not
+  // given are looked up there: the largest file that fits.
   std::filesystem::path comfy = {};
-  // Single files of weights instead of the directory's: of text encoders, of the autoencoder.
+  // Single weight files that replace the directory's: text encoders, autoencoder.
   std::vector<std::filesystem::path> text_encoder_files = {};
   std::filesystem::path vae_file = {};
-  // Directories of ControlNets, which stand beside the model; its requests bring their pictures.
+  // ControlNet directories, loaded beside the model; requests bring the control pictures.
   std::vector<std::filesystem::path> controlnets = {};
-  // The directory of FLUX.1 Redux, with which the model looks at references.
+  // The FLUX.1 Redux directory; lets the model look at references.
   std::filesystem::path redux = {};
-  std::vector<Adapter> adapters = {};  // LoRAs and their kin, in the order in which they apply
+  std::vector<Adapter> adapters = {};  // LoRAs and their kin, in order of application
   AdapterMode adapter_mode = AdapterMode::kAuto;
-  // kAuto: the checkpoint's own, but float32 for bfloat16 on a CPU without AVX2, where it is slow.
+  // kAuto: the checkpoint's dtype, but float32 instead of bfloat16 on CPUs without AVX2, where
+  // bfloat16 is slow.
   Dtype dtype = Dtype::kAuto;
-  std::string device = "cpu";  // "cpu", "cuda", "cuda:1"; ROCm devices answer to cuda
-  // One entry a rank, or one for all, instead of `device`; several ranks may share a device.
-  // "cuda:0-3" stands for four entries.
+  std::string device = "cpu";  // "cpu", "cuda", "cuda:1"; ROCm devices are named cuda too
+  // One entry per rank, or one for all, instead of `device`; ranks may share a device. "cuda:0-3"
+  // stands for four entries.
   std::vector<std::string> devices = {};
-  int threads = 0;  // CPU threads of all ranks together; 0: one a core
+  int threads = 0;  // CPU threads shared by all ranks; 0: one per core
   Graphs graphs = Graphs::kAuto;
   Layout layout = {};
   Memory memory = {};
@@ -61,19 +62,20 @@ struct PipelineOptions {
 
 class BRAID_API Pipeline {
  public:
-  // Loads everything; throws InputError naming the file and the fact when a part is not usable.
+  // Loads everything. Throws InputError naming the file and the fact if a part is unusable.
   explicit Pipeline(const PipelineOptions& options, const Hooks& hooks = {});
   Pipeline(Pipeline&&) noexcept;
   Pipeline& operator=(Pipeline&&) noexcept;
   ~Pipeline();
 
-  // Pictures in the order of their seeds, prompt by prompt. Where ranks are processes all make the
-  // same calls; the first returns the pictures and calls the hooks, the others return none. A call
-  // that throws leaves a pipeline that serves the next one, unless a rank is lost.
+  // Pictures in seed order, prompt by prompt. When ranks are processes, all must make the same
+  // calls; the first returns the pictures and runs the hooks, the others return none. After a call
+  // that throws, the pipeline serves the next one, unless a rank is lost.
   std::vector<Picture> generate(const Request& request, const Hooks& hooks = {}) const;
 
-  // The request as it would run, without running it: defaults filled in, sizes rounded, what is not
-  // used left out. Throws InputError naming the field, as generate() would; only warnings are told.
+  // The request as it would run, without running it: defaults filled in, sizes rounded, unused
+  // fields left out. Throws InputError naming the field, as generate() would; of the hooks, only
+  // `warning` is called.
   Request complete(const Request& request, const Hooks& hooks = {}) const;
   ModelInfo info() const;
 

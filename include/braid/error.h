@@ -1,4 +1,4 @@
-// What Braid throws. The message is one sentence: the thing, the wish, the fact.
+// Exceptions thrown by Braid. The message is one sentence: the thing, the wish, the fact.
 #pragma once
 
 #include <stdexcept>
@@ -13,7 +13,7 @@ class BRAID_API Error : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// What the caller handed in (a file, a flag, a prompt) is not what is needed. Nothing was changed.
+// The caller passed something unusable (a file, a flag, a prompt). Nothing was changed.
 class BRAID_API InputError : public Error {
  public:
   using Error::Error;

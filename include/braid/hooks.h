@@ -1,4 +1,4 @@
-// What a call makes, and what it tells while it runs.
+// What a call returns, and what it reports while it runs.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace braid {
 
 struct Picture {
   int width = 0, height = 0;      // pixels
-  std::vector<std::uint8_t> rgb;  // row-major, three bytes a pixel
+  std::vector<std::uint8_t> rgb;  // row-major, three bytes per pixel
   std::string prompt;
   std::uint64_t seed = 0;
 };
@@ -19,27 +19,28 @@ struct Picture {
 enum class Phase { kLoad, kText, kDenoise, kDecode };
 struct Progress {
   Phase phase;
-  std::int64_t done = 0, total = 0;         // bytes while loading, prompts, steps, pictures
-  int first_picture = 0, num_pictures = 0;  // which pictures this step or decode is about
+  std::int64_t done = 0, total = 0;         // bytes while loading, then prompts, steps, pictures
+  int first_picture = 0, num_pictures = 0;  // the pictures this step or decode covers
 };
 
-// A rough picture of where a step leads: a pixel for each of the latents, which stands for 8 x 8.
+// A rough preview of where a step leads: one pixel per latent, each standing for 8 x 8 pixels.
 struct Preview {
-  int picture = 0;                // of the request, from 0
-  int step = 0;                   // steps done
+  int picture = 0;                // index in the request, from 0
+  int step = 0;                   // completed steps
   int width = 0, height = 0;      // pixels
-  std::vector<std::uint8_t> rgb;  // row-major, three bytes a pixel
+  std::vector<std::uint8_t> rgb;  // row-major, three bytes per pixel
 };
 
-// Callbacks run on the calling thread. An exception thrown by one ends the call and passes through.
+// Callbacks run on the calling thread. An exception thrown by one ends the call and propagates.
 struct Hooks {
   std::function<void(const Progress&)> progress = {};
-  std::function<void(Picture&)> picture = {};  // each, as soon as it is decoded
-  // Changes no bit of the pictures. At most one round of pictures in so many seconds.
+  std::function<void(Picture&)> picture = {};  // called for each, as soon as it is decoded
+  // Does not change the pictures by a single bit. At most one round of pictures per
+  // `preview_interval` seconds.
   std::function<void(const Preview&)> preview = {};
   double preview_interval = 0;
   std::function<void(const std::string&)> warning = {};  // a rounded size, a truncated prompt
-  std::stop_token stop = {};  // ends the call with `Cancelled`, also within a step or a load
+  std::stop_token stop = {};  // ends the call with `Cancelled`, even within a step or a load
 };
 
 }  // namespace braid

@@ -1,35 +1,35 @@
-// What a loaded model can be asked for.
+// What can be requested of a loaded model.
 #pragma once
 
 #include <string>
 
 namespace braid {
 
-// What the guidance scale of a request is to a family, and whether there is a negative prompt.
+// What a request's guidance scale means to a family, and whether a negative prompt is used.
 enum class GuidanceKind {
-  kNone,            // nothing: its transformer was distilled to follow prompts without
+  kNone,            // unused: its transformer was distilled to follow prompts without guidance
   kEmbedded,        // an input of the transformer, which was distilled for it
-  kEmbeddedOrTrue,  // the same, or nothing; true guidance has a scale of its own, and needs a
-                    // negative prompt
-  kTrue,            // true guidance's; the negative prompt is empty where none is given
+  kEmbeddedOrTrue,  // as kEmbedded, or unused; true guidance has its own scale and needs a negative
+                    // prompt
+  kTrue,            // the scale of true guidance; the negative prompt defaults to ""
 };
 
 struct ModelInfo {
   std::string family;  // "FLUX.1"
-  // What a request gets that says nothing.
+  // Defaults.
   int width = 0, height = 0, steps = 0;  // pixels
   double guidance = 0;
   int max_sequence_length = 0;
-  // What it may ask for.
+  // Limits.
   int size_multiple = 16, largest_side = 0;  // pixels
   int max_text_tokens = 0;
-  int num_texts = 1;  // 2: there may be a second prompt, for a second text encoder
+  int num_texts = 1;  // 2: accepts a second prompt, for a second text encoder
   GuidanceKind guidance_kind = GuidanceKind::kEmbeddedOrTrue;
-  // Pictures that it may bring along, and those that it must.
+  // Input pictures: which are accepted, and which are required.
   struct Pictures {
     bool takes_init = false, takes_mask = false, needs_mask = false, takes_control = false;
     int most_references = 0;
-    double strength = 0, strength_with_mask = 0;  // where it says none
+    double strength = 0, strength_with_mask = 0;  // defaults
   };
   Pictures pictures = {};
 };

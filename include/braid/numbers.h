@@ -1,12 +1,12 @@
-// In which numbers a pipeline computes, and how steps are given to a device.
+// The dtype a pipeline computes in, and how steps are submitted to a device.
 #pragma once
 
 namespace braid {
 
 enum class Dtype { kAuto, kFloat32, kBfloat16, kFloat16 };
 
-// Whether a step is recorded once and then repeated by the device alone: kAuto where that is
-// possible, which is on an NVIDIA GPU that holds all of the transformer's weights.
+// Whether a step is captured once and replayed on the device. kAuto: where possible, that is on an
+// NVIDIA GPU that holds all of the transformer's weights.
 enum class Graphs { kAuto, kOff };
 
 }  // namespace braid

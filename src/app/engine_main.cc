@@ -27,11 +27,11 @@ int show(const ShowText& text) {
   return kBadInput;
 }
 
-// All ranks of a launch are given the same line: the first one complains.
+// All ranks of a launch get the same command line: only the first one reports errors in it.
 CommandLine read_command_line(int argc, char** argv) {
   try {
     auto line = parse_command_line(argc, argv);
-    if (!std::holds_alternative<ShowText>(line)) read_cpu();  // refuses a wrong BRAID_ISA
+    if (!std::holds_alternative<ShowText>(line)) read_cpu();  // refuses an invalid BRAID_ISA
     return line;
   } catch (const InputError& e) {
     if (is_first_rank()) throw;
@@ -39,7 +39,7 @@ CommandLine read_command_line(int argc, char** argv) {
   }
 }
 
-// `is_verbose` is set as soon as it is known: complaints about the rest depend on it.
+// `is_verbose` is set as soon as it is known: later error reports depend on it.
 int run(int argc, char** argv, bool& is_verbose) {
   const auto began = PhaseLog::Clock::now();
   const auto line = read_command_line(argc, argv);
@@ -55,7 +55,7 @@ int run(int argc, char** argv, bool& is_verbose) {
   return generate(flags, began);
 }
 
-// Of several ranks the first speaks for all, but for those that never met it.
+// The first rank speaks for all ranks, except those that never reached it.
 int run_or_complain(int argc, char** argv) {
   bool is_verbose = false;
   try {

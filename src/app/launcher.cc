@@ -1,5 +1,5 @@
 // The program that users start. It links no LibTorch: it answers --version at once, sets what must
-// stand in the environment before LibTorch is loaded, and becomes the engine.
+// be in the environment before LibTorch is loaded, and becomes the engine.
 #include <unistd.h>
 
 #include <cerrno>

@@ -1,4 +1,4 @@
-// Text of protocols and names, where only ASCII letters have a case.
+// Text of protocols and names, where only ASCII letters have case.
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 
 namespace braid {
 
-// A to Z as a to z; all other bytes as they are.
+// Maps A to Z to lower case; other bytes are unchanged.
 inline std::string ascii_lower_case(std::string_view text) {
   std::string lower(text);
   for (auto& c : lower)
@@ -14,7 +14,7 @@ inline std::string ascii_lower_case(std::string_view text) {
   return lower;
 }
 
-// Without spaces and tabs at its ends.
+// `text` without leading and trailing spaces and tabs.
 inline std::string_view trimmed(std::string_view text) {
   while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
   while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);

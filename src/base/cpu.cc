@@ -79,7 +79,7 @@ Cpu limit_cpu(Cpu cpu, const std::string& isa) {
   for (auto step = asked + 1; step != steps().end(); ++step)
     for (const auto& flag : step->flags) cpu.flags.erase(flag);
   cpu.is_limited = true;
-  cpu.flags.erase("bf16");  // Arm's, which goes beyond its baseline
+  cpu.flags.erase("bf16");  // Arm's, which is beyond its baseline
   return cpu;
 }
 

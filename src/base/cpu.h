@@ -1,4 +1,4 @@
-// What the processor can do.
+// Processor features.
 #pragma once
 
 #include <set>
@@ -6,34 +6,34 @@
 
 namespace braid {
 
-// Steps that x86 processors took, each with all before it: what our loops are compiled for, and
-// what LibTorch's products gain by. Others, such as Arm's, are kBaseline.
+// Feature levels of x86 processors, each including all before it. Our loops are compiled for them,
+// or LibTorch's products gain from them. Other processors, such as Arm's, are kBaseline.
 enum class Isa { kBaseline, kAvx2, kAvx512, kAvx512Vnni, kAvx512Bf16, kAmx };
 
 const char* isa_name(Isa isa);  // baseline, avx2, avx512, avx512_vnni, avx512_bf16, amx
 
 struct Cpu {
-  std::string model;            // "AMD EPYC ..."; empty where the system does not say
-  std::set<std::string> flags;  // as Linux spells them: avx2, avx512_bf16, amx_bf16, bf16 (Arm)
-  bool is_limited = false;      // to a step that it may have gone beyond
+  std::string model;            // "AMD EPYC ..."; empty if the system does not say
+  std::set<std::string> flags;  // in Linux's spelling: avx2, avx512_bf16, amx_bf16, bf16 (Arm)
+  bool is_limited = false;      // features were removed by limit_cpu()
 
   bool has(const std::string& flag) const { return flags.contains(flag); }
   Isa isa() const;
-  // Multiplies bfloat16 without widening it first.
+  // Whether it multiplies bfloat16 without widening.
   bool has_bfloat16() const;
-  // Multiplies pairs of bfloat16 (VDPBF16PS) at twice the rate of float32, as AMD's processors do.
-  // Intel's take twice as long as for float32; those that are limited are taken for AMD's.
+  // Whether it multiplies bfloat16 pairs (VDPBF16PS) at twice the rate of float32, as AMD's
+  // processors do. Intel's take twice as long as float32; limited CPUs are assumed to be AMD's.
   bool has_fast_pairs() const;
-  // Is about as fast in bfloat16 as in float32, for half the memory: our kernels widen it as they
-  // read it, with AVX2 and more.
+  // Whether bfloat16 is about as fast as float32, at half the memory: with AVX2 and above, our
+  // kernels widen it while reading.
   bool is_fast_in_bfloat16() const { return has_bfloat16() || (has("avx2") && has("fma")); }
 };
 
-// `cpu` without the flags of later steps than the one named; InputError where there is no such step
-// or it has not come that far.
+// `cpu` without the flags of levels above `isa`. Throws InputError if there is no such level or the
+// CPU does not reach it.
 Cpu limit_cpu(Cpu cpu, const std::string& isa);
 
-// This machine's, from /proc/cpuinfo; limited to BRAID_ISA where that says one. Read once.
+// This machine's processor, from /proc/cpuinfo, limited to BRAID_ISA if that is set. Read once.
 const Cpu& read_cpu();
 
 }  // namespace braid

@@ -1,4 +1,4 @@
-// Errors say what was expected, what came, and whose name it has.
+// Errors name the thing, what was expected and what was found.
 #pragma once
 
 #include <sstream>
@@ -15,13 +15,13 @@ std::string text_of(const Parts&... parts) {
   return out.str();
 }
 
-// Throws an Error made of `parts` unless `holds`: something failed while running.
+// Throws an Error composed of `parts` unless `holds`: something failed while running.
 template <class... Parts>
 void check(bool holds, const Parts&... parts) {
   if (!holds) throw Error(text_of(parts...));
 }
 
-// Throws an InputError made of `parts` unless `holds`: what the user gave is not usable.
+// Throws an InputError composed of `parts` unless `holds`: the user's input is unusable.
 template <class... Parts>
 void require(bool holds, const Parts&... parts) {
   if (!holds) throw InputError(text_of(parts...));

@@ -17,8 +17,8 @@ namespace {
 
 std::string reason() { return std::strerror(errno); }
 
-// Functions, so that the call that sets errno is over when reason() is asked for: the order in
-// which one call's arguments are evaluated is not specified.
+// Functions, so that the call that sets errno has finished when reason() reads it: argument
+// evaluation order is unspecified.
 void check_written(bool holds, const std::filesystem::path& path) {
   check(holds, "cannot write ", path, ": ", reason());
 }
@@ -47,7 +47,7 @@ class FileDescriptor {
 };
 
 int open_for_reading(const std::filesystem::path& path, struct stat& status) {
-  // without waiting for whoever may write to a pipe
+  // does not block if the path is a pipe
   FileDescriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   require_read(fd.get() >= 0, path);
   require_read(::fstat(fd.get(), &status) == 0, path);
@@ -55,7 +55,7 @@ int open_for_reading(const std::filesystem::path& path, struct stat& status) {
   return fd.release();
 }
 
-// Bytes read before the end of the file; throws on anything but the end.
+// Bytes read before the end of the file; throws on any other failure.
 std::size_t read_up_to(int fd, std::uint64_t offset, std::span<std::byte> out,
                        const std::filesystem::path& path) {
   std::size_t done = 0;
@@ -78,16 +78,16 @@ void write_all(int fd, std::string_view contents, const std::filesystem::path& p
   }
 }
 
-// mkstemp makes files for the owner only; a result should have the mode that the umask gives.
+// mkstemp creates owner-only files; a result should have the mode given by the umask.
 mode_t default_mode() {
   const mode_t mask = ::umask(0);
   ::umask(mask);
   return mode_t(0666 & ~mask);
 }
 
-// A file without a name, which the system frees when the process ends, or -1 where it has none.
+// A nameless file, freed by the system when the process ends; -1 if unsupported.
 int open_nameless(const std::filesystem::path& folder) {
-  if (::access("/proc/self/fd", X_OK) != 0) return -1;  // the way to give it a name
+  if (::access("/proc/self/fd", X_OK) != 0) return -1;  // needed to name it later
   return ::open(folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
 }
 
@@ -95,7 +95,7 @@ std::filesystem::path folder_of(const std::filesystem::path& path) {
   return path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
 }
 
-// What becomes the file at `target` when it is complete, and is gone otherwise.
+// Becomes the file at `target` once complete; otherwise it is removed.
 class TemporaryFile {
  public:
   explicit TemporaryFile(const std::filesystem::path& target)
@@ -127,7 +127,7 @@ class TemporaryFile {
     check_written(::fchmod(fd_.get(), default_mode()) == 0);
   }
 
-  // False when there is a file of that name, which a link does not replace.
+  // False if a file of that name exists, which linking does not replace.
   bool link_as(const std::filesystem::path& name) const {
     const auto self = "/proc/self/fd/" + std::to_string(fd_.get());
     const bool is_linked =
@@ -145,11 +145,11 @@ class TemporaryFile {
   }
 
   std::filesystem::path target_;
-  std::string name_;  // empty: it has none
+  std::string name_;  // empty: nameless
   FileDescriptor fd_;
 };
 
-// The file that `path` leads to, be it a link.
+// The file `path` leads to, through a link if it is one.
 std::filesystem::path followed(const std::filesystem::path& path) {
   std::error_code dangling;
   if (!std::filesystem::is_symlink(path, dangling)) return path;
@@ -169,9 +169,9 @@ void check_name(const std::filesystem::path& path) {
         ": it is a directory");
 }
 
-constexpr int kPopulateRead = 22;  // MADV_POPULATE_READ, which older headers lack
+constexpr int kPopulateRead = 22;  // MADV_POPULATE_READ, missing in older headers
 
-// [offset, offset + size) widened to whole pages at its start, as madvise wants it.
+// [offset, offset + size) extended to a page boundary at its start, as madvise requires.
 std::span<std::byte> pages_around(std::span<const std::byte> all, std::uint64_t offset,
                                   std::uint64_t size) {
   const auto page = std::uint64_t(::sysconf(_SC_PAGESIZE));
@@ -207,7 +207,7 @@ MappedFile::~MappedFile() {
 
 void MappedFile::prefetch(std::uint64_t offset, std::uint64_t size) const {
   if (size == 0) return;
-  // Page tables are filled too where the kernel can (Linux 5.14); else the file is only read ahead.
+  // Also fills page tables if the kernel can (Linux 5.14); otherwise the file is only read ahead.
   const auto pages = pages_around(bytes(), offset, size);
   if (::madvise(pages.data(), pages.size(), kPopulateRead) == 0) return;
   check(errno == EINVAL, path_,

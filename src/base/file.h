@@ -1,4 +1,4 @@
-// Files that are mapped, read whole with a bound, or written so that nobody sees half of one.
+// Mapped files, bounded whole-file reads, and writes that never leave a partial file visible.
 #pragma once
 
 #include <cstddef>
@@ -23,11 +23,11 @@ class MappedFile {
   std::span<const std::byte> bytes() const { return {data_, size_}; }
   const std::filesystem::path& path() const { return path_; }
 
-  // Brings [offset, offset + size) into memory now rather than at first touch. Throws Error naming
-  // the path where it cannot be read, as of a file cut short meanwhile, if the kernel can tell
-  // (Linux 5.14): to touch it would end the process.
+  // Reads [offset, offset + size) into memory now rather than at first touch. Throws Error naming
+  // the path if that fails, for example because the file was cut short, provided the kernel can
+  // tell (Linux 5.14). Touching such bytes would kill the process.
   void prefetch(std::uint64_t offset, std::uint64_t size) const;
-  // Gives the pages of [offset, offset + size) back; a later touch reads them again. Best effort.
+  // Releases the pages of [offset, offset + size); a later touch reads them again. Best effort.
   void release(std::uint64_t offset, std::uint64_t size) const;
 
  private:
@@ -36,16 +36,17 @@ class MappedFile {
   std::size_t size_ = 0;
 };
 
-// The whole file as text. Throws InputError when it cannot be read or is larger than `max_bytes`.
+// The whole file as text. Throws InputError if it cannot be read or is larger than `max_bytes`.
 std::string read_file(const std::filesystem::path& path, std::uint64_t max_bytes = 256u << 20);
 
-// `path` is the old file or the whole new one, whatever happens. The file has no name until it is
-// whole, so that not even a kill leaves anything (file systems that cannot do that, such as NFS,
-// may keep a .braid-XXXXXX beside it). A link is followed. What exists and is no regular file (a
-// pipe, /dev/null) is written to as it is. Throws Error naming the path and the system's reason.
+// Leaves either the old file or the complete new one at `path`, whatever happens. The new file has
+// no name until it is complete, so that even a kill leaves nothing behind. File systems without
+// support for that, such as NFS, may keep a .braid-XXXXXX beside it. Links are followed. Existing
+// non-regular files (a pipe, /dev/null) are written directly. Throws Error naming the path and the
+// system's reason.
 void write_file(const std::filesystem::path& path, std::string_view contents);
 
-// Throws the Error that write_file would throw now, short of a full disk. Leaves nothing behind.
+// Throws the Error that write_file would throw now, except for a full disk. Leaves nothing behind.
 void check_can_write(const std::filesystem::path& path);
 
 }  // namespace braid

@@ -1,4 +1,4 @@
-// CUDA and HIP have the same calls under two names. Which of the two is the one thing tested here.
+// CUDA and HIP have the same calls under two names. Which of the two is the only thing tested here.
 #if defined(__HIPCC__)
 #include <hip/hip_runtime.h>
 #define BRAID_RUNTIME(name) hip##name
@@ -14,7 +14,7 @@ namespace {
 
 using Code = BRAID_RUNTIME(Error_t);
 
-// What failed here must not be found by whoever starts the next kernel.
+// Clears a failure, so that the launch of the next kernel does not find it.
 bool went_well(Code code) {
   if (code == BRAID_RUNTIME(Success)) return true;
   (void)BRAID_RUNTIME(GetLastError)();

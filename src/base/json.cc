@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kMaxDepth = 100;
 
-// Refuses what nlohmann's parser would accept silently: duplicate keys and bottomless nesting.
+// Rejects what nlohmann's parser would silently accept: duplicate keys and unbounded nesting.
 class Strict {
  public:
   explicit Strict(const std::string& source) : source_(source) {}

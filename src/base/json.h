@@ -1,4 +1,4 @@
-// JSON as users write it: every complaint names the file and the key. Wraps nlohmann-json.
+// JSON as users write it: every error names the file and the key. Wraps nlohmann-json.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ class JsonObject {
   JsonObject(const Json& object, std::string source);
 
   bool has(std::string_view key) const;  // present and not null
-  // Each throws InputError when the value has another type or lies outside the range.
+  // Each throws InputError if the value has another type or is out of range.
   std::int64_t integer(std::string_view key, std::int64_t low, std::int64_t high) const;
   std::int64_t integer_or(std::string_view key, std::int64_t otherwise, std::int64_t low,
                           std::int64_t high) const;

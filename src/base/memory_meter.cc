@@ -6,7 +6,7 @@
 namespace braid {
 namespace {
 
-// Linux, Documentation/filesystems/proc.rst: 5 written to clear_refs sets VmHWM to what is
+// Linux, Documentation/filesystems/proc.rst: writing 5 to clear_refs resets VmHWM to what is
 // resident.
 bool reset_peak(const std::filesystem::path& process) {
   std::ofstream file(process / "clear_refs", std::ios::out);

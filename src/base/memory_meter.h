@@ -1,4 +1,4 @@
-// The most memory that was resident in some stretch of the program's life, as Linux counts it.
+// Peak resident memory over a stretch of the program's life, as counted by Linux.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@ class MemoryMeter {
  public:
   explicit MemoryMeter(std::filesystem::path process = "/proc/self");
 
-  // Bytes: the peak since the last call, or since the start of the program. Where the kernel does
-  // not let the peak be reset, what is resident now. 0 where it does not even tell that.
+  // Peak bytes since the last call, or since the program started. If the kernel does not allow
+  // resetting the peak, the bytes resident now; 0 if even that is unknown.
   std::uint64_t take();
   bool is_exact() const { return is_exact_; }
 

@@ -1,4 +1,4 @@
-// Of builds without a GPU backend.
+// For builds without a GPU backend.
 #include "base/gpu_runtime.h"
 
 namespace braid::gpu_runtime {

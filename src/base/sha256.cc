@@ -11,7 +11,7 @@ namespace {
 constexpr std::size_t kBlock = 64;  // bytes
 using State = std::array<std::uint32_t, 8>;
 
-// The first 32 bits of the fractions of the first primes' square roots (8) or cube roots (64).
+// The first 32 fractional bits of the square roots (8) or cube roots (64) of the first primes.
 template <std::size_t count, class Root>
 std::array<std::uint32_t, count> fractions_of_primes(Root root) {
   std::array<std::uint32_t, count> out{};
@@ -32,7 +32,7 @@ std::uint32_t word_at(const char* bytes) {
   return word;
 }
 
-// Names as in the standard, section 6.2.2.
+// Names follow section 6.2.2 of the standard.
 void add_block(State& state, const char* bytes) {
   static const auto k = fractions_of_primes<64>([](double n) { return std::cbrt(n); });
   std::array<std::uint32_t, 64> w{};

@@ -1,4 +1,4 @@
-// What a rank has told the others, by the axis of the mesh along which it did.
+// What this rank has sent to others, by axis of the mesh.
 #pragma once
 
 #include <string>
@@ -15,13 +15,13 @@ struct AxisTraffic {
   bool operator==(const AxisTraffic&) const = default;
 };
 
-// Every group of a mesh once, in a fixed order; those of one rank have no traffic.
+// Every group of a mesh once, in a fixed order; groups of one rank have no traffic.
 using TrafficByAxis = std::vector<AxisTraffic>;
 
-// Since the mesh was made.
+// Since the mesh was created.
 TrafficByAxis traffic_of(const Mesh& mesh);
 
-// What came to it between two looks at the same mesh.
+// The traffic between two snapshots of the same mesh.
 TrafficByAxis traffic_between(const TrafficByAxis& before, const TrafficByAxis& after);
 
 }  // namespace braid

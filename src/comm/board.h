@@ -1,5 +1,5 @@
-// Where the ranks of one thread group meet: each lays something down, all come, each looks at what
-// the others laid down, all leave.
+// The meeting place of one thread group: each rank posts something, all arrive, each reads what the
+// others posted, all leave.
 #pragma once
 
 #include <condition_variable>
@@ -26,22 +26,22 @@ class Board {
     Note note;
     std::vector<at::Tensor> tensors;
   };
-  // This rank's own slot; the others' may be read between two meetings.
+  // This rank's own slot; other ranks' slots may be read between two meetings.
   Slot& slot(int rank) { return slots_[std::size_t(rank)]; }
 
-  // Returns when every rank has called it as often. Throws PeerFailed when a rank fails, and
-  // WorldLost that names the ranks that did not come when the deadline passes.
+  // Returns once every rank has called it equally often. Throws PeerFailed if a rank fails, and
+  // WorldLost naming the absent ranks when the deadline passes.
   void meet(int rank, Patience patience = Patience::kDeadline);
 
-  // Tensors under way from one rank to the next, first in, first out.
+  // Tensors in flight from one rank to the next, first in, first out.
   void send(int to, at::Tensor x);
   at::Tensor receive(int at);
 
-  // The board of a subgroup: the same for all ranks that ask for the same ranks the same time of an
-  // epoch.
+  // The board of a subgroup, the same for all ranks that request it with equal `ranks` and `time`
+  // in an epoch.
   std::shared_ptr<Board> subgroup(const std::vector<int>& ranks, std::uint64_t time);
 
-  // Takes away what a failed run left here and on the boards of subgroups. No rank may be at one.
+  // Clears what a failed run left here and on the boards of subgroups. No rank may be meeting.
   void clear();
 
  private:
@@ -54,10 +54,10 @@ class Board {
   std::vector<Slot> slots_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::vector<std::uint64_t> arrivals_;  // how often each rank came
-  std::uint64_t meetings_ = 0;           // how often all had come
+  std::vector<std::uint64_t> arrivals_;  // how often each rank arrived
+  std::uint64_t meetings_ = 0;           // how often all had arrived
   std::vector<std::deque<at::Tensor>> mail_;
-  // Boards last as long as a rank has them.
+  // A board lives as long as some rank holds it.
   using Asked = std::tuple<std::uint64_t, std::uint64_t, std::vector<int>>;  // epoch, time, ranks
   std::map<Asked, std::weak_ptr<Board>> subgroups_;
 };

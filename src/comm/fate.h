@@ -1,5 +1,5 @@
-// How the ranks of a world fare: the first failure of the run they are in, a loss that ends the
-// world, and how long to wait.
+// The state of a world's ranks: the first failure of the current run, a loss that ends the world,
+// and the deadline.
 #pragma once
 
 #include <atomic>
@@ -14,29 +14,29 @@
 
 namespace braid {
 
-// How often a rank that waits looks for a failure: a failed rank need not know who waits for it.
+// How often a waiting rank checks for failures: a failed rank need not know who waits for it.
 constexpr auto kGlance = std::chrono::milliseconds(5);
 
-// Thrown on the ranks that are well when another one is not. Its message holds the first cause.
+// Thrown on healthy ranks when another one fails. The message holds the first cause.
 class PeerFailed : public Error {
  public:
   using Error::Error;
 };
 
-// Likewise, where what the other one was given is not usable.
+// Thrown when the other rank failed because its input is unusable.
 class PeerRefused : public PeerFailed {
  public:
   using PeerFailed::PeerFailed;
 };
 
-// What a world does not recover from: a rank that is gone or does not come, a broken link. Any
-// other failure ends the run it happens in.
+// An unrecoverable failure: a rank is gone or does not come, or a link broke. Any other failure
+// only ends the run it happens in.
 class WorldLost : public Error {
  public:
   using Error::Error;
 };
 
-// Thrown by every rank of a world at the same place: they agreed to stop and can go on later.
+// Thrown by all ranks of a world at the same place: they agreed to stop and can go on later.
 class AgreedStop : public Cancelled {
  public:
   using Cancelled::Cancelled;
@@ -47,11 +47,11 @@ class Fate {
   explicit Fate(std::chrono::milliseconds deadline = std::chrono::seconds(10))
       : deadline_(deadline) {}
 
-  // Of a run only the first failure is kept: what comes later follows from it. A loss stays.
+  // Only the first failure of a run is kept, as later ones follow from it. A loss is kept for good.
   void fail(int rank, std::exception_ptr cause);
   bool failed() const { return failed_.load(std::memory_order_acquire); }
   bool is_lost() const { return lost_.load(std::memory_order_acquire); }
-  // Throws PeerFailed if a rank has failed, and Cancelled if the run should stop.
+  // Throws PeerFailed if a rank has failed, Cancelled if the run should stop.
   void check() const;
   std::exception_ptr cause() const;
   int culprit() const;  // the rank of the first failure
@@ -59,14 +59,14 @@ class Fate {
     int rank;
     std::exception_ptr cause;
   };
-  Failure loss() const;  // where the world is lost
+  Failure loss() const;  // only if the world is lost
 
-  // Before a run, which `stop` may end. Throws PeerFailed when the world is lost.
+  // Call before each run; `stop` may end the run. Throws PeerFailed if the world is lost.
   void begin(std::stop_token stop);
-  // When all ranks have left a run that failed: another epoch begins.
+  // Call when all ranks have left a failed run: a new epoch begins.
   void recover();
-  // How many failed runs the world has recovered from. What ranks had begun together in an older
-  // epoch is void.
+  // The number of failed runs the world has recovered from. Anything ranks began together in an
+  // older epoch is void.
   std::uint64_t epoch() const { return epoch_.load(std::memory_order_acquire); }
 
   std::chrono::milliseconds deadline() const { return deadline_; }
@@ -81,7 +81,7 @@ class Fate {
 };
 
 bool is_loss(const std::exception_ptr& failure);
-// The message of an exception, whatever it is.
+// The message of any exception.
 std::string message_of(const std::exception_ptr& failure);
 
 }  // namespace braid

@@ -9,7 +9,7 @@
 namespace braid {
 namespace {
 
-constexpr int kAwait = 1;  // the detail of a barrier that is waited for endlessly
+constexpr int kAwait = 1;  // `detail` of a barrier without a deadline
 
 using Shapes = std::vector<std::vector<std::int64_t>>;
 
@@ -20,7 +20,7 @@ std::string site_name(const Site& site) {
 
 std::vector<std::int64_t> shape_of(const Tensor& x) { return x.sizes().vec(); }
 
-// The shapes of what this rank will get from each, told by the ranks that send.
+// The shapes of what this rank receives from each rank, as told by the senders.
 Shapes shapes_to(int rank, const Tensor& all_shapes, const std::vector<std::int64_t>& dims) {
   Shapes shapes;
   for (std::size_t from = 0; from < dims.size(); ++from) {
@@ -32,8 +32,8 @@ Shapes shapes_to(int rank, const Tensor& all_shapes, const std::vector<std::int6
   return shapes;
 }
 
-// Leaves `x` with the values of `result`, whatever its strides. Elements that share memory (an
-// expanded dim) can only be given one value.
+// Copies `result` into `x`, whatever its strides. Elements that share memory (an expanded dim) can
+// only take one value.
 void write_back(Tensor& x, const Tensor& result) {
   auto target = x, values = result;
   for (std::int64_t d = 0; d < x.dim(); ++d) {
@@ -57,7 +57,7 @@ struct Group::State {
 Group::Group(std::shared_ptr<Transport> transport)
     : transport_(std::move(transport)), state_(std::make_shared<State>()) {}
 
-// A run that failed may have left the ranks with different counts.
+// A failed run may leave the ranks with different counts.
 std::uint64_t Group::next_number() const {
   const auto epoch = transport_->fate().epoch();
   if (state_->epoch != epoch) state_->number = 0;
@@ -181,7 +181,7 @@ const Traffic& Group::traffic() const {
 
 namespace {
 
-// FNV-1a over eight bytes at a time; a guard against mistakes, not against malice.
+// FNV-1a, eight bytes at a time: guards against mistakes, not against malice.
 std::int64_t hash_of(const Tensor& x) {
   const auto dense = x.to(at::kCPU).contiguous();
   const auto* const bytes = static_cast<const unsigned char*>(dense.const_data_ptr());

@@ -60,7 +60,7 @@ Launch read_torchrun(const Environment& environment) {
   return launch;
 }
 
-// Slurm names no port: jobs on the same host differ in their numbers.
+// Slurm provides no port, so it is derived from the job number: jobs on one host differ in it.
 Launch read_srun(const Environment& environment) {
   const Variables srun(environment, "srun");
   auto launch = srun.ranks("SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID");

@@ -1,4 +1,4 @@
-// Whether this process is one rank of a run that mpirun, torchrun or srun started, and how it finds
+// Whether this process is one rank of a run started by mpirun, torchrun or srun, and how it finds
 // the others.
 #pragma once
 
@@ -11,26 +11,26 @@ namespace braid {
 struct Launch {
   std::string launcher = {};  // "mpirun", "torchrun", "srun": for messages
   int rank = 0, size = 1;
-  int local_rank = 0;     // on this host: which of its devices
-  bool by_mpi = false;    // the processes find each other through MPI; else at `host`:`port`
-  std::string host = {};  // where the first rank, or torchrun's agent, answers
+  int local_rank = 0;     // selects a device of this host
+  bool by_mpi = false;    // processes find each other through MPI, otherwise at `host`:`port`
+  std::string host = {};  // where the first rank, or torchrun's agent, listens
   int port = 0;
-  bool has_server = false;  // somebody else already answers there
+  bool has_server = false;  // another process already listens there
 };
 
-// nullopt for a process that was started by itself, or that is the only rank. Reads, in this order:
+// nullopt for a process started on its own, or as the only rank. Reads, in this order:
 //   BRAID_LAUNCHER=none                                    each process is on its own
 //   torchrun  RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR, MASTER_PORT, TORCHELASTIC_USE_AGENT_STORE
 //   Open MPI  OMPI_COMM_WORLD_RANK, _SIZE, _LOCAL_RANK
 //   srun      SLURM_STEP_ID, SLURM_PROCID, SLURM_STEP_NUM_TASKS, SLURM_LOCALID,
-//             SLURM_STEP_NODELIST; MASTER_ADDR and MASTER_PORT where they are set
+//             SLURM_STEP_NODELIST; MASTER_ADDR and MASTER_PORT if set
 //   MPICH     PMI_RANK, PMI_SIZE, MPI_LOCALRANKID
-// Throws InputError naming the variable that is missing or no number.
+// Throws InputError naming the variable that is missing or not a number.
 using Environment = std::function<const char*(const char* name)>;
 std::optional<Launch> read_launch(const Environment& environment);
 std::optional<Launch> read_launch();
 
-// "node[03-05,7]-ib,login" -> "node03-ib". Throws InputError for what is no such list.
+// "node[03-05,7]-ib,login" -> "node03-ib". Throws InputError if this is not such a list.
 std::string first_host(const std::string& slurm_node_list);
 
 }  // namespace braid

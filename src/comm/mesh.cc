@@ -5,7 +5,7 @@
 namespace braid {
 namespace {
 
-// The axes from slowest to fastest.
+// The axes, slowest first.
 std::vector<int> extents_of(const Degrees& d) {
   return {d.dp, d.cfg, d.layers, d.ring, d.ulysses, d.tp};
 }

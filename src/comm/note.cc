@@ -27,7 +27,7 @@ const char* op_name(Op op) {
   return "?";
 }
 
-// Shapes that may go together in one call of `op`.
+// Whether two shapes may occur together in one call of `op`.
 bool shapes_agree(const Note& a, const Note& b) {
   if (a.op == Op::kAllToAll || a.op == Op::kShift) return true;  // parts may differ; checked there
   if (a.op == Op::kBroadcast) return true;                       // the root's shape counts

@@ -1,5 +1,5 @@
-// What a rank is about to do. Ranks compare notes before bytes move, so that a mismatch is an error
-// on all of them and never a hang or a mixture of bytes.
+// What a rank is about to do. Ranks compare notes before bytes move, so a mismatch is an error on
+// all of them, never a hang or mixed-up bytes.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -15,9 +15,9 @@ enum class Op { kAllReduce, kAllGather, kAllToAll, kBroadcast, kShift, kBarrier 
 struct Note {
   Op op = Op::kBarrier;
   at::ScalarType dtype = at::kByte;
-  std::vector<std::int64_t> shape;  // of what this rank gives
+  std::vector<std::int64_t> shape;  // of the tensor this rank gives
   int detail = 0;                   // the dim of a gather, the root of a broadcast
-  std::uint64_t number = 0;         // how many collectives this group has done
+  std::uint64_t number = 0;         // collectives this group has done so far
   std::string site;                 // file:line of the call
 
   bool operator==(const Note&) const = default;
@@ -25,12 +25,12 @@ struct Note {
 
 std::string to_string(const Note& note);
 
-// Flat bytes, for transports between processes.
+// Flat bytes for transports between processes.
 std::string encode(const Note& note);
 Note decode(const std::string& bytes);
 
-// Throws Error unless every rank's note asks for the same: same number, op, dtype and detail, and
-// shapes that agree but for the dim of a gather. Names the two ranks and both wishes.
+// Throws Error naming two ranks and both wishes unless all notes ask for the same: number, op,
+// dtype, detail, and shapes that agree except in the dim of a gather.
 void check_agreement(const std::vector<Note>& notes);
 
 }  // namespace braid

@@ -39,7 +39,7 @@ class ThreadTransport : public Transport {
   std::shared_ptr<Transport> subgroup(std::span<const int> ranks) override;
 
  private:
-  // Lays `tensors` down and lets `look` see everybody's before anybody leaves.
+  // Posts `tensors` and lets `look` see all ranks' before any rank leaves.
   template <class Look>
   void show(std::vector<Tensor> tensors, Look look) {
     board_->slot(rank_).tensors = std::move(tensors);
@@ -54,10 +54,10 @@ class ThreadTransport : public Transport {
 
   std::shared_ptr<Board> board_;
   int rank_;
-  std::uint64_t epoch_ = 0, num_subgroups_ = 0;  // asked for in that epoch
+  std::uint64_t epoch_ = 0, num_subgroups_ = 0;  // subgroups requested in this epoch
 };
 
-// Each rank adds up one share of the elements, in rank order, and all read all shares.
+// Each rank sums one share of the elements, in rank order, and all ranks read all shares.
 Tensor ThreadTransport::all_reduce(const Tensor& x) {
   const auto share = share_of(x.numel(), rank_, size());
   Tensor sum;
@@ -119,7 +119,7 @@ std::unique_ptr<Incoming> ThreadTransport::shift(const Tensor& x, at::IntArrayRe
 }
 
 std::shared_ptr<Transport> ThreadTransport::subgroup(std::span<const int> ranks) {
-  // A run that failed may have left the ranks with different counts.
+  // A failed run may leave the ranks with different counts.
   if (epoch_ != fate().epoch()) num_subgroups_ = 0;
   epoch_ = fate().epoch();
   const auto time = num_subgroups_++;
@@ -153,7 +153,7 @@ void ThreadWorld::run_all(const std::function<void(const Group&)>& body) {
   try {
     for (int rank = 1; rank < size(); ++rank)
       others.emplace_back([this, rank, &body] { run_rank(rank, body); });
-  } catch (...) {  // the ranks that were started must not wait for the others
+  } catch (...) {  // ranks already started must not wait for the others
     return fate_->fail(0, std::current_exception());
   }
   run_rank(0, body);

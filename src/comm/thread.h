@@ -1,4 +1,4 @@
-// Ranks that are threads of this process: the embedded default, on CPUs and GPUs alike.
+// Ranks as threads of this process: the default when embedded, on CPUs and GPUs alike.
 #pragma once
 
 #include <functional>
@@ -30,7 +30,7 @@ class ThreadWorld : public World {
   std::vector<Group> ranks_;
 };
 
-// One run of a world of its own.
+// Creates a world for a single run.
 void run_ranks(const WorldOptions& options, const std::function<void(const Group& world)>& body);
 
 }  // namespace braid

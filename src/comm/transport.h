@@ -1,5 +1,5 @@
-// How bytes get from rank to rank. Group sits on top and sees to strides, agreement and counting;
-// a transport gets dense tensors of agreed dtypes, and moves them.
+// Moves bytes from rank to rank. Group, on top, handles strides, agreement and counting; a
+// transport gets dense tensors of agreed dtypes.
 #pragma once
 
 #include <memory>
@@ -13,48 +13,48 @@ namespace braid {
 
 using at::Tensor;
 
-// Whether a wait for the other ranks ends at the deadline, or only when one of them fails.
+// Whether waiting for other ranks ends at the deadline, or only when one of them fails.
 enum class Patience { kDeadline, kEndless };
 
 // A tensor on its way to the next rank.
 class Incoming {
  public:
   virtual ~Incoming() = default;
-  virtual Tensor wait() = 0;  // what the previous rank sent; throws past the deadline
+  virtual Tensor wait() = 0;  // the previous rank's tensor; throws past the deadline
 };
 
-// All tensors are contiguous. Every call is made by every rank of the group, in the same order;
-// each throws within the deadline when another rank fails, disagrees or does not come.
+// All tensors are contiguous. Every rank of the group makes the same calls in the same order. Each
+// call throws within the deadline if another rank fails, disagrees or does not come.
 class Transport {
  public:
   virtual ~Transport() = default;
   virtual int rank() const = 0;
   virtual int size() const = 0;
-  // Of the world that this group is part of. In a new epoch a transport works as if new.
+  // Fate of the world this group belongs to. In a new epoch a transport works as if new.
   virtual const Fate& fate() const = 0;
 
-  // Whether tensors of a device are exchanged without the host waiting for it, so that an exchange
-  // can be recorded and repeated.
+  // Whether device tensors are exchanged without the host waiting, so that an exchange can be
+  // captured and replayed.
   virtual bool stays_on_device() const { return false; }
 
   // The notes of all ranks, in rank order.
   virtual std::vector<Note> compare(const Note& mine, Patience patience) = 0;
 
-  // Sum in float32 (integers in their own type, bool as `or`), rank by rank, rounded once.
+  // The sum in float32 (integers in their own type, bool as `or`), in rank order, rounded once.
   virtual Tensor all_reduce(const Tensor& x) = 0;
-  // What every rank gives; shapes[r] is rank r's.
+  // Every rank's tensor; shapes[r] is rank r's.
   virtual std::vector<Tensor> all_gather(const Tensor& x,
                                          const std::vector<std::vector<std::int64_t>>& shapes) = 0;
-  // parts[r] goes to rank r; the result's [r] came from rank r, and has shapes[r].
+  // parts[r] goes to rank r; result[r] came from rank r and has shapes[r].
   virtual std::vector<Tensor> all_to_all(const std::vector<Tensor>& parts,
                                          const std::vector<std::vector<std::int64_t>>& shapes) = 0;
-  // The root's tensor; `x` is read on the root only. `shape` is the root's.
+  // The root's tensor, of `shape`; `x` is only read on the root.
   virtual Tensor broadcast(const Tensor& x, int root, at::IntArrayRef shape) = 0;
-  // Sends to the next rank and receives from the previous, whose tensor has the shape `incoming`,
-  // while the caller goes on. `x` may be reused at once.
+  // Sends to the next rank and receives from the previous one, a tensor of shape `incoming`, while
+  // the caller goes on. `x` may be reused at once.
   virtual std::unique_ptr<Incoming> shift(const Tensor& x, at::IntArrayRef incoming) = 0;
 
-  // The group of some of this group's ranks, or nullptr for the ranks outside. Collective.
+  // The subgroup of `ranks`, or nullptr for ranks outside it. Collective.
   virtual std::shared_ptr<Transport> subgroup(std::span<const int> ranks) = 0;
 };
 

@@ -1,5 +1,5 @@
-// All ranks of a run, wherever they are: threads of this process, or processes that a launcher
-// started, of which this one is a rank.
+// All ranks of a run: threads of this process, or processes started by a launcher, of which this is
+// one.
 #pragma once
 
 #include <functional>
@@ -14,42 +14,41 @@ namespace braid {
 
 struct WorldOptions {
   int size = 1;
-  std::string product = {};  // where `size` comes from, for messages: "ring 2 x tp 2"
-  // How long a rank waits for the others before it gives up.
+  std::string product = {};  // origin of `size`, for messages: "ring 2 x tp 2"
+  // How long a rank waits for the others before giving up.
   std::chrono::milliseconds deadline = std::chrono::seconds(10);
-  at::Device device = at::kCPU;  // of this process's rank, where ranks are processes
+  at::Device device = at::kCPU;  // for this process's rank, if ranks are processes
 };
 
-// What tensors of devices go between ranks by.
+// How device tensors travel between ranks.
 struct LinkUse {
-  std::string over = {};     // "threads", "NCCL 2.30.7", "hosts"; empty where there is one rank
-  std::string why_not = {};  // with "hosts": why not by a link of the devices
+  std::string over = {};     // "threads", "NCCL 2.30.7", "hosts"; empty for one rank
+  std::string why_not = {};  // with "hosts": why there is no device link
 };
 
-// Ranks that may be put to work several times.
+// Ranks that can be given work repeatedly.
 class World {
  public:
   virtual ~World() = default;
   virtual int size() const = 0;
 
-  // Runs `body(world)` on every rank that is here, each with its own view of the world; returns
-  // when all ranks are done, also those elsewhere. When one throws, the others end with PeerFailed
-  // at their next collective or poll; when all have ended, the cause is thrown here (as PeerFailed
-  // where it came from another process, or where this process is not the first rank; a Cancelled
-  // as such everywhere). Groups can be used again in the next run. Only a WorldLost ends the world:
-  // later calls throw.
+  // Runs `body(world)` on every local rank, each with its own view of the world; returns when all
+  // ranks are done, local or not. If one throws, the others end with PeerFailed at their next
+  // collective or poll. Once all have ended, the cause is thrown here. It becomes PeerFailed if it
+  // came from another process, or if this process is not the first rank; a Cancelled stays one.
+  // Groups work again in the next run. Only WorldLost ends the world: later calls throw.
   //
-  // A rank that is asked to stop throws Cancelled at its next collective or poll.
+  // A rank asked to stop throws Cancelled at its next collective or poll.
   virtual void run(const std::function<void(const Group& world)>& body,
                    std::stop_token stop = {}) = 0;
 
   virtual bool has_first_rank() const = 0;
-  // How many ranks compute on the cores that this process may use.
+  // How many ranks compute on the cores available to this process.
   virtual int ranks_on_these_cores() const = 0;
   virtual LinkUse link() const = 0;
 };
 
-// Threads, or where `launch` is there the process of one rank. Throws InputError with the equation
+// A world of threads, or with `launch` the process of one rank. Throws InputError with the equation
 // unless the launcher started `size` ranks.
 std::unique_ptr<World> make_world(const WorldOptions& options,
                                   const std::optional<Launch>& launch = std::nullopt);

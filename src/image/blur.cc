@@ -9,9 +9,9 @@ namespace {
 constexpr int kPasses = 3;
 constexpr std::uint32_t kOne = 1 << 24;  // weights are whole numbers of 2^-24
 
-// Half the length of the box that, passed over thrice, comes nearest to a Gaussian (Gwosdek et al.,
-// "Theoretical foundations of Gaussian convolution by extended box filtering", 2011). In float32
-// where Pillow is, and in double where it is: the last bits decide.
+// Half the length of the box that, applied three times, comes nearest to a Gaussian (Gwosdek et
+// al., "Theoretical foundations of Gaussian convolution by extended box filtering", 2011). In
+// float32 and in double where Pillow is: the last bits matter.
 float box_radius(float radius) {
   const float variance = radius * radius / float(kPasses);
   const auto length = float(std::sqrt(12.0 * variance + 1.0));
@@ -21,7 +21,7 @@ float box_radius(float radius) {
   return whole + part;
 }
 
-// 2 * radius + 1 values of weight `inner`, and one more of weight `outer` on either side.
+// 2 * radius + 1 values of weight `inner`, and one more of weight `outer` on each side.
 struct Box {
   explicit Box(float half)
       : radius(int(half)),
@@ -31,7 +31,7 @@ struct Box {
   std::uint32_t inner, outer;
 };
 
-// What lies beyond the ends is as they are.
+// The end values extend beyond the ends.
 void blur_line(const std::vector<std::uint8_t>& from, std::vector<std::uint8_t>& to,
                const Box& box) {
   const int last = int(from.size()) - 1;
@@ -45,7 +45,7 @@ void blur_line(const std::vector<std::uint8_t>& from, std::vector<std::uint8_t>&
   }
 }
 
-// `count` values that lie `stride` bytes apart.
+// Blurs `count` values that lie `stride` bytes apart.
 void blur_along(std::uint8_t* values, int count, std::size_t stride, const Box& box) {
   std::vector<std::uint8_t> line(std::size_t(count), 0), made(std::size_t(count), 0);
   for (std::size_t i = 0; i < line.size(); ++i) line[i] = values[i * stride];

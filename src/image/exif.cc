@@ -17,7 +17,7 @@ constexpr std::size_t kEntryBytes = 12;
 constexpr auto kExifName = "Exif\0\0"sv;  // before the data in a JPEG, and in some WebPs
 constexpr auto kUtf16 = "UNICODE\0"sv, kAscii = "ASCII\0\0\0"sv;
 
-// Numbers of a TIFF structure, in its order of bytes; nothing behind its end.
+// Numbers in a TIFF structure, in its byte order; nothing past its end.
 class Tiff {
  public:
   explicit Tiff(std::string_view bytes) : bytes_(bytes), is_big_(bytes.starts_with("MM")) {}
@@ -29,12 +29,12 @@ class Tiff {
       value = value << 8 | std::uint8_t(bytes_[at + (is_big_ ? i : size - 1 - i)]);
     return value;
   }
-  // The first directory; nullopt for what is no TIFF.
+  // The first directory; nullopt if this is not TIFF.
   std::optional<std::uint32_t> directory() const {
     const bool is_tiff = bytes_.starts_with("MM") || bytes_.starts_with("II");
     return is_tiff && number(2, 2) == 42u ? number(4, 4) : std::nullopt;
   }
-  // Where the entry of this tag and type is.
+  // The position of the entry with this tag and type.
   std::optional<std::size_t> entry(std::size_t directory, std::uint32_t tag,
                                    std::uint32_t type) const {
     const auto entries = number(directory, 2).value_or(0);
@@ -44,7 +44,7 @@ class Tiff {
     }
     return {};
   }
-  // An entry's bytes, which are behind its directory.
+  // The bytes of an entry, stored outside its directory.
   std::string_view bytes(std::size_t entry) const {
     const std::size_t size = number(entry + 4, 4).value_or(0),
                       at = number(entry + 8, 4).value_or(0);
@@ -64,7 +64,7 @@ void append_utf8(std::string& text, utf8proc_int32_t code_point) {
 constexpr bool is_high(std::uint32_t unit) { return unit >= 0xd800 && unit < 0xdc00; }
 constexpr bool is_low(std::uint32_t unit) { return unit >= 0xdc00 && unit < 0xe000; }
 
-// Halves of pairs that stand alone become U+FFFD.
+// Unpaired surrogates become U+FFFD.
 std::string utf8_of_utf16(std::string_view bytes, bool is_big) {
   const auto unit = [&](std::size_t at) {
     const auto first = std::uint8_t(bytes[at]), second = std::uint8_t(bytes[at + 1]);
@@ -107,7 +107,7 @@ std::string utf16_of_utf8(std::string_view text) {
   return bytes;
 }
 
-// A directory of one entry, whose value is behind it.
+// A directory with a single entry, whose value follows it.
 void append_directory(std::string& tiff, std::uint32_t tag, std::uint32_t type,
                       std::uint32_t count) {
   append(tiff, 1, 2);
@@ -115,7 +115,7 @@ void append_directory(std::string& tiff, std::uint32_t tag, std::uint32_t type,
   append(tiff, type, 2);
   append(tiff, count, 4);
   append(tiff, std::uint32_t(tiff.size()) + 8, 4);
-  append(tiff, 0, 4);  // there is no other directory
+  append(tiff, 0, 4);  // no further directory
 }
 
 }  // namespace
@@ -150,11 +150,11 @@ std::string exif_of_comment(std::string_view comment) {
   return tiff + text;
 }
 
-// A JPEG is a list of segments before its pixels: 0xff, a marker, a size that counts itself.
+// A JPEG starts with a list of segments: 0xff, a marker, a size that includes itself.
 std::string_view exif_of_jpeg(std::string_view jpeg) {
   auto rest = jpeg.substr(std::min<std::size_t>(jpeg.size(), 2));
   while (rest.size() >= 4 && rest[0] == '\xff' && rest[1] != '\xda') {
-    if (rest[1] == '\xff') {  // there may be any number
+    if (rest[1] == '\xff') {  // any number of fill bytes
       rest.remove_prefix(1);
       continue;
     }
@@ -167,7 +167,7 @@ std::string_view exif_of_jpeg(std::string_view jpeg) {
   return {};
 }
 
-// A WebP is a list of chunks: a name, a size, as many bytes and one more where that is odd.
+// A WebP is a list of chunks: a name, a size, that many bytes, and a padding byte if that is odd.
 std::string_view exif_of_webp(std::string_view webp) {
   constexpr std::size_t kRiffHeader = 12, kChunkHeader = 8;
   auto rest = webp.substr(std::min(webp.size(), kRiffHeader));

@@ -1,4 +1,4 @@
-// EXIF data: which way up a picture is, and what is said of it. They are a TIFF structure.
+// EXIF data, a TIFF structure: the orientation of a picture and the user's comment.
 #pragma once
 
 #include <optional>
@@ -7,18 +7,18 @@
 
 namespace braid {
 
-// The orientation, 1 to 8; 1, upright, for data that say nothing or are damaged.
+// The orientation, 1 to 8; 1, upright, if the data are silent or damaged.
 int exif_orientation(std::string_view tiff);
 
-// The user's comment, which is what AUTOMATIC1111's web UI writes its settings into; nullopt where
-// there is none that can be read.
+// The user's comment, where AUTOMATIC1111's web UI stores its settings; nullopt if there is no
+// readable one.
 std::optional<std::string> exif_comment(std::string_view tiff);
 
-// Data of nothing but such a comment, as that web UI writes it. Throws InputError for text that is
-// no UTF-8.
+// EXIF data with only such a comment, as that web UI writes it. Throws InputError for text that is
+// not UTF-8.
 std::string exif_of_comment(std::string_view comment);
 
-// Those of a whole file, without what files put before them; empty where there are none.
+// The EXIF data in a whole file, without the file's own prefix; empty if there are none.
 std::string_view exif_of_jpeg(std::string_view jpeg);
 std::string_view exif_of_webp(std::string_view webp);
 

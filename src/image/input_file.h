@@ -1,4 +1,4 @@
-// A picture that went into another one, as that one's file names it.
+// An input picture, as recorded in the file of the picture made from it.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@ namespace braid {
 
 struct InputFile {
   std::string role;          // "init", "mask", "reference", "control"
-  std::string name, sha256;  // of the file, without its folders; of its contents
+  std::string name, sha256;  // of the file, without folders; of its contents
 };
 
 }  // namespace braid

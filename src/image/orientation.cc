@@ -4,7 +4,7 @@
 
 namespace braid {
 
-// Orientations 5 to 8 are those of 1 to 4 with rows and columns exchanged first.
+// Orientations 5 to 8 are 1 to 4 with rows and columns exchanged first.
 Pixels upright(Pixels picture, int orientation) {
   if (orientation <= 1 || orientation > 8) return picture;
   const bool is_turned = orientation >= 5;

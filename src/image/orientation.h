@@ -1,11 +1,11 @@
-// Pictures the other way up.
+// Turns pictures upright.
 #pragma once
 
 #include "braid/inputs.h"
 
 namespace braid {
 
-// Turned and mirrored so that it is upright: `orientation` is 1 to 8, as EXIF data have it.
+// Rotates and mirrors the picture upright: `orientation` is 1 to 8, as in EXIF data.
 Pixels upright(Pixels picture, int orientation);
 
 }  // namespace braid

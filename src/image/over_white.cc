@@ -5,7 +5,7 @@
 namespace braid {
 namespace {
 
-// value * alpha + 255 * (1 - alpha), for alpha of 0 to 255, divided by 255 and rounded.
+// (value * alpha + 255 * (255 - alpha)) / 255 for alpha of 0 to 255, rounded.
 std::uint8_t blended(std::uint32_t value, std::uint32_t alpha) {
   const auto sum = value * alpha + 255 * (255 - alpha) + 128;
   return std::uint8_t((sum + (sum >> 8)) >> 8);

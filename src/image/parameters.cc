@@ -9,7 +9,7 @@ namespace {
 
 using Name = std::pair<std::string_view, std::string_view>;
 
-// Ours, and the web UI's. The first begins the line: that is how it is known.
+// Our names, and the web UI's. The first one starts the line and identifies it.
 constexpr std::array kNames = {
     Name("steps", "Steps"),         Name("guidance", "CFG scale"),
     Name("seed", "Seed"),           Name("size", "Size"),
@@ -24,7 +24,7 @@ std::string_view translated(std::string_view key, std::string_view Name::*from,
   return it == kNames.end() ? key : (*it).*to;
 }
 
-// In quotes where it would not come back without.
+// Quoted if it could not be read back otherwise.
 std::string quoted(const std::string& value) {
   const bool is_plain = !value.empty() && value.front() != ' ' && value.back() != ' ' &&
                         value.find_first_of(",:\"\n\r") == value.npos;
@@ -32,14 +32,14 @@ std::string quoted(const std::string& value) {
   return is_plain ? value : Json(value).dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-// The part of `line` in quotes that it begins with.
+// The quotation at the start of `line`.
 std::string_view quotation(std::string_view line) {
   std::size_t end = 1;
   while (end < line.size() && line[end] != '"') end += line[end] == '\\' ? 2 : 1;
   return line.substr(0, end + 1);
 }
 
-// "Steps: 4, Size: 64x64, lora: \"a=1, b=2\"", as far as it has this form.
+// "Steps: 4, Size: 64x64, lora: \"a=1, b=2\"", up to where this form ends.
 PngText read_line(std::string_view line) {
   PngText text;
   while (!line.empty()) {

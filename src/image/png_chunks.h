@@ -1,4 +1,4 @@
-// The outer form of a PNG: a signature, then chunks of length, type, bytes and checksum.
+// The outer structure of a PNG: a signature, then chunks of length, type, bytes and checksum.
 #pragma once
 
 #include <cstdint>
@@ -18,11 +18,11 @@ struct PngHeader {
   int bits_per_pixel = 0;  // as stored: depth times channels, 1 to 64
 };
 
-// The chunks up to and with IEND; they point into `png`. Throws InputError naming `source` unless
-// the first is IHDR, the last is IEND and all checksums hold.
+// The chunks up to and including IEND; they point into `png`. Throws InputError naming `source`
+// unless the first is IHDR, the last is IEND and all checksums match.
 std::vector<PngChunk> png_chunks(std::string_view png, const std::string& source);
 
-// Reads IHDR. Throws InputError for sizes of 0 and depths that the format does not have.
+// Reads IHDR. Throws InputError for sizes of 0 and for depths that the format does not allow.
 PngHeader png_header(const PngChunk& ihdr, const std::string& source);
 
 }  // namespace braid

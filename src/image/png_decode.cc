@@ -14,7 +14,7 @@ constexpr std::uint64_t kMaxInflation = 1032;  // of deflate: 258 bytes in two b
 
 struct Input {
   std::string_view rest;
-  char error[80] = {};  // no string: it is written just before a jump
+  char error[80] = {};  // not a std::string: written just before a longjmp
 };
 
 void take(png_structp png, png_bytep data, png_size_t size) {
@@ -45,7 +45,7 @@ struct Reader {
   ~Reader() { png_destroy_read_struct(&png, &info, nullptr); }
 };
 
-// The transformations that make rows of 8-bit RGBA out of whatever is stored.
+// The transformations that turn any stored form into rows of 8-bit RGBA.
 void ask_for_rgba(png_structp png) {
   png_set_expand(png);  // palettes, 1 to 4 bits, transparent colours
   png_set_scale_16(png);
@@ -53,10 +53,10 @@ void ask_for_rgba(png_structp png) {
   png_set_add_alpha(png, 255, PNG_FILLER_AFTER);
 }
 
-// libpng's errors jump out of this function: no object with a destructor may be made in it.
+// libpng's errors longjmp out of this function: create no object with a destructor in it.
 bool read(const Reader& reader, RgbaPixels& image) {
   if (setjmp(png_jmpbuf(reader.png))) return false;
-  png_set_chunk_cache_max(reader.png, 1);  // text and unknown chunks are passed over
+  png_set_chunk_cache_max(reader.png, 1);  // skips text and unknown chunks
   png_read_info(reader.png, reader.info);
   ask_for_rgba(reader.png);
   const int passes = png_set_interlace_handling(reader.png);

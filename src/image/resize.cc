@@ -33,7 +33,7 @@ double lanczos(double x) { return x >= -3 && x < 3 ? sinc(x) * sinc(x / 3) : 0; 
 
 struct Kernel {
   double (*value)(double);
-  double support;  // it is zero further away
+  double support;  // zero beyond this distance
 };
 
 Kernel kernel_of(Resampling resampling) {
@@ -48,19 +48,18 @@ Kernel kernel_of(Resampling resampling) {
   return {lanczos, 3};
 }
 
-// The weights of the inputs from `first` on that make one output.
+// The weights that make one output from the inputs starting at `first`.
 struct Taps {
   int first;
   std::vector<std::int32_t> weights;
 };
 
-// The inputs between two places, at even distances.
+// A range of inputs, sampled evenly.
 struct Extent {
   double begin, length;
 };
 
-// Where outputs lie closer together than inputs, the kernel is as wide as the inputs' distance;
-// else as the outputs'.
+// The kernel is scaled to the wider spacing: the outputs' when shrinking, else the inputs'.
 Taps taps_of(const Kernel& kernel, int in, const Extent& extent, int out, int index) {
   const double scale = extent.length / out;
   const double spacing = std::max(scale, 1.0);
@@ -95,7 +94,7 @@ std::vector<Taps> taps_at(double place, int in, int count) {
   return {std::size_t(count), taps_of(kernel, in, {place, 0}, count, 0)};
 }
 
-// `stride` bytes lie between one input and the next.
+// Inputs lie `stride` bytes apart.
 std::uint8_t weighted(const std::uint8_t* inputs, std::size_t stride, const Taps& taps) {
   std::int32_t sum = kHalf;
   for (const auto weight : taps.weights) {
@@ -139,8 +138,8 @@ Pixels resized_down(const Pixels& in, int height, Resampling resampling) {
 
 }  // namespace
 
-// Of the two passes Pillow 13 begins with the one that leaves less to do: downwards where the
-// height shrinks by more than twice as much as the width.
+// Of the two passes Pillow 13 starts with the one that leaves less work: vertically if the height
+// shrinks by more than twice as much as the width.
 Pixels resized(const Pixels& picture, int width, int height, Resampling resampling) {
   const int shorter = picture.height - height, narrower = picture.width - width;
   const bool is_down_first = shorter > 0 && shorter > 2 * narrower;

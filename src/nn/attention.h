@@ -1,4 +1,4 @@
-// Attention as a value: what a model is given to attend with. Layouts wrap it.
+// Attention as a value: the function a model attends with. Layouts wrap it.
 #pragma once
 
 #include <functional>
@@ -10,10 +10,10 @@ namespace braid {
 // q [B H L D], k v [B G L D] -> [B H L D]; G divides H, as in ops::attention
 using Attend = std::function<Tensor(const Tensor& q, const Tensor& k, const Tensor& v)>;
 
-// [B L (H D)] -> [B L H D]; H is read off the tensor, so that a share of the heads just works.
+// [B L (H D)] -> [B L H D]; H comes from the tensor, so a share of the heads just works.
 Tensor split_heads(const Tensor& x_BLC, std::int64_t head_width);
 
-// `attend` for tensors as the projections leave them: q [B L H D], k v [B L G D] -> [B L (H D)]
+// `attend` for tensors as projections return them: q [B L H D], k v [B L G D] -> [B L (H D)]
 Tensor attend_tokens(const Attend& attend, const Tensor& q_BLHD, const Tensor& k_BLGD,
                      const Tensor& v_BLGD);
 

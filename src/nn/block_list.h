@@ -1,4 +1,4 @@
-// The blocks of a model, whose weights may be on the device only while they run.
+// A model's blocks, whose weights may be on the device only while they run.
 #pragma once
 
 #include <algorithm>
@@ -9,29 +9,29 @@
 
 namespace braid {
 
-// Blocks [begin, begin + count) of a model whose lists of blocks are counted one after the other.
-// What comes before the first block belongs to it, what comes after the last one to that, unless a
-// range is of blocks alone. A range of no blocks at either end is what comes there.
+// Blocks [begin, begin + count) of a model, numbered across all its lists of blocks. With
+// Ends::kIncluded, the first block brings the layers before it and the last block those after it.
+// An empty range at either end holds just the layers there.
 enum class Ends { kIncluded, kLeftOut };
 struct BlockRange {
   std::int64_t begin, count;
   Ends ends = Ends::kIncluded;
 };
 
-// Of `all` blocks of a list those that are here: [begin, begin + count).
+// The blocks of a list that are loaded here: [begin, begin + count) of `all`.
 struct BlockRun {
   std::int64_t all, begin, count;
   Ends ends = Ends::kIncluded;
 
   bool has_first() const { return begin == 0 && ends == Ends::kIncluded; }
   bool has_last() const { return begin + count == all && ends == Ends::kIncluded; }
-  // The same run as one of the `num` blocks of a kind, of which the first is block `first` of all.
+  // The same run within one kind of `num` blocks, whose first block is number `first` of all.
   BlockRun of_kind(std::int64_t first, std::int64_t num) const {
     return {.all = num, .begin = begin - first, .count = count, .ends = ends};
   }
 };
 
-// The blocks of `range` among `all`; all of them where there is none.
+// The blocks of `range` among `all`; all of them without a range.
 inline BlockRun run_of(const std::optional<BlockRange>& range, std::int64_t all) {
   const auto here = range.value_or(BlockRange{.begin = 0, .count = all});
   return {.all = all, .begin = here.begin, .count = here.count, .ends = here.ends};
@@ -40,7 +40,8 @@ inline BlockRun run_of(const std::optional<BlockRange>& range, std::int64_t all)
 enum class EndPlace { kHere, kElsewhere };
 inline EndPlace place_if(bool is_here) { return is_here ? EndPlace::kHere : EndPlace::kElsewhere; }
 
-// What comes before the blocks or after them. Elsewhere, its weights are checked and not read.
+// Loads layers before or after the blocks. If they are elsewhere, their weights are checked but not
+// read.
 template <class End, class... Arguments>
 std::optional<End> load_end(const Weights& w, EndPlace place, const Arguments&... arguments) {
   if (place == EndPlace::kHere) return End(w, arguments...);
@@ -51,7 +52,8 @@ std::optional<End> load_end(const Weights& w, EndPlace place, const Arguments&..
 template <class Block>
 class BlockList {
  public:
-  // Block i is made of `w / i` and the arguments. Blocks of others are checked and not read.
+  // Block i is built from `w / i` and the arguments. Blocks outside the run are checked but not
+  // read.
   template <class... Arguments>
   BlockList(const Weights& w, BlockRun run, const Arguments&... arguments)
       : first_(std::max<std::int64_t>(0, run.begin)), blocks_per_page_(w.blocks_per_page()) {
@@ -75,7 +77,7 @@ class BlockList {
   bool empty() const { return blocks_.empty(); }
   std::int64_t size() const { return std::int64_t(blocks_.size()); }
 
-  // visit(i, block) of those that are here, in order, each while its weights are there.
+  // Calls visit(i, block) for each block here, in order, while its weights are on the device.
   template <class Visit>
   void for_each(Visit visit) const {
     const auto count = std::int64_t(blocks_.size());

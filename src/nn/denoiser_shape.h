@@ -1,5 +1,5 @@
-// The shape of a denoiser and what its blocks cost: what forecasts count with. Parameters and bytes
-// are not here: a survey of the weights finds them.
+// The shape of a denoiser and the cost of its blocks, for forecasts. Parameters and bytes are not
+// here: a survey of the weights finds them.
 #pragma once
 
 #include <cstdint>
@@ -8,11 +8,11 @@
 
 namespace braid {
 
-// Numbers a token: those that every tensor parallel rank has, and those that such ranks share.
+// Elements per token: those every tensor parallel rank has, and those the ranks share.
 struct Widths {
   double whole = 0, shared = 0;
 
-  // Of a rank that has so many of all heads.
+  // For a rank that has `mine` of `all` heads.
   double of_heads(std::int64_t mine, std::int64_t all) const {
     return whole + shared * double(mine) / double(all);
   }
@@ -21,28 +21,28 @@ struct Widths {
 // Which tokens a block computes on.
 enum class Sees { kAll, kImage, kText };
 
-// One kind of block. Attention between the tokens is not in it: it follows from the heads.
+// One kind of block. Excludes attention between tokens, which follows from the heads.
 struct BlockCost {
   std::string name;        // as in "double blocks"
-  std::int64_t count = 0;  // of such blocks
+  std::int64_t count = 0;  // number of such blocks
   Sees sees = Sees::kAll;
-  double dense_flops = 0;  // of the dense layers that ranks share, a token
-  int all_reduces = 0;     // of all tokens' hidden width, among tensor parallel ranks
-  Widths live = {};        // at the block's widest place, without its keys and values
-  double widest = 0;       // outputs of the widest dense layer, which ranks share
-  Widths moved = {};       // read and written, one operation after another
+  double dense_flops = 0;  // of the dense layers that ranks share, per token
+  int all_reduces = 0;     // of all tokens at the hidden width, among tensor parallel ranks
+  Widths live = {};        // at the block's widest place, excluding its keys and values
+  double widest = 0;       // outputs of the widest dense layer, shared by ranks
+  Widths moved = {};       // read and written by all operations, run one after another
 };
 
-// Kinds of blocks follow each other: all of the first kind, then all of the second, ...
+// Kinds of blocks run in order: all of the first kind, then all of the second, ...
 struct DenoiserShape {
   std::int64_t hidden = 0, num_heads = 0, num_kv_heads = 0, head_width = 0;
-  std::int64_t in_width = 0, out_width = 0;  // of a token of latents, and of its velocity
-  std::int64_t beside_width = 0;             // of the channels beside a token of latents
-  std::int64_t text_width = 0;               // of a token of the embedded prompt
-  std::int64_t pooled_width = 0;             // of the prompt as one vector; 0: there is none
-  std::int64_t state_vectors = 0;  // [B 1 hidden] each, that travel beside tokens between parts
-  std::int64_t run_multiple = 1;   // tokens of the picture, and of text, are padded to multiples
-  std::int64_t residuals = 0;      // [B N hidden] each, that ControlNets make of a picture's tokens
+  std::int64_t in_width = 0, out_width = 0;  // of a latent token, and of its velocity
+  std::int64_t beside_width = 0;             // extra channels beside a latent token
+  std::int64_t text_width = 0;               // of an embedded prompt token
+  std::int64_t pooled_width = 0;             // of the pooled prompt; 0: there is none
+  std::int64_t state_vectors = 0;  // [B 1 hidden] each, passed between parts beside the tokens
+  std::int64_t run_multiple = 1;   // image and text tokens are each padded to a multiple of this
+  std::int64_t residuals = 0;      // [B N hidden] each, that ControlNets add to image tokens
   std::vector<BlockCost> blocks = {};
 
   std::int64_t padded(std::int64_t tokens) const {

@@ -1,4 +1,4 @@
-// How a timestep, a guidance scale or a vector enters a denoiser.
+// Embeds a timestep, a guidance scale or a vector for a denoiser.
 #pragma once
 
 #include "nn/linear.h"

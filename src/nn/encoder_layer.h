@@ -1,5 +1,4 @@
-// A pre-norm layer of an encoder: attention, then an MLP, each behind a norm and added to its
-// input.
+// A pre-norm encoder layer: attention, then an MLP, each after a norm and added to its input.
 #pragma once
 
 #include <vector>
@@ -34,7 +33,7 @@ class EncoderLayer {
   Activation activation_;
 };
 
-// How transformers spells the layers of `encoder.layers`.
+// The spellings transformers uses for the layers of `encoder.layers`.
 const std::vector<Spelling>& encoder_layer_spellings();
 
 }  // namespace braid

@@ -8,7 +8,7 @@ namespace braid {
 namespace {
 
 struct Projected {
-  ops::NormedHeads q, k;  // not normalised yet, with the weights for it
+  ops::NormedHeads q, k;  // not yet normalised, with the norms' weights
   Tensor v_BLHD;
 };
 
@@ -22,7 +22,7 @@ Projected projected(const JointSide& side, const Tensor& x_BLC, const Modulation
 
 }  // namespace
 
-// Of both sides, not yet projected.
+// The attended tokens of both sides, before the output projection.
 JointTokens JointBlock::attended(const JointTokens& x, const JointModulations& m, const Rope& rope,
                                  const Attend& attend) const {
   const auto image = projected(sides_.image, x.image_BIC, m.image.attention);
@@ -37,7 +37,7 @@ JointTokens JointBlock::attended(const JointTokens& x, const JointModulations& m
           .text_BTC = y.narrow(1, is_text_first ? 0 : num_image, num_text)};
 }
 
-// The hidden activations of the MLP.
+// The MLP's hidden activations.
 Tensor JointBlock::widened(const JointSide& side, const Tensor& x_BLC, const Modulation& m) const {
   const auto normed = ops::modulated_norm(x_BLC, m);
   if (form_.mlp == Mlp::kGelu) return side.mlp_in.gelu(normed);

@@ -1,5 +1,5 @@
-// A block of two sides, image and text, that keep their own weights and meet in attention (MM-DiT,
-// Esser et al., 2024).
+// A block with two sides, image and text, which keep their own weights and meet in attention
+// (MM-DiT, Esser et al., 2024).
 //
 // Shape letters: B batch, T text tokens, I image tokens, C hidden width.
 #pragma once
@@ -21,7 +21,7 @@ struct JointModulations {
   SideModulations image, text;
 };
 
-// The layers of a side. The norms are of heads.
+// The layers of one side. The norms are per head.
 struct JointSide {
   Linear qkv, proj, mlp_in, mlp_out;
   RmsNorm q_norm, k_norm;
@@ -32,12 +32,12 @@ struct JointSides {
 
 class JointBlock {
  public:
-  enum class Mlp { kGelu, kSwiglu };   // of SwiGLU mlp_in makes [gate | value]
-  enum class First { kImage, kText };  // among the tokens that are attended
+  enum class Mlp { kGelu, kSwiglu };   // for SwiGLU, mlp_in returns [gate | value]
+  enum class First { kImage, kText };  // the order of the attended tokens
   struct Form {
     Mlp mlp;
     First first;
-    double norm_eps = 1e-6;  // of heads
+    double norm_eps = 1e-6;  // of the heads' norms
   };
   JointBlock(JointSides sides, Form form) : sides_(std::move(sides)), form_(form) {}
 

@@ -11,8 +11,8 @@ bool are_summed(const Outputs& outputs) { return outputs.are == Outputs::Are::kS
 
 Linear::Linear(const Weights& w, LinearShape shape) : Linear(w, w.paged(PageLevel::kLeaf), shape) {}
 
-// The bias is not in the layer's page: it is added to the sum over devices, when the weight is no
-// longer needed.
+// The bias is not in the layer's page: it is added after the sum over devices, when the weight is
+// no longer needed.
 Linear::Linear(const Weights& w, const Weights& leaf, LinearShape shape)
     : weight_(leaf.matrix("weight", {shape.out, shape.in})),
       page_(leaf.page()),

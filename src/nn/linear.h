@@ -18,8 +18,8 @@ struct LinearShape {
 
 class Linear {
  public:
-  // Pulls `weight` [out in] and, unless there is none, `bias` [out]. Where the weights are shared
-  // among devices the outputs are made whole as the plan says; a bias is added once.
+  // Pulls `weight` [out in] and, unless Bias::kNo, `bias` [out]. If devices share the weights,
+  // outputs are made whole as the plan says; the bias is added once.
   Linear(const Weights& w, LinearShape shape);
 
   Tensor operator()(const Tensor& x) const;
@@ -40,8 +40,8 @@ class Linear {
   Outputs outputs_;
 };
 
-// {a(x), b(y)}, x and y [B L C] with the same B; both make the same width. Where both outputs are
-// sums over devices one reduction serves both.
+// {a(x), b(y)} for x and y [B L C] with the same B, and layers of the same output width. If both
+// outputs are sums over devices, one reduction serves both.
 std::pair<Tensor, Tensor> apply_both(const Linear& a, const Tensor& x, const Linear& b,
                                      const Tensor& y);
 

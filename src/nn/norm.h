@@ -1,4 +1,4 @@
-// Normalisations with weights of their own.
+// Normalisations with weights.
 #pragma once
 
 #include "ops/ops.h"
@@ -29,7 +29,7 @@ class RmsNorm {
   double eps_;
 };
 
-// The same but for where it rounds: ops::llama_rms_norm.
+// RmsNorm with other rounding: ops::llama_rms_norm.
 class LlamaRmsNorm {
  public:
   LlamaRmsNorm(const Weights& w, std::int64_t width, double eps)

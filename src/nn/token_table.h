@@ -1,5 +1,5 @@
-// Embeddings of tokens. A table has many rows and a prompt few tokens: it stays where it is stored,
-// and what is looked up goes to the device.
+// Token embeddings. The table has many rows and a prompt few tokens, so the table stays where it is
+// stored and only the rows looked up go to the device.
 #pragma once
 
 #include "weights/weights.h"
@@ -11,7 +11,7 @@ class TokenTable {
   // Pulls `weight` [tokens width].
   TokenTable(const Weights& w, std::int64_t tokens, std::int64_t width);
 
-  // ids_BL int64, below `tokens` -> [B L C], of the load's dtype and device.
+  // ids_BL int64, below `tokens` -> [B L C], with the load's dtype and device.
   Tensor operator()(const Tensor& ids_BL) const;
 
  private:

@@ -10,7 +10,7 @@
 namespace braid::ops {
 
 Tensor pixel_norm(const Tensor& x, const PixelNormParts& norm) {
-  constexpr double kShortest = 1e-12;  // of a length that is divided by
+  constexpr double kShortest = 1e-12;  // length to divide by
   const auto dtype = at::promote_types(x.scalar_type(), at::kFloat);
   const auto length = at::linalg_vector_norm(x, 2, {1}, /*keepdim=*/true, dtype);
   auto y = (x / length.clamp_min(kShortest)).to(x.scalar_type());

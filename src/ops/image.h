@@ -1,4 +1,4 @@
-// The operations of autoencoders, on images [B C H W]; as ops.h otherwise.
+// Autoencoder operations on images [B C H W]; conventions as in ops.h.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -9,25 +9,25 @@ namespace braid {
 
 using at::Tensor;
 
-// weight [O I K K], bias [O]; zeros around the image.
+// weight [O I K K], bias [O]; the image is padded with zeros.
 struct Convolution {
   Tensor weight_OIKK, bias_O;
   std::int64_t stride = 1, padding = 1;
 };
 
-// weight and bias [C]; statistics over each of the groups of channels (Wu and He, 2018).
+// weight and bias [C]; statistics are per group of channels (Wu and He, 2018).
 struct GroupNormParts {
   Tensor weight_C, bias_C;
   std::int64_t groups;
   double eps;
 };
 
-// gamma [C]: of each pixel's channels, x / |x| sqrt(C) gamma (Wan Team, 2025).
+// gamma [C]: x / |x| sqrt(C) gamma over each pixel's channels (Wan Team, 2025).
 struct PixelNormParts {
   Tensor gamma_C;
 };
 
-// What is added to a convolution, of the same size as its result, which may take its memory.
+// Added to a convolution's result; has its size. The result may reuse its memory.
 struct ImageResidual {
   Tensor x_BCHW;
   enum class Memory { kKept, kReused } memory = Memory::kKept;
@@ -38,20 +38,20 @@ namespace ops {
 // x [B I H W] -> [B O H' W'], H' = (H + 2 padding - K) / stride + 1.
 Tensor convolve(const Tensor& x, const Convolution& conv);
 
-// convolve() of x with every pixel twice as wide and as high.
+// convolve() of x upsampled to twice its width and height.
 Tensor convolve_doubled(const Tensor& x, const Convolution& conv);
 
-// convolve() of x with zeros on the right and below alone, of a convolution of 3 x 3 at stride 2
-// without padding: H' = H / 2.
+// convolve() of x padded with zeros only on the right and below, for a 3 x 3 convolution at stride
+// 2 without padding: H' = H / 2.
 Tensor convolve_halved(const Tensor& x, const Convolution& conv);
 
-// conv(silu(group_norm(x))), and what is added to it. Where x is given away, it is freed early.
+// conv(silu(group_norm(x))), plus the residual if any. If x is moved in, it is freed early.
 Tensor convolve_normed(Tensor x, const GroupNormParts& norm, const Convolution& conv,
                        const std::optional<ImageResidual>& residual = {});
 Tensor convolve_normed(Tensor x, const PixelNormParts& norm, const Convolution& conv,
                        const std::optional<ImageResidual>& residual = {});
 
-// Divided in float32; the quotient is rounded to x's dtype, and so is each product.
+// Divides in float32; the quotient is rounded to x's dtype, and so is each product.
 Tensor pixel_norm(const Tensor& x, const PixelNormParts& norm);
 
 namespace reference {

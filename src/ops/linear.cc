@@ -1,4 +1,4 @@
-// Dense layers, by the form of their weight.
+// Dense layers for each form of weight.
 #include "weights/codes/int8.h"
 
 #include <ATen/ATen.h>
@@ -15,7 +15,7 @@
 namespace braid::ops {
 namespace {
 
-// A GPU's int8 product takes so many tokens or more, and widths that are multiples.
+// A GPU's int8 product needs at least this many tokens, and widths that are multiples of 8.
 constexpr std::int64_t kFewestTokens = 32, kWidths = 8;
 
 std::int64_t next_width(std::int64_t width) { return (width + kWidths - 1) / kWidths * kWidths; }
@@ -38,7 +38,7 @@ Tensor widened(const Matrix& weight_NC, const Tensor& x, Scratch& scratch) {
   return out;
 }
 
-// With zeros behind its rows and columns where there are fewer.
+// Pads rows and columns with zeros to the given size.
 Tensor padded(const Tensor& codes, std::int64_t rows, std::int64_t columns) {
   if (codes.size(0) == rows && codes.size(1) == columns) return codes;
   return at::constant_pad_nd(codes, {0, columns - codes.size(1), 0, rows - codes.size(0)});
@@ -96,7 +96,7 @@ Tensor linear_dynamic(const Tensor& x, const Matrix& weight_NC,
   return with_rows(x, out);
 }
 
-// y is of a product and nobody else's. The sum is rounded once, not the addend before it.
+// y is a product that nothing else uses. The sum is rounded once; the addend is not rounded first.
 Tensor plus_beside(Tensor y, const Tensor& x, const Matrix& weight_NC) {
   if (!weight_NC.has_beside()) return y;
   const auto& beside = *weight_NC.beside;

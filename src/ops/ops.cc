@@ -1,4 +1,4 @@
-// Each operation by the kernel that takes its tensors, else by its definition.
+// Runs each operation with the kernel that takes its tensors, otherwise with its definition.
 #include <ATen/ATen.h>
 
 #include <algorithm>
@@ -40,7 +40,7 @@ void check_halves(const Tensor& x_BLHD, const HalfSplitRope& rope) {
         "rotary tables of shape ", cos.sizes(), " for halves of heads of shape ", x_BLHD.sizes());
 }
 
-// Of all parts, in the order of the rotary tables' rows.
+// Checks all parts, in the order of the rotary tables' rows.
 void check_heads(std::span<const NormedHeads> parts, const Rope& rope) {
   const auto& first = parts.front().x_BLHD;
   std::int64_t tokens = 0;
@@ -79,7 +79,7 @@ Record recorded_attention(const Tensor& q_BHLD, const Tensor& k_BGLD) {
 }
 
 void check_groups(const Tensor& q_BHLD, const Tensor& k_BGLD, const Tensor& v_BGLD) {
-  // a rank may have no heads at all
+  // a rank may have no heads
   const auto are_grouped = [](std::int64_t heads, std::int64_t of_keys) {
     return of_keys > 0 ? heads % of_keys == 0 : heads == 0;
   };

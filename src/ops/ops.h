@@ -1,6 +1,5 @@
-// The operations models are made of, each with its contract. `reference.cc` spells them with ATen:
-// that is their definition, it runs on every device, and the kernels that ops.cc chooses where they
-// apply (cpu.cc) are tested against it.
+// The operations models are built from, with their contracts. `reference.cc` defines each with ATen
+// and runs on every device. The kernels that ops.cc selects where they apply are tested against it.
 //
 // Shape letters: B batch, L tokens, C width, H heads, G heads of keys and values, D head width,
 // N outputs.
@@ -20,12 +19,12 @@ namespace braid {
 
 using at::Tensor;
 
-// Cosines and sines of the rotary angles, float32 [L D]; each value stands twice, for a pair.
+// Cosines and sines of the rotary angles, float32 [L D]; each value is repeated for both of a pair.
 struct Rope {
   Tensor cos, sin;
 };
 
-// The same of rotary embeddings whose pairs are (x_i x_{i+D/2}), [L D/2] in the activations' dtype.
+// The same for rotary embeddings that pair (x_i x_{i+D/2}): [L D/2] in the activations' dtype.
 struct HalfSplitRope {
   Tensor cos, sin;
 };
@@ -37,9 +36,9 @@ struct Modulation {
 
 namespace ops {
 
-// x_..C weight_NC bias_N -> [.. N], the weight in any form. Codes, of eight bits or as a file has
-// them, are multiplied by their scales and rounded to x's dtype, in `scratch`; the dynamic form
-// rounds x to 8 bits too, a scale a token, and sums in int32.
+// x_..C weight_NC bias_N -> [.. N], the weight in any form. Codes, 8-bit or as a file stores them,
+// are multiplied by their scales and rounded to x's dtype in `scratch`. The dynamic form also
+// rounds x to 8 bits, one scale per token, and sums in int32.
 Tensor linear(const Tensor& x, const Matrix& weight_NC, const std::optional<Tensor>& bias_N,
               Scratch& scratch);
 namespace reference {
@@ -63,7 +62,7 @@ Tensor gated_residual(const Tensor& residual_BLC, const Tensor& gate_B1C, const 
 // weight's dtype (Zhang and Sennrich, 2019).
 Tensor rms_norm(const Tensor& x, const Tensor& weight, double eps);
 
-// The same, rounded to x's dtype before the weight multiplies it, and then again: LlamaRMSNorm
+// The same, but rounded to x's dtype before and after multiplying by the weight: LlamaRMSNorm
 // (transformers) and diffusers' RMSNorm.   x_..C weight_C, of one dtype -> [.. C]
 Tensor llama_rms_norm(const Tensor& x, const Tensor& weight, double eps);
 
@@ -84,31 +83,31 @@ Tensor joined_gelu(const Tensor& x_BLC, const Tensor& y_BLC);
 // [x | swiglu(gate, up)]   x_BLC gate_BLC' up_BLC' -> [B L C+C']
 Tensor joined_swiglu(const Tensor& x_BLC, const Tensor& gate_BLC, const Tensor& up_BLC);
 
-// One step of Euler's method: x + dt * v in float32, of which the product was rounded to v's dtype;
-// then in v's dtype, which is x's too. As in diffusers' pipelines, dt is rounded too on a CPU and
-// is not on a GPU.
+// One Euler step, x + dt * v. dt * v is rounded to v's dtype, the sum is in float32 and is then
+// rounded to v's dtype, which is also x's. Like diffusers' pipelines, rounds dt on a CPU but not on
+// a GPU.
 Tensor euler_step(const Tensor& x, const Tensor& v, double dt);
 
-// Heads of some tokens and the weight of their RMS norm.
+// The heads of some tokens and the weight of their RMS norm.
 struct NormedHeads {
   Tensor x_BLHD, weight_D;
 };
-// The parts, each RMS-normed by its weight, joined along the tokens and rotated.
+// The parts, RMS-normed by their weights, concatenated along the tokens and rotated.
 Tensor normed_rotated(std::span<const NormedHeads> parts, double eps, const Rope& rope);
 
 // softmax(q k^T / sqrt(D)) v, softmax in float32.   q [B H L D], k v [B G L D] -> [B H L D]
-// G divides H: head h of the queries sees head h / (H / G) of keys and values, of which no copies
-// are made (grouped-query attention, Ainslie et al., 2023).
+// G divides H: query head h sees key and value head h / (H / G), which is not copied (grouped-query
+// attention, Ainslie et al., 2023).
 Tensor attention(const Tensor& q_BHLD, const Tensor& k_BGLD, const Tensor& v_BGLD);
 
-// The same for a text's own tokens: query i sees keys 0 .. i.
+// The same with a causal mask: query i sees keys 0 .. i.
 Tensor causal_attention(const Tensor& q_BHLD, const Tensor& k_BGLD, const Tensor& v_BGLD);
 
-// Attention over some of the keys: the result, and the logarithm of the sum of exponentials of the
-// scaled scores, by which results over other keys are merged.
+// Attention over some of the keys: the result and the log-sum-exp of the scaled scores, used to
+// merge results over disjoint keys.
 struct PartialAttention {
-  Tensor out_BHLD;  // zero where there are no keys
-  Tensor lse_BHL;   // float32, always three dims; -inf where there are no keys
+  Tensor out_BHLD;  // zero if there are no keys
+  Tensor lse_BHL;   // float32, always three dims; -inf if there are no keys
 };
 PartialAttention attention_with_lse(const Tensor& q_BHLD, const Tensor& k_BGLD,
                                     const Tensor& v_BGLD);

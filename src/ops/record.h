@@ -1,6 +1,5 @@
-// Tells whoever listens through LibTorch's profiler callbacks (torch.profiler's traces,
-// bench/report) of an operation: its name and how much work it is. Without a listener it costs some
-// nanoseconds.
+// Reports an operation, by name and amount of work, to LibTorch's profiler callbacks
+// (torch.profiler's traces, bench/report). Without a listener it costs a few nanoseconds.
 #pragma once
 
 #include <ATen/record_function.h>
@@ -10,7 +9,7 @@
 
 namespace braid::ops {
 
-// Lasts as long as the operation. Names begin with "braid::"; `sizes` are by name:
+// Lives as long as the operation runs. Names begin with "braid::"; `sizes` depend on the name:
 //   product    rows, inputs, outputs
 //   attention  batch x heads, queries, keys, head width
 //   others     bytes read and written at least

@@ -56,13 +56,12 @@ Tensor joined_swiglu(const Tensor& x_BLC, const Tensor& gate_BLC, const Tensor& 
   const auto left = x_BLC.size(-1), right = up_BLC.size(-1);
   auto joined = at::empty({x_BLC.size(0), x_BLC.size(1), left + right}, x_BLC.options());
   joined.narrow(-1, 0, left).copy_(x_BLC);
-  auto product = joined.narrow(-1, left, right);  // in place: it is wide
+  auto product = joined.narrow(-1, left, right);  // in place, as it is wide
   at::silu_out(product, gate_BLC).mul_(up_BLC);
   return joined;
 }
 
-// A 0-dim tensor takes the dtype of what it is multiplied with, as noise levels of diffusers'
-// pipelines do.
+// A 0-dim tensor takes the other factor's dtype, like the noise levels in diffusers' pipelines.
 Tensor euler_step(const Tensor& x, const Tensor& v, double dt) {
   return (x.to(at::kFloat) + at::scalar_tensor(dt, at::kFloat) * v).to(v.scalar_type());
 }
@@ -75,7 +74,7 @@ Tensor normed_rotated(std::span<const NormedHeads> parts, double eps, const Rope
 
 namespace {
 
-// Backends return [B H L], [B H L 1], or either with other strides; some pad L to their block.
+// Backends return [B H L] or [B H L 1], possibly strided; some pad L to their block size.
 Tensor three_dims(const Tensor& lse, const Tensor& q_BHLD) {
   const auto lse_BHL = lse.dim() == 4 ? lse.squeeze(-1) : lse;
   return lse_BHL.narrow(2, 0, q_BHLD.size(2)).to(at::kFloat);
@@ -93,12 +92,12 @@ bool are_grouped(const Tensor& q_BHLD, const Tensor& k_BGLD) {
   return q_BHLD.size(1) != k_BGLD.size(1);
 }
 
-// LibTorch's kernels share keys between the queries of a group, but for those of float32 on GPUs.
+// LibTorch's kernels support grouped queries, except in float32 on GPUs.
 bool is_without_groups(const Tensor& q_BHLD, const Tensor& k_BGLD) {
   return are_grouped(q_BHLD, k_BGLD) && !q_BHLD.is_cpu() && q_BHLD.scalar_type() == at::kFloat;
 }
 
-// The queries of a group as more rows of one head, and back.   [B H L ...] <-> [B G L*H/G ...]
+// A group's queries as more rows of one head, and back.   [B H L ...] <-> [B G L*H/G ...]
 Tensor in_one_head(const Tensor& q_BHLD, const Tensor& k_BGLD) {
   return q_BHLD.unflatten(1, {k_BGLD.size(1), -1}).flatten(2, 3);
 }

@@ -1,4 +1,4 @@
-// The operations spelled with ATen: what defines them, and what kernels are tested against.
+// The operations in plain ATen: their definition, against which kernels are tested.
 #pragma once
 
 #include "ops/ops.h"

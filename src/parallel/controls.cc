@@ -5,7 +5,7 @@
 namespace braid {
 namespace {
 
-// The controls of some pictures, and the noise that they are seen beside.
+// The controls of some pictures, and the noise that goes with them.
 DenoiserInput pictures_of(DenoiserInput in, Share share) {
   visit_tensors(in, [&](Tensor& x, const Along& along) {
     if (along.batch != Along::kNone) x = x.narrow(along.batch, share.begin, share.count);
@@ -13,7 +13,7 @@ DenoiserInput pictures_of(DenoiserInput in, Share share) {
   return in;
 }
 
-// Residuals [B N C] of one kind of block, that every stage has for its own pictures, of all.
+// Joins the residuals [B N C] of one kind of block, which each stage has for its own pictures.
 std::vector<Tensor> join_pictures(const Group& stages, int num_sharing,
                                   const std::vector<Tensor>& mine, const Tensor& nothing) {
   const auto stacked = mine.empty() ? nothing : at::stack(mine);

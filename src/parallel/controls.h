@@ -1,13 +1,13 @@
-// Where ControlNets are evaluated: around a denoiser, on each rank's own tokens.
+// Evaluates ControlNets around a denoiser, on each rank's own tokens.
 #pragma once
 
 #include "parallel/regions.h"
 
 namespace braid {
 
-// Gives inputs with controls their residuals before `inner` sees them. All inputs of a call have
-// their controls in common, which are followed once. The stages of a layer split share the pictures
-// out, and each gets the residuals of all. Without `follow` it is `inner`.
+// Computes the residuals of inputs that have controls before `inner` sees them. All inputs of a
+// call share their controls, which are evaluated once. The stages of a layer split divide the
+// pictures, and each gets all residuals. Without `follow`, returns `inner`.
 PredictAll with_controls(Group stages, Follow follow, PredictAll inner);
 
 }  // namespace braid

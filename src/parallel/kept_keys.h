@@ -1,7 +1,8 @@
-// Keys and values of tokens that are the same in every evaluation: one evaluation of these alone
-// keeps them, and those after it attend to them beside their own.
+// Keys and values of tokens that are the same in every evaluation. One evaluation of these tokens
+// alone keeps them; later ones attend to them beside their own.
 //
-// They are kept as the innermost attention has them: each rank its heads, after tokens were traded
+// They are kept in the layout of the innermost attention: each rank's heads (after trading tokens
+// for heads) of its own tokens. A ring passes them on with those of the evaluation.
 // for them, of its tokens, which a ring passes on with those of the evaluation.
 #pragma once
 
@@ -16,16 +17,16 @@ class KeptKeys {
  public:
   enum class Use { kNone, kKeep, kAttend };
 
-  // Of the evaluations from now on. To keep forgets what was kept; so does to use none.
+  // Applies from the next evaluation on. Both kKeep and kNone forget what was kept.
   void set_use(Use use);
 
-  // What the blocks attend with. Their calls come in the same order in every evaluation; the kept
-  // are of a batch of one, and all pictures attend to them.
+  // Wraps the attention of all blocks, which call it in the same order in every evaluation. The
+  // kept keys have a batch of one; all pictures attend to them.
   Attend around(Attend inner);
-  // The part whose blocks do.
+  // Wraps the part that contains these blocks.
   PredictPart counted(PredictPart part);
 
-  std::int64_t bytes() const;  // that are kept
+  std::int64_t bytes() const;  // of the kept keys and values
 
  private:
   struct Block {

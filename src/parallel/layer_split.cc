@@ -11,7 +11,7 @@
 namespace braid {
 namespace {
 
-// The more items, the shorter are the stages idle at the ends of the pipe: a picture each.
+// One item per picture: the more items, the less the stages idle at the ends of the pipe.
 std::vector<DenoiserInput> items_of(const std::vector<DenoiserInput>& inputs) {
   std::vector<DenoiserInput> items;
   for (const auto& in : inputs)
@@ -19,8 +19,8 @@ std::vector<DenoiserInput> items_of(const std::vector<DenoiserInput>& inputs) {
   return items;
 }
 
-// What the last stage makes of the items; other stages get nothing. Between ticks the stages wait
-// without a deadline: an item may take one of them longer than the others.
+// The last stage's results; other stages get nothing. Between ticks the stages wait without a
+// deadline: an item may take one of them longer than the others.
 std::vector<Tensor> send_through(const Group& stages, const PredictPart& part,
                                  const std::vector<DenoiserInput>& items) {
   const int count = int(items.size()), last = stages.size() - 1;
@@ -40,7 +40,7 @@ std::vector<Tensor> send_through(const Group& stages, const PredictPart& part,
   return velocities;
 }
 
-// The fullest rank of every stage.
+// Per stage, the memory of its fullest rank.
 std::vector<StageMemory> gather_memory(const Mesh& mesh, const StageMemory& mine) {
   const auto row = at::tensor(
       {std::int64_t(mesh.stages.rank()), std::int64_t(mine.is_host), mine.free_bytes}, at::kLong);
@@ -78,7 +78,7 @@ std::vector<Share> runs_in_proportion(const std::vector<std::int64_t>& sizes,
   double filled = 0, wanted = 0;
   std::int64_t at = 0;
   for (std::int64_t run = 0; run < num_runs; ++run) {
-    const auto begin = at, last = count - (num_runs - 1 - run);  // a block for each that follows
+    const auto begin = at, last = count - (num_runs - 1 - run);  // a block for each later run
     wanted += total * capacities[std::size_t(run)] / room;
     const auto is_nearer = [&] { return filled + double(sizes[std::size_t(at)]) / 2 <= wanted; };
     while (at < last && (at == begin || run == num_runs - 1 || is_nearer()))

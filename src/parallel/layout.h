@@ -1,4 +1,4 @@
-// From the degrees of a layout to what a model is wrapped in.
+// Wraps a model according to the degrees of a layout.
 #pragma once
 
 #include "comm/mesh.h"
@@ -10,15 +10,14 @@
 
 namespace braid {
 
-// What the transformer is given to attend with: Ulysses inside, the ring outside. Every block does,
-// so that here a stop, or the failure of another rank, ends a step in its midst.
-// Keys are kept in `kept`, where there is one, between the two.
+// The attention a transformer is given: Ulysses around the ring, with `kept` (if any) between them.
+// Since every block calls it, it also polls: a stop, or another rank's failure, ends a step midway.
 Attend attend_over(const Mesh& mesh, RingForm form = RingForm::kShift, KeptKeys* kept = nullptr);
 
-// All branches of a step, from whole inputs to whole velocities, on every rank. `part` is this
-// rank's part of the model under layer split, else all of it; `controls` are its ControlNets, if it
-// has any. Inputs that bring no modulations get theirs.
+// Predicts all branches of a step, from whole inputs to whole velocities, on every rank. `part` is
+// this rank's part of the model under layer split, otherwise all of it; `controls` are its
+// ControlNets, if any. Inputs without modulations get theirs.
 PredictAll predict_over(const Mesh& mesh, const DenoiserPart& part, const Controls& controls = {});
-PredictAll predict_over(const Mesh& mesh, PredictPart part);  // that makes its own
+PredictAll predict_over(const Mesh& mesh, PredictPart part);  // computes its own modulations
 
 }  // namespace braid

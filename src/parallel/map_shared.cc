@@ -5,7 +5,7 @@
 namespace braid {
 namespace {
 
-// What every rank gives, joined along dim 0, on the first rank; elsewhere nothing.
+// Every rank's tensor, concatenated along dim 0 on the first rank; empty elsewhere.
 Tensor gather_first(const Group& ranks, const Tensor& mine) {
   std::vector<Tensor> parts(std::size_t(ranks.size()), mine.narrow(0, 0, 0));
   parts.front() = mine;

@@ -1,4 +1,4 @@
-// Where a denoiser's input is shared out among ranks, and its output made whole again.
+// Divides a denoiser's input among ranks and makes its output whole again.
 #pragma once
 
 #include "comm/group.h"
@@ -11,15 +11,15 @@ using PredictAll = std::function<std::vector<Tensor>(const std::vector<DenoiserI
 
 PredictAll one_by_one(Predict predict);
 
-// One picture of a batch: views.
+// One picture of a batch, as views.
 DenoiserInput picture_of(DenoiserInput in, std::int64_t picture);
 
-// Each rank runs `inner` on its share of every run of tokens: joint attention then sees each token
-// once. Throws InputError when there are fewer tokens than ranks.
+// Each rank runs `inner` on its share of every run of tokens, so joint attention sees each token
+// once. Throws InputError if there are fewer tokens than ranks.
 PredictAll split_tokens(Group ranks, PredictAll inner);
 
-// Branch i on rank i mod size, gathered: every rank gets all of them, with the bits that one rank
-// would compute. Throws InputError when there are more ranks than branches.
+// Branch i runs on rank i mod size. Every rank gets all branches, bit-identical to one rank
+// computing them. Throws InputError if there are more ranks than branches.
 PredictAll split_branches(Group ranks, PredictAll inner);
 
 }  // namespace braid

@@ -11,8 +11,8 @@ PartialAttention widened(const PartialAttention& part) {
   return {.out_BHLD = part.out_BHLD.to(at::kFloat), .lse_BHL = part.lse_BHL};
 }
 
-// Of a part in the merged whole: exp(lse - merged). Parts without keys have weight 0, also where
-// both are without: -inf - -inf is not a number.
+// The weight of a part in the merged result: exp(lse - merged). Parts without keys get weight 0,
+// even if both have none: -inf - -inf is NaN.
 Tensor weight_of(const PartialAttention& part, const Tensor& merged_BHL) {
   return at::exp(part.lse_BHL - merged_BHL).nan_to_num(0).unsqueeze(-1);
 }

@@ -1,4 +1,4 @@
-// Ring attention (Liu et al., 2023): every rank keeps its queries and sees everybody's keys and
+// Ring attention (Liu et al., 2023): every rank keeps its queries and sees all ranks' keys and
 // values in turn; partial results are merged by their log-sum-exp.
 #pragma once
 
@@ -11,7 +11,7 @@ namespace braid {
 // Each rank calls the result with its own tokens; shares may be uneven or empty.
 Attend ring(Group ranks, RingForm form = RingForm::kShift);
 
-// Attention over two disjoint sets of keys from attention over each; float32.
+// Attention over two disjoint sets of keys, merged from the attention over each; float32.
 ops::PartialAttention merge(const ops::PartialAttention& a, const ops::PartialAttention& b);
 
 }  // namespace braid

@@ -13,7 +13,7 @@ std::vector<std::int64_t> sizes_along(const std::vector<Tensor>& parts, std::int
   return sizes;
 }
 
-// Heads of keys or values, one for each of the queries' heads of a rank.
+// Repeats key or value heads, one per query head of the rank.
 Tensor repeated(const Tensor& x_BGLD, const TradedHeads& heads, std::int64_t group) {
   if (heads.is_grouped) return x_BGLD;
   const auto of_q = at::arange(heads.q.begin, heads.q.begin + heads.q.count, at::kLong);
@@ -47,7 +47,7 @@ Attend ulysses(Group ranks, Attend inner) {
       by_heads.push_back(
           at::cat({q.narrow(kHeads, heads.q.begin, heads.q.count), kv(k), kv(v)}, kHeads));
     }
-    const auto received = ranks.all_to_all(by_heads);  // my heads of every rank's tokens
+    const auto received = ranks.all_to_all(by_heads);  // my heads of all ranks' tokens
     const auto mine = traded_heads(num_q, num_kv, ranks.rank(), ranks.size());
     const auto parts = at::cat(received, kTokens)
                            .split_with_sizes({mine.q.count, mine.kv.count, mine.kv.count}, kHeads);
@@ -55,7 +55,7 @@ Attend ulysses(Group ranks, Attend inner) {
     const auto attended_BHLD =
         inner(parts[0], repeated(parts[1], mine, group), repeated(parts[2], mine, group));
     const auto by_tokens = attended_BHLD.split_with_sizes(sizes_along(received, kTokens), kTokens);
-    return at::cat(ranks.all_to_all(by_tokens), kHeads);  // every head of my tokens
+    return at::cat(ranks.all_to_all(by_tokens), kHeads);  // all heads of my tokens
   };
 }
 

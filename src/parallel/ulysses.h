@@ -7,14 +7,14 @@
 
 namespace braid {
 
-// Each rank calls the result with its own tokens and all of its heads. One all_to_all of packed
-// q, k and v there, one back. Any number of heads and tokens, also fewer than ranks. Keys and
-// values may have fewer heads than queries: those that a rank's queries need go to it.
+// Each rank calls the result with its own tokens and all of their heads. One all_to_all of packed
+// q, k and v there, one back. Any number of heads and tokens, even fewer than ranks. Keys and
+// values may have fewer heads than queries: each rank gets those that its queries need.
 Attend ulysses(Group ranks, Attend inner);
 
-// What a rank of `size` attends with: a share of the queries' heads, and the heads of keys and
-// values that these need. `is_grouped` where these lie as grouped attention wants them; else a rank
-// repeats them, one for each of its queries' heads.
+// The heads a rank attends with: a share of the query heads, and the key and value heads these
+// need. `is_grouped` if they line up as grouped attention wants them; otherwise the rank repeats
+// them, one per query head.
 struct TradedHeads {
   Share q, kv;
   bool is_grouped;

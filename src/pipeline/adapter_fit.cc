@@ -8,7 +8,7 @@
 namespace braid {
 namespace {
 
-// By what stands before or in a module's name.
+// Recognised by what a module's name begins with or contains.
 std::string spelling_of(const AdapterFile& file) {
   const std::pair<const char*, const char*> spellings[] = {
       {"lora_unet_", "sd-scripts"},    {"lora_transformer_", "OneTrainer"},
@@ -30,7 +30,7 @@ const char* kind_of(const AdapterModule& module) {
   return "differences";
 }
 
-// Of the second factor of a product.
+// The leading dimension of the down factor.
 std::optional<std::int64_t> rank_of(const AdapterModule& module) {
   using Role = AdapterRole;
   for (const auto role : {Role::kDown, Role::kFirstDown, Role::kRightDown, Role::kLeftDown}) {
@@ -44,7 +44,7 @@ AppliedAdapter whole(const AdapterFile& file) {
   return {.file = std::shared_ptr<const AdapterFile>(&file, [](auto*) {}), .scale = 1};
 }
 
-// How many tensors of the file a part has a use for; none where one of them does not fit it.
+// How many of the file's tensors the part can use; 0 if one of them does not fit it.
 std::size_t fitting_tensors(const AdapterFile& file, const Part& part) {
   std::vector<AskedTensor> asked;
   part.make(Weights::synthetic({}).surveyed(asked));

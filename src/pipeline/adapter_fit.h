@@ -1,4 +1,4 @@
-// What a file of an adapter holds, and which published models it is for.
+// What an adapter's file holds, and which published models it is for.
 #pragma once
 
 #include <map>
@@ -11,11 +11,11 @@
 namespace braid {
 
 struct AdapterSummary {
-  std::string spelling;                    // whose names it has: "sd-scripts"
+  std::string spelling;                    // naming scheme: "sd-scripts"
   std::set<std::string> kinds = {};        // "LoRA", "DoRA", ...
-  std::map<std::int64_t, int> ranks = {};  // how many modules have each
+  std::map<std::int64_t, int> ranks = {};  // number of modules per rank
   std::int64_t modules = 0, parameters = 0, bytes = 0;
-  // Published models that have a use for the most of its tensors, and whether that is all of them.
+  // Published models that can use the largest number of its tensors, and whether that is all.
   std::vector<std::string> fits = {};
   bool fits_all = false;
 };

@@ -57,7 +57,7 @@ at::Device find_device(const std::string& name) {
   const int count = c10::impl::getDeviceGuardImpl(at::kCUDA)->deviceCount();
   const int index = has_index ? std::stoi(name.substr(5)) : 0;
   require(index < count, "there is no device ", name, ": ", count, " found");
-  at::globalContext().lazyInitDevice(at::kCUDA);  // else its allocator keeps no statistics
+  at::globalContext().lazyInitDevice(at::kCUDA);  // otherwise its allocator keeps no statistics
   return at::Device(at::kCUDA, at::DeviceIndex(index));
 }
 

@@ -6,24 +6,24 @@
 
 namespace braid {
 
-// Ready for use. Throws InputError naming the device unless this LibTorch and this machine have it.
+// Ready for use. Throws InputError naming the device if this LibTorch or this machine lacks it.
 at::Device find_device(const std::string& name);
 
-// The device of every rank: options.devices where there are any, with ranges such as "cuda:0-3"
-// taken apart, else options.device. One entry serves all ranks. Throws InputError unless there are
-// as many entries as ranks otherwise.
+// The device of every rank: options.devices if given, with ranges such as "cuda:0-3" expanded, else
+// options.device. A single entry serves all ranks; otherwise throws InputError unless there is one
+// entry per rank.
 std::vector<at::Device> devices_of(const PipelineOptions& options, const Degrees& degrees);
 
-// The names of options.devices without ranges; options.device where there are none.
+// The names in options.devices with ranges expanded, or options.device if there are none.
 std::vector<std::string> device_names(const PipelineOptions& options);
-std::string list_of_devices(const PipelineOptions& options);  // the same with commas between them
+std::string list_of_devices(const PipelineOptions& options);  // the same, separated by commas
 
-// What is free on a device, shared evenly among `num_ranks` ranks.
+// Free memory of a device, shared evenly among `num_ranks` ranks.
 StageMemory free_memory(at::Device device, int num_ranks);
 
-// The layout that a request runs under when `num_ranks` ranks are there: what was asked for. When
-// nothing was, and the request has two branches of guidance and the ranks are even in number, the
-// branches go to different ranks, and what ranks are left over trade tokens for heads.
+// The layout of a request on `num_ranks` ranks: the one asked for, if any. Otherwise, with two
+// guidance branches and an even number of ranks, the branches run on different ranks; the remaining
+// factor becomes Ulysses.
 Layout choose_layout(const Layout& asked, int num_ranks, int num_branches);
 
 }  // namespace braid

@@ -1,5 +1,5 @@
-// A model of any family, loaded on one rank: its parts, where their weights lie, and the layout
-// around its denoiser. Each rank of a layout has one of its own.
+// A model of any family, loaded on one rank: its parts, where their weights live, and the layout
+// around its denoiser. Each rank of a layout has its own.
 #pragma once
 
 #include "comm/mesh.h"
@@ -18,8 +18,8 @@ namespace braid {
 
 class Model {
  public:
-  // Loads this rank's share of the transformer; text encoders on the first rank or, in shares, on
-  // its tensor parallel ranks; the autoencoder on all or the first.
+  // Loads this rank's share of the transformer; text encoders on the first rank or, sharded, on its
+  // tensor parallel ranks; the autoencoder on all ranks or the first.
   Model(const ModelFiles& files, const Mesh& mesh, const ModelOptions& options);
 
   const Family& family() const { return *family_; }
@@ -27,34 +27,34 @@ class Model {
   at::Device device() const { return device_; }
   const Mesh& mesh() const { return mesh_; }
 
-  // Collective: the ranks that have the encoders encode, all ranks get the result. A batch of one.
+  // Collective: the ranks that hold the encoders encode, all ranks get the result. A batch of one.
   Condition encode(const Prompt& prompt, int max_sequence_length, const Warn& warn) const;
   // Collective over the ranks that work on the same pictures.
   const PredictAll& predict() const { return predict_; }
   // Collective: the first rank reads the autoencoder's encoder, encodes pictures [1 3 H W], -1..1,
-  // and lets go of it; all ranks get what it made.
+  // and releases it; all ranks get the result.
   std::vector<VaeMoments> encode_pictures(const std::vector<Tensor>& pictures, Tiles tiles) const;
-  // The means of these, as the denoiser has latents.
+  // The means of these, as latents in the denoiser's form.
   std::vector<Tensor> encode_means(const std::vector<Tensor>& pictures, Tiles tiles) const;
-  // Likewise of the encoder that the family looks at references with, in sizes of its own: [1 L C].
+  // The same for the encoder that embeds references, in sizes of its own: [1 L C].
   std::vector<Tensor> embed_pictures(const std::vector<Tensor>& pictures) const;
-  // Collective: ranks that have the autoencoder share tiles, or several pictures. `on_picture`
-  // hears, on the first rank, each picture in order, [1 3 H W], -1..1.
+  // Collective: ranks that hold the autoencoder share tiles, or several pictures. `on_picture` is
+  // called on the first rank, for each picture in order, with [1 3 H W], -1..1.
   void decode(const Tensor& tokens_BNC, PictureSize size, Tiles tiles,
               const std::function<void(const Tensor&)>& on_picture) const;
 
-  // What modulates the blocks of this rank, and of ControlNets: of all steps of pictures at once.
-  // Collective over the ranks that work on the same pictures; empty where steps make it themselves.
+  // Computes this rank's modulations, ControlNets included, for all steps at once. Collective over
+  // the ranks that work on the same pictures; empty where each step computes its own.
   const Modulate& modulate() const { return modulate_; }
   const Controls& controls() const { return controls_; }
 
   StepCache* cache() const { return cache_.get(); }  // null without options.cache
   KeptReferences& references() const { return *references_; }
-  // What latents look like, roughly, where the autoencoder is: [B 3 h w] in float32 on the CPU,
-  // about -1 .. 1, a pixel for each of the decoder's. The first call decodes noise.
+  // A rough preview of latents, on ranks that hold the autoencoder: [B 3 h w] in float32 on the
+  // CPU, about -1 .. 1, one pixel per decoder input. The first call decodes noise.
   Tensor colors_of(const Tensor& tokens_BNC, PictureSize size) const;
 
-  // In the place of all so far. Throws InputError, and changes nothing, unless they fit beside.
+  // Replaces all adapters. Throws InputError, changing nothing, unless they fit beside the weights.
   void adapt(const std::vector<AppliedAdapter>& adapters);
 
   const GraphUse& graph_use() const { return steps_->use(); }  // of options.graphs, so far
@@ -83,7 +83,7 @@ class Model {
 
   ModelFiles files_;
   std::shared_ptr<const Family> family_;
-  AdaptedModel adapted_;  // with the adapters of now
+  AdaptedModel adapted_;  // with the current adapters
   std::vector<std::shared_ptr<BesideWeights>> beside_;
   std::shared_ptr<std::uint64_t> switches_ = std::make_shared<std::uint64_t>(0);
   Mesh mesh_;
@@ -92,10 +92,10 @@ class Model {
   at::Device device_;
   SharedModulation modulation_;
   std::unique_ptr<const TextEncoders> text_;
-  Group decoders_;  // the ranks that have the autoencoder
+  Group decoders_;  // the ranks that hold the autoencoder
   std::optional<Paged<Vae>> vae_;
   std::shared_ptr<StepCache> cache_;
-  mutable std::optional<LatentColors> colors_;  // of the first preview
+  mutable std::optional<LatentColors> colors_;  // fitted at the first preview
   Controls controls_;
   Modulate modulate_;
   std::shared_ptr<KeptReferences> references_ = std::make_shared<KeptReferences>();
@@ -104,17 +104,17 @@ class Model {
   BytesRead bytes_read_;
 };
 
-// Whether a rank's evaluations are recorded, from its device, memory and graphs.
+// Whether a rank's evaluations are recorded, given its device, memory and graph options.
 StepGraphOptions graph_options(const Mesh& mesh, const ModelOptions& options);
 
-// The blocks of this rank. Collective over the world: the ranks tell each other what is free.
+// The blocks of this rank. Collective over the world: ranks exchange their free memory.
 BlockRange blocks_of_rank(const Family& family, const Mesh& mesh, at::Device device,
                           int ranks_on_device);
 
-// Evaluates one part of a model while its weights are there, and checks the order of their copies.
+// Evaluates one part of a model while its weights are present, checking the order of copies.
 DenoiserPart with_pages(DenoiserPart part, Page page, std::shared_ptr<const OffloadedParts> parts);
 
-// What was asked for, else the checkpoint's where the device has instructions for it, else float32.
+// The dtype asked for, else the checkpoint's if the device has instructions for it, else float32.
 at::ScalarType choose_dtype(Dtype asked, at::ScalarType stored, at::Device device);
 
 }  // namespace braid

@@ -52,7 +52,7 @@ const FamilyEntry& check_folder(const fs::path& folder, Transformer transformer)
   return family;
 }
 
-// A single file that is known to be another family's.
+// Rejects a single file known to belong to another family.
 void check_single_file(const fs::path& file, const FamilyEntry& family) {
   const auto checkpoint = Checkpoint::open_file(file);
   const auto has = [&](const std::string& name) {
@@ -68,7 +68,7 @@ void check_single_file(const fs::path& file, const FamilyEntry& family) {
             ", the other parts are a ", family.pipeline_class, "'s");
 }
 
-// Finds out which of the parts the file is.
+// Finds out which of the parts the file holds.
 void place(const fs::path& path, const std::vector<const Part*>& parts,
            std::map<std::string, PartFile>& part_files) {
   std::string reasons;

@@ -1,5 +1,5 @@
-// Where the parts of a model lie: a directory in the diffusers layout, or single files of some
-// parts and such a directory for everything else.
+// Where a model's parts are stored: a directory in the diffusers layout, or single files for some
+// parts and such a directory for the rest.
 #pragma once
 
 #include <filesystem>
@@ -18,7 +18,7 @@ struct FamilyEntry;
 struct Part;
 struct RequestDefaults;
 
-// A file of weights, and what the names of the part's tensors begin with where it holds others too.
+// A file of weights, and the prefix of the part's tensor names if it holds other parts too.
 struct PartFile {
   std::filesystem::path path;
   std::string prefix = {};
@@ -26,13 +26,13 @@ struct PartFile {
 
 struct ModelFiles {
   std::filesystem::path folder;         // the diffusers directory
-  std::filesystem::path single_file;    // the transformer, where it is not in `folder`; else empty
+  std::filesystem::path single_file;    // the transformer, if not in `folder`; else empty
   const FamilyEntry* family = nullptr;  // as model_index.json names it
-  // Of other parts, by their folders, whose weights are not in them.
+  // Other parts, by folder, whose weights are in files elsewhere.
   std::map<std::string, PartFile> part_files = {};
   std::vector<std::filesystem::path> controlnets = {};  // their parts are "controlnet_1", ...
-  std::filesystem::path redux = {};                     // its folder, if there is one
-  std::vector<AppliedAdapter> adapters = {};            // of the options
+  std::filesystem::path redux = {};                     // its folder, if given
+  std::vector<AppliedAdapter> adapters = {};            // from the options
 
   std::filesystem::path config_of(const std::string& part) const;  // FOLDER/PART/config.json
   std::filesystem::path path_of(const std::string& part) const;    // a file, or FOLDER/PART
@@ -48,28 +48,28 @@ constexpr const char *kReduxEncoder = "redux/image_encoder",
                      *kReduxEmbedder = "redux/image_embedder";
 std::string controlnet_part(std::size_t number);  // from 0 on
 
-// The stem of the names of a part's files of weights.
+// The stem of the file names of a part's weights.
 const char* stem_of(const std::string& part);
 
-// Of a model directory, which may lack the transformer. Throws InputError.
+// The family of a model directory, which may lack the transformer. Throws InputError.
 const FamilyEntry& family_in(const std::filesystem::path& folder);
 
-// Where in the file the weights of the part are, or a sentence that says why they are not there.
+// Where in the file the part's weights are, or a sentence saying why they are not there.
 struct PartSearch {
   std::optional<PartFile> found;
   std::string why_not = {};
 };
 PartSearch find_part(const std::filesystem::path& file, const Part& part);
 
-// Finds the files that `options` leaves to be found (found_files.h). Checks what is cheap to check:
-// that the directory describes a pipeline of a known family and has the parts it needs, and that
-// single files are of these parts. Throws InputError.
+// Finds the files that `options` leaves open (found_files.h). Runs the cheap checks: the directory
+// describes a pipeline of a known family with all its parts, and single files hold those parts.
+// Throws InputError.
 ModelFiles find_model(const PipelineOptions& options);
 
 // From scheduler/scheduler_config.json.
 ScheduleConfig read_scheduler(const ModelFiles& files);
 
-// From generation_config.json in the model's directory; where it says nothing, `published`.
+// From generation_config.json in the model's directory; `published` for what it leaves out.
 RequestDefaults read_defaults(const ModelFiles& files, const RequestDefaults& published);
 
 }  // namespace braid

@@ -1,11 +1,11 @@
-// The pictures that go into a request, encoded for the parts of a model that look at them.
+// The pictures of a request, encoded for the parts of a model that look at them.
 #include <ATen/ATen.h>
 
 #include "pipeline/model.h"
 
 namespace braid {
 
-// An encoder is needed once a request, if at all: it takes no memory in between.
+// An encoder is needed at most once per request; in between it takes no memory.
 std::vector<Tensor> Model::encode_on_first(
     const std::vector<Tensor>& pictures,
     const std::function<Encode(const WeightsOf&)>& load) const {

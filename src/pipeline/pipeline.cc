@@ -9,7 +9,7 @@ class Pipeline::State {
  public:
   State(const PipelineOptions& options, const Hooks& hooks) : engine(fit_to(options), hooks) {}
 
-  // With a budget its choice takes the place of `kAuto`.
+  // With a budget, fit()'s choice replaces `kAuto`.
   VaeTiling tiling = VaeTiling::kAuto;
   Engine engine;
 

@@ -1,4 +1,4 @@
-// The rough pictures that a caller sees while steps are taken.
+// The rough pictures shown to a caller while steps run.
 #pragma once
 
 #include <chrono>
@@ -11,11 +11,11 @@ namespace braid {
 
 class Previews {
  public:
-  // For the pictures of one rank from number `first` on; none where `hooks` wants none.
+  // For one rank's pictures, numbered from `first`; shows nothing if `hooks` wants none.
   Previews(const Model& model, const Hooks& hooks, PictureSize size, int first)
       : model_(model), hooks_(hooks), size_(size), first_(first) {}
 
-  // Shows where a step leads: its latents without what is left of the noise.
+  // Shows where a step leads: its latents with the remaining noise removed.
   void show(const StepTaken& taken);
 
  private:

@@ -15,10 +15,9 @@ int threads_per_rank(const PipelineOptions& options, int num_ranks) {
   return std::max(1, threads / num_ranks);
 }
 
-// A thread takes the number that any thread of the process has set last, when it first asks for it
-// and once more at its first loop: LibTorch remembers the former, its header the latter in our
-// code. Both are made to happen before the number is set here, which is then this thread's for
-// good.
+// A thread adopts the process's most recent thread count when it first asks for it, and again at
+// its first parallel loop. LibTorch caches the former; its header caches the latter in our code.
+// Both are triggered here before the count is set, so it stays this thread's for good.
 UseThreads::UseThreads(int threads) {
   at::parallel_for(0, 1, 1, [](std::int64_t, std::int64_t) {});
   before_ = at::get_num_threads();

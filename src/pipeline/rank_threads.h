@@ -5,10 +5,11 @@
 
 namespace braid {
 
-// options.threads, or one a core, shared evenly by so many ranks; at least one. Throws InputError.
+// options.threads, or one per core, shared evenly by `num_ranks` ranks; at least one. Throws
+// InputError.
 int threads_per_rank(const PipelineOptions& options, int num_ranks);
 
-// Computes with so many threads on the calling thread while it lives.
+// While it lives, the calling thread computes with `threads` threads.
 class UseThreads {
  public:
   explicit UseThreads(int threads);

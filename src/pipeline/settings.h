@@ -10,7 +10,7 @@
 
 namespace braid {
 
-// Of a picture that a ControlNet follows, as in ControlPicture.
+// How a ControlNet follows a picture, as in ControlPicture.
 struct FollowedPicture {
   int net = 0;  // from 0 on
   double scale = 1, from = 0, to = 1;
@@ -19,22 +19,22 @@ struct FollowedPicture {
 
 struct Settings {
   std::vector<Prompt> prompts;
-  std::optional<Prompt> negative;  // there exactly if true guidance runs
+  std::optional<Prompt> negative;  // set exactly if true guidance runs
   TrueGuidance true_guidance = {};
-  double true_cfg = 1;  // its scale, where it is not the model's own guidance
+  double true_cfg = 1;  // its scale, unless it is the model's own guidance
   int width = 0, height = 0, steps = 0;
   double guidance = 0;
   int max_sequence_length = 0;
   std::uint64_t seed = 0;
   int num_images = 1, batch_size = 1;
   VaeTiling vae_tiling = VaeTiling::kAuto;
-  std::optional<double> strength = {};  // there exactly if pictures start from another one
-  int first_step = 0;                   // of `steps`: those before it are left out
+  std::optional<double> strength = {};  // set exactly if pictures start from another one
+  int first_step = 0;                   // of `steps`; earlier ones are skipped
   std::vector<FollowedPicture> followed = {};
   double mask_blur = 0;
   std::optional<int> padding_crop = {};
   ReferenceCache reference_cache = ReferenceCache::kAuto;
-  std::vector<double> reference_scales = {};  // of references behind the prompt
+  std::vector<double> reference_scales = {};  // of references appended to the prompt
 
   int steps_taken() const { return steps - first_step; }
   PictureSize size() const { return {.width = width, .height = height}; }
@@ -42,29 +42,29 @@ struct Settings {
   const Prompt& prompt_of(int picture) const { return prompts[picture / num_images]; }
 };
 
-// Evaluations of the denoiser a step: 2 with true guidance, of the prompt and the negative one.
+// Evaluations of the denoiser per step: 2 with true guidance, for the prompt and the negative one.
 int num_branches(const Request& request, const RequestLimits& limits);
 
-// Pictures that are denoised at the same time: a batch for every data-parallel rank and, under
-// layer split, for every stage, which fills the pipe.
+// Pictures denoised at the same time: one batch per data-parallel rank and, under a layer split,
+// per stage, which fills the pipe.
 int pictures_per_round(const Settings& settings, const Degrees& degrees);
 
 // Whether a picture is decoded in tiles.
 bool is_tiled(VaeTiling tiling, PictureSize size);
 
-// Sizes are rounded down to the family's multiple, with a warning.
+// Rounds sizes down to the family's multiple, with a warning.
 // Throws InputError naming the field, its range and the value.
 Settings settle(const Request& request, const RequestLimits& limits, const Warn& warn);
 
-// The request that says all that the settings do.
+// A request that spells out all settings.
 Request completed(const Request& request, const Settings& settings);
 
-// The two shapes that initial latents of a request may have.
+// The two shapes that a request's initial latents may have.
 struct LatentShapes {
   std::vector<std::int64_t> packed, unpacked;  // [pictures, tokens, width]; [pictures, ...]
 };
 LatentShapes latent_shapes(const Settings& settings, const Family& family);
-// Throws InputError unless they have one of these shapes, and as many values.
+// Throws InputError unless they have one of these shapes and a matching number of values.
 void check_latents(const Latents& latents, const LatentShapes& wanted);
 
 }  // namespace braid

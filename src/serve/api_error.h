@@ -1,4 +1,4 @@
-// What a client hears when it cannot have what it asked for, in the form of OpenAI's errors.
+// An error as told to a client, in the form of OpenAI's errors.
 #pragma once
 
 #include <stdexcept>
@@ -14,15 +14,15 @@ struct ApiError : std::runtime_error {
         code(std::move(of_code)),
         param(std::move(of_param)) {}
 
-  int status;               // of HTTP
-  std::string code, param;  // "queue_full"; the field that is wrong; may be empty
-  int retry_after = 0;      // seconds; 0: the client is told none
+  int status;               // HTTP status
+  std::string code, param;  // "queue_full"; the offending field; may be empty
+  int retry_after = 0;      // seconds; 0: not sent
 };
 
 // {"error": {"message", "type", "param", "code"}}
 std::string error_json(const ApiError& error);
 
-// A sentence about a field that the client can correct.
+// Complains of a field that the client can correct.
 [[noreturn]] inline void refuse(const std::string& param, const std::string& message) {
   throw ApiError(400, message, "invalid_value", param);
 }

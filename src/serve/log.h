@@ -1,4 +1,4 @@
-// One line for each thing that happened: time=... event=... name=value. Any thread may write.
+// One line per event: time=... event=... name=value. Any thread may write.
 #pragma once
 
 #include <functional>
@@ -11,7 +11,7 @@ namespace braid::serve {
 
 class Log {
  public:
-  // `write` gets whole lines with their ends.
+  // `write` gets whole lines, line ends included.
   explicit Log(std::function<void(const std::string& line)> write) : write_(std::move(write)) {}
 
   using Field = std::pair<const char*, std::string>;
@@ -23,7 +23,7 @@ class Log {
   std::function<void(const std::string& line)> write_;
 };
 
-// As it is, or in quotes with what could end a line or a field escaped; long ones are cut.
+// Unchanged, or quoted, with whatever could end a line or a field escaped; long values are cut.
 std::string log_value(const std::string& value);
 
 }  // namespace braid::serve

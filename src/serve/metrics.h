@@ -11,15 +11,15 @@
 
 namespace braid::serve {
 
-// Counts of values below each bound.
+// Counts of values up to each bound.
 class Histogram {
  public:
   void add(double seconds);
-  // Lines of samples; `labels` as in `stage="text"`, may be empty.
+  // Lines of samples; `labels`, for example `stage="text"`, may be empty.
   std::string samples(const std::string& name, const std::string& labels) const;
 
  private:
-  // vLLM's bounds of requests, and shorter ones for steps of GPUs.
+  // vLLM's bounds for requests, plus shorter ones for steps on GPUs.
   static constexpr std::array kBounds = {0.01, 0.03, 0.1,  0.3,  0.5,  0.8,   1.0,   1.5,
                                          2.0,  2.5,  5.0,  10.0, 15.0, 20.0,  30.0,  40.0,
                                          50.0, 60.0, 120., 240., 480., 960.0, 1920., 7680.};

@@ -1,5 +1,5 @@
-// Which of several models are loaded: as many as there is memory for, the least recently used ones
-// leave first.
+// Which of several models are loaded: as many as memory allows; the least recently used are evicted
+// first.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace braid::serve {
 
-// Bytes; of a budget 0 is any.
+// Bytes; in a budget 0 means unlimited.
 struct MemoryNeed {
   std::int64_t device = 0, host = 0;
 };
@@ -20,16 +20,16 @@ class Residency {
   Residency(std::vector<MemoryNeed> needs, MemoryNeed budget)
       : needs_(std::move(needs)), budget_(budget) {}
 
-  // Before `model` is used: those that are to be let go of first, and from now on are.
+  // Call before `model` is used: returns the models to release first, which count as released.
   std::vector<std::size_t> enter(std::size_t model);
-  void leave(std::size_t model);  // it could not be loaded
+  void leave(std::size_t model);  // for a model that could not be loaded
 
  private:
   bool fits_beside(std::size_t model) const;
 
   std::vector<MemoryNeed> needs_;
   MemoryNeed budget_;
-  std::list<std::size_t> loaded_;  // the most recently used one first
+  std::list<std::size_t> loaded_;  // most recently used first
 };
 
 }  // namespace braid::serve

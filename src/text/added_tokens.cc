@@ -61,7 +61,7 @@ void AddedTokens::add(const std::vector<AddedToken>& tokens, const Vocabulary& m
 
 void AddedTokens::insert(Trie& trie, std::string_view text, std::int64_t id,
                          const std::string& source) {
-  if (text.empty()) return;  // normalization left nothing to look for
+  if (text.empty()) return;  // normalization left nothing to find
   require(text.size() <= Trie::kLongestKey, source, " has an added token of ", text.size(),
           " bytes, at most ", Trie::kLongestKey, " were expected");
   require(trie.insert(text, std::uint32_t(id)), source, " has the added token '",

@@ -1,4 +1,4 @@
-// Tokens that are found in the text before the model sees it: "<|endoftext|>", "<extra_id_3>".
+// Tokens found in the text before the model sees it: "<|endoftext|>", "<extra_id_3>".
 #pragma once
 
 #include <cstdint>
@@ -15,24 +15,24 @@ namespace braid::text {
 
 struct AddedToken {
   std::string content;
-  bool single_word = false;  // only where no word character touches it
-  bool lstrip = false;       // swallows the white space before it
-  bool rstrip = false;       // and behind it
-  bool normalized = false;   // looked for in the normalized text
+  bool single_word = false;  // only if no word character adjoins it
+  bool lstrip = false;       // also takes the white space before it
+  bool rstrip = false;       // and after it
+  bool normalized = false;   // searched for in the normalized text
   bool special = false;
 };
 
 class AddedTokens {
  public:
-  // A token that `model` knows keeps its id there; the others follow behind. A token given twice
+  // A token known to `model` keeps its id; the others get the following ids. A token given twice
   // has the properties given last.
   void add(const std::vector<AddedToken>& tokens, const Vocabulary& model, std::size_t model_size);
 
-  // To be called once, behind the last add(). Special tokens are left in the text when
-  // `split_special`. Throws InputError naming `source` when two tokens normalize to the same text.
+  // Call once, after the last add(). With `split_special`, special tokens are left in the text.
+  // Throws InputError naming `source` if two tokens normalize to the same text.
   void prepare(const Normalizer& normalize, bool split_special, const std::string& source);
 
-  // Cuts `text` at the added tokens and normalizes what lies between.
+  // Splits `text` at the added tokens and normalizes what lies between.
   std::vector<TextPiece> extract(std::string_view text, const Normalizer& normalize) const;
 
   std::optional<std::int64_t> find(std::string_view content) const { return ids_.find(content); }

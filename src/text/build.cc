@@ -1,4 +1,4 @@
-// From the files' contents to a TextPipeline: the decisions that transformers' classes take.
+// From the files' contents to a TextPipeline: the decisions of transformers' classes.
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -52,7 +52,7 @@ class Builder {
   }
 
  private:
-  // Nothing: tokenizer.json says it all.
+  // Nothing: tokenizer.json defines everything.
   std::optional<Family> family() const {
     const auto name = config_fields_.string_or("tokenizer_class", "");
     if (const auto family = family_named(name)) return family;
@@ -99,7 +99,7 @@ class Builder {
     return read_bpe_files(*files_.vocab_json, *files_.merges_txt, options, files_.folder);
   }
 
-  // The class's own steps, where they do not depend on the model.
+  // The class's own steps, as far as they do not depend on the model.
   void finish(TextPipeline& out, Family family, const SpecialTokens& specials) const {
     const bool prefix = config_fields_.flag_or("add_prefix_space", false);
     out.pre_tokenize = read_pre_tokenizer(pre_tokenizer_of(family, prefix), document_name_);
@@ -150,7 +150,7 @@ class Builder {
     return out;
   }
 
-  // Where no configuration names one: the file's own, else the one its class would choose.
+  // If no configuration names one: the file's own, else the class's choice.
   std::string padding_token(const TextPipeline& out) const {
     const auto& own = member(member(document_, "padding"), "pad_token");
     if (own.is_string()) return own.get<std::string>();
@@ -197,7 +197,7 @@ class Builder {
     return *id;
   }
 
-  // T5's class takes nothing but the first character map from the file's normalizer.
+  // T5's class uses only the first character map of the file's normalizer.
   Json charsmap_of_document() const {
     const auto& normalizer = member(document_, "normalizer");
     const auto& list = member(normalizer, "normalizers");
@@ -224,7 +224,7 @@ class Builder {
   Json config_;
   JsonObject config_fields_;
   std::string document_name_;
-  Lists lists_;  // of tokenizer.json
+  Lists lists_;  // from tokenizer.json
   Json document_;
 };
 

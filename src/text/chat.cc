@@ -19,7 +19,7 @@ std::string mistral_chat(std::string_view system, std::string_view user) {
   return chat;
 }
 
-// The system's turn begins with a backslash and an n that were meant to be a new line.
+// The system turn begins with a backslash and an n that were meant to be a line feed.
 std::string joy_chat(std::string_view user, std::size_t num_pictures) {
   std::string chat =
       "<|im_start|>system\n \\nDescribe the image by detailing the color, shape, size, texture, "

@@ -1,6 +1,6 @@
-// Prompts as the turns of a chat, spelled as the chat templates of published text encoders spell
-// them. Marks such as <|im_start|> are tokens of their own once a tokenizer reads them. What it
-// adds itself, as Mistral's <s>, is left to it.
+// Prompts as chat turns, spelled as in the chat templates of published text encoders. Markers such
+// as <|im_start|> become single tokens in a tokenizer. Tokens it adds itself, such as Mistral's
+// <s>, are left to it.
 #pragma once
 
 #include <string>
@@ -8,21 +8,20 @@
 
 namespace braid {
 
-// Whether the assistant may think before it answers; if not, its turn begins with a thought that
-// is empty.
+// Whether the assistant may think before it answers; if not, its turn begins with an empty thought.
 enum class Thinking { kAllowed, kSkipped };
 
-// A user's turn, and the beginning of the assistant's: Qwen3 (Yang et al., 2025).
+// A user turn and the beginning of the assistant's: Qwen3 (Yang et al., 2025).
 std::string qwen3_chat(std::string_view user, Thinking thinking);
 
-// A system's turn and a user's: Mistral Small 3.
+// A system turn and a user turn: Mistral Small 3.
 std::string mistral_chat(std::string_view system, std::string_view user);
 
-// A user's turn, in front of which stand `num_pictures`, each as one <|image_pad|> between its
-// ends: what JoyAI-Image-Edit was trained with.
+// A user turn preceded by `num_pictures` pictures, each a single <|image_pad|> between its markers,
+// as JoyAI-Image-Edit was trained.
 std::string joy_chat(std::string_view user, std::size_t num_pictures);
 
-// What FLUX.2 was trained with (black-forest-labs/flux2, system_messages.py).
+// The system message FLUX.2 was trained with (black-forest-labs/flux2, system_messages.py).
 inline constexpr std::string_view kFlux2SystemMessage =
     "You are an AI that reasons about image descriptions. You give structured responses focusing "
     "on object relationships, object\nattribution and actions without speculation.";

@@ -5,7 +5,7 @@
 namespace braid::text {
 namespace {
 
-// How CLIP's release cuts text into words (simple_tokenizer.py), and how GPT-4 does, with single
+// How CLIP's release splits text into words (simple_tokenizer.py), and how GPT-4 does, with single
 // digits.
 constexpr const char* kClipWords =
     R"(<\|startoftext\|>|<\|endoftext\|>|'s|'t|'re|'ve|'m|'ll|'d|[\p{L}]+|[\p{N}])"

@@ -1,4 +1,4 @@
-// What transformers' tokenizer classes fix in code, whatever their files say.
+// What transformers' tokenizer classes fix in code, regardless of their files.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -17,11 +17,11 @@ enum class Family { clip, t5, qwen2 };
 // "CLIPTokenizer", "T5TokenizerFast" and so on; nothing for other classes.
 std::optional<Family> family_named(std::string_view tokenizer_class);
 
-// `extra_ids`: how many "<extra_id_0>" and so on T5 has.
+// `extra_ids`: the number of T5's "<extra_id_0>" and so on.
 TokenDefaults token_defaults(Family family, std::int64_t extra_ids);
 BpeOptions bpe_options(Family family, const std::optional<std::string>& unk_token);
 
-// In the words of tokenizer.json. T5's normalizer is its character map, which is a file's.
+// In the form of tokenizer.json. T5's normalizer is its file's character map.
 Json normalizer_of(Family family);
 Json pre_tokenizer_of(Family family, bool add_prefix_space);
 

@@ -1,4 +1,4 @@
-// The steps of one tokenizer, in the order in which a text goes through them.
+// The steps of a tokenizer, in the order in which text passes through them.
 #pragma once
 
 #include <cstdint>

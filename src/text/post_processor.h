@@ -1,4 +1,4 @@
-// The post-processors of tokenizer.json: what is put around the tokens of one text.
+// The post-processors of tokenizer.json: what is added around the tokens of a text.
 #pragma once
 
 #include <cstdint>
@@ -14,9 +14,9 @@ struct Frame {
   std::int64_t size() const { return std::int64_t(before.size() + after.size()); }
 };
 
-// `json`: the object under "post_processor", or null for none. Knows TemplateProcessing,
-// RobertaProcessing, BertProcessing, ByteLevel and Sequence. Throws InputError naming `source` and
-// the type that is not known or not well formed.
+// `json`: the object under "post_processor", or null. Knows TemplateProcessing, RobertaProcessing,
+// BertProcessing, ByteLevel and Sequence. Throws InputError naming `source` and the unknown or
+// malformed type.
 Frame read_post_processor(const nlohmann::json& json, const std::string& source);
 
 }  // namespace braid::text

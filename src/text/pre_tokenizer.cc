@@ -14,11 +14,11 @@
 namespace braid::text {
 namespace {
 
-// How GPT-2 cuts text into words; see encoder.py of its release.
+// How GPT-2 splits text into words; see encoder.py of its release.
 constexpr std::string_view kGpt2 =
     R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
 
-// \w of the reference's other engine, which knows Alphabetic and the joiners too.
+// \w of the reference's other engine, which also includes Alphabetic and the joiners.
 constexpr std::string_view kWords =
     "[\\w\\p{Alphabetic}\\x{200C}\\x{200D}]+|[^\\w\\p{Alphabetic}\\x{200C}\\x{200D}\\s]+";
 
@@ -81,7 +81,7 @@ PrependScheme read_prepend_scheme(const JsonObject& json) {
   return PrependScheme::first;
 }
 
-// Spaces become `mark`, which also begins the text, and pieces begin at each.
+// Spaces become `mark`, which is also prepended to the text; each mark starts a piece.
 PreTokenizer read_metaspace(const JsonObject& json) {
   const auto mark = json.string("replacement");
   require(!mark.empty() && unicode::decode(mark, 0).size == mark.size(), json.source(),

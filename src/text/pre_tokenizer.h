@@ -8,9 +8,9 @@
 
 namespace braid::text {
 
-// `json`: the object under "pre_tokenizer", or null for none. Knows Sequence, Split, ByteLevel,
-// Metaspace, Whitespace, WhitespaceSplit, Digits and Punctuation. Throws InputError naming `source`
-// and the type that is not known or not well formed.
+// `json`: the object under "pre_tokenizer", or null. Knows Sequence, Split, ByteLevel, Metaspace,
+// Whitespace, WhitespaceSplit, Digits and Punctuation. Throws InputError naming `source` and the
+// unknown or malformed type.
 PreTokenizer read_pre_tokenizer(const nlohmann::json& json, const std::string& source);
 
 }  // namespace braid::text

@@ -20,7 +20,7 @@ bool is_standard(const std::string& name) {
 
 AddedToken special(std::string content) { return {.content = std::move(content), .special = true}; }
 
-// {"content": ..., "lstrip": ...}. Unless told otherwise, ordinary tokens are normalized.
+// {"content": ..., "lstrip": ...}. Ordinary tokens are normalized unless stated otherwise.
 AddedToken read_token(const Json& json, const std::string& source) {
   if (json.is_string()) return special(json.get<std::string>());
   const JsonObject object(json, source);
@@ -33,7 +33,7 @@ AddedToken read_token(const Json& json, const std::string& source) {
   return token;
 }
 
-// A token that has a name is special, which decides whether it is normalized if nothing else does.
+// A named token is special; that decides whether it is normalized if nothing else does.
 AddedToken read_named_token(const Json& json, const std::string& source) {
   auto token = read_token(json, source);
   token.special = true;
@@ -83,7 +83,7 @@ class Collection {
   }
 
  private:
-  // "eos_token" and its like, and the lists of extra tokens.
+  // "eos_token" and the like, and the lists of extra tokens.
   void read_named_tokens(const Json& json, const std::string& source) {
     if (json.is_null()) return;
     require(json.is_object(), source, " should hold a JSON object, it holds ", json.type_name());
@@ -111,7 +111,7 @@ class Collection {
     for (const auto& token : json) extra_.push_back(read_token(token, source));
   }
 
-  // "added_tokens_decoder", id -> token: where it is, the older files do not count.
+  // "added_tokens_decoder", id -> token: if present, the older files are ignored.
   bool read_decoder() {
     const auto source = files_.folder + "/tokenizer_config.json";
     if (!files_.config.is_object() || !files_.config.contains("added_tokens_decoder")) return false;

@@ -1,5 +1,5 @@
-// Which tokens a folder adds to its model's vocabulary, and which of them are its eos, pad and so
-// on. transformers 5 collects them from up to four files; this is its order of precedence.
+// The tokens that a folder adds to its model's vocabulary, and which of them are eos, pad and so
+// on. transformers 5 collects them from up to four files; this follows its order of precedence.
 #pragma once
 
 #include <map>
@@ -11,7 +11,7 @@
 
 namespace braid::text {
 
-// JSON null where the folder has no such file.
+// JSON null if the folder has no such file.
 struct TokenFiles {
   const Json& config;          // tokenizer_config.json
   const Json& special_map;     // special_tokens_map.json, older
@@ -20,7 +20,7 @@ struct TokenFiles {
   std::string folder;          // for errors
 };
 
-// What a tokenizer class brings where the files are silent.
+// A tokenizer class's defaults if the files are silent.
 struct TokenDefaults {
   std::map<std::string, std::string> named;  // "eos_token" -> "</s>"
   std::vector<AddedToken> extra;
@@ -28,14 +28,14 @@ struct TokenDefaults {
 
 struct SpecialTokens {
   std::map<std::string, std::string> named;
-  std::vector<AddedToken> added;    // in the order in which they are to be added
+  std::vector<AddedToken> added;    // in the order to add them
   std::vector<AddedToken> special;  // the named and the extra ones, as special tokens
 
-  // Nothing when there is no such token.
+  // Nothing if there is no such token.
   std::optional<std::string> find(const std::string& name) const;
 };
 
-// `known`: added tokens that the tokenizer has already. Throws InputError naming the folder.
+// `known`: added tokens the tokenizer already has. Throws InputError naming the folder.
 SpecialTokens collect_special_tokens(const TokenFiles& files, const TokenDefaults& defaults,
                                      const std::vector<AddedToken>& known);
 

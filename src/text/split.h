@@ -1,4 +1,4 @@
-// Cutting a piece where a pattern matches.
+// Splits a piece where a pattern matches.
 #pragma once
 
 #include <functional>
@@ -10,25 +10,25 @@
 
 namespace braid::text {
 
-// What becomes of the delimiters that matched.
+// What happens to the matched delimiters.
 enum class Delimiter { removed, isolated, merged_with_previous, merged_with_next, contiguous };
 
-// A stretch of the text; together they cover it in order.
+// A range of the text; together they cover it in order.
 struct Span {
   std::size_t begin, end;
   bool is_match;
 };
 
-// The stretches between, and the matches.
+// The matches and the ranges between them.
 std::vector<Span> spans_of(std::string_view text, const std::vector<Match>& matches);
 
-// Every character for which `is_match` holds is a match of its own.
+// Every character for which `is_match` holds is its own match.
 std::vector<Span> spans_of(std::string_view text, const std::function<bool(char32_t)>& is_match);
 
 // Matches become gaps, gaps become matches.
 std::vector<Span> inverted(std::vector<Span> spans);
 
-// Appends the pieces that are not empty.
+// Appends the non-empty pieces.
 void split(const TextPiece& piece, const std::vector<Span>& spans, Delimiter delimiter,
            std::vector<TextPiece>& out);
 

@@ -9,7 +9,7 @@
 namespace braid {
 namespace {
 
-constexpr std::int64_t kLongest = 1 << 20;  // no text encoder comes near it
+constexpr std::int64_t kLongest = 1 << 20;  // far beyond any text encoder
 
 std::vector<std::int64_t> tokens_of(const text::TextPipeline& pipeline, std::string_view text) {
   std::vector<std::int64_t> ids;

@@ -1,5 +1,5 @@
-// Text to token ids, equal to transformers 5: CLIP, T5, the Qwen family, and what else
-// tokenizer.json can say with byte-pair encoding or a unigram model.
+// Text to token ids, equal to transformers 5: CLIP, T5, the Qwen family, and anything else that
+// tokenizer.json can express with byte-pair encoding or a unigram model.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@
 namespace braid {
 
 struct Encoding {
-  std::vector<std::int64_t> ids;  // max_length of them
-  std::int64_t begin = 0;         // of the text: behind the padding, where that is on the left
+  std::vector<std::int64_t> ids;  // exactly max_length
+  std::int64_t begin = 0;         // of the text: after the padding if that is on the left
   std::int64_t length = 0;        // without padding, with the special tokens
   bool truncated = false;         // the text had more tokens than fit
 };
@@ -29,26 +29,25 @@ class Tokenizer {
   Tokenizer& operator=(const Tokenizer&) = delete;
   ~Tokenizer();
 
-  // What the reference returns for tokenizer(text, padding="max_length", truncation=True,
-  // max_length=max_length): special tokens added, truncated, padded. Throws InputError when the
-  // text is not UTF-8, or the special tokens alone are longer than max_length.
+  // The result of the reference's tokenizer(text, padding="max_length", truncation=True,
+  // max_length=max_length): special tokens added, truncated, padded. Throws InputError if the text
+  // is not UTF-8, or the special tokens alone exceed max_length.
   Encoding encode(std::string_view text, std::int64_t max_length) const;
 
   std::int64_t vocab_size() const;        // the largest id + 1
-  std::int64_t model_max_length() const;  // of tokenizer_config.json; see load_tokenizer()
+  std::int64_t model_max_length() const;  // from tokenizer_config.json; see load_tokenizer()
   std::int64_t pad_id() const;
 
  private:
   std::unique_ptr<const text::TextPipeline> pipeline_;
 };
 
-// Reads tokenizer.json, else vocab.json and merges.txt, else spiece.model: the first that is there,
-// as transformers does; with them tokenizer_config.json, special_tokens_map.json,
-// added_tokens.json. A class named in tokenizer_config.json that is CLIPTokenizer, T5Tokenizer or
-// Qwen2Tokenizer brings its own normalizer and pre-tokenizer, and takes from tokenizer.json the
-// vocabulary only; other classes take all of it. Without a configured length (or with the "very
-// large" one) the length is 77 for CLIP and 512 for others. Throws InputError naming the folder or
-// the file.
+// Reads the first that exists of tokenizer.json, vocab.json with merges.txt, and spiece.model, as
+// transformers does; also tokenizer_config.json, special_tokens_map.json, added_tokens.json. If
+// tokenizer_config.json names CLIPTokenizer, T5Tokenizer or Qwen2Tokenizer, that class provides
+// normalizer and pre-tokenizer, and only the vocabulary comes from tokenizer.json; other classes
+// use all of it. Without a configured length (or with the "very large" one) the length is 77 for
+// CLIP and 512 for others. Throws InputError naming the folder or the file.
 std::unique_ptr<const Tokenizer> load_tokenizer(const std::filesystem::path& folder);
 
 }  // namespace braid

@@ -1,4 +1,4 @@
-// The files of a tokenizer's folder, and what becomes of them. Also for what is not on a disk.
+// The files in a tokenizer's folder, and building a tokenizer from them, also without a disk.
 #pragma once
 
 #include <filesystem>
@@ -17,11 +17,11 @@ struct TokenizerFiles {
   std::optional<std::string> tokenizer_config = {}, special_tokens_map = {}, added_tokens = {};
 };
 
-// Reads only what build_tokenizer() needs. Throws InputError naming the folder when it is none or
-// holds no tokenizer.
+// Reads only what build_tokenizer() needs. Throws InputError naming the folder if it does not exist
+// or holds no tokenizer.
 TokenizerFiles read_tokenizer_files(const std::filesystem::path& folder);
 
-// Throws InputError naming the file. See load_tokenizer() for which file counts.
+// Throws InputError naming the file. See load_tokenizer() for precedence.
 std::unique_ptr<const Tokenizer> build_tokenizer(const TokenizerFiles& files);
 
 }  // namespace braid

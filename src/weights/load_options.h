@@ -11,34 +11,34 @@
 
 namespace braid {
 
-// What shares a page: all of a model, some blocks, or the weight of one layer.
+// The contents of a page: a whole model, some blocks, or one layer's weight.
 enum class PageLevel { kModel, kBlock, kLeaf };
 
 struct Paging {
-  std::shared_ptr<Pages> pages = {};  // none: weights are on the device
+  std::shared_ptr<Pages> pages = {};  // none: weights stay on the device
   PageLevel level = PageLevel::kModel;
-  std::int64_t blocks = 1;  // of a group, for kBlock
+  std::int64_t blocks = 1;  // per page, for kBlock
 };
 
-// What becomes of matrices that are stored in blocks, or in float8: numbers of the load's dtype, or
-// what they are in the file, so that they take as much memory.
+// What happens to matrices stored in blocks or float8: widened to numbers of the load's dtype, or
+// kept as stored, at the file's size.
 enum class Coded { kWidened, kKept };
 
 struct LoadOptions {
   at::ScalarType dtype = at::kFloat;
   at::Device device = at::kCPU;
-  // Told the bytes of the checkpoint each time some have been read, or left alone on purpose; may
+  // Called with the bytes of the checkpoint each time some were read, or deliberately skipped; may
   // throw to end the load.
   std::function<void(std::int64_t bytes)> on_bytes = {};
-  // Told of each tensor what was copied out of the files, or is used in place in them.
+  // Called per tensor with what was copied out of the files or is used in place.
   std::function<void(const BytesRead& read)> on_read = {};
-  // The ranks that share the weights, by a sharding table; each loads its own share. One rank: all
-  // of it.
+  // The ranks that share the weights according to a sharding table; each loads its own share. One
+  // rank loads everything.
   Group tensor_parallel = {};
-  // Of matrices whose layer matches none of `keep_dense`; what a checkpoint has in 8 bits stays so.
+  // For matrices whose layer matches none of `keep_dense`; a checkpoint's 8-bit codes are kept.
   Quantize quantize = Quantize::kNone;
   std::vector<std::string> keep_dense = {};
-  Coded coded = Coded::kWidened;  // of what is not quantised
+  Coded coded = Coded::kWidened;  // for what is not quantised
   Paging paging = {};
 };
 

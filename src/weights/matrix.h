@@ -1,5 +1,4 @@
-// The weight of a dense layer in any form it is kept in, as one value: what is done to it is done
-// to all of its tensors.
+// A dense layer's weight in any storage form, as one value: operations apply to all of its tensors.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -16,16 +15,16 @@ namespace braid {
 
 using at::Tensor;
 
-// How rows of a matrix lie in memory that are as a file has them.
+// How the rows of a matrix that is kept as stored lie in memory.
 struct Coding {
   ElementType type;
-  std::int64_t inputs;  // C; 0: as many as a row has bytes
-  // Of the numbers that a row decodes to, those that are C; none: all.
+  std::int64_t inputs;  // C; 0: the number of bytes in a row
+  // The runs of a row's decoded numbers that make up C; none: all.
   std::vector<Share> columns = {};
 };
 
-// A low-rank product that is added to that of a weight, (x A^T * s) B^T: of adapters that are not
-// fused into it. Empty until there are some; always on the device.
+// A low-rank product added to the weight's, (x A^T * s) B^T, for adapters that are not fused. Empty
+// until there is one; always on the device.
 struct Beside {
   Tensor down_RC = {}, scales_R = {}, up_NR = {};
 };
@@ -34,8 +33,8 @@ struct Beside {
 struct Matrix {
   Quantize form = Quantize::kNone;
   Tensor values_NC = {};  // floating-point numbers, or int8 codes: number = code * scale
-  Tensor scales_N1 = {};  // where there are codes: float32, the model's dtype for kInt8V1
-  // Where there is one, always of kFloat8: values are a row's bytes, scales float32 or none.
+  Tensor scales_N1 = {};  // of codes: float32, but the model's dtype for kInt8V1
+  // If set, the form is kFloat8: values are a row's bytes, scales float32 or undefined.
   std::shared_ptr<const Coding> coding = {};
   std::shared_ptr<const Beside> beside = {};
 
@@ -45,8 +44,8 @@ struct Matrix {
   bool has_beside() const { return beside && beside->up_NR.defined(); }
 };
 
-// Calls `visit` with each tensor, but not with what is beside. The names below are all members: a
-// Matrix with one more does not compile until it is visited too.
+// Calls `visit` with each tensor except those of `beside`. The binding below names all members: a
+// new member does not compile until it is visited too.
 template <class M, class Visit>
 void for_each_tensor(M& matrix, Visit visit) {
   auto& [form, values, scales, coding, beside] = matrix;
@@ -57,7 +56,7 @@ void for_each_tensor(M& matrix, Visit visit) {
   if (scales.defined()) visit(scales);
 }
 
-// The matrix with every tensor replaced by what `change` makes of it.
+// The matrix with every tensor replaced by `change(tensor)`.
 template <class Change>
 Matrix map_tensors(Matrix matrix, Change change) {
   for_each_tensor(matrix, [&](Tensor& tensor) { tensor = change(tensor); });
@@ -68,10 +67,10 @@ enum class Blocking { kYes, kNo };  // whether the caller waits until a copy is 
 
 Matrix to(const Matrix& matrix, at::Device device, Blocking blocking);
 Matrix pinned(const Matrix& matrix);
-// Memory of `matrix` is not reused before what `stream` has been given so far is done.
+// Memory of `matrix` is not reused before the work queued on `stream` so far is done.
 void record_stream(const Matrix& matrix, c10::Stream stream);
 
-// Rows [begin, begin + count) with their scales; columns, with the scales of the whole rows, of
+// Rows [begin, begin + count) with their scales; columns with the scales of the whole rows, for
 // matrices without a coding. Views.
 Matrix rows_of(const Matrix& matrix, std::int64_t begin, std::int64_t count);
 Matrix columns_of(const Matrix& matrix, std::int64_t begin, std::int64_t count);

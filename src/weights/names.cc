@@ -21,8 +21,8 @@ bool match_segments(const std::vector<std::string_view>& pattern,
                     [](auto want, auto have) { return want == "*" || want == have; });
 }
 
-// `theirs` with its stars filled from the segments that the stars of `ours` met, and the rest of
-// the path ("weight", "bias") behind it.
+// Replaces the stars of `theirs` by the segments that matched those of `ours`, and appends the rest
+// of the path ("weight", "bias").
 std::string carry_over(const std::string& theirs, const std::vector<std::string_view>& ours,
                        const std::vector<std::string_view>& path) {
   std::vector<std::string_view> met;

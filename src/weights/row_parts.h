@@ -1,4 +1,4 @@
-// The rows of a fused layer, one part a tensor of another spelling.
+// The rows of a fused layer, one part per tensor of another spelling.
 #pragma once
 
 #include <cstdint>
@@ -9,9 +9,8 @@
 
 namespace braid {
 
-// How many of the `rows` of `layer` each of `count` tensors has: as wide as the sharding's parts,
-// of which the first tensor has those that are left over, else all alike. Throws Error where they
-// cannot be.
+// Divides the `rows` of `layer` among `count` tensors: by the sharding's parts, with surplus parts
+// going to the first tensor, otherwise evenly. Throws Error if that is impossible.
 std::vector<std::int64_t> row_parts(const std::string& layer, std::int64_t rows, std::size_t count,
                                     const ShardingTable& shardings);
 

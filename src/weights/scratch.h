@@ -1,5 +1,5 @@
-// Memory that an operation needs while it runs, kept from call to call: asking the system for a
-// hundred megabytes costs as much as filling them.
+// Scratch memory kept from call to call: requesting a hundred megabytes from the system costs as
+// much as filling them.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -8,7 +8,7 @@ namespace braid {
 
 class Scratch {
  public:
-  // Uninitialised; the next call takes the same memory. Not for several threads at once.
+  // Uninitialised; the next call returns the same memory. Not thread-safe.
   at::Tensor take(at::IntArrayRef shape, at::ScalarType dtype, at::Device device);
 
  private:

@@ -1,6 +1,6 @@
-// Who holds what of a model under tensor parallelism: a table per model, in words of its layers.
-// Megatron's scheme (Shoeybi et al., 2019): a column-parallel layer makes a share of the outputs,
-// the row-parallel layer behind it takes them as a share of its inputs and sums over the ranks.
+// How a model is divided under tensor parallelism: one table per model, keyed by layer. Megatron's
+// scheme (Shoeybi et al., 2019): a column-parallel layer computes a share of the outputs; the
+// following row-parallel layer takes them as a share of its inputs and sums over the ranks.
 #pragma once
 
 #include <cstdint>
@@ -14,19 +14,19 @@
 namespace braid {
 
 enum class Split {
-  kColumns,          // a share of the outputs: rows of [out in], and of the bias
-  kColumnsGathered,  // the same, and every rank gets all the outputs
-  kRows,             // a share of the inputs: columns of [out in]; the outputs are summed
-  kRowsUnsummed,     // kRows with the sum forgotten: a mistake, for the tests that find it
+  kColumns,          // a share of the outputs: rows of [out in] and of the bias
+  kColumnsGathered,  // kColumns, with the outputs gathered on every rank
+  kRows,             // a share of the inputs: columns of [out in]; outputs are summed
+  kRowsUnsummed,     // kRows without the sum: a mistake, for the tests that find it
 };
 
-// How one layer is shared. What is fused, [q|k|v] or [attention|mlp], is shared part by part: a
-// contiguous cut would give a rank other heads' keys than queries.
+// How one layer is divided. Fused layers, [q|k|v] or [attention|mlp], are divided part by part: a
+// contiguous cut would give a rank keys and queries of different heads.
 struct Sharding {
   Split split;
-  std::vector<std::int64_t> parts = {};  // widths; none: one part
-  // What is never cut, a head's width: of its multiples some ranks may have one more than others.
-  // 0: every rank has as much.
+  std::vector<std::int64_t> parts = {};  // widths; empty: one part
+  // The width that is never cut, such as a head's; some ranks may get one unit more than others. 0:
+  // all ranks get equal shares.
   std::int64_t unit = 0;
 };
 
@@ -34,18 +34,18 @@ Sharding column_parallel(std::vector<std::int64_t> parts = {}, std::int64_t unit
 Sharding column_parallel_gathered();
 Sharding row_parallel(std::vector<std::int64_t> parts = {}, std::int64_t unit = 0);
 
-// Pattern of a layer's path -> its sharding; `*` is one segment. Layers that no row matches are
-// whole on every rank.
+// Pattern of a layer's path -> its sharding; `*` is one segment. Layers without a match are whole
+// on every rank.
 using ShardingTable = std::vector<std::pair<std::string, Sharding>>;
 
 const Sharding* find_sharding(const ShardingTable& shardings, std::string_view layer);
 
-// What rank `rank` of `size` holds of a part of `width` rows or columns, from its first on.
+// The share of rank `rank` of `size` in a part of `width` rows or columns.
 Share share_of_part(std::int64_t width, std::int64_t unit, int rank, int size);
 
-// What rank `rank` of `size` holds of `total` rows or columns: a run of every part. Throws
-// InputError naming the layer unless the parts sum to `total` and each divides by `size`, or by the
-// sharding's unit into as many as there are ranks.
+// The share of rank `rank` of `size` in `total` rows or columns: a run of every part. Throws
+// InputError naming the layer unless the parts sum to `total`, and each divides by `size` or, with
+// a unit, has at least one unit per rank.
 std::vector<Share> shares_of(const Sharding& sharding, std::int64_t total, int rank, int size,
                              const std::string& layer);
 

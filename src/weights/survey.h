@@ -1,4 +1,4 @@
-// What a model asks of a checkpoint, found by making the model without reading anything.
+// What a model asks of a checkpoint, found by constructing the model without reading anything.
 #pragma once
 
 #include <string>
@@ -8,17 +8,17 @@
 
 namespace braid {
 
-// The bytes that `asked` takes as a model keeps it.
+// The bytes of `asked` as a model keeps it.
 std::int64_t bytes_of(const AskedTensor& asked, Quantize form);
 
-// A tensor of ours under the names and in the rows of a checkpoint.
+// One of our tensors, or rows of it, under a checkpoint's name.
 struct SpelledTensor {
   std::string name;
   Tensor tensor;
 };
 
-// The inverse of loading: `matrix` is split into the tensors that `names` makes it of, as wide as
-// the table's parts where these are as many, else all alike; scales beside their codes.
+// The inverse of loading: splits `matrix` into the tensors that `names` builds it from. They are as
+// wide as the table's parts if the counts match, otherwise equal; scales go with their codes.
 std::vector<SpelledTensor> spelled(const AskedTensor& asked, const Matrix& matrix,
                                    const Names& names, const ShardingTable& shardings);
 

@@ -8,7 +8,7 @@
 
 namespace braid {
 
-// What the scopes of one load share.
+// State shared by the scopes of one load.
 struct Weights::Load {
   LoadOptions options;
   ShardingTable shardings;
@@ -28,8 +28,8 @@ Quantize Weights::Load::form_of(const std::string& layer) const {
   return stays ? Quantize::kNone : options.quantize;
 }
 
-// What this rank holds of a tensor of the layer `layer`. Vectors of a row-parallel layer, its bias,
-// are whole: they belong to the sum.
+// This rank's share of a tensor of `layer`. A row-parallel layer's vector, its bias, is whole: it
+// belongs to the sum.
 Wanted Weights::Load::wanted_of(const std::string& layer, at::IntArrayRef shape) const {
   const auto rows = shape.empty() ? 1 : shape[0];
   const auto& group = options.tensor_parallel;
@@ -98,7 +98,7 @@ std::int64_t Weights::blocks_per_page() const {
   return paging.pages && paging.level == PageLevel::kBlock ? paging.blocks : 1;
 }
 
-// To where it belongs: a page makes it when it is closed, unless it is on the disk.
+// Delivers to the device or to a page, which builds it on closing unless it is on disk.
 Matrix Weights::delivered(const Recipe& recipe) const {
   const auto& options = load_->options;
   if (!goes_to_page_ && options.device.is_cpu() && recipe.in_place) {
@@ -129,7 +129,7 @@ Matrix Weights::delivered(const Recipe& recipe) const {
           .coding = recipe.coding};
 }
 
-// What is not read needs no pages.
+// Unread tensors need no pages.
 Weights Weights::unread_from(std::shared_ptr<TensorSource> source) const {
   auto other = *this;
   other.load_ = std::make_shared<Load>(*load_);

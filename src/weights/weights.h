@@ -1,5 +1,5 @@
 // The tensors of a checkpoint, or of another source, seen through a scope. A module takes a
-// `Weights` in its constructor and pulls what it needs by name and shape; it is therefore never
+// `Weights` in its constructor and pulls what it needs by name and shape, so it is never
 // half-loaded.
 //
 //   MlpEmbedder(const Weights& w, ...) : in_(w / "in_layer", ...), out_(w / "out_layer", ...) {}
@@ -19,7 +19,7 @@
 
 namespace braid {
 
-// How a layer's outputs become whole where ranks share it.
+// How a layer's outputs are made whole when ranks share it.
 struct Outputs {
   enum class Are { kWhole, kShared, kSummed, kGathered } are = Are::kWhole;
   Group group = {};
@@ -30,7 +30,7 @@ class Weights {
   Weights(Checkpoint checkpoint, Names names, LoadOptions options, ShardingTable shardings = {});
 
   Weights(std::shared_ptr<TensorSource> source, LoadOptions options, ShardingTable shardings = {});
-  // Weights of no checkpoint: every tensor that is asked for is there.
+  // Weights without a checkpoint: every tensor asked for exists.
   static Weights synthetic(LoadOptions options, ShardingTable shardings = {});
 
   Weights operator/(std::string_view child) const;
@@ -38,46 +38,45 @@ class Weights {
   // The same scope, loading in another dtype.
   Weights as(at::ScalarType dtype) const;
 
-  // The same scope, whose tensors from here on go to a page of their own if the load has pages of
-  // this level. They may then be used only while `page()` is; else that is the empty page.
+  // The same scope; if the load has pages of this level, its tensors go to their own page, returned
+  // by `page()`, and may be used only while it is in use. Otherwise `page()` is empty.
   Weights paged(PageLevel level, const std::string& name = "weight") const;
   Page page() const { return page_; }
   std::int64_t blocks_per_page() const;
 
   // The same scope for a part of the model that is elsewhere: its tensors are checked and count as
-  // used, but are not read; tensor() gives undefined ones.
+  // used, but are not read; tensor() returns undefined ones.
   Weights unread() const;
-  // The same scope for what is needed once before what is needed again and again: in pages of its
-  // own.
+  // The same scope for tensors used once, before those used repeatedly; they get their own pages.
   Weights once() const;
 
-  // As unread(); all that is asked for is added to `asked`.
+  // As unread(); everything asked for is added to `asked`.
   Weights surveyed(std::vector<AskedTensor>& asked) const;
 
-  // The tensor `name` of this scope in the dtype and on the device of the load. On a CPU a tensor
-  // that needs no conversion is used in place, in the mapped file.
-  // `shape` is the whole tensor's; the result is this rank's share by the sharding table.
-  // Throws InputError when it is absent, is no floating-point tensor or has another shape.
+  // The tensor `name` of this scope in the load's dtype, on its device. On a CPU, a tensor that
+  // needs no conversion is used in place, in the mapped file. `shape` is the whole tensor's; the
+  // result is this rank's share by the sharding table. Throws InputError if it is absent, is not a
+  // floating-point tensor or has another shape.
   Tensor tensor(std::string_view name, at::IntArrayRef shape) const;
 
-  // The same for the weight of a dense layer, shape [N C], in the form that the load asks for.
-  // Quantised whole, then shared: the codes of a share are those of one device.
+  // The same for the weight of a dense layer, shape [N C], in the form the load asks for. It is
+  // quantised whole, then divided, so a share has the codes of one device.
   Matrix matrix(std::string_view name, at::IntArrayRef shape) const;
 
-  // A table [rows ...] of which some rows are looked up: in host memory, in the dtype in which it
-  // is stored, and if it can be in the mapped file, of which only these rows are then read. It is
-  // in no page, and is not shared.
+  // A table [rows ...] for row look-ups, in host memory and its stored dtype. If possible it stays
+  // in the mapped file, reading only these rows. It is in no page and is not divided.
   Tensor table(std::string_view name, at::IntArrayRef shape) const;
 
-  // Memory that the layers of one load share while they compute.
+  // Scratch memory shared by the layers of one load.
   std::shared_ptr<Scratch> scratch() const;
 
-  // What the sharding table says of the layer that this scope is.
+  // What the sharding table says about this scope's layer.
   Outputs outputs() const;
 
-  // Leaves every tensor of this scope unused on purpose.
+  // Deliberately leaves all tensors of this scope unused.
   void skip() const;
-  // Throws InputError naming the tensors that no module has asked for. Ends every load.
+  // Throws InputError naming the tensors that no module asked for. Call it at the end of every
+  // load.
   void finish() const;
 
   at::ScalarType dtype() const { return dtype_; }
@@ -97,7 +96,7 @@ class Weights {
   at::ScalarType dtype_;
   PageUse use_ = PageUse::kRepeated;
   bool goes_to_page_ = false;
-  Page page_;  // that paged() has opened here
+  Page page_;  // opened by paged()
 };
 
 }  // namespace braid

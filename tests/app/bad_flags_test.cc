@@ -1,5 +1,5 @@
-// What the command line gets wrong: one sentence, exit code 2, nothing made. flags_test.cc has the
-// values, one by one.
+// Errors in the command line: one sentence, exit code 2, nothing created. flags_test.cc covers the
+// values one by one.
 #include "workplace.h"
 
 namespace braid::bad_flags_test {
@@ -56,7 +56,7 @@ TEST_F(BadFlags, DevicesThatAreNotThere) {
   expect_refused({"--device", "cuda:99"}, "there is no device cuda:99");
 }
 
-// All before a model is opened.
+// All of these are refused before a model is opened.
 TEST_F(BadFlags, LayoutsThatDoNotFitTheDevices) {
   const std::string demo = BRAID_SOURCE_DIR "/models/demo";
   expect_refused({"--devices", "cpu,cpu", "-m", demo},

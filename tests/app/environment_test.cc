@@ -1,4 +1,4 @@
-// What is set before LibTorch is loaded, by the GPUs that the kernel lists.
+// The environment set before LibTorch is loaded, by the GPUs that the kernel lists.
 #include "app/machine/environment.h"
 
 #include <gmock/gmock.h>
@@ -91,7 +91,7 @@ TEST(Environment, HasWhatRdna3Needs) {
   EXPECT_THAT(wanted_for({"gfx1101"}), Contains(Pair("TORCH_BLAS_PREFER_HIPBLASLT", "1")));
 }
 
-// A processor's own GPU beside a card: only the one that needs it claims to be another.
+// An integrated GPU beside a card: only the one that needs it claims to be another.
 TEST(Environment, ClaimsAnotherArchitectureForTheGpuThatNeedsIt) {
   const auto wanted = wanted_for({"gfx1100", "gfx1036", "gfx1103"});
   EXPECT_THAT(wanted, Not(Contains(Key("HSA_OVERRIDE_GFX_VERSION_1"))));
@@ -133,7 +133,7 @@ TEST(Gpus, AreChosenAndOrderedByTheirNumbers) {
   EXPECT_EQ(names("1,,0"), "b");
 }
 
-// As HIP does: CUDA's variable counts where its own is not set.
+// As in HIP: CUDA's variable counts if HIP's own is not set.
 TEST(Gpus, AreThoseThatHipWouldSee) {
   const MadeTopology made;
   made.add(1, 110000, 1);

@@ -1,4 +1,4 @@
-// Text of flags to values. The program's own tests hold what is refused.
+// Text of flags to values. The program's own tests cover what is refused.
 #include "app/flags/flag_values.h"
 
 #include <gtest/gtest.h>

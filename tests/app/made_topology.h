@@ -1,4 +1,4 @@
-// A made list of the kernel's GPUs, as /sys/class/kfd/kfd/topology has it.
+// A synthetic list of the kernel's GPUs, in the form of /sys/class/kfd/kfd/topology.
 #pragma once
 
 #include <cstdint>
@@ -13,14 +13,14 @@ namespace braid {
 
 class MadeTopology {
  public:
-  // `version` as the driver writes it: 110001 for gfx1101, 0 for a CPU.
+  // `version` in the driver's form: 110001 for gfx1101, 0 for a CPU.
   void add(int node, std::uint64_t version, std::uint64_t bytes) const {
     const auto bank = folder_ / "nodes" / std::to_string(node) / "mem_banks" / "0";
     std::filesystem::create_directories(bank);
     std::ofstream(bank.parent_path().parent_path() / "properties")
         << "cpu_cores_count 0\nsimd_count 120\ngfx_target_version " << version
         << "\nvendor_id 4098\n";
-    // heap 0 is the system's memory, 1 a GPU's own
+    // heap 0 is system memory, 1 a GPU's own
     std::ofstream(bank / "properties")
         << "heap_type " << (version == 0 ? 0 : 1) << "\nsize_in_bytes " << bytes << "\nflags 0\n";
   }

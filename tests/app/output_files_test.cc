@@ -1,4 +1,4 @@
-// Names of pictures, and texts that go into them.
+// File names of pictures, and the texts written into them.
 #include "app/files/output_files.h"
 
 #include <gtest/gtest.h>
@@ -38,7 +38,7 @@ TEST(PictureText, DecimalsHaveTheFewestDigitsThatGiveThemBack) {
   EXPECT_EQ(decimal(0.1), "0.1");
 }
 
-// A server that has Redux makes pictures without it, too.
+// A server with Redux also makes pictures without it.
 TEST(PictureText, NamesReduxWhereItWasUsed) {
   PipelineOptions options;
   options.model = "models/demo";

@@ -1,4 +1,4 @@
-// Where pictures go, and what happens when they cannot go there.
+// Where pictures go, and what happens if they cannot.
 #include <sys/mount.h>
 #include <sys/stat.h>
 
@@ -119,7 +119,7 @@ TEST_F(Output, StandardOutputThatTakesNothingIsAnError) {
   }
 }
 
-// Else the first file that is opened would be standard output, and paths would be written into it.
+// Otherwise the first file opened would become standard output and receive the printed paths.
 TEST_F(Output, StandardOutputThatIsClosedStaysClosed) {
   const auto finished =
       Subprocess({.arguments = with({}), .folder = folder_, .from_shell = true, .close_out = true})

@@ -1,4 +1,4 @@
-// `--preset` beside the flags that say the same.
+// `--preset` together with flags that set the same.
 #include "app/flags/preset_flags.h"
 
 #include <gmock/gmock.h>
@@ -44,7 +44,7 @@ TEST(PresetFlags, SayWhereWeightsGo) {
   EXPECT_EQ(m.offload.pin, Pin::kOnTheFly);
 }
 
-// Even where they say what is the default without a preset.
+// Even if they state what is the default without a preset.
 TEST(PresetFlags, LoseAgainstWhatIsGiven) {
   const Memory asked;
   EXPECT_EQ(with_preset(kPreset, asked, {"--quantize"}).quantize, Quantize::kNone);
@@ -119,7 +119,7 @@ TEST_F(MadeGpus, AreJudgedByTheSmallest) {
   EXPECT_THAT(choose_memory({.name = "auto", .given = {}}, both).said, HasSubstr("rx-7800-xt"));
 }
 
-// Each rank has a card of its own; what is in 8 bits must be so on all of them.
+// Each rank has its own card; what is in 8 bits must be so on all of them.
 TEST_F(MadeGpus, AreJudgedAlikeByEveryRank) {
   ::setenv("WORLD_SIZE", "2", 1);
   ::setenv("MASTER_ADDR", "127.0.0.1", 1);

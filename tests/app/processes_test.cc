@@ -1,4 +1,4 @@
-// Ranks that are processes: the pictures of one rank, and an end for all when one ends badly.
+// Ranks as processes: the pictures of one rank, and an end for all when one fails.
 #include <unistd.h>
 
 #include <chrono>
@@ -21,7 +21,7 @@ class Processes : public Workplace {
  protected:
   using Running = std::vector<std::unique_ptr<Subprocess>>;
 
-  // What torchrun does: a process a rank, told of the others by variables.
+  // Like torchrun: one process per rank, told of the others by variables.
   Running start(int size, const Arguments& arguments) const {
     const auto port = std::to_string(free_port());
     Running ranks;
@@ -43,7 +43,7 @@ class Processes : public Workplace {
     Subprocess running(
         {.arguments = arguments,
          .launcher = {BRAID_MPIEXEC, "-n", std::to_string(size)},
-         // more ranks than cores, also for root
+         // more ranks than cores; also as root
          .environment = {"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
                          "OMPI_MCA_rmaps_base_oversubscribe=1", "OMPI_MCA_mpi_yield_when_idle=1",
                          "OMP_NUM_THREADS=1"},
@@ -175,13 +175,13 @@ TEST_F(Processes, ShareNoStandardInput) {
   EXPECT_THAT(ranks[0].err, HasSubstr("give --prompt-file a file that all can read"));
 }
 
-// Only where the build found MPI.
+// Only if the build found MPI.
 class Mpi : public Processes {
  protected:
   void SetUp() override {
     if (std::string(BRAID_MPIEXEC).empty()) GTEST_SKIP() << "this build has no MPI";
   }
-  // Pairs of a number of ranks and their flags.
+  // Pairs of a rank count and its flags.
   void expect_picture_of_one_rank(const std::vector<std::pair<int, Arguments>>& layouts) const;
 };
 

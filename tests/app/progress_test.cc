@@ -1,4 +1,4 @@
-// What is shown of a run, with a clock and a terminal of the test's own.
+// What is shown of a run, with the test's own clock and terminal.
 #include "app/print/progress.h"
 
 #include <gmock/gmock.h>

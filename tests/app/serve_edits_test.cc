@@ -1,5 +1,5 @@
-// `braid serve` with pictures that clients bring along: the bytes of `braid generate` for the same
-// files, by every way in.
+// `braid serve` with pictures sent by clients: the bytes of `braid generate` for the same files,
+// through every API.
 #include "image/png.h"
 #include "serving.h"
 
@@ -45,7 +45,7 @@ TEST_F(ServeEdits, GiveTheBytesOfGenerate) {
                    part("strength", "0.5") + part("size", "32x32")),
             drawn_from({"--init", "in.png", "--mask", "mask.png", "--strength", "0.5", "--size",
                         "32x32"}));
-  // Soft alpha of another size than what is drawn. What the picture says of its mask is the same.
+  // Soft alpha, in another size than the drawn picture. Its file records the same of the mask.
   const auto clear =
       read_file(std::filesystem::path(BRAID_SOURCE_DIR) / "tests/data/pictures/clear.png");
   write("clear.png", clear);
@@ -56,7 +56,7 @@ TEST_F(ServeEdits, GiveTheBytesOfGenerate) {
   EXPECT_EQ(stop().exit_code, 0);
 }
 
-// Without a name of its own a picture is called by its role.
+// Without a name, a picture is called by its role.
 TEST_F(ServeEdits, GiveTheSameThroughJobsAndTheWebUisClients) {
   write("init", init_);
   const auto wanted = drawn_from({"--init", "init", "--strength", "0.75"});

@@ -10,7 +10,7 @@ using testing::HasSubstr;
 
 class ServeModels : public Serve {
  protected:
-  // A LoRA of the demo model's first layer, of one value throughout.
+  // A LoRA for the demo model's first layer, with one value throughout.
   void write_lora(const std::string& name, float value, std::int64_t columns = 64) const {
     const nlohmann::json header = {
         {"diffusion_model.img_in.lora_A.weight",
@@ -72,7 +72,7 @@ TEST_F(ServeModels, AreSeveralOfWhichOneIsLoaded) {
   EXPECT_EQ(stop().exit_code, 0);
 }
 
-// Three of the same model, by names of their own, one after the other.
+// Three copies of the same model, by different names, one after another.
 TEST_F(ServeModels, LeaveTheLeastRecentlyUsedWhereTheBudgetIsFull) {
   std::vector<std::string> models;
   for (const auto* const name : {"a", "b", "c"}) {
@@ -92,7 +92,7 @@ TEST_F(ServeModels, LeaveTheLeastRecentlyUsedWhereTheBudgetIsFull) {
     EXPECT_EQ(stop().exit_code, 0);
     return bytes;
   };
-  // Two more are held, each some 30 MB in float32.
+  // Two more stay loaded, each about 30 MB in float32.
   EXPECT_GT(resident_with("2GB"), resident_with("300MB") + 40e6);
 }
 

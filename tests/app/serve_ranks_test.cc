@@ -1,4 +1,4 @@
-// What the first rank tells the others: every field of a request.
+// What the first rank sends to the others: every field of a request.
 #include "app/commands/serve_ranks.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// `braid serve` as a person starts it, and what it answers.
+// `braid serve` as a person starts it, and its answers.
 #pragma once
 
 #include <csignal>
@@ -59,7 +59,7 @@ class Serve : public Workplace {
   int port_ = 0;
 };
 
-// What torchrun does: a process a rank, told of the other by variables.
+// Like torchrun: one process per rank, told of the other by variables.
 inline std::vector<std::string> rank_of_two(int rank, int port) {
   return {
       "RANK=" + std::to_string(rank), "LOCAL_RANK=" + std::to_string(rank),  "WORLD_SIZE=2",

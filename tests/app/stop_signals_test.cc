@@ -1,4 +1,4 @@
-// Signals, each in a process of its own.
+// Signals, each in its own process.
 #include "app/machine/stop_signals.h"
 
 #include <gmock/gmock.h>

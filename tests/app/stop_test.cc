@@ -1,4 +1,4 @@
-// Ctrl-C and its kin: exit code 128 + signal, soon, and no file that is not whole.
+// Ctrl-C and similar signals: exit code 128 + signal, soon, and no incomplete file.
 #include <algorithm>
 #include <chrono>
 #include <csignal>
@@ -63,7 +63,7 @@ TEST_F(Stop, WhileWaitingForPromptsIsImmediate) {
                       .keep_input_open = true});
   std::this_thread::sleep_for(std::chrono::milliseconds(700));
   running.send(SIGINT);
-  EXPECT_EQ(running.finish().exit_code, -SIGINT);  // which shells show as 130
+  EXPECT_EQ(running.finish().exit_code, -SIGINT);  // shown by shells as 130
 }
 
 }  // namespace braid::stop_test

@@ -27,7 +27,7 @@ struct Pipe {
   }
 };
 
-// What is written to the terminal is read from its other side.
+// What is written to the terminal is read from its other end.
 Pipe make_terminal() {
   Pipe sides;
   ::close(sides.read_end);
@@ -36,7 +36,7 @@ Pipe make_terminal() {
   return sides;
 }
 
-// LibTorch's threads would not be there in a fork: the test itself computes nothing with it.
+// A fork would lack LibTorch's threads, so the test itself computes nothing with it.
 bool is_fork(const Invocation& start) {
   return start.launcher.empty() && start.environment.empty() && !start.from_shell;
 }
@@ -55,7 +55,7 @@ std::vector<char*> arguments_of(const Invocation& start) {
 }
 
 void become(const Invocation& start, const Pipe& out, const Pipe& err, const Pipe& in) {
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // a test that crashes leaves nothing running
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // a crashing test leaves nothing running
   if (::chdir(start.folder.c_str()) != 0) ::_exit(126);
   ::dup2(in.read_end, STDIN_FILENO);
   ::dup2(err.write_end, STDERR_FILENO);
@@ -76,7 +76,7 @@ void become(const Invocation& start, const Pipe& out, const Pipe& err, const Pip
   ::_exit(127);
 }
 
-// Moves what is there to `text`; false at the end.
+// Appends what is available to `text`; false at the end.
 bool take(int fd, std::string& text) {
   std::array<char, 4096> buffer{};
   const auto n = ::read(fd, buffer.data(), buffer.size());
@@ -115,7 +115,7 @@ bool Subprocess::read_some() {
   if (::poll(fds.data(), fds.size(), -1) < 0) return false;
   const bool out_is_open = fds[0].revents == 0 || take(out_, finished_.out);
   const bool err_is_open = fds[1].revents == 0 || take(err_, finished_.err);
-  if (!out_is_open) out_ = (::close(out_), -1);  // poll passes over -1
+  if (!out_is_open) out_ = (::close(out_), -1);  // poll ignores -1
   if (!err_is_open) err_ = (::close(err_), -1);
   return out_ >= 0 || err_ >= 0;
 }

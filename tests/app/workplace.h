@@ -1,4 +1,4 @@
-// A folder of its own for each test, what is in it afterwards, and models that are wrong.
+// A folder per test, its contents afterwards, and broken models.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -14,7 +14,7 @@
 
 namespace braid {
 
-// A port that nobody listens on.
+// A port without a listener.
 int free_port();
 
 class Workplace : public testing::Test {
@@ -22,12 +22,12 @@ class Workplace : public testing::Test {
   Finished braid(std::vector<std::string> arguments) const {
     return run_braid(std::move(arguments), folder_);
   }
-  // Runs `braid generate` with few steps of few pixels, and `arguments` after that.
+  // Runs `braid generate` with few steps and few pixels, followed by `arguments`.
   Finished draw(std::vector<std::string> arguments) const;
-  std::set<std::string> files() const;  // names of what is in the folder, without the model
+  std::set<std::string> files() const;  // names in the folder, without the model
   std::filesystem::path write(const std::string& name, const std::string& contents) const;
 
-  // One sentence, this exit code, nothing on standard output, no file that was not there before.
+  // One sentence, this exit code, nothing on standard output, no new files.
   void expect_refusal(const Finished& finished, int exit_code, const std::string& words) const;
   void expect_bad_input(std::vector<std::string> arguments, const std::string& words) const {
     expect_refusal(braid(std::move(arguments)), 2, words);
@@ -37,17 +37,17 @@ class Workplace : public testing::Test {
   const std::filesystem::path& folder_ = own_.path();
 };
 
-// The bundled model, linked file by file into the workplace's folder `model`, to be spoiled.
+// The bundled model, linked file by file into the workplace's folder `model`, to be damaged.
 class SpoiledModel : public Workplace {
  protected:
   SpoiledModel();
 
   std::filesystem::path file(const std::string& name) const { return folder_ / "model" / name; }
   std::string contents(const std::string& name) const;
-  // Puts a file of its own in the place of the link.
+  // Replaces the link with its own file.
   void replace(const std::string& name, const std::string& contents) const;
   void remove(const std::string& name) const;
-  // Changes what the header of a safetensors file says, not the data behind it.
+  // Changes the header of a safetensors file, not the data after it.
   void edit_header(const std::string& name,
                    const std::function<void(nlohmann::json& header)>& edit) const;
   void edit_json(const std::string& name,

@@ -10,7 +10,7 @@ namespace braid::cpu_test {
 
 using testing::HasSubstr;
 
-// Processors by what they have beyond the one before.
+// Processors, by their features beyond the previous one.
 const std::set<std::string> kHaswell{"sse4_2", "avx", "avx2", "fma", "f16c"};
 std::set<std::string> with(std::set<std::string> flags, const std::set<std::string>& more) {
   flags.insert(more.begin(), more.end());

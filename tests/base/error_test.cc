@@ -1,4 +1,4 @@
-// An error names the wish and the fact. If this fails, look in base/error.h.
+// An error states the wish and the fact. If this fails, look in base/error.h.
 #include "base/error.h"
 
 #include <gtest/gtest.h>

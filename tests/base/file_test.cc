@@ -131,7 +131,7 @@ TEST_F(File, MapsAndReadsTheSameBytes) {
   EXPECT_EQ(char(moved.bytes()[9]), '9');
 }
 
-// Where the kernel can tell (Linux 5.14): to touch what is gone ends the process.
+// Needs a kernel that can tell (Linux 5.14): touching missing bytes kills the process.
 TEST_F(File, ThatWasCutShortSinceItWasMappedIsASentence) {
   write_file(folder_ / "a", std::string(1 << 20, 'x'));
   const MappedFile file(folder_ / "a");

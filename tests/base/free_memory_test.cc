@@ -1,4 +1,4 @@
-// Freed memory is the system's again.
+// Freed memory is returned to the system.
 #include "base/free_memory.h"
 
 #include <dlfcn.h>
@@ -25,7 +25,7 @@ TEST(FreeMemory, IsGivenBackFromBetweenBlocksInUse) {
     blocks.push_back(std::make_unique_for_overwrite<char[]>(kBlock));
     std::memset(blocks.back().get(), 1, kBlock);
   }
-  const auto last = std::move(blocks.back());  // keeps the heap from shrinking by itself
+  const auto last = std::move(blocks.back());  // keeps the heap from shrinking
   blocks.clear();
   MemoryMeter meter;
   meter.take();  // resets the peak to what is resident

@@ -1,4 +1,4 @@
-// JSON: what is refused, and that every complaint names the file and the key.
+// JSON: what is rejected, and that every error names the file and the key.
 #include "base/json.h"
 
 #include <gmock/gmock.h>

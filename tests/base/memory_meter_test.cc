@@ -1,4 +1,4 @@
-// The most memory that was resident, and what is done where Linux does not tell.
+// Peak resident memory, and the fallbacks if Linux does not report it.
 #include "base/memory_meter.h"
 
 #include <gtest/gtest.h>
@@ -12,13 +12,13 @@ namespace braid::memory_meter_test {
 
 constexpr std::size_t kBlock = 64u << 20;
 
-// Given back to the system, which an allocator may not do at once.
+// Uses mapped memory and returns it to the system, which an allocator may defer.
 void use_memory() {
   void* const block =
       ::mmap(nullptr, kBlock, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   ASSERT_NE(block, MAP_FAILED);
   std::memset(block, 1, kBlock);
-  asm volatile("" : : "r"(block) : "memory");  // it is really used
+  asm volatile("" : : "r"(block) : "memory");  // forces real use
   ::munmap(block, kBlock);
 }
 
@@ -37,10 +37,10 @@ TEST(MemoryMeter, SeesMemoryThatIsGoneAgain) {
 TEST(MemoryMeter, TakesWhatIsResidentWhereThePeakCannotBeReset) {
   const auto folder =
       std::filesystem::temp_directory_path() / ("braid_meter_" + std::to_string(::getpid()));
-  std::filesystem::create_directories(folder / "clear_refs");  // a folder cannot be written
+  std::filesystem::create_directories(folder / "clear_refs");  // a folder cannot be written to
   std::ofstream(folder / "status") << "VmHWM:\t    20 kB\nVmRSS:\t    10 kB\n";
   MemoryMeter meter(folder);
-  EXPECT_EQ(meter.take(), 20u * 1024);  // the peak since the start, which needs no reset
+  EXPECT_EQ(meter.take(), 20u * 1024);  // since the start, so no reset is needed
   EXPECT_FALSE(meter.is_exact());
   EXPECT_EQ(meter.take(), 10u * 1024);
   std::filesystem::remove_all(folder);

@@ -1,4 +1,4 @@
-// The examples of FIPS 180-4, and what sha256sum says of lengths around a block's.
+// The examples of FIPS 180-4, and sha256sum's results for lengths around a block's.
 #include "base/sha256.h"
 
 #include <gtest/gtest.h>

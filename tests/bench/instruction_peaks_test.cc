@@ -12,7 +12,7 @@ namespace braid::instruction_peaks_test {
 TEST(InstructionPeaks, AreThoseOfTheProcessor) {
   std::set<std::string> names;
   for (const auto& peak : instruction_peaks(2)) {
-    EXPECT_GT(peak.per_second, 1e8) << peak.name;  // some instruction a microsecond at least
+    EXPECT_GT(peak.per_second, 1e8) << peak.name;  // at least a hundred per microsecond
     names.insert(peak.name);
   }
   const auto& cpu = read_cpu();

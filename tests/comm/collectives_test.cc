@@ -1,6 +1,5 @@
-// Every collective, over every transport, every dtype and every way a tensor can lie in memory,
-// different on each rank; against sums and joins of the same values. `mpirun -n 3` of this program
-// tests MPI.
+// Every collective, over every transport, dtype and memory layout (different on each rank), against
+// sums and concatenations of the same values. `mpirun -n 3` of this program tests MPI.
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -15,7 +14,7 @@ using Arrange = std::function<Tensor(const Tensor& dense)>;
 
 struct Layout {
   const char* name;
-  Arrange arrange;  // the same values, laid out otherwise
+  Arrange arrange;  // the same values in another memory layout
 };
 
 Tensor sliced(const Tensor& x) {
@@ -36,13 +35,13 @@ const std::vector<Layout> kLayouts = {
     {"channels_last", [](const Tensor& x) { return x.contiguous(at::MemoryFormat::ChannelsLast); }},
 };
 
-// Small whole numbers, exact in every dtype.
+// Small integers, exact in every dtype.
 Tensor values_of(int rank, at::ScalarType dtype, at::IntArrayRef shape) {
   const auto count = c10::multiply_integers(shape);
   return ((at::arange(count, at::kLong) * (rank + 1) + rank) % 5).view(shape).to(dtype);
 }
 
-// What `op` does for every rank whose tensor is arranged by (rank + offset).
+// Calls `op` on every rank, whose tensor is arranged by (rank + offset).
 struct Case {
   Over over;
   at::ScalarType dtype;
@@ -69,7 +68,7 @@ class Collectives : public testing::TestWithParam<Case> {
 TEST_P(Collectives, AllReduceSums) {
   run([&](const Group& world) {
     const auto x = mine(world.rank());
-    const auto before = world.traffic().all_reduces;  // a launcher's world has done others
+    const auto before = world.traffic().all_reduces;  // a launcher's world has already done some
     EXPECT_TRUE(at::equal(world.all_reduce(x), sum()));
     EXPECT_TRUE(at::equal(x, values_of(world.rank(), GetParam().dtype, {2, 3, 4, 5})));
     EXPECT_EQ(world.traffic().all_reduces, before + 1);
@@ -126,7 +125,7 @@ TEST_P(Collectives, RingShiftHandsOnToTheNextRank) {
   run([&](const Group& world) {
     auto x = mine(world.rank());
     const auto incoming = world.ring_shift(x);
-    x.zero_();  // what was sent is ours again
+    x.zero_();  // the sent tensor may be reused
     const int before = (world.rank() + kRanks - 1) % kRanks;
     EXPECT_TRUE(at::equal(incoming->wait(), values_of(before, GetParam().dtype, {2, 3, 4, 5})));
   });
@@ -170,7 +169,7 @@ TEST_P(AllReduce, RoundsBfloat16OnceAndNotAtEveryRank) {
 }
 
 TEST_P(AllReduce, GivesIdenticalBytesOnEveryRankOverEveryTransport) {
-  if (GetParam() == Over::kLauncher) return;  // other ranks' results are in other processes
+  if (GetParam() == Over::kLauncher) return;  // other ranks are other processes
   const auto once = [](Over over) {
     std::vector<Tensor> results(4);
     run_over(over, {.size = 4}, [&](const Group& world) {

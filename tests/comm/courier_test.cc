@@ -11,7 +11,7 @@
 
 namespace braid::courier_test {
 
-// Couriers of ranks 1 and 2; rank 0 says nothing.
+// Couriers of ranks 1 and 2; rank 0 is silent.
 class TwoOfThree : public testing::Test {
  protected:
   using Pair = std::array<int, 2>;
@@ -33,7 +33,7 @@ class TwoOfThree : public testing::Test {
     one_.reset();
   }
 
-  // What rank 1 learns when rank 2 tells it that rank 0 failed of this.
+  // What rank 1 learns when rank 2 tells it that rank 0 failed with this.
   template <class Failure>
   std::exception_ptr told(const char* sentence) {
     two_->tell_loss(0, std::make_exception_ptr(Failure(sentence)));
@@ -51,7 +51,7 @@ class TwoOfThree : public testing::Test {
   std::optional<Courier> one_, two_;
 };
 
-// Then the second rank has to speak for the first, from whomever it heard of it.
+// Then the second rank must speak for the first, whichever rank it learned this from.
 TEST_F(TwoOfThree, HearWhetherTheFirstIsGone) {
   EXPECT_TRUE(is_gone(told<RankIsGone>("its process has ended")));
 }

@@ -1,6 +1,5 @@
-// How transports use a link between devices, and what becomes of it when a run fails. Tensors
-// without memory (meta) stand for a device's: they are on no CPU, and what is computed of them has
-// a shape.
+// How transports use a device link, and what happens to it when a run fails. Tensors without memory
+// (meta) stand for device tensors: they are on no CPU, and results have only a shape.
 #include "comm/process/device_link.h"
 
 #include <ATen/ATen.h>
@@ -29,7 +28,7 @@ class CountingLink : public DeviceLink {
     works = false;
     ++aborts;
   }
-  // What NCCL needs of it: every rank has the first one's word.
+  // As NCCL requires: every rank has the first one's word.
   void renew(const Group& world) override {
     const auto word = world.broadcast(at::full({1}, 7 + world.rank()), 0);
     EXPECT_EQ(word.item<std::int64_t>(), 7);
@@ -108,7 +107,7 @@ TEST(DeviceLink, IsAbortedOnceAndRenewedForTheNextRun) {
   });
 }
 
-// Ranks that wait for the device do not hear of a failure: the link has to be aborted for them.
+// Ranks waiting for the device do not notice a failure: the link must be aborted for them.
 TEST(DeviceLink, IsAbortedWhileARankComputes) {
   with_links([](ProcessWorld& world, CountingLink& link) {
     EXPECT_NE(failure_of([&] {
@@ -122,7 +121,7 @@ TEST(DeviceLink, IsAbortedWhileARankComputes) {
   });
 }
 
-// A rank fails before it has renewed the link: all renew it once more.
+// A rank fails before renewing the link: all renew it once more.
 TEST(DeviceLink, IsRenewedAgainAfterAFailureToRenew) {
   with_links([](ProcessWorld& world, CountingLink& link) {
     std::stop_source stop;

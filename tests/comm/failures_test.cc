@@ -1,4 +1,4 @@
-// What goes wrong between ranks ends all of them soon, with the first cause.
+// A failure between ranks soon ends all of them, with the first cause.
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -46,7 +46,7 @@ TEST_P(Failures, OfOneRankEndTheOthersWithItsError) {
   const auto outcome = outcome_over(
       GetParam(), 3,
       [](const Group& world) {
-        world.barrier();  // all have begun
+        world.barrier();  // all have started
         if (world.rank() == 1) throw Error("out of paint");
         for (int i = 0; i < 1000; ++i) world.barrier();
       },

@@ -1,4 +1,4 @@
-// Which processes are ranks, from the environments that launchers make.
+// Which processes are ranks, from the environments set by launchers.
 #include "comm/launch.h"
 
 #include <gmock/gmock.h>
@@ -31,7 +31,7 @@ const std::map<std::string, std::string> kTorchrun = {
 TEST(Launches, OfNobodyAreNone) {
   EXPECT_FALSE(launch_in({}));
   EXPECT_FALSE(launch_in({{"OMPI_COMM_WORLD_SIZE", "1"}, {"OMPI_COMM_WORLD_RANK", "0"}}));
-  // a batch script of Slurm is not a step
+  // a Slurm batch script is not a step
   EXPECT_FALSE(launch_in({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "4"}}));
 }
 

@@ -1,4 +1,4 @@
-// Processes that are killed, hang, or run out of memory, and what the others make of it.
+// Processes that are killed, hang or run out of memory, and how the others react.
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <sys/resource.h>
@@ -16,7 +16,7 @@ using testing::HasSubstr;
 using testing::Not;
 using namespace std::chrono_literals;
 
-// What each rank does. Prints what it throws, as "PeerFailed: ...", and how runs went.
+// The body of each rank. Prints what it throws, as "PeerFailed: ...", and how runs ended.
 class RankBody : public testing::Test {
  protected:
   void SetUp() override {
@@ -59,7 +59,7 @@ TEST_F(RankBody, AwaitsTheLast) {
   });
 }
 
-// Rank 0 computes, the last one hangs, others wait without a deadline.
+// Rank 0 computes, the last one hangs, the others wait without a deadline.
 TEST_F(RankBody, ComputesWhileTheLastHangs) {
   const auto world = world_with(1s);
   run(*world, [](const Group& g) {
@@ -98,7 +98,7 @@ TEST_F(RankBody, LeavesBeforeTheOthers) {
   if (world) run(*world, [](const Group&) {});
 }
 
-// What counts against RLIMIT_DATA.
+// The memory that counts against RLIMIT_DATA.
 std::int64_t data_bytes() {
   std::ifstream status("/proc/self/status");
   for (std::string line; std::getline(status, line);)
@@ -106,7 +106,7 @@ std::int64_t data_bytes() {
   throw Error("/proc/self/status has no VmData");
 }
 
-// The memory of one rank runs out ten times; the others go on with it.
+// One rank runs out of memory ten times; the others carry on with it.
 TEST_F(RankBody, RunsOutOfMemory) {
   const auto world = world_with(10s);
   const bool is_poor = read_launch()->rank == 1;
@@ -145,9 +145,9 @@ TEST(LostRanks, AreNamedWhenTheyWereKilled) {
     for (int r = 0; r < 3; ++r) {
       const auto printed = ranks.finish(r);
       if (r == victim) continue;
-      EXPECT_EQ(count_of(sentence, printed), 2) << printed;  // of the run, and of the next one
+      EXPECT_EQ(count_of(sentence, printed), 2) << printed;  // for the run, and for the next one
       EXPECT_THAT(printed, Not(HasSubstr("a run in a lost world")));
-      // one speaks for all, the first rank unless it is gone
+      // one rank speaks for all: the first, unless it is gone
       const bool speaks = victim == 0 && r == 1;
       EXPECT_THAT(printed, HasSubstr((speaks ? "\nError: " : "\nPeerFailed: ") + sentence));
     }

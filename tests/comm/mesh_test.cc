@@ -1,4 +1,4 @@
-// The grid of ranks: which groups a rank is in.
+// The grid of ranks: which groups a rank belongs to.
 #include "comm/mesh.h"
 
 #include <ATen/ATen.h>
@@ -37,8 +37,8 @@ TEST(Mesh, PutsTensorParallelRanksNextToEachOther) {
 
 class Meshes : public testing::TestWithParam<Degrees> {};
 
-// Seen from the definition: a rank's place along an axis is a digit of its number, tp the lowest,
-// and the members of its group have all other digits in common.
+// From the definition: a rank's position along an axis is a digit of its number, tp the lowest. The
+// members of its group share all other digits.
 TEST_P(Meshes, HaveGroupsOfRanksThatDifferInOneAxisAlone) {
   const auto& d = GetParam();
   const std::vector<std::pair<std::string, int>> axes = {{"tp", d.tp},     {"ulysses", d.ulysses},

@@ -1,4 +1,4 @@
-// What callers get wrong is refused on every rank, with the ranks and the places in the source.
+// Callers' mistakes are rejected on every rank, naming ranks and places in the source.
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -13,13 +13,13 @@ using testing::HasSubstr;
 
 Tensor zeros(at::IntArrayRef shape = {2}) { return at::zeros(shape); }
 
-// What each of two ranks is told.
+// The errors that two ranks get.
 std::vector<std::string> told(Over over, const std::function<void(const Group&)>& body) {
   std::vector<std::string> seen(2);
   EXPECT_NE(failure_of([&] {
               run_over(over, {.size = 2}, [&](const Group& g) {
                 auto& mine = seen[std::size_t(g.rank())];
-                g.barrier();  // none begins when another one has failed
+                g.barrier();  // none starts when another one has failed
                 mine = failure_of([&] { body(g); });
                 if (!mine.empty()) throw Error(mine);
               });
@@ -30,14 +30,14 @@ std::vector<std::string> told(Over over, const std::function<void(const Group&)>
 
 class Misuse : public testing::TestWithParam<Over> {
  protected:
-  // Both ranks hear of both wishes.
+  // Both ranks are told both wishes.
   static void expect_disagreement(const std::function<void(const Group&)>& body,
                                   const std::string& of_zero, const std::string& of_one) {
     for (const auto& sentence : told(GetParam(), body))
       EXPECT_THAT(sentence,
                   AllOf(HasSubstr("rank 0 calls " + of_zero), HasSubstr("rank 1 calls " + of_one)));
   }
-  // Each rank finds it by itself.
+  // Each rank detects it alone.
   static void expect_refusal(const std::function<void(const Group&)>& body,
                              const std::string& sentence) {
     for (const auto& seen : told(GetParam(), body)) EXPECT_THAT(seen, HasSubstr(sentence));
@@ -85,7 +85,7 @@ TEST_P(Misuse, OfShapesThatDoNotGoTogether) {
         (void)g.all_reduce(zeros({2, 3 + g.rank()}));
       },
       "all_reduce of Float [2, 3]", "all_reduce of Float [2, 4]");
-  // sizes may differ along the dim that is joined, and along no other
+  // sizes may differ only along the concatenated dim
   expect_disagreement(
       [](const Group& g) {
         (void)g.all_gather(zeros({2, 3 + g.rank()}), 0);
@@ -108,7 +108,7 @@ TEST_P(Misuse, OfDifferentRootsAndDims) {
       "all_gather of Float [2, 2] along dim 0", "all_gather of Float [2, 2] along dim 1");
   expect_disagreement(
       [](const Group& g) {
-        (void)g.all_to_all({zeros({2}), zeros({g.rank() + 1})});  // as it should be
+        (void)g.all_to_all({zeros({2}), zeros({g.rank() + 1})});  // correct
         g.rank() ? g.barrier() : g.await();
       },
       "barrier", "barrier");
@@ -118,7 +118,7 @@ TEST_P(Misuse, OfACollectiveTooMany) {
   expect_disagreement(
       [](const Group& g) {
         g.barrier();
-        if (g.rank() == 0) (void)g.subgroup(std::vector{0, 1});  // no collective in itself
+        if (g.rank() == 0) (void)g.subgroup(std::vector{0, 1});  // not a collective itself
         (void)g.all_reduce(zeros({1}));
         g.rank() ? g.barrier() : (void)g.all_reduce(zeros({1}));
       },
@@ -170,7 +170,7 @@ TEST_P(Misuse, OfAllToAll) {
       "parts of different dtypes or numbers of dims");
 }
 
-// In place the others' tensors must have the root's shape: those who have not are told.
+// The in-place form requires the root's shape on all ranks; those with another one are told.
 TEST_P(Misuse, OfBroadcastInPlace) {
   const auto seen = told(GetParam(), [](const Group& g) {
     auto x = zeros({2 + g.rank()});

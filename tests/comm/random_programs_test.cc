@@ -1,5 +1,5 @@
-// Programs of random collectives, of tensors of random shapes, dtypes and strides, against what one
-// rank computes; every other time a random rank fails in the midst of one.
+// Programs of random collectives on tensors of random shapes, dtypes and strides, against one
+// rank's results. Every other time, a random rank fails in the middle of one.
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ std::int64_t draw(Random& random, std::int64_t below) {
   return std::int64_t(random() % std::uint32_t(below));
 }
 
-// The same numbers, laid out in a random way.
+// The same numbers in a random memory layout.
 Tensor rearranged(const Tensor& x, Random& random) {
   const auto dims = x.dim();
   auto result = x.clone();
@@ -38,7 +38,7 @@ Tensor rearranged(const Tensor& x, Random& random) {
 constexpr at::ScalarType kDtypes[] = {at::kFloat, at::kDouble, at::kBFloat16, at::kHalf, at::kLong,
                                       at::kInt,   at::kShort,  at::kByte,     at::kChar, at::kBool};
 
-// Small whole numbers: their sums are exact in every dtype.
+// Small integers: their sums are exact in every dtype.
 Tensor numbers(at::IntArrayRef shape, at::ScalarType dtype, Random& random) {
   auto x = at::empty(shape, at::kLong);
   auto* const data = x.data_ptr<std::int64_t>();
@@ -65,7 +65,7 @@ struct Pair {
   Tensor got, want;
 };
 
-// What collective `kind` gives of `x`, and what it should give when rank r has all[r].
+// The result of collective `kind` on `x`, and the expected one if rank r has all[r].
 Pair call(const Group& g, Kind kind, Tensor x, const std::vector<Tensor>& all, std::int64_t dim,
           int root) {
   switch (kind) {
@@ -95,7 +95,7 @@ Pair call(const Group& g, Kind kind, Tensor x, const std::vector<Tensor>& all, s
   return {at::stack(g.all_to_all(parts)), at::stack(want)};
 }
 
-// One collective of a random kind. All ranks draw the same, also for each other.
+// One collective of a random kind. Every rank draws the same values, for all ranks.
 void check_next(const Group& g, Random& random) {
   const auto kind = Kind(draw(random, kKinds));
   const auto dtype = kDtypes[std::size_t(draw(random, std::ssize(kDtypes)))];
@@ -104,7 +104,7 @@ void check_next(const Group& g, Random& random) {
   std::vector<Tensor> all;
   for (int r = 0; r < g.size(); ++r) {
     if (kind == Kind::kAllGather) shape[std::size_t(dim)] = draw(random, 4);
-    if (kind == Kind::kShift) shape = random_shape(random, 0);  // of a ring: any
+    if (kind == Kind::kShift) shape = random_shape(random, 0);  // shapes may differ
     all.push_back(numbers(shape, dtype, random));
   }
   const auto root = int(draw(random, g.size()));

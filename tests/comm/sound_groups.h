@@ -1,4 +1,4 @@
-// Groups that should be sound, whatever has happened to their world before.
+// Groups that must work, whatever happened to their world before.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -29,7 +29,7 @@ inline const std::map<std::string, std::function<void(const Group&)>> kCollectiv
     {"check_same", [](const Group& g) { check_same(g, at::ones({4}), "ones"); }},
 };
 
-// Every collective of a sound group, against what it should give.
+// Checks every collective of a group against the expected result.
 inline void expect_sound(const Group& g) {
   const auto mine = at::arange(6).view({2, 3}) + 100 * g.rank();
   const auto of = [](int rank) { return at::arange(6).view({2, 3}) + 100 * rank; };
@@ -48,7 +48,7 @@ inline void expect_sound(const Group& g) {
   g.barrier();
 }
 
-// Groups that live as long as a world, by rank.
+// Groups that live as long as a world, indexed by rank.
 struct Groups {
   std::vector<Group> pairs = std::vector<Group>(kRanks);
 
@@ -67,7 +67,7 @@ struct Groups {
 
 class SoundGroups : public testing::TestWithParam<Over> {
  protected:
-  // A world with groups in it, for as long as `use` lasts.
+  // Creates a world with groups for the duration of `use`.
   void with_groups(const std::function<void(World&, Groups&)>& use,
                    std::chrono::milliseconds deadline = std::chrono::seconds(10)) const {
     with_worlds_over(GetParam(), {.size = kRanks, .deadline = deadline}, [&](World& world) {

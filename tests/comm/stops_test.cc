@@ -70,14 +70,14 @@ class Losses : public testing::TestWithParam<Over> {};
 INSTANTIATE_TEST_SUITE_P(Transports, Losses, testing::Values(Over::kThreads, Over::kSockets),
                          [](const auto& info) { return name_of(info.param); });
 
-// A rank that did not come may come at any time: nothing can be agreed on with it.
+// A missing rank may still come at any time: nothing can be agreed on with it.
 TEST_P(Losses, EndTheWorld) {
   with_worlds_over(GetParam(), {.size = 2, .deadline = 200ms}, [](World& world) {
     const auto body = [](const Group& g) {
       if (g.rank() == 1) std::this_thread::sleep_for(700ms);
       g.barrier();
     };
-    // A rank that leaves may be gone before its word arrives.
+    // A leaving rank may be gone before its message arrives.
     const auto loss = world.has_first_rank()
                           ? testing::Matcher<std::string>(HasSubstr("waited 0.2 s for rank 1"))
                           : testing::AnyOf(HasSubstr("waited 0.2 s for rank 1"),
@@ -87,7 +87,7 @@ TEST_P(Losses, EndTheWorld) {
   });
 }
 
-// What all find, as a link that is down, the first rank says, though it may be the last to find it.
+// The first rank reports what all ranks find (a broken link), even if it finds it last.
 TEST(LossOfAll, IsToldInTheFirstRanksOwnWords) {
   with_worlds_over(Over::kSockets, {.size = 2}, [](World& world) {
     const auto failure = failure_of([&] {

@@ -1,4 +1,4 @@
-// Ranks over each transport: the same test bodies run on all.
+// Ranks over each transport, so that the same test bodies run on all.
 #pragma once
 
 #include <sys/socket.h>
@@ -11,15 +11,15 @@
 
 namespace braid {
 
-// Threads that share memory; processes' own transport over sockets, in threads of this process; or
-// the processes that a launcher started, of which this is one.
+// Threads sharing memory; the processes' socket transport, between threads of this process; or the
+// processes started by a launcher, of which this is one.
 enum class Over { kThreads, kSockets, kLauncher };
 
 inline const char* name_of(Over over) {
   return over == Over::kThreads ? "threads" : over == Over::kSockets ? "sockets" : "launcher";
 }
 
-// The transports that this process can test: under a launcher only that one.
+// The transports this process can test; under a launcher, only that one.
 inline std::vector<Over> transports() {
   if (read_launch()) return {Over::kLauncher};
   return {Over::kThreads, Over::kSockets};
@@ -38,8 +38,8 @@ inline std::vector<std::vector<int>> connected(int size) {
   return sockets;
 }
 
-// A world for each rank, in a thread of its own. Throws what the first rank throws that says
-// something of its own.
+// Runs each rank's world in its own thread. Throws the error of the lowest rank that failed itself,
+// or else a PeerFailed.
 inline void with_worlds_over_sockets(const WorldOptions& options,
                                      const std::function<void(World&)>& use) {
   const auto sockets = connected(options.size);
@@ -68,8 +68,8 @@ inline void with_worlds_over_sockets(const WorldOptions& options,
   if (of_peer) std::rethrow_exception(of_peer);
 }
 
-// Under a launcher every test has the launcher's number of ranks: one that wants another is left
-// out by the caller. The world is made once.
+// Under a launcher every test gets the launcher's number of ranks; callers skip tests that need
+// another. The world is created once.
 inline void with_world_of_launcher(const WorldOptions& options,
                                    const std::function<void(World&)>& use) {
   static const auto world = make_world({.size = read_launch()->size}, read_launch());
@@ -78,7 +78,7 @@ inline void with_world_of_launcher(const WorldOptions& options,
   use(*world);
 }
 
-// `use` is called once for all ranks that are threads, and by every rank that is a process.
+// Calls `use` once for all ranks that are threads, or once in every process.
 inline void with_worlds_over(Over over, const WorldOptions& options,
                              const std::function<void(World&)>& use) {
   if (over == Over::kSockets) return with_worlds_over_sockets(options, use);
@@ -92,7 +92,7 @@ inline void run_over(Over over, const WorldOptions& options,
   with_worlds_over(over, options, [&](World& world) { world.run(body); });
 }
 
-// What `run` throws, as a sentence; empty when it throws nothing.
+// The message of what `run` throws; empty if it throws nothing.
 inline std::string failure_of(const std::function<void()>& run) {
   try {
     run();

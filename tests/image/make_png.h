@@ -1,4 +1,4 @@
-// PNGs that encode_png does not make: any chunk, with a true checksum, in any order.
+// PNGs that encode_png does not write: any chunk, with a valid checksum, in any order.
 #pragma once
 
 #include <zlib.h>

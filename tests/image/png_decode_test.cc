@@ -70,7 +70,7 @@ TEST(PngDecode, FindsEveryFlippedBit) {
   }
 }
 
-// A checksum does not tell who made it: what follows is well-formed outside and false inside.
+// A checksum does not authenticate: these are well-formed outside and false inside.
 TEST(PngDecode, RefusesHeadersThatCannotBe) {
   for (const auto& header : {ihdr(0, 1, 8, 2), ihdr(1, 0, 8, 2), ihdr(1, 1, 3, 2), ihdr(1, 1, 8, 5),
                              ihdr(1, 1, 1, 2), ihdr(0xffffffff, 1, 8, 2), chunk("IHDR", "x")}) {

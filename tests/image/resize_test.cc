@@ -1,4 +1,4 @@
-// Against Pillow: tests/data/pictures/resized.json, made by tools/parity/dump_pictures.py.
+// Against Pillow: tests/data/pictures/resized.json, written by tools/parity/dump_pictures.py.
 #include <gtest/gtest.h>
 #include <zlib.h>
 
@@ -11,7 +11,7 @@
 
 namespace braid::resize_test {
 
-// As colours() makes it in dump_pictures.py.
+// Like colours() in dump_pictures.py.
 Pixels colours(int width, int height) {
   Pixels picture{width, height, std::vector<std::uint8_t>(std::size_t(width) * height * 3)};
   for (std::size_t i = 0; i < picture.rgb.size(); ++i)

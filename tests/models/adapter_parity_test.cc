@@ -1,5 +1,5 @@
 // LoRAs in every spelling, fused into the transformers of other fixtures, against diffusers with
-// merged weights, on one rank and shared in every way.
+// merged weights, on one rank and in every layout.
 #include <c10/core/InferenceMode.h>
 #include <gmock/gmock.h>
 
@@ -27,7 +27,7 @@ namespace fs = std::filesystem;
 const std::vector<Degrees> kLayouts = {
     {.tp = 2}, {.ring = 2}, {.ulysses = 2}, {.layers = 2}, {.layers = 2, .tp = 2}};
 
-// A transformer of some family, whose adapters are in a folder of tests/data/parity/adapters.
+// A transformer whose adapters are in a folder of tests/data/parity/adapters.
 struct Base {
   Checkpoint checkpoint;
   Names names;
@@ -35,7 +35,7 @@ struct Base {
   std::function<ShardingTable(int ranks)> shardings;
   std::function<DenoiserPart(const Weights&, Attend, const Mesh&)> load;
   DenoiserInput input;
-  std::function<Tensor(const Tensor& tokens)> velocity;  // as the fixture has it
+  std::function<Tensor(const Tensor& tokens)> velocity;  // from the fixture
 };
 
 // The blocks of this rank's stage.
@@ -141,13 +141,13 @@ class AdapterParity : public testing::TestWithParam<std::string> {
         base_.load(weights({.tensor_parallel = mesh.tp}, mode), attend_over(mesh), mesh);
     return base_.velocity(predict_over(mesh, part)({base_.input}).front());
   }
-  // As far as the reference is from itself on another processor, and half of that more. Of DoRA,
-  // whose reference draws anew each time, only what sums without vectors may be off is known.
+  // 1.5 times the reference's difference from itself on another processor. For DoRA, whose
+  // reference draws anew each time, only the bound for sums without vector instructions is known.
   double bound(double usual) const {
     const bool has_vectors = at::get_cpu_capability().starts_with("AVX");
     return std::max(has_vectors ? usual : 1.2 * usual, 1.5 * spread_);
   }
-  // Of more than products of low rank.
+  // Adapters that are more than low-rank products.
   bool is_fused_only() const {
     for (const auto* const word : {"dora", "rslora", "control", "lokr", "loha"})
       if (name_.find(word) != std::string::npos) return true;

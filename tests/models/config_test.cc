@@ -1,4 +1,4 @@
-// Configurations: what is absent has the reference class's default, what is wrong is named.
+// Configurations: absent fields take the reference class's defaults; wrong ones are named.
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// The inputs of the denoisers in tests/data/parity/denoisers, as families make them.
+// Inputs for the denoisers in tests/data/parity/denoisers, as families build them.
 #pragma once
 
 #include "dumps.h"
@@ -30,7 +30,7 @@ inline Tensor unpack(const Tensor& tokens, std::int64_t rows, std::int64_t colum
   return patches.permute({0, 5, 1, 3, 2, 4}).flatten(4).flatten(2, 3);
 }
 
-// Tokens and positions padded to a multiple of 32. What pads hold must not matter.
+// Pads tokens and positions to a multiple of 32. The pads' values must not matter.
 inline Tokens padded(const Tensor& x_BLC, const Tensor& ids_LA, const Tensor& pad_ids_LA) {
   const auto pads = pad_ids_LA.size(0);
   const auto nonsense = at::full({x_BLC.size(0), pads, x_BLC.size(2)}, 1e3, x_BLC.options());
@@ -62,7 +62,7 @@ inline DenoiserInput zimage_input(const Dump& dump, at::ScalarType dtype) {
           .timestep_B = dump["timestep"]};
 }
 
-// The tensor that is too large for fixtures: tools/parity/make_denoisers.py, left_out().
+// The tensor too large for fixtures: tools/parity/make_denoisers.py, left_out().
 inline Tensor left_out() {
   const auto i = at::arange(1024).unsqueeze(1), j = at::arange(256);
   return ((i * (73 + j) + 151 * j) % 255 - 127).to(at::kFloat) / 1024;

@@ -1,4 +1,4 @@
-// What tools/parity dumped from diffusers, and how far from it something is.
+// Tensors dumped from diffusers by tools/parity, and distances from them.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -59,14 +59,14 @@ inline std::map<std::string, Tensor> tensors_of(const Checkpoint& checkpoint) {
   return tensors;
 }
 
-// A checkpoint whose file is gone already.
+// A checkpoint whose file is already deleted.
 inline Checkpoint checkpoint_of(const std::map<std::string, Tensor>& tensors) {
   const TemporaryFolder folder;
   write_file(folder / "part.safetensors", write_safetensors(tensors));
   return Checkpoint::open_file(folder / "part.safetensors");
 }
 
-// Of the model that `load` makes of weights, whose values nobody needs.
+// The number of parameters of the model that `load` builds; values do not matter.
 inline std::int64_t parameters_of(const std::function<void(const Weights& w)>& load) {
   std::vector<AskedTensor> asked;
   load(Weights::synthetic({}).surveyed(asked));
@@ -90,8 +90,8 @@ class PartFixture {
     return Checkpoint::open_file(folder_ / manifest_["single_file"]);
   }
 
-  // Within 1e-5, or what the reference is from itself on another instruction set: a unit in the
-  // last place of MKL's exp(), times a guidance of 4000, is 1e-4 of an angle.
+  // Within 1e-5, or the reference's own difference on another instruction set: one unit in the last
+  // place of MKL's exp(), times a guidance of 4000, is 1e-4 of an angle.
   void expect_equal(const Tensor& got, const std::string& name) const {
     ASSERT_EQ(got.sizes(), dump_[name].sizes()) << name;
     const auto spread = manifest_["float32_spread"].value(name, 0.0);

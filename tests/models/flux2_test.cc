@@ -1,5 +1,5 @@
-// FLUX.2's transformer against what diffusers computed, its files against what they should hold,
-// and its parts against the whole.
+// FLUX.2's transformer against diffusers' results, its files against their expected contents, and
+// its parts against the whole.
 #include <c10/core/InferenceMode.h>
 #include <gmock/gmock.h>
 
@@ -37,7 +37,7 @@ TEST_P(Flux2Parity, Float16RunsAndIsClose) {
   EXPECT_LT(relative_error(velocity(at::kHalf), fixture_.dump()["velocity"]), 0.1);
 }
 
-// As the reference: 0.5015 is 0.5 in bfloat16, and that is 500 of 1000 steps; 501.5 would be 502.
+// Like the reference: 0.5015 becomes 0.5 in bfloat16, so 500 of 1000 steps; 501.5 would become 502.
 TEST_P(Flux2Parity, RoundsTimestepsBeforeTheyAreMultiplied) {
   const auto model = load(fixture_.weights(), at::kBFloat16);
   const auto velocity_at = [&](double time) {
@@ -91,7 +91,7 @@ TEST_P(Flux2SingleFile, IsTheSameTransformerUnderOtherNames) {
 INSTANTIATE_TEST_SUITE_P(Fixtures, Flux2SingleFile, testing::Values("klein", "dev"),
                          [](const auto& info) { return info.param; });
 
-// Its weights, with something done to them.
+// The transformer's weights, modified.
 class Flux2Files : public testing::Test {
  protected:
   std::string refusal(const std::function<void(std::map<std::string, Tensor>&)>& change) const {
@@ -128,7 +128,7 @@ TEST_F(Flux2Files, GuidanceIsGivenExactlyToModelsDistilledWithIt) {
   EXPECT_THROW(model(in), Error);
 }
 
-// Of as many shapes as the sizes are read from.
+// Just the shapes from which sizes are inferred.
 std::map<std::string, Tensor> tensors_of_a_file(std::int64_t head_width) {
   const auto of = [](at::IntArrayRef shape) { return at::zeros(shape, at::kBFloat16); };
   return {{"single_stream_modulation.lin.weight", of({1, 1})},
@@ -201,8 +201,8 @@ TEST(Flux2Sharding, RefusesHeadsThatDoNotDivide) {
             flux2_sharding(Flux2Config(), 8, SharedModulation::kNo).size() + 4);
 }
 
-// Per token of a block: dev's has 981 467 648 parameters a double block and half of them a single
-// one, of which norms of queries and keys multiply nothing.
+// Per token and block: a double block of dev has 981 467 648 parameters and a single one half as
+// many. Norms of queries and keys multiply nothing.
 TEST(Flux2Shape, CountsTheFlopsOfItsWeights) {
   const auto shape = flux2_shape(Flux2Config());
   EXPECT_EQ(shape.num_blocks(), 56);

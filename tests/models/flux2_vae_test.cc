@@ -1,4 +1,4 @@
-// FLUX.2's autoencoder against what diffusers computed.
+// FLUX.2's autoencoder against diffusers' results.
 #include <c10/core/InferenceMode.h>
 #include <gmock/gmock.h>
 
@@ -65,7 +65,7 @@ INSTANTIATE_TEST_SUITE_P(Fixtures, Flux2Vae, testing::Values("vae", "vae-thin"),
                            return std::string(info.param) == "vae" ? "Plain" : "ThinDecoder";
                          });
 
-// Statistics are no parameters: two for each of 128 packed channels.
+// Statistics do not count as parameters: two for each of 128 packed channels.
 TEST(Flux2VaeConfig, HasTheNumberOfParametersOfThePublishedModel) {
   const auto json = parse_json(R"({"_class_name":"AutoencoderKLFlux2"})", "f");
   const auto config = read_vae_config(JsonObject(json, "f"));

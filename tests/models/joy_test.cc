@@ -1,5 +1,5 @@
-// The parts of JoyAI-Image-Edit against what diffusers and transformers computed: its transformer,
-// Qwen3-VL, and Wan's autoencoder for one picture. See tools/parity/make_joy.py.
+// The parts of JoyAI-Image-Edit against diffusers' and transformers' results: its transformer,
+// Qwen3-VL, and Wan's autoencoder for single pictures. See tools/parity/make_joy.py.
 #include <c10/core/InferenceMode.h>
 #include <gmock/gmock.h>
 
@@ -28,7 +28,7 @@ class JoyParts : public testing::Test {
 
   void expect_equal(const Tensor& got, const std::string& name) const {
     ASSERT_EQ(got.sizes(), dump_[name].sizes()) << name;
-    // Or half as much again as the reference is from itself on another processor.
+    // Or 1.5 times the reference's difference from itself on another processor.
     const auto spread = manifest_["float32_spread"].value(name, 0.0);
     EXPECT_LT(largest_error(got, dump_[name]), std::max(1e-5, 1.5 * spread)) << name;
   }
@@ -79,7 +79,7 @@ TEST_F(WanVae, Bfloat16IsAsExactAsTheReferences) {
   expect_as_exact_as_reference(moments(vae), "vae.moments");
 }
 
-// Whatever a video's other frames would meet.
+// The slices that would meet a video's other frames do not matter.
 TEST_F(WanVae, LooksAtTheLastSliceInTimeOnly) {
   auto tensors = tensors_of(part("vae"));
   int without_use = 0;
@@ -108,7 +108,7 @@ TEST_F(WanVae, PublishedHasItsParameters) {
   const auto count = [](Vae::Parts parts) {
     return parameters_of([=](const Weights& w) { (void)Vae(wan_vae_config(), w, parts); });
   };
-  // less the convolutions over time alone: 192 and 384 channels down, 384 and 384 up
+  // minus the convolutions over time alone: 192 and 384 channels down, 384 and 384 up
   const auto of_times = [](std::int64_t in, std::int64_t out) { return 3 * in * out + out; };
   EXPECT_EQ(count(Vae::Parts::kBoth),
             126'892'531 - of_times(192, 192) - of_times(384, 384) - 2 * of_times(384, 768));
@@ -148,7 +148,7 @@ class Qwen3VlParity : public JoyParts {
     const auto x = (*this)[name].flatten().contiguous();
     return {x.const_data_ptr<std::int64_t>(), x.const_data_ptr<std::int64_t>() + x.numel()};
   }
-  // Normed by means and deviations of one half.
+  // Normalised with means and deviations of one half.
   std::vector<Tensor> pictures(at::ScalarType dtype) const {
     std::vector<Tensor> made;
     for (const auto* name : {"vision.picture0", "vision.picture1"})
@@ -204,7 +204,7 @@ TEST_F(Qwen3VlParity, NeedsAPlaceForEachPicture) {
   EXPECT_EQ(refusal("text.plain_ids", 2), "the prompt marks the places of 0 pictures, there are 2");
 }
 
-// Counted on transformers' classes: the layers, the table of tokens and the tower.
+// Counted with transformers' classes: the layers, the token table and the tower.
 TEST_F(Qwen3VlParity, PublishedHasItsParameters) {
   const Qwen3VlConfig c;
   const std::int64_t layer = 4096 * 128 * (2 * 32 + 2 * 8) + 3 * 4096 * 12288 + 2 * 4096 + 2 * 128;
@@ -219,7 +219,7 @@ class JoyParity : public JoyParts {
     c.text_rope = rope;
     return {c, Weights(part("transformer"), {}, {.dtype = dtype})};
   }
-  // [B Z h w] -> tokens, channels slowest, and where they lie.
+  // [B Z h w] -> tokens, channels slowest, and their positions.
   static Tokens tokens_of(const Tensor& latents, std::int64_t item) {
     const auto patches =
         latents.unflatten(3, {-1, kPatchSide}).unflatten(2, {-1, kPatchSide});  // B Z h 2 w 2
@@ -233,7 +233,7 @@ class JoyParity : public JoyParts {
     const auto patches = tokens.unflatten(2, {like[1], 2, 2}).unflatten(1, {like[2] / 2, -1});
     return patches.permute({0, 3, 1, 4, 2, 5}).flatten(4).flatten(2, 3);
   }
-  // The last of `count` items is drawn, the others are looked at.
+  // The last of `count` items is drawn, the others are references.
   DenoiserInput input(std::int64_t count, JoyTextRope rope, at::ScalarType dtype) const {
     const auto items = (*this)["transformer.items"].squeeze(3).to(dtype);
     const auto all = items.size(1), first = all - count;
@@ -242,7 +242,7 @@ class JoyParity : public JoyParts {
     for (std::int64_t i = first; i + 1 < all; ++i)
       in.references.push_back(tokens_of(items.select(1, i), i - first + 1));
     auto places = at::zeros({text.size(1), 3});
-    // behind the largest of all positions, of 2 rows, 3 columns and the items
+    // after the largest position, of 2 rows, 3 columns and the items
     if (rope == JoyTextRope::kBehindPictures)
       places += (at::arange(text.size(1)) + std::max<std::int64_t>(3, count)).unsqueeze(1);
     in.text = {.x_BLC = text, .ids_LA = places};

@@ -1,4 +1,4 @@
-// Every denoiser on ranks of every kind, against itself on one.
+// Every denoiser in every layout, against itself on one rank.
 #include <c10/core/InferenceMode.h>
 
 #include "comm/thread.h"
@@ -31,7 +31,7 @@ std::string name_of(const Layout& layout) {
   return name;
 }
 
-// The blocks of this rank's stage, cut where the stages are as even as they can be.
+// The blocks of this rank's stage, divided as evenly as possible.
 BlockRange blocks_of(const Mesh& mesh, std::int64_t all) {
   const auto share = share_of(all, mesh.stages.rank(), mesh.stages.size());
   return {.begin = share.begin, .count = share.count};

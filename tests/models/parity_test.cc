@@ -1,5 +1,5 @@
-// Every part of every fixture, alone, against what diffusers and transformers computed. The first
-// test to fail names the part that is wrong. Fixtures: tests/data/parity/README.md.
+// Every part of every fixture, alone, against diffusers' and transformers' results. The first test
+// to fail names the wrong part. Fixtures: tests/data/parity/README.md.
 #include <c10/core/InferenceMode.h>
 #include <gmock/gmock.h>
 
@@ -64,12 +64,12 @@ class Parts : public testing::TestWithParam<std::string> {
     return in;
   }
   Tensor velocity(const Flux& model, at::ScalarType dtype) const { return model(input(dtype)); }
-  // The fixture is of one processor, on others the reference itself differs from it so much.
+  // The fixture is from one processor; on others the reference itself differs by this much.
   void expect_equal(const Tensor& got, const std::string& name) const {
     const double spread = manifest_["float32_spread"][name];
     EXPECT_LT(largest_error(got, dumped(name)), 1e-5 + spread) << name;
   }
-  // At most 1.1 times as far from float32 as the reference's own bfloat16 is where it is farthest.
+  // At most 1.1 times as far from float32 as the reference's own bfloat16 is at its worst.
   void expect_as_exact_as_reference(const Tensor& got, const std::string& name) const {
     EXPECT_EQ(got.scalar_type(), at::kBFloat16) << name;
     const std::map<std::string, double> errors = manifest_["bfloat16_errors"][name];
@@ -98,7 +98,7 @@ TEST_P(Parts, TheTransformerEqualsTheReference) {
   expect_equal(velocity(flux(at::kFloat), at::kFloat), "transformer.velocity");
 }
 
-// Whichever pictures are modulated together, and as each step by itself would be.
+// Results do not depend on which pictures are modulated together, or on batching steps.
 TEST_P(Parts, TheTransformerModulatesAllStepsOfAPictureAtOnce) {
   const auto model = flux(at::kFloat);
   auto in = input(at::kFloat);
@@ -145,7 +145,7 @@ TEST_P(Parts, Bfloat16IsAsExactAsTheReferences) {
   expect_as_exact_as_reference(at::cat({moments.mean, moments.logvar}, 1), "vae.moments");
 }
 
-// No promise beyond working: float16 is for devices that have nothing better.
+// Only promised to work: float16 is for devices without anything better.
 TEST_P(Parts, Float16RunsAndIsClose) {
   const auto expect_close = [&](const Tensor& got, const std::string& name) {
     EXPECT_EQ(got.scalar_type(), at::kHalf) << name;

@@ -1,4 +1,4 @@
-// How far weights in 8 bits move one evaluation at FLUX.1's width: docs/numerics.md's budget.
+// How far 8-bit weights move one evaluation at FLUX.1's width: the budget in docs/numerics.md.
 #include <ATen/ATen.h>
 #include <c10/core/InferenceMode.h>
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ namespace braid::quantize_test {
 
 const FluxConfig kWide{.num_double = 1, .num_single = 2, .guidance_embeds = true};
 
-// A checkpoint of random weights: normal, of deviation 0.02; norms are 1.
+// A checkpoint of random weights: normal with deviation 0.02; norms are 1.
 class RandomFlux {
  public:
   RandomFlux() {
@@ -63,7 +63,7 @@ class RandomFlux {
     const Flux flux(
         kWide, Weights(checkpoint, flux_names(checkpoint), {.dtype = dtype, .quantize = form}));
     const auto generator = at::detail::createCPUGenerator(8);
-    // a timestep and a guidance that bfloat16 has exactly, times 1000 too
+    // a timestep and a guidance that are exact in bfloat16, also times 1000
     const auto normal = [&](at::IntArrayRef shape) {
       return at::randn(shape, generator, at::kFloat).to(dtype);
     };

@@ -1,4 +1,4 @@
-// What is mapped tile by tile, and joined again.
+// Mapping tile by tile and joining again.
 #include "models/vae/tiles.h"
 
 #include <ATen/ATen.h>
@@ -6,7 +6,7 @@
 
 namespace braid::tiles_test {
 
-// The last tile may be narrower than the border that is blended, or a single row.
+// The last tile may be narrower than the blended border, or a single row.
 TEST(Tiles, JoinWhatIsMappedPixelByPixelAtEverySize) {
   for (std::int64_t height = 1; height <= 20; ++height)
     for (const std::int64_t width : {7, 13, 14}) {

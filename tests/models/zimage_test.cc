@@ -1,5 +1,5 @@
-// Z-Image's transformer against what diffusers computed, its files against what they should hold,
-// and its parts against the whole.
+// Z-Image's transformer against diffusers' results, its files against their expected contents, and
+// its parts against the whole.
 #include <c10/core/InferenceMode.h>
 #include <gmock/gmock.h>
 
@@ -60,7 +60,7 @@ TEST_P(ZImageParity, TwoPartsMakeTheSameBitsAsOne) {
   }
 }
 
-// Whichever pictures are modulated together, and as each step by itself would be.
+// Results do not depend on which pictures are modulated together, or on batching steps.
 TEST_P(ZImageParity, ModulatesAllStepsOfAPictureAtOnce) {
   const auto model = load(weights(), at::kFloat);
   auto in = zimage_input(fixture_.dump(), at::kFloat);
@@ -77,7 +77,7 @@ TEST_P(ZImageParity, ModulatesAllStepsOfAPictureAtOnce) {
   }
 }
 
-// Captions of as many tokens, padded to 32, 32 and 64.
+// Captions of this many tokens, padded to 32, 32 and 64.
 INSTANTIATE_TEST_SUITE_P(TextTokens, ZImageParity, testing::Values(31, 32, 33),
                          testing::PrintToStringParamName());
 
@@ -88,8 +88,8 @@ TEST_P(ZImageSingleFile, IsTheSameTransformerUnderOtherNames) {
   const bool is_prefixed = file.find("model.diffusion_model.x_pad_token") != nullptr;
   EXPECT_EQ(is_prefixed, GetParam() == 33);
   EXPECT_TRUE(is_zimage(file));
-  // Not of equal bits: without AVX2 MKL sums in another order where memory is aligned otherwise,
-  // and here q, k and v lie in one tensor.
+  // Not bit-identical: without AVX2, MKL's order of summation depends on memory alignment, and here
+  // q, k and v are in one tensor.
   EXPECT_LT(relative_error(output(with_left_out(file, is_prefixed ? "model.diffusion_model." : ""),
                                   at::kFloat),
                            output(weights(), at::kFloat)),
@@ -139,7 +139,7 @@ TEST_F(ZImageFiles, ReferencesAreRefused) {
   EXPECT_THROW(model(in), Error);
 }
 
-// Of as many shapes as the sizes are read from.
+// Just the shapes from which sizes are inferred.
 std::map<std::string, Tensor> tensors_of_a_file(std::int64_t head_width) {
   const auto of = [](at::IntArrayRef shape) { return at::zeros(shape, at::kBFloat16); };
   return {{"x_embedder.weight", of({256, 64})},
@@ -201,7 +201,7 @@ TEST(ZImageSharding, GivesSomeDevicesAHeadMore) {
   EXPECT_EQ(columns, (std::vector<std::int64_t>{2560, 2560, 2560, 2560}));
 }
 
-// A block has 180 910 336 parameters: those of its norms and of its modulation, a matrix and a
+// A block has 180 910 336 parameters. Those of its norms and of its modulation, a matrix and a
 // bias, multiply no tokens.
 TEST(ZImageShape, CountsTheFlopsOfItsWeights) {
   const auto shape = zimage_shape(ZImageConfig());

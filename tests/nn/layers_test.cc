@@ -36,7 +36,7 @@ double largest_difference(const Tensor& a, const Tensor& b) {
   return (a - b).abs().max().item<double>();
 }
 
-// Two ranks with a half each make what the formula makes of the whole, the bias added once.
+// Two ranks with half each compute the same as the formula on the whole; the bias is added once.
 TEST_F(Layers, SharedAmongRanksMakeWhatOneMakes) {
   const std::map<std::string, Tensor> stored = {
       {"up.weight", at::randn({12, 6})},   {"up.bias", at::randn({12})},
@@ -61,7 +61,7 @@ TEST_F(Layers, SharedAmongRanksMakeWhatOneMakes) {
   });
 }
 
-// Attention is left out: each token attends to itself.
+// Attention is trivial: each token attends to itself.
 TEST_F(Layers, OfEncodersAreWhatTheirActivationSays) {
   constexpr std::int64_t kHidden = 8, kWide = 12;
   std::map<std::string, Tensor> stored;
@@ -99,7 +99,7 @@ TEST_F(Layers, OfEncodersAreWhatTheirActivationSays) {
   }
 }
 
-// Text and image are reduced at once where both are sums.
+// Text and image share one reduction if both are sums.
 TEST_F(Layers, ReduceTwoSumsAtOnce) {
   const std::map<std::string, Tensor> stored = {
       {"a.weight", at::randn({3, 8})}, {"a.bias", at::randn({3})}, {"b.weight", at::randn({3, 8})}};
@@ -161,7 +161,7 @@ TEST(BlockRun, HasEndsWhereItReachesThem) {
   EXPECT_EQ(ends({.begin = 7, .count = 0}), std::pair(false, true));
   EXPECT_EQ(ends({.begin = 0, .count = 7, .ends = Ends::kLeftOut}), std::pair(false, false));
   EXPECT_EQ(run_of({}, 7).count, 7);
-  // Of 4 blocks of a kind that begin at block 3: those before the run are skipped.
+  // 4 blocks of a kind starting at block 3: those before the run are skipped.
   const auto kind = run_of(BlockRange{.begin = 2, .count = 3}, 7).of_kind(3, 4);
   EXPECT_EQ(kind.begin, -1);
   EXPECT_EQ(kind.all, 4);
@@ -187,7 +187,7 @@ TEST_F(Layers, LookUpRowsInTheDtypeOfTheLoad) {
   EXPECT_TRUE(at::equal(rows[0], stored.index_select(0, at::tensor({7, 0, 7})).to(at::kBFloat16)));
 }
 
-// Every tensor of an input, once: layouts and graphs see no other.
+// Every tensor of an input, exactly once: layouts and graphs see no others.
 TEST(DenoiserInput, EnumeratesEveryTensorThatIsThere) {
   DenoiserInput in{.noise = {at::ones({2, 5, 3}), at::ones({5, 2})},
                    .text = {at::ones({2, 4, 6}), at::ones({4, 2}), at::ones({4})},

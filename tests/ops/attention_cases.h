@@ -1,5 +1,5 @@
-// What attention of our own is tested with: tiles made of loops, and all that this machine can run;
-// and the definition in float64.
+// The kernels to test our own attention with: tiles emulated by loops, and all that this machine
+// can run; and the definition in float64.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -16,10 +16,10 @@
 namespace braid {
 
 namespace ops::of_loops {
-ProductKernels with_tiles(const ProductKernels& vectors);       // ops/tiles.cc on tiles_of_loops.h
-AttentionKernels attention_by(const ProductKernels& products);  // ops/tiled_attention.cc on it
-ProductKernels with_pairs(const ProductKernels& vectors);       // ops/pair_products.cc on loops
-AttentionKernels attention_by_pairs(const ProductKernels& products);  // ops/pair_attention.cc
+ProductKernels with_tiles(const ProductKernels& vectors);       // tiles.cc on tiles_of_loops.h
+AttentionKernels attention_by(const ProductKernels& products);  // tiled_attention.cc on it
+ProductKernels with_pairs(const ProductKernels& vectors);       // pair_products.cc on loops
+AttentionKernels attention_by_pairs(const ProductKernels& products);  // pair_attention.cc
 }  // namespace ops::of_loops
 
 using ops::AttentionKernels, ops::PartialAttention;
@@ -72,10 +72,10 @@ inline double relative_error(const Tensor& got, const Tensor& want) {
   return ((got.to(at::kDouble) - want).norm() / want.norm()).item<double>();
 }
 
-// Weights are rounded to 2^-9 of themselves and the result once more.
+// Weights are rounded to 2^-9 of themselves, and the result once more.
 inline constexpr double kUnit = 1.0 / 256;
 
-// The result within two roundings of the largest value, and the LSE.
+// Checks the result within two roundings of the largest value, and the LSE.
 inline void expect_exact(const Inputs& x, double lse_error) {
   const auto want = exact(x);
   const auto unit = kUnit * x.v.abs().max().item<double>();

@@ -1,5 +1,5 @@
-// Which tensors attention of our own takes, how its result lies in memory, and how threads share
-// it.
+// Which tensors our own attention takes, the memory layout of its result, and how threads share the
+// work.
 
 #include <atomic>
 #include <mutex>
@@ -17,7 +17,7 @@ TEST(OwnAttentionsTensors, MayBeViews) {
   const auto joined = draw({2, 50, 3, 3, 64}, 5);  // [B L qkv H D]
   const auto heads_of = [&](int i) { return joined.select(2, i).transpose(1, 2); };
   expect_exact({heads_of(0), heads_of(1), heads_of(2)}, 3e-6);
-  const auto wide = draw({2, 3, 80, 70}, 6);  // rows off the multiples of 4 bytes
+  const auto wide = draw({2, 3, 80, 70}, 6);  // rows not aligned to 4 bytes
   expect_exact(
       {wide.narrow(3, 1, 64).narrow(2, 1, 41), wide.narrow(3, 3, 64), wide.narrow(3, 5, 64)}, 3e-6);
   const auto shared = draw({1, 1, 40, 32}, 7).expand({2, 3, 40, 32});

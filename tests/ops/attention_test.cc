@@ -1,4 +1,4 @@
-// Attention of our own against float64.
+// Our own attention against float64.
 #include "attention_cases.h"
 #include "ops/reference.h"
 
@@ -45,13 +45,13 @@ TEST(OwnAttentionsSoftmax, TakesScoresFarFrom0) {
   for (const double sign : {1, -1}) {
     auto x = draw(Sizes{1, 2, 40, 300, 64});
     x.q.select(-1, 0).fill_(25 * sign);
-    x.k.select(-1, 0).fill_(32);  // 100 more, or less, than before
+    x.k.select(-1, 0).fill_(32);  // 100 more, or less, than the others
     expect_exact(x, 3e-5);
   }
 }
 
 TEST(OwnAttentionsSoftmax, FollowsScoresThatGrowOrShrink) {
-  for (const std::int64_t queries : {20, 37, 100})  // strips of one's follow one another at once
+  for (const std::int64_t queries : {20, 37, 100})  // 20: parts of one strip follow directly
     for (const double last : {20, -20}) {
       auto x = draw(Sizes{1, 1, queries, 1100, 32});
       x.q.select(-1, 0).fill_(std::sqrt(32.0));
@@ -72,8 +72,8 @@ TEST(OwnAttentionsSoftmax, GivesOneKeyAllWhereItDominates) {
   }
 }
 
-// All weights but one are equal, and so are their roundings: divided by the sum of what they were
-// before, values would come out up to 2^-8 larger or smaller.
+// All weights but one are equal, and so are their roundings. Dividing by the sum of unrounded
+// weights would make values up to 2^-8 larger or smaller.
 TEST(OwnAttentionsSoftmax, LeavesEqualValuesAsTheyAre) {
   auto x = draw(Sizes{1, 1, 400, 50, 32});
   x.q.zero_().select(-1, 0).copy_(at::linspace(0, std::sqrt(32.0), 400, at::kFloat));
@@ -94,7 +94,7 @@ TEST(OwnAttentionsSoftmax, AveragesEqualKeys) {
         << name;
 }
 
-// Sums that overflow are no weight beside one that does not, whichever keys come first.
+// Overflowing scores get no weight beside a finite one, whichever keys come first.
 TEST(OwnAttentionsSoftmax, LeavesOutWhatIsInfinitelyFar) {
   auto x = draw(Sizes{1, 1, 30, 300, 32});
   x.q.fill_(1e20);

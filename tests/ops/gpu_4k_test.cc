@@ -1,5 +1,5 @@
-// The last rows of tensors as pictures of 4096x4096 make them, in batches: more numbers than 32
-// bits count. Memory that nobody touches is not there.
+// The last rows of tensors for batches of 4096 x 4096 pictures, with more numbers than 32 bits can
+// count. Untouched memory is never allocated.
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>
 #include <gtest/gtest.h>
@@ -24,12 +24,12 @@ class Gpu4K : public testing::Test {
     return at::from_blob(
         memory, shape, [bytes](void* data) { ::munmap(data, bytes); }, at::TensorOptions(dtype));
   }
-  // The last token, or matrix row: a view.
+  // The last token or matrix row, as a view.
   static Tensor last(const Tensor& x) {
     return x.dim() == 2 ? x.narrow(0, x.size(0) - 1, 1)
                         : x.narrow(0, x.size(0) - 1, 1).narrow(1, x.size(1) - 1, 1);
   }
-  // Nothing but the last token is there.
+  // Only the last token is allocated.
   Tensor draw(std::vector<std::int64_t> shape) {
     const auto x = zeros(std::move(shape));
     last(x).copy_(at::randn(last(x).sizes(), generator_));
@@ -62,7 +62,7 @@ TEST_F(Gpu4K, LastTokenIsGated) {
   EXPECT_TRUE(at::equal(last(gpu::gated_residual(x, m.gate, y)), want));
 }
 
-// As a single block has them: [q k v | mlp] is one tensor.
+// As in a single block: [q k v | mlp] is one tensor.
 TEST_F(Gpu4K, LastTokenIsJoined) {
   const auto attended = draw({1, kTokens, kHidden}), fused = draw({1, kTokens, 9 * kHidden});
   const auto mlp = fused.narrow(2, 3 * kHidden, 6 * kHidden);
@@ -110,7 +110,7 @@ TEST_F(Gpu4K, LastSumsAreScaled) {
   EXPECT_TRUE(at::equal(last(got), want));
 }
 
-// Views into what one projection has made of text, and one of the picture.
+// Views into a projection of the text and one of the picture.
 TEST_F(Gpu4K, LastHeadsAreNormedAndRotated) {
   constexpr std::int64_t kWidth = 128, kHeads = kHidden / kWidth;
   const auto heads_of = [&](std::int64_t tokens) {

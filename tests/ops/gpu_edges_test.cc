@@ -1,4 +1,4 @@
-// As gpu_kernels_test.cc: what is large, empty, no number, or does not fit.
+// Like gpu_kernels_test.cc, for inputs that are large, empty, NaN, or do not fit.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
@@ -79,7 +79,7 @@ TEST_F(GpuEdges, ARowWithWhatIsNoNumberSaysSoInItsScale) {
   }
 }
 
-// Of a scale of 1: all numbers of 16 bits that have codes, ties and those below the normal ones.
+// With a scale of 1: all 16-bit numbers that have codes, ties and subnormals.
 TEST_F(GpuEdges, Float8IsRoundedAsLibTorchRounds) {
   const auto bits = at::arange(0, 65'536, at::kInt).to(at::kShort);
   auto x = bits.view(at::kBFloat16).to(at::kFloat);

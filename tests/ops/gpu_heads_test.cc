@@ -1,4 +1,4 @@
-// As gpu_kernels_test.cc, of the kernel between a projection and attention.
+// Like gpu_kernels_test.cc, for the kernel between a projection and attention.
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>
 #include <gtest/gtest.h>
@@ -33,7 +33,7 @@ class GpuHeads : public testing::TestWithParam<HeadCase> {
   at::Generator generator_ = at::detail::createCPUGenerator(11);
 };
 
-// Views into a fused projection, as the models have them.
+// Views into a fused projection, as in the models.
 TEST_P(GpuHeads, AreNormedAndRotated) {
   const auto& c = GetParam();
   std::vector<ops::NormedHeads> parts;
@@ -64,7 +64,7 @@ TEST_P(GpuHeads, AreNormedAndRotated) {
   EXPECT_TRUE((got.to(at::kDouble) - want).abs().le(allowed).all().item<bool>());
 }
 
-// FLUX's heads, the narrowest, one that no power of two divides, and the widest that is taken.
+// FLUX's heads, the narrowest, one not divisible by a power of two, and the widest accepted.
 std::vector<HeadCase> head_cases() {
   std::vector<HeadCase> cases;
   for (const auto dtype : {at::kFloat, at::kBFloat16, at::kHalf}) {

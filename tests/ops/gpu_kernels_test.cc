@@ -1,4 +1,4 @@
-// The kernels for GPUs against the definitions in float64. Built twice: for a GPU, and for the host
+// GPU kernels against the definitions in float64. Built twice: for a GPU, and for the host
 // (gpu_on_cpu.cc), where every machine can run it.
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>
@@ -13,12 +13,12 @@ namespace braid::gpu_kernels_test {
 
 namespace gpu = ops::gpu;
 
-// How the rows of an operand lie.
+// Memory layouts of an operand's rows.
 enum class Lie {
   kDense,
-  kSlice,    // of wider rows, on multiples of 16 bytes
-  kShifted,  // of wider rows, one number off
-  kRepeated  // every token is the same memory
+  kSlice,    // of wider rows, aligned to 16 bytes
+  kShifted,  // of wider rows, offset by one number
+  kRepeated  // all tokens share the same memory
 };
 
 struct Case {
@@ -36,7 +36,7 @@ class GpuKernels : public testing::TestWithParam<Case> {
  protected:
   void SetUp() override {
     if (!kernel_device()) GTEST_SKIP() << "there is no GPU";
-    // What a kernel forgets to write is not a number.
+    // Uninitialised results are NaN, so that missing writes show.
     at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/true);
     at::globalContext().setDeterministicFillUninitializedMemory(true);
   }
@@ -74,7 +74,7 @@ class GpuKernels : public testing::TestWithParam<Case> {
     return {exact(m.shift), exact(m.scale), exact(m.gate)};
   }
 
-  // Every number is the exact one, computed in float32 and rounded once.
+  // Every number is exact up to one rounding of a float32 computation.
   static void expect_rounded_once(const Tensor& kernel, const Tensor& exact) {
     ASSERT_EQ(kernel.sizes(), exact.sizes());
     ASSERT_EQ(kernel.scalar_type(), dtype());
@@ -123,7 +123,7 @@ TEST_P(GpuKernels, JoinedGelu) {
   expect_rounded_once(gpu::joined_gelu(x, y), ops::reference::joined_gelu(exact(x), exact(y)));
 }
 
-// Not against the definition on a CPU, where LibTorch rounds dt too.
+// Not compared with the CPU definition, where LibTorch rounds dt too.
 TEST_P(GpuKernels, EulerStep) {
   const auto x = tokens(), v = tokens();
   const double dt = float(-0.0371);
@@ -172,7 +172,7 @@ TEST_P(GpuKernels, ScaleSums) {
   }
 }
 
-// Widths that fill warps and vectors, miss them by one, and end in the middle of a block.
+// Widths that fill warps and vectors, miss them by one, or end in the middle of a block.
 std::vector<Case> cases() {
   std::vector<Case> cases;
   for (const auto dtype : {at::kFloat, at::kBFloat16, at::kHalf}) {

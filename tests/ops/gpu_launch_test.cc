@@ -1,4 +1,4 @@
-// In how many threads kernels are started, for pictures of up to 4096x4096.
+// Thread counts of kernel launches, for pictures of up to 4096x4096.
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 
@@ -19,7 +19,7 @@ using at::Tensor;
 
 const std::vector<Number> kNumbers = {Number::kFloat32, Number::kBfloat16, Number::kFloat16};
 
-// What CUDA and HIP take, and no thread too few or a whole block too many for `items` in a row.
+// Within CUDA's and HIP's limits, with enough threads for `items` per row but no superfluous block.
 void expect_launch(const Launch& how, std::int64_t rows, std::int64_t items, int most_threads) {
   EXPECT_EQ(how.rows, rows);
   EXPECT_LE(how.rows, kMostRows);
@@ -30,7 +30,8 @@ void expect_launch(const Launch& how, std::int64_t rows, std::int64_t items, int
   EXPECT_LT((how.parts - 1) * how.threads, items);
 }
 
-// Hidden widths of FLUX and of larger models, its feed-forward's, and what its single blocks join.
+// Hidden widths of FLUX and larger models, of its feed-forward, and of its single blocks' joined
+// tensors.
 TEST(LaunchShape, OfRowsCoversPicturesOf4K) {
   for (const auto number : kNumbers)
     for (const std::int64_t hidden : {3072, 3584, 4096, 5120, 6144})
@@ -66,8 +67,8 @@ TEST(LaunchShape, OfHeadsCoversPicturesOf4K) {
       }
 }
 
-// Latents in float32 that lie off by one number, many pictures at once: more blocks than a grid has
-// in its second dim.
+// Misaligned float32 latents of many pictures at once: more blocks than a grid has in its second
+// dim.
 TEST(LaunchShape, OfNumbersHasNoLimitThatLatentsReach) {
   for (const auto number : kNumbers)
     for (const int vector : {1, full_vector(number)}) {
@@ -90,7 +91,7 @@ TEST(LaunchShape, RefusesWhatAGridDoesNotHave) {
   EXPECT_THROW(start({.rows = 1, .width = kMostParts * 256 + 1}), Error);
 }
 
-// Rows are counted in 32 bits.
+// Rows are numbered in 32 bits.
 TEST(TokenIndex, IsRightForTheLastRowOfAGrid) {
   for (const std::int64_t tokens : {std::int64_t(1), kTokens, kMostRows}) {
     const auto at = token_at(std::uint32_t(kMostRows - 1), tokens);
@@ -101,7 +102,7 @@ TEST(TokenIndex, IsRightForTheLastRowOfAGrid) {
 
 // ------------------------------------------------------------------------- vectors
 
-// A dense tensor that begins `bytes` behind a multiple of 512.
+// A dense tensor that begins `bytes` after a multiple of 512.
 Tensor shifted(at::ScalarType dtype, std::int64_t bytes) {
   const auto size = std::int64_t(c10::elementSize(dtype));
   const auto memory = at::empty({4096}, at::kByte);

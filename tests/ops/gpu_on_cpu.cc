@@ -1,6 +1,6 @@
-// The kernels for GPUs on the host, linked in the place of gpu.cu: the threads of a block are
-// fibers. The first that can go on runs until it needs the others, so that warps drift as far apart
-// as they may, and what is read too early or overwritten too soon shows.
+// GPU kernels on the host, linked instead of gpu.cu: the threads of a block are fibers. The first
+// runnable one runs until it needs the others, so warps drift as far apart as possible. Values read
+// too early or overwritten too soon then show.
 #define BRAID_DEVICE
 #include <c10/util/Half.h>
 #include <ucontext.h>
@@ -41,8 +41,8 @@ void* current_stream(at::Device) { return nullptr; }
 
 namespace {
 
-// Threads that run on one of the host's, and meetings of some of them. One that meets nobody runs
-// to its end on the fiber of the one before it: a switch costs two calls of the kernel.
+// Fibers on one host thread, and meetings of some of them. A fiber that meets nobody runs to its
+// end on the previous one's stack: a switch costs as much as two kernel calls.
 class Fibers {
  public:
   explicit Fibers(int count) : threads_(std::size_t(count)) {}
@@ -56,7 +56,7 @@ class Fibers {
       check(thread.state == State::kDone, "a thread waits for others that have ended");
   }
 
-  // Returns when threads [begin, begin + count), of which the running one is one, have all come.
+  // Returns once threads [begin, begin + count), including the running one, have all arrived.
   void meet(int begin, int count) {
     auto& mine = threads_[std::size_t(now_)];
     mine.state = State::kWaiting;
@@ -81,7 +81,7 @@ class Fibers {
     ucontext_t context = {};  // where it waits
   };
 
-  // The first that can go on is the running one from now on; false where none can.
+  // Makes the first runnable thread the current one; false if there is none.
   bool choose_next() {
     const auto can_go_on = [](const Thread& t) {
       return t.state == State::kNew || t.state == State::kReady;
@@ -91,7 +91,7 @@ class Fibers {
     return next != threads_.end();
   }
 
-  // Returns when `here` goes on.
+  // Returns when `here` is resumed.
   void leave_for_next(ucontext_t& here) {
     auto* const next = choose_next() ? context_of_next() : &main_;
     if (next != &here) swapcontext(&here, next);
@@ -132,7 +132,7 @@ class Fibers {
       mine.state = State::kDone;
       goes_on = choose_next() && threads_[std::size_t(now_)].state == State::kNew;
     }
-    free_stacks_.push_back(stack);  // nobody runs on it before it is left
+    free_stacks_.push_back(stack);  // not reused before it is left
     setcontext(std::size_t(now_) < threads_.size() ? context_of_next() : &main_);
   }
 
@@ -141,10 +141,10 @@ class Fibers {
   std::vector<std::unique_ptr<char[]>> stacks_;
   std::vector<char*> free_stacks_;
   ucontext_t main_;
-  int now_ = 0, first_ = 0;  // before which none can go on
+  int now_ = 0, first_ = 0;  // first_: none before it is runnable
 };
 
-// What the threads of a block share.
+// State shared by the threads of a block.
 struct SharedState {
   Fibers* fibers = nullptr;
   std::vector<float> exchanged, cells = std::vector<float>(kLanes);

@@ -1,5 +1,5 @@
-// Attention where several heads of queries share one of keys and values, against float64 with the
-// keys and values repeated: on the CPU, and on a GPU if one is here.
+// Attention where several query heads share a key and value head, against float64 with repeated
+// keys and values: on the CPU, and on a GPU if there is one.
 #include "attention_cases.h"
 #include "kernel_device.h"
 #include "ops/ops.h"
@@ -26,11 +26,11 @@ class GroupedAttention : public testing::TestWithParam<Case> {
   static Inputs on(const at::Device& device, const Inputs& x) {
     return {x.q.to(device), x.k.to(device), x.v.to(device)};
   }
-  // float32: an order of sums; bfloat16: two roundings of the largest value.
+  // float32: the order of summation; bfloat16: two roundings of the largest value.
   static double limit(const Inputs& x) {
     return (GetParam().dtype == at::kFloat ? 1e-6 : kUnit) * x.v.abs().max().item<double>();
   }
-  // LibTorch's exponentials for bfloat16 are good to 20 bits.
+  // LibTorch's bfloat16 exponentials have 20 correct bits.
   static double lse_limit() { return GetParam().dtype == at::kFloat ? 3e-6 : 1e-4; }
 };
 
@@ -47,7 +47,7 @@ TEST_P(GroupedAttention, EqualsRepeatedKeysAndValues) {
   }
 }
 
-// Query i by itself, with the keys that it sees.
+// Each query i alone, with the keys it sees.
 Tensor causal_by_rows(const Inputs& x) {
   std::vector<Tensor> rows;
   for (std::int64_t i = 0; i < x.q.size(2); ++i)

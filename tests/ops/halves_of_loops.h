@@ -1,5 +1,5 @@
-// Vectors of AVX-512 with bfloat16 and codes (ops/kernels/vectors) as Intel's manual defines them
-// (VMAXPS, VCVTNE2PS2BF16, VDPBF16PS, VPDPBUSD), but that numbers below 2^-126 stay what they are.
+// AVX-512 vectors with bfloat16 and codes (ops/kernels/vectors), as Intel's manual defines them
+// (VMAXPS, VCVTNE2PS2BF16, VDPBF16PS, VPDPBUSD), except that numbers below 2^-126 are kept.
 #pragma once
 
 #include <stdint.h>

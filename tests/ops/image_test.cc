@@ -1,4 +1,4 @@
-// Convolutions in bands against their definition in float64: any sizes, several bands, views.
+// Convolutions in bands against their definition in float64: any size, several bands, views.
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@ struct Case {
   std::int64_t batch, in, out, height, width;
 };
 
-// Of one row, of some rows, of all.
+// Bands of one row, of some rows, of all.
 const ops::cpu::Band kBands[] = {
     {.bytes = 1, .fewest_rows = 1}, {.bytes = 1, .fewest_rows = 4}, {}};
 
@@ -49,8 +49,8 @@ class Images : public testing::TestWithParam<Case> {
     n.bias_C = exact(n.bias_C);
     return n;
   }
-  // bfloat16 rounds what is convolved, too, where the CPU multiplies it. A group of one number is
-  // what remains of two that cancel.
+  // bfloat16 also rounds the convolution's input if the CPU multiplies it. Normalising a group of
+  // one number leaves the remainder of a cancellation.
   void expect_near(const Tensor& got, const Tensor& want) const {
     ASSERT_EQ(got.sizes(), want.sizes());
     ASSERT_EQ(got.scalar_type(), GetParam().dtype);
@@ -98,7 +98,7 @@ TEST_P(Images, Normed) {
   const auto n = norm();
   const auto want = ops::reference::convolve_normed(exact(x), exact(n), exact(c));
   for (const auto& band : kBands) expect_near(ops::cpu::convolve_normed(x, n, c, {}, band), want);
-  const auto turned = x.transpose(2, 3).contiguous().transpose(2, 3);  // the same, other strides
+  const auto turned = x.transpose(2, 3).contiguous().transpose(2, 3);  // same values, other strides
   expect_near(ops::cpu::convolve_normed(turned, n, c, {}), want);
 }
 
@@ -138,8 +138,8 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(Case{at::kFloat, 1, 2, 3, 1, 1}, Case{at::kFloat, 2, 6, 4, 5, 7},
                     Case{at::kBFloat16, 1, 8, 5, 9, 17}, Case{at::kFloat, 1, 4, 2, 19, 64},
                     Case{at::kBFloat16, 1, 2, 4, 17, 33},
-                    // by Winograd's filtering: whole tiles, broken ones, more
-                    // channels than a block of sums has
+                    // by Winograd's filtering: whole and partial tiles, more channels than a block
+                    // of sums holds
                     Case{at::kFloat, 1, 32, 16, 16, 32}, Case{at::kFloat, 2, 18, 110, 17, 23},
                     Case{at::kBFloat16, 1, 32, 48, 16, 64}, Case{at::kBFloat16, 2, 260, 22, 19, 41},
                     Case{at::kBFloat16, 1, 16, 16, 37, 14}));

@@ -1,4 +1,4 @@
-// Dense layers on 8-bit codes: against their definition, and against torchao's layers.
+// Dense layers on 8-bit codes, against their definition and torchao's layers.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
@@ -20,8 +20,8 @@ struct Case {
 
 class Int8Linear : public testing::TestWithParam<Case> {};
 
-// The dynamic form sums integers, exactly; sums of numbers may be taken in another order, and are
-// rounded to the dtype once or twice: a unit in the last place of values around the largest.
+// The dynamic form sums integers exactly. Other sums may be in another order and rounded to the
+// dtype once or twice: a unit in the last place of values near the largest.
 void expect_as_defined(const Tensor& got, const Tensor& want, Quantize form) {
   ASSERT_EQ(got.sizes(), want.sizes());
   ASSERT_EQ(got.scalar_type(), want.scalar_type());
@@ -111,7 +111,7 @@ TEST(Int8Linear, RunsInFloat16) {
   EXPECT_LT(relative_l2(ops::linear(x.to(at::kHalf), w, {}, scratch), want), 2e-3);
 }
 
-// From torchao's inputs. Its layers multiply by the scales after the sum, so that bfloat16 rounds
+// On torchao's inputs. Its layers multiply by the scales after the sum, so bfloat16 rounds
 // elsewhere: neither is nearer to the exact product of the same codes.
 TEST(Int8Linear, IsAsExactAsTorchao) {
   const auto file = Checkpoint::open_file(std::filesystem::path(BRAID_SOURCE_DIR) /

@@ -1,4 +1,4 @@
-// Where the kernels that gpu_kernels_test.cc tests run: on a GPU in ops_test, on the host in
+// Where gpu_kernels_test.cc runs its kernels: on a GPU in ops_test, on the host in
 // gpu_kernels_test.
 #pragma once
 
@@ -8,10 +8,10 @@
 
 namespace braid {
 
-std::optional<at::Device> kernel_device();  // nullopt: no GPU is here
+std::optional<at::Device> kernel_device();  // nullopt: no GPU
 
-// On the host: while it is there, kernels run their last blocks only, of grids of which all of them
-// would take hours.
+// On the host, while it lives, kernels run only the last blocks of grids too large to run whole,
+// which would take hours.
 class LastBlocksOnly {
  public:
   explicit LastBlocksOnly(std::int64_t count);

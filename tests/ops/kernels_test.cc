@@ -1,5 +1,5 @@
-// The kernels for CPUs against the definitions in float64, and how much the definition's own
-// rounding misses these.
+// CPU kernels against the definitions in float64, and how far the definitions' own rounding is from
+// these.
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>
 #include <gtest/gtest.h>
@@ -30,8 +30,8 @@ class Kernels : public testing::TestWithParam<Case> {
   static Modulation exact(const Modulation& m) {
     return {m.shift.to(at::kDouble), m.scale.to(at::kDouble), m.gate.to(at::kDouble)};
   }
-  // Largest difference, relative to the largest value: units in the last place of the dtype, some
-  // of float32, whose sums have another order on every processor.
+  // Largest difference relative to the largest value: units in the last place of the dtype, a few
+  // for float32, whose order of summation depends on the processor.
   void expect_near(const Tensor& kernel, const Tensor& exact, int roundings = 1) const {
     ASSERT_EQ(kernel.sizes(), exact.sizes());
     EXPECT_EQ(kernel.scalar_type(), GetParam().dtype);
@@ -63,7 +63,7 @@ TEST_P(Kernels, Gelu) {
   expect_near(ops::cpu::gelu(x), ops::reference::gelu(x.to(at::kDouble)));
 }
 
-// Views into a wider tensor, as the models have them.
+// Views into a wider tensor, as in the models.
 TEST_P(Kernels, JoinedGelu) {
   const auto wide = draw({GetParam().batch, GetParam().tokens, 5 * GetParam().width});
   const auto x = wide.narrow(2, 0, GetParam().width);
@@ -98,7 +98,7 @@ TEST_P(Kernels, NormedRotated) {
   expect_near(ops::cpu::normed_rotated(parts, 1e-6, rope), want);
 }
 
-// Halves of a wider tensor, as fused layers make them.
+// Halves of a wider tensor, as from fused layers.
 TEST_P(Kernels, Swiglu) {
   const auto halves =
       draw({GetParam().batch, GetParam().tokens, 2 * GetParam().width}, 3).chunk(2, -1);
@@ -124,7 +124,7 @@ TEST_P(Kernels, LlamaRmsNorm) {
   EXPECT_TRUE(at::allclose(ops::reference::llama_rms_norm(exact_x, exact_weight, 1e-2), want));
 }
 
-// Heads of a part of a fused projection.
+// Heads of one part of a fused projection.
 TEST_P(Kernels, RotateHalves) {
   constexpr std::int64_t kHeads = 3;
   const auto half = (GetParam().width + 1) / 2;
@@ -166,7 +166,7 @@ TEST(SwigluKernel, IsExactFarFromZeroAndKeepsWhatIsNoNumber) {
 }
 
 TEST(BfloatKernels, RoundWhatIsNormedBeforeTheWeightMultipliesIt) {
-  // 3 / sqrt(3) = 1.7320 becomes 1.734375, times 1.8984375 = 3.2926; unrounded it were 3.2882
+  // 3 / sqrt(3) = 1.7320 becomes 1.734375, times 1.8984375 = 3.2926; unrounded it would be 3.2882
   const auto x = at::tensor({1.f, 1.f, 1.f, 3.f}).to(at::kBFloat16).unsqueeze(0);
   const auto weight = at::full({4}, 1.8984375, at::kBFloat16);
   for (const auto& y :
@@ -181,7 +181,7 @@ TEST(BfloatKernels, LeaveWeightsOfAnotherDtypeToTheDefinition) {
 }
 
 TEST(BfloatKernels, RoundToNearestEven) {
-  // 1 + 2^-8 lies between two bfloat16 numbers: to the even one; so does 1 + 3 * 2^-8, upwards
+  // 1 + 2^-8 lies between two bfloat16 numbers: rounds to even; so does 1 + 3 * 2^-8, upwards
   const auto one = at::full({1, 1, 32}, 1, at::kBFloat16);
   const auto sum_with = [&](double x) {
     return ops::cpu::gated_residual(one, one, at::full({1, 1, 32}, x, at::kBFloat16))

@@ -1,5 +1,5 @@
-// Products of our own against float64, for every set of instructions that this machine has, and
-// whole layers for sizes beside those of the blocks.
+// Our own products against float64, for every instruction set this machine has, and whole layers at
+// sizes near those of the blocks.
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>
 #include <gtest/gtest.h>
@@ -22,9 +22,9 @@
 #include "weights/codes/int8.h"
 
 namespace braid::ops::of_loops {
-ProductKernels with_tiles(const ProductKernels& vectors);  // ops/tiles.cc on tiles_of_loops.h
-ProductKernels with_pairs(const ProductKernels& vectors);  // ops/pair_products.cc
-ProductKernels with_fours(const ProductKernels& vectors);  // ops/code_products.cc
+ProductKernels with_tiles(const ProductKernels& vectors);  // tiles.cc on tiles_of_loops.h
+ProductKernels with_pairs(const ProductKernels& vectors);  // pair_products.cc
+ProductKernels with_fours(const ProductKernels& vectors);  // code_products.cc
 }  // namespace braid::ops::of_loops
 
 namespace braid::products_test {
@@ -39,10 +39,10 @@ double difference(const Tensor& got, const Tensor& want) {
   return ((got.to(at::kDouble) - want).abs().max() / largest).item<double>();
 }
 
-// A tensor's memory that panels and sums may lie in: LibTorch aligns it to 64 bytes.
+// Memory for panels and sums: LibTorch aligns it to 64 bytes.
 Tensor aligned(std::int64_t count, at::ScalarType dtype) { return at::zeros({count}, dtype); }
 
-// Of every set of instructions that this machine has and, last, of tiles, pairs and fours made of
+// For every instruction set this machine has and, last, for tiles, pairs and fours emulated by
 // loops.
 std::vector<ops::NamedProducts> all_products() {
   const auto& baseline = *ops::runnable_products(0).kernels;
@@ -64,7 +64,7 @@ class Panels : public testing::TestWithParam<ops::NamedProducts> {
     if (k().rows > 33) rows.insert(rows.end(), {k().rows - 17, k().rows - 15, k().rows});
     return rows;
   }
-  // Words of a run of numbers, with room for what it is filled up with.
+  // The words of a run of numbers, including padding.
   std::int64_t words_of(std::int64_t depth, int a_word) const {
     constexpr int kRun = ops::ProductKernels::kRun;
     return ((depth + a_word - 1) / a_word + kRun - 1) / kRun * kRun;
@@ -95,7 +95,7 @@ TEST_P(Panels, OfHalvesGiveTheirProduct) {
         const auto want = x.to(at::kDouble).matmul(w.to(at::kDouble).t());
         EXPECT_LT(difference(got.narrow(1, 0, columns), want), 2e-6);
         EXPECT_EQ(got.narrow(1, columns, k().columns - columns).abs().sum().item<float>(), 0);
-        // once more: sums are added to
+        // once more: products are added to the sums
         k().multiply_halves(from, words, rows, by, length, sums.mutable_data_ptr<float>(),
                             k().columns);
         EXPECT_LT(difference(got.narrow(1, 0, columns), 2 * want), 2e-6);
@@ -162,7 +162,7 @@ struct LayerCase {
 };
 class OwnLayers : public testing::TestWithParam<LayerCase> {};
 
-// One rounding to bfloat16: half a unit in the last place of values around the largest.
+// One rounding to bfloat16: half a unit in the last place of values near the largest.
 constexpr double kUnit = 1.0 / 256;
 
 TEST_P(OwnLayers, EqualFloat64) {
@@ -274,7 +274,7 @@ TEST(OwnLayers, AreTheSameForAnyNumberOfThreads) {
   for (const int threads : {2, 3, 5}) EXPECT_TRUE(at::equal(one, by(threads))) << threads;
 }
 
-// at::parallel_for is a plain loop in what is compiled without OpenMP.
+// at::parallel_for is a plain loop in code compiled without OpenMP.
 TEST(OwnLayers, AreMadeByAllThreads) {
   const UseThreads use(3);
   std::mutex mutex;

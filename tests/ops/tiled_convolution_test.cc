@@ -1,5 +1,5 @@
-// Convolutions by tiles against their definition in float64: by those of loops, and by the
-// processor's where it has them.
+// Convolutions by tiles against their definition in float64: by emulated tiles, and by the
+// processor's if it has them.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include "use_threads.h"
 
 namespace braid::ops::of_loops {
-ProductKernels with_tiles(const ProductKernels& vectors);  // ops/tiles.cc on tiles_of_loops.h
+ProductKernels with_tiles(const ProductKernels& vectors);  // tiles.cc on tiles_of_loops.h
 }  // namespace braid::ops::of_loops
 
 namespace braid::tiled_convolution_test {
@@ -29,7 +29,7 @@ std::vector<const ProductKernels*> kernels_with_tiles() {
   return all;
 }
 
-// x [I H W] with zeros around it, in whole panels.
+// x [I H W] padded with zeros, in whole panels.
 Tensor framed(const Tensor& x, std::int64_t panel) {
   const auto width = round_up(x.size(2), panel);
   auto all = at::zeros({x.size(0), x.size(1) + 2, width + 2}, x.options());
@@ -47,7 +47,7 @@ struct Problem {
   Tensor exact() const {
     return at::conv2d(x_IHW.unsqueeze(0).to(at::kDouble), weight_OI33.to(at::kDouble), {}, 1, 1)[0];
   }
-  // [O H W]; checks that each pixel is put once.
+  // [O H W]; checks that each pixel is written once.
   Tensor by(const ProductKernels& kernels) const {
     const auto height = x_IHW.size(1), width = x_IHW.size(2);
     const auto in = framed(x_IHW, kernels.columns);
@@ -76,7 +76,7 @@ TEST_P(TiledConvolutions, EqualTheirDefinition) {
   }
 }
 
-// Odd numbers of channels and columns, more than a chunk of words, a block of outputs and a task's
+// Odd numbers of channels and columns; more than a chunk of words, a block of outputs and a task's
 // panels.
 INSTANTIATE_TEST_SUITE_P(Sizes, TiledConvolutions,
                          testing::Values(Case{1, 1, 1, 1}, Case{16, 16, 3, 5}, Case{33, 17, 4, 32},

@@ -1,5 +1,5 @@
 // Tiles as Intel's manual defines them (Instruction Set Reference, TDPBF16PS and TDPBSSD), for
-// machines without any. What a CPU would refuse is an exception.
+// machines without them. Throws for anything a CPU would reject.
 #pragma once
 
 #include <cstdint>

@@ -4,7 +4,7 @@
 
 namespace braid {
 
-// LibTorch's number of threads, for a while.
+// Sets LibTorch's number of threads for a while.
 class UseThreads {
  public:
   explicit UseThreads(int count) { at::set_num_threads(count); }

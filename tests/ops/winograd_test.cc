@@ -1,5 +1,5 @@
-// Convolutions by Winograd's filtering against their definition in float64, by all kernels that
-// this machine can run.
+// Convolutions by Winograd's filtering against their definition in float64, by all kernels this
+// machine can run.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
@@ -16,8 +16,7 @@ struct Case {
   std::int64_t in, out, height, width;
 };
 
-// x [I H W] with zeros around it and at the end of its last tiles; what is read too far is no
-// number.
+// x [I H W] padded with zeros around it and to whole tiles; anything read beyond is NaN.
 Tensor framed(const Tensor& x, std::int64_t tile) {
   const auto height = round_up(x.size(1), tile), width = round_up(x.size(2), tile);
   const auto all =
@@ -39,7 +38,7 @@ class Winograds : public testing::TestWithParam<WinogradSize> {
     }
   };
 
-  // Largest error, relative to the largest value.
+  // Largest error relative to the largest value.
   static double error_of(const Problem& p, const WinogradKernels& kernels) {
     Winograd winograd(p.weight_OI33, kernels);
     const auto tile = winograd.tile(), height = p.x_IHW.size(1), width = p.x_IHW.size(2);
@@ -75,7 +74,7 @@ TEST_P(Winograds, EqualTheirDefinition) {
 }
 
 TEST_P(Winograds, TakeMoreThanOneChunk) {
-  // 192 tiles of 1516 channels and 36 points, or 768 of 16: more than are made at a time.
+  // 192 tiles of 1516 channels and 36 points, or 768 of 16: more than one chunk.
   expect_exact({1500, 16, 48, 64}, 3e-5);
 }
 

@@ -1,4 +1,4 @@
-// ControlNets around a layer split: who follows which pictures, and who gets what was made of them.
+// ControlNets around a layer split: which stage evaluates which pictures, and who gets the results.
 #include "parallel/controls.h"
 
 #include <ATen/ATen.h>
@@ -10,7 +10,7 @@
 
 namespace braid::controls_test {
 
-// Pictures whose numbers are their places in the batch, and a control for each.
+// Pictures whose values are their batch indices, and one control each.
 DenoiserInput input_of(std::int64_t num_pictures) {
   const auto places = at::arange(num_pictures, at::kFloat).view({-1, 1, 1});
   DenoiserInput in{.noise = {places.expand({-1, 5, 2}), at::zeros({5, 3})},
@@ -63,7 +63,7 @@ TEST(Controls, AreNotFollowedWhereThereAreNone) {
   EXPECT_EQ(with_controls({}, follow, inner)({in}).size(), 1u);
 }
 
-// A stage without a picture of its own waits for the one that has it.
+// A stage without pictures waits for the one that has them.
 TEST(Controls, MayTakeLongerThanTheDeadline) {
   run_ranks({.size = 2, .deadline = std::chrono::milliseconds(300)}, [](const Group& stages) {
     const Follow follow = [](const DenoiserInput& in) {

@@ -1,4 +1,4 @@
-// Keys that are kept of tokens of their own, over ranks: what one rank makes of all keys.
+// Kept keys over ranks, against one rank attending to all keys.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
@@ -21,7 +21,7 @@ Qkv random(std::uint64_t seed, std::int64_t batch, std::int64_t tokens) {
   return {.q = one(0), .k = one(1), .v = one(2)};
 }
 
-// Of block `i`: what is kept, and a picture's or two.
+// For block `i`: kept keys, and those of two pictures.
 Qkv reference(int i) { return random(std::uint64_t(i), 1, 13); }
 Qkv picture(int i) { return random(std::uint64_t(100 + i), 2, 9); }
 
@@ -37,7 +37,7 @@ Tensor with_all_keys(const Qkv& x, const Qkv& kept) {
   return ops::attention(x.q, joined(x.k, kept.k), joined(x.v, kept.v));
 }
 
-// Every part of a model counts its blocks from 0 on.
+// Every part of a model numbers its blocks from 0.
 void evaluate(KeptKeys& kept, const std::function<void(int block)>& run) {
   const auto part = kept.counted([&](const DenoiserInput&, const Tensor& state) {
     for (int i = 0; i < kBlocks; ++i) run(i);
@@ -86,7 +86,7 @@ INSTANTIATE_TEST_SUITE_P(Layouts, KeptKeysOverRanks,
                                           testing::Values(RingForm::kShift, RingForm::kGather)),
                          [](const auto& info) { return "layout" + std::to_string(info.index); });
 
-// They were exchanged when they were kept.
+// They were traded when they were kept.
 TEST(KeptKeys, AreNotTradedForHeadsAgain) {
   run_ranks({.size = 2}, [](const Group& world) {
     const auto mesh = make_mesh(world, {.ulysses = 2});

@@ -1,4 +1,4 @@
-// Layer split on a toy denoiser: what arrives where, and that stages work at the same time.
+// Layer split on a toy denoiser: what arrives where, and that stages work simultaneously.
 #include "parallel/layer_split.h"
 
 #include <ATen/ATen.h>
@@ -25,7 +25,7 @@ DenoiserInput input_of(int num_pictures, double first) {
           .timestep_B = at::zeros({num_pictures})};
 }
 
-// Stage s makes 10 x + s of what it is given: no order of stages but the right one fits.
+// Stage s computes 10 x + s, so only the right order of stages gives the right result.
 PredictPart digits(int stage) {
   return [=](const DenoiserInput& in, const Tensor& state) {
     return (stage == 0 ? in.noise.x_BLC : state) * 10 + stage;
@@ -55,8 +55,8 @@ TEST_P(Stages, EveryPictureGoesThroughAllInOrderAndComesBackToAll) {
 
 INSTANTIATE_TEST_SUITE_P(Numbers, Stages, testing::Values(1, 2, 3, 5));
 
-// Each stage stays inside its part until all stages are inside theirs: only a pipe that works on
-// several pictures at once comes through.
+// Each stage stays in its part until all stages are in theirs: this only terminates if the pipe
+// works on several pictures at once.
 TEST(LayerSplit, StagesWorkAtTheSameTimeOnDifferentPictures) {
   constexpr int kStages = 3;
   std::mutex mutex;
@@ -86,7 +86,7 @@ TEST(LayerSplit, StagesWorkAtTheSameTimeOnDifferentPictures) {
   EXPECT_THAT(was_full, ElementsAre(true, true, true));
 }
 
-// The first stage works while the second has nothing to do: that is no reason to give up.
+// The first stage works while the second is idle: no reason to give up.
 TEST(LayerSplit, AnItemMayTakeLongerThanTheDeadline) {
   const WorldOptions impatient{.size = 2, .deadline = std::chrono::milliseconds(400)};
   run_ranks(impatient, [&](const Group& world) {
@@ -111,7 +111,7 @@ TEST(LayerSplit, AStageThatFailsEndsAll) {
   EXPECT_THROW(run(), std::runtime_error);
 }
 
-// The branches of guidance follow each other too, so that even one picture keeps two stages busy.
+// The branches of guidance are items too, so even one picture keeps two stages busy.
 TEST(LayerSplit, BranchesOfOnePictureAreItems) {
   std::vector<int> calls(2, 0);
   run_ranks({.size = 2}, [&](const Group& world) {
@@ -148,7 +148,7 @@ TEST(RunsInProportion, LeaveNoneEmpty) {
   EXPECT_THAT(counts(runs_in_proportion({1, 1, 1, 1}, {1, 1, 1e9})), ElementsAre(1, 1, 2));
 }
 
-// By hand: sizes 1 each, devices with 30 and 10 bytes free.
+// Computed by hand: sizes of 1 each, devices with 30 and 10 bytes free.
 TEST(BlocksOfRank, AreByFreeMemoryOnDevicesAndEqualOnCpus) {
   for (const bool is_host : {false, true}) {
     std::vector<std::int64_t> blocks(2);
@@ -175,7 +175,7 @@ TEST(BlocksOfRank, CountTheFullestRankOfAStage) {
   }
 }
 
-// A GPU that is asked for the first time is started.
+// A GPU is initialised on its first use.
 TEST(BlocksOfRank, WaitForARankThatTakesLongToSayWhatIsFree) {
   const WorldOptions impatient{.size = 2, .deadline = std::chrono::milliseconds(300)};
   run_ranks(impatient, [](const Group& world) {

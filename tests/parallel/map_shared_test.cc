@@ -1,4 +1,4 @@
-// Work shared out among ranks comes back in order, whatever its shapes.
+// Work divided among ranks comes back in order, whatever its shapes.
 #include "parallel/map_shared.h"
 
 #include <ATen/ATen.h>
@@ -32,7 +32,7 @@ TEST(MapShared, GivesTheFirstRankAllResultsInOrder) {
     }
 }
 
-// One rank decodes a large tile while the others have nothing to do.
+// One rank decodes a large tile while the others are idle.
 TEST(MapShared, AnItemMayTakeLongerThanTheDeadline) {
   run_ranks({.size = 3, .deadline = std::chrono::milliseconds(300)}, [](const Group& ranks) {
     const auto got = map_shared(ranks, {at::ones({1})}, [](const Tensor& x) {

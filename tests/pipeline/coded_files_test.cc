@@ -1,5 +1,5 @@
-// Transformers and text encoders in blocks and in float8 (tools/parity/dump_blocks.py) compute what
-// their numbers compute, in every layout and however they are kept.
+// Transformers and text encoders in blocks and in float8 (tools/parity/dump_blocks.py) compute the
+// same as their decoded numbers, in every layout and however they are kept.
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ using testing::HasSubstr;
 const fs::path kParity = fs::path(BRAID_SOURCE_DIR) / "tests/data/parity";
 const fs::path kModel = kParity / "basic/model";
 
-// The same tensors as numbers.
+// Writes the same tensors as numbers.
 void write_numbers(const fs::path& from, const fs::path& to) {
   const auto file = Checkpoint::open_file(from);
   std::map<std::string, Tensor> numbers;

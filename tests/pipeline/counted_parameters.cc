@@ -9,7 +9,7 @@ constexpr std::int64_t kSinusoid = 256;  // width of an embedded timestep or gui
 
 std::int64_t linear(std::int64_t in, std::int64_t out) { return in * out + out; }
 
-// A column-parallel layer is shared with its bias; of a row-parallel one every rank has the bias.
+// A column-parallel layer splits its bias too; of a row-parallel layer every rank has the bias.
 Parameters column_parallel(std::int64_t in, std::int64_t out) {
   return {.shared = linear(in, out)};
 }
@@ -17,7 +17,7 @@ Parameters row_parallel(std::int64_t in, std::int64_t out) {
   return {.shared = in * out, .whole = out};
 }
 
-// Layers of adaLN, which are gathered where they are shared.
+// adaLN layers, whose outputs are gathered if they are split.
 Parameters modulation_layer(std::int64_t hidden, std::int64_t vectors,
                             SharedModulation modulation) {
   const auto count = linear(hidden, vectors * hidden);

@@ -1,5 +1,4 @@
-// How many parameters each part of a FLUX.1 model has, counted by hand: what surveys and runs are
-// compared with.
+// Parameters of each part of a FLUX.1 model, counted by hand: the reference for surveys and runs.
 #pragma once
 
 #include "models/vae/config.h"
@@ -8,7 +7,7 @@
 
 namespace braid {
 
-// Parameters that tensor parallel ranks share, and those that each has whole.
+// Parameters split among tensor parallel ranks, and those each rank holds whole.
 struct Parameters {
   std::int64_t shared = 0, whole = 0;
 
@@ -26,11 +25,11 @@ struct FluxParameters {
 FluxParameters count_flux(const FluxConfig& config, SharedModulation modulation);
 
 Parameters count_t5(const T5Config& config);
-Parameters count_t5_down(const T5Config& config);  // of these, what stays float32 in float16
+Parameters count_t5_down(const T5Config& config);  // of these, those kept in float32 under float16
 Parameters count_clip(const ClipConfig& config);
 std::int64_t count_vae_decoder(const VaeConfig& config);
 
-// Of a run of blocks with what comes before the first and after the last of all.
+// For a run of blocks, including what precedes the model's first and follows its last block.
 Parameters parameters_of(const Stage& stage, const FluxConfig& config, SharedModulation modulation);
 
 }  // namespace braid

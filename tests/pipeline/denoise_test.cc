@@ -1,4 +1,4 @@
-// The loop, over a denoiser that is a formula: what it is asked, and how its answers are used.
+// The loop, with a formula as denoiser: what it is asked for, and how its outputs are used.
 #include "pipeline/sampling/denoise.h"
 
 #include <ATen/ATen.h>
@@ -21,7 +21,7 @@ DenoiseJob job_of(at::ScalarType dtype) {
           }};
 }
 
-// A negative branch that differs by these from the positive one.
+// Adds a negative branch that differs from the positive one by these amounts.
 DenoiseJob with_negative(DenoiseJob job, double text, double pooled) {
   auto negative = job.branches.front();
   negative.text.x_BLC = negative.text.x_BLC + text;
@@ -58,7 +58,7 @@ TEST(Denoise, GivesEveryBranchTheStepsLatentsAndTimestep) {
   EXPECT_EQ(seen, std::vector<float>({1, 1, 0.75f, 0.75f, 0.25f, 0.25f}));
 }
 
-// In one call, of each picture by itself: whatever is read for it is read once.
+// In one call, with each picture separate: whatever has to be read is read once.
 TEST(Denoise, ModulatesAllStepsOfAllPicturesBeforeTheFirst) {
   auto job = with_negative(job_of(at::kFloat), 1, 2);
   int calls = 0;
@@ -84,8 +84,8 @@ TEST(Denoise, ModulatesAllStepsOfAllPicturesBeforeTheFirst) {
   EXPECT_EQ(evaluations, 6);
 }
 
-// Branches have their controls in common; one that is not followed in a step leaves the others' as
-// they are.
+// Branches share their controls; a control not followed in a step leaves the others' modulations
+// unchanged.
 TEST(Denoise, ModulatesControlNetsBeforeTheFirstStep) {
   auto job = with_negative(job_of(at::kFloat), 1, 2);
   for (auto& branch : job.branches)
@@ -127,7 +127,8 @@ TEST(Denoise, CombinesBothBranchesOfTrueGuidance) {
   EXPECT_TRUE(at::allclose(result.latents_BNC, want, 1e-5, 1e-5));
 }
 
-// One step of velocity v from latents x and sigma 1 to 0 ends at x - v: v is read off the result.
+// One step of velocity v from latents x, from sigma 1 to 0, ends at x - v: v follows from the
+// result.
 Tensor guided_velocity(const DenoiseJob& job, const Tensor& positive, const Tensor& negative) {
   const Predict predict = [&](const DenoiserInput& in) {
     return at::equal(in.text.x_BLC, job.branches.front().text.x_BLC) ? positive : negative;

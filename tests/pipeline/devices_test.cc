@@ -1,4 +1,4 @@
-// Which device a rank gets, and what a layout becomes when nothing is asked.
+// Which device a rank gets, and the layout chosen if none is asked for.
 #include "pipeline/devices.h"
 #include "message_of.h"
 

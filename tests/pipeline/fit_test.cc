@@ -1,4 +1,4 @@
-// Budgets of memory: what is chosen for one, and what the choice really takes.
+// Memory budgets: what is chosen for each, and what the choice really takes.
 #include "pipeline/planner/fit.h"
 
 #include <ATen/ATen.h>
@@ -37,7 +37,7 @@ Fit fit_to(PlanJob job, double device, double host = 0, const FitPlace& place = 
   return fit(job, place);
 }
 
-// Remedies as refusal() spells them.
+// Remedies as refusal() prints them.
 const char* const kFiles = " or 0";
 const char* const kEightBits = " or 1";
 const char* const kSmallPicture = " or 3";
@@ -87,7 +87,7 @@ TEST(Tensors, OfALayerSplitAreThoseOfItsStage) {
   }
 }
 
-// From the shapes: in bfloat16, with what lies between tensors and pages.
+// From the shapes: in bfloat16, including padding between tensors and pages.
 TEST(Tensors, OfAStepAreNotThoseThatModulateBlocks) {
   const auto pages =
       pages_of(tensors_of(surveyed_dev(), "transformer"), {}, {.offload = OffloadMode::kBlock});
@@ -114,7 +114,7 @@ std::ostream& operator<<(std::ostream& out, const Kept& k) {
 
 class PredictedPages : public testing::TestWithParam<Kept> {};
 
-// Of a small transformer that is loaded: slots and pages byte for byte.
+// For a small transformer that is really loaded: slots and pages byte for byte.
 TEST_P(PredictedPages, AreThoseOfALoad) {
   const auto& k = GetParam();
   const FluxConfig config{.num_double = 3,
@@ -170,7 +170,7 @@ TEST(Fit, KeepsAllWhereThereIsRoom) {
   EXPECT_FALSE(chosen.memory.budget.is_set());
 }
 
-// What costs a copy a prompt goes before what costs a copy a step.
+// A copy per prompt is accepted before a copy per step.
 TEST(Fit, TakesTheFastestThatFits) {
   const auto job = surveyed_dev();
   const auto text_pages = fit_to(job, 28).memory.offload;
@@ -188,7 +188,7 @@ TEST(Fit, TakesTheFastestThatFits) {
     EXPECT_EQ(chosen.memory.quantize, Quantize::kNone) << memory;
     last = o.resident;
     seconds = chosen.copy_seconds;
-    if (o.resident == 57) continue;  // all but what is needed once a picture
+    if (o.resident == 57) continue;  // all but what is needed once per picture
     // one group more would not fit
     auto more = job;
     more.memory = chosen.memory;
@@ -200,7 +200,7 @@ TEST(Fit, TakesTheFastestThatFits) {
   }
 }
 
-// Fewer groups copied ahead are fewer in memory, but that is for the one who asked for them to say.
+// Prefetching fewer groups saves memory, but a number asked for must be kept.
 TEST(Fit, CopiesFewerGroupsAheadUnlessTheirNumberIsGiven) {
   auto job = surveyed_dev();
   job.memory.offload.transformer = OffloadMode::kBlock;
@@ -248,10 +248,10 @@ TEST(Fit, LeavesAloneWhatIsGiven) {
   EXPECT_EQ(chosen.tiling, VaeTiling::kOff);
 }
 
-// They change the picture a little, pages do not.
+// Tiles change the picture a little, pages do not.
 TEST(Fit, DecodesInTilesWhereNothingElseMakesRoom) {
   auto job = surveyed_dev();
-  job.width = job.height = 1536;  // below the size from which tiles are taken anyway
+  job.width = job.height = 1536;  // below the size that is tiled anyway
   for (const double memory : {40.0, 12.0, 5.0})
     EXPECT_EQ(fit_to(job, memory).tiling, VaeTiling::kAuto);
   EXPECT_EQ(fit_to(job, 2.6).tiling, VaeTiling::kOn);
@@ -280,7 +280,7 @@ TEST(Fit, CountsAllRanksOfADevice) {
   EXPECT_LE(fit_to(job, 20, 0, together).device_peak, 20 * kGB);
 }
 
-// On a CPU pages in memory would be there twice: only files help.
+// On a CPU, pages in memory would exist twice: only files help.
 TEST(Fit, OfACpuIsOfTheProcess) {
   auto job = surveyed_dev();
   job.is_on_host = true;

@@ -1,4 +1,4 @@
-// Latents: packing as FLUX packs, positions, and noise that depends on nothing but the seed.
+// Latents: FLUX's packing, positions, and noise that depends only on the seed.
 #include "pipeline/families/patches.h"
 
 #include <ATen/ATen.h>

@@ -1,4 +1,5 @@
-// Transformers of any sizes, made for tests and benches that need no picture: all weights are zero.
+// Synthetic transformers of any size, for tests and benches that need no picture: all weights are
+// zero.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -16,7 +17,7 @@
 
 namespace braid {
 
-// The tensors of a checkpoint as Black Forest Labs spell them.
+// The tensors of a checkpoint in Black Forest Labs' spelling.
 inline std::map<std::string, at::Tensor> made_transformer(const FluxConfig& c,
                                                           at::ScalarType dtype) {
   std::map<std::string, at::Tensor> tensors;
@@ -63,7 +64,7 @@ inline std::map<std::string, at::Tensor> made_transformer(const FluxConfig& c,
   return tensors;
 }
 
-// A file with a made model, gone after the test.
+// A file with a synthetic model, removed after the test.
 class MadeFile {
  public:
   MadeFile(const FluxConfig& config, at::ScalarType dtype) {
@@ -75,12 +76,12 @@ class MadeFile {
   TemporaryFolder folder_;
 };
 
-// A plan's job for a transformer; the other parts are FLUX.1's, but for the latents' channels.
+// A plan's job for a transformer; other parts are FLUX.1's, except the latents' channels.
 inline PlanJob job_of_transformer(const FluxConfig& config) {
   return {.family = make_flux_family({.flux = config})};
 }
 
-// Zeros, too.
+// All zeros, too.
 inline DenoiserInput made_input(const PlanJob& job) {
   const auto& shape = job.shape();
   const auto zeros = [&](at::IntArrayRef sizes) { return at::zeros(sizes, job.dtype); };

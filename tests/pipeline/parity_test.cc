@@ -1,4 +1,4 @@
-// Whole pipelines, from prompts to pixels, against what diffusers' computed.
+// Whole pipelines, from prompts to pixels, against diffusers' results.
 // Fixtures: tests/data/parity/README.md.
 #include <ATen/ATen.h>
 #include <ATen/Version.h>
@@ -30,7 +30,7 @@ std::optional<std::string> text_or_none(const Json& json) {
   return json.is_null() ? std::nullopt : std::optional(json.get<std::string>());
 }
 
-// Of families whose own guidance is classifier-free, the fixtures say its scale as `true_cfg`.
+// For families whose own guidance is classifier-free, the fixtures store its scale as `true_cfg`.
 bool is_truly_guided(const fs::path& model) {
   const auto name = read_json(model / "model_index.json")["_class_name"].get<std::string>();
   return name == "Flux2KleinPipeline" || name == "ZImagePipeline";
@@ -59,7 +59,7 @@ Request request_of(const Json& r, const fs::path& model) {
 
 Pixels pixels_of(const fs::path& path) { return decode_png(read_file(path), path.string()); }
 
-// The pictures lie beside the manifest.
+// The pictures are stored beside the manifest.
 PicturesIn pictures_of(const Json& r, const fs::path& folder) {
   PicturesIn in;
   const auto has = [&](const char* name) { return r.contains(name) && !r[name].is_null(); };
@@ -88,7 +88,7 @@ PicturesIn pictures_of(const Json& r, const fs::path& folder) {
   return in;
 }
 
-// They lie in the model's folder.
+// The ControlNets are in the model's folder.
 std::vector<fs::path> controlnets_of(const fs::path& model) {
   std::vector<fs::path> folders;
   for (const std::string name : {"controlnet_1", "controlnet_2"})
@@ -111,13 +111,13 @@ class Whole : public testing::TestWithParam<std::string> {
 
   static bool has_vectors() { return at::get_cpu_capability().starts_with("AVX"); }
 
-  // With vectors LibTorch draws the same on all processors; without, the last bit differs. `bit` is
-  // that of the largest values.
+  // With vector instructions LibTorch draws the same on all processors; without them the last bit,
+  // `bit` for the largest values, differs.
   static void expect_same_noise(const Tensor& got, const Tensor& want, double bit) {
     EXPECT_LE(largest_error(got, want), has_vectors() ? 0 : bit) << "latents_initial";
   }
 
-  // What is known of it, or of the case whose model it is.
+  // The recorded spread of this case, or of the case that owns the model.
   double spread(const std::string& name) const {
     const auto of = [&](const Json& manifest) {
       return manifest.value("float32_spread", Json::object()).value(name, 0.0);
@@ -126,7 +126,7 @@ class Whole : public testing::TestWithParam<std::string> {
     return fs::exists(beside) ? std::max(of(manifest_), of(read_json(beside))) : of(manifest_);
   }
 
-  // The request, but for its noise.
+  // The request, starting from these latents.
   Request from(const Tensor& latents) const {
     auto request = request_;
     request.seed = 99;
@@ -146,7 +146,7 @@ class Whole : public testing::TestWithParam<std::string> {
     const Engine engine(options, {});
     Recording got;
     const auto pictures = engine.generate(request, {}, &got);
-    // Noise alone, also at a strength of 1, or a picture out of the encoder with it.
+    // Pure noise, also at strength 1, or an encoded picture with noise.
     if (request.pictures.init && request.pictures.strength < 1.0) {
       EXPECT_LT(largest_error(got.at("latents_initial"), expected("latents_initial")), 1e-5);
     } else {
@@ -156,7 +156,7 @@ class Whole : public testing::TestWithParam<std::string> {
       EXPECT_TRUE(at::equal(got.at(name), expected(name))) << name;
     for (const auto* name : {"prompt_embeds", "pooled_prompt_embeds"}) {
       if (!expected_.find(name)) continue;
-      // And what the reference is from itself on other processors.
+      // Plus the reference's own spread across processors.
       EXPECT_LT(largest_error(got.at(name), expected(name)), 1e-5 + spread(name)) << name;
     }
     EXPECT_LT(largest_error(got.at("velocity_first"), expected("velocity_first")), 1e-4);
@@ -203,8 +203,8 @@ TEST_P(Whole, Bfloat16IsAsExactAsTheReferences) {
   const auto want = expected("bfloat16.velocity_first_float32");
   const auto error = ((got.at("velocity_first") - want).norm() / want.norm()).item<double>();
   const std::map<std::string, double> errors = manifest_["bfloat16_errors"]["velocity_first"];
-  // Without AVX2 LibTorch adds in other orders than the reference, and one case of nine is off
-  // by 1.31 times as much. Dtype::kAuto takes float32 there.
+  // Without AVX2 LibTorch adds in another order than the reference, and one case of nine is off by
+  // 1.31 times as much. Dtype::kAuto takes float32 there.
   EXPECT_LE(error, (has_vectors() ? 1.1 : 1.5) * std::ranges::max(errors | std::views::values));
 }
 
@@ -271,7 +271,7 @@ TEST(Pipelines, TellWhatTheyDo) {
   EXPECT_EQ(seen.back().phase, Phase::kDecode);
 }
 
-// One model, without guidance and with it, capped and for a part of the way.
+// One model, without guidance, and with guidance capped and limited to a part of the way.
 INSTANTIATE_TEST_SUITE_P(ZImageFixtures, Whole, testing::Values("zimage-turbo", "zimage"),
                          [](const auto& info) { return info.index == 0 ? "turbo" : "base"; });
 

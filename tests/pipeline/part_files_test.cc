@@ -1,5 +1,5 @@
-// Text encoders and the autoencoder from single files, as they are passed around beside a
-// transformer: the pictures of the directory's own, or one sentence.
+// Text encoders and the autoencoder from single files, as they are distributed beside a
+// transformer: the directory's own pictures, or a one-sentence error.
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -46,7 +46,7 @@ Picture picture_of(const Files& files) {
       .front();
 }
 
-// A tensor of diffusers' autoencoder as Black Forest Labs call it.
+// The Black Forest Labs name of a tensor in diffusers' autoencoder.
 std::string name_in_one_file(std::string name, int levels) {
   static const std::pair<const char*, const char*> kWords[] = {
       {"mid_block.resnets.0", "mid.block_1"},
@@ -79,7 +79,7 @@ TEST(PartFiles, AnAutoencoderMayHaveItsAuthorsNames) {
   for (const std::string prefix : {"", "first_stage_model."}) {
     std::map<std::string, Tensor> theirs;
     for (const auto& [name, tensor] : own) {
-      const bool is_matrix = tensor.dim() == 2;  // theirs is a convolution of single pixels
+      const bool is_matrix = tensor.dim() == 2;  // theirs is a 1x1 convolution
       theirs[prefix + name_in_one_file(name, 4)] =
           is_matrix ? tensor.unsqueeze(-1).unsqueeze(-1) : tensor;
     }

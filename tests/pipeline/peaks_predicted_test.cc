@@ -1,4 +1,4 @@
-// Predicted against measured peaks: of this process, with weights of true width.
+// Predicted against measured peaks of this process, with weights of real width.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
@@ -35,7 +35,7 @@ void expect_predicted(const Memory& memory, const Layout& layout, const Degrees&
   for (int rank = 0; rank < grid.product(); ++rank)
     predicted +=
         host_peak(job, predict_transformer_bytes(job, grid, rank, whole_transformer(job.shape())));
-  give_back_free_memory();  // of earlier tests
+  give_back_free_memory();  // from earlier tests
   const auto result = bench(
       {.probe =
            {.pipeline = {.model = {}, .dtype = Dtype::kFloat32, .layout = layout, .memory = memory},
@@ -68,8 +68,8 @@ TEST(SlowPredictedPeaks, OfAPagedOneInEightBits) {
 
 TEST(SlowPredictedPeaks, OfRanksThatShareTheProcess) { expect_predicted({}, {.tp = 2}, {.tp = 2}); }
 
-// What half of the autoencoder takes for an input, beside its own weights. What malloc keeps of
-// earlier work would serve it: that is given back, and the larger dtype comes last.
+// Memory that half of the autoencoder takes for an input, beside its weights. Memory retained by
+// malloc would serve it, so that is given back first, and the larger dtype comes last.
 void expect_predicted_vae(PlanJob job, Vae::Parts half, at::IntArrayRef input,
                           const std::function<void(const Vae&, const Tensor&)>& run,
                           const std::function<std::int64_t(const PlanJob&)>& predict) {
@@ -99,10 +99,10 @@ TEST(SlowPredictedPeaks, OfTheDecoder) {
       [](const PlanJob& j) { return bytes_of_others(j, {}, 0).decoding; });
 }
 
-// The weights, which are read for the pictures of a request, are predicted with it.
+// Includes the weights, which are read for a request's pictures.
 TEST(SlowPredictedPeaks, OfTheEncoder) {
   auto job = *named_job("flux1-schnell");
-  job.text_tokens = 1;  // else T5 takes more
+  job.text_tokens = 1;  // otherwise T5 takes more
   job.pictures.encoded_pixels = 512 * 512;
   const auto weights = encoder_parameters(job.family->description().vae);
   expect_predicted_vae(

@@ -1,4 +1,4 @@
-// The most that ranks held, by phase.
+// The most memory ranks held, by phase.
 #include "pipeline/memory/peaks.h"
 
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ TEST(Peaks, BelongToThePhaseThatHeldThem) {
   if (!meter.is_exact()) GTEST_SKIP() << "this kernel does not let the peak be reset";
   meter.enter(Phase::kDenoise);
   meter.finish();
-  use_memory();  // of no phase
+  use_memory();  // outside any phase
   meter.enter(Phase::kText);
   meter.finish();
   const auto peaks = meter.gather({}, at::kCPU).front().resident;

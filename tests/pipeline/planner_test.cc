@@ -1,4 +1,4 @@
-// The planner: what it lists, in which order, and that runs accept the same.
+// The planner: what it lists, in which order, and that runs agree.
 #include "pipeline/planner/planner.h"
 
 #include <gmock/gmock.h>
@@ -77,7 +77,7 @@ TEST(Planner, SortsWhatFitsByTimeAndSaysWhyOthersAreOut) {
   EXPECT_EQ(reason("4xh100", {.cfg = 4}), "cfg 4 needs as many branches, there are 2");
 }
 
-// What the planner calls possible runs, and what it does not is refused.
+// What the planner calls possible runs; everything else is refused.
 TEST(Planner, AgreesWithRunsOnWhatIsPossible) {
   const PipelineOptions options{
       .model = std::filesystem::path(BRAID_SOURCE_DIR) / "tests/data/parity/basic/model",
@@ -159,7 +159,7 @@ TEST(Planner, PutsBlocksWhereThereIsRoom) {
   EXPECT_EQ(count(stages[0]) + count(stages[1]) + count(stages[2]), 57);
   EXPECT_LT(count(stages[0]), count(stages[1]) / 2 + 1);  // the text encoders are there
   EXPECT_TRUE(stages[0].is_first && !stages[0].is_last && stages[2].is_last);
-  const auto even = plan_stages(job, machine_of("3xcpu"), {.layers = 3});  // share one memory
+  const auto even = plan_stages(job, machine_of("3xcpu"), {.layers = 3});  // on one shared memory
   for (const auto& stage : even) EXPECT_EQ(count(stage), 19);
 }
 
@@ -182,10 +182,10 @@ TEST(Planner, TakesLessThanASecondForAThousandDevices) {
   auto job = flux_dev();
   job.num_pictures = 1000;
   job.branches = 2;
-  const auto machine = machine_of("960xh100");  // of all numbers to 1024, the one with most layouts
+  const auto machine = machine_of("960xh100");  // the number up to 1024 with the most layouts
   double seconds = 1;
   for (int attempt = 0; attempt < 5 && seconds >= 1; ++attempt) {
-    const auto begin = std::clock();  // of the processor, whose core others may share
+    const auto begin = std::clock();  // CPU time: others may share the core
     EXPECT_EQ(plan_layouts(job, machine).size(), 16'632u);
     seconds = double(std::clock() - begin) / CLOCKS_PER_SEC;
   }
@@ -263,7 +263,7 @@ TEST(PlannedPictures, TakeTheirPartOfEveryStep) {
   job.pictures.references = {4096};
   const auto every = seconds({});
   const auto with_keys = ring_bytes();
-  EXPECT_GT(every, 1.8 * alone);  // as many tokens again
+  EXPECT_GT(every, 1.8 * alone);  // twice as many tokens
   EXPECT_GT(seconds({.ring = 2}), 1.8 * alone_in_ring);
   job.pictures.seen = PicturesTaken::Seen::kOnce;
   EXPECT_LT(seconds({}), every / 1.5);

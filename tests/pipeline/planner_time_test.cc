@@ -1,4 +1,4 @@
-// The parts of a predicted step, each where the others take no time.
+// The components of a predicted step, each with the others taking no time.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -7,7 +7,7 @@
 
 namespace braid::planner_time_test {
 
-// A device that computes and reads at once.
+// A device that computes and reads instantly.
 DeviceSpec instant() { return {"instant", 1e15, 1e30, 1e30, 1e30, 1, "none"}; }
 
 Machine machine(int ranks, LinkSpec link, DeviceSpec device = instant()) {
@@ -15,7 +15,7 @@ Machine machine(int ranks, LinkSpec link, DeviceSpec device = instant()) {
       .devices = std::vector(std::size_t(ranks), std::move(device)), .link = link, .network = link};
 }
 
-// One byte a second, or only latency of a second a message.
+// One byte per second, or only a latency of one second per message.
 const LinkSpec kBytes{"bytes", 1, 0}, kLatency{"latency", 1e30, 1};
 
 std::map<std::string, double> communication(const PlanJob& job, const Machine& machine,
@@ -54,7 +54,8 @@ TEST(PlannedTime, OfMemoryIsWeightsAndWhatOperationsReadAndWrite) {
   const auto memory = [&](const Degrees& grid) {
     return plan_layout(job, machine(grid.product(), kBytes, device), grid).step.memory;
   };
-  // a step reads all but what is made once a picture: adaLN layers, and what embeds their inputs
+  // a step reads all but what runs once per picture: adaLN layers, and the embedders of their
+  // inputs
   const double modulators = (19 * 12 + 38 * 3 + 2) * kHidden * (kHidden + 1);
   const double embedders = (2 * 256 + 768 + 3 * (kHidden + 2)) * kHidden;
   const double weights = 2 * (11'901'408'320.0 - modulators - embedders);
@@ -62,7 +63,7 @@ TEST(PlannedTime, OfMemoryIsWeightsAndWhatOperationsReadAndWrite) {
   EXPECT_NEAR(memory({}) / (weights + vectors * kTokens * kHidden * 2), 1, 1e-9);
   EXPECT_LT(memory({.tp = 2}), memory({}));
   EXPECT_GT(memory({.ring = 2}), memory({.ulysses = 2}));  // float32 merges
-  job.batch_size = job.num_pictures = 2;                   // the weights still once
+  job.batch_size = job.num_pictures = 2;                   // weights are still read once
   EXPECT_NEAR(memory({}) / (weights + 2 * vectors * kTokens * kHidden * 2), 1, 1e-9);
 }
 
@@ -87,7 +88,7 @@ TEST(PlannedTime, OfLatencyGrowsWithTheLogarithmOfRanks) {
   EXPECT_NEAR(communication(job, machine(8, kLatency), {.tp = 8})["tp"], 76 * 3, 1e-9);
   EXPECT_NEAR(communication(job, machine(8, kLatency), {.ulysses = 8})["ulysses"], 57 * 2, 1e-9);
   EXPECT_NEAR(communication(job, machine(8, kLatency), {.ring = 8})["ring"], 57 * 7, 1e-9);
-  const auto shared = flux_dev();  // adaLN layers, whose results are gathered before the steps
+  const auto shared = flux_dev();  // adaLN layers, gathered before the steps
   EXPECT_NEAR(communication(shared, machine(8, kLatency), {.tp = 8})["tp"], 76 * 3, 1e-9);
 }
 
@@ -102,7 +103,7 @@ TEST(PlannedTime, HidesShiftsBehindAttention) {
   const double all = kBlocks * kTokens * kHidden * 2 / 1e9;
   EXPECT_NEAR(exposed(1e30), all, 1e-6);
   EXPECT_NEAR(exposed(1e9), 0, 1e-9);
-  // a hop goes behind the attention to half of the keys
+  // each hop overlaps the attention to half of the keys
   const double attention = kBlocks * 4 * (kTokens / 2) * (kTokens / 2) * kHidden;
   EXPECT_NEAR(exposed(4 * attention / all), all * 3 / 4, 1e-6);
   auto gathered = job;

@@ -14,11 +14,11 @@ namespace braid::presets_test {
 struct Card {
   const char* name;  // as sold
   const char* architecture;
-  double bytes;  // as its driver tells
+  double bytes;  // as reported by its driver
   const char* preset;
 };
 
-// Names, architectures and memory of the makers' data sheets.
+// Names, architectures and memory from the makers' data sheets.
 const Card kCards[] = {
     {"RX 7900 XTX", "gfx1100", 25.75e9, "rx-7900-xtx"},
     {"RX 7900 XT", "gfx1100", 21.46e9, "rx-7900-xt"},
@@ -58,7 +58,7 @@ TEST(Presets, AreNotGuessed) {
   EXPECT_EQ(preset_for("", 1e12), nullptr);
 }
 
-// In the dtype of its files: where nobody asked for 8 bits a picture must not depend on the card.
+// In the files' dtype: unless 8 bits are asked for, a picture must not depend on the card.
 TEST(Presets, ThatNobodyNamedOffloadWhatACardHasNoRoomFor) {
   auto job = surveyed(*named_job("flux1-dev"));
   for (const auto& card : kCards) {
@@ -76,7 +76,7 @@ TEST(Presets, ThatNobodyNamedOffloadWhatACardHasNoRoomFor) {
 
 TEST(Presets, ThatNobodyNamedRefuseNothing) {
   auto job = surveyed(*named_job("flux1-dev"));
-  job.width = job.height = 2048;  // tiles of it would fit, and change it
+  job.width = job.height = 2048;  // tiles would fit, but change it
   job.memory = {.budget = implied_budget(4e9)};
   const auto made = fit(job, {.grid = {}, .devices = {"cuda:0"}});
   EXPECT_EQ(made.memory.offload.transformer, OffloadMode::kLeaf);
@@ -84,7 +84,8 @@ TEST(Presets, ThatNobodyNamedRefuseNothing) {
   EXPECT_GT(made.device_peak, 3e9);
 }
 
-// Weights that stay on the device, of what FLUX.1's parts are (README, "Where memory is short").
+// Weights that stay on the device, from the sizes of FLUX.1's parts (README, "Where memory is
+// short").
 double bytes_on_device(const Memory& m) {
   const bool is_int8 = m.quantize == Quantize::kInt8 && m.quantize_text == Quantize::kInt8;
   switch (m.offload.transformer) {

@@ -1,5 +1,5 @@
-// Previews look like the pictures to come and change no bit of them; a completed request runs as it
-// was given.
+// Previews resemble the final pictures and change no bit of them; a completed request runs as
+// given.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 

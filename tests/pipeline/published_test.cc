@@ -1,4 +1,4 @@
-// The planner against figures that others have published or measured.
+// The planner against published and measured figures.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -23,16 +23,16 @@ TEST(Published, ParametersAreCounted) {
   };
   EXPECT_EQ(parameters("flux1-dev", "transformer"), 11'901'408'320);
   EXPECT_EQ(parameters("flux1-schnell", "transformer"), 11'891'178'560);
-  // tables of tokens stay in their files and are not surveyed
+  // token tables stay in their files and are not surveyed
   EXPECT_EQ(parameters("flux1-dev", "text_encoder_2") + 32128 * 4096, 4'762'310'656);
   EXPECT_EQ(parameters("flux1-dev", "text_encoder") + 49408 * 768, 123'060'480);
   EXPECT_EQ(parameters("flux1-dev", "vae"), 49'545'475);
   EXPECT_FALSE(named_job("flux1-pro").has_value());
 }
 
-// GB of FLUX.1-dev in bfloat16 that a rank holds: the tables of diffusers' tensor parallelism, with
-// adaLN layers on every rank (of 4 x RX 7800 XT, 10.97 were measured after loading), or shared but
-// for the last layer's, which is shared here too.
+// GB of FLUX.1-dev in bfloat16 per rank: the tables of diffusers' tensor parallelism, with adaLN
+// layers on every rank (10.97 were measured after loading on 4 x RX 7800 XT), or split except for
+// the last layer's, which is split here too.
 TEST(Published, SharesOfWeightsAreExact) {
   const struct {
     int tp;
@@ -52,8 +52,9 @@ TEST(Published, SharesOfWeightsAreExact) {
   }
 }
 
-// GB of a forward at 1024 x 1024 with 512 text tokens, on the wire: 3.23 of tp 4's ring
-// all_reduces, 1.61 and 2.42 of ring 2 and 4, 1.61 and 1.21 of Ulysses 2 and 4 without what stays.
+// GB on the wire for a forward pass at 1024 x 1024 with 512 text tokens: 3.23 for tp 4's ring
+// all_reduces, 1.61 and 2.42 for ring 2 and 4, 1.61 and 1.21 for Ulysses 2 and 4 without what stays
+// local.
 TEST(Published, BytesOnTheWireAreExact) {
   const auto job = flux_dev_replicated();
   const auto gigabytes = [&](const Degrees& grid, const std::string& axis) {
@@ -69,8 +70,8 @@ TEST(Published, BytesOnTheWireAreExact) {
   EXPECT_THAT(0.75 * gigabytes({.ulysses = 4}, "ulysses"), DoubleNear(1.21, 0.005));
 }
 
-// Peaks in GB: of 4 x RX 7800 XT without text encoders, after 28 steps; of 4 x L20 with all on
-// each.
+// Peaks in GB: on 4 x RX 7800 XT without text encoders, after 28 steps; on 4 x L20 with all parts
+// on each.
 TEST(Published, PeaksAreNear) {
   EXPECT_NEAR(planned(flux_dev(), "4xl20", {.ulysses = 4}).first_rank.peak() / 33.8e9, 1, 0.05);
   EXPECT_NEAR(
@@ -78,8 +79,8 @@ TEST(Published, PeaksAreNear) {
       0.02);
 }
 
-// Step times that others have published, of engines that differ from this one. Within a half, and
-// in the right order; docs/parallelism.md has the errors.
+// Step times published for other engines. Within 50 %, and in the right order;
+// docs/parallelism.md lists the errors.
 TEST(Published, TimesAreNear) {
   const auto job = flux_dev();
   const auto step = [&](const std::string& devices, const Degrees& grid) {

@@ -29,7 +29,7 @@ double relative_l2(const Tensor& got, const Tensor& want) {
 const Quantize kForms[] = {Quantize::kInt8, Quantize::kInt8V1, Quantize::kInt8Dynamic,
                            Quantize::kFloat8};
 
-// What docs/numerics.md promises of one evaluation.
+// The promises of docs/numerics.md for one evaluation.
 TEST(Quantized, TransformerIsNearTheExactOne) {
   const auto exact = run({.model = kModel}).at("velocity_first");
   const double limits[] = {0.04, 0.04, 0.04, 0.1};
@@ -60,8 +60,8 @@ TEST(Quantized, LayersOnTheListStayExact) {
   EXPECT_TRUE(at::equal(got, exact));
 }
 
-// A number between two codes falls to the one or the other with the last bit of a sum, so that a
-// layout whose sums round otherwise is not the same, but it is as near to the exact velocity.
+// A value between two codes becomes one or the other depending on a sum's last bit. A layout that
+// rounds sums differently gives other bits, but is as near to the exact velocity.
 TEST(Quantized, LayoutsWithActivationsInCodesAreNearTheExactOne) {
   const auto exact = run({.model = kModel}).at("velocity_first");
   for (const auto& layout : {Layout{.tp = 2}, Layout{.tp = 3, .modulation = SharedModulation::kNo},
@@ -72,7 +72,7 @@ TEST(Quantized, LayoutsWithActivationsInCodesAreNearTheExactOne) {
   }
 }
 
-// Shares of the codes of one device: only sums differ, as they do in float32.
+// Shards of one device's codes: only sums differ, as in float32.
 class QuantizedLayouts : public testing::TestWithParam<Quantize> {};
 
 TEST_P(QuantizedLayouts, ComputeWhatOneRankComputes) {

@@ -1,4 +1,4 @@
-// How many threads loops take, where other threads of the process set numbers of their own.
+// How many threads loops use while other threads of the process set their own numbers.
 #include "pipeline/rank_threads.h"
 
 #include <ATen/Parallel.h>
@@ -8,8 +8,8 @@
 
 namespace braid::rank_threads_test {
 
-// Two pipelines at once drew pictures of other bits now and then: a thread's first loop took the
-// number that another thread had set meanwhile.
+// Two concurrent pipelines occasionally drew other bits: a thread's first loop took the number that
+// another thread had set meanwhile.
 TEST(RankThreads, KeepTheirNumberWhateverOthersSet) {
   const UseThreads ours(3);
   int before = 0, within = 0, after = 0;

@@ -1,4 +1,4 @@
-// Schedules: bit for bit those of diffusers (tools/parity/dump_schedules.py), and what is refused.
+// Schedules: bit for bit diffusers' (tools/parity/dump_schedules.py), and what is refused.
 #include "pipeline/sampling/schedule.h"
 #include "message_of.h"
 
@@ -98,7 +98,7 @@ TEST(Schedule, ShiftsByThePublishedLineBetweenTwoSizes) {
   EXPECT_NEAR(dynamic_shift({}, 1024), 0.63, 1e-12);
 }
 
-// As diffusers has them: FLUX.2 at 1024 x 1024 in 4 steps, Z-Image's first and last of 8.
+// Diffusers' values: FLUX.2 at 1024 x 1024 in 4 steps, Z-Image's first and last of 8.
 TEST(Schedule, TakesAShiftAndLevelsThatAreGiven) {
   const auto near = [](const std::vector<float>& got, const std::vector<double>& want) {
     ASSERT_EQ(got.size(), want.size());
@@ -113,7 +113,7 @@ TEST(Schedule, TakesAShiftAndLevelsThatAreGiven) {
        {1, 0.3, 0});
 }
 
-// As compute_empirical_mu of diffusers' Flux2Pipeline has them, by Python.
+// Values of compute_empirical_mu in diffusers' Flux2Pipeline, from Python.
 TEST(Schedule, ShiftsByTheEmpiricalLinesOfFlux2) {
   EXPECT_EQ(empirical_shift(16, 4), 1.9452163656143495);
   EXPECT_EQ(empirical_shift(4096, 50), 2.0233511571292637);
@@ -142,7 +142,7 @@ TEST(Schedule, RefusesOptionsThatGiveNoLevels) {
               HasSubstr("no noise levels for 19000 image tokens"));
 }
 
-// scipy.stats.beta.ppf(q, 0.6, 0.6), which itself is up to 6e-16 off the true quantile.
+// scipy.stats.beta.ppf(q, 0.6, 0.6), itself up to 6e-16 off the true quantile.
 TEST(BetaQuantile, EqualsScipy) {
   const std::vector<std::pair<double, double>> golden = {
       {1e-06, 1.8558824624053043e-10},

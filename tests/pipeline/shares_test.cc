@@ -1,4 +1,4 @@
-// What each rank reads of the files: nothing twice, nothing that is another rank's.
+// What each rank reads from the files: nothing twice, nothing of another rank's share.
 #include <gtest/gtest.h>
 
 #include <mutex>
@@ -62,7 +62,7 @@ TEST(Shares, StagesReadTheSharesOfTheirTensorParallelRanks) {
             sum(bytes_of_transformer({.tp = 2})));
 }
 
-// From the names of the files alone: what is shared over `size` ranks, and what all of them have.
+// From tensor names alone: bytes split over `size` ranks, and bytes that all of them read.
 std::int64_t want_of_text(const std::vector<std::string>& shared, const Checkpoint& checkpoint,
                           int size) {
   std::int64_t bytes = 0;
@@ -106,7 +106,7 @@ TEST(Shares, ATensorThatNoStageKnowsIsAnErrorOnEach) {
                   auto config =
                       read_flux_config(read_json_object(files().config_of("transformer")));
                   auto names = flux_names(checkpoint);
-                  --config.num_single;  // the last block is now unknown
+                  --config.num_single;  // now the last block is unknown
                   const auto run =
                       blocks_of_rank(*make_flux_family({.flux = config}), mesh, at::kCPU, 1);
                   if (world.rank() == 1) return;

@@ -1,4 +1,4 @@
-// Evaluations that are left out: which ones, and that every layout leaves out the same.
+// Skipped evaluations: which ones, and that every layout skips the same.
 #include "pipeline/sampling/step_cache.h"
 
 #include <ATen/ATen.h>
@@ -15,8 +15,8 @@ using testing::ElementsAre;
 
 const fs::path kRoot = BRAID_SOURCE_DIR;
 
-// A denoiser of numbers: its first block adds what a step says, its middle adds 10 of those, and
-// counts how often it runs.
+// A denoiser of numbers: its first block adds the step's value, its middle adds 10 times that and
+// counts its runs.
 struct Fake {
   explicit Fake(const CacheOptions& options) : cache(options, Mesh{}) {
     predict =
@@ -29,7 +29,7 @@ struct Fake {
                         },
                     .output = [](const DenoiserInput&, const Tensor& x) { return x; }});
   }
-  // What the denoiser makes of ones.
+  // The denoiser's output for an input of ones.
   double step(double adds, std::int64_t pictures = 1) {
     added = adds;
     cache.begin_step();
@@ -86,7 +86,7 @@ TEST(StepCache, RefusesOptionsOutOfRange) {
   EXPECT_THROW(StepCache({.most_in_a_row = 0}, Mesh{}), InputError);
 }
 
-// Three pictures where that is another way through the layout; sizes that no degree divides.
+// Three pictures if the layout handles several differently; sizes that no degree divides.
 Request request_of(const Layout& layout) {
   return {.prompts = {"a red circle on a blue background"},
           .negative_prompt = "a green square",
@@ -122,7 +122,7 @@ PipelineOptions options_of(const CacheOptions& cache, const Layout& layout = {},
           .cache = cache};
 }
 
-constexpr double kSome = 0.25;  // leaves out some steps of the bundled model's six
+constexpr double kSome = 0.25;  // skips some of the bundled model's six steps
 
 struct NamedLayout {
   const char* name;
@@ -188,7 +188,7 @@ TEST(CachedPictures, AreTheSameAgainAndWithPages) {
   }
 }
 
-// Each family's transformer comes apart in the four parts.
+// Each family's transformer can be divided into the four parts.
 TEST(CachedPictures, OfEveryFamilyHaveTheSameBytesWhereNothingIsLeftOut) {
   for (const char* model : {"klein", "flux2-dev", "zimage-turbo"}) {
     SCOPED_TRACE(model);

@@ -1,5 +1,5 @@
-// Recording and replaying, with a graph that is played on the host: what a device does of itself,
-// going through the same memory again, it does by asking for the work again.
+// Recording and replaying, with a graph simulated on the host: a device reruns its kernels on the
+// same memory; this one calls the recorded functions again.
 #include "pipeline/graphs/step_graph.h"
 
 #include <ATen/ATen.h>
@@ -10,13 +10,13 @@
 
 namespace braid::step_graph_test {
 
-// Work done between begin() and end() is remembered and done again by replay().
+// Records the work between begin() and end(); replay() repeats it.
 struct Tape {
   std::vector<std::function<void()>> work;
   bool is_recording = false;
-  int begins = 0, ends = 0, graphs = 0;                            // graphs that are there
-  std::string refusal;                                             // of end()
-  c10::weak_intrusive_ptr<c10::TensorImpl> written = weak_of({});  // what is recorded writes it
+  int begins = 0, ends = 0, graphs = 0;                            // graphs: those alive
+  std::string refusal;                                             // thrown by end()
+  c10::weak_intrusive_ptr<c10::TensorImpl> written = weak_of({});  // output of the recorded work
   bool outlived = false;                                           // by what was recorded
 
   static c10::weak_intrusive_ptr<c10::TensorImpl> weak_of(const Tensor& x) {
@@ -29,7 +29,7 @@ class TapedGraph : public DeviceGraph {
   explicit TapedGraph(Tape& tape) : tape_(tape) { ++tape_.graphs; }
   ~TapedGraph() override {
     --tape_.graphs;
-    tape_.is_recording = false;  // it ends what did not come to its end
+    tape_.is_recording = false;  // ends an unfinished recording
     tape_.work.clear();
     tape_.outlived = !tape_.written.expired();
   }
@@ -95,7 +95,7 @@ TEST_F(StepGraphTest, ReplaysReadTheNewInputsAndEarlierResultsStay) {
   }
   for (std::size_t i = 0; i < inputs.size(); ++i)
     EXPECT_TRUE(at::equal(results[i], expected(inputs[i]))) << i;
-  EXPECT_EQ(evaluations_, 2);  // once as it is, once recorded
+  EXPECT_EQ(evaluations_, 2);  // once eagerly, once recorded
   EXPECT_EQ(step.use().replays, 4);
 }
 
@@ -160,7 +160,7 @@ TEST_F(StepGraphTest, OneRankGoesOnWithoutWhatCannotBeRecorded) {
   EXPECT_FALSE(tape_.outlived) << "its memory is given back while a tensor lies in it";
 }
 
-// What is made on first use is made then, and not while recording.
+// Whatever is created on first use is created then, not while recording.
 TEST_F(StepGraphTest, AnEvaluationThatWasStoppedIsMadeOnceMore) {
   auto step = graph();
   is_stopped_ = true;
@@ -206,7 +206,7 @@ TEST_F(StepGraphTest, SeveralRanksFailTogether) {
   EXPECT_EQ(tape_.graphs, 0);
 }
 
-// As LibTorch's allocator counts.
+// Counts like LibTorch's allocator.
 struct FakePool : GraphPool {
   void stop() override {
     if (!gives_out) throw std::runtime_error("not recording");

@@ -1,4 +1,4 @@
-// What ranks give each other and read of files is what the formulas say, byte for byte.
+// What ranks send each other and read from files equals the formulas, byte for byte.
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -49,7 +49,7 @@ const FluxConfig kOnlySingles{.in_channels = 4,
 const FluxConfig kModels[] = {kManyHeads, kOnlyDoubles, kOnlySingles};
 
 struct Counted {
-  TrafficByAxis traffic, of_modulations;  // of a step, and before the first of a picture
+  TrafficByAxis traffic, of_modulations;  // in a step, and before a picture's first one
   BytesRead read;
 };
 
@@ -122,7 +122,7 @@ void expect_as_predicted(const PlanJob& any_job, const FluxConfig& config, const
 
 using Runs = std::vector<std::int64_t>;  // tokens of references
 
-// Every layout of so many ranks, on models of all kinds; options and dtypes take turns.
+// Every layout of a rank count, on models of all kinds; options and dtypes alternate.
 class Predicted : public testing::TestWithParam<int> {};
 
 TEST_P(Predicted, CountsAndBytesAreThoseOfRuns) {
@@ -167,7 +167,7 @@ PlanJob small_job() {
           .text_tokens = 21};
 }
 
-// The words of docs/parallelism.md, with nothing of the planner in them.
+// As stated in docs/parallelism.md, independent of the planner.
 TEST(Traffic, IsTwoReductionsADoubleBlockAndOneASingleBlock) {
   auto job = small_job();
   const MadeFile file(kManyHeads, at::kFloat);
@@ -183,7 +183,7 @@ TEST(Traffic, IsTwoReductionsADoubleBlockAndOneASingleBlock) {
   EXPECT_EQ(along(whole.of_modulations, "tp"), Traffic());
 }
 
-// The first stage embeds the timestep for all.
+// The first stage embeds the timestep for all stages.
 TEST(Traffic, OfModulationsAmongStagesIsABroadcastOfConditioningVectors) {
   const MadeFile file(kManyHeads, at::kFloat);
   const auto ranks = run(small_job(), kManyHeads, {.layers = 3}, file.path());

@@ -1,4 +1,4 @@
-// Traffic as text, for comparisons that say what differs.
+// Traffic as text, for comparisons that show what differs.
 #pragma once
 
 #include <string>

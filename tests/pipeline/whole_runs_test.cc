@@ -1,5 +1,4 @@
-// What whole runs report of their traffic and their reading: text encoders and autoencoder are in
-// it.
+// Traffic and reads reported by whole runs: text encoders and autoencoder included.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
@@ -41,7 +40,7 @@ TEST_P(WholeRuns, ReportTrafficAndBytesAsPredicted) {
   job.width = 80;
   job.height = 48;
   job.text_tokens = 9;
-  // of the first rank: of the three pictures, two or, where each stage has a batch, all
+  // the first rank's share of three pictures: two or, with a batch per stage, all
   job.batch_size = layout.layer_split > 1 ? 3 : 2;
   job.branches = 2;
   const Degrees grid{.dp = layout.dp,

@@ -1,4 +1,4 @@
-// Z-Image under every layout: against one rank, and against what is predicted of it.
+// Z-Image under every layout: against one rank, and against predictions.
 #include <gtest/gtest.h>
 
 #include "pipeline/planner/planner.h"

@@ -9,7 +9,7 @@
 
 namespace braid {
 
-// 6 heads, 1 + 1 + 2 blocks; 2 heads of keys in the text encoder.
+// 6 heads, 1 + 1 + 2 blocks; 2 key heads in the text encoder.
 inline const std::filesystem::path kZImageModel =
     std::filesystem::path(BRAID_SOURCE_DIR) / "tests/data/parity/zimage-turbo/model";
 
@@ -22,7 +22,7 @@ inline const Request kZImageRequest{.prompts = {"a small red circle on a blue ba
                                     .max_sequence_length = 31,
                                     .seed = 5};
 
-// Captions of 32 and 64 tokens with their pads, in the two branches.
+// Prompts of 32 and 64 tokens, pads included, in the two branches.
 inline Request guided_zimage() {
   auto request = kZImageRequest;
   request.guidance = 3;

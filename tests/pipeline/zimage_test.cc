@@ -1,5 +1,5 @@
-// Z-Image through the door: every budget and command on a random pipeline of its shapes. That the
-// numbers are diffusers' is parity_test.cc's business.
+// Z-Image through the Family interface: every budget and command on a random pipeline of its
+// shapes. parity_test.cc checks the numbers against diffusers.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -70,7 +70,7 @@ TEST(ZImageFamily, KeepsItsBitsWhereverItsWeightsAre) {
   }
 }
 
-// A folder that is gone after the test.
+// A folder removed after the test.
 class ZImageScratch {
  public:
   ZImageScratch() {
@@ -125,7 +125,7 @@ TEST(ZImageFamily, IsTimed) {
   EXPECT_EQ(timed.tokens, 64 + 64);
 }
 
-// Z-Image as its authors publish it.
+// Z-Image as published.
 TEST(ZImageFamily, IsPlannedByName) {
   const auto job = surveyed(*named_job("z-image"));
   const auto parameters = [&](Part::Role role) {
@@ -135,7 +135,7 @@ TEST(ZImageFamily, IsPlannedByName) {
   };
   EXPECT_EQ(parameters(Part::Role::kDenoiser), 6'154'908'736);
   EXPECT_EQ(parameters(Part::Role::kText),
-            std::int64_t(35) * 100'930'816);  // without the table of tokens
+            std::int64_t(35) * 100'930'816);  // without the token table
   EXPECT_EQ(job.branches, 2);
   EXPECT_EQ(job.steps, 50);
   const auto turbo = *named_job("z-image-turbo");
@@ -177,7 +177,7 @@ TEST(ZImageFamily, RefusesRequestsThatItsTablesOrPartsForbid) {
   EXPECT_THAT(zimage_refusal(zimage_with({.tp = 7})), HasSubstr("cannot share the 6 heads"));
 }
 
-// The model with other values in one of its JSON files.
+// The error for the model with other values in one of its JSON files.
 std::string refusal_of_changed_zimage(const char* file, const Json& values) {
   const ZImageScratch scratch;
   const auto model = scratch / "model";

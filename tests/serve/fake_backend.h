@@ -1,5 +1,5 @@
-// An engine for tests of the server: pictures of one colour, steps that take as long as the test
-// lets them.
+// An engine for tests of the server: pictures of a single colour, steps that take as long as the
+// test wants.
 #pragma once
 
 #include <condition_variable>
@@ -13,19 +13,19 @@ namespace braid::serve {
 
 class FakeEngine {
  public:
-  // Steps wait for each other until release() or finish() lets them go on.
+  // Held steps wait until release() or finish() lets them continue.
   enum class Steps { kAtOnce, kHeld };
   explicit FakeEngine(Steps steps = Steps::kAtOnce, std::size_t num_models = 1)
       : num_models_(num_models), is_held_(steps == Steps::kHeld) {}
 
-  // So many more steps may be taken.
+  // Allows so many more steps.
   void release(int steps) {
     const std::scoped_lock lock(mutex_);
     allowed_ += steps;
     changed_.notify_all();
   }
   void finish() { release(1 << 30); }
-  // What the last call was asked for.
+  // The request of the last call.
   Request last() {
     const std::scoped_lock lock(mutex_);
     return last_;

@@ -1,5 +1,4 @@
-// The server over real sockets: who is let in, what is answered, and clients that are slow, rude or
-// gone.
+// The server over real sockets: access, answers, and clients that are slow, rude or gone.
 #include "serve/http/http_server.h"
 
 #include <gmock/gmock.h>
@@ -26,7 +25,7 @@ TEST(HttpServer, LetsOnlyItsOwnNameIn) {
   EXPECT_EQ(status_of(server.ask("GET /v1/models", "host: a\r\nhost: localhost\r\n")), 400);
 }
 
-// A browser asks what a page may send before it sends the key.
+// A browser's preflight asks what a page may send before it sends the key.
 TEST(HttpServer, AnswersABrowsersQuestionWithoutAKey) {
   FakeEngine engine;
   const Server server(engine, {.key = "secret", .origins = {"https://friend.example"}});
@@ -51,7 +50,7 @@ TEST(HttpServer, LetsOnlyItsOwnPagesIn) {
   EXPECT_THAT(from("http://localhost"), Not(HasSubstr("access-control-allow-origin")));
   EXPECT_THAT(from("https://friend.example"),
               HasSubstr("access-control-allow-origin: https://friend.example"));
-  // what a page may send to anybody without asking
+  // a body type that any page may send without a preflight
   const auto text = server.ask("POST /v1/jobs", "content-type: text/plain\r\n", kSmall);
   EXPECT_EQ(status_of(text), 415);
 }

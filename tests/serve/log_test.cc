@@ -1,4 +1,4 @@
-// One line an event, whatever a client sends.
+// One line per event, whatever a client sends.
 #include "serve/log.h"
 
 #include <gmock/gmock.h>

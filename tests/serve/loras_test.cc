@@ -1,4 +1,4 @@
-// LoRAs by name, in each API's words.
+// LoRAs by name, in the terms of each API.
 #include "serve/body/loras.h"
 
 #include <gmock/gmock.h>
@@ -16,7 +16,7 @@ class Loras : public testing::Test {
     const nlohmann::json wish = {{"prompt", "a"}, {"size", "16x16"}, {"lora", loras}};
     return server_.ask("POST /v1/images/generations", "", wish.dump());
   }
-  // Files and scales of the last call, "-" where it had none of its own.
+  // Files and scales of the last call, "-" if it had none of its own.
   std::string applied() {
     const auto adapters = engine_.last().adapters;
     if (!adapters) return "-";
@@ -84,7 +84,7 @@ TEST_F(Loras, AreListedWithoutTheirFiles) {
   for (const auto& answer : {list, job}) EXPECT_THAT(answer, Not(HasSubstr("models")));
 }
 
-// What the engine finds out of a file is the client's to hear, and to correct.
+// Errors that the engine finds in a file are reported to the client, who can correct them.
 TEST_F(Loras, ThatDoNotFitAreRefused) {
   const auto answer = generate({{{"name", "odd"}}});
   EXPECT_EQ(status_of(answer), 400);

@@ -1,4 +1,4 @@
-// Forms as clients send them, and what is none.
+// Forms as clients send them, and malformed ones.
 #include "serve/body/multipart.h"
 
 #include <gmock/gmock.h>

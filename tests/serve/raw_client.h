@@ -1,4 +1,4 @@
-// A client that sends what it is told, byte by byte if need be, and reads what comes.
+// A client that sends exact bytes, piece by piece if need be, and reads the answer.
 #pragma once
 
 #include <arpa/inet.h>
@@ -37,13 +37,13 @@ class RawClient {
       sent += std::size_t(n);
     }
   }
-  // Until what has come holds `text`; false at the end or after ten seconds.
+  // Reads until `text` has arrived; false at the end or after ten seconds.
   bool read_until(const std::string& text) {
     while (received_.find(text) == std::string::npos)
       if (!read_some()) return false;
     return true;
   }
-  // Until the server closes the connection.
+  // Reads until the server closes the connection.
   std::string read_all() {
     while (read_some()) {
     }

@@ -1,4 +1,4 @@
-// A server of a fake engine on a port of its own, and what comes back from it.
+// A server with a fake engine on its own port, and its answers.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -31,7 +31,7 @@ class Server {
   const HttpServer& http() const { return server_; }
   void stop() { server_.stop(); }
 
-  // The whole answer to one request on a connection of its own.
+  // The whole answer to one request on its own connection.
   std::string ask(const std::string& line, const std::string& headers = "",
                   const std::string& body = "") const {
     RawClient client(port());

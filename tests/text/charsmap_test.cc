@@ -1,4 +1,4 @@
-// The double-array trie, on small ones made by hand and on T5's own.
+// The double-array trie: small hand-made ones, and T5's own.
 #include "text/unicode/charsmap.h"
 
 #include <gmock/gmock.h>
@@ -23,7 +23,7 @@ std::string units(const std::vector<std::uint32_t>& values) {
   return out;
 }
 
-// A trie of 256 units whose root has the child 'a' at 1 ^ 'a', a leaf that says `value`.
+// A trie of 256 units whose root has the child 'a' at 1 ^ 'a', with a leaf holding `value`.
 std::string map_of_a(std::uint32_t value, const std::string& replacements) {
   std::vector<std::uint32_t> trie(256, 0x80000000);
   trie[0] = 1u << 10;                        // children at 0 ^ 1
@@ -41,7 +41,7 @@ TEST(Charsmap, ReplacesWhatT5Replaces) {
   EXPECT_EQ(map.apply(""), "");
 }
 
-// The reference replaces a short cluster as a whole by what its shortest key asks for.
+// The reference replaces a short cluster as a whole, by the entry of its shortest key.
 TEST(Charsmap, TreatsClustersAsTheReferenceDoes) {
   const auto map = nmt_nfkc();
   EXPECT_EQ(map.apply("e\u0301"), "é");
@@ -60,7 +60,7 @@ TEST(Charsmap, ReadsATrieMadeByHand) {
 }
 
 TEST(Charsmap, FindsNothingWhereATriePointsOutside) {
-  EXPECT_EQ(Charsmap(map_of_a(9, "abc"), "t").apply("a"), "a");  // behind the replacements
+  EXPECT_EQ(Charsmap(map_of_a(9, "abc"), "t").apply("a"), "a");  // beyond the replacements
   EXPECT_EQ(Charsmap(map_of_a(1, "é"), "t").apply("a"), "a");    // within a character
   EXPECT_EQ(Charsmap(map_of_a(0, "no end"), "t").apply("a"), "no end");
   auto far = map_of_a(0, "x");

@@ -1,4 +1,4 @@
-// Chats, and what tokenizers of their kind make of them.
+// Chats, and the tokens that matching tokenizers produce.
 #include "text/chat.h"
 
 #include <gmock/gmock.h>
@@ -28,7 +28,7 @@ TEST(MistralChat, HasATurnOfTheSystemsAndOneOfTheUsers) {
             "[SYSTEM_PROMPT]Be brief.[/SYSTEM_PROMPT][INST]a cat[/INST]");
 }
 
-// Ids of texts are compared in parity_test.cc; here, that marks are one token each.
+// Ids of texts are compared in parity_test.cc; this checks that each marker is one token.
 TEST(Qwen3Chat, HasMarksThatAreTokens) {
   const auto tokenizer = load_tokenizer(data("qwen_json"));
   const auto mark = [&](const char* text) {
@@ -46,13 +46,13 @@ TEST(Qwen3Chat, HasMarksThatAreTokens) {
 TEST(MistralChat, HasMarksThatAreTokensBehindTheTokenizersOwn) {
   const auto tokenizer = load_tokenizer(data("tekken"));
   const auto ids = ids_of(*tokenizer, mistral_chat("", ""));
-  EXPECT_THAT(ids, testing::ElementsAre(1, 7, 8, 3, 4));  // <s> and the four marks
+  EXPECT_THAT(ids, testing::ElementsAre(1, 7, 8, 3, 4));  // <s> and the four markers
   const auto long_ids = ids_of(*tokenizer, mistral_chat(kFlux2SystemMessage, "a [IMG] cat"));
   EXPECT_EQ(std::count(long_ids.begin(), long_ids.end(), 5), 1);
   EXPECT_EQ(long_ids.back(), 4);
 }
 
-// The digest is of diffusers' constant.
+// The digest is that of diffusers' constant.
 TEST(Flux2SystemMessage, IsTheReferences) {
   EXPECT_EQ(kFlux2SystemMessage.size(), 168u);
   Digest digest;

@@ -70,7 +70,7 @@ TEST(Normalizer, CleansLikeNmt) {
   EXPECT_EQ(normalized(R"({"type": "Nmt"})", "a\u0001\tb\u200bc\u2581d\u007f"), "a b c d");
 }
 
-// "first" of Metaspace asks for it.
+// Metaspace's "first" depends on it.
 TEST(Normalizer, KnowsWhetherTheTextsFirstCharacterIsStillThere) {
   EXPECT_TRUE(applied(R"({"type": "Lowercase"})", "A").at_start);
   EXPECT_FALSE(applied(R"({"type": "Strip"})", " a").at_start);

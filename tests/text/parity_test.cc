@@ -1,5 +1,5 @@
-// Equal to transformers: every text of the corpus, through every tokenizer, at four lengths. What
-// is expected was dumped by tools/parity/dump_tokenizers.py.
+// Equal to transformers: every text of the corpus, through every tokenizer, at four lengths.
+// tools/parity/dump_tokenizers.py dumped the expected values.
 #include <gtest/gtest.h>
 #include <sentencepiece_processor.h>
 
@@ -66,7 +66,7 @@ TEST(Parity, ReadsTheDemosTwoFilesForT5Alike) {
     EXPECT_EQ(from_spiece->encode(text, 512).ids, from_json->encode(text, 512).ids) << text;
 }
 
-// SentencePiece itself is the older oracle. It agrees wherever transformers does: on ordinary text.
+// SentencePiece itself is the older reference. It agrees with transformers on ordinary text.
 TEST(Parity, AgreesWithSentencePieceOnPrompts) {
   const auto tokenizer = load_tokenizer(data("t5"));
   sentencepiece::SentencePieceProcessor library;

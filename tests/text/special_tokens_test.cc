@@ -1,4 +1,4 @@
-// Whose word counts when the files disagree. tools/parity found the same with transformers.
+// Precedence when the files disagree. tools/parity found the same in transformers.
 #include "text/special_tokens.h"
 
 #include <gmock/gmock.h>

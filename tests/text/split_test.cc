@@ -16,7 +16,7 @@ std::vector<std::string> parts(const std::string& text, Delimiter delimiter, boo
   return out;
 }
 
-// The example of the reference's documentation.
+// The example from the reference's documentation.
 TEST(Split, DoesWithDelimitersAsItIsTold) {
   const std::string text = "the-final--countdown";
   EXPECT_THAT(parts(text, Delimiter::removed), ElementsAre("the", "final", "countdown"));
@@ -46,7 +46,7 @@ TEST(Split, TurnsMatchesAndGapsAround) {
 TEST(Split, CoversTheTextWithSpans) {
   const auto spans = spans_of("xaay", std::vector<Match>{{0, 0}, {1, 2}, {2, 3}});
   ASSERT_EQ(spans.size(), 5u);
-  EXPECT_EQ(spans[0].end, 0u);  // an empty match is one too
+  EXPECT_EQ(spans[0].end, 0u);  // an empty match counts, too
   EXPECT_TRUE(spans[0].is_match);
   EXPECT_FALSE(spans[1].is_match);
   EXPECT_EQ(spans[4].begin, 3u);

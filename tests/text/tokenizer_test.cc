@@ -94,7 +94,7 @@ TEST(Tokenizer, HasALengthOfItsOwn) {
   };
   EXPECT_EQ(length(""), 77);
   EXPECT_EQ(length(R"(, "model_max_length": 16)"), 16);
-  EXPECT_EQ(length(R"(, "model_max_length": 1e30)"), 77);  // transformers' way to say none
+  EXPECT_EQ(length(R"(, "model_max_length": 1e30)"), 77);  // transformers' "no limit"
   EXPECT_EQ(length(R"(, "model_max_length": 1000000000000000019884624838656)"), 77);
   EXPECT_EQ(length(R"(, "model_max_length": -3)"), 77);
 }
@@ -149,7 +149,7 @@ TEST(Tokenizer, ReadsQwensFiles) {
   EXPECT_THAT(ids(qwen(R"(, "add_eos_token": true)"), "a", 3), ElementsAre(0, 3, 3));
 }
 
-// Whatever the decoder says: Qwen2Tokenizer adds its special tokens once more, without flags.
+// Whatever the decoder says: Qwen2Tokenizer adds its special tokens again, without flags.
 TEST(Tokenizer, ClearsTheFlagsOfQwensSpecialTokens) {
   const auto flags = [](const std::string& token) {
     return qwen(R"(, "added_tokens_decoder": {"3": {"content": ")" + token +
@@ -175,7 +175,7 @@ TEST(Tokenizer, ReadsTokenizerJsonAlone) {
   EXPECT_EQ(tokenizer->model_max_length(), 512);
 }
 
-// transformers' T5Tokenizer brings its own steps; of this file it takes the vocabulary.
+// transformers' T5Tokenizer has its own steps; it takes only the vocabulary from this file.
 TEST(Tokenizer, LetsTheClassOverruleTheFile) {
   const TokenizerFiles files{.folder = "t5",
                              .tokenizer_json = kUnigram,

@@ -1,4 +1,4 @@
-// Every code point, against what the reference does with it; and the rules that take several.
+// Every code point against the reference, and the rules that involve several.
 #include "text/unicode/unicode.h"
 
 #include <gtest/gtest.h>
@@ -117,11 +117,11 @@ TEST(Unicode, ComposesAcrossCharacters) {
   EXPECT_EQ(unicode::normalized("\u1100\u1161\u11A8", Form::nfc), "각");
   EXPECT_EQ(unicode::normalized("ﬁ½", Form::nfkc), "fi1\u20442");
   EXPECT_EQ(unicode::normalized("\u1E9B\u0323", Form::nfkc), "\u1E69");
-  // Marks are ordered by their class first: cedilla 202, then acute 230.
+  // Marks are ordered by class first: cedilla 202, then acute 230.
   EXPECT_EQ(unicode::normalized("c\u0301\u0327", Form::nfc), "ḉ");
 }
 
-// The reference's tables are those of Unicode 9: later marks keep others from meeting their letter.
+// The reference's tables are those of Unicode 9: later marks keep others from joining their letter.
 TEST(Unicode, LeavesLaterMarksWhereTheyAre) {
   EXPECT_EQ(unicode::normalized("a\u1ABF\u0301", Form::nfc), "a\u1ABF\u0301");
   EXPECT_EQ(unicode::normalized("a\u1AB0\u0327", Form::nfd), "a\u0327\u1AB0");
@@ -150,7 +150,7 @@ TEST(Unicode, MeasuresGraphemeClusters) {
   EXPECT_EQ(unicode::grapheme_size("🇩🇪🇫🇷", 0), 8u);
   EXPECT_EQ(unicode::grapheme_size("a\u1ACFx", 0), 4u);      // an extender of Unicode 16
   EXPECT_EQ(unicode::grapheme_size("\U000113D1ax", 0), 5u);  // prepended, Unicode 16
-  EXPECT_EQ(unicode::grapheme_size("\U00011A3Aax", 0), 4u);  // not prepended any more
+  EXPECT_EQ(unicode::grapheme_size("\U00011A3Aax", 0), 4u);  // no longer prepended
 }
 
 }  // namespace braid::unicode_test

@@ -16,7 +16,7 @@ std::vector<std::int64_t> ids(const Unigram& unigram, std::string_view text) {
   return out;
 }
 
-// The example of the reference's documentation.
+// The example from the reference's documentation.
 TEST(Unigram, FindsTheLikeliestCut) {
   const Unigram model({{"<unk>", 0},
                        {"a", 0},

@@ -1,4 +1,4 @@
-// What adapters make of weights, against formulas written out here.
+// Adapters' effects on weights, against formulas written out here.
 #include "adapted_model.h"
 #include "comm/thread.h"
 #include "weights/codes/int8.h"
@@ -108,7 +108,7 @@ TEST_F(AdaptersTest, GiveRowsTheMagnitudesOfDora) {
   }
 }
 
-// A share is the slice of the whole that is merged, in numbers and in codes.
+// A share is a slice of the merged whole, in numbers and in codes.
 TEST_F(AdaptersTest, AreFusedIntoSharesOfEveryKind) {
   const auto m = at::rand({6}) + 0.5;
   const auto file = write({{"a.lora_A.weight", at::randn({2, 6})},
@@ -162,7 +162,7 @@ Tensor product_of(const Beside& beside) {
   return (beside.up_NR * beside.scales_R).mm(beside.down_RC);
 }
 
-// What is beside a share is the slice of what is beside the whole.
+// The product beside a share is a slice of that beside the whole.
 TEST_F(AdaptersTest, StandBesideSharesOfEveryKind) {
   const auto up = at::randn({4, 2}), down = at::randn({2, 6});
   const auto b_up = at::randn({6, 3}), b_down = at::randn({3, 16});
@@ -212,7 +212,7 @@ TEST_F(AdaptersTest, BesideTakeEachOthersPlace) {
   EXPECT_TRUE(at::equal(product_of(*b.beside),
                         (-of_b.at("b.lora_B.weight")).mm(of_b.at("b.lora_A.weight"))));
 
-  // What does not fit leaves what was there.
+  // Adapters that do not fit leave the current ones in place.
   auto with_bias = of_a;
   with_bias["a.lora_B.bias"] = at::ones({16});
   auto with_magnitude = of_a;

@@ -1,4 +1,4 @@
-// Checkpoints: one file or shards, and that what is missing or double is named.
+// Checkpoints: one file or shards; missing and duplicate things are named.
 #include "weights/files/checkpoint.h"
 
 #include <ATen/ATen.h>

@@ -1,4 +1,4 @@
-// Pages on a disk are named by what they are made of: the second load takes those of the first, and
+// Pages on disk are named by what they are made of: the second load reuses those of the first, and
 // never another's.
 #include <ATen/ATen.h>
 #include <ATen/record_function.h>
@@ -19,7 +19,7 @@ namespace braid::disk_pages_test {
 using testing::HasSubstr;
 using namespace testing_files;
 
-// How often this thread rounded numbers to codes while it lives.
+// Counts how often this thread rounds numbers to codes, while it lives.
 class CountQuantised {
  public:
   CountQuantised() {
@@ -61,7 +61,7 @@ class DiskPages : public testing::Test {
 
   static LoadOptions int8() { return {.dtype = at::kBFloat16, .quantize = Quantize::kInt8}; }
 
-  // A page a layer.
+  // One page per layer.
   Loaded load(LoadOptions options, const ShardingTable& plan = {},
               const fs::path& from = {}) const {
     const auto folder = std::make_shared<const PageFolder>(pages_.path());
@@ -102,7 +102,7 @@ class DiskPages : public testing::Test {
       found[entry.path()] = entry.last_write_time();
     return found;
   }
-  // One bit of the checkpoint's last tensor; nothing else about the file changes.
+  // Flips one bit of the checkpoint's last tensor; nothing else about the file changes.
   void flip_a_bit() const {
     const auto time = fs::last_write_time(file());
     std::fstream stream(file(), std::ios::in | std::ios::out | std::ios::binary);
@@ -134,7 +134,7 @@ TEST_F(DiskPages, ServeTheNextLoadWhichNeitherQuantisesNorWrites) {
   expect_same(again, resident(int8()));
 }
 
-// As a file system's time or size would not show.
+// A change invisible in the file's time and size.
 TEST_F(DiskPages, SeeAChangedBitOfTheCheckpoint) {
   load(int8());
   flip_a_bit();
@@ -170,7 +170,7 @@ TEST_F(DiskPages, AreOthersInEveryShare) {
       auto options = int8();
       options.tensor_parallel = group;
       expect_same(load(options, plan), resident(options, plan));
-      // and once more, from the disk
+      // and once more, from disk
       expect_same(load(options, plan), resident(options, plan));
     });
   EXPECT_EQ(files().size(), std::size_t(4 * 2 * kLayers));
@@ -215,7 +215,7 @@ TEST_F(DiskPages, OfSyntheticWeightsServeTheNextLoadToo) {
   EXPECT_EQ(files().size(), 2u);
 }
 
-// The bytes that were read of files, for a progress that ends at its total either way.
+// The bytes read from files, for a progress that reaches its total either way.
 TEST_F(DiskPages, TellOfTheSameBytesWhetherMadeOrFound) {
   for (const auto form : {Quantize::kNone, Quantize::kInt8}) {
     std::vector<std::int64_t> told;
@@ -245,7 +245,7 @@ TEST_F(DiskPages, OfWeightsThatChangeMeanwhileAreNotKept) {
   EXPECT_TRUE(files().empty());
 }
 
-// Linux counts what read calls give; nothing else reads here.
+// Linux counts the bytes read by system calls; nothing else reads here.
 std::int64_t bytes_read_by_process() {
   std::ifstream account("/proc/self/io");
   std::string key;
@@ -256,7 +256,7 @@ std::int64_t bytes_read_by_process() {
 
 TEST_F(DiskPages, AreReadOnceAStep) {
   const auto folder = std::make_shared<const PageFolder>(pages_.path(), DiskReads::kDirect);
-  // Nothing ahead: when a step is over, all that was asked for has been read.
+  // No prefetch: when a step ends, everything requested has been read.
   Pages pages(std::make_shared<CpuPageDevice>(), at::kCPU, {.prefetch = 0, .folder = folder});
   constexpr int kGroups = 5, kSteps = 4;
   for (int i = 0; i < kGroups; ++i) {
@@ -274,7 +274,7 @@ TEST_F(DiskPages, AreReadOnceAStep) {
   const auto before = bytes_read_by_process();
   if (before < 0) GTEST_SKIP() << "this system does not count";
   for (int i = 0; i < kSteps; ++i) step();
-  const auto own = 1024;  // at most, of the account itself
+  const auto own = 1024;  // at most; for reading /proc/self/io itself
   EXPECT_NEAR(double(bytes_read_by_process() - before), double(kSteps * pages.page_bytes()), own);
 }
 

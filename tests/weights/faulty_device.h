@@ -1,4 +1,4 @@
-// The races that group offloading has had, each made where pages speak to their device.
+// The races known from group offloading, each reproduced between pages and device.
 #pragma once
 
 #include <map>
@@ -10,15 +10,15 @@ namespace braid::testing_pages {
 
 enum class Race {
   kNone,
-  kNoWaitForCopy,      // computing does not wait for the copy
+  kNoWaitForCopy,      // compute does not wait for the copy
   kScalesStay,         // part of a layer's tensors is not moved
-  kUseOnWrongStream,   // the use is recorded on the stream of copies
+  kUseOnWrongStream,   // the use is recorded on the copy stream
   kFreedBeforeUse,     // the slot is freed without waiting for the computation
-  kBuffersStay,        // what is not a parameter keeps what another group left
-  kOtherFile,          // a page of the same name, of another checkpoint
+  kBuffersStay,        // non-parameters keep another group's contents
+  kOtherFile,          // a page with the same name from another checkpoint
   kFreedOnCopyStream,  // the slot is freed when the copies are done
-  kStalePinnedCopy,    // the page was changed, its pinned copy was not
-  kWaitForNext,        // computing also waits for the group after the one it is about to use
+  kStalePinnedCopy,    // the page changed, its pinned copy did not
+  kWaitForNext,        // compute also waits for the group after the one it is about to use
   kBlockingCopy,       // the host waits for each copy
   kLoadedTwice,        // each page is copied twice
   kNotInTracedOrder,   // a group that the first pass did not run is not copied

@@ -1,4 +1,4 @@
-// Safetensors files for tests, written byte by byte so that they may also be wrong.
+// Safetensors files for tests, written byte by byte so that they may be malformed.
 #pragma once
 
 #include <cstring>

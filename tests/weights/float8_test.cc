@@ -1,4 +1,4 @@
-// Codes that are float8 numbers: torchao's own, and the formula's corners.
+// Float8 codes: torchao's own, and corner cases of the formula.
 #include "weights/codes/float8.h"
 
 #include <ATen/ATen.h>

@@ -1,4 +1,4 @@
-// Codes and scales: torchao's own, the formula's corners, and shares of them.
+// Codes and scales: torchao's own, corner cases of the formula, and shares.
 #include "weights/codes/int8.h"
 
 #include <ATen/ATen.h>
@@ -47,7 +47,7 @@ INSTANTIATE_TEST_SUITE_P(
       return info.param.version + info.param.dtype_name + std::to_string(int(info.param.form));
     });
 
-// The formula, a number at a time, in float32.
+// The formula for one number at a time, in float32.
 TEST(Int8, EqualsTheFormula) {
   const auto w = at::randn({7, 33}, at::kFloat) * 0.3;
   const auto got = quantize_rows(w, Quantize::kInt8);

@@ -1,4 +1,4 @@
-// What is done to a matrix is done to all of its tensors.
+// Operations on a matrix apply to all of its tensors.
 #include "weights/matrix.h"
 
 #include <ATen/ATen.h>
@@ -29,7 +29,7 @@ TEST(Matrix, MovesWithItsScales) {
   EXPECT_EQ(moved.form, Quantize::kInt8);
 }
 
-// How often tensors were converted, and how often without waiting, while it lives.
+// Counts conversions of tensors, and blocking ones, while it lives.
 class CountCopies {
  public:
   CountCopies() {
@@ -39,7 +39,7 @@ class CountCopies {
                                        -> std::unique_ptr<at::ObserverContext> {
           if (std::string(f.name()) == "aten::to") {
             ++all_;
-            // to(..., non_blocking, copy, memory_format), whichever overload
+            // to(..., non_blocking, copy, memory_format), any overload
             blocking_ += !f.inputs()[f.inputs().size() - 3].toBool();
           }
           return nullptr;
@@ -65,7 +65,7 @@ TEST(Matrix, TellsEveryCopyWhetherToWait) {
   EXPECT_EQ(count.blocking(), 2);
 }
 
-// The CPU has no streams and pins nothing: these count who asked instead.
+// A CPU has no streams and pins nothing: these record the calls instead.
 std::vector<void*>& pinned_tensors() {
   static std::vector<void*> tensors;
   return tensors;

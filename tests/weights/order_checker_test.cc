@@ -1,4 +1,4 @@
-// The checker: every race that group offloading has had is found, and ours has none.
+// The checker: every race known from group offloading is found, and our code has none.
 #include "weights/paging/order_checker.h"
 
 #include <ATen/ATen.h>
@@ -20,7 +20,7 @@ using testing::IsEmpty;
 using namespace testing_pages;
 using Kind = Hazard::Kind;
 
-// Small groups; rewritten once in the middle.
+// Small groups, rewritten once halfway.
 struct Steps {
   int groups = 5, steps = 3;
   PageOptions options = {.prefetch = 1};
@@ -49,7 +49,7 @@ std::vector<Hazard> hazards_of(std::shared_ptr<PageDevice> device, Race race, co
 }
 
 struct Known {
-  const char* name;  // as the notes on group offloading number them
+  const char* name;  // as numbered in the notes on group offloading
   Race race;
   Kind kind;
 };
@@ -98,7 +98,7 @@ TEST(OrderChecker, FindsNothingWhereAllIsInOrder) {
   EXPECT_EQ(device->num_wrong(), 0);
 }
 
-// Without the wait the wrong bytes are seen, too: the simulated device does race.
+// Without the wait, the wrong bytes also show: the simulated device does race.
 TEST(SimulatedDevice, ShowsARaceAsWrongBytes) {
   const auto device = std::make_shared<SimulatedDevice>(1, std::chrono::microseconds(20000));
   hazards_of(device, Race::kNoWaitForCopy, {.groups = 12});
@@ -106,7 +106,8 @@ TEST(SimulatedDevice, ShowsARaceAsWrongBytes) {
   EXPECT_GT(device->num_wrong(), 0);
 }
 
-// One random run: sizes, slots, residency and order drawn, groups skipped, repeated and rewritten.
+// One random run: sizes, slots, residency and order are drawn; groups are skipped, repeated and
+// rewritten.
 class Schedule {
  public:
   explicit Schedule(std::uint64_t seed) : random_(seed) {}

@@ -1,4 +1,4 @@
-// Pages: tensors in fixed places, the right contents at each use, nothing waited for or allocated.
+// Pages: tensors in fixed places, the right contents at each use, no waiting and no allocation.
 #include "weights/paging/pages.h"
 
 #include <ATen/ATen.h>
@@ -18,7 +18,7 @@ using testing::HasSubstr;
 using namespace testing_files;
 using namespace testing_pages;
 
-// Groups of two tensors, of different sizes and dtypes, all values of group i near i.
+// Groups of two tensors with different sizes and dtypes; all values of group i are near i.
 struct Model {
   std::vector<std::pair<Tensor, Tensor>> wanted, views;
 
@@ -39,7 +39,7 @@ struct Model {
   }
 };
 
-// One after the other, with `while_used(group)` in between.
+// Uses the groups in order, calling `while_used(group)` for each.
 template <class Look>
 void step(Pages& pages, const std::vector<int>& groups, Look while_used) {
   for (const int group : groups) {
@@ -140,13 +140,13 @@ TEST(Pages, CopyEachGroupOnceAStep) {
                                              PageOptions{.prefetch = 1});
   const Model model(*pages, 6);
   for (int i = 0; i < 4; ++i) step(*pages, {0, 1, 2, 3, 4, 5}, [](int) {});
-  // and the first group of a fifth step, ahead
+  // and the first group of a fifth step, prefetched
   EXPECT_EQ(pages->bytes_copied(), 4 * pages->page_bytes() + 8192);
   EXPECT_EQ(pages->num_slots(), 2);
 }
 
-// Whatever the order in which they were loaded, once it has been seen. Every slot has several pages
-// here; one that is alone in its slot would stay.
+// In any order of loading, once the order of use has been seen. Here every slot has several pages;
+// a page alone in its slot would stay.
 TEST(Pages, CopyEachGroupOnceAStepInAnyOrder) {
   for (const int prefetch : {0, 1, 2}) {
     Pages pages(std::make_shared<CpuPageDevice>(), at::kCPU, {.prefetch = prefetch});
@@ -159,7 +159,7 @@ TEST(Pages, CopyEachGroupOnceAStepInAnyOrder) {
   }
 }
 
-// Residents are copied once; the others, of which two share each slot, once a step.
+// Residents are copied once; the others, two per slot, once per step.
 TEST(Pages, OfResidentsAreNeverCopiedAgain) {
   for (const auto residency : {Residency::kLeading, Residency::kStrided}) {
     Pages pages(std::make_shared<CpuPageDevice>(), at::kCPU,
@@ -177,7 +177,7 @@ TEST(Pages, OfResidentsAreNeverCopiedAgain) {
   }
 }
 
-// Vector instructions and direct reads want it so.
+// As vector instructions and direct reads require.
 TEST(Pages, HoldTensorsOfOddSizesAtAlignedPlaces) {
   const TemporaryFolder folder;
   for (const bool on_disk : {false, true}) {
@@ -204,7 +204,7 @@ TEST(Pages, HoldTensorsOfOddSizesAtAlignedPlaces) {
   }
 }
 
-// Steps in which some layers are left out, or in another order than the last.
+// Steps that leave out layers or use another order than the last.
 TEST(Pages, AreRightWhenTheOrderChangesFromStepToStep) {
   for (const int prefetch : {0, 1, 3})
     for (const int resident : {0, 2}) {
@@ -250,7 +250,7 @@ TEST(Pages, WithoutGroupsAreNothing) {
   EXPECT_EQ(pages.page_bytes(), 0);
 }
 
-// As the parts of a model have it: each its own slots, one stream of copies.
+// Like a model's parts: separate slots, one copy stream.
 TEST(Pages, OfSeveralPartsShareADevice) {
   const auto checker = std::make_shared<OrderChecker>(std::make_shared<CpuPageDevice>());
   const auto make = [&](PageOptions options) {

@@ -1,4 +1,4 @@
-// Pages that are needed once before a loop over the others.
+// Pages used once before a loop over the others.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
@@ -14,8 +14,8 @@ void step(Pages& pages, const std::vector<int>& groups) {
   }
 }
 
-// Two groups that are used once before a loop over six others, twice. Every slot has several pages
-// of the loop; one that is alone in its slot would stay.
+// Two groups used once before a loop over six others, twice. Every slot has several pages of the
+// loop; a page alone in its slot would stay.
 TEST(PagesUsedOnce, AreNotCopiedInTheLoop) {
   for (const auto& [resident, copied] :
        {std::pair(0, 6), std::pair(2, 4), std::pair(6, 0), std::pair(9, 0), std::pair(-1, 0)})

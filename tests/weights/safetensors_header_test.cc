@@ -1,4 +1,4 @@
-// The header parser: what it accepts, and that every lie of a header is refused with a sentence.
+// The header parser: what it accepts, and that every false header is rejected with a message.
 #include "weights/files/safetensors_header.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// What is written is what is read back.
+// What is written can be read back.
 #include "weights/files/safetensors_writer.h"
 
 #include <ATen/ATen.h>

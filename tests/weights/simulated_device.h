@@ -1,5 +1,5 @@
-// A device on threads: computations and copies each have one, and take random times. A use looks at
-// its slot twice, with time in between: what is out of order shows as wrong bytes.
+// A device on threads: compute and copies have one each, and take random times. A use checks its
+// slot twice, with a delay in between: missing synchronisation shows as wrong bytes.
 #pragma once
 
 #include <atomic>
@@ -26,7 +26,7 @@ class SimulatedDevice : public PageDevice {
     slots_.push_back(aligned_bytes(bytes));
     return {int(slots_.size()) - 1};
   }
-  // The memory is soon another's: as far as a test may see, its bytes change.
+  // The memory soon belongs to another: its bytes change, as far as a test may see.
   void free(Slot slot, Site = Site::current()) override {
     auto& memory = slots_[std::size_t(slot.id)];
     std::memset(memory.mutable_data_ptr(), 0xdd, std::size_t(memory.numel()));
@@ -72,7 +72,7 @@ class SimulatedDevice : public PageDevice {
     computations_.finish();
     copies_.finish();
   }
-  // Looks at a slot that saw other bytes than expected. After finish().
+  // Checks of a slot that saw unexpected bytes. Call after finish().
   int num_wrong() const { return num_wrong_; }
 
  private:
@@ -94,7 +94,7 @@ class SimulatedDevice : public PageDevice {
   std::map<std::uint64_t, Tensor> copied_;  // contents by version
   HostEvents events_;
   std::atomic<int> num_wrong_ = 0;
-  WorkQueue computations_, copies_;  // last: their threads use the others
+  WorkQueue computations_, copies_;  // last: their threads use the members above
 };
 
 }  // namespace braid::testing_pages

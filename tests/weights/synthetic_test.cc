@@ -1,4 +1,4 @@
-// Random weights are the same whatever share of them a rank takes.
+// Random weights are the same for every share a rank takes.
 #include "weights/sources/synthetic.h"
 
 #include <ATen/ATen.h>
@@ -15,7 +15,7 @@ Wanted all_of(std::int64_t rows) { return {.rows = {{.begin = 0, .count = rows}}
 
 TEST(Synthetic, SharesAreSlicesOfTheWhole) {
   const SyntheticValues values;
-  // longer than the run of values that repeats
+  // longer than the period of the values
   const auto whole = values.share("a.weight", {1500, 1000}, all_of(1500), kOptions);
   const auto rows = values.share("a.weight", {1500, 1000},
                                  {.rows = {{7, 3}, {1400, 100}}, .columns = {}}, kOptions);

@@ -15,7 +15,7 @@
 namespace braid {
 namespace {
 
-// With what the command line leaves to this machine.
+// The options with what the command line leaves open filled in for this machine.
 BenchOptions settled(const BenchConfiguration& configuration) {
   auto options = configuration.options;
   auto& pipeline = options.probe.pipeline;
@@ -33,8 +33,7 @@ OrderedJson named(OrderedJson result, const BenchConfiguration& configuration) {
   return result;
 }
 
-// Of a sweep a configuration that is not possible, or for which there is not enough memory, is a
-// result too.
+// In a sweep, a configuration that is impossible or runs out of memory is a result, too.
 OrderedJson run_one(const BenchConfiguration& configuration) {
   const auto options = settled(configuration);
   if (configuration.setting.empty()) return bench_json(bench(options), options);
@@ -45,7 +44,7 @@ OrderedJson run_one(const BenchConfiguration& configuration) {
   }
 }
 
-// What results are compared with. Throws InputError before anything is timed in vain.
+// The results to compare with. Throws InputError before any time is spent on measuring.
 std::vector<OrderedJson> earlier_results(const BenchFlags& flags) {
   if (flags.against.empty()) return {};
   auto before = read_results(flags.against);

@@ -7,18 +7,18 @@
 
 namespace braid {
 
-// Makes the pictures and prints their paths, or a report. Refuses before anything is loaded where
-// that is possible.
+// Makes the pictures and prints their paths, or a report. Refuses before loading where possible.
 int generate(const GenerateFlags& flags, PhaseLog::Clock::time_point program_began);
-// Answers requests over HTTP until a signal asks it to stop: 0 when what was accepted is done.
+// Answers requests over HTTP until a signal asks it to stop; returns 0 once accepted requests are
+// done.
 int serve_pictures(const ServeFlags& flags);
-// Prints what is known about a picture, or about this machine and, with a model, about that.
+// Prints what is known about a picture, or about this machine and, if given, a model.
 int info(const InfoFlags& flags);
-// Whether a layout computes what one rank computes: 0 when it does, 1 when a block differs.
+// Checks that a layout computes what one rank computes: 0 if so, 1 if a block differs.
 int verify_layout(const VerifyFlags& flags);
-// What each layout of some devices would take: 0 when some layout fits, 1 when none does.
+// The cost of each layout of some devices: 0 if some layout fits, 1 if none does.
 int plan(const PlanFlags& flags);
-// How long a step takes.
+// Measures how long a step takes.
 int bench_transformer(const BenchFlags& flags);
 // Prints the path of the new model.
 int convert_model(const ConvertFlags& flags);

@@ -1,4 +1,4 @@
-// Whether a model fits into what a machine has free, and by which flags.
+// Whether a model fits into a machine's free memory, and with which flags.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace braid {
 
-// Of a picture as the model makes it by itself, on `device` within the budget: "takes 5.9 GB of the
-// 8.0 GB that cuda has free, by --quantize int8", or what is missing.
+// For a picture of the model's defaults, on `device` within the budget: "takes 5.9 GB of the 8.0 GB
+// that cuda has free, by --quantize int8", or what is missing.
 std::string fit_here(PipelineOptions options, const std::string& device, const Budget& budget);
 
 }  // namespace braid

@@ -1,4 +1,4 @@
-// A budget that weights meet only in files, where nobody said in which folder.
+// For a budget that can only be met with weights in files, if no folder was given.
 #pragma once
 
 #include <memory>
@@ -10,13 +10,13 @@ namespace braid {
 
 struct FittedInFiles {
   Fitted fitted;
-  std::shared_ptr<const TemporaryPages> pages = {};  // where there are files of nobody's choice
+  std::shared_ptr<const TemporaryPages> pages = {};  // set if the folder was not given
 };
 
 bool files_would_help(const DoesNotFit& refusal);
 
-// What fitted() chooses, with files in a temporary folder where that is what is missing. Throws
-// DoesNotFit, or InputError where the disk has no room for them.
+// The choice of fitted(), with files in a temporary folder if only that makes it fit. Throws
+// DoesNotFit, or InputError if the disk has no room for them.
 FittedInFiles fitted_in_files(PipelineOptions options, const Request& request);
 
 // "; the files are in /var/tmp/braid-pages-x1y2z3 until the end", or nothing.

@@ -62,7 +62,7 @@ class GenerateRun {
   const GenerateFlags& flags_;
   PipelineOptions options_;
   Request request_;
-  std::optional<OutputFiles> files_;  // of the first rank
+  std::optional<OutputFiles> files_;  // on the first rank
   PhaseLog phases_;
   StopSignals signals_;
   bool is_first_;  // the only one that writes and prints
@@ -76,13 +76,13 @@ class GenerateRun {
   TrafficByAxis step_;
   std::vector<BytesRead> bytes_read_;
   MeasuredPeaks peaks_;
-  std::optional<Fit> fit_;  // of a budget
+  std::optional<Fit> fit_;  // if there is a budget
   std::shared_ptr<const TemporaryPages> pages_;
   std::vector<SavedPicture> saved_;
   std::vector<std::string> warnings_;
 };
 
-// All that can be found wrong before a large model is loaded.
+// Finds all errors that can be found before a large model is loaded.
 void GenerateRun::prepare() {
   settle_model(options_);
   if (!flags_.latents.empty()) request_.latents = read_latents(flags_.latents);
@@ -94,7 +94,7 @@ void GenerateRun::prepare() {
     if (is_first_) display_.say(choice);
   }
   options_.layout = choose_layout(options_.layout, num_ranks, branches(num_ranks));
-  options_.layout.ranks = Ranks::kProcesses;  // where a launcher started this program
+  options_.layout.ranks = Ranks::kProcesses;  // if a launcher started this program
   (void)world_of(options_.layout);
   auto here = options_;
   here.device = device_of_rank(options_.device);
@@ -102,10 +102,10 @@ void GenerateRun::prepare() {
   choose_memory();
   options_.device = here.device;
   if (is_first_) check_dump();
-  if (!launch) check_request();  // that it has what the model needs; ranks find it together
+  if (!launch) check_request();  // that the model has what it needs; ranks check together
 }
 
-// Whether they are what the model takes is found before it is loaded.
+// Pictures are checked against the model before it is loaded.
 void GenerateRun::read_pictures() {
   auto read = read_input_pictures(flags_.pictures);
   request_.pictures = std::move(read.pictures);
@@ -119,15 +119,15 @@ void GenerateRun::check_request() const {
   (void)settle(request_, open_family(find_model(options_))->description().limits, {});
 }
 
-// Of no matter where the degrees leave nothing to choose: then all ranks find a wrong model
-// together, and the first one says so.
+// Any number will do if the degrees leave no choice: then all ranks find a wrong model together,
+// and the first one reports it.
 int GenerateRun::branches(int num_ranks) const {
   if (degrees_of(options_.layout).product() == num_ranks && options_.layout.cfg == 1) return 1;
   const auto family = open_family(find_model(options_));
   return num_branches(request_, family->description().limits);
 }
 
-// A budget chooses all that no flag has fixed; what it does not choose is the preset's.
+// A budget chooses what no flag has fixed; the preset supplies the rest.
 void GenerateRun::choose_memory() {
   const auto choice = braid::choose_memory(flags_.preset, options_);
   options_.memory = choice.memory;
@@ -171,7 +171,7 @@ Hooks GenerateRun::hooks() {
           .picture =
               [this](Picture& picture) {
                 save(picture);
-                picture.rgb = {};  // the file has it
+                picture.rgb = {};  // it is in the file
               },
           .warning =
               [this](const std::string& sentence) {
@@ -268,7 +268,7 @@ void GenerateRun::report() const {
 }  // namespace
 
 int generate(const GenerateFlags& flags, PhaseLog::Clock::time_point program_began) {
-  // Before signals are held back: Ctrl-C ends a wait for standard input at once.
+  // Before signals are blocked: Ctrl-C must end a wait for standard input at once.
   auto request = with_prompts(flags);
   GenerateRun run(flags, std::move(request), program_began);
   run.prepare();

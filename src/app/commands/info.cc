@@ -47,7 +47,7 @@ OrderedJson info_of(const InfoFlags& flags) {
   return info;
 }
 
-// What is free here, all of which a model may take.
+// The free memory of this machine, all of which a model may take.
 Budget budget_here(const std::string& device) {
   return {.device = free_bytes_of(device),
           .host = device == "cpu" ? 0 : free_bytes_of("cpu"),

@@ -1,4 +1,4 @@
-// What `braid plan` is asked.
+// The request of `braid plan`.
 #pragma once
 
 #include <filesystem>
@@ -17,7 +17,7 @@ struct PlanFlags {
   int batch_size = 1, num_pictures = 1;
   double true_cfg = 1;
   std::filesystem::path init = {};                     // empty: none
-  std::vector<std::filesystem::path> references = {};  // of which the sizes count
+  std::vector<std::filesystem::path> references = {};  // only their sizes count
   Layout sharing = {};                                 // what is shared, without degrees
   std::string devices = "cpu", memory = {}, link = {}, network = "ethernet";
   int devices_per_host = 1024;

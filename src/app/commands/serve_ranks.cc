@@ -44,7 +44,7 @@ Json control_json(const ControlPicture& control) {
   return {size_json(picture), scale, from, to, or_null(mode)};
 }
 
-// What there is to say of its pictures; `bytes` gets their pixels.
+// The description of the pictures; `bytes` receives their pixels.
 Json take_apart(const PicturesIn& pictures, std::string& bytes) {
   const auto& [init, strength, mask, blur, crop, references, scales, cache, controls] = pictures;
   const auto add = [&](const Pixels& one) { bytes.append(one.rgb.begin(), one.rgb.end()); };
@@ -95,7 +95,7 @@ PicturesIn put_together(const Json& told, std::string_view bytes) {
   return pictures;
 }
 
-// What fails on this rank because of another one is that one's to tell.
+// A failure here caused by another rank is reported by that rank.
 void draw_along(const Engine& engine, const Request& request) {
   try {
     engine.generate(request, {});
@@ -107,7 +107,7 @@ void draw_along(const Engine& engine, const Request& request) {
 
 }  // namespace
 
-// A field that is added to Request does not compile here until it is told to the other ranks.
+// A field added to Request does not compile here until it is sent to the other ranks.
 std::string bytes_of_request(const Request& request) {
   const auto& [prompts, prompts_2, negative, negative_2, true_cfg, rescale, norm_cap, until, width,
                height, steps, guidance, max_length, seed, num_images, batch_size, tiling, latents,

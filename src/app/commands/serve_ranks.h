@@ -1,5 +1,5 @@
-// `braid serve` where ranks are processes: the first has the sockets and tells the others what all
-// of them do next.
+// `braid serve` with ranks as processes: the first one has the sockets and tells the others what
+// all do next.
 #pragma once
 
 #include "braid/braid.h"
@@ -7,19 +7,19 @@
 
 namespace braid {
 
-// A request for the other ranks, and back: a line of JSON, then the bytes of its pictures.
-// `latents` are not served.
+// A request for the other ranks, serialised and back: a line of JSON, then the bytes of its
+// pictures. `latents` are not served.
 std::string bytes_of_request(const Request& request);
 Request request_of_bytes(const std::string& bytes);
 
-// On the first rank: before it makes the same call of generate(), now and then while there is
-// nothing to do, and at the end.
+// On the first rank: before it makes the same call of generate(); periodically while idle; at the
+// end.
 void announce_request(const Engine& engine, const Request& request);
 void announce_nothing(const Engine& engine);
 void announce_end(const Engine& engine);
 
-// On the others: makes the calls that the first one announces, until the end. Throws where the
-// first one is lost.
+// On the other ranks: makes the calls that the first one announces, until the end. Throws if the
+// first rank is lost.
 void follow_first_rank(const Engine& engine);
 
 }  // namespace braid

@@ -1,5 +1,4 @@
-// The models of `braid serve`: what is known of each from its config files, and those of them that
-// are loaded.
+// The models of `braid serve`: what the config files say of each, and those that are loaded.
 #pragma once
 
 #include "app/files/temporary_pages.h"
@@ -10,25 +9,26 @@
 
 namespace braid {
 
-// A model with what the command line leaves to this machine, for requests of its default size.
+// A model with what the command line leaves open filled in for this machine, for requests of its
+// default size.
 struct ServedModel {
   std::string name;
   PipelineOptions options;
   VaeTiling tiling = VaeTiling::kAuto;
-  serve::MemoryNeed need = {};                       // forecast; known where there is a budget
-  std::shared_ptr<const TemporaryPages> pages = {};  // of weights that do not fit it
+  serve::MemoryNeed need = {};                       // forecast; known if there is a budget
+  std::shared_ptr<const TemporaryPages> pages = {};  // for weights that exceed it
 };
 
 // In the order of the flags, at least one. Throws InputError.
 std::vector<ServedModel> served_models(const ServeFlags& flags);
 
-// Used by one thread at a time, but for what is told of models.
+// For one thread at a time, except for models().
 class ServedEngines {
  public:
   ServedEngines(std::vector<ServedModel> models, serve::MemoryNeed budget);
 
   const std::vector<ServedModel>& models() const { return models_; }
-  // Loads it where it is not there, in the place of others where memory asks for that.
+  // Loads the model unless it is loaded, replacing others if memory requires it.
   const Engine& use(std::size_t model, const Hooks& hooks);
 
  private:
@@ -37,7 +37,7 @@ class ServedEngines {
   std::vector<std::unique_ptr<const Engine>> engines_;
 };
 
-// One for each model; they share the engines. `lora_folder` may be empty.
+// One per model; they share the engines. `lora_folder` may be empty.
 std::vector<serve::Backend> backends_of(const std::shared_ptr<ServedEngines>& engines,
                                         const std::filesystem::path& lora_folder);
 

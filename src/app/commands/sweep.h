@@ -13,14 +13,14 @@ struct Sweep {
   std::vector<std::string> values;
 };
 
-// "offload=none,block". Throws InputError, naming `flag`, for text of another form.
+// Parses "offload=none,block". Throws InputError, naming `flag`, for any other form.
 Sweep read_sweep(const std::string& flag, const std::string& text);
 
-// A value for each flag.
+// One value per flag.
 using Setting = std::vector<std::pair<std::string, std::string>>;
 
 // All combinations, the last sweep's values changing fastest; without sweeps one empty setting.
-// Throws InputError for more than a thousand and for a flag that two sweeps name.
+// Throws InputError for more than a thousand, and for a flag named by two sweeps.
 std::vector<Setting> settings_of(const std::vector<Sweep>& sweeps);
 
 // "offload block, tp 2"

@@ -10,7 +10,7 @@ namespace {
 namespace fs = std::filesystem;
 
 fs::path models_folder() {
-  std::error_code unreadable;  // no /proc: then there is nothing at this path
+  std::error_code unreadable;  // no /proc: nothing at this path
   const auto program = fs::read_symlink("/proc/self/exe", unreadable);
   return program.parent_path().parent_path() / "share" / "braid" / "models";
 }

@@ -1,4 +1,4 @@
-// What comes with Braid: the small model, and of published models all but the weights.
+// Files that come with Braid: the small model, and published models without their weights.
 #pragma once
 
 #include <filesystem>
@@ -7,12 +7,12 @@
 
 namespace braid {
 
-// PROGRAM/../share/braid/models/demo, in build folders and where Braid is installed.
-// Throws InputError when it is not there.
+// PROGRAM/../share/braid/models/demo, in build folders and in installations.
+// Throws InputError if it is missing.
 std::filesystem::path bundled_model();
 
-// Names the files that make the model: the bundled one where none is given, and whatever a single
-// file or a models folder of ComfyUI leaves open. Throws InputError.
+// Names the files that make the model: the bundled one if none is given, and whatever a single file
+// or a ComfyUI models folder leaves open. Throws InputError.
 void settle_model(PipelineOptions& options);
 
 }  // namespace braid

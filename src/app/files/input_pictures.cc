@@ -10,7 +10,7 @@
 namespace braid {
 namespace {
 
-// A flag's value for control picture `i`: its own, or the only one.
+// A flag's value for control picture `i`: its own, or the single one given for all.
 template <class Value, class Otherwise>
 Otherwise of_control(const std::vector<Value>& values, std::size_t i, Otherwise otherwise) {
   if (values.empty()) return otherwise;

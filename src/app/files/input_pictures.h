@@ -1,4 +1,4 @@
-// The pictures that go into a picture.
+// Reads the pictures that a request starts from, looks at or follows.
 #pragma once
 
 #include <filesystem>
@@ -15,7 +15,7 @@ struct InputPictures {
   std::vector<InputFile> files;
 };
 
-// Reads what the flags name. Throws InputError for files that are no pictures.
+// Reads the files that the flags name. Throws InputError for files that are not pictures.
 InputPictures read_input_pictures(const PictureFlags& flags);
 
 }  // namespace braid

@@ -19,7 +19,7 @@ const StoredTensor& find_latents(const Checkpoint& file) {
   return file.tensors().begin()->second;
 }
 
-// Views of a file may be misaligned, as LibTorch's kernels do not expect.
+// Views of a file may be misaligned, which LibTorch's kernels do not expect.
 at::Tensor aligned_copy(const StoredTensor& stored) {
   auto copy = at::empty(stored.entry.shape, at::TensorOptions(stored.dtype()));
   std::memcpy(copy.mutable_data_ptr(), stored.file->bytes().data() + stored.entry.begin,

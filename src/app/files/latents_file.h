@@ -1,4 +1,4 @@
-// Initial latents out of a safetensors file.
+// Initial latents from a safetensors file.
 #pragma once
 
 #include <filesystem>
@@ -7,8 +7,8 @@
 
 namespace braid {
 
-// The tensor `latents`, else `latents_initial`, else the only one. Throws InputError when there is
-// no such tensor or it does not hold floating-point numbers.
+// The tensor `latents`, else `latents_initial`, else the only one. Throws InputError if there is no
+// such tensor or it does not hold floating-point numbers.
 Latents read_latents(const std::filesystem::path& path);
 
 }  // namespace braid

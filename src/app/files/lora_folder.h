@@ -1,4 +1,4 @@
-// LoRAs that lie in one folder, by their names.
+// The LoRAs in a folder, by name.
 #pragma once
 
 #include <filesystem>
@@ -7,8 +7,8 @@
 
 namespace braid {
 
-// Those of now, "ink" for ink.safetensors; empty where the folder cannot be read. Files whose names
-// are no UTF-8 text are left out.
+// The folder's current files, "ink" for ink.safetensors; empty if it cannot be read. File names
+// that are not UTF-8 are skipped.
 std::map<std::string, std::filesystem::path> loras_in(const std::filesystem::path& folder);
 
 }  // namespace braid

@@ -20,10 +20,10 @@ bool is_other_format(const std::string& extension) {
   return std::find(names.begin(), names.end(), ascii_lower_case(extension)) != names.end();
 }
 
-// Throws InputError unless `folder`, which is missing, could be made now. Leaves nothing behind.
+// Throws InputError unless the missing `folder` could be created now. Leaves nothing behind.
 void require_makeable(const fs::path& folder) {
   std::error_code failure;
-  auto outermost = folder;  // of the folders that are missing
+  auto outermost = folder;  // of the missing folders
   while (outermost.has_parent_path() && !fs::exists(outermost.parent_path(), failure))
     outermost = outermost.parent_path();
   const bool is_made = fs::create_directory(outermost, failure);
@@ -43,7 +43,7 @@ OutputFiles::OutputFiles(const fs::path& output, int num_pictures) : num_picture
   extension_ = is_folder ? ".png" : output.extension().string();
   require(!is_other_format(extension_), "--output should end in .png, it is ", output.string(),
           ": pictures are written as PNG");
-  // Most often all files can be made if one can; the last has the longest name.
+  // Usually all files can be created if one can; the last has the longest name.
   if (new_folder_.empty())
     require_writable("--output", of_picture(num_pictures - 1));
   else

@@ -27,7 +27,7 @@ std::string adapters_text(const std::vector<Adapter>& adapters) {
 
 namespace {
 
-// How ControlNets follow their pictures, as far as it is not the default.
+// How ControlNets follow their pictures, where it differs from the default.
 void add_followed(PngText& text, const Settings& settings, const PipelineOptions& options) {
   for (std::size_t i = 0; i < settings.followed.size(); ++i) {
     const auto& f = settings.followed[i];

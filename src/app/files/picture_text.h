@@ -1,4 +1,4 @@
-// What a picture's file says about its making.
+// The text in a picture's file on how it was made.
 #pragma once
 
 #include <filesystem>
@@ -10,16 +10,17 @@
 
 namespace braid {
 
-// Text of the PNG. The same request gives the same text, wherever the model and the picture are.
+// Text chunks of the PNG. The same request gives the same text, wherever model and picture are
+// stored.
 PngText text_of_picture(const Picture& picture, const Prompt& prompt, const Settings& settings,
                         const PipelineOptions& options, const std::vector<InputFile>& inputs);
 
-// The last part of the path that has a name: "demo" for "models/demo/".
+// The last path component that has a name: "demo" for "models/demo/".
 std::string model_name(const std::filesystem::path& model);
 
 // "ink.safetensors=0.8, hands.safetensors=1": without folders.
 std::string adapters_text(const std::vector<Adapter>& adapters);
 
-std::string decimal(double value);  // "3.5", "4", the fewest digits that give the value back
+std::string decimal(double value);  // "3.5", "4", the fewest digits that round-trip
 
 }  // namespace braid

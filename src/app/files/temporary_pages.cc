@@ -23,7 +23,7 @@ fs::path folder_of_all() {
   return said && *said ? said : "/var/tmp";
 }
 
-// A descriptor that locks the folder, or -1: it is somebody's, or no folder of this user's.
+// A descriptor that locks the folder, or -1: it is in use, or not a folder of this user.
 int locked(const fs::path& folder) {
   const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (fd < 0 || ::flock(fd, LOCK_EX | LOCK_NB) == 0) return fd;
@@ -44,8 +44,8 @@ void remove_abandoned(const fs::path& all) {
 
 }  // namespace
 
-// Who starts at the same time may take it for abandoned before it is locked: then another is made.
-// Where the file system has no locks the last one is good enough.
+// Another process starting at the same time may remove the folder before it is locked: then a new
+// one is created. On file systems without locks the last attempt is good enough.
 TemporaryPages::TemporaryPages() {
   const auto all = folder_of_all();
   remove_abandoned(all);

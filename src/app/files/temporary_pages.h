@@ -1,4 +1,4 @@
-// A folder for files of weights that lasts as long as the program needs it.
+// A folder for files of weights that exists as long as the program needs it.
 #pragma once
 
 #include <filesystem>
@@ -7,8 +7,8 @@ namespace braid {
 
 class TemporaryPages {
  public:
-  // In the folder that TMPDIR names, or in /var/tmp: /tmp is often in memory. Such folders that
-  // programs left behind when they were killed are removed. Throws Error where none can be made.
+  // In the folder that TMPDIR names, or in /var/tmp: /tmp is often in memory. Removes such folders
+  // left behind by killed programs. Throws Error if none can be created.
   TemporaryPages();
   TemporaryPages(const TemporaryPages&) = delete;
   TemporaryPages& operator=(const TemporaryPages&) = delete;
@@ -18,7 +18,7 @@ class TemporaryPages {
 
  private:
   std::filesystem::path folder_;
-  int lock_ = -1;  // a descriptor that says that somebody uses the folder
+  int lock_ = -1;  // a descriptor whose lock marks the folder as in use
 };
 
 }  // namespace braid

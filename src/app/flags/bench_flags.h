@@ -9,7 +9,7 @@ namespace braid {
 
 extern const char* const kBenchExamples;
 
-// What the flags of one configuration fill in. They are read once for each.
+// Filled in by the flags of one configuration; the flags are read once per configuration.
 struct BenchLine {
   BenchConfiguration configuration;
   std::vector<Sweep> sweeps;
@@ -17,8 +17,8 @@ struct BenchLine {
 
 void add_bench_flags(FlagReader& read, BenchLine& line, BenchFlags& flags);
 
-// Reads the line, and for each combination of the sweeps the line that goes on with it.
-// Throws InputError.
+// Reads the line, then once per combination of the sweeps, with its values appended. Throws
+// InputError.
 void finish_bench_flags(FlagReader& read, BenchLine& line, BenchFlags& flags);
 
 }  // namespace braid

@@ -1,4 +1,4 @@
-// What each command takes from its line, by concern: a function adds the flags of one concern.
+// Flags that commands share, by concern: each function adds the flags of one concern.
 #pragma once
 
 #include "app/flags/flag_reader.h"
@@ -12,45 +12,45 @@ namespace braid {
 void add_model_flags(FlagReader& read, PipelineOptions& options);
 void add_comfy_flag(FlagReader& read, PipelineOptions& options);
 void add_controlnet_flag(FlagReader& read, std::vector<std::filesystem::path>& folders);
-void add_component_flags(FlagReader& read, PipelineOptions& options);  // those but --model
+void add_component_flags(FlagReader& read, PipelineOptions& options);  // all but --model
 void add_redux_flag(FlagReader& read, PipelineOptions& options);
 void add_lora_flag(FlagReader& read, std::vector<Adapter>& adapters);
-void add_adapter_flags(FlagReader& read, PipelineOptions& options);  // that and its mode
+void add_adapter_flags(FlagReader& read, PipelineOptions& options);  // that and --adapter-mode
 void add_machine_flags(FlagReader& read, PipelineOptions& options);
-// --synthetic, and the numbers of its blocks: random weights of true shapes instead of files.
+// --synthetic and its block counts: random weights in real shapes instead of files.
 void add_synthetic_flags(FlagReader& read, std::string& synthetic, std::vector<int>& blocks);
 
-// --devices, one device a rank, and --graph.
+// --devices, one device per rank, and --graph.
 void add_devices_flag(FlagReader& read, PipelineOptions& options);
 void add_graph_flag(FlagReader& read, PipelineOptions& options);
 
-// How one picture is shared among ranks.
+// How ranks share one picture.
 void add_layout_flags(FlagReader& read, Layout& layout);
 
-// Steps that are mostly left out.
+// Caches that skip most of a step.
 void add_cache_flags(FlagReader& read, CacheOptions& cache);
 std::string words_of(const CacheOptions& cache);  // "first-block:0.1"
 
 // True classifier-free guidance.
 void add_guidance_flags(FlagReader& read, Request& request);
 
-// The pictures that go into one.
+// Pictures that a request brings.
 void add_input_picture_flags(FlagReader& read, PictureFlags& flags);
-// Those of which, and of how large ones, only the tokens count.
+// Those of them that matter where pictures only count as tokens, by number and size.
 void add_looked_at_flags(FlagReader& read, PictureFlags& flags, const std::string& group);
-// Throws InputError where flags of pictures, or pictures, are too few or too many.
+// Throws InputError if there are too few or too many pictures, or flags of pictures.
 void check_pictures_in(const PictureFlags& flags, const PipelineOptions& options);
 
 // How weights are kept.
 void add_memory_flags(FlagReader& read, Memory& memory);
-// --memory and --host-memory, for commands that choose the others by them.
+// --memory and --host-memory, for commands that choose the other memory flags by them.
 void add_budget_flags(FlagReader& read, Memory& memory);
-// Throws InputError where something is left to a budget and there is none.
+// Throws InputError if something is left to a budget and there is none.
 void check_budget(const Memory& memory);
-// Those of them that say what is quantised.
+// The memory flags that say what is quantised.
 void add_quantize_flags(FlagReader& read, Memory& memory);
 
-// How ranks share what is not theirs alone, as flags spell it.
+// Spellings of how ranks share modulations, text encoders, decoding and rings.
 extern const Choices<SharedModulation> kModulations;
 extern const Choices<TextRanks> kTextRanks;
 extern const Choices<DecodeRanks> kDecodeRanks;
@@ -63,7 +63,7 @@ void add_verify_flags(FlagReader& read, VerifyFlags& flags);
 // `braid serve`.
 extern const char* const kServeExamples;
 void add_serve_flags(FlagReader& read, ServeFlags& flags);
-// Throws InputError where others may ask and nothing is asked of them.
+// Throws InputError if others can reach the server and it requires no key.
 void check_together(const ServeFlags& flags);
 
 // When pictures are decoded in tiles.

@@ -1,4 +1,4 @@
-// CLI11 behind a few calls: how flags are declared, and its complaints in our words.
+// A thin layer over CLI11: declares flags, and words its complaints.
 #pragma once
 
 #include <filesystem>
@@ -17,8 +17,8 @@ class App;
 
 namespace braid {
 
-// The flags of one command. What they hold is read by finish(), once the whole line is understood,
-// so that --help and unknown flags come before complaints about values.
+// The flags of one command. Their values are read by finish(), once the whole line is parsed, so
+// that --help and unknown flags come before complaints about values.
 class FlagReader {
  public:
   using Read = std::function<void(const std::string& flag, const std::string& text)>;
@@ -39,14 +39,14 @@ class FlagReader {
   void positional(const std::string& name, const std::string& help,
                   std::optional<std::string>& text);
 
-  // Throws InputError for flags and arguments that the command does not have.
+  // Throws InputError for flags and arguments the command does not have.
   void finish();
 
-  // As if the line went on with `flag` and this text. Complaints name `said`, where it stands.
-  // Throws InputError unless the command has such a flag with a value.
+  // Acts as if the line continued with `flag` and this text. Complaints name `said`, the flag that
+  // contains it. Throws InputError unless the command has such a flag with a value.
   void read_also(const std::string& flag, const std::string& said, const std::string& text);
 
-  // Long names of the flags with values that the line has, "--tp".
+  // Long names of the flags given with a value: "--tp".
   const std::set<std::string>& given() const { return given_; }
 
  private:
@@ -56,7 +56,7 @@ class FlagReader {
   std::set<std::string> given_;
 };
 
-// Parses the line. Text comes back when that is all there is to do: help or the version.
+// Parses the line. Returns a text if showing it is all there is to do: help or the version.
 // Throws InputError.
 std::optional<ShowText> parse_with(CLI::App& app, int argc, const char* const* argv);
 

@@ -11,7 +11,7 @@ namespace {
 
 constexpr int kLongestSide = 1 << 14;  // pixels
 
-// All of `text` as a number; nothing when it is none or does not fit the type.
+// All of `text` as a number; nothing if it is not a number or does not fit the type.
 template <class Number>
 std::optional<Number> number_of(std::string_view text) {
   if (text.starts_with('+') && !text.starts_with("+-")) text.remove_prefix(1);
@@ -41,7 +41,7 @@ std::uint64_t seed_number(const std::string& flag, const std::string& text) {
 
 double finite_number(const std::string& flag, const std::string& text) {
   const auto value = number_of<double>(text);
-  // Of float32's range, which is what models compute with.
+  // In the range of float32, in which models compute.
   require(value && std::abs(*value) <= FLT_MAX, flag, " should be a finite number, it is ",
           in_quotes(text));
   return *value;

@@ -1,5 +1,5 @@
-// The values of flags: from text to numbers, with one sentence for text that does not fit.
-// Everything here throws InputError naming the flag, what it takes and what it got.
+// Values of flags: text to numbers, with a one-sentence complaint about text that does not fit.
+// Everything here throws InputError naming the flag, what it accepts and what it got.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace braid {
 
-// Limits of what one line can ask for.
+// Limits of what a command line can ask for.
 constexpr int kMaxSteps = 10'000, kMaxPictures = 1'000'000;
 
 std::int64_t whole_number(const std::string& flag, const std::string& text, std::int64_t low,
@@ -40,7 +40,7 @@ Value choice(const std::string& flag, const std::string& text, const Choices<Val
   throw InputError(text_of(flag, " should be one of ", names, ", it is ", in_quotes(text)));
 }
 
-// For FlagReader: what `parse` makes of a flag's text goes into `value`.
+// For FlagReader: stores what `parse` returns for a flag's text in `value`.
 template <class Value, class Parse>
 auto into(Value& value, Parse parse) {
   return [&value, parse](const std::string& flag, const std::string& text) {

@@ -1,4 +1,4 @@
-// The command line: what it may say, and what it said.
+// The parsed command line.
 #pragma once
 
 #include <filesystem>
@@ -21,12 +21,12 @@ enum class Verbosity { kQuiet, kNormal, kVerbose };
 
 struct PresetFlags {
   std::string name;             // empty: --preset was not given
-  std::set<std::string> given;  // the other flags of the line, which win
+  std::set<std::string> given;  // the other flags of the line, which win over the preset
 };
 
 struct PictureFlags {
   std::filesystem::path init, mask;  // empty: not given
-  bool mask_is_alpha = false;        // what is transparent of `init`
+  bool mask_is_alpha = false;        // the transparent part of `init`
   std::vector<std::filesystem::path> references, controls;
   std::vector<double> reference_scales;                          // one each
   std::vector<double> control_scales, control_from, control_to;  // one each, or one for all
@@ -41,11 +41,11 @@ struct PictureFlags {
 struct GenerateFlags {
   // Prompts are not in `request` yet: they may come from a file.
   std::optional<std::string> prompt, prompt_2;
-  std::string prompt_file;  // "-": standard input; empty: `prompt` is there
+  std::string prompt_file;  // "-": standard input; empty: `prompt` is set
   PipelineOptions options;  // `model` is empty for the bundled model
   PresetFlags preset;
   Request request;
-  PictureFlags pictures;  // these are not in `request` yet either
+  PictureFlags pictures;  // not in `request` yet, either
   std::filesystem::path output = "braid.png", dump, latents;
   bool auto_layout = false;  // `options.layout` has no degrees yet
   bool json = false;
@@ -56,15 +56,15 @@ struct ServeFlags {
   PipelineOptions options;  // without a model
   PresetFlags preset;
   std::vector<std::filesystem::path> models;  // empty: the bundled one
-  std::filesystem::path lora_folder;          // of LoRAs that requests may name; empty: none
+  std::filesystem::path lora_folder;          // LoRAs that requests may name; empty: none
   VaeTiling vae_tiling = VaeTiling::kAuto;
   std::string host = "127.0.0.1";
   int port = 8188;
   std::filesystem::path api_key_file;
-  bool no_key = false;  // wanted in so many words
+  bool no_key = false;  // explicitly asked for
   std::vector<std::string> allow_hosts, allow_origins;
   int queue = 64;                // pictures
-  int max_pixels = 2048 * 2048;  // of a picture
+  int max_pixels = 2048 * 2048;  // per picture
   int max_steps = 200;
   int drain = 30;  // seconds
   bool log_prompts = false;
@@ -73,15 +73,15 @@ struct ServeFlags {
 
 struct InfoFlags {
   std::filesystem::path file;  // a picture, or weights
-  PipelineOptions options;     // `model` is empty for none
+  PipelineOptions options;     // `model` is empty if none was given
   bool presets = false;
   bool json = false;
-  bool verbose = false;  // of a model: all of its configuration, and this machine
+  bool verbose = false;  // with a model: its whole configuration; and this machine
 };
 
 struct VerifyFlags {
   VerifyOptions options;  // the model is empty for the bundled one
-  PictureFlags pictures;  // of which the sizes count
+  PictureFlags pictures;  // only their sizes count
   PresetFlags preset;
   bool json = false;
 };
@@ -92,14 +92,14 @@ struct ConvertFlags {
 };
 
 struct BenchConfiguration {
-  std::string setting;    // what the sweeps chose: "tp 2, quantize int8"
+  std::string setting;    // the sweeps' values: "tp 2, quantize int8"
   BenchOptions options;   // the model is empty for the bundled one
-  PictureFlags pictures;  // of which the sizes count
+  PictureFlags pictures;  // only their sizes count
   PresetFlags preset;
 };
 
 struct BenchFlags {
-  std::vector<BenchConfiguration> configurations;  // those of the sweeps
+  std::vector<BenchConfiguration> configurations;  // one per combination of the sweeps
   bool is_sweep = false;                           // else there is one
   std::filesystem::path against, plot;             // empty: not asked for
   double tolerance = 0.1;
@@ -108,7 +108,7 @@ struct BenchFlags {
 
 struct ShowText {
   std::string text;
-  bool was_asked_for;  // else it says what was missing
+  bool was_asked_for;  // otherwise it says what was missing
 };
 
 using CommandLine = std::variant<ShowText, GenerateFlags, InfoFlags, VerifyFlags, PlanFlags,

@@ -1,4 +1,4 @@
-// The memory flags as words.
+// The memory settings in words.
 #pragma once
 
 #include <string>
@@ -11,11 +11,11 @@ namespace braid {
 const char* quantize_name(Quantize form);    // "int8"
 const char* offload_name(OffloadMode mode);  // "block"
 
-// The flags that differ from their defaults, as they would be given: "--quantize int8 --offload
-// block"; empty where none does.
+// The flags that differ from their defaults, as typed: "--quantize int8 --offload block"; empty if
+// none does.
 std::string flags_of(const Memory& memory);
 
-// What a budget chose: "--offload block --resident 12, predicted peak 5.90 GB a device, 24.31 GB of
+// A budget's choice: "--offload block --resident 12, predicted peak 5.90 GB a device, 24.31 GB of
 // the host".
 std::string fit_sentence(const Fit& fit, bool is_on_host);
 

@@ -1,4 +1,4 @@
-// `--preset`: where weights go, by what is known of the device.
+// `--preset`: where weights live, chosen by device.
 #pragma once
 
 #include <set>
@@ -12,17 +12,17 @@ namespace braid {
 // `otherwise`: what the command does without it, for its help.
 void add_preset_flag(FlagReader& read, PresetFlags& flags, const std::string& otherwise);
 
-// The preset that `flags` name or, for "auto", that the device has; null for "none".
-// Throws InputError where there is no such preset.
+// The preset that `flags` name or, for "auto", the device's; null for "none".
+// Throws InputError if there is no such preset.
 const Preset* preset_of(const PresetFlags& flags, const std::string& device,
                         const std::optional<Gpu>& gpu);
 
-// The preset's memory, but for what the line says itself: what was given wins.
+// The preset's memory settings, except those given on the line, which win.
 Memory with_preset(const Preset& preset, const Memory& asked, const std::set<std::string>& given);
 
-// What `flags` make of the options' memory, the same on all ranks of a host: the smallest of their
-// GPUs decides. Without --preset it gets the budget that this GPU implies, unless the line says
-// itself where weights go. options.device is what the line says, the same on all ranks.
+// Applies `flags` to the options' memory, with the same result on all ranks of a host: their
+// smallest GPU decides. Without --preset it gets the budget implied by this GPU, unless the line
+// says where weights go. options.device is as on the line, the same on all ranks.
 struct MemoryChoice {
   Memory memory;
   std::string said = {};  // for people; empty: nothing was chosen

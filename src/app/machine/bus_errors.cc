@@ -12,7 +12,7 @@
 namespace braid {
 namespace {
 
-// Only what a signal handler may call.
+// Calls only what a signal handler may call.
 
 std::uintptr_t read_hexadecimal(const char*& text) {
   std::uintptr_t number = 0;
@@ -26,8 +26,8 @@ std::uintptr_t read_hexadecimal(const char*& text) {
   }
 }
 
-// The file of a line of /proc/self/maps, "begin-end rwxp offset device inode path", if `at` lies in
-// its range; else null.
+// If `at` lies in the range of a line of /proc/self/maps, "begin-end rwxp offset device inode
+// path", the line's file; else null.
 const char* file_in(const char* line, std::uintptr_t at) {
   const auto begin = read_hexadecimal(line);
   if (*line++ != '-') return nullptr;
@@ -35,7 +35,7 @@ const char* file_in(const char* line, std::uintptr_t at) {
   return begin <= at && at < end ? std::strchr(line, '/') : nullptr;
 }
 
-// Reads the next line into `line`, of which what is too long is left out; false after the last.
+// Reads the next line into `line`, dropping what does not fit; false after the last.
 bool next_line(int fd, char* line, std::size_t size) {
   std::size_t length = 0;
   char c = 0;
@@ -61,7 +61,7 @@ void explain(int, siginfo_t* signal, void*) {
     say(" was cut short while it was in use, or its disk cannot read it\n");
     ::_exit(kFailed);
   }
-  ::raise(SIGBUS);  // of something else: as if nobody had asked
+  ::raise(SIGBUS);  // not ours: as without a handler
 }
 
 }  // namespace

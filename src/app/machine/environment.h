@@ -1,5 +1,5 @@
-// What must stand in the environment before LibTorch is loaded: what the program sets itself, so
-// that nobody needs to know of it. What the user has set stays.
+// The environment that LibTorch needs before it is loaded: the program sets it, so that users need
+// not know about it. Variables set by the user stay.
 #pragma once
 
 #include <string>
@@ -11,17 +11,17 @@ namespace braid {
 
 struct Variable {
   std::string name, value, why;
-  std::vector<std::string> instead = {};  // names of variables that say the same
+  std::vector<std::string> instead = {};  // names of equivalent variables
 };
 
-// For every machine, and for these GPUs.
+// The variables for every machine, and for these GPUs.
 std::vector<Variable> wanted_environment(const std::vector<GpuNode>& gpus);
 
-// Sets what neither the user nor, in this process, somebody else has set, and notes it in
-// BRAID_SET.
+// Sets the variables that neither the user nor something else in this process has set, and notes
+// them in BRAID_SET.
 void set_environment(const std::vector<Variable>& wanted);
 
-// Who has set the variable, for those who come after set_environment().
+// Who set a variable, for callers after set_environment().
 enum class SetBy { kNobody, kUser, kBraid };
 SetBy who_set(const std::string& name);
 

@@ -12,7 +12,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Linux, drivers/gpu/drm/amd/include/kfd_ioctl.h and kfd_crat.h: memory of a GPU's own.
+// Linux, drivers/gpu/drm/amd/include/kfd_ioctl.h and kfd_crat.h: a GPU's own memory.
 constexpr std::uint64_t kHeapPublic = 1, kHeapPrivate = 2;
 
 template <class Number>
@@ -23,7 +23,7 @@ std::optional<Number> number_in(const std::string& text) {
   return is_whole && number >= 0 ? std::optional(number) : std::nullopt;
 }
 
-// "name value" lines; up to the first that is none. A pipe of that name is not waited for.
+// "name value" lines, up to the first that is not one. Never waits for a pipe of that name.
 std::map<std::string, std::uint64_t> read_properties(const fs::path& file) {
   std::map<std::string, std::uint64_t> properties;
   std::error_code missing;
@@ -37,7 +37,7 @@ std::map<std::string, std::uint64_t> read_properties(const fs::path& file) {
   return properties;
 }
 
-// Sorted by their numbers: a folder's own order is none.
+// Sorted by number: directories are unordered.
 std::vector<int> numbered_folders(const fs::path& folder) {
   std::vector<int> numbers;
   std::error_code unreadable;
@@ -49,7 +49,7 @@ std::vector<int> numbered_folders(const fs::path& folder) {
   return numbers;
 }
 
-// 110001 -> "gfx1101", 90010 -> "gfx90a": the last two places are hexadecimal digits.
+// 110001 -> "gfx1101", 90010 -> "gfx90a": the last two digits are hexadecimal.
 std::string architecture_of(std::uint64_t version) {
   const auto digit = [](std::uint64_t value) { return "0123456789abcdef"[value % 16]; };
   return "gfx" + std::to_string(version / 10000) + digit(version / 100 % 100) +

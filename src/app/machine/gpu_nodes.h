@@ -1,5 +1,5 @@
-// AMD's GPUs as the kernel's driver lists them: what can be known of them before any library of
-// theirs is loaded.
+// AMD's GPUs as listed by the kernel's driver: what is known of them before any of their libraries
+// is loaded.
 #pragma once
 
 #include <cstdint>
@@ -10,17 +10,16 @@
 namespace braid {
 
 struct GpuNode {
-  int node;                     // its number in the list, by which ROCm's variables name it
+  int node;                     // its number in the list, used by ROCm's variables
   std::string architecture;     // "gfx1101"
   std::uint64_t bytes;          // of its own memory
-  std::uint64_t unique_id = 0;  // by which ROCm's variables name it too; 0: it has none
+  std::uint64_t unique_id = 0;  // also used by ROCm's variables; 0: it has none
 };
 
-// Where the list is: /sys/class/kfd/kfd/topology, or what BRAID_KFD_TOPOLOGY names.
+// Where the list is: /sys/class/kfd/kfd/topology, or the folder named by BRAID_KFD_TOPOLOGY.
 std::filesystem::path gpu_topology();
 
-// In the order of their numbers. Empty where there are none; nodes that cannot be read are left
-// out.
+// In numerical order. Empty if there are none; unreadable nodes are skipped.
 std::vector<GpuNode> read_gpu_nodes(const std::filesystem::path& topology);
 
 }  // namespace braid

@@ -16,7 +16,7 @@ namespace {
 // CUDA Driver API, cuda.h: CUdevice_attribute.
 constexpr int kMajor = 75, kMinor = 76;
 
-// NVIDIA's driver library. It is there where the driver is, whatever else is not.
+// NVIDIA's driver library, present wherever the driver is.
 class NvidiaDriver {
  public:
   NvidiaDriver() : library_(::dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL)) {}
@@ -53,7 +53,7 @@ class NvidiaDriver {
   void* library_;  // stays: LibTorch may use it too
 };
 
-// As ROCr prints the kernel's unique_id.
+// Formatted as ROCr prints the kernel's unique_id.
 std::string uuid_of(const GpuNode& node) {
   char text[32] = "";
   if (node.unique_id != 0)
@@ -66,7 +66,7 @@ std::vector<Gpu> amd_gpus() {
   std::vector<Gpu> gpus;
   for (const auto& node : read_gpu_nodes(gpu_topology()))
     gpus.push_back({node.architecture, node.bytes, uuid_of(node)});
-  // The runtime sees what the first leaves, HIP what the second leaves of that.
+  // The runtime applies the first variable; HIP applies the second to what is left.
   const auto seen = visible(gpus, std::getenv("ROCR_VISIBLE_DEVICES"));
   const auto* const for_hip = std::getenv("HIP_VISIBLE_DEVICES");
   return visible(seen, for_hip ? for_hip : std::getenv("CUDA_VISIBLE_DEVICES"));

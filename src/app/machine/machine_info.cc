@@ -61,7 +61,7 @@ OrderedJson cpu_info() {
   return cpu;
 }
 
-// Bytes of a line of /proc/meminfo; 0 where there is none.
+// Bytes from a line of /proc/meminfo; 0 if it is missing.
 std::uint64_t system_memory(const std::string& name) {
   std::ifstream file("/proc/meminfo");
   for (std::string line; std::getline(file, line);)
@@ -99,7 +99,7 @@ OrderedJson bundled() {
   try {
     return bundled_model().string();
   } catch (const InputError&) {
-    return nullptr;  // not installed, which is no fault here
+    return nullptr;  // not installed, which is no error here
   }
 }
 

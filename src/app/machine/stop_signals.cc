@@ -24,7 +24,7 @@ sigset_t block_stop_signals() {
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
     struct sigaction action {};
     ::sigaction(signal, nullptr, &action);
-    if (action.sa_handler != SIG_IGN) sigaddset(&set, signal);  // nohup ignores SIGHUP, say
+    if (action.sa_handler != SIG_IGN) sigaddset(&set, signal);  // nohup ignores SIGHUP, for example
   }
   ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
   return set;
@@ -35,7 +35,7 @@ int checked(int fd) {
   return fd;
 }
 
-// The next signal's number; 0 when there was none within `timeout` (-1: for ever) or the end came.
+// The next signal's number; 0 after `timeout_ms` without one (-1: no limit), or if the end came.
 int next_signal(int signals, int ended, int timeout_ms) {
   pollfd fds[] = {{.fd = signals, .events = POLLIN, .revents = 0},
                   {.fd = ended, .events = POLLIN, .revents = 0}};
@@ -76,8 +76,7 @@ void StopSignals::wait(std::chrono::milliseconds grace) {
   const int second = next_signal(signals_, ended_, int(grace.count()));
   if (second == 0 && has_ended(ended_)) return;
   const std::unique_lock lock(writing_, kLongestWrite);
-  // Not exit(): another thread is in the midst of its work, and destructors would pull away what it
-  // uses.
+  // Not exit(): another thread is still working, and destructors would destroy what it uses.
   ::_exit(kSignalled + first);
 }
 

@@ -1,4 +1,4 @@
-// Ctrl-C and its kin, turned into a request to stop, and into an end where that is not heard.
+// Ctrl-C and similar signals become a request to stop, and end the program if it is not heeded.
 #pragma once
 
 #include <atomic>
@@ -9,10 +9,9 @@
 
 namespace braid {
 
-// While it lives, SIGINT, SIGTERM and SIGHUP (those that were not ignored before) ask `token()` to
-// stop. When the program has not ended `grace` later, or a second signal comes, it exits at once
-// with 128 + the signal's number. Make it before other threads start: they inherit which signals
-// are blocked.
+// While it lives, SIGINT, SIGTERM and SIGHUP (if not ignored before) make `token()` request a stop.
+// If the program has not ended after `grace`, or a second signal comes, it exits at once with 128 +
+// the signal's number. Create it before other threads start: they inherit the blocked signals.
 class StopSignals {
  public:
   explicit StopSignals(std::chrono::milliseconds grace = std::chrono::seconds(2));
@@ -23,7 +22,7 @@ class StopSignals {
   std::stop_token token() const { return stop_.get_token(); }
   int received() const { return received_; }  // the first signal's number; 0: none
 
-  // A file may be written without being left half-done: the exit at once waits for the lock, but
+  // Lets a file be written without being left half-done: an immediate exit waits for the lock, but
   // no longer than 5 s.
   [[nodiscard]] std::unique_lock<std::timed_mutex> delay_exit() {
     return std::unique_lock(writing_);

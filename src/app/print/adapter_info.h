@@ -1,4 +1,4 @@
-// What `braid info` says of an adapter's file.
+// What `braid info` prints of an adapter's file.
 #pragma once
 
 #include <filesystem>

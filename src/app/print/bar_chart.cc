@@ -48,7 +48,7 @@ double largest_of(const BarPanel& panel) {
   return largest > 0 ? largest : 1;
 }
 
-// Draws below `y` and moves it on.
+// Draws below `y` and advances it.
 std::string draw(const BarPanel& panel, double names, double& y) {
   std::string svg = words(kMargin, y + kBar, "bold", panel.title);
   y += kLine;

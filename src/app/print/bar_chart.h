@@ -1,4 +1,4 @@
-// A picture of some bars, as SVG.
+// A bar chart as SVG.
 #pragma once
 
 #include <string>
@@ -9,10 +9,10 @@ namespace braid {
 struct Bar {
   std::string name;
   double value;       // not negative
-  std::string label;  // beside the bar: the value as people read it
+  std::string label;  // beside the bar: the value in readable form
 };
 
-// Bars to the same scale.
+// Bars on the same scale.
 struct BarPanel {
   std::string title;
   std::vector<Bar> bars;

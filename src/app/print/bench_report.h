@@ -1,4 +1,4 @@
-// What `braid bench` prints of its results.
+// How `braid bench` prints its results.
 #pragma once
 
 #include <string>
@@ -10,25 +10,24 @@
 namespace braid {
 
 // "tp 2 --quantize int8": the layout, and the flags that change how it computes or where weights
-// are.
+// live.
 std::string config_of(const PipelineOptions& options);
 
-// What a result belongs to, as far as it is known before anything is loaded.
+// The keys that identify a result, as far as they are known before anything is loaded.
 OrderedJson bench_settings(const BenchOptions& options);
 
-// The keys of the harness that published figures come from (docs/performance.md) and what that does
-// not say. Times are seconds; memory is a GPU's, with ranks on a CPU what of their process is
-// resident.
+// The keys of the harness behind published figures (docs/performance.md), and some of our own.
+// Times are seconds; memory is a GPU's or, for ranks on a CPU, their process's resident memory.
 OrderedJson bench_json(const BenchResult& result, const BenchOptions& options);
-// In the place of a result.
+// Takes the place of a result.
 OrderedJson failure_json(const std::string& sentence, const BenchOptions& options);
 
-// One result in sentences; several in a table. They are as above, compared or not; a row is named
-// by "setting", where there is such a key.
+// One result in sentences; several in a table, compared or not. Rows are named by "setting", if
+// that key exists.
 std::string bench_text(const OrderedJson& result);
 std::string bench_table(const std::vector<OrderedJson>& results);
 
-// Bars of the seconds of a step and of the most memory of a rank, a pair for each result. SVG.
+// SVG bars of the seconds per step and the peak memory of a rank, one pair per result.
 std::string bench_plot(const std::vector<OrderedJson>& results);
 
 }  // namespace braid

@@ -23,7 +23,7 @@ std::string type_name(const std::type_info& type) {
   return name ? name.get() : type.name();
 }
 
-// What LibTorch's allocators say of the request that failed; empty when they say nothing.
+// What LibTorch's allocators say of the failed request; empty if they say nothing.
 std::string wanted_memory(const std::string& message) {
   const auto at = message.find("ried to allocate ");
   if (at == message.npos) return "";
@@ -42,7 +42,7 @@ Failure out_of_memory(const std::string& message) {
           .details = message};
 }
 
-// LibTorch's CPU allocator has no exception of its own for a lack of memory.
+// LibTorch's CPU allocator has no exception of its own for running out of memory.
 bool is_out_of_memory(const c10::Error& error) {
   return dynamic_cast<const c10::OutOfMemoryError*>(&error) ||
          error.msg().find("can't allocate memory") != std::string::npos;
@@ -58,7 +58,7 @@ Failure current_failure() {
   } catch (const InputError& error) {
     return {.exit_code = kBadInput, .sentence = one_line(error.what()), .details = ""};
   } catch (const PeerFailed& error) {
-    // The exit code of all: mpirun passes on that of whoever ends first.
+    // All share one exit code: mpirun passes on that of whichever ends first.
     const bool is_refusal = dynamic_cast<const PeerRefused*>(&error) != nullptr;
     return {.exit_code = is_refusal ? kBadInput : kFailed,
             .sentence = one_line(error.what()),

@@ -1,4 +1,4 @@
-// What a person hears when something went wrong, and what the shell sees.
+// What a person reads when something went wrong, and the exit code the shell sees.
 #pragma once
 
 #include <string>
@@ -9,17 +9,17 @@ enum ExitCode {
   kSuccess = 0,
   kFailed = 1,       // while running
   kBadInput = 2,     // a flag, a file, a prompt
-  kSignalled = 128,  // plus the number of the signal, as shells have it
+  kSignalled = 128,  // plus the signal's number, as in shells
 };
 
 struct Failure {
   int exit_code;
   std::string sentence;  // one line
-  std::string details;   // where it arose, as far as is known; may be empty
+  std::string details;   // where it arose, as far as known; may be empty
   bool is_told_by_first_rank = false;
 };
 
-// The exception that is being handled. Call it in a catch block.
+// Describes the exception being handled. Call it in a catch block.
 Failure current_failure();
 
 }  // namespace braid

@@ -14,12 +14,12 @@ namespace {
 
 OrderedJson ordered(const Json& json) { return OrderedJson::parse(json.dump()); }
 
-// What a file says; null where there is no such file.
+// A file's contents; null if there is no such file.
 OrderedJson contents(const std::filesystem::path& path) {
   return std::filesystem::exists(path) ? ordered(read_json(path)) : OrderedJson();
 }
 
-// Tensors and bytes of each type that is stored; the most bytes first.
+// Tensors and bytes of each stored type, most bytes first.
 OrderedJson types_of(const Checkpoint& checkpoint) {
   struct Stored {
     std::int64_t tensors = 0, bytes = 0;
@@ -55,7 +55,7 @@ OrderedJson request_info(const RequestDefaults& d) {
           {"max_sequence_length", d.max_sequence_length}};
 }
 
-// The dtype that numbers have, or the types that files of coded ones have: "Q4_K, Q6_K, F32".
+// The dtype of plain numbers, or the types in files of coded ones: "Q4_K, Q6_K, F32".
 std::string type_words(const OrderedJson& part) {
   const auto& types = part["types"];
   const auto most = types.empty() ? "" : types.items().begin().key();

@@ -1,4 +1,4 @@
-// What a model directory holds.
+// The contents of a model directory.
 #pragma once
 
 #include "app/print/readable_json.h"
@@ -6,15 +6,14 @@
 
 namespace braid {
 
-// Its parts with their configuration, dtype, parameters and bytes. Headers are read, weights are
-// not. Throws InputError.
+// Its parts with their configuration, dtype, parameters and bytes. Reads headers, not weights.
+// Throws InputError.
 OrderedJson model_info(const PipelineOptions& options);
 
-// Of one file of weights: parameters and bytes, together and of each type.
+// For a single file of weights: parameters and bytes, in total and per type.
 OrderedJson weights_info(const std::filesystem::path& path);
 
-// What people look for first in it: the family, the parts with their sizes, what a request gets
-// that says nothing.
+// What people look for first: the family, the parts with their sizes, and a request's defaults.
 std::string model_summary(const OrderedJson& model);
 
 }  // namespace braid

@@ -13,14 +13,14 @@ class PhaseLog {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // `begin`: when the program began.
+  // `begin`: when the program started.
   explicit PhaseLog(Clock::time_point begin) : begin_(begin), entered_(begin) {}
 
-  void enter(Phase phase);  // ends the one before; nothing happens when that is the same
-  void finish();            // ends the last
+  void enter(Phase phase);  // ends the previous phase; no effect if it is the same
+  void finish();            // ends the last phase
 
   double seconds(Phase phase) const { return totals_[index(phase)].seconds; }
-  double seconds_to(Phase phase) const;  // from the beginning to the first entry; 0: none
+  double seconds_to(Phase phase) const;  // from the beginning to the first entry; 0 if none
   double seconds_so_far() const;
 
  private:

@@ -1,4 +1,4 @@
-// What `braid plan` prints.
+// How `braid plan` prints its results.
 #pragma once
 
 #include "app/commands/plan_request.h"
@@ -11,18 +11,18 @@ struct PlanReport {
   Machine machine;
 };
 
-// `layouts` as plan_layouts() sorts them. Without --all at most twenty of those that fit, and how
-// many are out for which reason.
+// `layouts` in the order of plan_layouts(). Without --all, at most twenty of those that fit, and
+// how many are ruled out for which reason.
 std::string plan_table(const PlanReport& report, const std::vector<PlannedLayout>& layouts);
 
-// One object: the request, the devices, `layouts` that fit and, with --all, those that do not.
-// Seconds and bytes.
+// One object: the request, the devices, the `layouts` that fit and, with --all, the others. Units
+// are seconds and bytes.
 std::string plan_json(const PlanReport& report, const std::vector<PlannedLayout>& layouts);
 
 // "memory", "heads", ...
 const char* obstacle_name(Obstacle obstacle);
 
-// How many layouts each obstacle keeps out, the most frequent first, with one of them.
+// How many layouts each obstacle rules out, the most frequent first, with an example.
 struct OutOf {
   int count;
   const PlannedLayout* example;

@@ -13,7 +13,7 @@
 namespace braid {
 namespace {
 
-constexpr double kRedraw = 0.1;                    // seconds between drawings of the line in place
+constexpr double kRedraw = 0.1;                    // seconds between redraws of the line in place
 constexpr double kPlainEvery = 30;                 // seconds between plain lines of a long phase
 constexpr int kWidestBar = 30, kNarrowestBar = 8;  // columns
 
@@ -84,7 +84,7 @@ std::string what_begins(const Progress& p) {
 void write_to_standard_error(std::string_view text) {
   while (!text.empty()) {
     const auto n = ::write(STDERR_FILENO, text.data(), text.size());
-    if (n <= 0) return;  // there is nowhere left to complain
+    if (n <= 0) return;  // nowhere left to complain
     text.remove_prefix(std::size_t(n));
   }
 }
@@ -143,7 +143,7 @@ void ProgressDisplay::draw_in_place(double now) {
     line += bar(double(p.done) / double(p.total), std::min(room, kWidestBar));
   line += text;
   line.resize(std::min(line.size(), std::size_t(std::max(columns, 0))));
-  options_.write("\r\x1b[K" + line);  // to the first column, and erase what is there
+  options_.write("\r\x1b[K" + line);  // to the first column, erasing the line
   is_line_in_place_ = was_drawn_ = true;
   drawn_ = now;
 }
@@ -179,7 +179,7 @@ void ProgressDisplay::clear() {
   is_line_in_place_ = false;
 }
 
-// "picture 3 of 8, " where there are several.
+// "picture 3 of 8, " if there are several.
 std::string ProgressDisplay::pictures() const {
   const auto& p = *shown_;
   if (num_pictures_ == 1 || p.num_pictures == 0) return "";

@@ -1,4 +1,4 @@
-// How far a run is: one line in place on a terminal, a few lines elsewhere.
+// Shows progress: one line in place on a terminal, a few lines elsewhere.
 #pragma once
 
 #include <functional>
@@ -12,7 +12,7 @@ namespace braid {
 
 enum class Display { kTerminal, kPlain, kSilent };
 
-// Where the lines go. Tests have their own clock and paper.
+// Where the lines go. Tests supply their own clock and sink.
 struct DisplayOptions {
   Display display = Display::kSilent;
   std::function<void(std::string_view)> write = {};
@@ -20,7 +20,7 @@ struct DisplayOptions {
   std::function<int()> columns = {};  // of the terminal
 };
 
-// On standard error, in the form that suits what it is.
+// Standard error, in the form that suits it.
 DisplayOptions display_on_standard_error(bool quiet);
 
 class ProgressDisplay {
@@ -28,14 +28,14 @@ class ProgressDisplay {
   explicit ProgressDisplay(DisplayOptions options) : options_(std::move(options)) {}
   ProgressDisplay(const ProgressDisplay&) = delete;
   ProgressDisplay& operator=(const ProgressDisplay&) = delete;
-  ~ProgressDisplay();  // a line in place stays as it is, and what comes next begins a new one
+  ~ProgressDisplay();  // a line in place stays; later output starts a new one
 
-  void expect_pictures(int count) { num_pictures_ = count; }  // of the whole run
-  // `total` may be 0 while it is not known.
+  void expect_pictures(int count) { num_pictures_ = count; }  // in the whole run
+  // `total` may be 0 while unknown.
   void show(const Progress& progress);
   void finish();                          // the last phase has ended
-  void say(const std::string& sentence);  // a warning or a note, on a line of its own
-  // Takes the line in place away, before something else writes to the terminal.
+  void say(const std::string& sentence);  // a warning or a note, on its own line
+  // Removes the line in place before something else writes to the terminal.
   void clear();
 
  private:
@@ -47,7 +47,7 @@ class ProgressDisplay {
   DisplayOptions options_;
   int num_pictures_ = 1;
   std::optional<Progress> shown_;
-  double began_ = 0, drawn_ = 0;  // when the phase began, when it was last written about
+  double began_ = 0, drawn_ = 0;  // when the phase began, and was last written about
   bool was_drawn_ = false;        // since the phase began
   bool is_line_in_place_ = false;
 };

@@ -15,7 +15,7 @@ std::string format(const char* pattern, double value) {
   return text.data();
 }
 
-// Three digits that mean something, whatever the size: 0.0523, 5.23, 52.3, 523.
+// Three significant digits, whatever the size: 0.0523, 5.23, 52.3, 523.
 std::string three_digits(double value) {
   const double size = std::abs(value);
   if (size >= 99.95) return format("%.0f", value);

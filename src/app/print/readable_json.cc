@@ -7,8 +7,8 @@
 namespace braid {
 namespace {
 
-constexpr std::size_t kLongest = 100'000;  // bytes of a value that are shown
-constexpr std::size_t kColumns = 100;      // where lists are broken
+constexpr std::size_t kLongest = 100'000;  // longest value shown, in bytes
+constexpr std::size_t kColumns = 100;      // lists are wrapped here
 
 bool is_line(const OrderedJson& value) {
   const auto is_simple = [](const OrderedJson& item) { return !item.is_structured(); };
@@ -26,7 +26,7 @@ std::string text_of_value(const std::string& key, const OrderedJson& value) {
   return value.dump();
 }
 
-// "a, b, c", broken so that what begins in `column` stays within the page.
+// "a, b, c", wrapped so that text starting at `column` stays within the page.
 std::string text_of_list(const std::string& key, const OrderedJson& list, std::size_t column) {
   std::string text;
   auto end = column;  // of the last line

@@ -1,4 +1,4 @@
-// JSON as people read it: a line for each value, objects indented.
+// JSON in readable form: one line per value, objects indented.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -8,12 +8,12 @@ namespace braid {
 
 using OrderedJson = nlohmann::ordered_json;
 
-// "key  value" lines. Numbers under keys that end in "bytes" get a unit, those under "parameters"
-// separators.
+// "key  value" lines. Numbers under keys ending in "bytes" get a unit, those under "parameters"
+// thousands separators.
 std::string readable_json(const OrderedJson& object);
 
-// Two blanks of indentation and a newline at the end. Bytes that are not UTF-8, as paths may have,
-// become U+FFFD.
+// Indented by two blanks, with a final newline. Bytes that are not UTF-8, as in paths, become
+// U+FFFD.
 std::string json_text(const OrderedJson& json);
 
 }  // namespace braid

@@ -18,10 +18,10 @@ OrderedJson files_of(const std::vector<SavedPicture>& pictures) {
   return files;
 }
 
-// To the microsecond, which is more than a clock that others disturb can tell.
+// Rounded to microseconds; a clock on a shared machine is less exact than that.
 double rounded(double seconds) { return std::round(seconds * 1e6) / 1e6; }
 
-// `startup` is from the program's first line to its first kernel, loading included.
+// `startup` is from the program's start to its first kernel, loading included.
 OrderedJson seconds_of(const PhaseLog& phases) {
   OrderedJson seconds;
   for (const auto phase : kPhases) seconds[phase_name(phase)] = rounded(phases.seconds(phase));
@@ -171,7 +171,7 @@ std::string report_json(const RunReport& r) {
   json["layout"] = to_string(degrees);
   json["graph"] = graph_json(r.graph);
   json["cache"] = words_of(r.options.cache);
-  if (!r.full_steps.empty()) json["full_steps"] = r.full_steps;  // by picture, from 0 on
+  if (!r.full_steps.empty()) json["full_steps"] = r.full_steps;  // by picture, from 0
   json["link"] = link_json(r.link);
   json["step_traffic"] = traffic_json(r.step);
   json["bytes_read"] = bytes_read_of(r.bytes_read);

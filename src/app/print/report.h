@@ -39,20 +39,20 @@ struct RunReport {
   GraphUse graph = {};
   std::vector<std::vector<int>> full_steps = {};  // by picture, with a cache
   LinkUse link = {};
-  TrafficByAxis step = {};                 // what the first rank gave the others in the first step
+  TrafficByAxis step = {};                 // sent by the first rank to the others in the first step
   std::vector<BytesRead> bytes_read = {};  // by rank
   MeasuredPeaks peaks = {};
-  std::optional<Fit> fit = {};  // what a budget has chosen
+  std::optional<Fit> fit = {};  // a budget's choice
 };
 
-// Seconds of a step, over all rounds; 0 before the first.
+// Seconds per step, over all rounds; 0 before the first.
 double seconds_per_step(const Settings& settings, const Degrees& degrees, const PhaseLog& phases);
 
-// By axis, counts and bytes of what a rank gives; axes without traffic are left out.
+// By axis, counts and bytes a rank sends; axes without traffic are left out.
 OrderedJson traffic_json(const TrafficByAxis& traffic);
 OrderedJson graph_json(const GraphUse& use);
 
-// An object a rank: what of its process was resident, and what of its GPU allocated, in each phase.
+// One object per rank: its process's resident memory and its GPU's allocations, in each phase.
 OrderedJson peaks_json(const std::vector<RankPeaks>& ranks);
 
 // One JSON object and a newline. Times are seconds, sizes bytes or pixels.

@@ -1,5 +1,5 @@
-// Carries messages for a process while it computes: a thread of its own polls the wire. Beside them
-// go the ranks' words about themselves, for which it has a Roster.
+// Carries messages for a process while it computes: its own thread polls the wire. It also carries
+// the ranks' status messages, which its Roster handles.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -14,17 +14,17 @@ namespace braid {
 
 class Courier {
  public:
-  // Of the group of all ranks. Channels above are for subgroups.
+  // The group of all ranks. Higher channels are for subgroups.
   static constexpr int kWorldChannel = Wire::kControl + 1;
 
   struct Parcel {
     int peer;
-    Tensor bytes;  // contiguous, in host memory; held until the delivery is done
+    Tensor bytes;  // contiguous, in host memory; held until delivered
   };
   class Delivery;
 
   Courier(std::unique_ptr<Wire> wire, std::shared_ptr<Fate> fate);
-  // Unless the world is lost, waits up to a deadline for the others to be done too.
+  // Unless the world is lost, waits up to a deadline for the others to finish too.
   ~Courier();
   Courier(const Courier&) = delete;
   Courier& operator=(const Courier&) = delete;
@@ -35,23 +35,22 @@ class Courier {
 
   std::shared_ptr<Delivery> start(int channel, const std::vector<Parcel>& sends,
                                   const std::vector<Parcel>& receives);
-  // Throws PeerFailed when a rank fails, and WorldLost naming the ranks that are waited for at the
-  // deadline.
+  // Throws PeerFailed if a rank fails, and WorldLost naming the awaited ranks at the deadline.
   void wait(Delivery& delivery, Patience patience = Patience::kDeadline);
-  // The same on all ranks that have asked as often. Throws Error when there are no more.
+  // Returns the same number on all ranks after equally many calls. Throws Error when none are left.
   int new_channel();
 
   void begin_run() { roster_.begin_run(); }
-  // Collective: how the run went for each rank, `mine` for this one. When it went wrong for any,
-  // what was under way has then been dropped and all may begin anew. Waits without a deadline while
-  // all live. Throws WorldLost.
+  // Collective: returns how the run ended for each rank, `mine` for this one. If it failed for any,
+  // messages in flight have been dropped and all may start afresh. Waits without a deadline while
+  // all ranks live. Throws WorldLost.
   std::vector<Ending> end_run(Ending mine);
-  // What to do on the courier's thread in each run that fails, as soon as that is known, so that
-  // this rank waits for nobody who has left the run.
+  // Runs on the courier's thread as soon as a run is known to have failed, so that this rank does
+  // not wait for ranks that have left the run.
   void on_failure(std::function<void()> action);
 
-  // Lets the other ranks end with what the rank that was lost first would say, and know whether it
-  // is gone; returns when it is under way to all of them, or after a second.
+  // Tells the other ranks which rank was lost first, why, and whether it is gone. Returns when the
+  // message is on its way to all of them, or after a second.
   void tell_loss(int culprit, const std::exception_ptr& cause);
 
  private:
@@ -68,7 +67,7 @@ class Courier {
   void finish(Wire::Ticket ticket);
   void react(std::uint64_t epoch);
   void drop();
-  void say(Roster::Saying saying);  // from any thread
+  void say(Roster::Saying saying);  // callable from any thread
   void say_goodbye();
   std::vector<Ending> meet(const Ending& mine);
   void drop_what_is_under_way(const std::vector<Ending>& endings);
@@ -84,15 +83,15 @@ class Courier {
   std::condition_variable changed_;
   std::vector<Order> orders_;
   std::vector<Roster::Saying> sayings_;
-  bool is_silent_ = true;  // everything said is under way
+  bool is_silent_ = true;  // everything said has been sent
   bool is_ending_ = false;
   std::function<void()> on_failure_;
-  std::vector<Ending> to_drop_;  // of the ranks whose messages should be dropped; else empty
+  std::vector<Ending> to_drop_;  // endings of the ranks whose messages should be dropped, if any
 
-  // Of the courier's thread alone.
+  // Only used by the courier's thread.
   std::map<Wire::Ticket, Order> posted_;
-  std::vector<std::uint64_t> bytes_sent_;  // to each rank, but for control messages
-  std::uint64_t next_reaction_ = 0;        // the first epoch whose failure is not known yet
+  std::vector<std::uint64_t> bytes_sent_;  // to each rank, without control messages
+  std::uint64_t next_reaction_ = 0;        // first epoch whose failure is not yet handled
   bool is_dropping_ = false;
   std::thread thread_;
 };

@@ -14,7 +14,7 @@
 namespace braid {
 namespace {
 
-// The same in all containers of a computer, where names of hosts differ; else the host's name.
+// The same in all containers of a computer, whose host names differ; otherwise the host name.
 std::string computer() {
   std::string id;
   std::ifstream("/proc/sys/kernel/random/boot_id") >> id;
@@ -24,7 +24,7 @@ std::string computer() {
   return name;
 }
 
-// What each rank says, at most 127 characters of it.
+// Every rank's text, cut to 127 characters.
 std::vector<std::string> all_gather_texts(const Group& world, std::string mine) {
   constexpr std::int64_t kSize = 128;
   mine.resize(kSize - 1);

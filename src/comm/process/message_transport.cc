@@ -12,7 +12,7 @@
 namespace braid {
 namespace {
 
-// Of a note on its way: a length, then its bytes. What a site's name has beyond this is cut.
+// The size of a note in transit: a length, then its bytes. A longer site name is cut.
 constexpr std::int64_t kNoteBytes = 512;
 
 Tensor packed(const Note& note) {
@@ -112,8 +112,8 @@ std::vector<Note> MessageTransport::compare(const Note& mine, Patience patience)
   return notes;
 }
 
-// Each rank adds up one share of the elements and sends the sum to all: every element crosses twice
-// and is rounded once.
+// Each rank sums one share of the elements and sends the result to all: every element is sent twice
+// and rounded once.
 Tensor MessageTransport::all_reduce(const Tensor& x) {
   const auto mine = staged(x).view({-1});
   const auto share = [&](int r) { return share_of(mine.numel(), r, size()); };
@@ -191,14 +191,14 @@ std::unique_ptr<Incoming> MessageTransport::shift(const Tensor& x, at::IntArrayR
     at::Device device_;
   };
   const auto own = staged(x);
-  const auto sent = own.is_alias_of(x) ? own.clone() : own;  // the caller may reuse its own
+  const auto sent = own.is_alias_of(x) ? own.clone() : own;  // the caller may reuse `x`
   const auto received = at::empty(incoming, sent.options());
   const int next = (rank_ + 1) % size(), previous = (rank_ + size() - 1) % size();
   auto wait = start({{next, sent}}, {{previous, received}}, Patience::kDeadline);
   return std::make_unique<UnderWay>(std::move(wait), received, x.device());
 }
 
-// Groups that overlap were asked for at different times and so have different channels.
+// Overlapping groups are created at different times and so have different channels.
 std::shared_ptr<Transport> MessageTransport::subgroup(std::span<const int> ranks) {
   check(channel_ == Courier::kWorldChannel,
         "only the group of all processes has subgroups, this one has ", size(), " of ",

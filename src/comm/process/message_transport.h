@@ -1,5 +1,5 @@
-// The collectives as messages between processes. Sums are taken in rank order and rounded once, so
-// that ranks in processes and ranks in threads compute the same bits.
+// Collectives as messages between processes. Sums are in rank order and rounded once, so that
+// processes and threads compute the same bits.
 #pragma once
 
 #include "comm/process/courier.h"
@@ -9,7 +9,7 @@ namespace braid {
 
 class MessageTransport : public Transport {
  public:
-  // The group of all ranks of the courier. With `link` tensors of devices take it.
+  // The group of all the courier's ranks. Device tensors travel over `link` if given.
   explicit MessageTransport(std::shared_ptr<Courier> courier,
                             std::shared_ptr<DeviceLink> link = nullptr);
 
@@ -36,14 +36,14 @@ class MessageTransport : public Transport {
 
   MessageTransport(std::shared_ptr<Courier> courier, std::shared_ptr<DeviceLink> link,
                    std::vector<int> ranks, int rank, int channel);
-  // Contiguous, and where messages begin and end: host memory, or the device that has a link.
+  // Contiguous, in the memory messages use: the host's, or that of a linked device.
   Tensor staged(const Tensor& x) const;
-  // Calling the result waits until all has come.
+  // Calling the result waits until everything has arrived.
   using Wait = std::function<void()>;
   Wait start(const std::vector<Piece>& out, const std::vector<Piece>& in, Patience patience) const;
   void exchange(const std::vector<Piece>& out, const std::vector<Piece>& in,
                 Patience patience = Patience::kDeadline) const;
-  // `x` for every other rank.
+  // Sends `x` to every other rank.
   std::vector<Piece> to_others(const Tensor& x) const;
 
   std::shared_ptr<Courier> courier_;

@@ -13,8 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Beside the program or the library that this code is in, or in the library folder of an installed
-// tree.
+// Beside the program or this code's library, or in the library folder of an installed tree.
 std::vector<fs::path> places() {
   Dl_info self{};
   ::dladdr(reinterpret_cast<const void*>(&places), &self);
@@ -34,7 +33,7 @@ void* load_module() {
     const auto path = place / kMpiModule;
     std::error_code failure;
     if (!fs::exists(path, failure)) continue;
-    // Open MPI loads parts of its own that need its symbols.
+    // Open MPI loads its own components, which need its symbols.
     if (void* const module = ::dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL)) return module;
     why = ::dlerror();
   }

@@ -15,10 +15,10 @@
 namespace braid {
 namespace {
 
-// MPI counts in int: larger messages go in pieces.
+// MPI counts in int: larger messages are sent in pieces.
 constexpr std::size_t kPiece = std::size_t(1) << 30;
-// MPI moves bytes only while it is called. Between two looks the thread sleeps, longer and longer
-// while nothing happens, so that it does not take the core from those who compute.
+// MPI moves bytes only while it is called. Between two polls the thread sleeps, longer while
+// nothing happens, to leave the core to the computation.
 constexpr auto kSpin = std::chrono::microseconds(40);
 constexpr auto kShortest = std::chrono::microseconds(20), kLongest = std::chrono::microseconds(200);
 constexpr auto kIdle = std::chrono::milliseconds(2);
@@ -77,19 +77,19 @@ class MpiWire : public Wire {
     MPI_Comm_free(&control_);
     MPI_Finalize();
   }
-  void abandon() override {}  // mpirun ends those that are left
+  void abandon() override {}  // mpirun ends the others
 
  private:
   static constexpr int kNobody = -1;
   struct Piece {
-    Ticket ticket;  // 0: of a message that is dropped
+    Ticket ticket;  // 0: a message to be dropped
     int channel;
-    int source;  // who sends it to this rank; kNobody: of a send, or of a control message
+    int source;  // the sender; kNobody for a send or a control message
     std::size_t size;
-    std::vector<std::byte> scratch = {};  // for what nobody has asked for
+    std::vector<std::byte> scratch = {};  // for unrequested messages
   };
 
-  // Control messages have a communicator to themselves: what is dropped is of any other tag.
+  // Control messages have their own communicator, so that dropping any other tag spares them.
   MPI_Comm comm_of(const Message& m) const { return m.channel == kControl ? control_ : comm_; }
   template <class Start>
   Ticket start(const Message& m, int source, Start start_piece) {
@@ -105,21 +105,21 @@ class MpiWire : public Wire {
   std::vector<Ticket> take_ended();
   void test(Events& events);
   void drop_more();
-  bool sleep(std::chrono::microseconds time);  // whether it was woken
+  bool sleep(std::chrono::microseconds time);  // returns whether it was woken
 
   MPI_Comm control_ = MPI_COMM_NULL, comm_ = MPI_COMM_NULL;
   int rank_ = 0, size_ = 1;
   Ticket next_ticket_ = 1;
-  std::vector<MPI_Request> requests_;  // with their pieces, side by side
+  std::vector<MPI_Request> requests_;  // parallel to pieces_
   std::vector<Piece> pieces_;
-  std::vector<std::uint64_t> came_;        // bytes from each rank, but for control messages
-  std::map<int, std::uint64_t> dropping_;  // by source: until so many bytes have come
+  std::vector<std::uint64_t> came_;        // bytes from each rank, without control messages
+  std::map<int, std::uint64_t> dropping_;  // by source: until this many bytes have come
   std::mutex mutex_;
   std::condition_variable woken_;
   bool is_woken_ = false;
 };
 
-// The tickets of the pieces that have ended since the last call.
+// The tickets of the pieces that have completed since the last call.
 std::vector<Wire::Ticket> MpiWire::take_ended() {
   std::vector<int> which(requests_.size());
   std::vector<MPI_Status> statuses(requests_.size());
@@ -155,7 +155,7 @@ void MpiWire::test(Events& events) {
   }
 }
 
-// A receive that has met its message goes on in spite of this, and ends like any other.
+// A receive that has already matched its message continues despite this, and ends normally.
 void MpiWire::drop(int peer, std::uint64_t bytes) {
   dropping_[peer] = bytes;
   for (std::size_t i = 0; i < pieces_.size(); ++i) {
@@ -165,7 +165,7 @@ void MpiWire::drop(int peer, std::uint64_t bytes) {
   }
 }
 
-// Receives what nobody has asked for, one message of a source at a time.
+// Receives unrequested messages, one per source at a time.
 void MpiWire::drop_more() {
   for (auto it = dropping_.begin(); it != dropping_.end();) {
     const auto [source, bytes] = *it;

@@ -1,6 +1,6 @@
-// Device messages over NCCL, and over RCCL, which has the same names. One communicator of all ranks
-// serves every group: what is asked of it are sends and receives between pairs only, so that sums
-// are taken in rank order as over every other transport.
+// Device messages over NCCL, or RCCL, which has the same names. One communicator of all ranks
+// serves every group: it only does sends and receives between pairs, so that sums are in rank order
+// as over every other transport.
 #include <ATen/ATen.h>
 #include <c10/core/DeviceGuard.h>
 #include <nccl.h>
@@ -20,7 +20,7 @@ namespace {
 template <class Return, class... Arguments>
 auto last_of(Return (*)(Arguments...))
     -> std::tuple_element_t<sizeof...(Arguments) - 1, std::tuple<Arguments...>>;
-// What NCCL's header calls a stream: CUDA's and HIP's have different names.
+// NCCL's stream type, which is named differently for CUDA and HIP.
 using NativeStream = decltype(last_of(&ncclSend));
 
 void must(ncclResult_t code, const char* what) {
@@ -81,7 +81,7 @@ class NcclLink : public DeviceLink {
   at::Device device_;
   SideStream side_;
   ncclComm_t comm_ = nullptr;
-  std::atomic<bool> is_aborted_ = true;  // or not connected yet
+  std::atomic<bool> is_aborted_ = true;  // also true before connecting
 };
 
 }  // namespace

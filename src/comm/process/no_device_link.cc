@@ -1,4 +1,4 @@
-// Of builds without a GPU backend.
+// For builds without a GPU backend.
 #include "base/error.h"
 #include "comm/process/device_link.h"
 

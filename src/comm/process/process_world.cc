@@ -16,7 +16,7 @@ namespace braid {
 namespace {
 
 constexpr std::chrono::milliseconds kMeeting = std::chrono::minutes(1);
-// How long a rank after the first waits, when it fails, for the first to find the same and say so.
+// How long a failing rank other than the first waits for the first to find and report the same.
 constexpr auto kCourtesy = std::chrono::milliseconds(300);
 
 std::unique_ptr<Wire> meet(const Launch& launch, std::chrono::milliseconds deadline) {
@@ -24,8 +24,8 @@ std::unique_ptr<Wire> meet(const Launch& launch, std::chrono::milliseconds deadl
                        : meet_over_sockets(launch, std::max(kMeeting, deadline));
 }
 
-// The same number for processes that may run on the same cores of the same host, which launchers
-// that bind ranks to cores avoid.
+// The same number for processes that may run on the same cores of the same host. Launchers that
+// bind ranks to cores avoid this.
 std::int64_t hash_of_cores() {
   cpu_set_t cores;
   CPU_ZERO(&cores);
@@ -36,7 +36,7 @@ std::int64_t hash_of_cores() {
   return std::int64_t(std::hash<std::string_view>()(name));
 }
 
-// How the run went for this rank, that `mine` ended.
+// How the run, which `mine` ended, went for this rank.
 Ending ending_of(const std::exception_ptr& mine) {
   if (!mine) return {};
   try {
@@ -50,7 +50,7 @@ Ending ending_of(const std::exception_ptr& mine) {
   }
 }
 
-// The first such rank is the culprit, to all ranks.
+// The first such rank is the culprit on all ranks.
 bool failed_by_itself(const Ending& ending) {
   return ending.kind != Ending::Kind::kWell && ending.kind != Ending::Kind::kFollowed;
 }
@@ -101,24 +101,24 @@ void ProcessWorld::run(const std::function<void(const Group& world)>& body, std:
 void ProcessWorld::enter(const std::function<void(const Group& world)>& body) {
   const c10::InferenceMode no_autograd;
   courier_->begin_run();
-  // Others may be ahead, and have failed. The first rank begins all the same: what is wrong with
-  // the input all find, and it is the one that says so.
+  // Other ranks may be ahead and have failed. The first rank begins regardless: all ranks find
+  // faults in the input, and the first one reports them.
   if (!has_first_rank()) fate_->check();
   renew_link();
   body(group_);
 }
 
-// A failure has aborted it on all ranks.
+// A failure has aborted the link on all ranks.
 void ProcessWorld::renew_link() {
   if (!link_ || link_epoch_ == fate_->epoch()) return;
   link_->renew(hosts_);
   link_epoch_ = fate_->epoch();
 }
 
-// All ranks leave the run together, unless one is lost.
+// All ranks leave the run together unless one is lost.
 std::vector<Ending> ProcessWorld::end_run(const std::exception_ptr& mine) {
   auto ending = ending_of(mine);
-  // what another rank broke looks like many things, but not like a bad input
+  // another rank's failure can look like many things, but not like bad input
   if (mine && fate_->failed() && ending.kind != Ending::Kind::kRefused)
     ending.kind = Ending::Kind::kFollowed;
   if (mine && is_loss(mine) && !has_first_rank()) wait_for_loss(kCourtesy);
@@ -145,8 +145,7 @@ void ProcessWorld::end_with(int culprit, const Ending& ending, const std::except
   throw PeerFailed(all);
 }
 
-// All end with the loss that came first, and the first rank speaks for all. The second one does
-// where the first cannot.
+// All ranks end with the first loss, and the first rank reports it. If it cannot, the second does.
 void ProcessWorld::end_lost() {
   const auto [rank, cause] = fate_->loss();
   courier_->tell_loss(rank, cause);
@@ -156,8 +155,8 @@ void ProcessWorld::end_lost() {
   throw PeerFailed(all);
 }
 
-// What one rank finds wrong the others often find too: the first rank's own word has the right
-// type.
+// What one rank finds wrong the others often find too, and the first rank's own exception has the
+// right type.
 void ProcessWorld::wait_for_loss(std::chrono::milliseconds patience) const {
   const auto end = std::chrono::steady_clock::now() + patience;
   while (!fate_->is_lost() && std::chrono::steady_clock::now() < end)

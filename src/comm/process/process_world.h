@@ -1,4 +1,4 @@
-// Ranks that are processes: this one's view of them.
+// A world whose ranks are processes, as seen from this one.
 #pragma once
 
 #include "comm/process/courier.h"
@@ -12,11 +12,11 @@ class ProcessWorld : public World {
   // Collective.
   using LinkMaker = std::function<LinkedDevices(const Group& world)>;
 
-  // Meets the other ranks: returns when all are connected, throws Error when some do not come
-  // within a minute (or the deadline, if that is longer).
+  // Returns when all ranks are connected. Throws Error if some do not come within a minute (or the
+  // deadline, if longer).
   ProcessWorld(const Launch& launch, std::chrono::milliseconds deadline,
                at::Device device = at::kCPU);
-  // Over a wire that is there already.
+  // Uses an existing wire.
   ProcessWorld(std::unique_ptr<Wire> wire, std::chrono::milliseconds deadline,
                const LinkMaker& make_link = {});
 
@@ -36,10 +36,10 @@ class ProcessWorld : public World {
 
   std::shared_ptr<Fate> fate_;
   std::shared_ptr<Courier> courier_;
-  Group hosts_;  // of all ranks, without a link between devices
+  Group hosts_;  // all ranks, without a device link
   Group group_;
   std::shared_ptr<DeviceLink> link_;
-  std::uint64_t link_epoch_ = 0;  // that the link was made in
+  std::uint64_t link_epoch_ = 0;  // when the link was last renewed
   int ranks_on_these_cores_ = 1;
   LinkUse link_use_;
 };

@@ -13,7 +13,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// The first thing said on a connection: strangers do not know the run's token.
+// The first bytes on a connection: strangers do not know the run's token.
 struct Greeting {
   std::uint64_t token;
   std::int64_t rank;
@@ -21,7 +21,7 @@ struct Greeting {
 
 std::string text_in(const std::vector<std::uint8_t>& bytes) { return {bytes.begin(), bytes.end()}; }
 
-// What the ranks tell each other through the store at the address they were given.
+// The information ranks exchange through the store at the given address.
 class Meeting {
  public:
   Meeting(const Launch& launch, std::chrono::milliseconds patience)
@@ -67,14 +67,14 @@ class Meeting {
   c10::intrusive_ptr<c10d::TCPStore> store_;
 };
 
-// Where a rank listens: "port address address ...".
+// Where a rank listens, as "port address address ...".
 std::string place_of(const Launch& launch, const Listener& listener) {
   auto place = std::to_string(listener.port);
   for (const auto& address : addresses_towards(launch.host)) place += ' ' + address;
   return place;
 }
 
-// Loopback addresses are tried only from where the meeting point is local too.
+// Loopback addresses are tried only if the meeting point is local too.
 Socket connect_to_rank(int rank, const std::string& place, bool is_local) {
   std::istringstream words(place);
   int port = 0;
@@ -91,7 +91,7 @@ Socket connect_to_rank(int rank, const std::string& place, bool is_local) {
   throw Error(text_of("rank ", rank, " cannot be reached: ", why));
 }
 
-// Accepts the ranks above this one, in whatever order they come; strangers are sent away.
+// Accepts the ranks above this one in any order; strangers are rejected.
 void accept_higher_ranks(const Launch& launch, const Meeting& meeting, const Listener& listener,
                          std::uint64_t token, std::vector<Socket>& sockets) {
   int missing = launch.size - 1 - launch.rank;
@@ -114,7 +114,7 @@ void accept_higher_ranks(const Launch& launch, const Meeting& meeting, const Lis
   }
 }
 
-// Keeps the store's server alive until the last rank has left: it goes after the wire.
+// Keeps the store's server alive until the last rank has left: destroyed after the wire.
 class MetWire : public SocketWire {
  public:
   MetWire(int rank, const std::vector<int>& sockets, c10::intrusive_ptr<c10d::TCPStore> store)

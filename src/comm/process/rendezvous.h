@@ -1,4 +1,5 @@
-// How processes that know one address find each other: each tells where it listens, all connect.
+// How processes that know one address find each other: each says where it listens, then all
+// connect.
 #pragma once
 
 #include <chrono>
@@ -9,12 +10,12 @@
 
 namespace braid {
 
-// A wire that connects all ranks of `launch`. Throws Error naming the address, or the ranks that
-// did not come, when `patience` has passed.
+// A wire that connects all ranks of `launch`. Throws Error naming the address, or the ranks missing
+// after `patience`.
 std::unique_ptr<Wire> meet_over_sockets(const Launch& launch, std::chrono::milliseconds patience);
 
 // A wire over MPI, from the module braid-mpi.so beside the program. Throws InputError saying what
-// to install when there is none.
+// to install if there is none.
 std::unique_ptr<Wire> meet_over_mpi(const Launch& launch);
 
 }  // namespace braid

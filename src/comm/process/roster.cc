@@ -31,13 +31,13 @@ struct Roster::Control {
 
 struct Roster::Peer {
   int rank;
-  Control heard{};  // the next message of this peer is received into it
+  Control heard{};  // buffer for this peer's next message
   Wire::Ticket listening = 0;
   Clock::time_point last_heard = Clock::now();
   bool is_lost = false;
   std::map<Wire::Ticket, std::unique_ptr<Control>> saying;
   bool has_left = false;
-  std::deque<Ending> endings;  // that nobody has asked for yet
+  std::deque<Ending> endings;  // not yet asked for
 };
 
 Roster::Roster(Wire& wire, std::shared_ptr<Fate> fate) : wire_(wire), fate_(std::move(fate)) {
@@ -115,7 +115,7 @@ void Roster::hear(Peer& peer) {
   if (!peer.has_left) listen_to(peer);
 }
 
-// Where this rank has not come to the end of the run that a peer failed in.
+// If this rank has not finished the run in which the peer failed.
 void Roster::heed(const Peer& peer) {
   const auto& ending = peer.endings.front();
   if (ending.kind != Ending::Kind::kWell)
@@ -150,8 +150,8 @@ std::vector<Ending> Roster::await_endings(const Ending& mine) {
   return endings;
 }
 
-// A rank that says nothing for a deadline is taken for dead. Time in which this process itself did
-// not run (a suspended machine) does not count.
+// A rank silent for a deadline is declared dead. Time during which this process itself did not run
+// (a suspended machine) does not count.
 void Roster::keep_watch() {
   const auto now = Clock::now();
   const bool overslept = now - last_watch_ > fate_->deadline() / 2;

@@ -1,5 +1,5 @@
-// The other processes of a world: who lives, who has left, and how the run went for each. Told over
-// control messages, which all are alike in size.
+// The other processes of a world: who lives, who has left, and how the run ended for each. They
+// report it in control messages of one fixed size.
 #pragma once
 
 #include <condition_variable>
@@ -15,25 +15,24 @@
 
 namespace braid {
 
-// The loss of a rank that cannot say so itself: its process was killed, or hangs.
+// The loss of a rank that cannot report it: its process was killed, or hangs.
 class RankIsGone : public WorldLost {
  public:
   using WorldLost::WorldLost;
 };
 bool is_gone(const std::exception_ptr& failure);
 
-// How a run went for a rank.
+// How a run ended for a rank.
 struct Ending {
-  // kFollowed: it ended because another rank had failed. kRefused: what the user gave is not
-  // usable.
+  // kFollowed: it ended because another rank failed. kRefused: the user's input is unusable.
   enum class Kind : std::int32_t { kWell, kFollowed, kFailed, kRefused, kCancelled };
   Kind kind = Kind::kWell;
   std::string sentence = {};
-  int num_channels = 0;          // that were given to groups
+  int num_channels = 0;          // given to groups so far
   std::uint64_t bytes_sent = 0;  // to the rank that is told, since the world began
 };
 
-// Called by one thread, the wire's, but for what is said to be for any.
+// Called only by the wire's thread, except where marked.
 class Roster {
  public:
   Roster(Wire& wire, std::shared_ptr<Fate> fate);
@@ -45,23 +44,23 @@ class Roster {
     Ending ending = {};
     int culprit = 0;  // of a loss
   };
-  // `bytes_sent[r]` to rank r.
+  // `bytes_sent[r]` goes to rank r.
   void tell(const Saying& saying, const std::vector<std::uint64_t>& bytes_sent);
-  // Whether `ticket` was of a control message; what was heard has then been heeded.
+  // Whether `ticket` was a control message, which has then been processed.
   bool finish(Wire::Ticket ticket);
   void lose(int peer, const std::string& why);
-  // Says that this rank lives, and takes those for dead that have said nothing for a deadline.
+  // Reports that this rank lives, and declares ranks dead that were silent for a deadline.
   void keep_watch();
-  // Whether all that was told is under way.
+  // Whether everything told has been sent.
   bool is_silent() const;
 
-  // For any thread.
+  // Callable from any thread.
   bool has_left(int peer) const;
   bool have_all_left() const;
-  // From now until the endings have come, a failure of another rank ends the run here.
+  // From now until the endings have arrived, another rank's failure ends the run here.
   void begin_run();
-  // The next ending of every rank, in rank order, `mine` for this one; waits without a deadline
-  // while all live. Throws WorldLost.
+  // The next ending of every rank, in rank order, `mine` for this one. Waits without a deadline
+  // while all ranks live. Throws WorldLost.
   std::vector<Ending> await_endings(const Ending& mine);
 
  private:
@@ -76,11 +75,11 @@ class Roster {
 
   Wire& wire_;
   std::shared_ptr<Fate> fate_;
-  Clock::duration interval_;  // between two signs of life
+  Clock::duration interval_;  // between signs of life
   Clock::time_point last_watch_, last_sign_;
   std::vector<std::unique_ptr<Peer>> peers_;
 
-  mutable std::mutex mutex_;  // of endings, who has left, and is_running_
+  mutable std::mutex mutex_;  // guards endings, has_left and is_running_
   std::condition_variable changed_;
   bool is_running_ = false;
 };

@@ -11,7 +11,7 @@ c10::Event mark(const c10::Stream& stream) {
 
 }  // namespace
 
-// What nobody waits for is waited for when it is given up: its memory goes to the current stream.
+// Work nobody waited for is waited for on destruction: its memory returns to the current stream.
 class SideStream::UnderWay {
  public:
   UnderWay(std::vector<at::Tensor> tensors, const c10::Stream& stream)
@@ -20,7 +20,7 @@ class SideStream::UnderWay {
     try {
       wait();
     } catch (const std::exception&) {
-      // the device has failed, and says so where it computes
+      // the device has failed; the computation reports it
     }
   }
   UnderWay(const UnderWay&) = delete;

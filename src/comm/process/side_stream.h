@@ -1,4 +1,4 @@
-// A stream beside the one that computes, for what is sent meanwhile.
+// A second stream for transfers while the current stream computes.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -14,11 +14,10 @@ class SideStream {
  public:
   explicit SideStream(at::Device device);
 
-  // Lets `work` give the stream something to do with `tensors`, after what the current stream has
-  // been given. Calling the result lets the current stream wait for it. Until then, and no longer,
-  // the tensors are held: their memory is not marked as in use by the stream
-  // (Tensor::record_stream), which would keep it from everybody until the host asks again, and
-  // inside of a recording until that ends.
+  // Lets `work` queue work on `tensors` on the side stream, after what the current stream has
+  // queued so far. Calling the result makes the current stream wait for it. The tensors are held
+  // only until then. Tensor::record_stream would keep their memory until the host asks again, and
+  // during a capture until its end.
   using Work = std::function<void(const c10::Stream& stream)>;
   [[nodiscard]] std::function<void()> start(std::vector<at::Tensor> tensors, const Work& work);
 

@@ -11,7 +11,7 @@ namespace braid {
 
 class SocketWire : public Wire {
  public:
-  // sockets[r] is connected to rank r; sockets[rank] is not read. Takes them over.
+  // sockets[r] is connected to rank r; sockets[rank] is ignored. Takes ownership.
   SocketWire(int rank, const std::vector<int>& sockets);
   ~SocketWire() override;
   SocketWire(const SocketWire&) = delete;
@@ -29,7 +29,7 @@ class SocketWire : public Wire {
   void abandon() override { end(std::chrono::milliseconds(500)); }
 
  private:
-  // Goes before the bytes of every message.
+  // Precedes the bytes of every message.
   struct Header {
     std::int64_t channel;
     std::uint64_t size;
@@ -38,7 +38,7 @@ class SocketWire : public Wire {
     Ticket ticket;
     Header header;
     const std::byte* data;
-    std::size_t sent = 0;  // of the header, then of the data
+    std::size_t sent = 0;  // of header and data together
   };
   struct Expected {
     Ticket ticket;
@@ -49,13 +49,13 @@ class SocketWire : public Wire {
     int rank = 0, socket = -1;
     std::deque<Outgoing> outgoing;
     std::map<std::int64_t, std::deque<Expected>> expected;                  // by channel
-    std::map<std::int64_t, std::deque<std::vector<std::byte>>> unexpected;  // came before asked for
-    // The message that is coming in.
+    std::map<std::int64_t, std::deque<std::vector<std::byte>>> unexpected;  // arrived early
+    // The message being received.
     Header header{};
     std::size_t header_read = 0, data_read = 0;
-    std::vector<std::byte> buffer;  // where nobody expects it yet
-    std::byte* target = nullptr;    // where it goes
-    Ticket ticket = 0;              // 0: into the buffer
+    std::vector<std::byte> buffer;  // until someone expects it
+    std::byte* target = nullptr;    // its destination
+    Ticket ticket = 0;              // 0: goes to the buffer
   };
 
   void end(std::chrono::milliseconds patience);
@@ -70,7 +70,7 @@ class SocketWire : public Wire {
   int rank_, waker_;
   Ticket next_ticket_ = 1;
   std::vector<Peer> peers_;
-  std::vector<Ticket> done_early_;  // receives of what had already come
+  std::vector<Ticket> done_early_;  // receives whose data had already arrived
 };
 
 }  // namespace braid

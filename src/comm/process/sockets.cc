@@ -53,7 +53,7 @@ Addresses look_up(const std::string& host, int port, int type) {
   return {found, &::freeaddrinfo};
 }
 
-// One that serves IPv4 as well, else IPv4 alone where the host has no IPv6.
+// A socket for IPv6 and IPv4, or for IPv4 alone if the host has no IPv6.
 Socket bound_anywhere() {
   Socket both(::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const int off = 0;
@@ -72,7 +72,7 @@ Socket bound_anywhere() {
   return four;
 }
 
-// The address this host sends from when it sends to `host`.
+// The address this host uses to send to `host`.
 std::string source_towards(const std::string& host) {
   constexpr int kAnyPort = 9;
   const auto found = look_up(host, kAnyPort, SOCK_DGRAM);
@@ -112,7 +112,7 @@ Socket connect_to(const std::string& host, int port) {
   for (const auto* a = found.get(); a; a = a->ai_next) {
     Socket socket(::socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
     if (!socket.is_open()) continue;
-    // For connect() too.
+    // Also limits connect().
     ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &kPatience, sizeof kPatience);
     if (::connect(socket.get(), a->ai_addr, a->ai_addrlen) == 0) return socket;
   }
@@ -133,7 +133,7 @@ void receive_all(const Socket& socket, void* data, std::size_t size) {
 std::vector<std::string> addresses_towards(const std::string& host) {
   std::vector<std::string> addresses = {source_towards(host)};
   if (!is_loopback(addresses.front())) return addresses;
-  // `host` is this host. Others know it by the addresses of its interfaces.
+  // `host` is this host. Others know it by its interface addresses.
   ifaddrs* list = nullptr;
   check(::getifaddrs(&list) == 0, "cannot list the network interfaces: ", socket_error());
   const std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)> held(list, &::freeifaddrs);

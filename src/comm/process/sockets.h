@@ -1,4 +1,4 @@
-// TCP between hosts: listening, connecting, and by which names a host can be reached.
+// TCP between hosts: listening, connecting, and the names a host can be reached by.
 #pragma once
 
 #include <chrono>
@@ -8,7 +8,7 @@
 
 namespace braid {
 
-// An open file that closes itself.
+// An open file descriptor that closes itself.
 class Socket {
  public:
   explicit Socket(int number = -1) : number_(number) {}
@@ -32,24 +32,24 @@ struct Listener {
   int port;
 };
 
-// At every address of this host, at a free port. Throws Error.
+// Listens at every address of this host, at a free port. Throws Error.
 Listener listen_anywhere();
 
-// The next who connects; closed when none came in time.
+// The next connection; closed if none came in time.
 Socket accept_next(const Listener& listener, std::chrono::milliseconds patience);
 
 // Throws Error naming host, port and reason; waits 5 s at most.
 Socket connect_to(const std::string& host, int port);
 
-// Why the last call failed, as errno has it.
+// Why the last call failed, from errno.
 std::string socket_error();
 
-// Sends or receives all of it within 5 s, or throws Error.
+// Sends or receives everything within 5 s, or throws Error.
 void send_all(const Socket& socket, const void* data, std::size_t size);
 void receive_all(const Socket& socket, void* data, std::size_t size);
 
-// The addresses under which hosts that can reach `host` may reach this one, the likeliest first. A
-// loopback address is for processes on this host only.
+// The addresses by which hosts that can reach `host` may reach this one, likeliest first. A
+// loopback address is only for processes on this host.
 std::vector<std::string> addresses_towards(const std::string& host);
 bool is_loopback(const std::string& address);
 

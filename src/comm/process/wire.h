@@ -1,7 +1,7 @@
 // Bytes between processes, started now and completed by polling. One thread at a time uses a wire.
 //
-// Knows nothing of tensors or of this project's other libraries: a wire may live in a module that
-// is loaded only where it is needed.
+// Knows nothing of tensors or of this project's other libraries, so that a wire may live in a
+// module that is loaded only where needed.
 #pragma once
 
 #include <chrono>
@@ -16,15 +16,15 @@ class Wire {
  public:
   using Ticket = std::uint64_t;
 
-  // Of messages about the ranks themselves, which are never dropped.
+  // For messages about the ranks themselves, which are never dropped.
   static constexpr int kControl = 0;
 
-  // What goes to or comes from `peer`. Messages between the same two ranks on the same channel
-  // arrive in the order in which they were started; different channels do not see each other.
+  // A message to or from `peer`. Messages between two ranks on one channel arrive in the order they
+  // were started; channels are independent.
   struct Message {
     int peer;
     int channel;
-    std::byte* data;  // must stay until the ticket is done; only read when sending
+    std::byte* data;  // must stay valid until the ticket is done; only read when sending
     std::size_t size;
   };
 
@@ -35,7 +35,7 @@ class Wire {
 
   struct Events {
     std::vector<Ticket> done;
-    std::vector<Lost> lost;  // peers that can no longer be reached, each named once
+    std::vector<Lost> lost;  // peers now unreachable, each named once
   };
 
   virtual ~Wire() = default;
@@ -45,23 +45,22 @@ class Wire {
   virtual Ticket send(const Message& message) = 0;
   virtual Ticket receive(const Message& message) = 0;
 
-  // Goes on with what was started; returns when something happened, when woken, or after
-  // `at_most`. Throws std::runtime_error when the wire itself fails.
+  // Advances what was started. Returns when something happened, when woken, or after `at_most`.
+  // Throws std::runtime_error if the wire itself fails.
   virtual Events poll(std::chrono::microseconds at_most) = 0;
-  // What `peer` has sent but for control messages, `bytes` since the wire began, is of no use any
-  // more: forgets all receives of it, whose tickets are never done, and drops what still comes.
-  // Call it when a control message told that `peer` has sent all this and sends nothing for now.
-  // Polls go on with it until nothing is left to drop.
+  // Discards all non-control messages `peer` has sent, `bytes` since the wire began. Receives from
+  // it are forgotten (their tickets never complete), and what still arrives is dropped. Call it
+  // once a control message has said that `peer` has sent all this and is sending nothing for now.
+  // Polls continue the work until nothing is left to drop.
   virtual void drop(int peer, std::uint64_t bytes) = 0;
   virtual bool is_dropping() const = 0;
 
   // Ends a poll early. May be called from any thread.
   virtual void wake() noexcept = 0;
 
-  // The orderly end, after the last message was delivered.
+  // Orderly end, after the last message was delivered.
   virtual void close() = 0;
-  // The end after a failure. What was sent still arrives; waits for nobody longer than half a
-  // second.
+  // End after a failure. Sent messages still arrive; waits at most half a second.
   virtual void abandon() = 0;
 };
 

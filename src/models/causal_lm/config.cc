@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::int64_t kMaxWidth = 1 << 20;
 
-// What transformers has where a config.json is silent.
+// transformers' defaults for fields absent from config.json.
 CausalLmConfig class_defaults(const std::string& type, const std::string& source) {
   CausalLmConfig c{.hidden = 4096, .num_layers = 32, .num_heads = 32, .theta = 10000};
   if (type == "qwen3") {
@@ -37,8 +37,8 @@ bool is_null(const JsonObject& json, const char* key) {
   return json.json().contains(key) && !json.has(key);
 }
 
-// Newer files say all about rotary embeddings in one object, older ones in `rope_theta` and, unless
-// they are plain, `rope_scaling`.
+// Newer files describe rotary embeddings in one object; older ones use `rope_theta` and, unless
+// plain, `rope_scaling`.
 double read_theta(const JsonObject& json, double otherwise) {
   auto theta = json.number_or("rope_theta", otherwise);
   for (const char* key : {"rope_parameters", "rope_scaling"}) {

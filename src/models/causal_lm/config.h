@@ -14,16 +14,16 @@ struct CausalLmConfig {
   std::int64_t vocab_size = 151936;
   std::int64_t hidden = 2560, mlp_hidden = 9728, num_layers = 36;
   std::int64_t num_heads = 32, num_kv_heads = 8, head_width = 128;
-  HeadNorm head_norm = HeadNorm::kYes;  // of queries and keys, before they are rotated
+  HeadNorm head_norm = HeadNorm::kYes;  // of queries and keys, before rotation
   double eps = 1e-6, theta = 1e6;
   std::int64_t window = 0;  // how many tokens back a token sees; 0: all
 };
 
-// From text_encoder/config.json: a Qwen3 or Mistral model, or one around it (`text_config`). What
-// is absent has the default of the reference's class. Throws InputError naming the field.
+// From text_encoder/config.json: a Qwen3 or Mistral model, or one nested as `text_config`. Absent
+// fields take the defaults of the reference class. Throws InputError naming the field.
 CausalLmConfig read_causal_lm_config(const JsonObject& json);
 
-// The same of the language model of a Qwen3-VL, from the `text_config` in its config.json.
+// The same for the language model of a Qwen3-VL, from the `text_config` in its config.json.
 CausalLmConfig read_qwen3_vl_text_config(const JsonObject& json);
 
 }  // namespace braid

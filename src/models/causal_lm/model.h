@@ -1,7 +1,7 @@
-// Causal language models as encoders of prompts: Qwen3 (Yang et al., 2025; transformers'
-// Qwen3Model) and Mistral (Jiang et al., 2023; MistralModel), written for one device. A prompt's
-// embedding is what some layer makes, or some layers make side by side: layers behind the last of
-// these, the final norm and the head over the vocabulary are neither loaded nor run.
+// Causal language models as prompt encoders: Qwen3 (Yang et al., 2025; transformers' Qwen3Model)
+// and Mistral (Jiang et al., 2023; MistralModel), written for one device. The prompt embedding is
+// the output of one layer, or of several side by side. Later layers, the final norm and the
+// vocabulary head are neither loaded nor run.
 //
 // Shape letters: B batch, L tokens, T rows of all prompts, C width, H heads, G heads of keys and
 // values, D head width.
@@ -37,18 +37,18 @@ class CausalLmLayer {
   std::int64_t head_width_;
 };
 
-// Counted as transformers' hidden_states: k > 0 is what layer k - 1 makes, 0 the embedded tokens;
-// -2 is the last but one. The last, which is normed, is none of them.
+// Indexed like transformers' hidden_states: k > 0 is the output of layer k - 1, 0 the embedded
+// tokens, -2 the last but one. The last one, which is normed, is not supported.
 using HiddenStates = std::vector<std::int64_t>;
 
 class CausalLm {
  public:
-  // Throws InputError where the model has too few layers for `states`.
+  // Throws InputError if the model has too few layers for `states`.
   CausalLm(const CausalLmConfig& config, HiddenStates states, const Weights& w);
 
-  // ids_BL int64, and of each prompt where its text lies -> [B L n*C], the n states side by side.
-  // Positions are counted with the padding. Throws InputError for an id outside the vocabulary and
-  // for more tokens than the model's window.
+  // ids_BL int64, and for each prompt the position of its text -> [B L n*C], the n states side by
+  // side. Positions count padding. Throws InputError for an id outside the vocabulary and for more
+  // tokens than the model's window.
   Tensor operator()(const Tensor& ids_BL, std::span<const TextRun> texts,
                     Pads pads = Pads::kEncoded) const;
 

@@ -1,8 +1,8 @@
-// Prompts of a batch as one run of rows, of which no two are the same: what the layers compute on.
+// The prompts of a batch packed into one run of distinct rows, on which the layers compute.
 //
 // A token sees the text before it and never padding. Padding before the text therefore sees
-// nothing: its attention is 0, and one row stands for all of it. Padding behind the text sees all
-// of the text from its own position: each is a row.
+// nothing: its attention is 0, and one row stands for all of it. Padding after the text sees the
+// whole text from its own position, so each pad is a row.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -15,7 +15,7 @@ namespace braid {
 
 using at::Tensor;
 
-// Of a prompt's tokens those that are no padding: [begin, begin + count), at least one.
+// The tokens of a prompt that are not padding: [begin, begin + count), at least one.
 struct TextRun {
   std::int64_t begin, count;
 };
@@ -24,11 +24,11 @@ enum class Pads { kEncoded, kSkipped };
 
 class PackedPrompts {
  public:
-  // ids_BL int64. Throws Error unless there is a run of each prompt, within its tokens, and tokens
-  // before it are all alike.
+  // ids_BL int64. Throws Error unless there is one run per prompt, within its tokens, and all
+  // tokens before a run are alike.
   PackedPrompts(const Tensor& ids_BL, std::span<const TextRun> texts, Pads pads);
 
-  // Rows of one prompt, one after the other from `first`.
+  // The rows of one prompt, consecutive from `first`.
   struct Prompt {
     std::int64_t first, before, text, behind;
 
@@ -39,7 +39,7 @@ class PackedPrompts {
   const Tensor& ids_1T() const { return ids_1T_; }
   const Tensor& positions_T() const { return positions_T_; }
 
-  // x_1TC -> [B L C]: rows where their tokens were, 0 where none was encoded.
+  // x_1TC -> [B L C]: each row at its token's position, 0 where none was encoded.
   Tensor unpacked(const Tensor& x_1TC) const;
 
  private:

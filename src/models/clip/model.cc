@@ -7,8 +7,8 @@
 namespace braid {
 namespace {
 
-// Configs of FLUX.1 carry this wrong id from before transformers' change #24773; models with it are
-// pooled at the largest id of the prompt.
+// FLUX.1's configs carry this wrong id, from before transformers' change #24773. Models with it are
+// pooled at the prompt's largest id.
 constexpr std::int64_t kLegacyEos = 2;
 
 Activation activation_named(const std::string& name, const std::string& source) {
@@ -88,12 +88,12 @@ Names clip_names(const Checkpoint& checkpoint) {
   const bool has_prefix = checkpoint.find(prefix + "embeddings.token_embedding.weight") != nullptr;
   return {.spellings = encoder_layer_spellings(),
           .prefix = has_prefix ? prefix : "",
-          // a buffer that older versions saved, and what models with a projection add
+          // a buffer saved by older versions, and the tensor of models with a projection
           .ignored = {"text_model.embeddings.position_ids", "embeddings.position_ids",
                       "text_projection.weight"}};
 }
 
-// diffusers', sd-scripts' and ComfyUI's.
+// Covers diffusers', sd-scripts' and ComfyUI's names.
 AdapterNames clip_adapter_names() {
   AdapterNames names{.tables = {{encoder_layer_spellings()}}};
   for (const std::string prefix :

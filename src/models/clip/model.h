@@ -46,11 +46,11 @@ class Clip {
   LayerNorm final_norm_;
 };
 
-// The names of published checkpoints, which stand behind `text_model.`, and of newer ones.
+// The names of published checkpoints, prefixed `text_model.`, and of newer ones.
 Names clip_names(const Checkpoint& checkpoint);
 AdapterNames clip_adapter_names();
 
-// How the encoder is shared under tensor parallelism. Throws InputError unless `size` devices can
+// The encoder's sharding under tensor parallelism. Throws InputError unless `size` devices can
 // share the heads evenly.
 ShardingTable clip_sharding(const ClipConfig& config, int size);
 

@@ -9,7 +9,7 @@
 
 namespace braid {
 
-// Defaults are FLUX.1-dev's, but for `guidance_embeds`, which is the reference class's.
+// Defaults are FLUX.1-dev's, except `guidance_embeds`, which is the reference class's.
 struct FluxConfig {
   std::int64_t in_channels = 64;  // packed latents: 2 x 2 of the autoencoder's channels
   std::int64_t out_channels = 64;
@@ -17,7 +17,7 @@ struct FluxConfig {
   std::int64_t num_heads = 24, head_width = 128;
   std::int64_t text_width = 4096, pooled_width = 768;
   bool guidance_embeds = false;
-  std::vector<std::int64_t> axes = {16, 56, 56};  // of the head, for the axes of a position
+  std::vector<std::int64_t> axes = {16, 56, 56};  // head width per position axis
 
   std::int64_t hidden() const { return num_heads * head_width; }
   std::int64_t mlp_hidden() const { return 4 * hidden(); }
@@ -25,11 +25,11 @@ struct FluxConfig {
 
 // From transformer/config.json. Throws InputError naming the field.
 FluxConfig read_flux_config(const JsonObject& json);
-// The same fields of another network of such blocks.
+// Reads the same fields for another network built of these blocks.
 FluxConfig read_flux_blocks_config(const JsonObject& json);
 
 // From the shapes of a single-file checkpoint, which has no config. The axes are FLUX.1's; throws
-// InputError where the head is too narrow for them.
+// InputError if the head is too narrow for them.
 FluxConfig infer_flux_config(const Checkpoint& checkpoint);
 
 }  // namespace braid

@@ -14,7 +14,7 @@ Embedder load_embedder(const Weights& w, std::int64_t in, std::int64_t hidden) {
           Linear(w / "out_layer", {.in = hidden, .out = hidden})};
 }
 
-// The latents' channels, then those beside them.
+// The latents' channels, then the extra ones.
 Tensor image_tokens(const DenoiserInput& in) {
   std::vector<Tensor> runs = {in.beside_BLC.defined() ? at::cat({in.noise.x_BLC, in.beside_BLC}, -1)
                                                       : in.noise.x_BLC};
@@ -40,8 +40,8 @@ FluxInputs::FluxInputs(const Weights& w, const FluxConfig& c)
     guidance_in_ = load_embedder(w.once() / "guidance_in", kSinusoid, c.hidden());
 }
 
-// Timestep and guidance are multiplied in the dtype of the model, as the reference does: a guidance
-// of 3.5 is 3504 in bfloat16.
+// Timestep and guidance are multiplied in the model's dtype, like the reference: a guidance of 3.5
+// becomes 3504 in bfloat16.
 Tensor FluxInputs::condition(const DenoiserInput& in) const {
   const auto dtype = in.pooled_BC.scalar_type();
   const auto embed = [&](const Embedder& embedder, const Tensor& t_B) {

@@ -1,4 +1,4 @@
-// What comes before and after the blocks of a FLUX.1 transformer.
+// The layers before and after the blocks of a FLUX.1 transformer.
 //
 // Shape letters: B batch, T text tokens, I image tokens, C hidden width.
 #pragma once
@@ -9,7 +9,7 @@
 
 namespace braid {
 
-// What lies between two blocks. Image tokens are the noise's, then those of references.
+// The state between two blocks. Image tokens are the noise's, then those of references.
 struct FluxState {
   Tensor image_BIC, text_BTC;
 
@@ -22,7 +22,7 @@ class FluxInputs {
  public:
   FluxInputs(const Weights& w, const FluxConfig& config);
   FluxState operator()(const DenoiserInput& in) const;
-  // Silu of the conditioning vector. `guidance_B` must be there exactly if the config has
+  // Silu of the conditioning vector. `guidance_B` must be defined exactly if the config has
   // guidance_embeds.
   Tensor condition(const DenoiserInput& in) const;
 

@@ -1,5 +1,5 @@
-// The adaLN layers of a run of FLUX.1's blocks: a third of what a double block weighs, a fifth of a
-// single one.
+// The adaLN layers for a run of FLUX.1's blocks: a third of a double block's parameters, a fifth of
+// a single block's.
 #pragma once
 
 #include "models/flux/blocks.h"
@@ -14,7 +14,7 @@ class FluxModulators {
   std::int64_t width() const;
   void add_to(ModulationsMade& made) const;
 
-  // Of a step those of the next block of either kind.
+  // The modulations of one step for the next block of either kind.
   Tensor next_double(Modulations& step) const { return step.take(double_width()); }
   Tensor next_single(Modulations& step) const { return step.take(single_width()); }
 

@@ -7,14 +7,14 @@
 
 namespace braid {
 
-// Ours are Black Forest Labs' names, with fused projections; diffusers' are mapped onto them.
+// Our names are Black Forest Labs', with fused projections; diffusers' are mapped onto them.
 // The spelling and its prefix are read off the checkpoint.
 Names flux_names(const Checkpoint& checkpoint);
 
 Names flux_names_of_diffusers();
 Names flux_names_in_one_file();  // Black Forest Labs'
 
-// diffusers' names, Black Forest Labs' and those of XLabs' trainer.
+// Covers the names of diffusers, Black Forest Labs and XLabs' trainer.
 AdapterNames flux_adapter_names();
 
 }  // namespace braid

@@ -1,5 +1,5 @@
-// What makes pictures to text for FLUX.1 (diffusers' ReduxImageEncoder): two dense layers behind a
-// vision encoder.
+// Turns pictures into text tokens for FLUX.1 (diffusers' ReduxImageEncoder): two dense layers after
+// a vision encoder.
 #pragma once
 
 #include "base/json.h"

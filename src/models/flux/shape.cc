@@ -1,19 +1,19 @@
-// What a FLUX.1 transformer costs, as ops/reference.cc computes it. C hidden width, M = 4 C.
+// The cost of a FLUX.1 transformer as computed by ops/reference.cc. C hidden width, M = 4 C.
 #include "models/flux/model.h"
 
 namespace braid {
 namespace {
 
-// Reads and writes of a token, one operation after another, in hidden widths. Of the whole width:
-// modulated norms 6 each, gated residuals 5, inputs and outputs of dense layers. Of a device's
-// heads and share of the MLP: norms of q and k 4, their rotation 40 (in float32), GELU 8,
-// attention 4, the joining of text and image 6 or of attention and MLP 10, inputs and outputs 12.
+// Reads and writes per token in hidden widths, one operation after another. At the whole width:
+// modulated norms 6 each, gated residuals 5, inputs and outputs of dense layers. Over a device's
+// heads and share of the MLP: norms of q and k 4, their rotation 40 (in float32), GELU 8, attention
+// 4, joining text and image 6 or attention and MLP 10, inputs and outputs 12.
 constexpr Widths kMovedByDouble{26, 76}, kMovedBySingle{13, 80};
 
-// At the widest place a token has the residual and the result (2), and of the device's share
-// in a double block's MLP the hidden activations before and after GELU (8). Before a single block's
-// last layer: [q k v | mlp] 7, rotated q 1, attended 1 and [attended | mlp] 5, less the v that is
-// counted among keys and values.
+// Per token at the widest place: the residual and the result (2), plus the device's share. In a
+// double block's MLP that is the hidden activations before and after GELU (8). Before a single
+// block's last layer: [q k v | mlp] 7, rotated q 1, attended 1 and [attended | mlp] 5, minus v,
+// which counts with the keys and values.
 constexpr Widths kLiveInDouble{2, 8}, kLiveInSingle{2, 13};
 
 Widths operator*(Widths w, double width) {
@@ -37,7 +37,7 @@ DenoiserShape flux_shape(const FluxConfig& c) {
           .blocks = {{.name = "double",
                       .count = c.num_double,
                       .dense_flops = dense,
-                      .all_reduces = 2,  // image and text share them
+                      .all_reduces = 2,  // shared by image and text
                       .live = kLiveInDouble * h,
                       .widest = m,
                       .moved = kMovedByDouble * h},

@@ -1,4 +1,4 @@
-// How the FLUX transformer is shared under tensor parallelism.
+// The FLUX transformer's sharding under tensor parallelism.
 #pragma once
 
 #include "models/flux/config.h"
@@ -7,8 +7,8 @@
 namespace braid {
 
 // Throws InputError unless `size` devices can share the heads evenly. The adaLN layers are a
-// quarter of the parameters: shared, each device computes a run of their outputs and all get the
-// whole.
+// quarter of the parameters. If they are shared, each device computes a run of their outputs, which
+// are gathered on all.
 ShardingTable flux_sharding(const FluxConfig& config, int size, SharedModulation modulation);
 
 }  // namespace braid

@@ -38,7 +38,7 @@ Flux2SingleBlock::Flux2SingleBlock(const Weights& w, const Flux2Config& c)
 Tensor Flux2SingleBlock::operator()(const Tensor& x_BLC, const Modulation& m, const Rope& rope,
                                     const Attend& attend) const {
   const auto fused = in_(ops::modulated_norm(x_BLC, m));
-  // [q | k | v | gate | value], of all or of a share
+  // [q | k | v | gate | value], whole or a share
   const auto width = fused.size(-1) * hidden_ / (3 * hidden_ + 2 * mlp_hidden_);
   const auto mlp = (fused.size(-1) - 3 * width) / 2;
   const auto parts = fused.split_with_sizes({width, width, width, mlp, mlp}, -1);

@@ -1,4 +1,4 @@
-// The two kinds of blocks of a FLUX.2 transformer. All blocks of a kind are modulated alike.
+// The two kinds of blocks of a FLUX.2 transformer. All blocks of a kind share their modulations.
 //
 // Shape letters: B batch, L tokens of text and image, C hidden width.
 #pragma once
@@ -13,7 +13,7 @@ class Flux2DoubleBlock : public JointBlock {
   Flux2DoubleBlock(const Weights& w, const Flux2Config& config);
 };
 
-// Attention and MLP side by side on all tokens at once.
+// Attention and MLP in parallel, on all tokens at once.
 class Flux2SingleBlock {
  public:
   Flux2SingleBlock(const Weights& w, const Flux2Config& config);

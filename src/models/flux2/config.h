@@ -20,7 +20,7 @@ struct Flux2Config {
   std::int64_t text_width = 15360;
   std::int64_t sinusoid = 256;  // width of an embedded timestep or guidance scale
   bool guidance_embeds = true;
-  std::vector<std::int64_t> axes = {32, 32, 32, 32};  // of the head, for the axes of a position
+  std::vector<std::int64_t> axes = {32, 32, 32, 32};  // head width per position axis
   double theta = 2000;
 
   std::int64_t hidden() const { return num_heads * head_width; }
@@ -30,10 +30,10 @@ struct Flux2Config {
 Flux2Config read_flux2_config(const JsonObject& json);
 
 // From the shapes of a single-file checkpoint, which has no config. The axes and theta are
-// FLUX.2's; throws InputError where the head is too narrow for them.
+// FLUX.2's; throws InputError if the head is too narrow for them.
 Flux2Config infer_flux2_config(const Checkpoint& checkpoint);
 
-// What forecasts count with.
+// For forecasts.
 DenoiserShape flux2_shape(const Flux2Config& config);
 
 }  // namespace braid

@@ -7,8 +7,8 @@
 namespace braid {
 namespace {
 
-// The vectors, in order: shift, scale and gate of the image's attention, of its MLP, of the text's
-// attention, of its MLP, and of single blocks; last the output's.
+// The vectors in order: shift, scale and gate for the image's attention, its MLP, the text's
+// attention, its MLP, and single blocks; the output's vector is last.
 constexpr std::int64_t kImage = 0, kText = 6, kSingle = 12, kOutput = 15, kVectors = 16;
 
 Modulation modulation_from(const Tensor& vectors_BVC, std::int64_t first) {
@@ -71,8 +71,8 @@ Flux2Inputs::Flux2Inputs(const Weights& w, const Flux2Config& c)
   if (c.guidance_embeds) guidance_in_ = load_embedder(w / "guidance_in", c);
 }
 
-// silu of the conditioning vector [B C]. Timestep and guidance are multiplied in the dtype of the
-// model, as the reference does: a guidance of 2.5 is 2496 in bfloat16.
+// silu of the conditioning vector [B C]. Timestep and guidance are multiplied in the model's dtype,
+// like the reference: a guidance of 2.5 becomes 2496 in bfloat16.
 Tensor Flux2Inputs::condition(const DenoiserInput& in) const {
   const auto dtype = in.noise.x_BLC.scalar_type();
   const auto embed = [&](const Embedder& embedder, const Tensor& t_B) {

@@ -1,4 +1,4 @@
-// What comes before and after the blocks of a FLUX.2 transformer.
+// The layers before and after the blocks of a FLUX.2 transformer.
 //
 // Shape letters: B batch, T text tokens, I image tokens, C hidden width.
 #pragma once
@@ -9,10 +9,10 @@
 
 namespace braid {
 
-// What lies between two blocks. Image tokens are the noise's, then those of references.
+// The state between two blocks. Image tokens are the noise's, then those of references.
 struct Flux2State {
   Tensor image_BIC, text_BTC;
-  Tensor vectors_BVC;  // what all blocks are modulated by, and what the output's modulation is of
+  Tensor vectors_BVC;  // all blocks' modulations, and the vector for the output's
 
   JointModulations double_modulations() const;
   Modulation single_modulation() const;
@@ -26,7 +26,7 @@ struct Flux2State {
 class Flux2Inputs {
  public:
   Flux2Inputs(const Weights& w, const Flux2Config& config);
-  // `guidance_B` must be there exactly if the config has guidance_embeds.
+  // `guidance_B` must be defined exactly if the config has guidance_embeds.
   Flux2State operator()(const DenoiserInput& in) const;
 
  private:

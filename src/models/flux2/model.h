@@ -11,16 +11,16 @@ namespace braid {
 class Flux2 {
  public:
   // Uses every tensor of `w` exactly once; throws InputError naming the first that does not fit.
-  // With `run`, of all blocks with double ones counted before single ones, only what belongs to
-  // its blocks is read and the rest is checked.
+  // `run` counts double blocks, then single ones. With it, only the tensors of its blocks are read;
+  // the others are checked.
   Flux2(const Flux2Config& config, const Weights& w, Attend attend = ops::attention,
         std::optional<BlockRange> run = {});
 
-  // -> velocity [B N C] of the noise, of a transformer that has all blocks. `guidance_B` must be
-  // there exactly if the config has guidance_embeds.
+  // -> velocity [B N C] of the noise; needs all blocks. `guidance_B` must be defined exactly if the
+  // config has guidance_embeds.
   Tensor operator()(const DenoiserInput& in) const { return advance(in, {}); }
-  // From the packed state that the run before made to the one after this run. The first run begins
-  // with the input, and the last makes the velocity.
+  // Advances the packed state of the previous run by this run's blocks. The first run starts from
+  // the input; the last returns the velocity.
   Tensor advance(const DenoiserInput& in, const Tensor& state) const;
 
   const Flux2Config& config() const { return config_; }

@@ -10,14 +10,14 @@ namespace braid {
 // Whether a single-file checkpoint is a FLUX.2 transformer.
 bool is_flux2(const Checkpoint& checkpoint);
 
-// Ours are Black Forest Labs' names, with fused projections; diffusers' are mapped onto them.
+// Our names are Black Forest Labs', with fused projections; diffusers' are mapped onto them.
 // The spelling and its prefix are read off the checkpoint.
 Names flux2_names(const Checkpoint& checkpoint);
 
 Names flux2_names_of_diffusers();
 Names flux2_names_in_one_file();  // Black Forest Labs'
 
-// diffusers' names, also as a trainer cut them, and Black Forest Labs'.
+// Covers diffusers' names, a trainer's truncated form of these, and Black Forest Labs'.
 AdapterNames flux2_adapter_names();
 
 }  // namespace braid

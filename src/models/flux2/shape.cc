@@ -3,16 +3,16 @@
 namespace braid {
 namespace {
 
-// Of both kinds of blocks: four of the hidden width for attention, and gate, value and the way
-// back.
+// For both kinds of blocks: attention has four layers of the hidden width; the MLP has gate, value
+// and output.
 double dense_flops(double hidden, double mlp) { return 2 * hidden * (4 * hidden + 3 * mlp); }
 
-// Reads and writes of both kinds, as ops/reference.cc does them: norms of q and k 4, their rotation
-// 40 (in float32), attention 6.
+// Reads and writes of both kinds, as in ops/reference.cc: norms of q and k 4, their rotation 40 (in
+// float32), attention 6.
 constexpr double kAttentionMoves = 50;
 
-// The widest place is the MLP's first layer: the residual tokens before and behind attention and
-// its norm, [gate | value] and their product.
+// The widest place is the MLP's first layer: the residual tokens before and after attention and its
+// norm, [gate | value] and their product.
 BlockCost double_block(const Flux2Config& c) {
   const auto h = double(c.hidden()), m = double(c.mlp_hidden);
   return {.name = "double",
@@ -21,13 +21,14 @@ BlockCost double_block(const Flux2Config& c) {
           .all_reduces = 2,
           .live = {.whole = 3 * h, .shared = 3 * m},
           .widest = 2 * m,
-          // whole: two norms 6 each, two gated residuals 5, ends of dense layers 4; shared: the
-          // joining of text and image 6, qkv and proj 4, gate and value, their product, its use
+          // whole: two norms 6 each, two gated residuals 5, inputs and outputs of dense layers 4;
+          // shared: joining text and image 6, qkv and proj 4, gate and value, their product, its
+          // use
           .moved = {.whole = 26 * h, .shared = (kAttentionMoves + 10) * h + 8 * m}};
 }
 
 // The widest place is the last layer: the residual tokens and the result, [q k v gate value],
-// rotated q, attended and [attended | mlp], less the v that is among keys and values.
+// rotated q, attended and [attended | mlp], minus v, which counts with the keys and values.
 BlockCost single_block(const Flux2Config& c) {
   const auto h = double(c.hidden()), m = double(c.mlp_hidden);
   return {.name = "single",
@@ -36,15 +37,15 @@ BlockCost single_block(const Flux2Config& c) {
           .all_reduces = 1,
           .live = {.whole = 2 * h, .shared = 5 * h + 3 * m},
           .widest = 3 * h + 2 * m,
-          // whole: a norm, a gated residual, ends of dense layers 2; shared: qkv 3, joining with
-          // the MLP 2, its use 1; gate and value, their product, joining 2, its use
+          // whole: a norm, a gated residual, inputs and outputs of dense layers 2; shared: qkv 3,
+          // joining with the MLP 2, its use 1; gate and value, their product, joining 2, its use
           .moved = {.whole = 13 * h, .shared = (kAttentionMoves + 6) * h + 10 * m}};
 }
 
 }  // namespace
 
-// Beside the tokens travel the modulations, shift, scale and gate of five places, and the vector
-// that the last norm's is made of.
+// Besides the tokens, the state holds the modulations (shift, scale and gate in five places) and
+// the vector from which the last norm's are computed.
 DenoiserShape flux2_shape(const Flux2Config& c) {
   return {.hidden = c.hidden(),
           .num_heads = c.num_heads,

@@ -1,4 +1,4 @@
-// How the FLUX.2 transformer is shared under tensor parallelism.
+// The FLUX.2 transformer's sharding under tensor parallelism.
 #pragma once
 
 #include "models/flux2/config.h"
@@ -7,7 +7,7 @@
 namespace braid {
 
 // Throws InputError unless `size` devices can share the heads evenly. All blocks share three
-// modulation layers: shared among devices too, one gather an evaluation makes each of them whole.
+// modulation layers. If these are split too, each needs one gather per evaluation.
 ShardingTable flux2_sharding(const Flux2Config& config, int size, SharedModulation modulation);
 
 }  // namespace braid

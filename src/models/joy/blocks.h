@@ -8,7 +8,7 @@
 
 namespace braid {
 
-// All blocks are modulated by the same six vectors, to which each side adds a table of its own.
+// All blocks share six modulation vectors; each side adds its own table to them.
 class JoyBlock {
  public:
   JoyBlock(const Weights& w, const JoyConfig& config);

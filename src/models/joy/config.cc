@@ -54,13 +54,13 @@ JoyConfig read_joy_config(const JsonObject& json) {
   c.axes = json.integers_or("rope_dim_list", c.axes, 0, kMaxJoyWidth);
   c.theta = json.number_or("theta", c.theta);
   require(c.theta > 0, json.source(), ": 'theta' should be above 0, it is ", c.theta);
-  if (!is_plus) c.text_rope = read_text_rope(json);  // which Plus has, and does not look at
+  if (!is_plus) c.text_rope = read_text_rope(json);  // Plus has the field but ignores it
   check_joy_heads(c, json.source());
   return c;
 }
 
-// As FLUX.1's double blocks (flux/shape.cc), but that their modulation is a sum. Beside the tokens
-// travel the six vectors of all modulations.
+// Like FLUX.1's double blocks (flux/shape.cc), except that modulations are a sum. Besides the
+// tokens, the state holds the six modulation vectors.
 DenoiserShape joy_shape(const JoyConfig& c) {
   const auto h = double(c.hidden), m = double(c.mlp_hidden);
   return {.hidden = c.hidden,

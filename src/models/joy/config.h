@@ -9,7 +9,7 @@
 
 namespace braid {
 
-// Whether tokens of text are rotated: not at all, or by places behind those of pictures.
+// Rotary positions of text tokens: none, or places after those of the pictures.
 enum class JoyTextRope { kNone, kBehindPictures };
 
 // Defaults are JoyAI-Image-Edit's.
@@ -18,17 +18,17 @@ struct JoyConfig {
   std::int64_t hidden = 4096, num_heads = 32, mlp_hidden = 16384;
   std::int64_t num_layers = 40;
   std::int64_t text_width = 4096;
-  std::vector<std::int64_t> axes = {16, 56, 56};  // of the head: item, row, column
+  std::vector<std::int64_t> axes = {16, 56, 56};  // head width per axis: item, row, column
   double theta = 256;
   JoyTextRope text_rope = JoyTextRope::kNone;
 
   std::int64_t head_width() const { return hidden / num_heads; }
 };
 
-// From transformer/config.json, of Edit or of Edit-Plus. Throws InputError naming the field.
+// From transformer/config.json of Edit or Edit-Plus. Throws InputError naming the field.
 JoyConfig read_joy_config(const JsonObject& json);
 
-// What forecasts count with.
+// For forecasts.
 DenoiserShape joy_shape(const JoyConfig& config);
 
 }  // namespace braid

@@ -5,7 +5,7 @@
 namespace braid {
 namespace {
 
-constexpr std::int64_t kSinusoid = 256, kJoyVectors = 6, kPixels = 4;  // latents of a patch
+constexpr std::int64_t kSinusoid = 256, kJoyVectors = 6, kPixels = 4;  // latents per patch
 constexpr double kLastNormEps = 1e-6;
 
 Embedder load_time(const Weights& w, const JoyConfig& c) {
@@ -53,7 +53,7 @@ JoyOutput::JoyOutput(const Weights& w, const JoyConfig& c)
     : out_(w / "proj_out", {.in = c.hidden, .out = kPixels * c.out_channels}),
       channels_(c.out_channels) {}
 
-// The last layer makes the latents of a patch one after another, each with all its channels.
+// The last layer returns the latents of a patch one after another, each with all its channels.
 Tensor JoyOutput::operator()(const JoyState& x, std::int64_t num_noise) const {
   const auto noise_BNC = x.image_BIC.narrow(1, 0, num_noise);
   const auto wide = noise_BNC.to(at::kFloat);

@@ -1,4 +1,4 @@
-// What comes before and after the blocks of a JoyAI-Image-Edit transformer.
+// The layers before and after the blocks of a JoyAI-Image-Edit transformer.
 //
 // Shape letters: B batch, N tokens of noise, T text tokens, I image tokens, C width, V vectors.
 #pragma once
@@ -9,10 +9,10 @@
 
 namespace braid {
 
-// What lies between two blocks. Image tokens are the noise's, then those of references.
+// The state between two blocks. Image tokens are the noise's, then those of references.
 struct JoyState {
   Tensor image_BIC, text_BTC;
-  Tensor vectors_BVC;  // what all blocks are modulated by
+  Tensor vectors_BVC;  // modulations, shared by all blocks
 
   // All three as one tensor [B I+T+V C], and back.
   Tensor pack() const;
@@ -28,7 +28,7 @@ class JoyInputs {
   Tensor patches_in(const Tensor& x_BLC) const;
 
   Tensor patch_weight_, patch_bias_;
-  Embedder time_in_;  // in float32, as the reference keeps it
+  Embedder time_in_;  // in float32, as in the reference
   Linear time_proj_, text_in_, text_out_;
 };
 

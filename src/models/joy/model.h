@@ -11,15 +11,15 @@ namespace braid {
 class Joy {
  public:
   // Uses every tensor of `w` exactly once; throws InputError naming the first that does not fit.
-  // With `run` only what belongs to its blocks is read and the rest is checked.
+  // With `run`, only the tensors of its blocks are read; the others are checked.
   Joy(const JoyConfig& config, const Weights& w, Attend attend = ops::attention,
       std::optional<BlockRange> run = {});
 
-  // -> velocity [B N C] of the noise, of a transformer that has all blocks. Tokens are of 2 x 2
-  // latents, channels slowest. Positions have 3 axes: which picture, row, column.
+  // -> velocity [B N C] of the noise; needs all blocks. A token is 2 x 2 latents, channels slowest.
+  // Positions have 3 axes: picture index, row, column.
   Tensor operator()(const DenoiserInput& in) const { return advance(in, {}); }
-  // From the packed state that the run before made to the one after this run. The first run begins
-  // with the input, and the last makes the velocity.
+  // Advances the packed state of the previous run by this run's blocks. The first run starts from
+  // the input; the last returns the velocity.
   Tensor advance(const DenoiserInput& in, const Tensor& state) const;
 
   const JoyConfig& config() const { return config_; }

@@ -1,4 +1,4 @@
-// How the JoyAI-Image-Edit transformer is shared under tensor parallelism.
+// The JoyAI-Image-Edit transformer's sharding under tensor parallelism.
 #pragma once
 
 #include "models/joy/config.h"
@@ -6,8 +6,8 @@
 
 namespace braid {
 
-// Throws InputError unless `size` devices can share the heads evenly. One layer makes what all
-// blocks are modulated by: shared too, one gather an evaluation makes it whole.
+// Throws InputError unless `size` devices can share the heads evenly. One layer computes the
+// modulations of all blocks. If it is split too, it needs one gather per evaluation.
 ShardingTable joy_sharding(const JoyConfig& config, int size, SharedModulation modulation);
 
 }  // namespace braid

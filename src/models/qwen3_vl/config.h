@@ -1,4 +1,4 @@
-// The sizes of a Qwen3-VL: a vision tower and the language model that reads what it sees.
+// The sizes of a Qwen3-VL: a vision tower and the language model that reads its tokens.
 #pragma once
 
 #include <vector>
@@ -7,15 +7,15 @@
 
 namespace braid {
 
-// Defaults are those of Qwen3-VL-8B's tower.
+// Defaults are those of Qwen3-VL-8B.
 struct VisionConfig {
   std::int64_t depth = 27, hidden = 1152, num_heads = 16, mlp_hidden = 4304;
-  std::int64_t patch = 16;  // pixels along each side
-  std::int64_t frames = 2;  // of a patch; a picture is as many that are alike
-  std::int64_t merge = 2;   // patches along each side that become a token
-  std::int64_t grid = 48;   // stored positions along each side
-  std::int64_t out = 4096;  // width of a token
-  std::vector<std::int64_t> deepstack = {8, 16, 24};  // blocks whose tokens are handed on too
+  std::int64_t patch = 16;                            // pixels along each side
+  std::int64_t frames = 2;                            // per patch; a picture is repeated as often
+  std::int64_t merge = 2;                             // patches per token, along each side
+  std::int64_t grid = 48;                             // stored positions along each side
+  std::int64_t out = 4096;                            // token width
+  std::vector<std::int64_t> deepstack = {8, 16, 24};  // blocks whose tokens are also passed on
 
   std::int64_t head_width() const { return hidden / num_heads; }
   std::int64_t pixels_per_token() const { return patch * merge; }  // along each side
@@ -24,7 +24,7 @@ struct VisionConfig {
 struct Qwen3VlConfig {
   CausalLmConfig text = {.hidden = 4096, .mlp_hidden = 12288, .theta = 5e6};
   VisionConfig vision = {};
-  // Of the angles of a head how many are of time, rows and columns.
+  // How many of a head's angles belong to time, rows and columns.
   std::vector<std::int64_t> sections = {24, 20, 20};
   std::int64_t image_token = 151655;
 };

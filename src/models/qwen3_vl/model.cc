@@ -9,12 +9,12 @@
 namespace braid {
 namespace {
 
-// Tokens with as many for each picture as it has, and where each of them lies: time, row, column.
-// Behind a picture the text goes on beyond its longer side.
+// The token ids, with each picture's token repeated to its size, and every token's position: time,
+// row, column. Text after a picture continues past its longer side.
 struct Places {
   std::vector<std::int64_t> ids;
   std::vector<std::int64_t> times, rows, columns;
-  std::vector<std::int64_t> of_pictures;  // which tokens these are
+  std::vector<std::int64_t> of_pictures;  // indices of picture tokens
 
   void add(std::int64_t id, std::int64_t time, std::int64_t row, std::int64_t column) {
     ids.push_back(id);
@@ -46,7 +46,7 @@ Places places_of(const std::vector<std::int64_t>& ids,
   return places;
 }
 
-// Angles of time, rows and columns take turns; where two of them are used up the rest is time's.
+// Angles alternate between time, rows and columns; once two are used up, the rest belong to time.
 HalfSplitRope interleaved_rope(const Places& places, const Qwen3VlConfig& c,
                                const at::TensorOptions& made) {
   const auto width = c.text.head_width;

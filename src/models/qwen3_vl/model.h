@@ -1,7 +1,7 @@
-// Qwen3-VL as the encoder of a prompt with pictures (Qwen Team, 2025; transformers'
-// Qwen3VLForConditionalGeneration), written for one device: what its last layer makes, before the
-// final norm. A picture stands in the text as the tokens that the vision tower makes of it; more of
-// what it sees is added behind the first layers (DeepStack, Meng et al., 2024).
+// Qwen3-VL as an encoder of prompts with pictures (Qwen Team, 2025; transformers'
+// Qwen3VLForConditionalGeneration), written for one device. The embedding is the last layer's
+// output, before the final norm. In the text, a picture is replaced by the vision tower's tokens;
+// further features are added after the first layers (DeepStack, Meng et al., 2024).
 #pragma once
 
 #include "models/causal_lm/model.h"
@@ -9,25 +9,25 @@
 
 namespace braid {
 
-// What is seen of several pictures, and how large each is in tokens.
+// The vision tower's output for several pictures, and each picture's size in tokens.
 struct SeenTogether {
   struct Grid {
     std::int64_t rows, columns;
   };
   std::vector<Grid> grids = {};
-  Seen all = {};  // nothing of no pictures
+  Seen all = {};  // undefined if there are no pictures
 };
 
 class Qwen3Vl {
  public:
   Qwen3Vl(const Qwen3VlConfig& config, const Weights& w);
 
-  // Of pictures [3 H W], normed as the tower wants them; one after the other.
+  // Pictures [3 H W], normalised for the tower; results are concatenated.
   SeenTogether see(const std::vector<Tensor>& pictures) const;
 
-  // Of tokens in which each picture that was seen stands as one config.image_token -> [1 T C] of T
-  // tokens, those of pictures included. Throws InputError where there are more or fewer such tokens
-  // than pictures, or an id outside the vocabulary.
+  // `ids` has one config.image_token per picture -> [1 T C] for T tokens, including the pictures'.
+  // Throws InputError if their number differs from the number of pictures, and for an id outside
+  // the vocabulary.
   Tensor operator()(const std::vector<std::int64_t>& ids, const SeenTogether& pictures) const;
 
   const Qwen3VlConfig& config() const { return config_; }

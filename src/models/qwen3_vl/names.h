@@ -1,4 +1,4 @@
-// The spellings of Qwen3-VL checkpoints, and how such a model is shared.
+// Spellings of Qwen3-VL checkpoints, and the model's sharding.
 #pragma once
 
 #include "models/qwen3_vl/config.h"
@@ -8,11 +8,11 @@
 
 namespace braid {
 
-// Ours are transformers' names of the bare model. The head over the vocabulary is left unused.
+// Our names are transformers' names for the bare model. The vocabulary head is ignored.
 Names qwen3_vl_names(const Checkpoint& checkpoint);
 
-// The language model's layers; the vision tower is whole on every device. Throws InputError unless
-// `size` devices can share the heads of keys and values evenly.
+// Shards the language model's layers; the vision tower is whole on every device. Throws InputError
+// unless `size` devices can share the heads of keys and values evenly.
 ShardingTable qwen3_vl_sharding(const Qwen3VlConfig& config, int size);
 
 }  // namespace braid

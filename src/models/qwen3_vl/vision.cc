@@ -21,7 +21,7 @@ Tensor in_patch_order(const Tensor& grid, std::int64_t merge) {
   return grid.unflatten(1, {-1, merge}).unflatten(0, {-1, merge}).transpose(1, 2).flatten(0, 3);
 }
 
-// Two stored positions around each of `count` places, and how near it is to the second.
+// For each of `count` places, the two stored positions around it and its nearness to the second.
 struct Taps {
   Tensor first, second, nearness;
 };
@@ -35,7 +35,7 @@ Taps taps_of(std::int64_t count, std::int64_t stored) {
           .nearness = at - first};
 }
 
-// Stored positions [P C] of a square grid, resampled to another one, [N C] in float32.
+// Stored positions [P C] of a square grid, resampled to another grid: [N C] in float32.
 Tensor resampled(const Tensor& stored_PC, std::int64_t side, Grid grid, std::int64_t merge) {
   const auto rows = taps_of(grid.rows, side), columns = taps_of(grid.columns, side);
   Tensor sum;
@@ -56,7 +56,7 @@ Tensor resampled(const Tensor& stored_PC, std::int64_t side, Grid grid, std::int
   return sum;
 }
 
-// Half of a head's angles are of the row, half of the column.
+// Half of a head's angles encode the row, half the column.
 HalfSplitRope vision_rope(Grid grid, const VisionConfig& c, at::Device device) {
   const auto width = c.head_width() / 2;
   const auto frequencies =
@@ -123,7 +123,7 @@ VisionTower::VisionTower(const Weights& w, const VisionConfig& c)
                                     PatchMerger::Norm::kOfTokens);
 }
 
-// [1 N C]: each patch as one vector of its channels, frames, rows and columns.
+// [1 N C]: each patch flattened over channels, frames, rows and columns.
 Tensor VisionTower::embedded(const Tensor& picture_3HW) const {
   const auto p = config_.patch;
   const auto grid_3RSpp = picture_3HW.unflatten(2, {-1, p}).unflatten(1, {-1, p}).transpose(2, 3);

@@ -1,5 +1,5 @@
 // The vision tower of Qwen3-VL (Qwen Team, 2025; transformers' Qwen3VLVisionModel), written for one
-// device. Patches are in the order of the tokens they become: those of a token follow each other.
+// device. Patches that form one token are adjacent, in token order.
 //
 // Shape letters: N patches, M tokens, C width.
 #pragma once
@@ -11,16 +11,16 @@
 
 namespace braid {
 
-// What is seen of a picture: tokens for the language model, and what is added behind its layers.
+// Features of a picture: tokens for the language model, and those added after its layers.
 struct Seen {
   Tensor tokens_MC;
-  std::vector<Tensor> added_MC;  // behind layer 0, 1, ...
+  std::vector<Tensor> added_MC;  // after layer 0, 1, ...
 };
 
 class VisionBlock {
  public:
   VisionBlock(const Weights& w, const VisionConfig& config);
-  // The angles are float32, in which queries and keys are rotated.
+  // The angles are float32; queries and keys are rotated in float32.
   Tensor operator()(const Tensor& x_1NC, const HalfSplitRope& rope) const;
 
  private:
@@ -31,7 +31,7 @@ class VisionBlock {
   std::int64_t head_width_;
 };
 
-// The patches of a token as one vector, through two layers.
+// Concatenates the patches of a token and applies two layers.
 class PatchMerger {
  public:
   enum class Norm { kOfPatches, kOfTokens };
@@ -49,7 +49,7 @@ class VisionTower {
  public:
   VisionTower(const Weights& w, const VisionConfig& config);
 
-  // picture [3 H W], normed; its sides are multiples of config.pixels_per_token().
+  // picture [3 H W], normalised; its sides are multiples of config.pixels_per_token().
   Seen operator()(const Tensor& picture_3HW) const;
 
  private:

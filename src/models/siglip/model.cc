@@ -32,7 +32,7 @@ SiglipConfig read_siglip_config(const JsonObject& json) {
   return c;
 }
 
-// The pooling head looks at what is made here; nobody here looks at it.
+// The pooling head is skipped: nothing here uses its output.
 Siglip::Siglip(const SiglipConfig& c, const Weights& w)
     : patch_size_(c.patch_size),
       patches_((w / "embeddings" / "patch_embedding")

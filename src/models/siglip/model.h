@@ -14,7 +14,7 @@ namespace braid {
 // Defaults are the reference class's.
 struct SiglipConfig {
   std::int64_t hidden = 768, mlp_hidden = 3072, num_layers = 12, num_heads = 12;
-  std::int64_t image_size = 224, patch_size = 16;  // pixels a side
+  std::int64_t image_size = 224, patch_size = 16;  // pixels per side
   double eps = 1e-6;
 
   std::int64_t num_patches() const { return (image_size / patch_size) * (image_size / patch_size); }
@@ -26,7 +26,7 @@ SiglipConfig read_siglip_config(const JsonObject& json);
 class Siglip {
  public:
   Siglip(const SiglipConfig& config, const Weights& w);
-  // pixels_B3SS of image_size, -1 .. 1 -> [B L C], behind the last norm.
+  // pixels_B3SS of image_size, -1 .. 1 -> [B L C], after the last norm.
   Tensor operator()(const Tensor& pixels_B3SS) const;
 
  private:
@@ -36,7 +36,7 @@ class Siglip {
   LayerNorm final_norm_;
 };
 
-// The names of published checkpoints, which stand behind `vision_model.`, and of newer ones.
+// The names of published checkpoints, prefixed `vision_model.`, and of newer ones.
 Names siglip_names(const Checkpoint& checkpoint);
 
 }  // namespace braid

@@ -9,7 +9,7 @@
 namespace braid {
 namespace {
 
-// The reference keeps this one layer in float32 when the rest is float16: its outputs overflow.
+// The reference keeps this layer in float32 for float16 models: its outputs overflow.
 at::ScalarType down_dtype(const Weights& w) {
   return w.dtype() == at::kHalf ? at::kFloat : w.dtype();
 }
@@ -58,7 +58,7 @@ T5Block::T5Block(const Weights& w, const T5Config& c)
 
 Tensor T5Block::attend(const Tensor& x_BLC, const Tensor& bias_1HLL) const {
   const auto biased = [&](const Tensor& q, const Tensor& k, const Tensor& v) {
-    // T5 does not divide the scores by sqrt(D): its initialisation absorbed it
+    // T5 does not divide scores by sqrt(D): its initialisation absorbs the factor
     return at::scaled_dot_product_attention(q, k, v, bias_1HLL.to(q.scalar_type()), 0.0,
                                             /*is_causal=*/false, /*scale=*/1.0);
   };
@@ -91,7 +91,7 @@ T5::T5(const T5Config& c, const Weights& w)
 Tensor relative_position_buckets(std::int64_t length, const T5Config& c, at::Device device) {
   const auto positions = at::arange(length, at::TensorOptions(at::kLong).device(device));
   const auto distance = positions.unsqueeze(0) - positions.unsqueeze(1);  // key - query
-  // half of the buckets look ahead; of each half, one half is exact, the other logarithmic
+  // half of the buckets look ahead; in each half, one half is exact, the other logarithmic
   const auto half = c.num_buckets / 2, exact = half / 2;
   const auto away = distance.abs();
   const auto logarithmic = at::log(away.to(at::kFloat) / double(exact)) /
@@ -121,7 +121,7 @@ ShardingTable t5_sharding(const T5Config& c, int size) {
   return {
       {"encoder.block.*.layer.*.SelfAttention.qkv", column_parallel({width, width, width})},
       {"encoder.block.*.layer.*.SelfAttention.o", row_parallel()},
-      // a column a head: cut as the inputs of a row-parallel layer are
+      // one column per head: cut like the inputs of a row-parallel layer
       {"encoder.block.*.layer.*.SelfAttention.relative_attention_bias", row_parallel()},
       {"encoder.block.*.layer.*.DenseReluDense.wi_0", column_parallel()},
       {"encoder.block.*.layer.*.DenseReluDense.wi_1", column_parallel()},
@@ -132,7 +132,7 @@ ShardingTable t5_sharding(const T5Config& c, int size) {
 Names t5_names() {
   const std::string block = "encoder.block.*.layer.", attention = block + "0.SelfAttention.",
                     mlp = block + "1.DenseReluDense.";
-  // each module as transformers calls it, then as llama.cpp does
+  // transformers' name for each module, then llama.cpp's
   return {.spellings = {{"shared", {"shared"}},
                         {"shared", {"encoder.embed_tokens"}},
                         {"shared", {"token_embd"}},
@@ -156,7 +156,7 @@ Names t5_names() {
                         {block + "1.layer_norm", {"enc.blk.*.ffn_norm"}},
                         {"encoder.final_layer_norm", {"encoder.final_layer_norm"}},
                         {"encoder.final_layer_norm", {"enc.output_norm"}}},
-          // the same table again, which some files hold twice
+          // a duplicate of the table in some files
           .ignored = {"encoder.embed_tokens.weight"}};
 }
 

@@ -62,13 +62,13 @@ class T5 {
   RmsNorm final_norm_;
 };
 
-// Buckets of (key - query) positions [L L], int64, as T5 shares them between distances.
+// Buckets of (key - query) positions [L L], int64; far distances share buckets.
 Tensor relative_position_buckets(std::int64_t length, const T5Config& config, at::Device device);
 
 Names t5_names();
 AdapterNames t5_adapter_names();
 
-// How the encoder is shared under tensor parallelism. Throws InputError unless `size` devices can
+// The encoder's sharding under tensor parallelism. Throws InputError unless `size` devices can
 // share the heads evenly.
 ShardingTable t5_sharding(const T5Config& config, int size);
 

@@ -25,7 +25,7 @@ void check_widths(const VaeConfig& c, const std::vector<std::int64_t>& widths, c
             ", should divide every level of '", key, "', one is ", width);
 }
 
-// What AutoencoderKLFlux2 has and lacks.
+// Fields that differ in AutoencoderKLFlux2.
 void read_flux2_fields(const JsonObject& json, VaeConfig& c) {
   c.latent_channels = json.integer_or("latent_channels", 32, 1, kMaxWidth);
   c.widths = json.integers_or("block_out_channels", {128, 256, 512, 512}, 1, kMaxWidth);
@@ -63,7 +63,7 @@ void check_wan_latents(const VaeConfig& c, const std::string& source) {
     require(deviation > 0, source, ": 'latents_std' should be above 0, one is ", deviation);
 }
 
-// What would make it another network.
+// Rejects values that would mean another network.
 void check_wan_kind(const JsonObject& json) {
   require(!json.flag_or("is_residual", false), json.source(), ": 'is_residual' should be false");
   require(!json.has("patch_size"), json.source(), ": 'patch_size' should be null");

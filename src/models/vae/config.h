@@ -13,17 +13,17 @@ namespace braid {
 // Defaults are FLUX.1's.
 struct VaeConfig {
   std::int64_t image_channels = 3, latent_channels = 16;
-  std::vector<std::int64_t> widths = {128, 256, 512, 512};  // of the levels, finest first
-  std::vector<std::int64_t> own_decoder_widths = {};        // of a decoder that has other ones
+  std::vector<std::int64_t> widths = {128, 256, 512, 512};  // per level, finest first
+  std::vector<std::int64_t> own_decoder_widths = {};        // if the decoder's differ
   std::int64_t layers_per_block = 2;
   std::int64_t norm_groups = 32;
   std::int64_t sample_size = 1024;  // pixels; the side of a tile
   bool mid_attention = true;
   bool quant_conv = false, post_quant_conv = false;
   double scaling_factor = 0.3611, shift_factor = 0.1159;
-  // FLUX.2's: in place of scaling, the channels of packed latents are normed by stored statistics.
+  // FLUX.2: stored statistics normalise the channels of packed latents, instead of scaling.
   std::optional<double> batch_norm_eps = {};
-  // Wan's: in place of scaling, each channel of latents has a mean and a deviation.
+  // Wan: each channel of latents has a mean and a deviation, instead of scaling.
   std::vector<double> latents_mean = {}, latents_std = {};
 
   bool is_wan() const { return !latents_mean.empty(); }
@@ -31,14 +31,14 @@ struct VaeConfig {
     return own_decoder_widths.empty() ? widths : own_decoder_widths;
   }
 
-  // Pixels a latent value stands for, along each side.
+  // Pixels per latent, along each side.
   std::int64_t downscale() const { return std::int64_t(1) << (widths.size() - 1); }
 };
 
-// From vae/config.json, of any of these classes. Throws InputError naming the field.
+// From vae/config.json of any of these classes. Throws InputError naming the field.
 VaeConfig read_vae_config(const JsonObject& json);
 
-// Wan 2.1's, as published.
+// The published config of Wan 2.1.
 VaeConfig wan_vae_config();
 
 }  // namespace braid

@@ -1,4 +1,4 @@
-// The layers an AutoencoderKL is made of. Images are [B C H W].
+// The layers of an AutoencoderKL. Images are [B C H W].
 #pragma once
 
 #include <optional>
@@ -30,8 +30,8 @@ class Conv2d {
  public:
   Conv2d(const Weights& w, ConvShape shape);
   Tensor operator()(const Tensor& x) const;
-  Tensor of_doubled(const Tensor& x) const;  // x with every pixel twice as wide and high
-  Tensor halving(const Tensor& x) const;     // x padded on the right and below, at stride 2
+  Tensor of_doubled(const Tensor& x) const;  // upsamples x to twice its width and height first
+  Tensor halving(const Tensor& x) const;     // pads x on the right and below; stride 2
   Tensor of_normed(Tensor x, const GroupNorm& norm) const;  // silu(norm(x))
   Tensor of_normed(Tensor x, const GroupNorm& norm, const ImageResidual& residual) const;
 
@@ -40,7 +40,7 @@ class Conv2d {
   Page page_;
 };
 
-// x + conv(silu(norm(conv(silu(norm(x)))))), with a 1x1 convolution around where widths differ.
+// x + conv(silu(norm(conv(silu(norm(x)))))); a 1x1 convolution on the shortcut if widths differ.
 class ResnetBlock {
  public:
   ResnetBlock(const Weights& w, std::int64_t in, std::int64_t out, std::int64_t groups);
@@ -66,7 +66,7 @@ class PixelAttention {
   Linear qkv_, proj_;
 };
 
-// Resnet, attention where the config has it, resnet: the coarsest level.
+// The coarsest level: resnet, attention if the config has it, resnet.
 class MidBlock {
  public:
   MidBlock(const Weights& w, std::int64_t channels, const VaeConfig& config);
@@ -78,8 +78,8 @@ class MidBlock {
   ResnetBlock second_;
 };
 
-// (x - mean) / sqrt(variance + eps) of channels, by statistics that are stored (Ioffe and Szegedy,
-// 2015), and back.
+// (x - mean) / sqrt(variance + eps) per channel with stored statistics (Ioffe and Szegedy, 2015),
+// and the inverse.
 class StoredNorm {
  public:
   StoredNorm(const Weights& w, std::int64_t channels, double eps);

@@ -10,9 +10,9 @@
 namespace braid {
 namespace {
 
-constexpr std::int64_t kPatch = 2;  // side of what packed latents pack
+constexpr std::int64_t kPatch = 2;  // side of the patch that packed latents combine
 
-// One picture at a time.
+// Maps one picture at a time.
 Tensor map_batch(const Tensor& x, const std::function<Tensor(const Tensor&)>& map) {
   std::vector<Tensor> out;
   for (const auto& one : x.split(1)) out.push_back(map(one));
@@ -27,7 +27,7 @@ ConvShape pointwise(std::int64_t width) {
   return {.in = width, .out = width, .kernel = 1, .padding = 0};
 }
 
-// Numbers of the channels of `like`, in its dtype.
+// Per-channel numbers, in the dtype of `like`.
 Tensor over_channels(const std::vector<double>& numbers, const Tensor& like) {
   return at::tensor(numbers, at::kDouble).to(like.options()).view({-1, 1, 1});
 }

@@ -1,7 +1,7 @@
 // The autoencoder between pictures and latents (Kingma and Welling, 2014; diffusers' AutoencoderKL,
 // AutoencoderKLFlux2 and AutoencoderKLWan), written for one device.
 //
-// Pictures are [B 3 H W] in -1 .. 1; latents [B Z H/8 W/8], for four levels.
+// Pictures are [B 3 H W] in -1 .. 1; latents [B Z H/8 W/8] for four levels.
 #pragma once
 
 #include "models/vae/layers.h"
@@ -52,25 +52,24 @@ struct VaeMoments {
 
 class Vae {
  public:
-  // The tensors of a half that is not wanted are left alone, and its functions throw.
+  // Tensors of an unwanted half are left alone; its functions throw.
   enum class Parts { kEncoder, kDecoder, kBoth };
   Vae(const VaeConfig& config, const Weights& w, Parts parts = Parts::kBoth);
 
-  // Latents as the decoder's inputs, not yet scaled: see `to_decoder`. Wan's pictures are not
-  // clamped to -1 .. 1 yet. Batches are decoded one
-  // picture at a time, which bounds memory and changes no bit.
-  // `before_tile` is called before each, and may throw.
+  // Takes the decoder's latents: see `to_decoder`. Wan's pictures are not yet clamped to -1 .. 1.
+  // Batches are decoded one picture at a time, which bounds memory and changes no bit.
+  // `before_tile` is called before each tile or picture, and may throw.
   Tensor decode(
       const Tensor& latents, Tiles tiles, const std::function<void()>& before_tile = [] {}) const;
-  // decode() of one picture in its three steps, for those who share out the second: the tiles of
-  // the latents, or all of them where there are none; a decoded tile; the picture of all of these.
+  // The three steps of decode() for one picture, for callers that divide the second: cut the
+  // latents into tiles (or keep them whole), decode a tile, join the results.
   std::vector<Tensor> tiles_of(const Tensor& latents, Tiles tiles) const;
   Tensor decode_tile(const Tensor& latents) const;
   Tensor join_tiles(const Tensor& latents, std::vector<Tensor> decoded) const;
   VaeMoments encode(const Tensor& pictures, Tiles tiles) const;
 
-  // Between the denoiser's latents and the decoder's. FLUX.2's denoiser has packed ones,
-  // [B 4Z H/16 W/16]: channel 4z + 2y + x of a pixel is (y x) of its 2 x 2 pixels of channel z.
+  // Convert between the denoiser's latents and the autoencoder's. FLUX.2's denoiser packs them as
+  // [B 4Z H/16 W/16]: channel 4z + 2y + x holds value (y, x) of each 2 x 2 patch of channel z.
   Tensor to_decoder(const Tensor& latents) const;
   Tensor from_encoder(const Tensor& latents) const;
 
@@ -85,12 +84,12 @@ class Vae {
   std::optional<VaeDecoder> decoder_;
   std::optional<VaeEncoder> encoder_;
   std::optional<Conv2d> quant_, post_quant_;
-  std::optional<WanDecoder> wan_decoder_;  // of its config, in the place of those above
+  std::optional<WanDecoder> wan_decoder_;  // replaces the members above, depending on the config
   std::optional<WanEncoder> wan_encoder_;
   std::optional<StoredNorm> packed_norm_;
 };
 
-// What the encoder of an AutoencoderKL or AutoencoderKLWan makes, as the denoiser has it.
+// Scales latents of an AutoencoderKL or AutoencoderKLWan encoder for the denoiser.
 Tensor scaled_latents(const VaeConfig& config, const Tensor& latents);
 
 }  // namespace braid

@@ -3,8 +3,7 @@
 namespace braid {
 namespace {
 
-// Black Forest Labs', which are latent diffusion's; theirs counts the decoder's levels from the
-// finest on.
+// Black Forest Labs' names are latent diffusion's, whose decoder levels count from the finest.
 std::vector<Spelling> spellings_in_one_file(const Checkpoint& checkpoint,
                                             const std::string& prefix) {
   std::vector<Spelling> spellings;
@@ -44,7 +43,7 @@ Names vae_names(const Checkpoint& checkpoint) {
       return {.spellings = spellings_in_one_file(checkpoint, prefix),
               .prefix = prefix,
               .ignored = {prefix + "bn.num_batches_tracked"}};
-  if (checkpoint.find("decoder.norm_out.gamma"))  // Wan's, of which one picture needs no times
+  if (checkpoint.find("decoder.norm_out.gamma"))  // Wan's; one picture needs no time convolutions
     return {.ignored = {"encoder.down_blocks.*.time_conv.*",
                         "decoder.up_blocks.*.upsamplers.0.time_conv.*"}};
   Names names{.ignored = {"bn.num_batches_tracked"}};

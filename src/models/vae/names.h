@@ -1,4 +1,4 @@
-// What tensors of the autoencoder are called in checkpoints.
+// Spellings of autoencoder checkpoints.
 #pragma once
 
 #include "weights/files/checkpoint.h"
@@ -6,7 +6,7 @@
 
 namespace braid {
 
-// Those of the checkpoint at hand: diffusers' names, older or newer, or Black Forest Labs'.
+// Read off the checkpoint: diffusers' names, older or newer, or Black Forest Labs'.
 Names vae_names(const Checkpoint& checkpoint);
 
 }  // namespace braid

@@ -15,7 +15,7 @@ void blend(const Tensor& before, Tensor& tile, std::int64_t extent, std::int64_t
   if (extent == 0) return;
   std::vector<std::int64_t> along(std::size_t(tile.dim()), 1);
   along[std::size_t(dim)] = extent;
-  // Each product is formed in float32 and rounded, as multiplying by a Python number does.
+  // Each product is formed in float32 and rounded, like multiplying by a Python number.
   const auto weight =
       (at::arange(extent, tile.options().dtype(at::kDouble)) / double(extent)).view(along);
   const auto scaled = [&](const Tensor& t, const Tensor& by) {

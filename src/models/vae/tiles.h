@@ -1,4 +1,4 @@
-// Large inputs tile by tile, with the overlaps blended as diffusers blends them.
+// Processes large inputs tile by tile, blending the overlaps as diffusers does.
 #pragma once
 
 #include <functional>
@@ -10,12 +10,12 @@ namespace braid {
 
 struct Tiling {
   std::int64_t in_size;   // side of a tile of the input
-  std::int64_t out_size;  // side of what becomes of it
+  std::int64_t out_size;  // side of a tile's result
 };
 
-// Cuts x [B C H W] into tiles that overlap by a quarter, maps each, and joins the results; borders
-// are cross-faded linearly, first downwards, then rightwards. GroupNorm sees one tile at a time, so
-// the result differs slightly from that of the whole.
+// Cuts x [B C H W] into tiles that overlap by a quarter, maps each and joins the results. Borders
+// are cross-faded linearly, first vertically, then horizontally. GroupNorm sees one tile at a time,
+// so the result differs slightly from the untiled one.
 at::Tensor map_tiles(const at::Tensor& x, Tiling tiling,
                      const std::function<at::Tensor(const at::Tensor&)>& map);
 

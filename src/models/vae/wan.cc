@@ -16,7 +16,7 @@ Tensor last_slice(const Tensor& weight_OIKKK) {
   return weight_OIKKK.select(2, weight_OIKKK.size(2) - 1).contiguous();
 }
 
-// The resnets of an encoder's level follow each other in one list, its resampling behind them.
+// An encoder level's resnets form one list, with its resampling layer last.
 std::vector<WanLevel> encoder_levels(const Weights& list, const VaeConfig& c) {
   std::vector<WanLevel> levels;
   std::int64_t next = 0;
@@ -34,7 +34,7 @@ std::vector<WanLevel> encoder_levels(const Weights& list, const VaeConfig& c) {
   return levels;
 }
 
-// Going up halves the channels.
+// Upsampling halves the channels.
 std::vector<WanLevel> decoder_levels(const Weights& list, const VaeConfig& c) {
   auto widths = c.decoder_widths();
   std::reverse(widths.begin(), widths.end());  // coarsest first
@@ -55,7 +55,7 @@ std::vector<WanLevel> decoder_levels(const Weights& list, const VaeConfig& c) {
 
 }  // namespace
 
-// A weight of a page has no numbers yet, and keeps all its slices.
+// A paged weight has no values yet and keeps all its slices.
 WanConv::WanConv(const Weights& scope, std::int64_t in, std::int64_t out, std::int64_t kernel) {
   const auto w = scope.paged(PageLevel::kLeaf);
   weight_ = w.tensor("weight", {out, in, kernel, kernel, kernel});

@@ -1,16 +1,16 @@
-// Wan 2.1's autoencoder of videos (Wan Team, 2025; diffusers' AutoencoderKLWan) for one picture.
-// Before the first frame of a video there is nothing: of a convolution over time the last slice is
-// all that meets numbers, and convolutions over time alone are never run. Pictures are [B C H W].
+// Wan 2.1's video autoencoder (Wan Team, 2025; diffusers' AutoencoderKLWan) for single pictures.
+// Nothing precedes a video's first frame, so only the last time slice of a convolution meets data.
+// Convolutions over time alone are never run. Pictures are [B C H W].
 #pragma once
 
 #include "models/vae/layers.h"
 
 namespace braid {
 
-// x / |x| * sqrt(C) * gamma, the length over the channels.
+// x / |x| * sqrt(C) * gamma, where |x| is the length over the channels.
 class WanNorm {
  public:
-  enum class Of { kVideo, kPicture };  // how many dims gamma is stored with
+  enum class Of { kVideo, kPicture };  // number of dims that gamma is stored with
   WanNorm(const Weights& w, std::int64_t channels, Of of = Of::kVideo);
   Tensor operator()(const Tensor& x) const;
   const PixelNormParts& parts() const { return parts_; }
@@ -19,7 +19,7 @@ class WanNorm {
   PixelNormParts parts_;
 };
 
-// The last slice [O I K K] of a stored weight [O I K K K].
+// Keeps the last time slice [O I K K] of a stored weight [O I K K K].
 class WanConv {
  public:
   WanConv(const Weights& scope, std::int64_t in, std::int64_t out, std::int64_t kernel = 3);
@@ -30,12 +30,12 @@ class WanConv {
  private:
   Convolution conv() const;
 
-  Tensor weight_;  // [O I K K], in a page [O I K K K]
+  Tensor weight_;  // [O I K K], but [O I K K K] in a page
   Tensor bias_O_;
   Page page_;
 };
 
-// x + conv(silu(norm(conv(silu(norm(x)))))), with a 1x1 convolution around where widths differ.
+// x + conv(silu(norm(conv(silu(norm(x)))))); a 1x1 convolution on the shortcut if widths differ.
 class WanResnet {
  public:
   WanResnet(const Weights& w, std::int64_t in, std::int64_t out);
@@ -79,7 +79,7 @@ struct WanLevel {
 
 class WanEncoder {
  public:
-  // Scopes of the whole autoencoder: "encoder" and "quant_conv".
+  // `w` is the whole autoencoder's scope; uses "encoder" and "quant_conv".
   WanEncoder(const Weights& w, const VaeConfig& config);
   Tensor operator()(const Tensor& picture) const;  // moments [B 2Z h w]: means, log-variances
 
@@ -93,7 +93,7 @@ class WanEncoder {
 
 class WanDecoder {
  public:
-  // Likewise: "decoder" and "post_quant_conv".
+  // `w` is the whole autoencoder's scope; uses "decoder" and "post_quant_conv".
   WanDecoder(const Weights& w, const VaeConfig& config);
   Tensor operator()(const Tensor& latents) const;
 

@@ -11,13 +11,13 @@
 
 namespace braid {
 
-// Blocks that refine text alone do not know of the timestep.
+// Blocks that refine only text do not depend on the timestep.
 enum class Modulated { kYes, kNo };
 
 class ZImageBlock {
  public:
   ZImageBlock(const Weights& w, const ZImageConfig& config, Modulated modulated);
-  // `modulations_BM` is what the block's modulator makes: M = 4 C; none of blocks that have none.
+  // `modulations_BM` comes from the block's modulator: M = 4 C; undefined for Modulated::kNo.
   Tensor operator()(const Tensor& x_BLC, const Tensor& modulations_BM, const Rope& rope,
                     const Attend& attend) const;
 
@@ -36,7 +36,7 @@ class ZImageBlock {
   std::int64_t head_width_;
 };
 
-// The adaLN layer of a block, of the embedded timestep.
+// A block's adaLN layer, applied to the embedded timestep.
 class ZImageModulator {
  public:
   ZImageModulator(const Weights& w, const ZImageConfig& config);

@@ -23,7 +23,7 @@ void check_heads(const ZImageConfig& c, const std::string& source) {
           c.axis_lengths.size());
 }
 
-// The shortest text is a run, from place 1 on; the picture lies behind it.
+// The shortest text is one run, from position 1 on; the picture comes after it.
 void check_tables(const ZImageConfig& c, const std::string& source) {
   require(c.axis_lengths[0] >= kZImageRun + 2, source, ": 'axes_lens' should be at least ",
           kZImageRun + 2, " for text, it is ", c.axis_lengths[0]);

@@ -11,7 +11,7 @@
 
 namespace braid {
 
-// The tokens of a picture and those of its text are padded to multiples of this.
+// A picture's tokens and its text tokens are each padded to a multiple of this.
 constexpr std::int64_t kZImageRun = 32;
 
 // Defaults are Z-Image's and the reference class's.
@@ -21,7 +21,7 @@ struct ZImageConfig {
   std::int64_t num_layers = 30;
   std::int64_t num_refiners = 2;  // blocks for image tokens alone, and as many for text tokens
   std::int64_t text_width = 2560;
-  std::vector<std::int64_t> axes = {32, 48, 48};  // of the head, for the axes of a position
+  std::vector<std::int64_t> axes = {32, 48, 48};              // head width per position axis
   std::vector<std::int64_t> axis_lengths = {1024, 512, 512};  // positions are below these
   double theta = 256, time_scale = 1000, norm_eps = 1e-5;
 
@@ -34,11 +34,11 @@ struct ZImageConfig {
 // From transformer/config.json. Throws InputError naming the field.
 ZImageConfig read_zimage_config(const JsonObject& json);
 
-// From the shapes of a single-file checkpoint, which has no config; what shapes do not tell is
-// Z-Image's. Throws InputError where the head is too narrow for its axes.
+// From the shapes of a single-file checkpoint, which has no config; the rest is Z-Image's. Throws
+// InputError if the head is too narrow for the axes.
 ZImageConfig infer_zimage_config(const Checkpoint& checkpoint);
 
-// What forecasts count with.
+// For forecasts.
 DenoiserShape zimage_shape(const ZImageConfig& config);
 
 }  // namespace braid

@@ -5,7 +5,7 @@
 namespace braid {
 namespace {
 
-constexpr std::int64_t kSinusoid = 256, kTimeHidden = 1024;  // as the reference class fixes them
+constexpr std::int64_t kSinusoid = 256, kTimeHidden = 1024;  // fixed in the reference class
 
 Tensor with_pads(const Tensor& x_BLC, const Tensor& is_pad_L, const Tensor& pad_1C) {
   return is_pad_L.defined() ? at::where(is_pad_L.unsqueeze(-1), pad_1C, x_BLC) : x_BLC;
@@ -31,7 +31,7 @@ ZImageInputs::ZImageInputs(const Weights& w, const ZImageConfig& c)
       text_pad_1C_(w.tensor("cap_pad_token", {1, c.hidden})),
       time_scale_(c.time_scale) {}
 
-// Latents come in float32.
+// Latents arrive in float32.
 ZImageState ZImageInputs::operator()(const DenoiserInput& in) const {
   const auto dtype = image_pad_1C_.scalar_type();
   const auto image = image_in_(in.noise.x_BLC.to(dtype));
@@ -40,7 +40,7 @@ ZImageState ZImageInputs::operator()(const DenoiserInput& in) const {
           .text_BTC = with_pads(text, in.text.is_pad_L, text_pad_1C_)};
 }
 
-// Timesteps come in float32.
+// Timesteps arrive in float32.
 Tensor ZImageInputs::condition(const DenoiserInput& in) const {
   const auto time_B = in.timestep_B.to(at::kFloat) * time_scale_;
   return time_in_(sinusoidal_embedding(time_B, kSinusoid).to(image_pad_1C_.scalar_type()));

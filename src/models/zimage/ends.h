@@ -1,4 +1,4 @@
-// What comes before and after the blocks of a Z-Image transformer.
+// The layers before and after the blocks of a Z-Image transformer.
 //
 // Shape letters: B batch, T text tokens, I image tokens, C hidden width, E width of the embedded
 // timestep.
@@ -10,7 +10,7 @@
 
 namespace braid {
 
-// What lies between two blocks.
+// The state between two blocks.
 struct ZImageState {
   Tensor image_BIC, text_BTC;
 

@@ -6,12 +6,12 @@ namespace braid {
 namespace {
 
 const std::string kPrefixes[] = {"model.diffusion_model.", "diffusion_model.", ""};
-// Lumina 2, its kin, has SiLU as layer 0.
+// In its relative Lumina 2, layer 0 is SiLU.
 const std::string kOnlyZImage = "layers.0.adaLN_modulation.0.weight";
 const std::string kOnlyOneFile = "x_embedder.weight";
 
-// `*.*` is a list of blocks and a block. diffusers' first layers and last ones carry the sizes of
-// their patches.
+// `*.*` is a list of blocks and a block index. diffusers' first and last layers carry patch sizes
+// in their names.
 const std::vector<Spelling> kOneFile = {
     {"cap_embedder.norm", {"cap_embedder.0"}},
     {"*.*.feed_forward.w13", {"*.*.feed_forward.w1", "*.*.feed_forward.w3"}},
@@ -28,7 +28,7 @@ const std::vector<Spelling> kDiffusers = {
     {"*.*.feed_forward.w13", {"*.*.feed_forward.w1", "*.*.feed_forward.w3"}},
 };
 
-// A norm without a weight, of which published files hold one.
+// Published files hold the weight of a norm that has none.
 Names in_one_file(const std::string& prefix) {
   return {.spellings = kOneFile, .prefix = prefix, .ignored = {prefix + "norm_final.weight"}};
 }

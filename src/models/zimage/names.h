@@ -7,12 +7,12 @@
 
 namespace braid {
 
-// Whether a checkpoint, of either spelling, is a Z-Image transformer.
+// Whether a checkpoint, in either spelling, is a Z-Image transformer.
 bool is_zimage(const Checkpoint& checkpoint);
 
-// Ours are those of single files, but that the MLP's gate and value are one layer and a norm says
-// that it is one; diffusers' are mapped onto them. The spelling and its prefix are read off the
-// checkpoint.
+// Our names are those of single files, except that the MLP's gate and value are one layer and a
+// norm is named as one. diffusers' names are mapped onto them. The spelling and its prefix are read
+// off the checkpoint.
 Names zimage_names(const Checkpoint& checkpoint);
 
 Names zimage_names_of_diffusers();

@@ -3,8 +3,8 @@
 namespace braid {
 namespace {
 
-// The widest place is the MLP: the tokens before and behind attention and their norm, [gate |
-// value] and their product.
+// The widest place is the MLP: the tokens before and after attention and their norm, [gate | value]
+// and their product.
 BlockCost blocks_of(const char* name, std::int64_t count, Sees sees, const ZImageConfig& c) {
   const auto h = double(c.hidden), m = double(c.mlp_hidden());
   return {.name = name,
@@ -14,9 +14,9 @@ BlockCost blocks_of(const char* name, std::int64_t count, Sees sees, const ZImag
           .all_reduces = 2,
           .live = {.whole = 3 * h, .shared = 3 * m},
           .widest = 2 * m,
-          // whole: four norms 2 each, two scales 2, two gated residuals 5, ends of dense layers 4;
-          // shared: norms of q and k 4, their rotation 40, attention 6, qkv and out 4, gate and
-          // value, their product, its use
+          // whole: four norms 2 each, two scales 2, two gated residuals 5, inputs and outputs of
+          // dense layers 4; shared: norms of q and k 4, their rotation 40, attention 6, qkv and out
+          // 4, gate and value, their product, its use
           .moved = {.whole = 26 * h, .shared = 54 * h + 8 * m}};
 }
 

@@ -7,7 +7,7 @@
 namespace braid {
 namespace {
 
-constexpr std::int64_t kColumnsTogether = 16;  // products of other widths waste a part of a vector
+constexpr std::int64_t kColumnsTogether = 16;  // products of other widths waste part of a vector
 
 }  // namespace
 

@@ -1,4 +1,4 @@
-// How the Z-Image transformer is shared under tensor parallelism.
+// The Z-Image transformer's sharding under tensor parallelism.
 #pragma once
 
 #include "models/zimage/config.h"
@@ -6,9 +6,8 @@
 
 namespace braid {
 
-// Some devices may have a head more than others. Throws InputError where there are fewer heads than
-// devices. The layers that make modulations, a fiftieth of the parameters, are whole on every
-// device.
+// Some devices may have one head more than others. Throws InputError if there are fewer heads than
+// devices. The modulation layers, a fiftieth of the parameters, are whole on every device.
 ShardingTable zimage_sharding(const ZImageConfig& config, int size);
 
 }  // namespace braid

@@ -16,12 +16,12 @@ namespace braid::ops::cpu {
 namespace {
 
 constexpr std::int64_t kMaxWidth = 256;
-constexpr std::int64_t kPanels = 32;  // of any kernels divide it
+constexpr std::int64_t kPanels = 32;  // a multiple of every kernel's panel
 
-// Queries that share what the second cache holds of the keys; fewer where threads would be idle.
+// Queries that share the keys in the L2 cache; fewer if threads would be idle.
 constexpr std::int64_t kMostQueries = 256, kTasksAThread = 4;
 
-// One head of one picture: its rows, so far apart.
+// One head of one picture, with the stride of its rows.
 struct Head {
   std::uint16_t* data;
   std::int64_t stride;
@@ -45,7 +45,7 @@ struct Problem {
   std::int64_t words() const { return width() / kernels.products->halves_per_word; }
 };
 
-// The memory of one thread: a group's keys and values, packed, and a block of queries.
+// One thread's memory: a group's packed keys and values, and a block of queries.
 class AttentionTask {
  public:
   AttentionTask(const Problem& p, std::int64_t rows)
@@ -91,7 +91,7 @@ class AttentionTask {
     p_.kernels.pack_values(v.data, v.stride, p_.keys(), p_.width(), values_.at(0));
   }
 
-  // Strips are whole: 0 where there are no queries.
+  // Fills whole strips, with 0 beyond the queries.
   void take(const Head& q, Range queries, std::int64_t rows) {
     for (std::int64_t m = 0; m < queries.count; ++m)
       p_.kernels.products->take_halves(q.row(queries.begin + m), p_.width(),
@@ -109,11 +109,11 @@ class AttentionTask {
   }
 
   const Problem& p_;
-  std::int64_t group_ = -1;  // that is packed
+  std::int64_t group_ = -1;  // the packed group
   Buffer<float> keys_, values_, queries_, sums_, totals_, largest_;
 };
 
-// Each thread has blocks of queries that follow one another, of as few heads as can be.
+// Each thread gets consecutive blocks of queries, from as few heads as possible.
 void run(const Problem& p) {
   const std::int64_t strip = p.kernels.rows;
   const auto share = blocks_in(p.heads() * p.queries(), kTasksAThread * at::get_num_threads());

@@ -13,10 +13,10 @@
 namespace braid::ops::cpu {
 namespace {
 
-// A core multiplies a block of x, of `depth` words a row, by one panel of that depth after the
-// other: the panel lies in its first cache, the block in its second, with tiles its sums too. The
-// panels of kPackedDepth words and a task's sums are there or in the shared cache; x is read once
-// for so many columns, the weight once for so many rows.
+// A core multiplies a block of x, `depth` words per row, by one panel of that depth after another.
+// The panel stays in its L1 cache and the block in L2; with tiles, so do the block's sums. The
+// panels of kPackedDepth words and a task's sums stay in L2 or the shared cache. x is read once per
+// kTaskColumns columns, the weight once per kTaskRows rows.
 constexpr std::int64_t kPackedDepth = 512, kTaskRows = 2304, kTaskColumns = 512;
 
 void multiply(const ProductKernels& k, const float* x, std::int64_t rows, const float* panel,
@@ -32,7 +32,7 @@ void multiply(const ProductKernels& k, const std::int32_t* x, std::int64_t rows,
 int numbers_per_word(const Product<float>& p) { return p.kernels->halves_per_word; }
 int numbers_per_word(const Product<std::int32_t>& p) { return p.kernels->codes_per_word; }
 
-// The memory of one thread.
+// One thread's memory.
 template <class Word>
 class ProductTask {
  public:
@@ -64,7 +64,7 @@ class ProductTask {
     return blocks_in(numbers, numbers_per_word(p_));
   }
 
-  // Calls body(number of the part, part) for each `words` words of the inputs.
+  // Calls body(part index, part) for each `words` words of the inputs.
   template <class Body>
   void for_each_part(Range inputs, std::int64_t words, Body body) const {
     const auto numbers = words * numbers_per_word(p_);
@@ -76,7 +76,7 @@ class ProductTask {
     return panels_.at((part * stride_ + column) * k_.depth);
   }
 
-  // Rows of the weight are read from end to end.
+  // Reads rows of the weight from end to end.
   void pack(Range outputs, Range inputs) {
     for (std::int64_t n = 0; n < outputs.count; n += columns_)
       for_each_part(inputs, k_.depth, [&](std::int64_t part, Range some) {
@@ -85,7 +85,7 @@ class ProductTask {
       });
   }
 
-  // `rows` of the task's tokens.
+  // Multiplies `rows` of the task's tokens.
   void add(Range tokens, Range rows, std::int64_t columns, Range inputs) {
     for_each_part(inputs, k_.depth, [&](std::int64_t part, Range some) {
       p_.take({tokens.begin + rows.begin, rows.count}, some, x_.at(0), k_.depth);
@@ -107,8 +107,8 @@ struct Parts {
   std::int64_t rows, columns;
 };
 
-// The parts of which the busiest thread has the least to do. It takes each row of x once a task,
-// which is worth so many columns of the product, and packs each column once.
+// The partition with the least work for the busiest thread. A thread takes each row of x once per
+// task, which costs as much as kTake columns of the product, and packs each column once.
 Parts parts_of(std::int64_t tokens, std::int64_t outputs, const ProductKernels& k) {
   constexpr std::int64_t kTake = 96, kPack = 96;
   const std::int64_t threads = at::get_num_threads();
@@ -131,7 +131,7 @@ Parts parts_of(std::int64_t tokens, std::int64_t outputs, const ProductKernels& 
   return best;
 }
 
-// Each task has some rows of x and some columns; together they are all.
+// Each task computes some rows and some columns of the product.
 template <class Word>
 void run_in_parts(const Product<Word>& p) {
   if (p.tokens == 0 || p.outputs == 0) return;
@@ -158,7 +158,7 @@ void* Buffer<Number>::allocate(std::size_t bytes) {
   bytes = std::max(alignment, (bytes + alignment - 1) / alignment * alignment);
   void* const data = std::aligned_alloc(alignment, bytes);
   if (!data) throw std::bad_alloc();
-  // a fault for each 4 KiB of a large buffer would take longer than to fill it
+  // page faults every 4 KiB of a large buffer would take longer than filling it
   if (alignment == kHugePage) (void)::madvise(data, bytes, MADV_HUGEPAGE);
   return data;
 }

@@ -1,4 +1,4 @@
-// A matrix product in blocks that fit a core's caches, over all threads.
+// A matrix product in cache-sized blocks, on all threads.
 #pragma once
 
 #include <cstdint>
@@ -11,32 +11,32 @@ struct ProductKernels;
 
 namespace braid::ops::cpu {
 
-// Of a line of a cache. Rows are one line longer than they need, lest all begin in the same few
-// sets.
+// Numbers per cache line. Rows are padded by one line, so that they do not all start in the same
+// few cache sets.
 constexpr std::int64_t kLineNumbers = 16;
 
 struct Range {
   std::int64_t begin, count;
 };
 
-// [tokens inputs] times [outputs inputs] turned around, by these kernels, with sums of float or
-// int32 and operands in words of as many bits. All functions are called by several threads at once,
-// each for other parts.
+// [tokens inputs] times transposed [outputs inputs], by these kernels, with float or int32 sums and
+// operands in words of the same size. All functions are called by several threads at once, each for
+// different parts.
 template <class Word>
 struct Product {
   const ProductKernels* kernels;
   std::int64_t tokens, outputs, inputs;
-  // Rows of x, each `stride` words after the one before.
+  // Rows of x, `stride` words apart.
   std::function<void(Range tokens, Range inputs, Word* to, std::int64_t stride)> take;
   std::function<void(Range outputs, Range inputs, Word* panel)> pack;        // of the weight
-  std::function<void(std::int64_t token, Range outputs, Word* sums)> begin;  // what is added
+  std::function<void(std::int64_t token, Range outputs, Word* sums)> begin;  // the addend
   std::function<void(std::int64_t token, Range outputs, Word* sums)> finish;
 };
 
 void run(const Product<float>& product);
 void run(const Product<std::int32_t>& product);
 
-// Uninitialised, aligned as panels and sums have to be.
+// Uninitialised, aligned as panels and sums require.
 template <class Number>
 class Buffer {
  public:
@@ -45,7 +45,7 @@ class Buffer {
   Number* at(std::int64_t i) const { return data_.get() + i; }
 
  private:
-  static void* allocate(std::size_t bytes);  // in a multiple of 64 bytes
+  static void* allocate(std::size_t bytes);  // rounded up to a multiple of 64 bytes
   struct Free {
     void operator()(Number* p) const { std::free(p); }
   };

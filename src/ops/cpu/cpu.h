@@ -1,12 +1,12 @@
-// Kernels for CPUs: one pass over memory where ATen makes several. Each takes what is_taken() says,
-// and equals ops::reference within the rounding of its dtype.
+// CPU kernels that make one pass over memory where ATen makes several. Each takes what is_taken()
+// accepts, and equals ops::reference up to the rounding of its dtype.
 #pragma once
 
 #include "ops/ops.h"
 
 namespace braid::ops::cpu {
 
-// float32 or bfloat16 in host memory, with rows that lie dense.
+// float32 or bfloat16 in host memory with dense rows.
 bool is_taken(const Tensor& x);
 
 Tensor gelu(const Tensor& x);

@@ -11,7 +11,7 @@ namespace braid::ops::cpu {
 namespace {
 
 struct Moments {
-  double count = 0, mean = 0, squares = 0;  // of deviations from the mean
+  double count = 0, mean = 0, squares = 0;  // squares: summed squared deviations from the mean
 
   // Chan, Golub and LeVeque, 1979.
   void add(const Moments& more) {

@@ -1,4 +1,4 @@
-// Group norm of one image on a CPU, rows at a time; its statistics are those of the whole image.
+// Group norm of one image on a CPU, some rows at a time, with the whole image's statistics.
 #pragma once
 
 #include <vector>
@@ -15,7 +15,7 @@ struct Affine {
 
 Affine affine_of(const Tensor& x_CHW, const GroupNormParts& norm);
 
-// silu() of normed rows, to a place of their size, of the same dtype or float32.
+// silu() of the normed rows, into `to_CHW` of their size, in the same dtype or float32.
 void make_normed_rows(const Tensor& x_CHW, const Affine& affine, RowRange rows,
                       const Tensor& to_CHW);
 

@@ -17,26 +17,26 @@
 namespace braid::ops::cpu {
 namespace {
 
-// Filtered in float32 an image takes less time than LibTorch's convolutions by pairs of bfloat16
-// take, and as much as those by tiles.
+// Filtering in float32 is faster than LibTorch's convolutions by bfloat16 pairs, and as fast as
+// those by tiles.
 at::ScalarType dtype_to_convolve(const Tensor& x) {
   return has_tiles() || !leads_in_bfloat16() ? x.scalar_type() : at::kFloat;
 }
 
 Tensor rows_of(const Tensor& x, RowRange rows) { return x.narrow(2, rows.begin, rows.count); }
 
-// Writes rows of what is convolved to a place of that size, which is of the dtype to convolve.
+// Writes rows of the convolution's input to a tensor of that size, in the dtype to convolve in.
 using MakeRows = std::function<void(RowRange rows, const Tensor& to)>;
 
-// Of one image: y [1 O H W] and, unless undefined, what is added to it.
+// For one image: y [1 O H W] and, unless undefined, the residual to add.
 struct Result {
   Tensor y, residual;
 };
 
-// Convolves rows of an image, of which it gets those around them too, and zeros where it ends.
+// Convolves rows of an image, given with their surrounding rows, or zeros at its borders.
 struct Engine {
   std::int64_t around, left = 0, right = 0;  // rows above and below, columns beside an image
-  std::int64_t tile = 1;                     // it gets whole tiles of rows
+  std::int64_t tile = 1;                     // rows come in multiples of this
   std::function<void(const Tensor& in_1IHW, RowRange rows, const Result& result)> convolve;
 };
 
@@ -50,7 +50,7 @@ Engine by_libtorch(const Convolution& conv) {
   return {.around = conv.padding, .convolve = convolve};
 }
 
-// Sums and bias, and what is added to them, into rows of y.
+// Writes sums plus bias, and the residual if any, into rows of y.
 PutPixels put_into(const Result& result, RowRange rows, const Tensor& bias_O) {
   const auto& [y, residual] = result;
   const Planes to(y.select(0, 0)), added((residual.defined() ? residual : y).select(0, 0));
@@ -90,7 +90,7 @@ Engine by_tiles(const Convolution& conv, std::int64_t width, const ProductKernel
           .convolve = convolve};
 }
 
-// The best for images of this height and width, of a convolution in the dtype to convolve.
+// The best engine for images of this size and a convolution in the dtype to convolve in.
 Engine engine_for(const Convolution& conv, const Tensor& y) {
   const auto& winograd =
       winograd_kernels(y.scalar_type() == at::kFloat ? WinogradSize::kTwo : WinogradSize::kFour);
@@ -142,8 +142,8 @@ Convolution in_dtype(const Convolution& conv, at::ScalarType dtype) {
   return typed;
 }
 
-// One image after the other, in the dtype to convolve. Rows of `residual` are read before they are
-// written, so that y may be the same.
+// Convolves images one by one, in the dtype to convolve in. Rows of `residual` are read before they
+// are written, so y may be the same tensor.
 Tensor convolve_each(const Result& result, const Convolution& conv,
                      const std::function<MakeRows(std::int64_t image)>& make_rows,
                      const Band& band) {
@@ -158,7 +158,7 @@ Tensor convolve_each(const Result& result, const Convolution& conv,
   return result.y;
 }
 
-// Likewise of what is made of x, and the residual, whose memory the result may take.
+// The same for inputs computed from x, with a residual whose memory the result may take.
 Tensor convolve_made(const Tensor& x, const std::function<MakeRows(std::int64_t image)>& make_rows,
                      const Convolution& conv, const std::optional<ImageResidual>& residual,
                      const Band& band) {
@@ -173,7 +173,7 @@ Tensor convolve_made(const Tensor& x, const std::function<MakeRows(std::int64_t 
   return convolve_each({is_reused ? added : at::empty_like(added), added}, conv, make_rows, band);
 }
 
-// Of one image [1 I H W], which is read two rows for each of y, and one more.
+// For one image [1 I H W]; each row of y reads two rows, and the band one more.
 void halve_in_bands(const Tensor& x, const Convolution& conv, const Tensor& y, const Band& size) {
   const auto inputs = x.size(1), height = x.size(2), width = x.size(3);
   const auto dtype = conv.weight_OIKK.scalar_type();
@@ -228,7 +228,7 @@ Tensor convolve(const Tensor& x, const Convolution& conv, Band band) {
 }
 
 Tensor convolve_doubled(const Tensor& x, const Convolution& conv, Band band) {
-  give_back_free_memory();  // what follows is four times as large, and fits in none of it
+  give_back_free_memory();  // the next allocations are four times as large and fit in none of it
   const std::int64_t size[] = {2 * x.size(2), 2 * x.size(3)};
   const auto make_rows = [&](std::int64_t i) -> MakeRows {
     return [one = x.narrow(0, i, 1)](RowRange rows, const Tensor& to) {

@@ -1,19 +1,20 @@
-// Convolutions on CPUs, in bands of rows: what a convolution reads, normed, doubled or widened, is
-// made for some rows at a time and stays in the caches; only its result is written. Group norm's
-// statistics are those of the whole image, so that bands change nothing.
+// Convolutions on CPUs in bands of rows. A convolution's input (normed, doubled or widened) is
+// computed for some rows at a time and stays in the caches; only its result is written. Group norm
+// uses the whole image's statistics, so bands change nothing.
 #pragma once
 
 #include "ops/image.h"
 
 namespace braid::ops::cpu {
 
-// Images in host memory, float32 or bfloat16, and convolutions that keep their size. bfloat16 is
-// widened where the CPU cannot multiply it.
+// Takes images in host memory, float32 or bfloat16, and convolutions that keep their size. bfloat16
+// is widened if the CPU cannot multiply it.
 bool convolves(const Tensor& x, const Convolution& conv);
-// The same for convolutions of 3 x 3 that halve it.
+// The same for 3 x 3 convolutions that halve the size.
 bool halves(const Tensor& x, const Convolution& conv);
 
-// What a convolution reads at once; neighbours make the rows at their border twice.
+// How much input a convolution reads at once; neighbouring bands both compute the rows at their
+// border.
 struct Band {
   std::int64_t bytes = 16 << 20, fewest_rows = 8;
 };

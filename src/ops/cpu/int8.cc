@@ -13,7 +13,7 @@ constexpr std::int64_t kRowsAtOnce = 16;
 
 const CodeKernels& kernels_of(const Tensor& out) { return code_kernels(cpu::row_type_of(out)); }
 
-// Calls body(row, where its result belongs) for all rows.
+// Calls body(row, address of its result) for all rows.
 template <class Body>
 void for_each_row(const Tensor& out, Body body) {
   auto* const data = static_cast<char*>(out.mutable_data_ptr());

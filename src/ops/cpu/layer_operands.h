@@ -1,4 +1,4 @@
-// Operands and results of dense layers, as products of our own take and give them.
+// Operands and results of dense layers, in the form our own products use.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -10,7 +10,7 @@
 
 namespace braid::ops::cpu {
 
-// Rows of a matrix, wherever they lie.
+// Rows of a strided matrix.
 template <class Number>
 struct RowsOf {
   const Number* data;
@@ -30,7 +30,7 @@ inline Tensor as_rows(const Tensor& t) {
 
 inline bool is_bfloat16(const Tensor& t) { return t.scalar_type() == at::kBFloat16; }
 
-// Rows of x as products take them.
+// Rows of x in the products' word format.
 template <class Number, class Word>
 auto rows_of(RowsOf<Number> x, void (*take)(const Number*, std::int64_t, Word*)) {
   return [=](Range tokens, Range c, Word* to, std::int64_t stride) {
@@ -39,7 +39,7 @@ auto rows_of(RowsOf<Number> x, void (*take)(const Number*, std::int64_t, Word*))
   };
 }
 
-// Finished sums, to a row of y in bfloat16.
+// Writes finished sums to a row of y in bfloat16.
 class Writer {
  public:
   Writer(const Tensor& y_MN, Finish finish, const ProductKernels& kernels)

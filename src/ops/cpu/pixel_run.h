@@ -1,4 +1,4 @@
-// What convolutions of our own give.
+// Output of our own convolutions.
 #pragma once
 
 #include <cstdint>
@@ -6,12 +6,12 @@
 
 namespace braid::ops::cpu {
 
-// `count` pixels of a channel, from (row, column) on.
+// `count` pixels of a channel, starting at (row, column).
 struct PixelRun {
   std::int64_t channel, row, column, count;
 };
 
-// Called by several threads at once, for other runs each.
+// Called by several threads at once, each for different runs.
 using PutPixels = std::function<void(PixelRun run, const float* sums)>;
 
 }  // namespace braid::ops::cpu

@@ -13,10 +13,10 @@ namespace braid::ops::cpu {
 namespace {
 
 constexpr double kNormEps = 1e-6;
-// Elements that are worth a thread.
+// Elements worth a thread.
 constexpr std::int64_t kGrain = 16'384;
 
-// Where the row of batch b and token l begins.
+// The address of the row for batch b and token l.
 class Rows {
  public:
   explicit Rows(const Tensor& x_BLC)
@@ -30,7 +30,7 @@ class Rows {
   std::int64_t batch_, token_;
 };
 
-// Calls body(batch, token) for all of [B L], by as many threads as the work is worth.
+// Calls body(batch, token) for all of [B L], on as many threads as the work is worth.
 template <class Body>
 void for_each_row(std::int64_t batches, std::int64_t tokens, std::int64_t width, Body body) {
   const auto grain = std::max<std::int64_t>(1, kGrain / std::max<std::int64_t>(1, width));
@@ -39,7 +39,7 @@ void for_each_row(std::int64_t batches, std::int64_t tokens, std::int64_t width,
   });
 }
 
-// x with `width` more elements a row, which fill(batch, token, to) makes.
+// x with `width` more elements per row, written by fill(batch, token, to).
 template <class Fill>
 Tensor joined(const Tensor& x_BLC, std::int64_t width, Fill fill) {
   const auto left = x_BLC.size(2);

@@ -1,4 +1,4 @@
-// Tensors as loops over rows take them.
+// Tensors in the form that loops over rows take.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -9,7 +9,7 @@
 
 namespace braid::ops::cpu {
 
-// Of float32 or bfloat16.
+// For float32 or bfloat16.
 inline RowType row_type_of(const at::Tensor& x) {
   return x.scalar_type() == at::kFloat ? RowType::kFloat32 : RowType::kBfloat16;
 }
@@ -21,7 +21,7 @@ struct RowRange {
   std::int64_t begin, count;
 };
 
-class Planes {  // of one image [C H W], rows dense
+class Planes {  // one image [C H W] with dense rows
  public:
   explicit Planes(const at::Tensor& x_CHW)
       : data_(static_cast<char*>(const_cast<void*>(x_CHW.const_data_ptr()))),

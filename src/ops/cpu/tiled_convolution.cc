@@ -12,8 +12,8 @@ namespace braid::ops::cpu {
 namespace {
 
 constexpr std::int64_t kTaps = 9, kRun = ProductKernels::kRun;
-// Of a panel's pixels so many words, of three rows, lie in the first cache. The taps of a task's
-// outputs at these words, and its sums, lie in the second.
+// kChunkWords words of a panel's pixels, over three rows, stay in the L1 cache. The taps of a
+// task's outputs for these words, and its sums, stay in L2.
 constexpr std::int64_t kChunkWords = 64, kTaskPanels = 16;
 constexpr std::int64_t kFewestChannels = 16;
 
@@ -23,7 +23,7 @@ std::uint32_t pair(std::uint16_t low, std::uint16_t high) {
 
 }  // namespace
 
-// Pairs [H words W], rows of pixels a stride apart.
+// Pairs [H words W]; rows of pixels are `stride` apart.
 struct TiledConvolution::Image {
   std::int64_t rows, columns, stride;
   float* pairs;
@@ -32,7 +32,7 @@ struct TiledConvolution::Image {
   float* row(std::int64_t h) const { return pairs + h * words * stride; }
 };
 
-// Panels of pixels, counted row by row, and some outputs.
+// Panels of pixels, numbered row by row, and some outputs.
 struct TiledConvolution::Task {
   Range panels, outputs;
 };
@@ -94,7 +94,7 @@ void TiledConvolution::enter(const Tensor& in, const Image& image) const {
   });
 }
 
-// Where the words of a chunk lie, tap after tap, from a panel's first pixel of the row above on.
+// Where the words of a chunk lie, tap by tap, relative to a panel's first pixel in the row above.
 std::vector<std::int64_t> TiledConvolution::runs_of(const Image& image, std::int64_t word) const {
   std::vector<std::int64_t> runs;
   for (std::int64_t tap = 0; tap < kTaps; ++tap)
@@ -110,7 +110,7 @@ void TiledConvolution::convolve(const Tensor& in, const PutPixels& put) {
             in.stride(2) == 1 && in.scalar_type() == at::kBFloat16,
         "rows of shape ", in.sizes(), " for a convolution of ", inputs_, " channels in panels of ",
         panel);
-  // An odd number of lines, lest words of one pixel share a set of the cache.
+  // An odd number of cache lines, so that words of one pixel do not share a cache set.
   const auto stride = (blocks_in(in.size(2), kLineNumbers) | 1) * kLineNumbers;
   if (const auto pairs = in.size(1) * words_ * stride; num_pairs_ < pairs) {
     pairs_.emplace(pairs);

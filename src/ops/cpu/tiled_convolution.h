@@ -1,6 +1,6 @@
-// Convolutions with 3 x 3 taps in bfloat16, by kernels that gather a panel's words (Intel AMX). An
-// image whose channels lie in pairs is a panel as it is, once for each tap: nothing is copied but
-// these pairs.
+// 3 x 3 convolutions in bfloat16, by kernels that gather a panel's words (Intel AMX). An image
+// whose channels are interleaved in pairs serves directly as a panel, once per tap: only these
+// pairs are copied.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -18,13 +18,13 @@ using at::Tensor;
 
 class TiledConvolution {
  public:
-  // weight [O I 3 3] in bfloat16, of kernels that have multiply_gathered.
+  // weight [O I 3 3] in bfloat16; `kernels` must have multiply_gathered.
   TiledConvolution(const Tensor& weight_OI33, const ProductKernels& kernels);
 
   static bool pays(at::IntArrayRef weight_OIKK, const ProductKernels& kernels);
 
-  // in [I H W] in bfloat16, rows dense, with a pixel around it: H = rows + 2, W = columns + 2 of
-  // whole panels. One call at a time: they share the memory of their pairs.
+  // in [I H W] in bfloat16, dense rows, padded by one pixel: H = rows + 2, W = columns + 2, columns
+  // in whole panels. One call at a time: calls share the memory of the pairs.
   void convolve(const Tensor& in_IHW, const PutPixels& put);
 
  private:
@@ -39,10 +39,10 @@ class TiledConvolution {
   void run(const Task& task, const Image& image, float* sums, const PutPixels& put) const;
 
   const ProductKernels& kernels_;
-  std::int64_t outputs_, inputs_, words_;  // words: pairs of inputs, in whole runs
-  Buffer<float> taps_;                     // of each chunk of words: [O 9 words]
+  std::int64_t outputs_, inputs_, words_;  // words: pairs of inputs, padded to whole runs
+  Buffer<float> taps_;                     // per chunk of words: [O 9 words]
   std::optional<Buffer<float>> pairs_;
-  std::int64_t num_pairs_ = 0;  // that have a place there
+  std::int64_t num_pairs_ = 0;  // capacity of pairs_
 };
 
 }  // namespace braid::ops::cpu

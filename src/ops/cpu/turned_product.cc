@@ -10,8 +10,8 @@
 namespace braid::ops::cpu {
 namespace {
 
-// Sums of a task, a block of the weight and a panel of x lie in the second cache, while the task
-// goes through all inputs. So many tokens are packed at a time, which bounds their memory.
+// A task's sums, a block of the weight and a panel of x stay in the L2 cache while the task goes
+// through all inputs. At most kMostTokens tokens are packed at a time, which bounds their memory.
 constexpr std::int64_t kMostTokens = 768, kFewestRows = 64, kTasksPerThread = 4;
 
 template <class Word>
@@ -41,7 +41,7 @@ class Turned {
   }
 
  private:
-  // Of one thread.
+  // One thread's memory.
   struct Memory {
     Buffer<Word> rows, sums, finished;
     explicit Memory(const Turned& t)
@@ -56,11 +56,11 @@ class Turned {
   std::int64_t depth_at(std::int64_t word) const {
     return std::min<std::int64_t>(k_.depth, words_ - word);
   }
-  // Panels of the same words lie one behind the other, in the order in which they are read.
+  // Panels of the same words are consecutive, in reading order.
   Word* panel_at(std::int64_t token, std::int64_t word) const {
     return panels_.at(word * tokens_ + token * depth_at(word));
   }
-  // The sums of a panel are one block of memory, of few pages.
+  // The sums of a panel are one block of memory, spanning few pages.
   Word* sums_at(std::int64_t token, const Memory& memory) const {
     const auto column = token % k_.columns;
     return memory.sums.at((token - column) * rows_ + column);
@@ -79,7 +79,7 @@ class Turned {
       for (auto m = begin * columns; m < std::min(end * columns, tokens.count); m += columns)
         pack({tokens.begin + m, std::min(columns, tokens.count - m)}, m);
     });
-    // A thread takes the next task when it is done: others may use its core, too.
+    // Threads take tasks as they finish: other work may share their cores.
     std::atomic<std::int64_t> next = 0;
     at::parallel_for(0, at::get_num_threads(), 1, [&](std::int64_t, std::int64_t) {
       Memory memory(*this);
@@ -88,13 +88,13 @@ class Turned {
     });
   }
 
-  // The numbers that the words from `word` on are of.
+  // The inputs that the words from `word` on hold.
   Range inputs_at(std::int64_t word) const {
     const std::int64_t first = word * per_word(k_, Word());
     return {first, std::min<std::int64_t>(k_.depth * per_word(k_, Word()), p_.inputs - first)};
   }
 
-  // `at`: where they stand among the tokens that are packed at a time.
+  // `at`: position among the tokens packed together.
   void pack(Range tokens, std::int64_t at) const {
     for (std::int64_t word = 0; word < words_; word += k_.depth)
       p_.pack(tokens, inputs_at(word), panel_at(at, word));
@@ -125,7 +125,7 @@ class Turned {
 
   const TurnedProduct<Word>& p_;
   const ProductKernels& k_;
-  std::int64_t words_, tokens_, rows_;  // of a row of x; of a task
+  std::int64_t words_, tokens_, rows_;  // per row of x; per task
   Buffer<Word> panels_;
 };
 

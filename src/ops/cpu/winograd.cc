@@ -13,18 +13,19 @@
 namespace braid::ops::cpu {
 namespace {
 
-// What is made of tiles at a time, before and after the products: it stays in the shared cache.
+// Bytes of tiles transformed at a time, before and after the products: they stay in the shared
+// cache.
 constexpr std::int64_t kChunkBytes = 32 << 20;
 constexpr std::int64_t kFloat = sizeof(float);
 
 }  // namespace
 
-// Some panels of tiles, of `tiles` each.
+// Some panels of `tiles` tiles each.
 struct Winograd::Chunk {
-  std::int64_t first, panels, across;  // of the image: tiles beside each other
-  std::int64_t count;                  // tiles of the image, the last panel has more
+  std::int64_t first, panels, across;  // of the image: tiles per row
+  std::int64_t count;                  // tiles of the image; the last panel may have more
   std::int64_t entered_stride, sums_stride;
-  const Buffer<float>&entered, &sums;  // of each point: panels [I tiles], and [O tiles]
+  const Buffer<float>&entered, &sums;  // per point: panels [I tiles], and [O tiles]
 };
 
 Winograd::Winograd(const Tensor& weight, const WinogradKernels& kernels)
@@ -45,9 +46,9 @@ Winograd::Winograd(const Tensor& weight, const WinogradKernels& kernels)
 
 bool Winograd::pays(at::IntArrayRef weight, std::int64_t height, std::int64_t width,
                     const WinogradKernels& k) {
-  // What is made for a channel costs as much as so many channels' products.
+  // A channel's transforms cost as much as this many channels' products.
   constexpr std::int64_t kFewest = 16;
-  // The taps' points, in tiles.
+  // The cost of transforming the taps, in tiles.
   constexpr std::int64_t kTaps = 8;
   const auto tiles = blocks_in(height, k.output) * blocks_in(width, k.output);
   const auto products = k.points * (round_up(tiles, k.tiles) + kTaps);
@@ -103,7 +104,7 @@ void Winograd::enter(const Tensor& in, const Chunk& chunk) const {
   });
 }
 
-// At each point: taps [O I] times panels [I tiles].
+// At each point, multiplies taps [O I] by panels [I tiles].
 void Winograd::multiply(const Chunk& chunk) const {
   const auto& k = *kernels_.products;
   const std::int64_t tiles = kernels_.tiles, blocks = blocks_in(outputs_, k.block_rows);
@@ -132,7 +133,7 @@ void Winograd::multiply(const Chunk& chunk) const {
 
 void Winograd::leave(const Chunk& chunk, const PutPixels& put) const {
   const std::int64_t tiles = kernels_.tiles;
-  // Tiles that lie beside each other are put as one run.
+  // Adjacent tiles are put as one run.
   const auto put_panel = [&](std::int64_t channel, std::int64_t panel, const float* pixels) {
     const auto first = (chunk.first + panel) * tiles, last = std::min(first + tiles, chunk.count);
     for (auto t = first; t < last;) {

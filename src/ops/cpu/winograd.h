@@ -1,4 +1,4 @@
-// Convolutions with 3 x 3 taps in float32, by Winograd's minimal filtering (ops/winograd.h).
+// 3 x 3 convolutions in float32, by Winograd's minimal filtering (ops/kernels/winograd.h).
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -16,19 +16,19 @@ using at::Tensor;
 
 class Winograd {
  public:
-  // weight [O I 3 3] in float32: its points are made here, (m + 2)^2 / 9 times its size.
+  // weight [O I 3 3] in float32; its points are computed here, (m + 2)^2 / 9 times its size.
   Winograd(const Tensor& weight_OI33, const WinogradKernels& kernels);
 
-  // Whether the products that it saves are more than what it makes.
+  // Whether the products saved outweigh the cost of the transforms.
   static bool pays(at::IntArrayRef weight_OIKK, std::int64_t height, std::int64_t width,
                    const WinogradKernels& kernels);
 
-  // Images are made of tiles, of so many rows and columns.
+  // Images consist of tiles of this many rows and columns.
   std::int64_t tile() const { return kernels_.output; }
 
-  // in [I H W] in float32, rows dense, with a pixel around it and kSlack columns on the right:
-  // H = rows + 2, W = columns + 2 + kSlack, both of whole tiles. One call at a time: they share
-  // the memory of their tiles.
+  // in [I H W] in float32, dense rows, padded by one pixel and by kSlack columns on the right: H =
+  // rows + 2, W = columns + 2 + kSlack, both in whole tiles. One call at a time: calls share the
+  // memory of the tiles.
   void convolve(const Tensor& in_IHW, const PutPixels& put);
 
  private:
@@ -40,9 +40,9 @@ class Winograd {
 
   const WinogradKernels& kernels_;
   std::int64_t outputs_, inputs_, point_stride_;
-  Buffer<float> taps_;  // of each point [O I]
+  Buffer<float> taps_;  // per point [O I]
   std::optional<Buffer<float>> entered_, sums_;
-  std::int64_t panels_ = 0;  // that have a place in these
+  std::int64_t panels_ = 0;  // capacity of these, in panels
 };
 
 }  // namespace braid::ops::cpu

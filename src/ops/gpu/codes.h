@@ -1,5 +1,5 @@
-// The kernels around products of 8-bit codes. For `run` see tokens.h; the formulas are those of
-// weights/codes and ops/linear.cc, and so are the roundings.
+// The kernels around products of 8-bit codes. For `run` see tokens.h; formulas and roundings are
+// those of weights/codes and ops/linear.cc.
 #pragma once
 
 #include <cmath>
@@ -15,7 +15,7 @@ BRAID_DEVICE inline std::int8_t code_of(float x) {
   return std::int8_t(!(whole > -128.f) ? -128.f : whole > 127.f ? 127.f : whole);
 }
 
-// NaN stays.
+// Propagates NaN.
 template <class T>
 BRAID_DEVICE float scale_of(Codes form, float largest) {
   const bool is_int8 = form == Codes::kInt8;

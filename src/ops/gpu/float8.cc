@@ -1,4 +1,4 @@
-// Products of float8 codes, by the library's kernels.
+// Products of float8 codes by the library's kernels.
 #include <ATen/ATen.h>
 
 #include "base/gpu_runtime.h"

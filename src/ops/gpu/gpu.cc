@@ -1,4 +1,4 @@
-// From tensors to kernels: what lies where, and in how many threads.
+// From tensors to kernels: memory layouts and thread counts.
 #include "ops/gpu/gpu.h"
 
 #include <ATen/ATen.h>
@@ -16,10 +16,10 @@ Shape shape_of(const Tensor& x) {
   return {.rows = x.size(-1) == 0 ? 0 : x.numel() / x.size(-1), .width = x.size(-1)};
 }
 
-// Tensors of any dims as [1 rows C].
+// A tensor of any dims as [1 rows C].
 Tensor as_rows(const Tensor& x) { return x.contiguous().view({1, -1, x.size(-1)}); }
 
-// [left | gelu(right)], where either may be of no width
+// [left | gelu(right)]; either may have width 0
 Tensor join(const Tensor& left_BLC, const Tensor& right_BLC) {
   const auto width = left_BLC.size(2) + right_BLC.size(2);
   const auto y = at::empty({right_BLC.size(0), right_BLC.size(1), width}, right_BLC.options());

@@ -1,5 +1,5 @@
-// The kernels on a device: CUDA's, or AMD's under HIP, which is the same text with other names.
-// Which of the two is the one thing that is tested here.
+// The kernels on a device, CUDA's or AMD's under HIP, which is the same text with other names.
+// Which of the two is the only thing tested here.
 #define BRAID_DEVICE __device__
 #if defined(__HIPCC__)
 #include <hip/hip_fp16.h>
@@ -25,7 +25,7 @@ std::string failure_of_launch() {
   const auto code = hipGetLastError();
   return code == hipSuccess ? "" : hipGetErrorString(code);
 }
-// The lanes of a wave of 64 are two groups that shuffle apart.
+// A wave of 64 lanes is two groups with separate shuffles.
 __device__ inline float shuffle(float x, int mask) { return __shfl_xor(x, mask, kLanes); }
 #else
 using NativeStream = cudaStream_t;

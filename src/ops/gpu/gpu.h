@@ -1,6 +1,7 @@
-// Kernels for GPUs: one pass over memory where ATen makes several. Each takes what is_taken() says
-// and equals ops::reference within the rounding of its dtype. They are put on the current stream,
-// and nothing waits for them. Builds without a GPU backend have no_gpu.cc, which takes nothing.
+// GPU kernels that make one pass over memory where ATen makes several. Each takes what is_taken()
+// accepts, and equals ops::reference up to the rounding of its dtype. They are queued on the
+// current stream without waiting. Builds without a GPU backend use no_gpu.cc, which accepts
+// nothing.
 #pragma once
 
 #include "ops/cpu/int8.h"
@@ -8,11 +9,11 @@
 
 namespace braid::ops::gpu {
 
-// float32, bfloat16 or float16 in a GPU's memory, with rows that lie dense.
+// float32, bfloat16 or float16 in GPU memory with dense rows.
 bool is_taken(const Tensor& x);
-// Rows of up to 16384 numbers, as modulated_norm() and quantize_rows() keep them in registers.
+// Rows of up to 16384 numbers, which modulated_norm() and quantize_rows() keep in registers.
 bool keeps_rows(const Tensor& x);
-// Heads of an even width up to 512, and a weight of their dtype.
+// Heads of an even width up to 512, with a weight of their dtype.
 bool is_taken(const NormedHeads& part);
 
 Tensor gelu(const Tensor& x);
@@ -22,17 +23,17 @@ Tensor joined_gelu(const Tensor& x_BLC, const Tensor& y_BLC);
 Tensor normed_rotated(std::span<const NormedHeads> parts, double eps, const Rope& rope);
 Tensor euler_step(const Tensor& x, const Tensor& v, double dt);
 
-// What braid::quantize_rows() makes of numbers on a CPU, bit for bit: kInt8 or kFloat8.
+// Bit-identical to braid::quantize_rows() on a CPU, for kInt8 or kFloat8.
 Matrix quantize_rows(const Tensor& x_MC, Quantize form);
 // code * scale, rounded to the dtype of `out_NC`.
 void widen(const Matrix& matrix, const Tensor& out_NC);
 // round(sum * token scale) * row scale + bias, each rounding to the dtype of `out_MN`.
 void scale(const ScaledSums& y, const Tensor& out_MN);
 
-// Whether the device multiplies float8: NVIDIA's from compute capability 8.9 on, bfloat16 times a
-// weight of kFloat8, of widths that are multiples of 16.
+// Whether the device multiplies float8: on NVIDIA from compute capability 8.9 on, bfloat16 by a
+// kFloat8 weight, with widths that are multiples of 16.
 bool multiplies_float8(const Tensor& x_MC, const Matrix& weight_NC);
-// The tokens are quantised, too; sums are those of the tensor cores.
+// Also quantises the tokens; sums are those of the tensor cores.
 Tensor linear_float8(const Tensor& x_MC, const Matrix& weight_NC,
                      const std::optional<Tensor>& bias_N);
 

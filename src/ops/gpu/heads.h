@@ -8,8 +8,8 @@
 
 namespace braid::ops::gpu {
 
-// The head that some lanes of a block share. Past the last one they do the last one's work again,
-// for the sake of the shuffles, and keep it to themselves.
+// The head shared by some lanes of a block. Lanes past the last head repeat its work, for the sake
+// of the shuffles, and discard the result.
 struct HeadIndex {
   TokenIndex at;
   std::int64_t head;

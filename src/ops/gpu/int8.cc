@@ -1,4 +1,4 @@
-// From 8-bit codes to kernels.
+// Launches the kernels for 8-bit codes.
 #include <ATen/ATen.h>
 #include <c10/core/DeviceGuard.h>
 

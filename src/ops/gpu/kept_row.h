@@ -1,11 +1,11 @@
-// What a thread keeps of a row in registers, so that the row crosses memory once.
+// The part of a row a thread keeps in registers, so that the row is read only once.
 #pragma once
 
 #include "ops/gpu/rows.h"
 
 namespace braid::ops::gpu {
 
-// Who of those that share a row.
+// One of the threads that share a row.
 struct Sharer {
   int number, of;
 };
@@ -14,7 +14,7 @@ BRAID_DEVICE Sharer whole_block(const Block& block) {
   return {block.thread(), block.size()};
 }
 
-// Every `of`-th vector of N numbers as float32, at most kVectors.
+// Every `of`-th vector of N numbers, as float32; at most kVectors.
 template <int N, int kVectors>
 class KeptRow {
  public:

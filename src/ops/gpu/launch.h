@@ -1,4 +1,4 @@
-// How the kernels for GPUs are started. C++17, as work.h.
+// How GPU kernels are launched. C++17, like work.h.
 #pragma once
 
 #include "ops/gpu/work.h"
@@ -7,8 +7,8 @@ namespace braid::ops::gpu {
 
 enum class Number { kFloat32, kBfloat16, kFloat16 };
 
-// How a kernel is started: blocks [rows parts] of `threads`, each thread moving `vector` numbers at
-// once, on a native stream.
+// A kernel launch: blocks [rows parts] of `threads`, each thread moving `vector` numbers at once,
+// on a native stream.
 struct Launch {
   Number number;
   int vector;  // full_vector(number), or kNarrowVector of the work
@@ -17,30 +17,30 @@ struct Launch {
   void* stream;
 };
 
-// A warp, or half of an AMD wave: shuffles stay within it.
+// A warp, or half an AMD wave: shuffles stay within it.
 constexpr int kLanes = 32;
 constexpr std::int64_t kMostRows = (1LL << 31) - 1, kMostParts = 65'535;  // of CUDA's grids
 
-// Bytes that a thread moves at once where everything lies on multiples of them.
+// Bytes a thread moves at once if everything is aligned to them.
 constexpr int kVectorBytes = 16;
 constexpr int full_vector(Number number) {
   return kVectorBytes / (number == Number::kFloat32 ? 4 : 2);
 }
 
-// Numbers of a row, or of a head, that fit the registers of the threads that share it.
+// The widest row, or head, that fits in the registers of the threads sharing it.
 constexpr std::int64_t kWidestRow = 16'384, kWidestHead = 512;
 template <int N>
 constexpr int kVectorsOfRow = N == 1 ? 16 : 4;
 template <int N>
 constexpr int kVectorsOfHead = N == 2 ? 8 : 1;
 
-// Numbers that a thread moves at once where not everything lies on multiples of kVectorBytes.
+// Numbers a thread moves at once if not everything is aligned to kVectorBytes.
 template <class Work>
 constexpr int kNarrowVector = 1;
 template <>
 inline constexpr int kNarrowVector<NormRotate> = 2;  // a pair
 
-// The most threads of a block. Those that share a row need as many as the row is wide.
+// The most threads per block. Kernels whose threads share a row need more of them for wider rows.
 template <class Work>
 constexpr int kMostThreads = 256;
 template <>

@@ -22,7 +22,7 @@ bool moves_in(int vector, const at::Tensor& x) {
   return x.size(-1) % vector == 0;
 }
 
-// As many threads as `wish`, whole warps of them.
+// At least `wish` threads in whole warps, but at most `most`.
 int threads_for(std::int64_t wish, int most) {
   return int(std::min<std::int64_t>(most, blocks_for(wish, kLanes) * kLanes));
 }

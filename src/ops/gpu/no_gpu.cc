@@ -1,4 +1,4 @@
-// Of builds without a GPU backend: nothing is taken, so nothing else is called.
+// For builds without a GPU backend: nothing is taken, so nothing else is called.
 #include "base/error.h"
 #include "ops/gpu/gpu.h"
 

@@ -1,8 +1,8 @@
 // Numbers and vectors of them, for kernels: C++17 that compiles for devices (gpu.cu) and, to test
 // the kernels without one, for the host.
 //
-// Whoever includes it defines BRAID_DEVICE, what a function needs in order to run on the device,
-// and the two conversions of float16 that are declared here.
+// The including file defines BRAID_DEVICE, the qualifiers of device functions, and the two float16
+// conversions declared here.
 #pragma once
 
 #include <cmath>
@@ -18,7 +18,7 @@ struct Float16 {
   std::uint16_t bits;  // IEEE 754 binary16
 };
 struct Float8 {
-  std::uint8_t bits;  // e4m3: up to 448, nothing is infinite, 0x7f is NaN
+  std::uint8_t bits;  // e4m3: up to 448, no infinity, 0x7f is NaN
 };
 
 BRAID_DEVICE float half_to_float(std::uint16_t bits);
@@ -34,7 +34,7 @@ BRAID_DEVICE inline float to_float(Bfloat16 x) {
   return wide;
 }
 
-// Its bits are those of the float16 that is 2^8 times smaller.
+// Its bits are those of a float16 2^8 times smaller.
 BRAID_DEVICE inline float to_float(Float8 x) {
   return 256 * half_to_float(std::uint16_t((x.bits & 0x80) << 8 | (x.bits & 0x7f) << 7));
 }
@@ -49,7 +49,7 @@ BRAID_DEVICE inline void round_to(Bfloat16& y, float x) {
   y.bits = std::uint16_t(x != x ? 0x7fc0 : rounded);
 }
 
-// To nearest, half to even; what is beyond 448 becomes that, NaN stays NaN.
+// To nearest, half to even; values beyond 448 become 448, NaN stays NaN.
 BRAID_DEVICE inline void round_to(Float8& y, float x) {
   constexpr std::uint32_t kInfinity = 0x7f800000, kLargest = 0x43e00000,
                           kSmallestNormal = 0x3c800000;
@@ -73,12 +73,12 @@ BRAID_DEVICE float rounded(float x) {
   return to_float(y);
 }
 
-// Of N numbers of some bytes each. A pair may lie anywhere.
+// The alignment of N numbers of `bytes` each. A pair needs only that of its numbers.
 constexpr std::size_t alignment_of(std::size_t bytes, int n) {
   return n <= 2 ? bytes : bytes * n < 16 ? bytes * n : 16;
 }
 
-// N numbers that move together.
+// N numbers moved together.
 template <class T, int N>
 struct alignas(alignment_of(sizeof(T), N)) Vector {
   T values[N];
@@ -89,7 +89,7 @@ struct Floats {
   float values[N];
 };
 
-// Vector i of a row that begins at `data`.
+// Vector i of a row that starts at `data`.
 template <class T, int N>
 BRAID_DEVICE Vector<T, N> load(const T* data, std::int64_t i) {
   return reinterpret_cast<const Vector<T, N>*>(data)[i];

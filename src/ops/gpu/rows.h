@@ -1,4 +1,4 @@
-// How the threads of a block share a row: which vectors are whose, and sums over all of them.
+// How the threads of a block share a row: assignment of vectors, and sums over all threads.
 #pragma once
 
 #include "ops/gpu/launch.h"
@@ -10,7 +10,7 @@ struct TokenIndex {
   std::int64_t batch, token;
 };
 
-// 32 bits suffice for the rows of a grid, and divide several times faster.
+// 32 bits suffice for the rows of a grid and divide several times faster.
 BRAID_DEVICE inline TokenIndex token_at(std::uint32_t row, std::int64_t tokens) {
   const auto batch = row / std::uint32_t(tokens);
   return {batch, row - batch * std::uint32_t(tokens)};
@@ -21,7 +21,7 @@ BRAID_DEVICE T* row_at(const Rows& rows, const TokenIndex& at) {
   return static_cast<T*>(rows.data) + at.batch * rows.batch + at.token * rows.token;
 }
 
-// For kernels whose threads move a vector each, in `part` blocks a row.
+// For kernels whose threads move one vector each, with `part` blocks per row.
 template <class Block>
 BRAID_DEVICE std::int64_t vector_of_thread(const Block& block) {
   return std::int64_t(block.part()) * block.size() + block.thread();
@@ -41,12 +41,13 @@ BRAID_DEVICE float over_lanes(Block& block, int lanes, float x, Op op) {
   return x;
 }
 
-// `op` over the values of all threads, of which 0 must be the neutral one; every thread gets it.
+// Reduces `x` over all threads by `op`, whose neutral element must be 0; every thread gets the
+// result.
 template <class Block, class Op>
 BRAID_DEVICE float over_block(Block& block, float x, Op op) {
   const int lane = block.thread() % kLanes, warp = block.thread() / kLanes;
   x = over_lanes(block, kLanes, x, op);
-  block.sync();  // until all have read what an earlier call left
+  block.sync();  // all have read an earlier call's values
   if (lane == 0) block.shared(warp) = x;
   block.sync();
   return over_lanes(block, kLanes, lane < block.size() / kLanes ? block.shared(lane) : 0.f, op);

@@ -1,7 +1,7 @@
-// The kernels: what one thread of a block does. Each is run<T, N>(work, block): numbers of type T,
-// N at once. `block` is thread() of size(), row() and part() of the grid, and what threads share:
-// shuffle_xor among kLanes neighbours, shared(i) cells, and sync(). All threads of a block reach
-// every shuffle and sync.
+// The kernels: the work of one thread of a block. Each is run<T, N>(work, block), for numbers of
+// type T, N at once. `block` provides thread() of size(), and row() and part() in the grid. It also
+// provides what threads share: shuffle_xor among kLanes neighbours, shared(i) cells, and sync().
+// All threads of a block reach every shuffle and sync.
 #pragma once
 
 #include <cmath>
@@ -31,7 +31,7 @@ BRAID_DEVICE void run(const ModulatedNorm& work, Block& block) {
   });
 }
 
-// To 65504, of float16 only. NaN stays NaN.
+// Clips float16 to +-65504. NaN stays NaN.
 BRAID_DEVICE inline float clipped(float x, Float16) {
   return x > 65504.f ? 65504.f : x < -65504.f ? -65504.f : x;
 }

@@ -1,4 +1,4 @@
-// From what a launch says to the types that a kernel is made for.
+// Maps a launch to a kernel's template arguments.
 #pragma once
 
 #include "ops/gpu/launch.h"
@@ -19,7 +19,7 @@ void visit_vectors(const Launch& how, Visit visit) {
   visit(KernelTypes<T, kNarrowVector<Work>>());
 }
 
-// Calls visit(KernelTypes<T, N>()) with those of the launch.
+// Calls visit(KernelTypes<T, N>()) with the launch's T and N.
 template <class Work, class Visit>
 void visit_types(const Launch& how, Visit visit) {
   switch (how.number) {

@@ -1,7 +1,7 @@
-// What the kernels for GPUs are asked: plain numbers and pointers, so that both gpu.cc, which sees
-// tensors, and gpu.cu, which must be C++17, can read it.
+// The parameters of GPU kernels: plain numbers and pointers, readable by both gpu.cc, which sees
+// tensors, and gpu.cu, which must be C++17.
 //
-// Strides are in elements. Rows lie dense; B batch, L tokens, D head width.
+// Strides are in elements. Rows are dense; B batch, L tokens, D head width.
 #pragma once
 
 #include <cstdint>
@@ -33,14 +33,14 @@ struct JoinedGelu {
   std::int64_t tokens, left_width, right_width;
 };
 
-// y = x / rms(x) * weight, then the pairs turned by the angles. `lanes`, a power of two, share a
-// head; a block has threads / lanes heads.
+// y = x / rms(x) * weight, then pairs rotated by the angles. `lanes`, a power of two, share a head;
+// a block has threads / lanes heads.
 struct NormRotate {
   Rows x, y;
   std::int64_t x_head, y_head;  // strides
   const void* weight;
   const float *cos, *sin;                    // [L D], each value twice
-  std::int64_t tokens, heads, count, width;  // count: of all heads of all tokens
+  std::int64_t tokens, heads, count, width;  // count: heads of all tokens
   int lanes;
   float eps;
 };
@@ -57,7 +57,7 @@ struct QuantizeRows {
   std::int64_t width;
 };
 
-// y = code * scale of the row
+// y = code * its row's scale
 struct Widen {
   Codes form;
   const void* codes;
@@ -70,7 +70,7 @@ struct Widen {
 struct ScaleSums {
   const std::int32_t* sums;
   const float *token_scales, *row_scales;
-  const float* bias;  // or nullptr
+  const float* bias;  // may be nullptr
   void* y;
   std::int64_t width;
 };

@@ -21,7 +21,7 @@ AttentionKernels attention_by(const ProductKernels& products);  // tiled_attenti
 
 namespace {
 
-// Linux gives tiles to a process that asks for them (Documentation/arch/x86/xstate.rst).
+// Linux grants tiles to processes that request them (Documentation/arch/x86/xstate.rst).
 bool are_granted() {
   constexpr long kRequestPermission = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM
   return ::syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;

@@ -1,5 +1,4 @@
-// What is made of instructions that came after AVX-512, where the processor and the system give
-// them.
+// Kernels for instructions newer than AVX-512, if processor and system have them.
 #pragma once
 
 #include "ops/kernels/attention_kernels.h"
@@ -7,14 +6,13 @@
 
 namespace braid::ops {
 
-// `vectors`, which are AVX-512's, with products of codes by VPDPBUSD; and those with products of
-// bfloat16 by VDPBF16PS. Null where there is no such instruction.
+// `vectors` (AVX-512) with products of codes by VPDPBUSD, or with bfloat16 products by VDPBF16PS.
+// Null without the instruction.
 const ProductKernels* vnni_products(const ProductKernels& vectors);
 const ProductKernels* bf16_products(const ProductKernels& vectors);
 const AttentionKernels* bf16_attention(const ProductKernels& vectors);
 
-// `vectors`, which are AVX-512's, with products of tiles; what has few tokens stays with vectors.
-// Null where there are no tiles.
+// `vectors` (AVX-512) with tile products; few tokens still use vectors. Null without tiles.
 const ProductKernels* amx_products(const ProductKernels& vectors);
 const AttentionKernels* amx_attention(const ProductKernels& vectors);
 

@@ -1,5 +1,5 @@
 // Products of codes by fours. Compiled for AVX-512 with VPDPBUSD and, for tests, for any machine
-// with fours made of loops (BRAID_VECTORS); see rows.cc for why nothing else is here.
+// with fours emulated by loops (BRAID_VECTORS); rows.cc says why nothing else is here.
 #include "ops/kernels/vectors/words.h"
 
 #include BRAID_VECTORS
@@ -11,8 +11,8 @@ namespace {
 
 constexpr int kFourRows = 14, kFourColumns = kVectors * kTile;
 
-// The instruction takes one operand without signs: the weight, with 128 added to each code. Past
-// the end of a row are other numbers than 0, which those of x are there.
+// One operand of the instruction is unsigned: the weight, with 128 added to each code. Its padding
+// past the end of a row is not 0, but x's is.
 constexpr int kShift = 128;
 struct ShiftedFours {
   FoursOfCodes codes;

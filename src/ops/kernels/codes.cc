@@ -1,6 +1,6 @@
-// Compiled several times, each time for another instruction set and into another namespace
-// (BRAID_ISA), without fused multiply-adds, which would round once where the definition rounds
-// twice; see rows.cc.
+// Compiled several times, for different instruction sets and into different namespaces (BRAID_ISA).
+// Compiled without fused multiply-adds, which round once where the definition rounds twice; see
+// rows.cc.
 #include "ops/kernels/codes.h"
 
 #include <stdint.h>
@@ -39,7 +39,7 @@ void widen(const int8_t* codes, float scale, int64 count, void* out_) {
 inline float loaded(float x) { return x; }
 inline float loaded(Bfloat16 x) { return __builtin_bit_cast(float, uint32_t(x.bits) << 16); }
 
-// Of numbers without their sign the order is that of their bits; what is not finite comes last.
+// Unsigned numbers compare like their bits; non-finite ones are largest.
 inline float largest(const float* x, int64 count) {
   uint32_t bits = 0;
 #pragma omp simd reduction(max : bits)

@@ -1,5 +1,5 @@
-// Loops over 8-bit codes, each rounding as their definition does. Compiled once for each
-// instruction set; see rows.cc for why nothing else is in that file.
+// Loops over 8-bit codes, with the roundings of their definition. Compiled once per instruction
+// set; rows.cc says why that file contains nothing else.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace braid::ops {
 
-// Sums of products of a token's codes with those of `count` rows of a weight.
+// Sums of products of a token's codes and the codes of `count` weight rows.
 struct CodeSums {
   const std::int32_t* sums;
   float token_scale;
@@ -16,7 +16,7 @@ struct CodeSums {
   std::int64_t count;
 };
 
-// What becomes of a token: codes, and the scale that makes numbers of them.
+// A quantised token: the scale of its codes, and their total.
 struct CodedToken {
   float scale;
   std::int32_t total;  // of the codes
@@ -32,7 +32,7 @@ struct CodeKernels {
   Scale* scale;        // round(sum * token scale) * row scale + bias
 };
 
-// The best that this machine can run, with results of this type.
+// The best kernels this machine can run, for results of this type.
 const CodeKernels& code_kernels(RowType type);
 
 }  // namespace braid::ops

@@ -1,4 +1,4 @@
-// Which of the compiled loops this machine can run.
+// Selects the compiled loops for this machine.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -41,7 +41,7 @@ extern const AttentionKernels kAttention;
 
 namespace {
 
-// Of loops on vectors: nothing that came after AVX-512 is in them.
+// For vector loops, which use nothing newer than AVX-512.
 Isa best_isa() {
   static const Isa isa = std::min(read_cpu().isa(), Isa::kAvx512);
   return isa;
@@ -53,7 +53,7 @@ const Kernels& choose(const Kernels& baseline, const Kernels& avx2, const Kernel
   return isa == Isa::kAvx512 ? avx512 : isa == Isa::kAvx2 ? avx2 : baseline;
 }
 
-// In the order of Isa. No picture depends on instructions that were not seen to multiply.
+// In the order of Isa. Instructions are used only after they were seen to multiply correctly.
 constexpr int kSets = 6;
 const std::array<NamedProducts, kSets>& all_products() {
   static const auto all = [] {
@@ -78,7 +78,7 @@ const ProductKernels* products_of(Isa isa) { return all_products()[std::size_t(i
 
 bool multiplies_pairs() { return products_of(Isa::kAvx512Bf16) && read_cpu().has_fast_pairs(); }
 
-// The set whose products are fastest: pairs are not on every processor that has them.
+// The set with the fastest products: pairs are not fast on every processor that has them.
 Isa best_products() {
   static const Isa best = [] {
     if (products_of(Isa::kAmx)) return Isa::kAmx;

@@ -1,4 +1,4 @@
-// Processors that never have what came after AVX-512.
+// For processors that never have instructions newer than AVX-512.
 #include "ops/kernels/amx.h"
 
 namespace braid::ops {

@@ -1,5 +1,5 @@
-// Flash attention by pairs of bfloat16 numbers (Dao et al., 2022). Compiled as pair_products.cc is:
-// for AVX-512 with VDPBF16PS and, for tests, for any machine with pairs made of loops
+// Flash attention by pairs of bfloat16 numbers (Dao et al., 2022). Compiled like pair_products.cc:
+// for AVX-512 with VDPBF16PS and, for tests, for any machine with pairs emulated by loops
 // (BRAID_VECTORS).
 #include BRAID_VECTORS
 
@@ -11,10 +11,10 @@ namespace {
 
 static_assert(kPanel == kPanelColumns);
 
-// A strip, its scores and a panel lie in the first cache.
+// A strip, its scores and a panel fit in the L1 cache.
 constexpr int kRows = 2 * kStripRows;
 
-// sums += x panel, of the rows of a strip.
+// sums += x panel, for the rows of a strip.
 void add_products(const float* x, int64 x_stride, const float* panel, int64 depth, float* sums,
                   int64 sums_stride) {
   for (int64 m = 0; m < kRows; m += kStripRows)
@@ -31,7 +31,7 @@ void multiply_by_keys(const AttentionBlock& b, const Part& part) {
                  part.scores + n, kStride);
 }
 
-// sums = sums factor + P V; there are none before the first keys.
+// sums = sums factor + P V; for the first keys there are no sums yet.
 void add_values(const AttentionBlock& b, const Part& part) {
   auto* const sums = b.sums + part.row * b.width;
   if (part.key == 0)
@@ -44,7 +44,7 @@ void add_values(const AttentionBlock& b, const Part& part) {
                  whole_panels(part.keys) / 2, sums + d, b.width);
 }
 
-// All strips meet some keys, while these are in the second cache, before they go on to the next.
+// All strips process a block of keys while it is in the L2 cache, then move on to the next.
 void attend(const AttentionBlock& b) {
   alignas(64) float scores[kRows * kStride], factors[kRows];
   for (int64 key = 0; key < b.num_keys; key += kKeys)
@@ -63,7 +63,7 @@ void attend(const AttentionBlock& b) {
 
 }  // namespace
 
-// By `products`, which are of pairs and outlive it.
+// `products` must be those of pairs, and outlive the result.
 AttentionKernels attention_by_pairs(const ProductKernels& products);
 AttentionKernels attention_by_pairs(const ProductKernels& products) {
   return {.rows = kRows,

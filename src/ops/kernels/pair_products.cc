@@ -1,5 +1,5 @@
 // Products of bfloat16 numbers by pairs. Compiled for AVX-512 with VDPBF16PS and, for tests, for
-// any machine with pairs made of loops (BRAID_VECTORS); see rows.cc for why nothing else is here.
+// any machine with pairs emulated by loops (BRAID_VECTORS); rows.cc says why nothing else is here.
 #include "ops/kernels/vectors/words.h"
 
 #include BRAID_VECTORS
@@ -8,7 +8,7 @@
 
 namespace braid::ops::BRAID_ISA {
 
-// `vectors`, whose panels are as wide, with products of pairs; what has few tokens stays as it is.
+// `vectors`, with panels of the same width, using products of pairs; few tokens are unchanged.
 ProductKernels with_pairs(const ProductKernels& vectors);
 ProductKernels with_pairs(const ProductKernels& vectors) {
   auto kernels = vectors;

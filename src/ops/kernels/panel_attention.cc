@@ -1,6 +1,6 @@
 // Flash attention (Dao et al., 2022) by the panels of matrix products, in float32. Compiled several
-// times, each time for another instruction set and into another namespace (BRAID_ISA), with the
-// vectors of that set; see rows.cc.
+// times, for different instruction sets and into different namespaces (BRAID_ISA), with the vectors
+// of that set; see rows.cc.
 #include "ops/kernels/attention_kernels.h"
 
 #include <stdint.h>
@@ -17,10 +17,10 @@ extern const ProductKernels kProducts;
 
 namespace {
 
-constexpr int64 kColumns = 2 * kLanes;  // of a panel, as products.cc has them
-// A strip, its scores and a panel lie in the first cache.
+constexpr int64 kColumns = 2 * kLanes;  // of a panel, as in products.cc
+// A strip, its scores and a panel fit in the L1 cache.
 constexpr int64 kRows = (24 + kTileRows - 1) / kTileRows * kTileRows;
-// Keys that a strip meets at once; rows of scores do not all begin in the same few sets of a cache.
+// Keys a strip processes at once. Rows of scores are padded so as not to share a few cache sets.
 constexpr int64 kKeys = 128, kStride = kKeys + 16;
 static_assert(32 % kColumns == 0 && kKeys % kColumns == 0 && kStride % kLanes == 0);
 static_assert(kLanes <= AttentionKernels::kParts);
@@ -35,12 +35,12 @@ void pack_values(const uint16_t* row, int64 stride, int64 keys, int64 width, flo
 // A strip of queries and some keys.
 struct Part {
   int64 row, key, keys;
-  float* scores;  // [kRows kStride], and weights in their place
+  float* scores;  // [kRows kStride]; later holds the weights
 };
 
 int64 whole_panels(int64 keys) { return (keys + kColumns - 1) / kColumns * kColumns; }
 
-// sums += x panel, of the rows of a strip.
+// sums += x panel, for the rows of a strip.
 void add_products(const float* x, int64 x_stride, const float* panel, int64 depth, float* sums,
                   int64 sums_stride) {
   for (int64 m = 0; m < kRows; m += kTileRows)
@@ -56,7 +56,7 @@ void multiply_by_keys(const AttentionBlock& b, const Part& part) {
                  b.width, part.scores + n, kStride);
 }
 
-// Scores of a query become weights; its sums and totals are scaled to the largest score.
+// Turns a query's scores into weights and rescales its sums and totals to the largest score.
 void weigh_row(const AttentionBlock& b, const Part& part, int64 m) {
   auto* const scores = part.scores + m * kStride;
   const auto whole = whole_panels(part.keys), row = part.row + m;
@@ -78,7 +78,7 @@ void weigh_row(const AttentionBlock& b, const Part& part, int64 m) {
   kept[1] = totals[1];
 }
 
-// sums += P V; there are none before the first keys.
+// sums += P V; for the first keys there are no sums yet.
 void add_values(const AttentionBlock& b, const Part& part) {
   auto* const sums = b.sums + part.row * b.width;
   if (part.key == 0) __builtin_memset(sums, 0, kRows * b.width * sizeof(float));
@@ -87,7 +87,7 @@ void add_values(const AttentionBlock& b, const Part& part) {
                  sums + d, b.width);
 }
 
-// All strips meet some keys, while these are in the second cache, before they go on to the next.
+// All strips process a block of keys while it is in the L2 cache, then move on to the next.
 void attend(const AttentionBlock& b) {
   alignas(64) float scores[kRows * kStride];
   for (int64 key = 0; key < b.num_keys; key += kKeys)

@@ -1,5 +1,5 @@
-// Compiled several times, each time for another instruction set and into another namespace
-// (BRAID_ISA), with the vectors of that set; see rows.cc.
+// Compiled several times, for different instruction sets and into different namespaces (BRAID_ISA),
+// with the vectors of that set; see rows.cc.
 #include "ops/kernels/products.h"
 
 #include <stdint.h>
@@ -16,7 +16,7 @@ namespace {
 constexpr int kColumns = kVectors * kLanes;
 constexpr int kDotRows = 4;
 
-// What a panel is made of: eight words of a row at once, or one.
+// The source of a panel's words: eight words of a row at once, or one.
 struct OfHalves {
   const uint16_t* row;
   Eight eight(int64 c) const { return widened(*(const EightHalves*)(row + c)); }
@@ -31,7 +31,7 @@ struct OfScaledCodes {
   }
   float one(int64 c) const { return rounded(Eight{} + float(row[c]) * scale)[0]; }
 };
-// c counts pairs; an odd last one is joined by 0.
+// c counts pairs; an odd last number is paired with 0.
 struct OfPairs {
   const int8_t* row;
   int64 length;

@@ -1,40 +1,40 @@
-// The innermost loops of matrix products, on operands that lie ready in a core's caches. Compiled
-// once for each instruction set; see rows.cc for why nothing else is in those files.
+// The innermost loops of matrix products, on operands already in a core's caches. Compiled once per
+// instruction set; rows.cc says why those files contain nothing else.
 #pragma once
 
 #include <cstdint>
 
 namespace braid::ops {
 
-// A panel that is not packed: its words lie in runs of so many as a panel's depth is a multiple of
-// (kRun). Run i begins at words + runs[i], and a word's columns are `stride` after the word before.
+// A panel that is not packed: its words lie in runs of kRun. Run i begins at words + runs[i]; the
+// columns of successive words are `stride` apart.
 struct GatheredWords {
   const float* words;
   const std::int64_t* runs;
   std::int64_t stride;
 };
 
-// Operands come in words of 32 bits: bfloat16 numbers widened to floats, or two as they are; codes
-// in pairs of 16 bits, or four as they are. A panel holds `columns` rows of a weight [N C], turned
-// around: for each word of c the words of all columns, one after the other. Panels and runs of x
-// are filled up with 0 to whole words, and to a multiple of kRun words where the kernels ask for
-// it. Panels and sums begin at multiples of 64 bytes, and rows of sums at multiples of a vector.
+// Operands come in words of 32 bits: bfloat16 numbers, widened to float or two per word as they
+// are; codes, in pairs of 16 bits or four per word as they are. A panel holds `columns` rows of a
+// weight [N C], transposed: for each word of c, the words of all columns consecutively. Panels and
+// runs of x are padded with 0 to whole words, and to a multiple of kRun words if the kernels
+// require it. Panels and sums are aligned to 64 bytes, rows of sums to a vector.
 struct ProductKernels {
   static constexpr int kRun = 16, kTurned = 16;
 
-  // Row n of the weight, in bfloat16 or codes, begins at row + n * stride; scaled codes are
-  // multiplied by the scales of their rows and rounded to bfloat16. Of the panel's columns the
-  // first `count` are filled, the others 0. Depths are in numbers.
+  // Row n of the weight, in bfloat16 or codes, begins at row + n * stride. Scaled codes are
+  // multiplied by their rows' scales and rounded to bfloat16. The panel's first `count` columns are
+  // filled, the others are 0. Depths are in numbers.
   using PackHalves = void(const std::uint16_t* row, std::int64_t stride, std::int64_t count,
                           std::int64_t depth, float* panel);
   using PackScaledCodes = void(const std::int8_t* row, std::int64_t stride, const float* scales,
                                std::int64_t count, std::int64_t depth, float* panel);
   using PackCodes = void(const std::int8_t* row, std::int64_t stride, std::int64_t count,
                          std::int64_t depth, std::int32_t* panel);
-  // A run of x as the products take it.
+  // Converts a run of x to the products' format.
   using TakeHalves = void(const std::uint16_t* x, std::int64_t depth, float* words);
   using TakeCodes = void(const std::int8_t* x, std::int64_t depth, std::int32_t* words);
-  // sums[m][n] += x[m][..depth] panel[..depth][n] for `rows` rows, at most as many as are named.
+  // sums[m][n] += x[m][..depth] panel[..depth][n] for `rows` rows, at most ProductKernels::rows.
   // Depths and strides are in words.
   using MultiplyHalves = void(const float* x, std::int64_t x_stride, std::int64_t rows,
                               const float* panel, std::int64_t depth, float* sums,
@@ -42,32 +42,32 @@ struct ProductKernels {
   using MultiplyCodes = void(const std::int32_t* x, std::int64_t x_stride, std::int64_t rows,
                              const std::int32_t* panel, std::int64_t depth, std::int32_t* sums,
                              std::int64_t sums_stride);
-  // sums[m] = x[m] . one row of the weight, for `rows` rows of x, at most as many as are named.
+  // sums[m] = x[m] . one row of the weight, for `rows` rows of x, at most ProductKernels::dot_rows.
   using DotHalves = void(const float* x, std::int64_t x_stride, std::int64_t rows,
                          const std::uint16_t* weight, std::int64_t depth, float* sums);
   using DotScaledCodes = void(const float* x, std::int64_t x_stride, std::int64_t rows,
                               const std::int8_t* weight, float scale, std::int64_t depth,
                               float* sums);
-  // multiply_halves() by such a panel.
+  // multiply_halves() with such a panel.
   using MultiplyGathered = void(const float* x, std::int64_t x_stride, std::int64_t rows,
                                 const GatheredWords& panel, std::int64_t depth, float* sums,
                                 std::int64_t sums_stride);
-  // A row of the weight as `turned` kernels take it.
+  // Converts a row of the weight to the format of `turned` kernels.
   using TakeScaledCodes = void(const std::int8_t* row, float scale, std::int64_t depth,
                                float* words);
-  // kTurned columns of `rows` rows of sums, or a few rows more, become rows.
+  // Transposes kTurned columns of `rows` rows of sums; may write a few rows more.
   using Turn = void(const void* sums, std::int64_t stride, std::int64_t rows, void* out,
                     std::int64_t out_stride);
-  // Finished sums [count] as numbers: rounded to bfloat16, to nearest, ties to even.
+  // Rounds finished sums [count] to bfloat16, to nearest, ties to even.
   using Narrow = void(const float* sums, std::int64_t count, std::uint16_t* out);
 
-  int columns;     // of a panel
-  int rows;        // of x that Multiply takes at once
-  int block_rows;  // of x that a core keeps in its second cache, a multiple of `rows`
-  int depth;       // in words, of a panel that a core keeps in its first cache: divides 512
-  int dot_rows;    // that Dot takes at once
+  int columns;     // per panel
+  int rows;        // of x per call of Multiply
+  int block_rows;  // of x that a core keeps in its L2 cache, a multiple of `rows`
+  int depth;       // in words, of a panel that a core keeps in its L1 cache: divides 512
+  int dot_rows;    // per call of Dot
   int halves_per_word, codes_per_word;
-  int code_shift = 0;  // what pack_codes adds to each code of the weight
+  int code_shift = 0;  // added to each code of the weight by pack_codes
 
   PackHalves* pack_halves;
   PackScaledCodes* pack_scaled_codes;
@@ -79,28 +79,28 @@ struct ProductKernels {
   DotHalves* dot_halves;
   DotScaledCodes* dot_scaled_codes;
   Narrow* narrow;
-  // For kernels that multiply the weight from the left, as it lies, by panels of x, which costs
-  // less than to pack it; else null.
+  // For kernels that read the weight in place as the left operand, with panels of x, which costs
+  // less than packing the weight; otherwise null.
   TakeScaledCodes* take_scaled_codes = nullptr;
   Turn* turn = nullptr;
   MultiplyGathered* multiply_gathered = nullptr;
   bool is_turned() const { return turn != nullptr; }
 };
 
-// The best that this machine can run.
+// The best kernels this machine can run.
 const ProductKernels& product_kernels();
 
-// Whether products of small integers, all sums of which are exact, are what they should be.
+// Whether products of small integers, whose sums are all exact, come out right.
 bool are_right(const ProductKernels& kernels);
 
-// Whether they are products of tiles (Intel AMX).
+// Whether the best kernels use tiles (Intel AMX).
 bool has_tiles();
 
-// Whether LibTorch has no faster products of bfloat16: where it has instructions for them, ours
-// have too, but on processors that are not x86.
+// Whether LibTorch has no faster bfloat16 products: its bfloat16 instructions are also in ours,
+// except on processors other than x86.
 bool leads_in_bfloat16();
 
-// All that it can run, one after the other from number 0, the best last; none after it.
+// Kernels this machine can run, numbered from 0, the best last; none past it.
 struct NamedProducts {
   const char* name;
   const ProductKernels* kernels;

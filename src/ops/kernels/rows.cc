@@ -1,6 +1,6 @@
-// Compiled several times, each time for another instruction set and into another namespace
-// (BRAID_ISA). Everything in it is local, and nothing is included that has inline functions: the
-// linker would keep one copy of these, and it might be one that older machines cannot run.
+// Compiled several times, for different instruction sets and into different namespaces (BRAID_ISA).
+// Everything here is local, and no header with inline functions is included: the linker would keep
+// one copy of each, possibly one that older machines cannot run.
 #include "ops/kernels/rows.h"
 
 #include <stdint.h>
@@ -62,8 +62,8 @@ void gated_residual(const void* residual_, const void* gate_, const void* y_, vo
   for (int64 i = 0; i < width; ++i) store(out, i, load(residual, i) + load(gate, i) * load(y, i));
 }
 
-// e^x for x in [-87, 87]: 2^n e^r with |r| <= ln(2) / 2, e^r by its Taylor series to r^7 / 7!,
-// whose remainder is below half a unit in the last place there.
+// e^x for x in [-87, 87]: 2^n e^r with |r| <= ln(2) / 2. e^r is its Taylor series to r^7 / 7!,
+// whose remainder is below half a unit in the last place.
 inline float exponential(float x) {
   const float n = __builtin_rintf(x * 1.44269504f);
   const float r = (x - n * 0.693145752f) - n * 1.42860677e-6f;  // ln(2) in two parts

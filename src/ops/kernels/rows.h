@@ -1,13 +1,13 @@
 // Loops over rows of contiguous memory, for the operations between matrix products. Compiled once
-// for each instruction set; see rows.cc for why nothing else is in that file.
+// per instruction set; rows.cc says why that file contains nothing else.
 #pragma once
 
 #include <cstdint>
 
 namespace braid::ops {
 
-// `bf16` points to the upper halves of float32 numbers. Arithmetic is in float32 and each result is
-// rounded once, to the nearest, ties to even, unless said otherwise.
+// `bf16` points to the upper halves of float32 numbers. Arithmetic is in float32, and each result
+// is rounded once, to nearest, ties to even, unless noted.
 struct RowKernels {
   using Norm = void(const void* x, const void* scale, const void* shift, void* y,
                     std::int64_t width, float eps, float* scratch);
@@ -30,20 +30,20 @@ struct RowKernels {
   Norm* modulated_norm;    // (x - mean) / sqrt(variance + eps) * (1 + scale) + shift
   Gate* gated_residual;    // residual + gate * y
   Gelu* gelu;              // tanh approximation
-  Rotate* norm_rotate;     // x / rms(x) * weight, then pairs turned; cos and sin twice a pair
+  Rotate* norm_rotate;     // x / rms(x) * weight, then pairs rotated; cos, sin twice per pair
   Moments* moments;        // mean, and the sum of squared deviations from it
-  Biased* biased;          // x + bias, and the residual unless it is null
+  Biased* biased;          // x + bias, plus the residual unless null
   Silu* affine_silu;       // z / (1 + e^-z), z = x * scale + shift
-  Silu* affine_silu_wide;  // the same, y in float32
+  Silu* affine_silu_wide;  // the same with y in float32
 
-  RmsNorm* llama_rms_norm;      // x / rms(x), rounded; times weight
-  RotateHalves* rotate_halves;  // pairs of the first and the second half; cos and sin once a pair
+  RmsNorm* llama_rms_norm;      // x / rms(x), rounded, times weight
+  RotateHalves* rotate_halves;  // pairs across the two halves; cos and sin once per pair
   Glu* swiglu;                  // gate / (1 + e^-gate) * up
 };
 
 enum class RowType { kFloat32, kBfloat16 };
 
-// The best that this machine can run.
+// The best kernels this machine can run.
 const RowKernels& row_kernels(RowType type);
 
 }  // namespace braid::ops

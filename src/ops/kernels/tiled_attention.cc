@@ -1,6 +1,6 @@
-// Flash attention by tiles (Dao et al., 2022), whose products take turns with its softmax (Shah et
-// al., 2024). Compiled as tiles.cc is: for Intel AMX and, for tests, for any machine with tiles
-// made of loops (BRAID_VECTORS).
+// Flash attention by tiles (Dao et al., 2022), whose products are interleaved with its softmax
+// (Shah et al., 2024). Compiled like tiles.cc: for Intel AMX and, for tests, for any machine with
+// tiles emulated by loops (BRAID_VECTORS).
 #include BRAID_VECTORS
 
 #include "ops/kernels/vectors/pair_weights.h"
@@ -8,18 +8,18 @@
 namespace braid::ops::BRAID_ISA {
 namespace {
 
-constexpr int kRows = 2 * kTile;  // of a strip
+constexpr int kRows = 2 * kTile;  // per strip
 
-// In static memory: the compiler does not know what the intrinsic reads.
+// Static, as the compiler does not know what the intrinsic reads.
 constexpr Shapes kShapes = shapes_of(kRows);
 
 // ----------------------------------------------------------------------------------- softmax
 
-// The compiler does not know what tiles are loaded from, and might not have written it.
+// The compiler does not know what tile loads read, and might not have written it yet.
 inline void write_memory() { __asm__ volatile("" ::: "memory"); }
 
-// The softmax of a part, a share with each step of the tiles: these multiply 64 cycles long, in
-// which a core that takes instructions out of order has its vectors for others.
+// The softmax of a part, advanced a little with each tile step. A tile step multiplies for 64
+// cycles, during which an out-of-order core's vector units are free.
 class Softmax {
  public:
   Softmax(const AttentionBlock& b, const Part& part)
@@ -41,7 +41,7 @@ class Softmax {
 
   const AttentionBlock& b_;
   const Part& part_;
-  int64 steps_;  // of the part before and the part after it, about
+  int64 steps_;  // tile steps of the parts before and after this one, roughly
   int64 due_ = 0, row_ = 0;
 };
 
@@ -105,7 +105,7 @@ void multiply_by_keys(const AttentionBlock& b, const Part& part, Softmax* meanwh
   }
 }
 
-// sums = sums factor + P V, of which P is complete. There are no sums before the first keys.
+// sums = sums factor + P V, where P is complete. For the first keys there are no sums yet.
 void add_values(const AttentionBlock& b, const Part& part, Softmax* meanwhile) {
   if (part.key > 0) rescale(b, part, kRows);
   write_memory();
@@ -123,12 +123,12 @@ void add_values(const AttentionBlock& b, const Part& part, Softmax* meanwhile) {
 
 // ------------------------------------------------------------------------------------- whole
 
-// Scores of two parts that follow one another; factors of the one whose values come next.
+// Scores of two consecutive parts, and factors of the part whose values are added next.
 struct alignas(64) Scratch {
   float scores[2][kRows * kStride], factors[kRows];
 };
 
-// All strips meet some keys, while these are in the second cache, before they go on to the next.
+// Numbers the parts so that all strips process a block of keys while it is in the L2 cache.
 Part part_at(const AttentionBlock& b, int64 number, Scratch& scratch) {
   const auto strips = b.rows / kRows;
   const auto key = number / strips * kKeys, rest = b.num_keys - key;
@@ -141,7 +141,7 @@ Part part_at(const AttentionBlock& b, int64 number, Scratch& scratch) {
 
 void attend(const AttentionBlock& b) {
   Scratch scratch;
-  Shapes before;  // not written here: the compiler does not know how much the intrinsic writes
+  Shapes before;  // not initialised: the compiler does not know how much the intrinsic writes
   _tile_storeconfig(&before);
   const auto parts = b.rows / kRows * ((b.num_keys + kKeys - 1) / kKeys);
   write_memory();
@@ -159,12 +159,12 @@ void attend(const AttentionBlock& b) {
     softmax.finish();
   }
   add_values(b, next, nullptr);
-  _tile_loadconfig(&before);  // LibTorch's, which it may keep, or none
+  _tile_loadconfig(&before);  // LibTorch's, which may rely on it, or none
 }
 
 }  // namespace
 
-// By `products`, which are of tiles and outlive it.
+// `products` must be those of tiles, and outlive the result.
 AttentionKernels attention_by(const ProductKernels& products);
 AttentionKernels attention_by(const ProductKernels& products) {
   return {.rows = kRows,

@@ -1,5 +1,5 @@
-// Compiled for Intel AMX and, for tests, for any machine with tiles made of loops (BRAID_VECTORS);
-// see rows.cc for why nothing else is here.
+// Compiled for Intel AMX and, for tests, for any machine with tiles emulated by loops
+// (BRAID_VECTORS); rows.cc says why nothing else is here.
 #include "ops/kernels/vectors/words.h"
 
 #include BRAID_VECTORS
@@ -10,9 +10,8 @@ namespace {
 // A strip of 32 rows of x times a panel of 32 columns.
 constexpr int kStripRows = 2 * kTile, kColumns = 2 * kTile;
 constexpr int kBlockRows = 8 * kStripRows;
-// A panel of 32 KiB lies in the first cache, of 48 KiB; strips and sums come from the second.
-// Strips are read by loads that leave the first cache to the panel, which else is driven out by
-// them.
+// A panel of 32 KiB fits in the L1 cache of 48 KiB; strips and sums come from L2. Strips are read
+// with loads that leave L1 to the panel; other loads would evict it.
 constexpr int kDepth = 256;
 static_assert(ProductKernels::kRun == kTile);
 
@@ -26,7 +25,7 @@ void pack_fours(const int8_t* row, int64 stride, int64 count, int64 depth, int32
 
 void take_scaled_codes(const int8_t* row, float scale, int64 depth, float* words) {
   const auto numbers = [&](int64 c) {
-    // in steps: GCC 12 makes one number after the other of what becomes four times as wide
+    // in steps, because GCC 12 converts one by one when numbers become four times as wide
     const auto codes = __builtin_convertvector(*(const SixteenCodes*)(row + c), SixteenShorts);
     return __builtin_convertvector(__builtin_convertvector(codes, SixteenInts), Sixteen) * scale;
   };
@@ -49,7 +48,7 @@ void turn(const void* sums, int64 stride, int64 rows, void* out, int64 out_strid
 
 // ---------------------------------------------------------------------------------- products
 
-// In static memory: the compiler does not know what the intrinsic reads, and might not write it.
+// Static, as the compiler does not know what the intrinsic reads and might not write it.
 struct AllShapes {
   Shapes of_rows[kStripRows + 1];
 };
@@ -59,7 +58,7 @@ constexpr AllShapes kAllShapes = [] {
   return all;
 }();
 
-// Rows of x and of the sums: a strip of 32, or what is left of them. Strides in words.
+// Rows of x and of the sums: a strip of 32, or the remaining rows. Strides in words.
 template <class Number>
 struct Strip {
   const Number* x;
@@ -67,8 +66,8 @@ struct Strip {
   int64 x_stride, sums_stride, depth, row;
 };
 
-// A panel as it is packed: of each word all columns. The panel that comes next, which lies behind
-// it, is fetched into the second cache meanwhile, by each strip some of it.
+// A packed panel: for each word, all columns. Meanwhile each strip prefetches part of the next
+// panel, which follows in memory, into the L2 cache.
 template <class Number>
 struct PackedPanel {
   const Number* words;
@@ -84,7 +83,7 @@ struct PackedPanel {
   }
 };
 
-// A panel whose words lie apart, in runs.
+// A panel whose words lie in separate runs.
 template <class Number>
 struct GatheredPanel {
   const Number* words;
@@ -96,7 +95,7 @@ struct GatheredPanel {
   void go_on(int64, int64) const {}
 };
 
-// The intrinsics are macros of literal numbers of tiles; some compilers' leave out parentheses.
+// The intrinsics are macros taking literal tile numbers; some compilers' lack parentheses.
 #define BRAID_ADD_PRODUCT(sum, x, panel) \
   if constexpr (kIsFloat)                \
     _tile_dpbf16ps(sum, x, panel);       \
@@ -140,12 +139,12 @@ void multiply_strip(const Strip<Number>& s, const Panel& panel) {
 }
 #undef BRAID_ADD_PRODUCT
 
-// `all` has all `rows`.
+// `all` covers all `rows`.
 template <bool kIsFloat, class Number, class Panel>
 void multiply_strips(const Strip<Number>& all, int64 rows, const Panel& panel) {
   Shapes before;  // the intrinsic writes more of it than it declares
   _tile_storeconfig(&before);
-  __asm__ volatile("" ::: "memory");  // nor what tiles are loaded from
+  __asm__ volatile("" ::: "memory");  // nor what tile loads read
   _tile_loadconfig(&kAllShapes.of_rows[kStripRows]);
   auto strip = all;
   const auto go_to = [&](int64 row) {
@@ -166,7 +165,7 @@ void multiply_strips(const Strip<Number>& all, int64 rows, const Panel& panel) {
     else
       multiply_strip<kIsFloat, false>(strip, panel);
   }
-  _tile_loadconfig(&before);  // LibTorch's, which it may keep, or none
+  _tile_loadconfig(&before);  // LibTorch's, which may rely on it, or none
 }
 
 template <bool kIsFloat, class Number>
@@ -184,7 +183,7 @@ void multiply_gathered(const float* x, int64 x_stride, int64 rows, const Gathere
 
 }  // namespace
 
-// `vectors` with products of tiles; what has few tokens stays with vectors.
+// `vectors` with tile products; few tokens still use vectors.
 ProductKernels with_tiles(const ProductKernels& vectors);
 ProductKernels with_tiles(const ProductKernels& vectors) {
   auto kernels = vectors;

@@ -1,5 +1,5 @@
-// Compiled several times, each time for another instruction set and into another namespace
-// (BRAID_ISA), with the vectors of that set; see rows.cc.
+// Compiled several times, for different instruction sets and into different namespaces (BRAID_ISA),
+// with the vectors of that set; see rows.cc.
 #include "ops/kernels/winograd.h"
 
 #include <stdint.h>
@@ -11,10 +11,10 @@
 namespace braid::ops::BRAID_ISA {
 namespace {
 
-constexpr int kTiles = 2 * kLanes;  // as products.cc has columns
+constexpr int kTiles = 2 * kLanes;  // like the columns in products.cc
 
-// One dimension of F(m, 3): a run of pixels, the sums of points, and taps. The points are 0, 1, -1
-// and infinity, with m = 4 also 2 and -2.
+// One dimension of F(m, 3): transforms a run of pixels, the sums at the points, and taps. The
+// points are 0, 1, -1 and infinity; for m = 4 also 2 and -2.
 struct Two {
   static constexpr int kOutput = 2, kPoints = 4;
 
@@ -67,7 +67,7 @@ struct Four {
   }
 };
 
-// Columns first, then rows, of eight tiles at a time.
+// Columns first, then rows, for eight tiles at a time.
 template <class F>
 void enter(const float* x, int64 row_stride, const int64* offsets, float* points,
            int64 point_stride) {
@@ -93,7 +93,7 @@ void enter(const float* x, int64 row_stride, const int64* offsets, float* points
   }
 }
 
-// Pixels of eight tiles beside each other, of each tile one after the other.
+// Stores the pixels of eight adjacent tiles, tile by tile.
 inline void store_row(const Eight (&y)[4], float* to) {
   const Eight a = low_pairs(y[0], y[1]), b = low_pairs(y[2], y[3]);
   const Eight c = high_pairs(y[0], y[1]), d = high_pairs(y[2], y[3]);

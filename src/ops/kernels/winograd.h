@@ -1,11 +1,11 @@
-// The innermost loops of convolutions with 3 x 3 taps by Winograd's minimal filtering (Lavin and
-// Gray, "Fast Algorithms for Convolutional Neural Networks", 2016). Compiled once for each
-// instruction set; see rows.cc for why nothing else is in those files.
+// The innermost loops of 3 x 3 convolutions by Winograd's minimal filtering (Lavin and Gray, "Fast
+// Algorithms for Convolutional Neural Networks", 2016). Compiled once per instruction set; rows.cc
+// says why those files contain nothing else.
 //
-// F(m x m, 3 x 3): an image falls into tiles of m x m pixels. A tile and the pixels around it,
-// (m + 2) x (m + 2), become as many `points`, the taps too, and at each point the sum over channels
-// of their products is a matrix product: (m + 2)^2 multiplications for 9 m^2. What a pixel adds to
-// others of its tile is rounded, too: an error is as large as the largest pixel there makes it.
+// F(m x m, 3 x 3): an image is divided into tiles of m x m pixels. A tile and its surrounding
+// pixels, (m + 2) x (m + 2), are transformed into as many `points`, and so are the taps. At each
+// point, the sum of products over channels is a matrix product: (m + 2)^2 multiplications for 9
+// m^2. Pixels of a tile share rounding errors, which scale with the largest pixel.
 #pragma once
 
 #include <cstdint>
@@ -15,13 +15,13 @@ namespace braid::ops {
 struct ProductKernels;
 
 struct WinogradKernels {
-  // Of one channel: the points of `tiles` tiles, those of each point one after the other. Tile t
-  // begins, with the pixels around it, at x + offsets[t]; of each row kSlack pixels are read.
+  // For one channel: the points of `tiles` tiles, consecutive for each point. Tile t, with its
+  // surrounding pixels, begins at x + offsets[t]; kSlack pixels of each row are read.
   using Enter = void(const float* x, std::int64_t row_stride, const std::int64_t* offsets,
                      float* points, std::int64_t point_stride);
-  // Back to pixels: `output` rows of tiles * output pixels.
+  // Transforms back to pixels: `output` rows of tiles * output pixels.
   using Leave = void(const float* points, std::int64_t point_stride, float* pixels);
-  // taps[3 r + s] begins `count` taps of row r and column s.
+  // taps[3 r + s] points to `count` taps of row r and column s.
   using EnterTaps = void(const float* const* taps, std::int64_t count, float* points,
                          std::int64_t point_stride);
 
@@ -29,21 +29,21 @@ struct WinogradKernels {
 
   int output;                      // m
   int points;                      // (m + 2)^2
-  int tiles;                       // of a panel: its columns
-  const ProductKernels* products;  // multiply_halves() multiplies any floats here
+  int tiles;                       // columns per panel
+  const ProductKernels* products;  // multiply_halves() takes any floats here
   Enter* enter;
   Leave* leave;
   EnterTaps* enter_taps;
 };
 
-// By m: 4 where rounding to bfloat16 follows. 2 is as exact as sums over the taps are, in float32;
-// of 4 the error is about ten times that.
+// By m. Four if the result is rounded to bfloat16. Two is as exact as summing over the taps in
+// float32; the error of Four is about ten times larger.
 enum class WinogradSize { kTwo, kFour };
 
-// The best that this machine can run.
+// The best kernels this machine can run.
 const WinogradKernels& winograd_kernels(WinogradSize size);
 
-// All that it can run, one after the other from number 0, the best last; null after it.
+// Kernels this machine can run, numbered from 0, the best last; null past it.
 const WinogradKernels* runnable_winograd(int number, WinogradSize size);
 
 }  // namespace braid::ops

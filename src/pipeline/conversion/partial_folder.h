@@ -1,4 +1,4 @@
-// OUT.partial: where the files of a conversion lie until all of them are there.
+// OUT.partial: holds the files of a conversion until it is complete.
 #pragma once
 
 #include <filesystem>
@@ -9,12 +9,13 @@
 
 namespace braid {
 
-// What was converted and how, as JSON: beside the files until they are whole.
+// What was converted and how, as JSON: beside the files until they are complete.
 inline constexpr const char* kRecipeFile = "conversion.json";
 
-// Makes the folder, or takes over what an interrupted conversion left in it: the files of the same
-// recipe stay, those of another go, and `warn` is told. Throws InputError where another conversion
-// is at work in it or it holds anything else, and Error when it cannot be written.
+// Creates the folder, or takes over what an interrupted conversion left in it. Files of the same
+// recipe stay; those of another are removed, with a warning through `warn`. Throws InputError if
+// another conversion is using the folder or it holds anything else, and Error if it cannot be
+// written.
 FolderLock claim_partial(const std::filesystem::path& folder, const std::string& recipe,
                          const std::function<void(const std::string&)>& warn);
 

@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The tensors of each shard.
+// Splits the tensors into shards.
 std::vector<std::vector<AskedTensor>> shared_out(const ShardJob& job) {
   std::vector<std::vector<AskedTensor>> shards(1);
   std::int64_t bytes = 0;
@@ -59,7 +59,7 @@ std::map<std::string, Tensor> tensors_of(const ShardJob& job,
   return tensors;
 }
 
-// Also scales, which belong to their codes where these are float8.
+// Includes scales, which belong to their codes where these are float8.
 std::map<std::string, StoredTensor> stored_in(const Checkpoint& file) {
   auto all = file.tensors();
   for (const auto& [name, stored] : file.tensors())
@@ -74,7 +74,7 @@ bool is_equal(const StoredTensor& stored, const Tensor& tensor) {
                                          tensor.const_data_ptr(), entry.size) == 0);
 }
 
-// What the disk has is what was meant.
+// Compares what is on disk with what was meant to be written.
 void check_written(const fs::path& path, const std::map<std::string, Tensor>& tensors) {
   const auto written = stored_in(Checkpoint::open_file(path));
   check(written.size() == tensors.size(), path, " should hold ", tensors.size(),
@@ -94,8 +94,7 @@ std::string sources_of(const std::vector<AskedTensor>& shard) {
   return digest(std::as_bytes(std::span(sources)));
 }
 
-// What is beside a shard that was made of these tensors, as the job says, and has not changed
-// since.
+// The note beside a shard: digests of its sources, of the recipe and of the file.
 std::string note_of(const ShardJob& job, const fs::path& shard,
                     const std::vector<AskedTensor>& asked) {
   return "of " + sources_of(asked) + " by " + digest(std::as_bytes(std::span(job.recipe))) + ": " +

@@ -11,22 +11,22 @@ namespace braid {
 struct ShardJob {
   std::vector<AskedTensor> asked;
   Weights source;
-  Names names;                   // that the shards get
-  ShardingTable shardings = {};  // for what is split on the way out
+  Names names;                   // of the tensors in the shards
+  ShardingTable shardings = {};  // for layers split on the way out
   std::filesystem::path folder;
   std::string stem;         // "diffusion_pytorch_model"
-  std::string recipe = {};  // says how the shards are made, where this may differ between runs
+  std::string recipe = {};  // how the shards are built, where this may differ between runs
   std::int64_t shard_bytes = std::int64_t(1)
-                             << 30;  // about; no shard has more by more than a tensor
+                             << 30;  // approximate; no shard exceeds it by more than one tensor
   std::function<void(std::int64_t bytes)> on_bytes = {};
 };
 
-// FOLDER/STEM.safetensors, or several shards and their index. Each is read again and compared, and
-// gets a note beside it that says what it was made of, how, and what it is: with it, an earlier
-// run's shard is left as it is if all three are still so. Throws Error.
+// Writes FOLDER/STEM.safetensors, or several shards and their index. Each is read back and
+// compared, and gets a note beside it: its sources, the recipe, its digest. A shard of an earlier
+// run is kept if all three still match. Throws Error.
 void write_shards(const ShardJob& job);
 
-// Takes the notes away from all of a finished conversion.
+// Removes the notes of a finished conversion.
 void remove_notes(const std::filesystem::path& folder);
 
 }  // namespace braid

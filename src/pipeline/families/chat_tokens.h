@@ -1,4 +1,4 @@
-// What a chat with a language model is made of, and whether a model's directory agrees.
+// The tokens and template of a chat with a language model, and whether a model's directory agrees.
 #pragma once
 
 #include "pipeline/families/family.h"
@@ -7,16 +7,16 @@
 namespace braid {
 
 struct ChatTokens {
-  std::vector<std::string> tokens;         // each is a token of its own
-  std::vector<std::string> template_says;  // strings in the source of a template that makes it
+  std::vector<std::string> tokens;         // each is a single token
+  std::vector<std::string> template_says;  // strings in the source of a matching template
 };
 
-// Throws InputError naming the folder and the first token that its tokenizer does not have.
+// Throws InputError naming the folder and the first token missing from its tokenizer.
 void check_chat_tokens(const Tokenizer& tokenizer, const ChatTokens& chat,
                        const std::filesystem::path& folder);
 
-// Chats are spelled as the published templates do. A folder whose own template, in
-// chat_template.jinja or tokenizer_config.json, lacks what these say is told of.
+// Chats are spelled as in the published templates. Warns of a folder whose own template, in
+// chat_template.jinja or tokenizer_config.json, lacks `template_says`.
 void warn_of_other_template(const std::filesystem::path& folder, const ChatTokens& chat,
                             const Warn& warn);
 

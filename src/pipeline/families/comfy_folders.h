@@ -1,4 +1,4 @@
-// Where ComfyUI keeps what, in its folder of models: its own names, then those that it had before.
+// Folder names of ComfyUI's models folder: the current ones, then the older ones.
 #pragma once
 
 #include <vector>

@@ -1,4 +1,4 @@
-// What is known of a model from its config files alone.
+// Descriptions of models, from their config files alone.
 #pragma once
 
 #include <functional>
@@ -18,7 +18,7 @@
 
 namespace braid {
 
-// What the ranks of tensor parallelism share of a model, beyond what its heads are.
+// How tensor parallel ranks share a model, beyond splitting its heads.
 struct Sharing {
   int ranks = 1;
   SharedModulation modulation = SharedModulation::kYes;
@@ -29,77 +29,77 @@ struct Part {
   enum class Role { kText, kPicture, kDenoiser, kControl, kDecoder } role;
   std::string folder;           // in the diffusers layout: "text_encoder_2"
   std::string label;            // for messages: "the transformer"
-  std::string class_name = {};  // of diffusers, where conversion writes its config
-  std::int64_t num_heads = 0;   // that tensor parallel ranks share; 0: never shared
-  enum class Heads { kEven, kAny } heads = Heads::kEven;  // whether all get as many
-  std::vector<std::string> lists = {};  // of blocks, as their names begin, in the order of use
-  bool is_large = true;                 // worth 8 bits
+  std::string class_name = {};  // in diffusers, if conversion writes its config
+  std::int64_t num_heads = 0;   // split among tensor parallel ranks; 0: never split
+  enum class Heads { kEven, kAny } heads = Heads::kEven;  // whether all ranks get as many
+  std::vector<std::string> lists = {};  // name prefixes of block lists, in order of use
+  bool is_large = true;                 // worth quantising
 
   std::function<Names(const Checkpoint&)> names = {};
   std::function<ShardingTable(const Sharing&)> sharding = {};  // throws InputError
   std::optional<WidenedLayer> widened = {};                    // by an adapter
-  AdapterNames adapters = {};  // no prefixes: files of adapters have nothing for it
-  std::function<void(const Weights&)> make = {};  // makes the network and drops it: for surveys
-  std::vector<BlockCost> costs = {};              // of a ControlNet's blocks
-  // Of a text encoder: the most numbers that live while `tokens` pass, with so many ranks.
+  AdapterNames adapters = {};                     // no prefixes: adapters have no tensors for it
+  std::function<void(const Weights&)> make = {};  // builds and drops the network: for surveys
+  std::vector<BlockCost> costs = {};              // blocks of a ControlNet
+  // For a text encoder: the most numbers live at once while `tokens` pass, with so many ranks.
   std::function<std::int64_t(std::int64_t tokens, int ranks)> live = {};
 };
 
-// What a request is checked against, and what it gets where it says nothing.
+// Limits used to validate a request, and its defaults.
 constexpr int kMaxTextTokens = 512;    // the longest max_sequence_length of most families
-constexpr int kMostTextTokens = 4096;  // and of any
+constexpr int kMostTextTokens = 4096;  // the longest of any
 constexpr int kMaxSide = 1 << 14;      // pixels
 struct RequestDefaults {
   int width = 1024, height = 1024, steps = 28;
   double guidance = 3.5;
   int max_sequence_length = 512;
 };
-// Pictures that a family takes beside prompts.
+// Pictures that a family accepts beside prompts.
 struct PicturesTaken {
   enum class Init { kNever, kMaybe, kWithMask } init = Init::kNever;  // to start from
-  // What the initial picture is: a sample of what the encoder makes of it; or its mean, which is
-  // then the first reference, too, or the reference where there is no other. A mask of latents is
-  // the nearest of its pixels, with the first reference bilinear.
+  // How the initial picture is used: as a sample from the encoder; or as its mean, which is also
+  // the first reference or, with kReferenceAlone, the reference if there is no other. The mask is
+  // resized to latents by nearest pixel, with kReference bilinearly.
   enum class InitAs { kSample, kReference, kReferenceAlone } init_as = InitAs::kSample;
-  std::int64_t most_init_pixels = 0;                // a larger one is scaled down first; 0: none is
-  double strength = 0.6, strength_with_mask = 0.6;  // unless the request says
-  // What lies beside a token of latents: nothing, the latents of the control picture, or those of
-  // the initial picture without what is drawn anew, then the mask. The last two are then needed.
+  std::int64_t most_init_pixels = 0;                // larger are scaled down first; 0: no limit
+  double strength = 0.6, strength_with_mask = 0.6;  // unless the request sets it
+  // Channels beside those of the latents: none, the control picture's latents, or the initial
+  // picture's latents with the drawn region removed, then the mask. The last two are then required.
   enum class Beside { kNothing, kControl, kMasked } beside = Beside::kNothing;
-  std::vector<int> controlnet_modes = {};  // by ControlNet; 0: its pictures are of one kind
-  bool controlnets_see_pixels = false;     // not what the autoencoder makes of pictures
+  std::vector<int> controlnet_modes = {};  // by ControlNet; 0: only one kind
+  bool controlnets_see_pixels = false;     // instead of the autoencoder's latents
   int most_references = 0;
-  // As tokens beside the noise's, or as text behind the prompt's, of which each has a scale.
+  // As tokens beside the noise's, or as text after the prompt's, each with a scale.
   enum class References { kBesideNoise, kBehindPrompt } references = References::kBesideNoise;
-  std::int64_t tokens_behind_prompt = 0;  // that they are there, however many they are
-  // A reference in the size that the encoder sees. Throws InputError for one that is no use.
+  std::int64_t tokens_behind_prompt = 0;  // in total, however many references
+  // Resizes a reference to what the encoder sees. Throws InputError for an unusable one.
   std::function<Pixels(const Pixels&)> fit_reference = {};
-  // In its place where references get the size of what is drawn.
+  // Used instead if references take the size of the drawn picture.
   std::function<Pixels(const Pixels&, PictureSize)> cut_reference = {};
-  // Of which reference what is drawn has the size, unless asked for another.
+  // Which reference sets the size of the drawn picture, unless one is asked for.
   enum class SizeFrom { kFirst, kLast } size_from = SizeFrom::kFirst;
-  // What of the encoder's distribution is looked at; a sample is drawn behind the noise.
+  // What of the encoder's distribution is used; a sample is drawn after the noise.
   enum class ReferenceLatents { kMean, kSample } reference_latents = ReferenceLatents::kMean;
-  // Whether the model sees references in every step, or was trained to attend what it made of them
-  // before the first.
+  // Whether the model sees references in every step, or was trained to attend to keys and values
+  // computed once, before the first.
   enum class Seen { kInEveryStep, kOnce } references_seen = Seen::kInEveryStep;
 };
 struct RequestLimits {
   RequestDefaults defaults = {};
   int size_multiple = 16;  // pixels: sizes are rounded down to it
-  // Of sizes that a model was trained for, the one to draw instead; none: it draws any.
+  // The trained size to draw instead of the given one; empty: the model draws any size.
   std::function<PictureSize(PictureSize)> nearest_size = {};
   int largest_side = kMaxSide;           // pixels
   int max_text_tokens = kMaxTextTokens;  // the longest max_sequence_length
-  int num_texts = 1;                     // that a prompt has: 2 with a second text encoder
+  int num_texts = 1;                     // per prompt: 2 with a second text encoder
   GuidanceKind guidance = GuidanceKind::kEmbeddedOrTrue;
   GuidedFrom guided_from = GuidedFrom::kNegative;
   std::int64_t guided_channels = 0;  // TrueGuidance::kept_channels
-  std::string negative_prompt = {};  // where a request has none
+  std::string negative_prompt = {};  // if a request has none
   PicturesTaken pictures = {};
 };
 
-// What is told of a model from its config files alone.
+// Everything known of a model from its config files alone.
 struct Description {
   std::string family;  // "FLUX.1"
   std::vector<Part> parts;
@@ -107,8 +107,8 @@ struct Description {
   RequestLimits limits;
   ScheduleConfig schedule;
   VaeConfig vae;
-  bool latents_in_float = false;    // between steps, whatever the denoiser computes in
-  std::string pipeline_class = {};  // of diffusers, where adapters make it another than its files'
+  bool latents_in_float = false;    // between steps, whatever dtype the denoiser computes in
+  std::string pipeline_class = {};  // of diffusers, if adapters change it from the one in the files
 };
 
 }  // namespace braid

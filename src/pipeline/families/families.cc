@@ -1,5 +1,5 @@
-// The families that Braid knows, a line each. It defines nothing else, so that a program that links
-// this library with a known_families() of its own, as tests do, gets only that.
+// The families that Braid knows, one line each. It defines nothing else, so that a program linking
+// this library with its own known_families(), as tests do, gets only that.
 #include "pipeline/families/family.h"
 #include "pipeline/families/flux/flux.h"
 #include "pipeline/families/flux2/flux2.h"

@@ -1,5 +1,5 @@
-// The one door to a family of models. What the engine, planner, proofs, conversion and program need
-// to know of a model they ask here; families.cc lists the families.
+// The only interface to a family of models. Engine, planner, proofs, conversion and program ask
+// here for all they need to know of a model; families.cc lists the families.
 //
 // Shape letters: B batch, N tokens of latents, T text tokens, C widths, A axes of a position.
 #pragma once
@@ -18,10 +18,10 @@
 
 namespace braid {
 
-// Where a part's weights come from when it is loaded.
+// The source of a part's weights when it is loaded.
 using WeightsOf = std::function<Weights(const Part&)>;
 
-// A model of some family, described and not loaded.
+// A model of some family, described but not loaded.
 class Family {
  public:
   explicit Family(Description description) : description_(std::move(description)) {}
@@ -35,49 +35,48 @@ class Family {
     return description_.latents_in_float ? at::kFloat : of_denoiser;
   }
 
-  // The same with other numbers of blocks, one a kind; 0 leaves a kind as it is.
+  // The same with other block counts, one per kind; 0 leaves a kind unchanged.
   virtual std::shared_ptr<const Family> with_blocks(const std::vector<int>& counts) const = 0;
 
-  // The same with a layer that takes more than is stored, where an adapter widens one; else null.
+  // The same with a layer wider than stored, if an adapter widens one; else null.
   virtual std::shared_ptr<const Family> widened_by(const std::vector<AppliedAdapter>&) const {
     return nullptr;
   }
 
-  // Loading. The denoiser has the blocks of `run`, all of them by default.
+  // Loading. The denoiser gets the blocks of `run`, by default all.
   virtual DenoiserPart load_denoiser(const Weights& w, Attend attend,
                                      std::optional<BlockRange> run = {}) const = 0;
-  // The ControlNets that the description has parts of; empty where it has none.
+  // The ControlNets listed as parts of the description; empty if it has none.
   virtual Controls load_controls(const WeightsOf& weights, const Attend& attend) const;
-  // `folder` is the model's; `warn` hears of files that are not as the family wants them.
+  // `folder` is the model's; `warn` reports files that differ from what the family expects.
   virtual std::unique_ptr<const TextEncoders> load_text(const std::filesystem::path& folder,
                                                         at::Device device, const WeightsOf& weights,
                                                         const Warn& warn) const = 0;
 
-  // Of families that look at references behind the prompt: what embeds them, and the prompt with
-  // them.
+  // For families that append references to the prompt: what embeds them, and the prompt with them.
   virtual EmbedPicture load_picture_embedder(const WeightsOf& weights) const;
   virtual Condition behind_prompt(const Condition& embedded, const Prompt& prompt,
                                   const EmbeddedPictures& pictures) const;
 
-  // Latents as tokens, in latents_dtype(); noise as the reference draws it on the CPU.
+  // Latents as tokens, in latents_dtype(); noise drawn on the CPU as in the reference.
   virtual std::int64_t num_tokens(PictureSize size) const = 0;
   Tensor draw(std::span<const at::Generator> generators, PictureSize size,
               at::ScalarType dtype) const;  // [B N C]
-  // The shape of latents as the autoencoder has them, and such latents packed to tokens and back.
+  // The shape of the autoencoder's latents; packing them to tokens, and unpacking.
   virtual std::vector<std::int64_t> latent_shape(PictureSize size) const = 0;  // of one picture
   virtual Tensor pack(const Tensor& latents) const = 0;
   virtual Tensor unpack(const Tensor& tokens_BNC, PictureSize size) const = 0;
-  // Reference `number`, from 0 on, of latents [1 Z H W] of a size of their own; and all of them as
-  // an input of a batch of one, of a model that sees them once.
+  // Reference `number`, from 0 on, from latents [1 Z H W] in a size of their own. Then all of them
+  // as an input with batch 1, for a model that sees them once.
   virtual Tokens reference(const Tensor& latents, int number) const;
   virtual DenoiserInput references_alone(const std::vector<Tokens>& references) const;
 
-  // A step's input: what all steps have in common, and what each brings. `like` says on which
-  // device and in which dtype the denoiser computes.
+  // A step's input: `begin` fills what all steps share, `set_step` what each brings. `like` gives
+  // the denoiser's device and dtype.
   virtual DenoiserInput begin(const Condition& condition, PictureSize size, double guidance,
                               const at::TensorOptions& like) const = 0;
   virtual void set_step(DenoiserInput& in, const Tensor& latents_BNC, float timestep) const = 0;
-  // What ControlNet `net` sees beside an input that has begun; without its picture and scale.
+  // ControlNet `net`'s input beside one that has begun; without its picture and scale.
   virtual ControlInput control(const DenoiserInput& in, int net, std::optional<int> mode,
                                double guidance) const;
 
@@ -85,7 +84,7 @@ class Family {
     return make_schedule(description_.schedule, steps, num_tokens(size));
   }
 
-  // Conversion: names and config.json as diffusers has them, and the denoiser's in a single file.
+  // Conversion: names and config.json as in diffusers, and the denoiser's names in a single file.
   virtual Names written_names(const Part& part) const = 0;
   virtual Names single_file_names() const = 0;
   virtual std::string config_text(const Part& denoiser) const = 0;
@@ -97,21 +96,21 @@ class Family {
 // A family as families.cc lists it.
 struct FamilyEntry {
   std::string pipeline_class;                // in model_index.json
-  std::vector<std::string> folders;          // that a model directory has
-  std::vector<std::string> single_file_has;  // tensors; any of these tells a single file
-  std::vector<std::string> published;        // names of models with known sizes: "flux1-dev"
+  std::vector<std::string> folders;          // that a model directory contains
+  std::vector<std::string> single_file_has;  // tensors; any of them identifies a single file
+  std::vector<std::string> published;        // names of models of known sizes: "flux1-dev"
   bool takes_controlnets = false, takes_redux = false;
 
-  // Throws InputError naming file and field, also where parts do not fit each other.
+  // Throws InputError naming file and field, also if parts do not match each other.
   std::function<std::shared_ptr<const Family>(const ModelFiles&)> open;
   std::function<std::shared_ptr<const Family>(const std::string& name)> named;
 };
 
-// Defined in families.cc, and by tests that bring a family of their own.
+// Defined in families.cc, and by tests that bring their own family.
 const std::vector<FamilyEntry>& known_families();
 
 std::shared_ptr<const Family> open_family(const ModelFiles& files);
-// A model that is known by name, with published sizes; null for other names.
+// A model known by name, with published sizes; null for other names.
 std::shared_ptr<const Family> named_family(const std::string& name);
 std::string list_of_named_models();  // "flux1-dev or flux1-schnell"
 

@@ -1,4 +1,4 @@
-// A network and the page of all its weights, which is empty unless they are offloaded whole.
+// A network and the page holding all its weights, which is empty unless they are offloaded whole.
 #pragma once
 
 #include "weights/weights.h"

@@ -1,4 +1,4 @@
-// Parts that models of several families have, and how their descriptions are read.
+// Parts shared by models of several families, and helpers to read their descriptions.
 #pragma once
 
 #include "models/causal_lm/model.h"
@@ -10,11 +10,11 @@ namespace braid {
 // The decoder of an AutoencoderKL or AutoencoderKLFlux2.
 Part autoencoder_part(const VaeConfig& config);
 
-// A language model whose hidden states `states` are the embedded prompt.
+// A language model with `states` as the embedded prompt.
 Part causal_lm_part(const CausalLmConfig& config, const HiddenStates& states);
 
-// The transformer's configuration: read(json) of its config.json, or for a single file without one
-// infer(checkpoint), from the shapes.
+// The transformer's configuration: read(json) from its config.json or, for a single file without
+// one, infer(checkpoint) from the shapes.
 template <class Read, class Infer>
 auto read_transformer(const ModelFiles& files, Read read, Infer infer) {
   const auto path = files.config_of("transformer");

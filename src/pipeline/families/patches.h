@@ -17,7 +17,7 @@ Tensor unpack_patches(const Tensor& tokens_BNC, PatchGrid grid);  // -> [B Z H W
 // Positions [N 3] of the packed tokens: `first`, row, column. float32.
 Tensor patch_positions(PatchGrid grid, at::Device device, std::int64_t first = 0);
 
-// What is drawn lies at 0 of the first axis; references, of families that look at any, at 1, 2, ...
+// The drawn picture is at 0 on the first axis; references, if the family uses them, at 1, 2, ...
 class PatchFamily : public Family {
  public:
   using Family::Family;

@@ -1,4 +1,4 @@
-// Prompts, and what a model's text encoders make of them.
+// Prompts, and their embeddings by a model's text encoders.
 //
 // Shape letters: B batch, T text tokens, C widths.
 #pragma once
@@ -16,18 +16,18 @@ namespace braid {
 using at::Tensor;
 
 struct Prompt {
-  std::string text, second;  // the second is for the second text encoder, where there are two
+  std::string text, second;                // the second is for the second text encoder, if any
   std::vector<Tensor> pictures_13HW = {};  // references, -1 to 1; for encoders that look at them
-  // What an encoder made of these. The prompts of a request have it in common: the first fills it.
+  // An encoder's result for these, shared by the prompts of a request: the first one fills it.
   std::shared_ptr<std::any> seen = {};
 };
 
-// Embedded prompts. A family without one of these leaves it undefined.
+// Embedded prompts. A family that lacks one of them leaves it undefined.
 struct Condition {
   Tensor text_BTC, pooled_BC;
 };
 
-// A picture [1 3 H W], -1 .. 1, as text behind the prompt's: [1 L C].
+// A picture [1 3 H W], -1 .. 1, as text to append to the prompt: [1 L C].
 using EmbedPicture = std::function<Tensor(const Tensor&)>;
 
 struct EmbeddedPictures {
@@ -41,7 +41,7 @@ using Warn = std::function<void(const std::string&)>;
 class TextEncoders {
  public:
   virtual ~TextEncoders() = default;
-  // A batch of one. Throws InputError for text that is not UTF-8; `warn` hears of cut text.
+  // A batch of one. Throws InputError for text that is not UTF-8; `warn` reports truncated text.
   virtual Condition encode(const Prompt& prompt, int max_sequence_length,
                            const Warn& warn) const = 0;
 };

@@ -1,4 +1,4 @@
-// CUDA's graphs, with the memory that LibTorch's allocator sets apart for them.
+// CUDA graphs, with the memory that LibTorch's allocator reserves for them.
 #include <ATen/core/CachingHostAllocator.h>
 #include <ATen/cuda/CUDAGraph.h>
 #include <c10/cuda/CUDACachingAllocator.h>
@@ -34,10 +34,10 @@ class CudaGraph : public DeviceGraph {
   ~CudaGraph() override {
     if (is_recording_) quietly([this] { graph_.capture_end(); });
     quietly([this] { graph_.reset(); });
-    give_back(pool_);  // while the graph is there, whom the allocator asks what belongs to it
+    give_back(pool_);  // while graph_ is alive: the allocator asks it what belongs to it
   }
 
-  // Other threads may allocate and wait meanwhile: only this one is bound to what can be recorded.
+  // Other threads may allocate and wait meanwhile: only this one is restricted in what it may do.
   void begin() override {
     is_recording_ = true;
     graph_.capture_begin(pool_.id(), cudaStreamCaptureModeThreadLocal);
@@ -54,7 +54,7 @@ class CudaGraph : public DeviceGraph {
     try {
       work();
     } catch (const std::exception&) {
-      // whoever recorded has heard of it
+      // the error has already been reported
     }
   }
 

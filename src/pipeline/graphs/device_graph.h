@@ -1,4 +1,4 @@
-// Work that a device was given once and repeats at one call.
+// Work recorded once on a device and replayed by one call.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -9,18 +9,18 @@ namespace braid {
 
 class DeviceGraph {
  public:
-  // Ends a recording that did not come to its end, and gives back the memory of the graph.
+  // Ends an unfinished recording and gives back the graph's memory.
   virtual ~DeviceGraph() = default;
-  // Between the two, what the calling thread gives its current stream, which must not be the
-  // default one, is recorded and not done. Memory that it is given meanwhile stays the graph's.
-  // When one of them throws, the graph is of no use but to be destroyed.
+  // Between the two, work that the calling thread puts on its current stream is recorded, not run;
+  // the stream must not be the default one. Memory allocated meanwhile stays the graph's. When one
+  // of them throws, the graph can only be destroyed.
   virtual void begin() = 0;
   virtual void end() = 0;
-  // Puts all of it on the current stream.
+  // Puts all recorded work on the current stream.
   virtual void replay() = 0;
 };
 
-// nullptr where graphs are not recorded: on CPUs, and in builds for AMD.
+// nullptr where graphs cannot be recorded: on CPUs, and in builds for AMD.
 std::unique_ptr<DeviceGraph> make_device_graph(at::Device device);
 
 }  // namespace braid

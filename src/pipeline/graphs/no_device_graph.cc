@@ -1,4 +1,4 @@
-// Of builds that record no graphs.
+// For builds that record no graphs.
 #include "pipeline/graphs/device_graph.h"
 
 namespace braid {

@@ -14,7 +14,7 @@ namespace {
 
 struct Placed {
   std::string_view name;
-  std::int64_t batch_dim;  // tells tokens from their positions
+  std::int64_t batch_dim;  // distinguishes tokens from their positions
   Tensor x;
 };
 
@@ -45,7 +45,7 @@ bool have_same_shapes(const std::vector<DenoiserInput>& a, const std::vector<Den
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), are_same);
 }
 
-// Memory of its own with the same numbers.
+// The same values in memory of their own.
 DenoiserInput copy_of(DenoiserInput in) {
   visit_tensors(in, [](Tensor& x, const Along&) { x = x.clone(at::MemoryFormat::Contiguous); });
   return in;
@@ -56,13 +56,13 @@ void copy_to(const DenoiserInput& to, const DenoiserInput& from) {
   for (std::size_t i = 0; i < targets.size(); ++i) targets[i].x.copy_(sources[i].x);
 }
 
-// Not the default one, and of the CPU, in tests, the only one.
+// Not the default stream; on the CPU, in tests, the only one.
 c10::Stream stream_to_record_on(at::Device device) {
   const c10::impl::VirtualGuardImpl guard(device.type());
   return device.is_cpu() ? guard.getStream(device) : guard.getStreamFromGlobalPool(device);
 }
 
-// What lies about freed cannot be the graph's.
+// Memory cached by the allocator cannot become the graph's.
 void free_what_is_cached(at::Device device) {
   if (device.is_cpu()) return;
   c10::impl::VirtualGuardImpl(device.type()).synchronizeDevice(device.index());
@@ -88,7 +88,7 @@ std::vector<Tensor> StepGraph::operator()(const std::vector<DenoiserInput>& inpu
   if (!may_use(inputs)) return inner_(inputs);
   if (!have_same_shapes(inputs, inputs_) || epoch_ != options_.epoch()) {
     forget();
-    auto velocities = inner_(inputs);  // may end in its midst
+    auto velocities = inner_(inputs);  // may throw halfway
     inputs_ = inputs;
     return velocities;
   }
@@ -103,14 +103,14 @@ void StepGraph::forget() {
   epoch_ = options_.epoch();
 }
 
-// Always on the same stream: LibTorch keeps a workspace of matrix products for each one used.
+// Always on the same stream: LibTorch keeps a workspace for matrix products per stream used.
 void StepGraph::record() {
   for (auto& in : inputs_) in = copy_of(in);
   if (!stream_) stream_ = stream_to_record_on(options_.device);
   free_what_is_cached(options_.device);
   auto graph = options_.make(options_.device);
   const c10::StreamGuard on(*stream_);
-  // A recording ends on the stream on which it began.
+  // A recording must end on the stream on which it began.
   const auto give_up = [&] {
     velocities_.clear();  // they lie in the graph's memory
     graph.reset();
@@ -120,7 +120,7 @@ void StepGraph::record() {
     velocities_ = inner_(inputs_);
     graph->end();
     graph_ = std::move(graph);
-  } catch (const Cancelled&) {  // the run ends, whatever can be recorded
+  } catch (const Cancelled&) {  // the run ends; this says nothing about recording
     give_up();
     throw;
   } catch (const std::exception& cause) {
@@ -130,7 +130,7 @@ void StepGraph::record() {
   }
 }
 
-// What the graph writes is written again by the next replay.
+// The next replay overwrites the graph's outputs.
 std::vector<Tensor> StepGraph::replay(const std::vector<DenoiserInput>& inputs) {
   for (std::size_t i = 0; i < inputs.size(); ++i) copy_to(inputs_[i], inputs[i]);
   graph_->replay();

@@ -1,11 +1,11 @@
-// Where weights stay as their files have them.
+// Where weights stay in the codes of their files.
 #pragma once
 
 #include "weights/load_options.h"
 
 namespace braid {
 
-// A CPU's products decode them; GPUs have no kernels that do.
+// CPU products decode them on the fly; GPUs have no kernels for that.
 inline Coded coded_on(at::Device device) {
   return device.is_cpu() ? Coded::kKept : Coded::kWidened;
 }

@@ -71,7 +71,7 @@ Paging OffloadedParts::paging_of(OffloadMode mode, int resident) {
 
 Paging OffloadedParts::transformer() { return paging_of(offload_.transformer, offload_.resident); }
 
-// A net and the transformer follow each other in every step: neither makes room for the other.
+// A ControlNet and the transformer alternate in every step: neither makes room for the other.
 Paging OffloadedParts::control() {
   if (offload_.transformer != OffloadMode::kModel) return paging_of(offload_.transformer, 0);
   return {.pages = add_pages({.prefetch = 0, .pin = offload_.pin, .folder = folder_}),
@@ -80,7 +80,7 @@ Paging OffloadedParts::control() {
 
 Paging OffloadedParts::text() { return paging_of(offload_.text, 0); }
 
-// The autoencoder has no list of blocks: its layers take their place.
+// The autoencoder has no list of blocks: its layers are paged instead.
 Paging OffloadedParts::vae() {
   return paging_of(offload_.vae == OffloadMode::kBlock ? OffloadMode::kLeaf : offload_.vae, 0);
 }

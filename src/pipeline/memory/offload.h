@@ -1,4 +1,4 @@
-// Where the weights of a family's parts are while they are not needed.
+// Where the weights of a model's parts live while they are not needed.
 #pragma once
 
 #include "weights/paging/order_checker.h"
@@ -11,12 +11,12 @@ class OffloadedParts {
  public:
   OffloadedParts(const Offload& offload, at::Device device);
 
-  // For the loads of the parts, one after the other.
+  // Paging for the loads of the parts, one after another.
   Paging transformer();
   Paging control();  // of each ControlNet
   Paging text();
   Paging vae();
-  // Once all are loaded.
+  // Call once all parts are loaded.
   void finish();
 
   // With BRAID_CHECK_ORDER=1 in the environment: throws Error naming the first hazard so far.
@@ -31,7 +31,7 @@ class OffloadedParts {
   std::shared_ptr<PageDevice> device_;
   std::shared_ptr<const OrderChecker> checker_;
   std::shared_ptr<const PageFolder> folder_;
-  std::shared_ptr<Pages> one_part_at_a_time_;  // of all parts that are offloaded whole
+  std::shared_ptr<Pages> one_part_at_a_time_;  // for all parts offloaded whole
   std::vector<std::shared_ptr<Pages>> all_;
 };
 

@@ -11,7 +11,7 @@ namespace {
 
 constexpr auto kNumPhases = std::int64_t(kPhases.size());
 
-// How a rank's figures travel: who it shares them with, then four of each kind.
+// Layout of a rank's figures on the wire: who shares them, then four columns of each kind.
 enum Column : std::int64_t {
   kProcess,
   kDevice,
@@ -65,7 +65,7 @@ void PeakMeter::finish() {
   if (phase_) take({});
 }
 
-// Ends a phase; what comes now belongs to `next`.
+// Ends a phase; what follows belongs to `next`.
 void PeakMeter::take(std::optional<Phase> next) {
   const auto resident = std::int64_t(memory_.take());
   if (phase_) raise(resident_, *phase_, resident);

@@ -1,4 +1,4 @@
-// The most memory that each rank of a run held in each of its phases.
+// The most memory that each rank held in each phase of a run.
 #pragma once
 
 #include <array>
@@ -18,30 +18,29 @@ constexpr std::array<Phase, 4> kPhases = {Phase::kLoad, Phase::kText, Phase::kDe
                                           Phase::kDecode};
 const char* phase_name(Phase phase);  // "load"
 
-// Of one rank; 0 for phases that it did not have. Ranks that are threads share what is resident in
-// their process, and those of them on one GPU what is allocated there: it is counted once and told
-// of each of them.
+// Peaks of one rank; 0 for phases it did not have. Ranks that are threads share their process's
+// resident memory, those on one GPU its allocations: counted once, reported for each of them.
 struct RankPeaks {
   std::string device;                                // "cpu", "cuda:1"
-  BytesByPhase resident = {};                        // of the host
-  BytesByPhase allocated = {}, reserved = {};        // of a GPU, by LibTorch's allocator
+  BytesByPhase resident = {};                        // host memory
+  BytesByPhase allocated = {}, reserved = {};        // GPU memory, by LibTorch's allocator
   int resident_shared_by = 1, device_shared_by = 1;  // ranks
 };
 
-// Measures one process. The kernel keeps one peak a process and the allocator one a device, which
-// this sets back whenever a phase begins: only one meter may be at work.
+// Measures one process. At each phase it resets the kernel's peak of the process and the
+// allocator's peak of each device, so only one meter may run at a time.
 class PeakMeter {
  public:
   PeakMeter();
 
-  // A device that a rank of this process is about to use; the CPU needs no watching.
+  // Watches a device that a rank of this process is about to use; the CPU needs no watching.
   void watch(at::Device device);
-  // What is held from here on belongs to `phase`. Called by every rank of the process; the first to
-  // begin a phase ends the one before.
+  // Memory held from here on belongs to `phase`. Called by every rank of the process; the first to
+  // begin a phase ends the previous one.
   void enter(Phase phase);
   void finish();
 
-  // Of all ranks, in their order. Collective, after finish().
+  // Peaks of all ranks, in rank order. Collective, after finish().
   std::vector<RankPeaks> gather(const Group& world, at::Device mine) const;
 
   std::int64_t start_bytes() const { return start_bytes_; }  // resident, before the first phase

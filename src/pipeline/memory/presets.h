@@ -1,5 +1,5 @@
-// Where the weights of a model of 17 billion parameters go on the GPUs that people have. Data, and
-// the two ways to find a row of it; nothing here asks a device.
+// Where the weights of a model of 17 billion parameters go on common GPUs: a table, and two ways to
+// look up a row. Nothing here queries a device.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@ namespace braid {
 
 struct Preset {
   std::string name;                        // "rx-7800-xt"
-  std::vector<std::string> architectures;  // "gfx1101", "sm_89"; none: chosen by name only
+  std::vector<std::string> architectures;  // "gfx1101", "sm_89"; empty: chosen by name only
   double least_bytes;                      // of the device's memory
   Memory memory;
   std::string why;
@@ -19,11 +19,11 @@ struct Preset {
 
 const std::vector<Preset>& known_presets();
 
-// The one for a device, null where none is known.
+// The preset for a device, null if none is known.
 const Preset* preset_for(const std::string& architecture, double bytes);
 
-// What a GPU of so many bytes has for a run whose line says nothing of memory: all but what the
-// driver keeps and the allocator loses.
+// The budget of a run that states none, on a GPU of so many bytes: all but what the driver keeps
+// and the allocator loses.
 Budget implied_budget(double bytes);
 
 // Throws InputError listing the known names.

@@ -1,5 +1,5 @@
-// References that a model sees once: in one evaluation of their own, before the first step. In all
-// that follow every block attends to what they were there.
+// References that a model sees once, in an evaluation of their own before the first step. In all
+// later evaluations each block attends to the keys and values kept from it.
 #pragma once
 
 #include <memory>
@@ -12,17 +12,17 @@ namespace braid {
 
 class KeptReferences {
  public:
-  // A part of the model whose blocks attend to what is kept, out of `load`, which is given where.
+  // Wraps a part whose blocks attend to what is kept; `load` builds it, given where to keep it.
   DenoiserPart attending(const std::function<DenoiserPart(KeptKeys*)>& load);
-  // Evaluates the whole model, `branches` at once.
+  // `predict` evaluates the whole model, `branches` at once.
   void set_model(PredictAll predict, int branches);
 
   // Collective over the ranks that work on the same pictures. Every rank of a branch computes the
-  // same: references know no text.
+  // same: references do not depend on text.
   void keep(const DenoiserInput& references);
   void forget();
 
-  std::uint64_t changes() const { return changes_; }  // so far, of what is attended to
+  std::uint64_t changes() const { return changes_; }  // so far, to what is attended to
 
  private:
   void set_use(KeptKeys::Use use);

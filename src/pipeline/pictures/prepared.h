@@ -1,4 +1,4 @@
-// The pictures of a request as the autoencoder and the denoiser want them.
+// The pictures of a request in the form the autoencoder and the denoiser expect.
 //
 // Shape letters: H W pixels.
 #pragma once
@@ -11,23 +11,23 @@
 
 namespace braid {
 
-// What is drawn goes back into the region of the initial picture that it was cut out of.
+// Pastes what is drawn back into the region of the initial picture that it was cut from.
 struct PutBack {
   Region region;
   Pixels picture, mask;
   Picture operator()(Picture drawn) const;
 };
 
-// float32, on the CPU; undefined or empty where the request has none.
+// float32, on the CPU; undefined or empty if the request has none.
 struct PreparedPictures {
   Tensor init_13HW;                     // -1 to 1, of the request's size
   std::vector<Tensor> controls_13HW;    // the same
   Tensor mask_11HW;                     // 0 or 1, of the request's size; 1 is drawn
-  std::vector<Tensor> references_13HW;  // -1 to 1, each of a size of its own
-  std::optional<PutBack> put_back;      // where a part of a picture is drawn alone
+  std::vector<Tensor> references_13HW;  // -1 to 1, each of its own size
+  std::optional<PutBack> put_back;      // if only a part of a picture is drawn
 };
 
-// Resized as diffusers' VaeImageProcessor does; `warn` hears of each picture that is.
+// Resizes as diffusers' VaeImageProcessor does; `warn` reports each resized picture.
 PreparedPictures prepare_pictures(const PicturesIn& pictures, PictureSize size,
                                   const PicturesTaken& taken, const Warn& warn);
 

@@ -18,10 +18,10 @@ constexpr double kGB = 1e9, kGiB = 1024.0 * 1024 * 1024, kTera = 1e12;
 constexpr int kMaxDevices = 1024;
 
 // Large matrix products reach 0.5 to 0.7 of a tensor core's peak (FLUX.1-dev on one H200: 0.57). On
-// RDNA3 LibTorch reaches 0.2 (FLUX.1-dev on one RX 7800 XT: 5.1 s a step).
+// RDNA3 LibTorch reaches 0.2 (FLUX.1-dev on one RX 7800 XT: 5.1 s per step).
 constexpr double kTensorCores = 0.6, kRdna3 = 0.2, kCpu = 0.5;
 
-// Peak figures are those of the makers' data sheets; sold sizes of cards' memory are powers of two.
+// Peaks are from the makers' data sheets; memory sizes as sold are powers of two.
 const std::vector<DeviceSpec>& known_devices() {
   const auto t = kTera;
   static const std::vector<DeviceSpec> kKnown = {
@@ -44,7 +44,8 @@ const std::vector<DeviceSpec>& known_devices() {
   return kKnown;
 }
 
-// One direction of sixteen PCIe lanes, of all NVLinks or xGMI links of a device, of 100 Gb/s.
+// One direction of sixteen PCIe lanes, of all NVLink or xGMI links of a device, or of 100 Gb/s
+// Ethernet.
 struct KnownLink {
   const char* name;
   double peak, latency;
@@ -54,9 +55,9 @@ const KnownLink kLinks[] = {
     {"nvlink3", 300 * kGB, 5e-6},  {"nvlink", 450 * kGB, 5e-6},     {"nvlink5", 900 * kGB, 5e-6},
     {"xgmi", 448 * kGB, 5e-6},     {"ethernet", 12.5 * kGB, 30e-6}, {"memory", 10 * kGB, 20e-6},
 };
-constexpr double kLinkReached = 0.8;  // what collectives of many megabytes reach
+constexpr double kLinkReached = 0.8;  // reached by collectives of many megabytes
 
-// FLOP/s of a core at 2.5 GHz: two fused multiply-adds a cycle of 256 or 512 bits of float32; AMX
+// FLOP/s of a core at 2.5 GHz: two fused multiply-adds per cycle of 256 or 512 bits of float32; AMX
 // multiplies tiles.
 DeviceSpec this_machine(int shared_by) {
   const auto cpu = read_cpu();

@@ -10,8 +10,8 @@
 namespace braid {
 namespace {
 
-// A GPU of this machine. Layouts on devices that are alike are ordered by what they compute and
-// move, so that the figures of one will do for all.
+// A GPU of this machine. Layouts on identical devices are ranked by what they compute and move, so
+// any one GPU's figures will do.
 DeviceSpec this_gpu(at::Device device) {
   auto spec = devices_named("the device", "a100").front();
   spec.name = device.str();

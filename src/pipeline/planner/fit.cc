@@ -10,22 +10,22 @@
 namespace braid {
 namespace {
 
-constexpr double kHostSpeed = 25e9, kDiskSpeed = 2e9;  // bytes a second; they only order choices
-constexpr double kBytesLate = 500'000;  // that a copy could have moved before it began
+constexpr double kHostSpeed = 25e9, kDiskSpeed = 2e9;  // bytes per second; they only rank choices
+constexpr double kBytesLate = 500'000;  // a copy's late start, in bytes it could have moved
 
-// What changes the picture.
+// Choices that change the picture.
 struct Changes {
   bool quantize = false, quantize_text = false, tiles = false;
 };
 
-// One budget's worth of choices about a job.
+// The choices for one job under one budget.
 class Fitting {
  public:
   Fitting(const PlanJob& job, const FitPlace& place);
 
-  // The fastest that fits, of those that change the picture least.
+  // The fastest that fits, among those that change the picture least.
   std::optional<Fit> find();
-  // The least that a choice so far would have taken on a device, and of the host where it fits.
+  // The choice so far that exceeds the budget by least.
   const Fit& least() const { return *least_; }
 
  private:
@@ -103,7 +103,7 @@ bool Fitting::fits(const Fit& choice) const {
          (budget_.host == 0 || choice.host_peak <= budget_.host);
 }
 
-// What is copied again and again, of the first rank, whose stage is as any other.
+// What is copied repeatedly, on the first rank, whose stage represents the others.
 double Fitting::seconds_of(const PlanJob& job) const {
   const auto& o = job.memory.offload;
   const auto bytes_of = [&](const PartTensors& part, Quantize form, OffloadMode mode, int resident,
@@ -154,7 +154,7 @@ std::vector<OffloadMode> Fitting::modes(bool is_fixed, OffloadMode asked,
   return is_fixed ? std::vector{asked} : std::move(choices);
 }
 
-// As many groups of blocks as possible stay; each that does not costs a copy a step.
+// As many groups of blocks as possible stay; each other one costs a copy per step.
 void Fitting::try_transformer(const Fit& choice, std::optional<Fit>& best) {
   using enum OffloadMode;
   const auto& asked = job_.memory.offload;
@@ -170,7 +170,7 @@ void Fitting::try_transformer(const Fit& choice, std::optional<Fit>& best) {
     for (const int prefetch : {asked.prefetch, 0}) {
       if (prefetch != asked.prefetch && (fixed.prefetch || mode == kNone)) continue;
       o.prefetch = prefetch;
-      // The more stay the more is held: halve the range in which the most that fits must lie.
+      // The more groups stay, the more memory is held: bisect for the largest number that fits.
       int least = has_blocks && !fixed.resident ? 0 : most;
       for (int end = most + 1; least < end;) {
         o.resident = least + (end - least) / 2;
@@ -205,7 +205,7 @@ std::optional<Fit> Fitting::find_with(const Changes& changes) {
   return best;
 }
 
-// Those that change least at first: tiles of a picture less than 8 bits.
+// Least change first: decoding in tiles changes a picture less than 8 bits.
 std::vector<Changes> Fitting::allowed() const {
   std::vector<Changes> all;
   for (const bool text : {false, true})
@@ -223,7 +223,7 @@ std::optional<Fit> Fitting::find() {
   return {};
 }
 
-// What alone would make it fit.
+// The single changes that would make it fit.
 std::vector<DoesNotFit::Help> what_would_help(const PlanJob& job, const FitPlace& place) {
   using Remedy = DoesNotFit::Remedy;
   std::vector<DoesNotFit::Help> help;

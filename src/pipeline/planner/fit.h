@@ -1,4 +1,4 @@
-// What a budget of memory means: how weights are kept so that a request stays below it.
+// Turns a memory budget into a way to keep weights, so that a request stays below it.
 #pragma once
 
 #include "base/error.h"
@@ -6,21 +6,21 @@
 
 namespace braid {
 
-// A way to keep the weights, and what it takes.
+// A way to keep the weights, and its cost.
 struct Fit {
-  Memory memory;  // without a budget
+  Memory memory;  // with the budget cleared
   VaeTiling tiling = VaeTiling::kAuto;
-  std::int64_t device_peak = 0;  // predicted: of the fullest device; on CPUs of the process
+  std::int64_t device_peak = 0;  // predicted: of the fullest device; on CPUs, the process's
   std::int64_t host_peak = 0;    // of the process
-  std::int64_t locked = 0;       // of the host's memory, for the copies of this process
+  std::int64_t locked = 0;       // host memory locked for this process's copies
   std::int64_t files = 0;        // of weights, in the folder of `memory.offload`
-  double copy_seconds = 0;       // of the whole run, at 25 GB/s from the host and 2 from a disk
+  double copy_seconds = 0;       // for the whole run, at 25 GB/s from the host and 2 from a disk
 };
 
-// Nothing that a budget allows fits it; what() says how much is missing.
+// Nothing that the budget allows fits; what() says how much is missing.
 class DoesNotFit : public InputError {
  public:
-  // What alone would make it fit, and the device's peak then.
+  // A single change that would make it fit, and the device's peak then.
   enum class Remedy { kFiles, kEightBits, kEightBitsInFiles, kSmallPicture };
   struct Help {
     Remedy remedy;
@@ -36,22 +36,22 @@ class DoesNotFit : public InputError {
 
 std::string gigabytes_with_cents(std::int64_t bytes);  // "5.90 GB"
 
-// Where ranks compute, and which of them are in one process.
+// Where ranks compute, and which of them share a process.
 struct FitPlace {
   Degrees grid;
   std::vector<std::string> devices;  // by rank; "cpu", "cuda:0"
-  bool are_threads = true;           // of one process; else each rank is a process
+  bool are_threads = true;           // of one process; otherwise each rank is a process
 };
 
-// The fastest that fits job.memory.budget: all weights resident; pages of the text encoders, which
-// cost a copy a prompt; of the autoencoder; some blocks of the transformer, as few as possible;
-// layers of it; files, where job.memory.offload has a folder and the host needs it. What changes
-// the picture comes in only where nothing else fits: tiles of the autoencoder, then 8 bits where
-// they are allowed. What the budget says is fixed stays. The job is surveyed. Throws DoesNotFit
-// unless the budget is implied.
+// The fastest choice that fits job.memory.budget, tried in this order: all weights resident; pages
+// of the text encoders, which cost one copy per prompt; of the autoencoder; some blocks of the
+// transformer, as few as possible; its layers; files, if job.memory.offload has a folder and the
+// host needs it. Choices that change the picture come only if nothing else fits: tiles of the
+// autoencoder, then 8 bits where allowed. What the budget fixes stays. The job is surveyed. Throws
+// DoesNotFit unless the budget is implied.
 Fit fit(const PlanJob& job, const FitPlace& place);
 
-// The same for options and a request: `options.memory` and `request.vae_tiling` are replaced.
+// The same for options and a request: replaces `options.memory` and `request.vae_tiling`.
 struct Fitted {
   PipelineOptions options;
   VaeTiling tiling;

@@ -7,7 +7,7 @@
 namespace braid {
 namespace {
 
-// By rank. "cuda" is each process's own.
+// By rank. "cuda" means each process's own device.
 std::vector<std::string> devices_by_rank(const PipelineOptions& options, int ranks,
                                          bool are_threads) {
   auto names = device_names(options);

@@ -1,4 +1,4 @@
-// Layouts as the planner sees them: all that so many ranks could have, and where a rank lies.
+// Layouts as the planner sees them: all possible for a number of ranks, and each rank's place.
 #pragma once
 
 #include <string>
@@ -13,14 +13,14 @@ std::string layout_name(const Degrees& grid);  // "ring 2 x tp 4": degrees above
 // Every layout of so many ranks: the ordered products of six factors.
 std::vector<Degrees> grids_of(int ranks);
 
-// Which of the ranks along each axis a rank is.
+// A rank's index along each axis.
 struct Place {
   int dp, cfg, layers, ring, ulysses, tp;
 };
 
 Place place_of(const Degrees& grid, int rank);
 
-// How far apart neighbours along each axis lie in the order of ranks.
+// Rank distance between neighbours along each axis.
 Place strides_of(const Degrees& grid);
 
 }  // namespace braid

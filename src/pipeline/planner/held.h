@@ -1,13 +1,12 @@
-// Where a part's weights lie for a given offload mode: the arithmetic of Pages, before there are
-// any.
+// Where a part's weights live for a given offload mode: what Pages computes, before there are any.
 #pragma once
 
 #include "pipeline/planner/tensors.h"
 
 namespace braid {
 
-// Whose share: of rank `tp_rank` of `tp`, blocks [begin, begin + count) with what comes before the
-// first block and after the last one; by default all.
+// Whose share: rank `tp_rank` of `tp`, blocks [begin, begin + count) with what precedes the first
+// block and follows the last; all by default.
 struct PartShare {
   int tp = 1, tp_rank = 0;
   std::int64_t begin = 0, count = std::int64_t(1) << 40;
@@ -18,12 +17,12 @@ struct PlannedPage {
   PageUse use;
 };
 
-// A part as some level of offloading cuts it.
+// A part divided by its offload mode.
 struct PartPages {
   std::int64_t outside = 0;         // bytes that are always on the device
-  std::vector<PlannedPage> groups;  // in the order of loading
-  std::int64_t widened = 0;         // the largest quantised matrix in numbers, while it multiplies
-  std::int64_t largest_tensor = 0;  // in numbers, as it is read
+  std::vector<PlannedPage> groups;  // in loading order
+  std::int64_t widened = 0;         // largest quantised matrix as numbers, while it multiplies
+  std::int64_t largest_tensor = 0;  // as numbers, while it is read
 
   std::int64_t paged() const;
 };
@@ -31,21 +30,20 @@ struct PartPages {
 struct PartForm {
   Quantize quantize = Quantize::kNone;
   OffloadMode offload = OffloadMode::kNone;
-  int blocks = 1;  // a group, with kBlock
+  int blocks = 1;  // per group, with kBlock
 };
 
 PartPages pages_of(const PartTensors& part, const PartShare& share, const PartForm& form);
 
-// Bytes of the slots. Of a GPU's every byte is taken; of the host's those that a page has touched,
-// and no slot is larger than the largest page that comes there.
+// Bytes of the slots. A GPU slot takes all its bytes. A host slot takes those a page has touched,
+// and is no larger than the largest page it receives.
 enum class SlotsOf { kDevice, kHost };
 std::int64_t slot_bytes(const PartPages& pages, const Offload& offload, SlotsOf where);
 
-// Of the pages that have no slot of their own: what is copied each time the part runs, or once
-// before.
+// Bytes of pages without a slot to themselves: copied each time the part runs, or once before.
 std::int64_t copied_bytes(const PartPages& pages, const Offload& offload, PageUse use);
 
-// Of the pages that have one.
+// Bytes of the pages with a slot to themselves.
 std::int64_t resident_bytes(const PartPages& pages, const Offload& offload);
 
 }  // namespace braid

@@ -7,17 +7,17 @@
 namespace braid {
 namespace {
 
-// Rows of an image and what they are convolved in: tiles and taps, or oneDNN's forms of them.
+// Image rows and the buffer they are convolved in: tiles and taps, or oneDNN's formats of them.
 constexpr std::int64_t kBandBytes = 5 * (16 << 20);
 
 bool is_tiled(const PlanJob& job) { return is_tiled(job.tiling, job.size()); }
 
-// Whether convolutions are made in bands of rows, as ops/cpu_image.cc takes them.
+// Whether convolutions run in bands of rows, as in ops/cpu_image.cc.
 bool has_bands(const PlanJob& job) { return job.is_on_host && job.dtype != at::kHalf; }
 
-// Channels that live at the finest level of the decoder, in its first block: the block's input and
-// what is between its convolutions and, of a device that makes whole norms, either the input's norm
-// or the other's, the shortcut and the result.
+// Channels live at the decoder's finest level, in its first block: the block's input and the tensor
+// between its convolutions. A device that computes whole norms also holds either the input's norm,
+// or the other norm, the shortcut and the result.
 std::int64_t decoded_channels(const PlanJob& job) {
   const auto& widths = job.family->description().vae.decoder_widths();
   const auto front = widths.front(), in = widths[std::min<std::size_t>(1, widths.size() - 1)];
@@ -34,8 +34,8 @@ std::int64_t decoding_bytes(const PlanJob& job) {
   return has_bands(job) ? bytes + std::min(bytes, kBandBytes) : bytes;
 }
 
-// In its first blocks: what a block is given and what is between its convolutions; of a device that
-// makes whole norms, one of them and the result too.
+// The encoder's first blocks: a block's input and the tensor between its convolutions; on a device
+// that computes whole norms, also one norm and the result.
 std::int64_t picture_encoding_bytes(const PlanJob& job) {
   const auto& vae = job.family->description().vae;
   const auto tile = vae.sample_size * vae.sample_size;

@@ -1,5 +1,5 @@
-// What the autoencoder takes beside its weights while it decodes, and with its encoder's weights
-// while pictures go in.
+// The autoencoder's memory: beside its weights while decoding, and including its encoder's weights
+// while encoding.
 #pragma once
 
 #include "pipeline/planner/job.h"

@@ -1,4 +1,4 @@
-// What pictures that a request brings take.
+// What a request's pictures cost.
 #pragma once
 
 #include "pipeline/families/family.h"
@@ -6,9 +6,9 @@
 namespace braid {
 
 struct PlannedPictures {
-  std::int64_t encoded_pixels = 0;  // of the largest that the autoencoder encodes
-  // Tokens of each picture that the model looks at; ranks share each run by itself. Those that are
-  // seen once are one run.
+  std::int64_t encoded_pixels = 0;  // of the largest picture the autoencoder encodes
+  // Tokens of each picture that the model looks at; ranks split each run separately. References
+  // seen once form one run.
   std::vector<std::int64_t> references = {};
   PicturesTaken::Seen seen = PicturesTaken::Seen::kInEveryStep;
   std::int64_t tokens_behind_prompt = 0;
@@ -16,10 +16,10 @@ struct PlannedPictures {
   std::int64_t reference_tokens() const;
 };
 
-// `size` is that of the picture that is drawn. They are those that the family takes.
+// `size` is that of the drawn picture. The family must accept the pictures.
 PlannedPictures planned_pictures(const Family& family, const PicturesIn& in, PictureSize size);
 
-// Of the autoencoder's encoder, with its biases and norms.
+// Parameters of the autoencoder's encoder, with its biases and norms.
 std::int64_t encoder_parameters(const VaeConfig& config);
 
 }  // namespace braid

@@ -10,7 +10,7 @@
 namespace braid {
 namespace {
 
-// Of a device's memory; drivers, their contexts and an allocator's gaps take the rest.
+// Usable fraction of a device's memory; drivers, their contexts and allocator gaps take the rest.
 constexpr double kUsable = 0.95;
 
 std::string gigabytes(double bytes) {
@@ -23,7 +23,7 @@ PlannedLayout out(const Degrees& grid, Obstacle obstacle, std::string reason) {
   return {.grid = grid, .obstacle = obstacle, .reason = std::move(reason)};
 }
 
-// What a run would refuse.
+// Reasons for which a run would refuse the layout.
 std::optional<PlannedLayout> refusal(const PlanJob& job, const Degrees& g) {
   for (const auto& part : job.family->description().parts) {
     const bool is_shared =
@@ -60,7 +60,7 @@ std::optional<PlannedLayout> refusal(const PlanJob& job, const Degrees& g) {
   return {};
 }
 
-// The rank of each stage that has the most: the first of the first pipeline's.
+// Measures the rank of each stage that has the most: the first one of the first pipeline.
 void measure(const PlanJob& job, const Machine& machine, const std::vector<Stage>& stages,
              PlannedLayout& layout) {
   const auto& g = layout.grid;
@@ -77,7 +77,7 @@ void measure(const PlanJob& job, const Machine& machine, const std::vector<Stage
   look(0, layout.first_rank);
   for (int rank = 1; rank < g.product(); ++rank) {
     const auto stage = std::size_t(rank / stride % g.layers);
-    // Ranks of a stage differ by a token at most: ask the first that is not rank 0.
+    // Ranks of a stage differ by at most one token: check the first that is not rank 0.
     const bool is_new = rank < 2 || (rank % stride == 0 && rank / stride < g.layers) ||
                         (job.layout.text == TextRanks::kShared && rank <= g.tp);
     const bool differs =
@@ -93,7 +93,7 @@ void measure(const PlanJob& job, const Machine& machine, const std::vector<Stage
                           gigabytes(has), " to use");
 }
 
-// Pictures that a rank denoises together: a layer split takes a batch for each stage.
+// Pictures a rank denoises together: a layer split takes one batch per stage.
 int pictures_at_once(const PlanJob& job, const Degrees& g) {
   return std::min(job.batch_size * g.layers, (job.num_pictures + g.dp - 1) / g.dp);
 }
@@ -111,7 +111,7 @@ std::vector<Stage> plan_stages(const PlanJob& job, const Machine& machine, const
   for (int rank = 0; rank < g.product(); ++rank) {
     const auto& device = machine.devices[std::size_t(rank)];
     auto& least = room[std::size_t(rank / stride % g.layers)];
-    // behind the ranks that may share the text encoders all are alike
+    // beyond the ranks that may share the text encoders, all are alike
     if (rank <= g.tp) others = double(bytes_of_others(job, g, rank).weights());
     least = std::min(least, device.memory - others);
     all_host = all_host && device.name == "cpu";

@@ -7,7 +7,7 @@
 
 namespace braid {
 
-// Why a layout is not for this job.
+// Why a layout does not suit this job.
 enum class Obstacle { kNone, kHeads, kTokens, kBranches, kPictures, kBlocks, kMemory };
 
 struct PlannedLayout {
@@ -15,23 +15,22 @@ struct PlannedLayout {
   Obstacle obstacle = Obstacle::kNone;
   std::string reason = {};  // one sentence; empty without an obstacle
 
-  // Of layouts that could run if memory sufficed:
-  RankBytes first_rank = {}, largest_other = {};  // peaks; of one rank there is no other
-  TrafficByAxis traffic = {};                     // of the first rank, which has most, in a step
+  // For layouts that would run with enough memory:
+  RankBytes first_rank = {}, largest_other = {};  // by peak; a single rank has no other
+  TrafficByAxis traffic = {};                     // of the first rank, which has most, per step
   StepTime step = {};
-  double seconds_per_picture = 0;  // all steps; with several at a time, their share
+  double seconds_per_picture = 0;  // all steps; of several drawn at a time, one's share
 
   bool fits() const { return obstacle == Obstacle::kNone; }
 };
 
-// The runs of blocks of a grid's stages. The job is surveyed.
+// The block range of each stage of a grid. The job is surveyed.
 std::vector<Stage> plan_stages(const PlanJob& job, const Machine& machine, const Degrees& grid);
 
-// All grids of as many ranks as there are devices: those that fit, the fastest per picture first,
-// then the others.
+// All grids with one rank per device: those that fit, the fastest per picture first, then the rest.
 std::vector<PlannedLayout> plan_layouts(const PlanJob& job, const Machine& machine);
 
-// One of them.
+// A single grid.
 PlannedLayout plan_layout(const PlanJob& job, const Machine& machine, const Degrees& grid);
 
 }  // namespace braid

@@ -1,4 +1,4 @@
-// Which run of the denoiser's blocks each stage of a layer split holds.
+// The range of the denoiser's blocks that each stage of a layer split holds.
 #pragma once
 
 #include "comm/group.h"
@@ -9,7 +9,7 @@ namespace braid {
 
 struct Stage {
   std::int64_t first_block = 0, num_blocks = 0;
-  bool is_first = false, is_last = false;  // these have the embedders, and the last layer
+  bool is_first = false, is_last = false;  // these hold the embedders and the last layer
 
   bool holds(const PlannedTensor& tensor, std::int64_t blocks) const;
 };
@@ -19,11 +19,11 @@ Stage whole_transformer(const DenoiserShape& shape);
 // The blocks of a run.
 Stage stage_of(const DenoiserShape& shape, const Share& run);
 
-// What modulates the stage's blocks in a step: numbers of a picture. Every rank has all outputs of
-// layers that are shared. What comes before the blocks embeds the timestep.
+// Modulations of the stage's blocks in a step: numbers per picture. Every rank holds all outputs of
+// shared layers. Layers before the blocks embed the timestep.
 std::int64_t num_modulations(const PartTensors& part, const Stage& stage);
 
-// visit(kind, count) of the kinds of blocks that the stage holds.
+// Calls visit(kind, count) for each kind of block that the stage holds.
 template <class Visit>
 void for_each_kind(const DenoiserShape& shape, const Stage& stage, const Visit& visit) {
   std::int64_t first = 0;

@@ -8,7 +8,7 @@
 namespace braid {
 namespace {
 
-// The slowest of what ranks of a layout run on: all wait for it.
+// The slowest device of a layout's ranks: all wait for it.
 struct Pace {
   double flops, memory_speed;
 };
@@ -23,7 +23,7 @@ Pace pace_of(const Machine& machine, at::ScalarType dtype) {
   return slowest;
 }
 
-// Of the rank with the largest share, which is the first, and of the whole transformer.
+// For the rank with the largest share, which is the first, and the whole transformer.
 class Step {
  public:
   Step(const PlanJob& job, const Degrees& grid, const Machine& machine)
@@ -34,17 +34,17 @@ class Step {
         pace_(pace_of(machine, job.dtype)) {}
 
   double compute() const { return evaluations() * (dense(blocks_, share_.tokens) + attention()); }
-  double following() const;  // seconds of ControlNets, of one picture
+  double following() const;  // seconds of ControlNets, for one picture
   double memory() const;
   std::vector<std::pair<std::string, double>> communication() const;
-  double handover(double items) const;  // of one of a step's items, from stage to stage
+  double handover(double items) const;  // of one item of a step, from stage to stage
 
  private:
   double evaluations() const { return double(share_.branches * share_.batch); }
   std::int64_t num_blocks() const { return job_.shape().num_blocks(); }
   double hidden() const { return double(job_.shape().hidden); }
   using Blocks = std::vector<BlockCost>;
-  // Seconds and bytes of one picture.
+  // Seconds and bytes for one picture.
   double dense(const Blocks& blocks, const TokenCounts& tokens) const;
   double attention() const { return attention(blocks_, share_.group, all_keys(job_)); }
   double attention(const Blocks& blocks, const TokenCounts& queries, const TokenCounts& keys) const;
@@ -90,7 +90,7 @@ double Step::activations(const Blocks& blocks, const TokenCounts& tokens) const 
   return numbers * double(job_.element_bytes());
 }
 
-// Of a ring, in float32, a hop each.
+// Merges of a ring's partial results, in float32, one per hop.
 double Step::merges() const {
   if (grid_.ring == 1 || job_.layout.ring_form != RingForm::kShift) return 0;
   return 20.0 * grid_.ring * double(num_blocks()) * double(share_.group.all()) *
@@ -131,7 +131,7 @@ double Step::following() const {
   return seconds;
 }
 
-// Groups of `ranks` that lie `stride` apart leave the host when they reach over it.
+// Groups of `ranks` ranks `stride` apart leave the host if they span more than its devices.
 const LinkSpec& Step::link_along(int stride, int ranks) const {
   return stride * ranks > machine_.devices_per_host ? machine_.network : machine_.link;
 }
@@ -141,7 +141,7 @@ double Step::gather(const Traffic& t, int ranks, const LinkSpec& link) const {
          double(t.bytes) * (ranks - 1) / link.speed;
 }
 
-// What is left of the hops when the attention of the block at hand has hidden the rest.
+// The part of the hops not hidden by the current block's attention.
 double Step::shift(const Traffic& ring) const {
   const auto& link = link_along(strides_of(grid_).ring, grid_.ring);
   if (job_.layout.ring_form == RingForm::kGather) return gather(ring, grid_.ring, link);
@@ -194,7 +194,7 @@ std::vector<std::pair<std::string, double>> Step::communication() const {
   return seconds;
 }
 
-// Of all blocks' work, what the busiest stage has.
+// The busiest stage's fraction of all blocks' work.
 double largest_part(const PlanJob& job, const std::vector<Stage>& stages) {
   std::int64_t most = 0;
   for (const auto& stage : stages) most = std::max(most, stage.num_blocks);
@@ -214,15 +214,15 @@ StepTime predict_time(const PlanJob& job, const Degrees& grid, const Machine& ma
   const Step step(job, grid, machine);
   StepTime time{.compute = step.compute(), .memory = step.memory()};
   time.communication = step.communication();
-  // The stages of a layer split share the pictures out, and wait for each other.
+  // Stages of a layer split share out the pictures, and wait for each other.
   const double following =
       step.following() * std::ceil(double(job.batch_size) / double(grid.layers));
   if (grid.layers == 1) {
     time.compute += following;
     return time;
   }
-  // Stages take their items in step: n + P - 1 ticks, each as long as the busiest stage needs for
-  // an item. A stage works for a Pth of what all of it takes on average, and waits otherwise.
+  // Stages work on a step's items in lockstep: n + P - 1 ticks, each as long as the busiest stage
+  // takes for an item. On average a stage works for 1/P of the whole and otherwise waits.
   const double whole = time.total();
   const double items = double(job.branches / grid.cfg * items_of_batch(job, grid));
   const double tick = whole / items * largest_part(job, stages);

@@ -1,4 +1,4 @@
-// How long a step takes, by parts.
+// How long a step takes, by component.
 #pragma once
 
 #include "pipeline/planner/devices.h"
@@ -8,7 +8,7 @@
 
 namespace braid {
 
-// What a layout runs on: a device a rank.
+// The hardware under a layout: one device per rank.
 struct Machine {
   std::vector<DeviceSpec> devices;
   LinkSpec link;     // inside a host
@@ -16,17 +16,17 @@ struct Machine {
   int devices_per_host = 1024;
 };
 
-// Seconds of one step of one batch, of the rank that has most to do.
-//   compute        2 (4 C C + 2 C M) FLOP a token and block of width C and MLP width M (24 C C
+// Seconds for one step of one batch, on the busiest rank.
+//   compute        2 (4 C C + 2 C M) FLOP per token and block of width C and MLP width M (24 C C
 //                  where M = 4 C), and attention's 4 S S' C for S queries and S' keys, over the
 //                  device's reached FLOP/s
 //   memory         the weights once, and what norms, gates, rotations and activations read and
-//                  write one operation after another, over the memory's speed
-//   communication  by axis: a latency for each collective, log2 n of them where n ranks meet in a
-//                  tree, and its bytes over the link's speed: 2 (n - 1) / n of an all_reduce's,
-//                  (n - 1) times an all_gather's own part, (n - 1) / n of an all_to_all's, a
-//                  shift's as far as the attention that it travels behind is shorter
-//   bubbles        with a layer split: what stages wait for each other
+//                  write, one operation after another, over the memory speed
+//   communication  by axis: one latency per collective, log2 n of them where n ranks meet in a
+//                  tree, and its bytes over the link speed: 2 (n - 1) / n of an all_reduce's,
+//                  (n - 1) times an all_gather's own part, (n - 1) / n of an all_to_all's; a
+//                  shift counts only for what the overlapping attention does not hide
+//   bubbles        with a layer split: time stages wait for each other
 struct StepTime {
   double compute = 0, memory = 0, bubbles = 0;
   std::vector<std::pair<std::string, double>> communication = {};
@@ -34,7 +34,7 @@ struct StepTime {
   double total() const;
 };
 
-// `stages` are the runs of blocks of the grid's layer split: one without.
+// `stages` are the block ranges of the grid's layer split; a single one without.
 StepTime predict_time(const PlanJob& job, const Degrees& grid, const Machine& machine,
                       const std::vector<Stage>& stages);
 

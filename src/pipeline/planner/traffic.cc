@@ -3,9 +3,9 @@
 namespace braid {
 namespace {
 
-// What the formulas have in common: what passes through which blocks.
+// Terms common to the formulas: what passes through which blocks.
 struct Terms {
-  std::int64_t items;     // passes through the blocks of the stage
+  std::int64_t items;     // passes through the stage's blocks
   std::int64_t pictures;  // in all of them together
   DenoiserShape shape;
   Stage stage;
@@ -26,7 +26,7 @@ Traffic reduces_of(const StepShare& s, const Terms& t) {
 Traffic tensor_parallel(const Degrees& grid, const StepShare& s, const Terms& t) {
   if (grid.tp == 1) return {};
   Traffic traffic = reduces_of(s, t);
-  // of adaLN layers that are a step's, a vector a picture
+  // a step's adaLN layers gather one vector per picture
   for (const auto& tensor : t.tensors->tensors) {
     const bool is_gathered =
         tensor.shared == PlannedTensor::Shared::kGathered && tensor.columns > 1;
@@ -38,7 +38,7 @@ Traffic tensor_parallel(const Degrees& grid, const StepShare& s, const Terms& t)
   return traffic;
 }
 
-// Of all blocks of the stage together.
+// Tokens over all blocks of the stage.
 std::int64_t seen_by_blocks(const Terms& t, const TokenCounts& tokens) {
   std::int64_t sum = 0;
   for_each_kind(t.shape, t.stage,
@@ -100,7 +100,7 @@ void add(Traffic& sum, const Traffic& t) {
   sum.bytes += t.bytes;
 }
 
-// Inside of blocks.
+// Traffic inside blocks.
 struct BlockTraffic {
   Traffic tp, ulysses, ring;
 };
@@ -117,7 +117,8 @@ Share pictures_followed(const PlanJob& job, const Degrees& grid, int rank) {
   return share_of(job.batch_size, place_of(grid, rank).layers, grid.layers);
 }
 
-// Each ControlNet once, for all branches: it sees no references, and with modes a token more.
+// Each ControlNet runs once for all branches: it sees no references, and with modes one extra
+// token.
 void add_controlnets(BlockTraffic& sum, const PlanJob& job, const Degrees& grid, int rank) {
   const auto followed = pictures_followed(job, grid, rank);
   const auto nets = job.family->parts(Part::Role::kControl);
@@ -137,7 +138,7 @@ void add_controlnets(BlockTraffic& sum, const PlanJob& job, const Degrees& grid,
   }
 }
 
-// Every stage gets the residuals of all pictures, of either kind of blocks.
+// Every stage gets the residuals of all pictures, for both kinds of blocks.
 Traffic residuals_of(const PlanJob& job, const Degrees& grid, int rank, const StepShare& s) {
   if (job.family->parts(Part::Role::kControl).empty()) return {};
   const auto mine = pictures_followed(job, grid, rank).count * s.tokens.image;

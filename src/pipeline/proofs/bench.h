@@ -10,18 +10,18 @@ namespace braid {
 
 struct BenchOptions {
   ProbeOptions probe = {};
-  int runs = 5, warm_ups = 1;  // one more where evaluations are recorded, and some are asked for
+  int runs = 5, warm_ups = 1;  // one warm-up more if graphs are recorded and warm-ups are on
 };
 
 struct BenchResult {
-  // Of each timed run, from when all ranks begin until all are done: the slowest rank's, of a GPU
-  // by its own clock.
+  // Of each timed run, from the moment all ranks begin until all are done: the slowest rank's time,
+  // on a GPU by its own clock.
   std::vector<double> seconds;
-  double modulations_seconds;  // the first rank's, before the first step: not in the runs
+  double modulations_seconds;  // the first rank's, before the first step: not part of the runs
   double load_seconds;
   double warm_up_seconds;  // of all evaluations before the timed ones
-  TrafficByAxis traffic;   // of one run: what the first rank gave the others
-  std::int64_t tokens;     // of image, text and references
+  TrafficByAxis traffic;   // of one run: what the first rank sent to the others
+  std::int64_t tokens;     // image, text and reference tokens
   int width, height;       // pixels
   at::ScalarType dtype;
   int num_ranks, threads;  // CPU threads of each rank
@@ -31,7 +31,7 @@ struct BenchResult {
   double median_seconds() const;
 };
 
-// On every rank, as a Pipeline evaluates. Throws InputError as it does.
+// On every rank, evaluating as a Pipeline does. Throws InputError as it does.
 BenchResult bench(const BenchOptions& options);
 
 }  // namespace braid

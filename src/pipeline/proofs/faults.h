@@ -1,4 +1,4 @@
-// Mistakes that have been made in parallel engines, on purpose: they show that `verify` finds each.
+// Deliberate mistakes, as made in parallel engines: they show that `verify` finds each.
 #pragma once
 
 #include <optional>
@@ -15,9 +15,9 @@ namespace braid {
 enum class Fault {
   kContiguousSlice,  // tp: [attention | mlp] is cut as if it were one part
   kZeroTimestep,     // every rank but the first computes at timestep 0
-  kSkipReduce,       // tp: a row-parallel layer's partial outputs are taken for its sums
-  kDropLse,          // ring: partial attentions are averaged instead of weighed
-  kStaleKv,          // ring: the keys and values at hand are attended twice, others never
+  kSkipReduce,       // tp: a row-parallel layer's partial outputs are not summed
+  kDropLse,          // ring: partial attentions are averaged instead of weighted
+  kStaleKv,          // ring: the local keys and values are attended twice, others never
   kRankNoise,        // context: a rank starts from other latents
 };
 
@@ -25,7 +25,7 @@ const std::vector<std::pair<std::string, Fault>>& fault_names();
 // Throws InputError listing the names unless `name` is one.
 Fault fault_named(const std::string& name);
 
-// Each changes what the fault is about and passes everything else through.
+// Each injects its fault and passes everything else through.
 ShardingTable with_fault(ShardingTable shardings, std::optional<Fault> fault);
 Attend with_fault(Attend attend, const Mesh& mesh, std::optional<Fault> fault);
 DenoiserInput with_fault(DenoiserInput in, const Mesh& mesh, std::optional<Fault> fault);

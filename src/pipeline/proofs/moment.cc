@@ -6,7 +6,7 @@ namespace braid {
 
 Moment::Moment(c10::Device device) : clock_(std::chrono::steady_clock::now()) {
   if (device.is_cpu()) return;
-  event_.emplace(device.type(), c10::EventFlag::BACKEND_DEFAULT);  // that knows its time
+  event_.emplace(device.type(), c10::EventFlag::BACKEND_DEFAULT);  // with timing enabled
   event_->record(c10::impl::VirtualGuardImpl(device.type()).getStream(device));
 }
 

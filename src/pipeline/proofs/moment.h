@@ -1,5 +1,5 @@
-// When a device came to a place in what it was given: how long its work takes, not how long the
-// host takes to ask for it.
+// A point in a device's queue of work. It measures how long the work takes, not how long the host
+// takes to submit it.
 #pragma once
 
 #include <c10/core/Event.h>
@@ -11,10 +11,10 @@ namespace braid {
 
 class Moment {
  public:
-  // Now: of a CPU by the clock, of other devices on the current stream.
+  // Now: on a CPU by the clock, on other devices in the current stream.
   explicit Moment(c10::Device device);
 
-  // Waits until the device has come to `later`, a moment of the same device.
+  // Waits until the device reaches `later`, a moment of the same device.
   double seconds_until(const Moment& later) const;
 
  private:

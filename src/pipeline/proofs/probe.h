@@ -1,5 +1,5 @@
-// A denoiser without the rest of a pipeline, its ControlNets, and inputs for them: what `verify`
-// compares and `bench` times.
+// A denoiser without the rest of a pipeline, its ControlNets, and inputs for them: `verify`
+// compares it and `bench` times it.
 #pragma once
 
 #include "parallel/layout.h"
@@ -9,12 +9,12 @@ namespace braid {
 
 struct ProbeOptions {
   PipelineOptions pipeline = {};
-  // A model that is known by name: random weights of its shapes, without files; empty: the
-  // transformer of `pipeline.model`.
+  // A model known by name: random weights of its shapes, without files. Empty: the transformer of
+  // `pipeline.model`.
   std::string synthetic = {};
-  std::vector<int> blocks = {};  // of synthetic models, a number a kind; 0: all
+  std::vector<int> blocks = {};  // of synthetic models, one count per kind; 0: all
   int width = 0, height = 0, max_sequence_length = 0;  // 0: the model's defaults
-  PicturesIn pictures = {};                            // of these only the sizes matter
+  PicturesIn pictures = {};                            // only their sizes matter
 };
 
 struct Probe {
@@ -22,18 +22,18 @@ struct Probe {
   PictureSize size;
   int text_tokens;
   at::ScalarType dtype;                      // to compute in
-  std::vector<PictureSize> references = {};  // that the model looks at
+  std::vector<PictureSize> references = {};  // seen by the model
   PicturesTaken::Seen seen = PicturesTaken::Seen::kInEveryStep;
 
   bool are_seen_once() const { return seen == PicturesTaken::Seen::kOnce && !references.empty(); }
-  std::int64_t tokens() const;  // pads included, and references
+  std::int64_t tokens() const;  // pads and references included
 };
 
-// Throws InputError for models and names that are not there.
+// Throws InputError for missing models and unknown names.
 Probe probe_of(const ProbeOptions& options, at::Device device);
 
-// Normal values, the same on every rank, for a batch of one; a timestep in the middle. Each
-// ControlNet has a picture to follow; references that are seen once are left out.
+// Normal values, the same on every rank, for batch 1; a timestep in the middle. Each ControlNet has
+// a picture to follow; references seen once are left out.
 DenoiserInput inputs_of(const Probe& probe, std::uint64_t seed, at::Device device);
 std::vector<Tokens> references_of(const Probe& probe, std::uint64_t seed, at::Device device);
 
@@ -43,16 +43,16 @@ DenoiserPart transformer_of(const ProbeOptions& options, const Probe& probe, con
                             const std::vector<at::Device>& devices, const ShardingTable& shardings,
                             Attend attend);
 
-// Likewise of the model's ControlNets, if it has any.
+// The same for the model's ControlNets, if any.
 Controls controls_of(const ProbeOptions& options, const Probe& probe, const Mesh& mesh,
                      at::Device device);
 
-// `in` as a step of a picture gets it: with what modulates the blocks, which is made once a
-// picture. Collective over the ranks of a picture.
+// `in` as a step receives it: with the modulations computed once per picture. Collective over the
+// ranks of a picture.
 DenoiserInput as_in_a_step(DenoiserInput in, const Mesh& mesh, const DenoiserPart& transformer,
                            const Controls& controls);
 
-// As the layout of `options` shares the weights.
+// The sharding of the weights under the layout of `options`.
 ShardingTable shardings_of(const ProbeOptions& options, const Probe& probe, const Mesh& mesh);
 
 }  // namespace braid

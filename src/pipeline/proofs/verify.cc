@@ -19,7 +19,7 @@
 namespace braid {
 namespace {
 
-// What one rank computed, by place, in the order of computation.
+// What one rank computed, by place, in order of computation.
 struct Trace {
   std::vector<std::string> places;
   std::map<std::string, Tensor> tokens;
@@ -86,7 +86,7 @@ Trace trace_of(const VerifyOptions& options, const Probe& probe, const Mesh& mes
   return trace;
 }
 
-// Each run of tokens is shared out by itself.
+// Each run of tokens is split among ranks separately.
 Tensor share_of_runs(const Tensor& whole, const std::vector<std::int64_t>& image_runs,
                      const Group& context) {
   const auto all = std::accumulate(image_runs.begin(), image_runs.end(), std::int64_t(0));
@@ -97,7 +97,7 @@ Tensor share_of_runs(const Tensor& whole, const std::vector<std::int64_t>& image
   return at::cat(shares, 1);
 }
 
-// How far `mine` is from this rank's tokens of `whole`.
+// How far `mine` differs from this rank's tokens of `whole`.
 double difference_of(const Tensor& mine, const Tensor& whole,
                      const std::vector<std::int64_t>& image_runs, const Group& context) {
   const bool is_whole = mine.size(1) == whole.size(1);
@@ -108,7 +108,7 @@ double difference_of(const Tensor& mine, const Tensor& whole,
   return std::isfinite(value) ? value : INFINITY;
 }
 
-// [places], float64; -1 where another stage has the place.
+// [places], float64; -1 for places of other stages.
 Tensor differences_of(const Trace& mine, const Trace& whole, const Group& context) {
   std::vector<double> differences;
   for (const auto& where : whole.places) {
@@ -121,10 +121,10 @@ Tensor differences_of(const Trace& mine, const Trace& whole, const Group& contex
   return at::tensor(differences, at::kDouble);
 }
 
-// Of each place the rank that differs most. Collective.
+// For each place, the rank that differs most. Collective.
 std::vector<VerifiedBlock> worst_of(const Group& world, const Tensor& differences,
                                     const std::vector<std::string>& places) {
-  world.await();  // ranks reach this at different times
+  world.await();  // ranks get here at different times
   const auto [worst, rank] = world.all_gather(differences.unsqueeze(0), 0).max(0);
   std::vector<VerifiedBlock> blocks;
   for (std::int64_t i = 0; i < std::int64_t(places.size()); ++i)
@@ -134,7 +134,7 @@ std::vector<VerifiedBlock> worst_of(const Group& world, const Tensor& difference
   return blocks;
 }
 
-// Where a whole transformer does not fit the device. Its bits do not depend on where it lies.
+// Whether the whole transformer exceeds the device. Its bits do not depend on where it lives.
 bool needs_pages(const VerifyOptions& o, const Probe& probe, at::Device device) {
   if (o.pipeline.memory.offload.transformer != OffloadMode::kNone) return false;
   if (o.device_bytes == 0 && device.is_cpu()) return false;
@@ -161,7 +161,7 @@ bool needs_pages(const VerifyOptions& o, const Probe& probe, at::Device device) 
 VerifyOptions in_pages(VerifyOptions o) {
   auto& offload = o.pipeline.memory.offload;
   offload.transformer = OffloadMode::kBlock;
-  offload.pin = Pin::kOnTheFly;  // once through is not worth pinning all
+  offload.pin = Pin::kOnTheFly;  // pinning all does not pay for a single pass
   return o;
 }
 

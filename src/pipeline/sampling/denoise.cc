@@ -25,14 +25,14 @@ Tensor step(const DenoiseJob& job, bool stochastic, const Tensor& x_BNC, const T
   return next.to(v_BNC.scalar_type());
 }
 
-// The drawn latents where the mask says so; elsewhere what is kept, after the last step without
-// noise, whatever the schedule ends with.
+// The drawn latents inside the mask; outside it the kept ones, after the last step without noise,
+// whatever the schedule ends with.
 Tensor with_kept(const KeptRegion& kept, const Tensor& drawn_BNC, std::optional<float> sigma) {
   const auto around = sigma ? with_noise(kept.clean_BNC, kept.noise_BNC, *sigma) : kept.clean_BNC;
   return (1 - kept.mask_BNC) * around + kept.mask_BNC * drawn_BNC;
 }
 
-// The part of the way from noise to the picture, in float32 as the reference has it.
+// The fraction of the way from noise to the picture, in float32 as in the reference.
 double part_done(const ScheduleConfig& config, float timestep) {
   const auto all = static_cast<float>(config.num_train_timesteps);
   return (all - timestep) / all;
@@ -60,7 +60,7 @@ std::vector<DenoiserInput> with_all_timesteps(const DenoiseJob& job, DenoiserInp
   return pictures;
 }
 
-// Of `count` pictures each, [S M] -> [S count M].
+// Batches of `count` pictures, each [S M] -> [S count M].
 std::vector<Tensor> in_batches(const std::vector<Tensor>& made_SM, std::size_t count) {
   std::vector<Tensor> batches;
   for (auto i = made_SM.begin(); i != made_SM.end(); i += std::ptrdiff_t(count))
@@ -79,7 +79,7 @@ void set_modulations(const DenoiseJob& job, std::vector<DenoiserInput>& branches
   }
 }
 
-// Of the controls those that are followed in all of step `i` of `count`, as the reference counts.
+// Keeps only the controls followed throughout step `i` of `count`, counted as in the reference.
 void leave_controls(std::vector<DenoiserInput>& branches, const DenoiseJob& job, std::size_t i,
                     std::size_t count) {
   const double begin = double(i) / double(count), end = double(i + 1) / double(count);
@@ -99,8 +99,8 @@ Tensor with_noise(const Tensor& clean, const Tensor& noise, float sigma) {
   return level * noise + (1 - level) * clean;
 }
 
-// All pictures of all branches at once: weights may have to come from a disk. Branches have their
-// controls in common.
+// All pictures of all branches at once, as weights may have to come from disk. Branches share their
+// controls.
 void modulate_steps(DenoiseJob& job, const Schedule& schedule, const Modulate& modulate,
                     const Controls& controls) {
   if (!modulate && !controls.modulate) return;

@@ -11,7 +11,7 @@ std::vector<std::int64_t> all_but_the_batch(const Tensor& x) {
   return dims;
 }
 
-// `guided` shortened, picture by picture, to at most `cap` times the length of `positive`.
+// Shortens `guided`, per picture, to at most `cap` times the length of `positive`.
 Tensor cap_norm(const Tensor& guided, const Tensor& positive, double cap) {
   const auto length = [&](const Tensor& x) {
     return at::linalg_vector_norm(x, 2, all_but_the_batch(x), /*keepdim=*/true);
@@ -20,8 +20,8 @@ Tensor cap_norm(const Tensor& guided, const Tensor& positive, double cap) {
   return guided * shrink.nan_to_num(1).clamp_max(1);
 }
 
-// `guided` with, picture by picture, the standard deviation of `positive`, mixed in by `amount`:
-// Lin et al., 2024, section 3.4.
+// Gives `guided`, per picture, the standard deviation of `positive`, blended by `amount`: Lin et
+// al., 2024, section 3.4.
 Tensor rescale(const Tensor& guided, const Tensor& positive, double amount) {
   const auto spread = [&](const Tensor& x) {
     return x.std(all_but_the_batch(x), /*unbiased=*/true, /*keepdim=*/true);
@@ -30,7 +30,7 @@ Tensor rescale(const Tensor& guided, const Tensor& positive, double amount) {
   return amount * same_spread + (1 - amount) * guided;
 }
 
-// `guided` with, latent by latent, the length of `positive`, in the model's dtype.
+// Gives `guided`, per latent, the length of `positive`, in the model's dtype.
 Tensor keep_lengths(const Tensor& guided, const Tensor& positive, std::int64_t channels) {
   constexpr double kShortest = 1e-6;
   const auto latents = [&](const Tensor& x) { return x.unflatten(-1, {channels, -1}); };

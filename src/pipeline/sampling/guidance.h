@@ -1,5 +1,5 @@
-// Classifier-free guidance: how the velocities of two branches, with the prompt and with the
-// negative prompt, become one (Ho and Salimans, 2021).
+// Classifier-free guidance: combines the velocities of two branches, with the prompt and with the
+// negative prompt, into one (Ho and Salimans, 2021).
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -10,7 +10,7 @@ namespace braid {
 
 using at::Tensor;
 
-// Which branch the difference of both is added to.
+// The branch to which the difference of both is added.
 enum class GuidedFrom {
   kNegative,  // negative + scale * (positive - negative), on above 1
   kPositive,  // positive + scale * (positive - negative), on above 0
@@ -24,14 +24,14 @@ struct TrueGuidance {
   GuidedFrom from = GuidedFrom::kNegative;
   double scale = 1;
   double rescale = 0, norm_cap = 0;  // 0: off
-  // Of tokens of several latents, these many channels slowest: each latent of the sum is as long as
-  // the positive branch has it. 0: off
+  // For tokens of several latents, with this many channels, slowest: each latent of the sum keeps
+  // the positive branch's length. 0: off
   std::int64_t kept_channels = 0;
-  double until = 1;  // part of the way to the picture, behind which it is off
+  double until = 1;  // fraction of the way to the picture after which it is off
 };
 
-// Velocities [B ...] of one branch or two; `done` is the part of the way to the picture, 0 to 1.
-// What a request adds to the sum is in float32.
+// Velocities [B ...] of one or two branches; `done` is the fraction of the way to the picture, 0 to
+// 1. Norm cap and rescaling are computed in float32.
 Tensor guide(const std::vector<Tensor>& velocities, const TrueGuidance& guidance, double done);
 
 }  // namespace braid

@@ -9,8 +9,8 @@ namespace {
 
 constexpr std::int64_t kSide = 16, kPictures = 4;
 
-// Noise in blocks of 2, 4, 8 and 16, added up to unit variance: as pictures' latents it has much
-// of its strength in low frequencies. White noise gave a third of the accuracy.
+// Noise in blocks of 2, 4, 8 and 16, summed to unit variance: like pictures' latents, it is strong
+// in low frequencies. White noise gave a third of the accuracy.
 Tensor smooth_noise(const at::Generator& generator, std::int64_t channels) {
   auto sum = at::zeros({1, channels, kSide, kSide}, at::kFloat);
   for (const std::int64_t block : {2, 4, 8, 16}) {

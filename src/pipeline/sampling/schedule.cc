@@ -1,6 +1,6 @@
-// Bit-equality is a matter of types: the levels are float32 arrays in NumPy where the pipeline
-// gives them (Python's floats are rounded to float32 before they meet one) and float64 where the
-// scheduler makes them itself or spaces them anew. One template serves both.
+// Bit-equality depends on types. Levels given by the pipeline are float32 NumPy arrays (Python
+// floats are rounded to float32 before they meet one). Levels computed or respaced by the scheduler
+// are float64. One template serves both.
 #include "pipeline/sampling/schedule.h"
 
 #include <array>
@@ -70,7 +70,7 @@ void shift_statically(std::vector<T>& sigmas, double shift) {
   for (auto& s : sigmas) s = factor * s / (1 + excess * s);
 }
 
-// mu / (mu + (1/s - 1)) for the linear kind, with e^mu for mu for the exponential one.
+// mu / (mu + (1/s - 1)) for the linear kind; the exponential kind uses e^mu for mu.
 template <class T>
 void shift_dynamically(std::vector<T>& sigmas, TimeShift kind, double mu) {
   const auto weight = static_cast<T>(kind == TimeShift::kLinear ? mu : std::exp(mu));
@@ -131,7 +131,7 @@ std::vector<float> spaced(const ScheduleConfig& config, std::vector<T> sigmas, d
   return {sigmas.begin(), sigmas.end()};
 }
 
-// Evenly between the ends of training, which carry the static shift already (float32, by torch).
+// Evenly between the ends of training, which already carry the static shift (float32, by torch).
 std::vector<double> flow_sigmas(const ScheduleConfig& config, int steps) {
   const auto train = static_cast<float>(config.num_train_timesteps);
   std::vector<float> ends = {1, 1 / train};
@@ -188,7 +188,7 @@ double dynamic_shift(const ScheduleConfig& config, std::int64_t image_tokens) {
 
 // compute_empirical_mu of diffusers' Flux2Pipeline.
 double empirical_shift(std::int64_t image_tokens, int steps) {
-  constexpr std::int64_t kMany = 4300;  // tokens; beyond, the line of 200 steps serves all
+  constexpr std::int64_t kMany = 4300;  // tokens; beyond, the line for 200 steps serves all
   const auto tokens = static_cast<double>(image_tokens);
   const double at_200 = 0.00016927 * tokens + 0.45666666;
   if (image_tokens > kMany) return at_200;
@@ -226,8 +226,8 @@ Schedule make_schedule(const ScheduleConfig& config, const ScheduleStart& start)
 // to x = 1/2, and I_x = 1 - I_{1-x} beyond. Newton's method starts from the first term alone.
 double beta_quantile(double q) {
   constexpr double kA = 0.6;
-  // The mean of two float32 levels often lies halfway between two float32 numbers, and SciPy's
-  // median, one ulp above the true 1/2, then decides which one it becomes.
+  // The mean of two float32 levels often lies halfway between two float32 numbers. SciPy's median,
+  // one ulp above the true 1/2, then decides the rounding.
   constexpr double kMedian = 0.5 + 0x1p-53;
   if (q <= 0) return 0;
   if (q == 0.5) return kMedian;

@@ -10,7 +10,7 @@
 namespace braid {
 namespace {
 
-// One more row behind the state, which says whether the middle is left out.
+// Appends a row to the state that says whether the middle is skipped.
 Tensor with_decision(const Tensor& state_BSC, bool is_left_out) {
   const auto row = at::full({state_BSC.size(0), 1, state_BSC.size(2)}, is_left_out ? 1.0 : 0.0,
                             state_BSC.options());

@@ -1,8 +1,9 @@
-// Evaluations that are left out but for their first block (first-block cache, from ParaAttention):
-// what the blocks behind it added in the last full evaluation is added again.
+// Skips all but the first block of an evaluation (first-block cache, from ParaAttention): what the
+// later blocks added in the last full evaluation is added again.
 //
-// Layouts stay around it: every rank of a picture takes the same decision, which the first stage of
-// a layer split makes of all tokens, and later stages find behind the state that they are given.
+// The cache sits inside the layouts: every rank of a picture takes the same decision. The first
+// stage of a layer split makes it from all tokens; later stages read it from a row after their
+// state.
 #pragma once
 
 #include "braid/cache.h"
@@ -11,13 +12,13 @@
 
 namespace braid {
 
-// A rank's part of a denoiser in four, each as PredictPart says; undefined where other stages have
-// it. The middle is all blocks here but the model's first.
+// A rank's part of a denoiser in four, each as PredictPart says; undefined if other stages hold it.
+// The middle is every block here except the model's first.
 struct CachedParts {
   PredictPart input, first, middle, output;
 };
 
-// The four without a cache.
+// The four parts without a cache.
 PredictPart one_after_another(CachedParts parts);
 
 class StepCache {
@@ -25,23 +26,23 @@ class StepCache {
   // Throws InputError for options out of range.
   StepCache(const CacheOptions& options, const Mesh& mesh);
 
-  // The parts as one, each picture of a batch decided for itself. Collective as they are.
+  // The parts as one; each picture of a batch is decided separately. Collective as they are.
   PredictPart over(CachedParts parts);
 
-  // Pictures are begun: nothing is kept of those before.
+  // New pictures begin: forgets the previous ones.
   void begin_pictures() { items_.clear(); }
-  // The evaluations of a step come in the same order in each: of the branches, and of each its
-  // pictures. Branches at the end may stay away.
+  // Each step's evaluations come in the same order: branch by branch, each with its pictures.
+  // Trailing branches may be missing.
   void begin_step() { next_ = 0; }
 
-  // Of picture i of this rank's first branch, the steps that were evaluated in full, from 0 on.
+  // The steps in which picture i of this rank's first branch was evaluated in full, counted from 0.
   std::vector<int> full_steps(std::size_t picture) const { return items_.at(picture).full; }
 
  private:
   struct Item {
     Tensor first_BSC, middle_BSC;  // what the blocks added
     double sum = 0;                // of changes since the last full evaluation
-    int steps = 0, in_a_row = 0;   // seen, left out
+    int steps = 0, in_a_row = 0;   // seen; skipped
     std::vector<int> full = {};
   };
   Tensor evaluate(const CachedParts& parts, const DenoiserInput& in, const Tensor& state);

@@ -1,6 +1,6 @@
-// Keeps the host at most one step ahead of the device. Without it all steps of a picture would be
-// given to the device at once: progress would be told of steps that are not done, and a wish to
-// stop would be heard when all are. The device always has a step to work on, so it does not wait.
+// Keeps the host at most one step ahead of the device. Otherwise all steps of a picture would be
+// queued at once: progress would report unfinished steps, and a stop request would be noticed after
+// all of them. The device always has a step queued, so it never waits.
 #pragma once
 
 #include <c10/core/Event.h>
@@ -13,8 +13,8 @@ class StepPace {
  public:
   explicit StepPace(at::Device device) : device_(device) {}
 
-  // Call when all of a step has been given to the device. Returns when the step before is done; at
-  // once on a CPU, where a step is done when it has been given.
+  // Call once a whole step has been queued. Returns when the previous step is done; at once on a
+  // CPU, where work is done as soon as it is given.
   void step_is_given();
 
  private:

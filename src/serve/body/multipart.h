@@ -1,4 +1,4 @@
-// Bodies of forms with files: multipart/form-data, RFC 7578.
+// Form bodies with files: multipart/form-data, RFC 7578.
 #pragma once
 
 #include <string>
@@ -11,12 +11,12 @@ namespace braid::serve {
 struct Part {
   std::string name;
   bool is_file = false;
-  std::string file;  // its name at the client, without folders; may be empty
+  std::string file;  // the client's file name, without folders; may be empty
   std::string_view bytes;
 };
 
-// `content_type` is the header with its boundary. Throws ApiError for what is no such body, parts
-// without a name, and more than 64 of them.
+// `content_type` is the header with its boundary. Throws ApiError for a malformed body, parts
+// without a name, and more than 64 parts.
 std::vector<Part> read_multipart(std::string_view body, const std::string& content_type);
 
 }  // namespace braid::serve

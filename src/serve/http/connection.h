@@ -1,4 +1,4 @@
-// One client's connection: heads and bodies are read, answers written, one request after the other.
+// One client's connection: reads heads and bodies and writes answers, one request after another.
 // All of it runs on the server's thread.
 #pragma once
 
@@ -21,14 +21,14 @@ using tcp = net::ip::tcp;
 
 class Connection;
 
-// What all connections have in common. Used on the server's thread, but for the count.
+// Shared by all connections. For the server's thread only, except the count.
 struct Shared {
   const Api& api;
   const HttpServerOptions options;
   std::set<Connection*> connections = {};
   std::atomic<int> count = 0;
-  int places_aside = 0;         // that are taken by bodies being read and handled
-  net::thread_pool handler{1};  // of their requests, which may take their time
+  int places_aside = 0;         // held by bodies being read and handled
+  net::thread_pool handler{1};  // runs their handlers, which may take long
   bool is_stopping = false;
 };
 
@@ -93,12 +93,12 @@ class Connection : public std::enable_shared_from_this<Connection> {
   HttpRequest request_;
   Answer answer_;
   std::optional<http::response<http::string_body>> response_;
-  std::string piece_;  // that is being written
+  std::string piece_;  // being written
   std::shared_ptr<void> subscription_;
   Clock::time_point began_;
   std::size_t bytes_sent_ = 0;
   std::uint64_t last_event_ = 0, discarded_ = 0;
-  int places_ = 0;  // of those aside
+  int places_ = 0;  // held in places_aside
   bool is_idle_ = false, keeps_alive_ = false, is_streaming_ = false, is_writing_ = false;
   bool is_watching_ = false, is_answered_ = false, has_unread_body_ = false;
 };

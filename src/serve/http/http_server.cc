@@ -31,7 +31,7 @@ class HttpServer::Listener {
 
   ~Listener() {
     shared_.handler.stop();
-    shared_.handler.join();  // it tells the context
+    shared_.handler.join();  // it uses the context
   }
 
   int port() const { return port_; }

@@ -1,5 +1,5 @@
-// What a connection does while a job runs: it waits for its end or tells its events, and notices
-// when the client leaves.
+// A connection while its job runs: it waits for the end or sends events, and notices when the
+// client leaves.
 #include <array>
 #include <charconv>
 
@@ -8,7 +8,7 @@
 namespace braid::serve {
 namespace {
 
-constexpr std::size_t kMostBytesAhead = 64 << 10;  // that a client sends before it has its answer
+constexpr std::size_t kMostBytesAhead = 64 << 10;  // sent by a client before it has its answer
 
 bool is_end(const Event& event) {
   return event.name == "done" || event.name == "failed" || event.name == "cancelled";
@@ -30,7 +30,7 @@ void Connection::wait_for_job() {
   on_job_changed();
 }
 
-// What a client sends meanwhile is its next request; nothing at all says that it is gone.
+// Bytes that arrive meanwhile belong to the next request; end of stream means the client is gone.
 void Connection::watch_client() {
   is_watching_ = true;
   const auto on_read = [self = shared_from_this()](error_code error, std::size_t bytes) {
@@ -41,7 +41,7 @@ void Connection::watch_client() {
     if (!error && self->buffer_.size() < kMostBytesAhead) return self->watch_client();
     self->timer_.cancel();
     self->subscription_.reset();
-    self->log(499);  // as nginx says it
+    self->log(499);  // nginx's code for this
     if (self->answer_.when_gone) self->answer_.when_gone();
     self->answer_ = {};
     self->is_answered_ = true;
@@ -68,7 +68,7 @@ void Connection::begin_stream() {
   send_piece(std::move(head));
 }
 
-// All that is new, in one piece.
+// Sends all new events in one piece.
 void Connection::send_events() {
   std::string text;
   bool is_over = false;
@@ -83,7 +83,7 @@ void Connection::send_events() {
   ping_later();
 }
 
-// A client that knew the last event already.
+// Whether the client already knew the last event.
 bool Connection::is_final_and_read() const {
   return is_final(answer_.job->status().state) && answer_.job->events_after(last_event_).empty();
 }

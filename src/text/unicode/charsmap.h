@@ -1,5 +1,5 @@
-// SentencePiece's precompiled character map: which texts are replaced by which, as a double-array
-// trie (Yata's darts-clone) followed by the replacements, each ended by a zero byte.
+// SentencePiece's precompiled character map from texts to replacements: a double-array trie (Yata's
+// darts-clone) followed by the replacements, each ending in a zero byte.
 #pragma once
 
 #include <cstdint>
@@ -16,12 +16,12 @@ class Charsmap {
   // Throws InputError naming `source`.
   Charsmap(std::string_view bytes, const std::string& source);
 
-  // The text with its replacements, as the reference's `Precompiled` does it: a grapheme cluster of
-  // less than six bytes that begins with a key is replaced whole, whatever follows the key.
+  // Applies the replacements as the reference's `Precompiled` does: a grapheme cluster shorter than
+  // six bytes that begins with a key is replaced whole, whatever follows the key.
   std::string apply(std::string_view text) const;
 
  private:
-  std::optional<std::string_view> replacement(std::string_view text) const;  // of the shortest key
+  std::optional<std::string_view> replacement(std::string_view text) const;  // for the shortest key
 
   std::vector<std::uint32_t> trie_;
   std::string replacements_;

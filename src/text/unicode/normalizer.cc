@@ -42,7 +42,7 @@ std::optional<char32_t> without_marks(char32_t c) {
   return unicode::is_mark(c) ? std::nullopt : std::optional(c);
 }
 
-// SentencePiece's `nmt` rules: control characters vanish, odd spaces become spaces.
+// SentencePiece's `nmt` rules: control characters are removed, unusual spaces become spaces.
 std::optional<char32_t> nmt(char32_t c) {
   const bool is_control = (c >= 0x1 && c <= 0x8) || c == 0xB || (c >= 0xE && c <= 0x1F) ||
                           c == 0x7F || c == 0x8F || c == 0x9F;
@@ -80,7 +80,7 @@ Normalizer read_replace(const JsonObject& json) {
     for (const auto& span : find(piece.text)) {
       const auto text = std::string_view(piece.text).substr(span.begin, span.end - span.begin);
       out += span.is_match ? content : text;
-      // A replacement stands where the last of its characters stood.
+      // A replacement takes the position of the last character it replaces.
       if (span.begin == 0 && span.is_match && !text.empty())
         piece.at_start =
             piece.at_start && !content.empty() && unicode::decode(text, 0).size == text.size();

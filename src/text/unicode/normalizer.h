@@ -9,12 +9,12 @@
 
 namespace braid::text {
 
-// `json`: the object under "normalizer", or null for none. Knows Sequence, NFC, NFD, NFKC, NFKD,
-// Lowercase, Strip, StripAccents, Replace, Prepend, Nmt, ByteLevel and Precompiled. Throws
-// InputError naming `source` and the type that is not known or not well formed.
+// `json`: the object under "normalizer", or null. Knows Sequence, NFC, NFD, NFKC, NFKD, Lowercase,
+// Strip, StripAccents, Replace, Prepend, Nmt, ByteLevel and Precompiled. Throws InputError naming
+// `source` and the unknown or malformed type.
 Normalizer read_normalizer(const nlohmann::json& json, const std::string& source);
 
-// SentencePiece's own character map; none when `charsmap` is empty.
+// SentencePiece's own character map; null if `charsmap` is empty.
 Normalizer charsmap_normalizer(std::string_view charsmap, const std::string& source);
 
 }  // namespace braid::text

@@ -10,7 +10,7 @@
 
 namespace braid::text {
 
-// Covers a text with matches and what lies between.
+// Covers a text with matches and the ranges between them.
 using Find = std::function<std::vector<Span>(std::string_view)>;
 
 // Reads `owner["pattern"]`. Throws InputError naming the source.

@@ -31,7 +31,7 @@ std::string message_of(int code, OnigErrorInfo* info) {
   return {reinterpret_cast<const char*>(buffer.data()), std::size_t(std::max(size, 0))};
 }
 
-// A pattern as errors show it.
+// A pattern in the form shown in errors.
 std::string shortened(std::string_view pattern) {
   constexpr std::size_t kShown = 80;
   if (pattern.size() <= kShown) return std::string(pattern);
@@ -40,7 +40,7 @@ std::string shortened(std::string_view pattern) {
   return std::string(pattern.substr(0, end)) + "...";
 }
 
-// `p{L}` of `\p{L}` -> `L`; empty when it is something else, such as a negation.
+// `p{L}` of `\p{L}` -> `L`; empty for anything else, such as a negation.
 std::string_view property_at(std::string_view rest) {
   if (!rest.starts_with("p{")) return {};
   const auto close = rest.find('}');
@@ -50,7 +50,7 @@ std::string_view property_at(std::string_view rest) {
   return is_category ? name : std::string_view();
 }
 
-// What `\p{name}` lacks, as the inside of a character class.
+// The characters missing from `\p{name}`, in the form of a character class.
 std::string later_members(std::string_view name) {
   std::string out;
   for (const auto& range : unicode::later_categories()) {
@@ -62,7 +62,7 @@ std::string later_members(std::string_view name) {
   return out;
 }
 
-// The escape at `rest` (behind its backslash): its length, and what to add to it.
+// The escape at `rest` (after its backslash): its length, and what to add to it.
 struct Escape {
   std::size_t size;
   std::string later;
@@ -82,7 +82,7 @@ class Scratch {
  public:
   explicit Scratch(std::size_t text_size)
       : region_(onig_region_new()), limits_(onig_new_match_param()) {
-    // Real patterns step back a few times per character.
+    // Real patterns backtrack a few times per character.
     onig_initialize_match_param(limits_);
     const auto limit = 10'000 + 16 * static_cast<unsigned long>(text_size);
     onig_set_retry_limit_in_match_of_match_param(limits_, limit);

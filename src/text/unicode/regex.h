@@ -1,4 +1,4 @@
-// Oniguruma, the engine of the reference, with its Unicode brought to the reference's version.
+// Oniguruma, the reference's engine, with its Unicode data raised to the reference's version.
 #pragma once
 
 #include <cstddef>
@@ -21,8 +21,8 @@ class Regex {
   // Throws InputError naming `source` and the pattern.
   Regex(std::string_view pattern, const std::string& source);
 
-  // All matches from left to right, without overlaps. An empty match right behind another one is
-  // none. Throws InputError when backtracking explodes.
+  // All matches from left to right, without overlaps. An empty match directly after another one
+  // does not count. Throws InputError if backtracking explodes.
   std::vector<Match> find_all(std::string_view text) const;
 
  private:
@@ -30,8 +30,8 @@ class Regex {
   std::shared_ptr<const re_pattern_buffer> compiled_;
 };
 
-// `pattern` with \p{L}, \p{N}, \w and their like extended by what newer Unicode versions assigned.
-// \b and negations outside of classes (\W, \P{L}) stay as they are: no tokenizer has them.
+// `pattern` with \p{L}, \p{N}, \w and the like extended by what newer Unicode versions assigned. \b
+// and negations outside of classes (\W, \P{L}) stay unchanged: no tokenizer uses them.
 std::string with_later_characters(std::string_view pattern);
 
 }  // namespace braid::text

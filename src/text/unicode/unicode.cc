@@ -38,7 +38,7 @@ void append_decomposed(std::vector<utf8proc_int32_t>& out, char32_t code, int op
   }
 }
 
-// utf8proc_decompose() bubbles marks into place, which is quadratic in their number.
+// utf8proc_decompose() bubble-sorts marks, which is quadratic in their number.
 void order_marks(std::vector<utf8proc_int32_t>& code_points) {
   const auto is_starter = [](utf8proc_int32_t c) { return combining_class(c) == 0; };
   for (auto it = code_points.begin(); it != code_points.end();) {
@@ -66,7 +66,7 @@ void append_normalized(std::string& out, std::string_view stretch, Form form) {
   for (utf8proc_ssize_t i = 0; i < size; ++i) append(out, char32_t(code_points[std::size_t(i)]));
 }
 
-// utf8proc knows the clusters of its own Unicode version; what came later borrows a likeness.
+// utf8proc knows the clusters of its own Unicode version; later characters borrow a similar one.
 utf8proc_int32_t stand_in(char32_t code) {
   constexpr utf8proc_int32_t kExtender = 0x300, kPrepended = 0x600, kLetter = 'a';
   if (code == 0x113D1) return kPrepended;

@@ -14,7 +14,7 @@ struct Char {
   std::size_t size;  // bytes, at least 1
 };
 
-// The character at `at` < text.size(). Bytes that are not UTF-8 come out one by one as U+FFFD.
+// The character at `at` < text.size(). Bytes that are not UTF-8 are returned one by one as U+FFFD.
 Char decode(std::string_view text, std::size_t at);
 // The last character of text[0, end), end > 0.
 Char decode_before(std::string_view text, std::size_t end);

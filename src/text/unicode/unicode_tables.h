@@ -1,5 +1,5 @@
 // Where the reference's Unicode differs from the system's libraries. Sorted, without overlaps.
-// Written by tools/parity/dump_unicode.py, which says how each table was found.
+// Written by tools/parity/dump_unicode.py, which documents how each table was found.
 #pragma once
 
 #include <cstdint>
@@ -21,23 +21,24 @@ struct Category {
   char name[3];
 };
 
-// What the reference's normalisation (Unicode 9) leaves alone and separates: no combining class, no
-// decomposition, no composition, no mark.
+// Characters that the reference's normalisation (Unicode 9) leaves unchanged and separate: no
+// combining class, decomposition, composition or mark.
 std::span<const Range> inert();
 
 // Lower-casing of Unicode 14 to 17.
 std::span<const Shift> lower_case_shifts();
 
-// General categories of what Unicode 15 and 16 assigned: known to the reference's expressions.
+// General categories of characters assigned in Unicode 15 and 16, which the reference's regular
+// expressions know.
 std::span<const Category> later_categories();
 
 // Numbers of Unicode 15 to 17.
 std::span<const Range> later_numbers();
 
-// Punctuation of today that was none in Unicode 9.
+// Today's punctuation that Unicode 9 did not count as such.
 std::span<const Range> not_punctuation();
 
-// What extends a grapheme cluster since Unicode 15.
+// Characters that extend a grapheme cluster since Unicode 15.
 std::span<const Range> later_extenders();
 
 // Whether `c` lies in one of the sorted ranges.

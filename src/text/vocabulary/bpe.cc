@@ -58,7 +58,7 @@ bool Bpe::append_bytes(std::string_view text, std::vector<std::int64_t>& ids) co
 
 std::vector<std::int64_t> Bpe::characters(std::string_view word) const {
   std::vector<std::int64_t> ids;
-  std::int64_t pending = -1;  // an unk that may grow; -1: none
+  std::int64_t pending = -1;  // an unk that may still grow; -1: none
   const auto flush = [&] {
     if (pending >= 0) ids.push_back(pending);
     pending = -1;
@@ -73,7 +73,7 @@ std::vector<std::int64_t> Bpe::characters(std::string_view word) const {
       flush();
       ids.push_back(*id);
     } else if (options_.byte_fallback && append_bytes(text, ids)) {
-      continue;  // an earlier unk stays pending, and so comes out behind: as the reference has it
+      continue;  // an earlier unk stays pending and comes out after it, as in the reference
     } else if (options_.unk_token) {
       if (!options_.fuse_unk) flush();
       pending = unk();
@@ -83,7 +83,7 @@ std::vector<std::int64_t> Bpe::characters(std::string_view word) const {
   return ids;
 }
 
-// The symbols of one word while they merge: a list linked both ways.
+// The symbols of one word while they merge: a doubly linked list.
 class Bpe::Word {
  public:
   Word(const Bpe& bpe, std::vector<std::int64_t> ids) : bpe_(bpe) {
@@ -127,7 +127,7 @@ class Bpe::Word {
       queue_.push({found->rank, at, found->result});
   }
 
-  // A candidate outlives the merges of its neighbours.
+  // A candidate may outlive merges of its neighbours.
   bool still_holds(const Candidate& candidate) const {
     const auto& left = symbols_[candidate.at];
     if (left.next >= symbols_.size()) return false;

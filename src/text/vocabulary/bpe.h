@@ -1,5 +1,5 @@
-// Byte-pair encoding: a word starts as its characters; known pairs merge, the earliest learnt
-// first.
+// Byte-pair encoding: a word starts as its characters; known pairs merge, in the order they were
+// learnt.
 #pragma once
 
 #include <cstdint>
@@ -16,11 +16,11 @@ namespace braid::text {
 
 struct BpeOptions {
   std::string continuing_prefix = {};         // before every character but a word's first
-  std::string end_suffix = {};                // behind a word's last character: CLIP's "</w>"
-  std::optional<std::string> unk_token = {};  // without one, unknown characters vanish
-  bool fuse_unk = false;                      // a row of unknown characters is one token
+  std::string end_suffix = {};                // after a word's last character: CLIP's "</w>"
+  std::optional<std::string> unk_token = {};  // without it, unknown characters vanish
+  bool fuse_unk = false;                      // adjacent unknown characters become one token
   bool byte_fallback = false;                 // unknown characters become "<0x..>" tokens
-  bool ignore_merges = false;                 // words of the vocabulary are taken whole
+  bool ignore_merges = false;                 // words in the vocabulary are taken whole
 };
 
 class Bpe {
@@ -31,7 +31,8 @@ class Bpe {
   // not in the vocabulary.
   Bpe(Vocabulary vocabulary, const Merges& merges, BpeOptions options, const std::string& source);
 
-  // Appends the word's ids. O(n log n). Throws InputError when it needs an unk token it lacks.
+  // Appends the word's ids. O(n log n). Throws InputError if it needs an unk token and there is
+  // none.
   void encode(std::string_view word, std::vector<std::int64_t>& ids) const;
 
   const Vocabulary& vocabulary() const { return vocabulary_; }

@@ -1,4 +1,4 @@
-// "<0x41>": tokens for single bytes, SentencePiece's way to spell what it does not know.
+// "<0x41>": tokens for single bytes, SentencePiece's spelling of unknown text.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace braid::text {
 
-// The tokens of all bytes of `text`; nothing when one of them is not in the vocabulary.
+// The tokens of all bytes of `text`; nothing if one of them is not in the vocabulary.
 std::optional<std::vector<std::int64_t>> byte_tokens(std::string_view text,
                                                      const Vocabulary& vocabulary);
 

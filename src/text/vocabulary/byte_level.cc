@@ -11,7 +11,7 @@ bool is_printable(int byte) {
   return (byte >= '!' && byte <= '~') || (byte >= 0xA1 && byte <= 0xAC) || byte >= 0xAE;
 }
 
-// Printable bytes of Latin-1 stand for themselves, the others for U+0100 onwards, in order.
+// Printable Latin-1 bytes stand for themselves, the others map to U+0100 onwards, in order.
 std::array<std::string, 256> alphabet() {
   std::array<std::string, 256> out;
   char32_t next = 0x100;

@@ -1,4 +1,4 @@
-// GPT-2's byte-level alphabet: every byte is a printable character, so that no text is unknown.
+// GPT-2's byte-level alphabet: every byte is a printable character, so no text is unknown.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// The models of tokenizer.json, and the older files that hold the same.
+// The models of tokenizer.json, and of the equivalent older files.
 #pragma once
 
 #include <string>
@@ -22,11 +22,11 @@ void encode(const Model& model, std::string_view text, std::vector<std::int64_t>
 BpeOptions read_bpe_options(const Json& json, const std::string& source);
 Unigram::Options read_unigram_options(const Json& json, const std::string& source);
 
-// With the lists of the same file.
+// Built from the lists of the same file.
 Bpe make_bpe(Lists lists, BpeOptions options, const std::string& source);
 Unigram make_unigram(Lists lists, Unigram::Options options, const std::string& source);
 
-// The texts of vocab.json and of merges.txt. `folder` names them in errors.
+// From the contents of vocab.json and merges.txt. `folder` names them in errors.
 Bpe read_bpe_files(std::string_view vocab, std::string_view merges, BpeOptions options,
                    const std::string& folder);
 

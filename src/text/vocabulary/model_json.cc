@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::size_t kMaxDepth = 100;
 
-// Receives the parser's events. A list that is wanted goes to `lists`, the rest becomes a tree.
+// Receives the parser's events. Wanted lists go to `lists`, the rest becomes a tree.
 class Handler : public nlohmann::json_sax<Json> {
  public:
   enum class Target { tree, vocab, merges };
@@ -113,7 +113,7 @@ class Handler : public nlohmann::json_sax<Json> {
     return finish();
   }
 
-  // Back to the tree, which keeps a null in this place.
+  // Back to the tree, which keeps a null in place of the list.
   bool finish() {
     require(in_object_ || texts_.empty(), source_, " has a token alone where ", wish(),
             " were expected");
@@ -168,7 +168,7 @@ class Handler : public nlohmann::json_sax<Json> {
 
   std::size_t depth_ = 0;  // within a list
   bool in_object_ = false;
-  std::vector<std::string> texts_;  // of the pair that is being read
+  std::vector<std::string> texts_;  // of the pair being read
   double score_ = 0;
   bool has_score_ = false;
 };

@@ -1,5 +1,5 @@
-// tokenizer.json and vocab.json without a tree of their vocabulary: it is nearly all of the file,
-// and a JSON value for each token would take longer than everything else together.
+// tokenizer.json and vocab.json without a JSON tree of their vocabulary: it is nearly all of the
+// file, and a JSON value per token would take longer than everything else together.
 #pragma once
 
 #include <string>
@@ -14,7 +14,7 @@
 namespace braid::text {
 
 struct Lists {
-  // "vocab": one of the two, as {"token": id} or as [["token", score]].
+  // "vocab", as {"token": id} or as [["token", score]]; fills one of the two.
   Vocabulary vocabulary;
   std::vector<Unigram::ScoredToken> scored;
   // "merges": ["left right"] or [["left", "right"]].
@@ -22,14 +22,14 @@ struct Lists {
 };
 
 // The document with null in place of "vocab" and "merges" under "model", which go into `lists`.
-// Throws InputError naming `source` when it is not JSON, has a key or a token twice, nests too
-// deep, or has lists of another form.
+// Throws InputError naming `source` if it is not JSON, repeats a key or a token, nests too deep, or
+// has lists in another form.
 Json read_model_json(std::string_view text, const std::string& source, Lists& lists);
 
 // vocab.json: {"token": id}.
 Vocabulary read_vocabulary_json(std::string_view text, const std::string& source);
 
-// "left right", as merges.txt and older tokenizer.json have it.
+// "left right", as in merges.txt and older tokenizer.json files.
 std::pair<std::string_view, std::string_view> read_merge(std::string_view line,
                                                          const std::string& source);
 

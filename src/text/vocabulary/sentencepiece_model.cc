@@ -23,7 +23,7 @@ struct Field {
   std::string_view bytes;   // of strings and messages
 };
 
-// Walks over the fields of one message.
+// Iterates over the fields of a message.
 class Message {
  public:
   Message(std::string_view bytes, const std::string& source) : rest_(bytes), source_(source) {}

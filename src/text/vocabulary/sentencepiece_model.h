@@ -1,5 +1,5 @@
-// spiece.model: SentencePiece's protocol buffer, read by hand. The library itself crashes on
-// hostile files while it loads them, and cuts some texts differently from transformers.
+// spiece.model: SentencePiece's protocol buffer, parsed by hand. The library itself crashes on
+// hostile files while loading, and splits some texts differently from transformers.
 #pragma once
 
 #include <string>
@@ -17,8 +17,8 @@ struct SentencePieceModel {
   std::string charsmap;           // may be empty; see charsmap.h
 };
 
-// Throws InputError naming `source` when `bytes` are no such file, or hold another model than a
-// unigram one.
+// Throws InputError naming `source` if `bytes` are not such a file, or hold a model other than
+// unigram.
 SentencePieceModel read_sentencepiece_model(std::string_view bytes, const std::string& source);
 
 }  // namespace braid::text

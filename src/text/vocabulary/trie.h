@@ -1,4 +1,4 @@
-// A set of byte strings with a number each, asked for all its members that begin a text.
+// A map from byte strings to numbers that finds all keys a text begins with.
 #pragma once
 
 #include <cstddef>
@@ -11,14 +11,14 @@ namespace braid::text {
 
 class Trie {
  public:
-  // Bytes. Real tokens have some hundred at most; without a bound a hostile file and a long text
+  // Bytes. Real tokens have a few hundred at most; without a bound, a hostile file and a long text
   // could make the search quadratic.
   static constexpr std::size_t kLongestKey = 1024;
 
   Trie() : nodes_(1) {}
 
-  // Returns false when the key is there already; its value is then replaced. Keys are not longer
-  // than kLongestKey.
+  // Returns false if the key already exists; its value is then replaced. Keys must not exceed
+  // kLongestKey.
   bool insert(std::string_view key, std::uint32_t value);
 
   // Calls visit(length, value) for each key that `text` begins with, shortest first.

@@ -28,7 +28,7 @@ Unigram::Unigram(std::vector<ScoredToken> tokens, Options options, const std::st
             " bytes, at most ", Trie::kLongestKey, " were expected");
     least = std::min(least, score);
     scores_.push_back(score);
-    trie_.insert(text, id);  // of equal tokens the last one counts
+    trie_.insert(text, id);  // of equal tokens the last one wins
     vocabulary_.insert_or_assign(text, id);
   }
   unk_score_ = least - kUnkPenalty;
@@ -40,7 +40,7 @@ std::int64_t Unigram::unk() const {
   return *options_.unk_id;
 }
 
-// steps[i]: the last token of the best way to cut text[0, i).
+// steps[i]: the last token of the best split of text[0, i).
 std::vector<Unigram::Step> Unigram::best_steps(std::string_view text) const {
   std::vector<Step> steps(text.size() + 1);
   for (std::size_t begin = 0; begin < text.size();) {

@@ -1,4 +1,4 @@
-// The unigram language model: of all ways to cut a text into known pieces, the likeliest.
+// The unigram language model: the likeliest of all ways to split a text into known pieces.
 #pragma once
 
 #include <cstdint>
@@ -23,11 +23,11 @@ class Unigram {
     bool byte_fallback = false;
   };
 
-  // A token's id is its index. Throws InputError naming `source` when there is no token or the
-  // unk id is none of them.
+  // A token's id is its index. Throws InputError naming `source` if there is no token or the unk id
+  // is out of range.
   Unigram(std::vector<ScoredToken> tokens, Options options, const std::string& source);
 
-  // Appends the ids of the best cut (Viterbi). Throws InputError when it needs the unk token and
+  // Appends the ids of the best split (Viterbi). Throws InputError if it needs the unk token and
   // there is none.
   void encode(std::string_view text, std::vector<std::int64_t>& ids) const;
 

@@ -1,5 +1,5 @@
-// Tokens and their ids: an open-addressing table over one run of bytes, since loading fills 50,000
-// to 150,000 of them before the first prompt.
+// Tokens and their ids: an open-addressing table over one byte buffer, as loading inserts 50,000 to
+// 150,000 of them before the first prompt.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,7 @@ constexpr std::int64_t kLargestTokenId = INT32_MAX;
 
 class Vocabulary {
  public:
-  // Returns false, and changes nothing, when the token is there already. Ids are at most
-  // kLargestTokenId.
+  // Returns false, without changes, if the token already exists. Ids are at most kLargestTokenId.
   bool insert(std::string_view token, std::int64_t id);
   void insert_or_assign(std::string_view token, std::int64_t id);
 
@@ -29,7 +28,7 @@ class Vocabulary {
     std::uint32_t size, hash, id;
   };
 
-  // The entry of the token, or the empty slot where it belongs.
+  // The token's entry, or the empty slot where it belongs.
   std::size_t slot_of(std::string_view token, std::uint32_t hash) const;
   void append(std::string_view token, std::uint32_t hash, std::int64_t id);
   void grow();

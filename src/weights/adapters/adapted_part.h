@@ -1,4 +1,4 @@
-// The part of a model that adapters change, and what is said of those that do not fit it.
+// The part of a model that adapters change, and reports on adapters that do not fit it.
 #pragma once
 
 #include <functional>
@@ -11,15 +11,15 @@ namespace braid {
 
 struct AdaptedPart {
   AdapterNames names;
-  ShardingTable shardings = {};                       // whose parts are the parts of fused layers
+  ShardingTable shardings = {};                       // parts of fused layers
   std::vector<std::string> others = {};               // prefixes of the model's other parts
-  std::function<void(const std::string&)> warn = {};  // hears of tensors that the part lacks
+  std::function<void(const std::string&)> warn = {};  // told of tensors the part lacks
 };
 
-// Of each adapter the names of the tensors that the part has used.
+// For each adapter, the names of the tensors the part has used.
 using UsedTensors = std::vector<std::set<std::string>>;
 
-// Warns of tensors that nobody used. Throws InputError for an adapter of which nothing was.
+// Warns of unused tensors. Throws InputError for an adapter none of whose tensors was used.
 void report_unused(const AdaptedPart& part, const std::vector<AppliedAdapter>& adapters,
                    const UsedTensors& used);
 

@@ -2,8 +2,8 @@
 //
 //   W + sum of scale * alpha / rank * B A
 //
-// computed in float32 for the share that is wanted, and rounded or quantised once. Whatever a load
-// makes of weights, pages, codes, shares, it makes of these.
+// computed in float32 for the wanted share, then rounded or quantised once. A load treats the
+// results like stored weights: pages, codes and shares work alike.
 #pragma once
 
 #include "weights/adapters/beside_weights.h"
@@ -11,8 +11,8 @@
 
 namespace braid {
 
-// What is not fused, by `mode`, is added to `beside`, which knows the part of the model. finish()
-// throws InputError for an adapter of which nothing applies.
+// Changes that `mode` does not fuse are added to `beside`, which knows the part of the model.
+// finish() throws InputError for an adapter nothing of which applies.
 std::shared_ptr<TensorSource> adapted_tensors(std::shared_ptr<TensorSource> source,
                                               std::vector<AppliedAdapter> adapters,
                                               AdapterMode mode,

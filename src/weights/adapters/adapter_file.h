@@ -1,4 +1,4 @@
-// A file of an adapter: its modules, whatever model they are for.
+// An adapter's file: its modules, for any model.
 #pragma once
 
 #include <map>
@@ -14,7 +14,7 @@
 namespace braid {
 
 struct AdapterModule {
-  std::string name;  // as the file spells it
+  std::string name;  // in the file's spelling
   std::map<AdapterRole, StoredTensor> tensors;
 
   const StoredTensor* find(AdapterRole role) const;  // nullptr when absent
@@ -22,12 +22,12 @@ struct AdapterModule {
 
 class AdapterFile {
  public:
-  // Throws InputError: no safetensors file, none of an adapter, or a module with two tensors of a
-  // role.
+  // Throws InputError if this is not a safetensors file or not an adapter, or if a module has two
+  // tensors of one role.
   explicit AdapterFile(const std::filesystem::path& path);
 
   const std::string& source() const { return source_; }
-  // By underscored names.
+  // Keyed by underscored name.
   const std::map<std::string, AdapterModule>& modules() const { return modules_; }
   const AdapterModule* find(const std::string& module) const;  // nullptr when absent
   const AdapterMetadata& metadata() const { return metadata_; }
@@ -38,10 +38,10 @@ class AdapterFile {
   AdapterMetadata metadata_;
 };
 
-// Whether a file has a tensor that is named as a part of an adapter.
+// Whether a file has a tensor named like part of an adapter.
 bool is_adapter(const Checkpoint& file);
 
-// An adapter that is applied.
+// An adapter to apply, with its scale.
 struct AppliedAdapter {
   std::shared_ptr<const AdapterFile> file;
   double scale;
@@ -49,7 +49,7 @@ struct AppliedAdapter {
   bool operator==(const AppliedAdapter&) const = default;
 };
 
-void check_scale(const Adapter& adapter);  // throws InputError unless it is a finite number
+void check_scale(const Adapter& adapter);  // throws InputError unless it is finite
 
 // Throws InputError.
 std::vector<AppliedAdapter> open_adapters(const std::vector<Adapter>& adapters);

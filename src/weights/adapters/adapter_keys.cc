@@ -12,7 +12,7 @@ struct Ending {
   AdapterRole role;
 };
 
-// The longer one first where one ends in another.
+// The longer one first where one ends with another.
 constexpr std::array kEndings = std::to_array<Ending>({
     {".lora_A.weight", AdapterRole::kDown},
     {".lora_B.weight", AdapterRole::kUp},
@@ -46,7 +46,7 @@ constexpr std::array kEndings = std::to_array<Ending>({
     {".diff_b", AdapterRole::kBiasDifference},
 });
 
-// Behind these peft may write the adapter's own name: "x.lora_A.default.weight".
+// peft may insert the adapter's own name after these: "x.lora_A.default.weight".
 constexpr std::array<std::string_view, 3> kNamed = {".lora_A.", ".lora_B.",
                                                     ".lora_magnitude_vector."};
 

@@ -1,5 +1,5 @@
-// The names of tensors in files of adapters: the module they change, and what they are to it. Knows
-// no tensors, so that it can be fuzzed alone.
+// Tensor names in adapter files: the module they change, and their role in it. Knows no tensors, so
+// that it can be fuzzed alone.
 #pragma once
 
 #include <string>
@@ -10,9 +10,9 @@ namespace braid {
 enum class AdapterRole {
   kDown,    // LoRA's A [rank in]
   kUp,      // LoRA's B [out rank]
-  kUpBias,  // of B: joins the layer's bias
+  kUpBias,  // B's bias, added to the layer's
   kAlpha,
-  kMagnitude,  // DoRA's, of each output
+  kMagnitude,  // DoRA's, per output
   // LoKr: the left and the right factor, each whole or a product
   kLeft,
   kLeftUp,
@@ -25,20 +25,20 @@ enum class AdapterRole {
   kFirstDown,
   kSecondUp,
   kSecondDown,
-  kDifference,  // is added as it is
+  kDifference,  // added as it is
   kBiasDifference,
-  kReplacement,  // no role is named: takes the place of a tensor of the model
+  kReplacement,  // the name has no role: replaces a tensor of the model
 };
 
 struct AdapterKey {
-  std::string module;  // all of the name for a replacement
+  std::string module;  // the whole name for a replacement
   AdapterRole role;
 };
 
 AdapterKey parse_adapter_key(std::string_view name);
 
-// Module names as sd-scripts writes them, with underscores for dots. Other spellings are brought to
-// this one too, as it does not say which underscores were dots.
+// Module names in sd-scripts' spelling, with underscores for dots. Other spellings are converted to
+// it, since it does not tell which underscores were dots.
 std::string underscored(std::string_view module);
 
 }  // namespace braid

@@ -13,10 +13,10 @@ namespace {
 
 constexpr const char* kPeftConfigs = "lora_adapter_metadata";  // diffusers' key
 
-constexpr double kPeftsAlpha = 8;  // where its configuration says nothing
+constexpr double kPeftsAlpha = 8;  // if its configuration does not say
 
-// A pattern of peft is a regular expression that is to match the end of a module's name. All that
-// trainers write are plain names.
+// A peft pattern is a regular expression that must match the end of a module's name. Trainers write
+// only plain names.
 void check_pattern(const std::string& pattern, const std::string& source) {
   const bool is_plain = pattern.find_first_of("\\*+?()[]{}|$") == std::string::npos;
   require(is_plain, source, ": the pattern '", pattern,

@@ -1,4 +1,4 @@
-// What the header of an adapter's file says beside its tensors.
+// Metadata in the header of an adapter file.
 #pragma once
 
 #include <cstddef>
@@ -10,25 +10,25 @@
 
 namespace braid {
 
-// How peft scales the products of one part of a model.
+// How peft scales the low-rank products of one part of a model.
 struct PeftScaling {
   double alpha = 0;
-  std::map<std::string, double> alphas = {};  // of modules whose names end so
+  std::map<std::string, double> alphas = {};  // for modules whose names end in the key
   bool by_root_of_rank = false;               // rslora: alpha / sqrt(rank)
 
   double factor(std::string_view module, std::int64_t rank) const;
 };
 
 struct AdapterMetadata {
-  std::map<std::string, std::string> texts = {};     // as the header has them
+  std::map<std::string, std::string> texts = {};     // verbatim from the header
   std::map<std::string, PeftScaling> scalings = {};  // by the part's folder: "transformer"
 };
 
-// Of a file that parse_safetensors_header() has accepted. Throws InputError that begins with
-// `source` where what diffusers writes there is not as it should be.
+// Takes a file accepted by parse_safetensors_header(). Throws InputError that begins with `source`
+// if diffusers' entries there are malformed.
 AdapterMetadata read_adapter_metadata(std::span<const std::byte> file, const std::string& source);
 
-// adapter_config.json, which peft writes beside its own files, as `text`. Throws InputError.
+// `text` is adapter_config.json, which peft writes beside its files. Throws InputError.
 PeftScaling read_peft_config(const std::string& text, const std::string& source);
 
 }  // namespace braid

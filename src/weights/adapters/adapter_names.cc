@@ -8,7 +8,7 @@
 namespace braid {
 namespace {
 
-// "a.b.weight" is the module "a.b", and so is "a.norm.scale" no module.
+// "a.b.weight" belongs to module "a.b"; "a.norm.scale" belongs to none.
 std::string module_of(const std::string& tensor) {
   const std::string_view ending = ".weight";
   return tensor.ends_with(ending) ? tensor.substr(0, tensor.size() - ending.size()) : "";
@@ -16,7 +16,7 @@ std::string module_of(const std::string& tensor) {
 
 std::string part_of(const std::string& prefix) { return prefix.substr(0, prefix.find('.')); }
 
-// -1: none of them.
+// The length of the longest matching prefix; -1: none matches.
 std::int64_t longest_prefix(const std::string& module, const std::vector<std::string>& prefixes) {
   std::int64_t longest = -1;
   for (const auto& prefix : prefixes)

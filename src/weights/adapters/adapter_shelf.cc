@@ -5,7 +5,7 @@ namespace braid {
 std::vector<AppliedAdapter> AdapterShelf::open(const std::vector<Adapter>& adapters) {
   std::vector<AppliedAdapter> applied;
   for (const auto& adapter : adapters) {
-    std::error_code missing;  // which opening it says better
+    std::error_code missing;  // opening the file reports it better
     const auto changed = std::filesystem::last_write_time(adapter.file, missing);
     const auto bytes = std::filesystem::file_size(adapter.file, missing);
     const auto known = opened_.find(adapter.file);

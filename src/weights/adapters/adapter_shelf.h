@@ -1,4 +1,4 @@
-// Files of adapters that have been opened, for those who ask for the same again and again.
+// A cache of opened adapter files, for callers that request the same ones repeatedly.
 #pragma once
 
 #include <map>
@@ -9,7 +9,7 @@ namespace braid {
 
 class AdapterShelf {
  public:
-  // As open_adapters(); a file that has not changed since is the one that was opened before.
+  // Like open_adapters(), but files unchanged since they were last opened are reused.
   std::vector<AppliedAdapter> open(const std::vector<Adapter>& adapters);
 
  private:

@@ -1,4 +1,4 @@
-// Adapters beside the weights of one part of a model, which may change while it is loaded.
+// Adapters applied beside one part's weights; they may be switched while it is loaded.
 #pragma once
 
 #include <memory>
@@ -15,16 +15,16 @@ class BesideWeights {
 
   const AdaptedPart& part() const { return part_; }
 
-  // A weight that is being loaded, without products so far. Where nobody keeps it, it is another
-  // rank's, whose adapters are checked here too.
+  // Registers a weight being loaded, without products yet. If nobody keeps the result, the weight
+  // is another rank's; its adapters are still checked here.
   std::shared_ptr<const Beside> add(const AskedTensor& asked, const Wanted& wanted);
 
-  // These take the place of those that were there. Throws InputError, which leaves them, for an
-  // adapter that is more than products of low rank, or that does not fit.
+  // Replaces the current adapters. Throws InputError, leaving them in place, for an adapter that
+  // does not fit or is more than low-rank products.
   void apply(const std::vector<AppliedAdapter>& adapters);
 
-  // The same between two requests: all that the adapters change has to be here. The last few sets
-  // of adapters are kept.
+  // Like apply(), between two requests; everything the adapters change must be here. The last few
+  // sets of adapters are kept.
   void switch_to(const std::vector<AppliedAdapter>& adapters);
 
  private:
@@ -47,7 +47,7 @@ class BesideWeights {
     std::vector<AppliedAdapter> adapters;
     std::vector<Beside> products;  // by place
   };
-  std::vector<Kept> kept_;  // what was used last comes first
+  std::vector<Kept> kept_;  // most recently used first
 };
 
 }  // namespace braid

@@ -15,11 +15,11 @@ Tensor in_float(const Tensor& numbers, at::Device device = at::kCPU) {
   return numbers.to(at::TensorOptions(at::kFloat).device(device));
 }
 
-// What is infinite or no number reaches the bit of its sign when what infinity lacks to that is
-// added to its other bits. Numbers go by words of 64 bits: requests wait for this.
+// Adding (sign bit - infinity) to a number without its sign sets the sign bit exactly for infinity
+// and NaN. Works on 64-bit words, for speed: requests wait for this.
 template <class Bits>
 bool are_below(Bits infinity, const Tensor& numbers) {
-  constexpr auto kOnes = ~std::uint64_t(0) / std::numeric_limits<Bits>::max();  // 1 for each number
+  constexpr auto kOnes = ~std::uint64_t(0) / std::numeric_limits<Bits>::max();  // 1 per number
   constexpr std::uint64_t kSign = std::uint64_t(1) << (8 * sizeof(Bits) - 1);
   constexpr auto kSigns = kOnes * kSign;
   const auto lacking = kOnes * (kSign - infinity);
@@ -52,7 +52,7 @@ bool are_finite(const Tensor& numbers) {
   }
 }
 
-// A module with the words for complaints about it.
+// A module, with the words to report errors about it.
 struct Subject {
   const AdapterFile& file;
   const AdapterModule& module;
@@ -64,7 +64,7 @@ struct Subject {
   double factor(std::int64_t rank) const;
 };
 
-// [N C 1 1] of a convolution over single pixels is [N C].
+// A 1 x 1 convolution [N C 1 1] counts as a matrix [N C].
 Tensor Subject::matrix(AdapterRole role) const {
   const auto* const stored = find(role);
   require(stored != nullptr, where(), " lacks one of the tensors that belong together");
@@ -76,7 +76,8 @@ Tensor Subject::matrix(AdapterRole role) const {
   return numbers;
 }
 
-// alpha / rank: of the module's own alpha, else of peft's configuration, else 1.
+// alpha / rank, with the module's own alpha, otherwise that of peft's configuration; without
+// either, 1.
 double Subject::factor(std::int64_t rank) const {
   if (const auto* const stored = find(AdapterRole::kAlpha)) {
     require(c10::multiply_integers(stored->entry.shape) == 1, file.source(), ": tensor '",
@@ -130,7 +131,7 @@ Delta hadamard_delta(const Subject& s) {
   return {.rows = up1.size(0), .columns = down1.size(1), .factor = factor, .open = open};
 }
 
-// A factor of a Kronecker product, which may be a product itself.
+// A factor of a Kronecker product; may be a product itself.
 struct Factor {
   Tensor matrix;
   std::optional<std::int64_t> rank = {};
@@ -157,7 +158,7 @@ Delta kronecker_delta(const Subject& s) {
   using Role = AdapterRole;
   const auto left = factor_of(s, Role::kLeft, Role::kLeftUp, Role::kLeftDown);
   const auto right = factor_of(s, Role::kRight, Role::kRightUp, Role::kRightDown);
-  // as LyCORIS counts it: of the right factor where both are products
+  // as LyCORIS counts it: the right factor's rank if both are products
   const auto rank = right.rank ? right.rank : left.rank;
   const auto factor = rank ? s.factor(*rank) : 1;
   const auto scaled = left.matrix * factor;

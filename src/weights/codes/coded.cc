@@ -19,9 +19,9 @@ bool can_stay(const Piece& piece, const Piece& first) {
          (is_float8(entry.type) || (is_of_blocks(entry.type) && !is_float4(entry.type)));
 }
 
-// Whole blocks that hold the columns, and which of their numbers these are.
+// Selects the whole blocks that contain the columns, and the columns among their numbers.
 void cut_to_blocks(const std::vector<Share>& columns, Block block, KeptRows& kept, Coding& coding) {
-  std::int64_t at = 0;  // number of the kept blocks
+  std::int64_t at = 0;  // position among the kept blocks' numbers
   bool is_exact = true;
   for (const auto& run : columns) {
     const auto first = run.begin / block.numbers;
@@ -34,7 +34,7 @@ void cut_to_blocks(const std::vector<Share>& columns, Block block, KeptRows& kep
   if (is_exact) coding.columns.clear();
 }
 
-// A row of bytes a row of the piece, in the mapped file.
+// One row of bytes per row of the piece, in the mapped file.
 Tensor stored_bytes(const Piece& piece) {
   const auto [begin, size] = bytes_of(piece);
   const auto keep = piece.stored->file;

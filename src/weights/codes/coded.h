@@ -1,5 +1,5 @@
-// Weights that stay in memory as a file has them, in blocks or in eight bits with scales: a share
-// of their rows and columns, and the numbers that it stands for.
+// Weights kept in memory as stored, in blocks or in 8 bits with scales: a share of their rows and
+// columns, and the numbers they decode to.
 #pragma once
 
 #include <optional>
@@ -8,22 +8,22 @@
 
 namespace braid {
 
-// How some rows and columns lie in memory, before they are there.
+// The layout of some rows and columns in memory, before they are loaded.
 struct KeptRows {
   std::shared_ptr<const Coding> coding;
   std::int64_t rows, row_bytes;
-  std::vector<Share> bytes;  // of a stored row, those that are kept; none: all
+  std::vector<Share> bytes;  // kept byte runs of a stored row; none: all
   bool has_scales;
 };
 
-// Nothing where the pieces are no matrices of one coding with a scale a row at most: those have to
+// nullopt unless the pieces are matrices with one coding and at most one scale per row; others must
 // be decoded.
 std::optional<KeptRows> kept_as_stored(const std::vector<Piece>& pieces,
                                        const std::vector<Share>& columns);
 
 LoadedMatrix load_coded(const std::vector<Piece>& pieces, const KeptRows& kept);
 
-// The numbers, rounded to `dtype`: the definition. `matrix` has a coding.
+// The reference definition: the numbers of `matrix`, which has a coding, rounded to `dtype`.
 Tensor decoded(const Matrix& matrix, at::ScalarType dtype);
 
 }  // namespace braid

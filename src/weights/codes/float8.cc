@@ -7,13 +7,13 @@
 namespace braid {
 namespace {
 
-constexpr double kLargest = 448;  // of e4m3
+constexpr double kLargest = 448;  // e4m3's largest number
 
 }  // namespace
 
 Matrix float8_rows(const Tensor& rows_NC) {
   const auto rows = rows_NC.to(at::kFloat);
-  // a tensor: by a number LibTorch divides on a GPU by multiplying with its reciprocal
+  // a tensor, because on a GPU LibTorch divides by a plain number via its reciprocal
   const auto largest = at::full({}, kLargest, rows.options());
   const auto scales = (rows.abs().amax(1, /*keepdim=*/true) / largest)
                           .clamp_min(double(std::numeric_limits<float>::min()));

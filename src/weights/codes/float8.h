@@ -1,8 +1,8 @@
-// Codes that are floating-point numbers of 8 bits themselves, e4m3, as torchao makes them
+// Codes that are themselves 8-bit floating-point numbers, e4m3, as torchao quantises
 // (`Float8Tensor`, by row):
 //
 //   scale = max(|w|) / 448       of the row, in float32, above 0
-//   code  = the number next to w / scale, half to even
+//   code  = the number nearest to w / scale, half to even
 #pragma once
 
 #include "weights/matrix.h"
@@ -12,7 +12,7 @@ namespace braid {
 // rows_NC floating-point -> bytes and float32 scales.
 Matrix float8_rows(const Tensor& rows_NC);
 
-// How codes of this form lie in memory: int8 or bytes, and what the bytes are.
+// The storage of this form's codes: int8 or bytes, and what the bytes encode.
 at::ScalarType type_of_codes(Quantize form);
 std::shared_ptr<const Coding> coding_of(Quantize form);
 

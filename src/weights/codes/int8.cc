@@ -15,7 +15,7 @@ constexpr double kHalfRange = 127.5;  // of -128 .. 127
 
 Tensor scales_of(const Tensor& rows_NC) {
   const auto largest = at::max(rows_NC.amax(1, /*keepdim=*/true), -rows_NC.amin(1, true));
-  // a tensor: by a number LibTorch divides on a GPU by multiplying with its reciprocal
+  // a tensor, because on a GPU LibTorch divides by a plain number via its reciprocal
   const auto half_range = at::full({}, kHalfRange, largest.options());
   return (largest / half_range).clamp_min(double(std::numeric_limits<float>::epsilon()));
 }

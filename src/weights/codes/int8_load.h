@@ -1,4 +1,4 @@
-// A share of a matrix's codes, from numbers in a checkpoint or from codes in one.
+// A share of a matrix's codes, quantised from a checkpoint's numbers or loaded from its codes.
 #pragma once
 
 #include <vector>
@@ -13,16 +13,16 @@ struct LoadedMatrix {
   BytesRead read;
 };
 
-// Quantises the pieces' rows a few megabytes at a time; whole rows, of which the wanted columns are
-// kept: the codes of a share are those of one device. Numbers are first rounded to `dtype`.
+// Quantises the pieces' rows a few megabytes at a time, first rounding to `dtype`. Whole rows are
+// quantised and then the wanted columns kept, so a share has the codes of one device.
 LoadedMatrix quantize_pieces(const std::vector<Piece>& pieces, const std::vector<Share>& columns,
                              at::ScalarType dtype, Quantize form);
 
-// The wanted columns, one run after the other, with the scales of their whole rows; all of them if
-// there are none.
+// The wanted columns, concatenated, with the scales of their whole rows; all columns if `columns`
+// is empty.
 Matrix share_of_columns(const Matrix& matrix, const std::vector<Share>& columns);
 
-// Codes as they are stored, with the scales of their rows.
+// Codes as stored, with the scales of their rows.
 LoadedMatrix load_codes(const std::vector<Piece>& codes, const std::vector<Piece>& scales,
                         const std::vector<Share>& columns, Quantize form);
 

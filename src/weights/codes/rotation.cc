@@ -4,8 +4,8 @@
 
 namespace braid {
 
-// The matrix of 4 is [1 1 1 -1; 1 1 -1 1; 1 -1 1 1; -1 1 1 1] / 2: half the sum, less the number
-// opposite.
+// The 4 x 4 matrix is [1 1 1 -1; 1 1 -1 1; 1 -1 1 1; -1 1 1 1] / 2: half the sum minus the opposite
+// number.
 Tensor rotated_back(const Tensor& numbers_RC, std::int64_t together) {
   auto numbers = numbers_RC;
   for (std::int64_t apart = 1; apart < together; apart *= 4) {

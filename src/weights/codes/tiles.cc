@@ -5,7 +5,7 @@
 namespace braid {
 namespace {
 
-// Element (32 i + j, k) of a tile stands at (j, i, k): 32 rows of 4 times 4.
+// Element (32 i + j, k) of a tile is at (j, i, k): 32 rows of 4 times 4.
 constexpr std::int64_t kInTurn = 32, kTileRows = 4 * kInTurn, kTileColumns = 4;
 
 std::int64_t tiles_for(std::int64_t extent, std::int64_t tile) {

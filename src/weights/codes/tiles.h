@@ -1,18 +1,17 @@
-// Matrices in tiles of 128 rows and 4 columns, padded to whole tiles: the order in which products
-// of NVIDIA's blocks read their scales. docs.nvidia.com/cuda/cublas, "1D Block Scaling Factors
-// Layout"
+// Matrices in tiles of 128 rows and 4 columns, padded to whole tiles: the order in which NVIDIA's
+// block-scaled products read scales. docs.nvidia.com/cuda/cublas, "1D Block Scaling Factors Layout"
 #pragma once
 
 #include "weights/sources/pieces.h"
 
 namespace braid {
 
-std::uint64_t bytes_in_tiles(std::int64_t rows, std::int64_t columns);  // of a byte an element
+std::uint64_t bytes_in_tiles(std::int64_t rows, std::int64_t columns);  // for one-byte elements
 
-// Where the tiles lie that hold the piece's rows.
+// The bytes of the tiles that hold the piece's rows.
 Bytes tiles_of(const Piece& piece);
 
-// The piece's rows, one after the other, in float32.
+// The piece's rows in order, in float32.
 Tensor rows_of_tiles(const Piece& piece);
 
 }  // namespace braid

@@ -44,7 +44,7 @@ std::vector<TensorEntry> parse_header(std::span<const std::byte> file, const fs:
   return parse_safetensors_header(file, path.string());
 }
 
-// As which LibTorch sees the elements where they lie.
+// The dtype LibTorch uses for the elements in place.
 at::ScalarType dtype_of(const StoredTensor& stored) {
   switch (stored.entry.type) {
     case ElementType::kBool:

@@ -1,4 +1,4 @@
-// The named tensors of one model part, in one file, safetensors or GGUF, or several shards.
+// The named tensors of one model part: in one file, safetensors or GGUF, or in several shards.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -16,40 +16,41 @@ namespace braid {
 
 using at::Tensor;
 
-// How the elements of a stored matrix follow each other.
+// The order in which a stored matrix's elements are laid out.
 enum class Arrangement {
   kRows,
-  kTiles,  // of 128 rows and 4 columns, as NVIDIA's products read the scales of blocks
+  kTiles,  // of 128 rows and 4 columns, as NVIDIA's products read block scales
 };
 
-// A tensor where it lies: `file` keeps the mapping alive as long as any view of it.
+// A tensor in a file. `file` keeps the mapping alive as long as any view of it.
 struct StoredTensor {
   std::shared_ptr<const MappedFile> file;
   TensorEntry entry;
-  // What its numbers are to be multiplied by, in float32: one for all, one a row, or one for some
-  // neighbours in a row.
+  // Factors for its numbers, in float32: one for all, one per row, or one per group of neighbours
+  // in a row.
   std::shared_ptr<const StoredTensor> scales = {};
   Arrangement arrangement = Arrangement::kRows;  // tiles are stored whole, whatever the shape
   std::int64_t rotated_together = 0;  // neighbours in a row, by a Hadamard matrix; 0: none
 
-  // That of its numbers, float32 where they have to be decoded. Throws InputError for types
-  // LibTorch cannot compute with.
+  // The dtype of its numbers; float32 if they must be decoded. Throws InputError for types LibTorch
+  // cannot compute with.
   at::ScalarType dtype() const;
-  bool is_coded() const;    // no view could be used as it is: blocks, tiles, scales, rotations
-  Tensor view() const;      // no copy; keeps the mapping alive; not to be written
+  bool is_coded() const;    // not usable as a view: blocks, tiles, scales, rotations
+  Tensor view() const;      // no copy; keeps the mapping alive; read-only
   bool is_aligned() const;  // may be used in place
 };
 
 class Checkpoint {
  public:
-  // DIR/STEM.safetensors, the shards that DIR/STEM.safetensors.index.json lists, or DIR/STEM.gguf.
-  // Throws InputError naming the file: missing, missing shard, malformed, a tensor in two shards.
+  // Opens DIR/STEM.safetensors, the shards listed in DIR/STEM.safetensors.index.json, or
+  // DIR/STEM.gguf. Throws InputError naming the file: missing, missing shard, malformed, a tensor
+  // in two shards.
   static Checkpoint open(const std::filesystem::path& folder, const std::string& stem);
   static Checkpoint open_file(const std::filesystem::path& path);
-  // Without tensors; `source` is for errors.
+  // A checkpoint without tensors; `source` is for errors.
   static Checkpoint none(std::string source) { return Checkpoint(std::move(source)); }
 
-  // The tensors whose names begin with this, without it.
+  // The tensors whose names begin with `prefix`, which is removed.
   Checkpoint part(const std::string& prefix) const;
 
   const StoredTensor* find(const std::string& name) const;  // nullptr when absent
@@ -57,8 +58,8 @@ class Checkpoint {
   const std::string& source() const { return source_; }  // for errors: the file or its index
   std::uint64_t num_bytes() const;
   std::int64_t num_parameters() const;
-  // The dtype that most of the floating-point parameters have, scales of codes aside; bfloat16
-  // where most are coded, float32 for an empty checkpoint.
+  // The dtype of most floating-point parameters, ignoring scales of codes; bfloat16 if most are
+  // coded, float32 for an empty checkpoint.
   at::ScalarType dtype() const;
 
  private:

@@ -1,5 +1,5 @@
-// What ComfyUI's files say of a layer that is coded, as JSON: in a tensor `B.comfy_quant` of bytes,
-// or for all layers in the header's note `_quantization_metadata`.
+// ComfyUI's JSON description of a coded layer: in a byte tensor `B.comfy_quant`, or for all layers
+// in the header entry `_quantization_metadata`.
 #pragma once
 
 #include <map>
@@ -15,13 +15,13 @@ namespace braid {
 struct ComfyMark {
   std::string format;                 // "float8_e4m3fn", "nvfp4"
   std::int64_t rotated_together = 0;  // as StoredTensor's
-  std::string where;                  // for errors: the file and what says so
+  std::string where;                  // for errors: the file and the mark's place in it
 };
 
 class ComfyMarks {
  public:
-  // That of the layer `base`, whose tensor is no tensor of its own any longer. Throws InputError
-  // for what is no JSON or speaks of a rotation that is none.
+  // The mark of layer `base`; its tensor is removed from `tensors`. Throws InputError for invalid
+  // JSON or an invalid rotation.
   std::optional<ComfyMark> take(std::map<std::string, StoredTensor>& tensors,
                                 const std::string& base, const StoredTensor& weight);
   bool has_note(const StoredTensor& weight) { return !note_of(*weight.file).is_null(); }
@@ -29,7 +29,7 @@ class ComfyMarks {
  private:
   const Json& note_of(const MappedFile& file);
 
-  std::map<std::string, Json> notes_;  // of files' layers
+  std::map<std::string, Json> notes_;  // by file, for its layers
 };
 
 }  // namespace braid

@@ -1,5 +1,5 @@
-// What the elements of stored tensors are, and where in a file a tensor lies. Knows nothing of
-// tensors as LibTorch has them, so that the parsers of headers can be fuzzed alone.
+// The element types of stored tensors, and where in a file a tensor lies. Independent of LibTorch's
+// tensors, so that the header parsers can be fuzzed alone.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 namespace braid {
 
 enum class ElementType {
-  // of safetensors files, in the order of its table
+  // safetensors types, in the order of its table
   kBool,
   kUint8,
   kInt8,
@@ -28,7 +28,7 @@ enum class ElementType {
   kBfloat16,
   kFloat32,
   kFloat64,
-  // blocks of some numbers' codes with their scales, in the order of kBlockLoops
+  // blocks of codes with their scales, in the order of kBlockLoops
   kQ4_0,
   kQ4_1,
   kQ5_0,
@@ -41,19 +41,19 @@ enum class ElementType {
   kQ6_K,
   kIq4Nl,
   kIq4Xs,
-  kFloat4E2M1,         // two in a byte, the first in its low bits
-  kFloat4E2M1Swapped,  // the first in its high bits
+  kFloat4E2M1,         // two per byte, the first in the low bits
+  kFloat4E2M1Swapped,  // the first in the high bits
 };
 
-// `bytes` are stored for each `numbers`; both are 1 and more.
+// `bytes` are stored per `numbers`; both are at least 1.
 struct Block {
   std::int64_t numbers, bytes;
 };
 
-const char* element_type_name(ElementType type);  // as files spell it: "BF16", "Q4_K"
+const char* element_type_name(ElementType type);  // in the files' spelling: "BF16", "Q4_K"
 Block block_of(ElementType type);
-bool is_of_blocks(ElementType type);  // no elements that can be addressed one by one
-bool is_float8(ElementType type);     // that numbers are kept in: not of powers of two
+bool is_of_blocks(ElementType type);  // elements are not addressable one by one
+bool is_float8(ElementType type);     // holds numbers; excludes powers of two
 bool is_float4(ElementType type);
 
 struct TensorEntry {
@@ -63,17 +63,17 @@ struct TensorEntry {
   std::uint64_t begin, size;        // bytes, from the start of the file
 };
 
-// The bytes of numbers of this shape. Throws InputError that begins with `where` when the last dim
-// is no multiple of a block or 64 bits do not hold them. Extents are not negative.
+// The bytes of a tensor of this shape. Throws InputError that begins with `where` if the last dim
+// is not a multiple of a block or the size overflows 64 bits. Extents are not negative.
 std::uint64_t bytes_of(const std::vector<std::int64_t>& shape, ElementType type,
                        const std::string& where);
 
-// What a header leaves beside its tensors.
+// The part of a file that a header leaves for tensors.
 struct Coverage {
   std::uint64_t begin, end;      // where tensors may lie
-  std::uint64_t padding_to = 1;  // a tensor begins at the next multiple of it
+  std::uint64_t padding_to = 1;  // tensors begin at multiples of this
 };
-// One tensor after the other, no overlap, no gap but padding. Throws InputError.
+// Checks that tensors follow each other without overlap or gap except padding. Throws InputError.
 void check_coverage(std::vector<TensorEntry> entries, const Coverage& coverage,
                     const std::string& source);
 

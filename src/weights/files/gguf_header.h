@@ -1,4 +1,4 @@
-// The header of a GGUF file, version 2 or 3: what tensors it holds, and where.
+// The header of a GGUF file, version 2 or 3: which tensors it holds, and where.
 // https://github.com/ggml-org/ggml/blob/master/docs/gguf.md
 #pragma once
 
@@ -8,10 +8,10 @@ namespace braid {
 
 bool begins_as_gguf(std::span<const std::byte> file);
 
-// Parses the whole file's bytes; what the file says of itself beside its tensors is passed over.
-// Shapes have the outermost dim first. The result holds for the file at hand: every entry lies
-// inside it, has the size of its shape and type, overlaps no other, and no name occurs twice.
-// Throws InputError that begins with `source`; allocates in proportion to the header's true size.
+// Parses the whole file's bytes, skipping its metadata. Shapes have the outermost dim first. The
+// result is verified: every entry lies inside the file, has the size of its shape and type and
+// overlaps no other, and names are unique. Throws InputError that begins with `source`; allocates
+// in proportion to the header's true size.
 std::vector<TensorEntry> parse_gguf_header(std::span<const std::byte> file,
                                            const std::string& source);
 

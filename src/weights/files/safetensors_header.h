@@ -1,17 +1,17 @@
-// The header of a safetensors file: what tensors it holds, and where.
+// The header of a safetensors file: which tensors it holds, and where.
 #pragma once
 
 #include "weights/files/element_type.h"
 
 namespace braid {
 
-// Parses the whole file's bytes. The result holds for the file at hand: every entry lies inside it,
-// has the size of its shape and type, overlaps no other, and no name occurs twice.
-// Throws InputError that begins with `source`; allocates in proportion to the header's true size.
+// Parses the whole file's bytes. The result is verified: every entry lies inside the file, has the
+// size of its shape and type and overlaps no other, and names are unique. Throws InputError that
+// begins with `source`; allocates in proportion to the header's true size.
 std::vector<TensorEntry> parse_safetensors_header(std::span<const std::byte> file,
                                                   const std::string& source);
 
-// What a file whose header has been parsed notes under `key` beside its tensors; else empty.
+// The metadata entry `key` of a file whose header has been parsed; empty if absent.
 std::string safetensors_note(std::span<const std::byte> file, const std::string& key);
 
 }  // namespace braid

@@ -51,7 +51,7 @@ struct Entry {
   at::Tensor tensor;
 };
 
-// Widest elements first, as the reference implementation writes them: every tensor is aligned.
+// Widest elements first, like the reference implementation: every tensor is then aligned.
 std::vector<Entry> in_order(const std::map<std::string, at::Tensor>& tensors) {
   std::vector<Entry> entries;
   for (const auto& [name, tensor] : tensors)
@@ -62,7 +62,7 @@ std::vector<Entry> in_order(const std::map<std::string, at::Tensor>& tensors) {
   return entries;
 }
 
-// Padded with blanks to a multiple of 8 bytes, so that the data begins aligned.
+// Padded with spaces to a multiple of 8 bytes, so that the data starts aligned.
 std::string header_of(const std::vector<Entry>& entries) {
   auto header = nlohmann::ordered_json::object();
   std::uint64_t begin = 0;

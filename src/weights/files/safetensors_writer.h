@@ -1,4 +1,4 @@
-// Tensors to the bytes of a safetensors file.
+// Writes tensors as the bytes of a safetensors file.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -8,8 +8,8 @@
 
 namespace braid {
 
-// Tensors of any strides, on any device. The same tensors give the same bytes. Throws InputError
-// for a dtype that the format does not have.
+// Accepts any strides and devices. Equal tensors give equal bytes. Throws InputError for a dtype
+// the format lacks.
 std::string write_safetensors(const std::map<std::string, at::Tensor>& tensors);
 
 }  // namespace braid

@@ -11,7 +11,7 @@ constexpr const char* kDenoiser = "model.diffusion_model.";
 constexpr std::array kOthers = {"vae.", "first_stage_model."};
 constexpr const char* kText = "text_encoders.";
 
-// "text_encoders.NAME.transformer.", or "text_encoders.NAME." where there is no such layer.
+// "text_encoders.NAME.transformer.", or "text_encoders.NAME." without such a level.
 std::string prefix_of_text(const std::string& name) {
   const std::string wrapper = "transformer.";
   const auto end = std::min(name.find('.', std::string(kText).size()), name.size() - 1) + 1;

@@ -1,15 +1,15 @@
-// Files that hold all parts of a model side by side, as ComfyUI's checkpoints do.
+// Files that hold all parts of a model, like ComfyUI's checkpoints.
 #pragma once
 
 #include "weights/files/checkpoint.h"
 
 namespace braid {
 
-// What the names of each part's tensors begin with: "model.diffusion_model.", "vae.",
-// "text_encoders.t5xxl.transformer." and so on; of a file of one part it is only "".
+// The name prefix of each part's tensors: "model.diffusion_model.", "vae.",
+// "text_encoders.t5xxl.transformer." and so on; for a file with one part, only "".
 std::vector<std::string> parts_in(const Checkpoint& checkpoint);
 
-// The file, or of one that holds all parts the denoiser.
+// The denoiser of a file that holds all parts; otherwise the file itself.
 Checkpoint denoiser_in(const Checkpoint& checkpoint);
 
 }  // namespace braid

@@ -54,8 +54,8 @@ void AcceleratorPageDevice::wait(StreamName stream, Event event, Site) {
   event_of(event).block(stream_of(stream));
 }
 
-// The page beside its slot, in locked memory unless that is never to be. The last copy out of it
-// was given to the device a lap of slots ago.
+// Reads the page into the slot's staging memory, which is locked unless Pin::kNever. The last copy
+// out of it was issued one round of slots ago.
 Tensor AcceleratorPageDevice::stage(SlotState& slot, const PageBytes& page) {
   if (!slot.staging.defined()) {
     const auto bytes = aligned_bytes(slot.memory.numel());

@@ -1,5 +1,5 @@
-// Pages on a GPU, by LibTorch's streams and events: the stream of computations is the calling
-// thread's current one.
+// Pages on a GPU, with LibTorch's streams and events. The compute stream is the calling thread's
+// current one.
 #pragma once
 
 #include <c10/core/Event.h>
@@ -15,8 +15,8 @@ namespace braid {
 
 class AcceleratorPageDevice : public PageDevice {
  public:
-  // Pages that are not in locked memory go through some: the host reads the next one while the
-  // device computes.
+  // Pages outside locked memory are staged through it: the host reads the next one while the device
+  // computes.
   AcceleratorPageDevice(at::Device device, Pin pin);
   ~AcceleratorPageDevice() override;
 
@@ -35,7 +35,7 @@ class AcceleratorPageDevice : public PageDevice {
  private:
   struct SlotState {
     Tensor memory;
-    Tensor staging;  // locked; made when the first page comes that is not
+    Tensor staging;  // locked; created for the first page that is not
     std::unique_ptr<c10::Event> staged = {};
   };
   c10::Stream stream_of(StreamName stream) const;

@@ -24,7 +24,7 @@ std::uint64_t merged(std::uint64_t hash, std::uint64_t lane) {
   return (hash ^ round_of(0, lane)) * kPrimes[0] + kPrimes[3];
 }
 
-// Four lanes over blocks of 32 bytes; leaves `at` behind the last whole block.
+// Four lanes over blocks of 32 bytes; advances `at` past the last whole block.
 std::uint64_t hash_blocks(const std::byte*& at, const std::byte* end, std::uint64_t seed) {
   std::uint64_t lanes[] = {seed + kPrimes[0] + kPrimes[1], seed + kPrimes[1], seed,
                            seed - kPrimes[0]};

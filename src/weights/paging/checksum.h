@@ -1,5 +1,5 @@
-// XXH64 (Yann Collet's xxHash, 64 bits), which runs as fast as memory is read. For damage and
-// identity by accident, not against forgery.
+// XXH64 (Yann Collet's xxHash, 64 bits), as fast as memory reads. Guards against damage and
+// mix-ups, not against forgery.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// Pages of models that compute on the CPU: the caller's thread is the stream of computations, a
-// thread of the device the stream of copies. Worth it where pages lie on a disk.
+// Pages of models that compute on the CPU: the caller's thread is the compute stream, a thread of
+// the device the copy stream. Useful when pages are on disk.
 #pragma once
 
 #include <exception>
@@ -23,7 +23,7 @@ class CpuPageDevice : public PageDevice {
   Event make_event(Site site) override;
 
   void record(Event event, StreamName stream, Site site) override;
-  // Throws on the stream of computations what reading a page has thrown.
+  // On the compute stream, rethrows what reading a page threw.
   void wait(StreamName stream, Event event, Site site) override;
   void copy(StreamName stream, Slot to, const PageBytes& from, Site site) override;
   void use(StreamName, Slot, const PageBytes&, Site) override {}
@@ -40,11 +40,11 @@ class CpuPageDevice : public PageDevice {
   std::vector<Tensor> slots_;
   HostEvents events_;
   mutable std::mutex mutex_;
-  std::exception_ptr failure_;  // of a copy: what is computed after it would be wrong
-  WorkQueue copies_;            // last: its thread uses the others
+  std::exception_ptr failure_;  // of a copy; later results would be wrong
+  WorkQueue copies_;            // last: its thread uses the members above
 };
 
-// kByte memory that starts at a multiple of 4096, as direct reads want it. Freed with the tensor.
+// kByte memory aligned to 4096, as direct reads need. Freed with the tensor.
 Tensor aligned_bytes(std::int64_t size);
 
 std::span<std::byte> span_of(const Tensor& bytes);

@@ -15,7 +15,7 @@
 namespace braid {
 namespace {
 
-constexpr int kPopulateRead = 22;  // MADV_POPULATE_READ, which older headers lack
+constexpr int kPopulateRead = 22;  // MADV_POPULATE_READ, missing in older headers
 
 // Whether all of `into` was read; false at the end of the file or at an error.
 bool read_all(int fd, std::int64_t offset, std::span<std::byte> into) {
@@ -34,7 +34,7 @@ bool are_whole_blocks(std::int64_t offset, std::span<const std::byte> into) {
   return (std::uint64_t(offset) | address | into.size()) % FileReader::kBlock == 0;
 }
 
-// Does not wait for whoever may write to a pipe of this name.
+// Does not block if the path is a pipe.
 int open_file(const std::filesystem::path& path) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   const int failure = errno;
@@ -66,7 +66,7 @@ FileReader::~FileReader() {
   ::close(fd_);
 }
 
-// Whether the system has all of it in memory.
+// Whether the system's page cache holds all of the range.
 bool FileReader::is_cached(std::int64_t offset, std::int64_t size) const {
   const auto page = std::int64_t(::sysconf(_SC_PAGESIZE));
   const auto begin = offset / page * page;
@@ -76,8 +76,8 @@ bool FileReader::is_cached(std::int64_t offset, std::int64_t size) const {
   return std::ranges::all_of(pages, [](unsigned char state) { return (state & 1) != 0; });
 }
 
-// The pages are brought in by a call that can fail: to touch what a file no longer has, or a disk
-// can not read, would end the process.
+// Populates the pages with a call that can fail: touching bytes the file no longer has, or the disk
+// cannot read, would kill the process.
 FileReader::Mapped FileReader::read_mapped(std::int64_t offset, std::span<std::byte> into) const {
   const auto page = std::int64_t(::sysconf(_SC_PAGESIZE));
   const auto begin = offset / page * page;
@@ -86,7 +86,7 @@ FileReader::Mapped FileReader::read_mapped(std::int64_t offset, std::span<std::b
   if (::madvise(mapping_ + begin, length, kPopulateRead) != 0)
     return errno == EINVAL ? Mapped::kUnknown : Mapped::kNo;
   std::memcpy(into.data(), mapping_ + offset, into.size());
-  (void)::madvise(mapping_ + begin, length, MADV_DONTNEED);  // it stays in the system's cache
+  (void)::madvise(mapping_ + begin, length, MADV_DONTNEED);  // stays in the page cache
   return Mapped::kYes;
 }
 

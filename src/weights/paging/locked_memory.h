@@ -1,5 +1,5 @@
-// Host memory that a GPU copies from by itself. LibTorch's pin_memory() copies, takes the next
-// power of two (for 24 GB of FLUX.1-dev's blocks 41) and keeps what is freed.
+// Page-locked host memory, from which a GPU copies directly. LibTorch's pin_memory() copies, rounds
+// up to a power of two (41 GB for the 24 GB of FLUX.1-dev's blocks) and keeps freed memory.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -8,7 +8,7 @@
 
 namespace braid {
 
-// The same memory, locked until the last tensor over it is gone. nullopt where the system refuses.
+// The same memory, locked until its last tensor is gone. nullopt if the system refuses.
 std::optional<at::Tensor> locked(const at::Tensor& bytes);
 
 }  // namespace braid

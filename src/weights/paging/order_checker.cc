@@ -23,7 +23,8 @@ void join(Clock& clock, const Clock& other) {
 
 }  // namespace
 
-// What the host gives a stream comes after what the host knows of, and after what the stream had.
+// Work the host gives a stream comes after all the host knows of, and after the stream's earlier
+// work.
 OrderChecker::Access OrderChecker::step(StreamName stream, const Site& site, std::string what) {
   const auto actor = index_of(stream);
   join(clocks_[actor], clocks_[kHost]);
@@ -107,7 +108,7 @@ void OrderChecker::copy(StreamName stream, Slot to, const PageBytes& from, Site 
   device_->copy(stream, to, from, site);
 }
 
-// A wait for another slot's copy holds computing up for nothing.
+// Waiting for another slot's copy delays compute for nothing.
 void OrderChecker::check_waits(Slot slot, const Access& now) {
   for (const auto& [waited, site] : waited_)
     if (waited != slot.id)

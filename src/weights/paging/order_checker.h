@@ -1,7 +1,7 @@
-// Finds what is not in order. Stands between pages and a device, keeps a vector clock (Lamport
-// 1978; Mattern 1989) for the host and each stream, and complains of every access that nothing
-// orders behind the one it depends on, whether or not it went well this time. Also of contents that
-// are not what is expected, and of waits and copies that are not needed: these cost the overlap.
+// Detects missing synchronisation. It sits between pages and a device and keeps a vector clock
+// (Lamport 1978; Mattern 1989) for the host and each stream. It reports every access not ordered
+// after the one it depends on, even if it went well this time. It also reports unexpected contents,
+// and needless waits and copies, which cost overlap.
 #pragma once
 
 #include <array>
@@ -16,15 +16,15 @@ namespace braid {
 
 struct Hazard {
   enum class Kind {
-    kReadAfterWrite,   // the slot is used before its copy must be done
-    kWriteAfterRead,   // the slot is overwritten before its use must be done
-    kWriteAfterWrite,  // two copies into one slot, in any order
-    kUseAfterFree,     // memory is freed before its use must be done, or used later
-    kStale,            // the slot holds other contents than its use expects, or not all of them
+    kReadAfterWrite,   // the slot is used before its copy is certain to be done
+    kWriteAfterRead,   // the slot is overwritten before its use is certain to be done
+    kWriteAfterWrite,  // two unordered copies into one slot
+    kUseAfterFree,     // memory is freed before its use is certain to be done, or used later
+    kStale,            // the slot holds other or incomplete contents
     kHostWait,         // the host waits inside the loop
-    kNeedlessWait,     // computing waits for a copy that it is not about to use
+    kNeedlessWait,     // compute waits for a copy it is not about to use
     kNeedlessCopy,     // the slot already held these contents
-    kAllocation,       // memory or an event is made inside the loop
+    kAllocation,       // memory or an event is created inside the loop
   };
   Kind kind;
   std::string sentence;  // names both sites
@@ -34,7 +34,7 @@ class OrderChecker : public PageDevice {
  public:
   explicit OrderChecker(std::shared_ptr<PageDevice> device) : device_(std::move(device)) {}
 
-  // In between, the host must not wait and nothing may be allocated.
+  // Inside the loop, the host must not wait and nothing may be allocated.
   void enter_loop() { in_loop_ = true; }
   void leave_loop() { in_loop_ = false; }
   const std::vector<Hazard>& hazards() const { return hazards_; }
@@ -51,24 +51,24 @@ class OrderChecker : public PageDevice {
   void synchronize(Event event, Site site) override;
 
  private:
-  static constexpr std::size_t kHost = 2, kActors = 3;  // the streams come first
+  static constexpr std::size_t kHost = 2, kActors = 3;  // after the streams
   using Clock = std::array<std::uint64_t, kActors>;
 
   struct Access {
     std::size_t actor;
-    std::uint64_t time;  // of the actor's own clock
+    std::uint64_t time;  // on the actor's own clock
     Site site;
     std::string what;  // "the copy of double_blocks.3"
   };
   struct SlotState {
     std::int64_t bytes = 0;
     std::optional<Access> copied, freed;
-    std::map<std::size_t, Access> used;  // the last of each actor
+    std::map<std::size_t, Access> used;  // the last, by actor
     PageBytes contents;
   };
   struct EventState {
     Clock clock{};
-    std::optional<int> copied_slot;  // by the last copy before it
+    std::optional<int> copied_slot;  // by the last copy before the event
   };
 
   Access step(StreamName stream, const Site& site, std::string what);
@@ -86,7 +86,7 @@ class OrderChecker : public PageDevice {
   std::map<int, SlotState> slots_;
   std::map<int, EventState> events_;
   std::array<std::optional<int>, 2> last_copied_;  // slot, by stream
-  std::vector<std::pair<int, Site>> waited_;       // slots whose copies computing waits for
+  std::vector<std::pair<int, Site>> waited_;       // slots whose copies compute waits for
   bool in_loop_ = false;
   std::vector<Hazard> hazards_;
 };

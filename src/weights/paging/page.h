@@ -1,4 +1,4 @@
-// A group of Pages as a value; the empty one stands for weights that are always there.
+// A group of Pages as a value; an empty Page stands for weights that are always on the device.
 #pragma once
 
 #include "weights/paging/pages.h"
@@ -26,7 +26,7 @@ class Page {
   Page(std::shared_ptr<Pages> pages, int group) : pages_(std::move(pages)), group_(group) {}
 
   [[nodiscard]] InUse use() const& { return InUse(*this); }
-  InUse use() const&& = delete;  // it refers to the page
+  InUse use() const&& = delete;  // InUse refers to the page
   Pages* pages() const { return pages_.get(); }
 
  private:

@@ -1,9 +1,9 @@
-// Pages on a disk. A file is named by what it is made of, so that another checkpoint, recipe or
-// share can not be mistaken for it; it is whole or not there; every read of it is checked.
-// Processes share them.
+// Pages on disk. A file's name is derived from what it is made of, so another checkpoint, recipe or
+// share cannot be mistaken for it. A file is complete or absent, and every read is verified.
+// Processes share the files.
 //
-//   "BRAIDPG2", the two halves of its id, size, bytes a part, checksum of this header, checksums of
-//   the parts; from byte 4096 on the contents.
+// Format: "BRAIDPG2", the two halves of the id, size, bytes per part, checksum of this header,
+// checksums of the parts; contents from byte 4096 on.
 #pragma once
 
 #include <cstdint>
@@ -24,20 +24,20 @@ struct PageId {
   bool operator==(const PageId&) const = default;
 };
 
-// Of what a page is made of and how, in words that say all of it.
+// Hashes a full description of what a page is made of and how.
 PageId id_of(std::string_view recipe);
 
-// Open only while it is read: there may be more pages than a process may have open files.
+// Open only while being read: there may be more pages than a process may have open files.
 class PageFile {
  public:
   static constexpr std::int64_t kHeader = 4096;  // bytes
 
-  // Throws InputError unless the file has the id and the size, Error when it cannot be read.
+  // Throws InputError unless the file has this id and size, Error if it cannot be read.
   PageFile(const std::filesystem::path& path, PageId id, std::int64_t size,
            DiskReads reads = DiskReads::kAuto);
 
-  // All of the contents, `into.size()` bytes. Throws Error when they do not have their checksums:
-  // the file is then removed, to be made anew by the next start.
+  // Reads all contents, `into.size()` bytes. Throws Error on a checksum mismatch and removes the
+  // file, so that the next start rebuilds it.
   void read(std::span<std::byte> into) const;
 
   const PageId& id() const { return id_; }
@@ -55,15 +55,15 @@ class PageFile {
 
 class PageFolder {
  public:
-  // Made if it is not there.
+  // Creates the folder if it does not exist.
   explicit PageFolder(std::filesystem::path folder, DiskReads reads = DiskReads::kAuto);
 
-  // The file of this id, if it is there and its header is whole. Throws Error naming the file when
-  // it is there and cannot be read.
+  // The file with this id if it exists and its header is complete, otherwise nullptr. Throws Error
+  // naming the file if it exists but cannot be read.
   std::shared_ptr<const PageFile> find(PageId id, std::int64_t size) const;
 
-  // A new one. `page` has kHeader bytes of room before the contents, which are overwritten. Throws
-  // Error naming the file and the reason when it cannot be written.
+  // Writes a new file. `page` has kHeader bytes of room before the contents, which are overwritten.
+  // Throws Error naming the file and the reason if writing fails.
   std::shared_ptr<const PageFile> put(std::span<std::byte> page, PageId id) const;
 
  private:

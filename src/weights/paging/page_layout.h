@@ -1,4 +1,4 @@
-// How pages are laid out, for Pages and for those who count them before they are there.
+// The layout of pages, for Pages and for forecasts.
 #pragma once
 
 #include <cstdint>
@@ -11,12 +11,12 @@ namespace braid {
 constexpr std::int64_t kTensorAlignment = 256, kPageAlignment = 4096;  // bytes
 std::int64_t round_up(std::int64_t bytes, std::int64_t alignment);
 
-// Whether a group is used again and again, or once before those that are.
+// Whether a group is used repeatedly, or once, before the repeated ones.
 enum class PageUse { kRepeated, kOnce };
 
-// Which of `count` groups have a slot of their own; `resident` is of PageOptions.
+// Which of `count` groups have their own slot; `resident` as in PageOptions.
 std::vector<bool> resident_groups(int count, int resident, Residency residency);
-// Likewise among those that are repeated; what is used once stays only where all do.
+// The same among the repeated groups; groups used once are resident only if all are.
 std::vector<bool> resident_groups(const std::vector<PageUse>& uses, int resident,
                                   Residency residency);
 

@@ -1,4 +1,4 @@
-// What is to lie in a page, before it is known whether it has to be made.
+// The contents of a page to be, before it is known whether they must be built.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -17,12 +17,12 @@ struct TensorForm {
 };
 
 struct PageSource {
-  std::vector<TensorForm> tensors;  // that it becomes, in order
-  // Says in words which bytes it is made of, and how: what says the same makes the same tensors.
+  std::vector<TensorForm> tensors;  // the tensors it yields, in order
+  // A description of the bytes it is made of, and how: equal descriptions yield equal tensors.
   // Reads all of these bytes.
   std::function<std::string()> identity;
   std::function<std::vector<Tensor>()> make;  // in host memory
-  std::function<void()> done = {};            // told once it is in its page
+  std::function<void()> done = {};            // called once it is in its page
 };
 
 PageSource source_of(const Tensor& tensor);

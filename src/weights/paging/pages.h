@@ -1,9 +1,9 @@
-// Weights that are on the device only while they are needed. The tensors of a group of layers lie
-// in one page, a run of bytes; a page is copied whole into a slot of the device, in which its
-// tensors have fixed places: views are made once and never move.
+// Weights that are on the device only while they are needed. The tensors of a group of layers form
+// one page, a run of bytes. A page is copied whole into a device slot, where its tensors have fixed
+// places: views are created once and never move.
 //
-// Order is by events alone. Computing waits for the copy of the group that it is about to use; a
-// copy waits for the last use of the slot that it overwrites. The host waits for nothing.
+// Ordering relies on events only: compute waits for the copy of the group it is about to use; a
+// copy waits for the last use of the slot it overwrites. The host never waits.
 #pragma once
 
 #include <functional>
@@ -18,11 +18,11 @@
 namespace braid {
 
 struct PageOptions {
-  int prefetch = 1;  // groups copied ahead; there is one slot more
-  int resident = 0;  // groups that have a slot of their own; -1: all
+  int prefetch = 1;  // groups copied ahead; they share prefetch + 1 slots
+  int resident = 0;  // groups with their own slot; -1: all
   Residency residency = Residency::kLeading;
   Pin pin = Pin::kNever;
-  std::shared_ptr<const PageFolder> folder = {};  // of pages on a disk; none: in host memory
+  std::shared_ptr<const PageFolder> folder = {};  // for pages on disk; empty means host memory
 };
 
 class Pages {
@@ -32,22 +32,22 @@ class Pages {
   Pages(const Pages&) = delete;
   Pages& operator=(const Pages&) = delete;
 
-  // While loading: groups one after the other, best in the order in which they will be used. Where
-  // it is another one, it is known after the first time.
+  // While loading: add groups one after another, preferably in the order of use. If that order
+  // differs, it is learned during the first pass.
   int add_group(const std::string& name, PageUse use = PageUse::kRepeated);
-  // What the source's tensors, of the host, will be on the device. Empty until finish(). Sources
-  // are made one after the other when their group is closed; those of a page that is on the disk
-  // already are not made at all.
+  // Adds host tensors to the current group and returns their views on the device, empty until
+  // finish(). The sources are built, one after another, when their group is closed; for pages
+  // already on disk they are not built.
   std::vector<Tensor> add(PageSource source);
   Tensor add(const Tensor& tensor) { return add(source_of(tensor)).front(); }
   void finish();
 
-  // While computing. What runs in between may use the group's tensors.
+  // While computing: code between the two may use the group's tensors.
   void enter(int group);
   void leave(int group);
 
-  // Changes the contents of a group, whose tensors `change` gets in host memory, in the order in
-  // which they were added. Waits for the device; not between enter() and leave().
+  // Changes a group's contents: `change` gets its tensors in host memory, in the order they were
+  // added. Waits for the device; not allowed between enter() and leave().
   void rewrite(int group, const std::function<void(std::vector<Tensor>& tensors)>& change);
 
   std::int64_t slot_bytes() const { return slot_bytes_; }  // of all slots, on the device
@@ -62,7 +62,7 @@ class Pages {
     std::vector<std::int64_t> shape;
 
     std::int64_t size() const;                // bytes
-    Tensor in(const Tensor& contents) const;  // of the group's page
+    Tensor in(const Tensor& contents) const;  // within the page's contents
   };
   struct Group {
     PageBytes page;
@@ -70,12 +70,12 @@ class Pages {
     std::vector<Place> places = {};
     int slot = -1;
     bool is_resident = false;
-    int followed_by = 0;  // the group that was used next the last time
+    int followed_by = 0;  // the group used next, the last time
   };
   struct SlotState {
     Slot memory;
     Event copied, used;
-    int holds = -1;  // group
+    int holds = -1;  // group index
     bool is_in_use = false;
   };
 
@@ -99,8 +99,8 @@ class Pages {
   at::Device where_;
   PageOptions options_;
   std::vector<Group> groups_;
-  std::vector<PageSource> sources_;  // of the group that is being loaded
-  int last_used_ = -1;               // group
+  std::vector<PageSource> sources_;  // of the group being loaded
+  int last_used_ = -1;               // group index
   std::vector<SlotState> slots_;
   std::int64_t slot_bytes_ = 0, bytes_copied_ = 0;
   std::uint64_t last_version_ = 0;

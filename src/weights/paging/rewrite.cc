@@ -1,4 +1,4 @@
-// Changing weights that lie in pages: a LoRA that is fused in, say.
+// Changes weights that lie in pages, such as when fusing a LoRA.
 #include <ATen/ATen.h>
 
 #include "base/error.h"
@@ -7,7 +7,7 @@
 
 namespace braid {
 
-// The contents of a group in host memory, with room for a file's header where it is kept in one.
+// A group's contents in host memory, with room for a file header if it is stored in a file.
 Tensor Pages::contents_of(const Group& group) const {
   const auto bytes = room_for(group);
   auto contents = bytes.narrow(0, bytes.numel() - group.page.size, group.page.size);

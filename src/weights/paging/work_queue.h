@@ -1,4 +1,4 @@
-// A thread that does what it is given, in order: a stream of the host's own.
+// A thread that runs work in order: a stream on the host.
 #pragma once
 
 #include <condition_variable>
@@ -15,12 +15,12 @@ namespace braid {
 class WorkQueue {
  public:
   WorkQueue();
-  ~WorkQueue();  // does what is left first
+  ~WorkQueue();  // finishes the remaining work first
   WorkQueue(const WorkQueue&) = delete;
   WorkQueue& operator=(const WorkQueue&) = delete;
 
   void push(std::function<void()> work);  // must not throw
-  void finish();                          // returns when all that was pushed is done
+  void finish();                          // returns when all pushed work is done
 
  private:
   void run();
@@ -32,12 +32,12 @@ class WorkQueue {
   std::thread thread_;
 };
 
-// Events among queues: how often each was recorded by the host, and how often that was reached.
+// Events among queues: how often the host recorded each one, and how many of these were reached.
 class HostEvents {
  public:
   int make();
-  std::uint64_t record(int event);          // -> which time; reach() it where it lies
-  std::uint64_t recorded(int event) const;  // what to await
+  std::uint64_t record(int event);          // -> its number; call reach() with it in the queue
+  std::uint64_t recorded(int event) const;  // the number to await
   void reach(int event, std::uint64_t time);
   void await(int event, std::uint64_t time) const;
 

@@ -1,4 +1,4 @@
-// What stored tensors must be like to become one of ours. Each check throws InputError that begins
+// Requirements on stored tensors that become one of ours. Each check throws InputError that begins
 // with `source` and names the tensor.
 #pragma once
 
@@ -13,10 +13,10 @@ std::string list_of(const std::vector<std::string>& names);  // "'a', 'b'"
 
 void check_floating(const std::vector<const StoredTensor*>& parts, const std::string& source);
 
-// Whether they are codes, which have scales beside them.
+// Whether they are codes with separate scales.
 bool are_codes(const std::vector<const StoredTensor*>& parts);
 
-// The stored tensors have the rows of `shape` between them, and agree on the rest.
+// Checks that the stored tensors together have the rows of `shape` and agree on the other dims.
 void check_shape(const std::vector<const StoredTensor*>& parts, at::IntArrayRef shape,
                  const std::string& source);
 

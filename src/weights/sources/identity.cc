@@ -14,7 +14,7 @@
 namespace braid {
 namespace {
 
-constexpr std::int64_t kPart = std::int64_t(4) << 20;  // bytes that a thread reads at once
+constexpr std::int64_t kPart = std::int64_t(4) << 20;  // bytes a thread reads at once
 
 std::string hexadecimal(std::uint64_t number) {
   std::string digits;
@@ -22,7 +22,7 @@ std::string hexadecimal(std::uint64_t number) {
   return digits;
 }
 
-// The checksum of the checksums of the parts; read(begin, size) gives that of one.
+// Combines the checksums of all parts; read(begin, size) returns that of one.
 template <class Read>
 std::string digest_of_parts(std::int64_t size, Read read) {
   std::vector<std::uint64_t> sums(std::size_t((size + kPart - 1) / kPart));
@@ -89,7 +89,7 @@ std::string identity_of(const std::vector<Share>& columns) {
 }
 
 std::string identity_of(Quantize form, at::ScalarType dtype) {
-  // whole numbers times a power of two: the same on every machine
+  // integers times a power of two: the same on every machine
   const auto known = (at::arange(16 * 64, at::kLong) * 40503 % 65536 - 32768).view({16, 64});
   const auto made = quantize_rows((known.to(at::kFloat) / 4096).to(dtype), form);
   return text_of("form ", int(form), " of ", dtype, " ", digest(bytes_of(made.values_NC)), " ",

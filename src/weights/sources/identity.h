@@ -1,4 +1,4 @@
-// What weights are made of and how, in words: the same words, the same weights.
+// Descriptions of what weights are made of, and how: equal descriptions mean equal weights.
 #pragma once
 
 #include <span>
@@ -10,21 +10,20 @@
 
 namespace braid {
 
-// 16 hexadecimal digits for the bytes, which all threads read.
+// 16 hexadecimal digits for the bytes, read by all threads.
 std::string digest(std::span<const std::byte> bytes);
 
-// The stored bytes of the pieces, in order, which are read: names, files and places are no part of
-// it. Their memory is given back.
+// Describes the pieces' stored bytes, in order. Reads them, then gives their memory back. Names,
+// files and places have no influence.
 std::string identity_of(const std::vector<Piece>& pieces);
 
-// The same of whole stored tensors.
+// The same for whole stored tensors.
 std::string identity_of(const std::vector<StoredTensor>& stored);
 
-// "columns 0+64 128+64"; empty for all of them.
+// "columns 0+64 128+64"; empty for all columns.
 std::string identity_of(const std::vector<Share>& columns);
 
-// What quantising to `form` in `dtype` makes of known numbers: a quantiser that has changed says
-// something else.
+// What quantising known numbers to `form` in `dtype` gives; changes whenever the quantiser does.
 std::string identity_of(Quantize form, at::ScalarType dtype);
 
 }  // namespace braid

@@ -27,7 +27,7 @@ std::vector<std::int64_t> shape_of(const Excerpt& from) {
   return with_extents(from.pieces.front().stored->entry.shape, rows, from.columns);
 }
 
-// Of the stored tensors.
+// The bytes of the stored tensors.
 std::int64_t bytes_of(const Excerpt& from) {
   std::int64_t bytes = 0;
   for (const auto& piece : from.pieces) {
@@ -57,7 +57,7 @@ std::string identity_of(const SyntheticExcerpt& from, Quantize form) {
                  form == Quantize::kNone ? "" : identity_of(form, from.dtype));
 }
 
-// A few million numbers at a time: they are never all there beside their codes.
+// A few million numbers at a time, so that not all exist beside their codes.
 Matrix drawn_codes(const SyntheticExcerpt& from, Quantize form, at::Device device) {
   const auto& [values, path, shape, wanted, dtype] = from;
   const auto options = at::TensorOptions(dtype).device(device);

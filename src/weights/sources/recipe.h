@@ -1,4 +1,4 @@
-// How a tensor or a matrix of ours comes about: kept until it is wanted, or known not to be.
+// How to build one of our tensors or matrices: kept until it is needed, or known not to be.
 #pragma once
 
 #include "weights/codes/coded.h"
@@ -11,32 +11,32 @@ namespace braid {
 struct Recipe {
   Quantize form = Quantize::kNone;
   std::shared_ptr<const Coding> coding = {};
-  std::int64_t bytes = 0;                        // of files that making it reads
-  std::vector<TensorForm> tensors;               // the values, then their scales if they have any
+  std::int64_t bytes = 0;                        // read from files to build it
+  std::vector<TensorForm> tensors;               // the values, then their scales, if any
   std::function<std::string()> identity;         // as in PageSource
-  std::function<LoadedMatrix(at::Device)> make;  // codes of files are made in host memory
+  std::function<LoadedMatrix(at::Device)> make;  // a file's codes are built in host memory
   std::function<Tensor()> in_place =
       {};  // the numbers in the mapped file, where they fit as stored
-  std::shared_ptr<const Beside> beside = {};  // of a matrix
+  std::shared_ptr<const Beside> beside = {};  // for a matrix
 };
 
-// What is read of stored tensors: rows, joined, and of these the columns, all if there are none.
+// The part of stored tensors that is read: concatenated rows, and columns of these; none means all.
 struct Excerpt {
   std::vector<Piece> pieces;
   std::vector<Share> columns = {};
 };
 
 Recipe recipe_of_numbers(const Excerpt& from, at::ScalarType dtype);
-// Of numbers that are rounded to `dtype`, then quantised to `form`.
+// Rounds numbers to `dtype`, then quantises them to `form`.
 Recipe recipe_of_quantizing(const Excerpt& from, at::ScalarType dtype, Quantize form);
-// Of codes as they are stored, with the scales of their rows.
+// Codes as stored, with the scales of their rows.
 Recipe recipe_of_codes(const Excerpt& codes, const std::vector<Piece>& scales, Quantize form);
-// Of bytes as they are stored, where they can stay so.
+// Bytes as stored, if they can stay so.
 std::optional<Recipe> recipe_of_stored(const Excerpt& from);
-// The same of e4m3 with scales of rows, or one for all: codes of kFloat8 as they are.
+// The same for e4m3 with one scale per row, or one for all: kFloat8 codes as stored.
 std::optional<Recipe> recipe_of_float8(const Excerpt& from);
 
-// What a rank wants of a tensor that no file has.
+// What a rank needs of a tensor that no file has.
 struct SyntheticExcerpt {
   const SyntheticValues* values;
   std::string path;

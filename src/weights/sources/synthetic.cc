@@ -14,7 +14,7 @@
 namespace braid {
 namespace {
 
-// A prime, so that rows of a matrix do not repeat each other.
+// A prime, so that a matrix's rows do not repeat each other.
 constexpr std::int64_t kPeriod = 1'048'573;
 
 bool is_scale(const std::string& path) {
@@ -22,7 +22,7 @@ bool is_scale(const std::string& path) {
          path.find("norm") != std::string::npos;
 }
 
-// How the elements of a tensor are spread.
+// The distribution of a tensor's elements.
 struct Spread {
   std::int64_t columns;
   double deviation, center;
@@ -35,7 +35,7 @@ Spread spread_of(const std::string& path, at::IntArrayRef shape) {
   return {.columns = columns, .deviation = 1 / std::sqrt(double(columns)), .center = 0};
 }
 
-// Where in the values a tensor begins.
+// Where a tensor begins within the values.
 std::int64_t offset_of(const std::string& path) {
   return std::int64_t(std::hash<std::string_view>()(path) % std::uint64_t(kPeriod));
 }
@@ -45,7 +45,7 @@ struct Drawn {
   std::string words;
 };
 
-// Once a process: every part of a model that is planned asks for them, and needs none.
+// Drawn once per process: every part of a planned model asks for them without using them.
 const Drawn& drawn_from(std::uint64_t seed) {
   static std::mutex mutex;
   static std::map<std::uint64_t, Drawn> all;
@@ -74,7 +74,7 @@ at::Tensor SyntheticValues::share(const std::string& path, at::IntArrayRef shape
   const auto spread = [&, deviation = deviation, center = center](const at::Tensor& x) {
     return (x.to(options.device()) * deviation + center).to(options.dtype());
   };
-  const bool is_small = c10::multiply_integers(shape) < kPeriod;  // less to spread than all values
+  const bool is_small = c10::multiply_integers(shape) < kPeriod;  // cheaper than spreading all
   const auto values = is_small ? normal_ : spread(normal_);
   const auto offset = offset_of(path);
 

@@ -1,5 +1,4 @@
-// Values for weights that no file has: to measure and to prove layouts at sizes whose files are not
-// at hand.
+// Synthetic weights, for measuring and verifying layouts at sizes without files at hand.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -14,19 +13,19 @@ class SyntheticValues {
  public:
   explicit SyntheticValues(std::uint64_t seed = 0);
 
-  // The wanted rows and columns of the tensor `path` of `shape`. Matrices are normal with a
-  // deviation of 1/sqrt(columns), as initialised layers are; vectors have a deviation of 0.02
-  // around 1 where `path` names a norm's scale or variance, else around 0. An element has the same
-  // value whatever is wanted beside it.
+  // The wanted rows and columns of tensor `path` of `shape`. Matrices are normal with deviation
+  // 1/sqrt(columns), like initialised layers. Vectors have deviation 0.02, around 1 if `path` names
+  // a norm's scale or variance, otherwise around 0. An element's value does not depend on the share
+  // requested.
   at::Tensor share(const std::string& path, at::IntArrayRef shape, const Wanted& wanted,
                    const at::TensorOptions& options) const;
 
-  // Says in words which values all of these are.
+  // A description of all these values.
   std::string identity_of(const std::string& path, at::IntArrayRef shape) const;
 
  private:
-  at::Tensor normal_;  // standard normal values that are used again and again
-  std::string drawn_;  // what they are, in words
+  at::Tensor normal_;  // standard normal values, reused cyclically
+  std::string drawn_;  // their description
 };
 
 }  // namespace braid

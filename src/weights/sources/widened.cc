@@ -22,7 +22,7 @@ class WidenedTensors : public TensorSource {
   const WidenedLayer widened_;
 };
 
-// Blocks of a file have no columns that could be added: they become numbers. Codes have: zeros.
+// A file's blocks cannot take extra columns, so they are decoded to numbers. Codes can: zeros.
 std::optional<Recipe> WidenedTensors::find(AskedTensor& asked, const Delivery& delivery) {
   if (asked.layer != widened_.layer || asked.kind != AskedTensor::Kind::kMatrix)
     return source_->find(asked, delivery);

@@ -1,4 +1,4 @@
-// The tensors of another source, of which one layer has more inputs than are stored.
+// The tensors of another source, where one layer has more inputs than stored.
 #pragma once
 
 #include <memory>
@@ -8,7 +8,7 @@
 
 namespace braid {
 
-// A dense layer of ours: the weights of its inputs behind the stored ones are zero.
+// One of our dense layers; the weights of inputs beyond the stored ones are zero.
 struct WidenedLayer {
   std::string layer;               // "img_in"
   std::int64_t stored_inputs = 0;  // columns

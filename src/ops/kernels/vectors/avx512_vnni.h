@@ -1,4 +1,4 @@
-// Vectors of AVX-512 with instructions for codes.
+// AVX-512 vectors with instructions for codes.
 #pragma once
 
 #include <immintrin.h>
@@ -8,7 +8,7 @@
 namespace braid::ops::BRAID_ISA {
 namespace {
 
-// Adds to each lane the products of the four codes of its words, those of `a` without a sign.
+// Adds the products of each lane's four codes to its sum; those of `a` are unsigned.
 inline SixteenInts plus_fours(SixteenInts sums, SixteenInts a, SixteenInts b) {
   return (SixteenInts)_mm512_dpbusd_epi32((__m512i)sums, (__m512i)a, (__m512i)b);
 }

@@ -1,5 +1,5 @@
-// Weights of attention as pairs of bfloat16 numbers, and the values that they multiply. For files
-// that bring to_halves() and plus_pairs().
+// Attention weights as pairs of bfloat16 numbers, and the values they multiply. For files that
+// define to_halves() and plus_pairs().
 #pragma once
 
 #include <stdint.h>
@@ -19,8 +19,8 @@ constexpr int kPanel = 2 * kTile;  // columns of a panel
 constexpr int kParts = AttentionKernels::kParts;
 static_assert(kParts == kTile);
 
-// Keys that a strip of queries meets at once. Two sets of scores, whose rows begin in other sets of
-// the first cache, lie there.
+// Keys a strip of queries processes at once. Two sets of scores fit in the L1 cache; their rows
+// start in different cache sets.
 constexpr int kKeys = 4 * kPanel, kStride = kKeys + kTile;
 
 constexpr int64 whole_panels(int64 keys) { return (keys + kPanel - 1) / kPanel * kPanel; }
@@ -43,11 +43,11 @@ void pack_values(const uint16_t* row, int64 stride, int64 keys, int64 width, flo
 // A strip of queries and some keys.
 struct Part {
   int64 row, key, keys;
-  float* scores;   // of each query kStride, and weights in their place
-  float* factors;  // of each query, by which older sums become smaller
+  float* scores;   // kStride per query; later holds the weights
+  float* factors;  // per query, the factor for older sums
 };
 
-// Scores of a query become weights, two a word, from the beginning of their row.
+// Turns a query's scores into weights, two per word, from the start of its row.
 __attribute__((noinline)) void weigh_row(const AttentionBlock& b, const Part& part, int64 m) {
   auto* const scores = part.scores + m * kStride;
   const auto whole = whole_panels(part.keys);
@@ -82,8 +82,8 @@ void rescale(const AttentionBlock& b, const Part& part, int64 rows) {
   }
 }
 
-// Divided by the sum of the rounded weights, which are those that the values were multiplied by:
-// they add up to 1, and equal values come out as they are.
+// Divides by the sum of the rounded weights, the ones the values were multiplied by: they then add
+// up to 1, and equal values are preserved.
 float finish(const float* sums, const float* totals, int64 width, uint16_t* out) {
   typedef SixteenWords Unaligned __attribute__((aligned(2)));
   const auto *const from = (const Sixteen*)sums, *const both = (const Sixteen*)totals;

@@ -1,4 +1,4 @@
-// Steps of products by pairs of bfloat16 numbers, for files that bring plus_pairs().
+// Product steps for pairs of bfloat16 numbers, for files that define plus_pairs().
 #pragma once
 
 #include <cstdint>

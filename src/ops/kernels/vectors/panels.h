@@ -1,5 +1,5 @@
-// Panels: rows of a weight turned around, eight words by eight. For the files that are compiled
-// once for each instruction set (BRAID_ISA).
+// Panels: rows of a weight, transposed in blocks of eight by eight words. For files compiled once
+// per instruction set (BRAID_ISA).
 #pragma once
 
 #include <stdint.h>
@@ -11,7 +11,7 @@ namespace {
 
 using int64 = std::int64_t;
 
-// Eight numbers, whatever the machine: what panels are turned around by.
+// Eight numbers on any machine: the unit of transposing panels.
 typedef float Eight __attribute__((vector_size(32), aligned(4), may_alias));
 typedef int32_t EightInts __attribute__((vector_size(32), aligned(4), may_alias));
 typedef uint32_t EightWords __attribute__((vector_size(32), aligned(4), may_alias));
@@ -26,7 +26,7 @@ inline Eight widened(EightHalves x) {
 
 inline EightWords round_up_bits(EightWords bits) { return bits + 0x7fff + ((bits >> 16) & 1); }
 
-// Not for NaN, which codes times a finite scale never are.
+// Not for NaN, which cannot come from codes times a finite scale.
 inline Eight rounded(Eight x) { return (Eight)(round_up_bits((EightWords)x) & 0xffff0000u); }
 
 inline Eight low_pairs(Eight a, Eight b) {
@@ -48,7 +48,7 @@ inline Eight high_halves(Eight a, Eight b) {
   return __builtin_shufflevector(a, b, 4, 5, 6, 7, 12, 13, 14, 15);
 }
 
-// Writes eight rows as columns, each `stride` after the one before.
+// Writes eight rows as columns, `stride` apart.
 inline void store_turned(const Eight (&r)[8], float* to, int64 stride) {
   const Eight a = low_pairs(r[0], r[1]), b = high_pairs(r[0], r[1]);
   const Eight c = low_pairs(r[2], r[3]), d = high_pairs(r[2], r[3]);
@@ -63,7 +63,7 @@ inline void store_turned(const Eight (&r)[8], float* to, int64 stride) {
   }
 }
 
-// A Row gives its words from c on, eight() or one(). `whole`: words of which it can give eights.
+// A Row returns its words from c on, eight() or one(). `whole`: words available in eights.
 template <int kColumns, class Row>
 void pack_eight_rows(const Row (&rows)[8], int64 depth, int64 whole, float* panel) {
   int64 c = 0;

@@ -1,5 +1,5 @@
-// Sums of some rows of x times a panel, kept in registers. For files that are compiled once for
-// each instruction set (BRAID_ISA).
+// Sums of some rows of x times a panel, kept in registers. For files compiled once per instruction
+// set (BRAID_ISA).
 #pragma once
 
 #include <cstdint>
@@ -7,9 +7,9 @@
 namespace braid::ops::BRAID_ISA {
 namespace {
 
-constexpr int kVectors = 2;  // a panel is so many vectors wide
+constexpr int kVectors = 2;  // per panel row
 
-// A Step adds to a vector of sums the products of a word of x with a vector of the panel.
+// A Step adds the products of a word of x and a vector of the panel to a vector of sums.
 template <class Step, int kRows>
 void add_tile(const typename Step::Word* x, std::int64_t x_stride, const typename Step::Word* panel,
               std::int64_t depth, typename Step::Word* sums, std::int64_t sums_stride) {
@@ -35,7 +35,7 @@ void add_tile(const typename Step::Word* x, std::int64_t x_stride, const typenam
     for (int v = 0; v < kVectors; ++v) *(Vector*)(sums + m * sums_stride + v * kLanes) = sum[m][v];
 }
 
-// The tile of `rows` rows, at most kRows.
+// Multiplies a tile of `rows` rows, at most kRows.
 template <class Step, int kRows>
 void multiply(const typename Step::Word* x, std::int64_t x_stride, std::int64_t rows,
               const typename Step::Word* panel, std::int64_t depth, typename Step::Word* sums,

@@ -1,4 +1,4 @@
-// A softmax row by row, of vectors of any length. For files that bring larger() of theirs.
+// A row-wise softmax on vectors of any length. For files that define larger().
 #pragma once
 
 #include <cstdint>
@@ -9,13 +9,13 @@ namespace {
 template <class Vector>
 constexpr int kLanesOf = sizeof(Vector) / sizeof(float);
 
-// What comparisons give: integers of as many bits.
+// The type of comparison results: integers of the same size.
 template <class Vector>
 using IntsOf = decltype(Vector{} < Vector{});
 
-// 2^x between 2^-126 and 2; x of huge scores may be above 0 by the rounding of the largest. 2^n 2^f
-// with |f| <= 1/2, 2^f by the polynomial of least relative error (Remez), 9e-8; 1.6e-7 in float32.
-// A number plus kMagic has n + 127 in its last bits.
+// 2^x, clamped to between 2^-126 and 2; for huge scores, rounding of the largest may leave x above
+// 0. Computed as 2^n 2^f with |f| <= 1/2, where 2^f is the polynomial of least relative error
+// (Remez): 9e-8, or 1.6e-7 in float32. Adding kMagic puts n + 127 into a number's last bits.
 template <class Vector>
 inline Vector power_of_2(Vector x) {
   constexpr float kMagic = 3 * (1 << 22) + 127;
@@ -31,7 +31,7 @@ inline Vector power_of_2(Vector x) {
   return e * (Vector)((IntsOf<Vector>)shifted << 23);
 }
 
-// Lane i has what was in lane i + by.
+// Lane i takes the value of lane i + by.
 template <int by, class Vector>
 inline Vector turned(Vector x) {
   IntsOf<Vector> lanes{};
@@ -63,7 +63,7 @@ inline float total_of(Vector x) {
   return total_within<kLanesOf<Vector> / 2>(x);
 }
 
-// A larger score than all before makes their weights smaller: gives by how much.
+// A score above all previous ones reduces their weights: returns the factor.
 template <class Vector, int kCount>
 inline float lift(float* largest, float score, Vector (&totals)[kCount]) {
   if (!(score > *largest)) return 1;
@@ -73,7 +73,7 @@ inline float lift(float* largest, float score, Vector (&totals)[kCount]) {
   return factor[0];
 }
 
-// Scores of no keys, from `count` on.
+// Pads scores with -inf (no key), from `count` on.
 inline void fill_up(float* scores, std::int64_t count, std::int64_t whole) {
   for (auto n = count; n < whole; ++n) scores[n] = -__builtin_inff();
 }
@@ -86,7 +86,8 @@ inline float largest_score(const float* scores, std::int64_t count) {
   return largest_of(top);
 }
 
-// What scores are compared with, where all were -inf until now: a larger one makes their weights 0.
+// The offset of scores; 0 if all were -inf so far, in which case a larger score makes their weights
+// 0.
 inline float finite(float largest) { return largest == -__builtin_inff() ? 0 : largest; }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What files share that work with tiles, whether Intel AMX's or made of loops.
+// Shared by the files that use tiles, Intel AMX's or emulated by loops.
 #pragma once
 
 #include <stdint.h>
@@ -8,14 +8,14 @@
 namespace braid::ops::BRAID_ISA {
 namespace {
 
-constexpr int kTile = 16;  // rows of a tile, and words of a row
+constexpr int kTile = 16;  // rows per tile, and words per row
 
 // A row of a tile.
 typedef float Sixteen __attribute__((vector_size(64), may_alias));
 typedef int32_t SixteenInts __attribute__((vector_size(64), may_alias));
 typedef uint32_t SixteenWords __attribute__((vector_size(64), may_alias));
 
-// What ldtilecfg reads.
+// The operand of ldtilecfg.
 struct alignas(64) Shapes {
   uint8_t palette, first_row, unused[14];
   uint16_t row_bytes[16];
@@ -23,8 +23,8 @@ struct alignas(64) Shapes {
 };
 static_assert(sizeof(Shapes) == 64);
 
-// Of strips of so many rows: tiles 0 to 3 are their sums, [upper lower] times [left right]; 4 and 5
-// are of x, 6 and 7 of a panel. No tile may be empty.
+// For strips of this many rows: tiles 0 to 3 are the sums, [upper lower] times [left right]; 4 and
+// 5 hold x, 6 and 7 a panel. No tile may be empty.
 constexpr Shapes shapes_of(std::int64_t rows) {
   const uint8_t upper = uint8_t(rows < kTile ? rows : kTile);
   const uint8_t lower = uint8_t(rows > kTile ? rows - kTile : 1);

@@ -1,5 +1,5 @@
-// Words of several numbers as they lie: two of bfloat16 or four codes. For files that are compiled
-// once for each instruction set (BRAID_ISA).
+// Words of several numbers as stored: two of bfloat16, or four codes. For files compiled once per
+// instruction set (BRAID_ISA).
 #pragma once
 
 #include <stdint.h>
@@ -20,7 +20,7 @@ constexpr int64 round_up_words(int64 words) {
 typedef uint32_t LooseWords __attribute__((vector_size(32), aligned(1), may_alias));
 typedef int16_t EightShorts __attribute__((vector_size(16), aligned(1), may_alias));
 
-// kNumbers numbers a word. Past the end of the row are zeros.
+// kNumbers numbers per word, with zeros past the end of the row.
 template <class Number, int kNumbers>
 struct AsTheyLie {
   const Number* row;
@@ -40,7 +40,7 @@ struct AsTheyLie {
 using PairsOfHalves = AsTheyLie<uint16_t, 2>;
 using FoursOfCodes = AsTheyLie<int8_t, 4>;
 
-// Two codes a word, times a scale and rounded to bfloat16.
+// Two codes per word, times a scale and rounded to bfloat16.
 struct PairsOfScaledCodes {
   const int8_t* row;
   int64 length;

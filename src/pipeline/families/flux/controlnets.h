@@ -1,4 +1,4 @@
-// The ControlNets that stand beside a FLUX.1 model.
+// The ControlNets of a FLUX.1 model.
 #pragma once
 
 #include "models/flux/controlnet.h"
@@ -6,8 +6,8 @@
 
 namespace braid {
 
-// Those that the files name. Throws InputError unless each fits the transformer, and all see pixels
-// or none does.
+// Reads the ControlNets named by the files. Throws InputError unless each fits the transformer, and
+// either all or none see pixels.
 std::vector<FluxControlNetConfig> read_controlnets(const ModelFiles& files,
                                                    const FluxConfig& transformer);
 bool see_pixels(const std::vector<FluxControlNetConfig>& configs);
@@ -15,17 +15,17 @@ bool see_pixels(const std::vector<FluxControlNetConfig>& configs);
 std::vector<Part> controlnet_parts(const std::vector<FluxControlNetConfig>& configs);
 std::vector<int> controlnet_modes(const std::vector<FluxControlNetConfig>& configs);
 
-// That all nets together make, beside a transformer of `num_double` blocks of the first kind.
+// Residuals of all nets together, for a transformer of `num_double` double blocks.
 std::int64_t num_residuals(const std::vector<FluxControlNetConfig>& configs,
                            std::int64_t num_double);
 
-// Beside a transformer of `num_double` blocks of the first kind. `parts` are those of
-// controlnet_parts(), wherever else.
+// For a transformer of `num_double` double blocks. `parts` are those of controlnet_parts(),
+// wherever they are stored.
 Controls load_controlnets(const std::vector<FluxControlNetConfig>& configs, std::int64_t num_double,
                           const std::vector<const Part*>& parts, const WeightsOf& weights_of,
                           const Attend& attend);
 
-// As Family::control says.
+// See Family::control.
 ControlInput controlnet_input(const FluxControlNetConfig& config, const DenoiserInput& in,
                               std::optional<int> mode, double guidance);
 

@@ -9,7 +9,7 @@
 namespace braid {
 namespace {
 
-// T5's feed-forward layer, gate, its GELU and the product, and its attention's scores of all heads,
+// T5's feed-forward layer: gate, its GELU and the product; and its attention scores of all heads,
 // in float32 and as weights.
 std::int64_t live_in_t5(const T5Config& c, std::int64_t tokens, int ranks) {
   const auto wide = tokens * (3 * c.mlp_hidden / ranks + 2 * c.hidden);

@@ -21,10 +21,10 @@ struct FluxConfigs {
   VaeConfig vae = {};
   std::vector<FluxControlNetConfig> controlnets = {};
   std::optional<FluxReduxConfig> redux = {};
-  std::int64_t stored_channels = 0;  // that the transformer takes, where an adapter widens it
+  std::int64_t stored_channels = 0;  // input width as stored, if an adapter widens it; else 0
 };
 
-// Of any sizes.
+// A family of any sizes.
 std::shared_ptr<const Family> make_flux_family(const FluxConfigs& configs,
                                                const ScheduleConfig& schedule = {},
                                                const RequestDefaults& defaults = {});

@@ -9,7 +9,7 @@
 namespace braid {
 namespace {
 
-// The narrower half of the sizes that FLUX.1 Kontext was trained on; the others are their mirrors.
+// The portrait half of the sizes that FLUX.1 Kontext was trained on; the rest are transposes.
 constexpr std::array<std::array<int, 2>, 9> kKontextSizes = {{{672, 1568},
                                                               {688, 1504},
                                                               {720, 1456},
@@ -20,8 +20,8 @@ constexpr std::array<std::array<int, 2>, 9> kKontextSizes = {{{672, 1568},
                                                               {944, 1104},
                                                               {1024, 1024}}};
 
-// In the size of the nearest ratio of width to height, of two the narrower. The ratio is of sides
-// that are rounded down to multiples, as the reference has it.
+// Resizes to the size of the nearest aspect ratio, on a tie the narrower. The ratio is of sides
+// rounded down to multiples, as in the reference.
 Pixels in_kontext_size(const Pixels& picture, int multiple) {
   const auto multiples = [&](int side) { return std::max(1, side / multiple); };
   const double ratio = double(multiples(picture.width)) / multiples(picture.height);
@@ -78,7 +78,7 @@ PicturesTaken flux_pictures(FluxKind kind, const VaeConfig& vae) {
   return {.beside = PicturesTaken::Beside::kControl};
 }
 
-// A token is of 2 x 2 latents, and a latent of the mask has all its pixels as channels.
+// A token covers 2 x 2 latents; the mask contributes all pixels of a latent as channels.
 std::int64_t flux_beside_channels(FluxKind kind, const VaeConfig& vae) {
   const auto latents = 4 * vae.latent_channels;
   const auto mask = 4 * vae.downscale() * vae.downscale();

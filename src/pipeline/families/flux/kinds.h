@@ -1,4 +1,4 @@
-// The models of FLUX.1's shape, and the pictures that each looks at.
+// The models with FLUX.1's shape, and the pictures that each looks at.
 #pragma once
 
 #include "pipeline/families/description.h"
@@ -8,13 +8,13 @@ namespace braid {
 enum class FluxKind {
   kPlain,
   kKontext,  // looks at a reference
-  kFill,     // draws what a mask leaves open
+  kFill,     // redraws what a mask leaves open
   kControl,  // follows edges (Canny) or depths
 };
 
 const char* flux_pipeline(FluxKind kind);  // the class in model_index.json
 PicturesTaken flux_pictures(FluxKind kind, const VaeConfig& vae);
-// Channels beside those of a token of latents.
+// Channels per token beside those of the latents.
 std::int64_t flux_beside_channels(FluxKind kind, const VaeConfig& vae);
 
 }  // namespace braid

@@ -10,7 +10,7 @@ namespace {
 
 constexpr int kMostReferences = 100;
 
-// Where the processor of pictures says how large they become, the encoder has to agree.
+// If the image processor states a size, the encoder has to agree.
 void check_processor(const ModelFiles& files, const SiglipConfig& siglip) {
   const auto path = files.redux / "feature_extractor" / "preprocessor_config.json";
   if (!std::filesystem::exists(path)) return;
@@ -71,8 +71,8 @@ EmbedPicture load_flux_redux(const FluxReduxConfig& c, const std::vector<const P
   return [=](const Tensor& pixels_13SS) { return (*redux)((*siglip)(pixels_13SS)); };
 }
 
-// As the reference adds several pictures up: each stands behind the prompt, times its scale with
-// it. Pooled prompts have scales of their own there, which are 1.
+// Sums several pictures as the reference does: each is appended to the prompt and scaled together
+// with it. Pooled prompts have their own scales there, which are 1.
 Condition redux_behind_prompt(const Condition& embedded, const Prompt& prompt,
                               const EmbeddedPictures& pictures) {
   const bool is_none = prompt.text.empty() && prompt.second.empty();

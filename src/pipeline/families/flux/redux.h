@@ -1,4 +1,4 @@
-// FLUX.1 Redux: pictures that are looked at as text behind the prompt.
+// FLUX.1 Redux: pictures embedded as text after the prompt.
 #pragma once
 
 #include "models/flux/config.h"
@@ -13,19 +13,19 @@ struct FluxReduxConfig {
   ReduxConfig redux;
 };
 
-// That of the files, if they name one. Throws InputError unless it fits the transformer.
+// The Redux named by the files, if any. Throws InputError unless it fits the transformer.
 std::optional<FluxReduxConfig> read_flux_redux(const ModelFiles& files,
                                                const FluxConfig& transformer);
 
 std::vector<Part> flux_redux_parts(const FluxReduxConfig& config);
-// Says that references are looked at so.
+// Records that references are embedded by Redux.
 void add_flux_redux(PicturesTaken& taken, const FluxReduxConfig& config);
 
 // `parts` are those of flux_redux_parts().
 EmbedPicture load_flux_redux(const FluxReduxConfig& config, const std::vector<const Part*>& parts,
                              const WeightsOf& weights_of);
 
-// As Family::behind_prompt says.
+// See Family::behind_prompt.
 Condition redux_behind_prompt(const Condition& embedded, const Prompt& prompt,
                               const EmbeddedPictures& pictures);
 

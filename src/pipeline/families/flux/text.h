@@ -11,7 +11,7 @@ namespace braid {
 
 class FluxText : public TextEncoders {
  public:
-  // `folder` has the tokenizers.
+  // `folder` holds the tokenizers.
   FluxText(const std::filesystem::path& folder, at::Device device, Paged<Clip> clip, Paged<T5> t5);
 
   Condition encode(const Prompt& prompt, int max_sequence_length, const Warn& warn) const override;

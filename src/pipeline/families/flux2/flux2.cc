@@ -20,7 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr double kFlux2TimestepScale =
-    1000;  // the pipelines' own, whatever num_train_timesteps says
+    1000;  // fixed in the pipelines, whatever num_train_timesteps says
 
 const char* pipeline_class(Flux2Kind kind) {
   if (kind == Flux2Kind::kDev) return "Flux2Pipeline";
@@ -47,7 +47,7 @@ GuidanceKind guidance_of(const Flux2Configs& c) {
   return c.flux.guidance_embeds ? GuidanceKind::kEmbedded : GuidanceKind::kNone;
 }
 
-// What FLUX.2-dev, klein and klein base publish.
+// Published defaults of FLUX.2-dev, klein and klein base.
 RequestDefaults defaults_of(Flux2Kind kind) {
   if (kind == Flux2Kind::kKleinDistilled || kind == Flux2Kind::kKleinKept)
     return {.steps = 4, .guidance = 1};
@@ -80,7 +80,7 @@ class Flux2Family : public PatchFamily {
                                                 const WeightsOf& weights_of,
                                                 const Warn& warn) const override;
 
-  // The autoencoder packs the patches: of its latents [B 4Z H/2 W/2], each is a token.
+  // The autoencoder packs the patches: each position of its latents [B 4Z H/2 W/2] is a token.
   std::vector<std::int64_t> latent_shape(PictureSize size) const override {
     return {configs_.flux.in_channels, grid(size).rows, grid(size).columns};
   }
@@ -145,7 +145,7 @@ std::unique_ptr<const TextEncoders> Flux2Family::load_text(const fs::path& folde
                                            std::move(model), warn);
 }
 
-// They lie at 10, 20, ... of the first axis.
+// References lie at 10, 20, ... on the first axis.
 Tokens Flux2Family::reference(const Tensor& latents_1CHW, int number) const {
   constexpr int kDistance = 10;
   const auto ids = patch_positions({.rows = latents_1CHW.size(2), .columns = latents_1CHW.size(3)},
@@ -153,7 +153,8 @@ Tokens Flux2Family::reference(const Tensor& latents_1CHW, int number) const {
   return {.x_BLC = pack(latents_1CHW), .ids_LA = at::constant_pad_nd(ids, {0, 1})};
 }
 
-// Positions are of 4 axes: of what is a picture, its row and column; the text's place is the last.
+// Positions have 4 axes: row and column for tokens of pictures; the last axis is the place in the
+// text.
 DenoiserInput Flux2Family::begin(const Condition& condition, PictureSize size, double guidance,
                                  const at::TensorOptions& like) const {
   const auto in_float = like.dtype(at::kFloat);
@@ -194,7 +195,7 @@ std::string Flux2Family::config_text(const Part& denoiser) const {
   return config.dump(2) + "\n";
 }
 
-// What one part makes is what the next part takes.
+// Each part's output must match the next part's input.
 void check_fit(const Flux2Configs& c) {
   const auto states = std::int64_t(flux2_states(c.kind).size());
   require(c.flux.text_width == states * c.text.hidden,

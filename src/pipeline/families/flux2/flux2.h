@@ -1,7 +1,7 @@
-// The FLUX.2 family: a language model as the text encoder, a joint transformer of double and single
-// blocks, an AutoencoderKLFlux2. Klein is Qwen3 and either distilled to need no guidance or (base)
-// truly guided; dev is Mistral Small 3 and an embedded guidance. One klein attends to what it made
-// of references once (diffusers' Flux2KleinKVPipeline).
+// The FLUX.2 family: a language model as text encoder, a joint transformer of double and single
+// blocks, an AutoencoderKLFlux2. Klein uses Qwen3 and is either distilled to need no guidance or
+// (base) uses true guidance; dev uses Mistral Small 3 and embedded guidance. One klein computes the
+// keys and values of references once (diffusers' Flux2KleinKVPipeline).
 #pragma once
 
 #include "models/causal_lm/config.h"
@@ -23,7 +23,7 @@ struct Flux2Configs {
   VaeConfig vae = {};
 };
 
-// Of any sizes.
+// A family of any sizes.
 std::shared_ptr<const Family> make_flux2_family(const Flux2Configs& configs,
                                                 const ScheduleConfig& schedule,
                                                 const RequestDefaults& defaults);

@@ -1,4 +1,4 @@
-// The sizes of the FLUX.2 models that are published.
+// The sizes of the published FLUX.2 models.
 #pragma once
 
 #include "pipeline/families/flux2/flux2.h"

@@ -6,12 +6,12 @@
 
 namespace braid {
 
-// References of at least 64 pixels a side and at most 8 times as long as wide: scaled down to 1024
-// x 1024 pixels where they have more, then cut to multiples of `multiple`, the middle. Klein also
-// draws parts of an initial picture.
+// References of at least 64 pixels per side and an aspect ratio of at most 8. Larger ones are
+// scaled down to 1024 x 1024 pixels, then centre-cropped to multiples of `multiple`. Klein can also
+// redraw parts of an initial picture.
 PicturesTaken flux2_pictures(Flux2Kind kind, int multiple);
 
-// References as an input of their own, without text and noise.
+// References as an input without text and noise.
 DenoiserInput flux2_references_alone(const std::vector<Tokens>& references,
                                      std::int64_t text_width);
 

@@ -1,4 +1,4 @@
-// The text encoder of FLUX.2 and its tokenizer: prompts become the turns of a chat.
+// The text encoder of FLUX.2 and its tokenizer: prompts become turns of a chat.
 #pragma once
 
 #include "models/causal_lm/model.h"
@@ -9,12 +9,12 @@
 
 namespace braid {
 
-// Which hidden states of the text encoder are the embedded prompt.
+// The text encoder's hidden states that form the embedded prompt.
 HiddenStates flux2_states(Flux2Kind kind);
 
 class Flux2Text : public TextEncoders {
  public:
-  // Throws InputError where the tokenizer lacks a token that the chat is made of.
+  // Throws InputError if the tokenizer lacks a token of the chat.
   Flux2Text(Flux2Kind kind, const std::filesystem::path& tokenizer, at::Device device,
             Paged<CausalLm> model, const Warn& warn);
 

@@ -1,4 +1,4 @@
-// What is known of a JoyAI-Image-Edit model from its config files.
+// Everything known of a JoyAI-Image-Edit model from its config files.
 #pragma once
 
 #include "pipeline/families/joy/joy.h"
@@ -10,7 +10,7 @@ Description describe_joy(const JoyConfigs& configs, const ScheduleConfig& schedu
 
 const char* joy_pipeline(JoyKind kind);
 
-// What the pipelines have.
+// The defaults of the pipelines.
 RequestDefaults joy_defaults(JoyKind kind);
 
 }  // namespace braid

@@ -1,6 +1,6 @@
-// The JoyAI-Image-Edit family (JD, 2025): a Qwen3-VL reads the prompt and looks at what is to be
-// edited, a joint transformer of double blocks draws, an AutoencoderKLWan makes pictures of it.
-// Edit looks at one picture of the size it draws, Edit-Plus at several of sizes of their own.
+// The JoyAI-Image-Edit family (JD, 2025): a Qwen3-VL reads the prompt and looks at the pictures to
+// edit, a joint transformer of double blocks draws, an AutoencoderKLWan decodes. Edit looks at one
+// picture of the size it draws, Edit-Plus at several in sizes of their own.
 #pragma once
 
 #include "models/joy/config.h"
@@ -18,10 +18,10 @@ struct JoyConfigs {
   JoyConfig joy = {};
   Qwen3VlConfig text = {};
   VaeConfig vae = wan_vae_config();
-  int max_plain_tokens = 2048;  // of a prompt to Edit without a picture
+  int max_plain_tokens = 2048;  // of an Edit prompt without a picture
 };
 
-// Of any sizes.
+// A family of any sizes.
 std::shared_ptr<const Family> make_joy_family(const JoyConfigs& configs,
                                               const ScheduleConfig& schedule,
                                               const RequestDefaults& defaults);

@@ -9,10 +9,9 @@
 namespace braid {
 namespace {
 
-// Heights and the widths that go with each, in the reference's order: of two sizes that are equally
-// near the first is taken.
+// Heights with their widths, in the reference's order: of two equally near sizes the first wins.
 struct Widths64 {
-  int height, first, last;  // and what lies between, in steps of 64
+  int height, first, last;  // and everything between, in steps of 64
 };
 constexpr Widths64 kSizes[] = {
     {512, 1792, 2048}, {576, 1600, 1792}, {640, 1472, 1600}, {704, 1344, 1472}, {768, 1216, 1344},

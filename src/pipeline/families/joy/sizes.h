@@ -1,4 +1,4 @@
-// The sizes that JoyAI-Image-Edit draws, and what becomes of references.
+// The sizes that JoyAI-Image-Edit draws, and how references are resized.
 #pragma once
 
 #include "braid/inputs.h"
@@ -6,11 +6,11 @@
 
 namespace braid {
 
-// Of the sizes that it was trained for, of about a megapixel and sides of multiples of 64, the one
-// nearest in height to width.
+// Of the sizes it was trained for, about a megapixel with sides in multiples of 64, the one with
+// the nearest ratio of height to width.
 PictureSize joy_size(PictureSize asked);
 
-// Scaled to cover `size`, bilinearly; the middle.
+// Scaled bilinearly to cover `size`, then centre-cropped.
 Pixels joy_cover(const Pixels& picture, PictureSize size);
 
 }  // namespace braid

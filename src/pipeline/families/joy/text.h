@@ -1,4 +1,4 @@
-// The text encoder of JoyAI-Image-Edit: it reads a chat in which the pictures to edit stand.
+// The text encoder of JoyAI-Image-Edit: it reads a chat that contains the pictures to edit.
 #pragma once
 
 #include "models/qwen3_vl/model.h"
@@ -8,19 +8,19 @@
 
 namespace braid {
 
-// How the pictures of a processor's folder are normed.
+// How the image processor's folder says pictures are normalised.
 struct PictureNorm {
   std::vector<double> mean, deviation;     // of red, green and blue, 0 to 1
   std::int64_t least_pixels, most_pixels;  // others are resized by the reference
 };
 
 // From preprocessor_config.json or processor_config.json. Throws InputError naming the field, also
-// where it cuts other patches than the vision tower takes.
+// if its patches differ from the vision tower's.
 PictureNorm read_picture_norm(const std::filesystem::path& processor, const VisionConfig& vision);
 
 class JoyText : public TextEncoders {
  public:
-  // Throws InputError where the tokenizer lacks a token that the chat is made of.
+  // Throws InputError if the tokenizer lacks a token of the chat.
   JoyText(const JoyConfigs& configs, const std::filesystem::path& folder, at::Device device,
           Paged<Qwen3Vl> model);
 

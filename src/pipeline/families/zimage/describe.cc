@@ -9,7 +9,7 @@
 namespace braid {
 namespace {
 
-constexpr std::int64_t kSide = 2;  // latents a token stands for, along each side
+constexpr std::int64_t kSide = 2;  // latents per token along each side
 
 std::vector<Part> parts_of(const ZImageConfigs& c) {
   const Part zimage{
@@ -27,7 +27,7 @@ std::vector<Part> parts_of(const ZImageConfigs& c) {
   return {causal_lm_part(c.text, kZImageStates), zimage, autoencoder_part(c.vae)};
 }
 
-// The picture's positions begin behind the padded text's: of a table these are below its length.
+// The picture's positions start after the padded text's and must stay below the table's length.
 int longest_text(const ZImageConfig& c) {
   const auto longest = (c.axis_lengths[0] - 2) / kZImageRun * kZImageRun;
   return int(std::min<std::int64_t>(kMaxTextTokens, longest));
@@ -49,7 +49,7 @@ RequestLimits limits_of(const ZImageConfigs& c, RequestDefaults defaults) {
 
 }  // namespace
 
-// ZImagePipeline's own, and those of Z-Image-Turbo, which needs no guidance. Their files differ in
+// Defaults of ZImagePipeline, and of Z-Image-Turbo, which needs no guidance. Their files differ in
 // the schedule: the distilled model's shift is 3, the other's 6.
 RequestDefaults zimage_defaults(const ScheduleConfig& schedule) {
   if (schedule.shift <= 3) return {.steps = 8, .guidance = 0};

@@ -1,4 +1,4 @@
-// What is known of a Z-Image model from its config files.
+// Everything known of a Z-Image model from its config files.
 #pragma once
 
 #include "pipeline/families/zimage/zimage.h"
@@ -8,7 +8,7 @@ namespace braid {
 Description describe_zimage(const ZImageConfigs& configs, const ScheduleConfig& schedule,
                             const RequestDefaults& defaults);
 
-// Of requests to the published model that has such a schedule.
+// Request defaults of the published model with such a schedule.
 RequestDefaults zimage_defaults(const ScheduleConfig& schedule);
 
 }  // namespace braid

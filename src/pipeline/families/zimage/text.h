@@ -8,16 +8,16 @@
 
 namespace braid {
 
-// What is embedded: the state before the last layer, which is not loaded.
+// The embedded state is the one before the last layer, which is not loaded.
 inline const HiddenStates kZImageStates = {-2};
 
 class ZImageText : public TextEncoders {
  public:
-  // Throws InputError where the tokenizer lacks a token of the chat.
+  // Throws InputError if the tokenizer lacks a token of the chat.
   ZImageText(const std::filesystem::path& tokenizer, at::Device device, Paged<CausalLm> model,
              const Warn& warn);
 
-  // As many tokens as the prompt has, with its chat template.
+  // As many tokens as the prompt has, including its chat template.
   Condition encode(const Prompt& prompt, int max_sequence_length, const Warn& warn) const override;
 
  private:

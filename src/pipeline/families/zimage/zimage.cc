@@ -17,18 +17,18 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr float kTimestepScale = 1000;  // ZImagePipeline's own, whatever num_train_timesteps says
+constexpr float kTimestepScale = 1000;  // ZImagePipeline's, whatever num_train_timesteps says
 
 std::int64_t pads_of(std::int64_t tokens) {
   return (kZImageRun - tokens % kZImageRun) % kZImageRun;
 }
 
-// Tokens and the pads behind them. The transformer never looks at what pads hold.
+// Appends pads to the tokens. The transformer never looks at their contents.
 Tensor filled_up(const Tensor& x_BLC) {
   return at::constant_pad_nd(x_BLC, {0, 0, 0, pads_of(x_BLC.size(1))});
 }
 
-// Which of these are pads; undefined where there are none.
+// Marks pads; undefined if there are none.
 Tensor is_pad(std::int64_t tokens, at::Device device) {
   const auto pads = pads_of(tokens);
   return pads > 0 ? at::arange(tokens + pads, device) >= tokens : Tensor();
@@ -67,7 +67,7 @@ class ZImageFamily : public PatchFamily {
   std::string config_text(const Part& denoiser) const override;
 
  private:
-  // Patches of 2 x 2 latents, channels slowest or fastest.
+  // Converts patches of 2 x 2 latents between channels slowest and fastest.
   static Tensor channels_last(const Tensor& tokens_BNC, std::int64_t channels) {
     return tokens_BNC.unflatten(2, {channels, -1}).transpose(2, 3).flatten(2);
   }
@@ -93,7 +93,7 @@ std::shared_ptr<const Family> ZImageFamily::with_blocks(const std::vector<int>& 
                                               description().limits.defaults);
 }
 
-// The transformer makes the negated velocity.
+// The transformer predicts the negated velocity.
 DenoiserPart ZImageFamily::load_denoiser(const Weights& w, Attend attend,
                                          std::optional<BlockRange> range) const {
   auto part = part_of(std::make_shared<const ZImage>(configs_.zimage, w, std::move(attend), range));
@@ -115,8 +115,8 @@ std::unique_ptr<const TextEncoders> ZImageFamily::load_text(const fs::path& fold
       warn);
 }
 
-// Text lies along the first axis, from 1 on; the picture lies at the place behind it and its pads.
-// The picture's own pads are at the origin.
+// Text lies along the first axis, from 1 on; the picture lies at the position after it and its
+// pads. The picture's own pads are at the origin.
 DenoiserInput ZImageFamily::begin(const Condition& condition, PictureSize size, double,
                                   const at::TensorOptions& like) const {
   const auto in_float = like.dtype(at::kFloat);
@@ -132,15 +132,14 @@ DenoiserInput ZImageFamily::begin(const Condition& condition, PictureSize size, 
                    .is_pad_L = is_pad(condition.text_BTC.size(1), like.device())}};
 }
 
-// Latents are rounded to the dtype that the transformer computes in. Its time runs from noise, 0,
-// to the picture, 1.
+// Latents are rounded to the transformer's dtype. Its time runs from noise, 0, to the picture, 1.
 void ZImageFamily::set_step(DenoiserInput& in, const Tensor& latents_BNC, float timestep) const {
   in.noise.x_BLC = filled_up(latents_BNC.to(in.text.x_BLC.scalar_type()));
   in.timestep_B = at::full({latents_BNC.size(0)}, (kTimestepScale - timestep) / kTimestepScale,
                            latents_BNC.options().dtype(at::kFloat));
 }
 
-// The levels before any shift are torch's, whose last bits are not NumPy's.
+// The levels before any shift are torch's, whose last bits differ from NumPy's.
 Schedule ZImageFamily::schedule(int steps, PictureSize size) const {
   require(steps >= 1, "a picture needs at least 1 step, not ", steps);
   const auto& config = description().schedule;
@@ -173,7 +172,7 @@ std::string ZImageFamily::config_text(const Part&) const {
   return config.dump(2) + "\n";
 }
 
-// What one part makes is what the next part takes.
+// Each part's output must match the next part's input.
 void check_fit(const ZImageConfigs& c) {
   require(c.zimage.text_width == c.text.hidden, "the transformer takes embedded text of width ",
           c.zimage.text_width, ", the text encoder makes ", c.text.hidden);

@@ -1,6 +1,6 @@
-// The Z-Image family (Tongyi Lab, 2025): a Qwen3 language model embeds the prompt, one transformer
-// refines text and picture apart and then together, true guidance unless the model is distilled, an
-// AutoencoderKL.
+// The Z-Image family (Tongyi Lab, 2025): a Qwen3 language model embeds the prompt; one transformer
+// refines text and picture separately, then together; true guidance unless the model is distilled;
+// an AutoencoderKL.
 #pragma once
 
 #include "models/causal_lm/config.h"
@@ -17,7 +17,7 @@ struct ZImageConfigs {
   VaeConfig vae = {};
 };
 
-// Of any sizes.
+// A family of any sizes.
 std::shared_ptr<const Family> make_zimage_family(const ZImageConfigs& configs,
                                                  const ScheduleConfig& schedule = {},
                                                  const RequestDefaults& defaults = {});
