@@ -1,5 +1,5 @@
-# NCCL, or RCCL where LibTorch was built for ROCm: the copy beside LibTorch's wheel, which is the one
-# that runs, else the system's.
+# NCCL, or RCCL if LibTorch was built for ROCm: the copy beside LibTorch's wheel, which is the one loaded
+# at run time, else the system's.
 #
 #   NCCL::NCCL
 set(wheels ${LibTorch_ROOT_DIR}/../nvidia)
@@ -15,7 +15,7 @@ include(FindPackageHandleStandardArgs)
 find_package_handle_standard_args(NCCL
   REQUIRED_VARS NCCL_LIBRARY NCCL_INCLUDE_DIR NCCL_RUNTIME_INCLUDE_DIR)
 
-# RCCL has the same names in another header.
+# RCCL has the same names in a different header.
 if(NCCL_FOUND AND EXISTS ${NCCL_INCLUDE_DIR}/rccl/rccl.h)
   file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/rccl/nccl.h CONTENT "#include <rccl/rccl.h>\n")
   set(alias ${PROJECT_BINARY_DIR}/rccl)

@@ -2,7 +2,7 @@
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
-# The library as others link it: all folders in one file that shows only what BRAID_API marks.
+# The library for other programs: all folders in one file that exports only what BRAID_API marks.
 add_library(braid SHARED $<TARGET_OBJECTS:braid_pipeline>)
 set_target_properties(braid PROPERTIES
   LINKER_LANGUAGE CXX

@@ -1,9 +1,9 @@
-// Any bytes are either a form of parts within the body, of which the fields can be asked for, or
-// refused. The first line is the content type.
+// Any bytes are either a form of parts within the body, with readable fields, or refused. The first
+// line is the content type.
 #include <cstdlib>
 
 #include "serve/api_error.h"
-#include "serve/fields.h"
+#include "serve/body/fields.h"
 
 namespace {
 

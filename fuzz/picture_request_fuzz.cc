@@ -1,10 +1,10 @@
-// Any bytes are either a request for pictures within the server's bounds, or an answer that a
-// client understands.
+// Any bytes are either a request for pictures within the server's bounds, or get an error a client
+// understands.
 #include <cstdlib>
 
 #include "base/error.h"
 #include "serve/api_error.h"
-#include "serve/picture_request.h"
+#include "serve/body/picture_request.h"
 
 namespace {
 

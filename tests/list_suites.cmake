@@ -1,11 +1,13 @@
 # Writes the ctest cases of a test program: one for each large suite, one for several small ones. A
 # program with LibTorch spends 0.4 s of a core on registering operators, and there are hundreds of
 # suites.
-#   cmake -Dprogram=FILE -Dlabel=NAME -Dmost_tests=NUMBER -Doutput=FILE -P list_suites.cmake
-# Suites that share a case have most_tests together; one with half of that has its own.
+#   cmake -Dprogram=FILE -Dlabel=NAME -Dmost_tests=NUMBER -Dcost=NUMBER -Doutput=FILE
+#         -P list_suites.cmake
+# Suites that share a case have most_tests together; one with half of that has its own. A test costs
+# `cost` beside those of other programs.
 cmake_minimum_required(VERSION 3.25)
 
-# These race on purpose, or take half a minute there.
+# These race on purpose, or take half a minute under TSan.
 set(not_for_tsan "^(SimulatedDevice|OrderChecker|Each/KnownRaces|RandomSchedules)$")
 
 execute_process(COMMAND ${program} --gtest_list_tests OUTPUT_VARIABLE list
@@ -22,11 +24,13 @@ foreach(line ${lines})
   endif()
 endforeach()
 
-# Cases with many tests start first. They run beside each other: waiting threads must not spin on the
-# cores that others compute on (four suites took 58 s spinning, 4 s passive, on two busy cores).
+# Cases that cost much start first, so that no core is idle at the end. They run beside each other:
+# waiting threads must not spin on the cores that others compute on (four suites took 58 s spinning,
+# 4 s passive, on two busy cores).
 set(cases "")
 function(write_case suites tests labels)
   list(GET suites 0 name)
+  math(EXPR cost "${cost} * ${tests}")
   list(LENGTH suites count)
   if(count GREATER 1)
     list(GET suites -1 last)
@@ -34,26 +38,26 @@ function(write_case suites tests labels)
   endif()
   list(TRANSFORM suites APPEND ".*")
   list(JOIN suites ":" filter)
-  # Where there is none the suites of a GPU are skipped as a whole, and ctest says so.
+  # Without a GPU its suites are skipped as a whole, and ctest says so.
   set(skip "")
   if(label STREQUAL gpu)
     set(skip "SKIP_REGULAR_EXPRESSION \"there is no GPU\" ")
   endif()
   string(APPEND cases
     "add_test([=[${name}]=] [=[${program}]=] [=[--gtest_filter=${filter}]=])\n"
-    "set_tests_properties([=[${name}]=] PROPERTIES LABELS \"${labels}\" COST ${tests} "
+    "set_tests_properties([=[${name}]=] PROPERTIES LABELS \"${labels}\" COST ${cost} "
     "${skip}ENVIRONMENT OMP_WAIT_POLICY=passive TIMEOUT 600)\n")
   set(cases "${cases}" PARENT_SCOPE)
 endfunction()
 
-set(kinds "")  # the different lists of labels, by names without a semicolon
+set(kinds "")  # the distinct lists of labels, under names without a semicolon
 foreach(suite ${suites})
   set(labels ${label})
   if(suite MATCHES Slow)
     list(APPEND labels slow)
   endif()
   if(suite MATCHES "^(Fixtures|Demo)/")
-    list(APPEND labels parity)  # with the reference, or with one rank
+    list(APPEND labels parity)  # against the reference, or against one rank
   endif()
   if(suite MATCHES "${not_for_tsan}")
     list(APPEND labels not_for_tsan)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Two hosts with four GPUs each. Start it on both:   torchrun_two_hosts.sh FIRST_HOST 0|1 "a fox"
-# Tensor parallelism stays inside a host, where links are fast; hosts trade tokens for heads.
+# Tensor parallelism stays inside a host, where links are fast; Ulysses runs between hosts.
 set -euo pipefail
 if (($# < 2)); then
   echo "usage: $0 FIRST_HOST HOST_NUMBER [PROMPT]" >&2

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Restarts the replicas one after the other, each when the one before takes requests again.
+# Restarts the replicas one after another, each once the previous one accepts requests again.
 set -euo pipefail
 
 for port in "${@:-8188}"; do

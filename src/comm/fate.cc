@@ -71,7 +71,7 @@ std::string message_of(const std::exception_ptr& failure) {
   } catch (const std::exception& e) {
     return e.what();
   } catch (...) {
-    return "an exception that is no std::exception";
+    return "an exception that is not a std::exception";
   }
 }
 

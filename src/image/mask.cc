@@ -11,13 +11,13 @@ namespace {
 
 constexpr auto kResampling = Resampling::kLanczos;
 
-// value / 255, rounded, as Pillow divides.
+// value / 255, rounded the way Pillow divides.
 std::uint32_t over_255(std::uint32_t value) {
   value += 128;
   return (value + (value >> 8)) >> 8;
 }
 
-// From the first to behind the last that is marked; both 0 where none is.
+// From the first marked value to one past the last; both 0 if none is.
 struct Span {
   int begin = 0, end = 0;
   int length() const { return end - begin; }
@@ -32,7 +32,7 @@ Span padded(const Span& span, int padding, int size) {
   return {.begin = std::max(span.begin - padding, 0), .end = std::min(span.end + padding, size)};
 }
 
-// Longer by `more`, half on each side, and moved or cut where that leaves 0 .. size.
+// Longer by `more`, half on each side, then shifted or cut to stay within 0 .. size.
 Span lengthened(Span span, int more, int size) {
   span.begin -= more / 2;
   span.end += more - more / 2;
@@ -60,9 +60,9 @@ Pixels black(int width, int height) {
   return {width, height, std::vector<std::uint8_t>(std::size_t(width) * height * 3)};
 }
 
-enum class Meets { kWithin, kAround };  // the size that is wanted
+enum class Meets { kWithin, kAround };  // the wanted size
 
-// In its own shape, as large as fits within width x height or goes around it.
+// Keeps its aspect ratio, as large as fits within width x height or as small as covers it.
 Pixels in_own_shape(const Pixels& picture, int width, int height, Meets meets) {
   const double wanted = double(width) / height, own = double(picture.width) / picture.height;
   const bool has_width = meets == Meets::kWithin ? wanted < own : wanted > own;
@@ -78,8 +78,8 @@ Pixels in_middle(const Pixels& picture, int width, int height) {
   return out;
 }
 
-// One channel of `kept` over that of `drawn`, where the mask has the value `drawn_part`. Pillow
-// multiplies what it lays over by its alpha, divides it again, and composes in 7 bits more.
+// One channel of `kept` over `drawn`, where the mask is `drawn_part`. Pillow multiplies the overlay
+// by its alpha, divides it again, and composes with 7 extra bits.
 std::uint8_t composed(std::uint32_t kept, std::uint32_t drawn, std::uint32_t drawn_part) {
   const auto alpha = 255 - drawn_part;
   if (alpha == 0) return std::uint8_t(drawn);
@@ -109,7 +109,7 @@ Region region_to_draw(const Pixels& mask, int width, int height, int padding) {
         across.mark(x);
         down.mark(y);
       }
-  require(across.end > 0, "the mask is black: nothing of the picture would be drawn anew");
+  require(across.end > 0, "the mask is black: nothing of the picture would be redrawn");
   across = padded(across, padding, mask.width);
   down = padded(down, padding, mask.height);
   const double shape = double(width) / height;

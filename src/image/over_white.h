@@ -1,4 +1,4 @@
-// Pictures with transparency, as a decoder makes them, and without.
+// Decoded pictures with transparency, and their conversion to opaque ones.
 #pragma once
 
 #include <cstdint>
@@ -11,17 +11,22 @@ namespace braid {
 
 struct RgbaPixels {
   int width = 0, height = 0;
-  std::vector<std::uint8_t> rgba;  // row-major, four bytes a pixel
+  std::vector<std::uint8_t> rgba;  // row-major, four bytes per pixel
 };
 
-// As Pillow pastes a picture on a white one, bit for bit.
+// Pasted on white as Pillow does it, bit for bit.
 Pixels over_white(const RgbaPixels& image);
 
-// How transparent each pixel is, as grey: white where nothing of it is seen.
+// The transparency of each pixel as grey: white where nothing is visible.
 Pixels transparency(const RgbaPixels& image);
 
-// Either of the two.
+// Either of the two functions.
 using Flatten = Pixels(const RgbaPixels&);
+
+// As a file's head has it: upright the sides may be the other way round.
+struct StoredSize {
+  std::uint64_t width = 0, height = 0;
+};
 
 // Throws InputError naming `source` for a picture of more than `max_pixels`.
 void require_few_pixels(std::uint64_t width, std::uint64_t height, std::uint64_t max_pixels,

@@ -4,11 +4,11 @@
 
 #include "base/error.h"
 #include "image/exif.h"
-#include "image/jpeg_decode.h"
+#include "image/lossy/jpeg_decode.h"
+#include "image/lossy/webp_decode.h"
 #include "image/orientation.h"
 #include "image/parameters.h"
 #include "image/png_chunks.h"
-#include "image/webp_decode.h"
 
 namespace braid {
 namespace {
@@ -42,6 +42,14 @@ Pixels decode_as(std::string_view bytes, const std::string& source, std::uint64_
 }
 
 }  // namespace
+
+StoredSize stored_size(std::string_view bytes, const std::string& source) {
+  if (is_jpeg(bytes)) return jpeg_size(bytes, source);
+  if (is_webp(bytes)) return webp_size(bytes, source);
+  if (!is_png(bytes)) refuse_file(bytes, source);
+  const auto header = png_header(png_chunks(bytes, source).front(), source);
+  return {header.width, header.height};
+}
 
 Pixels decode_picture(std::string_view bytes, const std::string& source, std::uint64_t max_pixels) {
   if (is_jpeg(bytes)) return decode_jpeg(bytes, source, max_pixels);

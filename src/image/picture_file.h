@@ -1,4 +1,4 @@
-// Pictures that a user has, in whatever form.
+// Reads a user's pictures, in any supported format.
 #pragma once
 
 #include <optional>
@@ -10,20 +10,23 @@
 
 namespace braid {
 
-// The pixels of a PNG, JPEG or WebP as RGB over white, upright as its EXIF data say. Colour
-// profiles are not followed. Throws InputError naming `source` for anything else, animations, and
-// files that are damaged, cut short or of more than `max_pixels`, for which no memory is taken.
+// The pixels of a PNG, JPEG or WebP as RGB over white, upright according to its EXIF data. Colour
+// profiles are ignored. Throws InputError naming `source` for anything else, for animations, and
+// for files that are damaged, truncated or exceed `max_pixels`, before allocating memory for them.
 Pixels decode_picture(std::string_view bytes, const std::string& source,
                       std::uint64_t max_pixels = kMaxPixels);
+
+// Decodes nothing. Throws InputError naming `source` for what is no PNG, JPEG or WebP.
+StoredSize stored_size(std::string_view bytes, const std::string& source);
 
 // How transparent each of its pixels is, as grey: white where nothing is seen. nullopt where all of
 // the picture is seen. Throws as decode_picture().
 std::optional<Pixels> decode_transparency(std::string_view bytes, const std::string& source,
                                           std::uint64_t max_pixels = kMaxPixels);
 
-// What the file says of its making, with the keys that Braid writes: the text of a PNG, the user's
-// comment of a JPEG or WebP. Empty where it says nothing. Throws InputError for anything else and
-// for a damaged PNG.
+// The file's record of how it was made, with Braid's keys: the text of a PNG, the user's comment of
+// a JPEG or WebP. Empty if there is none. Throws InputError for anything else and for a damaged
+// PNG.
 PngText read_picture_text(std::string_view bytes, const std::string& source);
 
 }  // namespace braid

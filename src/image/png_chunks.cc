@@ -32,7 +32,7 @@ PngChunk next_chunk(std::string_view& rest, const std::string& source) {
           " bytes, ", rest.size() - kOverhead, " are left");
   const PngChunk chunk{rest.substr(4, 4), rest.substr(8, length)};
   require(checksum_holds(rest.substr(4, length + 4), big_endian(rest.substr(length + 8))), source,
-          " is a damaged PNG: a checksum does not hold");
+          " is a damaged PNG: a checksum does not match");
   rest.remove_prefix(length + kOverhead);
   return chunk;
 }

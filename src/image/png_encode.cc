@@ -15,11 +15,11 @@ namespace {
 constexpr int kMaxSide = 65536;
 constexpr std::size_t kMaxKey = 79;  // by the standard
 // Run-length matching suits filtered pictures: a megapixel takes 30 ms where level 6 takes 200 to
-// 400, and files are 11 % larger when smooth, 10 % smaller with a little noise (libpng 1.6.39).
+// 400; files are 11 % larger when smooth, 10 % smaller with a little noise (libpng 1.6.39).
 constexpr int kStrategy = 3;  // zlib's Z_RLE
 constexpr int kFilters = PNG_FILTER_SUB | PNG_FILTER_UP | PNG_FILTER_AVG;
 
-// `utf8` in Latin-1, nothing when it does not fit. Throws InputError for what is not UTF-8.
+// `utf8` as Latin-1; nothing if it does not fit. Throws InputError if it is not UTF-8.
 std::optional<std::string> latin1_of_utf8(std::string_view utf8) {
   std::string latin1;
   bool fits = true;
@@ -37,7 +37,7 @@ std::optional<std::string> latin1_of_utf8(std::string_view utf8) {
   return latin1;
 }
 
-// The standard's rule, which libpng would enforce by changing the key silently.
+// The standard's rule; libpng would silently change the key.
 bool is_key(std::string_view latin1) {
   const auto printable = [](char c) {
     const auto byte = std::uint8_t(c);
@@ -48,7 +48,7 @@ bool is_key(std::string_view latin1) {
          latin1.back() != ' ' && latin1.find("  ") == latin1.npos;
 }
 
-// Text entries as libpng takes them: pointers into strings that live as long.
+// Text entries in libpng's form: pointers into strings owned here.
 class TextChunks {
  public:
   explicit TextChunks(const PngText& text) {
@@ -80,7 +80,7 @@ class TextChunks {
 
 struct Output {
   std::string bytes;
-  char error[80] = {};  // no string: it is written just before a jump
+  char error[80] = {};  // not a std::string: written just before a longjmp
 };
 
 void append(png_structp png, png_bytep data, png_size_t size) {
@@ -115,7 +115,7 @@ struct Writer {
   ~Writer() { png_destroy_write_struct(&png, &info); }
 };
 
-// libpng's errors jump out of this function: no object with a destructor may be made in it.
+// libpng's errors longjmp out of this function: create no object with a destructor in it.
 bool write(const Writer& writer, int width, int height, const std::uint8_t* rgb,
            std::vector<png_text>& text) {
   if (setjmp(png_jmpbuf(writer.png))) return false;
@@ -138,7 +138,7 @@ bool write(const Writer& writer, int width, int height, const std::uint8_t* rgb,
 std::string encode_png(int width, int height, std::span<const std::uint8_t> rgb,
                        const PngText& text) {
   require(width > 0 && height > 0 && width <= kMaxSide && height <= kMaxSide,
-          "a picture should have 1 to ", kMaxSide, " pixels a side, it has ", width, "x", height);
+          "a picture should have 1 to ", kMaxSide, " pixels per side, it has ", width, "x", height);
   require(rgb.size() == std::size_t(width) * std::size_t(height) * 3, "a ", width, "x", height,
           " picture should have ", std::size_t(width) * std::size_t(height) * 3, " values, it has ",
           rgb.size());

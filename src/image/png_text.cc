@@ -1,4 +1,4 @@
-// Text chunks: Latin-1 (tEXt), packed Latin-1 (zTXt) and UTF-8 (iTXt).
+// Text chunks: Latin-1 (tEXt), compressed Latin-1 (zTXt) and UTF-8 (iTXt).
 #include <utf8proc.h>
 #include <zlib.h>
 
@@ -27,7 +27,7 @@ std::string utf8_of_latin1(std::string_view latin1) {
   return utf8;
 }
 
-// Takes what stands before the next NUL off the front of `rest`; nothing when there is none.
+// Removes the text up to the next NUL from the front of `rest`; nothing if there is no NUL.
 std::optional<std::string_view> field(std::string_view& rest) {
   const auto end = rest.find('\0');
   if (end == rest.npos) return {};
@@ -60,7 +60,7 @@ std::string unpack(std::string_view packed, const std::string& source) {
     require(text.size() <= kMaxTextBytes, source, " holds more than ", kMaxTextBytes,
             " bytes of text");
   }
-  require(state == Z_STREAM_END, source, " is a damaged PNG: a text does not unpack");
+  require(state == Z_STREAM_END, source, " is a damaged PNG: a text cannot be decompressed");
   return text;
 }
 
@@ -88,12 +88,12 @@ std::optional<std::string> international_text(std::string_view rest, const std::
   return text;
 }
 
-// The value of a text chunk whose keyword is taken off; nothing when the chunk is malformed.
+// The value of a text chunk after its keyword; nothing if the chunk is malformed.
 std::optional<std::string> value_of(std::string_view type, std::string_view rest,
                                     const std::string& source) {
   if (type == "tEXt") return utf8_of_latin1(rest);
   if (type == "iTXt") return international_text(rest, source);
-  if (rest.empty() || rest[0] != 0) return {};  // zTXt: one method is defined
+  if (rest.empty() || rest[0] != 0) return {};  // zTXt: only one method is defined
   return utf8_of_latin1(unpack(rest.substr(1), source));
 }
 

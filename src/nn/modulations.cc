@@ -6,8 +6,9 @@
 
 namespace braid {
 
-ModulationsMade::ModulationsMade(std::vector<Tensor> conditions_SE, std::int64_t width)
-    : conditions_SE_(std::move(conditions_SE)) {
+ModulationsMade::ModulationsMade(std::vector<Tensor> conditions_SE, std::int64_t width,
+                                 std::function<void()> before_layer)
+    : conditions_SE_(std::move(conditions_SE)), before_layer_(std::move(before_layer)) {
   for (const auto& condition : conditions_SE_)
     made_SM_.push_back(at::empty({condition.size(0), width}, condition.options()));
 }

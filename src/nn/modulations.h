@@ -1,27 +1,31 @@
-// What modulates a denoiser's blocks depends on the timestep, the guidance and the pooled prompt
-// alone. So it is made once, of all steps of a picture: dense layers of as many rows as there are
-// steps, one after the other into consecutive columns.
+// The blocks' modulations depend only on timestep, guidance and pooled prompt, so they are computed
+// once per picture, for all steps. Each dense layer then has one row per step; layer by layer, the
+// outputs go into consecutive columns.
 //
 // Shape letters: S steps, E width of the conditioning vector, M columns of all layers together, B
 // batch.
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "ops/ops.h"
 
 namespace braid {
 
-// The columns of several pictures, while they are made.
+// Collects the columns of several pictures.
 class ModulationsMade {
  public:
   // `width` is M.
-  ModulationsMade(std::vector<Tensor> conditions_SE, std::int64_t width);
+  ModulationsMade(
+      std::vector<Tensor> conditions_SE, std::int64_t width,
+      std::function<void()> before_layer = [] {});
 
-  // The next columns: layer(condition), in a product of its own for every picture, so that bits do
-  // not depend on which pictures are made together.
+  // Appends columns: layer(condition), a separate product per picture, so bits do not depend on
+  // which pictures are computed together.
   template <class Layer>
   void add(const Layer& layer) {
+    before_layer_();
     std::vector<Tensor> next;
     for (const auto& condition : conditions_SE_) next.push_back(layer(condition));
     add(next);
@@ -32,10 +36,11 @@ class ModulationsMade {
   void add(const std::vector<Tensor>& next);
 
   std::vector<Tensor> conditions_SE_, made_SM_;
+  std::function<void()> before_layer_;
   std::int64_t begin_ = 0;
 };
 
-// The columns of a step [B M], taken in the order in which they were made.
+// The columns [B M] of one step, taken in the order they were added.
 class Modulations {
  public:
   explicit Modulations(Tensor all_BM) : all_BM_(std::move(all_BM)) {}

@@ -1,5 +1,5 @@
-// What a denoiser is asked, and the shape of every denoiser. Layouts wrap `Predict` and see an
-// input through visit_tensors() alone.
+// The input and the signature of every denoiser. Layouts wrap `Predict` and see an input only
+// through visit_tensors().
 #pragma once
 
 #include <functional>
@@ -10,61 +10,61 @@
 
 namespace braid {
 
-// Sees a denoiser's tokens as they go by, [B L C] after the part of the model that `where` names:
-// for proofs and for debugging.
+// Observes a denoiser's tokens [B L C] after the part of the model named `where`; for proofs and
+// debugging.
 using Watch = std::function<void(const std::string& where, const Tensor& tokens_BLC)>;
 
-// One run of tokens: text, noisy latents, a reference picture. L tokens, A axes of a position.
+// One run of tokens: text, noisy latents, a reference picture. L tokens, A axes per position.
 struct Tokens {
   Tensor x_BLC;
-  Tensor ids_LA;         // positions, the same for all pictures of the batch
-  Tensor is_pad_L = {};  // bool; which tokens only fill up the run; undefined: none
+  Tensor ids_LA;         // positions, shared by all pictures of the batch
+  Tensor is_pad_L = {};  // bool; true for tokens that only pad the run; undefined: none
 };
 
-// What one ControlNet looks at beside the noise.
+// A ControlNet's input besides the noise.
 struct ControlInput {
-  int net = 0;                 // which of them
-  Tensor x_BNC;                // the control picture, a row for each of the noise's tokens
-  Tensor picture_13HW = {};    // in its place for nets that see pixels; of all pictures and tokens
-  Tokens text;                 // of the prompt; a pad stands in the place of the mode's token
-  Tensor pooled_BC = {};       // of the prompt
-  Tensor guidance_B = {};      // float32; for nets that were distilled with guidance
-  Tensor mode = {};            // int64 [1]; of nets that have several
-  Tensor scale = {};           // float32, a number
-  Tensor modulations_BM = {};  // of its blocks, in this step
+  int net = 0;                 // index of the net
+  Tensor x_BNC;                // the control picture, one row per noise token
+  Tokens text;                 // the prompt; a pad holds the place of the mode's token
+  Tensor pooled_BC = {};       // pooled prompt
+  Tensor guidance_B = {};      // float32; for guidance-distilled nets
+  Tensor mode = {};            // int64 [1]; for nets with several modes
+  Tensor scale = {};           // float32 scalar
+  Tensor modulations_BM = {};  // for its blocks, in this step
 };
 
-// What ControlNets add to the noise's tokens behind blocks of either kind, [B N C] each: the first
-// to those behind as many blocks as share them evenly, and so on.
+// Residuals [B N C] that ControlNets add to the noise tokens after blocks of either kind.
+// Consecutive blocks share one: of n blocks and r residuals, block i takes residual i / ceil(n /
+// r).
 struct BlockResiduals {
   std::vector<Tensor> doubles, singles;
 };
 
-// B pictures are denoised at once. Undefined tensors are those that a family has no use for.
+// A batch of B pictures denoised together. Tensors a family has no use for stay undefined.
 struct DenoiserInput {
-  Tokens noise;                         // noisy latents, packed: the velocity is of these
+  Tokens noise;                         // noisy latents, packed; the velocity has their shape
   Tokens text;                          // the embedded prompt
-  std::vector<Tokens> references = {};  // pictures that the model looks at
-  Tensor beside_BLC = {};  // more channels of the noise's tokens, that stay as they are
-  Tensor pooled_BC = {};   // the prompt as one vector
-  Tensor timestep_B = {};  // as the family's transformer takes it
+  std::vector<Tokens> references = {};  // pictures the model looks at
+  Tensor beside_BLC = {};  // extra channels of the noise tokens, constant over the steps
+  Tensor pooled_BC = {};   // pooled prompt
+  Tensor timestep_B = {};  // in the units of the family's transformer
   Tensor guidance_B = {};  // float32; for guidance-distilled models
-  std::vector<ControlInput> controls = {};  // the same for all branches of a step
-  BlockResiduals residuals = {};            // what ControlNets made of them
-  Tensor modulations_BM = {};  // of the blocks that are here, in this step: nn/modulations.h
+  std::vector<ControlInput> controls = {};  // shared by all branches of a step
+  BlockResiduals residuals = {};            // computed by ControlNets from `controls`
+  Tensor modulations_BM = {};               // for the blocks here, in this step: nn/modulations.h
   Watch watch = {};
 };
 
-// Along which dim of a tensor the pictures follow each other, and along which the tokens of its
-// run; kNone where all pictures or tokens have it in common.
+// The dims of a tensor that run over the batch and over the tokens of its run; kNone where all
+// pictures or tokens share it.
 struct Along {
   static constexpr std::int64_t kNone = -1;
   std::int64_t batch, tokens;
-  const char* name;  // "image", "text", "reference": of a run of tokens, for messages
+  const char* name;  // "image", "text", "reference": the run of tokens, for messages
 };
 
-// visit(tensor, along) of every defined tensor of `in`, a DenoiserInput or a const one, in a fixed
-// order. The names below are all members: an input with one more does not compile until it is
+// Calls visit(tensor, along) for every defined tensor of `in`, a DenoiserInput or a const one, in a
+// fixed order. The binding below names all members: a new member does not compile until it is
 // enumerated here.
 template <class Input, class Visit>
 void visit_tensors(Input& in, const Visit& visit) {
@@ -89,8 +89,6 @@ void visit_tensors(Input& in, const Visit& visit) {
   one(guidance, {.batch = 0, .tokens = Along::kNone, .name = "guidance"});
   for (auto& control : controls) {
     one(control.x_BNC, {.batch = 0, .tokens = 1, .name = "image"});
-    one(control.picture_13HW,
-        {.batch = Along::kNone, .tokens = Along::kNone, .name = "control picture"});
     run(control.text, "text");
     one(control.pooled_BC, {.batch = 0, .tokens = Along::kNone, .name = "pooled"});
     one(control.guidance_B, {.batch = 0, .tokens = Along::kNone, .name = "guidance"});
@@ -106,11 +104,11 @@ void visit_tensors(Input& in, const Visit& visit) {
 // -> velocity [B L C] of the noise, d(latents) / d(sigma)
 using Predict = std::function<Tensor(const DenoiserInput&)>;
 
-// One of several parts of a denoiser that follow each other. `state` [B S C] is what the part
-// before made, undefined for the first part; the last makes the velocity.
+// One of several consecutive parts of a denoiser. `state` [B S C] is the previous part's result,
+// undefined for the first; the last part returns the velocity.
 using PredictPart = std::function<Tensor(const DenoiserInput&, const Tensor& state)>;
 
-// -> what ControlNets make of an input and its controls.
+// -> the ControlNets' residuals for an input and its controls.
 using Follow = std::function<BlockResiduals(const DenoiserInput&)>;
 
 }  // namespace braid

@@ -5,7 +5,7 @@
 namespace braid {
 namespace {
 
-// Of all pictures, one behind the other.
+// For all pictures, one after another.
 Tensor joined_conditions(const DenoiserPart& part, const std::vector<DenoiserInput>& pictures) {
   std::vector<Tensor> conditions;
   for (const auto& picture : pictures) conditions.push_back(part.condition(picture));
@@ -20,14 +20,14 @@ std::vector<DenoiserInput> each_picture(const DenoiserInput& in) {
 
 }  // namespace
 
-Modulate modulate_over(Group stages, const DenoiserPart& part) {
+Modulate modulate_over(Group stages, const DenoiserPart& part, std::function<void()> before_layer) {
   if (!part.modulate) return {};
   return [=](const std::vector<DenoiserInput>& pictures) {
-    stages.await();  // they may come from loading
+    stages.await();  // stages may still be loading
     const auto nothing = at::empty({0}, pictures.front().noise.x_BLC.options());
     const auto mine = stages.rank() == 0 ? joined_conditions(part, pictures) : nothing;
     const auto all = stages.broadcast(mine, 0);
-    return part.modulate(all.chunk(std::int64_t(pictures.size())));
+    return part.modulate(all.chunk(std::int64_t(pictures.size())), before_layer);
   };
 }
 

@@ -1,5 +1,5 @@
-// What modulates a denoiser's blocks, across the stages of a layer split: each has its own blocks',
-// and only the first one embeds the timestep.
+// Modulations across the stages of a layer split: each stage computes those of its own blocks, but
+// only the first embeds the timestep.
 #pragma once
 
 #include "comm/group.h"
@@ -8,11 +8,12 @@
 
 namespace braid {
 
-// Of the blocks of this rank's `part`. Collective over the stages, which give the same pictures.
-// Empty where the part makes it itself.
-Modulate modulate_over(Group stages, const DenoiserPart& part);
+// For the blocks of this rank's `part`. Collective over the stages, which pass the same pictures.
+// Empty if the part computes its own modulations. `before_layer` may throw to stop.
+Modulate modulate_over(
+    Group stages, const DenoiserPart& part, std::function<void()> before_layer = [] {});
 
-// Gives inputs that bring no modulations theirs before they are seen; controls likewise.
+// Adds modulations to inputs (or controls) that lack them, before passing them on.
 PredictAll with_modulations(Modulate modulate, PredictAll inner);
 Follow with_modulations(const Controls& controls);
 

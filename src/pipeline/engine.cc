@@ -46,7 +46,7 @@ std::unique_ptr<Model> load(const PipelineOptions& options,
                    .cache = options.cache,
                    .adapters = adapters,
                    .adapter_mode = options.adapter_mode});
-  on_bytes(progress.total - progress.done);  // of others, and what nobody needs
+  on_bytes(progress.total - progress.done);  // for other ranks, and what nobody needs
   return model;
 }
 
@@ -143,7 +143,7 @@ std::string Engine::share(const std::string& text) const {
   const auto tell = [&](const Group& world) {
     world.await();
     const auto bytes = world.broadcast(bytes_of_text(text), 0);
-    if (world.rank() > 0 && world_->has_first_rank()) return;  // a thread beside the first rank's
+    if (world.rank() > 0 && world_->has_first_rank()) return;  // the first rank's thread fills it
     const auto* const data = reinterpret_cast<const char*>(bytes.const_data_ptr<std::uint8_t>());
     shared.assign(data, std::size_t(bytes.numel()));
   };
@@ -196,22 +196,24 @@ std::vector<Picture> Engine::generate(const Request& request, const Hooks& hooks
       .pictures = prepare_pictures(request.pictures, settings.size(),
                                    model().family().description().limits.pictures, keep)};
   const auto adapters = request.adapters ? shelf_.open(*request.adapters) : adapters_;
+  if (step) step->clear();
   std::vector<Picture> pictures;
   const auto draw = [&](const Group& world) {
     const c10::DeviceGuard on(devices_[std::size_t(world.rank())]);
     const UseThreads threads(threads_);
     const bool is_first = world.rank() == 0;
     models_[std::size_t(world.rank())]->adapt(adapters);
-    // Here, as a callback that throws must not leave the other ranks to themselves.
+    // Warnings are reported here: a callback that throws must not leave the other ranks waiting.
     for (const auto& warning : warnings)
       if (is_first && hooks.warning) hooks.warning(warning);
-    auto mine = generate_pictures(
-        *models_[std::size_t(world.rank())], settings, brought, is_first ? hooks : Hooks{},
-        {.recording = is_first ? recording : nullptr, .peaks = meter_.get()});
+    auto mine = generate_pictures(*models_[std::size_t(world.rank())], settings, brought,
+                                  is_first ? hooks : Hooks{},
+                                  {.recording = is_first ? recording : nullptr,
+                                   .step = is_first ? step : nullptr,
+                                   .peaks = meter_.get()});
     gather_peaks(world);
     if (!is_first) return;
     pictures = std::move(mine.pictures);
-    if (step) *step = std::move(mine.step);
     full_steps_ = std::move(mine.full_steps);
   };
   world_->run(draw, hooks.stop);

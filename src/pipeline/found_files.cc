@@ -18,7 +18,7 @@ bool is_weights(const fs::path& path) {
   return path.extension() == ".safetensors" || path.extension() == ".gguf";
 }
 
-// Of these folders and those in them, in the order of their names.
+// Files of weights in these folders and their subfolders, sorted by name.
 std::vector<fs::path> weights_in(const fs::path& comfy, const Folders& folders) {
   std::vector<fs::path> found;
   for (const char* const folder : folders) {
@@ -43,7 +43,7 @@ bool is_named(const fs::path& file, const fs::path& name) {
   return file.filename() == name.filename() || file.stem() == name.filename();
 }
 
-// What `name` means: a path as it is, else a file in these folders, with or without its ending.
+// Resolves `name`: a path as it is, else a file in these folders, with or without its extension.
 fs::path named_file(const fs::path& name, const fs::path& comfy, const Folders& folders) {
   if (fs::exists(name)) return name;
   for (const char* const folder : folders)
@@ -54,8 +54,8 @@ fs::path named_file(const fs::path& name, const fs::path& comfy, const Folders& 
                [&](const fs::path& file) { return is_named(file, name); });
   require(!same.empty(), "there is no ", name.string(), ", and none in ", comfy.string(),
           ", which has: ", names_of(all));
-  require(same.size() == 1, comfy.string(), " has ", same.size(), " files of the name ",
-          name.string(), ", among them ", same.front().string());
+  require(same.size() == 1, comfy.string(), " has ", same.size(), " files named ", name.string(),
+          ", such as ", same.front().string());
   return same.front();
 }
 
@@ -67,7 +67,7 @@ fs::path only_model(const fs::path& comfy) {
 }
 
 fs::path models_folder(const fs::path& comfy) {
-  require(fs::is_directory(comfy), "there is no models folder of ComfyUI at ", comfy.string());
+  require(fs::is_directory(comfy), "there is no ComfyUI models folder at ", comfy.string());
   return fs::is_directory(comfy / "models") ? comfy / "models" : comfy;
 }
 
@@ -100,13 +100,13 @@ bool has_weights(const ModelFiles& files, const Part& part) {
   }
 }
 
-// What neither the options nor the components have.
+// Finds the parts that neither the options nor the components name.
 void find_parts(PipelineOptions& options, const fs::path& comfy) {
   const auto files = find_model(options);
   const auto family = open_family(files);
   const auto search = [&](const Part& part, const Folders& folders) {
     auto candidates = weights_in(comfy, folders);
-    if (!files.single_file.empty()) candidates.push_back(files.single_file);  // may hold all
+    if (!files.single_file.empty()) candidates.push_back(files.single_file);  // may hold all parts
     return largest_that_fits(part, candidates, comfy);
   };
   auto& texts = options.text_encoder_files;
@@ -119,7 +119,7 @@ void find_parts(PipelineOptions& options, const fs::path& comfy) {
   if (!has_weights(files, decoder)) options.vae_file = search(decoder, comfy::kAutoencoders);
 }
 
-// Words of a directory's name that the file's name has, less those that it lacks.
+// Words of the directory's name that the file's name has, minus those it lacks.
 int likeness(const fs::path& directory, const fs::path& file) {
   const auto name = ascii_lower_case(file.filename().string());
   auto words = ascii_lower_case(directory.filename().string());
@@ -142,7 +142,7 @@ bool has_shape_of(const fs::path& directory, const fs::path& transformer) {
 }  // namespace
 
 fs::path published_directory(const fs::path& transformer, const fs::path& published) {
-  (void)Checkpoint::open_file(transformer);  // damaged: says so
+  (void)Checkpoint::open_file(transformer);  // reports a damaged file
   std::vector<fs::path> same;
   for (const auto& entry : fs::directory_iterator(published)) {
     if (!fs::exists(entry.path() / "model_index.json")) continue;

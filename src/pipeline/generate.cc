@@ -13,7 +13,7 @@ namespace braid {
 namespace {
 
 struct Batch {
-  int first, count;  // pictures; 0: a rank that only keeps the others company
+  int first, count;  // pictures; 0: this rank only takes part in the collectives
 };
 
 // One call of generate_pictures: what its steps share.
@@ -26,7 +26,6 @@ class Run {
   void start_from(const BroughtAlong& brought);
   std::vector<Picture> draw(Batch round);
   Batch round_from(int first) const;
-  const TrafficByAxis& step_traffic() const { return step_traffic_; }
   const std::vector<std::vector<int>>& full_steps() const { return full_steps_; }
 
  private:
@@ -47,7 +46,6 @@ class Run {
   Observers observers_;
   std::vector<Condition> prompts_;
   std::optional<Condition> negative_;
-  TrafficByAxis step_traffic_;
   std::vector<std::vector<int>> full_steps_;
   std::optional<Start> start_;
   std::optional<PutBack> put_back_;
@@ -55,12 +53,12 @@ class Run {
 
 void Run::report(const Progress& progress) const {
   model_.mesh().world.poll();
-  model_.mesh().world.await();  // a step takes longer where there are more pictures
+  model_.mesh().world.await();  // a step takes longer with more pictures
   begin(progress.phase);
   if (hooks_.progress) hooks_.progress(progress);
 }
 
-// Ranks agree on something in every phase, so that none is a phase behind another.
+// Ranks agree on something in every phase, so none falls a phase behind.
 void Run::begin(Phase phase) const {
   if (observers_.peaks) observers_.peaks->enter(phase);
 }
@@ -71,7 +69,7 @@ Batch Run::my_share(Batch round) const {
   return {.first = round.first + int(share.begin), .count = int(share.count)};
 }
 
-// Prompts of unequal lengths are recorded with zeros behind the shorter ones.
+// Prompts of unequal length are recorded with the shorter ones zero-padded.
 void Run::record(const std::string& name, const Tensor& batch) {
   if (!observers_.recording) return;
   auto copy = batch.to(at::TensorOptions(at::kFloat).device(at::kCPU)).contiguous();
@@ -84,7 +82,7 @@ void Run::record(const std::string& name, const Tensor& batch) {
   all = all.defined() ? at::cat({all, copy}) : copy;
 }
 
-// References behind the prompt are not behind the negative one.
+// References are appended to the prompt, not to the negative prompt.
 void Run::embed_prompts(const PreparedPictures& pictures) {
   EmbeddedPictures looked_at{.embedded = {}, .scales = settings_.reference_scales};
   const auto count = std::int64_t(settings_.prompts.size()) + (settings_.negative ? 1 : 0);
@@ -112,7 +110,7 @@ void Run::start_from(const BroughtAlong& brought) {
   put_back_ = brought.pictures.put_back;
 }
 
-// As many pictures as fit, of prompts that are embedded as equally many tokens.
+// As many pictures as fit, with prompts of equal token count.
 Batch Run::round_from(int first) const {
   const auto tokens = [&](int picture) {
     return prompts_[std::size_t(picture / settings_.num_images)].text_BTC.size(1);
@@ -124,7 +122,7 @@ Batch Run::round_from(int first) const {
   return {.first = first, .count = count};
 }
 
-// The own prompts of pictures of a round, one after the other.
+// Each picture's own prompt, for the pictures of a round, one after another.
 Condition Run::condition_of(Batch batch, Batch round) const {
   const auto of_picture = [&](int i) { return prompts_[std::size_t(i / settings_.num_images)]; };
   const auto joined = [&](Tensor Condition::*part) -> Tensor {
@@ -170,7 +168,7 @@ DenoiseJob Run::prepare(Batch batch, const Condition& of_prompts, float first_si
   return job;
 }
 
-// Of decoded values [1 3 H W], -1 .. 1: to 0 .. 1 in the model's dtype, then in float32 to bytes.
+// Decoded values [1 3 H W], -1 .. 1, to 0 .. 1 in the model's dtype, then in float32 to bytes.
 Picture Run::picture_of(const Tensor& decoded, int number) const {
   const auto unit = (decoded * 0.5 + 0.5).clamp(0, 1);
   const auto bytes = (unit.squeeze(0).permute({1, 2, 0}).to(at::kCPU, at::kFloat) * 255)
@@ -227,7 +225,8 @@ DenoiseResult Run::denoise_mine(DenoiseJob job, const Schedule& schedule, Batch 
     previews.show(taken);
     progress.done = taken.done;
     report(progress);
-    if (step_traffic_.empty()) step_traffic_ = traffic_between(before, traffic_of(model_.mesh()));
+    if (observers_.step && observers_.step->empty())
+      *observers_.step = traffic_between(before, traffic_of(model_.mesh()));
   };
   if (has_pictures)
     return denoise(model_.predict(), model_.family().description().schedule, schedule,
@@ -236,7 +235,7 @@ DenoiseResult Run::denoise_mine(DenoiseJob job, const Schedule& schedule, Batch 
   return {.latents_BNC = job.latents_BNC, .first_velocity_BNC = job.latents_BNC};
 }
 
-// A row a picture, 1 at its full steps, from all ranks that draw pictures of their own.
+// One row per picture, 1 at its full steps, from all ranks that draw pictures of their own.
 void Run::note_full_steps(Batch mine) {
   auto rows = at::zeros({mine.count, settings_.steps_taken()}, at::kLong);
   for (int i = 0; i < mine.count; ++i)
@@ -287,7 +286,6 @@ Drawn generate_pictures(const Model& model, const Settings& settings, const Brou
     for (auto& picture : run.draw(round)) drawn.pictures.push_back(std::move(picture));
     first += round.count;
   }
-  drawn.step = run.step_traffic();
   drawn.full_steps = run.full_steps();
   const auto& failure = model.graph_use().failure;
   if (!failure.empty() && hooks.warning) hooks.warning(failure);

@@ -6,27 +6,27 @@
 
 namespace braid {
 
-// Who listens to a run; each may be missing.
+// Observers of a run; each may be absent.
 struct Observers {
   Recording* recording = nullptr;
+  TrafficByAxis* step = nullptr;  // what this rank gave the others in the first step
   PeakMeter* peaks = nullptr;
 };
 
-// What a request brings along, checked.
+// Checked inputs that a request brings besides its settings.
 struct BroughtAlong {
-  std::optional<Latents> latents = {};  // take the place of drawn noise
+  std::optional<Latents> latents = {};  // used instead of drawn noise
   PreparedPictures pictures = {};
 };
 
 struct Drawn {
   std::vector<Picture> pictures;
-  TrafficByAxis step;  // of the first step: what this rank gave the others
   // By picture, with a cache: the steps that were evaluated in full, from 0 on.
   std::vector<std::vector<int>> full_steps;
 };
 
-// Collective over the ranks of the model's layout; the first rank returns the pictures, calls the
-// hooks and fills the recording; all ranks tell the meter which phase begins.
+// Collective over the ranks of the model's layout. The first rank returns the pictures, calls the
+// hooks and fills the recording. All ranks tell the meter which phase begins.
 Drawn generate_pictures(const Model& model, const Settings& settings, const BroughtAlong& brought,
                         const Hooks& hooks, const Observers& observers);
 

@@ -13,7 +13,7 @@
 namespace braid {
 namespace {
 
-// Ranks on different kinds of devices would choose differently.
+// Broadcast, as ranks on different kinds of devices would choose differently.
 at::ScalarType dtype_of_first(const Mesh& mesh, at::ScalarType mine) {
   const auto chosen = mesh.world.broadcast(at::full({1}, std::int64_t(mine), at::kLong), 0);
   return at::ScalarType(chosen.item<std::int64_t>());
@@ -22,25 +22,26 @@ at::ScalarType dtype_of_first(const Mesh& mesh, at::ScalarType mine) {
 std::string why_no_graph(const Mesh& mesh, const ModelOptions& options) {
   if (options.graphs == Graphs::kOff) return "graphs are off";
   if (options.device.is_cpu()) return "a CPU records no graphs";
-  if (options.cache.mode != CacheMode::kOff) return "the cache decides in the midst of a step";
+  if (options.cache.mode != CacheMode::kOff) return "the cache decides in the middle of a step";
   if (!make_device_graph(options.device)) return "this build records no graphs";
   if (options.memory.offload.transformer != OffloadMode::kNone)
     return "weights are copied during a step";
   return mesh.world.stays_on_device() ? "" : "ranks exchange tensors through the host";
 }
 
-// Of a part that comes behind `whole`, its prediction with its own share of the modulations;
-// `whole` makes its share behind those before.
+// The prediction of a part that follows `whole`, given its own slice of the modulations; `whole`
+// appends its modulations to those of the parts before.
 PredictPart joined_to(DenoiserPart& whole, DenoiserPart part) {
   if (!part.modulate) return part.predict;
   if (!whole.condition) whole.condition = part.condition;
   const auto begin = whole.num_modulations, count = part.num_modulations;
   whole.num_modulations += count;
-  whole.modulate = [before = std::move(whole.modulate),
-                    modulate = part.modulate](const std::vector<Tensor>& conditions_SE) {
-    auto made = modulate(conditions_SE);
+  whole.modulate = [before = std::move(whole.modulate), modulate = part.modulate](
+                       const std::vector<Tensor>& conditions_SE,
+                       const std::function<void()>& before_layer) {
+    auto made = modulate(conditions_SE, before_layer);
     if (!before) return made;
-    const auto first = before(conditions_SE);
+    const auto first = before(conditions_SE, before_layer);
     for (std::size_t i = 0; i < made.size(); ++i) made[i] = at::cat({first[i], made[i]}, -1);
     return made;
   };
@@ -76,7 +77,7 @@ at::ScalarType choose_dtype(Dtype asked, at::ScalarType stored, at::Device devic
   return stored != at::kHalf && read_cpu().is_fast_in_bfloat16() ? at::kBFloat16 : at::kFloat;
 }
 
-// Called when all else is loaded: what is free then is what the blocks may take.
+// Called once all else is loaded: the memory free then is what the blocks may take.
 BlockRange blocks_of_rank(const Family& family, const Mesh& mesh, at::Device device,
                           int ranks_on_device) {
   const auto run = blocks_of_rank(mesh, block_parameters(family),
@@ -146,7 +147,7 @@ void Model::load_decoder(const ModelFiles& files, LoadOptions load) {
                           .network = Vae(family_->description().vae, w, Vae::Parts::kDecoder)});
 }
 
-// Tensor parallel ranks lie next to each other: the first rank's come first.
+// Tensor parallel ranks are neighbours; the first rank's group comes first.
 void Model::load_text(const ModelFiles& files, LoadOptions load, const ModelOptions& options) {
   if (options.layout.text == TextRanks::kShared) load.tensor_parallel = mesh_.tp;
   if (mesh_.world.rank() >= load.tensor_parallel.size()) return;
@@ -189,7 +190,7 @@ void Model::load_denoiser(const ModelFiles& files, LoadOptions load, const Model
   }
   offloaded_->finish();
   references_->set_model(predict_over(mesh_, alone), mesh_.cfg.size());
-  modulate_ = modulate_over(mesh_.stages, part);
+  modulate_ = modulate_over(mesh_.stages, part, [world = mesh_.world] { world.poll(); });
   auto graphs = graph_options(mesh_, options);
   graphs.epoch = [of_ranks = graphs.epoch, adapted = switches_, seen = references_] {
     return of_ranks() + *adapted + seen->changes();
@@ -206,8 +207,8 @@ DenoiserPart Model::load_blocks(const ModelFiles& files, const LoadOptions& load
   });
 }
 
-// The blocks of this rank in the four parts that a cache goes between; `whole` gets what modulates
-// them.
+// This rank's blocks in the four parts that a cache sits between; `whole` receives their
+// modulations.
 CachedParts Model::load_in_parts(const ModelFiles& files, const LoadOptions& load, BlockRange here,
                                  RingForm form, DenoiserPart& whole) {
   const auto end = here.begin + here.count, all = family_->shape().num_blocks();
@@ -228,8 +229,8 @@ CachedParts Model::load_in_parts(const ModelFiles& files, const LoadOptions& loa
 
 void Model::adapt(const std::vector<AppliedAdapter>& adapters) {
   if (adapters == adapted_.adapters) return;
-  require(adapted_.mode == AdapterMode::kBeside, "a request can bring adapters of its own only ",
-          "where adapters stand beside the weights, in these they are fused");
+  require(adapted_.mode == AdapterMode::kBeside, "a request can bring its own adapters only ",
+          "where adapters stay beside the weights, but here they are fused");
   try {
     for (const auto& part : beside_) part->switch_to(adapters);
   } catch (...) {
@@ -250,7 +251,7 @@ Condition Model::encode(const Prompt& prompt, int max_sequence_length, const War
   return all;
 }
 
-// The tiles of all pictures are one list of work, and a picture without tiles is one piece of it.
+// The tiles of all pictures form one list of work; a picture without tiles is a single item.
 void Model::decode_together(const Tensor& latents, Tiles tiles,
                             const std::function<void(const Tensor&)>& on_picture) const {
   const auto& vae = vae_->network;

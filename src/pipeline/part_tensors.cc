@@ -16,6 +16,13 @@ std::vector<std::string> prefixes_of_others(const Family& family, const Part& pa
   return prefixes;
 }
 
+AdaptedPart adapted_part(const Family& family, const Part& part, Warn warn) {
+  return {.names = part.adapters,
+          .shardings = part.sharding({.ranks = 1, .modulation = SharedModulation::kYes}),
+          .others = prefixes_of_others(family, part),
+          .warn = std::move(warn)};
+}
+
 }  // namespace
 
 std::shared_ptr<TensorSource> tensors_of_part(const Part& part, const ModelFiles& files) {
@@ -23,6 +30,24 @@ std::shared_ptr<TensorSource> tensors_of_part(const Part& part, const ModelFiles
   auto names = part.names(checkpoint);
   auto stored = stored_tensors(std::move(checkpoint), std::move(names));
   return part.widened ? widened_tensors(std::move(stored), *part.widened) : stored;
+}
+
+PartChanges::PartChanges(const Family& family, const Part& part,
+                         std::vector<AppliedAdapter> adapters) {
+  if (adapters.empty() || part.adapters.prefixes.empty()) return;
+  part_ = adapted_part(family, part, {});
+  adapters_ = std::move(adapters);
+  for (const auto& adapter : adapters_) names_.push_back(names_in(*adapter.file, part_.names));
+}
+
+AdapterChanges PartChanges::of(const AskedTensor& asked) const {
+  AdapterChanges all;
+  if (asked.kind == AskedTensor::Kind::kTable) return all;
+  for (std::size_t i = 0; i < adapters_.size(); ++i) {
+    const auto found = AdapterSearch{adapters_[i], names_[i], part_.shardings}.changes_of(asked);
+    all.changes.insert(all.changes.end(), found.changes.begin(), found.changes.end());
+  }
+  return all;
 }
 
 bool adapts(const std::vector<AppliedAdapter>& adapters, const Family& family, const Part& part) {
@@ -39,11 +64,8 @@ PartSource source_of_part(const Family& family, const Part& part, const ModelFil
                           const AdaptedModel& adapted) {
   auto tensors = files ? tensors_of_part(part, *files) : synthetic_tensors();
   if (part.adapters.prefixes.empty()) return {.tensors = std::move(tensors)};
-  AdaptedPart own{.names = part.adapters,
-                  .shardings = part.sharding({.ranks = 1, .modulation = SharedModulation::kYes}),
-                  .others = prefixes_of_others(family, part),
-                  .warn = adapted.warn};
-  const auto beside = std::make_shared<BesideWeights>(std::move(own), adapted.device);
+  const auto beside =
+      std::make_shared<BesideWeights>(adapted_part(family, part, adapted.warn), adapted.device);
   return {.tensors = adapted_tensors(std::move(tensors), adapted.adapters, adapted.mode, beside),
           .beside = beside};
 }

@@ -6,24 +6,36 @@
 
 namespace braid {
 
-// The tensors of the part's files, with what it has beyond them.
+// The tensors of the part's files, plus those the part has beyond them.
 std::shared_ptr<TensorSource> tensors_of_part(const Part& part, const ModelFiles& files);
 
 struct AdaptedModel {
   std::vector<AppliedAdapter> adapters = {};
   AdapterMode mode = AdapterMode::kAuto;
-  Warn warn = {};  // hears of tensors of theirs that the model has no use for
+  Warn warn = {};  // reports adapter tensors the model cannot use
   at::Device device = at::kCPU;
 };
 
 struct PartSource {
   std::shared_ptr<TensorSource> tensors;
-  std::shared_ptr<BesideWeights> beside = {};  // none: no adapter changes such a part
+  std::shared_ptr<BesideWeights> beside = {};  // null: no adapter changes such a part
 };
 
-// The model's files or, where there are none, random numbers; with the adapters.
+// The model's files or, without files, random numbers; with the adapters applied.
 PartSource source_of_part(const Family& family, const Part& part, const ModelFiles* files,
                           const AdaptedModel& adapted);
+
+// What the adapters do, one after the other, to a tensor that the part asks for.
+class PartChanges {
+ public:
+  PartChanges(const Family& family, const Part& part, std::vector<AppliedAdapter> adapters);
+  AdapterChanges of(const AskedTensor& asked) const;
+
+ private:
+  AdaptedPart part_;
+  std::vector<AppliedAdapter> adapters_;
+  std::vector<AdapterNames> names_;  // by adapter
+};
 
 // Whether an adapter has tensors for the part.
 bool adapts(const std::vector<AppliedAdapter>& adapters, const Family& family, const Part& part);

@@ -15,7 +15,7 @@ namespace {
 constexpr int kMaxSteps = 10'000, kMaxPictures = 1'000'000;
 
 // Pictures larger than this are decoded in tiles unless told otherwise: the untiled decoder needs
-// about 2.5 GB for each million pixels in float32.
+// about 2.5 GB per million pixels in float32.
 constexpr std::int64_t kAutoTilingPixels = 2048 * 2048;
 
 template <class Number>
@@ -36,7 +36,7 @@ void check_text(const char* name, const std::string& text) {
 
 void check_texts(const Request& r, const RequestLimits& limits) {
   require(limits.num_texts > 1 || (r.prompts_2.empty() && !r.negative_prompt_2),
-          "this model has one text encoder: there is no second prompt");
+          "this model has one text encoder: it takes no second prompt");
   for (const auto& prompt : r.prompts) check_text("prompt", prompt);
   for (const auto& prompt : r.prompts_2) check_text("second prompt", prompt);
   check_text("negative prompt", r.negative_prompt.value_or(""));
@@ -57,7 +57,7 @@ double guidance_of(const Request& r, const RequestLimits& limits) {
   return r.guidance.value_or(limits.defaults.guidance);
 }
 
-// Of true guidance: nothing where it does not run.
+// The scale of true guidance; nothing where it does not run.
 std::optional<double> true_scale(const Request& r, const RequestLimits& limits) {
   const bool is_own = limits.guidance == GuidanceKind::kTrue;
   const bool is_beside = limits.guidance == GuidanceKind::kEmbeddedOrTrue && r.negative_prompt;
@@ -66,7 +66,7 @@ std::optional<double> true_scale(const Request& r, const RequestLimits& limits) 
   return is_on(limits.guided_from, scale) ? std::optional(scale) : std::nullopt;
 }
 
-// A negative prompt that is there, but for nothing, and scales that mean nothing to the model.
+// Warns of or refuses a negative prompt without effect, and scales that mean nothing to the model.
 void check_guidance(const Request& r, const RequestLimits& limits, const Warn& warn) {
   const bool runs = true_scale(r, limits).has_value();
   require(r.negative_prompt || !r.negative_prompt_2,
@@ -117,7 +117,7 @@ TrueGuidance true_guidance_of(const Request& r, const RequestLimits& limits) {
   return guidance;
 }
 
-// Checked before; a control model's own picture is not one.
+// Checked before; excludes a control model's own picture.
 std::vector<FollowedPicture> followed_pictures(const std::vector<ControlPicture>& controls,
                                                const PicturesTaken& taken) {
   std::vector<FollowedPicture> followed;
@@ -141,8 +141,7 @@ int round_down(const char* name, int pixels, std::int64_t multiple, const Warn& 
   return rounded;
 }
 
-// Of what is asked for and, where nothing is, of `otherwise`: the multiples below, or the nearest
-// size that the model knows.
+// The size asked for, else `otherwise`; rounded down to multiples or to the nearest trained size.
 PictureSize size_of(const Request& r, const RequestLimits& limits, PictureSize otherwise,
                     const Warn& warn) {
   const int multiple = limits.nearest_size ? 1 : limits.size_multiple;
@@ -155,7 +154,7 @@ PictureSize size_of(const Request& r, const RequestLimits& limits, PictureSize o
   const auto size = limits.nearest_size(asked);
   if ((r.width || r.height) && (size.width != asked.width || size.height != asked.height))
     warn(text_of("the size ", asked.width, "x", asked.height, " becomes ", size.width, "x",
-                 size.height, ", the nearest in shape of those that the model was trained for"));
+                 size.height, ", the closest shape that the model was trained for"));
   return size;
 }
 
@@ -187,7 +186,7 @@ Settings settle(const Request& r, const RequestLimits& limits, const Warn& warn_
   s.true_guidance = true_guidance_of(r, limits);
   if (true_scale(r, limits)) s.negative = negative_of(r, limits);
   if (!s.negative && (r.guidance_rescale > 0 || r.cfg_norm_cap > 0))
-    warn("guidance is not rescaled or capped: that takes true guidance, which does not run");
+    warn("guidance is not rescaled or capped: that takes true guidance, which is off");
   check_pictures(r, limits.pictures);
   const auto size = size_of(r, limits, size_without_request(r.pictures, limits), warn);
   s.width = size.width;

@@ -1,4 +1,4 @@
-// Requests and answers as handlers see them: no sockets, no library.
+// Requests and answers as handlers see them, independent of sockets and libraries.
 #pragma once
 
 #include <functional>
@@ -8,12 +8,12 @@
 #include <utility>
 #include <vector>
 
-#include "serve/job.h"
+#include "serve/jobs/job.h"
 
 namespace braid::serve {
 
 struct HttpRequest {
-  std::string id;  // for the log, and for the client in x-request-id
+  std::string id;  // for the log, and sent to the client as x-request-id
   std::string method, path;
   std::map<std::string, std::string> query;    // decoded
   std::map<std::string, std::string> headers;  // names in lower case
@@ -37,23 +37,23 @@ struct HttpResponse {
   std::vector<std::pair<std::string, std::string>> headers = {};
 };
 
-// What a handler gives: an answer, or a job and how its end or its events are answered.
+// A handler's result: an immediate answer, or a job and how to answer its end or its events.
 struct Answer {
-  std::shared_ptr<Job> job = nullptr;  // null: `now` is all
-  // One of these. Called where requests are handled, while the client is there.
+  std::shared_ptr<Job> job = nullptr;  // null: only `now` is sent
+  // One of the two is set. Called where requests are handled, while the client is connected.
   std::function<HttpResponse(const Job& ended)> when_ended = {};
-  std::function<std::string(const Event& event)> on_event = {};  // text of an event stream
+  std::function<std::string(const Event& event)> on_event = {};  // text for an event stream
   std::uint64_t after_event = 0;                                 // events up to this one are known
-  std::function<void()> when_gone = {};                          // the client, before the end
-  // Last: GCC 12 destroys a member twice where the initialiser of one behind it throws.
+  std::function<void()> when_gone = {};                          // the client left before the end
+  // Last: GCC 12 destroys a member twice if the initialiser of a later one throws.
   HttpResponse now = {};
 };
 
-// Of "/path?a=b&c=%20d"; throws ApiError where it is not one.
+// Parses "/path?a=b&c=%20d"; throws ApiError if it is malformed.
 void read_target(std::string_view target, HttpRequest& request);
 
 std::string base64(std::string_view bytes);
-// Throws ApiError naming `param` where it is not base64; a data URL's head is skipped.
+// Throws ApiError naming `param` for invalid base64; skips a data URL's prefix.
 std::string bytes_of_base64(std::string_view text, const std::string& param);
 
 }  // namespace braid::serve

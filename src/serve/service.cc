@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "serve/picture_run.h"
+#include "serve/jobs/picture_run.h"
 
 namespace braid::serve {
 namespace {
@@ -32,7 +32,7 @@ ApiError unavailable(Readiness readiness) {
 Service::Service(Load load, ServiceOptions options)
     : load_(std::move(load)),
       options_(std::move(options)),
-      queue_(options_.max_waiting_pictures),
+      queue_(options_.max_waiting_pictures, options_.max_waiting_input_bytes),
       kept_(options_.keep) {}
 
 Service::~Service() {
@@ -82,7 +82,7 @@ const std::vector<Backend>& Service::backends() const {
 
 ApiError Service::queue_full() const {
   const auto text = text_of("the queue is full: ", queue_.num_pictures(), " pictures wait, with ",
-                            queue_.num_input_bytes() >> 20, " MiB of others that they bring");
+                            queue_.num_input_bytes() >> 20, " MiB of input pictures");
   ApiError error(429, text, "queue_full");
   const auto wait = std::ceil(running_ ? running_->status().eta.value_or(1) : 1);
   error.retry_after = int(std::clamp(wait, 1.0, double(kLongestRetry)));
@@ -90,10 +90,10 @@ ApiError Service::queue_full() const {
   return error;
 }
 
-void Service::require_room() const {
+void Service::require_room(int pictures, std::size_t input_bytes) const {
   const std::scoped_lock lock(mutex_);
   if (readiness_ != Readiness::kReady) throw unavailable(readiness_);
-  if (queue_.num_pictures() >= options_.max_waiting_pictures) throw queue_full();
+  if (!queue_.has_room(pictures, input_bytes)) throw queue_full();
 }
 
 std::shared_ptr<Job> Service::submit(Order order) {
@@ -180,7 +180,7 @@ void Service::work() {
   if (options_.on_stopped) options_.on_stopped();
 }
 
-// A client that was told of its picture a moment ago comes for it now.
+// Gives clients that were just told of their pictures time to fetch them.
 void Service::wait_for_readers() {
   std::unique_lock lock(mutex_);
   while (!is_cut_short_ && !failure_ && kept_.has_unfetched())
@@ -221,7 +221,7 @@ void Service::keep_alive() {
   }
 }
 
-// Waits for a job; null when there will be no more.
+// Waits for a job; null if there will be no more.
 std::shared_ptr<Job> Service::next() {
   std::unique_lock lock(mutex_);
   const auto has_news = [&] { return queue_.num_jobs() > 0 || readiness_ != Readiness::kReady; };
@@ -281,7 +281,7 @@ void Service::make_pictures(Job& job) {
 
 void Service::end(const std::shared_ptr<Job>& job, const Ending& ending) {
   metrics_.request_ended(state_name(ending.state), seconds_since(job->accepted()));
-  job->finish(ending);  // and the client hears of it
+  job->finish(ending);  // this notifies the client
   if (options_.on_end) options_.on_end(*job);
 }
 

@@ -1,5 +1,5 @@
-// What the server does behind its sockets: loads the model, keeps jobs, and makes their pictures on
-// one thread, one job after the other. Any thread may call any function.
+// The server behind its sockets: loads the model, keeps jobs, and makes their pictures on one
+// thread, one job after another. Any thread may call any function.
 #pragma once
 
 #include <condition_variable>
@@ -7,17 +7,18 @@
 
 #include "serve/api_error.h"
 #include "serve/backend.h"
-#include "serve/kept_jobs.h"
+#include "serve/jobs/kept_jobs.h"
+#include "serve/jobs/pace.h"
+#include "serve/jobs/queue.h"
 #include "serve/metrics.h"
-#include "serve/pace.h"
-#include "serve/queue.h"
 
 namespace braid::serve {
 
 struct ServiceOptions {
   int max_waiting_pictures = 64;
+  std::size_t max_waiting_input_bytes = std::size_t(512) << 20;  // of pictures that jobs bring
   KeepLimits keep = {};
-  // Told when jobs are taken, of each one that ends, and when the last one has.
+  // Called once jobs are accepted, for each job that ends, and after the last one has ended.
   std::function<void()> on_ready = {};
   std::function<void(const Job&)> on_end = {};
   std::function<void()> on_stopped = {};
@@ -32,7 +33,7 @@ class Service {
   Service& operator=(const Service&) = delete;
   ~Service();  // stops at once
 
-  void start();  // loading, and then working
+  void start();  // loads, then works
 
   struct Status {
     Readiness readiness = Readiness::kLoading;
@@ -41,24 +42,24 @@ class Service {
     std::optional<double> seconds_until_idle = {};
   };
   Status status() const;
-  // Of all models. Throws ApiError 503 until the first one is loaded.
+  // All models. Throws ApiError 503 until the first one is loaded.
   const std::vector<Backend>& backends() const;
   const Backend& backend() const { return backends().front(); }
 
   // Both throw ApiError: 429 where the queue is full, 503 unless the server is ready. The first is
-  // for callers who are about to read what takes time.
-  void require_room() const;
+  // for callers who are about to read what takes time, or so many bytes of pictures.
+  void require_room(int pictures = 1, std::size_t input_bytes = 0) const;
   std::shared_ptr<Job> submit(Order order);
-  std::shared_ptr<Job> find(const std::string& id) const;  // null where there is none
-  std::vector<std::shared_ptr<Job>> jobs_of(const std::string& client) const;  // that are kept
-  // The newest job that runs; null where none does.
+  std::shared_ptr<Job> find(const std::string& id) const;                      // null if unknown
+  std::vector<std::shared_ptr<Job>> jobs_of(const std::string& client) const;  // those still kept
+  // The newest running job; null if there is none.
   std::shared_ptr<Job> running() const;
-  int jobs_before(const Job& job) const;  // that are started before a queued one
-  // At once while it waits, else within a step. A finished job stays as it is.
+  int jobs_before(const Job& job) const;  // started before a queued one
+  // A waiting job ends at once, a running one within a step. A finished job stays as it is.
   void cancel(const std::shared_ptr<Job>& job);
 
   void drain();                        // takes no more jobs, and stops when the last one is fetched
-  void stop();                         // cancels all jobs too
+  void stop();                         // also cancels all jobs
   void wait();                         // until the thread has ended
   std::exception_ptr failure() const;  // why the engine cannot go on; null: it can
 
@@ -86,7 +87,7 @@ class Service {
   std::condition_variable changed_;
   Readiness readiness_ = Readiness::kLoading;
   double loaded_ = 0;
-  std::vector<Backend> backends_;  // written once, before readiness_ says so
+  std::vector<Backend> backends_;  // written once, before readiness_ changes
   std::exception_ptr failure_;
   std::map<const Backend*, Pace> paces_;
   Queue queue_;

@@ -1,43 +1,51 @@
-// How a checkpoint's names become ours: a table per model and spelling, pure data.
+// Maps a checkpoint's names to ours: one table per model and spelling, pure data.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace braid {
 
-enum class Order {
-  kAsStored,
-  kSwapHalves,  // the second half of the rows first: [scale | shift] -> [shift | scale]
+// How rows of ours follow each other.
+struct Order {
+  enum Way {
+    kAsStored,
+    kSwapHalves,  // the second half of the rows first: [scale | shift] -> [shift | scale]
+    kUnpair,  // of each head rows 0, 2, 4 ..., then 1, 3, 5 ...: rotated by halves, not by pairs
+  };
+  Way way = kAsStored;
+  std::int64_t head_width = 0;  // of kUnpair
 };
 
-// One of our modules, and the module or modules of the checkpoint whose rows it is made of, one
-// after the other. `*` stands for one path segment and is carried over.
+// One of our modules, and the checkpoint's modules whose rows it concatenates. `*` stands for one
+// path segment and is carried over.
 struct Spelling {
   std::string ours;
   std::vector<std::string> theirs;
-  Order order = Order::kAsStored;
+  Order order = {};
 };
 
 struct Names {
-  // The first row that matches and whose tensors exist is taken; a module that no row matches has
-  // the same name there as here.
+  // The first matching row whose tensors exist is used; a module that no row matches keeps its
+  // name.
   std::vector<Spelling> spellings = {};
-  std::string prefix = {};                // stands before every name of the checkpoint
-  std::vector<std::string> ignored = {};  // patterns of tensors that the model may leave unused
+  std::string prefix = {};                // precedes every name in the checkpoint
+  std::vector<std::string> ignored = {};  // patterns of tensors the model may leave unused
 };
 
-// Where the rows of one tensor of ours come from.
+// The source of one of our tensors' rows.
 struct Origin {
   std::vector<std::string> tensors;
-  Order order = Order::kAsStored;
+  Order order = {};
 };
 
-// All that may supply `path` ("double_blocks.3.img_attn.qkv.weight"), best first, never empty.
+// All possible origins of `path` ("double_blocks.3.img_attn.qkv.weight"), best first, never empty.
 std::vector<Origin> origins_of(const Names& names, std::string_view path);
 
-// "a.*.c" matches "a.7.c", and "a.**" all that begins with "a."; segments are separated by dots.
+// "a.*.c" matches "a.7.c", and "a.**" everything that begins with "a."; segments are separated by
+// dots.
 bool matches(std::string_view pattern, std::string_view path);
 
 }  // namespace braid

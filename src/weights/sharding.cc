@@ -33,7 +33,7 @@ std::vector<Share> shares_of(const Sharding& sharding, std::int64_t total, int r
                              const std::string& layer) {
   const auto parts = sharding.parts.empty() ? std::vector{total} : sharding.parts;
   const auto sum = std::accumulate(parts.begin(), parts.end(), std::int64_t(0));
-  require(sum == total, "the shardings shares ", layer, " in parts of ", sum, " together, it has ",
+  require(sum == total, "the sharding splits ", layer, " into parts of ", sum, " together, it has ",
           total);
   std::vector<Share> shares;
   std::int64_t begin = 0;

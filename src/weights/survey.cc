@@ -3,14 +3,21 @@
 #include <ATen/ATen.h>
 
 #include "weights/row_parts.h"
+#include "weights/sources/pieces.h"
 
 namespace braid {
 namespace {
 
-Tensor reordered(const Tensor& tensor, Order order) {
-  if (order == Order::kAsStored) return tensor;
-  const auto halves = tensor.chunk(2, 0);
-  return at::cat({halves[1], halves[0]});
+// As it is stored.
+Tensor reordered(const Tensor& tensor, const Order& order) {
+  if (order.way == Order::kAsStored) return tensor;
+  const auto stored = at::empty_like(tensor);
+  std::int64_t row = 0;
+  for (const auto& run : runs_in(order, tensor.size(0))) {
+    stored.narrow(0, run.begin, run.count).copy_(tensor.narrow(0, row, run.count));
+    row += run.count;
+  }
+  return stored;
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Models that are damaged, incomplete or hostile: one sentence that names the file.
+// Damaged, incomplete or hostile models: one sentence naming the file.
 #include "base/file.h"
 #include "workplace.h"
 
@@ -27,7 +27,7 @@ TEST_F(SpoiledModel, IsNoModelAtAll) {
 
 TEST_F(SpoiledModel, SingleFilesNeedTheirComponents) {
   expect_bad_input({"generate", "a", "-m", file(kFlux)}, "as its components");
-  expect_bad_input({"generate", "a", "--comfy", "none"}, "there is no models folder of ComfyUI");
+  expect_bad_input({"generate", "a", "--comfy", "none"}, "there is no ComfyUI models folder");
 }
 
 TEST_F(SpoiledModel, DescribesAnotherPipeline) {
@@ -81,7 +81,7 @@ TEST_F(SpoiledModel, HasATransformerInBlocksThatIsNone) {
   refused("GGUF" + std::string(1, 1) + whole.substr(5), "a GGUF file of version 1");
   refused(whole.substr(0, 8) + std::string(7, '\0') + '\x10' + whole.substr(16),
           "claims 1152921504606846976 tensors");
-  refused("FUGG" + whole.substr(4), "no GGUF file");
+  refused("FUGG" + whole.substr(4), "is not a GGUF file");
 }
 
 TEST_F(SpoiledModel, HasOverlappingTensors) {

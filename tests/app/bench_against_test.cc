@@ -1,4 +1,4 @@
-// Results beside earlier ones, and as a picture.
+// Results compared with earlier ones, and plotted.
 #include "app/commands/bench_against.h"
 
 #include <gmock/gmock.h>
@@ -46,7 +46,7 @@ TEST(Against, AllowsWhatIsWithinTheTolerance) {
   EXPECT_EQ(count_slower(result({0.1, 0.1, 0.1, 0.1, 0.1}), before, 0), 0);
 }
 
-// The medians are 1.3 apart, but so are the runs among themselves.
+// The medians differ by a factor of 1.3, but so do the runs among themselves.
 TEST(Against, AllowsWhatTheRunsDifferAmongThemselves) {
   const auto noisy = result({1.0, 1.0, 1.3, 1.6, 1.9});
   EXPECT_EQ(count_slower(noisy, result({1.0, 1.0, 1.0, 1.0, 1.0}), 0.1), 0);
@@ -66,8 +66,8 @@ TEST(Against, TellsWhatDiffersAndKeepsWhatWasCompared) {
   const auto comparison =
       compare_results(results, {another, other, result({1, 1, 1}, "tp 2")}, 0.1);
   EXPECT_EQ(comparison.missing,
-            "--against has no result of the same configuration: in the nearest machine was 'b' and "
-            "is 'a'");
+            "--against has no result of the same configuration: in the nearest one, machine was "
+            "'b' and is 'a'");
   EXPECT_FALSE(results[0].contains("against"));
   EXPECT_TRUE(results[1].contains("against"));
 }

@@ -1,4 +1,4 @@
-// `braid bench`: figures in order, and refusals before anything is loaded.
+// `braid bench`: plausible figures, and refusals before anything is loaded.
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -23,7 +23,7 @@ TEST_F(Bench, TimesTheBundledModelUnderALayout) {
   std::sort(seconds.begin(), seconds.end());
   EXPECT_EQ(json["step_s"], seconds[1]);
   EXPECT_GT(seconds[0], 0);
-  // two a double block, one a single: the bundled model has two and six
+  // two per double block, one per single block: the bundled model has two and six
   const auto config =
       nlohmann::json::parse(read_file(BRAID_SOURCE_DIR "/models/demo/transformer/config.json"));
   EXPECT_EQ(json["step_traffic"]["tp"]["all_reduces"],
@@ -35,10 +35,10 @@ TEST_F(Bench, SaysWhatItTimed) {
   const auto finished =
       braid({"bench", "-m", BRAID_SOURCE_DIR "/models/demo", "--size", "64x64", "--runs", "1"});
   EXPECT_EQ(finished.exit_code, 0) << finished.err;
-  EXPECT_THAT(finished.out, HasSubstr(" an evaluation ("));
+  EXPECT_THAT(finished.out, HasSubstr(" per evaluation ("));
 }
 
-// Keys of the harness that figures were published with; others' tools read them.
+// Keys of the harness used for published figures; other people's tools read them.
 TEST_F(Bench, HasTheKeysOfTheReferenceHarness) {
   const auto finished = braid({"bench", "-m", BRAID_SOURCE_DIR "/models/demo", "--ring", "2",
                                "--size", "64x64", "--runs", "2", "--json"});
@@ -52,7 +52,7 @@ TEST_F(Bench, HasTheKeysOfTheReferenceHarness) {
   EXPECT_DOUBLE_EQ(json["total_s"].get<double>(),
                    json["steps_s"][0].get<double>() + json["steps_s"][1].get<double>());
   EXPECT_EQ(json["phases"]["load"], json["load_s"]);
-  // two threads share one process: it is told of both and counted once
+  // two threads share one process: reported for both, counted once
   ASSERT_EQ(json["peak_vram_per_gpu_gb"].size(), 2u);
   const auto most = json["peak_vram_max_single_gpu_gb"].get<double>();
   EXPECT_GT(most, 0.01);
@@ -112,7 +112,7 @@ TEST_F(Bench, RefusesToSweepWhereALauncherStartedTheRanks) {
                       .environment = {"RANK=0", "LOCAL_RANK=0", "WORLD_SIZE=2",
                                       "MASTER_ADDR=127.0.0.1", "MASTER_PORT=1"},
                       .folder = folder_});
-  expect_refusal(running.finish(), 2, "launch braid bench once for each");
+  expect_refusal(running.finish(), 2, "launch braid bench once per configuration");
 }
 
 TEST_F(Bench, RefusesResultsThatAreNone) {
@@ -130,7 +130,7 @@ TEST_F(Bench, RefusesResultsThatAreNone) {
   EXPECT_THAT(finished.err, HasSubstr("no result of the same configuration"));
 }
 
-// Whatever it is: the times were worth their wait.
+// The times are printed whatever goes wrong with the comparison: measuring them took a while.
 TEST_F(Bench, PrintsTimesThatItCannotCompare) {
   std::filesystem::create_directory_symlink(BRAID_SOURCE_DIR "/models/demo", folder_ / "demo");
   std::vector<std::string> line = {"bench",    "-m",     BRAID_SOURCE_DIR "/models/demo",
@@ -140,7 +140,7 @@ TEST_F(Bench, PrintsTimesThatItCannotCompare) {
   const auto finished = braid(line);
   ASSERT_EQ(finished.exit_code, 0) << finished.err;
   const auto json = nlohmann::json::parse(finished.out);
-  ASSERT_TRUE(json.is_array());  // of one, as any sweep's
+  ASSERT_TRUE(json.is_array());  // with one element, as for any sweep
   EXPECT_EQ(json[0]["setting"], "threads 1");
   write("before.json", finished.out);
   line[2] = "./demo";  // the same model by another name

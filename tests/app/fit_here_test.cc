@@ -1,4 +1,4 @@
-// What `braid info` says of a model and the memory that is free.
+// What `braid info` says of a model and free memory.
 #include "app/commands/fit_here.h"
 
 #include <gmock/gmock.h>
@@ -20,13 +20,14 @@ PipelineOptions demo() {
 
 TEST(FitHere, CountsOnTheFilesThatGenerateMakes) {
   Budget budget{.device = 2'000'000'000, .fixed = {.transformer = true, .prefetch = true}};
-  EXPECT_THAT(fit_here(demo(), "cpu", budget), HasSubstr("of the 2.00 GB that cpu has free, by "));
+  EXPECT_THAT(fit_here(demo(), "cpu", budget),
+              HasSubstr("of the 2.00 GB that cpu has free, with "));
   auto options = demo();
   options.memory.budget = budget;
   budget.device = fitted(options, {}).fit.device_peak - 1;
   const auto said = fit_here(demo(), "cpu", budget);
   EXPECT_THAT(said, StartsWith("takes "));
-  EXPECT_THAT(said, HasSubstr(" of temporary files, by --memory "));
+  EXPECT_THAT(said, HasSubstr(" of temporary files and --memory "));
   budget.device = 1'000'000;
   EXPECT_THAT(fit_here(demo(), "cpu", budget), StartsWith("does not fit: "));
 }

@@ -100,7 +100,7 @@ TEST(Flags, FillALayout) {
   expect_refused({"--vae", "all"}, "--vae should be one of ranks, rank0");
   expect_refused({"--layer-split", "0"}, "--layer-split should be a whole number from 1 to 1024");
   for (const auto* const list : {"", ",", "cpu,", ",cpu", "cpu,,cpu"})
-    expect_refused({"--devices", list}, "--devices should be devices with commas between them");
+    expect_refused({"--devices", list}, "--devices should be devices separated by commas");
 }
 
 TEST(Flags, FillTrueGuidance) {

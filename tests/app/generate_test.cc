@@ -22,7 +22,7 @@ class Generate : public Workplace {
   std::string bytes(const std::string& name) const { return read_file(folder_ / name); }
 };
 
-// The mean of the pixels in the square of `size` pixels whose first is (x, y).
+// The mean of the square of `size` pixels with its first pixel at (x, y).
 std::array<int, 3> mean_color(const Pixels& image, int x, int y, int size) {
   std::array<int, 3> sum{};
   for (int row = y; row < y + size; ++row)
@@ -134,7 +134,7 @@ TEST_F(Generate, ReportsWhatRanksGiveEachOtherAndReadOfFiles) {
   EXPECT_EQ(json["step_traffic"]["tp"]["all_reduces"], 2 * 2 + 6);
   EXPECT_FALSE(json["step_traffic"]["tp"].contains("all_gathers"));
   EXPECT_EQ(json["step_traffic"]["ring"]["shifts"], 2 + 6);
-  // of 32 x 32 pixels a rank of the ring has two image tokens of 64 values
+  // for 32 x 32 pixels each rank of the ring has two image tokens of 64 values
   EXPECT_EQ(json["step_traffic"]["context"], (Json{{"all_gathers", 1}, {"bytes", 4 * 2 * 64}}));
   EXPECT_FALSE(json["step_traffic"].contains("ulysses"));
   ASSERT_EQ(json["bytes_read"].size(), 4u);
@@ -204,7 +204,7 @@ TEST_F(Generate, RefusesLatentsThatDoNotFit) {
                  "the initial latents should have the shape");
   expect_refusal(draw({"a", "-q", "--latents", "missing"}), 2, "missing");
   expect_refusal(draw({"a", "-q", "--latents", write("text", "not safetensors")}), 2,
-                 "is no safetensors file");
+                 "is not a safetensors file");
   const auto two = std::string(R"({"a":{"dtype":"F32","shape":[0],"data_offsets":[0,0]},)"
                                R"("b":{"dtype":"F32","shape":[0],"data_offsets":[0,0]}})");
   const auto file = write("two", std::string(1, char(two.size())) + std::string(7, '\0') + two);
@@ -250,14 +250,14 @@ TEST_F(Generate, KeepsToABudgetWithFilesThatNobodyNamed) {
   EXPECT_TRUE(std::filesystem::is_empty(pages)) << "of this run, and of one that was killed";
 }
 
-// Flags before the budget, the budget before the preset.
+// Flags take precedence over the budget, the budget over the preset.
 TEST_F(Generate, TakesFromAPresetWhatABudgetDoesNotChoose) {
   const auto fit_of = [&](std::vector<std::string> more) {
     more.insert(more.begin(), {"a", "--preset", "rtx-3060", "--memory", "2GB"});
     return report(std::move(more))["fit"];
   };
   const auto chosen = fit_of({});
-  EXPECT_EQ(chosen["quantize"], "int8");  // the preset's: it was not left to the budget
+  EXPECT_EQ(chosen["quantize"], "int8");  // the preset's: not left to the budget
   EXPECT_EQ(chosen["offload"], "none");   // the budget's: there is room
   const auto fixed = fit_of({"--quantize", "auto", "--offload", "leaf", "--prefetch", "3"});
   EXPECT_EQ(fixed["quantize"], "none");

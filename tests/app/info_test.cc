@@ -57,7 +57,7 @@ TEST_F(Info, SaysWhichInstructionsAreUsed) {
   EXPECT_THAT(wrong.err, HasSubstr("BRAID_ISA should be one of baseline, avx2"));
 }
 
-// A card, and a processor's own GPU beside it.
+// A card and an integrated GPU.
 TEST_F(Info, SaysWhichPresetWasFoundAndWhatWasSet) {
   const MadeTopology made;
   made.add(0, 0, 64'000'000'000);
@@ -143,6 +143,11 @@ TEST_F(Info, HelpGoesToStandardOutputAndFitsAScreen) {
                                              {"-h"},
                                              {"generate", "-h"},
                                              {"info", "-h"},
+                                             {"plan", "-h"},
+                                             {"bench", "-h"},
+                                             {"verify", "-h"},
+                                             {"convert", "-h"},
+                                             {"serve", "-h"},
                                              {"generate", "--steps", "0", "--help"}}) {
     const auto finished = braid(arguments);
     EXPECT_EQ(finished.exit_code, 0);
@@ -152,7 +157,7 @@ TEST_F(Info, HelpGoesToStandardOutputAndFitsAScreen) {
   }
 }
 
-// Frozen: scripts of other people use these names.
+// Frozen: other people's scripts use these names.
 TEST_F(Info, TheFlagsAreThese) {
   EXPECT_THAT(
       flags_of("generate"),

@@ -1,4 +1,4 @@
-// LoRAs on the command line: what the picture says, what `info` says, and files that are wrong.
+// LoRAs on the command line: what the picture records, what `info` prints, and bad files.
 #include <cstring>
 
 #include "base/file.h"
@@ -81,7 +81,7 @@ TEST_F(Lora, IsDescribed) {
   EXPECT_EQ(json["parameters"], 2 * (21504 + 3072));
 }
 
-// As Canny's and Depth's: twice the inputs for latents.
+// Like Canny's and Depth's: twice the inputs for latents.
 TEST_F(Lora, ThatWidensAModelIsDescribedAsItsOwn) {
   auto tensors = pair("img_in", 3072, 128);
   for (auto& made : pair("single_blocks.0.linear1", 21504, 3072))
@@ -97,7 +97,7 @@ TEST_F(Lora, ThatWidensAModelIsDescribedAsItsOwn) {
 TEST_F(Lora, IsRefusedInOneSentenceWhereItIsWrong) {
   expect_refused("none.safetensors", "none.safetensors");
   expect_refused(write("text.safetensors", "no safetensors file").string(), "text.safetensors");
-  expect_refused(lora({{"img_in.weight", {192, 64}}}), "is no LoRA");
+  expect_refused(lora({{"img_in.weight", {192, 64}}}), "is not a LoRA");
   expect_refused(lora(pair("diffusion_model.elsewhere", 192, 64)), "changes nothing of this model");
   expect_refused(lora(pair("diffusion_model.img_in", 3072, 64)), "is for a weight of [3072, 64]");
   expect_refused(lora(pair("diffusion_model.img_in", 192, 64, NAN)), "not finite");

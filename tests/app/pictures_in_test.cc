@@ -1,4 +1,4 @@
-// `braid generate` from pictures: what it says of them, and what it refuses.
+// `braid generate` from pictures: what it reports of them, and what it refuses.
 #include "base/file.h"
 #include "base/sha256.h"
 #include "has_match.h"
@@ -13,7 +13,7 @@ using testing::Pair;
 
 class PicturesIn : public Workplace {
  protected:
-  // A picture of one colour.
+  // A picture of a single colour.
   std::string make(const std::string& name, int width, int height, std::uint8_t value) const {
     const std::vector<std::uint8_t> rgb(std::size_t(width) * std::size_t(height) * 3, value);
     return write(name, encode_png(width, height, rgb)).string();
@@ -30,7 +30,7 @@ TEST_F(PicturesIn, AreNamedInTheFile) {
   const auto finished = draw({"a", "--init", "photo.in", "--mask", "mask.in", "--strength", "0.5",
                               "--size", "48x32", "--steps", "4"});
   EXPECT_EQ(finished.exit_code, 0) << finished.err;
-  EXPECT_THAT(finished.err, HasSubstr("the initial picture is brought from 40x32 to 48x32 pixels"));
+  EXPECT_THAT(finished.err, HasSubstr("the initial picture is resized from 40x32 to 48x32 pixels"));
   EXPECT_THAT(finished.err, HasMatch("denoise +2 steps"));
   const auto text = read_png_text(read_file(folder_ / "braid.png"), "braid.png");
   const auto digest = sha256_hex(read_file(folder_ / "photo.in"));
@@ -48,7 +48,7 @@ TEST_F(PicturesIn, GiveTheirSize) {
   EXPECT_EQ(std::pair(made.width, made.height), std::pair(48, 32));
 }
 
-// What a mask of black leaves alone comes back through the autoencoder; white is drawn.
+// Where the mask is black, the picture comes back through the autoencoder; white is drawn.
 TEST_F(PicturesIn, StayWhereTheMaskIsBlack) {
   make("photo.in", 64, 64, 230);
   make("black.in", 64, 64, 0);
@@ -65,10 +65,10 @@ TEST_F(PicturesIn, StayWhereTheMaskIsBlack) {
   EXPECT_LT(mean("white.in"), 200);
 }
 
-// The region of the mask is drawn larger, and comes back into a picture of the size of --init.
+// The mask's region is drawn enlarged, and pasted back into a picture of --init's size.
 TEST_F(PicturesIn, AreDrawnWhereTheyAreTransparent) {
   write("clear.in", read_file(std::filesystem::path(BRAID_SOURCE_DIR) /
-                              "tests/data/pictures/clear.png"));  // of 17 x 9 pixels
+                              "tests/data/pictures/clear.png"));  // 17 x 9 pixels
   const auto finished =
       draw({"a black square", "--init", "clear.in", "--mask", "alpha", "--mask-blur", "1.5",
             "--padding-crop", "2", "--strength", "1", "--size", "64x64", "--steps", "2", "--json"});

@@ -28,7 +28,7 @@ TEST_F(Plan, ListsWhatFitsAndCountsWhatDoesNot) {
   EXPECT_THAT(finished.out, HasSubstr("flux1-dev, 1024x1024 (4096 image and 512 text tokens)"));
   EXPECT_THAT(finished.out, HasSubstr("4 l20 of 51.5 GB, pcie4"));
   EXPECT_THAT(finished.out, HasSubstr("10 of 21 layouts fit"));
-  EXPECT_THAT(finished.out, HasSubstr("6 are out for branches, one is cfg 2"));
+  EXPECT_THAT(finished.out, HasSubstr("6 are ruled out by branches, such as cfg 2"));
   EXPECT_THAT(finished.out, Not(HasSubstr("  dp 4:")));
   EXPECT_THAT(plan({"-m", "flux1-dev", "--devices", "4xl20", "--all"}).out,
               HasSubstr("\n  dp 4: dp 4 needs as many pictures, there is 1\n"));
@@ -51,7 +51,7 @@ TEST_F(Plan, PrintsOneJsonObject) {
     if (layout["layout"] != "tp 2") continue;
     EXPECT_TRUE(layout["fits"]);
     EXPECT_EQ(layout["degrees"]["tp"], 2);
-    // two branches of 2 reductions a double block and 1 a single block
+    // two branches with 2 all_reduces per double block and 1 per single block
     EXPECT_EQ(layout["step_traffic"]["tp"]["all_reduces"], 2 * (2 * 19 + 38));
     const auto& seconds = layout["seconds_per_step"];
     EXPECT_NEAR(seconds["total"].get<double>(),

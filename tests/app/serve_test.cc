@@ -1,5 +1,5 @@
-// `braid serve` as a person starts it: pictures with the bytes of `braid generate`, and an end that
-// loses nothing.
+// `braid serve` as a person starts it: pictures with the bytes of `braid generate`, and a shutdown
+// that loses nothing.
 #include <csignal>
 
 #include "serving.h"
@@ -38,6 +38,18 @@ TEST_F(Serve, PreviewsChangeNoByte) {
             drawn({"a", "--seed", "5", "--size", "32x32", "--steps", "4", "--tp", "2", "--dtype",
                    "float32"},
                   "braid.png"));
+}
+
+TEST_F(Serve, SharesTheBranchesOfGuidanceAmongRanks) {
+  start({"--cfg-parallel", "2", "--dtype", "float32"});
+  const auto guided = pictures_for(R"({"prompt": "a", "negative_prompt": "b", "true_cfg": 2,
+                                       "seed": 5, "size": "32x32", "steps": 2})");
+  EXPECT_EQ(guided.front(),
+            drawn({"a", "--negative-prompt", "b", "--true-cfg", "2", "--seed", "5", "--size",
+                   "32x32", "--steps", "2", "--cfg-parallel", "2", "--dtype", "float32"},
+                  "braid.png"));
+  EXPECT_THAT(ask("POST /v1/jobs", R"({"prompt": "a", "size": "32x32"})"),
+              HasSubstr("this server's ranks share the branches of guidance"));
 }
 
 TEST_F(Serve, RanksMayBeProcesses) {
@@ -110,9 +122,16 @@ TEST_F(Serve, RefusesWhatIsNotSafeOrNotThere) {
   expect_bad_input({"serve", "--api-key-file", "missing"}, "missing");
   expect_bad_input({"serve", "--api-key-file", write("short", "abc\n")}, "at least 16 characters");
   expect_bad_input({"serve", "--port", "65536"}, "--port");
+  for (const auto* const name : {"", "https://example.org", "example.org:80", "a b", "*"})
+    expect_bad_input({"serve", "--allow-host", name}, "--allow-host should be a name alone");
+  for (const auto* const page : {"", "example.org", "https://", "https://example.org/", "null"})
+    expect_bad_input({"serve", "--allow-origin", page}, "such as https://example.org");
   expect_bad_input({"serve", "--host", "example.org", "--no-key"}, "the address to listen on");
   expect_bad_input({"serve", "-m", "missing", "--port", "0"}, "missing");
-  start();
+  start({"--allow-host", "Pictures.Example.org"});
+  serve::RawClient client(port_);
+  client.send("GET /readyz HTTP/1.1\r\nhost: pictures.example.org\r\nconnection: close\r\n\r\n");
+  EXPECT_THAT(client.read_all(), testing::StartsWith("HTTP/1.1 200"));
   const auto second = braid({"serve", "--port", std::to_string(port_)});
   EXPECT_EQ(second.exit_code, 1);
   EXPECT_THAT(second.err, HasSubstr("Address already in use"));

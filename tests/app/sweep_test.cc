@@ -1,4 +1,4 @@
-// Several configurations of one line.
+// Several configurations from one command line.
 #include "app/commands/sweep.h"
 
 #include <gmock/gmock.h>
@@ -72,12 +72,12 @@ TEST(Sweep, RefusesWhatIsNone) {
 TEST(Sweep, RefusesWhatIsOfAllResultsAndWhatHasCommas) {
   for (const auto* const text :
        {"against=a.json", "tolerance=1,2", "plot=a.svg", "json=1", "sweep=tp"})
-    EXPECT_THAT(refusal({"--sweep", text}), HasSubstr("it is of all results together")) << text;
+    EXPECT_THAT(refusal({"--sweep", text}), HasSubstr("it is about all results together")) << text;
   for (const auto* const text : {"devices=cuda:0,cuda:1", "quantize-skip=img_in,txt_in"})
-    EXPECT_THAT(refusal({"--sweep", text}), HasSubstr("its value has commas itself")) << text;
+    EXPECT_THAT(refusal({"--sweep", text}), HasSubstr("its own value contains commas")) << text;
 }
 
-// Ten sweeps of a hundred values would be more than memory holds.
+// Ten sweeps of a hundred values would exceed memory.
 TEST(Sweep, RefusesTooManyBeforeTheyAreMade) {
   const std::vector<std::string> hundred(100, "1");
   std::vector<Sweep> sweeps;

@@ -1,4 +1,4 @@
-// A run that fails ends on all ranks, and the next one finds the world as new.
+// A failed run ends on all ranks, and the next one finds the world as new.
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -39,7 +39,7 @@ TEST_P(Recovery, FromAFailureBeforeAnyCollective) {
 TEST_P(Recovery, FromAFailureBeforeAnyCollectiveOfASubgroup) {
   for (const auto& [name, call] : kCollectives)
     with_groups([&, call = call](World& world, const Groups& groups) {
-      for (const int failing : {0, 2, 1}) {  // the last is no member
+      for (const int failing : {0, 2, 1}) {  // the last is not a member
         const auto failure = failure_of([&] {
           world.run([&](const Group& g) {
             call(groups.pair_of(g));
@@ -95,11 +95,11 @@ TEST_P(Recovery, LeavesNothingBehind) {
       groups.expect_all_sound(world);
       if (time == 10) before = in_use();
     }
-    EXPECT_LT(in_use() - before, 1e6);  // a time leaves 0.25 MB if it leaves a tensor
+    EXPECT_LT(in_use() - before, 1e6);  // a leaked tensor would be 0.25 MB each time
   });
 }
 
-// Ranks had made other groups than their peers when the run ended.
+// When the run ended, ranks had created different groups.
 TEST_P(Recovery, ForgetsGroupsThatNotAllRanksCameTo) {
   with_groups([](World& world, const Groups& groups) {
     for (int failing = 0; failing < kRanks; ++failing) {
@@ -127,7 +127,7 @@ TEST_P(Recovery, FromExceptionsOfEveryKind) {
       {"no such prompt", [] { throw InputError("no such prompt"); }},
       {"std::bad_alloc", [] { throw std::bad_alloc(); }},
       {"can't allocate memory", [] { (void)at::empty({1ll << 50}); }},
-      {"an exception that is no std::exception", [] { throw 7; }},
+      {"an exception that is not a std::exception", [] { throw 7; }},
       {std::string(3000, 'x'), [] { throw Error(std::string(3000, 'x')); }},
       {"", [] { throw Error(""); }},
   };
@@ -174,7 +174,7 @@ TEST_P(Recovery, TellsABadInputOfALaterRankAsOne) {
   });
 }
 
-// The others have found it and failed before the first rank begins.
+// The others have found the fault and failed before the first rank begins.
 TEST_P(Recovery, LetsTheFirstRankSayWhatAllFind) {
   with_groups([](World& world, const Groups& groups) {
     if (world.has_first_rank()) std::this_thread::sleep_for(100ms);
@@ -188,7 +188,7 @@ TEST_P(Recovery, LetsTheFirstRankSayWhatAllFind) {
   });
 }
 
-// Whoever is heard of first: each rank hears of the failures in an order of its own.
+// Each rank hears of the failures in its own order.
 TEST(Processes, AgreeOnOneCauseOfSeveral) {
   for (int i = 0; i < 20; ++i) {
     std::vector<std::string> seen(kRanks);
@@ -222,7 +222,7 @@ TEST_P(Recovery, TellsRanksThatHadDoneTheirPart) {
   });
 }
 
-// The others have come to the end of the run before, have begun the next one, and failed.
+// The others have finished the previous run, started the next one, and failed.
 TEST_P(Recovery, ReachesRanksThatHaveNotBegunTheRun) {
   if (GetParam() == Over::kThreads) return;  // they begin together
   with_groups([](World& world, const Groups& groups) {

@@ -4,8 +4,12 @@
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/socket.h>
 
+#include <future>
 #include <mutex>
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include "comm/process/sockets.h"
 #include "comm/worlds.h"
@@ -70,6 +74,65 @@ TEST(Rendezvous, NamesTheAddressWhereNobodyAnswers) {
   }
 }
 
+// Rank 0 of three meets whoever comes; the test comes in the others' place.
+class Greetings : public testing::Test {
+ protected:
+  Greetings()
+      : first_(std::async(std::launch::async,
+                          [this] { return meet_over_sockets(launch_of(0, 3, port_), 10s); })) {}
+
+  // A connection to rank 0 whose first words are these.
+  Socket greet(std::uint64_t token, std::int64_t rank) {
+    auto socket = connect_to("127.0.0.1", std::stoi(told("rank 0")));
+    const struct {
+      std::uint64_t token;
+      std::int64_t rank;
+    } greeting{token, rank};
+    send_all(socket, &greeting, sizeof greeting);
+    return socket;
+  }
+  std::uint64_t token() { return std::stoull(told("token")); }
+  // Whether rank 0 ended this connection, or does so within a while.
+  static bool was_sent_away(const Socket& socket) {
+    pollfd wait{.fd = socket.get(), .events = POLLIN, .revents = 0};
+    char byte;
+    return ::poll(&wait, 1, 1000) == 1 && ::recv(socket.get(), &byte, 1, 0) <= 0;
+  }
+  std::unique_ptr<Wire> met() { return first_.get(); }
+
+ private:
+  std::string told(const std::string& what) {
+    c10d::TCPStoreOptions options;
+    options.port = std::uint16_t(port_);
+    const auto bytes =
+        c10::make_intrusive<c10d::TCPStore>("127.0.0.1", options)->get("braid/" + what);
+    return {bytes.begin(), bytes.end()};
+  }
+
+  int port_ = free_port();
+  std::future<std::unique_ptr<Wire>> first_;
+};
+
+TEST_F(Greetings, OfAStrangerAreRefused) {
+  const auto stranger = greet(token() + 1, 1);
+  EXPECT_TRUE(was_sent_away(stranger));
+  const auto one = greet(token(), 1), two = greet(token(), 2);
+  EXPECT_TRUE(met()->poll(10ms).lost.empty());
+}
+
+TEST_F(Greetings, OfARankThatHasComeAreRefused) {
+  const auto one = greet(token(), 1), again = greet(token(), 1);
+  EXPECT_TRUE(was_sent_away(again));
+  const auto two = greet(token(), 2);
+  EXPECT_TRUE(met()->poll(10ms).lost.empty());
+}
+
+TEST_F(Greetings, OfRanksThatDoNotExistAreRefused) {
+  for (const int rank : {-1, 0, 3}) EXPECT_TRUE(was_sent_away(greet(token(), rank))) << rank;
+  const auto one = greet(token(), 1), two = greet(token(), 2);
+  EXPECT_TRUE(met()->poll(10ms).lost.empty());
+}
+
 TEST(Sockets, SayWhichAddressesAreForThisHostOnly) {
   EXPECT_TRUE(is_loopback("127.0.1.1"));
   EXPECT_TRUE(is_loopback("::1"));
@@ -78,7 +141,7 @@ TEST(Sockets, SayWhichAddressesAreForThisHostOnly) {
   EXPECT_THROW(addresses_towards("no-such-host.invalid"), Error);
 }
 
-// A process that dies says nothing: its connections end.
+// A process that dies says nothing, but its connections end.
 TEST(SocketWorld, NoticesARankThatVanishes) {
   auto sockets = connected(2);
   std::exception_ptr seen;
@@ -100,7 +163,7 @@ TEST(SocketWorld, NoticesARankThatVanishes) {
   EXPECT_EQ(message_of(seen), "rank 1 failed: its process has ended");
 }
 
-// A process that is stopped keeps its connections, and says nothing.
+// A suspended process keeps its connections and says nothing.
 TEST(SocketWorld, NoticesARankThatFallsSilentEvenInAnEndlessWait) {
   auto sockets = connected(2);
   std::string seen;
@@ -126,7 +189,7 @@ TEST(SocketWorld, MovesTensorsLargerThanAnySocketBuffer) {
   });
 }
 
-// Ranks say goodbye in any order, and nobody waits for one that was said before it listened.
+// Ranks say goodbye in any order; nobody waits for a goodbye said before it listened.
 TEST(SocketWorld, EndsAtOnce) {
   const auto began = std::chrono::steady_clock::now();
   for (int i = 0; i < 100; ++i) run_over(Over::kSockets, {.size = 4}, [](const Group&) {});

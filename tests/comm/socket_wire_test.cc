@@ -30,7 +30,7 @@ class TwoWires : public testing::Test {
  protected:
   TwoWires() : sockets_(connected(2)), zero_(0, sockets_[0]), one_(1, sockets_[1]) {}
 
-  // Until all of these are done; false after a while.
+  // Polls until all of these are done; false after a timeout.
   bool finish(std::set<Wire::Ticket> of_zero, std::set<Wire::Ticket> of_one) {
     for (int i = 0; i < 2000 && !(of_zero.empty() && of_one.empty()); ++i) {
       for (const auto ticket : zero_.poll(100us).done) of_zero.erase(ticket);
@@ -61,7 +61,7 @@ TEST_F(TwoWires, KeepTheOrderOfAChannelAndNoOther) {
 TEST_F(TwoWires, TakeMessagesThatArePartlyThere) {
   Letter large(std::string(5'000'000, 'x')), received(5'000'000);
   const auto sent = zero_.send(large.to(1, 1));
-  for (int i = 0; i < 3; ++i) {  // into a buffer, as nobody has asked
+  for (int i = 0; i < 3; ++i) {  // goes to a buffer, as nobody has asked for it
     (void)zero_.poll(100us);
     (void)one_.poll(100us);
   }
@@ -133,7 +133,7 @@ TEST_F(TwoWires, LoseAPeerThatSendsWhatIsNoMessage) {
     ASSERT_EQ(::write(sockets[0][1], header, sizeof header), ssize_t(sizeof header));
     const auto events = wire.poll(100ms);
     ASSERT_EQ(events.lost.size(), 1u);
-    EXPECT_EQ(events.lost[0].why, "it sends what is no message");
+    EXPECT_EQ(events.lost[0].why, "it sent something that is not a message");
     ::close(sockets[0][1]);
   }
 }

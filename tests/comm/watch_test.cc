@@ -1,4 +1,4 @@
-// Wires that fail in ways of their own, and couriers' watch over silent peers.
+// Wires that fail in various ways, and the couriers' watch over silent peers.
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -14,8 +14,8 @@ namespace braid::watch_test {
 using testing::HasSubstr;
 using namespace std::chrono_literals;
 
-// A wire over sockets that can be made to do nothing any more, as that of a process that hangs, for
-// a while, or to fail.
+// A socket wire that can be told to do nothing, like that of a hanging process, to pause for a
+// while, or to fail.
 class FaultyWire : public SocketWire {
  public:
   using SocketWire::SocketWire;
@@ -34,12 +34,12 @@ class FaultyWire : public SocketWire {
   std::atomic<bool> is_frozen = false, is_broken = false, is_suspended = false;
 };
 
-// Worlds of ranks in threads, whose wires can be got at.
+// Worlds whose ranks are threads, with access to their wires.
 class Watch : public testing::Test {
  protected:
   using Body = std::function<void(const Group&, FaultyWire&)>;
 
-  // What each rank throws.
+  // The error of each rank.
   static std::vector<std::string> failures(int size, std::chrono::milliseconds deadline,
                                            const Body& body) {
     const auto sockets = connected(size);
@@ -86,7 +86,7 @@ TEST_F(Watch, NoticesARankThatHangsAfterItFailed) {
   EXPECT_EQ(seen[0], "rank 1 failed: it has not answered for 0.4 s");
 }
 
-// Its signs of life go on, and so do the others, for longer than the deadline.
+// A busy rank still sends signs of life, so the others wait longer than the deadline.
 TEST_F(Watch, LetsARankComputeForLong) {
   const auto seen = failures(2, 300ms, [](const Group& g, FaultyWire&) {
     if (g.rank() == 1) std::this_thread::sleep_for(1200ms);
@@ -95,7 +95,7 @@ TEST_F(Watch, LetsARankComputeForLong) {
   EXPECT_EQ(seen, std::vector<std::string>(2));
 }
 
-// Nobody is to blame for silence while the machine was suspended.
+// Silence while the machine was suspended is nobody's fault.
 TEST_F(Watch, ForgivesAMachineThatWasSuspended) {
   const auto seen = failures(2, 1s, [](const Group& g, FaultyWire& wire) {
     g.barrier();
@@ -117,7 +117,7 @@ TEST_F(Watch, EndsAllWhenAWireFails) {
   EXPECT_EQ(seen[1], "rank 1 failed: the network card is on fire");
 }
 
-// A rank that waits for a message does not wait for one that has said goodbye.
+// Waiting for a message from a rank that has said goodbye ends.
 TEST_F(Watch, EndsAWaitForARankThatHasLeft) {
   const auto sockets = connected(2);
   auto leaver = std::async(std::launch::async, [&] {
@@ -129,7 +129,7 @@ TEST_F(Watch, EndsAWaitForARankThatHasLeft) {
   EXPECT_LT(std::chrono::steady_clock::now() - began, 3s);
 }
 
-// Words that came with the end of the connection, more than one of them.
+// Several messages arriving together with the end of the connection.
 TEST(LastWords, OfARankAreHeardBeforeItsEnd) {
   const auto sockets = connected(3);
   const auto fate = std::make_shared<Fate>(1min);
@@ -157,6 +157,33 @@ TEST(LastWords, OfARankAreHeardBeforeItsEnd) {
   EXPECT_EQ(message_of(fate->cause()), "it hangs");
   for (const int socket : sockets[2])
     if (socket >= 0) ::close(socket);
+}
+
+// Signs of life must not pile up for a peer that takes none: its process may hang for hours.
+TEST(SignsOfLife, AreNotRepeatedBeforeTheLastWasTaken) {
+  class CountingWire : public SocketWire {
+   public:
+    using SocketWire::SocketWire;
+    Ticket send(const Message& message) override {
+      ++num_sent;
+      return SocketWire::send(message);
+    }
+    int num_sent = 0;
+  };
+  const auto sockets = connected(2);
+  CountingWire wire(0, sockets[0]);
+  Roster roster(wire, std::make_shared<Fate>(1min));
+  const std::vector<std::uint64_t> nothing_sent(2);
+  const auto tell_thrice = [&] {
+    for (int i = 0; i < 3; ++i) roster.tell({.kind = Roster::Saying::Kind::kAlive}, nothing_sent);
+  };
+  tell_thrice();
+  EXPECT_EQ(wire.num_sent, 1);
+  while (!roster.is_silent())
+    for (const auto ticket : wire.poll(1ms).done) roster.finish(ticket);
+  tell_thrice();
+  EXPECT_EQ(wire.num_sent, 2);
+  ::close(sockets[1][0]);
 }
 
 }  // namespace braid::watch_test

@@ -10,7 +10,7 @@ function(run what)
   set(output "${output}" PARENT_SCOPE)
 endfunction()
 
-# Installed under one name and used under another: the tree may be moved.
+# Installed under one name and used under another: the tree can be moved.
 set(work ${build}/embed)
 file(REMOVE_RECURSE ${work})
 run("install" ${CMAKE_COMMAND} --install ${build} --prefix ${work}/installed)
@@ -33,7 +33,7 @@ endif()
 # The installed program finds the installed model by itself.
 run("braid" ${work}/moved/bin/braid generate -q --steps 1 -o ${work}/braid.png "a red circle")
 
-# Nothing of what is compiled in shows, apart from the interface.
+# The library exports nothing but its interface.
 run("nm" nm --dynamic --defined-only --demangle ${work}/moved/lib/libbraid.so)
 string(REGEX MATCHALL "[^\n]+" symbols "${output}")
 list(FILTER symbols EXCLUDE REGEX " [A-Z] (typeinfo (name )?for |vtable for )?braid::")

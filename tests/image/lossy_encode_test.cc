@@ -1,5 +1,5 @@
-// Files that lose some: read back they look like the picture, and quality costs bytes.
-#include "image/lossy_encode.h"
+// Lossy files: read back they look like the picture, and quality costs bytes.
+#include "image/lossy/lossy_encode.h"
 
 #include <gmock/gmock.h>
 
@@ -10,7 +10,7 @@ namespace braid::lossy_encode_test {
 
 using testing::HasSubstr;
 
-// Smooth in every colour, as pictures are.
+// Smooth in every colour, like real pictures.
 Pixels slopes(int width, int height) {
   Pixels picture{width, height, {}};
   for (int y = 0; y < height; ++y)

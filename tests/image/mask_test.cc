@@ -1,4 +1,4 @@
-// Against Pillow and diffusers: tests/data/pictures/{blurred,masks}.json, made by
+// Against Pillow and diffusers: tests/data/pictures/{blurred,masks}.json, written by
 // tools/parity/dump_pictures.py.
 #include <gtest/gtest.h>
 #include <zlib.h>
@@ -17,7 +17,7 @@ nlohmann::json cases_of(const std::string& name) {
       read_file(std::filesystem::path(BRAID_SOURCE_DIR) / "tests/data/pictures" / name));
 }
 
-// As colours() makes it in dump_pictures.py.
+// Like colours() in dump_pictures.py.
 Pixels colours(int width, int height) {
   Pixels picture{width, height, std::vector<std::uint8_t>(std::size_t(width) * height * 3)};
   for (std::size_t i = 0; i < picture.rgb.size(); ++i)
@@ -29,7 +29,7 @@ std::size_t checksum(const Pixels& picture) {
   return crc32_z(0, picture.rgb.data(), picture.rgb.size());
 }
 
-// As mask_case() makes it there: within the box steps of grey, black around it.
+// Like mask_case() there: steps of grey within the box, black around it.
 Pixels mask_of(const nlohmann::json& wanted) {
   const int width = wanted["mask"][0], height = wanted["mask"][1];
   const auto& box = wanted["box"];
@@ -77,7 +77,7 @@ TEST(Mask, MarksAndFillsAndIsLaidBackAsInTheReference) {
 TEST(Mask, IsRefusedWhereAllIsBlack) {
   const Pixels mask{4, 3, std::vector<std::uint8_t>(36)};
   EXPECT_EQ(message_of([&] { region_to_draw(mask, 16, 16, 2); }),
-            "the mask is black: nothing of the picture would be drawn anew");
+            "the mask is black: nothing of the picture would be redrawn");
 }
 
 }  // namespace braid::mask_test

@@ -1,4 +1,4 @@
-// Against Pillow: tests/data/pictures, made by tools/parity/dump_pictures.py.
+// Against Pillow: tests/data/pictures, written by tools/parity/dump_pictures.py.
 #include <gmock/gmock.h>
 
 #include "base/file.h"
@@ -31,6 +31,13 @@ TEST_P(AsPillow, ReadsIt) {
   EXPECT_EQ(got.width, want.width);
   EXPECT_EQ(got.height, want.height);
   EXPECT_EQ(got.rgb, want.rgb);
+}
+
+TEST_P(AsPillow, KnowsItsSizeFromItsHead) {
+  const auto [width, height] = stored_size(file(GetParam()), GetParam());
+  const auto want = decode_png(file(GetParam() + ".expected.png"), "expected");
+  EXPECT_THAT((std::array{int(width), int(height)}),
+              testing::UnorderedElementsAre(want.width, want.height));
 }
 
 TEST_P(AsPillow, RefusesEveryTruncation) {
@@ -100,7 +107,7 @@ TEST(Orientation, IsUprightWhereNothingCanBeRead) {
   EXPECT_EQ(exif_orientation("MM\0*\0\0\0\x08\xff\xff\x01\x12\0\x03"sv), 1);
 }
 
-// Of the pixels 1 2 over 3 4 over 5 6.
+// For the pixels 1 2 over 3 4 over 5 6.
 TEST(Orientation, TurnsAndMirrors) {
   const auto turned = [](int orientation) {
     Pixels in{2, 3, {}};

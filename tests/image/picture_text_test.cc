@@ -1,8 +1,8 @@
-// What files say of their making: as AUTOMATIC1111's web UI writes and reads it.
+// Text in files on how pictures were made, as AUTOMATIC1111's web UI writes and reads it.
 #include <gmock/gmock.h>
 
 #include "image/exif.h"
-#include "image/lossy_encode.h"
+#include "image/lossy/lossy_encode.h"
 #include "image/parameters.h"
 #include "image/picture_file.h"
 #include "message_of.h"
@@ -59,8 +59,8 @@ TEST(Parameters, OfThatProgramAreRead) {
     EXPECT_THAT(text_of_parameters(odd).front(), Pair("prompt", "")) << odd;
 }
 
-// Made by piexif 1.1.3, as that program does: dump({"Exif": {UserComment: UserComment.dump(
-// "a é\U0001f600", "unicode")}}) without its name.
+// From piexif 1.1.3, called as that program does: dump({"Exif": {UserComment: UserComment.dump(
+// "a é\U0001f600", "unicode")}}), without its name.
 TEST(Exif, OfThatProgramAreRead) {
   const auto tiff =
       "MM\0*"

@@ -1,4 +1,4 @@
-// Language models as encoders of prompts, against transformers' hidden states. Fixtures:
+// Language models as prompt encoders, against transformers' hidden states. Fixtures:
 // tests/data/parity/text_encoders.
 #include <ATen/ATen.h>
 #include <c10/core/InferenceMode.h>
@@ -9,6 +9,7 @@
 
 #include "../weights/files.h"
 #include "base/error.h"
+#include "causal_lm_fixture.h"
 #include "comm/thread.h"
 #include "models/causal_lm/model.h"
 #include "models/causal_lm/names.h"
@@ -19,69 +20,7 @@ namespace braid::causal_lm_test {
 namespace fs = std::filesystem;
 using testing::HasSubstr;
 
-const fs::path kFixtures = fs::path(BRAID_SOURCE_DIR) / "tests/data/parity/text_encoders";
-
-double relative_error(const Tensor& got, const Tensor& want) {
-  const auto a = got.to(at::kDouble), b = want.to(at::kDouble);
-  return ((a - b).norm() / b.norm()).item<double>();
-}
-
-double largest_error(const Tensor& got, const Tensor& want) {
-  const auto a = got.to(at::kDouble), b = want.to(at::kDouble);
-  return ((a - b).abs().max() / b.abs().max()).item<double>();
-}
-
-// Where each prompt's text lies, of a mask whose ones follow each other.
-std::vector<TextRun> texts_of(const Tensor& mask_BL) {
-  std::vector<TextRun> texts;
-  for (const auto& row : mask_BL.unbind(0))
-    texts.push_back(
-        {.begin = row.argmax().item<std::int64_t>(), .count = row.sum().item<std::int64_t>()});
-  return texts;
-}
-
-class Fixture {
- public:
-  explicit Fixture(const std::string& name)
-      : folder_(kFixtures / name),
-        manifest_(read_json(folder_ / "manifest.json")),
-        dump_(Checkpoint::open_file(folder_ / "expected.safetensors")) {}
-
-  CausalLmConfig config() const {
-    return read_causal_lm_config(read_json_object(folder_ / "model" / "config.json"));
-  }
-  HiddenStates states() const { return manifest_["states"].get<HiddenStates>(); }
-  std::vector<std::string> paddings() const {
-    return manifest_["paddings"].get<std::vector<std::string>>();
-  }
-  Checkpoint checkpoint() const { return Checkpoint::open(folder_ / "model", "model"); }
-  Tensor dumped(const std::string& name) const {
-    const auto* const stored = dump_.find(name);
-    check(stored != nullptr, "no ", name, " in the dump");
-    return stored->view();
-  }
-
-  CausalLm model(const LoadOptions& options, HiddenStates states, const Checkpoint& stored) const {
-    const auto shardings = causal_lm_sharding(config(), options.tensor_parallel.size());
-    return {config(), std::move(states),
-            Weights(stored, causal_lm_names(stored), options, shardings)};
-  }
-  CausalLm model(at::ScalarType dtype) const {
-    return model({.dtype = dtype}, states(), checkpoint());
-  }
-  Tensor encode(const CausalLm& model, const std::string& padding, Pads pads) const {
-    return model(dumped(padding + ".ids"), texts_of(dumped(padding + ".mask")), pads);
-  }
-  Tensor encode(const CausalLm& model) const {
-    return encode(model, paddings().front(), Pads::kEncoded);
-  }
-
- private:
-  const c10::InferenceMode no_autograd_;
-  fs::path folder_;
-  Json manifest_;
-  Checkpoint dump_;
-};
+using causal_lms::Fixture, causal_lms::largest_error, causal_lms::relative_error;
 
 class CausalLms : public testing::TestWithParam<std::string> {
  protected:
@@ -155,10 +94,10 @@ INSTANTIATE_TEST_SUITE_P(Fixtures, CausalLms, testing::Values("qwen3", "qwen3_ba
 
 // --------------------------------------------------------------------------------- checkpoints
 
-// A fixture's checkpoint with other tensors.
+// A fixture's checkpoint with tensors renamed or removed.
 class Rewritten {
  public:
-  template <class Rename>  // of a name to another; to "" where the tensor is left out
+  template <class Rename>  // maps names; "" removes the tensor
   Rewritten(const Fixture& fixture, Rename rename) {
     std::map<std::string, Tensor> tensors;
     const auto stored = fixture.checkpoint();
@@ -193,7 +132,7 @@ TEST(CausalLmNames, OfLayersBehindTheLastStateAreNotLookedAt) {
   const auto needs_it = message_of<std::exception>([&] {
     auto config = fixture.config();
     config.num_layers = 6;
-    CausalLm(config, {5}, Weights(other.open(), causal_lm_names(other.open()), {}));
+    CausalLm(config, {5}, Weights(other.open(), causal_lm_names(other.open(), config), {}));
   });
   EXPECT_THAT(needs_it, HasSubstr("model.layers.4.mlp.up_proj.weight"));
 }
@@ -219,7 +158,7 @@ TEST(CausalLmPrompts, AreRefusedWhereTheModelCannotTakeThem) {
   auto config = fixture.config();
   config.window = 8;
   const auto stored = fixture.checkpoint();
-  const CausalLm model(config, {1}, Weights(stored, causal_lm_names(stored), {}));
+  const CausalLm model(config, {1}, Weights(stored, causal_lm_names(stored, config), {}));
   const auto refusal = [&](const Tensor& ids, const std::vector<TextRun>& texts) {
     return message_of<std::exception>([&] { model(ids, texts); });
   };
@@ -233,7 +172,7 @@ TEST(CausalLmPrompts, AreRefusedWhereTheModelCannotTakeThem) {
   EXPECT_THAT(refusal(at::arange(8).unsqueeze(0), {{2, 6}}), HasSubstr("tokens before a text"));
 }
 
-// Angles are of the difference of two positions: in float32 nothing else shows where they begin.
+// Angles depend only on position differences, so only float32 shows where positions start.
 TEST(PackedPrompts, HaveTheRowsThatDifferAndTheirPositions) {
   const auto ids = at::tensor({3, 3, 5, 6, 7, 8, 9, 3}, at::kLong).view({2, 4});
   const std::vector<TextRun> texts{{2, 2}, {0, 3}};

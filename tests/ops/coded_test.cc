@@ -1,4 +1,4 @@
-// Weights that are kept as a file has them multiply as their numbers do.
+// Weights kept as stored multiply like the numbers they decode to.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@ const ElementType kKept[] = {ElementType::kQ4_0,       ElementType::kQ4_1,      
                              ElementType::kQ6_K,       ElementType::kIq4Nl,     ElementType::kIq4Xs,
                              ElementType::kFloat8E4M3, ElementType::kFloat8E5M2};
 
-// Where in a block float16 numbers are; random bits there might be no numbers.
+// Where a block has float16 numbers; random bits there might be NaN.
 std::vector<std::int64_t> places_of_halves(ElementType type) {
   switch (type) {
     case ElementType::kQ4_1:
@@ -56,7 +56,7 @@ Matrix coded(ElementType type, std::int64_t rows, std::int64_t columns) {
   return matrix;
 }
 
-// The same matrix with runs of its columns wanted.
+// The same matrix with only runs of its columns wanted.
 Matrix wanting(const Matrix& matrix, const std::vector<Share>& columns) {
   auto some = matrix;
   Coding coding{.type = matrix.coding->type, .inputs = 0, .columns = columns};
@@ -80,10 +80,11 @@ TEST(Coded, LoopsDecodeAsTheDefinitionDoes) {
 
 TEST(Coded, EveryFloat8IsTheNumberThatLibTorchMakesOfIt) {
   const auto all = at::arange(256, at::kByte);
-  for (const auto& [decode, dtype] : {std::pair(ops::block_kernels().e4m3, at::kFloat8_e4m3fn),
-                                      std::pair(ops::block_kernels().e5m2, at::kFloat8_e5m2)}) {
+  for (const auto& [decode, dtype] :
+       {std::pair(ops::block_kernels().to_float32.e4m3, at::kFloat8_e4m3fn),
+        std::pair(ops::block_kernels().to_float32.e5m2, at::kFloat8_e5m2)}) {
     const auto out = at::empty({256}, at::kFloat);
-    decode(all.const_data_ptr<std::uint8_t>(), 256, out.mutable_data_ptr<float>());
+    decode(all.const_data_ptr<std::uint8_t>(), 256, 1, out.mutable_data_ptr<float>());
     EXPECT_TRUE(at::allclose(out, all.view(dtype).to(at::kFloat), 0, 0, /*equal_nan=*/true));
   }
 }

@@ -1,4 +1,4 @@
-// Attention over ranks equals attention on one: any number of heads and tokens, even none.
+// Attention over ranks equals attention on one rank, for any number of heads and tokens, even none.
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ Tensor random(std::uint64_t seed, at::IntArrayRef shape) {
   return at::randn(shape, at::detail::createCPUGenerator(seed), at::kFloat);
 }
 
-// Every rank attends with its share of the tokens; the joined results are compared with one rank's.
+// Every rank attends with its share of the tokens; the joined result is compared with one rank's.
 double error_of(const Degrees& degrees, Shape shape, RingForm form) {
   const std::vector<std::int64_t> dims = {2, shape.heads, shape.tokens, 8};
   const auto q = random(1, dims), k = random(2, dims), v = random(3, dims);
@@ -58,7 +58,7 @@ INSTANTIATE_TEST_SUITE_P(
                      testing::Values(RingForm::kShift, RingForm::kGather)),
     name_of);
 
-// One rank waits for nobody: attention is where it notices a stop within a step.
+// A single rank waits for nobody, so attention is where it notices a stop within a step.
 TEST(AttendOver, NoticesAStop) {
   ThreadWorld world({.size = 1});
   std::stop_source stop;
@@ -72,7 +72,7 @@ TEST(AttendOver, NoticesAStop) {
   EXPECT_THROW(world.run(attend_twice, stop.get_token()), Cancelled);
 }
 
-// Several heads of queries share one of keys: a rank's may begin and end within such groups.
+// Several query heads share a key head; a rank's heads may begin and end within such groups.
 TEST(GroupedHeads, AreAttendedWithOverRanksAsOnOne) {
   for (const int ranks : {2, 3, 4, 5})
     for (const auto& [heads, groups] : {std::pair(6, 2), std::pair(8, 4), std::pair(9, 3)}) {
@@ -89,7 +89,7 @@ TEST(GroupedHeads, AreAttendedWithOverRanksAsOnOne) {
     }
 }
 
-// What a family has no tokens of is shared out as nothing.
+// A kind of token a family does not have is divided into empty shares.
 TEST(SplitTokens, MayHaveNoneOfAKindButNotFewerThanRanks) {
   const auto input_of = [](std::int64_t text) {
     return DenoiserInput{.noise = {at::ones({1, 4, 2}), at::zeros({4, 3})},
@@ -122,8 +122,40 @@ TEST(Merge, TakesPartsInAnyOrderAndAnyNumber) {
   EXPECT_TRUE(nothing.lse_BHL.isneginf().all().item<bool>());
 }
 
+// Scores of a few hundreds overflow in exponentials; a rank's may lie far below another's.
+TEST(Merge, TakesScoresOfAnySize) {
+  const auto q = random(1, {1, 1, 2, 8}), v = random(3, {1, 1, 6, 8});
+  auto k = random(2, {1, 1, 6, 8});
+  k.narrow(2, 0, 3) += 400 * q.narrow(2, 0, 1);
+  const auto part = [&](std::int64_t begin) {
+    return ops::attention_with_lse(q, k.narrow(2, begin, 3), v.narrow(2, begin, 3));
+  };
+  const auto merged = merge(part(0), part(3));
+  EXPECT_GT(merged.lse_BHL.max().item<float>(), 100);
+  EXPECT_TRUE(at::allclose(merged.out_BHLD, ops::attention(q, k, v), 1e-4, 1e-5));
+}
+
+// Partial results are merged in float32, or each hop of a ring would round once more.
+TEST(Ring, RoundsOnceInBfloat16) {
+  const auto half = [](std::uint64_t seed) {
+    return random(seed, {1, 2, 64, 8}).to(at::kBFloat16);
+  };
+  const auto q = half(1), k = half(2), v = half(3);
+  const auto exact = ops::attention(q.to(at::kFloat), k.to(at::kFloat), v.to(at::kFloat));
+  const auto error = [&](const Tensor& x) {
+    return (x.to(at::kFloat) - exact).norm().item<double>();
+  };
+  const auto one = error(ops::attention(q, k, v));
+  run_ranks({.size = 8}, [&](const Group& ranks) {
+    const auto mine = [&](const Tensor& x) { return take_share(x, 2, ranks); };
+    const auto got = ring(ranks, RingForm::kShift)(mine(q), mine(k), mine(v));
+    EXPECT_EQ(got.scalar_type(), at::kBFloat16);
+    EXPECT_LT(error(ranks.all_gather(got, 2)), 1.5 * one);
+  });
+}
+
 TEST(AttentionWithLse, HasThreeDimsAlsoWhereTheyCouldBeMistaken) {
-  // batch, heads and tokens all 1, or tokens as many as heads: where a fourth dim would broadcast
+  // batch, heads and tokens all 1, or as many tokens as heads: a fourth dim would broadcast
   for (const auto& dims : {std::vector<std::int64_t>{1, 1, 1, 8}, {1, 8, 8, 8}, {2, 1, 3, 8}}) {
     const auto q = random(1, dims), k = random(2, dims), v = random(3, dims);
     const auto got = ops::attention_with_lse(q, k, v);

@@ -1,4 +1,4 @@
-// What modulates blocks, made across the stages of a layer split and for inputs that lack it.
+// Modulations computed across the stages of a layer split, and for inputs that lack them.
 #include "parallel/modulations.h"
 
 #include <ATen/ATen.h>
@@ -23,7 +23,7 @@ DenoiserPart part_of_stage(int stage) {
                 return in.timestep_B.unsqueeze(-1);
               },
           .modulate =
-              [=](const std::vector<Tensor>& conditions) {
+              [=](const std::vector<Tensor>& conditions, const std::function<void()>&) {
                 std::vector<Tensor> made;
                 for (const auto& c : conditions) made.push_back(c.expand({-1, stage + 1}) + stage);
                 return made;

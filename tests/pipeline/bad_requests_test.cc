@@ -1,4 +1,4 @@
-// A bad request ends itself, not the engine: the next one has the bytes that a fresh engine makes.
+// A bad request ends itself, not the engine: the next one gives the bytes of a fresh engine.
 #include "bad_requests.h"
 
 #include <ATen/ATen.h>
@@ -31,7 +31,7 @@ const NamedLayout kLayouts[] = {{"OneRank", {}},
                                 {"Ring2OneDecoder", {.ring = 2, .decode = DecodeRanks::kFirst}}};
 const NamedLayout kFewLayouts[] = {kLayouts[0], kLayouts[1], kLayouts[4]};
 
-// An engine that serves all tests of its layout, and what a fresh one makes.
+// An engine shared by all tests of its layout, and the result of a fresh one.
 struct Serving {
   explicit Serving(const Layout& layout)
       : good(bytes_of(Engine(demo_options(layout), {}).generate(good_request(), {}))),
@@ -66,7 +66,7 @@ INSTANTIATE_TEST_SUITE_P(Layouts, BadRequests, testing::ValuesIn(kFewLayouts),
 INSTANTIATE_TEST_SUITE_P(SlowLayouts, BadRequests, testing::ValuesIn(kLayouts),
                          [](const auto& info) { return std::string(info.param.name); });
 
-// No rank hears of them: one good request will tell.
+// No rank sees these requests, so a single good one suffices.
 TEST_P(BadRequests, AreSurvivedThatAreWrong) {
   for (const auto& [name, request] : wrong_requests()) {
     SCOPED_TRACE(name);
@@ -77,18 +77,18 @@ TEST_P(BadRequests, AreSurvivedThatAreWrong) {
 TEST_P(BadRequests, AreSurvivedThatFail) { expect_survived(failing_requests()); }
 TEST_P(BadRequests, AreSurvivedThatAreStopped) { expect_survived(stopped_requests()); }
 
-// Minutes where other tests run beside it.
+// Takes minutes if other tests run beside it.
 class SlowBadRequests : public BadRequests {};
 INSTANTIATE_TEST_SUITE_P(Layouts, SlowBadRequests, testing::ValuesIn(kLayouts),
                          [](const auto& info) { return std::string(info.param.name); });
 
-// At places all over the run, on whichever rank comes to them.
+// At places throughout the run, on whichever rank gets there.
 TEST_P(SlowBadRequests, AreSurvivedWhoseMemoryRunsOut) {
   constexpr std::int64_t kPlaces = 25;
   auto& memory = HostMemory::get();
   const auto before = memory.num_allocations();
   expect_good();
-  // threads do not always take as many
+  // the number of allocations varies between threads
   const auto count = (memory.num_allocations() - before) * 9 / 10;
   for (std::int64_t place = 0; place < kPlaces; ++place) {
     without_memory_after(count * place / kPlaces)(engine_);
@@ -121,7 +121,7 @@ TEST_P(SlowBadRequests, LeaveNothingBehindInAHundredTimes) {
   EXPECT_LT(resident_bytes() - resident, 8 << 20);
 }
 
-// How much is still done after a stop, in allocations: a part of a step, or of a decode.
+// How much work follows a stop, in allocations: part of a step, or of a decode.
 class StopsWithin : public testing::Test {
  protected:
   static Request request_with(int steps, int pictures) {
@@ -131,7 +131,7 @@ class StopsWithin : public testing::Test {
     request.width = 400;  // 5 x 1 tiles
     return request;
   }
-  // Of a run of `request`, from `begin` until `end` have been reported.
+  // Allocations of a run of `request`, from the first to the last report of `phase`.
   static std::int64_t allocations(const Engine& engine, const Request& request, Phase phase) {
     std::int64_t first = 0, last = 0;
     Hooks hooks;
@@ -142,7 +142,7 @@ class StopsWithin : public testing::Test {
     engine.generate(request, hooks);
     return last - first;
   }
-  // After a stop that comes once `share` of the phase is done.
+  // Allocations after a stop that comes `after` allocations into the phase.
   static std::int64_t allocations_after_a_stop(const Engine& engine, const Request& request,
                                                Phase phase, std::int64_t after) {
     auto& memory = HostMemory::get();
@@ -165,10 +165,10 @@ TEST_F(StopsWithin, AStepOfEightBlocks) {
     const Engine engine(demo_options(layout), {});
     const auto request = request_with(1, 1);
     const auto step = allocations(engine, request, Phase::kDenoise);
-    // what modulates the blocks is made first, all at once: a third of them
-    for (const auto& [share, rest] : {std::pair(1, step / 2), std::pair(4, step / 2),
-                                      std::pair(7, step / 4), std::pair(12, step / 4)})
-      EXPECT_LT(allocations_after_a_stop(engine, request, Phase::kDenoise, share * step / 16), rest)
+    // the modulations come first: a third of the allocations
+    for (const int share : {1, 4, 7, 12})
+      EXPECT_LT(allocations_after_a_stop(engine, request, Phase::kDenoise, share * step / 16),
+                step / 4)
           << "after " << share << " of 16 parts";
   }
 }
@@ -201,13 +201,13 @@ TEST_F(StopsWithin, ALoad) {
   }
 }
 
-// Ranks that are processes. Each makes the same calls; what it sees is printed.
+// Ranks as processes. Each makes the same calls and prints what it sees.
 class RankOfEngine : public testing::Test {
  protected:
   void SetUp() override {
     if (!read_launch()) GTEST_SKIP() << "run by EngineOfProcesses, once for each rank";
   }
-  // Of a request that ends on all ranks for what the first one's caller or memory did.
+  // A request that fails on all ranks because of the first rank's caller or memory.
   static void expect_end(const Engine& engine, const Hooks& hooks) {
     EXPECT_ANY_THROW(engine.generate(good_request(), hooks));
   }
@@ -229,7 +229,7 @@ TEST_F(RankOfEngine, ServesAfterBadRequests) {
   say_pictures();
   for (const auto& kind : {failing_requests(), stopped_requests()})
     for (const auto& [name, request] : kind) {
-      if (name.find("warning") != name.npos) continue;  // of another request
+      if (name.find("warning") != name.npos) continue;  // belongs to another request
       if (rank == 0) request(engine);
       if (rank == 1) {
         EXPECT_THROW(engine.generate(good_request(), {}), Error);

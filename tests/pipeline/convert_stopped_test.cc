@@ -1,5 +1,5 @@
-// Conversions that are killed, run out of disk or find things changed: what comes out in the end is
-// what an undisturbed one makes.
+// Conversions that are killed, run out of disk or find changed files: the final result equals that
+// of an undisturbed one.
 #include <ATen/Parallel.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -31,7 +31,7 @@ Contents contents_of(const fs::path& folder) {
   return contents;
 }
 
-// What a run of these options makes of what it finds.
+// The result of a run with these options on top of what it finds.
 Contents made_by(const ConvertOptions& options) {
   convert(options);
   return contents_of(options.out);
@@ -44,14 +44,14 @@ class Interrupted : public testing::Test {
             .out = folder_ / name,
             .memory = {.quantize = Quantize::kInt8, .quantize_text = Quantize::kInt8}};
   }
-  // Of progress: when the transformer is written, when the text encoder is too.
+  // Progress in bytes: after the transformer is written, and after the text encoder too.
   static constexpr std::int64_t kOneShard = 1, kAllShards = 13'000'000;
 
-  // Ends without a word when it has told of `bytes`, or more.
+  // Exits silently once `bytes` or more have been reported.
   void run_and_die(const ConvertOptions& options, std::int64_t bytes) const {
     const auto child = ::fork();
     if (child == 0) {
-      at::set_num_threads(1);  // those of the parent are not here
+      at::set_num_threads(1);  // the parent's threads do not exist here
       const Hooks hooks{.progress = [&](const Progress& p) {
         if (p.done >= bytes) ::_exit(9);
       }};
@@ -68,7 +68,7 @@ class Interrupted : public testing::Test {
   TemporaryFolder folder_;
 };
 
-// What it says where no file can have more bytes.
+// The error message if no file may exceed `most` bytes.
 std::string Interrupted::failure_within(rlim_t most) const {
   std::signal(SIGXFSZ, SIG_IGN);
   rlimit before{};
@@ -107,7 +107,7 @@ TEST_F(Interrupted, AtAnyTimeItEndsAsIfItHadNotBeen) {
     ::usleep(unsigned(milliseconds) * 1000);
     ::kill(child, SIGKILL);
     ::waitpid(child, nullptr, 0);
-    if (fs::exists(folder_ / "out")) break;  // it was quicker
+    if (fs::exists(folder_ / "out")) break;  // it finished first
   }
   if (!fs::exists(folder_ / "out")) convert(to("out"));
   EXPECT_EQ(contents_of(folder_ / "out"), want);
@@ -124,7 +124,7 @@ TEST_F(Interrupted, AndDamagedMeanwhileAShardIsWrittenAnew) {
   EXPECT_EQ(made_by(to("out")), want);
 }
 
-// The same path, size and time.
+// A changed file with the same path, size and time.
 TEST_F(Interrupted, AndTheModelChangedItMixesNothing) {
   const auto source = folder_ / "source";
   fs::copy(model_, source, fs::copy_options::recursive);
@@ -146,7 +146,7 @@ TEST_F(Interrupted, AndTheModelChangedItMixesNothing) {
   EXPECT_EQ(got, made_by(options));
 }
 
-// What two runs at once once left behind.
+// The state that two concurrent runs once left behind.
 TEST_F(Interrupted, ItTakesNoShardOfAnotherRecipe) {
   run_and_die(to("out"), kAllShards);
   auto dense = to("dense");
@@ -167,7 +167,7 @@ TEST_F(Interrupted, ItSaysThatItStartsAnewWithOtherOptions) {
   std::string warning;
   convert(dense, {.warning = [&](const std::string& sentence) { warning = sentence; }});
   EXPECT_THAT(warning, HasSubstr("another quantize: "));
-  EXPECT_THAT(warning, HasSubstr("starts anew"));
+  EXPECT_THAT(warning, HasSubstr("starts over"));
 }
 
 TEST_F(Interrupted, TheModelMayBeNamedInAnotherWay) {

@@ -1,4 +1,4 @@
-// Conversions: what comes out loads without being quantised again and computes the same bits.
+// Conversions: the result loads without being quantised again and computes the same bits.
 #include "pipeline/conversion/convert.h"
 #include "message_of.h"
 
@@ -20,7 +20,7 @@ using testing::HasSubstr;
 
 class Convert : public testing::Test {
  protected:
-  // In the dtype in which the models are stored, and quantised: not every CPU takes it by itself.
+  // In the dtype of the stored and quantised models: not every CPU chooses it by default.
   static Recording run(PipelineOptions options) {
     options.dtype = Dtype::kBfloat16;
     const Engine engine(options, {});
@@ -132,17 +132,17 @@ TEST_F(Convert, LeavesFoldersOfOthersAlone) {
   fs::create_directories(folder_ / "out.partial");
   write_file(folder_ / "out.partial/mine", "x");
   EXPECT_THAT(refusal({.model = model_, .out = folder_ / "out"}),
-              HasSubstr("is no conversion that was interrupted"));
+              HasSubstr("is not an interrupted conversion"));
   EXPECT_TRUE(fs::exists(folder_ / "out.partial/mine"));
   write_file(folder_ / "out.partial/conversion.json", R"({"rate": "EUR/USD"})");
   EXPECT_THAT(refusal({.model = model_, .out = folder_ / "out"}),
-              HasSubstr("is no conversion that was interrupted"));
+              HasSubstr("is not an interrupted conversion"));
   EXPECT_TRUE(fs::exists(folder_ / "out.partial/mine"));
 }
 
-// As a snapshot of a hub looks: links to the files, the model in one file too, hidden folders.
+// Like a hub's snapshot: links to the files, the model in one file too, hidden folders.
 TEST_F(Convert, TakesWhatTheIndexNamesAndFollowsLinks) {
-  const auto hub = folder_ / "hub", out = folder_ / "out/";  // a folder's name may end so
+  const auto hub = folder_ / "hub", out = folder_ / "out/";  // a folder's name may end in a slash
   fs::copy(model_, hub, fs::copy_options::recursive);
   fs::rename(hub / "vae", folder_ / "blobs");
   fs::create_directory_symlink(folder_ / "blobs", hub / "vae");
@@ -179,7 +179,7 @@ TEST_F(Convert, RefusesToWriteIntoThePartsOfTheModel) {
   run({.model = source / "out"});
 }
 
-// A link in a part leads to where the result will be.
+// A link inside a part leads to the place of the result.
 TEST_F(Convert, DoesNotCopyAFolderIntoItself) {
   const auto source = folder_ / "source";
   fs::copy(model_, source, fs::copy_options::recursive);
@@ -193,7 +193,7 @@ TEST_F(Convert, TwoDoNotWorkOnOneFolderAtOnce) {
   other.memory.quantize = Quantize::kInt8;
   std::vector<std::string> refusals;
   convert(options, {.progress = [&](const Progress&) { refusals.push_back(refusal(other)); }});
-  EXPECT_THAT(refusals, testing::Each(HasSubstr("another conversion is at work")));
+  EXPECT_THAT(refusals, testing::Each(HasSubstr("another conversion is running")));
   EXPECT_FALSE(refusals.empty());
   run({.model = folder_ / "out"});
 }

@@ -1,5 +1,5 @@
-// Pictures that are followed, by ControlNets and by a LoRA, and those that are looked at behind the
-// prompt: that layouts change nothing, and what is refused.
+// Pictures followed through ControlNets and a LoRA, and references appended to the prompt: layouts
+// change nothing; what is refused.
 #include <nlohmann/json.hpp>
 
 #include "base/json.h"
@@ -21,7 +21,7 @@ const std::filesystem::path kFixtures =
 
 class FollowedLayouts : public testing::TestWithParam<Layout> {};
 
-// Two nets, of which one follows kinds of pictures, each in a part of the steps.
+// Two nets, one of them with kinds of pictures, each active in a part of the steps.
 PipelineOptions with_controlnets() {
   const auto model = kFixtures / "controlnets/model";
   return {.model = model, .controlnets = {model / "controlnet_1", model / "controlnet_2"}};
@@ -39,7 +39,7 @@ TEST_P(FollowedLayouts, FollowWhatOneRankFollows) {
   expect_near(one, recording_of(options, following()));
 }
 
-// By its own convolutions of pixels.
+// Through its own convolutions on pixels.
 PipelineOptions with_pixels() {
   return {.model = kFixtures / "controlnets/model",
           .controlnets = {kFixtures / "controlnet-pixels/model/controlnet_1"}};
@@ -57,10 +57,10 @@ TEST(ControlNets, OfPixelsStandBesideTheirLikeAlone) {
   auto options = with_pixels();
   options.controlnets.push_back(kFixtures / "controlnets/model/controlnet_2");
   EXPECT_THAT(message_of([&] { (void)open_family(find_model(options)); }),
-              HasSubstr("they cannot stand side by side"));
+              HasSubstr("they cannot be used together"));
 }
 
-// A stage of a pipe may have no picture of its own to follow.
+// A stage may have no picture of its own to follow.
 TEST(ControlNets, FollowOnePictureInSeveralStages) {
   auto options = with_controlnets();
   auto request = following();
@@ -80,7 +80,7 @@ TEST(ControlNets, DrawTheSameBytesOffloaded) {
   }
 }
 
-// From the same latents: noise is drawn behind the sample of what is followed.
+// From the same latents: noise is drawn after the sample of the followed picture.
 TEST(ControlNets, ChangeNothingAtAScaleOfZero) {
   const auto followed = recording_of(with_controlnets(), following(0));
   const auto& from = followed.at("latents_initial");
@@ -108,7 +108,7 @@ TEST(ControlNets, TakeTimeInAPlan) {
   EXPECT_GT(seconds_of(all), seconds_of(one));
 }
 
-// One picture, which the first of several stages follows.
+// A single picture, followed by the first of several stages.
 void expect_planned_traffic(PipelineOptions options) {
   options.dtype = Dtype::kFloat32;
   const auto grid = degrees_of(options.layout);
@@ -169,7 +169,7 @@ TEST_P(FollowedLayouts, FollowByALoraWhatOneRankFollows) {
   auto request = request_with({.controls = {{.picture = waves(64, 48)}}});
   request.negative_prompt = {};
   request.true_cfg = 1;
-  const auto one = recording_of(options, request);
+  static const auto one = recording_of(options, request);
   options.layout = GetParam();
   expect_near(one, recording_of(options, request));
 }
@@ -178,7 +178,7 @@ TEST_P(FollowedLayouts, LookBehindThePromptAsOneRankLooks) {
   PipelineOptions options{.model = kFixtures / "redux/model",
                           .redux = kFixtures / "redux/model/redux"};
   const auto request = request_with({.references = {waves(50, 40)}, .reference_scales = {0.5}});
-  const auto one = recording_of(options, request);
+  static const auto one = recording_of(options, request);
   options.layout = GetParam();
   expect_near(one, recording_of(options, request));
 }
@@ -188,7 +188,7 @@ TEST(Redux, IsCountedInAPlan) {
                                 .redux = kFixtures / "redux/model/redux"};
   auto looking = request_with({.references = {waves(50, 40), waves(30, 40)}});
   auto short_text = looking;
-  short_text.max_sequence_length = 1;  // of which the text encoders keep less
+  short_text.max_sequence_length = 1;  // keeps less of the text encoders
   const auto job = job_of_request(options, short_text, at::kCPU);
   const auto encoder = Checkpoint::open(options.redux / "image_encoder", "model"),
              embedder =
@@ -209,7 +209,7 @@ TEST(Redux, IsCountedInAPlan) {
   EXPECT_EQ(counted - alone, tokens(looking) - tokens(request_with({})));
 }
 
-// Of a plain model, which has inputs for latents alone.
+// From a plain model, whose inputs are latents alone.
 TEST(ControlLora, MakesAModelThatNeedsAPicture) {
   const PipelineOptions options{
       .model = kFixtures / "basic/model",
@@ -220,7 +220,7 @@ TEST(ControlLora, MakesAModelThatNeedsAPicture) {
               HasSubstr("needs a control picture"));
 }
 
-// The picture's channels have no weights but the LoRA's: at a scale of zero it is not seen.
+// The picture's channels have only the LoRA's weights: at scale zero it is not seen.
 TEST(ControlLora, SeesNothingAtAScaleOfZero) {
   PipelineOptions options{.model = kFixtures / "basic/model",
                           .adapters = {{.file = kFixtures / "control-lora/lora.safetensors"}}};
@@ -235,7 +235,7 @@ TEST(ControlLora, SeesNothingAtAScaleOfZero) {
   EXPECT_FALSE(at::equal(velocity(1, waves(64, 48)), velocity(1, half(64, 48))));
 }
 
-// A model that follows a picture without its LoRA: the same bits, where none are rounded off.
+// The converted model follows a picture without its LoRA: same bits, as nothing is rounded off.
 TEST(ControlLora, IsMergedByAConversion) {
   const TemporaryFolder folder;
   const PipelineOptions with{.model = kFixtures / "basic/model",
@@ -258,7 +258,7 @@ TEST(Redux, IsRefusedWhereReferencesDoNotFit) {
   const std::vector two(2, waves(4, 4));
   EXPECT_EQ(refusal({.references = two, .reference_scales = {1, -2}}, behind), "");
   EXPECT_THAT(refusal({.references = two, .reference_scales = {1}}, behind),
-              HasSubstr("there are 1 scales of 2 references"));
+              HasSubstr("there are 1 scales for 2 references"));
   EXPECT_THAT(refusal({.references = two, .reference_scales = {1, NAN}}, behind),
               HasSubstr("should be a finite number"));
   EXPECT_THAT(refusal({.references = two, .reference_scales = {1, 1}}, {.most_references = 2}),
@@ -288,7 +288,7 @@ TEST(ControlNets, AreRefusedWherePicturesDoNotFit) {
   auto weak = plain;
   weak.scale = 0.5;
   EXPECT_THAT(refusal({.controls = {weak}}, {.beside = PicturesTaken::Beside::kControl}),
-              HasSubstr("with a ControlNet only"));
+              HasSubstr("only with a ControlNet"));
 }
 
 INSTANTIATE_TEST_SUITE_P(All, FollowedLayouts,

@@ -1,4 +1,4 @@
-// Models whose files are found: in a models folder of ComfyUI, and by the shape of a single file.
+// Models whose files are searched for: in a models folder of ComfyUI, and by a single file's shape.
 #include "pipeline/found_files.h"
 
 #include <ATen/ATen.h>
@@ -19,9 +19,9 @@ using testing::AllOf;
 using testing::HasSubstr;
 
 const fs::path kParity = fs::path(BRAID_SOURCE_DIR) / "tests/data/parity";
-const fs::path kModel = kParity / "basic/model";  // whose transformer.safetensors is prefixed
+const fs::path kModel = kParity / "basic/model";  // its transformer.safetensors is prefixed
 
-// All of a model directory but its weights.
+// A model directory without its weights.
 void copy_without_weights(const fs::path& model, const fs::path& to) {
   const auto links = fs::directory_options::follow_directory_symlink;
   for (const auto& entry : fs::recursive_directory_iterator(model, links)) {
@@ -62,7 +62,7 @@ class FoundFiles : public testing::Test {
     put(kModel / "text_encoder/model.safetensors", "clip/one.safetensors");
     put(kModel / "text_encoder_2/model.safetensors", "text_encoders/other/two.safetensors");
     put(kModel / "vae/diffusion_pytorch_model.safetensors", "vae/three.safetensors");
-    // of other models, damaged, and no weights
+    // from other models, damaged, and not weights
     put(kParity / "schnell/model/text_encoder/model.safetensors", "clip/schnell.safetensors");
     put(kParity / "schnell/model/vae/diffusion_pytorch_model.safetensors", "vae/s.safetensors");
     write_file(folder_ / "comfy/models/clip/cut.safetensors", "12345");
@@ -144,14 +144,14 @@ TEST_F(FoundFiles, OfOneShapeAreToldByTheirNames) {
 
 TEST_F(FoundFiles, ThatAreNotThereAreNamed) {
   EXPECT_THAT(refusal({.model = {}, .comfy = folder_ / "none"}),
-              HasSubstr("there is no models folder of ComfyUI at"));
+              HasSubstr("there is no ComfyUI models folder at"));
   EXPECT_THAT(refusal(options("other")),
               AllOf(HasSubstr("there is no other, and none in"), HasSubstr("basic_dev")));
   put(kParity / "basic/transformer.safetensors", "unet/second.safetensors");
   EXPECT_THAT(refusal(options()), HasSubstr("basic_dev.safetensors, second.safetensors"));
   put(kParity / "basic/transformer.safetensors", "checkpoints/second.safetensors");
   EXPECT_EQ(refusal(options("second.safetensors")), "") << "the first folder's";
-  EXPECT_THAT(refusal(options("second")), HasSubstr("has 2 files of the name second"));
+  EXPECT_THAT(refusal(options("second")), HasSubstr("has 2 files named second"));
   auto adapted = options("basic_dev");
   adapted.adapters = {{.file = "ink"}};
   EXPECT_THAT(refusal(adapted), HasSubstr("there is no ink, and none in"));

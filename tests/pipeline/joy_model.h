@@ -1,4 +1,4 @@
-// A random JoyAI-Image-Edit pipeline of small shapes, and the request that diffusers drew with it.
+// A random JoyAI-Image-Edit pipeline of small shapes, and the request diffusers drew with it.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -12,8 +12,8 @@
 
 namespace braid {
 
-// 2 heads, 2 blocks; 2 heads of keys in the text encoder. What is drawn has about a megapixel, of
-// which the autoencoder of six levels makes few latents: 234 tokens of 1152x832.
+// 2 heads, 2 blocks; 2 key heads in the text encoder. Pictures have about a megapixel, which the
+// autoencoder's six levels reduce to few latents: 234 tokens for 1152x832.
 inline const std::filesystem::path kJoy =
     std::filesystem::path(BRAID_SOURCE_DIR) / "tests/data/parity/joy";
 
@@ -22,7 +22,7 @@ inline Pixels joy_reference(int number) {
   return decode_png(read_file(path), path.string());
 }
 
-// What edit.safetensors was asked for.
+// The request behind edit.safetensors.
 inline Request joy_request() {
   return {.prompts = {"a small red circle on a blue background"},
           .steps = 3,
@@ -35,7 +35,7 @@ inline PipelineOptions joy_with(const Layout& layout = {}, const Memory& memory 
                                 const std::filesystem::path& model = kJoy / "model") {
   return {.model = model,
           .dtype = Dtype::kFloat32,
-          .threads = degrees_of(layout).product(),  // the bits of sums depend on them
+          .threads = degrees_of(layout).product(),  // the bits of sums depend on it
           .layout = layout,
           .memory = memory};
 }
@@ -51,20 +51,21 @@ inline JoyDrawn joy_drawn(const PipelineOptions& options, const Request& request
   return drawn;
 }
 
-// joy_request() as one rank with all weights in memory draws it: once for the tests of a process.
+// joy_request() drawn by one rank with all weights in memory: once per test process.
 inline const JoyDrawn& joy_drawn_plainly() {
   static const auto drawn = joy_drawn(joy_with(), joy_request());
   return drawn;
 }
 
 // Without the picture, which takes longest: the run ends where it would be decoded.
-inline Recording recorded_latents(const PipelineOptions& options, const Request& request) {
+inline Recording recorded_latents(const PipelineOptions& options, const Request& request,
+                                  TrafficByAxis* step = nullptr) {
   struct Denoised {};
   const Hooks hooks{.progress = [](const Progress& progress) {
     if (progress.phase == Phase::kDecode) throw Denoised();
   }};
   Recording recording;
-  EXPECT_THROW(Engine(options, {}).generate(request, hooks, &recording), Denoised);
+  EXPECT_THROW(Engine(options, {}).generate(request, hooks, &recording, step), Denoised);
   return recording;
 }
 

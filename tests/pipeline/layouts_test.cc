@@ -1,4 +1,4 @@
-// Every layout against one rank, on the bundled model: the same request, the same numbers.
+// Every layout against a single rank, on the bundled model: same request, same numbers.
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -31,7 +31,7 @@ Drawn run(const Layout& layout, const Request& request, Dtype dtype = Dtype::kFl
   return drawn_by(Engine({.model = kModel, .dtype = dtype, .layout = layout}, {}), request);
 }
 
-// The bits of sums depend on how many threads share them: one a rank.
+// The bits of sums depend on the number of threads: one per rank.
 Drawn run_with_a_thread_each(const Layout& layout, const Request& request) {
   const int ranks = degrees_of(layout).product();
   return drawn_by(
@@ -43,7 +43,7 @@ double relative_error(const Tensor& got, const Tensor& want) {
   return ((got - want).abs().max() / want.abs().max()).item<double>();
 }
 
-// The part of the values that differ by more than one step of 255.
+// The fraction of values that differ by more than one step of 255.
 double part_that_differs(const Picture& a, const Picture& b) {
   std::size_t count = 0;
   for (std::size_t i = 0; i < a.rgb.size(); ++i) count += std::abs(a.rgb[i] - b.rgb[i]) > 1;
@@ -105,7 +105,7 @@ const std::vector<Layout> kLayouts = {
     {.tp = 4, .dp = 2, .text = TextRanks::kShared},
     {.ulysses = 2, .decode = DecodeRanks::kFirst},
 };
-// Slow, as each takes half a second and another of its axes is above.
+// Slow: half a second each, and their axes are covered above at other degrees.
 const std::vector<Layout> kMoreLayouts = {{.tp = 3},
                                           {.ring = 3},
                                           {.ulysses = 5},
@@ -121,7 +121,7 @@ std::vector<Layout> all_layouts() {
 
 class Layouts : public testing::TestWithParam<Layout> {};
 
-// Several pictures only where ranks share them out, or pass them from one to the next.
+// Several pictures only if ranks split them, or pass them along.
 Request uneven_for(const Layout& layout) {
   auto request = kUneven;
   if (layout.dp == 1 && layout.layer_split == 1) request.num_images = 1;
@@ -137,7 +137,7 @@ TEST_P(Layouts, EqualOneRankOnUnevenSizes) {
   const auto got = run_with_a_thread_each(GetParam(), request);
   for (const auto* name : {"latents_initial", "sigmas", "timesteps"})
     EXPECT_TRUE(at::equal(got.recording.at(name), one.recording.at(name))) << name;
-  // sums of shared text encoders are added in another order
+  // shared text encoders add up sums in another order
   for (const auto* name : {"prompt_embeds", "pooled_prompt_embeds"})
     EXPECT_LE(relative_error(got.recording.at(name), one.recording.at(name)),
               GetParam().text == TextRanks::kShared ? 1e-5 : 0)
@@ -197,10 +197,10 @@ INSTANTIATE_TEST_SUITE_P(SlowDemo, Layouts, testing::ValuesIn(kMoreLayouts), nam
 INSTANTIATE_TEST_SUITE_P(SlowDemo, LayoutsTwice, testing::ValuesIn(all_layouts()), name);
 INSTANTIATE_TEST_SUITE_P(SlowDemo, LayoutsInBfloat16, testing::ValuesIn(all_layouts()), name);
 
-// 5 x 3 tiles of 128 pixels at a stride of 96; tiles see neither more nor less than on one rank.
+// 4 x 2 tiles of 128 pixels at a stride of 96; tiles see neither more nor less than on one rank.
 const Request kTiled{.prompts = {"a red circle"},
-                     .width = 448,
-                     .height = 256,
+                     .width = 352,
+                     .height = 160,
                      .steps = 1,
                      .num_images = 2,
                      .vae_tiling = VaeTiling::kOn};
@@ -231,11 +231,12 @@ TEST(LayerSplit, ChangesNoBit) {
   EXPECT_TRUE(at::equal(got.recording.at("latents_final"), one.recording.at("latents_final")));
 }
 
-// A round of 4, and one of 1: batches are taken apart and put together again.
+// A round of 4, and one of 1: batches are split and joined again.
 TEST(LayerSplit, GivesEveryPictureOfItsRoundsItsOwnVelocity) {
   auto request = kUneven;
   request.num_images = 5;
   request.batch_size = 2;
+  request.steps = 1;
   const auto one = run({}, request), got = run({.layer_split = 2}, request);
   const auto &want = one.recording.at("velocity_first"), &have = got.recording.at("velocity_first");
   ASSERT_EQ(have.size(0), 5);

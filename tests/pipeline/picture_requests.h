@@ -1,4 +1,4 @@
-// Requests with pictures, for tests of what is drawn of them and of what is refused.
+// Requests with pictures, for tests of what is drawn and what is refused.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -37,6 +37,7 @@ inline Request request_with(PicturesIn pictures) {
           .width = 64,
           .height = 48,
           .steps = 2,
+          .max_sequence_length = 21,  // the models' own are hundreds
           .num_images = 2,
           .pictures = std::move(pictures)};
 }

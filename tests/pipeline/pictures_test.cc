@@ -1,5 +1,4 @@
-// Requests with pictures: what is refused, what follows from a strength, that layouts change
-// nothing.
+// Requests with pictures: what is refused, what follows from a strength; layouts change nothing.
 #include <gmock/gmock.h>
 
 #include "picture_requests.h"
@@ -56,7 +55,7 @@ TEST(Pictures, AreRefusedWhereTheyDoNotFit) {
   EXPECT_THAT(message_of([&] { check_pictures(both, kStarts); }), HasSubstr("give one of them"));
 }
 
-// int(N - min(N s, N)), as the reference counts.
+// int(N - min(N s, N)), as in the reference.
 TEST(Pictures, AreDrawnFromTheStepOfTheirStrength) {
   EXPECT_EQ(first_step_of(4, 1), 0);
   EXPECT_EQ(first_step_of(28, 0.6), 11);
@@ -91,7 +90,7 @@ TEST(Pictures, OfReferencesHaveTheFamilysSizes) {
   };
   EXPECT_EQ(sides(flux2, 75, 66), std::pair(64, 64));
   EXPECT_EQ(sides(flux2, 1300, 900), std::pair(1216, 848));
-  EXPECT_THAT(message_of([&] { sides(flux2, 63, 64); }), HasSubstr("64 pixels a side"));
+  EXPECT_THAT(message_of([&] { sides(flux2, 63, 64); }), HasSubstr("64 pixels per side"));
   EXPECT_THAT(message_of([&] { sides(flux2, 64, 513); }), HasSubstr("8 times as long as wide"));
   const auto middle = flux2.fit_reference(waves(75, 66));
   EXPECT_EQ(middle.rgb.front(), waves(75, 66).rgb[(1 * 75 + 5) * 3]);
@@ -102,10 +101,10 @@ TEST(Pictures, OfReferencesHaveTheFamilysSizes) {
   EXPECT_EQ(sides(kontext, 60, 90), std::pair(800, 1328));
 }
 
-// Under each layout the bits that one rank draws, but where sums are in another order.
+// Under each layout the bits of one rank, except where sums are added in another order.
 class PictureLayouts : public testing::TestWithParam<Layout> {};
 
-// The request is always the same one of the model.
+// Each model always gets the same request.
 void expect_same(const std::string& model, const Request& request, const Layout& layout) {
   static std::map<std::string, Recording> of_one_rank;
   if (!of_one_rank.contains(model)) of_one_rank[model] = recording_of(model, request, {});
@@ -140,7 +139,7 @@ INSTANTIATE_TEST_SUITE_P(All, PictureLayouts,
                                          Layout{.layer_split = 2}),
                          [](const auto& info) { return "layout" + std::to_string(info.index); });
 
-// What is made of references once, on one rank and on several; 3 heads.
+// References seen once, on one rank and on several; 3 heads.
 class KeptReferences : public testing::TestWithParam<Layout> {};
 
 const char* const kKept = "tests/data/parity/klein-kept/model";
@@ -174,7 +173,7 @@ PipelineOptions options_of(const std::string& model) {
           .threads = 1};
 }
 
-// The steps that leave nothing out, in four parts that each count their blocks.
+// A cache that skips nothing: the steps run in four parts that each count their own blocks.
 TEST(Pictures, AreTheSameWithACacheThatLeavesNothingOut) {
   auto cached = options_of(kKept);
   cached.cache = {.mode = CacheMode::kFirstBlock, .threshold = 0};
@@ -194,7 +193,7 @@ TEST(Pictures, OfAnotherRequestAreNotSeenAnymore) {
   EXPECT_TRUE(at::equal(first.at("latents_final"), second.at("latents_final")));
 }
 
-// Then it is the model that sees them in every step.
+// Then the model sees them in every step.
 TEST(Pictures, AreSeenInEveryStepWhereTheCacheIsOff) {
   auto request = request_with_kept();
   const auto once = latents_of(options_of(kKept), request);

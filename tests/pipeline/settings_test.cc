@@ -1,4 +1,4 @@
-// Settings: defaults are filled in, sizes rounded, and what is out of range is refused by name.
+// Settings: defaults are filled in, sizes rounded, and values out of range refused by name.
 #include "pipeline/settings.h"
 #include "message_of.h"
 
@@ -110,9 +110,9 @@ TEST(Settle, RefusesANegativePromptWhereThereIsNone) {
 
 TEST(Settle, RefusesASecondPromptForOneTextEncoder) {
   const auto limits = limits_of(GuidanceKind::kTrue);
-  EXPECT_THAT(refusal({.prompts_2 = {"b"}}, limits), HasSubstr("there is no second prompt"));
+  EXPECT_THAT(refusal({.prompts_2 = {"b"}}, limits), HasSubstr("it takes no second prompt"));
   EXPECT_THAT(refusal({.negative_prompt = "b", .negative_prompt_2 = "c"}, limits),
-              HasSubstr("there is no second prompt"));
+              HasSubstr("it takes no second prompt"));
 }
 
 TEST(Settle, WarnsOfShapedGuidanceThatDoesNotRun) {

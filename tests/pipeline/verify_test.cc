@@ -1,4 +1,4 @@
-// `verify` passes what is right, and of every known mistake names the block that shows it first.
+// `verify` passes correct layouts, and names the block that first shows each known mistake.
 #include "pipeline/proofs/verify.h"
 
 #include <gmock/gmock.h>
@@ -35,7 +35,7 @@ TEST(Verify, PassesHybridLayouts) {
   }
 }
 
-// Each reference is a run of tokens that ranks share by itself.
+// Each reference is a run of tokens that ranks split separately.
 TEST(Verify, PassesWithReferences) {
   const Pixels first{70, 64, std::vector<std::uint8_t>(70 * 64 * 3)};
   const Pixels second{80, 112, std::vector<std::uint8_t>(80 * 112 * 3)};
@@ -56,7 +56,7 @@ TEST(Verify, PassesWithReferences) {
   EXPECT_THROW(verify(options), InputError);
 }
 
-// What is kept of references is attended to under every layout, and is not what all see anew.
+// Keys kept of references are attended to under every layout, unlike references seen in every step.
 TEST(Verify, PassesWithReferencesThatAreSeenOnce) {
   const Pixels picture{80, 112, std::vector<std::uint8_t>(80 * 112 * 3)};
   VerifyOptions options{.pipeline = {.model = kFixtures / "klein-kept/model",
@@ -77,7 +77,7 @@ TEST(Verify, PassesWithReferencesThatAreSeenOnce) {
   EXPECT_NE(verify(options).first_divergent(), nullptr);
 }
 
-// Klein looks at the picture of which it draws a part; it has the size of that.
+// Klein looks at the initial picture and draws a part of it, at its size.
 TEST(Verify, LooksAtAnInitialPicture) {
   const Pixels picture{80, 64, std::vector<std::uint8_t>(80 * 64 * 3)};
   VerifyOptions options{.pipeline = {.model = kFixtures / "klein-base/model",
@@ -125,7 +125,7 @@ TEST(Verify, PassesInBfloat16) {
   EXPECT_GT(verdict.blocks.back().difference, 1e-5) << "compared with itself?";
 }
 
-// Where the whole transformer does not fit, one rank has two blocks at a time, and the same bits.
+// If the whole transformer does not fit, one rank holds two blocks at a time, with the same bits.
 TEST(Verify, PagesOneRankWhereTheModelDoesNotFit) {
   const auto folder = std::filesystem::temp_directory_path() / text_of("braid_verify_", ::getpid());
   VerifyOptions options{.pipeline = {.model = kModel, .layout = {.tp = 2}}, .width = 64};
@@ -142,7 +142,7 @@ TEST(Verify, PagesOneRankWhereTheModelDoesNotFit) {
     EXPECT_EQ(paged.blocks[i].difference, whole.blocks[i].difference) << paged.blocks[i].where;
   std::filesystem::remove_all(folder);
   options.pipeline.memory.offload.folder.clear();
-  EXPECT_THROW(verify(options), InputError);  // on a CPU pages in memory are no help
+  EXPECT_THROW(verify(options), InputError);  // on a CPU, pages in memory do not help
 }
 
 struct Case {
@@ -185,7 +185,7 @@ TEST(FaultNames, AreListedWhenOneIsUnknown) {
     fault_named("gremlins");
     FAIL();
   } catch (const InputError& e) {
-    EXPECT_THAT(e.what(), testing::HasSubstr("'gremlins'; there are contiguous-slice, "));
+    EXPECT_THAT(e.what(), testing::HasSubstr("'gremlins'; the faults are contiguous-slice, "));
   }
 }
 

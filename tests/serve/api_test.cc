@@ -1,4 +1,4 @@
-// What clients of each kind are answered, over real sockets.
+// The answers to each kind of client, over real sockets.
 #include <gmock/gmock.h>
 
 #include <map>
@@ -25,6 +25,24 @@ TEST(Api, AnswersOpenAisClients) {
   EXPECT_EQ(json["data"][0]["seed"], 5);
   EXPECT_EQ(json["size"], "16x16");
   EXPECT_EQ(json_of(server.ask("GET /v1/models"))["data"][0]["id"], "demo");
+}
+
+TEST(Api, AnswersWithAddressesAsTheClientReachesThem) {
+  FakeEngine engine;
+  const Server server(engine);
+  const auto address = [&](const std::string& headers) -> std::string {
+    const auto answer =
+        server.ask("POST /v1/images/generations", headers,
+                   R"({"prompt": "a", "size": "16x16", "seed": 5, "response_format": "url"})");
+    return json_of(answer)["data"][0]["url"];
+  };
+  const std::string base = "http://localhost:8188";
+  const auto url = address("host: localhost:8188\r\n");
+  ASSERT_THAT(url, testing::StartsWith(base + "/v1/jobs/"));
+  const auto answer = server.ask("GET " + url.substr(base.size()));
+  EXPECT_EQ(decode_png(answer.substr(answer.find("\r\n\r\n") + 4), "").rgb.front(), 5);
+  EXPECT_THAT(address("host: localhost\r\nx-forwarded-proto: https\r\n"),
+              testing::StartsWith("https://localhost/v1/jobs/"));
 }
 
 TEST(Api, WritesOtherFormsOfFiles) {
@@ -184,7 +202,7 @@ TEST(Api, DescribesEveryRouteAndNoOther) {
   EXPECT_EQ(described, served);
 }
 
-// A client that fills in what is described is never told of an unknown field.
+// A client that fills in the documented fields never gets an unknown-field error.
 TEST(Api, TakesEveryFieldThatItDescribes) {
   FakeEngine engine;
   const Server server(engine);
@@ -250,6 +268,9 @@ TEST(Api, AnswersTheWebUisClients) {
 TEST(Api, RefusesWebUiSettingsThatAreNone) {
   FakeEngine engine;
   const Server server(engine);
+  EXPECT_EQ(status_of(server.ask("POST /sdapi/v1/txt2img", "",
+                                 R"({"prompt": "a", "steps": 1, "sampler_name": {}})")),
+            400);
   for (const auto* const settings : {R"([])", R"("demo")", R"({"sd_model_checkpoint": {}})"}) {
     const auto body =
         R"({"prompt": "a", "steps": 1, "override_settings": )" + std::string(settings);

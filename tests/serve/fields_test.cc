@@ -1,12 +1,12 @@
-// Clients' JSON: numbers in their ranges, fields by name, and a complaint that names the field.
-#include "serve/fields.h"
+// Clients' JSON: numbers in range, fields by name, and complaints naming the field.
+#include "serve/body/fields.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "fake_backend.h"
 #include "serve/api_error.h"
-#include "serve/picture_request.h"
+#include "serve/body/picture_request.h"
 
 namespace braid::serve::fields_test {
 

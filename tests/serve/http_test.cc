@@ -1,9 +1,9 @@
-// Addresses and base64, from whatever clients send.
+// Paths and base64, for whatever clients send.
 #include "serve/http.h"
 
 #include <gtest/gtest.h>
 
-#include "serve/access.h"
+#include "serve/api/access.h"
 #include "serve/api_error.h"
 
 namespace braid::serve::http_test {

@@ -1,5 +1,5 @@
-// How long a request will take, from those before.
-#include "serve/pace.h"
+// How long a request will take, from earlier ones.
+#include "serve/jobs/pace.h"
 
 #include <gtest/gtest.h>
 
@@ -36,7 +36,7 @@ TEST(Pace, CountsRoundsOfPicturesThatAreMadeTogether) {
   EXPECT_DOUBLE_EQ(*pace.seconds_left(request_of(512, 10, 4), 2, 0), 20);
 }
 
-// Clients choose sizes: what is kept of them is bounded.
+// Clients choose sizes: what is kept must be bounded.
 TEST(Pace, BeginsAnewWhereItHasSeenManySizes) {
   Pace pace;
   pace.step_took(request_of(512, 1), 1, 100);

@@ -1,4 +1,4 @@
-// The fields beside pictures, and what files say of their making.
+// The fields beside pictures, and what files record of them.
 #include <gmock/gmock.h>
 
 #include "base/sha256.h"
@@ -96,7 +96,7 @@ TEST_F(PictureOptions, AreRefusedByName) {
   expect_refused("/v1/jobs", {{"padding_crop", -1}}, "padding_crop", "-1");
 }
 
-// The sums are of what the web UI's resize_image makes of it with Pillow.
+// The checksums are those of the web UI's resize_image with Pillow.
 TEST_F(PictureOptions, OfTheWebUisClientsResizeAsItDoes) {
   const auto resized_as = [&](int width, int height, int to_width, int to_height, int mode) {
     std::vector<std::uint8_t> rgb(std::size_t(width) * std::size_t(height) * 3);
@@ -137,7 +137,7 @@ TEST_F(PictureOptions, OfTheWebUisClientsAreOfMasks) {
   expect_refused("/sdapi/v1/img2img", wish, "resize_mode", "3");
 }
 
-// A few bytes of a request may not become gigabytes before its sizes are looked at.
+// A few bytes of a request must not become gigabytes before its sizes are checked.
 TEST_F(PictureOptions, DoNotScaleThinPicturesToHugeOnes) {
   for (const auto& thin : {picture(1, 4096, 3), picture(4096, 1, 3)})
     expect_refused(
@@ -148,7 +148,7 @@ TEST_F(PictureOptions, DoNotScaleThinPicturesToHugeOnes) {
     expect_refused(
         "/sdapi/v1/img2img",
         {{"init_images", {one_}}, {"resize_mode", mode}, {"width", 4096}, {"height", 4096}}, "size",
-        "4194304 pixels here, this has 16777216");
+        "4194304 pixels here, this one has 16777216");
 }
 
 TEST_F(PictureOptions, OfControlNetsAreNotPassedOver) {

@@ -1,4 +1,4 @@
-// Pictures that clients bring along: in forms, in base64, and for each API's own words.
+// Pictures sent by clients: in forms, as base64, and in each API's terms.
 #include <gmock/gmock.h>
 
 #include "base/file.h"
@@ -15,13 +15,13 @@ std::string picture(int width, int height, std::uint8_t value) {
                     std::vector<std::uint8_t>(std::size_t(width) * std::size_t(height) * 3, value));
 }
 
-// A grey PNG that claims to have sides of so many pixels, with true checksums and hardly any data.
+// A grey PNG that claims sides of so many pixels, with valid checksums and hardly any data.
 std::string bomb(int side) {
   auto png = picture(16, 16, 0);
   const auto high = char(side >> 8), low = char(side);
   const std::string head = {0, 0, high, low, 0, 0, high, low, 1, 0, 0, 0, 0};
   png.replace(16, 13, head);
-  std::uint32_t crc = 0xffffffff;  // of "IHDR" and what follows (PNG, annex D)
+  std::uint32_t crc = 0xffffffff;  // of "IHDR" and its contents (PNG, annex D)
   for (std::size_t i = 12; i < 29; ++i) {
     crc ^= static_cast<unsigned char>(png[i]);
     for (int bit = 0; bit < 8; ++bit) crc = crc & 1 ? crc >> 1 ^ 0xedb88320 : crc >> 1;
@@ -97,7 +97,7 @@ TEST_F(PicturesIn, OfAnEditWithAMaskAreWhatItStartsFrom) {
   EXPECT_EQ(in.references.front().rgb.front(), 2);
 }
 
-// Soft edges stay soft: what decides which side a pixel is on knows the size of the picture.
+// Soft edges stay soft, as in the program.
 TEST_F(PicturesIn, OfAnEditHaveTheHolesThatTheProgramSees) {
   for (const auto* const name : {"clear.png", "clear.webp"}) {
     const auto mask =
@@ -185,8 +185,8 @@ TEST_F(PicturesIn, AreRefusedByTheirField) {
 TEST_F(PicturesIn, ThatClaimToBeHugeAreRefusedFromTheirHeads) {
   expect_refused(post("/v1/jobs", {{"prompt", "a"}, {"init", base64(bomb(30000))}}), "init",
                  "30000x30000 pixels, at most 33554432 are read");
-  // Each is small enough, both together are not.
-  const auto large = base64(picture(4096, 4096, 0)), other = base64(bomb(5000));
+  // Each is small enough, both together are not: that is found before the first is decoded.
+  const auto large = base64(bomb(4096)), other = base64(bomb(5000));
   expect_refused(post("/v1/jobs", {{"prompt", "a"}, {"reference", {large, other}}}), "reference",
                  "5000x5000 pixels, at most 16777216 are read");
 }
@@ -207,6 +207,25 @@ TEST(PicturesOfJobs, AreNotEvenReadWhereTheQueueIsFull) {
   const auto answer = server.ask("POST /v1/jobs", "", R"({"prompt": "a", "init": "AAAA"})");
   EXPECT_EQ(status_of(answer), 429) << answer;
   EXPECT_THAT(answer, HasSubstr("1 pictures wait"));
+}
+
+// Their bytes are counted from their heads.
+TEST(PicturesOfJobs, AreNotDecodedWhereTheQueueHasNoRoomForThem) {
+  FakeEngine engine(FakeEngine::Steps::kHeld);
+  const Server server(engine, {}, {}, {.max_waiting_input_bytes = 100 * 100 * 3});
+  server.ask("POST /v1/jobs", "", R"({"prompt": "a"})");
+  engine.wait_until_called(1);
+  const auto post = [&](const std::string& path, const std::string& field,
+                        const std::string& bytes) {
+    const nlohmann::json wish = {{"prompt", "a"}, {field, {base64(bytes)}}};
+    return status_of(server.ask("POST " + path, "", wish.dump()));
+  };
+  const auto damaged = bomb(90);
+  EXPECT_EQ(post("/v1/jobs", "init", damaged), 400) << "there is room for it";
+  EXPECT_EQ(post("/v1/jobs", "init", picture(64, 64, 1)), 202);
+  EXPECT_EQ(post("/v1/jobs", "init", damaged), 429);
+  EXPECT_EQ(post("/v1/images/edits", "image", damaged), 429);
+  EXPECT_EQ(post("/sdapi/v1/img2img", "init_images", damaged), 429);
 }
 
 // Jobs are kept for those who come back, but not what they began with.

@@ -1,9 +1,11 @@
-// Turns go around the clients, and pictures are bounded.
-#include "serve/queue.h"
+// Clients take turns, and the number of pictures is bounded.
+#include "serve/jobs/queue.h"
 
 #include <gtest/gtest.h>
 
 namespace braid::serve::queue_test {
+
+constexpr std::size_t kAnyBytes = 1 << 30;
 
 std::shared_ptr<Job> job_of(const std::string& client, int pictures = 1) {
   Order order{.client = client};
@@ -12,7 +14,7 @@ std::shared_ptr<Job> job_of(const std::string& client, int pictures = 1) {
 }
 
 TEST(Queue, GivesTurnsToClientsAndNotToJobs) {
-  Queue queue(64);
+  Queue queue(64, kAnyBytes);
   const auto a1 = job_of("a"), a2 = job_of("a"), a3 = job_of("a"), b1 = job_of("b"),
              c1 = job_of("c");
   for (const auto& job : {a1, a2, a3, b1, c1}) EXPECT_TRUE(queue.push(job));
@@ -23,7 +25,7 @@ TEST(Queue, GivesTurnsToClientsAndNotToJobs) {
 }
 
 TEST(Queue, BoundsPicturesNotJobs) {
-  Queue queue(5);
+  Queue queue(5, kAnyBytes);
   EXPECT_TRUE(queue.push(job_of("a", 4)));
   EXPECT_FALSE(queue.push(job_of("b", 2)));
   EXPECT_TRUE(queue.push(job_of("b", 1)));
@@ -52,10 +54,10 @@ TEST(Queue, BoundsTheBytesOfThePicturesThatJobsBring) {
   EXPECT_EQ(queue.num_input_bytes(), 2 * bytes);
 }
 
-// Nor has its client a turn any more, if it was the only one.
+// Its client also loses its turn if that was its only job.
 TEST(Queue, LosesAJobThatIsRemoved) {
   for (const auto* const client : {"a", "b"}) {
-    Queue queue(5);
+    Queue queue(5, kAnyBytes);
     const auto first = job_of("a"), second = job_of(client);
     queue.push(first);
     queue.push(second);

@@ -1,4 +1,4 @@
-// Jobs from their acceptance to their end, without sockets.
+// Jobs from acceptance to end, without sockets.
 #include "serve/service.h"
 
 #include <gmock/gmock.h>
@@ -63,7 +63,7 @@ TEST(Service, MakesPicturesAndTellsOfThem) {
   ASSERT_EQ(status.pictures.size(), 2u);
   EXPECT_EQ(status.pictures[1].seed, 8u);
   EXPECT_EQ(decode_png(*status.pictures[1].file, "").rgb.front(), 8);
-  // of previews and progress the newest only
+  // only the newest preview and progress events
   EXPECT_THAT(names_of(job->events_after(0)), ElementsAre("queued", "started", "picture", "preview",
                                                           "progress", "picture", "done"));
   EXPECT_EQ(service.find(job->id()), job);
@@ -269,6 +269,23 @@ TEST(Service, TellsHowLongIsLeftOnceItHasSeenSteps) {
   start(service);
   wait_for_end(*service.submit(order_of("a")));
   EXPECT_TRUE(service.status().seconds_until_idle.has_value());
+}
+
+TEST(Service, CountsWhatIsLeftOfTheRunningJob) {
+  FakeEngine engine(FakeEngine::Steps::kHeld);
+  Service service(engine.load(), {});
+  start(service);
+  const auto first = service.submit(order_of("a"));
+  engine.wait_until_called(1);
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));  // in the first step
+  engine.release(4);
+  wait_for_end(*first);
+  const auto running = service.submit(order_of("a"));
+  while (!running->status().eta) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_GT(*running->status().eta, 0.05);
+  EXPECT_GE(service.status().seconds_until_idle, running->status().eta);
+  engine.finish();
+  wait_for_end(*running);
 }
 
 }  // namespace braid::serve::service_test

@@ -1,4 +1,4 @@
-// A tiny model and files of adapters for it.
+// A tiny model and adapter files for it.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -16,8 +16,8 @@ namespace braid {
 using namespace testing_files;
 using Tensors = std::map<std::string, Tensor>;
 
-// A model of four layers. `a` is fused of parts of 4, 4 and 8 rows, the halves of `m` are the other
-// way round elsewhere, the inputs of `b` are fused.
+// A model of four layers. `a` is fused from parts of 4, 4 and 8 rows, the halves of `m` are swapped
+// in other spellings, and the inputs of `b` are fused.
 class AdaptedModel : public testing::Test {
  protected:
   AdaptedModel() {
@@ -34,7 +34,7 @@ class AdaptedModel : public testing::Test {
     return {.prefixes = {"", "transformer.", "base_model.model.", "lora_unet_"},
             .tables = {{},
                        {{{"a", {"x.0.to_q", "x.0.to_k", "x.0.to_m"}},
-                         {"m", {"x.norm"}, Order::kSwapHalves}}},
+                         {"m", {"x.norm"}, {Order::kSwapHalves}}}},
                        {{{"a", {"x.qk_lora", "x.m_lora"}}}},
                        {{{"n.weight", {"n.scale"}}}}}};
   }
@@ -44,7 +44,7 @@ class AdaptedModel : public testing::Test {
     write_file(path, write_safetensors(tensors));
     return path;
   }
-  // With text in the header, as trainers add it.
+  // With text in the header, as trainers write it.
   fs::path write_with(const std::string& config, const Tensors& tensors) const {
     const auto path = write(tensors);
     auto bytes = read_file(path);
@@ -78,7 +78,7 @@ class AdaptedModel : public testing::Test {
     w.finish();
     return tensors;
   }
-  // The model with `changes` added to it.
+  // Expects the model plus `changes`.
   void expect_added(const std::vector<Adapter>& adapters, const Tensors& changes) {
     const auto got = all(load(adapters));
     for (const auto& [name, tensor] : base_) {
@@ -97,7 +97,7 @@ class AdaptedModel : public testing::Test {
   std::shared_ptr<BesideWeights> beside_;  // of the last source
 };
 
-// Rows among rows of zeros.
+// Rows surrounded by rows of zeros.
 inline Tensor rows_joined(std::int64_t before, const Tensor& rows, std::int64_t after) {
   return at::constant_pad_nd(rows, {0, 0, before, after});
 }

@@ -1,4 +1,4 @@
-// Files of adapters: names, what their headers say, and what is refused.
+// Adapter files: names, header metadata, and what is rejected.
 #include "adapted_model.h"
 #include "weights/codes/int8.h"
 
@@ -64,7 +64,7 @@ TEST_F(AdapterFiles, TakeAlphasFromPeftsConfiguration) {
         << config;
 }
 
-// peft's own folders.
+// The folders peft itself writes.
 TEST_F(AdapterFiles, TakeAlphasFromTheConfigurationBesideThem) {
   const auto up = at::randn({16, 4}), down = at::randn({4, 6});
   const auto file =
@@ -92,9 +92,9 @@ TEST_F(AdapterFiles, ThatChangeNothingAreRefused) {
   const auto down = at::randn({3, 6}), up = at::randn({16, 3});
   EXPECT_THAT(refusal({{"z.lora_A.weight", down}, {"z.lora_B.weight", up}}),
               HasSubstr("changes nothing of this model"));
-  EXPECT_THAT(refusal({{"a.weight", at::randn({16, 6})}}), HasSubstr("is no LoRA"));
-  EXPECT_THAT(refusal({}), HasSubstr("is no LoRA"));
-  // of another part only: this one has nothing to say
+  EXPECT_THAT(refusal({{"a.weight", at::randn({16, 6})}}), HasSubstr("is not a LoRA"));
+  EXPECT_THAT(refusal({}), HasSubstr("is not a LoRA"));
+  // for another part only: this one must stay silent
   EXPECT_EQ(refusal({{"text_model.a.lora_A.weight", down}}), "");
 }
 
@@ -131,7 +131,7 @@ TEST_F(AdapterFiles, ThatDoNotFitAreRefused) {
   EXPECT_THAT(refusal(with("a.dora_scale", at::ones({6}))), HasSubstr("for each of 16 outputs"));
   EXPECT_THAT(refusal(with("a.dora_scale", at::ones({1, 16}))),
               HasSubstr("for each of 16 outputs"));
-  EXPECT_THAT(refusal(with("a.lora_up.weight", up)), HasSubstr("are the same of one module"));
+  EXPECT_THAT(refusal(with("a.lora_up.weight", up)), HasSubstr("are the same part of one module"));
   EXPECT_THAT(refusal(with("n.scale", at::ones({7}))), HasSubstr("[7, 1]"));
   EXPECT_THAT(refusal({{"a.lokr_w1", at::ones({2, 2})}, {"a.lokr_w2", at::ones({2, 2})}}),
               HasSubstr("is for a weight of [4, 4]"));

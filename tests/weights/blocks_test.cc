@@ -1,5 +1,5 @@
-// Coded weights in files are the numbers that the gguf package, diffusers and ComfyUI make of them
-// (tools/parity/dump_blocks.py), whole and shared.
+// Coded weights in files decode to the numbers of the gguf package, diffusers and ComfyUI
+// (tools/parity/dump_blocks.py), whole and in shares.
 #include "weights/codes/blocks.h"
 
 #include <ATen/ATen.h>
@@ -32,7 +32,7 @@ Tensor whole(const StoredTensor& stored) {
   return numbers_of({&stored, {.begin = 0, .count = shape.empty() ? 1 : shape[0]}});
 }
 
-// Bits, since a NaN is no number that equals itself.
+// Compared as bits, since NaN does not equal itself.
 Tensor bits(const Tensor& numbers) { return numbers.to(at::kFloat).contiguous().view(at::kInt); }
 
 TEST(Blocks, OfGgufFilesAreWhatTheGgufPackageMakesOfThem) {
@@ -55,7 +55,7 @@ TEST(Blocks, Float8AndFloat4AreTheirCodesTimesTheirScales) {
   }
 }
 
-// Sums of rotations are rounded: all else is exact.
+// Sums of rotations are rounded; everything else is exact.
 void expect_comfy_numbers(const std::string& file_name) {
   const auto file = Checkpoint::open_file(kBlocks / file_name);
   const auto numbers = wanted();
@@ -82,6 +82,15 @@ TEST(Blocks, OfComfyUiAreWhatItsMarksSay) {
   expect_comfy_numbers("comfy_note.safetensors");
 }
 
+TEST(Blocks, OfComfyUiMayBeJoinedWithOthers) {
+  const auto numbers = wanted();
+  const Weights w(Checkpoint::open_file(kBlocks / "comfy.safetensors"),
+                  {.spellings = {{"both", {"int8_rows", "int8_one"}}}}, {});
+  const auto got = (w / "both").matrix("weight", {6, 64});
+  EXPECT_EQ(got.form, Quantize::kNone);
+  EXPECT_TRUE(at::equal(got.values_NC, at::cat({numbers.at("int8_rows"), numbers.at("int8_one")})));
+}
+
 // Tiles of scales are cut where rows are.
 TEST(Blocks, OfComfyUiAreShared) {
   const auto want = wanted().at("nvfp4");
@@ -100,7 +109,7 @@ TEST(Blocks, AreRoundedOnceToTheDtypeOfTheLoad) {
   EXPECT_TRUE(at::equal(w.table("Q6_K", {3, 512}), wanted().at("Q6_K").to(at::kBFloat16)));
 }
 
-// Columns are cut where blocks are not.
+// Column cuts need not coincide with blocks.
 TEST(Blocks, SharesAreThoseOfTheNumbers) {
   const auto q4 = wanted().at("Q4_K"), rows = wanted().at("rows");
   run_ranks({.size = 3}, [&](const Group& group) {

@@ -1,4 +1,4 @@
-// The header parser: what it accepts, and that every lie of a header is refused with a sentence.
+// The header parser: what it accepts, and that every false header is rejected with a message.
 #include "weights/files/gguf_header.h"
 
 #include <gmock/gmock.h>
@@ -12,7 +12,7 @@ namespace braid::gguf_header_test {
 using testing::HasSubstr;
 using namespace testing_files;
 
-// Little-endian numbers and strings, one after the other.
+// Concatenated little-endian numbers and strings.
 class GgufBytes {
  public:
   GgufBytes& u32(std::uint64_t value) { return number(value, 4); }
@@ -46,7 +46,7 @@ GgufBytes header(int tensors, int values, int version = 3) {
 
 struct Described {
   std::string name = "t";
-  std::vector<std::uint64_t> extents = {4};  // the innermost first
+  std::vector<std::uint64_t> extents = {4};  // innermost first
   std::uint64_t type = kF32, offset = 0;
 };
 void describe(GgufBytes& bytes, const Described& t) {
@@ -123,7 +123,7 @@ TEST(GgufHeader, TensorsAreAlignedAsTheFileSays) {
 TEST(GgufHeader, RefusesOtherFilesAndVersions) {
   EXPECT_THAT(refusal(""), HasSubstr("cut short"));
   EXPECT_THAT(refusal("GGUFFF"), HasSubstr("cut short"));
-  EXPECT_THAT(refusal("GGML" + std::string(60, '\0')), HasSubstr("no GGUF file"));
+  EXPECT_THAT(refusal("GGML" + std::string(60, '\0')), HasSubstr("is not a GGUF file"));
   EXPECT_THAT(refusal(header(0, 0, 1).str()), HasSubstr("version 1"));
   EXPECT_THAT(refusal(header(0, 0, 4).str()), HasSubstr("version 4"));
   EXPECT_THAT(refusal(header(0, 0, 0x03000000).str()), HasSubstr("big-endian"));
@@ -155,15 +155,16 @@ TEST(GgufHeader, RefusesEntriesThatDoNotAddUp) {
   EXPECT_THAT(refusal(one({.extents = {5}})), HasSubstr("takes 20 bytes"));
   EXPECT_THAT(refusal(one({.offset = 32})), HasSubstr("truncated"));
   EXPECT_THAT(refusal(one({.offset = ~31ull})), HasSubstr("truncated"));
-  EXPECT_THAT(refusal(one({.offset = 4})), HasSubstr("no multiple of the alignment"));
-  EXPECT_THAT(refusal(one({.extents = {33}, .type = kQ8_0})), HasSubstr("no blocks of 32"));
+  EXPECT_THAT(refusal(one({.offset = 4})), HasSubstr("not a multiple of the alignment"));
+  EXPECT_THAT(refusal(one({.extents = {33}, .type = kQ8_0})),
+              HasSubstr("do not make up blocks of 32"));
   EXPECT_THAT(refusal(one({.type = 17})), HasSubstr("GGUF type 17"));
   EXPECT_THAT(refusal(one({.type = 4'000'000'000})), HasSubstr("GGUF type 4000000000"));
   EXPECT_THAT(refusal(one({.extents = {1, 1, 1, 1, 1}})), HasSubstr("5 dims"));
   EXPECT_THAT(refusal(one({.extents = {~0ull}})), HasSubstr("extent"));
   EXPECT_THAT(refusal(one({.extents = {1ull << 40, 1ull << 40}})), HasSubstr("64 bits"));
   EXPECT_THAT(refusal(one({}, 80)), HasSubstr("belong to no tensor"));
-  EXPECT_THAT(refusal(two({}, {}, 64)), HasSubstr("there twice"));
+  EXPECT_THAT(refusal(two({}, {}, 64)), HasSubstr("appears twice"));
   EXPECT_THAT(refusal(two({}, {.name = "u"}, 16)), HasSubstr("overlap"));
   EXPECT_THAT(refusal(two({}, {.name = "u", .offset = 64}, 80)), HasSubstr("belong to no tensor"));
   EXPECT_EQ(refusal(two({}, {.name = "u", .offset = 32}, 48)), "accepted");

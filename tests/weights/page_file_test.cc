@@ -1,4 +1,4 @@
-// Pages on a disk: shared by what they are made of, and never believed when they are not whole.
+// Pages on disk: shared by content, and never trusted when incomplete.
 #include "weights/paging/page_file.h"
 
 #include <fcntl.h>
@@ -35,7 +35,7 @@ TEST(Checksum, IsXxh64) {
 
 class PageFileTest : public testing::Test {
  protected:
-  // A page with room for the header; its contents are drawn from `seed`.
+  // A page with room for the header; contents are drawn from `seed`.
   static std::vector<std::byte> page(std::size_t contents, unsigned seed = 1) {
     std::vector<std::byte> bytes(PageFile::kHeader + contents);
     for (auto& byte : bytes) byte = std::byte((seed = seed * 1664525 + 1013904223) >> 24);
@@ -88,9 +88,19 @@ TEST_F(PageFileTest, ADamagedHeaderIsNotFound) {
   EXPECT_NE(pages_.find(id_of("x"), 8192), nullptr);
 }
 
+// A copy that stopped half way, or went on: it is made anew, and no request meets it.
+TEST_F(PageFileTest, AFileOfAnotherSizeIsNotFound) {
+  auto bytes = page(8192);
+  for (const std::uintmax_t size : {PageFile::kHeader + 4096, PageFile::kHeader + 8192 + 4096}) {
+    pages_.put(bytes, id_of("x"));
+    fs::resize_file(only_file(), size);
+    EXPECT_EQ(pages_.find(id_of("x"), 8192), nullptr) << size;
+  }
+}
+
 class WaysToRead : public PageFileTest, public testing::WithParamInterface<DiskReads> {
  protected:
-  // Blocks where blocks are wanted, as slots have them.
+  // Reads into aligned memory, like that of slots.
   static std::string read_whole(const PageFile& file, std::int64_t size) {
     const auto into = aligned_bytes(size);
     file.read(span_of(into));
@@ -142,7 +152,7 @@ INSTANTIATE_TEST_SUITE_P(Each, WaysToRead,
                          testing::Values(DiskReads::kAuto, DiskReads::kDirect, DiskReads::kMapped),
                          name_of);
 
-// So many open files at most, as long as it lives.
+// Limits the number of open files while it lives.
 class MostOpenFiles {
  public:
   explicit MostOpenFiles(rlim_t most) {
@@ -179,7 +189,7 @@ TEST_F(PageFileTest, OneThatCannotBeOpenedIsNotTakenForMissing) {
   EXPECT_EQ(pages_.find(id_of("y"), 4096), nullptr);
 }
 
-// Neither to read nor to write it: both would wait for ever.
+// Neither reads nor writes it: both would wait forever.
 TEST_F(PageFileTest, APipeOfItsNameIsASentence) {
   ASSERT_EQ(::mkfifo((folder_ / (id_of("x").text() + ".page")).c_str(), 0600), 0);
   EXPECT_THAT(message_of<std::exception>([&] { pages_.find(id_of("x"), 4096); }),
@@ -209,7 +219,7 @@ TEST_F(PageFileTest, SeveralMayWriteAtOnce) {
   only_file();
 }
 
-// What is left is nothing, or whole.
+// Either nothing is left, or a complete file.
 TEST_F(PageFileTest, AKillWhileWritingLeavesNoHalfPage) {
   auto bytes = page(64 << 20);
   for (int delay : {0, 3000, 10000, 30000}) {

@@ -1,4 +1,4 @@
-// Weights that become codes while they are read: the same whole or shared, fused or not.
+// Weights quantised while they are read: the same whole or in shares, fused or not.
 #include <ATen/ATen.h>
 #include <dlfcn.h>
 #include <gmock/gmock.h>
@@ -84,7 +84,7 @@ TEST_P(Shares, AreCutFromTheCodesOfOneDevice) {
 
 INSTANTIATE_TEST_SUITE_P(Forms, Shares, testing::Values(Quantize::kInt8, Quantize::kFloat8));
 
-// Bytes, from Linux' account of this process: "VmHWM:    1234 kB".
+// Bytes, from Linux's account of this process: "VmHWM:    1234 kB".
 std::int64_t memory_of_process(const std::string& key) {
   std::ifstream status("/proc/self/status");
   for (std::string line; std::getline(status, line);)
@@ -92,10 +92,10 @@ std::int64_t memory_of_process(const std::string& key) {
   return 0;
 }
 
-// The address sanitizer keeps freed memory for a while: what the process has is not what it uses.
+// The address sanitizer holds freed memory for a while, so resident memory is not memory in use.
 bool is_sanitized() { return ::dlsym(RTLD_DEFAULT, "__asan_init") != nullptr; }
 
-// While it is read a matrix is never in memory as numbers.
+// While being read, a matrix is never in memory as numbers.
 TEST_F(QuantizedWeights, LoadingTakesTheirSizeAndTwoLayersAtMost) {
   if (is_sanitized()) GTEST_SKIP() << "memory means nothing under the address sanitizer";
   constexpr std::int64_t kLayers = 6, kRows = 4096, kColumns = 4096;
@@ -108,7 +108,7 @@ TEST_F(QuantizedWeights, LoadingTakesTheirSizeAndTwoLayersAtMost) {
   }
   const Weights w(Checkpoint::open(folder_.path(), "m"), {},
                   {.dtype = at::kBFloat16, .quantize = Quantize::kInt8});
-  std::ofstream("/proc/self/clear_refs") << "5";  // the peak begins anew
+  std::ofstream("/proc/self/clear_refs") << "5";  // resets the peak
   const auto before = memory_of_process("VmRSS");
   if (memory_of_process("VmHWM") > before + layer_bytes) GTEST_SKIP() << "cannot reset the peak";
   std::vector<Matrix> loaded;
@@ -135,7 +135,7 @@ TEST_F(QuantizedWeights, StoredCodesAreTakenAsTheyAre) {
   }
 }
 
-// As they are, not decoded and made anew: these scales are none that would be chosen.
+// As stored, not decoded and re-quantised: these scales would never be chosen.
 TEST_F(QuantizedWeights, StoredFloat8IsTakenAsItIs) {
   const auto codes = quantize_rows(at::randn({6, 4}, at::kFloat), Quantize::kFloat8).values_NC;
   for (const auto& scale : {at::full({6, 1}, 3.0, at::kFloat), at::full({}, 3.0, at::kFloat)}) {
@@ -158,9 +158,9 @@ TEST_F(QuantizedWeights, StoredFloat8WithoutScalesIsQuantised) {
 
 TEST_F(QuantizedWeights, StoredCodesMayBeFusedAndSwapped) {
   const auto codes = quantize_rows(at::randn({6, 4}, at::kFloat), Quantize::kInt8);
-  const auto w =
-      open({{"a.weight", codes.values_NC}, {"a.weight_scale", codes.scales_N1}},
-           {.quantize = Quantize::kInt8Dynamic}, {.spellings = {{"b", {"a"}, Order::kSwapHalves}}});
+  const auto w = open({{"a.weight", codes.values_NC}, {"a.weight_scale", codes.scales_N1}},
+                      {.quantize = Quantize::kInt8Dynamic},
+                      {.spellings = {{"b", {"a"}, {Order::kSwapHalves}}}});
   const auto got = (w / "b").matrix("weight", {6, 4});
   EXPECT_EQ(got.form, Quantize::kInt8Dynamic);
   const auto want = dequantize(codes, at::kFloat);

@@ -1,4 +1,4 @@
-// Weights: in place where nothing need change, joined and converted elsewhere, and complete.
+// Weights: used in place if nothing changes, otherwise concatenated and converted, and complete.
 #include "weights/weights.h"
 
 #include <ATen/ATen.h>
@@ -24,7 +24,7 @@ class WeightsTest : public testing::Test {
     return {std::move(checkpoint), names, options};
   }
   TemporaryFolder folder_;
-  Tensor mapped_;  // the first tensor, where it lies
+  Tensor mapped_;  // the first tensor, in the mapping
 };
 
 TEST_F(WeightsTest, UsesTheMappedFileInPlace) {
@@ -45,7 +45,7 @@ TEST_F(WeightsTest, ConvertsToTheDtypeOfTheLoad) {
   EXPECT_TRUE(at::equal(w.tensor("a", {2}), at::tensor({1.f, 1.f}).to(at::kBFloat16)));
 }
 
-// Of a table some rows are wanted: it stays as it is stored, and is converted with them.
+// Only some rows of a table are needed: it stays as stored, and they are converted.
 TEST_F(WeightsTest, LeavesATableWhereItIsStored) {
   const auto w = open({{"a", {2, 1}, {1, 1.001f}}}, {}, {.dtype = at::kBFloat16});
   const auto table = w.table("a", {2, 1});
@@ -90,8 +90,14 @@ TEST_F(WeightsTest, JoinsRowsInTheOrderOfTheTable) {
 
 TEST_F(WeightsTest, SwapsHalves) {
   const auto w =
-      open({{"m", {4}, {1, 2, 3, 4}}}, {.spellings = {{"n", {"m"}, Order::kSwapHalves}}});
+      open({{"m", {4}, {1, 2, 3, 4}}}, {.spellings = {{"n", {"m"}, {Order::kSwapHalves}}}});
   EXPECT_TRUE(at::equal(w.tensor("n", {4}), at::tensor({3.f, 4.f, 1.f, 2.f})));
+}
+
+TEST_F(WeightsTest, UnpairsTheRowsOfHeads) {
+  const auto w = open({{"m", {8}, {0, 1, 2, 3, 4, 5, 6, 7}}},
+                      {.spellings = {{"n", {"m"}, {Order::kUnpair, 4}}}});
+  EXPECT_TRUE(at::equal(w.tensor("n", {8}), at::tensor({0.f, 2.f, 1.f, 3.f, 4.f, 6.f, 5.f, 7.f})));
 }
 
 TEST_F(WeightsTest, TakesTheFirstAlternativeThatIsThere) {

@@ -1,16 +1,16 @@
-# ./check --gpu: the sources that only GPU builds have are compiled, for every device they are meant
-# for, on machines without one. Nothing runs here: what the kernels compute is tested on the host by
-# gpu_kernels_test, and on a device by ops_test. Sourced.
+# ./check --gpu: compiles the sources that only GPU builds have, for every supported device, on machines
+# without one. Nothing runs here: gpu_kernels_test tests the kernels on the host, and ops_test on a
+# device. Sourced.
 
 nvidia_devices=(80 86 89 90 100 120)
 amd_devices=(gfx90a gfx1030)
-# Debian's HIP has no device library for these: another one's stands in, which a compiler takes and
+# Debian's HIP has no device library for these. Another device's stands in, which a compiler accepts and
 # a device would not.
 amd_devices_by_proxy=(gfx1100 gfx1101)
 
 gpu_sources=(src/ops/gpu/gpu.cu src/base/gpu_runtime.cu)
 
-# compile_for DEVICE COMMAND...: one line when all sources compile, the compiler's words when not.
+# compile_for DEVICE COMMAND...: prints one line if all sources compile, else the compiler's output.
 compile_for() {
   local device=$1 log=$gpu_folder/compile.log start=$SECONDS source
   shift
@@ -34,7 +34,7 @@ compile_for_nvidia() {
     --threads "$(jobs)" -Werror all-warnings -Isrc "${codes[@]}"
 }
 
-# The device library with an entry for each device by proxy.
+# The device library with an entry for each proxied device.
 make_proxy_library() {
   local real=$1 proxy=$2 device
   rm -rf "$proxy"
@@ -60,7 +60,7 @@ compile_for_amd() {
     "${hip[@]}" --hip-device-lib-path="$gpu_folder/bitcode" "${amd_devices_by_proxy[@]/#/--offload-arch=}"
 }
 
-# The whole program, where a LibTorch with CUDA is at hand: torch of the active Python, say.
+# The whole program, if a LibTorch with CUDA is available, such as the active Python's torch.
 link_for_nvidia() {
   [[ -n ${BRAID_CUDA_TORCH:-} ]] || {
     printf 'not linked: BRAID_CUDA_TORCH names no LibTorch with CUDA\n'

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What first_run does that needs no GPU: python3 tools/gpu/first_run_test.py"""
+"""Tests the parts of first_run that need no GPU: python3 tools/gpu/first_run_test.py"""
 import contextlib
 import io
 import json
@@ -135,7 +135,7 @@ class PhasesTest(unittest.TestCase):
             self.assertIn(name, by_name)
 
     def test_flags_are_those_of_the_program(self):
-        """Every flag stands in the sources of the flags, or of the bench that takes it."""
+        """Every flag occurs in the sources of the flags, or of the bench that takes it."""
         root = Path(__file__).resolve().parents[2]
         known = "".join(path.read_text() for folder in ("src/app/flags", "bench", "tools/peers", "tools/gpu")
                         for path in sorted((root / folder).iterdir()) if path.is_file())
@@ -256,8 +256,21 @@ class KitTest(unittest.TestCase):
         self.assertEqual((self.kit / "torch").resolve(), torch.resolve())
         self.settled(torch)  # once more, for the next phase
 
+    def test_takes_the_systems_runtime_where_its_own_wants_a_newer_system(self):
+        self.pack()
+        (self.kit / "kit.json").write_text(json.dumps({"built_in": str(self.folder / "elsewhere")}))
+        own = [self.kit / "lib" / name for name in kit.CPP_RUNTIME]
+        for library in own:
+            library.write_text("of another system")
+        with mock.patch.object(kit, "can_be_loaded", lambda library: True):
+            self.settled(self.folder)
+        self.assertTrue(all(library.exists() for library in own))
+        self.settled(self.folder)
+        self.assertFalse(any(library.exists() for library in own))
+        self.assertTrue(kit.can_be_loaded("libm.so.6"))
+
     def test_a_phase_runs_in_the_kit(self):
-        """The whole of it, with programs that only say that they are there."""
+        """A whole phase, with stub programs."""
         self.root = Path(__file__).resolve().parents[2]
         self.pack(("tools/gpu",))
         out = self.folder / "out"

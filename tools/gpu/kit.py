@@ -1,7 +1,7 @@
-"""What is carried to a machine with a GPU, and what programs need to start there.
+"""What is carried to a GPU machine, and what programs need to start there.
 
-Programs look for libraries in lib/ and torch/lib/ beside their own folder. `torch` is a link that is
-made there, to the torch of that machine's python3.
+Programs look for libraries in lib/ and torch/lib/ beside their own folder. `torch` is a link, created
+there, to the torch of that machine's python3.
 """
 import json
 import os
@@ -16,7 +16,10 @@ MOST_BYTES = 60 << 20  # of the archive
 PROGRAMS = ("braid", "braid-engine", "device_test", "ops_test", "ceilings", "report", "parts")
 DATA = ("models/demo", "tests/data/parity/int8", "tools/gpu", "tools/peers")
 RUN_PATH = "$ORIGIN/../torch/lib"
-# What a system with a GPU, and LibTorch's own folders, have.
+# Carried for systems with an older C++ runtime, though it may need a newer C library than the
+# programs do.
+CPP_RUNTIME = ("libstdc++.so.6", "libgcc_s.so.1")
+# Found on any GPU system or in LibTorch's own folders.
 AT_HOME = re.compile(r"/(?:libc|libm|libdl|librt|libpthread|libutil|ld-linux[^/]*|libcuda|libnvidia[^/]*)"
                      r"\.so|linux-vdso|/torch/lib/|/nvidia/")
 
@@ -26,7 +29,7 @@ class CannotPack(Exception):
 
 
 def printed(*command):
-    """What a program prints; nothing of one that fails or is not there."""
+    """What a program prints; empty if it fails or is missing."""
     try:
         return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
                               check=True).stdout
@@ -35,13 +38,13 @@ def printed(*command):
 
 
 def foreign_libraries(ldd_output):
-    """Paths of libraries to carry, of what `ldd` printed."""
+    """Paths of libraries to carry, from the output of `ldd`."""
     found = re.findall(r"=> (/\S+)", ldd_output)
     return sorted({path for path in found if not AT_HOME.search(path)})
 
 
 def check_links(program, readelf_output, ldd_output):
-    """Of a program that links LibTorch: it starts where torch lies elsewhere, on one CUDA runtime."""
+    """A program that links LibTorch must find torch elsewhere too, and load one CUDA runtime."""
     needed = re.findall(r"\(NEEDED\).*\[(.*)\]", readelf_output)
     if not any(name.startswith("libtorch_cpu") for name in needed):
         return
@@ -78,7 +81,7 @@ def copy_programs(build, kit):
 
 
 def pack(root, build, kit, data=DATA, wheels=()):
-    """Fills the folder `kit` and writes `kit`.tar.xz; 0 when that is whole and small enough."""
+    """Fills the folder `kit` and writes `kit`.tar.xz; 0 if that is complete and small enough."""
     if kit.exists() and any(kit.iterdir()):
         raise CannotPack(f"{kit} is not empty")
     for folder in ("bin", "lib", "site"):
@@ -103,7 +106,7 @@ def pack(root, build, kit, data=DATA, wheels=()):
 
 
 def prepare(root, build, kit, data=DATA):
-    """Builds for the GPU at hand, fetching what that takes, and packs."""
+    """Fetches what is needed, builds for the GPU, and packs."""
     made = subprocess.run(["bash", root / "tools/gpu/prepare.sh", build], check=False,
                           stdout=subprocess.PIPE, text=True)
     if made.returncode != 0:
@@ -112,22 +115,36 @@ def prepare(root, build, kit, data=DATA):
 
 
 def torch_folder():
-    """Of the torch that `python3` finds; none: nothing."""
+    """The folder of the torch that `python3` finds; empty if there is none."""
     code = "import importlib.util as u; print(u.find_spec('torch').submodule_search_locations[0])"
     return printed("python3", "-c", code).strip()
 
 
 def make_link(place, target):
-    """Unless there is something."""
+    """Does nothing if `place` exists."""
     if place.exists():
         return
     place.parent.mkdir(parents=True, exist_ok=True)
-    place.unlink(missing_ok=True)  # that leads nowhere
+    place.unlink(missing_ok=True)  # a dangling link
     place.symlink_to(target)
 
 
+def can_be_loaded(library):
+    code = "import ctypes, sys; ctypes.CDLL(sys.argv[1])"
+    return subprocess.run(["python3", "-c", code, library], check=False,
+                          stderr=subprocess.DEVNULL).returncode == 0
+
+
+def leave_newer_runtime(root):
+    """Where this system is older than the one that packed, its own C++ runtime has to do."""
+    carried = [root / "lib" / name for name in CPP_RUNTIME if (root / "lib" / name).exists()]
+    if not all(can_be_loaded(library) for library in carried):
+        for library in carried:
+            library.unlink()
+
+
 def settle(root):
-    """Makes a kit ready where it was unpacked. Tests find their data where they were built."""
+    """Prepares an unpacked kit. A link at the build folder's path lets tests find their data."""
     known = root / "kit.json"
     if not known.exists():
         return
@@ -135,5 +152,6 @@ def settle(root):
     if torch:
         make_link(link, torch)
     make_link(Path(json.loads(known.read_text())["built_in"]), root)
+    leave_newer_runtime(root)
     paths = [str(root / "site"), os.environ.get("PYTHONPATH", "")]
     os.environ["PYTHONPATH"] = ":".join(path for path in paths if path)

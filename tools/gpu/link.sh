@@ -1,4 +1,4 @@
-# Programs for NVIDIA's GPUs are linked, on machines without one. Sourced.
+# Links programs for NVIDIA's GPUs, on machines without one. Sourced.
 
 # Sets `cuda_torch` to a LibTorch with CUDA and the CUDA libraries that it needs, 4 GB.
 fetch_cuda_torch() {
@@ -12,7 +12,7 @@ fetch_cuda_torch() {
       "set BRAID_CUDA_TORCH=DIR to one" -r "$wish"
 }
 
-# fetch_files FOLDER PIP-ARGUMENT...: wheels, as they are.
+# fetch_files FOLDER PIP-ARGUMENT...: wheels, not unpacked.
 fetch_files() {
   local folder=$1
   shift

@@ -1,4 +1,4 @@
-"""What each phase asks, as steps; the most important ones first."""
+"""The steps of each phase, the most important ones first."""
 from pathlib import Path
 
 from steps import (Step, of_bench, of_ceilings, of_first_picture, of_generate, of_peers,
@@ -13,7 +13,7 @@ FULL = ("--synthetic", "flux1-dev", "--dtype", "bfloat16", "--size", "1024x1024"
 
 
 class Programs:
-    """Of a kit, or of a build folder beside the sources."""
+    """The programs of a kit, or of a build folder beside the sources."""
 
     def __init__(self, root):
         kit = root / "bin"
@@ -24,7 +24,7 @@ class Programs:
         return [self.folder / name, *words]
 
     def sanitized(self, tool):
-        """Kernels under compute-sanitizer, which is slow."""
+        """Kernels under compute-sanitizer (slow)."""
         return ["compute-sanitizer", "--tool", tool, "--error-exitcode", "9",
                 *self("ops_test", "--gtest_filter=*GpuKernels*", "--gtest_brief=1")]
 
@@ -36,7 +36,7 @@ class Programs:
         return Step(name, self("braid", "bench", *FULL, *words), limit, of_bench, settings=settings)
 
     def first_picture(self, name, *words):
-        """Of the model that the step before wrote, from files that are in the system's cache."""
+        """From the model that the step before wrote, whose files are in the system's cache."""
         return Step(name, self("braid", "generate", PROMPT, "-m", RANDOM_MODEL, "--size", "1024x1024",
                                "--steps", "4", "--seed", "1", "--json", "-q", "-o",
                                "/tmp/first_run.png", "--device", "cuda", *words),

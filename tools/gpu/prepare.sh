@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# prepare.sh BUILD: programs for an H100 or H200 against the LibTorch that tools/gpu/cuda_torch.txt
-# names, which start where that LibTorch lies elsewhere (tools/gpu/kit.py). Prints the wheels that a
-# kit carries.
+# prepare.sh BUILD: builds programs for an H100 or H200 against the LibTorch that tools/gpu/cuda_torch.txt
+# names. They also start where that LibTorch is elsewhere (tools/gpu/kit.py). Prints the wheels that a kit
+# carries.
 #
-#   BRAID_CUDA_TORCH=DIR    that LibTorch, with the CUDA libraries of its wheels beside it
+#   BRAID_CUDA_TORCH=DIR    use that LibTorch, with the CUDA libraries of its wheels beside it
 set -euo pipefail
 
 root=$(cd -- "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")/../.." && pwd -P)

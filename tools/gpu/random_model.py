@@ -1,10 +1,10 @@
-"""Write FLUX.1-dev with random weights, 33 GB in bfloat16: what a first picture is loaded from where
-no network brings the real one.
+"""Write FLUX.1-dev with random weights, 33 GB in bfloat16: the model for a first picture on a machine
+without a network.
 
 usage: python random_model.py FOLDER [--tiny] [--device cuda]
 
 The Python needs torch, diffusers, transformers and accelerate. Tokenizers and the scheduler are the
-bundled model's. --tiny: a few layers of a few numbers, to try it.
+bundled model's. --tiny: a few small layers, to try it out.
 """
 import argparse
 import os
@@ -21,7 +21,7 @@ SHARD = "4GB"
 
 
 def parts(is_tiny):
-    """{folder: how to make the module}"""
+    """{folder: function that builds the module}"""
     def of(whole, tiny):
         return tiny if is_tiny else whole
 

@@ -1,4 +1,4 @@
-"""Steps of a phase, one after the other, in the time that there is."""
+"""Runs a phase's steps one after another within its time limit."""
 import json
 import os
 import re
@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Callable
 
-PHASE_SECONDS = 530  # nine minutes, less what starting and writing take
-FEWEST_SECONDS = 5   # that a step is begun with
+PHASE_SECONDS = 530  # nine minutes, less the time for starting and writing
+FEWEST_SECONDS = 5   # with less time left no step is started
 
 
 @dataclass
@@ -17,9 +17,9 @@ class Step:
     name: str
     command: list  # words
     limit: float   # seconds
-    figures: Callable = lambda output: {}  # {name: number or word}, of what it printed
-    needs: str = ""  # a file or program without which it is left out
-    settings: dict = field(default_factory=dict)  # of the environment
+    figures: Callable = lambda output: {}  # {name: number or word}, from its output
+    needs: str = ""  # a file or program without which it is skipped
+    settings: dict = field(default_factory=dict)  # environment variables
 
 
 def ended_in(code):
@@ -46,7 +46,7 @@ def run_one(step, log, limit):
 
 
 def figures_of(step, output):
-    """Of a step that was cut off, or prints something else than expected, there are none."""
+    """Empty if the step was cut off or printed something unexpected."""
     try:
         return step.figures(output)
     except (ValueError, KeyError, IndexError, TypeError):
@@ -54,7 +54,7 @@ def figures_of(step, output):
 
 
 def run(steps, log, seconds=PHASE_SECONDS):
-    """A row a step. A step that fails ends no other; what there is no time for is left out."""
+    """One row per step. A failing step does not stop the others; steps without time are skipped."""
     rows, end = [], time.monotonic() + seconds
     for step in steps:
         begin = time.monotonic()
@@ -86,15 +86,15 @@ def table(rows):
     return "\n".join(lines)
 
 
-# What programs print, to figures.
+# From program output to figures.
 
 def json_in(output):
-    """The object that begins at the first brace of what was printed."""
+    """The object that starts at the first brace of the output."""
     return json.loads(output[output.index("{"):])
 
 
 def of_tests(output):
-    """Of Google Test's last lines."""
+    """From Google Test's last lines."""
     counts = {}
     for line in output.splitlines():
         for word, key in (("[  PASSED  ]", "passed"), ("[  SKIPPED ]", "skipped"),
@@ -114,7 +114,7 @@ def of_bench(output):
 
 
 def of_ceilings(output):
-    """The best rate of each kind of number over all shapes, in TFLOP/s, and of copies."""
+    """The best rate per dtype over all shapes, in TFLOP/s, and that of copies."""
     result = json_in(output)
     best = {"memory_gb_per_s": result["memory_gb_per_s"]}
     if "copy_gb_per_s" in result:
@@ -134,14 +134,14 @@ def of_generate(output):
 
 
 def of_first_picture(output):
-    """From the program's first line to its picture, by phases."""
+    """Seconds by phase, from program start to picture."""
     result = json_in(output)
     seconds = {f"{phase}_s": value for phase, value in result["seconds"].items()}
     return {**seconds, **of_generate(output)}
 
 
 def of_peers(output):
-    """Medians, of the rows that peers.py prints: work, contender, "0.123 s  (0.120 to 0.131)"."""
+    """Medians from the rows that peers.py prints: work, contender, "0.123 s  (0.120 to 0.131)"."""
     medians = {}
     for line in output.splitlines():
         found = re.match(r".{18} (.{28}) +([0-9.]+) s  \(", line)

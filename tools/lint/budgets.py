@@ -1,4 +1,4 @@
-"""Files stay small enough to be read at once; what outgrows its budget is split by concept."""
+"""Files stay small enough to read at once; a file over budget is split by concept."""
 
 from pathlib import PurePosixPath
 

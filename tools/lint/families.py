@@ -1,7 +1,7 @@
-"""A family of models is known in its own folders: nothing else of the library has its names.
+"""A family of models is named only in its own folders, nowhere else in the library.
 
-Identifiers are looked at, and what stands in quotes outside of app/, whose help shows examples.
-Comments may name a model as the source of a figure or formula.
+Identifiers are checked, and strings outside app/, whose help shows examples. Comments may name a model
+as the source of a figure or formula.
 """
 
 import re
@@ -10,7 +10,7 @@ OWN_FOLDERS = ("src/models/", "src/text/", "src/pipeline/families/")
 NAMES = re.compile(
     r"flux|(?<![a-z0-9])t5(?![0-9])|clip(?!_grad|board)|qwen|mistral|zimage|z_image|joyai|siglip"
     r"|num_double|num_single|double_block|single_block", re.IGNORECASE)
-# Words of other meanings: a picture is clipped, float16 is clipped.
+# Innocent uses: a picture is clipped, float16 is clipped.
 INNOCENT = re.compile(r"\bclipp(?:ed|ing)\b|\bclips?\b(?=\s+(?:to|at))|eclipse")
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

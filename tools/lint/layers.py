@@ -2,7 +2,7 @@
 
     base < comm < weights < ops < nn < {models, parallel} < pipeline < serve < app
 
-text and image see only base. Folders in one pair of braces do not see each other.
+text and image see only base. Folders in the same braces do not see each other.
 """
 
 import re
@@ -38,7 +38,7 @@ def check_includes(sources):
 
 
 def link_lines(root):
-    """{folder: {folder it links: where}} out of src/*/CMakeLists.txt."""
+    """{folder: folders that it links}, from src/*/CMakeLists.txt."""
     links = {}
     for path in sorted(Path(root, "src").glob("*/CMakeLists.txt")):
         text = re.sub(r"#[^\n]*", "", path.read_text(encoding="utf-8"))

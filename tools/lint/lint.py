@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks the rules of docs/architecture.md that a compiler does not: python3 tools/lint/lint.py"""
+"""Checks the rules of docs/architecture.md that no compiler checks: python3 tools/lint/lint.py"""
 
 import sys
 from pathlib import Path

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Each rule catches its violation and lets the nearly equal proper twin pass."""
+"""Each rule catches its violation and lets a nearly identical correct twin pass."""
 
 import tempfile
 import unittest

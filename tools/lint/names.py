@@ -1,6 +1,6 @@
-"""A type has its name once. Two types of one name in two headers are no error for the compiler or
-the linker: one's inline destructor is then taken for the other's, and memory is freed that is none.
-Tests are compiled several files at once, so each keeps its names in a namespace of its own.
+"""Type names are unique. Neither compiler nor linker reports two types of one name in two headers: one's
+inline destructor is then used for the other, which frees invalid memory. Test files are compiled several
+at once, so each keeps its names in its own namespace.
 """
 
 import re
@@ -11,7 +11,7 @@ _TYPE = re.compile(r"(?:class|struct|union|enum class|enum)\s+(?:BRAID_API\s+)?(
 
 
 def open_types(source):
-    """(line number, full name) of the types that other files can see, as clang-format lays them."""
+    """(line number, full name) of the types other files can see, in clang-format's layout."""
     namespaces = []
     for number, (line, full) in enumerate(zip(source.code, source.lines), 1):
         opened, found = _NAMESPACE.match(line), _TYPE.match(line)

@@ -1,4 +1,4 @@
-"""Rules that look at one line: where the preprocessor decides, who prints, which headers cost."""
+"""Rules for single lines: preprocessor conditions, printing, expensive headers, flags in strings."""
 
 import re
 
@@ -31,7 +31,7 @@ def check_include(source, file):
         yield f"{source.folder} does not see LibTorch"
 
 
-# The library throws facts; what to type is the program's to say.
+# The library's errors state facts; only the program says what to type.
 def flags_in_strings(source):
     if not source.folder or source.folder in MAY_PRINT:
         return

@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
-"""Runs clang-tidy on the sources that this branch changes, each content once, two minutes long.
+"""Runs clang-tidy for two minutes on the sources that this branch changes, each content once.
 
     tidy.py CLANG_TIDY FOLDER [--all]
 
-FOLDER has a compile_commands.json, in headers/ what clang-tidy lacks of the compiler's, and
-remembers what passed. A file of ATen's takes ten seconds or
-more: what two minutes do not suffice for is named, and taken up by the next run. --all takes every
-source and all the time.
+FOLDER has a compile_commands.json and in headers/ the compiler headers that clang-tidy lacks, and
+remembers what passed. A file that includes ATen takes ten seconds or more. Files left after two minutes
+are listed and checked by the next run. --all checks every source without a time limit.
 """
 
 import argparse
@@ -29,14 +28,14 @@ def git(*arguments):
 
 
 def changed_files():
-    """Since the branch left main, or by the last commit where it has not."""
+    """Since the branch left main, else by the last commit."""
     here, left = git("rev-parse", "HEAD"), git("merge-base", "HEAD", "origin/main")
     since = left[0] if left and left != here else "HEAD~1"
     return git("diff", "--name-only", since) + git("ls-files", "--others", "--exclude-standard")
 
 
 def sources(folder, takes_all):
-    """Compiled files of src/, the smaller ones first."""
+    """Compiled files of src/, smallest first."""
     commands = json.loads((folder / "compile_commands.json").read_text())
     compiled = {Path(c["file"]).relative_to(ROOT) for c in commands if "/src/" in c["file"]}
     wanted = compiled if takes_all else compiled & {Path(f) for f in changed_files()}
@@ -51,7 +50,7 @@ class Tidy:
         (folder / "passed").mkdir(exist_ok=True)
 
     def passes(self, file):
-        """So does what is left for the next run."""
+        """Also true for files left to the next run."""
         digest = hashlib.sha256(self.rules + (ROOT / file).read_bytes()).hexdigest()
         passed = self.folder / "passed" / digest
         if passed.exists():

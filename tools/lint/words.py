@@ -1,9 +1,9 @@
-"""Models know one device: they do not speak of ranks, groups, streams or vendors, nor in comments.
+"""Models know one device: no ranks, groups, streams or vendors, not even in comments.
 
-An identifier is taken apart at underscores, digits and changes of case, so `cuda_event`,
-`kCUDA` and `RankTable` are found and `chip`, `ostringstream` and `frank` are not. `group` and
-`stream` are also words of the papers: as parts of a longer name (group_norm, num_groups,
-GroupNorm) they pass, and only the bare word, or the name of comm/'s type, is refused.
+Identifiers are split at underscores, digits and changes of case, so `cuda_event`, `kCUDA` and
+`RankTable` are found but `chip`, `ostringstream` and `frank` are not. `group` and `stream` are also
+words of the papers: as parts of longer names (group_norm, num_groups, GroupNorm) they pass. Only the
+bare word, or the name of comm/'s type, is refused.
 """
 
 import re

@@ -3,8 +3,8 @@
 usage: python alive.py PIPELINE...
 
 A comparison against diffusers finds a tensor that is skipped, swapped or misread only if the output
-depends on it. Each tensor in turn is made neutral (norm weights 1, all else 0); the output of its
-part must change by more than THRESHOLD, far above the tolerance of any comparison.
+depends on it. Each tensor in turn is neutralised (norm weights 1, all else 0); its part's output must
+change by more than THRESHOLD, far above the tolerance of any comparison.
 """
 import sys
 from pathlib import Path
@@ -13,12 +13,12 @@ import dump
 import torch
 
 THRESHOLD = 3e-3
-# A bias on the keys adds the same to all scores of a query: softmax does not see it.
+# A bias on the keys adds the same to all scores of a query, which softmax cancels.
 INVISIBLE = ("k_proj.bias", "attentions.0.to_k.bias")
 
 
 def evaluations(pipe):
-    """For each part a function that runs it on fixed inputs and returns its results."""
+    """For each part, a function that runs it on fixed inputs and returns its results."""
     def normal(*shape):
         return torch.randn(shape, generator=torch.Generator().manual_seed(sum(shape)))
 

@@ -1,8 +1,9 @@
-"""Transformers and text encoders in the codes that people have them in, and the numbers that these
-stand for, as the packages that write such files make them.
+"""Transformers and text encoders in the codings of published files, and the numbers that the codes
+stand for, according to the packages that write such files.
 
 A kind is "gguf" (every type that fits a row, mixed), "float8" (a scale a row or one for all,
-mixed) or "comfy" (nvfp4, mxfp8, int8, ConvRot, as comfy-kitchen writes them, mixed).
+mixed), "comfy" (nvfp4, mxfp8, int8, ConvRot, as comfy-kitchen writes them, mixed), or ComfyUI's
+float8 with one scale: "comfy float8", "old comfy float8", and "plain float8" without one.
 """
 import json
 import re
@@ -19,7 +20,7 @@ from gguf import GGMLQuantizationType as T
 from safetensors.torch import load_file, save_file
 
 GGUF = [T.Q4_0, T.Q4_1, T.Q5_0, T.Q5_1, T.Q8_0, T.BF16, T.F16, T.F32]
-# gguf writes no K-quants: their scales and codes are drawn. Where halves stand in a block.
+# gguf cannot write K-quants: their scales and codes are drawn. Offsets of halves in a block.
 K_QUANTS = {T.Q2_K: (80, 82), T.Q3_K: (108,), T.Q4_K: (0, 2), T.Q5_K: (0, 2), T.Q6_K: (208,),
             T.IQ4_XS: (0,)}
 
@@ -29,7 +30,7 @@ def choice(name, choices):
 
 
 def drawn_blocks(kind, rows, columns, seed):
-    """Blocks of random codes as large as a layer's numbers."""
+    """Blocks of random codes, scaled to the size of a layer's numbers."""
     numbers, size = gguf.GGML_QUANT_SIZES[kind]
     random = np.random.default_rng(seed)
     blocks = random.integers(0, 256, (rows, columns // numbers, size), dtype=np.uint8)
@@ -76,15 +77,34 @@ def write_gguf(path, tensors):
 def float8_coded(name, tensor):
     if choice(name, [True, False]):
         codes, scales = quantize_fp8r(tensor)
-        return {"": codes, "_scale": scales}, dequantize_fp8r(codes, scales)
+        return {".weight": codes, ".weight_scale": scales}, dequantize_fp8r(codes, scales)
+    codes, scale = float8_codes(name, tensor)
+    return {".weight": codes, ".weight_scale": scale}, codes.float() * scale
+
+
+def float8_codes(name, tensor):
+    """(codes, the scale of all)."""
     dtype = choice(name + "dtype", [torch.float8_e4m3fn, torch.float8_e5m2])
     scale = tensor.abs().max() / torch.finfo(dtype).max
-    codes = (tensor / scale).to(dtype)
-    return {"": codes, "_scale": scale}, codes.float() * scale
+    return (tensor / scale).to(dtype), scale
+
+
+def comfy_float8_coded(name, tensor, kind):
+    """(parts, numbers, what ComfyUI says of it)."""
+    if kind == "plain float8":
+        codes = tensor.to(choice(name, [torch.float8_e4m3fn, torch.float8_e5m2]))
+        return {".weight": codes}, codes.float(), None
+    codes, scale = float8_codes(name, tensor)
+    of_x = torch.tensor(0.5)  # of activations, which are multiplied as they are
+    numbers = codes.float() * scale
+    if kind == "old comfy float8":
+        return {".weight": codes, ".scale_weight": scale, ".scale_input": of_x}, numbers, None
+    mark = {"format": {torch.float8_e4m3fn: "float8_e4m3fn"}.get(codes.dtype, "float8_e5m2")}
+    return {".weight": codes, ".weight_scale": scale, ".input_scale": of_x}, numbers, mark
 
 
 def comfy_coded(name, tensor):
-    """(parts, numbers, what ComfyUI says of it)."""
+    """(parts, numbers, ComfyUI's mark)."""
     rows, columns = tensor.shape
     ways = ["int8", "rows"]
     if columns % 16 == 0:
@@ -94,16 +114,17 @@ def comfy_coded(name, tensor):
     way = choice(name, ways)
     if way == "nvfp4":
         codes, params = TensorCoreNVFP4Layout.quantize(tensor)
-        return ({"": codes, "_scale": params.block_scale, "_scale_2": params.scale},
+        return ({".weight": codes, ".weight_scale": params.block_scale,
+                 ".weight_scale_2": params.scale},
                 TensorCoreNVFP4Layout.dequantize(codes, params), {"format": way})
     if way == "mxfp8":
         codes, scales = comfy_kitchen.quantize_mxfp8(tensor)
-        return ({"": codes, "_scale": scales.view(torch.uint8)},
+        return ({".weight": codes, ".weight_scale": scales.view(torch.uint8)},
                 comfy_kitchen.dequantize_mxfp8(codes, scales, torch.float32), {"format": way})
     turned = {"convrot": True, "convrot_groupsize": 16} if way == "turned" else {}
     codes, params = TensorWiseINT8Layout.quantize(tensor, per_channel=way != "int8", **turned)
-    return ({"": codes, "_scale": params.scale}, TensorWiseINT8Layout.dequantize(codes, params),
-            {"format": "int8_tensorwise"} | turned)
+    return ({".weight": codes, ".weight_scale": params.scale},
+            TensorWiseINT8Layout.dequantize(codes, params), {"format": "int8_tensorwise"} | turned)
 
 
 def write_scaled(path, tensors, kind, note):
@@ -116,16 +137,20 @@ def write_scaled(path, tensors, kind, note):
         base = name.removesuffix(".weight")
         if kind == "float8":
             parts, numbers[name] = float8_coded(name, tensor)
-        else:
+        elif kind == "comfy":
             parts, numbers[name], marks[base] = comfy_coded(name, tensor)
-        out |= {name + suffix: part for suffix, part in parts.items()}
+        else:
+            parts, numbers[name], marks[base] = comfy_float8_coded(name, tensor, kind)
+        out |= {base + suffix: part for suffix, part in parts.items()}
+    if kind == "old comfy float8":
+        out["scaled_fp8"] = torch.zeros(2, dtype=torch.float8_e4m3fn)
     metadata = None
     if note:
         metadata = {"_quantization_metadata": json.dumps({"layers": marks})}
     else:
         out |= {base + ".comfy_quant": torch.tensor(list(json.dumps(mark).encode()),
                                                     dtype=torch.uint8)
-                for base, mark in marks.items()}
+                for base, mark in marks.items() if mark}
     save_file({name: t.contiguous() for name, t in out.items()}, path, metadata)
     return numbers
 
@@ -138,13 +163,13 @@ def read(folder):
 
 
 def replace_numbers(folder, tensors):
-    """In the one file of a part."""
+    """In the single file of a part."""
     path, = folder.glob("*.safetensors")
     save_file({name: t.contiguous() for name, t in tensors.items()}, path, {"format": "pt"})
 
 
 def unfused(tensors, converter, numbers):
-    """Numbers of fused tensors as those that they were made of: rows are only moved."""
+    """Splits fused numbers into the tensors they were fused from: the converter only moves rows."""
     start, ids = 0, {}
     for name, tensor in tensors.items():
         ids[name] = torch.arange(start, start + len(tensor))
@@ -157,8 +182,8 @@ def unfused(tensors, converter, numbers):
 
 
 def code_transformer(folder, out, kind, converter=lambda tensors: tensors):
-    """Writes the file `out`.gguf or .safetensors, whose name it returns, and puts its numbers in the
-    place of the transformer's in `folder`."""
+    """Writes the file `out`.gguf or .safetensors and returns its name. The transformer in `folder` gets
+    the decoded numbers."""
     tensors = read(folder)
     fused = converter(tensors)
     if kind == "gguf":
@@ -171,7 +196,7 @@ def code_transformer(folder, out, kind, converter=lambda tensors: tensors):
     return path
 
 
-LLAMA_CPP = {  # of a language model's layer
+LLAMA_CPP = {  # names in a language model's layer
     "self_attn.q_proj": "attn_q", "self_attn.k_proj": "attn_k", "self_attn.v_proj": "attn_v",
     "self_attn.q_norm": "attn_q_norm", "self_attn.k_norm": "attn_k_norm",
     "self_attn.o_proj": "attn_output", "mlp.gate_proj": "ffn_gate", "mlp.up_proj": "ffn_up",
@@ -180,18 +205,49 @@ LLAMA_CPP = {  # of a language model's layer
 OUTSIDE = {"embed_tokens.weight": "token_embd.weight", "norm.weight": "output_norm.weight"}
 
 
-def name_of_qwen3(name):
-    """As llama.cpp calls it."""
-    name = name.removeprefix("model.")
+def name_of_language_model(name):
+    """As llama.cpp calls it; None of what it has in another file."""
+    if "vision_tower" in name or "multi_modal_projector" in name:
+        return None
+    for prefix in ("language_model.", "model.", "language_model."):
+        name = name.removeprefix(prefix)
     found = re.match(r"layers\.(\d+)\.(.*)\.weight$", name)
     if found:
         return f"blk.{found[1]}.{LLAMA_CPP[found[2]]}.weight"
     return OUTSIDE.get(name, name)
 
 
+def pair_rows(rows, heads):
+    """What is rotated together beside each other, as LlamaModel.permute of convert_hf_to_gguf.py."""
+    return rows.view(heads, 2, -1, rows.shape[-1]).transpose(1, 2).reshape(rows.shape)
+
+
+def unpair_rows(rows, heads):
+    return rows.view(heads, -1, 2, rows.shape[-1]).transpose(1, 2).reshape(rows.shape)
+
+
+def paired_heads(folder):
+    """name -> the heads whose rows llama.cpp pairs, or 0."""
+    config = json.loads((folder / "config.json").read_text())
+    config = config.get("text_config", config)
+    is_mistral = config["model_type"] == "mistral"
+    heads = {"attn_q.weight": "num_attention_heads", "attn_k.weight": "num_key_value_heads"}
+
+    def heads_of(name):
+        key = heads.get(".".join(name.split(".")[-2:]))
+        return config[key] if is_mistral and key else 0
+    return heads_of
+
+
 def code_text(folder, out, rename):
     """As code_transformer, in GGUF, with llama.cpp's names."""
-    tensors = read(folder)
-    numbers = write_gguf(out, {rename(name): tensor for name, tensor in tensors.items()})
-    replace_numbers(folder, {name: numbers[rename(name)] for name in tensors})
+    tensors, heads = read(folder), paired_heads(folder)
+    names = {name: rename(name) for name in tensors if rename(name)}
+
+    def turned(turn, name, tensor):
+        return turn(tensor, heads(name)) if heads(name) else tensor
+    numbers = write_gguf(out, {theirs: turned(pair_rows, theirs, tensors[name])
+                               for name, theirs in names.items()})
+    replace_numbers(folder, tensors | {name: turned(unpair_rows, theirs, numbers[theirs])
+                                       for name, theirs in names.items()})
     return out

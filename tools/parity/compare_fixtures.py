@@ -1,10 +1,10 @@
-"""Make the fixtures anew and compare them with the committed ones.
+"""Rebuild the fixtures and compare them with the committed ones.
 
 usage: python compare_fixtures.py
 
-Another machine rounds otherwise: a tensor may differ by TOLERANCE of its largest value, a picture
-by 1 anywhere and by more on PIXELS of its values. Token ids, names and shapes are the same.
-An error of bfloat16 may differ by ERRORS of itself, on the instruction sets that this machine has.
+Machines round differently: a tensor may differ by TOLERANCE of its largest value, a picture by 1
+anywhere and by more on PIXELS of its values. Token ids, names and shapes must be equal. An error of
+bfloat16 may differ by ERRORS of itself, on the instruction sets that this machine has.
 """
 import json
 import sys
@@ -23,7 +23,7 @@ ERRORS = 0.25
 
 
 def tensor_difference(name, got, expected):
-    """A sentence where they differ too much, or None."""
+    """A sentence if they differ too much, else None."""
     if got.shape != expected.shape or got.dtype != expected.dtype:
         return f"{name} has another shape or type"
     apart = (got.double() - expected.double()).abs()
@@ -53,7 +53,7 @@ def folder_differences(made, committed):
 
 
 def error_differences(folder, committed):
-    """Of the errors that bfloat16 has in a fixture."""
+    """Compares a fixture's bfloat16 errors."""
     got, expected = (json.loads((path / "manifest.json").read_text())["bfloat16_errors"]
                      for path in (folder, committed))
     for part, errors in got.items():
@@ -63,7 +63,7 @@ def error_differences(folder, committed):
 
 
 def differences(work):
-    """Sentences, one a difference, after making all cases in the folder `work`."""
+    """One sentence per difference, after building all cases in the folder `work`."""
     found = []
     make_fixtures.make_all(make_fixtures.CASES, work)
     for name in make_fixtures.CASES:

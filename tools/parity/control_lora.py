@@ -1,5 +1,5 @@
-"""A control LoRA for a random FLUX.1 pipeline, in Black Forest Labs' spelling, and the pipeline that
-it makes: with the weights merged here, which diffusers' loader gets wrong in places."""
+"""A control LoRA for a random FLUX.1 pipeline, in Black Forest Labs' spelling, and the resulting
+pipeline. The weights are merged here, as diffusers' loader gets that wrong in places."""
 import diffusers
 import make_adapters
 from safetensors.torch import save_file

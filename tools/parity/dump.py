@@ -5,7 +5,7 @@ usage: python dump.py PIPELINE OUT.safetensors --prompt "a red circle" --size 64
 Writes what `braid generate --dump` does, as float32 with several pictures stacked along the batch:
 prompt_embeds, FLUX.1's pooled_prompt_embeds, latents_initial, sigmas, timesteps, velocity_first (for
 the positive prompt), latents_final (latents are packed: [batch, tokens, channels], in Z-Image's
-tokens channels are fastest); and image (uint8 BHWC). Pictures that go in are of random colours.
+tokens channels are fastest); and image (uint8 BHWC). Input pictures have random colours.
 """
 import argparse
 import inspect
@@ -34,7 +34,7 @@ warnings.simplefilter("ignore")
 
 @dataclass
 class Request:
-    """What one call asks for: the options of `braid generate`."""
+    """One request: the options of `braid generate`."""
     prompts: tuple = ("a red circle on a blue background",)
     prompt_2: str | None = None
     negative_prompt: str | None = None
@@ -58,12 +58,12 @@ class Request:
     padding_crop: int | None = None
     control: tuple | None = None    # (width, height)
     followed: tuple = ()            # pictures that ControlNets follow: (width, height) of each
-    control_scales: tuple = ()      # one each, as the next ones; empty: 1, 0, 1, none
+    control_scales: tuple = ()      # one per picture, as are the next ones; empty: 1, 0, 1, none
     control_from: tuple = ()
     control_to: tuple = ()
     control_modes: tuple = ()
     looked_at: tuple = ()           # pictures for Redux: (width, height) of each
-    looked_scales: tuple = ()       # one each; empty: 1
+    looked_scales: tuple = ()       # one per picture; empty: 1
 
 
 def load(pipeline, dtype="float32"):
@@ -78,13 +78,13 @@ def load(pipeline, dtype="float32"):
 
 
 def generators(request):
-    """One a picture: all of the first prompt, then of the second; seed, seed + 1, ..."""
+    """One per picture: all of the first prompt, then of the second; seed, seed + 1, ..."""
     count = len(request.prompts) * request.num_images
     return [torch.Generator().manual_seed(request.seed + i) for i in range(count)]
 
 
 def texts(request):
-    """The pipeline's text arguments; each needs one entry a prompt."""
+    """The pipeline's text arguments; each needs one entry per prompt."""
     given = {"prompt_2": request.prompt_2, "negative_prompt": request.negative_prompt,
              "negative_prompt_2": request.negative_prompt_2}
     given = {key: text for key, text in given.items() if text is not None}
@@ -93,8 +93,8 @@ def texts(request):
 
 
 def seeded_steps(pipe, noise):
-    """The pipeline hands step() no generator: stochastic steps would not repeat. Ours are handed
-    the pictures' own, which go on after the initial latents."""
+    """The pipeline passes step() no generator, so stochastic steps would not repeat. Here they get the
+    pictures' own generators, which continue after the initial latents."""
     step = type(pipe.scheduler).step
     pipe.scheduler.step = lambda *args, **options: step(
         pipe.scheduler, *args, generator=noise, **options)
@@ -105,7 +105,7 @@ def set_tiling(pipe, on):
 
 
 def random_picture(place, size):
-    """The same for a place in the request and a size, whatever else is asked for."""
+    """Depends only on its place in the request and its size."""
     width, height = size
     return Image.fromarray(np.random.default_rng([place, width, height]).integers(
         0, 256, (height, width, 3), np.uint8))
@@ -124,7 +124,7 @@ def looked_at_pictures(request):
 
 
 def mask_picture(size):
-    """Grey and tinted, from black in one corner to white in the other."""
+    """Grey and tinted, from black in one corner to white in the opposite one."""
     y, x = np.mgrid[:size[1], :size[0]]
     slope = x / size[0] * 200 + y / size[1] * 100 - 30
     return Image.fromarray(np.stack([slope, slope + 20, slope + 40], -1).clip(0, 255)
@@ -132,7 +132,7 @@ def mask_picture(size):
 
 
 def pictures_in(request):
-    """What of a request goes in beside references, by its name in Request."""
+    """A request's input pictures except references, by their names in Request."""
     pictures = {}
     if request.init:
         pictures["init"] = random_picture(100, request.init)
@@ -143,7 +143,7 @@ def pictures_in(request):
     return pictures
 
 
-# The pipeline with the same parts that starts from a picture, and that with a mask.
+# The pipelines with the same parts that start from a picture, without and with a mask.
 FROM_PICTURE = {
     "FluxPipeline": (diffusers.FluxImg2ImgPipeline, diffusers.FluxInpaintPipeline),
     "FluxFillPipeline": (None, diffusers.FluxFillPipeline),
@@ -155,7 +155,7 @@ FROM_PICTURE = {
 
 
 def with_nets(pipe, request):
-    """The pipeline whose ControlNets follow the request's pictures, and its arguments of them."""
+    """The pipeline whose ControlNets follow the request's pictures, and its arguments for them."""
     if not request.followed:
         return pipe, {}
     count = len(request.followed)
@@ -174,8 +174,8 @@ def with_nets(pipe, request):
 
 
 def lay_back(pipe, given, options):
-    """Lets the pipeline put what it draws of a region back as FluxInpaintPipeline does: klein's
-    cuts the middle out of it, Kontext's leaves it as it is."""
+    """Makes the pipeline paste back a drawn region as FluxInpaintPipeline does: klein's crops its
+    centre, Kontext's does not paste."""
     overlay = VaeImageProcessor(vae_scale_factor=1).apply_overlay
     if "Klein" in type(pipe).__name__:
         pipe.image_processor.apply_overlay = overlay
@@ -192,8 +192,8 @@ def lay_back(pipe, given, options):
 
 
 def with_pictures(pipe, request):
-    """The pipeline that takes the request's pictures, and its arguments of them. Each picture is
-    given once for every one that is made: the reference then draws a sample for each."""
+    """The pipeline that takes the request's pictures, and its arguments for them. Input pictures are
+    repeated for each output picture, so that the reference draws a sample for each."""
     count = len(request.prompts) * request.num_images
     given = {name: [picture] * count for name, picture in pictures_in(request).items()}
     if "mask" in given:
@@ -208,13 +208,13 @@ def with_pictures(pipe, request):
     made = kind(**{name: part for name, part in pipe.components.items() if name in taken})
     made.set_progress_bar_config(disable=True)
     size = request.width // 16 * 16, request.height // 16 * 16
-    if "ZImage" in type(made).__name__:  # which does not bring them to the size
+    if "ZImage" in type(made).__name__:  # which does not resize them
         given["init"] = [picture.resize(size, Image.LANCZOS) for picture in given["init"]]
     takes_one = any(word in type(made).__name__ for word in ("Klein", "Kontext"))
     if request.padding_crop is not None or takes_one:
         given = {name: pictures[0] for name, pictures in given.items()}
     options = followed | {"image": given["init"], "strength": request.strength}
-    if "Kontext" in type(made).__name__:  # which brings both pictures to sizes of its own, or none
+    if "Kontext" in type(made).__name__:  # which resizes both pictures or none
         options["_auto_resize"] = bool(request.references)
     if request.padding_crop is not None:
         options["padding_mask_crop"] = request.padding_crop
@@ -224,7 +224,7 @@ def with_pictures(pipe, request):
 
 
 class Flux:
-    """How FluxPipeline is asked, and what of its first evaluation is kept."""
+    """How FluxPipeline is called, and what is kept of its first evaluation."""
     side = 16                       # of a token, in pixels
 
     def generators(self, request):
@@ -242,20 +242,20 @@ class Flux:
         return packed
 
     def prepared(self, made):
-        """The latents of what prepare_latents returns."""
+        """The latents in what prepare_latents returns."""
         return made if torch.is_tensor(made) else made[0]
 
     def packed(self, latents):
         return latents
 
     def evaluation(self, args, options, output, tokens, count):
-        """`tokens` is the number of the noise's, `count` that of pictures."""
+        """`tokens` is the number of noise tokens, `count` that of pictures."""
         return {"prompt_embeds": options["encoder_hidden_states"],
                 "pooled_prompt_embeds": options["pooled_projections"], "velocity_first": output[0]}
 
 
 class Klein(Flux):
-    """Negative prompts go in as embeddings; without one it is the empty prompt."""
+    """Negative prompts are passed as embeddings; the default is the empty prompt."""
 
     def arguments(self, pipe, request):
         given = {"prompt": list(request.prompts), "guidance_scale": request.true_cfg}
@@ -316,7 +316,7 @@ class ZImage(Flux):
 
 
 class Kontext(Flux):
-    """Sizes stay as they are asked for."""
+    """Keeps the requested size."""
 
     def arguments(self, pipe, request):
         given = super().arguments(pipe, request) | {"max_area": request.width * request.height}
@@ -328,7 +328,7 @@ class Kontext(Flux):
 
 
 class Tool(Flux):
-    """Fill and Control know no true guidance."""
+    """Fill and Control have no true guidance."""
 
     def arguments(self, pipe, request):
         return {"prompt": list(request.prompts), "guidance_scale": request.guidance} | (
@@ -336,8 +336,8 @@ class Tool(Flux):
 
 
 class Joy(Flux):
-    """Draws of the reference come from torch's global generator: with that one for the noise they
-    follow it."""
+    """The reference sample is drawn from torch's global generator. The noise uses that one too, so the
+    sample's draws follow it."""
 
     def generators(self, request):
         return [torch.manual_seed(request.seed)]
@@ -349,7 +349,7 @@ class Joy(Flux):
         return given | ({"image": reference_pictures(request)[0]} if request.references else {})
 
     def packed(self, latents):
-        """Of the last item, which is drawn."""
+        """The last item, which is the one drawn."""
         drawn = latents[:, -1].squeeze(2)
         patches = drawn.unflatten(3, (-1, 2)).unflatten(2, (-1, 2))
         return patches.permute(0, 2, 4, 1, 3, 5).flatten(3).flatten(1, 2)
@@ -360,7 +360,7 @@ class Joy(Flux):
 
 
 class JoyPlus(Joy):
-    """Latents are patches, of what is drawn and then of references; guidance is one batch."""
+    """Latents are patches, first the drawn ones, then references; guidance is one batch."""
 
     def arguments(self, pipe, request):
         given = {"prompt": list(request.prompts), "guidance_scale": request.true_cfg}
@@ -385,7 +385,7 @@ class JoyPlus(Joy):
         return latents[:, :self.tokens].flatten(2)
 
     def evaluation(self, args, options, output, tokens, count):
-        longest = int(options["encoder_hidden_states_mask"][-count:].sum(1).max())  # without the pads
+        longest = int(options["encoder_hidden_states_mask"][-count:].sum(1).max())  # without padding
         return {"prompt_embeds": options["encoder_hidden_states"][-count:, :longest],
                 "velocity_first": self.packed(output[0][-count:])}
 
@@ -398,7 +398,7 @@ FAMILIES = {"JoyImageEditPipeline": Joy(), "JoyImageEditPlusPipeline": JoyPlus()
 
 
 def run(pipe, request, latents=None):
-    """Draw the request; `latents`, packed, replace the drawn ones. Returns the tensors by name."""
+    """Run the request; packed `latents` replace the drawn ones. Returns the tensors by name."""
     family = FAMILIES[type(pipe).__name__]
     arguments = family.arguments(pipe, request)
     if request.looked_at:
@@ -444,14 +444,14 @@ def run(pipe, request, latents=None):
 
 
 def relative_error(got, expected):
-    """L2 norm of the difference, relative to that of what is expected."""
+    """L2 norm of the difference, relative to that of `expected`."""
     if torch.equal(got, expected):  # zeros, too
         return 0.0
     return ((got - expected).norm() / expected.norm()).item()
 
 
 def run_bfloat16(reference, pipe, request):
-    """Both runs of a request: by `pipe` in bfloat16, and by `reference` in float32.
+    """Runs a request twice: with `pipe` in bfloat16 and with `reference` in float32.
 
     Noise is drawn in the pipeline's dtype: the same seed gives other latents in bfloat16. The
     float32 run therefore starts from the latents of the bfloat16 run.

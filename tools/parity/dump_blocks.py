@@ -1,11 +1,12 @@
-"""Dump files of every kind of coded weights, and the numbers that they stand for.
+"""Dump files with every kind of coded weights, and the numbers that they stand for.
 
 usage: python dump_blocks.py [--out tests/data/parity/blocks]
 
-Writes blocks.gguf (each type of the gguf package's that Braid reads; blocks of random bits),
+Writes blocks.gguf (each of the gguf package's types that Braid reads; blocks of random bits),
 float8.safetensors (each spelling of scales), comfy.safetensors and comfy_note.safetensors (each
-format that ComfyUI's own package writes, marked in tensors or in the header) and
-numbers.safetensors, what the gguf package, diffusers and comfy-kitchen make of them; and the transformer and T5 of basic/model as such files.
+format that ComfyUI's own package writes, marked in tensors or in the header). numbers.safetensors
+has what the gguf package, diffusers and comfy-kitchen decode. Also writes the transformer and T5 of
+basic/model as such files.
 """
 import argparse
 import json
@@ -25,7 +26,7 @@ from gguf import GGMLQuantizationType as T
 from safetensors.torch import load_file, save_file
 
 ROWS, COLUMNS = 3, 512
-# Where in a block float16 numbers stand; all else is random bits.
+# Offsets of float16 numbers in a block; all else is random bits.
 HALVES = {T.Q4_0: [0], T.Q4_1: [0, 2], T.Q5_0: [0], T.Q5_1: [0, 2], T.Q8_0: [0],
           T.Q2_K: [80, 82], T.Q3_K: [108], T.Q4_K: [0, 2], T.Q5_K: [0, 2], T.Q6_K: [208],
           T.IQ4_NL: [0], T.IQ4_XS: [0]}
@@ -36,7 +37,7 @@ def blocks(kind, random):
     rows = random.integers(0, 256, (ROWS, COLUMNS // numbers, size), dtype=np.uint8)
     for at in HALVES[kind]:
         halves = random.normal(0, 0.02, rows.shape[:2]).astype(np.float16)
-        halves[0, 0] = 3e-6  # below the normal numbers
+        halves[0, 0] = 3e-6  # subnormal
         rows[:, :, at:at + 2] = halves[..., None].view(np.uint8)
     return rows.reshape(ROWS, -1)
 
@@ -85,8 +86,8 @@ def dump_float8(path, numbers):
 
 
 def comfy_layers():
-    """Of each format: what ComfyUI says of it, its tensors and its numbers. More rows than a tile of
-    scales has, and more scales in a row."""
+    """For each format: ComfyUI's mark, its tensors and its numbers. There are more rows, and more scales
+    per row, than a tile of scales has."""
     random = torch.Generator().manual_seed(3)
     draw = lambda rows, columns: torch.randn(rows, columns, generator=random) * 0.05
     w = draw(144, 80)
@@ -121,7 +122,7 @@ def dump_comfy(out, numbers):
 
 
 def name_in_llama(name):
-    """Of a T5's tensor."""
+    """llama.cpp's name of a T5 tensor."""
     layer = re.sub(r"^encoder\.block\.(\d+)\.layer\.[01]\.", r"enc.blk.\1.", name)
     for theirs, ours in {"shared": "token_embd", "encoder.final_layer_norm": "enc.output_norm",
                          "SelfAttention.relative_attention_bias": "attn_rel_b",
@@ -133,7 +134,7 @@ def name_in_llama(name):
 
 
 def dump_part(path, tensors, kinds):
-    """The matrices in each kind in turn, where their rows are whole blocks."""
+    """Matrices whose rows are whole blocks, in each kind in turn; all else as numbers."""
     writer = gguf.GGUFWriter(path, "flux")
     matrices = sorted(name for name, tensor in tensors.items() if tensor.ndim == 2)
     for name, tensor in tensors.items():
@@ -150,7 +151,7 @@ def dump_part(path, tensors, kinds):
 
 
 def dump_scaled(path, tensors):
-    """As ComfyUI has them and, of every other matrix, as Black Forest Labs do."""
+    """Matrices alternate between ComfyUI's form and Black Forest Labs'."""
     out = {"scaled_fp8": torch.empty(2, dtype=torch.float8_e4m3fn)}
     matrices = sorted(name for name, tensor in tensors.items() if tensor.ndim == 2)
     for name, tensor in tensors.items():

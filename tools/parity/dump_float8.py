@@ -2,8 +2,8 @@
 
 usage: python dump_float8.py [--out tests/data/parity/float8]
 
-Writes rows.safetensors with int8_requirements.txt's torchao. Its scales of bfloat16 weights are
-rounded to bfloat16, ours are not: those of the file are of weights in float32.
+Writes rows.safetensors with int8_requirements.txt's torchao. It rounds the scales of bfloat16 weights
+to bfloat16 and Braid does not, so the file is made from float32 weights.
 """
 import argparse
 from pathlib import Path
@@ -21,7 +21,7 @@ def weights():
     w = torch.randn(ROWS, COLUMNS, generator=torch.Generator().manual_seed(5)) * 0.02
     w[0] = 1e-30 * (torch.arange(COLUMNS) - 20)
     w[1] = torch.arange(COLUMNS) - 31.5
-    w[2, 0] = 100.0  # one value outweighs the row: codes below the normal numbers
+    w[2, 0] = 100.0  # one value dominates the row: subnormal codes
     w[3] = 448 * torch.linspace(-1, 1, COLUMNS)  # the scale is 1: ties of codes
     w[4] = torch.arange(COLUMNS) * 2.0 ** -10
     w[4, 0] = 448.0

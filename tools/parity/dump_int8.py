@@ -1,9 +1,9 @@
-"""Dump torchao's int8 codes and scales of a few rows, and what its layers make of them.
+"""Dump torchao's int8 codes and scales of a few rows, and the outputs of its layers.
 
 usage: python dump_int8.py [--out tests/data/parity/int8]
 
 Writes v2.safetensors with torchao >= 0.15 (int8_requirements.txt) and v1.safetensors with torchao
-0.14.1 (int8_v1_requirements.txt), which is the last release that has version 1.
+0.14.1 (int8_v1_requirements.txt), the last release with version 1.
 """
 import argparse
 from pathlib import Path
@@ -22,7 +22,7 @@ def weights():
     w[0] = 0
     w[1] = 1e-30 * torch.arange(COLUMNS)
     w[2] = torch.arange(COLUMNS) - 31.5  # ties
-    w[3, 0] = 100.0  # one value outweighs the row
+    w[3, 0] = 100.0  # one value dominates the row
     w[4, 7] = -w[4].abs().max() * 1.5
     w[5] = torch.where(torch.arange(COLUMNS) % 2 == 0, 127.5, -127.5)
     w[6] = 6e4 * torch.linspace(-1, 1, COLUMNS)
@@ -39,7 +39,7 @@ def layer_of(weight, config):
 
 
 def fields(weight):
-    """Codes [N C] and scales [N 1] of either version's tensor."""
+    """Codes [N C] and scales [N 1] of a tensor of either version."""
     inner = getattr(weight, "tensor_impl", None)
     codes, scale = (weight.qdata, weight.scale) if inner is None else (inner.int_data, inner.scale)
     return {"codes": codes.clone(), "scales": scale.reshape(-1, 1).clone()}

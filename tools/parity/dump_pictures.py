@@ -1,12 +1,12 @@
-"""Write tests/data/pictures: small pictures of many kinds, and what Pillow makes of them.
+"""Write tests/data/pictures: small pictures of many kinds, and what Pillow decodes.
 
 usage: python dump_pictures.py [OUT]
 
 NAME: a picture; NAME.expected.png: its pixels, upright, over white.
 clear.png.transparency.png: how transparent its pixels are.
-resized.json: checksums of pixels that Pillow resizes, of the picture that colours() makes.
-blurred.json: the same of pixels that it blurs. masks.json: how diffusers cuts out of colours() what a
-mask of grey steps marks, and lays the negative of its cut back.
+resized.json: checksums of colours()'s picture resized by Pillow. blurred.json: the same, blurred.
+masks.json: how diffusers crops what a mask of grey steps marks from colours()'s picture, and pastes
+the crop's negative back.
 """
 import json
 import sys
@@ -32,14 +32,14 @@ MASKS = [((60, 50), (20, 10, 30, 25), (64, 64), 4), ((60, 50), (0, 0, 60, 3), (4
 
 
 def colours(width, height):
-    """Waves, and values that jump, so that sums leave 0..255; the same in tests/image."""
+    """Waves, and jumping values that make sums leave 0..255; the same as in tests/image."""
     i = np.arange(width * height * 3, dtype=np.int64)
     return Image.fromarray(((i * i * 31 + i * 7) % 65537 % 256).astype(np.uint8)
                            .reshape(height, width, 3))
 
 
 def scene(width, height, alpha=False):
-    """Smooth, as cameras see."""
+    """Smooth, like a photograph."""
     y, x = np.mgrid[:height, :width] / 8
     planes = [128 + 100 * np.sin(x + k) * np.cos(y * (k + 1) / 2) for k in range(4 if alpha else 3)]
     return Image.fromarray(np.stack(planes, -1).astype(np.uint8))

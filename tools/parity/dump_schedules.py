@@ -65,7 +65,7 @@ def fnv1a(data):
 
 
 def entry(config, tokens):
-    # A terminal shift divides by zero when there is one step only.
+    # A terminal shift divides by zero if there is only one step.
     counts = [n for n in COUNTS if n > 1 or not config.get("shift_terminal")]
     schedules = {n: schedule(config, n, tokens) for n in counts}
     assert all(np.isfinite(part).all() for parts in schedules.values() for part in parts)
@@ -83,10 +83,10 @@ def main():
     root = Path(__file__).resolve().parents[2]
     parser.add_argument("--out", type=Path, default=root / "tests/data/parity/schedules.json")
     out = parser.parse_args().out
-    diffusers.utils.logging.set_verbosity_error()  # each option it has no name for would be a line
+    diffusers.utils.logging.set_verbosity_error()  # it would print a line per unknown option
     entries = []
     for config in option_table():
-        # The number of tokens matters to the dynamic shifts only.
+        # The number of tokens matters only to dynamic shifts.
         for tokens in (16, 35, 1024, 16384) if config in (DYNAMIC, LINEAR) else (1008,):
             entries.append(entry(config, tokens))
     lines = ",\n".join(json.dumps(e, separators=(",", ":")) for e in entries)

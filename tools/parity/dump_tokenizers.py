@@ -1,15 +1,15 @@
-"""Train small tokenizers, ask transformers what they make of odd texts, and write both for the tests.
+"""Train small tokenizers, tokenize odd texts with transformers, and write both for the tests.
 
     pip install -r tools/parity/requirements.txt
-    python tools/parity/dump_tokenizers.py tests/text/data            # asks transformers again
-    python tools/parity/dump_tokenizers.py tests/text/data --train    # and trains new tokenizers first
+    python tools/parity/dump_tokenizers.py tests/text/data            # runs transformers again
+    python tools/parity/dump_tokenizers.py tests/text/data --train    # trains new tokenizers first
 
-Training differs from run to run (the trainer breaks ties by hash); what transformers answers does not.
+Training differs from run to run (the trainer breaks ties by hash); transformers' output does not.
 
-Every folder of the output is a tokenizer as a model directory has it; `corpus.jsonl` holds the texts, one
-JSON string a line. `<folder>.expected` has a line for each text: a digest of the ids that transformers
+Every output folder is a tokenizer as in a model directory; `corpus.jsonl` holds the texts, one JSON
+string per line. `<folder>.expected` has one line per text: a digest of the ids that transformers
 returns for tokenizer(text, padding="max_length", truncation=True, max_length=N), N = 16, 64, 77 and 512.
-`unicode.expected`: what the reference does to every single code point, as a digest for each plane.
+`unicode.expected`: what the reference does to every single code point, as one digest per plane.
 """
 import argparse
 import io
@@ -115,7 +115,7 @@ def make_qwen(out):
 
 
 def make_llama(out):
-    """Byte fallback, a prepended U+2581, fused unknowns: SentencePiece's BPE as Mistral and Llama 2 have it."""
+    """Byte fallback, a prepended U+2581, fused unknowns: SentencePiece's BPE as in Mistral and Llama 2."""
     normalizer = normalizers.Sequence([normalizers.Prepend("\u2581"), normalizers.Replace(" ", "\u2581")])
     bpe = Tokenizer(models.BPE(unk_token="<unk>", fuse_unk=True, byte_fallback=True))
     bpe.normalizer = normalizer
@@ -132,13 +132,13 @@ def make_llama(out):
 
 
 def make_tekken(out):
-    """Mistral's: byte-level BPE behind its special tokens, words that are tokens are not cut, padding on the left."""
+    """Mistral's: byte-level BPE after its special tokens, words that are tokens stay whole, left padding."""
     words = pre_tokenizers.Sequence([pre_tokenizers.Split(Regex(TEKKEN_WORDS), behavior="isolated"),
                                      pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
     vocab, merges = train_bpe(None, words, 1300)
     first = len(TEKKEN_SPECIALS)
     vocab = {t: i for i, t in enumerate(TEKKEN_SPECIALS)} | {t: first + i for t, i in vocab.items()}
-    # words without merges that lead to them
+    # words that no merges lead to
     vocab |= {t: len(vocab) + i for i, t in enumerate(("\u0120astronauts", "\u0120charcoal"))}
     tekken = Tokenizer(models.BPE(vocab, merges, ignore_merges=True))
     tekken.pre_tokenizer = words
@@ -178,14 +178,14 @@ def make_zoo(out):
 
 
 def save_alone(cls, folder, target):
-    """What transformers 5 writes: tokenizer.json and its configuration, nothing else."""
+    """Only what transformers 5 writes: tokenizer.json and its configuration."""
     cls.from_pretrained(folder).save_pretrained(target)
     document = json.loads((target / "tokenizer.json").read_text("utf-8"))
     write_json(target / "tokenizer.json", document)  # without indentation: half the size
 
 
 def digest(ids):
-    """FNV-1a, an id at a time."""
+    """FNV-1a, one id at a time."""
     value = 0xCBF29CE484222325
     for token in ids:
         value = ((value ^ token) * 0x100000001B3) % 2**64
@@ -199,7 +199,7 @@ def expected(cls, folder, texts):
 
 
 def unicode_facts():
-    """(name, code point -> code points) of each normalizer, and of each class: itself if it is a member."""
+    """(name, code point -> code points) for each normalizer, and for each class: itself if a member."""
     for name in ("NFC", "NFD", "NFKC", "NFKD", "Lowercase", "StripAccents", "Nmt"):
         normalize = getattr(normalizers, name)().normalize_str
         yield name, lambda c, normalize=normalize: normalize(chr(c))
@@ -219,7 +219,7 @@ def unicode_lines():
     for name, result in unicode_facts():
         for block in range(0, 0x110000, 0x10000):
             codes = [c for c in range(block, block + 0x10000) if not 0xD800 <= c <= 0xDFFF]
-            # What comes out of a code point, and a mark that none is.
+            # What a code point becomes, then a separator that is no result.
             yield f"{name} {block:x} {digest(ord(x) for c in codes for x in [*result(c), chr(0x10FFFF)]):016x}\n"
 
 

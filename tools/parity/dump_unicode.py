@@ -42,7 +42,7 @@ def ranges(code_points, key=lambda c: None):
 
 
 def is_new(c):
-    """Not yet assigned in Unicode 14, the oldest that a supported system has."""
+    """Not yet assigned in Unicode 14, the oldest on a supported system."""
     return unicodedata.category(chr(c)) == "Cn"
 
 
@@ -53,16 +53,16 @@ def matched_by(pattern):
 
 
 def has_combining_class(char):
-    """Whether the reference reorders `char`: below 230 it moves before U+0301, above 220 behind U+0316."""
+    """Whether the reference reorders `char`: below 230 it moves before U+0301, above 220 after U+0316."""
     nfd = normalizers.NFD().normalize_str
     return nfd("\u0301" + char) != "\u0301" + char or nfd(char + "\u0316") != char + "\u0316"
 
 
 def inert():
-    """What later Unicode versions reorder, decompose, compose or call a mark, and the reference does not."""
+    """Code points that later Unicode versions reorder, decompose, compose or call a mark, unlike the reference."""
     nfkd = normalizers.NFKD().normalize_str
     strip = normalizers.StripAccents().normalize_str
-    found = {0x105D2, 0x105DA, 0x16D63, 0x16D67}  # compose with a mark that is old or is none
+    found = {0x105D2, 0x105DA, 0x16D63, 0x16D67}  # compose with an old mark, or with a non-mark
     for c in CODE_POINTS:
         char = chr(c)
         mark = unicodedata2.category(char)[0] == "M"
@@ -94,7 +94,7 @@ def later_numbers():
 
 
 def not_punctuation():
-    """What is punctuation by now and was not in Unicode 9."""
+    """Punctuation now, but not in Unicode 9."""
     now = {c for c in CODE_POINTS if unicodedata2.category(chr(c))[0] == "P"}
     return ranges(now - split_by(pre_tokenizers.Punctuation()))
 
@@ -111,7 +111,7 @@ def charsmap(frm, to):
 
 
 def later_extenders():
-    """What stays in one grapheme cluster with an `a` before it: the cluster is then replaced whole."""
+    """Code points that join a preceding `a` in one grapheme cluster: the cluster is then replaced whole."""
     normalize = normalizers.Precompiled(charsmap("a", "X")).normalize_str
     joins = [c for c in CODE_POINTS if c > 127 and normalize("a" + chr(c)) == "X"]
     return ranges(c for c in joins if is_new(c))

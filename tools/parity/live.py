@@ -2,10 +2,10 @@
 
 usage: python live.py [BRAID] [--only WORD ...] [--threads 2] [--keep FOLDER]
 
-BRAID is the program (build/release/bin/braid). Prints one line a case; exits 1 if one fails.
-Without --only the committed fixtures are made anew first, and compared too.
-float32: latents_initial, which is noise, sigmas and timesteps bit for bit, the rest within the tolerances below.
-bfloat16: the error of velocity_first against float32 from the same latents, beside diffusers' own.
+BRAID is the program (build/release/bin/braid). Prints one line per case; exits 1 if any fails.
+Without --only the committed fixtures are first rebuilt and compared too.
+float32: latents_initial (noise), sigmas and timesteps bit for bit, the rest within the tolerances below.
+bfloat16: velocity_first's error against float32 from the same latents, compared with diffusers' own.
 """
 import argparse
 import subprocess
@@ -32,22 +32,22 @@ from safetensors.torch import load_file, save_file
 
 ROOT = Path(__file__).resolve().parents[2]
 EXACT = ("latents_initial", "sigmas", "timesteps")
-ENCODED = 1e-5     # a picture out of the encoder, relative to the largest value
+ENCODED = 1e-5     # an encoded picture, relative to the largest value
 EMBEDDINGS = 1e-5  # relative L2, and largest difference relative to the largest value
 VELOCITY = 1e-4    # largest difference relative to the largest value
 PIXELS = 1e-3      # share of the values that may differ by more than 1/255
-BFLOAT16 = 1.1     # error relative to that of diffusers
-TIMEOUT = 120      # seconds a run of braid
+BFLOAT16 = 1.1     # error relative to diffusers' own
+TIMEOUT = 120      # seconds per run of braid
 TRULY_GUIDED = (random_families.KleinShape, random_families.ZImagePipelineShape,
                 random_joy.JoyShape)
 
 
 class Mismatch(Exception):
-    """A case that fails, in one sentence."""
+    """Why a case fails, in one sentence."""
 
 
 def pipeline_of(case, folder):
-    """The pipeline's directory, and braid's flags that name it."""
+    """The pipeline's directory, and the flags of braid that select it."""
     if case.shape is None:
         return random_pipeline.DEMO, ["-m", random_pipeline.DEMO]
     model = folder / "model"
@@ -56,7 +56,7 @@ def pipeline_of(case, folder):
         return model, coded_flags(case, model, folder)
     if case.single_file is None:
         return model, ["-m", model]
-    # The other parts lie in a directory without a transformer.
+    # The other parts are in a directory without a transformer.
     components = folder / "components"
     components.mkdir()
     for part in model.iterdir():
@@ -67,7 +67,7 @@ def pipeline_of(case, folder):
 
 
 def coded_flags(case, model, folder):
-    """Flags that name coded files; their numbers take the place of the model's."""
+    """Flags that select coded files; the model in the directory gets their decoded numbers."""
     converter = single_file.converter_of(model / "transformer")
     if case.single_file is None:
         converter = dict
@@ -78,7 +78,7 @@ def coded_flags(case, model, folder):
         is_t5 = (model / "text_encoder_2").exists()
         text = coded_file.code_text(
             model / ("text_encoder_2" if is_t5 else "text_encoder"), folder / "text.gguf",
-            dump_blocks.name_in_llama if is_t5 else coded_file.name_of_qwen3)
+            dump_blocks.name_in_llama if is_t5 else coded_file.name_of_language_model)
         flags += ["--text-encoder-file", text]
     return flags
 
@@ -104,7 +104,7 @@ def latents_of(case):
 
 def flags_of(case, folder, threads):
     request = case.request
-    # The scale of families whose own guidance is classifier-free is --guidance.
+    # Where a family's own guidance is classifier-free, its scale is --guidance.
     is_true = isinstance(case.shape, TRULY_GUIDED)
     flags = [
         "-o", folder / "out.png", "--dump", folder / "dump.safetensors", "-q",
@@ -157,7 +157,7 @@ def flags_of(case, folder, threads):
 
 
 def braid(program, case, model_flags, folder, threads):
-    """What braid dumps, with the pictures it names on stdout as `image`."""
+    """What braid dumps, plus the pictures named on stdout as `image`."""
     command = [program, "generate", *prompts_of(case.request, folder), *model_flags,
                *flags_of(case, folder, threads)]
     try:
@@ -187,7 +187,7 @@ def check_names(got, expected):
 
 
 def check_exact(got, expected, request):
-    """What a picture starts from is exact where it is noise alone."""
+    """Initial latents are exact if they are noise alone."""
     is_encoded = request.init is not None and request.strength < 1
     if is_encoded:
         error = largest(got["latents_initial"], expected["latents_initial"])
@@ -262,7 +262,7 @@ def compare(program, case, folder, threads):
 
 
 def run(program, cases, work, threads):
-    """The number of cases that failed."""
+    """Returns the number of failed cases."""
     failed = 0
     for i, case in enumerate(cases):
         folder = work / f"{i:02d}"

@@ -1,4 +1,4 @@
-"""The cases of live.py: which pipeline, which request, and how braid is asked for it."""
+"""The cases of live.py: pipeline, request, and how braid is called."""
 from dataclasses import dataclass, replace
 
 from dump import Request
@@ -25,13 +25,13 @@ class Case:
     shape: Shape | KleinShape | DevShape | ZImagePipelineShape | JoyShape | None  # None: bundled
     request: Request
     dtype: str = "float32"
-    flags: tuple = ()        # further flags of braid, which must not change a number
+    flags: tuple = ()        # further flags of braid, which must not change any number
     single_file: str | None = None  # the prefix of the names in a single-file transformer
-    own_latents: bool = False       # starts from given latents (--latents), not from drawn ones
-    coded: str | None = None        # the kind of a transformer's codes (coded_file.py)
+    own_latents: bool = False       # starts from given latents (--latents) instead of drawn ones
+    coded: str | None = None        # the transformer's coding (coded_file.py)
     coded_text: bool = False        # the large text encoder in GGUF
     lora: str | None = None         # how a LoRA is spelt (make_adapters.py)
-    control_lora: bool = False      # a LoRA makes it a model that follows a picture
+    control_lora: bool = False      # a LoRA turns it into a control model
 
 
 def ask(*prompts, size="64x64", seq=32, cfg=1.0, negative=None, n=1, **options):
@@ -41,7 +41,7 @@ def ask(*prompts, size="64x64", seq=32, cfg=1.0, negative=None, n=1, **options):
 
 
 def shape(**options):
-    """One more random pipeline; its seed follows from its options."""
+    """Another random pipeline; its seed follows from its options."""
     return replace(DEV, seed=sum(repr(sorted(options.items())).encode()), **options)
 
 
@@ -194,7 +194,7 @@ ZIMAGE = [
         seed=16, transformer=ZImageShape(heads=30, axes=(2, 2, 2), layers=3)),
         ask(cfg=0.0, size="96x160", seq=64)),
     Case("zimage turbo, single file", ZImagePipelineShape(
-        seed=17, transformer=ZImageShape(heads=2, axes=(32, 48, 48))),  # shapes do not tell axes
+        seed=17, transformer=ZImageShape(heads=2, axes=(32, 48, 48))),  # shapes do not determine axes
         ask(cfg=0.0, seq=64), single_file=""),
     Case("zimage turbo, single file, prefix", ZImagePipelineShape(
         seed=21, transformer=ZImageShape(heads=3, axes=(32, 48, 48), refiners=2, layers=1)),
@@ -211,7 +211,7 @@ ZIMAGE = [
     Case("zimage, bfloat16", ZImagePipelineShape(seed=12, dtype="bfloat16"),
          ask(cfg=4.0, seq=64), "bfloat16"),
 ]
-# Image to image, inpainting, and the models of FLUX.1's shape that look at pictures.
+# Image to image, inpainting, and FLUX.1's variants that look at pictures.
 KONTEXT = shape(pipeline="FluxKontextPipeline", double_blocks=1, single_blocks=1, latent_channels=4)
 FILL = shape(pipeline="FluxFillPipeline")
 CONTROL = shape(pipeline="FluxControlPipeline")
@@ -285,7 +285,7 @@ PICTURES = [
          ask(guidance=4.0, n=4, steps=4, init=(64, 64), strength=1.0), "bfloat16"),
 ]
 
-# ControlNets: how many blocks they have of how many, and what is followed when.
+# ControlNets: their share of the blocks, and what they follow when.
 NET = {"controlnets": (NetShape(),)}
 CONTROLNETS = [
     Case("controlnet", shape(double_blocks=3, single_blocks=3, **NET),
@@ -324,7 +324,7 @@ CONTROLNETS = [
     Case("controlnet, bfloat16", shape(heads=4, dtype="bfloat16", double_blocks=2, **NET),
          ask(guidance=4.0, n=4, followed=((64, 64),)), "bfloat16"),
 ]
-# Edit draws sizes that it was trained for, the nearest in shape to what is asked.
+# Edit draws only its trained sizes: the nearest in aspect ratio to the request.
 JOY = [
     Case("joy edit", JoyShape(seed=1),
          ask(size="640x512", seq=4096, cfg=4.0, steps=3, references=((60, 44),))),
@@ -345,7 +345,7 @@ JOY = [
          ask(size="192x256", seq=4096, cfg=2.0, negative=ACCENTS, references=((400, 300),))),
     Case("joy plus without a reference", JoyShape(seed=10, plus=True),
          ask(size="128x192", seq=4096, cfg=4.0)),
-    # Not of Edit: another draw of the noise is another sample of the reference, too.
+    # Not for Edit: drawing other noise also changes the reference's sample.
     Case("joy plus, bfloat16", JoyShape(seed=7, plus=True, dtype="bfloat16"),
          ask(size="640x512", seq=4096, cfg=4.0, references=((60, 44),)), "bfloat16"),
 ]
@@ -362,7 +362,7 @@ REDUX = [
          ask(seq=512, n=2, looked_at=((90, 50), (28, 70)), looked_scales=(0.75, -0.5))),
     Case("redux, empty prompt", shape(guidance=False, redux=ReduxShape(heads=2, layers=3, patch=5)),
          ask("", seq=512, size="80x112", looked_at=((100, 64),))),
-    # diffusers' image to image fails where the negative prompt is of another length
+    # diffusers' image to image fails if the negative prompt has another length
     Case("redux, true CFG", shape(heads=4, redux=ReduxShape()),
          ask(seq=512, cfg=2.0, negative="blurry", steps=3, looked_at=((64, 64),))),
     Case("redux, init", shape(heads=5, redux=ReduxShape()),
@@ -370,7 +370,7 @@ REDUX = [
     Case("redux, bfloat16", shape(heads=4, dtype="bfloat16", redux=ReduxShape()),
          ask(seq=512, guidance=4.0, n=4, looked_at=((64, 64),)), "bfloat16"),
 ]
-# A transformer in the codes of a file is the pipeline of the numbers that they stand for.
+# A coded transformer must equal the pipeline with the decoded numbers.
 WIDE = shape(heads=2, head_dim=128, axes=(16, 56, 56), single_blocks=2, t5_width=64, t5_heads=4,
              t5_head_dim=16, t5_ff=96)
 ODD = shape(heads=3, head_dim=32, axes=(8, 12, 12), t5_width=64, t5_ff=160, double_blocks=2)
@@ -389,6 +389,9 @@ CODED = [
     Case("ComfyUI's formats in a note", ODD, ask(), single_file="", coded="comfy note"),
     Case("klein in GGUF, Qwen3 too", WIDE_KLEIN, ask(n=2), single_file="", coded="gguf",
          coded_text=True),
+    Case("dev 2 in GGUF, Mistral too", DevShape(seed=54, text=TextShape(
+        width=32, head_dim=8, layers=31, theta=1e9)), ask(seq=SYSTEM, guidance=4.0),
+        single_file="", coded="gguf", coded_text=True),
     Case("klein in ComfyUI's formats", WIDE_KLEIN, ask(), single_file="", coded="comfy"),
     Case("zimage in GGUF, Qwen3 too", ZImagePipelineShape(seed=51, text=replace(
         QWEN3, layers=4, causal_lm=False)), ask(cfg=2.0, seq=64), single_file="", coded="gguf",
@@ -397,8 +400,21 @@ CODED = [
          single_file="", coded="gguf"),
     Case("ComfyUI's formats, bfloat16", replace(WIDE, dtype="bfloat16"), ask(guidance=4.0, n=4),
          "bfloat16", single_file="", coded="comfy"),
+    Case("ComfyUI's formats in a note, bfloat16, tp", replace(WIDE, dtype="bfloat16"),
+         ask(guidance=4.0, n=4), "bfloat16", single_file="", coded="comfy note",
+         flags=("--tp", "2")),
+    Case("klein in ComfyUI's formats, bfloat16", replace(WIDE_KLEIN, dtype="bfloat16"), ask(n=4),
+         "bfloat16", single_file="", coded="comfy"),
+    Case("zimage in ComfyUI's formats, bfloat16", ZImagePipelineShape(
+        seed=53, dtype="bfloat16"), ask(seq=64, n=4), "bfloat16", single_file="", coded="comfy"),
+    *[Case(f"{kind}{'' if dtype == 'float32' else ', bfloat16'}", replace(ODD, dtype=dtype),
+           ask(guidance=4.0, n=4), dtype, single_file="", coded=kind)
+      for kind in ("comfy float8", "old comfy float8", "plain float8")
+      for dtype in ("float32", "bfloat16")],
+    Case("klein in ComfyUI's float8, bfloat16", replace(WIDE_KLEIN, dtype="bfloat16"), ask(n=4),
+         "bfloat16", single_file="", coded="comfy float8", flags=("--offload", "block")),
 ]
-# A LoRA is the pipeline of the merged weights.
+# A LoRA must equal the pipeline with the merged weights.
 LOW = shape(heads=4, dtype="bfloat16")
 BESIDE = ("--lora-mode", "beside")
 TWO_SINGLES = Flux2Shape(heads=4, double_blocks=1, single_blocks=2)

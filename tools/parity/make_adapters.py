@@ -3,12 +3,12 @@ fixtures, and what diffusers computes with their merged weights.
 
 usage: python make_adapters.py [--only flux ...] [--out tests/data/parity/adapters] [--measure]
 
---measure makes nothing: it writes into manifest.json how far the reference is from the velocities
-that are there on each instruction set that this processor has (spread.py).
+--measure builds nothing. It writes into manifest.json how far the reference deviates from the existing
+velocities on each instruction set that this processor has (spread.py).
 
-A folder a base: NAME.safetensors, an adapter, and expected.safetensors with the float32 velocity of
-each. Files of peft are made by peft, and what is expected of them is what peft computes. All others
-are written here key by key and merged here: W + alpha / rank * B A, in the rows that the key means.
+One folder per base: NAME.safetensors, an adapter, and expected.safetensors with each one's float32
+velocity. peft writes its own files and computes what is expected of them. All others are written and
+merged here, key by key: W + alpha / rank * B A, in the rows that the key stands for.
 """
 import argparse
 import json
@@ -36,7 +36,7 @@ def draw(seed, *shape):
 
 
 class Base:
-    """A transformer of another fixture with its inputs, in float32."""
+    """Another fixture's transformer with its inputs, in float32."""
 
     def __init__(self, folder, config, run):
         self.folder, self.run = folder, run
@@ -58,13 +58,13 @@ class Base:
         return self.run(model, load_file(self.folder / "components.safetensors"))
 
     def widen(self, layer):
-        """As a control LoRA does: as many inputs again, of which nothing is made."""
+        """Doubles the inputs like a control LoRA; the new ones have zero weights."""
         weight = self.tensors[layer + ".weight"]
         self.tensors[layer + ".weight"] = torch.cat([weight, torch.zeros_like(weight)], 1)
         self.config |= {"in_channels": 2 * weight.shape[1], "out_channels": weight.shape[1]}
 
     def merged(self, changes):
-        """The velocity with [(names whose rows one after the other change, change)]."""
+        """The velocity after `changes`: [(names of the tensors whose stacked rows change, change)]."""
         return self.velocity(self.changed(changes))
 
     def changed(self, changes):
@@ -97,7 +97,7 @@ BASES = {"flux": (PARITY / "basic", PARITY / "basic/model/transformer", run_flux
          "flux2": (PARITY / "denoisers/klein", PARITY / "denoisers/klein", run_flux2),
          "zimage": (PARITY / "denoisers/zimage-32", PARITY / "denoisers/zimage-32", run_zimage)}
 
-# The single-file module -> the diffusers modules that its rows are.
+# The single-file module -> the diffusers modules that its rows come from.
 D, S = "transformer_blocks.0.", "single_transformer_blocks.1."
 FLUX_ENDS = {
     "img_in": ["x_embedder"], "txt_in": ["context_embedder"],
@@ -158,7 +158,7 @@ def underscored(prefix):
 
 
 class Writer:
-    """One file of plain or other products, with what it changes."""
+    """A file of low-rank or other products, and the changes it stands for."""
 
     def __init__(self, base, seed):
         self.base, self.seed = base, seed
@@ -192,7 +192,7 @@ class Writer:
 
 
 def spelled(base, seed, table, key_of, single_file=True, alphas=False, **words):
-    """A file with all modules of a table, under single files' names or under diffusers'."""
+    """A file with all modules of a table, under single-file or diffusers names."""
     writer = Writer(base, seed)
     for i, (single, modules) in enumerate(table.items()):
         for name, parts in [(single, modules)] if single_file else [(m, [m]) for m in modules]:
@@ -216,7 +216,7 @@ def xlabs(base, seed):
 
 
 def control(base, seed):
-    """Products with biases, and norms in place of the model's."""
+    """Products with biases, and norms that replace the model's."""
     writer = Writer(base, seed)
     for name, modules in (FLUX_ENDS | FLUX_BLOCKS).items():
         writer.low_rank(name, modules, ("lora_A", "lora_B"), bias=True)
@@ -229,7 +229,7 @@ def control(base, seed):
 
 
 def lokr(base, seed, table, prefix):
-    """Kronecker products: both factors whole, one of them a product, both."""
+    """Kronecker products: neither, one or both of the factors are products."""
     writer = Writer(base, seed)
     for i, (name, modules) in enumerate(table.items()):
         rows, columns = writer.extent(modules)
@@ -262,7 +262,7 @@ def loha(base, seed, table):
 
 
 def of_peft(base, seed, config):
-    """(tensors, metadata, velocity) of an adapter that peft has made."""
+    """(tensors, metadata, velocity) of an adapter built by peft."""
     model = base.model()
     model.add_adapter(LoraConfig(init_lora_weights=False, **config))
     generator = torch.Generator().manual_seed(seed)
@@ -345,7 +345,7 @@ def make(name, out):
     save_file(expected, out / "expected.safetensors")
 
 
-# Of DoRA peft draws other magnitudes each time: nothing is known of its spread.
+# peft draws new DoRA magnitudes each time, so their spread is unknown.
 def measure(names, out):
     spread = {name: {} for name in names}
     for settings in instruction_sets().values():

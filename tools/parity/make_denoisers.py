@@ -5,9 +5,9 @@ usage: python make_denoisers.py [--only klein ...] [--out tests/data/parity/deno
 
 Each case is a folder: config.json and diffusion_pytorch_model.safetensors, the part; and
 components.safetensors, its inputs and float32 outputs. manifest.json holds the relative L2 error of
-diffusers' own bfloat16 and the largest difference of its own float32: the most over the instruction
-sets that its libraries can be told to use here (spread.py), since a bound has to hold on every
-processor. --measure makes only that anew.
+diffusers' own bfloat16 and the largest difference of its own float32. Both are maxima over the
+instruction sets available here (spread.py), because a bound must hold on every processor. --measure
+updates only these.
 """
 import argparse
 import dataclasses
@@ -29,13 +29,12 @@ from random_denoisers import Flux2Shape, Flux2VaeShape, ZImageShape, build
 from safetensors.torch import load_file, save_file
 from spread import instruction_sets, largest
 
-# Times 1000 they are numbers that bfloat16 has exactly; others move the output by more than all
-# rounding behind them.
+# Times 1000 they are exact in bfloat16; others move the output by more than all later rounding.
 TIMES, GUIDANCE = (0.5, 0.125, 0.25), (4.0, 2.0, 1.0)
 OUT = ROOT / "tests/data/parity/denoisers"
 SINGLE_FILE = "transformer.safetensors"
-SEEN = 3e-3   # by how much the output has to change when a tensor is made neutral
-# Z-Image's is too large for a fixture, whatever the shape: the files lack it.
+SEEN = 3e-3   # the least change of the output when a tensor is neutralised
+# Z-Image's is too large for a fixture, whatever the shape, so the files omit it.
 LEFT_OUT = "t_embedder.mlp.0.weight"
 
 
@@ -44,7 +43,7 @@ class Flux2Case:
     shape: Flux2Shape
     batch: int = 1
     grid: tuple = (3, 5)            # rows and columns of the noise's tokens
-    references: tuple = ()          # of each its rows and columns
+    references: tuple = ()          # rows and columns of each
     text: int = 7
     times: tuple = TIMES            # of the pictures of the batch
     scales: tuple = GUIDANCE
@@ -96,7 +95,7 @@ CASES = {
 
 
 def grid_ids(time, rows, columns):
-    """FLUX.2's positions of a picture's tokens: (picture, row, column, 0)."""
+    """FLUX.2's positions of picture tokens: (picture, row, column, 0)."""
     return torch.cartesian_prod(torch.tensor([time]), torch.arange(rows), torch.arange(columns),
                                 torch.tensor([0])).float()
 
@@ -173,7 +172,7 @@ OUTPUTS = {Flux2Case: flux2_outputs, ZImageCase: zimage_outputs, VaeCase: vae_ou
 
 
 def fit(tensors):
-    """What a file holds of the tensors, which are (name, tensor) pairs."""
+    """The (name, tensor) pairs that a file holds."""
     return {name: t.contiguous() for name, t in tensors if not name.endswith(LEFT_OUT)}
 
 
@@ -194,7 +193,7 @@ def outputs(folder, case, given, dtype):
 
 
 def measure(name, folder, expected):
-    """Of each output the largest bfloat16 error and float32 difference over instruction sets."""
+    """For each output, the largest bfloat16 error and float32 difference over instruction sets."""
     names = [n for n in expected if not n.endswith("_tiled")]
     errors, differences = dict.fromkeys(names, 0.0), dict.fromkeys(names, 0.0)
     for variables in instruction_sets().values():
@@ -210,12 +209,12 @@ def measure(name, folder, expected):
 
 @torch.no_grad()
 def check_alive(folder, case, given, expected):
-    """Every tensor, made neutral, changes an output: norm weights and variances 1, all else 0."""
+    """Neutralising any tensor changes an output: norm weights and variances 1, all else 0."""
     model = load(folder, torch.float32)
     for name, tensor in model.state_dict().items():
         if not tensor.is_floating_point() or name.endswith("attentions.0.to_k.bias"):
             continue
-        if name.endswith("pad_token") and case.caption % 32 == 0:  # of the case without any pads
+        if name.endswith("pad_token") and case.caption % 32 == 0:  # the case without padding
             continue
         kept = tensor.clone()
         is_norm = tensor.dim() == 1 and name.endswith(("weight", "running_var"))
@@ -227,7 +226,7 @@ def check_alive(folder, case, given, expected):
 
 
 def make(name, out):
-    """All but the manifest. Returns the float32 outputs."""
+    """Build all but the manifest. Returns the float32 outputs."""
     case, folder = CASES[name], out / name
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
@@ -253,7 +252,7 @@ def stored(name, out):
 
 
 def describe(name, folder, expected):
-    """Write the manifest, and print what is in it."""
+    """Write and print the manifest."""
     errors, differences = measure(name, folder, expected)
     manifest = {"bfloat16_errors": errors, "float32_spread": differences,
                 "made_with": versions()}

@@ -2,12 +2,11 @@
 
 usage: python make_fixtures.py [--only demo basic ...] [--out tests/data/parity]
 
-Each case is a folder: manifest.json; model/ (except for the bundled model and another case's);
-expected.safetensors, the whole pipeline (see dump.py); of FLUX.1 components.safetensors, one part at
-a time. Fixed seeds and one
-thread: the same machine makes the same bytes, another one the same up to rounding. How far that
-goes is in the manifest, of each instruction set up to the machine's own (see spread.py): make them
-on one that has all of tools/shell/instruction_sets.txt.
+Each case is a folder: manifest.json; model/ (unless it uses the bundled model or another case's);
+expected.safetensors, the whole pipeline (see dump.py); for FLUX.1 also components.safetensors, one
+part at a time. With fixed seeds and one thread the same machine gives the same bytes, another one the
+same up to rounding. The manifest has the spread for each instruction set up to the machine's own (see
+spread.py), so build them on one that has all of tools/shell/instruction_sets.txt.
 After new weights for the bundled model: python make_fixtures.py --only demo
 """
 import argparse
@@ -36,19 +35,19 @@ ROOT = Path(__file__).resolve().parents[2]
 
 SHAPES = {
     "basic": Shape(seed=1, vae_sample_size=32, dtype="bfloat16"),
-    # FLUX.1-schnell's kind: no guidance embedder, static shift; the other form of everything.
+    # Like FLUX.1-schnell: no guidance embedder, static shift; the other variant of every option.
     "schnell": Shape(
         seed=2, heads=3, head_dim=8, axes=(2, 2, 4), single_blocks=1, guidance=False,
         clip_width=24, clip_heads=3, clip_act="gelu", clip_eos=669, t5_width=24,
         t5_heads=3, t5_head_dim=8, t5_layers=1, vae_widths=(4, 4, 8, 8), vae_groups=2,
         vae_quant_convs=True, vae_attention=False, vae_sample_size=32, scheduler={"shift": 1.0}),
-    # Shards, float16, tiles, and a spacing.
+    # Shards, float16, tiles, and another spacing of sigmas.
     "sharded": Shape(
         seed=3, heads=4, head_dim=8, axes=(4, 2, 2), single_blocks=1, t5_embedding="both",
         vae_layers=2, vae_widths=(4, 8, 8, 8), vae_groups=2, vae_sample_size=32, dtype="float16",
         shard="60KB",
         scheduler={"shift": 3.0, "use_dynamic_shifting": True, "use_karras_sigmas": True}),
-    # Names as in FLUX.1's published files, the other dynamic shift, an odd number of everything.
+    # Names as in FLUX.1's published files, the other dynamic shift, odd sizes everywhere.
     "prefixed": Shape(
         seed=4, heads=5, head_dim=6, axes=(2, 2, 2), double_blocks=2, single_blocks=3,
         clip_prefix=True, clip_width=18, clip_heads=3, clip_layers=3, t5_width=20, t5_heads=5,
@@ -64,7 +63,7 @@ SHAPES = {
     "klein": KleinShape(
         seed=6, transformer=Flux2Shape(head_dim=8, axes=(2, 2, 2, 2), double_blocks=2),
         text=TextShape(kv_heads=1), dtype="bfloat16"),
-    # True guidance; a thinner decoder, odd numbers, two heads of queries to one of keys.
+    # True guidance; a thinner decoder, odd sizes, two query heads per key head.
     "klein-base": KleinShape(
         seed=7, distilled=False,
         transformer=Flux2Shape(heads=5, head_dim=8, axes=(2, 2, 2, 2), single_blocks=1,
@@ -77,7 +76,7 @@ SHAPES = {
         seed=8, transformer=Flux2Shape(heads=2, double_blocks=2, single_blocks=1, guidance=True),
         dtype="bfloat16"),
 }
-MODELS = {"demo": DEMO, "zimage": Path("../zimage-turbo/model")}  # of cases without a shape
+MODELS = {"demo": DEMO, "zimage": Path("../zimage-turbo/model")}  # for cases without a shape
 CASES = {
     "basic": Request(PROMPTS[:1], steps=3, max_sequence_length=16, guidance=4.0),
     "schnell": Request(PROMPTS, width=112, height=80, max_sequence_length=21, seed=7, true_cfg=2.5,
@@ -88,20 +87,20 @@ CASES = {
                         max_sequence_length=33, guidance=1.25),
     "zimage-turbo": Request(PROMPTS, width=112, height=80, steps=3, max_sequence_length=64, seed=3,
                             true_cfg=0.0),
-    # Prompts of unequal lengths, capped guidance that ends early.
+    # Prompts of unequal lengths; capped guidance that ends early.
     "zimage": Request(PROMPTS, width=80, steps=3, max_sequence_length=100, seed=9, true_cfg=4.0,
                       cfg_norm_cap=0.9, cfg_until=0.2, num_images=2,
                       negative_prompt="blurry, two stars; a green ring above a pink square"),
     "klein": Request(PROMPTS, width=112, height=80, steps=4, max_sequence_length=64, seed=12),
     "klein-base": Request(PROMPTS, width=80, steps=3, max_sequence_length=50, seed=13, true_cfg=4.0,
                           negative_prompt="blurry, a purple heart", num_images=2, vae_tiling=True),
-    # Prompts follow a system message of many tokens, and what is in front of it is padding.
+    # Prompts follow a long system message, with padding in front.
     "flux2-dev": Request(("a [IMG]small red circle", PROMPTS[1]), height=96, steps=3,
                          max_sequence_length=230, seed=2**41, guidance=4.0),
     "demo": Request(PROMPTS[:1], steps=4, max_sequence_length=32, seed=1234, num_images=2),
 }
 
-# Requests with pictures: in float32 alone, with models of the cases above or small ones of their own.
+# Requests with pictures: only in float32, with models of the cases above or small ones of their own.
 SMALL = Shape(head_dim=8, axes=(2, 2, 4), single_blocks=1, clip_width=16, clip_layers=1, t5_width=16,
               t5_layers=1, t5_head_dim=8, t5_ff=16, vae_widths=(4, 4, 8, 8), vae_groups=2,
               latent_channels=4, dtype="bfloat16")
@@ -111,7 +110,7 @@ SHAPES |= {"fill": dataclasses.replace(SMALL, seed=9, pipeline="FluxFillPipeline
            "controlnets": dataclasses.replace(
                SMALL, seed=11, double_blocks=3, single_blocks=2, controlnets=(
                    NetShape(double_blocks=2, modes=3), NetShape(double_blocks=2))),
-           # The net alone: what it stands beside is the model of controlnets.
+           # Only the net: the rest of the model is that of controlnets.
            "controlnet-pixels": dataclasses.replace(
                SMALL, seed=11, double_blocks=3, single_blocks=2,
                controlnets=(NetShape(double_blocks=2, single_blocks=0, pixels=True),))}
@@ -197,7 +196,7 @@ def make(name, out):
     print(f"{name}: {size / 1e6:.2f} MB", flush=True)
 
 
-# Models of the parts of another case, one before theirs, as pipelines of another class.
+# Models that reuse an earlier case's parts as another pipeline class.
 LINKED = {"klein-kept": ("klein", "Flux2KleinKVPipeline"),
           "kontext-mask": ("basic", "FluxKontextPipeline"),
           "controlnet-pixels": ("controlnets", "FluxPipeline")}
@@ -220,7 +219,7 @@ def link(name, out):
 
 
 def make_with_pictures(name, out):
-    """The pictures lie beside the manifest: init.png, mask.png, control.png, reference0.png,
+    """Writes the pictures beside the manifest: init.png, mask.png, control.png, reference0.png,
     followed0.png, looked0.png, ..., and lora.safetensors"""
     folder, request = out / name, WITH_PICTURES[name]
     shutil.rmtree(folder, ignore_errors=True)
@@ -240,7 +239,7 @@ def make_with_pictures(name, out):
     model = MODELS.get(name, "model")
     pipe = dump.load(folder / model)
     if name == "control-lora":
-        import control_lora  # whose modules need this one
+        import control_lora  # here, as its modules import this one
 
         merged = control_lora.write((folder / model).resolve(), folder / "lora.safetensors")
         pipe = control_lora.pipeline(pipe, merged)

@@ -1,13 +1,13 @@
-"""Make tests/data/parity/joy: a tiny random JoyAI-Image-Edit pipeline and what diffusers makes of it.
+"""Make tests/data/parity/joy: a tiny random JoyAI-Image-Edit pipeline and diffusers' outputs.
 
 usage: python make_joy.py [--out tests/data/parity/joy] [--measure]
 
 model/; components.safetensors, one part at a time on small inputs, in float32, with the error of
 diffusers' own bfloat16 in manifest.json; edit.safetensors, a request with one reference;
 plus.safetensors, a request to Edit-Plus, whose pipeline has the same parts under other class names,
-with two; reference0.png, reference1.png. manifest.json says how far the parts in float32 are from
-themselves on each instruction set that this processor has (spread.py); --measure does nothing else.
- Pictures have a megapixel: what is large is kept in parts.
+with two; reference0.png, reference1.png. manifest.json says how far the parts' float32 outputs move
+between the instruction sets that this processor has (spread.py); --measure updates only that.
+Pictures have a megapixel, so large tensors are kept in part.
 """
 import argparse
 import dataclasses
@@ -35,7 +35,7 @@ EDIT = Request(PROMPTS[:1], width=60, height=44, steps=3, max_sequence_length=40
                true_cfg=4.0, references=((60, 44),))
 PLUS = dataclasses.replace(EDIT, width=640, height=512, seed=6, negative_prompt="blurry, two stars",
                            references=((60, 44), (40, 90)))
-# Tensors of whole requests that are kept in part: of these dims every so manieth.
+# Tensors of whole requests that are kept in part: (dim, stride) pairs.
 STRIDES = {"image": ((1, 16), (2, 16)), "negative_prompt_embeds": ((1, 9),),
            "velocity_first_negative": ((1, 5),), "velocity_first_guided": ((1, 5),),
            "reference_latents": ((2, 5),)}
@@ -62,7 +62,7 @@ def plus_of(model, out):
 
 
 def vision_inputs(pipe):
-    """Two pictures of bytes, and a prompt in which they stand."""
+    """Two byte pictures, and a prompt that contains them."""
     pictures = [dump.random_picture(10 + i, (w, h)) for i, (h, w) in enumerate(VISION)]
     mark = "<|vision_start|><|image_pad|><|vision_end|>"
     text = f"<|im_start|>user\n{mark}{mark}a red circle<|im_end|>\n"
@@ -116,7 +116,7 @@ def part_outputs(pipe, given):
 
 
 def whole(pipe, request):
-    """dump.run(), and what only these pipelines have."""
+    """dump.run(), plus what only these pipelines have."""
     family = dump.FAMILIES[type(pipe).__name__]
     kept, outputs = {}, []
     hook = pipe.transformer.register_forward_hook(
@@ -153,7 +153,7 @@ def whole(pipe, request):
 
 
 def differences(out):
-    """Of the parts, in this process, from those in components.safetensors."""
+    """How far the parts' outputs in this process are from those in components.safetensors."""
     torch.set_num_threads(1)
     expected = load_file(out / "components.safetensors")
     made = part_outputs(dump.load(out / "model"), expected)
@@ -161,7 +161,7 @@ def differences(out):
 
 
 def measure(out):
-    """Adds float32_spread to the manifest: the largest of these on any instruction set."""
+    """Adds float32_spread to the manifest: the largest differences() on any instruction set."""
     found = [json.loads(subprocess.run(
         [sys.executable, __file__, "--out", out, "--differences"], check=True, text=True,
         stdout=subprocess.PIPE, env=os.environ | settings).stdout)

@@ -3,11 +3,11 @@
 usage: python make_text_encoders.py [--only qwen3 ...] [--out tests/data/parity/text_encoders]
 
 Each case is a folder: model/, as in a pipeline's text_encoder/, with bfloat16 weights;
-expected.safetensors: for every way of padding the ids, the mask, and the wanted hidden states of
+expected.safetensors: for every kind of padding the ids, the mask, and the wanted hidden states of
 transformers side by side, in float32 and in bfloat16 (NAME.bfloat16); manifest.json.
 
-In bfloat16 processors differ: of several instruction sets (of those that this processor has) the
-run is kept that is farthest from float32, so that a bound taken from it holds on all of them.
+Processors differ in bfloat16. Of the instruction sets that this processor has, the run farthest from
+float32 is kept, so that a bound taken from it holds on all of them.
 """
 import argparse
 import importlib.metadata
@@ -41,7 +41,7 @@ class Case:
     config: dict
     states: tuple               # of output.hidden_states
     paddings: dict              # "left", "right" or "none" -> the prompts' lengths
-    older_config: bool = False  # with rope_theta beside the rest
+    older_config: bool = False  # with rope_theta at the top level
 
 
 QWEN3 = {"vocab_size": 50, "hidden_size": 40, "intermediate_size": 64, "num_hidden_layers": 5,
@@ -55,13 +55,13 @@ VISION = {"model_type": "pixtral", "hidden_size": 8, "intermediate_size": 8, "he
           "num_hidden_layers": 1, "num_attention_heads": 2, "image_size": 28, "patch_size": 14}
 
 CASES = {
-    # FLUX.2 klein's kind: three states, right padding; one layer more than is needed
+    # like FLUX.2 klein: three states, right padding; one layer more than needed
     "qwen3": Case("Qwen3ForCausalLM", QWEN3, (1, 2, 4), {"right": (40, 14), "none": (20, 20)}),
-    # Z-Image's kind: the last state but one; four heads share one of keys and values
+    # like Z-Image: the last state but one; four query heads per key/value head
     "qwen3_bare": Case(
         "Qwen3Model", QWEN3 | {"num_attention_heads": 8, "num_hidden_layers": 4, "head_dim": 8},
         (-2,), {"right": (30, 47), "left": (7, 50)}, older_config=True),
-    # FLUX.2 dev's kind: a language model inside, no head norms, left padding
+    # like FLUX.2 dev: a nested language model, no head norms, left padding
     "mistral3": Case(
         "Mistral3ForConditionalGeneration", {"text_config": MISTRAL, "vision_config": VISION},
         (1, 2, 4), {"left": (14, 33), "right": (26, 12), "none": (30, 30)},
@@ -75,7 +75,7 @@ def generator(name):
 
 @torch.no_grad()
 def fill(model, case):
-    """Sums of products keep a size of about 1; no norm is left at 1."""
+    """Activations keep a size of about 1; no norm weight stays at 1."""
     for name, parameter in model.named_parameters():
         draw = torch.randn(parameter.shape, generator=generator(f"{case}/{name}"))
         if parameter.dim() == 1:
@@ -99,7 +99,7 @@ def write_model(name, folder):
 
 
 def tokens(name, padding, vocab_size):
-    """Ids and mask of some prompts, the longest of which has three pads where any has."""
+    """Ids and mask of some prompts; if padded at all, the longest has three pads."""
     lengths = CASES[name].paddings[padding]
     length = max(lengths) + (0 if padding == "none" else 3)
     ids = torch.randint(PAD + 1, vocab_size, (len(lengths), length),
@@ -113,7 +113,7 @@ def tokens(name, padding, vocab_size):
 
 @torch.no_grad()
 def hidden_states(name, folder, dtype):
-    """Of every padding: ids, mask, states."""
+    """For every kind of padding: ids, mask, states."""
     case = CASES[name]
     model = getattr(transformers, case.cls).from_pretrained(folder, dtype=dtype).eval()
     found = {}
@@ -127,7 +127,7 @@ def hidden_states(name, folder, dtype):
 
 
 def run_elsewhere(name, folder, instruction_set):
-    """hidden_states() in bfloat16, by a process that may use these instructions only."""
+    """hidden_states() in bfloat16, in a process limited to these instructions."""
     aten, onednn = instruction_set
     with tempfile.TemporaryDirectory() as scratch:
         out = Path(scratch) / "out.safetensors"
@@ -138,7 +138,7 @@ def run_elsewhere(name, folder, instruction_set):
 
 
 def error(got, expected):
-    """L2 norm of the difference, relative to that of what is expected."""
+    """L2 norm of the difference, relative to that of `expected`."""
     return ((got.float() - expected).norm() / expected.norm()).item()
 
 

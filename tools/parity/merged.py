@@ -7,7 +7,7 @@ OF_CLASS = {"FluxTransformer2DModel": "flux", "Flux2Transformer2DModel": "flux2"
 
 
 def write(model, lora, merged, spelling):
-    """Write the LoRA for the pipeline in the folder `model`, and that pipeline with it as `merged`."""
+    """Write the LoRA for the pipeline in the folder `model`, and the pipeline with it merged to `merged`."""
     base = make_adapters.Base(model, model / "transformer", None)
     writer = make_adapters.files_of(OF_CLASS[base.config["_class_name"]], base)[spelling]
     save_file({name: t.contiguous() for name, t in writer.tensors.items()}, lora)

@@ -1,4 +1,4 @@
-"""Each part of FLUX.1's pipeline alone: what it is fed, and what it makes of that."""
+"""Each part of FLUX.1's pipeline alone: its inputs and outputs."""
 import dump
 import torch
 
@@ -10,7 +10,7 @@ def knows(pipe):
 
 
 def normal(seed, *shape):
-    """Normal values that bfloat16 holds exactly: both precisions start from the same numbers."""
+    """Normal values that are exact in bfloat16: both precisions start from the same numbers."""
     values = torch.randn(shape, generator=torch.Generator().manual_seed(seed))
     return values.bfloat16().float()
 
@@ -36,7 +36,7 @@ def tokens(pipe, request):
 
 
 def inputs(pipe, request):
-    """What the parts are fed, by name; tiles of the autoencoder do not divide these sizes."""
+    """The parts' inputs by name; the autoencoder's tiles do not divide these sizes."""
     flux = {"transformer." + n: t for n, t in flux_inputs(pipe.transformer.config).items()}
     return tokens(pipe, request) | flux | {
         "vae.latents": normal(4, 1, pipe.vae.config.latent_channels, 4, 7),
@@ -45,7 +45,7 @@ def inputs(pipe, request):
 
 @torch.no_grad()
 def outputs(pipe, given):
-    """What each part makes of `given`, in the dtype of the pipeline."""
+    """Each part's outputs for `given`, in the dtype of the pipeline."""
     dtype = pipe.transformer.dtype
     flux = {n: given["transformer." + n] for n in flux_inputs(pipe.transformer.config)}
     flux = {n: t.to(dtype) if "ids" not in n else t for n, t in flux.items()}

@@ -1,6 +1,6 @@
 """Random FLUX.2 and Z-Image transformers and FLUX.2 autoencoders of any shape.
 
-As in random_pipeline.py every tensor is drawn anew, so that each of them can be seen in the output.
+As in random_pipeline.py every tensor is redrawn, so that each of them affects the output.
 """
 from dataclasses import dataclass
 
@@ -85,12 +85,12 @@ BUILDERS = {Flux2Shape: flux2_transformer, ZImageShape: zimage_transformer,
 
 
 def build(s, part):
-    """The random part of shape `s`, in its dtype; `part` names it in a pipeline."""
+    """The random part of shape `s`, in its dtype; `part` is its name in a pipeline."""
     return random_pipeline.fill(BUILDERS[type(s)](s), part, s, spread)
 
 
 def spread(name, shape, s):
-    """(mean, standard deviation) of a tensor: sums of products keep a size of about 1."""
+    """(mean, standard deviation) of a tensor: activations keep a size of about 1."""
     if name == "bn.running_mean":
         return 0.0, 0.5
     if name == "bn.running_var":
@@ -99,10 +99,10 @@ def spread(name, shape, s):
         return 0.0, 1.0
     if name.endswith("bias"):
         return 0.0, 0.4
-    if len(shape) == 1:  # norms; those of queries and keys also decide how sharp attention is
+    if len(shape) == 1:  # norms; those of queries and keys also set how sharp attention is
         return (1.6 if ".norm_" in name or "_norm." in name else 1.0), 0.3
     gain = 1.0
-    if "time_guidance_embed" in name or "t_embedder" in name:  # what passes through SiLU shrinks
+    if "time_guidance_embed" in name or "t_embedder" in name:  # SiLU shrinks its input
         gain = 1.5
     elif any(part in name for part in ("to_q.", "to_k.", "add_q_proj", "add_k_proj")):
         gain = 1.5

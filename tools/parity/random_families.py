@@ -1,7 +1,7 @@
 """Directories of FLUX.2 (klein, dev), Z-Image and other pipelines of any shape with random weights.
 
-As random_pipeline.py makes them of FLUX.1. Text encoders have as many layers as the pipelines' choice
-of hidden states asks for, and narrow ones.
+Like random_pipeline.py for FLUX.1. Text encoders have as many layers as the pipelines' choice of hidden
+states needs, and narrow ones.
 """
 import json
 from dataclasses import dataclass, field, replace
@@ -28,7 +28,7 @@ DYNAMIC = {"shift": 3.0, "use_dynamic_shifting": True}
 
 @dataclass
 class TextShape:
-    """A language model, of which a pipeline wants hidden states."""
+    """A language model whose hidden states a pipeline uses."""
     width: int = 10
     layers: int = 28
     heads: int = 4
@@ -113,7 +113,7 @@ def text_encoder(s, out):
 
 
 def matched(s):
-    """The transformer and the autoencoder as the other parts of `s` want them."""
+    """The transformer and autoencoder, matched to the other parts of `s`."""
     common = {"seed": s.seed, "dtype": s.dtype}
     if isinstance(s, ZImagePipelineShape):
         return (replace(s.transformer, text_width=s.text.width,
@@ -129,7 +129,7 @@ CLASSES = {KleinShape: "Flux2KleinPipeline", DevShape: "Flux2Pipeline",
 
 
 def index_of(s, parts):
-    # Published directories of dev name PixtralProcessor, which needs torchvision.
+    # Published dev directories name PixtralProcessor, which needs torchvision.
     tokenizer = "PreTrainedTokenizerFast" if isinstance(s, DevShape) else "Qwen2TokenizerFast"
     is_kept = isinstance(s, KleinShape) and s.kept
     index = {"_class_name": "Flux2KleinKVPipeline" if is_kept else CLASSES[type(s)], "_diffusers_version": "0.42.1",
@@ -142,14 +142,14 @@ def index_of(s, parts):
 
 
 def token_channels(s):
-    """The width of a token of latents."""
+    """The width of a latent token."""
     return 4 * (s.latent_channels if isinstance(s, random_pipeline.Shape)
                 else s.vae.latent_channels)
 
 
 def make(out, s, link=False):
-    """Write the pipeline of shape `s`, of FLUX.1's too, to the new folder `out`; FLUX.1's tokenizers
-    are copied or linked."""
+    """Write the pipeline of shape `s` (also FLUX.1's) to the new folder `out`; FLUX.1's tokenizers are
+    copied or linked."""
     if isinstance(s, random_pipeline.Shape):
         random_pipeline.make(out, s, link=link)
         return

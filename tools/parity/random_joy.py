@@ -1,7 +1,7 @@
 """Directories of JoyAI-Image-Edit and Edit-Plus pipelines of any shape with random weights.
 
-As random_families.py makes them of other families. Pictures have about a megapixel, whatever is
-asked for: an autoencoder of six levels makes few latents of them.
+Like random_families.py for other families. Pictures have about a megapixel, whatever size is requested;
+an autoencoder of six levels turns them into few latents.
 """
 import json
 from dataclasses import dataclass, field
@@ -87,10 +87,10 @@ def text_encoder(s, tokens):
 
 
 def spread(name, shape, s):
-    """(mean, standard deviation) of a tensor: sums of products keep a size of about 1."""
+    """(mean, standard deviation) of a tensor: activations keep a size of about 1."""
     if name.endswith("bias"):
         return 0.0, 0.4
-    if name.endswith("gamma") or len(shape) == 1:  # norms; of queries and keys sharper ones
+    if name.endswith("gamma") or len(shape) == 1:  # norms; sharper ones for queries and keys
         return (1.6 if "q_norm" in name or "k_norm" in name else 1.0), 0.3
     if "modulate_table" in name or "pos_embed" in name:
         return 0.0, 0.5
@@ -102,12 +102,12 @@ def spread(name, shape, s):
     elif name.endswith("decoder.conv_out.weight"):
         gain = 2.5
     fan_in = torch.Size(shape[1:]).numel()
-    # Of a picture only the last slice in time meets numbers.
+    # For a single picture only the last temporal slice meets nonzero input.
     return 0.0, gain * (fan_in / 3 if shape[2:] == (3, 3, 3) else fan_in) ** -0.5
 
 
 def write_processor(out):
-    """As the published ones: how pictures are normed, and the tokenizer's files once more."""
+    """Like published ones: how pictures are normalised, and links to the tokenizer's files."""
     from transformers import Qwen2VLImageProcessor, Qwen3VLVideoProcessor  # they need torchvision
     half = [0.5] * 3
     size = {"shortest_edge": 65536, "longest_edge": 16777216}

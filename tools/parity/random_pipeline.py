@@ -4,7 +4,7 @@ usage: python random_pipeline.py OUT [--seed 3] [--heads 4] [--axes 4,6,6] [--dt
 
 Every field of Shape is an option. The tokenizers are those of the bundled model, copied or linked.
 Default initialisations hide bugs (norm weights of 1, biases of 0, adaLN near 0), so every tensor is
-drawn anew, wide enough that each of them can be seen in the picture (alive.py checks that).
+redrawn, wide enough that each of them affects the picture (alive.py checks that).
 """
 import argparse
 import dataclasses
@@ -43,7 +43,7 @@ CLASSES = {"scheduler": ("diffusers", "FlowMatchEulerDiscreteScheduler"),
            "transformer": ("diffusers", "FluxTransformer2DModel"),
            "vae": ("diffusers", "AutoencoderKL"),
            "image_encoder": (None, None), "feature_extractor": (None, None)}
-# Pipelines of FLUX.1's shape, and how wide their tokens are: latents, those of a picture, a mask.
+# FLUX.1's pipelines, and the parts of their token widths: latents, a picture's latents, a mask.
 WIDTHS = {"FluxPipeline": lambda s: 4 * s.latent_channels,
           "FluxKontextPipeline": lambda s: 4 * s.latent_channels,
           "FluxControlPipeline": lambda s: 8 * s.latent_channels,
@@ -52,12 +52,12 @@ WIDTHS = {"FluxPipeline": lambda s: 4 * s.latent_channels,
 
 @dataclass
 class NetShape:
-    """A ControlNet of a pipeline, which has its widths."""
+    """A ControlNet with the widths of its pipeline."""
     double_blocks: int = 1
     single_blocks: int = 1
     guidance: bool = True
-    modes: int | None = None        # a union of so many
-    pixels: bool = False            # sees a picture by layers of its own, as XLabs' do
+    modes: int | None = None        # of a union
+    pixels: bool = False            # sees pictures through its own layers, like XLabs'
 
 
 @dataclass
@@ -96,9 +96,9 @@ class Shape:
     shift: float = 0.1159
     scheduler: dict = field(default_factory=lambda: {"shift": 3.0, "use_dynamic_shifting": True})
     dtype: str = "float32"
-    controlnets: tuple = ()         # NetShapes; each lies in a folder controlnet_1, ...
+    controlnets: tuple = ()         # NetShapes, in folders controlnet_1, ...
     redux: ReduxShape | None = None  # in the folder redux
-    shard: str = ""                 # the largest shard, as in 100KB; empty: one file a part
+    shard: str = ""                 # the largest shard, like 100KB; empty: one file per part
 
 
 def transformer(s):
@@ -148,10 +148,10 @@ def vae(s):
 
 
 def spread(name, shape, s):
-    """(mean, standard deviation) of a tensor: sums of products keep a size of about 1."""
+    """(mean, standard deviation) of a tensor: activations keep a size of about 1."""
     if name.endswith("bias") and "relative_attention" not in name:
         return 0.0, 0.4
-    if len(shape) == 1:  # norms; those of queries and keys also decide how sharp attention is
+    if len(shape) == 1:  # norms; those of queries and keys also set how sharp attention is
         return (1.6 if "attn.norm_" in name else 1.0), 0.3
     if "embed_tokens" in name or name == "shared.weight" or "relative_attention" in name:
         return 0.0, 1.0
@@ -170,7 +170,7 @@ def spread(name, shape, s):
 
 @torch.no_grad()
 def fill(model, part, s, spread=spread):
-    """Each tensor from its own generator, so that one more option leaves the others as they are."""
+    """Each tensor has its own generator, so that a new option leaves the others unchanged."""
     saved = model.state_dict()
     statistics = [(name, tensor) for name, tensor in model.named_buffers()
                   if name in saved and tensor.is_floating_point()]
@@ -237,7 +237,7 @@ def make(out, s, tokenizers=DEMO, link=False):
 
 
 def parsed(text, default):
-    """An option's text as the type of its default."""
+    """An option's text converted to the type of its default."""
     if isinstance(default, bool):
         return text.lower() in ("1", "true", "yes", "on")
     if isinstance(default, tuple):

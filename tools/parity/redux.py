@@ -1,4 +1,4 @@
-"""FLUX.1 Redux with random weights, and what diffusers makes of pictures with it."""
+"""FLUX.1 Redux with random weights, and diffusers' embeddings of pictures with it."""
 from dataclasses import dataclass
 
 import diffusers
@@ -37,8 +37,8 @@ def processor(s):
 
 
 def load(folder, pipe, dtype):
-    """With Pillow's resizing: transformers 5 takes torchvision's where that is there, which differs by
-    1 of 255 here and there, and by more where one side grows and the other shrinks."""
+    """With Pillow's resizing. transformers 5 prefers torchvision's if installed, which differs by 1 of 255
+    in places, and by more if one side grows and the other shrinks."""
     parts = {name: pipe.components[name] for name in (
         "text_encoder", "tokenizer", "text_encoder_2", "tokenizer_2")}
     made = diffusers.FluxPriorReduxPipeline(
@@ -52,9 +52,9 @@ def load(folder, pipe, dtype):
 
 
 def embeds(pipe, request, pictures):
-    """The prompt with the pictures behind it, as FluxPipeline's arguments, once for every picture made.
-    An empty prompt is none: without text encoders the reference has zeros, of FLUX.1's widths
-    whatever the model's are."""
+    """The prompt followed by the pictures, as FluxPipeline's arguments, once per output picture. An empty
+    prompt counts as none: without text encoders the reference uses zeros, of FLUX.1's widths whatever
+    the model's are."""
     given = {"prompt": request.prompts[0], "prompt_2": request.prompt_2}
     if not request.prompts[0]:
         config, dtype = pipe.transformer.config, pipe.transformer.dtype

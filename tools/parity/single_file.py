@@ -2,8 +2,8 @@
 
 usage: python single_file.py PIPELINE OUT.safetensors [--prefix model.diffusion_model.]
 
-Theirs fuses q, k and v; in FLUX.1's single blocks the MLP's input too; and has the halves of FLUX's
-final modulation the other way round (shift, then scale).
+It fuses q, k and v, in FLUX.1's single blocks the MLP's input too, and swaps the halves of FLUX's final
+modulation (shift, then scale).
 """
 import argparse
 import json
@@ -39,8 +39,8 @@ SINGLE = {
 }
 SINGLE_FUSED = {"linear1": ("attn.to_q", "attn.to_k", "attn.to_v", "proj_mlp")}
 
-# Of the other classes: a name's pattern, and what it becomes. Where q, k and v become one tensor the
-# pattern is of q's name.
+# For the other classes: a name's pattern and its replacement. Where q, k and v become one tensor, the
+# pattern matches q's name.
 DOUBLE_2 = r"^transformer_blocks\.(\d+)\."
 SINGLE_2 = r"^single_transformer_blocks\.(\d+)\.attn\."
 FLUX_2 = [
@@ -78,7 +78,7 @@ Q_K_V = {".to_q.": (".to_k.", ".to_v."), ".add_q_proj.": (".add_k_proj.", ".add_
 
 
 def rename(tensors, rules):
-    """The same tensors under the names that the rules make; a name without a rule stays."""
+    """The same tensors, renamed by the rules; a name without a rule stays."""
     left, out = dict(tensors), {}
     for name in sorted(tensors, key=lambda name: not any(q in name for q in Q_K_V)):  # q first
         if name not in left:
@@ -99,7 +99,7 @@ def convert_flux2(tensors):
 
 
 def convert_zimage(tensors):
-    """With the weight of a norm that has none: published files hold one."""
+    """Adds the weight of a norm that has none, because published files hold one."""
     return rename(tensors, Z_IMAGE) | {"norm_final.weight": torch.ones(1)}
 
 
@@ -109,7 +109,7 @@ def swap_halves(tensors, name):
 
 
 def convert(tensors):
-    """The same tensors under the other names; every one of them is used."""
+    """The same tensors under the other names; all of them are used."""
     left = dict(tensors)
     out = {}
 

@@ -1,11 +1,12 @@
-"""How far the reference is from a fixture on each instruction set that this processor has.
+"""How far the reference deviates from a fixture on each instruction set that this processor has.
 
 usage: python spread.py FOLDER...
 
-Sums are added in another order on each, which moves what follows: bfloat16's error of a tiny part
-by up to a third, and float32 by a few units in the last place. MKL's exp() also differs by such a
-unit, which times a guidance of 4000 is 1e-4 of an angle. One figure of one processor is therefore
-no bound for another. FOLDER is one of make_fixtures.py's, which calls measure().
+Each adds sums in another order. That moves the bfloat16 error of a tiny part by up to a third, and
+float32 by a few units in the last place. MKL's exp() also differs by such a unit, which times a
+guidance of 4000 is 1e-4 of an angle. So a figure from one processor is no bound for another.
+
+FOLDER is one of make_fixtures.py's, which calls measure().
 """
 import json
 import os
@@ -24,7 +25,7 @@ TABLE = Path(__file__).resolve().parents[1] / "shell/instruction_sets.txt"
 
 
 def instruction_sets():
-    """By name, what to set in the environment; oldest first."""
+    """Environment settings by name, oldest first."""
     rows = [line.split() for line in TABLE.read_text().splitlines() if not line.startswith("#")]
     cpu = Path("/proc/cpuinfo").read_text()
     return {name: dict(setting.split("=") for setting in settings)
@@ -45,7 +46,7 @@ def known_outputs(pipe, parts):
 
 
 def of_fixture(folder):
-    """bfloat16's errors (relative L2) and float32's largest differences, by what they are of."""
+    """bfloat16's errors (relative L2) and float32's largest differences, by part."""
     manifest = json.loads((folder / "manifest.json").read_text())
     request = Request(**manifest["request"])
     whole, components = (folder / f"{name}.safetensors" for name in ("expected", "components"))
@@ -56,7 +57,7 @@ def of_fixture(folder):
     errors = {n: dump.relative_error(t.float(), parts[n])
               for n, t in known_outputs(rounded, parts).items() if not n.endswith("_tiled")}
     differences = {n: largest(t, parts[n]) for n, t in known_outputs(exact, parts).items()}
-    if not parts:  # of which the text models' would be two
+    if not parts:  # else the text models' outputs are among them
         differences["prompt_embeds"] = largest(
             dump.run(exact, request)["prompt_embeds"], whole["prompt_embeds"])
     velocity = first_velocity(rounded, request, whole["bfloat16.latents_initial"])
@@ -70,7 +71,7 @@ def four_digits(value):
 
 
 def measure(folders):
-    """For each folder bfloat16_errors of every instruction set, and the largest float32_spread."""
+    """For each folder, bfloat16_errors for every instruction set and the largest float32_spread."""
     found = {}
     for name, settings in instruction_sets().items():
         done = subprocess.run([sys.executable, __file__, *folders], check=True, text=True,

@@ -1,5 +1,5 @@
-"""Small tokenizers of the kinds that language models' directories hold: byte-level BPE in
-tokenizer.json, of few hundred tokens. Written as the published ones are, but for their vocabulary.
+"""Small tokenizers like those in language models' directories: byte-level BPE in tokenizer.json, with
+a few hundred tokens. Written like the published ones except for their vocabulary.
 """
 import json
 
@@ -14,7 +14,7 @@ TEXT = [SYSTEM_MESSAGE] * 4 + [
     "a green ring above a pink square", "blurry, a purple heart, two stars",
     "a small green heart to the left of a large yellow ring on a striped orange and purple "
     "background, and nothing else in the whole picture", "user", "assistant", "it's 1234 o'clock"]
-# How Qwen's and Mistral's tokenizers cut text into pieces.
+# How Qwen's and Mistral's tokenizers split text into pieces.
 QWEN = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*"
         r"|\s*[\r\n]+|\s+(?!\S)|\s+")
 MISTRAL = (r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+"
@@ -25,7 +25,7 @@ QWEN_VISION = ("<|vision_start|>", "<|vision_end|>", "<|image_pad|>", "<|video_p
 QWEN_WORDS = ("<think>", "</think>")  # whole tokens, but not special ones
 MISTRAL_TOKENS = ("<unk>", "<s>", "</s>", "[INST]", "[/INST]", "[SYSTEM_PROMPT]",
                   "[/SYSTEM_PROMPT]", "[IMG]", "[IMG_BREAK]", "[IMG_END]", "<pad>")
-# What the published templates make of a prompt; they know more than single prompts.
+# What the published templates give for a single prompt; they can do more.
 QWEN_CHAT = (
     "{%- for message in messages %}"
     "{{- '<|im_start|>' + message.role + '\\n' + message.content + '<|im_end|>\\n' }}"
@@ -67,7 +67,7 @@ def write(folder, tokenizer, config, chat, chat_in_config):
 
 
 def write_qwen(folder, chat_in_config=False, size=400, more=()):
-    """Returns the number of tokens; `more` are special ones, too."""
+    """Returns the number of tokens; `more` are further special ones."""
     tokenizer = trained(QWEN, (), size)
     tokenizer.normalizer = normalizers.NFC()
     tokenizer.add_special_tokens([AddedToken(t, special=True) for t in (*QWEN_TOKENS, *more)])

@@ -1,4 +1,4 @@
-"""Texts that tokenizers get wrong: prompts in many scripts, and everything between letters and noise."""
+"""Texts that tokenizers get wrong: prompts in many scripts, and anything from letters to noise."""
 import random
 import unicodedata
 
@@ -69,7 +69,7 @@ def forms(text):
 
 
 def clusters():
-    """Letters with marks, in the sizes around which T5's character map changes its mind."""
+    """Letters with marks, around the sizes at which T5's character map changes its behaviour."""
     marks = ["\u0301", "\u030a", "\u0327", "\u0308", "\u1ab0", "\u20dd", "\ufe0f", "\u200d", "\U000e0100", "\u093f"]
     for base in ["e", "A", "ﬁ", "ａ", "Å", "½", "ｶ", "你", "\r", "©", "क", "각", "\u0600"]:
         yield " ".join(base + a for a in marks)
@@ -110,7 +110,7 @@ def noise(rng, count):
 
 
 def prompts(rng, count):
-    """Captions as people type them."""
+    """Captions as typed by people."""
     subjects = ["a cat", "two astronauts", "an old lighthouse", "the city of Paris", "a bowl of ramen", "my grandmother's house", "a dragon"]
     styles = ["watercolor", "oil on canvas", "35mm photo", "pixel art", "low-poly 3D render", "ukiyo-e", "charcoal sketch", "neon noir"]
     extras = ["at night", "in the rain", "highly detailed", "by the sea", "with 3 red balloons", "4k", "wearing a hat", "f/2.8 bokeh"]

@@ -5,14 +5,14 @@ usage: python peers.py [--build build/release] [--runs 5] [--device cpu] [--only
 
 The Python needs tools/parity/requirements.txt; the build needs the targets braid_program and parts.
 Work: one evaluation of a transformer of FLUX.1's width with 2 double and 4 single blocks and 512
-text tokens; the same of FLUX.2-klein-4B's width, and of Z-Image's with 2 + 2 + 4 blocks, at 512x512;
+text tokens; the same at FLUX.2-klein-4B's width, and at Z-Image's with 2 + 2 + 4 blocks, at 512x512;
 decoding with FLUX.1's autoencoder, a T5 encoder of XXL's width with 4 layers, Qwen3-4B's first 27
-layers, all with random weights in bfloat16; and the bundled model's picture from the start of the
-process to its end.
-After a warm-up each contender has `--runs` turns; figures are medians, ratios are theirs. On a CPU,
-where other work comes and goes, contenders take turns. On a GPU, which may have room for one of them
-only, one has all its turns and is gone before the next comes: each model is loaded once.
-`--blocks 19,38` is all of FLUX.1. A GPU's times are those of its own events.
+layers, all with random weights in bfloat16; and the bundled model's picture from process start to
+end.
+After a warm-up each contender has `--runs` turns; figures are medians, and ratios are of medians. On a
+CPU, where other work comes and goes, contenders take turns. On a GPU, which may hold only one of them,
+each takes all its turns and is freed before the next: each model is loaded once.
+`--blocks 19,38` is all of FLUX.1. A GPU is timed by its own events.
 """
 import argparse
 import datetime
@@ -51,7 +51,7 @@ pipe(sys.argv[4], num_inference_steps=20, height=128, width=128,
 
 
 def random_model(build, device, dtype):
-    """The module that `build` makes, without the time that drawing initial weights takes."""
+    """The module that `build` returns, without spending time on initial weights."""
     with torch.device("meta"):
         model = build()
     model = model.to(dtype).to_empty(device=device).eval()
@@ -107,7 +107,7 @@ def klein(blocks, device, dtype):
 
 def z_image(device, dtype):
     model = random_model(lambda: ZImageTransformer2DModel(n_layers=4, n_refiner_layers=2), device, dtype)
-    # pads are rows of weights, and positions are made when they are first asked for
+    # pads are rows of weights; positions are computed on first use
     latents = [torch.randn(16, 1, 64, 64).to(dtype).to(device)]
     text = [torch.randn(TEXT_TOKENS, 2560).to(dtype).to(device)]
     time_ = torch.tensor([0.5], device=device)
@@ -164,7 +164,7 @@ def timed_on_gpu(run):
 
 
 class Module:
-    """diffusers or transformers, in this process; compiled or as it is."""
+    """diffusers or transformers in this process, compiled or eager."""
 
     def __init__(self, made, device, is_compiled):
         model, apply = made
@@ -179,7 +179,7 @@ class Module:
 
 
 class Program:
-    """A program whose JSON says how long its runs took, after one that warmed it up."""
+    """A program whose JSON has the times of its runs, after a warm-up."""
 
     def __init__(self, command, seconds):
         self.command = command
@@ -192,7 +192,7 @@ class Program:
 
 
 class Process:
-    """A whole process, as a person waits for it."""
+    """A whole process, timed from start to end."""
 
     def __init__(self, command):
         self.command = [str(word) for word in command]
@@ -209,7 +209,7 @@ def braid_evaluation(build, name, side, blocks, device, quantize="none"):
         "--dtype", "bfloat16", "--quantize", quantize, "--size", f"{side}x{side}",
         "--max-sequence-length", TEXT_TOKENS, "--warm-up", 1, "--runs", runs, "--json", "--device",
         device],
-        # what diffusers' evaluation makes in each step
+        # diffusers computes the modulations in each evaluation
         lambda report: [step + report["modulations_s"] for step in report["steps_s"]])
 
 
@@ -219,7 +219,7 @@ def braid_part(build, part, device):
 
 
 def work(args, folder):
-    """{name: {contender: how to make it}}; made when it is their turn, gone before the next work."""
+    """{name: {contender: factory}}; built when its turn comes, freed before the next work."""
     build, device = args.build, args.device
     ways = []
     for dtype in args.dtypes.split(","):
@@ -264,7 +264,7 @@ def work(args, folder):
 
 
 def in_turns(contenders, runs):
-    """{name: (seconds, of the warm-up)}: all are there, and one turn of each follows the other's."""
+    """{name: (seconds, of the warm-up)}: all contenders are loaded and take turns."""
     made = {name: make() for name, make in contenders.items()}
     seconds = {name: [] for name in made}
     for _ in range(runs):
@@ -274,7 +274,7 @@ def in_turns(contenders, runs):
 
 
 def one_after_the_other(contenders, runs):
-    """The same; each is gone before the next is made."""
+    """The same, but each is freed before the next is built."""
     results = {}
     for name, make in contenders.items():
         contender = make()
@@ -323,12 +323,12 @@ def main():
     parser.add_argument("--build", type=Path, default=ROOT / "build/release")
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--device", default="cpu")
-    parser.add_argument("--only", default="", help="names of works, by commas")
+    parser.add_argument("--only", default="", help="names of works, separated by commas")
     parser.add_argument("--no-compile", dest="compile", action="store_false")
     parser.add_argument("--dtypes", default="bfloat16",
-                        help="of diffusers, by commas; float32 is faster on CPUs without bfloat16")
+                        help="dtypes of diffusers, separated by commas; float32 is faster on CPUs without bfloat16")
     parser.add_argument("--blocks", type=two_numbers, default=(2, 4),
-                        help="double and single, of the transformer")
+                        help="double and single blocks of the transformer")
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
     args.build = args.build.resolve()
@@ -343,7 +343,7 @@ def main():
         chosen = args.only.split(",") if args.only else list(cases)
         for name in chosen:
             if name not in cases:
-                parser.error(f"--only should name {', '.join(cases)}, '{name}' is none of them")
+                parser.error(f"--only should name some of {', '.join(cases)}, '{name}' is not one of them")
         for name in chosen:
             report["work"][name] = measure(cases[name], args)
             print_row(name, report["work"][name])

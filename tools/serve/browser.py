@@ -1,4 +1,4 @@
-"""Headless Chromium by Debian's chromium-driver: WebDriver's JSON over python's standard library."""
+"""Headless Chromium through Debian's chromium-driver: WebDriver's JSON with only the standard library."""
 
 import base64
 import contextlib
@@ -76,7 +76,7 @@ class Browser:
         self.ask("POST", self.find(css) + "/clear")
 
     def drag(self, css, points):
-        """The pointer goes down at the first point, from the element's middle, and up at the last."""
+        """Presses at the first point, releases at the last; points are relative to the element's centre."""
         element = {ELEMENT: self.find(css).rsplit("/", 1)[1]}
         moves = [{"type": "pointerMove", "duration": 20, "origin": element, "x": x, "y": y} for x, y in points]
         self.ask("POST", "/actions", {"actions": [{
@@ -85,7 +85,7 @@ class Browser:
                         {"type": "pointerUp", "button": 0}]}]})
 
     def press(self, *keys):
-        """At what has the focus; a key that is a list is held down for those behind it."""
+        """Types into the focused element; in a list, all keys but the last are held while it is pressed."""
         events = []
         for key in keys:
             held, rest = (key[:-1], key[-1]) if isinstance(key, list) else ([], key)
@@ -109,7 +109,7 @@ class Browser:
             time.sleep(0.05)
 
     def complaints(self):
-        """What the console was told of errors."""
+        """Errors and warnings in the console."""
         return [entry["message"] for entry in self.ask("POST", "/se/log", {"type": "browser"})
                 if entry["level"] in ("SEVERE", "WARNING")]
 

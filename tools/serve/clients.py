@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The `openai` package from PyPI against a server of braid: what it sends is understood, and what
-comes back it reads. Run with a python that has it: clients.py BRAID"""
+"""The `openai` package from PyPI against `braid serve`: the server understands its requests, and it
+reads the answers. Run with a Python that has it: clients.py BRAID"""
 
 import base64
 import pathlib
@@ -34,7 +34,7 @@ def streams(client):
 
 
 def edits(client, braid):
-    """The CLI's bytes for the same files: what the picture starts from, and a mask of it."""
+    """The CLI's bytes for the same files: an initial picture and a mask."""
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         for file, prompt in (("in.png", SMALL["prompt"]), ("mask.png", "white")):

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Load and faults against `braid serve` of the bundled model: faults.py BRAID [--requests N]
 
-Each case is a line of figures; the first that does not hold ends the run.
+Each case prints a line of figures; the first failure ends the run.
 """
 
 import argparse
@@ -57,7 +57,7 @@ def open_socket(server, text):
 
 
 def bounded_queue(braid):
-    """1000 posts at once: 64 pictures wait, the others hear 429 soon."""
+    """1000 posts at once: 64 pictures wait, the others soon get 429."""
     with Server(braid).wait_until_ready() as server:
         server.ask("POST", "/v1/jobs", LONG)
         while server.json("GET", "/v1/status")["running"] == 0:
@@ -79,7 +79,7 @@ def bounded_queue(braid):
 
 
 def many_streams(braid):
-    """1000 idle event streams cost the others nothing."""
+    """1000 idle event streams do not slow other clients."""
     with Server(braid).wait_until_ready() as server:
         job = server.json("POST", "/v1/jobs", LONG)
         streams = [open_socket(server, f"GET /v1/jobs/{job['id']}/events HTTP/1.1\r\nhost: localhost\r\n\r\n")
@@ -95,7 +95,7 @@ def many_streams(braid):
 
 
 def slow_clients(braid):
-    """Half a head, half a body: no thread waits for them."""
+    """Half a head, half a body: no thread waits for the rest."""
     with Server(braid).wait_until_ready() as server:
         head = "POST /v1/jobs HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
         slow = [open_socket(server, "GET / HT") for _ in range(200)]
@@ -113,7 +113,7 @@ def slow_clients(braid):
 
 
 def disconnects(braid):
-    """Clients that leave while queued, at a step and in a stream: the next picture is as it was."""
+    """Clients disconnect while queued, during a step and in a stream: the next picture has the same bytes."""
     with Server(braid).wait_until_ready() as server:
         first = server.json("POST", "/v1/images/generations", TINY)["data"]
         body = json.dumps({**LONG, "stream": True})
@@ -157,7 +157,7 @@ def stops(braid):
 
 
 def few_descriptors(braid):
-    """64 descriptors: clients beyond them wait, the server lives."""
+    """64 descriptors: further clients wait, the server survives."""
     limit = lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
     with Server(braid, preexec=limit).wait_until_ready() as server:
         clients = [open_socket(server, "GET / HT") for _ in range(100)]
@@ -169,7 +169,7 @@ def few_descriptors(braid):
 
 
 def hostile_bodies(braid):
-    """Each is one sentence for the client."""
+    """Each gets the client one sentence."""
     with Server(braid).wait_until_ready() as server:
         hostile = ["[" * 100_000, '{"prompt": "a", "n": 4294967297}', '{"prompt": "a", "guidance": 1e400}',
                    '{"prompt": "\\ud800"}', '{"n": -1}', "{" * 10, '"' + "x" * 1_000_000]
@@ -182,7 +182,7 @@ def hostile_bodies(braid):
 
 
 def png_of(width, height, rows):
-    """A grey PNG, or one that only claims to be so large."""
+    """A grey PNG, or one whose header only claims this size."""
     def chunk(kind, data):
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
     return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)) +
@@ -194,7 +194,7 @@ def black_png(width, height):
 
 
 def hostile_pictures(braid):
-    """Claims of size are refused before memory is taken for them."""
+    """Claimed sizes are refused before memory is allocated for them."""
     with Server(braid).wait_until_ready() as server:
         server.json("POST", "/v1/images/generations", TINY)
         before = server.resident()
@@ -217,7 +217,7 @@ def hostile_pictures(braid):
 
 
 def edits_in_a_row(braid, count):
-    """Pictures in leave nothing behind."""
+    """Input pictures leak no memory."""
     with Server(braid, "-q").wait_until_ready() as server:
         wish = {**TINY, "image": black_png(512, 512), "strength": 1}
         sizes = []
@@ -231,7 +231,7 @@ def edits_in_a_row(braid, count):
 
 
 def full_disk(braid):
-    """The log goes to a disk that is full: pictures do not."""
+    """The log goes to a full disk, pictures do not."""
     port = free_port()
     with open("/dev/full", "w", encoding="ascii") as full:
         process = subprocess.Popen([braid, "serve", "--port", str(port)], stderr=full)
@@ -255,7 +255,7 @@ def full_disk(braid):
 
 
 def pid_of_rank(server, rank):
-    """Of mpirun's own children: other servers may run beside this one."""
+    """Looks only at mpirun's children: other servers may be running."""
     for folder in pathlib.Path("/proc").glob("[0-9]*"):
         try:
             parent = int((folder / "stat").read_text().rsplit(")", 1)[1].split()[1])
@@ -267,7 +267,7 @@ def pid_of_rank(server, rank):
 
 
 def lost_rank(braid):
-    """kill -9 of the second of two ranks under mpirun, while the first works on a picture."""
+    """kill -9 of the second of two ranks under mpirun during a picture."""
     if not shutil.which("mpirun"):
         return report("kill -9 of a rank under mpirun", skipped="there is no mpirun")
     launcher = ["mpirun", "-n", "2", "--allow-run-as-root", "--oversubscribe", "-x", "OMP_NUM_THREADS=1"]
@@ -281,7 +281,7 @@ def lost_rank(braid):
 
 
 def many_requests(braid, count):
-    """Requests of one step, one after the other on one connection: what the server adds."""
+    """One-step requests in sequence on one connection: the overhead of the server."""
     with Server(braid, "-q").wait_until_ready() as server:
         connection = http.client.HTTPConnection("127.0.0.1", server.port)
         overheads, sizes = [], []

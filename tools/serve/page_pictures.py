@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The page's pictures in, its masks, LoRAs and models in headless Chromium, as a person uses them:
+"""The page's input pictures, masks, LoRAs and models in headless Chromium, as a person uses them:
 page_pictures.py BRAID [FOLDER-FOR-SCREENSHOTS]"""
 
 import json
@@ -23,7 +23,7 @@ return painted / (canvas.width * canvas.height);
 
 
 def write_lora(path):
-    """Of the bundled model's first layer, all zeros."""
+    """For the bundled model's first layer, all zeros."""
     header = {"diffusion_model.img_in.lora_A.weight": {"dtype": "F32", "shape": [1, 64], "data_offsets": [0, 256]},
               "diffusion_model.img_in.lora_B.weight": {"dtype": "F32", "shape": [192, 1],
                                                        "data_offsets": [256, 1024]}}
@@ -138,7 +138,7 @@ def uses_another_model(browser, server):
 
 
 def follows_pictures(browser, folder):
-    """By two ControlNets, one of several kinds."""
+    """With two ControlNets, one of them a union."""
     browser.wait_until("document.getElementById('control-row').offsetParent !== null")
     for _ in range(2):
         browser.type("#controls-file", str(folder / "in.png"))
@@ -193,7 +193,7 @@ def main(braid, folder):
             makes_it(browser, server, folder)
             starts_from_the_gallery(browser)
             uses_another_model(browser, server)
-            # Of the script above, which reads the mask again and again.
+            # The script above reads the mask repeatedly, which causes this warning.
             complaints = [text for text in browser.complaints() if "willReadFrequently" not in text]
             assert not complaints, complaints
         model = pathlib.Path(__file__).parents[2] / "tests/data/parity/controlnets/model"

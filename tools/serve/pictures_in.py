@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Pictures in over HTTP with the small models of the tests: ControlNets, Redux, models that fill in,
-follow edges or edit. Each has the bytes of `braid generate`: pictures_in.py BRAID"""
+"""Input pictures over HTTP with the tests' small models: ControlNets, Redux, models that fill in,
+follow edges or edit. Each result has the bytes of `braid generate`: pictures_in.py BRAID"""
 
 import base64
 import pathlib
@@ -19,8 +19,8 @@ def nets(*folders):
     return [part for folder in folders for part in ("--controlnet", DATA / "controlnets/model" / folder)]
 
 
-# A model, the flags of it, and requests: fields of a job, each picture by the folder of its file, and
-# what generate is told for the same.
+# A model, its flags, and requests: the job's fields, where a folder's name stands for its picture, and
+# the equivalent flags of generate.
 CASES = (
     ("controlnets", nets("controlnet_1", "controlnet_2"), (
         ({"control": ["a", "b"], "control_mode": [2, 0], "control_scale": [0.7, 1.2], "control_to": [0.7, 1]},
@@ -62,14 +62,14 @@ def draw(braid, folder, *flags):
 
 
 def encoded(folder, value):
-    """Folders' names in the place of pictures."""
+    """Replaces folder names by their pictures in base64."""
     if isinstance(value, list):
         return [encoded(folder, one) for one in value]
     return base64.b64encode((folder / value / "init").read_bytes()).decode()
 
 
 def make_pictures(braid, folder):
-    """Under the names that pictures of JSON have, which are in the made ones' texts."""
+    """Under the names that pictures in JSON get, because the results' texts contain them."""
     for name, prompt in (("a", "a star"), ("b", "white")):
         (folder / name).mkdir()
         picture = draw(braid, folder, prompt, "--size", "64x64", "--steps", "2")

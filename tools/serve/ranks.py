@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Pictures in under `mpirun -n 2 braid serve --tp 2`: the CLI's bytes by each way in, and a rank that
-is killed while one is made from another: ranks.py BRAID"""
+"""Input pictures under `mpirun -n 2 braid serve --tp 2`: the CLI's bytes through each API, and a rank
+killed while drawing from one: ranks.py BRAID"""
 
 import base64
 import os
@@ -27,7 +27,7 @@ def drawn(braid, folder, *flags):
 
 
 def gives_the_clis_bytes(braid, server, folder):
-    """Without names of their own pictures are called by their roles."""
+    """Pictures without a file name are called by their role."""
     init, mask = (base64.b64encode((folder / name).read_bytes()).decode() for name in ("init", "mask"))
     wanted = drawn(braid, folder, *LAYOUT, "--init", "init", "--mask", "mask", "--strength", "0.75")
     wish = {**WISH, "mask": mask}

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Two replicas behind nginx with the example's configuration, one after the other restarted while
-clients ask: replicas.py BRAID"""
+"""Two replicas behind nginx with the example's configuration, restarted one after the other while
+clients send requests: replicas.py BRAID"""
 
 import json
 import os
@@ -24,12 +24,12 @@ TINY = {"prompt": "a", "size": "64x64", "steps": 3, "seed": 1}
 
 
 class Proxy:
-    """nginx with the example's file, on a free port before these replicas."""
+    """nginx with the example's file, on a free port in front of these replicas."""
 
     def __init__(self, folder, ports):
         self.port = free_port()
         text = EXAMPLE.read_text(encoding="utf-8").replace("listen 80;", f"listen 127.0.0.1:{self.port};")
-        text = text.replace("ip_hash;", "")  # all clients have one address here
+        text = text.replace("ip_hash;", "")  # all clients here share one address
         for old, new in zip(("8188", "8189"), ports):
             text = text.replace(f"127.0.0.1:{old}", f"127.0.0.1:{new}")
         scratch = "".join(f"{name}_temp_path {folder}/{name};\n"

@@ -1,4 +1,4 @@
-"""A server of `braid serve` for the scripts beside this one: python's standard library only."""
+"""Runs `braid serve` for the scripts in this folder, with only the standard library."""
 
 import http.client
 import json
@@ -25,7 +25,7 @@ class Server:
                 self._changed.notify_all()
 
     def wait_for(self, pattern, seconds=120):
-        """The match of the first line of the log that has one."""
+        """The match in the first log line that has one."""
         found = None
 
         def look():
@@ -70,7 +70,7 @@ class Server:
             return int(file.read().split()[1]) * 4096
 
     def ask(self, method, path, body=None, headers=None, timeout=120):
-        """(status, headers, body) of one request on a connection of its own."""
+        """(status, headers, body) of one request on a new connection."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
         try:
             return ask_over(connection, method, path, body, headers)

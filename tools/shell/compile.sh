@@ -1,6 +1,6 @@
 # Configures and builds with one line of progress, the rest in a log. Sourced.
 
-# As many jobs as there are cores and 1.5 GB of memory for each: what a file with ATen.h takes.
+# One job per core, limited by 1.5 GB of memory each: what a file with ATen.h takes.
 jobs() {
   local cores available limit
   cores=$(nproc)
@@ -23,7 +23,7 @@ show_progress() {
   [[ ! -t 2 ]] || printf '\r\033[K' >&2
 }
 
-# Shows why: from the first failure on, or the end.
+# Shows the log from the first failure on, or its end.
 show_failure() {
   { grep -A 25 -m 1 -E '^(FAILED:|CMake Error)' "$1" || tail -n 25 "$1"; } >&2
   stop 1 "the build failed; all of its output is in $1"
@@ -31,8 +31,8 @@ show_failure() {
 
 make_folder() { mkdir -p "$1" 2>/dev/null && [[ -w $1 ]] || stop 2 "$1 cannot be written"; }
 
-# configure FOLDER CMAKE-ARGUMENT...: only when it was configured for another LibTorch or without
-# these arguments, so that ./braid, which has none, shares a folder with ./check.
+# configure FOLDER CMAKE-ARGUMENT...: does nothing if the folder is configured for this LibTorch with
+# (at least) these arguments, so that ./braid, which passes none, shares a folder with ./check.
 configure() {
   local folder=$1 log=$1/braid-build.log gpu wanted
   shift

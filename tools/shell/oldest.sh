@@ -1,34 +1,34 @@
-# ./check --oldest: every source that sees tensors is taken by the compiler with the headers of the
-# oldest LibTorch that CMakeLists.txt declares. Nothing is linked and nothing runs. Sourced.
+# ./check --oldest: every source that sees tensors compiles with the headers of the oldest LibTorch that
+# CMakeLists.txt declares. Nothing is linked or run. Sourced.
 
-# Sets `headers` to the folder of cmake/libtorch_oldest.txt's headers, which is fetched once.
+# Sets `headers` to the folder with cmake/libtorch_oldest.txt's headers, fetched once.
 fetch_oldest_headers() {
   local wish=$root/cmake/libtorch_oldest.txt declared version folder
   declared=$(sed -n 's/^find_package(LibTorch \([0-9.]*\) .*/\1/p' "$root/CMakeLists.txt")
   version=$(sed -n 's/^torch==\([0-9.]*\).*/\1/p' "$wish")
   [[ $version == "$declared".* ]] ||
-    stop 1 "CMakeLists.txt takes LibTorch $declared, the headers of $version are compiled against"
+    stop 1 "CMakeLists.txt requires LibTorch $declared, but the headers are those of $version"
   folder=$cache/headers-$version
   headers=$folder/torch/include
   [[ -d $headers ]] || fetch_wheels "$folder" "the headers of LibTorch $version, 80 MB" \
     "copy $folder here" --platform macosx_11_0_arm64 -r "$wish"
 }
 
-# Those that name something of LibTorch's, and with them our headers. Not nccl_link, whose own header
-# need not be here, nor loops that see no tensor.
+# Sources that name something of LibTorch's, and with them our headers. Excluded are nccl_link, whose
+# header may be missing here, and loops that see no tensors.
 sources_with_tensors() {
   grep -lrE --include='*.cc' '\<(at|c10)::' src |
     grep -vE 'src/ops/kernels/|/nccl_link\.cc$' | sort
 }
 
-# Each source with ATen's header compiled once: 2 to 4 s of a core.
+# ATen's header is precompiled once; then each source takes a core 2 to 4 s.
 run_oldest() {
   stage "headers of the oldest LibTorch"
   local folder=$root/build/oldest headers start=$SECONDS
   fetch_oldest_headers
   fetch_nvcc # for the headers of its runtime
   make_folder "$folder/c10/cuda/impl"
-  # What a system without CUDA has no need of, for cuda_graph.cc.
+  # Needed by cuda_graph.cc, and missing on a system without CUDA.
   echo '#define C10_CUDA_BUILD_SHARED_LIBS' >"$folder/c10/cuda/impl/cuda_cmake_macros.h"
   local -a flags=(-std=c++20 -fopenmp -fPIC -fvisibility=hidden -Wall -Wextra -Wno-restrict
     -Wno-stringop-overflow -Wno-array-bounds -Werror "-DBRAID_VERSION=\"oldest\""

@@ -1,4 +1,4 @@
-# What a build needs from the system: says what is missing, installs it where it may. Sourced.
+# What a build needs from the system: reports what is missing, installs it if permitted. Sourced.
 
 # Sets `compiler` to a g++ of version 12 or later, or whatever $CXX names.
 find_compiler() {
@@ -21,7 +21,7 @@ have_cmake() {
   command -v cmake >/dev/null && at_least 3.25 "$(cmake --version | sed -n '1s/[^0-9]*//p')"
 }
 
-# Sets `python` to one that has pip: the active one may be a virtual environment without.
+# Sets `python` to one that has pip: the active virtual environment may lack it.
 find_pip() {
   for python in python3 /usr/bin/python3; do
     "$python" -m pip --version >/dev/null 2>&1 && return 0
@@ -29,12 +29,12 @@ find_pip() {
   return 1
 }
 
-# candidate PACKAGE: the version apt would install; empty when it knows none.
+# candidate PACKAGE: the version apt would install; empty if there is none.
 candidate() {
   apt-cache policy "$1" 2>/dev/null | sed -n 's/^ *Candidate: \([0-9]*:\)\{0,1\}\([0-9.]*\).*/\2/p'
 }
 
-# The package of a new enough compiler: Ubuntu 22.04 has g++ 11, and g++-12 beside it.
+# The package of a new enough compiler: Ubuntu 22.04 has both g++ 11 and g++-12.
 compiler_package() {
   local version
   version=$(candidate g++)
@@ -42,8 +42,8 @@ compiler_package() {
 }
 
 # Sets `missing` to the packages that the wanted parts still need.
-#   use: to build and run    mpi: under mpirun, too    develop: and to test    fuzz: and to fuzz
-#   serve: and to try the server    live: and to run diffusers    gpu: and to compile for GPUs
+#   use: to build and run    mpi: also under mpirun    develop: also to test    fuzz: also to fuzz
+#   serve: also to test the server    live: also to run diffusers    gpu: also to compile for GPUs
 find_missing() {
   local -a wanted=(nlohmann-json3-dev libcli11-dev libsentencepiece-dev libutf8proc-dev libonig-dev
                    libpng-dev libjpeg-dev libwebp-dev libboost-dev)
@@ -55,13 +55,13 @@ find_missing() {
       mpi) wanted+=(libopenmpi-dev openmpi-bin) ;;
       fuzz)
         wanted+=(clang)
-        # Part of clang's own dependencies in older releases.
+        # In older releases clang depends on it.
         [[ -z $(candidate libclang-rt-dev) ]] || wanted+=(libclang-rt-dev)
         ;;
       live) wanted+=(python3-venv) ;;
       serve) wanted+=(python3-venv chromium chromium-driver nginx-light) ;;
       gpu)
-        # AMD's compiler, where the system has it.
+        # AMD's compiler, if the system has it.
         [[ -z $(candidate hipcc) ]] || wanted+=(hipcc libamdhip64-dev rocm-device-libs)
         ;;
     esac
@@ -79,7 +79,7 @@ find_missing() {
   done
 }
 
-# Sets `as_root` to what makes apt-get run as root; fails when nothing does without a person.
+# Sets `as_root` to the command that runs apt-get as root; fails if that needs a person and there is none.
 find_root() {
   as_root=()
   (($(id -u) != 0)) || return 0
@@ -89,14 +89,14 @@ find_root() {
   [[ -t 2 ]] # sudo asks for the password there
 }
 
-# stop_with_line MESSAGE: a person has to install what is missing.
+# stop_with_line MESSAGE: stops with the command that installs what is missing.
 stop_with_line() {
   local run="As root, run:"
   ((${#as_root[@]} == 0)) || run="Run: sudo"
   stop 2 "$1. $run apt-get install --no-install-recommends ${missing[*]}"
 }
 
-# install_packages PART...: returns when everything is there, else exits 2 with the line to run.
+# install_packages PART...: returns once everything is installed, else exits 2 with the command to run.
 install_packages() {
   local log=$cache/packages.log
   local -a missing as_root
@@ -105,7 +105,7 @@ install_packages() {
   ((${#missing[@]})) || return 0
   find_root || stop_with_line "some packages are missing"
   say "installing packages: ${missing[*]}"
-  # A dead third-party source must not be in the way of the packages: only the installation counts.
+  # A dead third-party source must not block the packages: only the installation counts.
   "${as_root[@]}" apt-get -q -o DPkg::Lock::Timeout=300 update >"$log" 2>&1 </dev/null || true
   find_missing "$@" # the names depend on what apt now knows
   if ! "${as_root[@]}" apt-get -q -y -o DPkg::Lock::Timeout=300 -o Dpkg::Use-Pty=0 \

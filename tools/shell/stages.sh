@@ -1,6 +1,6 @@
-# The stages of ./check. Each returns when all is well and stops with a sentence when not. Sourced.
+# The stages of ./check. Each returns on success and stops with a sentence on failure. Sourced.
 
-# stage NAME: a heading, and how long the one before took.
+# stage NAME: prints a heading with the seconds so far.
 stage() {
   printf '\n== %s (%d s so far)\n' "$1" "$SECONDS"
 }
@@ -18,12 +18,12 @@ check_format() {
 check_rules() {
   stage "rules"
   python3 -B tools/lint/lint_test.py 2>&1 | tail -n 1
-  python3 -B tools/lint/lint.py || stop 1 "these places break a rule"
-  tools/shell/wheels_test.sh || stop 1 "what is fetched is wrong"
-  python3 -B tools/gpu/first_run_test.py || stop 1 "the kit for machines with a GPU is wrong"
+  python3 -B tools/lint/lint.py || stop 1 "the places above break a rule"
+  tools/shell/wheels_test.sh || stop 1 "the tests of what is fetched failed"
+  python3 -B tools/gpu/first_run_test.py || stop 1 "the tests of the kit for machines with a GPU failed"
 }
 
-# Of the sources that differ from main, or of all of them (--tidy). The commands of a build without
+# Checks the sources that differ from main, or all of them (--tidy), with the commands of a build without
 # unity files and precompiled headers; nothing is compiled there.
 check_tidy() {
   stage "tidy"
@@ -31,12 +31,12 @@ check_tidy() {
   fetch_clang_tidy
   make_folder "$folder"
   configure "$folder" -DBRAID_DEVELOP=OFF -DBRAID_UNITY=OFF -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON
-  compile "$folder" build.ninja # with the sources that there are now
+  compile "$folder" build.ninja # with the current sources
   make_folder "$folder/headers"
-  # LibTorch's headers want OpenMP's: GCC's own is not for clang, which has none.
+  # LibTorch's headers need OpenMP's. clang has none, and GCC's does not suit it.
   echo 'extern "C" { int omp_get_max_threads(); int omp_get_num_threads(); int omp_get_thread_num();
     int omp_in_parallel(); void omp_set_num_threads(int); }' >"$folder/headers/omp.h"
-  python3 -B tools/lint/tidy.py "$clang_tidy" "$folder" "$@" || stop 1 "these places are untidy"
+  python3 -B tools/lint/tidy.py "$clang_tidy" "$folder" "$@" || stop 1 "clang-tidy complains of the places above"
 }
 run_tidy() { check_tidy --all; }
 
@@ -49,7 +49,7 @@ build_everything() {
   unlock
 }
 
-# run_ctest FOLDER CTEST-ARGUMENT... One test more than there are cores: some wait for peers to die.
+# run_ctest FOLDER CTEST-ARGUMENT... Runs one more test than cores at a time: some wait for peers to die.
 run_ctest() {
   local folder=$1
   shift
@@ -63,14 +63,14 @@ run_tests() {
   run_ctest "$build" "${exclude[@]}" | tee "$summary" || stop 1 "tests failed"
 }
 
-# Ends as ctest did, for those who only read the end.
+# Repeats ctest's summary, for those who only read the end.
 print_summary() {
   ((${#stages[@]})) || return 0
   stage "done, and the tests were"
   sed -n '/tests passed/,$p' "$summary"
 }
 
-# run_sanitized NAME FLAGS LABEL...: the tests of these folders, in a build folder of their own.
+# run_sanitized NAME FLAGS LABEL...: the tests of these folders, in a separate build folder.
 run_sanitized() {
   local name=$1 flags=$2 folder=$root/build/$1 label
   shift 2
@@ -78,7 +78,7 @@ run_sanitized() {
   for label in "$@"; do targets+=("${label}_test"); done
   stage "$name"
   make_folder "$folder"
-  # LibTorch was built with NDEBUG, and some of its classes have other members without.
+  # LibTorch was built with NDEBUG; without it some of its classes have other members.
   configure "$folder" -DBRAID_DEVELOP=ON \
     "-DCMAKE_CXX_FLAGS_RELEASE=$flags -DNDEBUG -O1 -g1 -fno-omit-frame-pointer"
   compile "$folder" "${targets[@]}"
@@ -91,16 +91,16 @@ run_asan() {
     run_sanitized asan "-fsanitize=address,undefined" base text image weights ops gpu_kernels serve
 }
 
-# LibTorch's own threads are not instrumented: one each, so that all that is seen is ours.
+# LibTorch's own threads are not instrumented, so it gets one: all threads that are seen are ours.
 run_tsan() {
   local -a exclude=(-LE "not_for_tsan${exclude[1]:+|slow}")
-  # A test asks for more memory than there is.
+  # A test requests more memory than there is.
   local options="allocator_may_return_null=1:suppressions=$root/tools/shell/tsan.suppressions"
   TSAN_OPTIONS=$options OMP_NUM_THREADS=1 \
     run_sanitized tsan -fsanitize=thread base comm weights parallel serve
 }
 
-# The rows of instruction_sets.txt that this processor has, but for its own: tests ran on that.
+# The rows of instruction_sets.txt that this processor supports, except its own: tests ran on that.
 older_instruction_sets() {
   local name settings cpu
   local -a rows=()
@@ -111,7 +111,7 @@ older_instruction_sets() {
   ((${#rows[@]} < 2)) || printf '%s\n' "${rows[@]:0:${#rows[@]}-1}"
 }
 
-# run_on_older_processors LABEL...: the tests of these labels, on each of them.
+# run_on_older_processors LABEL...: the tests with these labels, on each of those sets.
 run_on_older_processors() {
   local labels name settings
   labels="^($(IFS='|' && echo "$*"))$"
@@ -131,7 +131,7 @@ run_isa_parity() {
   run_on_older_processors models parity
 }
 
-# fuzz_one TARGET: starts from the committed seeds and what earlier runs found.
+# fuzz_one TARGET: starts from the committed seeds and those of earlier runs.
 fuzz_one() {
   local name=${1##*/} work
   work=$root/build/fuzz/found/${name%_fuzz}
@@ -168,7 +168,7 @@ run_bench() {
   run_report
 }
 
-# The first run on a machine is what later ones are compared with; remove the file to begin anew.
+# Later runs on a machine are compared with its first one; remove the file to start over.
 run_report() {
   local last=$build/braid-report.json
   local -a against=()
@@ -190,12 +190,12 @@ run_serve() {
     touch "$venv/complete"
   fi
   "$venv/bin/python" -B tools/serve/clients.py "$braid" || stop 1 "OpenAI's client and the server differ"
-  python3 -B tools/serve/page.py "$braid" "$build" || stop 1 "the page is not as it should be"
-  python3 -B tools/serve/page_pictures.py "$braid" "$build" || stop 1 "the page's pictures in are not as they should be"
-  python3 -B tools/serve/pictures_in.py "$braid" || stop 1 "pictures in over HTTP make other pictures"
+  python3 -B tools/serve/page.py "$braid" "$build" || stop 1 "the tests of the page failed"
+  python3 -B tools/serve/page_pictures.py "$braid" "$build" || stop 1 "the tests of the page's input pictures failed"
+  python3 -B tools/serve/pictures_in.py "$braid" || stop 1 "input pictures over HTTP give other results"
   python3 -B tools/serve/replicas.py "$braid" || stop 1 "replicas lost a request"
-  python3 -B tools/serve/ranks.py "$braid" || stop 1 "ranks under mpirun make other pictures"
-  python3 -B tools/serve/faults.py "$braid" || stop 1 "the server does not bear a load or a fault"
+  python3 -B tools/serve/ranks.py "$braid" || stop 1 "ranks under mpirun give other results"
+  python3 -B tools/serve/faults.py "$braid" || stop 1 "the server failed under a load or a fault"
 }
 
 run_live() {

@@ -1,11 +1,11 @@
-# Which LibTorch, and where what is built with it lives. Sourced; starts no process by itself.
+# Chooses the LibTorch and the build folder for it. Sourced; starts no process by itself.
 
 cache=${XDG_CACHE_HOME:-~/.cache}/braid
 
 # Sets `torch` to the folder with lib/ and include/, and `build` to the build folder for it.
-#   BRAID_TORCH unset     the copy in the cache that cmake/libtorch.txt names
+#   BRAID_TORCH unset     the cached copy that cmake/libtorch.txt names
 #   BRAID_TORCH=python    the torch of the active Python
-#   BRAID_TORCH=DIR       an unpacked libtorch, or a folder that has torch/ in it
+#   BRAID_TORCH=DIR       an unpacked libtorch, or a folder that contains torch/
 choose_torch() {
   if [[ -z ${BRAID_TORCH:-} ]]; then
     [[ $(<"$root/cmake/libtorch.txt") =~ torch==([0-9.]+) ]]
@@ -25,7 +25,7 @@ print(u.find_spec("torch").submodule_search_locations[0])' 2>/dev/null) ||
   build=$root/build/release${torch//[^A-Za-z0-9._]/-}
 }
 
-# Prints cuda, hip or nothing: what the chosen LibTorch can do.
+# Prints cuda, hip or nothing: the backend of the chosen LibTorch.
 torch_gpu() {
   local gpu
   for gpu in cuda hip; do

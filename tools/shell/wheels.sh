@@ -1,20 +1,20 @@
-# Things that come from PyPI into the cache: whole or not at all. Sourced.
+# Fetches from PyPI into the cache, completely or not at all. Sourced.
 
-# lock FILE: waits until no other start holds it. One at a time.
+# lock FILE: waits until no other process holds it. One lock at a time.
 lock() {
   exec {locked}>"$1"
   command -v flock >/dev/null || return 0
   flock -n "$locked" || {
-    say "waiting for another start to finish (it holds $1)"
+    say "waiting for another run to finish (it holds $1)"
     flock "$locked"
   }
 }
 
 unlock() { exec {locked}>&-; }
 
-# fetch_wheels FOLDER NAME HINT PIP-ARGUMENT...: unpacks the wheels into FOLDER, which appears when it is
-# complete. Wheels are only unpacked, never installed: any Python will do, and a system that guards
-# its Python (PEP 668) has nothing to guard. HINT: what to do without a network.
+# fetch_wheels FOLDER NAME HINT PIP-ARGUMENT...: unpacks the wheels into FOLDER, which appears once it is
+# complete. Wheels are only unpacked, never installed, so any Python will do, including one protected by
+# PEP 668. HINT: what to do without a network.
 fetch_wheels() (
   local folder=$1 name=$2 hint=$3 partial=$1.partial arch tag quiet=-q
   shift 3
@@ -48,10 +48,10 @@ fetch_torch() {
       -r "$root/cmake/libtorch.txt"
 }
 
-# nvcc_version NVCC: "13.0"; empty when there is no such program.
+# nvcc_version NVCC: "13.0"; empty if there is no such program.
 nvcc_version() { "$1" --version 2>/dev/null | sed -n 's/.*release \([0-9.]*\).*/\1/p' || true; }
 
-# Sets `nvcc`: $CUDACXX, else the system's, else PyPI's. CUDA 12.9 and later know all devices.
+# Sets `nvcc`: $CUDACXX, else the system's, else PyPI's. CUDA 12.9 and later support all devices.
 fetch_nvcc() {
   local folder=$cache/nvcc-13.0.88
   nvcc=${CUDACXX:-$(command -v nvcc || true)}
@@ -73,7 +73,7 @@ fetch_clang_format() {
       clang-format==14.0.6
 }
 
-# Sets `clang_tidy`, likewise.
+# Sets `clang_tidy`, also one version.
 fetch_clang_tidy() {
   clang_tidy=$cache/clang-tidy-18.1.8/clang_tidy/data/bin/clang-tidy
   [[ -x $clang_tidy ]] ||
@@ -81,7 +81,7 @@ fetch_clang_tidy() {
       clang-tidy==18.1.8
 }
 
-# Puts a new enough cmake first on the PATH where the system's is too old (Ubuntu 22.04).
+# Puts a new enough cmake first on the PATH if the system's is too old (Ubuntu 22.04).
 fetch_cmake() {
   local folder=$cache/cmake-3.31.6
   have_cmake && return 0
@@ -90,7 +90,7 @@ fetch_cmake() {
   PATH=$folder/cmake/data/bin:$PATH
 }
 
-# prepare PART...: everything that is needed before CMake runs. Parts are those of packages.sh.
+# prepare PART...: everything needed before CMake runs. Parts are those of packages.sh.
 prepare() {
   mkdir -p "$cache" 2>/dev/null && [[ -w $cache ]] ||
     stop 2 "$cache cannot be written. Set XDG_CACHE_HOME to a folder that can."

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Which nvcc is taken, and what is said where it cannot be. Nothing is fetched.
+# Tests which nvcc is chosen, and the message if none can be. Nothing is fetched.
 set -euo pipefail
 
 root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.." && pwd -P)
@@ -7,13 +7,13 @@ for part in messages wheels packages; do . "$root/tools/shell/$part.sh"; done
 cache=$(mktemp -d)
 trap 'rm -rf "$cache"' EXIT
 
-# made_nvcc NAME VERSION: a program that says it is an nvcc of that version.
+# made_nvcc NAME VERSION: a program that claims to be an nvcc of that version.
 made_nvcc() {
   printf '#!/bin/sh\necho "Cuda compilation tools, release %s, V%s.0"\n' "$2" "$2" >"$cache/$1"
   chmod +x "$cache/$1"
 }
 
-# expect WORDS COMMAND...: its output has them.
+# expect WORDS COMMAND...: the command's output contains them.
 expect() {
   local said
   said=$("${@:2}" 2>&1 </dev/null) || true

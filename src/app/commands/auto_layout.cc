@@ -10,7 +10,7 @@ namespace braid {
 void add_auto_layout_flag(FlagReader& read, bool& is_auto) {
   read.text("--layout", "auto", "Layout",
             "Take the degrees that braid plan puts first for the devices at\n"
-            "hand, and say which they are",
+            "hand, and report them",
             [&is_auto](const std::string& flag, const std::string& text) {
               is_auto = choice<bool>(flag, text, {{"auto", true}});
             });
@@ -36,7 +36,7 @@ std::string choose_degrees(const PipelineOptions& options, const Request& reques
   layout.dp = g.dp;
   layout.layer_split = g.layers;
   return text_of("layout ", layout_name(g), ": predicted ",
-                 readable_seconds(chosen.seconds_per_picture), " a picture");
+                 readable_seconds(chosen.seconds_per_picture), " per picture");
 }
 
 }  // namespace braid

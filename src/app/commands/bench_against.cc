@@ -9,7 +9,7 @@
 namespace braid {
 namespace {
 
-// What must be equal for times to be comparable.
+// Keys that must be equal for times to be comparable.
 constexpr const char* kSame[] = {"model", "double", "single", "size",    "tokens", "config",
                                  "gpus",  "dtype",  "device", "machine", "threads"};
 
@@ -19,7 +19,7 @@ std::string shown(const OrderedJson& result, const char* key) {
   return it->is_string() ? in_quotes(it->get<std::string>()) : it->dump();
 }
 
-// Of what `result` tells itself, where it is no more than settings.
+// If `result` holds only settings, compares only the keys it has.
 std::vector<const char*> differences(const OrderedJson& result, const OrderedJson& other) {
   const bool is_whole = result.contains("step_s");
   std::vector<const char*> keys;
@@ -31,7 +31,7 @@ std::vector<const char*> differences(const OrderedJson& result, const OrderedJso
 
 struct Match {
   const OrderedJson* same = nullptr;
-  std::string missing = {};  // what differs in the nearest, where none is the same
+  std::string missing = {};  // what differs in the nearest result, if none is the same
 };
 
 Match find_same(const OrderedJson& result, const std::vector<OrderedJson>& before) {
@@ -48,12 +48,13 @@ Match find_same(const OrderedJson& result, const std::vector<OrderedJson>& befor
   for (const auto* const key : fewest)
     list += text_of(list.empty() ? "" : ", ", key, " was ", shown(*nearest, key), " and is ",
                     shown(result, key));
-  return {.missing = "--against has no result of the same configuration: in the nearest " + list};
+  return {.missing =
+              "--against has no result of the same configuration: in the nearest one, " + list};
 }
 
 bool is_failure(const OrderedJson& result) { return result.contains("failure"); }
 
-// Of sorted seconds, by the nearest rank.
+// A quantile of the sorted seconds, by nearest rank.
 double quantile(const OrderedJson& result, double part) {
   auto seconds = result.at("steps_s").get<std::vector<double>>();
   std::sort(seconds.begin(), seconds.end());
@@ -71,8 +72,7 @@ void check_result(const OrderedJson& result, const std::string& file) {
   const bool is_whole = has("step_s") && result["step_s"].is_number() && has("steps_s") &&
                         result["steps_s"].is_array() && !result["steps_s"].empty();
   require(has("failure") || is_whole, file,
-          " should hold what braid bench --json wrote, it does not: ",
-          "a result has no step_s or no steps_s");
+          " should be the output of braid bench --json: ", "a result lacks step_s or steps_s");
   if (has("failure")) return;
   for (const auto& seconds : result["steps_s"])
     require(seconds.is_number(), file, ": steps_s should be numbers, one is ", seconds.dump());

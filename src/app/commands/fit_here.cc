@@ -11,7 +11,7 @@ std::string megabytes_flag(const char* flag, std::int64_t bytes) {
   return bytes > 0 ? " " + std::string(flag) + " " + std::to_string(bytes / 1'000'000) + "MB" : "";
 }
 
-// The flags with which generate finds this by itself: it makes such files where it needs them.
+// The flags that make generate choose the same; it creates the files of weights it needs.
 std::string flags_of_budget(const Memory& m) {
   const bool is_in_8_bits = m.quantize != Quantize::kNone || m.quantize_text != Quantize::kNone;
   return megabytes_flag("--memory", m.budget.device) +
@@ -30,7 +30,7 @@ std::string fit_here(PipelineOptions options, const std::string& device, const B
   try {
     const auto chosen = fitted(options, {});
     const auto flags = flags_of(chosen.options.memory);
-    return taken(chosen.fit) + (flags.empty() ? "" : ", by " + flags);
+    return taken(chosen.fit) + (flags.empty() ? "" : ", with " + flags);
   } catch (const DoesNotFit& refusal) {
     if (!files_would_help(refusal))
       return std::string("does not fit: ") + refusal.what() + help_sentence(refusal);
@@ -40,7 +40,7 @@ std::string fit_here(PipelineOptions options, const std::string& device, const B
   auto memory = chosen.options.memory;
   memory.budget = budget;
   return taken(chosen.fit) + ", with " + readable_bytes(double(chosen.fit.files)) +
-         " of temporary files, by" + flags_of_budget(memory);
+         " of temporary files and" + flags_of_budget(memory);
 }
 
 }  // namespace braid

@@ -24,15 +24,15 @@ FittedInFiles fitted_in_files(PipelineOptions options, const Request& request) {
   const auto room = std::filesystem::space(pages->folder()).available;
   const auto files = chosen.fitted.fit.files;
   require(std::uint64_t(files) <= room, "the weights need files of ", gigabytes_with_cents(files),
-          ", and ", pages->folder().parent_path(), " has room for ",
-          gigabytes_with_cents(std::int64_t(room)), ": --offload-dir names another folder");
+          ", but ", pages->folder().parent_path(), " has room for ",
+          gigabytes_with_cents(std::int64_t(room)), ": give another folder with --offload-dir");
   return chosen;
 }
 
 std::string sentence_of(const FittedInFiles& fit) {
   if (!fit.pages) return {};
   return text_of("; ", gigabytes_with_cents(fit.fitted.fit.files), " of files are in ",
-                 fit.pages->folder().string(), " until the end, --offload-dir DIR keeps them");
+                 fit.pages->folder().string(), " until the run ends; --offload-dir DIR keeps them");
 }
 
 }  // namespace braid

@@ -18,7 +18,7 @@ namespace braid {
 namespace {
 
 constexpr int kShortestKey = 16;
-constexpr auto kAfterDrain = std::chrono::seconds(10);  // to end, before the program is cut short
+constexpr auto kAfterDrain = std::chrono::seconds(10);  // time to end before the program is killed
 
 std::string read_key(const ServeFlags& flags) {
   const auto* const variable = std::getenv("BRAID_API_KEY");
@@ -26,7 +26,7 @@ std::string read_key(const ServeFlags& flags) {
   const auto text = flags.api_key_file.empty() ? variable : read_file(flags.api_key_file, 1 << 16);
   const auto key = text.substr(0, text.find_first_of("\r\n"));
   require(int(key.size()) >= kShortestKey, "an API key should have at least ", kShortestKey,
-          " characters, this has ", key.size());
+          " characters, this one has ", key.size());
   return key;
 }
 
@@ -121,7 +121,7 @@ void ServeRun::log_job(const serve::Job& job) {
                {"prompt", flags_.log_prompts ? request.prompts.front() : ""}});
 }
 
-// On the thread that heard the signal. What is accepted is finished, but not for ever.
+// On the thread that received the signal. Accepted requests are finished, within a time limit.
 void ServeRun::drain() {
   log_("drain", {{"seconds", std::to_string(flags_.drain)}});
   service_.drain();
@@ -152,9 +152,9 @@ int ServeRun::run() {
 
 int serve_pictures(const ServeFlags& flags) {
   require(flags.lora_folder.empty() || std::filesystem::is_directory(flags.lora_folder),
-          "--lora-dir should be a folder, ", flags.lora_folder.string(), " is none");
+          "--lora-dir should be a folder, ", flags.lora_folder.string(), " is not one");
   if (is_first_rank()) return ServeRun(flags).run();
-  // The first rank hears of signals to stop, and says when the others may.
+  // Only the first rank receives stop signals, and tells the others when to stop.
   const StopSignals held(std::chrono::seconds(flags.drain) + kAfterDrain);
   follow_first_rank(Engine(served_models(flags).front().options, {}));
   return kSuccess;

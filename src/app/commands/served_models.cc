@@ -25,7 +25,8 @@ ServedModel settled(const ServeFlags& flags, const std::filesystem::path& model)
   if (!flags.lora_folder.empty()) options.adapter_mode = AdapterMode::kBeside;
   const auto launch = read_launch();
   const int num_ranks = launch ? launch->size : int(device_names(options).size());
-  options.layout = choose_layout(options.layout, num_ranks, 1);
+  // Whether a request has as many branches as ranks want to share is asked when it comes.
+  options.layout = choose_layout(options.layout, num_ranks, options.layout.cfg > 1 ? 2 : 1);
   options.layout.ranks = Ranks::kProcesses;  // where a launcher started this program
   (void)world_of(options.layout);
   auto here = options;
@@ -46,7 +47,7 @@ ServedModel settled(const ServeFlags& flags, const std::filesystem::path& model)
   return settled;
 }
 
-// Engines throw what LibTorch throws, too; clients get one sentence.
+// Engines also throw LibTorch's exceptions; clients get one sentence.
 void draw(ServedEngines& engines, std::size_t model, const Request& request, const Hooks& hooks) {
   try {
     const auto& engine = engines.use(model, hooks);
@@ -72,7 +73,7 @@ void announce(ServedEngines& engines, void (*what)(const Engine&)) {
   }
 }
 
-// What the picture's file says of adapters is of the request's own, where it brings any.
+// If the request brings its own adapters, the picture's file names those.
 PngText text_in_file(const Picture& picture, const Settings& settings, const Request& request,
                      PipelineOptions options, const std::vector<InputFile>& files) {
   if (request.adapters) options.adapters = *request.adapters;
@@ -90,9 +91,13 @@ std::vector<Backend::ControlNet> controlnets_of(const PipelineOptions& options,
 Backend backend_of(const std::shared_ptr<ServedEngines>& engines, std::size_t index) {
   const auto& model = engines->models()[index];
   const auto family = open_family(find_model(model.options));
-  const auto complete = [family, tiling = model.tiling](Request request, const Hooks& hooks) {
+  const auto complete = [family, tiling = model.tiling, cfg = model.options.layout.cfg](
+                            Request request, const Hooks& hooks) {
     if (request.vae_tiling == VaeTiling::kAuto) request.vae_tiling = tiling;
-    return completed(request, settle(request, family->description().limits, hooks.warning));
+    const auto& limits = family->description().limits;
+    require(num_branches(request, limits) >= cfg, "this server's ranks share the branches of ",
+            "guidance: ask for a negative prompt and a true guidance scale above 1");
+    return completed(request, settle(request, limits, hooks.warning));
   };
   const auto generate = [engines, index](const Request& request, const Hooks& hooks) {
     draw(*engines, index, request, hooks);
@@ -119,14 +124,14 @@ Backend backend_of(const std::shared_ptr<ServedEngines>& engines, std::size_t in
 void check_models(const ServeFlags& flags) {
   if (flags.models.size() < 2) return;
   const auto& o = flags.options;
-  require(!is_launched(), "several models are not served by ranks that are processes");
+  require(!is_launched(), "ranks that are processes cannot serve several models");
   require(o.components.empty() && o.text_encoder_files.empty() && o.vae_file.empty() &&
               o.adapters.empty() && o.controlnets.empty() && o.redux.empty(),
-          "with several models each should be a directory: --components, --text-encoder-file, ",
-          "--vae-file, --lora, --controlnet and --redux are for one");
+          "each of several models should be a directory: --components, --text-encoder-file, ",
+          "--vae-file, --lora, --controlnet and --redux take a single model");
   std::set<std::string> names;
   for (const auto& model : flags.models)
-    require(names.insert(model_name(model)).second, "the models should have names of their own, ",
+    require(names.insert(model_name(model)).second, "each model should have a name of its own, ",
             "two are called ", model_name(model));
 }
 

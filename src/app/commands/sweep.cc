@@ -38,7 +38,7 @@ std::vector<Setting> settings_of(const std::vector<Sweep>& sweeps) {
   for (auto sweep = sweeps.begin(); sweep != sweeps.end(); ++sweep) {
     require(std::none_of(sweeps.begin(), sweep,
                          [&](const Sweep& other) { return other.flag == sweep->flag; }),
-            "two --sweep name ", sweep->flag, ": give all of its values to one");
+            "two --sweep name ", sweep->flag, ": give all of its values in one");
     std::vector<Setting> longer;
     for (const auto& setting : settings)
       for (const auto& value : sweep->values) {

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t kMaxFile = 64u << 20, kMaxText = 100'000;  // bytes
 
-// All that can be read, from pipes too.
+// Everything up to the end, from pipes too.
 std::string read_all(int fd, const std::string& name) {
   std::string text;
   char buffer[1 << 16];
@@ -63,7 +63,7 @@ std::vector<std::string> read_prompt_file(const std::string& path) {
     check_text(text_of(name, ", line ", number), std::string(line));
     prompts.emplace_back(line);
   }
-  require(!prompts.empty(), "there is no prompt in ", name, ": one a line was expected");
+  require(!prompts.empty(), "there is no prompt in ", name, ": one per line was expected");
   return prompts;
 }
 

@@ -14,30 +14,31 @@ constexpr int kMaxRuns = 10'000;
 
 void add_result_flags(FlagReader& read, BenchLine& line, BenchFlags& f) {
   read.texts("--sweep", "FLAG=A,B", "Bench",
-             "Take each value of a flag in turn, as in tp=1,2 or\n"
+             "Try each value of a flag in turn, as in tp=1,2 or\n"
              "offload=none,block; may be given several times",
              [&](const std::string& flag, const std::string& text) {
                line.sweeps.push_back(read_sweep(flag, text));
              });
   read.path("--against", "FILE", "Bench",
-            "Compare with this output of --json; exit code 1 where a step is\n"
-            "slower by more than --tolerance, and than the runs differ",
+            "Compare with this output of --json; exit code 1 if a step is\n"
+            "slower by more than --tolerance and the spread of the runs",
             f.against);
-  read.text("--tolerance", "PERCENT", "Bench", "0 to 1000. Default: 10",
+  read.text("--tolerance", "PERCENT", "Bench",
+            "Slowdown that --against allows, 0 to 1000. Default: 10",
             [&](const std::string& flag, const std::string& text) {
               f.tolerance = finite_number(flag, text) / 100;
               require(f.tolerance >= 0 && f.tolerance <= 10, flag,
                       " should be 0 to 1000 percent, it is ", in_quotes(text));
             });
-  read.path("--plot", "FILE", "Bench", "Draw times and memory as bars, in SVG", f.plot);
-  read.flag("--json", "Talk", "Print one JSON object, with --sweep a list", f.json);
+  read.path("--plot", "FILE", "Bench", "Write a bar chart of times and memory, as SVG", f.plot);
+  read.flag("--json", "Output", "Print one JSON object; with --sweep, a list", f.json);
 }
 
 void require_sweepable(const std::string& flag) {
   for (const auto* const once : {"--against", "--tolerance", "--plot", "--json", "--sweep"})
-    require(flag != once, "--sweep cannot vary ", once, ": it is of all results together");
+    require(flag != once, "--sweep cannot vary ", once, ": it is about all results together");
   for (const auto* const list : {"--devices", "--quantize-skip"})
-    require(flag != list, "--sweep cannot vary ", list, ": its value has commas itself");
+    require(flag != list, "--sweep cannot vary ", list, ": its own value contains commas");
 }
 
 bool offloads(const Offload& o) {
@@ -45,7 +46,7 @@ bool offloads(const Offload& o) {
          o.vae != OffloadMode::kNone;
 }
 
-// Flags that need others. What a preset says is not known yet.
+// Checks flags that need others. The preset's values are not known yet.
 void check_together(const BenchFlags& f) {
   const auto& given = f.configurations.front().preset.given;
   const auto needs = [&](const char* flag, const char* other, const char* why) {
@@ -65,9 +66,9 @@ void check_together(const BenchFlags& f) {
 }  // namespace
 
 const char* const kBenchExamples =
-    R"(Times are of one evaluation, a step without guidance, from when all ranks begin until all
-are done; the result is checked to be a number before it is timed. With --sweep each combination
-is timed, in a table. --against compares with what --json printed before, on the same machine.
+    R"(Times one evaluation, a step without guidance, from when all ranks begin until all are done,
+after a check that its result is finite. With --sweep, a table shows each combination.
+--against compares with what --json printed before, on the same machine.
 
 Examples:
   braid bench
@@ -95,7 +96,7 @@ void add_bench_flags(FlagReader& read, BenchLine& line, BenchFlags& f) {
   add_looked_at_flags(read, line.configuration.pictures, "Bench");
   read.text("--runs", "N", "Bench", "Timed evaluations. Default: 5",
             into(options.runs, whole_from(1, kMaxRuns)));
-  read.text("--warm-up", "N", "Bench", "Evaluations before these. Default: 1",
+  read.text("--warm-up", "N", "Bench", "Untimed evaluations before these. Default: 1",
             into(options.warm_ups, whole_from(0, kMaxRuns)));
   add_result_flags(read, line, f);
 }
@@ -119,8 +120,8 @@ void finish_bench_flags(FlagReader& read, BenchLine& line, BenchFlags& f) {
   }
   check_together(f);
   require(f.configurations.size() == 1 || !is_launched(),
-          "--sweep starts ranks anew for each configuration, and a launcher has started these: ",
-          "launch braid bench once for each");
+          "--sweep starts new ranks for each configuration, but a launcher has started these: ",
+          "launch braid bench once per configuration");
 }
 
 }  // namespace braid

@@ -14,11 +14,11 @@ const Choices<CacheMode> kCacheModes = {{"off", CacheMode::kOff},
 
 void add_cache_flags(FlagReader& read, CacheOptions& cache) {
   read.text("--cache", "MODE", "Cache",
-            "Leave out evaluations that would change little, all but their\n"
-            "first block: first-block:T, while that block's part has changed\n"
-            "by less than T since the last full one; accumulated:T, while\n"
-            "the sum of its changes is less; off. T is 0.1 where none is\n"
-            "given. The picture is not quite the same. Default: off",
+            "Skip all but the first block of evaluations that would change\n"
+            "little. first-block:T: while that block's part has changed by\n"
+            "less than T since the last full evaluation; accumulated:T: while\n"
+            "the sum of its changes is less than T; off: never. T is 0.1 if\n"
+            "not given. The picture changes slightly. Default: off",
             [&](const std::string& flag, const std::string& text) {
               const auto colon = text.find(':');
               cache.mode = choice<CacheMode>(flag, text.substr(0, colon), kCacheModes);
@@ -30,12 +30,11 @@ void add_cache_flags(FlagReader& read, CacheOptions& cache) {
                       " should have a threshold from 0 to ", kLargestThreshold, ", it is ",
                       in_quotes(text));
             });
-  read.text("--cache-limit", "N", "Cache",
-            "Evaluations that are left out in a row at most. Default: 3",
+  read.text("--cache-limit", "N", "Cache", "Most evaluations to skip in a row. Default: 3",
             into(cache.most_in_a_row, whole_from(1, kMaxSteps)));
   read.text("--cache-polynomial", "A,B,...", "Cache",
-            "What a change counts for in accumulated, as the factors of a\n"
-            "polynomial, the highest power first. Default: 1,0",
+            "Coefficients of the polynomial that accumulated applies to each\n"
+            "change, highest power first. Default: 1,0",
             [&](const std::string& flag, const std::string& text) {
               cache.polynomial.clear();
               for (const auto& factor : split_at_commas(text))

@@ -5,8 +5,8 @@
 namespace braid {
 
 const char* const kConvertExamples =
-    R"(The new model appears when it is whole and was read again; until then its files lie in
-OUT.partial, with which the same command goes on when it was interrupted.
+    R"(The new model appears once it is complete and has been read back; until then its files are
+in OUT.partial, from which the same command resumes after an interruption.
 
 Examples:
   braid convert -m ~/models/FLUX.1-dev -o flux-int8 --quantize int8 --quantize-text int8
@@ -17,20 +17,20 @@ Examples:
 void add_convert_flags(FlagReader& read, ConvertFlags& f) {
   auto& o = f.options;
   read.path("-m,--model", "PATH", "Model",
-            "A model directory in the layout of diffusers, or a single\n"
-            "transformer (.safetensors, .gguf)",
+            "A model directory in diffusers layout, or a single transformer\n"
+            "(.safetensors, .gguf)",
             o.model);
-  read.path("--components", "DIR", "Model", "Where the other parts are when --model is a file",
-            o.components);
+  read.path("--components", "DIR", "Model",
+            "Directory of the other parts, if --model is a single file", o.components);
   add_lora_flag(read, o.adapters);
-  read.path("-o,--output", "PATH", "Files", "The new directory, or file; it must not exist", o.out);
+  read.path("-o,--output", "PATH", "Files", "The new directory or file, which must not exist yet",
+            o.out);
   read.action("--single-file", "Files",
               "Only the transformer, in one file with Black Forest Labs' names",
               [&] { o.form = ConvertOptions::Form::kSingleFile; });
   read.text("--dtype", "TYPE", "Machine",
-            "float32, bfloat16 or float16, of the transformer and large text\n"
-            "encoders.\n"
-            "Default: as they are",
+            "float32, bfloat16 or float16, for the transformer and the large\n"
+            "text encoders. Default: as they are stored",
             [&](const std::string& flag, const std::string& text) {
               o.dtype = choice<Dtype>(flag, text,
                                       {{"float32", Dtype::kFloat32},
@@ -38,12 +38,13 @@ void add_convert_flags(FlagReader& read, ConvertFlags& f) {
                                        {"float16", Dtype::kFloat16}});
             });
   add_quantize_flags(read, o.memory);
-  read.action("-q,--quiet", "Talk", "No progress", [&] { f.verbosity = Verbosity::kQuiet; });
+  read.action("-q,--quiet", "Output", "Print no progress",
+              [&] { f.verbosity = Verbosity::kQuiet; });
 }
 
 void check_together(const ConvertFlags& f) {
   require(!f.options.model.empty(), "there is no model to convert: give --model PATH");
-  require(!f.options.out.empty(), "there is no place for the new model: give --output PATH");
+  require(!f.options.out.empty(), "there is no path for the new model: give --output PATH");
 }
 
 }  // namespace braid

@@ -8,21 +8,21 @@ namespace braid {
 
 void add_devices_flag(FlagReader& read, PipelineOptions& options) {
   read.text("--devices", "LIST", "Machine",
-            "A device for each rank instead of --device, such as cuda:0-3,\n"
-            "cuda:0,cuda:0 or cuda:0-1,cpu; one device is for all ranks.\n"
-            "Several ranks may share one",
+            "One device per rank, instead of --device, such as cuda:0-3,\n"
+            "cuda:0,cuda:0 or cuda:0-1,cpu; a single device serves all ranks.\n"
+            "Ranks may share a device",
             [&](const std::string& flag, const std::string& text) {
               options.devices = split_at_commas(text);
               for (const auto& device : options.devices)
-                require(!device.empty(), flag, " should be devices with commas between them, ",
-                        "it is ", in_quotes(text));
+                require(!device.empty(), flag, " should be devices separated by commas, ", "it is ",
+                        in_quotes(text));
             });
 }
 
 void add_graph_flag(FlagReader& read, PipelineOptions& options) {
   read.text("--graph", "WHEN", "Machine",
-            "auto or off: record a step once and let the device repeat it,\n"
-            "where that is possible. Default: auto",
+            "auto or off: record a step once and let the device replay it,\n"
+            "where possible. Default: auto",
             [&](const std::string& flag, const std::string& text) {
               options.graphs =
                   choice<Graphs>(flag, text, {{"auto", Graphs::kAuto}, {"off", Graphs::kOff}});

@@ -11,6 +11,7 @@ namespace braid {
 namespace {
 
 constexpr int kHelpColumn = 28;
+constexpr std::size_t kHelpWidth = 66;  // characters after that column
 
 // "-n,--num-images" -> "--num-images"
 std::string long_name(const std::string& names) { return names.substr(names.rfind(',') + 1); }
@@ -30,7 +31,7 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return row.back();
 }
 
-// " (did you mean --steps?)" where a flag of the command is close to `flag`.
+// " (did you mean --steps?)" if the command has a flag similar to `flag`.
 std::string suggestion(const CLI::App& command, std::string_view flag) {
   for (const auto* const option : command.get_options())
     for (const auto& name : option->get_lnames())
@@ -38,7 +39,7 @@ std::string suggestion(const CLI::App& command, std::string_view flag) {
   return "";
 }
 
-// CLI11 takes `--flag=` for a flag whose value is the next argument; here its value is empty.
+// CLI11 reads the next argument as the value of `--flag=`; here the value is empty.
 std::vector<std::string> with_empty_values(int argc, const char* const* argv) {
   std::vector<std::string> arguments;
   bool flags_may_follow = true;
@@ -50,17 +51,28 @@ std::vector<std::string> with_empty_values(int argc, const char* const* argv) {
     arguments.push_back(is_empty_value ? argument.substr(0, argument.size() - 1) : argument);
     if (is_empty_value) arguments.emplace_back();
   }
-  std::reverse(arguments.begin(), arguments.end());  // as CLI11 takes them
+  std::reverse(arguments.begin(), arguments.end());  // the order CLI11 expects
   return arguments;
+}
+
+// Breaks lines that grew too long, such as lists of names, between two words.
+std::string wrapped(std::string help) {
+  for (std::size_t line = 0; line < help.size();) {
+    const auto end = std::min(help.find('\n', line), help.size());
+    const auto space = end - line > kHelpWidth ? help.rfind(' ', line + kHelpWidth) : help.npos;
+    const bool is_broken = space != help.npos && space > line;
+    if (is_broken) help[space] = '\n';
+    line = (is_broken ? space : end) + 1;
+  }
+  return help;
 }
 
 [[noreturn]] void refuse_command(const CLI::App& app, const std::string& first) {
   require(!first.starts_with('-'), "unknown flag ", in_quotes(first), suggestion(app, first),
           ": a command comes first, as in braid generate \"a red circle\"");
-  throw InputError(
-      text_of("unknown command ", in_quotes(first),
-              ": there are generate, serve, verify, bench, plan, convert and info, as in "
-              "braid generate \"a red circle\""));
+  throw InputError(text_of("unknown command ", in_quotes(first),
+                           ": the commands are generate, serve, verify, bench, plan, convert and "
+                           "info, as in braid generate \"a red circle\""));
 }
 
 }  // namespace
@@ -79,7 +91,7 @@ void FlagReader::text(const std::string& names, const std::string& value, const 
     given_.insert(flag);
     reads_.emplace_back([=] { read(flag, text); });
   };
-  command_.add_option_function<std::string>(names, take, help)
+  command_.add_option_function<std::string>(names, take, wrapped(help))
       ->option_text(value)
       ->group(group)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
@@ -144,7 +156,7 @@ void FlagReader::read_also(const std::string& flag, const std::string& said,
 
 std::optional<ShowText> parse_with(CLI::App& app, int argc, const char* const* argv) {
   app.allow_extras();
-  app.require_subcommand(0, 1);  // else a prompt could be taken for a second command
+  app.require_subcommand(0, 1);  // otherwise a prompt could be taken for a second command
   try {
     app.parse(with_empty_values(argc, argv));
   } catch (const CLI::CallForHelp&) {

@@ -33,15 +33,15 @@ Examples:
   braid generate "a fox" -m flux1-dev.safetensors --components ~/models/FLUX.1-dev)";
 
 void add_prompt_flags(FlagReader& read, GenerateFlags& f) {
-  read.positional("PROMPT", "What the picture shows, in quotes", f.prompt);
+  read.positional("PROMPT", "What the picture should show, in quotes", f.prompt);
   read.text("--prompt-file", "FILE", "Prompt",
-            "A prompt a line instead of PROMPT; empty lines are skipped,\n"
-            "- is standard input",
+            "Prompts, one per line, instead of PROMPT; empty lines are\n"
+            "skipped, - is standard input",
             [&](const std::string& flag, const std::string& text) {
               require(!text.empty(), flag, " should be a file or -, it is empty");
               f.prompt_file = text;
             });
-  read.text("--prompt-2", "TEXT", "Prompt", "Another text for the second text encoder",
+  read.text("--prompt-2", "TEXT", "Prompt", "A separate prompt for the second text encoder",
             into(f.prompt_2, plain_text));
   add_guidance_flags(read, f.request);
   read.text("--max-sequence-length", "N", "Prompt", "Text tokens, 1 to 4096. Default: the model's",
@@ -56,25 +56,25 @@ void add_picture_flags(FlagReader& read, Request& r) {
   read.text("--steps", "N", "Picture", "Denoising steps, 1 to 10000. Default: the model's",
             into(r.steps, whole_from(1, kMaxSteps)));
   read.text("--guidance", "SCALE", "Picture",
-            "How closely the prompt is followed, in the model's own way;\n"
+            "How closely to follow the prompt, on the model's own scale;\n"
             "ignored by models without guidance. Default: the model's",
             into(r.guidance, finite_number));
   read.text("--seed", "N", "Picture",
-            "Of the first picture, 0 to 2^64-1; the next ones take N+1,\n"
+            "Seed of the first picture, 0 to 2^64-1; the next ones take N+1,\n"
             "N+2, ... Default: 0",
             into(r.seed, seed_number));
   read.text("-n,--num-images", "N", "Picture", "Pictures for each prompt. Default: 1",
             into(r.num_images, whole_from(1, kMaxPictures)));
   read.text("--batch-size", "N", "Picture",
-            "Pictures that are denoised together: faster, and takes more\n"
-            "memory. Default: 1",
+            "Pictures denoised together: faster, but takes more memory.\n"
+            "Default: 1",
             into(r.batch_size, whole_from(1, kMaxPictures)));
 }
 
 void add_file_flags(FlagReader& read, GenerateFlags& f) {
   read.path("-o,--output", "PATH", "Files",
-            "The picture, or a folder for it: an existing one, or a name\n"
-            "that ends in /, which is made. Existing files are replaced.\n"
+            "The picture, or a folder for it: an existing one, or a name that\n"
+            "ends in /, which is created. Existing files are replaced.\n"
             "Default: braid.png",
             f.output);
   read.path("--latents", "FILE", "Files",
@@ -88,10 +88,10 @@ void add_file_flags(FlagReader& read, GenerateFlags& f) {
 }
 
 void add_talk_flags(FlagReader& read, GenerateFlags& f) {
-  read.flag("--json", "Talk", "Print one JSON object when done, instead of the paths", f.json);
-  read.action("-q,--quiet", "Talk", "No progress and no warnings",
+  read.flag("--json", "Output", "Print one JSON object when done, instead of the paths", f.json);
+  read.action("-q,--quiet", "Output", "Print no progress and no warnings",
               [&] { f.verbosity = Verbosity::kQuiet; });
-  read.action("-v,--verbose", "Talk", "Also say what was chosen, and where an error arose",
+  read.action("-v,--verbose", "Output", "Also report what was chosen, and where an error arose",
               [&] { f.verbosity = Verbosity::kVerbose; });
 }
 
@@ -108,7 +108,9 @@ void add_generate_flags(FlagReader& read, GenerateFlags& f) {
   add_graph_flag(read, f.options);
   add_layout_flags(read, f.options.layout);
   add_auto_layout_flag(read, f.auto_layout);
-  add_preset_flag(read, f.preset, "none, with --offload as far as\nthe weights do not fit a GPU");
+  add_preset_flag(read, f.preset,
+                  "none, plus\n"
+                  "--offload as needed to fit the weights on a GPU");
   add_memory_flags(read, f.options.memory);
   add_budget_flags(read, f.options.memory);
   add_cache_flags(read, f.options.cache);
@@ -118,7 +120,7 @@ void add_generate_flags(FlagReader& read, GenerateFlags& f) {
 
 bool has_prompts(const GenerateFlags& f) { return f.prompt || !f.prompt_file.empty(); }
 
-// For a person who tries the command out; a program is told the same by check_together().
+// For a person trying the command; programs get the same error from check_together().
 ShowText how_to_generate() {
   return {.text = text_of("braid: there is no prompt: say what to draw.\n\n", kGenerateExamples,
                           "\n\nbraid generate --help lists all flags.\n"),
@@ -149,17 +151,17 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   add_generate_flags(read_generate, generate);
 
   InfoFlags info;
-  auto& tell =
-      *app.add_subcommand("info", "Describe this machine, a model, weights, or a picture's making");
+  auto& tell = *app.add_subcommand(
+      "info", "Describe this machine, a model, weights, or how a picture was made");
   FlagReader read_info(tell);
   std::optional<std::string> file;
   read_info.positional("FILE",
                        "A picture that Braid made, a LoRA, or weights (.safetensors, .gguf)", file);
   add_model_flags(read_info, info.options);
-  read_info.flag("--presets", "Machine", "List what --preset takes", info.presets);
-  read_info.flag("--json", "Talk", "Print one JSON object", info.json);
-  read_info.flag("-v,--verbose", "Talk",
-                 "Of a model, tell the whole configuration, and the\nmachine's", info.verbose);
+  read_info.flag("--presets", "Machine", "List the values of --preset", info.presets);
+  read_info.flag("--json", "Output", "Print one JSON object", info.json);
+  read_info.flag("-v,--verbose", "Output",
+                 "Show a model's whole configuration, and that of the machine", info.verbose);
 
   ServeFlags serve;
   auto& offer = *app.add_subcommand("serve", "Answer requests for pictures over HTTP");

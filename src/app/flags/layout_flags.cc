@@ -20,33 +20,36 @@ const Choices<RingForm> kRingForms = {{"shift", RingForm::kShift}, {"gather", Ri
 
 void add_layout_flags(FlagReader& read, Layout& layout) {
   add_degree(read, "--tp",
-             "Tensor parallel: ranks share the transformer's weights. The\n"
-             "number of ranks is the product of the degrees; they are\n"
-             "threads, or the processes of mpirun, torchrun or srun",
+             "Tensor parallelism: ranks share the transformer's weights. The\n"
+             "number of ranks is the product of all degrees; they are threads,\n"
+             "or the processes that mpirun, torchrun or srun started",
              layout.tp);
-  add_degree(read, "--ring", "Context parallel: ranks pass keys and values around", layout.ring);
-  add_degree(read, "--ulysses", "Context parallel: ranks trade tokens for heads", layout.ulysses);
-  add_degree(read, "--cfg-parallel", "Ranks share the branches of true guidance", layout.cfg);
-  add_degree(read, "--dp", "Ranks share the pictures", layout.dp);
+  add_degree(read, "--ring", "Context parallelism: ranks pass keys and values around a ring",
+             layout.ring);
+  add_degree(read, "--ulysses", "Context parallelism: ranks trade tokens for heads",
+             layout.ulysses);
+  add_degree(read, "--cfg-parallel",
+             "Guidance parallelism: ranks split the branches of true guidance", layout.cfg);
+  add_degree(read, "--dp", "Data parallelism: ranks split the pictures", layout.dp);
   add_degree(read, "--layer-split",
-             "Ranks keep runs of blocks; pictures follow each other through\n"
-             "them, so make several at once",
+             "Each rank keeps a run of consecutive blocks; pictures pass\n"
+             "through them one after another, so make several at once",
              layout.layer_split);
   read.text("--tp-modulation", "HOW", "Layout",
-            "sharded or replicated: whether tensor parallel ranks share\n"
-            "the adaLN layers too. Default: sharded",
+            "sharded or replicated: whether tensor-parallel ranks share the\n"
+            "adaLN layers, too. Default: sharded",
             into(layout.modulation, one_of(kModulations)));
   read.text("--text-encoder", "WHERE", "Layout",
-            "rank0 (the first rank has the text encoders) or tp (tensor\n"
-            "parallel ranks share them). Default: rank0",
+            "rank0 (the first rank has the text encoders) or tp (shared by\n"
+            "the tensor-parallel ranks). Default: rank0",
             into(layout.text, one_of(kTextRanks)));
   read.text("--vae", "WHERE", "Layout",
-            "ranks (tiles, or several pictures, are decoded on all ranks) or\n"
-            "rank0 (all on the first). Default: ranks",
+            "ranks (decode tiles, or several pictures, on all ranks) or rank0\n"
+            "(decode everything on the first). Default: ranks",
             into(layout.decode, one_of(kDecodeRanks)));
   read.text("--ring-form", "FORM", "Layout",
-            "shift (blocks of keys and values travel while others are\n"
-            "attended) or gather (all at once). Default: shift",
+            "shift (pass blocks of keys and values on during attention) or\n"
+            "gather (collect them all first). Default: shift",
             into(layout.ring_form, one_of(kRingForms)));
   read.text("--deadline", "SECONDS", "Layout",
             "How long a rank waits for the others before all give up.\n"

@@ -40,19 +40,19 @@ OffloadMode mode_named(const std::string& flag, const std::string& text) {
 
 void add_offload_modes(FlagReader& read, Offload& o, Budget::Fixed& fixed) {
   read.text("--offload", "HOW", "Memory",
-            "Which weights are on the device at a time: none (all are,\n"
-            "always), model (one part), block (some blocks), leaf (some\n"
-            "layers), sequential (one layer). Default: none",
+            "Which weights are on the device at a time: none (no offloading:\n"
+            "all of them), model (one part), block (some blocks), leaf (some\n"
+            "layers) or sequential (one layer). Default: none",
             [&](const std::string& flag, const std::string& text) {
               o.transformer = o.text = o.vae = mode_named(flag, text);
               fixed.transformer = fixed.text = fixed.vae = true;
             });
-  read.text("--offload-text", "HOW", "Memory", "The same of the text encoders alone",
+  read.text("--offload-text", "HOW", "Memory", "The same for the text encoders only",
             [&](const std::string& flag, const std::string& text) {
               o.text = mode_named(flag, text);
               fixed.text = true;
             });
-  read.text("--offload-vae", "HOW", "Memory", "The same of the autoencoder alone",
+  read.text("--offload-vae", "HOW", "Memory", "The same for the autoencoder only",
             [&](const std::string& flag, const std::string& text) {
               o.vae = mode_named(flag, text);
               fixed.vae = true;
@@ -61,9 +61,9 @@ void add_offload_modes(FlagReader& read, Offload& o, Budget::Fixed& fixed) {
 
 void add_offload_flags(FlagReader& read, Offload& o, Budget::Fixed& fixed) {
   add_offload_modes(read, o, fixed);
-  read.text("--offload-group", "N", "Memory", "Blocks that come and go together. Default: 1",
+  read.text("--offload-group", "N", "Memory", "Blocks per group, copied together. Default: 1",
             into(o.blocks, whole_from(1, 1024)));
-  read.text("--prefetch", "N", "Memory", "Groups that are copied ahead, 0 to 64. Default: 1",
+  read.text("--prefetch", "N", "Memory", "Groups to copy ahead, 0 to 64. Default: 1",
             [&](const std::string& flag, const std::string& text) {
               o.prefetch = int(whole_number(flag, text, 0, 64));
               fixed.prefetch = true;
@@ -76,16 +76,16 @@ void add_offload_flags(FlagReader& read, Offload& o, Budget::Fixed& fixed) {
               fixed.resident = true;
             });
   read.text("--residency", "WHICH", "Memory",
-            "strided (evenly spread: their time hides copies) or leading\n"
-            "(the first). Default: strided",
+            "Which groups stay: strided (evenly spread, to hide copies behind\n"
+            "their compute) or leading (the first ones). Default: strided",
             [&](const std::string& flag, const std::string& text) {
               o.residency = choice<Residency>(
                   flag, text, {{"strided", Residency::kStrided}, {"leading", Residency::kLeading}});
             });
   read.text(
       "--pin", "WHEN", "Memory",
-      "always (copies are fastest), on-the-fly (takes less memory)\n"
-      "or never. Not for the CPU. Default: always",
+      "When to pin host memory: always (fastest copies), on-the-fly\n"
+      "(less memory) or never. Unused on a CPU. Default: always",
       [&](const std::string& flag, const std::string& text) {
         o.pin = choice<Pin>(
             flag, text,
@@ -95,13 +95,13 @@ void add_offload_flags(FlagReader& read, Offload& o, Budget::Fixed& fixed) {
 
 void add_disk_flags(FlagReader& read, Offload& o) {
   read.path("--offload-dir", "DIR", "Memory",
-            "Keep offloaded weights in files there, not in memory. They\n"
-            "serve later runs and other processes too",
+            "Keep offloaded weights in files in this folder, not in memory.\n"
+            "Later runs and other processes reuse them",
             o.folder);
   read.text("--disk-reads", "HOW", "Memory",
-            "How these are read: direct (past the system's cache), mapped\n"
-            "(through it) or auto (what is in it from there, the rest past\n"
-            "it). Default: auto",
+            "How these files are read: direct (bypassing the page cache),\n"
+            "mapped (through it) or auto (cached parts through it, the rest\n"
+            "bypassing it). Default: auto",
             [&](const std::string& flag, const std::string& text) {
               o.reads = choice<DiskReads>(flag, text,
                                           {{"auto", DiskReads::kAuto},
@@ -123,16 +123,16 @@ void add_budget_flags(FlagReader& read, Memory& m) {
     return std::int64_t(bytes_named(flag, text));
   };
   read.text("--memory", "BYTES", "Memory",
-            "Of each device, as 6GB or 6GiB (on a CPU: resident in this\n"
-            "process). Chooses --offload, --prefetch, --resident and\n"
-            "--vae-tiling so that this is enough, and says what it chose;\n"
-            "those that are given stay",
+            "Memory budget per device, such as 6GB or 6GiB (on a CPU: resident\n"
+            "memory of this process). Chooses --offload, --prefetch,\n"
+            "--resident and --vae-tiling to stay within it and reports the\n"
+            "choice; flags that are given are kept",
             [&m, bytes](const std::string& flag, const std::string& text) {
               m.budget.device = bytes(flag, text);
             });
   read.text("--host-memory", "BYTES", "Memory",
-            "The same of what is resident in this process; uses files in\n"
-            "--offload-dir where it is needed",
+            "The same for this process's resident memory; uses files in\n"
+            "--offload-dir if needed",
             [&m, bytes](const std::string& flag, const std::string& text) {
               m.budget.host = bytes(flag, text);
             });
@@ -142,29 +142,29 @@ void check_budget(const Memory& m) {
   const auto& b = m.budget;
   require(
       b.is_set() || (!b.may_quantize && !b.may_quantize_text),
-      "--quantize auto takes 8 bits where braid generate has a budget and nothing else fits it: ",
-      "say --memory or --host-memory there, and int8 or none here");
+      "--quantize auto needs a memory budget, since it takes 8 bits only if nothing else fits: ",
+      "give --memory or --host-memory to braid generate, and int8 or none here");
 }
 
 void add_quantize_flags(FlagReader& read, Memory& m) {
   read.text("--quantize", "FORM", "Memory",
-            "Of the transformer's weights: none, int8 (half the memory of\n"
-            "bfloat16), int8-v1 (with coarser scales, as older tools make\n"
-            "it), int8-dynamic (activations too), fp8 (activations too\n"
-            "where a GPU multiplies them) or auto (8 bits where --memory\n"
-            "needs them). Default: none",
+            "Form of the transformer's weights: none, int8 (half the memory of\n"
+            "bfloat16), int8-v1 (with coarser scales, as older tools write\n"
+            "it), int8-dynamic (activations too), fp8 (activations too on\n"
+            "GPUs that multiply fp8) or auto (8 bits if --memory requires\n"
+            "them). Default: none",
             [&](const std::string& flag, const std::string& text) {
               m.budget.may_quantize = text == "auto";
               m.quantize = quantize_named(flag, text);
             });
-  read.text("--quantize-text", "FORM", "Memory", "The same of the large text encoders",
+  read.text("--quantize-text", "FORM", "Memory", "The same for the large text encoders",
             [&](const std::string& flag, const std::string& text) {
               m.budget.may_quantize_text = text == "auto";
               m.quantize_text = quantize_named(flag, text);
             });
   read.text("--quantize-skip", "LAYERS", "Memory",
-            "Layers of the transformer that stay as they are, by commas;\n"
-            "* stands for a part: img_in,double_blocks.*.img_mod.lin",
+            "Layers of the transformer to leave as they are, separated by\n"
+            "commas; * matches one part: img_in,double_blocks.*.img_mod.lin",
             [&](const std::string& flag, const std::string& text) {
               m.keep_dense = patterns(flag, text);
             });

@@ -3,7 +3,7 @@
 namespace braid {
 namespace {
 
-// " --flag value", unless that is the default.
+// " --flag value", unless it is the default.
 template <class Value>
 std::string flag_of(const char* flag, const Value& value, const Value& otherwise,
                     const std::string& text) {
@@ -90,7 +90,7 @@ std::string fit_sentence(const Fit& f, bool is_on_host) {
   const auto text = (flags.empty() ? "all weights stay" : flags) + ", predicted peak " +
                     gigabytes_with_cents(f.device_peak);
   return is_on_host ? text
-                    : text + " a device, " + gigabytes_with_cents(f.host_peak) + " of the host";
+                    : text + " per device, " + gigabytes_with_cents(f.host_peak) + " on the host";
 }
 
 std::string help_sentence(const DoesNotFit& refusal) {

@@ -9,7 +9,7 @@ constexpr std::int64_t kMostPixels = std::int64_t(1) << 30;
 
 constexpr std::int64_t kMostModes = 10'000;
 
-// Behind the last '=' a number is the scale; anything else is a part of the file's name.
+// A number after the last '=' is the scale; anything else belongs to the file's name.
 std::pair<std::string, double> reference_of(const std::string& text) {
   const auto sign = text.rfind('=');
   if (sign == std::string::npos) return {text, 1};
@@ -21,30 +21,30 @@ std::pair<std::string, double> reference_of(const std::string& text) {
 }
 
 void add_control_flags(FlagReader& read, PictureFlags& f) {
-  read.texts("--control", "FILE", "Pictures in",
+  read.texts("--control", "FILE", "Input pictures",
              "Edges or depths that a control model or a ControlNet follows;\n"
-             "once for each --controlnet",
+             "give one for each --controlnet",
              [&](const std::string& flag, const std::string& text) {
                require(!text.empty(), flag, " should be a path, it is empty");
                f.controls.emplace_back(text);
              });
   const auto numbers = [&](const char* name, const char* help, std::vector<double>& to) {
-    read.texts(name, "X", "Pictures in", help, [&to](const std::string& flag, const auto& text) {
+    read.texts(name, "X", "Input pictures", help, [&to](const std::string& flag, const auto& text) {
       to.push_back(finite_number(flag, text));
     });
   };
   numbers("--control-scale",
-          "How strongly a ControlNet is followed; once for all, or for each\n"
-          "--control in their order. Default: 1",
+          "How strongly a ControlNet is followed; given once for all, or\n"
+          "once for each --control, in the same order. Default: 1",
           f.control_scales);
   numbers("--control-from",
-          "0 to 1: the part of the steps before a ControlNet is followed.\n"
-          "Default: 0",
+          "0 to 1: the fraction of the steps after which a ControlNet takes\n"
+          "effect. Default: 0",
           f.control_from);
-  numbers("--control-to", "0 to 1: the part of the steps until when it is. Default: 1",
+  numbers("--control-to", "0 to 1: the fraction of the steps after which it ends. Default: 1",
           f.control_to);
-  read.texts("--control-mode", "N", "Pictures in",
-             "The kind of picture, for ControlNets that follow several",
+  read.texts("--control-mode", "N", "Input pictures",
+             "Number of the picture's kind, for ControlNets that follow several",
              [&](const std::string& flag, const std::string& text) {
                f.control_modes.push_back(int(whole_number(flag, text, 0, kMostModes)));
              });
@@ -52,8 +52,8 @@ void add_control_flags(FlagReader& read, PictureFlags& f) {
 
 void add_reference_cache_flag(FlagReader& read, PictureFlags& f, const std::string& group) {
   read.text("--reference-cache", "WHEN", group,
-            "auto: models that were trained for it look at references once,\n"
-            "before the first step; off: all do in every step. Default: auto",
+            "auto: models trained for it look at references only once, before\n"
+            "the first step; off: every model does in each step. Default: auto",
             [&](const std::string& flag, const std::string& text) {
               f.reference_cache = choice<ReferenceCache>(
                   flag, text, {{"auto", ReferenceCache::kAuto}, {"off", ReferenceCache::kOff}});
@@ -80,12 +80,12 @@ void check_pictures_in(const PictureFlags& f, const PipelineOptions& options) {
 }
 
 void add_looked_at_flags(FlagReader& read, PictureFlags& f, const std::string& group) {
-  read.path("--init", "FILE", group, "Of the size of this picture, which some models look at, too",
+  read.path("--init", "FILE", group, "Adds a picture of this size, for models that look at it",
             f.init);
-  read.path("--mask", "FILE", group, "Of the size of --init: what of it is drawn anew", f.mask);
+  read.path("--mask", "FILE", group, "A mask of the size of --init: the area to redraw", f.mask);
   read.texts("--reference", "FILE", group,
-             "Also of a picture of this size that the model looks at; several\n"
-             "times for several",
+             "Adds a reference of this picture's size; may be given several\n"
+             "times",
              [&](const std::string& flag, const std::string& text) {
                require(!text.empty(), flag, " should be a path, it is empty");
                f.references.emplace_back(text);
@@ -94,44 +94,44 @@ void add_looked_at_flags(FlagReader& read, PictureFlags& f, const std::string& g
 }
 
 void add_input_picture_flags(FlagReader& read, PictureFlags& f) {
-  read.path("--init", "FILE", "Pictures in",
+  read.path("--init", "FILE", "Input pictures",
             "Start from this PNG, JPEG or WebP picture, resized to --size,\n"
-            "instead of from noise alone. --size is the picture's by default",
+            "instead of from noise alone. --size defaults to the picture's",
             f.init);
-  read.text("--strength", "X", "Pictures in",
-            "0 to 1: how much noise --init is given, and so how much of it\n"
-            "is drawn anew: the part of the steps that is taken.\n"
-            "Default: the model's, mostly 0.6",
+  read.text("--strength", "X", "Input pictures",
+            "0 to 1: how much noise is added to --init, and so how much of it\n"
+            "is redrawn: the fraction of the steps that run.\n"
+            "Default: the model's, usually 0.6",
             into(f.strength, finite_number));
-  read.text("--mask", "FILE", "Pictures in",
-            "Of the size of --init: what is white here is drawn anew, what\n"
-            "is black stays. alpha: what is transparent in --init is drawn",
+  read.text("--mask", "FILE", "Input pictures",
+            "A mask of the size of --init: white areas are redrawn, black ones\n"
+            "kept. alpha: redraw the transparent areas of --init",
             [&](const std::string& flag, const std::string& text) {
               require(!text.empty(), flag, " should be a path, it is empty");
               f.mask_is_alpha = text == "alpha";
               if (!f.mask_is_alpha) f.mask = text;
             });
-  read.text("--mask-blur", "R", "Pictures in",
-            "Soften the mask's edges: a Gaussian of so many of its pixels.\n"
-            "Default: 0",
+  read.text("--mask-blur", "R", "Input pictures",
+            "Soften the mask's edges by a Gaussian with this standard\n"
+            "deviation in pixels. Default: 0",
             into(f.mask_blur, finite_number));
-  read.text("--padding-crop", "PIXELS", "Pictures in",
-            "Draw, in the size of --size, only what lies around the white of\n"
-            "the mask and so many pixels more, and put it back into --init",
+  read.text("--padding-crop", "PIXELS", "Input pictures",
+            "Crop --init to the white area of the mask and a margin of so many\n"
+            "pixels, draw the crop at --size and paste it back into --init",
             into(f.padding_crop, whole_from(0, kMaxSide)));
-  read.texts("--reference", "FILE[=SCALE]", "Pictures in",
-             "A picture that an editing model, or --redux, looks at; several\n"
-             "times for several. --redux gives it this weight, 1 by default",
+  read.texts("--reference", "FILE[=SCALE]", "Input pictures",
+             "A picture for an editing model, or --redux, to look at; may be\n"
+             "given several times. SCALE is its weight in --redux. Default: 1",
              [&](const std::string& flag, const std::string& text) {
                const auto [file, scale] = reference_of(text);
                require(!file.empty(), flag, " should be a path, it is empty");
                f.references.emplace_back(file);
                f.reference_scales.push_back(scale);
              });
-  add_reference_cache_flag(read, f, "Pictures in");
+  add_reference_cache_flag(read, f, "Input pictures");
   add_control_flags(read, f);
-  read.text("--max-pixels", "N", "Pictures in",
-            "Refuse pictures of more pixels before they are unpacked.\n"
+  read.text("--max-pixels", "N", "Input pictures",
+            "Refuse input pictures with more pixels, before decoding them.\n"
             "Default: 67108864",
             [&](const std::string& flag, const std::string& text) {
               f.max_pixels = std::uint64_t(whole_number(flag, text, 1, kMostPixels));

@@ -10,7 +10,7 @@ namespace {
 
 constexpr int kMaxThreads = 1024, kMaxBlocks = 1000;
 
-// The last '=' ends the name: one that has such a sign itself is given with its scale.
+// The last '=' ends the name: a file with '=' in its name needs an explicit scale.
 Adapter adapter_of(const std::string& flag, const std::string& text) {
   const auto sign = text.rfind('=');
   const auto file = text.substr(0, sign);
@@ -23,8 +23,8 @@ Adapter adapter_of(const std::string& flag, const std::string& text) {
 
 void add_model_flags(FlagReader& read, PipelineOptions& o) {
   read.path("-m,--model", "PATH", "Model",
-            "A model directory in the layout of diffusers, or a single\n"
-            "transformer (.safetensors, .gguf).\n"
+            "A model directory in diffusers layout, or a single transformer\n"
+            "(.safetensors, .gguf).\n"
             "Default: the small model that comes with Braid",
             o.model);
   add_component_flags(read, o);
@@ -32,14 +32,14 @@ void add_model_flags(FlagReader& read, PipelineOptions& o) {
 
 void add_component_flags(FlagReader& read, PipelineOptions& o) {
   read.path("--components", "DIR", "Model",
-            "Where the text encoders, tokenizers, autoencoder and scheduler\n"
-            "are when --model is a single file. Default: those of the\n"
-            "published model that has its shape, which come with Braid",
+            "Directory of the text encoders, tokenizers, autoencoder and\n"
+            "scheduler, if --model is a single file. Default: those that come\n"
+            "with Braid, of the published model with the same shape",
             o.components);
   add_comfy_flag(read, o);
   read.texts("--text-encoder-file", "FILE", "Model",
-             "Weights of a text encoder in a single file, of the encoder\n"
-             "that they fit; once for each",
+             "Weights of a text encoder in a single file, used for the encoder\n"
+             "that they fit; give one for each encoder",
              [&](const std::string&, const std::string& text) {
                o.text_encoder_files.emplace_back(text);
              });
@@ -49,15 +49,15 @@ void add_component_flags(FlagReader& read, PipelineOptions& o) {
 
 void add_comfy_flag(FlagReader& read, PipelineOptions& o) {
   read.path("--comfy", "DIR", "Model",
-            "A models folder of ComfyUI: --model and --lora may be names of\n"
-            "files there, and text encoders and autoencoder are found there",
+            "A ComfyUI models folder: --model and --lora may name files in it,\n"
+            "and text encoders and autoencoder are looked up there",
             o.comfy);
 }
 
 void add_controlnet_flag(FlagReader& read, std::vector<std::filesystem::path>& folders) {
   read.texts("--controlnet", "DIR", "Model",
-             "The directory of a ControlNet, which follows the picture that\n"
-             "--control names; may be given several times",
+             "Directory of a ControlNet, which follows the picture given by\n"
+             "--control; may be given several times",
              [&](const std::string& flag, const std::string& text) {
                require(!text.empty(), flag, " should be a directory, it is empty");
                folders.emplace_back(text);
@@ -66,16 +66,16 @@ void add_controlnet_flag(FlagReader& read, std::vector<std::filesystem::path>& f
 
 void add_redux_flag(FlagReader& read, PipelineOptions& o) {
   read.path("--redux", "DIR", "Model",
-            "The directory of FLUX.1 Redux, which looks at the pictures that\n"
-            "--reference names",
+            "Directory of FLUX.1 Redux, which looks at the pictures given by\n"
+            "--reference",
             o.redux);
 }
 
 void add_lora_flag(FlagReader& read, std::vector<Adapter>& adapters) {
   read.texts("--lora", "FILE[=SCALE]", "Model",
-             "A LoRA, DoRA, LoKr or LoHa (.safetensors) that changes the\n"
-             "model; the scale may be negative, without =SCALE it is 1. May\n"
-             "be given several times",
+             "A LoRA, DoRA, LoKr or LoHa (.safetensors) to apply to the model;\n"
+             "SCALE may be negative and defaults to 1. May be given several\n"
+             "times",
              [&](const std::string& flag, const std::string& text) {
                adapters.push_back(adapter_of(flag, text));
              });
@@ -84,9 +84,9 @@ void add_lora_flag(FlagReader& read, std::vector<Adapter>& adapters) {
 void add_adapter_flags(FlagReader& read, PipelineOptions& o) {
   add_lora_flag(read, o.adapters);
   read.text("--lora-mode", "MODE", "Model",
-            "auto, fused (into the weights) or beside (them, as products of\n"
-            "their own). Default: auto, fused but where weights are stored\n"
-            "in 8 bits",
+            "auto, fused (merged into the weights) or beside (computed next\n"
+            "to them, as separate products). Default: auto, which fuses\n"
+            "unless weights are stored in 8 bits",
             [&](const std::string& flag, const std::string& text) {
               o.adapter_mode = choice<AdapterMode>(flag, text,
                                                    {{"auto", AdapterMode::kAuto},
@@ -97,8 +97,8 @@ void add_adapter_flags(FlagReader& read, PipelineOptions& o) {
 
 void add_machine_flags(FlagReader& read, PipelineOptions& o) {
   read.text("--dtype", "TYPE", "Machine",
-            "auto, float32, bfloat16 or float16. Default: auto, what the\n"
-            "model is stored in, but float32 on a CPU without bfloat16",
+            "auto, float32, bfloat16 or float16. Default: auto, the type that\n"
+            "the model is stored in, or float32 on a CPU without bfloat16",
             [&](const std::string& flag, const std::string& text) {
               o.dtype = choice<Dtype>(flag, text,
                                       {{"auto", Dtype::kAuto},
@@ -107,18 +107,18 @@ void add_machine_flags(FlagReader& read, PipelineOptions& o) {
                                        {"float16", Dtype::kFloat16}});
             });
   read.text("--device", "DEVICE", "Machine",
-            "cpu, cuda or cuda:N; AMD's devices are called cuda too.\n"
+            "cpu, cuda or cuda:N; AMD GPUs are called cuda, too.\n"
             "Default: cpu",
             into(o.device, plain_text));
   add_devices_flag(read, o);
-  read.text("--threads", "N", "Machine", "CPU threads, 1 to 1024. Default: one a core",
+  read.text("--threads", "N", "Machine", "CPU threads, 1 to 1024. Default: one per core",
             into(o.threads, whole_from(1, kMaxThreads)));
 }
 
 void add_decoder_flags(FlagReader& read, VaeTiling& tiling) {
   read.text("--vae-tiling", "WHEN", "Machine",
             "auto, on or off: decode in tiles, which takes less memory.\n"
-            "Default: auto, above 2048x2048 pixels",
+            "Default: auto, on above 2048x2048 pixels",
             [&](const std::string& flag, const std::string& text) {
               tiling = choice<VaeTiling>(
                   flag, text,
@@ -132,8 +132,7 @@ void add_synthetic_flags(FlagReader& read, std::string& synthetic, std::vector<i
             "files: " +
                 list_of_named_models(),
             into(synthetic, plain_text));
-  read.text("--blocks", "N,N", "Model",
-            "Blocks of a synthetic model, a number for each kind. Default: all",
+  read.text("--blocks", "N,N", "Model", "Blocks of each kind in a synthetic model. Default: all",
             [&](const std::string& name, const std::string& text) {
               blocks.clear();
               for (const auto& number : split_at_commas(text))
@@ -146,8 +145,8 @@ void add_synthetic_flags(FlagReader& read, std::string& synthetic, std::vector<i
                 blocks[index] = int(whole_number(name, text, 1, kMaxBlocks));
               });
   };
-  kind("--double", 0, "Of the first kind of blocks. Default: all");
-  kind("--single", 1, "Of the second kind of blocks. Default: all");
+  kind("--double", 0, "Blocks of the first kind. Default: all");
+  kind("--single", 1, "Blocks of the second kind. Default: all");
 }
 
 }  // namespace braid

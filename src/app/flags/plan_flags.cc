@@ -32,13 +32,13 @@ void add_model_flags(FlagReader& read, PlanFlags& f) {
                 "Default: the small model that comes with Braid",
             f.options.model);
   read.path("--components", "DIR", "Model",
-            "Where the other parts are when --model is a single file", f.options.components);
+            "Directory of the other parts, if --model is a single file", f.options.components);
   add_comfy_flag(read, f.options);
   add_controlnet_flag(read, f.options.controlnets);
   add_redux_flag(read, f.options);
   read.text("--dtype", "TYPE", "Model",
-            "auto, float32, bfloat16 or float16. Default: auto, what the\n"
-            "model is stored in",
+            "auto, float32, bfloat16 or float16. Default: auto, the type that\n"
+            "the model is stored in",
             [&](const std::string& flag, const std::string& text) {
               f.options.dtype = choice<Dtype>(flag, text,
                                               {{"auto", Dtype::kAuto},
@@ -61,24 +61,24 @@ void add_picture_flags(FlagReader& read, PlanFlags& f) {
             [&](int n) { f.steps = n; });
   add_count(read, "--max-sequence-length", "Text tokens, 1 to 4096. Default: the model's",
             kMostTextTokens, [&](int n) { f.text_tokens = n; });
-  add_count(read, "-n,--num-images", "Pictures of the whole run. Default: 1", kMaxPictures,
+  add_count(read, "-n,--num-images", "Pictures in the whole run. Default: 1", kMaxPictures,
             [&](int n) { f.num_pictures = n; });
-  add_count(read, "--batch-size", "Pictures that are denoised together. Default: 1", kMaxPictures,
+  add_count(read, "--batch-size", "Pictures denoised together. Default: 1", kMaxPictures,
             [&](int n) { f.batch_size = n; });
   read.path("--init", "FILE", "Picture",
-            "Also what encoding this picture takes; --size is its size by\n"
-            "default",
+            "Include the cost of encoding this picture; --size defaults to\n"
+            "its size",
             f.init);
   read.texts("--reference", "FILE", "Picture",
-             "Also what this picture takes that the model looks at; several\n"
-             "times for several",
+             "Include the cost of this picture, for the model to look at; may\n"
+             "be given several times",
              [&](const std::string& flag, const std::string& text) {
                require(!text.empty(), flag, " should be a path, it is empty");
                f.references.emplace_back(text);
              });
   read.text("--true-cfg", "SCALE", "Picture",
-            "Above 1 there is a negative prompt too, and two evaluations\n"
-            "a step. Default: 1",
+            "Above 1, include a negative prompt and thus two evaluations per\n"
+            "step. Default: 1",
             [&](const std::string& flag, const std::string& text) {
               f.true_cfg = finite_number(flag, text);
             });
@@ -86,18 +86,18 @@ void add_picture_flags(FlagReader& read, PlanFlags& f) {
 
 void add_device_flags(FlagReader& read, PlanFlags& f) {
   add_words(read, "--devices", "LIST",
-            "4xrx-7800-xt, 8xh200, cpu, or several with commas; an unknown\n"
-            "name lists those that are known. Default: cpu, this machine",
+            "4xrx-7800-xt, 8xh200, cpu, or several separated by commas; for an\n"
+            "unknown name, lists the known ones. Default: cpu, this machine",
             f.devices);
-  add_words(read, "--memory", "BYTES", "Of each device, as 16GB or 16GiB. Default: as it is sold",
+  add_words(read, "--memory", "BYTES", "Memory per device, such as 16GB or 16GiB. Default: as sold",
             f.memory);
   add_words(read, "--link", "LINK",
-            "Between devices of a host: pcie3, pcie4, pcie5, nvlink3, nvlink,\n"
-            "nvlink5, xgmi, ethernet, memory, or a number of GB/s.\n"
+            "Link between devices of a host: pcie3, pcie4, pcie5, nvlink3,\n"
+            "nvlink, nvlink5, xgmi, ethernet, memory, or a number of GB/s.\n"
             "Default: the device's own",
             f.link);
-  add_words(read, "--network", "LINK", "Between hosts. Default: ethernet of 100 Gb/s", f.network);
-  read.text("--devices-per-host", "N", "Devices", "Default: all are in one host",
+  add_words(read, "--network", "LINK", "Link between hosts. Default: 100 Gb/s ethernet", f.network);
+  read.text("--devices-per-host", "N", "Devices", "Devices in each host. Default: all in one host",
             [&](const std::string& flag, const std::string& text) {
               f.devices_per_host = int(whole_number(flag, text, 1, kMaxDevices));
             });
@@ -119,10 +119,10 @@ void add_device_flags(FlagReader& read, PlanFlags& f) {
 }  // namespace
 
 const char* const kPlanExamples =
-    R"(Every layout of the devices, the fastest first: predicted times of a picture and of a
-step, peak memory of the first and of the other ranks, and what the first rank gives the
-others in a step. Nothing is loaded, and the devices need not be there. Layouts that do
-not fit, or cannot share the request, are counted with the reason; --all lists them.
+    R"(Lists every layout of the devices, fastest first: predicted time per picture and per step,
+peak memory of the first and of the other ranks, and the bytes that the first rank gives
+to others in a step. Nothing is loaded, and the devices need not be present. Layouts that
+do not fit, or cannot share the request, are counted with the reason; --all lists them.
 
 Examples:
   braid plan -m flux1-dev --devices 8xh200
@@ -134,8 +134,8 @@ void add_plan_flags(FlagReader& read, PlanFlags& f) {
   add_device_flags(read, f);
   add_model_flags(read, f);
   add_picture_flags(read, f);
-  read.flag("--all", "Talk", "Also list every layout that is out, with the reason", f.all);
-  read.flag("--json", "Talk", "Print one JSON object", f.json);
+  read.flag("--all", "Output", "Also list every layout that is ruled out, with the reason", f.all);
+  read.flag("--json", "Output", "Print one JSON object", f.json);
 }
 
 }  // namespace braid

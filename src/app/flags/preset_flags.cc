@@ -16,7 +16,7 @@ bool is_any_given(const std::set<std::string>& given, std::initializer_list<cons
   return false;
 }
 
-// Those that the ranks on this host compute on; under a launcher "cuda" is one for each of them.
+// The devices of the ranks on this host; under a launcher "cuda" means one per rank.
 std::vector<std::string> devices_here(const PipelineOptions& options) {
   auto names = device_names(options);
   const auto launch = read_launch();
@@ -29,7 +29,7 @@ std::vector<std::string> devices_here(const PipelineOptions& options) {
 
 struct NamedGpu {
   std::string device;
-  std::optional<Gpu> gpu;  // none: one of the devices is no GPU, or not there
+  std::optional<Gpu> gpu;  // empty: one of the devices is no GPU, or missing
 };
 
 NamedGpu smallest_gpu(const PipelineOptions& options) {
@@ -57,9 +57,9 @@ Memory placed_by_device(const PresetFlags& flags, const PipelineOptions& options
 
 void add_preset_flag(FlagReader& read, PresetFlags& flags, const std::string& otherwise) {
   read.text("--preset", "NAME", "Memory",
-            "How weights are stored and where, by device: auto (what this\n"
-            "one needs), none, or a name of braid info --presets. Other\n"
-            "flags win. Default: " +
+            "How and where weights are stored, by device: auto (what this\n"
+            "one needs), none, or a name listed by braid info --presets.\n"
+            "Other flags take precedence. Default: " +
                 otherwise,
             [&](const std::string&, const std::string& text) {
               if (text != "auto" && text != "none") (void)preset_named(text);

@@ -14,16 +14,16 @@ bool is_any(const std::string& architecture, std::initializer_list<const char*> 
   return std::any_of(known.begin(), known.end(), [&](auto name) { return architecture == name; });
 }
 
-// The version that a GPU has to claim where ROCm's libraries have no kernels for its own, but have
+// The version that a GPU has to claim if ROCm's libraries have no kernels for its own, but have
 // some that it can run; "" for others. ROCm, "System requirements (Linux)": RDNA2 has libraries for
-// gfx1030 only; of RDNA3 gfx1103, a part of processors, has none.
+// gfx1030 only; on RDNA3, gfx1103, an integrated GPU, has none.
 std::string claimed_version(const std::string& architecture) {
   if (is_any(architecture, {"gfx1031", "gfx1032", "gfx1033", "gfx1034", "gfx1035", "gfx1036"}))
     return "10.3.0";
   return architecture == "gfx1103" ? "11.0.0" : "";
 }
 
-// Flash attention of AOTriton, which LibTorch calls experimental there. Without it attention
+// Flash attention from AOTriton, which LibTorch calls experimental on these. Without it attention
 // writes out all of its scores.
 bool has_experimental_attention(const std::string& a) {
   return is_any(a, {"gfx1100", "gfx1101", "gfx1102", "gfx1103", "gfx1150", "gfx1151"});
@@ -44,14 +44,14 @@ std::string first_with(const std::vector<GpuNode>& gpus, Has has) {
 
 std::vector<Variable> wanted_environment(const std::vector<GpuNode>& gpus) {
   std::vector<Variable> wanted = {
-      // Where the cores are shared with other work a spinning thread takes the time of the one it
-      // waits for: the bundled model's picture took ten times as long. On idle cores sleeping costs
-      // it a few hundredths of a second.
+      // If cores are shared with other work, a spinning thread takes time from the one it waits
+      // for: the bundled model's picture took ten times as long. On idle cores sleeping costs it a
+      // few hundredths of a second.
       {"OMP_WAIT_POLICY",
        "passive",
        "waiting threads sleep instead of spinning",
        {"GOMP_SPINCOUNT"}},
-      {"TORCH_CPP_LOG_LEVEL", "ERROR", "LibTorch warns of what is no user's business"}};
+      {"TORCH_CPP_LOG_LEVEL", "ERROR", "keeps LibTorch's internal warnings from users"}};
   for (const auto& [node, architecture, bytes, id] : gpus)
     if (const auto version = claimed_version(architecture); !version.empty())
       wanted.push_back({"HSA_OVERRIDE_GFX_VERSION_" + std::to_string(node),
@@ -62,7 +62,8 @@ std::vector<Variable> wanted_environment(const std::vector<GpuNode>& gpus) {
     wanted.push_back({"TORCH_ROCM_AOTRITON_ENABLE_EXPERIMENTAL", "1",
                       "flash attention on " + gpu + ", which is off otherwise"});
   if (const auto gpu = first_with(gpus, has_hipblaslt); !gpu.empty())
-    wanted.push_back({"TORCH_BLAS_PREFER_HIPBLASLT", "1", gpu + " has the faster products"});
+    wanted.push_back(
+        {"TORCH_BLAS_PREFER_HIPBLASLT", "1", gpu + " multiplies matrices faster with it"});
   if (const auto gpu = first_with(gpus, is_rdna); !gpu.empty())
     wanted.push_back({"PYTORCH_ALLOC_CONF",
                       "expandable_segments:True",

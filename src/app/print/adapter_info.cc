@@ -5,7 +5,7 @@
 namespace braid {
 namespace {
 
-// What trainers note for people.
+// Trainers' notes meant for people.
 constexpr const char* kNotes[] = {"ss_base_model_version", "ss_output_name",
                                   "ss_network_dim",        "ss_network_alpha",
                                   "modelspec.title",       "modelspec.architecture"};
@@ -14,7 +14,7 @@ std::string fit_of(const AdapterSummary& summary) {
   if (summary.fits.empty()) return "no published model";
   std::string names;
   for (const auto& name : summary.fits) names += (names.empty() ? "" : ", ") + name;
-  return names + (summary.fits_all ? "" : ", which have no use for some of its tensors");
+  return names + (summary.fits_all ? "" : ", which leave some of its tensors unused");
 }
 
 }  // namespace

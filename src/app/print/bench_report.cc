@@ -37,7 +37,7 @@ std::string name_of_model(const ProbeOptions& probe) {
 
 std::string layout_of(const Layout& l) { return layout_name(degrees_of(l)); }
 
-// The most a rank held: of its GPU, else of its process.
+// The most a rank held: on its GPU, else in its process.
 double peak_of(const RankPeaks& rank) {
   const auto& bytes = rank.device == "cpu" ? rank.resident : rank.allocated;
   return double(*std::max_element(bytes.begin(), bytes.end()));
@@ -87,7 +87,7 @@ std::string comparison(const OrderedJson& result) {
   return against.at("slower").get<bool>() ? std::string(ratio) + " slower" : ratio;
 }
 
-// What the sweeps chose; else what can be told of it.
+// The sweep's values, else the configuration.
 std::string name_of_row(const OrderedJson& result) {
   return result.at(result.contains("setting") ? "setting" : "config").get<std::string>();
 }
@@ -165,8 +165,8 @@ std::string bench_text(const OrderedJson& r) {
       r.at("model").get<std::string>(), ", ", r.at("config").get<std::string>(), ", ",
       r.at("size").get<std::string>(), ", ", r.at("dtype").get<std::string>(), ", ",
       readable_count(r.at("tokens").get<std::int64_t>()), " tokens, ",
-      plural(r.at("threads").get<std::int64_t>(), "thread"), " a rank\n", seconds_in(r, "step_s"),
-      " an evaluation (", readable_seconds(fastest), " to ", readable_seconds(slowest), " in ",
+      plural(r.at("threads").get<std::int64_t>(), "thread"), " per rank\n", seconds_in(r, "step_s"),
+      " per evaluation (", readable_seconds(fastest), " to ", readable_seconds(slowest), " in ",
       plural(r.at("steps").get<std::int64_t>(), "run"), "), loaded in ", seconds_in(r, "load_s"),
       ", at most ", gb_in(r, "peak_vram_max_single_gpu_gb"), " on a rank, ",
       readable_bytes(bytes_given(r)), " given to other ranks\n");
@@ -178,7 +178,7 @@ std::string bench_table(const std::vector<OrderedJson>& results) {
   std::size_t width = 0;
   for (const auto& r : results) width = std::max(width, name_of_row(r).size());
   std::string table = left_aligned("", 2 + width);
-  for (const auto* const name : {"a step", "fastest", "slowest", "load", "peak", "gives"})
+  for (const auto* const name : {"step", "fastest", "slowest", "load", "peak", "gives"})
     table += bench_column(name);
   const bool is_compared = std::any_of(results.begin(), results.end(),
                                        [](const OrderedJson& r) { return r.contains("against"); });
@@ -188,7 +188,7 @@ std::string bench_table(const std::vector<OrderedJson>& results) {
 }
 
 std::string bench_plot(const std::vector<OrderedJson>& results) {
-  BarPanel time{"seconds a step, median", {}}, memory{"most memory of a rank", {}};
+  BarPanel time{"seconds per step, median", {}}, memory{"peak memory of a rank", {}};
   for (const auto& r : results) {
     if (r.contains("failure")) continue;
     const auto name = name_of_row(r);

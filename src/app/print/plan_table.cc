@@ -56,7 +56,7 @@ std::string header(std::size_t width) {
   std::string text = "  layout";
   text.resize(2 + width, ' ');
   for (const auto* const name :
-       {"a picture", "a step", "compute", "memory", "comm", "waiting", "rank 0", "a rank", "gives"})
+       {"picture", "step", "compute", "memory", "comm", "waiting", "rank 0", "others", "gives"})
     text += plan_column(name);
   return text + "\n";
 }
@@ -99,8 +99,8 @@ std::string summary(const std::vector<PlannedLayout>& layouts, std::size_t fitti
   if (fitting > kShown) text += text_of("; the ", kShown, " fastest are shown (--all: all)");
   text += "\n";
   for (const auto& [count, example] : count_out(layouts))
-    text += text_of("  ", count, count == 1 ? " is" : " are", " out for ",
-                    obstacle_name(example->obstacle), count == 1 ? ": " : ", one is ",
+    text += text_of("  ", count, count == 1 ? " is" : " are", " ruled out by ",
+                    obstacle_name(example->obstacle), count == 1 ? ": " : ", such as ",
                     layout_name(example->grid), ": ", example->reason, "\n");
   return text;
 }

@@ -12,8 +12,8 @@ std::size_t size_of(const Tensor& x) { return std::size_t(x.numel()) * x.element
 
 class Courier::Delivery {
  public:
-  std::vector<Parcel> parcels;  // keeps their memory
-  std::vector<int> open;        // the peers of what has been posted and is not done
+  std::vector<Parcel> parcels;  // keeps the memory alive
+  std::vector<int> open;        // peers of what is posted and not done
   std::size_t left = 0;
 };
 
@@ -85,7 +85,7 @@ void Courier::wait(Delivery& delivery, Patience patience) {
   }
 }
 
-// Called with the lock held.
+// Requires the lock.
 std::string Courier::awaited_by(const Delivery& delivery) {
   auto ranks = delivery.open;
   std::sort(ranks.begin(), ranks.end());
@@ -98,7 +98,7 @@ std::string Courier::awaited_by(const Delivery& delivery) {
 int Courier::new_channel() {
   constexpr int kMostChannels = 1 << 28;
   check(num_channels_ < kMostChannels, "the groups of a world of processes have had ",
-        num_channels_, " subgroups, which are all that there can be");
+        num_channels_, " subgroups, the most that are possible");
   return kWorldChannel + ++num_channels_;
 }
 
@@ -108,7 +108,7 @@ std::vector<Ending> Courier::end_run(Ending mine) {
   const auto went_well = [](const Ending& e) { return e.kind == Ending::Kind::kWell; };
   if (std::all_of(endings.begin(), endings.end(), went_well)) return endings;
   drop_what_is_under_way(endings);
-  // A rank may have made groups in the run that others did not come to.
+  // A rank may have created groups in the run that others did not get to.
   for (const auto& ending : endings) num_channels_ = std::max(num_channels_, ending.num_channels);
   meet({});  // nobody sends what others would still drop
   return endings;
@@ -127,7 +127,7 @@ void Courier::drop_what_is_under_way(const std::vector<Ending>& endings) {
     if (fate_->is_lost()) throw WorldLost("the world was lost");
 }
 
-// What was said after an order was given is told after it is posted.
+// Sayings come after the orders given before them.
 void Courier::take_orders() {
   std::vector<Order> orders;
   std::vector<Roster::Saying> sayings;
@@ -145,7 +145,7 @@ void Courier::work() {
     take_orders();
     go_on();
     roster_.keep_watch();
-    const auto epoch = fate_->epoch();  // read first: it goes up when the failure is forgotten
+    const auto epoch = fate_->epoch();  // read first: it increases when the failure is forgotten
     if (fate_->failed()) react(epoch);
     const std::scoped_lock lock(mutex_);
     if (!to_drop_.empty()) drop();
@@ -155,7 +155,7 @@ void Courier::work() {
   }
 }
 
-// A peer that is lost may have said why just before: all that came of it is heard first.
+// A lost peer may have said why just before, so everything it sent is heard first.
 void Courier::go_on() {
   std::vector<Wire::Lost> lost;
   bool is_heard = false;
@@ -188,7 +188,7 @@ void Courier::finish(Wire::Ticket ticket) {
   if (--order.delivery->left == 0) changed_.notify_all();
 }
 
-// Called with the lock held. Sends end by themselves: the others drop them too.
+// Requires the lock. Sends end by themselves: the others drop them too.
 void Courier::drop() {
   if (!is_dropping_)
     for (int peer = 0; peer < size_; ++peer)

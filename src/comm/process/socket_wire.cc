@@ -20,14 +20,14 @@
 namespace braid {
 namespace {
 
-// A process that meets a larger header is not talking to one of its own kind.
+// A process that receives a larger header is not talking to its own kind.
 constexpr std::uint64_t kLargestMessage = 1ull << 40;
-// Read or written of one socket before the next has its turn.
+// Reads or writes on one socket before the next gets its turn.
 constexpr int kTurns = 16;
 
 const char* const kEnded = "its process has ended";
 
-// Why a connection failed. A process that ends with messages unread resets its connections.
+// Why a connection failed. A process that exits with unread messages resets its connections.
 std::string why() {
   if (errno == ECONNRESET || errno == EPIPE) return kEnded;
   return "its connection failed: " + socket_error();
@@ -65,7 +65,7 @@ Wire::Ticket SocketWire::receive(const Message& m) {
   auto& peer = peers_[std::size_t(m.peer)];
   const auto ticket = next_ticket_++;
   auto& came = peer.unexpected[m.channel];
-  // A message that is still coming into the buffer is matched when it is complete.
+  // A message still arriving in the buffer is matched when complete.
   if (came.empty() || !peer.expected[m.channel].empty()) {
     peer.expected[m.channel].push_back({ticket, m.data, m.size});
     return ticket;
@@ -105,7 +105,7 @@ Wire::Events SocketWire::poll(std::chrono::microseconds at_most) {
   return events;
 }
 
-// All of it has come: it went before the control message on the same connection.
+// Everything has arrived: it precedes the control message on the same connection.
 void SocketWire::drop(int rank, std::uint64_t) {
   auto& peer = peers_[std::size_t(rank)];
   const auto is_dropped = [](const auto& of_channel) { return of_channel.first != kControl; };
@@ -118,8 +118,8 @@ void SocketWire::wake() noexcept {
   [[maybe_unused]] const auto written = ::write(waker_, &one, sizeof one);
 }
 
-// A socket that is closed with bytes unread takes back what it sent last. Says that no more comes,
-// then reads until the others say so too.
+// Closing a socket with unread bytes discards what it sent last. So this announces the end, then
+// reads until the others do too.
 void SocketWire::end(std::chrono::milliseconds patience) {
   for (auto& peer : peers_) {
     peer.outgoing.clear();
@@ -188,7 +188,7 @@ bool SocketWire::read_header(Peer& peer, Events& events) {
       read_into(peer, header + peer.header_read, sizeof(Header) - peer.header_read, events));
   if (peer.header_read < sizeof(Header)) return false;
   if (peer.header.size == 0 || peer.header.size > kLargestMessage) {
-    lose(peer, "it sends what is no message", events);
+    lose(peer, "it sent something that is not a message", events);
     return false;
   }
   begin_message(peer);
@@ -220,7 +220,7 @@ void SocketWire::end_message(Peer& peer, Events& events) {
     return;
   }
   auto& expected = peer.expected[peer.header.channel];
-  if (expected.empty()) {  // still nobody asks for it
+  if (expected.empty()) {  // still nobody expects it
     peer.unexpected[peer.header.channel].push_back(std::move(peer.buffer));
     peer.buffer = {};
     return;

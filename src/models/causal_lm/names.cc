@@ -5,15 +5,18 @@
 namespace braid {
 namespace {
 
-// llama.cpp's, of Qwen3: of models whose q and k have no norms it stores the rows of q and k in
-// another order. Layers that nobody needs are left out.
-Names names_of_llama_cpp(const Checkpoint& checkpoint) {
-  require(checkpoint.find("blk.0.attn_q_norm.weight"), checkpoint.source(),
-          " is a language model as llama.cpp writes it, of which Braid reads Qwen3 alone");
+// llama.cpp's, of Qwen3 and Mistral, whose rows of q and k it stores for pairs that are rotated.
+// Layers that nobody needs are left out.
+Names names_of_llama_cpp(const Checkpoint& checkpoint, const CausalLmConfig& c) {
+  const bool has_norms = checkpoint.find("blk.0.attn_q_norm.weight");
+  require(has_norms == (c.head_norm == HeadNorm::kYes), checkpoint.source(), " is of a model ",
+          has_norms ? "with" : "without", " norms of queries and keys, the text encoder is one ",
+          has_norms ? "without" : "with", " them");
+  const Order paired = has_norms ? Order{} : Order{Order::kUnpair, c.head_width};
   const std::string layer = "layers.*.", attention = layer + "self_attn.", mlp = layer + "mlp.";
   return {.spellings = {{"embed_tokens", {"token_embd"}},
-                        {attention + "q_proj", {"blk.*.attn_q"}},
-                        {attention + "k_proj", {"blk.*.attn_k"}},
+                        {attention + "q_proj", {"blk.*.attn_q"}, paired},
+                        {attention + "k_proj", {"blk.*.attn_k"}, paired},
                         {attention + "v_proj", {"blk.*.attn_v"}},
                         {attention + "q_norm", {"blk.*.attn_q_norm"}},
                         {attention + "k_norm", {"blk.*.attn_k_norm"}},
@@ -29,8 +32,8 @@ Names names_of_llama_cpp(const Checkpoint& checkpoint) {
 
 }  // namespace
 
-Names causal_lm_names(const Checkpoint& checkpoint) {
-  if (checkpoint.find("token_embd.weight")) return names_of_llama_cpp(checkpoint);
+Names causal_lm_names(const Checkpoint& checkpoint, const CausalLmConfig& config) {
+  if (checkpoint.find("token_embd.weight")) return names_of_llama_cpp(checkpoint, config);
   Names names{.prefix = "model.",
               .ignored = {"lm_head.weight", "language_model.lm_head.weight", "vision_tower.**",
                           "multi_modal_projector.**", "model.vision_tower.**",

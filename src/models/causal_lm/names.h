@@ -1,4 +1,4 @@
-// The spellings of causal language models' checkpoints, and how such a model is shared.
+// Spellings of causal language model checkpoints, and the model's sharding.
 #pragma once
 
 #include "models/causal_lm/config.h"
@@ -11,7 +11,7 @@ namespace braid {
 // Ours are transformers' names of the bare model; what stands before them is read off the
 // checkpoint, or that they are llama.cpp's. The head over the vocabulary and what sees pictures is
 // left unused.
-Names causal_lm_names(const Checkpoint& checkpoint);
+Names causal_lm_names(const Checkpoint& checkpoint, const CausalLmConfig& config);
 
 // Throws InputError unless `size` devices can share the heads of keys and values evenly.
 ShardingTable causal_lm_sharding(const CausalLmConfig& config, int size);

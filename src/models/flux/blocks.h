@@ -1,62 +1,27 @@
 // The two kinds of blocks of a FLUX.1 transformer.
 //
-// Shape letters: B batch, T text tokens, I image tokens, L = T + I, C hidden width, H heads,
-// D head width.
+// Shape letters: B batch, L tokens of text and image, C hidden width.
 #pragma once
 
 #include "models/flux/config.h"
-#include "nn/attention.h"
-#include "nn/linear.h"
+#include "nn/joint_block.h"
 #include "nn/modulations.h"
-#include "nn/norm.h"
 
 namespace braid {
-
-// One side, image or text, of a double block.
-class FluxSide {
- public:
-  FluxSide(const Weights& block, const std::string& side, const FluxConfig& config);
-
-  struct Modulations {
-    Modulation attention, mlp;
-  };
-  struct Qkv {
-    ops::NormedHeads q, k;  // not normalised yet, with the weights for it
-    Tensor v;               // [B L H D]
-  };
-  Qkv project(const Tensor& x_BLC, const Modulation& m) const;
-  Tensor widen(const Tensor& x_BLC, const Modulation& m) const;  // the MLP's hidden activations
-
-  const Linear& projection() const { return proj_; }
-  const Linear& mlp_out() const { return mlp_out_; }
-
- private:
-  Linear qkv_, proj_, mlp_in_, mlp_out_;
-  RmsNorm q_norm_, k_norm_;
-  std::int64_t head_width_;
-};
 
 // Image and text keep their own weights and meet in attention.
 class FluxDoubleBlock {
  public:
   FluxDoubleBlock(const Weights& w, const FluxConfig& config);
-
-  struct Tokens {
-    Tensor image_BIC, text_BTC;
-  };
-  // `modulations_BM` is what FluxDoubleModulator makes.
-  Tokens operator()(const Tokens& x, const Tensor& modulations_BM, const Rope& rope,
-                    const Attend& attend) const;
+  // `modulations_BM` comes from FluxDoubleModulator.
+  JointTokens operator()(const JointTokens& x, const Tensor& modulations_BM, const Rope& rope,
+                         const Attend& attend) const;
 
  private:
-  Tokens attend(const Tokens& x, const FluxSide::Modulations& image_mod,
-                const FluxSide::Modulations& text_mod, const Rope& rope,
-                const Attend& attend) const;
-
-  FluxSide image_, text_;
+  JointBlock joint_;
 };
 
-// Attention and MLP side by side on all tokens at once.
+// Attention and MLP in parallel, on all tokens at once.
 class FluxSingleBlock {
  public:
   FluxSingleBlock(const Weights& w, const FluxConfig& config);
@@ -69,8 +34,8 @@ class FluxSingleBlock {
   std::int64_t head_width_;
 };
 
-// The adaLN layers of these blocks, of silu of the conditioning vector: M = 12 C, the image's
-// before the text's, and M = 3 C.
+// The adaLN layers of these blocks, applied to silu of the conditioning vector. M = 12 C for double
+// blocks, image before text; M = 3 C for single ones.
 class FluxDoubleModulator {
  public:
   FluxDoubleModulator(const Weights& w, const FluxConfig& config);

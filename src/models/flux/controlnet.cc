@@ -59,16 +59,12 @@ FluxControlNet::FluxControlNet(const FluxControlNetConfig& c, const Weights& w, 
   w.finish();
 }
 
-// The picture at the noise's tokens, which may be a share of all.
-Tensor FluxControlNet::seen(const DenoiserInput& in, const ControlInput& control) const {
-  if (!hint_) return control.x_BNC;
-  const auto columns = control.picture_13HW.size(3) / PictureHint::kSide;
-  const auto at_LA = in.noise.ids_LA.to(at::kLong);
-  return (*hint_)(control.picture_13HW)
-      .index_select(1, at_LA.select(1, 1) * columns + at_LA.select(1, 2));
+Tensor FluxControlNet::see(const Tensor& picture_13HW) const {
+  check(hint_.has_value(), "a ControlNet that sees latents was given pixels");
+  return (*hint_)(picture_13HW);
 }
 
-// The mode's embedding where the text has a pad for it.
+// Replaces the text's pad by the mode's embedding.
 Tensor FluxControlNet::with_mode(const Tensor& text_BTC, const ControlInput& control) const {
   if (!modes_) return text_BTC;
   return at::where(control.text.is_pad_L.unsqueeze(-1), modes_->index_select(0, control.mode),
@@ -95,7 +91,7 @@ std::vector<Tensor> FluxControlNet::modulations(const std::vector<Tensor>& condi
 
 FluxState FluxControlNet::begin(const DenoiserInput& in, const ControlInput& control) const {
   auto x = inputs_(as_input(in, control));
-  x.image_BIC = x.image_BIC + control_in_(seen(in, control));
+  x.image_BIC = x.image_BIC + control_in_(control.x_BNC);
   x.text_BTC = with_mode(x.text_BTC, control);
   return x;
 }
@@ -108,7 +104,7 @@ BlockResiduals FluxControlNet::operator()(const DenoiserInput& in,
   const auto num_text = x.text_BTC.size(1), num_image = x.image_BIC.size(1);
   Modulations mods(control.modulations_BM);
   BlockResiduals made;
-  FluxDoubleBlock::Tokens tokens{.image_BIC = x.image_BIC, .text_BTC = x.text_BTC};
+  JointTokens tokens{.image_BIC = x.image_BIC, .text_BTC = x.text_BTC};
   double_blocks_.for_each([&](std::int64_t, const FluxControlBlock<FluxDoubleBlock>& at) {
     tokens = at.block(tokens, modulators_.next_double(mods), rope, attend_);
     made.doubles.push_back(at.residual(tokens.image_BIC) * control.scale);

@@ -1,6 +1,6 @@
-// A ControlNet of FLUX.1 (Zhang et al., 2023; diffusers' FluxControlNetModel): the first blocks of
-// a transformer, beside which a picture is seen, and of each block what it adds to the other's
-// tokens.
+// A ControlNet for FLUX.1 (Zhang et al., 2023; diffusers' FluxControlNetModel): the first blocks of
+// a transformer, which also see a control picture. Each block has a layer for the residual it adds
+// to the other transformer's tokens.
 //
 // Shape letters: B batch, N tokens of noise, C hidden width.
 #pragma once
@@ -15,17 +15,17 @@
 namespace braid {
 
 struct FluxControlNetConfig {
-  FluxConfig flux;                 // of its own blocks
-  std::int64_t num_modes = 0;      // kinds of pictures that it follows by a number; 0: one kind
-  std::int64_t hint_channels = 0;  // of its own layers for a picture's pixels; 0: it sees latents
+  FluxConfig flux;                 // the net's own blocks
+  std::int64_t num_modes = 0;      // kinds of pictures, selected by number; 0: one kind
+  std::int64_t hint_channels = 0;  // channels of its own layers for pixels; 0: it takes latents
 };
 
-// From the config.json of its directory. Throws InputError naming the field.
+// From config.json in its directory. Throws InputError naming the field.
 FluxControlNetConfig read_flux_controlnet_config(const JsonObject& json);
 
 Names flux_controlnet_names();
 
-// A block, and the layer that makes its residual.
+// A block and the layer for its residual.
 template <class Block>
 struct FluxControlBlock {
   FluxControlBlock(const Weights& w, const FluxConfig& c)
@@ -41,18 +41,21 @@ class FluxControlNet {
   FluxControlNet(const FluxControlNetConfig& config, const Weights& w,
                  Attend attend = ops::attention);
 
-  // Of the noise of `in`, and one of its controls with its modulations; times the control's scale.
+  // Takes the noise of `in` and one of its controls, with the control's modulations. The result is
+  // multiplied by the control's scale.
   BlockResiduals operator()(const DenoiserInput& in, const ControlInput& control) const;
 
-  // Silu of the conditioning vector [S C], of the timesteps of `in` and one of its controls; and of
-  // such vectors, what modulates the blocks.
+  // For a net that sees pixels: turns a picture into the rows of a control, [1 N 4 hint_channels].
+  Tensor see(const Tensor& picture_13HW) const;
+
+  // condition(): silu of the conditioning vectors [S C], from the timesteps of `in` and one of its
+  // controls. modulations(): the blocks' modulations for several such vectors.
   Tensor condition(const DenoiserInput& in, const ControlInput& control) const;
   std::vector<Tensor> modulations(const std::vector<Tensor>& conditions_SC) const;
 
  private:
   DenoiserInput as_input(const DenoiserInput& in, const ControlInput& control) const;
   FluxState begin(const DenoiserInput& in, const ControlInput& control) const;
-  Tensor seen(const DenoiserInput& in, const ControlInput& control) const;
   Tensor with_mode(const Tensor& text_BTC, const ControlInput& control) const;
 
   FluxControlNetConfig config_;

@@ -1,5 +1,5 @@
-// What a ControlNet of XLabs' kind sees of a picture: convolutions of its own over the pixels, in
-// the place of the autoencoder (diffusers' ControlNetConditioningEmbedding).
+// The input layers of XLabs' ControlNets: convolutions over a picture's pixels instead of the
+// autoencoder (diffusers' ControlNetConditioningEmbedding).
 #pragma once
 
 #include <vector>
@@ -10,8 +10,6 @@ namespace braid {
 
 class PictureHint {
  public:
-  static constexpr std::int64_t kSide = 16;  // of a token, in pixels
-
   PictureHint(const Weights& w, std::int64_t channels);
   Tensor operator()(const Tensor& picture_13HW) const;  // [1 N 4 channels], row by row
 

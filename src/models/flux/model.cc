@@ -5,8 +5,8 @@
 namespace braid {
 namespace {
 
-// What is added behind block `i` of `count`; null: nothing. The runs of blocks that a residual is
-// for are equally long, but for the last.
+// The residual added after block `i` of `count`, or null. Runs of blocks that share a residual are
+// equally long, except the last.
 const Tensor* residual_behind(const std::vector<Tensor>& residuals, std::int64_t i,
                               std::int64_t count) {
   if (residuals.empty()) return nullptr;
@@ -38,7 +38,7 @@ FluxState Flux::begin(const DenoiserInput& in, const Tensor& state) const {
 
 void Flux::run_double_blocks(FluxState& x, Modulations& mods, const DenoiserInput& in,
                              const Rope& rope) const {
-  FluxDoubleBlock::Tokens tokens{.image_BIC = x.image_BIC, .text_BTC = x.text_BTC};
+  JointTokens tokens{.image_BIC = x.image_BIC, .text_BTC = x.text_BTC};
   x.image_BIC.reset();
   x.text_BTC.reset();
   double_blocks_.for_each([&](std::int64_t i, const FluxDoubleBlock& block) {
@@ -91,8 +91,9 @@ Tensor Flux::operator()(const DenoiserInput& in) const {
   return advance(modulated, {});
 }
 
-std::vector<Tensor> Flux::modulations(const std::vector<Tensor>& conditions_SC) const {
-  ModulationsMade made(conditions_SC, num_modulations());
+std::vector<Tensor> Flux::modulations(const std::vector<Tensor>& conditions_SC,
+                                      const std::function<void()>& before_layer) const {
+  ModulationsMade made(conditions_SC, num_modulations(), before_layer);
   modulators_.add_to(made);
   if (output_) output_->add_to(made);
   return std::move(made).take();

@@ -13,20 +13,23 @@ namespace braid {
 class Flux {
  public:
   // Uses every tensor of `w` exactly once; throws InputError naming the first that does not fit.
-  // With `run`, only what belongs to its blocks is read and the rest is checked.
+  // With `run`, only the tensors of its blocks are read; the others are checked.
   Flux(const FluxConfig& config, const Weights& w, Attend attend = ops::attention,
        std::optional<BlockRange> run = {});
 
-  // -> velocity [B I C], of a transformer that has all blocks. `guidance_B` must be there exactly
-  // if the config has guidance_embeds.
+  // -> velocity [B I C]; needs all blocks. `guidance_B` must be defined exactly if the config has
+  // guidance_embeds.
   Tensor operator()(const DenoiserInput& in) const;
-  // From the packed state that the run before made to the one after this run, with `modulations_BM`
-  // of this run. The first run begins with the input, and the last makes the velocity.
+  // Advances the packed state of the previous run by this run's blocks, with this run's
+  // `modulations_BM`. The first run starts from the input; the last returns the velocity.
   Tensor advance(const DenoiserInput& in, const Tensor& state) const;
 
-  // The conditioning vectors [S C], of the first run; and of these, what modulates this one.
+  // condition(): the conditioning vectors [S C], on the first run only. modulations(): this run's
+  // modulations for several of them.
   Tensor condition(const DenoiserInput& in) const { return inputs_->condition(in); }
-  std::vector<Tensor> modulations(const std::vector<Tensor>& conditions_SC) const;
+  std::vector<Tensor> modulations(
+      const std::vector<Tensor>& conditions_SC,
+      const std::function<void()>& before_layer = [] {}) const;
   std::int64_t num_modulations() const;
 
   const FluxConfig& config() const { return config_; }
@@ -48,7 +51,7 @@ class Flux {
   std::optional<FluxOutput> output_;
 };
 
-// What forecasts count with: double blocks, then single ones.
+// Double blocks, then single ones; for forecasts.
 DenoiserShape flux_shape(const FluxConfig& config);
 
 }  // namespace braid

@@ -3,7 +3,7 @@
 namespace braid {
 namespace {
 
-// Norm scales are called `scale` by Black Forest Labs and `weight` by us.
+// Norm scales are `scale` in Black Forest Labs' names and `weight` in ours.
 const std::vector<Spelling> kBlackForestLabs = {
     {"double_blocks.*.img_attn.norm.query_norm.weight",
      {"double_blocks.*.img_attn.norm.query_norm.scale"}},
@@ -56,12 +56,12 @@ const std::vector<Spelling> kDiffusers = {
     {"single_blocks.*.norm.key_norm", {"single_transformer_blocks.*.attn.norm_k"}},
 
     // diffusers has [scale | shift] here, everywhere else shift comes first
-    {"final_layer.adaLN_modulation.1", {"norm_out.linear"}, Order::kSwapHalves},
+    {"final_layer.adaLN_modulation.1", {"norm_out.linear"}, {Order::kSwapHalves}},
     {"final_layer.linear", {"proj_out"}},
 };
 
-// Named by what processes attention. A single block's has no part for the MLP, whose rows of
-// linear1 come last.
+// Named after attention processors. For a single block they have no MLP part, whose rows come last
+// in linear1.
 const std::vector<Spelling> kXLabs = {
     {"double_blocks.*.img_attn.qkv", {"double_blocks.*.processor.qkv_lora1"}},
     {"double_blocks.*.img_attn.proj", {"double_blocks.*.processor.proj_lora1"}},

@@ -6,9 +6,9 @@ namespace braid {
 namespace {
 
 const std::string kPrefixes[] = {"model.diffusion_model.", "diffusion_model.", ""};
-const std::string kOnlyFlux2 = "single_stream_modulation.lin.weight";  // FLUX.1 has none
+const std::string kOnlyFlux2 = "single_stream_modulation.lin.weight";  // absent in FLUX.1
 
-// Norm scales are called `scale` by Black Forest Labs and `weight` by us.
+// Norm scales are `scale` in Black Forest Labs' names and `weight` in ours.
 const std::vector<Spelling> kBlackForestLabs = {
     {"double_blocks.*.img_attn.norm.query_norm.weight",
      {"double_blocks.*.img_attn.norm.query_norm.scale"}},
@@ -57,11 +57,11 @@ const std::vector<Spelling> kDiffusers = {
     {"single_blocks.*.norm.key_norm", {"single_transformer_blocks.*.attn.norm_k"}},
 
     // diffusers has [scale | shift] here, everywhere else shift comes first
-    {"final_layer.adaLN_modulation.1", {"norm_out.linear"}, Order::kSwapHalves},
+    {"final_layer.adaLN_modulation.1", {"norm_out.linear"}, {Order::kSwapHalves}},
     {"final_layer.linear", {"proj_out"}},
 };
 
-// As one trainer writes them: "sformer_blocks.0" for "transformer_blocks.0".
+// The truncation of one trainer: "sformer_blocks.0" for "transformer_blocks.0".
 std::vector<Spelling> cut_diffusers() {
   const std::string cut = "tran", begin = cut + "sformer_blocks.";
   std::vector<Spelling> spellings;

@@ -39,7 +39,7 @@ ZImageState ZImage::begin(const DenoiserInput& in, const Tensor& state) const {
   return x;
 }
 
-// Each kind of tokens attends to itself alone.
+// Image and text tokens each attend only to their own kind.
 void ZImage::refine(ZImageState& x, Modulations& mods, const DenoiserInput& in,
                     const Rope& rope) const {
   const auto num_image = x.image_BIC.size(1), num_text = x.text_BTC.size(1);
@@ -89,8 +89,9 @@ Tensor ZImage::operator()(const DenoiserInput& in) const {
   return advance(modulated, {});
 }
 
-std::vector<Tensor> ZImage::modulations(const std::vector<Tensor>& conditions_SE) const {
-  ModulationsMade made(conditions_SE, num_modulations());
+std::vector<Tensor> ZImage::modulations(const std::vector<Tensor>& conditions_SE,
+                                        const std::function<void()>& before_layer) const {
+  ModulationsMade made(conditions_SE, num_modulations(), before_layer);
   for (const auto* const list : {&refiner_modulators_, &layer_modulators_})
     list->for_each([&](std::int64_t, const ZImageModulator& layer) { layer.add_to(made); });
   if (output_) output_->add_to(made);

@@ -8,28 +8,31 @@
 
 namespace braid {
 
-// Image and text tokens are refined apart, then attend to each other in all other blocks. Both come
-// in multiples of 32, padded by tokens that are attended too: Tokens::is_pad_L says which; what
-// they hold does not matter. Positions are (1 + i, 0, 0) of text tokens, pads as well, and (T + 1,
-// row, column) of image tokens, (0, 0, 0) of their pads.
+// Image and text tokens are refined separately, then attend to each other in all other blocks. Both
+// come in multiples of 32, with pads marked by Tokens::is_pad_L. Pads are attended to; what they
+// hold does not matter. Positions: (1 + i, 0, 0) for text tokens and their pads, (T + 1, row,
+// column) for image tokens, (0, 0, 0) for image pads.
 class ZImage {
  public:
   // Uses every tensor of `w` exactly once; throws InputError naming the first that does not fit.
-  // With `run`, of all blocks with the image's refiners first and the text's second, only what
-  // belongs to its blocks is read and the rest is checked.
+  // `run` counts the image refiners, then the text refiners, then the layers. With it, only the
+  // tensors of its blocks are read; the others are checked.
   ZImage(const ZImageConfig& config, const Weights& w, Attend attend = ops::attention,
          std::optional<BlockRange> run = {});
 
-  // -> [B I C], of a transformer that has all blocks, pads included: the negated velocity. The
-  // noise is rounded to the dtype of the weights; the timestep is 1 - sigma in float32.
+  // -> [B I C], the negated velocity, pads included; needs all blocks. The noise is rounded to the
+  // weights' dtype; the timestep is 1 - sigma in float32.
   Tensor operator()(const DenoiserInput& in) const;
-  // From the packed state that the run before made to the one after this run, with `modulations_BM`
-  // of this run. The first run begins with the input, and the last makes the output.
+  // Advances the packed state of the previous run by this run's blocks, with this run's
+  // `modulations_BM`. The first run starts from the input; the last returns the output.
   Tensor advance(const DenoiserInput& in, const Tensor& state) const;
 
-  // The embedded timesteps [S E], of the first run; and of these, what modulates this one.
+  // condition(): the embedded timesteps [S E], on the first run only. modulations(): this run's
+  // modulations for several of them.
   Tensor condition(const DenoiserInput& in) const { return inputs_->condition(in); }
-  std::vector<Tensor> modulations(const std::vector<Tensor>& conditions_SE) const;
+  std::vector<Tensor> modulations(
+      const std::vector<Tensor>& conditions_SE,
+      const std::function<void()>& before_layer = [] {}) const;
   std::int64_t num_modulations() const;
 
   const ZImageConfig& config() const { return config_; }

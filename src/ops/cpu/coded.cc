@@ -11,25 +11,58 @@ namespace braid::ops {
 namespace cpu {
 namespace {
 
-constexpr std::int64_t kNumbersAtOnce = 512;  // two of the largest blocks
+constexpr std::int64_t kLargestBlock = 256;
 
-BlockKernels::Decode* decoder_of(ElementType type) {
-  const auto& kernels = block_kernels();
-  if (type == ElementType::kFloat8E4M3) return kernels.e4m3;
-  if (type == ElementType::kFloat8E5M2) return kernels.e5m2;
-  return kernels.blocks[std::size_t(type) - std::size_t(ElementType::kQ4_0)];
+const auto& loops_to(const float*) { return block_kernels().to_float32; }
+const auto& loops_to(const std::uint16_t*) { return block_kernels().to_bfloat16; }
+
+template <class Number>
+BlockKernels::Decode<Number>* decoder_of(ElementType type, const Number* out) {
+  const auto& loops = loops_to(out);
+  if (type == ElementType::kFloat8E4M3) return loops.e4m3;
+  if (type == ElementType::kFloat8E5M2) return loops.e5m2;
+  return loops.blocks[std::size_t(type) - std::size_t(ElementType::kQ4_0)];
 }
 
-// Calls body(place in the result, number of the row's that is wanted there, count) for the runs of
-// the wanted numbers.
-template <class Body>
-void for_each_run(const Coding& coding, std::int64_t inputs, Range wanted, Body body) {
-  const std::vector<Share> all = {{.begin = 0, .count = inputs}};
+template <class Number>
+struct StoredRow {
+  BlockKernels::Decode<Number>* decode;
+  Block block;
+  const std::uint8_t* bytes;
+  float scale;
+
+  // Whole blocks where they are wanted, parts of one through a buffer.
+  void read(Range numbers, Number* out) const {
+    const auto end = numbers.begin + numbers.count;
+    for (auto at = numbers.begin; at < end;) {
+      const auto skip = at % block.numbers;
+      const auto whole = skip == 0 ? (end - at) / block.numbers : 0;
+      const auto some =
+          whole > 0 ? whole * block.numbers : std::min(end - at, block.numbers - skip);
+      const auto* const from = bytes + at / block.numbers * block.bytes;
+      if (whole > 0) {
+        decode(from, whole, scale, out);
+      } else {
+        Number one[kLargestBlock];
+        decode(from, 1, scale, one);
+        std::copy_n(one + skip, some, out);
+      }
+      at += some;
+      out += some;
+    }
+  }
+};
+
+// The wanted numbers of a row of which `columns` are kept; none: all are.
+template <class Number>
+void read_runs(const std::vector<Share>& columns, Range wanted, const StoredRow<Number>& row,
+               Number* out) {
+  if (columns.empty()) return row.read(wanted, out);
   std::int64_t at = 0;
-  for (const auto& run : coding.columns.empty() ? all : coding.columns) {
+  for (const auto& run : columns) {
     const auto begin = std::max(wanted.begin, at);
     const auto end = std::min(wanted.begin + wanted.count, at + run.count);
-    if (begin < end) body(begin - wanted.begin, run.begin + begin - at, end - begin);
+    if (begin < end) row.read({run.begin + begin - at, end - begin}, out + begin - wanted.begin);
     at += run.count;
   }
 }
@@ -38,36 +71,34 @@ void for_each_run(const Coding& coding, std::int64_t inputs, Range wanted, Body 
 
 CodedRows::CodedRows(const Matrix& matrix)
     : coding_(matrix.coding.get()),
-      inputs_(matrix.inputs()),
       bytes_(matrix.values_NC.const_data_ptr<std::uint8_t>()),
       stride_(matrix.values_NC.stride(0)),
       scales_(matrix.scales_N1.defined() ? matrix.scales_N1.const_data_ptr<float>() : nullptr) {}
 
-template <class Number, class Scale>
-void CodedRows::read(std::int64_t row, Range numbers, Number* out, Scale scale) const {
-  const auto [per_block, block_bytes] = block_of(coding_->type);
-  auto* const decode = decoder_of(coding_->type);
-  const auto* const from = bytes_ + row * stride_;
-  const float factor = scales_ ? scales_[row] : 1;
-  alignas(64) float buffer[2 * kNumbersAtOnce];
-  for_each_run(
-      *coding_, inputs_, numbers, [&](std::int64_t place, std::int64_t first, std::int64_t count) {
-        for (std::int64_t done = 0; done < count;) {
-          const auto block = (first + done) / per_block, skip = first + done - block * per_block;
-          const auto some = std::min(count - done, kNumbersAtOnce);
-          decode(from + block * block_bytes, blocks_in(skip + some, per_block), buffer);
-          scale(buffer + skip, factor, some, out + place + done);
-          done += some;
-        }
-      });
+template <class Number>
+void CodedRows::read(std::int64_t row, Range numbers, Number* out) const {
+  read_runs(coding_->columns, numbers,
+            StoredRow<Number>{.decode = decoder_of(coding_->type, out),
+                              .block = block_of(coding_->type),
+                              .bytes = bytes_ + row * stride_,
+                              .scale = scales_ ? scales_[row] : 1},
+            out);
 }
 
 void CodedRows::as_bfloat16(std::int64_t row, Range numbers, std::uint16_t* out) const {
-  read(row, numbers, out, block_kernels().to_bfloat16);
+  read(row, numbers, out);
+}
+
+void CodedRows::prefetch(std::int64_t row, Range numbers) const {
+  const auto [per_block, block_bytes] = block_of(coding_->type);
+  const auto at = [&](std::int64_t number) { return number / per_block * block_bytes; };
+  const auto* const from = bytes_ + row * stride_;
+  const auto end = std::min(stride_, at(numbers.begin + numbers.count) + block_bytes);
+  for (auto i = at(numbers.begin); i < end; i += 64) __builtin_prefetch(from + i);
 }
 
 void CodedRows::as_float32(std::int64_t row, Range numbers, float* out) const {
-  read(row, numbers, out, block_kernels().to_float32);
+  read(row, numbers, out);
 }
 
 }  // namespace cpu

@@ -1,4 +1,4 @@
-// Weights that lie in memory as a file has them, for CPUs.
+// Weights kept as stored in a file, for CPUs.
 #pragma once
 
 #include "ops/cpu/blocked_product.h"
@@ -6,25 +6,25 @@
 
 namespace braid::ops {
 
-// The numbers, rounded to the dtype of `out_NC`: float32 or bfloat16.
+// Decodes to the dtype of `out_NC`: float32 or bfloat16.
 void decode_on_cpu(const Matrix& matrix, const Tensor& out_NC);
 
 namespace cpu {
 
-// Its rows, some numbers at a time.
+// Decodes a matrix's rows, some numbers at a time.
 class CodedRows {
  public:
-  explicit CodedRows(const Matrix& matrix);  // which outlives it
+  explicit CodedRows(const Matrix& matrix);  // must outlive this
 
   void as_bfloat16(std::int64_t row, Range numbers, std::uint16_t* out) const;
   void as_float32(std::int64_t row, Range numbers, float* out) const;
+  void prefetch(std::int64_t row, Range numbers) const;  // their bytes, into the first cache
 
  private:
-  template <class Number, class Scale>
-  void read(std::int64_t row, Range numbers, Number* out, Scale scale) const;
+  template <class Number>
+  void read(std::int64_t row, Range numbers, Number* out) const;
 
   const Coding* coding_;
-  std::int64_t inputs_;
   const std::uint8_t* bytes_;
   std::int64_t stride_;
   const float* scales_;

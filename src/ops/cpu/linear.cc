@@ -18,7 +18,7 @@
 namespace braid::ops::cpu {
 namespace {
 
-// Numbers of a few rows at a time, which stay in the first cache.
+// Decodes a few rows at a time, whose numbers stay in the L1 cache.
 void pack_decoded(const CodedRows& rows, Range n, Range c, const ProductKernels& k, float* panel) {
   thread_local std::vector<std::uint16_t> numbers;
   numbers.resize(std::size_t(n.count * c.count));
@@ -49,25 +49,31 @@ std::function<void(Range, Range, float*)> panels_of(const Matrix& weight_NC, con
 struct Layer {
   Tensor x_MC;
   Matrix weight_NC;
-  Tensor scales;  // float32 [N]; of codes only
+  Tensor scales;  // float32 [N]; only for codes
   Tensor bias;    // float32 [N]
   Tensor y_MN;
   Writer write;
   const ProductKernels& kernels;
 };
 
+// Decoded where they are multiplied: words are pairs, as they lie. The next row's bytes come
+// meanwhile.
+void take_decoded(const CodedRows& rows, Range n, Range c, float* to, std::int64_t stride) {
+  const auto width = round_up(c.count, 2 * ProductKernels::kRun);
+  for (std::int64_t i = 0; i < n.count; ++i) {
+    auto* const row = reinterpret_cast<std::uint16_t*>(to + i * stride);
+    if (i + 1 < n.count) rows.prefetch(n.begin + i + 1, c);
+    rows.as_bfloat16(n.begin + i, c, row);
+    std::fill(row + c.count, row + width, std::uint16_t(0));
+  }
+}
+
 // Rows of the weight, as they multiply from the left.
 std::function<void(Range, Range, float*, std::int64_t)> rows_of_weight(const Layer& l) {
   const auto& values = l.weight_NC.values_NC;
   if (l.weight_NC.coding)
-    return [rows = CodedRows(l.weight_NC), take = l.kernels.take_halves](
-               Range n, Range c, float* to, std::int64_t stride) {
-      thread_local std::vector<std::uint16_t> numbers;
-      numbers.resize(std::size_t(c.count));
-      for (std::int64_t i = 0; i < n.count; ++i) {
-        rows.as_bfloat16(n.begin + i, c, numbers.data());
-        take(numbers.data(), c.count, to + i * stride);
-      }
+    return [rows = CodedRows(l.weight_NC)](Range n, Range c, float* to, std::int64_t stride) {
+      take_decoded(rows, n, c, to, stride);
     };
   if (l.weight_NC.form == Quantize::kNone)
     return rows_of(RowsOf<std::uint16_t>(values), l.kernels.take_halves);
@@ -110,7 +116,7 @@ void multiply_many(const Layer& l) {
                      .finish = l.write});
 }
 
-// sums [rows] of row n of the weight.
+// The sums [rows] for row n of the weight.
 void dot(const Layer& l, const float* x, std::int64_t rows, std::int64_t n, float* sums) {
   const auto& k = l.kernels;
   const auto& values = l.weight_NC.values_NC;
@@ -127,9 +133,9 @@ void dot(const Layer& l, const float* x, std::int64_t rows, std::int64_t n, floa
     k.dot_halves(x, depth, rows, RowsOf<std::uint16_t>(values).row(n), depth, sums);
 }
 
-// A weight that is used for few tokens is read once, and not turned around.
+// For few tokens, the weight is read once and not packed.
 void multiply_few(const Layer& l) {
-  constexpr std::int64_t kOutputs = 64;  // of a task
+  constexpr std::int64_t kOutputs = 64;  // per task
   const auto x = l.x_MC.to(at::kFloat).contiguous();
   const auto* const bias = l.bias.const_data_ptr<float>();
   const auto rows = x.size(0), outputs = l.y_MN.size(1);
@@ -146,7 +152,7 @@ void multiply_few(const Layer& l) {
   });
 }
 
-// Tokens in 8 bits, each with its scale.
+// Tokens in 8 bits, each with its own scale.
 struct Codes {
   Tensor codes_MC;
   std::vector<CodedToken> tokens;
@@ -167,7 +173,7 @@ Codes quantize(const Tensor& x_MC) {
   return result;
 }
 
-// Codes of x, a scale a token, times codes.
+// Quantises x, one scale per token, and multiplies codes by codes.
 void multiply_codes(const Layer& l) {
   const auto x = quantize(l.x_MC);
   const RowsOf<std::int8_t> codes(x.codes_MC), weight(l.weight_NC.values_NC);

@@ -1,57 +1,93 @@
 // Compiled several times, each time for another instruction set and into another namespace
-// (BRAID_ISA); see rows.cc.
+// (BRAID_ISA), with the vectors of that set; see rows.cc.
 #include "ops/kernels/blocks.h"
 
 #include <stdint.h>
+
+#include BRAID_VECTORS
 
 #include "weights/codes/block_loops.h"
 
 namespace braid::ops::BRAID_ISA {
 namespace {
 
+using int64 = std::int64_t;
+
+constexpr int kWidth = BRAID_ISA::kLanes;
+typedef uint32_t Words __attribute__((vector_size(4 * kWidth)));
+typedef float Unaligned __attribute__((vector_size(4 * kWidth), aligned(4), may_alias));
+
+inline void store(Floats numbers, float* out) { *(Unaligned*)out = numbers; }
+
+// To nearest, half to even.
+inline void store(Floats numbers, uint16_t* out) {
+  const auto bits = (Words)numbers;
+  const Words up = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
+  put_halves((Ints)(numbers == numbers ? up : Words{} + 0x7fc0), out);
+}
+
+inline Ints counted() {
+  Ints lanes = {};
+  for (int i = 0; i < kWidth; ++i) lanes[i] = i;
+  return lanes;
+}
+
+// A vector at a time; see block_loops.h.
+template <class Result>
+struct ToVectors {
+  using Number = Result;
+  static constexpr int kLanes = kWidth;
+  Number* out;
+  float scale;
+
+  static Ints bytes_at(const uint8_t* p) { return BRAID_ISA::bytes_at(p); }
+  static Ints codes_at(const uint8_t* p) { return BRAID_ISA::codes_at(p); }
+  static Ints bits_at(uint32_t bits, int i) {
+    return (Ints)((Words{} + bits) >> (Words)(counted() + i) & 1);
+  }
+  static Floats numbers(Ints codes) { return __builtin_convertvector(codes, Floats); }
+  static Floats chosen(const float (&numbers)[16], Ints places) {
+    return BRAID_ISA::chosen(numbers, places);
+  }
+  void put(int64 place, Floats numbers) const { store(numbers * scale, out + place); }
+};
+
 // Codes with a sign, exponents of `kExponent` bits and mantissas of the rest. The largest
 // magnitudes from `kFirstSpecial` on are no numbers, or infinite.
 template <int kExponent, int kFirstSpecial, int kInfinity>
-void float8_numbers(const uint8_t* codes, int64_t count, float* out) {
+Floats float8_numbers(Ints codes) {
   constexpr int kMantissa = 7 - kExponent, kBias = (1 << (kExponent - 1)) - 1;
   constexpr float kLeast = 1.0f / float(1 << (kBias - 1 + kMantissa));  // of those below the normal
-#pragma omp simd
-  for (int64_t i = 0; i < count; ++i) {
-    const uint32_t sign = uint32_t(codes[i] & 0x80) << 24, size = codes[i] & 0x7f;
-    const uint32_t normal = (size << (23 - kMantissa)) + (uint32_t(127 - kBias) << 23);
-    const uint32_t small = __builtin_bit_cast(uint32_t, float(int(size)) * kLeast);
-    const uint32_t special = size == kInfinity ? 0x7f800000u : 0x7fc00000u;
-    const uint32_t bits = size < (1u << kMantissa) ? small
-                          : size < kFirstSpecial   ? normal
-                                                   : special;
-    out[i] = __builtin_bit_cast(float, sign | bits);
-  }
+  const Ints sign = (codes & 0x80) << 24, size = codes & 0x7f;
+  const Ints normal = (size << (23 - kMantissa)) + ((127 - kBias) << 23);
+  const Ints small = (Ints)(__builtin_convertvector(size, Floats) * kLeast);
+  const Ints special = size == kInfinity ? Ints{} + 0x7f800000 : Ints{} + 0x7fc00000;
+  const Ints number = size < (1 << kMantissa) ? small : normal;
+  return (Floats)(sign | (size < kFirstSpecial ? number : special));
 }
 
-void to_float32(const float* numbers, float scale, int64_t count, void* out_) {
-  auto* const out = static_cast<float*>(out_);
-#pragma omp simd
-  for (int64_t i = 0; i < count; ++i) out[i] = numbers[i] * scale;
+template <class Number, Floats (*kNumbers)(Ints)>
+void decode_float8(const uint8_t* codes, int64 count, float scale, Number* out) {
+  const ToVectors<Number> to{out, scale};
+  int64 i = 0;
+  for (; i + kWidth <= count; i += kWidth) to.put(i, kNumbers(bytes_at(codes + i)));
+  if (i == count) return;
+  uint8_t rest[kWidth] = {};
+  Number numbers[kWidth];
+  for (int64 j = i; j < count; ++j) rest[j - i] = codes[j];
+  ToVectors<Number>{numbers, scale}.put(0, kNumbers(bytes_at(rest)));
+  for (int64 j = i; j < count; ++j) out[j] = numbers[j - i];
 }
 
-// To nearest, half to even.
-void to_bfloat16(const float* numbers, float scale, int64_t count, void* out_) {
-  auto* const out = static_cast<uint16_t*>(out_);
-#pragma omp simd
-  for (int64_t i = 0; i < count; ++i) {
-    const uint32_t bits = __builtin_bit_cast(uint32_t, numbers[i] * scale);
-    const uint32_t up = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
-    out[i] = uint16_t((bits & 0x7fffffff) <= 0x7f800000 ? up : 0x7fc0);
-  }
-}
+template <class Number>
+constexpr BlockKernels::Loops<Number> kLoops = {
+    .blocks = kBlockLoops<ToVectors<Number>>,
+    .e4m3 = &decode_float8<Number, &float8_numbers<4, 0x7f, 0x80>>,  // nothing is infinite
+    .e5m2 = &decode_float8<Number, &float8_numbers<5, 0x7c, 0x7c>>};
 
 }  // namespace
 
 extern const BlockKernels kBlocks;
-const BlockKernels kBlocks = {.blocks = kBlockLoops,
-                              .e4m3 = &float8_numbers<4, 0x7f, 0x80>,  // nothing is infinite
-                              .e5m2 = &float8_numbers<5, 0x7c, 0x7c>,
-                              .to_float32 = &to_float32,
-                              .to_bfloat16 = &to_bfloat16};
+const BlockKernels kBlocks = {.to_float32 = kLoops<float>, .to_bfloat16 = kLoops<uint16_t>};
 
 }  // namespace braid::ops::BRAID_ISA

@@ -24,10 +24,10 @@ using OrderedJson = nlohmann::ordered_json;
 
 fs::path real_path(const fs::path& path) { return fs::weakly_canonical(fs::absolute(path)); }
 
-// What is converted and how: an interrupted conversion goes on only with its own.
+// What is converted and how: an interrupted conversion resumes only with the same recipe.
 std::string recipe_of(const ConvertOptions& o) {
   const auto components = o.components.empty() ? fs::path() : real_path(o.components);
-  auto adapters = OrderedJson::array();  // what is in them is in the notes of shards
+  auto adapters = OrderedJson::array();  // the notes of shards cover their contents
   for (const auto& [file, scale] : o.adapters)
     adapters.push_back({{"file", real_path(file).string()}, {"scale", scale}});
   const OrderedJson recipe = {{"model", real_path(o.model).string()},
@@ -39,11 +39,11 @@ std::string recipe_of(const ConvertOptions& o) {
                               {"adapters", adapters},
                               {"form", int(o.form)},
                               {"version", version()}};
-  // a path may be no UTF-8
+  // a path may be invalid UTF-8
   return recipe.dump(1, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
 }
 
-// "model/" is "model".
+// Turns "model/" into "model".
 fs::path named(const fs::path& path) { return path.has_filename() ? path : path.parent_path(); }
 
 // Whether writing `inner` changes the folder `outer`; links are followed.
@@ -53,7 +53,7 @@ bool lies_in(const fs::path& inner, const fs::path& outer) {
          around.end();
 }
 
-// A file, or a folder and all in it; what links lead to. Checked.
+// Copies a file, or a folder and all in it, following links. Checked.
 void copy_all(const fs::path& from, const fs::path& to) {
   try {
     if (fs::is_directory(from)) {
@@ -71,7 +71,7 @@ void copy_all(const fs::path& from, const fs::path& to) {
         " is not what was copied: the disk or the memory of this machine is at fault");
 }
 
-// All weights, as a model that is loaded has them opened, short of their numbers.
+// Opens all weights as loading does, without reading their numbers.
 void check_parts(const ModelFiles& files) {
   const auto family = open_family(files);
   for (const auto& part : family->description().parts) (void)files.open(part.folder);
@@ -137,18 +137,18 @@ Names Conversion::written_names(const Part& part) const {
   return part.is_large ? family_->written_names(part) : part.names(files_.open(part.folder));
 }
 
-// The result is new, and no part of the model that is read.
+// The result must be new and must not lie in a part of the model being read.
 void Conversion::check_place() const {
   require(!fs::exists(out_), out_, " exists: a conversion makes a new ",
           is_single_file() ? "file" : "directory");
   const auto index = read_json(files_.folder / "model_index.json");
   for (const auto& [part, described] : index.items())
     require(!fs::is_directory(files_.folder / part) || !lies_in(partial_, files_.folder / part),
-            out_, " lies in ", files_.folder / part, ", a part of the model that is converted");
+            out_, " lies in ", files_.folder / part, ", a part of the model to convert");
 }
 
 void Conversion::tell(std::int64_t bytes) {
-  if (hooks_.stop.stop_requested()) throw Cancelled("stopped as asked; the same command goes on");
+  if (hooks_.stop.stop_requested()) throw Cancelled("stopped as asked; the same command resumes");
   progress_.done += bytes;
   if (hooks_.progress) hooks_.progress(progress_);
 }
@@ -191,8 +191,8 @@ void Conversion::write_configs() const {
   write_file(partial_ / "model_index.json", index.dump(2) + "\n");
 }
 
-// Folders that the index names and that are not there yet, and what else is no weights: a snapshot
-// of a hub holds the same model in one file, too.
+// Copies folders that the index names and that are not there yet, and other files that are not
+// weights: a snapshot of a hub also holds the same model in one file.
 void Conversion::copy_the_rest() const {
   const auto index = read_json(files_.folder / "model_index.json");
   for (const auto& entry : fs::directory_iterator(files_.folder)) {
@@ -218,7 +218,7 @@ void Conversion::finish_folder() const {
   fs::remove(out_ / kRecipeFile);
 }
 
-// Whatever is refused is refused before anything is written.
+// Everything that can be refused is refused before anything is written.
 void Conversion::run() {
   const c10::InferenceMode inference;
   check_place();
@@ -226,7 +226,7 @@ void Conversion::run() {
   if (!is_single_file()) check_parts(files_);
   for (const auto& part : family_->description().parts) {
     if (!changes(part) || (is_single_file() && part.role != Part::Role::kDenoiser)) continue;
-    // the largest first: where it stops is where the next run goes on
+    // the largest first: the next run resumes where this one stops
     jobs.insert(part.role == Part::Role::kDenoiser ? jobs.begin() : jobs.end(), job_of(part));
     progress_.total += std::int64_t(files_.open(part.folder).num_bytes());
   }

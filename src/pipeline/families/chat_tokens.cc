@@ -11,9 +11,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kLength = 64;  // longer than any mark that is cut into its letters
+constexpr int kLength = 64;  // longer than any marker that is split into its letters
 
-// Empty where there is none. Older files hold a list of named templates.
+// Empty if there is none. Older files hold a list of named templates.
 std::string template_of(const fs::path& folder) {
   const auto own = folder / "chat_template.jinja", config = folder / "tokenizer_config.json";
   if (fs::exists(own)) return read_file(own);
@@ -41,7 +41,7 @@ void warn_of_other_template(const fs::path& folder, const ChatTokens& chat, cons
   for (const auto& said : chat.template_says)
     if (text.find(said) == std::string::npos)
       return warn(text_of("the chat template in ", folder.string(), " does not say ", said,
-                          ": it is not the published one, which prompts are spelled by"));
+                          ": it is not the published one, by which prompts are formatted"));
 }
 
 }  // namespace braid

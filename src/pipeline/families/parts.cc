@@ -15,7 +15,8 @@ Part autoencoder_part(const VaeConfig& config) {
 }
 
 Part causal_lm_part(const CausalLmConfig& config, const HiddenStates& states) {
-  // The gate, its silu and their product, beside the residual tokens, their norm and what is kept.
+  // The gate, its SiLU and their product, beside the residual tokens, their norm and the kept
+  // states.
   const auto live = [=](std::int64_t tokens, int ranks) {
     const auto vectors = 2 + std::int64_t(states.size());
     return tokens * (3 * config.mlp_hidden / ranks + vectors * config.hidden);
@@ -25,7 +26,7 @@ Part causal_lm_part(const CausalLmConfig& config, const HiddenStates& states) {
           .label = "the text encoder",
           .num_heads = config.num_kv_heads,
           .lists = {"layers"},
-          .names = causal_lm_names,
+          .names = [=](const Checkpoint& c) { return causal_lm_names(c, config); },
           .sharding = [=](const Sharing& s) { return causal_lm_sharding(config, s.ranks); },
           .make = [=](const Weights& w) { (void)CausalLm(config, states, w); },
           .live = live};

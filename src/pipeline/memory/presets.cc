@@ -8,11 +8,11 @@ namespace braid {
 namespace {
 
 constexpr double kGB = 1e9;
-constexpr double kKept = 1 * kGB;  // by a driver, and lost between an allocator's blocks
+constexpr double kKept = 1 * kGB;  // taken by a driver, and lost between an allocator's blocks
 
-// Of the models that presets are for weights are 33.6 GB in bfloat16, 16.9 GB in 8 bits; the
-// largest part, the transformer, is 23.8 or 11.9 GB. A step at 1024x1024 takes 1.3 GB more,
-// decoding about 3 GB.
+// Weights of the models that presets target: 33.6 GB in bfloat16, 16.9 GB in 8 bits. The largest
+// part, the transformer, is 23.8 or 11.9 GB. A step at 1024x1024 takes 1.3 GB more, decoding about
+// 3 GB.
 Memory all_of_it() { return {}; }
 
 Memory int8(Offload offload) {
@@ -20,7 +20,7 @@ Memory int8(Offload offload) {
       .quantize = Quantize::kInt8, .quantize_text = Quantize::kInt8, .offload = std::move(offload)};
 }
 
-// The autoencoder is 0.2 GB: it stays, unless each part comes and goes as a whole.
+// The autoencoder takes 0.2 GB: it stays, unless each part comes and goes as a whole.
 Offload some_blocks(Pin pin = Pin::kAlways) {
   return {.transformer = OffloadMode::kBlock, .text = OffloadMode::kBlock, .pin = pin};
 }
@@ -30,7 +30,7 @@ Offload one_part() {
       .transformer = OffloadMode::kModel, .text = OffloadMode::kModel, .vae = OffloadMode::kModel};
 }
 
-// What a card of 16 GB is sold with is at least 15 GB to programs, in bytes.
+// A card sold with 16 GB offers programs at least 15 GB, in bytes.
 std::vector<Preset> make_presets() {
   const auto bfloat16 = "all weights fit in bfloat16";
   const auto eight_bits = "all weights fit in 8 bits";
@@ -93,7 +93,7 @@ const Preset& preset_named(const std::string& name) {
     if (preset.name == name) return preset;
     names += ", " + preset.name;
   }
-  throw InputError("there is no preset '" + name + "'; there are auto, none" + names);
+  throw InputError("there is no preset '" + name + "'; the presets are auto, none" + names);
 }
 
 }  // namespace braid

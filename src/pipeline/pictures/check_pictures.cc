@@ -41,8 +41,8 @@ void check_taken(const PicturesIn& in, const PicturesTaken& taken) {
           taken.most_references == 1 ? " reference" : " references", " at most, ", references,
           " were given");
   const bool follows = taken.beside == ChannelsBeside::kControl || !taken.controlnet_modes.empty();
-  require(in.controls.empty() || follows, "this model follows no control picture: that takes one ",
-          "that was trained for it, or a ControlNet");
+  require(in.controls.empty() || follows, "this model follows no control picture: use one ",
+          "that was trained to, or a ControlNet");
 }
 
 void check_needed(const PicturesIn& in, const PicturesTaken& taken) {
@@ -57,7 +57,7 @@ void check_references(const PicturesIn& in, const PicturesTaken& taken) {
   if (scales.empty()) return;
   require(taken.references == PicturesTaken::References::kBehindPrompt,
           "references have scales with Redux only");
-  require(scales.size() == in.references.size(), "there are ", scales.size(), " scales of ",
+  require(scales.size() == in.references.size(), "there are ", scales.size(), " scales for ",
           in.references.size(), " references");
   for (const double scale : scales)
     require(std::isfinite(scale), "the scale of a reference should be a finite number, it is ",
@@ -68,11 +68,12 @@ void check_control_of_model(const std::vector<ControlPicture>& controls) {
   const auto& c = controls.front();
   require(controls.size() == 1, "this model follows one control picture, ", controls.size(),
           " were given");
-  require(c.scale == 1 && c.from == 0 && c.to == 1 && !c.mode,
-          "a control picture has a scale, a part of the steps or a mode with a ControlNet only");
+  require(
+      c.scale == 1 && c.from == 0 && c.to == 1 && !c.mode,
+      "a control picture can have a scale, a part of the steps or a mode only with a ControlNet");
 }
 
-// Numbers are given once for each net: those of one kind take the first.
+// One mode is given per net: nets that follow a single kind take 0.
 void check_mode(const ControlPicture& c, std::size_t net, int modes) {
   require(modes > 0 || c.mode.value_or(0) == 0, "ControlNet ", net + 1,
           " follows one kind of pictures: its mode is 0, not ", c.mode.value_or(0));
@@ -91,7 +92,7 @@ void check_controls_of_nets(const std::vector<ControlPicture>& controls,
     const auto net = net_of_control(i, modes.size());
     require(std::isfinite(c.scale), "the scale of a ControlNet should be a finite number, it is ",
             c.scale);
-    require(c.from >= 0 && c.from < c.to && c.to <= 1, "the part of the steps that a control ",
+    require(c.from >= 0 && c.from < c.to && c.to <= 1, "the part of the steps in which a control ",
             "picture is followed should lie between 0 and 1, it is from ", c.from, " to ", c.to);
     check_mode(c, net, modes[net]);
   }
@@ -135,8 +136,8 @@ void check_pictures(const Request& request, const PicturesTaken& taken) {
   check_references(in, taken);
   require(in.init || !in.mask, "a mask needs an initial picture");
   require(in.init || !in.strength, "a strength needs an initial picture");
-  require(!in.init || !request.latents, "there are initial latents and an initial picture: give ",
-          "one of them");
+  require(!in.init || !request.latents,
+          "both initial latents and an initial picture were given: give one of them");
   check_mask(in);
   if (in.strength)
     require(*in.strength >= 0 && *in.strength <= 1,
@@ -185,7 +186,7 @@ std::vector<PictureSize> sizes_looked_at(const PicturesIn& in, const PicturesTak
   return sizes;
 }
 
-// As diffusers' get_timesteps counts.
+// Counts like diffusers' get_timesteps.
 int first_step_of(int steps, double strength) {
   const double taken = std::min(steps * strength, double(steps));
   const int first = int(std::max(steps - taken, 0.0));

@@ -9,7 +9,7 @@
 namespace braid {
 namespace {
 
-// 0 to 1, in the steps in which the reference gets there: the last bits decide.
+// To 0 .. 1, in the same operations as the reference: the last bits matter.
 Tensor unit_13HW(const Pixels& picture) {
   const auto bytes = at::from_blob(const_cast<std::uint8_t*>(picture.rgb.data()),
                                    {1, picture.height, picture.width, 3}, at::kByte);
@@ -18,7 +18,7 @@ Tensor unit_13HW(const Pixels& picture) {
 
 Tensor signed_13HW(const Pixels& picture) { return 2 * unit_13HW(picture) - 1; }
 
-// White from one half on.
+// White from 0.5 on.
 Tensor binary_11HW(const Pixels& picture) {
   const auto levels = at::tensor(luma(picture), at::kFloat) / 255;
   return levels.view({1, 1, picture.height, picture.width}).ge(0.5).to(at::kFloat);
@@ -29,7 +29,7 @@ std::string words_of(int width, int height) { return text_of(width, "x", height)
 void tell_of_change(const std::string& name, const Pixels& from, const Pixels& to,
                     const Warn& warn) {
   if ((from.width == to.width && from.height == to.height) || !warn) return;
-  warn(text_of("the ", name, " is brought from ", words_of(from.width, from.height), " to ",
+  warn(text_of("the ", name, " is resized from ", words_of(from.width, from.height), " to ",
                words_of(to.width, to.height), " pixels"));
 }
 

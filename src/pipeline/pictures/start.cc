@@ -10,7 +10,7 @@ namespace {
 
 using ChannelsBeside = PicturesTaken::Beside;
 
-// Given latents as tokens.
+// Packs given latents to tokens.
 Tensor packed_latents(const Latents& latents, const Family& family, const Settings& settings,
                       at::ScalarType dtype) {
   const auto given = at::tensor(latents.values, at::kFloat);
@@ -19,7 +19,7 @@ Tensor packed_latents(const Latents& latents, const Family& family, const Settin
   return is_packed ? shaped : family.pack(shaped);
 }
 
-// The picture that is encoded for what lies beside the latents.
+// The picture encoded into the channels beside the latents.
 Tensor seen_13HW(ChannelsBeside beside, const PreparedPictures& pictures) {
   switch (beside) {
     case ChannelsBeside::kNothing:
@@ -61,8 +61,10 @@ void Start::encode(const PreparedPictures& pictures) {
   if (pictures.init_13HW.defined() && is_sampled) encoded.push_back(pictures.init_13HW);
   if (seen.defined()) encoded.push_back(seen);
   if (taken().controlnets_see_pixels) {
-    for (const auto& picture_13HW : pictures.controls_13HW)
-      seen_pixels_.push_back(picture_13HW.to(model_.device(), model_.dtype()));
+    for (std::size_t i = 0; i < settings_.followed.size(); ++i)
+      seen_by_nets_.push_back(
+          model_.controls().see(settings_.followed[i].net,
+                                pictures.controls_13HW[i].to(model_.device(), model_.dtype())));
   } else {
     encoded.insert(encoded.end(), pictures.controls_13HW.begin(),
                    pictures.controls_13HW.begin() + std::ptrdiff_t(settings_.followed.size()));
@@ -87,7 +89,7 @@ void Start::see_references() {
 
 void Start::look_at(const PreparedPictures& pictures, Tiles tiles) {
   using References = PicturesTaken::References;
-  std::vector<Tensor> looked_at;  // those that are tokens
+  std::vector<Tensor> looked_at;  // those seen as tokens
   if (taken().references == References::kBesideNoise) looked_at = pictures.references_13HW;
   const bool starts_from_mean = pictures.init_13HW.defined() && !init_;
   if (starts_from_mean) looked_at.insert(looked_at.begin(), pictures.init_13HW);
@@ -109,7 +111,7 @@ void Start::look_at(const PreparedPictures& pictures, Tiles tiles) {
 
 const PicturesTaken& Start::taken() const { return family_.description().limits.pictures; }
 
-// A sample of what the encoder made, one for each picture.
+// Samples the encoder's distribution, once per picture.
 Tensor Start::sampled(const VaeMoments& moments, const DenoiseJob& job) const {
   const auto noise = noise_like(moments, job);
   const auto deviation = at::exp(0.5 * moments.logvar);
@@ -117,7 +119,7 @@ Tensor Start::sampled(const VaeMoments& moments, const DenoiseJob& job) const {
   return scaled_latents(family_.description().vae, latents);
 }
 
-// Of latents, for each channel.
+// The mask at the size of latents, for each channel.
 Tensor Start::packed_mask() const {
   const auto shape = family_.latent_shape(size_);
   const auto small = taken().init_as == PicturesTaken::InitAs::kReference
@@ -127,7 +129,7 @@ Tensor Start::packed_mask() const {
       .to(at::TensorOptions(model_.dtype()).device(model_.device()));
 }
 
-// All pixels of a latent as channels.
+// All pixels of a latent become channels.
 Tensor Start::beside_mask() const {
   const auto cells = at::pixel_unshuffle(mask_11HW_, family_.description().vae.downscale());
   return family_.pack(cells).to(at::TensorOptions(model_.dtype()).device(model_.device()));
@@ -139,9 +141,9 @@ Tensor Start::beside_latents(const DenoiseJob& job) const {
   return at::cat({latents, expanded_to(beside_mask(), latents.size(0))}, -1);
 }
 
-// The initial picture's sample, if any, comes before the noise. Behind it the reference draws one
-// of the masked picture, but for models that look at the picture itself first; only models with a
-// place for it look at that.
+// The initial picture's sample, if any, is drawn before the noise. With a mask the reference then
+// draws a sample of the masked picture, except for kReference models. Only models with channels for
+// it use that sample; here it is drawn and dropped.
 void Start::begin_from_picture(DenoiseJob& job, float sigma) const {
   const auto batch = std::int64_t(job.generators.size());
   const auto clean =
@@ -162,7 +164,7 @@ Tensor Start::noise_of(const DenoiseJob& job, int first) const {
   return noise.to(model_.device());
 }
 
-// Samples of the pictures, and what else the nets see beside the input with the prompt.
+// Samples of the control pictures, and what else the nets see beside the input with the prompt.
 std::vector<ControlInput> Start::controls(const DenoiseJob& job) const {
   std::vector<ControlInput> inputs;
   for (const auto& followed : settings_.followed) {
@@ -170,16 +172,16 @@ std::vector<ControlInput> Start::controls(const DenoiseJob& job) const {
         family_.control(job.branches.front(), followed.net, followed.mode, settings_.guidance));
     auto& input = inputs.back();
     input.net = followed.net;
-    if (taken().controlnets_see_pixels)
-      input.picture_13HW = seen_pixels_[inputs.size() - 1];
-    else
-      input.x_BNC = family_.pack(sampled(followed_[inputs.size() - 1], job));
+    const auto number = inputs.size() - 1;
+    input.x_BNC = taken().controlnets_see_pixels
+                      ? expanded_to(seen_by_nets_[number], std::int64_t(job.generators.size()))
+                      : family_.pack(sampled(followed_[number], job));
     input.scale = at::scalar_tensor(followed.scale, at::kFloat).to(model_.device());
   }
   return inputs;
 }
 
-// A control picture's sample comes before the noise, a masked picture's and references' behind it.
+// Control pictures' samples are drawn before the noise, masked pictures' and references' after.
 void Start::begin(DenoiseJob& job, int first, float first_sigma) const {
   Tensor seen;
   if (taken().beside == ChannelsBeside::kControl) seen = beside_latents(job);

@@ -1,5 +1,5 @@
-// Where pictures begin: drawn noise, given latents, or another picture to which noise is added; and
-// what the denoiser sees beside the prompt.
+// Where pictures begin: drawn noise, given latents, or another picture with noise added; and what
+// the denoiser sees beside the prompt.
 #pragma once
 
 #include "pipeline/model.h"
@@ -18,11 +18,12 @@ class Start {
   Start& operator=(const Start&) = delete;
   ~Start();
 
-  // Collective, before the first step: what the model sees of references once.
+  // Collective, before the first step: evaluates references that are seen once.
   void see_references();
 
-  // Of pictures from `first` on, those of job.generators: draws what is random in the order of the
-  // reference, and gives the job its latents, what is kept of them, and what its branches see.
+  // For the pictures numbered from `first`, with the generators of `job`: draws random values in
+  // the reference's order. Gives the job its latents, what is kept of them, and its branches'
+  // inputs.
   void begin(DenoiseJob& job, int first, float first_sigma) const;
 
  private:
@@ -45,12 +46,12 @@ class Start {
   std::optional<VaeMoments> init_;    // of the initial picture
   std::optional<VaeMoments> seen_;    // of the picture beside the latents
   std::vector<VaeMoments> followed_;  // of those that ControlNets follow
-  std::vector<Tensor> seen_pixels_;   // in their place, where nets see pixels
-  Tensor clean_1NC_;  // in the place of init_, where the mean is what is started from
+  std::vector<Tensor> seen_by_nets_;  // instead, for nets that see pixels: [1 N C] each
+  Tensor clean_1NC_;                  // instead of init_, if started from its mean
   Tensor mask_11HW_;
-  bool are_seen_once_ = false;                  // references, not in every step
+  bool are_seen_once_ = false;                  // references, rather than in every step
   std::vector<Tokens> references_;              // by the mean; one may be the initial picture
-  std::vector<VaeMoments> sampled_references_;  // in their place
+  std::vector<VaeMoments> sampled_references_;  // used instead of their means
 };
 
 }  // namespace braid

@@ -12,12 +12,12 @@ bool is_quantised(const PlannedTensor& t, Quantize form) {
   return t.kind == Kind::kCodes || (t.kind == Kind::kDense && form != Quantize::kNone);
 }
 
-// Neither as numbers nor as our codes.
+// Stored neither as numbers nor in our codes.
 bool is_kept_coded(const PlannedTensor& t) {
   return t.kept.bytes != t.element_bytes * t.kept.numbers;
 }
 
-// The tensor, or its codes and its scales, each where it may begin in a page.
+// The tensor, or its codes and scales, each aligned as in a page.
 std::int64_t bytes_of(const PlannedTensor& t, const PartShare& share, Quantize form,
                       std::int64_t alignment) {
   const auto numbers = numbers_of(t, share.tp, share.tp_rank);
@@ -27,13 +27,23 @@ std::int64_t bytes_of(const PlannedTensor& t, const PartShare& share, Quantize f
          round_up(rows_of(t, share.tp, share.tp_rank) * scale, alignment);
 }
 
+// Of adapters beside the tensor: what multiplies the share's columns, scales, what makes its rows.
+std::int64_t beside_bytes(const PlannedTensor& t, const PartShare& share, Quantize form) {
+  const bool stays_in_codes =
+      t.kind == PlannedTensor::Kind::kCodes || (is_kept_coded(t) && !is_quantised(t, form));
+  if (!t.is_always_beside && !stays_in_codes) return 0;
+  const auto rows = rows_of(t, share.tp, share.tp_rank),
+             columns = columns_of(t, share.tp, share.tp_rank);
+  return t.beside_rank * (columns + 1 + rows) * t.element_bytes;
+}
+
 bool is_of_share(const PlannedTensor& t, const PartTensors& part, const PartShare& share) {
   const auto end = share.begin + share.count;
   return (t.block >= share.begin || share.begin == 0) &&
          (t.block < end || end >= part.num_blocks());
 }
 
-// Which group of blocks block `block` of the share belongs to. Each list begins a new one.
+// The group of blocks that block `block` of the share belongs to. Each list starts a new group.
 std::int64_t group_of_block(std::int64_t block, const PartTensors& part, const PartShare& share,
                             int blocks) {
   std::int64_t first = 0, groups = 0;
@@ -47,7 +57,7 @@ std::int64_t group_of_block(std::int64_t block, const PartTensors& part, const P
   return groups;
 }
 
-// -1: in no page.
+// -1: not in a page.
 std::int64_t group_of(const PlannedTensor& t, const PartTensors& part, const PartShare& share,
                       const PartForm& form) {
   switch (form.offload) {
@@ -66,7 +76,7 @@ std::int64_t group_of(const PlannedTensor& t, const PartTensors& part, const Par
   return t.leaf;
 }
 
-// Which pages have a slot of their own.
+// Which pages have a slot to themselves.
 std::vector<bool> stays_of(const PartPages& pages, const Offload& offload) {
   std::vector<PageUse> uses;
   for (const auto& page : pages.groups) uses.push_back(page.use);
@@ -91,6 +101,7 @@ PartPages pages_of(const PartTensors& part, const PartShare& share, const PartFo
     pages.largest_tensor = std::max(pages.largest_tensor, in_numbers);
     if (is_quantised(t, form.quantize) || is_kept_coded(t))
       pages.widened = std::max(pages.widened, in_numbers);
+    pages.outside += beside_bytes(t, share, form.quantize);
     const auto group = group_of(t, part, share, form);
     if (group < 0) {
       pages.outside += bytes_of(t, share, form.quantize, 1);

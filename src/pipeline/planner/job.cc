@@ -15,27 +15,6 @@ std::int64_t tokens_of(std::int64_t total, int first, int last, int ranks) {
          share_of(total, first, ranks).begin;
 }
 
-// Adapters that may be fused stand beside what stays in a file's codes.
-bool stays_in_codes(const Checkpoint& weights, Quantize form) {
-  return std::ranges::any_of(weights.tensors(), [&](const auto& named) {
-    const auto& stored = named.second;
-    return stored.is_coded() ? form == Quantize::kNone : stored.entry.type == ElementType::kInt8;
-  });
-}
-
-// Of the adapters' files. A rank has all of them, though it keeps its share alone.
-std::int64_t beside_numbers(const PipelineOptions& options, const ModelFiles& files) {
-  const bool is_auto = options.adapter_mode == AdapterMode::kAuto && !files.adapters.empty() &&
-                       stays_in_codes(files.open("transformer"), options.memory.quantize);
-  if (options.adapter_mode != AdapterMode::kBeside && !is_auto) return 0;
-  std::int64_t numbers = 0;
-  for (const auto& adapter : files.adapters)
-    for (const auto& [name, module] : adapter.file->modules())
-      for (const auto& [role, stored] : module.tensors)
-        numbers += c10::multiply_integers(stored.entry.shape);
-  return numbers;
-}
-
 }  // namespace
 
 std::int64_t TokenCounts::of(const BlockCost& kind) const {
@@ -75,7 +54,8 @@ PlanJob surveyed(PlanJob job, const ModelFiles* files) {
                    {.dtype = job.dtype,
                     .modulation = job.layout.modulation,
                     .keep_dense = job.memory.keep_dense,
-                    .coded = job.is_on_host ? Coded::kKept : Coded::kWidened},
+                    .coded = job.is_on_host ? Coded::kKept : Coded::kWidened,
+                    .adapters = job.adapters},
                    files));
   return job;
 }
@@ -85,6 +65,7 @@ PlanJob job_of_model(const PipelineOptions& options, at::Device device) {
   auto job = job_of_family(open_family(files));
   job.dtype = choose_dtype(options.dtype, files.open("transformer").dtype(), device);
   job.memory = options.memory;
+  job.adapters = options.adapter_mode;
   return job;
 }
 
@@ -110,7 +91,6 @@ PlanJob job_of_request(const PipelineOptions& options, const Request& r, at::Dev
   job.branches = num_branches(r, limits);
   job.layout = options.layout;
   const auto files = find_model(options);
-  job.beside_numbers = beside_numbers(options, files);
   return surveyed(std::move(job), &files);
 }
 
@@ -131,7 +111,7 @@ StepShare share_of_step(const PlanJob& job, int branches_at_once, StepPlace p) {
       counts.references += tokens_of(run, first, last, ranks);
     return counts;
   };
-  // Of the ranks that trade heads, at place `ring` of the ring.
+  // Tokens of the ranks that trade heads, at place `ring` of the ring.
   const auto keys_at = [&](int ring) {
     return shares_of_ranks(ring * p.ulysses_size, (ring + 1) * p.ulysses_size);
   };
@@ -146,7 +126,7 @@ StepShare share_of_step(const PlanJob& job, int branches_at_once, StepPlace p) {
     const auto traded = traded_heads(heads, kv_heads, r, p.ulysses_size);
     sent_heads += traded.q.count + 2 * traded.kv.count;
   }
-  // In R - 1 hops a rank sends on everybody's keys but those of the rank it sends to.
+  // In R - 1 hops a rank passes on all keys except those of the rank it sends to.
   const auto next = keys_at((p.ring + 1) % p.ring_size);
   return {.branches = job.branches / branches_at_once,
           .batch = job.batch_size,

@@ -1,4 +1,4 @@
-// What is planned for: a model, and a request.
+// The subject of a plan: a model and a request.
 #pragma once
 
 #include "parallel/ulysses.h"
@@ -12,20 +12,20 @@ struct PlanJob {
   std::shared_ptr<const Family> family;
   at::ScalarType dtype = at::kBFloat16;
   int width = 1024, height = 1024, text_tokens = 512, steps = 28;
-  int batch_size = 1, num_pictures = 1;  // denoised together by a rank, of the whole run
+  int batch_size = 1, num_pictures = 1;  // denoised together by a rank; in the whole run
   int branches = 1;                      // 2 with true guidance: the prompt and the negative one
   PlannedPictures pictures = {};
-  Layout layout = {};  // how what is shared is shared; its degrees do not count
+  Layout layout = {};  // how shared work is split; its degrees do not count
   VaeTiling tiling = VaeTiling::kAuto;
-  bool is_on_host = false;  // it computes on CPUs: what is on the device is in the host's memory
+  bool is_on_host = false;  // computes on CPUs: device memory is host memory
 
-  Memory memory = {};                                // how weights are kept
-  std::int64_t beside_numbers = 0;                   // of adapters that are not fused
+  Memory memory = {};  // how weights are kept
+  AdapterMode adapters = AdapterMode::kAuto;
   std::shared_ptr<const ModelTensors> tensors = {};  // none: surveyed() finds them
 
   const DenoiserShape& shape() const { return family->shape(); }
   PictureSize size() const { return {.width = width, .height = height}; }
-  // As the transformer takes them, pads included.
+  // As seen by the transformer, pads included.
   std::int64_t image_tokens() const { return shape().padded(family->num_tokens(size())); }
   std::int64_t padded_text_tokens() const {
     return shape().padded(text_tokens + pictures.tokens_behind_prompt);
@@ -33,51 +33,51 @@ struct PlanJob {
   std::int64_t element_bytes() const { return std::int64_t(c10::elementSize(dtype)); }
 };
 
-// Of a family, with the defaults of its requests.
+// A job for a family, with its request defaults.
 PlanJob job_of_family(std::shared_ptr<const Family> family);
 
-// A model that is known by name, with published sizes and defaults; nothing for other names.
+// A model known by name, with published sizes and defaults; nothing for other names.
 std::optional<PlanJob> named_job(const std::string& name);
 
-// With its tensors: of the files or, where there are none, of the model's sizes alone. They depend
-// on the job's dtype and modulation, and on the layers that memory.keep_dense names.
+// Adds the tensors: from the files or, without files, from the model's sizes alone. They depend on
+// the job's dtype and modulation, and on the layers named in memory.keep_dense.
 PlanJob surveyed(PlanJob job, const ModelFiles* files = nullptr);
 
-// Of a model's config files, with the dtype that a run on `device` takes: the options' own or, with
-// kAuto, the checkpoint's. Throws InputError.
+// From a model's config files, with the dtype that a run on `device` takes: the options' own or,
+// with kAuto, the checkpoint's. Throws InputError.
 PlanJob job_of_model(const PipelineOptions& options, at::Device device = at::kCUDA);
 
-// The same with what a request and the options' layout say; the request's prompts may be missing.
+// The same with a request and the options' layout applied; the request may lack prompts.
 PlanJob job_of_request(const PipelineOptions& options, const Request& request, at::Device device);
 
 struct TokenCounts {
   std::int64_t image, text, references = 0;
 
   std::int64_t all() const { return image + text + references; }
-  std::int64_t of(const BlockCost& kind) const;  // that a block of this kind computes on
+  std::int64_t of(const BlockCost& kind) const;  // tokens that a block of this kind computes on
 };
 
-// What one rank has of a step.
+// One rank's share of a step.
 struct StepShare {
   std::int64_t branches;         // evaluations of the transformer, one after another
   std::int64_t batch;            // pictures in each
   TokenCounts tokens;            // outside of attention
-  std::int64_t heads, kv_heads;  // of tensor parallelism
-  TradedHeads attended;          // of these, Ulysses' in attention
-  std::int64_t sent_heads;       // of q, k and v, to all ranks that trade heads
-  TokenCounts group;             // of the ranks that trade heads: queries of attention
-  TokenCounts keys;              // the same and what they keep of references that are seen once
-  TokenCounts passed;            // around the ring: keys that this rank sends on
+  std::int64_t heads, kv_heads;  // after tensor parallelism
+  TradedHeads attended;          // of these, in attention under Ulysses
+  std::int64_t sent_heads;       // of q, k and v, sent to all ranks that trade heads
+  TokenCounts group;             // of the ranks that trade heads: attention's queries
+  TokenCounts keys;              // the same, plus references kept from their one evaluation
+  TokenCounts passed;            // keys that this rank sends on around the ring
 };
 
-// Of rank `tp`, and of rank `ring` x `ulysses` of the context; shares of uneven sizes go by
+// The share of rank `tp`, and of rank `ring` x `ulysses` of the context. Uneven shares follow
 // share_of(), as in a run.
 struct StepPlace {
   int tp, tp_size, ring, ring_size, ulysses, ulysses_size;
 };
 StepShare share_of_step(const PlanJob& job, int branches_at_once, StepPlace place);
 
-// Of a whole picture: what a query attends to.
+// Keys of a whole picture: what a query attends to.
 TokenCounts all_keys(const PlanJob& job);
 
 }  // namespace braid

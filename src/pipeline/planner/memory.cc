@@ -13,14 +13,14 @@
 namespace braid {
 namespace {
 
-constexpr std::int64_t kRankBytes = 80'000'000;  // buffers of products, what malloc keeps
+constexpr std::int64_t kRankBytes = 80'000'000;  // scratch of products, and what malloc retains
 
 const ModelTensors& tensors_of(const PlanJob& job) {
   check(job.tensors != nullptr, "the tensors of a plan's model are not known yet");
   return *job.tensors;
 }
 
-// The ranks that have the text encoders, and share them.
+// The number of ranks that share the text encoders.
 int text_ranks(const PlanJob& job, const Degrees& grid) {
   return job.layout.text == TextRanks::kShared ? grid.tp : 1;
 }
@@ -32,13 +32,13 @@ std::int64_t encoding_bytes(const PlanJob& job, int sharers) {
   return most * job.element_bytes();
 }
 
-// Whether products of codes are summed in a tensor of their own, as ops/linear.cc does it.
+// Whether products of codes are summed in a tensor of their own, as in ops/linear.cc.
 bool has_sums_of_codes(const PlanJob& job) {
   return job.memory.quantize == Quantize::kInt8Dynamic && !job.is_on_host;
 }
 
-// A token behind such a sum, in a block's widest layer: the residual stream, its norm and the codes
-// of that, the sums, and what they become, less the keys and values that are counted apart.
+// Bytes per token after such a sum, in a block's widest layer: the residual stream, its norm and
+// the codes of that, the sums, and what they become, minus the keys and values counted separately.
 std::int64_t summed_bytes(const PlanJob& job, const Degrees& grid, const BlockCost& kind) {
   const auto& shape = job.shape();
   const auto e = job.element_bytes();
@@ -47,7 +47,7 @@ std::int64_t summed_bytes(const PlanJob& job, const Degrees& grid, const BlockCo
          (std::int64_t(kind.widest) * (4 + e) - keys_values * e) / grid.tp;
 }
 
-// Of the kind of block that takes most.
+// For the kind of block that needs most.
 std::int64_t activation_bytes(const PlanJob& job, const Degrees& grid, const StepShare& s) {
   std::int64_t most = 0;
   for (const auto& kind : job.shape().blocks) {
@@ -65,7 +65,7 @@ std::int64_t keys_values_bytes(const PlanJob& job, const Degrees& grid, const St
   if (grid.ring == 1) return mine;
   const auto all = token * all_keys(job).all() * job.element_bytes();
   if (job.layout.ring_form == RingForm::kGather) return mine + all;
-  // float32: so far, and of this block
+  // float32: the sum so far, and this block's
   const auto partial_sums =
       2 * s.batch * s.attended.q.count * job.shape().head_width * s.group.all() * 4;
   return 2 * mine + partial_sums;
@@ -81,7 +81,7 @@ std::int64_t staging_bytes(const PlanJob& job, const Degrees& grid, const StepSh
   return std::max(reduced, traded);
 }
 
-// They are of a batch of one.
+// References have batch 1.
 std::int64_t kept_bytes_of_references(const PlanJob& job, const StepShare& share,
                                       std::int64_t blocks) {
   const auto kept = share.keys.references - share.group.references;
@@ -89,7 +89,7 @@ std::int64_t kept_bytes_of_references(const PlanJob& job, const StepShare& share
          job.element_bytes();
 }
 
-// Whether codes become numbers before they multiply, as ops/linear.cc does it.
+// Whether codes are widened before they multiply, as in ops/linear.cc.
 bool widens_codes(const PlanJob& job, Quantize form) {
   if (form == Quantize::kInt8Dynamic) return false;
   return !job.is_on_host || job.dtype != at::kBFloat16 || !ops::leads_in_bfloat16();
@@ -99,10 +99,10 @@ struct Kept {
   OffloadMode mode;
   Quantize quantize = Quantize::kNone;
   int resident = 0;
-  enum class Slot { kShared, kOwn } slot = Slot::kShared;  // of a part that is offloaded whole
+  enum class Slot { kShared, kOwn } slot = Slot::kShared;  // for a part that is offloaded whole
 };
 
-// What looks at references in place of the autoencoder's encoder; it is let go of behind them.
+// Weights of the networks that embed references instead of the autoencoder; released afterwards.
 std::int64_t picture_embedding_bytes(const PlanJob& job) {
   std::int64_t bytes = 0;
   if (job.pictures.tokens_behind_prompt == 0) return bytes;
@@ -112,8 +112,8 @@ std::int64_t picture_embedding_bytes(const PlanJob& job) {
   return bytes;
 }
 
-// Where weights of a part are under job.memory, added to what the rank has. Returns bytes that are
-// the part's own on the device.
+// Adds a part's weights, placed according to job.memory, to the rank's bytes. Returns the part's
+// own bytes on the device.
 std::int64_t hold(const PlanJob& job, const PartPages& pages, const Kept& kept, RankBytes& bytes) {
   if (widens_codes(job, kept.quantize)) bytes.widened = std::max(bytes.widened, pages.widened);
   bytes.largest_tensor = std::max(bytes.largest_tensor, pages.largest_tensor);
@@ -170,7 +170,7 @@ void hold_text(const PlanJob& job, int sharers, RankBytes& bytes) {
   }
 }
 
-// ControlNets run in every step, each in a slot of its own, and what they make stays during it.
+// ControlNets run in every step, each in a slot of its own, and their outputs live throughout it.
 void add_controlnets(const PlanJob& job, const Degrees& grid, int rank, const StepShare& share,
                      RankBytes& bytes) {
   const auto& o = job.memory.offload;
@@ -205,8 +205,7 @@ void add_transformer(const PlanJob& job, const Degrees& grid, int rank, const St
                 .begin = stage.first_block,
                 .count = stage.num_blocks},
                {.quantize = job.memory.quantize, .offload = o.transformer, .blocks = o.blocks});
-  bytes.transformer = hold(job, pages, {o.transformer, job.memory.quantize, o.resident}, bytes) +
-                      job.beside_numbers * job.element_bytes();
+  bytes.transformer = hold(job, pages, {o.transformer, job.memory.quantize, o.resident}, bytes);
   bytes.activations = activation_bytes(job, grid, share);
   add_controlnets(job, grid, rank, share, bytes);
   bytes.keys_values = keys_values_bytes(job, grid, share);
@@ -214,12 +213,12 @@ void add_transformer(const PlanJob& job, const Degrees& grid, int rank, const St
   bytes.kept = kept_bytes_of_references(job, share, stage.num_blocks);
 }
 
-// Pages that stay in the host's memory: the others are in files, or on the device for good.
+// Pages that stay in host memory: the others are in files, or on the device for good.
 std::int64_t kept_bytes(const PlanJob& job, const RankBytes& b) {
   return job.memory.offload.folder.empty() ? b.pages - b.resident_pages : 0;
 }
 
-// What pages go through on their way to a GPU: as much as the slots that they share.
+// Staging for pages on their way to a GPU: as much as their shared slots.
 std::int64_t staged_bytes(const PlanJob& job, const RankBytes& b) {
   const auto& o = job.memory.offload;
   if (job.is_on_host || (o.folder.empty() && o.pin != Pin::kOnTheFly)) return 0;
@@ -255,7 +254,7 @@ RankBytes bytes_of_others(const PlanJob& job, const Degrees& grid, int rank) {
   const auto mode = job.memory.offload.vae;
   bytes.vae = hold(job, pages_of(tensors_of(job).of(Part::Role::kDecoder), {}, {.offload = mode}),
                    {mode}, bytes);
-  // A picture that is not cut into tiles is decoded by one rank.
+  // A picture without tiles is decoded by one rank.
   const int pictures = std::min(job.num_pictures, job.batch_size * grid.dp);
   if (is_tiled(job.tiling, job.size()) || rank < pictures) bytes.decoding = decoding_bytes(job);
   return bytes;
@@ -279,8 +278,8 @@ RankBytes predict_transformer_bytes(const PlanJob& job, const Degrees& grid, int
 std::int64_t host_peak(const PlanJob& job, const RankBytes& b) {
   const bool in_files = !job.memory.offload.folder.empty();
   const auto kept = kept_bytes(job, b);
-  // All pages are made before the first one moves to where it stays. One more is there for a
-  // moment: as its tensors, or as a copy.
+  // All pages are built before the first one moves to where it stays. One more exists briefly: as
+  // its tensors, or as a copy.
   const auto one_more = std::max(b.largest_tensor, in_files ? 0 : b.largest_page);
   const auto while_loading = (in_files ? b.largest_page : b.pages) + one_more;
   const auto outside = b.weights() - b.slots - b.shared_slot;

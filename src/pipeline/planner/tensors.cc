@@ -10,7 +10,7 @@
 namespace braid {
 namespace {
 
-// "double_blocks.7.img_mod.lin": list 0, 7.
+// "double_blocks.7.img_mod.lin" is number 7 of list 0.
 struct PlaceInList {
   std::size_t list;
   std::int64_t index;
@@ -23,7 +23,7 @@ std::optional<PlaceInList> place_in_list(const std::string& layer,
   return {};
 }
 
-// Of each list, whose blocks may be asked for in several passes.
+// Block count of each list; blocks may be asked for in several passes.
 std::vector<std::int64_t> numbers_of_blocks(const std::vector<AskedTensor>& asked,
                                             const std::vector<std::string>& lists) {
   std::vector<std::int64_t> counts(lists.size());
@@ -51,7 +51,7 @@ PlannedTensor::Kind kind_of(const AskedTensor& asked, const std::vector<std::str
   return is_dense ? PlannedTensor::Kind::kDense : PlannedTensor::Kind::kNumbers;
 }
 
-// Of a share that cuts blocks a few more are kept.
+// How the tensor is kept. A share that cuts through blocks keeps a few more.
 Block kept_of(const AskedTensor& asked, Coded coded) {
   const Block as_numbers{.numbers = 1, .bytes = std::int64_t(c10::elementSize(asked.dtype))};
   if (coded == Coded::kWidened || asked.kind != AskedTensor::Kind::kMatrix || asked.stored.empty())
@@ -59,6 +59,16 @@ Block kept_of(const AskedTensor& asked, Coded coded) {
   std::vector<Piece> pieces;
   for (const auto& stored : asked.stored) pieces.push_back({&stored, {}});
   return kept_as_stored(pieces, {}) ? block_of(asked.stored.front().entry.type) : as_numbers;
+}
+
+// A weight that an adapter changes itself is kept as numbers.
+void add_changes(const AdapterChanges& changes, const SurveyOptions& options, PlannedTensor& t) {
+  if (changes.changes.empty()) return;
+  t.is_always_beside = options.adapters == AdapterMode::kBeside;
+  if (options.adapters != AdapterMode::kFused && changes.are_products())
+    t.beside_rank = changes.rank();
+  else
+    t.kept = {.numbers = 1, .bytes = t.element_bytes};
 }
 
 // A dense layer's weight has a page of its own, a convolution both its tensors.
@@ -79,12 +89,13 @@ class Leaves {
 };
 
 PartTensors planned(const std::vector<AskedTensor>& asked, const Part& described,
-                    const ShardingTable& shardings, const SurveyOptions& options) {
+                    const PartChanges& changes, const ShardingTable& shardings,
+                    const SurveyOptions& options) {
   PartTensors part{.tensors = {}, .lists = numbers_of_blocks(asked, described.lists)};
   Leaves leaves;
   std::int64_t last = -1;
   for (const auto& a : asked) {
-    if (a.kind == AskedTensor::Kind::kTable) continue;  // it stays in the checkpoint
+    if (a.kind == AskedTensor::Kind::kTable) continue;  // stays in the checkpoint
     const auto place = place_in_list(a.layer, described.lists);
     if (place) {
       const auto before = std::accumulate(
@@ -108,6 +119,7 @@ PartTensors planned(const std::vector<AskedTensor>& asked, const Part& described
          .use = a.use,
          .parts = sharding ? sharding->parts : std::vector<std::int64_t>(),
          .unit = sharding ? sharding->unit : 0});
+    add_changes(changes.of(a), options, part.tensors.back());
   }
   return part;
 }
@@ -130,11 +142,13 @@ std::int64_t share_of_width(const PlannedTensor& t, std::int64_t width, int rank
   return sum;
 }
 
-PartTensors survey_part(const Part& part, const SurveyOptions& o, const ModelFiles* files) {
+PartTensors survey_part(const Family& family, const Part& part, const SurveyOptions& o,
+                        const ModelFiles* files) {
   const Sharing sharing{.ranks = 1, .modulation = o.modulation};
   auto own = o;
   if (part.role != Part::Role::kDenoiser) own.keep_dense.clear();
-  return planned(asked_by(part, o.dtype, files), part,
+  const PartChanges changes(family, part, files ? files->adapters : std::vector<AppliedAdapter>());
+  return planned(asked_by(part, o.dtype, files), part, changes,
                  part.sharding ? part.sharding(sharing) : ShardingTable(), own);
 }
 
@@ -161,7 +175,7 @@ ModelTensors survey_model(const Family& family, const SurveyOptions& o, const Mo
   ModelTensors model;
   for (const auto& part : family.description().parts) {
     model.parts.push_back(&part);
-    model.tensors.push_back(survey_part(part, o, files));
+    model.tensors.push_back(survey_part(family, part, o, files));
   }
   return model;
 }
@@ -172,14 +186,17 @@ std::int64_t rows_of(const PlannedTensor& t, int ranks, int rank) {
   return is_shared ? share_of_width(t, t.rows, ranks, rank) : t.rows;
 }
 
+std::int64_t columns_of(const PlannedTensor& t, int ranks, int rank) {
+  const bool is_shared = t.shared == PlannedTensor::Shared::kColumns;
+  return is_shared ? share_of_width(t, t.columns, ranks, rank) : t.columns;
+}
+
 std::int64_t numbers_of(const PlannedTensor& t, int ranks, int rank) {
-  const bool by_columns = t.shared == PlannedTensor::Shared::kColumns;
-  const auto columns = by_columns ? share_of_width(t, t.columns, ranks, rank) : t.columns;
-  return rows_of(t, ranks, rank) * columns;
+  return rows_of(t, ranks, rank) * columns_of(t, ranks, rank);
 }
 
 std::vector<std::int64_t> block_parameters(const Family& family) {
-  return block_parameters(survey_part(family.part(Part::Role::kDenoiser),
+  return block_parameters(survey_part(family, family.part(Part::Role::kDenoiser),
                                       {.dtype = at::kFloat, .modulation = SharedModulation::kYes},
                                       nullptr));
 }

@@ -1,5 +1,5 @@
-// The tensors of a model's parts: how large each is, who shares it, in which page it lies. Found by
-// making the parts without reading anything, so that it cannot differ from what a run loads.
+// The tensors of a model's parts: size, sharding and page of each. Found by constructing the parts
+// without reading anything, so it cannot differ from what a run loads.
 #pragma once
 
 #include <memory>
@@ -13,17 +13,20 @@ namespace braid {
 
 struct PlannedTensor {
   std::string layer;
-  std::int64_t rows, columns;  // of one device; a vector has one column
+  std::int64_t rows, columns;  // on one device; a vector has one column
   std::int64_t element_bytes;
-  enum class Kind { kNumbers, kDense, kCodes } kind;  // dense: a matrix that may be quantised
-  // As which a dense matrix is kept that is not quantised: in the blocks of its file, or as
-  // numbers.
+  enum class Kind { kNumbers, kDense, kCodes } kind;  // dense: a quantisable matrix
+  // The form of a dense matrix that is not quantised: its file's blocks, or numbers.
   Block kept;
-  // Among tensor parallel ranks; kGathered: rows, and every rank gets all outputs.
+  // Among tensor parallel ranks; kGathered: by rows, and every rank gets all outputs.
   enum class Shared { kNot, kRows, kGathered, kColumns } shared;
   std::int64_t block;  // in the order of use; -1: before the blocks; the number of blocks: after
   int leaf;            // of the layers that have pages of their own; -1: of none
   PageUse use;         // once a picture, or in every step
+  // Adapters' products beside it: their ranks' sum, and whether they stay there where it is
+  // numbers.
+  std::int64_t beside_rank = 0;
+  bool is_always_beside = false;
   // As the sharding cuts what is shared.
   std::vector<std::int64_t> parts = {};
   std::int64_t unit = 0;
@@ -31,11 +34,11 @@ struct PlannedTensor {
 
 struct PartTensors {
   std::vector<PlannedTensor> tensors;
-  std::vector<std::int64_t> lists;  // blocks of each list of blocks: groups do not reach over
+  std::vector<std::int64_t> lists;  // block count of each list; groups do not span lists
   std::int64_t num_blocks() const;
 };
 
-// Of all parts of a model, in the order of its description.
+// All parts of a model, in the order of its description.
 struct ModelTensors {
   std::vector<const Part*> parts;
   std::vector<PartTensors> tensors;
@@ -49,19 +52,20 @@ struct SurveyOptions {
   SharedModulation modulation;
   std::vector<std::string> keep_dense = {};  // of the transformer
   Coded coded = Coded::kWidened;             // as LoadOptions says
+  AdapterMode adapters = AdapterMode::kAuto;
 };
 
-// `files`, where there are some, tell what is stored in 8 bits already. Throws InputError where
-// they lack a tensor.
+// `files`, if given, say what is already stored in 8 bits. Throws InputError if they lack a tensor.
 ModelTensors survey_model(const Family& family, const SurveyOptions& options,
                           const ModelFiles* files);
 
-// The numbers of one tensor, and the rows, that a tensor parallel rank of `ranks` holds. None holds
-// more than the first.
+// How many numbers, or rows, of one tensor a tensor parallel rank of `ranks` holds. None holds more
+// than the first.
 std::int64_t numbers_of(const PlannedTensor& tensor, int ranks, int rank = 0);
 std::int64_t rows_of(const PlannedTensor& tensor, int ranks, int rank);
+std::int64_t columns_of(const PlannedTensor& tensor, int ranks, int rank);
 
-// Parameters of each block, in the order of use: of a surveyed part, and of a family's denoiser.
+// Parameters of each block, in order of use: of a surveyed part, and of a family's denoiser.
 std::vector<std::int64_t> block_parameters(const PartTensors& part);
 std::vector<std::int64_t> block_parameters(const Family& family);
 

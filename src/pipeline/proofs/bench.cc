@@ -15,19 +15,19 @@
 namespace braid {
 namespace {
 
-// Of all ranks' times, run by run.
+// The slowest rank's time, run by run.
 std::vector<double> slowest(const Group& world, const std::vector<double>& mine) {
   const auto all = world.all_gather(at::tensor(mine, at::kDouble).unsqueeze(0), 0).amax(0);
   return {all.const_data_ptr<double>(), all.const_data_ptr<double>() + all.numel()};
 }
 
-// Waits until the device has done what it was given.
+// Waits until the device has finished its work.
 void finish(const Tensor& result) {
   check(result.flatten().narrow(0, 0, 1).to(at::kCPU, at::kFloat).isfinite().item<bool>(),
         "the transformer's output is not finite");
 }
 
-// What the ranks of a bench share. The first one fills `result`.
+// State shared by the ranks of a bench. The first rank fills `result`.
 struct Bench {
   const BenchOptions& options;
   const Probe& probe;
@@ -36,7 +36,7 @@ struct Bench {
   PeakMeter meter = {};
 };
 
-// One evaluation after the other.
+// Evaluations one after another.
 class Runs {
  public:
   Runs(const Group& world, const Mesh& mesh, StepGraph& predict, std::vector<DenoiserInput> inputs,
@@ -47,7 +47,7 @@ class Runs {
         inputs_(std::move(inputs)),
         device_(device) {}
 
-  // Seconds until this rank is done, on a CPU until all are.
+  // Seconds until this rank is done; on a CPU, until all are.
   double time() {
     world_.await();
     const auto before = traffic_of(mesh_);
@@ -59,7 +59,7 @@ class Runs {
     world_.await();
     return device_.is_cpu() ? begin.seconds_until(Moment(device_)) : begin.seconds_until(computed);
   }
-  const TrafficByAxis& traffic() const { return traffic_; }  // of one that was no replay
+  const TrafficByAxis& traffic() const { return traffic_; }  // of one that was not replayed
 
  private:
   const Group& world_;
@@ -100,14 +100,14 @@ void bench_rank(Bench& bench, const Group& world) {
 
   meter.enter(Phase::kDenoise);
   auto in = inputs_of(probe, 0, device);
-  double modulations_seconds = 0;  // warm
+  double modulations_seconds = 0;  // of the last, warm run
   for (int run = 0; run <= options.warm_ups; ++run) {
     const Moment ready(device);
     in = as_in_a_step(in, mesh, transformer, controls);
     modulations_seconds = ready.seconds_until(Moment(device));
   }
   Runs runs(world, mesh, predict, std::vector(std::size_t(mesh.degrees.cfg), in), device);
-  // The first evaluation is made as it is, the second one is recorded.
+  // The first evaluation runs as it is, the second one is recorded.
   const bool is_recorded = options.warm_ups > 0 && predict.use().why_not.empty();
   double warm_up_seconds = 0;
   for (int run = 0; run < options.warm_ups + int(is_recorded); ++run)
@@ -139,7 +139,7 @@ double BenchResult::median_seconds() const {
 BenchResult bench(const BenchOptions& options) {
   require(options.runs >= 1 && options.runs <= 10'000 && options.warm_ups >= 0 &&
               options.warm_ups <= 10'000,
-          "a bench should have 1 to 10000 runs and 0 to 10000 before them");
+          "a bench should have 1 to 10000 runs and 0 to 10000 warm-ups");
   const auto& pipeline = options.probe.pipeline;
   const auto world = make_world(pipeline);
   const auto devices = devices_of(pipeline, degrees_of(pipeline.layout));

@@ -53,7 +53,7 @@ Fault fault_named(const std::string& name) {
     if (known == name) return fault;
     list += (list.empty() ? "" : ", ") + known;
   }
-  throw InputError(text_of("there is no fault '", name, "'; there are ", list));
+  throw InputError(text_of("there is no fault '", name, "'; the faults are ", list));
 }
 
 ShardingTable with_fault(ShardingTable shardings, std::optional<Fault> fault) {

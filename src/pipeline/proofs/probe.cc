@@ -124,10 +124,7 @@ DenoiserInput inputs_of(const Probe& p, std::uint64_t seed, at::Device device) {
     const auto mode = modes > 0 ? std::optional(0) : std::nullopt;
     auto& control = in.controls.emplace_back(p.family->control(in, net, mode, kGuidance));
     control.net = net;
-    if (taken.controlnets_see_pixels)
-      control.picture_13HW = normal({1, 3, p.size.height, p.size.width});
-    else
-      control.x_BNC = normal(latents.sizes());
+    control.x_BNC = normal(latents.sizes());
     control.scale = at::ones({}, at::TensorOptions(at::kFloat).device(device));
   }
   p.family->set_step(in, latents, kTimestep);

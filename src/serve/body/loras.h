@@ -1,8 +1,8 @@
-// LoRAs that a request names: from those that the server was given, never by a path.
+// LoRAs named by a request: only those the server was given, never by path.
 #pragma once
 
 #include "serve/backend.h"
-#include "serve/fields.h"
+#include "serve/body/fields.h"
 
 namespace braid::serve {
 
@@ -14,14 +14,14 @@ struct NamedLora {
 // The field `lora`: a list of objects with `name` and `scale`. Throws ApiError.
 std::vector<NamedLora> read_loras(Fields& fields);
 
-// `<lora:NAME:SCALE>` in a prompt, as AUTOMATIC1111's web UI has it; they are taken out of it.
-// Throws ApiError for a scale that is no number.
+// Removes `<lora:NAME:SCALE>` from a prompt, the syntax of AUTOMATIC1111's web UI, and returns
+// them. Throws ApiError for a scale that is not a number.
 std::vector<NamedLora> take_loras(std::string& prompt);
 
 std::vector<std::string> lora_names(const Backend& backend);  // that requests may use
 
-// With the adapters that the server applies to all requests. Throws ApiError for a name that it
-// does not have.
+// Adds the LoRAs to the adapters the server applies to all requests. Throws ApiError for an unknown
+// name.
 void apply_loras(const std::vector<NamedLora>& loras, const Backend& backend, Request& request);
 
 }  // namespace braid::serve

@@ -12,10 +12,10 @@ namespace {
 constexpr std::size_t kMostParts = 64, kMostHeadBytes = 4096, kLongestFileName = 200;
 
 [[noreturn]] void refuse_body(const std::string& why) {
-  throw ApiError(400, "the request is no multipart/form-data: " + why, "invalid_multipart");
+  throw ApiError(400, "the request is not multipart/form-data: " + why, "invalid_multipart");
 }
 
-// A value of a header, up to the next ';': a token, or in quotes, with \ before a quote.
+// A header value, up to the next ';': a token, or quoted, with \ before a quote.
 std::string take_value(std::string_view& rest) {
   std::string value;
   if (!rest.starts_with('"')) {
@@ -33,14 +33,14 @@ std::string take_value(std::string_view& rest) {
   return value;
 }
 
-// `form-data; name="a"; filename="b"`: the first word as "", the others by their names.
+// `form-data; name="a"; filename="b"`: the first word under "", the others by name.
 std::map<std::string, std::string> parameters_of(std::string_view header) {
   std::map<std::string, std::string> parameters;
   const auto end = std::min(header.find(';'), header.size());
   parameters[""] = ascii_lower_case(trimmed(header.substr(0, end)));
   auto rest = header.substr(end);
   while (!(rest = trimmed(rest)).empty()) {
-    if (rest.front() != ';') refuse_body("a header has something behind a closed quote");
+    if (rest.front() != ';') refuse_body("a header has something after a closed quote");
     rest = trimmed(rest.substr(1));
     const auto equals = rest.find('=');
     if (equals == rest.npos) break;
@@ -51,7 +51,8 @@ std::map<std::string, std::string> parameters_of(std::string_view header) {
   return parameters;
 }
 
-// What browsers write for the characters that end a name (WHATWG, multipart/form-data encoding).
+// Escapes that browsers write for characters that end a name (WHATWG, multipart/form-data
+// encoding).
 std::string unescaped(std::string text) {
   for (const auto& [escape, character] :
        {std::pair("%22", "\""), std::pair("%0D", "\r"), std::pair("%0A", "\n")})
@@ -67,7 +68,7 @@ std::string without_folders(const std::string& path) {
   return name.size() <= kLongestFileName ? name : "";
 }
 
-// The lines of a part's head: only one of them says something here.
+// The header lines of a part: only Content-Disposition matters here.
 void read_head(std::string_view head, Part& part) {
   bool has_name = false;
   while (!head.empty()) {
@@ -101,7 +102,7 @@ std::string boundary_of(const std::string& content_type) {
   return it->second;
 }
 
-// The first delimiter may stand at the very beginning, without a line end before it.
+// The first delimiter may start the body, without a line end before it.
 void take_until_first(std::string_view& body, std::string_view delimiter) {
   const bool begins = body.starts_with(delimiter.substr(2));
   const auto first = begins ? 0 : body.find(delimiter);
@@ -109,7 +110,7 @@ void take_until_first(std::string_view& body, std::string_view delimiter) {
   body.remove_prefix(first + delimiter.size() - (begins ? 2 : 0));
 }
 
-// From behind one delimiter to behind the next.
+// Takes the text after one delimiter up to the end of the next.
 Part take_part(std::string_view& body, std::string_view delimiter) {
   const auto line = body.find("\r\n");
   if (line == body.npos || !trimmed(body.substr(0, line)).empty())
@@ -121,7 +122,7 @@ Part take_part(std::string_view& body, std::string_view delimiter) {
   if (end == body.npos) refuse_body("its last boundary is not there");
   Part part;
   read_head(head == 0 ? "" : body.substr(2, head - 2), part);
-  // An empty part's only line end is that of the delimiter.
+  // An empty part's only line end belongs to the delimiter.
   part.bytes = body.substr(std::min(head + 4, end), end - std::min(head + 4, end));
   body.remove_prefix(end + delimiter.size());
   return part;

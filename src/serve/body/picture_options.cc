@@ -13,9 +13,9 @@ namespace {
 
 constexpr int kLargestSide = 1 << 14;  // pixels
 constexpr int kMostModes = 10'000;
-constexpr int kMostCovering = 16;  // times the pixels that are kept
+constexpr int kMostCovering = 16;  // times the pixels kept
 
-// One for each of so many pictures, or one for all; empty where there is none.
+// One value per picture, or one for all; empty if absent.
 std::vector<double> one_each(Fields& fields, const char* name, std::size_t pictures) {
   auto values = fields.numbers(name);
   if (values.size() == 1) values.resize(pictures, values.front());
@@ -41,7 +41,7 @@ void read_controls(Fields& fields, std::vector<ControlPicture>& controls) {
   });
 }
 
-// Numbers and words for yes and no.
+// Accepts both numbers and booleans.
 bool is_on(Fields& fields, const char* name) {
   if (!fields.has(name)) return false;
   if (fields.json().at(name).is_boolean()) return *fields.flag(name);
@@ -52,7 +52,8 @@ void invert(Pixels& mask) {
   for (auto& value : mask.rgb) value = std::uint8_t(255 - value);
 }
 
-// The middle of it, scaled to cover the size. A thin picture would become a huge one.
+// Scales the picture to cover the size and crops the middle. Refuses thin pictures: they would
+// become huge.
 Pixels covering(const Pixels& picture, int width, int height) {
   const auto across = std::int64_t(picture.width) * height,
              down = std::int64_t(picture.height) * width;
@@ -69,7 +70,7 @@ Pixels covering(const Pixels& picture, int width, int height) {
 
 enum ResizeMode { kStretch, kCover, kFill };
 
-// A mask is blurred in its own pixels, before it is resized.
+// A mask is blurred at its own resolution, before it is resized.
 void resize_both(PicturesIn& in, int mode, int width, int height) {
   const auto fit = [&](Pixels& picture) {
     const Region whole{0, 0, picture.width, picture.height};
@@ -101,7 +102,7 @@ void apply_sdapi_options(Fields& fields, Request& request, const RequestBounds& 
   if (in.mask) {
     if (fields.integer({"inpainting_fill"}, 0, 3).value_or(1) != 1)
       refuse("inpainting_fill",
-             "'inpainting_fill' should be 1 here: what is drawn anew begins with what is there");
+             "'inpainting_fill' should be 1 here: what is redrawn starts from what is there");
     if (is_on(fields, "inpainting_mask_invert")) invert(*in.mask);
     in.mask_blur = fields.number({"mask_blur"}).value_or(0);
     const auto padding = fields.integer({"inpaint_full_res_padding"}, 0, kLargestSide);

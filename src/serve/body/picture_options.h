@@ -1,20 +1,20 @@
-// How the pictures that a request brings along are taken: the fields beside them.
+// The fields that say how a request's pictures are used.
 #pragma once
 
 #include "braid/braid.h"
-#include "serve/fields.h"
-#include "serve/picture_request.h"
+#include "serve/body/fields.h"
+#include "serve/body/picture_request.h"
 
 namespace braid::serve {
 
 // `mask_blur`, `padding_crop`, `reference_scale`, `reference_cache`, `control_scale`,
-// `control_from`, `control_to`, `control_mode`: those with several pictures once for all of them or
-// once for each, in a list. The pictures are there already. Throws ApiError naming the field.
+// `control_from`, `control_to`, `control_mode`; with several pictures either one value for all or a
+// list with one each. `in` already holds the pictures. Throws ApiError naming the field.
 void read_picture_options(Fields& fields, PicturesIn& in);
 
-// What AUTOMATIC1111's img2img has beside: `resize_mode`, and of a mask `inpainting_mask_invert`,
-// `mask_blur`, `inpaint_full_res` and its `_padding`. Refused is what has no equal here:
-// `resize_mode` 3 and an `inpainting_fill` other than 1. Sizes are the request's.
+// The other picture fields of AUTOMATIC1111's img2img: `resize_mode`, and for a mask
+// `inpainting_mask_invert`, `mask_blur`, `inpaint_full_res` and its `_padding`. Refuses what has no
+// equivalent here: `resize_mode` 3 and an `inpainting_fill` other than 1. Sizes are the request's.
 void apply_sdapi_options(Fields& fields, Request& request, const RequestBounds& bounds);
 
 }  // namespace braid::serve

@@ -9,7 +9,8 @@ namespace {
 constexpr std::size_t kMostHeadBytes = 16 << 10;
 constexpr std::size_t kMostBytesAtOnce = 64 << 10;
 constexpr std::uint64_t kMostDiscarded = std::uint64_t(64) << 20;
-// A few thousand bytes may be a picture that takes a second to decode; large ones take memory, too.
+// A few thousand bytes may be a picture that takes a second to decode; large bodies also take
+// memory.
 constexpr std::uint64_t kBodyAside = 2 << 10, kLargeBody = 256 << 10;  // bytes
 constexpr int kMostAside = 64, kPlacesOfLarge = 4;
 constexpr auto kLingering = std::chrono::seconds(2);
@@ -42,10 +43,10 @@ void Connection::on_head(error_code error) {
   has_unread_body_ = true;
   request_.id = random_id();
   if (error == http::error::body_limit)
-    return fail({413, "the body is longer than it may be", "body_too_large"});
+    return fail({413, "the body is too long", "body_too_large"});
   if (error == http::error::header_limit)
-    return fail({431, "the head is longer than it may be", "head_too_large"});
-  if (error) return fail({400, "this is no HTTP request: " + error.message(), "bad_request"});
+    return fail({431, "the head is too long", "head_too_large"});
+  if (error) return fail({400, "this is not an HTTP request: " + error.message(), "bad_request"});
   try {
     fill_request();
     shared_.api.check_head(request_);
@@ -60,7 +61,7 @@ void Connection::on_head(error_code error) {
   read_body();
 }
 
-// A body of which the length is not told may be large.
+// A body of unknown length may be large.
 bool Connection::claim_places() {
   const auto length = parser_->content_length();
   if (parser_->is_done() || (length && *length <= kBodyAside)) return true;
@@ -110,7 +111,7 @@ void Connection::read_body() {
 
 void Connection::on_body(error_code error) {
   if (error == http::error::body_limit)
-    return fail({413, "the body is longer than it may be", "body_too_large"});
+    return fail({413, "the body is too long", "body_too_large"});
   if (!error) return dispatch();
 }
 
@@ -122,7 +123,7 @@ void Connection::dispatch() {
   answer_with(shared_.api.handle(request_));
 }
 
-// Pictures take a while to decode: others are answered meanwhile.
+// Pictures take a while to decode: other clients are served meanwhile.
 void Connection::handle_aside() {
   stream_.expires_never();
   const auto answer_here = [executor = stream_.get_executor()](auto self, Answer answer) {
@@ -132,7 +133,7 @@ void Connection::handle_aside() {
   };
   net::post(shared_.handler, [self = shared_from_this(), answer_here]() mutable {
     auto answer = self->shared_.api.handle(self->request_);
-    answer_here(std::move(self), std::move(answer));  // a connection ends on the server's thread
+    answer_here(std::move(self), std::move(answer));  // connections belong to the server's thread
   });
 }
 
@@ -196,12 +197,12 @@ void Connection::after_answer() {
     return;
   }
   if (is_watching_)
-    stream_.cancel();  // and then reads the next head
+    stream_.cancel();  // then reads the next head
   else
     read_head();
 }
 
-// A socket that is closed with bytes unread takes the answer back from a client that still sends.
+// Closing a socket with unread bytes would discard the answer of a client that is still sending.
 void Connection::linger() {
   buffer_.clear();
   stream_.expires_after(kLingering);

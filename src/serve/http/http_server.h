@@ -1,16 +1,16 @@
-// HTTP/1.1 on one thread: reads requests, asks the API, and writes answers while jobs run
-// elsewhere. Slow and silent clients cost a socket for a bounded time and no thread.
+// HTTP/1.1 on one thread: reads requests, calls the API, and writes answers while jobs run
+// elsewhere. Slow and silent clients cost a socket for a bounded time, and no thread.
 #pragma once
 
-#include "serve/api.h"
+#include "serve/api/api.h"
 
 namespace braid::serve {
 
-// What is known of a request once it is answered.
+// What is logged of a request after its answer.
 struct RequestLog {
   std::string id, method, path, client;
   int status = 0;
-  std::size_t bytes = 0;  // of the body
+  std::size_t bytes = 0;  // of the answer's body
   double seconds = 0;
 };
 
@@ -19,16 +19,16 @@ struct HttpServerOptions {
   int port = 8188;  // 0: any free one
   std::uint64_t max_body_bytes = std::uint64_t(32) << 20;
   int max_connections = 2048;
-  // Within which a whole head, a whole body, or some of an answer goes through.
+  // Time limits for a whole head, for a whole body, and for progress in writing an answer.
   std::chrono::seconds head_time{15}, body_time{60}, write_time{30};
-  std::chrono::seconds ping_interval{15};  // of event streams that have nothing to tell
-  std::chrono::seconds stop_time{5};       // for answers that are under way at the end
+  std::chrono::seconds ping_interval{15};  // of idle event streams
+  std::chrono::seconds stop_time{5};       // for answers in progress at the end
   std::function<void(const RequestLog&)> log = {};
 };
 
 class HttpServer {
  public:
-  // Listens. Throws Error naming the address and the system's reason.
+  // Starts listening. Throws Error naming the address and the system's reason.
   HttpServer(const Api& api, HttpServerOptions options);
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;
@@ -37,7 +37,7 @@ class HttpServer {
   int port() const;
   int num_connections() const;  // any thread
   void run();                   // returns some time after stop()
-  void stop();                  // any thread; answers under way are finished
+  void stop();                  // any thread; answers in progress are finished
 
  private:
   class Listener;

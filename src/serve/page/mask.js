@@ -1,17 +1,17 @@
-// Paints a mask over a picture. Strokes are kept as they were made: each can be taken back.
+// Paints a mask over a picture. Strokes are kept as drawn, so each can be undone.
 const $ = (id) => document.getElementById(id);
-const keyStep = 8;  // pixels of the picture that an arrow key moves the brush
+const keyStep = 8;  // picture pixels by which an arrow key moves the brush
 
 let strokes = [], undone = [];
 let tool = "brush", zoom = 1;
-let stroke = null;      // that is being made
-let at = [0, 0];        // of the brush, in pixels of the picture
+let stroke = null;      // being drawn
+let at = [0, 0];        // of the brush, in picture pixels
 let isDown = false;     // the brush, by keyboard
-let finish = null;      // of the promise that openMask() gave
+let finish = null;      // resolves openMask()'s promise
 
 const draw = () => $("mask").getContext("2d");
 
-// Resolves to { blob, strokes, share }, or null where nothing was painted or it was cancelled.
+// Resolves to { blob, strokes, share }, or null if nothing was painted or the dialog was cancelled.
 export async function openMask(picture, earlier) {
   const image = $("under");
   image.src = URL.createObjectURL(picture);
@@ -76,7 +76,7 @@ function repaint() {
   disable("redo", undone.length === 0);
 }
 
-// A button that is disabled loses the focus, and the dialog its keys.
+// A disabled button loses the focus, and the dialog its keyboard control.
 function disable(id, isDisabled) {
   if (isDisabled && document.activeElement === $(id)) $("mask").focus();
   $(id).disabled = isDisabled;
@@ -128,7 +128,7 @@ function show(factor) {
 }
 
 function fit() {
-  $("sheet").style.width = "0";  // scrollbars take room
+  $("sheet").style.width = "0";  // scrollbars take space
   const { clientWidth, clientHeight } = $("easel");
   show(Math.min(clientWidth / $("mask").width, clientHeight / $("mask").height));
 }
@@ -144,7 +144,7 @@ function place(event) {
   showBrush();
 }
 
-// ---- what people do
+// ---- input
 
 $("mask").addEventListener("pointerdown", (event) => {
   if (event.button !== 0) return;

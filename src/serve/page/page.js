@@ -1,4 +1,4 @@
-// The page: a form, the job under way, and a gallery that the browser keeps.
+// The page: a form, the running job, and a gallery kept by the browser.
 import { addPictures, chooseLoras, chosenLoras, hasPictures, lookAt, missing, offerPictures, startFrom, takePicture } from "./pictures.js";
 
 const $ = (id) => document.getElementById(id);
@@ -7,7 +7,7 @@ let capabilities = null;
 let shown = null;      // the job whose progress is shown
 let finished = null;   // the newest picture and its caption
 let anySeed = true;
-const jobs = new Map();  // under way, by id
+const jobs = new Map();  // running, by id
 
 // ---- the server
 
@@ -46,7 +46,7 @@ function askForKey() {
   return keyAsked;
 }
 
-// The events of a job, also across broken connections.
+// The events of a job, resumed across broken connections.
 async function* eventsOf(id) {
   let last = 0;
   for (let failures = 0; failures < 20;) {
@@ -87,19 +87,19 @@ async function watchServer() {
         status.status === "loading" ? `loading the model, ${Math.floor(status.loaded * 100)} %`
         : status.status !== "ready" ? "stopping"
         : status.running + status.waiting === 0 ? "idle"
-        : `${status.running} at work, ${status.waiting} waiting` +
-          (status.seconds_until_idle ? `, ${duration(status.seconds_until_idle)} in all` : "");
+        : `${status.running} running, ${status.waiting} waiting` +
+          (status.seconds_until_idle ? `, ${duration(status.seconds_until_idle)} left` : "");
       sayStatus(status.status);
       if (status.status === "ready" && !capabilities) await begin();
     } catch (error) {
       $("server").textContent = error.message;
-      sayStatus("out of reach");
+      sayStatus("unreachable");
     }
     await new Promise((resolve) => setTimeout(resolve, 3000));
   }
 }
 
-// The line above changes with each step: only what matters is said aloud.
+// The line above changes with each step: only changes of state are spoken.
 function sayStatus(status) {
   if (status !== spokenStatus) $("spoken").textContent = `The server is ${status}.`;
   spokenStatus = status;
@@ -116,10 +116,10 @@ async function begin() {
   for (const job of (await (await ask(`/v1/jobs?user=${user}`)).json()).jobs) follow(job);
 }
 
-// Numbers that mean something else to another model.
+// Settings that mean something else to another model.
 const ofTheModel = ["steps", "guidance", "true_cfg"];
 
-// What the form has for one of the models; the first one where the name is of none.
+// Fits the form to the named model, or to the first one if there is no such model.
 async function offerModel(name) {
   const first = await (await ask("/v1/capabilities")).json();
   const isOther = name !== first.model && first.models.includes(name);
@@ -147,7 +147,7 @@ $("models").addEventListener("change", async () => {
   remember();
 });
 
-// Of a picture to start from: in the model's multiples, and no larger than there may be.
+// Sets the size to a start picture's, in the model's multiples and within the limit.
 function useSizeOf(width, height) {
   const { size_multiple: multiple, pixels } = capabilities.limits;
   const scale = Math.min(1, Math.sqrt(pixels / (width * height)));
@@ -162,7 +162,7 @@ function fill(settings) {
   if (settings.seed !== undefined) useSeed(settings.seed);
 }
 
-// What is in the form, for when the page is opened again.
+// Saves the form for the next visit.
 function remember() {
   if (!capabilities) return;
   const settings = Object.fromEntries(remembered.map((name) => [name, $(name).value]));
@@ -192,7 +192,7 @@ function settingsOfForm() {
   return settings;
 }
 
-// Pictures go as files; the browser writes the content type.
+// Pictures are sent as files; the browser sets the content type.
 function formOf(settings) {
   const body = new FormData();
   for (const [name, value] of Object.entries(settings))
@@ -232,7 +232,7 @@ $("form").addEventListener("keydown", (event) => {
   event.preventDefault();
   $("make").click();
 });
-// It means nothing without true guidance, where that is a number of its own.
+// A negative prompt does nothing without true guidance, so turn that on if it has its own scale.
 $("negative_prompt").addEventListener("input", () => {
   if ($("true_cfg").value === "1") $("true_cfg").value = 4;
 });
@@ -249,7 +249,7 @@ function duration(seconds) {
   return whole < 60 ? `${whole} s` : `${Math.floor(whole / 60)} min ${whole % 60} s`;
 }
 
-// Also one that ended while nobody looked, where a picture of it is not in the gallery yet.
+// Also for a job that ended unobserved, if one of its pictures is not in the gallery yet.
 const isOver = (state) => ["done", "failed", "cancelled"].includes(state);
 async function follow(job) {
   if (jobs.has(job.id) || (isOver(job.state) && job.pictures.every(({ url }) => isKept(url)))) return;
@@ -301,7 +301,7 @@ async function tell(job, row, event) {
   const state = row.querySelector("small");
   if (event.name === "started") {
     shown = job.id;
-    state.textContent = "at work";
+    state.textContent = "running";
     showWorking();
   } else if (event.name === "progress") {
     const part = (event.picture + event.step / Math.max(1, event.steps)) / event.pictures;
@@ -357,7 +357,7 @@ function showPicture(blob, prompt, isRough) {
   $("empty").hidden = true;
 }
 
-// In the place of a preview of which nothing came.
+// Replaces a preview that did not become a picture.
 function showFinished() {
   if (finished) showPicture(finished.blob, finished.prompt, false);
   else $("picture").hidden = true;
@@ -380,14 +380,14 @@ const done = (request) => new Promise((resolve, reject) => {
   request.onerror = () => reject(request.error);
 });
 
-// Jobs tell of their pictures again after a reload: those that were kept, or deleted since.
+// After a reload jobs report their pictures again: this finds those kept, or deleted since.
 const newestKept = () => JSON.parse(localStorage.kept ?? "[]");
 const isKept = (url) => newestKept().includes(url);
 
 async function keep(url, blob) {
   const settings = await readSettings(blob);
   const key = await done((await gallery("readwrite")).add({ blob, settings })).catch((error) => {
-    $("error").textContent = `this browser keeps no more pictures: ${error.message}`;
+    $("error").textContent = `this browser cannot keep more pictures: ${error.message}`;
     return null;
   });
   localStorage.kept = JSON.stringify([...newestKept(), url].slice(-1000));
@@ -414,7 +414,7 @@ async function loadGallery() {
   $("gallery").append(...keys.map((key, i) => galleryItem(key, pictures[i])).reverse());
 }
 
-// The newest deletion can be taken back: the picture returns to its place.
+// The newest deletion can be undone: the picture returns to its place.
 async function forget(key, picture, item) {
   const place = document.createComment("");
   item.replaceWith(place);
@@ -458,12 +458,12 @@ $("close").addEventListener("click", () => $("shown").close());
 
 // ---- settings in a PNG
 
-// The tEXt and iTXt chunks that are not compressed: Braid's are not.
+// Reads uncompressed tEXt and iTXt chunks: Braid writes no others.
 async function readSettings(blob) {
   const bytes = new Uint8Array(await blob.arrayBuffer());
   const view = new DataView(bytes.buffer);
   const settings = {};
-  if (bytes.length < 8 || view.getUint32(0) !== 0x89504e47) throw new Error("this is no PNG");
+  if (bytes.length < 8 || view.getUint32(0) !== 0x89504e47) throw new Error("this is not a PNG");
   for (let at = 8; at + 12 <= bytes.length;) {
     const length = view.getUint32(at);
     const type = String.fromCharCode(...bytes.subarray(at + 4, at + 8));
@@ -480,7 +480,7 @@ async function readSettings(blob) {
   }
   return settings;
 }
-// Of another file the server reads them; one that is none of Braid's has no steps.
+// Other formats are read by the server; files that are not Braid's have no steps.
 async function settingsOf(file) {
   if (file.type === "image/png") return readSettings(file);
   const image = await new Promise((resolve, reject) => {
@@ -521,8 +521,8 @@ addEventListener("drop", async (event) => {
   $("error").textContent = "";
   if (settings.prompt !== undefined) fillFrom(settings);
   else if (!isPicture || !takePicture(file, file.name))
-    $("error").textContent = isPicture ? "this picture has no settings of Braid's" : "this is no picture";
+    $("error").textContent = isPicture ? "this picture has no Braid settings" : "this is not a picture";
 });
 
-loadGallery().catch((error) => ($("error").textContent = `this browser shows no gallery: ${error.message}`));
+loadGallery().catch((error) => ($("error").textContent = `this browser cannot show the gallery: ${error.message}`));
 watchServer();

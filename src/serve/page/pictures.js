@@ -1,11 +1,11 @@
-// The pictures that a new one starts from or looks at, and the LoRAs that change the model: what the
-// loaded model can do, and nothing else.
+// The pictures that a new one starts from or looks at, and LoRAs: offers only what the loaded model
+// supports.
 import { openMask } from "./mask.js";
 
 const $ = (id) => document.getElementById(id);
-let taken = null;                 // of the capabilities
-let init = null, mask = null;     // { blob, name }; of a painted mask its strokes, too
-let references = [], controls = [];  // with a scale, and those that are followed with a mode
+let taken = null;                 // from the capabilities
+let init = null, mask = null;     // { blob, name }; a painted mask also has strokes
+let references = [], controls = [];  // with scales; controls may also have a mode
 let onInit = () => {};
 
 export function offerPictures(capabilities, sizeFrom) {
@@ -18,10 +18,10 @@ export function offerPictures(capabilities, sizeFrom) {
   $("references-file").multiple = taken.references > 1;
   $("references-legend").textContent = taken.references > 1 ? `Look at (up to ${taken.references})` : "Look at";
   $("controls-file").multiple = mostControls() > 1;
-  $("controls-legend").textContent = taken.controlnets.length === 1 ? `Follow, by ${taken.controlnets[0].name}` : "Follow";
+  $("controls-legend").textContent = taken.controlnets.length === 1 ? `Follow, with ${taken.controlnets[0].name}` : "Follow";
   $("controls-hint").textContent = (taken.controlnets.length < 2 ? "Edges, depths or poses."
-    : `A picture each for ${taken.controlnets.map((net) => net.name).join(", ")}, in this order.`)
-    + (taken.controlnets.length ? " From and To: the part of the steps that follows it, 0 to 1." : "");
+    : `One picture for each of ${taken.controlnets.map((net) => net.name).join(", ")}, in this order.`)
+    + (taken.controlnets.length ? " From and To: the part of the steps in which it is followed, 0 to 1." : "");
   $("pictures-in").hidden = !(taken.init || taken.references || taken.control !== "none");
   $("use-init").hidden = !taken.init;
   $("use-reference").hidden = taken.references === 0;
@@ -33,12 +33,12 @@ export function offerPictures(capabilities, sizeFrom) {
   offerLoras(capabilities.loras ?? []);
 }
 
-// One net follows any number of them.
+// A single net follows any number of pictures.
 const mostControls = () => taken.control === "none" ? 0 : taken.control === "needed" ? 1
   : taken.controlnets.length === 1 ? 4 : taken.controlnets.length;
 const netOf = (i) => taken.controlnets[taken.controlnets.length === 1 ? 0 : i];
 
-// True where the model has use for it.
+// True if the model can use the picture.
 export function takePicture(blob, name) {
   if (taken?.init) setInit({ blob, name });
   else if (taken?.references) addReferences([{ blob, name }]);
@@ -49,7 +49,7 @@ export function takePicture(blob, name) {
 export const startFrom = (blob, name) => setInit({ blob, name });
 export const lookAt = (blob, name) => addReferences([{ blob, name }]);
 
-// What a job's form gets; a sentence where something is missing.
+// A sentence if something is missing from the job's form, else "".
 export function missing() {
   if (taken?.mask === "needed" && !(init && mask)) return "This model fills pictures in: give it one to start from, and a mask.";
   if (taken?.control === "needed" && !controls.length) return "This model follows a picture of edges or depths: give it one.";
@@ -159,7 +159,7 @@ function showAll() {
     : netOf(i).modes ? [...ofNet, { name: "mode", text: "Kind", step: 1, min: 0, max: netOf(i).modes - 1 }] : ofNet);
 }
 
-// Pictures of which there may be several, each with its numbers.
+// Lists of pictures, each with its settings.
 function showList(id, pictures, what, numbersOf) {
   $(id).replaceChildren(...pictures.map((picture, i) => {
     const row = document.createElement("li"), image = document.createElement("img"), remove = document.createElement("button");
@@ -201,7 +201,7 @@ function show(id, picture, text) {
 
 const filesOf = (input) => {
   const pictures = [...input.files].map((file) => ({ blob: file, name: file.name }));
-  input.value = "";  // the same file may be chosen again
+  input.value = "";  // allows choosing the same file again
   return pictures;
 };
 $("init-file").addEventListener("change", (event) => setInit(filesOf(event.target)[0] ?? null));

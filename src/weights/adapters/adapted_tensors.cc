@@ -14,17 +14,17 @@ namespace {
 
 constexpr std::int64_t kNumbersQuantisedAtOnce = std::int64_t(1) << 22;
 
-// A tensor with its changes, and what a load wants of it.
+// A tensor with its changes, and the form a load wants it in.
 struct Adapted {
-  Recipe base;  // in float32, of whole rows where `columns` are still to be taken
+  Recipe base;  // float32; whole rows if `columns` are yet to be cut
   AdapterChanges changes;
   Wanted wanted;
-  std::vector<Share> columns;  // taken of what was changed
+  std::vector<Share> columns;  // cut after the changes
   at::ScalarType dtype;
   Quantize form;
 };
 
-// A few rows at a time: the numbers are never there twice beside their codes.
+// A few rows at a time, so that the numbers are never duplicated beside their codes.
 Matrix quantised(const Tensor& rows_NC, const Adapted& a) {
   const auto at_once = std::max<std::int64_t>(1, kNumbersQuantisedAtOnce / rows_NC.size(1));
   std::vector<Tensor> codes, scales;
@@ -70,7 +70,7 @@ Recipe recipe_of(const Adapted& a) {
           .make = [a](at::Device device) { return make(a, device); }};
 }
 
-// The same matrix of codes, of whose whole rows some columns are taken.
+// The same matrix of codes, with columns cut from its whole rows.
 Recipe with_columns(Recipe recipe, const std::vector<Share>& columns) {
   if (columns.empty()) return recipe;
   recipe.tensors.front().shape[1] = total_count(columns);
@@ -81,13 +81,6 @@ Recipe with_columns(Recipe recipe, const std::vector<Share>& columns) {
     return made;
   };
   return recipe;
-}
-
-// Whether products of low rank are all there is to it.
-bool are_products(const AdapterChanges& changes) {
-  return std::all_of(changes.changes.begin(), changes.changes.end(), [](const Change& change) {
-    return change.delta.product && !change.magnitude_N.defined() && !change.replaces;
-  });
 }
 
 class AdaptedTensors : public TensorSource {
@@ -127,7 +120,7 @@ class AdaptedTensors : public TensorSource {
   UsedTensors used_;
 };
 
-// Of all adapters, in order.
+// The changes of all adapters, in order.
 AdapterChanges AdaptedTensors::changes_of(const AskedTensor& asked) {
   AdapterChanges all;
   if (asked.kind == AskedTensor::Kind::kTable) return all;
@@ -141,7 +134,7 @@ AdapterChanges AdaptedTensors::changes_of(const AskedTensor& asked) {
   return all;
 }
 
-// A weight with products beside it is what it was.
+// A weight with products beside it stays unchanged itself.
 std::optional<Recipe> AdaptedTensors::find_unchanged(AskedTensor& asked, const Delivery& delivery) {
   auto recipe = source_->find(asked, delivery);
   const bool is_matrix = asked.kind == AskedTensor::Kind::kMatrix;
@@ -150,8 +143,8 @@ std::optional<Recipe> AdaptedTensors::find_unchanged(AskedTensor& asked, const D
   return recipe;
 }
 
-// Scales of magnitudes and of codes are of whole rows: then the columns are taken at last. Blocks
-// that may stay as their file has them do, with the products beside them.
+// Magnitudes and code scales apply to whole rows, so columns are then cut last. Blocks stay as
+// stored if possible, with the products beside them.
 std::optional<Recipe> AdaptedTensors::find_changed(AskedTensor& asked, const Delivery& delivery,
                                                    const AdapterChanges& changes) {
   const bool is_matrix = asked.kind == AskedTensor::Kind::kMatrix;
@@ -166,7 +159,7 @@ std::optional<Recipe> AdaptedTensors::find_changed(AskedTensor& asked, const Del
   auto base = delivery;
   base.numbers = Quantize::kNone;
   const bool may_stand_beside =
-      mode_ == AdapterMode::kAuto && form == Quantize::kNone && are_products(changes);
+      mode_ == AdapterMode::kAuto && form == Quantize::kNone && changes.are_products();
   if (!may_stand_beside) base.coded = Coded::kWidened;
   if (by_whole_rows) base.wanted.columns.clear();
   auto recipe = source_->find(in_float, base);
@@ -185,7 +178,7 @@ std::optional<Recipe> AdaptedTensors::find_changed(AskedTensor& asked, const Del
                       .dtype = asked.dtype,
                       .form = form});
   require(mode_ == AdapterMode::kAuto, name(), ": the weight of ", asked.layer,
-          " is stored in 8 bits: no adapter can be fused into it, but stand beside it");
+          " is stored in 8 bits: an adapter cannot be fused into it, only stay beside it");
   auto codes = with_columns(*std::move(recipe), columns);
   codes.beside = beside_->add(asked, delivery.wanted);
   return codes;
@@ -196,7 +189,7 @@ std::optional<Recipe> AdaptedTensors::find(AskedTensor& asked, const Delivery& d
   const bool is_matrix = asked.kind == AskedTensor::Kind::kMatrix;
   require(changes.changes.empty() || is_matrix || mode_ != AdapterMode::kBeside,
           changes.stored.empty() ? "" : changes.stored.front().file->path().string(), " changes ",
-          asked.path(), ", which is no matrix: it can be fused only");
+          asked.path(), ", which is not a matrix: it can only be fused");
   return changes.changes.empty() || mode_ == AdapterMode::kBeside
              ? find_unchanged(asked, delivery)
              : find_changed(asked, delivery, changes);

@@ -20,10 +20,10 @@ AdapterFile::AdapterFile(const std::filesystem::path& path) : source_(path.strin
     module.name = spelled;
     const auto [it, is_new] = module.tensors.emplace(role, stored);
     require(is_new, source_, ": the tensors '", it->second.entry.name, "' and '", name,
-            "' are the same of one module");
+            "' are the same part of one module");
   }
-  require(is_adapter(checkpoint), source_, " is no LoRA: none of its ", checkpoint.tensors().size(),
-          " tensors is named as a part of one");
+  require(is_adapter(checkpoint), source_, " is not a LoRA: none of its ",
+          checkpoint.tensors().size(), " tensors is named like a part of one");
   metadata_ = read_adapter_metadata(checkpoint.tensors().begin()->second.file->bytes(), source_);
   const auto config = path.parent_path() / "adapter_config.json";
   if (path.filename() == "adapter_model.safetensors" && std::filesystem::exists(config))

@@ -1,4 +1,4 @@
-// How files of adapters spell the layers of one part of a model.
+// How adapter files spell the layers of one part of a model.
 #pragma once
 
 #include <string>
@@ -10,10 +10,10 @@
 namespace braid {
 
 struct AdapterNames {
-  // What may stand before a module's name. A part that has the empty one among these owns all that
-  // begins with no other part's.
+  // Prefixes a module's name may have. A part whose prefixes include "" owns every module that
+  // begins with no other part's prefix.
   std::vector<std::string> prefixes = {};
-  std::vector<Names> tables = {};  // each says how checkpoints, or trainers, spell our layers
+  std::vector<Names> tables = {};  // each is a checkpoint's or trainer's spelling of our layers
 };
 
 // The usual prefixes of a denoiser.
@@ -21,23 +21,22 @@ AdapterNames denoiser_adapter_names(std::vector<Names> tables);
 
 // A module that may change rows of one of our tensors.
 struct AdapterTarget {
-  std::string module;  // of the file, underscored
-  std::string name;    // the same without the prefix, with its dots
-  std::string part;    // the prefix as peft's configurations name the part: "transformer"
+  std::string module;  // in the file, underscored
+  std::string name;    // without the prefix, with dots
+  std::string part;    // the prefix as peft names the part: "transformer"
   Share rows;          // of our tensor
-  Order order = Order::kAsStored;
+  Order order = {};
 };
 
-// All that may change the layer `layer` with `num_rows` outputs.
+// All modules that may change `layer`, which has `num_rows` outputs.
 std::vector<AdapterTarget> targets_of(const AdapterNames& names, const ShardingTable& shardings,
                                       const std::string& layer, std::int64_t num_rows);
 
-// Whether a module of a file begins with one of `prefixes`, and with none of `others` that is
-// longer.
+// Whether a file's module begins with one of `prefixes`, and not with a longer one of `others`.
 bool owns(const std::vector<std::string>& prefixes, const std::vector<std::string>& others,
           const std::string& module);
 
-// Underscored names under which a file may hold a tensor of ours whole.
+// Underscored names under which a file may hold one of our tensors whole.
 std::vector<std::string> replacements_of(const AdapterNames& names, const std::string& path);
 
 }  // namespace braid

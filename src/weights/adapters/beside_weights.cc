@@ -17,7 +17,7 @@ bool is_whole(const Change& change, const std::vector<Share>& wanted) {
          change.delta.rows == change.rows.count;
 }
 
-// The share's rows of a product that may change only some of the whole: zeros in all others.
+// The share's rows of a product that may change only some rows; all others are zero.
 Tensor placed_rows(const Change& change, const Tensor& up_NR, const std::vector<Share>& wanted) {
   if (is_whole(change, wanted)) return up_NR;
   const auto placed = up_NR.new_zeros({total_count(wanted), up_NR.size(1)});
@@ -58,7 +58,8 @@ std::shared_ptr<const Beside> BesideWeights::add(const AskedTensor& asked, const
   return beside;
 }
 
-// In the dtype of the load; where that is the file's, on a CPU, the mapped file is used in place.
+// In the load's dtype. If that is the file's and the device a CPU, the mapped file is used in
+// place.
 Beside BesideWeights::product_of(const Change& change, const Place& place) const {
   const auto options = at::TensorOptions(place.asked.dtype).device(device_);
   const auto& [down, up] = *change.delta.product;
@@ -78,7 +79,7 @@ Beside BesideWeights::made_for(const Place& place, const std::vector<AppliedAdap
     for (const auto& change : found.changes) {
       require(change.delta.product && !change.magnitude_N.defined(), adapters[i].file->source(),
               " changes the weight of ", place.asked.layer,
-              " by more than a product of low rank: ", "it can be fused into numbers only");
+              " by more than a product of low rank: ", "it can only be fused into numbers");
       if (!place.beside.expired()) products.push_back(product_of(change, place));
     }
   }
@@ -125,7 +126,7 @@ void BesideWeights::check_switchable(const AdapterFile& file) const {
   for (const auto& [name, module] : file.modules())
     for (const auto& [role, stored] : module.tensors)
       require(!is_of_vector(role) || !owns(part_.names.prefixes, part_.others, name), file.source(),
-              " changes biases or norms, as by '", stored.entry.name, "': it can be fused only");
+              " changes biases or norms, as by '", stored.entry.name, "': it can only be fused");
 }
 
 }  // namespace braid

@@ -17,13 +17,15 @@ constexpr bool is_of_bias(AdapterRole role) {
   return role == AdapterRole::kUpBias || role == AdapterRole::kBiasDifference;
 }
 
-// The rows of `target` as runs of a module's rows: two where their halves are swapped.
+// The rows of `target` as runs of a module's rows: two if their halves are swapped.
 std::vector<std::pair<Share, std::int64_t>> runs_of(const AdapterTarget& target) {
-  const auto [begin, count] = target.rows;
-  if (target.order == Order::kAsStored) return {{target.rows, 0}};
-  const auto half = count / 2;
-  return {{{.begin = begin, .count = count - half}, half},
-          {{.begin = begin + count - half, .count = half}, 0}};
+  std::vector<std::pair<Share, std::int64_t>> runs;
+  auto begin = target.rows.begin;
+  for (const auto& run : runs_in(target.order, target.rows.count)) {
+    runs.push_back({{.begin = begin, .count = run.count}, run.begin});
+    begin += run.count;
+  }
+  return runs;
 }
 
 Delta delta_of_vector(const Tensor& vector, double factor = 1) {
@@ -36,7 +38,7 @@ Delta delta_of_vector(const Tensor& vector, double factor = 1) {
   return {.rows = numbers.size(0), .columns = 1, .factor = factor, .open = open};
 }
 
-// One tensor of ours, in one file.
+// Collects one file's changes to one of our tensors.
 class Found {
  public:
   Found(const AdapterSearch& search, const AskedTensor& asked) : search_(search), asked_(asked) {}
@@ -67,7 +69,7 @@ void Found::use(const AdapterModule& module) {
     if (is_of_bias(role) == is_bias()) found.stored.push_back(stored);
 }
 
-// Of a product's own bias, which its factor scales too, or as it is stored.
+// The change of a bias: as stored, or a product's own bias, which its factor scales too.
 std::optional<Delta> Found::bias_delta(const AdapterModule& module,
                                        const AdapterTarget& target) const {
   if (const auto* const stored = module.find(AdapterRole::kBiasDifference))
@@ -77,7 +79,7 @@ std::optional<Delta> Found::bias_delta(const AdapterModule& module,
   return delta_of_vector(finite_numbers(file(), *stored), factor_of(file(), module, target));
 }
 
-// A norm's may differ, too.
+// A norm's weight may have a difference, too.
 std::optional<Delta> Found::delta_for(const AdapterModule& module,
                                       const AdapterTarget& target) const {
   if (is_bias()) return bias_delta(module, target);
@@ -124,7 +126,7 @@ void Found::add(const AdapterModule& module, const AdapterTarget& target) {
 
 void Found::add_targets() {
   if (asked_.name != "weight" && !is_bias()) return;
-  std::set<const AdapterModule*> seen;  // two tables may agree on a name
+  std::set<const AdapterModule*> seen;  // two tables may yield the same name
   for (const auto& target :
        targets_of(search_.names, search_.shardings, asked_.layer, asked_.shape[0])) {
     const auto* const module = file().find(target.module);
@@ -132,7 +134,7 @@ void Found::add_targets() {
   }
 }
 
-// Of vectors only, norms: a file that holds whole matrices is a model.
+// Only vectors, that is norms: a file that holds whole matrices is a model.
 void Found::add_replacement() {
   if (asked_.shape.size() != 1) return;
   for (const auto& name : replacements_of(search_.names, asked_.path())) {
@@ -167,7 +169,7 @@ void apply(const Change& change, const Wanted& wanted, const Tensor& share) {
   const auto at_once = std::max<std::int64_t>(
       1, kNumbersChangedAtOnce / std::max<std::int64_t>(1, change.delta.columns));
   const auto end = change.rows.begin + change.rows.count;
-  std::int64_t local = 0;  // the share's row at which the run begins
+  std::int64_t local = 0;  // the share's row where the run begins
   for (const auto& run : wanted.rows) {
     const auto last = std::min(end, run.begin + run.count);
     for (auto row = std::max(change.rows.begin, run.begin); row < last; row += at_once) {
@@ -206,6 +208,19 @@ std::optional<std::int64_t> inputs_of(const AdapterFile& file, const AdapterName
     if (down && down->entry.shape.size() == 2) return down->entry.shape[1];
   }
   return {};
+}
+
+bool AdapterChanges::are_products() const {
+  return std::all_of(changes.begin(), changes.end(), [](const Change& change) {
+    return change.delta.product && !change.magnitude_N.defined() && !change.replaces;
+  });
+}
+
+std::int64_t AdapterChanges::rank() const {
+  std::int64_t sum = 0;
+  for (const auto& change : changes)
+    if (change.delta.product) sum += change.delta.product->down_RC.size(0);
+  return sum;
 }
 
 std::string AdapterChanges::identity() const {

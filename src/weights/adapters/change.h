@@ -1,5 +1,5 @@
-// What adapters make of one tensor of a model: found by its names in their files, and applied to
-// the share of it that a rank holds.
+// What adapters do to one tensor of a model: finds the changes by name in their files and applies
+// them to the share a rank holds.
 #pragma once
 
 #include "weights/adapters/delta.h"
@@ -7,47 +7,50 @@
 
 namespace braid {
 
-// Of some rows of a tensor of ours, in the order in which changes are made:
-//   rows = rows + scale * delta, then each of unit length times its magnitude if there is one
+// Changes some rows of one of our tensors, in this order:
+//   rows = rows + scale * delta, then each normalised and multiplied by its magnitude, if any
 struct Change {
-  Share rows;         // of ours
-  std::int64_t from;  // the module's row that the first of these is
+  Share rows;         // of our tensor
+  std::int64_t from;  // the module's row that corresponds to the first
   double scale;
-  Delta delta;              // of a vector it has one column
-  Tensor magnitude_N = {};  // of all of the module's rows
-  bool replaces = false;    // the delta stands in place of what is there
+  Delta delta;              // for a vector it has one column
+  Tensor magnitude_N = {};  // for all of the module's rows
+  bool replaces = false;    // the delta replaces what is there
 };
 
-// All that one adapter does to a tensor of ours.
+// All changes one adapter makes to one of our tensors.
 struct AdapterChanges {
   std::vector<Change> changes = {};
-  std::vector<StoredTensor> stored = {};  // what they are made of
+  std::vector<StoredTensor> stored = {};  // tensors they are computed from
 
+  // Whether products of low rank are all there is to it, and their ranks' sum.
+  bool are_products() const;
+  std::int64_t rank() const;
   std::string identity() const;  // in words: the same words, the same changes
 };
 
-// Without the prefixes that no module of the file has: there are several for each file.
+// Drops prefixes that no module of the file has: there are several for each file.
 AdapterNames names_in(const AdapterFile& file, AdapterNames names);
 
-// How an adapter's file is searched for the tensors of a part.
+// Searches an adapter's file for changes to the tensors of a part.
 struct AdapterSearch {
   const AppliedAdapter& adapter;
   const AdapterNames& names;
-  const ShardingTable& shardings;  // whose parts are the parts of fused layers
+  const ShardingTable& shardings;  // parts of fused layers
 
-  // Throws InputError naming the module where it does not fit the tensor.
+  // Throws InputError naming the module if it does not fit the tensor.
   AdapterChanges changes_of(const AskedTensor& asked) const;
 };
 
-// How many inputs a product of the file gives our layer `layer` of `num_rows` outputs; nothing
-// where it changes none.
+// The number of inputs that the file's product has for our layer `layer` with `num_rows` outputs;
+// nullopt if it changes none.
 std::optional<std::int64_t> inputs_of(const AdapterFile& file, const AdapterNames& names,
                                       const std::string& layer, std::int64_t num_rows);
 
-// The columns of a share, one run after the other; all of them if there are none.
+// The columns of a share, concatenated; all columns if `columns` is empty.
 Tensor taken_columns(const Tensor& rows, const std::vector<Share>& columns);
 
-// Changes the wanted share of a tensor, float32, in place.
+// Changes the wanted share of a tensor in place; float32.
 void apply(const std::vector<Change>& changes, const Wanted& wanted, const Tensor& share);
 
 }  // namespace braid

@@ -10,7 +10,7 @@
 namespace braid {
 namespace {
 
-// Blocks of one tensor; those of a vector are one row.
+// The blocks of one tensor; a vector is one row.
 Tensor blocks_as_numbers(const Piece& piece) {
   const auto& entry = piece.stored->entry;
   const auto [begin, size] = bytes_of(piece);
@@ -34,8 +34,43 @@ Tensor blocks_as_numbers(const Piece& piece) {
 
 }  // namespace
 
+namespace {
+
+// One number at a time, as it is defined.
+struct ToNumber {
+  using Number = float;
+  static constexpr int kLanes = 1;
+  float *out, scale;
+
+  static int bytes_at(const uint8_t* p) { return *p; }
+  static int codes_at(const uint8_t* p) { return int8_t(*p); }
+  static int bits_at(uint32_t bits, int i) { return int(bits >> i & 1); }
+  static float numbers(int codes) { return float(codes); }
+  static float chosen(const float (&numbers)[16], int place) { return numbers[place]; }
+  void put(int place, float number) const { out[place] = number * scale; }
+};
+
+// Magnitudes 0, 0.5, 1, 1.5, 2, 3, 4, 6; bit 3 is the sign.
+float float4_of(int code) {
+  constexpr float kMagnitudes[8] = {0, 0.5f, 1, 1.5f, 2, 3, 4, 6};
+  const float size = kMagnitudes[code & 7];
+  return code & 8 ? -size : size;
+}
+
+void decode_float4(ElementType type, const std::uint8_t* pairs, std::int64_t count, float* out) {
+  const int low = type == ElementType::kFloat4E2M1 ? 0 : 1;
+  for (std::int64_t i = 0; i < count; ++i) {
+    out[2 * i + low] = float4_of(pairs[i] & 15);
+    out[2 * i + 1 - low] = float4_of(pairs[i] >> 4);
+  }
+}
+
+}  // namespace
+
 void decode_blocks(ElementType type, const std::uint8_t* blocks, std::int64_t count, float* out) {
-  kBlockLoops[std::size_t(type) - std::size_t(ElementType::kQ4_0)](blocks, count, out);
+  if (is_float4(type)) return decode_float4(type, blocks, count, out);
+  const auto loop = std::size_t(type) - std::size_t(ElementType::kQ4_0);
+  kBlockLoops<ToNumber>[loop](blocks, count, 1, out);
 }
 
 Piece scales_of(const Piece& piece) {

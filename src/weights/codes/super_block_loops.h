@@ -1,4 +1,4 @@
-// Blocks of 256 numbers of GGUF files to float32; see block_loops.h.
+// Blocks of 256 numbers of GGUF files; see block_loops.h.
 #pragma once
 
 #include <stdint.h>
@@ -6,11 +6,11 @@
 namespace braid {
 namespace {
 
-// Two bytes as float16.
+// Reads two bytes as float16.
 inline float float16_at(const uint8_t* p) {
   const uint32_t bits = uint32_t(p[0]) | uint32_t(p[1]) << 8;
   const uint32_t sign = (bits & 0x8000) << 16, rest = bits & 0x7fff;
-  if (rest < 0x400) {  // below the normal numbers
+  if (rest < 0x400) {  // subnormal
     const float size = float(rest) * 0x1p-24f;
     return sign ? -size : size;
   }
@@ -19,34 +19,47 @@ inline float float16_at(const uint8_t* p) {
   return __builtin_bit_cast(float, sign | exponent);
 }
 
+// Codes of two bits: 16 bytes hold four runs of 16 numbers, the i-th at bits 2 i. Calls body(number
+// of the run, place of the bytes, i) for the 16 runs of a block; i is known where it is compiled.
+template <class Body>
+void for_runs_of_fours(Body body) {
+  for (int half = 0; half < 2; ++half)
+    for (int side = 0; side < 2; ++side)
+#pragma GCC unroll 4
+      for (int i = 0; i < 4; ++i) body(8 * half + 2 * i + side, 32 * half + 16 * side, i);
+}
+
 // 16 numbers have a scale and an offset, four bits each.
-inline void decode_q2_k(const uint8_t* b, float* out) {
-  const uint8_t* const codes = b + 16;
+template <class To>
+void decode_q2_k(const uint8_t* b, To to) {
   const float d = float16_at(b + 80), dmin = float16_at(b + 82);
-  for (int run = 0; run < 16; ++run) {
+  for_runs_of_fours([&](int run, int place, int i) {
     const float scale = d * float(b[run] & 15), offset = dmin * float(b[run] >> 4);
-    const uint8_t* const q = codes + run / 8 * 32 + run % 2 * 16;
-    const int shift = run % 8 / 2 * 2;
-    for (int i = 0; i < 16; ++i) out[16 * run + i] = scale * float(q[i] >> shift & 3) - offset;
-  }
+    for (int at = 0; at < 16; at += To::kLanes) {
+      const auto two = To::bytes_at(b + 16 + place + at) >> (2 * i) & 3;
+      to.put(16 * run + at, scale * To::numbers(two) - offset);
+    }
+  });
 }
 
 // 16 numbers have a scale of six bits: four in the first eight bytes, two in the last four.
-inline void decode_q3_k(const uint8_t* b, float* out) {
-  const uint8_t *const high = b, *const codes = b + 32, *const scales = b + 96;
+template <class To>
+void decode_q3_k(const uint8_t* b, To to) {
+  const uint8_t* const scales = b + 96;
   const float d = float16_at(b + 108);
-  for (int run = 0; run < 16; ++run) {
+  for_runs_of_fours([&](int run, int place, int i) {
     const int low4 = run < 8 ? scales[run] & 15 : scales[run - 8] >> 4;
     const int high2 = scales[8 + run % 4] >> (2 * (run / 4)) & 3;
     const float scale = d * float((low4 | high2 << 4) - 32);
-    const uint8_t *const q = codes + run / 8 * 32 + run % 2 * 16, *const h = high + run % 2 * 16;
-    const int shift = run % 8 / 2 * 2, bit = run / 2;
-    for (int i = 0; i < 16; ++i)
-      out[16 * run + i] = scale * float(int(q[i] >> shift & 3) - 4 + int(h[i] >> bit & 1) * 4);
-  }
+    for (int at = 0; at < 16; at += To::kLanes) {
+      const auto two = To::bytes_at(b + 32 + place + at) >> (2 * i) & 3;
+      const auto third = To::bytes_at(b + place % 32 + at) >> (run / 2) & 1;
+      to.put(16 * run + at, scale * To::numbers(two - 4 + third * 4));
+    }
+  });
 }
 
-// Of sub-block i of 32 numbers, from the twelve bytes of scales and offsets of six bits.
+// For sub-block i of 32 numbers, from the twelve bytes of six-bit scales and offsets.
 struct ScaleAndOffset {
   float scale, offset;
 };
@@ -57,48 +70,50 @@ inline ScaleAndOffset six_bits_at(const uint8_t* p, int i, float d, float dmin) 
   return {d * float(scale), dmin * float(offset)};
 }
 
-inline void decode_q4_k(const uint8_t* b, float* out) {
+template <class To>
+void decode_q4_k(const uint8_t* b, To to) {
   const float d = float16_at(b), dmin = float16_at(b + 2);
   for (int group = 0; group < 4; ++group) {
     const uint8_t* const q = b + 16 + 32 * group;
     const auto low = six_bits_at(b + 4, 2 * group, d, dmin);
     const auto high = six_bits_at(b + 4, 2 * group + 1, d, dmin);
-    float* const to = out + 64 * group;
-    for (int i = 0; i < 32; ++i) to[i] = low.scale * float(q[i] & 15) - low.offset;
-    for (int i = 0; i < 32; ++i) to[32 + i] = high.scale * float(q[i] >> 4) - high.offset;
+    for (int i = 0; i < 32; i += To::kLanes) {
+      const auto codes = To::bytes_at(q + i);
+      to.put(64 * group + i, low.scale * To::numbers(codes & 15) - low.offset);
+      to.put(64 * group + 32 + i, high.scale * To::numbers(codes >> 4) - high.offset);
+    }
   }
 }
 
-inline void decode_q5_k(const uint8_t* b, float* out) {
+template <class To>
+void decode_q5_k(const uint8_t* b, To to) {
   const float d = float16_at(b), dmin = float16_at(b + 2);
-  const uint8_t* const fifth = b + 16;
   for (int group = 0; group < 4; ++group) {
     const uint8_t* const q = b + 48 + 32 * group;
     const auto low = six_bits_at(b + 4, 2 * group, d, dmin);
     const auto high = six_bits_at(b + 4, 2 * group + 1, d, dmin);
-    float* const to = out + 64 * group;
-    const int bit = 2 * group;
-    for (int i = 0; i < 32; ++i)
-      to[i] = low.scale * float((q[i] & 15) | (fifth[i] >> bit & 1) << 4) - low.offset;
-    for (int i = 0; i < 32; ++i)
-      to[32 + i] = high.scale * float(q[i] >> 4 | (fifth[i] >> (bit + 1) & 1) << 4) - high.offset;
+    for (int i = 0; i < 32; i += To::kLanes) {
+      const auto codes = To::bytes_at(q + i), fifths = To::bytes_at(b + 16 + i) >> (2 * group);
+      const auto first = (codes & 15) | (fifths & 1) << 4, second = codes >> 4 | (fifths & 2) << 3;
+      to.put(64 * group + i, low.scale * To::numbers(first) - low.offset);
+      to.put(64 * group + 32 + i, high.scale * To::numbers(second) - high.offset);
+    }
   }
 }
 
-inline void decode_q6_k(const uint8_t* b, float* out) {
-  const auto* const scales = reinterpret_cast<const int8_t*>(b + 192);
+template <class To>
+void decode_q6_k(const uint8_t* b, To to) {
   const float d = float16_at(b + 208);
-  for (int run = 0; run < 16; ++run) {
-    const int half = run / 8, quarter = run % 8 / 2, first = run % 2 * 16;
-    const float scale = d * float(scales[run]);
-    const uint8_t* const low = b + 64 * half + quarter % 2 * 32 + first;
-    const uint8_t* const high = b + 128 + 32 * half + first;
-    const int low_shift = quarter / 2 * 4, high_shift = 2 * quarter;
-    for (int i = 0; i < 16; ++i) {
-      const int code = (low[i] >> low_shift & 15) | (high[i] >> high_shift & 3) << 4;
-      out[16 * run + i] = scale * float(code - 32);
+  for_runs_of_fours([&](int run, int place, int i) {
+    const float scale = d * float(int8_t(b[192 + run]));
+    const uint8_t *const low = b + 2 * place - place % 32 + i % 2 * 32, *const high =
+                                                                            b + 128 + place;
+    for (int at = 0; at < 16; at += To::kLanes) {
+      const auto four = To::bytes_at(low + at) >> (i / 2 * 4) & 15;
+      const auto two = To::bytes_at(high + at) >> (2 * i) & 3;
+      to.put(16 * run + at, scale * To::numbers((four | two << 4) - 32));
     }
-  }
+  });
 }
 
 }  // namespace

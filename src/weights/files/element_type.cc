@@ -44,8 +44,9 @@ std::uint64_t bytes_of(const std::vector<std::int64_t>& shape, ElementType type,
                        const std::string& where) {
   const auto [numbers, bytes] = block_of(type);
   const auto last = shape.empty() ? 1 : shape.back();
-  require(last % numbers == 0, where, " has rows of ", last, " numbers, which are no blocks of ",
-          numbers, " as ", element_type_name(type), " has");
+  require(last % numbers == 0, where, " has rows of ", last,
+          " numbers, which do not make up blocks of ", numbers, " as ", element_type_name(type),
+          " has");
   auto total = std::uint64_t(bytes);
   for (std::size_t dim = 0; dim < shape.size(); ++dim) {
     const auto extent = std::uint64_t(dim + 1 < shape.size() ? shape[dim] : last / numbers);

@@ -13,10 +13,10 @@ namespace {
 
 constexpr std::uint32_t kMagic = 0x46554747;  // "GGUF"
 constexpr std::uint64_t kDefaultAlignment = 32, kMaxAlignment = 1u << 20;
-constexpr std::uint32_t kMaxDims = 4;  // ggml's
-constexpr int kMaxNesting = 4;         // of arrays in arrays
+constexpr std::uint32_t kMaxDims = 4;  // ggml's limit
+constexpr int kMaxNesting = 4;         // arrays within arrays
 
-// Types of values, by their numbers; strings and arrays have no size of their own.
+// The byte sizes of value types, by type number; 0 for strings and arrays.
 constexpr std::uint32_t kUint32Value = 4, kStringValue = 8, kArrayValue = 9;
 constexpr std::array<std::uint64_t, 13> kValueBytes = {1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
 
@@ -33,7 +33,7 @@ constexpr std::array<GgufType, 20> kGgufTypes = {
      {25, ElementType::kInt16},   {26, ElementType::kInt32},   {27, ElementType::kInt64},
      {28, ElementType::kFloat64}, {30, ElementType::kBfloat16}}};
 
-// Reads a file from its beginning on, and never past its end.
+// Reads a file sequentially and never past its end.
 class GgufReader {
  public:
   GgufReader(std::span<const std::byte> file, const std::string& source)
@@ -104,7 +104,7 @@ ElementType gguf_type(std::uint32_t number, const std::string& where) {
   throw InputError(text_of(where, " is of the GGUF type ", number, ", which Braid cannot read"));
 }
 
-// With its place relative to where the tensors begin.
+// Offsets are relative to the start of the tensors.
 TensorEntry read_entry(GgufReader& in, const std::string& source) {
   TensorEntry entry{
       .name = in.string("a tensor's name"), .type = {}, .shape = {}, .begin = 0, .size = 0};
@@ -122,7 +122,7 @@ TensorEntry read_entry(GgufReader& in, const std::string& source) {
   return entry;
 }
 
-// Returns the alignment of tensors.
+// Returns the alignment of the tensors.
 std::uint64_t read_values(GgufReader& in, std::uint64_t count, const std::string& source) {
   std::uint64_t alignment = kDefaultAlignment;
   for (std::uint64_t i = 0; i < count; ++i) {
@@ -143,7 +143,7 @@ std::uint64_t read_values(GgufReader& in, std::uint64_t count, const std::string
 
 void check_gguf_version(GgufReader& in, const std::string& source) {
   const auto magic = in.number<std::uint32_t>("its beginning");
-  require(magic == kMagic, source, " is no GGUF file: it does not begin with 'GGUF'");
+  require(magic == kMagic, source, " is not a GGUF file: it does not begin with 'GGUF'");
   const auto version = in.number<std::uint32_t>("its version");
   require(version != 0x02000000 && version != 0x03000000, source,
           " is a GGUF file for big-endian machines, which Braid does not read");
@@ -175,13 +175,13 @@ std::vector<TensorEntry> parse_gguf_header(std::span<const std::byte> file,
   for (std::uint64_t i = 0; i < tensors; ++i) {
     entries.push_back(read_entry(in, source));
     require(names.insert(entries.back().name).second, source, ": tensor '", entries.back().name,
-            "' is there twice");
+            "' appears twice");
   }
   const auto data = (in.at() + alignment - 1) / alignment * alignment;
   for (auto& entry : entries) {
     const auto size = file.size() - std::min<std::uint64_t>(data, file.size());
     require(entry.begin % alignment == 0, source, ": tensor '", entry.name, "' begins at byte ",
-            entry.begin, " of the data, which is no multiple of the alignment, ", alignment);
+            entry.begin, " of the data, which is not a multiple of the alignment, ", alignment);
     require(entry.begin <= size && entry.size <= size - entry.begin, source, ": tensor '",
             entry.name, "' takes ", entry.size, " bytes from byte ", entry.begin,
             " of the data on, but the file has ", size, " bytes of it: it is truncated or wrong");

@@ -57,9 +57,10 @@ std::uint64_t length_of_header(std::span<const std::byte> file) {
 
 std::vector<TensorEntry> parse_safetensors_header(std::span<const std::byte> file,
                                                   const std::string& source) {
-  require(file.size() >= 8, source, " is no safetensors file: it has only ", file.size(), " bytes");
+  require(file.size() >= 8, source, " is not a safetensors file: it has only ", file.size(),
+          " bytes");
   const auto length = length_of_header(file);
-  require(length <= kMaxHeader, source, " is no safetensors file: its header claims ", length,
+  require(length <= kMaxHeader, source, " is not a safetensors file: its header claims ", length,
           " bytes, at most ", kMaxHeader, " are allowed");
   require(length <= file.size() - 8, source, " claims a header of ", length,
           " bytes, but the file has only ", file.size(), " bytes: it is truncated");
@@ -71,7 +72,7 @@ std::vector<TensorEntry> parse_safetensors_header(std::span<const std::byte> fil
   for (const auto& [name, value] : json.items())
     if (name != "__metadata__")
       entries.push_back(parse_entry(name, value, source, data_begin, file.size() - data_begin));
-  // as the reference implementation demands
+  // as the reference implementation requires
   check_coverage(entries, {.begin = data_begin, .end = file.size()}, source);
   return entries;
 }

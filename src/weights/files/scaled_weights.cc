@@ -12,7 +12,7 @@ namespace {
 using StoredByName = std::map<std::string, StoredTensor>;
 
 constexpr const char* kWeight = ".weight";
-constexpr std::int64_t kFloat4Neighbours = 16, kMxNeighbours = 32;  // that share a scale
+constexpr std::int64_t kFloat4Neighbours = 16, kMxNeighbours = 32;  // numbers that share a scale
 
 std::optional<StoredTensor> taken(StoredByName& tensors, const std::string& name) {
   const auto node = tensors.extract(name);
@@ -20,7 +20,7 @@ std::optional<StoredTensor> taken(StoredByName& tensors, const std::string& name
   return node.mapped();
 }
 
-// A scale as the weight's numbers are multiplied by it: [], [N 1] or [N groups].
+// Reshapes a scale for multiplying the weight's numbers: [], [N 1] or [N groups].
 std::shared_ptr<const StoredTensor> scale_of(StoredTensor scale, const StoredTensor& weight) {
   auto& shape = scale.entry.shape;
   const auto& of = weight.entry.shape;
@@ -38,7 +38,7 @@ std::shared_ptr<const StoredTensor> scale_of(StoredTensor scale, const StoredTen
     const bool fits = of.size() == 2 && shape.size() == 2 && shape[0] == rows && shape[1] > 0 &&
                       columns % shape[1] == 0;
     require(fits, where, " has ", count, " numbers, the ", rows, " rows of ", columns,
-            " should have one for all, one a row or some a row");
+            " should have one for all, one per row or several per row");
   }
   return std::make_shared<const StoredTensor>(std::move(scale));
 }
@@ -47,7 +47,7 @@ std::string where_of(const StoredTensor& weight) {
   return text_of(weight.file->path().string(), ": tensor '", weight.entry.name, "'");
 }
 
-// Of blocks of neighbours, as ComfyUI keeps those of nvfp4 and mxfp8.
+// Scales of blocks of neighbours, in ComfyUI's layout for nvfp4 and mxfp8.
 std::shared_ptr<const StoredTensor> scale_in_tiles(StoredTensor scale, const StoredTensor& weight,
                                                    std::int64_t neighbours) {
   const auto rows = weight.entry.shape[0], columns = weight.entry.shape[1];
@@ -61,7 +61,7 @@ std::shared_ptr<const StoredTensor> scale_in_tiles(StoredTensor scale, const Sto
   return std::make_shared<const StoredTensor>(std::move(scale));
 }
 
-// Four bits are told from other bytes by their two scales.
+// Four-bit weights are recognised among bytes by their two scales.
 void join_float4(StoredByName& tensors, const std::string& base, StoredTensor& weight,
                  Arrangement of_scales) {
   auto inner = taken(tensors, base + ".weight_scale");
@@ -106,7 +106,7 @@ void join_mxfp8(StoredByName& tensors, const std::string& base, StoredTensor& we
   weight.scales = scale_in_tiles(std::move(*scale), weight, kMxNeighbours);
 }
 
-// Codes with a scale a row, not rotated, are Braid's own: they stay two tensors.
+// Unrotated codes with one scale per row are Braid's own form: they stay two tensors.
 void join_int8(StoredByName& tensors, const std::string& base, StoredTensor& weight) {
   const auto name = base + ".weight_scale";
   auto scale = taken(tensors, name);
@@ -125,8 +125,8 @@ void check_rotation(const StoredTensor& weight, const ComfyMark& mark) {
   const auto& shape = weight.entry.shape;
   if (!mark.rotated_together) return;
   require(shape.size() == 2 && shape[1] % mark.rotated_together == 0, mark.where, " rotates ",
-          mark.rotated_together, " neighbours together, which rows of ",
-          shape.empty() ? 1 : shape.back(), " numbers are no multiple of");
+          mark.rotated_together, " neighbours together, but rows of ",
+          shape.empty() ? 1 : shape.back(), " numbers are not a multiple of that");
 }
 
 void join(StoredByName& tensors, const std::string& base, StoredTensor& weight,
@@ -171,7 +171,7 @@ void join_scales(StoredByName& tensors) {
     (void)taken(tensors, base + ".input_scale");
     (void)taken(tensors, base + ".scale_input");
   }
-  std::erase_if(tensors, [](const auto& one) {  // it marks the whole file
+  std::erase_if(tensors, [](const auto& one) {  // marks the whole file
     return one.first == "scaled_fp8" || one.first.ends_with(".scaled_fp8");
   });
 }

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::int64_t kBlock = FileReader::kBlock;
 constexpr std::int64_t kLeastPart = std::int64_t(4) << 20;  // bytes read at once
-constexpr std::int64_t kMostParts = 480;                    // whose checksums a header has room for
+constexpr std::int64_t kMostParts = 480;                    // as many checksums fit the header
 constexpr int kReaders = 2;                                 // threads: one reads while one checks
 
 struct Header {
@@ -91,7 +91,7 @@ void PageFile::refuse(const std::string& fact) const {
   std::error_code gone;
   std::filesystem::remove(path_, gone);
   throw Error(text_of("the page ", path_, " ", fact,
-                      "; it was removed, and is made anew when the model is loaded again"));
+                      "; it was removed, and is rebuilt when the model is loaded again"));
 }
 
 void PageFile::read_part(const FileReader& reader, std::size_t part,
@@ -99,7 +99,7 @@ void PageFile::read_part(const FileReader& reader, std::size_t part,
   const auto offset = kHeader + std::int64_t(part) * part_bytes_;
   if (!reader.read(offset, into)) refuse("cannot be read, or was cut short");
   if (checksum(into) != checksums_[part])
-    refuse("is damaged: its contents do not have their checksum");
+    refuse("is damaged: its contents do not match their checksum");
 }
 
 void PageFile::read(std::span<std::byte> into) const {
@@ -144,7 +144,7 @@ std::shared_ptr<const PageFile> PageFolder::find(PageId id, std::int64_t size) c
   try {
     return std::make_shared<const PageFile>(path_of(id), id, size, reads_);
   } catch (const InputError&) {
-    return nullptr;  // it is not whole
+    return nullptr;  // incomplete
   }
 }
 

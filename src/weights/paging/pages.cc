@@ -12,7 +12,7 @@
 namespace braid {
 namespace {
 
-// The tensor that lies at `offset` of `bytes`.
+// Points `view` at `offset` of `bytes`.
 void show(Tensor& view, const Tensor& bytes, std::int64_t offset, at::IntArrayRef shape) {
   const auto size = std::int64_t(view.element_size());
   view.set_(bytes.storage(), (bytes.storage_offset() + offset) / size, shape,
@@ -24,7 +24,7 @@ void show(Tensor& view, const Tensor& bytes, std::int64_t offset, at::IntArrayRe
 Pages::Pages(std::shared_ptr<PageDevice> device, at::Device where, PageOptions options)
     : device_(std::move(device)), where_(where), options_(std::move(options)) {
   require(options_.prefetch >= 0 && options_.prefetch <= 64,
-          "the number of groups that are copied ahead should lie between 0 and 64, it is ",
+          "the number of groups to copy ahead should lie between 0 and 64, it is ",
           options_.prefetch);
 }
 
@@ -34,7 +34,7 @@ Pages::~Pages() {
       device_->synchronize(slot.copied);
       device_->synchronize(slot.used);
     } catch (const std::exception&) {
-      // whoever waited for the copy has heard of it
+      // whoever waited for the copy has got its error
     }
     device_->free(slot.memory);
   }
@@ -68,7 +68,7 @@ Tensor Pages::Place::in(const Tensor& contents) const {
   return contents.narrow(0, offset, size()).view(view.scalar_type()).view(shape);
 }
 
-// Where the tensors lie, and what they are made of.
+// Describes where the tensors lie and what they are made of.
 std::string Pages::recipe_of(const Group& group, const std::vector<PageSource>& sources) {
   std::string recipe;
   for (const auto& place : group.places)
@@ -78,12 +78,12 @@ std::string Pages::recipe_of(const Group& group, const std::vector<PageSource>& 
   return recipe;
 }
 
-// With room for a file's header where it will be kept in one.
+// Includes room for a file header if the page will be stored in a file.
 Tensor Pages::room_for(const Group& group) const {
   return aligned_bytes((options_.folder ? PageFile::kHeader : 0) + group.page.size);
 }
 
-// The sources' tensors, each at its place.
+// Builds the sources' tensors, each at its place.
 Tensor Pages::made_of(const Group& group, const std::vector<PageSource>& sources) const {
   const auto bytes = room_for(group);
   const auto contents = bytes.narrow(0, bytes.numel() - group.page.size, group.page.size);
@@ -99,7 +99,7 @@ Tensor Pages::made_of(const Group& group, const std::vector<PageSource>& sources
   return bytes;
 }
 
-// Makes the page of the group that was loaded last, or finds it on the disk.
+// Builds the page of the group loaded last, or finds it on disk.
 void Pages::close_group() {
   if (groups_.empty() || groups_.back().page.version != 0) return;
   auto& group = groups_.back();
@@ -126,7 +126,7 @@ void Pages::close_group() {
 int Pages::make_slot(std::int64_t bytes) {
   slots_.push_back({device_->allocate(bytes), device_->make_event(), device_->make_event()});
   slot_bytes_ += bytes;
-  // Memory that is given out again may still be in use by computations that were asked for before.
+  // Reallocated memory may still be in use by computations queued earlier.
   device_->record(slots_.back().used, StreamName::kCompute);
   return int(slots_.size()) - 1;
 }
@@ -145,7 +145,7 @@ std::vector<bool> Pages::resident() const {
   return resident_groups(uses, options_.resident, options_.residency);
 }
 
-// In the order of loading; those that are repeated follow each other round and round.
+// Loading order; the repeated groups form a cycle.
 int Pages::first_guess_behind(int index) const {
   const auto count = int(groups_.size());
   const auto is_once = [&](int i) { return groups_[std::size_t(i)].use == PageUse::kOnce; };
@@ -178,7 +178,7 @@ void Pages::finish() {
   }
 }
 
-// Where a device copies from memory by itself, it does from that of pages: none of another size.
+// Devices copy directly only from pages' memory, locked in place at its exact size.
 void Pages::lock(Group& group) const {
   group.page.is_locked = false;
   if (options_.pin != Pin::kAlways || where_.is_cpu() || !group.page.memory.defined()) return;
@@ -188,7 +188,7 @@ void Pages::lock(Group& group) const {
   group.page.is_locked = true;
 }
 
-// Copies a group that stays, for good.
+// Copies a resident group, once.
 void Pages::place(int index) {
   auto& group = groups_[std::size_t(index)];
   auto& slot = slots_[std::size_t(group.slot)];
@@ -199,7 +199,7 @@ void Pages::place(int index) {
   group.page.memory = Tensor();
 }
 
-// Copies a group into its slot as soon as what used the slot last is done.
+// Copies a group into its slot once the slot's last use is done.
 void Pages::fetch(int index) {
   const auto& group = groups_[std::size_t(index)];
   auto& slot = slots_[std::size_t(group.slot)];
@@ -210,7 +210,7 @@ void Pages::fetch(int index) {
   bytes_copied_ += group.page.size;
 }
 
-// The group that needs a copy next; `group` where none does.
+// The next group that needs a copy; `group` if there is none.
 int Pages::next_paged(int group) const {
   auto next = groups_[std::size_t(group)].followed_by;
   for (std::size_t i = 0; i < groups_.size() && next != group; ++i) {
@@ -220,7 +220,7 @@ int Pages::next_paged(int group) const {
   return group;
 }
 
-// Keeps the slots filled with what comes next. A slot in use is left alone; leave() asks again.
+// Keeps the slots filled with upcoming groups. A slot in use is left alone; leave() tries again.
 void Pages::prefetch_after(int group) {
   auto next = group;
   for (int ahead = 0; ahead < options_.prefetch; ++ahead) {
@@ -229,14 +229,14 @@ void Pages::prefetch_after(int group) {
     const auto& slot = slots_[std::size_t(groups_[std::size_t(next)].slot)];
     if (slot.holds == next) continue;
     if (slot.is_in_use) return;
-    // what it holds comes sooner than `next`
+    // its current group is needed before `next`
     for (auto sooner = next_paged(group); sooner != next; sooner = next_paged(sooner))
       if (slot.holds == sooner) return;
     fetch(next);
   }
 }
 
-// A group that is used once does not come again behind one that is repeated.
+// A group used once does not recur after a repeated one.
 void Pages::learn_order(int index) {
   if (last_used_ >= 0 && last_used_ != index) {
     auto& last = groups_[std::size_t(last_used_)];
@@ -256,7 +256,7 @@ void Pages::enter(int index) {
   slot.is_in_use = true;
   learn_order(index);
   device_->use(StreamName::kCompute, slot.memory, group.page);
-  // An asynchronous device is first given its computations: a page may have to be read from a file.
+  // An asynchronous device first gets its computations: a page may have to be read from a file.
   if (!device_->is_asynchronous()) prefetch_after(index);
 }
 

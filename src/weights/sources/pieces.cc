@@ -16,7 +16,7 @@ std::int64_t rows_of(const StoredTensor& stored) {
 
 constexpr std::int64_t kNumbersAtOnce = 1 << 19;
 
-// What is decoded is decoded in whole rows.
+// Coded pieces are decoded in whole rows.
 BytesRead copy_piece(const Tensor& target, const Piece& piece, const std::vector<Share>& columns) {
   if (!piece.stored->is_coded()) return copy_columns(target, view_of(piece), columns);
   std::int64_t row = 0;
@@ -56,21 +56,32 @@ BytesRead& BytesRead::operator+=(const BytesRead& more) {
   return *this;
 }
 
-std::vector<Piece> pieces_of(const std::vector<const StoredTensor*>& stored, Order order,
+std::vector<Share> runs_in(const Order& order, std::int64_t rows) {
+  switch (order.way) {
+    case Order::kSwapHalves:
+      return {{.begin = rows / 2, .count = rows - rows / 2}, {.begin = 0, .count = rows / 2}};
+    case Order::kUnpair: {
+      std::vector<Share> runs;
+      for (std::int64_t head = 0; head < rows; head += order.head_width)
+        for (const std::int64_t first : {0, 1})
+          for (auto row = first; row < order.head_width; row += 2)
+            runs.push_back({.begin = head + row, .count = 1});
+      return runs;
+    }
+    case Order::kAsStored:
+      break;
+  }
+  return {{.begin = 0, .count = rows}};
+}
+
+std::vector<Piece> pieces_of(const std::vector<const StoredTensor*>& stored, const Order& order,
                              const std::vector<Share>& rows) {
   std::vector<Piece> whole;
-  for (const auto* one : stored) {
-    const auto count = rows_of(*one), half = count / 2;
-    if (order == Order::kSwapHalves) {
-      whole.push_back({one, {.begin = half, .count = count - half}});
-      whole.push_back({one, {.begin = 0, .count = half}});
-    } else {
-      whole.push_back({one, {.begin = 0, .count = count}});
-    }
-  }
+  for (const auto* one : stored)
+    for (const auto& run : runs_in(order, rows_of(*one))) whole.push_back({one, run});
   std::vector<Piece> pieces;
   for (const auto& share : rows) {
-    std::int64_t at = 0;  // the row of the whole at which the next piece begins
+    std::int64_t at = 0;  // the joined row where the next piece begins
     for (const auto& piece : whole) {
       const auto begin = std::max(share.begin, at);
       const auto end = std::min(share.begin + share.count, at + piece.rows.count);
@@ -86,7 +97,7 @@ std::vector<Piece> pieces_of(const std::vector<const StoredTensor*>& stored, Ord
 Assembled assemble(const std::vector<Piece>& pieces, const std::vector<Share>& columns,
                    const at::TensorOptions& options) {
   auto shape = pieces.front().stored->entry.shape;
-  const bool is_scalar = shape.empty();  // has one row
+  const bool is_scalar = shape.empty();  // counts as one row
   if (is_scalar) shape = {1};
   shape[0] = 0;
   for (const auto& piece : pieces) shape[0] += piece.rows.count;

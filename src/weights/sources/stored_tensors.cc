@@ -9,14 +9,14 @@
 namespace braid {
 namespace {
 
-// Stored tensors whose rows, one after the other, are one of ours.
+// Stored tensors that, concatenated row-wise, form one of ours.
 struct Parts {
   std::vector<const StoredTensor*> stored;
-  Order order = Order::kAsStored;
+  Order order = {};
 };
 
-// What ranks do not share is whole where it is stored: a table of which some rows are looked up is
-// then read where it lies, and the others never.
+// A tensor that ranks do not divide may be used where it is stored. A table for look-ups then stays
+// there, and rows never looked up are never read.
 std::function<Tensor()> place_of(const Excerpt& from, const AskedTensor& asked) {
   const auto& piece = from.pieces.front();
   const bool is_apart = from.pieces.size() > 1 || !from.columns.empty();
@@ -26,7 +26,7 @@ std::function<Tensor()> place_of(const Excerpt& from, const AskedTensor& asked) 
   return [piece] { return view_of(piece); };
 }
 
-// Codes of version 2 may be multiplied by those of activations.
+// Only codes with float32 scales (version 2) support 8-bit activations.
 Quantize form_of_codes(const StoredTensor& scales, Quantize wanted) {
   if (scales.dtype() != at::kFloat) return Quantize::kInt8V1;
   return wanted == Quantize::kInt8Dynamic ? Quantize::kInt8Dynamic : Quantize::kInt8;
@@ -50,7 +50,7 @@ class StoredTensors : public TensorSource {
     if (has_codes) {
       const auto scales = take_scales(asked);
       const auto form = form_of_codes(*scales.stored.front(), codes);
-      // of whole rows: a share of the columns has all of them
+      // scales of whole rows: every share of the columns needs them all
       return recipe_of_codes(from, pieces_of(scales.stored, scales.order, wanted.rows), form);
     }
     if (is_matrix && numbers == Quantize::kFloat8)
@@ -86,9 +86,11 @@ class StoredTensors : public TensorSource {
   void check_all_used() const;
 
   const StoredTensor* stored_as(const std::string& tensor, at::IntArrayRef shape);
+  const StoredTensor* with_scales(const std::string& tensor, const StoredTensor* stored);
 
   const Checkpoint checkpoint_;
-  std::map<std::string, StoredTensor> matrices_;  // that are stored as convolutions
+  // That are stored as convolutions, or codes that are joined with others than codes.
+  std::map<std::string, StoredTensor> matrices_;
   const Names names_;
   std::set<std::string> used_;
 };
@@ -108,9 +110,24 @@ Parts StoredTensors::take(const std::string& path, AskedTensor& asked) {
   for (const auto& tensor : origin->tensors) {
     check(used_.insert(tensor).second, name(), ": tensor '", tensor, "' is used twice");
     parts.stored.push_back(stored_as(tensor, asked.shape));
-    asked.stored.push_back(*parts.stored.back());
   }
+  if (!are_codes(parts.stored))
+    for (std::size_t i = 0; i < parts.stored.size(); ++i)
+      parts.stored[i] = with_scales(origin->tensors[i], parts.stored[i]);
+  for (const auto* stored : parts.stored) asked.stored.push_back(*stored);
   return parts;
+}
+
+// Codes whose neighbours are none are decoded as these are.
+const StoredTensor* StoredTensors::with_scales(const std::string& tensor,
+                                               const StoredTensor* stored) {
+  const auto name = tensor + "_scale";
+  const auto* const scales = are_codes({stored}) ? checkpoint_.find(name) : nullptr;
+  if (!scales) return stored;
+  used_.insert(name);
+  auto numbers = *stored;
+  numbers.scales = std::make_shared<const StoredTensor>(*scales);
+  return &matrices_.insert_or_assign(tensor, std::move(numbers)).first->second;
 }
 
 // A convolution of single pixels is a matrix.
@@ -123,7 +140,7 @@ const StoredTensor* StoredTensors::stored_as(const std::string& tensor, at::IntA
   return &matrices_.insert_or_assign(tensor, std::move(matrix)).first->second;
 }
 
-// The scales that stand beside codes.
+// The separate scales of codes.
 Parts StoredTensors::take_scales(AskedTensor& asked) {
   auto scales = take(asked.path() + "_scale", asked);
   check_floating(scales.stored, name());

@@ -1,4 +1,4 @@
-// Vectors of AVX2.
+// AVX2 vectors.
 #pragma once
 
 #include <immintrin.h>
@@ -12,12 +12,32 @@ constexpr int kLanes = 8, kTileRows = 6;  // 6 x 2 sums, 2 of the panel, 1 of x:
 typedef float Floats __attribute__((vector_size(32), may_alias));
 typedef int32_t Ints __attribute__((vector_size(32)));
 
-// Of each lane the larger; b's where one is not a number.
+// The larger of each lane; b's lane if either is NaN.
 inline Floats larger(Floats a, Floats b) { return (Floats)_mm256_max_ps((__m256)a, (__m256)b); }
 
-// Of each lane, two numbers of 16 bits: the sum of the products of both.
+// Per lane of two 16-bit numbers: the sum of both products.
 inline Ints pair_products(Ints a, Ints b) {
   return (Ints)_mm256_madd_epi16((__m256i)a, (__m256i)b);
+}
+
+// kLanes bytes, without and with signs.
+inline Ints bytes_at(const uint8_t* p) {
+  return (Ints)_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i*)p));
+}
+inline Ints codes_at(const uint8_t* p) {
+  return (Ints)_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i*)p));
+}
+
+// Each lane below 2^16.
+inline void put_halves(Ints x, uint16_t* out) {
+  const __m256i pairs = _mm256_packus_epi32((__m256i)x, (__m256i)x);
+  _mm_storeu_si128((__m128i*)out, _mm256_castsi256_si128(_mm256_permute4x64_epi64(pairs, 0x08)));
+}
+
+// 16 numbers, of which each lane names one.
+inline Floats chosen(const float (&numbers)[16], Ints places) {
+  const auto *const low = (const Floats*)numbers, *const high = low + 1;
+  return __builtin_shuffle(*low, *high, places);
 }
 
 }  // namespace

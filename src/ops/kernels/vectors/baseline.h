@@ -1,4 +1,4 @@
-// Vectors of what every machine of its kind has.
+// Vectors available on every machine of its kind.
 #pragma once
 
 #include <stdint.h>
@@ -11,12 +11,28 @@ constexpr int kLanes = 4, kTileRows = 4;
 typedef float Floats __attribute__((vector_size(16), may_alias));
 typedef int32_t Ints __attribute__((vector_size(16)));
 
-// Of each lane the larger; b's where one is not a number.
+// The larger of each lane; b's lane if either is NaN.
 inline Floats larger(Floats a, Floats b) { return a > b ? a : b; }
 
-// Of each lane, two numbers of 16 bits: the sum of the products of both.
+// Per lane of two 16-bit numbers: the sum of both products.
 inline Ints pair_products(Ints a, Ints b) {
   return ((a << 16) >> 16) * ((b << 16) >> 16) + (a >> 16) * (b >> 16);
+}
+
+// kLanes bytes, without and with signs.
+inline Ints bytes_at(const uint8_t* p) { return Ints{p[0], p[1], p[2], p[3]}; }
+inline Ints codes_at(const uint8_t* p) {
+  return Ints{int8_t(p[0]), int8_t(p[1]), int8_t(p[2]), int8_t(p[3])};
+}
+
+// Each lane below 2^16.
+inline void put_halves(Ints x, uint16_t* out) {
+  for (int i = 0; i < kLanes; ++i) out[i] = uint16_t(x[i]);
+}
+
+// 16 numbers, of which each lane names one.
+inline Floats chosen(const float (&numbers)[16], Ints places) {
+  return Floats{numbers[places[0]], numbers[places[1]], numbers[places[2]], numbers[places[3]]};
 }
 
 }  // namespace

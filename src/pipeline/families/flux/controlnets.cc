@@ -21,8 +21,8 @@ void check_fit(const FluxConfig& net, const FluxConfig& transformer, const std::
   check_width("pooled prompts", net.pooled_width, transformer.pooled_width);
 }
 
-// Where several nets are summed, the reference looks at as many residuals of a kind of blocks as
-// all have that have any, and at none where the first has none.
+// Where several nets are summed, the reference uses only as many residuals per kind of block as all
+// nets with any provide. It uses none if the first net has none.
 std::size_t num_summed(const std::vector<FluxControlNetConfig>& configs,
                        std::int64_t FluxConfig::*count) {
   auto least = configs.front().flux.*count;
@@ -38,7 +38,7 @@ void add_up(std::vector<Tensor>& sums, std::vector<Tensor> residuals, std::size_
     sums[i] = sums[i].defined() ? sums[i] + residuals[i] : residuals[i];
 }
 
-// One behind each of `count` blocks, over and over: so nets that see pixels were trained.
+// Adds one after each of `count` blocks, cyclically, as nets that see pixels were trained.
 std::vector<Tensor> repeated(const std::vector<Tensor>& residuals, std::int64_t count) {
   std::vector<Tensor> all;
   for (std::int64_t i = 0; i < count && !residuals.empty(); ++i)
@@ -55,9 +55,9 @@ std::vector<FluxControlNetConfig> read_controlnets(const ModelFiles& files,
     const auto json = read_json_object(files.config_of(controlnet_part(i)));
     configs.push_back(read_flux_controlnet_config(json));
     check_fit(configs.back().flux, transformer, files.controlnets[i].string());
-    require((configs.back().hint_channels > 0) == see_pixels(configs), "of the ControlNets some ",
-            "see pictures by layers of their own and others by the autoencoder: they cannot ",
-            "stand side by side");
+    require((configs.back().hint_channels > 0) == see_pixels(configs), "some ControlNets see ",
+            "pictures through layers of their own and others through the autoencoder: they ",
+            "cannot be used together");
   }
   return configs;
 }
@@ -123,6 +123,11 @@ Controls load_controlnets(const std::vector<FluxControlNetConfig>& configs, std:
     if (are_repeated) sum.doubles = repeated(sum.doubles, num_double);
     return sum;
   };
+  const auto see = [=](int number, const Tensor& picture_13HW) {
+    const auto& [page, net] = (*nets)[std::size_t(number)];
+    const auto in_use = page.use();
+    return net.see(picture_13HW);
+  };
   const auto modulate = [=](const std::vector<DenoiserInput>& pictures, std::size_t control) {
     const auto& [page, net] = (*nets)[std::size_t(pictures.front().controls[control].net)];
     const auto in_use = page.use();
@@ -130,7 +135,7 @@ Controls load_controlnets(const std::vector<FluxControlNetConfig>& configs, std:
     for (const auto& in : pictures) conditions.push_back(net.condition(in, in.controls[control]));
     return net.modulations(conditions);
   };
-  return {.follow = follow, .modulate = modulate};
+  return {.follow = follow, .see = see, .modulate = modulate};
 }
 
 ControlInput controlnet_input(const FluxControlNetConfig& config, const DenoiserInput& in,

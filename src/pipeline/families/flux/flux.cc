@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr double kTimestepScale = 1000;  // FluxPipeline's own, whatever num_train_timesteps says
+constexpr double kTimestepScale = 1000;  // fixed in FluxPipeline, whatever num_train_timesteps says
 
 class FluxFamily : public PatchFamily {
  public:
@@ -77,7 +77,7 @@ std::shared_ptr<const Family> FluxFamily::with_blocks(const std::vector<int>& co
                                             description().limits.defaults);
 }
 
-// A Control LoRA makes a plain model one that follows a picture.
+// A Control LoRA turns a plain model into one that follows a picture.
 std::shared_ptr<const Family> FluxFamily::widened_by(
     const std::vector<AppliedAdapter>& adapters) const {
   auto configs = configs_;
@@ -88,8 +88,8 @@ std::shared_ptr<const Family> FluxFamily::widened_by(
     return inputs_of(*adapter.file, flux_adapter_names(), kFluxInput, c.hidden()) == c.in_channels;
   });
   if (!widens || configs_.kind != FluxKind::kPlain) return nullptr;
-  require(configs_.controlnets.empty(), "a LoRA makes the model follow a picture by itself: ",
-          "ControlNets cannot stand beside it");
+  require(configs_.controlnets.empty(), "a LoRA already makes the model follow a picture: ",
+          "it cannot be used with ControlNets");
   configs.kind = FluxKind::kControl;
   return std::make_shared<const FluxFamily>(configs, description().schedule,
                                             description().limits.defaults);
@@ -147,7 +147,7 @@ std::string FluxFamily::config_text(const Part&) const {
   return config.dump(2) + "\n";
 }
 
-// What one part makes is what the next part takes.
+// Each part's output must match the next part's input.
 void check_fit(const FluxConfigs& c) {
   require(c.flux.pooled_width == c.clip.hidden, "the transformer takes pooled prompts of width ",
           c.flux.pooled_width, ", the text encoder makes ", c.clip.hidden);
@@ -175,7 +175,7 @@ std::shared_ptr<const Family> open(const ModelFiles& files, FluxKind kind) {
       configs, read_scheduler(files), read_defaults(files, flux_defaults(configs.flux, kind)));
 }
 
-// The configs' defaults are FLUX.1's.
+// The configs' defaults are those of FLUX.1.
 std::shared_ptr<const Family> named(const std::string& name) {
   FluxConfigs configs;
   configs.flux.guidance_embeds = name == "flux1-dev";

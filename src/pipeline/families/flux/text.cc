@@ -14,14 +14,14 @@ FluxText::FluxText(const std::filesystem::path& folder, at::Device device, Paged
       clip_(std::move(clip)),
       t5_(std::move(t5)) {}
 
-// An empty second prompt is none, as in the reference.
+// An empty second prompt counts as none, as in the reference.
 Condition FluxText::encode(const Prompt& prompt, int max_sequence_length, const Warn& warn) const {
   const auto ids_of = [&](const Tokenizer& tokenizer, const std::string& text, std::int64_t length,
                           const char* encoder) {
     const auto encoding = tokenizer.encode(text, length);
     if (encoding.truncated && warn)
       warn(text_of("the prompt is longer than the ", length, " tokens that ", encoder,
-                   " is given: its end is not seen"));
+                   " reads: its end is ignored"));
     return at::tensor(encoding.ids, at::kLong).unsqueeze(0).to(device_);
   };
   const auto& second = prompt.second.empty() ? prompt.text : prompt.second;

@@ -13,11 +13,11 @@ namespace {
 constexpr int kMostReferences = 10;  // that FLUX.2-dev was trained with
 constexpr int kShortestSide = 64, kLongestRatio = 8;
 constexpr std::int64_t kMostPixels = 1024 * 1024;
-constexpr double kStrength = 0.8;  // of Flux2KleinInpaintPipeline
+constexpr double kStrength = 0.8;  // from Flux2KleinInpaintPipeline
 
 void check_reference(const Pixels& p) {
   require(p.width >= kShortestSide && p.height >= kShortestSide,
-          "a reference should have at least ", kShortestSide, " pixels a side, one has ", p.width,
+          "a reference should have at least ", kShortestSide, " pixels per side, one has ", p.width,
           "x", p.height);
   require(
       double(std::max(p.width, p.height)) <= double(kLongestRatio) * std::min(p.width, p.height),
@@ -49,7 +49,7 @@ PicturesTaken flux2_pictures(Flux2Kind kind, int multiple) {
           .references_seen = is_kept ? Taken::Seen::kOnce : Taken::Seen::kInEveryStep};
 }
 
-// They are as clean as pictures at timestep 0.
+// References are as clean as pictures at timestep 0.
 DenoiserInput flux2_references_alone(const std::vector<Tokens>& references,
                                      std::int64_t text_width) {
   std::vector<Tensor> tokens, ids;

@@ -15,7 +15,7 @@ const ChatTokens kDevChat{
     .tokens = {"[SYSTEM_PROMPT]", "[/SYSTEM_PROMPT]", "[INST]", "[/INST]"},
     .template_says = {"[SYSTEM_PROMPT]", "[/SYSTEM_PROMPT]", "[INST]", "[/INST]"}};
 
-// A mark of pictures, which the reference takes out of prompts.
+// Removes the picture marker, as the reference does.
 std::string without_pictures(std::string text) {
   const std::string mark = "[IMG]";
   for (auto at = text.find(mark); at != std::string::npos; at = text.find(mark, at))
@@ -45,12 +45,12 @@ std::string Flux2Text::chat_of(const std::string& prompt) const {
                                   : qwen3_chat(prompt, Thinking::kSkipped);
 }
 
-// The transformer sees the states of padding too.
+// The transformer sees the hidden states of padding, too.
 Condition Flux2Text::encode(const Prompt& prompt, int max_sequence_length, const Warn& warn) const {
   const auto encoding = tokenizer_->encode(chat_of(prompt.text), max_sequence_length);
   if (encoding.truncated && warn)
     warn(text_of("the prompt is longer than the ", max_sequence_length,
-                 " tokens that the text encoder is given: its end is not seen"));
+                 " tokens that the text encoder reads: its end is ignored"));
   const auto ids = at::tensor(encoding.ids, at::kLong).unsqueeze(0).to(device_);
   const TextRun text{.begin = encoding.begin, .count = encoding.length};
   const auto in_use = model_.page.use();

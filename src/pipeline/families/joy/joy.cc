@@ -67,7 +67,7 @@ std::unique_ptr<const TextEncoders> JoyFamily::load_text(const fs::path& folder,
                                          load_paged<Qwen3Vl>(configs_.text, w));
 }
 
-// Text at the origin is not rotated; else it lies behind all rows and columns.
+// Text at the origin is not rotated; otherwise it lies after all rows and columns.
 DenoiserInput JoyFamily::begin(const Condition& condition, PictureSize size, double,
                                const at::TensorOptions& like) const {
   const auto patches = grid(size);
@@ -104,7 +104,7 @@ std::string JoyFamily::config_text(const Part& denoiser) const {
   return config.dump(2) + "\n";
 }
 
-// What one part makes is what the next part takes.
+// Each part's output must match the next part's input.
 void check_fit(const JoyConfigs& c, const ScheduleConfig& schedule) {
   require(c.vae.is_wan(), "a ", joy_pipeline(c.kind), " needs an AutoencoderKLWan");
   require(c.joy.text_width == c.text.text.hidden, "the transformer takes embedded text of width ",
@@ -124,9 +124,9 @@ void check_fit(const JoyConfigs& c, const ScheduleConfig& schedule) {
 std::shared_ptr<const Family> open_joy(const ModelFiles& files, JoyKind kind) {
   const auto config = [&](const char* part) { return read_json_object(files.config_of(part)); };
   const auto no_config = [&](const Checkpoint& checkpoint) -> JoyConfig {
-    throw InputError(text_of(checkpoint.source(), " needs a ",
-                             files.config_of("transformer").string(),
-                             " beside it: its shapes do not tell all of a ", joy_pipeline(kind)));
+    throw InputError(
+        text_of(checkpoint.source(), " needs a ", files.config_of("transformer").string(),
+                " beside it: its shapes alone do not describe a ", joy_pipeline(kind)));
   };
   const auto index = read_json_object(files.folder / "model_index.json");
   const JoyConfigs configs{
@@ -142,7 +142,7 @@ std::shared_ptr<const Family> open_joy(const ModelFiles& files, JoyKind kind) {
 
 }  // namespace
 
-// The pipelines leave it to the scheduler to space the levels.
+// The pipelines let the scheduler space the levels.
 std::shared_ptr<const Family> make_joy_family(const JoyConfigs& configs,
                                               const ScheduleConfig& schedule,
                                               const RequestDefaults& defaults) {

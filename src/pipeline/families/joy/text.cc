@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The system's turn, as the published tokenizer cuts it: the transformer does not see it.
+// Length of the system turn as the published tokenizer splits it; the transformer does not see it.
 constexpr std::int64_t kSystemTokens = 34;
 constexpr std::int64_t kLongestChat = 1 << 16;  // tokens
 
@@ -71,7 +71,7 @@ JoyText::JoyText(const JoyConfigs& configs, const fs::path& folder, at::Device d
   check_chat_tokens(*tokenizer_, kJoyChat, folder / "tokenizer");
 }
 
-// Edit without a picture reads the beginning of what is long, all else is read as it is.
+// Edit without a picture reads only the beginning of a long prompt; everything else is read whole.
 std::vector<std::int64_t> JoyText::ids_of(const Prompt& prompt, const Warn& warn) const {
   const auto chat = joy_chat(prompt.text, prompt.pictures_13HW.size());
   const bool is_plain = kind_ == JoyKind::kEdit && prompt.pictures_13HW.empty();
@@ -79,7 +79,7 @@ std::vector<std::int64_t> JoyText::ids_of(const Prompt& prompt, const Warn& warn
   const auto encoding = tokenizer_->encode(chat, most);
   if (encoding.truncated && warn)
     warn(text_of("the prompt is longer than the ", most,
-                 " tokens that the text encoder is given: its end is not seen"));
+                 " tokens that the text encoder reads: its end is ignored"));
   const auto first = encoding.ids.begin() + encoding.begin;
   return {first, first + encoding.length};
 }
@@ -99,7 +99,7 @@ Tensor JoyText::normed(const Tensor& picture_13HW) const {
   return ((unit - of_colours(norm_.mean)) / of_colours(norm_.deviation)).to(device_);
 }
 
-// Once for all prompts of a request, which look at the same pictures.
+// Computed once for all prompts of a request, which look at the same pictures.
 SeenTogether JoyText::see(const Prompt& prompt) const {
   if (const auto* const seen = std::any_cast<SeenTogether>(prompt.seen.get())) return *seen;
   std::vector<Tensor> pictures;
@@ -109,8 +109,8 @@ SeenTogether JoyText::see(const Prompt& prompt) const {
   return seen;
 }
 
-// The system's turn is dropped; of what is too long Edit keeps the beginning of text alone, and
-// else the end is kept.
+// The system turn is dropped. Of what is too long, Edit without a picture keeps the beginning, all
+// else the end.
 Condition JoyText::encode(const Prompt& prompt, int max_sequence_length, const Warn& warn) const {
   const auto ids = ids_of(prompt, warn);
   const auto in_use = model_.page.use();

@@ -26,7 +26,7 @@ Condition ZImageText::encode(const Prompt& prompt, int max_sequence_length,
       tokenizer_->encode(qwen3_chat(prompt.text, Thinking::kAllowed), max_sequence_length);
   if (encoding.truncated && warn)
     warn(text_of("the prompt is longer than the ", max_sequence_length,
-                 " tokens that the text encoder is given: its end is not seen"));
+                 " tokens that the text encoder reads: its end is ignored"));
   const auto ids_BL = at::tensor(encoding.ids, at::kLong).unsqueeze(0).to(device_);
   const TextRun text{.begin = encoding.begin, .count = encoding.length};
   const auto in_use = model_.page.use();

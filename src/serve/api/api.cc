@@ -1,0 +1,102 @@
+#include "serve/api/api.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "serve/api_error.h"
+
+namespace braid::serve {
+namespace {
+
+std::vector<std::string_view> segments_of(std::string_view path) {
+  std::vector<std::string_view> segments;
+  for (std::size_t begin = 1; begin <= path.size();) {
+    const auto end = std::min(path.find('/', begin), path.size());
+    segments.push_back(path.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return segments;
+}
+
+// Whether the path matches the pattern; if so, `parts` receives what {} matched.
+bool fits(const std::string& pattern, const std::string& path, std::vector<std::string>& parts) {
+  const auto wanted = segments_of(pattern), given = segments_of(path);
+  if (wanted.size() != given.size()) return false;
+  parts.clear();
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    if (wanted[i] == "{}")
+      parts.emplace_back(given[i]);
+    else if (wanted[i] != given[i])
+      return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+Api::Api(ApiContext context, Access access)
+    : context_(std::move(context)), access_(std::move(access)) {
+  for (const auto& routes :
+       {status_routes(), openai_routes(), jobs_routes(), sdapi_routes(), page_routes()})
+    routes_.insert(routes_.end(), routes.begin(), routes.end());
+}
+
+Answer Api::handle(const HttpRequest& request) const {
+  try {
+    return dispatch(request);
+  } catch (const ApiError& error) {
+    if (error.status == 400) context_.service.metrics().request_refused("invalid");
+    return {.now = error_response(error)};
+  } catch (const std::exception& error) {
+    return {.now = error_response(ApiError(500, error.what(), "internal_error"))};
+  }
+}
+
+Answer Api::dispatch(const HttpRequest& request) const {
+  std::string methods;
+  std::vector<std::string> parts;
+  for (const auto& route : routes_) {
+    if (!fits(route.pattern, request.path, parts)) continue;
+    const bool is_head = request.method == "HEAD" && route.method == "GET";
+    if (route.method == request.method || is_head) return route.handle(context_, request, parts);
+    methods += (methods.empty() ? "" : ", ") + route.method;
+  }
+  const auto shown = request.path.substr(0, 200);
+  if (methods.empty()) throw ApiError(404, "there is nothing at " + shown, "not_found");
+  if (request.method == "OPTIONS") return {.now = {.status = 204}};
+  Answer answer{.now = error_response(ApiError(
+                    405, shown + " takes " + methods + ", not " + request.method.substr(0, 20),
+                    "method_not_allowed"))};
+  answer.now.headers.emplace_back("allow", methods);
+  return answer;
+}
+
+Fields fields_of(const HttpRequest& request) {
+  const auto type = request.header("content-type");
+  auto lower = type;
+  std::transform(type.begin(), type.end(), lower.begin(),
+                 [](char c) { return char(c >= 'A' && c <= 'Z' ? c + 32 : c); });
+  if (!lower.starts_with("multipart/form-data")) return Fields(request.body);
+  return Fields(read_multipart(request.body, type));
+}
+
+HttpResponse error_response(const ApiError& error) {
+  HttpResponse response{.status = error.status, .body = error_json(error)};
+  if (error.retry_after > 0)
+    response.headers.emplace_back("retry-after", std::to_string(error.retry_after));
+  if (error.status == 401) response.headers.emplace_back("www-authenticate", "Bearer");
+  return response;
+}
+
+Answer json_answer(const Json& json, int status) {
+  return {
+      .now = {.status = status, .body = json.dump(-1, ' ', false, Json::error_handler_t::replace)}};
+}
+
+std::string event_text(const std::string& name, const std::string& data, std::uint64_t id) {
+  const auto numbered = id > 0 ? text_of("id: ", id, "\n") : std::string();
+  return text_of(numbered, "event: ", name, "\ndata: ", data, "\n\n");
+}
+
+}  // namespace braid::serve

@@ -1,0 +1,64 @@
+// The server's API: a table of routes, by kind of client.
+#pragma once
+
+#include <atomic>
+
+#include "serve/api/access.h"
+#include "serve/api_error.h"
+#include "serve/body/picture_request.h"
+#include "serve/http.h"
+#include "serve/service.h"
+
+namespace braid::serve {
+
+// The context of all handlers.
+struct ApiContext {
+  Service& service;
+  RequestBounds bounds = {};
+  std::function<int()> num_connections = [] { return 0; };
+  // The model chosen by clients of the web UI: one choice for all, as they expect.
+  std::shared_ptr<std::atomic<std::size_t>> web_ui_model =
+      std::make_shared<std::atomic<std::size_t>>(0);
+};
+
+// `parts` are the path segments that matched {} in the pattern.
+using Handler = std::function<Answer(const ApiContext& context, const HttpRequest& request,
+                                     const std::vector<std::string>& parts)>;
+struct Route {
+  std::string method, pattern;  // "/v1/jobs/{}/events"
+  Handler handle;
+};
+
+std::vector<Route> openai_routes();
+std::vector<Route> jobs_routes();
+std::vector<Route> status_routes();
+std::vector<Route> sdapi_routes();
+std::vector<Route> page_routes();
+
+class Api {
+ public:
+  Api(ApiContext context, Access access);
+
+  // Call before the body is read. Throws ApiError.
+  void check_head(const HttpRequest& head) const { access_.check(head); }
+  // Failures become answers, too.
+  Answer handle(const HttpRequest& request) const;
+  const Access& access() const { return access_; }
+
+ private:
+  Answer dispatch(const HttpRequest& request) const;
+
+  ApiContext context_;
+  Access access_;
+  std::vector<Route> routes_;
+};
+
+// The fields of a JSON body or form, according to its head. Throws ApiError.
+Fields fields_of(const HttpRequest& request);
+
+HttpResponse error_response(const ApiError& error);
+Answer json_answer(const Json& json, int status = 200);
+// One event of an event stream.
+std::string event_text(const std::string& name, const std::string& data, std::uint64_t id = 0);
+
+}  // namespace braid::serve

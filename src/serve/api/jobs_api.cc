@@ -1,0 +1,189 @@
+// Jobs: requests that are answered at once and polled later.
+#include <charconv>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "serve/api/api.h"
+#include "serve/api_error.h"
+#include "serve/body/brought_pictures.h"
+
+namespace braid::serve {
+namespace {
+
+double seconds_from(Clock::time_point from, std::optional<Clock::time_point> to) {
+  return std::chrono::duration<double>(to.value_or(Clock::now()) - from).count();
+}
+
+Json picture_json(const Job& job, std::size_t number, const MadePicture& picture) {
+  return {{"url", text_of("/v1/jobs/", job.id(), "/pictures/", number)},
+          {"seed", picture.seed},
+          {"width", picture.width},
+          {"height", picture.height}};
+}
+
+// Names only: the client has the contents.
+Json files_json(const std::vector<InputFile>& files) {
+  auto json = Json::array();
+  for (const auto& file : files)
+    json.push_back({{"role", file.role}, {"name", file.name}, {"sha256", file.sha256}});
+  return json;
+}
+
+// Names only: paths are the server's business.
+Json loras_json(const std::vector<Adapter>& adapters) {
+  auto json = Json::array();
+  for (const auto& [file, scale] : adapters)
+    json.push_back({{"name", file.stem().string()}, {"scale", scale}});
+  return json;
+}
+
+Json request_json(const Request& r) {
+  Json json = {{"prompt", r.prompts.front()},
+               {"n", r.num_images},
+               {"width", *r.width},
+               {"height", *r.height},
+               {"steps", *r.steps},
+               {"guidance", *r.guidance},
+               {"seed", r.seed},
+               {"max_sequence_length", *r.max_sequence_length}};
+  if (!r.prompts_2.empty()) json["prompt_2"] = r.prompts_2.front();
+  if (r.negative_prompt) json["negative_prompt"] = *r.negative_prompt;
+  if (r.true_cfg != 1) json["true_cfg"] = r.true_cfg;
+  if (r.adapters) json["lora"] = loras_json(*r.adapters);
+  return json;
+}
+
+Json job_json(const Service& service, const Job& job) {
+  const auto status = job.status();
+  auto pictures = Json::array();
+  for (std::size_t i = 0; i < status.pictures.size(); ++i)
+    pictures.push_back(picture_json(job, i, status.pictures[i]));
+  Json json = {{"id", job.id()},
+               {"state", state_name(status.state)},
+               {"cancelling", status.is_cancelling && !is_final(status.state)},
+               {"model", (job.order().backend ? *job.order().backend : service.backend()).model},
+               {"request", request_json(job.order().request)},
+               {"pictures", std::move(pictures)},
+               {"pictures_in", files_json(job.order().files)},
+               {"seconds_queued", seconds_from(job.accepted(), status.started)}};
+  if (status.state == JobState::kQueued) json["jobs_before"] = service.jobs_before(job);
+  if (status.started) json["seconds"] = seconds_from(*status.started, status.finished);
+  if (status.state == JobState::kRunning) {
+    json["phase"] = status.phase;
+    json["step"] = status.step;
+    json["eta"] = status.eta ? Json(*status.eta) : Json();
+  }
+  if (!status.error.empty()) json["error"] = status.error;
+  if (!job.order().warnings.empty()) json["warnings"] = job.order().warnings;
+  return json;
+}
+
+std::shared_ptr<Job> job_named(const ApiContext& context, const std::string& id) {
+  if (auto job = context.service.find(id)) return job;
+  throw ApiError(404, "there is no such job: it never existed, or it ended long ago",
+                 "job_not_found");
+}
+
+// The client's name, so that clients behind one address get separate turns; else its address.
+std::string client_of(const HttpRequest& http, const std::string& user) {
+  return user.empty() ? http.client_address : user;
+}
+
+Answer post_job(const ApiContext& context, const HttpRequest& http,
+                const std::vector<std::string>&) {
+  context.service.require_room();
+  auto fields = fields_of(http);
+  const auto& backend = read_model(fields, context.service.backends());
+  auto request = read_picture_fields(fields, backend, context.bounds);
+  const auto user = fields.text("user", 1000).value_or("");
+  const auto form = read_file_form(fields);
+  const bool has_previews = fields.flag("previews").value_or(false);
+  auto brought = read_own_pictures(fields, context.bounds);
+  fields.finish();
+  context.service.require_room(request.num_images, brought.num_bytes());
+  auto [pictures, files] = std::move(brought).decoded();
+  request.pictures = std::move(pictures);
+  auto completed = completed_request(std::move(request), backend, context.bounds);
+  const auto job = context.service.submit({.backend = &backend,
+                                           .request = std::move(completed.request),
+                                           .files = std::move(files),
+                                           .client = client_of(http, user),
+                                           .warnings = completed.warnings,
+                                           .form = form,
+                                           .is_kept = true,
+                                           .has_previews = has_previews});
+  auto answer = json_answer(job_json(context.service, *job), 202);
+  answer.now.headers.emplace_back("location", "/v1/jobs/" + job->id());
+  return answer;
+}
+
+Answer list_jobs(const ApiContext& context, const HttpRequest& http,
+                 const std::vector<std::string>&) {
+  auto jobs = Json::array();
+  for (const auto& job : context.service.jobs_of(client_of(http, http.parameter("user"))))
+    jobs.push_back(job_json(context.service, *job));
+  return json_answer({{"jobs", std::move(jobs)}});
+}
+
+Answer get_job(const ApiContext& context, const HttpRequest&,
+               const std::vector<std::string>& parts) {
+  return json_answer(job_json(context.service, *job_named(context, parts.front())));
+}
+
+Answer cancel_job(const ApiContext& context, const HttpRequest&,
+                  const std::vector<std::string>& parts) {
+  const auto job = job_named(context, parts.front());
+  context.service.cancel(job);
+  return json_answer(job_json(context.service, *job));
+}
+
+std::uint64_t number_in(const std::string& text, const std::string& name) {
+  std::uint64_t number = 0;
+  const auto* const end = text.data() + text.size();
+  const auto parsed = std::from_chars(text.data(), end, number);
+  if (parsed.ec != std::errc() || parsed.ptr != end)
+    refuse(name, "'" + name + "' should be a whole number, it is '" + text.substr(0, 100) + "'");
+  return number;
+}
+
+// Pictures are fetched by URL; previews travel inside their event, as they are stored nowhere.
+std::string job_event(const Event& event) {
+  if (event.name != "preview") return event_text(event.name, event.data, event.id);
+  auto data = Json::parse(event.data);
+  data["b64_json"] = base64(*event.file);
+  return event_text(event.name, data.dump(), event.id);
+}
+
+Answer job_events(const ApiContext& context, const HttpRequest& http,
+                  const std::vector<std::string>& parts) {
+  const auto last = http.header("last-event-id");
+  const auto after = last.empty() ? http.parameter("after") : last;
+  const auto number = after.empty() ? 0 : number_in(after, "last-event-id");
+  return {.job = job_named(context, parts.front()), .on_event = job_event, .after_event = number};
+}
+
+Answer job_picture(const ApiContext& context, const HttpRequest&,
+                   const std::vector<std::string>& parts) {
+  const auto job = job_named(context, parts[0]);
+  const auto pictures = job->status().pictures;
+  const auto number = number_in(parts[1], "the picture's number");
+  if (number >= pictures.size())
+    throw ApiError(404, "the job has no such picture yet", "picture_not_found");
+  job->mark_fetched(number);
+  return {.now = {.content_type = content_type_of(job->order().form),
+                  .body = *pictures[number].file,
+                  .headers = {{"cache-control", "private, max-age=600, immutable"}}}};
+}
+
+}  // namespace
+
+std::vector<Route> jobs_routes() {
+  return {{"POST", "/v1/jobs", post_job},
+          {"GET", "/v1/jobs", list_jobs},
+          {"GET", "/v1/jobs/{}", get_job},
+          {"DELETE", "/v1/jobs/{}", cancel_job},
+          {"GET", "/v1/jobs/{}/events", job_events},
+          {"GET", "/v1/jobs/{}/pictures/{}", job_picture}};
+}
+
+}  // namespace braid::serve

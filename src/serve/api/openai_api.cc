@@ -1,0 +1,209 @@
+// OpenAI's images API, as its clients use it.
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "serve/api/api.h"
+#include "serve/api_error.h"
+#include "serve/body/brought_pictures.h"
+
+namespace braid::serve {
+namespace {
+
+// The form of the answer.
+struct AnswerForm {
+  bool is_stream = false;
+  bool is_url = false;
+  int num_partial = 0;
+  std::string base;  // of URLs: "http://localhost:8188"
+};
+
+AnswerForm read_answer_form(Fields& fields, const HttpRequest& request) {
+  // A proxy that adds TLS says so: the client comes back by it.
+  const bool is_behind_tls = request.header("x-forwarded-proto") == "https";
+  AnswerForm form{.base = (is_behind_tls ? "https://" : "http://") + request.header("host")};
+  form.is_stream = fields.flag("stream").value_or(false);
+  form.num_partial = int(fields.integer({"partial_images"}, 0, 3).value_or(0));
+  form.is_url = fields.word("response_format", {"b64_json", "url"}, "b64_json") == "url";
+  fields.word("background", {"auto", "opaque"}, "auto");
+  fields.ignore({"moderation", "style", "input_fidelity"});
+  return form;
+}
+
+// "low" takes half of the steps; an explicit number of steps wins.
+void apply_quality(Fields& fields, const ModelInfo& info, Request& request) {
+  const auto quality =
+      fields.word("quality", {"auto", "low", "medium", "high", "standard", "hd"}, "auto");
+  if (quality == "low" && !request.steps) request.steps = (info.steps + 1) / 2;
+}
+
+std::string size_text(int width, int height) {
+  return std::to_string(width) + "x" + std::to_string(height);
+}
+
+std::int64_t unix_time() {
+  return std::chrono::duration_cast<std::chrono::seconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+double seconds_of(const Job::Status& status) {
+  if (!status.started || !status.finished) return 0;
+  return std::chrono::duration<double>(*status.finished - *status.started).count();
+}
+
+ApiError failure_of(const Job::Status& status) {
+  if (status.state == JobState::kCancelled) return {409, "the request was cancelled", "cancelled"};
+  if (status.is_refused) return {400, status.error, "invalid_value"};
+  return {500, status.error, "generation_failed"};
+}
+
+HttpResponse whole_answer(const Job& job, const AnswerForm& form) {
+  const auto status = job.status();
+  if (status.state != JobState::kDone) return error_response(failure_of(status));
+  auto data = Json::array();
+  for (std::size_t i = 0; i < status.pictures.size(); ++i) {
+    const auto& picture = status.pictures[i];
+    Json one = {{"seed", picture.seed}};
+    if (form.is_url)
+      one["url"] = text_of(form.base, "/v1/jobs/", job.id(), "/pictures/", i);
+    else
+      one["b64_json"] = base64(*picture.file);
+    data.push_back(std::move(one));
+  }
+  const auto& request = job.order().request;
+  Json json = {{"created", unix_time()},
+               {"data", std::move(data)},
+               {"size", size_text(*request.width, *request.height)},
+               {"output_format", format_name(job.order().form.format)},
+               {"background", "opaque"},
+               {"seconds", seconds_of(status)}};
+  if (!job.order().warnings.empty()) json["warnings"] = job.order().warnings;
+  return json_answer(json).now;
+}
+
+// Fields common to both kinds of events.
+Json stream_event(const std::string& type, const Event& event, const Order& order) {
+  const auto& request = order.request;
+  return {{"type", type},
+          {"b64_json", base64(*event.file)},
+          {"created_at", unix_time()},
+          {"size", size_text(*request.width, *request.height)},
+          {"quality", "auto"},
+          {"background", "opaque"},
+          {"output_format", format_name(order.form.format)}};
+}
+
+std::string stream_error(const Job& job) {
+  return event_text("error", error_json(failure_of(job.status())));
+}
+
+// Clients take any unknown event for a picture, so progress is sent as comments.
+class OpenAiStream {
+ public:
+  // Event names start with `kind`.
+  OpenAiStream(std::shared_ptr<Job> job, std::string kind, int num_partial)
+      : job_(std::move(job)), kind_(std::move(kind)), num_partial_(num_partial) {}
+
+  std::string operator()(const Event& event) {
+    if (event.name == "preview") return preview(event);
+    if (event.name == "progress") return ": " + event.data + "\n\n";
+    if (event.name == "failed" || event.name == "cancelled") return stream_error(*job_);
+    if (event.name != "picture") return "";
+    auto data = stream_event(kind_ + ".completed", event, job_->order());
+    data["usage"] = {{"input_tokens", 0},
+                     {"output_tokens", 0},
+                     {"total_tokens", 0},
+                     {"input_tokens_details", {{"image_tokens", 0}, {"text_tokens", 0}}}};
+    data["seed"] = Json::parse(event.data)["seed"];
+    num_shown_ = 0;
+    return event_text(kind_ + ".completed", data.dump());
+  }
+
+ private:
+  // Spreads the previews evenly over a picture's steps.
+  std::string preview(const Event& event) {
+    const int step = Json::parse(event.data)["step"];
+    const int next = *job_->order().request.steps * (num_shown_ + 1) / (num_partial_ + 1);
+    if (num_shown_ >= num_partial_ || step < next) return "";
+    auto data = stream_event(kind_ + ".partial_image", event, job_->order());
+    data["partial_image_index"] = num_shown_++;
+    return event_text(kind_ + ".partial_image", data.dump());
+  }
+
+  std::shared_ptr<Job> job_;
+  std::string kind_;
+  int num_partial_, num_shown_ = 0;
+};
+
+// A request for new pictures or, with `read_pictures`, for edits of given ones.
+using ReadPictures =
+    std::function<UndecodedPictures(Fields&, const ModelInfo&, const RequestBounds&)>;
+Answer make_pictures(const ApiContext& context, const HttpRequest& http, const std::string& kind,
+                     const ReadPictures& read_pictures) {
+  context.service.require_room();
+  auto fields = fields_of(http);
+  const auto& backend = read_model(fields, context.service.backends());
+  auto request = read_picture_fields(fields, backend, context.bounds);
+  apply_quality(fields, backend.info, request);
+  const auto form = read_answer_form(fields, http);
+  const auto file_form = read_file_form(fields);
+  const auto user = fields.text("user", 1000);
+  auto brought = read_pictures(fields, backend.info, context.bounds);
+  fields.finish();
+  context.service.require_room(request.num_images, brought.num_bytes());
+  auto [pictures, files] = std::move(brought).decoded();
+  request.pictures = std::move(pictures);
+  auto completed = completed_request(std::move(request), backend, context.bounds);
+  const auto job = context.service.submit({.backend = &backend,
+                                           .request = std::move(completed.request),
+                                           .files = std::move(files),
+                                           .client = user.value_or(http.client_address),
+                                           .warnings = completed.warnings,
+                                           .form = file_form,
+                                           .is_kept = form.is_url,
+                                           .has_previews = form.is_stream && form.num_partial > 0,
+                                           .preview_interval = 0});
+  Answer answer{.job = job, .when_gone = [&context, job] { context.service.cancel(job); }};
+  if (form.is_stream)
+    answer.on_event = OpenAiStream(job, kind, form.num_partial);
+  else
+    answer.when_ended = [form](const Job& ended) { return whole_answer(ended, form); };
+  return answer;
+}
+
+Answer generations(const ApiContext& context, const HttpRequest& http,
+                   const std::vector<std::string>&) {
+  const auto none = [](Fields&, const ModelInfo&, const RequestBounds& bounds) {
+    return UndecodedPictures(bounds);
+  };
+  return make_pictures(context, http, "image_generation", none);
+}
+
+Answer edits(const ApiContext& context, const HttpRequest& http, const std::vector<std::string>&) {
+  return make_pictures(context, http, "image_edit", read_edited_pictures);
+}
+
+Json model_json(const Backend& backend) {
+  return {{"id", backend.model}, {"object", "model"}, {"created", 0}, {"owned_by", "braid"}};
+}
+
+Answer models(const ApiContext& context, const HttpRequest&, const std::vector<std::string>&) {
+  auto data = Json::array();
+  for (const auto& backend : context.service.backends()) data.push_back(model_json(backend));
+  return json_answer({{"object", "list"}, {"data", std::move(data)}});
+}
+
+Answer model(const ApiContext& context, const HttpRequest&, const std::vector<std::string>& parts) {
+  return json_answer(model_json(backend_named(parts.front(), context.service.backends())));
+}
+
+}  // namespace
+
+std::vector<Route> openai_routes() {
+  return {{"POST", "/v1/images/generations", generations},
+          {"POST", "/v1/images/edits", edits},
+          {"GET", "/v1/models", models},
+          {"GET", "/v1/models/{}", model}};
+}
+
+}  // namespace braid::serve

@@ -1,0 +1,272 @@
+#include "serve/body/fields.h"
+
+#include <algorithm>
+#include <charconv>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "serve/api_error.h"
+#include "serve/http.h"
+
+namespace braid::serve {
+namespace {
+
+const std::string kBody = "the request";
+constexpr int kMostDepth = 32;
+constexpr std::size_t kLongestNumber = 40;  // characters, in forms
+
+// Turns an InputError of base/json into the client's error, naming the field.
+template <class Read>
+auto naming(const std::string& param, Read read) {
+  try {
+    return read();
+  } catch (const InputError& error) {
+    refuse(param, error.what());
+  }
+}
+
+// The parser limits the depth, so the recursion is bounded.
+int depth_of(const Json& json) {
+  int deepest = 0;
+  if (json.is_structured())
+    for (const auto& element : json) deepest = std::max(deepest, 1 + depth_of(element));
+  return deepest;
+}
+
+bool is_utf8(std::string_view text) {
+  try {
+    (void)Json(text).dump();
+    return true;
+  } catch (const Json::exception&) {
+    return false;
+  }
+}
+
+bool read_decimal(const std::string& text, std::uint64_t& value) {
+  const auto* const end = text.data() + text.size();
+  const auto parsed = std::from_chars(text.data(), end, value);
+  return !text.empty() && parsed.ec == std::errc() && parsed.ptr == end;
+}
+
+}  // namespace
+
+std::string error_json(const ApiError& error) {
+  const bool is_clients = error.status < 500 && error.status != 429;
+  const auto type = error.status == 429 ? "rate_limit_error"
+                    : is_clients        ? "invalid_request_error"
+                                        : "server_error";
+  const auto or_null = [](const std::string& text) { return text.empty() ? Json() : Json(text); };
+  const Json json = {{"error",
+                      {{"message", error.what()},
+                       {"type", type},
+                       {"param", or_null(error.param)},
+                       {"code", or_null(error.code)}}}};
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+Fields::Fields(std::string_view body) {
+  try {
+    json_ = std::make_shared<Json>(parse_json(body, kBody));
+    (void)JsonObject(*json_, kBody);
+  } catch (const InputError& error) {
+    throw ApiError(400, error.what(), "invalid_json");
+  }
+  if (depth_of(*json_) > kMostDepth)
+    throw ApiError(400, text_of(kBody, " nests JSON deeper than ", kMostDepth, " levels"),
+                   "invalid_json");
+}
+
+Fields::Fields(const std::vector<Part>& form)
+    : json_(std::make_shared<Json>(Json::object())), is_form_(true) {
+  for (const auto& part : form) {
+    const auto name =
+        part.name.ends_with("[]") ? part.name.substr(0, part.name.size() - 2) : part.name;
+    if (!is_utf8(name + part.file) || (!part.is_file && !is_utf8(part.bytes)))
+      throw ApiError(400, "the form has text that is not UTF-8", "invalid_multipart");
+    if (part.is_file)
+      files_[name].push_back({part.file, std::string(part.bytes)});
+    else
+      add_text(part.name, part.bytes);
+  }
+}
+
+// The k-th `name[][key]` of a key belongs to the list's k-th object: clients group by key.
+void Fields::add_text(const std::string& name, std::string_view text) {
+  const auto bracket = name.find("[]");
+  if (bracket == name.npos) {
+    if (!json_->emplace(name, text).second)
+      throw ApiError(400, "the field '" + name.substr(0, 100) + "' appears twice",
+                     "invalid_multipart", name.substr(0, 100));
+    return;
+  }
+  auto& list = (*json_)[name.substr(0, bracket)];
+  if (!list.is_array()) list = Json::array();
+  const auto rest = name.substr(bracket + 2);
+  if (rest.empty()) return list.push_back(text);
+  if (rest.size() < 3 || !rest.starts_with('[') || !rest.ends_with(']'))
+    refuse(name, "'" + name.substr(0, 100) + "' should be a name, name[] or name[][key]");
+  const auto key = rest.substr(1, rest.size() - 2);
+  const auto lacks_it = [&](const Json& one) { return one.is_object() && !one.contains(key); };
+  const auto next = std::find_if(list.begin(), list.end(), lacks_it);
+  if (next != list.end())
+    (*next)[key] = text;
+  else
+    list.push_back({{key, text}});
+}
+
+bool Fields::has(const std::string& name) {
+  known_.insert(name);
+  return JsonObject(*json_, kBody).has(name);
+}
+
+// Forms contain only text.
+void Fields::read_scalar(const std::string& name) {
+  if (!is_form_ || !json_->contains(name) || !json_->at(name).is_string()) return;
+  const auto& text = json_->at(name).get_ref<const std::string&>();
+  if (text.size() > kLongestNumber) return;
+  const auto value = Json::parse(text, nullptr, false);
+  if (value.is_number() || value.is_boolean()) (*json_)[name] = value;
+}
+
+std::optional<std::int64_t> Fields::integer(std::initializer_list<const char*> names,
+                                            std::int64_t low, std::int64_t high) {
+  std::optional<std::int64_t> value;
+  for (const auto* const name : names) {
+    read_scalar(name);
+    if (!has(name)) continue;
+    const auto read =
+        naming(name, [&] { return JsonObject(*json_, kBody).integer(name, low, high); });
+    if (!value) value = read;
+  }
+  return value;
+}
+
+std::optional<double> Fields::number(std::initializer_list<const char*> names) {
+  std::optional<double> value;
+  for (const auto* const name : names) {
+    read_scalar(name);
+    if (!has(name)) continue;
+    const auto read = naming(name, [&] { return JsonObject(*json_, kBody).number_or(name, 0); });
+    if (!value) value = read;
+  }
+  return value;
+}
+
+std::vector<double> Fields::numbers(const std::string& name) {
+  read_scalar(name);
+  if (!has(name)) return {};
+  const auto list = json_->at(name).is_array() ? json_->at(name) : Json::array({json_->at(name)});
+  std::vector<double> values;
+  for (const auto& element : list) {
+    const bool is_text = is_form_ && element.is_string();
+    const auto value =
+        is_text ? Json::parse(element.get_ref<const std::string&>(), nullptr, false) : element;
+    if (!value.is_number())
+      refuse(name, text_of("'", name, "' should be a number or a list of them"));
+    values.push_back(value.get<double>());
+  }
+  return values;
+}
+
+std::optional<bool> Fields::flag(const std::string& name) {
+  read_scalar(name);
+  if (!has(name)) return {};
+  return naming(name, [&] { return JsonObject(*json_, kBody).flag_or(name, false); });
+}
+
+std::optional<std::string> Fields::text(const std::string& name, std::size_t most) {
+  if (!has(name)) return {};
+  auto value = naming(name, [&] { return JsonObject(*json_, kBody).string(name); });
+  if (value.size() > most)
+    refuse(name,
+           text_of("'", name, "' should have at most ", most, " bytes, it has ", value.size()));
+  return value;
+}
+
+std::optional<std::uint64_t> Fields::seed() {
+  read_scalar("seed");
+  if (!has("seed")) return {};
+  const auto& value = json_->at("seed");
+  // The JSON library's == would take 2^64-1 for -1.
+  const bool is_any =
+      value.is_number_integer() && !value.is_number_unsigned() && value.get<std::int64_t>() == -1;
+  if (is_any) return {};
+  if (value.is_number_unsigned()) return value.get<std::uint64_t>();
+  std::uint64_t seed = 0;
+  if (value.is_string() && read_decimal(value.get<std::string>(), seed)) return seed;
+  refuse("seed", "'seed' should be a whole number between 0 and 2^64-1, or -1 for any, it is " +
+                     value.dump(-1, ' ', false, Json::error_handler_t::replace).substr(0, 100));
+}
+
+std::string Fields::word(const std::string& name, std::initializer_list<const char*> words,
+                         const std::string& otherwise) {
+  const auto value = text(name, 1000).value_or(otherwise);
+  std::string list;
+  for (const auto* const word : words) {
+    if (value == word) return value;
+    list += (list.empty() ? "" : ", ") + std::string(word);
+  }
+  refuse(name, text_of("'", name, "' should be one of ", list, ", it is '", value, "'"));
+}
+
+std::vector<BroughtFile> Fields::files(const std::string& name) {
+  std::vector<BroughtFile> files;
+  if (const auto own = files_.find(name); own != files_.end()) files = own->second;
+  if (!has(name)) return files;
+  const auto& value = json_->at(name);
+  const auto texts = value.is_array() ? value : Json::array({value});
+  for (const auto& text : texts) {
+    if (!text.is_string())
+      refuse(name, text_of("'", name, "' should be a picture in base64, it is ", text.type_name()));
+    files.push_back({"", bytes_of_base64(text.get_ref<const std::string&>(), name)});
+  }
+  return files;
+}
+
+std::vector<Fields> Fields::list(const std::string& name, std::size_t most) {
+  if (!has(name)) return {};
+  auto value = json_->at(name);
+  if (is_form_ && value.is_string())
+    value = Fields(R"({"list":)" + value.get<std::string>() + "}").json().at("list");
+  if (!value.is_array()) refuse(name, text_of("'", name, "' should be a list"));
+  if (value.size() > most)
+    refuse(name,
+           text_of("'", name, "' should have at most ", most, " elements, it has ", value.size()));
+  std::vector<Fields> elements;
+  for (const auto& element : value) {
+    if (!element.is_object()) refuse(name, text_of("'", name, "' should be a list of objects"));
+    elements.push_back(Fields(std::make_shared<Json>(element)));
+    elements.back().is_form_ = is_form_;
+  }
+  return elements;
+}
+
+void Fields::ignore(std::initializer_list<const char*> names) {
+  for (const auto* const name : names) known_.insert(name);
+}
+
+void Fields::finish() const {
+  for (const auto& [name, value] : json_->items())
+    if (!known_.contains(name) && !value.is_null())
+      throw ApiError(400, "there is no field '" + name.substr(0, 100) + "'", "unknown_parameter",
+                     name.substr(0, 100));
+  for (const auto& [name, files] : files_)
+    if (!known_.contains(name))
+      throw ApiError(400, "there is no field '" + name.substr(0, 100) + "' for a file",
+                     "unknown_parameter", name.substr(0, 100));
+}
+
+Size size_of(const std::string& text, const std::string& param) {
+  Size size{};
+  const auto* const end = text.data() + text.size();
+  const auto width = std::from_chars(text.data(), end, size.width);
+  const bool has_height = width.ec == std::errc() && width.ptr != end && *width.ptr == 'x';
+  const auto height = has_height ? std::from_chars(width.ptr + 1, end, size.height)
+                                 : std::from_chars_result{end, std::errc::invalid_argument};
+  if (height.ec != std::errc() || height.ptr != end || size.width < 1 || size.height < 1)
+    refuse(param, text_of("'", param, "' should be WIDTHxHEIGHT, as 512x512, it is '",
+                          text.substr(0, 100), "'"));
+  return size;
+}
+
+}  // namespace braid::serve

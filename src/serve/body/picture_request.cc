@@ -1,0 +1,135 @@
+#include "serve/body/picture_request.h"
+
+#include <sys/random.h>
+
+#include <algorithm>
+#include <cmath>
+#include <tuple>
+
+#include "base/error.h"
+#include "serve/api_error.h"
+#include "serve/body/loras.h"
+
+namespace braid::serve {
+namespace {
+
+constexpr std::size_t kLongestPrompt = 32'000;  // bytes; OpenAI's bound of characters
+
+void read_size(Fields& fields, const ModelInfo& info, Request& request) {
+  if (const auto size = fields.text("size", 100); size && *size != "auto") {
+    const auto [width, height] = size_of(*size, "size");
+    request.width = width;
+    request.height = height;
+  }
+  const auto side = [&](const char* name, std::optional<int>& pixels) {
+    if (const auto value = fields.integer({name}, 1, info.largest_side)) pixels = int(*value);
+    if (pixels && *pixels % info.size_multiple != 0)
+      refuse(fields.has(name) ? name : "size", text_of("width and height should be multiples of ",
+                                                       info.size_multiple, ", one is ", *pixels));
+  };
+  side("width", request.width);
+  side("height", request.height);
+}
+
+void read_guidance(Fields& fields, Request& request) {
+  request.guidance = fields.number({"guidance", "guidance_scale"});
+  if (const auto scale = fields.number({"true_cfg", "true_cfg_scale"})) request.true_cfg = *scale;
+  if (const auto rescale = fields.number({"guidance_rescale"})) request.guidance_rescale = *rescale;
+  if (const auto cap = fields.number({"cfg_norm_cap"})) request.cfg_norm_cap = *cap;
+  if (const auto until = fields.number({"cfg_until"})) request.cfg_until = *until;
+  request.negative_prompt = fields.text("negative_prompt", kLongestPrompt);
+  request.negative_prompt_2 = fields.text("negative_prompt_2", kLongestPrompt);
+}
+
+// Without a requested size the engine would use the input picture's: scales it down to the bounds.
+void keep_size_within(const RequestBounds& bounds, int multiple, Request& request) {
+  const auto& [init, controls] = std::tie(request.pictures.init, request.pictures.controls);
+  const auto* const in = init ? &*init : controls.empty() ? nullptr : &controls.front().picture;
+  if (!in || request.width || request.height) return;
+  const double scale = std::sqrt(double(bounds.max_pixels) / (double(in->width) * in->height));
+  if (scale >= 1) return;
+  const auto side = [&](int pixels) {
+    return std::max(1, int(pixels * scale) / multiple) * multiple;
+  };
+  request.width = side(in->width);
+  request.height = side(in->height);
+}
+
+}  // namespace
+
+std::uint64_t random_seed() {
+  std::uint64_t bits = 0;
+  check(::getrandom(&bits, sizeof bits, 0) == ssize_t(sizeof bits),
+        "the system has no random numbers");
+  return bits >> 11;
+}
+
+const Backend& backend_named(const std::string& name, const std::vector<Backend>& backends) {
+  if (name.empty()) return backends.front();
+  std::string names;
+  for (const auto& backend : backends) {
+    if (backend.model == name) return backend;
+    names += (names.empty() ? "'" : ", '") + backend.model + "'";
+  }
+  throw ApiError(404,
+                 "there is no model '" + name.substr(0, 100) + "' here: this server has " + names,
+                 "model_not_found", "model");
+}
+
+const Backend& read_model(Fields& fields, const std::vector<Backend>& backends) {
+  return backend_named(fields.text("model", 1000).value_or(""), backends);
+}
+
+Request read_picture_fields(Fields& fields, const Backend& backend, const RequestBounds& bounds) {
+  const auto prompt = fields.text("prompt", kLongestPrompt);
+  if (!prompt) throw ApiError(400, "there is no 'prompt'", "missing_required_parameter", "prompt");
+  Request request;
+  request.prompts = {*prompt};
+  if (const auto second = fields.text("prompt_2", kLongestPrompt)) request.prompts_2 = {*second};
+  request.num_images = int(fields.integer({"n"}, 1, bounds.max_pictures).value_or(1));
+  read_size(fields, backend.info, request);
+  if (const auto steps = fields.integer({"steps", "num_inference_steps"}, 1, bounds.max_steps))
+    request.steps = int(*steps);
+  if (const auto tokens = fields.integer({"max_sequence_length"}, 1, backend.info.max_text_tokens))
+    request.max_sequence_length = int(*tokens);
+  read_guidance(fields, request);
+  request.seed = fields.seed().value_or(random_seed());
+  apply_loras(read_loras(fields), backend, request);
+  return request;
+}
+
+FileForm read_file_form(Fields& fields) {
+  const auto name = fields.word("output_format", {"png", "jpeg", "webp"}, "png");
+  using Format = FileForm::Format;
+  return {.format = name == "jpeg"   ? Format::kJpeg
+                    : name == "webp" ? Format::kWebp
+                                     : Format::kPng,
+          .quality = int(fields.integer({"output_compression"}, 0, 100).value_or(100))};
+}
+
+void require_few_pixels(int width, int height, const RequestBounds& bounds) {
+  const auto pixels = std::int64_t(width) * height;
+  if (pixels > bounds.max_pixels)
+    refuse("size", text_of("a picture may have at most ", bounds.max_pixels,
+                           " pixels here, this one has ", pixels));
+}
+
+CompletedRequest completed_request(Request request, const Backend& backend,
+                                   const RequestBounds& bounds) {
+  keep_size_within(bounds, backend.info.size_multiple, request);
+  CompletedRequest completed;
+  auto& complete = completed.request;
+  const auto keep = [&](const std::string& sentence) { completed.warnings.push_back(sentence); };
+  try {
+    complete = backend.complete(request, {.warning = keep});
+  } catch (const InputError& error) {
+    throw ApiError(400, error.what(), "invalid_value");
+  }
+  require_few_pixels(*complete.width, *complete.height, bounds);
+  if (*complete.steps > bounds.max_steps)
+    refuse("steps", text_of("a picture may take at most ", bounds.max_steps,
+                            " steps here, this one takes ", *complete.steps));
+  return completed;
+}
+
+}  // namespace braid::serve

@@ -1,0 +1,44 @@
+// From a client's JSON to a complete request of the engine.
+#pragma once
+
+#include "serve/backend.h"
+#include "serve/body/fields.h"
+#include "serve/jobs/order.h"
+
+namespace braid::serve {
+
+// Limits of one request.
+struct RequestBounds {
+  int max_pictures = 10;
+  std::int64_t max_pixels = std::int64_t(2048) * 2048;  // per picture
+  int max_steps = 200;
+  std::int64_t max_input_pixels = std::int64_t(1) << 25;  // of all input pictures
+};
+
+// The model named `name`, or the first one if it is empty. Throws ApiError 404.
+const Backend& backend_named(const std::string& name, const std::vector<Backend>& backends);
+// By the field `model`.
+const Backend& read_model(Fields& fields, const std::vector<Backend>& backends);
+
+// The fields of OpenAI's images API, and our additions. Draws a seed if none is given. Throws
+// ApiError naming the field. Fields for the answer's form are left to the caller.
+Request read_picture_fields(Fields& fields, const Backend& backend, const RequestBounds& bounds);
+
+// `output_format` and `output_compression`, which sets the quality.
+FileForm read_file_form(Fields& fields);
+
+// Throws ApiError naming the size if a picture would exceed `bounds`.
+void require_few_pixels(int width, int height, const RequestBounds& bounds);
+
+// The request that the engine would run, and its warnings. Throws ApiError if it would refuse it.
+struct CompletedRequest {
+  Request request;
+  std::vector<std::string> warnings;
+};
+// If the size comes from input pictures, it is scaled down to the bounds.
+CompletedRequest completed_request(Request request, const Backend& backend,
+                                   const RequestBounds& bounds);
+
+std::uint64_t random_seed();  // below 2^53: exact in JavaScript, too
+
+}  // namespace braid::serve

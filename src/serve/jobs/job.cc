@@ -1,0 +1,167 @@
+#include "serve/jobs/job.h"
+
+#include <sys/random.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+
+namespace braid::serve {
+
+const char* state_name(JobState state) {
+  switch (state) {
+    case JobState::kQueued:
+      return "queued";
+    case JobState::kRunning:
+      return "running";
+    case JobState::kDone:
+      return "done";
+    case JobState::kFailed:
+      return "failed";
+    case JobState::kCancelled:
+      return "cancelled";
+  }
+  return "";
+}
+
+std::string random_id() {
+  std::array<unsigned char, 16> bytes{};
+  check(::getrandom(bytes.data(), bytes.size(), 0) == ssize_t(bytes.size()),
+        "the system has no random numbers: ", std::strerror(errno));
+  constexpr const char* kDigits = "0123456789abcdef";
+  std::string id;
+  for (const auto byte : bytes) {
+    id += kDigits[byte >> 4];
+    id += kDigits[byte & 15];
+  }
+  return id;
+}
+
+namespace {
+
+std::size_t bytes_of(const PicturesIn& pictures) {
+  const auto of = [](const std::optional<Pixels>& one) { return one ? one->rgb.size() : 0; };
+  std::size_t bytes = of(pictures.init) + of(pictures.mask);
+  for (const auto& control : pictures.controls) bytes += control.picture.rgb.size();
+  for (const auto& reference : pictures.references) bytes += reference.rgb.size();
+  return bytes;
+}
+
+}  // namespace
+
+Job::Job(std::string id, Order order)
+    : id_(std::move(id)),
+      pictures_(std::exchange(order.request.pictures, {})),
+      num_input_bytes_(bytes_of(pictures_)),
+      order_(std::move(order)) {
+  publish("queued", {{"id", id_}, {"pictures", num_pictures()}});
+}
+
+Request Job::take_request() {
+  auto request = order_.request;
+  const std::scoped_lock lock(mutex_);
+  request.pictures = std::exchange(pictures_, {});
+  return request;
+}
+
+Job::Status Job::status() const {
+  const std::scoped_lock lock(mutex_);
+  return status_;
+}
+
+std::size_t Job::num_bytes() const {
+  std::size_t bytes = 0;
+  for (const auto& picture : status().pictures) bytes += picture.file->size();
+  return bytes;
+}
+
+void Job::start() {
+  const std::scoped_lock lock(mutex_);
+  status_.state = JobState::kRunning;
+  status_.started = Clock::now();
+  publish("started", Json::object());
+}
+
+void Job::advance(const std::string& phase, int step, std::optional<double> eta) {
+  const std::scoped_lock lock(mutex_);
+  status_.phase = phase;
+  status_.step = step;
+  status_.eta = eta;
+  publish("progress", {{"phase", phase},
+                       {"step", step},
+                       {"steps", order_.request.steps.value_or(0)},
+                       {"picture", int(status_.pictures.size())},
+                       {"pictures", num_pictures()},
+                       {"eta", eta ? Json(*eta) : Json()}});
+}
+
+void Job::preview(int picture, int step, FileBytes file) {
+  const std::scoped_lock lock(mutex_);
+  publish("preview", {{"picture", picture}, {"step", step}}, std::move(file));
+}
+
+void Job::add(MadePicture picture) {
+  const std::scoped_lock lock(mutex_);
+  const Json data = {{"picture", int(status_.pictures.size())},
+                     {"seed", picture.seed},
+                     {"width", picture.width},
+                     {"height", picture.height}};
+  status_.pictures.push_back(picture);
+  publish("picture", data, picture.file);
+}
+
+void Job::finish(const Ending& ending) {
+  const std::scoped_lock lock(mutex_);
+  const auto& error = ending.error;
+  status_.state = ending.state;
+  status_.finished = Clock::now();
+  status_.error = error;
+  status_.is_refused = ending.is_refused;
+  status_.eta.reset();
+  pictures_ = {};
+  publish(state_name(ending.state), error.empty() ? Json::object() : Json{{"message", error}});
+}
+
+void Job::mark_fetched(std::size_t picture) {
+  const std::scoped_lock lock(mutex_);
+  status_.pictures.at(picture).is_fetched = true;
+}
+
+void Job::request_stop() {
+  stop_.request_stop();  // outside the lock: callbacks of the token run here
+  const std::scoped_lock lock(mutex_);
+  status_.is_cancelling = true;
+}
+
+std::vector<Event> Job::events_after(std::uint64_t id) const {
+  const std::scoped_lock lock(mutex_);
+  std::vector<Event> newer;
+  for (const auto& event : events_)
+    if (event.id > id) newer.push_back(event);
+  return newer;
+}
+
+std::shared_ptr<void> Job::subscribe(std::function<void()> wake) {
+  const std::scoped_lock lock(mutex_);
+  const auto number = ++last_subscriber_;
+  subscribers_[number] = std::move(wake);
+  return {nullptr, [this, number](void*) {
+            const std::scoped_lock lock(mutex_);
+            subscribers_.erase(number);
+          }};
+}
+
+void Job::publish(const std::string& name, const Json& data, FileBytes file) {
+  if (name == "progress" || name == "preview")
+    std::erase_if(events_, [&](const Event& event) { return event.name == name; });
+  events_.push_back({.id = ++last_event_,
+                     .name = name,
+                     .data = data.dump(-1, ' ', false, Json::error_handler_t::replace),
+                     .file = std::move(file)});
+  for (const auto& [number, wake] : subscribers_) wake();
+}
+
+}  // namespace braid::serve

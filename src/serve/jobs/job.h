@@ -1,0 +1,114 @@
+// One request for pictures from acceptance to end, with its events. Any thread may call any
+// function.
+#pragma once
+
+#include <chrono>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+
+#include "base/json.h"
+#include "serve/jobs/order.h"
+
+namespace braid::serve {
+
+using Clock = std::chrono::steady_clock;
+
+enum class JobState { kQueued, kRunning, kDone, kFailed, kCancelled };
+const char* state_name(JobState state);
+inline bool is_final(JobState state) { return state > JobState::kRunning; }
+
+struct Ending {
+  JobState state = JobState::kDone;
+  std::string error = {};   // if it failed
+  bool is_refused = false;  // failed because of the request, not the server
+};
+
+using FileBytes = std::shared_ptr<const std::string>;
+
+struct MadePicture {
+  std::uint64_t seed = 0;
+  int width = 0, height = 0;
+  FileBytes file;
+  bool is_fetched = false;  // by its URL
+};
+
+// `id` counts from 1 within a job. Only the newest "progress" and "preview" are kept: a late reader
+// sees where the job is, not how it got there.
+struct Event {
+  std::uint64_t id = 0;
+  std::string name;     // queued, started, progress, preview, picture, done, failed, cancelled
+  std::string data;     // one line of JSON
+  FileBytes file = {};  // for previews and pictures
+};
+
+class Job {
+ public:
+  Job(std::string id, Order order);
+
+  const std::string& id() const { return id_; }
+  // Its request has no pictures.
+  const Order& order() const { return order_; }
+  int num_pictures() const { return order_.request.num_images; }
+  std::size_t num_input_bytes() const { return num_input_bytes_; }
+  // Gives away the request with its pictures: a job outlives its work by far.
+  Request take_request();
+  Clock::time_point accepted() const { return accepted_; }
+
+  // A copy of the changing state.
+  struct Status {
+    JobState state = JobState::kQueued;
+    bool is_cancelling = false;
+    std::optional<Clock::time_point> started = {}, finished = {};
+    std::string phase = {};          // "text", "denoise", "decode" while running
+    int step = 0;                    // of the pictures being made
+    std::optional<double> eta = {};  // seconds, for the whole job
+    std::vector<MadePicture> pictures = {};
+    std::string error = {};  // if it failed
+    bool is_refused = false;
+  };
+  Status status() const;
+  std::size_t num_bytes() const;  // of its pictures
+
+  // State changes, each publishing its event.
+  void start();
+  void advance(const std::string& phase, int step, std::optional<double> eta);
+  void preview(int picture, int step, FileBytes file);
+  void add(MadePicture picture);
+  void finish(const Ending& ending);
+
+  void mark_fetched(std::size_t picture);
+
+  void request_stop();
+  std::stop_token stop_token() const { return stop_.get_token(); }
+
+  // Events with larger ids, in order.
+  std::vector<Event> events_after(std::uint64_t id) const;
+
+  // While the result lives, `wake` is called after each change, on any thread and under a lock: it
+  // must not call into the job.
+  [[nodiscard]] std::shared_ptr<void> subscribe(std::function<void()> wake);
+
+ private:
+  void publish(const std::string& name, const Json& data, FileBytes file = {});
+
+  const std::string id_;
+  PicturesIn pictures_;  // until taken, or the job has ended
+  const std::size_t num_input_bytes_;
+  const Order order_;
+  const Clock::time_point accepted_ = Clock::now();
+  std::stop_source stop_;
+  mutable std::mutex mutex_;
+  Status status_;
+  std::uint64_t last_event_ = 0;
+  std::deque<Event> events_;
+  std::uint64_t last_subscriber_ = 0;
+  std::map<std::uint64_t, std::function<void()>> subscribers_;
+};
+
+// 128 random bits in hexadecimal digits.
+std::string random_id();
+
+}  // namespace braid::serve

@@ -1,0 +1,32 @@
+// Finished jobs kept for a while, for clients that come back. Not thread-safe.
+#pragma once
+
+#include "serve/jobs/job.h"
+
+namespace braid::serve {
+
+// How long jobs are kept, and how many.
+struct KeepLimits {
+  std::chrono::seconds time = std::chrono::minutes(10);
+  std::size_t jobs = 256, bytes = std::size_t(256) << 20;
+  std::chrono::seconds to_fetch = std::chrono::seconds(10);  // to fetch pictures, when stopping
+};
+
+class KeptJobs {
+ public:
+  explicit KeptJobs(KeepLimits limits) : limits_(limits) {}
+
+  void add(const std::shared_ptr<Job>& job) { jobs_[job->id()] = job; }
+  std::shared_ptr<Job> find(const std::string& id) const;                        // null if unknown
+  std::vector<std::shared_ptr<Job>> of_client(const std::string& client) const;  // oldest first
+  // Drops finished jobs, oldest first, that are too old or exceed the limits.
+  void forget_old();
+  // Whether a client may still fetch a picture finished a moment ago.
+  bool has_unfetched() const;
+
+ private:
+  KeepLimits limits_;
+  std::map<std::string, std::shared_ptr<Job>> jobs_;
+};
+
+}  // namespace braid::serve

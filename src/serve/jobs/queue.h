@@ -1,0 +1,42 @@
+// Waiting jobs: bounded in the pictures to make and in the bytes of input pictures. Clients take
+// turns, so that many jobs of one do not keep the others waiting. Not thread-safe.
+#pragma once
+
+#include <list>
+
+#include "serve/jobs/job.h"
+
+namespace braid::serve {
+
+class Queue {
+ public:
+  Queue(int max_pictures, std::size_t max_input_bytes)
+      : max_pictures_(max_pictures), max_input_bytes_(max_input_bytes) {}
+
+  // For a job of so many pictures, and so many bytes of those that it brings.
+  bool has_room(int pictures, std::size_t input_bytes) const;
+  // False where there is no room.
+  bool push(const std::shared_ptr<Job>& job);
+  // The oldest job of the client whose turn it is; null if none waits.
+  std::shared_ptr<Job> pop();
+  // False if it is not in the queue.
+  bool remove(const Job& job);
+
+  int num_jobs() const;
+  int num_pictures() const;
+  std::size_t num_input_bytes() const;
+  // In starting order.
+  std::vector<std::shared_ptr<Job>> in_order() const;
+
+ private:
+  struct Line {
+    std::string client;
+    std::deque<std::shared_ptr<Job>> jobs;
+  };
+
+  int max_pictures_;
+  std::size_t max_input_bytes_;
+  std::list<Line> lines_;  // of waiting clients; the first one is next
+};
+
+}  // namespace braid::serve
