@@ -17,13 +17,13 @@ struct RgbaPixels {
 // Pasted on white as Pillow does it, bit for bit.
 Pixels over_white(const RgbaPixels& image);
 
-// The transparency of each pixel as grey: white where nothing is visible.
+// The transparency of each pixel as grey: white is fully transparent.
 Pixels transparency(const RgbaPixels& image);
 
-// Either of the two functions.
+// Either of the two functions above.
 using Flatten = Pixels(const RgbaPixels&);
 
-// As a file's head has it: upright the sides may be the other way round.
+// As in a file's header; an upright picture may have its sides exchanged.
 struct StoredSize {
   std::uint64_t width = 0, height = 0;
 };

@@ -16,11 +16,11 @@ namespace braid {
 Pixels decode_picture(std::string_view bytes, const std::string& source,
                       std::uint64_t max_pixels = kMaxPixels);
 
-// Decodes nothing. Throws InputError naming `source` for what is no PNG, JPEG or WebP.
+// Reads the header only. Throws InputError naming `source` for anything but PNG, JPEG and WebP.
 StoredSize stored_size(std::string_view bytes, const std::string& source);
 
-// How transparent each of its pixels is, as grey: white where nothing is seen. nullopt where all of
-// the picture is seen. Throws as decode_picture().
+// The transparency of each pixel as grey, white for fully transparent; nullopt for an opaque
+// picture. Throws as decode_picture().
 std::optional<Pixels> decode_transparency(std::string_view bytes, const std::string& source,
                                           std::uint64_t max_pixels = kMaxPixels);
 

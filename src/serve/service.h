@@ -1,5 +1,5 @@
-// The server behind its sockets: loads the model, keeps jobs, and makes their pictures on one
-// thread, one job after another. Any thread may call any function.
+// The server behind its sockets: loads the model, keeps jobs and makes their pictures on one
+// thread, job by job. Any thread may call any function.
 #pragma once
 
 #include <condition_variable>
@@ -46,8 +46,8 @@ class Service {
   const std::vector<Backend>& backends() const;
   const Backend& backend() const { return backends().front(); }
 
-  // Both throw ApiError: 429 where the queue is full, 503 unless the server is ready. The first is
-  // for callers who are about to read what takes time, or so many bytes of pictures.
+  // Both throw ApiError: 429 if the queue is full, 503 unless the server is ready. Callers use the
+  // first before they spend time on a request, or decode so many bytes of pictures.
   void require_room(int pictures = 1, std::size_t input_bytes = 0) const;
   std::shared_ptr<Job> submit(Order order);
   std::shared_ptr<Job> find(const std::string& id) const;                      // null if unknown

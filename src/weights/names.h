@@ -8,15 +8,15 @@
 
 namespace braid {
 
-// How rows of ours follow each other.
+// The order of our rows among the checkpoint's.
 struct Order {
   enum Way {
     kAsStored,
     kSwapHalves,  // the second half of the rows first: [scale | shift] -> [shift | scale]
-    kUnpair,  // of each head rows 0, 2, 4 ..., then 1, 3, 5 ...: rotated by halves, not by pairs
+    kUnpair,      // in each head the even rows first, as RoPE of halves needs them, not of pairs
   };
   Way way = kAsStored;
-  std::int64_t head_width = 0;  // of kUnpair
+  std::int64_t head_width = 0;  // only for kUnpair
 };
 
 // One of our modules, and the checkpoint's modules whose rows it concatenates. `*` stands for one

@@ -6,7 +6,7 @@
 #include "fake_gpu.h"
 #include "paged_model.h"
 #include "pipeline/engine.h"
-#include "pipeline/planner/memory.h"
+#include "pipeline/planner/costs/memory.h"
 #include "weights/paging/accelerator_device.h"
 
 namespace braid::locked_memory_test {

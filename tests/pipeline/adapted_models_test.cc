@@ -11,7 +11,7 @@
 #include "pipeline/conversion/convert.h"
 #include "pipeline/engine.h"
 #include "pipeline/part_tensors.h"
-#include "pipeline/planner/memory.h"
+#include "pipeline/planner/costs/memory.h"
 #include "pipeline/proofs/verify.h"
 #include "temporary_folder.h"
 #include "weights/files/safetensors_writer.h"

@@ -11,7 +11,7 @@
 #include "models/flux/model.h"
 #include "models/flux/sharding.h"
 #include "pipeline/memory/offload.h"
-#include "pipeline/planner/held.h"
+#include "pipeline/planner/costs/held.h"
 #include "planned.h"
 
 namespace braid::fit_test {

@@ -1,5 +1,5 @@
 // Models whose files are searched for: in a models folder of ComfyUI, and by a single file's shape.
-#include "pipeline/found_files.h"
+#include "pipeline/files/found_files.h"
 
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>

@@ -10,7 +10,7 @@
 #include "models/flux/model.h"
 #include "pipeline/engine.h"
 #include "pipeline/families/flux/flux.h"
-#include "pipeline/planner/held.h"
+#include "pipeline/planner/costs/held.h"
 #include "pipeline/planner/planner.h"
 #include "pipeline/proofs/probe.h"
 #include "pipeline/proofs/verify.h"

@@ -5,7 +5,7 @@
 #include "base/free_memory.h"
 #include "base/memory_meter.h"
 #include "models/vae/model.h"
-#include "pipeline/planner/memory.h"
+#include "pipeline/planner/costs/memory.h"
 #include "pipeline/proofs/bench.h"
 #include "planned.h"
 #include "temporary_folder.h"

@@ -4,7 +4,7 @@
 
 #include "counted_parameters.h"
 #include "pipeline/engine.h"
-#include "pipeline/planner/traffic.h"
+#include "pipeline/planner/costs/traffic.h"
 #include "traffic_text.h"
 
 namespace braid::whole_runs_test {

@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "app/print/model_info.h"
+#include "app/print/info/model_info.h"
 #include "base/error.h"
 #include "made_toy.h"
 #include "pipeline/conversion/convert.h"

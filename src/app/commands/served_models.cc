@@ -25,7 +25,7 @@ ServedModel settled(const ServeFlags& flags, const std::filesystem::path& model)
   if (!flags.lora_folder.empty()) options.adapter_mode = AdapterMode::kBeside;
   const auto launch = read_launch();
   const int num_ranks = launch ? launch->size : int(device_names(options).size());
-  // Whether a request has as many branches as ranks want to share is asked when it comes.
+  // Whether a request has as many branches as the layout shares out is checked when it arrives.
   options.layout = choose_layout(options.layout, num_ranks, options.layout.cfg > 1 ? 2 : 1);
   options.layout.ranks = Ranks::kProcesses;  // where a launcher started this program
   (void)world_of(options.layout);

@@ -1,7 +1,7 @@
 #include "app/files/bundled_model.h"
 
 #include "base/error.h"
-#include "pipeline/found_files.h"
+#include "pipeline/files/found_files.h"
 
 namespace braid {
 

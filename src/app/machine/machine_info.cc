@@ -14,7 +14,7 @@
 
 #include "app/files/bundled_model.h"
 #include "app/machine/gpus.h"
-#include "app/print/preset_info.h"
+#include "app/print/info/preset_info.h"
 #include "app/print/readable.h"
 #include "base/cpu.h"
 #include "base/gpu_runtime.h"

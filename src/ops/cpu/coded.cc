@@ -31,7 +31,7 @@ struct StoredRow {
   const std::uint8_t* bytes;
   float scale;
 
-  // Whole blocks where they are wanted, parts of one through a buffer.
+  // Decodes whole blocks in place, and parts of a block through a buffer.
   void read(Range numbers, Number* out) const {
     const auto end = numbers.begin + numbers.count;
     for (auto at = numbers.begin; at < end;) {
@@ -53,7 +53,7 @@ struct StoredRow {
   }
 };
 
-// The wanted numbers of a row of which `columns` are kept; none: all are.
+// Reads the wanted numbers of a row that keeps only `columns`; if empty, all columns.
 template <class Number>
 void read_runs(const std::vector<Share>& columns, Range wanted, const StoredRow<Number>& row,
                Number* out) {

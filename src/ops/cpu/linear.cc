@@ -18,7 +18,7 @@
 namespace braid::ops::cpu {
 namespace {
 
-// Decodes a few rows at a time, whose numbers stay in the L1 cache.
+// Decodes a few rows at a time, so that their numbers stay in the L1 cache.
 void pack_decoded(const CodedRows& rows, Range n, Range c, const ProductKernels& k, float* panel) {
   thread_local std::vector<std::uint16_t> numbers;
   numbers.resize(std::size_t(n.count * c.count));
@@ -56,8 +56,8 @@ struct Layer {
   const ProductKernels& kernels;
 };
 
-// Decoded where they are multiplied: words are pairs, as they lie. The next row's bytes come
-// meanwhile.
+// Rows are decoded directly into the words that are multiplied, pairs of adjacent numbers, while
+// the next row's bytes are prefetched.
 void take_decoded(const CodedRows& rows, Range n, Range c, float* to, std::int64_t stride) {
   const auto width = round_up(c.count, 2 * ProductKernels::kRun);
   for (std::int64_t i = 0; i < n.count; ++i) {

@@ -1,5 +1,5 @@
-// Compiled several times, each time for another instruction set and into another namespace
-// (BRAID_ISA), with the vectors of that set; see rows.cc.
+// Compiled once per instruction set, into its own namespace (BRAID_ISA) and with its vectors; see
+// rows.cc.
 #include "ops/kernels/blocks.h"
 
 #include <stdint.h>
@@ -19,7 +19,7 @@ typedef float Unaligned __attribute__((vector_size(4 * kWidth), aligned(4), may_
 
 inline void store(Floats numbers, float* out) { *(Unaligned*)out = numbers; }
 
-// To nearest, half to even.
+// Rounds to nearest, ties to even.
 inline void store(Floats numbers, uint16_t* out) {
   const auto bits = (Words)numbers;
   const Words up = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
@@ -32,7 +32,7 @@ inline Ints counted() {
   return lanes;
 }
 
-// A vector at a time; see block_loops.h.
+// Receives a vector at a time; see block_loops.h.
 template <class Result>
 struct ToVectors {
   using Number = Result;
@@ -52,12 +52,12 @@ struct ToVectors {
   void put(int64 place, Floats numbers) const { store(numbers * scale, out + place); }
 };
 
-// Codes with a sign, exponents of `kExponent` bits and mantissas of the rest. The largest
-// magnitudes from `kFirstSpecial` on are no numbers, or infinite.
+// Codes of a sign, `kExponent` bits of exponent and the rest mantissa. Magnitudes from
+// `kFirstSpecial` on are NaN, except for `kInfinity`.
 template <int kExponent, int kFirstSpecial, int kInfinity>
 Floats float8_numbers(Ints codes) {
   constexpr int kMantissa = 7 - kExponent, kBias = (1 << (kExponent - 1)) - 1;
-  constexpr float kLeast = 1.0f / float(1 << (kBias - 1 + kMantissa));  // of those below the normal
+  constexpr float kLeast = 1.0f / float(1 << (kBias - 1 + kMantissa));  // subnormal
   const Ints sign = (codes & 0x80) << 24, size = codes & 0x7f;
   const Ints normal = (size << (23 - kMantissa)) + ((127 - kBias) << 23);
   const Ints small = (Ints)(__builtin_convertvector(size, Floats) * kLeast);

@@ -14,7 +14,7 @@
 #include "nn/denoiser_part.h"
 #include "pipeline/families/description.h"
 #include "pipeline/families/text_encoders.h"
-#include "pipeline/model_files.h"
+#include "pipeline/files/model_files.h"
 
 namespace braid {
 

@@ -3,7 +3,7 @@
 
 #include "models/causal_lm/model.h"
 #include "pipeline/families/description.h"
-#include "pipeline/model_files.h"
+#include "pipeline/files/model_files.h"
 
 namespace braid {
 

@@ -5,7 +5,7 @@
 #include <map>
 
 #include "base/error.h"
-#include "pipeline/planner/held.h"
+#include "pipeline/planner/costs/held.h"
 
 namespace braid {
 namespace {

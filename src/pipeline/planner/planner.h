@@ -1,9 +1,9 @@
 // Every layout of some devices: whether it fits, what it holds and moves, how long a step takes.
 #pragma once
 
-#include "pipeline/planner/memory.h"
-#include "pipeline/planner/time.h"
-#include "pipeline/planner/traffic.h"
+#include "pipeline/planner/costs/memory.h"
+#include "pipeline/planner/costs/time.h"
+#include "pipeline/planner/costs/traffic.h"
 
 namespace braid {
 

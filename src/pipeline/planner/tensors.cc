@@ -51,7 +51,7 @@ PlannedTensor::Kind kind_of(const AskedTensor& asked, const std::vector<std::str
   return is_dense ? PlannedTensor::Kind::kDense : PlannedTensor::Kind::kNumbers;
 }
 
-// How the tensor is kept. A share that cuts through blocks keeps a few more.
+// How the tensor is kept. A share that begins or ends within a block keeps the whole block.
 Block kept_of(const AskedTensor& asked, Coded coded) {
   const Block as_numbers{.numbers = 1, .bytes = std::int64_t(c10::elementSize(asked.dtype))};
   if (coded == Coded::kWidened || asked.kind != AskedTensor::Kind::kMatrix || asked.stored.empty())
@@ -61,7 +61,7 @@ Block kept_of(const AskedTensor& asked, Coded coded) {
   return kept_as_stored(pieces, {}) ? block_of(asked.stored.front().entry.type) : as_numbers;
 }
 
-// A weight that an adapter changes itself is kept as numbers.
+// A weight that an adapter is fused into is kept as numbers.
 void add_changes(const AdapterChanges& changes, const SurveyOptions& options, PlannedTensor& t) {
   if (changes.changes.empty()) return;
   t.is_always_beside = options.adapters == AdapterMode::kBeside;

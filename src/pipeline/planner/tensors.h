@@ -23,11 +23,11 @@ struct PlannedTensor {
   std::int64_t block;  // in the order of use; -1: before the blocks; the number of blocks: after
   int leaf;            // of the layers that have pages of their own; -1: of none
   PageUse use;         // once a picture, or in every step
-  // Adapters' products beside it: their ranks' sum, and whether they stay there where it is
-  // numbers.
+  // Adapters' low-rank products beside it: the sum of their ranks, and whether they stay beside a
+  // weight that is kept as numbers.
   std::int64_t beside_rank = 0;
   bool is_always_beside = false;
-  // As the sharding cuts what is shared.
+  // Sharding cuts each of these parts by itself, in multiples of the unit.
   std::vector<std::int64_t> parts = {};
   std::int64_t unit = 0;
 };

@@ -13,7 +13,7 @@
 #include "parallel/controls.h"
 #include "pipeline/engine.h"
 #include "pipeline/pictures/kept_references.h"
-#include "pipeline/planner/memory.h"
+#include "pipeline/planner/costs/memory.h"
 #include "pipeline/proofs/probe.h"
 
 namespace braid {

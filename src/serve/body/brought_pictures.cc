@@ -52,7 +52,7 @@ std::optional<BroughtFile> single(std::vector<BroughtFile> files, const std::str
   return files.empty() ? std::nullopt : std::optional(std::move(files.front()));
 }
 
-// As the families' roles are: what it starts from, what it looks at, or what it follows.
+// As in a family: what to start from, what to look at, or what to follow.
 Role role_of_first(const ModelInfo::Pictures& taken, bool is_started_from) {
   if (taken.most_references > 0 && !(is_started_from && taken.takes_init)) return Role::kReference;
   return taken.takes_control ? Role::kControl : Role::kInit;
@@ -81,7 +81,7 @@ void UndecodedPictures::add(Role role, const std::string& field, BroughtFile fil
 }
 
 BroughtPictures UndecodedPictures::decoded() && {
-  // What a file says of them is in the order of the program's flags.
+  // The result's file lists them in the order of the program's flags.
   std::ranges::stable_sort(undecoded_, {}, &Undecoded::role);
   BroughtPictures brought{.pictures = std::move(in_), .files = {}};
   auto& in = brought.pictures;

@@ -6,25 +6,25 @@
 
 namespace braid::serve {
 
-// A request's pictures, and what its picture's file says of them: the client's file names if any,
+// A request's pictures, and what the result's file records of them: the client's file names, or
 // else their roles.
 struct BroughtPictures {
   PicturesIn pictures;
   std::vector<InputFile> files;
 };
 
-// The pictures of a request of which only the heads were looked at: all of them are counted before
-// one takes time and memory.
+// The pictures of a request, of which only the headers were read: all are counted before decoding
+// one costs time and memory.
 class UndecodedPictures {
  public:
   explicit UndecodedPictures(const RequestBounds& bounds) : pixels_left_(bounds.max_input_pixels) {}
 
-  // Holes are a mask's: what is transparent is drawn anew, or its white where nothing is.
+  // kHoles is a mask whose transparent pixels are drawn anew, or its white ones if it is opaque.
   enum class Role { kInit, kMask, kHoles, kReference, kControl };
-  // Throws ApiError naming the field, for what is no picture and for too many pixels in all.
+  // Throws ApiError naming the field if the file is no picture or the pixels of all are too many.
   void add(Role role, const std::string& field, BroughtFile file);
 
-  // What else is said of the pictures, which are all there and empty.
+  // The other settings of the pictures, which are empty until they are decoded.
   PicturesIn& settings() { return in_; }
   std::size_t num_bytes() const { return num_bytes_; }  // once they are decoded
 
@@ -44,21 +44,21 @@ class UndecodedPictures {
   PicturesIn in_;
 };
 
-// Each throws ApiError naming the field: for what is no picture, and for more pixels in all than
+// Each throws ApiError naming the field if a file is no picture or if all have more pixels than
 // bounds.max_input_pixels.
 
 // `init`, `mask`, `reference`, `control`, each a file or base64, `strength`, and what
 // read_picture_options() reads.
 UndecodedPictures read_own_pictures(Fields& fields, const RequestBounds& bounds);
 
-// OpenAI's `image` and `mask`, and the same. What they are to the model: what it looks at, if it
-// looks at any and there is neither a mask nor a strength; else the first is what it starts from. A
-// mask's holes are drawn anew, or its white where it has none.
+// OpenAI's `image` and `mask`, besides our own fields. Images are references if the model takes any
+// and there is neither a mask nor a strength; else the first is the one to start from. What a mask
+// leaves transparent is drawn anew, or its white if it is opaque.
 UndecodedPictures read_edited_pictures(Fields& fields, const ModelInfo& info,
                                        const RequestBounds& bounds);
 
-// AUTOMATIC1111's `init_images`, `mask` and `denoising_strength`; what else it has of them is
-// apply_sdapi_options()'s.
+// AUTOMATIC1111's `init_images`, `mask` and `denoising_strength`; apply_sdapi_options() reads its
+// other options of pictures.
 UndecodedPictures read_sdapi_pictures(Fields& fields, const ModelInfo& info,
                                       const RequestBounds& bounds);
 

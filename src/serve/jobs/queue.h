@@ -1,5 +1,5 @@
-// Waiting jobs: bounded in the pictures to make and in the bytes of input pictures. Clients take
-// turns, so that many jobs of one do not keep the others waiting. Not thread-safe.
+// Waiting jobs, bounded by the pictures to make and by the bytes of input pictures. Clients take
+// turns, so that one with many jobs does not keep the others waiting. Not thread-safe.
 #pragma once
 
 #include <list>
@@ -13,9 +13,9 @@ class Queue {
   Queue(int max_pictures, std::size_t max_input_bytes)
       : max_pictures_(max_pictures), max_input_bytes_(max_input_bytes) {}
 
-  // For a job of so many pictures, and so many bytes of those that it brings.
+  // For a job that makes so many pictures and brings so many bytes of them.
   bool has_room(int pictures, std::size_t input_bytes) const;
-  // False where there is no room.
+  // False if there is no room.
   bool push(const std::shared_ptr<Job>& job);
   // The oldest job of the client whose turn it is; null if none waits.
   std::shared_ptr<Job> pop();

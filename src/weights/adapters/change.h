@@ -23,10 +23,10 @@ struct AdapterChanges {
   std::vector<Change> changes = {};
   std::vector<StoredTensor> stored = {};  // tensors they are computed from
 
-  // Whether products of low rank are all there is to it, and their ranks' sum.
+  // Whether it consists of low-rank products only, and the sum of their ranks.
   bool are_products() const;
   std::int64_t rank() const;
-  std::string identity() const;  // in words: the same words, the same changes
+  std::string identity() const;  // equal strings mean equal changes
 };
 
 // Drops prefixes that no module of the file has: there are several for each file.

@@ -1,12 +1,12 @@
-// Blocks of 32 numbers of GGUF files, and single codes. Products of a block's scales and codes are
-// exact in float32, so that each number is rounded once at most, whatever order they are multiplied
-// in. https://github.com/ggml-org/ggml, ggml-quants.c
+// Decoders for GGUF's blocks of 32 numbers, and the table of all. Products of a block's scales and
+// codes are exact in float32, so each number is rounded at most once, in any order of
+// multiplication. https://github.com/ggml-org/ggml, ggml-quants.c
 //
-// `To` takes the numbers of a block, kLanes at a time: to.put(place of the first, float32 numbers).
-// It has what they are made of: bytes_at() and codes_at(), so many bytes without and with signs;
-// bits_at(), so many bits; numbers() of integers; chosen(), those of 16 numbers that codes name.
+// `To` receives a block's numbers, kLanes at a time: to.put(index of the first, float32 numbers).
+// It also has what decoders compute with, kLanes values each: bytes_at() (unsigned), codes_at()
+// (signed), bits_at(), numbers() (integers to float32), chosen() (a look-up in 16 numbers).
 //
-// In an unnamed namespace: files that are compiled for one instruction set include it too.
+// The namespace is unnamed because files compiled for one instruction set include this, too.
 #pragma once
 
 #include <stdint.h>
@@ -36,7 +36,7 @@ void decode_q4_1(const uint8_t* b, To to) {
   }
 }
 
-// Bit i of the four bytes at p is the fifth of code i.
+// Bit i of these four bytes is the fifth bit of code i.
 inline uint32_t fifth_bits(const uint8_t* p) {
   return uint32_t(p[0]) | uint32_t(p[1]) << 8 | uint32_t(p[2]) << 16 | uint32_t(p[3]) << 24;
 }
@@ -96,7 +96,7 @@ void decode_iq4_xs(const uint8_t* b, To to) {
   }
 }
 
-// `count` blocks, one after the other, their numbers times `scale`.
+// Decodes `count` adjacent blocks and multiplies their numbers by `scale`.
 template <class To>
 using DecodeBlocks = void(const uint8_t* blocks, int64_t count, float scale,
                           typename To::Number* out);
@@ -106,7 +106,7 @@ void decode_each(const uint8_t* blocks, int64_t count, float scale, typename To:
   for (int64_t i = 0; i < count; ++i) kDecode(blocks + i * kBytes, To{out + i * kNumbers, scale});
 }
 
-// In the order of ElementType from kQ4_0 on.
+// Indexed by ElementType, from kQ4_0 on.
 template <class To>
 constexpr DecodeBlocks<To>* kBlockLoops[] = {
     &decode_each<32, 18, To, decode_q4_0>,   &decode_each<32, 20, To, decode_q4_1>,

@@ -32,11 +32,7 @@ Tensor blocks_as_numbers(const Piece& piece) {
                                      : numbers;
 }
 
-}  // namespace
-
-namespace {
-
-// One number at a time, as it is defined.
+// Receives one number at a time: the definition.
 struct ToNumber {
   using Number = float;
   static constexpr int kLanes = 1;

@@ -1,4 +1,4 @@
-// Blocks of 256 numbers of GGUF files; see block_loops.h.
+// Decoders for GGUF's blocks of 256 numbers; see block_loops.h.
 #pragma once
 
 #include <stdint.h>
@@ -19,8 +19,8 @@ inline float float16_at(const uint8_t* p) {
   return __builtin_bit_cast(float, sign | exponent);
 }
 
-// Codes of two bits: 16 bytes hold four runs of 16 numbers, the i-th at bits 2 i. Calls body(number
-// of the run, place of the bytes, i) for the 16 runs of a block; i is known where it is compiled.
+// Two-bit codes: 16 bytes hold four runs of 16 numbers, run i in bits 2 i and 2 i + 1. Calls
+// body(run, offset of its bytes, i) for a block's 16 runs, unrolled: shifts by i are constants.
 template <class Body>
 void for_runs_of_fours(Body body) {
   for (int half = 0; half < 2; ++half)
@@ -29,7 +29,7 @@ void for_runs_of_fours(Body body) {
       for (int i = 0; i < 4; ++i) body(8 * half + 2 * i + side, 32 * half + 16 * side, i);
 }
 
-// 16 numbers have a scale and an offset, four bits each.
+// Each run of 16 numbers has a scale and an offset of four bits.
 template <class To>
 void decode_q2_k(const uint8_t* b, To to) {
   const float d = float16_at(b + 80), dmin = float16_at(b + 82);
@@ -42,7 +42,7 @@ void decode_q2_k(const uint8_t* b, To to) {
   });
 }
 
-// 16 numbers have a scale of six bits: four in the first eight bytes, two in the last four.
+// Each 16 numbers have a scale of six bits: four in the first eight bytes, two in the last four.
 template <class To>
 void decode_q3_k(const uint8_t* b, To to) {
   const uint8_t* const scales = b + 96;
@@ -59,7 +59,7 @@ void decode_q3_k(const uint8_t* b, To to) {
   });
 }
 
-// For sub-block i of 32 numbers, from the twelve bytes of six-bit scales and offsets.
+// Of the i-th 32 numbers, from twelve bytes of six-bit scales and offsets.
 struct ScaleAndOffset {
   float scale, offset;
 };
@@ -106,8 +106,8 @@ void decode_q6_k(const uint8_t* b, To to) {
   const float d = float16_at(b + 208);
   for_runs_of_fours([&](int run, int place, int i) {
     const float scale = d * float(int8_t(b[192 + run]));
-    const uint8_t *const low = b + 2 * place - place % 32 + i % 2 * 32, *const high =
-                                                                            b + 128 + place;
+    const uint8_t* const low = b + 2 * place - place % 32 + i % 2 * 32;
+    const uint8_t* const high = b + 128 + place;
     for (int at = 0; at < 16; at += To::kLanes) {
       const auto four = To::bytes_at(low + at) >> (i / 2 * 4) & 15;
       const auto two = To::bytes_at(high + at) >> (2 * i) & 3;

@@ -89,7 +89,7 @@ class StoredTensors : public TensorSource {
   const StoredTensor* with_scales(const std::string& tensor, const StoredTensor* stored);
 
   const Checkpoint checkpoint_;
-  // That are stored as convolutions, or codes that are joined with others than codes.
+  // Convolutions that are ours as matrices, and codes joined with tensors that are not codes.
   std::map<std::string, StoredTensor> matrices_;
   const Names names_;
   std::set<std::string> used_;
@@ -118,7 +118,7 @@ Parts StoredTensors::take(const std::string& path, AskedTensor& asked) {
   return parts;
 }
 
-// Codes whose neighbours are none are decoded as these are.
+// Codes are decoded if some of the tensors they are joined with are not codes.
 const StoredTensor* StoredTensors::with_scales(const std::string& tensor,
                                                const StoredTensor* stored) {
   const auto name = tensor + "_scale";

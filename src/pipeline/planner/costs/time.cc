@@ -1,9 +1,9 @@
-#include "pipeline/planner/time.h"
+#include "pipeline/planner/costs/time.h"
 
 #include <algorithm>
 #include <cmath>
 
-#include "pipeline/planner/traffic.h"
+#include "pipeline/planner/costs/traffic.h"
 
 namespace braid {
 namespace {

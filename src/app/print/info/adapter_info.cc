@@ -1,4 +1,4 @@
-#include "app/print/adapter_info.h"
+#include "app/print/info/adapter_info.h"
 
 #include "pipeline/adapter_fit.h"
 

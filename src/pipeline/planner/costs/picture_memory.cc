@@ -1,4 +1,4 @@
-#include "pipeline/planner/picture_memory.h"
+#include "pipeline/planner/costs/picture_memory.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "app/print/model_info.h"
+#include "app/print/info/model_info.h"
 
 #include <c10/core/ScalarType.h>
 

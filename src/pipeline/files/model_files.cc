@@ -1,11 +1,11 @@
-#include "pipeline/model_files.h"
+#include "pipeline/files/model_files.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "pipeline/families/family.h"
-#include "pipeline/found_files.h"
+#include "pipeline/files/found_files.h"
 #include "weights/files/whole_checkpoint.h"
 
 namespace braid {

@@ -1,4 +1,4 @@
-#include "app/print/preset_info.h"
+#include "app/print/info/preset_info.h"
 
 #include <cstdlib>
 

@@ -1,4 +1,4 @@
-#include "pipeline/planner/held.h"
+#include "pipeline/planner/costs/held.h"
 
 #include <algorithm>
 

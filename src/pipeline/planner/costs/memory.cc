@@ -1,13 +1,13 @@
-#include "pipeline/planner/memory.h"
+#include "pipeline/planner/costs/memory.h"
 
 #include <algorithm>
 
 #include "base/error.h"
 #include "comm/reduce.h"
 #include "ops/kernels/products.h"
-#include "pipeline/planner/held.h"
-#include "pipeline/planner/picture_memory.h"
-#include "pipeline/planner/traffic.h"
+#include "pipeline/planner/costs/held.h"
+#include "pipeline/planner/costs/picture_memory.h"
+#include "pipeline/planner/costs/traffic.h"
 #include "pipeline/settings.h"
 
 namespace braid {

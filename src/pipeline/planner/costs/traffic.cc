@@ -1,4 +1,4 @@
-#include "pipeline/planner/traffic.h"
+#include "pipeline/planner/costs/traffic.h"
 
 namespace braid {
 namespace {

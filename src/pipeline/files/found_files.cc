@@ -1,4 +1,4 @@
-#include "pipeline/found_files.h"
+#include "pipeline/files/found_files.h"
 
 #include <algorithm>
 
