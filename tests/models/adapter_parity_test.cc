@@ -121,7 +121,8 @@ class AdapterParity : public testing::TestWithParam<std::string> {
               : family_ == "flux2" ? flux2_base()
                                    : zimage_base()) {
     const auto manifest = nlohmann::json::parse(read_file(folder_ / "manifest.json"));
-    spread_ = manifest["float32_spread"].value(name_, 0.0);
+    // peft draws new DoRA magnitudes each time, so its spread was not measured: rslora's stands in.
+    spread_ = manifest["float32_spread"].at(name_ == "peft-dora" ? "peft-rslora" : name_);
   }
 
   Weights weights(const LoadOptions& options, AdapterMode mode) const {
@@ -141,12 +142,8 @@ class AdapterParity : public testing::TestWithParam<std::string> {
         base_.load(weights({.tensor_parallel = mesh.tp}, mode), attend_over(mesh), mesh);
     return base_.velocity(predict_over(mesh, part)({base_.input}).front());
   }
-  // 1.5 times the reference's difference from itself on another processor. For DoRA, whose
-  // reference draws anew each time, only the bound for sums without vector instructions is known.
-  double bound(double usual) const {
-    const bool has_vectors = at::get_cpu_capability().starts_with("AVX");
-    return std::max(has_vectors ? usual : 1.2 * usual, 1.5 * spread_);
-  }
+  // At least 1.5 times the reference's difference from itself on another processor.
+  double bound(double usual) const { return std::max(usual, 1.5 * spread_); }
   // Adapters that are more than low-rank products.
   bool is_fused_only() const {
     for (const auto* const word : {"dora", "rslora", "control", "lokr", "loha"})

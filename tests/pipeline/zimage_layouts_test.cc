@@ -8,9 +8,13 @@
 
 namespace braid::zimage_layouts_test {
 
-void expect_zimage_within(const DrawnZImage& got, const DrawnZImage& want, double bound) {
+// Guidance g multiplies the branches by 1 + g and -g, so the latents are off by 1 + 2 g times a
+// branch's error at most.
+void expect_zimage_equal(const DrawnZImage& got, const DrawnZImage& want, double guidance) {
   EXPECT_TRUE(at::equal(got["latents_initial"], want["latents_initial"]));
-  for (const auto* name : {"prompt_embeds", "velocity_first", "latents_final"}) {
+  for (const auto& [name, bound] : {std::pair{"prompt_embeds", 1e-5},
+                                    {"velocity_first", 1e-5},
+                                    {"latents_final", (1 + 2 * guidance) * 1e-5}}) {
     ASSERT_EQ(got[name].sizes(), want[name].sizes()) << name;
     EXPECT_LE(zimage_error(got[name], want[name]), bound) << name;
   }
@@ -43,12 +47,14 @@ INSTANTIATE_TEST_SUITE_P(All, ZImageLayouts, testing::ValuesIn(kZImageLayouts),
 
 TEST_P(ZImageLayouts, EqualOneRank) {
   static const auto one = drawn_zimage(zimage_with());
-  expect_zimage_within(drawn_zimage(zimage_with(GetParam().layout)), one, 1e-5);
+  expect_zimage_equal(drawn_zimage(zimage_with(GetParam().layout)), one, 0);
 }
 
 TEST_P(ZImageLayouts, EqualOneRankWithBranchesOfUnequalLengths) {
-  static const auto one = drawn_zimage(zimage_with(), guided_zimage());
-  expect_zimage_within(drawn_zimage(zimage_with(GetParam().layout), guided_zimage()), one, 1e-5);
+  const auto request = guided_zimage();
+  static const auto one = drawn_zimage(zimage_with(), request);
+  expect_zimage_equal(drawn_zimage(zimage_with(GetParam().layout), request), one,
+                      request.guidance.value());
 }
 
 TEST_P(ZImageLayouts, AreProven) {
