@@ -116,6 +116,7 @@ run_on_older_processors() {
   local labels name settings
   labels="^($(IFS='|' && echo "$*"))$"
   while read -r name settings <&3; do
+    grep -qw avx_vnni /proc/cpuinfo || settings=${settings/AVX2_VNNI/AVX512_CORE_VNNI}
     stage "tests as on a processor with $name at most"
     # shellcheck disable=SC2086,SC2163
     (export $settings BRAID_ISA="$name" && run_ctest "$build" "${exclude[@]}" -L "$labels") ||
