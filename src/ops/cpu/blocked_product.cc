@@ -19,14 +19,14 @@ namespace {
 // kTaskColumns columns, the weight once per kTaskRows rows.
 constexpr std::int64_t kPackedDepth = 512, kTaskRows = 2304, kTaskColumns = 512;
 
-void multiply(const ProductKernels& k, const float* x, std::int64_t rows, const float* panel,
+void multiply(const ProductKernels& k, WordRows<float> x, std::int64_t rows, const float* panel,
               std::int64_t depth, float* sums, std::int64_t stride) {
-  k.multiply_halves(x, k.depth, rows, panel, depth, sums, stride);
+  k.multiply_halves(x.words, x.stride, rows, panel, depth, sums, stride);
 }
-void multiply(const ProductKernels& k, const std::int32_t* x, std::int64_t rows,
+void multiply(const ProductKernels& k, WordRows<std::int32_t> x, std::int64_t rows,
               const std::int32_t* panel, std::int64_t depth, std::int32_t* sums,
               std::int64_t stride) {
-  k.multiply_codes(x, k.depth, rows, panel, depth, sums, stride);
+  k.multiply_codes(x.words, x.stride, rows, panel, depth, sums, stride);
 }
 
 int numbers_per_word(const Product<float>& p) { return p.kernels->halves_per_word; }
@@ -85,15 +85,23 @@ class ProductTask {
       });
   }
 
+  WordRows<Word> rows_of_x(Range tokens, Range inputs) const {
+    const auto& [words, stride] = p_.x;
+    if (words) return {words + tokens.begin * stride + inputs.begin / numbers_per_word(p_), stride};
+    p_.take(tokens, inputs, x_.at(0), k_.depth);
+    return {x_.at(0), k_.depth};
+  }
+
   // Multiplies `rows` of the task's tokens.
   void add(Range tokens, Range rows, std::int64_t columns, Range inputs) {
     for_each_part(inputs, k_.depth, [&](std::int64_t part, Range some) {
-      p_.take({tokens.begin + rows.begin, rows.count}, some, x_.at(0), k_.depth);
+      const auto x = rows_of_x({tokens.begin + rows.begin, rows.count}, some);
       for (std::int64_t n = 0; n < columns; n += columns_)
         for (std::int64_t m = 0; m < rows.count; m += k_.rows)
-          multiply(k_, x_.at(m * k_.depth), std::min<std::int64_t>(k_.rows, rows.count - m),
-                   panel_at(part, n), words_of(some.count),
-                   sums_.at((rows.begin + m) * sums_stride_ + n), sums_stride_);
+          multiply(k_, {x.words + m * x.stride, x.stride},
+                   std::min<std::int64_t>(k_.rows, rows.count - m), panel_at(part, n),
+                   words_of(some.count), sums_.at((rows.begin + m) * sums_stride_ + n),
+                   sums_stride_);
     });
   }
 

@@ -19,6 +19,13 @@ struct Range {
   std::int64_t begin, count;
 };
 
+// Rows of words, `stride` words apart.
+template <class Word>
+struct WordRows {
+  const Word* words = nullptr;
+  std::int64_t stride = 0;
+};
+
 // [tokens inputs] times transposed [outputs inputs], by these kernels, with float or int32 sums and
 // operands in words of the same size. All functions are called by several threads at once, each for
 // different parts.
@@ -26,7 +33,8 @@ template <class Word>
 struct Product {
   const ProductKernels* kernels;
   std::int64_t tokens, outputs, inputs;
-  // Rows of x, `stride` words apart.
+  // x where it is stored, if that is in words; else null, and take() converts it.
+  WordRows<Word> x = {};
   std::function<void(Range tokens, Range inputs, Word* to, std::int64_t stride)> take;
   std::function<void(Range outputs, Range inputs, Word* panel)> pack;        // of the weight
   std::function<void(std::int64_t token, Range outputs, Word* sums)> begin;  // the addend

@@ -103,11 +103,13 @@ void multiply_turned(const Layer& l) {
 void multiply_many(const Layer& l) {
   if (l.kernels.is_turned()) return multiply_turned(l);
   const auto* const bias = l.bias.const_data_ptr<float>();
+  const RowsOf<std::uint16_t> x(l.x_MC);
   run(Product<float>{.kernels = &l.kernels,
                      .tokens = l.x_MC.size(0),
                      .outputs = l.y_MN.size(1),
                      .inputs = l.x_MC.size(1),
-                     .take = rows_of(RowsOf<std::uint16_t>(l.x_MC), l.kernels.take_halves),
+                     .x = stored_words<float>(x, l.x_MC.size(1), l.kernels.halves_per_word),
+                     .take = rows_of(x, l.kernels.take_halves),
                      .pack = panels_of(l.weight_NC, l.scales, l.kernels),
                      .begin =
                          [&](std::int64_t, Range n, float* sums) {
@@ -208,6 +210,7 @@ void multiply_codes(const Layer& l) {
       .tokens = tokens,
       .outputs = outputs,
       .inputs = inputs,
+      .x = stored_words<std::int32_t>(codes, inputs, k.codes_per_word),
       .take = rows_of(codes, k.take_codes),
       .pack =
           [&](Range n, Range c, std::int32_t* panel) {

@@ -14,8 +14,8 @@ ProductKernels with_pairs(const ProductKernels& vectors) {
   auto kernels = vectors;
   kernels.columns = kPanelColumns;
   kernels.rows = kStripRows;
-  kernels.block_rows = 16 * kStripRows;
-  kernels.depth = 256;
+  kernels.block_rows = 8 * kStripRows;
+  kernels.depth = 512;
   kernels.halves_per_word = 2;
   kernels.pack_halves = &pack_pairs<kPanelColumns>;
   kernels.pack_scaled_codes = &pack_scaled_pairs<kPanelColumns>;

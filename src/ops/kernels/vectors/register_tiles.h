@@ -21,13 +21,19 @@ void add_tile(const typename Step::Word* x, std::int64_t x_stride, const typenam
 #pragma GCC unroll 2
     for (int v = 0; v < kVectors; ++v)
       sum[m][v] = *(const Vector*)(sums + m * sums_stride + v * kLanes);
-  for (std::int64_t c = 0; c < depth; ++c) {
+  const auto add = [&](std::int64_t c) __attribute__((always_inline)) {
     const auto* const columns = (const Vector*)(panel + c * kVectors * kLanes);
 #pragma GCC unroll 16
     for (int m = 0; m < kRows; ++m)
 #pragma GCC unroll 2
       for (int v = 0; v < kVectors; ++v)
         sum[m][v] = Step::plus(sum[m][v], x[m * x_stride + c], columns[v]);
+  };
+  std::int64_t c = 0;
+  for (; c < depth - kRows; ++c) add(c);
+  for (auto* next = sums + kRows * sums_stride; c < depth; ++c, next += sums_stride) {
+    for (int v = 0; v < kVectors; ++v) __builtin_prefetch(next + v * kLanes, 1);
+    add(c);
   }
 #pragma GCC unroll 16
   for (int m = 0; m < kRows; ++m)
