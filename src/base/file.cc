@@ -216,7 +216,9 @@ void MappedFile::prefetch(std::uint64_t offset, std::uint64_t size) const {
 }
 
 void MappedFile::release(std::uint64_t offset, std::uint64_t size) const {
-  if (size == 0) return;
+  // Each call interrupts all cores; a model has hundreds of tensors that are smaller than this.
+  constexpr std::uint64_t kWorthwhile = 64 << 10;
+  if (size < kWorthwhile) return;
   const auto pages = pages_around(bytes(), offset, size);
   (void)::madvise(pages.data(), pages.size(), MADV_DONTNEED);
 }
