@@ -23,7 +23,7 @@ import diffusers
 import dump
 import single_file
 import torch
-from make_fixtures import ROOT, versions
+from made_with import versions
 from parts import normal
 from random_denoisers import Flux2Shape, Flux2VaeShape, ZImageShape, build
 from safetensors.torch import load_file, save_file
@@ -31,7 +31,7 @@ from spread import instruction_sets, largest
 
 # Times 1000 they are exact in bfloat16; others move the output by more than all later rounding.
 TIMES, GUIDANCE = (0.5, 0.125, 0.25), (4.0, 2.0, 1.0)
-OUT = ROOT / "tests/data/parity/denoisers"
+OUT = Path(__file__).resolve().parents[2] / "tests/data/parity/denoisers"
 SINGLE_FILE = "transformer.safetensors"
 SEEN = 3e-3   # the least change of the output when a tensor is neutralised
 # Z-Image's is too large for a fixture, whatever the shape, so the files omit it.

@@ -11,7 +11,6 @@ After new weights for the bundled model: python make_fixtures.py --only demo
 """
 import argparse
 import dataclasses
-import importlib.metadata
 import json
 import shutil
 from pathlib import Path
@@ -24,6 +23,7 @@ import single_file
 import spread
 import torch
 from dump import Request
+from made_with import versions
 from parts import PROMPTS
 from random_denoisers import Flux2Shape, Flux2VaeShape, ZImageShape
 from random_families import DevShape, KleinShape, TextShape, ZImagePipelineShape
@@ -153,11 +153,6 @@ WITH_PICTURES = {
                                  num_images=2, followed=((70, 90),), control_scales=(0.7,),
                                  control_from=(0.0,), control_to=(1.0,), control_modes=(None,)),
 }
-
-
-def versions():
-    packages = ("torch", "diffusers", "transformers", "tokenizers", "numpy")
-    return {name: importlib.metadata.version(name) for name in packages}
 
 
 def write_manifest(folder, manifest):

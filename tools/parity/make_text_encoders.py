@@ -10,7 +10,6 @@ Processors differ in bfloat16. Of the instruction sets that this processor has, 
 float32 is kept, so that a bound taken from it holds on all of them.
 """
 import argparse
-import importlib.metadata
 import json
 import os
 import shutil
@@ -25,6 +24,7 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
 import torch
 import transformers
+from made_with import versions
 from safetensors.torch import load_file, save_file
 
 transformers.utils.logging.disable_progress_bar()
@@ -155,10 +155,9 @@ def make(name, out):
         worst = max(errors[key], key=errors[key].get)
         expected[key + ".bfloat16"] = runs[worst][key]
     save_file({n: t.contiguous() for n, t in expected.items()}, folder / "expected.safetensors")
-    versions = {p: importlib.metadata.version(p) for p in ("torch", "transformers")}
     (folder / "manifest.json").write_text(json.dumps(
         {"states": CASES[name].states, "paddings": list(CASES[name].paddings),
-         "bfloat16_errors": errors, "made_with": versions}, indent=1) + "\n")
+         "bfloat16_errors": errors, "made_with": versions(("torch", "transformers"))}, indent=1) + "\n")
     for path in folder.rglob("*.safetensors"):
         path.chmod(0o644)
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
