@@ -26,7 +26,8 @@ enum class OffloadMode {
   kSequential,  // one layer at a time, copied when needed
 };
 
-enum class Residency { kLeading, kStrided };    // which groups stay: the first, or evenly spread
+// Which groups stay: the first, or those that leave the others time to be copied meanwhile.
+enum class Residency { kLeading, kStrided };
 enum class Pin { kAlways, kOnTheFly, kNever };  // whether host memory is page-locked
 
 // How pages are read from disk: bypassing the system's page cache (kDirect), through it (kMapped),

@@ -64,7 +64,9 @@ class BlockList {
         continue;
       }
       if (std::int64_t(blocks_.size()) % blocks_per_page_ == 0) {
-        paged = w.paged(PageLevel::kBlock, std::to_string(i));
+        const auto left = run.begin + run.count - i;
+        paged =
+            w.paged(PageLevel::kBlock, std::to_string(i), int(std::min(left, blocks_per_page_)));
         pages_.push_back(paged.page());
       }
       blocks_.emplace_back(paged / i, arguments...);

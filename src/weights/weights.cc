@@ -82,13 +82,13 @@ Weights Weights::as(at::ScalarType dtype) const {
   return other;
 }
 
-Weights Weights::paged(PageLevel level, const std::string& name) const {
+Weights Weights::paged(PageLevel level, const std::string& name, int blocks) const {
   auto inner = *this;
   inner.page_ = {};
   const auto& paging = load_->options.paging;
   if (!paging.pages || paging.level != level) return inner;
   const auto group = path(name) + (use_ == PageUse::kOnce ? " (once)" : "");
-  inner.page_ = Page(paging.pages, paging.pages->add_group(group, use_));
+  inner.page_ = Page(paging.pages, paging.pages->add_group(group, use_, blocks));
   inner.goes_to_page_ = true;
   return inner;
 }

@@ -39,8 +39,9 @@ class Weights {
   Weights as(at::ScalarType dtype) const;
 
   // The same scope; if the load has pages of this level, its tensors go to their own page, returned
-  // by `page()`, and may be used only while it is in use. Otherwise `page()` is empty.
-  Weights paged(PageLevel level, const std::string& name = "weight") const;
+  // by `page()`, and may be used only while it is in use. Otherwise `page()` is empty. `blocks`:
+  // how many share a page of blocks.
+  Weights paged(PageLevel level, const std::string& name = "weight", int blocks = 0) const;
   Page page() const { return page_; }
   std::int64_t blocks_per_page() const;
 

@@ -44,7 +44,9 @@ void use_all(Pages& pages) {
 // The pages that are copied again and again, or as much as the slots that they go through.
 std::int64_t bytes_to_lock(const Offload& o) {
   const auto pages = PagedModel::page_bytes(kGroups);
-  const auto stay = resident_groups(kGroups, o.resident, o.residency);
+  std::vector<GroupCost> groups;
+  for (const auto bytes : pages) groups.push_back({.bytes = bytes});
+  const auto stay = resident_groups(groups, o.resident, o.residency);
   std::int64_t sum = 0, largest = 0, count = 0;
   for (std::size_t i = 0; i < pages.size(); ++i) {
     if (stay[i]) continue;

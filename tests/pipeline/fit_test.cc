@@ -21,8 +21,6 @@ using testing::Not;
 
 constexpr std::int64_t kGB = 1'000'000'000;
 
-PlanJob surveyed_dev() { return flux_dev(); }
-
 const PartTensors& tensors_of(const PlanJob& job, const std::string& folder) {
   for (const auto& part : job.family->description().parts)
     if (part.folder == folder) return job.tensors->of(part);
@@ -54,7 +52,7 @@ std::string refusal(PlanJob job, double device, double host = 0) {
 }
 
 TEST(Tensors, AreThoseThatTheModelsHave) {
-  auto job = surveyed_dev();
+  auto job = flux_dev();
   for (const int tp : {1, 2, 4}) {
     const auto bytes = [&](const PartTensors& part) {
       return pages_of(part, {.tp = tp}, {}).outside;
@@ -77,7 +75,7 @@ TEST(Tensors, AreThoseThatTheModelsHave) {
 }
 
 TEST(Tensors, OfALayerSplitAreThoseOfItsStage) {
-  const auto job = surveyed_dev();
+  const auto job = flux_dev();
   for (const auto& run : {Share{0, 7}, Share{7, 20}, Share{27, 30}}) {
     const auto stage = stage_of(job.shape(), run);
     EXPECT_EQ(
@@ -90,7 +88,7 @@ TEST(Tensors, OfALayerSplitAreThoseOfItsStage) {
 // From the shapes: in bfloat16, including padding between tensors and pages.
 TEST(Tensors, OfAStepAreNotThoseThatModulateBlocks) {
   const auto pages =
-      pages_of(tensors_of(surveyed_dev(), "transformer"), {}, {.offload = OffloadMode::kBlock});
+      pages_of(tensors_of(flux_dev(), "transformer"), {}, {.offload = OffloadMode::kBlock});
   const double h = 3072, head = 128;
   const double step =
       19 * 2 * (12 * h * h + 9 * h + 2 * head) + 38 * (12 * h * h + 8 * h + 2 * head);
@@ -151,6 +149,8 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(Kept{Quantize::kNone, OffloadMode::kBlock},
                     Kept{Quantize::kNone, OffloadMode::kBlock, 2, 2},
                     Kept{Quantize::kNone, OffloadMode::kBlock, 1, 1, 3},
+                    Kept{Quantize::kNone, OffloadMode::kBlock, 1, 1, 1, 1, {1, 5}},
+                    Kept{Quantize::kNone, OffloadMode::kBlock, 2, 1, 2},
                     Kept{Quantize::kInt8, OffloadMode::kBlock, 3, 0},
                     Kept{Quantize::kInt8V1, OffloadMode::kLeaf, 1, 3},
                     Kept{Quantize::kNone, OffloadMode::kLeaf, 1, 1, 5},
@@ -163,7 +163,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Kept{Quantize::kNone, OffloadMode::kBlock, 1, 1, 0, 2, {4, 3}}));
 
 TEST(Fit, KeepsAllWhereThereIsRoom) {
-  const auto chosen = fit_to(surveyed_dev(), 48);
+  const auto chosen = fit_to(flux_dev(), 48);
   EXPECT_EQ(chosen.memory.offload.transformer, OffloadMode::kNone);
   EXPECT_EQ(chosen.memory.offload.text, OffloadMode::kNone);
   EXPECT_EQ(chosen.tiling, VaeTiling::kAuto);
@@ -172,7 +172,7 @@ TEST(Fit, KeepsAllWhereThereIsRoom) {
 
 // A copy per prompt is accepted before a copy per step.
 TEST(Fit, TakesTheFastestThatFits) {
-  const auto job = surveyed_dev();
+  const auto job = flux_dev();
   const auto text_pages = fit_to(job, 28).memory.offload;
   EXPECT_EQ(text_pages.transformer, OffloadMode::kNone);
   EXPECT_EQ(text_pages.text, OffloadMode::kBlock);
@@ -202,7 +202,7 @@ TEST(Fit, TakesTheFastestThatFits) {
 
 // Prefetching fewer groups saves memory, but a number asked for must be kept.
 TEST(Fit, CopiesFewerGroupsAheadUnlessTheirNumberIsGiven) {
-  auto job = surveyed_dev();
+  auto job = flux_dev();
   job.memory.offload.transformer = OffloadMode::kBlock;
   job.memory.offload.prefetch = 16;
   job.memory.budget.fixed = {.transformer = true};
@@ -212,7 +212,7 @@ TEST(Fit, CopiesFewerGroupsAheadUnlessTheirNumberIsGiven) {
 }
 
 TEST(Fit, TakesEightBitsOnlyWhereNothingElseFitsAndTheyAreAllowed) {
-  auto job = surveyed_dev();
+  auto job = flux_dev();
   auto& budget = job.memory.budget;
   EXPECT_THAT(refusal(job, 6, 22), HasSubstr(kEightBits));
   budget.may_quantize = budget.may_quantize_text = true;
@@ -225,7 +225,7 @@ TEST(Fit, TakesEightBitsOnlyWhereNothingElseFitsAndTheyAreAllowed) {
 }
 
 TEST(Fit, UsesFilesOnlyWhereTheHostNeedsThem) {
-  auto job = surveyed_dev();
+  auto job = flux_dev();
   job.memory.offload.folder = "pages";
   EXPECT_TRUE(fit_to(job, 6, 80).memory.offload.folder.empty());
   const auto chosen = fit_to(job, 6, 8);
@@ -234,7 +234,7 @@ TEST(Fit, UsesFilesOnlyWhereTheHostNeedsThem) {
 }
 
 TEST(Fit, LeavesAloneWhatIsGiven) {
-  auto job = surveyed_dev();
+  auto job = flux_dev();
   auto& m = job.memory;
   m.offload.transformer = OffloadMode::kSequential;
   m.offload.text = OffloadMode::kModel;
@@ -250,7 +250,7 @@ TEST(Fit, LeavesAloneWhatIsGiven) {
 
 // Tiles change the picture a little, pages do not.
 TEST(Fit, DecodesInTilesWhereNothingElseMakesRoom) {
-  auto job = surveyed_dev();
+  auto job = flux_dev();
   job.width = job.height = 1536;  // below the size that is tiled anyway
   for (const double memory : {40.0, 12.0, 5.0})
     EXPECT_EQ(fit_to(job, memory).tiling, VaeTiling::kAuto);
@@ -260,7 +260,7 @@ TEST(Fit, DecodesInTilesWhereNothingElseMakesRoom) {
 }
 
 TEST(Fit, SaysHowMuchIsMissingAndWhatWouldHelp) {
-  const auto job = surveyed_dev();
+  const auto job = flux_dev();
   const auto text = refusal(job, 1.2);
   EXPECT_THAT(text, HasSubstr("a picture of 1024x1024 does not fit 1.20 GB: it needs"));
   EXPECT_THAT(text, HasSubstr(kSmallPicture));
@@ -271,7 +271,7 @@ TEST(Fit, SaysHowMuchIsMissingAndWhatWouldHelp) {
 }
 
 TEST(Fit, CountsAllRanksOfADevice) {
-  const auto job = surveyed_dev();
+  const auto job = flux_dev();
   const Degrees two{.tp = 2};
   const FitPlace apart{.grid = two, .devices = {"cuda:0", "cuda:1"}};
   const FitPlace together{.grid = two, .devices = {"cuda:0", "cuda:0"}};
@@ -282,7 +282,7 @@ TEST(Fit, CountsAllRanksOfADevice) {
 
 // On a CPU, pages in memory would exist twice: only files help.
 TEST(Fit, OfACpuIsOfTheProcess) {
-  auto job = surveyed_dev();
+  auto job = flux_dev();
   job.is_on_host = true;
   const FitPlace cpu{.grid = {.tp = 2}, .devices = {"cpu", "cpu"}};
   EXPECT_EQ(fit_to(job, 48, 0, cpu).memory.offload.transformer, OffloadMode::kNone);

@@ -76,8 +76,8 @@ void add_offload_flags(FlagReader& read, Offload& o, Budget::Fixed& fixed) {
               fixed.resident = true;
             });
   read.text("--residency", "WHICH", "Memory",
-            "Which groups stay: strided (evenly spread, to hide copies behind\n"
-            "their compute) or leading (the first ones). Default: strided",
+            "Which groups stay: strided (spread by bytes and compute, to hide the\n"
+            "others' copies) or leading (the first ones). Default: strided",
             [&](const std::string& flag, const std::string& text) {
               o.residency = choice<Residency>(
                   flag, text, {{"strided", Residency::kStrided}, {"leading", Residency::kLeading}});

@@ -114,7 +114,7 @@ double Fitting::seconds_of(const PlanJob& job) const {
                                 {.quantize = form, .offload = mode, .blocks = o.blocks});
     const bool waits = mode == OffloadMode::kSequential || o.prefetch == 0;
     const auto groups = std::count_if(pages.groups.begin(), pages.groups.end(),
-                                      [&](const PlannedPage& page) { return page.use == use; });
+                                      [&](const GroupCost& page) { return page.use == use; });
     const auto copies = kBytesLate * double(groups);
     return (double(copied_bytes(pages, offload, use)) + copies) * (waits ? 2 : 1);
   };

@@ -14,10 +14,19 @@ std::int64_t round_up(std::int64_t bytes, std::int64_t alignment);
 // Whether a group is used repeatedly, or once, before the repeated ones.
 enum class PageUse { kRepeated, kOnce };
 
-// Which of `count` groups have their own slot; `resident` as in PageOptions.
-std::vector<bool> resident_groups(int count, int resident, Residency residency);
-// The same among the repeated groups; groups used once are resident only if all are.
-std::vector<bool> resident_groups(const std::vector<PageUse>& uses, int resident,
+// What it takes to copy a group, and to compute with it.
+struct GroupCost {
+  std::int64_t bytes = 0;
+  PageUse use = PageUse::kRepeated;
+  // Blocks that it computes, which take equally long. 0: its layers' time goes with their bytes.
+  int blocks = 0;
+};
+
+// Which groups have their own slot; `resident` counts repeated groups, as in PageOptions. Groups
+// used once are resident only if all are. Residency::kStrided evens out what is copied while a
+// block computes: it is nowhere more than where groups stay. Of groups alike every n-th stays; of a
+// model with two kinds of blocks, those with more bytes stay first.
+std::vector<bool> resident_groups(const std::vector<GroupCost>& groups, int resident,
                                   Residency residency);
 
 }  // namespace braid

@@ -40,9 +40,9 @@ Pages::~Pages() {
   }
 }
 
-int Pages::add_group(const std::string& name, PageUse use) {
+int Pages::add_group(const std::string& name, PageUse use, int blocks) {
   close_group();
-  groups_.push_back({.page = {.name = name}, .use = use});
+  groups_.push_back({.page = {.name = name}, .use = use, .blocks = blocks});
   return int(groups_.size()) - 1;
 }
 
@@ -140,9 +140,10 @@ void Pages::show_views(const Group& group) {
 }
 
 std::vector<bool> Pages::resident() const {
-  std::vector<PageUse> uses;
-  for (const auto& group : groups_) uses.push_back(group.use);
-  return resident_groups(uses, options_.resident, options_.residency);
+  std::vector<GroupCost> costs;
+  for (const auto& group : groups_)
+    costs.push_back({.bytes = group.page.size, .use = group.use, .blocks = group.blocks});
+  return resident_groups(costs, options_.resident, options_.residency);
 }
 
 // Loading order; the repeated groups form a cycle.

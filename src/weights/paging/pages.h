@@ -33,8 +33,8 @@ class Pages {
   Pages& operator=(const Pages&) = delete;
 
   // While loading: add groups one after another, preferably in the order of use. If that order
-  // differs, it is learned during the first pass.
-  int add_group(const std::string& name, PageUse use = PageUse::kRepeated);
+  // differs, it is learned during the first pass. `blocks` as in GroupCost.
+  int add_group(const std::string& name, PageUse use = PageUse::kRepeated, int blocks = 0);
   // Adds host tensors to the current group and returns their views on the device, empty until
   // finish(). The sources are built, one after another, when their group is closed; for pages
   // already on disk they are not built.
@@ -67,6 +67,7 @@ class Pages {
   struct Group {
     PageBytes page;
     PageUse use;
+    int blocks;
     std::vector<Place> places = {};
     int slot = -1;
     bool is_resident = false;

@@ -78,9 +78,7 @@ std::int64_t group_of(const PlannedTensor& t, const PartTensors& part, const Par
 
 // Which pages have a slot to themselves.
 std::vector<bool> stays_of(const PartPages& pages, const Offload& offload) {
-  std::vector<PageUse> uses;
-  for (const auto& page : pages.groups) uses.push_back(page.use);
-  return resident_groups(uses, offload.resident, offload.residency);
+  return resident_groups(pages.groups, offload.resident, offload.residency);
 }
 
 }  // namespace
@@ -93,8 +91,9 @@ std::int64_t PartPages::paged() const {
 
 PartPages pages_of(const PartTensors& part, const PartShare& share, const PartForm& form) {
   PartPages pages;
-  std::int64_t current = -1;
+  std::int64_t current = -1, block = -1;
   const bool is_one_page = form.offload == OffloadMode::kModel;
+  const bool has_blocks = form.offload == OffloadMode::kBlock && !part.lists.empty();
   for (const auto& t : part.tensors) {
     if (!is_of_share(t, part, share)) continue;
     const auto in_numbers = numbers_of(t, share.tp, share.tp_rank) * t.element_bytes;
@@ -108,8 +107,11 @@ PartPages pages_of(const PartTensors& part, const PartShare& share, const PartFo
       continue;
     }
     const auto use = is_one_page ? PageUse::kRepeated : t.use;
-    if (group != current || use != pages.groups.back().use) pages.groups.push_back({0, use});
+    const bool begins = group != current || use != pages.groups.back().use;
+    if (begins) pages.groups.push_back({.use = use});
+    if (has_blocks && (begins || t.block != block)) ++pages.groups.back().blocks;
     current = group;
+    block = t.block;
     pages.groups.back().bytes += bytes_of(t, share, form.quantize, kTensorAlignment);
   }
   for (auto& page : pages.groups) page.bytes = round_up(page.bytes, kPageAlignment);

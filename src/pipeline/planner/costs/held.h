@@ -12,15 +12,10 @@ struct PartShare {
   std::int64_t begin = 0, count = std::int64_t(1) << 40;
 };
 
-struct PlannedPage {
-  std::int64_t bytes;
-  PageUse use;
-};
-
 // A part divided by its offload mode.
 struct PartPages {
   std::int64_t outside = 0;         // bytes that are always on the device
-  std::vector<PlannedPage> groups;  // in loading order
+  std::vector<GroupCost> groups;    // pages, in loading order
   std::int64_t widened = 0;         // largest quantised matrix as numbers, while it multiplies
   std::int64_t largest_tensor = 0;  // as numbers, while it is read
 
