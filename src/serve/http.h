@@ -39,8 +39,11 @@ struct HttpResponse {
 
 // A handler's result: an immediate answer, or a job and how to answer its end or its events.
 struct Answer {
+  // Set for what takes a while, such as decoding pictures: returns the answer, on any thread.
+  std::function<Answer()> rest = {};
   std::shared_ptr<Job> job = nullptr;  // null: only `now` is sent
-  // One of the two is set. Called where requests are handled, while the client is connected.
+  // With a job, one of the two is set. Called where requests are handled, while the client is
+  // connected.
   std::function<HttpResponse(const Job& ended)> when_ended = {};
   std::function<std::string(const Event& event)> on_event = {};  // text for an event stream
   std::uint64_t after_event = 0;                                 // events up to this one are known

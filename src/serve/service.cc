@@ -1,7 +1,6 @@
 #include "serve/service.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "base/error.h"
 #include "serve/jobs/picture_run.h"
@@ -11,20 +10,9 @@ namespace {
 
 constexpr auto kHeartbeat = std::chrono::seconds(1);
 constexpr auto kLookForReaders = std::chrono::milliseconds(50);
-constexpr int kLongestRetry = 120;  // seconds: OpenAI's clients give up on more
 
 double seconds_since(Clock::time_point then) {
   return std::chrono::duration<double>(Clock::now() - then).count();
-}
-
-ApiError unavailable(Readiness readiness) {
-  ApiError error(503,
-                 readiness == Readiness::kLoading    ? "the model is still being loaded"
-                 : readiness == Readiness::kDraining ? "the server is about to stop"
-                                                     : "the server has stopped",
-                 readiness == Readiness::kLoading ? "loading" : "draining");
-  error.retry_after = 5;
-  return error;
 }
 
 }  // namespace
@@ -54,7 +42,7 @@ Service::Status Service::status() const {
           .loaded = loaded_,
           .running = running_ ? 1 : 0,
           .waiting = queue_.num_jobs(),
-          .waiting_pictures = queue_.num_pictures(),
+          .waiting_pictures = queue_.used().pictures,
           .seconds_until_idle = seconds_until_idle()};
 }
 
@@ -72,39 +60,6 @@ std::optional<double> Service::seconds_until_idle() const {
     sum += *seconds;
   }
   return sum;
-}
-
-const std::vector<Backend>& Service::backends() const {
-  const std::scoped_lock lock(mutex_);
-  if (backends_.empty()) throw unavailable(readiness_);
-  return backends_;
-}
-
-ApiError Service::queue_full() const {
-  const auto text = text_of("the queue is full: ", queue_.num_pictures(), " pictures wait, with ",
-                            queue_.num_input_bytes() >> 20, " MiB of input pictures");
-  ApiError error(429, text, "queue_full");
-  const auto wait = std::ceil(running_ ? running_->status().eta.value_or(1) : 1);
-  error.retry_after = int(std::clamp(wait, 1.0, double(kLongestRetry)));
-  metrics_.request_refused("queue_full");
-  return error;
-}
-
-void Service::require_room(int pictures, std::size_t input_bytes) const {
-  const std::scoped_lock lock(mutex_);
-  if (readiness_ != Readiness::kReady) throw unavailable(readiness_);
-  if (!queue_.has_room(pictures, input_bytes)) throw queue_full();
-}
-
-std::shared_ptr<Job> Service::submit(Order order) {
-  const std::scoped_lock lock(mutex_);
-  if (readiness_ != Readiness::kReady) throw unavailable(readiness_);
-  auto job = std::make_shared<Job>(random_id(), std::move(order));
-  if (!queue_.push(job)) throw queue_full();
-  kept_.forget_old();
-  if (job->order().is_kept) kept_.add(job);
-  changed_.notify_all();
-  return job;
 }
 
 std::shared_ptr<Job> Service::find(const std::string& id) const {

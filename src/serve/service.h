@@ -46,10 +46,12 @@ class Service {
   const std::vector<Backend>& backends() const;
   const Backend& backend() const { return backends().front(); }
 
-  // Both throw ApiError: 429 if the queue is full, 503 unless the server is ready. Callers use the
-  // first before they spend time on a request, or decode so many bytes of pictures.
-  void require_room(int pictures = 1, std::size_t input_bytes = 0) const;
-  std::shared_ptr<Job> submit(Order order);
+  // All three throw ApiError: 429 if the queue is full, 503 unless the server is ready.
+  void require_room() const;  // before a body is read
+  // Before pictures are decoded: keeps room for their job while the result lives, or until
+  // submit().
+  [[nodiscard]] std::shared_ptr<Room> reserve(Room room);
+  std::shared_ptr<Job> submit(Order order, const std::shared_ptr<Room>& reserved = nullptr);
   std::shared_ptr<Job> find(const std::string& id) const;                      // null if unknown
   std::vector<std::shared_ptr<Job>> jobs_of(const std::string& client) const;  // those still kept
   // The newest running job; null if there is none.

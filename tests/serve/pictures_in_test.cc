@@ -228,6 +228,44 @@ TEST(PicturesOfJobs, AreNotDecodedWhereTheQueueHasNoRoomForThem) {
   EXPECT_EQ(post("/sdapi/v1/img2img", "init_images", damaged), 429);
 }
 
+using Clients = std::vector<std::unique_ptr<RawClient>>;
+constexpr int kClients = 12;
+
+// Clients bring pictures of 8 megapixels while a job runs.
+Clients clients_with_large_pictures(Server& server, FakeEngine& engine) {
+  server.ask("POST /v1/jobs", "", R"({"prompt": "a"})");
+  engine.wait_until_called(1);
+  const nlohmann::json large = {{"prompt", "a"}, {"init", base64(picture(4096, 2048, 0))}};
+  Clients clients;
+  for (int i = 0; i < kClients; ++i) {
+    clients.push_back(std::make_unique<RawClient>(server.port()));
+    clients.back()->send(Server::request_text("POST /v1/jobs", "", large.dump()));
+  }
+  while (server.service().status().waiting_pictures < kClients)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  return clients;
+}
+
+TEST(PicturesOfJobs, KeepNobodyElseWaitingWhileTheyAreDecoded) {
+  FakeEngine engine(FakeEngine::Steps::kHeld);
+  Server server(engine, {}, {}, {.max_waiting_pictures = kClients + 1});
+  const auto clients = clients_with_large_pictures(server, engine);
+  const nlohmann::json no_picture = {{"prompt", "a"}, {"init", std::string(100'000, 'A')}};
+  for (int i = 0; i < 3; ++i)
+    EXPECT_EQ(status_of(server.ask("POST /v1/jobs", "", no_picture.dump())), 400);
+  EXPECT_EQ(status_of(server.ask("POST /v1/jobs", "", R"({"prompt": "a", "n": 2})")), 429);
+  EXPECT_EQ(status_of(server.ask("GET /readyz")), 200);
+  EXPECT_LT(server.service().status().waiting, kClients / 2) << "most are not decoded yet";
+  for (const auto& client : clients) EXPECT_TRUE(client->read_until(" 202 "));
+}
+
+// What was not begun is not answered, and lets go of its room.
+TEST(PicturesOfJobs, MayStillWaitToBeDecodedWhenTheServerEnds) {
+  FakeEngine engine(FakeEngine::Steps::kHeld);
+  Server server(engine, {}, {.stop_time = std::chrono::seconds(0)});
+  (void)clients_with_large_pictures(server, engine);
+}
+
 // Jobs are kept for those who come back, but not what they began with.
 TEST(PicturesOfJobs, AreLetGoOfWhenTheJobEnds) {
   Job job("id", {.request = {.pictures = {.init = Pixels{2, 2, std::vector<std::uint8_t>(12)}}}});

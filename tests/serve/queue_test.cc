@@ -29,7 +29,7 @@ TEST(Queue, BoundsPicturesNotJobs) {
   EXPECT_TRUE(queue.push(job_of("a", 4)));
   EXPECT_FALSE(queue.push(job_of("b", 2)));
   EXPECT_TRUE(queue.push(job_of("b", 1)));
-  EXPECT_EQ(queue.num_pictures(), 5);
+  EXPECT_EQ(queue.used().pictures, 5);
   queue.pop();
   EXPECT_TRUE(queue.push(job_of("b", 2)));
 }
@@ -51,7 +51,17 @@ TEST(Queue, BoundsTheBytesOfThePicturesThatJobsBring) {
   EXPECT_TRUE(queue.push(with_picture()));
   EXPECT_FALSE(queue.push(with_picture()));
   EXPECT_TRUE(queue.push(job_of("a")));
-  EXPECT_EQ(queue.num_input_bytes(), 2 * bytes);
+  EXPECT_EQ(queue.used().input_bytes, 2 * bytes);
+}
+
+TEST(Queue, KeepsRoomForWhatIsStillRead) {
+  Queue queue(3, 100);
+  EXPECT_TRUE(queue.reserve({.pictures = 2, .input_bytes = 60}));
+  EXPECT_FALSE(queue.reserve({.pictures = 1, .input_bytes = 41}));
+  EXPECT_FALSE(queue.push(job_of("a", 2)));
+  EXPECT_TRUE(queue.push(job_of("a", 1)));
+  queue.release({.pictures = 2, .input_bytes = 60});
+  EXPECT_TRUE(queue.reserve({.pictures = 2, .input_bytes = 100}));
 }
 
 // Its client also loses its turn if that was its only job.

@@ -43,8 +43,12 @@ Api::Api(ApiContext context, Access access)
 }
 
 Answer Api::handle(const HttpRequest& request) const {
+  return finish([&] { return dispatch(request); });
+}
+
+Answer Api::finish(const std::function<Answer()>& rest) const {
   try {
-    return dispatch(request);
+    return rest();
   } catch (const ApiError& error) {
     if (error.status == 400) context_.service.metrics().request_refused("invalid");
     return {.now = error_response(error)};

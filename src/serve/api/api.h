@@ -41,8 +41,10 @@ class Api {
 
   // Call before the body is read. Throws ApiError.
   void check_head(const HttpRequest& head) const { access_.check(head); }
-  // Failures become answers, too.
+  // Failures become answers, too. Takes as long as reading the body; pictures are decoded by the
+  // answer's `rest`, which finish() calls.
   Answer handle(const HttpRequest& request) const;
+  Answer finish(const std::function<Answer()>& rest) const;
   const Access& access() const { return access_; }
 
  private:

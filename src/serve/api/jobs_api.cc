@@ -3,9 +3,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "serve/api/api.h"
+#include "serve/api/take_order.h"
 #include "serve/api_error.h"
-#include "serve/body/brought_pictures.h"
 
 namespace braid::serve {
 namespace {
@@ -100,21 +99,18 @@ Answer post_job(const ApiContext& context, const HttpRequest& http,
   const bool has_previews = fields.flag("previews").value_or(false);
   auto brought = read_own_pictures(fields, context.bounds);
   fields.finish();
-  context.service.require_room(request.num_images, brought.num_bytes());
-  auto [pictures, files] = std::move(brought).decoded();
-  request.pictures = std::move(pictures);
-  auto completed = completed_request(std::move(request), backend, context.bounds);
-  const auto job = context.service.submit({.backend = &backend,
-                                           .request = std::move(completed.request),
-                                           .files = std::move(files),
-                                           .client = client_of(http, user),
-                                           .warnings = completed.warnings,
-                                           .form = form,
-                                           .is_kept = true,
-                                           .has_previews = has_previews});
-  auto answer = json_answer(job_json(context.service, *job), 202);
-  answer.now.headers.emplace_back("location", "/v1/jobs/" + job->id());
-  return answer;
+  Order order{.backend = &backend,
+              .request = std::move(request),
+              .client = client_of(http, user),
+              .form = form,
+              .is_kept = true,
+              .has_previews = has_previews};
+  return take_order(context, {.order = std::move(order), .brought = std::move(brought)},
+                    [&context](const std::shared_ptr<Job>& job) {
+                      auto answer = json_answer(job_json(context.service, *job), 202);
+                      answer.now.headers.emplace_back("location", "/v1/jobs/" + job->id());
+                      return answer;
+                    });
 }
 
 Answer list_jobs(const ApiContext& context, const HttpRequest& http,

@@ -2,9 +2,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "serve/api/api.h"
+#include "serve/api/take_order.h"
 #include "serve/api_error.h"
-#include "serve/body/brought_pictures.h"
 
 namespace braid::serve {
 namespace {
@@ -150,25 +149,23 @@ Answer make_pictures(const ApiContext& context, const HttpRequest& http, const s
   const auto user = fields.text("user", 1000);
   auto brought = read_pictures(fields, backend.info, context.bounds);
   fields.finish();
-  context.service.require_room(request.num_images, brought.num_bytes());
-  auto [pictures, files] = std::move(brought).decoded();
-  request.pictures = std::move(pictures);
-  auto completed = completed_request(std::move(request), backend, context.bounds);
-  const auto job = context.service.submit({.backend = &backend,
-                                           .request = std::move(completed.request),
-                                           .files = std::move(files),
-                                           .client = user.value_or(http.client_address),
-                                           .warnings = completed.warnings,
-                                           .form = file_form,
-                                           .is_kept = form.is_url,
-                                           .has_previews = form.is_stream && form.num_partial > 0,
-                                           .preview_interval = 0});
-  Answer answer{.job = job, .when_gone = [&context, job] { context.service.cancel(job); }};
-  if (form.is_stream)
-    answer.on_event = OpenAiStream(job, kind, form.num_partial);
-  else
-    answer.when_ended = [form](const Job& ended) { return whole_answer(ended, form); };
-  return answer;
+  Order order{.backend = &backend,
+              .request = std::move(request),
+              .client = user.value_or(http.client_address),
+              .form = file_form,
+              .is_kept = form.is_url,
+              .has_previews = form.is_stream && form.num_partial > 0,
+              .preview_interval = 0};
+  return take_order(
+      context, {.order = std::move(order), .brought = std::move(brought)},
+      [&context, form, kind](const std::shared_ptr<Job>& job) {
+        Answer answer{.job = job, .when_gone = [&context, job] { context.service.cancel(job); }};
+        if (form.is_stream)
+          answer.on_event = OpenAiStream(job, kind, form.num_partial);
+        else
+          answer.when_ended = [form](const Job& ended) { return whole_answer(ended, form); };
+        return answer;
+      });
 }
 
 Answer generations(const ApiContext& context, const HttpRequest& http,

@@ -6,9 +6,8 @@
 #include "base/error.h"
 #include "image/parameters.h"
 #include "image/picture_file.h"
-#include "serve/api/api.h"
+#include "serve/api/take_order.h"
 #include "serve/api_error.h"
-#include "serve/body/brought_pictures.h"
 #include "serve/body/loras.h"
 #include "serve/body/picture_options.h"
 
@@ -122,23 +121,25 @@ Answer make_sdapi_pictures(const ApiContext& context, const HttpRequest& http, B
   refuse_control_units(fields);
   auto request = read_txt2img(fields, backend, context.bounds);
   UndecodedPictures brought(context.bounds);
-  if (brings == Brings::kPictures)
+  std::function<void(Request&)> adjust;
+  if (brings == Brings::kPictures) {
     brought = read_sdapi_pictures(fields, backend.info, context.bounds);
-  context.service.require_room(request.num_images, brought.num_bytes());
-  auto [pictures, files] = std::move(brought).decoded();
-  request.pictures = std::move(pictures);
-  if (brings == Brings::kPictures) apply_sdapi_options(fields, request, context.bounds);
-  auto completed = completed_request(std::move(request), backend, context.bounds);
-  const auto job = context.service.submit({.backend = &backend,
-                                           .request = std::move(completed.request),
-                                           .files = std::move(files),
-                                           .client = http.client_address,
-                                           .warnings = completed.warnings,
-                                           .has_previews = true});
-  return {.job = job,
-          .when_ended =
-              [model = backend.model](const Job& ended) { return sdapi_result(ended, model); },
-          .when_gone = [&context, job] { context.service.cancel(job); }};
+    adjust = read_sdapi_options(fields, request, brought.settings(), context.bounds);
+  }
+  ClientOrder wish{.order = {.backend = &backend,
+                             .request = std::move(request),
+                             .client = http.client_address,
+                             .has_previews = true},
+                   .brought = std::move(brought),
+                   .adjust = std::move(adjust)};
+  return take_order(
+      context, std::move(wish), [&context, &backend](const std::shared_ptr<Job>& job) {
+        return Answer{
+            .job = job,
+            .when_ended =
+                [&backend](const Job& ended) { return sdapi_result(ended, backend.model); },
+            .when_gone = [&context, job] { context.service.cancel(job); }};
+      });
 }
 
 Answer txt2img(const ApiContext& context, const HttpRequest& http,

@@ -26,6 +26,7 @@ class UndecodedPictures {
 
   // The other settings of the pictures, which are empty until they are decoded.
   PicturesIn& settings() { return in_; }
+  bool is_empty() const { return undecoded_.empty(); }
   std::size_t num_bytes() const { return num_bytes_; }  // once they are decoded
 
   // Throws ApiError naming the field.
@@ -57,7 +58,7 @@ UndecodedPictures read_own_pictures(Fields& fields, const RequestBounds& bounds)
 UndecodedPictures read_edited_pictures(Fields& fields, const ModelInfo& info,
                                        const RequestBounds& bounds);
 
-// AUTOMATIC1111's `init_images`, `mask` and `denoising_strength`; apply_sdapi_options() reads its
+// AUTOMATIC1111's `init_images`, `mask` and `denoising_strength`; read_sdapi_options() reads its
 // other options of pictures.
 UndecodedPictures read_sdapi_pictures(Fields& fields, const ModelInfo& info,
                                       const RequestBounds& bounds);

@@ -96,22 +96,27 @@ void read_picture_options(Fields& fields, PicturesIn& in) {
   read_controls(fields, in.controls);
 }
 
-void apply_sdapi_options(Fields& fields, Request& request, const RequestBounds& bounds) {
-  auto& in = request.pictures;
-  const auto mode = fields.integer({"resize_mode"}, kStretch, kFill).value_or(kStretch);
+std::function<void(Request&)> read_sdapi_options(Fields& fields, const Request& request,
+                                                 PicturesIn& in, const RequestBounds& bounds) {
+  const auto mode = int(fields.integer({"resize_mode"}, kStretch, kFill).value_or(kStretch));
+  bool is_inverted = false;
   if (in.mask) {
     if (fields.integer({"inpainting_fill"}, 0, 3).value_or(1) != 1)
       refuse("inpainting_fill",
              "'inpainting_fill' should be 1 here: what is redrawn starts from what is there");
-    if (is_on(fields, "inpainting_mask_invert")) invert(*in.mask);
+    is_inverted = is_on(fields, "inpainting_mask_invert");
     in.mask_blur = fields.number({"mask_blur"}).value_or(0);
     const auto padding = fields.integer({"inpaint_full_res_padding"}, 0, kLargestSide);
     if (is_on(fields, "inpaint_full_res")) in.padding_crop = int(padding.value_or(0));
   }
-  if (in.init && !in.padding_crop && mode != kStretch && request.width && request.height) {
-    require_few_pixels(*request.width, *request.height, bounds);
-    resize_both(in, int(mode), *request.width, *request.height);
-  }
+  const bool is_resized =
+      in.init && !in.padding_crop && mode != kStretch && request.width && request.height;
+  if (is_resized) require_few_pixels(*request.width, *request.height, bounds);
+  return [=](Request& decoded) {
+    auto& pictures = decoded.pictures;
+    if (is_inverted) invert(*pictures.mask);
+    if (is_resized) resize_both(pictures, mode, *decoded.width, *decoded.height);
+  };
 }
 
 }  // namespace braid::serve

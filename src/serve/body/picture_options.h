@@ -1,6 +1,8 @@
 // The fields that say how a request's pictures are used.
 #pragma once
 
+#include <functional>
+
 #include "braid/braid.h"
 #include "serve/body/fields.h"
 #include "serve/body/picture_request.h"
@@ -14,7 +16,9 @@ void read_picture_options(Fields& fields, PicturesIn& in);
 
 // The other picture fields of AUTOMATIC1111's img2img: `resize_mode`, and for a mask
 // `inpainting_mask_invert`, `mask_blur`, `inpaint_full_res` and its `_padding`. Refuses what has no
-// equivalent here: `resize_mode` 3 and an `inpainting_fill` other than 1. Sizes are the request's.
-void apply_sdapi_options(Fields& fields, Request& request, const RequestBounds& bounds);
+// equivalent here: `resize_mode` 3 and an `inpainting_fill` other than 1. `in` already holds the
+// pictures; the result changes them once they are decoded, to the size of `request`.
+std::function<void(Request&)> read_sdapi_options(Fields& fields, const Request& request,
+                                                 PicturesIn& in, const RequestBounds& bounds);
 
 }  // namespace braid::serve

@@ -9,10 +9,10 @@ namespace {
 constexpr std::size_t kMostHeadBytes = 16 << 10;
 constexpr std::size_t kMostBytesAtOnce = 64 << 10;
 constexpr std::uint64_t kMostDiscarded = std::uint64_t(64) << 20;
-// A few thousand bytes may be a picture that takes a second to decode; large bodies also take
-// memory.
-constexpr std::uint64_t kBodyAside = 2 << 10, kLargeBody = 256 << 10;  // bytes
-constexpr int kMostAside = 64, kPlacesOfLarge = 4;
+// Bodies take memory. Those that take a millisecond to read do so on the server's thread.
+constexpr std::uint64_t kSmallBody = 2 << 10, kLargeBody = 256 << 10;  // bytes
+constexpr std::size_t kReadHere = 64 << 10;
+constexpr int kMostPlaces = 64, kPlacesOfLarge = 4;
 constexpr auto kLingering = std::chrono::seconds(2);
 
 }  // namespace
@@ -64,16 +64,16 @@ void Connection::on_head(error_code error) {
 // A body of unknown length may be large.
 bool Connection::claim_places() {
   const auto length = parser_->content_length();
-  if (parser_->is_done() || (length && *length <= kBodyAside)) return true;
+  if (parser_->is_done() || (length && *length <= kSmallBody)) return true;
   const int wanted = length && *length <= kLargeBody ? 1 : kPlacesOfLarge;
-  if (shared_.places_aside + wanted > kMostAside) return false;
-  shared_.places_aside += wanted;
+  if (shared_.places + wanted > kMostPlaces) return false;
+  shared_.places += wanted;
   places_ = wanted;
   return true;
 }
 
 void Connection::release_places() {
-  shared_.places_aside -= places_;
+  shared_.places -= places_;
   places_ = 0;
 }
 
@@ -119,27 +119,30 @@ void Connection::dispatch() {
   has_unread_body_ = false;
   request_.body = std::move(parser_->get().body());
   keeps_alive_ = parser_->get().keep_alive();
-  if (places_ > 0) return handle_aside();
-  answer_with(shared_.api.handle(request_));
+  stream_.expires_never();
+  if (request_.body.size() <= kReadHere) return answer_with(shared_.api.handle(request_));
+  answer_aside(shared_.aside.threads.get_executor(),
+               [this] { return shared_.api.handle(request_); });
 }
 
-// Pictures take a while to decode: other clients are served meanwhile.
-void Connection::handle_aside() {
-  stream_.expires_never();
-  const auto answer_here = [executor = stream_.get_executor()](auto self, Answer answer) {
-    net::post(executor, [self = std::move(self), answer = std::move(answer)]() mutable {
+// Other clients are served meanwhile. Connections belong to the server's thread, also their ends.
+template <class Executor, class Work>
+void Connection::answer_aside(const Executor& aside, Work work) {
+  net::post(aside, [self = shared_from_this(), work = std::move(work)]() mutable {
+    auto answer = work();
+    const auto here = self->stream_.get_executor();
+    net::post(here, [self = std::move(self), answer = std::move(answer)]() mutable {
       self->answer_with(std::move(answer));
     });
-  };
-  net::post(shared_.handler, [self = shared_from_this(), answer_here]() mutable {
-    auto answer = self->shared_.api.handle(self->request_);
-    answer_here(std::move(self), std::move(answer));  // connections belong to the server's thread
   });
 }
 
 void Connection::answer_with(Answer answer) {
-  answer_ = std::move(answer);
   request_.body = {};
+  if (answer.rest)
+    return answer_aside(shared_.aside.one_by_one,
+                        [this, rest = std::move(answer.rest)] { return shared_.api.finish(rest); });
+  answer_ = std::move(answer);
   release_places();
   if (answer_.job)
     wait_for_job();

@@ -21,14 +21,21 @@ using tcp = net::ip::tcp;
 
 class Connection;
 
+// Threads for what takes a while. Pictures are decoded one at a time: they take memory, and large
+// bodies are read beside them.
+struct Aside {
+  net::thread_pool threads{3};
+  net::strand<net::thread_pool::executor_type> one_by_one{threads.get_executor()};
+};
+
 // Shared by all connections. For the server's thread only, except the count.
 struct Shared {
   const Api& api;
   const HttpServerOptions options;
   std::set<Connection*> connections = {};
   std::atomic<int> count = 0;
-  int places_aside = 0;         // held by bodies being read and handled
-  net::thread_pool handler{1};  // runs their handlers, which may take long
+  Aside& aside;
+  int places = 0;  // held by bodies being read and handled
   bool is_stopping = false;
 };
 
@@ -62,7 +69,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void on_body(error_code error);
   void fail(const ApiError& error);
   void dispatch();
-  void handle_aside();
+  template <class Executor, class Work>
+  void answer_aside(const Executor& aside, Work work);
   void answer_with(Answer answer);
   void send(HttpResponse response);
   void after_answer();
@@ -98,7 +106,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Clock::time_point began_;
   std::size_t bytes_sent_ = 0;
   std::uint64_t last_event_ = 0, discarded_ = 0;
-  int places_ = 0;  // held in places_aside
+  int places_ = 0;  // held of the shared ones
   bool is_idle_ = false, keeps_alive_ = false, is_streaming_ = false, is_writing_ = false;
   bool is_watching_ = false, is_answered_ = false, has_unread_body_ = false;
 };

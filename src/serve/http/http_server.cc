@@ -24,14 +24,14 @@ tcp::endpoint endpoint_of(const HttpServerOptions& options) {
 class HttpServer::Listener {
  public:
   Listener(const Api& api, HttpServerOptions options)
-      : shared_{.api = api, .options = std::move(options)} {
+      : shared_{.api = api, .options = std::move(options), .aside = aside_} {
     listen(endpoint_of(shared_.options));
     accept();
   }
 
   ~Listener() {
-    shared_.handler.stop();
-    shared_.handler.join();  // it uses the context
+    aside_.threads.stop();
+    aside_.threads.join();  // they use the context
   }
 
   int port() const { return port_; }
@@ -53,6 +53,7 @@ class HttpServer::Listener {
   net::steady_timer retry_{io_}, last_{io_};
   Clock::time_point stopping_until_;
   int port_ = 0;
+  Aside aside_;  // what was not begun ends with it, before the context
 };
 
 void HttpServer::Listener::listen(const tcp::endpoint& endpoint) {

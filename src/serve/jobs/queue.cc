@@ -4,13 +4,26 @@
 
 namespace braid::serve {
 
-bool Queue::has_room(int pictures, std::size_t input_bytes) const {
-  return num_pictures() + pictures <= max_pictures_ &&
-         num_input_bytes() + input_bytes <= max_input_bytes_;
+bool Queue::has_room(Room wanted) const {
+  const auto all = used();
+  return all.pictures + wanted.pictures <= max_pictures_ &&
+         all.input_bytes + wanted.input_bytes <= max_input_bytes_;
+}
+
+bool Queue::reserve(Room wanted) {
+  if (!has_room(wanted)) return false;
+  reserved_.pictures += wanted.pictures;
+  reserved_.input_bytes += wanted.input_bytes;
+  return true;
+}
+
+void Queue::release(Room reserved) {
+  reserved_.pictures -= reserved.pictures;
+  reserved_.input_bytes -= reserved.input_bytes;
 }
 
 bool Queue::push(const std::shared_ptr<Job>& job) {
-  if (!has_room(job->num_pictures(), job->num_input_bytes())) return false;
+  if (!has_room({job->num_pictures(), job->num_input_bytes()})) return false;
   const auto& client = job->order().client;
   const auto line = std::find_if(lines_.begin(), lines_.end(),
                                  [&](const Line& one) { return one.client == client; });
@@ -49,18 +62,14 @@ int Queue::num_jobs() const {
   return int(jobs);
 }
 
-int Queue::num_pictures() const {
-  int pictures = 0;
+Room Queue::used() const {
+  auto used = reserved_;
   for (const auto& line : lines_)
-    for (const auto& job : line.jobs) pictures += job->num_pictures();
-  return pictures;
-}
-
-std::size_t Queue::num_input_bytes() const {
-  std::size_t bytes = 0;
-  for (const auto& line : lines_)
-    for (const auto& job : line.jobs) bytes += job->num_input_bytes();
-  return bytes;
+    for (const auto& job : line.jobs) {
+      used.pictures += job->num_pictures();
+      used.input_bytes += job->num_input_bytes();
+    }
+  return used;
 }
 
 std::vector<std::shared_ptr<Job>> Queue::in_order() const {

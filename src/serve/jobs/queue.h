@@ -8,13 +8,21 @@
 
 namespace braid::serve {
 
+// What a job takes of the queue.
+struct Room {
+  int pictures = 0;
+  std::size_t input_bytes = 0;  // of the pictures that it brings
+};
+
 class Queue {
  public:
   Queue(int max_pictures, std::size_t max_input_bytes)
       : max_pictures_(max_pictures), max_input_bytes_(max_input_bytes) {}
 
-  // For a job that makes so many pictures and brings so many bytes of them.
-  bool has_room(int pictures, std::size_t input_bytes) const;
+  bool has_room(Room wanted) const;
+  // Keeps room for a job whose pictures are still being read. False if there is none.
+  bool reserve(Room wanted);
+  void release(Room reserved);
   // False if there is no room.
   bool push(const std::shared_ptr<Job>& job);
   // The oldest job of the client whose turn it is; null if none waits.
@@ -23,8 +31,7 @@ class Queue {
   bool remove(const Job& job);
 
   int num_jobs() const;
-  int num_pictures() const;
-  std::size_t num_input_bytes() const;
+  Room used() const;  // by jobs and reservations
   // In starting order.
   std::vector<std::shared_ptr<Job>> in_order() const;
 
@@ -36,6 +43,7 @@ class Queue {
 
   int max_pictures_;
   std::size_t max_input_bytes_;
+  Room reserved_;
   std::list<Line> lines_;  // of waiting clients; the first one is next
 };
 

@@ -1,0 +1,34 @@
+#include "serve/api/take_order.h"
+
+namespace braid::serve {
+namespace {
+
+Order completed_order(ClientOrder wish, const RequestBounds& bounds) {
+  auto& [order, brought, adjust] = wish;
+  auto decoded = std::move(brought).decoded();
+  order.request.pictures = std::move(decoded.pictures);
+  order.files = std::move(decoded.files);
+  if (adjust) adjust(order.request);
+  auto completed = completed_request(std::move(order.request), *order.backend, bounds);
+  order.request = std::move(completed.request);
+  order.warnings = std::move(completed.warnings);
+  return std::move(order);
+}
+
+}  // namespace
+
+Answer take_order(const ApiContext& context, ClientOrder wish,
+                  std::function<Answer(const std::shared_ptr<Job>&)> answer) {
+  auto room = context.service.reserve(
+      {.pictures = wish.order.request.num_images, .input_bytes = wish.brought.num_bytes()});
+  const auto held = std::make_shared<ClientOrder>(std::move(wish));
+  auto rest = [&context, held, room = std::move(room), answer = std::move(answer)]() mutable {
+    const auto until_answered = std::move(room);
+    auto order = completed_order(std::move(*held), context.bounds);
+    return answer(context.service.submit(std::move(order), until_answered));
+  };
+  if (held->brought.is_empty()) return rest();
+  return {.rest = std::move(rest)};
+}
+
+}  // namespace braid::serve

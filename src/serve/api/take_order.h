@@ -1,0 +1,20 @@
+// From a client's order for pictures to its job: counted first, then decoded aside, then queued.
+#pragma once
+
+#include "serve/api/api.h"
+#include "serve/body/brought_pictures.h"
+
+namespace braid::serve {
+
+struct ClientOrder {
+  Order order;  // its request has neither pictures nor defaults yet
+  UndecodedPictures brought;
+  std::function<void(Request&)> adjust = {};  // what remains to be done to decoded pictures
+};
+
+// `answer` says how the client hears of its job. Throws ApiError 429 if the queue has no room;
+// what is wrong with the pictures is found later, by the answer's `rest`.
+Answer take_order(const ApiContext& context, ClientOrder wish,
+                  std::function<Answer(const std::shared_ptr<Job>&)> answer);
+
+}  // namespace braid::serve
