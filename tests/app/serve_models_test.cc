@@ -101,8 +101,23 @@ TEST_F(ServeModels, AreRefusedBeforeTheyAreLoaded) {
   expect_bad_input({"serve", "--lora-dir", ".", "--lora-mode", "fused"}, "beside the weights");
   expect_bad_input({"serve", "-m", "a/b", "-m", "c/b"}, "two are called b");
   expect_bad_input({"serve", "-m", "a", "-m", "b", "--vae-file", "c"}, "should be a directory");
-  expect_bad_input({"serve", "-m", BRAID_SOURCE_DIR "/models/demo", "-m", "missing", "--port", "0"},
-                   "missing");
+}
+
+// Before the server listens: it would refuse all their requests.
+TEST_F(ServeModels, AreRefusedIfNoRequestCouldRun) {
+  const std::string demo = BRAID_SOURCE_DIR "/models/demo",
+                    klein = BRAID_SOURCE_DIR "/tests/data/parity/klein/model";
+  const auto expect_refused = [&](std::vector<std::string> flags, const std::string& words) {
+    flags.insert(flags.begin(), {"serve", "--port", "0"});
+    const auto finished = braid(std::move(flags));
+    expect_refusal(finished, 2, words);
+    EXPECT_THAT(finished.err, testing::Not(HasSubstr("listening")));
+  };
+  expect_refused({"-m", demo, "-m", "missing"}, "missing");
+  expect_refused({"-m", klein, "--cfg-parallel", "2"}, "cfg 2 needs as many branches");
+  expect_refused({"-m", demo, "-m", klein, "--cfg-parallel", "2"}, "no request could run on model");
+  expect_refused({"-m", demo, "--tp", "5"}, "tp 5 cannot share");
+  expect_refused({"-m", demo, "--layer-split", "100"}, "layers 100 needs as many blocks");
 }
 
 }  // namespace braid::serve_models_test

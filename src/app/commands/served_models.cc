@@ -12,11 +12,28 @@
 #include "app/print/failure.h"
 #include "base/error.h"
 #include "comm/fate.h"
+#include "pipeline/planner/planner.h"
 
 namespace braid {
 namespace {
 
 using serve::Backend;
+
+// Of requests: a model that has two branches gets a negative prompt, and there may be as many
+// pictures as data parallel ranks.
+void require_runnable(const ServedModel& model, const Layout& layout) {
+  const auto degrees = degrees_of(layout);
+  auto job = job_of_family(model.family);
+  const auto guidance = model.family->description().limits.guidance;
+  const bool may_be_true =
+      guidance == GuidanceKind::kTrue || guidance == GuidanceKind::kEmbeddedOrTrue;
+  job.branches = may_be_true ? 2 : 1;
+  job.num_pictures = degrees.dp;
+  job.layout = layout;
+  const auto refused = refused_layout(job, degrees);
+  if (refused)
+    throw InputError(text_of("no request could run on ", model.name, ": ", refused->reason));
+}
 
 ServedModel settled(const ServeFlags& flags, const std::filesystem::path& model) {
   auto options = flags.options;
@@ -32,8 +49,13 @@ ServedModel settled(const ServeFlags& flags, const std::filesystem::path& model)
   auto here = options;
   here.device = device_of_rank(options.device);
   (void)devices_of(here, degrees_of(options.layout));
+  auto family = open_family(find_model(options));
+  ServedModel settled{.name = model_name(options.model),
+                      .options = {},
+                      .family = std::move(family),
+                      .tiling = flags.vae_tiling};
+  require_runnable(settled, options.layout);
   options.memory = choose_memory(flags.preset, options).memory;
-  ServedModel settled{.name = model_name(options.model), .options = {}, .tiling = flags.vae_tiling};
   if (options.memory.budget.is_set()) {
     auto in_files = fitted_in_files(options, {.vae_tiling = settled.tiling});
     settled.pages = std::move(in_files.pages);
@@ -90,7 +112,7 @@ std::vector<Backend::ControlNet> controlnets_of(const PipelineOptions& options,
 
 Backend backend_of(const std::shared_ptr<ServedEngines>& engines, std::size_t index) {
   const auto& model = engines->models()[index];
-  const auto family = open_family(find_model(model.options));
+  const auto& family = model.family;
   const auto complete = [family, tiling = model.tiling, cfg = model.options.layout.cfg](
                             Request request, const Hooks& hooks) {
     if (request.vae_tiling == VaeTiling::kAuto) request.vae_tiling = tiling;

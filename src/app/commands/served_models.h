@@ -14,6 +14,7 @@ namespace braid {
 struct ServedModel {
   std::string name;
   PipelineOptions options;
+  std::shared_ptr<const Family> family;
   VaeTiling tiling = VaeTiling::kAuto;
   serve::MemoryNeed need = {};                       // forecast; known if there is a budget
   std::shared_ptr<const TemporaryPages> pages = {};  // for weights that exceed it

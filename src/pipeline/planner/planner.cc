@@ -23,8 +23,9 @@ PlannedLayout out(const Degrees& grid, Obstacle obstacle, std::string reason) {
   return {.grid = grid, .obstacle = obstacle, .reason = std::move(reason)};
 }
 
-// Reasons for which a run would refuse the layout.
-std::optional<PlannedLayout> refusal(const PlanJob& job, const Degrees& g) {
+}  // namespace
+
+std::optional<PlannedLayout> refused_layout(const PlanJob& job, const Degrees& g) {
   for (const auto& part : job.family->description().parts) {
     const bool is_shared =
         part.role == Part::Role::kDenoiser || part.role == Part::Role::kControl ||
@@ -59,6 +60,8 @@ std::optional<PlannedLayout> refusal(const PlanJob& job, const Degrees& g) {
                text_of("layers ", g.layers, " needs as many blocks, there are ", blocks));
   return {};
 }
+
+namespace {
 
 // Measures the rank of each stage that has the most: the first one of the first pipeline.
 void measure(const PlanJob& job, const Machine& machine, const std::vector<Stage>& stages,
@@ -128,7 +131,7 @@ std::vector<Stage> plan_stages(const PlanJob& job, const Machine& machine, const
 }
 
 PlannedLayout plan_layout(const PlanJob& whole_job, const Machine& machine, const Degrees& grid) {
-  if (auto refused = refusal(whole_job, grid)) return *std::move(refused);
+  if (auto refused = refused_layout(whole_job, grid)) return *std::move(refused);
   auto job = surveyed(whole_job);
   job.batch_size = pictures_at_once(whole_job, grid);
   const auto stages = plan_stages(job, machine, grid);

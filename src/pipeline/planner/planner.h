@@ -24,6 +24,9 @@ struct PlannedLayout {
   bool fits() const { return obstacle == Obstacle::kNone; }
 };
 
+// The grid with the reason for which a run would refuse it, whatever the devices; else nothing.
+std::optional<PlannedLayout> refused_layout(const PlanJob& job, const Degrees& grid);
+
 // The block range of each stage of a grid. The job is surveyed.
 std::vector<Stage> plan_stages(const PlanJob& job, const Machine& machine, const Degrees& grid);
 
