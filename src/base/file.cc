@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -232,6 +233,27 @@ std::string read_file(const std::filesystem::path& path, std::uint64_t max_bytes
   std::string contents(size, '\0');
   contents.resize(read_up_to(fd.get(), 0, std::as_writable_bytes(std::span(contents)), path));
   return contents;
+}
+
+std::string read_stream(const std::filesystem::path& path, const std::string& what,
+                        std::uint64_t max_bytes) {
+  const FileDescriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  require(fd.get() >= 0, "cannot read ", what, ": ", reason());
+  return read_stream(fd.get(), what, max_bytes);
+}
+
+std::string read_stream(int descriptor, const std::string& what, std::uint64_t max_bytes) {
+  std::string text;
+  std::array<char, 1 << 16> buffer;
+  for (;;) {
+    const auto n = ::read(descriptor, buffer.data(), buffer.size());
+    if (n < 0 && errno == EINTR) continue;
+    require(n >= 0, "cannot read ", what, ": ", reason());
+    if (n == 0) return text;
+    text.append(buffer.data(), std::size_t(n));
+    require(text.size() <= max_bytes, "cannot read ", what, ": it has more than ", max_bytes,
+            " bytes");
+  }
 }
 
 void write_file(const std::filesystem::path& path, std::string_view contents) {

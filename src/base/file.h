@@ -39,6 +39,12 @@ class MappedFile {
 // The whole file as text. Throws InputError if it cannot be read or is larger than `max_bytes`.
 std::string read_file(const std::filesystem::path& path, std::uint64_t max_bytes = 256u << 20);
 
+// Everything up to the end, also of a pipe or device. Throws InputError naming `what`, such as "the
+// key in a.txt", if it cannot be read or is longer than `max_bytes`.
+std::string read_stream(const std::filesystem::path& path, const std::string& what,
+                        std::uint64_t max_bytes);
+std::string read_stream(int descriptor, const std::string& what, std::uint64_t max_bytes);
+
 // Leaves either the old file or the complete new one at `path`, whatever happens. The new file has
 // no name until it is complete, so that even a kill leaves nothing behind. File systems without
 // support for that, such as NFS, may keep a .braid-XXXXXX beside it. Links are followed. Existing

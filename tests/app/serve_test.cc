@@ -1,6 +1,10 @@
 // `braid serve` as a person starts it: pictures with the bytes of `braid generate`, and a shutdown
 // that loses nothing.
+#include <sys/stat.h>
+
 #include <csignal>
+#include <fstream>
+#include <thread>
 
 #include "serving.h"
 
@@ -117,10 +121,31 @@ TEST_F(Serve, KeepsPromptsOutOfItsLog) {
   EXPECT_THAT(stop().err, HasSubstr("prompt=\"my secret\""));
 }
 
+// As the shell gives it for <(command).
+TEST_F(Serve, ReadsItsKeyFromAPipe) {
+  const auto pipe = folder_ / "key";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  std::thread writer([&] { std::ofstream(pipe) << " a key of some length \r\nand more\n"; });
+  start({"--api-key-file", pipe});
+  writer.join();
+  const auto answer_with = [&](const std::string& key) {
+    serve::RawClient client(port_);
+    client.send("GET /v1/models HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer " + key +
+                "\r\nconnection: close\r\n\r\n");
+    return client.read_all();
+  };
+  EXPECT_THAT(answer_with("a key of some length"), testing::StartsWith("HTTP/1.1 200"));
+  EXPECT_THAT(answer_with("another key of a length"), testing::StartsWith("HTTP/1.1 401"));
+}
+
 TEST_F(Serve, RefusesWhatIsNotSafeOrNotThere) {
   expect_bad_input({"serve", "--host", "0.0.0.0"}, "--no-key");
   expect_bad_input({"serve", "--api-key-file", "missing"}, "missing");
   expect_bad_input({"serve", "--api-key-file", write("short", "abc\n")}, "at least 16 characters");
+  expect_bad_input({"serve", "--api-key-file", "/dev/zero"}, "it has more than 65536 bytes");
+  expect_bad_input({"serve", "--api-key-file", "."}, "cannot read the key in .: Is a directory");
+  expect_bad_input({"serve", "--api-key-file", write("odd", "a key with a tab\tin it\n")},
+                   "no control characters");
   expect_bad_input({"serve", "--port", "65536"}, "--port");
   for (const auto* const name : {"", "https://example.org", "example.org:80", "a b", "*"})
     expect_bad_input({"serve", "--allow-host", name}, "--allow-host should be a name alone");

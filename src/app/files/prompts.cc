@@ -1,13 +1,10 @@
 #include "app/files/prompts.h"
 
-#include <fcntl.h>
 #include <unistd.h>
-
-#include <cerrno>
-#include <cstring>
 
 #include "app/print/readable.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "comm/launch.h"
 #include "text/unicode/unicode.h"
 
@@ -16,35 +13,14 @@ namespace {
 
 constexpr std::size_t kMaxFile = 64u << 20, kMaxText = 100'000;  // bytes
 
-// Everything up to the end, from pipes too.
-std::string read_all(int fd, const std::string& name) {
-  std::string text;
-  char buffer[1 << 16];
-  for (;;) {
-    const auto n = ::read(fd, buffer, sizeof buffer);
-    if (n < 0 && errno == EINTR) continue;
-    require(n >= 0, "cannot read the prompts in ", name, ": ", std::strerror(errno));
-    if (n == 0) return text;
-    text.append(buffer, std::size_t(n));
-    require(text.size() <= kMaxFile, name, " is too large for a file of prompts: it has more than ",
-            kMaxFile, " bytes");
-  }
-}
-
 std::string read_text(const std::string& path) {
   if (path == "-") {
     const auto launch = read_launch();
     require(!launch, "only one of the ranks that ", launch ? launch->launcher : "",
             " started has standard input: give --prompt-file a file that all can read");
-    return read_all(STDIN_FILENO, "standard input");
+    return read_stream(STDIN_FILENO, "the prompts in standard input", kMaxFile);
   }
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  require(fd >= 0, "cannot read the prompts in ", path, ": ", std::strerror(errno));
-  struct Closed {
-    int fd;
-    ~Closed() { ::close(fd); }
-  } const closed{fd};
-  return read_all(fd, path);
+  return read_stream(path, "the prompts in " + path, kMaxFile);
 }
 
 }  // namespace

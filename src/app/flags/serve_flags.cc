@@ -32,8 +32,8 @@ void add_address_flags(FlagReader& read, ServeFlags& f) {
   read.text("--port", "N", "Server", "Port to listen on; 0 takes any free one. Default: 8188",
             into(f.port, whole_from(0, 65535)));
   read.path("--api-key-file", "FILE", "Server",
-            "Require clients to send the key in the first line of this file;\n"
-            "without it, the key in the variable BRAID_API_KEY, if set",
+            "Require clients to send the key in the first line of this file or\n"
+            "pipe; without it, the key in the variable BRAID_API_KEY, if set",
             f.api_key_file);
   read.flag("--no-key", "Server", "Let anybody who reaches the address make pictures", f.no_key);
   read.texts("--allow-host", "NAME", "Server",
