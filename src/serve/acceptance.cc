@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/readable_bytes.h"
 #include "serve/service.h"
 
 namespace braid::serve {
@@ -31,7 +32,7 @@ const std::vector<Backend>& Service::backends() const {
 ApiError Service::queue_full() const {
   const auto used = queue_.used();
   const auto text = text_of("the queue is full: ", used.pictures, " pictures wait, with ",
-                            used.input_bytes >> 20, " MiB of input pictures");
+                            readable_bytes(double(used.input_bytes)), " of input pictures");
   ApiError error(429, text, "queue_full");
   const auto wait = std::ceil(running_ ? running_->status().eta.value_or(1) : 1);
   error.retry_after = int(std::clamp(wait, 1.0, double(kLongestRetry)));

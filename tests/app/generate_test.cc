@@ -229,7 +229,7 @@ TEST_F(Generate, KeepsToABudget) {
   EXPECT_TRUE(report({"a"})["fit"].is_null());
   const auto refused = draw({"a", "--memory", "100MB"});
   EXPECT_EQ(refused.exit_code, 2);
-  EXPECT_THAT(refused.err, HasSubstr("a picture of 32x32 does not fit 0.10 GB"));
+  EXPECT_THAT(refused.err, HasSubstr("a picture of 32x32 does not fit 100 MB: it needs"));
 }
 
 TEST_F(Generate, KeepsToABudgetWithFilesThatNobodyNamed) {

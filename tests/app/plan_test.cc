@@ -38,7 +38,7 @@ TEST_F(Plan, SaysWhenNothingFits) {
   const auto finished = plan({"-m", "flux1-dev", "--devices", "h100", "--memory", "8GB"});
   EXPECT_EQ(finished.exit_code, 1);
   EXPECT_THAT(finished.out, HasSubstr("0 of 1 layout fits"));
-  EXPECT_THAT(finished.out, HasSubstr("needs 34.9 GB, its device has 7.6 GB to use"));
+  EXPECT_THAT(finished.out, HasSubstr("needs 34.9 GB, its device has 7.60 GB to use"));
 }
 
 TEST_F(Plan, PrintsOneJsonObject) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/readable_bytes.h"
 
 namespace braid {
 
@@ -23,15 +24,15 @@ FittedInFiles fitted_in_files(PipelineOptions options, const Request& request) {
   FittedInFiles chosen{.fitted = fitted(options, request), .pages = pages};
   const auto room = std::filesystem::space(pages->folder()).available;
   const auto files = chosen.fitted.fit.files;
-  require(std::uint64_t(files) <= room, "the weights need files of ", gigabytes_with_cents(files),
-          ", but ", pages->folder().parent_path(), " has room for ",
-          gigabytes_with_cents(std::int64_t(room)), ": give another folder with --offload-dir");
+  require(std::uint64_t(files) <= room, "the weights need files of ", readable_bytes(double(files)),
+          ", but ", pages->folder().parent_path(), " has room for ", readable_bytes(double(room)),
+          ": give another folder with --offload-dir");
   return chosen;
 }
 
 std::string sentence_of(const FittedInFiles& fit) {
   if (!fit.pages) return {};
-  return text_of("; ", gigabytes_with_cents(fit.fitted.fit.files), " of files are in ",
+  return text_of("; ", readable_bytes(double(fit.fitted.fit.files)), " of files are in ",
                  fit.pages->folder().string(), " until the run ends; --offload-dir DIR keeps them");
 }
 

@@ -1,5 +1,7 @@
 #include "app/flags/memory_words.h"
 
+#include "base/readable_bytes.h"
+
 namespace braid {
 namespace {
 
@@ -88,9 +90,9 @@ std::string fit_sentence(const Fit& f, bool is_on_host) {
   if (f.tiling == VaeTiling::kOn)
     flags += (flags.empty() ? "" : " ") + std::string("--vae-tiling on");
   const auto text = (flags.empty() ? "all weights stay" : flags) + ", predicted peak " +
-                    gigabytes_with_cents(f.device_peak);
+                    readable_bytes(double(f.device_peak));
   return is_on_host ? text
-                    : text + " per device, " + gigabytes_with_cents(f.host_peak) + " on the host";
+                    : text + " per device, " + readable_bytes(double(f.host_peak)) + " on the host";
 }
 
 std::string help_sentence(const DoesNotFit& refusal) {
@@ -110,7 +112,7 @@ std::string help_sentence(const DoesNotFit& refusal) {
   std::string help;
   for (const auto& [remedy, device_peak] : refusal.help())
     help += (help.empty() ? "; it would fit with " : ", or ") +
-            std::string(flags_of_remedy(remedy)) + " (" + gigabytes_with_cents(device_peak) + ")";
+            std::string(flags_of_remedy(remedy)) + " (" + readable_bytes(double(device_peak)) + ")";
   return help.empty() ? "; a smaller --size or more devices would help" : help;
 }
 

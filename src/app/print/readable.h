@@ -5,9 +5,10 @@
 #include <string>
 #include <string_view>
 
+#include "base/readable_bytes.h"
+
 namespace braid {
 
-std::string readable_bytes(double bytes);                         // "17.3 MB", by powers of 1000
 std::string readable_count(std::int64_t count);                   // "6,352,064"
 std::string readable_seconds(double seconds);                     // "0.052 s", "12.3 s"
 std::string readable_wait(double seconds);                        // "0:07", "1:02:33"

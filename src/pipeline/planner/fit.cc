@@ -1,10 +1,10 @@
 #include "pipeline/planner/fit.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <map>
 
 #include "base/error.h"
+#include "base/readable_bytes.h"
 #include "pipeline/planner/costs/held.h"
 
 namespace braid {
@@ -260,9 +260,9 @@ std::string refusal(const PlanJob& job, const Fit& least) {
   const auto has = lacks_device ? budget.device : budget.host;
   const auto needs = lacks_device ? least.device_peak : least.host_peak;
   return text_of("a picture of ", job.width, "x", job.height, " does not fit ",
-                 gigabytes_with_cents(has), lacks_device ? "" : " of host memory",
-                 ": it needs at least ", gigabytes_with_cents(needs), ", ",
-                 gigabytes_with_cents(needs - has), " more");
+                 readable_bytes(double(has)), lacks_device ? "" : " of host memory",
+                 ": it needs at least ", readable_bytes(double(needs)), ", ",
+                 readable_bytes(double(needs - has)), " more");
 }
 
 }  // namespace
@@ -273,12 +273,6 @@ Fit fit(const PlanJob& job, const FitPlace& place) {
   if (!found && job.memory.budget.is_implied) return fitting.least();
   if (!found) throw DoesNotFit(refusal(job, fitting.least()), what_would_help(job, place));
   return *found;
-}
-
-std::string gigabytes_with_cents(std::int64_t bytes) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.2f GB", double(bytes) / 1e9);
-  return text;
 }
 
 }  // namespace braid

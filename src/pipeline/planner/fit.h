@@ -34,8 +34,6 @@ class DoesNotFit : public InputError {
   std::vector<Help> help_;
 };
 
-std::string gigabytes_with_cents(std::int64_t bytes);  // "5.90 GB"
-
 // Where ranks compute, and which of them share a process.
 struct FitPlace {
   Degrees grid;

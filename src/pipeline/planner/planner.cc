@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 
 #include "base/error.h"
+#include "base/readable_bytes.h"
 #include "parallel/layer_split.h"
 
 namespace braid {
@@ -12,12 +12,6 @@ namespace {
 
 // Usable fraction of a device's memory; drivers, their contexts and allocator gaps take the rest.
 constexpr double kUsable = 0.95;
-
-std::string gigabytes(double bytes) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.1f GB", bytes / 1e9);
-  return text;
-}
 
 PlannedLayout out(const Degrees& grid, Obstacle obstacle, std::string reason) {
   return {.grid = grid, .obstacle = obstacle, .reason = std::move(reason)};
@@ -92,8 +86,8 @@ void measure(const PlanJob& job, const Machine& machine, const std::vector<Stage
   }
   if (needs <= has) return;
   layout.obstacle = Obstacle::kMemory;
-  layout.reason = text_of("not enough memory: a rank needs ", gigabytes(needs), ", its device has ",
-                          gigabytes(has), " to use");
+  layout.reason = text_of("not enough memory: a rank needs ", readable_bytes(needs),
+                          ", its device has ", readable_bytes(has), " to use");
 }
 
 // Pictures a rank denoises together: a layer split takes one batch per stage.

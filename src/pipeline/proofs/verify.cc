@@ -9,6 +9,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "base/readable_bytes.h"
 #include "comm/thread.h"
 #include "parallel/controls.h"
 #include "pipeline/engine.h"
@@ -153,8 +154,9 @@ bool needs_pages(const VerifyOptions& o, const Probe& probe, at::Device device) 
   const auto needs = device.is_cpu() ? kProcessBytes + host_peak(job, bytes) : bytes.peak();
   if (needs <= room) return false;
   require(!device.is_cpu() || !o.pipeline.memory.offload.folder.empty(),
-          "the whole transformer takes ", double(needs) / 1e9, " GB on one rank, which may take ",
-          double(room) / 1e9, " GB: on a CPU its pages need a folder for their files");
+          "the whole transformer takes ", readable_bytes(double(needs)),
+          " on one rank, which may take ", readable_bytes(double(room)),
+          ": on a CPU its pages need a folder for their files");
   return true;
 }
 
