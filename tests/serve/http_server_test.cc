@@ -84,6 +84,10 @@ TEST(HttpServer, BoundsHeadsAndBodies) {
   EXPECT_TRUE(chunked.read_until("413"));
   EXPECT_EQ(status_of(server.ask("GET /livez", "x: " + std::string(20'000, 'x') + "\r\n")), 431);
   EXPECT_EQ(status_of(server.ask("GET /%zz")), 400);
+  RawClient no_chunk(server.port());
+  no_chunk.send("POST /v1/jobs HTTP/1.1\r\nhost: localhost\r\n" + json +
+                "transfer-encoding: chunked\r\n\r\nzz\r\n");
+  EXPECT_TRUE(no_chunk.read_until("400"));
   RawClient rude(server.port());
   rude.send("\x16\x03\x01 what is this\r\n\r\n");
   EXPECT_TRUE(rude.read_until("400"));
@@ -149,6 +153,10 @@ TEST(HttpServer, SpeaksToOldClientsAndOfHeads) {
   const auto head = server.ask("HEAD /livez");
   EXPECT_THAT(head, HasSubstr("Content-Length: 18\r\n"));
   EXPECT_THAT(head, Not(HasSubstr("alive")));
+  const std::string id = json_of(server.ask("POST /v1/jobs", "", kSmall))["id"];
+  const auto head_of_stream = server.ask("HEAD /v1/jobs/" + id + "/events");
+  EXPECT_THAT(head_of_stream, HasSubstr("text/event-stream"));
+  EXPECT_THAT(head_of_stream, testing::EndsWith("\r\n\r\n"));
 }
 
 TEST(HttpServer, CancelsTheJobOfAClientThatLeaves) {

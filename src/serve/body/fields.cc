@@ -1,7 +1,9 @@
 #include "serve/body/fields.h"
 
 #include <algorithm>
+#include <cfloat>
 #include <charconv>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -40,6 +42,13 @@ bool is_utf8(std::string_view text) {
   } catch (const Json::exception&) {
     return false;
   }
+}
+
+// As the program's flags have it: the engine computes in single precision.
+double finite_number(const std::string& name, double value) {
+  if (std::abs(value) > FLT_MAX)
+    refuse(name, text_of("'", name, "' should be a finite number, it is ", value));
+  return value;
 }
 
 bool read_decimal(const std::string& text, std::uint64_t& value) {
@@ -147,7 +156,7 @@ std::optional<double> Fields::number(std::initializer_list<const char*> names) {
     read_scalar(name);
     if (!has(name)) continue;
     const auto read = naming(name, [&] { return JsonObject(*json_, kBody).number_or(name, 0); });
-    if (!value) value = read;
+    if (!value) value = finite_number(name, read);
   }
   return value;
 }
@@ -163,7 +172,7 @@ std::vector<double> Fields::numbers(const std::string& name) {
         is_text ? Json::parse(element.get_ref<const std::string&>(), nullptr, false) : element;
     if (!value.is_number())
       refuse(name, text_of("'", name, "' should be a number or a list of them"));
-    values.push_back(value.get<double>());
+    values.push_back(finite_number(name, value.get<double>()));
   }
   return values;
 }
@@ -180,6 +189,7 @@ std::optional<std::string> Fields::text(const std::string& name, std::size_t mos
   if (value.size() > most)
     refuse(name,
            text_of("'", name, "' should have at most ", most, " bytes, it has ", value.size()));
+  if (value.find('\0') != value.npos) refuse(name, "'" + name + "' should have no NUL character");
   return value;
 }
 

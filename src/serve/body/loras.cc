@@ -1,6 +1,7 @@
 #include "serve/body/loras.h"
 
 #include <algorithm>
+#include <cfloat>
 #include <charconv>
 #include <cmath>
 
@@ -17,7 +18,7 @@ double scale_of(std::string_view text) {
   double scale = 0;
   const auto* const end = text.data() + text.size();
   const auto parsed = std::from_chars(text.data(), end, scale);
-  if (parsed.ec != std::errc() || parsed.ptr != end || !std::isfinite(scale))
+  if (parsed.ec != std::errc() || parsed.ptr != end || !(std::abs(scale) <= FLT_MAX))
     refuse("prompt", "a LoRA in the prompt should be <lora:NAME:SCALE>, its scale is '" +
                          std::string(text.substr(0, 100)) + "'");
   return scale;

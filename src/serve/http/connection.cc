@@ -15,6 +15,16 @@ constexpr std::size_t kReadHere = 64 << 10;
 constexpr int kMostPlaces = 64, kPlacesOfLarge = 4;
 constexpr auto kLingering = std::chrono::seconds(2);
 
+// Otherwise the client is gone or too slow.
+bool is_malformed(error_code error) {
+  return error.category() == http::make_error_code(http::error::bad_method).category() &&
+         error != http::error::end_of_stream && error != http::error::partial_message;
+}
+
+ApiError not_http(error_code error) {
+  return {400, "this is not an HTTP request: " + error.message(), "bad_request"};
+}
+
 }  // namespace
 
 void Connection::read_head() {
@@ -35,18 +45,14 @@ void Connection::read_head() {
 void Connection::on_head(error_code error) {
   is_idle_ = false;
   began_ = Clock::now();
-  const bool is_malformed =
-      error && error.category() == http::make_error_code(http::error::bad_method).category();
-  if (error && (!is_malformed || error == http::error::end_of_stream ||
-                error == http::error::partial_message))
-    return;  // gone, or too slow
+  if (error && !is_malformed(error)) return;  // gone, or too slow
   has_unread_body_ = true;
   request_.id = random_id();
   if (error == http::error::body_limit)
     return fail({413, "the body is too long", "body_too_large"});
   if (error == http::error::header_limit)
     return fail({431, "the head is too long", "head_too_large"});
-  if (error) return fail({400, "this is not an HTTP request: " + error.message(), "bad_request"});
+  if (error) return fail(not_http(error));
   try {
     fill_request();
     shared_.api.check_head(request_);
@@ -113,6 +119,7 @@ void Connection::on_body(error_code error) {
   if (error == http::error::body_limit)
     return fail({413, "the body is too long", "body_too_large"});
   if (!error) return dispatch();
+  if (is_malformed(error)) fail(not_http(error));
 }
 
 void Connection::dispatch() {
@@ -144,10 +151,9 @@ void Connection::answer_with(Answer answer) {
                         [this, rest = std::move(answer.rest)] { return shared_.api.finish(rest); });
   answer_ = std::move(answer);
   release_places();
-  if (answer_.job)
-    wait_for_job();
-  else
-    send(std::move(answer_.now));
+  if (!answer_.job) return send(std::move(answer_.now));
+  if (request_.method == "HEAD") return send({.content_type = kEventStream});
+  wait_for_job();
 }
 
 void Connection::fail(const ApiError& error) {

@@ -19,6 +19,8 @@ namespace http = boost::beast::http;
 using boost::beast::error_code;
 using tcp = net::ip::tcp;
 
+constexpr const char* kEventStream = "text/event-stream; charset=utf-8";
+
 class Connection;
 
 // Threads for what takes a while. Pictures are decoded one at a time: they take memory, and large

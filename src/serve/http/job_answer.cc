@@ -59,7 +59,7 @@ void Connection::on_job_changed() {
 void Connection::begin_stream() {
   is_streaming_ = true;
   keeps_alive_ = keeps_alive_ && parser_->get().version() == 11;
-  std::string head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream; charset=utf-8\r\n";
+  std::string head = std::string("HTTP/1.1 200 OK\r\ncontent-type: ") + kEventStream + "\r\n";
   head += "cache-control: no-store\r\nx-accel-buffering: no\r\nx-content-type-options: nosniff\r\n";
   head += "x-request-id: " + request_.id + "\r\n";
   for (const auto& [name, value] : shared_.api.access().headers_for(request_))
