@@ -40,6 +40,11 @@ ApiError Service::queue_full() const {
   return error;
 }
 
+void Service::require_ready() const {
+  const std::scoped_lock lock(mutex_);
+  if (readiness_ != Readiness::kReady) throw unavailable(readiness_);
+}
+
 void Service::require_room() const {
   const std::scoped_lock lock(mutex_);
   if (readiness_ != Readiness::kReady) throw unavailable(readiness_);

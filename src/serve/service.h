@@ -46,7 +46,8 @@ class Service {
   const std::vector<Backend>& backends() const;
   const Backend& backend() const { return backends().front(); }
 
-  // All three throw ApiError: 429 if the queue is full, 503 unless the server is ready.
+  // All throw ApiError: 503 unless the server is ready, all but the first 429 if the queue is full.
+  void require_ready() const;
   void require_room() const;  // before a body is read
   // Before pictures are decoded: keeps room for their job while the result lives, or until
   // submit().

@@ -259,6 +259,20 @@ TEST(PicturesOfJobs, KeepNobodyElseWaitingWhileTheyAreDecoded) {
   for (const auto& client : clients) EXPECT_TRUE(client->read_until(" 202 "));
 }
 
+// A damaged picture would be refused if it were decoded.
+TEST(PicturesOfJobs, AreNotDecodedOnceTheServerDrains) {
+  FakeEngine engine(FakeEngine::Steps::kHeld);
+  Server server(engine);
+  const auto clients = clients_with_large_pictures(server, engine);
+  RawClient last(server.port());
+  const nlohmann::json damaged = {{"prompt", "a"}, {"init", base64(bomb(90))}};
+  last.send(Server::request_text("POST /v1/jobs", "", damaged.dump()));
+  while (server.service().status().waiting_pictures <= kClients)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  server.service().drain();
+  EXPECT_TRUE(last.read_until(" 503 ")) << last.received();
+}
+
 // What was not begun is not answered, and lets go of its room.
 TEST(PicturesOfJobs, MayStillWaitToBeDecodedWhenTheServerEnds) {
   FakeEngine engine(FakeEngine::Steps::kHeld);
@@ -273,20 +287,6 @@ TEST(PicturesOfJobs, AreLetGoOfWhenTheJobEnds) {
   EXPECT_TRUE(job.order().request.pictures.is_empty());
   job.finish({.state = JobState::kCancelled});
   EXPECT_TRUE(job.take_request().pictures.is_empty());
-}
-
-TEST(PicturesOfJobs, CountInTheQueue) {
-  const auto job = [] {
-    return std::make_shared<Job>(
-        "id",
-        Order{.request = {.pictures = {.references = {{2, 2, std::vector<std::uint8_t>(12)}}}}});
-  };
-  Queue queue(64, 30);
-  EXPECT_TRUE(queue.push(job()));
-  EXPECT_TRUE(queue.push(job()));
-  EXPECT_FALSE(queue.push(job()));
-  queue.pop();
-  EXPECT_TRUE(queue.push(job()));
 }
 
 }  // namespace braid::serve::pictures_in_test

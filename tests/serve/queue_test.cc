@@ -64,6 +64,20 @@ TEST(Queue, KeepsRoomForWhatIsStillRead) {
   EXPECT_TRUE(queue.reserve({.pictures = 2, .input_bytes = 100}));
 }
 
+TEST(PicturesOfJobs, CountInTheQueue) {
+  const auto job = [] {
+    return std::make_shared<Job>(
+        "id",
+        Order{.request = {.pictures = {.references = {{2, 2, std::vector<std::uint8_t>(12)}}}}});
+  };
+  Queue queue(64, 30);
+  EXPECT_TRUE(queue.push(job()));
+  EXPECT_TRUE(queue.push(job()));
+  EXPECT_FALSE(queue.push(job()));
+  queue.pop();
+  EXPECT_TRUE(queue.push(job()));
+}
+
 // Its client also loses its turn if that was its only job.
 TEST(Queue, LosesAJobThatIsRemoved) {
   for (const auto* const client : {"a", "b"}) {

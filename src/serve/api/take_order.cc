@@ -24,6 +24,7 @@ Answer take_order(const ApiContext& context, ClientOrder wish,
   const auto held = std::make_shared<ClientOrder>(std::move(wish));
   auto rest = [&context, held, room = std::move(room), answer = std::move(answer)]() mutable {
     const auto until_answered = std::move(room);
+    context.service.require_ready();  // a server that stops must not keep clients waiting
     auto order = completed_order(std::move(*held), context.bounds);
     return answer(context.service.submit(std::move(order), until_answered));
   };
