@@ -2,7 +2,7 @@
 
 #include <cmath>
 #include <nlohmann/json.hpp>
-#include <unordered_set>
+#include <vector>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -10,37 +10,74 @@
 namespace braid {
 namespace {
 
-constexpr int kMaxDepth = 100;
+constexpr std::size_t kMaxDepth = 100;
 
-// Rejects what nlohmann's parser would silently accept: duplicate keys and unbounded nesting.
-class Strict {
+// Builds the value that nlohmann's reader reports piece by piece, and rejects what its own parser
+// would silently accept: duplicate keys and unbounded nesting. (Its parser with a callback takes
+// quadratic time in an object's keys: each end of a member looks through all members.)
+class Builder : public nlohmann::json_sax<Json> {
  public:
-  explicit Strict(const std::string& source) : source_(source) {}
+  explicit Builder(const std::string& source) : source_(source) {}
 
-  bool operator()(int depth, Json::parse_event_t event, Json& parsed) {
-    require(depth <= kMaxDepth, source_, " nests JSON deeper than ", kMaxDepth, " levels");
-    if (event == Json::parse_event_t::object_start) keys_.emplace_back();
-    if (event == Json::parse_event_t::object_end) keys_.pop_back();
-    if (event == Json::parse_event_t::key) {
-      const auto& key = parsed.get_ref<const std::string&>();
-      require(keys_.back().insert(key).second, source_, " has the key '", key, "' twice");
-    }
+  Json built;
+
+  bool null() override { return add(nullptr); }
+  bool boolean(bool value) override { return add(value); }
+  bool number_integer(number_integer_t value) override { return add(value); }
+  bool number_unsigned(number_unsigned_t value) override { return add(value); }
+  bool number_float(number_float_t value, const string_t&) override { return add(value); }
+  bool string(string_t& value) override { return add(std::move(value)); }
+  bool binary(binary_t&) override { return false; }  // not in text
+  bool start_object(std::size_t) override { return open(Json::object()); }
+  bool start_array(std::size_t) override { return open(Json::array()); }
+  bool end_object() override { return close(); }
+  bool end_array() override { return close(); }
+
+  bool key(string_t& name) override {
+    const auto [member, is_new] = open_.back()->get_ref<Json::object_t&>().try_emplace(name);
+    require(is_new, source_, " has the key '", name, "' twice");
+    member_ = &member->second;
     return true;
   }
 
+  bool parse_error(std::size_t, const std::string&,
+                   const nlohmann::json::exception& error) override {
+    throw InputError(text_of(source_, " is not valid JSON: ", error.what()));
+  }
+
  private:
+  // Where a value belongs: the root, the end of an array, or the member just named.
+  Json& place() {
+    require(open_.size() <= kMaxDepth, source_, " nests JSON deeper than ", kMaxDepth, " levels");
+    if (open_.empty()) return built;
+    return open_.back()->is_array() ? open_.back()->emplace_back() : *member_;
+  }
+  bool add(Json value) {
+    place() = std::move(value);
+    return true;
+  }
+  bool open(Json value) {
+    auto& opened = place();
+    opened = std::move(value);
+    open_.push_back(&opened);
+    return true;
+  }
+  bool close() {
+    open_.pop_back();
+    return true;
+  }
+
   const std::string& source_;
-  std::vector<std::unordered_set<std::string>> keys_;
+  std::vector<Json*> open_;  // outermost first; only the innermost grows, so none moves
+  Json* member_ = nullptr;
 };
 
 }  // namespace
 
 Json parse_json(std::string_view text, const std::string& source) {
-  try {
-    return Json::parse(text.begin(), text.end(), Strict(source));
-  } catch (const nlohmann::json::exception& e) {
-    throw InputError(text_of(source, " is not valid JSON: ", e.what()));
-  }
+  Builder builder(source);
+  Json::sax_parse(text.begin(), text.end(), &builder);
+  return std::move(builder.built);
 }
 
 Json read_json(const std::filesystem::path& path) {

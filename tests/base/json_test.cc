@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <ctime>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -22,6 +24,44 @@ TEST(Json, RefusesDuplicateKeysAtAnyDepth) {
   EXPECT_THAT(message_of([] { parse_json(R"({"a":[{"b":1,"b":2}]})", "f"); }),
               HasSubstr("has the key 'b' twice"));
   EXPECT_NO_THROW(parse_json(R"({"a":{"a":1},"b":{"a":1}})", "f"));
+}
+
+TEST(Json, ReadsWhatTheParserItWrapsReads) {
+  for (const char* text :
+       {"null", "3", "-1.5e3", R"("a\u00e9\n")", "[]", "{}", R"([[],[1,[2,"x"]],{"a":[{}]}])",
+        R"({"b":{"z":[1,{"q":null}],"y":true},"a":18446744073709551615,"c":-9,"d":1e400000000000})",
+        R"({"":{"":{"":[false]}}})", R"([{"a":1},{"a":2},[{"a":{"a":3}}],"t"])"}) {
+    const auto wanted = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+    if (wanted.is_discarded()) {
+      EXPECT_THROW(parse_json(text, "f"), InputError) << text;
+      continue;
+    }
+    const auto got = parse_json(text, "f");
+    EXPECT_EQ(got, wanted) << text;
+    EXPECT_EQ(got.dump(), wanted.dump());
+  }
+  EXPECT_TRUE(parse_json("7", "f").is_number_unsigned());
+}
+
+TEST(Json, AcceptsAHundredLevels) {
+  const auto nested = [](std::size_t levels) {
+    return std::string(levels, '[') + "1" + std::string(levels, ']');
+  };
+  EXPECT_NO_THROW(parse_json(nested(100), "f"));
+  EXPECT_THAT(message_of([&] { parse_json(nested(101), "f"); }), HasSubstr("deeper than 100"));
+}
+
+double seconds_to_parse(int members) {
+  std::string text = "{";
+  for (int i = 0; i < members; ++i) text += text_of(i ? "," : "", '"', i, "\":{\"a\":[1]}");
+  const auto begin = std::clock();
+  EXPECT_EQ(parse_json(text + "}", "f").size(), std::size_t(members));
+  return double(std::clock() - begin) / CLOCKS_PER_SEC;
+}
+
+// Headers have a member per tensor. Ten times as many take ten times as long, not a hundred times.
+TEST(Json, TakesAsLongAsTheTextIs) {
+  EXPECT_LT(seconds_to_parse(40000), 40 * std::max(0.001, seconds_to_parse(4000)));
 }
 
 TEST(Json, RefusesBottomlessNesting) {

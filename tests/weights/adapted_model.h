@@ -45,13 +45,14 @@ class AdaptedModel : public testing::Test {
     return path;
   }
   // With text in the header, as trainers write it.
-  fs::path write_with(const std::string& config, const Tensors& tensors) const {
+  fs::path write_with(const std::string& config, const Tensors& tensors,
+                      const std::string& key = "__metadata__") const {
     const auto path = write(tensors);
     auto bytes = read_file(path);
     std::uint64_t length = 0;
     for (int i = 7; i >= 0; --i) length = length << 8 | std::uint8_t(bytes[std::size_t(i)]);
     auto header = bytes.substr(8, length);
-    header.insert(1, R"("__metadata__":{"lora_adapter_metadata":")" + config + "\"},");
+    header.insert(1, '"' + key + R"(":{"lora_adapter_metadata":")" + config + "\"},");
     write_file(path, file_of(header, bytes.substr(8 + length)));
     return path;
   }

@@ -55,6 +55,9 @@ TEST_F(AdapterFiles, TakeAlphasFromPeftsConfiguration) {
   expect(R"({\"transformer.lora_alpha\": 2, \"transformer.alpha_pattern\": {\"to_q\": 12}})", 3);
   expect(R"({\"transformer.lora_alpha\": 2, \"transformer.alpha_pattern\": {\"o_q\": 12}})", 0.5);
   expect(R"({\"text_encoder.lora_alpha\": 2})", 1);
+  expect_added(
+      {{.file = write_with(R"({\"transformer.lora_alpha\": 2})", tensors, R"(\u005f_metadata__)")}},
+      {{"a.weight", rows_joined(0, 0.5 * up.mm(down), 12)}});
   for (const std::string config :
        {R"({\"transformer.alpha_pattern\": {\"to_.*\": 12}})",
         R"({\"transformer.lora_alpha\": \"2\"})", R"([1])", R"({)",

@@ -1,5 +1,7 @@
 // Adapters' effects on weights, against formulas written out here.
+#include <ATen/Parallel.h>
 #include "adapted_model.h"
+
 #include "comm/thread.h"
 #include "weights/codes/int8.h"
 
@@ -225,6 +227,21 @@ TEST_F(AdaptersTest, BesideTakeEachOthersPlace) {
   }
   beside_->switch_to({});
   EXPECT_FALSE(b.has_beside());
+}
+
+// Weights are looked up on all threads at once.
+TEST_F(AdaptersTest, AreRefusedForTheFirstWeightTheyDoNotFit) {
+  const Weights w(source({}, AdapterMode::kBeside), {});
+  const auto a = (w / "a").matrix("weight", {16, 6}), b = (w / "b").matrix("weight", {6, 16});
+  const auto wrong = open_adapters({{.file = write({{"a.lora_A.weight", at::randn({2, 7})},
+                                                    {"a.lora_B.weight", at::randn({16, 2})},
+                                                    {"b.lora_A.weight", at::randn({2, 17})},
+                                                    {"b.lora_B.weight", at::randn({6, 2})}})}});
+  const auto threads = at::get_num_threads();
+  at::set_num_threads(2);
+  for (int i = 0; i < 20; ++i)
+    EXPECT_THAT(message_of([&] { beside_->switch_to(wrong); }), testing::HasSubstr("'a'"));
+  at::set_num_threads(threads);
 }
 
 TEST_F(AdaptersTest, ArePartOfAWeightsIdentity) {

@@ -11,6 +11,7 @@
 namespace braid {
 namespace {
 
+constexpr const char* kMetadata = "__metadata__";              // safetensors' key of a file's texts
 constexpr const char* kPeftConfigs = "lora_adapter_metadata";  // diffusers' key
 
 constexpr double kPeftsAlpha = 8;  // if its configuration does not say
@@ -69,6 +70,12 @@ std::map<std::string, PeftScaling> scalings_of(const std::string& text, const st
   return scalings;
 }
 
+// Requests wait for this, and to parse a header takes as long as to find all layers in it.
+bool may_have_key(std::string_view json, std::string_view key) {
+  const auto has = [&](std::string_view words) { return json.find(words) != json.npos; };
+  return has(key) || has("\\");  // an escape may spell it, too
+}
+
 }  // namespace
 
 double PeftScaling::factor(std::string_view module, std::int64_t rank) const {
@@ -89,11 +96,12 @@ PeftScaling read_peft_config(const std::string& text, const std::string& source)
 AdapterMetadata read_adapter_metadata(std::span<const std::byte> file, const std::string& source) {
   std::uint64_t length = 0;  // little-endian
   for (int i = 0; i < 8; ++i) length |= std::uint64_t(file[std::size_t(i)]) << (8 * i);
-  const auto* const text = reinterpret_cast<const char*>(file.data()) + 8;
-  const auto header = parse_json({text, std::size_t(length)}, source);
+  const std::string_view text(reinterpret_cast<const char*>(file.data()) + 8, std::size_t(length));
   AdapterMetadata metadata;
-  if (!header.contains("__metadata__")) return metadata;
-  const auto& said = header["__metadata__"];
+  if (!may_have_key(text, kMetadata)) return metadata;
+  const auto header = parse_json(text, source);
+  if (!header.contains(kMetadata)) return metadata;
+  const auto& said = header[kMetadata];
   require(said.is_object(), source, ": '__metadata__' should be an object");
   for (const auto& [key, value] : said.items())
     if (value.is_string()) metadata.texts[key] = value.get<std::string>();

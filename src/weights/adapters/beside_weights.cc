@@ -1,6 +1,8 @@
 #include "weights/adapters/beside_weights.h"
 
 #include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+#include <c10/core/InferenceMode.h>
 
 #include <algorithm>
 
@@ -69,9 +71,11 @@ Beside BesideWeights::product_of(const Change& change, const Place& place) const
           .up_NR = placed_rows(change, up, place.wanted.rows).to(options)};
 }
 
-Beside BesideWeights::made_for(const Place& place, const std::vector<AppliedAdapter>& adapters,
-                               const std::vector<AdapterNames>& names, UsedTensors& used) const {
+BesideWeights::Made BesideWeights::made_for(const Place& place,
+                                            const std::vector<AppliedAdapter>& adapters,
+                                            const std::vector<AdapterNames>& names) const {
   std::vector<Beside> products;
+  UsedTensors used(adapters.size());
   for (std::size_t i = 0; i < adapters.size(); ++i) {
     const auto found =
         AdapterSearch{adapters[i], names[i], part_.shardings}.changes_of(place.asked);
@@ -83,17 +87,42 @@ Beside BesideWeights::made_for(const Place& place, const std::vector<AppliedAdap
       if (!place.beside.expired()) products.push_back(product_of(change, place));
     }
   }
-  return joined(products);
+  return {.beside = joined(products), .used = std::move(used), .error = {}};
 }
 
+BesideWeights::Made BesideWeights::made_or_error(const Place& place,
+                                                 const std::vector<AppliedAdapter>& adapters,
+                                                 const std::vector<AdapterNames>& names) const {
+  try {
+    return made_for(place, adapters, names);
+  } catch (...) {
+    return {.beside = {}, .used = {}, .error = std::current_exception()};
+  }
+}
+
+// On all threads: a request that brings an adapter of its own waits until every number of the file
+// was read. The first weight's error is thrown, whichever thread was first.
 std::vector<Beside> BesideWeights::made(const std::vector<AppliedAdapter>& adapters,
                                         UsedTensors& used) const {
-  used.assign(adapters.size(), {});
   std::vector<AdapterNames> names;
   for (const auto& adapter : adapters) names.push_back(names_in(*adapter.file, part_.names));
-  std::vector<Beside> made;
-  for (const auto& place : places_) made.push_back(made_for(place, adapters, names, used));
-  return made;
+  std::vector<Made> made(places_.size());
+  const bool is_inference = c10::InferenceMode::is_enabled();
+  const auto make = [&](std::int64_t begin, std::int64_t end) {
+    const c10::InferenceMode as_the_caller(is_inference);
+    for (auto i = std::size_t(begin); i < std::size_t(end); ++i)
+      made[i] = made_or_error(places_[i], adapters, names);
+  };
+  at::parallel_for(0, std::int64_t(places_.size()), 1, make);
+
+  used.assign(adapters.size(), {});
+  std::vector<Beside> products;
+  for (auto& [beside, of_place, error] : made) {
+    if (error) std::rethrow_exception(error);
+    products.push_back(std::move(beside));
+    for (std::size_t i = 0; i < adapters.size(); ++i) used[i].merge(of_place[i]);
+  }
+  return products;
 }
 
 void BesideWeights::put(const std::vector<Beside>& products) {

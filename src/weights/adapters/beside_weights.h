@@ -1,6 +1,7 @@
 // Adapters applied beside one part's weights; they may be switched while it is loaded.
 #pragma once
 
+#include <exception>
 #include <memory>
 #include <vector>
 
@@ -33,8 +34,16 @@ class BesideWeights {
     Wanted wanted;
     std::weak_ptr<Beside> beside;
   };
-  Beside made_for(const Place& place, const std::vector<AppliedAdapter>& adapters,
-                  const std::vector<AdapterNames>& names, UsedTensors& used) const;
+  // What adapters put beside one weight, and the tensors they used.
+  struct Made {
+    Beside beside;
+    UsedTensors used;
+    std::exception_ptr error;  // if they do not fit
+  };
+  Made made_for(const Place& place, const std::vector<AppliedAdapter>& adapters,
+                const std::vector<AdapterNames>& names) const;
+  Made made_or_error(const Place& place, const std::vector<AppliedAdapter>& adapters,
+                     const std::vector<AdapterNames>& names) const;
   Beside product_of(const Change& change, const Place& place) const;
   std::vector<Beside> made(const std::vector<AppliedAdapter>& adapters, UsedTensors& used) const;
   void put(const std::vector<Beside>& products);
