@@ -6,9 +6,9 @@ usage: python peers.py [--build build/release] [--runs 5] [--device cpu] [--only
 The Python needs tools/parity/requirements.txt; the build needs the targets braid_program and parts.
 Work: one evaluation of a transformer of FLUX.1's width with 2 double and 4 single blocks and 512
 text tokens; the same at FLUX.2-klein-4B's width, and at Z-Image's with 2 + 2 + 4 blocks, at 512x512;
-decoding with FLUX.1's autoencoder, a T5 encoder of XXL's width with 4 layers, Qwen3-4B's first 27
-layers, all with random weights in bfloat16; and the bundled model's picture from process start to
-end.
+decoding and encoding with FLUX.1's autoencoder, encoding with Wan's, a T5 encoder of XXL's width with
+4 layers, Qwen3-4B's first 27 layers, all with random weights in bfloat16; and the bundled model's
+picture from process start to end.
 After a warm-up each contender has `--runs` turns; figures are medians, and ratios are of medians. On a
 CPU, where other work comes and goes, contenders take turns. On a GPU, which may hold only one of them,
 each takes all its turns and is freed before the next: each model is loaded once.
@@ -31,8 +31,8 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
 import diffusers
 import torch
-from diffusers import (AutoencoderKL, Flux2Transformer2DModel, FluxTransformer2DModel,
-                       ZImageTransformer2DModel)
+from diffusers import (AutoencoderKL, AutoencoderKLWan, Flux2Transformer2DModel,
+                       FluxTransformer2DModel, ZImageTransformer2DModel)
 from transformers import Qwen3Config, Qwen3Model, T5Config, T5EncoderModel
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -140,6 +140,14 @@ def picture_encoder(side, device, dtype):
     return model, lambda call: call(picture)
 
 
+def wan_encoder(device, dtype):
+    """JoyAI-Image-Edit's, for a single picture."""
+    model = random_model(AutoencoderKLWan, device, dtype)
+    model.forward = lambda x: model.encode(x).latent_dist.mean
+    picture = torch.rand(1, 3, 1, 1024, 1024).to(dtype).to(device)
+    return model, lambda call: call(picture)
+
+
 def encoder(device, dtype):
     config = T5Config(vocab_size=32128, d_model=4096, d_ff=10240, num_layers=T5_LAYERS, d_kv=64,
                       num_heads=64, feed_forward_proj="gated-gelu")
@@ -243,6 +251,8 @@ def work(args, folder):
     cases["vae-encode-1024"] = modules(
         lambda dtype: picture_encoder(1024, device, dtype)) | {
         "braid": lambda: braid_part(build, "vae-encode-1024", device)}
+    cases["wan-encode-1024"] = modules(lambda dtype: wan_encoder(device, dtype)) | {
+        "braid": lambda: braid_part(build, "wan-encode-1024", device)}
     cases["klein-4b"] = modules(lambda dtype: klein(args.blocks, device, dtype))
     cases["z-image"] = modules(lambda dtype: z_image(device, dtype))
     for name, blocks in (("klein-4b", args.blocks), ("z-image", (2, 2, 4))):
