@@ -19,14 +19,20 @@ from diffusers.quantizers.bfl.utils import dequantize_fp8r, quantize_fp8r
 from gguf import GGMLQuantizationType as T
 from safetensors.torch import load_file, save_file
 
-GGUF = [T.Q4_0, T.Q4_1, T.Q5_0, T.Q5_1, T.Q8_0, T.BF16, T.F16, T.F32]
-# gguf cannot write K-quants: their scales and codes are drawn. Offsets of halves in a block.
-K_QUANTS = {T.Q2_K: (80, 82), T.Q3_K: (108,), T.Q4_K: (0, 2), T.Q5_K: (0, 2), T.Q6_K: (208,),
-            T.IQ4_XS: (0,)}
+WRITTEN = [T.Q4_0, T.Q4_1, T.Q5_0, T.Q5_1, T.Q8_0, T.BF16, T.F16, T.F32]
+# gguf cannot write these: their scales and codes are drawn. Offsets of halves in a block.
+DRAWN = {T.Q2_K: (80, 82), T.Q3_K: (108,), T.Q4_K: (0, 2), T.Q5_K: (0, 2), T.Q6_K: (208,),
+         T.IQ4_XS: (0,), T.IQ4_NL: (0,)}
 
 
 def choice(name, choices):
     return choices[zlib.crc32(name.encode()) % len(choices)]
+
+
+def gguf_type(name, columns):
+    """Any type whose blocks fit a row."""
+    return choice(name, [k for k in (*WRITTEN, *DRAWN)
+                         if columns % gguf.GGML_QUANT_SIZES[k][0] == 0])
 
 
 def drawn_blocks(kind, rows, columns, seed):
@@ -34,38 +40,36 @@ def drawn_blocks(kind, rows, columns, seed):
     numbers, size = gguf.GGML_QUANT_SIZES[kind]
     random = np.random.default_rng(seed)
     blocks = random.integers(0, 256, (rows, columns // numbers, size), dtype=np.uint8)
-    for at in K_QUANTS[kind]:
+    for at in DRAWN[kind]:
         blocks[:, :, at:at + 2] = random.normal(0, 1, blocks.shape[:2] + (1,)).astype(
             np.float16).view(np.uint8)
     meant = gguf.dequantize(blocks.reshape(rows, -1), kind)
-    for at in K_QUANTS[kind]:  # the numbers are linear in the halves
+    for at in DRAWN[kind]:  # the numbers are linear in the halves
         halves = blocks[:, :, at:at + 2].copy().view(np.float16)
         blocks[:, :, at:at + 2] = (halves / meant.std() / columns ** 0.5).astype(
             np.float16).view(np.uint8)
     return blocks.reshape(rows, -1)
 
 
-def gguf_coded(name, tensor):
-    """(bytes, numbers, type)."""
+def gguf_coded(name, tensor, seed):
+    """(bytes, numbers, type); `seed`, a text, and the name choose the type."""
     data = tensor.float().numpy()
     if tensor.ndim != 2:
         kind = choice(name, [T.F32, T.F16, T.BF16]) if name.endswith(".bias") else T.F32
-    elif data.shape[1] % 256 == 0:
-        kind = choice(name, list(K_QUANTS))
     else:
-        kind = choice(name, [k for k in GGUF if data.shape[1] % gguf.GGML_QUANT_SIZES[k][0] == 0])
-    if kind in K_QUANTS:
+        kind = gguf_type(seed + name, data.shape[1])
+    if kind in DRAWN:
         codes = drawn_blocks(kind, *data.shape, zlib.crc32(name.encode()))
     else:
         codes = gguf.quantize(data, kind)
     return codes, torch.from_numpy(gguf.dequantize(codes, kind)).view(tensor.shape), kind
 
 
-def write_gguf(path, tensors):
+def write_gguf(path, tensors, seed=""):
     """Returns the numbers."""
     writer, numbers = gguf.GGUFWriter(path, "flux"), {}
     for name, tensor in tensors.items():
-        codes, numbers[name], kind = gguf_coded(name, tensor)
+        codes, numbers[name], kind = gguf_coded(name, tensor, seed)
         writer.add_tensor(name, np.ascontiguousarray(codes), raw_dtype=kind)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
@@ -181,14 +185,14 @@ def unfused(tensors, converter, numbers):
     return {name: torch.stack([rows[i] for i in own.tolist()]) for name, own in ids.items()}
 
 
-def code_transformer(folder, out, kind, converter=lambda tensors: tensors):
+def code_transformer(folder, out, kind, converter=lambda tensors: tensors, seed=""):
     """Writes the file `out`.gguf or .safetensors and returns its name. The transformer in `folder` gets
     the decoded numbers."""
     tensors = read(folder)
     fused = converter(tensors)
     if kind == "gguf":
         path = out.with_suffix(".gguf")
-        numbers = write_gguf(path, fused)
+        numbers = write_gguf(path, fused, seed)
     else:
         path = out.with_suffix(".safetensors")
         numbers = write_scaled(path, fused, kind.removesuffix(" note"), kind.endswith(" note"))

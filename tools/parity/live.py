@@ -1,17 +1,21 @@
 """Compare `braid generate` with diffusers, number for number, on the cases of live_cases.py.
 
-usage: python live.py [BRAID] [--only WORD ...] [--threads 2] [--keep FOLDER]
+usage: python live.py [BRAID] [--only WORD ...] [--random N --seed S] [--threads 2] [--keep FOLDER]
 
 BRAID is the program (build/release/bin/braid). Prints one line per case; exits 1 if any fails.
-Without --only the committed fixtures are first rebuilt and compared too.
+Without --only and --random the committed fixtures are first rebuilt and compared too. --random takes N
+cases that seeds S, S + 1, ... draw (random_cases.py).
 float32: latents_initial (noise), sigmas and timesteps bit for bit, the rest within the tolerances below.
 bfloat16: velocity_first's error against float32 from the same latents, compared with diffusers' own.
 """
 import argparse
+import json
+import os
 import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from pathlib import Path
 
 import coded_file
@@ -19,11 +23,14 @@ import compare_fixtures
 import control_lora
 import dump
 import dump_blocks
+import gguf
 import merged
 import numpy as np
+import random_cases
 import random_families
 import random_joy
 import random_pipeline
+import rounded
 import single_file
 import torch
 from live_cases import CASES
@@ -68,11 +75,14 @@ def pipeline_of(case, folder):
 
 def coded_flags(case, model, folder):
     """Flags that select coded files; the model in the directory gets their decoded numbers."""
-    converter = single_file.converter_of(model / "transformer")
-    if case.single_file is None:
-        converter = dict
+    converter = dict
+    if case.single_file is not None:
+        convert = single_file.converter_of(model / "transformer")
+
+        def converter(tensors):
+            return {case.single_file + name: tensor for name, tensor in convert(tensors).items()}
     path = coded_file.code_transformer(model / "transformer", folder / "coded", case.coded,
-                                       converter)
+                                       converter, case.coding_seed)
     flags = ["-m", path, "--components", model]
     if case.coded_text:
         is_t5 = (model / "text_encoder_2").exists()
@@ -162,7 +172,7 @@ def braid(program, case, model_flags, folder, threads):
                *flags_of(case, folder, threads)]
     try:
         done = subprocess.run([str(part) for part in command], capture_output=True, text=True,
-                              cwd=folder, timeout=TIMEOUT)
+                              cwd=folder, timeout=TIMEOUT, env=os.environ | case.env)
     except subprocess.TimeoutExpired:
         raise Mismatch(f"braid did not end within {TIMEOUT} s") from None
     if done.returncode != 0:
@@ -238,26 +248,79 @@ def compare_bfloat16(got, model, request):
     return figure
 
 
-def reference_of(case, model, folder):
-    """diffusers' pipeline in float32."""
-    pipe = dump.load(model)
+def program_output(program, *arguments):
+    """What the program prints, which must succeed."""
+    done = subprocess.run([str(part) for part in (program, *arguments)], capture_output=True,
+                          text=True, timeout=TIMEOUT)
+    if done.returncode != 0 or not done.stdout + done.stderr:
+        raise Mismatch(f"braid {arguments[0]} exited with {done.returncode}: {done.stderr[:300]}")
+    return done.stdout
+
+
+def stored(path):
+    """(bytes, tensors of each type or None) in a file, by its header."""
+    if path.suffix == ".gguf":
+        tensors = gguf.GGUFReader(path).tensors
+        return (sum(int(t.n_bytes) for t in tensors), Counter(t.tensor_type.name for t in tensors))
+    content = path.read_bytes()
+    return len(content) - 8 - int.from_bytes(content[:8], "little"), None
+
+
+def check_info(program, path):
+    said = json.loads(program_output(program, "info", path, "--json"))
+    size, types = stored(path)
+    if said["bytes"] != size:
+        raise Mismatch(f"braid info says {said['bytes']} bytes of {path.name}, it holds {size}")
+    if types and {name: row["tensors"] for name, row in said["types"].items()} != types:
+        raise Mismatch(f"braid info says {said['types']} of {path.name}, it holds {types}")
+
+
+def check_converted(folder, reference):
+    """The weights that braid wrote are those of diffusers' transformer."""
+    written = dump.load(folder).transformer.state_dict()
+    for name, tensor in reference.transformer.state_dict().items():
+        if largest(written[name].float(), tensor) > ENCODED:
+            raise Mismatch(f"{name} is off by {largest(written[name].float(), tensor):.1e} as written")
+
+
+def truth_of(case, model, folder):
+    """The directory whose numbers braid must compute with, and braid's flags for its LoRA."""
+    if case.int8 == "base":
+        model = rounded.write(model, folder / "rounded")
+    if not case.lora:
+        return (rounded.write(model, folder / "rounded") if case.int8 == "merged" else model), []
+    lora = folder / "lora.safetensors"
+    merged.write(model, lora, folder / "merged", case.lora)
+    model = folder / "merged"
+    if case.int8 == "merged":
+        model = rounded.write(model, folder / "rounded")
+    return model, ["--lora", lora]
+
+
+def reference_of(case, model, truth, folder):
+    """diffusers' pipeline in float32, and braid's flags for a control LoRA."""
+    pipe = dump.load(truth)
     if not case.control_lora:
-        return pipe
-    return control_lora.pipeline(pipe, control_lora.write(model, folder / "lora.safetensors"))
+        return pipe, []
+    lora = folder / "lora.safetensors"
+    return control_lora.pipeline(pipe, control_lora.write(model, lora)), ["--lora", lora]
 
 
 def compare(program, case, folder, threads):
-    model, model_flags = pipeline_of(case, folder)
-    reference = reference_of(case, model, folder)
-    if case.control_lora:
-        model_flags = [*model_flags, "--lora", folder / "lora.safetensors"]
-    if case.lora:
-        merged.write(model, folder / "lora.safetensors", folder / "merged", case.lora)
-        model, model_flags = folder / "merged", [*model_flags, "--lora", folder / "lora.safetensors"]
-        reference = dump.load(model)
-    got = braid(program, case, model_flags, folder, threads)
+    model, flags = pipeline_of(case, folder)
+    truth, of_lora = truth_of(case, model, folder)
+    reference, of_control = reference_of(case, model, truth, folder)
+    flags = [*flags, *of_lora, *of_control]
+    for path in sorted([*folder.glob("lora.safetensors"), *folder.glob("*.gguf")]):
+        check_info(program, path)
+    if case.converted:
+        out = folder / "converted"
+        program_output(program, "convert", *flags, "-o", out, "--dtype", case.dtype, "-q")
+        check_converted(out, reference)
+        flags = ["-m", out]
+    got = braid(program, case, flags, folder, threads)
     if case.dtype == "bfloat16":
-        return compare_bfloat16(got, model, case.request)
+        return compare_bfloat16(got, truth, case.request)
     return compare_float32(got, dump.run(reference, case.request, latents_of(case)), case.request)
 
 
@@ -282,20 +345,26 @@ def main():
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("braid", nargs="?", type=Path, default=ROOT / "build/release/bin/braid")
     parser.add_argument("--only", nargs="+", default=[], help="cases whose names hold a word")
+    parser.add_argument("--random", type=int, metavar="N", help="N cases that --seed draws instead")
+    parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--keep", type=Path, help="leave pipelines, dumps and pictures here")
     args = parser.parse_args()
     if not args.braid.is_file():
         parser.error(f"there is no program {args.braid}; build it first")
     torch.set_num_threads(args.threads)
-    cases = [case for case in CASES if any(word in case.name for word in args.only)]
-    cases = cases if args.only else CASES
+    cases = CASES
+    if args.random:
+        cases = [random_cases.draw_case(args.seed + i) for i in range(args.random)]
+    if args.only:
+        cases = [case for case in cases if any(word in case.name for word in args.only)]
+    has_all = not args.only and not args.random
     with tempfile.TemporaryDirectory() as temporary:
         work = args.keep or Path(temporary)
         work = work.resolve()
         work.mkdir(parents=True, exist_ok=True)
-        stale = [] if args.only else compare_fixtures.differences(work / "fixtures")
-        print("\n".join(stale) or f"fixtures {'not compared' if args.only else 'equal'}")
+        stale = compare_fixtures.differences(work / "fixtures") if has_all else []
+        print("\n".join(stale) or f"fixtures {'equal' if has_all else 'not compared'}")
         failed = run(args.braid.resolve(), cases, work, args.threads)
     print(f"{len(cases) - failed} of {len(cases)} cases equal diffusers")
     sys.exit(1 if failed or stale or not cases else 0)

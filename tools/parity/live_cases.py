@@ -1,5 +1,5 @@
 """The cases of live.py: pipeline, request, and how braid is called."""
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from dump import Request
 from random_denoisers import Flux2Shape, Flux2VaeShape, ZImageShape
@@ -29,9 +29,13 @@ class Case:
     single_file: str | None = None  # the prefix of the names in a single-file transformer
     own_latents: bool = False       # starts from given latents (--latents) instead of drawn ones
     coded: str | None = None        # the transformer's coding (coded_file.py)
+    coding_seed: str = ""           # chooses the types of a GGUF file's tensors
     coded_text: bool = False        # the large text encoder in GGUF
     lora: str | None = None         # how a LoRA is spelt (make_adapters.py)
     control_lora: bool = False      # a LoRA turns it into a control model
+    int8: str | None = None         # weights in 8 bits: "merged", or "base" with the LoRA beside them
+    converted: bool = False         # braid first writes a merged model, which must be one of diffusers
+    env: dict = field(default_factory=dict)  # of braid, as the flags: no number may change
 
 
 def ask(*prompts, size="64x64", seq=32, cfg=1.0, negative=None, n=1, **options):
@@ -432,4 +436,24 @@ LORAS = [
         seed=52, dtype="bfloat16", transformer=TWO_SINGLES), ask(n=4), "bfloat16", lora="comfyui",
         flags=BESIDE),
 ]
-CASES = FLUX1 + KLEIN + DEV2 + ZIMAGE + PICTURES + CONTROLNETS + CONTROL_LORAS + REDUX + CODED + LORAS + JOY
+# The same over weights in codes, and in models that braid writes.
+EVEN = shape(heads=4, head_dim=64, axes=(16, 24, 24), t5_width=64, t5_ff=160)
+INT8 = ("--quantize", "int8")
+LORAS_OVER_CODES = [
+    Case("zimage with a LoRA", ZImagePipelineShape(
+        seed=55, transformer=ZImageShape(refiners=2)), ask(cfg=2.0, seq=64), lora="comfyui"),
+    Case("GGUF with a LoRA of XLabs, tp", EVEN, ask(n=2), single_file="", coded="gguf",
+         lora="xlabs", flags=("--tp", "2")),
+    Case("GGUF with a control LoRA, pages", EVEN, ask(control=(96, 64)), single_file="",
+         coded="gguf", control_lora=True, flags=("--offload", "block")),
+    Case("float8 with a LoRA of kohya, ring", EVEN, ask(), single_file="", coded="float8",
+         lora="kohya", flags=("--ring", "2")),
+    Case("int8 with a LoRA", EVEN, ask(), lora="comfyui", int8="merged", flags=INT8),
+    Case("int8 with a LoRA beside, tp", EVEN, ask(), lora="fal", int8="base",
+         flags=(*INT8, *BESIDE, "--tp", "2")),
+    Case("LoRA, converted", EVEN, ask(), lora="mixed", converted=True),
+    Case("control LoRA over ComfyUI's float8, converted", EVEN, ask(control=(70, 90)),
+         single_file="", coded="comfy float8", control_lora=True, converted=True),
+]
+CASES = (FLUX1 + KLEIN + DEV2 + ZIMAGE + PICTURES + CONTROLNETS + CONTROL_LORAS + REDUX + CODED + LORAS +
+         LORAS_OVER_CODES + JOY)

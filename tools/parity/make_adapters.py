@@ -48,7 +48,7 @@ class Base:
         model = getattr(diffusers, self.config["_class_name"]).from_config(self.config)
         tensors = dict(tensors or self.tensors)
         missing = "t_embedder.mlp.0.weight"
-        if missing in model.state_dict():
+        if missing in model.state_dict() and missing not in tensors:
             tensors[missing] = left_out(*model.state_dict()[missing].shape)
         model.load_state_dict(tensors)
         return model.eval()
