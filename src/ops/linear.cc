@@ -152,6 +152,8 @@ Tensor linear_gelu(const Tensor& x, const Matrix& weight_NC, const std::optional
   const bool is_one_loop = cpu::multiplies(x, weight_NC) && !weight_NC.has_beside() &&
                            weight_NC.form != Quantize::kInt8Dynamic;
   if (is_one_loop) return cpu::linear(x, weight_NC, bias_N, cpu::Finish::kGelu);
+  if (gpu::multiplies_with_gelu(x, weight_NC, bias_N))
+    return gpu::linear_gelu(x, weight_NC, *bias_N);
   return ops::gelu(ops::linear(x, weight_NC, bias_N, scratch));
 }
 

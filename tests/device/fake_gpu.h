@@ -13,6 +13,7 @@ c10::Allocator* memory();             // of the current one
 std::int64_t num_streams_recorded();  // by Tensor::record_stream()
 std::int64_t num_locked_bytes();      // of the host
 std::int64_t num_float8_products();
+std::int64_t num_gelu_products();
 std::int64_t num_cudnn_attentions();
 
 // While it is there this thread is of a process that sees no GPU before this one.

@@ -16,7 +16,7 @@ namespace {
 
 using at::Tensor, c10::Device;
 
-std::atomic<std::int64_t> float8_products, cudnn_attentions;
+std::atomic<std::int64_t> float8_products, gelu_products, cudnn_attentions;
 std::atomic<bool> prefers_cudnn = false;
 
 // The same memory as a tensor of the host.
@@ -98,6 +98,18 @@ Tensor scaled_mm(const Tensor& a, const Tensor& b, const Tensor& scale_a, const 
   return sums.to(*dtype).to(a.device());
 }
 
+// As cuBLASLt does for a bias of one row: rounded once, behind the tanh approximation of GELU.
+Tensor addmm_activation(const Tensor& bias, const Tensor& a, const Tensor& b, const at::Scalar&,
+                        const at::Scalar&, bool is_gelu) {
+  TORCH_CHECK(is_gelu && bias.dim() == 1 && bias.is_contiguous() &&
+                  bias.scalar_type() == a.scalar_type() && b.scalar_type() == a.scalar_type(),
+              "no product with GELU for ", bias.sizes(), ", ", a.sizes(), " and ", b.sizes());
+  ++gelu_products;
+  const auto wide = [](const Tensor& x) { return x.cpu().to(at::kFloat); };
+  const auto sums = at::addmm(wide(bias), wide(a), wide(b));
+  return at::gelu(sums, "tanh").to(a.scalar_type()).to(a.device());
+}
+
 // As CUDA's kernels of the three, which attention_with_lse asks for: one pads its LSE.
 std::tuple<Tensor, Tensor, Tensor, Tensor> efficient_attention(const Tensor& q, const Tensor& k,
                                                                const Tensor& v,
@@ -161,6 +173,7 @@ void compute_on_host(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
 }  // namespace
 
 std::int64_t num_float8_products() { return float8_products; }
+std::int64_t num_gelu_products() { return gelu_products; }
 std::int64_t num_cudnn_attentions() { return cudnn_attentions; }
 PrefersCudnn::PrefersCudnn() { prefers_cudnn = true; }
 PrefersCudnn::~PrefersCudnn() { prefers_cudnn = false; }
@@ -191,6 +204,7 @@ TORCH_LIBRARY_IMPL(aten, CUDA, m) {
   m.impl("native_group_norm", torch::CppFunction::makeFromBoxedFunction<&compute_on_host>());
   m.impl("_int_mm", int_mm);
   m.impl("_scaled_mm", scaled_mm);
+  m.impl("_addmm_activation", addmm_activation);
   m.impl("_fused_sdp_choice", choose_attention);
   m.impl("_scaled_dot_product_cudnn_attention", cudnn_attention);
   m.impl("_scaled_dot_product_efficient_attention", efficient_attention);

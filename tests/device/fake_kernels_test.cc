@@ -41,6 +41,28 @@ TEST(FakeKernels, SayWhyItIsNotCudnn) {
               std::string::npos);
 }
 
+TEST(FakeKernels, GeluIsAppliedByTheProductWhereTheLibraryCan) {
+  const auto products_of = [&](at::ScalarType dtype, const Matrix& w, bool has_bias = true) {
+    const auto x = at::randn({2, 5, 32}, at::kFloat).to(dtype).to(kGpu);
+    const auto bias =
+        has_bias ? std::optional(at::randn({48}, at::kFloat).to(dtype).to(kGpu)) : std::nullopt;
+    Scratch scratch;
+    const auto before = fake_gpu::num_gelu_products();
+    EXPECT_EQ(ops::linear_gelu(x, w, bias, scratch).sizes(), at::IntArrayRef({2, 5, 48}));
+    return fake_gpu::num_gelu_products() - before;
+  };
+  const auto w = at::randn({48, 32}, at::kFloat);
+  const auto numbers = [&](at::ScalarType dtype) {
+    return Matrix{.values_NC = w.to(dtype).to(kGpu)};
+  };
+  EXPECT_EQ(products_of(at::kBFloat16, numbers(at::kBFloat16)), 1);
+  EXPECT_EQ(products_of(at::kHalf, numbers(at::kHalf)), 1);
+  EXPECT_EQ(products_of(at::kFloat, numbers(at::kFloat)), 0);
+  EXPECT_EQ(products_of(at::kBFloat16, numbers(at::kBFloat16), false), 0);
+  const auto codes = to(quantize_rows(w, Quantize::kInt8), kGpu, Blocking::kYes);
+  EXPECT_EQ(products_of(at::kBFloat16, codes), 0);
+}
+
 TEST(FakeKernels, Float8IsMultipliedWhereTheGpuCan) {
   const auto x = at::randn({5, 32}, at::kFloat).to(at::kBFloat16).to(kGpu);
   const auto products_of = [&](at::ScalarType dtype, std::int64_t outputs) {

@@ -30,6 +30,13 @@ void widen(const Matrix& matrix, const Tensor& out_NC);
 // round(sum * token scale) * row scale + bias, each rounding to the dtype of `out_MN`.
 void scale(const ScaledSums& y, const Tensor& out_MN);
 
+// Whether a kernel of the library multiplies and applies GELU: on NVIDIA, in 16 bits, with a bias
+// and a weight of numbers without adapters.
+bool multiplies_with_gelu(const Tensor& x, const Matrix& weight_NC,
+                          const std::optional<Tensor>& bias_N);
+// gelu(x weight^T + bias), rounded once.
+Tensor linear_gelu(const Tensor& x, const Matrix& weight_NC, const Tensor& bias_N);
+
 // Whether the device multiplies float8: on NVIDIA from compute capability 8.9 on, bfloat16 by a
 // kFloat8 weight, with widths that are multiples of 16.
 bool multiplies_float8(const Tensor& x_MC, const Matrix& weight_NC);

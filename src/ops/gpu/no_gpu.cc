@@ -12,6 +12,9 @@ namespace {
 bool is_taken(const Tensor&) { return false; }
 bool is_taken(const NormedHeads&) { return false; }
 bool keeps_rows(const Tensor&) { return false; }
+bool multiplies_with_gelu(const Tensor&, const Matrix&, const std::optional<Tensor>&) {
+  return false;
+}
 bool multiplies_float8(const Tensor&, const Matrix&) { return false; }
 
 Tensor gelu(const Tensor&) { refuse(); }
@@ -23,6 +26,7 @@ Tensor euler_step(const Tensor&, const Tensor&, double) { refuse(); }
 Matrix quantize_rows(const Tensor&, Quantize) { refuse(); }
 void widen(const Matrix&, const Tensor&) { refuse(); }
 void scale(const ScaledSums&, const Tensor&) { refuse(); }
+Tensor linear_gelu(const Tensor&, const Matrix&, const Tensor&) { refuse(); }
 Tensor linear_float8(const Tensor&, const Matrix&, const std::optional<Tensor>&) { refuse(); }
 
 }  // namespace braid::ops::gpu
