@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "ops/ops.h"
+#include "ops/reference.h"
 #include "weights/codes/int8.h"
 
 namespace braid {

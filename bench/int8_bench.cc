@@ -4,6 +4,7 @@
 #include <c10/core/InferenceMode.h>
 
 #include "ops/ops.h"
+#include "ops/reference.h"
 #include "weights/codes/int8.h"
 
 namespace braid {

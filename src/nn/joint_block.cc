@@ -38,10 +38,9 @@ JointTokens JointBlock::attended(const JointTokens& x, const JointModulations& m
 }
 
 // The MLP's hidden activations.
-Tensor JointBlock::widened(const JointSide& side, const Tensor& x_BLC, const Modulation& m) const {
-  const auto normed = ops::modulated_norm(x_BLC, m);
-  if (form_.mlp == Mlp::kGelu) return side.mlp_in.gelu(normed);
-  const auto halves = side.mlp_in(normed).chunk(2, -1);
+Tensor JointBlock::widened(const JointSide& side, const Tensor& normed_BLC) const {
+  if (form_.mlp == Mlp::kGelu) return side.mlp_in.gelu(normed_BLC);
+  const auto halves = side.mlp_in(normed_BLC).chunk(2, -1);
   return ops::swiglu(halves[0], halves[1]);
 }
 
@@ -51,13 +50,14 @@ JointTokens JointBlock::operator()(const JointTokens& x, const JointModulations&
   const auto& [image_side, text_side] = sides_;
   const auto [image_y, text_y] =
       apply_both(image_side.proj, attended.image_BIC, text_side.proj, attended.text_BTC);
-  const auto image = ops::gated_residual(x.image_BIC, m.image.attention.gate, image_y);
-  const auto text = ops::gated_residual(x.text_BTC, m.text.attention.gate, text_y);
+  const auto image =
+      ops::gated_residual_norm(x.image_BIC, m.image.attention.gate, image_y, m.image.mlp);
+  const auto text = ops::gated_residual_norm(x.text_BTC, m.text.attention.gate, text_y, m.text.mlp);
   const auto [image_z, text_z] =
-      apply_both(image_side.mlp_out, widened(image_side, image, m.image.mlp), text_side.mlp_out,
-                 widened(text_side, text, m.text.mlp));
-  return {.image_BIC = ops::gated_residual(image, m.image.mlp.gate, image_z),
-          .text_BTC = ops::gated_residual(text, m.text.mlp.gate, text_z)};
+      apply_both(image_side.mlp_out, widened(image_side, image.normed_BLC), text_side.mlp_out,
+                 widened(text_side, text.normed_BLC));
+  return {.image_BIC = ops::gated_residual(image.sum_BLC, m.image.mlp.gate, image_z),
+          .text_BTC = ops::gated_residual(text.sum_BLC, m.text.mlp.gate, text_z)};
 }
 
 }  // namespace braid

@@ -47,7 +47,7 @@ class JointBlock {
  private:
   JointTokens attended(const JointTokens& x, const JointModulations& m, const Rope& rope,
                        const Attend& attend) const;
-  Tensor widened(const JointSide& side, const Tensor& x_BLC, const Modulation& m) const;
+  Tensor widened(const JointSide& side, const Tensor& normed_BLC) const;
 
   JointSides sides_;
   Form form_;

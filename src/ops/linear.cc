@@ -11,6 +11,7 @@
 #include "ops/gpu/gpu.h"
 #include "ops/ops.h"
 #include "ops/record.h"
+#include "ops/reference.h"
 
 namespace braid::ops {
 namespace {

@@ -33,6 +33,12 @@ void check_modulation(const Tensor& part_B1C, const Tensor& x_BLC) {
   check(fits, "a modulation of shape ", part_B1C.sizes(), " for tokens of shape ", x_BLC.sizes());
 }
 
+void check_gated(const Tensor& residual_BLC, const Tensor& gate_B1C, const Tensor& y_BLC) {
+  check_modulation(gate_B1C, residual_BLC);
+  check(y_BLC.sizes() == residual_BLC.sizes(), "a residual of shape ", residual_BLC.sizes(),
+        " for tokens of shape ", y_BLC.sizes());
+}
+
 void check_halves(const Tensor& x_BLHD, const HalfSplitRope& rope) {
   const auto& [cos, sin] = rope;
   check(x_BLHD.dim() == 4 && cos.sizes() == sin.sizes() && cos.dim() == 2 &&
@@ -112,14 +118,27 @@ Tensor modulated_norm(const Tensor& x_BLC, const Modulation& m) {
 
 Tensor gated_residual(const Tensor& residual_BLC, const Tensor& gate_B1C, const Tensor& y_BLC) {
   const Record record("braid::gated_residual", {3 * bytes_of(y_BLC)});
-  check_modulation(gate_B1C, residual_BLC);
-  check(y_BLC.sizes() == residual_BLC.sizes(), "a residual of shape ", residual_BLC.sizes(),
-        " for tokens of shape ", y_BLC.sizes());
+  check_gated(residual_BLC, gate_B1C, y_BLC);
   if (cpu_takes(residual_BLC, gate_B1C, y_BLC))
     return cpu::gated_residual(residual_BLC, gate_B1C, y_BLC);
   return gpu_takes(residual_BLC, gate_B1C, y_BLC)
              ? gpu::gated_residual(residual_BLC, gate_B1C, y_BLC)
              : reference::gated_residual(residual_BLC, gate_B1C, y_BLC);
+}
+
+NormedSum gated_residual_norm(const Tensor& residual_BLC, const Tensor& gate_B1C,
+                              const Tensor& y_BLC, const Modulation& m) {
+  const bool is_one_kernel =
+      gpu_takes(residual_BLC, gate_B1C, y_BLC, m.scale, m.shift) && gpu::keeps_rows(y_BLC);
+  if (!is_one_kernel) {
+    const auto sum = gated_residual(residual_BLC, gate_B1C, y_BLC);
+    return {sum, modulated_norm(sum, m)};
+  }
+  const Record record("braid::gated_residual_norm", {4 * bytes_of(y_BLC)});
+  check_gated(residual_BLC, gate_B1C, y_BLC);
+  check_modulation(m.scale, residual_BLC);
+  check_modulation(m.shift, residual_BLC);
+  return gpu::gated_residual_norm(residual_BLC, gate_B1C, y_BLC, m);
 }
 
 Tensor joined_gelu(const Tensor& x_BLC, const Tensor& y_BLC) {

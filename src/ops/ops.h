@@ -41,9 +41,6 @@ namespace ops {
 // rounds x to 8 bits, one scale per token, and sums in int32.
 Tensor linear(const Tensor& x, const Matrix& weight_NC, const std::optional<Tensor>& bias_N,
               Scratch& scratch);
-namespace reference {
-Tensor linear(const Tensor& x, const Matrix& weight_NC, const std::optional<Tensor>& bias_N);
-}
 
 // The tanh approximation (Hendrycks and Gimpel, 2016).
 Tensor gelu(const Tensor& x);
@@ -57,6 +54,13 @@ Tensor modulated_norm(const Tensor& x_BLC, const Modulation& m);
 
 // residual + gate * y; float16 is clipped to its largest finite value, 65504.
 Tensor gated_residual(const Tensor& residual_BLC, const Tensor& gate_B1C, const Tensor& y_BLC);
+
+// gated_residual(), and modulated_norm() of that sum.
+struct NormedSum {
+  Tensor sum_BLC, normed_BLC;
+};
+NormedSum gated_residual_norm(const Tensor& residual_BLC, const Tensor& gate_B1C,
+                              const Tensor& y_BLC, const Modulation& m);
 
 // x / sqrt(mean(x^2) + eps) * weight over the last dim; the mean in float32, the result in the
 // weight's dtype (Zhang and Sennrich, 2019).

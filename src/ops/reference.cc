@@ -33,6 +33,12 @@ Tensor gated_residual(const Tensor& residual_BLC, const Tensor& gate_B1C, const 
   return sum.scalar_type() == at::kHalf ? sum.clamp_(-65504, 65504) : sum;
 }
 
+NormedSum gated_residual_norm(const Tensor& residual_BLC, const Tensor& gate_B1C,
+                              const Tensor& y_BLC, const Modulation& m) {
+  const auto sum = reference::gated_residual(residual_BLC, gate_B1C, y_BLC);
+  return {sum, reference::modulated_norm(sum, m)};
+}
+
 Tensor llama_rms_norm(const Tensor& x, const Tensor& weight, double eps) {
   const auto wide = at::promote_types(x.scalar_type(), at::kFloat);
   const auto normed = at::rms_norm(x.to(wide), {x.size(-1)}, {}, eps);

@@ -5,9 +5,12 @@
 
 namespace braid::ops::reference {
 
+Tensor linear(const Tensor& x, const Matrix& weight_NC, const std::optional<Tensor>& bias_N);
 Tensor gelu(const Tensor& x);
 Tensor modulated_norm(const Tensor& x_BLC, const Modulation& m);
 Tensor gated_residual(const Tensor& residual_BLC, const Tensor& gate_B1C, const Tensor& y_BLC);
+NormedSum gated_residual_norm(const Tensor& residual_BLC, const Tensor& gate_B1C,
+                              const Tensor& y_BLC, const Modulation& m);
 Tensor llama_rms_norm(const Tensor& x, const Tensor& weight, double eps);
 Tensor rotate_halves(const Tensor& x_BLHD, const HalfSplitRope& rope);
 Tensor swiglu(const Tensor& gate_BLC, const Tensor& up_BLC);

@@ -6,6 +6,7 @@
 #include "base/gpu_runtime.h"
 #include "on_gpu.h"
 #include "ops/ops.h"
+#include "ops/reference.h"
 #include "weights/codes/int8.h"
 
 namespace braid::linear_test {

@@ -62,6 +62,17 @@ TEST_F(Gpu4K, LastTokenIsGated) {
   EXPECT_TRUE(at::equal(last(gpu::gated_residual(x, m.gate, y)), want));
 }
 
+TEST_F(Gpu4K, LastTokenIsGatedAndNormed) {
+  const auto x = draw({kBatch, kTokens, kHidden}), y = draw({kBatch, kTokens, kHidden});
+  const auto m = modulation();
+  const auto want =
+      gpu::gated_residual_norm(last(x).contiguous(), last(m).gate, last(y).contiguous(), last(m));
+  const LastBlocksOnly only(1);
+  const auto got = gpu::gated_residual_norm(x, m.gate, y, m);
+  EXPECT_TRUE(at::equal(last(got.sum_BLC), want.sum_BLC));
+  EXPECT_TRUE(at::equal(last(got.normed_BLC), want.normed_BLC));
+}
+
 // As in a single block: [q k v | mlp] is one tensor.
 TEST_F(Gpu4K, LastTokenIsJoined) {
   const auto attended = draw({1, kTokens, kHidden}), fused = draw({1, kTokens, 9 * kHidden});

@@ -112,6 +112,22 @@ TEST_P(GpuKernels, GatedResidual) {
                         ops::reference::gated_residual(exact(x), exact(gate), exact(y)));
 }
 
+// The norm is that of the sum as it is stored.
+TEST_P(GpuKernels, GatedResidualNorm) {
+  const auto x = tokens(), y = tokens();
+  const auto own = modulation(GetParam().batch), shared = modulation(1);
+  for (const auto& m : {own, shared}) {
+    const auto got = gpu::gated_residual_norm(x, m.gate, y, m);
+    expect_rounded_once(got.sum_BLC,
+                        ops::reference::gated_residual(exact(x), exact(m.gate), exact(y)));
+    EXPECT_TRUE(at::equal(got.sum_BLC, gpu::gated_residual(x, m.gate, y)));
+    expect_rounded_once(got.normed_BLC,
+                        ops::reference::modulated_norm(exact(got.sum_BLC), exact(m)));
+    if (GetParam().lie != Lie::kDense) continue;
+    EXPECT_TRUE(at::equal(got.normed_BLC, gpu::modulated_norm(got.sum_BLC, m)));
+  }
+}
+
 TEST_P(GpuKernels, Gelu) {
   const auto x = tokens(3);
   expect_rounded_once(gpu::gelu(x), ops::reference::gelu(exact(x)));

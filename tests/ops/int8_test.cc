@@ -4,6 +4,7 @@
 
 #include "ops/kernels/codes.h"
 #include "ops/ops.h"
+#include "ops/reference.h"
 #include "weights/codes/int8.h"
 #include "weights/files/checkpoint.h"
 

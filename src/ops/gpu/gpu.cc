@@ -37,6 +37,26 @@ Tensor join(const Tensor& left_BLC, const Tensor& right_BLC) {
   return y;
 }
 
+ModulatedNorm norm_of(const Tensor& x_BLC, const Modulation& m, const Tensor& y_BLC) {
+  return {.x = rows_of(x_BLC),
+          .scale = rows_of(m.scale),
+          .shift = rows_of(m.shift),
+          .y = rows_of(y_BLC),
+          .tokens = y_BLC.size(1),
+          .width = y_BLC.size(2),
+          .eps = kNormEps};
+}
+
+GatedResidual gated_of(const Tensor& residual_BLC, const Tensor& gate_B1C, const Tensor& y_BLC,
+                       const Tensor& sum_BLC) {
+  return {.residual = rows_of(residual_BLC),
+          .gate = rows_of(gate_B1C),
+          .y = rows_of(y_BLC),
+          .sum = rows_of(sum_BLC),
+          .tokens = sum_BLC.size(1),
+          .width = sum_BLC.size(2)};
+}
+
 void norm_rotate(const NormedHeads& part, float eps, const Rope& rope, const Tensor& y_BLHD) {
   const auto& x = part.x_BLHD;
   if (x.numel() == 0) return;
@@ -90,14 +110,7 @@ Tensor modulated_norm(const Tensor& x_BLC, const Modulation& m) {
   const auto number = number_of(y);
   const int vector = vector_for(number, kNarrowVector<ModulatedNorm>, {x_BLC, m.scale, m.shift, y});
   const c10::DeviceGuard on(y.device());
-  launch(ModulatedNorm{.x = rows_of(x_BLC),
-                       .scale = rows_of(m.scale),
-                       .shift = rows_of(m.shift),
-                       .y = rows_of(y),
-                       .tokens = y.size(1),
-                       .width = y.size(2),
-                       .eps = kNormEps},
-         launch_over_rows(number, vector, shape_of(y), y.device()));
+  launch(norm_of(x_BLC, m, y), launch_over_rows(number, vector, shape_of(y), y.device()));
   return y;
 }
 
@@ -108,14 +121,23 @@ Tensor gated_residual(const Tensor& residual_BLC, const Tensor& gate_B1C, const 
   const int vector =
       vector_for(number, kNarrowVector<GatedResidual>, {residual_BLC, gate_B1C, y_BLC, sum});
   const c10::DeviceGuard on(sum.device());
-  launch(GatedResidual{.residual = rows_of(residual_BLC),
-                       .gate = rows_of(gate_B1C),
-                       .y = rows_of(y_BLC),
-                       .sum = rows_of(sum),
-                       .tokens = sum.size(1),
-                       .width = sum.size(2)},
+  launch(gated_of(residual_BLC, gate_B1C, y_BLC, sum),
          launch_over_vectors(number, vector, shape_of(sum), sum.device()));
   return sum;
+}
+
+NormedSum gated_residual_norm(const Tensor& residual_BLC, const Tensor& gate_B1C,
+                              const Tensor& y_BLC, const Modulation& m) {
+  const auto sum = at::empty(y_BLC.sizes(), y_BLC.options()), normed = at::empty_like(sum);
+  if (sum.numel() == 0) return {sum, normed};
+  const auto number = number_of(sum);
+  const int vector = vector_for(number, kNarrowVector<GatedResidualNorm>,
+                                {residual_BLC, gate_B1C, y_BLC, sum, m.scale, m.shift, normed});
+  const c10::DeviceGuard on(sum.device());
+  launch(GatedResidualNorm{.gated = gated_of(residual_BLC, gate_B1C, y_BLC, sum),
+                           .norm = norm_of(sum, m, normed)},
+         launch_over_rows(number, vector, shape_of(sum), sum.device()));
+  return {sum, normed};
 }
 
 Tensor normed_rotated(std::span<const NormedHeads> parts, double eps, const Rope& rope) {

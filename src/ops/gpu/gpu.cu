@@ -78,6 +78,7 @@ void start(const Work& work, const Launch& how) {
 
 void launch(const ModulatedNorm& work, const Launch& how) { start(work, how); }
 void launch(const GatedResidual& work, const Launch& how) { start(work, how); }
+void launch(const GatedResidualNorm& work, const Launch& how) { start(work, how); }
 void launch(const JoinedGelu& work, const Launch& how) { start(work, how); }
 void launch(const NormRotate& work, const Launch& how) { start(work, how); }
 void launch(const QuantizeRows& work, const Launch& how) { start(work, how); }

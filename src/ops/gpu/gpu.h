@@ -11,7 +11,7 @@ namespace braid::ops::gpu {
 
 // float32, bfloat16 or float16 in GPU memory with dense rows.
 bool is_taken(const Tensor& x);
-// Rows of up to 16384 numbers, which modulated_norm() and quantize_rows() keep in registers.
+// Rows of up to 16384 numbers, which norms and quantize_rows() keep in registers.
 bool keeps_rows(const Tensor& x);
 // Heads of an even width up to 512, with a weight of their dtype.
 bool is_taken(const NormedHeads& part);
@@ -19,6 +19,10 @@ bool is_taken(const NormedHeads& part);
 Tensor gelu(const Tensor& x);
 Tensor modulated_norm(const Tensor& x_BLC, const Modulation& m);
 Tensor gated_residual(const Tensor& residual_BLC, const Tensor& gate_B1C, const Tensor& y_BLC);
+// Rows as keeps_rows() says. Equal to the two one after the other, bit for bit where all operands
+// are aligned alike.
+NormedSum gated_residual_norm(const Tensor& residual_BLC, const Tensor& gate_B1C,
+                              const Tensor& y_BLC, const Modulation& m);
 Tensor joined_gelu(const Tensor& x_BLC, const Tensor& y_BLC);
 Tensor normed_rotated(std::span<const NormedHeads> parts, double eps, const Rope& rope);
 Tensor euler_step(const Tensor& x, const Tensor& v, double dt);

@@ -20,10 +20,16 @@ class KeptRow {
  public:
   template <class T>
   BRAID_DEVICE void read(Sharer sharer, const T* data, std::int64_t width) {
+    fill(sharer, width, [&](std::int64_t i) { return load_floats<T, N>(data, i); });
+  }
+
+  // Vector i is make(i).
+  template <class Make>
+  BRAID_DEVICE void fill(Sharer sharer, std::int64_t width, Make make) {
     sharer_ = sharer;
     vectors_ = width / N;
     for (int j = 0; j < kVectors; ++j)
-      if (index(j) < vectors_) kept_[j] = load_floats<T, N>(data, index(j));
+      if (index(j) < vectors_) kept_[j] = make(index(j));
   }
 
   // visit(i, vector i)

@@ -20,6 +20,9 @@ bool multiplies_float8(const Tensor&, const Matrix&) { return false; }
 Tensor gelu(const Tensor&) { refuse(); }
 Tensor modulated_norm(const Tensor&, const Modulation&) { refuse(); }
 Tensor gated_residual(const Tensor&, const Tensor&, const Tensor&) { refuse(); }
+NormedSum gated_residual_norm(const Tensor&, const Tensor&, const Tensor&, const Modulation&) {
+  refuse();
+}
 Tensor joined_gelu(const Tensor&, const Tensor&) { refuse(); }
 Tensor normed_rotated(std::span<const NormedHeads>, double, const Rope&) { refuse(); }
 Tensor euler_step(const Tensor&, const Tensor&, double) { refuse(); }

@@ -11,11 +11,10 @@
 
 namespace braid::ops::gpu {
 
+// Normalises a row that the threads of a block keep.
 template <class T, int N, class Block>
-BRAID_DEVICE void run(const ModulatedNorm& work, Block& block) {
-  const auto at = token_at(block.row(), work.tokens);
-  KeptRow<N, kVectorsOfRow<N>> row;
-  row.read(whole_block(block), row_at<T>(work.x, at), work.width);
+BRAID_DEVICE void norm(const ModulatedNorm& work, const TokenIndex& at,
+                       const KeptRow<N, kVectorsOfRow<N>>& row, Block& block) {
   const float mean = block_sum(block, row.sum()) / float(work.width);
   const float variance = block_sum(block, row.sum_of_squares(mean)) / float(work.width);
   const float factor = 1 / sqrtf(variance + work.eps);
@@ -31,6 +30,14 @@ BRAID_DEVICE void run(const ModulatedNorm& work, Block& block) {
   });
 }
 
+template <class T, int N, class Block>
+BRAID_DEVICE void run(const ModulatedNorm& work, Block& block) {
+  const auto at = token_at(block.row(), work.tokens);
+  KeptRow<N, kVectorsOfRow<N>> row;
+  row.read(whole_block(block), row_at<T>(work.x, at), work.width);
+  norm<T, N>(work, at, row, block);
+}
+
 // Clips float16 to +-65504. NaN stays NaN.
 BRAID_DEVICE inline float clipped(float x, Float16) {
   return x > 65504.f ? 65504.f : x < -65504.f ? -65504.f : x;
@@ -40,18 +47,33 @@ BRAID_DEVICE float clipped(float x, T) {
   return x;
 }
 
-template <class T, int N, class Block>
-BRAID_DEVICE void run(const GatedResidual& work, Block& block) {
-  const auto i = vector_of_thread(block);
-  if (i >= work.width / N) return;
-  const auto at = token_at(block.row(), work.tokens);
+// Stores vector i of the sum and returns it as stored.
+template <class T, int N>
+BRAID_DEVICE Floats<N> gated_sum(const GatedResidual& work, const TokenIndex& at, std::int64_t i) {
   const auto residual = load_floats<T, N>(row_at<T>(work.residual, at), i);
   const auto gate = load_floats<T, N>(row_at<T>(work.gate, {at.batch, 0}), i);
   const auto y = load_floats<T, N>(row_at<T>(work.y, at), i);
   Floats<N> sum;
   for (int k = 0; k < N; ++k)
-    sum.values[k] = clipped(residual.values[k] + gate.values[k] * y.values[k], T());
+    sum.values[k] = rounded<T>(clipped(residual.values[k] + gate.values[k] * y.values[k], T()));
   store<T, N>(row_at<T>(work.sum, at), i, sum);
+  return sum;
+}
+
+template <class T, int N, class Block>
+BRAID_DEVICE void run(const GatedResidual& work, Block& block) {
+  const auto i = vector_of_thread(block);
+  if (i >= work.width / N) return;
+  gated_sum<T, N>(work, token_at(block.row(), work.tokens), i);
+}
+
+template <class T, int N, class Block>
+BRAID_DEVICE void run(const GatedResidualNorm& work, Block& block) {
+  const auto at = token_at(block.row(), work.gated.tokens);
+  KeptRow<N, kVectorsOfRow<N>> row;
+  row.fill(whole_block(block), work.gated.width,
+           [&](std::int64_t i) { return gated_sum<T, N>(work.gated, at, i); });
+  norm<T, N>(work.norm, at, row, block);
 }
 
 // The tanh approximation: 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))).

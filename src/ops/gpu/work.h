@@ -27,6 +27,12 @@ struct GatedResidual {
   std::int64_t tokens, width;
 };
 
+// The norm of that sum too: norm.x is the sum.
+struct GatedResidualNorm {
+  GatedResidual gated;
+  ModulatedNorm norm;
+};
+
 // y = [left | gelu(right)]
 struct JoinedGelu {
   Rows left, right, y;
