@@ -42,7 +42,7 @@ class Engine {
   Request complete(const Request& request, const Hooks& hooks) const;
   ModelInfo info() const;
   at::ScalarType dtype() const { return model().dtype(); }
-  const GraphUse& graph_use() const { return model().graph_use(); }
+  GraphUse graph_use() const { return model().graph_use(); }
   // Steps of the last request that were evaluated in full, per picture, counted from 0. Empty
   // without a cache.
   const std::vector<std::vector<int>>& full_steps() const { return full_steps_; }

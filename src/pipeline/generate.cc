@@ -287,7 +287,7 @@ Drawn generate_pictures(const Model& model, const Settings& settings, const Brou
     first += round.count;
   }
   drawn.full_steps = run.full_steps();
-  const auto& failure = model.graph_use().failure;
+  const auto failure = model.graph_use().failure;
   if (!failure.empty() && hooks.warning) hooks.warning(failure);
   return drawn;
 }

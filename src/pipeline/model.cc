@@ -22,7 +22,6 @@ at::ScalarType dtype_of_first(const Mesh& mesh, at::ScalarType mine) {
 std::string why_no_graph(const Mesh& mesh, const ModelOptions& options) {
   if (options.graphs == Graphs::kOff) return "graphs are off";
   if (options.device.is_cpu()) return "a CPU records no graphs";
-  if (options.cache.mode != CacheMode::kOff) return "the cache decides in the middle of a step";
   if (!make_device_graph(options.device)) return "this build records no graphs";
   if (options.memory.offload.transformer != OffloadMode::kNone)
     return "weights are copied during a step";
@@ -177,24 +176,25 @@ void Model::load_denoiser(const ModelFiles& files, LoadOptions load, const Model
   load.keep_dense = options.memory.keep_dense;
   load.paging = offloaded_->transformer();
   const auto here = blocks_of_rank(*family_, mesh_, device_, options.ranks_on_device);
-  if (options.cache.mode != CacheMode::kOff)
-    cache_ = std::make_shared<StepCache>(options.cache, mesh_);
+  auto graphs = graph_options(mesh_, options);
+  graphs.epoch = [of_ranks = graphs.epoch, adapted = switches_, seen = references_] {
+    return of_ranks() + *adapted + seen->changes();
+  };
   DenoiserPart part, alone;
-  if (cache_) {
+  if (options.cache.mode != CacheMode::kOff) {
+    cache_ = std::make_shared<StepCache>(options.cache, mesh_);
+    part_graphs_.emplace(graphs);
+    graphs.why_not = "its parts are recorded";
     auto parts = load_in_parts(files, load, here, options.layout.ring_form, part);
     alone = part;
     alone.predict = one_after_another(parts);
-    part.predict = cache_->over(std::move(parts));
+    part.predict = cache_->over(part_graphs_->over(std::move(parts)));
   } else {
     part = alone = load_blocks(files, load, here, options.layout.ring_form);
   }
   offloaded_->finish();
   references_->set_model(predict_over(mesh_, alone), mesh_.cfg.size());
   modulate_ = modulate_over(mesh_.stages, part, [world = mesh_.world] { world.poll(); });
-  auto graphs = graph_options(mesh_, options);
-  graphs.epoch = [of_ranks = graphs.epoch, adapted = switches_, seen = references_] {
-    return of_ranks() + *adapted + seen->changes();
-  };
   steps_ = std::make_shared<StepGraph>(graphs, predict_over(mesh_, part, controls_));
 }
 

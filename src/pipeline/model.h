@@ -6,13 +6,12 @@
 #include "models/vae/model.h"
 #include "pipeline/families/family.h"
 #include "pipeline/families/paged.h"
-#include "pipeline/graphs/step_graph.h"
+#include "pipeline/graphs/part_graphs.h"
 #include "pipeline/memory/offload.h"
 #include "pipeline/model_options.h"
 #include "pipeline/part_tensors.h"
 #include "pipeline/pictures/kept_references.h"
 #include "pipeline/sampling/latent_colors.h"
-#include "pipeline/sampling/step_cache.h"
 
 namespace braid {
 
@@ -57,7 +56,7 @@ class Model {
   // Replaces all adapters. Throws InputError, changing nothing, unless they fit beside the weights.
   void adapt(const std::vector<AppliedAdapter>& adapters);
 
-  const GraphUse& graph_use() const { return steps_->use(); }  // of options.graphs, so far
+  GraphUse graph_use() const { return part_graphs_ ? part_graphs_->use() : steps_->use(); }
   const BytesRead& bytes_read() const { return bytes_read_; }  // of the model's files, by this rank
 
  private:
@@ -100,6 +99,7 @@ class Model {
   Modulate modulate_;
   std::shared_ptr<KeptReferences> references_ = std::make_shared<KeptReferences>();
   std::shared_ptr<StepGraph> steps_;
+  std::optional<PartGraphs> part_graphs_;  // instead, where a cache decides within a step
   PredictAll predict_;
   BytesRead bytes_read_;
 };

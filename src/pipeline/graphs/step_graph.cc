@@ -56,12 +56,6 @@ void copy_to(const DenoiserInput& to, const DenoiserInput& from) {
   for (std::size_t i = 0; i < targets.size(); ++i) targets[i].x.copy_(sources[i].x);
 }
 
-// Not the default stream; on the CPU, in tests, the only one.
-c10::Stream stream_to_record_on(at::Device device) {
-  const c10::impl::VirtualGuardImpl guard(device.type());
-  return device.is_cpu() ? guard.getStream(device) : guard.getStreamFromGlobalPool(device);
-}
-
 // Memory cached by the allocator cannot become the graph's.
 void free_what_is_cached(at::Device device) {
   if (device.is_cpu()) return;
@@ -70,6 +64,11 @@ void free_what_is_cached(at::Device device) {
 }
 
 }  // namespace
+
+c10::Stream stream_to_record_on(at::Device device) {
+  const c10::impl::VirtualGuardImpl guard(device.type());
+  return device.is_cpu() ? guard.getStream(device) : guard.getStreamFromGlobalPool(device);
+}
 
 StepGraph::StepGraph(StepGraphOptions options, PredictAll inner)
     : options_(std::move(options)), inner_(std::move(inner)) {
@@ -103,10 +102,10 @@ void StepGraph::forget() {
   epoch_ = options_.epoch();
 }
 
-// Always on the same stream: LibTorch keeps a workspace for matrix products per stream used.
+// Always on the same stream.
 void StepGraph::record() {
   for (auto& in : inputs_) in = copy_of(in);
-  if (!stream_) stream_ = stream_to_record_on(options_.device);
+  if (!stream_) stream_ = options_.stream(options_.device);
   free_what_is_cached(options_.device);
   auto graph = options_.make(options_.device);
   const c10::StreamGuard on(*stream_);

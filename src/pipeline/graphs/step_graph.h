@@ -14,10 +14,13 @@ namespace braid {
 
 // What became of a request for graphs.
 struct GraphUse {
-  std::int64_t replays = 0;  // evaluations run by replaying a graph
+  std::int64_t replays = 0;  // evaluations, or with a cache their parts, run by replaying a graph
   std::string why_not = {};  // empty if graphs may be used
   std::string failure = {};  // if one could not be recorded
 };
+
+// A stream to record on: not the default one; on the CPU, in tests, the only one.
+c10::Stream stream_to_record_on(at::Device device);
 
 struct StepGraphOptions {
   at::Device device;
@@ -28,6 +31,8 @@ struct StepGraphOptions {
   // other ranks may have recorded theirs.
   enum class OnFailure { kGoOn, kThrow } on_failure = OnFailure::kThrow;
   std::function<std::unique_ptr<DeviceGraph>(at::Device)> make = make_device_graph;
+  // Called once. LibTorch keeps a workspace for matrix products per stream used.
+  std::function<c10::Stream(at::Device)> stream = stream_to_record_on;
 };
 
 // Evaluates inputs of new shapes eagerly, which also triggers whatever is created on first use.

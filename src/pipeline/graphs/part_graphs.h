@@ -1,0 +1,32 @@
+// Device graphs where a cache decides in the middle of an evaluation: each part before and after
+// the decision is a graph of its own. The decision itself, one number, is read by the host.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "pipeline/graphs/step_graph.h"
+#include "pipeline/sampling/step_cache.h"
+
+namespace braid {
+
+class PartGraphs {
+ public:
+  // Graphs as of a StepGraph, recorded on one stream.
+  explicit PartGraphs(StepGraphOptions options);
+
+  // Each part as a graph; one that is undefined stays so. As with StepGraph, a part must do the
+  // same for the same shapes.
+  CachedParts over(CachedParts parts);
+
+  // Of all parts together; `replays` counts parts.
+  GraphUse use() const;
+
+ private:
+  class Recorded;
+
+  StepGraphOptions options_;
+  std::vector<std::shared_ptr<Recorded>> parts_;
+};
+
+}  // namespace braid

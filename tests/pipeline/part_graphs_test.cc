@@ -1,0 +1,181 @@
+// Graphs around a cache's decision, with graphs simulated on the host: while one records, work is
+// noted and not done; a replay does it again on the same memory.
+#include "pipeline/graphs/part_graphs.h"
+
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+
+namespace braid::part_graphs_test {
+
+using testing::ElementsAre;
+using Work = std::vector<std::function<void()>>;
+
+// The host as a device that records.
+struct Host {
+  Work* recording = nullptr;  // of the graph that records
+  int begins = 0;
+  std::map<std::string, int> evaluations;  // by part, replays left out
+
+  // What `compute` returns, in memory of its own. `compute` reads its tensors when it runs.
+  Tensor run(const std::string& part, const std::function<Tensor()>& compute) {
+    ++evaluations[part];
+    const auto made = at::empty_like(compute());
+    const auto work = [=] { made.copy_(compute()); };
+    recording ? recording->push_back(work) : work();
+    return made;
+  }
+};
+
+class HostGraph : public DeviceGraph {
+ public:
+  explicit HostGraph(Host& host) : host_(host) {}
+  void begin() override {
+    EXPECT_EQ(host_.recording, nullptr);
+    host_.recording = &work_;
+    ++host_.begins;
+  }
+  void end() override { host_.recording = nullptr; }
+  void replay() override {
+    for (const auto& work : work_) work();
+  }
+
+ private:
+  Host& host_;
+  Work work_;
+};
+
+enum class Middle { kAdds, kHasNoBlocks };
+
+// As in step_cache_test: the first block adds the timestep, the middle ten times that.
+CachedParts parts_on(Host& host, Middle middle = Middle::kAdds) {
+  const auto adding = [&host](const std::string& part, double times) {
+    return [&host, part, times](const DenoiserInput& in, const Tensor& x) {
+      return host.run(part, [=] { return x + times * in.timestep_B.view({-1, 1, 1}); });
+    };
+  };
+  CachedParts parts{.input =
+                        [&host](const DenoiserInput& in, const Tensor&) {
+                          return host.run("input", [=] { return in.noise.x_BLC * 2; });
+                        },
+                    .first = adding("first", 1),
+                    .middle = adding("middle", 10),
+                    .output = adding("output", 0)};
+  if (middle == Middle::kHasNoBlocks)
+    parts.middle = [](const DenoiserInput&, const Tensor& x) { return x; };
+  return parts;
+}
+
+StepGraphOptions on(Host& host) {
+  return {.device = at::kCPU,
+          .make = [&](at::Device) { return std::make_unique<HostGraph>(host); }};
+}
+
+// The outputs of steps with these timesteps and tokens, on the way through `over`.
+struct Ran {
+  std::vector<Tensor> outputs;
+  std::vector<int> full_steps;
+};
+
+Ran ran(const CachedParts& parts, const std::vector<std::pair<double, std::int64_t>>& steps,
+        std::int64_t pictures = 1) {
+  StepCache cache({.mode = CacheMode::kFirstBlock, .threshold = 0.1}, Mesh{});
+  const auto predict = cache.over(parts);
+  Ran ran;
+  for (const auto& [timestep, tokens] : steps) {
+    cache.begin_step();
+    const auto noise = at::arange(pictures * tokens * 3, at::kFloat).view({pictures, tokens, 3});
+    ran.outputs.push_back(predict({.noise = {noise, at::zeros({tokens, 3})},
+                                   .text = {at::zeros({pictures, 1, 3}), at::zeros({1, 3})},
+                                   .timestep_B = at::full({pictures}, timestep)},
+                                  {}));
+  }
+  ran.full_steps = cache.full_steps(0);
+  return ran;
+}
+
+void expect_same(const Ran& got, const Ran& want) {
+  EXPECT_EQ(got.full_steps, want.full_steps);
+  ASSERT_EQ(got.outputs.size(), want.outputs.size());
+  for (std::size_t i = 0; i < got.outputs.size(); ++i)
+    EXPECT_TRUE(at::equal(got.outputs[i], want.outputs[i])) << "step " << i;
+}
+
+const std::vector<std::pair<double, std::int64_t>> kSteps = {
+    {1, 4}, {1.0625, 4}, {1.125, 4}, {1.1875, 4}, {2, 4}, {3, 4}, {3, 4}};
+
+// Earlier outputs, which a replay must not overwrite, are compared at the end.
+TEST(PartGraphs, DecideAndComputeAsPartsWithoutGraphsDo) {
+  for (const std::int64_t pictures : {1, 3}) {
+    Host host, plain;
+    const auto want = ran(parts_on(plain), kSteps, pictures);
+    PartGraphs graphs(on(host));
+    expect_same(ran(graphs.over(parts_on(host)), kSteps, pictures), want);
+    EXPECT_THAT(want.full_steps, ElementsAre(0, 2, 4, 5));
+    EXPECT_EQ(host.begins, 4) << "one graph per part, for all pictures";
+    for (const auto& [part, evaluations] : host.evaluations)
+      EXPECT_EQ(evaluations, 2) << part << ": once eagerly, once recorded";
+    const auto evaluated = pictures * (3 * 7 + 4);
+    EXPECT_EQ(graphs.use().replays, evaluated - 4);
+    EXPECT_EQ(graphs.use().failure, "");
+  }
+}
+
+TEST(PartGraphs, RecordOtherShapesAnew) {
+  const std::vector<std::pair<double, std::int64_t>> small = {{1, 4}, {2, 4}, {3, 4}},
+                                                     large = {{1, 6}, {2, 6}, {3, 6}};
+  Host host, plain;
+  PartGraphs graphs(on(host));
+  const auto parts = graphs.over(parts_on(host));
+  for (const auto& steps : {small, large, small})
+    expect_same(ran(parts, steps), ran(parts_on(plain), steps));
+  EXPECT_EQ(host.begins, 3 * 4);
+}
+
+// The inputs keep their shapes, and the state does not: the graph of the old state is stale.
+TEST(PartGraphs, RecordOtherStatesAnew) {
+  Host host;
+  PartGraphs graphs(on(host));
+  const auto first = graphs.over(parts_on(host)).first;
+  const DenoiserInput in{.noise = {at::ones({1, 4, 3}), at::zeros({4, 3})},
+                         .text = {at::zeros({1, 1, 3}), at::zeros({1, 3})},
+                         .timestep_B = at::ones({1})};
+  for (const std::int64_t rows : {5, 5, 5, 8, 8, 8, 5}) {
+    const auto state = at::randn({1, rows, 3});
+    EXPECT_TRUE(at::equal(first(in, state), state + 1)) << rows;
+  }
+}
+
+TEST(PartGraphs, KeepAResultThatIsTheState) {
+  Host host, plain;
+  PartGraphs graphs(on(host));
+  const auto parts = graphs.over(parts_on(host, Middle::kHasNoBlocks));
+  expect_same(ran(parts, kSteps), ran(parts_on(plain, Middle::kHasNoBlocks), kSteps));
+  const auto a = at::ones({1, 4, 3}), b = at::zeros({1, 4, 3});
+  const DenoiserInput in{.noise = {a, at::zeros({4, 3})}, .text = {a, at::zeros({4, 3})}};
+  const auto first = parts.middle(in, a);
+  (void)parts.middle(in, b);
+  EXPECT_TRUE(at::equal(first, a));
+}
+
+TEST(PartGraphs, LeaveOutPartsOfOtherStagesAndSayWhyNotToRecord) {
+  Host host;
+  auto options = on(host);
+  options.why_not = "graphs are off";
+  PartGraphs graphs(options);
+  auto parts = parts_on(host);
+  parts.input = parts.output = {};
+  const auto over = graphs.over(parts);
+  EXPECT_FALSE(over.input);
+  EXPECT_FALSE(over.output);
+  const DenoiserInput in{.noise = {at::ones({1, 4, 3}), at::zeros({4, 3})},
+                         .text = {at::zeros({1, 1, 3}), at::zeros({1, 3})},
+                         .timestep_B = at::ones({1})};
+  for (int i = 0; i < 3; ++i) (void)over.first(in, at::ones({1, 4, 3}));
+  EXPECT_EQ(host.begins, 0);
+  EXPECT_EQ(graphs.use().why_not, "graphs are off");
+}
+
+}  // namespace braid::part_graphs_test
