@@ -13,6 +13,7 @@ struct Weights::Load {
   LoadOptions options;
   ShardingTable shardings;
   std::shared_ptr<Scratch> scratch = std::make_shared<Scratch>();
+  std::shared_ptr<Upload> upload = {};  // to a GPU
 
   Quantize form_of(const std::string& layer) const;
   Wanted wanted_of(const std::string& layer, at::IntArrayRef shape) const;
@@ -57,6 +58,7 @@ Weights::Weights(std::shared_ptr<TensorSource> source, LoadOptions options, Shar
     : load_(std::make_shared<Load>(Load{std::move(options), std::move(shardings)})),
       source_(std::move(source)),
       dtype_(load_->options.dtype) {
+  if (!device().is_cpu()) load_->upload = std::make_shared<Upload>(device());
   if (load_->options.paging.pages) *this = paged(PageLevel::kModel, source_->name());
 }
 
@@ -107,9 +109,10 @@ Matrix Weights::delivered(const Recipe& recipe) const {
     return {.values_NC = view};
   }
   if (!goes_to_page_) {
-    const auto made = recipe.make(options.device);
+    const Target target(options.device, load_->upload.get());
+    const auto made = recipe.make(target);
     load_->has_read(made.read);
-    return to(made.matrix, options.device, Blocking::kYes);
+    return map_tensors(made.matrix, [&](const Tensor& x) { return moved(x, target); });
   }
   const auto make = [recipe, keep = source_, on_read = options.on_read] {
     const auto made = recipe.make(at::kCPU);

@@ -39,8 +39,8 @@ Matrix quantised(const Tensor& rows_NC, const Adapted& a) {
           .coding = coding_of(a.form)};
 }
 
-LoadedMatrix make(const Adapted& a, at::Device device) {
-  const auto loaded = a.base.make(device);
+LoadedMatrix make(const Adapted& a, const Target& target) {
+  const auto loaded = a.base.make(target);
   const auto numbers = loaded.matrix.values_NC;
   apply(a.changes.changes, a.wanted, numbers);
   if (a.form != Quantize::kNone) return {.matrix = quantised(numbers, a), .read = loaded.read};
@@ -67,7 +67,7 @@ Recipe recipe_of(const Adapted& a) {
                 return a.base.identity() + " changed by " + a.changes.identity() + " " +
                        identity_of(a.columns) + " as " + as;
               },
-          .make = [a](at::Device device) { return make(a, device); }};
+          .make = [a](const Target& target) { return make(a, target); }};
 }
 
 // The same matrix of codes, with columns cut from its whole rows.
@@ -75,8 +75,8 @@ Recipe with_columns(Recipe recipe, const std::vector<Share>& columns) {
   if (columns.empty()) return recipe;
   recipe.tensors.front().shape[1] = total_count(columns);
   recipe.identity = [=, of_rows = recipe.identity] { return of_rows() + identity_of(columns); };
-  recipe.make = [=, of_rows = recipe.make](at::Device device) {
-    auto made = of_rows(device);
+  recipe.make = [=, of_rows = recipe.make](const Target& target) {
+    auto made = of_rows(target);
     made.matrix = share_of_columns(made.matrix, columns);
     return made;
   };

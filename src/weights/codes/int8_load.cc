@@ -29,28 +29,34 @@ void keep(const Tensor& codes, const std::vector<Share>& columns, Tensor target)
   }
 }
 
+// A GPU starts some kernels per run, a CPU keeps a run in its cache.
+std::int64_t numbers_at_once(const Target& target) {
+  return target.device.is_cpu() ? 1 << 19 : 1 << 22;
+}
+
 }  // namespace
 
 LoadedMatrix quantize_pieces(const std::vector<Piece>& pieces, const std::vector<Share>& columns,
-                             at::ScalarType dtype, Quantize form) {
+                             at::ScalarType dtype, Quantize form, const Target& target) {
   std::int64_t rows = 0;
   for (const auto& piece : pieces) rows += piece.rows.count;
   const auto width = width_of(columns, pieces.front().stored->entry.shape[1]);
   const auto scale_dtype = form == Quantize::kInt8V1 ? dtype : at::kFloat;
+  const auto on = at::TensorOptions().device(target.device);
   Matrix whole{.form = form,
-               .values_NC = at::empty({rows, width}, type_of_codes(form)),
-               .scales_N1 = at::empty({rows, 1}, scale_dtype),
+               .values_NC = at::empty({rows, width}, on.dtype(type_of_codes(form))),
+               .scales_N1 = at::empty({rows, 1}, on.dtype(scale_dtype)),
                .coding = coding_of(form)};
   std::int64_t row = 0;
   BytesRead read;
-  for (const auto& run : cut(pieces)) {
-    const auto numbers = numbers_of(run);
+  for (const auto& run : cut(pieces, numbers_at_once(target))) {
+    const auto numbers = moved(numbers_of(run), target);
     const auto bytes = bytes_of(run);
     read.all += std::int64_t(bytes.size);
     const auto quantised = quantize_rows(numbers.to(dtype), form);
-    const auto target = rows_of(whole, row, run.rows.count);
-    keep(quantised.values_NC, columns, target.values_NC);
-    Tensor(target.scales_N1).copy_(quantised.scales_N1);
+    const auto made = rows_of(whole, row, run.rows.count);
+    keep(quantised.values_NC, columns, made.values_NC);
+    Tensor(made.scales_N1).copy_(quantised.scales_N1);
     run.stored->file->release(bytes.begin, bytes.size);
     row += run.rows.count;
   }

@@ -13,10 +13,11 @@ struct LoadedMatrix {
   BytesRead read;
 };
 
-// Quantises the pieces' rows a few megabytes at a time, first rounding to `dtype`. Whole rows are
-// quantised and then the wanted columns kept, so a share has the codes of one device.
+// Quantises the pieces' rows on the target, some megabytes at a time, first rounding to `dtype`.
+// Whole rows are quantised and then the wanted columns kept, so a share has the codes of one
+// device. Codes and scales have the same bits on every device.
 LoadedMatrix quantize_pieces(const std::vector<Piece>& pieces, const std::vector<Share>& columns,
-                             at::ScalarType dtype, Quantize form);
+                             at::ScalarType dtype, Quantize form, const Target& target = at::kCPU);
 
 // The wanted columns, concatenated, with the scales of their whole rows; all columns if `columns`
 // is empty.

@@ -14,11 +14,16 @@ std::int64_t rows_of(const StoredTensor& stored) {
   return stored.entry.shape.empty() ? 1 : stored.entry.shape[0];
 }
 
-constexpr std::int64_t kNumbersAtOnce = 1 << 19;
-
 // Coded pieces are decoded in whole rows.
-BytesRead copy_piece(const Tensor& target, const Piece& piece, const std::vector<Share>& columns) {
-  if (!piece.stored->is_coded()) return copy_columns(target, view_of(piece), columns);
+BytesRead copy_piece(const Tensor& target, const Piece& piece, const std::vector<Share>& columns,
+                     Upload* upload) {
+  if (!piece.stored->is_coded()) {
+    const auto view = view_of(piece);
+    if (!upload || !columns.empty() || view.scalar_type() != target.scalar_type())
+      return copy_columns(target, view, columns);
+    upload->copy(target, view);
+    return {.all = std::int64_t(view.nbytes())};
+  }
   std::int64_t row = 0;
   for (const auto& run : cut({piece})) {
     copy_columns(target.narrow(0, row, run.rows.count), numbers_of(run), columns);
@@ -95,18 +100,18 @@ std::vector<Piece> pieces_of(const std::vector<const StoredTensor*>& stored, con
 }
 
 Assembled assemble(const std::vector<Piece>& pieces, const std::vector<Share>& columns,
-                   const at::TensorOptions& options) {
+                   at::ScalarType dtype, const Target& target) {
   auto shape = pieces.front().stored->entry.shape;
   const bool is_scalar = shape.empty();  // counts as one row
   if (is_scalar) shape = {1};
   shape[0] = 0;
   for (const auto& piece : pieces) shape[0] += piece.rows.count;
   if (!columns.empty()) shape[1] = total_count(columns);
-  const auto whole = at::empty(shape, options);
+  const auto whole = at::empty(shape, at::TensorOptions(dtype).device(target.device));
   BytesRead read;
   std::int64_t row = 0;
   for (const auto& piece : pieces) {
-    read += copy_piece(whole.narrow(0, row, piece.rows.count), piece, columns);
+    read += copy_piece(whole.narrow(0, row, piece.rows.count), piece, columns, target.upload);
     row += piece.rows.count;
   }
   for (const auto& piece : pieces)
@@ -114,13 +119,12 @@ Assembled assemble(const std::vector<Piece>& pieces, const std::vector<Share>& c
   return {.tensor = is_scalar ? whole.squeeze(0) : whole, .read = read};
 }
 
-std::vector<Piece> cut(const std::vector<Piece>& pieces) {
+std::vector<Piece> cut(const std::vector<Piece>& pieces, std::int64_t numbers) {
   std::vector<Piece> runs;
   for (const auto& piece : pieces) {
     const at::IntArrayRef shape(piece.stored->entry.shape);
     const auto width = shape.size() < 2 ? 1 : c10::multiply_integers(shape.slice(1));
-    const auto at_once =
-        std::max<std::int64_t>(1, kNumbersAtOnce / std::max<std::int64_t>(1, width));
+    const auto at_once = std::max<std::int64_t>(1, numbers / std::max<std::int64_t>(1, width));
     for (std::int64_t row = 0; row < piece.rows.count; row += at_once)
       runs.push_back(
           {piece.stored,

@@ -6,6 +6,7 @@
 #include "comm/group.h"
 #include "weights/files/checkpoint.h"
 #include "weights/names.h"
+#include "weights/upload.h"
 
 namespace braid {
 
@@ -31,8 +32,8 @@ std::vector<Piece> pieces_of(const std::vector<const StoredTensor*>& stored, con
 // The total number of rows or columns in the shares.
 std::int64_t total_count(const std::vector<Share>& shares);
 
-// The pieces cut into runs of rows, each a few megabytes as numbers.
-std::vector<Piece> cut(const std::vector<Piece>& pieces);
+// The pieces cut into runs of rows, each of about so many numbers: by default, a few megabytes.
+std::vector<Piece> cut(const std::vector<Piece>& pieces, std::int64_t numbers = 1 << 19);
 
 // The bytes of a piece's rows in the file; the whole tensor for blocks without rows.
 struct Bytes {
@@ -66,6 +67,6 @@ struct Assembled {
 // One new tensor of the pieces' rows and the wanted columns, converted on the way. File pages that
 // were read are released, so nothing is in memory twice.
 Assembled assemble(const std::vector<Piece>& pieces, const std::vector<Share>& columns,
-                   const at::TensorOptions& options);
+                   at::ScalarType dtype, const Target& target = at::kCPU);
 
 }  // namespace braid

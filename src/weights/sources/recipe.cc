@@ -89,21 +89,22 @@ Recipe recipe_of_numbers(const Excerpt& from, at::ScalarType dtype) {
   return {.bytes = bytes_of(from),
           .tensors = tensors_of(Quantize::kNone, shape_of(from), dtype),
           .identity = [=] { return text_of(identity_of(from), " as ", dtype); },
-          .make = [=](at::Device device) -> LoadedMatrix {
-            const auto options = at::TensorOptions(dtype).device(device);
-            const auto made = assemble(from.pieces, from.columns, options);
+          .make = [=](const Target& target) -> LoadedMatrix {
+            const auto made = assemble(from.pieces, from.columns, dtype, target);
             return {.matrix = {.values_NC = made.tensor}, .read = made.read};
           }};
 }
 
 Recipe recipe_of_quantizing(const Excerpt& from, at::ScalarType dtype, Quantize form) {
-  return {
-      .form = form,
-      .coding = coding_of(form),
-      .bytes = bytes_of({from.pieces}),  // whole rows
-      .tensors = tensors_of(form, shape_of(from), dtype),
-      .identity = [=] { return identity_of(from) + " " + identity_of(form, dtype); },
-      .make = [=](at::Device) { return quantize_pieces(from.pieces, from.columns, dtype, form); }};
+  return {.form = form,
+          .coding = coding_of(form),
+          .bytes = bytes_of({from.pieces}),  // whole rows
+          .tensors = tensors_of(form, shape_of(from), dtype),
+          .identity = [=] { return identity_of(from) + " " + identity_of(form, dtype); },
+          .make =
+              [=](const Target& target) {
+                return quantize_pieces(from.pieces, from.columns, dtype, form, target);
+              }};
 }
 
 Recipe recipe_of_codes(const Excerpt& codes, const std::vector<Piece>& scales, Quantize form) {
@@ -113,7 +114,7 @@ Recipe recipe_of_codes(const Excerpt& codes, const std::vector<Piece>& scales, Q
       .tensors = {{at::kChar, shape_of(codes)},
                   {scales.front().stored->dtype(), shape_of({scales})}},
       .identity = [=] { return identity_of(codes) + " scales " + identity_of(scales); },
-      .make = [=](at::Device) { return load_codes(codes.pieces, scales, codes.columns, form); }};
+      .make = [=](const Target&) { return load_codes(codes.pieces, scales, codes.columns, form); }};
 }
 
 std::optional<Recipe> recipe_of_stored(const Excerpt& from) {
@@ -123,7 +124,7 @@ std::optional<Recipe> recipe_of_stored(const Excerpt& from) {
                 .bytes = kept->rows * kept->row_bytes,
                 .tensors = {{at::kByte, {kept->rows, kept->row_bytes}}},
                 .identity = [=] { return identity_of(from) + " as stored"; },
-                .make = [=](at::Device) { return load_coded(from.pieces, *kept); }};
+                .make = [=](const Target&) { return load_coded(from.pieces, *kept); }};
   if (kept->has_scales) recipe.tensors.push_back({at::kFloat, {kept->rows, 1}});
   return recipe;
 }
@@ -134,8 +135,8 @@ std::optional<Recipe> recipe_of_float8(const Excerpt& from) {
     return {};
   recipe->form = Quantize::kFloat8;
   recipe->coding = coding_of(recipe->form);
-  recipe->make = [of_stored = recipe->make, coding = recipe->coding](at::Device device) {
-    auto made = of_stored(device);
+  recipe->make = [of_stored = recipe->make, coding = recipe->coding](const Target& target) {
+    auto made = of_stored(target);
     made.matrix.form = Quantize::kFloat8;
     made.matrix.coding = coding;
     return made;
@@ -151,8 +152,8 @@ Recipe recipe_of_synthetic(const SyntheticExcerpt& from, Quantize form) {
           .tensors = tensors_of(form, shape, from.dtype),
           .identity = [=] { return identity_of(from, form); },
           .make =
-              [=](at::Device device) {
-                return LoadedMatrix{.matrix = drawn(from, form, device), .read = {}};
+              [=](const Target& target) {
+                return LoadedMatrix{.matrix = drawn(from, form, target.device), .read = {}};
               }};
 }
 

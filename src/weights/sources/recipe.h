@@ -11,10 +11,10 @@ namespace braid {
 struct Recipe {
   Quantize form = Quantize::kNone;
   std::shared_ptr<const Coding> coding = {};
-  std::int64_t bytes = 0;                        // read from files to build it
-  std::vector<TensorForm> tensors;               // the values, then their scales, if any
-  std::function<std::string()> identity;         // as in PageSource
-  std::function<LoadedMatrix(at::Device)> make;  // a file's codes are built in host memory
+  std::int64_t bytes = 0;                           // read from files to build it
+  std::vector<TensorForm> tensors;                  // the values, then their scales, if any
+  std::function<std::string()> identity;            // as in PageSource
+  std::function<LoadedMatrix(const Target&)> make;  // a file's codes are built in host memory
   std::function<Tensor()> in_place =
       {};  // the numbers in the mapped file, where they fit as stored
   std::shared_ptr<const Beside> beside = {};  // for a matrix

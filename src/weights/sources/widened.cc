@@ -40,8 +40,8 @@ std::optional<Recipe> WidenedTensors::find(AskedTensor& asked, const Delivery& d
   recipe->identity = [=, of_stored = recipe->identity] {
     return of_stored() + text_of(" widened to ", columns);
   };
-  recipe->make = [=, of_stored = recipe->make](at::Device device) {
-    auto made = of_stored(device);
+  recipe->make = [=, of_stored = recipe->make](const Target& target) {
+    auto made = of_stored(target);
     auto& values = made.matrix.values_NC;
     values = at::constant_pad_nd(values, {0, columns - values.size(1)});
     return made;

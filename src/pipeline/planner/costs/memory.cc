@@ -9,6 +9,7 @@
 #include "pipeline/planner/costs/picture_memory.h"
 #include "pipeline/planner/costs/traffic.h"
 #include "pipeline/settings.h"
+#include "weights/upload.h"
 
 namespace braid {
 namespace {
@@ -285,7 +286,7 @@ std::int64_t host_peak(const PlanJob& job, const RankBytes& b) {
   const auto outside = b.weights() - b.slots - b.shared_slot;
   const auto stays = std::min(kRankBytes, b.activations);
   if (job.is_on_host) return stays + std::max(kept + b.peak(), outside + while_loading);
-  return std::max(kept + staged_bytes(job, b), while_loading);
+  return std::max(kept + staged_bytes(job, b), while_loading + 2 * Upload::kHalf);
 }
 
 }  // namespace braid

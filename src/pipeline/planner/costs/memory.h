@@ -43,8 +43,8 @@ RankBytes predict_transformer_bytes(const PlanJob& job, const Degrees& grid, int
 RankBytes bytes_of_others(const PlanJob& job, const Degrees& grid, int rank);
 
 // The most a rank adds to its process's resident memory. On a CPU: all it holds, and up to 80 MB
-// that its thread keeps. With a GPU: pages not in files and their staging, without the driver's own
-// memory.
+// that its thread keeps. With a GPU: pages not in files and their staging, or while loading the
+// numbers' way there, without the driver's own memory.
 std::int64_t host_peak(const PlanJob& job, const RankBytes& bytes);
 
 // Resident memory of a process with LibTorch besides its ranks: mostly code.
