@@ -1,4 +1,5 @@
 // Which groups stay on the device, and what is waited for with the others.
+#include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
