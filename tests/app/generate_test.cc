@@ -268,7 +268,7 @@ TEST_F(Generate, TakesFromAPresetWhatABudgetDoesNotChoose) {
 
 TEST_F(Generate, SaysWhatABudgetChose) {
   const auto run = draw({"a", "--memory", "2GB"});
-  EXPECT_THAT(run.err, HasSubstr("memory: all weights stay, predicted peak 0."));
+  EXPECT_THAT(run.err, HasSubstr("memory: all weights stay, predicted peak "));
   EXPECT_EQ(draw({"a", "--memory", "2GB", "-q"}).err, "");
   const auto alone = draw({"a", "--quantize", "auto"});
   EXPECT_EQ(alone.exit_code, 2);
