@@ -201,7 +201,7 @@ void Connection::after_answer() {
   answer_ = {};
   error_code ignored;
   if (!keeps_alive_) {
-    stream_.socket().shutdown(tcp::socket::shutdown_send, ignored);
+    (void)stream_.socket().shutdown(tcp::socket::shutdown_send, ignored);
     if (has_unread_body_) linger();
     return;
   }

@@ -36,8 +36,10 @@ inline void put_halves(Ints x, uint16_t* out) {
 
 // 16 numbers, of which each lane names one.
 inline Floats chosen(const float (&numbers)[16], Ints places) {
-  const auto *const low = (const Floats*)numbers, *const high = low + 1;
-  return __builtin_shuffle(*low, *high, places);
+  const __m256 low = _mm256_loadu_ps(numbers), high = _mm256_loadu_ps(numbers + 8);
+  const auto in_low = _mm256_permutevar8x32_ps(low, (__m256i)places);
+  const auto in_high = _mm256_permutevar8x32_ps(high, (__m256i)places);
+  return (Floats)_mm256_blendv_ps(in_low, in_high, (__m256)(places << 28));  // by bit 3
 }
 
 }  // namespace

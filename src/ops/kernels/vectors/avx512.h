@@ -38,7 +38,7 @@ inline void put_halves(Ints x, uint16_t* out) {
 
 // 16 numbers, of which each lane names one.
 inline Floats chosen(const float (&numbers)[16], Ints places) {
-  return __builtin_shuffle(*(const Floats*)numbers, places);
+  return (Floats)_mm512_maskz_permutexvar_ps(0xffff, (__m512i)places, _mm512_loadu_ps(numbers));
 }
 
 }  // namespace

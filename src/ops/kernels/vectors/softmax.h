@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 
 namespace braid::ops::BRAID_ISA {
 namespace {
@@ -32,11 +33,13 @@ inline Vector power_of_2(Vector x) {
 }
 
 // Lane i takes the value of lane i + by.
+template <int by, class Vector, int... i>
+inline Vector turned(Vector x, std::integer_sequence<int, i...>) {
+  return __builtin_shufflevector(x, x, (i + by) % int(sizeof...(i))...);
+}
 template <int by, class Vector>
 inline Vector turned(Vector x) {
-  IntsOf<Vector> lanes{};
-  for (int i = 0; i < kLanesOf<Vector>; ++i) lanes[i] = (i + by) % kLanesOf<Vector>;
-  return __builtin_shuffle(x, lanes);
+  return turned<by>(x, std::make_integer_sequence<int, kLanesOf<Vector>>());
 }
 
 template <int by, class Vector>
