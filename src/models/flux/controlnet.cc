@@ -60,8 +60,7 @@ FluxControlNet::FluxControlNet(const FluxControlNetConfig& c, const Weights& w, 
 }
 
 Tensor FluxControlNet::see(const Tensor& picture_13HW) const {
-  check(hint_.has_value(), "a ControlNet that sees latents was given pixels");
-  return (*hint_)(picture_13HW);
+  return hint_.value()(picture_13HW);
 }
 
 // Replaces the text's pad by the mode's embedding.

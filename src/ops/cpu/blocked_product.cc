@@ -42,7 +42,7 @@ class ProductTask {
         columns_(k_.columns),
         stride_(round_up(most_columns, columns_)),
         sums_stride_(stride_ + kLineNumbers),
-        x_(std::min<std::int64_t>(most_rows, k_.block_rows) * k_.depth),
+        x_(p.x.words ? 0 : std::min<std::int64_t>(most_rows, k_.block_rows) * k_.depth),
         panels_(stride_ * round_up(std::min(kPackedDepth, words_of(p.inputs)), k_.depth)),
         sums_(most_rows * sums_stride_) {}
 
