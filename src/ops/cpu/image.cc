@@ -1,6 +1,7 @@
 #include "ops/cpu/image.h"
 
 #include <ATen/ATen.h>
+#include <ATen/Parallel.h>
 
 #include <algorithm>
 #include <functional>
@@ -90,10 +91,18 @@ Engine by_tiles(const Convolution& conv, std::int64_t width, const ProductKernel
           .convolve = convolve};
 }
 
+// The fewest products whose errors disappear in the result's dtype.
+const WinogradKernels& winograd_for(const Tensor& y) {
+  if (y.scalar_type() == at::kFloat) return winograd_kernels(WinogradSize::kTwo);
+  const auto &four = winograd_kernels(WinogradSize::kFour),
+             &six = winograd_kernels(WinogradSize::kSix);
+  const auto products = [&](const auto& k) { return Winograd::products(y.size(2), y.size(3), k); };
+  return products(four) < products(six) ? four : six;
+}
+
 // The best engine for images of this size and a convolution in the dtype to convolve in.
 Engine engine_for(const Convolution& conv, const Tensor& y) {
-  const auto& winograd =
-      winograd_kernels(y.scalar_type() == at::kFloat ? WinogradSize::kTwo : WinogradSize::kFour);
+  const auto& winograd = winograd_for(y);
   const bool is_float = conv.weight_OIKK.scalar_type() == at::kFloat;
   const auto& products = product_kernels();
   if (!is_float && TiledConvolution::pays(conv.weight_OIKK.sizes(), products))
@@ -192,6 +201,19 @@ void halve_in_bands(const Tensor& x, const Convolution& conv, const Tensor& y, c
   }
 }
 
+// Rows of x, each number and each row twice.
+void make_doubled_rows(const Tensor& x_CHW, RowRange rows, const Tensor& to_CHW) {
+  const Planes from(x_CHW), to(to_CHW);
+  const auto& kernels = kernels_of(x_CHW);
+  const bool widens = to_CHW.scalar_type() != x_CHW.scalar_type();
+  const auto doubled = widens ? kernels.doubled_wide : kernels.doubled;
+  at::parallel_for(0, x_CHW.size(0), 1, [&](std::int64_t begin, std::int64_t end) {
+    for (auto c = begin; c < end; ++c)
+      for (std::int64_t r = 0; r < rows.count; ++r)
+        doubled(from.at(c, (rows.begin + r) / 2), to.at(c, r), x_CHW.size(2));
+  });
+}
+
 bool is_taken(const Tensor& x, const Convolution& conv) {
   const bool is_float = x.scalar_type() == at::kFloat || x.scalar_type() == at::kBFloat16;
   return x.is_cpu() && is_float && x.dim() == 4 && x.numel() > 0 &&
@@ -230,12 +252,10 @@ Tensor convolve(const Tensor& x, const Convolution& conv, Band band) {
 Tensor convolve_doubled(const Tensor& x, const Convolution& conv, Band band) {
   give_back_free_memory();  // the next allocations are four times as large and fit in none of it
   const std::int64_t size[] = {2 * x.size(2), 2 * x.size(3)};
+  const auto dense = x.contiguous();
   const auto make_rows = [&](std::int64_t i) -> MakeRows {
-    return [one = x.narrow(0, i, 1)](RowRange rows, const Tensor& to) {
-      const auto first = rows.begin / 2, last = (rows.begin + rows.count + 1) / 2;
-      const auto some = rows_of(one, {first, last - first});
-      const auto doubled = some.repeat_interleave(2, 2).repeat_interleave(2, 3);
-      to.copy_(rows_of(doubled, {rows.begin - 2 * first, rows.count}));
+    return [one = dense.select(0, i)](RowRange rows, const Tensor& to) {
+      make_doubled_rows(one, rows, to.select(0, 0));
     };
   };
   return convolve_each({empty_result(x, conv, size), {}}, conv, make_rows, band);

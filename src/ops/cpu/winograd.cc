@@ -44,16 +44,19 @@ Winograd::Winograd(const Tensor& weight, const WinogradKernels& kernels)
   });
 }
 
+std::int64_t Winograd::products(std::int64_t height, std::int64_t width, const WinogradKernels& k) {
+  // The cost of transforming the taps, in tiles.
+  constexpr std::int64_t kTaps = 8;
+  const auto tiles = blocks_in(height, k.output) * blocks_in(width, k.output);
+  return k.points * (round_up(tiles, k.tiles) + kTaps);
+}
+
 bool Winograd::pays(at::IntArrayRef weight, std::int64_t height, std::int64_t width,
                     const WinogradKernels& k) {
   // A channel's transforms cost as much as this many channels' products.
   constexpr std::int64_t kFewest = 16;
-  // The cost of transforming the taps, in tiles.
-  constexpr std::int64_t kTaps = 8;
-  const auto tiles = blocks_in(height, k.output) * blocks_in(width, k.output);
-  const auto products = k.points * (round_up(tiles, k.tiles) + kTaps);
   return std::min(weight[0], weight[1]) >= kFewest && weight[2] == 3 && weight[3] == 3 &&
-         products < 9 * height * width;
+         products(height, width, k) < 9 * height * width;
 }
 
 void Winograd::convolve(const Tensor& in, const PutPixels& put) {

@@ -19,6 +19,10 @@ class Winograd {
   // weight [O I 3 3] in float32; its points are computed here, (m + 2)^2 / 9 times its size.
   Winograd(const Tensor& weight_OI33, const WinogradKernels& kernels);
 
+  // What an image of this size takes, in products per pair of channels.
+  static std::int64_t products(std::int64_t height, std::int64_t width,
+                               const WinogradKernels& kernels);
+
   // Whether the products saved outweigh the cost of the transforms.
   static bool pays(at::IntArrayRef weight_OIKK, std::int64_t height, std::int64_t width,
                    const WinogradKernels& kernels);

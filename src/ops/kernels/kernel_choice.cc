@@ -19,7 +19,7 @@ extern const RowKernels kFloat32, kBfloat16;
 extern const BlockKernels kBlocks;
 extern const CodeKernels kCodesFloat32, kCodesBfloat16;
 extern const ProductKernels kProducts;
-extern const WinogradKernels kWinogradTwo, kWinogradFour;
+extern const WinogradKernels kWinogradTwo, kWinogradFour, kWinogradSix;
 extern const AttentionKernels kAttention;
 }  // namespace baseline
 namespace avx2 {
@@ -27,7 +27,7 @@ extern const RowKernels kFloat32, kBfloat16;
 extern const BlockKernels kBlocks;
 extern const CodeKernels kCodesFloat32, kCodesBfloat16;
 extern const ProductKernels kProducts;
-extern const WinogradKernels kWinogradTwo, kWinogradFour;
+extern const WinogradKernels kWinogradTwo, kWinogradFour, kWinogradSix;
 extern const AttentionKernels kAttention;
 }  // namespace avx2
 namespace avx512 {
@@ -35,7 +35,7 @@ extern const RowKernels kFloat32, kBfloat16;
 extern const BlockKernels kBlocks;
 extern const CodeKernels kCodesFloat32, kCodesBfloat16;
 extern const ProductKernels kProducts;
-extern const WinogradKernels kWinogradTwo, kWinogradFour;
+extern const WinogradKernels kWinogradTwo, kWinogradFour, kWinogradSix;
 extern const AttentionKernels kAttention;
 }  // namespace avx512
 
@@ -198,12 +198,12 @@ bool leads_in_bfloat16() {
 }
 
 const WinogradKernels* runnable_winograd(int number, WinogradSize size) {
-  const bool is_two = size == WinogradSize::kTwo;
-  const std::array<const WinogradKernels*, 3> all{
-      is_two ? &baseline::kWinogradTwo : &baseline::kWinogradFour,
-      is_two ? &avx2::kWinogradTwo : &avx2::kWinogradFour,
-      is_two ? &avx512::kWinogradTwo : &avx512::kWinogradFour};
-  return number <= int(best_isa()) ? all[std::size_t(number)] : nullptr;
+  // By size, then instruction set.
+  static constexpr const WinogradKernels* kAll[][3] = {
+      {&baseline::kWinogradTwo, &avx2::kWinogradTwo, &avx512::kWinogradTwo},
+      {&baseline::kWinogradFour, &avx2::kWinogradFour, &avx512::kWinogradFour},
+      {&baseline::kWinogradSix, &avx2::kWinogradSix, &avx512::kWinogradSix}};
+  return number <= int(best_isa()) ? kAll[int(size)][number] : nullptr;
 }
 
 const WinogradKernels& winograd_kernels(WinogradSize size) {

@@ -162,6 +162,17 @@ void affine_silu(const void* x_, float scale, float shift, void* y_, int64 width
   for (int64 i = 0; i < width; ++i) store(y, i, silu(load(x, i) * scale + shift));
 }
 
+template <class T, class Y>
+void doubled(const void* x_, void* y_, int64 width) {
+  const auto* x = static_cast<const T*>(x_);
+  auto* y = static_cast<Y*>(y_);
+#pragma omp simd
+  for (int64 i = 0; i < width; ++i) {
+    store(y, 2 * i, load(x, i));
+    store(y, 2 * i + 1, load(x, i));
+  }
+}
+
 template <class T>
 void swiglu(const void* gate_, const void* up_, void* y_, int64 width) {
   const auto *gate = static_cast<const T*>(gate_), *up = static_cast<const T*>(up_);
@@ -200,7 +211,8 @@ template <class T>
 constexpr RowKernels kOf = {
     &modulated_norm<T>, &gated_residual<T>, &gelu<T>,           &norm_rotate<T>,
     &moments<T>,        &biased<T>,         &affine_silu<T, T>, &affine_silu<T, float>,
-    &llama_rms_norm<T>, &rotate_halves<T>,  &swiglu<T>};
+    &doubled<T, T>,     &doubled<T, float>, &llama_rms_norm<T>, &rotate_halves<T>,
+    &swiglu<T>};
 
 }  // namespace
 

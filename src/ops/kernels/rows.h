@@ -26,6 +26,7 @@ struct RowKernels {
   using Biased = void(const float* x, float bias, const void* residual, void* y,
                       std::int64_t width);
   using Silu = void(const void* x, float scale, float shift, void* y, std::int64_t width);
+  using Doubled = void(const void* x, void* y, std::int64_t width);
 
   Norm* modulated_norm;    // (x - mean) / sqrt(variance + eps) * (1 + scale) + shift
   Gate* gated_residual;    // residual + gate * y
@@ -35,6 +36,8 @@ struct RowKernels {
   Biased* biased;          // x + bias, plus the residual unless null
   Silu* affine_silu;       // z / (1 + e^-z), z = x * scale + shift
   Silu* affine_silu_wide;  // the same with y in float32
+  Doubled* doubled;        // each number of x twice; y is twice as wide
+  Doubled* doubled_wide;   // the same with y in float32
 
   RmsNorm* llama_rms_norm;      // x / rms(x), rounded, times weight
   RotateHalves* rotate_halves;  // pairs across the two halves; cos and sin once per pair

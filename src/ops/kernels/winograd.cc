@@ -14,7 +14,7 @@ namespace {
 constexpr int kTiles = 2 * kLanes;  // like the columns in products.cc
 
 // One dimension of F(m, 3): transforms a run of pixels, the sums at the points, and taps. The
-// points are 0, 1, -1 and infinity; for m = 4 also 2 and -2.
+// points are 0, 1, -1 and infinity; for m = 4 also 2 and -2; for m = 6 also 1/2 and -1/2.
 struct Two {
   static constexpr int kOutput = 2, kPoints = 4;
 
@@ -67,6 +67,47 @@ struct Four {
   }
 };
 
+struct Six {
+  static constexpr int kOutput = 6, kPoints = 8;
+
+  static void enter(const Eight (&d)[8], Eight (&v)[kPoints]) {
+    const Eight near_even = d[2] + d[6] - 4.25f * d[4], near_odd = d[1] + d[5] - 4.25f * d[3];
+    const Eight far_even = d[6] + 0.25f * d[2] - 1.25f * d[4];
+    const Eight far_odd = 0.5f * d[1] - 2.5f * d[3] + 2 * d[5];
+    const Eight half_even = d[6] + 4 * d[2] - 5 * d[4];
+    const Eight half_odd = 2 * d[1] - 2.5f * d[3] + 0.5f * d[5];
+    v[0] = d[0] - d[6] + 5.25f * (d[4] - d[2]);
+    v[1] = near_even + near_odd;
+    v[2] = near_even - near_odd;
+    v[3] = far_even + far_odd;
+    v[4] = far_even - far_odd;
+    v[5] = half_even + half_odd;
+    v[6] = half_even - half_odd;
+    v[7] = d[7] - d[1] + 5.25f * (d[3] - d[5]);
+  }
+  static void leave(const Eight (&s)[kPoints], Eight (&y)[kOutput]) {
+    const Eight sum = s[1] + s[2], difference = s[1] - s[2];
+    const Eight far_sum = s[3] + s[4], far_difference = s[3] - s[4];
+    const Eight half_sum = s[5] + s[6], half_difference = s[5] - s[6];
+    y[0] = s[0] + sum + far_sum + 32 * half_sum;
+    y[1] = difference + 2 * far_difference + 16 * half_difference;
+    y[2] = sum + 4 * far_sum + 8 * half_sum;
+    y[3] = difference + 8 * far_difference + 4 * half_difference;
+    y[4] = sum + 16 * far_sum + 2 * half_sum;
+    y[5] = difference + 32 * far_difference + half_difference + s[7];
+  }
+  static void enter_taps(float a, float b, float c, float (&u)[kPoints]) {
+    u[0] = a;
+    u[1] = (a + b + c) * (-2 / 9.0f);
+    u[2] = (a - b + c) * (-2 / 9.0f);
+    u[3] = (a + 2 * b + 4 * c) * (1 / 90.0f);
+    u[4] = (a - 2 * b + 4 * c) * (1 / 90.0f);
+    u[5] = (4 * a + 2 * b + c) * (1 / 180.0f);
+    u[6] = (4 * a - 2 * b + c) * (1 / 180.0f);
+    u[7] = c;
+  }
+};
+
 // Columns first, then rows, for eight tiles at a time.
 template <class F>
 void enter(const float* x, int64 row_stride, const int64* offsets, float* points,
@@ -110,12 +151,22 @@ inline void store_row(const Eight (&y)[2], float* to) {
   *(Eight*)(to + 8) = high_halves(low, high);
 }
 
+// A tile's store also covers two pixels of the next tile, which then stores its own there.
+inline void store_row(const Eight (&y)[6], float* to) {
+  const Eight rows[8] = {y[0], y[1], y[2], y[3], y[4], y[5]};
+  Eight tiles[8];
+  store_turned(rows, (float*)tiles, 8);
+#pragma GCC unroll 7
+  for (int t = 0; t < 7; ++t) *(Eight*)(to + 6 * t) = tiles[t];
+  __builtin_memcpy(to + 6 * 7, &tiles[7], 6 * sizeof(float));
+}
+
 template <class F>
 void leave(const float* points, int64 point_stride, float* pixels) {
   constexpr int kPoints = F::kPoints, kOutput = F::kOutput;
   for (int first = 0; first < kTiles; first += 8) {
     Eight down[kPoints][kOutput];
-#pragma GCC unroll 6
+#pragma GCC unroll 8
     for (int j = 0; j < kPoints; ++j) {
       Eight column[kPoints];
       for (int i = 0; i < kPoints; ++i)
@@ -167,7 +218,7 @@ constexpr WinogradKernels kOf = {
 
 }  // namespace
 
-extern const WinogradKernels kWinogradTwo, kWinogradFour;
-const WinogradKernels kWinogradTwo = kOf<Two>, kWinogradFour = kOf<Four>;
+extern const WinogradKernels kWinogradTwo, kWinogradFour, kWinogradSix;
+const WinogradKernels kWinogradTwo = kOf<Two>, kWinogradFour = kOf<Four>, kWinogradSix = kOf<Six>;
 
 }  // namespace braid::ops::BRAID_ISA

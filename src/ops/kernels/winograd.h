@@ -36,9 +36,9 @@ struct WinogradKernels {
   EnterTaps* enter_taps;
 };
 
-// By m. Four if the result is rounded to bfloat16. Two is as exact as summing over the taps in
-// float32; the error of Four is about ten times larger.
-enum class WinogradSize { kTwo, kFour };
+// By m. Two is as exact as summing over the taps in float32; the errors of Four and Six are some
+// ten times larger, and disappear if the result is rounded to bfloat16.
+enum class WinogradSize { kTwo, kFour, kSix };
 
 // The best kernels this machine can run.
 const WinogradKernels& winograd_kernels(WinogradSize size);
