@@ -18,6 +18,7 @@
 #include "app/print/readable.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/free_memory.h"
 #include "ceilings.h"
 #include "instruction_peaks.h"
 #include "op_times.h"
@@ -78,6 +79,7 @@ Measured measure(const ReportFlags& flags) {
     const auto device = devices.front();
     const c10::DeviceGuard on(device);
     const std::vector inputs = {as_in_a_step(inputs_of(probe, 0, device), mesh, transformer, {})};
+    const KeepFreedMemory keep;
     const auto first = predict(inputs).front();
     check(first.isfinite().all().item<bool>(), "the transformer's output is no number");
     OpTimes times(device);
@@ -89,8 +91,7 @@ Measured measure(const ReportFlags& flags) {
       measured.evaluations.push_back({begin.seconds_until(end), times.take()});
     }
   });
-  std::sort(measured.evaluations.begin(), measured.evaluations.end(),
-            [](const Evaluation& a, const Evaluation& b) { return a.seconds < b.seconds; });
+  std::ranges::sort(measured.evaluations, {}, &Evaluation::seconds);
   return measured;
 }
 
@@ -243,8 +244,7 @@ int report(const ReportFlags& flags) {
   const c10::InferenceMode no_autograd;
   const auto measured = measure(flags);
   Ceilings ceilings(find_device(flags.probe.pipeline.device));
-  std::vector<OrderedJson> results = {
-      json_of(flags, measured, kinds_of(flags, measured, ceilings))};
+  std::vector results = {json_of(flags, measured, kinds_of(flags, measured, ceilings))};
   print_table(results.front());
   if (!flags.output.empty()) write_file(flags.output, json_text(results.front()));
   if (before.empty()) return kSuccess;

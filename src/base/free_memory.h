@@ -1,3 +1,4 @@
+// What the C library does with memory that was freed.
 #pragma once
 
 namespace braid {
@@ -5,5 +6,17 @@ namespace braid {
 // Returns freed memory to the system. The C library keeps what lies between blocks in use, several
 // hundred megabytes after blocks of many sizes.
 void give_back_free_memory();
+
+// While one of these lives, freed memory is kept for the next allocation; at the end it is given
+// back. Otherwise the C library returns large blocks at once, and for the next tensor of that size
+// the system has to zero new pages, which took 2 to 8 % of a transformer's time. For work that
+// repeats the same sizes: where sizes grow, kept blocks fit nothing and only add to the peak.
+class KeepFreedMemory {
+ public:
+  KeepFreedMemory();
+  ~KeepFreedMemory();
+  KeepFreedMemory(const KeepFreedMemory&) = delete;
+  KeepFreedMemory& operator=(const KeepFreedMemory&) = delete;
+};
 
 }  // namespace braid

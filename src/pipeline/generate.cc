@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include "base/error.h"
+#include "base/free_memory.h"
 #include "pipeline/pictures/start.h"
 #include "pipeline/previews.h"
 #include "pipeline/sampling/denoise.h"
@@ -84,6 +85,7 @@ void Run::record(const std::string& name, const Tensor& batch) {
 
 // References are appended to the prompt, not to the negative prompt.
 void Run::embed_prompts(const PreparedPictures& pictures) {
+  const KeepFreedMemory keep;
   EmbeddedPictures looked_at{.embedded = {}, .scales = settings_.reference_scales};
   const auto count = std::int64_t(settings_.prompts.size()) + (settings_.negative ? 1 : 0);
   std::int64_t done = 0;
@@ -209,6 +211,7 @@ std::vector<Picture> Run::decode(Batch batch, const Tensor& latents_BNC) const {
 }
 
 DenoiseResult Run::denoise_mine(DenoiseJob job, const Schedule& schedule, Batch round) {
+  const KeepFreedMemory keep;
   Progress progress{.phase = Phase::kDenoise,
                     .done = 0,
                     .total = settings_.steps_taken(),

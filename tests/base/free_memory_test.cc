@@ -1,8 +1,9 @@
-// Freed memory is returned to the system.
+// Freed memory is returned to the system, at once or when nobody keeps it.
 #include "base/free_memory.h"
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>
+#include <malloc.h>
 
 #include <cstring>
 #include <memory>
@@ -34,6 +35,42 @@ TEST(FreeMemory, IsGivenBackFromBetweenBlocksInUse) {
   give_back_free_memory();
   meter.take();
   EXPECT_LT(meter.take() + kBlocks * kBlock / 4 * 3, before);
+}
+
+std::int64_t resident(MemoryMeter& meter) {
+  meter.take();  // resets the peak to what is resident
+  return std::int64_t(meter.take());
+}
+
+TEST(FreeMemory, IsKeptWhileSomebodyKeepsIt) {
+  if (is_sanitized()) GTEST_SKIP() << "sanitizers have memory of their own";
+  MemoryMeter meter;
+  const auto before = resident(meter);
+  if (!meter.is_exact()) GTEST_SKIP() << "this kernel does not let the peak be reset";
+  constexpr std::int64_t kBlock = 96 << 20, kMost = kBlock / 4, kLeast = kBlock / 4 * 3;
+  const auto fill_and_free = [] {
+    const auto block = std::make_unique_for_overwrite<char[]>(kBlock);
+    std::memset(block.get(), 1, kBlock);
+    asm volatile("" ::"r"(block.get()) : "memory");  // else the compiler drops all of this
+  };
+  fill_and_free();
+  EXPECT_LT(resident(meter), before + kMost) << "nobody keeps it";
+  {
+    const KeepFreedMemory outer;
+    {
+      const KeepFreedMemory inner;
+      fill_and_free();
+    }
+    if (resident(meter) < before + kMost && ::mallopt(M_MMAP_THRESHOLD, 1 << 30) == 0)
+      GTEST_SKIP() << "this C library keeps no large blocks";
+    EXPECT_GT(resident(meter), before + kLeast) << "the outer one still keeps it";
+    fill_and_free();
+    EXPECT_LT(resident(meter), before + kBlock + kMost)
+        << "the second block takes the first one's place";
+  }
+  EXPECT_LT(resident(meter), before + kMost) << "it is given back";
+  fill_and_free();
+  EXPECT_LT(resident(meter), before + kMost) << "nobody keeps it any more";
 }
 
 }  // namespace braid::free_memory_test

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/free_memory.h"
 #include "pipeline/engine.h"
 #include "pipeline/model.h"
 #include "pipeline/pictures/kept_references.h"
@@ -99,6 +100,7 @@ void bench_rank(Bench& bench, const Group& world) {
     kept.keep(probe.family->references_alone(references_of(probe, 0, device)));
 
   meter.enter(Phase::kDenoise);
+  const KeepFreedMemory keep;
   auto in = inputs_of(probe, 0, device);
   double modulations_seconds = 0;  // of the last, warm run
   for (int run = 0; run <= options.warm_ups; ++run) {
