@@ -218,7 +218,9 @@ Tensor causal_attention(const Tensor& q_BHLD, const Tensor& k_BGLD, const Tensor
   check(q_BHLD.size(2) == k_BGLD.size(2), "causal attention of ", q_BHLD.size(2), " queries to ",
         k_BGLD.size(2), " keys");
   const auto record = recorded_attention(q_BHLD, k_BGLD);
-  return reference::causal_attention(q_BHLD, k_BGLD, v_BGLD);
+  if (!cpu::attends(q_BHLD, k_BGLD, v_BGLD))
+    return reference::causal_attention(q_BHLD, k_BGLD, v_BGLD);
+  return cpu::attend(q_BHLD, k_BGLD, v_BGLD, /*kernels=*/nullptr, cpu::SeenKeys::kCausal).out_BHLD;
 }
 
 PartialAttention attention_with_lse(const Tensor& q_BHLD, const Tensor& k_BGLD,

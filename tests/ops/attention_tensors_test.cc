@@ -41,7 +41,7 @@ TEST(OwnAttentionsTensors, AreRefusedWhereTheyDoNotFit) {
     EXPECT_ANY_THROW(ops::cpu::attend(y.q, y.k, y.v, &loops()));
   };
   refuses({x.q.narrow(3, 0, 48), x.k.narrow(3, 0, 48), x.v.narrow(3, 0, 48)});
-  refuses(draw(Sizes{1, 1, 2, 2, 288}));
+  refuses(draw(Sizes{1, 1, 2, 2, 544}));
   refuses({x.q, x.k, x.v.narrow(2, 0, 8)});
   refuses({x.q.narrow(1, 0, 1), x.k, x.v});
   refuses({x.q, x.k.narrow(1, 0, 1), x.v});

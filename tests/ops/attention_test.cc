@@ -18,14 +18,63 @@ TEST_P(OwnAttention, IsAsExactAsLibTorchs) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Sizes, OwnAttention,
-    testing::Values(Sizes{1, 1, 1, 1, 32}, Sizes{1, 2, 1, 31, 64}, Sizes{2, 1, 31, 32, 32},
-                    Sizes{1, 1, 32, 33, 128}, Sizes{1, 3, 33, 63, 64}, Sizes{2, 2, 63, 65, 128},
-                    Sizes{1, 1, 65, 513, 256}, Sizes{1, 2, 97, 256, 32}, Sizes{1, 1, 5, 129, 96},
-                    Sizes{1, 4, 70, 128, 64}, Sizes{2, 1, 300, 290, 64}, Sizes{1, 1, 513, 1, 128},
-                    Sizes{1, 1, 70, 1100, 128}, Sizes{1, 5, 2, 2, 160}, Sizes{2, 4, 33, 40, 64, 2},
-                    Sizes{1, 8, 70, 65, 32, 4}, Sizes{2, 3, 1, 7, 32, 3}));
+INSTANTIATE_TEST_SUITE_P(Sizes, OwnAttention,
+                         testing::Values(Sizes{1, 1, 1, 1, 32}, Sizes{1, 2, 1, 31, 64},
+                                         Sizes{2, 1, 31, 32, 32}, Sizes{1, 1, 32, 33, 128},
+                                         Sizes{1, 3, 33, 63, 64}, Sizes{2, 2, 63, 65, 128},
+                                         Sizes{1, 1, 65, 513, 256}, Sizes{1, 1, 65, 130, 512},
+                                         Sizes{1, 2, 97, 256, 32}, Sizes{1, 1, 5, 129, 96},
+                                         Sizes{1, 4, 70, 128, 64}, Sizes{2, 1, 300, 290, 64},
+                                         Sizes{1, 1, 513, 1, 128}, Sizes{1, 1, 70, 1100, 128},
+                                         Sizes{1, 5, 2, 2, 160}, Sizes{2, 4, 33, 40, 64, 2},
+                                         Sizes{1, 8, 70, 65, 32, 4}, Sizes{2, 3, 1, 7, 32, 3}));
+
+// ------------------------------------------------------------------------------ causal mask
+
+Tensor causally(const Inputs& x, const AttentionKernels* kernels) {
+  return ops::cpu::attend(x.q, x.k, x.v, kernels, ops::cpu::SeenKeys::kCausal).out_BHLD;
+}
+
+class OwnCausalAttention : public testing::TestWithParam<Sizes> {};
+
+TEST_P(OwnCausalAttention, EqualsFloat64) {
+  const auto x = draw(GetParam());
+  const auto unit = kUnit * x.v.abs().max().item<double>();
+  for (const auto& [name, kernels] : all_kernels()) {
+    const auto got = ops::cpu::attend(x.q, x.k, x.v, kernels, ops::cpu::SeenKeys::kCausal);
+    for (const std::int64_t i : {std::int64_t(0), x.q.size(2) / 3, x.q.size(2) - 1}) {
+      const auto want =
+          exact({x.q.narrow(2, i, 1), x.k.narrow(2, 0, i + 1), x.v.narrow(2, 0, i + 1)});
+      EXPECT_LT(largest_error(got.out_BHLD.narrow(2, i, 1), want.out_BHLD), unit) << name << i;
+      EXPECT_LT(largest_error(got.lse_BHL.narrow(2, i, 1), want.lse_BHL), 3e-6) << name << i;
+    }
+  }
+}
+
+TEST_P(OwnCausalAttention, SeesNothingOfWhatFollows) {
+  const auto x = draw(GetParam());
+  const auto length = x.q.size(2);
+  for (const auto& [name, kernels] : all_kernels()) {
+    const auto want = causally(x, kernels);
+    for (const auto i : {length / 5, length / 2}) {
+      const Inputs y{x.q, x.k.clone(), x.v.clone()};
+      y.k.narrow(2, i + 1, length - i - 1).mul_(-40);
+      y.v.narrow(2, i + 1, length - i - 1).mul_(100);
+      EXPECT_TRUE(at::equal(causally(y, kernels).narrow(2, 0, i + 1), want.narrow(2, 0, i + 1)))
+          << name << " " << i;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Sizes, OwnCausalAttention,
+                         testing::Values(Sizes{1, 1, 1, 1, 32}, Sizes{2, 2, 33, 33, 64},
+                                         Sizes{1, 4, 300, 300, 64, 2}, Sizes{1, 1, 513, 513, 128},
+                                         Sizes{1, 8, 130, 130, 32, 4}, Sizes{1, 2, 97, 97, 96}));
+
+TEST(OwnCausalAttentions, TakeAsManyQueriesAsKeys) {
+  const auto x = draw(Sizes{1, 1, 5, 7, 32});
+  EXPECT_ANY_THROW(causally(x, &loops()));
+}
 
 // --------------------------------------------------------------------------------- softmax
 

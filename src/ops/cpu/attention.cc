@@ -15,7 +15,7 @@
 namespace braid::ops::cpu {
 namespace {
 
-constexpr std::int64_t kMaxWidth = 256;
+constexpr std::int64_t kMaxWidth = 512;
 constexpr std::int64_t kPanels = 32;  // a multiple of every kernel's panel
 
 // Queries that share the keys in the L2 cache; fewer if threads would be idle.
@@ -36,6 +36,7 @@ struct Head {
 struct Problem {
   Tensor q_BHLD, k_BGLD, v_BGLD, out_BHLD, lse_BHL;
   const AttentionKernels& kernels;
+  SeenKeys seen;
 
   std::int64_t heads() const { return q_BHLD.size(0) * q_BHLD.size(1); }
   std::int64_t heads_per_group() const { return q_BHLD.size(1) / k_BGLD.size(1); }
@@ -63,12 +64,15 @@ class AttentionTask {
     group_ = group;
     const auto rows = round_up(queries.count, p_.kernels.rows);
     take(Head(p_.q_BHLD, head), queries, rows);
+    const bool is_causal = p_.seen == SeenKeys::kCausal;
     std::fill_n(totals_.at(0), rows * kTotals, 0.f);
     std::fill_n(largest_.at(0), rows, -std::numeric_limits<float>::infinity());
     p_.kernels.attend({.keys = keys_.at(0),
                        .values = values_.at(0),
                        .num_keys = p_.keys(),
                        .width = p_.width(),
+                       .seen = is_causal ? queries.begin + 1 : p_.keys(),
+                       .seen_more = is_causal ? 1 : 0,
                        .scale = float(std::numbers::log2e / std::sqrt(double(p_.width()))),
                        .queries = queries_.at(0),
                        .rows = rows,
@@ -147,16 +151,18 @@ bool attends(const Tensor& q_BHLD, const Tensor& k_BGLD, const Tensor& v_BGLD) {
 }
 
 PartialAttention attend(const Tensor& q_BHLD, const Tensor& k_BGLD, const Tensor& v_BGLD,
-                        const AttentionKernels* kernels) {
+                        const AttentionKernels* kernels, SeenKeys seen) {
   check(are_taken(q_BHLD, k_BGLD, v_BGLD), "no attention of ours of queries ", q_BHLD.sizes(),
         " to keys ", k_BGLD.sizes(), " and values ", v_BGLD.sizes(), " of ", q_BHLD.scalar_type());
   if (!kernels) kernels = attention_kernels();
   check(kernels != nullptr, "this machine attends by LibTorch's kernels");
+  check(seen == SeenKeys::kAll || q_BHLD.size(2) == k_BGLD.size(2), "causal attention of ",
+        q_BHLD.size(2), " queries to ", k_BGLD.size(2), " keys");
   const auto batches = q_BHLD.size(0), heads = q_BHLD.size(1), queries = q_BHLD.size(2);
   const auto out_BLHD = at::empty({batches, queries, heads, q_BHLD.size(3)}, q_BHLD.options());
   const auto lse_BHL = at::empty({batches, heads, queries}, q_BHLD.options().dtype(at::kFloat));
   const PartialAttention result{.out_BHLD = out_BLHD.transpose(1, 2), .lse_BHL = lse_BHL};
-  run({q_BHLD, k_BGLD, v_BGLD, result.out_BHLD, lse_BHL, *kernels});
+  run({q_BHLD, k_BGLD, v_BGLD, result.out_BHLD, lse_BHL, *kernels, seen});
   return result;
 }
 

@@ -9,13 +9,15 @@
 
 namespace braid::ops {
 
-// Some queries of a head, and all of its keys. Widths D are multiples of 32; memory is aligned to
+// Some queries of a head, and its keys. Widths D are multiples of 32; memory is aligned to
 // 64 bytes. A word is one number of D widened to float32, or two in bfloat16.
 struct AttentionBlock {
   // Panels of keys: for each word of D, those of all keys, consecutively. Panels of value columns:
   // for each key, or pair of keys, the words of all columns.
   const float *keys, *values;
   std::int64_t num_keys, width;
+  // Query m sees the first `seen` + m * `seen_more` keys: at least one, and no more than all.
+  std::int64_t seen, seen_more;
   float scale;  // multiplies scores: log2(e) / sqrt(D)
 
   const float* queries;  // [rows words]
@@ -33,7 +35,7 @@ struct AttentionKernels {
   // The last pair of keys is padded with 0.
   using PackValues = void(const std::uint16_t* row, std::int64_t stride, std::int64_t keys,
                           std::int64_t width, float* panels);
-  // Lets the queries attend to all keys.
+  // Lets the queries attend to the keys that they see.
   using Attend = void(const AttentionBlock& block);
   // A query's result, rounded once to bfloat16 [D]; returns the sum of its weights.
   using Finish = float(const float* sums, const float* totals, std::int64_t width,

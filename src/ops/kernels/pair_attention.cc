@@ -47,9 +47,10 @@ void add_values(const AttentionBlock& b, const Part& part) {
 // All strips process a block of keys while it is in the L2 cache, then move on to the next.
 void attend(const AttentionBlock& b) {
   alignas(64) float scores[kRows * kStride], factors[kRows];
-  for (int64 key = 0; key < b.num_keys; key += kKeys)
+  for (int64 key = 0; key < seen_by(b, b.rows - 1); key += kKeys)
     for (int64 row = 0; row < b.rows; row += kRows) {
-      const auto rest = b.num_keys - key;
+      const auto rest = seen_by(b, row + kRows - 1) - key;
+      if (rest <= 0) continue;
       const Part part{.row = row,
                       .key = key,
                       .keys = rest < kKeys ? rest : kKeys,

@@ -63,7 +63,7 @@ void weigh_row(const AttentionBlock& b, const Part& part, int64 m) {
   auto* const kept = (Floats*)(b.totals + row * 2 * AttentionKernels::kParts);
   auto* const largest = b.largest + row;
   Floats totals[2] = {kept[0], kept[1]};
-  fill_up(scores, part.keys, whole);
+  fill_up(scores, seen_in_part(b, part, row), whole);
   const auto factor = lift(largest, largest_score<Floats>(scores, whole) * b.scale, totals);
   if (part.key > 0 && factor != 1)
     for (int64 d = 0; d < b.width; d += kLanes) *(Floats*)(b.sums + row * b.width + d) *= factor;
@@ -90,9 +90,10 @@ void add_values(const AttentionBlock& b, const Part& part) {
 // All strips process a block of keys while it is in the L2 cache, then move on to the next.
 void attend(const AttentionBlock& b) {
   alignas(64) float scores[kRows * kStride];
-  for (int64 key = 0; key < b.num_keys; key += kKeys)
+  for (int64 key = 0; key < seen_by(b, b.rows - 1); key += kKeys)
     for (int64 row = 0; row < b.rows; row += kRows) {
-      const auto rest = b.num_keys - key;
+      const auto rest = seen_by(b, row + kRows - 1) - key;
+      if (rest <= 0) continue;
       const Part part{
           .row = row, .key = key, .keys = rest < kKeys ? rest : kKeys, .scores = scores};
       multiply_by_keys(b, part);

@@ -131,7 +131,7 @@ struct alignas(64) Scratch {
 // Numbers the parts so that all strips process a block of keys while it is in the L2 cache.
 Part part_at(const AttentionBlock& b, int64 number, Scratch& scratch) {
   const auto strips = b.rows / kRows;
-  const auto key = number / strips * kKeys, rest = b.num_keys - key;
+  const auto key = number / strips * kKeys, rest = seen_by(b, b.rows - 1) - key;
   return {.row = number % strips * kRows,
           .key = key,
           .keys = rest < kKeys ? rest : kKeys,
@@ -143,7 +143,7 @@ void attend(const AttentionBlock& b) {
   Scratch scratch;
   Shapes before;  // not initialised: the compiler does not know how much the intrinsic writes
   _tile_storeconfig(&before);
-  const auto parts = b.rows / kRows * ((b.num_keys + kKeys - 1) / kKeys);
+  const auto parts = b.rows / kRows * ((seen_by(b, b.rows - 1) + kKeys - 1) / kKeys);
   write_memory();
   _tile_loadconfig(&kShapes);
   auto next = part_at(b, 0, scratch);

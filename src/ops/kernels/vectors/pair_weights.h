@@ -56,7 +56,7 @@ __attribute__((noinline)) void weigh_row(const AttentionBlock& b, const Part& pa
   auto* const kept = (Sixteen*)(b.totals + (part.row + m) * 2 * kParts);
   auto* const largest = b.largest + part.row + m;
   Sixteen totals[2] = {kept[0], kept[1]};
-  fill_up(scores, part.keys, whole);
+  fill_up(scores, seen_in_part(b, part, part.row + m), whole);
   const auto top = largest_score<Sixteen>(scores, whole);
   part.factors[m] = lift(largest, top * b.scale, totals);
 

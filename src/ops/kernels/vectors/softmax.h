@@ -76,6 +76,20 @@ inline float lift(float* largest, float score, Vector (&totals)[kCount]) {
   return factor[0];
 }
 
+// How many keys the query of this row sees.
+template <class Block>
+inline std::int64_t seen_by(const Block& b, std::int64_t row) {
+  const auto seen = b.seen + row * b.seen_more;
+  return seen < b.num_keys ? seen : b.num_keys;
+}
+
+// How many keys of a part a query sees.
+template <class Block, class Part>
+inline std::int64_t seen_in_part(const Block& b, const Part& part, std::int64_t row) {
+  const auto seen = seen_by(b, row) - part.key;
+  return seen < 0 ? 0 : seen < part.keys ? seen : part.keys;
+}
+
 // Pads scores with -inf (no key), from `count` on.
 inline void fill_up(float* scores, std::int64_t count, std::int64_t whole) {
   for (auto n = count; n < whole; ++n) scores[n] = -__builtin_inff();
