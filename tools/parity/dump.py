@@ -53,7 +53,7 @@ class Request:
     references: tuple = ()          # (width, height) of each
     init: tuple | None = None       # (width, height) of the picture to start from
     strength: float = 0.6
-    mask: bool = False              # of the size of init
+    mask: bool | str = False        # of the size of init; True or a name in MASKS
     mask_blur: float = 0.0
     padding_crop: int | None = None
     control: tuple | None = None    # (width, height)
@@ -123,11 +123,25 @@ def looked_at_pictures(request):
     return [random_picture(400 + i, size) for i, size in enumerate(request.looked_at)]
 
 
-def mask_picture(size):
-    """Grey and tinted, from black in one corner to white in the opposite one."""
+# Levels of grey at relative places, from 0 at the top left to 1.
+MASKS = {
+    True: lambda x, y: x * 200 + y * 100 - 30,
+    "white": lambda x, y: 255 + 0 * x,
+    "black": lambda x, y: 0 * x,
+    "grey": lambda x, y: 110 + 0 * x,
+    "dot": lambda x, y: 255.0 * ((x > 0.6) & (x < 0.8) & (y > 0.3) & (y < 0.45)),
+    "corner": lambda x, y: 255.0 * ((x > 0.75) & (y > 0.75)),
+    "frame": lambda x, y: 255.0 * ((x < 0.1) | (x > 0.9) | (y < 0.1) | (y > 0.9)),
+    "column": lambda x, y: 255.0 * ((x > 0.45) & (x < 0.55)),
+    "noise": lambda x, y: np.random.default_rng(x.shape).integers(0, 256, x.shape)}
+
+
+def mask_picture(size, kind=True):
+    """Slightly tinted."""
     y, x = np.mgrid[:size[1], :size[0]]
-    slope = x / size[0] * 200 + y / size[1] * 100 - 30
-    return Image.fromarray(np.stack([slope, slope + 20, slope + 40], -1).clip(0, 255)
+    level = MASKS[kind](x / size[0], y / size[1])
+    tint = 20 if kind is True else 0
+    return Image.fromarray(np.stack([level, level + tint, level + 2 * tint], -1).clip(0, 255)
                            .astype(np.uint8))
 
 
@@ -137,7 +151,7 @@ def pictures_in(request):
     if request.init:
         pictures["init"] = random_picture(100, request.init)
     if request.mask:
-        pictures["mask"] = mask_picture(request.init)
+        pictures["mask"] = mask_picture(request.init, request.mask)
     if request.control:
         pictures["control"] = random_picture(200, request.control)
     return pictures
@@ -203,7 +217,7 @@ def with_pictures(pipe, request):
     pipe, followed = with_nets(pipe, request)
     if "init" not in given:
         return pipe, followed
-    kind = FROM_PICTURE[type(pipe).__name__][request.mask]
+    kind = FROM_PICTURE[type(pipe).__name__][bool(request.mask)]
     taken = inspect.signature(kind.__init__).parameters
     made = kind(**{name: part for name, part in pipe.components.items() if name in taken})
     made.set_progress_bar_config(disable=True)
@@ -409,7 +423,8 @@ def run(pipe, request, latents=None):
     if "true_cfg_scale" not in inspect.signature(type(pipe).__call__).parameters:
         arguments.pop("true_cfg_scale", None)  # ControlNets beside an initial picture
     if request.init and "image" in arguments:
-        arguments["image_reference"] = arguments.pop("image")[0]
+        references = arguments.pop("image")  # klein takes several of one size
+        arguments["image_reference"] = references[0] if len(references) == 1 else references
     set_tiling(pipe, request.vae_tiling)
     noise = family.generators(request)
     seeded_steps(pipe, noise)

@@ -4,7 +4,7 @@ usage: python live.py [BRAID] [--only WORD ...] [--random N --seed S] [--threads
 
 BRAID is the program (build/release/bin/braid). Prints one line per case; exits 1 if any fails.
 Without --only and --random the committed fixtures are first rebuilt and compared too. --random takes N
-cases that seeds S, S + 1, ... draw (random_cases.py).
+cases that seeds S, S + 1, ... draw: even ones usual (random_cases.py), odd ones unusual.
 float32: latents_initial (noise), sigmas and timesteps bit for bit, the rest within the tolerances below.
 bfloat16: velocity_first's error against float32 from the same latents, compared with diffusers' own.
 """
@@ -33,6 +33,7 @@ import random_pipeline
 import rounded
 import single_file
 import torch
+import unusual_cases
 from live_cases import CASES
 from PIL import Image
 from safetensors.torch import load_file, save_file
@@ -128,6 +129,8 @@ def flags_of(case, folder, threads):
         flags += ["--prompt-2", request.prompt_2]
     if request.negative_prompt is not None:
         flags += ["--negative-prompt", request.negative_prompt]
+    if request.negative_prompt_2 is not None:
+        flags += ["--negative-prompt-2", request.negative_prompt_2]
     if request.true_cfg != 1 and not is_true:
         flags += ["--true-cfg", request.true_cfg]
     if request.cfg_norm_cap != 0:
@@ -358,7 +361,8 @@ def main():
     torch.set_num_threads(args.threads)
     cases = CASES
     if args.random:
-        cases = [random_cases.draw_case(args.seed + i) for i in range(args.random)]
+        draws = (random_cases.draw_case, unusual_cases.draw_unusual)
+        cases = [draws[seed % 2](seed) for seed in range(args.seed, args.seed + args.random)]
     if args.only:
         cases = [case for case in cases if any(word in case.name for word in args.only)]
     has_all = not args.only and not args.random

@@ -138,5 +138,5 @@ def draw_case(seed):
     return Case(", ".join(word for word in words if word), shape,
                 request(draw, family, fields.get("control_lora")), flags=flags,
                 single_file=draw.choice(["", "model.diffusion_model.", None]) if coding else None,
-                coded=coding, coding_seed=str(seed), coded_text=coding == "gguf",
+                coded=coding, coding_seed=str(seed), coded_text=coding == "gguf" and not fields["converted"],
                 env={"BRAID_ISA": isa} if isa else {}, **fields)

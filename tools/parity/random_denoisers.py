@@ -2,7 +2,7 @@
 
 As in random_pipeline.py every tensor is redrawn, so that each of them affects the output.
 """
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import random_pipeline
 import torch
@@ -39,6 +39,7 @@ class ZImageShape:
     text_width: int = 30
     t_scale: float = 1000.0
     dtype: str = "bfloat16"
+    config: dict = field(default_factory=dict)  # other fields of its config
 
 
 @dataclass
@@ -53,6 +54,7 @@ class Flux2VaeShape:
     batch_norm_eps: float = 1e-4
     sample_size: int = 32           # the tile, once tiling is on
     dtype: str = "bfloat16"
+    config: dict = field(default_factory=dict)  # other fields of its config
 
 
 def flux2_transformer(s):
@@ -65,19 +67,21 @@ def flux2_transformer(s):
 
 
 def zimage_transformer(s):
-    return ZImageTransformer2DModel(
-        in_channels=s.latent_channels, dim=s.heads * sum(s.axes), n_layers=s.layers,
-        n_refiner_layers=s.refiners, n_heads=s.heads, n_kv_heads=s.heads,
-        cap_feat_dim=s.text_width, rope_theta=s.theta, t_scale=s.t_scale, axes_dims=list(s.axes))
+    return ZImageTransformer2DModel(**{
+        "in_channels": s.latent_channels, "dim": s.heads * sum(s.axes), "n_layers": s.layers,
+        "n_refiner_layers": s.refiners, "n_heads": s.heads, "n_kv_heads": s.heads,
+        "cap_feat_dim": s.text_width, "rope_theta": s.theta, "t_scale": s.t_scale,
+        "axes_dims": list(s.axes)} | s.config)
 
 
 def flux2_vae(s):
-    return AutoencoderKLFlux2(
-        down_block_types=("DownEncoderBlock2D",) * len(s.widths),
-        up_block_types=("UpDecoderBlock2D",) * len(s.widths), block_out_channels=s.widths,
-        decoder_block_out_channels=s.decoder_widths, layers_per_block=s.layers,
-        latent_channels=s.latent_channels, norm_num_groups=s.groups, sample_size=s.sample_size,
-        mid_block_add_attention=s.attention, batch_norm_eps=s.batch_norm_eps)
+    return AutoencoderKLFlux2(**{
+        "down_block_types": ("DownEncoderBlock2D",) * len(s.widths),
+        "up_block_types": ("UpDecoderBlock2D",) * len(s.widths), "block_out_channels": s.widths,
+        "decoder_block_out_channels": s.decoder_widths, "layers_per_block": s.layers,
+        "latent_channels": s.latent_channels, "norm_num_groups": s.groups,
+        "sample_size": s.sample_size, "mid_block_add_attention": s.attention,
+        "batch_norm_eps": s.batch_norm_eps} | s.config)
 
 
 BUILDERS = {Flux2Shape: flux2_transformer, ZImageShape: zimage_transformer,

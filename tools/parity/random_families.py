@@ -38,6 +38,7 @@ class TextShape:
     theta: float = 1e6
     causal_lm: bool = True          # names begin with model.
     chat_in_config: bool = False    # the chat template is in tokenizer_config.json
+    config: dict = field(default_factory=dict)  # other fields of its config
 
 
 @dataclass
@@ -83,21 +84,22 @@ def spread(name, shape, s):
     return random_denoisers.spread(name, shape, s)
 
 
+def language_fields(s, vocabulary):
+    return {"vocab_size": vocabulary, "hidden_size": s.width, "intermediate_size": s.ff,
+            "num_hidden_layers": s.layers, "num_attention_heads": s.heads,
+            "num_key_value_heads": s.kv_heads, "head_dim": s.head_dim,
+            "rope_parameters": {"rope_type": "default", "rope_theta": s.theta},
+            "max_position_embeddings": 4096}
+
+
 def qwen3(s, vocabulary):
-    config = Qwen3Config(
-        vocab_size=vocabulary, hidden_size=s.width, intermediate_size=s.ff,
-        num_hidden_layers=s.layers, num_attention_heads=s.heads, num_key_value_heads=s.kv_heads,
-        head_dim=s.head_dim, rope_parameters={"rope_type": "default", "rope_theta": s.theta},
-        tie_word_embeddings=True, max_position_embeddings=4096)
+    config = Qwen3Config(**language_fields(s, vocabulary) | {"tie_word_embeddings": True} | s.config)
     return (Qwen3ForCausalLM if s.causal_lm else Qwen3Model)(config)
 
 
 def mistral3(s, vocabulary):
-    text = MistralConfig(
-        vocab_size=vocabulary, hidden_size=s.width, intermediate_size=s.ff,
-        num_hidden_layers=s.layers, num_attention_heads=s.heads, num_key_value_heads=s.kv_heads,
-        head_dim=s.head_dim, rope_parameters={"rope_type": "default", "rope_theta": s.theta},
-        rms_norm_eps=1e-5, sliding_window=None, max_position_embeddings=4096)
+    text = MistralConfig(**language_fields(s, vocabulary)
+                         | {"rms_norm_eps": 1e-5, "sliding_window": None} | s.config)
     vision = PixtralVisionConfig(hidden_size=8, intermediate_size=8, num_hidden_layers=1,
                                  num_attention_heads=2, image_size=28, patch_size=14)
     return Mistral3ForConditionalGeneration(Mistral3Config(

@@ -46,24 +46,27 @@ class JoyShape:
     deepstack: tuple = (0, 1, 2)
     scheduler: dict = field(default_factory=lambda: {"shift": 4.0})
     dtype: str = "float32"
+    configs: dict = field(default_factory=dict)  # other fields of configs: transformer, vae, ...
 
 
 def transformer(s):
     cls = JoyImageEditPlusTransformer3DModel if s.plus else JoyImageEditTransformer3DModel
-    return cls(
-        in_channels=s.latent_channels, hidden_size=s.heads * sum(s.axes),
-        num_attention_heads=s.heads, text_dim=s.text_width, mlp_width_ratio=s.mlp_ratio,
-        num_layers=s.layers, rope_dim_list=list(s.axes), rope_type=s.rope_type)
+    return cls(**{
+        "in_channels": s.latent_channels, "hidden_size": s.heads * sum(s.axes),
+        "num_attention_heads": s.heads, "text_dim": s.text_width, "mlp_width_ratio": s.mlp_ratio,
+        "num_layers": s.layers, "rope_dim_list": list(s.axes), "rope_type": s.rope_type}
+        | s.configs.get("transformer", {}))
 
 
 def vae(s):
     levels = len(s.vae_mult)
     channel = torch.arange(s.latent_channels) / s.latent_channels
-    return AutoencoderKLWan(
-        base_dim=s.vae_base, z_dim=s.latent_channels, dim_mult=list(s.vae_mult),
-        num_res_blocks=s.vae_layers, temperal_downsample=[i % 2 == 1 for i in range(levels - 1)],
-        latents_mean=(channel - 0.4).tolist(), latents_std=(0.7 + channel).tolist(),
-        scale_factor_spatial=2 ** (levels - 1))
+    return AutoencoderKLWan(**{
+        "base_dim": s.vae_base, "z_dim": s.latent_channels, "dim_mult": list(s.vae_mult),
+        "num_res_blocks": s.vae_layers,
+        "temperal_downsample": [i % 2 == 1 for i in range(levels - 1)],
+        "latents_mean": (channel - 0.4).tolist(), "latents_std": (0.7 + channel).tolist(),
+        "scale_factor_spatial": 2 ** (levels - 1)} | s.configs.get("vae", {}))
 
 
 def text_encoder(s, tokens):
@@ -74,11 +77,12 @@ def text_encoder(s, tokens):
         "num_key_value_heads": s.text_kv_heads, "head_dim": s.text_head_dim,
         "rope_parameters": {"rope_type": "default", "rope_theta": 5e6,
                             "mrope_section": list(s.sections), "mrope_interleaved": True}}
+    text |= s.configs.get("text", {})
     vision = {
         "depth": s.vision_depth, "hidden_size": s.vision_width, "num_heads": s.vision_heads,
         "intermediate_size": s.vision_ff, "out_hidden_size": s.text_width,
         "num_position_embeddings": s.vision_positions,
-        "deepstack_visual_indexes": list(s.deepstack)}
+        "deepstack_visual_indexes": list(s.deepstack)} | s.configs.get("vision", {})
     ids = {name + "_token_id": tokens.convert_tokens_to_ids(f"<|{mark}|>") for name, mark in (
         ("image", "image_pad"), ("video", "video_pad"), ("vision_start", "vision_start"),
         ("vision_end", "vision_end"))}
@@ -106,13 +110,13 @@ def spread(name, shape, s):
     return 0.0, gain * (fan_in / 3 if shape[2:] == (3, 3, 3) else fan_in) ** -0.5
 
 
-def write_processor(out):
+def write_processor(out, s):
     """Like published ones: how pictures are normalised, and links to the tokenizer's files."""
     from transformers import Qwen2VLImageProcessor, Qwen3VLVideoProcessor  # they need torchvision
     half = [0.5] * 3
     size = {"shortest_edge": 65536, "longest_edge": 16777216}
-    Qwen2VLImageProcessor(patch_size=16, size=size, image_mean=half,
-                          image_std=half).save_pretrained(out / "processor")
+    Qwen2VLImageProcessor(**{"patch_size": 16, "size": size, "image_mean": half, "image_std": half}
+                          | s.configs.get("processor", {})).save_pretrained(out / "processor")
     Qwen3VLVideoProcessor().save_pretrained(out / "processor")
     for path in (out / "tokenizer").iterdir():
         (out / "processor" / path.name).symlink_to(f"../tokenizer/{path.name}")
@@ -126,7 +130,7 @@ def make(out, s):
     parts = {"transformer": transformer(s), "vae": vae(s), "text_encoder": text_encoder(s, tokens)}
     for name, part in parts.items():
         random_pipeline.fill(part, name, s, spread).save_pretrained(out / name)
-    write_processor(out)
+    write_processor(out, s)
     FlowMatchEulerDiscreteScheduler.from_config(s.scheduler).save_pretrained(out / "scheduler")
     index = {"_class_name": "JoyImageEditPlusPipeline" if s.plus else "JoyImageEditPipeline",
              "_diffusers_version": "0.42.1",

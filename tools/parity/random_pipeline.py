@@ -99,6 +99,7 @@ class Shape:
     controlnets: tuple = ()         # NetShapes, in folders controlnet_1, ...
     redux: ReduxShape | None = None  # in the folder redux
     shard: str = ""                 # the largest shard, like 100KB; empty: one file per part
+    configs: dict = field(default_factory=dict)  # other fields of configs, by part
 
 
 def transformer(s):
@@ -121,30 +122,32 @@ def controlnet(s, net):
 
 
 def clip(s):
-    return CLIPTextModel(CLIPTextConfig(
-        vocab_size=670, hidden_size=s.clip_width, intermediate_size=s.clip_ff,
-        num_hidden_layers=s.clip_layers, num_attention_heads=s.clip_heads, hidden_act=s.clip_act,
-        projection_dim=s.clip_width, bos_token_id=668 if s.clip_eos != 2 else 0,
-        eos_token_id=s.clip_eos, pad_token_id=1))
+    return CLIPTextModel(CLIPTextConfig(**{
+        "vocab_size": 670, "hidden_size": s.clip_width, "intermediate_size": s.clip_ff,
+        "num_hidden_layers": s.clip_layers, "num_attention_heads": s.clip_heads,
+        "hidden_act": s.clip_act, "projection_dim": s.clip_width,
+        "bos_token_id": 668 if s.clip_eos != 2 else 0, "eos_token_id": s.clip_eos,
+        "pad_token_id": 1} | s.configs.get("text_encoder", {})))
 
 
 def t5(s):
-    return T5EncoderModel(T5Config(
-        vocab_size=320, d_model=s.t5_width, d_kv=s.t5_head_dim, d_ff=s.t5_ff,
-        num_layers=s.t5_layers, num_heads=s.t5_heads, feed_forward_proj="gated-gelu",
-        relative_attention_num_buckets=s.t5_buckets, tie_word_embeddings=False,
-        relative_attention_max_distance=s.t5_max_distance))
+    return T5EncoderModel(T5Config(**{
+        "vocab_size": 320, "d_model": s.t5_width, "d_kv": s.t5_head_dim, "d_ff": s.t5_ff,
+        "num_layers": s.t5_layers, "num_heads": s.t5_heads, "feed_forward_proj": "gated-gelu",
+        "relative_attention_num_buckets": s.t5_buckets, "tie_word_embeddings": False,
+        "relative_attention_max_distance": s.t5_max_distance}
+        | s.configs.get("text_encoder_2", {})))
 
 
 def vae(s):
-    return AutoencoderKL(
-        block_out_channels=s.vae_widths, layers_per_block=s.vae_layers, act_fn="silu",
-        down_block_types=("DownEncoderBlock2D",) * len(s.vae_widths),
-        up_block_types=("UpDecoderBlock2D",) * len(s.vae_widths),
-        latent_channels=s.latent_channels, norm_num_groups=s.vae_groups,
-        sample_size=s.vae_sample_size, scaling_factor=s.scaling, shift_factor=s.shift,
-        use_quant_conv=s.vae_quant_convs, use_post_quant_conv=s.vae_quant_convs,
-        mid_block_add_attention=s.vae_attention)
+    return AutoencoderKL(**{
+        "block_out_channels": s.vae_widths, "layers_per_block": s.vae_layers, "act_fn": "silu",
+        "down_block_types": ("DownEncoderBlock2D",) * len(s.vae_widths),
+        "up_block_types": ("UpDecoderBlock2D",) * len(s.vae_widths),
+        "latent_channels": s.latent_channels, "norm_num_groups": s.vae_groups,
+        "sample_size": s.vae_sample_size, "scaling_factor": s.scaling, "shift_factor": s.shift,
+        "use_quant_conv": s.vae_quant_convs, "use_post_quant_conv": s.vae_quant_convs,
+        "mid_block_add_attention": s.vae_attention} | s.configs.get("vae", {}))
 
 
 def spread(name, shape, s):
