@@ -52,7 +52,7 @@ def vae(draw, seed, **fields):
     groups = draw.choice([1, 2, 3])
     widths = tuple(groups * draw.choice([2, 3, 4, 6]) for _ in range(draw.choice([3, 4, 4])))
     return Shape(seed=seed, vae_widths=widths, vae_groups=groups, vae_layers=draw.randint(1, 3),
-                 vae_attention=draw.random() < 0.6, latent_channels=draw.choice([1, 3, 4, 16]),
+                 vae_attention=draw.random() < 0.6, latent_channels=draw.choice([1, 2, 4, 16]),
                  scaling=draw.choice([0.3611, 1.0, 2.5]), shift=draw.choice([0.1159, 0.0, -0.7]),
                  configs={"vae": {"use_quant_conv": draw.random() < 0.4,
                                   "use_post_quant_conv": draw.random() < 0.4}}, **fields)
@@ -171,7 +171,7 @@ def flux(draw, seed):
 
 def language_model(draw, least_layers, **fields):
     kv = draw.choice([1, 2, 3])
-    return TextShape(width=draw.choice([16, 24, 30]), heads=kv * draw.choice([1, 2, 4]), kv_heads=kv,
+    return TextShape(width=draw.choice([24, 32, 50]), heads=kv * draw.choice([1, 2, 4]), kv_heads=kv,
                      head_dim=draw.choice([6, 8, 10]), ff=draw.choice([30, 44]),
                      layers=least_layers + draw.choice([0, 0, 1, 3]),
                      theta=draw.choice([1e4, 1e6, 5e5]), chat_in_config=draw.random() < 0.5,
@@ -297,6 +297,9 @@ def joy(draw, seed):
         scheduler=scheduler(draw, False), configs={
             "transformer": {"theta": draw.choice([256, 10000, 77])},
             "text": {"rms_norm_eps": draw.choice([1e-6, 1e-4])},
+            "processor": draw.choice([{}, {"size": {"shortest_edge": 3136, "longest_edge": 1003520}},
+                                      {"size": {"shortest_edge": 1200000, "longest_edge": 9000000},
+                                       "image_mean": [0.4, 0.5, 0.7], "image_std": [0.2, 0.3, 0.6]}]),
             "vae": {"temperal_downsample": [draw.random() < 0.5 for _ in range(levels - 1)]}})
     options = {"size": draw.choice(["1024x1024", "500x300", "64x640", "1024x832", "832x1152"]),
                "seq": 4096, "seed": draw.randint(0, 2**63), "steps": draw.choice([1, 2, 3]),
