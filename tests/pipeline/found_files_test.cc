@@ -52,6 +52,31 @@ std::vector<std::uint8_t> picture_of(const PipelineOptions& options) {
       .rgb;
 }
 
+// diffusers writes the class that a directory was last used as.
+TEST(ModelDirectory, IsKnownByAllClassesOfItsModel) {
+  const std::map<std::string, std::vector<std::string>> kClasses = {
+      {"basic",
+       {"FluxImg2ImgPipeline", "FluxInpaintPipeline", "FluxControlNetPipeline",
+        "FluxControlNetImg2ImgPipeline", "FluxControlNetInpaintPipeline"}},
+      {"kontext-mask", {"FluxKontextInpaintPipeline"}},
+      {"control", {"FluxControlImg2ImgPipeline", "FluxControlInpaintPipeline"}},
+      {"klein", {"Flux2KleinInpaintPipeline"}},
+      {"zimage-turbo", {"ZImageImg2ImgPipeline", "ZImageInpaintPipeline"}}};
+  for (const auto& [name, classes] : kClasses)
+    for (const auto& saved_as : classes) {
+      const TemporaryFolder folder;
+      const auto model = kParity / name / "model";
+      for (const auto& part : fs::directory_iterator(model))
+        if (part.is_directory())
+          fs::create_directory_symlink(part.path(), folder / part.path().filename());
+      auto index = read_json(model / "model_index.json");
+      const auto usual = index["_class_name"].get<std::string>();
+      index["_class_name"] = saved_as;
+      write_file(folder / "model_index.json", index.dump());
+      EXPECT_EQ(family_in(folder.path()).pipeline_class, usual) << saved_as;
+    }
+}
+
 class FoundFiles : public testing::Test {
  protected:
   FoundFiles() {

@@ -28,7 +28,9 @@ void check_part(const JsonObject& index, const fs::path& folder, const std::stri
 const FamilyEntry& family_of_class(const std::string& class_name, const fs::path& index) {
   std::string known;
   for (const auto& entry : known_families()) {
-    if (entry.pipeline_class == class_name) return entry;
+    const auto& kin = entry.kin_classes;
+    const bool is_kin = std::find(kin.begin(), kin.end(), class_name) != kin.end();
+    if (entry.pipeline_class == class_name || is_kin) return entry;
     known += (known.empty() ? "" : ", ") + entry.pipeline_class;
   }
   throw InputError(

@@ -195,6 +195,7 @@ std::shared_ptr<const Family> make_flux_family(const FluxConfigs& configs,
 
 FamilyEntry flux_family(FluxKind kind) {
   return {.pipeline_class = flux_pipeline(kind),
+          .kin_classes = flux_kin_pipelines(kind),
           .folders = {"text_encoder", "text_encoder_2", "tokenizer", "tokenizer_2", "vae",
                       "scheduler", "transformer"},
           .single_file_has = {"vector_in.in_layer.weight",

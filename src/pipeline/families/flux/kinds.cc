@@ -55,6 +55,21 @@ const char* flux_pipeline(FluxKind kind) {
   return "FluxControlPipeline";
 }
 
+std::vector<std::string> flux_kin_pipelines(FluxKind kind) {
+  switch (kind) {
+    case FluxKind::kPlain:
+      return {"FluxImg2ImgPipeline", "FluxInpaintPipeline", "FluxControlNetPipeline",
+              "FluxControlNetImg2ImgPipeline", "FluxControlNetInpaintPipeline"};
+    case FluxKind::kKontext:
+      return {"FluxKontextInpaintPipeline"};
+    case FluxKind::kFill:
+      return {};
+    case FluxKind::kControl:
+      break;
+  }
+  return {"FluxControlImg2ImgPipeline", "FluxControlInpaintPipeline"};
+}
+
 PicturesTaken flux_pictures(FluxKind kind, const VaeConfig& vae) {
   const int multiple = int(2 * vae.downscale());
   switch (kind) {

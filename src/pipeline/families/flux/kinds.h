@@ -1,6 +1,9 @@
 // The models with FLUX.1's shape, and the pictures that each looks at.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "pipeline/families/description.h"
 
 namespace braid {
@@ -13,6 +16,7 @@ enum class FluxKind {
 };
 
 const char* flux_pipeline(FluxKind kind);  // the class in model_index.json
+std::vector<std::string> flux_kin_pipelines(FluxKind kind);
 PicturesTaken flux_pictures(FluxKind kind, const VaeConfig& vae);
 // Channels per token beside those of the latents.
 std::int64_t flux_beside_channels(FluxKind kind, const VaeConfig& vae);

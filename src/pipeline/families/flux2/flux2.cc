@@ -258,6 +258,7 @@ std::shared_ptr<const Family> make_flux2_family(const Flux2Configs& configs,
 
 FamilyEntry flux2_klein_family() {
   auto entry = entry_of(Flux2Kind::kKleinDistilled);
+  entry.kin_classes = {"Flux2KleinInpaintPipeline"};
   entry.published = {"klein-4b", "klein-9b", "klein-base-4b", "klein-base-9b"};
   entry.open = open_klein;
   return entry;

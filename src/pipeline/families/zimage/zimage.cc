@@ -207,6 +207,7 @@ std::shared_ptr<const Family> make_zimage_family(const ZImageConfigs& configs,
 
 FamilyEntry zimage_family() {
   return {.pipeline_class = "ZImagePipeline",
+          .kin_classes = {"ZImageImg2ImgPipeline", "ZImageInpaintPipeline"},
           .folders = {"text_encoder", "tokenizer", "vae", "scheduler", "transformer"},
           .single_file_has = {"layers.0.adaLN_modulation.0.weight"},
           .published = {"z-image", "z-image-turbo"},
