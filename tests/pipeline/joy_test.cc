@@ -261,8 +261,12 @@ TEST_F(JoyFiles, AreRefusedWhereTheyDoNotFit) {
               HasSubstr("should be qwen3_vl, it is 'qwen3'"));
   EXPECT_THAT(tried("scheduler/scheduler_config.json", "use_dynamic_shifting", true),
               HasSubstr("should be false"));
-  EXPECT_THAT(tried("processor/preprocessor_config.json", "patch_size", 14),
-              HasSubstr("patch_size"));
+  const auto* const processor = "processor/preprocessor_config.json";
+  EXPECT_THAT(tried(processor, "patch_size", 14), HasSubstr("patch_size"));
+  EXPECT_THAT(tried(processor, "do_normalize", false), HasSubstr("'do_normalize' should be true"));
+  EXPECT_THAT(tried(processor, "rescale_factor", 0.5), HasSubstr("should be 1/255, it is 0.5"));
+  EXPECT_THAT(tried(processor, "resample", 1), HasSubstr("'resample'"));
+  EXPECT_THAT(tried(processor, "size", {{"shortest_edge", 1}}), HasSubstr("longest_edge"));
 }
 
 TEST_F(JoyFiles, NeedATokenizerWithPlacesForPictures) {

@@ -2,6 +2,8 @@
 
 #include <ATen/ATen.h>
 
+#include <nlohmann/json.hpp>
+
 #include "base/error.h"
 #include "image/resize.h"
 
@@ -10,11 +12,24 @@ namespace {
 
 constexpr int kMostReferences = 100;
 
-// If the image processor states a size, the encoder has to agree.
+void check_halves(const JsonObject& json, const char* key) {
+  if (!json.has(key)) return;
+  const auto& list = json.at(key);
+  require(list == nlohmann::json({0.5, 0.5, 0.5}), json.source(), ": '", key,
+          "' should be [0.5, 0.5, 0.5], it is ", list.dump());
+}
+
+// What the image processor states has to be what is done: the encoder's size, colours from -1 to 1.
 void check_processor(const ModelFiles& files, const SiglipConfig& siglip) {
   const auto path = files.redux / "feature_extractor" / "preprocessor_config.json";
   if (!std::filesystem::exists(path)) return;
   const auto json = read_json_object(path);
+  check_halves(json, "image_mean");
+  check_halves(json, "image_std");
+  for (const auto* step : {"do_resize", "do_rescale", "do_normalize"})
+    require(json.flag_or(step, true), json.source(), ": '", step, "' should be true");
+  constexpr int kPillowsBicubic = 3;
+  json.integer_or("resample", kPillowsBicubic, kPillowsBicubic, kPillowsBicubic);
   if (!json.has("size")) return;
   const JsonObject size(json.at("size"), json.source() + ": 'size'");
   for (const auto* side : {"height", "width"})

@@ -2,8 +2,6 @@
 
 #include <ATen/ATen.h>
 
-#include <nlohmann/json.hpp>
-
 #include "base/error.h"
 #include "pipeline/families/chat_tokens.h"
 #include "text/chat.h"
@@ -21,44 +19,7 @@ const ChatTokens kJoyChat{
     .tokens = {"<|im_start|>", "<|im_end|>", "<|vision_start|>", "<|image_pad|>", "<|vision_end|>"},
     .template_says = {}};
 
-std::vector<double> three_numbers(const JsonObject& json, const char* key) {
-  if (!json.has(key)) return {0.5, 0.5, 0.5};
-  const auto& list = json.at(key);
-  const bool are_three = list.is_array() && list.size() == 3 && list[0].is_number() &&
-                         list[1].is_number() && list[2].is_number();
-  require(are_three, json.source(), ": '", key, "' should be three numbers");
-  return list.get<std::vector<double>>();
-}
-
-PictureNorm read_norm(const JsonObject& json, const VisionConfig& vision) {
-  const auto same = [&](const char* key, std::int64_t wanted) {
-    (void)json.integer_or(key, wanted, wanted, wanted);
-  };
-  same("patch_size", vision.patch);
-  same("temporal_patch_size", vision.frames);
-  same("merge_size", vision.merge);
-  constexpr auto kMost = std::int64_t(1) << 40;
-  auto least = json.integer_or("min_pixels", 65536, 1, kMost);
-  auto most = json.integer_or("max_pixels", 16777216, 1, kMost);
-  if (json.has("size")) {
-    const JsonObject size(json.at("size"), json.source() + ": 'size'");
-    least = size.integer_or("shortest_edge", least, 1, kMost);
-    most = size.integer_or("longest_edge", most, 1, kMost);
-  }
-  return {.mean = three_numbers(json, "image_mean"),
-          .deviation = three_numbers(json, "image_std"),
-          .least_pixels = least,
-          .most_pixels = most};
-}
-
 }  // namespace
-
-PictureNorm read_picture_norm(const fs::path& processor, const VisionConfig& vision) {
-  const auto own = processor / "preprocessor_config.json";
-  if (fs::exists(own)) return read_norm(read_json_object(own), vision);
-  const auto all = read_json_object(processor / "processor_config.json");
-  return read_norm({all.at("image_processor"), all.source() + ": 'image_processor'"}, vision);
-}
 
 JoyText::JoyText(const JoyConfigs& configs, const fs::path& folder, at::Device device,
                  Paged<Qwen3Vl> model)
@@ -66,7 +27,7 @@ JoyText::JoyText(const JoyConfigs& configs, const fs::path& folder, at::Device d
       max_plain_tokens_(configs.max_plain_tokens),
       device_(device),
       tokenizer_(load_tokenizer(folder / "tokenizer")),
-      norm_(read_picture_norm(folder / "processor", configs.text.vision)),
+      process_(folder / "processor", configs.text.vision),
       model_(std::move(model)) {
   check_chat_tokens(*tokenizer_, kJoyChat, folder / "tokenizer");
 }
@@ -84,26 +45,12 @@ std::vector<std::int64_t> JoyText::ids_of(const Prompt& prompt, const Warn& warn
   return {first, first + encoding.length};
 }
 
-Tensor JoyText::normed(const Tensor& picture_13HW) const {
-  const auto height = picture_13HW.size(2), width = picture_13HW.size(3);
-  const auto pixels = height * width;
-  const auto side = model_.network.config().vision.pixels_per_token();
-  require(height % side == 0 && width % side == 0 && pixels >= norm_.least_pixels &&
-              pixels <= norm_.most_pixels,
-          "the text encoder looks at pictures of ", norm_.least_pixels, " to ", norm_.most_pixels,
-          " pixels and sides of multiples of ", side, ", one has ", width, "x", height);
-  const auto unit = (picture_13HW[0].to(at::kFloat) + 1) / 2;
-  const auto of_colours = [](const std::vector<double>& numbers) {
-    return at::tensor(numbers, at::kFloat).view({3, 1, 1});
-  };
-  return ((unit - of_colours(norm_.mean)) / of_colours(norm_.deviation)).to(device_);
-}
-
 // Computed once for all prompts of a request, which look at the same pictures.
 SeenTogether JoyText::see(const Prompt& prompt) const {
   if (const auto* const seen = std::any_cast<SeenTogether>(prompt.seen.get())) return *seen;
   std::vector<Tensor> pictures;
-  for (const auto& picture : prompt.pictures_13HW) pictures.push_back(normed(picture));
+  for (const auto& picture : prompt.pictures_13HW)
+    pictures.push_back(process_(picture).to(device_));
   auto seen = model_.network.see(pictures);
   if (prompt.seen) *prompt.seen = seen;
   return seen;

@@ -1,0 +1,123 @@
+#include "pipeline/families/joy/processor.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+
+namespace braid {
+namespace {
+
+constexpr std::int64_t kLargestArea = std::int64_t(1) << 40;
+constexpr int kBilinear = 2, kBicubic = 3;
+constexpr double kLevels = 255;
+
+// What absent fields mean to the class; published files have them all.
+constexpr std::int64_t kLeastArea = 56 * 56, kMostArea = 28 * 28 * 1280;
+const std::vector<double> kMean = {0.48145466, 0.4578275, 0.40821073},
+                          kDeviation = {0.26862954, 0.26130258, 0.27577711};
+
+std::vector<double> three_numbers(const JsonObject& json, const char* key,
+                                  const std::vector<double>& otherwise) {
+  if (!json.has(key)) return otherwise;
+  const auto& list = json.at(key);
+  const bool are_three = list.is_array() && list.size() == 3 && list[0].is_number() &&
+                         list[1].is_number() && list[2].is_number();
+  require(are_three, json.source(), ": '", key, "' should be three numbers");
+  return list.get<std::vector<double>>();
+}
+
+void check_is_on(const JsonObject& json, const char* key) {
+  require(json.flag_or(key, true), json.source(), ": '", key, "' should be true");
+}
+
+}  // namespace
+
+PictureProcessor::PictureProcessor(const std::filesystem::path& folder,
+                                   const VisionConfig& vision) {
+  const auto own = folder / "preprocessor_config.json";
+  if (std::filesystem::exists(own)) {
+    read(read_json_object(own), vision);
+    return;
+  }
+  const auto all = read_json_object(folder / "processor_config.json");
+  read({all.at("image_processor"), all.source() + ": 'image_processor'"}, vision);
+}
+
+void PictureProcessor::read(const JsonObject& json, const VisionConfig& vision) {
+  const auto check_same = [&](const char* key, std::int64_t wanted) {
+    (void)json.integer_or(key, wanted, wanted, wanted);
+  };
+  check_same("patch_size", vision.patch);
+  check_same("temporal_patch_size", vision.frames);
+  check_same("merge_size", vision.merge);
+  check_is_on(json, "do_rescale");
+  check_is_on(json, "do_normalize");
+  const auto factor = json.number_or("rescale_factor", 1 / kLevels);
+  require(std::abs(factor * kLevels - 1) < 1e-6, json.source(), ": 'rescale_factor' should be 1/",
+          kLevels, ", it is ", factor);
+  side_ = vision.pixels_per_token();
+  least_area_ = kLeastArea;
+  most_area_ = kMostArea;
+  if (json.has("size")) {
+    const JsonObject size(json.at("size"), json.source() + ": 'size'");
+    least_area_ = size.integer("shortest_edge", 1, kLargestArea);
+    most_area_ = size.integer("longest_edge", 1, kLargestArea);
+  }
+  least_area_ = json.integer_or("min_pixels", least_area_, 1, kLargestArea);
+  most_area_ = json.integer_or("max_pixels", most_area_, 1, kLargestArea);
+  resizes_ = json.flag_or("do_resize", true);
+  filter_ = int(json.integer_or("resample", kBicubic, kBilinear, kBicubic));
+  mean_ = three_numbers(json, "image_mean", kMean);
+  deviation_ = three_numbers(json, "image_std", kDeviation);
+}
+
+// Counts like smart_resize of transformers.
+PictureSize PictureProcessor::size_seen(PictureSize size) const {
+  const double height = size.height, width = size.width, side = double(side_);
+  const auto times = [&](double count) { return int(std::int64_t(count) * side_); };
+  const PictureSize nearest{.width = times(std::nearbyint(width / side)),
+                            .height = times(std::nearbyint(height / side))};
+  const auto area = std::int64_t(nearest.width) * nearest.height;
+  if (area > most_area_) {
+    const double beta = std::sqrt(height * width / double(most_area_));
+    const auto shrunk = [&](double length) {
+      return std::max(int(side_), times(std::floor(length / beta / side)));
+    };
+    return {.width = shrunk(width), .height = shrunk(height)};
+  }
+  if (area >= least_area_) return nearest;
+  const double beta = std::sqrt(double(least_area_) / (height * width));
+  return {.width = times(std::ceil(width * beta / side)),
+          .height = times(std::ceil(height * beta / side))};
+}
+
+// By LibTorch's kernels for bytes, which are torchvision's.
+Tensor PictureProcessor::resized(const Tensor& bytes_13HW) const {
+  const PictureSize size{.width = int(bytes_13HW.size(3)), .height = int(bytes_13HW.size(2))};
+  const auto seen = resizes_ ? size_seen(size) : size;
+  require(seen.width % side_ == 0 && seen.height % side_ == 0 && seen.width > 0 && seen.height > 0,
+          "the text encoder looks at pictures whose sides are multiples of ", side_, ", one has ",
+          size.width, "x", size.height);
+  if (seen.width == size.width && seen.height == size.height) return bytes_13HW;
+  const std::array<std::int64_t, 2> sides = {seen.height, seen.width};
+  return filter_ == kBicubic
+             ? at::_upsample_bicubic2d_aa(bytes_13HW, sides, /*align_corners=*/false)
+             : at::_upsample_bilinear2d_aa(bytes_13HW, sides, /*align_corners=*/false);
+}
+
+// In levels of 0 to 255, as the reference scales means and deviations.
+Tensor PictureProcessor::operator()(const Tensor& picture_13HW) const {
+  const auto levels = (picture_13HW.to(at::kCPU, at::kFloat) + 1) * (kLevels / 2);
+  const auto seen = resized(levels.round().to(at::kByte))[0].to(at::kFloat);
+  const auto in_levels = [](const std::vector<double>& numbers) {
+    return (at::tensor(numbers, at::kFloat) * kLevels).view({3, 1, 1});
+  };
+  return (seen - in_levels(mean_)) / in_levels(deviation_);
+}
+
+}  // namespace braid

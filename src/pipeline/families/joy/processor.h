@@ -1,0 +1,36 @@
+// How JoyAI-Image-Edit's text encoder is shown a picture: transformers' Qwen2VLImageProcessor.
+#pragma once
+
+#include <filesystem>
+
+#include "base/json.h"
+#include "models/qwen3_vl/config.h"
+#include "ops/ops.h"
+#include "pipeline/picture_size.h"
+
+namespace braid {
+
+class PictureProcessor {
+ public:
+  // Reads preprocessor_config.json or processor_config.json in `folder`. Throws InputError naming
+  // the field, also if its patches differ from the vision tower's.
+  PictureProcessor(const std::filesystem::path& folder, const VisionConfig& vision);
+
+  // The nearest multiples of a token's pixels, within the range of areas at the same aspect ratio.
+  PictureSize size_seen(PictureSize size) const;
+
+  // A picture from -1 to 1, resized if it has to be, and normalised: [3 H W] in float32.
+  Tensor operator()(const Tensor& picture_13HW) const;
+
+ private:
+  void read(const JsonObject& json, const VisionConfig& vision);
+  Tensor resized(const Tensor& bytes_13HW) const;
+
+  std::int64_t side_;                    // of a token, in pixels
+  std::int64_t least_area_, most_area_;  // in pixels
+  bool resizes_;
+  int filter_;                            // as Pillow numbers them
+  std::vector<double> mean_, deviation_;  // of red, green and blue, 0 to 1
+};
+
+}  // namespace braid

@@ -1,0 +1,70 @@
+// How JoyAI-Image-Edit's text encoder is shown pictures, against transformers'
+// Qwen2VLImageProcessor.
+#include "pipeline/families/joy/processor.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/file.h"
+#include "temporary_folder.h"
+
+namespace braid::joy_processor_test {
+
+class JoyProcessor : public testing::Test {
+ protected:
+  PictureProcessor with(const Json& config, std::int64_t patch = 16) const {
+    write_file(folder_ / "preprocessor_config.json", config.dump());
+    return {folder_.path(), {.patch = patch}};
+  }
+  const TemporaryFolder folder_;
+};
+
+// Those of transformers' smart_resize.
+TEST_F(JoyProcessor, ShowsPicturesInTransformersSizes) {
+  struct Case {
+    PictureSize size, seen;
+    std::int64_t patch, least, most;
+  };
+  const Case cases[] = {{{1024, 1024}, {992, 992}, 16, 3136, 1003520},
+                        {{832, 1216}, {800, 1184}, 16, 3136, 1003520},
+                        {{2048, 512}, {1988, 476}, 14, 3136, 1003520},
+                        {{2048, 512}, {2048, 512}, 16, 65536, 16777216},
+                        {{960, 1024}, {1696, 1792}, 16, 3000000, 9000000},
+                        {{2048, 512}, {96, 32}, 16, 1, 4000},
+                        {{1008, 1040}, {1024, 1024}, 16, 1, 1 << 30}};
+  for (const auto& [size, seen, patch, least, most] : cases) {
+    const Json range = {{"shortest_edge", least}, {"longest_edge", most}};
+    const auto got = with({{"size", range}}, patch).size_seen(size);
+    EXPECT_EQ(got.width, seen.width) << size.width;
+    EXPECT_EQ(got.height, seen.height) << size.height;
+  }
+  const auto usual = with(Json::object()).size_seen({1024, 1024});  // the class's own range
+  EXPECT_EQ(usual.width, 992);
+}
+
+// Sums over what Qwen2VLImageProcessor 5.23.0 makes of the same picture.
+TEST_F(JoyProcessor, ResizesAndNormalisesLikeTransformers) {
+  constexpr std::int64_t kWidth = 64, kHeight = 96;
+  const auto x = at::arange(kWidth).unsqueeze(0), y = at::arange(kHeight).unsqueeze(1);
+  const auto levels = at::stack({37 * x + 11 * y, x * y, 255 - 3 * x - y}).remainder(256);
+  const auto picture = 2 * (levels.to(at::kFloat) / 255).unsqueeze(0) - 1;
+  struct Case {
+    int filter;
+    double sum, of_sizes;
+  };
+  for (const auto& [filter, sum, of_sizes] :
+       {Case{3, 1126.08514, 1939.25939}, Case{2, 1127.06030, 1898.18973}}) {
+    const auto process = with({{"size", {{"shortest_edge", 1}, {"longest_edge", 2200}}},
+                               {"image_mean", {0.1, 0.5, 0.6}},
+                               {"image_std", {0.3, 0.5, 0.7}},
+                               {"resample", filter}});
+    const auto seen = process(picture).to(at::kDouble);
+    EXPECT_EQ(seen.sizes(), (std::vector<std::int64_t>{3, 32, 32}));
+    EXPECT_NEAR(seen.sum().item<double>(), sum, 1e-2) << filter;
+    EXPECT_NEAR(seen.abs().sum().item<double>(), of_sizes, 1e-2) << filter;
+  }
+}
+
+}  // namespace braid::joy_processor_test
