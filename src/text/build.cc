@@ -127,17 +127,7 @@ class Builder {
 
   TextPipeline of_document() {
     const auto& json = JsonObject(document_, document_name_).at("model");
-    const auto type = JsonObject(json, document_name_).string_or("type", "");
-    const bool is_unigram = type == "Unigram";
-    require(is_unigram || type == "BPE", document_name_, " has a model of type '", type,
-            "', BPE or Unigram was expected");
-    TextPipeline out{
-        .model =
-            is_unigram
-                ? Model(make_unigram(std::move(lists_), read_unigram_options(json, document_name_),
-                                     document_name_))
-                : Model(make_bpe(std::move(lists_), read_bpe_options(json, document_name_),
-                                 document_name_))};
+    TextPipeline out{.model = make_model(std::move(lists_), json, document_name_)};
     out.normalize = read_normalizer(member(document_, "normalizer"), document_name_);
     out.pre_tokenize = read_pre_tokenizer(member(document_, "pre_tokenizer"), document_name_);
     out.frame = read_post_processor(member(document_, "post_processor"), document_name_);

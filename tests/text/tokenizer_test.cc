@@ -175,6 +175,22 @@ TEST(Tokenizer, ReadsTokenizerJsonAlone) {
   EXPECT_EQ(tokenizer->model_max_length(), 512);
 }
 
+constexpr const char* kWords = R"({"version": "1.0", "added_tokens": [{"id": 0, "content": "<pad>",
+    "special": true}], "normalizer": {"type": "Lowercase"}, "pre_tokenizer": {"type": "Whitespace"},
+  "post_processor": null, "model": {"type": "WordLevel", "unk_token": "<unk>",
+    "vocab": {"<pad>": 0, "<unk>": 1, "a": 2, "red": 3, "circle": 4, ",": 5}}})";
+
+TEST(Tokenizer, ReadsWholeWords) {
+  TokenizerFiles files{.folder = "t", .tokenizer_json = kWords};
+  EXPECT_THAT(ids(files, "A red, pink circle<pad>reds", 9), ElementsAre(2, 3, 5, 1, 4, 0, 1, 0, 0));
+  EXPECT_EQ(build_tokenizer(files)->vocab_size(), 6);
+  auto document = nlohmann::json::parse(kWords);
+  document["model"].erase("unk_token");
+  files.tokenizer_json = document.dump();
+  EXPECT_THAT(ids(files, "a red", 3), ElementsAre(2, 3, 0));
+  EXPECT_THAT(message_of([&] { ids(files, "a pink", 3); }), HasSubstr("a word, 'pink', that"));
+}
+
 // transformers' T5Tokenizer has its own steps; it takes only the vocabulary from this file.
 TEST(Tokenizer, LetsTheClassOverruleTheFile) {
   const TokenizerFiles files{.folder = "t5",
@@ -204,7 +220,7 @@ TEST(Tokenizer, ExplainsWhatItCannotRead) {
   EXPECT_THAT(complaint({.folder = "t", .tokenizer_json = R"({"version": "2.0"})"}),
               HasSubstr("t/tokenizer.json has version '2.0'"));
   EXPECT_THAT(complaint({.folder = "t", .tokenizer_json = R"({"model": {"type": "WordPiece"}})"}),
-              HasSubstr("model of type 'WordPiece', BPE or Unigram was expected"));
+              HasSubstr("model of type 'WordPiece', BPE, Unigram or WordLevel was expected"));
   auto files = clip();
   files.tokenizer_config = R"({"tokenizer_class": "GPT2Tokenizer"})";
   EXPECT_THAT(complaint(files), HasSubstr("class GPT2Tokenizer, which can only be read from"));

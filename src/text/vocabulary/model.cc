@@ -51,6 +51,19 @@ Unigram make_unigram(Lists lists, Unigram::Options options, const std::string& s
   return {std::move(lists.scored), options, source};
 }
 
+Model make_model(Lists lists, const Json& json, const std::string& source) {
+  const JsonObject object(json, source);
+  const auto type = object.string_or("type", "");
+  if (type == "Unigram")
+    return make_unigram(std::move(lists), read_unigram_options(json, source), source);
+  if (type == "BPE") return make_bpe(std::move(lists), read_bpe_options(json, source), source);
+  require(type == "WordLevel", source, " has a model of type '", type,
+          "', BPE, Unigram or WordLevel was expected");
+  std::optional<std::string> unk;
+  if (object.has("unk_token")) unk = object.string("unk_token");
+  return WordLevel(std::move(lists.vocabulary), unk);
+}
+
 Bpe read_bpe_files(std::string_view vocab, std::string_view merges, BpeOptions options,
                    const std::string& folder) {
   const auto source = folder + "/merges.txt";
