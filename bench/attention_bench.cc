@@ -1,6 +1,7 @@
 // How fast is our attention compared with LibTorch's, for each instruction set of this machine? A
-// few of FLUX.1's heads at its lengths, in bfloat16; LibTorch's in float32 if the processor has no
-// instructions for bfloat16. The rate is per CPU time, which other processes disturb little.
+// few of FLUX.1's heads at its lengths, and of Qwen3-VL's vision tower, in bfloat16; LibTorch's in
+// float32 if the processor has no instructions for bfloat16. The rate is per CPU time, which other
+// processes disturb little.
 #include <ATen/ATen.h>
 #include <benchmark/benchmark.h>
 #include <c10/core/InferenceMode.h>
@@ -18,7 +19,7 @@ constexpr int kLibTorch = -1;
 void attention(benchmark::State& state, int number) {
   const c10::InferenceMode inference;
   const bool widens = number == kLibTorch && !read_cpu().has_bfloat16();
-  const std::int64_t heads = 8, tokens = state.range(0), width = 128;
+  const std::int64_t heads = 8, tokens = state.range(0), width = state.range(1);
   const auto draw = [&] {
     const auto dtype = widens ? at::kFloat : at::kBFloat16;
     return at::randn({1, tokens, heads, width}, at::kFloat).to(dtype).transpose(1, 2);
@@ -46,7 +47,7 @@ void attention(benchmark::State& state, int number) {
 }
 
 void lengths(benchmark::internal::Benchmark* bench) {
-  bench->Arg(1536)->Arg(4608);
+  bench->Args({1536, 128})->Args({4608, 128})->Args({4096, 72});
   bench->Unit(benchmark::kMillisecond)->MeasureProcessCPUTime()->MinTime(1);
 }
 

@@ -160,8 +160,10 @@ Tensor llama_rms_norm(const Tensor& x, const Tensor& weight, double eps) {
 Tensor rotate_halves(const Tensor& x_BLHD, const HalfSplitRope& rope) {
   const Record record("braid::rotate_halves", {2 * bytes_of(x_BLHD)});
   check_halves(x_BLHD, rope);
-  return cpu_takes(x_BLHD, rope.cos, rope.sin) ? cpu::rotate_halves(x_BLHD, rope)
-                                               : reference::rotate_halves(x_BLHD, rope);
+  const auto angles = rope.cos.scalar_type();
+  const bool are_taken = cpu_takes(rope.cos, rope.sin) && cpu::is_taken(x_BLHD) &&
+                         (angles == x_BLHD.scalar_type() || angles == at::kFloat);
+  return are_taken ? cpu::rotate_halves(x_BLHD, rope) : reference::rotate_halves(x_BLHD, rope);
 }
 
 Tensor swiglu(const Tensor& gate_BLC, const Tensor& up_BLC) {

@@ -74,8 +74,8 @@ Tensor llama_rms_norm(const Tensor& x, const Tensor& weight, double eps);
 // (Su et al., RoFormer, 2021).   x_BLHD -> [B L H D]
 Tensor rotate(const Tensor& x_BLHD, const Rope& rope);
 
-// Rotates the pairs (x0 x_{D/2}), (x1 x_{D/2+1}), ... in x's dtype: transformers' rotate_half.
-// x_BLHD -> [B L H D]
+// Rotates the pairs (x0 x_{D/2}), (x1 x_{D/2+1}), ...: transformers' rotate_half. In x's dtype, or
+// in the angles' if that is wider, then rounded to x's.   x_BLHD -> [B L H D]
 Tensor rotate_halves(const Tensor& x_BLHD, const HalfSplitRope& rope);
 
 // silu(gate) * up (Shazeer, GLU Variants Improve Transformer, 2020).   [B L C]

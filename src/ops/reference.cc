@@ -49,7 +49,7 @@ Tensor rotate_halves(const Tensor& x_BLHD, const HalfSplitRope& rope) {
   const auto halves = x_BLHD.chunk(2, -1);
   const auto &a = halves[0], &b = halves[1];
   const auto cos = rope.cos.unsqueeze(1), sin = rope.sin.unsqueeze(1);
-  return at::cat({a * cos - b * sin, b * cos + a * sin}, -1);
+  return at::cat({a * cos - b * sin, b * cos + a * sin}, -1).to(x_BLHD.scalar_type());
 }
 
 Tensor swiglu(const Tensor& gate_BLC, const Tensor& up_BLC) { return at::silu(gate_BLC) * up_BLC; }

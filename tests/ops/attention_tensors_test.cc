@@ -25,13 +25,15 @@ TEST(OwnAttentionsTensors, MayBeViews) {
 }
 
 TEST(OwnAttentionsTensors, LieAsTokensOfHeads) {
-  const auto x = draw(Sizes{2, 3, 33, 40, 32});
-  const auto got = ops::cpu::attend(x.q, x.k, x.v, &loops());
-  EXPECT_TRUE(got.out_BHLD.transpose(1, 2).is_contiguous());
-  EXPECT_EQ(got.out_BHLD.sizes(), x.q.sizes());
-  EXPECT_EQ(got.out_BHLD.scalar_type(), at::kBFloat16);
-  EXPECT_EQ(got.lse_BHL.sizes(), x.q.sizes().slice(0, 3));
-  EXPECT_EQ(got.lse_BHL.scalar_type(), at::kFloat);
+  for (const std::int64_t width : {32, 72}) {
+    const auto x = draw(Sizes{2, 3, 33, 40, width});
+    const auto got = ops::cpu::attend(x.q, x.k, x.v, &loops());
+    EXPECT_TRUE(got.out_BHLD.transpose(1, 2).is_contiguous());
+    EXPECT_EQ(got.out_BHLD.sizes(), x.q.sizes());
+    EXPECT_EQ(got.out_BHLD.scalar_type(), at::kBFloat16);
+    EXPECT_EQ(got.lse_BHL.sizes(), x.q.sizes().slice(0, 3));
+    EXPECT_EQ(got.lse_BHL.scalar_type(), at::kFloat);
+  }
 }
 
 TEST(OwnAttentionsTensors, AreRefusedWhereTheyDoNotFit) {

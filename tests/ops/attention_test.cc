@@ -18,16 +18,16 @@ TEST_P(OwnAttention, IsAsExactAsLibTorchs) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Sizes, OwnAttention,
-                         testing::Values(Sizes{1, 1, 1, 1, 32}, Sizes{1, 2, 1, 31, 64},
-                                         Sizes{2, 1, 31, 32, 32}, Sizes{1, 1, 32, 33, 128},
-                                         Sizes{1, 3, 33, 63, 64}, Sizes{2, 2, 63, 65, 128},
-                                         Sizes{1, 1, 65, 513, 256}, Sizes{1, 1, 65, 130, 512},
-                                         Sizes{1, 2, 97, 256, 32}, Sizes{1, 1, 5, 129, 96},
-                                         Sizes{1, 4, 70, 128, 64}, Sizes{2, 1, 300, 290, 64},
-                                         Sizes{1, 1, 513, 1, 128}, Sizes{1, 1, 70, 1100, 128},
-                                         Sizes{1, 5, 2, 2, 160}, Sizes{2, 4, 33, 40, 64, 2},
-                                         Sizes{1, 8, 70, 65, 32, 4}, Sizes{2, 3, 1, 7, 32, 3}));
+INSTANTIATE_TEST_SUITE_P(
+    Sizes, OwnAttention,
+    testing::Values(Sizes{1, 1, 1, 1, 32}, Sizes{1, 2, 1, 31, 64}, Sizes{2, 1, 31, 32, 32},
+                    Sizes{1, 1, 32, 33, 128}, Sizes{1, 3, 33, 63, 64}, Sizes{2, 2, 63, 65, 128},
+                    Sizes{1, 1, 65, 513, 256}, Sizes{1, 1, 65, 130, 512}, Sizes{1, 2, 97, 256, 32},
+                    Sizes{1, 1, 5, 129, 96}, Sizes{1, 4, 70, 128, 64}, Sizes{2, 1, 300, 290, 64},
+                    Sizes{1, 1, 513, 1, 128}, Sizes{1, 1, 70, 1100, 128}, Sizes{1, 5, 2, 2, 160},
+                    Sizes{2, 4, 33, 40, 64, 2}, Sizes{1, 8, 70, 65, 32, 4},
+                    Sizes{2, 3, 1, 7, 32, 3}, Sizes{1, 2, 40, 70, 72}, Sizes{2, 4, 33, 65, 80, 2},
+                    Sizes{1, 1, 9, 300, 101}));
 
 // ------------------------------------------------------------------------------ causal mask
 
@@ -69,7 +69,8 @@ TEST_P(OwnCausalAttention, SeesNothingOfWhatFollows) {
 INSTANTIATE_TEST_SUITE_P(Sizes, OwnCausalAttention,
                          testing::Values(Sizes{1, 1, 1, 1, 32}, Sizes{2, 2, 33, 33, 64},
                                          Sizes{1, 4, 300, 300, 64, 2}, Sizes{1, 1, 513, 513, 128},
-                                         Sizes{1, 8, 130, 130, 32, 4}, Sizes{1, 2, 97, 97, 96}));
+                                         Sizes{1, 8, 130, 130, 32, 4}, Sizes{1, 2, 97, 97, 96},
+                                         Sizes{1, 1, 40, 40, 72}));
 
 TEST(OwnCausalAttentions, TakeAsManyQueriesAsKeys) {
   const auto x = draw(Sizes{1, 1, 5, 7, 32});

@@ -140,6 +140,19 @@ TEST_P(Kernels, RotateHalves) {
   EXPECT_TRUE(at::allclose(ops::reference::rotate_halves(x.to(at::kDouble), exact_rope), want));
 }
 
+// The result is rounded only once.
+TEST_P(Kernels, RotateHalvesByAnglesInFloat32) {
+  const auto half = (GetParam().width + 1) / 2;
+  const auto x = draw({GetParam().batch, GetParam().tokens, 2, 2 * half});
+  const auto angles = at::arange(GetParam().tokens * half, at::kFloat).view({-1, half});
+  const HalfSplitRope rope{.cos = angles.cos(), .sin = angles.sin()};
+  const auto want = ops::reference::rotate_halves(x.to(at::kFloat), rope).to(x.scalar_type());
+  const auto got = ops::rotate_halves(x, rope);
+  EXPECT_EQ(got.scalar_type(), x.scalar_type());
+  EXPECT_TRUE(at::equal(ops::reference::rotate_halves(x, rope), want));
+  expect_near(got, want.to(at::kDouble));
+}
+
 INSTANTIATE_TEST_SUITE_P(Sizes, Kernels,
                          testing::Values(Case{at::kFloat, 1, 5, 64}, Case{at::kFloat, 2, 33, 67},
                                          Case{at::kFloat, 3, 1, 3072}, Case{at::kFloat, 1, 7, 1},

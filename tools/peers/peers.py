@@ -33,7 +33,8 @@ import diffusers
 import torch
 from diffusers import (AutoencoderKL, AutoencoderKLWan, Flux2Transformer2DModel,
                        FluxTransformer2DModel, ZImageTransformer2DModel)
-from transformers import Qwen3Config, Qwen3Model, T5Config, T5EncoderModel
+from transformers import (Qwen3Config, Qwen3Model, Qwen3VLVisionConfig, Qwen3VLVisionModel, T5Config,
+                          T5EncoderModel)
 
 ROOT = Path(__file__).resolve().parents[2]
 PROMPT = "a red circle on a blue background"
@@ -121,6 +122,15 @@ def qwen3(device, dtype):
     model = Qwen3Model._from_config(config, dtype=dtype).eval().to(device)
     ids = torch.randint(0, 151936, (1, TEXT_TOKENS)).to(device)
     return model, lambda call: call(ids, use_cache=False, output_hidden_states=True).hidden_states[9]
+
+
+def vision_tower(device, dtype):
+    """3 of the 27 blocks of Qwen3-VL-8B's, for a picture of 1024x1024."""
+    config = Qwen3VLVisionConfig(depth=3, out_hidden_size=4096, deepstack_visual_indexes=[])
+    model = Qwen3VLVisionModel._from_config(config, dtype=dtype).eval().to(device)
+    patches = torch.rand(64 * 64, 3 * 2 * 16 * 16).to(dtype).to(device)
+    grid = torch.tensor([[1, 64, 64]], device=device)
+    return model, lambda call: call(patches, grid)
 
 
 def decoder(side, device, dtype):
@@ -262,6 +272,8 @@ def work(args, folder):
             build, name, 512, blocks, device, "int8")
     cases["qwen3"] = modules(lambda dtype: qwen3(device, dtype)) | {
         "braid": lambda: braid_part(build, "qwen3", device)}
+    cases["vision-1024"] = modules(lambda dtype: vision_tower(device, dtype)) | {
+        "braid": lambda: braid_part(build, "vision-1024", device)}
     cases["t5"] = modules(lambda dtype: encoder(device, dtype)) | {
         "braid": lambda: braid_part(build, "t5", device)}
     demo = ROOT / "models/demo"

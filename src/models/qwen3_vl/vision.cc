@@ -85,8 +85,7 @@ VisionBlock::VisionBlock(const Weights& w, const VisionConfig& c)
 Tensor VisionBlock::attend(const Tensor& x_1NC, const HalfSplitRope& rope) const {
   const auto parts = qkv_(x_1NC).chunk(3, -1);
   const auto rotated = [&](const Tensor& part) {
-    const auto heads = split_heads(part, head_width_);
-    return ops::rotate_halves(heads.to(at::kFloat), rope).to(part.scalar_type());
+    return ops::rotate_halves(split_heads(part, head_width_), rope);
   };
   return attend_tokens(ops::attention, rotated(parts[0]), rotated(parts[1]),
                        split_heads(parts[2], head_width_));

@@ -17,6 +17,8 @@ namespace {
 
 constexpr std::int64_t kMaxWidth = 512;
 constexpr std::int64_t kPanels = 32;  // a multiple of every kernel's panel
+// Least width of heads that are filled up to whole panels; narrower ones would gain too little.
+constexpr std::int64_t kLeastFilled = 64;
 
 // Queries that share the keys in the L2 cache; fewer if threads would be idle.
 constexpr std::int64_t kMostQueries = 256, kTasksAThread = 4;
@@ -35,6 +37,7 @@ struct Head {
 
 struct Problem {
   Tensor q_BHLD, k_BGLD, v_BGLD, out_BHLD, lse_BHL;
+  float scale;
   const AttentionKernels& kernels;
   SeenKeys seen;
 
@@ -73,7 +76,7 @@ class AttentionTask {
                        .width = p_.width(),
                        .seen = is_causal ? queries.begin + 1 : p_.keys(),
                        .seen_more = is_causal ? 1 : 0,
-                       .scale = float(std::numbers::log2e / std::sqrt(double(p_.width()))),
+                       .scale = p_.scale,
                        .queries = queries_.at(0),
                        .rows = rows,
                        .sums = sums_.at(0),
@@ -140,8 +143,16 @@ bool is_taken(const Tensor& x_BHLD) {
 
 bool are_taken(const Tensor& q, const Tensor& k, const Tensor& v) {
   if (!is_taken(q) || !is_taken(k) || !is_taken(v)) return false;
+  const auto width = q.size(3);
   return k.sizes() == v.sizes() && q.size(0) == k.size(0) && q.size(1) % k.size(1) == 0 &&
-         q.size(3) == k.size(3) && q.size(3) % kPanels == 0 && q.size(3) <= kMaxWidth;
+         width == k.size(3) && (width % kPanels == 0 || width >= kLeastFilled) &&
+         width <= kMaxWidth;
+}
+
+// Whole panels: zeros change neither scores nor sums.
+Tensor filled_up(const Tensor& x_BHLD) {
+  const auto width = x_BHLD.size(3), whole = round_up(width, kPanels);
+  return whole == width ? x_BHLD : at::constant_pad_nd(x_BHLD, {0, whole - width});
 }
 
 }  // namespace
@@ -159,11 +170,20 @@ PartialAttention attend(const Tensor& q_BHLD, const Tensor& k_BGLD, const Tensor
   check(seen == SeenKeys::kAll || q_BHLD.size(2) == k_BGLD.size(2), "causal attention of ",
         q_BHLD.size(2), " queries to ", k_BGLD.size(2), " keys");
   const auto batches = q_BHLD.size(0), heads = q_BHLD.size(1), queries = q_BHLD.size(2);
-  const auto out_BLHD = at::empty({batches, queries, heads, q_BHLD.size(3)}, q_BHLD.options());
-  const auto lse_BHL = at::empty({batches, heads, queries}, q_BHLD.options().dtype(at::kFloat));
-  const PartialAttention result{.out_BHLD = out_BLHD.transpose(1, 2), .lse_BHL = lse_BHL};
-  run({q_BHLD, k_BGLD, v_BGLD, result.out_BHLD, lse_BHL, *kernels, seen});
-  return result;
+  const auto width = q_BHLD.size(3);
+  const auto q = filled_up(q_BHLD);
+  const auto out_BLHD = at::empty({batches, queries, heads, q.size(3)}, q.options());
+  const auto lse_BHL = at::empty({batches, heads, queries}, q.options().dtype(at::kFloat));
+  run({.q_BHLD = q,
+       .k_BGLD = filled_up(k_BGLD),
+       .v_BGLD = filled_up(v_BGLD),
+       .out_BHLD = out_BLHD.transpose(1, 2),
+       .lse_BHL = lse_BHL,
+       .scale = float(std::numbers::log2e / std::sqrt(double(width))),
+       .kernels = *kernels,
+       .seen = seen});
+  return {.out_BHLD = out_BLHD.narrow(3, 0, width).contiguous().transpose(1, 2),
+          .lse_BHL = lse_BHL};
 }
 
 }  // namespace braid::ops::cpu

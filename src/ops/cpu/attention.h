@@ -13,8 +13,8 @@ namespace braid::ops::cpu {
 enum class SeenKeys { kAll, kCausal };
 
 // Whether attend() takes these tensors and this machine has kernels for them: bfloat16 in host
-// memory; dense heads whose width is a multiple of 32, at most 512; at least one query and one key;
-// query heads divided evenly among key heads.
+// memory; dense heads whose width is 32 or 64 to 512; at least one query and one key; query heads
+// divided evenly among key heads.
 bool attends(const Tensor& q_BHLD, const Tensor& k_BGLD, const Tensor& v_BGLD);
 
 // As attention_with_lse(). Scores, softmax and sums are in float32; pair and tile kernels round

@@ -136,10 +136,12 @@ Tensor rotate_halves(const Tensor& x_BLHD, const HalfSplitRope& rope) {
   const auto from_head = x_BLHD.stride(2) * x_BLHD.element_size();
   const auto to_head = width * x_BLHD.element_size();
   const auto& kernels = kernels_of(x_BLHD);
+  auto* const rotate = rope.cos.scalar_type() == x_BLHD.scalar_type() ? kernels.rotate_halves
+                                                                      : kernels.rotate_halves_wide;
   for_each_row(x_BLHD.size(0), x_BLHD.size(1), heads * width, [&](std::int64_t b, std::int64_t l) {
     for (std::int64_t h = 0; h < heads; ++h)
-      kernels.rotate_halves(from.at(b, l) + h * from_head, cos.at(0, l), sin.at(0, l),
-                            to.at(b, l) + h * to_head, width);
+      rotate(from.at(b, l) + h * from_head, cos.at(0, l), sin.at(0, l), to.at(b, l) + h * to_head,
+             width);
   });
   return y;
 }

@@ -193,10 +193,10 @@ void llama_rms_norm(const void* x_, const void* weight_, void* y_, int64 width, 
   }
 }
 
-template <class T>
+template <class T, class Angle>
 void rotate_halves(const void* x_, const void* cos_, const void* sin_, void* y_, int64 width) {
-  const auto *x = static_cast<const T*>(x_), *cos = static_cast<const T*>(cos_),
-             *sin = static_cast<const T*>(sin_);
+  const auto* x = static_cast<const T*>(x_);
+  const auto *cos = static_cast<const Angle*>(cos_), *sin = static_cast<const Angle*>(sin_);
   auto* y = static_cast<T*>(y_);
   const int64 half = width / 2;
 #pragma omp simd
@@ -208,11 +208,20 @@ void rotate_halves(const void* x_, const void* cos_, const void* sin_, void* y_,
 }
 
 template <class T>
-constexpr RowKernels kOf = {
-    &modulated_norm<T>, &gated_residual<T>, &gelu<T>,           &norm_rotate<T>,
-    &moments<T>,        &biased<T>,         &affine_silu<T, T>, &affine_silu<T, float>,
-    &doubled<T, T>,     &doubled<T, float>, &llama_rms_norm<T>, &rotate_halves<T>,
-    &swiglu<T>};
+constexpr RowKernels kOf = {&modulated_norm<T>,
+                            &gated_residual<T>,
+                            &gelu<T>,
+                            &norm_rotate<T>,
+                            &moments<T>,
+                            &biased<T>,
+                            &affine_silu<T, T>,
+                            &affine_silu<T, float>,
+                            &doubled<T, T>,
+                            &doubled<T, float>,
+                            &llama_rms_norm<T>,
+                            &rotate_halves<T, T>,
+                            &rotate_halves<T, float>,
+                            &swiglu<T>};
 
 }  // namespace
 

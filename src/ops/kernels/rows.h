@@ -39,9 +39,10 @@ struct RowKernels {
   Doubled* doubled;        // each number of x twice; y is twice as wide
   Doubled* doubled_wide;   // the same with y in float32
 
-  RmsNorm* llama_rms_norm;      // x / rms(x), rounded, times weight
-  RotateHalves* rotate_halves;  // pairs across the two halves; cos and sin once per pair
-  Glu* swiglu;                  // gate / (1 + e^-gate) * up
+  RmsNorm* llama_rms_norm;           // x / rms(x), rounded, times weight
+  RotateHalves* rotate_halves;       // pairs across the two halves; cos and sin once per pair
+  RotateHalves* rotate_halves_wide;  // the same with cos and sin in float32
+  Glu* swiglu;                       // gate / (1 + e^-gate) * up
 };
 
 enum class RowType { kFloat32, kBfloat16 };
