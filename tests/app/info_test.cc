@@ -107,7 +107,15 @@ TEST_F(Info, DescribesAFileOfWeights) {
   EXPECT_GT(file["types"]["Q4_0"]["bytes"].get<int>(), 0);
   const auto scaled = info({BRAID_SOURCE_DIR "/tests/data/parity/blocks/flux_float8.safetensors"});
   EXPECT_EQ(scaled["parameters"], file["parameters"]);
-  EXPECT_EQ(scaled["types"]["F8_E4M3"]["tensors"], 26);
+  EXPECT_EQ(scaled["types"]["F8_E4M3"]["tensors"], 27) << "26 weights and a mark";
+  EXPECT_EQ(scaled["types"]["F32"]["tensors"], 13) << "scales";
+  int tensors = 0, bytes = 0;
+  for (const auto& of_type : scaled["types"]) {
+    tensors += of_type["tensors"].get<int>();
+    bytes += of_type["bytes"].get<int>();
+  }
+  EXPECT_EQ(scaled["tensors"], tensors);
+  EXPECT_EQ(scaled["bytes"], bytes);
   expect_bad_input({"info", "missing.gguf"}, "missing.gguf");
 }
 

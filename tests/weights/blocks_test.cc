@@ -185,6 +185,22 @@ TEST_F(Scales, OfWaysThatAreNotKnownAreRefused) {
   EXPECT_THAT(refusal({{"a.weight", codes_.view(at::kByte)}}), HasSubstr("float4"));
 }
 
+TEST_F(Scales, CountAmongTheBytesOfTheirFile) {
+  const auto path = folder_ / "scaled.safetensors";
+  write_file(path, write_safetensors({{"p.a.weight", codes_},
+                                      {"p.a.weight_scale", at::ones({4})},
+                                      {"p.a.input_scale", at::ones({})},
+                                      {"p.a.comfy_quant", said(R"({"format":"float8_e4m3fn"})")},
+                                      {"p.scaled_fp8", at::zeros({2}).to(at::kFloat8_e4m3fn)},
+                                      {"q.b.weight", at::ones({3})}}));
+  const auto file = Checkpoint::open_file(path);
+  EXPECT_EQ(file.tensors().size(), 2u);
+  EXPECT_EQ(file.entries().size(), 6u);
+  EXPECT_EQ(file.num_bytes(), 4 * 32 + 4 * 4 + 4 + 26 + 2 + 3 * 4u);
+  EXPECT_EQ(file.part("p.").num_bytes(), 4 * 32 + 4 * 4 + 4 + 26 + 2u);
+  EXPECT_EQ(file.num_parameters(), 4 * 32 + 3);
+}
+
 TEST_F(Scales, InTilesOfAnotherSizeAreRefused) {
   const auto refusal_of = [&](const std::string& format, const Tensor& scales) {
     return refusal({{"a.weight", format == "nvfp4" ? codes_.view(at::kByte) : codes_},

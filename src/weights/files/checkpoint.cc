@@ -122,14 +122,14 @@ Checkpoint Checkpoint::open(const fs::path& folder, const std::string& stem) {
     require(stored && stored->file->path().filename() == shard.get<std::string>(), index.string(),
             ": tensor '", tensor, "' is not in ", shard.get<std::string>());
   }
-  join_scales(checkpoint.tensors_);
+  checkpoint.joined_ = join_scales(checkpoint.tensors_);
   return checkpoint;
 }
 
 Checkpoint Checkpoint::open_file(const fs::path& path) {
   Checkpoint checkpoint(path.string());
   checkpoint.add(path);
-  join_scales(checkpoint.tensors_);
+  checkpoint.joined_ = join_scales(checkpoint.tensors_);
   return checkpoint;
 }
 
@@ -145,8 +145,12 @@ void Checkpoint::add(const fs::path& path) {
 
 Checkpoint Checkpoint::part(const std::string& prefix) const {
   Checkpoint part(source_);
-  for (const auto& [name, stored] : tensors_)
-    if (name.starts_with(prefix)) part.tensors_.emplace(name.substr(prefix.size()), stored);
+  const auto take = [&](const StoredByName& from, StoredByName& to) {
+    for (const auto& [name, stored] : from)
+      if (name.starts_with(prefix)) to.emplace(name.substr(prefix.size()), stored);
+  };
+  take(tensors_, part.tensors_);
+  take(joined_, part.joined_);
   return part;
 }
 
@@ -155,9 +159,16 @@ const StoredTensor* Checkpoint::find(const std::string& name) const {
   return it == tensors_.end() ? nullptr : &it->second;
 }
 
+std::vector<const TensorEntry*> Checkpoint::entries() const {
+  std::vector<const TensorEntry*> all;
+  for (const auto* const stored_by_name : {&tensors_, &joined_})
+    for (const auto& [name, stored] : *stored_by_name) all.push_back(&stored.entry);
+  return all;
+}
+
 std::uint64_t Checkpoint::num_bytes() const {
   std::uint64_t total = 0;
-  for (const auto& [name, stored] : tensors_) total += stored.entry.size;
+  for (const auto* const entry : entries()) total += entry->size;
   return total;
 }
 

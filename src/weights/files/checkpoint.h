@@ -40,6 +40,8 @@ struct StoredTensor {
   bool is_aligned() const;  // may be used in place
 };
 
+using StoredByName = std::map<std::string, StoredTensor>;
+
 class Checkpoint {
  public:
   // Opens DIR/STEM.safetensors, the shards listed in DIR/STEM.safetensors.index.json, or
@@ -54,9 +56,11 @@ class Checkpoint {
   Checkpoint part(const std::string& prefix) const;
 
   const StoredTensor* find(const std::string& name) const;  // nullptr when absent
-  const std::map<std::string, StoredTensor>& tensors() const { return tensors_; }
+  const StoredByName& tensors() const { return tensors_; }
+  // What the files hold: the tensors, and the scales and marks that were joined to them.
+  std::vector<const TensorEntry*> entries() const;
   const std::string& source() const { return source_; }  // for errors: the file or its index
-  std::uint64_t num_bytes() const;
+  std::uint64_t num_bytes() const;                       // of all entries
   std::int64_t num_parameters() const;
   // The dtype of most floating-point parameters, ignoring scales of codes; bfloat16 if most are
   // coded, float32 for an empty checkpoint.
@@ -67,7 +71,8 @@ class Checkpoint {
   void add(const std::filesystem::path& path);
 
   std::string source_;
-  std::map<std::string, StoredTensor> tensors_;
+  StoredByName tensors_;
+  StoredByName joined_;  // the scales and marks
 };
 
 }  // namespace braid

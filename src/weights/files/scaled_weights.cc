@@ -9,8 +9,6 @@
 namespace braid {
 namespace {
 
-using StoredByName = std::map<std::string, StoredTensor>;
-
 constexpr const char* kWeight = ".weight";
 constexpr std::int64_t kFloat4Neighbours = 16, kMxNeighbours = 32;  // numbers that share a scale
 
@@ -152,13 +150,14 @@ void join(StoredByName& tensors, const std::string& base, StoredTensor& weight,
 
 }  // namespace
 
-void join_scales(StoredByName& tensors) {
+StoredByName join_scales(StoredByName& tensors) {
   std::vector<std::string> coded;
   for (const auto& [name, stored] : tensors) {
     const auto type = stored.entry.type;
     const bool is_byte = type == ElementType::kUint8 || type == ElementType::kInt8;
     if (name.ends_with(kWeight) && (is_float8(type) || is_byte)) coded.push_back(name);
   }
+  auto removed = coded.empty() ? StoredByName() : tensors;
   ComfyMarks marks;
   for (const auto& name : coded) {
     auto& weight = tensors.at(name);
@@ -174,6 +173,8 @@ void join_scales(StoredByName& tensors) {
   std::erase_if(tensors, [](const auto& one) {  // marks the whole file
     return one.first == "scaled_fp8" || one.first.ends_with(".scaled_fp8");
   });
+  std::erase_if(removed, [&](const auto& one) { return tensors.contains(one.first); });
+  return removed;
 }
 
 }  // namespace braid

@@ -11,15 +11,12 @@
 // activations are multiplied as they are.
 #pragma once
 
-#include <map>
-#include <string>
-
 #include "weights/files/checkpoint.h"
 
 namespace braid {
 
-// Joins scales to their weights; scales and their descriptions are removed from `tensors`. Throws
-// InputError if they do not fit, or if a weight's coding is unknown.
-void join_scales(std::map<std::string, StoredTensor>& tensors);
+// Joins scales to their weights. Removes scales and their descriptions from `tensors` and returns
+// them. Throws InputError if they do not fit, or if a weight's coding is unknown.
+StoredByName join_scales(StoredByName& tensors);
 
 }  // namespace braid

@@ -25,10 +25,10 @@ OrderedJson types_of(const Checkpoint& checkpoint) {
     std::int64_t tensors = 0, bytes = 0;
   };
   std::map<std::string, Stored> by_name;
-  for (const auto& [name, stored] : checkpoint.tensors()) {
-    auto& of_type = by_name[element_type_name(stored.entry.type)];
+  for (const auto* const entry : checkpoint.entries()) {
+    auto& of_type = by_name[element_type_name(entry->type)];
     ++of_type.tensors;
-    of_type.bytes += std::int64_t(stored.entry.size);
+    of_type.bytes += std::int64_t(entry->size);
   }
   std::vector<std::pair<std::string, Stored>> types(by_name.begin(), by_name.end());
   std::stable_sort(types.begin(), types.end(),
@@ -88,7 +88,7 @@ std::string model_summary(const OrderedJson& model) {
 OrderedJson weights_info(const std::filesystem::path& path) {
   const auto file = Checkpoint::open_file(path);
   return {{"path", path.string()},
-          {"tensors", file.tensors().size()},
+          {"tensors", file.entries().size()},
           {"parameters", file.num_parameters()},
           {"bytes", file.num_bytes()},
           {"types", types_of(file)}};
