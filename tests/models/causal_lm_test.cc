@@ -145,6 +145,7 @@ TEST(CausalLmNames, ThatNoModelHasAreRefused) {
     return message_of<std::exception>([&] { fixture.model({}, fixture.states(), other.open()); });
   };
   EXPECT_THAT(refusal("lm_head.weight", "lm_tail.weight"), HasSubstr("'lm_tail.weight'"));
+  EXPECT_EQ(refusal("lm_head.weight", "tekken_model"), "");
   EXPECT_THAT(refusal("model.norm.weight", "model.layers.5.mlp.up_proj.weight"),
               HasSubstr("model.layers.5"));
   EXPECT_THAT(refusal("model.layers.0.self_attn.q_norm.weight", "vision_tower.x"),

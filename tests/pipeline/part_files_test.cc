@@ -104,6 +104,23 @@ TEST(PartFiles, EachTextEncoderIsTheOneThatItFits) {
   EXPECT_NE(swapped.rgb, own) << "the other T5 is used";
 }
 
+// The other half of T5, CLIP's pictures, and a tokenizer.
+TEST(PartFiles, MayHoldMoreThanAnEncoder) {
+  const TemporaryFolder folder;
+  auto t5 = tensors_of(Checkpoint::open(kModel / "text_encoder_2", "model"));
+  for (const auto* const name : {"lm_head.weight", "decoder.block.0.layer.0.layer_norm.weight"})
+    t5[name] = at::ones({5});
+  t5["spiece_model"] = at::ones({5}, at::kByte);
+  auto clip = tensors_of(Checkpoint::open(kModel / "text_encoder", "model"));
+  for (const auto* const name : {"logit_scale", "vision_model.post_layernorm.weight"})
+    clip[name] = at::ones({5});
+  write_file(folder / "t5.safetensors", write_safetensors(t5));
+  write_file(folder / "clip.safetensors", write_safetensors(clip));
+  const auto picture =
+      picture_of({.text = {folder / "t5.safetensors", folder / "clip.safetensors"}});
+  EXPECT_EQ(picture.rgb, picture_of({}).rgb);
+}
+
 TEST(PartFiles, ThatFitNothingAreRefused) {
   const auto vae = kModel / "vae/diffusion_pytorch_model.safetensors";
   const auto t5 = kModel / "text_encoder_2/model.safetensors";

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "files.h"
+#include "weights/adapters/adapter_file.h"
 
 namespace braid::gguf_header_test {
 
@@ -174,6 +175,16 @@ TEST(GgufHeader, RefusesAFileThatIsCutShortAnywhere) {
   const auto whole = two({.extents = {2, 2}}, {.name = "u", .offset = 32}, 48);
   for (std::size_t size = 0; size < whole.size(); ++size)
     EXPECT_NE(refusal(whole.substr(0, size)), "accepted") << size;
+}
+
+// Metadata of adapters is read where safetensors files have it.
+TEST(GgufHeader, OfAFileThatIsNoAdapter) {
+  const TemporaryFolder folder;
+  for (const auto* const name : {"lora.gguf", "lora.safetensors"}) {
+    write_file(folder / name, one({.name = "a.lora_A.weight"}));
+    EXPECT_THAT(message_of([&] { (void)AdapterFile(folder / name); }),
+                HasSubstr(std::string(name) + " is a GGUF file"));
+  }
 }
 
 }  // namespace braid::gguf_header_test

@@ -34,10 +34,11 @@ Names names_of_llama_cpp(const Checkpoint& checkpoint, const CausalLmConfig& c) 
 
 Names causal_lm_names(const Checkpoint& checkpoint, const CausalLmConfig& config) {
   if (checkpoint.find("token_embd.weight")) return names_of_llama_cpp(checkpoint, config);
+  // ComfyUI's files of Mistral hold their tokenizer, too
   Names names{.prefix = "model.",
               .ignored = {"lm_head.weight", "language_model.lm_head.weight", "vision_tower.**",
                           "multi_modal_projector.**", "model.vision_tower.**",
-                          "model.multi_modal_projector.**"}};
+                          "model.multi_modal_projector.**", "tekken_model"}};
   // Qwen3ForCausalLM; Qwen3Model; Mistral3ForConditionalGeneration, older and newer
   for (const char* prefix : {"model.", "", "language_model.model.", "model.language_model."})
     if (checkpoint.find(prefix + std::string("embed_tokens.weight"))) names.prefix = prefix;

@@ -88,9 +88,10 @@ Names clip_names(const Checkpoint& checkpoint) {
   const bool has_prefix = checkpoint.find(prefix + "embeddings.token_embedding.weight") != nullptr;
   return {.spellings = encoder_layer_spellings(),
           .prefix = has_prefix ? prefix : "",
-          // a buffer saved by older versions, and the tensor of models with a projection
+          // a buffer saved by older versions, and what only whole CLIP models use
           .ignored = {"text_model.embeddings.position_ids", "embeddings.position_ids",
-                      "text_projection.weight"}};
+                      "text_projection.weight", "logit_scale", "visual_projection.weight",
+                      "vision_model.**"}};
 }
 
 // Covers diffusers', sd-scripts' and ComfyUI's names.

@@ -156,8 +156,9 @@ Names t5_names() {
                         {block + "1.layer_norm", {"enc.blk.*.ffn_norm"}},
                         {"encoder.final_layer_norm", {"encoder.final_layer_norm"}},
                         {"encoder.final_layer_norm", {"enc.output_norm"}}},
-          // a duplicate of the table in some files
-          .ignored = {"encoder.embed_tokens.weight"}};
+          // a duplicate of the table, the other half of T5, and ComfyUI's tokenizer in some files
+          .ignored = {"encoder.embed_tokens.weight", "decoder.**", "dec.**", "lm_head.weight",
+                      "output.weight", "spiece_model"}};
 }
 
 AdapterNames t5_adapter_names() {
