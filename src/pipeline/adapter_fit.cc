@@ -10,11 +10,14 @@ namespace {
 
 // Recognised by what a module's name begins with or contains.
 std::string spelling_of(const AdapterFile& file) {
-  const std::pair<const char*, const char*> spellings[] = {
-      {"lora_unet_", "sd-scripts"},    {"lora_transformer_", "OneTrainer"},
-      {"lycoris_", "LyCORIS"},         {".processor.", "XLabs"},
-      {"diffusion_model.", "ComfyUI"}, {"base_model.model.", "peft"},
-      {"transformer.", "diffusers"}};
+  const std::pair<const char*, const char*> spellings[] = {{"lora_unet_", "sd-scripts"},
+                                                           {"lora_te", "sd-scripts"},
+                                                           {"lora_transformer_", "OneTrainer"},
+                                                           {"lycoris_", "LyCORIS"},
+                                                           {".processor.", "XLabs"},
+                                                           {"diffusion_model.", "ComfyUI"},
+                                                           {"base_model.model.", "peft"},
+                                                           {"transformer.", "diffusers"}};
   for (const auto& [part, spelling] : spellings)
     for (const auto& [name, module] : file.modules())
       if (module.name.find(part) != std::string::npos) return spelling;
@@ -23,6 +26,7 @@ std::string spelling_of(const AdapterFile& file) {
 
 const char* kind_of(const AdapterModule& module) {
   using Role = AdapterRole;
+  if (module.find(Role::kUnreadable)) return "of another kind";
   if (module.find(Role::kMagnitude)) return "DoRA";
   if (module.find(Role::kDown)) return "LoRA";
   if (module.find(Role::kFirstUp)) return "LoHa";

@@ -36,7 +36,8 @@ class AdaptedModel : public testing::Test {
                        {{{"a", {"x.0.to_q", "x.0.to_k", "x.0.to_m"}},
                          {"m", {"x.norm"}, {Order::kSwapHalves}}}},
                        {{{"a", {"x.qk_lora", "x.m_lora"}}}},
-                       {{{"n.weight", {"n.scale"}}}}}};
+                       {{{"n.weight", {"n.scale"}}}}},
+            .grown = {.layer = "b", .inputs = 10}};
   }
 
   fs::path write(const Tensors& tensors, const std::string& name = "lora") const {

@@ -30,6 +30,11 @@ TEST(AdapterKeys, AreTakenApart) {
         Row{"a.hada_w2_a", "a", Role::kSecondUp},
         Row{"a.diff", "a", Role::kDifference},
         Row{"a.diff_b", "a", Role::kBiasDifference},
+        Row{"a.w_norm", "a", Role::kDifference},
+        Row{"a.b_norm", "a", Role::kBiasDifference},
+        Row{"a.set_weight", "a", Role::kWhole},
+        Row{"a.lora_mid.weight", "a", Role::kUnreadable},
+        Row{"a.hada_t2", "a", Role::kUnreadable},
         Row{"a.norm.scale", "a.norm.scale", Role::kReplacement},
         Row{".alpha", ".alpha", Role::kReplacement},
         Row{"", "", Role::kReplacement}}) {
@@ -140,6 +145,84 @@ TEST_F(AdapterFiles, ThatDoNotFitAreRefused) {
               HasSubstr("is for a weight of [4, 4]"));
   EXPECT_THAT(message_of([&] { open_adapters({{.file = write({}), .scale = NAN}}); }),
               HasSubstr("scale"));
+}
+
+TEST_F(AdapterFiles, ReplaceWholeTensors) {
+  const auto a = at::randn({4, 6}), bias = at::randn({8}), m = at::randn({8, 6});
+  const auto b = at::randn({6, 16});
+  const auto got = all(load({{.file = write({{"transformer.x.0.to_k.weight", a},
+                                             {"transformer.x.0.to_m.bias", bias},
+                                             {"x.norm.weight", m},
+                                             {"b.set_weight", b},
+                                             {"a.alpha", at::ones({})}})}}));
+  EXPECT_TRUE(at::equal(got.at("a.weight").narrow(0, 4, 4), a));
+  EXPECT_TRUE(at::equal(got.at("a.weight").narrow(0, 0, 4), base_.at("a.weight").narrow(0, 0, 4)));
+  EXPECT_TRUE(at::equal(got.at("a.bias").narrow(0, 8, 8), bias));
+  EXPECT_TRUE(at::equal(got.at("m.weight"), m.roll({4}, {0})));
+  EXPECT_TRUE(at::equal(got.at("b.weight"), b));
+  EXPECT_THAT(refusal({{"b.set_weight", at::randn({6, 15})}}), HasSubstr("[6, 15]"));
+}
+
+TEST_F(AdapterFiles, ChangeNormsUnderAnyName) {
+  const auto n = at::randn({6});
+  for (const std::string name : {"n.diff", "n.w_norm", "n.scale.diff", "n.weight.diff"})
+    expect_added({{.file = write({{name, n}}), .scale = 0.5}}, {{"n.weight", 0.5 * n}});
+  for (const std::string name : {"n.set_weight", "n.scale.set_weight"})
+    expect_added({{.file = write({{name, n}})}}, {{"n.weight", n - base_.at("n.weight")}});
+}
+
+TEST_F(AdapterFiles, OfKindsThatCannotBeAppliedAreRefused) {
+  const Tensors lora = {{"a.lora_down.weight", at::randn({3, 6})},
+                        {"a.lora_up.weight", at::randn({16, 3})}};
+  for (const std::string name : {"a.lora_mid.weight", "b.oft_blocks", "m.lokr_t2", "b.a1.weight"}) {
+    auto tensors = lora;
+    tensors[name] = at::ones({3, 3});
+    EXPECT_THAT(refusal(tensors),
+                HasSubstr("'" + name + "' belongs to a kind of adapter that Braid cannot apply"));
+  }
+  EXPECT_THAT(refusal({{"a.oft_blocks", at::ones({3})}}), HasSubstr("is not a LoRA"));
+  for (const std::string name : {"a.hada_w1_a", "a.lokr_w1", "a.diff", "a.set_weight"}) {
+    auto tensors = lora;
+    tensors[name] = at::ones({3, 3});
+    EXPECT_THAT(refusal(tensors), HasSubstr("'a' should be of one kind of adapter")) << name;
+  }
+}
+
+// b has 10 inputs in the models most adapters are for.
+TEST_F(AdapterFiles, ForFewerInputsLeaveTheOthers) {
+  const auto down = at::randn({2, 10}), up = at::randn({6, 2}), m = at::rand({6}) + 0.5;
+  const Tensors tensors = {{"b.lora_A.weight", down}, {"b.lora_B.weight", up}};
+  const auto change = at::constant_pad_nd(up.mm(down), {0, 6});
+  expect_added({{.file = write(tensors)}}, {{"b.weight", change}});
+  expect_added({{.file = write({{"b.diff", up.mm(down)}})}}, {{"b.weight", change}});
+  const Weights w(source({{.file = write(tensors)}}, AdapterMode::kBeside), {});
+  const auto b = (w / "b").matrix("weight", {6, 16});
+  for (const auto* const layer : {"a", "m", "n"}) (w / layer).skip();
+  w.finish();
+  EXPECT_TRUE(at::allclose(b.beside->up_NR.mm(b.beside->down_RC), change));
+  EXPECT_THAT(refusal({{"b.lora_A.weight", at::randn({2, 9})}, {"b.lora_B.weight", up}}),
+              HasSubstr("is for a weight of [6, 9]"));
+  EXPECT_THAT(refusal({{"b.set_weight", at::randn({6, 10})}}), HasSubstr("[6, 10]"));
+}
+
+// Only what the model has counts: trainers store notes of their own, too.
+TEST_F(AdapterFiles, OfRequestsMayNotChangeNorms) {
+  const Weights w(source({}, AdapterMode::kBeside), {});
+  const auto a = (w / "a").matrix("weight", {16, 6});
+  (void)(w / "n").tensor("weight", {6});
+  const auto switch_to = [&](const std::string& name, std::int64_t size) {
+    const auto file = write({{"a.lora_A.weight", at::randn({3, 6})},
+                             {"a.lora_B.weight", at::randn({16, 3})},
+                             {name, at::ones({size})}});
+    return message_of([&] { beside_->switch_to(open_adapters({{.file = file}})); });
+  };
+  for (const std::string name : {"n.diff", "n.scale", "n.scale.diff", "n.set_weight"}) {
+    EXPECT_THAT(switch_to(name, 6), HasSubstr("changes biases or norms, as by '" + name + "'"));
+    EXPECT_FALSE(a.has_beside());
+  }
+  EXPECT_EQ(switch_to("bundle_emb.sks", 5), "");
+  EXPECT_TRUE(a.has_beside());
+  EXPECT_THAT(warnings_.back(), HasSubstr("no use for: 'bundle_emb.sks'"));
 }
 
 TEST_F(AdapterFiles, StandBesideCodes) {

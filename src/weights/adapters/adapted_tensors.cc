@@ -136,8 +136,9 @@ AdapterChanges AdaptedTensors::changes_of(const AskedTensor& asked) {
 
 // A weight with products beside it stays unchanged itself.
 std::optional<Recipe> AdaptedTensors::find_unchanged(AskedTensor& asked, const Delivery& delivery) {
-  auto recipe = source_->find(asked, delivery);
   const bool is_matrix = asked.kind == AskedTensor::Kind::kMatrix;
+  if (!is_matrix && mode_ == AdapterMode::kBeside) beside_->watch(asked);
+  auto recipe = source_->find(asked, delivery);
   if (recipe && is_matrix && mode_ == AdapterMode::kBeside)
     recipe->beside = beside_->add(asked, delivery.wanted);
   return recipe;

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "weights/files/gguf_header.h"
 
 namespace braid {
 
@@ -19,12 +20,14 @@ AdapterFile::AdapterFile(const std::filesystem::path& path) : source_(path.strin
     auto& module = modules_[underscored(spelled)];
     module.name = spelled;
     const auto [it, is_new] = module.tensors.emplace(role, stored);
-    require(is_new, source_, ": the tensors '", it->second.entry.name, "' and '", name,
-            "' are the same part of one module");
+    require(is_new || role == AdapterRole::kUnreadable, source_, ": the tensors '",
+            it->second.entry.name, "' and '", name, "' are the same part of one module");
   }
   require(is_adapter(checkpoint), source_, " is not a LoRA: none of its ",
           checkpoint.tensors().size(), " tensors is named like a part of one");
-  metadata_ = read_adapter_metadata(checkpoint.tensors().begin()->second.file->bytes(), source_);
+  const auto bytes = checkpoint.tensors().begin()->second.file->bytes();
+  require(!begins_as_gguf(bytes), source_, " is a GGUF file, an adapter should be safetensors");
+  metadata_ = read_adapter_metadata(bytes, source_);
   const auto config = path.parent_path() / "adapter_config.json";
   if (path.filename() == "adapter_model.safetensors" && std::filesystem::exists(config))
     metadata_.scalings["base_model"] = read_peft_config(read_file(config), config.string());
@@ -38,7 +41,8 @@ const AdapterModule* AdapterFile::find(const std::string& module) const {
 bool is_adapter(const Checkpoint& file) {
   const auto& tensors = file.tensors();
   return std::any_of(tensors.begin(), tensors.end(), [](const auto& tensor) {
-    return parse_adapter_key(tensor.first).role != AdapterRole::kReplacement;
+    const auto role = parse_adapter_key(tensor.first).role;
+    return role != AdapterRole::kReplacement && role != AdapterRole::kUnreadable;
   });
 }
 

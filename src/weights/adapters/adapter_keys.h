@@ -27,6 +27,8 @@ enum class AdapterRole {
   kSecondDown,
   kDifference,  // added as it is
   kBiasDifference,
+  kWhole,        // replaces the weight
+  kUnreadable,   // of a kind of adapter that cannot be applied
   kReplacement,  // the name has no role: replaces a tensor of the model
 };
 

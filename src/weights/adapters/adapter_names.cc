@@ -38,6 +38,7 @@ AdapterNames denoiser_adapter_names(std::vector<Names> tables) {
                                   "unet.",
                                   "default.",
                                   "lora_unet_",
+                                  "lora_unet__",
                                   "lora_transformer_",
                                   "lycoris_"};
   return {.prefixes = {std::begin(prefixes), std::end(prefixes)}, .tables = std::move(tables)};

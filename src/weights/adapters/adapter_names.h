@@ -9,11 +9,19 @@
 
 namespace braid {
 
+// A layer to which some models of a family add inputs. Adapters for only the first `inputs` of them
+// leave the others as they are.
+struct GrownLayer {
+  std::string layer = {};
+  std::int64_t inputs = 0;
+};
+
 struct AdapterNames {
   // Prefixes a module's name may have. A part whose prefixes include "" owns every module that
   // begins with no other part's prefix.
   std::vector<std::string> prefixes = {};
   std::vector<Names> tables = {};  // each is a checkpoint's or trainer's spelling of our layers
+  GrownLayer grown = {};
 };
 
 // The usual prefixes of a denoiser.

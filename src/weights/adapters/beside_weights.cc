@@ -47,9 +47,12 @@ Beside joined(const std::vector<Beside>& products) {
   return {.down_RC = at::cat(downs), .scales_R = at::cat(scales), .up_NR = at::cat(ups, 1)};
 }
 
-bool is_of_vector(AdapterRole role) {
+// Whether a tensor may change a bias or norm: most files have none, and requests wait for the
+// check.
+bool may_change_vector(AdapterRole role, const StoredTensor& stored) {
+  const bool is_by_shape = role == AdapterRole::kDifference || role == AdapterRole::kWhole;
   return role == AdapterRole::kUpBias || role == AdapterRole::kBiasDifference ||
-         role == AdapterRole::kReplacement;
+         role == AdapterRole::kReplacement || (is_by_shape && stored.entry.shape.size() == 1);
 }
 
 }  // namespace
@@ -144,18 +147,28 @@ void BesideWeights::switch_to(const std::vector<AppliedAdapter>& adapters) {
   }
   UsedTensors used;
   auto products = made(adapters, used);
-  for (const auto& adapter : adapters) check_switchable(*adapter.file);
+  for (const auto& adapter : adapters) check_switchable(adapter);
   report_unused(part_, adapters, used);
   put(products);
   kept_.insert(kept_.begin(), {adapters, std::move(products)});
   if (kept_.size() > kMostKept) kept_.pop_back();
 }
 
-void BesideWeights::check_switchable(const AdapterFile& file) const {
-  for (const auto& [name, module] : file.modules())
-    for (const auto& [role, stored] : module.tensors)
-      require(!is_of_vector(role) || !owns(part_.names.prefixes, part_.others, name), file.source(),
-              " changes biases or norms, as by '", stored.entry.name, "': it can only be fused");
+void BesideWeights::check_switchable(const AppliedAdapter& adapter) const {
+  const auto& modules = adapter.file->modules();
+  const bool may_change = std::any_of(modules.begin(), modules.end(), [](const auto& module) {
+    const auto& tensors = module.second.tensors;
+    return std::any_of(tensors.begin(), tensors.end(), [](const auto& tensor) {
+      return may_change_vector(tensor.first, tensor.second);
+    });
+  });
+  if (!may_change) return;
+  const auto names = names_in(*adapter.file, part_.names);
+  for (const auto& vector : vectors_) {
+    const auto found = AdapterSearch{adapter, names, part_.shardings}.changes_of(vector);
+    require(found.changes.empty(), adapter.file->source(), " changes biases or norms, as by '",
+            found.stored.empty() ? "" : found.stored.front().entry.name, "': it can only be fused");
+  }
 }
 
 }  // namespace braid

@@ -20,6 +20,9 @@ class BesideWeights {
   // is another rank's; its adapters are still checked here.
   std::shared_ptr<const Beside> add(const AskedTensor& asked, const Wanted& wanted);
 
+  // Registers a bias or norm being loaded: adapters of requests may not change it.
+  void watch(const AskedTensor& vector) { vectors_.push_back(vector); }
+
   // Replaces the current adapters. Throws InputError, leaving them in place, for an adapter that
   // does not fit or is more than low-rank products.
   void apply(const std::vector<AppliedAdapter>& adapters);
@@ -47,11 +50,12 @@ class BesideWeights {
   Beside product_of(const Change& change, const Place& place) const;
   std::vector<Beside> made(const std::vector<AppliedAdapter>& adapters, UsedTensors& used) const;
   void put(const std::vector<Beside>& products);
-  void check_switchable(const AdapterFile& file) const;
+  void check_switchable(const AppliedAdapter& adapter) const;
 
   const AdaptedPart part_;
   const at::Device device_;
   std::vector<Place> places_;
+  std::vector<AskedTensor> vectors_;
   struct Kept {
     std::vector<AppliedAdapter> adapters;
     std::vector<Beside> products;  // by place

@@ -44,7 +44,7 @@ class Found {
   Found(const AdapterSearch& search, const AskedTensor& asked) : search_(search), asked_(asked) {}
 
   void add_targets();
-  void add_replacement();
+  void add_named_vectors();
   AdapterChanges found;
 
  private:
@@ -53,12 +53,18 @@ class Found {
   std::string where(const AdapterModule& module) const {
     return text_of(file().source(), ": '", module.name, "'");
   }
+  bool replaces(const AdapterModule& module) const {
+    return module.find(AdapterRole::kReplacement) ||
+           (!is_bias() && module.find(AdapterRole::kWhole));
+  }
   void use(const AdapterModule& module);
+  void check_readable(const AdapterModule& module) const;
   std::optional<Delta> bias_delta(const AdapterModule& module, const AdapterTarget& target) const;
   std::optional<Delta> delta_for(const AdapterModule& module, const AdapterTarget& target) const;
   Tensor magnitude_of(const AdapterModule& module, std::int64_t rows) const;
   void check_fit(const Delta& delta, const AdapterModule& module, std::int64_t rows) const;
   void add(const AdapterModule& module, const AdapterTarget& target);
+  void add_vector(const AdapterModule& module, AdapterRole role);
 
   const AdapterSearch& search_;
   const AskedTensor& asked_;
@@ -66,27 +72,41 @@ class Found {
 
 void Found::use(const AdapterModule& module) {
   for (const auto& [role, stored] : module.tensors)
-    if (is_of_bias(role) == is_bias()) found.stored.push_back(stored);
+    if (is_of_bias(role) == is_bias() || role == AdapterRole::kReplacement)
+      found.stored.push_back(stored);
 }
 
 // The change of a bias: as stored, or a product's own bias, which its factor scales too.
 std::optional<Delta> Found::bias_delta(const AdapterModule& module,
                                        const AdapterTarget& target) const {
-  if (const auto* const stored = module.find(AdapterRole::kBiasDifference))
-    return delta_of_vector(finite_numbers(file(), *stored));
+  for (const auto role : {AdapterRole::kBiasDifference, AdapterRole::kReplacement})
+    if (const auto* const stored = module.find(role))
+      return delta_of_vector(finite_numbers(file(), *stored));
   const auto* const stored = module.find(AdapterRole::kUpBias);
   if (!stored) return {};
   return delta_of_vector(finite_numbers(file(), *stored), factor_of(file(), module, target));
 }
 
-// A norm's weight may have a difference, too.
+void Found::check_readable(const AdapterModule& module) const {
+  const auto* const stored = module.find(AdapterRole::kUnreadable);
+  require(!stored, file().source(), ": '", stored ? stored->entry.name : "",
+          "' belongs to a kind of adapter that Braid cannot apply");
+}
+
+// A norm's weight may have a difference or be replaced, too.
 std::optional<Delta> Found::delta_for(const AdapterModule& module,
                                       const AdapterTarget& target) const {
   if (is_bias()) return bias_delta(module, target);
-  const auto* const difference = module.find(AdapterRole::kDifference);
-  if (difference && asked_.shape.size() == 1)
-    return delta_of_vector(finite_numbers(file(), *difference));
-  return delta_of(file(), module, target);
+  using Role = AdapterRole;
+  for (const auto role : {Role::kDifference, Role::kWhole, Role::kReplacement})
+    if (const auto* const stored = module.find(role); stored && asked_.shape.size() == 1)
+      return delta_of_vector(finite_numbers(file(), *stored));
+  auto delta = delta_of(file(), module, target);
+  const auto& [layer, inputs] = search_.names.grown;
+  const bool is_narrow = delta && asked_.layer == layer && delta->columns == inputs;
+  if (is_narrow && !replaces(module) && asked_.shape.size() == 2 && asked_.shape[1] > inputs)
+    return with_columns(*delta, asked_.shape[1]);
+  return delta;
 }
 
 Tensor Found::magnitude_of(const AdapterModule& module, std::int64_t rows) const {
@@ -109,6 +129,7 @@ void Found::check_fit(const Delta& delta, const AdapterModule& module, std::int6
 }
 
 void Found::add(const AdapterModule& module, const AdapterTarget& target) {
+  check_readable(module);
   const auto delta = delta_for(module, target);
   if (!delta) return;
   require(asked_.shape.size() <= 2, where(module), " is for a matrix, the model's ", asked_.path(),
@@ -120,7 +141,8 @@ void Found::add(const AdapterModule& module, const AdapterTarget& target) {
                              .from = from,
                              .scale = search_.adapter.scale,
                              .delta = *delta,
-                             .magnitude_N = magnitude});
+                             .magnitude_N = magnitude,
+                             .replaces = replaces(module)});
   use(module);
 }
 
@@ -129,27 +151,33 @@ void Found::add_targets() {
   std::set<const AdapterModule*> seen;  // two tables may yield the same name
   for (const auto& target :
        targets_of(search_.names, search_.shardings, asked_.layer, asked_.shape[0])) {
-    const auto* const module = file().find(target.module);
-    if (module && seen.insert(module).second) add(*module, target);
+    for (const auto& name : {target.module + "_" + asked_.name, target.module})
+      if (const auto* const module = file().find(name); module && seen.insert(module).second)
+        add(*module, target);
   }
 }
 
-// Only vectors, that is norms: a file that holds whole matrices is a model.
-void Found::add_replacement() {
+void Found::add_vector(const AdapterModule& module, AdapterRole role) {
+  const auto* const stored = module.find(role);
+  if (!stored || !found.changes.empty()) return;
+  const auto delta = delta_of_vector(finite_numbers(file(), *stored));
+  check_fit(delta, module, asked_.shape[0]);
+  found.changes.push_back({.rows = {.begin = 0, .count = asked_.shape[0]},
+                           .from = 0,
+                           .scale = search_.adapter.scale,
+                           .delta = delta,
+                           .replaces = role != AdapterRole::kDifference});
+  found.stored.push_back(*stored);
+}
+
+// Vectors whose whole names precede what is done to them: "norm.scale", "norm.scale.diff".
+void Found::add_named_vectors() {
   if (asked_.shape.size() != 1) return;
-  for (const auto& name : replacements_of(search_.names, asked_.path())) {
-    const auto* const module = file().find(name);
-    const auto* const stored = module ? module->find(AdapterRole::kReplacement) : nullptr;
-    if (!stored || !found.changes.empty()) continue;
-    const auto delta = delta_of_vector(finite_numbers(file(), *stored));
-    check_fit(delta, *module, asked_.shape[0]);
-    found.changes.push_back({.rows = {.begin = 0, .count = asked_.shape[0]},
-                             .from = 0,
-                             .scale = search_.adapter.scale,
-                             .delta = delta,
-                             .replaces = true});
-    found.stored.push_back(*stored);
-  }
+  for (const auto& name : replacements_of(search_.names, asked_.path()))
+    if (const auto* const module = file().find(name))
+      for (const auto role :
+           {AdapterRole::kReplacement, AdapterRole::kWhole, AdapterRole::kDifference})
+        add_vector(*module, role);
 }
 
 void apply_to_rows(const Change& change, const Tensor& made, Tensor target,
@@ -196,7 +224,7 @@ AdapterChanges AdapterSearch::changes_of(const AskedTensor& asked) const {
   if (asked.shape.empty()) return {};
   Found found(*this, asked);
   found.add_targets();
-  found.add_replacement();
+  found.add_named_vectors();
   return std::move(found.found);
 }
 

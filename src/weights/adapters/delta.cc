@@ -173,8 +173,8 @@ Delta kronecker_delta(const Subject& s) {
           .open = open};
 }
 
-Delta stored_delta(const Subject& s) {
-  const auto numbers = s.matrix(AdapterRole::kDifference);
+Delta stored_delta(const Subject& s, AdapterRole role) {
+  const auto numbers = s.matrix(role);
   const auto open = [numbers](at::Device device) {
     return [there = in_float(numbers, device)](Share rows) {
       return there.narrow(0, rows.begin, rows.count);
@@ -210,11 +210,33 @@ std::optional<Delta> delta_of(const AdapterFile& file, const AdapterModule& modu
                               const AdapterTarget& target) {
   using Role = AdapterRole;
   const Subject subject{.file = file, .module = module, .target = target};
-  if (has_any(module, Role::kDown, Role::kUp)) return low_rank_delta(subject);
-  if (has_any(module, Role::kFirstUp, Role::kSecondDown)) return hadamard_delta(subject);
-  if (has_any(module, Role::kLeft, Role::kRightDown)) return kronecker_delta(subject);
-  if (module.find(Role::kDifference)) return stored_delta(subject);
+  const bool is_low_rank = has_any(module, Role::kDown, Role::kUp);
+  const bool is_hadamard = has_any(module, Role::kFirstUp, Role::kSecondDown);
+  const bool is_kronecker = has_any(module, Role::kLeft, Role::kRightDown);
+  const bool is_difference = module.find(Role::kDifference);
+  const auto whole = module.find(Role::kWhole) ? Role::kWhole : Role::kReplacement;
+  const bool is_whole = module.find(whole);
+  require(is_low_rank + is_hadamard + is_kronecker + is_difference + is_whole <= 1, subject.where(),
+          " should be of one kind of adapter, it has tensors of two");
+  if (is_low_rank) return low_rank_delta(subject);
+  if (is_hadamard) return hadamard_delta(subject);
+  if (is_kronecker) return kronecker_delta(subject);
+  if (is_difference) return stored_delta(subject, Role::kDifference);
+  if (is_whole) return stored_delta(subject, whole);
   return {};
+}
+
+Delta with_columns(const Delta& delta, std::int64_t columns) {
+  const auto padded = [more = columns - delta.columns](const Tensor& rows) {
+    return at::constant_pad_nd(rows, {0, more});
+  };
+  auto wide = delta;
+  wide.columns = columns;
+  wide.open = [padded, open = delta.open](at::Device device) {
+    return [padded, rows_of = open(device)](Share rows) { return padded(rows_of(rows)); };
+  };
+  if (wide.product) wide.product->down_RC = padded(wide.product->down_RC);
+  return wide;
 }
 
 }  // namespace braid

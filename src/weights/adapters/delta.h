@@ -3,7 +3,7 @@
 //   LoRA        alpha / rank * B A                  A [R C], B [N R]
 //   LoHa        alpha / rank * (B1 A1) o (B2 A2)    o multiplies element by element
 //   LoKr        kron(W1, W2), each whole or B A; times alpha / rank if one is a product
-//   difference  as it is stored
+//   difference  as it is stored, and so a weight that replaces the model's
 #pragma once
 
 #include <functional>
@@ -32,6 +32,9 @@ struct Delta {
 // module if factors do not match, numbers are not finite, or half of a pair is missing.
 std::optional<Delta> delta_of(const AdapterFile& file, const AdapterModule& module,
                               const AdapterTarget& target);
+
+// The same for a weight with more columns, which stay as they are.
+Delta with_columns(const Delta& delta, std::int64_t columns);
 
 // alpha / rank of a LoRA.
 double factor_of(const AdapterFile& file, const AdapterModule& module, const AdapterTarget& target);

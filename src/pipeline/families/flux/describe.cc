@@ -22,6 +22,13 @@ std::optional<WidenedLayer> widened_input(const FluxConfigs& c) {
   return WidenedLayer{.layer = kFluxInput, .stored_inputs = c.stored_channels};
 }
 
+// Tools that look at pictures add inputs to those of the latents.
+AdapterNames adapter_names(const FluxConfig& c) {
+  auto names = flux_adapter_names();
+  names.grown = {.layer = kFluxInput, .inputs = c.out_channels};
+  return names;
+}
+
 std::vector<Part> parts_of(const FluxConfigs& c) {
   const Part clip{.role = Part::Role::kText,
                   .folder = "text_encoder",
@@ -55,7 +62,7 @@ std::vector<Part> parts_of(const FluxConfigs& c) {
       .names = flux_names,
       .sharding = [=](const Sharing& s) { return flux_sharding(c.flux, s.ranks, s.modulation); },
       .widened = widened_input(c),
-      .adapters = flux_adapter_names(),
+      .adapters = adapter_names(c.flux),
       .make = [=](const Weights& w) { (void)Flux(c.flux, w); }};
   std::vector<Part> parts = {clip, t5, flux, autoencoder_part(c.vae)};
   for (auto& net : controlnet_parts(c.controlnets)) parts.push_back(std::move(net));
