@@ -70,7 +70,7 @@ struct Budget {
 
 struct Memory {
   Quantize quantize = Quantize::kNone;       // the transformer's dense layers
-  Quantize quantize_text = Quantize::kNone;  // the second text encoder's
+  Quantize quantize_text = Quantize::kNone;  // the large text encoders'
   // Transformer layers that are not quantised, in Black Forest Labs' names. `*` stands for one
   // segment: "img_in", "double_blocks.*.img_mod.lin".
   std::vector<std::string> keep_dense = {};

@@ -181,7 +181,7 @@ const Traffic& Group::traffic() const {
 
 namespace {
 
-// FNV-1a, eight bytes at a time: guards against mistakes, not against malice.
+// FNV-1a: guards against mistakes, not against malice.
 std::int64_t hash_of(const Tensor& x) {
   const auto dense = x.to(at::kCPU).contiguous();
   const auto* const bytes = static_cast<const unsigned char*>(dense.const_data_ptr());

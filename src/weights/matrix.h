@@ -34,7 +34,7 @@ struct Matrix {
   Quantize form = Quantize::kNone;
   Tensor values_NC = {};  // floating-point numbers, or int8 codes: number = code * scale
   Tensor scales_N1 = {};  // of codes: float32, but the model's dtype for kInt8V1
-  // If set, the form is kFloat8: values are a row's bytes, scales float32 or undefined.
+  // If set, values are bytes of this coding, in form kNone or kFloat8; scales float32 or undefined.
   std::shared_ptr<const Coding> coding = {};
   std::shared_ptr<const Beside> beside = {};
 

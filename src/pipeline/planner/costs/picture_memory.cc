@@ -12,7 +12,7 @@ constexpr std::int64_t kBandBytes = 5 * (16 << 20);
 
 bool is_tiled(const PlanJob& job) { return is_tiled(job.tiling, job.size()); }
 
-// Whether convolutions run in bands of rows, as in ops/cpu_image.cc.
+// Whether convolutions run in bands of rows, as in ops/cpu/image.cc.
 bool has_bands(const PlanJob& job) { return job.is_on_host && job.dtype != at::kHalf; }
 
 // Channels live at the decoder's finest level, in its first block: the block's input and the tensor
