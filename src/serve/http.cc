@@ -50,6 +50,8 @@ void read_target(std::string_view target, HttpRequest& request) {
     throw ApiError(400, "the address should begin with /");
   const auto mark = target.find('?');
   request.path = percent_decoded(target.substr(0, mark), Plus::kIsPlus);
+  if (request.path.find('\0') != request.path.npos)
+    throw ApiError(400, "the address has a NUL character");
   auto rest = mark == target.npos ? "" : target.substr(mark + 1);
   while (!rest.empty()) {
     const auto end = std::min(rest.find('&'), rest.size());
@@ -66,29 +68,35 @@ void read_target(std::string_view target, HttpRequest& request) {
 
 std::string base64(std::string_view bytes) {
   std::string text;
-  text.reserve((bytes.size() + 2) / 3 * 4);
-  for (std::size_t i = 0; i < bytes.size(); i += 3) {
-    const auto byte = [&](std::size_t k) {
-      return i + k < bytes.size() ? static_cast<unsigned char>(bytes[i + k]) : 0u;
-    };
-    const unsigned three = byte(0) << 16 | byte(1) << 8 | byte(2);
-    text += kDigits[three >> 18];
-    text += kDigits[three >> 12 & 63];
-    text += i + 1 < bytes.size() ? kDigits[three >> 6 & 63] : '=';
-    text += i + 2 < bytes.size() ? kDigits[three & 63] : '=';
-  }
+  add_base64(text, bytes);
   return text;
+}
+
+void add_base64(std::string& text, std::string_view bytes) {
+  auto at = text.size();
+  text.resize(at + (bytes.size() + 2) / 3 * 4, '=');
+  const auto digits_of = [&](unsigned three, int count) {
+    for (int k = 0; k < count; ++k) text[at + std::size_t(k)] = kDigits[three >> (18 - 6 * k) & 63];
+    at += 4;
+  };
+  const auto byte = [&](std::size_t i) { return unsigned(static_cast<unsigned char>(bytes[i])); };
+  std::size_t i = 0;
+  for (; i + 3 <= bytes.size(); i += 3)
+    digits_of(byte(i) << 16 | byte(i + 1) << 8 | byte(i + 2), 4);
+  if (i + 2 == bytes.size()) digits_of(byte(i) << 16 | byte(i + 1) << 8, 3);
+  if (i + 1 == bytes.size()) digits_of(byte(i) << 16, 2);
 }
 
 std::string bytes_of_base64(std::string_view text, const std::string& param) {
   static const auto values = values_of_digits();
   if (text.starts_with("data:")) text.remove_prefix(std::min(text.find(',') + 1, text.size()));
-  while (text.ends_with('=')) text.remove_suffix(1);
+  while (text.ends_with('=') || text.ends_with('\n') || text.ends_with('\r')) text.remove_suffix(1);
   std::string bytes;
   bytes.reserve(text.size() * 3 / 4);
   unsigned bits = 0, held = 0;
   for (const char c : text) {
     const int value = values[static_cast<unsigned char>(c)];
+    if (c == '\n' || c == '\r') continue;  // as MIME breaks lines
     if (value < 0) refuse(param, "'" + param + "' should be base64");
     held = (held << 6 | unsigned(value)) & 0xffff;
     bits += 6;

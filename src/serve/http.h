@@ -56,7 +56,8 @@ struct Answer {
 void read_target(std::string_view target, HttpRequest& request);
 
 std::string base64(std::string_view bytes);
-// Throws ApiError naming `param` for invalid base64; skips a data URL's prefix.
+void add_base64(std::string& text, std::string_view bytes);
+// Throws ApiError naming `param` for invalid base64; skips a data URL's prefix and line ends.
 std::string bytes_of_base64(std::string_view text, const std::string& param);
 
 }  // namespace braid::serve

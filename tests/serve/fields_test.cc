@@ -48,6 +48,16 @@ TEST(Fields, FillARequest) {
   EXPECT_EQ(r.guidance, 2.5);
 }
 
+// As JSON Schema has it, and as Python's sliders send it.
+TEST(Fields, MayBeWholeNumbersWithAPoint) {
+  const auto r = read(R"({"prompt": "a", "n": 2.0, "steps": 3e0, "width": 6.4e1, "seed": 5.0})");
+  EXPECT_EQ(r.num_images, 2);
+  EXPECT_EQ(r.steps, 3);
+  EXPECT_EQ(r.width, 64);
+  EXPECT_EQ(r.seed, 5u);
+  EXPECT_EQ(read(R"({"prompt": "a", "seed": -0})").seed, 0u);
+}
+
 TEST(Fields, HaveTheModelsDefaults) {
   const auto r = read(R"({"prompt": "", "size": "auto", "steps": null})");
   EXPECT_EQ(r.width, 128);
@@ -69,6 +79,8 @@ TEST(Fields, AreRefusedByName) {
            {R"({"prompt": "a", "seed": -2})", "seed"},
            {R"({"prompt": "a", "seed": "18446744073709551616"})", "seed"},
            {R"({"prompt": "a", "seed": 1.5})", "seed"},
+           {R"({"prompt": "a", "seed": 1e300})", "seed"},
+           {R"({"prompt": "a", "n": -1e300})", "n"},
            {R"({"prompt": "a", "size": "64x"})", "size"},
            {R"({"prompt": "a", "size": "64x64x64"})", "size"},
            {R"({"prompt": "a", "size": "-64x64"})", "size"},

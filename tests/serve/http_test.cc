@@ -20,7 +20,7 @@ TEST(Target, HasAPathAndParameters) {
 TEST(Target, IsRefusedWhereItIsNone) {
   HttpRequest request;
   for (const auto* const target :
-       {"", "v1", "http://localhost/", "*", "/%", "/%4", "/%4g", "/a?b=%"})
+       {"", "v1", "http://localhost/", "*", "/%", "/%4", "/%4g", "/a?b=%", "/a%00b"})
     EXPECT_THROW(read_target(target, request), ApiError) << target;
   std::string many = "/?";
   for (int i = 0; i < 100; ++i) many += std::to_string(i) + "=1&";
@@ -42,6 +42,7 @@ TEST(Base64, IsThatOfTheRfc) {
     EXPECT_EQ(bytes_of_base64(text, "image"), bytes);
     EXPECT_EQ(bytes_of_base64("data:image/png;base64," + text, "image"), bytes);
   }
+  EXPECT_EQ(bytes_of_base64("Zm9v\r\nYmE=\n", "image"), "fooba") << "in lines, as base64(1) writes";
   EXPECT_THROW(bytes_of_base64("Zm 9v", "image"), ApiError);
 }
 

@@ -52,6 +52,18 @@ TEST(Multipart, ReadsHeadsAsTheyAreWritten) {
   EXPECT_EQ(part_of("X-Other: 1\r\nContent-Disposition: form-data; name=a").name, "a");
 }
 
+TEST(Multipart, KnowsAPictureWithoutAFileName) {
+  const auto part_of = [](const std::string& header) {
+    return read_multipart("--xx\r\n" + header + "\r\n\r\n\x89\xff\r\n--xx--", kType).front();
+  };
+  const std::string named = "Content-Disposition: form-data; name=a";
+  EXPECT_TRUE(part_of("Content-Type: Image/PNG\r\n" + named).is_file);
+  EXPECT_TRUE(part_of(named + "\r\nContent-Type: image/png").is_file);
+  EXPECT_TRUE(part_of(named + "; filename*=utf-8''%E2%98%85.png").is_file);
+  EXPECT_EQ(part_of(named + "; filename=b.png; filename*=utf-8''%E2%98%85.png").file, "b.png");
+  EXPECT_FALSE(part_of(named + "\r\nContent-Type: text/plain; charset=utf-8").is_file);
+}
+
 TEST(Multipart, IsRefusedWithAReason) {
   const std::string head = "--xx\r\nContent-Disposition: form-data; name=a\r\n\r\n";
   for (const auto& [body, words] : std::vector<std::pair<std::string, std::string>>{

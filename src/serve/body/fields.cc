@@ -15,7 +15,8 @@ namespace {
 
 const std::string kBody = "the request";
 constexpr int kMostDepth = 32;
-constexpr std::size_t kLongestNumber = 40;  // characters, in forms
+constexpr std::size_t kLongestNumber = 40;            // characters, in forms
+constexpr double kLargestWhole = 9007199254740992.0;  // 2^53: exact in a double
 
 // Turns an InputError of base/json into the client's error, naming the field.
 template <class Read>
@@ -137,11 +138,20 @@ void Fields::read_scalar(const std::string& name) {
   if (value.is_number() || value.is_boolean()) (*json_)[name] = value;
 }
 
+// 2.0 is a whole number in JSON Schema, and what some languages send for 2.
+void Fields::read_whole(const std::string& name) {
+  read_scalar(name);
+  if (!json_->contains(name) || !json_->at(name).is_number_float()) return;
+  const auto value = json_->at(name).get<double>();
+  if (std::trunc(value) == value && std::abs(value) < kLargestWhole)
+    (*json_)[name] = std::int64_t(value);
+}
+
 std::optional<std::int64_t> Fields::integer(std::initializer_list<const char*> names,
                                             std::int64_t low, std::int64_t high) {
   std::optional<std::int64_t> value;
   for (const auto* const name : names) {
-    read_scalar(name);
+    read_whole(name);
     if (!has(name)) continue;
     const auto read =
         naming(name, [&] { return JsonObject(*json_, kBody).integer(name, low, high); });
@@ -194,14 +204,14 @@ std::optional<std::string> Fields::text(const std::string& name, std::size_t mos
 }
 
 std::optional<std::uint64_t> Fields::seed() {
-  read_scalar("seed");
+  read_whole("seed");
   if (!has("seed")) return {};
   const auto& value = json_->at("seed");
-  // The JSON library's == would take 2^64-1 for -1.
-  const bool is_any =
-      value.is_number_integer() && !value.is_number_unsigned() && value.get<std::int64_t>() == -1;
-  if (is_any) return {};
   if (value.is_number_unsigned()) return value.get<std::uint64_t>();
+  // The JSON library's == would take 2^64-1 for -1.
+  const bool is_signed = value.is_number_integer();
+  if (is_signed && value.get<std::int64_t>() == -1) return {};
+  if (is_signed && value.get<std::int64_t>() >= 0) return value.get<std::uint64_t>();
   std::uint64_t seed = 0;
   if (value.is_string() && read_decimal(value.get<std::string>(), seed)) return seed;
   refuse("seed", "'seed' should be a whole number between 0 and 2^64-1, or -1 for any, it is " +

@@ -59,6 +59,7 @@ class Fields {
   explicit Fields(std::shared_ptr<Json> json) : json_(std::move(json)) {}
   void add_text(const std::string& name, std::string_view text);
   void read_scalar(const std::string& name);
+  void read_whole(const std::string& name);
 
   std::shared_ptr<Json> json_;
   std::map<std::string, std::vector<BroughtFile>> files_;  // of a form

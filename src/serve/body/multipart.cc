@@ -68,7 +68,8 @@ std::string without_folders(const std::string& path) {
   return name.size() <= kLongestFileName ? name : "";
 }
 
-// The header lines of a part: only Content-Disposition matters here.
+// The header lines of a part. Some clients send a picture without a file name, or with filename*
+// alone (RFC 7578 forbids that).
 void read_head(std::string_view head, Part& part) {
   bool has_name = false;
   while (!head.empty()) {
@@ -81,13 +82,17 @@ void read_head(std::string_view head, Part& part) {
     const auto value = trimmed(line.substr(colon + 1));
     if (name == "content-transfer-encoding" && ascii_lower_case(value).starts_with("base64"))
       refuse_body("a part is in base64");
+    if (name == "content-type" && ascii_lower_case(value).starts_with("image/"))
+      part.is_file = true;
     if (name != "content-disposition") continue;
     const auto parameters = parameters_of(value);
     has_name = parameters.at("") == "form-data" && parameters.contains("name");
     if (!has_name) break;
     part.name = unescaped(parameters.at("name"));
-    part.is_file = parameters.contains("filename");
-    if (part.is_file) part.file = without_folders(unescaped(parameters.at("filename")));
+    if (parameters.contains("filename*")) part.is_file = true;
+    if (!parameters.contains("filename")) continue;
+    part.is_file = true;
+    part.file = without_folders(unescaped(parameters.at("filename")));
   }
   if (!has_name) refuse_body("a part has no name");
 }
