@@ -5,6 +5,7 @@
 #include <regex>
 #include <set>
 
+#include "serve/page/page_files.h"
 #include "test_server.h"
 
 namespace braid::serve::api_test {
@@ -119,32 +120,6 @@ TEST(Api, StreamsPartialPicturesAndTheWholeOne) {
   EXPECT_THAT(answer, HasSubstr("\"b64_json\""));
 }
 
-TEST(Api, RunsJobsThatAreAskedAboutLater) {
-  FakeEngine engine(FakeEngine::Steps::kHeld);
-  Server server(engine);
-  const auto accepted =
-      server.ask("POST /v1/jobs", "", R"({"prompt": "a", "size": "16x16", "previews": true})");
-  ASSERT_EQ(status_of(accepted), 202);
-  const std::string id = json_of(accepted)["id"];
-  EXPECT_EQ(id.size(), 32u);
-  EXPECT_THAT(accepted, HasSubstr("location: /v1/jobs/" + id));
-  RawClient events(server.port());
-  events.send(Server::request_text("GET /v1/jobs/" + id + "/events", "", ""));
-  ASSERT_TRUE(events.read_until("event: started"));
-  engine.release(2);
-  ASSERT_TRUE(events.read_until("\"step\":2,\"steps\":4"));
-  ASSERT_TRUE(events.read_until("event: preview"));
-  EXPECT_EQ(json_of(server.ask("GET /v1/jobs/" + id))["state"], "running");
-  engine.finish();
-  ASSERT_TRUE(events.read_until("event: done"));
-  const auto picture = server.ask("GET /v1/jobs/" + id + "/pictures/0");
-  EXPECT_THAT(picture, HasSubstr("Content-Type: image/png"));
-  EXPECT_EQ(status_of(server.ask("GET /v1/jobs/" + id + "/pictures/1")), 404);
-  EXPECT_EQ(json_of(server.ask("GET /v1/jobs"))["jobs"].size(), 1u);
-  EXPECT_EQ(json_of(server.ask("GET /v1/jobs?user=another"))["jobs"].size(), 0u);
-  EXPECT_EQ(status_of(server.ask("GET /v1/jobs/0123")), 404);
-}
-
 TEST(Api, PassesOnWhatTheEngineWarnsOf) {
   FakeEngine engine;
   const Server server(engine);
@@ -152,38 +127,6 @@ TEST(Api, PassesOnWhatTheEngineWarnsOf) {
   const nlohmann::json wanted = {"the guidance is not used"};
   EXPECT_EQ(json_of(server.ask("POST /v1/jobs", "", json))["warnings"], wanted);
   EXPECT_EQ(json_of(server.ask("POST /v1/images/generations", "", json))["warnings"], wanted);
-}
-
-TEST(Api, ReplaysWhatAReaderHasMissed) {
-  FakeEngine engine;
-  const Server server(engine);
-  const std::string id = json_of(server.ask("POST /v1/jobs", "", kSmall))["id"];
-  const auto all = server.ask("GET /v1/jobs/" + id + "/events");
-  EXPECT_THAT(all, HasSubstr("id: 1\nevent: queued"));
-  EXPECT_THAT(all, HasSubstr("event: done"));
-  const auto rest = server.ask("GET /v1/jobs/" + id + "/events", "last-event-id: 1\r\n");
-  EXPECT_THAT(rest, Not(HasSubstr("event: queued")));
-  EXPECT_THAT(rest, HasSubstr("event: done"));
-  const auto none = server.ask("GET /v1/jobs/" + id + "/events?after=99999");
-  EXPECT_EQ(status_of(none), 200) << "ends, as there will be nothing";
-}
-
-TEST(Api, KnowsOfNoOtherJobs) {
-  FakeEngine engine;
-  const Server server(engine);
-  for (const auto* const line : {"GET /v1/jobs/0", "DELETE /v1/jobs/0", "GET /v1/jobs/0/events",
-                                 "GET /v1/jobs/0/events?after=1", "GET /v1/jobs/0/pictures/0"})
-    EXPECT_THAT(server.ask(line), HasSubstr("job_not_found")) << line;
-}
-
-TEST(Api, CancelsAJobByItsName) {
-  FakeEngine engine(FakeEngine::Steps::kHeld);
-  Server server(engine);
-  const std::string id = json_of(server.ask("POST /v1/jobs", "", kSmall))["id"];
-  engine.wait_until_called(1);
-  EXPECT_EQ(status_of(server.ask("DELETE /v1/jobs/" + id)), 200);
-  EXPECT_THAT(server.ask("GET /v1/jobs/" + id + "/events"), HasSubstr("event: cancelled"));
-  EXPECT_EQ(status_of(server.ask("DELETE /v1/jobs/" + id)), 200) << "may be repeated";
 }
 
 TEST(Api, DescribesEveryRouteAndNoOther) {
@@ -242,7 +185,15 @@ TEST(Api, ServesItsPageWithAStrictPolicy) {
   EXPECT_THAT(page, Not(HasSubstr("onclick")));
   const auto begin = page.find("etag: ") + 6;
   const auto tag = page.substr(begin, page.find('\r', begin) - begin);
-  EXPECT_EQ(status_of(server.ask("GET /", "if-none-match: " + tag + "\r\n")), 304);
+  const auto same = server.ask("GET /", "if-none-match: " + tag + "\r\n");
+  EXPECT_EQ(status_of(same), 304);
+  EXPECT_THAT(same, Not(HasSubstr("Content-Length"))) << "it would be taken for the page's";
+  for (const auto& file : page_files()) {
+    const auto answer = server.ask("GET /" + std::string(file.name));
+    const bool is_page = file.name != "index.html" && file.name != "openapi.json";
+    EXPECT_EQ(status_of(answer) == 200, is_page) << file.name;
+    EXPECT_EQ(answer.find("text/javascript") != answer.npos, file.name.ends_with(".js"));
+  }
 }
 
 TEST(Api, AnswersTheWebUisClients) {
@@ -259,6 +210,8 @@ TEST(Api, AnswersTheWebUisClients) {
   EXPECT_EQ(json["parameters"]["width"], 16);
   EXPECT_EQ(json_of(server.ask("GET /sdapi/v1/progress"))["progress"], 0.0);
   EXPECT_EQ(json_of(server.ask("GET /sdapi/v1/sd-models"))[0]["title"], "demo");
+  for (const auto* const list : {"upscalers", "latent-upscale-modes", "sd-vae"})  // SillyTavern's
+    EXPECT_TRUE(json_of(server.ask(std::string("GET /sdapi/v1/") + list)).is_array()) << list;
   const nlohmann::json image = {{"image", json["images"][0]}};
   const auto info = json_of(server.ask("POST /sdapi/v1/png-info", "", image.dump()));
   EXPECT_EQ(info["items"]["prompt"], "a");

@@ -35,6 +35,18 @@ TEST(HttpServer, AnswersABrowsersQuestionWithoutAKey) {
   EXPECT_EQ(status_of(asked("https://friend.example")), 204);
   EXPECT_THAT(asked("https://friend.example"), HasSubstr("access-control-allow-headers: author"));
   EXPECT_EQ(status_of(asked("https://evil.example")), 403);
+  // OpenAI's package for JavaScript sends such headers.
+  const auto answer =
+      server.ask("OPTIONS /v1/images/generations",
+                 "origin: https://friend.example\r\naccess-control-request-method: POST\r\n"
+                 "access-control-request-headers: authorization,x-stainless-lang\r\n");
+  EXPECT_THAT(answer,
+              HasSubstr("access-control-allow-headers: authorization,x-stainless-lang\r\n"));
+  EXPECT_THAT(answer, HasSubstr("allow: POST\r\n"));
+  EXPECT_THAT(answer, Not(HasSubstr("Content-Length"))) << "204 has none";
+  EXPECT_THAT(server.ask("GET /livez", "origin: https://friend.example\r\n"),
+              HasSubstr("access-control-expose-headers: location, retry-after"));
+  EXPECT_THAT(server.ask("GET /livez"), HasSubstr("vary: origin")) << "for caches";
 }
 
 TEST(HttpServer, LetsOnlyItsOwnPagesIn) {
@@ -53,6 +65,10 @@ TEST(HttpServer, LetsOnlyItsOwnPagesIn) {
   // a body type that any page may send without a preflight
   const auto text = server.ask("POST /v1/jobs", "content-type: text/plain\r\n", kSmall);
   EXPECT_EQ(status_of(text), 415);
+  const auto spaced = "content-type: Application/JSON ; charset=utf-8\r\n";
+  EXPECT_EQ(status_of(server.ask("POST /v1/jobs", spaced, kSmall)), 202);
+  const auto packed = server.ask("POST /v1/jobs", "content-encoding: gzip\r\n", kSmall);
+  EXPECT_THAT(packed, HasSubstr("should not be compressed"));
 }
 
 TEST(HttpServer, AsksForItsKeyBeforeTheBody) {
@@ -98,12 +114,18 @@ TEST(HttpServer, SaysThatItWantsABodyWhenItIsAsked) {
   const Server server(engine);
   RawClient client(server.port());
   client.send(
-      "POST /v1/images/generations HTTP/1.1\r\nhost: localhost\r\nexpect: 100-continue\r\n"
+      "POST /v1/images/generations HTTP/1.1\r\nhost: localhost\r\nexpect: 100-Continue\r\n"
       "content-type: application/json\r\ncontent-length: " +
       std::to_string(kSmall.size()) + "\r\n\r\n");
   ASSERT_TRUE(client.read_until("100 Continue\r\n\r\n"));
   client.send(kSmall);
   EXPECT_TRUE(client.read_until("b64_json"));
+  RawClient old(server.port());
+  old.send(
+      "POST /v1/images/generations HTTP/1.0\r\nhost: localhost\r\nexpect: 100-continue\r\n"
+      "content-type: application/json\r\ncontent-length: " +
+      std::to_string(kSmall.size()) + "\r\n\r\n" + kSmall);
+  EXPECT_THAT(old.read_all(), StartsWith("HTTP/1.0 200")) << "HTTP/1.0 knows no 100";
 }
 
 TEST(HttpServer, ServesManyRequestsOfOneConnection) {
@@ -205,6 +227,7 @@ TEST(HttpServer, RefusesConnectionsBeyondABound) {
   const Server server(engine, {}, {.max_connections = 3});
   const RawClient a(server.port()), b(server.port()), c(server.port());
   RawClient d(server.port());
+  d.send(Server::request_text("POST /v1/jobs", "", kSmall));
   EXPECT_TRUE(d.read_until("503"));
   EXPECT_THAT(d.received(), HasSubstr("retry-after"));
 }

@@ -43,6 +43,15 @@ class RawClient {
       if (!read_some()) return false;
     return true;
   }
+  std::string asked(const std::string& request) {
+    send(request);
+    return read_all();
+  }
+  // Whether something has arrived that was not read yet.
+  bool has_more() const {
+    pollfd fd{.fd = socket_, .events = POLLIN, .revents = 0};
+    return ::poll(&fd, 1, 0) > 0;
+  }
   // Reads until the server closes the connection.
   std::string read_all() {
     while (read_some()) {

@@ -4,15 +4,22 @@
 
 #include "base/ascii.h"
 #include "serve/api_error.h"
+#include "serve/page/page_files.h"
 
 namespace braid::serve {
 namespace {
 
 const std::set<std::string> kOwnNames = {"localhost", "127.0.0.1", "[::1]"};
+
 // Open to all: health checks, and the page that asks for the key.
-const std::set<std::string> kPublic = {"/livez",      "/readyz",  "/health",      "/",
-                                       "/page.css",   "/page.js", "/pictures.js", "/mask.js",
-                                       "/favicon.svg"};
+bool is_public(const std::string& path) {
+  static const std::set<std::string> kOthers = {"/", "/livez", "/readyz", "/health"};
+  const auto files = page_files();
+  const auto is_named = [&](const PageFile& file) {
+    return path.substr(1) == file.name && path != "/openapi.json";
+  };
+  return kOthers.contains(path) || std::any_of(files.begin(), files.end(), is_named);
+}
 
 // "localhost:8188" -> "localhost", "[::1]:8188" -> "[::1]"
 std::string name_of_host(const std::string& host) {
@@ -28,6 +35,7 @@ void check_host(const HttpRequest& head, const std::set<std::string>& more) {
                        ? head.server_address
                        : "[" + head.server_address + "]";
   if (kOwnNames.contains(name) || name == own || more.contains(name)) return;
+  if (name.empty()) throw ApiError(400, "there is no Host header");
   throw ApiError(403,
                  "this server is not known as '" + name.substr(0, 100) +
                      "': start it with --allow-host to allow that name",
@@ -61,7 +69,7 @@ std::string key_in(const std::string& authorization) {
 }
 
 void check_key(const HttpRequest& head, const std::string& key) {
-  if (key.empty() || kPublic.contains(head.path)) return;
+  if (key.empty() || is_public(head.path)) return;
   if (is_same_secret(key_in(head.header("authorization")), key)) return;
   throw ApiError(401, "this server asks for its API key", "invalid_api_key");
 }
@@ -73,8 +81,12 @@ bool takes_forms(const std::string& path) {
 
 void check_content_type(const HttpRequest& head) {
   if (head.method != "POST") return;
+  const auto coding = ascii_lower_case(head.header("content-encoding"));
+  if (!coding.empty() && coding != "identity")
+    throw ApiError(415, "the body should not be compressed, it is '" + coding.substr(0, 100) + "'",
+                   "unsupported_content_encoding");
   const auto type = ascii_lower_case(head.header("content-type"));
-  const auto name = type.substr(0, type.find(';'));
+  const auto name = std::string(trimmed(type.substr(0, type.find(';'))));
   const bool is_empty =
       head.header("content-length") == "0" || head.header("content-length").empty();
   if (name == "multipart/form-data" && takes_forms(head.path)) return;
@@ -106,12 +118,20 @@ void Access::check(const HttpRequest& head) const {
 
 std::vector<std::pair<std::string, std::string>> Access::headers_for(
     const HttpRequest& head) const {
+  if (origins.empty()) return {};
+  std::vector<std::pair<std::string, std::string>> headers = {{"vary", "origin"}};
   const auto origin = head.header("origin");
-  if (origin.empty() || !origins.contains(ascii_lower_case(origin))) return {};
-  return {{"access-control-allow-origin", origin},
-          {"access-control-allow-headers", "authorization, content-type, last-event-id"},
-          {"access-control-allow-methods", "GET, POST, DELETE"},
-          {"vary", "origin"}};
+  if (!origins.contains(ascii_lower_case(origin))) return headers;
+  headers.emplace_back("access-control-allow-origin", origin);
+  headers.emplace_back("access-control-expose-headers", "location, retry-after, x-request-id");
+  if (head.method != "OPTIONS") return headers;
+  headers.emplace_back("access-control-allow-methods", "GET, POST, DELETE");
+  // Clients add headers of their own, as OpenAI's x-stainless-lang.
+  const auto asked = head.header("access-control-request-headers");
+  headers.emplace_back("access-control-allow-headers",
+                       asked.empty() ? "authorization, content-type, last-event-id" : asked);
+  headers.emplace_back("access-control-max-age", "600");
+  return headers;
 }
 
 }  // namespace braid::serve

@@ -18,7 +18,8 @@ struct Access {
   // any server's address (DNS rebinding); a literal address cannot.
   void check(const HttpRequest& head) const;
 
-  // CORS headers that let a page in `origins` read the answer; none for others.
+  // CORS headers that let a page in `origins` read the answer; for others only that it depends on
+  // the origin.
   std::vector<std::pair<std::string, std::string>> headers_for(const HttpRequest& head) const;
 };
 

@@ -68,7 +68,7 @@ Answer Api::dispatch(const HttpRequest& request) const {
   }
   const auto shown = request.path.substr(0, 200);
   if (methods.empty()) throw ApiError(404, "there is nothing at " + shown, "not_found");
-  if (request.method == "OPTIONS") return {.now = {.status = 204}};
+  if (request.method == "OPTIONS") return {.now = {.status = 204, .headers = {{"allow", methods}}}};
   Answer answer{.now = error_response(ApiError(
                     405, shown + " takes " + methods + ", not " + request.method.substr(0, 20),
                     "method_not_allowed"))};
@@ -96,6 +96,15 @@ HttpResponse error_response(const ApiError& error) {
 Answer json_answer(const Json& json, int status) {
   return {
       .now = {.status = status, .body = json.dump(-1, ' ', false, Json::error_handler_t::replace)}};
+}
+
+std::string with_member(const std::string& name, std::string_view value, const Json& object) {
+  const auto rest = object.dump(-1, ' ', false, Json::error_handler_t::replace);
+  std::string text = "{\"" + name + "\":";
+  text.reserve(text.size() + value.size() + rest.size());
+  text += value;
+  if (!object.empty()) text += ',';
+  return text.append(rest, 1);
 }
 
 std::string event_text(const std::string& name, const std::string& data, std::uint64_t id) {

@@ -60,6 +60,9 @@ Fields fields_of(const HttpRequest& request);
 
 HttpResponse error_response(const ApiError& error);
 Answer json_answer(const Json& json, int status = 200);
+// The text of `object` with one more member in front, whose value is JSON text. For megabytes of
+// base64: Json would check each character.
+std::string with_member(const std::string& name, std::string_view value, const Json& object);
 // One event of an event stream.
 std::string event_text(const std::string& name, const std::string& data, std::uint64_t id = 0);
 

@@ -83,11 +83,6 @@ std::shared_ptr<Job> job_named(const ApiContext& context, const std::string& id)
                  "job_not_found");
 }
 
-// The client's name, so that clients behind one address get separate turns; else its address.
-std::string client_of(const HttpRequest& http, const std::string& user) {
-  return user.empty() ? http.client_address : user;
-}
-
 Answer post_job(const ApiContext& context, const HttpRequest& http,
                 const std::vector<std::string>&) {
   context.service.require_room();
@@ -155,17 +150,21 @@ Answer job_events(const ApiContext& context, const HttpRequest& http,
   const auto last = http.header("last-event-id");
   const auto after = last.empty() ? http.parameter("after") : last;
   const auto number = after.empty() ? 0 : number_in(after, "last-event-id");
-  return {.job = job_named(context, parts.front()), .on_event = job_event, .after_event = number};
+  auto job = job_named(context, parts.front());
+  // A browser's EventSource returns after each end of a stream, unless it hears 204.
+  if (!last.empty() && is_final(job->status().state) && job->events_after(number).empty())
+    return {.now = {.status = 204}};
+  return {.job = std::move(job), .on_event = job_event, .after_event = number};
 }
 
-Answer job_picture(const ApiContext& context, const HttpRequest&,
+Answer job_picture(const ApiContext& context, const HttpRequest& http,
                    const std::vector<std::string>& parts) {
   const auto job = job_named(context, parts[0]);
   const auto pictures = job->status().pictures;
   const auto number = number_in(parts[1], "the picture's number");
   if (number >= pictures.size())
     throw ApiError(404, "the job has no such picture yet", "picture_not_found");
-  job->mark_fetched(number);
+  if (http.method == "GET") job->mark_fetched(number);
   return {.now = {.content_type = content_type_of(job->order().form),
                   .body = *pictures[number].file,
                   .headers = {{"cache-control", "private, max-age=600, immutable"}}}};

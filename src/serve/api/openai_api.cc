@@ -56,35 +56,46 @@ ApiError failure_of(const Job::Status& status) {
   return {500, status.error, "generation_failed"};
 }
 
+std::string quoted_base64(std::string_view bytes) {
+  std::string text = "\"";
+  add_base64(text, bytes);
+  return text += '"';
+}
+
+// An element of the answer's list.
+std::string picture_text(const Job& job, std::size_t number, const MadePicture& picture,
+                         const AnswerForm& form) {
+  const Json rest = {{"seed", picture.seed}};
+  if (!form.is_url) return with_member("b64_json", quoted_base64(*picture.file), rest);
+  const Json url = text_of(form.base, "/v1/jobs/", job.id(), "/pictures/", number);
+  return with_member("url", url.dump(-1, ' ', false, Json::error_handler_t::replace), rest);
+}
+
 HttpResponse whole_answer(const Job& job, const AnswerForm& form) {
   const auto status = job.status();
   if (status.state != JobState::kDone) return error_response(failure_of(status));
-  auto data = Json::array();
-  for (std::size_t i = 0; i < status.pictures.size(); ++i) {
-    const auto& picture = status.pictures[i];
-    Json one = {{"seed", picture.seed}};
-    if (form.is_url)
-      one["url"] = text_of(form.base, "/v1/jobs/", job.id(), "/pictures/", i);
-    else
-      one["b64_json"] = base64(*picture.file);
-    data.push_back(std::move(one));
-  }
+  std::string data;
+  for (std::size_t i = 0; i < status.pictures.size(); ++i)
+    data += (i > 0 ? "," : "") + picture_text(job, i, status.pictures[i], form);
   const auto& request = job.order().request;
   Json json = {{"created", unix_time()},
-               {"data", std::move(data)},
                {"size", size_text(*request.width, *request.height)},
                {"output_format", format_name(job.order().form.format)},
                {"background", "opaque"},
                {"seconds", seconds_of(status)}};
   if (!job.order().warnings.empty()) json["warnings"] = job.order().warnings;
-  return json_answer(json).now;
+  return {.body = with_member("data", "[" + data + "]", json)};
 }
 
-// Fields common to both kinds of events.
-Json stream_event(const std::string& type, const Event& event, const Order& order) {
+// The picture and the other fields.
+std::string picture_event(const std::string& name, const Event& event, const Json& fields) {
+  return event_text(name, with_member("b64_json", quoted_base64(*event.file), fields));
+}
+
+// Fields common to both kinds of events, besides the picture.
+Json stream_event(const std::string& type, const Order& order) {
   const auto& request = order.request;
   return {{"type", type},
-          {"b64_json", base64(*event.file)},
           {"created_at", unix_time()},
           {"size", size_text(*request.width, *request.height)},
           {"quality", "auto"},
@@ -108,14 +119,14 @@ class OpenAiStream {
     if (event.name == "progress") return ": " + event.data + "\n\n";
     if (event.name == "failed" || event.name == "cancelled") return stream_error(*job_);
     if (event.name != "picture") return "";
-    auto data = stream_event(kind_ + ".completed", event, job_->order());
+    auto data = stream_event(kind_ + ".completed", job_->order());
     data["usage"] = {{"input_tokens", 0},
                      {"output_tokens", 0},
                      {"total_tokens", 0},
                      {"input_tokens_details", {{"image_tokens", 0}, {"text_tokens", 0}}}};
     data["seed"] = Json::parse(event.data)["seed"];
     num_shown_ = 0;
-    return event_text(kind_ + ".completed", data.dump());
+    return picture_event(kind_ + ".completed", event, data);
   }
 
  private:
@@ -124,9 +135,9 @@ class OpenAiStream {
     const int step = Json::parse(event.data)["step"];
     const int next = *job_->order().request.steps * (num_shown_ + 1) / (num_partial_ + 1);
     if (num_shown_ >= num_partial_ || step < next) return "";
-    auto data = stream_event(kind_ + ".partial_image", event, job_->order());
+    auto data = stream_event(kind_ + ".partial_image", job_->order());
     data["partial_image_index"] = num_shown_++;
-    return event_text(kind_ + ".partial_image", data.dump());
+    return picture_event(kind_ + ".partial_image", event, data);
   }
 
   std::shared_ptr<Job> job_;
@@ -146,12 +157,12 @@ Answer make_pictures(const ApiContext& context, const HttpRequest& http, const s
   apply_quality(fields, backend.info, request);
   const auto form = read_answer_form(fields, http);
   const auto file_form = read_file_form(fields);
-  const auto user = fields.text("user", 1000);
+  const auto user = fields.text("user", 1000).value_or("");
   auto brought = read_pictures(fields, backend.info, context.bounds);
   fields.finish();
   Order order{.backend = &backend,
               .request = std::move(request),
-              .client = user.value_or(http.client_address),
+              .client = client_of(http, user),
               .form = file_form,
               .is_kept = form.is_url,
               .has_previews = form.is_stream && form.num_partial > 0,

@@ -81,19 +81,21 @@ HttpResponse sdapi_result(const Job& job, const std::string& model) {
   if (status.state == JobState::kFailed)
     return error_response(
         ApiError(status.is_refused ? 400 : 500, status.error, "generation_failed"));
-  auto images = Json::array(), seeds = Json::array();
+  std::string images;
+  auto seeds = Json::array();
   for (const auto& picture : status.pictures) {
-    images.push_back(base64(*picture.file));
+    images += images.empty() ? "\"" : ",\"";
+    add_base64(images, *picture.file);
+    images += '"';
     seeds.push_back(picture.seed);
   }
   const auto parameters = parameters_json(job.order().request);
   auto info = parameters;
   info["all_seeds"] = std::move(seeds);
   info["sd_model_name"] = model;
-  return json_answer({{"images", std::move(images)},
-                      {"parameters", parameters},
-                      {"info", info.dump(-1, ' ', false, Json::error_handler_t::replace)}})
-      .now;
+  const Json rest = {{"parameters", parameters},
+                     {"info", info.dump(-1, ' ', false, Json::error_handler_t::replace)}};
+  return {.body = with_member("images", "[" + images + "]", rest)};
 }
 
 // A request that loses its ControlNets would get a different picture, so it is refused.
@@ -252,13 +254,21 @@ Answer png_info(const ApiContext&, const HttpRequest& http, const std::vector<st
 
 std::vector<Route> sdapi_routes() {
   const std::string base = "/sdapi/v1/";
-  return {{"POST", base + "txt2img", txt2img},      {"POST", base + "img2img", img2img},
-          {"GET", base + "progress", progress},     {"POST", base + "interrupt", interrupt},
-          {"POST", base + "skip", interrupt},       {"GET", base + "options", options},
-          {"POST", base + "options", set_options},  {"GET", base + "samplers", samplers},
-          {"GET", base + "schedulers", schedulers}, {"GET", base + "sd-models", sd_models},
-          {"GET", base + "loras", loras},           {"GET", base + "upscalers", no_entries},
-          {"GET", base + "sd-vae", no_entries},     {"POST", base + "png-info", png_info}};
+  return {{"POST", base + "txt2img", txt2img},
+          {"POST", base + "img2img", img2img},
+          {"GET", base + "progress", progress},
+          {"POST", base + "interrupt", interrupt},
+          {"POST", base + "skip", interrupt},
+          {"GET", base + "options", options},
+          {"POST", base + "options", set_options},
+          {"GET", base + "samplers", samplers},
+          {"GET", base + "schedulers", schedulers},
+          {"GET", base + "sd-models", sd_models},
+          {"GET", base + "loras", loras},
+          {"GET", base + "upscalers", no_entries},
+          {"GET", base + "latent-upscale-modes", no_entries},
+          {"GET", base + "sd-vae", no_entries},
+          {"POST", base + "png-info", png_info}};
 }
 
 }  // namespace braid::serve

@@ -17,6 +17,10 @@ Order completed_order(ClientOrder wish, const RequestBounds& bounds) {
 
 }  // namespace
 
+std::string client_of(const HttpRequest& http, const std::string& user) {
+  return user.empty() ? http.client_address : "user " + user;
+}
+
 Answer take_order(const ApiContext& context, ClientOrder wish,
                   std::function<Answer(const std::shared_ptr<Job>&)> answer) {
   auto room = context.service.reserve(

@@ -6,6 +6,10 @@
 
 namespace braid::serve {
 
+// Whose turn an order takes: the user's that the client names, so that clients behind one address
+// get separate turns, else the address's. No user can take an address's name.
+std::string client_of(const HttpRequest& http, const std::string& user);
+
 struct ClientOrder {
   Order order;  // its request has neither pictures nor defaults yet
   UndecodedPictures brought;

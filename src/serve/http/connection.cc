@@ -14,6 +14,7 @@ constexpr std::uint64_t kSmallBody = 2 << 10, kLargeBody = 256 << 10;  // bytes
 constexpr std::size_t kReadHere = 64 << 10;
 constexpr int kMostPlaces = 64, kPlacesOfLarge = 4;
 constexpr auto kLingering = std::chrono::seconds(2);
+constexpr std::size_t kSlowestReader = 64 << 10;  // bytes per second
 
 // Otherwise the client is gone or too slow.
 bool is_malformed(error_code error) {
@@ -24,6 +25,20 @@ bool is_malformed(error_code error) {
 ApiError not_http(error_code error) {
   return {400, "this is not an HTTP request: " + error.message(), "bad_request"};
 }
+
+// A proxy in front may read other requests from what is ambiguous (RFC 9112, section 6.3), or
+// check the other one of two headers.
+void require_plain(const http::fields& head) {
+  for (const auto* const name : {"host", "origin", "authorization", "content-type"})
+    if (head.count(name) > 1)
+      throw ApiError(400, std::string("there are several ") + name + " headers", "bad_request");
+  const auto coding = head[http::field::transfer_encoding];
+  if (!coding.empty() && !boost::beast::iequals(coding, "chunked"))
+    throw ApiError(400, "the transfer encoding should be chunked alone", "bad_request");
+}
+
+// Answers without a body, which have no length either.
+bool is_bodiless(int status) { return status == 204 || status == 304; }
 
 }  // namespace
 
@@ -91,10 +106,10 @@ void Connection::fill_request() {
     request_.headers[ascii_lower_case({name.data(), name.size()})].assign(value.data(),
                                                                           value.size());
   }
+  require_plain(head);
   error_code unknown;
   request_.client_address = stream_.socket().remote_endpoint(unknown).address().to_string();
   request_.server_address = stream_.socket().local_endpoint(unknown).address().to_string();
-  if (head.count(http::field::host) > 1) throw ApiError(400, "there are several Host headers");
   const auto target = head.target();
   read_target({target.data(), target.size()}, request_);
 }
@@ -102,7 +117,8 @@ void Connection::fill_request() {
 void Connection::read_body() {
   if (parser_->is_done()) return dispatch();
   stream_.expires_after(shared_.options.body_time);
-  if (request_.header("expect") != "100-continue") {
+  const bool is_asked = ascii_lower_case(request_.header("expect")) == "100-continue";
+  if (!is_asked || parser_->get().version() < 11) {
     http::async_read(stream_, buffer_, *parser_, bound(&Connection::on_body));
     return;
   }
@@ -133,8 +149,7 @@ void Connection::dispatch() {
 }
 
 // Other clients are served meanwhile. Connections belong to the server's thread, also their ends.
-template <class Executor, class Work>
-void Connection::answer_aside(const Executor& aside, Work work) {
+void Connection::answer_aside(const net::any_io_executor& aside, std::function<Answer()> work) {
   net::post(aside, [self = shared_from_this(), work = std::move(work)]() mutable {
     auto answer = work();
     const auto here = self->stream_.get_executor();
@@ -145,6 +160,7 @@ void Connection::answer_aside(const Executor& aside, Work work) {
 }
 
 void Connection::answer_with(Answer answer) {
+  if (is_answered_) return;  // the client left meanwhile
   request_.body = {};
   if (answer.rest)
     return answer_aside(shared_.aside.one_by_one,
@@ -163,6 +179,8 @@ void Connection::fail(const ApiError& error) {
 
 void Connection::refuse_for_load() {
   began_ = Clock::now();
+  has_unread_body_ = true;
+  lingers_until_ = began_ + kLingering;
   ApiError error(503, "there are too many connections", "too_many_connections");
   error.retry_after = 5;
   fail(error);
@@ -173,7 +191,7 @@ void Connection::send(HttpResponse response) {
   keeps_alive_ = keeps_alive_ && !shared_.is_stopping;
   const int version = parser_ && parser_->is_header_done() ? int(parser_->get().version()) : 11;
   auto& out = response_.emplace(http::status(response.status), unsigned(version));
-  out.set(http::field::content_type, response.content_type);
+  if (!is_bodiless(response.status)) out.set(http::field::content_type, response.content_type);
   out.set(http::field::cache_control, "no-store");
   out.set("x-content-type-options", "nosniff");
   out.set("referrer-policy", "no-referrer");
@@ -182,10 +200,10 @@ void Connection::send(HttpResponse response) {
   for (const auto& [name, value] : shared_.api.access().headers_for(request_)) out.set(name, value);
   out.keep_alive(keeps_alive_);
   out.body() = std::move(response.body);
-  out.prepare_payload();
+  if (!is_bodiless(response.status)) out.prepare_payload();
   bytes_sent_ = out.body().size();
   if (request_.method == "HEAD") out.body().clear();
-  stream_.expires_after(shared_.options.write_time);
+  allow_time_to_write(out.body().size());
   is_writing_ = true;
   http::async_write(stream_, *response_,
                     [self = shared_from_this()](error_code error, std::size_t) {
@@ -196,14 +214,21 @@ void Connection::send(HttpResponse response) {
                     });
 }
 
+// A whole answer, however long, is one operation with one limit.
+void Connection::allow_time_to_write(std::size_t bytes) {
+  stream_.expires_after(shared_.options.write_time + std::chrono::seconds(bytes / kSlowestReader));
+}
+
 void Connection::after_answer() {
   subscription_.reset();
   answer_ = {};
-  error_code ignored;
   if (!keeps_alive_) {
+    error_code ignored;
     (void)stream_.socket().shutdown(tcp::socket::shutdown_send, ignored);
-    if (has_unread_body_) linger();
-    return;
+    if (is_watching_) stream_.cancel();  // it would keep the connection open
+    if (!has_unread_body_) return;
+    if (!lingers_until_) lingers_until_ = Clock::now() + shared_.options.body_time;
+    return linger();
   }
   if (is_watching_)
     stream_.cancel();  // then reads the next head
@@ -214,7 +239,7 @@ void Connection::after_answer() {
 // Closing a socket with unread bytes would discard the answer of a client that is still sending.
 void Connection::linger() {
   buffer_.clear();
-  stream_.expires_after(kLingering);
+  stream_.expires_at(std::min(Clock::now() + kLingering, *lingers_until_));
   stream_.async_read_some(buffer_.prepare(kMostBytesAtOnce),
                           [self = shared_from_this()](error_code error, std::size_t bytes) {
                             self->discarded_ += bytes;

@@ -1,5 +1,5 @@
-// One client's connection: reads heads and bodies and writes answers, one request after another.
-// All of it runs on the server's thread.
+// One client's connection: reads heads and bodies and writes answers, one request after another. It
+// belongs to the server's thread; work done aside gets copies, and its result comes back.
 #pragma once
 
 #include <atomic>
@@ -23,8 +23,8 @@ constexpr const char* kEventStream = "text/event-stream; charset=utf-8";
 
 class Connection;
 
-// Threads for what takes a while. Pictures are decoded one at a time: they take memory, and large
-// bodies are read beside them.
+// Threads for what takes a while: parsing large bodies, decoding pictures, and writing answers with
+// pictures as text. Pictures are decoded one at a time, because they take memory.
 struct Aside {
   net::thread_pool threads{3};
   net::strand<net::thread_pool::executor_type> one_by_one{threads.get_executor()};
@@ -71,19 +71,21 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void on_body(error_code error);
   void fail(const ApiError& error);
   void dispatch();
-  template <class Executor, class Work>
-  void answer_aside(const Executor& aside, Work work);
+  void answer_aside(const net::any_io_executor& aside, std::function<Answer()> work);
   void answer_with(Answer answer);
   void send(HttpResponse response);
+  void allow_time_to_write(std::size_t bytes);
   void after_answer();
   void linger();
-
   void wait_for_job();
   void watch_client();
   void on_job_changed();
+  void answer_end();
   void begin_stream();
   void send_events();
-  void send_piece(std::string text);
+  void send_events_aside(std::vector<Event> events);
+  void send_text(const std::string& text);
+  void send_piece(std::string bytes);
   bool is_final_and_read() const;
   std::string chunk_of(const std::string& text) const;
   void end_stream();
@@ -106,11 +108,12 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::string piece_;  // being written
   std::shared_ptr<void> subscription_;
   Clock::time_point began_;
+  std::optional<Clock::time_point> lingers_until_;
   std::size_t bytes_sent_ = 0;
   std::uint64_t last_event_ = 0, discarded_ = 0;
   int places_ = 0;  // held of the shared ones
-  bool is_idle_ = false, keeps_alive_ = false, is_streaming_ = false, is_writing_ = false;
-  bool is_watching_ = false, is_answered_ = false, has_unread_body_ = false;
+  bool is_idle_ = false, keeps_alive_ = false, is_streaming_ = false, has_unread_body_ = false;
+  bool is_watching_ = false, is_answered_ = false, is_writing_ = false;  // or made aside
 };
 
 }  // namespace braid::serve

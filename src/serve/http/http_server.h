@@ -19,7 +19,8 @@ struct HttpServerOptions {
   int port = 8188;  // 0: any free one
   std::uint64_t max_body_bytes = std::uint64_t(32) << 20;
   int max_connections = 2048;
-  // Time limits for a whole head, for a whole body, and for progress in writing an answer.
+  // Time limits for a whole head, for a whole body, and for writing an answer, plus a second for
+  // each 64 KiB.
   std::chrono::seconds head_time{15}, body_time{60}, write_time{30};
   std::chrono::seconds ping_interval{15};  // of idle event streams
   std::chrono::seconds stop_time{5};       // for answers in progress at the end

@@ -1,5 +1,6 @@
 // A connection while its job runs: it waits for the end or sends events, and notices when the
 // client leaves.
+#include <algorithm>
 #include <array>
 #include <charconv>
 
@@ -9,9 +10,24 @@ namespace braid::serve {
 namespace {
 
 constexpr std::size_t kMostBytesAhead = 64 << 10;  // sent by a client before it has its answer
+constexpr std::size_t kWrittenHere = 64 << 10;     // bytes of pictures
 
 bool is_end(const Event& event) {
   return event.name == "done" || event.name == "failed" || event.name == "cancelled";
+}
+
+std::size_t num_picture_bytes(const std::vector<Event>& events) {
+  std::size_t bytes = 0;
+  for (const auto& event : events)
+    if (event.file) bytes += event.file->size();
+  return bytes;
+}
+
+std::string written(const std::vector<Event>& events,
+                    const std::function<std::string(const Event&)>& write) {
+  std::string text;
+  for (const auto& event : events) text += write(event);
+  return text;
 }
 
 }  // namespace
@@ -53,7 +69,17 @@ void Connection::watch_client() {
 void Connection::on_job_changed() {
   if (is_answered_ || is_writing_ || !answer_.job) return;
   if (is_streaming_) return send_events();
-  if (is_final(answer_.job->status().state)) send(answer_.when_ended(*answer_.job));
+  if (is_final(answer_.job->status().state)) answer_end();
+}
+
+// Pictures as text are megabytes: other clients are served meanwhile.
+void Connection::answer_end() {
+  is_writing_ = true;
+  subscription_.reset();
+  answer_aside(shared_.aside.threads.get_executor(),
+               [this, job = answer_.job, write = std::move(answer_.when_ended)] {
+                 return shared_.api.finish([&] { return Answer{.now = write(*job)}; });
+               });
 }
 
 void Connection::begin_stream() {
@@ -70,14 +96,34 @@ void Connection::begin_stream() {
 
 // Sends all new events in one piece.
 void Connection::send_events() {
-  std::string text;
-  bool is_over = false;
-  for (const auto& event : answer_.job->events_after(last_event_)) {
-    last_event_ = event.id;
-    text += answer_.on_event(event);
-    is_over = is_over || is_end(event);
-  }
-  is_answered_ = is_over || is_final_and_read();
+  auto events = answer_.job->events_after(last_event_);
+  if (num_picture_bytes(events) > kWrittenHere) return send_events_aside(std::move(events));
+  if (!events.empty()) last_event_ = events.back().id;
+  is_answered_ = std::any_of(events.begin(), events.end(), is_end) || is_final_and_read();
+  send_text(written(events, answer_.on_event));
+}
+
+// The one who writes events remembers earlier ones, so it goes along.
+void Connection::send_events_aside(std::vector<Event> events) {
+  is_writing_ = true;
+  last_event_ = events.back().id;
+  net::post(shared_.aside.threads, [self = shared_from_this(), events = std::move(events),
+                                    write = std::move(answer_.on_event)]() mutable {
+    auto text = written(events, write);
+    const bool is_over = std::any_of(events.begin(), events.end(), is_end);
+    const auto here = self->stream_.get_executor();
+    net::post(here, [self = std::move(self), text = std::move(text), write = std::move(write),
+                     is_over]() mutable {
+      self->is_writing_ = false;
+      if (self->is_answered_) return;  // the client left meanwhile
+      self->answer_.on_event = std::move(write);
+      self->is_answered_ = is_over || self->is_final_and_read();
+      self->send_text(text);
+    });
+  });
+}
+
+void Connection::send_text(const std::string& text) {
   if (!text.empty()) return send_piece(chunk_of(text));
   if (is_answered_) return end_stream();
   ping_later();
@@ -100,7 +146,7 @@ void Connection::send_piece(std::string bytes) {
   bytes_sent_ += piece_.size();
   is_writing_ = true;
   timer_.cancel();
-  stream_.expires_after(shared_.options.write_time);
+  allow_time_to_write(piece_.size());
   net::async_write(stream_, net::buffer(piece_),
                    [self = shared_from_this()](error_code error, std::size_t) {
                      self->is_writing_ = false;

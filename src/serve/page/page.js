@@ -1,84 +1,23 @@
 // The page: a form, the running job, and a gallery kept by the browser.
-import { addPictures, chooseLoras, chosenLoras, hasPictures, lookAt, missing, offerPictures, startFrom, takePicture } from "./pictures.js";
+import { isKept, keep, openGallery, showBlob } from "./gallery.js";
+import { addPictures, chooseLoras, chosenLoras, hasPictures, missing, offerPictures, takePicture } from "./pictures.js";
+import { ask, eventsOf, isOver, local, reach, remember, unreachable } from "./server.js";
+import { settingsOf } from "./settings.js";
 
 const $ = (id) => document.getElementById(id);
-const user = (localStorage.user ??= crypto.getRandomValues(new Uint32Array(4)).join("-"));
+const user = local.user ?? crypto.getRandomValues(new Uint32Array(4)).join("-");
+remember("user", user);
 let capabilities = null;
 let shown = null;      // the job whose progress is shown
+let told = null;       // the job whose events are read
 let finished = null;   // the newest picture and its caption
 let anySeed = true;
 const jobs = new Map();  // running, by id
 
 // ---- the server
 
-const reach = (path, options) => fetch(path, options).catch(() => {
-  throw new Error("the server cannot be reached");
-});
-
-async function ask(path, options = {}) {
-  const headers = { ...options.headers };
-  if (sessionStorage.key) headers.authorization = `Bearer ${sessionStorage.key}`;
-  const response = await reach(path, { ...options, headers });
-  if (response.status === 401) {
-    await askForKey();
-    return ask(path, options);
-  }
-  if (response.ok) return response;
-  const body = await response.json().catch(() => null);
-  const error = new Error(body?.error?.message ?? `the server answered ${response.status}`);
-  error.param = body?.error?.param;
-  error.status = response.status;
-  throw error;
-}
-
-let keyAsked = null;
-function askForKey() {
-  keyAsked ??= new Promise((resolve) => {
-    const dialog = $("ask-key");
-    $("key-wrong").hidden = !sessionStorage.key;
-    dialog.addEventListener("close", () => {
-      sessionStorage.key = $("key").value;
-      keyAsked = null;
-      resolve();
-    }, { once: true });
-    dialog.showModal();
-  });
-  return keyAsked;
-}
-
-// The events of a job, resumed across broken connections.
-async function* eventsOf(id) {
-  let last = 0;
-  for (let failures = 0; failures < 20;) {
-    try {
-      const response = await ask(`/v1/jobs/${id}/events`, { headers: { "last-event-id": `${last}` } });
-      const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
-      for (let text = ""; ;) {
-        const { value, done } = await reader.read();
-        if (done) break;
-        text += value;
-        const blocks = text.split("\n\n");
-        text = blocks.pop();
-        for (const block of blocks) {
-          const event = Object.fromEntries(block.split("\n").filter((line) => !line.startsWith(":"))
-            .map((line) => [line.slice(0, line.indexOf(":")), line.slice(line.indexOf(":") + 1).trim()]));
-          if (!event.event) continue;
-          failures = 0;
-          last = event.id;
-          yield { name: event.event, ...JSON.parse(event.data) };
-          if (isOver(event.event)) return;
-        }
-      }
-    } catch (error) {
-      if (error.status === 404) throw error;
-    }
-    ++failures;
-    await new Promise((resolve) => setTimeout(resolve, 500 * failures));
-  }
-  throw new Error("the server cannot be reached");
-}
-
 let spokenStatus = "ready";
+let isCurrent = false;  // knows what the server offers, and the user's jobs
 async function watchServer() {
   for (;;) {
     try {
@@ -90,8 +29,13 @@ async function watchServer() {
         : `${status.running} running, ${status.waiting} waiting` +
           (status.seconds_until_idle ? `, ${duration(status.seconds_until_idle)} left` : "");
       sayStatus(status.status);
-      if (status.status === "ready" && !capabilities) await begin();
+      if (status.status === "ready" && !isCurrent) {
+        await (capabilities ? resume() : begin());
+        isCurrent = true;
+        if ($("error").textContent === unreachable) $("error").textContent = "";
+      }
     } catch (error) {
+      isCurrent = false;
       $("server").textContent = error.message;
       sayStatus("unreachable");
     }
@@ -108,12 +52,24 @@ function sayStatus(status) {
 // ---- the form
 
 async function begin() {
-  await offerModel(localStorage.model ?? "");
-  const { model, loras, ...settings } = JSON.parse(localStorage.settings ?? "{}");
+  await offerModel(local.model ?? "");
+  const { model, loras, ...settings } = JSON.parse(local.settings ?? "{}");
   if (model !== capabilities.model) for (const name of ofTheModel) delete settings[name];
   fill({ ...capabilities.defaults, ...settings });
   chooseLoras(loras ?? []);
+  await followMine();
+}
+
+async function followMine() {
   for (const job of (await (await ask(`/v1/jobs?user=${user}`)).json()).jobs) follow(job);
+}
+
+// After a break: the server may offer something else, and jobs may have ended meanwhile.
+async function resume() {
+  const path = `/v1/capabilities?model=${encodeURIComponent(capabilities.model)}`;
+  const now = await ask(path).then((response) => response.json(), () => null);
+  if (JSON.stringify(now) === JSON.stringify(capabilities)) await followMine();
+  else await begin();
 }
 
 // Settings that mean something else to another model.
@@ -140,11 +96,12 @@ async function offerModel(name) {
   offerPictures(capabilities, useSizeOf);
 }
 $("models").addEventListener("change", async () => {
-  localStorage.model = $("models").value;
-  await offerModel(localStorage.model).catch((error) => ($("error").textContent = error.message));
+  const name = $("models").value;
+  remember("model", name);
+  await offerModel(name).catch((error) => ($("error").textContent = error.message));
   const { steps, guidance } = capabilities.defaults;
   fill({ steps, guidance, true_cfg: 1 });
-  remember();
+  rememberForm();
 });
 
 // Sets the size to a start picture's, in the model's multiples and within the limit.
@@ -163,13 +120,13 @@ function fill(settings) {
 }
 
 // Saves the form for the next visit.
-function remember() {
+function rememberForm() {
   if (!capabilities) return;
   const settings = Object.fromEntries(remembered.map((name) => [name, $(name).value]));
-  localStorage.settings = JSON.stringify(
-    { ...settings, seed: anySeed ? "" : $("seed").value, loras: chosenLoras(), model: capabilities.model });
+  remember("settings", JSON.stringify(
+    { ...settings, seed: anySeed ? "" : $("seed").value, loras: chosenLoras(), model: capabilities.model }));
 }
-for (const kind of ["input", "change"]) $("form").addEventListener(kind, remember);
+for (const kind of ["input", "change"]) $("form").addEventListener(kind, rememberForm);
 
 function useSeed(seed) {
   anySeed = seed === "";
@@ -206,7 +163,7 @@ $("form").addEventListener("submit", async (event) => {
   $("error").textContent = "";
   if (!capabilities) return;
   const settings = settingsOfForm();
-  remember();
+  rememberForm();
   $("make").disabled = true;
   try {
     if (missing()) throw new Error(missing());
@@ -239,7 +196,7 @@ $("negative_prompt").addEventListener("input", () => {
 $("seed").addEventListener("input", () => useSeed($("seed").value));
 $("dice").addEventListener("click", () => {
   useSeed(anySeed ? String(Math.floor(Math.random() * 2 ** 32)) : "");
-  remember();
+  rememberForm();
 });
 
 // ---- jobs
@@ -250,22 +207,40 @@ function duration(seconds) {
 }
 
 // Also for a job that ended unobserved, if one of its pictures is not in the gallery yet.
-const isOver = (state) => ["done", "failed", "cancelled"].includes(state);
-async function follow(job) {
+function follow(job) {
   if (jobs.has(job.id) || (isOver(job.state) && job.pictures.every(({ url }) => isKept(url)))) return;
   const row = listJob(job);
   jobs.set(job.id, row);
   shown ??= job.id;
   showWorking();
+  turn = turn.then(() => tellAll(job, row));
+}
+
+// A browser opens six connections to a server, and each stream of events holds one. A user's jobs
+// run in order, so those behind the first have nothing to tell yet.
+let turn = Promise.resolve();
+async function tellAll(job, row) {
+  if (!jobs.has(job.id)) return;  // cancelled meanwhile
+  told = job.id;
   try {
     for await (const event of eventsOf(job.id)) await tell(job, row, event);
   } catch (error) {
     $("error").textContent = error.message;
+    isCurrent = false;  // asks for what was missed, as soon as the server answers
   }
-  jobs.delete(job.id);
+  told = null;
+  leave(job.id);
+}
+
+// The keyboard's user is not left on a button that is gone.
+function leave(id) {
+  const row = jobs.get(id), focused = document.activeElement;
+  const hadFocus = row.contains(focused);
+  jobs.delete(id);
   row.remove();
-  if (shown === job.id) shown = jobs.keys().next().value ?? null;
+  if (shown === id) shown = jobs.keys().next().value ?? null;
   showWorking();
+  if (hadFocus || (focused === $("cancel") && shown === null)) $("make").focus({ preventScroll: true });
 }
 
 function listJob(job) {
@@ -293,7 +268,14 @@ async function cancelJob(id) {
   const row = jobs.get(id);
   if (row) row.querySelector("small").textContent = "cancelling";
   if (id === shown) $("phase").textContent = "cancelling …";
-  await ask(`/v1/jobs/${id}`, { method: "DELETE" }).catch((error) => ($("error").textContent = error.message));
+  try {
+    const job = await (await ask(`/v1/jobs/${id}`, { method: "DELETE" })).json();
+    if (!isOver(job.state) || id === told || !jobs.has(id)) return;
+    leave(id);
+    $("spoken").textContent = "Cancelled.";
+  } catch (error) {
+    $("error").textContent = error.message;
+  }
 }
 $("cancel").addEventListener("click", () => shown && cancelJob(shown));
 
@@ -343,12 +325,6 @@ function blobOf(base64) {
   return new Blob([Uint8Array.from(atob(base64), (c) => c.charCodeAt(0))], { type: "image/png" });
 }
 
-function showBlob(image, blob) {
-  const old = image.src;
-  image.src = URL.createObjectURL(blob);
-  if (old.startsWith("blob:")) URL.revokeObjectURL(old);
-}
-
 function showPicture(blob, prompt, isRough) {
   showBlob($("picture"), blob);
   $("picture").alt = isRough ? `Preview of: ${prompt}` : prompt;
@@ -365,153 +341,27 @@ function showFinished() {
   $("caption").textContent = finished?.caption ?? "";
 }
 
-// ---- the gallery
-
-function gallery(mode) {
-  return new Promise((resolve, reject) => {
-    const opening = indexedDB.open("braid", 1);
-    opening.onupgradeneeded = () => opening.result.createObjectStore("pictures", { autoIncrement: true });
-    opening.onerror = () => reject(opening.error);
-    opening.onsuccess = () => resolve(opening.result.transaction("pictures", mode).objectStore("pictures"));
-  });
-}
-const done = (request) => new Promise((resolve, reject) => {
-  request.onsuccess = () => resolve(request.result);
-  request.onerror = () => reject(request.error);
-});
-
-// After a reload jobs report their pictures again: this finds those kept, or deleted since.
-const newestKept = () => JSON.parse(localStorage.kept ?? "[]");
-const isKept = (url) => newestKept().includes(url);
-
-async function keep(url, blob) {
-  const settings = await readSettings(blob);
-  const key = await done((await gallery("readwrite")).add({ blob, settings })).catch((error) => {
-    $("error").textContent = `this browser cannot keep more pictures: ${error.message}`;
-    return null;
-  });
-  localStorage.kept = JSON.stringify([...newestKept(), url].slice(-1000));
-  $("gallery").prepend(galleryItem(key, { blob, settings }));
-}
-
-function galleryItem(key, picture) {
-  const item = document.createElement("li");
-  const button = document.createElement("button");
-  button.type = "button";
-  const image = document.createElement("img");
-  image.alt = picture.settings.prompt || "a picture without a prompt";
-  image.loading = "lazy";
-  showBlob(image, picture.blob);
-  button.append(image);
-  button.addEventListener("click", () => show(key, picture, item));
-  item.append(button);
-  return item;
-}
-
-async function loadGallery() {
-  const store = await gallery("readonly");
-  const [keys, pictures] = await Promise.all([done(store.getAllKeys()), done(store.getAll())]);
-  $("gallery").append(...keys.map((key, i) => galleryItem(key, pictures[i])).reverse());
-}
-
-// The newest deletion can be undone: the picture returns to its place.
-async function forget(key, picture, item) {
-  const place = document.createComment("");
-  item.replaceWith(place);
-  $("forgotten").hidden = false;
-  $("undelete").onclick = async () => {
-    $("forgotten").hidden = true;
-    place.replaceWith(item);
-    item.querySelector("button").focus();
-    if (key !== null) await done((await gallery("readwrite")).put(picture, key));
-  };
-  $("undelete").focus();
-  if (key !== null) await done((await gallery("readwrite")).delete(key));
-}
-
-function show(key, picture, item) {
-  const { blob, settings } = picture;
-  showBlob($("shown-picture"), blob);
-  $("shown-picture").alt = settings.prompt ?? "";
-  $("shown-prompt").textContent = settings.prompt ?? "";
-  $("shown-settings").replaceChildren(...Object.entries(settings).filter(([name]) => name !== "prompt")
-    .flatMap(([name, value]) => {
-      const term = document.createElement("dt"), text = document.createElement("dd");
-      term.textContent = name.replaceAll("_", " ");
-      text.textContent = value;
-      return [term, text];
-    }));
-  $("download").href = $("shown-picture").src;
-  $("download").download = `braid-${settings.seed ?? "picture"}.png`;
-  $("reuse").onclick = () => { fillFrom(settings); $("shown").close(); };
-  $("reuse-seed").onclick = () => { useSeed(settings.seed ?? ""); $("shown").close(); };
-  const name = $("download").download;
-  $("use-init").onclick = () => { startFrom(blob, name); $("shown").close(); };
-  $("use-reference").onclick = () => { lookAt(blob, name); $("shown").close(); };
-  $("forget").onclick = () => {
-    $("shown").close();
-    forget(key, picture, item).catch((error) => ($("error").textContent = error.message));
-  };
-  $("shown").showModal();
-}
-$("close").addEventListener("click", () => $("shown").close());
-
-// ---- settings in a PNG
-
-// Reads uncompressed tEXt and iTXt chunks: Braid writes no others.
-async function readSettings(blob) {
-  const bytes = new Uint8Array(await blob.arrayBuffer());
-  const view = new DataView(bytes.buffer);
-  const settings = {};
-  if (bytes.length < 8 || view.getUint32(0) !== 0x89504e47) throw new Error("this is not a PNG");
-  for (let at = 8; at + 12 <= bytes.length;) {
-    const length = view.getUint32(at);
-    const type = String.fromCharCode(...bytes.subarray(at + 4, at + 8));
-    const chunk = bytes.subarray(at + 8, at + 8 + length);
-    const end = chunk.indexOf(0);
-    if (type === "tEXt" && end > 0)
-      settings[latin(chunk.subarray(0, end))] = latin(chunk.subarray(end + 1));
-    if (type === "iTXt" && end > 0 && chunk[end + 1] === 0) {
-      const language = chunk.indexOf(0, end + 3);
-      const translated = chunk.indexOf(0, language + 1);
-      settings[latin(chunk.subarray(0, end))] = new TextDecoder().decode(chunk.subarray(translated + 1));
-    }
-    at += 12 + length;
-  }
-  return settings;
-}
-// Other formats are read by the server; files that are not Braid's have no steps.
-async function settingsOf(file) {
-  if (file.type === "image/png") return readSettings(file);
-  const image = await new Promise((resolve, reject) => {
-    const reader = new FileReader();
-    reader.onload = () => resolve(reader.result);
-    reader.onerror = () => reject(reader.error);
-    reader.readAsDataURL(file);
-  });
-  const headers = { "content-type": "application/json" };
-  const answer = await ask("/sdapi/v1/png-info", { method: "POST", headers, body: JSON.stringify({ image }) });
-  const { items } = await answer.json();
-  return items.steps === undefined ? {} : items;
-}
-const isReadable = (blob) => createImageBitmap(blob).then(() => true, () => false);
-const latin = (bytes) => Array.from(bytes, (byte) => String.fromCharCode(byte)).join("");
+// ---- dropped files
 
 function fillFrom(settings) {
   const [width, height] = (settings.size ?? "").split("x");
   fill({ negative_prompt: "", true_cfg: 1, ...settings, ...(height ? { width, height } : {}) });
-  remember();
+  rememberForm();
   $("prompt").focus();
 }
 
+const hasFiles = (event) => event.dataTransfer.types.includes("Files");  // text goes where it is dropped
 addEventListener("dragover", (event) => {
+  if (!hasFiles(event)) return;
   event.preventDefault();
   document.body.classList.add("dropping");
 });
+const isReadable = (blob) => createImageBitmap(blob).then(() => true, () => false);
 addEventListener("dragleave", (event) => {
   if (!event.relatedTarget) document.body.classList.remove("dropping");
 });
 addEventListener("drop", async (event) => {
+  if (!hasFiles(event)) return;
   event.preventDefault();
   document.body.classList.remove("dropping");
   const file = event.dataTransfer.files[0];
@@ -524,5 +374,5 @@ addEventListener("drop", async (event) => {
     $("error").textContent = isPicture ? "this picture has no Braid settings" : "this is not a picture";
 });
 
-loadGallery().catch((error) => ($("error").textContent = `this browser cannot show the gallery: ${error.message}`));
+openGallery({ all: fillFrom, seed: useSeed }).catch((error) => ($("error").textContent = `this browser cannot show the gallery: ${error.message}`));
 watchServer();

@@ -1,0 +1,99 @@
+// Jobs over real sockets: asked about later, listed, followed by events, cancelled.
+#include <gmock/gmock.h>
+
+#include "test_server.h"
+
+namespace braid::serve::jobs_api_test {
+
+using testing::HasSubstr;
+using testing::Not;
+
+const std::string kSmall = R"({"prompt": "a", "size": "16x16", "seed": 5})";
+
+TEST(JobsApi, RunsJobsThatAreAskedAboutLater) {
+  FakeEngine engine(FakeEngine::Steps::kHeld);
+  Server server(engine);
+  const auto accepted =
+      server.ask("POST /v1/jobs", "", R"({"prompt": "a", "size": "16x16", "previews": true})");
+  ASSERT_EQ(status_of(accepted), 202);
+  const std::string id = json_of(accepted)["id"];
+  EXPECT_EQ(id.size(), 32u);
+  EXPECT_THAT(accepted, HasSubstr("location: /v1/jobs/" + id));
+  RawClient events(server.port());
+  events.send(Server::request_text("GET /v1/jobs/" + id + "/events", "", ""));
+  ASSERT_TRUE(events.read_until("event: started"));
+  engine.release(2);
+  ASSERT_TRUE(events.read_until("\"step\":2,\"steps\":4"));
+  ASSERT_TRUE(events.read_until("event: preview"));
+  EXPECT_EQ(json_of(server.ask("GET /v1/jobs/" + id))["state"], "running");
+  engine.finish();
+  ASSERT_TRUE(events.read_until("event: done"));
+  const auto picture = server.ask("GET /v1/jobs/" + id + "/pictures/0");
+  EXPECT_THAT(picture, HasSubstr("Content-Type: image/png"));
+  EXPECT_EQ(status_of(server.ask("GET /v1/jobs/" + id + "/pictures/1")), 404);
+  EXPECT_EQ(json_of(server.ask("GET /v1/jobs"))["jobs"].size(), 1u);
+  EXPECT_EQ(json_of(server.ask("GET /v1/jobs?user=another"))["jobs"].size(), 0u);
+  EXPECT_EQ(status_of(server.ask("GET /v1/jobs/0123")), 404);
+}
+
+TEST(JobsApi, ReplaysWhatAReaderHasMissed) {
+  FakeEngine engine;
+  const Server server(engine);
+  const std::string id = json_of(server.ask("POST /v1/jobs", "", kSmall))["id"];
+  const auto all = server.ask("GET /v1/jobs/" + id + "/events");
+  EXPECT_THAT(all, HasSubstr("id: 1\nevent: queued"));
+  EXPECT_THAT(all, HasSubstr("event: done"));
+  const auto rest = server.ask("GET /v1/jobs/" + id + "/events", "last-event-id: 1\r\n");
+  EXPECT_THAT(rest, Not(HasSubstr("event: queued")));
+  EXPECT_THAT(rest, HasSubstr("event: done"));
+  const auto none = server.ask("GET /v1/jobs/" + id + "/events?after=99999");
+  EXPECT_EQ(status_of(none), 200) << "ends, as there will be nothing";
+}
+
+// A browser's EventSource asks again after each end of a stream; 204 makes it stop (WHATWG).
+TEST(JobsApi, TellsReadersOfEventsToStopReconnecting) {
+  FakeEngine engine;
+  const Server server(engine);
+  const std::string id = json_of(server.ask("POST /v1/jobs", "", kSmall))["id"];
+  const auto path = "GET /v1/jobs/" + id + "/events";
+  const auto all = server.ask(path);
+  const auto last = all.rfind("id: ") + 4;
+  const auto number = all.substr(last, all.find('\n', last) - last);
+  EXPECT_EQ(status_of(server.ask(path, "last-event-id: " + number + "\r\n")), 204);
+}
+
+// Otherwise anybody could list the jobs of an address.
+TEST(JobsApi, KeepsUsersApartFromAddresses) {
+  FakeEngine engine;
+  const Server server(engine);
+  server.ask("POST /v1/jobs", "", kSmall);
+  server.ask("POST /v1/jobs", "", R"({"prompt": "a", "size": "16x16", "user": "me"})");
+  server.ask("POST /v1/images/generations", "",
+             R"({"prompt": "a", "size": "16x16", "user": "", "response_format": "url"})");
+  const auto count = [&](const std::string& query) {
+    return json_of(server.ask("GET /v1/jobs" + query))["jobs"].size();
+  };
+  EXPECT_EQ(count(""), 2u) << "no user and an empty one are the same";
+  EXPECT_EQ(count("?user=me"), 1u);
+  EXPECT_EQ(count("?user=127.0.0.1"), 0u);
+}
+
+TEST(JobsApi, KnowsOfNoOtherJobs) {
+  FakeEngine engine;
+  const Server server(engine);
+  for (const auto* const line : {"GET /v1/jobs/0", "DELETE /v1/jobs/0", "GET /v1/jobs/0/events",
+                                 "GET /v1/jobs/0/events?after=1", "GET /v1/jobs/0/pictures/0"})
+    EXPECT_THAT(server.ask(line), HasSubstr("job_not_found")) << line;
+}
+
+TEST(JobsApi, CancelsAJobByItsName) {
+  FakeEngine engine(FakeEngine::Steps::kHeld);
+  Server server(engine);
+  const std::string id = json_of(server.ask("POST /v1/jobs", "", kSmall))["id"];
+  engine.wait_until_called(1);
+  EXPECT_EQ(status_of(server.ask("DELETE /v1/jobs/" + id)), 200);
+  EXPECT_THAT(server.ask("GET /v1/jobs/" + id + "/events"), HasSubstr("event: cancelled"));
+  EXPECT_EQ(status_of(server.ask("DELETE /v1/jobs/" + id)), 200) << "may be repeated";
+}
+
+}  // namespace braid::serve::jobs_api_test

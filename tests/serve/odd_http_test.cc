@@ -1,0 +1,93 @@
+// The server and requests that are ambiguous, long answers, and clients that do not let go.
+#include <gmock/gmock.h>
+
+#include <future>
+
+#include "test_server.h"
+
+namespace braid::serve::odd_http_test {
+
+using testing::HasSubstr;
+using testing::Not;
+
+const std::string kSmall = R"({"prompt": "a", "size": "16x16", "seed": 5})";
+
+// What a proxy may read as another request, or check by the other of two headers (RFC 9112, 6.3).
+TEST(OddHttp, RefusesWhatIsAmbiguous) {
+  FakeEngine engine;
+  const Server server(engine, {.origins = {"https://friend.example"}});
+  const std::string next = "GET /livez HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
+  for (const std::string odd :
+       {"transfer-encoding: xchunked", "transfer-encoding: chunked, identity",
+        "transfer-encoding: gzip, chunked", "transfer-encoding: gzip\r\ntransfer-encoding: chunked",
+        "content-length: 5\r\ntransfer-encoding: chunked", "content-length: 5\r\ncontent-length: 6",
+        "origin: https://evil.example\r\norigin: https://friend.example",
+        "authorization: Bearer a\r\nauthorization: Bearer b",
+        "content-type: text/plain\r\ncontent-type: application/json"}) {
+    RawClient client(server.port());
+    client.send("POST /sdapi/v1/skip HTTP/1.1\r\nhost: localhost\r\n" + odd + "\r\n\r\n0\r\n\r\n" +
+                next);
+    const auto all = client.read_all();
+    EXPECT_EQ(status_of(all), 400) << odd;
+    EXPECT_THAT(all, Not(HasSubstr("alive"))) << odd;
+  }
+  EXPECT_THAT(RawClient(server.port()).asked("GET /livez HTTP/1.1\r\n\r\n"),
+              HasSubstr("there is no Host header"));
+}
+
+// A client that asked for the end of its connection, and then does not close its own side.
+TEST(OddHttp, ClosesConnectionsOfClientsThatDoNot) {
+  FakeEngine engine;
+  const Server server(engine);
+  const RawClient client(server.port());
+  client.send(Server::request_text("POST /v1/images/generations", "connection: close\r\n", kSmall));
+  RawClient other(server.port());
+  other.send(Server::request_text("POST /v1/images/generations", "connection: close\r\n", kSmall));
+  EXPECT_THAT(other.read_all(), HasSubstr("b64_json"));
+  const auto until = Clock::now() + std::chrono::seconds(5);
+  while (server.http().num_connections() > 0 && Clock::now() < until)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_EQ(server.http().num_connections(), 0);
+}
+
+// Ten pictures of 12 MB take a second to write as text.
+TEST(OddHttp, AnswersOthersWhileItWritesALargeAnswer) {
+  for (const std::string more : {"", R"(, "stream": true)"}) {
+    FakeEngine engine(FakeEngine::Steps::kHeld);
+    std::promise<void> over;
+    const Server server(engine, {}, {}, {.on_end = [&](const Job&) { over.set_value(); }});
+    RawClient large(server.port());
+    const std::string json = R"({"prompt": "large", "size": "16x16", "n": 10)" + more + "}";
+    large.send(Server::request_text("POST /v1/images/generations", "connection: close\r\n", json));
+    engine.wait_until_called(1);
+    if (!more.empty()) {
+      ASSERT_TRUE(large.read_until("text/event-stream"));
+    }
+    large.forget();
+    engine.finish();
+    over.get_future().wait();
+    EXPECT_EQ(status_of(server.ask("GET /livez")), 200);
+    EXPECT_FALSE(large.has_more() && more.empty()) << "the answer was written first";
+    const auto all = large.read_all();
+    std::size_t count = 0;
+    for (auto at = all.find("\"b64_json\":\""); at != all.npos;
+         at = all.find("\"b64_json\":\"", at + 1))
+      ++count;
+    EXPECT_EQ(count, 10u);
+    EXPECT_GT(all.size(), std::size_t(160) << 20);
+  }
+}
+
+// A reader that is slow, but reads: the time limit of writing grows with the answer.
+TEST(OddHttp, GivesLongAnswersMoreTime) {
+  FakeEngine engine;
+  const Server server(engine, {}, {.write_time = std::chrono::seconds(1)});
+  RawClient slow(server.port());
+  const std::string json = R"({"prompt": "large", "size": "16x16"})";
+  slow.send(Server::request_text("POST /v1/images/generations", "connection: close\r\n", json));
+  ASSERT_TRUE(slow.read_until("b64_json"));
+  std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+  EXPECT_GT(slow.read_all().size(), std::size_t(16) << 20);
+}
+
+}  // namespace braid::serve::odd_http_test
