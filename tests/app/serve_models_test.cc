@@ -101,6 +101,10 @@ TEST_F(ServeModels, AreRefusedBeforeTheyAreLoaded) {
   expect_bad_input({"serve", "--lora-dir", ".", "--lora-mode", "fused"}, "beside the weights");
   expect_bad_input({"serve", "-m", "a/b", "-m", "c/b"}, "two are called b");
   expect_bad_input({"serve", "-m", "a", "-m", "b", "--vae-file", "c"}, "should be a directory");
+  Subprocess rank({.arguments = {"serve", "-m", "a", "-m", "b"},
+                   .environment = rank_of_two(0, free_port()),
+                   .folder = folder_});
+  expect_refusal(rank.finish(), 2, "ranks that are processes cannot serve several models");
 }
 
 // Before the server listens: it would refuse all their requests.

@@ -138,6 +138,16 @@ TEST_F(Serve, ReadsItsKeyFromAPipe) {
   EXPECT_THAT(answer_with("another key of a length"), testing::StartsWith("HTTP/1.1 401"));
 }
 
+// Also one that is empty: it was meant to protect.
+TEST_F(Serve, RefusesAVariableThatIsNoKey) {
+  for (const auto* const key : {"", "short"}) {
+    Subprocess server({.arguments = {"serve", "--port", "0"},
+                       .environment = {std::string("BRAID_API_KEY=") + key},
+                       .folder = folder_});
+    expect_refusal(server.finish(), 2, "at least 16 characters");
+  }
+}
+
 TEST_F(Serve, RefusesWhatIsNotSafeOrNotThere) {
   expect_bad_input({"serve", "--host", "0.0.0.0"}, "--no-key");
   expect_bad_input({"serve", "--api-key-file", "missing"}, "missing");
@@ -146,6 +156,8 @@ TEST_F(Serve, RefusesWhatIsNotSafeOrNotThere) {
   expect_bad_input({"serve", "--api-key-file", "."}, "cannot read the key in .: Is a directory");
   expect_bad_input({"serve", "--api-key-file", write("odd", "a key with a tab\tin it\n")},
                    "no control characters");
+  expect_bad_input({"serve", "--api-key-file", write("key", std::string(16, 'k')), "--no-key"},
+                   "both a key and --no-key");
   expect_bad_input({"serve", "--port", "65536"}, "--port");
   for (const auto* const name : {"", "https://example.org", "example.org:80", "a b", "*"})
     expect_bad_input({"serve", "--allow-host", name}, "--allow-host should be a name alone");
@@ -153,6 +165,7 @@ TEST_F(Serve, RefusesWhatIsNotSafeOrNotThere) {
     expect_bad_input({"serve", "--allow-origin", page}, "such as https://example.org");
   expect_bad_input({"serve", "--host", "example.org", "--no-key"}, "the address to listen on");
   expect_bad_input({"serve", "-m", "missing", "--port", "0"}, "missing");
+  expect_bad_input({"serve", "--port", "0", "--host-memory", "10MB"}, "does not fit 10.0 MB");
   start({"--allow-host", "Pictures.Example.org"});
   serve::RawClient client(port_);
   client.send("GET /readyz HTTP/1.1\r\nhost: pictures.example.org\r\nconnection: close\r\n\r\n");
