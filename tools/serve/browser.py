@@ -9,7 +9,8 @@ import subprocess
 import time
 
 ELEMENT = "element-6066-11e4-a52e-4f735466cecf"  # WebDriver, section 12.2
-KEYS = {"control": "\ue009", "enter": "\ue007", "tab": "\ue004", "right": "\ue014", "down": "\ue015"}
+KEYS = {"control": "\ue009", "enter": "\ue007", "tab": "\ue004", "escape": "\ue00c", "shift": "\ue008", "right": "\ue014",
+        "down": "\ue015"}
 
 
 def free_port():
@@ -92,6 +93,14 @@ class Browser:
             events += [{"type": "keyDown", "value": one} for one in (*held, rest)]
             events += [{"type": "keyUp", "value": one} for one in (rest, *held)]
         self.ask("POST", "/actions", {"actions": [{"type": "key", "id": "keys", "actions": events}]})
+
+    def devtools(self, command, **parameters):
+        """A command of the DevTools protocol, as chromedriver passes it on."""
+        return self.ask("POST", "/goog/cdp/execute", {"cmd": command, "params": parameters})
+
+    def focused(self):
+        """The focused element's id, or its text where it has none."""
+        return self.run("const one = document.activeElement; return one.id || one.getAttribute('aria-label') || one.textContent")
 
     def role(self, css):
         return self.ask("GET", self.find(css) + "/computedrole")

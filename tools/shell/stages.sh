@@ -193,6 +193,7 @@ run_serve() {
   "$venv/bin/python" -B tools/serve/clients.py "$braid" || stop 1 "OpenAI's client and the server differ"
   python3 -B tools/serve/page.py "$braid" "$build" || stop 1 "the tests of the page failed"
   python3 -B tools/serve/page_pictures.py "$braid" "$build" || stop 1 "the tests of the page's input pictures failed"
+  python3 -B tools/serve/page_faults.py "$braid" "$build" || stop 1 "the page failed by keyboard, on a small phone or at a fault"
   python3 -B tools/serve/pictures_in.py "$braid" || stop 1 "input pictures over HTTP give other results"
   python3 -B tools/serve/replicas.py "$braid" || stop 1 "replicas lost a request"
   python3 -B tools/serve/ranks.py "$braid" || stop 1 "ranks under mpirun give other results"

@@ -1,0 +1,212 @@
+#!/usr/bin/env python3
+"""The page where little is well: by keyboard alone, on a small phone, with many jobs, a lost connection and
+a full browser: page_faults.py BRAID [FOLDER-FOR-SCREENSHOTS]"""
+
+import contextlib
+import pathlib
+import socket
+import sys
+import tempfile
+import threading
+
+from browser import KEYS, Browser
+from page import gallery, idle, set_value
+from running import Server
+
+
+class Relay:
+    """A way to the server that can be cut and restored."""
+
+    def __init__(self, port):
+        self._to, self._open, self._pairs = port, True, []
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.address = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self):
+        while True:
+            client, _ = self._listener.accept()
+            if not self._open:
+                client.close()
+                continue
+            server = socket.create_connection(("127.0.0.1", self._to))
+            self._pairs.append((client, server))
+            for one, other in ((client, server), (server, client)):
+                threading.Thread(target=self._pump, args=(one, other), daemon=True).start()
+
+    @staticmethod
+    def _pump(one, other):
+        with contextlib.suppress(OSError):
+            while data := one.recv(65536):
+                other.sendall(data)
+        for end in (one, other):
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+
+    def cut(self):
+        self._open = False
+        for pair in self._pairs:
+            for end in pair:
+                with contextlib.suppress(OSError):
+                    end.shutdown(socket.SHUT_RDWR)
+        self._pairs.clear()
+
+    def restore(self):
+        self._open = True
+
+
+def opened(browser, address):
+    browser.open(address)
+    browser.wait_until("document.getElementById('width').value === '128'")
+
+
+def tab_to(browser, wanted, most=40, back=False):
+    for _ in range(most):
+        browser.press([KEYS["shift"], KEYS["tab"]] if back else KEYS["tab"])
+        if browser.focused() == wanted:
+            return
+    raise AssertionError(f"no way to {wanted} by keyboard, now at {browser.focused()}")
+
+
+def works_by_keyboard(browser, server):
+    opened(browser, server.address)
+    tab_to(browser, "prompt")
+    browser.press(*"a fox", [KEYS["control"], KEYS["enter"]])
+    browser.wait_until("document.querySelectorAll('#gallery img').length === 1", 120)
+    idle(browser)
+    assert browser.focused() == "prompt", "the focus stays"
+    set_value(browser, "steps", "200")
+    browser.press([KEYS["control"], KEYS["enter"]])
+    browser.wait_until("document.querySelectorAll('#jobs li').length === 1")
+    tab_to(browser, "Cancel a fox")
+    browser.press(KEYS["enter"])
+    idle(browser)
+    browser.wait_until("document.activeElement.id === 'make'")
+    browser.run("document.querySelector('#gallery button').focus()")
+    browser.press(KEYS["enter"])
+    browser.wait_until("document.getElementById('shown').open")
+    browser.press(KEYS["escape"])
+    browser.wait_until("!document.getElementById('shown').open")
+    assert browser.run("return document.activeElement === document.querySelector('#gallery button')")
+    tab_to(browser, "make", back=True)
+
+
+def cancels_many_jobs(browser, server):
+    """More than the six connections that a browser opens to a server."""
+    opened(browser, server.address)
+    set_value(browser, "prompt", "many")
+    set_value(browser, "steps", "200")
+    set_value(browser, "width", "512")
+    for count in range(1, 10):
+        browser.click("#make")
+        browser.wait_until(f"document.querySelectorAll('#jobs li').length === {count}", 10)
+    for count in range(8, -1, -1):
+        browser.run("document.querySelector('#jobs li:last-child button').click()")
+        browser.wait_until(f"document.querySelectorAll('#jobs li').length === {count}", 10)
+    idle(browser)
+    assert server.json("GET", "/v1/status")["waiting"] == 0
+
+
+def comes_back(browser, server):
+    """The connection is lost during a job that ends meanwhile."""
+    relay = Relay(server.port)
+    opened(browser, relay.address)
+    set_value(browser, "prompt", "meanwhile")
+    set_value(browser, "steps", "100")
+    set_value(browser, "n", "2")
+    browser.click("#make")
+    browser.wait_until("document.getElementById('progress').value > 0.02")
+    relay.cut()
+    browser.wait_until("document.getElementById('server').textContent === 'the server cannot be reached'")
+    browser.click("#make")
+    browser.wait_until("document.getElementById('error').textContent === 'the server cannot be reached'")
+    server.wait_until_idle(120)
+    relay.restore()
+    browser.wait_until("document.querySelectorAll('#gallery img').length === 2", 60)
+    browser.wait_until("document.getElementById('error').textContent === ''")
+    idle(browser)
+
+
+def survives_a_full_browser(browser, server):
+    """The pictures are shown and the job goes on, but they are gone after a reload."""
+    opened(browser, server.address)
+    before = gallery(browser)
+    browser.devtools("Storage.overrideQuotaForOrigin", origin=server.address, quotaSize=1)
+    set_value(browser, "prompt", "too much")
+    set_value(browser, "steps", "2")
+    set_value(browser, "n", "2")
+    browser.click("#make")
+    browser.wait_until(f"document.querySelectorAll('#gallery img').length === {before + 2}")
+    browser.wait_until("document.getElementById('error').textContent.includes('cannot keep more pictures')")
+    idle(browser)
+    browser.devtools("Storage.overrideQuotaForOrigin", origin=server.address)
+
+
+def lives_without_storage(browser, server):
+    """As where a browser blocks cookies: the names alone throw."""
+    block = """for (const name of ["localStorage", "sessionStorage", "indexedDB"])
+        Object.defineProperty(window, name, { get() { throw new DOMException("blocked", "SecurityError"); } });"""
+    script = browser.devtools("Page.addScriptToEvaluateOnNewDocument", source=block)
+    opened(browser, server.address)
+    set_value(browser, "prompt", "not kept")
+    set_value(browser, "steps", "2")
+    browser.click("#make")
+    browser.wait_until("document.querySelectorAll('#gallery img').length === 1")
+    idle(browser)
+    browser.devtools("Page.removeScriptToEvaluateOnNewDocument", identifier=script["identifier"])
+
+
+def leaves_text_where_it_is_dropped(browser):
+    drop = """const data = new DataTransfer();
+        data.setData("text/plain", "a word");
+        return document.getElementById("prompt").dispatchEvent(
+            new DragEvent("drop", { dataTransfer: data, bubbles: true, cancelable: true }));"""
+    assert browser.run(drop), "the page took it"
+
+
+def fits(browser):
+    return browser.run("return document.documentElement.scrollWidth <= innerWidth")
+
+
+def fits_a_small_phone(browser, server, folder):
+    browser.devtools("Emulation.setDeviceMetricsOverride", width=320, height=640, deviceScaleFactor=2, mobile=True)
+    browser.devtools("Emulation.setEmulatedMedia", features=[
+        {"name": "prefers-color-scheme", "value": "dark"}, {"name": "prefers-reduced-motion", "value": "reduce"}])
+    opened(browser, server.address)
+    assert fits(browser), "the page is too wide"
+    assert browser.run("return getComputedStyle(document.getElementById('make')).transitionDuration") == "0s"
+    browser.screenshot(folder / "small-phone.png")
+    browser.wait_until("document.querySelectorAll('#gallery button').length > 0")
+    browser.run("document.querySelector('#gallery button').click()")
+    browser.wait_until("document.getElementById('shown').open")
+    wide = "const box = document.getElementById(arguments[0]); return box.scrollWidth - box.clientWidth"
+    assert browser.run(wide, "shown") <= 0, "the picture's dialog is too wide"
+    browser.screenshot(folder / "small-phone-picture.png")
+    browser.run("document.getElementById('use-init').click()")
+    browser.wait_until("!document.getElementById('paint-mask').disabled")
+    browser.run("document.getElementById('paint-mask').click()")
+    browser.wait_until("document.getElementById('paint').open")
+    assert browser.run(wide, "paint") <= 0, "the mask's dialog is too wide"
+    assert fits(browser)
+    browser.screenshot(folder / "small-phone-mask.png")
+    browser.run("document.getElementById('cancel-mask').click()")
+
+
+def main(braid, folder):
+    with Server(braid).wait_until_ready() as server, Browser() as browser:
+        works_by_keyboard(browser, server)
+        leaves_text_where_it_is_dropped(browser)
+        fits_a_small_phone(browser, server, folder)
+        assert not browser.complaints(), browser.complaints()
+    with Server(braid).wait_until_ready() as server, Browser() as browser:
+        cancels_many_jobs(browser, server)
+        assert not browser.complaints(), browser.complaints()
+        survives_a_full_browser(browser, server)
+        lives_without_storage(browser, server)
+        comes_back(browser, server)
+    print("page: by keyboard alone, at 320 pixels, many jobs, a lost connection, a full browser, no storage")
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as own:
+        main(sys.argv[1], pathlib.Path(sys.argv[2] if len(sys.argv) > 2 else own))
