@@ -12,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "all_products.h"
 #include "ops/cpu/blocked_product.h"
 #include "ops/cpu/linear.h"
 #include "ops/kernels/amx.h"
@@ -20,12 +21,6 @@
 #include "ops/reference.h"
 #include "use_threads.h"
 #include "weights/codes/int8.h"
-
-namespace braid::ops::of_loops {
-ProductKernels with_tiles(const ProductKernels& vectors);  // tiles.cc on tiles_of_loops.h
-ProductKernels with_pairs(const ProductKernels& vectors);  // pair_products.cc
-ProductKernels with_fours(const ProductKernels& vectors);  // code_products.cc
-}  // namespace braid::ops::of_loops
 
 namespace braid::products_test {
 
@@ -41,19 +36,6 @@ double difference(const Tensor& got, const Tensor& want) {
 
 // Memory for panels and sums: LibTorch aligns it to 64 bytes.
 Tensor aligned(std::int64_t count, at::ScalarType dtype) { return at::zeros({count}, dtype); }
-
-// For every instruction set this machine has and, last, for tiles, pairs and fours emulated by
-// loops.
-std::vector<ops::NamedProducts> all_products() {
-  const auto& baseline = *ops::runnable_products(0).kernels;
-  static const auto loops = ops::of_loops::with_tiles(baseline);
-  static const auto pairs = ops::of_loops::with_pairs(ops::of_loops::with_fours(baseline));
-  std::vector<ops::NamedProducts> all;
-  for (int i = 0; ops::runnable_products(i).kernels; ++i) all.push_back(ops::runnable_products(i));
-  all.push_back({"tiles_of_loops", &loops});
-  all.push_back({"pairs_of_loops", &pairs});
-  return all;
-}
 
 class Panels : public testing::TestWithParam<ops::NamedProducts> {
  protected:
