@@ -57,7 +57,7 @@ class Relay:
 
 def opened(browser, address):
     browser.open(address)
-    browser.wait_until("document.getElementById('width').value === '128'")
+    browser.wait_until("document.getElementById('width').value !== ''")
 
 
 def tab_to(browser, wanted, most=40, back=False):
