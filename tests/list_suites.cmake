@@ -7,8 +7,10 @@
 # `cost` beside those of other programs.
 cmake_minimum_required(VERSION 3.25)
 
-# These race on purpose, or take half a minute under TSan.
-set(not_for_tsan "^(SimulatedDevice|OrderChecker|Each/KnownRaces|RandomSchedules)$")
+# These race on purpose, take half a minute under TSan, or use threads of OpenMP's, whose library is
+# not instrumented.
+set(not_for_tsan
+    "^(SimulatedDevice|OrderChecker|Each/KnownRaces|RandomSchedules|AdaptersOnThreads)$")
 
 execute_process(COMMAND ${program} --gtest_list_tests OUTPUT_VARIABLE list
   COMMAND_ERROR_IS_FATAL ANY)

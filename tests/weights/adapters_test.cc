@@ -229,8 +229,10 @@ TEST_F(AdaptersTest, BesideTakeEachOthersPlace) {
   EXPECT_FALSE(b.has_beside());
 }
 
+class AdaptersOnThreads : public AdaptersTest {};
+
 // Weights are looked up on all threads at once.
-TEST_F(AdaptersTest, AreRefusedForTheFirstWeightTheyDoNotFit) {
+TEST_F(AdaptersOnThreads, AreRefusedForTheFirstWeightTheyDoNotFit) {
   const Weights w(source({}, AdapterMode::kBeside), {});
   const auto a = (w / "a").matrix("weight", {16, 6}), b = (w / "b").matrix("weight", {6, 16});
   const auto wrong = open_adapters({{.file = write({{"a.lora_A.weight", at::randn({2, 7})},
