@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <mutex>
+
 #include "base/error.h"
 #include "files.h"
 #include "weights/adapters/adapted_tensors.h"
@@ -64,9 +66,13 @@ class AdaptedModel : public testing::Test {
                      .shardings = shardings(),
                      .others = {"text_"},
                      .warn = [this](const std::string& warning) { warnings_.push_back(warning); }};
-    beside_ = std::make_shared<BesideWeights>(std::move(part), at::kCPU);
+    const auto beside = std::make_shared<BesideWeights>(std::move(part), at::kCPU);
+    {
+      const std::lock_guard lock(mutex_);  // ranks load side by side
+      beside_ = beside;
+    }
     return adapted_tensors(stored_tensors(Checkpoint::open_file(folder_ / "m.safetensors"), {}),
-                           open_adapters(adapters), mode, beside_);
+                           open_adapters(adapters), mode, beside);
   }
   Weights load(const std::vector<Adapter>& adapters, const LoadOptions& options = {}) {
     return {source(adapters), options, shardings()};
@@ -96,6 +102,7 @@ class AdaptedModel : public testing::Test {
   TemporaryFolder folder_;
   Tensors base_;
   std::vector<std::string> warnings_;
+  std::mutex mutex_;
   std::shared_ptr<BesideWeights> beside_;  // of the last source
 };
 
