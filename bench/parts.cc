@@ -84,8 +84,8 @@ int time_part(const std::string& name, int runs, const std::string& device) {
   const c10::InferenceMode no_autograd;
   const auto there = find_device(device);
   const auto part = part_named(name, there);
-  std::optional<KeepFreedMemory> keep;  // as while texts are encoded, but no pictures
-  if (name == "t5" || name == "qwen3") keep.emplace();
+  std::optional<KeepFreedMemory> keep;  // as in text encoders, but not in autoencoders
+  if (name == "t5" || name == "qwen3" || name == "vision-1024") keep.emplace();
   finish(part());
   std::vector<double> seconds;
   for (int run = 0; run < runs; ++run) {
