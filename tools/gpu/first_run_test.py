@@ -283,5 +283,30 @@ class KitTest(unittest.TestCase):
         self.assertEqual(sorted(path.name for path in out.iterdir()), ["ceilings.json", "ceilings.log"])
 
 
+class WheelsTest(unittest.TestCase):
+    def unpacked(self, *others):
+        """The names in torch/lib, of wheels of torch and of `others`."""
+        with tempfile.TemporaryDirectory() as folder:
+            wheels = Path(folder) / "wheels"
+            wheels.mkdir()
+            files = {"torch-2.11.0-cp312.whl": ("torch/lib/libtorch_cpu.so", "torch/lib/libtorch_cuda.so",
+                                                "torch/lib/libtorch_python.so", "torch/nn/x.py")}
+            for wheel, names in (files | {other: ("nvidia/lib/x.so",) for other in others}).items():
+                with zipfile.ZipFile(wheels / wheel, "w") as archive:
+                    for name in names:
+                        archive.writestr(name, "x")
+            root = Path(__file__).resolve().parents[2]
+            subprocess.run([sys.executable, root / "tools/shell/unpack_wheels.py", wheels, folder],
+                           check=True)
+            self.assertFalse((Path(folder) / "torch/nn").exists())
+            return sorted(path.name for path in (Path(folder) / "torch/lib").iterdir())
+
+    def test_keep_cudas_kernels_only_where_they_can_be_linked(self):
+        runtime = "nvidia_cuda_runtime-13.0.96-py3-none-any.whl"  # needed even without a GPU
+        self.assertEqual(self.unpacked(runtime), ["libtorch_cpu.so"])
+        self.assertEqual(self.unpacked(runtime, "nvidia_cublas-13.1.0.3-py3-none-any.whl"),
+                         ["libtorch_cpu.so", "libtorch_cuda.so"])
+
+
 if __name__ == "__main__":
     unittest.main()
