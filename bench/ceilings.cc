@@ -125,6 +125,10 @@ std::vector<Way> float_ways(const Tensor& x, const Tensor& weight) {
   return ways;
 }
 
+Way matrix_way(const Tensor& x, const Tensor& weight) {
+  return {x.device(), "at::_int_mm", [=] { return at::_int_mm(x, weight.t()); }};
+}
+
 std::optional<Way> qlinear_way(const Tensor& x, const Tensor& weight) {
   const auto pack =
       find_operator<Tensor(Tensor, std::optional<List<std::int64_t>>)>("onednn::qlinear_prepack");
@@ -136,23 +140,24 @@ std::optional<Way> qlinear_way(const Tensor& x, const Tensor& weight) {
   const auto scales = at::ones({weight.size(0)}, at::kFloat);
   const auto zeros = at::zeros({weight.size(0)}, at::kInt);
   Tensor packed;
-  const auto run = [&] {
-    return [=] {
-      return multiply->call(x, 1.0, 0, packed, scales, zeros, {}, 1.0, 0, at::kFloat, "none",
-                            NoScalars(), "");
-    };
+  const auto way = [&](const Tensor& rows) {
+    return Way{at::kCPU, "onednn::qlinear_pointwise", [=] {
+                 return multiply->call(rows, 1.0, 0, packed, scales, zeros, {}, 1.0, 0, at::kFloat,
+                                       "none", NoScalars(), "");
+               }};
   };
   try {
     packed = pack->call(weight, {});
-    (void)run()();
+    // On some processors oneDNN has only its reference loops for this: a row takes seconds.
+    if (seconds_of(way(x.narrow(0, 0, 1))) > seconds_of(matrix_way(x, weight))) return {};
   } catch (const c10::Error&) {
     return {};
   }
-  return Way{at::kCPU, "onednn::qlinear_pointwise", run()};
+  return way(x);
 }
 
 std::vector<Way> code_ways(const Tensor& x, const Tensor& weight) {
-  std::vector<Way> ways = {{x.device(), "at::_int_mm", [=] { return at::_int_mm(x, weight.t()); }}};
+  std::vector<Way> ways = {matrix_way(x, weight)};
   if (!x.is_cpu()) return ways;
   if (auto quantized = qlinear_way(x, weight)) ways.push_back(*quantized);
   return ways;
