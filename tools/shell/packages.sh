@@ -45,13 +45,16 @@ compiler_package() {
 #   use: to build and run    mpi: also under mpirun    develop: also to test    fuzz: also to fuzz
 #   serve: also to test the server    live: also to run diffusers    gpu: also to compile for GPUs
 find_missing() {
-  local -a wanted=(nlohmann-json3-dev libcli11-dev libsentencepiece-dev libutf8proc-dev libonig-dev
-                   libpng-dev libjpeg-dev libwebp-dev libboost-dev)
+  local -a wanted=(nlohmann-json3-dev libcli11-dev libutf8proc-dev libonig-dev libpng-dev libjpeg-dev
+                   libwebp-dev libboost-dev)
   local part package
   missing=()
   for part in "$@"; do
     case $part in
-      develop) wanted+=(libgtest-dev libgmock-dev libbenchmark-dev libopenmpi-dev openmpi-bin) ;;
+      develop)
+        wanted+=(libgtest-dev libgmock-dev libbenchmark-dev libsentencepiece-dev libopenmpi-dev
+                 openmpi-bin)
+        ;;
       mpi) wanted+=(libopenmpi-dev openmpi-bin) ;;
       fuzz)
         wanted+=(clang)

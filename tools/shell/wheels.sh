@@ -16,7 +16,8 @@ unlock() { exec {locked}>&-; }
 # complete. Wheels are only unpacked, never installed, so any Python will do, including one protected by
 # PEP 668. HINT: what to do without a network.
 fetch_wheels() (
-  local folder=$1 name=$2 hint=$3 partial=$1.partial arch tag quiet=-q
+  local folder=$1 name=$2 hint=$3 arch tag quiet=-q
+  partial=$1.partial # not local: the trap may run when the function has ended
   shift 3
   arch=$(uname -m)
   local -a platforms=()
