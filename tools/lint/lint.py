@@ -6,13 +6,14 @@ from pathlib import Path
 
 import budgets
 import families
+import integers
 import layers
 import names
 import text
 import words
 from source import read_sources
 
-RULES = (layers, families, words, text, names, budgets)
+RULES = (layers, families, words, text, names, budgets, integers)
 
 
 def complaints(root):

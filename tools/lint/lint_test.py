@@ -46,6 +46,15 @@ class LintTest(unittest.TestCase):
         self.assertEqual(self.complaints_about("src/models/a.cc", '#include "text/clip.h"\n'),
                          ["models must not include text"])
 
+    def test_integers_need_their_header(self):
+        self.write("src/base/b.h", "#pragma once\n#include <cstdint>\n")
+        use = "std::uint8_t a;  // std::int8_t\n"
+        self.assertEqual(self.complaints_about("src/base/a.cc", '#include "base/b.h"\n' + use), [])
+        self.assertEqual(self.complaints_about("src/nn/a.cc", "#include <ATen/ATen.h>\n" + use), [])
+        self.assertEqual(self.complaints_about("src/base/a.cc", "#include <string>\n" + use),
+                         ["the integers of <cstdint> need #include <cstdint>"])
+        self.assertEqual(self.complaints_about("src/base/a.cc", "int b;  // std::uint8_t\n"), [])
+
     def test_a_new_folder_needs_a_place_in_the_order(self):
         self.assertEqual(self.complaints_about("src/stuff/a.cc", "int a;\n"),
                          ["src/stuff has no place in the layer order"])
