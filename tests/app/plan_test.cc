@@ -41,6 +41,43 @@ TEST_F(Plan, SaysWhenNothingFits) {
   EXPECT_THAT(finished.out, HasSubstr("needs 34.9 GB, its device has 7.60 GB to use"));
 }
 
+// FLUX.2-dev has 64 GB of transformer and 33 GB of text encoder in bfloat16.
+TEST_F(Plan, SaysHowFlux2DevFits) {
+  const auto of = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), {"-m", "flux2-dev"});
+    return plan(more);
+  };
+  EXPECT_EQ(of({"--devices", "2xh100"}).exit_code, 0);
+  const auto cards = of({"--devices", "4xrtx-4090"});
+  EXPECT_EQ(cards.exit_code, 1);
+  EXPECT_THAT(cards.out,
+              HasSubstr("It would fit with --text-encoder tp --quantize int8 --quantize-text int8 "
+                        "(tp 4: "));
+  EXPECT_THAT(cards.out, HasSubstr(",\n or with --text-encoder tp --offload block ("));
+  EXPECT_THAT(cards.out, HasSubstr(" of host memory a rank)"));
+  EXPECT_THAT(of({"--devices", "rtx-4090"}).out, HasSubstr("fit with --offload block (one rank: "));
+  EXPECT_THAT(of({"--devices", "cpu", "--memory", "32GB"}).out,
+              HasSubstr("fit with --offload block --offload-dir DIR (one rank: "));
+}
+
+TEST_F(Plan, TakesTheFlagsOfMemory) {
+  const auto finished = plan({"-m", "flux2-dev", "--devices", "4xrtx-4090", "--quantize", "int8",
+                              "--quantize-text", "int8", "--text-encoder", "tp"});
+  EXPECT_EQ(finished.exit_code, 0);
+  EXPECT_THAT(finished.out,
+              HasSubstr("--text-encoder tp --quantize int8 --quantize-text int8\n4 rtx-4090"));
+  EXPECT_THAT(finished.out, Not(HasSubstr("copies")));
+  const auto paged =
+      json({"-m", "flux1-dev", "--devices", "2xrtx-4090", "--offload", "block", "--prefetch", "0"});
+  EXPECT_EQ(paged["flags"], "--offload block --prefetch 0");
+  EXPECT_GT(paged["layouts"][0]["seconds_per_step"]["copies"], 0);
+  const auto nothing = json({"-m", "flux1-dev", "--devices", "rtx-4090", "--memory", "4GB"});
+  EXPECT_EQ(nothing["layouts"].size(), 0u);
+  ASSERT_EQ(nothing["would_fit"].size(), 1u);
+  EXPECT_EQ(nothing["would_fit"][0]["flags"], "--offload block");
+  expect_bad_input({"plan", "--quantize", "auto"}, "int8 or none here");
+}
+
 TEST_F(Plan, PrintsOneJsonObject) {
   const auto plan = json({"-m", "flux1-dev", "--devices", "2xh200", "--true-cfg", "4", "-n", "2",
                           "--size", "1008x1008", "--steps", "10", "--all"});

@@ -67,6 +67,79 @@ TEST(PlannedTime, OfMemoryIsWeightsAndWhatOperationsReadAndWrite) {
   EXPECT_NEAR(memory({}) / (weights + 2 * vectors * kTokens * kHidden * 2), 1, 1e-9);
 }
 
+TEST(PlannedTime, OfMemoryReadsWeightsInTheirForm) {
+  auto device = instant();
+  device.memory_speed = 1;
+  auto job = flux_dev();
+  const auto memory = [&](const Degrees& grid) {
+    return plan_layout(job, machine(grid.product(), kBytes, device), grid).step.memory;
+  };
+  const double wide = memory({}), half = memory({.tp = 2});
+  job.memory.quantize = Quantize::kInt8;
+  // the matrices of the blocks, which a step reads: a byte less per number
+  const double matrices = (19.0 * 2 * 12 + 38.0 * 12) * kHidden * kHidden;
+  EXPECT_NEAR((wide - memory({})) / matrices, 1, 0.01);
+  EXPECT_NEAR((half - memory({.tp = 2})) / (matrices / 2), 1, 0.01);
+}
+
+// Matrices of the blocks, without the modulations that are made once per picture.
+constexpr double kCopied = (19.0 * 2 * 12 + 38.0 * 12) * kHidden * kHidden * 2;
+
+TEST(PlannedTime, OfCopiesIsWhatNothingHides) {
+  auto device = instant();
+  device.link = "pcie4";
+  device.memory_speed = 1e12;
+  auto job = flux_dev();
+  job.memory.offload.transformer = OffloadMode::kBlock;
+  const double link = host_speed(device);
+  const auto planned = [&](const Degrees& grid) {
+    return plan_layout(job, machine(grid.product(), kLatency, device), grid).step;
+  };
+  const auto ahead = planned({});
+  EXPECT_NEAR((ahead.copies + ahead.memory) / (kCopied / link), 1, 0.01);
+  job.memory.offload.prefetch = 0;
+  EXPECT_NEAR(planned({}).copies / (kCopied / link), 1, 0.01);
+  EXPECT_NEAR(planned({.tp = 2}).copies / (kCopied / link / 2), 1, 0.01);
+  EXPECT_NEAR(planned({.ring = 2}).copies / (kCopied / link), 1, 0.01);
+  job.branches = 2;  // evaluated one after another
+  EXPECT_NEAR(planned({}).copies / (2 * kCopied / link), 1, 0.01);
+  EXPECT_NEAR(planned({.cfg = 2}).copies / (kCopied / link), 1, 0.01);
+  job.branches = 1;
+  job.memory.offload.resident = -1;
+  EXPECT_EQ(planned({}).copies, 0);
+  job.memory.offload.resident = 0;
+  job.memory.offload.folder = "pages";  // two ranks read one disk
+  EXPECT_NEAR(planned({}).copies / (kCopied / kDiskSpeed), 1, 0.01);
+  EXPECT_NEAR(planned({.ring = 2}).copies / (2 * kCopied / kDiskSpeed), 1, 0.01);
+  job.memory.offload.transformer = OffloadMode::kModel;  // once a picture
+  EXPECT_EQ(planned({}).copies, 0);
+}
+
+TEST(PlannedTime, HidesCopiesBehindTheRestOfTheStep) {
+  auto device = instant();
+  device.link = "pcie4";
+  auto job = flux_dev();
+  job.memory.offload.transformer = OffloadMode::kBlock;
+  const auto step_with = [&](double flops) {
+    device.bfloat16_flops = flops;
+    return plan_layout(job, machine(1, kBytes, device), {}).step;
+  };
+  EXPECT_EQ(step_with(1e12).copies, 0);
+  const auto fast = step_with(1e15);
+  EXPECT_NEAR(fast.total() / (kCopied / host_speed(device)), 1, 0.01);
+}
+
+TEST(PlannedTime, CopiesAStagesOwnBlocksForEachPicture) {
+  auto device = instant();
+  device.link = "pcie4";
+  auto job = flux_dev();
+  job.memory.offload.transformer = OffloadMode::kBlock;
+  job.num_pictures = 2;
+  const auto step = plan_layout(job, machine(2, kBytes, device), {.layers = 2}).step;
+  // two pictures pass two stages in three ticks; the longer stage has some more than half
+  EXPECT_NEAR(step.copies / (3 * kCopied / 2 / host_speed(device)), 1, 0.15);
+}
+
 TEST(PlannedTime, OnTheWireIsThatOfRings) {
   const auto job = replicated();
   const double reduced = 76 * kTokens * kHidden * 2;

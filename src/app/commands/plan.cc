@@ -1,13 +1,20 @@
 #include "app/commands/commands.h"
 
+#include <algorithm>
+
 #include "app/print/plan_table.h"
 #include "app/print/standard_output.h"
 
 namespace braid {
 
 int plan(const PlanFlags& flags) {
-  const PlanReport report{.flags = flags, .job = job_of(flags), .machine = machine_of(flags)};
+  PlanReport report{.flags = flags, .job = job_of(flags), .machine = machine_of(flags)};
   const auto layouts = plan_layouts(report.job, report.machine);
+  const bool lacks_memory = std::any_of(layouts.begin(), layouts.end(), [](const PlannedLayout& l) {
+    return l.obstacle == Obstacle::kMemory;
+  });
+  if (!layouts.front().fits() && lacks_memory)
+    report.remedies = find_remedies(report.job, report.machine);
   print(flags.json ? plan_json(report, layouts) : plan_table(report, layouts));
   return layouts.front().fits() ? 0 : 1;
 }

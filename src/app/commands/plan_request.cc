@@ -4,6 +4,7 @@
 
 #include "app/files/bundled_model.h"
 #include "app/files/input_pictures.h"
+#include "app/flags/flag_groups.h"
 #include "base/error.h"
 #include "pipeline/model.h"
 #include "pipeline/pictures/check_pictures.h"
@@ -54,6 +55,8 @@ PlanJob job_of(const PlanFlags& f) {
   job.num_pictures = f.num_pictures;
   if (f.true_cfg > 1) job.branches = 2;
   job.layout = f.sharing;
+  check_budget(f.options.memory);
+  job.memory = f.options.memory;
   require(is_path(options) || (options.controlnets.empty() && options.redux.empty()),
           "--controlnet and --redux need the directory of a model, not a published model's name");
   if (!is_path(options)) return surveyed(std::move(job));
@@ -72,6 +75,34 @@ Machine machine_of(const PlanFlags& f) {
           .link = link,
           .network = link_named("--network", f.network, false),
           .devices_per_host = f.devices_per_host};
+}
+
+std::vector<PlanRemedy> find_remedies(const PlanJob& job, const Machine& machine) {
+  enum Change { kNothing = 0, kEightBits = 1, kPages = 2, kFiles = 4 };
+  const auto changed = [&](int changes) {
+    auto other = job;
+    auto& memory = other.memory;
+    auto& pages = memory.offload;
+    if (machine.devices.size() > 1) other.layout.text = TextRanks::kShared;
+    if (changes & kEightBits) memory.quantize = memory.quantize_text = Quantize::kInt8;
+    if (changes & kPages) pages.transformer = pages.text = pages.vae = OffloadMode::kBlock;
+    if (changes & kFiles) pages.folder = "pages";
+    return other;
+  };
+  const std::vector<std::vector<int>> steps = {{kNothing},
+                                               {kEightBits, kPages},
+                                               {kEightBits | kPages},
+                                               {kPages | kFiles, kEightBits | kPages | kFiles}};
+  std::vector<PlanRemedy> found;
+  for (const auto& alternatives : steps) {
+    for (const auto changes : alternatives) {
+      auto other = changed(changes);
+      auto best = plan_layouts(other, machine).front();
+      if (best.fits()) found.push_back({std::move(other), std::move(best)});
+    }
+    if (!found.empty()) break;
+  }
+  return found;
 }
 
 }  // namespace braid

@@ -28,4 +28,12 @@ struct PlanFlags {
 PlanJob job_of(const PlanFlags& flags);
 Machine machine_of(const PlanFlags& flags);
 
+// Other ways to keep the weights, with which a layout fits where none does otherwise: those that
+// change least. For several devices their tensor parallel ranks share the text encoders.
+struct PlanRemedy {
+  PlanJob job;
+  PlannedLayout layout;  // the fastest
+};
+std::vector<PlanRemedy> find_remedies(const PlanJob& job, const Machine& machine);
+
 }  // namespace braid

@@ -122,11 +122,13 @@ const char* const kPlanExamples =
     R"(Lists every layout of the devices, fastest first: predicted time per picture and per step,
 peak memory of the first and of the other ranks, and the bytes that the first rank gives
 to others in a step. Nothing is loaded, and the devices need not be present. Layouts that
-do not fit, or cannot share the request, are counted with the reason; --all lists them.
+do not fit, or cannot share the request, are counted with the reason; --all lists them. If
+memory leaves none, it names flags with which one would fit.
 
 Examples:
   braid plan -m flux1-dev --devices 8xh200
   braid plan -m flux1-dev --devices 4xrx-7800-xt --size 1024x1024 -n 4 --batch-size 4
+  braid plan -m flux2-dev --devices 4xrtx-4090 --quantize int8 --quantize-text int8
   braid plan -m ~/models/FLUX.1-dev --devices 4xrtx-4090 --memory 48GB --link pcie4
   braid plan -m flux1-dev --devices 64xh100 --devices-per-host 8 --network 50GB/s -n 64)";
 
@@ -134,6 +136,7 @@ void add_plan_flags(FlagReader& read, PlanFlags& f) {
   add_device_flags(read, f);
   add_model_flags(read, f);
   add_picture_flags(read, f);
+  add_memory_flags(read, f.options.memory);
   read.flag("--all", "Output", "Also list every layout that is ruled out, with the reason", f.all);
   read.flag("--json", "Output", "Print one JSON object", f.json);
 }

@@ -26,11 +26,8 @@ OrderedJson json_of(const RankBytes& b) {
 OrderedJson json_of(const StepTime& step) {
   auto communication = OrderedJson::object();
   for (const auto& [axis, seconds] : step.communication) communication[axis] = seconds;
-  return {{"compute", step.compute},
-          {"memory", step.memory},
-          {"communication", communication},
-          {"bubbles", step.bubbles},
-          {"total", step.total()}};
+  return {{"compute", step.compute}, {"memory", step.memory}, {"communication", communication},
+          {"bubbles", step.bubbles}, {"copies", step.copies}, {"total", step.total()}};
 }
 
 OrderedJson json_of(const PlannedLayout& l) {
@@ -67,7 +64,8 @@ std::string plan_json(const PlanReport& report, const std::vector<PlannedLayout>
                       {"steps", j.steps},
                       {"pictures", j.num_pictures},
                       {"batch_size", j.batch_size},
-                      {"branches", j.branches}};
+                      {"branches", j.branches},
+                      {"flags", flags_of(j)}};
   json.update(json_of(report.machine));
   json["layouts"] = OrderedJson::array();
   for (const auto& layout : layouts)
@@ -75,6 +73,9 @@ std::string plan_json(const PlanReport& report, const std::vector<PlannedLayout>
   json["out"] = OrderedJson::object();
   for (const auto& [count, example] : count_out(layouts))
     json["out"][obstacle_name(example->obstacle)] = count;
+  for (const auto& remedy : report.remedies)
+    json["would_fit"].push_back(
+        {{"flags", flags_of(remedy.job)}, {"layout", json_of(remedy.layout)}});
   return json_text(json);
 }
 

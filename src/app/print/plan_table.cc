@@ -5,11 +5,14 @@
 #include <map>
 
 #include "app/files/picture_text.h"
+#include "app/flags/memory_words.h"
 #include "app/print/readable.h"
 #include "base/error.h"
 
 namespace braid {
 namespace {
+
+using namespace std::literals;
 
 constexpr std::size_t kShown = 20;
 
@@ -27,6 +30,8 @@ std::string duration(double seconds) {
 
 std::string plan_column(const std::string& text) { return right_aligned(text, 10); }
 
+bool is_paged(const PlanJob& job) { return job.memory.offload.transformer != OffloadMode::kNone; }
+
 std::string communicated(const StepTime& step) {
   double sum = 0;
   for (const auto& [axis, seconds] : step.communication) sum += seconds;
@@ -39,25 +44,28 @@ std::int64_t bytes_given(const TrafficByAxis& traffic) {
   return bytes;
 }
 
-std::string row(const PlannedLayout& l, std::size_t width) {
+std::string row(const PlanJob& job, const PlannedLayout& l, std::size_t width) {
   auto name = layout_name(l.grid);
   name.resize(std::max(width, name.size()), ' ');
   const bool has_others = l.grid.product() > 1;
+  const auto bytes_column = [&](const RankBytes& bytes) {
+    return plan_column(readable_bytes(double(needed_bytes(job, bytes))));
+  };
   return "  " + name + plan_column(duration(l.seconds_per_picture)) +
          plan_column(duration(l.step.total())) + plan_column(duration(l.step.compute)) +
          plan_column(duration(l.step.memory)) + plan_column(communicated(l.step)) +
          plan_column(duration(l.step.bubbles)) +
-         plan_column(readable_bytes(double(l.first_rank.peak()))) +
-         plan_column(has_others ? readable_bytes(double(l.largest_other.peak())) : "-") +
+         (is_paged(job) ? plan_column(duration(l.step.copies)) : "") + bytes_column(l.first_rank) +
+         (has_others ? bytes_column(l.largest_other) : plan_column("-")) +
          plan_column(readable_bytes(double(bytes_given(l.traffic)))) + "\n";
 }
 
-std::string header(std::size_t width) {
+std::string header(const PlanJob& job, std::size_t width) {
   std::string text = "  layout";
   text.resize(2 + width, ' ');
-  for (const auto* const name :
-       {"picture", "step", "compute", "memory", "comm", "waiting", "rank 0", "others", "gives"})
-    text += plan_column(name);
+  for (const auto* const name : {"picture", "step", "compute", "memory", "comm", "waiting",
+                                 "copies", "rank 0", "others", "gives"})
+    if (is_paged(job) || name != "copies"sv) text += plan_column(name);
   return text + "\n";
 }
 
@@ -88,6 +96,7 @@ std::string title(const PlanReport& r) {
               plural(j.steps, "step"), ", ", plural(j.num_pictures, "picture"));
   if (j.batch_size > 1) text += text_of(" in batches of ", j.batch_size);
   if (j.branches > 1) text += ", true guidance";
+  if (const auto flags = flags_of(j); !flags.empty()) text += ", " + flags;
   return text + text_of("\n", devices_of(r.machine), " of ", readable_bytes(device.memory), ", ",
                         r.machine.link.name, " at ", readable_bytes(r.machine.link.speed),
                         "/s\n\n");
@@ -105,7 +114,38 @@ std::string summary(const std::vector<PlannedLayout>& layouts, std::size_t fitti
   return text;
 }
 
+// "with --quantize int8 (tp 4: 6.50 s a picture, 12.1 GB a device)"
+std::string remedy_of(const PlanRemedy& r) {
+  const auto& l = r.layout;
+  const auto most =
+      std::max(needed_bytes(r.job, l.first_rank), needed_bytes(r.job, l.largest_other));
+  auto text = text_of("with ", flags_of(r.job), " (", layout_name(l.grid), ": ",
+                      duration(l.seconds_per_picture), " a picture, ", readable_bytes(double(most)),
+                      " a device");
+  const bool needs_host =
+      is_paged(r.job) && !r.job.is_on_host && r.job.memory.offload.folder.empty();
+  if (needs_host)
+    text += text_of(", ", readable_bytes(double(host_peak(r.job, l.first_rank))),
+                    " of host memory a rank");
+  return text + ")";
+}
+
+std::string remedies_of(const std::vector<PlanRemedy>& remedies) {
+  std::string text;
+  for (const auto& remedy : remedies)
+    text += (text.empty() ? "\nIt would fit " : ",\n or ") + remedy_of(remedy);
+  return text.empty() ? text : text + "\n";
+}
+
 }  // namespace
+
+std::string flags_of(const PlanJob& job) {
+  auto memory = flags_of(job.memory);
+  const auto folder = memory.find("--offload-dir");
+  if (folder != memory.npos) memory.insert(folder + "--offload-dir"sv.size(), " DIR");
+  const std::string text = job.layout.text == TextRanks::kShared ? "--text-encoder tp" : "";
+  return text + (text.empty() || memory.empty() ? "" : " ") + memory;
+}
 
 std::string model_of(const PlanReport& r) {
   return r.flags.options.model.empty() ? "demo" : model_name(r.flags.options.model);
@@ -153,9 +193,9 @@ std::string plan_table(const PlanReport& report, const std::vector<PlannedLayout
   for (std::size_t i = 0; i < shown; ++i)
     width = std::max(width, layout_name(layouts[i].grid).size());
   auto text = title(report);
-  if (shown > 0) text += header(width);
-  for (std::size_t i = 0; i < shown; ++i) text += row(layouts[i], width);
-  text += summary(layouts, fitting);
+  if (shown > 0) text += header(report.job, width);
+  for (std::size_t i = 0; i < shown; ++i) text += row(report.job, layouts[i], width);
+  text += summary(layouts, fitting) + remedies_of(report.remedies);
   if (report.flags.all)
     for (const auto& layout : layouts)
       if (!layout.fits()) text += "  " + layout_name(layout.grid) + ": " + layout.reason + "\n";

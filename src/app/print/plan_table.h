@@ -9,6 +9,7 @@ struct PlanReport {
   const PlanFlags& flags;
   PlanJob job;
   Machine machine;
+  std::vector<PlanRemedy> remedies = {};  // if nothing fits
 };
 
 // `layouts` in the order of plan_layouts(). Without --all, at most twenty of those that fit, and
@@ -28,6 +29,9 @@ struct OutOf {
   const PlannedLayout* example;
 };
 std::vector<OutOf> count_out(const std::vector<PlannedLayout>& layouts);
+
+// The flags with which the job keeps its weights; "" for the defaults.
+std::string flags_of(const PlanJob& job);
 
 // The name of a published model, or the last part of a path.
 std::string model_of(const PlanReport& report);

@@ -166,6 +166,11 @@ LinkSpec link_of(const std::vector<DeviceSpec>& devices) {
   return *slowest;
 }
 
+double host_speed(const DeviceSpec& device) {
+  const bool is_hosts = device.link.starts_with("pcie") || device.link == "memory";
+  return is_hosts ? link_named("the link", device.link, false).speed : kHostSpeed;
+}
+
 double bytes_named(const std::string& flag, const std::string& text) {
   std::string unit;
   const auto value = number_of(text, unit);

@@ -18,6 +18,10 @@ struct DeviceSpec {
   bool talks_to_peers = true;  // otherwise bytes go through host memory
 };
 
+// Bytes per second of copies to a device from its host's memory, where the link is not known to be
+// the same, and of reads from a host's disk.
+constexpr double kHostSpeed = 25e9, kDiskSpeed = 2e9;
+
 // One direction of a rank's connection to the others.
 struct LinkSpec {
   std::string name;
@@ -36,6 +40,9 @@ LinkSpec link_named(const std::string& flag, const std::string& text, bool throu
 
 // The link that all of these share: the slowest device's.
 LinkSpec link_of(const std::vector<DeviceSpec>& devices);
+
+// Bytes per second of copies from host memory to the device.
+double host_speed(const DeviceSpec& device);
 
 // "16GB", "16GiB", "512MB": bytes. Throws InputError.
 double bytes_named(const std::string& flag, const std::string& text);

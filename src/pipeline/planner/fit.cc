@@ -10,7 +10,6 @@
 namespace braid {
 namespace {
 
-constexpr double kHostSpeed = 25e9, kDiskSpeed = 2e9;  // bytes per second; they only rank choices
 constexpr double kBytesLate = 500'000;  // a copy's late start, in bytes it could have moved
 
 // Choices that change the picture.

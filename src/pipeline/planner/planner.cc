@@ -66,8 +66,9 @@ void measure(const PlanJob& job, const Machine& machine, const std::vector<Stage
   double needs = 0, has = 0;  // of the rank that lacks most
   const auto look = [&](int rank, const RankBytes& bytes) {
     const auto usable = kUsable * machine.devices[std::size_t(rank)].memory;
-    if (double(bytes.peak()) - usable > needs - has) {
-      needs = double(bytes.peak());
+    const auto needed = double(needed_bytes(job, bytes));
+    if (needed - usable > needs - has) {
+      needs = needed;
       has = usable;
     }
   };

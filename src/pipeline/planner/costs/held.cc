@@ -118,6 +118,14 @@ PartPages pages_of(const PartTensors& part, const PartShare& share, const PartFo
   return pages;
 }
 
+std::int64_t read_bytes(const PartTensors& part, const PartShare& share, Quantize form) {
+  std::int64_t sum = 0;
+  for (const auto& t : part.tensors)
+    if (t.use == PageUse::kRepeated && is_of_share(t, part, share))
+      sum += bytes_of(t, share, form, 1);
+  return sum;
+}
+
 std::int64_t slot_bytes(const PartPages& pages, const Offload& offload, SlotsOf where) {
   const auto stay = stays_of(pages, offload);
   std::vector<std::int64_t> paged;

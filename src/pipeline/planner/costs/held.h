@@ -30,6 +30,9 @@ struct PartForm {
 
 PartPages pages_of(const PartTensors& part, const PartShare& share, const PartForm& form);
 
+// Bytes of weights that an evaluation reads, in the form that they are kept in.
+std::int64_t read_bytes(const PartTensors& part, const PartShare& share, Quantize form);
+
 // Bytes of the slots. A GPU slot takes all its bytes. A host slot takes those a page has touched,
 // and is no larger than the largest page it receives.
 enum class SlotsOf { kDevice, kHost };

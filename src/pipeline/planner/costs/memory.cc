@@ -289,4 +289,9 @@ std::int64_t host_peak(const PlanJob& job, const RankBytes& b) {
   return std::max(kept + staged_bytes(job, b), while_loading + 2 * Upload::kHalf);
 }
 
+std::int64_t needed_bytes(const PlanJob& job, const RankBytes& b) {
+  const bool has_pages = job.is_on_host && b.pages > 0;
+  return has_pages ? kProcessBytes + host_peak(job, b) : b.peak();
+}
+
 }  // namespace braid

@@ -47,6 +47,9 @@ RankBytes bytes_of_others(const PlanJob& job, const Degrees& grid, int rank);
 // numbers' way there, without the driver's own memory.
 std::int64_t host_peak(const PlanJob& job, const RankBytes& bytes);
 
+// What a rank needs of its device. On a CPU, offloaded weights are in the same memory.
+std::int64_t needed_bytes(const PlanJob& job, const RankBytes& bytes);
+
 // Resident memory of a process with LibTorch besides its ranks: mostly code.
 constexpr std::int64_t kProcessBytes = 165'000'000;
 

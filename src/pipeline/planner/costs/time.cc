@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "pipeline/planner/costs/held.h"
 #include "pipeline/planner/costs/traffic.h"
 
 namespace braid {
@@ -37,7 +38,8 @@ class Step {
   double following() const;  // seconds of ControlNets, for one picture
   double memory() const;
   std::vector<std::pair<std::string, double>> communication() const;
-  double handover(double items) const;  // of one item of a step, from stage to stage
+  double handover(double items) const;      // of one item of a step, from stage to stage
+  double copies(const Stage& stage) const;  // of offloaded weights, for one item
 
  private:
   double evaluations() const { return double(share_.branches * share_.batch); }
@@ -50,7 +52,7 @@ class Step {
   double attention(const Blocks& blocks, const TokenCounts& queries, const TokenCounts& keys) const;
   double activations(const Blocks& blocks, const TokenCounts& tokens) const;
   double merges() const;
-  double parameters(const Part& part) const;
+  double weights(const Part& part) const;
   double tensor_parallel(const Traffic& t) const;
   double ulysses(const Traffic& t) const;
   double shift(const Traffic& ring) const;
@@ -97,18 +99,15 @@ double Step::merges() const {
          double(share_.attended.q.count * job_.shape().head_width) * double(job_.element_bytes());
 }
 
-// Those of a step.
-double Step::parameters(const Part& part) const {
-  std::int64_t parameters = 0;
-  for (const auto& tensor : job_.tensors->of(part).tensors)
-    if (tensor.use == PageUse::kRepeated) parameters += numbers_of(tensor, grid_.tp);
-  return double(parameters);
+// Bytes.
+double Step::weights(const Part& part) const {
+  return double(read_bytes(job_.tensors->of(part), {.tp = grid_.tp}, job_.memory.quantize));
 }
 
 double Step::memory() const {
   const auto& denoiser = job_.family->part(Part::Role::kDenoiser);
-  const double weights = double(share_.branches * job_.element_bytes()) * parameters(denoiser);
-  return (weights + evaluations() * (activations(blocks_, share_.tokens) + merges())) /
+  return (double(share_.branches) * weights(denoiser) +
+          evaluations() * (activations(blocks_, share_.tokens) + merges())) /
          pace_.memory_speed;
 }
 
@@ -121,8 +120,7 @@ double Step::following() const {
   const auto tokens = without_references(share_.tokens);
   double seconds = 0;
   for (const auto* net : job_.family->parts(Part::Role::kControl)) {
-    const auto bytes = parameters(*net) * double(job_.element_bytes()) / double(share_.batch) +
-                       activations(net->costs, tokens);
+    const auto bytes = weights(*net) / double(share_.batch) + activations(net->costs, tokens);
     seconds += dense(net->costs, tokens) +
                attention(net->costs, without_references(share_.group),
                          without_references(all_keys(job_))) +
@@ -156,6 +154,19 @@ double Step::handover(double items) const {
   const double vectors =
       evaluations() / items * double(share_.tokens.all() + job_.shape().state_vectors);
   return link.latency + vectors * hidden() * double(job_.element_bytes()) / link.speed;
+}
+
+double Step::copies(const Stage& stage) const {
+  const auto& o = job_.memory.offload;
+  if (o.transformer == OffloadMode::kNone || o.transformer == OffloadMode::kModel) return 0;
+  const auto pages =
+      pages_of(job_.tensors->of(Part::Role::kDenoiser),
+               {.tp = grid_.tp, .begin = stage.first_block, .count = stage.num_blocks},
+               {.quantize = job_.memory.quantize, .offload = o.transformer, .blocks = o.blocks});
+  double speed = INFINITY;
+  for (const auto& device : machine_.devices) speed = std::min(speed, host_speed(device));
+  if (!o.folder.empty()) speed = kDiskSpeed / std::min(machine_.devices_per_host, grid_.product());
+  return double(copied_bytes(pages, o, PageUse::kRepeated)) / speed;
 }
 
 double Step::tensor_parallel(const Traffic& t) const {
@@ -194,6 +205,13 @@ std::vector<std::pair<std::string, double>> Step::communication() const {
   return seconds;
 }
 
+// How much longer work of `busy` seconds takes with these copies.
+double exposed(const PlanJob& job, double copies, double busy) {
+  const auto& o = job.memory.offload;
+  const bool waits = o.transformer == OffloadMode::kSequential || o.prefetch == 0;
+  return waits ? copies : std::max(0.0, copies - busy);
+}
+
 // The busiest stage's fraction of all blocks' work.
 double largest_part(const PlanJob& job, const std::vector<Stage>& stages) {
   std::int64_t most = 0;
@@ -204,7 +222,7 @@ double largest_part(const PlanJob& job, const std::vector<Stage>& stages) {
 }  // namespace
 
 double StepTime::total() const {
-  double sum = compute + memory + bubbles;
+  double sum = compute + memory + bubbles + copies;
   for (const auto& [axis, seconds] : communication) sum += seconds;
   return sum;
 }
@@ -219,6 +237,8 @@ StepTime predict_time(const PlanJob& job, const Degrees& grid, const Machine& ma
       step.following() * std::ceil(double(job.batch_size) / double(grid.layers));
   if (grid.layers == 1) {
     time.compute += following;
+    const auto evaluations = double(share_of_step(job, grid, 0).branches);
+    time.copies = exposed(job, evaluations * step.copies(stages.front()), time.total());
     return time;
   }
   // Stages work on a step's items in lockstep: n + P - 1 ticks, each as long as the busiest stage
@@ -232,6 +252,9 @@ StepTime predict_time(const PlanJob& job, const Degrees& grid, const Machine& ma
   const double ticks = items + grid.layers - 1;
   time.bubbles = ticks * tick - whole / grid.layers;
   time.communication.emplace_back("stages", ticks * step.handover(items));
+  double longest = 0;
+  for (const auto& stage : stages) longest = std::max(longest, step.copies(stage));
+  time.copies = ticks * exposed(job, longest, tick);
   return time;
 }
 

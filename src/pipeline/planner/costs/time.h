@@ -20,15 +20,18 @@ struct Machine {
 //   compute        2 (4 C C + 2 C M) FLOP per token and block of width C and MLP width M (24 C C
 //                  where M = 4 C), and attention's 4 S S' C for S queries and S' keys, over the
 //                  device's reached FLOP/s
-//   memory         the weights once, and what norms, gates, rotations and activations read and
+//   memory         the weights once, in the form they are kept in, and what norms, gates, rotations
+//   and activations read and
 //                  write, one operation after another, over the memory speed
 //   communication  by axis: one latency per collective, log2 n of them where n ranks meet in a
 //                  tree, and its bytes over the link speed: 2 (n - 1) / n of an all_reduce's,
 //                  (n - 1) times an all_gather's own part, (n - 1) / n of an all_to_all's; a
 //                  shift counts only for what the overlapping attention does not hide
 //   bubbles        with a layer split: time stages wait for each other
+//   copies         of offloaded weights, once per evaluation over the host's link or from its disk:
+//                  what is not hidden by the rest, or all of it if nothing is copied ahead
 struct StepTime {
-  double compute = 0, memory = 0, bubbles = 0;
+  double compute = 0, memory = 0, bubbles = 0, copies = 0;
   std::vector<std::pair<std::string, double>> communication = {};
 
   double total() const;
