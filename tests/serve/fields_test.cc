@@ -48,6 +48,31 @@ TEST(Fields, FillARequest) {
   EXPECT_EQ(r.guidance, 2.5);
 }
 
+TEST(Fields, LeaveSizeAndStepsToTheServersLimits) {
+  FakeEngine engine;
+  const auto backend = engine.backend();
+  const auto size_of = [&](Request request, std::int64_t max_pixels) {
+    request.prompts = {"a"};
+    const auto all = completed_request(request, backend, {.max_pixels = max_pixels}).request;
+    return std::pair(*all.width, *all.height);
+  };
+  EXPECT_EQ(size_of({}, 128 * 64), std::pair(128, 64)) << "the model's";
+  EXPECT_EQ(size_of({}, 128 * 64 - 1), std::pair(112, 48));
+  EXPECT_EQ(size_of({}, 64 * 32), std::pair(64, 32));
+  EXPECT_EQ(default_size(backend.info, {.max_pixels = 64 * 32}).width, 64) << "as pages are told";
+  EXPECT_THROW(size_of({.width = 64, .height = 64}, 64 * 32), ApiError);
+  EXPECT_THROW(size_of({.width = 64}, 64 * 32), ApiError) << "the height is the model's";
+  const auto steps_of = [&](std::optional<int> steps, int most) {
+    Request request;
+    request.prompts = {"a"};
+    request.steps = steps;
+    return completed_request(request, backend, {.max_steps = most}).request.steps;
+  };
+  EXPECT_EQ(steps_of({}, 200), 4) << "the model's";
+  EXPECT_EQ(steps_of({}, 3), 3);
+  EXPECT_THROW(steps_of(4, 3), ApiError);
+}
+
 // As JSON Schema has it, and as Python's sliders send it.
 TEST(Fields, MayBeWholeNumbersWithAPoint) {
   const auto r = read(R"({"prompt": "a", "n": 2.0, "steps": 3e0, "width": 6.4e1, "seed": 5.0})");

@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "comm/fate.h"
 #include "pipeline/planner/planner.h"
+#include "serve/body/picture_request.h"
 
 namespace braid {
 namespace {
@@ -57,7 +58,10 @@ ServedModel settled(const ServeFlags& flags, const std::filesystem::path& model)
   require_runnable(settled, options.layout);
   options.memory = choose_memory(flags.preset, options).memory;
   if (options.memory.budget.is_set()) {
-    auto in_files = fitted_in_files(options, {.vae_tiling = settled.tiling});
+    const auto size = serve::default_size(info_of(settled.family->description()),
+                                          {.max_pixels = flags.max_pixels});
+    auto in_files = fitted_in_files(
+        options, {.width = size.width, .height = size.height, .vae_tiling = settled.tiling});
     settled.pages = std::move(in_files.pages);
     auto& fit = in_files.fitted;
     options = std::move(fit.options);

@@ -9,8 +9,8 @@
 
 namespace braid {
 
-// A model with what the command line leaves open filled in for this machine, for requests of its
-// default size.
+// A model with what the command line leaves open filled in for this machine, for requests without
+// a size.
 struct ServedModel {
   std::string name;
   PipelineOptions options;

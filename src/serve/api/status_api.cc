@@ -1,6 +1,7 @@
 // The server's state and capabilities.
 #include <unistd.h>
 
+#include <algorithm>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -110,6 +111,7 @@ Answer capabilities(const ApiContext& context, const HttpRequest& http,
   auto models = Json::array();
   for (const auto& one : backends) models.push_back(one.model);
   const auto& info = backend.info;
+  const auto size = default_size(info, context.bounds);
   const bool has_negative = info.guidance_kind == GuidanceKind::kEmbeddedOrTrue ||
                             info.guidance_kind == GuidanceKind::kTrue;
   return json_answer({{"model", backend.model},
@@ -122,9 +124,9 @@ Answer capabilities(const ApiContext& context, const HttpRequest& http,
                       {"loras", backend.loras ? Json(lora_names(backend)) : Json()},
                       {"pictures_in", pictures_json(backend)},
                       {"defaults",
-                       {{"width", info.width},
-                        {"height", info.height},
-                        {"steps", info.steps},
+                       {{"width", size.width},
+                        {"height", size.height},
+                        {"steps", std::min(info.steps, context.bounds.max_steps)},
                         {"guidance", info.guidance},
                         {"max_sequence_length", info.max_sequence_length}}},
                       {"limits",

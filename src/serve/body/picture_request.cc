@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <tuple>
 
 #include "base/error.h"
 #include "serve/api_error.h"
@@ -41,18 +40,15 @@ void read_guidance(Fields& fields, Request& request) {
   request.negative_prompt_2 = fields.text("negative_prompt_2", kLongestPrompt);
 }
 
-// Without a requested size the engine would use the input picture's: scales it down to the bounds.
-void keep_size_within(const RequestBounds& bounds, int multiple, Request& request) {
-  const auto& [init, controls] = std::tie(request.pictures.init, request.pictures.controls);
-  const auto* const in = init ? &*init : controls.empty() ? nullptr : &controls.front().picture;
-  if (!in || request.width || request.height) return;
-  const double scale = std::sqrt(double(bounds.max_pixels) / (double(in->width) * in->height));
-  if (scale >= 1) return;
+std::int64_t num_pixels(PixelSize size) { return std::int64_t(size.width) * size.height; }
+
+PixelSize scaled_down(PixelSize size, std::int64_t max_pixels, int multiple) {
+  const double scale = std::sqrt(double(max_pixels) / double(num_pixels(size)));
+  if (scale >= 1) return size;
   const auto side = [&](int pixels) {
     return std::max(1, int(pixels * scale) / multiple) * multiple;
   };
-  request.width = side(in->width);
-  request.height = side(in->height);
+  return {.width = side(size.width), .height = side(size.height)};
 }
 
 }  // namespace
@@ -107,8 +103,13 @@ FileForm read_file_form(Fields& fields) {
           .quality = int(fields.integer({"output_compression"}, 0, 100).value_or(100))};
 }
 
+PixelSize default_size(const ModelInfo& info, const RequestBounds& bounds) {
+  return scaled_down({.width = info.width, .height = info.height}, bounds.max_pixels,
+                     info.size_multiple);
+}
+
 void require_few_pixels(int width, int height, const RequestBounds& bounds) {
-  const auto pixels = std::int64_t(width) * height;
+  const auto pixels = num_pixels({.width = width, .height = height});
   if (pixels > bounds.max_pixels)
     refuse("size", text_of("a picture may have at most ", bounds.max_pixels,
                            " pixels here, this one has ", pixels));
@@ -116,15 +117,29 @@ void require_few_pixels(int width, int height, const RequestBounds& bounds) {
 
 CompletedRequest completed_request(Request request, const Backend& backend,
                                    const RequestBounds& bounds) {
-  keep_size_within(bounds, backend.info.size_multiple, request);
   CompletedRequest completed;
   auto& complete = completed.request;
-  const auto keep = [&](const std::string& sentence) { completed.warnings.push_back(sentence); };
-  try {
-    complete = backend.complete(request, {.warning = keep});
-  } catch (const InputError& error) {
-    throw ApiError(400, error.what(), "invalid_value");
+  const auto fill_in = [&] {
+    completed.warnings.clear();
+    const auto keep = [&](const std::string& sentence) { completed.warnings.push_back(sentence); };
+    try {
+      complete = backend.complete(request, {.warning = keep});
+    } catch (const InputError& error) {
+      throw ApiError(400, error.what(), "invalid_value");
+    }
+  };
+  fill_in();
+  const PixelSize chosen{.width = *complete.width, .height = *complete.height};
+  const bool is_too_large =
+      !request.width && !request.height && num_pixels(chosen) > bounds.max_pixels;
+  const bool has_too_many_steps = !request.steps && *complete.steps > bounds.max_steps;
+  if (is_too_large) {
+    const auto size = scaled_down(chosen, bounds.max_pixels, backend.info.size_multiple);
+    request.width = size.width;
+    request.height = size.height;
   }
+  if (has_too_many_steps) request.steps = bounds.max_steps;
+  if (is_too_large || has_too_many_steps) fill_in();
   require_few_pixels(*complete.width, *complete.height, bounds);
   if (*complete.steps > bounds.max_steps)
     refuse("steps", text_of("a picture may take at most ", bounds.max_steps,

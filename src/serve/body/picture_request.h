@@ -27,6 +27,12 @@ Request read_picture_fields(Fields& fields, const Backend& backend, const Reques
 // `output_format` and `output_compression`, which sets the quality.
 FileForm read_file_form(Fields& fields);
 
+struct PixelSize {
+  int width = 0, height = 0;
+};
+// The model's default, scaled down to `bounds`.
+PixelSize default_size(const ModelInfo& info, const RequestBounds& bounds);
+
 // Throws ApiError naming the size if a picture would exceed `bounds`.
 void require_few_pixels(int width, int height, const RequestBounds& bounds);
 
@@ -35,7 +41,7 @@ struct CompletedRequest {
   Request request;
   std::vector<std::string> warnings;
 };
-// If the size comes from input pictures, it is scaled down to the bounds.
+// A size or number of steps that was not requested is kept within the bounds.
 CompletedRequest completed_request(Request request, const Backend& backend,
                                    const RequestBounds& bounds);
 
