@@ -61,7 +61,7 @@ int run_or_complain(int argc, char** argv) {
   try {
     return run(argc, argv, is_verbose);
   } catch (...) {
-    const auto failure = current_failure();
+    const auto failure = current_failure(argc > 1 ? argv[1] : "");
     if (failure.is_told_by_first_rank && !name_of_rank().empty()) {
       let_first_rank_end();
       return failure.exit_code;

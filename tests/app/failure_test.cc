@@ -12,11 +12,11 @@ namespace braid::failure_test {
 using testing::HasSubstr;
 
 template <class Body>
-Failure failure_of(Body body) {
+Failure failure_of(Body body, const std::string& command = "") {
   try {
     body();
   } catch (...) {
-    return current_failure();
+    return current_failure(command);
   }
   return {};
 }
@@ -36,11 +36,11 @@ TEST(Failure, LibTorchsErrorsLoseTheirBacktrace) {
 }
 
 TEST(Failure, LackOfMemorySaysWhatTakesLess) {
-  const auto torch = failure_of([] { at::empty({std::int64_t(1) << 60}, at::kByte); });
+  const auto torch = failure_of([] { at::empty({std::int64_t(1) << 60}, at::kByte); }, "generate");
   EXPECT_EQ(torch.exit_code, 1);
   EXPECT_THAT(torch.sentence,
               HasSubstr("out of memory (1152922 TB more wanted): a smaller --size"));
-  const auto standard = failure_of([] { throw std::bad_alloc(); });
+  const auto standard = failure_of([] { throw std::bad_alloc(); }, "bench");
   EXPECT_THAT(standard.sentence, testing::StartsWith("out of memory: a smaller --size"));
 }
 

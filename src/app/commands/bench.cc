@@ -40,7 +40,7 @@ OrderedJson run_one(const BenchConfiguration& configuration) {
   try {
     return named(bench_json(bench(options), options), configuration);
   } catch (...) {
-    return named(failure_json(current_failure().sentence, options), configuration);
+    return named(failure_json(current_failure("bench").sentence, options), configuration);
   }
 }
 

@@ -33,7 +33,7 @@ std::string fit_here(PipelineOptions options, const std::string& device, const B
     return taken(chosen.fit) + (flags.empty() ? "" : ", with " + flags);
   } catch (const DoesNotFit& refusal) {
     if (!files_would_help(refusal))
-      return std::string("does not fit: ") + refusal.what() + help_sentence(refusal);
+      return std::string("does not fit: ") + refusal.what() + help_sentence(refusal, "generate");
   }
   options.memory.offload.folder = "pages";
   const auto chosen = fitted(options, {});

@@ -115,7 +115,7 @@ void finish_bench_flags(FlagReader& read, BenchLine& line, BenchFlags& f) {
       given.insert(flag);
     }
     line.configuration.preset.given = given;
-    check_budget(line.configuration.options.probe.pipeline.memory);
+    require_chosen_bits(line.configuration.options.probe.pipeline.memory);
     f.configurations.push_back(line.configuration);
   }
   check_together(f);

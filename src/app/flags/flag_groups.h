@@ -47,6 +47,8 @@ void add_memory_flags(FlagReader& read, Memory& memory);
 void add_budget_flags(FlagReader& read, Memory& memory);
 // Throws InputError if something is left to a budget and there is none.
 void check_budget(const Memory& memory);
+// The same for commands that never have one.
+void require_chosen_bits(const Memory& memory);
 // The memory flags that say what is quantised.
 void add_quantize_flags(FlagReader& read, Memory& memory);
 

@@ -158,7 +158,8 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   read_info.positional("FILE",
                        "A picture that Braid made, a LoRA, or weights (.safetensors, .gguf)", file);
   add_model_flags(read_info, info.options);
-  read_info.flag("--presets", "Machine", "List the values of --preset", info.presets);
+  read_info.flag("--presets", "Machine", "List the presets of how and where weights are stored",
+                 info.presets);
   read_info.flag("--json", "Output", "Print one JSON object", info.json);
   read_info.flag("-v,--verbose", "Output",
                  "Show a model's whole configuration, and that of the machine", info.verbose);
@@ -212,12 +213,12 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   if (prove.parsed()) {
     read_verify.finish();
     verify.preset.given = read_verify.given();
-    check_budget(verify.options.pipeline.memory);
+    require_chosen_bits(verify.options.pipeline.memory);
     return verify;
   }
   if (change.parsed()) {
     read_convert.finish();
-    check_budget(convert.options.memory);
+    require_chosen_bits(convert.options.memory);
     check_together(convert);
     return convert;
   }

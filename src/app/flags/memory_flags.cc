@@ -110,6 +110,10 @@ void add_disk_flags(FlagReader& read, Offload& o) {
             });
 }
 
+bool leaves_bits_open(const Budget& budget) {
+  return budget.may_quantize || budget.may_quantize_text;
+}
+
 }  // namespace
 
 void add_memory_flags(FlagReader& read, Memory& m) {
@@ -141,9 +145,15 @@ void add_budget_flags(FlagReader& read, Memory& m) {
 void check_budget(const Memory& m) {
   const auto& b = m.budget;
   require(
-      b.is_set() || (!b.may_quantize && !b.may_quantize_text),
+      b.is_set() || !leaves_bits_open(b),
       "--quantize auto needs a memory budget, since it takes 8 bits only if nothing else fits: ",
-      "give --memory or --host-memory to braid generate, and int8 or none here");
+      "give --memory or --host-memory, too");
+}
+
+void require_chosen_bits(const Memory& m) {
+  require(!leaves_bits_open(m.budget),
+          "--quantize auto is for braid generate and braid serve, which can have a memory budget: ",
+          "give int8, another form or none here");
 }
 
 void add_quantize_flags(FlagReader& read, Memory& m) {
@@ -151,8 +161,8 @@ void add_quantize_flags(FlagReader& read, Memory& m) {
             "Form of the transformer's weights: none, int8 (half the memory of\n"
             "bfloat16), int8-v1 (with coarser scales, as older tools write\n"
             "it), int8-dynamic (activations too), fp8 (activations too on\n"
-            "GPUs that multiply fp8) or auto (8 bits if --memory requires\n"
-            "them). Default: none",
+            "GPUs that multiply fp8) or auto (8 bits if a memory budget\n"
+            "requires them). Default: none",
             [&](const std::string& flag, const std::string& text) {
               m.budget.may_quantize = text == "auto";
               m.quantize = quantize_named(flag, text);

@@ -1,5 +1,8 @@
 #include "app/flags/memory_words.h"
 
+#include <map>
+
+#include "base/error.h"
 #include "base/readable_bytes.h"
 
 namespace braid {
@@ -95,8 +98,9 @@ std::string fit_sentence(const Fit& f, bool is_on_host) {
                     : text + " per device, " + readable_bytes(double(f.host_peak)) + " on the host";
 }
 
-std::string help_sentence(const DoesNotFit& refusal) {
-  const auto flags_of_remedy = [](DoesNotFit::Remedy remedy) {
+std::string help_sentence(const DoesNotFit& refusal, const std::string& command) {
+  const bool serves = command == "serve";
+  const auto flags_of_remedy = [serves](DoesNotFit::Remedy remedy) {
     switch (remedy) {
       case DoesNotFit::Remedy::kFiles:
         return "--offload-dir DIR";
@@ -107,13 +111,25 @@ std::string help_sentence(const DoesNotFit& refusal) {
       case DoesNotFit::Remedy::kSmallPicture:
         break;
     }
-    return "a --size of 512x512";
+    return serves ? "--max-pixels 262144" : "a --size of 512x512";
   };
   std::string help;
   for (const auto& [remedy, device_peak] : refusal.help())
     help += (help.empty() ? "; it would fit with " : ", or ") +
             std::string(flags_of_remedy(remedy)) + " (" + readable_bytes(double(device_peak)) + ")";
-  return help.empty() ? "; a smaller --size or more devices would help" : help;
+  if (!help.empty()) return help;
+  return text_of("; a smaller ", serves ? "--max-pixels" : "--size", " or more devices would help");
+}
+
+std::string takes_less(const std::string& command) {
+  static const std::map<std::string, std::string> kLess = {
+      {"", "a smaller picture"},
+      {"generate", "a smaller --size, --batch-size 1, --vae-tiling on or --dtype bfloat16"},
+      {"serve", "--memory BYTES, --offload block or --dtype bfloat16"},
+      {"verify", "a smaller --size or --dtype bfloat16"},
+      {"bench", "a smaller --size or --dtype bfloat16"}};
+  const auto less = kLess.find(command);
+  return less == kLess.end() ? "" : less->second;
 }
 
 }  // namespace braid

@@ -19,7 +19,10 @@ std::string flags_of(const Memory& memory);
 // the host".
 std::string fit_sentence(const Fit& fit, bool is_on_host);
 
-// "; it would fit with --offload-dir DIR (4.00 GB)"
-std::string help_sentence(const DoesNotFit& refusal);
+// "; it would fit with --offload-dir DIR (4.00 GB)", in flags of this command.
+std::string help_sentence(const DoesNotFit& refusal, const std::string& command);
+
+// "a smaller --size or --dtype bfloat16", in flags of this command; empty if it has none.
+std::string takes_less(const std::string& command);
 
 }  // namespace braid

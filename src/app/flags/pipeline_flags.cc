@@ -49,15 +49,15 @@ void add_component_flags(FlagReader& read, PipelineOptions& o) {
 
 void add_comfy_flag(FlagReader& read, PipelineOptions& o) {
   read.path("--comfy", "DIR", "Model",
-            "A ComfyUI models folder: --model and --lora may name files in it,\n"
+            "A ComfyUI models folder: models and LoRAs may be named as in it,\n"
             "and text encoders and autoencoder are looked up there",
             o.comfy);
 }
 
 void add_controlnet_flag(FlagReader& read, std::vector<std::filesystem::path>& folders) {
   read.texts("--controlnet", "DIR", "Model",
-             "Directory of a ControlNet, which follows the picture given by\n"
-             "--control; may be given several times",
+             "Directory of a ControlNet, which follows a picture of edges, depths\n"
+             "or poses; may be given several times",
              [&](const std::string& flag, const std::string& text) {
                require(!text.empty(), flag, " should be a directory, it is empty");
                folders.emplace_back(text);
@@ -66,9 +66,7 @@ void add_controlnet_flag(FlagReader& read, std::vector<std::filesystem::path>& f
 
 void add_redux_flag(FlagReader& read, PipelineOptions& o) {
   read.path("--redux", "DIR", "Model",
-            "Directory of FLUX.1 Redux, which looks at the pictures given by\n"
-            "--reference",
-            o.redux);
+            "Directory of FLUX.1 Redux, which looks at reference pictures", o.redux);
 }
 
 void add_lora_flag(FlagReader& read, std::vector<Adapter>& adapters) {

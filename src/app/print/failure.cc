@@ -33,12 +33,12 @@ std::string wanted_memory(const std::string& message) {
   return amount.substr(0, amount.find("iB") + 2);  // "2.00 GiB. GPU 0 has ..."
 }
 
-Failure out_of_memory(const std::string& message) {
+Failure out_of_memory(const std::string& message, const std::string& command) {
   const auto wanted = wanted_memory(message);
+  const auto less = takes_less(command);
   return {.exit_code = kFailed,
           .sentence = "out of memory" + (wanted.empty() ? "" : " (" + wanted + " more wanted)") +
-                      ": a smaller --size, --batch-size 1, --vae-tiling on or --dtype bfloat16 " +
-                      "takes less",
+                      (less.empty() ? "" : ": " + less + " takes less"),
           .details = message};
 }
 
@@ -50,11 +50,13 @@ bool is_out_of_memory(const c10::Error& error) {
 
 }  // namespace
 
-Failure current_failure() {
+Failure current_failure(const std::string& command) {
   try {
     throw;
   } catch (const DoesNotFit& error) {
-    return {.exit_code = kBadInput, .sentence = error.what() + help_sentence(error), .details = ""};
+    return {.exit_code = kBadInput,
+            .sentence = error.what() + help_sentence(error, command),
+            .details = ""};
   } catch (const InputError& error) {
     return {.exit_code = kBadInput, .sentence = one_line(error.what()), .details = ""};
   } catch (const PeerFailed& error) {
@@ -67,13 +69,13 @@ Failure current_failure() {
   } catch (const Error& error) {
     return {.exit_code = kFailed, .sentence = one_line(error.what()), .details = ""};
   } catch (const c10::Error& error) {
-    if (is_out_of_memory(error)) return out_of_memory(error.what());
+    if (is_out_of_memory(error)) return out_of_memory(error.what(), command);
     const std::string message = error.what_without_backtrace();
     return {.exit_code = kFailed,
             .sentence = one_line(message.substr(0, message.find('\n'))),
             .details = error.what()};
   } catch (const std::bad_alloc&) {
-    return out_of_memory("");
+    return out_of_memory("", command);
   } catch (const std::exception& error) {
     return {.exit_code = kFailed,
             .sentence = one_line(error.what()),

@@ -19,7 +19,8 @@ struct Failure {
   bool is_told_by_first_rank = false;
 };
 
-// Describes the exception being handled. Call it in a catch block.
-Failure current_failure();
+// Describes the exception being handled. Call it in a catch block. Its advice names flags of
+// `command`: "serve"; without one, as for clients of a server, it names none.
+Failure current_failure(const std::string& command = "");
 
 }  // namespace braid
