@@ -14,9 +14,10 @@ struct ApiError : std::runtime_error {
         code(std::move(of_code)),
         param(std::move(of_param)) {}
 
-  int status;               // HTTP status
-  std::string code, param;  // "queue_full"; the offending field; may be empty
-  int retry_after = 0;      // seconds; 0: not sent
+  int status;                 // HTTP status
+  std::string code, param;    // "queue_full"; the offending field; may be empty
+  int retry_after = 0;        // seconds; 0: not sent
+  bool is_last_word = false;  // trying again would end the same way: OpenAI's clients retry
 };
 
 // {"error": {"message", "type", "param", "code"}}

@@ -92,9 +92,14 @@ void Service::cancel(const std::shared_ptr<Job>& job) {
     waited = queue_.remove(*job);
   }
   if (waited)
-    end(job, {.state = JobState::kCancelled});
+    end(job, cancelled());
   else if (!is_final(job->status().state))
     job->request_stop();
+}
+
+Ending Service::cancelled() const {
+  const std::scoped_lock lock(mutex_);
+  return {.state = JobState::kCancelled, .cause = is_cut_short_ ? Cause::kStop : Cause::kWork};
 }
 
 void Service::drain() {
@@ -181,6 +186,7 @@ std::shared_ptr<Job> Service::next() {
   std::unique_lock lock(mutex_);
   const auto has_news = [&] { return queue_.num_jobs() > 0 || readiness_ != Readiness::kReady; };
   while (!changed_.wait_for(lock, kHeartbeat, has_news)) {
+    kept_.forget_old();
     lock.unlock();
     keep_alive();
     lock.lock();
@@ -198,12 +204,12 @@ void Service::run(const std::shared_ptr<Job>& job) {
   try {
     make_pictures(*job);
   } catch (const Cancelled&) {
-    ending = {.state = JobState::kCancelled};
+    ending = cancelled();
   } catch (const BackendLost& failure) {
-    ending = {.state = JobState::kFailed, .error = failure.what()};
+    ending = {.state = JobState::kFailed, .error = failure.what(), .cause = Cause::kStop};
     lost = std::current_exception();
   } catch (const InputError& failure) {
-    ending = {.state = JobState::kFailed, .error = failure.what(), .is_refused = true};
+    ending = {.state = JobState::kFailed, .error = failure.what(), .cause = Cause::kRequest};
   } catch (const std::exception& failure) {
     ending = {.state = JobState::kFailed, .error = failure.what()};
   }
@@ -249,7 +255,8 @@ void Service::stop_working(std::exception_ptr failure) {
     change(Readiness::kStopped);
   }
   for (const auto& job : jobs)
-    end(job, {.state = JobState::kFailed, .error = "the server has stopped"});
+    end(job,
+        {.state = JobState::kFailed, .error = "the server has stopped", .cause = Cause::kStop});
 }
 
 }  // namespace braid::serve

@@ -76,6 +76,7 @@ class Service {
   std::shared_ptr<Job> next();
   void run(const std::shared_ptr<Job>& job);
   void make_pictures(Job& job);
+  Ending cancelled() const;
   void end(const std::shared_ptr<Job>& job, const Ending& ending);
   std::optional<double> seconds_until_idle() const;
   ApiError queue_full() const;

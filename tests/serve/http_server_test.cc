@@ -79,7 +79,7 @@ TEST(HttpServer, AsksForItsKeyBeforeTheBody) {
   EXPECT_EQ(status_of(server.ask("GET /livez")), 200);
   EXPECT_EQ(status_of(server.ask("GET /readyz")), 200);
   for (const std::string wrong : {"Bearer secre", "Bearer secret2", "Bearer", "secret", "Basic !"})
-    EXPECT_NE(status_of(server.ask("GET /v1/models", "authorization: " + wrong + "\r\n")), 200);
+    EXPECT_EQ(status_of(server.ask("GET /v1/models", "authorization: " + wrong + "\r\n")), 401);
   EXPECT_EQ(status_of(server.ask("GET /v1/models", "authorization: Bearer secret\r\n")), 200);
   const auto basic = "authorization: Basic " + base64("me:secret") + "\r\n";
   EXPECT_EQ(status_of(server.ask("GET /v1/models", basic)), 200);

@@ -57,15 +57,19 @@ void check_origin(const HttpRequest& head, const std::set<std::string>& more) {
                  "origin_not_allowed");
 }
 
-// "Bearer KEY", or the password of "Basic BASE64", as older clients send it.
+// "Bearer KEY", or the password of "Basic BASE64", as older clients send it; empty otherwise.
 std::string key_in(const std::string& authorization) {
   const auto space = std::min(authorization.find(' '), authorization.size());
   const auto scheme = ascii_lower_case(authorization.substr(0, space));
   const auto rest = authorization.substr(std::min(space + 1, authorization.size()));
   if (scheme == "bearer") return rest;
   if (scheme != "basic") return "";
-  const auto pair = bytes_of_base64(rest, "authorization");
-  return pair.substr(std::min(pair.find(':') + 1, pair.size()));
+  try {
+    const auto pair = bytes_of_base64(rest, "authorization");
+    return pair.substr(std::min(pair.find(':') + 1, pair.size()));
+  } catch (const ApiError&) {
+    return "";
+  }
 }
 
 void check_key(const HttpRequest& head, const std::string& key) {

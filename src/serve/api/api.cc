@@ -89,8 +89,24 @@ HttpResponse error_response(const ApiError& error) {
   HttpResponse response{.status = error.status, .body = error_json(error)};
   if (error.retry_after > 0)
     response.headers.emplace_back("retry-after", std::to_string(error.retry_after));
+  if (error.is_last_word) response.headers.emplace_back("x-should-retry", "false");
   if (error.status == 401) response.headers.emplace_back("www-authenticate", "Bearer");
   return response;
+}
+
+ApiError error_of(const Job::Status& status) {
+  const bool was_cancelled = status.state == JobState::kCancelled;
+  if (status.cause == Cause::kRequest) return {400, status.error, "invalid_value"};
+  if (status.cause == Cause::kStop) {
+    ApiError error(503, was_cancelled ? "the server stops before the end" : status.error,
+                   "draining");
+    error.retry_after = 5;
+    return error;
+  }
+  auto error = was_cancelled ? ApiError(409, "the request was cancelled", "cancelled")
+                             : ApiError(500, status.error, "generation_failed");
+  error.is_last_word = true;
+  return error;
 }
 
 Answer json_answer(const Json& json, int status) {

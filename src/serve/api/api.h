@@ -59,6 +59,8 @@ class Api {
 Fields fields_of(const HttpRequest& request);
 
 HttpResponse error_response(const ApiError& error);
+// For the client that waited for a job which was cancelled or failed.
+ApiError error_of(const Job::Status& status);
 Answer json_answer(const Json& json, int status = 200);
 // The text of `object` with one more member in front, whose value is JSON text. For megabytes of
 // base64: Json would check each character.

@@ -1,4 +1,5 @@
 // Jobs: requests that are answered at once and polled later.
+#include <algorithm>
 #include <charconv>
 #include <nlohmann/json.hpp>
 
@@ -79,7 +80,7 @@ Json job_json(const Service& service, const Job& job) {
 
 std::shared_ptr<Job> job_named(const ApiContext& context, const std::string& id) {
   if (auto job = context.service.find(id)) return job;
-  throw ApiError(404, "there is no such job: it never existed, or it ended long ago",
+  throw ApiError(404, "there is no such job: it ended long ago, or before the server was restarted",
                  "job_not_found");
 }
 
@@ -154,7 +155,8 @@ Answer job_events(const ApiContext& context, const HttpRequest& http,
   // A browser's EventSource returns after each end of a stream, unless it hears 204.
   if (!last.empty() && is_final(job->status().state) && job->events_after(number).empty())
     return {.now = {.status = 204}};
-  return {.job = std::move(job), .on_event = job_event, .after_event = number};
+  const auto newest = job->events_after(0).back().id;  // whoever claims more still hears the end
+  return {.job = std::move(job), .on_event = job_event, .after_event = std::min(number, newest)};
 }
 
 Answer job_picture(const ApiContext& context, const HttpRequest& http,

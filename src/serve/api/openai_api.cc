@@ -1,4 +1,5 @@
 // OpenAI's images API, as its clients use it.
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -29,10 +30,12 @@ AnswerForm read_answer_form(Fields& fields, const HttpRequest& request) {
 }
 
 // "low" takes half of the steps; an explicit number of steps wins.
-void apply_quality(Fields& fields, const ModelInfo& info, Request& request) {
+void apply_quality(Fields& fields, const ModelInfo& info, const RequestBounds& bounds,
+                   Request& request) {
   const auto quality =
       fields.word("quality", {"auto", "low", "medium", "high", "standard", "hd"}, "auto");
-  if (quality == "low" && !request.steps) request.steps = (info.steps + 1) / 2;
+  if (quality == "low" && !request.steps)
+    request.steps = std::min((info.steps + 1) / 2, bounds.max_steps);
 }
 
 std::string size_text(int width, int height) {
@@ -48,12 +51,6 @@ std::int64_t unix_time() {
 double seconds_of(const Job::Status& status) {
   if (!status.started || !status.finished) return 0;
   return std::chrono::duration<double>(*status.finished - *status.started).count();
-}
-
-ApiError failure_of(const Job::Status& status) {
-  if (status.state == JobState::kCancelled) return {409, "the request was cancelled", "cancelled"};
-  if (status.is_refused) return {400, status.error, "invalid_value"};
-  return {500, status.error, "generation_failed"};
 }
 
 std::string quoted_base64(std::string_view bytes) {
@@ -73,7 +70,7 @@ std::string picture_text(const Job& job, std::size_t number, const MadePicture& 
 
 HttpResponse whole_answer(const Job& job, const AnswerForm& form) {
   const auto status = job.status();
-  if (status.state != JobState::kDone) return error_response(failure_of(status));
+  if (status.state != JobState::kDone) return error_response(error_of(status));
   std::string data;
   for (std::size_t i = 0; i < status.pictures.size(); ++i)
     data += (i > 0 ? "," : "") + picture_text(job, i, status.pictures[i], form);
@@ -104,7 +101,7 @@ Json stream_event(const std::string& type, const Order& order) {
 }
 
 std::string stream_error(const Job& job) {
-  return event_text("error", error_json(failure_of(job.status())));
+  return event_text("error", error_json(error_of(job.status())));
 }
 
 // Clients take any unknown event for a picture, so progress is sent as comments.
@@ -154,7 +151,7 @@ Answer make_pictures(const ApiContext& context, const HttpRequest& http, const s
   auto fields = fields_of(http);
   const auto& backend = read_model(fields, context.service.backends());
   auto request = read_picture_fields(fields, backend, context.bounds);
-  apply_quality(fields, backend.info, request);
+  apply_quality(fields, backend.info, context.bounds, request);
   const auto form = read_answer_form(fields, http);
   const auto file_form = read_file_form(fields);
   const auto user = fields.text("user", 1000).value_or("");

@@ -78,9 +78,8 @@ Json parameters_json(const Request& r) {
 
 HttpResponse sdapi_result(const Job& job, const std::string& model) {
   const auto status = job.status();
-  if (status.state == JobState::kFailed)
-    return error_response(
-        ApiError(status.is_refused ? 400 : 500, status.error, "generation_failed"));
+  if (status.state == JobState::kFailed || status.cause == Cause::kStop)
+    return error_response(error_of(status));
   std::string images;
   auto seeds = Json::array();
   for (const auto& picture : status.pictures) {

@@ -119,7 +119,7 @@ void Job::finish(const Ending& ending) {
   status_.state = ending.state;
   status_.finished = Clock::now();
   status_.error = error;
-  status_.is_refused = ending.is_refused;
+  status_.cause = ending.cause;
   status_.eta.reset();
   pictures_ = {};
   publish(state_name(ending.state), error.empty() ? Json::object() : Json{{"message", error}});

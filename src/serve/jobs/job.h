@@ -20,10 +20,17 @@ enum class JobState { kQueued, kRunning, kDone, kFailed, kCancelled };
 const char* state_name(JobState state);
 inline bool is_final(JobState state) { return state > JobState::kRunning; }
 
+// Why a job did not end well.
+enum class Cause {
+  kWork,     // its own work failed, or its client cancelled it
+  kRequest,  // the engine refused the request
+  kStop,     // the server stops: another one may do it
+};
+
 struct Ending {
   JobState state = JobState::kDone;
-  std::string error = {};   // if it failed
-  bool is_refused = false;  // failed because of the request, not the server
+  std::string error = {};  // if it failed
+  Cause cause = Cause::kWork;
 };
 
 using FileBytes = std::shared_ptr<const std::string>;
@@ -67,7 +74,7 @@ class Job {
     std::optional<double> eta = {};  // seconds, for the whole job
     std::vector<MadePicture> pictures = {};
     std::string error = {};  // if it failed
-    bool is_refused = false;
+    Cause cause = Cause::kWork;
   };
   Status status() const;
   std::size_t num_bytes() const;  // of its pictures
@@ -80,7 +87,6 @@ class Job {
   void finish(const Ending& ending);
 
   void mark_fetched(std::size_t picture);
-
   void request_stop();
   std::stop_token stop_token() const { return stop_.get_token(); }
 
