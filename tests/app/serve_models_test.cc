@@ -97,10 +97,10 @@ TEST_F(ServeModels, LeaveTheLeastRecentlyUsedWhereTheBudgetIsFull) {
 }
 
 TEST_F(ServeModels, AreRefusedBeforeTheyAreLoaded) {
-  expect_bad_input({"serve", "--lora-dir", "missing"}, "--lora-dir should be a folder");
-  expect_bad_input({"serve", "--lora-dir", ".", "--lora-mode", "fused"}, "beside the weights");
-  expect_bad_input({"serve", "-m", "a/b", "-m", "c/b"}, "two are called b");
-  expect_bad_input({"serve", "-m", "a", "-m", "b", "--vae-file", "c"}, "should be a directory");
+  expect_no_start({"--lora-dir", "missing"}, "--lora-dir should be a folder");
+  expect_no_start({"--lora-dir", ".", "--lora-mode", "fused"}, "beside the weights");
+  expect_no_start({"-m", "a/b", "-m", "c/b"}, "two are called b");
+  expect_no_start({"-m", "a", "-m", "b", "--vae-file", "c"}, "should be a directory");
   Subprocess rank({.arguments = {"serve", "-m", "a", "-m", "b"},
                    .environment = rank_of_two(0, free_port()),
                    .folder = folder_});
@@ -111,17 +111,12 @@ TEST_F(ServeModels, AreRefusedBeforeTheyAreLoaded) {
 TEST_F(ServeModels, AreRefusedIfNoRequestCouldRun) {
   const std::string demo = BRAID_SOURCE_DIR "/models/demo",
                     klein = BRAID_SOURCE_DIR "/tests/data/parity/klein/model";
-  const auto expect_refused = [&](std::vector<std::string> flags, const std::string& words) {
-    flags.insert(flags.begin(), {"serve", "--port", "0"});
-    const auto finished = braid(std::move(flags));
-    expect_refusal(finished, 2, words);
-    EXPECT_THAT(finished.err, testing::Not(HasSubstr("listening")));
-  };
-  expect_refused({"-m", demo, "-m", "missing"}, "missing");
-  expect_refused({"-m", klein, "--cfg-parallel", "2"}, "cfg 2 needs as many branches");
-  expect_refused({"-m", demo, "-m", klein, "--cfg-parallel", "2"}, "no request could run on model");
-  expect_refused({"-m", demo, "--tp", "5"}, "tp 5 cannot share");
-  expect_refused({"-m", demo, "--layer-split", "100"}, "layers 100 needs as many blocks");
+  expect_no_start({"-m", demo, "-m", "missing"}, "missing");
+  expect_no_start({"-m", klein, "--cfg-parallel", "2"}, "cfg 2 needs as many branches");
+  expect_no_start({"-m", demo, "-m", klein, "--cfg-parallel", "2"},
+                  "no request could run on model");
+  expect_no_start({"-m", demo, "--tp", "5"}, "tp 5 cannot share");
+  expect_no_start({"-m", demo, "--layer-split", "100"}, "layers 100 needs as many blocks");
 }
 
 }  // namespace braid::serve_models_test

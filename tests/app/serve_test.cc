@@ -140,8 +140,9 @@ TEST_F(Serve, ReadsItsKeyFromAPipe) {
 
 // Also one that is empty: it was meant to protect.
 TEST_F(Serve, RefusesAVariableThatIsNoKey) {
+  const TakenPort taken;
   for (const auto* const key : {"", "short"}) {
-    Subprocess server({.arguments = {"serve", "--port", "0"},
+    Subprocess server({.arguments = {"serve", "--port", std::to_string(taken.number())},
                        .environment = {std::string("BRAID_API_KEY=") + key},
                        .folder = folder_});
     expect_refusal(server.finish(), 2, "at least 16 characters");
@@ -149,23 +150,23 @@ TEST_F(Serve, RefusesAVariableThatIsNoKey) {
 }
 
 TEST_F(Serve, RefusesWhatIsNotSafeOrNotThere) {
-  expect_bad_input({"serve", "--host", "0.0.0.0"}, "--no-key");
-  expect_bad_input({"serve", "--api-key-file", "missing"}, "missing");
-  expect_bad_input({"serve", "--api-key-file", write("short", "abc\n")}, "at least 16 characters");
-  expect_bad_input({"serve", "--api-key-file", "/dev/zero"}, "it has more than 65536 bytes");
-  expect_bad_input({"serve", "--api-key-file", "."}, "cannot read the key in .: Is a directory");
-  expect_bad_input({"serve", "--api-key-file", write("odd", "a key with a tab\tin it\n")},
-                   "no control characters");
-  expect_bad_input({"serve", "--api-key-file", write("key", std::string(16, 'k')), "--no-key"},
-                   "both a key and --no-key");
+  expect_no_start({"--host", "0.0.0.0"}, "--no-key");
+  expect_no_start({"--api-key-file", "missing"}, "missing");
+  expect_no_start({"--api-key-file", write("short", "abc\n")}, "at least 16 characters");
+  expect_no_start({"--api-key-file", "/dev/zero"}, "it has more than 65536 bytes");
+  expect_no_start({"--api-key-file", "."}, "cannot read the key in .: Is a directory");
+  expect_no_start({"--api-key-file", write("odd", "a key with a tab\tin it\n")},
+                  "no control characters");
+  expect_no_start({"--api-key-file", write("key", std::string(16, 'k')), "--no-key"},
+                  "both a key and --no-key");
   expect_bad_input({"serve", "--port", "65536"}, "--port");
   for (const auto* const name : {"", "https://example.org", "example.org:80", "a b", "*"})
-    expect_bad_input({"serve", "--allow-host", name}, "--allow-host should be a name alone");
+    expect_no_start({"--allow-host", name}, "--allow-host should be a name alone");
   for (const auto* const page : {"", "example.org", "https://", "https://example.org/", "null"})
-    expect_bad_input({"serve", "--allow-origin", page}, "such as https://example.org");
-  expect_bad_input({"serve", "--host", "example.org", "--no-key"}, "the address to listen on");
-  expect_bad_input({"serve", "-m", "missing", "--port", "0"}, "missing");
-  expect_bad_input({"serve", "--port", "0", "--host-memory", "10MB"}, "does not fit 10.0 MB");
+    expect_no_start({"--allow-origin", page}, "such as https://example.org");
+  expect_no_start({"--host", "example.org", "--no-key"}, "the address to listen on");
+  expect_no_start({"-m", "missing"}, "missing");
+  expect_no_start({"--host-memory", "10MB"}, "a smaller --max-pixels or more devices would help");
   start({"--allow-host", "Pictures.Example.org"});
   serve::RawClient client(port_);
   client.send("GET /readyz HTTP/1.1\r\nhost: pictures.example.org\r\nconnection: close\r\n\r\n");

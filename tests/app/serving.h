@@ -50,6 +50,14 @@ class Serve : public Workplace {
     EXPECT_EQ(braid(std::move(arguments)).exit_code, 0);
     return read_file(folder_ / name);
   }
+  // Before it would listen: its port is taken, so that what is not refused ends at once, too.
+  void expect_no_start(std::vector<std::string> flags, const std::string& words) const {
+    const TakenPort taken;
+    flags.insert(flags.begin(), {"serve", "--port", std::to_string(taken.number())});
+    const auto finished = braid(std::move(flags));
+    expect_refusal(finished, 2, words);
+    EXPECT_THAT(finished.err, testing::Not(testing::HasSubstr("listening")));
+  }
   Finished stop(int signal = SIGTERM) {
     server_->send(signal);
     return server_->finish();

@@ -17,14 +17,22 @@ const fs::path kModel = fs::path(BRAID_SOURCE_DIR) / "models" / "demo";
 
 }  // namespace
 
-int free_port() {
-  const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
+int free_port() { return TakenPort().number(); }
+
+TakenPort::TakenPort() : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
   sockaddr_in address{};
   address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  ::bind(socket_, reinterpret_cast<sockaddr*>(&address), sizeof address);
+  ::listen(socket_, 1);
+}
+
+TakenPort::~TakenPort() { ::close(socket_); }
+
+int TakenPort::number() const {
+  sockaddr_in address{};
   socklen_t size = sizeof address;
-  ::bind(socket, reinterpret_cast<sockaddr*>(&address), size);
-  ::getsockname(socket, reinterpret_cast<sockaddr*>(&address), &size);
-  ::close(socket);
+  ::getsockname(socket_, reinterpret_cast<sockaddr*>(&address), &size);
   return ntohs(address.sin_port);
 }
 

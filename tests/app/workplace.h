@@ -17,6 +17,19 @@ namespace braid {
 // A port without a listener.
 int free_port();
 
+// A port of 127.0.0.1 on which nothing else can listen.
+class TakenPort {
+ public:
+  TakenPort();
+  TakenPort(const TakenPort&) = delete;
+  TakenPort& operator=(const TakenPort&) = delete;
+  ~TakenPort();
+  int number() const;
+
+ private:
+  int socket_;
+};
+
 class Workplace : public testing::Test {
  protected:
   Finished braid(std::vector<std::string> arguments) const {
