@@ -95,30 +95,18 @@ TEST_F(AdaptersTest, ReplaceNorms) {
   EXPECT_TRUE(at::equal(got.at("n.weight"), scale));
 }
 
-TEST_F(AdaptersTest, GiveRowsTheMagnitudesOfDora) {
-  const auto up = at::randn({8, 2}), down = at::randn({2, 6}), m = at::rand({8}) + 0.5;
-  for (const auto& magnitude : {m, m.unsqueeze(1)}) {
-    const auto got = all(load({{.file = write({{"transformer.x.0.to_m.lora_A.weight", down},
-                                               {"transformer.x.0.to_m.lora_B.weight", up},
-                                               {"transformer.x.0.to_m.dora_scale", magnitude}}),
-                                .scale = 0.5}}));
-    const auto sum = base_.at("a.weight").narrow(0, 8, 8) + 0.5 * up.mm(down);
-    const auto want = m.unsqueeze(1) * sum / sum.norm(2, {1}, true);
-    EXPECT_TRUE(at::allclose(got.at("a.weight").narrow(0, 8, 8), want, 1e-6, 1e-6));
-    EXPECT_TRUE(
-        at::equal(got.at("a.weight").narrow(0, 0, 8), base_.at("a.weight").narrow(0, 0, 8)));
-  }
-}
-
 // A share is a slice of the merged whole, in numbers and in codes.
-TEST_F(AdaptersTest, AreFusedIntoSharesOfEveryKind) {
-  const auto m = at::rand({6}) + 0.5;
-  const auto file = write({{"a.lora_A.weight", at::randn({2, 6})},
-                           {"a.lora_B.weight", at::randn({16, 2})},
-                           {"a.diff_b", at::randn({16})},
-                           {"b.lora_A.weight", at::randn({3, 16})},
-                           {"b.lora_B.weight", at::randn({6, 3})},
-                           {"b.dora_scale", m}});
+class FusedShares : public AdaptersTest, public testing::WithParamInterface<bool> {};
+
+TEST_P(FusedShares, AreSlicesOfTheMergedWhole) {
+  const auto of_a = at::rand({1, 6}) + 0.5, of_b = at::rand({1, 16}) + 0.5;
+  Tensors tensors = {
+      {"a.lora_A.weight", at::randn({2, 6})}, {"a.lora_B.weight", at::randn({16, 2})},
+      {"a.diff_b", at::randn({16})},          {"b.lora_A.weight", at::randn({3, 16})},
+      {"b.lora_B.weight", at::randn({6, 3})}, {"b.dora_scale", at::rand({6}) + 0.5}};
+  const bool has_magnitudes_of_inputs = GetParam();
+  if (has_magnitudes_of_inputs) tensors["a.dora_scale"] = of_a, tensors["b.dora_scale"] = of_b;
+  const auto file = write(tensors);
   for (const auto quantize :
        {Quantize::kNone, Quantize::kInt8, Quantize::kInt8V1, Quantize::kFloat8}) {
     const auto load_all = [&](const Group& group) {
@@ -159,6 +147,10 @@ TEST_F(AdaptersTest, AreRoundedOnceAndQuantisedAsMergedNumbersAre) {
   EXPECT_TRUE(at::equal(got.values_NC, want.values_NC));
   EXPECT_TRUE(at::equal(got.scales_N1, want.scales_N1));
 }
+
+INSTANTIATE_TEST_SUITE_P(MagnitudesOf, FusedShares, testing::Bool(), [](const auto& test) {
+  return std::string(test.param ? "Inputs" : "Outputs");
+});
 
 Tensor product_of(const Beside& beside) {
   return (beside.up_NR * beside.scales_R).mm(beside.down_RC);
@@ -263,6 +255,14 @@ TEST_F(AdaptersTest, ArePartOfAWeightsIdentity) {
   EXPECT_NE(identity({{.file = file}}), identity({{.file = other}}));
   EXPECT_NE(identity({{.file = file}}), identity({{.file = file, .scale = 0.5}}));
   EXPECT_NE(identity({{.file = file}}), identity({{.file = file}, {.file = file}}));
+  for (const auto& shape : {std::vector<std::int64_t>{16, 1}, {1, 6}}) {
+    auto dora = tensors;
+    dora["a.dora_scale"] = at::ones(shape);
+    const auto made = identity({{.file = write(dora, "dora")}});
+    EXPECT_NE(identity({{.file = file}}), made);
+    dora["a.dora_scale"].fill_(2);
+    EXPECT_NE(identity({{.file = write(dora, "dora2")}}), made);
+  }
 }
 
 }  // namespace braid::adapters_test

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "weights/adapters/apply.h"
 #include "weights/codes/float8.h"
 #include "weights/codes/int8.h"
 #include "weights/sources/identity.h"
@@ -16,10 +17,10 @@ constexpr std::int64_t kNumbersQuantisedAtOnce = std::int64_t(1) << 22;
 
 // A tensor with its changes, and the form a load wants it in.
 struct Adapted {
-  Recipe base;  // float32; whole rows if `columns` are yet to be cut
+  Recipe base;  // float32; whole where something is yet to be cut
   AdapterChanges changes;
-  Wanted wanted;
-  std::vector<Share> columns;  // cut after the changes
+  Wanted wanted;  // of the base
+  Wanted cut;     // after the changes; nothing where empty
   at::ScalarType dtype;
   Quantize form;
 };
@@ -29,7 +30,7 @@ Matrix quantised(const Tensor& rows_NC, const Adapted& a) {
   const auto at_once = std::max<std::int64_t>(1, kNumbersQuantisedAtOnce / rows_NC.size(1));
   std::vector<Tensor> codes, scales;
   for (const auto& run : rows_NC.split(at_once)) {
-    const auto made = share_of_columns(quantize_rows(run.to(a.dtype), a.form), a.columns);
+    const auto made = share_of_columns(quantize_rows(run.to(a.dtype), a.form), a.cut.columns);
     codes.push_back(made.values_NC);
     scales.push_back(made.scales_N1);
   }
@@ -41,16 +42,17 @@ Matrix quantised(const Tensor& rows_NC, const Adapted& a) {
 
 LoadedMatrix make(const Adapted& a, const Target& target) {
   const auto loaded = a.base.make(target);
-  const auto numbers = loaded.matrix.values_NC;
-  apply(a.changes.changes, a.wanted, numbers);
+  apply(a.changes.changes, a.wanted, loaded.matrix.values_NC);
+  const auto numbers = taken_rows(loaded.matrix.values_NC, a.cut.rows);
   if (a.form != Quantize::kNone) return {.matrix = quantised(numbers, a), .read = loaded.read};
-  return {.matrix = {.values_NC = taken_columns(numbers, a.columns).to(a.dtype)},
+  return {.matrix = {.values_NC = taken_columns(numbers, a.cut.columns).to(a.dtype)},
           .read = loaded.read};
 }
 
 std::vector<TensorForm> forms_of(const Adapted& a) {
   auto shape = a.base.tensors.front().shape;
-  if (!a.columns.empty()) shape[1] = total_count(a.columns);
+  if (!a.cut.rows.empty()) shape[0] = total_count(a.cut.rows);
+  if (!a.cut.columns.empty()) shape[1] = total_count(a.cut.columns);
   if (a.form == Quantize::kNone) return {{a.dtype, shape}};
   return {{type_of_codes(a.form), shape},
           {a.form == Quantize::kInt8V1 ? a.dtype : at::kFloat, {shape[0], 1}}};
@@ -65,9 +67,17 @@ Recipe recipe_of(const Adapted& a) {
           .identity =
               [a, as] {
                 return a.base.identity() + " changed by " + a.changes.identity() + " " +
-                       identity_of(a.columns) + " as " + as;
+                       identity_of(a.cut.rows) + identity_of(a.cut.columns) + " as " + as;
               },
           .make = [a](const Target& target) { return make(a, target); }};
+}
+
+// The wanted rows and columns that the changes, or codes of whole rows, need the others for.
+Wanted cut_last(const Delivery& delivery, const AdapterChanges& changes, Quantize form) {
+  Wanted cut;
+  if (form != Quantize::kNone || changes.need_all_columns()) cut.columns = delivery.wanted.columns;
+  if (changes.need_all_rows()) cut.rows = delivery.wanted.rows;
+  return cut;
 }
 
 // The same matrix of codes, with columns cut from its whole rows.
@@ -144,17 +154,13 @@ std::optional<Recipe> AdaptedTensors::find_unchanged(AskedTensor& asked, const D
   return recipe;
 }
 
-// Magnitudes and code scales apply to whole rows, so columns are then cut last. Blocks stay as
-// stored if possible, with the products beside them.
+// Magnitudes and code scales apply to whole rows or columns, so these are then cut last. Blocks
+// stay as stored if possible, with the products beside them.
 std::optional<Recipe> AdaptedTensors::find_changed(AskedTensor& asked, const Delivery& delivery,
                                                    const AdapterChanges& changes) {
   const bool is_matrix = asked.kind == AskedTensor::Kind::kMatrix;
   const auto form = is_matrix ? delivery.numbers : Quantize::kNone;
-  const bool by_whole_rows =
-      form != Quantize::kNone ||
-      std::any_of(changes.changes.begin(), changes.changes.end(),
-                  [](const Change& change) { return change.magnitude_N.defined(); });
-  const auto columns = by_whole_rows ? delivery.wanted.columns : std::vector<Share>();
+  const auto cut = cut_last(delivery, changes, form);
   auto in_float = asked;
   in_float.dtype = at::kFloat;
   auto base = delivery;
@@ -162,7 +168,8 @@ std::optional<Recipe> AdaptedTensors::find_changed(AskedTensor& asked, const Del
   const bool may_stand_beside =
       mode_ == AdapterMode::kAuto && form == Quantize::kNone && changes.are_products();
   if (!may_stand_beside) base.coded = Coded::kWidened;
-  if (by_whole_rows) base.wanted.columns.clear();
+  if (!cut.columns.empty()) base.wanted.columns.clear();
+  if (!cut.rows.empty()) base.wanted.rows = {{.begin = 0, .count = asked.shape[0]}};
   auto recipe = source_->find(in_float, base);
   asked.stored = std::move(in_float.stored);
   asked.stored.insert(asked.stored.end(), changes.stored.begin(), changes.stored.end());
@@ -175,12 +182,12 @@ std::optional<Recipe> AdaptedTensors::find_changed(AskedTensor& asked, const Del
     return recipe_of({.base = *std::move(recipe),
                       .changes = changes,
                       .wanted = base.wanted,
-                      .columns = columns,
+                      .cut = cut,
                       .dtype = asked.dtype,
                       .form = form});
-  require(mode_ == AdapterMode::kAuto, name(), ": the weight of ", asked.layer,
+  require(mode_ == AdapterMode::kAuto && cut.rows.empty(), name(), ": the weight of ", asked.layer,
           " is stored in 8 bits: an adapter cannot be fused into it, only stay beside it");
-  auto codes = with_columns(*std::move(recipe), columns);
+  auto codes = with_columns(*std::move(recipe), cut.columns);
   codes.beside = beside_->add(asked, delivery.wanted);
   return codes;
 }

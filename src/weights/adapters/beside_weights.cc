@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "weights/adapters/apply.h"
 
 namespace braid {
 namespace {
@@ -84,8 +85,8 @@ BesideWeights::Made BesideWeights::made_for(const Place& place,
         AdapterSearch{adapters[i], names[i], part_.shardings}.changes_of(place.asked);
     for (const auto& stored : found.stored) used[i].insert(stored.entry.name);
     for (const auto& change : found.changes) {
-      require(change.delta.product && !change.magnitude_N.defined(), adapters[i].file->source(),
-              " changes the weight of ", place.asked.layer,
+      require(change.is_product(), adapters[i].file->source(), " changes the weight of ",
+              place.asked.layer,
               " by more than a product of low rank: ", "it can only be fused into numbers");
       if (!place.beside.expired()) products.push_back(product_of(change, place));
     }

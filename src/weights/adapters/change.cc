@@ -3,15 +3,16 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <functional>
 #include <set>
+#include <tuple>
+#include <utility>
 
 #include "base/error.h"
 #include "weights/sources/identity.h"
 
 namespace braid {
 namespace {
-
-constexpr std::int64_t kNumbersChangedAtOnce = std::int64_t(1) << 22;
 
 constexpr bool is_of_bias(AdapterRole role) {
   return role == AdapterRole::kUpBias || role == AdapterRole::kBiasDifference;
@@ -61,7 +62,8 @@ class Found {
   void check_readable(const AdapterModule& module) const;
   std::optional<Delta> bias_delta(const AdapterModule& module, const AdapterTarget& target) const;
   std::optional<Delta> delta_for(const AdapterModule& module, const AdapterTarget& target) const;
-  Tensor magnitude_of(const AdapterModule& module, std::int64_t rows) const;
+  void add_magnitudes(Change& change, const AdapterModule& module,
+                      const AdapterTarget& target) const;
   void check_fit(const Delta& delta, const AdapterModule& module, std::int64_t rows) const;
   void add(const AdapterModule& module, const AdapterTarget& target);
   void add_vector(const AdapterModule& module, AdapterRole role);
@@ -109,15 +111,23 @@ std::optional<Delta> Found::delta_for(const AdapterModule& module,
   return delta;
 }
 
-Tensor Found::magnitude_of(const AdapterModule& module, std::int64_t rows) const {
+// peft and sd-scripts have one per output: [N] or [N 1]. LyCORIS and OneTrainer may have one per
+// input instead: [1 C].
+void Found::add_magnitudes(Change& change, const AdapterModule& module,
+                           const AdapterTarget& target) const {
   const auto* const stored = module.find(AdapterRole::kMagnitude);
-  if (!stored) return {};
-  auto numbers = finite_numbers(file(), *stored);
+  if (!stored || is_bias()) return;
+  const auto numbers = finite_numbers(file(), *stored).to(at::kFloat);
+  const auto rows = change.delta.rows, columns = asked_.shape[1];
   const bool is_column = numbers.dim() == 1 || (numbers.dim() == 2 && numbers.size(1) == 1);
-  require(is_column && numbers.size(0) == rows, file().source(), ": tensor '", stored->entry.name,
-          "' should have a magnitude for each of ", rows, " outputs, its shape is ",
-          numbers.sizes());
-  return numbers.to(at::kFloat).flatten();
+  const bool is_row = numbers.dim() == 2 && numbers.size(0) == 1 && numbers.size(1) == columns;
+  require((is_column && numbers.size(0) == rows) || is_row, file().source(), ": tensor '",
+          stored->entry.name, "' should have a magnitude for each of ", rows, " outputs or ",
+          columns, " inputs, its shape is ", numbers.sizes());
+  if (is_column && numbers.size(0) == rows)
+    change.magnitude_N = numbers.flatten();
+  else
+    change.lengths = {.rows = target.rows, .lengths_1C = numbers};
 }
 
 void Found::check_fit(const Delta& delta, const AdapterModule& module, std::int64_t rows) const {
@@ -135,14 +145,19 @@ void Found::add(const AdapterModule& module, const AdapterTarget& target) {
   require(asked_.shape.size() <= 2, where(module), " is for a matrix, the model's ", asked_.path(),
           " has the shape ", asked_.shape);
   check_fit(*delta, module, target.rows.count);
-  const auto magnitude = is_bias() ? Tensor() : magnitude_of(module, delta->rows);
-  for (const auto& [rows, from] : runs_of(target))
-    found.changes.push_back({.rows = rows,
-                             .from = from,
-                             .scale = search_.adapter.scale,
-                             .delta = *delta,
-                             .magnitude_N = magnitude,
-                             .replaces = replaces(module)});
+  Change change{.rows = {},
+                .from = 0,
+                .scale = search_.adapter.scale,
+                .delta = *delta,
+                .lengths = {},
+                .replaces = replaces(module)};
+  add_magnitudes(change, module, target);
+  const auto lengths = std::exchange(change.lengths, {});
+  for (const auto& run : runs_of(target)) {
+    std::tie(change.rows, change.from) = run;
+    found.changes.push_back(change);
+  }
+  found.changes.back().lengths = lengths;
   use(module);
 }
 
@@ -166,6 +181,7 @@ void Found::add_vector(const AdapterModule& module, AdapterRole role) {
                            .from = 0,
                            .scale = search_.adapter.scale,
                            .delta = delta,
+                           .lengths = {},
                            .replaces = role != AdapterRole::kDifference});
   found.stored.push_back(*stored);
 }
@@ -180,37 +196,11 @@ void Found::add_named_vectors() {
         add_vector(*module, role);
 }
 
-void apply_to_rows(const Change& change, const Tensor& made, Tensor target,
-                   std::int64_t module_row) {
-  if (change.replaces) {
-    change.scale == 1 ? target.copy_(made) : target.lerp_(made, change.scale);
-    return;
-  }
-  target.add_(made, change.scale);
-  if (!change.magnitude_N.defined()) return;
-  const auto magnitude = change.magnitude_N.narrow(0, module_row, target.size(0)).unsqueeze(1);
-  target.mul_(magnitude.to(target.device()) / target.norm(2, {1}, /*keepdim=*/true));
-}
-
-void apply(const Change& change, const Wanted& wanted, const Tensor& share) {
-  const auto rows_of = change.delta.open(share.device());
-  const auto at_once = std::max<std::int64_t>(
-      1, kNumbersChangedAtOnce / std::max<std::int64_t>(1, change.delta.columns));
-  const auto end = change.rows.begin + change.rows.count;
-  std::int64_t local = 0;  // the share's row where the run begins
-  for (const auto& run : wanted.rows) {
-    const auto last = std::min(end, run.begin + run.count);
-    for (auto row = std::max(change.rows.begin, run.begin); row < last; row += at_once) {
-      const auto count = std::min(at_once, last - row);
-      const auto from = change.from + row - change.rows.begin;
-      apply_to_rows(change, taken_columns(rows_of({.begin = from, .count = count}), wanted.columns),
-                    share.narrow(0, local + row - run.begin, count), from);
-    }
-    local += run.count;
-  }
-}
-
 }  // namespace
+
+bool Change::is_product() const {
+  return delta.product && !magnitude_N.defined() && !lengths && !replaces;
+}
 
 AdapterNames names_in(const AdapterFile& file, AdapterNames names) {
   std::erase_if(names.prefixes, [&](const std::string& prefix) {
@@ -239,9 +229,17 @@ std::optional<std::int64_t> inputs_of(const AdapterFile& file, const AdapterName
 }
 
 bool AdapterChanges::are_products() const {
-  return std::all_of(changes.begin(), changes.end(), [](const Change& change) {
-    return change.delta.product && !change.magnitude_N.defined() && !change.replaces;
-  });
+  return std::all_of(changes.begin(), changes.end(), std::mem_fn(&Change::is_product));
+}
+
+bool AdapterChanges::need_all_columns() const {
+  return std::any_of(changes.begin(), changes.end(),
+                     [](const Change& change) { return change.magnitude_N.defined(); });
+}
+
+bool AdapterChanges::need_all_rows() const {
+  return std::any_of(changes.begin(), changes.end(),
+                     [](const Change& change) { return change.lengths.has_value(); });
 }
 
 std::int64_t AdapterChanges::rank() const {
@@ -257,17 +255,6 @@ std::string AdapterChanges::identity() const {
     words += text_of(" rows ", c.rows.begin, "+", c.rows.count, " from ", c.from, " times ",
                      std::hexfloat, c.scale, " ", c.delta.factor, c.replaces ? " replaced" : "");
   return words;
-}
-
-Tensor taken_columns(const Tensor& rows, const std::vector<Share>& columns) {
-  if (columns.empty()) return rows;
-  std::vector<Tensor> runs;
-  for (const auto& run : columns) runs.push_back(rows.narrow(1, run.begin, run.count));
-  return at::cat(runs, 1);
-}
-
-void apply(const std::vector<Change>& changes, const Wanted& wanted, const Tensor& share) {
-  for (const auto& change : changes) apply(change, wanted, share);
 }
 
 }  // namespace braid

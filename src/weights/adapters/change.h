@@ -1,5 +1,4 @@
-// What adapters do to one tensor of a model: finds the changes by name in their files and applies
-// them to the share a rank holds.
+// What adapters do to one tensor of a model, found by name in their files.
 #pragma once
 
 #include "weights/adapters/delta.h"
@@ -7,15 +6,24 @@
 
 namespace braid {
 
+// DoRA's magnitudes of inputs: every column of a module gets a length, over all the module's rows.
+struct ColumnLengths {
+  Share rows;  // the module's, of our tensor
+  Tensor lengths_1C;
+};
+
 // Changes some rows of one of our tensors, in this order:
 //   rows = rows + scale * delta, then each normalised and multiplied by its magnitude, if any
 struct Change {
   Share rows;         // of our tensor
   std::int64_t from;  // the module's row that corresponds to the first
   double scale;
-  Delta delta;              // for a vector it has one column
-  Tensor magnitude_N = {};  // for all of the module's rows
-  bool replaces = false;    // the delta replaces what is there
+  Delta delta;                           // for a vector it has one column
+  Tensor magnitude_N = {};               // for all of the module's rows
+  std::optional<ColumnLengths> lengths;  // applied last
+  bool replaces = false;                 // the delta replaces what is there
+
+  bool is_product() const;  // only adds a product of low rank
 };
 
 // All changes one adapter makes to one of our tensors.
@@ -25,6 +33,9 @@ struct AdapterChanges {
 
   // Whether it consists of low-rank products only, and the sum of their ranks.
   bool are_products() const;
+  // Whether apply() needs all columns or all rows of the tensor.
+  bool need_all_columns() const;
+  bool need_all_rows() const;
   std::int64_t rank() const;
   std::string identity() const;  // equal strings mean equal changes
 };
@@ -46,11 +57,5 @@ struct AdapterSearch {
 // nullopt if it changes none.
 std::optional<std::int64_t> inputs_of(const AdapterFile& file, const AdapterNames& names,
                                       const std::string& layer, std::int64_t num_rows);
-
-// The columns of a share, concatenated; all columns if `columns` is empty.
-Tensor taken_columns(const Tensor& rows, const std::vector<Share>& columns);
-
-// Changes the wanted share of a tensor in place; float32.
-void apply(const std::vector<Change>& changes, const Wanted& wanted, const Tensor& share);
 
 }  // namespace braid

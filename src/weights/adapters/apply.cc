@@ -1,0 +1,74 @@
+#include "weights/adapters/apply.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <limits>
+
+namespace braid {
+namespace {
+
+constexpr std::int64_t kNumbersChangedAtOnce = std::int64_t(1) << 22;
+
+// The least length to divide by: zeros stay zeros.
+constexpr float kLeastLength = std::numeric_limits<float>::epsilon();
+
+void apply_to_rows(const Change& change, const Tensor& made, Tensor target,
+                   std::int64_t module_row) {
+  if (change.replaces) {
+    change.scale == 1 ? target.copy_(made) : target.lerp_(made, change.scale);
+    return;
+  }
+  target.add_(made, change.scale);
+  if (!change.magnitude_N.defined()) return;
+  const auto magnitude = change.magnitude_N.narrow(0, module_row, target.size(0)).unsqueeze(1);
+  const auto lengths = target.norm(2, {1}, /*keepdim=*/true).clamp_min(kLeastLength);
+  target.mul_(magnitude.to(target.device()) / lengths);
+}
+
+void give_lengths(const ColumnLengths& lengths, const Wanted& wanted, const Tensor& share) {
+  const auto rows = share.narrow(0, lengths.rows.begin, lengths.rows.count);
+  const auto wished = taken_columns(lengths.lengths_1C, wanted.columns).to(share.device());
+  rows.mul_(wished / rows.norm(2, {0}, /*keepdim=*/true).clamp_min(kLeastLength));
+}
+
+void apply(const Change& change, const Wanted& wanted, const Tensor& share) {
+  const auto rows_of = change.delta.open(share.device());
+  const auto at_once = std::max<std::int64_t>(
+      1, kNumbersChangedAtOnce / std::max<std::int64_t>(1, change.delta.columns));
+  const auto end = change.rows.begin + change.rows.count;
+  std::int64_t local = 0;  // the share's row where the run begins
+  for (const auto& run : wanted.rows) {
+    const auto last = std::min(end, run.begin + run.count);
+    for (auto row = std::max(change.rows.begin, run.begin); row < last; row += at_once) {
+      const auto count = std::min(at_once, last - row);
+      const auto from = change.from + row - change.rows.begin;
+      apply_to_rows(change, taken_columns(rows_of({.begin = from, .count = count}), wanted.columns),
+                    share.narrow(0, local + row - run.begin, count), from);
+    }
+    local += run.count;
+  }
+  if (change.lengths) give_lengths(*change.lengths, wanted, share);
+}
+
+}  // namespace
+
+Tensor taken_columns(const Tensor& rows, const std::vector<Share>& columns) {
+  if (columns.empty()) return rows;
+  std::vector<Tensor> runs;
+  for (const auto& run : columns) runs.push_back(rows.narrow(1, run.begin, run.count));
+  return at::cat(runs, 1);
+}
+
+Tensor taken_rows(const Tensor& numbers, const std::vector<Share>& rows) {
+  if (rows.empty()) return numbers;
+  std::vector<Tensor> runs;
+  for (const auto& run : rows) runs.push_back(numbers.narrow(0, run.begin, run.count));
+  return at::cat(runs);
+}
+
+void apply(const std::vector<Change>& changes, const Wanted& wanted, const Tensor& share) {
+  for (const auto& change : changes) apply(change, wanted, share);
+}
+
+}  // namespace braid

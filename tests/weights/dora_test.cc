@@ -1,0 +1,58 @@
+// DoRA's magnitudes, against formulas written out here.
+#include "adapted_model.h"
+
+namespace braid::dora_test {
+
+using DoraTest = AdaptedModel;
+
+TEST_F(DoraTest, GivesRowsTheMagnitudesOfOutputs) {
+  const auto up = at::randn({8, 2}), down = at::randn({2, 6}), m = at::rand({8}) + 0.5;
+  for (const auto& magnitude : {m, m.unsqueeze(1)}) {
+    const auto got = all(load({{.file = write({{"transformer.x.0.to_m.lora_A.weight", down},
+                                               {"transformer.x.0.to_m.lora_B.weight", up},
+                                               {"transformer.x.0.to_m.dora_scale", magnitude}}),
+                                .scale = 0.5}}));
+    const auto sum = base_.at("a.weight").narrow(0, 8, 8) + 0.5 * up.mm(down);
+    const auto want = m.unsqueeze(1) * sum / sum.norm(2, {1}, true);
+    EXPECT_TRUE(at::allclose(got.at("a.weight").narrow(0, 8, 8), want, 1e-6, 1e-6));
+    EXPECT_TRUE(
+        at::equal(got.at("a.weight").narrow(0, 0, 8), base_.at("a.weight").narrow(0, 0, 8)));
+  }
+}
+
+// LyCORIS' and OneTrainer's: lengths of columns, over the rows of one module.
+TEST_F(DoraTest, GivesColumnsTheMagnitudesOfInputs) {
+  const auto up = at::randn({8, 2}), down = at::randn({2, 6}), m = at::rand({1, 6}) + 0.5;
+  const auto want = [&](const Tensor& weight) {
+    const auto sum = weight + 0.5 * up.mm(down);
+    return m * sum / sum.norm(2, {0}, true);
+  };
+  const auto got = all(load({{.file = write({{"x.0.to_m.lora_A.weight", down},
+                                             {"x.0.to_m.lora_B.weight", up},
+                                             {"x.0.to_m.dora_scale", m},
+                                             {"x.norm.lora_A.weight", down},
+                                             {"x.norm.lora_B.weight", up},
+                                             {"x.norm.dora_scale", m}}),
+                              .scale = 0.5}}));
+  const auto& a = base_.at("a.weight");
+  EXPECT_TRUE(
+      at::allclose(got.at("a.weight").narrow(0, 8, 8), want(a.narrow(0, 8, 8)), 1e-6, 1e-6));
+  EXPECT_TRUE(at::equal(got.at("a.weight").narrow(0, 0, 8), a.narrow(0, 0, 8)));
+  const auto swapped = want(base_.at("m.weight").roll({4}, {0})).roll({4}, {0});
+  EXPECT_TRUE(at::allclose(got.at("m.weight"), swapped, 1e-6, 1e-6));
+}
+
+// Rows or columns of zeros have no direction to give a length to.
+TEST_F(DoraTest, LeavesZerosWithoutLength) {
+  for (const auto& magnitude : {at::ones({16}), at::ones({1, 6})}) {
+    const auto got = all(load({{.file = write({{"a.lora_A.weight", at::zeros({1, 6})},
+                                               {"a.lora_B.weight", at::zeros({16, 1})},
+                                               {"a.dora_scale", magnitude}}),
+                                .scale = 1},
+                               {.file = write({{"a.set_weight", at::zeros({16, 6})}}, "zero")},
+                               {.file = folder_ / "lora.safetensors"}}));
+    EXPECT_TRUE(at::equal(got.at("a.weight"), at::zeros({16, 6})));
+  }
+}
+
+}  // namespace braid::dora_test
