@@ -94,11 +94,11 @@ Names clip_names(const Checkpoint& checkpoint) {
                       "vision_model.**"}};
 }
 
-// Covers diffusers', sd-scripts' and ComfyUI's names.
+// Covers diffusers', sd-scripts', OneTrainer's and ComfyUI's names.
 AdapterNames clip_adapter_names() {
   AdapterNames names{.tables = {{encoder_layer_spellings()}}};
   for (const std::string prefix :
-       {"text_encoder.", "lora_te_", "lora_te1_", "text_encoders.clip_l.transformer."})
+       {"text_encoder.", "lora_te_", "lora_te1_", "text_encoders.clip_l.transformer.", "clip_l."})
     names.prefixes.insert(names.prefixes.end(), {prefix, prefix + "text_model."});
   return names;
 }

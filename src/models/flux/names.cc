@@ -72,6 +72,55 @@ const std::vector<Spelling> kXLabs = {
     {"single_blocks.*.linear2", {"single_blocks.*.processor.proj_lora"}},
 };
 
+// Not final_norm_out: its halves' order differs between versions.
+const std::vector<Spelling> kDiffSynth = {
+    {"img_in", {"x_embedder"}},
+    {"txt_in", {"context_embedder"}},
+    {"time_in.in_layer", {"time_embedder.timestep_embedder.0"}},
+    {"time_in.out_layer", {"time_embedder.timestep_embedder.2"}},
+    {"guidance_in.in_layer", {"guidance_embedder.timestep_embedder.0"}},
+    {"guidance_in.out_layer", {"guidance_embedder.timestep_embedder.2"}},
+    {"vector_in.in_layer", {"pooled_text_embedder.0"}},
+    {"vector_in.out_layer", {"pooled_text_embedder.2"}},
+    {"double_blocks.*.img_mod.lin", {"blocks.*.norm1_a.linear"}},
+    {"double_blocks.*.img_attn.qkv", {"blocks.*.attn.a_to_qkv"}},
+    {"double_blocks.*.img_attn.proj", {"blocks.*.attn.a_to_out"}},
+    {"double_blocks.*.img_mlp.0", {"blocks.*.ff_a.0"}},
+    {"double_blocks.*.img_mlp.2", {"blocks.*.ff_a.2"}},
+    {"double_blocks.*.txt_mod.lin", {"blocks.*.norm1_b.linear"}},
+    {"double_blocks.*.txt_attn.qkv", {"blocks.*.attn.b_to_qkv"}},
+    {"double_blocks.*.txt_attn.proj", {"blocks.*.attn.b_to_out"}},
+    {"double_blocks.*.txt_mlp.0", {"blocks.*.ff_b.0"}},
+    {"double_blocks.*.txt_mlp.2", {"blocks.*.ff_b.2"}},
+    {"single_blocks.*.modulation.lin", {"single_blocks.*.norm.linear"}},
+    {"single_blocks.*.linear1", {"single_blocks.*.to_qkv_mlp"}},
+    {"single_blocks.*.linear2", {"single_blocks.*.proj_out"}},
+    {"final_layer.linear", {"final_proj_out"}},
+};
+
+// OneTrainer's "OMI" format: Black Forest Labs' names with the parts of fused layers numbered.
+const std::vector<Spelling> kOneTrainer = {
+    {"img_in", {"img_in.proj"}},
+    {"double_blocks.*.img_attn.qkv",
+     {"double_blocks.*.img_attn.qkv.0", "double_blocks.*.img_attn.qkv.1",
+      "double_blocks.*.img_attn.qkv.2"}},
+    {"double_blocks.*.txt_attn.qkv",
+     {"double_blocks.*.txt_attn.qkv.0", "double_blocks.*.txt_attn.qkv.1",
+      "double_blocks.*.txt_attn.qkv.2"}},
+    {"single_blocks.*.linear1",
+     {"single_blocks.*.linear1.0", "single_blocks.*.linear1.1", "single_blocks.*.linear1.2",
+      "single_blocks.*.linear1.3"}},
+};
+
+// diffusers' names after fuse_qkv_projections(), and of trainers that drop the index of to_out.
+const std::vector<Spelling> kOtherDiffusers = {
+    {"double_blocks.*.img_attn.qkv", {"transformer_blocks.*.attn.to_qkv"}},
+    {"double_blocks.*.txt_attn.qkv", {"transformer_blocks.*.attn.to_added_qkv"}},
+    {"double_blocks.*.img_attn.proj", {"transformer_blocks.*.attn.to_out"}},
+    {"single_blocks.*.linear1",
+     {"single_transformer_blocks.*.attn.to_qkv", "single_transformer_blocks.*.proj_mlp"}},
+};
+
 }  // namespace
 
 Names flux_names(const Checkpoint& checkpoint) {
@@ -85,7 +134,8 @@ Names flux_names_of_diffusers() { return {kDiffusers}; }
 Names flux_names_in_one_file() { return {kBlackForestLabs}; }
 
 AdapterNames flux_adapter_names() {
-  return denoiser_adapter_names({{kBlackForestLabs}, {kDiffusers}, {kXLabs}});
+  return denoiser_adapter_names(
+      {{kBlackForestLabs}, {kDiffusers}, {kXLabs}, {kDiffSynth}, {kOneTrainer}, {kOtherDiffusers}});
 }
 
 }  // namespace braid

@@ -61,6 +61,13 @@ const std::vector<Spelling> kDiffusers = {
     {"final_layer.linear", {"proj_out"}},
 };
 
+// diffusers' names after fuse_qkv_projections(), and of trainers that drop the index of to_out.
+const std::vector<Spelling> kOtherDiffusers = {
+    {"double_blocks.*.img_attn.qkv", {"transformer_blocks.*.attn.to_qkv"}},
+    {"double_blocks.*.txt_attn.qkv", {"transformer_blocks.*.attn.to_added_qkv"}},
+    {"double_blocks.*.img_attn.proj", {"transformer_blocks.*.attn.to_out"}},
+};
+
 // The truncation of one trainer: "sformer_blocks.0" for "transformer_blocks.0".
 std::vector<Spelling> cut_diffusers() {
   const std::string cut = "tran", begin = cut + "sformer_blocks.";
@@ -92,7 +99,8 @@ Names flux2_names_of_diffusers() { return {kDiffusers}; }
 Names flux2_names_in_one_file() { return {kBlackForestLabs}; }
 
 AdapterNames flux2_adapter_names() {
-  return denoiser_adapter_names({{kBlackForestLabs}, {kDiffusers}, {cut_diffusers()}});
+  return denoiser_adapter_names(
+      {{kBlackForestLabs}, {kDiffusers}, {cut_diffusers()}, {kOtherDiffusers}});
 }
 
 }  // namespace braid

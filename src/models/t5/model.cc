@@ -162,9 +162,9 @@ Names t5_names() {
 }
 
 AdapterNames t5_adapter_names() {
-  return {
-      .prefixes = {"text_encoder_2.", "lora_te2_", "lora_te3_", "text_encoders.t5xxl.transformer."},
-      .tables = {t5_names()}};
+  return {.prefixes = {"text_encoder_2.", "lora_te2_", "lora_te3_",
+                       "text_encoders.t5xxl.transformer.", "t5."},
+          .tables = {t5_names()}};
 }
 
 }  // namespace braid

@@ -28,6 +28,12 @@ const std::vector<Spelling> kDiffusers = {
     {"*.*.feed_forward.w13", {"*.*.feed_forward.w1", "*.*.feed_forward.w3"}},
 };
 
+// diffusers' names after fuse_qkv_projections(), and of trainers that drop the index of to_out.
+const std::vector<Spelling> kOtherDiffusers = {
+    {"*.*.attention.qkv", {"*.*.attention.to_qkv"}},
+    {"*.*.attention.out", {"*.*.attention.to_out"}},
+};
+
 // Published files hold the weight of a norm that has none.
 Names in_one_file(const std::string& prefix) {
   return {.spellings = kOneFile, .prefix = prefix, .ignored = {prefix + "norm_final.weight"}};
@@ -55,6 +61,8 @@ Names zimage_names_of_diffusers() { return {kDiffusers}; }
 
 Names zimage_names_in_one_file() { return in_one_file(""); }
 
-AdapterNames zimage_adapter_names() { return denoiser_adapter_names({{kOneFile}, {kDiffusers}}); }
+AdapterNames zimage_adapter_names() {
+  return denoiser_adapter_names({{kOneFile}, {kDiffusers}, {kOtherDiffusers}});
+}
 
 }  // namespace braid

@@ -47,7 +47,8 @@ constexpr std::array kEndings = std::to_array<Ending>({
     {".w_norm", AdapterRole::kDifference},
     {".b_norm", AdapterRole::kBiasDifference},
     {".set_weight", AdapterRole::kWhole},
-    // LoRAs of convolutions, Tucker's decomposition, OFT, BOFT, GLoRA, IA3, VeRA, embeddings
+    // LoRAs of convolutions, Tucker's decomposition, OFT, BOFT, GLoRA, T-LoRA, IA3, VeRA,
+    // embeddings
     {".lora_mid.weight", AdapterRole::kUnreadable},
     {".hada_t1", AdapterRole::kUnreadable},
     {".hada_t2", AdapterRole::kUnreadable},
@@ -63,6 +64,10 @@ constexpr std::array kEndings = std::to_array<Ending>({
     {".a2.weight", AdapterRole::kUnreadable},
     {".b1.weight", AdapterRole::kUnreadable},
     {".b2.weight", AdapterRole::kUnreadable},
+    {".bm.weight", AdapterRole::kUnreadable},
+    {".q_layer.weight", AdapterRole::kUnreadable},
+    {".p_layer.weight", AdapterRole::kUnreadable},
+    {".lambda_layer", AdapterRole::kUnreadable},
     {".on_input", AdapterRole::kUnreadable},
     {".ia3_l", AdapterRole::kUnreadable},
     {".vera_lambda_b", AdapterRole::kUnreadable},
@@ -77,6 +82,23 @@ constexpr std::array kEndings = std::to_array<Ending>({
 // peft may insert the adapter's own name after these: "x.lora_A.default.weight".
 constexpr std::array<std::string_view, 3> kNamed = {".lora_A.", ".lora_B.",
                                                     ".lora_magnitude_vector."};
+
+// Segments that torch.compile, FSDP, checkpointing and DDP insert for their wrappers. No layer is
+// named so.
+constexpr std::array<std::string_view, 4> kWrappers = {"_orig_mod.", "_fsdp_wrapped_module.",
+                                                       "_checkpoint_wrapped_module.", "module."};
+
+std::string without_wrappers(std::string name) {
+  for (const auto wrapper : kWrappers) {
+    auto at = name.find(wrapper);
+    while (at != std::string::npos) {
+      const bool is_segment = at == 0 || name[at - 1] == '.';
+      if (is_segment) name.erase(at, wrapper.size());
+      at = name.find(wrapper, is_segment ? at : at + 1);
+    }
+  }
+  return name;
+}
 
 std::string without_adapter_name(std::string_view name) {
   for (const auto part : kNamed) {
@@ -99,9 +121,10 @@ std::optional<AdapterKey> key_by_ending(std::string_view name) {
 
 }  // namespace
 
-AdapterKey parse_adapter_key(std::string_view name) {
+AdapterKey parse_adapter_key(std::string_view tensor) {
+  const auto name = without_wrappers(std::string(tensor));
   if (auto key = key_by_ending(without_adapter_name(name))) return *std::move(key);
-  return {std::string(name), AdapterRole::kReplacement};
+  return {name, AdapterRole::kReplacement};
 }
 
 std::string underscored(std::string_view module) {

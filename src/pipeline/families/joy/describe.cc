@@ -1,6 +1,7 @@
 #include "pipeline/families/joy/describe.h"
 
 #include "models/joy/model.h"
+#include "models/joy/names.h"
 #include "models/joy/sharding.h"
 #include "models/qwen3_vl/model.h"
 #include "models/qwen3_vl/names.h"
@@ -43,7 +44,7 @@ std::vector<Part> parts_of(const JoyConfigs& c) {
       .lists = {"double_blocks"},
       .names = [](const Checkpoint&) { return Names{}; },
       .sharding = [=](const Sharing& s) { return joy_sharding(c.joy, s.ranks, s.modulation); },
-      .adapters = denoiser_adapter_names({Names{}}),
+      .adapters = joy_adapter_names(),
       .make = [=](const Weights& w) { (void)Joy(c.joy, w); }};
   return {text_part(c.text), joy, autoencoder_part(c.vae)};
 }
