@@ -45,44 +45,17 @@ TEST(AdapterKeys, AreTakenApart) {
   EXPECT_EQ(underscored("a.b_c.0"), "a_b_c_0");
 }
 
+// What torch.compile, FSDP and DDP insert, anywhere in a name.
+TEST(AdapterKeys, AreReadWithoutWrappers) {
+  const auto module = [](const std::string& name) { return parse_adapter_key(name).module; };
+  EXPECT_EQ(module("module.a._orig_mod.b.lora_A.default.weight"), "a.b");
+  EXPECT_EQ(module("a._fsdp_wrapped_module._checkpoint_wrapped_module.b.diff"), "a.b");
+  EXPECT_EQ(module("module.module.a.scale"), "a.scale");
+  EXPECT_EQ(module("submodule.a_module.alpha"), "submodule.a_module");
+  EXPECT_EQ(module("module.alpha"), "alpha");
+}
+
 using AdapterFiles = AdaptedModel;
-
-TEST_F(AdapterFiles, TakeAlphasFromPeftsConfiguration) {
-  const auto up = at::randn({4, 4}), down = at::randn({4, 6});
-  const Tensors tensors = {{"transformer.x.0.to_q.lora_A.weight", down},
-                           {"transformer.x.0.to_q.lora_B.weight", up}};
-  const auto expect = [&](const std::string& config, double factor) {
-    expect_added({{.file = write_with(config, tensors)}},
-                 {{"a.weight", rows_joined(0, factor * up.mm(down), 12)}});
-  };
-  expect(R"({\"transformer.lora_alpha\": 2, \"transformer.r\": 4})", 0.5);
-  expect(R"({\"transformer.lora_alpha\": 2, \"transformer.use_rslora\": true})", 1);
-  expect(R"({\"transformer.lora_alpha\": 2, \"transformer.alpha_pattern\": {\"to_q\": 12}})", 3);
-  expect(R"({\"transformer.lora_alpha\": 2, \"transformer.alpha_pattern\": {\"o_q\": 12}})", 0.5);
-  expect(R"({\"text_encoder.lora_alpha\": 2})", 1);
-  expect_added(
-      {{.file = write_with(R"({\"transformer.lora_alpha\": 2})", tensors, R"(\u005f_metadata__)")}},
-      {{"a.weight", rows_joined(0, 0.5 * up.mm(down), 12)}});
-  for (const std::string config :
-       {R"({\"transformer.alpha_pattern\": {\"to_.*\": 12}})",
-        R"({\"transformer.lora_alpha\": \"2\"})", R"([1])", R"({)",
-        R"({\"transformer.use_rslora\": 1})", R"({\"transformer.alpha_pattern\": []})"})
-    EXPECT_THAT(message_of([&] { open_adapters({{.file = write_with(config, tensors)}}); }),
-                HasSubstr("lora_adapter_metadata"))
-        << config;
-}
-
-// The folders peft itself writes.
-TEST_F(AdapterFiles, TakeAlphasFromTheConfigurationBesideThem) {
-  const auto up = at::randn({16, 4}), down = at::randn({4, 6});
-  const auto file =
-      write({{"base_model.model.a.lora_A.weight", down}, {"base_model.model.a.lora_B.weight", up}},
-            "adapter_model");
-  write_file(folder_ / "adapter_config.json", R"({"r": 4, "lora_alpha": 12, "alpha_pattern": {}})");
-  expect_added({{.file = file}}, {{"a.weight", 3 * up.mm(down)}});
-  write_file(folder_ / "adapter_config.json", R"({"lora_alpha": "12"})");
-  EXPECT_THAT(message_of([&] { open_adapters({{.file = file}}); }), HasSubstr("adapter_config"));
-}
 
 TEST_F(AdapterFiles, NameWhatTheModelDoesNotHave) {
   const Tensors tensors = {{"a.lora_A.weight", at::randn({3, 6})},
@@ -138,7 +111,7 @@ TEST_F(AdapterFiles, ThatDoNotFitAreRefused) {
   EXPECT_THAT(refusal(with("a.alpha", at::full({}, INFINITY))), HasSubstr("not finite"));
   EXPECT_THAT(refusal(with("a.dora_scale", at::ones({6}))), HasSubstr("for each of 16 outputs"));
   EXPECT_THAT(refusal(with("a.dora_scale", at::ones({1, 16}))),
-              HasSubstr("for each of 16 outputs"));
+              HasSubstr("a magnitude for each of 16 outputs or 6 inputs, its shape is [1, 16]"));
   EXPECT_THAT(refusal(with("a.lora_up.weight", up)), HasSubstr("are the same part of one module"));
   EXPECT_THAT(refusal(with("n.scale", at::ones({7}))), HasSubstr("[7, 1]"));
   EXPECT_THAT(refusal({{"a.lokr_w1", at::ones({2, 2})}, {"a.lokr_w2", at::ones({2, 2})}}),
@@ -246,6 +219,13 @@ TEST_F(AdapterFiles, StandBesideCodes) {
   const Weights wrong(source({{.file = dora}}), {});
   const auto kept = (wrong / "a").matrix("weight", {16, 6});
   EXPECT_THAT(message_of([&] { wrong.finish(); }), HasSubstr("by more than a product of low rank"));
+  const auto of_inputs = write(
+      {{"a.lora_A.weight", down}, {"a.lora_B.weight", up}, {"a.dora_scale", at::ones({1, 6})}});
+  const Weights refused(source({{.file = of_inputs}}), {});
+  EXPECT_THAT(message_of([&] {
+                (refused / "a").matrix("weight", {16, 6});
+              }),
+              HasSubstr("stored in 8 bits"));
 }
 
 }  // namespace braid::adapter_files_test

@@ -14,8 +14,6 @@ namespace {
 constexpr const char* kMetadata = "__metadata__";              // safetensors' key of a file's texts
 constexpr const char* kPeftConfigs = "lora_adapter_metadata";  // diffusers' key
 
-constexpr double kPeftsAlpha = 8;  // if its configuration does not say
-
 // A peft pattern is a regular expression that must match the end of a module's name. Trainers write
 // only plain names.
 void check_pattern(const std::string& pattern, const std::string& source) {
@@ -36,37 +34,58 @@ double finite_number(const Json& json, const std::string& what) {
   return json.get<double>();
 }
 
-void read_field(PeftScaling& scaling, const std::string& field, const Json& value,
-                const std::string& where) {
-  if (value.is_null()) return;
-  if (field == "lora_alpha") scaling.alpha = finite_number(value, where + "'lora_alpha'");
-  if (field == "use_rslora") {
+bool says(const Json& fields, const std::string& field) {
+  return fields.contains(field) && !fields[field].is_null();
+}
+
+PeftScaling::Pattern read_pattern(const Json& fields, const std::string& usual,
+                                  const std::string& of_modules, const std::string& where) {
+  PeftScaling::Pattern pattern;
+  if (says(fields, usual)) pattern.usual = finite_number(fields[usual], where + "'" + usual + "'");
+  if (!says(fields, of_modules)) return pattern;
+  const auto what = where + "'" + of_modules + "'";
+  require(fields[of_modules].is_object(), what, " should be an object, it is ",
+          fields[of_modules].dump());
+  for (const auto& [module, number] : fields[of_modules].items()) {
+    check_pattern(module, what);
+    pattern.of_modules[module] = finite_number(number, what + " of '" + module + "'");
+  }
+  return pattern;
+}
+
+// `fields` are those of peft's LoraConfig, LoHaConfig or LoKrConfig.
+PeftScaling scaling_of(const Json& fields, const std::string& where) {
+  PeftScaling scaling;
+  const auto* const alpha = says(fields, "alpha") ? "alpha" : "lora_alpha";
+  scaling.alpha = read_pattern(fields, alpha, "alpha_pattern", where);
+  if (says(fields, "use_rslora")) {
+    const auto& value = fields["use_rslora"];
     require(value.is_boolean(), where, "'use_rslora' should be true or false, it is ",
             value.dump());
     scaling.by_root_of_rank = value.get<bool>();
   }
-  if (field != "alpha_pattern") return;
-  require(value.is_object(), where, "'alpha_pattern' should be an object, it is ", value.dump());
-  for (const auto& [pattern, alpha] : value.items()) {
-    check_pattern(pattern, where + "'alpha_pattern'");
-    scaling.alphas[pattern] = finite_number(alpha, where + "the alpha of '" + pattern + "'");
-  }
+  if (!says(fields, "peft_type") || fields["peft_type"] != "LOKR") return scaling;
+  scaling.lokr_rank = read_pattern(fields, "r", "rank_pattern", where);
+  require(scaling.lokr_rank->usual > 0, where, "'r' should be positive, it is ",
+          scaling.lokr_rank->usual);
+  for (const auto& [module, rank] : scaling.lokr_rank->of_modules)
+    require(rank > 0, where, "the rank of '", module, "' should be positive, it is ", rank);
+  return scaling;
 }
 
-// Keys are "PART.FIELD" with fields of peft's LoraConfig.
+// Keys are "PART.FIELD", or "FIELD" where names have no prefix.
 std::map<std::string, PeftScaling> scalings_of(const std::string& text, const std::string& source) {
   const auto where = source + ": " + kPeftConfigs + ": ";
   const auto json = parse_json(text, source + ": " + kPeftConfigs);
   require(json.is_object(), where, "it should be a JSON object");
-  std::map<std::string, PeftScaling> scalings;
+  std::map<std::string, Json> parts;
   for (const auto& [key, value] : json.items()) {
     const auto dot = key.find('.');
-    if (dot != std::string::npos)
-      read_field(scalings[key.substr(0, dot)], key.substr(dot + 1), value, where);
+    const auto part = dot == std::string::npos ? "" : key.substr(0, dot);
+    parts[part][dot == std::string::npos ? key : key.substr(dot + 1)] = value;
   }
-  std::erase_if(scalings, [](const auto& of_part) {
-    return of_part.second.alpha == 0 && of_part.second.alphas.empty();
-  });
+  std::map<std::string, PeftScaling> scalings;
+  for (const auto& [part, fields] : parts) scalings[part] = scaling_of(fields, where);
   return scalings;
 }
 
@@ -78,19 +97,24 @@ bool may_have_key(std::string_view json, std::string_view key) {
 
 }  // namespace
 
-double PeftScaling::factor(std::string_view module, std::int64_t rank) const {
-  const auto own = std::find_if(alphas.begin(), alphas.end(),
+double PeftScaling::Pattern::of(std::string_view module) const {
+  const auto own = std::find_if(of_modules.begin(), of_modules.end(),
                                 [&](const auto& entry) { return is_meant(entry.first, module); });
-  const double mine = own == alphas.end() ? alpha : own->second;
-  return mine / (by_root_of_rank ? std::sqrt(double(rank)) : double(rank));
+  return own == of_modules.end() ? usual : own->second;
+}
+
+double PeftScaling::factor(std::string_view module, std::int64_t rank) const {
+  return alpha.of(module) / (by_root_of_rank ? std::sqrt(double(rank)) : double(rank));
+}
+
+double PeftScaling::factor_of_whole(std::string_view module) const {
+  return lokr_rank ? alpha.of(module) / lokr_rank->of(module) : 1;
 }
 
 PeftScaling read_peft_config(const std::string& text, const std::string& source) {
   const auto json = parse_json(text, source);
   require(json.is_object(), source, " should hold a JSON object");
-  PeftScaling scaling{.alpha = kPeftsAlpha};
-  for (const auto& [field, value] : json.items()) read_field(scaling, field, value, source + ": ");
-  return scaling;
+  return scaling_of(json, source + ": ");
 }
 
 AdapterMetadata read_adapter_metadata(std::span<const std::byte> file, const std::string& source) {

@@ -11,18 +11,28 @@
 
 namespace braid {
 
-// How peft scales the low-rank products of one part of a model.
+// How peft scales what it adds to the weights of one part of a model.
 struct PeftScaling {
-  double alpha = 0;
-  std::map<std::string, double> alphas = {};  // for modules whose names end in the key
-  bool by_root_of_rank = false;               // rslora: alpha / sqrt(rank)
+  // Numbers for modules whose names end in a key, and for all others.
+  struct Pattern {
+    double usual = 8;  // peft's default for alpha and rank
+    std::map<std::string, double> of_modules = {};
+
+    double of(std::string_view module) const;
+  };
+
+  Pattern alpha = {};
+  bool by_root_of_rank = false;           // rslora: alpha / sqrt(rank)
+  std::optional<Pattern> lokr_rank = {};  // only for LoKr: whole factors do not tell it
 
   double factor(std::string_view module, std::int64_t rank) const;
+  double factor_of_whole(std::string_view module) const;  // for LoKr's whole factors
 };
 
 struct AdapterMetadata {
-  std::map<std::string, std::string> texts = {};     // verbatim from the header
-  std::map<std::string, PeftScaling> scalings = {};  // by the part's folder: "transformer"
+  std::map<std::string, std::string> texts = {};  // verbatim from the header
+  // By the part's folder ("transformer"), or "" if names have no prefix.
+  std::map<std::string, PeftScaling> scalings = {};
 };
 
 // Takes a file accepted by parse_safetensors_header(). Throws InputError that begins with `source`

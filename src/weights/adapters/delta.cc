@@ -62,6 +62,8 @@ struct Subject {
   const StoredTensor* find(AdapterRole role) const { return module.find(role); }
   Tensor matrix(AdapterRole role) const;
   double factor(std::int64_t rank) const;
+  double factor_of_whole() const;
+  const PeftScaling* peft() const;
 };
 
 // A 1 x 1 convolution [N C 1 1] counts as a matrix [N C].
@@ -76,6 +78,13 @@ Tensor Subject::matrix(AdapterRole role) const {
   return numbers;
 }
 
+// nullptr if the file says nothing of the part.
+const PeftScaling* Subject::peft() const {
+  const auto& scalings = file.metadata().scalings;
+  const auto it = scalings.find(target.part);
+  return it == scalings.end() ? nullptr : &it->second;
+}
+
 // alpha / rank, with the module's own alpha, otherwise that of peft's configuration; without
 // either, 1.
 double Subject::factor(std::int64_t rank) const {
@@ -86,9 +95,12 @@ double Subject::factor(std::int64_t rank) const {
     require(std::isfinite(alpha), where(), " has an alpha that is not finite");
     return alpha / double(rank);
   }
-  const auto& scalings = file.metadata().scalings;
-  const auto peft = scalings.find(target.part);
-  return peft == scalings.end() ? 1 : peft->second.factor(target.name, rank);
+  return peft() ? peft()->factor(target.name, rank) : 1;
+}
+
+// LyCORIS ignores its alpha here.
+double Subject::factor_of_whole() const {
+  return peft() && !find(AdapterRole::kAlpha) ? peft()->factor_of_whole(target.name) : 1;
 }
 
 void check_ranks(const Subject& s, const Tensor& up, const Tensor& down) {
@@ -160,7 +172,7 @@ Delta kronecker_delta(const Subject& s) {
   const auto right = factor_of(s, Role::kRight, Role::kRightUp, Role::kRightDown);
   // as LyCORIS counts it: the right factor's rank if both are products
   const auto rank = right.rank ? right.rank : left.rank;
-  const auto factor = rank ? s.factor(*rank) : 1;
+  const auto factor = rank ? s.factor(*rank) : s.factor_of_whole();
   const auto scaled = left.matrix * factor;
   const auto open = [a = scaled, b = right.matrix](at::Device device) {
     return [left = a.to(device), right = b.to(device)](Share rows) {

@@ -1,0 +1,90 @@
+// How peft's configurations scale adapters: in a file's header, or beside it.
+#include "adapted_model.h"
+
+namespace braid::peft_scaling_test {
+
+using testing::HasSubstr;
+using PeftScalings = AdaptedModel;
+
+TEST_F(PeftScalings, TakeAlphasFromPeftsConfiguration) {
+  const auto up = at::randn({4, 4}), down = at::randn({4, 6});
+  const Tensors tensors = {{"transformer.x.0.to_q.lora_A.weight", down},
+                           {"transformer.x.0.to_q.lora_B.weight", up}};
+  const auto expect = [&](const std::string& config, double factor) {
+    expect_added({{.file = write_with(config, tensors)}},
+                 {{"a.weight", rows_joined(0, factor * up.mm(down), 12)}});
+  };
+  expect(R"({\"transformer.lora_alpha\": 2, \"transformer.r\": 4})", 0.5);
+  expect(R"({\"transformer.lora_alpha\": 2, \"transformer.use_rslora\": true})", 1);
+  expect(R"({\"transformer.lora_alpha\": 2, \"transformer.alpha_pattern\": {\"to_q\": 12}})", 3);
+  expect(R"({\"transformer.lora_alpha\": 2, \"transformer.alpha_pattern\": {\"o_q\": 12}})", 0.5);
+  expect(R"({\"transformer.lora_alpha\": 0, \"transformer.r\": 4})", 0);
+  expect(R"({\"text_encoder.lora_alpha\": 2})", 1);
+  // peft's alpha is 8 if nobody says otherwise
+  expect(R"({\"transformer.r\": 4})", 2);
+  expect(R"({\"transformer.alpha_pattern\": {\"to_q\": 12}})", 3);
+  expect(R"({\"transformer.alpha_pattern\": {\"to_k\": 12}})", 2);
+  expect(R"({\"lora_alpha\": 2})", 1);  // for names without a prefix
+  expect_added(
+      {{.file = write_with(R"({\"transformer.lora_alpha\": 2})", tensors, R"(\u005f_metadata__)")}},
+      {{"a.weight", rows_joined(0, 0.5 * up.mm(down), 12)}});
+  for (const std::string config :
+       {R"({\"transformer.alpha_pattern\": {\"to_.*\": 12}})",
+        R"({\"transformer.lora_alpha\": \"2\"})", R"([1])", R"({)",
+        R"({\"transformer.use_rslora\": 1})", R"({\"transformer.alpha_pattern\": []})"})
+    EXPECT_THAT(message_of([&] { open_adapters({{.file = write_with(config, tensors)}}); }),
+                HasSubstr("lora_adapter_metadata"))
+        << config;
+}
+
+// As diffusers' save_lora_adapter() writes them.
+TEST_F(PeftScalings, MayHaveNeitherPrefixesNorPartsInTheirConfiguration) {
+  const auto up = at::randn({4, 4}), down = at::randn({4, 6});
+  const Tensors tensors = {{"x.0.to_q.lora_A.weight", down}, {"x.0.to_q.lora_B.weight", up}};
+  expect_added({{.file = write_with(R"({\"lora_alpha\": 2, \"r\": 4})", tensors)}},
+               {{"a.weight", rows_joined(0, 0.5 * up.mm(down), 12)}});
+}
+
+// The folders peft itself writes.
+TEST_F(PeftScalings, TakeAlphasFromTheConfigurationBesideThem) {
+  const auto up = at::randn({16, 4}), down = at::randn({4, 6});
+  const auto file =
+      write({{"base_model.model.a.lora_A.weight", down}, {"base_model.model.a.lora_B.weight", up}},
+            "adapter_model");
+  write_file(folder_ / "adapter_config.json", R"({"r": 4, "lora_alpha": 12, "alpha_pattern": {}})");
+  expect_added({{.file = file}}, {{"a.weight", 3 * up.mm(down)}});
+  write_file(folder_ / "adapter_config.json", R"({"lora_alpha": "12"})");
+  EXPECT_THAT(message_of([&] { open_adapters({{.file = file}}); }), HasSubstr("adapter_config"));
+}
+
+// peft's LoHa and LoKr keep their alpha under another name, and LoKr's rank may be told by nothing
+// else: peft scales whole factors, too.
+TEST_F(PeftScalings, ScalePeftsHadamardAndKroneckerProductsAsPeft) {
+  const auto w1 = at::randn({4, 2}), w2 = at::randn({4, 3}), up = at::randn({4, 2}),
+             down = at::randn({2, 3});
+  const std::string a = "base_model.model.a.";
+  const auto whole = write({{a + "lokr_w1", w1}, {a + "lokr_w2", w2}}, "adapter_model");
+  const auto expect = [&](const std::string& config, const fs::path& file, const Tensor& change) {
+    write_file(folder_ / "adapter_config.json", config);
+    expect_added({{.file = file}}, {{"a.weight", change}});
+  };
+  const auto kron = at::kron(w1, w2);
+  expect(R"({"peft_type": "LOKR", "r": 64, "alpha": 16})", whole, kron / 4);
+  expect(R"({"peft_type": "LOKR"})", whole, kron);
+  expect(R"({"peft_type": "LOKR", "r": 4, "alpha": 6, "rank_pattern": {"a": 3, "b": 5}})", whole,
+         2 * kron);
+  expect(R"({"peft_type": "LORA", "r": 64, "lora_alpha": 16})", whole, kron);
+  write_file(folder_ / "adapter_config.json", R"({"peft_type": "LOKR", "r": 0})");
+  EXPECT_THAT(message_of([&] { open_adapters({{.file = whole}}); }), HasSubstr("positive"));
+  const auto product =
+      write({{a + "lokr_w1", w1}, {a + "lokr_w2_a", up}, {a + "lokr_w2_b", down}}, "adapter_model");
+  expect(R"({"peft_type": "LOKR", "r": 2, "alpha": 6})", product, 3 * at::kron(w1, up.mm(down)));
+  const auto b1 = at::randn({16, 2}), a1 = at::randn({2, 6}), b2 = at::randn({16, 2}),
+             a2 = at::randn({2, 6});
+  const auto loha = write(
+      {{a + "hada_w1_a", b1}, {a + "hada_w1_b", a1}, {a + "hada_w2_a", b2}, {a + "hada_w2_b", a2}},
+      "adapter_model");
+  expect(R"({"peft_type": "LOHA", "r": 2, "alpha": 5})", loha, 2.5 * b1.mm(a1) * b2.mm(a2));
+}
+
+}  // namespace braid::peft_scaling_test
