@@ -77,7 +77,7 @@ TEST(BlocksInPages, HaveTheirOwnWeightsWhileTheyRun) {
   for (int i = 0; i < 7; ++i)
     stored["blocks." + std::to_string(i) + ".weight"] = at::full({3}, double(i));
   write_file(folder / "m.safetensors", write_safetensors(stored));
-  for (const auto& [begin, count] : {std::pair(0, 7), {1, 5}, {3, 4}, {2, 0}})
+  for (const auto& [begin, count] : {std::pair(0, 7), {1, 5}, {3, 4}, {6, 1}, {2, 0}})
     for (const int prefetch : {0, 1}) {
       const auto pages = std::make_shared<Pages>(std::make_shared<CpuPageDevice>(), at::kCPU,
                                                  PageOptions{.prefetch = prefetch});
