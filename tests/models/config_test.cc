@@ -10,6 +10,7 @@
 #include "models/clip/model.h"
 #include "models/flux/config.h"
 #include "models/flux2/config.h"
+#include "models/siglip/model.h"
 #include "models/t5/model.h"
 #include "models/vae/config.h"
 #include "models/zimage/config.h"
@@ -161,6 +162,19 @@ TEST(CausalLmConfig, RefusesWhatItCannotRun) {
   EXPECT_THAT(refused(R"("head_dim":15)"), HasSubstr("'head_dim' should be even"));
   EXPECT_THAT(refused(R"("num_attention_heads":4,"num_key_value_heads":3)"),
               HasSubstr("'num_key_value_heads', 3, should divide"));
+}
+
+// A norm with such an eps is NaN on rows of small numbers. 0 is a norm without one.
+TEST(TextConfigs, RefuseAnEpsBelowZero) {
+  const auto eps = [](auto read, const std::string& key, const std::string& more) {
+    EXPECT_EQ(refusal(read, ("{" + more + "\"" + key + "\":0}").c_str()), "accepted");
+    EXPECT_THAT(refusal(read, ("{" + more + "\"" + key + "\":-1e-9}").c_str()),
+                HasSubstr("'" + key + "' should not be below 0, it is -1e-09"));
+  };
+  eps(read_clip_config, "layer_norm_eps", "");
+  eps(read_siglip_config, "layer_norm_eps", "");
+  eps(read_t5_config, "layer_norm_epsilon", R"("feed_forward_proj":"gated-gelu",)");
+  eps(read_causal_lm_config, "rms_norm_eps", R"("model_type":"qwen3",)");
 }
 
 TEST(VaeConfig, RefusesWhatItCannotRun) {

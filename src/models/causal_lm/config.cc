@@ -74,6 +74,7 @@ CausalLmConfig read_text_config(const JsonObject& json, const std::string& type)
   const auto usual_width = c.head_norm == HeadNorm::kYes ? c.head_width : c.hidden / c.num_heads;
   c.head_width = json.integer_or("head_dim", usual_width, 2, 1 << 14);
   c.eps = json.number_or("rms_norm_eps", c.eps);
+  require(c.eps >= 0, json.source(), ": 'rms_norm_eps' should not be below 0, it is ", c.eps);
   c.theta = read_theta(json, c.theta);
   c.window = read_window(json, c);
   const auto activation = json.string_or("hidden_act", "silu");

@@ -34,6 +34,7 @@ ClipConfig read_clip_config(const JsonObject& json) {
   c.num_layers = json.integer_or("num_hidden_layers", 12, 0, 10'000);
   c.num_heads = json.integer_or("num_attention_heads", 8, 1, 1 << 14);
   c.eps = json.number_or("layer_norm_eps", c.eps);
+  require(c.eps >= 0, json.source(), ": 'layer_norm_eps' should not be below 0, it is ", c.eps);
   c.eos_token = json.integer_or("eos_token_id", c.eos_token, 0, 1 << 24);
   c.activation = activation_named(json.string_or("hidden_act", "quick_gelu"), json.source());
   require(c.hidden % c.num_heads == 0, json.source(), ": 'num_attention_heads', ", c.num_heads,

@@ -21,6 +21,7 @@ SiglipConfig read_siglip_config(const JsonObject& json) {
   c.patch_size = json.integer_or("patch_size", c.patch_size, 1, 1 << 14);
   json.integer_or("num_channels", kColours, kColours, kColours);
   c.eps = json.number_or("layer_norm_eps", c.eps);
+  require(c.eps >= 0, json.source(), ": 'layer_norm_eps' should not be below 0, it is ", c.eps);
   const std::string gelu = "gelu_pytorch_tanh";
   const auto activation = json.string_or("hidden_act", gelu);
   require(activation == gelu, json.source(), ": 'hidden_act' should be ", gelu, ", it is ",

@@ -32,6 +32,7 @@ T5Config read_t5_config(const JsonObject& json) {
   c.num_buckets = json.integer_or("relative_attention_num_buckets", 32, 4, 1 << 16);
   c.max_distance = json.integer_or("relative_attention_max_distance", 128, 1, 1 << 20);
   c.eps = json.number_or("layer_norm_epsilon", c.eps);
+  require(c.eps >= 0, json.source(), ": 'layer_norm_epsilon' should not be below 0, it is ", c.eps);
   const auto activation = json.string_or("feed_forward_proj", "relu");
   require(activation == "gated-gelu", json.source(),
           ": 'feed_forward_proj' should be gated-gelu, it is ", activation);
