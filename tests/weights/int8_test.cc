@@ -77,6 +77,39 @@ TEST(Int8, ARowOfZerosHasTheSmallestScale) {
   EXPECT_FALSE(got.values_NC.any().item<bool>());
 }
 
+// In bfloat16, too, whose scales of version 1 are as small; and in 8-bit floats.
+TEST(CodesOfZeros, AreZerosInEveryFormAndDtype) {
+  for (const auto form :
+       {Quantize::kInt8, Quantize::kInt8V1, Quantize::kInt8Dynamic, Quantize::kFloat8})
+    for (const auto dtype : {at::kFloat, at::kBFloat16}) {
+      auto rows = at::randn({3, 40}).to(dtype);
+      rows[1].zero_();
+      const auto codes = quantize_rows(rows, form);
+      const auto scale = codes.scales_N1[1].item<double>();
+      EXPECT_GT(scale, 0) << int(form) << dtype;
+      EXPECT_TRUE(std::isfinite(1 / scale)) << int(form) << dtype;
+      const auto back = dequantize(codes, at::kFloat);
+      EXPECT_FALSE(back[1].ne(0).any().item<bool>()) << int(form) << dtype;
+      EXPECT_TRUE(back.isfinite().all().item<bool>()) << int(form) << dtype;
+    }
+}
+
+// Its numbers cannot be told from each other any more, so none of them passes for one.
+TEST(CodesOfInfinity, AreLostInItsRowAlone) {
+  for (const auto form :
+       {Quantize::kInt8, Quantize::kInt8V1, Quantize::kInt8Dynamic, Quantize::kFloat8})
+    for (const float number : {INFINITY, -INFINITY, NAN}) {
+      const auto rows = at::randn({3, 40});
+      auto odd = rows.clone();
+      odd[1][39] = number;
+      const auto want = dequantize(quantize_rows(rows, form), at::kFloat);
+      auto got = dequantize(quantize_rows(odd, form), at::kFloat);
+      EXPECT_FALSE(got[1].isfinite().any().item<bool>()) << int(form) << " " << number;
+      got[1] = want[1];
+      EXPECT_TRUE(at::equal(got, want)) << int(form) << " " << number;
+    }
+}
+
 TEST(Int8, IsOffByHalfAStepAtMostButForTheLargest) {
   const auto w = at::randn({64, 300}, at::kFloat);
   const auto q = quantize_rows(w, Quantize::kInt8);

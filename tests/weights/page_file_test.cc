@@ -91,7 +91,10 @@ TEST_F(PageFileTest, ADamagedHeaderIsNotFound) {
 // A copy that stopped half way, or went on: it is made anew, and no request meets it.
 TEST_F(PageFileTest, AFileOfAnotherSizeIsNotFound) {
   auto bytes = page(8192);
-  for (const std::uintmax_t size : {PageFile::kHeader + 4096, PageFile::kHeader + 8192 + 4096}) {
+  constexpr std::uintmax_t kWhole = PageFile::kHeader + 8192;
+  for (const std::uintmax_t size :
+       {std::uintmax_t(0), std::uintmax_t(7), std::uintmax_t(PageFile::kHeader - 1),
+        std::uintmax_t(PageFile::kHeader), kWhole - 4096, kWhole - 1, kWhole + 1, kWhole + 4096}) {
     pages_.put(bytes, id_of("x"));
     fs::resize_file(only_file(), size);
     EXPECT_EQ(pages_.find(id_of("x"), 8192), nullptr) << size;
