@@ -1,0 +1,214 @@
+// Each network on 3, 5 and 7 tensor parallel ranks, with heads that these divide, against itself on
+// one rank; other numbers of heads are refused by name.
+#include <c10/core/InferenceMode.h>
+#include <gmock/gmock.h>
+
+#include <functional>
+
+#include "comm/thread.h"
+#include "dumps.h"
+#include "message_of.h"
+#include "models/causal_lm/model.h"
+#include "models/causal_lm/names.h"
+#include "models/clip/model.h"
+#include "models/flux/model.h"
+#include "models/flux/sharding.h"
+#include "models/flux2/model.h"
+#include "models/flux2/sharding.h"
+#include "models/joy/model.h"
+#include "models/joy/sharding.h"
+#include "models/t5/model.h"
+#include "models/zimage/model.h"
+#include "models/zimage/sharding.h"
+
+namespace braid::uneven_shares_test {
+
+using testing::HasSubstr;
+
+constexpr std::int64_t kHeadWidth = 6, kNoise = 5, kText = 3, kTextWidth = 10;
+
+Weights weights_of(const Group& ranks, ShardingTable shardings) {
+  return Weights::synthetic({.tensor_parallel = ranks}, std::move(shardings));
+}
+
+// For transformers with `axes` axes whose latent tokens have `width` channels.
+DenoiserInput input(std::int64_t width, std::int64_t axes) {
+  const auto generator = at::detail::createCPUGenerator(3);
+  const auto draw = [&](at::IntArrayRef shape) { return at::randn(shape, generator, at::kFloat); };
+  const auto ids = [&](std::int64_t length) {
+    return at::randint(0, 9, {length, axes}, generator, at::kFloat);
+  };
+  return {.noise = {draw({1, kNoise, width}), ids(kNoise)},
+          .text = {draw({1, kText, kTextWidth}), ids(kText)},
+          .pooled_BC = draw({1, 4}),
+          .timestep_B = at::full({1}, 0.5)};
+}
+
+Tensor prompt() { return at::tensor({1, 5, 2, 7}, at::kLong).unsqueeze(0); }
+
+Tensor flux(const Group& ranks, int heads, SharedModulation modulation) {
+  const FluxConfig c{.in_channels = 8,
+                     .out_channels = 8,
+                     .num_double = 1,
+                     .num_single = 1,
+                     .num_heads = heads,
+                     .head_width = kHeadWidth,
+                     .text_width = kTextWidth,
+                     .pooled_width = 4,
+                     .axes = {2, 2, 2}};
+  return Flux(c, weights_of(ranks, flux_sharding(c, ranks.size(), modulation)))(input(8, 3));
+}
+
+Tensor flux2(const Group& ranks, int heads, SharedModulation modulation) {
+  const Flux2Config c{.in_channels = 8,
+                      .out_channels = 8,
+                      .num_double = 1,
+                      .num_single = 1,
+                      .num_heads = heads,
+                      .head_width = 8,
+                      .mlp_hidden = 12 * heads,
+                      .text_width = kTextWidth,
+                      .guidance_embeds = false,
+                      .axes = {2, 2, 2, 2}};
+  return Flux2(c, weights_of(ranks, flux2_sharding(c, ranks.size(), modulation)))(input(8, 4));
+}
+
+Tensor joy(const Group& ranks, int heads, SharedModulation modulation) {
+  const JoyConfig c{.latent_channels = 2,
+                    .out_channels = 2,
+                    .hidden = kHeadWidth * heads,
+                    .num_heads = heads,
+                    .mlp_hidden = 12 * heads,
+                    .num_layers = 2,
+                    .text_width = kTextWidth,
+                    .axes = {2, 2, 2}};
+  return Joy(c, weights_of(ranks, joy_sharding(c, ranks.size(), modulation)))(input(8, 3));
+}
+
+Tensor zimage(const Group& ranks, int heads) {
+  const ZImageConfig c{.in_channels = 2,
+                       .hidden = kHeadWidth * heads,
+                       .num_heads = heads,
+                       .num_layers = 1,
+                       .num_refiners = 1,
+                       .text_width = kTextWidth,
+                       .axes = {2, 2, 2}};
+  return ZImage(c, weights_of(ranks, zimage_sharding(c, ranks.size())))(input(8, 3));
+}
+
+Tensor clip(const Group& ranks, int heads) {
+  const ClipConfig c{.vocab_size = 8,
+                     .max_positions = 4,
+                     .hidden = 4 * heads,
+                     .mlp_hidden = 8 * heads,
+                     .num_layers = 2,
+                     .num_heads = heads,
+                     .eos_token = 7};
+  return Clip(c, weights_of(ranks, clip_sharding(c, ranks.size())))(prompt()).hidden_BLC;
+}
+
+// Heads that are wider together than the residual stream.
+Tensor t5(const Group& ranks, int heads) {
+  const T5Config c{.vocab_size = 8,
+                   .hidden = 10,
+                   .mlp_hidden = 8 * heads,
+                   .num_layers = 2,
+                   .num_heads = heads,
+                   .head_width = 4};
+  return T5(c, weights_of(ranks, t5_sharding(c, ranks.size())))(prompt());
+}
+
+// Two heads of queries to each of keys and values.
+Tensor causal_lm(const Group& ranks, int heads) {
+  const CausalLmConfig c{.vocab_size = 8,
+                         .hidden = 10,
+                         .mlp_hidden = 8 * heads,
+                         .num_layers = 3,
+                         .num_heads = 2 * heads,
+                         .num_kv_heads = heads,
+                         .head_width = 4};
+  const TextRun text{.begin = 0, .count = 4};
+  return CausalLm(c, {2}, weights_of(ranks, causal_lm_sharding(c, ranks.size())))(prompt(),
+                                                                                  {&text, 1});
+}
+
+struct Network {
+  const char* name;
+  std::function<Tensor(const Group& ranks, int heads)> output;
+};
+std::ostream& operator<<(std::ostream& out, const Network& network) { return out << network.name; }
+
+template <Tensor (*output)(const Group&, int, SharedModulation), SharedModulation modulation>
+Tensor with(const Group& ranks, int heads) {
+  return output(ranks, heads, modulation);
+}
+
+const Network kEven[] = {{"Flux", &with<&flux, SharedModulation::kYes>},
+                         {"FluxWholeModulation", &with<&flux, SharedModulation::kNo>},
+                         {"Flux2", &with<&flux2, SharedModulation::kYes>},
+                         {"Flux2WholeModulation", &with<&flux2, SharedModulation::kNo>},
+                         {"Joy", &with<&joy, SharedModulation::kYes>},
+                         {"JoyWholeModulation", &with<&joy, SharedModulation::kNo>},
+                         {"Clip", &clip},
+                         {"T5", &t5},
+                         {"CausalLm", &causal_lm}};
+const Network kAny[] = {{"ZImage", &zimage}};
+
+void expect_equal_to_one_rank(const Network& network, int heads, int size) {
+  const auto want = network.output({}, heads);
+  run_ranks({.size = size}, [&](const Group& ranks) {
+    const c10::InferenceMode no_autograd;
+    const auto got = network.output(ranks, heads);
+    ASSERT_EQ(got.sizes(), want.sizes());
+    EXPECT_LT(largest_error(got, want), 1e-5) << heads << " heads on " << size << " ranks";
+  });
+}
+
+std::string refusal(const Network& network, int heads, int size) {
+  std::string said;
+  run_ranks({.size = size}, [&](const Group& ranks) {
+    const auto mine = message_of([&] { network.output(ranks, heads); });
+    if (ranks.rank() == 0) said = mine;
+  });
+  return said;
+}
+
+class NetworksOfEvenShares : public testing::TestWithParam<Network> {
+ protected:
+  const c10::InferenceMode no_autograd_;
+};
+
+TEST_P(NetworksOfEvenShares, EqualOneRankOnEveryNumberThatDividesTheirHeads) {
+  for (const auto& [heads, size] : {std::pair(15, 3), {15, 5}, {7, 7}, {6, 2}})
+    expect_equal_to_one_rank(GetParam(), heads, size);
+}
+
+TEST_P(NetworksOfEvenShares, RefuseOtherNumbersAndSayHowManyHeadsThereAre) {
+  for (const auto& [heads, size] : {std::pair(15, 2), {7, 3}, {2, 3}}) {
+    const auto said = refusal(GetParam(), heads, size);
+    EXPECT_THAT(said, HasSubstr("over " + std::to_string(size) + " devices cannot share the " +
+                                std::to_string(heads) + " heads"));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Each, NetworksOfEvenShares, testing::ValuesIn(kEven),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+class NetworksOfAnyShares : public testing::TestWithParam<Network> {
+ protected:
+  const c10::InferenceMode no_autograd_;
+};
+
+TEST_P(NetworksOfAnyShares, EqualOneRankOnAsManyRanksAsThereAreHeads) {
+  for (const auto& [heads, size] : {std::pair(15, 2), {7, 3}, {7, 5}, {7, 7}, {8, 3}})
+    expect_equal_to_one_rank(GetParam(), heads, size);
+}
+
+TEST_P(NetworksOfAnyShares, RefuseMoreRanksThanHeads) {
+  EXPECT_THAT(refusal(GetParam(), 2, 3), HasSubstr("over 3 devices cannot share the 2 heads"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Each, NetworksOfAnyShares, testing::ValuesIn(kAny),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+}  // namespace braid::uneven_shares_test
