@@ -7,6 +7,7 @@
 #include <array>
 #include <cmath>
 
+#include "base/error.h"
 #include "ops/cpu/cpu.h"
 #include "ops/reference.h"
 
@@ -230,6 +231,19 @@ TEST(Operations, RefuseShapesThatDoNotFit) {
   const auto half = at::ones({3, 4});
   EXPECT_ANY_THROW((void)ops::rotate_halves(heads, {.cos = table, .sin = table}));
   EXPECT_ANY_THROW((void)ops::rotate_halves(heads, {.cos = half, .sin = half.narrow(0, 0, 2)}));
+  const auto of_two = half.narrow(0, 0, 2), of_four = at::ones({4, 4});  // not of the three tokens
+  EXPECT_ANY_THROW((void)ops::rotate_halves(heads, {.cos = of_two, .sin = of_two}));
+  EXPECT_ANY_THROW((void)ops::rotate_halves(heads, {.cos = of_four, .sin = of_four}));
+}
+
+// Which key is the last that a query sees would be anybody's guess.
+TEST(Operations, RefuseCausalAttentionOfOtherTokensThanTheirOwn) {
+  for (const auto dtype : {at::kFloat, at::kBFloat16}) {
+    const auto three = at::ones({1, 2, 3, 64}, dtype), four = at::ones({1, 2, 4, 64}, dtype);
+    EXPECT_NO_THROW((void)ops::causal_attention(three, three, three));
+    EXPECT_THROW((void)ops::causal_attention(three, four, four), Error);
+    EXPECT_THROW((void)ops::causal_attention(four, three, three), Error);
+  }
 }
 
 }  // namespace braid::kernels_test
