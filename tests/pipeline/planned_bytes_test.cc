@@ -1,0 +1,97 @@
+// What a plan says a rank of FLUX.1-dev holds, against formulas of its sizes.
+#include <gtest/gtest.h>
+
+#include "planned.h"
+#include "weights/upload.h"
+
+namespace braid::planned_bytes_test {
+
+constexpr std::int64_t kHidden = 3072, kTokens = 4096 + 512, kElement = 2;
+
+RankBytes bytes_of(const PlanJob& job, const Degrees& grid = {}, int rank = 0) {
+  return predict_bytes(job, grid, rank, whole_transformer(job.shape()));
+}
+
+// A ring's rank holds its keys and values and those that arrive, and two sums in float32: of all
+// keys so far, and of the current ones. With gathered keys it holds its own and all.
+TEST(PlannedBytes, OfARingAreKeysOnTheirWayAndTwoSums) {
+  auto job = flux_dev();
+  const auto of_tokens = [](std::int64_t tokens) { return 2 * kHidden * tokens * kElement; };
+  EXPECT_EQ(bytes_of(job).keys_values, of_tokens(kTokens));
+  EXPECT_EQ(bytes_of(job, {.ring = 2}).keys_values,
+            2 * of_tokens(kTokens / 2) + 2 * kHidden * kTokens / 2 * 4);
+  job.layout.ring_form = RingForm::kGather;
+  EXPECT_EQ(bytes_of(job, {.ring = 2}).keys_values, of_tokens(kTokens / 2) + of_tokens(kTokens));
+}
+
+PlanJob with_pages(const Offload& offload) {
+  auto job = flux_dev();
+  job.memory.offload = offload;
+  return job;
+}
+
+TEST(PlannedBytes, ThatAreLockedAreThoseCopiedFrom) {
+  Offload offload{.transformer = OffloadMode::kBlock, .resident = 10};
+  const auto always = bytes_of(with_pages(offload));
+  EXPECT_EQ(always.locked, always.pages - always.resident_pages);
+  offload.pin = Pin::kOnTheFly;
+  const auto on_the_fly = bytes_of(with_pages(offload));
+  EXPECT_EQ(on_the_fly.locked, on_the_fly.slots - on_the_fly.resident_pages);
+  EXPECT_LT(on_the_fly.locked, always.locked);
+  offload.pin = Pin::kNever;
+  EXPECT_EQ(bytes_of(with_pages(offload)).locked, 0);
+}
+
+// Sequential offload waits for every copy, so it has a single slot whatever is asked for.
+TEST(PlannedBytes, OfSequentialOffloadAreOneSlot) {
+  const auto slots = [](OffloadMode mode, int prefetch) {
+    return bytes_of(with_pages({.transformer = mode, .prefetch = prefetch})).slots;
+  };
+  const auto one = slots(OffloadMode::kLeaf, 0);
+  EXPECT_EQ(slots(OffloadMode::kLeaf, 2), 3 * one);
+  EXPECT_EQ(slots(OffloadMode::kSequential, 2), one);
+}
+
+// A page of codes for a file is made from one layer's numbers at a time: beside it, the numbers of
+// the largest layer, 3 C + 4 C rows of C, and the staging of uploads.
+TEST(PlannedBytes, OfTheHostHaveALayersNumbersBesideThePage) {
+  auto job = with_pages({.transformer = OffloadMode::kBlock, .prefetch = 0, .folder = "pages"});
+  job.memory.quantize = Quantize::kInt8;
+  const auto bytes = bytes_of(job);
+  const auto numbers = 7 * kHidden * kHidden * kElement;
+  EXPECT_EQ(bytes.largest_tensor, numbers);
+  EXPECT_EQ(host_peak(job, bytes), bytes.largest_page + numbers + 2 * Upload::kHalf);
+}
+
+// One rank decodes a picture that is not cut; all of them decode tiles.
+TEST(PlannedBytes, OfDecodingAreThoseOfRanksWithAPicture) {
+  auto job = flux_dev();
+  job.tiling = VaeTiling::kOff;
+  const Degrees grid{.ring = 3};
+  const auto decoding = [&](int rank) { return bytes_of(job, grid, rank).decoding; };
+  EXPECT_GT(decoding(0), 0);
+  EXPECT_EQ(decoding(1), 0);
+  job.num_pictures = job.batch_size = 2;
+  EXPECT_EQ(decoding(1), decoding(0));
+  EXPECT_EQ(decoding(2), 0);
+  job.tiling = VaeTiling::kOn;
+  EXPECT_EQ(decoding(2), decoding(0));
+  EXPECT_GT(decoding(2), 0);
+}
+
+// At full size, in the first block of the finest level: its input of 256 channels, and 128 twice,
+// between its convolutions and of its shortcut. A CPU convolves in bands of five times 16 MiB.
+TEST(PlannedBytes, OfDecodingOnACpuAreTensorsOfTheFinestLevel) {
+  auto job = flux_dev();
+  job.is_on_host = true;
+  job.tiling = VaeTiling::kOff;
+  constexpr std::int64_t kPixels = 1024 * 1024, kBand = 5 * 16 * 1024 * 1024;
+  EXPECT_EQ(bytes_of(job).decoding, kPixels * (256 + 2 * 128) * kElement + kBand);
+  job.tiling = VaeTiling::kOn;  // a tile is as large as the picture
+  EXPECT_EQ(bytes_of(job).decoding, kPixels * (256 + 2 * 128) * kElement + kBand);
+  job.width = job.height = 16;
+  constexpr std::int64_t kSmall = 16 * 16 * (256 + 2 * 128) * kElement;
+  EXPECT_EQ(bytes_of(job).decoding, 2 * kSmall);
+}
+
+}  // namespace braid::planned_bytes_test
