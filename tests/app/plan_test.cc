@@ -75,7 +75,7 @@ TEST_F(Plan, TakesTheFlagsOfMemory) {
   EXPECT_EQ(nothing["layouts"].size(), 0u);
   ASSERT_EQ(nothing["would_fit"].size(), 1u);
   EXPECT_EQ(nothing["would_fit"][0]["flags"], "--offload block");
-  expect_bad_input({"plan", "--quantize", "auto"}, "int8 or none here");
+  expect_bad_input({"plan", "--quantize", "auto"}, "give int8, another form or none here");
 }
 
 TEST_F(Plan, PrintsOneJsonObject) {

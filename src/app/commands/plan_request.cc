@@ -55,7 +55,7 @@ PlanJob job_of(const PlanFlags& f) {
   job.num_pictures = f.num_pictures;
   if (f.true_cfg > 1) job.branches = 2;
   job.layout = f.sharing;
-  check_budget(f.options.memory);
+  require_chosen_bits(f.options.memory);
   job.memory = f.options.memory;
   require(is_path(options) || (options.controlnets.empty() && options.redux.empty()),
           "--controlnet and --redux need the directory of a model, not a published model's name");
