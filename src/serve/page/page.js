@@ -225,7 +225,8 @@ async function tellAll(job, row) {
   try {
     for await (const event of eventsOf(job.id)) await tell(job, row, event);
   } catch (error) {
-    $("error").textContent = error.message;
+    if ($("picture").className === "rough") showFinished();
+    complain(error.message);
     isCurrent = false;  // asks for what was missed, as soon as the server answers
   }
   told = null;
@@ -279,6 +280,12 @@ async function cancelJob(id) {
 }
 $("cancel").addEventListener("click", () => shown && cancelJob(shown));
 
+// On a phone the form may be out of sight.
+function complain(message) {
+  $("error").textContent = message;
+  $("error").scrollIntoView({ block: "nearest" });
+}
+
 async function tell(job, row, event) {
   const state = row.querySelector("small");
   if (event.name === "started") {
@@ -300,7 +307,7 @@ async function tell(job, row, event) {
     if (!isKept(url)) await keep(url, blob);
   } else if (event.name === "failed") {
     showFinished();
-    $("error").textContent = event.message;
+    complain(event.message);
   } else if (["done", "cancelled"].includes(event.name)) {
     if ($("picture").className === "rough") showFinished();
     $("spoken").textContent = event.name === "done" ? "The picture is ready." : "Cancelled.";
