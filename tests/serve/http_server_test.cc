@@ -44,8 +44,10 @@ TEST(HttpServer, AnswersABrowsersQuestionWithoutAKey) {
               HasSubstr("access-control-allow-headers: authorization,x-stainless-lang\r\n"));
   EXPECT_THAT(answer, HasSubstr("allow: POST\r\n"));
   EXPECT_THAT(answer, Not(HasSubstr("Content-Length"))) << "204 has none";
-  EXPECT_THAT(server.ask("GET /livez", "origin: https://friend.example\r\n"),
-              HasSubstr("access-control-expose-headers: location, retry-after"));
+  EXPECT_THAT(
+      server.ask("GET /livez", "origin: https://friend.example\r\n"),
+      HasSubstr(
+          "access-control-expose-headers: location, retry-after, x-request-id, x-should-retry"));
   EXPECT_THAT(server.ask("GET /livez"), HasSubstr("vary: origin")) << "for caches";
 }
 

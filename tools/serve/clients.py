@@ -3,10 +3,13 @@
 reads the answers. Run with a Python that has it: clients.py BRAID"""
 
 import base64
+import json
 import pathlib
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 
 import openai
 
@@ -88,6 +91,23 @@ def gives_up_with_its_client(client, server):
     server.wait_for("event=job .*state=cancelled", 10)
 
 
+def stays_cancelled(client, server):
+    """The package posts again after 409, unless it is told not to."""
+    own = {"authorization": f"Bearer {client.api_key}"}
+
+    def interrupt():
+        while json.loads(server.ask("GET", "/v1/status", headers=own)[2])["running"] == 0:
+            time.sleep(0.02)
+        server.ask("POST", "/sdapi/v1/interrupt", headers=own)
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    raises(openai.ConflictError, lambda: client.images.generate(
+        prompt="a", size="1024x1024", extra_body={"steps": 200}), code="cancelled")
+    thread.join()
+    assert json.loads(server.ask("GET", "/v1/status", headers=own)[2])["running"] == 0, "it came back"
+
+
 def main(braid):
     with tempfile.NamedTemporaryFile("w") as key:
         key.write("a key of some length\n")
@@ -101,7 +121,8 @@ def main(braid):
             refuses(client)
             lists_models(client)
             gives_up_with_its_client(client, server)
-    print(f"openai {openai.__version__}: generate, edit, stream, errors, models and a time-out are as they should be")
+            stays_cancelled(client, server)
+    print(f"openai {openai.__version__}: generate, edit, stream, errors, models, a time-out and an interruption are as they should be")
 
 
 if __name__ == "__main__":

@@ -127,7 +127,8 @@ std::vector<std::pair<std::string, std::string>> Access::headers_for(
   const auto origin = head.header("origin");
   if (!origins.contains(ascii_lower_case(origin))) return headers;
   headers.emplace_back("access-control-allow-origin", origin);
-  headers.emplace_back("access-control-expose-headers", "location, retry-after, x-request-id");
+  headers.emplace_back("access-control-expose-headers",
+                       "location, retry-after, x-request-id, x-should-retry");
   if (head.method != "OPTIONS") return headers;
   headers.emplace_back("access-control-allow-methods", "GET, POST, DELETE");
   // Clients add headers of their own, as OpenAI's x-stainless-lang.
