@@ -54,6 +54,26 @@ TEST_F(QuantizedWeights, JoinRowsWithTheirScales) {
                quantize_rows(at::cat({q, k}), Quantize::kInt8));
 }
 
+// A row's scale is that of all its numbers: who keeps some columns reads all the same.
+TEST_F(QuantizedWeights, AreReadByRowsEvenForSomeOfTheirColumns) {
+  const ShardingTable plan = {{"in", column_parallel()}, {"out", row_parallel()}};
+  const auto w = at::randn({6, 8}, at::kFloat);
+  (void)open({{"in.weight", w}, {"out.weight", w}}, {});
+  for (const auto form : kForms)
+    run_ranks({.size = 2}, [&](const Group& ranks) {
+      BytesRead read;
+      const Weights mine(Checkpoint::open(folder_.path(), "m"), {},
+                         {.on_read = [&](const BytesRead& more) { read += more; },
+                          .tensor_parallel = ranks,
+                          .quantize = form},
+                         plan);
+      (void)(mine / "in").matrix("weight", {6, 8});
+      EXPECT_EQ(read, (BytesRead{.all = 3 * 8 * 4, .strided = 0}));
+      (void)(mine / "out").matrix("weight", {6, 8});
+      EXPECT_EQ(read, (BytesRead{.all = (3 + 6) * 8 * 4, .strided = 0}));
+    });
+}
+
 class Shares : public QuantizedWeights, public testing::WithParamInterface<Quantize> {};
 
 TEST_P(Shares, AreCutFromTheCodesOfOneDevice) {
