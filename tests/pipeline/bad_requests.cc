@@ -25,8 +25,8 @@ Request good_request() {
   return {.prompts = {"a blue square"},
           .negative_prompt = "blurred",
           .true_cfg = 2,
-          .width = 144,
-          .height = 64,
+          .width = 144,  // two tiles
+          .height = 32,
           .steps = 2,
           .max_sequence_length = 16,
           .seed = 3,
@@ -60,10 +60,10 @@ std::map<std::string, BadRequest> wrong_requests() {
   };
   return {
       {"latents of another shape", with([](Request& r) {
-         r.latents = Latents{.shape = {2, 36, 63}, .values = std::vector<float>(2 * 36 * 63)};
+         r.latents = Latents{.shape = {2, 18, 63}, .values = std::vector<float>(2 * 18 * 63)};
        })},
       {"too few latents", with([](Request& r) {
-         r.latents = Latents{.shape = {2, 36, 64}, .values = std::vector<float>(7)};
+         r.latents = Latents{.shape = {2, 18, 64}, .values = std::vector<float>(7)};
        })},
       {"a prompt that is not UTF-8", with([](Request& r) { r.prompts = {"a \xff square"}; })},
       {"a negative prompt that is cut", with([](Request& r) { r.negative_prompt = "\xe2\x82"; })},
