@@ -40,6 +40,11 @@ TEST(PlannedBytes, ThatAreLockedAreThoseCopiedFrom) {
   EXPECT_LT(on_the_fly.locked, always.locked);
   offload.pin = Pin::kNever;
   EXPECT_EQ(bytes_of(with_pages(offload)).locked, 0);
+  offload.folder = "pages";  // files are read into locked staging, unless nothing may be locked
+  EXPECT_EQ(bytes_of(with_pages(offload)).locked, 0);
+  offload.pin = Pin::kAlways;
+  const auto staged = bytes_of(with_pages(offload));
+  EXPECT_EQ(staged.locked, staged.slots - staged.resident_pages);
 }
 
 // Sequential offload waits for every copy, so it has a single slot whatever is asked for.
