@@ -251,7 +251,8 @@ void Run::note_full_steps(Batch mine) {
 }
 
 std::vector<Picture> Run::draw(Batch round) {
-  const auto whole = model_.family().schedule(settings_.steps, settings_.size());
+  const auto whole = model_.family().schedule(settings_.steps, settings_.size(),
+                                              settings_.starts_from_noise_alone());
   const auto schedule = whole.from(settings_.first_step);
   const auto condition = condition_of(my_share(round), round);
   if (round.first == 0) start_->see_references();

@@ -111,7 +111,8 @@ TrueGuidance true_guidance_of(const Request& r, const RequestLimits& limits) {
       .rescale = within("guidance rescale", r.guidance_rescale, 0.0, 1.0),
       .norm_cap = finite("norm cap of guidance", r.cfg_norm_cap),
       .kept_channels = limits.guided_channels,
-      .until = within("part of the way that true guidance runs", r.cfg_until, 0.0, 1.0)};
+      .until = within("part of the way that true guidance runs", r.cfg_until, 0.0, 1.0),
+      .way_from = limits.guided_way_from};
   require(guidance.norm_cap >= 0, "the norm cap of guidance should be at least 0, it is ",
           guidance.norm_cap);
   return guidance;

@@ -36,6 +36,7 @@ struct Settings {
   ReferenceCache reference_cache = ReferenceCache::kAuto;
   std::vector<double> reference_scales = {};  // of references appended to the prompt
 
+  bool starts_from_noise_alone() const { return !strength && followed.empty(); }
   int steps_taken() const { return steps - first_step; }
   PictureSize size() const { return {.width = width, .height = height}; }
   int num_pictures() const { return int(prompts.size()) * num_images; }

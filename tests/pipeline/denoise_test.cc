@@ -153,17 +153,55 @@ TEST(Denoise, GuidesFromThePositiveBranchToo) {
   EXPECT_TRUE(at::allclose(guided_velocity(job, positive, negative), want, 1e-5, 1e-5));
 }
 
+// And zeros for the negative prompt.
+Predict ones_for_the_prompt(const DenoiseJob& job) {
+  return [text = job.branches.front().text.x_BLC](const DenoiserInput& in) {
+    return at::full({2, 6, 8}, at::equal(in.text.x_BLC, text) ? 1.0f : 0.0f);
+  };
+}
+
 // Steps begin at 0, 0.25 and 0.75 of the way; the levels fall by 0.25, 0.5 and 0.25.
 TEST(Denoise, TurnsGuidanceOffBehindAPartOfTheWay) {
   auto job = guided_job();
   job.guidance.until = 0.25;
-  const auto positive = at::ones({2, 6, 8}), negative = at::zeros({2, 6, 8});
-  const Predict predict = [&](const DenoiserInput& in) {
-    return at::equal(in.text.x_BLC, job.branches.front().text.x_BLC) ? positive : negative;
-  };
+  const auto positive = at::ones({2, 6, 8});
+  const auto predict = ones_for_the_prompt(job);
   const auto got =
       denoise(one_by_one(predict), {}, kSchedule, job, [](const StepTaken&) {}).latents_BNC;
   EXPECT_TRUE(at::allclose(got, positive * -(4 * 0.75 + 0.25)));
+}
+
+// A static shift may leave the last of inverted levels a rounding below 0.
+TEST(Denoise, KeepsGuidanceToTheEndOfSchedulesThatPassIt) {
+  auto job = guided_job();
+  const auto positive = at::ones({2, 6, 8});
+  const auto predict = ones_for_the_prompt(job);
+  const Schedule beyond{.sigmas = {-1.2e-7f, 1}, .timesteps = {-1.2e-4f}};
+  const auto end = [&] {
+    return denoise(one_by_one(predict), {}, beyond, job, [](const StepTaken&) {}).latents_BNC;
+  };
+  EXPECT_TRUE(at::allclose(end(), positive * 4));
+  job.guidance.way_from = 1000;
+  EXPECT_TRUE(at::allclose(end(), positive)) << "as ZImagePipeline";
+}
+
+// ZImagePipeline takes 1000 for the timestep of noise, whatever the schedule says.
+TEST(Denoise, MeasuresTheWayOfGuidanceFromAGivenTimestep) {
+  auto job = guided_job();
+  job.guidance.until = 0.25;
+  const auto positive = at::ones({2, 6, 8});
+  const auto predict = ones_for_the_prompt(job);
+  const ScheduleConfig twice{.num_train_timesteps = 2000};
+  const Schedule steps{.sigmas = {1, 0.75f, 0.25f, 0}, .timesteps = {2000, 1500, 500}};
+  const auto end = [&] {
+    return denoise(one_by_one(predict), twice, steps, job, [](const StepTaken&) {}).latents_BNC;
+  };
+  EXPECT_TRUE(at::allclose(end(), positive * -(4 * 0.75 + 0.25)));
+  job.guidance.until = 0.4;
+  job.guidance.way_from = 1000;  // steps begin at -1, -0.5 and 0.5 of the way
+  EXPECT_TRUE(at::allclose(end(), positive * -(4 * 0.75 + 0.25)));
+  job.guidance.until = 0.5;
+  EXPECT_TRUE(at::allclose(end(), positive * -4));
 }
 
 TEST(Denoise, LeavesOutTheNegativeBranchWhereGuidanceIsOff) {

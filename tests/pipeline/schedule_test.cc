@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "pipeline/families/flux/flux.h"
 
 namespace braid::schedule_test {
 
@@ -42,6 +43,19 @@ std::string checksum(const Schedule& schedule) {
 }
 
 Json golden() { return read_json(BRAID_SOURCE_DIR "/tests/data/parity/schedules.json"); }
+
+// Of FLUX.1's pipelines only the one from text to pictures looks at use_flow_sigmas.
+TEST(Schedule, OfFluxTakesTheLevelsOfTrainingOnlyFromNoise) {
+  const auto sigmas = [](FluxKind kind, bool has_flow, bool from_noise) {
+    const auto family = make_flux_family({.kind = kind}, {.shift = 3, .use_flow_sigmas = has_flow});
+    return family->schedule(4, {.width = 64, .height = 64}, from_noise).sigmas;
+  };
+  const auto usual = sigmas(FluxKind::kPlain, false, true);
+  EXPECT_NE(sigmas(FluxKind::kPlain, true, true), usual);
+  EXPECT_EQ(sigmas(FluxKind::kPlain, true, false), usual);
+  for (const auto kind : {FluxKind::kFill, FluxKind::kKontext, FluxKind::kControl})
+    EXPECT_EQ(sigmas(kind, true, true), usual);
+}
 
 TEST(Schedule, EqualsDiffusersBitForBit) {
   int compared = 0;

@@ -95,6 +95,7 @@ struct RequestLimits {
   GuidanceKind guidance = GuidanceKind::kEmbeddedOrTrue;
   GuidedFrom guided_from = GuidedFrom::kNegative;
   std::int64_t guided_channels = 0;  // TrueGuidance::kept_channels
+  float guided_way_from = 0;         // TrueGuidance::way_from
   std::string negative_prompt = {};  // if a request has none
   PicturesTaken pictures = {};
 };

@@ -80,7 +80,8 @@ class Family {
   virtual ControlInput control(const DenoiserInput& in, int net, std::optional<int> mode,
                                double guidance) const;
 
-  virtual Schedule schedule(int steps, PictureSize size) const {
+  // `from_noise`: no picture is started from or followed; other pipelines of the reference do that.
+  virtual Schedule schedule(int steps, PictureSize size, bool /*from_noise*/) const {
     return make_schedule(description_.schedule, steps, num_tokens(size));
   }
 

@@ -2,6 +2,8 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
+
 namespace braid {
 namespace {
 
@@ -32,10 +34,12 @@ Tensor with_kept(const KeptRegion& kept, const Tensor& drawn_BNC, std::optional<
   return (1 - kept.mask_BNC) * around + kept.mask_BNC * drawn_BNC;
 }
 
-// The fraction of the way from noise to the picture, in float32 as in the reference.
-double part_done(const ScheduleConfig& config, float timestep) {
+// The fraction of the way from noise to the picture, in float32 as in the reference. Schedules may
+// begin or end a rounding beyond noise and picture.
+double part_done(const ScheduleConfig& config, float way_from, float timestep) {
+  if (way_from > 0) return (way_from - timestep) / way_from;
   const auto all = static_cast<float>(config.num_train_timesteps);
-  return (all - timestep) / all;
+  return std::clamp((all - timestep) / all, 0.0f, 1.0f);
 }
 
 std::vector<DenoiserInput> branches_at(const DenoiseJob& job, double done) {
@@ -123,7 +127,7 @@ DenoiseResult denoise(const PredictAll& predict, const ScheduleConfig& config,
   auto& latents = result.latents_BNC;
   for (std::size_t i = 0; i < schedule.timesteps.size(); ++i) {
     for (auto& branch : job.branches) job.set_step(branch, latents, schedule.timesteps[i]);
-    const auto done = part_done(config, schedule.timesteps[i]);
+    const auto done = part_done(config, job.guidance.way_from, schedule.timesteps[i]);
     auto branches = branches_at(job, done);
     set_modulations(job, branches, i);
     leave_controls(branches, job, i, schedule.timesteps.size());

@@ -28,6 +28,9 @@ struct TrueGuidance {
   // the positive branch's length. 0: off
   std::int64_t kept_channels = 0;
   double until = 1;  // fraction of the way to the picture after which it is off
+  // The timestep from which that way is measured, as by ZImagePipeline, whose way does not end at 1
+  // with every schedule. 0: the length of training, so that 1 leaves guidance on.
+  float way_from = 0;
 };
 
 // Velocities [B ...] of one or two branches; `done` is the fraction of the way to the picture, 0 to

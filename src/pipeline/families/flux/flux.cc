@@ -55,6 +55,7 @@ class FluxFamily : public PatchFamily {
                        double guidance) const override {
     return controlnet_input(configs_.controlnets[std::size_t(net)], in, mode, guidance);
   }
+  Schedule schedule(int steps, PictureSize size, bool from_noise) const override;
 
   Names written_names(const Part& part) const override {
     return part.role == Part::Role::kDenoiser ? flux_names_of_diffusers() : t5_names();
@@ -93,6 +94,13 @@ std::shared_ptr<const Family> FluxFamily::widened_by(
   configs.kind = FluxKind::kControl;
   return std::make_shared<const FluxFamily>(configs, description().schedule,
                                             description().limits.defaults);
+}
+
+// Only FluxPipeline itself looks at use_flow_sigmas.
+Schedule FluxFamily::schedule(int steps, PictureSize size, bool from_noise) const {
+  auto config = description().schedule;
+  if (configs_.kind != FluxKind::kPlain || !from_noise) config.use_flow_sigmas = false;
+  return make_schedule(config, steps, num_tokens(size));
 }
 
 DenoiserPart FluxFamily::load_denoiser(const Weights& w, Attend attend,

@@ -98,7 +98,7 @@ class Flux2Family : public PatchFamily {
   DenoiserInput begin(const Condition& condition, PictureSize size, double guidance,
                       const at::TensorOptions& like) const override;
   void set_step(DenoiserInput& in, const Tensor& latents_BNC, float timestep) const override;
-  Schedule schedule(int steps, PictureSize size) const override {
+  Schedule schedule(int steps, PictureSize size, bool) const override {
     const auto tokens = num_tokens(size);
     return make_schedule(
         description().schedule,

@@ -44,6 +44,7 @@ RequestLimits limits_of(const ZImageConfigs& c, RequestDefaults defaults) {
           .max_text_tokens = longest,
           .guidance = GuidanceKind::kTrue,
           .guided_from = GuidedFrom::kPositive,
+          .guided_way_from = kZImageTimestepScale,
           .pictures = {.init = PicturesTaken::Init::kMaybe, .strength_with_mask = 1}};
 }
 

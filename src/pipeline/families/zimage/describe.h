@@ -5,6 +5,9 @@
 
 namespace braid {
 
+// The timestep of noise for ZImagePipeline, whatever num_train_timesteps says.
+constexpr float kZImageTimestepScale = 1000;
+
 Description describe_zimage(const ZImageConfigs& configs, const ScheduleConfig& schedule,
                             const RequestDefaults& defaults);
 

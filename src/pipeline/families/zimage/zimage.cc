@@ -17,8 +17,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr float kTimestepScale = 1000;  // ZImagePipeline's, whatever num_train_timesteps says
-
 std::int64_t pads_of(std::int64_t tokens) {
   return (kZImageRun - tokens % kZImageRun) % kZImageRun;
 }
@@ -57,7 +55,7 @@ class ZImageFamily : public PatchFamily {
   DenoiserInput begin(const Condition& condition, PictureSize size, double guidance,
                       const at::TensorOptions& like) const override;
   void set_step(DenoiserInput& in, const Tensor& latents_BNC, float timestep) const override;
-  Schedule schedule(int steps, PictureSize size) const override;
+  Schedule schedule(int steps, PictureSize size, bool) const override;
 
   Names written_names(const Part& part) const override {
     return part.role == Part::Role::kDenoiser ? zimage_names_of_diffusers()
@@ -135,12 +133,13 @@ DenoiserInput ZImageFamily::begin(const Condition& condition, PictureSize size, 
 // Latents are rounded to the transformer's dtype. Its time runs from noise, 0, to the picture, 1.
 void ZImageFamily::set_step(DenoiserInput& in, const Tensor& latents_BNC, float timestep) const {
   in.noise.x_BLC = filled_up(latents_BNC.to(in.text.x_BLC.scalar_type()));
-  in.timestep_B = at::full({latents_BNC.size(0)}, (kTimestepScale - timestep) / kTimestepScale,
-                           latents_BNC.options().dtype(at::kFloat));
+  in.timestep_B =
+      at::full({latents_BNC.size(0)}, (kZImageTimestepScale - timestep) / kZImageTimestepScale,
+               latents_BNC.options().dtype(at::kFloat));
 }
 
 // The levels before any shift are torch's, whose last bits differ from NumPy's.
-Schedule ZImageFamily::schedule(int steps, PictureSize size) const {
+Schedule ZImageFamily::schedule(int steps, PictureSize size, bool) const {
   require(steps >= 1, "a picture needs at least 1 step, not ", steps);
   const auto& config = description().schedule;
   const auto levels = at::linspace(1, 1.0 / steps, steps, at::kFloat);
