@@ -221,7 +221,8 @@ def with_pictures(pipe, request):
     taken = inspect.signature(kind.__init__).parameters
     made = kind(**{name: part for name, part in pipe.components.items() if name in taken})
     made.set_progress_bar_config(disable=True)
-    size = request.width // 16 * 16, request.height // 16 * 16
+    side = 2 * pipe.vae_scale_factor
+    size = request.width // side * side, request.height // side * side
     if "ZImage" in type(made).__name__:  # which does not resize them
         given["init"] = [picture.resize(size, Image.LANCZOS) for picture in given["init"]]
     takes_one = any(word in type(made).__name__ for word in ("Klein", "Kontext"))

@@ -4,7 +4,8 @@ usage: python live.py [BRAID] [--only WORD ...] [--random N --seed S] [--threads
 
 BRAID is the program (build/release/bin/braid). Prints one line per case; exits 1 if any fails.
 Without --only and --random the committed fixtures are first rebuilt and compared too. --random takes N
-cases that seeds S, S + 1, ... draw: even ones usual (random_cases.py), odd ones unusual.
+cases that seeds S, S + 1, ... draw: even ones usual (random_cases.py), odd ones in turn unusual and
+focused. A case that diffusers itself cannot run is counted apart.
 float32: latents_initial (noise), sigmas and timesteps bit for bit, the rest within the tolerances below.
 bfloat16: velocity_first's error against float32 from the same latents, compared with diffusers' own.
 """
@@ -23,6 +24,7 @@ import compare_fixtures
 import control_lora
 import dump
 import dump_blocks
+import focused_cases
 import gguf
 import merged
 import numpy as np
@@ -32,6 +34,7 @@ import random_joy
 import random_pipeline
 import rounded
 import single_file
+import text_rounding
 import torch
 import unusual_cases
 from live_cases import CASES
@@ -42,6 +45,7 @@ ROOT = Path(__file__).resolve().parents[2]
 EXACT = ("latents_initial", "sigmas", "timesteps")
 ENCODED = 1e-5     # an encoded picture, relative to the largest value
 EMBEDDINGS = 1e-5  # relative L2, and largest difference relative to the largest value
+ROUNDED = 4        # beyond that, times diffusers' own distance from float64
 VELOCITY = 1e-4    # largest difference relative to the largest value
 FLIPPED = 1e-3     # where merged weights are rounded to 8 bits: one on the border of two codes may flip
 PIXELS = 1e-3      # share of the values that may differ by more than 1/255
@@ -53,6 +57,10 @@ TRULY_GUIDED = (random_families.KleinShape, random_families.ZImagePipelineShape,
 
 class Mismatch(Exception):
     """Why a case fails, in one sentence."""
+
+
+class NoReference(Exception):
+    """Why diffusers does not run a case."""
 
 
 def pipeline_of(case, folder):
@@ -225,18 +233,31 @@ def check_within(figures, limits):
             raise Mismatch(f"{name} is off by {figures[name]:.2e}, allowed are {limit:.0e}")
 
 
-def compare_float32(got, expected, request, velocity=VELOCITY):
+def check_embeddings(got, expected, pipe, request):
+    """Returns how far they are apart. Deep text models that are narrow magnify roundings: where
+    diffusers' own numbers are as far from float64's, Braid's may be, too (text_rounding.py)."""
+    error = max(largest(got, expected), dump.relative_error(got, expected))
+    if error > EMBEDDINGS and isinstance(dump.FAMILIES[type(pipe).__name__], dump.Klein):
+        exact = text_rounding.exact_embeds(pipe, request)
+        ours, own = (text_rounding.distance(run, exact)[0] for run in (got, expected))
+        if ours > ROUNDED * own:
+            raise Mismatch(f"prompt_embeds is {ours:.1e} from float64's, diffusers' {own:.1e}")
+    elif error > EMBEDDINGS:
+        check_within({"an embedding": error}, {"an embedding": EMBEDDINGS})
+    return error
+
+
+def compare_float32(got, expected, pipe, request, velocity=VELOCITY):
     check_names(got, expected)
     check_exact(got, expected, request)
     embeddings = [name for name in expected if name.endswith("prompt_embeds")]
     figures = {name: largest(got[name], expected[name])
                for name in (*embeddings, "velocity_first", "latents_final")}
     for name in embeddings:
-        figures[name] = max(figures[name], dump.relative_error(got[name], expected[name]))
+        figures[name] = check_embeddings(got[name], expected[name], pipe, request)
     apart = (got["image"].int() - expected["image"].int()).abs() > 1
     figures["image"] = apart.float().mean().item()
-    check_within(figures, dict.fromkeys(embeddings, EMBEDDINGS) |
-                 {"velocity_first": velocity, "image": PIXELS})
+    check_within(figures, {"velocity_first": velocity, "image": PIXELS})
     return " ".join(f"{name} {figure:.0e}" for name, figure in figures.items())
 
 
@@ -325,14 +346,17 @@ def compare(program, case, folder, threads):
     got = braid(program, case, flags, folder, threads)
     if case.dtype == "bfloat16":
         return compare_bfloat16(got, truth, case.request)
-    expected = dump.run(reference, case.request, latents_of(case))
+    try:
+        expected = dump.run(reference, case.request, latents_of(case))
+    except (ArithmeticError, AttributeError, IndexError, RuntimeError, TypeError, ValueError) as wrong:
+        raise NoReference(f"{type(wrong).__name__}: {str(wrong)[:200]}") from wrong
     limit = FLIPPED if case.int8 == "merged" else VELOCITY
-    return compare_float32(got, expected, case.request, limit)
+    return compare_float32(got, expected, reference, case.request, limit)
 
 
 def run(program, cases, work, threads):
-    """Returns the number of failed cases."""
-    failed = 0
+    """Returns the numbers of failed cases and of those without a reference."""
+    failed = lone = 0
     for i, case in enumerate(cases):
         folder = work / f"{i:02d}"
         folder.mkdir()
@@ -342,8 +366,11 @@ def run(program, cases, work, threads):
         except Mismatch as wrong:
             failed += 1
             line = f"FAILED  {wrong}"
+        except NoReference as wrong:
+            lone += 1
+            line = f"ALONE   diffusers ends with {wrong}"
         print(f"{case.name:34} {time.time() - start:5.1f} s  {line}", flush=True)
-    return failed
+    return failed, lone
 
 
 def main():
@@ -361,8 +388,9 @@ def main():
     torch.set_num_threads(args.threads)
     cases = CASES
     if args.random:
-        draws = (random_cases.draw_case, unusual_cases.draw_unusual)
-        cases = [draws[seed % 2](seed) for seed in range(args.seed, args.seed + args.random)]
+        draws = (random_cases.draw_case, unusual_cases.draw_unusual, random_cases.draw_case,
+                 focused_cases.draw_focused)
+        cases = [draws[seed % 4](seed) for seed in range(args.seed, args.seed + args.random)]
     if args.only:
         cases = [case for case in cases if any(word in case.name for word in args.only)]
     has_all = not args.only and not args.random
@@ -372,9 +400,10 @@ def main():
         work.mkdir(parents=True, exist_ok=True)
         stale = compare_fixtures.differences(work / "fixtures") if has_all else []
         print("\n".join(stale) or f"fixtures {'equal' if has_all else 'not compared'}")
-        failed = run(args.braid.resolve(), cases, work, args.threads)
-    print(f"{len(cases) - failed} of {len(cases)} cases equal diffusers")
-    sys.exit(1 if failed or stale or not cases else 0)
+        failed, lone = run(args.braid.resolve(), cases, work, args.threads)
+    note = f", which cannot run {lone} more" if lone else ""
+    print(f"{len(cases) - failed - lone} of {len(cases)} cases equal diffusers{note}")
+    sys.exit(1 if failed or stale or not cases or (lone and not args.random) else 0)
 
 
 if __name__ == "__main__":

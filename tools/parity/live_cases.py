@@ -150,6 +150,11 @@ KLEIN = [
     Case("klein, 512 tokens", KleinShape(seed=13), ask(LONG, seq=512)),
     Case("klein, accents", KleinShape(seed=14, text=TextShape(chat_in_config=True)),
          ask(ACCENTS, seq=100)),
+    Case("klein, padded on the left, tokens of its own", KleinShape(seed=20, text=TextShape(
+        width=24, tokenizer={"padding_side": "left"},
+        added=({"content": "circle"}, {"content": "red", "single_word": True},
+               {"content": "É", "normalized": True}, {"content": "on", "lstrip": True}))),
+        ask(BLUE + ACCENTS, seq=100)),
     Case("klein, static shift", KleinShape(seed=15, scheduler={"shift": 3.0}), ask(steps=3)),
     Case("klein, kept in bfloat16", KleinShape(seed=16, dtype="bfloat16"), ask(n=2)),
     Case("klein, bfloat16", KleinShape(seed=17, dtype="bfloat16"), ask(n=2), "bfloat16"),
@@ -207,6 +212,9 @@ ZIMAGE = [
          ask(LENGTHS[2], cfg=4.0, cfg_norm_cap=0.9, negative=ACCENTS, seq=200, steps=3)),
     Case("zimage, truncated", ZImagePipelineShape(seed=19, scheduler={"shift": 6.0}),
          ask(*LENGTHS[:2], cfg=4.0, cfg_until=0.2, steps=4, seq=64)),
+    Case("zimage, truncated, 500 timesteps, three prompts", ZImagePipelineShape(
+        seed=22, scheduler={"shift": 3.0, "num_train_timesteps": 500}),
+        ask(*LENGTHS, cfg=4.0, cfg_until=0.6, cfg_norm_cap=0.8, negative="blurry", steps=4, seq=64)),
     Case("zimage, tiles, kept in bfloat16", ZImagePipelineShape(
         seed=20, dtype="bfloat16", vae=Shape(latent_channels=4, vae_sample_size=64)),
         ask(size="112x144", cfg=2.0, vae_tiling=True, seq=64)),
@@ -233,6 +241,10 @@ PICTURES = [
          ask(steps=4, n=2, seed=9, init=(64, 64))),
     Case("init, karras", scheduled(use_dynamic_shifting=True, use_karras_sigmas=True),
          ask(steps=4, init=(64, 64), strength=0.7)),
+    Case("init, flow sigmas", scheduled(shift=3.0, use_flow_sigmas=True),
+         ask(steps=4, init=(64, 64))),
+    Case("init, strength 0.01, one level of the autoencoder", shape(vae_widths=(6,), vae_groups=3),
+         ask(size="22x34", steps=4, init=(64, 64), strength=0.01)),
     Case("mask, bundled", None, ask(steps=4, init=(128, 96), mask=True, strength=0.8)),
     Case("mask", DEV, ask(size="112x80", steps=4, init=(200, 133), mask=True)),
     Case("mask, strength 1, two prompts", shape(heads=3),
@@ -302,6 +314,8 @@ CONTROLNETS = [
         ask(*LENGTHS[:2], size="80x112", followed=((64, 64),))),
     Case("controlnet, a part of the steps", shape(heads=3, **NET),
          ask(steps=5, followed=((64, 64),), control_from=(0.2,), control_to=(0.7,))),
+    Case("controlnet, flow sigmas", shape(heads=3, scheduler={
+        "shift": 3.0, "use_flow_sigmas": True}, **NET), ask(steps=3, followed=((64, 64),))),
     Case("controlnet, union", shape(double_blocks=4, single_blocks=5, controlnets=(
         NetShape(double_blocks=2, single_blocks=2, modes=6),)),
         ask(followed=((64, 64),), control_modes=(4,))),
@@ -349,6 +363,9 @@ JOY = [
          ask(size="192x256", seq=4096, cfg=2.0, negative=ACCENTS, references=((400, 300),))),
     Case("joy plus without a reference", JoyShape(seed=10, plus=True),
          ask(size="128x192", seq=4096, cfg=4.0)),
+    Case("joy plus, levels that begin below 0", JoyShape(
+        seed=11, plus=True, scheduler={"shift": 0.4, "invert_sigmas": True}),
+        ask(size="128x192", seq=4096, cfg=4.0, steps=1)),
     # Not for Edit: drawing other noise also changes the reference's sample.
     Case("joy plus, bfloat16", JoyShape(seed=7, plus=True, dtype="bfloat16"),
          ask(size="640x512", seq=4096, cfg=4.0, references=((60, 44),)), "bfloat16"),

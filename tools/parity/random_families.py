@@ -39,6 +39,8 @@ class TextShape:
     causal_lm: bool = True          # names begin with model.
     chat_in_config: bool = False    # the chat template is in tokenizer_config.json
     config: dict = field(default_factory=dict)  # other fields of its config
+    tokenizer: dict = field(default_factory=dict)  # other fields of Qwen's tokenizer_config.json
+    added: tuple = ()               # further tokens of it, as AddedToken's arguments
 
 
 @dataclass
@@ -111,7 +113,8 @@ def text_encoder(s, out):
     """The language model of pipeline shape `s`, and its tokenizer in `out`."""
     if isinstance(s, DevShape):
         return mistral3(s.text, tiny_tokenizers.write_mistral(out / "tokenizer"))
-    return qwen3(s.text, tiny_tokenizers.write_qwen(out / "tokenizer", s.text.chat_in_config))
+    return qwen3(s.text, tiny_tokenizers.write_qwen(
+        out / "tokenizer", s.text.chat_in_config, fields=s.text.tokenizer, added=s.text.added))
 
 
 def matched(s):

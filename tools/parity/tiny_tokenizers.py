@@ -66,16 +66,18 @@ def write(folder, tokenizer, config, chat, chat_in_config):
     return tokenizer.get_vocab_size()
 
 
-def write_qwen(folder, chat_in_config=False, size=400, more=()):
-    """Returns the number of tokens; `more` are further special ones."""
+def write_qwen(folder, chat_in_config=False, size=400, more=(), fields=None, added=()):
+    """Returns the number of tokens; `more` are further special ones, `added` arguments of others, `fields`
+    further ones of tokenizer_config.json."""
     tokenizer = trained(QWEN, (), size)
     tokenizer.normalizer = normalizers.NFC()
     tokenizer.add_special_tokens([AddedToken(t, special=True) for t in (*QWEN_TOKENS, *more)])
     tokenizer.add_tokens([AddedToken(t, special=False, normalized=False) for t in QWEN_WORDS])
+    tokenizer.add_tokens([AddedToken(**{"normalized": False} | token) for token in added])
     config = {"tokenizer_class": "Qwen2Tokenizer", "pad_token": "<|endoftext|>",
               "eos_token": "<|im_end|>", "unk_token": None, "bos_token": None,
               "add_bos_token": False, "model_max_length": 131072, "errors": "replace",
-              "split_special_tokens": False}
+              "split_special_tokens": False} | (fields or {})
     return write(folder, tokenizer, config, QWEN_CHAT, chat_in_config)
 
 
