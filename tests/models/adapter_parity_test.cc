@@ -14,6 +14,9 @@
 #include "models/flux2/model.h"
 #include "models/flux2/names.h"
 #include "models/flux2/sharding.h"
+#include "models/joy/model.h"
+#include "models/joy/names.h"
+#include "models/joy/sharding.h"
 #include "models/zimage/model.h"
 #include "models/zimage/names.h"
 #include "models/zimage/sharding.h"
@@ -110,6 +113,30 @@ Base zimage_base() {
                           const Tensor& tokens) { return unpack(tokens, rows, columns); }};
 }
 
+Base joy_base() {
+  const auto folder = kParity / "joy";
+  const auto config = config_of(folder / "model/transformer", read_joy_config);
+  const auto load = [config](const Weights& w, Attend attend, const Mesh& mesh) -> DenoiserPart {
+    const auto run = run_of(mesh, joy_shape(config).num_blocks());
+    const auto model =
+        std::make_shared<const Joy>(config, w, attend, BlockRange{run.begin, run.count});
+    return {.predict = [=](const DenoiserInput& in, const Tensor& state) {
+      return model->advance(in, state);
+    }};
+  };
+  return {
+      .checkpoint = Checkpoint::open(folder / "model/transformer", "diffusion_pytorch_model"),
+      .names = {},
+      .adapter_names = joy_adapter_names(),
+      .shardings = [=](int ranks) { return joy_sharding(config, ranks, SharedModulation::kYes); },
+      .load = load,
+      .input = joy_input(Dump(folder / "components.safetensors"), 3, at::kFloat),
+      .velocity =
+          [](const Tensor& tokens) {
+            return joy_latents(tokens, {2, 16, 4, 6});
+          }};
+}
+
 class AdapterParity : public testing::TestWithParam<std::string> {
  protected:
   AdapterParity()
@@ -119,6 +146,7 @@ class AdapterParity : public testing::TestWithParam<std::string> {
         expected_(Dump(folder_ / "expected.safetensors")[name_]),
         base_(family_ == "flux"    ? flux_base()
               : family_ == "flux2" ? flux2_base()
+              : family_ == "joy"   ? joy_base()
                                    : zimage_base()) {
     const auto manifest = nlohmann::json::parse(read_file(folder_ / "manifest.json"));
     // peft draws new DoRA magnitudes each time, so its spread was not measured: rslora's stands in.
@@ -146,7 +174,7 @@ class AdapterParity : public testing::TestWithParam<std::string> {
   double bound(double usual) const { return std::max(usual, 1.5 * spread_); }
   // Adapters that are more than low-rank products.
   bool is_fused_only() const {
-    for (const auto* const word : {"dora", "rslora", "control", "lokr", "loha"})
+    for (const auto* const word : {"dora", "rslora", "control", "lokr", "loha", "onetrainer"})
       if (name_.find(word) != std::string::npos) return true;
     return false;
   }
@@ -185,18 +213,20 @@ TEST_P(AdapterParity, BesideIsTheMergedReferenceInEveryLayout) {
     });
 }
 
-INSTANTIATE_TEST_SUITE_P(Files, AdapterParity,
-                         testing::Values("flux/peft", "flux/peft-rslora", "flux/peft-dora",
-                                         "flux/kohya", "flux/comfyui", "flux/comfyui-down",
-                                         "flux/mixed", "flux/fal", "flux/xlabs", "flux/control",
-                                         "flux/lokr", "flux/loha", "flux2/peft", "flux2/kohya",
-                                         "flux2/comfyui", "flux2/base-model", "flux2/cut",
-                                         "flux2/lokr", "zimage/peft", "zimage/kohya",
-                                         "zimage/comfyui", "zimage/default", "zimage/lokr"),
-                         [](const auto& test) {
-                           auto name = test.param;
-                           std::erase_if(name, [](char c) { return c == '/' || c == '-'; });
-                           return name;
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Files, AdapterParity,
+    testing::Values("flux/peft", "flux/peft-rslora", "flux/peft-dora", "flux/kohya", "flux/comfyui",
+                    "flux/comfyui-down", "flux/mixed", "flux/fal", "flux/xlabs", "flux/control",
+                    "flux/lokr", "flux/loha", "flux/diffsynth", "flux/onetrainer", "flux/fused",
+                    "flux/peft-lokr", "flux/peft-loha", "flux2/peft", "flux2/kohya",
+                    "flux2/comfyui", "flux2/base-model", "flux2/cut", "flux2/lokr", "flux2/fused",
+                    "flux2/lycoris-dora", "zimage/peft", "zimage/kohya", "zimage/comfyui",
+                    "zimage/default", "zimage/fused", "zimage/lokr", "joy/peft", "joy/kohya",
+                    "joy/diffsynth", "joy/lycoris-dora"),
+    [](const auto& test) {
+      auto name = test.param;
+      std::erase_if(name, [](char c) { return c == '/' || c == '-'; });
+      return name;
+    });
 
 }  // namespace braid::adapter_parity_test

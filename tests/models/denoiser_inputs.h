@@ -62,6 +62,34 @@ inline DenoiserInput zimage_input(const Dump& dump, at::ScalarType dtype) {
           .timestep_B = dump["timestep"]};
 }
 
+// JoyAI's [B Z h w] -> tokens of 2 x 2, channels slowest, and their positions.
+inline Tokens joy_tokens(const Tensor& latents, std::int64_t item) {
+  const auto patches = latents.unflatten(3, {-1, 2}).unflatten(2, {-1, 2});  // B Z h 2 w 2
+  const auto rows = at::arange(patches.size(2), at::kFloat).unsqueeze(1);
+  const auto columns = at::arange(patches.size(4), at::kFloat).unsqueeze(0);
+  const auto grid = at::broadcast_tensors({at::full({1, 1}, double(item)), rows, columns});
+  return {.x_BLC = patches.permute({0, 2, 4, 1, 3, 5}).flatten(3).flatten(1, 2),
+          .ids_LA = at::stack(grid, -1).flatten(0, 1)};
+}
+
+inline Tensor joy_latents(const Tensor& tokens, at::IntArrayRef like) {
+  const auto patches = tokens.unflatten(2, {like[1], 2, 2}).unflatten(1, {like[2] / 2, -1});
+  return patches.permute({0, 3, 1, 4, 2, 5}).flatten(4).flatten(2, 3);
+}
+
+// The last of `count` items is drawn, the others are references; the text has no positions.
+inline DenoiserInput joy_input(const Dump& dump, std::int64_t count, at::ScalarType dtype) {
+  const auto items = dump["transformer.items"].squeeze(3).to(dtype);
+  const auto all = items.size(1), first = all - count;
+  const auto text = dump["transformer.text"].to(dtype);
+  DenoiserInput in{.noise = joy_tokens(items.select(1, all - 1), 0), .text = {}};
+  for (std::int64_t i = first; i + 1 < all; ++i)
+    in.references.push_back(joy_tokens(items.select(1, i), i - first + 1));
+  in.text = {.x_BLC = text, .ids_LA = at::zeros({text.size(1), 3})};
+  in.timestep_B = dump["transformer.timestep"];
+  return in;
+}
+
 // The tensor too large for fixtures: tools/parity/make_denoisers.py, left_out().
 inline Tensor left_out() {
   const auto i = at::arange(1024).unsqueeze(1), j = at::arange(256);

@@ -3,6 +3,7 @@
 #include <c10/core/InferenceMode.h>
 #include <gmock/gmock.h>
 
+#include "denoiser_inputs.h"
 #include "dumps.h"
 #include "models/joy/model.h"
 #include "models/joy/sharding.h"
@@ -13,7 +14,6 @@
 namespace braid::joy_test {
 
 const auto kJoy = kParity / "joy";
-constexpr std::int64_t kPatchSide = 2;
 
 class JoyParts : public testing::Test {
  protected:
@@ -219,38 +219,16 @@ class JoyParity : public JoyParts {
     c.text_rope = rope;
     return {c, Weights(part("transformer"), {}, {.dtype = dtype})};
   }
-  // [B Z h w] -> tokens, channels slowest, and their positions.
-  static Tokens tokens_of(const Tensor& latents, std::int64_t item) {
-    const auto patches =
-        latents.unflatten(3, {-1, kPatchSide}).unflatten(2, {-1, kPatchSide});  // B Z h 2 w 2
-    const auto rows = at::arange(patches.size(2), at::kFloat).unsqueeze(1);
-    const auto columns = at::arange(patches.size(4), at::kFloat).unsqueeze(0);
-    const auto grid = at::broadcast_tensors({at::full({1, 1}, double(item)), rows, columns});
-    return {.x_BLC = patches.permute({0, 2, 4, 1, 3, 5}).flatten(3).flatten(1, 2),
-            .ids_LA = at::stack(grid, -1).flatten(0, 1)};
-  }
-  static Tensor latents_of(const Tensor& tokens, at::IntArrayRef like) {
-    const auto patches = tokens.unflatten(2, {like[1], 2, 2}).unflatten(1, {like[2] / 2, -1});
-    return patches.permute({0, 3, 1, 4, 2, 5}).flatten(4).flatten(2, 3);
-  }
-  // The last of `count` items is drawn, the others are references.
   DenoiserInput input(std::int64_t count, JoyTextRope rope, at::ScalarType dtype) const {
-    const auto items = (*this)["transformer.items"].squeeze(3).to(dtype);
-    const auto all = items.size(1), first = all - count;
-    const auto text = (*this)["transformer.text"].to(dtype);
-    DenoiserInput in{.noise = tokens_of(items.select(1, all - 1), 0), .text = {}};
-    for (std::int64_t i = first; i + 1 < all; ++i)
-      in.references.push_back(tokens_of(items.select(1, i), i - first + 1));
-    auto places = at::zeros({text.size(1), 3});
+    auto in = joy_input(dump_, count, dtype);
     // after the largest position, of 2 rows, 3 columns and the items
+    const auto tokens = in.text.ids_LA.size(0);
     if (rope == JoyTextRope::kBehindPictures)
-      places += (at::arange(text.size(1)) + std::max<std::int64_t>(3, count)).unsqueeze(1);
-    in.text = {.x_BLC = text, .ids_LA = places};
-    in.timestep_B = (*this)["transformer.timestep"];
+      in.text.ids_LA += (at::arange(tokens) + std::max<std::int64_t>(3, count)).unsqueeze(1);
     return in;
   }
   Tensor run(std::int64_t count, JoyTextRope rope, at::ScalarType dtype) const {
-    return latents_of(load(rope, dtype)(input(count, rope, dtype)), {2, 16, 4, 6});
+    return joy_latents(load(rope, dtype)(input(count, rope, dtype)), {2, 16, 4, 6});
   }
 };
 

@@ -21,7 +21,8 @@ from pathlib import Path
 import diffusers
 import torch
 from make_denoisers import left_out
-from peft import LoraConfig, get_peft_model_state_dict
+from peft import (LoHaConfig, LoKrConfig, LoraConfig, get_peft_model_state_dict,
+                  inject_adapter_in_model)
 from safetensors.torch import load_file, save_file
 from spread import instruction_sets, largest
 
@@ -93,9 +94,15 @@ def run_zimage(model, given):
     return torch.stack(made).squeeze(2)
 
 
+def run_joy(model, given):
+    given = [given[f"transformer.{name}"] for name in ("items", "timestep", "text")]
+    return model(*given).sample[:, -1].squeeze(2).contiguous()
+
+
 BASES = {"flux": (PARITY / "basic", PARITY / "basic/model/transformer", run_flux),
          "flux2": (PARITY / "denoisers/klein", PARITY / "denoisers/klein", run_flux2),
-         "zimage": (PARITY / "denoisers/zimage-32", PARITY / "denoisers/zimage-32", run_zimage)}
+         "zimage": (PARITY / "denoisers/zimage-32", PARITY / "denoisers/zimage-32", run_zimage),
+         "joy": (PARITY / "joy", PARITY / "joy/model/transformer", run_joy)}
 
 # The single-file module -> the diffusers modules that its rows come from.
 D, S = "transformer_blocks.0.", "single_transformer_blocks.1."
@@ -146,6 +153,36 @@ XLABS = {"double_blocks.0.img_attn.qkv": "double_blocks.0.processor.qkv_lora1",
          "double_blocks.0.txt_attn.qkv": "double_blocks.0.processor.qkv_lora2",
          "double_blocks.0.txt_attn.proj": "double_blocks.0.processor.proj_lora2",
          "single_blocks.1.linear2": "single_blocks.1.processor.proj_lora"}
+DIFFSYNTH = {
+    "x_embedder": ["x_embedder"], "context_embedder": ["context_embedder"],
+    "time_embedder.timestep_embedder.0": ["time_text_embed.timestep_embedder.linear_1"],
+    "pooled_text_embedder.2": ["time_text_embed.text_embedder.linear_2"],
+    "guidance_embedder.timestep_embedder.0": ["time_text_embed.guidance_embedder.linear_1"],
+    "final_proj_out": ["proj_out"],
+    "blocks.0.norm1_a.linear": [D + "norm1.linear"],
+    "blocks.0.norm1_b.linear": [D + "norm1_context.linear"],
+    "blocks.0.attn.a_to_qkv": [D + f"attn.to_{x}" for x in "qkv"],
+    "blocks.0.attn.b_to_qkv": [D + f"attn.add_{x}_proj" for x in "qkv"],
+    "blocks.0.attn.a_to_out": [D + "attn.to_out.0"], "blocks.0.attn.b_to_out": [D + "attn.to_add_out"],
+    "blocks.0.ff_a.0": [D + "ff.net.0.proj"], "blocks.0.ff_a.2": [D + "ff.net.2"],
+    "blocks.0.ff_b.0": [D + "ff_context.net.0.proj"], "blocks.0.ff_b.2": [D + "ff_context.net.2"],
+    "single_blocks.1.norm.linear": [S + "norm.linear"],
+    "single_blocks.1.to_qkv_mlp": [S + f"attn.to_{x}" for x in "qkv"] + [S + "proj_mlp"],
+    "single_blocks.1.proj_out": [S + "proj_out"]}
+# diffusers' names after fuse_qkv_projections(), and to_out without its index
+FUSED = {D + "attn.to_qkv": [D + f"attn.to_{x}" for x in "qkv"],
+         D + "attn.to_added_qkv": [D + f"attn.add_{x}_proj" for x in "qkv"],
+         D + "attn.to_out": [D + "attn.to_out.0"]}
+FUSED_FLUX = FUSED | {S + "attn.to_qkv": [S + f"attn.to_{x}" for x in "qkv"],
+                      S + "proj_mlp": [S + "proj_mlp"]}
+FUSED_ZIMAGE = {"layers.0.attention.to_qkv": [f"layers.0.attention.to_{x}" for x in "qkv"],
+                "layers.0.attention.to_out": ["layers.0.attention.to_out.0"],
+                "noise_refiner.1.attention.to_out": ["noise_refiner.1.attention.to_out.0"]}
+# Their own names; DiffSynth and the original release have the attention's layers in the block.
+JOY = {n: [n] for n in
+       [f"double_blocks.0.attn.{x}_attn_{y}" for x in ("img", "txt") for y in ("qkv", "proj")] +
+       [f"double_blocks.1.{x}_mlp.net.{y}" for x in ("img", "txt") for y in ("0.proj", "2")] +
+       ["condition_embedder.time_proj", "condition_embedder.text_embedder.linear_1", "proj_out"]}
 SWAPPED = "norm_out.linear"  # diffusers has [scale | shift], single files [shift | scale]
 
 
@@ -191,6 +228,42 @@ class Writer:
             self.change(modules, self.tensors[f"{key}.{words[1]}.bias"], "bias", is_single_file)
 
 
+def magnitudes_of_inputs(writer, key, modules, words, alpha):
+    """A DoRA whose magnitudes are the lengths of columns, as OneTrainer's and LyCORIS' may be."""
+    rows, columns = writer.extent(modules)
+    weight = torch.cat([writer.base.tensors[m + ".weight"] for m in modules])
+    down, up, stretch = writer.next(RANK, columns), writer.next(rows, RANK), writer.next(1, columns)
+    merged = weight + alpha / RANK * up @ down
+    lengths = merged.norm(dim=0, keepdim=True)
+    scale = lengths * (1 + stretch.clamp(-0.5, 0.5))
+    writer.tensors |= {f"{key}.{words[0]}.weight": down, f"{key}.{words[1]}.weight": up,
+                       f"{key}.alpha": torch.tensor(alpha), f"{key}.dora_scale": scale}
+    writer.change(modules, merged * scale / lengths - weight)
+
+
+def onetrainer(base, seed):
+    """Single-file names with numbered parts of fused layers; DoRA in all blocks."""
+    writer, words = Writer(base, seed), ("lora_down", "lora_up")
+    for name, modules in FLUX_ENDS.items():
+        key = "transformer." + ("img_in.proj" if name == "img_in" else name)
+        writer.low_rank(key, modules, words, alpha=1.0)
+    for name, modules in FLUX_BLOCKS.items():
+        for i, module in enumerate(modules):
+            key = f"transformer.{name}.{i}" if len(modules) > 1 else f"transformer.{name}"
+            magnitudes_of_inputs(writer, key, [module], words, alpha=3.0)
+    return writer
+
+
+def lycoris_dora(base, seed, table):
+    """Magnitudes of inputs, also of fused layers."""
+    writer = Writer(base, seed)
+    for name, modules in table.items():
+        if modules != [SWAPPED]:
+            magnitudes_of_inputs(writer, "lycoris_" + name.replace(".", "_"), modules,
+                                 ("lora_down", "lora_up"), alpha=1.5)
+    return writer
+
+
 def spelled(base, seed, table, key_of, single_file=True, alphas=False, **words):
     """A file with all modules of a table, under single-file or diffusers names."""
     writer = Writer(base, seed)
@@ -202,6 +275,7 @@ def spelled(base, seed, table, key_of, single_file=True, alphas=False, **words):
 
 
 PEFT = {"words": ("lora_A", "lora_B")}
+DEFAULT = ("lora_A.default", "lora_B.default")
 KOHYA = {"alphas": True}
 
 
@@ -263,18 +337,22 @@ def loha(base, seed, table):
 
 def of_peft(base, seed, config):
     """(tensors, metadata, velocity) of an adapter built by peft."""
+    kind = {"lokr": LoKrConfig, "loha": LoHaConfig}.get(config.get("kind"), LoraConfig)
+    weights = "init_lora_weights" if kind is LoraConfig else "init_weights"
     model = base.model()
-    model.add_adapter(LoraConfig(init_lora_weights=False, **config))
+    config = kind(**{weights: False}, **{k: v for k, v in config.items() if k != "kind"})
+    inject_adapter_in_model(config, model)  # JoyAI's has no add_adapter()
+    model.peft_config = {"default": config}
     generator = torch.Generator().manual_seed(seed)
     for name, parameter in model.named_parameters():
         if "magnitude" in name:
             parameter.data *= 0.75 + 0.5 * torch.rand(parameter.shape, generator=generator)
-        elif "lora_" in name:
+        elif any(word in name for word in ("lora_", "lokr_", "hada_")):
             spread = parameter.shape[-1] ** -0.5
             parameter.data = torch.randn(parameter.shape, generator=generator) * spread
     tensors = {f"transformer.{n}": t for n, t in get_peft_model_state_dict(model).items()}
     kept = {k: sorted(v) if isinstance(v, set) else v
-            for k, v in model.peft_config["default"].to_dict().items()}
+            for k, v in config.to_dict().items()}
     metadata = {"lora_adapter_metadata": json.dumps(
         {f"transformer.{k}": v for k, v in kept.items()}, default=str, sort_keys=True)}
     return tensors, metadata, base.velocity(model)
@@ -289,12 +367,19 @@ PEFT_CONFIGS = {
                  "target_modules": FLUX_TARGETS},
         "peft-rslora": {"r": 4, "lora_alpha": 3, "use_rslora": True, "lora_bias": True,
                         "target_modules": FLUX_TARGETS},
-        "peft-dora": {"r": 2, "lora_alpha": 3, "use_dora": True, "target_modules": FLUX_TARGETS}},
+        "peft-dora": {"r": 2, "lora_alpha": 3, "use_dora": True, "target_modules": FLUX_TARGETS},
+        # the rank is too large for some factors: these are whole, and scaled nevertheless
+        "peft-lokr": {"kind": "lokr", "r": 5, "alpha": 3, "rank_pattern": {"to_q": 3, "proj_mlp": 64},
+                      "alpha_pattern": {"to_q": 4}, "target_modules": FLUX_TARGETS},
+        "peft-loha": {"kind": "loha", "r": 2, "alpha": 3, "alpha_pattern": {"to_v": 5},
+                      "target_modules": FLUX_TARGETS}},
     "flux2": {"peft": {"r": 2, "lora_alpha": 3, "target_modules": [
         "to_k", "to_add_out", "to_qkv_mlp_proj", "single_transformer_blocks.1.attn.to_out", "linear_in",
         "norm_out.linear"]}},
     "zimage": {"peft": {"r": 2, "lora_alpha": 5, "target_modules": [
-        "to_q", "to_k", "to_v", "to_out.0", "w1", "w2", "w3"]}}}
+        "to_q", "to_k", "to_v", "to_out.0", "w1", "w2", "w3"]}},
+    "joy": {"peft": {"r": 2, "lora_alpha": 3, "target_modules": [
+        "img_attn_qkv", "txt_attn_proj", "net.2", "time_proj"]}}}
 
 
 def files_of(name, base):
@@ -307,7 +392,10 @@ def files_of(name, base):
             "mixed": spelled(base, 400, everything, underscored("lora_transformer_"), False, **KOHYA),
             "fal": spelled(base, 500, FLUX_BLOCKS, dotted("base_model.model."), **PEFT),
             "xlabs": xlabs(base, 600), "control": control(base, 700),
-            "lokr": lokr(base, 800, FLUX_BLOCKS, "lora_unet_"), "loha": loha(base, 900, FLUX_BLOCKS)}
+            "lokr": lokr(base, 800, FLUX_BLOCKS, "lora_unet_"), "loha": loha(base, 900, FLUX_BLOCKS),
+            "diffsynth": spelled(base, 2000, DIFFSYNTH, dotted("pipe.dit."), words=DEFAULT),
+            "onetrainer": onetrainer(base, 2100),
+            "fused": spelled(base, 2200, FUSED_FLUX, dotted("transformer.base_model.model."), **PEFT)}
     if name == "flux2":
         def cut(module):
             return "diffusion_model." + module.removeprefix("tran")
@@ -317,11 +405,21 @@ def files_of(name, base):
                 "comfyui": spelled(base, 1100, FLUX2, dotted("diffusion_model."), **PEFT),
                 "base-model": spelled(base, 1200, FLUX2, dotted("base_model.model."), **PEFT),
                 "cut": spelled(base, 1300, doubles, cut, False, **PEFT),
-                "lokr": lokr(base, 1400, doubles, "lycoris_")}
+                "lokr": lokr(base, 1400, doubles, "lycoris_"),
+                "fused": spelled(base, 2300, FUSED, dotted("model."), **PEFT),
+                "lycoris-dora": lycoris_dora(base, 2400, FLUX2)}
+    if name == "joy":
+        def in_block(module):
+            return module.replace(".attn.", ".")
+
+        return {"kohya": spelled(base, 2600, JOY, underscored("lora_unet_"), **KOHYA),
+                "diffsynth": spelled(base, 2700, JOY, in_block, words=DEFAULT),
+                "lycoris-dora": lycoris_dora(base, 2800, JOY)}
     return {"comfyui": spelled(base, 1500, ZIMAGE, dotted("diffusion_model."), **PEFT),
             "kohya": spelled(base, 1600, ZIMAGE, underscored("lora_unet_"), False, **KOHYA),
             "default": spelled(base, 1700, ZIMAGE, lambda n: n, False,
-                               words=("lora_A.default", "lora_B.default")),
+                               words=DEFAULT),
+            "fused": spelled(base, 2500, FUSED_ZIMAGE, dotted("dit."), words=DEFAULT),
             "lokr": lokr(base, 1800, {s: m for s, m in ZIMAGE.items() if "attention" in s},
                          "lora_unet_")}
 
