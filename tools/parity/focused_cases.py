@@ -222,8 +222,7 @@ def draw_focused(seed, family=None):
     draw = random.Random(f"focused {seed}")
     family = family or draw.choice(FAMILIES)
     shape, asked = family(draw, seed)
-    if asked.steps == 1:
-        shape.scheduler.pop("shift_terminal", None)
+    unusual_cases.fitted(shape, asked)
     flags = layout(draw, shape, asked)
     int8 = {} if asked.followed or draw.random() > 0.1 else {"int8": "base"}
     words = [f"focused {seed}, {family.__name__}", " ".join(str(flag) for flag in flags), *int8]
