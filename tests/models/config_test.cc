@@ -82,6 +82,10 @@ TEST(ZImageConfig, RefusesWhatItCannotRun) {
               HasSubstr("should sum to the width of a head, 256, it sums to 128"));
   EXPECT_THAT(refusal(read_zimage_config, R"({"axes_dims":[32,47,49]})"), HasSubstr("even"));
   EXPECT_THAT(refusal(read_zimage_config, R"({"axes_lens":[1024]})"), HasSubstr("3 axes"));
+  // a text of one run of 32 has positions 1 to 32, its picture 33
+  EXPECT_EQ(refusal(read_zimage_config, R"({"axes_lens":[34,1,1]})"), "accepted");
+  EXPECT_THAT(refusal(read_zimage_config, R"({"axes_lens":[33,512,512]})"),
+              HasSubstr("'axes_lens' should be at least 34 for text, it is 33"));
 }
 
 TEST(ClipConfig, RefusesWhatItCannotRun) {
@@ -212,6 +216,24 @@ TEST(VaeConfig, OfFlux2RefusesWhatItCannotRun) {
               HasSubstr("as many levels as 'block_out_channels', 4, it has 2"));
   EXPECT_THAT(refused(R"("decoder_block_out_channels":[32,32,32,33])"),
               HasSubstr("every level of 'decoder_block_out_channels', one is 33"));
+}
+
+TEST(VaeConfig, OfWanRefusesWhatItCannotRun) {
+  const auto refused = [](const std::string& fields) {
+    const auto text = R"({"_class_name":"AutoencoderKLWan",)" + fields + "}";
+    return refusal(read_vae_config, text.c_str());
+  };
+  const std::string of_two = R"("z_dim":2,"latents_mean":[0,0],"latents_std":)";
+  EXPECT_EQ(refused(of_two + "[1,0.001]"), "accepted");
+  EXPECT_THAT(refused(of_two + "[1,0]"), HasSubstr("'latents_std' should be above 0, one is 0"));
+  EXPECT_THAT(refused(of_two + "[1,-2]"), HasSubstr("one is -2"));
+  EXPECT_THAT(refused(of_two + "[1]"), HasSubstr("should have 'z_dim', 2, numbers"));
+  EXPECT_THAT(refused(R"("latents_mean":"none")"), HasSubstr("should be a list of numbers"));
+  EXPECT_THAT(refused(R"("dim_mult":[2,4])"), HasSubstr("begin with 1, it begins with 2"));
+  EXPECT_THAT(refused(R"("dim_mult":[])"), HasSubstr("1 to 8 levels, it has 0"));
+  EXPECT_THAT(refused(R"("dim_mult":[1,2,4,4],"scale_factor_spatial":16)"),
+              HasSubstr("'scale_factor_spatial'"));
+  EXPECT_THAT(refused(R"("patch_size":2)"), HasSubstr("'patch_size' should be null"));
 }
 
 TEST(T5Buckets, AreExactNearAndLogarithmicFar) {

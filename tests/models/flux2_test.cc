@@ -162,6 +162,20 @@ TEST(Flux2Config, OfASingleFileFollowsFromItsShapes) {
   EXPECT_THROW(infer_flux2_config(checkpoint_of(without_blocks)), InputError);
 }
 
+// Without double blocks: linear2 takes the attention's 256 channels and the MLP's.
+TEST(Flux2Config, OfASingleFileOfSingleBlocksFollowsFromTheirs) {
+  auto tensors = tensors_of_a_file(128);
+  for (const auto* part :
+       {"double_blocks.0.img_mlp.2.weight", "double_blocks.0.img_attn.norm.query_norm.scale"})
+    tensors.erase(part);
+  tensors["single_blocks.0.norm.query_norm.scale"] = at::zeros({128}, at::kBFloat16);
+  const auto c = infer_flux2_config(checkpoint_of(tensors));
+  EXPECT_EQ(c.num_double, 0);
+  EXPECT_EQ(c.num_single, 2);
+  EXPECT_EQ(c.num_heads, 2);
+  EXPECT_EQ(c.mlp_hidden, 1024 - 256);
+}
+
 TEST(Flux2Config, HasTheDefaultsOfTheReferenceClass) {
   const auto json = parse_json("{}", "f");
   const auto c = read_flux2_config(JsonObject(json, "f"));

@@ -37,6 +37,16 @@ TEST_P(OblongPictures, AreDecodedInTilesIfEitherSideIsLarger) {
   EXPECT_EQ(at::equal(tiled, whole), !are_cut());
 }
 
+// As ranks do that decode a tile each.
+TEST_P(OblongPictures, AreJoinedOfTilesDecodedApart) {
+  const auto latents = at::randn({1, 4, rows(), columns()});
+  std::vector<Tensor> decoded;
+  for (const auto& tile : vae_.tiles_of(latents, Tiles::kWhereLarger))
+    decoded.push_back(vae_.decode(tile, Tiles::kNever));
+  EXPECT_TRUE(at::equal(vae_.join_tiles(latents, std::move(decoded)),
+                        vae_.decode(latents, Tiles::kWhereLarger)));
+}
+
 TEST_P(OblongPictures, AreEncodedInTilesIfEitherSideIsLarger) {
   const auto picture = at::rand({1, 3, 2 * rows(), 2 * columns()}) * 2 - 1;
   const auto whole = vae_.encode(picture, Tiles::kNever).mean,
@@ -47,7 +57,8 @@ TEST_P(OblongPictures, AreEncodedInTilesIfEitherSideIsLarger) {
 
 INSTANTIATE_TEST_SUITE_P(Sizes, OblongPictures,
                          testing::Values(std::pair(8, 8), std::pair(4, 20), std::pair(20, 4),
-                                         std::pair(8, 9), std::pair(9, 8), std::pair(1, 8)));
+                                         std::pair(8, 9), std::pair(9, 8), std::pair(1, 8),
+                                         std::pair(6, 9)));
 
 // As diffusers' DiagonalGaussianDistribution.
 TEST(EncodedPictures, HaveLogVariancesWithinBounds) {

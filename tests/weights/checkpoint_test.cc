@@ -73,6 +73,9 @@ TEST_F(CheckpointTest, NamesATensorThatIsNotInItsShard) {
   write("s1.safetensors", float_file({{"a", {1}, {1}}}));
   write_index(R"({"a":"s1.safetensors","b":"s1.safetensors"})");
   EXPECT_THAT(refusal(), HasSubstr("tensor 'b' is not in s1.safetensors"));
+  write("s2.safetensors", float_file({{"b", {1}, {1}}}));
+  write_index(R"({"a":"s2.safetensors","b":"s1.safetensors"})");
+  EXPECT_THAT(refusal(), HasSubstr("tensor 'a' is not in s2.safetensors")) << "they are exchanged";
 }
 
 TEST_F(CheckpointTest, RefusesShardsOutsideItsFolder) {
