@@ -1,5 +1,6 @@
 #include "app/flags/plan_flags.h"
 
+#include "app/flags/flag_groups.h"
 #include "app/flags/flag_values.h"
 
 namespace braid {

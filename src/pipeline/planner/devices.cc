@@ -60,7 +60,7 @@ constexpr double kLinkReached = 0.8;  // reached by collectives of many megabyte
 // FLOP/s of a core at 2.5 GHz: two fused multiply-adds per cycle of 256 or 512 bits of float32; AMX
 // multiplies tiles.
 DeviceSpec this_machine(int shared_by) {
-  const auto cpu = read_cpu();
+  const auto& cpu = read_cpu();
   const double cores = std::max(1u, std::thread::hardware_concurrency());
   const double float32 = cores * 2.5e9 * (cpu.has("avx512f") ? 64 : cpu.has("avx2") ? 32 : 8);
   const double bfloat16 = cpu.has("amx_bf16")    ? cores * 2.5e9 * 1024
