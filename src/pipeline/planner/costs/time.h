@@ -21,8 +21,8 @@ struct Machine {
 //                  where M = 4 C), and attention's 4 S S' C for S queries and S' keys, over the
 //                  device's reached FLOP/s
 //   memory         the weights once, in the form they are kept in, and what norms, gates, rotations
-//   and activations read and
-//                  write, one operation after another, over the memory speed
+//                  and activations read and write, one operation after another, over the memory
+//                  speed
 //   communication  by axis: one latency per collective, log2 n of them where n ranks meet in a
 //                  tree, and its bytes over the link speed: 2 (n - 1) / n of an all_reduce's,
 //                  (n - 1) times an all_gather's own part, (n - 1) / n of an all_to_all's; a
