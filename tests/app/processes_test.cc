@@ -45,8 +45,9 @@ class Processes : public Workplace {
          .launcher = {BRAID_MPIEXEC, "-n", std::to_string(size)},
          // more ranks than cores; also as root
          .environment = {"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
-                         "OMPI_MCA_rmaps_base_oversubscribe=1", "OMPI_MCA_mpi_yield_when_idle=1",
-                         "OMP_NUM_THREADS=1"},
+                         "OMPI_MCA_rmaps_base_oversubscribe=1",
+                         "PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe",
+                         "OMPI_MCA_mpi_yield_when_idle=1", "OMP_NUM_THREADS=1"},
          .folder = folder_});
     return running.finish();
   }
