@@ -66,8 +66,8 @@ Recipe recipe_of(const Adapted& a) {
           .tensors = forms_of(a),
           .identity =
               [a, as] {
-                return a.base.identity() + " changed by " + a.changes.identity() + " " +
-                       identity_of(a.cut.rows) + identity_of(a.cut.columns) + " as " + as;
+                return a.base.identity() + " changed by " + a.changes.identity() + " rows" +
+                       identity_of(a.cut.rows) + " " + identity_of(a.cut.columns) + " as " + as;
               },
           .make = [a](const Target& target) { return make(a, target); }};
 }
