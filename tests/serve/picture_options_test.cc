@@ -131,6 +131,10 @@ TEST_F(PictureOptions, OfTheWebUisClientsAreOfMasks) {
   in = pictures_of("/sdapi/v1/img2img", wish);
   EXPECT_EQ(in.mask->width, 32) << "resized with the picture, behind its blur";
   EXPECT_EQ(in.mask_blur, 0);
+  wish.update({{"mask_blur", nullptr}, {"mask_blur_x", 3}, {"mask_blur_y", 3}, {"resize_mode", 0}});
+  EXPECT_EQ(pictures_of("/sdapi/v1/img2img", wish).mask_blur, 3);
+  wish["mask_blur_y"] = 4;
+  expect_refused("/sdapi/v1/img2img", wish, "mask_blur_x", "should be equal");
   wish["inpainting_fill"] = 0;
   expect_refused("/sdapi/v1/img2img", wish, "inpainting_fill", "should be 1 here");
   wish["resize_mode"] = 3;

@@ -10,6 +10,7 @@
 #include "serve/api_error.h"
 #include "serve/body/loras.h"
 #include "serve/body/picture_options.h"
+#include "serve/body/web_ui_fields.h"
 
 namespace braid::serve {
 namespace {
@@ -92,25 +93,10 @@ HttpResponse sdapi_result(const Job& job, const std::string& model) {
   auto info = parameters;
   info["all_seeds"] = std::move(seeds);
   info["sd_model_name"] = model;
-  const Json rest = {{"parameters", parameters},
-                     {"info", info.dump(-1, ' ', false, Json::error_handler_t::replace)}};
+  Json rest = {{"parameters", parameters},
+               {"info", info.dump(-1, ' ', false, Json::error_handler_t::replace)}};
+  if (!job.order().warnings.empty()) rest["warnings"] = job.order().warnings;
   return {.body = with_member("images", "[" + images + "]", rest)};
-}
-
-// A request that loses its ControlNets would get a different picture, so it is refused.
-void refuse_control_units(Fields& fields) {
-  if (!fields.has("alwayson_scripts")) return;
-  const auto& scripts = fields.json().at("alwayson_scripts");
-  if (!scripts.is_object()) return;
-  for (const auto& [name, script] : scripts.items()) {
-    const bool has_units =
-        script.is_object() && script.contains("args") && script["args"].is_array();
-    if (name != "controlnet" && name != "ControlNet") continue;
-    for (const auto& unit : has_units ? script["args"] : Json::array())
-      if (unit.is_object() && unit.value("enabled", Json(true)) != Json(false))
-        refuse("alwayson_scripts",
-               "ControlNet units are not supported here: POST /v1/jobs takes 'control'");
-  }
 }
 
 // Other engines have many fields; unknown ones are ignored.
@@ -119,7 +105,7 @@ Answer make_sdapi_pictures(const ApiContext& context, const HttpRequest& http, B
   context.service.require_room();
   Fields fields(http.body);
   const auto& backend = web_ui_backend(context, fields);
-  refuse_control_units(fields);
+  refuse_missing_features(fields);
   auto request = read_txt2img(fields, backend, context.bounds);
   UndecodedPictures brought(context.bounds);
   std::function<void(Request&)> adjust;
@@ -130,6 +116,7 @@ Answer make_sdapi_pictures(const ApiContext& context, const HttpRequest& http, B
   ClientOrder wish{.order = {.backend = &backend,
                              .request = std::move(request),
                              .client = http.client_address,
+                             .warnings = unused_choices(fields, backend),
                              .has_previews = true},
                    .brought = std::move(brought),
                    .adjust = std::move(adjust)};

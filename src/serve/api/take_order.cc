@@ -11,7 +11,7 @@ Order completed_order(ClientOrder wish, const RequestBounds& bounds) {
   if (adjust) adjust(order.request);
   auto completed = completed_request(std::move(order.request), *order.backend, bounds);
   order.request = std::move(completed.request);
-  order.warnings = std::move(completed.warnings);
+  order.warnings.insert(order.warnings.end(), completed.warnings.begin(), completed.warnings.end());
   return std::move(order);
 }
 

@@ -68,6 +68,15 @@ Pixels covering(const Pixels& picture, int width, int height) {
                  height);
 }
 
+// `mask_blur`, or else the blurs of both directions.
+double mask_blur_of(Fields& fields) {
+  if (fields.has("mask_blur")) return *fields.number({"mask_blur"});
+  const auto across = fields.number({"mask_blur_x"}).value_or(0);
+  if (fields.number({"mask_blur_y"}).value_or(0) != across)
+    refuse("mask_blur_x", "'mask_blur_x' and 'mask_blur_y' should be equal here");
+  return across;
+}
+
 enum ResizeMode { kStretch, kCover, kFill };
 
 // A mask is blurred at its own resolution, before it is resized.
@@ -105,7 +114,7 @@ std::function<void(Request&)> read_sdapi_options(Fields& fields, const Request& 
       refuse("inpainting_fill",
              "'inpainting_fill' should be 1 here: what is redrawn starts from what is there");
     is_inverted = is_on(fields, "inpainting_mask_invert");
-    in.mask_blur = fields.number({"mask_blur"}).value_or(0);
+    in.mask_blur = mask_blur_of(fields);
     const auto padding = fields.integer({"inpaint_full_res_padding"}, 0, kLargestSide);
     if (is_on(fields, "inpaint_full_res")) in.padding_crop = int(padding.value_or(0));
   }

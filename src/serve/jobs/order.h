@@ -30,7 +30,7 @@ struct Order {
   Request request = {};                    // complete
   std::vector<InputFile> files = {};       // its pictures' files
   std::string client = {};                 // turns are shared fairly between clients
-  std::vector<std::string> warnings = {};  // from the engine
+  std::vector<std::string> warnings = {};  // for the client
   FileForm form = {};
   bool is_kept = false;  // for clients that come back; otherwise it ends with its connection
   bool has_previews = false;

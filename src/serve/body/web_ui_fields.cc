@@ -1,0 +1,117 @@
+#include "serve/body/web_ui_fields.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/ascii.h"
+#include "base/error.h"
+#include "serve/api_error.h"
+
+namespace braid::serve {
+namespace {
+
+constexpr std::size_t kLongestShown = 100;  // characters of a client's name
+
+struct MissingFeature {
+  const char* field;
+  const char* what;
+  double neutral = 0;  // a number that changes nothing, as negative ones do where it is 0
+};
+constexpr MissingFeature kMissing[] = {
+    {"enable_hr", "is no second pass at a higher resolution"},
+    {"refiner_checkpoint", "is no refiner"},
+    {"restore_faces", "is no restoring of faces"},
+    {"tiling", "are no pictures that tile"},
+    {"styles", "are no styles"},
+    {"subseed_strength", "are no variation seeds"},
+    {"seed_resize_from_w", "are no seeds of other sizes"},
+    {"seed_resize_from_h", "are no seeds of other sizes"},
+    {"initial_noise_multiplier", "is no other noise", 1},
+    {"latent_mask", "is no second mask"},
+    {"script_name", "are no scripts"},
+    {"infotext", "are no settings in a text"},
+};
+
+std::string shown(const std::string& name) { return "'" + name.substr(0, kLongestShown) + "'"; }
+
+bool is_off(const Json& value, double neutral = 0) {
+  if (value.is_null()) return true;
+  if (value.is_boolean()) return !value.get<bool>();
+  if (value.is_number()) {
+    const auto number = value.get<double>();
+    return number == neutral || (neutral == 0 && number < 0);
+  }
+  if (value.is_string()) {
+    const auto text = ascii_lower_case(value.get<std::string>());
+    return text.empty() || text == "none";
+  }
+  return std::all_of(value.begin(), value.end(), [](const Json& one) { return is_off(one); });
+}
+
+// A script has its arguments in order, of which the first turns many on or off; those of ControlNet
+// are units that have a switch each.
+bool is_script_off(const Json& script) {
+  if (!script.is_object()) return is_off(script);
+  const auto args = script.find("args");
+  if (args == script.end() || is_off(*args)) return true;
+  if (!args->is_array()) return false;
+  const auto is_unit_off = [](const Json& unit) {
+    return unit.is_object() && unit.contains("enabled") ? is_off(unit["enabled"]) : is_off(unit);
+  };
+  return args->front() == Json(false) || std::all_of(args->begin(), args->end(), is_unit_off);
+}
+
+void refuse_scripts(const Json& scripts) {
+  if (!scripts.is_object()) return;
+  for (const auto& [name, script] : scripts.items()) {
+    if (is_script_off(script)) continue;
+    if (ascii_lower_case(name) == "controlnet")
+      refuse("alwayson_scripts",
+             "ControlNet units are not supported here: POST /v1/jobs takes 'control'");
+    refuse("alwayson_scripts", "the script " + shown(name) + " is not supported here");
+  }
+}
+
+// Null if the field is absent.
+const Json& value_of(const Fields& fields, const char* name) {
+  static const Json kNone;
+  const auto it = fields.json().find(name);
+  return it == fields.json().end() ? kNone : *it;
+}
+
+std::string text_in(const Fields& fields, const char* name) {
+  const auto& value = value_of(fields, name);
+  return value.is_string() ? value.get<std::string>() : "";
+}
+
+// Clients always choose a text encoder's last layer: 1 is the default.
+void add_unused_settings(const Fields& fields, std::vector<std::string>& sentences) {
+  const auto& settings = value_of(fields, "override_settings");
+  if (!settings.is_object()) return;
+  for (const auto& [name, value] : settings.items())
+    if (name != "sd_model_checkpoint" && !is_off(value, 1))
+      sentences.push_back("the setting " + shown(name) + " is not used");
+}
+
+}  // namespace
+
+void refuse_missing_features(const Fields& fields) {
+  for (const auto& [name, what, neutral] : kMissing)
+    if (!is_off(value_of(fields, name), neutral))
+      refuse(name, text_of("'", name, "' should be off or absent: there ", what, " here"));
+  refuse_scripts(value_of(fields, "alwayson_scripts"));
+}
+
+std::vector<std::string> unused_choices(const Fields& fields, const Backend& backend) {
+  std::vector<std::string> sentences;
+  const auto sampler = text_in(fields, "sampler_name");
+  if (!sampler.empty() && ascii_lower_case(sampler) != "euler")
+    sentences.push_back("the sampler is Euler, not " + shown(sampler));
+  const bool has_negative = !is_off(value_of(fields, "negative_prompt"));
+  if (has_negative && backend.info.guidance_kind != GuidanceKind::kTrue)
+    sentences.emplace_back("the negative prompt is not used: this model has none here");
+  add_unused_settings(fields, sentences);
+  return sentences;
+}
+
+}  // namespace braid::serve

@@ -1,0 +1,125 @@
+// Fields of AUTOMATIC1111's web UI that this server has nothing for.
+#include "serve/body/web_ui_fields.h"
+
+#include <gmock/gmock.h>
+
+#include "test_server.h"
+
+namespace braid::serve::web_ui_fields_test {
+
+using nlohmann::json;
+using testing::HasSubstr;
+
+class WebUiFields : public testing::Test {
+ protected:
+  std::string ask(json wish) const {
+    wish.update({{"prompt", "a"}, {"steps", 1}, {"width", 16}, {"height", 16}});
+    return server_.ask("POST /sdapi/v1/txt2img", "", wish.dump());
+  }
+  void expect_refused(const std::string& field, const json& value) const {
+    const auto answer = ask({{field, value}});
+    EXPECT_EQ(status_of(answer), 400) << field << value;
+    EXPECT_THAT(answer, HasSubstr("\"param\":\"" + field + "\"")) << value;
+  }
+
+  FakeEngine engine_;
+  Server server_{engine_};
+};
+
+TEST_F(WebUiFields, ThatAskForAnotherPictureAreRefused) {
+  for (const auto& [field, value] :
+       std::vector<std::pair<std::string, json>>{{"enable_hr", true},
+                                                 {"enable_hr", 1},
+                                                 {"refiner_checkpoint", "sd_xl_refiner"},
+                                                 {"restore_faces", true},
+                                                 {"tiling", true},
+                                                 {"styles", {"photo"}},
+                                                 {"subseed_strength", 0.1},
+                                                 {"seed_resize_from_w", 512},
+                                                 {"seed_resize_from_h", 512},
+                                                 {"initial_noise_multiplier", 1.1},
+                                                 {"initial_noise_multiplier", 0},
+                                                 {"latent_mask", "iVBORw0KGgo="},
+                                                 {"script_name", "X/Y/Z plot"},
+                                                 {"infotext", "a dog\nSteps: 20"}})
+    expect_refused(field, value);
+}
+
+// ADetailer as SillyTavern sends it, dynamic thresholding, and one that is only named.
+TEST_F(WebUiFields, AreRefusedWhereAScriptIsOn) {
+  expect_refused("alwayson_scripts",
+                 {{"ADetailer", {{"args", {true, true, {{"ad_model", "face_yolov8n.pt"}}}}}}});
+  expect_refused("alwayson_scripts", {{"ADetailer", {{"args", {{{"ad_model", "face.pt"}}}}}}});
+  expect_refused("alwayson_scripts",
+                 {{"Dynamic Thresholding (CFG Scale Fix)", {{"args", {1, 7, 100}}}}});
+  expect_refused("alwayson_scripts", {{"ControlNet", {{"args", {{{"module", "canny"}}}}}}});
+  expect_refused("alwayson_scripts", {{"other", {{"args", {{"module", "canny"}}}}}});
+  EXPECT_THAT(ask({{"alwayson_scripts", {{"Soft inpainting", {{"args", {true, 1}}}}}}}),
+              HasSubstr("the script 'Soft inpainting' is not supported here"));
+  for (const json& off : {json::array(), json::array({false, 7, 100}), json::array({nullptr}),
+                          json::array({{{"enabled", false}, {"module", "canny"}}})})
+    EXPECT_EQ(status_of(ask({{"alwayson_scripts", {{"script", {{"args", off}}}}}})), 200) << off;
+}
+
+// What the clients send where their users have chosen nothing.
+TEST_F(WebUiFields, PassAtTheirDefaults) {
+  const json silly_tavern = {{"sampler_name", "Euler"},
+                             {"scheduler", "normal"},
+                             {"cfg_scale", 7},
+                             {"restore_faces", false},
+                             {"enable_hr", false},
+                             {"hr_upscaler", "Latent"},
+                             {"hr_scale", 2},
+                             {"hr_additional_modules", json::array()},
+                             {"denoising_strength", 0.7},
+                             {"hr_second_pass_steps", 0},
+                             {"override_settings", {{"CLIP_stop_at_last_layers", 1}}},
+                             {"override_settings_restore_afterwards", true},
+                             {"clip_skip", 1},
+                             {"save_images", true},
+                             {"send_images", true},
+                             {"do_not_save_grid", false},
+                             {"do_not_save_samples", false}};
+  const json open_webui = {{"batch_size", 1}, {"negative_prompt", ""}};
+  // the web UI's own defaults
+  const json schema = {{"styles", json::array()},
+                       {"subseed", -1},
+                       {"subseed_strength", 0},
+                       {"seed_resize_from_h", -1},
+                       {"seed_resize_from_w", -1},
+                       {"sampler_index", "Euler"},
+                       {"eta", nullptr},
+                       {"s_churn", 0},
+                       {"refiner_checkpoint", "None"},
+                       {"refiner_switch_at", 0},
+                       {"initial_noise_multiplier", 1},
+                       {"script_name", ""},
+                       {"script_args", json::array()},
+                       {"alwayson_scripts", json::object()},
+                       {"tiling", nullptr},
+                       {"infotext", nullptr}};
+  for (const auto& wish : {silly_tavern, open_webui, schema}) {
+    const auto answer = ask(wish);
+    EXPECT_EQ(status_of(answer), 200) << answer;
+    EXPECT_FALSE(json_of(answer).contains("warnings")) << answer;
+  }
+}
+
+// They must not fail, as each request of these clients has them.
+TEST_F(WebUiFields, ThatAreNotFollowedAreToldOf) {
+  const auto answer =
+      ask({{"sampler_name", "DPM++ 2M"},
+           {"negative_prompt", "blurry"},
+
+           {"override_settings",
+            {{"CLIP_stop_at_last_layers", 2}, {"sd_vae", "x.pt"}, {"sd_model_checkpoint", "demo"}}},
+           {"cfg_scale", 0}});
+  ASSERT_EQ(status_of(answer), 200) << answer;
+  const json wanted = {"the sampler is Euler, not 'DPM++ 2M'",
+                       "the negative prompt is not used: this model has none here",
+                       "the setting 'CLIP_stop_at_last_layers' is not used",
+                       "the setting 'sd_vae' is not used", "the guidance is not used"};
+  EXPECT_EQ(json_of(answer)["warnings"], wanted);
+}
+
+}  // namespace braid::serve::web_ui_fields_test
