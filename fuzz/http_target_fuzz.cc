@@ -10,8 +10,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   try {
     HttpRequest request;
+    request.headers["host"] = "localhost";
     read_target(text, request);
-    if (request.path.empty()) std::abort();
+    if (request.path.empty() || request.header("host").empty()) std::abort();
   } catch (const ApiError&) {
   }
   if (bytes_of_base64(base64(text), "text") != text) std::abort();

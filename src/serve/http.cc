@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "base/ascii.h"
 #include "serve/api_error.h"
 
 namespace braid::serve {
@@ -10,6 +11,7 @@ namespace {
 constexpr std::string_view kDigits =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 constexpr std::size_t kMostParameters = 64;
+constexpr std::string_view kScheme = "http://";  // TLS is a proxy's
 
 int hexadecimal(char c) {
   if (c >= '0' && c <= '9') return c - '0';
@@ -43,13 +45,35 @@ std::array<signed char, 256> values_of_digits() {
   return values;
 }
 
+bool is_absolute(std::string_view target) {
+  return ascii_lower_case(target.substr(0, kScheme.size())) == kScheme;
+}
+
+// Returns what follows the authority of an absolute address. The authority replaces the header
+// `Host`, which must be there nevertheless (RFC 9112, 3.2 and 3.2.2).
+std::string_view take_authority(std::string_view target, HttpRequest& request) {
+  const auto host = request.headers.find("host");
+  if (host == request.headers.end()) throw ApiError(400, "there is no Host header");
+  target.remove_prefix(kScheme.size());
+  const auto authority = target.substr(0, target.find_first_of("/?"));
+  // RFC 9110, 4.2.1 and 4.2.4
+  if (authority.empty() || authority.find('@') != authority.npos)
+    throw ApiError(400, "the address should name a host, without a user");
+  host->second = authority;
+  target.remove_prefix(authority.size());
+  return target;
+}
+
 }  // namespace
 
 void read_target(std::string_view target, HttpRequest& request) {
-  if (target.empty() || target.front() != '/')
-    throw ApiError(400, "the address should begin with /");
+  if (is_absolute(target))
+    target = take_authority(target, request);
+  else if (target.empty() || target.front() != '/')
+    throw ApiError(400, "the address should begin with / or http://");
   const auto mark = target.find('?');
   request.path = percent_decoded(target.substr(0, mark), Plus::kIsPlus);
+  if (request.path.empty()) request.path = "/";
   if (request.path.find('\0') != request.path.npos)
     throw ApiError(400, "the address has a NUL character");
   auto rest = mark == target.npos ? "" : target.substr(mark + 1);

@@ -52,7 +52,8 @@ struct Answer {
   HttpResponse now = {};
 };
 
-// Parses "/path?a=b&c=%20d"; throws ApiError if it is malformed.
+// Parses "/path?a=b&c=%20d", or the same after "http://host", which then replaces the header
+// `Host`. Throws ApiError if it is malformed.
 void read_target(std::string_view target, HttpRequest& request);
 
 std::string base64(std::string_view bytes);

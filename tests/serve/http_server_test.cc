@@ -25,6 +25,23 @@ TEST(HttpServer, LetsOnlyItsOwnNameIn) {
   EXPECT_EQ(status_of(server.ask("GET /v1/models", "host: a\r\nhost: localhost\r\n")), 400);
 }
 
+TEST(HttpServer, KnowsItselfByAbsoluteAddresses) {
+  FakeEngine engine;
+  const Server server(engine, {.hosts = {"pictures.example"}});
+  const auto status = [&](const std::string& address, const std::string& headers = "") {
+    return status_of(server.ask("GET " + address, headers));
+  };
+  EXPECT_EQ(status("http://127.0.0.1:8188/livez"), 200);
+  EXPECT_EQ(status("http://pictures.example/v1/models", "host: evil.example\r\n"), 200);
+  EXPECT_EQ(status("http://evil.example/v1/models", "host: localhost\r\n"), 403);
+  EXPECT_EQ(status("http://localhost.evil.example/livez"), 403);
+  EXPECT_EQ(status("https://localhost/livez"), 400) << "there is no TLS";
+  const std::string page = "origin: http://evil.example\r\n";
+  EXPECT_EQ(status("http://localhost/livez", "host: evil.example\r\n" + page), 403);
+  EXPECT_THAT(RawClient(server.port()).asked("GET http://localhost/livez HTTP/1.1\r\n\r\n"),
+              HasSubstr("there is no Host header"));
+}
+
 // A browser's preflight asks what a page may send before it sends the key.
 TEST(HttpServer, AnswersABrowsersQuestionWithoutAKey) {
   FakeEngine engine;

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "serve/api/access.h"
 #include "serve/api_error.h"
 
@@ -19,12 +21,35 @@ TEST(Target, HasAPathAndParameters) {
 
 TEST(Target, IsRefusedWhereItIsNone) {
   HttpRequest request;
-  for (const auto* const target :
-       {"", "v1", "http://localhost/", "*", "/%", "/%4", "/%4g", "/a?b=%", "/a%00b"})
+  for (const auto* const target : {"", "v1", "https://localhost/", "http:/localhost/", "*", "/%",
+                                   "/%4", "/%4g", "/a?b=%", "/a%00b"})
     EXPECT_THROW(read_target(target, request), ApiError) << target;
   std::string many = "/?";
   for (int i = 0; i < 100; ++i) many += std::to_string(i) + "=1&";
   EXPECT_THROW(read_target(many, request), ApiError);
+}
+
+// RFC 9112, section 3.2.2: as clients send it that take the server for a proxy.
+TEST(Target, MayBeAbsolute) {
+  for (const auto& [target, host, path, parameter] : std::vector<std::array<std::string, 4>>{
+           {"http://localhost:8188/v1/jobs?a=%41", "localhost:8188", "/v1/jobs", "A"},
+           {"HTTP://[::1]:8188?a=b", "[::1]:8188", "/", "b"},
+           {"http://evil.example", "evil.example", "/", ""}}) {
+    HttpRequest request;
+    request.headers["host"] = "localhost";
+    read_target(target, request);
+    EXPECT_EQ(request.header("host"), host) << "the header does not count";
+    EXPECT_EQ(request.path, path);
+    EXPECT_EQ(request.parameter("a"), parameter);
+  }
+  for (const auto* const target : {"http://", "http:///livez", "http://?a", "http://me@localhost/",
+                                   "http://localhost@evil/"}) {
+    HttpRequest request;
+    request.headers["host"] = "localhost";
+    EXPECT_THROW(read_target(target, request), ApiError) << target;
+  }
+  HttpRequest request;
+  EXPECT_THROW(read_target("http://localhost/", request), ApiError) << "without the header";
 }
 
 // RFC 4648, section 10
