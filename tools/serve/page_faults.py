@@ -60,7 +60,7 @@ class Relay:
 
 def opened(browser, address):
     browser.open(address)
-    browser.wait_until("document.getElementById('width').value !== ''")
+    browser.wait_until("!document.getElementById('make').disabled")
 
 
 def tab_to(browser, wanted, most=40, back=False):

@@ -23,12 +23,13 @@ async function watchServer() {
     try {
       const status = await (await reach("/readyz")).json();
       $("server").textContent =
-        status.status === "loading" ? `loading the model, ${Math.floor(status.loaded * 100)} %`
+        status.status === "loading" ? "loading the model"
         : status.status !== "ready" ? "stopping"
         : status.running + status.waiting === 0 ? "idle"
         : `${status.running} running, ${status.waiting} waiting` +
           (status.seconds_until_idle ? `, ${duration(status.seconds_until_idle)} left` : "");
       sayStatus(status.status);
+      showLoading(status);
       if (status.status === "ready" && !isCurrent) {
         await (capabilities ? resume() : begin());
         isCurrent = true;
@@ -36,11 +37,18 @@ async function watchServer() {
       }
     } catch (error) {
       isCurrent = false;
+      $("loading").hidden = true;
       $("server").textContent = error.message;
       sayStatus("unreachable");
     }
-    await new Promise((resolve) => setTimeout(resolve, 3000));
+    await new Promise((resolve) => setTimeout(resolve, $("loading").hidden ? 3000 : 500));
   }
+}
+
+function showLoading(status) {
+  $("loading").hidden = status.status !== "loading";
+  $("loading").firstChild.textContent = `Loading the model, ${Math.floor(status.loaded * 100)} %`;
+  $("loaded").value = status.loaded;
 }
 
 // The line above changes with each step: only changes of state are spoken.
@@ -51,12 +59,16 @@ function sayStatus(status) {
 
 // ---- the form
 
+const rememberedSettings = () => JSON.parse(local.settings ?? "{}");
+
+// Prompts stay: they may be typed while the model is loaded.
 async function begin() {
   await offerModel(local.model ?? "");
-  const { model, loras, ...settings } = JSON.parse(local.settings ?? "{}");
+  const { model, loras, prompt, negative_prompt, ...settings } = rememberedSettings();
   if (model !== capabilities.model) for (const name of ofTheModel) delete settings[name];
   fill({ ...capabilities.defaults, ...settings });
   chooseLoras(loras ?? []);
+  $("settings").disabled = $("make").disabled = false;
   await followMine();
 }
 
@@ -121,7 +133,8 @@ function fill(settings) {
 
 // Saves the form for the next visit.
 function rememberForm() {
-  if (!capabilities) return;
+  const prompts = { prompt: $("prompt").value, negative_prompt: $("negative_prompt").value };
+  if (!capabilities) return remember("settings", JSON.stringify({ ...rememberedSettings(), ...prompts }));
   const settings = Object.fromEntries(remembered.map((name) => [name, $(name).value]));
   remember("settings", JSON.stringify(
     { ...settings, seed: anySeed ? "" : $("seed").value, loras: chosenLoras(), model: capabilities.model }));
@@ -351,6 +364,7 @@ function showFinished() {
 // ---- dropped files
 
 function fillFrom(settings) {
+  if (!capabilities) return complain("the model is still being loaded");
   const [width, height] = (settings.size ?? "").split("x");
   fill({ negative_prompt: "", true_cfg: 1, ...settings, ...(height ? { width, height } : {}) });
   rememberForm();
@@ -382,4 +396,5 @@ addEventListener("drop", async (event) => {
 });
 
 openGallery({ all: fillFrom, seed: useSeed }).catch((error) => ($("error").textContent = `this browser cannot show the gallery: ${error.message}`));
+fill(rememberedSettings());
 watchServer();
