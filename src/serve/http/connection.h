@@ -84,10 +84,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void begin_stream();
   void send_events();
   void send_events_aside(std::vector<Event> events);
-  void send_text(const std::string& text);
+  void send_events_piece(std::string bytes);
   void send_piece(std::string bytes);
   bool is_final_and_read() const;
-  std::string chunk_of(const std::string& text) const;
   void end_stream();
   void ping_later();
   void log(int status);

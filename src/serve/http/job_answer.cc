@@ -30,6 +30,14 @@ std::string written(const std::vector<Event>& events,
   return text;
 }
 
+// An empty one would end the stream.
+std::string chunk_of(std::string text, bool is_chunked) {
+  if (!is_chunked || text.empty()) return text;
+  std::array<char, 20> size{};
+  const auto end = std::to_chars(size.data(), size.data() + size.size(), text.size(), 16).ptr;
+  return std::move(text.insert(0, std::string(size.data(), end) + "\r\n").append("\r\n"));
+}
+
 }  // namespace
 
 void Connection::wait_for_job() {
@@ -100,31 +108,32 @@ void Connection::send_events() {
   if (num_picture_bytes(events) > kWrittenHere) return send_events_aside(std::move(events));
   if (!events.empty()) last_event_ = events.back().id;
   is_answered_ = std::any_of(events.begin(), events.end(), is_end) || is_final_and_read();
-  send_text(written(events, answer_.on_event));
+  send_events_piece(chunk_of(written(events, answer_.on_event), keeps_alive_));
 }
 
 // The one who writes events remembers earlier ones, so it goes along.
 void Connection::send_events_aside(std::vector<Event> events) {
   is_writing_ = true;
   last_event_ = events.back().id;
-  net::post(shared_.aside.threads, [self = shared_from_this(), events = std::move(events),
-                                    write = std::move(answer_.on_event)]() mutable {
-    auto text = written(events, write);
-    const bool is_over = std::any_of(events.begin(), events.end(), is_end);
-    const auto here = self->stream_.get_executor();
-    net::post(here, [self = std::move(self), text = std::move(text), write = std::move(write),
-                     is_over]() mutable {
-      self->is_writing_ = false;
-      if (self->is_answered_) return;  // the client left meanwhile
-      self->answer_.on_event = std::move(write);
-      self->is_answered_ = is_over || self->is_final_and_read();
-      self->send_text(text);
-    });
-  });
+  net::post(shared_.aside.threads,
+            [self = shared_from_this(), events = std::move(events),
+             write = std::move(answer_.on_event), is_chunked = keeps_alive_]() mutable {
+              auto piece = chunk_of(written(events, write), is_chunked);
+              const bool is_over = std::any_of(events.begin(), events.end(), is_end);
+              const auto here = self->stream_.get_executor();
+              net::post(here, [self = std::move(self), piece = std::move(piece),
+                               write = std::move(write), is_over]() mutable {
+                self->is_writing_ = false;
+                if (self->is_answered_) return;  // the client left meanwhile
+                self->answer_.on_event = std::move(write);
+                self->is_answered_ = is_over || self->is_final_and_read();
+                self->send_events_piece(std::move(piece));
+              });
+            });
 }
 
-void Connection::send_text(const std::string& text) {
-  if (!text.empty()) return send_piece(chunk_of(text));
+void Connection::send_events_piece(std::string bytes) {
+  if (!bytes.empty()) return send_piece(std::move(bytes));
   if (is_answered_) return end_stream();
   ping_later();
 }
@@ -134,15 +143,9 @@ bool Connection::is_final_and_read() const {
   return is_final(answer_.job->status().state) && answer_.job->events_after(last_event_).empty();
 }
 
-std::string Connection::chunk_of(const std::string& text) const {
-  if (!keeps_alive_) return text;
-  std::array<char, 20> size{};
-  const auto end = std::to_chars(size.data(), size.data() + size.size(), text.size(), 16).ptr;
-  return std::string(size.data(), end) + "\r\n" + text + "\r\n";
-}
-
+// A short piece must not keep the memory of a long one before it.
 void Connection::send_piece(std::string bytes) {
-  piece_ = std::move(bytes);
+  piece_.swap(bytes);
   bytes_sent_ += piece_.size();
   is_writing_ = true;
   timer_.cancel();
@@ -157,7 +160,7 @@ void Connection::send_piece(std::string bytes) {
 }
 
 void Connection::end_stream() {
-  piece_ = keeps_alive_ ? "0\r\n\r\n" : "";
+  std::string(keeps_alive_ ? "0\r\n\r\n" : "").swap(piece_);
   keeps_alive_ = keeps_alive_ && !shared_.is_stopping;
   is_writing_ = true;
   stream_.expires_after(shared_.options.write_time);
@@ -174,7 +177,7 @@ void Connection::ping_later() {
   timer_.async_wait([weak = weak_from_this()](error_code error) {
     const auto self = weak.lock();
     if (error || !self || self->is_answered_ || self->is_writing_) return;
-    self->send_piece(self->chunk_of(": ping\n\n"));
+    self->send_piece(chunk_of(": ping\n\n", self->keeps_alive_));
   });
 }
 
