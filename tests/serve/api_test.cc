@@ -120,6 +120,29 @@ TEST(Api, StreamsPartialPicturesAndTheWholeOne) {
   EXPECT_THAT(answer, HasSubstr("\"b64_json\""));
 }
 
+// After a third and two thirds of the steps, counted anew for each picture.
+TEST(Api, SpreadsPartialPicturesOverTheSteps) {
+  FakeEngine engine(FakeEngine::Steps::kHeld);
+  const Server server(engine);
+  RawClient client(server.port());
+  client.send(Server::request_text("POST /v1/images/generations", "", R"({"prompt": "a", "n": 2,
+      "size": "16x16", "steps": 6, "stream": true, "partial_images": 2})"));
+  for (int picture = 0; picture < 2; ++picture) {
+    client.forget();
+    for (int step = 1; step < 6; ++step) {
+      engine.release(1);
+      ASSERT_TRUE(client.read_until(text_of("\"step\":", step, ",")));
+      const auto& all = client.received();
+      EXPECT_EQ(all.find("\"partial_image_index\":0") != all.npos, step >= 2) << step;
+      EXPECT_EQ(all.find("\"partial_image_index\":1") != all.npos, step >= 4) << step;
+    }
+    engine.release(1);
+    ASSERT_TRUE(client.read_until("event: image_generation.completed"));
+    ASSERT_TRUE(client.read_until("\"usage\""));
+  }
+  EXPECT_EQ(engine.preview_interval(), 0) << "each step may be the one";
+}
+
 TEST(Api, PassesOnWhatTheEngineWarnsOf) {
   FakeEngine engine;
   const Server server(engine);

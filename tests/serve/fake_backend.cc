@@ -7,6 +7,7 @@ void FakeEngine::draw(const Request& request, const Hooks& hooks) {
     const std::scoped_lock lock(mutex_);
     ++calls_;
     last_ = request;
+    preview_interval_ = hooks.preview_interval;
     changed_.notify_all();
   }
   if (request.prompts.front() == "fails") throw Error("the device is out of memory");

@@ -30,6 +30,10 @@ class FakeEngine {
     const std::scoped_lock lock(mutex_);
     return last_;
   }
+  double preview_interval() {
+    const std::scoped_lock lock(mutex_);
+    return preview_interval_;
+  }
   void wait_until_called(int calls) {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return calls_ >= calls; });
@@ -99,6 +103,7 @@ class FakeEngine {
   bool is_held_;
   int allowed_ = 0, calls_ = 0;
   Request last_;
+  double preview_interval_ = -1;  // of the last call
 };
 
 }  // namespace braid::serve

@@ -21,8 +21,20 @@ TEST(HttpServer, LetsOnlyItsOwnNameIn) {
   EXPECT_EQ(status_of(server.ask("GET /v1/models", "host: LOCALHOST:8188\r\n")), 200);
   EXPECT_EQ(status_of(server.ask("GET /v1/models", "host: 127.0.0.1:1\r\n")), 200);
   EXPECT_EQ(status_of(server.ask("GET /v1/models", "host: [::1]:8188\r\n")), 200);
+  EXPECT_EQ(status_of(server.ask("GET /v1/models", "host: [::1]\r\n")), 200);
   EXPECT_EQ(status_of(server.ask("GET /v1/models", "host: pictures.example\r\n")), 200);
   EXPECT_EQ(status_of(server.ask("GET /v1/models", "host: a\r\nhost: localhost\r\n")), 400);
+}
+
+TEST(HttpServer, KnowsItselfByTheAddressItIsReachedAt) {
+  FakeEngine engine;
+  const Server server(engine, {}, {.address = "127.0.0.2"});
+  const auto status = [&](const std::string& host) {
+    RawClient client(server.port(), "127.0.0.2");
+    return status_of(client.asked("GET /livez HTTP/1.0\r\nhost: " + host + "\r\n\r\n"));
+  };
+  EXPECT_EQ(status("127.0.0.2:8188"), 200);
+  EXPECT_EQ(status("127.0.0.3:8188"), 403);
 }
 
 TEST(HttpServer, KnowsItselfByAbsoluteAddresses) {
@@ -176,6 +188,7 @@ TEST(HttpServer, AnswersRequestsThatComeAheadInTheirOrder) {
   ASSERT_NE(first, std::string::npos);
   ASSERT_NE(second, std::string::npos);
   EXPECT_LT(first, second);
+  EXPECT_LT(second, all.find("\r\n0\r\n\r\n")) << "an empty chunk ends the stream";
   EXPECT_LT(second, all.find("alive"));
 }
 

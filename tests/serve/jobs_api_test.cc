@@ -26,6 +26,7 @@ TEST(JobsApi, RunsJobsThatAreAskedAboutLater) {
   ASSERT_TRUE(events.read_until("\"step\":2,\"steps\":4"));
   ASSERT_TRUE(events.read_until("event: preview"));
   EXPECT_EQ(json_of(server.ask("GET /v1/jobs/" + id))["state"], "running");
+  EXPECT_EQ(engine.preview_interval(), 0.5) << "seconds";
   engine.finish();
   ASSERT_TRUE(events.read_until("event: done"));
   const auto picture = server.ask("GET /v1/jobs/" + id + "/pictures/0");
@@ -48,6 +49,19 @@ TEST(JobsApi, ReplaysWhatAReaderHasMissed) {
   EXPECT_THAT(rest, HasSubstr("event: done"));
   const auto none = server.ask("GET /v1/jobs/" + id + "/events?after=99999");
   EXPECT_EQ(status_of(none), 200) << "ends, as there will be nothing";
+}
+
+// A browser's EventSource returns to the address it was given, which is older than its header.
+TEST(JobsApi, BelievesTheHeaderOfAReaderThatReturns) {
+  FakeEngine engine;
+  const Server server(engine);
+  const std::string id = json_of(server.ask("POST /v1/jobs", "", kSmall))["id"];
+  const auto path = "GET /v1/jobs/" + id + "/events";
+  server.ask(path);
+  EXPECT_THAT(server.ask(path + "?after=1"), HasSubstr("id: 2\nevent: started"));
+  const auto rest = server.ask(path + "?after=1", "last-event-id: 2\r\n");
+  EXPECT_THAT(rest, Not(HasSubstr("event: started")));
+  EXPECT_THAT(rest, HasSubstr("event: picture"));
 }
 
 // A browser's EventSource asks again after each end of a stream; 204 makes it stop (WHATWG).

@@ -78,6 +78,29 @@ TEST(OddHttp, AnswersOthersWhileItWritesALargeAnswer) {
   }
 }
 
+// Bodies take memory: 16 large ones at once, and small ones besides.
+TEST(OddHttp, ReadsFewLargeBodiesAtOnce) {
+  FakeEngine engine;
+  const Server server(engine);
+  const std::string large =
+      "POST /v1/jobs HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
+      "content-length: 300000\r\nexpect: 100-continue\r\n\r\n";
+  std::vector<std::unique_ptr<RawClient>> clients;
+  for (int i = 0; i < 16; ++i) {
+    clients.push_back(std::make_unique<RawClient>(server.port()));
+    clients.back()->send(large);
+    ASSERT_TRUE(clients.back()->read_until("100 Continue"));
+  }
+  EXPECT_THAT(RawClient(server.port()).asked(large), HasSubstr("too_many_large_requests"));
+  EXPECT_EQ(status_of(server.ask("POST /v1/jobs", "", kSmall)), 202);
+  clients.clear();
+  while (server.http().num_connections() > 0)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  RawClient next(server.port());
+  next.send(large);
+  EXPECT_TRUE(next.read_until("100 Continue"));
+}
+
 // A reader that is slow, but reads: the time limit of writing grows with the answer.
 TEST(OddHttp, GivesLongAnswersMoreTime) {
   FakeEngine engine;

@@ -1,51 +1,14 @@
 // Jobs from acceptance to end, without sockets.
-#include "serve/service.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <future>
 
-#include "fake_backend.h"
-#include "serve/api_error.h"
+#include "service_jobs.h"
 
 namespace braid::serve::service_test {
 
 using testing::ElementsAre;
-
-Order order_of(const std::string& prompt, int pictures = 1, const std::string& client = "me") {
-  Order order{.client = client, .is_kept = true, .has_previews = true, .preview_interval = 0};
-  order.request = {.prompts = {prompt},
-                   .width = 16,
-                   .height = 16,
-                   .steps = 4,
-                   .guidance = 1,
-                   .max_sequence_length = 64,
-                   .seed = 7,
-                   .num_images = pictures};
-  return order;
-}
-
-void start(Service& service) {
-  service.start();
-  while (service.status().readiness == Readiness::kLoading)
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-}
-
-JobState wait_for_end(const Job& job) {
-  while (!is_final(job.status().state)) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  return job.status().state;
-}
-
-int status_of_refusal(Service& service, Order order) {
-  try {
-    service.submit(std::move(order));
-  } catch (const ApiError& error) {
-    return error.status;
-  }
-  return 0;
-}
 
 std::vector<std::string> names_of(const std::vector<Event>& events) {
   std::vector<std::string> names;
@@ -113,6 +76,32 @@ TEST(Service, RefusesPicturesBeyondTheBoundAndSaysWhenToComeAgain) {
   }
 }
 
+// From measured steps, but never so long that OpenAI's clients give up.
+TEST(Service, SaysWhenTheRunningJobWillHaveEnded) {
+  for (const auto& [steps, shortest, longest] : {std::tuple(400, 5, 119), {100'000, 120, 120}}) {
+    FakeEngine engine(FakeEngine::Steps::kHeld);
+    Service service(engine.load(), {.max_waiting_pictures = 1});
+    start(service);
+    const auto first = service.submit(order_of("a"));
+    engine.wait_until_called(1);
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));  // in the first step
+    engine.release(4);
+    wait_for_end(*first);
+    auto slow = order_of("a");
+    slow.request.steps = steps;
+    const auto running = service.submit(slow);
+    while (!running->status().eta) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    service.submit(order_of("waits"));
+    try {
+      service.require_room();
+      ADD_FAILURE() << "there was room";
+    } catch (const ApiError& error) {
+      EXPECT_GE(error.retry_after, shortest);
+      EXPECT_LE(error.retry_after, longest);
+    }
+  }
+}
+
 TEST(Service, CancelsAWaitingJobAtOnceAndARunningOneWithinAStep) {
   FakeEngine engine(FakeEngine::Steps::kHeld);
   Service service(engine.load(), {});
@@ -141,99 +130,6 @@ TEST(Service, FailsAJobAndServesTheNext) {
   EXPECT_EQ(wait_for_end(*bad), JobState::kFailed);
   EXPECT_EQ(bad->status().error, "the device is out of memory");
   EXPECT_EQ(wait_for_end(*service.submit(order_of("a"))), JobState::kDone);
-}
-
-TEST(Service, StopsWhenTheEngineIsLost) {
-  FakeEngine engine(FakeEngine::Steps::kHeld);
-  Service service(engine.load(), {});
-  start(service);
-  const auto first = service.submit(order_of("runs"));
-  const auto last = service.submit(order_of("is lost")), waiting = service.submit(order_of("a"));
-  engine.finish();
-  EXPECT_EQ(wait_for_end(*last), JobState::kFailed);
-  EXPECT_EQ(wait_for_end(*waiting), JobState::kFailed) << "nobody waits for ever";
-  while (service.status().readiness != Readiness::kStopped)
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  EXPECT_TRUE(service.failure());
-  EXPECT_EQ(status_of_refusal(service, order_of("a")), 503);
-}
-
-TEST(Service, DrainsWhatItHasAccepted) {
-  FakeEngine engine(FakeEngine::Steps::kHeld);
-  Service service(engine.load(), {});
-  start(service);
-  const auto running = service.submit(order_of("a")), waiting = service.submit(order_of("b"));
-  service.drain();
-  EXPECT_EQ(service.status().readiness, Readiness::kDraining);
-  EXPECT_EQ(status_of_refusal(service, order_of("c")), 503);
-  engine.finish();
-  EXPECT_EQ(wait_for_end(*running), JobState::kDone);
-  EXPECT_EQ(wait_for_end(*waiting), JobState::kDone);
-  while (service.status().readiness != Readiness::kStopped)
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-}
-
-TEST(Service, KeepsOtherRanksAliveAndTellsThemOfTheEnd) {
-  FakeEngine engine;
-  std::atomic<int> alive = 0, left = 0;
-  auto backend = engine.backend();
-  backend.keep_alive = [&] { ++alive; };
-  backend.leave = [&] { ++left; };
-  Service service([&](const Hooks&) { return std::vector<Backend>{backend}; }, {});
-  start(service);
-  while (alive == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  const auto job = service.submit(order_of("a"));
-  EXPECT_EQ(wait_for_end(*job), JobState::kDone);
-  job->mark_fetched(0);
-  service.drain();
-  service.wait();
-  EXPECT_EQ(left, 1);
-}
-
-TEST(Service, StopsWhenARankIsLostWhileNothingIsAsked) {
-  FakeEngine engine;
-  auto backend = engine.backend();
-  backend.keep_alive = [] { throw BackendLost("rank 1 is gone"); };
-  Service service([&](const Hooks&) { return std::vector<Backend>{backend}; }, {});
-  service.start();
-  service.wait();
-  EXPECT_EQ(service.status().readiness, Readiness::kStopped);
-  EXPECT_THROW(std::rethrow_exception(service.failure()), BackendLost);
-}
-
-TEST(Service, WaitsForThoseWhoComeForTheirPictures) {
-  FakeEngine engine;
-  Service service(engine.load(), {});
-  start(service);
-  const auto job = service.submit(order_of("a"));
-  wait_for_end(*job);
-  auto stopped = std::async(std::launch::async, [&] {
-    service.drain();
-    service.wait();
-  });
-  EXPECT_EQ(stopped.wait_for(std::chrono::milliseconds(200)), std::future_status::timeout);
-  job->mark_fetched(0);
-  EXPECT_EQ(stopped.wait_for(std::chrono::seconds(5)), std::future_status::ready);
-}
-
-TEST(Service, WaitsForNobodyWhenItIsCutShort) {
-  FakeEngine engine;
-  Service service(engine.load(), {});
-  start(service);
-  wait_for_end(*service.submit(order_of("a")));
-  const auto began = Clock::now();
-  service.stop();
-  service.wait();
-  EXPECT_LT(Clock::now() - began, std::chrono::seconds(5));
-}
-
-TEST(Service, ReportsAModelThatCannotBeLoaded) {
-  Service service([](const Hooks&) -> std::vector<Backend> { throw InputError("no such file"); },
-                  {});
-  service.start();
-  while (service.status().readiness != Readiness::kStopped)
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  EXPECT_THROW(std::rethrow_exception(service.failure()), InputError);
 }
 
 TEST(Service, ForgetsFinishedJobsBeyondABound) {

@@ -1,0 +1,46 @@
+// Orders for a service without sockets, and their ends.
+#pragma once
+
+#include <thread>
+
+#include "fake_backend.h"
+#include "serve/api_error.h"
+#include "serve/service.h"
+
+namespace braid::serve {
+
+inline Order order_of(const std::string& prompt, int pictures = 1,
+                      const std::string& client = "me") {
+  Order order{.client = client, .is_kept = true, .has_previews = true, .preview_interval = 0};
+  order.request = {.prompts = {prompt},
+                   .width = 16,
+                   .height = 16,
+                   .steps = 4,
+                   .guidance = 1,
+                   .max_sequence_length = 64,
+                   .seed = 7,
+                   .num_images = pictures};
+  return order;
+}
+
+inline void start(Service& service) {
+  service.start();
+  while (service.status().readiness == Readiness::kLoading)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
+
+inline JobState wait_for_end(const Job& job) {
+  while (!is_final(job.status().state)) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  return job.status().state;
+}
+
+inline int status_of_refusal(Service& service, Order order) {
+  try {
+    service.submit(std::move(order));
+  } catch (const ApiError& error) {
+    return error.status;
+  }
+  return 0;
+}
+
+}  // namespace braid::serve
