@@ -196,6 +196,7 @@ run_serve() {
   python3 -B tools/serve/page_pictures.py "$braid" "$build" || stop 1 "the tests of the page's input pictures failed"
   python3 -B tools/serve/page_faults.py "$braid" "$build" || stop 1 "the page failed by keyboard, on a small phone or at a fault"
   python3 -B tools/serve/pictures_in.py "$braid" || stop 1 "input pictures over HTTP give other results"
+  python3 -B tools/serve/same_bytes.py "$braid" || stop 1 "pictures over HTTP are not those of generate"
   python3 -B tools/serve/replicas.py "$braid" || stop 1 "replicas lost a request"
   python3 -B tools/serve/ranks.py "$braid" || stop 1 "ranks under mpirun give other results"
   python3 -B tools/serve/faults.py "$braid" || stop 1 "the server failed under a load or a fault"
