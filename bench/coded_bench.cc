@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <ctime>
 #include <vector>
 
+#include "ops/cpu/coded.h"
 #include "ops/ops.h"
 #include "ops/reference.h"
 #include "weights/codes/int8.h"
@@ -22,14 +24,32 @@ Matrix coded_rows(ElementType type, std::int64_t rows, std::int64_t columns) {
           .coding = std::make_shared<const Coding>(coding)};
 }
 
-template <class Work>
-double seconds_of(Work work) {
-  const auto begin = std::chrono::steady_clock::now();
-  work();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+double seconds_on(clockid_t clock) {
+  timespec now{};
+  ::clock_gettime(clock, &now);
+  return double(now.tv_sec) + 1e-9 * double(now.tv_nsec);
 }
 
-// Alternates with the same layer in bfloat16: `of_bfloat16` is the median ratio of the two times.
+struct Seconds {
+  double wall, cpu;  // of all threads
+};
+template <class Work>
+Seconds seconds_of(Work work) {
+  const Seconds begin{.wall = seconds_on(CLOCK_MONOTONIC),
+                      .cpu = seconds_on(CLOCK_PROCESS_CPUTIME_ID)};
+  work();
+  return {.wall = seconds_on(CLOCK_MONOTONIC) - begin.wall,
+          .cpu = seconds_on(CLOCK_PROCESS_CPUTIME_ID) - begin.cpu};
+}
+
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + std::ptrdiff_t(values.size() / 2);
+  std::ranges::nth_element(values, middle);
+  return *middle;
+}
+
+// Alternates with the same layer in bfloat16. `of_bfloat16` is the median ratio of the two times,
+// `cpu_of_bfloat16` that of the processor's times, which other programs disturb less.
 void coded_layer(benchmark::State& state, ElementType type) {
   const c10::InferenceMode inference;
   const auto x = at::randn({state.range(0), state.range(1)}, at::kFloat).to(at::kBFloat16);
@@ -43,17 +63,28 @@ void coded_layer(benchmark::State& state, ElementType type) {
   const auto got = ops::linear(few, weight, bias, scratch);
   if ((got - want).norm().item<float>() > 0.01 * want.norm().item<float>())
     state.SkipWithError("differs from its definition");
-  std::vector<double> ratios;
+  std::vector<double> ratios, cpu_ratios;
   for (auto _ : state) {
     const auto time_of = [&](const Matrix& w) {
       return seconds_of([&] { benchmark::DoNotOptimize(ops::linear(x, w, bias, scratch)); });
     };
-    const auto seconds = time_of(weight);
-    state.SetIterationTime(seconds);
-    ratios.push_back(seconds / time_of(dense));
+    const auto coded = time_of(weight), bfloat16 = time_of(dense);
+    state.SetIterationTime(coded.wall);
+    ratios.push_back(coded.wall / bfloat16.wall);
+    cpu_ratios.push_back(coded.cpu / bfloat16.cpu);
   }
-  std::ranges::nth_element(ratios, ratios.begin() + std::ptrdiff_t(ratios.size() / 2));
-  state.counters["of_bfloat16"] = ratios[ratios.size() / 2];
+  state.counters["of_bfloat16"] = median(ratios);
+  state.counters["cpu_of_bfloat16"] = median(cpu_ratios);
+}
+
+// A core's time for a number: `ns`.
+void decoded(benchmark::State& state, ElementType type, at::ScalarType to) {
+  const c10::InferenceMode inference;
+  const auto weight = coded_rows(type, 512, 3072);
+  const auto out = at::empty({512, 3072}, to);
+  std::vector<double> times;
+  for (auto _ : state) times.push_back(seconds_of([&] { ops::decode_on_cpu(weight, out); }).cpu);
+  state.counters["ns"] = 1e9 * median(times) / double(out.numel());
 }
 
 void coded_shapes(benchmark::internal::Benchmark* bench) {
@@ -61,13 +92,27 @@ void coded_shapes(benchmark::internal::Benchmark* bench) {
   bench->Unit(benchmark::kMillisecond)->UseManualTime()->MinTime(2);
 }
 
+#define BRAID_CODED(name, type)                                        \
+  BENCHMARK_CAPTURE(coded_layer, name, type)->Apply(coded_shapes);     \
+  BENCHMARK_CAPTURE(decoded, name##_to_bfloat16, type, at::kBFloat16); \
+  BENCHMARK_CAPTURE(decoded, name##_to_float32, type, at::kFloat)
+
 BENCHMARK_CAPTURE(coded_layer, bfloat16, ElementType::kBfloat16)->Apply(coded_shapes);
-BENCHMARK_CAPTURE(coded_layer, Q8_0, ElementType::kQ8_0)->Apply(coded_shapes);
-BENCHMARK_CAPTURE(coded_layer, Q4_0, ElementType::kQ4_0)->Apply(coded_shapes);
-BENCHMARK_CAPTURE(coded_layer, Q4_K, ElementType::kQ4_K)->Apply(coded_shapes);
-BENCHMARK_CAPTURE(coded_layer, Q5_K, ElementType::kQ5_K)->Apply(coded_shapes);
-BENCHMARK_CAPTURE(coded_layer, Q6_K, ElementType::kQ6_K)->Apply(coded_shapes);
-BENCHMARK_CAPTURE(coded_layer, float8, ElementType::kFloat8E4M3)->Apply(coded_shapes);
+BRAID_CODED(Q4_0, ElementType::kQ4_0);
+BRAID_CODED(Q4_1, ElementType::kQ4_1);
+BRAID_CODED(Q5_0, ElementType::kQ5_0);
+BRAID_CODED(Q5_1, ElementType::kQ5_1);
+BRAID_CODED(Q8_0, ElementType::kQ8_0);
+BRAID_CODED(Q2_K, ElementType::kQ2_K);
+BRAID_CODED(Q3_K, ElementType::kQ3_K);
+BRAID_CODED(Q4_K, ElementType::kQ4_K);
+BRAID_CODED(Q5_K, ElementType::kQ5_K);
+BRAID_CODED(Q6_K, ElementType::kQ6_K);
+BRAID_CODED(IQ4_NL, ElementType::kIq4Nl);
+BRAID_CODED(IQ4_XS, ElementType::kIq4Xs);
+BRAID_CODED(e4m3, ElementType::kFloat8E4M3);
+BRAID_CODED(e5m2, ElementType::kFloat8E5M2);
+#undef BRAID_CODED
 
 }  // namespace
 }  // namespace braid
