@@ -45,12 +45,13 @@ TEST(AdapterKeys, AreTakenApart) {
   EXPECT_EQ(underscored("a.b_c.0"), "a_b_c_0");
 }
 
-// What torch.compile, FSDP and DDP insert, anywhere in a name.
+// What torch.compile, FSDP, DDP and peft insert, anywhere in a name.
 TEST(AdapterKeys, AreReadWithoutWrappers) {
   const auto module = [](const std::string& name) { return parse_adapter_key(name).module; };
   EXPECT_EQ(module("module.a._orig_mod.b.lora_A.default.weight"), "a.b");
   EXPECT_EQ(module("a._fsdp_wrapped_module._checkpoint_wrapped_module.b.diff"), "a.b");
   EXPECT_EQ(module("module.module.a.scale"), "a.scale");
+  EXPECT_EQ(module("base_model.model.a.base_layer.bias"), "base_model.model.a.bias");
   EXPECT_EQ(module("submodule.a_module.alpha"), "submodule.a_module");
   EXPECT_EQ(module("module.alpha"), "alpha");
 }
@@ -124,7 +125,7 @@ TEST_F(AdapterFiles, ReplaceWholeTensors) {
   const auto a = at::randn({4, 6}), bias = at::randn({8}), m = at::randn({8, 6});
   const auto b = at::randn({6, 16});
   const auto got = all(load({{.file = write({{"transformer.x.0.to_k.weight", a},
-                                             {"transformer.x.0.to_m.bias", bias},
+                                             {"base_model.model.x.0.to_m.base_layer.bias", bias},
                                              {"x.norm.weight", m},
                                              {"b.set_weight", b},
                                              {"a.alpha", at::ones({})}})}}));

@@ -42,7 +42,8 @@ Matrix quantised(const Tensor& rows_NC, const Adapted& a) {
 
 LoadedMatrix make(const Adapted& a, const Target& target) {
   const auto loaded = a.base.make(target);
-  apply(a.changes.changes, a.wanted, loaded.matrix.values_NC);
+  const auto& values = loaded.matrix.values_NC;
+  apply(a.changes.changes, a.wanted, values.dim() > 2 ? values.view({values.size(0), -1}) : values);
   const auto numbers = taken_rows(loaded.matrix.values_NC, a.cut.rows);
   if (a.form != Quantize::kNone) return {.matrix = quantised(numbers, a), .read = loaded.read};
   return {.matrix = {.values_NC = taken_columns(numbers, a.cut.columns).to(a.dtype)},

@@ -83,10 +83,10 @@ constexpr std::array kEndings = std::to_array<Ending>({
 constexpr std::array<std::string_view, 3> kNamed = {".lora_A.", ".lora_B.",
                                                     ".lora_magnitude_vector."};
 
-// Segments that torch.compile, FSDP, checkpointing and DDP insert for their wrappers. No layer is
-// named so.
-constexpr std::array<std::string_view, 4> kWrappers = {"_orig_mod.", "_fsdp_wrapped_module.",
-                                                       "_checkpoint_wrapped_module.", "module."};
+// Segments that torch.compile, FSDP, checkpointing, DDP and peft (trained biases of its layers)
+// insert for their wrappers. No layer is named so.
+constexpr std::array<std::string_view, 5> kWrappers = {
+    "_orig_mod.", "_fsdp_wrapped_module.", "_checkpoint_wrapped_module.", "module.", "base_layer."};
 
 std::string without_wrappers(std::string name) {
   for (const auto wrapper : kWrappers) {

@@ -29,14 +29,19 @@ std::vector<std::pair<Share, std::int64_t>> runs_of(const AdapterTarget& target)
   return runs;
 }
 
-Delta delta_of_vector(const Tensor& vector, double factor = 1) {
-  const auto numbers = vector.to(at::kFloat).flatten() * factor;
-  const auto open = [numbers](at::Device device) {
+// Numbers as stored: a vector, or rows.
+Delta delta_of_numbers(const Tensor& numbers, double factor = 1) {
+  const auto open = [numbers = numbers.to(at::kFloat) * factor](at::Device device) {
     return [there = numbers.to(device)](Share rows) {
       return there.narrow(0, rows.begin, rows.count);
     };
   };
-  return {.rows = numbers.size(0), .columns = 1, .factor = factor, .open = open};
+  const auto rows = numbers.size(0);
+  return {.rows = rows, .columns = numbers.numel() / rows, .factor = factor, .open = open};
+}
+
+Delta delta_of_vector(const Tensor& vector, double factor = 1) {
+  return delta_of_numbers(vector.flatten(), factor);
 }
 
 // Collects one file's changes to one of our tensors.
@@ -45,12 +50,17 @@ class Found {
   Found(const AdapterSearch& search, const AskedTensor& asked) : search_(search), asked_(asked) {}
 
   void add_targets();
-  void add_named_vectors();
+  void add_named_tensors();
   AdapterChanges found;
 
  private:
   const AdapterFile& file() const { return *search_.adapter.file; }
   bool is_bias() const { return asked_.name == "bias"; }
+  bool is_vector() const { return asked_.shape.size() == 1; }
+  // Of a row; a convolution's has all channels of its window.
+  std::int64_t width() const {
+    return c10::multiply_integers(asked_.shape) / std::max<std::int64_t>(1, asked_.shape[0]);
+  }
   std::string where(const AdapterModule& module) const {
     return text_of(file().source(), ": '", module.name, "'");
   }
@@ -66,7 +76,7 @@ class Found {
                       const AdapterTarget& target) const;
   void check_fit(const Delta& delta, const AdapterModule& module, std::int64_t rows) const;
   void add(const AdapterModule& module, const AdapterTarget& target);
-  void add_vector(const AdapterModule& module, AdapterRole role);
+  void add_named(const AdapterModule& module, AdapterRole role);
 
   const AdapterSearch& search_;
   const AskedTensor& asked_;
@@ -101,7 +111,7 @@ std::optional<Delta> Found::delta_for(const AdapterModule& module,
   if (is_bias()) return bias_delta(module, target);
   using Role = AdapterRole;
   for (const auto role : {Role::kDifference, Role::kWhole, Role::kReplacement})
-    if (const auto* const stored = module.find(role); stored && asked_.shape.size() == 1)
+    if (const auto* const stored = module.find(role); stored && is_vector())
       return delta_of_vector(finite_numbers(file(), *stored));
   auto delta = delta_of(file(), module, target);
   const auto& [layer, inputs] = search_.names.grown;
@@ -118,7 +128,7 @@ void Found::add_magnitudes(Change& change, const AdapterModule& module,
   const auto* const stored = module.find(AdapterRole::kMagnitude);
   if (!stored || is_bias()) return;
   const auto numbers = finite_numbers(file(), *stored).to(at::kFloat);
-  const auto rows = change.delta.rows, columns = asked_.shape[1];
+  const auto rows = change.delta.rows, columns = width();
   const bool is_column = numbers.dim() == 1 || (numbers.dim() == 2 && numbers.size(1) == 1);
   const bool is_row = numbers.dim() == 2 && numbers.size(0) == 1 && numbers.size(1) == columns;
   require((is_column && numbers.size(0) == rows) || is_row, file().source(), ": tensor '",
@@ -131,19 +141,16 @@ void Found::add_magnitudes(Change& change, const AdapterModule& module,
 }
 
 void Found::check_fit(const Delta& delta, const AdapterModule& module, std::int64_t rows) const {
-  const auto columns = asked_.shape.size() < 2 ? 1 : asked_.shape[1];
-  require(delta.rows == rows && delta.columns == columns, where(module), " is for a ",
+  require(delta.rows == rows && delta.columns == width(), where(module), " is for a ",
           is_bias() ? "bias" : "weight", " of [", delta.rows, ", ", delta.columns,
           "], the model's ", asked_.path(), rows == asked_.shape[0] ? "" : " there", " is [", rows,
-          ", ", columns, "]");
+          ", ", width(), "]");
 }
 
 void Found::add(const AdapterModule& module, const AdapterTarget& target) {
   check_readable(module);
   const auto delta = delta_for(module, target);
   if (!delta) return;
-  require(asked_.shape.size() <= 2, where(module), " is for a matrix, the model's ", asked_.path(),
-          " has the shape ", asked_.shape);
   check_fit(*delta, module, target.rows.count);
   Change change{.rows = {},
                 .from = 0,
@@ -172,10 +179,15 @@ void Found::add_targets() {
   }
 }
 
-void Found::add_vector(const AdapterModule& module, AdapterRole role) {
+void Found::add_named(const AdapterModule& module, AdapterRole role) {
   const auto* const stored = module.find(role);
   if (!stored || !found.changes.empty()) return;
-  const auto delta = delta_of_vector(finite_numbers(file(), *stored));
+  const auto numbers = finite_numbers(file(), *stored);
+  require(is_vector() || numbers.numel() == c10::multiply_integers(asked_.shape), where(module),
+          " has the shape ", numbers.sizes(), ", the model's ", asked_.path(), " has ",
+          at::IntArrayRef(asked_.shape));
+  const auto delta = is_vector() ? delta_of_vector(numbers)
+                                 : delta_of_numbers(numbers.reshape({asked_.shape[0], width()}));
   check_fit(delta, module, asked_.shape[0]);
   found.changes.push_back({.rows = {.begin = 0, .count = asked_.shape[0]},
                            .from = 0,
@@ -186,14 +198,15 @@ void Found::add_vector(const AdapterModule& module, AdapterRole role) {
   found.stored.push_back(*stored);
 }
 
-// Vectors whose whole names precede what is done to them: "norm.scale", "norm.scale.diff".
-void Found::add_named_vectors() {
-  if (asked_.shape.size() != 1) return;
+// Tensors whose whole names precede what is done to them: norms ("norm.scale", "norm.scale.diff"),
+// and those that are neither a weight nor a bias, like tokens for padding.
+void Found::add_named_tensors() {
+  if (!is_vector() && (asked_.name == "weight" || is_bias())) return;
   for (const auto& name : replacements_of(search_.names, asked_.path()))
     if (const auto* const module = file().find(name))
       for (const auto role :
            {AdapterRole::kReplacement, AdapterRole::kWhole, AdapterRole::kDifference})
-        add_vector(*module, role);
+        add_named(*module, role);
 }
 
 }  // namespace
@@ -214,7 +227,7 @@ AdapterChanges AdapterSearch::changes_of(const AskedTensor& asked) const {
   if (asked.shape.empty()) return {};
   Found found(*this, asked);
   found.add_targets();
-  found.add_named_vectors();
+  found.add_named_tensors();
   return std::move(found.found);
 }
 

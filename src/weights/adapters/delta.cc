@@ -66,13 +66,12 @@ struct Subject {
   const PeftScaling* peft() const;
 };
 
-// A 1 x 1 convolution [N C 1 1] counts as a matrix [N C].
+// A convolution's [N C H W] or [N C T H W] counts as a matrix [N C...].
 Tensor Subject::matrix(AdapterRole role) const {
   const auto* const stored = find(role);
   require(stored != nullptr, where(), " lacks one of the tensors that belong together");
   auto numbers = finite_numbers(file, *stored);
-  if (numbers.dim() == 4 && numbers.size(2) == 1 && numbers.size(3) == 1)
-    numbers = numbers.flatten(1);
+  if (numbers.dim() == 4 || numbers.dim() == 5) numbers = numbers.flatten(1);
   require(numbers.dim() == 2 && numbers.numel() > 0, file.source(), ": tensor '",
           stored->entry.name, "' should be a matrix, its shape is ", numbers.sizes());
   return numbers;

@@ -1,0 +1,56 @@
+// Adapters of tensors that are neither matrices nor vectors: tokens for padding, tables, and
+// convolutions.
+#include "adapted_model.h"
+
+namespace braid::adapted_tensors_test {
+
+using testing::HasSubstr;
+
+class AdaptedTensorsTest : public AdaptedModel {
+ protected:
+  AdaptedTensorsTest() {
+    base_["t.table"] = at::randn({1, 2, 3});
+    base_["c.weight"] = at::randn({4, 3, 1, 2, 2});
+    write_file(folder_ / "m.safetensors", write_safetensors(base_));
+  }
+};
+
+TEST_F(AdaptedTensorsTest, AreChangedOrReplacedByName) {
+  const auto change = at::randn({1, 2, 3});
+  for (const auto& stored : {change, change.flatten(), change.squeeze(0)})
+    expect_added({{.file = write({{"transformer.t.table.diff", stored}}), .scale = -0.5}},
+                 {{"t.table", -0.5 * change}});
+  for (const std::string name : {"transformer.t.table", "t.table.set_weight"})
+    expect_added({{.file = write({{name, change}, {"n.diff", at::zeros({6})}})}},
+                 {{"t.table", change - base_.at("t.table")}});
+  EXPECT_TRUE(warnings_.empty()) << warnings_[0];
+  EXPECT_THAT(refusal({{"t.table.diff", at::ones({7})}}),
+              HasSubstr("'t.table' has the shape [7], the model's t.table has [1, 2, 3]"));
+  EXPECT_THAT(refusal({{"t.table.diff", at::full({6}, NAN)}}), HasSubstr("not finite"));
+}
+
+TEST_F(AdaptedTensorsTest, CanOnlyBeFused) {
+  const auto file = write({{"t.table.diff", at::ones({1, 2, 3})}});
+  const Weights w(source({{.file = file}}, AdapterMode::kBeside), {});
+  EXPECT_THAT(message_of([&] {
+                (w / "t").tensor("table", {1, 2, 3});
+              }),
+              HasSubstr("changes t.table, which is not a matrix: it can only be fused"));
+}
+
+// As peft and LyCORIS write them: the first factor has the window.
+TEST_F(AdaptedTensorsTest, OfConvolutionsHaveChannelsTimesWindow) {
+  const auto down = at::randn({2, 3, 1, 2, 2}), up = at::randn({4, 2, 1, 1, 1});
+  const auto product = up.flatten(1).mm(down.flatten(1)).view({4, 3, 1, 2, 2});
+  expect_added({{.file = write({{"c.lora_A.weight", down}, {"c.lora_B.weight", up}})}},
+               {{"c.weight", product}});
+  const auto diff = at::randn({4, 3, 1, 2, 2});
+  expect_added({{.file = write({{"c.diff", diff}})}}, {{"c.weight", diff}});
+  const auto left = at::randn({2, 3}), right = at::randn({2, 1, 1, 2, 2});
+  expect_added({{.file = write({{"c.lokr_w1", left}, {"c.lokr_w2", right}})}},
+               {{"c.weight", at::kron(left.view({2, 3, 1, 1, 1}), right)}});
+  EXPECT_THAT(refusal({{"c.lora_A.weight", at::ones({2, 3})}, {"c.lora_B.weight", up}}),
+              HasSubstr("is for a weight of [4, 3], the model's c.weight is [4, 12]"));
+}
+
+}  // namespace braid::adapted_tensors_test
