@@ -158,14 +158,14 @@ DenoiseJob Run::prepare(Batch batch, const Condition& of_prompts, float first_si
   };
   DenoiseJob job{.latents_BNC = {},
                  .branches = {begin(of_prompts)},
-                 .set_step = [&family](DenoiserInput& in, const Tensor& latents,
-                                       float timestep) { family.set_step(in, latents, timestep); },
+                 .set_step = std::bind_front(&Family::set_step, &family),
                  .guidance = settings_.true_guidance,
                  .unguided = model_.mesh().cfg.size() > 1 ? DenoiseJob::Unguided::kAllBranches
                                                           : DenoiseJob::Unguided::kOneBranch};
   if (negative_) job.branches.push_back(begin(expanded(*negative_, batch.count)));
   for (int i = batch.first; i < batch.first + batch.count; ++i)
     job.generators.push_back(generator_of(settings_.seed + std::uint64_t(i)));
+  job.draw_for_step = std::bind_front(&Family::draw_for_step, &family, job.generators, size);
   start_->begin(job, batch.first, first_sigma);
   return job;
 }

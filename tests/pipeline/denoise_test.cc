@@ -266,16 +266,19 @@ TEST(Denoise, AZeroVelocityStaysZeroHoweverItIsShaped) {
   EXPECT_TRUE(at::equal(guided_velocity(job, zero, zero), zero));
 }
 
-TEST(Denoise, StochasticSamplingDrawsFromThePicturesGenerators) {
+TEST(Denoise, AStochasticStepAddsTheNoiseDrawnForIt) {
   auto job = job_of(at::kFloat);
-  job.generators = {generator_of(1), generator_of(2)};
+  const auto noise = at::randn({2, 6, 8});
+  job.draw_for_step = [&](const DenoiserInput& in) {
+    EXPECT_TRUE(at::equal(in.noise.x_BLC, job.latents_BNC));
+    return noise;
+  };
   const Predict none = [](const DenoiserInput& in) { return at::zeros_like(in.noise.x_BLC); };
   const Schedule half{.sigmas = {1, 0.5f}, .timesteps = {1000}};
   const auto result =
       denoise(one_by_one(none), {.stochastic_sampling = true}, half, job, [](const StepTaken&) {});
-  const auto noise = at::randn({1, 6, 8}, generator_of(2), at::kFloat);
-  const auto want = 0.5 * job.latents_BNC[1] + 0.5 * noise[0];
-  EXPECT_TRUE(at::allclose(result.latents_BNC[1], want, 1e-6, 1e-6));
+  const auto want = 0.5 * job.latents_BNC + 0.5 * noise;
+  EXPECT_TRUE(at::allclose(result.latents_BNC, want, 1e-6, 1e-6));
 }
 
 TEST(Denoise, EndsWhenTheObserverThrows) {

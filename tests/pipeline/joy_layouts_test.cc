@@ -2,9 +2,13 @@
 // diffusers.
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+
+#include "base/json.h"
 #include "joy_model.h"
 #include "pipeline/planner/planner.h"
 #include "pipeline/proofs/verify.h"
+#include "temporary_folder.h"
 #include "traffic_text.h"
 
 namespace braid::joy_layouts_test {
@@ -71,6 +75,26 @@ TEST_P(JoyLayouts, MoveWhatIsPredicted) {
   const auto blocks = share_of(job.shape().num_blocks(), 0, degrees.layers);
   EXPECT_EQ(text_of_traffic(step),
             text_of_traffic(predict_traffic(job, degrees, 0, stage_of(job.shape(), blocks))));
+}
+
+// With stochastic steps the reference draws noise for all items, references among them.
+TEST(JoyNoise, OfEveryStepIsTheReferencesOnAllRanks) {
+  const TemporaryFolder folder;
+  const auto edit = folder.path() / "edit", plus = plus_in(folder.path());
+  std::filesystem::copy(kJoy / "model", edit, std::filesystem::copy_options::recursive);
+  for (const auto& model : {edit, plus}) {
+    const auto path = model / "scheduler/scheduler_config.json";
+    auto config = read_json(path);
+    config["stochastic_sampling"] = true;
+    write_file(path, config.dump());
+  }
+  const auto want = Checkpoint::open_file(kJoy / "stochastic.safetensors");
+  const auto error = [&](const char* name, const PipelineOptions& options, const Request& request) {
+    const auto got = recorded_latents(options, request).at("latents_final");
+    return largest_difference(got, want.find(name)->view());
+  };
+  EXPECT_LT(error("edit", joy_with({}, {}, edit), joy_request()), 1e-4);
+  EXPECT_LT(error("plus", joy_with({.ring = 2}, {}, plus), plus_request()), 1e-4);
 }
 
 // Also the picture's, where the layers of the autoencoder come and go one by one.

@@ -31,6 +31,30 @@ inline Request joy_request() {
           .pictures = {.references = {joy_reference(0)}}};
 }
 
+// The request behind plus.safetensors.
+inline Request plus_request() {
+  auto request = joy_request();
+  request.negative_prompt = "blurry, two stars";
+  request.width = 640;
+  request.height = 512;
+  request.seed = 6;
+  request.pictures.references.push_back(joy_reference(1));
+  return request;
+}
+
+// Edit-Plus has the same parts under other names.
+inline std::filesystem::path plus_in(const std::filesystem::path& folder) {
+  std::filesystem::copy(kJoy / "model", folder / "plus", std::filesystem::copy_options::recursive);
+  for (const auto* file : {"model_index.json", "transformer/config.json"}) {
+    auto text = read_file(folder / "plus" / file);
+    const std::string edit = "JoyImageEdit";
+    for (auto at = text.find(edit); at != std::string::npos; at = text.find(edit, at + 1))
+      text.insert(at + edit.size(), "Plus");
+    write_file(folder / "plus" / file, text);
+  }
+  return folder / "plus";
+}
+
 inline PipelineOptions joy_with(const Layout& layout = {}, const Memory& memory = {},
                                 const std::filesystem::path& model = kJoy / "model") {
   return {.model = model,

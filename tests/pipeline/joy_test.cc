@@ -22,30 +22,6 @@ namespace braid::joy_test {
 namespace fs = std::filesystem;
 using testing::HasSubstr;
 
-// The request behind plus.safetensors.
-Request plus_request() {
-  auto request = joy_request();
-  request.negative_prompt = "blurry, two stars";
-  request.width = 640;
-  request.height = 512;
-  request.seed = 6;
-  request.pictures.references.push_back(joy_reference(1));
-  return request;
-}
-
-// Edit-Plus has the same parts under other names.
-fs::path plus_in(const fs::path& folder) {
-  fs::copy(kJoy / "model", folder / "plus", fs::copy_options::recursive);
-  for (const auto* file : {"model_index.json", "transformer/config.json"}) {
-    auto text = read_file(folder / "plus" / file);
-    const std::string edit = "JoyImageEdit";
-    for (auto at = text.find(edit); at != std::string::npos; at = text.find(edit, at + 1))
-      text.insert(at + edit.size(), "Plus");
-    write_file(folder / "plus" / file, text);
-  }
-  return folder / "plus";
-}
-
 class JoyFixture {
  public:
   explicit JoyFixture(const char* name)

@@ -230,8 +230,8 @@ TEST_P(WithPictures, EqualsTheReferenceInOneBatch) {
 INSTANTIATE_TEST_SUITE_P(Fixtures, WithPictures,
                          testing::Values("init", "mask", "mask-crop", "fill", "control",
                                          "references", "klein-mask", "klein-kept", "zimage-mask",
-                                         "controlnets", "controlnet-pixels", "control-lora",
-                                         "kontext-mask", "redux"),
+                                         "zimage-stochastic", "controlnets", "controlnet-pixels",
+                                         "control-lora", "kontext-mask", "redux"),
                          [](const auto& info) {
                            auto name = info.param;
                            std::replace(name.begin(), name.end(), '-', '_');

@@ -96,6 +96,22 @@ TEST_P(ZImageLayouts, MoveAndReadWhatIsPredicted) {
   EXPECT_EQ(engine.bytes_read().back().all, want);
 }
 
+TEST(ZImageFamily, DrawsTheSameNoiseForStochasticStepsOnAllRanks) {
+  auto request = guided_zimage();
+  request.num_images = request.batch_size = 2;
+  const auto drawn = [&](const Layout& layout) {
+    auto options = zimage_with(layout);
+    options.model = kZImageModel.parent_path().parent_path() / "zimage-stochastic/model";
+    return drawn_zimage(options, request);
+  };
+  const auto one = drawn({});
+  const auto plain = drawn_zimage(zimage_with(), request);
+  EXPECT_GT(zimage_error(one["latents_final"], plain["latents_final"]), 0.1);
+  for (const Layout& layout : {Layout{.ring = 3}, Layout{.ulysses = 2}, Layout{.layer_split = 2},
+                               Layout{.dp = 2}, Layout{.tp = 2, .cfg = 2}})
+    expect_zimage_equal(drawn(layout), one, request.guidance.value());
+}
+
 TEST(ZImageFamily, GuidesOnTwoRanksToTheSameBits) {
   const auto unguided = drawn_zimage(zimage_with());
   for (const double until : {1.0, 0.2}) {

@@ -215,6 +215,9 @@ ZIMAGE = [
     Case("zimage, truncated, 500 timesteps, three prompts", ZImagePipelineShape(
         seed=22, scheduler={"shift": 3.0, "num_train_timesteps": 500}),
         ask(*LENGTHS, cfg=4.0, cfg_until=0.6, cfg_norm_cap=0.8, negative="blurry", steps=4, seq=64)),
+    Case("zimage, stochastic", ZImagePipelineShape(
+        seed=23, scheduler={"shift": 3.0, "stochastic_sampling": True}),
+        ask(size="112x80", n=2, cfg=3.0, steps=3, seq=64)),
     Case("zimage, tiles, kept in bfloat16", ZImagePipelineShape(
         seed=20, dtype="bfloat16", vae=Shape(latent_channels=4, vae_sample_size=64)),
         ask(size="112x144", cfg=2.0, vae_tiling=True, seq=64)),
@@ -257,6 +260,9 @@ PICTURES = [
         size="96x64", steps=3, init=(90, 150), mask=True, padding_crop=0, mask_blur=3, strength=1.0)),
     Case("klein, mask", KleinShape(seed=40), ask(size="112x80", steps=4, init=(112, 80), mask=True,
                                                  strength=0.8)),
+    Case("klein, mask, stochastic", KleinShape(
+        seed=49, scheduler={"shift": 3.0, "stochastic_sampling": True}),
+        ask(size="112x80", n=2, steps=4, init=(112, 80), mask=True, strength=0.8)),
     Case("klein, mask, to be cut, a reference", KleinShape(seed=41),
          ask(size="96x64", n=2, steps=5, init=(110, 75), mask=True, mask_blur=4, strength=0.5,
              references=((64, 80),))),
@@ -297,6 +303,9 @@ PICTURES = [
          ask(cfg=3.0, negative="blurry", n=2, steps=4, seq=64, init=(64, 64), strength=0.8)),
     Case("zimage, mask", ZImagePipelineShape(seed=32),
          ask(cfg=2.0, steps=4, seq=64, size="80x96", init=(80, 96), mask=True, strength=0.9)),
+    Case("zimage, mask, stochastic", ZImagePipelineShape(
+        seed=33, scheduler={"shift": 3.0, "stochastic_sampling": True}),
+        ask(cfg=2.0, n=2, steps=4, seq=64, size="80x96", init=(80, 96), mask=True, strength=0.9)),
     Case("init, strength 1, bfloat16", shape(heads=4, dtype="bfloat16"),
          ask(guidance=4.0, n=4, steps=4, init=(64, 64), strength=1.0), "bfloat16"),
 ]
@@ -366,6 +375,12 @@ JOY = [
     Case("joy plus, levels that begin below 0", JoyShape(
         seed=11, plus=True, scheduler={"shift": 0.4, "invert_sigmas": True}),
         ask(size="128x192", seq=4096, cfg=4.0, steps=1)),
+    Case("joy edit, stochastic", JoyShape(
+        seed=12, scheduler={"shift": 4.0, "stochastic_sampling": True}),
+        ask(size="640x512", seq=4096, cfg=4.0, steps=3, references=((60, 44),))),
+    Case("joy plus, stochastic, two references", JoyShape(
+        seed=13, plus=True, scheduler={"shift": 4.0, "stochastic_sampling": True}),
+        ask(size="192x256", seq=4096, cfg=2.0, steps=3, references=((60, 44), (40, 90)))),
     # Not for Edit: drawing other noise also changes the reference's sample.
     Case("joy plus, bfloat16", JoyShape(seed=7, plus=True, dtype="bfloat16"),
          ask(size="640x512", seq=4096, cfg=4.0, references=((60, 44),)), "bfloat16"),

@@ -127,6 +127,8 @@ WITH_PICTURES = {
                           references=((75, 66), (64, 80))),
     "zimage-mask": Request(PROMPTS[:1], height=80, steps=3, max_sequence_length=64, seed=24,
                            true_cfg=2.0, init=(40, 50), mask=True, strength=0.8),
+    "zimage-stochastic": Request(PROMPTS[:1], width=80, steps=4, max_sequence_length=64, seed=33,
+                                 num_images=2, true_cfg=2.0, init=(80, 64), strength=0.8),
     "mask-crop": Request(PROMPTS[:1], width=48, height=80, steps=3, max_sequence_length=16, seed=27,
                          init=(90, 61), mask=True, mask_blur=2.5, padding_crop=5, strength=0.7),
     "klein-mask": Request(PROMPTS[:1], width=80, height=64, steps=4, max_sequence_length=50, seed=28,
@@ -194,7 +196,10 @@ def make(name, out):
 # Models that reuse an earlier case's parts as another pipeline class.
 LINKED = {"klein-kept": ("klein", "Flux2KleinKVPipeline"),
           "kontext-mask": ("basic", "FluxKontextPipeline"),
+          "zimage-stochastic": ("zimage-turbo", "ZImagePipeline"),
           "controlnet-pixels": ("controlnets", "FluxPipeline")}
+
+SCHEDULERS = {"zimage-stochastic": {"stochastic_sampling": True}}  # fields that are not the case's
 
 
 def link(name, out):
@@ -207,6 +212,12 @@ def link(name, out):
             made = model / part.name
             made.unlink() if made.is_symlink() else shutil.rmtree(made, ignore_errors=True)
             made.symlink_to(Path(f"../../{case}/model") / part.name)
+    if name in SCHEDULERS:
+        config = json.loads((model / "scheduler/scheduler_config.json").read_text())
+        (model / "scheduler").unlink()
+        (model / "scheduler").mkdir()
+        (model / "scheduler/scheduler_config.json").write_text(
+            json.dumps(config | SCHEDULERS[name], indent=2) + "\n")
     index = json.loads((source / "model_index.json").read_text())
     index.pop("is_distilled", None)
     index["_class_name"] = pipeline

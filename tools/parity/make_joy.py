@@ -5,7 +5,7 @@ usage: python make_joy.py [--out tests/data/parity/joy] [--measure]
 model/; components.safetensors, one part at a time on small inputs, in float32, with the error of
 diffusers' own bfloat16 in manifest.json; edit.safetensors, a request with one reference;
 plus.safetensors, a request to Edit-Plus, whose pipeline has the same parts under other class names,
-with two; reference0.png, reference1.png. manifest.json says how far the parts' float32 outputs move
+with two; stochastic.safetensors, what both draw with stochastic steps; reference0.png, reference1.png. manifest.json says how far the parts' float32 outputs move
 between the instruction sets that this processor has (spread.py); --measure updates only that.
 Pictures have a megapixel, so large tensors are kept in part.
 """
@@ -152,6 +152,13 @@ def whole(pipe, request):
     return {n: thinned(t, STRIDES.get(n, ())) for n, t in found.items()}
 
 
+def stochastic(pipe, request):
+    """Where stochastic steps end."""
+    pipe.scheduler = type(pipe.scheduler).from_config(
+        pipe.scheduler.config, stochastic_sampling=True)
+    return dump.run(pipe, request)["latents_final"]
+
+
 def differences(out):
     """How far the parts' outputs in this process are from those in components.safetensors."""
     torch.set_num_threads(1)
@@ -197,6 +204,8 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         plus = dump.load(plus_of(out / "model", Path(folder) / "plus"))
         save_file(whole(plus, PLUS), out / "plus.safetensors")
+        save_file({"edit": stochastic(pipe, EDIT), "plus": stochastic(plus, PLUS)},
+                  out / "stochastic.safetensors")
     packages = ("torch", "torchvision", "diffusers", "transformers", "tokenizers", "numpy")
     nearest = [[*size, *find_best_bucket(size[1], size[0], 1024)[::-1]] for size in SIZES]
     (out / "manifest.json").write_text(json.dumps({

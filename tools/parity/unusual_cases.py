@@ -327,8 +327,6 @@ def fitted(shape, request):
     """Takes options out of a scheduler that diffusers or Braid has not with this request."""
     if request.steps == 1:
         shape.scheduler.pop("shift_terminal", None)
-    if isinstance(shape, (ZImagePipelineShape, JoyShape)):  # a known difference (docs/numerics.md)
-        shape.scheduler.pop("stochastic_sampling", None)
 
 
 def draw_unusual(seed, family=None):

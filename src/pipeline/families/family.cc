@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "pipeline/sampling/noise.h"
 
 namespace braid {
 
@@ -22,9 +21,14 @@ std::vector<const Part*> Family::parts(Part::Role role) const {
   return found;
 }
 
-Tensor Family::draw(std::span<const at::Generator> generators, PictureSize size,
-                    at::ScalarType dtype) const {
+Tensor Family::draw(Generators generators, PictureSize size, at::ScalarType dtype) const {
   return pack(draw_noise(generators, latent_shape(size), dtype));
+}
+
+// Tokens are what most of the reference's pipelines step.
+Tensor Family::draw_for_step(Generators generators, PictureSize size,
+                             const DenoiserInput& in) const {
+  return draw_noise(generators, {num_tokens(size), in.noise.x_BLC.size(2)}, at::kFloat);
 }
 
 Controls Family::load_controls(const WeightsOf&, const Attend&) const { return {}; }

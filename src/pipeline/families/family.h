@@ -4,10 +4,7 @@
 // Shape letters: B batch, N tokens of latents, T text tokens, C widths, A axes of a position.
 #pragma once
 
-#include <ATen/core/Generator.h>
-
 #include <memory>
-#include <span>
 
 #include "nn/attention.h"
 #include "nn/block_list.h"
@@ -15,6 +12,7 @@
 #include "pipeline/families/description.h"
 #include "pipeline/families/text_encoders.h"
 #include "pipeline/files/model_files.h"
+#include "pipeline/sampling/noise.h"
 
 namespace braid {
 
@@ -58,10 +56,11 @@ class Family {
   virtual Condition behind_prompt(const Condition& embedded, const Prompt& prompt,
                                   const EmbeddedPictures& pictures) const;
 
-  // Latents as tokens, in latents_dtype(); noise drawn on the CPU as in the reference.
+  // Latents as tokens, in latents_dtype(); noise [B N C] drawn on the CPU as in the reference. What
+  // a stochastic step from `in` adds is float32, drawn in the shape of what the reference steps.
   virtual std::int64_t num_tokens(PictureSize size) const = 0;
-  Tensor draw(std::span<const at::Generator> generators, PictureSize size,
-              at::ScalarType dtype) const;  // [B N C]
+  Tensor draw(Generators generators, PictureSize size, at::ScalarType dtype) const;
+  virtual Tensor draw_for_step(Generators, PictureSize size, const DenoiserInput& in) const;
   // The shape of the autoencoder's latents; packing them to tokens, and unpacking.
   virtual std::vector<std::int64_t> latent_shape(PictureSize size) const = 0;  // of one picture
   virtual Tensor pack(const Tensor& latents) const = 0;

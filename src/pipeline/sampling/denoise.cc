@@ -7,14 +7,6 @@
 namespace braid {
 namespace {
 
-// float32 noise in the shape of packed latents, from the pictures' own generators.
-Tensor fresh_noise(const DenoiseJob& job, const Tensor& like_BNC) {
-  std::vector<Tensor> noise;
-  for (const auto& generator : job.generators)
-    noise.push_back(at::randn({1, like_BNC.size(1), like_BNC.size(2)}, generator, at::kFloat));
-  return at::cat(noise).to(like_BNC.device());
-}
-
 // x(sigma) -> x(sigma'), for the velocity v = dx / d(sigma). The noise levels are 0-dim tensors, as
 // in the reference: products with v round to v's dtype.
 Tensor step(const DenoiseJob& job, bool stochastic, const Tensor& x_BNC, const Tensor& v_BNC,
@@ -23,7 +15,8 @@ Tensor step(const DenoiseJob& job, bool stochastic, const Tensor& x_BNC, const T
   const auto scalar = [](float value) { return at::scalar_tensor(value, at::kFloat); };
   const auto x = x_BNC.to(at::kFloat);
   const auto clean = x - scalar(sigma) * v_BNC;
-  const auto next = (1 - scalar(next_sigma)) * clean + scalar(next_sigma) * fresh_noise(job, x);
+  const auto noise = job.draw_for_step(job.branches.front()).to(x.device());
+  const auto next = (1 - scalar(next_sigma)) * clean + scalar(next_sigma) * noise;
   return next.to(v_BNC.scalar_type());
 }
 

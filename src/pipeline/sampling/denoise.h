@@ -30,7 +30,9 @@ struct DenoiseJob {
   TrueGuidance guidance = {};
   // What is evaluated while guidance is off: all branches if each has its own ranks.
   enum class Unguided { kOneBranch, kAllBranches } unguided = Unguided::kOneBranch;
-  std::vector<at::Generator> generators = {};  // per picture, for stochastic sampling
+  std::vector<at::Generator> generators = {};  // per picture
+  // Noise for a stochastic step from this input: Family::draw_for_step with the generators.
+  std::function<Tensor(const DenoiserInput&)> draw_for_step = {};
   std::optional<KeptRegion> kept = {};
   // For each control of the branches: the range of steps, 0 to 1, in which it is followed.
   struct Span {

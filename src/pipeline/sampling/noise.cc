@@ -7,8 +7,7 @@ namespace braid {
 
 at::Generator generator_of(std::uint64_t seed) { return at::detail::createCPUGenerator(seed); }
 
-Tensor draw_noise(std::span<const at::Generator> generators, at::IntArrayRef shape,
-                  at::ScalarType dtype) {
+Tensor draw_noise(Generators generators, at::IntArrayRef shape, at::ScalarType dtype) {
   auto sizes = shape.vec();
   sizes.insert(sizes.begin(), 0);
   std::vector<Tensor> noise = {at::empty(sizes, dtype)};

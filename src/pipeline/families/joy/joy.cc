@@ -29,6 +29,9 @@ class JoyFamily : public PatchFamily {
                                                 const WeightsOf& weights_of,
                                                 const Warn& warn) const override;
 
+  Tensor draw_for_step(Generators generators, PictureSize size,
+                       const DenoiserInput& in) const override;
+
   DenoiserInput begin(const Condition& condition, PictureSize size, double guidance,
                       const at::TensorOptions& like) const override;
   void set_step(DenoiserInput& in, const Tensor& latents_BNC, float timestep) const override;
@@ -65,6 +68,20 @@ std::unique_ptr<const TextEncoders> JoyFamily::load_text(const fs::path& folder,
   const auto w = weights_of(*text_parts().front());
   return std::make_unique<const JoyText>(configs_, folder, device,
                                          load_paged<Qwen3Vl>(configs_.text, w));
+}
+
+// The reference steps all its items and puts references back afterwards. Edit's are latents of one
+// size, the drawn one last; Edit-Plus's are tokens, the drawn ones first.
+Tensor JoyFamily::draw_for_step(Generators generators, PictureSize size,
+                                const DenoiserInput& in) const {
+  auto tokens = num_tokens(size);
+  for (const auto& reference : in.references) tokens += reference.x_BLC.size(1);
+  if (configs_.kind == JoyKind::kPlus)
+    return draw_noise(generators, {tokens, in.noise.x_BLC.size(2)}, at::kFloat)
+        .narrow(1, 0, num_tokens(size));
+  auto items = latent_shape(size);
+  items.insert(items.begin(), tokens / num_tokens(size));
+  return pack(draw_noise(generators, items, at::kFloat).select(1, -1));
 }
 
 // Text at the origin is not rotated; otherwise it lies after all rows and columns.

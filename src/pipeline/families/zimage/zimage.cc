@@ -52,6 +52,12 @@ class ZImageFamily : public PatchFamily {
     return unpack_patches(channels_first(tokens_BNC, configs_.vae.latent_channels), grid(size));
   }
 
+  // The reference steps latents, not tokens.
+  Tensor draw_for_step(Generators generators, PictureSize size,
+                       const DenoiserInput&) const override {
+    return draw(generators, size, at::kFloat);
+  }
+
   DenoiserInput begin(const Condition& condition, PictureSize size, double guidance,
                       const at::TensorOptions& like) const override;
   void set_step(DenoiserInput& in, const Tensor& latents_BNC, float timestep) const override;
