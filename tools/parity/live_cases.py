@@ -406,6 +406,32 @@ REDUX = [
     Case("redux, bfloat16", shape(heads=4, dtype="bfloat16", redux=ReduxShape()),
          ask(seq=512, guidance=4.0, n=4, looked_at=((64, 64),)), "bfloat16"),
 ]
+# FLUX.1's tools as single files of Black Forest Labs' spelling, in 8 bits, from pages.
+INT8 = {"int8": "base", "flags": ("--quantize", "int8", "--offload", "block")}
+TOOLS_IN_FILES = [
+    Case("fill, single file", shape(pipeline="FluxFillPipeline", **FLUX_AXES),
+         ask(size="96x64", init=(120, 70), mask=True, strength=0.8, steps=3), single_file=""),
+    Case("fill, single file, int8, pages", shape(pipeline="FluxFillPipeline", **FLUX_AXES),
+         ask(size="96x64", init=(96, 64), mask=True, strength=1.0),
+         single_file="model.diffusion_model.", **INT8),
+    Case("kontext, single file, true CFG", shape(pipeline="FluxKontextPipeline", **FLUX_AXES),
+         ask(size="64x80", cfg=2.0, negative="blurry", references=((60, 44),)), single_file=""),
+    Case("kontext, single file, int8, pages", shape(pipeline="FluxKontextPipeline", **FLUX_AXES),
+         ask(references=((90, 33),)), single_file="", **INT8),
+    Case("control, single file", shape(pipeline="FluxControlPipeline", **FLUX_AXES),
+         ask(size="96x64", control=(150, 61), n=2), single_file="model.diffusion_model."),
+    Case("control, single file, int8, pages", shape(pipeline="FluxControlPipeline", **FLUX_AXES),
+         ask(control=(64, 64)), single_file="", **INT8),
+    Case("control LoRA over a single file, pages", shape(**FLUX_AXES | {"single_blocks": 2}),
+         ask(size="96x64", control=(96, 64)), single_file="", control_lora=True,
+         flags=("--offload", "block")),
+    Case("redux, single file, int8, pages", shape(redux=ReduxShape(), **FLUX_AXES),
+         ask(seq=512, looked_at=((64, 64), (40, 90)), looked_scales=(1.0, 0.5)), single_file="", **INT8),
+    Case("controlnets beside a single file, tp", shape(controlnets=(
+        NetShape(modes=4), NetShape()), **FLUX_AXES),
+        ask(followed=((64, 64), (90, 50)), control_modes=(2, 0), control_scales=(0.5, 0.9)),
+        single_file="", flags=("--tp", "2", "--offload", "block")),
+]
 # A coded transformer must equal the pipeline with the decoded numbers.
 WIDE = shape(heads=2, head_dim=128, axes=(16, 56, 56), single_blocks=2, t5_width=64, t5_heads=4,
              t5_head_dim=16, t5_ff=96)
@@ -487,5 +513,5 @@ LORAS_OVER_CODES = [
     Case("control LoRA over ComfyUI's float8, converted", EVEN, ask(control=(70, 90)),
          single_file="", coded="comfy float8", control_lora=True, converted=True),
 ]
-CASES = (FLUX1 + KLEIN + DEV2 + ZIMAGE + PICTURES + CONTROLNETS + CONTROL_LORAS + REDUX + CODED + LORAS +
-         LORAS_OVER_CODES + JOY)
+CASES = (FLUX1 + KLEIN + DEV2 + ZIMAGE + PICTURES + CONTROLNETS + CONTROL_LORAS + REDUX + TOOLS_IN_FILES +
+         CODED + LORAS + LORAS_OVER_CODES + JOY)
