@@ -1,16 +1,19 @@
 // How long do encoders and the decoder take? T5-XXL's width with 4 of its 24 layers; the 27 layers
-// of Qwen3-4B that FLUX.2 needs, with 512 tokens; 3 of the 27 blocks of Qwen3-VL-8B's vision tower;
-// FLUX.1's autoencoder; or Wan's encoder. Random weights in bfloat16. Prints one JSON object;
-// called by tools/peers.
+// of Qwen3-4B that FLUX.2 needs, with 512 tokens; Qwen3-VL-8B for a picture of 1024x1024: 3 of the
+// 27 blocks of its vision tower, or 4 of its 36 layers, with 63 tokens of text; FLUX.1's
+// autoencoder; or the encoders of FLUX.2's and Wan's. Random weights in bfloat16. Prints one JSON
+// object; called by tools/peers. qwen3-vl-8b is all of that model, in int8 from pages in FOLDER.
 //
-//   parts t5|qwen3|vision-1024|vae-512|vae-1024|vae-encode-1024[-float32]|wan-encode-1024
-//         [RUNS [DEVICE]]
+//   parts t5|qwen3|qwen3-vl|vision-1024|vae-512|vae-1024|vae-encode-1024[-float32]|
+//         flux2-encode-1024|wan-encode-1024 [RUNS [DEVICE]]
+//   parts qwen3-vl-8b RUNS DEVICE FOLDER
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <c10/core/InferenceMode.h>
 
 #include <cstdio>
 #include <functional>
+#include <numeric>
 #include <optional>
 
 #include "app/machine/huge_pages.h"
@@ -20,17 +23,23 @@
 #include "base/free_memory.h"
 #include "base/memory_meter.h"
 #include "models/causal_lm/model.h"
-#include "models/qwen3_vl/vision.h"
+#include "models/qwen3_vl/model.h"
 #include "models/t5/model.h"
 #include "models/vae/model.h"
 #include "pipeline/devices.h"
+#include "pipeline/families/flux2/published.h"
+#include "pipeline/memory/offload.h"
 #include "pipeline/proofs/moment.h"
 
 namespace braid {
 namespace {
 
 constexpr int kT5Layers = 4, kVisionBlocks = 3, kTextTokens = 512, kRuns = 5;
+constexpr int kVlLayers = 4, kVlTextTokens = 63;
 constexpr std::int64_t kSide = 1024;
+constexpr const char* kParts =
+    "t5, qwen3, qwen3-vl, vision-1024, vae-512, vae-1024, vae-encode-1024, flux2-encode-1024 or "
+    "wan-encode-1024";
 
 std::function<Tensor()> encoder_of(const VaeConfig& config, at::ScalarType dtype,
                                    at::Device device) {
@@ -38,6 +47,46 @@ std::function<Tensor()> encoder_of(const VaeConfig& config, at::ScalarType dtype
   const auto vae = std::make_shared<Vae>(config, weights, Vae::Parts::kEncoder);
   const auto picture = at::rand({1, 3, kSide, kSide}).to(dtype).to(device);
   return [=] { return vae->encode(picture, Tiles::kNever).mean; };
+}
+
+// Token 0 is the picture's.
+std::vector<std::int64_t> text_and_picture() {
+  std::vector<std::int64_t> ids(kVlTextTokens + 1);
+  std::iota(ids.begin(), ids.end(), 0);
+  return ids;
+}
+
+// A picture's tokens are given.
+std::function<Tensor()> reader_of_pictures(const Weights& weights) {
+  Qwen3VlConfig config;
+  config.vision.depth = 1;
+  config.vision.deepstack.clear();
+  config.image_token = 0;
+  config.text.vocab_size = kVlTextTokens + 1;
+  config.text.num_layers = kVlLayers;
+  const auto side = kSide / config.vision.pixels_per_token();
+  const auto tokens =
+      at::randn({side * side, config.text.hidden}).to(at::kBFloat16).to(weights.device());
+  const SeenTogether seen{.grids = {{side, side}}, .all = {.tokens_MC = tokens, .added_MC = {}}};
+  return [=, model = std::make_shared<Qwen3Vl>(config, weights)] {
+    return (*model)(text_and_picture(), seen);
+  };
+}
+
+// All of JoyAI-Image-Edit's text encoder: a picture is seen, then read.
+std::function<Tensor()> whole_reader(at::Device device, const std::string& folder) {
+  const auto pages = std::make_shared<OffloadedParts>(
+      Offload{.text = OffloadMode::kBlock, .folder = folder}, device);
+  const auto weights = Weights::synthetic({.dtype = at::kBFloat16,
+                                           .device = device,
+                                           .quantize = Quantize::kInt8,
+                                           .paging = pages->text()});
+  Qwen3VlConfig config;
+  config.image_token = 0;
+  const auto model = std::make_shared<Qwen3Vl>(config, weights);
+  pages->finish();
+  const auto picture = at::rand({3, kSide, kSide}).to(device);
+  return [pages, model, picture] { return (*model)(text_and_picture(), model->see({picture})); };
 }
 
 std::function<Tensor()> part_named(const std::string& name, at::Device device) {
@@ -53,6 +102,7 @@ std::function<Tensor()> part_named(const std::string& name, at::Device device) {
     const auto model = std::make_shared<CausalLm>(config, HiddenStates{9, 18, 27}, weights);
     return [model, ids] { return (*model)(ids, std::vector{TextRun{0, kTextTokens}}); };
   }
+  if (name == "qwen3-vl") return reader_of_pictures(weights);
   if (name == "vision-1024") {
     const VisionConfig config{.depth = kVisionBlocks, .deepstack = {}};
     const auto tower = std::make_shared<VisionTower>(weights, config);
@@ -61,10 +111,11 @@ std::function<Tensor()> part_named(const std::string& name, at::Device device) {
   }
   if (name == "vae-encode-1024") return encoder_of({}, at::kBFloat16, device);
   if (name == "vae-encode-1024-float32") return encoder_of({}, at::kFloat, device);
+  if (name == "flux2-encode-1024")
+    return encoder_of(published_flux2("flux2-dev").vae, at::kBFloat16, device);
   if (name == "wan-encode-1024") return encoder_of(wan_vae_config(), at::kBFloat16, device);
-  require(name == "vae-512" || name == "vae-1024",
-          "the part should be t5, qwen3, vision-1024, vae-512, vae-1024, vae-encode-1024 or ",
-          "wan-encode-1024, it is '", name, "'");
+  require(name == "vae-512" || name == "vae-1024", "the part should be ", kParts, ", it is '", name,
+          "'");
   const VaeConfig config;
   const auto side = std::stoi(name.substr(4)) / config.downscale();
   const auto latents =
@@ -80,13 +131,14 @@ void finish(const Tensor& result) {
         "the result is no number");
 }
 
-int time_part(const std::string& name, int runs, const std::string& device) {
+int time_part(const std::string& name, int runs, const std::string& device,
+              const std::string& folder) {
   const c10::InferenceMode no_autograd;
   const auto there = find_device(device);
-  const auto part = part_named(name, there);
+  const auto part = folder.empty() ? part_named(name, there) : whole_reader(there, folder);
   std::optional<KeepFreedMemory> keep;  // as in text encoders, but not in autoencoders
-  if (name == "t5" || name == "qwen3" || name == "vision-1024") keep.emplace();
-  finish(part());
+  if (name == "t5" || name.starts_with("qwen3") || name == "vision-1024") keep.emplace();
+  if (folder.empty()) finish(part());  // the whole model takes a minute
   std::vector<double> seconds;
   for (int run = 0; run < runs; ++run) {
     const Moment begin(there);
@@ -109,11 +161,9 @@ int time_part(const std::string& name, int runs, const std::string& device) {
 int main(int argc, char** argv) {
   braid::take_huge_pages();
   try {
-    braid::require(argc >= 2,
-                   "say which part: t5, qwen3, vision-1024, vae-512, vae-1024, vae-encode-1024 "
-                   "or wan-encode-1024");
+    braid::require(argc >= 2, "say which part: ", braid::kParts);
     const int runs = argc > 2 ? std::max(1, std::atoi(argv[2])) : braid::kRuns;
-    return braid::time_part(argv[1], runs, argc > 3 ? argv[3] : "cpu");
+    return braid::time_part(argv[1], runs, argc > 3 ? argv[3] : "cpu", argc > 4 ? argv[4] : "");
   } catch (...) {
     const auto failure = braid::current_failure();
     std::fprintf(stderr, "parts: %s\n", failure.sentence.c_str());

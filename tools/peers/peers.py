@@ -6,9 +6,10 @@ usage: python peers.py [--build build/release] [--runs 5] [--device cpu] [--only
 The Python needs tools/parity/requirements.txt; the build needs the targets braid_program and parts.
 Work: one evaluation of a transformer of FLUX.1's width with 2 double and 4 single blocks and 512
 text tokens; the same at FLUX.2-klein-4B's width, and at Z-Image's with 2 + 2 + 4 blocks, at 512x512;
-decoding and encoding with FLUX.1's autoencoder, encoding with Wan's, a T5 encoder of XXL's width with
-4 layers, Qwen3-4B's first 27 layers, all with random weights in bfloat16; and the bundled model's
-picture from process start to end.
+decoding and encoding with FLUX.1's autoencoder, encoding with FLUX.2's and Wan's, a T5 encoder of
+XXL's width with 4 layers, Qwen3-4B's first 27 layers, 3 blocks of Qwen3-VL-8B's vision tower and 4
+layers of its language model, all with random weights in bfloat16; and the bundled model's picture from
+process start to end.
 After a warm-up each contender has `--runs` turns; figures are medians, and ratios are of medians. On a
 CPU, where other work comes and goes, contenders take turns. On a GPU, which may hold only one of them,
 each takes all its turns and is freed before the next: each model is loaded once.
@@ -31,10 +32,10 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
 import diffusers
 import torch
-from diffusers import (AutoencoderKL, AutoencoderKLWan, Flux2Transformer2DModel,
+from diffusers import (AutoencoderKL, AutoencoderKLFlux2, AutoencoderKLWan, Flux2Transformer2DModel,
                        FluxTransformer2DModel, ZImageTransformer2DModel)
-from transformers import (Qwen3Config, Qwen3Model, Qwen3VLVisionConfig, Qwen3VLVisionModel, T5Config,
-                          T5EncoderModel)
+from transformers import (Qwen3Config, Qwen3Model, Qwen3VLTextConfig, Qwen3VLTextModel,
+                          Qwen3VLVisionConfig, Qwen3VLVisionModel, T5Config, T5EncoderModel)
 
 ROOT = Path(__file__).resolve().parents[2]
 PROMPT = "a red circle on a blue background"
@@ -124,6 +125,18 @@ def qwen3(device, dtype):
     return model, lambda call: call(ids, use_cache=False, output_hidden_states=True).hidden_states[9]
 
 
+def qwen3_vl(device, dtype):
+    """4 of the 36 layers of Qwen3-VL-8B's language model, for a picture of 1024x1024 and 63 tokens."""
+    config = Qwen3VLTextConfig(vocab_size=64, hidden_size=4096, intermediate_size=12288,
+                               num_hidden_layers=4, num_attention_heads=32, num_key_value_heads=8,
+                               head_dim=128)
+    model = Qwen3VLTextModel._from_config(config, dtype=dtype).eval().to(device)
+    states = torch.randn(1, 32 * 32 + 63, 4096).to(dtype).to(device)
+    places = torch.arange(states.shape[1], device=device).expand(3, 1, -1)
+    return model, lambda call: call(
+        inputs_embeds=states, position_ids=places, use_cache=False).last_hidden_state
+
+
 def vision_tower(device, dtype):
     """3 of the 27 blocks of Qwen3-VL-8B's, for a picture of 1024x1024."""
     config = Qwen3VLVisionConfig(depth=3, out_hidden_size=4096, deepstack_visual_indexes=[])
@@ -147,6 +160,13 @@ def picture_encoder(side, device, dtype):
     model = decoder(side, device, dtype)[0]
     model.forward = lambda x: model.encode(x).latent_dist.mean
     picture = torch.rand(1, 3, side, side).to(dtype).to(device)
+    return model, lambda call: call(picture)
+
+
+def flux2_encoder(device, dtype):
+    model = random_model(AutoencoderKLFlux2, device, dtype)
+    model.forward = lambda x: model.encode(x).latent_dist.mean
+    picture = torch.rand(1, 3, 1024, 1024).to(dtype).to(device)
     return model, lambda call: call(picture)
 
 
@@ -261,6 +281,8 @@ def work(args, folder):
     cases["vae-encode-1024"] = modules(
         lambda dtype: picture_encoder(1024, device, dtype)) | {
         "braid": lambda: braid_part(build, "vae-encode-1024", device)}
+    cases["flux2-encode-1024"] = modules(lambda dtype: flux2_encoder(device, dtype)) | {
+        "braid": lambda: braid_part(build, "flux2-encode-1024", device)}
     cases["wan-encode-1024"] = modules(lambda dtype: wan_encoder(device, dtype)) | {
         "braid": lambda: braid_part(build, "wan-encode-1024", device)}
     cases["klein-4b"] = modules(lambda dtype: klein(args.blocks, device, dtype))
@@ -272,6 +294,8 @@ def work(args, folder):
             build, name, 512, blocks, device, "int8")
     cases["qwen3"] = modules(lambda dtype: qwen3(device, dtype)) | {
         "braid": lambda: braid_part(build, "qwen3", device)}
+    cases["qwen3-vl"] = modules(lambda dtype: qwen3_vl(device, dtype)) | {
+        "braid": lambda: braid_part(build, "qwen3-vl", device)}
     cases["vision-1024"] = modules(lambda dtype: vision_tower(device, dtype)) | {
         "braid": lambda: braid_part(build, "vision-1024", device)}
     cases["t5"] = modules(lambda dtype: encoder(device, dtype)) | {
