@@ -67,8 +67,10 @@ Recipe recipe_of(const Adapted& a) {
           .tensors = forms_of(a),
           .identity =
               [a, as] {
-                return a.base.identity() + " changed by " + a.changes.identity() + " rows" +
-                       identity_of(a.cut.rows) + " " + identity_of(a.cut.columns) + " as " + as;
+                return text_of(a.base.identity(), " at rows", identity_of(a.wanted.rows),
+                               " changed by ", a.changes.identity(), " rows",
+                               identity_of(a.cut.rows), " ", identity_of(a.cut.columns), " as ",
+                               as);
               },
           .make = [a](const Target& target) { return make(a, target); }};
 }
