@@ -5,11 +5,11 @@
 namespace braid {
 namespace {
 
-constexpr std::int64_t kSinusoid = 256, kJoyVectors = 6, kPixels = 4;  // latents per patch
+constexpr std::int64_t kJoySinusoid = 256, kJoyVectors = 6, kPixels = 4;  // latents per patch
 constexpr double kLastNormEps = 1e-6;
 
 Embedder load_time(const Weights& w, const JoyConfig& c) {
-  return {Linear(w / "linear_1", {.in = kSinusoid, .out = c.hidden}),
+  return {Linear(w / "linear_1", {.in = kJoySinusoid, .out = c.hidden}),
           Linear(w / "linear_2", {.in = c.hidden, .out = c.hidden})};
 }
 
@@ -42,7 +42,7 @@ Tensor JoyInputs::patches_in(const Tensor& x_BLC) const {
 JoyState JoyInputs::operator()(const DenoiserInput& in) const {
   std::vector<Tensor> runs = {in.noise.x_BLC};
   for (const auto& reference : in.references) runs.push_back(reference.x_BLC);
-  const auto time = time_in_(sinusoidal_embedding(in.timestep_B, kSinusoid));
+  const auto time = time_in_(sinusoidal_embedding(in.timestep_B, kJoySinusoid));
   const auto vectors = time_proj_(at::silu(time.to(in.text.x_BLC.scalar_type())));
   return {.image_BIC = patches_in(at::cat(runs, 1)),
           .text_BTC = text_out_(text_in_.gelu(in.text.x_BLC)),
