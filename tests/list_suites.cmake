@@ -3,8 +3,9 @@
 # suites.
 #   cmake -Dprogram=FILE -Dlabel=NAME -Dmost_tests=NUMBER -Dcost=NUMBER -Doutput=FILE
 #         -P list_suites.cmake
-# Suites that share a case have most_tests together; one with half of that has its own. A test costs
-# `cost` beside those of other programs.
+# Suites that share a case have most_tests together; one with half of that has its own. Each test of a
+# class Slow* is a case: some measure the memory of their process, and together they would outlast the
+# time that a case has. A test costs `cost` beside those of other programs.
 cmake_minimum_required(VERSION 3.25)
 
 # These race on purpose, take half a minute under TSan, or use threads of OpenMP's, whose library is
@@ -21,8 +22,10 @@ foreach(line ${lines})
     set(suite ${CMAKE_MATCH_1})
     list(APPEND suites ${suite})
     set(tests_${suite} 0)
-  elseif(suites)
+    set(names_${suite} "")
+  elseif(suites AND line MATCHES "^  ([^ ]+)")
     math(EXPR tests_${suite} "${tests_${suite}} + 1")
+    list(APPEND names_${suite} ${CMAKE_MATCH_1})
   endif()
 endforeach()
 
@@ -30,16 +33,8 @@ endforeach()
 # waiting threads must not spin on the cores that others compute on (four suites took 58 s spinning,
 # 4 s passive, on two busy cores).
 set(cases "")
-function(write_case suites tests labels)
-  list(GET suites 0 name)
+function(write_named_case name filter tests labels)
   math(EXPR cost "${cost} * ${tests}")
-  list(LENGTH suites count)
-  if(count GREATER 1)
-    list(GET suites -1 last)
-    set(name "${name} to ${last} (${label}, ${count} suites)")
-  endif()
-  list(TRANSFORM suites APPEND ".*")
-  list(JOIN suites ":" filter)
   # Without a GPU its suites are skipped as a whole, and ctest says so.
   set(skip "")
   if(label STREQUAL gpu)
@@ -49,6 +44,19 @@ function(write_case suites tests labels)
     "add_test([=[${name}]=] [=[${program}]=] [=[--gtest_filter=${filter}]=])\n"
     "set_tests_properties([=[${name}]=] PROPERTIES LABELS \"${labels}\" COST ${cost} "
     "${skip}ENVIRONMENT OMP_WAIT_POLICY=passive TIMEOUT 600)\n")
+  set(cases "${cases}" PARENT_SCOPE)
+endfunction()
+
+function(write_case suites tests labels)
+  list(GET suites 0 name)
+  list(LENGTH suites count)
+  if(count GREATER 1)
+    list(GET suites -1 last)
+    set(name "${name} to ${last} (${label}, ${count} suites)")
+  endif()
+  list(TRANSFORM suites APPEND ".*")
+  list(JOIN suites ":" filter)
+  write_named_case("${name}" "${filter}" ${tests} "${labels}")
   set(cases "${cases}" PARENT_SCOPE)
 endfunction()
 
@@ -63,6 +71,12 @@ foreach(suite ${suites})
   endif()
   if(suite MATCHES "${not_for_tsan}")
     list(APPEND labels not_for_tsan)
+  endif()
+  if(suite MATCHES "(^|/)Slow[^/]*$")
+    foreach(test ${names_${suite}})
+      write_named_case("${suite}.${test} (${label})" "${suite}.${test}" ${most_tests} "${labels}")
+    endforeach()
+    continue()
   endif()
   math(EXPR doubled "2 * ${tests_${suite}}")
   if(doubled GREATER_EQUAL most_tests)
