@@ -47,6 +47,18 @@ TEST(JobsApi, ReplaysWhatAReaderHasMissed) {
   const auto rest = server.ask("GET /v1/jobs/" + id + "/events", "last-event-id: 1\r\n");
   EXPECT_THAT(rest, Not(HasSubstr("event: queued")));
   EXPECT_THAT(rest, HasSubstr("event: done"));
+  // each number that is left, and whoever knows it hears of the next one
+  const auto kept = server.ask("GET /v1/jobs/" + id + "/events");
+  std::vector<std::string> numbers;
+  for (auto at = kept.find("\nid: "); at != kept.npos; at = kept.find("\nid: ", at + 1))
+    numbers.push_back(kept.substr(at, kept.find('\n', at + 1) + 1 - at));
+  ASSERT_GE(numbers.size(), 4u);
+  for (std::size_t i = 0; i + 1 < numbers.size(); ++i) {
+    const auto number = std::to_string(std::atoi(numbers[i].c_str() + 5));
+    const auto later = server.ask("GET /v1/jobs/" + id + "/events?after=" + number);
+    ASSERT_NE(later.find("\nid: "), later.npos) << number;
+    EXPECT_EQ(later.find("\nid: "), later.find(numbers[i + 1])) << later;
+  }
   const auto none = server.ask("GET /v1/jobs/" + id + "/events?after=99999");
   EXPECT_EQ(status_of(none), 200) << "ends, as there will be nothing";
 }
