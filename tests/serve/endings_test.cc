@@ -58,6 +58,9 @@ TEST(Endings, SendClientsElsewhereWhenTheServerStops) {
     EXPECT_THAT(answer, HasSubstr("retry-after: 5"));
     EXPECT_THAT(answer, Not(HasSubstr("x-should-retry")));
   }
+  const auto late = server.ask(kOpenAi, "", prompt("a"));
+  EXPECT_EQ(status_of(late), 503);
+  EXPECT_THAT(late, HasSubstr("retry-after: 5"));
 }
 
 TEST(Endings, SendClientsElsewhereWhenTheEngineIsLost) {

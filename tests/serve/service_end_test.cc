@@ -106,6 +106,17 @@ TEST(ServiceEnd, WaitsForNobodyWhenItIsCutShort) {
   EXPECT_LT(Clock::now() - began, std::chrono::seconds(5));
 }
 
+TEST(ServiceEnd, IsToldOnceAsIsTheBeginning) {
+  FakeEngine engine;
+  std::atomic<int> ready = 0, stopped = 0;
+  Service service(engine.load(), {.on_ready = [&] { ++ready; }, .on_stopped = [&] { ++stopped; }});
+  start(service);
+  service.drain();
+  service.wait();
+  EXPECT_EQ(ready, 1);
+  EXPECT_EQ(stopped, 1);
+}
+
 // Whether or not its loading can be interrupted.
 TEST(ServiceEnd, StopsWhileItLoads) {
   for (const bool hears : {true, false}) {
