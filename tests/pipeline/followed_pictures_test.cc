@@ -8,9 +8,9 @@
 #include "pipeline/planner/costs/memory.h"
 #include "pipeline/planner/costs/traffic.h"
 #include "pipeline/planner/planner.h"
+#include "pipeline/planner/traffic_text.h"
 #include "pipeline/proofs/bench.h"
 #include "temporary_folder.h"
-#include "traffic_text.h"
 
 namespace braid::followed_pictures_test {
 

@@ -2,10 +2,10 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
-#include "counted_parameters.h"
 #include "pipeline/engine.h"
 #include "pipeline/planner/costs/traffic.h"
-#include "traffic_text.h"
+#include "pipeline/planner/counted_parameters.h"
+#include "pipeline/planner/traffic_text.h"
 
 namespace braid::whole_runs_test {
 

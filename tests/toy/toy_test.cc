@@ -10,9 +10,9 @@
 #include "pipeline/conversion/convert.h"
 #include "pipeline/engine.h"
 #include "pipeline/planner/planner.h"
+#include "pipeline/planner/traffic_text.h"
 #include "pipeline/proofs/bench.h"
 #include "pipeline/proofs/verify.h"
-#include "traffic_text.h"
 
 namespace braid::toy::toy_test {
 

@@ -3,7 +3,7 @@
 
 #include <map>
 
-#include "planned.h"
+#include "pipeline/planner/planned.h"
 
 namespace braid::planner_time_test {
 

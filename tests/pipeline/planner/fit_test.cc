@@ -7,12 +7,12 @@
 
 #include "base/error.h"
 #include "comm/thread.h"
-#include "counted_parameters.h"
 #include "models/flux/model.h"
 #include "models/flux/sharding.h"
 #include "pipeline/memory/offload.h"
 #include "pipeline/planner/costs/held.h"
-#include "planned.h"
+#include "pipeline/planner/counted_parameters.h"
+#include "pipeline/planner/planned.h"
 
 namespace braid::fit_test {
 

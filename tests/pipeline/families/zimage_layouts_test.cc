@@ -2,8 +2,8 @@
 #include <gtest/gtest.h>
 
 #include "pipeline/planner/planner.h"
+#include "pipeline/planner/traffic_text.h"
 #include "pipeline/proofs/verify.h"
-#include "traffic_text.h"
 #include "zimage_model.h"
 
 namespace braid::zimage_layouts_test {

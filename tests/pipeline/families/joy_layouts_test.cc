@@ -7,9 +7,9 @@
 #include "base/json.h"
 #include "joy_model.h"
 #include "pipeline/planner/planner.h"
+#include "pipeline/planner/traffic_text.h"
 #include "pipeline/proofs/verify.h"
 #include "temporary_folder.h"
-#include "traffic_text.h"
 
 namespace braid::joy_layouts_test {
 

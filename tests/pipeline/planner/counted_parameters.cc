@@ -1,4 +1,4 @@
-#include "counted_parameters.h"
+#include "pipeline/planner/counted_parameters.h"
 
 #include <algorithm>
 

@@ -14,8 +14,8 @@
 #include "pipeline/conversion/convert.h"
 #include "pipeline/engine.h"
 #include "pipeline/planner/planner.h"
+#include "pipeline/planner/traffic_text.h"
 #include "pipeline/proofs/verify.h"
-#include "traffic_text.h"
 
 namespace braid::flux2_test {
 

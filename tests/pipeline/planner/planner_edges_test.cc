@@ -6,7 +6,7 @@
 #include <regex>
 
 #include "pipeline/planner/fit.h"
-#include "planned.h"
+#include "pipeline/planner/planned.h"
 
 namespace braid::planner_edges_test {
 

@@ -4,8 +4,8 @@
 
 #include <cmath>
 
-#include "counted_parameters.h"
-#include "planned.h"
+#include "pipeline/planner/counted_parameters.h"
+#include "pipeline/planner/planned.h"
 
 namespace braid::published_test {
 

@@ -1,7 +1,7 @@
 // What a plan says a rank of FLUX.1-dev holds, against formulas of its sizes.
 #include <gtest/gtest.h>
 
-#include "planned.h"
+#include "pipeline/planner/planned.h"
 #include "weights/upload.h"
 
 namespace braid::planned_bytes_test {

@@ -4,15 +4,15 @@
 #include <gtest/gtest.h>
 
 #include "comm/thread.h"
-#include "counted_parameters.h"
-#include "made_model.h"
 #include "models/flux/model.h"
 #include "models/flux/names.h"
 #include "models/flux/sharding.h"
 #include "parallel/layout.h"
 #include "pipeline/model.h"
+#include "pipeline/planner/counted_parameters.h"
+#include "pipeline/planner/made_model.h"
 #include "pipeline/planner/planner.h"
-#include "traffic_text.h"
+#include "pipeline/planner/traffic_text.h"
 
 namespace braid::traffic_test {
 

@@ -6,8 +6,8 @@
 #include "base/memory_meter.h"
 #include "models/vae/model.h"
 #include "pipeline/planner/costs/memory.h"
+#include "pipeline/planner/planned.h"
 #include "pipeline/proofs/bench.h"
-#include "planned.h"
 #include "temporary_folder.h"
 
 namespace braid::peaks_predicted_test {

@@ -11,7 +11,7 @@
 #include "comm/thread.h"
 #include "pipeline/engine.h"
 #include "pipeline/families/flux/flux.h"
-#include "planned.h"
+#include "pipeline/planner/planned.h"
 
 namespace braid::planner_test {
 

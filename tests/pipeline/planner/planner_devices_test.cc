@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "planned.h"
+#include "pipeline/planner/planned.h"
 
 namespace braid::planner_devices_test {
 
