@@ -38,7 +38,7 @@ class AdaptedPages : public testing::Test {
     const auto beside = std::make_shared<BesideWeights>(
         AdaptedPart{.names = {.prefixes = {""}, .tables = {{}}}, .shardings = shardings}, at::kCPU);
     const Weights w(adapted_tensors(stored_tensors(Checkpoint::open_file(model()), {}), adapters,
-                                    AdapterMode::kFused, beside),
+                                    AdapterMode::kAuto, beside),
                     options, shardings);
     const auto made = (w / "a").paged(PageLevel::kBlock).matrix("weight", {kSize, kSize});
     if (options.paging.pages) options.paging.pages->finish();
@@ -73,6 +73,25 @@ TEST_F(AdaptedPages, AreOthersInEveryShare) {
   });
   const auto pages = std::distance(fs::directory_iterator(pages_.path()), fs::directory_iterator());
   EXPECT_EQ(pages, 2 * 2 * std::ptrdiff_t(adapters.size() * shardings.size()));
+}
+
+// Stored codes stay as they are, with the adapter beside them; their columns are cut from whole
+// rows.
+TEST_F(AdaptedPages, OfStoredCodesAreOthersInEveryShare) {
+  const auto codes = at::randint(-128, 128, {kSize, kSize}, at::kChar);
+  write_file(model(),
+             write_safetensors({{"a.weight", codes}, {"a.weight_scale", at::ones({kSize, 1})}}));
+  const auto lora = adapter("lora", {});
+  run_ranks({.size = 2}, [&](const Group& group) {
+    const LoadOptions options{.tensor_parallel = group, .quantize = Quantize::kInt8};
+    for (const auto& [sharding, dim] :
+         {std::pair{ShardingTable{{"a", column_parallel()}}, 0}, {{{"a", row_parallel()}}, 1}})
+      for (int i = 0; i < 2; ++i) {
+        const auto got = load(lora, options, sharding, pages_.path());
+        EXPECT_TRUE(at::equal(got.values_NC, codes.narrow(dim, 8 * group.rank(), 8))) << dim;
+        group.barrier();
+      }
+  });
 }
 
 }  // namespace braid::adapted_pages_test
