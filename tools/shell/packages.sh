@@ -34,6 +34,17 @@ candidate() {
   apt-cache policy "$1" 2>/dev/null | sed -n 's/^ *Candidate: \([0-9]*:\)\{0,1\}\([0-9.]*\).*/\2/p'
 }
 
+# Whether cmake, installed or to be installed, is too old: then one comes from PyPI.
+cmake_is_old() {
+  if command -v cmake >/dev/null; then
+    ! have_cmake
+  else
+    local version
+    version=$(candidate cmake)
+    [[ -n $version ]] && ! at_least 3.25 "$version"
+  fi
+}
+
 # The package of a new enough compiler: Ubuntu 22.04 has both g++ 11 and g++-12.
 compiler_package() {
   local version
@@ -47,13 +58,15 @@ compiler_package() {
 find_missing() {
   local -a wanted=(nlohmann-json3-dev libcli11-dev libutf8proc-dev libonig-dev libpng-dev libjpeg-dev
                    libwebp-dev libboost-dev)
-  local part package
+  local part package needs_pip=
+  [[ -e $torch/lib/libtorch_cpu.so ]] && ! cmake_is_old || needs_pip=yes
   missing=()
   for part in "$@"; do
     case $part in
       develop)
         wanted+=(libgtest-dev libgmock-dev libbenchmark-dev libsentencepiece-dev libopenmpi-dev
                  openmpi-bin)
+        needs_pip=yes # clang-format and clang-tidy
         ;;
       mpi) wanted+=(libopenmpi-dev openmpi-bin) ;;
       fuzz)
@@ -70,12 +83,11 @@ find_missing() {
     esac
   done
   find_compiler || missing+=("$(compiler_package)")
-  # An older cmake is replaced by one from PyPI.
   command -v cmake >/dev/null || missing+=(cmake)
   command -v ninja >/dev/null || missing+=(ninja-build)
   command -v pkg-config >/dev/null || missing+=(pkg-config)
   command -v python3 >/dev/null || missing+=(python3)
-  [[ -e $torch/lib/libtorch_cpu.so ]] || find_pip || missing+=(python3-pip)
+  [[ -z $needs_pip ]] || find_pip || missing+=(python3-pip)
   for package in "${wanted[@]}"; do
     [[ $(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null) == installed ]] ||
       missing+=("$package")
