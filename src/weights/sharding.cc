@@ -13,6 +13,10 @@ Sharding column_parallel(std::vector<std::int64_t> parts, std::int64_t unit) {
 
 Sharding column_parallel_gathered() { return {.split = Split::kColumnsGathered}; }
 
+Sharding column_parallel_copied(std::int64_t head_width) {
+  return {.split = Split::kColumns, .unit = head_width, .has_copies = true};
+}
+
 Sharding row_parallel(std::vector<std::int64_t> parts, std::int64_t unit) {
   return {.split = Split::kRows, .parts = std::move(parts), .unit = unit};
 }
@@ -25,7 +29,9 @@ const Sharding* find_sharding(const ShardingTable& shardings, std::string_view l
 
 Share share_of_part(std::int64_t width, std::int64_t unit, int rank, int size) {
   if (unit == 0) return {.begin = rank * (width / size), .count = width / size};
-  const auto units = share_of(width / unit, rank, size);
+  const auto all = width / unit;
+  if (all < size) return {.begin = rank * all / size * unit, .count = unit};
+  const auto units = share_of(all, rank, size);
   return {.begin = units.begin * unit, .count = units.count * unit};
 }
 
@@ -41,8 +47,10 @@ std::vector<Share> shares_of(const Sharding& sharding, std::int64_t total, int r
     const auto unit = sharding.unit;
     require(unit > 0 || part % size == 0, "tensor parallelism over ", size,
             " ranks cannot share the ", part, " of ", layer, " evenly");
-    require(unit == 0 || (part % unit == 0 && part / unit >= size), "tensor parallelism over ",
-            size, " ranks cannot share the ", part, " of ", layer, " in multiples of ", unit);
+    const bool has_units = unit == 0 || part % unit == 0;
+    require(has_units && (unit == 0 || sharding.has_copies || part / unit >= size),
+            "tensor parallelism over ", size, " ranks cannot share the ", part, " of ", layer,
+            " in multiples of ", unit);
     const auto share = share_of_part(part, unit, rank, size);
     shares.push_back({.begin = begin + share.begin, .count = share.count});
     begin += part;

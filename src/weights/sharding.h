@@ -28,10 +28,14 @@ struct Sharding {
   // The width that is never cut, such as a head's; some ranks may get one unit more than others. 0:
   // all ranks get equal shares.
   std::int64_t unit = 0;
+  // Whether neighbouring ranks may have copies of a unit, where there are fewer units than ranks.
+  bool has_copies = false;
 };
 
 Sharding column_parallel(std::vector<std::int64_t> parts = {}, std::int64_t unit = 0);
 Sharding column_parallel_gathered();
+// Heads of keys or values, which several heads of queries share: above their number, copies.
+Sharding column_parallel_copied(std::int64_t head_width);
 Sharding row_parallel(std::vector<std::int64_t> parts = {}, std::int64_t unit = 0);
 
 // Pattern of a layer's path -> its sharding; `*` is one segment. Layers without a match are whole
@@ -40,12 +44,13 @@ using ShardingTable = std::vector<std::pair<std::string, Sharding>>;
 
 const Sharding* find_sharding(const ShardingTable& shardings, std::string_view layer);
 
-// The share of rank `rank` of `size` in a part of `width` rows or columns.
+// The share of rank `rank` of `size` in a part of `width` rows or columns. Fewer units than ranks
+// are copied.
 Share share_of_part(std::int64_t width, std::int64_t unit, int rank, int size);
 
 // The share of rank `rank` of `size` in `total` rows or columns: a run of every part. Throws
 // InputError naming the layer unless the parts sum to `total`, and each divides by `size` or, with
-// a unit, has at least one unit per rank.
+// a unit, has at least one unit per rank or may be copied.
 std::vector<Share> shares_of(const Sharding& sharding, std::int64_t total, int rank, int size,
                              const std::string& layer);
 

@@ -199,10 +199,30 @@ TEST(CausalLmSharding, ComputesWhatOneDeviceComputes) {
   });
 }
 
-TEST(CausalLmSharding, IsBoundByTheHeadsOfKeys) {
-  const auto config = Fixture("mistral3").config();
-  EXPECT_THAT(message_of<std::exception>([&] { causal_lm_sharding(config, 2); }),
-              HasSubstr("over 2 devices cannot share the 1 heads of keys and values"));
+// Four heads of queries each.
+TEST(CausalLmSharding, CopiesHeadsOfKeysToMoreRanks) {
+  for (const auto& [name, ranks] : {std::pair{"mistral3", 2}, {"mistral3", 4}, {"qwen3", 4}}) {
+    const Fixture fixture(name);
+    const auto want = fixture.encode(fixture.model(at::kFloat));
+    run_ranks({.size = ranks}, [&](const Group& group) {
+      const c10::InferenceMode no_autograd;
+      const auto model =
+          fixture.model({.tensor_parallel = group}, fixture.states(), fixture.checkpoint());
+      EXPECT_LT(largest_error(fixture.encode(model), want), 1e-6) << group.size();
+    });
+  }
+}
+
+TEST(CausalLmSharding, IsBoundByTheHeads) {
+  auto config = Fixture("mistral3").config();
+  const auto refusal = [&](int size) {
+    return message_of<std::exception>([&] { causal_lm_sharding(config, size); });
+  };
+  EXPECT_THAT(refusal(3), HasSubstr("over 3 devices cannot share the 4 heads of the text encoder"));
+  config.num_heads = 6;
+  config.num_kv_heads = 2;
+  EXPECT_EQ(refusal(6), "");
+  EXPECT_THAT(refusal(3), HasSubstr("over 3 devices cannot share the 2 heads of keys and values"));
 }
 
 }  // namespace braid::causal_lm_test

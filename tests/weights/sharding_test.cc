@@ -64,6 +64,24 @@ TEST(SharesOfParts, CoverEachOnceInTheOrderOfRanks) {
     }
 }
 
+// As many heads of queries belong to each copy.
+TEST(SharesOfParts, AreCopiedToNeighboursWhereThereAreFewerThanRanks) {
+  const auto begins = [](int size) {
+    std::vector<std::int64_t> all;
+    for (int rank = 0; rank < size; ++rank) {
+      const auto shares = shares_of(column_parallel_copied(8), 16, rank, size, "k_proj");
+      EXPECT_EQ(shares.size(), 1U);
+      EXPECT_EQ(shares[0].count, size == 1 ? 16 : 8) << size;
+      all.push_back(shares[0].begin);
+    }
+    return all;
+  };
+  EXPECT_THAT(begins(1), testing::ElementsAre(0));
+  EXPECT_THAT(begins(2), testing::ElementsAre(0, 8));
+  EXPECT_THAT(begins(4), testing::ElementsAre(0, 0, 8, 8));
+  EXPECT_THAT(begins(6), testing::ElementsAre(0, 0, 0, 8, 8, 8));
+}
+
 TEST(SharesOfParts, AreRefusedWhereARankWouldHaveNoneOrTheyAreNotWhole) {
   const auto refusal = [](const Fused& fused, std::int64_t total, int size) {
     return message_of(

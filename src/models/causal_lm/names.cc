@@ -46,13 +46,15 @@ Names causal_lm_names(const Checkpoint& checkpoint, const CausalLmConfig& config
 }
 
 ShardingTable causal_lm_sharding(const CausalLmConfig& c, int size) {
-  require(c.num_kv_heads % size == 0, "tensor parallelism over ", size,
-          " devices cannot share the ", c.num_kv_heads,
+  require(c.num_kv_heads % size == 0 || size % c.num_kv_heads == 0, "tensor parallelism over ",
+          size, " devices cannot share the ", c.num_kv_heads,
           " heads of keys and values of the text encoder evenly");
+  require(c.num_heads % size == 0, "tensor parallelism over ", size, " devices cannot share the ",
+          c.num_heads, " heads of the text encoder evenly");
   return {
       {"layers.*.self_attn.q_proj", column_parallel()},
-      {"layers.*.self_attn.k_proj", column_parallel()},
-      {"layers.*.self_attn.v_proj", column_parallel()},
+      {"layers.*.self_attn.k_proj", column_parallel_copied(c.head_width)},
+      {"layers.*.self_attn.v_proj", column_parallel_copied(c.head_width)},
       {"layers.*.self_attn.o_proj", row_parallel()},
       {"layers.*.mlp.gate_proj", column_parallel()},
       {"layers.*.mlp.up_proj", column_parallel()},

@@ -13,7 +13,8 @@ namespace braid {
 // left unused.
 Names causal_lm_names(const Checkpoint& checkpoint, const CausalLmConfig& config);
 
-// Throws InputError unless `size` devices can share the heads of keys and values evenly.
+// Throws InputError unless `size` devices can share the heads evenly. Heads of keys and values are
+// copied where there are fewer than devices.
 ShardingTable causal_lm_sharding(const CausalLmConfig& config, int size);
 
 }  // namespace braid

@@ -27,10 +27,11 @@ struct Sharing {
 // One network of a model, as its files describe it.
 struct Part {
   enum class Role { kText, kPicture, kDenoiser, kControl, kDecoder } role;
-  std::string folder;           // in the diffusers layout: "text_encoder_2"
-  std::string label;            // for messages: "the transformer"
-  std::string class_name = {};  // in diffusers, if conversion writes its config
-  std::int64_t num_heads = 0;   // split among tensor parallel ranks; 0: never split
+  std::string folder;             // in the diffusers layout: "text_encoder_2"
+  std::string label;              // for messages: "the transformer"
+  std::string class_name = {};    // in diffusers, if conversion writes its config
+  std::int64_t num_heads = 0;     // split among tensor parallel ranks; 0: never split
+  std::int64_t num_kv_heads = 0;  // shared by those; copied where there are more ranks. 0: as many
   enum class Heads { kEven, kAny } heads = Heads::kEven;  // whether all ranks get as many
   std::vector<std::string> lists = {};  // name prefixes of block lists, in order of use
   bool is_large = true;                 // worth quantising

@@ -32,6 +32,11 @@ std::optional<PlannedLayout> refused_layout(const PlanJob& job, const Degrees& g
       return out(g, Obstacle::kHeads,
                  text_of("tp ", g.tp, " cannot share the ", part.num_heads, " heads of ",
                          part.label, " evenly"));
+    const auto kv_heads = part.num_kv_heads;
+    if (is_shared && kv_heads > 0 && kv_heads % g.tp != 0 && g.tp % kv_heads != 0)
+      return out(g, Obstacle::kHeads,
+                 text_of("tp ", g.tp, " cannot share the ", kv_heads,
+                         " heads of keys and values of ", part.label, " evenly"));
   }
   const auto context = std::int64_t(g.ring) * g.ulysses;
   const bool image_is_short = job.image_tokens() < context;
