@@ -29,6 +29,13 @@ TEST_F(AdaptedTensorsTest, AreChangedOrReplacedByName) {
   EXPECT_THAT(refusal({{"t.table.diff", at::full({6}, NAN)}}), HasSubstr("not finite"));
 }
 
+TEST_F(AdaptedTensorsTest, AreRefusedIfEmpty) {
+  EXPECT_THAT(refusal({{"t.table.diff", at::ones({0})}}),
+              HasSubstr("'t.table' has the shape [0], the model's t.table has [1, 2, 3]"));
+  EXPECT_THAT(refusal({{"n.diff", at::ones({0})}}), HasSubstr("is for a weight of [0, 1]"));
+  EXPECT_THAT(refusal({{"c.diff", at::ones({0, 3, 1, 2, 2})}}), HasSubstr("[0, 12]"));
+}
+
 TEST_F(AdaptedTensorsTest, CanOnlyBeFused) {
   const auto file = write({{"t.table.diff", at::ones({1, 2, 3})}});
   const Weights w(source({{.file = file}}, AdapterMode::kBeside), {});

@@ -36,8 +36,10 @@ Delta delta_of_numbers(const Tensor& numbers, double factor = 1) {
       return there.narrow(0, rows.begin, rows.count);
     };
   };
-  const auto rows = numbers.size(0);
-  return {.rows = rows, .columns = numbers.numel() / rows, .factor = factor, .open = open};
+  return {.rows = numbers.size(0),
+          .columns = numbers.dim() < 2 ? 1 : numbers.size(1),
+          .factor = factor,
+          .open = open};
 }
 
 Delta delta_of_vector(const Tensor& vector, double factor = 1) {
