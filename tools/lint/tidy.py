@@ -12,6 +12,7 @@ import argparse
 import hashlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -74,6 +75,9 @@ def main():
     parser.add_argument("folder", type=Path)
     parser.add_argument("--all", action="store_true")
     flags = parser.parse_args()
+    if not flags.all and not (shutil.which("git") and git("rev-parse", "HEAD")):
+        print("no source was checked: only git knows which have changed; --tidy checks all")
+        return 0
     files = sources(flags.folder, flags.all)
     deadline = time.monotonic() + (float("inf") if flags.all else SECONDS)
     tidy = Tidy(flags.program, flags.folder, deadline)
