@@ -208,7 +208,7 @@ TEST(CausalLmSharding, CopiesHeadsOfKeysToMoreRanks) {
       const c10::InferenceMode no_autograd;
       const auto model =
           fixture.model({.tensor_parallel = group}, fixture.states(), fixture.checkpoint());
-      EXPECT_LT(largest_error(fixture.encode(model), want), 1e-6) << group.size();
+      EXPECT_LT(largest_error(fixture.encode(model), want), 1e-5) << group.size();
     });
   }
 }
