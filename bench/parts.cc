@@ -37,9 +37,10 @@ namespace {
 constexpr int kT5Layers = 4, kVisionBlocks = 3, kTextTokens = 512, kRuns = 5;
 constexpr int kVlLayers = 4, kVlTextTokens = 63;
 constexpr std::int64_t kSide = 1024;
+constexpr const char* kWholeReader = "qwen3-vl-8b";
 constexpr const char* kParts =
-    "t5, qwen3, qwen3-vl, vision-1024, vae-512, vae-1024, vae-encode-1024, flux2-encode-1024 or "
-    "wan-encode-1024";
+    "t5, qwen3, qwen3-vl, vision-1024, vae-512, vae-1024, vae-encode-1024, flux2-encode-1024, "
+    "wan-encode-1024 or qwen3-vl-8b";
 
 std::function<Tensor()> encoder_of(const VaeConfig& config, at::ScalarType dtype,
                                    at::Device device) {
@@ -135,10 +136,13 @@ int time_part(const std::string& name, int runs, const std::string& device,
               const std::string& folder) {
   const c10::InferenceMode no_autograd;
   const auto there = find_device(device);
-  const auto part = folder.empty() ? part_named(name, there) : whole_reader(there, folder);
+  const bool is_whole = name == kWholeReader;
+  require(is_whole == !folder.empty(), kWholeReader,
+          " needs a folder for its pages, no other part takes one");
+  const auto part = is_whole ? whole_reader(there, folder) : part_named(name, there);
   std::optional<KeepFreedMemory> keep;  // as in text encoders, but not in autoencoders
   if (name == "t5" || name.starts_with("qwen3") || name == "vision-1024") keep.emplace();
-  if (folder.empty()) finish(part());  // the whole model takes a minute
+  if (!is_whole) finish(part());  // the whole model takes a minute
   std::vector<double> seconds;
   for (int run = 0; run < runs; ++run) {
     const Moment begin(there);

@@ -130,6 +130,14 @@ TEST(Layouts, MayTakeTheLastOfEverythingButNoMore) {
   EXPECT_THAT(refusal(job, {.cfg = 2}), HasSubstr("there is 1: no negative prompt"));
 }
 
+// Its text model has 32 heads, which share 8 of keys and values: those are copied.
+TEST(Layouts, OfSharedTextEncodersMayHaveMoreRanksThanHeadsOfKeys) {
+  auto job = surveyed(*named_job("klein-9b-kv"));
+  job.layout.text = TextRanks::kShared;
+  EXPECT_EQ(refusal(job, {.tp = 16}), "");
+  EXPECT_EQ(refusal(job, {.tp = 32}), "");
+}
+
 // Z-Image's heads need not divide evenly, but no rank may be without one.
 TEST(Layouts, OfUnevenHeadsMayHaveARankForEach) {
   const auto job = surveyed(*named_job("z-image"));
