@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
+#include <condition_variable>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -256,26 +258,30 @@ TEST(OwnLayers, AreTheSameForAnyNumberOfThreads) {
   for (const int threads : {2, 3, 5}) EXPECT_TRUE(at::equal(one, by(threads))) << threads;
 }
 
-// at::parallel_for is a plain loop in code compiled without OpenMP.
+// at::parallel_for is a plain loop in code compiled without OpenMP. Threads take tasks as they
+// finish them: here a thread's first task waits for all threads to begin one.
 TEST(OwnLayers, AreMadeByAllThreads) {
   const UseThreads use(3);
   std::mutex mutex;
+  std::condition_variable begun;
   std::set<std::thread::id> seen;
   const auto nothing = [](auto&&...) {};
-  ops::cpu::run(
-      ops::cpu::Product<float>{.kernels = &ops::product_kernels(),
-                               .tokens = 100,
-                               .outputs = 3000,
-                               .inputs = 1,
-                               .take = nothing,
-                               .pack = nothing,
-                               .begin = [](std::int64_t, ops::cpu::Range n,
-                                           float* sums) { std::fill_n(sums, n.count, 0.f); },
-                               .finish =
-                                   [&](std::int64_t, ops::cpu::Range, float*) {
-                                     const std::lock_guard lock(mutex);
-                                     seen.insert(std::this_thread::get_id());
-                                   }});
+  ops::cpu::run(ops::cpu::Product<float>{.kernels = &ops::product_kernels(),
+                                         .tokens = 100,
+                                         .outputs = 3000,
+                                         .inputs = 1,
+                                         .take = nothing,
+                                         .pack = nothing,
+                                         .begin =
+                                             [&](std::int64_t, ops::cpu::Range n, float* sums) {
+                                               std::fill_n(sums, n.count, 0.f);
+                                               std::unique_lock lock(mutex);
+                                               if (seen.insert(std::this_thread::get_id()).second)
+                                                 begun.notify_all();
+                                               begun.wait_for(lock, std::chrono::seconds(10),
+                                                              [&] { return seen.size() == 3; });
+                                             },
+                                         .finish = nothing});
   EXPECT_EQ(seen.size(), 3u);
 }
 

@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <limits>
 #include <new>
@@ -115,22 +116,26 @@ struct Parts {
   std::int64_t rows, columns;
 };
 
-// The partition with the least work for the busiest thread. A thread takes each row of x once per
-// task, which costs as much as kTake columns of the product, and packs each column once.
-Parts parts_of(std::int64_t tokens, std::int64_t outputs, const ProductKernels& k) {
+// The partition with the least work for the busiest thread. A task packs each of its columns once,
+// which costs as much as kPack rows of the product, and takes each of its rows of x once, as kTake
+// columns, unless x is stored in words.
+template <class Word>
+Parts parts_of(const Product<Word>& p) {
   constexpr std::int64_t kTake = 96, kPack = 96;
-  const std::int64_t threads = at::get_num_threads();
+  const std::int64_t take = p.x.words ? 0 : kTake, threads = at::get_num_threads();
+  const auto tokens = p.tokens, outputs = p.outputs;
+  const auto& k = *p.kernels;
   const auto few_rows = blocks_in(tokens, kTaskRows),
              few_columns = blocks_in(outputs, kTaskColumns);
   const auto most_rows = std::min(blocks_in(tokens, k.rows), few_rows + threads);
-  const auto most_columns = std::min(blocks_in(outputs, k.columns), few_columns + threads);
+  const auto most_columns = std::min(blocks_in(outputs, k.columns), 2 * few_columns + threads);
   Parts best{};
   auto least = std::numeric_limits<std::int64_t>::max();
   for (auto r = few_rows; r <= std::max(few_rows, most_rows); ++r)
     for (auto c = few_columns; c <= std::max(few_columns, most_columns); ++c) {
       const Parts parts{.rows = round_up(blocks_in(tokens, r), k.rows),
                         .columns = round_up(blocks_in(outputs, c), k.columns)};
-      const auto work = parts.rows * (parts.columns + kTake) + parts.columns * kPack;
+      const auto work = parts.rows * (parts.columns + take) + parts.columns * kPack;
       if (const auto all = blocks_in(r * c, threads) * work; all < least) {
         least = all;
         best = parts;
@@ -143,11 +148,14 @@ Parts parts_of(std::int64_t tokens, std::int64_t outputs, const ProductKernels& 
 template <class Word>
 void run_in_parts(const Product<Word>& p) {
   if (p.tokens == 0 || p.outputs == 0) return;
-  const auto [rows, columns] = parts_of(p.tokens, p.outputs, *p.kernels);
+  const auto [rows, columns] = parts_of(p);
   const auto row_parts = blocks_in(p.tokens, rows), column_parts = blocks_in(p.outputs, columns);
-  at::parallel_for(0, row_parts * column_parts, 1, [&](std::int64_t begin, std::int64_t end) {
+  // Threads take the next task as they finish one: other work may share their cores.
+  const auto tasks = row_parts * column_parts;
+  std::atomic<std::int64_t> next = 0;
+  at::parallel_for(0, std::min<std::int64_t>(tasks, at::get_num_threads()), 1, [&](auto, auto) {
     ProductTask<Word> task(p, rows, columns);
-    for (auto i = begin; i < end; ++i) {
+    for (auto i = next++; i < tasks; i = next++) {
       const auto m = i % row_parts * rows, n = i / row_parts * columns;
       task.run({m, std::min(rows, p.tokens - m)}, {n, std::min(columns, p.outputs - n)});
     }
