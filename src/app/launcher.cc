@@ -9,6 +9,7 @@
 #include <system_error>
 
 #include "app/machine/environment.h"
+#include "base/control_group.h"
 
 int main(int argc, char** argv) {
   if (argc == 2 && std::strcmp(argv[1], "--version") == 0)
@@ -16,7 +17,8 @@ int main(int argc, char** argv) {
   std::error_code failure;
   const auto self = std::filesystem::read_symlink("/proc/self/exe", failure);
   const auto engine = self.parent_path() / "braid-engine";
-  braid::set_environment(braid::wanted_environment(braid::read_gpu_nodes(braid::gpu_topology())));
+  braid::set_environment(braid::wanted_environment(braid::read_gpu_nodes(braid::gpu_topology()),
+                                                   braid::read_control_group().cpus));
   ::execv(engine.c_str(), argv);
   std::fprintf(stderr, "braid: cannot start %s: %s\n", engine.c_str(), std::strerror(errno));
   return 1;

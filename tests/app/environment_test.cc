@@ -8,6 +8,7 @@
 #include <map>
 
 #include "app/machine/gpus.h"
+#include "base/control_group.h"
 #include "made_topology.h"
 
 namespace braid::environment_test {
@@ -79,6 +80,16 @@ TEST(Environment, IsLeftAloneWhereThereIsNoGpu) {
   EXPECT_THAT(wanted_for({}), testing::ElementsAre(Pair("OMP_WAIT_POLICY", "passive"),
                                                    Pair("TORCH_CPP_LOG_LEVEL", "ERROR")));
   EXPECT_EQ(wanted_for({"gfx942"}).size(), 2u);
+}
+
+TEST(Environment, HasNoMoreThreadsThanAContainerGetsTimeFor) {
+  const auto threads = [](double cpus) {
+    for (const auto& variable : wanted_environment({}, cpus))
+      if (variable.name == "OMP_NUM_THREADS") return variable.value;
+    return std::string("those of LibTorch");
+  };
+  EXPECT_EQ(threads(1e6), "those of LibTorch");
+  EXPECT_EQ(threads(0.5), usable_cpus({}) > 1 ? "1" : "those of LibTorch");
 }
 
 TEST(Environment, HasWhatRdna3Needs) {

@@ -66,7 +66,6 @@ void become(const Invocation& start, const Pipe& out, const Pipe& err, const Pip
   if (start.largest_file) {
     const rlimit limit{rlim_t(*start.largest_file), rlim_t(*start.largest_file)};
     ::setrlimit(RLIMIT_FSIZE, &limit);
-    ::signal(SIGXFSZ, SIG_IGN);  // so that the write fails, as on a full disk
   }
   ::close_range(STDERR_FILENO + 1, ~0U, 0);
   for (const auto& variable : start.environment) ::putenv(const_cast<char*>(variable.c_str()));

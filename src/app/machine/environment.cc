@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "base/control_group.h"
+
 namespace braid {
 namespace {
 
@@ -42,7 +44,8 @@ std::string first_with(const std::vector<GpuNode>& gpus, Has has) {
 
 }  // namespace
 
-std::vector<Variable> wanted_environment(const std::vector<GpuNode>& gpus) {
+std::vector<Variable> wanted_environment(const std::vector<GpuNode>& gpus,
+                                         std::optional<double> cpus) {
   std::vector<Variable> wanted = {
       // If cores are shared with other work, a spinning thread takes time from the one it waits
       // for: the bundled model's picture took ten times as long. On idle cores sleeping costs it a
@@ -52,6 +55,9 @@ std::vector<Variable> wanted_environment(const std::vector<GpuNode>& gpus) {
        "waiting threads sleep instead of spinning",
        {"GOMP_SPINCOUNT"}},
       {"TORCH_CPP_LOG_LEVEL", "ERROR", "keeps LibTorch's internal warnings from users"}};
+  if (usable_cpus({.cpus = cpus}) < usable_cpus({}))
+    wanted.push_back({"OMP_NUM_THREADS", std::to_string(usable_cpus({.cpus = cpus})),
+                      "more threads would share the processor time that the container gets"});
   for (const auto& [node, architecture, bytes, id] : gpus)
     if (const auto version = claimed_version(architecture); !version.empty())
       wanted.push_back({"HSA_OVERRIDE_GFX_VERSION_" + std::to_string(node),

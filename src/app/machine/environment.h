@@ -2,6 +2,7 @@
 // not know about it. Variables set by the user stay.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,8 +15,9 @@ struct Variable {
   std::vector<std::string> instead = {};  // names of equivalent variables
 };
 
-// The variables for every machine, and for these GPUs.
-std::vector<Variable> wanted_environment(const std::vector<GpuNode>& gpus);
+// The variables for every machine, and for these GPUs. `cpus`: see ControlGroup.
+std::vector<Variable> wanted_environment(const std::vector<GpuNode>& gpus,
+                                         std::optional<double> cpus = {});
 
 // Sets the variables that neither the user nor something else in this process has set, and notes
 // them in BRAID_SET.

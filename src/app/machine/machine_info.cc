@@ -8,6 +8,7 @@
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 #include <torch/headeronly/version.h>
 
+#include <algorithm>
 #include <fstream>
 #include <map>
 #include <sstream>
@@ -16,6 +17,7 @@
 #include "app/machine/gpus.h"
 #include "app/print/info/preset_info.h"
 #include "app/print/readable.h"
+#include "base/control_group.h"
 #include "base/cpu.h"
 #include "base/gpu_runtime.h"
 #include "braid/braid.h"
@@ -81,8 +83,10 @@ OrderedJson gpu_info(int index) {
 
 OrderedJson devices() {
   OrderedJson devices;
-  devices["cpu"] = {{"memory_bytes", system_memory("MemTotal")},
-                    {"free_bytes", system_memory("MemAvailable")}};
+  const auto group = read_control_group();
+  const auto free = system_memory("MemAvailable");
+  devices["cpu"] = {{"memory_bytes", usable_memory(group)},
+                    {"free_bytes", std::min(free, group.free_bytes.value_or(free))}};
   if (!c10::impl::hasDeviceGuardImpl(at::kCUDA)) return devices;
   const int count = c10::impl::getDeviceGuardImpl(at::kCUDA)->deviceCount();
   if (count > 0) at::globalContext().lazyInitDevice(at::kCUDA);

@@ -1,13 +1,11 @@
 #include "pipeline/planner/devices.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <optional>
-#include <thread>
 
+#include "base/control_group.h"
 #include "base/cpu.h"
 #include "base/error.h"
 
@@ -61,15 +59,14 @@ constexpr double kLinkReached = 0.8;  // reached by collectives of many megabyte
 // multiplies tiles.
 DeviceSpec this_machine(int shared_by) {
   const auto& cpu = read_cpu();
-  const double cores = std::max(1u, std::thread::hardware_concurrency());
+  const double cores = usable_cpus();
   const double float32 = cores * 2.5e9 * (cpu.has("avx512f") ? 64 : cpu.has("avx2") ? 32 : 8);
   const double bfloat16 = cpu.has("amx_bf16")    ? cores * 2.5e9 * 1024
                           : cpu.has_fast_pairs() ? 2 * float32
                                                  : float32;
-  const double memory = double(::sysconf(_SC_PHYS_PAGES)) * double(::sysconf(_SC_PAGESIZE));
   const double speed = std::min(cores, 8.0) * 10 * kGB;
   return {"cpu",
-          memory / shared_by,
+          double(usable_memory()) / shared_by,
           bfloat16 / shared_by,
           float32 / shared_by,
           speed / shared_by,

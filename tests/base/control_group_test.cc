@@ -1,0 +1,99 @@
+// Limits of containers, read from made copies of the kernel's files.
+#include "base/control_group.h"
+
+#include <gtest/gtest.h>
+#include <sched.h>
+
+#include <fstream>
+#include <map>
+
+#include "temporary_folder.h"
+
+namespace braid::control_group_test {
+
+namespace fs = std::filesystem;
+
+constexpr std::uint64_t kGiB = 1u << 30;
+
+ControlGroup read(const std::map<std::string, std::string>& files) {
+  const TemporaryFolder root;
+  for (const auto& [name, contents] : files) {
+    fs::create_directories((root.path() / name).parent_path());
+    std::ofstream(root.path() / name) << contents;
+  }
+  return read_control_group(root.path());
+}
+
+TEST(ControlGroups, OfVersion2AreReadWithThoseAbove) {
+  const auto group =
+      read({{"proc/self/cgroup", "0::/system.slice/braid.service\n"},
+            {"sys/fs/cgroup/system.slice/braid.service/memory.max", "8589934592\n"},
+            {"sys/fs/cgroup/system.slice/braid.service/memory.current", "3221225472\n"},
+            {"sys/fs/cgroup/system.slice/braid.service/memory.stat",
+             "anon 5\nfile 7\ninactive_file 1073741824\n"},
+            {"sys/fs/cgroup/system.slice/braid.service/cpu.max", "max 100000\n"},
+            {"sys/fs/cgroup/system.slice/memory.max", "max\n"},
+            {"sys/fs/cgroup/system.slice/cpu.max", "250000 100000\n"}});
+  EXPECT_EQ(group.memory_bytes, 8 * kGiB);
+  EXPECT_EQ(group.free_bytes, 6 * kGiB);  // a third of what is used can be dropped
+  EXPECT_EQ(group.cpus, 2.5);
+}
+
+// The group above is the tighter one, and fuller than its limit.
+TEST(ControlGroups, AreAsTightAsTheTightestAbove) {
+  const auto group = read({{"proc/self/cgroup", "0::/a/b\n"},
+                           {"sys/fs/cgroup/a/b/memory.max", "8589934592"},
+                           {"sys/fs/cgroup/a/b/memory.current", "0"},
+                           {"sys/fs/cgroup/a/memory.max", "2147483648"},
+                           {"sys/fs/cgroup/a/memory.current", "4294967296"}});
+  EXPECT_EQ(group.memory_bytes, 2 * kGiB);
+  EXPECT_EQ(group.free_bytes, 0u);
+  EXPECT_FALSE(group.cpus);
+}
+
+// Docker without a namespace for groups: the name is the host's, the files are at the top.
+TEST(ControlGroups, OfContainersAreSeenAtTheTop) {
+  const auto group =
+      read({{"proc/self/cgroup",
+             "12:memory:/docker/4f2e\n4:cpu,cpuacct:/docker/4f2e\n1:name=systemd:/docker/4f2e\n"},
+            {"sys/fs/cgroup/memory/memory.limit_in_bytes", "4294967296\n"},
+            {"sys/fs/cgroup/memory/memory.usage_in_bytes", "1073741824\n"},
+            {"sys/fs/cgroup/memory/memory.stat", "inactive_file 9\ntotal_inactive_file 0\n"},
+            {"sys/fs/cgroup/cpu/cpu.cfs_quota_us", "50000\n"},
+            {"sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n"}});
+  EXPECT_EQ(group.memory_bytes, 4 * kGiB);
+  EXPECT_EQ(group.free_bytes, 3 * kGiB);
+  EXPECT_EQ(group.cpus, 0.5);
+}
+
+TEST(ControlGroups, WithoutLimitsOrFilesLimitNothing) {
+  const auto unlimited =
+      read({{"proc/self/cgroup", "3:cpuset:/\n2:memory:/\n1:cpu:/\nno colons\n0::/\n"},
+            {"sys/fs/cgroup/memory/memory.limit_in_bytes", "-1\n"},
+            {"sys/fs/cgroup/cpu/cpu.cfs_quota_us", "-1\n"},
+            {"sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n"},
+            {"sys/fs/cgroup/memory.max", "many\n"},
+            {"sys/fs/cgroup/cpu.max", "100000\n"}});
+  for (const auto& group : {unlimited, read({})}) {
+    EXPECT_FALSE(group.memory_bytes);
+    EXPECT_FALSE(group.free_bytes);
+    EXPECT_FALSE(group.cpus);
+  }
+}
+
+TEST(ControlGroups, LimitWhatTheMachineHas) {
+  const auto cpus = usable_cpus({});
+  cpu_set_t bound;
+  ASSERT_EQ(::sched_getaffinity(0, sizeof bound, &bound), 0);
+  EXPECT_EQ(cpus, CPU_COUNT(&bound));
+  EXPECT_EQ(usable_cpus({.cpus = 0.3}), 1);
+  EXPECT_EQ(usable_cpus({.cpus = 1e6}), cpus);
+  EXPECT_EQ(usable_cpus({.cpus = cpus - 0.5}), cpus);
+
+  const auto memory = usable_memory({});
+  EXPECT_GT(memory, kGiB / 4);
+  EXPECT_EQ(usable_memory({.memory_bytes = 12345}), 12345u);
+  EXPECT_EQ(usable_memory({.memory_bytes = std::uint64_t(1) << 62}), memory);
+}
+
+}  // namespace braid::control_group_test
