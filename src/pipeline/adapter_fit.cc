@@ -24,9 +24,10 @@ std::string spelling_of(const AdapterFile& file) {
   return "without a prefix";
 }
 
-const char* kind_of(const AdapterModule& module) {
+std::string kind_of(const AdapterModule& module) {
   using Role = AdapterRole;
-  if (module.find(Role::kUnreadable)) return "of another kind";
+  if (const auto* const stored = module.find(Role::kUnreadable))
+    return std::string(unreadable_kind(stored->entry.name));
   if (module.find(Role::kMagnitude)) return "DoRA";
   if (module.find(Role::kDown)) return "LoRA";
   if (module.find(Role::kFirstUp)) return "LoHa";

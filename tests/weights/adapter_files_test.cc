@@ -148,11 +148,17 @@ TEST_F(AdapterFiles, ChangeNormsUnderAnyName) {
 TEST_F(AdapterFiles, OfKindsThatCannotBeAppliedAreRefused) {
   const Tensors lora = {{"a.lora_down.weight", at::randn({3, 6})},
                         {"a.lora_up.weight", at::randn({16, 3})}};
-  for (const std::string name : {"a.lora_mid.weight", "b.oft_blocks", "m.lokr_t2", "b.a1.weight"}) {
+  const std::pair<std::string, std::string> kinds[] = {
+      {"a.lora_mid.weight", "LoCon with a Tucker decomposition"},
+      {"b.oft_blocks", "OFT"},
+      {"m.lokr_t2", "LoKr with a Tucker decomposition"},
+      {"b.a1.weight", "GLoRA"},
+      {"a.lora_E", "AdaLoRA"}};
+  for (const auto& [name, kind] : kinds) {
     auto tensors = lora;
     tensors[name] = at::ones({3, 3});
-    EXPECT_THAT(refusal(tensors),
-                HasSubstr("'" + name + "' belongs to a kind of adapter that Braid cannot apply"));
+    EXPECT_THAT(refusal(tensors), HasSubstr("'" + name + "' is of the kind " + kind +
+                                            ", which Braid cannot apply: it applies LoRA, DoRA"));
   }
   EXPECT_THAT(refusal({{"a.oft_blocks", at::ones({3})}}), HasSubstr("is not a LoRA"));
   for (const std::string name : {"a.hada_w1_a", "a.lokr_w1", "a.diff", "a.set_weight"}) {

@@ -10,6 +10,7 @@ namespace {
 struct Ending {
   std::string_view text;
   AdapterRole role;
+  std::string_view kind = {};  // of an adapter that cannot be applied
 };
 
 // The longer one first where one ends with another.
@@ -47,36 +48,35 @@ constexpr std::array kEndings = std::to_array<Ending>({
     {".w_norm", AdapterRole::kDifference},
     {".b_norm", AdapterRole::kBiasDifference},
     {".set_weight", AdapterRole::kWhole},
-    // LoRAs of convolutions, Tucker's decomposition, OFT, BOFT, GLoRA, T-LoRA, IA3, VeRA,
-    // embeddings
-    {".lora_mid.weight", AdapterRole::kUnreadable},
-    {".hada_t1", AdapterRole::kUnreadable},
-    {".hada_t2", AdapterRole::kUnreadable},
-    {".lokr_t1", AdapterRole::kUnreadable},
-    {".lokr_t2", AdapterRole::kUnreadable},
-    {".oft_blocks", AdapterRole::kUnreadable},
-    {".oft_diag", AdapterRole::kUnreadable},
-    {".oft_R", AdapterRole::kUnreadable},
-    {".oft_R.weight", AdapterRole::kUnreadable},
-    {".boft_R", AdapterRole::kUnreadable},
-    {".boft_s", AdapterRole::kUnreadable},
-    {".a1.weight", AdapterRole::kUnreadable},
-    {".a2.weight", AdapterRole::kUnreadable},
-    {".b1.weight", AdapterRole::kUnreadable},
-    {".b2.weight", AdapterRole::kUnreadable},
-    {".bm.weight", AdapterRole::kUnreadable},
-    {".q_layer.weight", AdapterRole::kUnreadable},
-    {".p_layer.weight", AdapterRole::kUnreadable},
-    {".lambda_layer", AdapterRole::kUnreadable},
-    {".on_input", AdapterRole::kUnreadable},
-    {".ia3_l", AdapterRole::kUnreadable},
-    {".vera_lambda_b", AdapterRole::kUnreadable},
-    {".vera_lambda_d", AdapterRole::kUnreadable},
-    {".lora_embedding_A", AdapterRole::kUnreadable},
-    {".lora_embedding_B", AdapterRole::kUnreadable},
-    {".scalar", AdapterRole::kUnreadable},
-    {".rescale", AdapterRole::kUnreadable},
-    {".reshape_weight", AdapterRole::kUnreadable},
+    {".lora_E", AdapterRole::kUnreadable, "AdaLoRA"},
+    {".lora_mid.weight", AdapterRole::kUnreadable, "LoCon with a Tucker decomposition"},
+    {".hada_t1", AdapterRole::kUnreadable, "LoHa with a Tucker decomposition"},
+    {".hada_t2", AdapterRole::kUnreadable, "LoHa with a Tucker decomposition"},
+    {".lokr_t1", AdapterRole::kUnreadable, "LoKr with a Tucker decomposition"},
+    {".lokr_t2", AdapterRole::kUnreadable, "LoKr with a Tucker decomposition"},
+    {".oft_blocks", AdapterRole::kUnreadable, "OFT"},
+    {".oft_diag", AdapterRole::kUnreadable, "OFT"},
+    {".oft_R", AdapterRole::kUnreadable, "OFT"},
+    {".oft_R.weight", AdapterRole::kUnreadable, "OFT"},
+    {".boft_R", AdapterRole::kUnreadable, "BOFT"},
+    {".boft_s", AdapterRole::kUnreadable, "BOFT"},
+    {".a1.weight", AdapterRole::kUnreadable, "GLoRA"},
+    {".a2.weight", AdapterRole::kUnreadable, "GLoRA"},
+    {".b1.weight", AdapterRole::kUnreadable, "GLoRA"},
+    {".b2.weight", AdapterRole::kUnreadable, "GLoRA"},
+    {".bm.weight", AdapterRole::kUnreadable, "GLoRA"},
+    {".q_layer.weight", AdapterRole::kUnreadable, "T-LoRA"},
+    {".p_layer.weight", AdapterRole::kUnreadable, "T-LoRA"},
+    {".lambda_layer", AdapterRole::kUnreadable, "T-LoRA"},
+    {".on_input", AdapterRole::kUnreadable, "IA3"},
+    {".ia3_l", AdapterRole::kUnreadable, "IA3"},
+    {".vera_lambda_b", AdapterRole::kUnreadable, "VeRA"},
+    {".vera_lambda_d", AdapterRole::kUnreadable, "VeRA"},
+    {".lora_embedding_A", AdapterRole::kUnreadable, "LoRA of an embedding"},
+    {".lora_embedding_B", AdapterRole::kUnreadable, "LoRA of an embedding"},
+    {".scalar", AdapterRole::kUnreadable, "LyCORIS with a scalar of its own"},
+    {".rescale", AdapterRole::kUnreadable, "OFT"},
+    {".reshape_weight", AdapterRole::kUnreadable, "LoRA of a reshaped layer"},
 });
 
 // peft may insert the adapter's own name after these: "x.lora_A.default.weight".
@@ -112,19 +112,28 @@ std::string without_adapter_name(std::string_view name) {
   return std::string(name);
 }
 
-std::optional<AdapterKey> key_by_ending(std::string_view name) {
-  for (const auto& [ending, role] : kEndings)
-    if (name.ends_with(ending) && name.size() > ending.size())
-      return AdapterKey{std::string(name.substr(0, name.size() - ending.size())), role};
-  return {};
+// nullptr if there is none.
+const Ending* ending_of(std::string_view name) {
+  const auto* const found =
+      std::find_if(kEndings.begin(), kEndings.end(), [&](const Ending& ending) {
+        return name.ends_with(ending.text) && name.size() > ending.text.size();
+      });
+  return found == kEndings.end() ? nullptr : found;
 }
 
 }  // namespace
 
 AdapterKey parse_adapter_key(std::string_view tensor) {
   const auto name = without_wrappers(std::string(tensor));
-  if (auto key = key_by_ending(without_adapter_name(name))) return *std::move(key);
-  return {name, AdapterRole::kReplacement};
+  const auto plain = without_adapter_name(name);
+  const auto* const ending = ending_of(plain);
+  if (!ending) return {name, AdapterRole::kReplacement};
+  return {plain.substr(0, plain.size() - ending->text.size()), ending->role};
+}
+
+std::string_view unreadable_kind(std::string_view tensor) {
+  const auto* const ending = ending_of(tensor);
+  return ending ? ending->kind : std::string_view();
 }
 
 std::string underscored(std::string_view module) {

@@ -39,6 +39,9 @@ struct AdapterKey {
 
 AdapterKey parse_adapter_key(std::string_view name);
 
+// The kind of adapter that a tensor of the role kUnreadable belongs to: "OFT".
+std::string_view unreadable_kind(std::string_view tensor);
+
 // Module names in sd-scripts' spelling, with underscores for dots. Other spellings are converted to
 // it, since it does not tell which underscores were dots.
 std::string underscored(std::string_view module);

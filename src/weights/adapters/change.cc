@@ -103,8 +103,9 @@ std::optional<Delta> Found::bias_delta(const AdapterModule& module,
 
 void Found::check_readable(const AdapterModule& module) const {
   const auto* const stored = module.find(AdapterRole::kUnreadable);
-  require(!stored, file().source(), ": '", stored ? stored->entry.name : "",
-          "' belongs to a kind of adapter that Braid cannot apply");
+  const auto name = stored ? stored->entry.name : "";
+  require(!stored, file().source(), ": '", name, "' is of the kind ", unreadable_kind(name),
+          ", which Braid cannot apply: it applies LoRA, DoRA, LoHa, LoKr and differences");
 }
 
 // A norm's weight may have a difference or be replaced, too.
