@@ -3,6 +3,7 @@
 
 namespace braid::dora_test {
 
+using testing::HasSubstr;
 using DoraTest = AdaptedModel;
 
 TEST_F(DoraTest, GivesRowsTheMagnitudesOfOutputs) {
@@ -40,6 +41,29 @@ TEST_F(DoraTest, GivesColumnsTheMagnitudesOfInputs) {
   EXPECT_TRUE(at::equal(got.at("a.weight").narrow(0, 0, 8), a.narrow(0, 0, 8)));
   const auto swapped = want(base_.at("m.weight").roll({4}, {0})).roll({4}, {0});
   EXPECT_TRUE(at::allclose(got.at("m.weight"), swapped, 1e-6, 1e-6));
+}
+
+// LyCORIS' and peft's, whose shapes differ where a matrix is a convolution.
+TEST_F(DoraTest, GivesConvolutionsTheMagnitudesOfOutputs) {
+  const auto base = at::randn({8, 3, 1, 2, 2});
+  write_file(folder_ / "m.safetensors", write_safetensors({{"c.weight", base}}));
+  const auto up = at::randn({8, 2, 1, 1, 1}), down = at::randn({2, 3, 1, 2, 2});
+  const auto m = at::rand({8}) + 0.5;
+  const auto sum = base.flatten(1) + up.flatten(1).mm(down.flatten(1));
+  const auto want = (m.unsqueeze(1) * sum / sum.norm(2, {1}, true)).view(base.sizes());
+  const auto with = [&](const std::string& name, const Tensor& magnitude) {
+    const Weights w = load(
+        {{.file = write(
+              {{"c.lora_A.weight", down}, {"c.lora_B.weight", up}, {"c." + name, magnitude}})}});
+    return (w / "c").tensor("weight", base.sizes());
+  };
+  EXPECT_TRUE(at::allclose(with("dora_scale", m.view({8, 1, 1, 1, 1})), want, 1e-6, 1e-6));
+  EXPECT_TRUE(
+      at::allclose(with("lora_magnitude_vector", m.view({1, 8, 1, 1, 1})), want, 1e-6, 1e-6));
+  EXPECT_THAT(message_of([&] {
+                (void)with("dora_scale", at::ones({1, 3, 1, 1, 1}));
+              }),
+              HasSubstr("each of 8 outputs or 12 inputs, its shape is [1, 3, 1, 1, 1]"));
 }
 
 // Rows or columns of zeros have no direction to give a length to.

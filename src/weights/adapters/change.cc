@@ -124,20 +124,22 @@ std::optional<Delta> Found::delta_for(const AdapterModule& module,
   return delta;
 }
 
-// peft and sd-scripts have one per output: [N] or [N 1]. LyCORIS and OneTrainer may have one per
-// input instead: [1 C].
+// peft and sd-scripts have one per output: [N] or [N 1], for convolutions [N 1 1 1 1] or peft's
+// [1 N 1 1 1]. LyCORIS and OneTrainer may have one per input of a matrix instead: [1 C].
 void Found::add_magnitudes(Change& change, const AdapterModule& module,
                            const AdapterTarget& target) const {
   const auto* const stored = module.find(AdapterRole::kMagnitude);
   if (!stored || is_bias()) return;
   const auto numbers = finite_numbers(file(), *stored).to(at::kFloat);
   const auto rows = change.delta.rows, columns = width();
-  const bool is_column = numbers.dim() == 1 || (numbers.dim() == 2 && numbers.size(1) == 1);
+  const auto dim_of_rows = numbers.dim() > 2 && numbers.size(0) == 1 ? 1 : 0;
+  const bool is_column =
+      numbers.numel() == rows && numbers.dim() > 0 && numbers.size(dim_of_rows) == rows;
   const bool is_row = numbers.dim() == 2 && numbers.size(0) == 1 && numbers.size(1) == columns;
-  require((is_column && numbers.size(0) == rows) || is_row, file().source(), ": tensor '",
-          stored->entry.name, "' should have a magnitude for each of ", rows, " outputs or ",
-          columns, " inputs, its shape is ", numbers.sizes());
-  if (is_column && numbers.size(0) == rows)
+  require(is_column || is_row, file().source(), ": tensor '", stored->entry.name,
+          "' should have a magnitude for each of ", rows, " outputs or ", columns,
+          " inputs, its shape is ", numbers.sizes());
+  if (is_column)
     change.magnitude_N = numbers.flatten();
   else
     change.lengths = {.rows = target.rows, .lengths_1C = numbers};
