@@ -33,7 +33,8 @@ class AdaptedModel : public testing::Test {
     return {{"a", column_parallel({4, 4, 8})}, {"b", row_parallel({8, 8})}};
   }
   static AdapterNames names() {
-    return {.prefixes = {"", "transformer.", "base_model.model.", "lora_unet_"},
+    return {.prefixes = {"", "transformer.", "transformer.text_model.", "base_model.model.",
+                         "lora_unet_"},
             .tables = {{},
                        {{{"a", {"x.0.to_q", "x.0.to_k", "x.0.to_m"}},
                          {"m", {"x.norm"}, {Order::kSwapHalves}}}},

@@ -45,6 +45,19 @@ TEST_F(PeftScalings, MayHaveNeitherPrefixesNorPartsInTheirConfiguration) {
                {{"a.weight", rows_joined(0, 0.5 * up.mm(down), 12)}});
 }
 
+// CLIP's modules are in one of this name, in files and in patterns.
+TEST_F(PeftScalings, KnowModulesByTheirWholeNames) {
+  const auto up = at::randn({4, 4}), down = at::randn({4, 6});
+  const Tensors tensors = {{"transformer.text_model.x.0.to_q.lora_A.weight", down},
+                           {"transformer.text_model.x.0.to_q.lora_B.weight", up}};
+  for (const std::string pattern : {"text_model.x.0.to_q", "^text_model.x.0.to_q", "x.0.to_q"})
+    expect_added({{.file = write_with(R"({\"transformer.lora_alpha\": 2,)"
+                                      R"( \"transformer.alpha_pattern\": {\")" +
+                                          pattern + R"(\": 12}})",
+                                      tensors)}},
+                 {{"a.weight", rows_joined(0, 3 * up.mm(down), 12)}});
+}
+
 // The folders peft itself writes.
 TEST_F(PeftScalings, TakeAlphasFromTheConfigurationBesideThem) {
   const auto up = at::randn({16, 4}), down = at::randn({4, 6});

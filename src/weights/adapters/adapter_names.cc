@@ -16,6 +16,14 @@ std::string module_of(const std::string& tensor) {
 
 std::string part_of(const std::string& prefix) { return prefix.substr(0, prefix.find('.')); }
 
+// transformers' encoders have all of their modules in this one, and files may leave it out.
+constexpr std::string_view kInEncoders = "text_model.";
+
+// As the part itself names the module.
+std::string name_in_part(const std::string& prefix, const std::string& name) {
+  return prefix.ends_with(kInEncoders) ? std::string(kInEncoders) + name : name;
+}
+
 // The length of the longest matching prefix; -1: none matches.
 std::int64_t longest_prefix(const std::string& module, const std::vector<std::string>& prefixes) {
   std::int64_t longest = -1;
@@ -64,7 +72,7 @@ std::vector<AdapterTarget> targets_of(const AdapterNames& names, const ShardingT
           const auto name = module_of(origin.tensors[i]);
           if (name.empty()) continue;
           targets.push_back({.module = underscored(prefix + name),
-                             .name = name,
+                             .name = name_in_part(prefix, name),
                              .part = part_of(prefix),
                              .rows = {.begin = begin, .count = widths[i]},
                              .order = origin.order});

@@ -30,7 +30,7 @@ AdapterNames denoiser_adapter_names(std::vector<Names> tables);
 // A module that may change rows of one of our tensors.
 struct AdapterTarget {
   std::string module;  // in the file, underscored
-  std::string name;    // without the prefix, with dots
+  std::string name;    // as peft's patterns have it: in the part, with dots
   std::string part;    // the prefix as peft names the part: "transformer"
   Share rows;          // of our tensor
   Order order = {};
