@@ -164,6 +164,33 @@ TEST_F(Scales, ThatFitNoWeightAreRefused) {
               HasSubstr("two scales"));
 }
 
+// One scale for 128 x 128 numbers: w[n, c] = code[n, c] * scale[n / 128, c / 128].
+TEST_F(Scales, OfSquaresAreOfNumbersBelowAndBeside) {
+  for (const auto& [name, columns] : {std::pair("weight_scale_inv", 300), {"weight_scale", 90}}) {
+    const auto codes = (at::randn({200, columns}) * 4).to(at::kFloat8_e4m3fn);
+    const auto scales = at::rand({2, (columns + 127) / 128}) + 0.5;
+    const auto all = at::TensorOptions(at::kLong);
+    const auto want = codes.to(at::kFloat) *
+                      scales.index({at::arange(200, all).div(128, "floor").unsqueeze(1),
+                                    at::arange(columns, all).div(128, "floor").unsqueeze(0)});
+    const auto path = folder_ / "squares.safetensors";
+    write_file(path, write_safetensors({{"a.weight", codes},
+                                        {std::string("a.") + name, scales},
+                                        {"a.activation_scale", at::ones({})}}));
+    EXPECT_EQ(Checkpoint::open_file(path).tensors().size(), 1u);
+    for (const auto& sharding : {column_parallel(), row_parallel()})
+      run_ranks({.size = 2}, [&](const Group& group) {
+        const Weights w(Checkpoint::open_file(path), {}, {.tensor_parallel = group},
+                        {{"a", sharding}});
+        const auto got = (w / "a").matrix("weight", {200, columns});
+        const auto dim = sharding.split == Split::kRows ? 1 : 0;
+        const auto own = want.size(dim) / 2;
+        EXPECT_FALSE(got.coding);
+        EXPECT_TRUE(at::equal(got.values_NC, want.narrow(dim, group.rank() * own, own)));
+      });
+  }
+}
+
 Tensor said(const std::string& text) {
   return at::tensor(std::vector<std::uint8_t>(text.begin(), text.end()), at::kByte);
 }

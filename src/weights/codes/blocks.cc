@@ -71,6 +71,11 @@ void decode_blocks(ElementType type, const std::uint8_t* blocks, std::int64_t co
 
 Piece scales_of(const Piece& piece) {
   const auto* const scales = piece.stored->scales.get();
+  if (scales->arrangement == Arrangement::kSquares) {
+    const auto first = piece.rows.begin / kSquareSide;
+    const auto end = piece.rows.begin + piece.rows.count + kSquareSide - 1;
+    return {scales, {.begin = first, .count = end / kSquareSide - first}};
+  }
   return {scales, scales->entry.shape.empty() ? Share{.begin = 0, .count = 1} : piece.rows};
 }
 
@@ -82,9 +87,20 @@ Tensor codes_of(const Piece& piece) {
   return view_of(piece).to(at::kFloat);
 }
 
+// The scales of squares, for every number of a piece.
+Tensor of_numbers(const Tensor& scales, const Piece& piece) {
+  const auto before = piece.rows.begin % kSquareSide;  // rows of the first square
+  return scales.repeat_interleave(kSquareSide, 0)
+      .narrow(0, before, piece.rows.count)
+      .repeat_interleave(kSquareSide, 1)
+      .narrow(1, 0, piece.stored->entry.shape[1]);
+}
+
 Tensor scaled(const Tensor& codes, const Piece& piece) {
   if (!piece.stored->scales) return codes;
   const auto scales = numbers_of(scales_of(piece)).to(at::kFloat);
+  if (piece.stored->scales->arrangement == Arrangement::kSquares)
+    return codes * of_numbers(scales, piece);
   if (scales.dim() == 0) return codes * scales;
   const auto groups = codes.view({scales.size(0), scales.size(1), -1});
   return (groups * scales.unsqueeze(-1)).view(codes.sizes());

@@ -13,7 +13,8 @@ bool can_stay(const Piece& piece, const Piece& first) {
   const auto& entry = piece.stored->entry;
   const auto* const scales = piece.stored->scales.get();
   const bool has_row_scales =
-      !scales || scales->entry.shape.empty() || scales->entry.shape.back() == 1;
+      !scales || scales->entry.shape.empty() ||
+      (scales->entry.shape.back() == 1 && scales->arrangement != Arrangement::kSquares);
   return entry.shape.size() == 2 && entry.type == first.stored->entry.type && has_row_scales &&
          !piece.stored->rotated_together &&
          (is_float8(entry.type) || (is_of_blocks(entry.type) && !is_float4(entry.type)));

@@ -19,15 +19,17 @@ using at::Tensor;
 // The order in which a stored matrix's elements are laid out.
 enum class Arrangement {
   kRows,
-  kTiles,  // of 128 rows and 4 columns, as NVIDIA's products read block scales
+  kTiles,    // of 128 rows and 4 columns, as NVIDIA's products read block scales
+  kSquares,  // of scales: each is for a square of numbers, DeepSeek's
 };
+constexpr std::int64_t kSquareSide = 128;
 
 // A tensor in a file. `file` keeps the mapping alive as long as any view of it.
 struct StoredTensor {
   std::shared_ptr<const MappedFile> file;
   TensorEntry entry;
-  // Factors for its numbers, in float32: one for all, one per row, or one per group of neighbours
-  // in a row.
+  // Factors for its numbers, in float32: one for all, one per row, one per group of neighbours in a
+  // row, or one per square.
   std::shared_ptr<const StoredTensor> scales = {};
   Arrangement arrangement = Arrangement::kRows;  // tiles are stored whole, whatever the shape
   std::int64_t rotated_together = 0;  // neighbours in a row, by a Hadamard matrix; 0: none

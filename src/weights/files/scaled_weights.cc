@@ -12,13 +12,22 @@ namespace {
 constexpr const char* kWeight = ".weight";
 constexpr std::int64_t kFloat4Neighbours = 16, kMxNeighbours = 32;  // numbers that share a scale
 
+bool are_of_squares(const StoredTensor& scale, const StoredTensor& weight) {
+  const auto& of = weight.entry.shape;
+  const auto squares = [](std::int64_t extent) {
+    return extent / kSquareSide + (extent % kSquareSide > 0);
+  };
+  return of.size() == 2 && scale.entry.shape == std::vector{squares(of[0]), squares(of[1])};
+}
+
 std::optional<StoredTensor> taken(StoredByName& tensors, const std::string& name) {
   const auto node = tensors.extract(name);
   if (node.empty()) return {};
   return node.mapped();
 }
 
-// Reshapes a scale for multiplying the weight's numbers: [], [N 1] or [N groups].
+// Reshapes a scale for multiplying the weight's numbers: [], [N 1] or [N groups]; [N/128 C/128] for
+// squares.
 std::shared_ptr<const StoredTensor> scale_of(StoredTensor scale, const StoredTensor& weight) {
   auto& shape = scale.entry.shape;
   const auto& of = weight.entry.shape;
@@ -32,11 +41,14 @@ std::shared_ptr<const StoredTensor> scale_of(StoredTensor scale, const StoredTen
     shape = {};
   } else if (count == rows && (shape.size() == 1 || shape[0] == rows)) {
     shape = {rows, 1};
+  } else if (are_of_squares(scale, weight)) {
+    scale.arrangement = Arrangement::kSquares;
   } else {
     const bool fits = of.size() == 2 && shape.size() == 2 && shape[0] == rows && shape[1] > 0 &&
                       columns % shape[1] == 0;
     require(fits, where, " has ", count, " numbers, the ", rows, " rows of ", columns,
-            " should have one for all, one per row or several per row");
+            " should have one for all, one per row, several per row or one per square of ",
+            kSquareSide, " x ", kSquareSide);
   }
   return std::make_shared<const StoredTensor>(std::move(scale));
 }
@@ -84,7 +96,7 @@ void join_float4(StoredByName& tensors, const std::string& base, StoredTensor& w
 }
 
 void join_float8(StoredByName& tensors, const std::string& base, StoredTensor& weight) {
-  for (const auto* const spelling : {".weight_scale", ".scale_weight"})
+  for (const auto* const spelling : {".weight_scale", ".scale_weight", ".weight_scale_inv"})
     if (auto scale = taken(tensors, base + spelling)) {
       require(!weight.scales, weight.file->path().string(), ": tensor '", weight.entry.name,
               "' has two scales");
@@ -167,8 +179,8 @@ StoredByName join_scales(StoredByName& tensors) {
             where_of(weight), " has a dtype of U8, and '_quantization_metadata' does not say why");
     join(tensors, base, weight, mark);
     if (mark) check_rotation(weight, *mark);
-    (void)taken(tensors, base + ".input_scale");
-    (void)taken(tensors, base + ".scale_input");
+    for (const auto* const of_x : {".input_scale", ".scale_input", ".activation_scale"})
+      (void)taken(tensors, base + of_x);
   }
   std::erase_if(tensors, [](const auto& one) {  // marks the whole file
     return one.first == "scaled_fp8" || one.first.ends_with(".scaled_fp8");

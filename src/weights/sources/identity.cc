@@ -55,7 +55,10 @@ std::string identity_of(const Piece& piece) {
   if (piece.stored->arrangement == Arrangement::kTiles) words += " in tiles";
   if (piece.stored->rotated_together)
     words += text_of(" rotated by ", piece.stored->rotated_together);
-  if (piece.stored->scales) words += " times " + identity_of(scales_of(piece));
+  if (!piece.stored->scales) return words;
+  words += " times " + identity_of(scales_of(piece));
+  if (piece.stored->scales->arrangement == Arrangement::kSquares)
+    words += text_of(" in squares from row ", piece.rows.begin % kSquareSide);
   return words;
 }
 
