@@ -121,6 +121,16 @@ TEST(GgufHeader, TensorsAreAlignedAsTheFileSays) {
               HasSubstr("32-bit number"));
 }
 
+TEST(GgufHeader, RefusesPartsOfFiles) {
+  const auto split = [](std::uint64_t parts) {
+    auto bytes = header(0, 1);
+    return refusal(bytes.text("split.count").u32(2).raw({char(parts), char(parts >> 8)}).str());
+  };
+  EXPECT_THAT(split(259), HasSubstr("f.gguf is one of 259 parts of a GGUF file"));
+  EXPECT_EQ(split(1), "accepted");
+  EXPECT_EQ(split(0), "accepted");
+}
+
 TEST(GgufHeader, RefusesOtherFilesAndVersions) {
   EXPECT_THAT(refusal(""), HasSubstr("cut short"));
   EXPECT_THAT(refusal("GGUFFF"), HasSubstr("cut short"));
@@ -159,7 +169,7 @@ TEST(GgufHeader, RefusesEntriesThatDoNotAddUp) {
   EXPECT_THAT(refusal(one({.offset = 4})), HasSubstr("not a multiple of the alignment"));
   EXPECT_THAT(refusal(one({.extents = {33}, .type = kQ8_0})),
               HasSubstr("do not make up blocks of 32"));
-  EXPECT_THAT(refusal(one({.type = 17})), HasSubstr("GGUF type 17"));
+  EXPECT_THAT(refusal(one({.type = 17})), HasSubstr("GGUF type 17 (IQ2_XS), which"));
   EXPECT_THAT(refusal(one({.type = 4'000'000'000})), HasSubstr("GGUF type 4000000000"));
   EXPECT_THAT(refusal(one({.extents = {1, 1, 1, 1, 1}})), HasSubstr("5 dims"));
   EXPECT_THAT(refusal(one({.extents = {~0ull}})), HasSubstr("extent"));

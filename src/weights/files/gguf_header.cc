@@ -17,7 +17,7 @@ constexpr std::uint32_t kMaxDims = 4;  // ggml's limit
 constexpr int kMaxNesting = 4;         // arrays within arrays
 
 // The byte sizes of value types, by type number; 0 for strings and arrays.
-constexpr std::uint32_t kUint32Value = 4, kStringValue = 8, kArrayValue = 9;
+constexpr std::uint32_t kUint16Value = 2, kUint32Value = 4, kStringValue = 8, kArrayValue = 9;
 constexpr std::array<std::uint64_t, 13> kValueBytes = {1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
 
 struct GgufType {
@@ -32,6 +32,26 @@ constexpr std::array<GgufType, 20> kGgufTypes = {
      {20, ElementType::kIq4Nl},   {23, ElementType::kIq4Xs},   {24, ElementType::kInt8},
      {25, ElementType::kInt16},   {26, ElementType::kInt32},   {27, ElementType::kInt64},
      {28, ElementType::kFloat64}, {30, ElementType::kBfloat16}}};
+
+// Types that files have and Braid cannot read, for its words.
+struct OtherGgufType {
+  std::uint32_t number;
+  const char* name;
+};
+constexpr std::array<OtherGgufType, 14> kOtherGgufTypes = {{{9, "Q8_1"},
+                                                            {15, "Q8_K"},
+                                                            {16, "IQ2_XXS"},
+                                                            {17, "IQ2_XS"},
+                                                            {18, "IQ3_XXS"},
+                                                            {19, "IQ1_S"},
+                                                            {21, "IQ3_S"},
+                                                            {22, "IQ2_S"},
+                                                            {29, "IQ1_M"},
+                                                            {34, "TQ1_0"},
+                                                            {35, "TQ2_0"},
+                                                            {39, "MXFP4"},
+                                                            {40, "NVFP4"},
+                                                            {41, "Q1_0"}}};
 
 // Reads a file sequentially and never past its end.
 class GgufReader {
@@ -101,7 +121,12 @@ void GgufReader::skip_value(std::uint32_t type, const std::string& key, int nest
 ElementType gguf_type(std::uint32_t number, const std::string& where) {
   for (const auto& row : kGgufTypes)
     if (row.number == number) return row.type;
-  throw InputError(text_of(where, " is of the GGUF type ", number, ", which Braid cannot read"));
+  std::string name;
+  for (const auto& other : kOtherGgufTypes)
+    if (other.number == number) name = text_of(" (", other.name, ")");
+  throw InputError(text_of(where, " is of the GGUF type ", number, name,
+                           ", which Braid cannot read: of coded types it reads Q4_0, Q4_1, Q5_0, ",
+                           "Q5_1, Q8_0, Q2_K to Q6_K, IQ4_NL and IQ4_XS"));
 }
 
 // Offsets are relative to the start of the tensors.
@@ -122,21 +147,33 @@ TensorEntry read_entry(GgufReader& in, const std::string& source) {
   return entry;
 }
 
+std::uint64_t read_alignment(GgufReader& in, std::uint32_t type, const std::string& source) {
+  require(type == kUint32Value, source, ": 'general.alignment' should be a 32-bit number");
+  const std::uint64_t alignment = in.number<std::uint32_t>("the alignment");
+  require(std::has_single_bit(alignment) && alignment <= kMaxAlignment, source,
+          ": 'general.alignment' should be a power of two up to ", kMaxAlignment, ", it is ",
+          alignment);
+  return alignment;
+}
+
+void check_not_split(GgufReader& in, const std::string& source) {
+  const auto parts = in.number<std::uint16_t>("a number of parts");
+  require(parts <= 1, source, " is one of ", parts,
+          " parts of a GGUF file: Braid reads whole files, llama-gguf-split joins them");
+}
+
 // Returns the alignment of the tensors.
 std::uint64_t read_values(GgufReader& in, std::uint64_t count, const std::string& source) {
   std::uint64_t alignment = kDefaultAlignment;
   for (std::uint64_t i = 0; i < count; ++i) {
     const auto key = in.string("a key");
     const auto type = in.number<std::uint32_t>("a value's type");
-    if (key != "general.alignment") {
+    if (key == "general.alignment")
+      alignment = read_alignment(in, type, source);
+    else if (key == "split.count" && type == kUint16Value)
+      check_not_split(in, source);
+    else
       in.skip_value(type, key);
-      continue;
-    }
-    require(type == kUint32Value, source, ": 'general.alignment' should be a 32-bit number");
-    alignment = in.number<std::uint32_t>("the alignment");
-    require(std::has_single_bit(alignment) && alignment <= kMaxAlignment, source,
-            ": 'general.alignment' should be a power of two up to ", kMaxAlignment, ", it is ",
-            alignment);
   }
   return alignment;
 }
