@@ -163,6 +163,13 @@ std::filesystem::file_status status_of(const std::filesystem::path& path) {
   return std::filesystem::status(path, missing);
 }
 
+std::filesystem::file_status known_status_of(const std::filesystem::path& path) {
+  std::error_code failure;
+  const auto status = std::filesystem::status(path, failure);
+  require(std::filesystem::status_known(status), "cannot read ", path, ": ", failure.message());
+  return status;
+}
+
 void check_name(const std::filesystem::path& path) {
   struct stat status {};
   check_written(::lstat(path.c_str(), &status) == 0 || errno == ENOENT, path);  // too long, say
@@ -222,6 +229,18 @@ void MappedFile::release(std::uint64_t offset, std::uint64_t size) const {
   if (size < kWorthwhile) return;
   const auto pages = pages_around(bytes(), offset, size);
   (void)::madvise(pages.data(), pages.size(), MADV_DONTNEED);
+}
+
+bool is_there(const std::filesystem::path& path) {
+  return std::filesystem::exists(known_status_of(path));
+}
+
+bool is_folder(const std::filesystem::path& path) {
+  return std::filesystem::is_directory(known_status_of(path));
+}
+
+bool is_file(const std::filesystem::path& path) {
+  return std::filesystem::is_regular_file(known_status_of(path));
 }
 
 std::string read_file(const std::filesystem::path& path, std::uint64_t max_bytes) {

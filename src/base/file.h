@@ -36,6 +36,13 @@ class MappedFile {
   std::size_t size_ = 0;
 };
 
+// Whether `path` leads to anything, to a folder, to a regular file. Each throws InputError naming
+// it if the system does not tell: links in a circle, a name too long, a folder that may not be
+// entered.
+bool is_there(const std::filesystem::path& path);
+bool is_folder(const std::filesystem::path& path);
+bool is_file(const std::filesystem::path& path);
+
 // The whole file as text. Throws InputError if it cannot be read or is larger than `max_bytes`.
 std::string read_file(const std::filesystem::path& path, std::uint64_t max_bytes = 256u << 20);
 

@@ -9,17 +9,14 @@ namespace {
 constexpr std::uint64_t kLargestFile = 64u << 20;  // Gemma's tokenizer.json has 33 MB
 
 std::optional<std::string> read_if_there(const std::filesystem::path& path) {
-  std::error_code ignored;
-  if (!std::filesystem::exists(path, ignored)) return {};
+  if (!is_there(path)) return {};
   return read_file(path, kLargestFile);
 }
 
 }  // namespace
 
 TokenizerFiles read_tokenizer_files(const std::filesystem::path& folder) {
-  std::error_code ignored;
-  require(std::filesystem::is_directory(folder, ignored), "cannot read a tokenizer from ", folder,
-          ": it is not a folder");
+  require(is_folder(folder), "cannot read a tokenizer from ", folder, ": it is not a folder");
   TokenizerFiles files{.folder = folder.string()};
   files.tokenizer_json = read_if_there(folder / "tokenizer.json");
   if (!files.tokenizer_json) {

@@ -45,6 +45,26 @@ TEST_F(SpoiledModel, LacksWeights) {
   expect_refused("no weights in model/text_encoder_2");
 }
 
+TEST_F(SpoiledModel, HasALinkThatLeadsToItself) {
+  for (const std::string name : {"vae/diffusion_pytorch_model.safetensors", "model_index.json",
+                                 "tokenizer_2/tokenizer.json"}) {
+    const auto target = std::filesystem::read_symlink(file(name));
+    remove(name);
+    std::filesystem::create_symlink(file(name).filename(), file(name));
+    expect_refused("model/" + name + "\": Too many levels of symbolic links");
+    remove(name);
+    std::filesystem::create_symlink(target, file(name));
+  }
+}
+
+TEST_F(SpoiledModel, HasANameThatIsTooLong) {
+  const std::string name(5000, 'x');
+  for (const char* const flag : {"-m", "--comfy"})
+    expect_bad_input({"generate", "a", flag, name}, "x\": File name too long");
+  expect_bad_input({"generate", "a", "-m", file(kFlux), "--components", name},
+                   "File name too long");
+}
+
 TEST_F(SpoiledModel, LacksAShard) {
   remove(kT5);
   replace("text_encoder_2/config.json", contents("text_encoder_2/config.json"));

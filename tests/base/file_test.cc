@@ -114,6 +114,19 @@ TEST_F(File, RefusesWhatIsMissingTooLargeOrNoFile) {
   EXPECT_EQ(read_file(folder_ / "a", 5), "12345");
 }
 
+TEST_F(File, IsThereOrNotUnlessTheSystemDoesNotTell) {
+  write_file(folder_ / "a", "x");
+  EXPECT_TRUE(is_there(folder_ / "a") && is_file(folder_ / "a") && !is_folder(folder_ / "a"));
+  EXPECT_TRUE(is_there(folder_) && is_folder(folder_) && !is_file(folder_));
+  for (const auto& missing : {folder_ / "b", folder_ / "a" / "below a file"})
+    EXPECT_FALSE(is_there(missing) || is_file(missing) || is_folder(missing)) << missing;
+  fs::create_symlink("circle", folder_ / "circle");
+  for (const auto& unknown : {folder_ / "circle", folder_ / std::string(5000, 'x')})
+    for (const auto& ask : {is_there, is_file, is_folder})
+      EXPECT_THAT(message_of([&] { ask(unknown); }),
+                  HasSubstr("cannot read \"" + unknown.string()));
+}
+
 TEST_F(File, DoesNotWaitForWhatAPipeWillSay) {
   ASSERT_EQ(::mkfifo((folder_ / "pipe").c_str(), 0600), 0);
   EXPECT_THAT(message_of<std::exception>([&] { read_file(folder_ / "pipe"); }),

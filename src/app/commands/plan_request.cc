@@ -6,13 +6,14 @@
 #include "app/files/input_pictures.h"
 #include "app/flags/flag_groups.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "pipeline/model.h"
 #include "pipeline/pictures/check_pictures.h"
 
 namespace braid {
 namespace {
 
-bool is_path(const PipelineOptions& options) { return std::filesystem::exists(options.model); }
+bool is_path(const PipelineOptions& options) { return is_there(options.model); }
 
 PlanJob job_of_options(const PipelineOptions& options) {
   const auto name = options.model.string();

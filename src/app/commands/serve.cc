@@ -158,7 +158,7 @@ int ServeRun::run() {
 }  // namespace
 
 int serve_pictures(const ServeFlags& flags) {
-  require(flags.lora_folder.empty() || std::filesystem::is_directory(flags.lora_folder),
+  require(flags.lora_folder.empty() || is_folder(flags.lora_folder),
           "--lora-dir should be a folder, ", flags.lora_folder.string(), " is not one");
   if (is_first_rank()) return ServeRun(flags).run();
   // Only the first rank receives stop signals, and tells the others when to stop.

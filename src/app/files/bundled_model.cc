@@ -1,6 +1,7 @@
 #include "app/files/bundled_model.h"
 
 #include "base/error.h"
+#include "base/file.h"
 #include "pipeline/files/found_files.h"
 
 namespace braid {
@@ -19,14 +20,14 @@ fs::path models_folder() {
 
 std::filesystem::path bundled_model() {
   const auto model = models_folder() / "demo";
-  require(fs::exists(model / "model_index.json"), "the model that comes with Braid is not at ",
+  require(is_there(model / "model_index.json"), "the model that comes with Braid is not at ",
           model.string(), ": give another with --model PATH");
   return model;
 }
 
 void settle_model(PipelineOptions& options) {
   const auto published = models_folder() / "published";
-  if (fs::is_directory(published)) options.published = published;
+  if (is_folder(published)) options.published = published;
   if (options.model.empty() && options.comfy.empty()) options.model = bundled_model();
   options = with_files_found(std::move(options));
 }

@@ -56,7 +56,7 @@ bool lies_in(const fs::path& inner, const fs::path& outer) {
 // Copies a file, or a folder and all in it, following links. Checked.
 void copy_all(const fs::path& from, const fs::path& to) {
   try {
-    if (fs::is_directory(from)) {
+    if (is_folder(from)) {
       require(!lies_in(to, from), "cannot copy ", from, " into itself, as ", to);
       fs::create_directories(to);
       for (const auto& entry : fs::directory_iterator(from))
@@ -139,12 +139,12 @@ Names Conversion::written_names(const Part& part) const {
 
 // The result must be new and must not lie in a part of the model being read.
 void Conversion::check_place() const {
-  require(!fs::exists(out_), out_, " exists: a conversion makes a new ",
+  require(!is_there(out_), out_, " exists: a conversion makes a new ",
           is_single_file() ? "file" : "directory");
   const auto index = read_json(files_.folder / "model_index.json");
   for (const auto& [part, described] : index.items())
-    require(!fs::is_directory(files_.folder / part) || !lies_in(partial_, files_.folder / part),
-            out_, " lies in ", files_.folder / part, ", a part of the model to convert");
+    require(!is_folder(files_.folder / part) || !lies_in(partial_, files_.folder / part), out_,
+            " lies in ", files_.folder / part, ", a part of the model to convert");
 }
 
 void Conversion::tell(std::int64_t bytes) {
@@ -178,7 +178,7 @@ void Conversion::write_configs() const {
     if (!changes(part)) continue;
     const auto own = files_.config_of(part.folder), to = partial_ / part.folder / "config.json";
     const bool is_as_read = !part.widened && (&part != &denoiser || files_.single_file.empty());
-    const bool has_own = is_as_read && fs::exists(own);
+    const bool has_own = is_as_read && is_there(own);
     if (has_own)
       fs::copy_file(own, to, fs::copy_options::overwrite_existing);
     else

@@ -16,8 +16,8 @@ constexpr int kLength = 64;  // longer than any marker that is split into its le
 // Empty if there is none. Older files hold a list of named templates.
 std::string template_of(const fs::path& folder) {
   const auto own = folder / "chat_template.jinja", config = folder / "tokenizer_config.json";
-  if (fs::exists(own)) return read_file(own);
-  if (!fs::exists(config)) return {};
+  if (is_there(own)) return read_file(own);
+  if (!is_there(config)) return {};
   const auto json = read_json(config);
   const auto found = json.find("chat_template");
   if (found == json.end() || found->is_null()) return {};

@@ -1,6 +1,7 @@
 // Parts shared by models of several families, and helpers to read their descriptions.
 #pragma once
 
+#include "base/file.h"
 #include "models/causal_lm/model.h"
 #include "pipeline/families/description.h"
 #include "pipeline/files/model_files.h"
@@ -18,7 +19,7 @@ Part causal_lm_part(const CausalLmConfig& config, const HiddenStates& states);
 template <class Read, class Infer>
 auto read_transformer(const ModelFiles& files, Read read, Infer infer) {
   const auto path = files.config_of("transformer");
-  const bool has_config = files.single_file.empty() || std::filesystem::exists(path);
+  const bool has_config = files.single_file.empty() || is_there(path);
   return has_config ? read(read_json_object(path)) : infer(files.open("transformer"));
 }
 

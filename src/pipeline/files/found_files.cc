@@ -1,9 +1,11 @@
 #include "pipeline/files/found_files.h"
 
 #include <algorithm>
+#include <set>
 
 #include "base/ascii.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "base/json.h"
 #include "pipeline/families/comfy_folders.h"
 #include "pipeline/families/family.h"
@@ -18,17 +20,23 @@ bool is_weights(const fs::path& path) {
   return path.extension() == ".safetensors" || path.extension() == ".gguf";
 }
 
+// A folder is looked into once, however many links lead to it: one may lead to a folder around it.
+void add_weights(const fs::path& folder, std::set<fs::path>& seen, std::vector<fs::path>& found) {
+  std::error_code unreadable;
+  const auto real = fs::canonical(folder, unreadable);
+  if (unreadable || !seen.insert(real).second) return;
+  for (const auto& entry : fs::directory_iterator(folder, unreadable)) {
+    if (entry.is_directory(unreadable)) add_weights(entry.path(), seen, found);
+    if (entry.is_regular_file(unreadable) && is_weights(entry.path()))
+      found.push_back(entry.path());
+  }
+}
+
 // Files of weights in these folders and their subfolders, sorted by name.
 std::vector<fs::path> weights_in(const fs::path& comfy, const Folders& folders) {
+  std::set<fs::path> seen;
   std::vector<fs::path> found;
-  for (const char* const folder : folders) {
-    std::error_code unreadable;
-    const auto options = fs::directory_options::follow_directory_symlink |
-                         fs::directory_options::skip_permission_denied;
-    for (const auto& entry : fs::recursive_directory_iterator(comfy / folder, options, unreadable))
-      if (entry.is_regular_file(unreadable) && is_weights(entry.path()))
-        found.push_back(entry.path());
-  }
+  for (const char* const folder : folders) add_weights(comfy / folder, seen, found);
   std::sort(found.begin(), found.end());
   return found;
 }
@@ -45,9 +53,9 @@ bool is_named(const fs::path& file, const fs::path& name) {
 
 // Resolves `name`: a path as it is, else a file in these folders, with or without its extension.
 fs::path named_file(const fs::path& name, const fs::path& comfy, const Folders& folders) {
-  if (fs::exists(name)) return name;
+  if (is_there(name)) return name;
   for (const char* const folder : folders)
-    if (fs::is_regular_file(comfy / folder / name)) return comfy / folder / name;
+    if (is_file(comfy / folder / name)) return comfy / folder / name;
   const auto all = weights_in(comfy, folders);
   std::vector<fs::path> same;
   std::copy_if(all.begin(), all.end(), std::back_inserter(same),
@@ -67,8 +75,8 @@ fs::path only_model(const fs::path& comfy) {
 }
 
 fs::path models_folder(const fs::path& comfy) {
-  require(fs::is_directory(comfy), "there is no ComfyUI models folder at ", comfy.string());
-  return fs::is_directory(comfy / "models") ? comfy / "models" : comfy;
+  require(is_folder(comfy), "there is no ComfyUI models folder at ", comfy.string());
+  return is_folder(comfy / "models") ? comfy / "models" : comfy;
 }
 
 bool fits(const fs::path& file, const Part& part) {
@@ -145,7 +153,7 @@ fs::path published_directory(const fs::path& transformer, const fs::path& publis
   (void)Checkpoint::open_file(transformer);  // reports a damaged file
   std::vector<fs::path> same;
   for (const auto& entry : fs::directory_iterator(published)) {
-    if (!fs::exists(entry.path() / "model_index.json")) continue;
+    if (!is_there(entry.path() / "model_index.json")) continue;
     if (has_shape_of(entry.path(), transformer)) same.push_back(entry.path());
   }
   require(!same.empty(), transformer.string(), " is a single file, and none of the models whose ",
@@ -166,7 +174,7 @@ PipelineOptions with_files_found(PipelineOptions options) {
     for (auto& adapter : options.adapters)
       adapter.file = named_file(adapter.file, comfy, comfy::kAdapters);
   }
-  const bool lacks_components = fs::is_regular_file(options.model) && options.components.empty();
+  const bool lacks_components = is_file(options.model) && options.components.empty();
   if (lacks_components && !options.published.empty())
     options.components = published_directory(options.model, options.published);
   if (!comfy.empty()) find_parts(options, comfy);

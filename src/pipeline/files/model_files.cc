@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "pipeline/families/family.h"
 #include "pipeline/files/found_files.h"
 #include "weights/files/whole_checkpoint.h"
@@ -21,7 +22,7 @@ void check_part(const JsonObject& index, const fs::path& folder, const std::stri
   const bool is_there = entry.is_array() && entry.size() == 2 && entry[1].is_string();
   require(is_there, index.source(), " should name the class of '", part, "', it says ",
           entry.dump());
-  require(fs::is_directory(folder / part), "the folder ", (folder / part).string(),
+  require(is_folder(folder / part), "the folder ", (folder / part).string(),
           ", which model_index.json names, is missing");
 }
 
@@ -41,10 +42,9 @@ enum class Transformer { kInFolder, kElsewhere };
 
 const FamilyEntry& check_folder(const fs::path& folder, Transformer transformer) {
   const auto path = folder / "model_index.json";
-  require(fs::exists(folder), "there is no model at ", folder.string());
-  require(fs::is_directory(folder), folder.string(), " should be a model directory");
-  require(fs::exists(path), folder.string(),
-          " is not a model directory: it has no model_index.json");
+  require(is_there(folder), "there is no model at ", folder.string());
+  require(is_folder(folder), folder.string(), " should be a model directory");
+  require(is_there(path), folder.string(), " is not a model directory: it has no model_index.json");
   const auto json = read_json(path);
   const JsonObject index(json, path.string());
   const auto& family = family_of_class(index.string("_class_name"), path);
@@ -89,7 +89,7 @@ void place(const fs::path& path, const std::vector<const Part*>& parts,
 }
 
 ModelFiles find_transformer(const PipelineOptions& options) {
-  if (!fs::is_regular_file(options.model)) {
+  if (!is_file(options.model)) {
     const auto& family = check_folder(options.model, Transformer::kInFolder);
     return {.folder = options.model, .single_file = {}, .family = &family};
   }
@@ -105,8 +105,8 @@ void add_controlnets(ModelFiles& files, const std::vector<fs::path>& folders) {
   require(folders.empty() || files.family->takes_controlnets, "a ", files.family->pipeline_class,
           " takes no ControlNets");
   for (const auto& folder : folders) {
-    require(fs::is_directory(folder), "there is no directory of a ControlNet at ", folder.string());
-    require(fs::exists(folder / "config.json"), folder.string(),
+    require(is_folder(folder), "there is no directory of a ControlNet at ", folder.string());
+    require(is_there(folder / "config.json"), folder.string(),
             " is not the directory of a ControlNet: it has no config.json");
   }
   files.controlnets = folders;
@@ -115,10 +115,10 @@ void add_controlnets(ModelFiles& files, const std::vector<fs::path>& folders) {
 void add_redux(ModelFiles& files, const fs::path& folder) {
   if (folder.empty()) return;
   require(files.family->takes_redux, "a ", files.family->pipeline_class, " takes no Redux");
-  require(fs::is_directory(folder), "there is no directory of Redux at ", folder.string());
+  require(is_folder(folder), "there is no directory of Redux at ", folder.string());
   files.redux = folder;
   for (const auto* part : {kReduxEncoder, kReduxEmbedder})
-    require(fs::exists(files.config_of(part)), folder.string(),
+    require(is_there(files.config_of(part)), folder.string(),
             " is not the directory of Redux: it has no ",
             (fs::path(part).filename() / "config.json").string());
 }
@@ -199,7 +199,7 @@ ScheduleConfig read_scheduler(const ModelFiles& files) {
 RequestDefaults read_defaults(const ModelFiles& files, const RequestDefaults& published) {
   auto d = published;
   const auto path = files.folder / "generation_config.json";
-  if (!fs::exists(path)) return d;
+  if (!is_there(path)) return d;
   const auto json = read_json(path);
   const JsonObject config(json, path.string());
   d.width = int(config.integer_or("width", d.width, 1, 1 << 14));

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "weights/files/gguf_header.h"
 
 namespace braid {
@@ -29,7 +30,7 @@ AdapterFile::AdapterFile(const std::filesystem::path& path) : source_(path.strin
   require(!begins_as_gguf(bytes), source_, " is a GGUF file, an adapter should be safetensors");
   metadata_ = read_adapter_metadata(bytes, source_);
   const auto config = path.parent_path() / "adapter_config.json";
-  if (path.filename() == "adapter_model.safetensors" && std::filesystem::exists(config))
+  if (path.filename() == "adapter_model.safetensors" && is_there(config))
     metadata_.scalings["base_model"] = read_peft_config(read_file(config), config.string());
 }
 

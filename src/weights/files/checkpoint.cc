@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/json.h"
 #include "weights/files/gguf_header.h"
 #include "weights/files/safetensors_header.h"
@@ -105,15 +106,15 @@ Checkpoint Checkpoint::open(const fs::path& folder, const std::string& stem) {
   const auto single = folder / (stem + ".safetensors");
   const auto index = folder / (stem + ".safetensors.index.json");
   const auto gguf = folder / (stem + ".gguf");
-  if (fs::exists(single)) return open_file(single);
-  if (fs::exists(gguf) && !fs::exists(index)) return open_file(gguf);
-  require(fs::exists(index), "no weights in ", folder.string(), ": neither ",
+  if (is_there(single)) return open_file(single);
+  if (is_there(gguf) && !is_there(index)) return open_file(gguf);
+  require(is_there(index), "no weights in ", folder.string(), ": neither ",
           single.filename().string(), " nor ", index.filename().string(), " nor ",
           gguf.filename().string(), " is there");
   const auto json = read_json(index);
   Checkpoint checkpoint(index.string());
   for (const auto& shard : shards_of(json, index.string())) {
-    require(fs::exists(folder / shard), "the shard ", (folder / shard).string(), ", which ",
+    require(is_there(folder / shard), "the shard ", (folder / shard).string(), ", which ",
             index.filename().string(), " names, is missing");
     checkpoint.add(folder / shard);
   }

@@ -121,6 +121,16 @@ TEST_F(FoundFiles, MakeTheDirectorysPicture) {
   EXPECT_TRUE(found.comfy.empty());
 }
 
+TEST_F(FoundFiles, AreFoundOnceThoughLinksLeadToThemAgain) {
+  const auto models = comfy() / "models";
+  fs::create_directory_symlink("diffusion_models", models / "unet");
+  for (const char* const name : {"one", "two"})
+    fs::create_directory_symlink("..", models / "text_encoders" / name);
+  const auto found = with_files_found(options("basic_dev"));
+  EXPECT_EQ(found.model.filename(), "basic_dev.safetensors");
+  EXPECT_EQ(found.text_encoder_files, with_files_found(options()).text_encoder_files);
+}
+
 TEST_F(FoundFiles, MayAllLieInOne) {
   const auto part = [](const char* folder, const char* stem, const std::string& prefix) {
     return tensors_of(Checkpoint::open(kModel / folder, stem), prefix);

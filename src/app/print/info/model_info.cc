@@ -6,6 +6,7 @@
 #include <map>
 
 #include "app/print/readable.h"
+#include "base/file.h"
 #include "base/json.h"
 #include "pipeline/families/family.h"
 
@@ -16,7 +17,7 @@ OrderedJson ordered(const Json& json) { return OrderedJson::parse(json.dump()); 
 
 // A file's contents; null if there is no such file.
 OrderedJson contents(const std::filesystem::path& path) {
-  return std::filesystem::exists(path) ? ordered(read_json(path)) : OrderedJson();
+  return is_there(path) ? ordered(read_json(path)) : OrderedJson();
 }
 
 // Tensors and bytes of each stored type, most bytes first.

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "image/resize.h"
 
 namespace braid {
@@ -22,7 +23,7 @@ void check_halves(const JsonObject& json, const char* key) {
 // What the image processor states has to be what is done: the encoder's size, colours from -1 to 1.
 void check_processor(const ModelFiles& files, const SiglipConfig& siglip) {
   const auto path = files.redux / "feature_extractor" / "preprocessor_config.json";
-  if (!std::filesystem::exists(path)) return;
+  if (!is_there(path)) return;
   const auto json = read_json_object(path);
   check_halves(json, "image_mean");
   check_halves(json, "image_std");

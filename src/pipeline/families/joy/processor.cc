@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/file.h"
 
 namespace braid {
 namespace {
@@ -40,7 +41,7 @@ void check_is_on(const JsonObject& json, const char* key) {
 PictureProcessor::PictureProcessor(const std::filesystem::path& folder,
                                    const VisionConfig& vision) {
   const auto own = folder / "preprocessor_config.json";
-  if (std::filesystem::exists(own)) {
+  if (is_there(own)) {
     read(read_json_object(own), vision);
     return;
   }
