@@ -58,6 +58,16 @@ INSTANTIATE_TEST_SUITE_P(Files, AsPillow,
                            return name;
                          });
 
+// Pillow takes all inks for those of Adobe's programs, which are inverted.
+TEST(PictureFile, NeedsNoMarkToKnowInvertedInks) {
+  auto jpeg = file("inks.jpg");
+  const auto want = decode_picture(jpeg, "marked").rgb;
+  const auto mark = jpeg.find("\xff\xee");  // with its size in the next two bytes
+  ASSERT_EQ(jpeg.substr(mark + 4, 5), "Adobe");
+  jpeg.erase(mark, 2u + std::uint8_t(jpeg[mark + 3]));
+  EXPECT_EQ(decode_picture(jpeg, "unmarked").rgb, want);
+}
+
 TEST(PictureFile, TellsWhatIsTransparent) {
   const auto want = decode_png(file("clear.png.transparency.png"), "expected");
   const auto of_png = decode_transparency(file("clear.png"), "it");

@@ -82,13 +82,12 @@ class JpegReader {
   JpegErrors errors;
 };
 
-// CMYK to RGB; Adobe's programs store the values inverted.
-std::vector<std::uint8_t> rgb_of_cmyk(const std::vector<std::uint8_t>& cmyk, bool is_inverted) {
+// CMYK to RGB. Adobe's programs store the values inverted; like Pillow, all are taken for theirs,
+// with or without their marker.
+std::vector<std::uint8_t> rgb_of_cmyk(const std::vector<std::uint8_t>& cmyk) {
   std::vector<std::uint8_t> rgb(cmyk.size() / 4 * 3);
   for (std::size_t i = 0; i < cmyk.size() / 4; ++i) {
-    const auto light = [&](std::size_t c) -> int {
-      return is_inverted ? cmyk[4 * i + c] : 255 - cmyk[4 * i + c];
-    };
+    const auto light = [&](std::size_t c) -> int { return cmyk[4 * i + c]; };
     for (std::size_t c = 0; c < 3; ++c) {
       const int black = (255 - light(c)) * light(3) + 128;
       rgb[3 * i + c] = std::uint8_t(std::max(0, light(3) - ((black + (black >> 8)) >> 8)));
@@ -118,7 +117,7 @@ Pixels decode_jpeg(std::string_view bytes, const std::string& source, std::uint6
   Pixels picture{int(jpeg.image_width), int(jpeg.image_height),
                  std::vector<std::uint8_t>(row_bytes * jpeg.image_height)};
   require_read(reader.read_rows(picture.rgb.data(), row_bytes));
-  if (is_cmyk) picture.rgb = rgb_of_cmyk(picture.rgb, jpeg.saw_Adobe_marker);
+  if (is_cmyk) picture.rgb = rgb_of_cmyk(picture.rgb);
   return upright(std::move(picture), exif_orientation(exif_of_jpeg(bytes)));
 }
 
