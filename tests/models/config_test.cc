@@ -205,6 +205,17 @@ TEST(VaeConfig, OfFlux2HasTheDefaultsOfItsClass) {
   EXPECT_EQ(c.batch_norm_eps, 1e-4);
 }
 
+TEST(VaeConfig, MayGiveBothSidesOfATile) {
+  const auto side = [](const char* text) {
+    const auto json = parse_json(text, "f");
+    return read_vae_config(JsonObject(json, "f")).sample_size;
+  };
+  EXPECT_EQ(side(R"({"sample_size":[48,64]})"), 48);
+  EXPECT_EQ(side(R"({"_class_name":"AutoencoderKLFlux2","sample_size":[512]})"), 512);
+  EXPECT_THAT(refusal(read_vae_config, R"({"sample_size":[]})"), HasSubstr("'sample_size'"));
+  EXPECT_THAT(refusal(read_vae_config, R"({"sample_size":[0]})"), HasSubstr("'sample_size'"));
+}
+
 TEST(VaeConfig, OfFlux2RefusesWhatItCannotRun) {
   const auto refused = [](const std::string& fields) {
     const auto text = R"({"_class_name":"AutoencoderKLFlux2",)" + fields + "}";

@@ -60,6 +60,22 @@ INSTANTIATE_TEST_SUITE_P(Sizes, OblongPictures,
                                          std::pair(8, 9), std::pair(9, 8), std::pair(1, 8),
                                          std::pair(6, 9)));
 
+// Such tiles would overlap entirely.
+TEST(TilesOfLessThanTwoLatents, AreNotCut) {
+  const c10::InferenceMode no_autograd;
+  auto narrow = kSmall;
+  for (const std::int64_t side : {1, 2, 3}) {
+    narrow.sample_size = side;
+    const Vae vae(narrow, Weights::synthetic({}));
+    const auto latents = at::randn({1, 4, 4, 3});
+    EXPECT_EQ(vae.tiles_of(latents, Tiles::kWhereLarger).size(), 1u);
+    const auto picture = vae.decode(latents, Tiles::kWhereLarger);
+    ASSERT_TRUE(at::equal(picture, vae.decode(latents, Tiles::kNever)));
+    EXPECT_TRUE(at::equal(vae.encode(picture, Tiles::kWhereLarger).mean,
+                          vae.encode(picture, Tiles::kNever).mean));
+  }
+}
+
 // As diffusers' DiagonalGaussianDistribution.
 TEST(EncodedPictures, HaveLogVariancesWithinBounds) {
   const c10::InferenceMode no_autograd;

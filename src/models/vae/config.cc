@@ -25,13 +25,24 @@ void check_widths(const VaeConfig& c, const std::vector<std::int64_t>& widths, c
             ", should divide every level of '", key, "', one is ", width);
 }
 
+// Pixels of a tile's side; both sides in a list, whose first the reference takes.
+std::int64_t read_sample_size(const JsonObject& json, std::int64_t otherwise) {
+  constexpr const char* kKey = "sample_size";
+  constexpr std::int64_t kMost = 1 << 20;
+  if (!json.has(kKey) || !json.at(kKey).is_array())
+    return json.integer_or(kKey, otherwise, 1, kMost);
+  const auto sides = json.integers_or(kKey, {}, 1, kMost);
+  require(!sides.empty(), json.source(), ": '", kKey, "' should hold a side, it is an empty list");
+  return sides.front();
+}
+
 // Fields that differ in AutoencoderKLFlux2.
 void read_flux2_fields(const JsonObject& json, VaeConfig& c) {
   c.latent_channels = json.integer_or("latent_channels", 32, 1, kMaxWidth);
   c.widths = json.integers_or("block_out_channels", {128, 256, 512, 512}, 1, kMaxWidth);
   c.own_decoder_widths = json.integers_or("decoder_block_out_channels", {}, 1, kMaxWidth);
   c.layers_per_block = json.integer_or("layers_per_block", 2, 1, 100);
-  c.sample_size = json.integer_or("sample_size", 1024, 1, 1 << 20);
+  c.sample_size = read_sample_size(json, 1024);
   c.scaling_factor = 1;
   c.shift_factor = 0;
   c.batch_norm_eps = json.number_or("batch_norm_eps", 1e-4);
@@ -126,7 +137,7 @@ VaeConfig read_vae_config(const JsonObject& json) {
   c.widths = json.integers_or("block_out_channels", {64}, 1, kMaxWidth);
   c.layers_per_block = json.integer_or("layers_per_block", 1, 1, 100);
   c.norm_groups = json.integer_or("norm_num_groups", 32, 1, kMaxWidth);
-  c.sample_size = json.integer_or("sample_size", 32, 1, 1 << 20);
+  c.sample_size = read_sample_size(json, 32);
   c.mid_attention = json.flag_or("mid_block_add_attention", true);
   c.quant_conv = json.flag_or("use_quant_conv", true);
   c.post_quant_conv = json.flag_or("use_post_quant_conv", true);

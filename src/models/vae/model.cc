@@ -32,9 +32,15 @@ Tensor over_channels(const std::vector<double>& numbers, const Tensor& like) {
   return at::tensor(numbers, at::kDouble).to(like.options()).view({-1, 1, 1});
 }
 
+// Tiles overlap by a quarter, rounded up: smaller ones would not advance.
+bool can_be_cut(const VaeConfig& c, Tiles tiles) {
+  constexpr std::int64_t kSmallestTile = 2;  // latents
+  return tiles == Tiles::kWhereLarger && decoder_tiling(c).in_size >= kSmallestTile;
+}
+
 bool are_cut(const VaeConfig& c, const Tensor& latents, Tiles tiles) {
   const auto largest = decoder_tiling(c).in_size;
-  return tiles == Tiles::kWhereLarger && (latents.size(2) > largest || latents.size(3) > largest);
+  return can_be_cut(c, tiles) && (latents.size(2) > largest || latents.size(3) > largest);
 }
 
 }  // namespace
@@ -175,7 +181,7 @@ VaeMoments Vae::encode(const Tensor& pictures, Tiles tiles) const {
                       .out_size = config_.sample_size / config_.downscale()};
   const bool larger = pictures.size(2) > tiling.in_size || pictures.size(3) > tiling.in_size;
   const auto moments = map_batch(pictures, [&](const Tensor& one) {
-    if (tiles == Tiles::kNever || !larger) return encode_tile(one);
+    if (!can_be_cut(config_, tiles) || !larger) return encode_tile(one);
     return map_tiles(one, tiling, [&](const Tensor& tile) { return encode_tile(tile); });
   });
   const auto halves = moments.chunk(2, 1);
