@@ -73,4 +73,13 @@ void make_normed_rows(const Tensor& x_CHW, const Affine& affine, RowRange rows,
   });
 }
 
+TakePixels take_normed(const Tensor& x_CHW, std::shared_ptr<const Affine> affine) {
+  return [from = Planes(x_CHW), silu = kernels_of(x_CHW).affine_silu_wide,
+          affine = std::move(affine)](const PixelRun& run, float* to) {
+    const auto c = std::size_t(run.channel);
+    silu(from.at(run.channel, run.row, run.column), affine->scale[c], affine->shift[c], to,
+         run.count);
+  };
+}
+
 }  // namespace braid::ops::cpu

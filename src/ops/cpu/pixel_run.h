@@ -1,4 +1,4 @@
-// Output of our own convolutions.
+// Input and output of our own convolutions.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,9 @@ struct PixelRun {
   std::int64_t channel, row, column, count;
 };
 
-// Called by several threads at once, each for different runs.
-using PutPixels = std::function<void(PixelRun run, const float* sums)>;
+// Both are called by several threads at once. Computes a run of the input, inside the image:
+using TakePixels = std::function<void(const PixelRun& run, float* to)>;
+// Receives each pixel of the result once; runs may end beyond the image.
+using PutPixels = std::function<void(const PixelRun& run, const float* sums)>;
 
 }  // namespace braid::ops::cpu

@@ -21,6 +21,10 @@ struct RowRange {
   std::int64_t begin, count;
 };
 
+inline at::Tensor rows_of(const at::Tensor& x_BCHW, RowRange rows) {
+  return x_BCHW.narrow(2, rows.begin, rows.count);
+}
+
 class Planes {  // one image [C H W] with dense rows
  public:
   explicit Planes(const at::Tensor& x_CHW)

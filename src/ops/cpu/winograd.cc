@@ -5,27 +5,73 @@
 
 #include <algorithm>
 #include <array>
-#include <vector>
+#include <atomic>
 
 #include "base/error.h"
-#include "ops/kernels/products.h"
 
 namespace braid::ops::cpu {
 namespace {
 
-// Bytes of tiles transformed at a time, before and after the products: they stay in the shared
-// cache.
-constexpr std::int64_t kChunkBytes = 32 << 20;
+// Bytes of a thread's tiles, before and after the products: they stay in its share of the caches.
+constexpr std::int64_t kChunkBytes = 8 << 20;
 constexpr std::int64_t kFloat = sizeof(float);
+
+// [O I 3 3] to [9, numbers], numbers in the order in which they are multiplied.
+Tensor in_strips(const Tensor& weight, std::int64_t rows) {
+  const auto outputs = weight.size(0), inputs = weight.size(1), whole = outputs / rows * rows;
+  const auto strips = weight.narrow(0, 0, whole).reshape({-1, rows, inputs, 9});
+  const auto rest = weight.narrow(0, whole, outputs - whole).reshape({-1, inputs, 9});
+  return at::cat({strips.permute({3, 0, 2, 1}).reshape({9, whole * inputs}),
+                  rest.permute({2, 1, 0}).reshape({9, (outputs - whole) * inputs})},
+                 1);
+}
+
+// Columns that any `tiles` tiles and their surroundings take.
+std::int64_t taken_stride(std::int64_t tiles, std::int64_t tile) {
+  return tiles * (tile + 2) + WinogradKernels::kSlack;
+}
+
+// Adjacent tiles of a row of tiles; `at` is where their pixels are taken to.
+struct TileRun {
+  std::int64_t row, column, tiles, at;
+};
+
+// A run of a row that may begin and end outside the image.
+void take_padded(const Winograd::Image& image, const PixelRun& run, float* to) {
+  const auto inside = run.row >= 0 && run.row < image.height;
+  const auto first = std::clamp<std::int64_t>(-run.column, 0, run.count);
+  const auto last = std::clamp(image.width - run.column, first, run.count);
+  if (!inside || first == last) {
+    std::fill_n(to, run.count, 0.F);
+    return;
+  }
+  std::fill(to, to + first, 0.F);
+  image.take({run.channel, run.row, run.column + first, last - first}, to + first);
+  std::fill(to + last, to + run.count, 0.F);
+}
 
 }  // namespace
 
-// Some panels of `tiles` tiles each.
+// Some panels of `tiles` tiles each, numbered from left to right and row by row.
 struct Winograd::Chunk {
-  std::int64_t first, panels, across;  // of the image: tiles per row
-  std::int64_t count;                  // tiles of the image; the last panel may have more
-  std::int64_t entered_stride, sums_stride;
-  const Buffer<float>&entered, &sums;  // per point: panels [I tiles], and [O tiles]
+  std::int64_t first, panels;
+  std::int64_t across;  // tiles per row
+  std::int64_t count;   // of all tiles; the last panel may have more
+  Range rows;           // of the image
+};
+
+// One thread's memory: per panel and channel [points tiles], before and after the products; and
+// pixels of one channel, also before and after.
+struct Winograd::Workspace {
+  std::int64_t panels;  // capacity
+  Buffer<float> entered, sums, taken, left;
+
+  Workspace(const Winograd& w, std::int64_t most)
+      : panels(most),
+        entered(most * w.inputs_ * w.channel_stride()),
+        sums(most * w.outputs_ * w.channel_stride()),
+        taken((w.tile() + 2) * taken_stride(most * w.kernels_.tiles, w.tile())),
+        left(w.kernels_.tiles * w.tile() * w.tile()) {}
 };
 
 Winograd::Winograd(const Tensor& weight, const WinogradKernels& kernels)
@@ -33,13 +79,14 @@ Winograd::Winograd(const Tensor& weight, const WinogradKernels& kernels)
       outputs_(weight.size(0)),
       inputs_(weight.size(1)),
       point_stride_(outputs_ * inputs_ + kLineNumbers),
-      taps_(kernels_.points * point_stride_) {
-  const auto taps_33OI = weight.permute({2, 3, 0, 1}).contiguous();
+      taps_(kernels_.points * point_stride_),
+      spaces_(std::size_t(at::get_num_threads())) {
+  const auto taps_9N = in_strips(weight, kernels_.rows);
   constexpr std::int64_t kGrain = 4096;
   at::parallel_for(0, outputs_ * inputs_, kGrain, [&](std::int64_t begin, std::int64_t end) {
     std::array<const float*, 9> taps;
     for (std::size_t i = 0; i < taps.size(); ++i)
-      taps[i] = taps_33OI.const_data_ptr<float>() + std::int64_t(i) * outputs_ * inputs_ + begin;
+      taps[i] = taps_9N.const_data_ptr<float>() + std::int64_t(i) * outputs_ * inputs_ + begin;
     kernels_.enter_taps(taps.data(), end - begin, taps_.at(begin), point_stride_);
   });
 }
@@ -59,106 +106,98 @@ bool Winograd::pays(at::IntArrayRef weight, std::int64_t height, std::int64_t wi
          products(height, width, k) < 9 * height * width;
 }
 
-void Winograd::convolve(const Tensor& in, const PutPixels& put) {
-  const auto rows = in.size(1) - 2, columns = in.size(2) - 2 - WinogradKernels::kSlack;
-  check(in.size(0) == inputs_ && rows > 0 && columns > 0 && rows % tile() == 0 &&
-            columns % tile() == 0 && in.stride(2) == 1,
-        "rows of shape ", in.sizes(), " for a convolution of ", inputs_, " channels in tiles of ",
-        tile());
-  const auto across = columns / tile(), count = rows / tile() * across;
-  const auto all = blocks_in(count, kernels_.tiles);
-  const auto panel_bytes = kernels_.points * kernels_.tiles * (inputs_ + outputs_) * kFloat;
-  const auto each = std::clamp<std::int64_t>(kChunkBytes / panel_bytes, 1, all);
-  const auto entered_stride = each * inputs_ * kernels_.tiles + kLineNumbers;
-  const auto sums_stride = each * outputs_ * kernels_.tiles + kLineNumbers;
-  if (panels_ < each) {
-    entered_.emplace(kernels_.points * entered_stride);
-    sums_.emplace(kernels_.points * sums_stride);
-    panels_ = each;
-  }
-  for (std::int64_t first = 0; first < all; first += each) {
-    const Chunk chunk{.first = first,
-                      .panels = std::min(each, all - first),
-                      .across = across,
-                      .count = count,
-                      .entered_stride = entered_stride,
-                      .sums_stride = sums_stride,
-                      .entered = *entered_,
-                      .sums = *sums_};
-    enter(in, chunk);
-    multiply(chunk);
-    leave(chunk, put);
-  }
-}
-
-void Winograd::enter(const Tensor& in, const Chunk& chunk) const {
-  const std::int64_t tiles = kernels_.tiles, row_stride = in.stride(1);
-  std::vector<std::int64_t> offsets(std::size_t(chunk.panels * tiles));
-  for (std::size_t i = 0; i < offsets.size(); ++i) {
-    const auto t = std::min(chunk.first * tiles + std::int64_t(i), chunk.count - 1);
-    offsets[i] = t / chunk.across * tile() * row_stride + t % chunk.across * tile();
-  }
-  at::parallel_for(0, inputs_, 1, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t b = 0; b < chunk.panels; ++b)
-      for (auto c = begin; c < end; ++c)
-        kernels_.enter(in.const_data_ptr<float>() + c * in.stride(0), row_stride,
-                       &offsets[std::size_t(b * tiles)],
-                       chunk.entered.at((b * inputs_ + c) * tiles), chunk.entered_stride);
-  });
-}
-
-// At each point, multiplies taps [O I] by panels [I tiles].
-void Winograd::multiply(const Chunk& chunk) const {
-  const auto& k = *kernels_.products;
-  const std::int64_t tiles = kernels_.tiles, blocks = blocks_in(outputs_, k.block_rows);
-  const auto multiply_block = [&](std::int64_t point, Range outputs) {
-    const auto* const taps = taps_.at(point * point_stride_ + outputs.begin * inputs_);
-    const auto* const entered = chunk.entered.at(point * chunk.entered_stride);
-    auto* const sums = chunk.sums.at(point * chunk.sums_stride);
-    for (std::int64_t c = 0; c < inputs_; c += k.depth)
-      for (std::int64_t b = 0; b < chunk.panels; ++b) {
-        auto* const to = sums + (b * outputs_ + outputs.begin) * tiles;
-        if (c == 0) std::fill_n(to, outputs.count * tiles, 0.0F);
-        for (std::int64_t o = 0; o < outputs.count; o += k.rows)
-          k.multiply_halves(taps + o * inputs_ + c, inputs_,
-                            std::min<std::int64_t>(k.rows, outputs.count - o),
-                            entered + (b * inputs_ + c) * tiles,
-                            std::min<std::int64_t>(k.depth, inputs_ - c), to + o * tiles, tiles);
-      }
-  };
-  at::parallel_for(0, kernels_.points * blocks, 1, [&](std::int64_t begin, std::int64_t end) {
-    for (auto i = begin; i < end; ++i) {
-      const auto o = i % blocks * k.block_rows;
-      multiply_block(i / blocks, {o, std::min<std::int64_t>(k.block_rows, outputs_ - o)});
+void Winograd::convolve(const Image& image, Range rows, const PutPixels& put) {
+  check(rows.count > 0 && rows.begin % tile() == 0 && rows.begin + rows.count <= image.height,
+        "rows ", rows.begin, " to ", rows.begin + rows.count, " of an image of ", image.height,
+        " in tiles of ", tile());
+  const auto across = blocks_in(image.width, tile());
+  const auto count = blocks_in(rows.count, tile()) * across;
+  const auto all = blocks_in(count, kernels_.tiles), threads = std::int64_t(spaces_.size());
+  const auto panel_bytes = channel_stride() * (inputs_ + outputs_) * kFloat;
+  const auto most = std::max<std::int64_t>(1, kChunkBytes / panel_bytes);
+  const auto chunks = std::min(all, round_up(blocks_in(all, most), threads));
+  const auto panels = blocks_in(all, chunks);
+  std::atomic<std::int64_t> next = 0;
+  at::parallel_for(0, threads, 1, [&](std::int64_t begin, std::int64_t) {
+    auto& space = spaces_[std::size_t(begin)];
+    for (auto i = next++; i < chunks; i = next++) {
+      if (!space || space->panels < panels) space = std::make_shared<Workspace>(*this, panels);
+      const auto first = i * all / chunks;
+      const Chunk chunk{.first = first,
+                        .panels = (i + 1) * all / chunks - first,
+                        .across = across,
+                        .count = count,
+                        .rows = rows};
+      enter(image, chunk, *space);
+      multiply(chunk, *space);
+      leave(chunk, *space, put);
     }
   });
 }
 
-void Winograd::leave(const Chunk& chunk, const PutPixels& put) const {
+void Winograd::enter(const Image& image, const Chunk& chunk, const Workspace& space) const {
+  const auto tiles = chunk.panels * kernels_.tiles, stride = taken_stride(tiles, tile());
+  std::vector<TileRun> runs;
+  std::vector<std::int64_t> offsets;
+  for (auto t = chunk.first * kernels_.tiles, at = std::int64_t(0); std::ssize(offsets) < tiles;) {
+    const auto last = std::min(chunk.count, (chunk.first + chunk.panels) * kernels_.tiles);
+    const auto column = t % chunk.across, count = std::min(last - t, chunk.across - column);
+    if (count == 0) {  // the last panel's unused tiles repeat a tile
+      offsets.push_back(offsets.back());
+      continue;
+    }
+    runs.push_back({chunk.rows.begin + t / chunk.across * tile(), column * tile(), count, at});
+    for (std::int64_t i = 0; i < count; ++i) offsets.push_back(at + i * tile());
+    at += count * tile() + 2;
+    t += count;
+  }
+  for (std::int64_t c = 0; c < inputs_; ++c) {
+    for (const auto& run : runs)
+      for (std::int64_t r = 0; r < tile() + 2; ++r)
+        take_padded(image, {c, run.row + r - 1, run.column - 1, run.tiles * tile() + 2},
+                    space.taken.at(r * stride + run.at));
+    for (std::int64_t b = 0; b < chunk.panels; ++b)
+      kernels_.enter(space.taken.at(0), stride, &offsets[std::size_t(b * kernels_.tiles)],
+                     space.entered.at((b * inputs_ + c) * channel_stride()));
+  }
+}
+
+// At each point, multiplies taps [O I] by panels [I tiles].
+void Winograd::multiply(const Chunk& chunk, const Workspace& space) const {
+  for (std::int64_t point = 0; point < kernels_.points; ++point)
+    for (std::int64_t o = 0; o < outputs_; o += kernels_.rows)
+      for (std::int64_t b = 0; b < chunk.panels; ++b)
+        kernels_.multiply(
+            taps_.at(point * point_stride_ + o * inputs_),
+            std::min<std::int64_t>(kernels_.rows, outputs_ - o),
+            space.entered.at(b * inputs_ * channel_stride() + point * kernels_.tiles),
+            channel_stride(), inputs_,
+            space.sums.at((b * outputs_ + o) * channel_stride() + point * kernels_.tiles),
+            channel_stride());
+}
+
+void Winograd::leave(const Chunk& chunk, const Workspace& space, const PutPixels& put) const {
   const std::int64_t tiles = kernels_.tiles;
   // Adjacent tiles are put as one run.
-  const auto put_panel = [&](std::int64_t channel, std::int64_t panel, const float* pixels) {
+  const auto put_panel = [&](std::int64_t channel, std::int64_t panel) {
     const auto first = (chunk.first + panel) * tiles, last = std::min(first + tiles, chunk.count);
     for (auto t = first; t < last;) {
       const auto row = t / chunk.across, column = t % chunk.across;
       const auto run = std::min(last - t, chunk.across - column);
       for (std::int64_t r = 0; r < tile(); ++r)
         put({.channel = channel,
-             .row = row * tile() + r,
+             .row = chunk.rows.begin + row * tile() + r,
              .column = column * tile(),
              .count = run * tile()},
-            pixels + (r * tiles + t - first) * tile());
+            space.left.at((r * tiles + t - first) * tile()));
       t += run;
     }
   };
-  at::parallel_for(0, outputs_, 1, [&](std::int64_t begin, std::int64_t end) {
-    const Buffer<float> pixels(tiles * tile() * tile());
-    for (auto o = begin; o < end; ++o)
-      for (std::int64_t b = 0; b < chunk.panels; ++b) {
-        kernels_.leave(chunk.sums.at((b * outputs_ + o) * tiles), chunk.sums_stride, pixels.at(0));
-        put_panel(o, b, pixels.at(0));
-      }
-  });
+  for (std::int64_t b = 0; b < chunk.panels; ++b)
+    for (std::int64_t o = 0; o < outputs_; ++o) {
+      kernels_.leave(space.sums.at((b * outputs_ + o) * channel_stride()), space.left.at(0));
+      put_panel(o, b);
+    }
 }
 
 }  // namespace braid::ops::cpu

@@ -3,8 +3,7 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <functional>
-#include <optional>
+#include <vector>
 
 #include "ops/cpu/blocked_product.h"
 #include "ops/cpu/pixel_run.h"
@@ -27,26 +26,30 @@ class Winograd {
   static bool pays(at::IntArrayRef weight_OIKK, std::int64_t height, std::int64_t width,
                    const WinogradKernels& kernels);
 
-  // Images consist of tiles of this many rows and columns.
+  // Rows are computed in multiples of this.
   std::int64_t tile() const { return kernels_.output; }
 
-  // in [I H W] in float32, dense rows, padded by one pixel and by kSlack columns on the right: H =
-  // rows + 2, W = columns + 2 + kSlack, both in whole tiles. One call at a time: calls share the
-  // memory of the tiles.
-  void convolve(const Tensor& in_IHW, const PutPixels& put);
+  struct Image {
+    std::int64_t height, width;  // zeros are around it
+    TakePixels take;
+  };
+  // Convolves some rows of an image; they begin with a whole tile. Pixels are taken more than once.
+  // One call at a time: calls share their threads' memory.
+  void convolve(const Image& image, Range rows, const PutPixels& put);
 
  private:
   struct Chunk;
+  struct Workspace;
 
-  void enter(const Tensor& in_IHW, const Chunk& chunk) const;
-  void multiply(const Chunk& chunk) const;
-  void leave(const Chunk& chunk, const PutPixels& put) const;
+  void enter(const Image& image, const Chunk& chunk, const Workspace& space) const;
+  void multiply(const Chunk& chunk, const Workspace& space) const;
+  void leave(const Chunk& chunk, const Workspace& space, const PutPixels& put) const;
+  std::int64_t channel_stride() const { return kernels_.points * kernels_.tiles + kLineNumbers; }
 
   const WinogradKernels& kernels_;
   std::int64_t outputs_, inputs_, point_stride_;
-  Buffer<float> taps_;  // per point [O I]
-  std::optional<Buffer<float>> entered_, sums_;
-  std::int64_t panels_ = 0;  // capacity of these, in panels
+  Buffer<float> taps_;                              // per point, for each `rows` outputs: [I rows]
+  std::vector<std::shared_ptr<Workspace>> spaces_;  // per thread
 };
 
 }  // namespace braid::ops::cpu

@@ -155,11 +155,29 @@ inline float silu(float z) {
 }
 
 template <class T, class Y>
-void affine_silu(const void* x_, float scale, float shift, void* y_, int64 width) {
-  const auto* x = static_cast<const T*>(x_);
-  auto* y = static_cast<Y*>(y_);
+inline void affine_silu_of(const T* x, float scale, float shift, Y* y, int64 width) {
 #pragma omp simd
   for (int64 i = 0; i < width; ++i) store(y, i, silu(load(x, i) * scale + shift));
+}
+
+// The end of a run is computed as a whole vector, part of it a second time: one number takes as
+// long as a vector.
+template <class T, class Y>
+void affine_silu(const void* x_, float scale, float shift, void* y_, int64 width) {
+  constexpr int64 kVector = 16;
+  const auto* x = static_cast<const T*>(x_);
+  auto* y = static_cast<Y*>(y_);
+  if (width < kVector) return affine_silu_of(x, scale, shift, y, width);
+  affine_silu_of(x, scale, shift, y, width / kVector * kVector);
+  const auto last = width - kVector;
+  affine_silu_of(x + last, scale, shift, y + last, kVector);
+}
+
+template <class T>
+void widened(const void* x_, float* y, int64 width) {
+  const auto* x = static_cast<const T*>(x_);
+#pragma omp simd
+  for (int64 i = 0; i < width; ++i) y[i] = load(x, i);
 }
 
 template <class T, class Y>
@@ -218,6 +236,7 @@ constexpr RowKernels kOf = {&modulated_norm<T>,
                             &affine_silu<T, float>,
                             &doubled<T, T>,
                             &doubled<T, float>,
+                            &widened<T>,
                             &llama_rms_norm<T>,
                             &rotate_halves<T, T>,
                             &rotate_halves<T, float>,

@@ -11,7 +11,7 @@
 namespace braid::ops::BRAID_ISA {
 namespace {
 
-constexpr int kTiles = 2 * kLanes;  // like the columns in products.cc
+constexpr int kVectors = 2, kTiles = kVectors * kLanes;  // per panel row, as in register_tiles.h
 
 // One dimension of F(m, 3): transforms a run of pixels, the sums at the points, and taps. The
 // points are 0, 1, -1 and infinity; for m = 4 also 2 and -2; for m = 6 also 1/2 and -1/2.
@@ -110,8 +110,7 @@ struct Six {
 
 // Columns first, then rows, for eight tiles at a time.
 template <class F>
-void enter(const float* x, int64 row_stride, const int64* offsets, float* points,
-           int64 point_stride) {
+void enter(const float* x, int64 row_stride, const int64* offsets, float* points) {
   constexpr int kPoints = F::kPoints;
   for (int first = 0; first < kTiles; first += 8) {
     Eight across[kPoints][kPoints];
@@ -129,7 +128,7 @@ void enter(const float* x, int64 row_stride, const int64* offsets, float* points
       for (int i = 0; i < kPoints; ++i) column[i] = across[i][j];
       F::enter(column, down);
       for (int i = 0; i < kPoints; ++i)
-        *(Eight*)(points + (i * kPoints + j) * point_stride + first) = down[i];
+        *(Eight*)(points + (i * kPoints + j) * kTiles + first) = down[i];
     }
   }
 }
@@ -162,7 +161,7 @@ inline void store_row(const Eight (&y)[6], float* to) {
 }
 
 template <class F>
-void leave(const float* points, int64 point_stride, float* pixels) {
+void leave(const float* points, float* pixels) {
   constexpr int kPoints = F::kPoints, kOutput = F::kOutput;
   for (int first = 0; first < kTiles; first += 8) {
     Eight down[kPoints][kOutput];
@@ -170,7 +169,7 @@ void leave(const float* points, int64 point_stride, float* pixels) {
     for (int j = 0; j < kPoints; ++j) {
       Eight column[kPoints];
       for (int i = 0; i < kPoints; ++i)
-        column[i] = *(const Eight*)(points + (i * kPoints + j) * point_stride + first);
+        column[i] = *(const Eight*)(points + (i * kPoints + j) * kTiles + first);
       F::leave(column, down[j]);
     }
 #pragma GCC unroll 4
@@ -199,19 +198,35 @@ void enter_taps(const float* const* taps, int64 count, float* points, int64 poin
   }
 }
 
-}  // namespace
-
-extern const ProductKernels kProducts;
-
-namespace {
+// All sums stay in registers.
+template <int kRows>
+void multiply(const float* taps, int64 rows, const float* entered, int64 entered_stride,
+              int64 depth, float* sums, int64 sums_stride) {
+  if constexpr (kRows > 1)
+    if (rows < kRows)
+      return multiply<kRows - 1>(taps, rows, entered, entered_stride, depth, sums, sums_stride);
+  Floats sum[kRows][kVectors] = {};
+  for (int64 c = 0; c < depth; ++c) {
+    const auto* const tiles = (const Floats*)(entered + c * entered_stride);
+#pragma GCC unroll 16
+    for (int m = 0; m < kRows; ++m)
+#pragma GCC unroll 2
+      for (int v = 0; v < kVectors; ++v) sum[m][v] += taps[c * kRows + m] * tiles[v];
+  }
+#pragma GCC unroll 16
+  for (int m = 0; m < kRows; ++m)
+#pragma GCC unroll 2
+    for (int v = 0; v < kVectors; ++v) *(Floats*)(sums + m * sums_stride + v * kLanes) = sum[m][v];
+}
 
 template <class F>
 constexpr WinogradKernels kOf = {
     .output = F::kOutput,
     .points = F::kPoints* F::kPoints,
     .tiles = kTiles,
-    .products = &kProducts,
+    .rows = kTileRows,
     .enter = &enter<F>,
+    .multiply = &multiply<kTileRows>,
     .leave = &leave<F>,
     .enter_taps = &enter_taps<F>,
 };

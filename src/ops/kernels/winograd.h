@@ -12,26 +12,30 @@
 
 namespace braid::ops {
 
-struct ProductKernels;
-
 struct WinogradKernels {
-  // For one channel: the points of `tiles` tiles, consecutive for each point. Tile t, with its
-  // surrounding pixels, begins at x + offsets[t]; kSlack pixels of each row are read.
+  // For one channel: the points of `tiles` tiles, [points tiles]. Tile t, with its surrounding
+  // pixels, begins at x + offsets[t]; kSlack pixels of each row are read.
   using Enter = void(const float* x, std::int64_t row_stride, const std::int64_t* offsets,
-                     float* points, std::int64_t point_stride);
+                     float* points);
   // Transforms back to pixels: `output` rows of tiles * output pixels.
-  using Leave = void(const float* points, std::int64_t point_stride, float* pixels);
+  using Leave = void(const float* points, float* pixels);
+  // sums[o] [tiles] = taps[c][o] entered[c] [tiles], summed over `depth` channels, for `rows`
+  // outputs, at most WinogradKernels::rows. taps: [depth rows].
+  using Multiply = void(const float* taps, std::int64_t rows, const float* entered,
+                        std::int64_t entered_stride, std::int64_t depth, float* sums,
+                        std::int64_t sums_stride);
   // taps[3 r + s] points to `count` taps of row r and column s.
   using EnterTaps = void(const float* const* taps, std::int64_t count, float* points,
                          std::int64_t point_stride);
 
   static constexpr int kSlack = 8;
 
-  int output;                      // m
-  int points;                      // (m + 2)^2
-  int tiles;                       // columns per panel
-  const ProductKernels* products;  // multiply_halves() takes any floats here
+  int output;  // m
+  int points;  // (m + 2)^2
+  int tiles;   // per panel
+  int rows;    // outputs per call of Multiply
   Enter* enter;
+  Multiply* multiply;
   Leave* leave;
   EnterTaps* enter_taps;
 };
