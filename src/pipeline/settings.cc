@@ -159,6 +159,15 @@ PictureSize size_of(const Request& r, const RequestLimits& limits, PictureSize o
   return size;
 }
 
+// How much noise is added to the picture, and where it is redrawn. The steps are settled.
+void start_from(const PicturesIn& pictures, const PicturesTaken& taken, Settings& s) {
+  s.strength =
+      pictures.strength.value_or(pictures.mask ? taken.strength_with_mask : taken.strength);
+  s.first_step = first_step_of(s.steps, *s.strength);
+  s.mask_blur = pictures.mask_blur;
+  s.padding_crop = pictures.padding_crop;
+}
+
 }  // namespace
 
 int num_branches(const Request& request, const RequestLimits& limits) {
@@ -193,14 +202,7 @@ Settings settle(const Request& r, const RequestLimits& limits, const Warn& warn_
   s.width = size.width;
   s.height = size.height;
   s.steps = within("number of steps", r.steps.value_or(d.steps), 1, kMaxSteps);
-  if (r.pictures.init) {
-    const auto& taken = limits.pictures;
-    s.strength =
-        r.pictures.strength.value_or(r.pictures.mask ? taken.strength_with_mask : taken.strength);
-    s.first_step = first_step_of(s.steps, *s.strength);
-    s.mask_blur = r.pictures.mask_blur;
-    s.padding_crop = r.pictures.padding_crop;
-  }
+  if (r.pictures.init) start_from(r.pictures, limits.pictures, s);
   s.followed = followed_pictures(r.pictures.controls, limits.pictures);
   s.reference_cache = r.pictures.reference_cache;
   s.reference_scales = r.pictures.reference_scales;

@@ -27,6 +27,36 @@ std::string adapters_text(const std::vector<Adapter>& adapters) {
 
 namespace {
 
+void add_second(PngText& text, const char* key, const Prompt& p) {
+  if (!p.second.empty() && p.second != p.text) text.emplace_back(key, p.second);
+}
+
+// True guidance: what it avoids and how.
+void add_negative(PngText& text, const Settings& settings) {
+  if (!settings.negative) return;
+  const auto& negative = *settings.negative;
+  text.emplace_back("negative_prompt", negative.text);
+  add_second(text, "negative_prompt_2", negative);
+  const auto& guidance = settings.true_guidance;
+  if (settings.true_cfg > 1) text.emplace_back("true_cfg", decimal(settings.true_cfg));
+  if (guidance.rescale > 0) text.emplace_back("guidance_rescale", decimal(guidance.rescale));
+  if (guidance.norm_cap > 0) text.emplace_back("cfg_norm_cap", decimal(guidance.norm_cap));
+  if (guidance.until < 1) text.emplace_back("cfg_until", decimal(guidance.until));
+}
+
+// Names and contents of the files, numbered where there may be several of a role.
+void add_inputs(PngText& text, const Settings& settings, const std::vector<InputFile>& inputs) {
+  int reference = 0, control = 0;
+  for (const auto& input : inputs) {
+    std::string number;
+    if (input.role == "reference") number = "_" + std::to_string(++reference);
+    if (input.role == "control" && !settings.followed.empty())
+      number = "_" + std::to_string(++control);
+    text.emplace_back(input.role + number, input.name);
+    text.emplace_back(input.role + number + "_sha256", input.sha256);
+  }
+}
+
 // How ControlNets follow their pictures, where it differs from the default.
 void add_followed(PngText& text, const Settings& settings, const PipelineOptions& options) {
   for (std::size_t i = 0; i < settings.followed.size(); ++i) {
@@ -45,34 +75,14 @@ void add_followed(PngText& text, const Settings& settings, const PipelineOptions
 PngText text_of_picture(const Picture& picture, const Prompt& prompt, const Settings& settings,
                         const PipelineOptions& options, const std::vector<InputFile>& inputs) {
   PngText text = {{"prompt", prompt.text}};
-  const auto add_second = [&](const char* key, const Prompt& p) {
-    if (!p.second.empty() && p.second != p.text) text.emplace_back(key, p.second);
-  };
-  add_second("prompt_2", prompt);
-  if (settings.negative) {
-    const auto& negative = *settings.negative;
-    text.emplace_back("negative_prompt", negative.text);
-    add_second("negative_prompt_2", negative);
-    const auto& guidance = settings.true_guidance;
-    if (settings.true_cfg > 1) text.emplace_back("true_cfg", decimal(settings.true_cfg));
-    if (guidance.rescale > 0) text.emplace_back("guidance_rescale", decimal(guidance.rescale));
-    if (guidance.norm_cap > 0) text.emplace_back("cfg_norm_cap", decimal(guidance.norm_cap));
-    if (guidance.until < 1) text.emplace_back("cfg_until", decimal(guidance.until));
-  }
+  add_second(text, "prompt_2", prompt);
+  add_negative(text, settings);
   text.emplace_back("seed", std::to_string(picture.seed));
   text.emplace_back("steps", std::to_string(settings.steps));
   text.emplace_back("guidance", decimal(settings.guidance));
   text.emplace_back("size", std::to_string(picture.width) + "x" + std::to_string(picture.height));
   text.emplace_back("max_sequence_length", std::to_string(settings.max_sequence_length));
-  int reference = 0, control = 0;
-  for (const auto& input : inputs) {
-    std::string number;
-    if (input.role == "reference") number = "_" + std::to_string(++reference);
-    if (input.role == "control" && !settings.followed.empty())
-      number = "_" + std::to_string(++control);
-    text.emplace_back(input.role + number, input.name);
-    text.emplace_back(input.role + number + "_sha256", input.sha256);
-  }
+  add_inputs(text, settings, inputs);
   add_followed(text, settings, options);
   for (std::size_t i = 0; i < settings.reference_scales.size(); ++i)
     if (const auto scale = settings.reference_scales[i]; scale != 1)

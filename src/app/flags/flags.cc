@@ -138,101 +138,107 @@ void check_together(const GenerateFlags& f) {
   check_pictures_in(f.pictures, f.options);
 }
 
+void add_info_flags(FlagReader& read, std::optional<std::string>& file, InfoFlags& f) {
+  read.positional("FILE", "A picture that Braid made, a LoRA, or weights (.safetensors, .gguf)",
+                  file);
+  add_model_flags(read, f.options);
+  read.flag("--presets", "Machine", "List the presets of how and where weights are stored",
+            f.presets);
+  read.flag("--json", "Output", "Print one JSON object", f.json);
+  read.flag("-v,--verbose", "Output", "Show a model's whole configuration, and that of the machine",
+            f.verbose);
+}
+
+// One command of the line. The reader refers to its flags.
+template <class Flags>
+struct Command {
+  Command(CLI::App& app, const char* name, const char* help, const char* examples = "")
+      : parser(*app.add_subcommand(name, help)), read(parser) {
+    parser.footer(examples);
+  }
+  Command(const Command&) = delete;
+  Command& operator=(const Command&) = delete;
+
+  CLI::App& parser;
+  FlagReader read;
+  Flags flags = {};
+};
+
+CommandLine finished(Command<GenerateFlags>& generate) {
+  auto& flags = generate.flags;
+  generate.read.finish();
+  flags.preset.given = generate.read.given();
+  if (!has_prompts(flags) && ::isatty(STDERR_FILENO)) return how_to_generate();
+  check_together(flags);
+  return flags;
+}
+
+CommandLine finished(Command<ServeFlags>& serve) {
+  serve.read.finish();
+  serve.flags.preset.given = serve.read.given();
+  check_together(serve.flags);
+  return serve.flags;
+}
+
+CommandLine finished(Command<VerifyFlags>& verify) {
+  verify.read.finish();
+  verify.flags.preset.given = verify.read.given();
+  require_chosen_bits(verify.flags.options.pipeline.memory);
+  return verify.flags;
+}
+
+CommandLine finished(Command<ConvertFlags>& convert) {
+  convert.read.finish();
+  require_chosen_bits(convert.flags.options.memory);
+  check_together(convert.flags);
+  return convert.flags;
+}
+
+CommandLine finished(Command<PlanFlags>& plan) {
+  plan.read.finish();
+  return plan.flags;
+}
+
 }  // namespace
 
 CommandLine parse_command_line(int argc, const char* const* argv) {
   CLI::App app("Braid makes pictures from prompts with FLUX-class diffusion models.", "braid");
   app.footer(kProgramExamples);
   app.set_version_flag("--version", "braid " + version(), "Print the version");
-  GenerateFlags generate;
-  auto& make = *app.add_subcommand("generate", "Make pictures from a prompt");
-  make.footer(kGenerateExamples);
-  FlagReader read_generate(make);
-  add_generate_flags(read_generate, generate);
-
-  InfoFlags info;
-  auto& tell = *app.add_subcommand(
-      "info", "Describe this machine, a model, weights, or how a picture was made");
-  FlagReader read_info(tell);
+  Command<GenerateFlags> generate(app, "generate", "Make pictures from a prompt",
+                                  kGenerateExamples);
+  add_generate_flags(generate.read, generate.flags);
+  Command<InfoFlags> info(app, "info",
+                          "Describe this machine, a model, weights, or how a picture was made");
   std::optional<std::string> file;
-  read_info.positional("FILE",
-                       "A picture that Braid made, a LoRA, or weights (.safetensors, .gguf)", file);
-  add_model_flags(read_info, info.options);
-  read_info.flag("--presets", "Machine", "List the presets of how and where weights are stored",
-                 info.presets);
-  read_info.flag("--json", "Output", "Print one JSON object", info.json);
-  read_info.flag("-v,--verbose", "Output",
-                 "Show a model's whole configuration, and that of the machine", info.verbose);
-
-  ServeFlags serve;
-  auto& offer = *app.add_subcommand("serve", "Answer requests for pictures over HTTP");
-  offer.footer(kServeExamples);
-  FlagReader read_serve(offer);
-  add_serve_flags(read_serve, serve);
-
-  VerifyFlags verify;
-  auto& prove =
-      *app.add_subcommand("verify", "Prove that a layout computes what one rank computes");
-  prove.footer(kVerifyExamples);
-  FlagReader read_verify(prove);
-  add_verify_flags(read_verify, verify);
-
-  ConvertFlags convert;
-  auto& change = *app.add_subcommand("convert", "Write a model in another form");
-  change.footer(kConvertExamples);
-  FlagReader read_convert(change);
-  add_convert_flags(read_convert, convert);
-
-  PlanFlags plan;
-  auto& predict = *app.add_subcommand("plan", "Predict what each layout of some devices takes");
-  predict.footer(kPlanExamples);
-  FlagReader read_plan(predict);
-  add_plan_flags(read_plan, plan);
-
-  BenchFlags bench;
-  auto& time = *app.add_subcommand("bench", "Time an evaluation of the transformer");
-  time.footer(kBenchExamples);
-  FlagReader read_bench(time);
-  BenchLine bench_line;
-  add_bench_flags(read_bench, bench_line, bench);
+  add_info_flags(info.read, file, info.flags);
+  Command<ServeFlags> serve(app, "serve", "Answer requests for pictures over HTTP", kServeExamples);
+  add_serve_flags(serve.read, serve.flags);
+  Command<VerifyFlags> verify(app, "verify", "Prove that a layout computes what one rank computes",
+                              kVerifyExamples);
+  add_verify_flags(verify.read, verify.flags);
+  Command<ConvertFlags> convert(app, "convert", "Write a model in another form", kConvertExamples);
+  add_convert_flags(convert.read, convert.flags);
+  Command<PlanFlags> plan(app, "plan", "Predict what each layout of some devices takes",
+                          kPlanExamples);
+  add_plan_flags(plan.read, plan.flags);
+  Command<BenchFlags> bench(app, "bench", "Time an evaluation of the transformer", kBenchExamples);
+  BenchLine line;
+  add_bench_flags(bench.read, line, bench.flags);
 
   if (auto text = parse_with(app, argc, argv)) return *std::move(text);
-  if (make.parsed()) {
-    read_generate.finish();
-    generate.preset.given = read_generate.given();
-    if (!has_prompts(generate) && ::isatty(STDERR_FILENO)) return how_to_generate();
-    check_together(generate);
-    return generate;
+  if (generate.parser.parsed()) return finished(generate);
+  if (serve.parser.parsed()) return finished(serve);
+  if (verify.parser.parsed()) return finished(verify);
+  if (convert.parser.parsed()) return finished(convert);
+  if (plan.parser.parsed()) return finished(plan);
+  if (bench.parser.parsed()) {
+    finish_bench_flags(bench.read, line, bench.flags);
+    return bench.flags;
   }
-  if (offer.parsed()) {
-    read_serve.finish();
-    serve.preset.given = read_serve.given();
-    check_together(serve);
-    return serve;
-  }
-  if (prove.parsed()) {
-    read_verify.finish();
-    verify.preset.given = read_verify.given();
-    require_chosen_bits(verify.options.pipeline.memory);
-    return verify;
-  }
-  if (change.parsed()) {
-    read_convert.finish();
-    require_chosen_bits(convert.options.memory);
-    check_together(convert);
-    return convert;
-  }
-  if (time.parsed()) {
-    finish_bench_flags(read_bench, bench_line, bench);
-    return bench;
-  }
-  if (predict.parsed()) {
-    read_plan.finish();
-    return plan;
-  }
-  read_info.finish();
-  info.file = file.value_or("");
-  return info;
+  info.read.finish();
+  info.flags.file = file.value_or("");
+  return info.flags;
 }
 
 }  // namespace braid

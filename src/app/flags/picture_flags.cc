@@ -60,6 +60,35 @@ void add_reference_cache_flag(FlagReader& read, PictureFlags& f, const std::stri
             });
 }
 
+// The picture that is started from, and which of its area is redrawn.
+void add_start_flags(FlagReader& read, PictureFlags& f) {
+  read.path("--init", "FILE", "Input pictures",
+            "Start from this PNG, JPEG or WebP picture, resized to --size,\n"
+            "instead of from noise alone. --size defaults to the picture's",
+            f.init);
+  read.text("--strength", "X", "Input pictures",
+            "0 to 1: how much noise is added to --init, and so how much of it\n"
+            "is redrawn: the fraction of the steps that run.\n"
+            "Default: the model's, usually 0.6",
+            into(f.strength, finite_number));
+  read.text("--mask", "FILE", "Input pictures",
+            "A mask of the size of --init: white areas are redrawn, black ones\n"
+            "kept. alpha: redraw the transparent areas of --init",
+            [&](const std::string& flag, const std::string& text) {
+              require(!text.empty(), flag, " should be a path, it is empty");
+              f.mask_is_alpha = text == "alpha";
+              if (!f.mask_is_alpha) f.mask = text;
+            });
+  read.text("--mask-blur", "R", "Input pictures",
+            "Soften the mask's edges by a Gaussian with this standard\n"
+            "deviation in pixels. Default: 0",
+            into(f.mask_blur, finite_number));
+  read.text("--padding-crop", "PIXELS", "Input pictures",
+            "Crop --init to the white area of the mask and a margin of so many\n"
+            "pixels, draw the crop at --size and paste it back into --init",
+            into(f.padding_crop, whole_from(0, kMaxSide)));
+}
+
 void check_count(const char* flag, std::size_t count, std::size_t controls) {
   require(count <= 1 || count == controls, flag, " is given ", count, " times, --control ",
           controls, controls == 1 ? " time" : " times");
@@ -94,31 +123,7 @@ void add_looked_at_flags(FlagReader& read, PictureFlags& f, const std::string& g
 }
 
 void add_input_picture_flags(FlagReader& read, PictureFlags& f) {
-  read.path("--init", "FILE", "Input pictures",
-            "Start from this PNG, JPEG or WebP picture, resized to --size,\n"
-            "instead of from noise alone. --size defaults to the picture's",
-            f.init);
-  read.text("--strength", "X", "Input pictures",
-            "0 to 1: how much noise is added to --init, and so how much of it\n"
-            "is redrawn: the fraction of the steps that run.\n"
-            "Default: the model's, usually 0.6",
-            into(f.strength, finite_number));
-  read.text("--mask", "FILE", "Input pictures",
-            "A mask of the size of --init: white areas are redrawn, black ones\n"
-            "kept. alpha: redraw the transparent areas of --init",
-            [&](const std::string& flag, const std::string& text) {
-              require(!text.empty(), flag, " should be a path, it is empty");
-              f.mask_is_alpha = text == "alpha";
-              if (!f.mask_is_alpha) f.mask = text;
-            });
-  read.text("--mask-blur", "R", "Input pictures",
-            "Soften the mask's edges by a Gaussian with this standard\n"
-            "deviation in pixels. Default: 0",
-            into(f.mask_blur, finite_number));
-  read.text("--padding-crop", "PIXELS", "Input pictures",
-            "Crop --init to the white area of the mask and a margin of so many\n"
-            "pixels, draw the crop at --size and paste it back into --init",
-            into(f.padding_crop, whole_from(0, kMaxSide)));
+  add_start_flags(read, f);
   read.texts("--reference", "FILE[=SCALE]", "Input pictures",
              "A picture for an editing model, or --redux, to look at; may be\n"
              "given several times. SCALE is its weight in --redux. Default: 1",

@@ -15,22 +15,10 @@ Examples:
   braid verify --tp 2 --inject contiguous-slice
   braid verify --synthetic flux1-dev --double 1 --single 1 --tp 3 --size 512x512)";
 
-void add_verify_flags(FlagReader& read, VerifyFlags& f) {
-  add_layout_flags(read, f.options.pipeline.layout);
-  add_preset_flag(read, f.preset, "none");
-  add_memory_flags(read, f.options.pipeline.memory);
-  read.text("--memory", "BYTES", "Memory",
-            "Memory per device, such as 6GB: the single rank's transformer\n"
-            "is paged if it is larger. Default: what is free on a GPU",
-            [&](const std::string& flag, const std::string& text) {
-              f.options.device_bytes = std::int64_t(bytes_named(flag, text));
-            });
-  add_model_flags(read, f.options.pipeline);
-  add_controlnet_flag(read, f.options.pipeline.controlnets);
-  add_redux_flag(read, f.options.pipeline);
-  add_adapter_flags(read, f.options.pipeline);
-  add_synthetic_flags(read, f.options.synthetic, f.options.blocks);
-  add_machine_flags(read, f.options.pipeline);
+namespace {
+
+// What is evaluated, and how far results may differ.
+void add_comparison_flags(FlagReader& read, VerifyFlags& f) {
   read.text("--size", "WxH", "Comparison", "Width and height in pixels. Default: the model's",
             [&](const std::string& flag, const std::string& text) {
               const auto size = picture_size(flag, text);
@@ -58,6 +46,28 @@ void add_verify_flags(FlagReader& read, VerifyFlags& f) {
       "Inject a known fault: contiguous-slice, zero-timestep,\n"
       "skip-reduce, drop-lse, stale-kv or rank-noise",
       [&](const std::string&, const std::string& text) { f.options.fault = fault_named(text); });
+}
+
+}  // namespace
+
+void add_verify_flags(FlagReader& read, VerifyFlags& f) {
+  auto& pipeline = f.options.pipeline;
+  add_layout_flags(read, pipeline.layout);
+  add_preset_flag(read, f.preset, "none");
+  add_memory_flags(read, pipeline.memory);
+  read.text("--memory", "BYTES", "Memory",
+            "Memory per device, such as 6GB: the single rank's transformer\n"
+            "is paged if it is larger. Default: what is free on a GPU",
+            [&](const std::string& flag, const std::string& text) {
+              f.options.device_bytes = std::int64_t(bytes_named(flag, text));
+            });
+  add_model_flags(read, pipeline);
+  add_controlnet_flag(read, pipeline.controlnets);
+  add_redux_flag(read, pipeline);
+  add_adapter_flags(read, pipeline);
+  add_synthetic_flags(read, f.options.synthetic, f.options.blocks);
+  add_machine_flags(read, pipeline);
+  add_comparison_flags(read, f);
   read.flag("--json", "Output", "Print one JSON object", f.json);
 }
 

@@ -73,4 +73,15 @@ class Writer {
   const ProductKernels& kernels_;
 };
 
+// A dense layer: y = x times the transposed weight, plus the bias.
+struct Layer {
+  Tensor x_MC;
+  Matrix weight_NC;
+  Tensor scales;  // float32 [N]; only for codes
+  Tensor bias;    // float32 [N]
+  Tensor y_MN;
+  Writer write;
+  const ProductKernels& kernels;
+};
+
 }  // namespace braid::ops::cpu

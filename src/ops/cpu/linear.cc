@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "base/error.h"
+#include "ops/cpu/code_product.h"
 #include "ops/cpu/coded.h"
 #include "ops/cpu/layer_operands.h"
 #include "ops/cpu/tensor_rows.h"
 #include "ops/cpu/turned_product.h"
-#include "ops/kernels/codes.h"
 
 namespace braid::ops::cpu {
 namespace {
@@ -45,16 +45,6 @@ std::function<void(Range, Range, float*)> panels_of(const Matrix& weight_NC, con
 }
 
 // ------------------------------------------------------------------------------------- layers
-
-struct Layer {
-  Tensor x_MC;
-  Matrix weight_NC;
-  Tensor scales;  // float32 [N]; only for codes
-  Tensor bias;    // float32 [N]
-  Tensor y_MN;
-  Writer write;
-  const ProductKernels& kernels;
-};
 
 // Rows are decoded directly into the words that are multiplied, pairs of adjacent numbers, while
 // the next row's bytes are prefetched.
@@ -152,75 +142,6 @@ void multiply_few(const Layer& l) {
     for (std::int64_t m = 0; m < rows; ++m)
       l.write(m, {first, last - first}, sums.at(m * (last - first)));
   });
-}
-
-// Tokens in 8 bits, each with its own scale.
-struct Codes {
-  Tensor codes_MC;
-  std::vector<CodedToken> tokens;
-};
-
-Codes quantize(const Tensor& x_MC) {
-  const auto tokens = x_MC.size(0), width = x_MC.size(1);
-  Codes result{.codes_MC = at::empty({tokens, width}, at::kChar),
-               .tokens = std::vector<CodedToken>(std::size_t(tokens))};
-  const auto row_bytes = x_MC.stride(0) * std::int64_t(x_MC.element_size());
-  const auto* const x = static_cast<const char*>(x_MC.const_data_ptr());
-  auto* const codes = result.codes_MC.mutable_data_ptr<std::int8_t>();
-  const auto& kernels = code_kernels(row_type_of(x_MC));
-  at::parallel_for(0, tokens, 16, [&](std::int64_t begin, std::int64_t end) {
-    for (auto m = begin; m < end; ++m)
-      result.tokens[std::size_t(m)] = kernels.quantize(x + m * row_bytes, width, codes + m * width);
-  });
-  return result;
-}
-
-// Quantises x, one scale per token, and multiplies codes by codes.
-void multiply_codes(const Layer& l) {
-  const auto x = quantize(l.x_MC);
-  const RowsOf<std::int8_t> codes(x.codes_MC), weight(l.weight_NC.values_NC);
-  const auto *const scales = l.scales.const_data_ptr<float>(), *const bias =
-                                                                   l.bias.const_data_ptr<float>();
-  const auto& k = l.kernels;
-  const auto& codes_of_y = code_kernels(row_type_of(l.y_MN));
-  const auto finish = [&](std::int64_t m, Range n, std::int32_t* sums) {
-    codes_of_y.scale({.sums = sums,
-                      .token_scale = x.tokens[std::size_t(m)].scale,
-                      .row_scales = scales + n.begin,
-                      .bias = bias + n.begin,
-                      .count = n.count},
-                     l.write.place(m, n));
-  };
-  const auto tokens = l.x_MC.size(0), outputs = l.y_MN.size(1), inputs = l.x_MC.size(1);
-  if (k.is_turned())
-    return run(TurnedProduct<std::int32_t>{
-        .kernels = &k,
-        .tokens = tokens,
-        .outputs = outputs,
-        .inputs = inputs,
-        .first = nullptr,
-        .pack =
-            [&](Range m, Range c, std::int32_t* panel) {
-              k.pack_codes(codes.row(m.begin, c.begin), codes.stride, m.count, c.count, panel);
-            },
-        .take = rows_of(weight, k.take_codes),
-        .finish = finish});
-  run(Product<std::int32_t>{
-      .kernels = &k,
-      .tokens = tokens,
-      .outputs = outputs,
-      .inputs = inputs,
-      .x = stored_words<std::int32_t>(codes, inputs, k.codes_per_word),
-      .take = rows_of(codes, k.take_codes),
-      .pack =
-          [&](Range n, Range c, std::int32_t* panel) {
-            k.pack_codes(weight.row(n.begin, c.begin), weight.stride, n.count, c.count, panel);
-          },
-      .begin =
-          [&](std::int64_t m, Range n, std::int32_t* sums) {
-            std::fill_n(sums, n.count, -k.code_shift * x.tokens[std::size_t(m)].total);
-          },
-      .finish = finish});
 }
 
 void check_sizes(const Tensor& x, const Matrix& weight_NC, const std::optional<Tensor>& bias_N) {

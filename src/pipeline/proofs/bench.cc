@@ -71,62 +71,78 @@ class Runs {
   TrafficByAxis traffic_;
 };
 
+// What a rank loads, under the layout.
+struct Loaded {
+  Loaded(const Bench& bench, const Mesh& mesh, at::Device device);
+
+  KeptReferences kept;
+  DenoiserPart transformer;
+  Controls controls;
+};
+
+Loaded::Loaded(const Bench& bench, const Mesh& mesh, at::Device device) {
+  const auto& options = bench.options.probe;
+  const auto shardings = shardings_of(options, bench.probe, mesh);
+  transformer = kept.attending([&](KeptKeys* keys) {
+    return transformer_of(options, bench.probe, mesh, bench.devices, shardings,
+                          attend_over(mesh, options.pipeline.layout.ring_form, keys));
+  });
+  controls = controls_of(options, bench.probe, mesh, device);
+  kept.set_model(predict_over(mesh, transformer), mesh.degrees.cfg);
+}
+
+StepGraph graph_of(const Bench& bench, const Mesh& mesh, const Loaded& loaded, at::Device device) {
+  const auto& pipeline = bench.options.probe.pipeline;
+  return {graph_options(mesh, {.device = device,
+                               .layout = pipeline.layout,
+                               .memory = pipeline.memory,
+                               .graphs = pipeline.graphs}),
+          predict_over(mesh, loaded.transformer, loaded.controls)};
+}
+
+// Fills in what a rank measures after loading. Returns its seconds, run by run.
+std::vector<double> evaluate(const Bench& bench, const Mesh& mesh, const Loaded& loaded,
+                             at::Device device, BenchResult& mine) {
+  const KeepFreedMemory keep;
+  auto in = inputs_of(bench.probe, 0, device);
+  const int warm_ups = bench.options.warm_ups;
+  for (int run = 0; run <= warm_ups; ++run) {
+    const Moment ready(device);
+    in = as_in_a_step(in, mesh, loaded.transformer, loaded.controls);
+    mine.modulations_seconds = ready.seconds_until(Moment(device));  // of the last, warm run
+  }
+  auto predict = graph_of(bench, mesh, loaded, device);
+  Runs runs(mesh.world, mesh, predict, std::vector(std::size_t(mesh.degrees.cfg), in), device);
+  // The first evaluation runs as it is, the second one is recorded.
+  const bool is_recorded = warm_ups > 0 && predict.use().why_not.empty();
+  for (int run = 0; run < warm_ups + int(is_recorded); ++run) mine.warm_up_seconds += runs.time();
+  std::vector<double> seconds;
+  for (int run = 0; run < bench.options.runs; ++run) seconds.push_back(runs.time());
+  mine.traffic = runs.traffic();
+  mine.graph = predict.use();
+  return seconds;
+}
+
 void bench_rank(Bench& bench, const Group& world) {
-  auto& [options, probe, devices, result, meter] = bench;
-  const auto device = devices[std::size_t(world.rank())];
+  auto& meter = bench.meter;
+  const auto device = bench.devices[std::size_t(world.rank())];
   const c10::DeviceGuard on(device);
   meter.watch(device);
   meter.enter(Phase::kLoad);
-  const auto& layout = options.probe.pipeline.layout;
-  const auto mesh = make_mesh(world, degrees_of(layout));
+  const auto mesh = make_mesh(world, degrees_of(bench.options.probe.pipeline.layout));
+  auto mine = bench.result;
   const Moment begin(at::kCPU);
-  KeptReferences kept;
-  const auto transformer = kept.attending([&](KeptKeys* keys) {
-    return transformer_of(options.probe, probe, mesh, devices,
-                          shardings_of(options.probe, probe, mesh),
-                          attend_over(mesh, layout.ring_form, keys));
-  });
-  const auto controls = controls_of(options.probe, probe, mesh, device);
+  Loaded loaded(bench, mesh, device);
   world.await();
-  const double load_seconds = begin.seconds_until(Moment(at::kCPU));
-  const auto& pipeline = options.probe.pipeline;
-  StepGraph predict(graph_options(mesh, {.device = device,
-                                         .layout = layout,
-                                         .memory = pipeline.memory,
-                                         .graphs = pipeline.graphs}),
-                    predict_over(mesh, transformer, controls));
-  kept.set_model(predict_over(mesh, transformer), mesh.degrees.cfg);
-  if (probe.are_seen_once())
-    kept.keep(probe.family->references_alone(references_of(probe, 0, device)));
-
+  mine.load_seconds = begin.seconds_until(Moment(at::kCPU));
+  if (bench.probe.are_seen_once())
+    loaded.kept.keep(bench.probe.family->references_alone(references_of(bench.probe, 0, device)));
   meter.enter(Phase::kDenoise);
-  const KeepFreedMemory keep;
-  auto in = inputs_of(probe, 0, device);
-  double modulations_seconds = 0;  // of the last, warm run
-  for (int run = 0; run <= options.warm_ups; ++run) {
-    const Moment ready(device);
-    in = as_in_a_step(in, mesh, transformer, controls);
-    modulations_seconds = ready.seconds_until(Moment(device));
-  }
-  Runs runs(world, mesh, predict, std::vector(std::size_t(mesh.degrees.cfg), in), device);
-  // The first evaluation runs as it is, the second one is recorded.
-  const bool is_recorded = options.warm_ups > 0 && predict.use().why_not.empty();
-  double warm_up_seconds = 0;
-  for (int run = 0; run < options.warm_ups + int(is_recorded); ++run)
-    warm_up_seconds += runs.time();
-  std::vector<double> seconds;
-  for (int run = 0; run < options.runs; ++run) seconds.push_back(runs.time());
+  const auto seconds = evaluate(bench, mesh, loaded, device, mine);
   meter.finish();
-  seconds = slowest(world, seconds);
-  auto peaks = meter.gather(world, device);
-  if (world.rank() != 0) return;
-  result.peaks = std::move(peaks);
-  result.seconds = std::move(seconds);
-  result.modulations_seconds = modulations_seconds;
-  result.load_seconds = load_seconds;
-  result.warm_up_seconds = warm_up_seconds;
-  result.traffic = runs.traffic();
-  result.graph = predict.use();
+  mine.seconds = slowest(world, seconds);
+  mine.peaks = meter.gather(world, device);
+  if (world.rank() == 0) bench.result = std::move(mine);
 }
 
 }  // namespace

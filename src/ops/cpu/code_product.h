@@ -1,0 +1,11 @@
+// Products of 8-bit codes by 8-bit codes.
+#pragma once
+
+#include "ops/cpu/layer_operands.h"
+
+namespace braid::ops::cpu {
+
+// Quantises x, one scale per token, and multiplies its codes by the weight's.
+void multiply_codes(const Layer& l);
+
+}  // namespace braid::ops::cpu
