@@ -30,7 +30,9 @@ void give_back_free_memory() { malloc_trim(/*pad=*/0); }
 
 KeepFreedMemory::KeepFreedMemory() {
   const std::lock_guard lock(keepers().mutex);
-  if (keepers().count++ == 0) set_limits(1 << 30, 1 << 30);
+  if (keepers().count++ > 0) return;
+  give_back_free_memory();
+  set_limits(1 << 30, 1 << 30);
 }
 
 KeepFreedMemory::~KeepFreedMemory() {

@@ -7,10 +7,11 @@ namespace braid {
 // hundred megabytes after blocks of many sizes.
 void give_back_free_memory();
 
-// While one of these lives, freed memory is kept for the next allocation; at the end it is given
-// back. Otherwise the C library returns large blocks at once, and for the next tensor of that size
-// the system has to zero new pages, which took 2 to 4 % of a transformer's time. For work that
-// repeats the same sizes: where sizes grow, kept blocks fit nothing and only add to the peak.
+// While one of these lives, freed memory is kept for the next allocation; what was kept before, of
+// other sizes, is given back first, the rest at the end. Otherwise the C library returns large
+// blocks at once, and for the next tensor of that size the system has to zero new pages, which took
+// 2 to 4 % of a transformer's time. For work that repeats the same sizes: where sizes grow, kept
+// blocks fit nothing and only add to the peak.
 class KeepFreedMemory {
  public:
   KeepFreedMemory();

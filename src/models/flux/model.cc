@@ -2,6 +2,8 @@
 
 #include <ATen/ATen.h>
 
+#include "nn/joined_tokens.h"
+
 namespace braid {
 namespace {
 
@@ -57,9 +59,7 @@ void Flux::run_double_blocks(FluxState& x, Modulations& mods, const DenoiserInpu
 void Flux::run_single_blocks(FluxState& x, Modulations& mods, const DenoiserInput& in,
                              const Rope& rope) const {
   const auto num_text = x.text_BTC.size(1), num_image = x.image_BIC.size(1);
-  auto tokens = at::cat({x.text_BTC, x.image_BIC}, 1);
-  x.image_BIC.reset();
-  x.text_BTC.reset();
+  auto tokens = joined_tokens(x.text_BTC, x.image_BIC);
   single_blocks_.for_each([&](std::int64_t i, const FluxSingleBlock& block) {
     tokens = block(tokens, modulators_.next_single(mods), rope, attend_);
     if (const auto* residual = residual_behind(in.residuals.singles, i, config_.num_single))

@@ -2,6 +2,8 @@
 
 #include <ATen/ATen.h>
 
+#include "nn/joined_tokens.h"
+
 namespace braid {
 
 Flux2::Flux2(const Flux2Config& c, const Weights& w, Attend attend, std::optional<BlockRange> run)
@@ -48,9 +50,7 @@ void Flux2::run_double_blocks(Flux2State& x, const DenoiserInput& in, const Rope
 void Flux2::run_single_blocks(Flux2State& x, const DenoiserInput& in, const Rope& rope) const {
   const auto modulation = x.single_modulation();
   const auto num_text = x.text_BTC.size(1), num_image = x.image_BIC.size(1);
-  auto tokens = at::cat({x.text_BTC, x.image_BIC}, 1);
-  x.image_BIC.reset();
-  x.text_BTC.reset();
+  auto tokens = joined_tokens(x.text_BTC, x.image_BIC);
   single_blocks_.for_each([&](std::int64_t i, const Flux2SingleBlock& block) {
     tokens = block(tokens, modulation, rope, attend_);
     if (!in.watch) return;

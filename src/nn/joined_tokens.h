@@ -1,0 +1,15 @@
+// From tokens of text and image side by side to one sequence of both.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+namespace braid {
+
+using at::Tensor;
+
+// Text, then image. Both are let go of, and what a CPU's allocator has kept of the blocks before is
+// given back: their tensors are smaller than those of blocks on all tokens, so that it would only
+// add to the peak, 0.2 GB for FLUX.1 in float32 at 512x512.
+Tensor joined_tokens(Tensor& text_BTC, Tensor& image_BIC);
+
+}  // namespace braid
