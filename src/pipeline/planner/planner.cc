@@ -80,9 +80,9 @@ void measure(const PlanJob& job, const Machine& machine, const std::vector<Stage
   look(0, layout.first_rank);
   for (int rank = 1; rank < g.product(); ++rank) {
     const auto stage = std::size_t(rank / stride % g.layers);
-    // Ranks of a stage differ by at most one token: check the first that is not rank 0.
-    const bool is_new = rank < 2 || (rank % stride == 0 && rank / stride < g.layers) ||
-                        (job.layout.text == TextRanks::kShared && rank <= g.tp);
+    // Ranks of a stage differ by at most one token: check the first that is not rank 0, which also
+    // has a share of the text encoders if any other rank has one.
+    const bool is_new = rank < 2 || (rank % stride == 0 && rank / stride < g.layers);
     const bool differs =
         machine.devices[std::size_t(rank)].memory != machine.devices[std::size_t(rank - 1)].memory;
     if (!is_new && !differs) continue;

@@ -1,6 +1,8 @@
 // What a plan says a rank of FLUX.1-dev holds, against formulas of its sizes.
 #include <gtest/gtest.h>
 
+#include "pipeline/planner/costs/held.h"
+#include "pipeline/planner/counted_parameters.h"
 #include "pipeline/planner/planned.h"
 #include "weights/upload.h"
 
@@ -47,6 +49,33 @@ TEST(PlannedBytes, ThatAreLockedAreThoseCopiedFrom) {
   EXPECT_EQ(staged.locked, staged.slots - staged.resident_pages);
 }
 
+// Parts that take turns share a slot; pages from files reach it through staging of its size.
+TEST(PlannedBytes, ThatAreLockedForPartsThatTakeTurnsAreTheirSlot) {
+  const auto bytes = bytes_of(with_pages(
+      {.transformer = OffloadMode::kModel, .text = OffloadMode::kModel, .folder = "pages"}));
+  EXPECT_NEAR(double(bytes.shared_slot), 11'901'408'320.0 * kElement, 1e6);  // of the transformer
+  EXPECT_EQ(bytes.locked, bytes.shared_slot);
+}
+
+// Torchao's first layout of codes has scales in the weights' dtype, ours float32: in a double block
+// 2 x 15 C rows of matrices, in a single one 11 C, and 10 C and 64 around them.
+TEST(PlannedBytes, OfCodesHaveTheScalesOfTheirForm) {
+  const auto job = flux_dev();
+  const auto bytes = [&](Quantize form) {
+    return pages_of(job.tensors->of(Part::Role::kDenoiser), {}, {.quantize = form}).outside;
+  };
+  constexpr std::int64_t kRows = (19 * 2 * 15 + 38 * 11 + 10) * kHidden + 64;
+  EXPECT_EQ(bytes(Quantize::kInt8) - bytes(Quantize::kInt8V1), 2 * kRows);
+}
+
+TEST(PlannedBytes, OfSharedTextEncodersAreDivided) {
+  auto job = with_pages({.text = OffloadMode::kBlock});
+  const auto alone = bytes_of(job, {.tp = 2}).pages;
+  job.layout.text = TextRanks::kShared;
+  for (const int rank : {0, 1})
+    EXPECT_NEAR(double(bytes_of(job, {.tp = 2}, rank).pages) / double(alone), 0.5, 0.005);
+}
+
 // Sequential offload waits for every copy, so it has a single slot whatever is asked for.
 TEST(PlannedBytes, OfSequentialOffloadAreOneSlot) {
   const auto slots = [](OffloadMode mode, int prefetch) {
@@ -66,6 +95,19 @@ TEST(PlannedBytes, OfTheHostHaveALayersNumbersBesideThePage) {
   const auto numbers = 7 * kHidden * kHidden * kElement;
   EXPECT_EQ(bytes.largest_tensor, numbers);
   EXPECT_EQ(host_peak(job, bytes), bytes.largest_page + numbers + 2 * Upload::kHalf);
+}
+
+// On a CPU what is outside of pages is there, too, while a page is made.
+TEST(PlannedBytes, OfACpuWhileItMakesAPageHaveAllThatIsInNone) {
+  auto job = with_pages({.transformer = OffloadMode::kBlock, .prefetch = 0, .folder = "pages"});
+  job.is_on_host = true;
+  job.width = job.height = 64;
+  job.text_tokens = 8;
+  const auto flux = count_flux({.guidance_embeds = true}, SharedModulation::kYes);
+  const auto outside = kElement * (flux.embedders.of_rank(1) + flux.last_layer.of_rank(1));
+  const auto bytes = predict_transformer_bytes(job, {}, 0, whole_transformer(job.shape()));
+  const auto numbers = 7 * kHidden * kHidden * kElement;
+  EXPECT_EQ(host_peak(job, bytes), bytes.activations + outside + bytes.largest_page + numbers);
 }
 
 // One rank decodes a picture that is not cut; all of them decode tiles.

@@ -5,6 +5,9 @@
 
 #include <regex>
 
+#include "base/error.h"
+#include "models/causal_lm/names.h"
+#include "pipeline/families/flux2/flux2.h"
 #include "pipeline/planner/fit.h"
 #include "pipeline/planner/planned.h"
 
@@ -136,6 +139,25 @@ TEST(Layouts, OfSharedTextEncodersMayHaveMoreRanksThanHeadsOfKeys) {
   job.layout.text = TextRanks::kShared;
   EXPECT_EQ(refusal(job, {.tp = 16}), "");
   EXPECT_EQ(refusal(job, {.tp = 32}), "");
+}
+
+// 24 heads share 6 of keys and values: a rank has all heads of some, or some heads of one.
+TEST(Layouts, OfSharedTextEncodersMayNotCutAcrossHeadsOfKeys) {
+  Flux2Configs configs;
+  configs.text.num_heads = 24;
+  configs.text.num_kv_heads = 6;
+  PlanJob job{.family = make_flux2_family(configs, {}, {})};
+  EXPECT_EQ(refusal(job, {.tp = 4}), "") << "the first rank encodes alone";
+  job.layout.text = TextRanks::kShared;
+  for (const int tp : {2, 3, 6, 12, 24}) {
+    EXPECT_EQ(refusal(job, {.tp = tp}), "") << tp;
+    EXPECT_NO_THROW(causal_lm_sharding(configs.text, tp)) << tp;
+  }
+  for (const int tp : {4, 8}) {
+    EXPECT_EQ(refusal(job, {.tp = tp}), text_of("tp ", tp, " cannot share the 6 heads of keys ",
+                                                "and values of the text encoder evenly"));
+    EXPECT_THROW(causal_lm_sharding(configs.text, tp), InputError) << tp;
+  }
 }
 
 // Z-Image's heads need not divide evenly, but no rank may be without one.

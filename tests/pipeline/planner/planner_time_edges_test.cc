@@ -1,0 +1,91 @@
+// What a predicted step takes at its edges: a full host, the hand-over between stages, copies that
+// a stage's own work hides, and ControlNets.
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "pipeline/planner/planned.h"
+
+namespace braid::planner_time_edges_test {
+
+Machine machine(int ranks, const LinkSpec& link, double flops = 1e30, double memory_speed = 1e30) {
+  const DeviceSpec device{"instant", 1e15, flops, flops, memory_speed, 1, "pcie4"};
+  return {.devices = std::vector(std::size_t(ranks), device), .link = link, .network = link};
+}
+
+// One byte per second, or only a latency of one second per message.
+const LinkSpec kBytes{"bytes", 1, 0}, kLatency{"latency", 1e30, 1};
+
+std::map<std::string, double> communication(const PlanJob& job, const Machine& machine,
+                                            const Degrees& grid) {
+  const auto step = plan_layout(job, machine, grid).step;
+  return {step.communication.begin(), step.communication.end()};
+}
+
+// An axis that fills a host does not leave it; the one around it does.
+TEST(PlannedTimeEdges, AxesThatFillAHostStayWithinIt) {
+  const auto job = flux_dev_replicated();
+  auto hosts = machine(8, kBytes);
+  hosts.network = kLatency;
+  hosts.devices_per_host = 4;
+  auto seconds = communication(job, hosts, {.ring = 2, .tp = 4});
+  const double reduced = 76 * 4608.0 / 2 * 3072 * 2;
+  EXPECT_NEAR(seconds["tp"] / (1.5 * reduced), 1, 1e-9);
+  EXPECT_NEAR(seconds["ring"], 57, 1e-9);  // a shift per block
+}
+
+// FLUX.2's state has its tokens, and the modulations of three kinds and a vector beside them.
+TEST(PlannedTimeEdges, StagesHandOverTokensAndVectors) {
+  const auto job = surveyed(*named_job("klein-9b-kv"));
+  const double tokens = double(job.image_tokens() + job.text_tokens), hidden = 4096;
+  const double ticks = 2;  // one picture, two stages
+  EXPECT_NEAR(communication(job, machine(2, kBytes), {.layers = 2})["stages"],
+              ticks * (tokens + 5 * 3 + 1) * hidden * 2, 1);
+}
+
+// While a stage computes on one picture it copies for the next: only the time of that hides copies,
+// not the time of the whole step.
+TEST(PlannedTimeEdges, CopiesOfAStageHideBehindItsOwnPicture) {
+  auto job = flux_dev();
+  job.memory.offload.transformer = OffloadMode::kBlock;
+  job.num_pictures = 2;
+  const auto step_at = [&](double flops) {
+    return plan_layout(job, machine(2, kBytes, flops), {.layers = 2}).step;
+  };
+  constexpr double kTicks = 3, kStages = 2;
+  const double copies = step_at(1e30).copies;
+  const auto busy_seconds = [&](const StepTime& step) {  // all ticks
+    return step.bubbles + step.compute + step.memory;
+  };
+  // a device with which computing takes two thirds of the time of copying
+  const double flops = 1e15 * busy_seconds(step_at(1e15)) / (copies * 2 / 3);
+  const auto step = step_at(flops);
+  EXPECT_NEAR(busy_seconds(step) / copies, 2.0 / 3, 0.01);
+  EXPECT_NEAR(step.copies / (copies - busy_seconds(step)), 1, 1e-6);
+  EXPECT_GT(busy_seconds(step) / kTicks * kStages * 2, copies / kTicks);  // of a whole step
+}
+
+// Read once for all pictures of a batch; what they compute on is each picture's own.
+TEST(PlannedTimeEdges, ControlNetsReadTheirWeightsOnceForABatch) {
+  const auto model =
+      std::filesystem::path(BRAID_SOURCE_DIR) / "tests/data/parity/controlnets/model";
+  PipelineOptions options{.model = model, .controlnets = {model / "controlnet_1"}};
+  const auto job_of = [&](int pictures) {
+    return job_of_request(
+        options, {.prompts = {"a"}, .num_images = pictures, .batch_size = pictures}, at::kCUDA);
+  };
+  const auto seconds = [&](int pictures) {
+    return plan_layout(job_of(pictures), machine(1, kBytes, 1e30, /*memory_speed=*/1), {})
+        .step.compute;
+  };
+  const auto job = job_of(1);
+  double weights = 0;
+  for (const auto& tensor :
+       job.tensors->of(*job.family->parts(Part::Role::kControl).front()).tensors)
+    if (tensor.use == PageUse::kRepeated)
+      weights += double(numbers_of(tensor, 1) * tensor.element_bytes);
+  EXPECT_GT(weights, 0);
+  EXPECT_NEAR((2 * seconds(1) - seconds(2)) / weights, 1, 1e-6);
+}
+
+}  // namespace braid::planner_time_edges_test
