@@ -9,10 +9,25 @@
 
 namespace braid::ops {
 
+namespace {
+
+// The lengths [B 1 H W] of all pixels' vectors. A CPU sums channel by channel: LibTorch's norm goes
+// pixel by pixel and takes 28 times as long for 8 channels, 6 times for 96.
+Tensor pixel_lengths(const Tensor& x, at::ScalarType dtype) {
+  if (!x.is_cpu()) return at::linalg_vector_norm(x, 2, {1}, /*keepdim=*/true, dtype);
+  auto squares = at::zeros({x.size(0), 1, x.size(2), x.size(3)}, x.options().dtype(dtype));
+  for (std::int64_t c = 0; c < x.size(1); ++c) {
+    const auto channel = x.narrow(1, c, 1).to(dtype);
+    squares.addcmul_(channel, channel);
+  }
+  return squares.sqrt_();
+}
+
+}  // namespace
+
 Tensor pixel_norm(const Tensor& x, const PixelNormParts& norm) {
   constexpr double kShortest = 1e-12;  // length to divide by
-  const auto dtype = at::promote_types(x.scalar_type(), at::kFloat);
-  const auto length = at::linalg_vector_norm(x, 2, {1}, /*keepdim=*/true, dtype);
+  const auto length = pixel_lengths(x, at::promote_types(x.scalar_type(), at::kFloat));
   auto y = (x / length.clamp_min(kShortest)).to(x.scalar_type());
   return y.mul_(std::sqrt(double(x.size(1)))).mul_(norm.gamma_C.view({-1, 1, 1}));
 }
