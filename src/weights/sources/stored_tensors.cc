@@ -9,6 +9,27 @@
 namespace braid {
 namespace {
 
+// Codings of weights that cannot be read, by the endings of tensors that only they have.
+struct OtherCoding {
+  const char *ending, *name;
+};
+constexpr OtherCoding kOtherCodings[] = {
+    {".qweight", "GPTQ, AWQ or SVDQuant"},
+    {".weight_packed", "compressed-tensors"},
+    {".weight._data", "quanto"},
+    {".weight_blocks", "gpt-oss' mxfp4"},
+    {".SCB", "bitsandbytes"},
+};
+
+// Why a tensor is missing, if that can be told; for the end of a sentence.
+std::string other_coding_in(const Checkpoint& checkpoint) {
+  for (const auto& [name, stored] : checkpoint.tensors())
+    for (const auto& coding : kOtherCodings)
+      if (name.ends_with(coding.ending))
+        return text_of(": '", name, "' is of ", coding.name, ", which Braid cannot read");
+  return "";
+}
+
 // Stored tensors that, concatenated row-wise, form one of ours.
 struct Parts {
   std::vector<const StoredTensor*> stored;
@@ -104,7 +125,8 @@ Parts StoredTensors::take(const std::string& path, AskedTensor& asked) {
   if (origin == origins.end()) {
     const auto& wanted = origins.front().tensors;
     const auto missing = std::find_if_not(wanted.begin(), wanted.end(), there);
-    throw InputError(text_of(name(), " has no tensor '", *missing, "'"));
+    throw InputError(
+        text_of(name(), " has no tensor '", *missing, "'", other_coding_in(checkpoint_)));
   }
   Parts parts{.stored = {}, .order = origin->order};
   for (const auto& tensor : origin->tensors) {

@@ -212,6 +212,25 @@ TEST_F(Scales, OfWaysThatAreNotKnownAreRefused) {
   EXPECT_THAT(refusal({{"a.weight", codes_.view(at::kByte)}}), HasSubstr("float4"));
 }
 
+TEST_F(Scales, OfOtherProgramsAreNamed) {
+  const auto bytes = codes_.view(at::kByte);
+  EXPECT_THAT(refusal({{"a.weight", bytes}, {"a.weight.absmax", at::ones({2})}}),
+              HasSubstr("'a.weight' is of bitsandbytes, which Braid cannot read"));
+  for (const auto& [ending, coding] : {std::pair("qweight", "GPTQ, AWQ or SVDQuant"),
+                                       {"weight_packed", "compressed-tensors"},
+                                       {"weight._data", "quanto"},
+                                       {"weight_blocks", "gpt-oss' mxfp4"},
+                                       {"SCB", "bitsandbytes"}}) {
+    const auto name = std::string("b.") + ending;
+    write_file(folder_ / "m.safetensors", write_safetensors({{name, bytes}}));
+    const Weights w(Checkpoint::open_file(folder_ / "m.safetensors"), {}, {});
+    EXPECT_THAT(message_of([&] {
+                  (void)(w / "a").matrix("weight", {4, 32});
+                }),
+                HasSubstr("has no tensor 'a.weight': '" + name + "' is of " + coding + ", which"));
+  }
+}
+
 TEST_F(Scales, CountAmongTheBytesOfTheirFile) {
   const auto path = folder_ / "scaled.safetensors";
   write_file(path, write_safetensors({{"p.a.weight", codes_},
