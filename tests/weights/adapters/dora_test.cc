@@ -43,6 +43,30 @@ TEST_F(DoraTest, GivesColumnsTheMagnitudesOfInputs) {
   EXPECT_TRUE(at::allclose(got.at("m.weight"), swapped, 1e-6, 1e-6));
 }
 
+// LyCORIS has magnitudes for each of its kinds.
+TEST_F(DoraTest, GivesSumsWithHadamardAndKroneckerProductsTheirMagnitudes) {
+  const auto up1 = at::randn({8, 2}), down1 = at::randn({2, 6}), left = at::randn({2, 3});
+  const auto up2 = at::randn({8, 2}), down2 = at::randn({2, 6}), right = at::randn({4, 2});
+  const auto outputs = at::rand({8, 1}) + 0.5, inputs = at::rand({1, 6}) + 0.5;
+  const Tensors loha = {{"x.0.to_m.hada_w1_a", up1},
+                        {"x.0.to_m.hada_w1_b", down1},
+                        {"x.0.to_m.hada_w2_a", up2},
+                        {"x.0.to_m.hada_w2_b", down2}};
+  const Tensors lokr = {{"x.0.to_m.lokr_w1", left}, {"x.0.to_m.lokr_w2", right}};
+  for (const auto& [tensors, delta] :
+       {std::pair(loha, up1.mm(down1) * up2.mm(down2)), {lokr, at::kron(left, right)}}) {
+    const auto sum = base_.at("a.weight").narrow(0, 8, 8) + delta;
+    for (const auto& magnitude : {outputs, inputs}) {
+      auto with = tensors;
+      with["x.0.to_m.dora_scale"] = magnitude;
+      const auto want = magnitude * sum / sum.norm(2, {magnitude.size(0) == 1 ? 0 : 1}, true);
+      const auto got = all(load({{.file = write(with)}})).at("a.weight");
+      EXPECT_TRUE(at::allclose(got.narrow(0, 8, 8), want, 1e-6, 1e-6));
+      EXPECT_TRUE(at::equal(got.narrow(0, 0, 8), base_.at("a.weight").narrow(0, 0, 8)));
+    }
+  }
+}
+
 // LyCORIS' and peft's, whose shapes differ where a matrix is a convolution.
 TEST_F(DoraTest, GivesConvolutionsTheMagnitudesOfOutputs) {
   const auto base = at::randn({8, 3, 1, 2, 2});
