@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/free_memory.h"
+#include "pipeline/pictures/finished.h"
 #include "pipeline/pictures/start.h"
 #include "pipeline/previews.h"
 #include "pipeline/sampling/denoise.h"
@@ -170,13 +171,10 @@ DenoiseJob Run::prepare(Batch batch, const Condition& of_prompts, float first_si
   return job;
 }
 
-// Decoded values [1 3 H W], -1 .. 1, to 0 .. 1 in the model's dtype, then in float32 to bytes.
 Picture Run::picture_of(const Tensor& decoded, int number) const {
-  const auto unit = (decoded * 0.5 + 0.5).clamp(0, 1);
-  const auto bytes = (unit.squeeze(0).permute({1, 2, 0}).to(at::kCPU, at::kFloat) * 255)
-                         .round()
-                         .to(at::kByte)
-                         .contiguous();
+  if (const auto sentence = why_not_finite(decoded, number); sentence && hooks_.warning)
+    hooks_.warning(*sentence);
+  const auto bytes = bytes_of_decoded(decoded);
   const auto* const data = bytes.const_data_ptr<std::uint8_t>();
   Picture picture{.width = int(bytes.size(1)),
                   .height = int(bytes.size(0)),

@@ -89,6 +89,15 @@ TEST_F(SpoiledModel, ClaimsAHeaderOfTwoToTheSixty) {
   expect_refused("its header claims 1152921504606846976 bytes");
 }
 
+TEST_F(SpoiledModel, HasAWeightThatIsNoNumber) {
+  auto bytes = contents(kFlux);
+  const std::string no_number("\0\0\xc0\x7f", 4);  // in any of the dtypes
+  replace(kFlux, bytes.replace(bytes.size() - no_number.size(), no_number.size(), no_number));
+  const auto finished = braid({"generate", "a", "-m", "model", "--size", "32x32", "--steps", "1"});
+  EXPECT_EQ(finished.exit_code, 0) << finished.err;
+  EXPECT_THAT(finished.err, testing::HasSubstr("picture 0 has values that are not finite numbers"));
+}
+
 TEST_F(SpoiledModel, HasATransformerInBlocksThatIsNone) {
   const auto whole = read_file(BRAID_SOURCE_DIR "/tests/data/parity/blocks/flux.gguf");
   const auto refused = [&](const std::string& bytes, const std::string& words) {
