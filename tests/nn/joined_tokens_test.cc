@@ -1,0 +1,51 @@
+// Text and image tokens as one sequence; what came before is not kept.
+#include "nn/joined_tokens.h"
+
+#include <ATen/ATen.h>
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+
+#include "base/free_memory.h"
+#include "base/memory_meter.h"
+
+namespace braid::joined_tokens_test {
+
+TEST(JoinedTokens, HaveTextFirstAndLetGoOfBoth) {
+  auto text = at::full({2, 3, 4}, 1), image = at::full({2, 5, 4}, 2);
+  const auto tokens = joined_tokens(text, image);
+  EXPECT_EQ(tokens.sizes(), at::IntArrayRef({2, 8, 4}));
+  EXPECT_TRUE((tokens.narrow(1, 0, 3) == 1).all().item<bool>());
+  EXPECT_TRUE((tokens.narrow(1, 3, 5) == 2).all().item<bool>());
+  EXPECT_FALSE(text.defined());
+  EXPECT_FALSE(image.defined());
+}
+
+std::int64_t resident(MemoryMeter& meter) {
+  meter.take();  // resets the peak to what is resident
+  return std::int64_t(meter.take());
+}
+
+// Only of large models: it would take longer than the blocks of small ones.
+TEST(JoinedTokens, OfLargeModelsGiveBackWhatBlocksBeforeLeft) {
+  if (::dlsym(RTLD_DEFAULT, "__asan_init") || ::dlsym(RTLD_DEFAULT, "__tsan_init"))
+    GTEST_SKIP() << "sanitizers have memory of their own";
+  constexpr std::int64_t kMegabyte = 1 << 20;
+  const KeepFreedMemory keep;
+  MemoryMeter meter;
+  for (const std::int64_t numbers : {kMegabyte / 8, kMegabyte}) {  // of 4 bytes, each twice
+    auto text = at::ones({1, 1, numbers}), image = at::ones({1, 1, numbers});
+    auto before = at::ones({48 * kMegabyte / 4});
+    const auto behind = at::ones({1024});  // keeps the heap from shrinking
+    before.reset();
+    const auto kept = resident(meter);
+    if (!meter.is_exact()) GTEST_SKIP() << "this kernel does not let the peak be reset";
+    const auto tokens = joined_tokens(text, image);
+    const auto left = resident(meter);
+    if (numbers < kMegabyte)
+      EXPECT_GT(left, kept - 8 * kMegabyte);
+    else
+      EXPECT_LT(left, kept - 32 * kMegabyte);
+  }
+}
+
+}  // namespace braid::joined_tokens_test
