@@ -27,11 +27,12 @@ std::vector<std::int64_t> shape_of(const Excerpt& from) {
   return with_extents(from.pieces.front().stored->entry.shape, rows, from.columns);
 }
 
-// The bytes of the stored tensors.
+// The bytes that are read of the stored tensors. Coded rows are decoded whole.
 std::int64_t bytes_of(const Excerpt& from) {
   std::int64_t bytes = 0;
   for (const auto& piece : from.pieces) {
-    const auto shape = with_extents(piece.stored->entry.shape, piece.rows.count, from.columns);
+    const auto& columns = piece.stored->is_coded() ? std::vector<Share>() : from.columns;
+    const auto shape = with_extents(piece.stored->entry.shape, piece.rows.count, columns);
     const auto block = block_of(piece.stored->entry.type);
     bytes += c10::multiply_integers(shape) * block.bytes / block.numbers;
   }
@@ -83,6 +84,16 @@ Matrix drawn(const SyntheticExcerpt& from, Quantize form, at::Device device) {
   return {.values_NC = from.values->share(from.path, from.shape, from.wanted, options)};
 }
 
+Recipe recipe_of_kept(const Excerpt& from, const KeptRows& kept) {
+  Recipe recipe{.coding = kept.coding,
+                .bytes = kept.rows * kept.row_bytes,
+                .tensors = {{at::kByte, {kept.rows, kept.row_bytes}}},
+                .identity = [=] { return identity_of(from) + " as stored"; },
+                .make = [=](const Target&) { return load_coded(from.pieces, kept); }};
+  if (kept.has_scales) recipe.tensors.push_back({at::kFloat, {kept.rows, 1}});
+  return recipe;
+}
+
 }  // namespace
 
 Recipe recipe_of_numbers(const Excerpt& from, at::ScalarType dtype) {
@@ -120,22 +131,18 @@ Recipe recipe_of_codes(const Excerpt& codes, const std::vector<Piece>& scales, Q
 std::optional<Recipe> recipe_of_stored(const Excerpt& from) {
   const auto kept = kept_as_stored(from.pieces, from.columns);
   if (!kept) return {};
-  Recipe recipe{.coding = kept->coding,
-                .bytes = kept->rows * kept->row_bytes,
-                .tensors = {{at::kByte, {kept->rows, kept->row_bytes}}},
-                .identity = [=] { return identity_of(from) + " as stored"; },
-                .make = [=](const Target&) { return load_coded(from.pieces, *kept); }};
-  if (kept->has_scales) recipe.tensors.push_back({at::kFloat, {kept->rows, 1}});
-  return recipe;
+  return recipe_of_kept(from, *kept);
 }
 
-std::optional<Recipe> recipe_of_float8(const Excerpt& from) {
-  auto recipe = recipe_of_stored(from);
-  if (!recipe || recipe->coding->type != ElementType::kFloat8E4M3 || recipe->tensors.size() < 2)
-    return {};
-  recipe->form = Quantize::kFloat8;
-  recipe->coding = coding_of(recipe->form);
-  recipe->make = [of_stored = recipe->make, coding = recipe->coding](const Target& target) {
+std::optional<Recipe> recipe_of_float8(const Excerpt& from, const std::vector<Piece>& whole) {
+  const auto all = kept_as_stored(whole, {});
+  if (!all || !all->has_scales || all->coding->type != ElementType::kFloat8E4M3) return {};
+  auto kept = *kept_as_stored(from.pieces, from.columns);
+  kept.has_scales = true;
+  auto recipe = recipe_of_kept(from, kept);
+  recipe.form = Quantize::kFloat8;
+  recipe.coding = coding_of(recipe.form);
+  recipe.make = [of_stored = recipe.make, coding = recipe.coding](const Target& target) {
     auto made = of_stored(target);
     made.matrix.form = Quantize::kFloat8;
     made.matrix.coding = coding;

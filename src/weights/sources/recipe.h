@@ -33,8 +33,9 @@ Recipe recipe_of_quantizing(const Excerpt& from, at::ScalarType dtype, Quantize 
 Recipe recipe_of_codes(const Excerpt& codes, const std::vector<Piece>& scales, Quantize form);
 // Bytes as stored, if they can stay so.
 std::optional<Recipe> recipe_of_stored(const Excerpt& from);
-// The same for e4m3 with one scale per row, or one for all: kFloat8 codes as stored.
-std::optional<Recipe> recipe_of_float8(const Excerpt& from);
+// The same for e4m3 with one scale per row, or one for all: kFloat8 codes as stored. `whole` has
+// all of the tensor's rows: every share is kept as stored, or none is.
+std::optional<Recipe> recipe_of_float8(const Excerpt& from, const std::vector<Piece>& whole);
 
 // What a rank needs of a tensor that no file has.
 struct SyntheticExcerpt {

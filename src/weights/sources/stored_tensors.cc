@@ -74,8 +74,10 @@ class StoredTensors : public TensorSource {
       // scales of whole rows: every share of the columns needs them all
       return recipe_of_codes(from, pieces_of(scales.stored, scales.order, wanted.rows), form);
     }
-    if (is_matrix && numbers == Quantize::kFloat8)
-      if (auto stored = recipe_of_float8(from)) return stored;
+    if (is_matrix && numbers == Quantize::kFloat8) {
+      const auto whole = pieces_of(parts.stored, parts.order, {{0, asked.shape.front()}});
+      if (auto stored = recipe_of_float8(from, whole)) return stored;
+    }
     if (is_matrix && numbers != Quantize::kNone)
       return recipe_of_quantizing(from, asked.dtype, numbers);
     if (is_matrix && coded == Coded::kKept)
