@@ -1,0 +1,288 @@
+// Adapters over the life of a server: the same files requested again, files replaced on disk,
+// requests that switch back and forth, and scales between 0 and 1.
+#include <chrono>
+#include <cmath>
+
+#include "adapted_model.h"
+#include "comm/thread.h"
+#include "weights/adapters/adapter_shelf.h"
+#include "weights/codes/int8.h"
+
+namespace braid::adapters_again_test {
+
+using testing::HasSubstr;
+
+class AdaptersAgain : public AdaptedModel {
+ protected:
+  static Tensors pair(const std::string& layer, std::int64_t rows, std::int64_t columns) {
+    return {{layer + ".lora_A.weight", at::randn({2, columns})},
+            {layer + ".lora_B.weight", at::randn({rows, 2})}};
+  }
+  static Tensor product_of(const Tensors& pair, const std::string& layer) {
+    return pair.at(layer + ".lora_B.weight").mm(pair.at(layer + ".lora_A.weight"));
+  }
+  static Tensor product_of(const Beside& beside) {
+    return (beside.up_NR * beside.scales_R).mm(beside.down_RC);
+  }
+};
+
+// Requests that alternate must not get each other's adapters, however many there were.
+TEST_F(AdaptersAgain, GiveEveryRequestItsOwn) {
+  const Weights w(source({}, AdapterMode::kBeside), {});
+  const auto a = (w / "a").matrix("weight", {16, 6});
+  for (const auto* const layer : {"b", "m", "n"}) (w / layer).skip();
+  std::vector<Tensors> files;
+  std::vector<std::vector<AppliedAdapter>> sets;
+  for (int i = 0; i < 7; ++i) {
+    files.push_back(pair("a", 16, 6));
+    sets.push_back(
+        open_adapters({{.file = write(files.back(), std::to_string(i)), .scale = 1.0 + i}}));
+  }
+  for (const std::size_t i : {0, 1, 0, 2, 1, 3, 0, 4, 2, 5, 6, 0, 0, 6, 1}) {
+    beside_->switch_to(sets[i]);
+    EXPECT_TRUE(at::allclose(product_of(*a.beside), (1.0 + double(i)) * product_of(files[i], "a")))
+        << i;
+  }
+  // one file at two scales, and two files in both orders
+  const auto twice = open_adapters({{.file = folder_ / "0.safetensors", .scale = 2}});
+  const std::vector<AppliedAdapter> both = {sets[0][0], sets[1][0]},
+                                    swapped = {sets[1][0], sets[0][0]};
+  const auto sum = product_of(files[0], "a") + 2 * product_of(files[1], "a");
+  for (int time = 0; time < 2; ++time) {
+    beside_->switch_to(twice);
+    EXPECT_TRUE(at::allclose(product_of(*a.beside), 2 * product_of(files[0], "a")));
+    for (const auto& set : {both, swapped}) {
+      beside_->switch_to(set);
+      EXPECT_TRUE(at::allclose(product_of(*a.beside), sum, 1e-5, 1e-5));
+    }
+    beside_->switch_to({});
+    EXPECT_FALSE(a.has_beside());
+  }
+}
+
+// Recent ones are not read again: with them, a request waits for nothing.
+TEST_F(AdaptersAgain, KeepTheLastFew) {
+  const Weights w(source({}, AdapterMode::kBeside), {.dtype = at::kBFloat16});
+  const auto a = (w / "a").matrix("weight", {16, 6});
+  std::vector<std::vector<AppliedAdapter>> sets;
+  for (int i = 0; i < 4; ++i)
+    sets.push_back(open_adapters({{.file = write(pair("a", 16, 6), std::to_string(i))}}));
+  std::vector<Tensor> made;  // kept alive, so that no memory is used twice
+  for (const auto& set : sets) {
+    beside_->switch_to(set);
+    made.push_back(a.beside->up_NR);
+  }
+  for (const std::size_t i : {2, 0, 3, 1, 0}) {
+    beside_->switch_to(sets[i]);
+    EXPECT_EQ(a.beside->up_NR.const_data_ptr(), made[i].const_data_ptr()) << i;
+  }
+}
+
+// A layer of which another checkpoint swaps the halves, shared by two ranks: each rank's rows are
+// half of the module's, and not the same half.
+TEST_F(AdaptersAgain, StandBesideSharesOfSwappedLayers) {
+  const auto up = at::randn({8, 2}), down = at::randn({2, 6});
+  for (const auto& [name, order] : {std::pair("x.norm", 4), {"m", 0}}) {
+    const auto file = write(
+        {{std::string(name) + ".lora_A.weight", down}, {std::string(name) + ".lora_B.weight", up}});
+    const auto whole = up.mm(down).roll({order}, {0});
+    run_ranks({.size = 2}, [&, name = name](const Group& ranks) {
+      const Weights w(source({{.file = file}}, AdapterMode::kBeside), {.tensor_parallel = ranks},
+                      {{"m", column_parallel()}});
+      const auto m = (w / "m").matrix("weight", {8, 6});
+      for (const auto* const layer : {"a", "b", "n"}) (w / layer).skip();
+      (void)(w / "m").tensor("bias", {8});
+      w.finish();
+      EXPECT_EQ(m.beside->up_NR.size(0), 4) << name;
+      EXPECT_TRUE(at::allclose(product_of(*m.beside), take_share(whole, 0, ranks), 1e-6, 1e-6))
+          << name << " " << ranks.rank();
+    });
+  }
+}
+
+TEST_F(AdaptersAgain, GiveSharesOfRowsTheMagnitudesOfTheirOutputs) {
+  const auto up = at::randn({16, 2}), down = at::randn({2, 6}), m = at::rand({16}) + 0.5;
+  const auto file =
+      write({{"a.lora_A.weight", down}, {"a.lora_B.weight", up}, {"a.dora_scale", m}});
+  const auto sum = base_.at("a.weight") + up.mm(down);
+  const auto want = m.unsqueeze(1) * sum / sum.norm(2, {1}, true);
+  run_ranks({.size = 2}, [&](const Group& ranks) {
+    const Weights w(source({{.file = file}}), {.tensor_parallel = ranks},
+                    {{"a", column_parallel()}});
+    const auto a = (w / "a").matrix("weight", {16, 6});
+    EXPECT_TRUE(at::allclose(a.values_NC, take_share(want, 0, ranks), 1e-5, 1e-5)) << ranks.rank();
+  });
+}
+
+// A weight that replaces the model's, at half scale, is halfway between the two.
+TEST_F(AdaptersAgain, ReplaceInProportionToTheirScale) {
+  const auto weight = at::randn({16, 6}), n = at::randn({6});
+  const auto file = write({{"a.set_weight", weight}, {"n.set_weight", n}});
+  for (const double scale : {0.0, 0.25, 0.5, 1.0, 1.5}) {
+    const auto got = all(load({{.file = file, .scale = scale}}));
+    for (const auto& [name, whole] : {std::pair("a.weight", weight), {"n.weight", n}}) {
+      const auto want = base_.at(name) + scale * (whole - base_.at(name));
+      EXPECT_TRUE(at::allclose(got.at(name), want, 1e-5, 1e-6)) << name << " " << scale;
+    }
+  }
+}
+
+// As LyCORIS counts: if both factors are products, the second's rank divides alpha.
+TEST_F(AdaptersAgain, DivideByTheRankOfTheSecondFactor) {
+  const auto a = at::randn({4, 3}), b = at::randn({3, 2}), c = at::randn({4, 5}),
+             d = at::randn({5, 3});
+  const auto both = at::kron(a.mm(b), c.mm(d));
+  const Tensors tensors = {{"a.lokr_w1_a", a},
+                           {"a.lokr_w1_b", b},
+                           {"a.lokr_w2_a", c},
+                           {"a.lokr_w2_b", d},
+                           {"a.alpha", at::full({}, 10.f)}};
+  expect_added({{.file = write(tensors)}}, {{"a.weight", 2 * both}});
+  auto first = tensors;
+  first.erase("a.lokr_w2_a");
+  first.erase("a.lokr_w2_b");
+  first["a.lokr_w2"] = c.mm(d);
+  expect_added({{.file = write(first)}}, {{"a.weight", both * 10 / 3}});
+}
+
+// Weights that stay as a file stores them take products beside them, and nothing else: what depends
+// on the weight's lengths is fused into its numbers.
+TEST_F(AdaptersAgain, AreFusedIntoStoredCodesIfTheyAreMoreThanProducts) {
+  const auto codes = base_.at("a.weight").to(at::kFloat8_e4m3fn);
+  write_file(folder_ / "m.safetensors", write_safetensors({{"a.weight", codes}}));
+  const auto up = at::randn({16, 2}), down = at::randn({2, 6}), m = at::rand({16}) + 0.5;
+  Tensors tensors = {{"a.lora_A.weight", down}, {"a.lora_B.weight", up}};
+  const auto loaded = [&] {
+    const Weights w(source({{.file = write(tensors)}}), {.coded = Coded::kKept});
+    const auto a = (w / "a").matrix("weight", {16, 6});
+    w.finish();
+    return a;
+  };
+  const auto beside = loaded();
+  EXPECT_NE(beside.coding, nullptr);
+  EXPECT_TRUE(at::equal(dequantize(beside, at::kFloat), codes.to(at::kFloat)));
+  EXPECT_TRUE(at::allclose(product_of(*beside.beside), up.mm(down)));
+  tensors["a.dora_scale"] = m;
+  const auto fused = loaded();
+  EXPECT_EQ(fused.coding, nullptr);
+  const auto sum = codes.to(at::kFloat) + up.mm(down);
+  const auto want = m.unsqueeze(1) * sum / sum.norm(2, {1}, true);
+  EXPECT_TRUE(at::allclose(fused.values_NC, want, 1e-5, 1e-6));
+}
+
+// peft's configuration is of the file it writes beside it, not of others in that folder.
+TEST_F(AdaptersAgain, TakeNoConfigurationOfAnotherFile) {
+  const auto up = at::randn({16, 4}), down = at::randn({4, 6});
+  const Tensors tensors = {{"base_model.model.a.lora_A.weight", down},
+                           {"base_model.model.a.lora_B.weight", up}};
+  write_file(folder_ / "adapter_config.json", R"({"r": 4, "lora_alpha": 12})");
+  expect_added({{.file = write(tensors, "adapter_model")}}, {{"a.weight", 3 * up.mm(down)}});
+  expect_added({{.file = write(tensors, "other")}}, {{"a.weight", up.mm(down)}});
+}
+
+// ---------------------------------------------------------------------------- files on a shelf
+
+class ShelvedAdapters : public AdaptersAgain {
+ protected:
+  // As a trainer would: another file under the same name, `later` seconds younger.
+  fs::path replace(const Tensors& tensors, int later) const {
+    const auto path = write(tensors);
+    fs::last_write_time(path, start_ + std::chrono::seconds(later));
+    return path;
+  }
+  fs::file_time_type start_ = fs::file_time_type::clock::now() - std::chrono::hours(1);
+  AdapterShelf shelf_;
+};
+
+TEST_F(ShelvedAdapters, AreOpenedOnce) {
+  const auto file = replace(pair("a", 16, 6), 0);
+  const auto first = shelf_.open({{.file = file, .scale = 0.5}, {.file = file, .scale = 2}});
+  const auto again = shelf_.open({{.file = file, .scale = 3}});
+  EXPECT_EQ(first[0].file, first[1].file);
+  EXPECT_EQ(first[0].file, again[0].file);
+  EXPECT_EQ(first[0].scale, 0.5);
+  EXPECT_EQ(first[1].scale, 2);
+  EXPECT_EQ(again[0].scale, 3);
+}
+
+TEST_F(ShelvedAdapters, AreOpenedAgainIfTheFileHasChanged) {
+  const auto of_a = pair("a", 16, 6), others = pair("a", 16, 6);
+  const auto file = replace(of_a, 0);
+  const auto first = shelf_.open({{.file = file}}).front().file;
+  // as long as before, but younger
+  EXPECT_NE(shelf_.open({{.file = replace(others, 1)}}).front().file, first);
+  const auto second = shelf_.open({{.file = file}}).front().file;
+  // as old as before, but longer
+  auto more = others;
+  more["a.alpha"] = at::ones({});
+  EXPECT_NE(shelf_.open({{.file = replace(more, 1)}}).front().file, second);
+  EXPECT_EQ(shelf_.open({{.file = file}}).front().file->modules().at("a").tensors.size(), 3u);
+}
+
+TEST_F(ShelvedAdapters, AreRefusedAsWithoutAShelf) {
+  const auto file = replace(pair("a", 16, 6), 0);
+  (void)shelf_.open({{.file = file}});
+  for (const double scale : {double(NAN), double(INFINITY), -double(INFINITY)})
+    EXPECT_THAT(message_of([&] { (void)shelf_.open({{.file = file, .scale = scale}}); }),
+                HasSubstr("should be a finite number"));
+  fs::remove(file);
+  EXPECT_THAT(message_of<std::exception>([&] { (void)shelf_.open({{.file = file}}); }),
+              HasSubstr(file.string()));
+  EXPECT_NO_THROW((void)shelf_.open({{.file = replace(pair("a", 16, 6), 2)}}));
+}
+
+// -------------------------------------------------------------------------------------- names
+
+TEST(AdapterModules, BelongToThePartWithTheLongestPrefix) {
+  const std::vector<std::string> clip = {"lora_te_", "text_encoder."}, t5 = {"lora_te_2_"},
+                                 all = {"", "transformer."};
+  EXPECT_TRUE(owns(clip, t5, "lora_te_layers_0"));
+  EXPECT_FALSE(owns(clip, t5, "lora_te_2_layers_0"));
+  EXPECT_TRUE(owns(t5, clip, "lora_te_2_layers_0"));
+  EXPECT_TRUE(owns(clip, t5, "text_encoder_layers"));
+  EXPECT_FALSE(owns(clip, t5, "lora_unet_blocks")) << "nobody's here";
+  EXPECT_TRUE(owns(all, clip, "lora_unet_blocks"));
+  EXPECT_TRUE(owns(all, clip, "transformer_blocks"));
+  EXPECT_FALSE(owns(all, clip, "lora_te_layers_0"));
+  EXPECT_FALSE(owns(clip, clip, "lora_te_layers_0")) << "of two alike none";
+}
+
+// A tensor that is joined of two others cannot be replaced by one of them.
+TEST(AdapterModules, ReplaceOnlyWholeTensors) {
+  const AdapterNames names{
+      .prefixes = {"", "p."},
+      .tables = {{}, {{{"n.scale", {"n.first", "n.second"}}}}, {{{"n.scale", {"norm.weight"}}}}}};
+  EXPECT_EQ(replacements_of(names, "n.scale"),
+            (std::vector<std::string>{"n_scale", "p_n_scale", "norm_weight", "p_norm_weight"}));
+}
+
+TEST_F(AdaptersAgain, TakePeftsPatternsOfWholeNames) {
+  const auto up = at::randn({4, 4}), down = at::randn({4, 6});
+  const Tensors tensors = {{"transformer.x.0.to_q.lora_A.weight", down},
+                           {"transformer.x.0.to_q.lora_B.weight", up}};
+  const auto expect = [&](const std::string& config, double factor) {
+    expect_added({{.file = write_with(config, tensors)}},
+                 {{"a.weight", rows_joined(0, factor * up.mm(down), 12)}});
+  };
+  expect(R"({\"transformer.lora_alpha\": 2, \"transformer.alpha_pattern\": {\"^x.0.to_q\": 12}})",
+         3);
+  expect(R"({\"transformer.lora_alpha\": 2, \"transformer.alpha_pattern\": {\"^to_q\": 12}})", 0.5);
+  expect(R"({\"transformer.lora_alpha\": 2, \"transformer.alpha_pattern\": {\"0.to_q\": 12}})", 3);
+  // what peft does not set it writes as null
+  expect(R"({\"transformer.lora_alpha\": 2, \"transformer.alpha_pattern\": null, )"
+         R"(\"transformer.use_rslora\": null, \"transformer.peft_type\": null})",
+         0.5);
+}
+
+TEST(PeftConfigs, RefuseRanksThatAreNotPositive) {
+  const auto refusal = [](const std::string& fields) {
+    return message_of(
+        [&] { (void)read_peft_config(R"({"peft_type":"LOKR",)" + fields + "}", "c.json"); });
+  };
+  EXPECT_EQ(refusal(R"("r":2,"rank_pattern":{"a":1})"), "");
+  EXPECT_THAT(refusal(R"("r":2,"rank_pattern":{"a":0})"),
+              HasSubstr("rank of 'a' should be positive"));
+  EXPECT_THAT(refusal(R"("r":-1)"), HasSubstr("'r' should be positive, it is -1"));
+}
+
+}  // namespace braid::adapters_again_test
