@@ -146,7 +146,11 @@ Tensor convolve_normed(const Tensor& x, const GroupNormParts& norm, const Convol
                 [one, affine](RowRange rows, const Tensor& to) {
                   make_normed_rows(one, *affine, rows, to.select(0, 0));
                 },
-            .take = take_normed(one, affine)};
+            .take = take_normed(one, affine),
+            .prefetch =
+                [from = Planes(one)](const PixelRun& run) {
+                  from.prefetch(run.channel, run.row, run.column, run.count);
+                }};
   };
   return convolve_made(x, input_of, conv, residual, band);
 }

@@ -40,6 +40,19 @@ PutPixels put_into(const ImageResult& result, RowRange rows, const Tensor& bias_
   };
 }
 
+// The memory of such runs, before it is read and written. Runs may end beyond the image.
+PrefetchPixels prefetch_for(const ImageResult& result) {
+  const auto& [y, residual] = result;
+  const bool adds = residual.defined() && residual.const_data_ptr() != y.const_data_ptr();
+  const Planes to(y.select(0, 0)), added((adds ? residual : y).select(0, 0));
+  return [=, height = y.size(2), width = y.size(3)](const PixelRun& run) {
+    const auto count = std::min(run.count, width - run.column);
+    if (run.row >= height || count <= 0) return;
+    if (adds) added.prefetch(run.channel, run.row, run.column, count);
+    to.prefetch_to_write(run.channel, run.row, run.column, count);
+  };
+}
+
 // The fewest products whose errors disappear in the result's dtype.
 const WinogradKernels& winograd_for(const Tensor& y) {
   if (y.scalar_type() == at::kFloat) return winograd_kernels(WinogradSize::kTwo);
@@ -71,21 +84,28 @@ ImageEngine::Way ImageEngine::by_libtorch(const Convolution& conv) {
 
 ImageEngine::Way ImageEngine::by_winograd(const Convolution& conv, const Tensor& y) {
   const auto taps = std::make_shared<Winograd>(conv.weight_OIKK, winograd_for(y));
-  const auto convolve = [taps, bias = conv.bias_O](RowRange rows, const TakePixels& take,
+  const auto convolve = [taps, bias = conv.bias_O](const Winograd::Image& image, RowRange rows,
                                                    const ImageResult& result) {
-    const auto height = result.y.size(2);
-    taps->convolve({.height = height, .width = result.y.size(3), .take = take},
-                   {rows.begin, rows.count}, put_into(result, {0, height}, bias));
+    taps->convolve(
+        image, {rows.begin, rows.count},
+        {.put = put_into(result, {0, image.height}, bias), .prefetch = prefetch_for(result)});
   };
   return {.dtype = at::kFloat,
           .tile = taps->tile(),
           .rows =
               [convolve](const Tensor& in, RowRange rows, const ImageResult& result) {
-                convolve(rows, take_from(in.select(0, 0), rows.begin - 1), result);
+                convolve({.height = result.y.size(2),
+                          .width = result.y.size(3),
+                          .take = take_from(in.select(0, 0), rows.begin - 1)},
+                         rows, result);
               },
           .taken =
               [convolve](const ImageInput& input, const ImageResult& result) {
-                convolve({0, input.height}, input.take, result);
+                convolve({.height = input.height,
+                          .width = input.width,
+                          .take = input.take,
+                          .prefetch = input.prefetch},
+                         {0, input.height}, result);
               }};
 }
 

@@ -16,6 +16,7 @@ struct ImageInput {
   // Writes rows to a tensor [1 I H W] of that size, in its dtype.
   std::function<void(RowRange rows, const Tensor& to)> make;
   TakePixels take;  // empty if only whole rows can be computed
+  PrefetchPixels prefetch = {};
 };
 
 // For one image: y [1 O H' W'] and, unless undefined, the residual to add. Its rows are read before

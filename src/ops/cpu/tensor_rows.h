@@ -35,8 +35,20 @@ class Planes {  // one image [C H W] with dense rows
   char* at(std::int64_t channel, std::int64_t row, std::int64_t column = 0) const {
     return data_ + channel * plane_ + row * row_ + column * number_;
   }
+  // To be read, or written.
+  void prefetch(std::int64_t channel, std::int64_t row, std::int64_t column,
+                std::int64_t count) const {
+    const char* const from = at(channel, row, column);
+    for (std::int64_t i = 0; i < count * number_; i += kLine) __builtin_prefetch(from + i);
+  }
+  void prefetch_to_write(std::int64_t channel, std::int64_t row, std::int64_t column,
+                         std::int64_t count) const {
+    const char* const to = at(channel, row, column);
+    for (std::int64_t i = 0; i < count * number_; i += kLine) __builtin_prefetch(to + i, 1);
+  }
 
  private:
+  static constexpr std::int64_t kLine = 64;  // bytes
   char* data_;
   std::int64_t number_, plane_, row_;
 };

@@ -32,10 +32,15 @@ class Winograd {
   struct Image {
     std::int64_t height, width;  // zeros are around it
     TakePixels take;
+    PrefetchPixels prefetch = {};  // if pixels may not be in the caches
+  };
+  struct Result {
+    PutPixels put;
+    PrefetchPixels prefetch = {};
   };
   // Convolves some rows of an image; they begin with a whole tile. Pixels are taken more than once.
   // One call at a time: calls share their threads' memory.
-  void convolve(const Image& image, Range rows, const PutPixels& put);
+  void convolve(const Image& image, Range rows, const Result& result);
 
  private:
   struct Chunk;
@@ -43,8 +48,9 @@ class Winograd {
 
   void enter(const Image& image, const Chunk& chunk, const Workspace& space) const;
   void multiply(const Chunk& chunk, const Workspace& space) const;
-  void leave(const Chunk& chunk, const Workspace& space, const PutPixels& put) const;
-  std::int64_t channel_stride() const { return kernels_.points * kernels_.tiles + kLineNumbers; }
+  void leave(const Chunk& chunk, const Workspace& space, const Result& result) const;
+  std::int64_t channel_stride() const;
+  float* points_of(const Workspace& space, std::int64_t panel, std::int64_t channel) const;
 
   const WinogradKernels& kernels_;
   std::int64_t outputs_, inputs_, point_stride_;

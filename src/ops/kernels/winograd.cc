@@ -208,6 +208,7 @@ void multiply(const float* taps, int64 rows, const float* entered, int64 entered
   Floats sum[kRows][kVectors] = {};
   for (int64 c = 0; c < depth; ++c) {
     const auto* const tiles = (const Floats*)(entered + c * entered_stride);
+    __builtin_prefetch(taps + (depth + c) * kRows);  // of the next outputs
 #pragma GCC unroll 16
     for (int m = 0; m < kRows; ++m)
 #pragma GCC unroll 2

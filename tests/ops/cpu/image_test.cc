@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "ops/cpu/image.h"
+#include "ops/cpu/pair_convolution.h"
 #include "use_threads.h"
 
 namespace braid::image_test {
@@ -144,20 +145,32 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{at::kBFloat16, 1, 32, 48, 16, 64}, Case{at::kBFloat16, 2, 260, 22, 19, 41},
                     Case{at::kBFloat16, 1, 16, 16, 37, 14}));
 
-TEST(Images, ByWinogradDoNotDependOnBandsOrThreads) {
+// By Winograd's filtering or by products of pairs; LibTorch's convolutions may differ.
+TEST(Images, DoNotDependOnBandsOrThreads) {
   for (const auto dtype : {at::kFloat, at::kBFloat16}) {
     const auto x = at::randn({1, 32, 37, 70}).to(dtype);
-    const Convolution conv{.weight_OIKK = at::randn({40, 32, 3, 3}).to(dtype),
-                           .bias_O = at::randn({40}).to(dtype),
-                           .padding = 1};
-    const auto by_one_thread = [&] {
-      const UseThreads use(1);
-      return ops::cpu::convolve(x, conv);
+    const auto conv_of = [&](std::int64_t kernel, std::int64_t stride) {
+      return Convolution{.weight_OIKK = at::randn({40, 32, kernel, kernel}).to(dtype),
+                         .bias_O = at::randn({40}).to(dtype),
+                         .stride = stride,
+                         .padding = stride == 2 ? 0 : kernel / 2};
     };
-    const auto want = by_one_thread();
-    const UseThreads use(3);
-    for (const auto& band : kBands)
-      EXPECT_TRUE(at::equal(ops::cpu::convolve(x, conv, band), want)) << dtype << " " << band.bytes;
+    std::vector<Convolution> ours = {conv_of(3, 1)};
+    if (const auto halving = conv_of(3, 2);
+        dtype == at::kBFloat16 &&
+        ops::cpu::PairConvolution::pays(halving.weight_OIKK.sizes(), ops::product_kernels()))
+      ours.insert(ours.end(), {halving, conv_of(1, 1)});
+    for (const auto& conv : ours) {
+      const auto convolve = [&](int threads, const ops::cpu::Band& band) {
+        const UseThreads use(threads);
+        return conv.stride == 2 ? ops::cpu::convolve_halved(x, conv, band)
+                                : ops::cpu::convolve(x, conv, band);
+      };
+      const auto want = convolve(1, {});
+      for (const auto& band : kBands)
+        EXPECT_TRUE(at::equal(convolve(3, band), want))
+            << dtype << " " << band.bytes << " " << conv.weight_OIKK.sizes();
+    }
   }
 }
 

@@ -54,10 +54,11 @@ class Winograds : public testing::TestWithParam<WinogradSize> {
     // a band of one row of tiles, and the others
     for (const auto& rows : {Range{0, std::min(tile, height)}, Range{tile, height - tile}})
       if (rows.count > 0)
-        winograd.convolve(image_of(p.x_IHW), rows, [&](const PixelRun& place, const float* sums) {
-          add_run(y, place, [&](std::int64_t i) { return sums[i]; });
-          add_run(times, place, [](std::int64_t) { return 1.f; });
-        });
+        winograd.convolve(image_of(p.x_IHW), rows,
+                          {.put = [&](const PixelRun& place, const float* sums) {
+                            add_run(y, place, [&](std::int64_t i) { return sums[i]; });
+                            add_run(times, place, [](std::int64_t) { return 1.f; });
+                          }});
     EXPECT_TRUE(times.eq(1).all().item<bool>()) << "a pixel is put once";
     const auto got = y.narrow(1, 0, height).narrow(2, 0, width).to(at::kDouble);
     return ((got - p.want_OHW).abs().max() / p.want_OHW.abs().max()).item<double>();
@@ -101,7 +102,7 @@ TEST_P(Winograds, RefuseBrokenTiles) {
   Winograd winograd(at::randn({4, 2, 3, 3}), ops::winograd_kernels(GetParam()));
   const auto nothing = [](const PixelRun&, const float*) {};
   const auto of = [&](Range rows) {
-    winograd.convolve(image_of(at::zeros({2, 14, 9})), rows, nothing);
+    winograd.convolve(image_of(at::zeros({2, 14, 9})), rows, {.put = nothing});
   };
   EXPECT_NO_THROW(of({12, 2}));
   EXPECT_ANY_THROW(of({13, 1}));
