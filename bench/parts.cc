@@ -140,7 +140,7 @@ int time_part(const std::string& name, int runs, const std::string& device,
   require(is_whole == !folder.empty(), kWholeReader,
           " needs a folder for its pages, no other part takes one");
   const auto part = is_whole ? whole_reader(there, folder) : part_named(name, there);
-  std::optional<KeepFreedMemory> keep;  // as in text encoders, but not in autoencoders
+  std::optional<KeepFreedMemory> keep;  // as in text encoders, but not in decoders
   if (name == "t5" || name.starts_with("qwen3") || name == "vision-1024") keep.emplace();
   if (!is_whole) finish(part());  // the whole model takes a minute
   std::vector<double> seconds;

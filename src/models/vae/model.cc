@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/free_memory.h"
 #include "models/vae/tiles.h"
 
 namespace braid {
@@ -177,6 +178,7 @@ Tensor Vae::join_tiles(const Tensor& latents, std::vector<Tensor> decoded) const
 
 VaeMoments Vae::encode(const Tensor& pictures, Tiles tiles) const {
   check(encoder_ || wan_encoder_, "this autoencoder was loaded without its encoder");
+  const KeepFreedMemory keep;  // images only become smaller
   const Tiling tiling{.in_size = config_.sample_size,
                       .out_size = config_.sample_size / config_.downscale()};
   const bool larger = pictures.size(2) > tiling.in_size || pictures.size(3) > tiling.in_size;
