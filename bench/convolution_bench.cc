@@ -1,0 +1,86 @@
+// How long do the convolutions of FLUX.1's autoencoder take, for a picture of 1024x1024 in
+// bfloat16? Items are operations of the definition, so Winograd's filtering exceeds the processor's
+// peak.
+#include <ATen/ATen.h>
+#include <benchmark/benchmark.h>
+#include <c10/core/InferenceMode.h>
+
+#include "ops/image.h"
+
+namespace braid {
+namespace {
+
+Convolution convolution(std::int64_t in, std::int64_t out, std::int64_t kernel) {
+  return {.weight_OIKK = (at::randn({out, in, kernel, kernel}) / double(in)).to(at::kBFloat16),
+          .bias_O = at::randn({out}).to(at::kBFloat16),
+          .padding = kernel / 2};
+}
+
+// Equal to the definition, to three bits less than bfloat16 has.
+void expect_near(benchmark::State& state, const Tensor& got, const Tensor& want) {
+  const auto error = (got.to(at::kDouble) - want).abs().max() / want.abs().max();
+  if (error.item<double>() > 1.0 / 64) state.SkipWithError("the result is wrong");
+}
+
+void count(benchmark::State& state, const Tensor& y, const Tensor& weight) {
+  state.SetItemsProcessed(state.iterations() * y.numel() * 2 * weight[0].numel());
+}
+
+// Arguments: channels in and out, the picture's side.
+void normed(benchmark::State& state) {
+  const c10::InferenceMode no_autograd;
+  const auto in = state.range(0), out = state.range(1), side = state.range(2);
+  const auto conv = convolution(in, out, 3);
+  const GroupNormParts norm{.weight_C = at::ones({in}, at::kBFloat16),
+                            .bias_C = at::zeros({in}, at::kBFloat16),
+                            .groups = 32,
+                            .eps = 1e-6};
+  const auto small = at::randn({1, in, 24, 24}).to(at::kBFloat16);
+  expect_near(
+      state, ops::convolve_normed(small, norm, conv),
+      ops::reference::convolve_normed(
+          small.to(at::kDouble),
+          {norm.weight_C.to(at::kDouble), norm.bias_C.to(at::kDouble), norm.groups, norm.eps},
+          {conv.weight_OIKK.to(at::kDouble), conv.bias_O.to(at::kDouble)}));
+  const auto x = at::randn({1, in, side, side}).to(at::kBFloat16);
+  auto y = at::zeros({1, out, side, side}, x.options());
+  for (auto _ : state)
+    y = ops::convolve_normed(x, norm, conv,
+                             ImageResidual{.x_BCHW = y, .memory = ImageResidual::Memory::kReused});
+  count(state, y, conv.weight_OIKK);
+}
+
+void halved(benchmark::State& state) {
+  const c10::InferenceMode no_autograd;
+  const auto channels = state.range(0), side = state.range(1);
+  auto conv = convolution(channels, channels, 3);
+  conv.stride = 2;
+  conv.padding = 0;
+  const auto x = at::randn({1, channels, side, side}).to(at::kBFloat16);
+  const auto small = x.narrow(2, 0, 24).narrow(3, 0, 24);
+  auto exact = conv;
+  exact.weight_OIKK = conv.weight_OIKK.to(at::kDouble);
+  exact.bias_O = conv.bias_O.to(at::kDouble);
+  expect_near(state, ops::convolve_halved(small, conv),
+              ops::reference::convolve_halved(small.to(at::kDouble), exact));
+  Tensor y;
+  for (auto _ : state) y = ops::convolve_halved(x, conv);
+  count(state, y, conv.weight_OIKK);
+}
+
+BENCHMARK(normed)
+    ->Args({128, 128, 1024})
+    ->Args({256, 256, 512})
+    ->Args({512, 512, 256})
+    ->Args({512, 512, 128})
+    ->MeasureProcessCPUTime()
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK(halved)
+    ->Args({128, 1024})
+    ->Args({256, 512})
+    ->Args({512, 256})
+    ->MeasureProcessCPUTime()
+    ->Unit(benchmark::kMillisecond);
+
+}  // namespace
+}  // namespace braid
