@@ -69,7 +69,9 @@ Tensor VaeEncoder::operator()(const Tensor& picture) const {
   auto x = in_(picture);
   for (const auto& level : levels_) {
     for (const auto& resnet : level.resnets) x = resnet.in_place(x);
-    if (level.downsample) x = level.downsample->halving(x);
+    if (!level.downsample) continue;
+    x = level.downsample->halving(x);
+    give_back_free_memory();  // the next level's sizes are others
   }
   return out_.of_normed(mid_(x), norm_);
 }
@@ -178,7 +180,7 @@ Tensor Vae::join_tiles(const Tensor& latents, std::vector<Tensor> decoded) const
 
 VaeMoments Vae::encode(const Tensor& pictures, Tiles tiles) const {
   check(encoder_ || wan_encoder_, "this autoencoder was loaded without its encoder");
-  const KeepFreedMemory keep;  // images only become smaller
+  const KeepFreedMemory keep;  // a level's blocks repeat its sizes
   const Tiling tiling{.in_size = config_.sample_size,
                       .out_size = config_.sample_size / config_.downscale()};
   const bool larger = pictures.size(2) > tiling.in_size || pictures.size(3) > tiling.in_size;
