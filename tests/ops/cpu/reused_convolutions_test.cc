@@ -33,27 +33,36 @@ struct Size {
 // Small, large, small again: what a larger image left in the shared memory must not be read.
 constexpr Size kSizes[] = {{5, 9}, {40, 70}, {3, 33}, {41, 20}, {1, 1}};
 
-struct Frame {
-  std::int64_t rows, columns, right;  // multiples, and columns beside an image
-};
-
-// x [I H W] within zeros, as bands are given to an engine.
-Tensor framed(const Tensor& x, const Frame& frame) {
-  const auto height = round_up(x.size(1), frame.rows), width = round_up(x.size(2), frame.columns);
-  auto all = at::zeros({x.size(0), height + 2, width + 2 + frame.right}, x.options());
+// x [I H W] within zeros, as bands are given to the tiles, and wide enough for whole ones.
+Tensor framed(const Tensor& x, std::int64_t columns) {
+  auto all = at::zeros({x.size(0), x.size(1) + 2, round_up(x.size(2), columns) + 2}, x.options());
   all.narrow(1, 1, x.size(1)).narrow(2, 1, x.size(2)).copy_(x);
   return all;
 }
 
-template <class Engine>
-Tensor convolved(Engine& engine, const Tensor& framed_IHW, std::int64_t outputs, Size size,
-                 const Frame& frame) {
-  const auto y = at::full({outputs, framed_IHW.size(1) - 2, framed_IHW.size(2) - 2 - frame.right},
-                          std::nan(""));
-  engine.convolve(framed_IHW, [&](const PixelRun& run, const float* sums) {
+auto put_into(const Tensor& y_OHW) {
+  return [=](const PixelRun& run, const float* sums) {
     std::copy_n(sums, run.count,
-                y[run.channel][run.row].template mutable_data_ptr<float>() + run.column);
-  });
+                y_OHW[run.channel][run.row].mutable_data_ptr<float>() + run.column);
+  };
+}
+
+Tensor convolved(ops::cpu::TiledConvolution& engine, const Tensor& framed_IHW, std::int64_t outputs,
+                 Size size) {
+  const auto y = at::full({outputs, framed_IHW.size(1) - 2, framed_IHW.size(2) - 2}, std::nan(""));
+  engine.convolve(framed_IHW, put_into(y));
+  return y.narrow(1, 0, size.height).narrow(2, 0, size.width);
+}
+
+Tensor convolved(ops::cpu::Winograd& engine, const Tensor& x_IHW, std::int64_t outputs, Size size) {
+  const auto tile = engine.tile();
+  const auto y =
+      at::full({outputs, round_up(size.height, tile), round_up(size.width, tile)}, std::nan(""));
+  const auto take = [&](const PixelRun& run, float* to) {
+    std::copy_n(x_IHW[run.channel][run.row].const_data_ptr<float>() + run.column, run.count, to);
+  };
+  engine.convolve({.height = size.height, .width = size.width, .take = take}, {0, size.height},
+                  {.put = put_into(y)});
   return y.narrow(1, 0, size.height).narrow(2, 0, size.width);
 }
 
@@ -71,11 +80,9 @@ TEST(ReusedConvolutions, ByWinogradEqualTheirDefinitionAtEverySize) {
        {ops::WinogradSize::kTwo, ops::WinogradSize::kFour, ops::WinogradSize::kSix})
     for (int i = 0; const auto* kernels = ops::runnable_winograd(i, size); ++i) {
       ops::cpu::Winograd engine(weight, *kernels);
-      const Frame frame{engine.tile(), engine.tile(), ops::WinogradKernels::kSlack};
       for (const auto& of : kSizes) {
         const auto x = draw({20, of.height, of.width}, 2);
-        EXPECT_LT(error_of(convolved(engine, framed(x, frame), 18, of, frame), exact(x, weight)),
-                  1e-4)
+        EXPECT_LT(error_of(convolved(engine, x, 18, of), exact(x, weight)), 1e-4)
             << int(size) << " " << i << ", " << of.height << " x " << of.width;
       }
     }
@@ -88,10 +95,9 @@ TEST(ReusedConvolutions, ByTilesEqualTheirDefinitionAtEverySize) {
   if (ops::has_tiles()) all.push_back(&ops::product_kernels());
   for (const auto* const kernels : all) {
     ops::cpu::TiledConvolution engine(weight, *kernels);
-    const Frame frame{1, kernels->columns, 0};
     for (const auto& of : kSizes) {
       const auto x = draw({21, of.height, of.width}, 4).to(at::kBFloat16);
-      EXPECT_LT(error_of(convolved(engine, framed(x, frame), 18, of, frame), exact(x, weight)),
+      EXPECT_LT(error_of(convolved(engine, framed(x, kernels->columns), 18, of), exact(x, weight)),
                 2e-6)
           << of.height << " x " << of.width;
     }
