@@ -41,8 +41,9 @@ void check_shape(const std::vector<const StoredTensor*>& parts, at::IntArrayRef 
             parts.size() > 1 ? " together with its neighbours, it has " : ", it has ", has);
     rows += has.empty() ? 1 : has[0];
   }
-  require(parts.size() == 1 || rows == shape[0], source, ": the tensors ", list_of(names),
-          " should have ", shape[0], " rows together, they have ", rows);
+  if (parts.size() == 1) return;  // a scalar has no rows to add up
+  require(rows == shape[0], source, ": the tensors ", list_of(names), " should have ", shape[0],
+          " rows together, they have ", rows);
 }
 
 }  // namespace braid
