@@ -72,6 +72,13 @@ class Builder : public nlohmann::json_sax<Json> {
   Json* member_ = nullptr;
 };
 
+// Larger unsigned numbers would become negative ones.
+bool is_within(const Json& integer, std::int64_t low, std::int64_t high) {
+  if (integer.is_number_unsigned() && integer.get<std::uint64_t>() > INT64_MAX) return false;
+  const auto value = integer.get<std::int64_t>();
+  return value >= low && value <= high;
+}
+
 }  // namespace
 
 Json parse_json(std::string_view text, const std::string& source) {
@@ -110,9 +117,8 @@ std::int64_t JsonObject::integer(std::string_view key, std::int64_t low, std::in
   const auto& value = at(key);
   require(value.is_number_integer(), source_, ": '", key, "' should be a whole number, it is ",
           value.dump());
-  const bool fits = !value.is_number_unsigned() || value.get<std::uint64_t>() <= INT64_MAX;
-  require(fits && value.get<std::int64_t>() >= low && value.get<std::int64_t>() <= high, source_,
-          ": '", key, "' should lie between ", low, " and ", high, ", it is ", value.dump());
+  require(is_within(value, low, high), source_, ": '", key, "' should lie between ", low, " and ",
+          high, ", it is ", value.dump());
   return value.get<std::int64_t>();
 }
 
@@ -156,10 +162,8 @@ std::vector<std::int64_t> JsonObject::integers_or(std::string_view key,
           value.dump());
   std::vector<std::int64_t> out;
   for (const auto& item : value) {
-    require(item.is_number_integer() && item.get<std::int64_t>() >= low &&
-                item.get<std::int64_t>() <= high,
-            source_, ": '", key, "' should hold whole numbers between ", low, " and ", high,
-            ", one is ", item.dump());
+    require(item.is_number_integer() && is_within(item, low, high), source_, ": '", key,
+            "' should hold whole numbers between ", low, " and ", high, ", one is ", item.dump());
     out.push_back(item.get<std::int64_t>());
   }
   return out;

@@ -81,6 +81,79 @@ TEST(ControlGroups, WithoutLimitsOrFilesLimitNothing) {
   }
 }
 
+// The group itself is the tightest, in memory and in what is left of it.
+TEST(ControlGroups, AreNotLoosenedByThoseAbove) {
+  const auto group = read({{"proc/self/cgroup", "0::/a/b\n"},
+                           {"sys/fs/cgroup/a/b/memory.max", "2147483648"},
+                           {"sys/fs/cgroup/a/b/memory.current", "1073741824"},
+                           {"sys/fs/cgroup/a/b/cpu.max", "150000 100000"},
+                           {"sys/fs/cgroup/a/memory.max", "8589934592"},
+                           {"sys/fs/cgroup/a/memory.current", "1073741824"},
+                           {"sys/fs/cgroup/a/cpu.max", "400000 100000"}});
+  EXPECT_EQ(group.memory_bytes, 2 * kGiB);
+  EXPECT_EQ(group.free_bytes, 1 * kGiB);
+  EXPECT_EQ(group.cpus, 1.5);
+}
+
+// The kernel counts in several files, which it does not write at one time.
+TEST(ControlGroups, MayHaveMoreInTheCacheThanInUse) {
+  const auto group = read({{"proc/self/cgroup", "0::/\n"},
+                           {"sys/fs/cgroup/memory.max", "4294967296"},
+                           {"sys/fs/cgroup/memory.current", "1073741824"},
+                           {"sys/fs/cgroup/memory.stat", "inactive_file 2147483648\n"}});
+  EXPECT_EQ(group.free_bytes, 4 * kGiB);
+}
+
+TEST(ControlGroups, WhoseFilesEndEarlyAreReadAsFarAsTheyGo) {
+  const auto group = read({{"proc/self/cgroup", "0::/\n"},
+                           {"sys/fs/cgroup/memory.max", "4294967296"},
+                           {"sys/fs/cgroup/memory.current", ""},
+                           {"sys/fs/cgroup/memory.stat", "anon 5\ninactive_file"},
+                           {"sys/fs/cgroup/cpu.max", ""}});
+  EXPECT_EQ(group.memory_bytes, 4 * kGiB);
+  EXPECT_EQ(group.free_bytes, 4 * kGiB);
+  EXPECT_FALSE(group.cpus);
+}
+
+// systemd escapes little: a template's instance or a tool may put colons into a name.
+TEST(ControlGroups, MayHaveColonsInTheirNames) {
+  const auto group = read({{"proc/self/cgroup", "0::/job:7/step:0\n"},
+                           {"sys/fs/cgroup/job:7/step:0/memory.max", "1073741824"}});
+  EXPECT_EQ(group.memory_bytes, kGiB);
+}
+
+// cpuset and cpuacct are other controllers than cpu, whose hierarchy this process is not in.
+TEST(ControlGroups, OfOtherControllersDoNotLimit) {
+  const auto group = read({{"proc/self/cgroup", "5:cpuset,cpuacct:/\n6:memory_recursiveprot:/\n"},
+                           {"sys/fs/cgroup/cpu/cpu.cfs_quota_us", "50000"},
+                           {"sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000"},
+                           {"sys/fs/cgroup/memory/memory.limit_in_bytes", "1073741824"}});
+  EXPECT_FALSE(group.cpus);
+  EXPECT_FALSE(group.memory_bytes);
+}
+
+// Version 1 for memory, version 2 for the rest, as systemd's hybrid mode leaves it.
+TEST(ControlGroups, OfBothVersionsAddUp) {
+  const auto group = read({{"proc/self/cgroup", "3:memory:/job\n0::/job\n"},
+                           {"sys/fs/cgroup/memory/job/memory.limit_in_bytes", "2147483648"},
+                           {"sys/fs/cgroup/memory/job/memory.usage_in_bytes", "1073741824"},
+                           {"sys/fs/cgroup/job/cpu.max", "100000 100000"}});
+  EXPECT_EQ(group.memory_bytes, 2 * kGiB);
+  EXPECT_EQ(group.free_bytes, kGiB);
+  EXPECT_EQ(group.cpus, 1);
+}
+
+TEST(ControlGroups, AreLimitedByNumbersOnly) {
+  for (const auto* const limit :
+       {"4096k", "0x1000", "4096.5", "-4096", " ", "99999999999999999999"})
+    EXPECT_FALSE(
+        read({{"proc/self/cgroup", "0::/\n"}, {"sys/fs/cgroup/memory.max", limit}}).memory_bytes)
+        << limit;
+  for (const auto* const cpus : {"0 100000", "100000 0", "1e5 100000", "max max"})
+    EXPECT_FALSE(read({{"proc/self/cgroup", "0::/\n"}, {"sys/fs/cgroup/cpu.max", cpus}}).cpus)
+        << cpus;
+}
+
 TEST(ControlGroups, LimitWhatTheMachineHas) {
   const auto cpus = usable_cpus({});
   cpu_set_t bound;

@@ -1,15 +1,19 @@
 // Files: mapped reads, bounded reads, writes that leave the old file or the whole new one.
 #include "base/file.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
 #include <fstream>
+#include <thread>
 
 #include "base/error.h"
 #include "message_of.h"
@@ -68,11 +72,78 @@ TEST_F(File, ALinkStaysAndWhatItLeadsToIsReplaced) {
   EXPECT_EQ(count_of_files(), 2);
 }
 
-TEST_F(File, DevicesAreWrittenToAndNotReplaced) {
+// A pipe first: were it replaced, so would the machine's devices be when root runs this.
+TEST_F(File, PipesAndDevicesAreWrittenToAndNotReplaced) {
+  const auto pipe = folder_ / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  const int reader = ::open(pipe.c_str(), O_RDONLY | O_NONBLOCK);
+  write_file(pipe, "through it");
+  char read[32] = {};
+  EXPECT_EQ(::read(reader, read, sizeof read), 10);
+  EXPECT_STREQ(read, "through it");
+  ::close(reader);
+  ASSERT_TRUE(fs::is_fifo(pipe));
   write_file("/dev/null", "x");
   EXPECT_TRUE(fs::is_character_file("/dev/null"));
   EXPECT_THAT(message_of<std::exception>([] { write_file("/dev/full", "x"); }),
               HasSubstr("No space left"));
+}
+
+// A full disk, as a limit to the size of files: part of the contents can be written.
+TEST_F(File, AFullDiskLeavesTheOldFileAndNoOther) {
+  const auto path = folder_ / "a";
+  write_file(path, "old");
+  const auto child = ::fork();
+  if (child == 0) {
+    ::signal(SIGXFSZ, SIG_IGN);
+    const rlimit limit{1 << 16, 1 << 16};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+    const auto message =
+        message_of<std::exception>([&] { write_file(path, std::string(1 << 20, 'x')); });
+    ::_exit(message.find("File too large") == message.npos ? 1 : 0);
+  }
+  int status = -1;
+  ::waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0) << "it should say so";
+  EXPECT_EQ(read_file(path), "old");
+  EXPECT_EQ(count_of_files(), 1);
+}
+
+// Numbers of processes return; a file of that name may be another program's.
+TEST_F(File, IsReplacedDespiteWhatAProcessOfThisNumberLeft) {
+  const auto left = folder_ / (".braid-" + std::to_string(::getpid()) + "-0");
+  std::ofstream(left) << "left";
+  write_file(folder_ / "a", "old");
+  write_file(folder_ / "a", "new");
+  EXPECT_EQ(read_file(folder_ / "a"), "new");
+  EXPECT_EQ(read_file(left), "left");
+  EXPECT_EQ(count_of_files(), 2);
+}
+
+TEST_F(File, AStreamIsReadToItsEndHoweverItComes) {
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  std::thread writer([&] {
+    EXPECT_EQ(::write(ends[1], "first ", 6), 6);
+    for (int left = 1; left > 0; ::usleep(100)) ASSERT_EQ(::ioctl(ends[0], FIONREAD, &left), 0);
+    EXPECT_EQ(::write(ends[1], "second", 6), 6);
+    ::close(ends[1]);
+  });
+  EXPECT_EQ(read_stream(ends[0], "the pipe", 100), "first second");
+  writer.join();
+  ::close(ends[0]);
+}
+
+TEST_F(File, AStreamMayHaveAllBytesThatAreAllowedAndNoneMore) {
+  const std::string text(100'000, 'x');
+  write_file(folder_ / "key", text);
+  EXPECT_EQ(read_stream(folder_ / "key", "the key", text.size()), text);
+  EXPECT_EQ(message_of([&] { read_stream(folder_ / "key", "the key", text.size() - 1); }),
+            "cannot read the key: it has more than 99999 bytes");
+  EXPECT_EQ(message_of([&] { read_stream(folder_ / "none", "the key", 1); }),
+            "cannot read the key: No such file or directory");
+  EXPECT_EQ(message_of([&] { read_stream(folder_, "the key", 1); }),
+            "cannot read the key: Is a directory");
 }
 
 TEST_F(File, CanBeAskedForBeforeThereIsAnythingToWrite) {
@@ -152,10 +223,42 @@ TEST_F(File, ThatWasCutShortSinceItWasMappedIsASentence) {
   const bool can_tell = ::madvise(here, 4096, 22 /* MADV_POPULATE_READ */) == 0;
   ::munmap(here, 4096);
   if (!can_tell) GTEST_SKIP() << "this kernel does not tell";
-  fs::resize_file(folder_ / "a", 4096);
-  file.prefetch(0, 4096);
-  EXPECT_THAT(message_of<std::exception>([&] { file.prefetch(0, 1 << 20); }),
-              HasSubstr("was cut short"));
+  const auto page = std::uint64_t(::sysconf(_SC_PAGESIZE));
+  fs::resize_file(folder_ / "a", page);
+  file.prefetch(0, page);
+  for (const auto& [offset, size] :
+       {std::pair(std::uint64_t(0), std::uint64_t(1) << 20), {page - 1, 2}, {page + 1, 1}})
+    EXPECT_THAT(message_of<std::exception>([&] { file.prefetch(offset, size); }),
+                HasSubstr("was cut short"))
+        << offset;
+  file.prefetch(page - 1, 1);
+  file.prefetch(page, 0);
+}
+
+// What is read again after release() is the file's, not zeros, from the middle of a page on.
+TEST_F(File, ReleasedPagesAreReadAgain) {
+  std::string text;
+  for (int i = 0; i < 40'000; ++i) text += std::to_string(i) + "\n";
+  write_file(folder_ / "a", text);
+  const MappedFile file(folder_ / "a");
+  const auto all = [&] {
+    return std::string(reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size());
+  };
+  EXPECT_EQ(all(), text);
+  file.release(5001, 100'003);
+  EXPECT_EQ(all(), text);
+  file.release(0, text.size());
+  EXPECT_EQ(all(), text);
+}
+
+TEST_F(File, AMappingIsReplacedByAnother) {
+  write_file(folder_ / "a", "first");
+  write_file(folder_ / "b", "the second");
+  MappedFile file(folder_ / "a");
+  file = MappedFile(folder_ / "b");
+  EXPECT_EQ(file.path(), folder_ / "b");
+  ASSERT_EQ(file.bytes().size(), 10u);
+  EXPECT_EQ(char(file.bytes()[4]), 's');
 }
 
 TEST_F(File, AnEmptyFileMapsToNothing) {

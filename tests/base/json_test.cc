@@ -9,7 +9,9 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "message_of.h"
+#include "temporary_folder.h"
 
 namespace braid::json_test {
 
@@ -90,6 +92,56 @@ TEST(JsonObject, NamesTheFileAndTheKeyInEveryComplaint) {
   EXPECT_THAT(message_of([&] { object.string("s"); }), HasSubstr("should be a string, it is 5"));
   EXPECT_THAT(message_of([&] { object.at("none"); }), HasSubstr("f has no 'none'"));
   EXPECT_THAT(message_of([&] { JsonObject(json["s"], "f"); }), HasSubstr("JSON object"));
+}
+
+// Each value of a wrong type or beyond its bounds, for every kind of field.
+TEST(JsonObject, RefusesValuesOfOtherTypes) {
+  const auto json = parse_json(
+      R"({"x":0.5,"s":"1","b":1,"l":[1,2.5],"m":[1,10],"n":[1,18446744073709551615],"t":["a",3]})",
+      "f");
+  const JsonObject object(json, "f");
+  const auto integers = [&](const char* key, std::int64_t low) {
+    return message_of([&] { object.integers_or(key, {}, low, 9); });
+  };
+  EXPECT_THAT(integers("l", 0), HasSubstr("f: 'l' should hold whole numbers between 0 and 9"));
+  EXPECT_THAT(integers("m", 0), HasSubstr("one is 10"));
+  EXPECT_THAT(integers("m", 2), HasSubstr("one is 1"));
+  EXPECT_THAT(integers("n", -1), HasSubstr("one is 18446744073709551615")) << "it is not -1";
+  EXPECT_THAT(integers("x", 0), HasSubstr("should be a list of whole numbers, it is 0.5"));
+  EXPECT_THAT(message_of([&] { object.strings_or("t", {}); }), HasSubstr("one item is 3"));
+  EXPECT_THAT(message_of([&] { object.strings_or("s", {}); }), HasSubstr("a list of strings"));
+  EXPECT_THAT(message_of([&] { object.flag_or("b", false); }), HasSubstr("true or false, it is 1"));
+  EXPECT_THAT(message_of([&] { object.number_or("s", 0); }), HasSubstr("a number, it is \"1\""));
+  EXPECT_THAT(message_of([&] { object.string_or("x", ""); }), HasSubstr("a string, it is 0.5"));
+  EXPECT_THAT(message_of([&] { object.integer("x", 0, 9); }), HasSubstr("a whole number"));
+}
+
+TEST(JsonObject, TakesWhatIsMissingFromItsCaller) {
+  const auto json = parse_json(R"({"s":"t","none":null})", "f");
+  const JsonObject object(json, "f");
+  EXPECT_EQ(object.string_or("s", "u"), "t");
+  for (const auto* const key : {"none", "missing"}) {
+    EXPECT_EQ(object.string_or(key, "u"), "u");
+    EXPECT_EQ(object.integer_or(key, 70, 0, 9), 70) << "a default has no bounds";
+    EXPECT_EQ(object.number_or(key, 1.5), 1.5);
+    EXPECT_TRUE(object.flag_or(key, true));
+    EXPECT_EQ(object.integers_or(key, {7}, 0, 9), std::vector<std::int64_t>{7});
+    EXPECT_EQ(object.strings_or(key, {"u"}), std::vector<std::string>{"u"});
+    EXPECT_THAT(message_of([&] { object.at(key); }), HasSubstr("f has no"));
+  }
+}
+
+TEST(JsonObject, OfAFileOutlivesTheReading) {
+  const TemporaryFolder folder;
+  write_file(folder / "a.json", R"({"name":"long enough to be in memory of its own"})");
+  const auto copy = [&] {
+    const auto object = read_json_object(folder / "a.json");
+    return JsonObject(object);
+  }();
+  EXPECT_EQ(copy.string("name"), "long enough to be in memory of its own");
+  write_file(folder / "a.json", "[1]");
+  EXPECT_THAT(message_of([&] { read_json_object(folder / "a.json"); }),
+              testing::AllOf(HasSubstr("a.json"), HasSubstr("it holds array")));
 }
 
 }  // namespace braid::json_test

@@ -21,4 +21,15 @@ TEST(Sha256, PadsAtEveryLength) {
             "41edece42d63e8d9bf515a9ba6932e1c20cbc9f5a5d134645adb5db1b9737ea3");
 }
 
+// More bits than 16 bits can count, and bytes that are negative as chars.
+TEST(Sha256, CountsAllBitsOfAnyBytes) {
+  EXPECT_EQ(sha256_hex(std::string(1'000'000, 'a')),  // also of the standard
+            "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
+  EXPECT_EQ(sha256_hex(std::string(10'000, 'a')),
+            "27dd1f61b867b6a0f6e9d8a41c43231de52107e53ae424de8f847b821db4b711");
+  std::string all;
+  for (int i = 0; i < 256; ++i) all += char(i);
+  EXPECT_EQ(sha256_hex(all), "40aff2e9d2d8922e47afd4648e6967497158785fbd1da870e7110266bf944880");
+}
+
 }  // namespace braid::sha256_test
