@@ -154,7 +154,8 @@ Sides sides_with_at_most(Sides sides, std::int64_t pixels) {
   const double all = double(sides.width) * sides.height;
   if (all <= double(pixels)) return sides;
   const double scale = std::sqrt(double(pixels) / all);
-  return {.width = int(sides.width * scale), .height = int(sides.height * scale)};
+  const auto scaled = [&](int side) { return std::max(1, int(side * scale)); };
+  return {.width = scaled(sides.width), .height = scaled(sides.height)};
 }
 
 Pixels with_at_most(const Pixels& picture, std::int64_t pixels) {

@@ -60,4 +60,42 @@ TEST_P(LossyEncode, RefusesSizesThatAreNone) {
 INSTANTIATE_TEST_SUITE_P(Formats, LossyEncode, testing::Values(encode_jpeg, encode_webp),
                          [](const auto& info) { return info.index == 0 ? "Jpeg" : "WebP"; });
 
+// Red and blue columns, one pixel each. With colours at half the resolution both become purple.
+TEST(JpegEncode, KeepsEachPixelsColourFromQuality90On) {
+  Pixels picture{32, 8, {}};
+  for (int i = 0; i < 32 * 8; ++i)
+    for (const int value : {i % 2 * 255, 0, 255 - i % 2 * 255})
+      picture.rgb.push_back(std::uint8_t(value));
+  const auto error = [&](int quality) {
+    return mean_error(decode_picture(encode_jpeg(32, 8, picture.rgb, quality), "it"), picture);
+  };
+  EXPECT_LT(error(90), 10);
+  EXPECT_LT(error(100), 2);
+  EXPECT_GT(error(89), 40);
+}
+
+// WebP Container Specification: RIFF's size is that of what follows, and each chunk's size is made
+// even by a byte that it does not count.
+TEST(WebPEncode, PadsChunksOfOddSizes) {
+  const auto picture = slopes(5, 3);
+  const auto number = [](std::string_view webp, std::size_t at) {
+    std::size_t value = 0;
+    for (std::size_t i = 4; i-- > 0;) value = value << 8 | std::uint8_t(webp[at + i]);
+    return value;
+  };
+  for (const std::string exif : {"MM", "MM*"}) {
+    const auto webp = encode_webp(5, 3, picture.rgb, 80, exif);
+    EXPECT_EQ(webp.size() % 2, 0u);
+    EXPECT_EQ(number(webp, 4), webp.size() - 8);
+    std::vector<std::string> names;
+    std::size_t at = 12;
+    for (; at < webp.size(); at += 8 + number(webp, at + 4) + number(webp, at + 4) % 2)
+      names.push_back(webp.substr(at, 4));
+    EXPECT_EQ(at, webp.size());
+    EXPECT_THAT(names, testing::ElementsAre("VP8X", "VP8 ", "EXIF"));
+    EXPECT_EQ(number(webp, webp.size() - 8 - exif.size() - exif.size() % 2 + 4), exif.size());
+    EXPECT_EQ(webp.substr(24, 6), std::string("\4\0\0\2\0\0", 6)) << "sides less 1";
+  }
+}
+
 }  // namespace braid::lossy_encode_test

@@ -74,6 +74,15 @@ TEST(Mask, MarksAndFillsAndIsLaidBackAsInTheReference) {
   }
 }
 
+// Wanted: list(picture.convert("L").tobytes()) of Pillow 13.
+TEST(Mask, IsAsBrightAsPillowSays) {
+  const Pixels colours{
+      13, 1, {255, 0, 0, 0, 255, 0,  0,  0,   255, 1,   0, 0, 0, 1, 0, 0, 0,   1,   0, 0,
+              4,   0, 0, 5, 10,  20, 30, 254, 255, 255, 2, 0, 0, 3, 1, 1, 200, 100, 50}};
+  const std::vector<std::uint8_t> want{76, 150, 29, 0, 1, 0, 0, 1, 18, 255, 1, 2, 124};
+  EXPECT_EQ(luma(colours), want);
+}
+
 TEST(Mask, IsRefusedWhereAllIsBlack) {
   const Pixels mask{4, 3, std::vector<std::uint8_t>(36)};
   EXPECT_EQ(message_of([&] { region_to_draw(mask, 16, 16, 2); }),

@@ -25,7 +25,7 @@ TEST(Resize, EqualsPillowBitForBit) {
                                                          {"lanczos", Resampling::kLanczos}};
   const auto path = std::filesystem::path(BRAID_SOURCE_DIR) / "tests/data/pictures/resized.json";
   const auto cases = nlohmann::json::parse(read_file(path));
-  EXPECT_EQ(cases.size(), 39u);
+  EXPECT_EQ(cases.size(), 81u);
   for (const auto& wanted : cases) {
     const auto got = resized(colours(wanted["from"][0], wanted["from"][1]), wanted["to"][0],
                              wanted["to"][1], resamplings.at(wanted["filter"]));
@@ -46,6 +46,19 @@ TEST(Resize, CutsAPartOut) {
   for (std::size_t y = 0; y < 2; ++y)
     for (std::size_t i = 0; i < 12; ++i)
       EXPECT_EQ(part.rgb[y * 12 + i], picture.rgb[((3 + y) * 9 + 2) * 3 + i]);
+}
+
+// The largest sides that a file can claim have more pixels than 32 bits count.
+TEST(Resize, ShrinksSidesToAtMostSoManyPixels) {
+  const auto shrunk = [](int width, int height, std::int64_t pixels) {
+    const auto sides = sides_with_at_most({.width = width, .height = height}, pixels);
+    return std::pair(sides.width, sides.height);
+  };
+  EXPECT_EQ(shrunk(1024, 1024, 1 << 20), std::pair(1024, 1024));
+  EXPECT_EQ(shrunk(2048, 1024, 1 << 20), std::pair(1448, 724));  // divided by sqrt(2)
+  EXPECT_EQ(shrunk(65536, 65536, 1 << 20), std::pair(1024, 1024));
+  EXPECT_EQ(shrunk(70000, 70000, 1'000'000), std::pair(1000, 1000));
+  EXPECT_EQ(shrunk(3'000'000, 1, 1 << 20), std::pair(1'773'620, 1)) << "no side vanishes";
 }
 
 }  // namespace braid::resize_test

@@ -7,8 +7,8 @@
 
 namespace braid {
 
-// Encodes width x height RGB pixels, three bytes each; `quality` is 0 to 100. Colours keep their
-// full resolution from quality 90 on. `exif` is a TIFF structure; a JPEG has no room for more than
+// Encodes width x height RGB pixels, three bytes each; `quality` is 0 to 100. A JPEG's colours keep
+// their full resolution from 90 on. `exif` is a TIFF structure; a JPEG has no room for more than
 // 65,527 bytes and then omits it. The same input gives the same bytes. Throws InputError for sizes
 // that the format does not support or that do not match `rgb`.
 std::string encode_jpeg(int width, int height, std::span<const std::uint8_t> rgb, int quality,
