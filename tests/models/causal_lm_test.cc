@@ -89,7 +89,8 @@ TEST_P(CausalLms, RefuseStatesThatTheyDoNotHave) {
   EXPECT_THAT(refusal(-10), HasSubstr("no hidden state -10"));
 }
 
-INSTANTIATE_TEST_SUITE_P(Fixtures, CausalLms, testing::Values("qwen3", "qwen3_bare", "mistral3"),
+INSTANTIATE_TEST_SUITE_P(Fixtures, CausalLms,
+                         testing::Values("qwen3", "qwen3_bare", "qwen3_biased", "mistral3"),
                          [](const auto& info) { return info.param; });
 
 // --------------------------------------------------------------------------------- checkpoints
@@ -201,7 +202,11 @@ TEST(CausalLmSharding, ComputesWhatOneDeviceComputes) {
 
 // Four heads of queries each.
 TEST(CausalLmSharding, CopiesHeadsOfKeysToMoreRanks) {
-  for (const auto& [name, ranks] : {std::pair{"mistral3", 2}, {"mistral3", 4}, {"qwen3", 4}}) {
+  for (const auto& [name, ranks] : {std::pair{"mistral3", 2},
+                                    {"mistral3", 4},
+                                    {"qwen3", 4},
+                                    {"qwen3_biased", 2},
+                                    {"qwen3_biased", 4}}) {
     const Fixture fixture(name);
     const auto want = fixture.encode(fixture.model(at::kFloat));
     run_ranks({.size = ranks}, [&](const Group& group) {

@@ -61,6 +61,11 @@ CASES = {
     "qwen3_bare": Case(
         "Qwen3Model", QWEN3 | {"num_attention_heads": 8, "num_hidden_layers": 4, "head_dim": 8},
         (-2,), {"right": (30, 47), "left": (7, 50)}, older_config=True),
+    # attention's layers have biases, which no published model's have; heads of keys are shared out
+    "qwen3_biased": Case(
+        "Qwen3ForCausalLM", QWEN3 | {"hidden_size": 24, "intermediate_size": 32,
+                                     "num_hidden_layers": 3, "attention_bias": True},
+        (1, 2), {"right": (9, 5)}),
     # like FLUX.2 dev: a nested language model, no head norms, left padding
     "mistral3": Case(
         "Mistral3ForConditionalGeneration", {"text_config": MISTRAL, "vision_config": VISION},

@@ -81,7 +81,7 @@ class ZImagePipelineShape:
 def spread(name, shape, s):
     if "embed_tokens" in name:
         return 0.0, 1.0
-    if any(part in name for part in ("q_proj", "k_proj")):
+    if len(shape) > 1 and any(part in name for part in ("q_proj", "k_proj")):
         return 0.0, 1.5 * shape[1] ** -0.5
     return random_denoisers.spread(name, shape, s)
 

@@ -79,8 +79,8 @@ CausalLmConfig read_text_config(const JsonObject& json, const std::string& type)
   c.window = read_window(json, c);
   const auto activation = json.string_or("hidden_act", "silu");
   require(activation == "silu", json.source(), ": 'hidden_act' should be silu, it is ", activation);
-  require(!json.flag_or("attention_bias", false), json.source(),
-          ": 'attention_bias' should be false");
+  // Mistral's class knows no such field.
+  c.attention_bias = c.head_norm == HeadNorm::kYes && json.flag_or("attention_bias", false);
   require(c.head_width % 2 == 0, json.source(), ": 'head_dim' should be even, it is ",
           c.head_width);
   require(c.num_heads % c.num_kv_heads == 0, json.source(), ": 'num_key_value_heads', ",

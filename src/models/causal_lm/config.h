@@ -15,6 +15,7 @@ struct CausalLmConfig {
   std::int64_t hidden = 2560, mlp_hidden = 9728, num_layers = 36;
   std::int64_t num_heads = 32, num_kv_heads = 8, head_width = 128;
   HeadNorm head_norm = HeadNorm::kYes;  // of queries and keys, before rotation
+  bool attention_bias = false;          // of queries, keys, values and what is made of them
   double eps = 1e-6, theta = 1e6;
   std::int64_t window = 0;  // how many tokens back a token sees; 0: all
 };

@@ -9,6 +9,11 @@ namespace {
 
 constexpr double kQkNormEps = 1e-5;
 
+std::optional<RmsNorm> head_norm(const Weights& w, const ZImageConfig& c) {
+  if (!c.qk_norm) return {};
+  return RmsNorm(w, c.head_width(), kQkNormEps);
+}
+
 }  // namespace
 
 ZImageBlock::ZImageBlock(const Weights& w, const ZImageConfig& c, Modulated modulated)
@@ -18,8 +23,8 @@ ZImageBlock::ZImageBlock(const Weights& w, const ZImageConfig& c, Modulated modu
               {.in = c.hidden, .out = 2 * c.mlp_hidden(), .bias = Bias::kNo}),
       mlp_out_(w / "feed_forward" / "w2",
                {.in = c.mlp_hidden(), .out = c.hidden, .bias = Bias::kNo}),
-      q_norm_(w / "attention" / "q_norm", c.head_width(), kQkNormEps),
-      k_norm_(w / "attention" / "k_norm", c.head_width(), kQkNormEps),
+      q_norm_(head_norm(w / "attention" / "q_norm", c)),
+      k_norm_(head_norm(w / "attention" / "k_norm", c)),
       before_attention_(w / "attention_norm1", c.hidden, c.norm_eps),
       behind_attention_(w / "attention_norm2", c.hidden, c.norm_eps),
       before_mlp_(w / "ffn_norm1", c.hidden, c.norm_eps),
@@ -44,11 +49,13 @@ ZImageBlock::Gains ZImageBlock::gains(const Tensor& x_BLC, const Tensor& modulat
 
 Tensor ZImageBlock::attended(const Tensor& x_BLC, const Rope& rope, const Attend& attend) const {
   const auto parts = qkv_(x_BLC).chunk(3, -1);
-  const auto heads = [&](const Tensor& part, const RmsNorm& norm) {
-    return std::array{ops::NormedHeads{split_heads(part, head_width_), norm.weight()}};
+  const auto rotated = [&](const Tensor& part, const std::optional<RmsNorm>& norm) {
+    const auto heads = split_heads(part, head_width_);
+    if (!norm) return ops::rotate(heads, rope);
+    return ops::normed_rotated(std::array{ops::NormedHeads{heads, norm->weight()}}, kQkNormEps,
+                               rope);
   };
-  const auto q = ops::normed_rotated(heads(parts[0], q_norm_), kQkNormEps, rope);
-  const auto k = ops::normed_rotated(heads(parts[1], k_norm_), kQkNormEps, rope);
+  const auto q = rotated(parts[0], q_norm_), k = rotated(parts[1], k_norm_);
   return out_(attend_tokens(attend, q, k, split_heads(parts[2], head_width_)));
 }
 

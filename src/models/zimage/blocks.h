@@ -3,6 +3,8 @@
 // Shape letters: B batch, L tokens, C hidden width, E width of the embedded timestep.
 #pragma once
 
+#include <optional>
+
 #include "models/zimage/config.h"
 #include "nn/attention.h"
 #include "nn/linear.h"
@@ -30,7 +32,7 @@ class ZImageBlock {
   Tensor mlp(const Tensor& x_BLC) const;
 
   Linear qkv_, out_, mlp_in_, mlp_out_;
-  RmsNorm q_norm_, k_norm_;
+  std::optional<RmsNorm> q_norm_, k_norm_;
   LlamaRmsNorm before_attention_, behind_attention_, before_mlp_, behind_mlp_;
   Modulated modulated_;
   std::int64_t head_width_;

@@ -24,6 +24,7 @@ struct ZImageConfig {
   std::vector<std::int64_t> axes = {32, 48, 48};              // head width per position axis
   std::vector<std::int64_t> axis_lengths = {1024, 512, 512};  // positions are below these
   double theta = 256, time_scale = 1000, norm_eps = 1e-5;
+  bool qk_norm = true;  // queries and keys are normed
 
   std::int64_t head_width() const { return hidden / num_heads; }
   std::int64_t token_width() const { return 4 * in_channels; }  // 2 x 2 latents
