@@ -45,6 +45,18 @@ Names causal_lm_names(const Checkpoint& checkpoint, const CausalLmConfig& config
   return names;
 }
 
+// Covers diffusers', peft's, sd-scripts', OneTrainer's and ComfyUI's names.
+AdapterNames causal_lm_adapter_names() {
+  AdapterNames names{.prefixes = {"text_encoder.", "text_encoder.base_model.model.",
+                                  "base_model.model.text_encoder.", "lora_te_", "lora_te1_",
+                                  "text_encoders.transformer."}};
+  for (const std::string encoder : {"qwen3_4b", "qwen3_8b", "mistral3_24b"})
+    names.prefixes.push_back("text_encoders." + encoder + ".transformer.");
+  for (const char* prefix : {"model.", "", "language_model.model.", "model.language_model."})
+    names.tables.push_back({.prefix = prefix});
+  return names;
+}
+
 ShardingTable causal_lm_sharding(const CausalLmConfig& c, int size) {
   require(c.num_kv_heads % size == 0 || size % c.num_kv_heads == 0, "tensor parallelism over ",
           size, " devices cannot share the ", c.num_kv_heads,

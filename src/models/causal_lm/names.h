@@ -2,6 +2,7 @@
 #pragma once
 
 #include "models/causal_lm/config.h"
+#include "weights/adapters/adapter_names.h"
 #include "weights/files/checkpoint.h"
 #include "weights/names.h"
 #include "weights/sharding.h"
@@ -12,6 +13,9 @@ namespace braid {
 // checkpoint, or that they are llama.cpp's. The head over the vocabulary and what sees pictures is
 // left unused.
 Names causal_lm_names(const Checkpoint& checkpoint, const CausalLmConfig& config);
+
+// Of adapters' layers, with what any of transformers' classes puts before the bare model's names.
+AdapterNames causal_lm_adapter_names();
 
 // Throws InputError unless `size` devices can share the heads evenly. Heads of keys and values are
 // copied where there are fewer than devices.

@@ -9,6 +9,13 @@ Names qwen3_vl_names(const Checkpoint& checkpoint) {
   return {.prefix = is_bare ? "" : "model.", .ignored = {"lm_head.weight"}};
 }
 
+// Covers diffusers' and peft's names.
+AdapterNames qwen3_vl_adapter_names() {
+  return {.prefixes = {"text_encoder.", "text_encoder.base_model.model.",
+                       "base_model.model.text_encoder.", "lora_te_", "lora_te1_"},
+          .tables = {{.prefix = "model."}, {}}};
+}
+
 ShardingTable qwen3_vl_sharding(const Qwen3VlConfig& c, int size) {
   auto shardings = causal_lm_sharding(c.text, size);
   for (auto& [layer, sharding] : shardings) layer = "language_model." + layer;

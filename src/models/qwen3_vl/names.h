@@ -2,6 +2,7 @@
 #pragma once
 
 #include "models/qwen3_vl/config.h"
+#include "weights/adapters/adapter_names.h"
 #include "weights/files/checkpoint.h"
 #include "weights/names.h"
 #include "weights/sharding.h"
@@ -10,6 +11,9 @@ namespace braid {
 
 // Our names are transformers' names for the bare model. The vocabulary head is ignored.
 Names qwen3_vl_names(const Checkpoint& checkpoint);
+
+// Of adapters' layers, the vision tower's too.
+AdapterNames qwen3_vl_adapter_names();
 
 // Shards the language model's layers; the vision tower is whole on every device. Throws InputError
 // unless `size` devices can share the heads of keys and values evenly.

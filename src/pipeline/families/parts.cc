@@ -29,6 +29,7 @@ Part causal_lm_part(const CausalLmConfig& config, const HiddenStates& states) {
           .lists = {"layers"},
           .names = [=](const Checkpoint& c) { return causal_lm_names(c, config); },
           .sharding = [=](const Sharing& s) { return causal_lm_sharding(config, s.ranks); },
+          .adapters = causal_lm_adapter_names(),
           .make = [=](const Weights& w) { (void)CausalLm(config, states, w); },
           .live = live};
 }

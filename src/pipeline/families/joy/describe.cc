@@ -30,6 +30,7 @@ Part text_part(const Qwen3VlConfig& c) {
           .lists = {"visual.blocks", "language_model.layers"},
           .names = qwen3_vl_names,
           .sharding = [=](const Sharing& s) { return qwen3_vl_sharding(c, s.ranks); },
+          .adapters = qwen3_vl_adapter_names(),
           .make = [=](const Weights& w) { (void)Qwen3Vl(c, w); },
           .live = live};
 }
