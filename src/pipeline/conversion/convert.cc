@@ -169,7 +169,8 @@ ShardJob Conversion::job_of(const Part& part) {
       .stem = is_alone ? part.folder : stem_of(part.folder),
       .recipe = recipe_of(o_),
       .shard_bytes = is_alone ? std::numeric_limits<std::int64_t>::max() : std::int64_t(1) << 30,
-      .on_bytes = [this](std::int64_t bytes) { tell(bytes); }};
+      .on_bytes = [this](std::int64_t bytes) { tell(bytes); },
+      .warn = hooks_.warning};
 }
 
 void Conversion::write_configs() const {

@@ -106,8 +106,27 @@ bool is_there(const ShardJob& job, const fs::path& shard, const std::vector<Aske
   return fs::exists(shard) && fs::exists(note) && read_file(note) == note_of(job, shard, asked);
 }
 
+bool is_finite(const Tensor& tensor) {
+  if (!tensor.is_floating_point()) return true;
+  const bool is_float8 = tensor.element_size() == 1;
+  return (is_float8 ? tensor.to(at::kFloat) : tensor).isfinite().all().item<bool>();
+}
+
+// Such weights are written as they are, but nobody should learn it from black pictures.
+void warn_of_numbers(const ShardJob& job, const std::map<std::string, Tensor>& tensors) {
+  std::vector<std::string> names;
+  for (const auto& [name, tensor] : tensors)
+    if (!is_finite(tensor)) names.push_back(name);
+  if (names.empty()) return;
+  const auto others =
+      names.size() == 1 ? "" : text_of(", so do ", names.size() - 1, " other tensors");
+  job.warn(text_of("tensor '", names.front(), "' of ", job.folder.filename(),
+                   " holds numbers that are not finite", others));
+}
+
 void write_shard(const ShardJob& job, const fs::path& path, const std::vector<AskedTensor>& asked) {
   const auto tensors = tensors_of(job, asked);
+  if (job.warn) warn_of_numbers(job, tensors);
   write_file(path, write_safetensors(tensors));
   check_written(path, tensors);
   write_file(path.string() + kNote, note_of(job, path, asked));

@@ -19,6 +19,8 @@ struct ShardJob {
   std::int64_t shard_bytes = std::int64_t(1)
                              << 30;  // approximate; no shard exceeds it by more than one tensor
   std::function<void(std::int64_t bytes)> on_bytes = {};
+  // Names a written tensor whose numbers are not all finite.
+  std::function<void(const std::string& text)> warn = {};
 };
 
 // Writes FOLDER/STEM.safetensors, or several shards and their index. Each is read back and
