@@ -93,6 +93,23 @@ def float8_codes(name, tensor):
     return (tensor / scale).to(dtype), scale
 
 
+def block_float8_coded(name, tensor):
+    """One scale per 128 x 128 numbers, as DeepSeek's and Qwen's files have them; the last ones are fewer."""
+    grid = [-(-extent // 128) for extent in tensor.shape]
+    scales = torch.empty(grid)
+    codes = torch.empty(tensor.shape, dtype=torch.float8_e4m3fn)
+    numbers = torch.empty(tensor.shape)
+    for row in range(grid[0]):
+        for column in range(grid[1]):
+            at = slice(128 * row, 128 * row + 128), slice(128 * column, 128 * column + 128)
+            scale = tensor[at].abs().max() / 448
+            scales[row, column] = scale
+            codes[at] = (tensor[at] / scale).to(torch.float8_e4m3fn)
+            numbers[at] = codes[at].float() * scale
+    suffix = choice(name + "scales", [".weight_scale_inv", ".weight_scale"])
+    return {".weight": codes, suffix: scales}, numbers
+
+
 def comfy_float8_coded(name, tensor, kind):
     """(parts, numbers, what ComfyUI says of it)."""
     if kind == "plain float8":
@@ -141,6 +158,8 @@ def write_scaled(path, tensors, kind, note):
         base = name.removesuffix(".weight")
         if kind == "float8":
             parts, numbers[name] = float8_coded(name, tensor)
+        elif kind == "block float8":
+            parts, numbers[name] = block_float8_coded(name, tensor)
         elif kind == "comfy":
             parts, numbers[name], marks[base] = comfy_coded(name, tensor)
         else:

@@ -208,6 +208,10 @@ ZIMAGE = [
     Case("zimage turbo, single file, prefix", ZImagePipelineShape(
         seed=21, transformer=ZImageShape(heads=3, axes=(32, 48, 48), refiners=2, layers=1)),
         ask(cfg=0.0, seq=64), single_file="model.diffusion_model."),
+    Case("zimage, no norms of queries and keys", ZImagePipelineShape(
+        seed=24, transformer=ZImageShape(config={"qk_norm": False})), ask(cfg=2.0, n=2, seq=64)),
+    Case("zimage, biases in the text encoder", ZImagePipelineShape(
+        seed=25, text=TextShape(layers=4, config={"attention_bias": True})), ask(cfg=2.0, seq=64)),
     Case("zimage, capped", ZImagePipelineShape(seed=18, scheduler={"shift": 6.0}),
          ask(LENGTHS[2], cfg=4.0, cfg_norm_cap=0.9, negative=ACCENTS, seq=200, steps=3)),
     Case("zimage, truncated", ZImagePipelineShape(seed=19, scheduler={"shift": 6.0}),
@@ -447,6 +451,9 @@ CODED = [
     Case("GGUF, pages", ODD, ask(), single_file="", coded="gguf",
          flags=("--offload", "block")),
     Case("float8 of rows and matrices", ODD, ask(n=2), single_file="", coded="float8"),
+    Case("float8 with scales of 128 x 128", WIDE, ask(n=2), single_file="", coded="block float8"),
+    Case("float8 with scales of 128 x 128, tp, pages", WIDE, ask(), single_file="",
+         coded="block float8", flags=("--tp", "2", "--offload", "block")),
     Case("ComfyUI's formats", WIDE, ask(), single_file="", coded="comfy"),
     Case("ComfyUI's formats in a note", ODD, ask(), single_file="", coded="comfy note"),
     Case("klein in GGUF, Qwen3 too", WIDE_KLEIN, ask(n=2), single_file="", coded="gguf",
@@ -488,6 +495,21 @@ LORAS = [
          lora="comfyui", flags=BESIDE),
     Case("LoRA of XLabs, bfloat16", LOW, ask(guidance=4.0, n=4), "bfloat16", lora="xlabs"),
     Case("LoKr, bfloat16", LOW, ask(guidance=4.0, n=4), "bfloat16", lora="lokr"),
+    Case("LoHa", shape(heads=4), ask(n=2), lora="loha"),
+    Case("DoRA of OneTrainer", shape(heads=4), ask(n=2), lora="onetrainer"),
+    Case("klein with LoKr", KleinShape(seed=56, transformer=TWO_SINGLES), ask(), lora="lokr"),
+    Case("klein with DoRA of LyCORIS, tp", KleinShape(seed=57, transformer=TWO_SINGLES), ask(),
+         lora="lycoris-dora", flags=("--tp", "2")),
+    Case("klein with a LoRA for Qwen3", KleinShape(seed=58, text=QWEN3), ask(seq=64),
+         lora="text, diffusers"),
+    Case("klein with a LoRA for Qwen3 beside, tp", KleinShape(
+        seed=58, text=QWEN3, transformer=TWO_SINGLES), ask(seq=64),
+         lora="text, comfyui", flags=(*BESIDE, "--tp", "2", "--text-encoder", "tp")),
+    Case("zimage with a LoRA for Qwen3, pages", ZImagePipelineShape(
+        seed=59, text=replace(QWEN3, layers=4, causal_lm=False)), ask(cfg=2.0, seq=64),
+        lora="text, kohya", flags=("--offload-text", "leaf")),
+    Case("dev 2 with a LoRA for Mistral", DevShape(seed=60, text=TextShape(
+        width=32, head_dim=8, layers=31, theta=1e9)), ask(guidance=4.0), lora="text, diffusers"),
     Case("klein with a LoRA, bfloat16", KleinShape(seed=52, dtype="bfloat16", transformer=TWO_SINGLES),
          ask(n=4), "bfloat16", lora="kohya"),
     Case("klein with a LoRA beside, bfloat16", KleinShape(
