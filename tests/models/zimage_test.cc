@@ -131,6 +131,38 @@ TEST_F(ZImageFiles, ShouldHoldEveryTensorInItsShapeAndNoOthers) {
               HasSubstr("context_refiner.0.adaLN_modulation.0.bias"));
 }
 
+// Rotated as projected: attention sees them as they are where no angle rotates.
+TEST_F(ZImageFiles, MayLackNormsOfQueriesAndKeys) {
+  const c10::InferenceMode no_autograd;
+  const auto checkpoint = with_left_out(fixture_.weights());
+  auto c = config_of(fixture_.folder(), read_zimage_config);
+  c.qk_norm = false;
+  auto tensors = tensors_of(checkpoint);
+  for (const auto& [name, tensor] : tensors_of(checkpoint))
+    if (name.find("norm_q") != std::string::npos || name.find("norm_k") != std::string::npos)
+      tensors.erase(name);
+  const auto without = checkpoint_of(tensors);
+  const Weights w(without, zimage_names(without), {.dtype = at::kFloat});
+  const ZImageBlock block(w / "context_refiner" / 0, c, Modulated::kNo);
+  const auto x = at::randn({1, 5, c.hidden});
+  const Rope unrotated{.cos = at::ones({5, c.head_width()}), .sin = at::zeros({5, c.head_width()})};
+  const std::string attention = "context_refiner.0.attention.";
+  const auto normed = ops::llama_rms_norm(
+      x, tensors.at("context_refiner.0.attention_norm1.weight").to(at::kFloat), c.norm_eps);
+  const auto projected = [&](const char* layer) {
+    const auto rows = tensors.at(attention + layer + ".weight").to(at::kFloat);
+    return normed.matmul(rows.t()).unflatten(-1, {-1, c.head_width()}).transpose(1, 2);
+  };
+  bool attended = false;
+  (void)block(x, {}, unrotated, [&](const Tensor& q, const Tensor& k, const Tensor& v) {
+    EXPECT_TRUE(at::allclose(q, projected("to_q"), 1e-4, 1e-5));
+    EXPECT_TRUE(at::allclose(k, projected("to_k"), 1e-4, 1e-5));
+    attended = true;
+    return ops::attention(q, k, v);
+  });
+  EXPECT_TRUE(attended);
+}
+
 TEST_F(ZImageFiles, ReferencesAreRefused) {
   const ZImage model(config_of(fixture_.folder(), read_zimage_config),
                      Weights(with_left_out(fixture_.weights()), zimage_names_of_diffusers(), {}));

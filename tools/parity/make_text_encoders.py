@@ -64,7 +64,7 @@ CASES = {
     # attention's layers have biases, which no published model's have; heads of keys are shared out
     "qwen3_biased": Case(
         "Qwen3ForCausalLM", QWEN3 | {"hidden_size": 24, "intermediate_size": 32,
-                                     "num_hidden_layers": 3, "attention_bias": True},
+                                     "num_hidden_layers": 4, "attention_bias": True},
         (1, 2), {"right": (9, 5)}),
     # like FLUX.2 dev: a nested language model, no head norms, left padding
     "mistral3": Case(
