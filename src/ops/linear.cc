@@ -111,6 +111,9 @@ Tensor weight_product(const Tensor& x, const Matrix& weight_NC, const std::optio
   if (cpu::multiplies(x, weight_NC)) return cpu::linear(x, weight_NC, bias_N);
   switch (weight_NC.form) {
     case Quantize::kNone:
+      if (gpu::decodes(x, weight_NC))
+        return with_rows(
+            x, gpu::linear_of_stored(x.reshape({-1, x.size(-1)}), weight_NC, bias_N, scratch));
       if (weight_NC.coding) break;
       return at::linear(x, weight_NC.values_NC, bias_N);
     case Quantize::kInt8Dynamic:

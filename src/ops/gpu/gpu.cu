@@ -7,11 +7,13 @@
 #else
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
+#pragma nv_diag_suppress 1675  // loops of weights/codes tell GCC to unroll; nvcc does so unasked
 #endif
 
 #include <stdexcept>
 #include <string>
 
+#include "ops/gpu/blocks.h"
 #include "ops/gpu/codes.h"
 #include "ops/gpu/heads.h"
 #include "ops/gpu/tokens.h"
@@ -84,6 +86,7 @@ void launch(const NormRotate& work, const Launch& how) { start(work, how); }
 void launch(const QuantizeRows& work, const Launch& how) { start(work, how); }
 void launch(const Widen& work, const Launch& how) { start(work, how); }
 void launch(const ScaleSums& work, const Launch& how) { start(work, how); }
+void launch(const DecodeRows& work, const Launch& how) { start(work, how); }
 void launch(const EulerStep& work, const Launch& how) { start(work, how); }
 
 }  // namespace braid::ops::gpu

@@ -48,4 +48,13 @@ bool multiplies_float8(const Tensor& x_MC, const Matrix& weight_NC);
 Tensor linear_float8(const Tensor& x_MC, const Matrix& weight_NC,
                      const std::optional<Tensor>& bias_N);
 
+// Whether x is float32, bfloat16 or float16 in GPU memory and the weight as its file
+// has it, in blocks or float8.
+bool decodes(const Tensor& x, const Matrix& weight_NC);
+// Bit-identical to braid::decoded(), to a dense `out_NC` of one of these dtypes.
+void decode(const Matrix& matrix, const Tensor& out_NC);
+// Products by panels of rows (ops/panels.h), each decoded before it multiplies.
+Tensor linear_of_stored(const Tensor& x_MC, const Matrix& weight_NC,
+                        const std::optional<Tensor>& bias_N, Scratch& scratch);
+
 }  // namespace braid::ops::gpu

@@ -1,6 +1,7 @@
 // How GPU kernels are launched. C++17, like work.h.
 #pragma once
 
+#include "ops/gpu/stored.h"
 #include "ops/gpu/work.h"
 
 namespace braid::ops::gpu {
@@ -40,6 +41,15 @@ constexpr int kNarrowVector = 1;
 template <>
 inline constexpr int kNarrowVector<NormRotate> = 2;  // a pair
 
+template <class Work>
+constexpr bool kMovesVectors = true;
+template <>
+inline constexpr bool kMovesVectors<DecodeRows> = false;  // one number, whatever the alignment
+
+// The threads that decode one block of a file: the largest count that divides every run of numbers
+// with a common scale.
+constexpr int kLanesOfBlock = 16;
+
 // The most threads per block. Kernels whose threads share a row need more of them for wider rows.
 template <class Work>
 constexpr int kMostThreads = 256;
@@ -60,6 +70,7 @@ void launch(const NormRotate& work, const Launch& how);
 void launch(const QuantizeRows& work, const Launch& how);
 void launch(const Widen& work, const Launch& how);
 void launch(const ScaleSums& work, const Launch& how);
+void launch(const DecodeRows& work, const Launch& how);
 void launch(const EulerStep& work, const Launch& how);
 
 }  // namespace braid::ops::gpu

@@ -16,6 +16,7 @@ bool multiplies_with_gelu(const Tensor&, const Matrix&, const std::optional<Tens
   return false;
 }
 bool multiplies_float8(const Tensor&, const Matrix&) { return false; }
+bool decodes(const Tensor&, const Matrix&) { return false; }
 
 Tensor gelu(const Tensor&) { refuse(); }
 Tensor modulated_norm(const Tensor&, const Modulation&) { refuse(); }
@@ -31,5 +32,9 @@ void widen(const Matrix&, const Tensor&) { refuse(); }
 void scale(const ScaledSums&, const Tensor&) { refuse(); }
 Tensor linear_gelu(const Tensor&, const Matrix&, const Tensor&) { refuse(); }
 Tensor linear_float8(const Tensor&, const Matrix&, const std::optional<Tensor>&) { refuse(); }
+void decode(const Matrix&, const Tensor&) { refuse(); }
+Tensor linear_of_stored(const Tensor&, const Matrix&, const std::optional<Tensor>&, Scratch&) {
+  refuse();
+}
 
 }  // namespace braid::ops::gpu

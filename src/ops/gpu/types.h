@@ -14,8 +14,10 @@ struct KernelTypes {
 
 template <class Work, class T, class Visit>
 void visit_vectors(const Launch& how, Visit visit) {
-  constexpr int kFull = kVectorBytes / int(sizeof(T));
-  if (how.vector == kFull) return visit(KernelTypes<T, kFull>());
+  if constexpr (kMovesVectors<Work>) {
+    constexpr int kFull = kVectorBytes / int(sizeof(T));
+    if (how.vector == kFull) return visit(KernelTypes<T, kFull>());
+  }
   visit(KernelTypes<T, kNarrowVector<Work>>());
 }
 

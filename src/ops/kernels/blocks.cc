@@ -6,6 +6,7 @@
 
 #include BRAID_VECTORS
 
+#define BRAID_DEVICE
 #include "weights/codes/block_loops.h"
 
 namespace braid::ops::BRAID_ISA {

@@ -6,7 +6,8 @@
 // It also has what decoders compute with, kLanes values each: bytes_at() (unsigned), codes_at()
 // (signed), bits_at(), numbers() (integers to float32), chosen() (a look-up in 16 numbers).
 //
-// The namespace is unnamed because files compiled for one instruction set include this, too.
+// Files compiled for one instruction set include this, hence the unnamed namespace, and kernels for
+// GPUs (C++17): the including file defines BRAID_DEVICE, the qualifiers of device functions.
 #pragma once
 
 #include <stdint.h>
@@ -17,77 +18,76 @@ namespace braid {
 namespace {
 
 template <class To>
-void decode_q4_0(const uint8_t* b, To to) {
+BRAID_DEVICE void decode_q4_0(const uint8_t* b, To to) {
   const float d = float16_at(b);
   for (int i = 0; i < 16; i += To::kLanes) {
-    const auto codes = To::bytes_at(b + 2 + i);
+    const auto codes = to.bytes_at(b + 2 + i);
     to.put(i, d * To::numbers((codes & 15) - 8));
     to.put(16 + i, d * To::numbers((codes >> 4) - 8));
   }
 }
 
 template <class To>
-void decode_q4_1(const uint8_t* b, To to) {
+BRAID_DEVICE void decode_q4_1(const uint8_t* b, To to) {
   const float d = float16_at(b), m = float16_at(b + 2);
   for (int i = 0; i < 16; i += To::kLanes) {
-    const auto codes = To::bytes_at(b + 4 + i);
+    const auto codes = to.bytes_at(b + 4 + i);
     to.put(i, d * To::numbers(codes & 15) + m);
     to.put(16 + i, d * To::numbers(codes >> 4) + m);
   }
 }
 
 // Bit i of these four bytes is the fifth bit of code i.
-inline uint32_t fifth_bits(const uint8_t* p) {
+BRAID_DEVICE inline uint32_t fifth_bits(const uint8_t* p) {
   return uint32_t(p[0]) | uint32_t(p[1]) << 8 | uint32_t(p[2]) << 16 | uint32_t(p[3]) << 24;
 }
 
 template <class To>
-void decode_q5_0(const uint8_t* b, To to) {
+BRAID_DEVICE void decode_q5_0(const uint8_t* b, To to) {
   const float d = float16_at(b);
   const auto fifth = fifth_bits(b + 2);
   for (int i = 0; i < 16; i += To::kLanes) {
-    const auto codes = To::bytes_at(b + 6 + i);
-    to.put(i, d * To::numbers(((codes & 15) | To::bits_at(fifth, i) << 4) - 16));
-    to.put(16 + i, d * To::numbers((codes >> 4 | To::bits_at(fifth, 16 + i) << 4) - 16));
+    const auto codes = to.bytes_at(b + 6 + i);
+    to.put(i, d * To::numbers(((codes & 15) | to.bits_at(fifth, i) << 4) - 16));
+    to.put(16 + i, d * To::numbers((codes >> 4 | to.bits_at(fifth, 16 + i) << 4) - 16));
   }
 }
 
 template <class To>
-void decode_q5_1(const uint8_t* b, To to) {
+BRAID_DEVICE void decode_q5_1(const uint8_t* b, To to) {
   const float d = float16_at(b), m = float16_at(b + 2);
   const auto fifth = fifth_bits(b + 4);
   for (int i = 0; i < 16; i += To::kLanes) {
-    const auto codes = To::bytes_at(b + 8 + i);
-    to.put(i, d * To::numbers((codes & 15) | To::bits_at(fifth, i) << 4) + m);
-    to.put(16 + i, d * To::numbers(codes >> 4 | To::bits_at(fifth, 16 + i) << 4) + m);
+    const auto codes = to.bytes_at(b + 8 + i);
+    to.put(i, d * To::numbers((codes & 15) | to.bits_at(fifth, i) << 4) + m);
+    to.put(16 + i, d * To::numbers(codes >> 4 | to.bits_at(fifth, 16 + i) << 4) + m);
   }
 }
 
 template <class To>
-void decode_q8_0(const uint8_t* b, To to) {
+BRAID_DEVICE void decode_q8_0(const uint8_t* b, To to) {
   const float d = float16_at(b);
-  for (int i = 0; i < 32; i += To::kLanes) to.put(i, d * To::numbers(To::codes_at(b + 2 + i)));
+  for (int i = 0; i < 32; i += To::kLanes) to.put(i, d * To::numbers(to.codes_at(b + 2 + i)));
 }
 
-alignas(64) constexpr float kUneven[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
-                                           1,    13,   25,  38,  53,  69,  89,  113};
-
 template <class To>
-void decode_uneven(const uint8_t* q, float scale, To to, int first) {
+BRAID_DEVICE void decode_uneven(const uint8_t* q, float scale, To to, int first) {
+  alignas(64) static constexpr float kUneven[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
+                                                    1,    13,   25,  38,  53,  69,  89,  113};
   for (int i = 0; i < 16; i += To::kLanes) {
-    const auto codes = To::bytes_at(q + i);
+    const auto codes = to.bytes_at(q + i);
     to.put(first + i, scale * To::chosen(kUneven, codes & 15));
     to.put(first + 16 + i, scale * To::chosen(kUneven, codes >> 4));
   }
 }
 
 template <class To>
-void decode_iq4_nl(const uint8_t* b, To to) {
+BRAID_DEVICE void decode_iq4_nl(const uint8_t* b, To to) {
   decode_uneven(b + 2, float16_at(b), to, 0);
 }
 
 template <class To>
-void decode_iq4_xs(const uint8_t* b, To to) {
+BRAID_DEVICE void decode_iq4_xs(const uint8_t* b, To to) {
   const float d = float16_at(b);
   const int high = b[2] | b[3] << 8;
   for (int i = 0; i < 8; ++i) {

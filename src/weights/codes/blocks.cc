@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 
+#define BRAID_DEVICE
 #include "weights/codes/block_loops.h"
 #include "weights/codes/rotation.h"
 #include "weights/codes/tiles.h"

@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "kernel_device.h"
+#include "ops/gpu/blocks.h"
 #include "ops/gpu/codes.h"
 #include "ops/gpu/heads.h"
 #include "ops/gpu/stream.h"
@@ -202,6 +203,7 @@ void launch(const NormRotate& work, const Launch& how) { start(work, how); }
 void launch(const QuantizeRows& work, const Launch& how) { start(work, how); }
 void launch(const Widen& work, const Launch& how) { start(work, how); }
 void launch(const ScaleSums& work, const Launch& how) { start(work, how); }
+void launch(const DecodeRows& work, const Launch& how) { start(work, how); }
 void launch(const EulerStep& work, const Launch& how) { start(work, how); }
 
 }  // namespace ops::gpu
