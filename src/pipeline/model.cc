@@ -7,7 +7,6 @@
 #include "parallel/layout.h"
 #include "parallel/map_shared.h"
 #include "pipeline/devices.h"
-#include "pipeline/memory/coded.h"
 #include "pipeline/planner/tensors.h"
 
 namespace braid {
@@ -119,7 +118,7 @@ Model::Model(const ModelFiles& files, at::ScalarType stored, const Mesh& mesh,
                          .device = device_,
                          .on_bytes = options.on_bytes,
                          .on_read = [this](const BytesRead& read) { bytes_read_ += read; },
-                         .coded = coded_on(device_)};
+                         .coded = Coded::kKept};
   if (options.layout.decode == DecodeRanks::kAll) decoders_ = mesh.world;
   if (mesh.world.rank() < decoders_.size()) load_decoder(files, load);
   load_text(files, load, options);

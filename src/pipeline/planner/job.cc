@@ -49,14 +49,14 @@ std::optional<PlanJob> named_job(const std::string& name) {
 
 PlanJob surveyed(PlanJob job, const ModelFiles* files) {
   if (job.tensors) return job;
-  job.tensors = std::make_shared<const ModelTensors>(
-      survey_model(*job.family,
-                   {.dtype = job.dtype,
-                    .modulation = job.layout.modulation,
-                    .keep_dense = job.memory.keep_dense,
-                    .coded = job.is_on_host ? Coded::kKept : Coded::kWidened,
-                    .adapters = job.adapters},
-                   files));
+  job.tensors =
+      std::make_shared<const ModelTensors>(survey_model(*job.family,
+                                                        {.dtype = job.dtype,
+                                                         .modulation = job.layout.modulation,
+                                                         .keep_dense = job.memory.keep_dense,
+                                                         .coded = Coded::kKept,
+                                                         .adapters = job.adapters},
+                                                        files));
   return job;
 }
 

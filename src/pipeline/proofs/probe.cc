@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "pipeline/memory/coded.h"
 #include "pipeline/memory/offload.h"
 #include "pipeline/model.h"
 #include "pipeline/part_tensors.h"
@@ -47,7 +46,7 @@ LoadOptions load_options(const ProbeOptions& o, const Probe& probe, const Mesh& 
           .device = device,
           .tensor_parallel = mesh.tp,
           .quantize = o.pipeline.memory.quantize,
-          .coded = coded_on(device)};
+          .coded = Coded::kKept};
 }
 
 std::function<Tensor(at::IntArrayRef)> normal_values(const Probe& p, std::uint64_t seed,

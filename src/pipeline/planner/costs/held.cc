@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ops/panels.h"
 #include "weights/paging/page_layout.h"
 
 namespace braid {
@@ -35,6 +36,12 @@ std::int64_t beside_bytes(const PlannedTensor& t, const PartShare& share, Quanti
   const auto rows = rows_of(t, share.tp, share.tp_rank),
              columns = columns_of(t, share.tp, share.tp_rank);
   return t.beside_rank * (columns + 1 + rows) * t.element_bytes;
+}
+
+// As ops::gpu::linear_of_stored() decodes it.
+std::int64_t panel_bytes(const PlannedTensor& t, const PartShare& share) {
+  const auto row = columns_of(t, share.tp, share.tp_rank) * t.element_bytes;
+  return ops::rows_per_panel(rows_of(t, share.tp, share.tp_rank), row) * row;
 }
 
 bool is_of_share(const PlannedTensor& t, const PartTensors& part, const PartShare& share) {
@@ -98,8 +105,12 @@ PartPages pages_of(const PartTensors& part, const PartShare& share, const PartFo
     if (!is_of_share(t, part, share)) continue;
     const auto in_numbers = numbers_of(t, share.tp, share.tp_rank) * t.element_bytes;
     pages.largest_tensor = std::max(pages.largest_tensor, in_numbers);
-    if (is_quantised(t, form.quantize) || is_kept_coded(t))
+    if (is_quantised(t, form.quantize)) {
       pages.widened = std::max(pages.widened, in_numbers);
+    } else if (is_kept_coded(t)) {
+      pages.decoded = std::max(pages.decoded, in_numbers);
+      pages.panel = std::max(pages.panel, panel_bytes(t, share));
+    }
     pages.outside += beside_bytes(t, share, form.quantize);
     const auto group = group_of(t, part, share, form);
     if (group < 0) {

@@ -4,10 +4,10 @@
 
 #include "base/error.h"
 #include "comm/reduce.h"
-#include "ops/kernels/products.h"
 #include "pipeline/planner/costs/held.h"
 #include "pipeline/planner/costs/picture_memory.h"
 #include "pipeline/planner/costs/traffic.h"
+#include "pipeline/planner/costs/widened.h"
 #include "pipeline/settings.h"
 #include "weights/upload.h"
 
@@ -90,12 +90,6 @@ std::int64_t kept_bytes_of_references(const PlanJob& job, const StepShare& share
          job.element_bytes();
 }
 
-// Whether codes are widened before they multiply, as in ops/linear.cc.
-bool widens_codes(const PlanJob& job, Quantize form) {
-  if (form == Quantize::kInt8Dynamic) return false;
-  return !job.is_on_host || job.dtype != at::kBFloat16 || !ops::leads_in_bfloat16();
-}
-
 struct Kept {
   OffloadMode mode;
   Quantize quantize = Quantize::kNone;
@@ -116,7 +110,7 @@ std::int64_t picture_embedding_bytes(const PlanJob& job) {
 // Adds a part's weights, placed according to job.memory, to the rank's bytes. Returns the part's
 // own bytes on the device.
 std::int64_t hold(const PlanJob& job, const PartPages& pages, const Kept& kept, RankBytes& bytes) {
-  if (widens_codes(job, kept.quantize)) bytes.widened = std::max(bytes.widened, pages.widened);
+  bytes.widened = std::max(bytes.widened, widened_bytes(job, pages, kept.quantize));
   bytes.largest_tensor = std::max(bytes.largest_tensor, pages.largest_tensor);
   if (pages.groups.empty()) return pages.outside;
   bytes.pages += pages.paged();
@@ -150,6 +144,8 @@ PartPages text_pages(const PlanJob& job, int sharers) {
                  {.quantize = text_form(job, *part), .offload = o.text, .blocks = o.blocks});
     all.outside += pages.outside;
     all.widened = std::max(all.widened, pages.widened);
+    all.decoded = std::max(all.decoded, pages.decoded);
+    all.panel = std::max(all.panel, pages.panel);
     all.largest_tensor = std::max(all.largest_tensor, pages.largest_tensor);
     all.groups.insert(all.groups.end(), pages.groups.begin(), pages.groups.end());
   }

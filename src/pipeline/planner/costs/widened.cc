@@ -1,0 +1,24 @@
+#include "pipeline/planner/costs/widened.h"
+
+#include <algorithm>
+
+#include "ops/kernels/products.h"
+
+namespace braid {
+namespace {
+
+// Whether codes are widened before they multiply, as in ops/linear.cc.
+bool widens_codes(const PlanJob& job, Quantize form) {
+  if (form == Quantize::kInt8Dynamic) return false;
+  return !job.is_on_host || job.dtype != at::kBFloat16 || !ops::leads_in_bfloat16();
+}
+
+}  // namespace
+
+std::int64_t widened_bytes(const PlanJob& job, const PartPages& pages, Quantize form) {
+  const auto of_blocks = job.is_on_host ? pages.decoded : pages.panel;
+  if (widens_codes(job, form)) return std::max(pages.widened, of_blocks);
+  return job.is_on_host ? 0 : of_blocks;
+}
+
+}  // namespace braid

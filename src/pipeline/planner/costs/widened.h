@@ -1,0 +1,13 @@
+// What products of weights in codes hold besides them.
+#pragma once
+
+#include "pipeline/planner/costs/held.h"
+#include "pipeline/planner/job.h"
+
+namespace braid {
+
+// The numbers of a part's largest matrix in codes, while it multiplies; on a GPU only a panel of
+// those that are as a file has them. `form`: of what is quantised.
+std::int64_t widened_bytes(const PlanJob& job, const PartPages& pages, Quantize form);
+
+}  // namespace braid
