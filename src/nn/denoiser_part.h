@@ -1,6 +1,6 @@
 // What a denoiser offers to the code composed around it: predictions, and the modulations of its
 // blocks. These depend only on timestep, guidance and pooled prompt, so they are computed before
-// the first step, for all steps (nn/modulations.h).
+// the first step, for all steps (nn/modulations.h). So are blocks that see only the text.
 //
 // Shape letters: S steps, E width of a conditioning vector, M columns.
 #pragma once
@@ -26,7 +26,15 @@ struct DenoiserPart {
                                     const std::function<void()>& before_layer)>
       modulate = {};
   std::int64_t num_modulations = 0;  // M
+  // The text [B T C] after this part's blocks that depend on nothing else, from an input without
+  // DenoiserInput::refined_BTC and the previous part's text, undefined for the first. Empty if the
+  // model has no such blocks.
+  PredictPart refine = {};
 };
+
+// The prediction of a part that follows `whole`, given its own slice of the modulations. `whole`
+// appends what the part modulates and refines to that of the parts before.
+PredictPart joined_to(DenoiserPart& whole, DenoiserPart part);
 
 // For a model that has all four.
 template <class Model>

@@ -21,11 +21,15 @@ struct Widths {
 // Which tokens a block computes on.
 enum class Sees { kAll, kImage, kText };
 
+// How often. Blocks that see only the text, without modulations, come once, before the first step.
+enum class BlockUse { kInEveryStep, kOncePerPicture };
+
 // One kind of block. Excludes attention between tokens, which follows from the heads.
 struct BlockCost {
   std::string name;        // as in "double blocks"
   std::int64_t count = 0;  // number of such blocks
   Sees sees = Sees::kAll;
+  BlockUse use = BlockUse::kInEveryStep;
   double dense_flops = 0;  // of the dense layers that ranks share, per token
   int all_reduces = 0;     // of all tokens at the hidden width, among tensor parallel ranks
   Widths live = {};        // at the block's widest place, excluding its keys and values
@@ -48,11 +52,19 @@ struct DenoiserShape {
   std::int64_t padded(std::int64_t tokens) const {
     return (tokens + run_multiple - 1) / run_multiple * run_multiple;
   }
-  std::int64_t num_blocks() const {
+  static std::int64_t num_blocks(const std::vector<BlockCost>& kinds) {
     std::int64_t sum = 0;
-    for (const auto& kind : blocks) sum += kind.count;
+    for (const auto& kind : kinds) sum += kind.count;
     return sum;
   }
+  std::int64_t num_blocks() const { return num_blocks(blocks); }
+  // The kinds of a step, in order.
+  std::vector<BlockCost> blocks_of_step() const {
+    auto kinds = blocks;
+    std::erase_if(kinds, [](const auto& kind) { return kind.use == BlockUse::kOncePerPicture; });
+    return kinds;
+  }
+  bool has_refined_text() const { return blocks_of_step().size() < blocks.size(); }
 };
 
 }  // namespace braid

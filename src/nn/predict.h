@@ -52,6 +52,7 @@ struct DenoiserInput {
   std::vector<ControlInput> controls = {};  // shared by all branches of a step
   BlockResiduals residuals = {};            // computed by ControlNets from `controls`
   Tensor modulations_BM = {};               // for the blocks here, in this step: nn/modulations.h
+  Tensor refined_BTC = {};  // the text after blocks that see only it: DenoiserPart::refine
   Watch watch = {};
 };
 
@@ -69,7 +70,7 @@ struct Along {
 template <class Input, class Visit>
 void visit_tensors(Input& in, const Visit& visit) {
   auto& [noise, text, references, beside, pooled, timestep, guidance, controls, residuals,
-         modulations, watch] = in;
+         modulations, refined, watch] = in;
   (void)watch;
   const auto one = [&](auto& x, const Along& along) {
     if (x.defined()) visit(x, along);
@@ -99,6 +100,7 @@ void visit_tensors(Input& in, const Visit& visit) {
   for (auto* const kind : {&residuals.doubles, &residuals.singles})
     for (auto& residual : *kind) one(residual, {.batch = 0, .tokens = 1, .name = "image"});
   one(modulations, {.batch = 0, .tokens = Along::kNone, .name = "modulations"});
+  one(refined, {.batch = 0, .tokens = 1, .name = "text"});
 }
 
 // -> velocity [B L C] of the noise, d(latents) / d(sigma)

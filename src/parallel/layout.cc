@@ -33,4 +33,9 @@ PredictAll predict_over(const Mesh& mesh, PredictPart part) {
   return predict_over(mesh, DenoiserPart{.predict = std::move(part)});
 }
 
+PredictAll refine_over(const Mesh& mesh, const DenoiserPart& part) {
+  if (!part.refine) return {};
+  return own_branches(mesh.cfg, split_tokens(mesh.context, layer_split(mesh.stages, part.refine)));
+}
+
 }  // namespace braid

@@ -20,4 +20,8 @@ Attend attend_over(const Mesh& mesh, RingForm form = RingForm::kShift, KeptKeys*
 PredictAll predict_over(const Mesh& mesh, const DenoiserPart& part, const Controls& controls = {});
 PredictAll predict_over(const Mesh& mesh, PredictPart part);  // computes its own modulations
 
+// The whole text of each branch that this rank predicts, after the blocks that see only it
+// (DenoiserPart::refine); undefined for other branches. Empty if the part refines nothing.
+PredictAll refine_over(const Mesh& mesh, const DenoiserPart& part);
+
 }  // namespace braid

@@ -217,7 +217,10 @@ DenoiseResult Run::denoise_mine(DenoiseJob job, const Schedule& schedule, Batch 
                     .num_pictures = round.count};
   report(progress);
   const bool has_pictures = job.latents_BNC.size(0) > 0;
-  if (has_pictures) modulate_steps(job, schedule, model_.modulate(), model_.controls());
+  if (has_pictures) {
+    modulate_steps(job, schedule, model_.modulate(), model_.controls());
+    refine_text(job, schedule, model_.refine());
+  }
   const auto before = traffic_of(model_.mesh());
   StepPace pace(model_.device());
   Previews previews(model_, hooks_, settings_.size(), my_share(round).first);

@@ -27,28 +27,6 @@ std::string why_no_graph(const Mesh& mesh, const ModelOptions& options) {
   return mesh.world.stays_on_device() ? "" : "ranks exchange tensors through the host";
 }
 
-// The prediction of a part that follows `whole`, given its own slice of the modulations; `whole`
-// appends its modulations to those of the parts before.
-PredictPart joined_to(DenoiserPart& whole, DenoiserPart part) {
-  if (!part.modulate) return part.predict;
-  if (!whole.condition) whole.condition = part.condition;
-  const auto begin = whole.num_modulations, count = part.num_modulations;
-  whole.num_modulations += count;
-  whole.modulate = [before = std::move(whole.modulate), modulate = part.modulate](
-                       const std::vector<Tensor>& conditions_SE,
-                       const std::function<void()>& before_layer) {
-    auto made = modulate(conditions_SE, before_layer);
-    if (!before) return made;
-    const auto first = before(conditions_SE, before_layer);
-    for (std::size_t i = 0; i < made.size(); ++i) made[i] = at::cat({first[i], made[i]}, -1);
-    return made;
-  };
-  return [=, predict = std::move(part.predict)](DenoiserInput in, const Tensor& state) {
-    in.modulations_BM = in.modulations_BM.narrow(-1, begin, count);
-    return predict(in, state);
-  };
-}
-
 }  // namespace
 
 StepGraphOptions graph_options(const Mesh& mesh, const ModelOptions& options) {
@@ -95,6 +73,7 @@ DenoiserPart with_pages(DenoiserPart part, Page page, std::shared_ptr<const Offl
   part.predict = paged(part.predict);
   if (part.condition) part.condition = paged(part.condition);
   if (part.modulate) part.modulate = paged(part.modulate);
+  if (part.refine) part.refine = paged(part.refine);
   return part;
 }
 
@@ -194,6 +173,7 @@ void Model::load_denoiser(const ModelFiles& files, LoadOptions load, const Model
   offloaded_->finish();
   references_->set_model(predict_over(mesh_, alone), mesh_.cfg.size());
   modulate_ = modulate_over(mesh_.stages, part, [world = mesh_.world] { world.poll(); });
+  refine_ = refine_over(mesh_, part);
   steps_ = std::make_shared<StepGraph>(graphs, predict_over(mesh_, part, controls_));
 }
 

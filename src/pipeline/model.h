@@ -42,11 +42,11 @@ class Model {
   void decode(const Tensor& tokens_BNC, PictureSize size, Tiles tiles,
               const std::function<void(const Tensor&)>& on_picture) const;
 
-  // Computes this rank's modulations, ControlNets included, for all steps at once. Collective over
-  // the ranks that work on the same pictures; empty where each step computes its own.
+  // Computes this rank's modulations, ControlNets included, for all steps at once; refine() as
+  // refine_over(). Collective over the ranks of a picture; empty where each step computes its own.
   const Modulate& modulate() const { return modulate_; }
+  const PredictAll& refine() const { return refine_; }
   const Controls& controls() const { return controls_; }
-
   StepCache* cache() const { return cache_.get(); }  // null without options.cache
   KeptReferences& references() const { return *references_; }
   // A rough preview of latents, on ranks that hold the autoencoder: [B 3 h w] in float32 on the
@@ -100,7 +100,7 @@ class Model {
   std::shared_ptr<KeptReferences> references_ = std::make_shared<KeptReferences>();
   std::shared_ptr<StepGraph> steps_;
   std::optional<PartGraphs> part_graphs_;  // instead, where a cache decides within a step
-  PredictAll predict_;
+  PredictAll predict_, refine_;
   BytesRead bytes_read_;
 };
 

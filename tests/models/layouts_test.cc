@@ -1,6 +1,8 @@
 // Every denoiser in every layout, against itself on one rank.
 #include <c10/core/InferenceMode.h>
 
+#include <map>
+
 #include "comm/thread.h"
 #include "denoiser_inputs.h"
 #include "models/flux2/model.h"
@@ -25,6 +27,7 @@ std::string name_of(const Layout& layout) {
   for (const auto& [axis, degree] : {std::pair("Layers", d.layers), std::pair("Ring", d.ring),
                                      std::pair("Ulysses", d.ulysses), std::pair("Tp", d.tp)})
     if (degree > 1) name += axis + std::to_string(degree);
+  if (d.cfg > 1) name += "Cfg" + std::to_string(d.cfg);
   if (layout.modulation == SharedModulation::kNo) name += "WholeModulation";
   name = layout.fixture + name;
   std::erase(name, '-');
@@ -50,13 +53,26 @@ class DenoiserLayouts : public testing::TestWithParam<Layout> {
       return model->advance(in, state);
     }};
   }
-  DenoiserPart zimage(const Mesh& mesh) const {
+  DenoiserPart zimage(const Mesh& mesh, std::map<std::string, int>* runs = nullptr) const {
     const auto config = config_of(fixture_.folder(), read_zimage_config);
     const auto weights = with_left_out(fixture_.weights());
     const Weights w(weights, zimage_names(weights), {.tensor_parallel = mesh.tp},
                     zimage_sharding(config, mesh.tp.size()));
-    return part_of(std::make_shared<const ZImage>(
-        config, w, attend_over(mesh), blocks_of(mesh, zimage_shape(config).num_blocks())));
+    const auto model = std::make_shared<const ZImage>(
+        config, w, attend_over(mesh), blocks_of(mesh, zimage_shape(config).num_blocks()));
+    auto part = part_of(model);
+    part.refine = [=](const DenoiserInput& in, const Tensor& text_BTC) {
+      return model->refine(counting(in, runs), text_BTC);
+    };
+    part.predict = [=](const DenoiserInput& in, const Tensor& state) {
+      return model->advance(counting(in, runs), state);
+    };
+    return part;
+  }
+  // Counts how often each place of the model is passed.
+  static DenoiserInput counting(DenoiserInput in, std::map<std::string, int>* runs) {
+    if (runs) in.watch = [=](const std::string& where, const Tensor&) { ++(*runs)[where]; };
+    return in;
   }
   bool is_zimage() const { return GetParam().fixture.starts_with("zimage"); }
   DenoiserInput input() const {
@@ -81,6 +97,53 @@ TEST_P(DenoiserLayouts, EqualOneRank) {
     EXPECT_LT(largest_error(got, expected), 1e-5);
   });
 }
+
+// On each rank, for three steps of two branches of a batch.
+class RefinedText : public DenoiserLayouts {};
+
+TEST_P(RefinedText, IsMadeOncePerPictureAndGivesTheSameBits) {
+  constexpr int kSteps = 3;
+  const auto& degrees = GetParam().degrees;
+  run_ranks({.size = degrees.product()}, [&](const Group& world) {
+    const c10::InferenceMode no_autograd;
+    const auto mesh = make_mesh(world, degrees);
+    std::map<std::string, int> runs;
+    const auto part = zimage(mesh, &runs);
+    const auto predict = predict_over(mesh, part);
+    std::vector<DenoiserInput> branches = {input(), input()};
+    branches[1].text.x_BLC = branches[1].text.x_BLC * 0.5;
+    const auto want = predict(branches);
+    runs.clear();
+    const auto refined = refine_over(mesh, part)(branches);
+    for (std::size_t b = 0; b < branches.size(); ++b) branches[b].refined_BTC = refined[b];
+    const auto once = runs;
+    for (int step = 0; step < kSteps; ++step) {
+      const auto got = predict(branches);
+      for (std::size_t b = 0; b < got.size(); ++b) EXPECT_TRUE(at::equal(got[b], want[b])) << b;
+    }
+    const int items = 2 / degrees.cfg * int(degrees.layers > 1 ? input().noise.x_BLC.size(0) : 1);
+    int of_text = 0;
+    for (const auto& [where, count] : runs) {
+      const bool is_of_text =
+          where.starts_with("context_refiner") || where.starts_with("cap_embedder");
+      EXPECT_EQ(count, is_of_text ? items : items * kSteps) << where;
+      EXPECT_EQ(once.contains(where), is_of_text) << where;
+      of_text += is_of_text;
+    }
+    const auto on_all = mesh.stages.all_gather(at::full({1}, of_text, at::kLong), 0);
+    const auto refiners = config_of(fixture_.folder(), read_zimage_config).num_refiners;
+    EXPECT_EQ(on_all.sum().item<std::int64_t>(), 1 + refiners);
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(ZImage, RefinedText,
+                         testing::Values(Layout{"zimage-31", {}}, Layout{"zimage-31", {.cfg = 2}},
+                                         Layout{"zimage-31", {.ulysses = 2}},
+                                         Layout{"zimage-31", {.ring = 3}},
+                                         Layout{"zimage-33", {.layers = 3}},
+                                         Layout{"zimage-33", {.cfg = 2, .tp = 2}},
+                                         Layout{"zimage-33", {.layers = 2, .ulysses = 2}}),
+                         [](const auto& info) { return name_of(info.param); });
 
 INSTANTIATE_TEST_SUITE_P(Flux2, DenoiserLayouts,
                          testing::Values(Layout{"klein", {.tp = 2}},

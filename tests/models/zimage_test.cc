@@ -60,6 +60,29 @@ TEST_P(ZImageParity, TwoPartsMakeTheSameBitsAsOne) {
   }
 }
 
+// Also in parts, wherever they are cut: a step no longer runs what sees only the text.
+TEST_P(ZImageParity, RefinesTextOnceToTheBitsOfEachStep) {
+  const auto checkpoint = weights();
+  auto in = zimage_input(fixture_.dump(), at::kFloat);
+  const auto want = load(checkpoint, at::kFloat)(in);
+  const auto all = zimage_shape(config_of(fixture_.folder(), read_zimage_config)).num_blocks();
+  for (std::int64_t cut = 1; cut < all; ++cut) {
+    const auto first = load(checkpoint, at::kFloat, BlockRange{0, cut});
+    const auto second = load(checkpoint, at::kFloat, BlockRange{cut, all - cut});
+    auto of_first = in, of_second = in;
+    of_first.modulations_BM = first.modulations({first.condition(in)}).front();
+    of_second.modulations_BM = second.modulations({first.condition(in)}).front();
+    of_first.refined_BTC = of_second.refined_BTC = second.refine(in, first.refine(in, {}));
+    std::vector<std::string> places;
+    of_first.watch =
+        of_second.watch = [&](const std::string& where, const Tensor&) { places.push_back(where); };
+    EXPECT_TRUE(at::equal(second.advance(of_second, first.advance(of_first, {})), want)) << cut;
+    EXPECT_THAT(places, testing::Contains(HasSubstr("noise_refiner")));
+    EXPECT_THAT(places, testing::Not(testing::Contains(HasSubstr("context_refiner"))));
+    EXPECT_THAT(places, testing::Not(testing::Contains(HasSubstr("cap_embedder"))));
+  }
+}
+
 // Results do not depend on which pictures are modulated together, or on batching steps.
 TEST_P(ZImageParity, ModulatesAllStepsOfAPictureAtOnce) {
   const auto model = load(weights(), at::kFloat);

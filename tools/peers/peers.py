@@ -5,7 +5,8 @@ usage: python peers.py [--build build/release] [--runs 5] [--device cpu] [--only
 
 The Python needs tools/parity/requirements.txt; the build needs the targets braid_program and parts.
 Work: one evaluation of a transformer of FLUX.1's width with 2 double and 4 single blocks and 512
-text tokens; the same at FLUX.2-klein-4B's width, and at Z-Image's with 2 + 2 + 4 blocks, at 512x512;
+text tokens; the same at FLUX.2-klein-4B's width, and at Z-Image's with 2 + 2 + 4 blocks, at 512x512
+(a first step, with the blocks that Braid runs once per picture, and a later one without them);
 decoding and encoding with FLUX.1's autoencoder, encoding with FLUX.2's and Wan's, a T5 encoder of
 XXL's width with 4 layers, Qwen3-4B's first 27 layers, 3 blocks of Qwen3-VL-8B's vision tower and 4
 layers of its language model, all with random weights in bfloat16; and the bundled model's picture from
@@ -241,14 +242,17 @@ class Process:
                 for _ in range(count)]
 
 
-def braid_evaluation(build, name, side, blocks, device, quantize="none"):
+# diffusers computes the modulations in each evaluation, and refines Z-Image's text
+IN_FIRST_STEP, IN_LATER_STEP = ("modulations_s", "refining_s"), ("modulations_s",)
+
+
+def braid_evaluation(build, name, side, blocks, device, quantize="none", beside=IN_FIRST_STEP):
     return Program(lambda runs: [
         build / "bin/braid", "bench", "--synthetic", name, "--blocks", ",".join(map(str, blocks)),
         "--dtype", "bfloat16", "--quantize", quantize, "--size", f"{side}x{side}",
         "--max-sequence-length", TEXT_TOKENS, "--warm-up", 1, "--runs", runs, "--json", "--device",
         device],
-        # diffusers computes the modulations in each evaluation
-        lambda report: [step + report["modulations_s"] for step in report["steps_s"]])
+        lambda report: [step + sum(report[part] for part in beside) for step in report["steps_s"]])
 
 
 def braid_part(build, part, device):
@@ -292,6 +296,10 @@ def work(args, folder):
             build, name, 512, blocks, device)
         cases[name]["braid int8"] = lambda name=name, blocks=blocks: braid_evaluation(
             build, name, 512, blocks, device, "int8")
+    # the first step's time includes what is computed once per picture
+    for form, quantize in (("", "none"), (" int8", "int8")):
+        cases["z-image"][f"braid{form}, later step"] = lambda quantize=quantize: braid_evaluation(
+            build, "z-image", 512, (2, 2, 4), device, quantize, IN_LATER_STEP)
     cases["qwen3"] = modules(lambda dtype: qwen3(device, dtype)) | {
         "braid": lambda: braid_part(build, "qwen3", device)}
     cases["qwen3-vl"] = modules(lambda dtype: qwen3_vl(device, dtype)) | {

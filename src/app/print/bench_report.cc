@@ -142,6 +142,7 @@ OrderedJson bench_json(const BenchResult& r, const BenchOptions& o) {
   json["step_s"] = r.median_seconds();
   json["steps_s"] = r.seconds;
   json["modulations_s"] = r.modulations_seconds;
+  json["refining_s"] = r.refining_seconds;
   json["load_s"] = r.load_seconds;
   json["phases"] = {{"load", r.load_seconds}, {"warm_up", r.warm_up_seconds}, {"steps", total}};
   json.update(peaks_of(r.peaks));

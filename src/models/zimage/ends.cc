@@ -22,8 +22,8 @@ ZImageState ZImageState::unpack(const Tensor& packed, std::int64_t num_text) {
 
 ZImageInputs::ZImageInputs(const Weights& w, const ZImageConfig& c)
     : image_in_(w / "x_embedder", {.in = c.token_width(), .out = c.hidden}),
-      text_in_(w / "cap_embedder" / 1, {.in = c.text_width, .out = c.hidden}),
-      text_norm_(w / "cap_embedder" / "norm", c.text_width, c.norm_eps),
+      text_in_(w.once() / "cap_embedder" / 1, {.in = c.text_width, .out = c.hidden}),
+      text_norm_(w.once() / "cap_embedder" / "norm", c.text_width, c.norm_eps),
       time_in_(Linear(w.once() / "t_embedder" / "mlp" / 0, {.in = kSinusoid, .out = kTimeHidden}),
                Linear(w.once() / "t_embedder" / "mlp" / 2,
                       {.in = kTimeHidden, .out = c.condition_width()})),
@@ -32,12 +32,14 @@ ZImageInputs::ZImageInputs(const Weights& w, const ZImageConfig& c)
       time_scale_(c.time_scale) {}
 
 // Latents arrive in float32.
-ZImageState ZImageInputs::operator()(const DenoiserInput& in) const {
-  const auto dtype = image_pad_1C_.scalar_type();
-  const auto image = image_in_(in.noise.x_BLC.to(dtype));
-  const auto text = text_in_(text_norm_(in.text.x_BLC.to(dtype)));
-  return {.image_BIC = with_pads(image, in.noise.is_pad_L, image_pad_1C_),
-          .text_BTC = with_pads(text, in.text.is_pad_L, text_pad_1C_)};
+Tensor ZImageInputs::image(const DenoiserInput& in) const {
+  const auto image = image_in_(in.noise.x_BLC.to(image_pad_1C_.scalar_type()));
+  return with_pads(image, in.noise.is_pad_L, image_pad_1C_);
+}
+
+Tensor ZImageInputs::text(const DenoiserInput& in) const {
+  const auto text = text_in_(text_norm_(in.text.x_BLC.to(text_pad_1C_.scalar_type())));
+  return with_pads(text, in.text.is_pad_L, text_pad_1C_);
 }
 
 // Timesteps arrive in float32.

@@ -22,7 +22,8 @@ struct ZImageState {
 class ZImageInputs {
  public:
   ZImageInputs(const Weights& w, const ZImageConfig& config);
-  ZImageState operator()(const DenoiserInput& in) const;
+  Tensor image(const DenoiserInput& in) const;      // [B I C]
+  Tensor text(const DenoiserInput& in) const;       // [B T C]
   Tensor condition(const DenoiserInput& in) const;  // the embedded timestep [B E]
 
  private:

@@ -11,6 +11,12 @@ Rope rows_of(const Rope& rope, std::int64_t begin, std::int64_t count) {
   return {.cos = rope.cos.narrow(0, begin, count), .sin = rope.sin.narrow(0, begin, count)};
 }
 
+// Of image tokens, then of text tokens.
+Rope rope_of(const DenoiserInput& in, const ZImageConfig& c) {
+  return rope_table(at::cat({in.noise.ids_LA, in.text.ids_LA}),
+                    {.widths = c.axes, .theta = c.theta, .angles = at::kFloat});
+}
+
 }  // namespace
 
 ZImage::ZImage(const ZImageConfig& c, const Weights& w, Attend attend,
@@ -22,7 +28,7 @@ ZImage::ZImage(const ZImageConfig& c, const Weights& w, Attend attend,
       refiner_modulators_(w.once() / "noise_refiner", run_.of_kind(0, c.num_refiners), c),
       layer_modulators_(w.once() / "layers", run_.of_kind(2 * c.num_refiners, c.num_layers), c),
       image_refiners_(w / "noise_refiner", run_.of_kind(0, c.num_refiners), c, Modulated::kYes),
-      text_refiners_(w / "context_refiner", run_.of_kind(c.num_refiners, c.num_refiners), c,
+      text_refiners_(w.once() / "context_refiner", run_.of_kind(c.num_refiners, c.num_refiners), c,
                      Modulated::kNo),
       layers_(w / "layers", run_.of_kind(2 * c.num_refiners, c.num_layers), c, Modulated::kYes),
       output_(load_end<ZImageOutput>(w, place_if(run_.has_last()), c)) {
@@ -33,26 +39,39 @@ ZImageState ZImage::begin(const DenoiserInput& in, const Tensor& state) const {
   check(in.references.empty(), "this transformer looks at no references, its input has ",
         in.references.size());
   if (!inputs_) return ZImageState::unpack(state, in.text.x_BLC.size(1));
-  const auto x = (*inputs_)(in);
+  ZImageState x{.image_BIC = inputs_->image(in), .text_BTC = in.refined_BTC};
   if (in.watch) in.watch("x_embedder", x.image_BIC);
-  if (in.watch) in.watch("cap_embedder", x.text_BTC);
+  if (!x.text_BTC.defined()) x.text_BTC = embedded_text(in);
   return x;
 }
 
+Tensor ZImage::embedded_text(const DenoiserInput& in) const {
+  const auto text_BTC = inputs_->text(in);
+  if (in.watch) in.watch("cap_embedder", text_BTC);
+  return text_BTC;
+}
+
 // Image and text tokens each attend only to their own kind.
-void ZImage::refine(ZImageState& x, Modulations& mods, const DenoiserInput& in,
-                    const Rope& rope) const {
-  const auto num_image = x.image_BIC.size(1), num_text = x.text_BTC.size(1);
-  const auto image_rope = rows_of(rope, 0, num_image);
-  const auto text_rope = rows_of(rope, num_image, num_text);
+void ZImage::refine_image(ZImageState& x, Modulations& mods, const DenoiserInput& in,
+                          const Rope& rope) const {
+  const auto image_rope = rows_of(rope, 0, x.image_BIC.size(1));
   image_refiners_.for_each([&](std::int64_t i, const ZImageBlock& block) {
     x.image_BIC = block(x.image_BIC, mods.take(4 * config_.hidden), image_rope, attend_);
     if (in.watch) in.watch("noise_refiner." + std::to_string(i), x.image_BIC);
   });
+}
+
+Tensor ZImage::refined_text(Tensor text_BTC, const DenoiserInput& in, const Rope& rope) const {
+  const auto text_rope = rows_of(rope, in.noise.ids_LA.size(0), text_BTC.size(1));
   text_refiners_.for_each([&](std::int64_t i, const ZImageBlock& block) {
-    x.text_BTC = block(x.text_BTC, {}, text_rope, attend_);
-    if (in.watch) in.watch("context_refiner." + std::to_string(i), x.text_BTC);
+    text_BTC = block(text_BTC, {}, text_rope, attend_);
+    if (in.watch) in.watch("context_refiner." + std::to_string(i), text_BTC);
   });
+  return text_BTC;
+}
+
+Tensor ZImage::refine(const DenoiserInput& in, const Tensor& text_BTC) const {
+  return refined_text(inputs_ ? embedded_text(in) : text_BTC, in, rope_of(in, config_));
 }
 
 void ZImage::run_layers(ZImageState& x, Modulations& mods, const DenoiserInput& in,
@@ -73,12 +92,11 @@ void ZImage::run_layers(ZImageState& x, Modulations& mods, const DenoiserInput& 
 }
 
 Tensor ZImage::advance(const DenoiserInput& in, const Tensor& state) const {
-  const auto rope =
-      rope_table(at::cat({in.noise.ids_LA, in.text.ids_LA}),
-                 {.widths = config_.axes, .theta = config_.theta, .angles = at::kFloat});
+  const auto rope = rope_of(in, config_);
   auto x = begin(in, state);
   Modulations mods(in.modulations_BM);
-  refine(x, mods, in, rope);
+  refine_image(x, mods, in, rope);
+  if (!in.refined_BTC.defined()) x.text_BTC = refined_text(x.text_BTC, in, rope);
   if (!layers_.empty()) run_layers(x, mods, in, rope);
   return output_ ? (*output_)(x, mods.take(config_.hidden)) : x.pack();
 }

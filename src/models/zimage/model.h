@@ -24,8 +24,13 @@ class ZImage {
   // weights' dtype; the timestep is 1 - sigma in float32.
   Tensor operator()(const DenoiserInput& in) const;
   // Advances the packed state of the previous run by this run's blocks, with this run's
-  // `modulations_BM`. The first run starts from the input; the last returns the output.
+  // `modulations_BM`. The first run starts from the input; the last returns the output. Text that
+  // the input does not bring refined is refined here.
   Tensor advance(const DenoiserInput& in, const Tensor& state) const;
+
+  // The text [B T C] after this run's blocks that see only it, the same in all steps; from the
+  // previous run's, undefined for the first.
+  Tensor refine(const DenoiserInput& in, const Tensor& text_BTC) const;
 
   // condition(): the embedded timesteps [S E], on the first run only. modulations(): this run's
   // modulations for several of them.
@@ -39,7 +44,10 @@ class ZImage {
 
  private:
   ZImageState begin(const DenoiserInput& in, const Tensor& state) const;
-  void refine(ZImageState& x, Modulations& mods, const DenoiserInput& in, const Rope& rope) const;
+  Tensor embedded_text(const DenoiserInput& in) const;
+  Tensor refined_text(Tensor text_BTC, const DenoiserInput& in, const Rope& rope) const;
+  void refine_image(ZImageState& x, Modulations& mods, const DenoiserInput& in,
+                    const Rope& rope) const;
   void run_layers(ZImageState& x, Modulations& mods, const DenoiserInput& in,
                   const Rope& rope) const;
 

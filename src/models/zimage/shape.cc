@@ -10,6 +10,7 @@ BlockCost blocks_of(const char* name, std::int64_t count, Sees sees, const ZImag
   return {.name = name,
           .count = count,
           .sees = sees,
+          .use = sees == Sees::kText ? BlockUse::kOncePerPicture : BlockUse::kInEveryStep,
           .dense_flops = 2 * h * (4 * h + 3 * m),
           .all_reduces = 2,
           .live = {.whole = 3 * h, .shared = 3 * m},

@@ -163,9 +163,9 @@ void Fitting::try_transformer(const Fit& choice, std::optional<Fit>& best) {
     auto& o = next.memory.offload;
     o.transformer = mode;
     const bool has_blocks = mode == kBlock;
-    const int most = has_blocks && !fixed.resident
-                         ? int(job_.shape().num_blocks()) / std::max(1, asked.blocks)
-                         : asked.resident;
+    const auto blocks = DenoiserShape::num_blocks(job_.shape().blocks_of_step());
+    const int most =
+        has_blocks && !fixed.resident ? int(blocks) / std::max(1, asked.blocks) : asked.resident;
     for (const int prefetch : {asked.prefetch, 0}) {
       if (prefetch != asked.prefetch && (fixed.prefetch || mode == kNone)) continue;
       o.prefetch = prefetch;

@@ -1,6 +1,18 @@
 #include "pipeline/planner/stages.h"
 
 namespace braid {
+namespace {
+
+// What follows the last block is, too.
+bool is_in_a_step(const std::vector<BlockCost>& blocks, std::int64_t block) {
+  for (const auto& kind : blocks) {
+    if (block < kind.count) return kind.use == BlockUse::kInEveryStep;
+    block -= kind.count;
+  }
+  return true;
+}
+
+}  // namespace
 
 bool Stage::holds(const PlannedTensor& tensor, std::int64_t blocks) const {
   if (tensor.block < 0) return is_first;
@@ -19,11 +31,12 @@ Stage whole_transformer(const DenoiserShape& shape) {
   return stage_of(shape, {.begin = 0, .count = shape.num_blocks()});
 }
 
-std::int64_t num_modulations(const PartTensors& part, const Stage& stage) {
+std::int64_t num_modulations(const std::vector<BlockCost>& blocks, const PartTensors& part,
+                             const Stage& stage) {
   std::int64_t columns = 0;
   for (const auto& t : part.tensors)
     if (t.use == PageUse::kOnce && t.columns > 1 && t.block >= 0 &&
-        stage.holds(t, part.num_blocks()))
+        stage.holds(t, part.num_blocks()) && is_in_a_step(blocks, t.block))
       columns += t.rows;
   return columns;
 }

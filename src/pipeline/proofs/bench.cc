@@ -109,7 +109,10 @@ std::vector<double> evaluate(const Bench& bench, const Mesh& mesh, const Loaded&
   for (int run = 0; run <= warm_ups; ++run) {
     const Moment ready(device);
     in = as_in_a_step(in, mesh, loaded.transformer, loaded.controls);
-    mine.modulations_seconds = ready.seconds_until(Moment(device));  // of the last, warm run
+    const Moment modulated(device);
+    in = with_refined_text(in, mesh, loaded.transformer);
+    mine.modulations_seconds = ready.seconds_until(modulated);  // of the last, warm run
+    mine.refining_seconds = modulated.seconds_until(Moment(device));
   }
   auto predict = graph_of(bench, mesh, loaded, device);
   Runs runs(mesh.world, mesh, predict, std::vector(std::size_t(mesh.degrees.cfg), in), device);
@@ -165,6 +168,7 @@ BenchResult bench(const BenchOptions& options) {
   const int threads = threads_per_rank(pipeline, world->ranks_on_these_cores());
   BenchResult result{.seconds = {},
                      .modulations_seconds = 0,
+                     .refining_seconds = 0,
                      .load_seconds = 0,
                      .warm_up_seconds = 0,
                      .traffic = {},

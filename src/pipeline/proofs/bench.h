@@ -17,7 +17,9 @@ struct BenchResult {
   // Of each timed run, from the moment all ranks begin until all are done: the slowest rank's time,
   // on a GPU by its own clock.
   std::vector<double> seconds;
-  double modulations_seconds;  // the first rank's, before the first step: not part of the runs
+  // The first rank's, before the first step: not part of the runs. Blocks that see only the text
+  // refine it.
+  double modulations_seconds, refining_seconds;
   double load_seconds;
   double warm_up_seconds;  // of all evaluations before the timed ones
   TrafficByAxis traffic;   // of one run: what the first rank sent to the others

@@ -178,4 +178,14 @@ DenoiserInput as_in_a_step(DenoiserInput in, const Mesh& mesh, const DenoiserPar
   return in;
 }
 
+DenoiserInput with_refined_text(DenoiserInput in, const Mesh& mesh,
+                                const DenoiserPart& transformer) {
+  const auto refine = refine_over(mesh, transformer);
+  if (!refine) return in;
+  in.refined_BTC = Tensor();
+  const auto refined = refine(std::vector(std::size_t(mesh.cfg.size()), in));
+  in.refined_BTC = refined[std::size_t(mesh.cfg.rank())];
+  return in;
+}
+
 }  // namespace braid

@@ -52,6 +52,11 @@ Controls controls_of(const ProbeOptions& options, const Probe& probe, const Mesh
 DenoiserInput as_in_a_step(DenoiserInput in, const Mesh& mesh, const DenoiserPart& transformer,
                            const Controls& controls);
 
+// `in` with its text after the blocks that see only it, computed once per picture. Collective
+// likewise.
+DenoiserInput with_refined_text(DenoiserInput in, const Mesh& mesh,
+                                const DenoiserPart& transformer);
+
 // The sharding of the weights under the layout of `options`.
 ShardingTable shardings_of(const ProbeOptions& options, const Probe& probe, const Mesh& mesh);
 

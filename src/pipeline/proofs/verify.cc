@@ -70,17 +70,26 @@ Trace trace_of(const VerifyOptions& options, const Probe& probe, const Mesh& mes
       return sound(pictures);
     };
   Trace trace;
-  const auto part = [&](DenoiserInput in, const Tensor& state) {
+  const auto watched = [&](DenoiserInput in) {
     in = with_fault(std::move(in), mesh, fault);
+    in.watch = [&](const std::string& where, const Tensor& x) { trace.add(where, x); };
+    return in;
+  };
+  const auto part = [&](DenoiserInput in, const Tensor& state) {
+    in = watched(std::move(in));
     trace.add("control.double", in.residuals.doubles);
     trace.add("control.single", in.residuals.singles);
-    in.watch = [&](const std::string& where, const Tensor& x) { trace.add(where, x); };
     return transformer.predict(in, state);
   };
   const auto follow = with_modulations(controls_of(of_probe, probe, mesh, device));
   const auto staged = with_modulations(modulate, layer_split(mesh.stages, part));
   const auto predict = split_tokens(mesh.context, with_controls(mesh.stages, follow, staged));
-  const auto in = inputs_of(probe, options.seed, device);
+  auto refining = transformer;
+  if (refining.refine)
+    refining.refine = [&](const DenoiserInput& in, const Tensor& text_BTC) {
+      return transformer.refine(watched(in), text_BTC);
+    };
+  const auto in = with_refined_text(inputs_of(probe, options.seed, device), mesh, refining);
   trace.image_runs = {in.noise.x_BLC.size(1)};
   for (const auto& reference : in.references) trace.image_runs.push_back(reference.x_BLC.size(1));
   trace.add("velocity", predict({in}).front());

@@ -113,6 +113,15 @@ void modulate_steps(DenoiseJob& job, const Schedule& schedule, const Modulate& m
         in_batches(controls.modulate(pictures, c), batch).front());
 }
 
+// The latents only show the batch: no step has set them yet.
+void refine_text(DenoiseJob& job, const Schedule& schedule, const PredictAll& refine) {
+  if (!refine) return;
+  for (auto& branch : job.branches)
+    job.set_step(branch, job.latents_BNC, schedule.timesteps.front());
+  const auto refined = refine(job.branches);
+  for (std::size_t b = 0; b < refined.size(); ++b) job.branches[b].refined_BTC = refined[b];
+}
+
 DenoiseResult denoise(const PredictAll& predict, const ScheduleConfig& config,
                       const Schedule& schedule, DenoiseJob job,
                       const std::function<void(const StepTaken&)>& on_step) {

@@ -65,6 +65,9 @@ void check_same_start(const DenoiseJob& job, const Schedule& schedule, const Gro
 void modulate_steps(DenoiseJob& job, const Schedule& schedule, const Modulate& modulate,
                     const Controls& controls);
 
+// Likewise computes the text after the blocks that see only it, with `refine` from refine_over().
+void refine_text(DenoiseJob& job, const Schedule& schedule, const PredictAll& refine);
+
 // Runs every step of `schedule`; `on_step` is called after each and may throw to end the loop. The
 // step itself is computed in float32, as in diffusers' schedulers.
 DenoiseResult denoise(const PredictAll& predict, const ScheduleConfig& config,

@@ -9,9 +9,15 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "models/zimage/model.h"
 #include "pipeline/conversion/convert.h"
+#include "pipeline/families/zimage/zimage.h"
+#include "pipeline/planner/costs/held.h"
+#include "pipeline/planner/costs/memory.h"
 #include "pipeline/planner/planner.h"
 #include "pipeline/proofs/bench.h"
+#include "weights/paging/cpu_device.h"
+#include "weights/paging/order_checker.h"
 #include "zimage_model.h"
 
 namespace braid::zimage_test {
@@ -68,6 +74,53 @@ TEST(ZImageFamily, KeepsItsBitsWhereverItsWeightsAre) {
     const auto got = drawn_zimage(zimage_with({}, memory), guided_zimage());
     EXPECT_TRUE(at::equal(got["latents_final"], resident["latents_final"])) << int(mode);
   }
+}
+
+// All groups but the refiners of text come in every step, each alone in its turn.
+TEST(ZImageFamily, CopiesWhatRefinesTextOncePerPicture) {
+  const Paging blocks{.level = PageLevel::kBlock}, leaves{.level = PageLevel::kLeaf};
+  const ZImageConfig config{.in_channels = 4,
+                            .hidden = 24,
+                            .num_heads = 2,
+                            .num_layers = 3,
+                            .num_refiners = 2,
+                            .text_width = 6,
+                            .axes = {4, 4, 4}};
+  const Probe probe{.family = make_zimage_family({.zimage = config, .vae = {.latent_channels = 4}}),
+                    .size = {.width = 32, .height = 32},
+                    .text_tokens = 3,
+                    .dtype = at::kFloat};
+  const auto job = surveyed({.family = probe.family, .dtype = at::kFloat});
+  for (auto how : {blocks, leaves}) {
+    const auto checker = std::make_shared<OrderChecker>(std::make_shared<CpuPageDevice>());
+    how.pages = std::make_shared<Pages>(checker, at::kCPU, PageOptions{.prefetch = 1});
+    const ZImage model(config, Weights::synthetic({.paging = how}));
+    how.pages->finish();
+    const auto mode = how.level == PageLevel::kBlock ? OffloadMode::kBlock : OffloadMode::kLeaf;
+    const auto planned = pages_of(job.tensors->of(Part::Role::kDenoiser), {}, {.offload = mode});
+    const auto of_steps = copied_bytes(planned, {.resident = 0}, PageUse::kRepeated);
+    checker->enter_loop();
+    for (int picture = 0; picture < 2; ++picture) {
+      auto in = inputs_of(probe, 1, at::kCPU);
+      in.modulations_BM = model.modulations({model.condition(in)}).front();
+      in.refined_BTC = model.refine(in, {});
+      for (int i = 0; i < 2; ++i) (void)model.advance(in, {});
+      const auto before = how.pages->bytes_copied();
+      for (int i = 0; i < 3; ++i) (void)model.advance(in, {});
+      EXPECT_EQ(how.pages->bytes_copied() - before, 3 * of_steps) << picture;
+    }
+    checker->leave_loop();
+    EXPECT_THAT(checker->hazards(), testing::IsEmpty());
+  }
+}
+
+TEST(ZImageFamily, PlansTheTextThatIsHeldForAllSteps) {
+  auto job = surveyed(*named_job("z-image"));
+  const auto bytes = predict_bytes(job, {}, 0, whole_transformer(job.shape()));
+  EXPECT_EQ(bytes.kept, 2 * 512 * 3840 * 2);
+  const auto columns = 4 * 3840 * 32 + 3840;  // of two refiners, 30 layers and the last
+  EXPECT_EQ(bytes.modulations, std::int64_t(2) * 50 * columns * 2);
+  EXPECT_EQ(predict_bytes(job, {.cfg = 2}, 0, whole_transformer(job.shape())).kept, 512 * 3840 * 2);
 }
 
 // A folder removed after the test.

@@ -100,7 +100,11 @@ std::shared_ptr<const Family> ZImageFamily::with_blocks(const std::vector<int>& 
 // The transformer predicts the negated velocity.
 DenoiserPart ZImageFamily::load_denoiser(const Weights& w, Attend attend,
                                          std::optional<BlockRange> range) const {
-  auto part = part_of(std::make_shared<const ZImage>(configs_.zimage, w, std::move(attend), range));
+  const auto zimage = std::make_shared<const ZImage>(configs_.zimage, w, std::move(attend), range);
+  auto part = part_of(zimage);
+  part.refine = [zimage](const DenoiserInput& in, const Tensor& text_BTC) {
+    return zimage->refine(in, text_BTC);
+  };
   if (!run_of(range, shape().num_blocks()).has_last()) return part;
   part.predict = [predict = part.predict](const DenoiserInput& in, const Tensor& state) {
     return predict(in, state).neg();

@@ -183,7 +183,7 @@ void add_controlnets(const PlanJob& job, const Degrees& grid, int rank, const St
                          job.shape().hidden * job.element_bytes();
     const Stage whole{.first_block = 0, .num_blocks = tensors.num_blocks()};
     bytes.modulations += share_of_step(job, grid, rank).batch * job.steps *
-                         num_modulations(tensors, whole) * job.element_bytes();
+                         num_modulations(part->costs, tensors, whole) * job.element_bytes();
   }
 }
 
@@ -191,8 +191,11 @@ void add_transformer(const PlanJob& job, const Degrees& grid, int rank, const St
                      RankBytes& bytes) {
   auto share = share_of_step(job, grid, rank);
   const auto& tensors = tensors_of(job).of(Part::Role::kDenoiser);
-  bytes.modulations = job.branches * share.batch * job.steps * num_modulations(tensors, stage) *
-                      job.element_bytes();
+  bytes.modulations = job.branches * share.batch * job.steps *
+                      num_modulations(job.shape().blocks, tensors, stage) * job.element_bytes();
+  if (job.shape().has_refined_text())  // whole, of the branches that this rank evaluates
+    bytes.kept = share.branches * share.batch * job.padded_text_tokens() * job.shape().hidden *
+                 job.element_bytes();
   share.batch /= items_of_batch(job, grid);
   const auto& o = job.memory.offload;
   const auto pages =
@@ -207,7 +210,7 @@ void add_transformer(const PlanJob& job, const Degrees& grid, int rank, const St
   add_controlnets(job, grid, rank, share, bytes);
   bytes.keys_values = keys_values_bytes(job, grid, share);
   bytes.staging = staging_bytes(job, grid, share);
-  bytes.kept = kept_bytes_of_references(job, share, stage.num_blocks);
+  bytes.kept += kept_bytes_of_references(job, share, stage.num_blocks);
 }
 
 // Pages that stay in host memory: the others are in files, or on the device for good.

@@ -43,7 +43,7 @@ class Step {
 
  private:
   double evaluations() const { return double(share_.branches * share_.batch); }
-  std::int64_t num_blocks() const { return job_.shape().num_blocks(); }
+  std::int64_t num_blocks() const { return DenoiserShape::num_blocks(blocks_); }
   double hidden() const { return double(job_.shape().hidden); }
   using Blocks = std::vector<BlockCost>;
   // Seconds and bytes for one picture.
@@ -63,7 +63,7 @@ class Step {
   const PlanJob& job_;
   const Degrees& grid_;
   const Machine& machine_;
-  const Blocks& blocks_ = job_.shape().blocks;
+  const Blocks blocks_ = job_.shape().blocks_of_step();
   StepShare share_;
   Pace pace_;
 };

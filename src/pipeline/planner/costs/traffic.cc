@@ -46,11 +46,17 @@ std::int64_t seen_by_blocks(const Terms& t, const TokenCounts& tokens) {
   return sum;
 }
 
+std::int64_t blocks_of_stage(const Terms& t) {
+  std::int64_t sum = 0;
+  for_each_kind(t.shape, t.stage, [&](const BlockCost&, std::int64_t count) { sum += count; });
+  return sum;
+}
+
 Traffic ulysses(const Degrees& grid, const StepShare& s, const Terms& t) {
   if (grid.ulysses == 1) return {};
   const auto there = s.sent_heads * seen_by_blocks(t, s.tokens);
   const auto back = s.attended.q.count * seen_by_blocks(t, s.group);
-  return {.all_to_alls = 2 * t.items * t.stage.num_blocks,
+  return {.all_to_alls = 2 * t.items * blocks_of_stage(t),
           .bytes = t.pictures * (there + back) * t.shape.head_width * t.element};
 }
 
@@ -58,7 +64,7 @@ Traffic ring(RingForm form, const Degrees& grid, const StepShare& s, const Terms
   if (grid.ring == 1) return {};
   const auto token_bytes = 2 * t.pictures * s.attended.kept_kv() * t.shape.head_width * t.element;
   const auto bytes = seen_by_blocks(t, form == RingForm::kGather ? s.keys : s.passed) * token_bytes;
-  const auto blocks = t.items * t.stage.num_blocks;
+  const auto blocks = t.items * blocks_of_stage(t);
   if (form == RingForm::kGather) return {.all_gathers = blocks, .bytes = bytes};
   return {.shifts = blocks * (grid.ring - 1), .bytes = bytes};
 }

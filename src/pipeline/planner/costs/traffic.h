@@ -25,7 +25,7 @@ namespace braid {
 // ControlNets, each following a picture, add the collectives inside their blocks: one evaluation
 // for all branches, of pictures that the stages share out. For their residuals they add
 //   stages   2 broadcasts per stage with pictures, one for each kind of block
-// The job is surveyed.
+// Blocks that run once per picture, before the first step, are not counted. The job is surveyed.
 TrafficByAxis predict_traffic(const PlanJob& job, const Degrees& grid, int rank,
                               const Stage& stage);
 
