@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "drawn.h"
 #include "dumps.h"
 #include "message_of.h"
 #include "models/flux/hint.h"
@@ -15,39 +16,6 @@ namespace braid::vision_encoders_test {
 
 using testing::HasSubstr;
 using Tensors = std::map<std::string, Tensor>;
-
-// Draws tensors by name; the definitions read them in float64.
-class Drawn {
- public:
-  Tensor add(const std::string& name, at::IntArrayRef shape, double scale = 0.5) {
-    return all_[name] = at::randn(shape) * scale;
-  }
-  void add_layer(const std::string& name, std::int64_t in, std::int64_t out) {
-    add(name + ".weight", {out, in}, 1 / std::sqrt(double(in)));
-    add(name + ".bias", {out});
-  }
-  void add_norm(const std::string& name, std::int64_t width) {
-    all_[name + ".weight"] = 1 + at::randn({width}) * 0.3;
-    add(name + ".bias", {width});
-  }
-  Tensor operator()(const std::string& name) const { return all_.at(name).to(at::kDouble); }
-  Tensor layer(const std::string& name, const Tensor& x) const {
-    return at::linear(x, (*this)(name + ".weight"), (*this)(name + ".bias"));
-  }
-  Tensor norm(const std::string& name, const Tensor& x, double eps) const {
-    const auto centred = x - x.mean(-1, true);
-    return centred / (centred.square().mean(-1, true) + eps).sqrt() * (*this)(name + ".weight") +
-           (*this)(name + ".bias");
-  }
-  Tensor convolution(const std::string& name, const Tensor& x, std::int64_t stride,
-                     std::int64_t padding) const {
-    return at::conv2d(x, (*this)(name + ".weight"), (*this)(name + ".bias"), stride, padding);
-  }
-  const Tensors& all() const { return all_; }
-
- private:
-  Tensors all_;
-};
 
 // ----------------------------------------------------------------------------------- SigLIP
 

@@ -1,0 +1,102 @@
+// What transformers 5 and diffusers 0.42 print for a configuration without any field.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "models/causal_lm/config.h"
+#include "models/clip/model.h"
+#include "models/siglip/model.h"
+#include "models/t5/model.h"
+#include "models/vae/config.h"
+
+namespace braid::config_defaults_test {
+
+template <class Config>
+Config read(Config (*reader)(const JsonObject&), const char* text = "{}") {
+  const auto json = parse_json(text, "config.json");
+  return reader(JsonObject(json, "config.json"));
+}
+
+TEST(ConfigDefaults, OfClip) {
+  const auto c = read(read_clip_config);
+  EXPECT_EQ(c.vocab_size, 49408);
+  EXPECT_EQ(c.max_positions, 77);
+  EXPECT_EQ(c.hidden, 512);
+  EXPECT_EQ(c.mlp_hidden, 2048);
+  EXPECT_EQ(c.num_layers, 12);
+  EXPECT_EQ(c.num_heads, 8);
+  EXPECT_EQ(c.eps, 1e-5);
+  EXPECT_EQ(c.eos_token, 49407);
+  EXPECT_EQ(c.activation, Activation::kQuickGelu);
+}
+
+TEST(ConfigDefaults, OfClipsOtherActivations) {
+  const auto activation = [](const char* json) { return read(read_clip_config, json).activation; };
+  EXPECT_EQ(activation(R"({"hidden_act": "gelu"})"), Activation::kGelu);
+  EXPECT_EQ(activation(R"({"hidden_act": "gelu_new"})"), Activation::kGeluTanh);
+  EXPECT_EQ(activation(R"({"hidden_act": "gelu_pytorch_tanh"})"), Activation::kGeluTanh);
+}
+
+// Its own default activation, ReLU, is another network.
+TEST(ConfigDefaults, OfT5) {
+  const auto c = read(read_t5_config, R"({"feed_forward_proj": "gated-gelu"})");
+  EXPECT_EQ(c.vocab_size, 32128);
+  EXPECT_EQ(c.hidden, 512);
+  EXPECT_EQ(c.mlp_hidden, 2048);
+  EXPECT_EQ(c.num_layers, 6);
+  EXPECT_EQ(c.num_heads, 8);
+  EXPECT_EQ(c.head_width, 64);
+  EXPECT_EQ(c.num_buckets, 32);
+  EXPECT_EQ(c.max_distance, 128);
+  EXPECT_EQ(c.eps, 1e-6);
+}
+
+TEST(ConfigDefaults, OfSiglip) {
+  const auto c = read(read_siglip_config);
+  EXPECT_EQ(c.hidden, 768);
+  EXPECT_EQ(c.mlp_hidden, 3072);
+  EXPECT_EQ(c.num_layers, 12);
+  EXPECT_EQ(c.num_heads, 12);
+  EXPECT_EQ(c.num_patches(), 14 * 14);
+  EXPECT_EQ(c.eps, 1e-6);
+}
+
+// Qwen3 has a window only where it is told to use it; Mistral unless it is told to have none.
+TEST(ConfigDefaults, OfWindows) {
+  const auto window = [](const char* json) { return read(read_causal_lm_config, json).window; };
+  EXPECT_EQ(window(R"({"model_type": "mistral"})"), 4096);
+  EXPECT_EQ(window(R"({"model_type": "mistral", "sliding_window": null})"), 0);
+  EXPECT_EQ(window(R"({"model_type": "mistral", "sliding_window": 512})"), 512);
+  EXPECT_EQ(window(R"({"model_type": "qwen3"})"), 0);
+  EXPECT_EQ(window(R"({"model_type": "qwen3", "sliding_window": 512})"), 0);
+  EXPECT_EQ(window(R"({"model_type": "qwen3", "use_sliding_window": true})"), 4096);
+}
+
+TEST(ConfigDefaults, OfAutoencoderKl) {
+  const auto c = read(read_vae_config);
+  EXPECT_EQ(c.image_channels, 3);
+  EXPECT_EQ(c.latent_channels, 4);
+  EXPECT_EQ(c.widths, std::vector<std::int64_t>{64});
+  EXPECT_EQ(c.layers_per_block, 1);
+  EXPECT_EQ(c.norm_groups, 32);
+  EXPECT_EQ(c.sample_size, 32);
+  EXPECT_EQ(c.scaling_factor, 0.18215);
+  EXPECT_EQ(c.shift_factor, 0);
+  EXPECT_TRUE(c.quant_conv && c.post_quant_conv && c.mid_attention);
+  EXPECT_FALSE(read(read_vae_config, R"({"mid_block_add_attention": false})").mid_attention);
+}
+
+// base_dim 96 and dim_mult [1, 2, 4, 4]; a decoder_base_dim makes the decoder wider.
+TEST(ConfigDefaults, OfAutoencoderKlWan) {
+  const auto c = read(read_vae_config, R"({"_class_name": "AutoencoderKLWan"})");
+  EXPECT_EQ(c.widths, (std::vector<std::int64_t>{96, 192, 384, 384}));
+  EXPECT_EQ(c.decoder_widths(), c.widths);
+  EXPECT_EQ(c.latent_channels, 16);
+  EXPECT_EQ(c.layers_per_block, 2);
+  const auto wide = read(read_vae_config, R"({"_class_name": "AutoencoderKLWan", "base_dim": 32,
+                           "decoder_base_dim": 64, "dim_mult": [1, 2, 3, 4]})");
+  EXPECT_EQ(wide.widths, (std::vector<std::int64_t>{32, 64, 96, 128}));
+  EXPECT_EQ(wide.decoder_widths(), (std::vector<std::int64_t>{64, 128, 192, 256}));
+}
+
+}  // namespace braid::config_defaults_test
