@@ -118,10 +118,10 @@ void warn_of_numbers(const ShardJob& job, const std::map<std::string, Tensor>& t
   for (const auto& [name, tensor] : tensors)
     if (!is_finite(tensor)) names.push_back(name);
   if (names.empty()) return;
-  const auto others =
-      names.size() == 1 ? "" : text_of(", so do ", names.size() - 1, " other tensors");
-  job.warn(text_of("tensor '", names.front(), "' of ", job.folder.filename(),
-                   " holds numbers that are not finite", others));
+  const auto others = names.size() - 1;
+  job.warn(text_of("tensor '", names.front(), "' ",
+                   others > 0 ? text_of("and ", others, " more hold") : "holds",
+                   " numbers that are not finite"));
 }
 
 void write_shard(const ShardJob& job, const fs::path& path, const std::vector<AskedTensor>& asked) {

@@ -6,12 +6,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <fstream>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "pipeline/engine.h"
 #include "temporary_folder.h"
+#include "weights/files/safetensors_writer.h"
 
 namespace braid::convert_test {
 
@@ -105,6 +107,32 @@ TEST_F(Convert, DtypesChange) {
   EXPECT_EQ(Checkpoint::open(out / "transformer", "diffusion_pytorch_model").dtype(),
             at::kBFloat16);
   EXPECT_EQ(Checkpoint::open(out / "text_encoder_2", "model").dtype(), at::kBFloat16);
+}
+
+TEST_F(Convert, WarnsOfNumbersThatAreNotFinite) {
+  const auto model = folder_ / "model";
+  fs::copy(basic_ / "model", model, fs::copy_options::recursive);
+  const auto file = model / "transformer/diffusion_pytorch_model.safetensors";
+  std::map<std::string, Tensor> tensors;
+  const auto checkpoint = Checkpoint::open_file(file);
+  for (const auto& [name, stored] : checkpoint.tensors()) tensors[name] = stored.view().clone();
+  tensors.at("proj_out.weight").view(-1)[3] = NAN;
+  write_file(file, write_safetensors(tensors));
+  for (const auto form : {Quantize::kNone, Quantize::kInt8}) {
+    std::vector<std::string> warnings;
+    Hooks hooks;
+    hooks.warning = [&](const std::string& text) { warnings.push_back(text); };
+    convert(
+        {.model = model, .out = folder_ / std::to_string(int(form)), .memory = {.quantize = form}},
+        hooks);
+    EXPECT_THAT(warnings, testing::ElementsAre(testing::HasSubstr("proj_out.weight")));
+    warnings.clear();
+    convert({.model = basic_ / "model",
+             .out = folder_ / ("good" + std::to_string(int(form))),
+             .memory = {.quantize = form}},
+            hooks);
+    EXPECT_THAT(warnings, testing::IsEmpty());
+  }
 }
 
 TEST_F(Convert, GoesOnWhereItWasStopped) {
