@@ -55,6 +55,7 @@ struct PipelineOptions {
   std::vector<std::string> devices = {};
   int threads = 0;  // CPU threads shared by all ranks; 0: one per core
   Graphs graphs = Graphs::kAuto;
+  TextStream text_stream = TextStream::kShared;
   Layout layout = {};
   Memory memory = {};
   CacheOptions cache = {};

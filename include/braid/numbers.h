@@ -9,4 +9,8 @@ enum class Dtype { kAuto, kFloat32, kBfloat16, kFloat16 };
 // NVIDIA GPU that holds all of the transformer's weights.
 enum class Graphs { kAuto, kOff };
 
+// The GPU stream of the text half of double blocks. kOwn: a second one, so that it runs beside the
+// image half, where neither half communicates or copies weights. Not measured yet.
+enum class TextStream { kShared, kOwn };
+
 }  // namespace braid

@@ -35,6 +35,7 @@ struct BlockCost {
   Widths live = {};        // at the block's widest place, excluding its keys and values
   double widest = 0;       // outputs of the widest dense layer, shared by ranks
   Widths moved = {};       // read and written by all operations, run one after another
+  bool has_sides = false;  // image and text have layers of their own, as in a JointBlock
 };
 
 // Kinds of blocks run in order: all of the first kind, then all of the second, ...

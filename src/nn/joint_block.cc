@@ -20,13 +20,29 @@ Projected projected(const JointSide& side, const Tensor& x_BLC, const Modulation
           .v_BLHD = split_heads(parts[2], head_width)};
 }
 
+bool may_run_beside(const JointSide& image, const JointSide& text) {
+  const auto layers = [](const JointSide& side) {
+    return std::array{&side.qkv, &side.proj, &side.mlp_in, &side.mlp_out};
+  };
+  for (const auto* a : layers(image))
+    for (const auto* b : layers(text))
+      if (!a->may_run_beside(*b)) return false;
+  return true;
+}
+
 }  // namespace
+
+JointBlock::JointBlock(JointSides sides, Form form, const std::optional<c10::Stream>& second_stream)
+    : sides_(std::move(sides)), form_(form) {
+  if (may_run_beside(sides_.image, sides_.text)) image_and_text_ = Branches(second_stream);
+}
 
 // The attended tokens of both sides, before the output projection.
 JointTokens JointBlock::attended(const JointTokens& x, const JointModulations& m, const Rope& rope,
                                  const Attend& attend) const {
-  const auto image = projected(sides_.image, x.image_BIC, m.image.attention);
-  const auto text = projected(sides_.text, x.text_BTC, m.text.attention);
+  const auto [image, text] =
+      image_and_text_([&] { return projected(sides_.image, x.image_BIC, m.image.attention); },
+                      [&] { return projected(sides_.text, x.text_BTC, m.text.attention); });
   const bool is_text_first = form_.first == First::kText;
   const auto &first = is_text_first ? text : image, &second = is_text_first ? image : text;
   const auto q = ops::normed_rotated(std::array{first.q, second.q}, form_.norm_eps, rope);
@@ -47,6 +63,25 @@ Tensor JointBlock::widened(const JointSide& side, const Tensor& normed_BLC) cons
 JointTokens JointBlock::operator()(const JointTokens& x, const JointModulations& m,
                                    const Rope& rope, const Attend& attend) const {
   const auto attended = this->attended(x, m, rope, attend);
+  if (!image_and_text_.are_beside()) return finished_together(x, attended, m);
+  auto [image, text] = image_and_text_(
+      [&] { return finished(sides_.image, x.image_BIC, attended.image_BIC, m.image); },
+      [&] { return finished(sides_.text, x.text_BTC, attended.text_BTC, m.text); });
+  return {.image_BIC = std::move(image), .text_BTC = std::move(text)};
+}
+
+// What follows attention, for one side.
+Tensor JointBlock::finished(const JointSide& side, const Tensor& x_BLC, const Tensor& attended_BLC,
+                            const SideModulations& m) const {
+  const auto y = side.proj(attended_BLC);
+  const auto h = ops::gated_residual_norm(x_BLC, m.attention.gate, y, m.mlp);
+  const auto z = side.mlp_out(widened(side, h.normed_BLC));
+  return ops::gated_residual(h.sum_BLC, m.mlp.gate, z);
+}
+
+// The same for both, whose sums over devices travel together.
+JointTokens JointBlock::finished_together(const JointTokens& x, const JointTokens& attended,
+                                          const JointModulations& m) const {
   const auto& [image_side, text_side] = sides_;
   const auto [image_y, text_y] =
       apply_both(image_side.proj, attended.image_BIC, text_side.proj, attended.text_BTC);

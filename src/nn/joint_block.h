@@ -5,6 +5,7 @@
 #pragma once
 
 #include "nn/attention.h"
+#include "nn/branches.h"
 #include "nn/linear.h"
 #include "nn/norm.h"
 
@@ -39,7 +40,9 @@ class JointBlock {
     First first;
     double norm_eps = 1e-6;  // of the heads' norms
   };
-  JointBlock(JointSides sides, Form form) : sides_(std::move(sides)), form_(form) {}
+  // With a second stream, the text's layers run on it beside the image's if all of them may: see
+  // Linear::may_run_beside.
+  JointBlock(JointSides sides, Form form, const std::optional<c10::Stream>& second_stream = {});
 
   JointTokens operator()(const JointTokens& x, const JointModulations& m, const Rope& rope,
                          const Attend& attend) const;
@@ -47,10 +50,15 @@ class JointBlock {
  private:
   JointTokens attended(const JointTokens& x, const JointModulations& m, const Rope& rope,
                        const Attend& attend) const;
+  JointTokens finished_together(const JointTokens& x, const JointTokens& attended,
+                                const JointModulations& m) const;
+  Tensor finished(const JointSide& side, const Tensor& x_BLC, const Tensor& attended_BLC,
+                  const SideModulations& m) const;
   Tensor widened(const JointSide& side, const Tensor& normed_BLC) const;
 
   JointSides sides_;
   Form form_;
+  Branches image_and_text_;
 };
 
 }  // namespace braid

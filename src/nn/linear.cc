@@ -42,6 +42,15 @@ Tensor Linear::times_weight(const Tensor& x) const {
   return ops::linear(x, weight_, std::nullopt, *scratch_);
 }
 
+bool Linear::stays_on_its_stream() const {
+  const bool communicates = are_summed(outputs_) || outputs_.are == Outputs::Are::kGathered;
+  return !communicates && page_.pages() == nullptr;
+}
+
+bool Linear::may_run_beside(const Linear& other) const {
+  return stays_on_its_stream() && other.stays_on_its_stream() && scratch_ != other.scratch_;
+}
+
 Tensor Linear::finish(const Tensor& sum) const { return bias_ ? sum + *bias_ : sum; }
 
 std::pair<Tensor, Tensor> apply_both(const Linear& a, const Tensor& x, const Linear& b,

@@ -25,6 +25,11 @@ class Linear {
   Tensor operator()(const Tensor& x) const;
   Tensor gelu(const Tensor& x) const;
 
+  // Whether this layer and `other` may run at the same time on two streams: neither communicates,
+  // whose order would differ between ranks, nor has a page of its own, whose order is kept for one
+  // stream; and they share no scratch memory.
+  bool may_run_beside(const Linear& other) const;
+
  private:
   Linear(const Weights& w, const Weights& leaf, LinearShape shape);
   friend std::pair<Tensor, Tensor> apply_both(const Linear&, const Tensor&, const Linear&,
@@ -32,6 +37,7 @@ class Linear {
   Tensor plus_bias(const Tensor& x) const;
   Tensor times_weight(const Tensor& x) const;
   Tensor finish(const Tensor& sum) const;
+  bool stays_on_its_stream() const;
 
   Matrix weight_;
   Page page_;

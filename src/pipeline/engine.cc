@@ -43,6 +43,7 @@ std::unique_ptr<Model> load(const PipelineOptions& options,
                    .ranks_on_device = int(std::count(devices.begin(), devices.end(), device)),
                    .memory = options.memory,
                    .graphs = options.graphs,
+                   .text_stream = options.text_stream,
                    .cache = options.cache,
                    .adapters = adapters,
                    .adapter_mode = options.adapter_mode});

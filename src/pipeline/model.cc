@@ -8,6 +8,7 @@
 #include "parallel/map_shared.h"
 #include "pipeline/devices.h"
 #include "pipeline/planner/tensors.h"
+#include "pipeline/text_stream.h"
 
 namespace braid {
 namespace {
@@ -93,11 +94,12 @@ Model::Model(const ModelFiles& files, at::ScalarType stored, const Mesh& mesh,
       dtype_(dtype_of_first(mesh, choose_dtype(options.dtype, stored, options.device))),
       device_(options.device),
       modulation_(options.layout.modulation) {
-  const LoadOptions load{.dtype = dtype_,
-                         .device = device_,
-                         .on_bytes = options.on_bytes,
-                         .on_read = [this](const BytesRead& read) { bytes_read_ += read; },
-                         .coded = Coded::kKept};
+  LoadOptions load{.dtype = dtype_,
+                   .device = device_,
+                   .on_bytes = options.on_bytes,
+                   .on_read = [this](const BytesRead& read) { bytes_read_ += read; },
+                   .coded = Coded::kKept};
+  load.second_stream = text_stream(*family_, options);
   if (options.layout.decode == DecodeRanks::kAll) decoders_ = mesh.world;
   if (mesh.world.rank() < decoders_.size()) load_decoder(files, load);
   load_text(files, load, options);
@@ -141,9 +143,8 @@ void Model::load_controls(const ModelFiles& files, LoadOptions load, const Model
   load.tensor_parallel = mesh_.tp;
   load.quantize = options.memory.quantize;
   const auto weights = [&](const Part& part) {
-    auto own = load;
-    own.paging = offloaded_->control();
-    return weights_of(files, part, own);
+    load.paging = offloaded_->control();
+    return weights_of(files, part, load);
   };
   controls_ = family_->load_controls(weights, attend_over(mesh_, options.layout.ring_form));
 }

@@ -16,6 +16,7 @@ struct ModelOptions {
   int ranks_on_device = 1;
   Memory memory = {};
   Graphs graphs = Graphs::kAuto;
+  TextStream text_stream = TextStream::kShared;
   CacheOptions cache = {};
   std::vector<AppliedAdapter> adapters = {};
   AdapterMode adapter_mode = AdapterMode::kAuto;

@@ -1,8 +1,11 @@
 // How a checkpoint is loaded.
 #pragma once
 
+#include <c10/core/Stream.h>
+
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -40,6 +43,8 @@ struct LoadOptions {
   std::vector<std::string> keep_dense = {};
   Coded coded = Coded::kWidened;  // for what is not quantised
   Paging paging = {};
+  // For layers that may run beside others of their block; none: all layers share the current one.
+  std::optional<c10::Stream> second_stream = {};
 };
 
 }  // namespace braid

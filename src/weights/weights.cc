@@ -13,6 +13,7 @@ struct Weights::Load {
   LoadOptions options;
   ShardingTable shardings;
   std::shared_ptr<Scratch> scratch = std::make_shared<Scratch>();
+  std::shared_ptr<Scratch> second_scratch = std::make_shared<Scratch>();
   std::shared_ptr<Upload> upload = {};  // to a GPU
 
   Quantize form_of(const std::string& layer) const;
@@ -190,7 +191,19 @@ Tensor Weights::table(std::string_view name, at::IntArrayRef shape) const {
 
 at::Device Weights::device() const { return load_->options.device; }
 
-std::shared_ptr<Scratch> Weights::scratch() const { return load_->scratch; }
+Weights Weights::on_second_stream() const {
+  auto other = *this;
+  other.is_on_second_stream_ = second_stream().has_value();
+  return other;
+}
+
+const std::optional<c10::Stream>& Weights::second_stream() const {
+  return load_->options.second_stream;
+}
+
+std::shared_ptr<Scratch> Weights::scratch() const {
+  return is_on_second_stream_ ? load_->second_scratch : load_->scratch;
+}
 
 Outputs Weights::outputs() const {
   const auto& group = load_->options.tensor_parallel;

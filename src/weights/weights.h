@@ -68,7 +68,12 @@ class Weights {
   // in the mapped file, reading only these rows. It is in no page and is not divided.
   Tensor table(std::string_view name, at::IntArrayRef shape) const;
 
-  // Scratch memory shared by the layers of one load.
+  // The same scope for layers that may run on the load's second stream: if there is one, they have
+  // scratch memory of their own.
+  Weights on_second_stream() const;
+  const std::optional<c10::Stream>& second_stream() const;
+
+  // Scratch memory shared by the layers of one load that run on one stream.
   std::shared_ptr<Scratch> scratch() const;
 
   // What the sharding table says about this scope's layer.
@@ -96,7 +101,7 @@ class Weights {
   std::string scope_;
   at::ScalarType dtype_;
   PageUse use_ = PageUse::kRepeated;
-  bool goes_to_page_ = false;
+  bool goes_to_page_ = false, is_on_second_stream_ = false;
   Page page_;  // opened by paged()
 };
 

@@ -20,6 +20,7 @@ import steps
 from steps import Step
 
 BENCH = json.dumps({"step_s": 0.1, "load_s": 2.5, "peak_vram_max_single_gpu_gb": 24.5,
+                    "text_stream": "own",
                     "graph": {"replays": 11, "failure": "a step could not be recorded"}})
 CEILINGS = json.dumps({
     "memory_gb_per_s": 3000.0, "copy_gb_per_s": 55.0,
@@ -91,7 +92,7 @@ class StepsTest(unittest.TestCase):
         self.assertEqual(rows[0]["failure"], "a step could not be recorded")
         self.assertNotIn("step_ms", rows[1])
         shown = steps.table(rows)
-        self.assertIn("step_ms 100, load_s 2.5, peak_gb 24.5, replays 11", shown)
+        self.assertIn("step_ms 100, load_s 2.5, peak_gb 24.5, text_stream own, replays 11", shown)
         self.assertEqual(len(shown.splitlines()), 2)
 
     def test_ceilings_are_the_best_rates(self):
@@ -133,6 +134,9 @@ class PhasesTest(unittest.TestCase):
         self.assertEqual(by_name["graph"].settings, {})
         for name in ("eager", "fp8", "int8", "int8-dynamic", "diffusers"):
             self.assertIn(name, by_name)
+        for name in ("graph", "eager", "fp8"):  # the same but for one flag
+            shared, own = by_name[name].command, by_name[f"{name}, text stream"].command
+            self.assertEqual(own, [*shared, "--text-stream", "own"])
 
     def test_flags_are_those_of_the_program(self):
         """Every flag occurs in the sources of the flags, or of the bench that takes it."""

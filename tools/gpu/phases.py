@@ -77,11 +77,15 @@ def ceilings(root):
 def steps_of_flux(root):
     run = Programs(root)
     peers = root / "tools/peers/peers.py"
+    own = ("--text-stream", "own")
     return [
         run.bench("graph", 90),
+        run.bench("graph, text stream", 60, *own),
         run.bench("eager", 60, "--graph", "off"),
+        run.bench("eager, text stream", 60, "--graph", "off", *own),
         run.bench("FlashAttention 2", 60, TORCH_CUDNN_SDPA_DEPRIORITIZED="1"),
         run.bench("fp8", 60, "--quantize", "fp8"),
+        run.bench("fp8, text stream", 60, "--quantize", "fp8", *own),
         run.bench("int8-dynamic", 60, "--quantize", "int8-dynamic"),
         run.bench("int8", 60, "--quantize", "int8"),
         Step("diffusers", ["python3", peers, "--device", "cuda", "--blocks", "19,38", "--only",

@@ -108,7 +108,7 @@ def of_bench(output):
     result = json_in(output)
     return {"step_ms": 1e3 * result["step_s"], "load_s": result["load_s"],
             "peak_gb": result["peak_vram_max_single_gpu_gb"],
-            "replays": result["graph"]["replays"], **{
+            "text_stream": result["text_stream"], "replays": result["graph"]["replays"], **{
                 key: result["graph"][key] for key in ("why_not", "failure")
                 if key in result["graph"]}}
 

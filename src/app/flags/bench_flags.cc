@@ -87,6 +87,7 @@ void add_bench_flags(FlagReader& read, BenchLine& line, BenchFlags& f) {
   add_synthetic_flags(read, probe.synthetic, probe.blocks);
   add_machine_flags(read, probe.pipeline);
   add_graph_flag(read, probe.pipeline);
+  add_text_stream_flag(read, probe.pipeline);
   add_preset_flag(read, line.configuration.preset, "none");
   add_memory_flags(read, probe.pipeline.memory);
   read.text("--size", "WxH", "Bench", "Width and height in pixels. Default: the model's",

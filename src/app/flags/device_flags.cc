@@ -29,4 +29,15 @@ void add_graph_flag(FlagReader& read, PipelineOptions& options) {
             });
 }
 
+void add_text_stream_flag(FlagReader& read, PipelineOptions& options) {
+  read.text("--text-stream", "WHICH", "Machine",
+            "shared or own: own runs the text half of double blocks on a second\n"
+            "stream of the GPU, beside the image half. Not measured yet.\n"
+            "Default: shared",
+            [&](const std::string& flag, const std::string& text) {
+              options.text_stream = choice<TextStream>(
+                  flag, text, {{"shared", TextStream::kShared}, {"own", TextStream::kOwn}});
+            });
+}
+
 }  // namespace braid

@@ -20,9 +20,10 @@ void add_machine_flags(FlagReader& read, PipelineOptions& options);
 // --synthetic and its block counts: random weights in real shapes instead of files.
 void add_synthetic_flags(FlagReader& read, std::string& synthetic, std::vector<int>& blocks);
 
-// --devices, one device per rank, and --graph.
+// --devices, one device per rank, --graph and --text-stream.
 void add_devices_flag(FlagReader& read, PipelineOptions& options);
 void add_graph_flag(FlagReader& read, PipelineOptions& options);
+void add_text_stream_flag(FlagReader& read, PipelineOptions& options);
 
 // How ranks share one picture.
 void add_layout_flags(FlagReader& read, Layout& layout);

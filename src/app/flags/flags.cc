@@ -106,6 +106,7 @@ void add_generate_flags(FlagReader& read, GenerateFlags& f) {
   add_adapter_flags(read, f.options);
   add_machine_flags(read, f.options);
   add_graph_flag(read, f.options);
+  add_text_stream_flag(read, f.options);
   add_layout_flags(read, f.options.layout);
   add_auto_layout_flag(read, f.auto_layout);
   add_preset_flag(read, f.preset,

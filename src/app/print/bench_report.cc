@@ -149,6 +149,7 @@ OrderedJson bench_json(const BenchResult& r, const BenchOptions& o) {
   json["rank_peaks"] = peaks_json(r.peaks);
   json["step_traffic"] = traffic_json(r.traffic);
   json["graph"] = graph_json(r.graph);
+  json["text_stream"] = r.text_stream == TextStream::kOwn ? "own" : "shared";
   json["date"] = today();
   json["version"] = version();
   return json;

@@ -30,10 +30,12 @@ std::vector<Modulation> split_modulations(const Tensor& packed_BC, std::int64_t 
 }
 
 FluxDoubleBlock::FluxDoubleBlock(const Weights& w, const FluxConfig& c)
-    : joint_({.image = load_flux_side(w, "img", c), .text = load_flux_side(w, "txt", c)},
+    : joint_({.image = load_flux_side(w, "img", c),
+              .text = load_flux_side(w.on_second_stream(), "txt", c)},
              {.mlp = JointBlock::Mlp::kGelu,
               .first = JointBlock::First::kText,
-              .norm_eps = kQkNormEps}) {}
+              .norm_eps = kQkNormEps},
+             w.second_stream()) {}
 
 JointTokens FluxDoubleBlock::operator()(const JointTokens& x, const Tensor& modulations_BM,
                                         const Rope& rope, const Attend& attend) const {

@@ -40,7 +40,8 @@ DenoiserShape flux_shape(const FluxConfig& c) {
                       .all_reduces = 2,  // shared by image and text
                       .live = kLiveInDouble * h,
                       .widest = m,
-                      .moved = kMovedByDouble * h},
+                      .moved = kMovedByDouble * h,
+                      .has_sides = true},
                      {.name = "single",
                       .count = c.num_single,
                       .dense_flops = dense,

@@ -22,8 +22,10 @@ JointSide load_side(const Weights& block, const std::string& side, const Flux2Co
 }  // namespace
 
 Flux2DoubleBlock::Flux2DoubleBlock(const Weights& w, const Flux2Config& c)
-    : JointBlock({.image = load_side(w, "img", c), .text = load_side(w, "txt", c)},
-                 {.mlp = Mlp::kSwiglu, .first = First::kText, .norm_eps = kQkNormEps}) {}
+    : JointBlock(
+          {.image = load_side(w, "img", c), .text = load_side(w.on_second_stream(), "txt", c)},
+          {.mlp = Mlp::kSwiglu, .first = First::kText, .norm_eps = kQkNormEps}, w.second_stream()) {
+}
 
 Flux2SingleBlock::Flux2SingleBlock(const Weights& w, const Flux2Config& c)
     : in_(w / "linear1",

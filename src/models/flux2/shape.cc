@@ -24,7 +24,8 @@ BlockCost double_block(const Flux2Config& c) {
           // whole: two norms 6 each, two gated residuals 5, inputs and outputs of dense layers 4;
           // shared: joining text and image 6, qkv and proj 4, gate and value, their product, its
           // use
-          .moved = {.whole = 26 * h, .shared = (kAttentionMoves + 10) * h + 8 * m}};
+          .moved = {.whole = 26 * h, .shared = (kAttentionMoves + 10) * h + 8 * m},
+          .has_sides = true};
 }
 
 // The widest place is the last layer: the residual tokens and the result, [q k v gate value],

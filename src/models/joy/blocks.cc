@@ -32,10 +32,12 @@ SideModulations joy_modulations(const Tensor& vectors_BVC) {
 JoyBlock::JoyBlock(const Weights& w, const JoyConfig& c)
     : image_table_1VC_(load_table(w, "img", c)),
       text_table_1VC_(load_table(w, "txt", c)),
-      joint_({.image = load_joy_side(w, "img", c), .text = load_joy_side(w, "txt", c)},
+      joint_({.image = load_joy_side(w, "img", c),
+              .text = load_joy_side(w.on_second_stream(), "txt", c)},
              {.mlp = JointBlock::Mlp::kGelu,
               .first = JointBlock::First::kImage,
-              .norm_eps = kJoyNormEps}) {}
+              .norm_eps = kJoyNormEps},
+             w.second_stream()) {}
 
 JointTokens JoyBlock::operator()(const JointTokens& x, const Tensor& vectors_BVC, const Rope& rope,
                                  const Attend& attend) const {

@@ -77,7 +77,8 @@ DenoiserShape joy_shape(const JoyConfig& c) {
                       .all_reduces = 2,
                       .live = {.whole = 2 * h, .shared = 2 * m},
                       .widest = m,
-                      .moved = {.whole = 26 * h, .shared = 60 * h + 4 * m}}}};
+                      .moved = {.whole = 26 * h, .shared = 60 * h + 4 * m},
+                      .has_sides = true}}};
 }
 
 }  // namespace braid

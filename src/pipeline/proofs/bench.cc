@@ -12,6 +12,7 @@
 #include "pipeline/pictures/kept_references.h"
 #include "pipeline/proofs/moment.h"
 #include "pipeline/rank_threads.h"
+#include "pipeline/text_stream.h"
 
 namespace braid {
 namespace {
@@ -92,11 +93,7 @@ Loaded::Loaded(const Bench& bench, const Mesh& mesh, at::Device device) {
 }
 
 StepGraph graph_of(const Bench& bench, const Mesh& mesh, const Loaded& loaded, at::Device device) {
-  const auto& pipeline = bench.options.probe.pipeline;
-  return {graph_options(mesh, {.device = device,
-                               .layout = pipeline.layout,
-                               .memory = pipeline.memory,
-                               .graphs = pipeline.graphs}),
+  return {graph_options(mesh, model_options(bench.options.probe, device)),
           predict_over(mesh, loaded.transformer, loaded.controls)};
 }
 
@@ -123,6 +120,10 @@ std::vector<double> evaluate(const Bench& bench, const Mesh& mesh, const Loaded&
   for (int run = 0; run < bench.options.runs; ++run) seconds.push_back(runs.time());
   mine.traffic = runs.traffic();
   mine.graph = predict.use();
+  const bool is_shared =
+      !why_text_shares_stream(*bench.probe.family, model_options(bench.options.probe, device))
+           .empty();
+  mine.text_stream = is_shared ? TextStream::kShared : TextStream::kOwn;
   return seconds;
 }
 

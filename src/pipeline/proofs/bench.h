@@ -28,6 +28,7 @@ struct BenchResult {
   at::ScalarType dtype;
   int num_ranks, threads;  // CPU threads of each rank
   GraphUse graph = {};
+  TextStream text_stream = TextStream::kShared;  // as it was, whatever was asked for
   std::vector<RankPeaks> peaks = {};  // while loading, and (as denoising) in all evaluations
 
   double median_seconds() const;

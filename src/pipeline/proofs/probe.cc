@@ -10,6 +10,7 @@
 #include "pipeline/part_tensors.h"
 #include "pipeline/pictures/check_pictures.h"
 #include "pipeline/sampling/noise.h"
+#include "pipeline/text_stream.h"
 
 namespace braid {
 namespace {
@@ -46,7 +47,8 @@ LoadOptions load_options(const ProbeOptions& o, const Probe& probe, const Mesh& 
           .device = device,
           .tensor_parallel = mesh.tp,
           .quantize = o.pipeline.memory.quantize,
-          .coded = Coded::kKept};
+          .coded = Coded::kKept,
+          .second_stream = text_stream(*probe.family, model_options(o, device))};
 }
 
 std::function<Tensor(at::IntArrayRef)> normal_values(const Probe& p, std::uint64_t seed,
@@ -79,6 +81,14 @@ std::shared_ptr<TensorSource> denoiser_tensors(const ProbeOptions& o, const Fami
 }
 
 }  // namespace
+
+ModelOptions model_options(const ProbeOptions& o, at::Device device) {
+  return {.device = device,
+          .layout = o.pipeline.layout,
+          .memory = o.pipeline.memory,
+          .graphs = o.pipeline.graphs,
+          .text_stream = o.pipeline.text_stream};
+}
 
 Probe probe_of(const ProbeOptions& o, at::Device device) {
   if (!o.synthetic.empty()) return synthetic_probe(o, device);

@@ -4,6 +4,7 @@
 
 #include "parallel/layout.h"
 #include "pipeline/families/family.h"
+#include "pipeline/model_options.h"
 
 namespace braid {
 
@@ -28,6 +29,9 @@ struct Probe {
   bool are_seen_once() const { return seen == PicturesTaken::Seen::kOnce && !references.empty(); }
   std::int64_t tokens() const;  // pads and references included
 };
+
+// The options of a Model that count for a denoiser alone.
+ModelOptions model_options(const ProbeOptions& options, at::Device device);
 
 // Throws InputError for missing models and unknown names.
 Probe probe_of(const ProbeOptions& options, at::Device device);

@@ -179,10 +179,10 @@ TEST_F(Info, TheFlagsAreThese) {
                   "--max-pixels", "-o,--output", "--latents", "--dump", "-m,--model",
                   "--components", "--comfy", "--text-encoder-file", "--vae-file", "--controlnet",
                   "--redux", "--lora", "--lora-mode", "--dtype", "--device", "--devices",
-                  "--threads", "--graph", "--vae-tiling", "--tp", "--ring", "--ulysses",
-                  "--cfg-parallel", "--dp", "--layer-split", "--tp-modulation", "--text-encoder",
-                  "--vae", "--ring-form", "--deadline", "--layout", "--preset", "--quantize",
-                  "--quantize-text", "--quantize-skip", "--offload", "--offload-text",
+                  "--threads", "--graph", "--text-stream", "--vae-tiling", "--tp", "--ring",
+                  "--ulysses", "--cfg-parallel", "--dp", "--layer-split", "--tp-modulation",
+                  "--text-encoder", "--vae", "--ring-form", "--deadline", "--layout", "--preset",
+                  "--quantize", "--quantize-text", "--quantize-skip", "--offload", "--offload-text",
                   "--offload-vae", "--offload-group", "--prefetch", "--resident", "--residency",
                   "--pin", "--offload-dir", "--disk-reads", "--memory", "--host-memory", "--cache",
                   "--cache-limit", "--cache-polynomial", "--json", "-q,--quiet", "-v,--verbose"));
@@ -208,16 +208,17 @@ TEST_F(Info, TheFlagsAreThese) {
                                             "--json", "-v,--verbose"));
   EXPECT_THAT(
       flags_of("bench"),
-      ElementsAre(
-          "-h,--help", "--tp", "--ring", "--ulysses", "--cfg-parallel", "--dp", "--layer-split",
-          "--tp-modulation", "--text-encoder", "--vae", "--ring-form", "--deadline", "-m,--model",
-          "--components", "--comfy", "--text-encoder-file", "--vae-file", "--controlnet", "--lora",
-          "--lora-mode", "--synthetic", "--blocks", "--double", "--single", "--dtype", "--device",
-          "--devices", "--threads", "--graph", "--preset", "--quantize", "--quantize-text",
-          "--quantize-skip", "--offload", "--offload-text", "--offload-vae", "--offload-group",
-          "--prefetch", "--resident", "--residency", "--pin", "--offload-dir", "--disk-reads",
-          "--size", "--max-sequence-length", "--init", "--mask", "--reference", "--reference-cache",
-          "--runs", "--warm-up", "--sweep", "--against", "--tolerance", "--plot", "--json"));
+      ElementsAre("-h,--help", "--tp", "--ring", "--ulysses", "--cfg-parallel", "--dp",
+                  "--layer-split", "--tp-modulation", "--text-encoder", "--vae", "--ring-form",
+                  "--deadline", "-m,--model", "--components", "--comfy", "--text-encoder-file",
+                  "--vae-file", "--controlnet", "--lora", "--lora-mode", "--synthetic", "--blocks",
+                  "--double", "--single", "--dtype", "--device", "--devices", "--threads",
+                  "--graph", "--text-stream", "--preset", "--quantize", "--quantize-text",
+                  "--quantize-skip", "--offload", "--offload-text", "--offload-vae",
+                  "--offload-group", "--prefetch", "--resident", "--residency", "--pin",
+                  "--offload-dir", "--disk-reads", "--size", "--max-sequence-length", "--init",
+                  "--mask", "--reference", "--reference-cache", "--runs", "--warm-up", "--sweep",
+                  "--against", "--tolerance", "--plot", "--json"));
 }
 
 }  // namespace braid::info_test
