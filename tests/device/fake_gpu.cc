@@ -9,6 +9,8 @@
 #include <array>
 #include <mutex>
 
+#include "fake_order.h"
+
 namespace braid::fake_gpu {
 namespace {
 
@@ -24,6 +26,10 @@ thread_local DeviceIndex current_gpu = 0;
 thread_local std::array<c10::StreamId, kNumGpus> current_streams = {};
 std::atomic<std::int64_t> streams_made = 0, streams_recorded = 0, seconds = 0;
 
+Stream current_stream(DeviceIndex gpu) {
+  return Stream(Stream::UNSAFE, Device(at::kCUDA, gpu), current_streams.at(std::size_t(gpu)));
+}
+
 class Allocator : public c10::DeviceAllocator {
  public:
   void initialise() {
@@ -36,6 +42,7 @@ class Allocator : public c10::DeviceAllocator {
     const auto rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
     void* const data = rounded == 0 ? nullptr : std::aligned_alloc(kAlignment, rounded);
     if (data) add(current_gpu, std::int64_t(rounded));
+    order::allocate(data, rounded, current_stream(current_gpu));
     return {data, new Block{data, current_gpu, std::int64_t(rounded)}, &free_block,
             Device(at::kCUDA, current_gpu)};
   }
@@ -86,6 +93,7 @@ Allocator& allocator() {
 void Allocator::free_block(void* context) {
   const std::unique_ptr<Block> block(static_cast<Block*>(context));
   if (block->data) allocator().add(block->gpu, -block->bytes);
+  order::free(block->data);
   std::free(block->data);
 }
 
@@ -101,7 +109,7 @@ struct Hooks : at::CUDAHooksInterface {
   DeviceIndex current_device() const override { return current_gpu; }
   DeviceIndex getCurrentDevice() const override { return current_gpu; }
   void setCurrentDevice(DeviceIndex gpu) const override { current_gpu = gpu; }
-  void deviceSynchronize(DeviceIndex) const override {}
+  void deviceSynchronize(DeviceIndex) const override { order::host_waits_for_all(); }
 };
 
 // Every stream is done with what it is given before it is given more.
@@ -134,13 +142,14 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
   }
   void* getStreamNativeHandle(const Stream) const override { return nullptr; }
   bool queryStream(const Stream&) const override { return true; }
-  void synchronizeStream(const Stream&) const override {}
-  void synchronizeDevice(DeviceIndex) const override {}
+  void synchronizeStream(const Stream&) const override { order::host_waits_for_all(); }
+  void synchronizeDevice(DeviceIndex) const override { order::host_waits_for_all(); }
 
   // An event is the second at which it was recorded.
-  void record(void** event, const Stream&, DeviceIndex, c10::EventFlag) const override {
+  void record(void** event, const Stream& stream, DeviceIndex, c10::EventFlag) const override {
     if (!*event) *event = new std::int64_t;
     *static_cast<std::int64_t*>(*event) = ++seconds;
+    order::record(*event, stream);
   }
   void destroyEvent(void* event, DeviceIndex) const noexcept override {
     delete static_cast<std::int64_t*>(event);
@@ -148,9 +157,12 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
   double elapsedTime(void* from, void* to, const DeviceIndex) const override {
     return 1000.0 * double(*static_cast<std::int64_t*>(to) - *static_cast<std::int64_t*>(from));
   }
-  void block(void*, const Stream&) const override {}
-  bool queryEvent(void*) const override { return true; }
-  void synchronizeEvent(void*) const override {}
+  void block(void* event, const Stream& stream) const override { order::wait(event, stream); }
+  bool queryEvent(void* event) const override {
+    order::host_waits(event);
+    return true;
+  }
+  void synchronizeEvent(void* event) const override { order::host_waits(event); }
   void recordDataPtrOnStream(const c10::DataPtr&, const Stream&) const override {
     ++streams_recorded;
   }

@@ -5,11 +5,14 @@
 #include <ATen/native/CPUFallback.h>
 #include <ATen/native/transformers/attention.h>
 #include <c10/core/DeviceGuard.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 #include <torch/library.h>
 
 #include <atomic>
 
 #include "fake_gpu.h"
+#include "fake_order.h"
+#include "kernel_device.h"
 
 namespace braid::fake_gpu {
 namespace {
@@ -18,6 +21,29 @@ using at::Tensor, c10::Device;
 
 std::atomic<std::int64_t> float8_products, gelu_products, cudnn_attentions;
 std::atomic<bool> prefers_cudnn = false;
+
+c10::Stream current_stream(Device device) {
+  return c10::impl::VirtualGuardImpl(at::kCUDA).getStream(device);
+}
+void read(const Tensor& x) {
+  if (x.defined() && x.is_cuda()) order::read(x.const_data_ptr(), current_stream(x.device()));
+}
+void written(const Tensor& x) {
+  if (x.defined() && x.is_cuda()) order::write(x.const_data_ptr(), current_stream(x.device()));
+}
+
+// While it is there, what the host computes is a kernel's work: what it copies is not waited for.
+class Kernel {
+ public:
+  explicit Kernel(Device device) {
+    if (depth_++ == 0) order::work(current_stream(device));
+  }
+  ~Kernel() { --depth_; }
+  static bool is_running() { return depth_ > 0; }
+
+ private:
+  static inline thread_local int depth_ = 0;
+};
 
 // The same memory as a tensor of the host.
 Tensor on_host(const Tensor& x) {
@@ -44,8 +70,12 @@ Tensor empty_strided(at::IntArrayRef shape, at::IntArrayRef strides,
                                            at::dtype_or_default(dtype));
 }
 
-Tensor& copy_(Tensor& to, const Tensor& from, bool) {
+Tensor& copy_(Tensor& to, const Tensor& from, bool is_asynchronous) {
+  read(from);
+  written(to);
   on_host(to).copy_(on_host(from));
+  if (!is_asynchronous && !Kernel::is_running() && to.is_cpu() != from.is_cpu())
+    order::host_waits_for_all();
   return to;
 }
 
@@ -74,6 +104,7 @@ Tensor& set_(Tensor& x, at::Storage storage, std::int64_t offset, at::IntArrayRe
 
 // As cuBLAS takes them.
 Tensor int_mm(const Tensor& a, const Tensor& b) {
+  const Kernel kernel(a.device());
   TORCH_CHECK(a.size(0) > 16 && a.size(1) % 8 == 0 && b.size(1) % 8 == 0, "no int8 product for ",
               a.sizes(), " and ", b.sizes());
   return at::_int_mm(a.cpu(), b.cpu()).to(a.device());
@@ -83,6 +114,7 @@ Tensor int_mm(const Tensor& a, const Tensor& b) {
 Tensor scaled_mm(const Tensor& a, const Tensor& b, const Tensor& scale_a, const Tensor& scale_b,
                  const std::optional<Tensor>& bias, const std::optional<Tensor>&,
                  std::optional<at::ScalarType> dtype, bool) {
+  const Kernel kernel(a.device());
   TORCH_CHECK(a.is_contiguous() && b.t().is_contiguous() && a.size(1) % 16 == 0 &&
                   b.size(1) % 16 == 0 && dtype == at::kBFloat16,
               "no float8 product for ", a.sizes(), " and ", b.sizes());
@@ -101,6 +133,7 @@ Tensor scaled_mm(const Tensor& a, const Tensor& b, const Tensor& scale_a, const 
 // As cuBLASLt does for a bias of one row: rounded once, behind the tanh approximation of GELU.
 Tensor addmm_activation(const Tensor& bias, const Tensor& a, const Tensor& b, const at::Scalar&,
                         const at::Scalar&, bool is_gelu) {
+  const Kernel kernel(a.device());
   TORCH_CHECK(is_gelu && bias.dim() == 1 && bias.is_contiguous() &&
                   bias.scalar_type() == a.scalar_type() && b.scalar_type() == a.scalar_type(),
               "no product with GELU for ", bias.sizes(), ", ", a.sizes(), " and ", b.sizes());
@@ -116,6 +149,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> efficient_attention(const Tensor& q, 
                                                                const std::optional<Tensor>&, bool,
                                                                double, bool,
                                                                std::optional<double>) {
+  const Kernel kernel(q.device());
   const auto [out, lse] =
       at::_scaled_dot_product_flash_attention_for_cpu(q.cpu(), k.cpu(), v.cpu());
   const auto none = at::zeros({}, at::kLong);
@@ -127,6 +161,7 @@ using Flash =
     std::tuple<Tensor, Tensor, Tensor, Tensor, c10::SymInt, c10::SymInt, Tensor, Tensor, Tensor>;
 Flash flash_attention(const Tensor& q, const Tensor& k, const Tensor& v, double, bool, bool,
                       std::optional<double>) {
+  const Kernel kernel(q.device());
   TORCH_CHECK(q.scalar_type() != at::kFloat, "flash attention takes no float32");
   const auto [out, lse] =
       at::_scaled_dot_product_flash_attention_for_cpu(q.cpu(), k.cpu(), v.cpu());
@@ -137,6 +172,7 @@ Flash flash_attention(const Tensor& q, const Tensor& k, const Tensor& v, double,
 Flash cudnn_attention(const Tensor& q, const Tensor& k, const Tensor& v,
                       const std::optional<Tensor>&, bool is_with_lse, double, bool, bool,
                       std::optional<double>) {
+  const Kernel kernel(q.device());
   TORCH_CHECK(q.scalar_type() != at::kFloat, "cuDNN's attention takes no float32");
   ++cudnn_attentions;
   const auto [out, lse] =
@@ -167,8 +203,25 @@ void compute_on_host(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
     if (argument.isTensorList())
       for (const Tensor& x : argument.toTensorList()) look(x);
   }
-  at::native::cpu_fallback(op, stack);
+  const bool waits = op.operator_name().name == "aten::_local_scalar_dense";
+  {
+    const Kernel kernel(device.value_or(Device(at::kCUDA, 0)));
+    at::native::cpu_fallback(op, stack);
+  }
+  if (waits) order::host_waits_for_all();
 }
+
+// The kernels of gpu_on_cpu.cc.
+void see_launch(std::span<const void* const> words, const void* overwritten) {
+  const auto stream = current_stream(Device(at::kCUDA));
+  order::work(stream);
+  for (const auto* word : words) order::read(word, stream);
+  if (overwritten) order::write(overwritten, stream);
+}
+const bool kSeesLaunches = [] {
+  on_launch = see_launch;
+  return true;
+}();
 
 }  // namespace
 

@@ -16,6 +16,7 @@
 #include "nn/token_table.h"
 #include "temporary_folder.h"
 #include "weights/files/safetensors_writer.h"
+#include "weights/paging/cpu_device.h"
 
 namespace braid::layers_test {
 
@@ -97,6 +98,47 @@ TEST_F(Layers, OfEncodersAreWhatTheirActivationSays) {
                                             .activation = activation});
     EXPECT_LT(largest_difference(layer(x, to_itself), h + dense(y, "mlp.fc2")), 1e-5);
   }
+}
+
+// Only layers that neither communicate nor fetch their weights, with scratch memory of their own.
+TEST_F(Layers, MayRunBesideOthersOnASecondStream) {
+  const std::map<std::string, Tensor> stored = {{"a.weight", at::randn({4, 4})},
+                                                {"b.weight", at::randn({4, 4})}};
+  const auto may = [](const Weights& w, const Weights& beside) {
+    const LinearShape shape{.in = 4, .out = 4, .bias = Bias::kNo};
+    const Linear a(w / "a", shape), b(beside / "b", shape);
+    EXPECT_EQ(a.may_run_beside(b), b.may_run_beside(a));
+    return a.may_run_beside(b);
+  };
+  const c10::Stream second(c10::Stream::DEFAULT, at::kCPU);
+  const LoadOptions with_second{.second_stream = second};
+  {
+    const auto w = open(stored);
+    EXPECT_FALSE(may(w, w.on_second_stream())) << "there is no second stream";
+  }
+  {
+    const auto w = open(stored, with_second);
+    EXPECT_FALSE(may(w, w)) << "both take the same scratch memory";
+  }
+  {
+    const auto w = open(stored, with_second);
+    EXPECT_TRUE(may(w, w.on_second_stream()));
+  }
+  for (const auto level : {PageLevel::kBlock, PageLevel::kLeaf}) {
+    const auto pages =
+        std::make_shared<Pages>(std::make_shared<CpuPageDevice>(), at::kCPU, PageOptions());
+    auto options = with_second;
+    options.paging = {.pages = pages, .level = level};
+    const auto block = open(stored, options).paged(PageLevel::kBlock, "block");
+    EXPECT_EQ(may(block, block.on_second_stream()), level == PageLevel::kBlock);
+    pages->finish();
+  }
+  for (const auto& sharding : {column_parallel(), column_parallel_gathered(), row_parallel()})
+    run_ranks({.size = 2}, [&](const Group& ranks) {
+      const Weights w(Checkpoint::open(folder_.path(), "m"), {},
+                      {.tensor_parallel = ranks, .second_stream = second}, {{"b", sharding}});
+      EXPECT_EQ(may(w, w.on_second_stream()), sharding.split == Split::kColumns);
+    });
 }
 
 // Text and image share one reduction if both are sums.

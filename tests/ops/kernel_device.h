@@ -5,10 +5,16 @@
 #include <ATen/core/Tensor.h>
 
 #include <optional>
+#include <span>
 
 namespace braid {
 
 std::optional<at::Device> kernel_device();  // nullopt: no GPU
+
+// On the host, called before a kernel runs: its parameters, word for word, of which some are
+// addresses, and the memory that it overwrites, if that is not new.
+using OnLaunch = void (*)(std::span<const void* const> words, const void* overwritten);
+extern OnLaunch on_launch;
 
 // On the host, while it lives, kernels run only the last blocks of grids too large to run whole,
 // which would take hours.

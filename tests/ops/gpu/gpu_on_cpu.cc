@@ -6,6 +6,8 @@
 #include <ucontext.h>
 
 #include <algorithm>
+#include <array>
+#include <cstring>
 #include <functional>
 #include <memory>
 #include <utility>
@@ -27,6 +29,8 @@ namespace {
 std::int64_t most_blocks = INT64_MAX;
 
 }  // namespace
+
+OnLaunch on_launch = nullptr;
 
 std::optional<at::Device> kernel_device() { return at::kCPU; }
 
@@ -173,7 +177,22 @@ struct HostBlock {
 };
 
 template <class Work>
+const void* overwritten_by(const Work&) {
+  return nullptr;
+}
+const void* overwritten_by(const Widen& work) { return work.y; }
+
+template <class Work>
+void tell(const Work& work) {
+  if (!on_launch) return;
+  std::array<const void*, sizeof(Work) / sizeof(void*)> words;
+  std::memcpy(words.data(), &work, words.size() * sizeof(void*));
+  on_launch(words, overwritten_by(work));
+}
+
+template <class Work>
 void start(const Work& work, const Launch& how) {
+  tell(work);
   check(how.threads > 0 && how.threads <= kMostThreads<Work> && how.threads % kLanes == 0 &&
             how.rows > 0 && how.parts > 0,
         "a launch of ", how.rows, " rows, ", how.parts, " parts and ", how.threads, " threads");
