@@ -12,15 +12,6 @@ void check_enough(const char* kind, std::int64_t tokens, int ranks) {
           " ranks needs at least as many ", kind, " tokens, there are ", tokens);
 }
 
-// Branch i belongs to rank i mod size.
-std::vector<DenoiserInput> inputs_of_rank(const Group& ranks,
-                                          const std::vector<DenoiserInput>& inputs) {
-  std::vector<DenoiserInput> mine;
-  for (auto i = std::size_t(ranks.rank()); i < inputs.size(); i += std::size_t(ranks.size()))
-    mine.push_back(inputs[i]);
-  return mine;
-}
-
 DenoiserInput share_of_tokens(DenoiserInput in, const Group& ranks) {
   visit_tensors(in, [&](Tensor& x, const Along& along) {
     if (along.tokens == Along::kNone) return;
@@ -65,8 +56,10 @@ PredictAll split_branches(Group ranks, PredictAll inner) {
     require(count >= ranks.size(), "guidance parallelism over ", ranks.size(),
             " ranks needs as many branches, there ", count == 1 ? "is 1" : text_of("are ", count),
             ": give a negative prompt and a true guidance scale above 1");
-    const auto mine = inner(inputs_of_rank(ranks, inputs));
-    const auto all = ranks.all_gather(at::stack(mine), 0);  // rank 0's, then rank 1's, ...
+    std::vector<DenoiserInput> mine;
+    for (auto i = std::int64_t(ranks.rank()); i < count; i += ranks.size())
+      mine.push_back(inputs[std::size_t(i)]);
+    const auto all = ranks.all_gather(at::stack(inner(mine)), 0);  // rank 0's, then rank 1's, ...
     std::vector<Tensor> velocities(inputs.size());
     std::int64_t at = 0;
     for (int rank = 0; rank < ranks.size(); ++rank)
@@ -76,16 +69,12 @@ PredictAll split_branches(Group ranks, PredictAll inner) {
   };
 }
 
+// One by one: branches of unequal lengths cannot be joined.
 PredictAll own_branches(Group ranks, PredictAll inner) {
   return [=](const std::vector<DenoiserInput>& inputs) {
     std::vector<Tensor> all(inputs.size());
-    const auto mine = inputs_of_rank(ranks, inputs);
-    if (mine.empty()) return all;
-    auto next = std::size_t(ranks.rank());
-    for (const auto& made : inner(mine)) {
-      all[next] = made;
-      next += std::size_t(ranks.size());
-    }
+    for (auto i = std::size_t(ranks.rank()); i < inputs.size(); i += std::size_t(ranks.size()))
+      all[i] = inner({inputs[i]}).front();
     return all;
   };
 }
