@@ -197,11 +197,12 @@ void blend(const Plane& before, Plane& tile, std::size_t extent, bool down, Roun
     }
 }
 
-// Tiles of 8, every 6, made of one random number each, so that only blending decides.
+// Tiles of 12, every 9 (a third is no number of bfloat16), made of one random number each, so that
+// only blending decides.
 TEST(BlendedTiles, AreTheReferencesPixelByPixel) {
-  constexpr std::size_t kTile = 8, kStride = 6, kOverlap = 2;
+  constexpr std::size_t kTile = 12, kStride = 9, kOverlap = 3;
   for (const bool to_bfloat16 : {false, true})
-    for (const auto& [rows, columns] : {std::pair<std::size_t, std::size_t>(14, 19), {7, 13}}) {
+    for (const auto& [rows, columns] : {std::pair<std::size_t, std::size_t>(20, 28), {10, 19}}) {
       const Rounded rounded{to_bfloat16};
       const auto dtype = to_bfloat16 ? at::kBFloat16 : at::kFloat;
       const auto x = at::zeros({1, 1, std::int64_t(rows), std::int64_t(columns)}, dtype);
