@@ -40,6 +40,7 @@ TEST(Parameters, AreThoseOfTheWebUi) {
             R"(init: "in \"1\", 2.png", lora: "ink.safetensors=0.8, hands.safetensors=1", )"
             R"(prompt_2: "two\nlines\\", Model: " demo", Version: braid 0.1)");
   EXPECT_EQ(parameters_of({{"prompt", "a"}}), "a");
+  EXPECT_EQ(parameters_of({{"a", "ends "}, {"b", ""}}), "\na: \"ends \", b: \"\"");
   EXPECT_EQ(parameters_of({{"comment", "no picture of Braid's"}}),
             "\ncomment: no picture of Braid's");
 }

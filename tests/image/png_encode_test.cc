@@ -67,9 +67,13 @@ TEST(PngEncode, WritesLatin1AsPlainTextAndTheRestAsUtf8) {
 }
 
 TEST(PngEncode, KeepsEmptyValuesLineBreaksAndLongTexts) {
-  const PngText text = {
-      {"empty", ""},  {"lines", "one\ntwo\r\n\tthree"},    {"again", "1"},
-      {"again", "2"}, {"long", std::string(100'000, 'x')}, {"caf\u00e9", "the key"}};
+  const PngText text = {{"empty", ""},
+                        {"lines", "one\ntwo\r\n\tthree"},
+                        {"again", "1"},
+                        {"again", "2"},
+                        {"long", std::string(100'000, 'x')},
+                        {"caf\u00e9", "the key"},
+                        {"macron", "\u00ff\u0100"}};
   EXPECT_EQ(read_png_text(encode_png(1, 1, noise(1, 1), text), "a.png"), text);
 }
 
@@ -80,7 +84,7 @@ TEST(PngEncode, RefusesKeysThatPngsDoNotHave) {
   EXPECT_EQ(encode(std::string(79, 'k')), "");
   for (const std::string& key :
        {std::string(80, 'k'), std::string(), std::string(" k"), std::string("k "),
-        std::string("a  b"), std::string("a\nb"), std::string("\u7d05")}) {
+        std::string("a  b"), std::string("a\nb"), std::string("a\x7f"), std::string("\u7d05")}) {
     EXPECT_THAT(encode(key), HasSubstr("1 to 79 Latin-1 characters")) << key;
   }
 }
