@@ -48,6 +48,24 @@ TEST(LayersOfViews, EqualThoseOfCopies) {
         }
 }
 
+// Words of two or four numbers must not take in what lies beside a view of an odd width.
+TEST(LayersOfViews, ReadNothingBesideThem) {
+  for (const auto& [name, kernels] : all_products())
+    for (const auto form : {Quantize::kNone, Quantize::kInt8, Quantize::kInt8Dynamic})
+      for (const std::int64_t inputs : {17, 33, 35})
+        for (const std::int64_t tokens : {3, 9}) {
+          const auto x = draw({tokens, inputs}, 11).to(at::kBFloat16);
+          const auto wide = at::full({tokens, 40}, double(NAN), x.options());
+          const auto view = wide.narrow(1, 2, inputs).copy_(x);
+          const auto w = in_form(draw({20, inputs}, 12).to(at::kBFloat16), form);
+          const auto by = [&, kernels = kernels](const Tensor& input) {
+            return ops::cpu::linear(input, w, {}, ops::cpu::Finish::kPlain, kernels);
+          };
+          EXPECT_TRUE(at::equal(by(view), by(x)))
+              << name << " " << int(form) << " " << inputs << " " << tokens;
+        }
+}
+
 // As many as for few tokens, and for many; the width leaves words to be padded.
 TEST(LayersOfNonFiniteNumbers, KeepItInItsToken) {
   for (const auto& [name, kernels] : all_products())
