@@ -72,6 +72,20 @@ TEST_F(GpuEdges, GeluIsExactFarFromZero) {
   EXPECT_TRUE(std::isnan(y[6].item<float>()));
 }
 
+// NVIDIA's own NaN is 0x7fffffff: rounded like a number, its bits would become those of -0.
+TEST_F(GpuEdges, NaNsOfAllBitsStayNaNs) {
+  const auto nans = at::tensor({0x7fffffff, -1, 0x7fc00000, 0x7fffff00}, at::kInt);
+  const ops::ScaledSums y{.sums_MN = at::ones({1, 4}, there(at::kInt)),
+                          .token_scales_M1 = at::ones({1, 1}, there(at::kFloat)),
+                          .row_scales_N1 = at::ones({4, 1}, there(at::kFloat)),
+                          .bias_N = nans.view(at::kFloat).to(*kernel_device())};
+  for (const auto dtype : {at::kFloat, at::kBFloat16, at::kHalf}) {
+    const auto got = at::zeros({1, 4}, there(dtype));
+    gpu::scale(y, got);
+    EXPECT_TRUE(got.isnan().all().item<bool>()) << dtype << got;
+  }
+}
+
 TEST_F(GpuEdges, ARowWithWhatIsNoNumberSaysSoInItsScale) {
   auto x = at::ones({2, 40}, at::kFloat);
   x[1][33] = NAN;
