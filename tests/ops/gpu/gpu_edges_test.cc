@@ -72,6 +72,15 @@ TEST_F(GpuEdges, GeluIsExactFarFromZero) {
   EXPECT_TRUE(std::isnan(y[6].item<float>()));
 }
 
+// Codes of float8 reach further down than those of int8: only a scale below any normal is raised.
+TEST_F(GpuEdges, Float8KeepsSmallRows) {
+  const auto x = at::tensor({448e-9f, -224e-9f, 14e-9f, 0.f}).to(there(at::kFloat)).view({1, 4});
+  const auto got = gpu::quantize_rows(x, Quantize::kFloat8);
+  EXPECT_NEAR(got.scales_N1.item<double>(), 1e-9, 1e-15);
+  const auto codes = at::tensor({448.f, -224.f, 14.f, 0.f}).to(at::kFloat8_e4m3fn).view(at::kByte);
+  EXPECT_TRUE(at::equal(got.values_NC.cpu().flatten(), codes));
+}
+
 // NVIDIA's own NaN is 0x7fffffff: rounded like a number, its bits would become those of -0.
 TEST_F(GpuEdges, NaNsOfAllBitsStayNaNs) {
   const auto nans = at::tensor({0x7fffffff, -1, 0x7fc00000, 0x7fffff00}, at::kInt);
