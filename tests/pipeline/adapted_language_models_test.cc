@@ -21,11 +21,11 @@ double largest_error(const Tensor& got, const Tensor& want) {
 }
 
 // Adapters of a language model, whose merged weights are in a copy of the pipeline.
-class AdaptedLanguageModels : public testing::TestWithParam<std::string> {
- protected:
+class AdaptedModel {
+ public:
   static constexpr const char* kLayer = "layers.0.mlp.down_proj";
 
-  AdaptedLanguageModels() {
+  explicit AdaptedModel(fs::path stored) : kStored(std::move(stored)) {
     fs::copy(kStored, merged_, fs::copy_options::recursive);
     std::map<std::string, Tensor> tensors;
     const auto checkpoint = Checkpoint::open(kStored / "text_encoder", "model");
@@ -56,10 +56,24 @@ class AdaptedLanguageModels : public testing::TestWithParam<std::string> {
     return recording.at("prompt_embeds");
   }
 
-  const fs::path kStored = kParity / GetParam() / "model";
+  const fs::path kStored;
+
+ protected:
   TemporaryFolder folder_;
   const fs::path merged_ = folder_ / "merged";
+
+ private:
   Tensor down_, up_;
+};
+
+class AdaptedLanguageModels : public AdaptedModel, public testing::TestWithParam<std::string> {
+ protected:
+  AdaptedLanguageModels() : AdaptedModel(kParity / GetParam() / "model") {}
+};
+
+class AdaptedJoy : public AdaptedModel, public testing::Test {
+ protected:
+  AdaptedJoy() : AdaptedModel(kParity / "joy/model") {}
 };
 
 TEST_P(AdaptedLanguageModels, EqualMergedOnes) {
@@ -92,6 +106,20 @@ TEST_P(AdaptedLanguageModels, AreSharedOutAndWrittenAsTheyAreFused) {
   for (const auto mode : {AdapterMode::kFused, AdapterMode::kBeside}) {
     options.adapter_mode = mode;
     EXPECT_LT(largest_error(embeds(options), want), 2e-5) << int(mode);
+  }
+}
+
+// The language model within one that also sees.
+TEST_F(AdaptedJoy, EqualsAMergedOne) {
+  const std::string layer = kLayer;
+  const auto want = embeds({.model = merged_});
+  EXPECT_GT(largest_error(embeds({.model = kStored}), want), 0.01);
+  for (const auto& module :
+       {"text_encoder.model.language_model." + layer, "text_encoder.language_model." + layer,
+        "text_encoder.base_model.model.model.language_model." + layer,
+        std::string("lora_te_model_language_model_layers_0_mlp_down_proj")}) {
+    const PipelineOptions options{.model = kStored, .adapters = adapter(module)};
+    EXPECT_LT(largest_error(embeds(options), want), 1e-5) << module;
   }
 }
 
