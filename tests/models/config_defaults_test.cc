@@ -1,4 +1,4 @@
-// What transformers 5 and diffusers 0.42 print for a configuration without any field.
+// What transformers 5.23 and diffusers 0.42.1 take for a configuration without any field.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
