@@ -4,9 +4,8 @@
 #   cmake -Dprogram=FILE -Dlabel=NAME -Dmost_tests=NUMBER -Dcost=NUMBER -Doutput=FILE
 #         -P list_suites.cmake
 # Suites that share a case have most_tests together; one with half of that has its own, and so has one of
-# peaks. Each test of a
-# class Slow* is a case: some measure the memory of their process, and together they would outlast the
-# time that a case has. A test costs `cost` beside those of other programs.
+# peaks. Each test of a class Slow* is a case: some measure the memory of their process, and together they
+# would outlast the time that a case has. A test costs `cost` beside those of other programs.
 cmake_minimum_required(VERSION 3.25)
 
 # These race on purpose, take half a minute under TSan, or use threads of OpenMP's, whose library is

@@ -82,7 +82,8 @@ class SlowBadRequests : public BadRequests {};
 INSTANTIATE_TEST_SUITE_P(Layouts, SlowBadRequests, testing::ValuesIn(kLayouts),
                          [](const auto& info) { return std::string(info.param.name); });
 
-// At places throughout the run, on whichever rank gets there.
+// At places throughout the run, on whichever rank gets there. Where oneDNN's convolution finds no
+// memory for its copies, LibTorch convolves without it: such a request ends with its picture.
 TEST_P(SlowBadRequests, AreSurvivedWhoseMemoryRunsOut) {
   constexpr std::int64_t kPlaces = 25;
   auto& memory = HostMemory::get();
@@ -90,10 +91,19 @@ TEST_P(SlowBadRequests, AreSurvivedWhoseMemoryRunsOut) {
   expect_good();
   // the number of allocations varies between threads
   const auto count = (memory.num_allocations() - before) * 9 / 10;
+  std::int64_t failed = 0;
   for (std::int64_t place = 0; place < kPlaces; ++place) {
-    without_memory_after(count * place / kPlaces)(engine_);
+    SCOPED_TRACE("after " + std::to_string(count * place / kPlaces) + " allocations");
+    memory.run_out_after(count * place / kPlaces);
+    try {
+      expect_good();
+    } catch (const std::exception&) {
+      ++failed;
+    }
+    memory.act_after({});
     expect_good();
   }
+  EXPECT_GE(failed, kPlaces - 2);
 }
 
 std::int64_t resident_bytes() {
