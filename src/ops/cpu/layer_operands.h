@@ -30,16 +30,19 @@ inline Tensor as_rows(const Tensor& t) {
 
 inline bool is_bfloat16(const Tensor& t) { return t.scalar_type() == at::kBFloat16; }
 
-// x where it is stored, if its numbers are words of the products. Not if rows begin a multiple of
-// 4 KiB apart, for then they compete for the same few sets of a cache: on Zen 4 products with
-// 12,288 inputs were a fifth slower than with copies, those with 3,072 a twentieth faster.
+// Rows a multiple of this apart compete for the same few sets of a cache.
+constexpr std::int64_t kCacheWay = 4096;
+
+// x where it is stored, if its numbers are words of the products. Not if its rows compete in the
+// cache: on Zen 4 products with 12,288 inputs were a fifth slower than with copies, those with
+// 3,072 a twentieth faster.
 template <class Word, class Number>
 WordRows<Word> stored_words(const RowsOf<Number>& x, std::int64_t inputs, int numbers_per_word) {
   constexpr std::int64_t kInWord = sizeof(Word) / sizeof(Number);
   const bool are_words = numbers_per_word == kInWord && inputs % kInWord == 0 &&
                          x.stride % kInWord == 0 &&
                          reinterpret_cast<std::uintptr_t>(x.data) % sizeof(Word) == 0;
-  if (!are_words || x.stride * std::int64_t(sizeof(Number)) % 4096 == 0) return {};
+  if (!are_words || x.stride * std::int64_t(sizeof(Number)) % kCacheWay == 0) return {};
   return {reinterpret_cast<const Word*>(x.data), x.stride / kInWord};
 }
 

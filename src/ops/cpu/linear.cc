@@ -164,6 +164,14 @@ void check_dtypes(const Tensor& x, const Matrix& weight_NC) {
         "no product of ours of ", x.scalar_type(), " and ", dtype);
 }
 
+// A result that the next product reads where it is stored: a cache line is between rows that would
+// compete for the same sets of a cache.
+Tensor rows_for_product(std::int64_t rows, std::int64_t width, const at::TensorOptions& options) {
+  const auto bytes = std::int64_t(options.dtype().itemsize());
+  const auto gap = width * bytes % kCacheWay == 0 ? 64 / bytes : 0;
+  return at::empty_strided({rows, width}, {width + gap, 1}, options);
+}
+
 bool is_float(const Tensor& t) {
   return t.is_cpu() && (t.scalar_type() == at::kFloat || t.scalar_type() == at::kBFloat16);
 }
@@ -195,7 +203,8 @@ Tensor linear(const Tensor& x, const Matrix& weight_NC, const std::optional<Tens
   check(!is_dynamic || finish == Finish::kPlain, "codes times codes cannot end in gelu");
   const auto& k = kernels ? *kernels : product_kernels();
   const auto x_MC = as_rows(x);
-  const auto y_MN = at::empty({x_MC.size(0), outputs}, x.options());
+  const auto y_MN = finish == Finish::kGelu ? rows_for_product(x_MC.size(0), outputs, x.options())
+                                            : at::empty({x_MC.size(0), outputs}, x.options());
   const Layer layer{
       .x_MC = x_MC,
       .weight_NC = {.form = weight_NC.form,

@@ -9,6 +9,8 @@ namespace braid::ops::BRAID_ISA {
 namespace {
 
 constexpr int kRows = 2 * kTile;  // per strip
+// Keys a strip processes at once: two sets of scores fit in the L1 cache.
+constexpr int kKeys = 4 * kPanel, kStride = stride_of(kKeys);
 
 // Static, as the compiler does not know what the intrinsic reads.
 constexpr Shapes kShapes = shapes_of(kRows);
@@ -136,6 +138,7 @@ Part part_at(const AttentionBlock& b, int64 number, Scratch& scratch) {
           .key = key,
           .keys = rest < kKeys ? rest : kKeys,
           .scores = scratch.scores[number % 2],
+          .stride = kStride,
           .factors = scratch.factors};
 }
 

@@ -19,9 +19,8 @@ constexpr int kPanel = 2 * kTile;  // columns of a panel
 constexpr int kParts = AttentionKernels::kParts;
 static_assert(kParts == kTile);
 
-// Keys a strip of queries processes at once. Two sets of scores fit in the L1 cache; their rows
-// start in different cache sets.
-constexpr int kKeys = 4 * kPanel, kStride = kKeys + kTile;
+// Distance of the rows of scores for `keys` keys: they start in different cache sets.
+constexpr int stride_of(int keys) { return keys + kTile; }
 
 constexpr int64 whole_panels(int64 keys) { return (keys + kPanel - 1) / kPanel * kPanel; }
 
@@ -43,13 +42,14 @@ void pack_values(const uint16_t* row, int64 stride, int64 keys, int64 width, flo
 // A strip of queries and some keys.
 struct Part {
   int64 row, key, keys;
-  float* scores;   // kStride per query; later holds the weights
+  float* scores;  // of a strip, rows `stride` apart; later holds the weights
+  int64 stride;
   float* factors;  // per query, the factor for older sums
 };
 
 // Turns a query's scores into weights, two per word, from the start of its row.
 __attribute__((noinline)) void weigh_row(const AttentionBlock& b, const Part& part, int64 m) {
-  auto* const scores = part.scores + m * kStride;
+  auto* const scores = part.scores + m * part.stride;
   const auto whole = whole_panels(part.keys);
   const auto* const from = (const Sixteen*)scores;
   auto* const to = (SixteenWords*)scores;

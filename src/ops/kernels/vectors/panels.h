@@ -90,6 +90,8 @@ void pack(RowAt row_at, int64 count, int64 depth, int64 whole, float* panel) {
   for (int64 first = 0; first < kColumns; first += 8) {
     Row rows[8] = {};
     for (int64 r = 0; r < 8 && first + r < count; ++r) rows[r] = row_at(first + r);
+    if constexpr (requires { rows[0].prefetch(); })
+      for (int64 r = first + 8; r < first + 16 && r < count; ++r) row_at(r).prefetch();
     if (first + 8 <= count)
       pack_eight_rows<kColumns>(rows, depth, whole, panel + first);
     else

@@ -9,8 +9,10 @@ namespace {
 
 constexpr int kVectors = 2;  // per panel row
 
+enum class Sums { kAdd, kSet };
+
 // A Step adds the products of a word of x and a vector of the panel to a vector of sums.
-template <class Step, int kRows>
+template <class Step, int kRows, Sums kSums = Sums::kAdd>
 void add_tile(const typename Step::Word* x, std::int64_t x_stride, const typename Step::Word* panel,
               std::int64_t depth, typename Step::Word* sums, std::int64_t sums_stride) {
   using Vector = typename Step::Vector;
@@ -20,7 +22,8 @@ void add_tile(const typename Step::Word* x, std::int64_t x_stride, const typenam
   for (int m = 0; m < kRows; ++m)
 #pragma GCC unroll 2
     for (int v = 0; v < kVectors; ++v)
-      sum[m][v] = *(const Vector*)(sums + m * sums_stride + v * kLanes);
+      sum[m][v] =
+          kSums == Sums::kSet ? Vector{} : *(const Vector*)(sums + m * sums_stride + v * kLanes);
   const auto add = [&](std::int64_t c) __attribute__((always_inline)) {
     const auto* const columns = (const Vector*)(panel + c * kVectors * kLanes);
 #pragma GCC unroll 16
