@@ -95,6 +95,7 @@ void add_serve_flags(FlagReader& read, ServeFlags& f) {
             f.lora_folder);
   add_machine_flags(read, f.options);
   add_graph_flag(read, f.options);
+  add_text_stream_flag(read, f.options);
   add_layout_flags(read, f.options.layout);
   add_preset_flag(read, f.preset,
                   "none, plus\n"
