@@ -177,13 +177,21 @@ double rate_of(const Instruction& instruction, int threads) {
   return std::accumulate(rates.begin(), rates.end(), 0.0);
 }
 
+// The best of some rounds with new threads: a system may run two of them on one core for a while.
+double best_rate_of(const Instruction& instruction, int threads) {
+  constexpr int kRounds = 5;
+  double best = 0;
+  for (int i = 0; i < kRounds; ++i) best = std::max(best, rate_of(instruction, threads));
+  return best;
+}
+
 }  // namespace
 
 std::vector<InstructionPeak> instruction_peaks(int threads) {
   std::vector<InstructionPeak> peaks;
   for (const auto& instruction : instructions())
     if (instruction.is_there)
-      peaks.push_back({instruction.name, instruction.numbers, rate_of(instruction, threads)});
+      peaks.push_back({instruction.name, instruction.numbers, best_rate_of(instruction, threads)});
   return peaks;
 }
 

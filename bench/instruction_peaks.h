@@ -16,7 +16,8 @@ struct InstructionPeak {
 };
 
 // One per instruction of this processor, as limited by BRAID_ISA, on x86; else none. Each thread's
-// rate is the best of several milliseconds: other processes use the machine too.
+// rate is the best of several milliseconds, their sum that of several rounds: other processes use
+// the machine too.
 std::vector<InstructionPeak> instruction_peaks(int threads);
 
 // The fastest for products of `numbers`; bfloat16 may be widened to float32. Null if none was
