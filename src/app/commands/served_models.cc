@@ -11,6 +11,7 @@
 #include "app/machine/launched.h"
 #include "app/print/failure.h"
 #include "base/error.h"
+#include "base/hub_cache.h"
 #include "comm/fate.h"
 #include "pipeline/planner/planner.h"
 #include "serve/body/picture_request.h"

@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "app/flags/flag_groups.h"
+#include "base/hub_cache.h"
 
 namespace braid {
 
@@ -11,11 +12,6 @@ std::string decimal(double value) {
   std::array<char, 32> text{};
   const auto end = std::to_chars(text.data(), text.data() + text.size(), value).ptr;
   return {text.data(), end};
-}
-
-std::string model_name(const std::filesystem::path& model) {
-  const auto path = std::filesystem::absolute(model).lexically_normal();
-  return (path.has_filename() ? path : path.parent_path()).filename().string();
 }
 
 std::string adapters_text(const std::vector<Adapter>& adapters) {

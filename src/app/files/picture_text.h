@@ -1,7 +1,6 @@
 // The text in a picture's file on how it was made.
 #pragma once
 
-#include <filesystem>
 #include <string>
 
 #include "app/files/input_pictures.h"
@@ -14,9 +13,6 @@ namespace braid {
 // stored.
 PngText text_of_picture(const Picture& picture, const Prompt& prompt, const Settings& settings,
                         const PipelineOptions& options, const std::vector<InputFile>& inputs);
-
-// The last path component that has a name: "demo" for "models/demo/".
-std::string model_name(const std::filesystem::path& model);
 
 // "ink.safetensors=0.8, hands.safetensors=1": without folders.
 std::string adapters_text(const std::vector<Adapter>& adapters);

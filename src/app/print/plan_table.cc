@@ -8,6 +8,7 @@
 #include "app/flags/memory_words.h"
 #include "app/print/readable.h"
 #include "base/error.h"
+#include "base/hub_cache.h"
 
 namespace braid {
 namespace {

@@ -25,13 +25,6 @@ TEST(OutputFiles, OtherFormatsAreRefused) {
   EXPECT_EQ(OutputFiles("x.v2", 1).of_picture(0), "x.v2");
 }
 
-TEST(PictureText, NamesTheModelByItsLastFolder) {
-  EXPECT_EQ(model_name("models/demo"), "demo");
-  EXPECT_EQ(model_name("models/demo/"), "demo");
-  EXPECT_EQ(model_name("models/demo/."), "demo");
-  EXPECT_EQ(model_name("a/flux1-dev.safetensors"), "flux1-dev.safetensors");
-}
-
 TEST(PictureText, DecimalsHaveTheFewestDigitsThatGiveThemBack) {
   EXPECT_EQ(decimal(3.5), "3.5");
   EXPECT_EQ(decimal(4), "4");

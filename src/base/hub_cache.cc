@@ -1,0 +1,190 @@
+#include "base/hub_cache.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "base/file.h"
+
+namespace braid {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kFolderPrefix = "models--", kBetween = "--";
+constexpr std::string_view kSnapshots = "snapshots", kRefs = "refs", kMain = "main";
+
+std::string variable(const char* name) {
+  const auto* const value = std::getenv(name);
+  return value ? value : "";
+}
+
+// "~" is the user's home, as Python's expanduser has it.
+fs::path expanded(const std::string& path) {
+  const bool is_at_home = path == "~" || path.starts_with("~/");
+  return is_at_home ? fs::path(variable("HOME") + path.substr(1)) : fs::path(path);
+}
+
+// Letters, digits, '-', '_' and '.', as the hub allows them.
+bool is_plain_name(std::string_view name) {
+  return !name.empty() && name.front() != '.' && name.front() != '-' && name.size() <= 96 &&
+         std::all_of(name.begin(), name.end(), [](unsigned char c) {
+           return std::isalnum(c) || c == '-' || c == '_' || c == '.';
+         });
+}
+
+// "org/name" of "models--org--name", or "name" of "models--name"; empty for other folders.
+std::string repository_of_folder(const std::string& folder) {
+  if (!folder.starts_with(kFolderPrefix)) return "";
+  auto name = folder.substr(kFolderPrefix.size());
+  if (const auto between = name.find(kBetween); between != name.npos)
+    name.replace(between, kBetween.size(), "/");
+  return name;
+}
+
+std::string folder_of_repository(std::string repository) {
+  if (const auto slash = repository.find('/'); slash != repository.npos)
+    repository.replace(slash, 1, kBetween);
+  return std::string(kFolderPrefix) + repository;
+}
+
+fs::path without_slash(const fs::path& path) {
+  const auto normal = fs::absolute(path).lexically_normal();
+  return normal.has_filename() ? normal : normal.parent_path();
+}
+
+// Without line end.
+std::string first_line(const fs::path& path) {
+  constexpr std::uint64_t kLongestRef = 4096;
+  auto text = read_file(path, kLongestRef);
+  text.erase(std::min(text.find_first_of("\r\n"), text.size()));
+  return text;
+}
+
+std::vector<fs::path> folders_in(const fs::path& folder) {
+  std::vector<fs::path> found;
+  std::error_code unreadable;
+  for (const auto& entry : fs::directory_iterator(folder, unreadable))
+    if (entry.is_directory(unreadable)) found.push_back(entry.path());
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+std::string names_of(const std::vector<fs::path>& folders) {
+  std::string names;
+  for (const auto& folder : folders)
+    names += (names.empty() ? "" : ", ") + folder.filename().string();
+  return names.empty() ? "none" : names;
+}
+
+// A ref names a commit; a commit may be given itself, or by how it begins.
+fs::path snapshot_in(const fs::path& repository, const std::string& revision) {
+  constexpr std::size_t kShortestCommit = 4;
+  const auto all = folders_in(repository / kSnapshots);
+  const auto wanted = revision.empty() ? std::string(kMain) : revision;
+  const auto ref = repository / kRefs / wanted;
+  if (is_file(ref)) {
+    const auto commit = first_line(ref);
+    const auto snapshot = repository / kSnapshots / commit;
+    require(is_plain_name(commit) && is_folder(snapshot), repository.string(), " has ", wanted,
+            " at the commit ", commit,
+            ", whose files were not downloaded; it has: ", names_of(all));
+    return snapshot;
+  }
+  std::vector<fs::path> same;
+  if (wanted.size() >= kShortestCommit && !revision.empty())
+    std::copy_if(all.begin(), all.end(), std::back_inserter(same), [&](const fs::path& snapshot) {
+      return snapshot.filename().string().starts_with(wanted);
+    });
+  if (same.empty() && revision.empty() && all.size() == 1) return all.front();
+  require(same.size() == 1, repository.string(), " has no revision ", wanted,
+          "; snapshots that were downloaded: ", names_of(all));
+  return same.front();
+}
+
+// Where `path` lies in a cache: the repository's folder, and how many components follow it.
+struct InCache {
+  fs::path folder = {};
+  std::vector<std::string> rest = {};
+};
+
+std::optional<InCache> place_in_cache(const fs::path& path) {
+  InCache place;
+  for (auto at = without_slash(path); at.has_relative_path(); at = at.parent_path()) {
+    const auto name = at.filename().string();
+    if (!repository_of_folder(name).empty()) {
+      place.folder = at;
+      std::reverse(place.rest.begin(), place.rest.end());
+      const bool is_cache = place.rest.empty() || place.rest.front() == kSnapshots;
+      return is_cache ? std::optional(place) : std::nullopt;
+    }
+    place.rest.push_back(name);
+  }
+  return {};
+}
+
+}  // namespace
+
+fs::path hub_cache() {
+  for (const char* const name : {"HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"})
+    if (const auto cache = variable(name); !cache.empty()) return expanded(cache);
+  if (const auto home = variable("HF_HOME"); !home.empty()) return expanded(home) / "hub";
+  const auto caches = variable("XDG_CACHE_HOME");
+  return expanded(caches.empty() ? "~/.cache" : caches) / "huggingface" / "hub";
+}
+
+std::optional<HubName> hub_name(const std::string& name) {
+  HubName found;
+  auto rest = name;
+  const auto at = rest.find('@');
+  if (at != rest.npos) {
+    found.revision = rest.substr(at + 1);
+    rest.erase(at);
+    if (found.revision.empty() || found.revision.find("..") != std::string::npos ||
+        found.revision.front() == '/')
+      return {};
+  }
+  const auto slash = rest.find('/');
+  if (slash == rest.npos) return {};
+  const auto inside = rest.find('/', slash + 1);
+  found.repository = rest.substr(0, inside);
+  if (inside != rest.npos) found.inside = rest.substr(inside + 1);
+  for (const auto& part : found.inside)
+    if (part == "..") return {};
+  const bool is_name =
+      is_plain_name(rest.substr(0, slash)) && is_plain_name(found.repository.substr(slash + 1));
+  return is_name && !found.inside.is_absolute() ? std::optional(found) : std::nullopt;
+}
+
+fs::path find_in_hub(const HubName& name, const fs::path& cache) {
+  const auto folder = cache / folder_of_repository(name.repository);
+  if (!is_folder(folder)) return {};
+  const auto snapshot = snapshot_in(folder, name.revision);
+  if (name.inside.empty()) return snapshot;
+  require(is_there(snapshot / name.inside), snapshot.string(), " has no ", name.inside.string());
+  return snapshot / name.inside;
+}
+
+fs::path snapshot_of(const fs::path& path) {
+  const auto place = place_in_cache(path);
+  const bool is_above = place && place->rest.size() < 2;
+  if (!is_above || !is_folder(place->folder / kSnapshots)) return path;
+  return snapshot_in(place->folder, "");
+}
+
+std::string model_name(const fs::path& path) {
+  const auto place = place_in_cache(path);
+  const bool is_model = place && place->rest.size() <= 2;
+  const auto name = is_model ? repository_of_folder(place->folder.filename().string())
+                             : without_slash(path).filename().string();
+  return fs::path(name).filename().string();
+}
+
+std::string hub_repository(const fs::path& path) {
+  const auto place = place_in_cache(path);
+  return place ? repository_of_folder(place->folder.filename().string()) : "";
+}
+
+}  // namespace braid

@@ -1,0 +1,41 @@
+// Hugging Face's cache of downloaded repositories:
+// HUB/models--ORG--NAME/{refs/REVISION, snapshots/COMMIT/files}.
+// Only files that are there are looked up; nothing is downloaded.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+
+namespace braid {
+
+// The folder that huggingface_hub uses: HF_HUB_CACHE, HUGGINGFACE_HUB_CACHE, HF_HOME/hub,
+// XDG_CACHE_HOME/huggingface/hub or ~/.cache/huggingface/hub, the first that is set.
+std::filesystem::path hub_cache();
+
+// A name in the cache: "org/name", "org/name@revision", "org/name/file.gguf".
+struct HubName {
+  std::string repository;        // "org/name"
+  std::string revision = {};     // a branch, a tag or (the beginning of) a commit; empty: main
+  std::filesystem::path inside;  // a path in the repository; may be empty
+};
+
+// Empty if `name` cannot be one.
+std::optional<HubName> hub_name(const std::string& name);
+
+// The path that a name stands for in the cache; empty if the cache lacks the repository. Throws
+// InputError if it has the repository, but not the revision or the file.
+std::filesystem::path find_in_hub(const HubName& name, const std::filesystem::path& cache);
+
+// The folder of the snapshot, if `path` is a repository's folder in a cache ("models--org--name")
+// or the folder "snapshots" in it; otherwise `path`. Throws InputError if there is none.
+std::filesystem::path snapshot_of(const std::filesystem::path& path);
+
+// The name of the model or file at `path`: its last component. A snapshot and a repository's folder
+// have the name of the model ("FLUX.1-dev"), not that of a commit.
+std::string model_name(const std::filesystem::path& path);
+
+// The repository ("org/name") that `path` lies in, if it lies in a cache; else empty.
+std::string hub_repository(const std::filesystem::path& path);
+
+}  // namespace braid

@@ -1,0 +1,146 @@
+// Names and folders of Hugging Face's cache, laid out as huggingface_hub does.
+#include "base/hub_cache.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <map>
+
+#include "base/file.h"
+#include "message_of.h"
+#include "temporary_folder.h"
+
+namespace braid::hub_cache_test {
+
+namespace fs = std::filesystem;
+using testing::AllOf;
+using testing::HasSubstr;
+
+const std::string kFirst = "3de623fc3c33e44ffbe2bad470d0f45bccf2eb21";
+const std::string kSecond = "3de6aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
+
+// The environment of a test, restored after it.
+class Variables {
+ public:
+  explicit Variables(const std::map<std::string, std::string>& set) {
+    for (const char* const name :
+         {"HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "HF_HOME", "XDG_CACHE_HOME", "HOME"}) {
+      const auto* const old = std::getenv(name);
+      if (old) before_[name] = old;
+      ::unsetenv(name);
+      names_.emplace_back(name);
+    }
+    for (const auto& [name, value] : set) ::setenv(name.c_str(), value.c_str(), 1);
+  }
+  Variables(const Variables&) = delete;
+  Variables& operator=(const Variables&) = delete;
+  ~Variables() {
+    for (const auto& name : names_) ::unsetenv(name.c_str());
+    for (const auto& [name, value] : before_) ::setenv(name.c_str(), value.c_str(), 1);
+  }
+
+ private:
+  std::vector<std::string> names_;
+  std::map<std::string, std::string> before_;
+};
+
+class HubCache : public testing::Test {
+ protected:
+  HubCache() {
+    for (const auto& commit : {kFirst, kSecond}) fs::create_directories(snapshot(commit));
+    fs::create_directories(repository() / "refs/pr");
+    write_file(repository() / "refs/main", kFirst);
+    write_file(repository() / "refs/pr/7", kSecond + "\n");
+    write_file(snapshot(kFirst) / "a.gguf", "");
+  }
+  fs::path repository() const { return folder_ / "models--org--A-1.dev"; }
+  fs::path snapshot(const std::string& commit) const { return repository() / "snapshots" / commit; }
+  fs::path found(const std::string& name) const {
+    const auto parsed = hub_name(name);
+    return parsed ? find_in_hub(*parsed, folder_.path()) : fs::path("no name");
+  }
+  std::string refusal(const std::string& name) const {
+    return message_of([&] { (void)found(name); });
+  }
+  const TemporaryFolder folder_;
+};
+
+TEST_F(HubCache, HasTheModelOfAName) {
+  EXPECT_EQ(found("org/A-1.dev"), snapshot(kFirst));
+  EXPECT_EQ(found("org/A-1.dev@main"), snapshot(kFirst));
+  EXPECT_EQ(found("org/A-1.dev@pr/7"), snapshot(kSecond));
+  EXPECT_EQ(found("org/A-1.dev@" + kSecond), snapshot(kSecond));
+  EXPECT_EQ(found("org/A-1.dev@3de623f"), snapshot(kFirst));
+  EXPECT_EQ(found("org/A-1.dev/a.gguf"), snapshot(kFirst) / "a.gguf");
+  EXPECT_EQ(found("org/other"), "");
+}
+
+TEST_F(HubCache, NamesTheRevisionsThatItHas) {
+  EXPECT_THAT(refusal("org/A-1.dev@v2"), AllOf(HasSubstr("no revision v2"), HasSubstr(kFirst)));
+  EXPECT_THAT(refusal("org/A-1.dev@3de6"), HasSubstr("no revision 3de6")) << "two begin so";
+  EXPECT_THAT(refusal("org/A-1.dev/b.gguf"), HasSubstr("has no b.gguf"));
+  fs::remove_all(snapshot(kFirst));
+  EXPECT_THAT(refusal("org/A-1.dev"),
+              AllOf(HasSubstr("not downloaded"), HasSubstr(kFirst), HasSubstr(kSecond)));
+  fs::remove(repository() / "refs/main");
+  EXPECT_EQ(found("org/A-1.dev"), snapshot(kSecond)) << "the only one";
+}
+
+TEST_F(HubCache, PathsAreNoNames) {
+  for (const char* const path :
+       {"model", "/org/name", "./a/b", "../a", "a/../b", "org/name/../../x", "a b/c", "org/", "",
+        "org/name@", "org/name@../x", "org/name@/x"})
+    EXPECT_FALSE(hub_name(path)) << path;
+}
+
+TEST_F(HubCache, AboveASnapshotLiesItsModel) {
+  EXPECT_EQ(snapshot_of(repository()), snapshot(kFirst));
+  EXPECT_EQ(snapshot_of(repository() / ""), snapshot(kFirst));
+  EXPECT_EQ(snapshot_of(repository() / "snapshots"), snapshot(kFirst));
+  for (const auto& other : {snapshot(kSecond), folder_.path(), snapshot(kFirst) / "a.gguf"})
+    EXPECT_EQ(snapshot_of(other), other);
+  fs::create_directories(folder_ / "models--none");
+  EXPECT_EQ(snapshot_of(folder_ / "models--none"), folder_ / "models--none");
+}
+
+// The order of huggingface_hub's constants.py.
+TEST_F(HubCache, IsWhereTheEnvironmentSays) {
+  std::map<std::string, std::string> set = {{"HOME", "/home/u"}};
+  const auto expect = [&](const char* where) {
+    const Variables variables(set);
+    EXPECT_EQ(hub_cache(), where);
+  };
+  expect("/home/u/.cache/huggingface/hub");
+  set["XDG_CACHE_HOME"] = "/x";
+  expect("/x/huggingface/hub");
+  set["HF_HOME"] = "~/h";
+  expect("/home/u/h/hub");
+  set["HUGGINGFACE_HUB_CACHE"] = "/old";
+  expect("/old");
+  set["HF_HUB_CACHE"] = "/new";
+  expect("/new");
+}
+
+TEST(ModelName, IsTheLastComponent) {
+  EXPECT_EQ(model_name("models/demo"), "demo");
+  EXPECT_EQ(model_name("models/demo/"), "demo");
+  EXPECT_EQ(model_name("models/demo/."), "demo");
+  EXPECT_EQ(model_name("a/flux1-dev.safetensors"), "flux1-dev.safetensors");
+}
+
+TEST(ModelName, OfASnapshotIsTheModels) {
+  const std::string hub = "/hub/models--black-forest-labs--FLUX.1-dev";
+  for (const auto& path :
+       {hub, hub + "/", hub + "/snapshots", hub + "/snapshots/" + kFirst,
+        hub + "/snapshots/" + kFirst + "/", std::string("black-forest-labs/FLUX.1-dev")})
+    EXPECT_EQ(model_name(path), "FLUX.1-dev") << path;
+  EXPECT_EQ(model_name(hub + "/snapshots/" + kFirst + "/a.gguf"), "a.gguf");
+  EXPECT_EQ(model_name("/hub/models--gpt2/snapshots/" + kFirst), "gpt2");
+  EXPECT_EQ(model_name("/a/models--x--y/notes"), "notes") << "not a cache";
+  EXPECT_EQ(hub_repository(hub + "/snapshots/" + kFirst + "/a.gguf"),
+            "black-forest-labs/FLUX.1-dev");
+  EXPECT_EQ(hub_repository("/a/b"), "");
+}
+
+}  // namespace braid::hub_cache_test
