@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "app/files/temporary_pages.h"
+#include "pipeline/memory/temporary_pages.h"
 #include "pipeline/planner/fit.h"
 
 namespace braid {

@@ -1,9 +1,9 @@
 // The models of `braid serve`: what the config files say of each, and those that are loaded.
 #pragma once
 
-#include "app/files/temporary_pages.h"
 #include "app/flags/flags.h"
 #include "pipeline/engine.h"
+#include "pipeline/memory/temporary_pages.h"
 #include "serve/backend.h"
 #include "serve/residency.h"
 

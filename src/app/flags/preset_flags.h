@@ -4,7 +4,7 @@
 #include <set>
 
 #include "app/flags/flag_reader.h"
-#include "app/machine/gpus.h"
+#include "base/gpus.h"
 #include "pipeline/memory/presets.h"
 
 namespace braid {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "app/machine/gpu_nodes.h"
+#include "base/gpu_nodes.h"
 
 namespace braid {
 

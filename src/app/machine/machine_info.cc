@@ -14,12 +14,12 @@
 #include <sstream>
 
 #include "app/files/bundled_model.h"
-#include "app/machine/gpus.h"
 #include "app/print/info/preset_info.h"
 #include "app/print/readable.h"
 #include "base/control_group.h"
 #include "base/cpu.h"
 #include "base/gpu_runtime.h"
+#include "base/gpus.h"
 #include "braid/braid.h"
 #include "comm/process/device_link.h"
 #include "ops/attention_kernel.h"

@@ -3,13 +3,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/stat.h>
 
 #include <map>
 
-#include "app/machine/gpus.h"
 #include "base/control_group.h"
-#include "made_topology.h"
 
 namespace braid::environment_test {
 
@@ -28,52 +25,6 @@ std::map<std::string, std::string> wanted_for(std::vector<std::string> architect
     EXPECT_TRUE(wanted.emplace(variable.name, variable.value).second) << variable.name << " twice";
   }
   return wanted;
-}
-
-TEST(GpuNodes, AreReadFromTheKernelsList) {
-  const MadeTopology made;
-  made.add(0, 0, 64'000'000'000);
-  made.add(1, 110001, 17'163'091'968);
-  made.add(2, 90010, 68'702'699'520);
-  made.add(10, 90402, 205'822'885'888);
-  const auto gpus = read_gpu_nodes(made.path());
-  ASSERT_EQ(gpus.size(), 3u);
-  EXPECT_EQ(gpus[0].architecture, "gfx1101");
-  EXPECT_EQ(gpus[0].bytes, 17'163'091'968u);
-  EXPECT_EQ(gpus[1].architecture, "gfx90a");
-  EXPECT_EQ(gpus[2].architecture, "gfx942");
-  EXPECT_EQ(gpus[2].node, 10);
-}
-
-TEST(GpuNodes, ThatCannotBeReadAreLeftOut) {
-  EXPECT_TRUE(read_gpu_nodes("/no/such/folder").empty());
-  const MadeTopology made;
-  made.add(1, 110000, 1);
-  std::ofstream(made.path() / "nodes" / "1" / "properties") << "not what it should be";
-  std::filesystem::create_directories(made.path() / "nodes" / "2");
-  std::filesystem::create_directories(made.path() / "nodes" / "x");
-  EXPECT_TRUE(read_gpu_nodes(made.path()).empty());
-}
-
-TEST(GpuNodes, AreNoneWithNegativeNumbersOrAPipe) {
-  const MadeTopology made;
-  made.add(-3, 110000, 1);
-  made.add(1, 110000, 1);
-  made.add(2, 110000, 1);
-  std::ofstream(made.path() / "nodes" / "1" / "properties") << "gfx_target_version -110000\n";
-  const auto pipe = made.path() / "nodes" / "2" / "properties";
-  std::filesystem::remove(pipe);
-  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
-  EXPECT_TRUE(read_gpu_nodes(made.path()).empty());
-}
-
-TEST(GpuNodes, HaveAnIdOfTheirOwn) {
-  const MadeTopology made;
-  made.add(1, 110000, 1);
-  std::ofstream(made.path() / "nodes" / "1" / "properties", std::ios::app) << "unique_id 291\n";
-  const auto gpus = read_gpu_nodes(made.path());
-  ASSERT_EQ(gpus.size(), 1u);
-  EXPECT_EQ(gpus[0].unique_id, 0x123u);
 }
 
 TEST(Environment, IsLeftAloneWhereThereIsNoGpu) {
@@ -125,47 +76,6 @@ TEST(Environment, KeepsWhatTheUserHasSet) {
   EXPECT_EQ(who_set("BRAID_TEST_MINE"), SetBy::kUser);
   EXPECT_EQ(who_set("BRAID_TEST_NEW"), SetBy::kBraid);
   EXPECT_EQ(who_set("BRAID_TEST_RENAMED"), SetBy::kNobody);
-}
-
-TEST(Gpus, AreChosenAndOrderedByTheirNumbers) {
-  const std::vector<Gpu> all = {{"a", 1, "GPU-000000000000000a"}, {"b", 2, {}}, {"c", 3, {}}};
-  const auto names = [&](const char* numbers) {
-    std::string names;
-    for (const auto& gpu : visible(all, numbers)) names += gpu.architecture;
-    return names;
-  };
-  EXPECT_EQ(names(nullptr), "abc");
-  EXPECT_EQ(names(""), "");
-  EXPECT_EQ(names("2,0"), "ca");
-  EXPECT_EQ(names("1,-1,0"), "b");
-  EXPECT_EQ(names("0,7,1"), "a");
-  EXPECT_EQ(names("GPU-1234"), "");
-  EXPECT_EQ(names("1,GPU-000000000000000a"), "ba");
-  EXPECT_EQ(names("1,,0"), "b");
-}
-
-// As in HIP: CUDA's variable counts if HIP's own is not set.
-TEST(Gpus, AreThoseThatHipWouldSee) {
-  const MadeTopology made;
-  made.add(1, 110000, 1);
-  made.add(2, 110001, 1);
-  std::ofstream(made.path() / "nodes" / "1" / "properties", std::ios::app) << "unique_id 291\n";
-  const std::map<std::string, std::string> cases = {
-      {"CUDA_VISIBLE_DEVICES=1", "gfx1101"},
-      {"HIP_VISIBLE_DEVICES=1", "gfx1101"},
-      {"ROCR_VISIBLE_DEVICES=1", "gfx1101"},
-      {"ROCR_VISIBLE_DEVICES=GPU-0000000000000123", "gfx1100"}};
-  ::setenv("BRAID_KFD_TOPOLOGY", made.path().c_str(), 1);
-  if (find_gpus().size() != 2) GTEST_SKIP() << "this machine's own GPUs come first";
-  for (const auto& [variable, architecture] : cases) {
-    const auto name = variable.substr(0, variable.find('='));
-    ::setenv(name.c_str(), variable.substr(name.size() + 1).c_str(), 1);
-    const auto gpus = find_gpus();
-    ::unsetenv(name.c_str());
-    ASSERT_EQ(gpus.size(), 1u) << variable;
-    EXPECT_EQ(gpus[0].architecture, architecture) << variable;
-  }
-  ::unsetenv("BRAID_KFD_TOPOLOGY");
 }
 
 }  // namespace braid::environment_test

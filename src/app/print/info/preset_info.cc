@@ -4,7 +4,7 @@
 
 #include "app/flags/memory_words.h"
 #include "app/machine/environment.h"
-#include "app/machine/gpus.h"
+#include "base/gpus.h"
 #include "pipeline/memory/presets.h"
 
 namespace braid {

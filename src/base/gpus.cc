@@ -1,4 +1,4 @@
-#include "app/machine/gpus.h"
+#include "base/gpus.h"
 
 #include <dlfcn.h>
 
@@ -8,7 +8,7 @@
 #include <memory>
 #include <sstream>
 
-#include "app/machine/gpu_nodes.h"
+#include "base/gpu_nodes.h"
 
 namespace braid {
 namespace {

@@ -1,4 +1,4 @@
-#include "app/machine/gpu_nodes.h"
+#include "base/gpu_nodes.h"
 
 #include <algorithm>
 #include <charconv>

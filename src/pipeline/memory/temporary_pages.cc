@@ -1,4 +1,4 @@
-#include "app/files/temporary_pages.h"
+#include "pipeline/memory/temporary_pages.h"
 
 #include <fcntl.h>
 #include <sys/file.h>
