@@ -17,6 +17,7 @@ struct ApiError : std::runtime_error {
   int status;                 // HTTP status
   std::string code, param;    // "queue_full"; the offending field; may be empty
   int retry_after = 0;        // seconds; 0: not sent
+  std::string allow = {};     // methods to name
   bool is_last_word = false;  // trying again would end the same way: OpenAI's clients retry
 };
 

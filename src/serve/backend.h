@@ -17,6 +17,8 @@ class BackendLost : public Error {
 
 struct Backend {
   std::string model;  // its name for clients: "demo"
+  // Further names by which clients may ask for it: those that are listed, and others.
+  std::vector<std::string> names = {}, aliases = {};
   ModelInfo info;
   // Like Pipeline::complete. Any thread may call it, also while pictures are being made.
   std::function<Request(const Request&, const Hooks&)> complete;
@@ -36,9 +38,13 @@ struct Backend {
   };
   std::vector<ControlNet> controlnets = {};
   bool has_redux = false;  // references have scales
+  double unguided = 1;     // the scale at which true guidance is off
   // LoRAs that requests may name, and their files; null if they may name none.
   std::function<std::map<std::string, std::filesystem::path>()> loras = {};
   std::vector<Adapter> adapters = {};  // of all requests, applied before those they name
+  // Frees the memory of all models until their next use; null if they stay. On the thread of
+  // generate(), between its calls.
+  std::function<void()> release = {};
   // If ranks are processes: called about once a second while idle, on the thread of generate(), and
   // once at the end. Throws BackendLost.
   std::function<void()> keep_alive = {};

@@ -42,7 +42,18 @@ std::array<signed char, 256> values_of_digits() {
   values.fill(-1);
   for (std::size_t i = 0; i < kDigits.size(); ++i)
     values[static_cast<unsigned char>(kDigits[i])] = static_cast<signed char>(i);
+  values['-'] = 62;  // of the alphabet for URLs (RFC 4648, section 5)
+  values['_'] = 63;
   return values;
+}
+
+// A data URL without what precedes its base64 (RFC 2397); other text unchanged.
+std::string_view without_data_head(std::string_view text, const std::string& param) {
+  if (ascii_lower_case(text.substr(0, 5)) != "data:") return text;
+  const auto comma = text.find(',');
+  if (comma == text.npos || !ascii_lower_case(text.substr(0, comma)).ends_with(";base64"))
+    refuse(param, "'" + param + "' should be a data URL in base64, as data:image/png;base64,...");
+  return text.substr(comma + 1);
 }
 
 bool is_absolute(std::string_view target) {
@@ -113,7 +124,7 @@ void add_base64(std::string& text, std::string_view bytes) {
 
 std::string bytes_of_base64(std::string_view text, const std::string& param) {
   static const auto values = values_of_digits();
-  if (text.starts_with("data:")) text.remove_prefix(std::min(text.find(',') + 1, text.size()));
+  text = without_data_head(text, param);
   while (text.ends_with('=') || text.ends_with('\n') || text.ends_with('\r')) text.remove_suffix(1);
   std::string bytes;
   bytes.reserve(text.size() * 3 / 4);

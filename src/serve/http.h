@@ -18,7 +18,11 @@ struct HttpRequest {
   std::map<std::string, std::string> query;    // decoded
   std::map<std::string, std::string> headers;  // names in lower case
   std::string body;
+  int version = 11;                            // 10: HTTP/1.0
   std::string client_address, server_address;  // without ports
+  // As the client knows the server: "https://example.org" (empty if it does not say), and the path
+  // below which it stands, "/pictures" or empty.
+  std::string site, prefix;
 
   std::string header(const std::string& name) const {
     const auto it = headers.find(name);

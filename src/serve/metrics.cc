@@ -1,5 +1,9 @@
 #include "serve/metrics.h"
 
+#include <unistd.h>
+
+#include <fstream>
+
 #include "base/error.h"
 
 namespace braid::serve {
@@ -16,6 +20,13 @@ std::string gauge(const std::string& name, const std::string& help, Number value
 }
 
 }  // namespace
+
+// The second number of /proc/self/statm, in pages.
+std::uint64_t resident_bytes() {
+  std::uint64_t all = 0, resident = 0;
+  std::ifstream("/proc/self/statm") >> all >> resident;
+  return resident * std::uint64_t(::sysconf(_SC_PAGESIZE));
+}
 
 void Histogram::add(double seconds) {
   for (std::size_t i = 0; i < kBounds.size(); ++i)

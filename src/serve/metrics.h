@@ -28,6 +28,8 @@ class Histogram {
   double sum_ = 0;
 };
 
+std::uint64_t resident_bytes();  // of this process
+
 class Metrics {
  public:
   void request_ended(const std::string& outcome, double seconds);  // done, failed, cancelled ...

@@ -153,6 +153,7 @@ bool Service::load() {
                           const std::scoped_lock lock(mutex_);
                           if (at.total > 0) loaded_ = double(at.done) / double(at.total);
                         },
+                    .warning = options_.on_warning,
                     .stop = stop_loading_.get_token()};
   try {
     auto backends = load_(hooks);
@@ -181,16 +182,36 @@ void Service::keep_alive() {
   }
 }
 
+// While nothing runs or waits.
+void Service::look_after_models(std::unique_lock<std::mutex>& lock) {
+  const bool is_released = std::exchange(wants_release_, false);
+  lock.unlock();
+  if (is_released)
+    backend().release();
+  else
+    keep_alive();
+  lock.lock();
+}
+
+bool Service::release_models() {
+  const std::scoped_lock lock(mutex_);
+  if (backends_.empty() || !backends_.front().release) return false;
+  wants_release_ = true;
+  changed_.notify_all();
+  return true;
+}
+
 // Waits for a job; null if there will be no more.
 std::shared_ptr<Job> Service::next() {
   std::unique_lock lock(mutex_);
-  const auto has_news = [&] { return queue_.num_jobs() > 0 || readiness_ != Readiness::kReady; };
-  while (!changed_.wait_for(lock, kHeartbeat, has_news)) {
-    kept_.forget_old();
-    lock.unlock();
-    keep_alive();
-    lock.lock();
+  const auto has_work = [&] { return queue_.num_jobs() > 0 || readiness_ != Readiness::kReady; };
+  while (!has_work()) {
+    const bool has_news =
+        changed_.wait_for(lock, kHeartbeat, [&] { return has_work() || wants_release_; });
+    if (!has_work()) look_after_models(lock);
+    if (!has_news) kept_.forget_old();
   }
+  wants_release_ = false;  // a job uses its model
   running_ = readiness_ == Readiness::kStopped ? nullptr : queue_.pop();
   if (!running_) change(Readiness::kStopped);
   return running_;

@@ -18,7 +18,9 @@ struct ServiceOptions {
   int max_waiting_pictures = 64;
   std::size_t max_waiting_input_bytes = std::size_t(512) << 20;  // of pictures that jobs bring
   KeepLimits keep = {};
-  // Called once jobs are accepted, for each job that ends, and after the last one has ended.
+  // Called for what loading warns of, once jobs are accepted, for each job that ends, and after the
+  // last one has ended.
+  std::function<void(const std::string& sentence)> on_warning = {};
   std::function<void()> on_ready = {};
   std::function<void(const Job&)> on_end = {};
   std::function<void()> on_stopped = {};
@@ -60,6 +62,9 @@ class Service {
   int jobs_before(const Job& job) const;  // started before a queued one
   // A waiting job ends at once, a running one within a step. A finished job stays as it is.
   void cancel(const std::shared_ptr<Job>& job);
+  // Frees the models' memory as soon as nothing runs or waits; the next job loads its model again.
+  // False if the models stay.
+  bool release_models();
 
   void drain();                        // takes no more jobs, and stops when the last one is fetched
   void stop();                         // also cancels all jobs
@@ -74,6 +79,7 @@ class Service {
   void keep_alive();
   void wait_for_readers();
   std::shared_ptr<Job> next();
+  void look_after_models(std::unique_lock<std::mutex>& lock);
   void run(const std::shared_ptr<Job>& job);
   void make_pictures(Job& job);
   Ending cancelled() const;
@@ -97,7 +103,7 @@ class Service {
   Queue queue_;
   std::shared_ptr<Job> running_;
   KeptJobs kept_;
-  bool is_cut_short_ = false;
+  bool is_cut_short_ = false, wants_release_ = false;
   std::stop_source stop_loading_;
   std::thread thread_;
 };

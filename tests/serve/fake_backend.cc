@@ -11,6 +11,8 @@ void FakeEngine::draw(const Request& request, const Hooks& hooks) {
     changed_.notify_all();
   }
   if (request.prompts.front() == "fails") throw Error("the device is out of memory");
+  if (request.guidance == 0) hooks.warning("the guidance is not used");  // again
+  if (request.prompts.front() == "long") hooks.warning("the prompt's end is ignored");
   if (request.adapters && request.adapters->back().file == "/models/odd.safetensors")
     throw InputError("odd.safetensors does not fit this model");
   if (request.prompts.front() == "is lost") throw BackendLost("rank 1 is gone");

@@ -18,6 +18,12 @@ class FakeEngine {
   explicit FakeEngine(Steps steps = Steps::kAtOnce, std::size_t num_models = 1)
       : num_models_(num_models), is_held_(steps == Steps::kHeld) {}
 
+  // What the model is, where a test wants another one. Set before the engine is loaded.
+  std::function<void(Backend&)> adapt = {};
+  int num_releases() {
+    const std::scoped_lock lock(mutex_);
+    return releases_;
+  }
   // Allows so many more steps.
   void release(int steps) {
     const std::scoped_lock lock(mutex_);
@@ -70,6 +76,10 @@ class FakeEngine {
                                                           {"odd", "/models/odd.safetensors"}};
     };
     backend.adapters = {{"/models/always.safetensors", 2}};
+    backend.release = [this] {
+      const std::scoped_lock lock(mutex_);
+      ++releases_;
+    };
     backend.generate = [this](const Request& request, const Hooks& hooks) { draw(request, hooks); };
     backend.text = [](const Picture& picture, const Request& request,
                       const std::vector<InputFile>& files) {
@@ -81,12 +91,14 @@ class FakeEngine {
       text.emplace_back("seed", std::to_string(picture.seed));
       return text;
     };
+    if (adapt) adapt(backend);
     return backend;
   }
 
   Load load() {
     return [this](const Hooks& hooks) {
       hooks.progress({.phase = Phase::kLoad, .done = 1, .total = 2});
+      if (hooks.warning) hooks.warning("a file is left over");
       std::vector<Backend> backends(num_models_, backend());
       for (std::size_t i = 1; i < backends.size(); ++i) backends[i].model += std::to_string(i);
       return backends;
@@ -101,7 +113,7 @@ class FakeEngine {
   std::condition_variable changed_;
   std::size_t num_models_;  // demo, demo1, demo2 ...
   bool is_held_;
-  int allowed_ = 0, calls_ = 0;
+  int allowed_ = 0, calls_ = 0, releases_ = 0;
   Request last_;
   double preview_interval_ = -1;  // of the last call
 };

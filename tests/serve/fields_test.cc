@@ -146,7 +146,7 @@ TEST(Fields, RefuseBottomlessNesting) {
 }
 
 TEST(Fields, RefuseAModelThatIsNotThere) {
-  const auto found = refusal(R"({"prompt": "a", "model": "dall-e-3"})");
+  const auto found = refusal(R"({"prompt": "a", "model": "sdxl"})");
   EXPECT_EQ(found.status, 404);
   EXPECT_EQ(found.code, "model_not_found");
 }

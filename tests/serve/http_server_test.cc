@@ -31,7 +31,7 @@ TEST(HttpServer, KnowsItselfByTheAddressItIsReachedAt) {
   const Server server(engine, {}, {.address = "127.0.0.2"});
   const auto status = [&](const std::string& host) {
     RawClient client(server.port(), "127.0.0.2");
-    return status_of(client.asked("GET /livez HTTP/1.0\r\nhost: " + host + "\r\n\r\n"));
+    return status_of(client.asked("GET /v1/models HTTP/1.0\r\nhost: " + host + "\r\n\r\n"));
   };
   EXPECT_EQ(status("127.0.0.2:8188"), 200);
   EXPECT_EQ(status("127.0.0.3:8188"), 403);
@@ -46,7 +46,7 @@ TEST(HttpServer, KnowsItselfByAbsoluteAddresses) {
   EXPECT_EQ(status("http://127.0.0.1:8188/livez"), 200);
   EXPECT_EQ(status("http://pictures.example/v1/models", "host: evil.example\r\n"), 200);
   EXPECT_EQ(status("http://evil.example/v1/models", "host: localhost\r\n"), 403);
-  EXPECT_EQ(status("http://localhost.evil.example/livez"), 403);
+  EXPECT_EQ(status("http://localhost.evil.example/v1/models"), 403);
   EXPECT_EQ(status("https://localhost/livez"), 400) << "there is no TLS";
   const std::string page = "origin: http://evil.example\r\n";
   EXPECT_EQ(status("http://localhost/livez", "host: evil.example\r\n" + page), 403);

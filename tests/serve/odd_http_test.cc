@@ -31,7 +31,7 @@ TEST(OddHttp, RefusesWhatIsAmbiguous) {
     EXPECT_EQ(status_of(all), 400) << odd;
     EXPECT_THAT(all, Not(HasSubstr("alive"))) << odd;
   }
-  EXPECT_THAT(RawClient(server.port()).asked("GET /livez HTTP/1.1\r\n\r\n"),
+  EXPECT_THAT(RawClient(server.port()).asked("GET /v1/models HTTP/1.1\r\n\r\n"),
               HasSubstr("there is no Host header"));
 }
 

@@ -135,8 +135,10 @@ TEST_F(PictureOptions, OfTheWebUisClientsAreOfMasks) {
   EXPECT_EQ(pictures_of("/sdapi/v1/img2img", wish).mask_blur, 3);
   wish["mask_blur_y"] = 4;
   expect_refused("/sdapi/v1/img2img", wish, "mask_blur_x", "should be equal");
-  wish["inpainting_fill"] = 0;
-  expect_refused("/sdapi/v1/img2img", wish, "inpainting_fill", "should be 1 here");
+  for (const int fill : {2, 3}) {
+    wish["inpainting_fill"] = fill;
+    expect_refused("/sdapi/v1/img2img", wish, "inpainting_fill", "no start from latent noise");
+  }
   wish["resize_mode"] = 3;
   expect_refused("/sdapi/v1/img2img", wish, "resize_mode", "3");
 }

@@ -53,9 +53,9 @@ class PicturesIn : public testing::Test {
   std::string post(const std::string& path, const nlohmann::json& json) const {
     return server_.ask("POST " + path, "", json.dump());
   }
-  void expect_refused(const std::string& answer, const std::string& param,
-                      const std::string& words) const {
-    EXPECT_EQ(status_of(answer), 400) << answer;
+  void expect_refused(const std::string& answer, const std::string& param, const std::string& words,
+                      int status = 400) const {
+    EXPECT_EQ(status_of(answer), status) << answer;
     EXPECT_EQ(json_of(answer)["error"]["param"], param) << answer;
     EXPECT_THAT(answer, HasSubstr(words));
   }
@@ -184,11 +184,11 @@ TEST_F(PicturesIn, AreRefusedByTheirField) {
 
 TEST_F(PicturesIn, ThatClaimToBeHugeAreRefusedFromTheirHeads) {
   expect_refused(post("/v1/jobs", {{"prompt", "a"}, {"init", base64(bomb(30000))}}), "init",
-                 "30000x30000 pixels, at most 33554432 are read");
+                 "30000x30000 pixels, at most 33554432 are read", 413);
   // Each is small enough, both together are not: that is found before the first is decoded.
   const auto large = base64(bomb(4096)), other = base64(bomb(5000));
   expect_refused(post("/v1/jobs", {{"prompt", "a"}, {"reference", {large, other}}}), "reference",
-                 "5000x5000 pixels, at most 16777216 are read");
+                 "5000x5000 pixels, at most 16777216 are read", 413);
 }
 
 TEST_F(PicturesIn, MakeNoLargerPictureThanThereMayBe) {

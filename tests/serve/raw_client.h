@@ -6,6 +6,7 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <array>
@@ -23,6 +24,14 @@ class RawClient {
     EXPECT_EQ(::inet_pton(AF_INET, server, &address.sin_addr), 1);
     EXPECT_EQ(::connect(socket_, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
   }
+  // At a Unix socket.
+  explicit RawClient(const std::string& path)
+      : socket_(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    path.copy(address.sun_path, sizeof address.sun_path - 1);
+    EXPECT_EQ(::connect(socket_, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+  }
   RawClient(const RawClient&) = delete;
   RawClient& operator=(const RawClient&) = delete;
   ~RawClient() { leave(); }
@@ -31,6 +40,8 @@ class RawClient {
     if (socket_ >= 0) ::close(socket_);
     socket_ = -1;
   }
+  // Says that nothing more will come, and goes on reading.
+  void close_own_direction() const { ::shutdown(socket_, SHUT_WR); }
   void send(const std::string& bytes) const {
     for (std::size_t sent = 0; sent < bytes.size();) {
       const auto n = ::send(socket_, bytes.data() + sent, bytes.size() - sent, MSG_NOSIGNAL);

@@ -13,9 +13,9 @@ namespace braid::serve {
 class Server {
  public:
   explicit Server(FakeEngine& engine, Access access = {}, HttpServerOptions options = {},
-                  ServiceOptions service = {})
+                  ServiceOptions service = {}, const std::function<void(ApiContext&)>& adapt = {})
       : service_(engine.load(), std::move(service)),
-        api_({.service = service_}, std::move(access)),
+        api_(adapted_context(adapt), std::move(access)),
         server_(api_, with_own_port(std::move(options))),
         thread_([this] { server_.run(); }) {
     service_.start();
@@ -49,6 +49,11 @@ class Server {
   }
 
  private:
+  ApiContext adapted_context(const std::function<void(ApiContext&)>& adapt) {
+    ApiContext context{.service = service_};
+    if (adapt) adapt(context);
+    return context;
+  }
   static HttpServerOptions with_own_port(HttpServerOptions options) {
     options.port = 0;
     return options;

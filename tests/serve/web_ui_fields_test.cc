@@ -65,7 +65,7 @@ TEST_F(WebUiFields, AreRefusedWhereAScriptIsOn) {
 TEST_F(WebUiFields, PassAtTheirDefaults) {
   const json silly_tavern = {{"sampler_name", "Euler"},
                              {"scheduler", "normal"},
-                             {"cfg_scale", 7},
+                             {"cfg_scale", 1},
                              {"restore_faces", false},
                              {"enable_hr", false},
                              {"hr_upscaler", "Latent"},
@@ -115,10 +115,10 @@ TEST_F(WebUiFields, ThatAreNotFollowedAreToldOf) {
             {{"CLIP_stop_at_last_layers", 2}, {"sd_vae", "x.pt"}, {"sd_model_checkpoint", "demo"}}},
            {"cfg_scale", 0}});
   ASSERT_EQ(status_of(answer), 200) << answer;
-  const json wanted = {"the sampler is Euler, not 'DPM++ 2M'",
-                       "the negative prompt is not used: this model has none here",
+  const json wanted = {"the negative prompt is not used: that takes a 'cfg_scale' above 1",
+                       "the sampler is Euler, not 'DPM++ 2M'",
                        "the setting 'CLIP_stop_at_last_layers' is not used",
-                       "the setting 'sd_vae' is not used", "the guidance is not used"};
+                       "the setting 'sd_vae' is not used"};
   EXPECT_EQ(json_of(answer)["warnings"], wanted);
 }
 

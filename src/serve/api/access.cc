@@ -3,58 +3,27 @@
 #include <algorithm>
 
 #include "base/ascii.h"
+#include "serve/api/address.h"
 #include "serve/api_error.h"
 #include "serve/page/page_files.h"
 
 namespace braid::serve {
 namespace {
 
-const std::set<std::string> kOwnNames = {"localhost", "127.0.0.1", "[::1]"};
+// "This machine", also as servers print it that listen everywhere.
+const std::set<std::string> kOwnNames = {"localhost", "127.0.0.1", "[::1]", "0.0.0.0", "[::]"};
+
+bool is_health_check(const std::string& path) {
+  return path == "/livez" || path == "/readyz" || path == "/health";
+}
 
 // Open to all: health checks, and the page that asks for the key.
 bool is_public(const std::string& path) {
-  static const std::set<std::string> kOthers = {"/", "/livez", "/readyz", "/health"};
   const auto files = page_files();
   const auto is_named = [&](const PageFile& file) {
     return path.substr(1) == file.name && path != "/openapi.json";
   };
-  return kOthers.contains(path) || std::any_of(files.begin(), files.end(), is_named);
-}
-
-// "localhost:8188" -> "localhost", "[::1]:8188" -> "[::1]"
-std::string name_of_host(const std::string& host) {
-  const auto colon = host.rfind(':');
-  const auto bracket = host.rfind(']');
-  const bool has_port = colon != host.npos && (bracket == host.npos || colon > bracket);
-  return ascii_lower_case(has_port ? host.substr(0, colon) : host);
-}
-
-void check_host(const HttpRequest& head, const std::set<std::string>& more) {
-  const auto name = name_of_host(head.header("host"));
-  const auto own = head.server_address.find(':') == std::string::npos
-                       ? head.server_address
-                       : "[" + head.server_address + "]";
-  if (kOwnNames.contains(name) || name == own || more.contains(name)) return;
-  if (name.empty()) throw ApiError(400, "there is no Host header");
-  throw ApiError(403,
-                 "this server is not known as '" + name.substr(0, 100) +
-                     "': start it with --allow-host to allow that name",
-                 "host_not_allowed");
-}
-
-// The server's own page, also behind a proxy that adds TLS.
-bool is_own_page(const HttpRequest& head, const std::string& origin) {
-  const auto host = ascii_lower_case(head.header("host"));
-  return origin == "http://" + host || origin == "https://" + host;
-}
-
-void check_origin(const HttpRequest& head, const std::set<std::string>& more) {
-  const auto origin = ascii_lower_case(head.header("origin"));
-  if (origin.empty() || is_own_page(head, origin) || more.contains(origin)) return;
-  throw ApiError(403,
-                 "pages of '" + origin.substr(0, 100) +
-                     "' may not use this server: start it with --allow-origin to allow them",
-                 "origin_not_allowed");
+  return path == "/" || is_health_check(path) || std::any_of(files.begin(), files.end(), is_named);
 }
 
 // "Bearer KEY", or the password of "Basic BASE64", as older clients send it; empty otherwise.
@@ -72,16 +41,12 @@ std::string key_in(const std::string& authorization) {
   }
 }
 
-void check_key(const HttpRequest& head, const std::string& key) {
-  if (key.empty() || is_public(head.path)) return;
-  if (is_same_secret(key_in(head.header("authorization")), key)) return;
-  throw ApiError(401, "this server asks for its API key", "invalid_api_key");
-}
-
 // Endpoints that accept multipart forms.
 bool takes_forms(const std::string& path) {
   return path == "/v1/images/edits" || path == "/v1/jobs";
 }
+
+}  // namespace
 
 void check_content_type(const HttpRequest& head) {
   if (head.method != "POST") return;
@@ -102,8 +67,6 @@ void check_content_type(const HttpRequest& head) {
                  "unsupported_content_type");
 }
 
-}  // namespace
-
 bool is_same_secret(const std::string& a, const std::string& b) {
   unsigned difference = a.size() == b.size() ? 0 : 1;
   for (std::size_t i = 0; i < a.size(); ++i)
@@ -112,12 +75,66 @@ bool is_same_secret(const std::string& a, const std::string& b) {
   return difference == 0;
 }
 
-void Access::check(const HttpRequest& head) const {
-  check_host(head, hosts);
-  check_origin(head, origins);
-  if (head.method == "OPTIONS") return;
-  check_key(head, key);
-  check_content_type(head);
+bool Access::is_name_of(const HttpRequest& head, const std::string& host) const {
+  const auto name = host_name(host);
+  const auto own = head.server_address.find(':') == std::string::npos
+                       ? head.server_address
+                       : "[" + head.server_address + "]";
+  return kOwnNames.contains(name) || (!name.empty() && name == own) || is_host_among(hosts, name);
+}
+
+// Otherwise a page whose name is rebound could give itself any other.
+bool Access::trusts_forwarded_host(const HttpRequest& head) const {
+  const auto host = forwarded_host(head);
+  return !host.empty() && (!key.empty() || is_name_of(head, host));
+}
+
+// Browsers always send a name, so what comes without one is no page's. HAProxy's health checks ask
+// for OPTIONS.
+void Access::check_host(const HttpRequest& head) const {
+  if (is_health_check(head.path)) return;
+  const auto host = head.header("host");
+  if (host.empty()) {
+    if (head.version == 10) return;
+    throw ApiError(400, "there is no Host header");
+  }
+  const bool tells_nothing = head.method == "OPTIONS" && head.header("origin").empty();
+  if (!key.empty() || tells_nothing || is_name_of(head, host)) return;
+  throw ApiError(403,
+                 "this server is not known as '" + host_name(host).substr(0, 100) +
+                     "': start it with --allow-host to allow that name, or with a key",
+                 "host_not_allowed");
+}
+
+// The server's own page, also behind a proxy that adds TLS.
+void Access::check_origin(const HttpRequest& head) const {
+  if (head.header("origin").empty()) return;
+  const auto origin = plain_origin(head.header("origin"));
+  const auto is_of = [&](const std::string& host) {
+    return !host.empty() &&
+           (origin == plain_origin("http://" + host) || origin == plain_origin("https://" + host));
+  };
+  if (is_of(head.header("host")) || origins.contains(origin)) return;
+  if (trusts_forwarded_host(head) && is_of(forwarded_host(head))) return;
+  throw ApiError(403,
+                 "pages of '" + origin.substr(0, 100) +
+                     "' may not use this server: start it with --allow-origin to allow them",
+                 "origin_not_allowed");
+}
+
+void Access::check_key(const HttpRequest& head) const {
+  if (key.empty() || is_public(head.path)) return;
+  if (is_same_secret(key_in(head.header("authorization")), key)) return;
+  throw ApiError(401, "this server asks for its API key", "invalid_api_key");
+}
+
+void Access::admit(HttpRequest& head) const {
+  take_prefix(head, base_path);
+  check_host(head);
+  check_origin(head);
+  if (head.method != "OPTIONS") check_key(head);
+  const auto host = trusts_forwarded_host(head) ? forwarded_host(head) : head.header("host");
+  if (!host.empty()) head.site = client_scheme(head) + "://" + host;
 }
 
 std::vector<std::pair<std::string, std::string>> Access::headers_for(
@@ -125,7 +142,7 @@ std::vector<std::pair<std::string, std::string>> Access::headers_for(
   if (origins.empty()) return {};
   std::vector<std::pair<std::string, std::string>> headers = {{"vary", "origin"}};
   const auto origin = head.header("origin");
-  if (!origins.contains(ascii_lower_case(origin))) return headers;
+  if (!origins.contains(plain_origin(origin))) return headers;
   headers.emplace_back("access-control-allow-origin", origin);
   headers.emplace_back("access-control-expose-headers",
                        "location, retry-after, x-request-id, x-should-retry");

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/readable_bytes.h"
 #include "serve/api_error.h"
 
 namespace braid::serve {
@@ -19,16 +20,15 @@ std::vector<std::string_view> segments_of(std::string_view path) {
   return segments;
 }
 
-// Whether the path matches the pattern; if so, `parts` receives what {} matched.
+// Whether the path matches the pattern; if so, `parts` receives what {} matched: no empty name.
 bool fits(const std::string& pattern, const std::string& path, std::vector<std::string>& parts) {
   const auto wanted = segments_of(pattern), given = segments_of(path);
   if (wanted.size() != given.size()) return false;
   parts.clear();
   for (std::size_t i = 0; i < wanted.size(); ++i) {
-    if (wanted[i] == "{}")
-      parts.emplace_back(given[i]);
-    else if (wanted[i] != given[i])
-      return false;
+    const bool is_name = wanted[i] == "{}";
+    if (is_name ? given[i].empty() : wanted[i] != given[i]) return false;
+    if (is_name) parts.emplace_back(given[i]);
   }
   return true;
 }
@@ -37,8 +37,8 @@ bool fits(const std::string& pattern, const std::string& path, std::vector<std::
 
 Api::Api(ApiContext context, Access access)
     : context_(std::move(context)), access_(std::move(access)) {
-  for (const auto& routes :
-       {status_routes(), openai_routes(), jobs_routes(), sdapi_routes(), page_routes()})
+  for (const auto& routes : {status_routes(), openai_routes(), jobs_routes(), sdapi_routes(),
+                             sdapi_list_routes(), sdapi_extras_routes(), page_routes()})
     routes_.insert(routes_.end(), routes.begin(), routes.end());
 }
 
@@ -57,38 +57,65 @@ Answer Api::finish(const std::function<Answer()>& rest) const {
   }
 }
 
-Answer Api::dispatch(const HttpRequest& request) const {
+// What is not there has no content type to judge.
+void Api::admit(HttpRequest& head) const {
+  access_.admit(head);
+  if (head.method == "OPTIONS") return;
+  (void)find_route(head);
+  check_content_type(head);
+}
+
+ApiError Api::body_too_large(std::uint64_t most_bytes) const {
+  return {413,
+          text_of("the body is too long: it may have ", most_bytes, " bytes (",
+                  readable_bytes(double(most_bytes)), ", --max-body), and its pictures ",
+                  context_.bounds.max_input_pixels, " pixels (--max-input-pixels)"),
+          "body_too_large"};
+}
+
+Api::Found Api::find_route(const HttpRequest& request) const {
   std::string methods;
-  std::vector<std::string> parts;
+  Found found;
   for (const auto& route : routes_) {
-    if (!fits(route.pattern, request.path, parts)) continue;
+    if (!fits(route.pattern, request.path, found.parts)) continue;
     const bool is_head = request.method == "HEAD" && route.method == "GET";
-    if (route.method == request.method || is_head) return route.handle(context_, request, parts);
+    found.route = &route;
+    if (route.method == request.method || is_head) return found;
     methods += (methods.empty() ? "" : ", ") + route.method;
   }
   const auto shown = request.path.substr(0, 200);
   if (methods.empty()) throw ApiError(404, "there is nothing at " + shown, "not_found");
-  if (request.method == "OPTIONS") return {.now = {.status = 204, .headers = {{"allow", methods}}}};
-  Answer answer{.now = error_response(ApiError(
-                    405, shown + " takes " + methods + ", not " + request.method.substr(0, 20),
-                    "method_not_allowed"))};
-  answer.now.headers.emplace_back("allow", methods);
-  return answer;
+  ApiError error(405, shown + " takes " + methods + ", not " + request.method.substr(0, 20),
+                 "method_not_allowed");
+  error.allow = methods;
+  throw error;
 }
 
-Fields fields_of(const HttpRequest& request) {
+Answer Api::dispatch(const HttpRequest& request) const {
+  try {
+    const auto [route, parts] = find_route(request);
+    return route->handle(context_, request, parts);
+  } catch (const ApiError& error) {
+    if (request.method != "OPTIONS" || error.status != 405) throw;
+    return {.now = {.status = 204, .headers = {{"allow", error.allow}}}};
+  }
+}
+
+Fields fields_of(const HttpRequest& request, const ApiContext& context) {
   const auto type = request.header("content-type");
   auto lower = type;
   std::transform(type.begin(), type.end(), lower.begin(),
                  [](char c) { return char(c >= 'A' && c <= 'Z' ? c + 32 : c); });
-  if (!lower.starts_with("multipart/form-data")) return Fields(request.body);
-  return Fields(read_multipart(request.body, type));
+  if (!lower.starts_with("multipart/form-data"))
+    return Fields(request.body, context.unknown_fields);
+  return Fields(read_multipart(request.body, type), context.unknown_fields);
 }
 
 HttpResponse error_response(const ApiError& error) {
   HttpResponse response{.status = error.status, .body = error_json(error)};
   if (error.retry_after > 0)
     response.headers.emplace_back("retry-after", std::to_string(error.retry_after));
+  if (!error.allow.empty()) response.headers.emplace_back("allow", error.allow);
   if (error.is_last_word) response.headers.emplace_back("x-should-retry", "false");
   if (error.status == 401) response.headers.emplace_back("www-authenticate", "Bearer");
   return response;

@@ -15,6 +15,8 @@ namespace braid::serve {
 struct ApiContext {
   Service& service;
   RequestBounds bounds = {};
+  UnknownFields unknown_fields = UnknownFields::kRefused;
+  std::string frame_ancestors = "'none'";  // which pages may show ours in a frame, as CSP says it
   std::function<int()> num_connections = [] { return 0; };
   // The model chosen by clients of the web UI: one choice for all, as they expect.
   std::shared_ptr<std::atomic<std::size_t>> web_ui_model =
@@ -33,14 +35,17 @@ std::vector<Route> openai_routes();
 std::vector<Route> jobs_routes();
 std::vector<Route> status_routes();
 std::vector<Route> sdapi_routes();
+std::vector<Route> sdapi_list_routes();
+std::vector<Route> sdapi_extras_routes();
 std::vector<Route> page_routes();
 
 class Api {
  public:
   Api(ApiContext context, Access access);
 
-  // Call before the body is read. Throws ApiError.
-  void check_head(const HttpRequest& head) const { access_.check(head); }
+  // Call before the body is read: the request as handlers see it. Throws ApiError.
+  void admit(HttpRequest& head) const;
+  ApiError body_too_large(std::uint64_t most_bytes) const;
   // Failures become answers, too. Takes as long as reading the body; pictures are decoded by the
   // answer's `rest`, which finish() calls.
   Answer handle(const HttpRequest& request) const;
@@ -48,6 +53,12 @@ class Api {
   const Access& access() const { return access_; }
 
  private:
+  // With the parts of the path that it asks for. Throws ApiError 404 or 405.
+  struct Found {
+    const Route* route = nullptr;
+    std::vector<std::string> parts = {};
+  };
+  Found find_route(const HttpRequest& request) const;
   Answer dispatch(const HttpRequest& request) const;
 
   ApiContext context_;
@@ -56,7 +67,7 @@ class Api {
 };
 
 // The fields of a JSON body or form, according to its head. Throws ApiError.
-Fields fields_of(const HttpRequest& request);
+Fields fields_of(const HttpRequest& request, const ApiContext& context);
 
 HttpResponse error_response(const ApiError& error);
 // For the client that waited for a job which was cancelled or failed.

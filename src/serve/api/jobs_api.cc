@@ -14,8 +14,9 @@ double seconds_from(Clock::time_point from, std::optional<Clock::time_point> to)
   return std::chrono::duration<double>(to.value_or(Clock::now()) - from).count();
 }
 
-Json picture_json(const Job& job, std::size_t number, const MadePicture& picture) {
-  return {{"url", text_of("/v1/jobs/", job.id(), "/pictures/", number)},
+Json picture_json(const std::string& prefix, const Job& job, std::size_t number,
+                  const MadePicture& picture) {
+  return {{"url", text_of(prefix, "/v1/jobs/", job.id(), "/pictures/", number)},
           {"seed", picture.seed},
           {"width", picture.width},
           {"height", picture.height}};
@@ -53,11 +54,12 @@ Json request_json(const Request& r) {
   return json;
 }
 
-Json job_json(const Service& service, const Job& job) {
+// `prefix` is the client's way to this server.
+Json job_json(const Service& service, const std::string& prefix, const Job& job) {
   const auto status = job.status();
   auto pictures = Json::array();
   for (std::size_t i = 0; i < status.pictures.size(); ++i)
-    pictures.push_back(picture_json(job, i, status.pictures[i]));
+    pictures.push_back(picture_json(prefix, job, i, status.pictures[i]));
   Json json = {{"id", job.id()},
                {"state", state_name(status.state)},
                {"cancelling", status.is_cancelling && !is_final(status.state)},
@@ -74,7 +76,7 @@ Json job_json(const Service& service, const Job& job) {
     json["eta"] = status.eta ? Json(*status.eta) : Json();
   }
   if (!status.error.empty()) json["error"] = status.error;
-  if (!job.order().warnings.empty()) json["warnings"] = job.order().warnings;
+  if (!status.warnings.empty()) json["warnings"] = status.warnings;
   return json;
 }
 
@@ -87,10 +89,10 @@ std::shared_ptr<Job> job_named(const ApiContext& context, const std::string& id)
 Answer post_job(const ApiContext& context, const HttpRequest& http,
                 const std::vector<std::string>&) {
   context.service.require_room();
-  auto fields = fields_of(http);
+  auto fields = fields_of(http, context);
   const auto& backend = read_model(fields, context.service.backends());
   auto request = read_picture_fields(fields, backend, context.bounds);
-  const auto user = fields.text("user", 1000).value_or("");
+  const auto user = read_user(fields);
   const auto form = read_file_form(fields);
   const bool has_previews = fields.flag("previews").value_or(false);
   auto brought = read_own_pictures(fields, context.bounds);
@@ -98,13 +100,14 @@ Answer post_job(const ApiContext& context, const HttpRequest& http,
   Order order{.backend = &backend,
               .request = std::move(request),
               .client = client_of(http, user),
+              .warnings = fields.warnings(),
               .form = form,
               .is_kept = true,
               .has_previews = has_previews};
   return take_order(context, {.order = std::move(order), .brought = std::move(brought)},
-                    [&context](const std::shared_ptr<Job>& job) {
-                      auto answer = json_answer(job_json(context.service, *job), 202);
-                      answer.now.headers.emplace_back("location", "/v1/jobs/" + job->id());
+                    [&context, prefix = http.prefix](const std::shared_ptr<Job>& job) {
+                      auto answer = json_answer(job_json(context.service, prefix, *job), 202);
+                      answer.now.headers.emplace_back("location", prefix + "/v1/jobs/" + job->id());
                       return answer;
                     });
 }
@@ -113,20 +116,20 @@ Answer list_jobs(const ApiContext& context, const HttpRequest& http,
                  const std::vector<std::string>&) {
   auto jobs = Json::array();
   for (const auto& job : context.service.jobs_of(client_of(http, http.parameter("user"))))
-    jobs.push_back(job_json(context.service, *job));
+    jobs.push_back(job_json(context.service, http.prefix, *job));
   return json_answer({{"jobs", std::move(jobs)}});
 }
 
-Answer get_job(const ApiContext& context, const HttpRequest&,
+Answer get_job(const ApiContext& context, const HttpRequest& http,
                const std::vector<std::string>& parts) {
-  return json_answer(job_json(context.service, *job_named(context, parts.front())));
+  return json_answer(job_json(context.service, http.prefix, *job_named(context, parts.front())));
 }
 
-Answer cancel_job(const ApiContext& context, const HttpRequest&,
+Answer cancel_job(const ApiContext& context, const HttpRequest& http,
                   const std::vector<std::string>& parts) {
   const auto job = job_named(context, parts.front());
   context.service.cancel(job);
-  return json_answer(job_json(context.service, *job));
+  return json_answer(job_json(context.service, http.prefix, *job));
 }
 
 std::uint64_t number_in(const std::string& text, const std::string& name) {

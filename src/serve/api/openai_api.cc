@@ -18,22 +18,23 @@ struct AnswerForm {
 };
 
 AnswerForm read_answer_form(Fields& fields, const HttpRequest& request) {
-  // A proxy that adds TLS says so: the client comes back by it.
-  const bool is_behind_tls = request.header("x-forwarded-proto") == "https";
-  AnswerForm form{.base = (is_behind_tls ? "https://" : "http://") + request.header("host")};
+  AnswerForm form{.base = request.site + request.prefix};
   form.is_stream = fields.flag("stream").value_or(false);
   form.num_partial = int(fields.integer({"partial_images"}, 0, 3).value_or(0));
   form.is_url = fields.word("response_format", {"b64_json", "url"}, "b64_json") == "url";
   fields.word("background", {"auto", "opaque"}, "auto");
-  fields.ignore({"moderation", "style", "input_fidelity"});
+  // Published by OpenAI: of the formats GIF and SVG, of moderation, and of how its models work.
+  fields.accept_unused({"moderation", "style", "input_fidelity", "complexity", "frame_count",
+                        "frame_duration_ms", "svg", "svg[model]", "svg[reasoning][effort]",
+                        "prompt_rewriter"});
   return form;
 }
 
 // "low" takes half of the steps; an explicit number of steps wins.
 void apply_quality(Fields& fields, const ModelInfo& info, const RequestBounds& bounds,
                    Request& request) {
-  const auto quality =
-      fields.word("quality", {"auto", "low", "medium", "high", "standard", "hd"}, "auto");
+  const auto quality = fields.word(
+      "quality", {"auto", "low", "medium", "high", "xhigh", "max", "standard", "hd"}, "auto");
   if (quality == "low" && !request.steps)
     request.steps = std::min((info.steps + 1) / 2, bounds.max_steps);
 }
@@ -80,7 +81,7 @@ HttpResponse whole_answer(const Job& job, const AnswerForm& form) {
                {"output_format", format_name(job.order().form.format)},
                {"background", "opaque"},
                {"seconds", seconds_of(status)}};
-  if (!job.order().warnings.empty()) json["warnings"] = job.order().warnings;
+  if (!status.warnings.empty()) json["warnings"] = status.warnings;
   return {.body = with_member("data", "[" + data + "]", json)};
 }
 
@@ -122,6 +123,8 @@ class OpenAiStream {
                      {"total_tokens", 0},
                      {"input_tokens_details", {{"image_tokens", 0}, {"text_tokens", 0}}}};
     data["seed"] = Json::parse(event.data)["seed"];
+    if (const auto warnings = job_->status().warnings; !warnings.empty())
+      data["warnings"] = warnings;
     num_shown_ = 0;
     return picture_event(kind_ + ".completed", event, data);
   }
@@ -148,18 +151,19 @@ using ReadPictures =
 Answer make_pictures(const ApiContext& context, const HttpRequest& http, const std::string& kind,
                      const ReadPictures& read_pictures) {
   context.service.require_room();
-  auto fields = fields_of(http);
+  auto fields = fields_of(http, context);
   const auto& backend = read_model(fields, context.service.backends());
   auto request = read_picture_fields(fields, backend, context.bounds);
   apply_quality(fields, backend.info, context.bounds, request);
   const auto form = read_answer_form(fields, http);
   const auto file_form = read_file_form(fields);
-  const auto user = fields.text("user", 1000).value_or("");
+  const auto user = read_user(fields);
   auto brought = read_pictures(fields, backend.info, context.bounds);
   fields.finish();
   Order order{.backend = &backend,
               .request = std::move(request),
               .client = client_of(http, user),
+              .warnings = fields.warnings(),
               .form = file_form,
               .is_kept = form.is_url,
               .has_previews = form.is_stream && form.num_partial > 0,
@@ -188,18 +192,24 @@ Answer edits(const ApiContext& context, const HttpRequest& http, const std::vect
   return make_pictures(context, http, "image_edit", read_edited_pictures);
 }
 
-Json model_json(const Backend& backend) {
-  return {{"id", backend.model}, {"object", "model"}, {"created", 0}, {"owned_by", "braid"}};
+Json model_json(const std::string& name) {
+  return {{"id", name}, {"object", "model"}, {"created", 0}, {"owned_by", "braid"}};
 }
 
 Answer models(const ApiContext& context, const HttpRequest&, const std::vector<std::string>&) {
   auto data = Json::array();
-  for (const auto& backend : context.service.backends()) data.push_back(model_json(backend));
+  for (const auto& backend : context.service.backends()) {
+    data.push_back(model_json(backend.model));
+    for (const auto& name : backend.names) data.push_back(model_json(name));
+  }
   return json_answer({{"object", "list"}, {"data", std::move(data)}});
 }
 
 Answer model(const ApiContext& context, const HttpRequest&, const std::vector<std::string>& parts) {
-  return json_answer(model_json(backend_named(parts.front(), context.service.backends())));
+  auto name = parts.front();
+  for (std::size_t i = 1; i < parts.size(); ++i) name += "/" + parts[i];
+  const auto& backend = backend_named(name, context.service.backends());
+  return json_answer(model_json(std::ranges::count(backend.names, name) ? name : backend.model));
 }
 
 }  // namespace
@@ -208,7 +218,8 @@ std::vector<Route> openai_routes() {
   return {{"POST", "/v1/images/generations", generations},
           {"POST", "/v1/images/edits", edits},
           {"GET", "/v1/models", models},
-          {"GET", "/v1/models/{}", model}};
+          {"GET", "/v1/models/{}", model},
+          {"GET", "/v1/models/{}/{}", model}};  // "org/name"
 }
 
 }  // namespace braid::serve

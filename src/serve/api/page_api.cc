@@ -8,10 +8,13 @@
 namespace braid::serve {
 namespace {
 
-// Nothing is loaded from elsewhere, no inline scripts or styles, no framing.
-constexpr const char* kContentPolicy =
-    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
-    "img-src 'self' blob:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+// Nothing is loaded from elsewhere, no inline scripts or styles, frames only where they are
+// allowed.
+std::string content_policy(const std::string& frame_ancestors) {
+  return "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+         "img-src 'self' blob:; base-uri 'self'; form-action 'none'; frame-ancestors " +
+         frame_ancestors;
+}
 
 std::string content_type(std::string_view name) {
   if (name.ends_with(".html")) return "text/html; charset=utf-8";
@@ -30,16 +33,32 @@ std::string tag_of(std::string_view contents) {
   return text.data();
 }
 
-Answer send_file(const PageFile& file, const HttpRequest& http) {
-  const auto tag = tag_of(file.contents);
+// The page's own addresses are relative to its base, which is the prefix also where a proxy leaves
+// out the slash behind it. A description names its server by the prefix.
+std::string contents_below(const PageFile& file, const std::string& prefix) {
+  std::string contents(file.contents);
+  const auto insert = [&](std::string_view behind, const std::string& text) {
+    const auto at = contents.find(behind);
+    if (at != contents.npos) contents.insert(at + behind.size(), text);
+  };
+  if (prefix.empty()) return contents;
+  if (file.name == "index.html") insert("<head>", "\n<base href=\"" + prefix + "/\">");
+  if (file.name == "openapi.json") insert("{", "\n \"servers\": [{\"url\": \"" + prefix + "\"}],");
+  return contents;
+}
+
+Answer send_file(const ApiContext& context, const PageFile& file, const HttpRequest& http) {
+  auto contents = contents_below(file, http.prefix);
+  const auto tag = tag_of(contents);
   HttpResponse response{.content_type = content_type(file.name),
                         .headers = {{"cache-control", "no-cache"}, {"etag", tag}}};
   if (file.name.ends_with(".html"))
-    response.headers.emplace_back("content-security-policy", kContentPolicy);
+    response.headers.emplace_back("content-security-policy",
+                                  content_policy(context.frame_ancestors));
   if (http.header("if-none-match") == tag)
     response.status = 304;
   else
-    response.body = file.contents;
+    response.body = std::move(contents);
   return {.now = std::move(response)};
 }
 
@@ -49,9 +68,10 @@ std::vector<Route> page_routes() {
   std::vector<Route> routes;
   for (const auto& file : page_files()) {
     const auto path = file.name == "index.html" ? "/" : "/" + std::string(file.name);
-    routes.push_back({"GET", path,
-                      [file](const ApiContext&, const HttpRequest& http,
-                             const std::vector<std::string>&) { return send_file(file, http); }});
+    routes.push_back(
+        {"GET", path,
+         [file](const ApiContext& context, const HttpRequest& http,
+                const std::vector<std::string>&) { return send_file(context, file, http); }});
   }
   return routes;
 }

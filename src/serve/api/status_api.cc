@@ -1,8 +1,5 @@
 // The server's state and capabilities.
-#include <unistd.h>
-
 #include <algorithm>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "serve/api/api.h"
@@ -49,13 +46,6 @@ Answer readyz(const ApiContext& context, const HttpRequest&, const std::vector<s
 
 Answer status(const ApiContext& context, const HttpRequest&, const std::vector<std::string>&) {
   return json_answer(status_json(context));
-}
-
-// Bytes of the process: the second number of /proc/self/statm, in pages.
-std::uint64_t resident_bytes() {
-  std::uint64_t all = 0, resident = 0;
-  std::ifstream("/proc/self/statm") >> all >> resident;
-  return resident * std::uint64_t(::sysconf(_SC_PAGESIZE));
 }
 
 Answer metrics(const ApiContext& context, const HttpRequest&, const std::vector<std::string>&) {

@@ -69,7 +69,12 @@ void add_all(std::vector<BroughtFile> files, const std::string& field, Role firs
 void UndecodedPictures::add(Role role, const std::string& field, BroughtFile file) {
   naming_field(field, [&] {
     const auto [width, height] = stored_size(file.bytes, "the " + field);
-    braid::require_few_pixels(width, height, pixels_left_, "the " + field);
+    if (width > pixels_left_ / std::max<std::uint64_t>(height, 1))
+      throw ApiError(413,
+                     text_of("the ", field, " has ", width, "x", height, " pixels, at most ",
+                             pixels_left_, " are read: ", most_pixels_,
+                             " for all pictures of a request (--max-input-pixels)"),
+                     "too_many_pixels", field);
     pixels_left_ -= width * height;
     num_bytes_ += width * height * 3;
   });
@@ -122,13 +127,21 @@ UndecodedPictures read_own_pictures(Fields& fields, const RequestBounds& bounds)
 
 UndecodedPictures read_edited_pictures(Fields& fields, const ModelInfo& info,
                                        const RequestBounds& bounds) {
-  auto images = fields.files("image");
+  std::vector<BroughtFile> images;
+  std::string field = "image";  // the one that is complained of
+  for (const auto* const name : {"image", "images", "image_url"}) {
+    auto more = fields.files(name);
+    if (images.empty() && !more.empty()) field = name;
+    std::ranges::move(more, std::back_inserter(images));
+  }
   if (images.empty())
     throw ApiError(400, "there is no 'image'", "missing_required_parameter", "image");
+  if (!fields.files("markup").empty())
+    refuse("markup", "'markup' is not followed here: paint a 'mask', or draw into the picture");
   auto mask = single(fields.files("mask"), "mask");
   const auto strength = fields.number({"strength"});
   UndecodedPictures pictures(bounds);
-  add_all(std::move(images), "image", role_of_first(info.pictures, mask || strength), pictures);
+  add_all(std::move(images), field, role_of_first(info.pictures, mask || strength), pictures);
   if (mask) pictures.add(Role::kHoles, "mask", std::move(*mask));
   pictures.settings().strength = strength;
   read_picture_options(fields, pictures.settings());

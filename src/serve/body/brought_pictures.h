@@ -17,11 +17,13 @@ struct BroughtPictures {
 // one costs time and memory.
 class UndecodedPictures {
  public:
-  explicit UndecodedPictures(const RequestBounds& bounds) : pixels_left_(bounds.max_input_pixels) {}
+  explicit UndecodedPictures(const RequestBounds& bounds)
+      : most_pixels_(std::uint64_t(bounds.max_input_pixels)), pixels_left_(most_pixels_) {}
 
   // kHoles is a mask whose transparent pixels are drawn anew, or its white ones if it is opaque.
   enum class Role { kInit, kMask, kHoles, kReference, kControl };
-  // Throws ApiError naming the field if the file is no picture or the pixels of all are too many.
+  // Throws ApiError naming the field if the file is no picture, or 413 if the pixels of all are too
+  // many.
   void add(Role role, const std::string& field, BroughtFile file);
 
   // The other settings of the pictures, which are empty until they are decoded.
@@ -39,7 +41,7 @@ class UndecodedPictures {
     BroughtFile file;
   };
 
-  std::uint64_t pixels_left_;
+  std::uint64_t most_pixels_, pixels_left_;  // the limit, and what is left of it
   std::size_t num_bytes_ = 0;
   std::vector<Undecoded> undecoded_;
   PicturesIn in_;
@@ -52,9 +54,10 @@ class UndecodedPictures {
 // read_picture_options() reads.
 UndecodedPictures read_own_pictures(Fields& fields, const RequestBounds& bounds);
 
-// OpenAI's `image` and `mask`, besides our own fields. Images are references if the model takes any
-// and there is neither a mask nor a strength; else the first is the one to start from. What a mask
-// leaves transparent is drawn anew, or its white if it is opaque.
+// OpenAI's `image`, `images` or `image_url`, and `mask`, besides our own fields. Images are
+// references if the model takes any and there is neither a mask nor a strength; else the first is
+// the one to start from. What a mask leaves transparent is drawn anew, or its white if it is
+// opaque.
 UndecodedPictures read_edited_pictures(Fields& fields, const ModelInfo& info,
                                        const RequestBounds& bounds);
 

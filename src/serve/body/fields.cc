@@ -14,8 +14,10 @@ namespace braid::serve {
 namespace {
 
 const std::string kBody = "the request";
+constexpr std::size_t kLongestFieldName = 100, kMostWarnings = 100;
 constexpr int kMostDepth = 32;
 constexpr std::size_t kLongestNumber = 40;            // characters, in forms
+constexpr std::size_t kLongestScheme = 32;            // of addresses: "https://"
 constexpr double kLargestWhole = 9007199254740992.0;  // 2^53: exact in a double
 
 // Turns an InputError of base/json into the client's error, naming the field.
@@ -52,6 +54,32 @@ double finite_number(const std::string& name, double value) {
   return value;
 }
 
+// Of UTF-8: bytes that do not continue a character.
+std::size_t num_characters(std::string_view text) {
+  return std::size_t(
+      std::ranges::count_if(text, [](char c) { return (std::uint8_t(c) & 0xc0) != 0x80; }));
+}
+
+// The base64 of a picture in JSON, from each form that clients give it.
+const std::string& encoded_picture(const Json& value, const std::string& name) {
+  const auto* text = &value;
+  for (const auto* const key : {"image_url", "url"}) {
+    if (!text->is_object()) break;
+    if (text->contains("file_id"))
+      refuse(name,
+             "'" + name + "' has a 'file_id': there are no stored files here, send a data URL");
+    const auto it = text->find(key);
+    if (it != text->end()) text = &*it;
+  }
+  if (!text->is_string())
+    refuse(name, text_of("'", name, "' should be a picture in base64 or an object with a data URL ",
+                         "as its 'image_url', it is ", text->type_name()));
+  const auto& encoded = text->get_ref<const std::string&>();
+  if (encoded.substr(0, kLongestScheme).find("://") != encoded.npos)
+    refuse(name, "'" + name + "' should be base64 or a data URL: this server fetches no addresses");
+  return encoded;
+}
+
 bool read_decimal(const std::string& text, std::uint64_t& value) {
   const auto* const end = text.data() + text.size();
   const auto parsed = std::from_chars(text.data(), end, value);
@@ -74,7 +102,7 @@ std::string error_json(const ApiError& error) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-Fields::Fields(std::string_view body) {
+Fields::Fields(std::string_view body, UnknownFields unknown) : unknown_(unknown) {
   try {
     json_ = std::make_shared<Json>(parse_json(body, kBody));
     (void)JsonObject(*json_, kBody);
@@ -86,8 +114,8 @@ Fields::Fields(std::string_view body) {
                    "invalid_json");
 }
 
-Fields::Fields(const std::vector<Part>& form)
-    : json_(std::make_shared<Json>(Json::object())), is_form_(true) {
+Fields::Fields(const std::vector<Part>& form, UnknownFields unknown)
+    : json_(std::make_shared<Json>(Json::object())), is_form_(true), unknown_(unknown) {
   for (const auto& part : form) {
     const auto name =
         part.name.ends_with("[]") ? part.name.substr(0, part.name.size() - 2) : part.name;
@@ -196,9 +224,9 @@ std::optional<bool> Fields::flag(const std::string& name) {
 std::optional<std::string> Fields::text(const std::string& name, std::size_t most) {
   if (!has(name)) return {};
   auto value = naming(name, [&] { return JsonObject(*json_, kBody).string(name); });
-  if (value.size() > most)
+  if (const auto length = num_characters(value); length > most)
     refuse(name,
-           text_of("'", name, "' should have at most ", most, " bytes, it has ", value.size()));
+           text_of("'", name, "' should have at most ", most, " characters, it has ", length));
   if (value.find('\0') != value.npos) refuse(name, "'" + name + "' should have no NUL character");
   return value;
 }
@@ -235,10 +263,9 @@ std::vector<BroughtFile> Fields::files(const std::string& name) {
   if (!has(name)) return files;
   const auto& value = json_->at(name);
   const auto texts = value.is_array() ? value : Json::array({value});
-  for (const auto& text : texts) {
-    if (!text.is_string())
-      refuse(name, text_of("'", name, "' should be a picture in base64, it is ", text.type_name()));
-    files.push_back({"", bytes_of_base64(text.get_ref<const std::string&>(), name)});
+  for (const auto& one : texts) {
+    const auto& text = encoded_picture(one, name);
+    if (!text.empty()) files.push_back({"", bytes_of_base64(text, name)});
   }
   return files;
 }
@@ -255,25 +282,29 @@ std::vector<Fields> Fields::list(const std::string& name, std::size_t most) {
   std::vector<Fields> elements;
   for (const auto& element : value) {
     if (!element.is_object()) refuse(name, text_of("'", name, "' should be a list of objects"));
-    elements.push_back(Fields(std::make_shared<Json>(element)));
-    elements.back().is_form_ = is_form_;
+    elements.push_back(Fields(std::make_shared<Json>(element), *this));
   }
   return elements;
 }
 
-void Fields::ignore(std::initializer_list<const char*> names) {
-  for (const auto* const name : names) known_.insert(name);
+void Fields::accept_unused(std::initializer_list<const char*> names) {
+  for (const auto* const name : names)
+    if (has(name)) warn(text_of("'", name, "' is not used: it means nothing here"));
+}
+
+void Fields::complain_of_unknown(const std::string& name, const char* more) const {
+  const auto shown = name.substr(0, kLongestFieldName);
+  const auto sentence = "there is no field '" + shown + "'" + more;
+  if (unknown_ == UnknownFields::kRefused)
+    throw ApiError(400, sentence, "unknown_parameter", shown);
+  if (warnings_->size() < kMostWarnings) warnings_->push_back(sentence + ": it is not used");
 }
 
 void Fields::finish() const {
   for (const auto& [name, value] : json_->items())
-    if (!known_.contains(name) && !value.is_null())
-      throw ApiError(400, "there is no field '" + name.substr(0, 100) + "'", "unknown_parameter",
-                     name.substr(0, 100));
+    if (!known_.contains(name) && !value.is_null()) complain_of_unknown(name, "");
   for (const auto& [name, files] : files_)
-    if (!known_.contains(name))
-      throw ApiError(400, "there is no field '" + name.substr(0, 100) + "' for a file",
-                     "unknown_parameter", name.substr(0, 100));
+    if (!known_.contains(name)) complain_of_unknown(name, " for a file");
 }
 
 Size size_of(const std::string& text, const std::string& param) {

@@ -1,5 +1,5 @@
 // The fields of a client's JSON object or form: each is read by name, and fields nobody asked for
-// are refused. Every complaint is an ApiError with the name as its param.
+// are refused, or warned of. Every complaint is an ApiError with the name as its param.
 #pragma once
 
 #include <map>
@@ -20,13 +20,16 @@ struct BroughtFile {
   std::string bytes;
 };
 
+// What becomes of fields that nobody asks for.
+enum class UnknownFields { kRefused, kWarnedOf };
+
 class Fields {
  public:
   // Throws ApiError if `body` is not a JSON object, repeats a key or nests deeper than 32.
-  explicit Fields(std::string_view body);
+  explicit Fields(std::string_view body, UnknownFields unknown = UnknownFields::kRefused);
   // Text in a form is parsed as a number when one is asked for. `name[]` is a list, and
   // `name[][key]` a list of objects.
-  explicit Fields(const std::vector<Part>& form);
+  explicit Fields(const std::vector<Part>& form, UnknownFields unknown = UnknownFields::kRefused);
 
   bool has(const std::string& name);  // present and not null
   // The first of `names` that is present; nullopt if none is.
@@ -36,27 +39,36 @@ class Fields {
   // A number or a list of numbers; empty if absent.
   std::vector<double> numbers(const std::string& name);
   std::optional<bool> flag(const std::string& name);
-  // At most `most` bytes.
+  // At most `most` characters.
   std::optional<std::string> text(const std::string& name, std::size_t most);
   // 0 to 2^64-1, as a number or as decimal digits in a string; nullopt if absent or -1.
   std::optional<std::uint64_t> seed();
   // One of the words, or `otherwise` if absent.
   std::string word(const std::string& name, std::initializer_list<const char*> words,
                    const std::string& otherwise);
-  // Files of a form by field name, or base64 in a string or a list of strings.
+  // Files of a form by field name; in JSON base64, a data URL, or OpenAI's object with such an
+  // `image_url`; or a list of these.
   std::vector<BroughtFile> files(const std::string& name);
   // The elements of a list, each with its fields, also for a list given as JSON text; empty if
   // absent.
   std::vector<Fields> list(const std::string& name, std::size_t most);
-  // Accepts these fields without using them.
-  void ignore(std::initializer_list<const char*> names);
-  // Throws ApiError naming a field that was not asked for.
+  // Accepts these fields without using them, and warns of those that are there.
+  void accept_unused(std::initializer_list<const char*> names);
+  void warn(std::string sentence) { warnings_->push_back(std::move(sentence)); }
+  // Throws ApiError naming a field that was not asked for, or warns of it.
   void finish() const;
+  // Sentences for the client, also of the elements of lists.
+  const std::vector<std::string>& warnings() const { return *warnings_; }
 
   const Json& json() const { return *json_; }
 
  private:
-  explicit Fields(std::shared_ptr<Json> json) : json_(std::move(json)) {}
+  Fields(std::shared_ptr<Json> json, const Fields& around)
+      : json_(std::move(json)),
+        is_form_(around.is_form_),
+        unknown_(around.unknown_),
+        warnings_(around.warnings_) {}
+  void complain_of_unknown(const std::string& name, const char* more) const;
   void add_text(const std::string& name, std::string_view text);
   void read_scalar(const std::string& name);
   void read_whole(const std::string& name);
@@ -65,6 +77,9 @@ class Fields {
   std::map<std::string, std::vector<BroughtFile>> files_;  // of a form
   std::set<std::string> known_;
   bool is_form_ = false;
+  UnknownFields unknown_;
+  std::shared_ptr<std::vector<std::string>> warnings_ =
+      std::make_shared<std::vector<std::string>>();
 };
 
 // "640x480"; throws ApiError otherwise.

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "image/blur.h"
+#include "image/fill.h"
 #include "image/mask.h"
 #include "image/resize.h"
 #include "serve/api_error.h"
@@ -83,14 +84,24 @@ enum ResizeMode { kStretch, kCover, kFill };
 void resize_both(PicturesIn& in, int mode, int width, int height) {
   const auto fit = [&](Pixels& picture) {
     const Region whole{0, 0, picture.width, picture.height};
-    picture =
-        mode == kCover ? covering(picture, width, height) : filled(picture, whole, width, height);
+    picture = mode == kCover  ? covering(picture, width, height)
+              : mode == kFill ? filled(picture, whole, width, height)
+                              : resized(picture, width, height, Resampling::kLanczos);
   };
   fit(*in.init);
   if (!in.mask) return;
   *in.mask = blurred(*in.mask, float(in.mask_blur));
   in.mask_blur = 0;
   fit(*in.mask);
+}
+
+enum Fill { kFromAround, kOriginal };
+
+// With the mask as it is after its blur, at the picture's size.
+void fill_hole(PicturesIn& in) {
+  auto mask = in.padding_crop ? *in.mask : blurred(*in.mask, float(in.mask_blur));
+  mask = resized(mask, in.init->width, in.init->height, Resampling::kLanczos);
+  *in.init = filled_from_around(*in.init, mask);
 }
 
 }  // namespace
@@ -109,22 +120,27 @@ std::function<void(Request&)> read_sdapi_options(Fields& fields, const Request& 
                                                  PicturesIn& in, const RequestBounds& bounds) {
   const auto mode = int(fields.integer({"resize_mode"}, kStretch, kFill).value_or(kStretch));
   bool is_inverted = false;
+  int fill = kOriginal;
   if (in.mask) {
-    if (fields.integer({"inpainting_fill"}, 0, 3).value_or(1) != 1)
+    fill = int(fields.integer({"inpainting_fill"}, 0, 3).value_or(kOriginal));
+    if (fill > kOriginal)
       refuse("inpainting_fill",
-             "'inpainting_fill' should be 1 here: what is redrawn starts from what is there");
+             "'inpainting_fill' should be 0 (the colours around) or 1 (the picture "
+             "itself) here: there is no start from latent noise or nothing");
     is_inverted = is_on(fields, "inpainting_mask_invert");
     in.mask_blur = mask_blur_of(fields);
     const auto padding = fields.integer({"inpaint_full_res_padding"}, 0, kLargestSide);
     if (is_on(fields, "inpaint_full_res")) in.padding_crop = int(padding.value_or(0));
   }
-  const bool is_resized =
-      in.init && !in.padding_crop && mode != kStretch && request.width && request.height;
+  // Otherwise the engine stretches it.
+  const bool is_ours = mode != kStretch || fill == kFromAround;
+  const bool is_resized = in.init && !in.padding_crop && is_ours && request.width && request.height;
   if (is_resized) require_few_pixels(*request.width, *request.height, bounds);
   return [=](Request& decoded) {
     auto& pictures = decoded.pictures;
     if (is_inverted) invert(*pictures.mask);
     if (is_resized) resize_both(pictures, mode, *decoded.width, *decoded.height);
+    if (fill == kFromAround && pictures.init) fill_hole(pictures);
   };
 }
 

@@ -12,7 +12,7 @@
 namespace braid::serve {
 namespace {
 
-constexpr std::size_t kLongestPrompt = 32'000;  // bytes; OpenAI's bound of characters
+constexpr std::size_t kLongestUser = 1000;  // characters
 
 void read_size(Fields& fields, const ModelInfo& info, Request& request) {
   if (const auto size = fields.text("size", 100); size && *size != "auto") {
@@ -40,6 +40,17 @@ void read_guidance(Fields& fields, Request& request) {
   request.negative_prompt_2 = fields.text("negative_prompt_2", kLongestPrompt);
 }
 
+bool is_called(const Backend& backend, const std::string& name) {
+  return backend.model == name || std::ranges::count(backend.names, name) > 0 ||
+         std::ranges::count(backend.aliases, name) > 0;
+}
+
+// Names that many clients have wired in.
+bool is_openais_model(const std::string& name) {
+  return name.starts_with("dall-e-") || name.starts_with("gpt-image-") ||
+         name.starts_with("chatgpt-image-");
+}
+
 std::int64_t num_pixels(PixelSize size) { return std::int64_t(size.width) * size.height; }
 
 PixelSize scaled_down(PixelSize size, std::int64_t max_pixels, int multiple) {
@@ -64,16 +75,27 @@ const Backend& backend_named(const std::string& name, const std::vector<Backend>
   if (name.empty()) return backends.front();
   std::string names;
   for (const auto& backend : backends) {
-    if (backend.model == name) return backend;
+    if (is_called(backend, name)) return backend;
     names += (names.empty() ? "'" : ", '") + backend.model + "'";
   }
+  if (is_openais_model(name)) return backends.front();
   throw ApiError(404,
                  "there is no model '" + name.substr(0, 100) + "' here: this server has " + names,
                  "model_not_found", "model");
 }
 
 const Backend& read_model(Fields& fields, const std::vector<Backend>& backends) {
-  return backend_named(fields.text("model", 1000).value_or(""), backends);
+  const auto name = fields.text("model", 1000).value_or("");
+  const auto& backend = backend_named(name, backends);
+  if (!name.empty() && !is_called(backend, name))
+    fields.warn(text_of("the model is '", backend.model, "': there is no '", name, "' here"));
+  return backend;
+}
+
+std::string read_user(Fields& fields) {
+  const auto user = fields.text("user", kLongestUser).value_or("");
+  const auto identifier = fields.text("safety_identifier", kLongestUser).value_or("");
+  return identifier.empty() ? user : identifier;
 }
 
 Request read_picture_fields(Fields& fields, const Backend& backend, const RequestBounds& bounds) {

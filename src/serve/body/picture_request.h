@@ -7,6 +7,8 @@
 
 namespace braid::serve {
 
+constexpr std::size_t kLongestPrompt = 32'000;  // characters, as for OpenAI
+
 // Limits of one request.
 struct RequestBounds {
   int max_pictures = 10;
@@ -15,10 +17,14 @@ struct RequestBounds {
   std::int64_t max_input_pixels = std::int64_t(1) << 25;  // of all input pictures
 };
 
-// The model named `name`, or the first one if it is empty. Throws ApiError 404.
+// The model of that name, or the first one if it is empty or the name of one of OpenAI's, which
+// many clients have wired in. Throws ApiError 404.
 const Backend& backend_named(const std::string& name, const std::vector<Backend>& backends);
-// By the field `model`.
+// By the field `model`; warns if it has another name.
 const Backend& read_model(Fields& fields, const std::vector<Backend>& backends);
+
+// `safety_identifier`, or the older `user`; empty if absent.
+std::string read_user(Fields& fields);
 
 // The fields of OpenAI's images API, and our additions. Draws a seed if none is given. Throws
 // ApiError naming the field. Fields for the answer's form are left to the caller.

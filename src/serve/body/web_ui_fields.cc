@@ -6,6 +6,7 @@
 #include "base/ascii.h"
 #include "base/error.h"
 #include "serve/api_error.h"
+#include "serve/body/picture_request.h"
 
 namespace braid::serve {
 namespace {
@@ -85,12 +86,43 @@ std::string text_in(const Fields& fields, const char* name) {
 }
 
 // Clients always choose a text encoder's last layer: 1 is the default.
-void add_unused_settings(const Fields& fields, std::vector<std::string>& sentences) {
+void warn_of_unused_settings(Fields& fields) {
   const auto& settings = value_of(fields, "override_settings");
   if (!settings.is_object()) return;
   for (const auto& [name, value] : settings.items())
     if (name != "sd_model_checkpoint" && !is_off(value, 1))
-      sentences.push_back("the setting " + shown(name) + " is not used");
+      fields.warn("the setting " + shown(name) + " is not used");
+}
+
+bool has_embedded_guidance(const Backend& backend) {
+  const auto kind = backend.info.guidance_kind;
+  const bool may_have = kind == GuidanceKind::kEmbedded || kind == GuidanceKind::kEmbeddedOrTrue;
+  return may_have && backend.info.guidance > 0;  // schnell's transformer has no such input
+}
+
+// The model's own scale: some add the difference to the prompt's branch, and are off at 0.
+double own_scale(double cfg, const Backend& backend) {
+  return std::max(cfg, 1.0) - 1 + backend.unguided;
+}
+
+void read_true_guidance(std::optional<double> cfg, const std::string& negative,
+                        const Backend& backend, Fields& fields, Request& request) {
+  const bool is_own = backend.info.guidance_kind == GuidanceKind::kTrue;
+  const bool is_distilled = !is_own || backend.info.guidance <= backend.unguided;
+  const bool is_on = cfg.value_or(1) > 1;
+  if (is_distilled && negative.empty()) {
+    if (is_on)
+      fields.warn(text_of("'cfg_scale' ", *cfg, " is not used: this model was distilled to do ",
+                          "without true guidance, and takes it only with a negative prompt"));
+    return;
+  }
+  if (is_own && cfg) request.guidance = own_scale(*cfg, backend);
+  if (is_own && !negative.empty()) request.negative_prompt = negative;
+  if (is_own) return;
+  if (!is_on)
+    return fields.warn("the negative prompt is not used: that takes a 'cfg_scale' above 1");
+  request.negative_prompt = negative;
+  request.true_cfg = *cfg;
 }
 
 }  // namespace
@@ -102,16 +134,42 @@ void refuse_missing_features(const Fields& fields) {
   refuse_scripts(value_of(fields, "alwayson_scripts"));
 }
 
-std::vector<std::string> unused_choices(const Fields& fields, const Backend& backend) {
-  std::vector<std::string> sentences;
-  const auto sampler = text_in(fields, "sampler_name");
-  if (!sampler.empty() && ascii_lower_case(sampler) != "euler")
-    sentences.push_back("the sampler is Euler, not " + shown(sampler));
-  const bool has_negative = !is_off(value_of(fields, "negative_prompt"));
-  if (has_negative && backend.info.guidance_kind != GuidanceKind::kTrue)
-    sentences.emplace_back("the negative prompt is not used: this model has none here");
-  add_unused_settings(fields, sentences);
-  return sentences;
+void warn_of_unused_choices(Fields& fields) {
+  for (const auto* const name : {"sampler_name", "sampler_index"}) {
+    const auto sampler = text_in(fields, name);
+    if (sampler.empty() || ascii_lower_case(sampler) == "euler") continue;
+    fields.warn("the sampler is Euler, not " + shown(sampler));
+    break;
+  }
+  warn_of_unused_settings(fields);
+}
+
+void read_web_ui_guidance(Fields& fields, const Backend& backend, Request& request) {
+  const auto cfg = fields.number({"cfg_scale"});
+  const auto distilled = fields.number({"distilled_cfg_scale"});
+  const auto text = fields.text("negative_prompt", kLongestPrompt).value_or("");
+  const auto negative = text.find_first_not_of(" \t\r\n") == text.npos ? "" : text;
+  if (distilled && has_embedded_guidance(backend))
+    request.guidance = distilled;
+  else if (distilled)
+    fields.warn(text_of("'distilled_cfg_scale' ", *distilled, " is not used: this model takes no ",
+                        "guidance as a number"));
+  const auto kind = backend.info.guidance_kind;
+  if (kind == GuidanceKind::kTrue || kind == GuidanceKind::kEmbeddedOrTrue)
+    return read_true_guidance(cfg, negative, backend, fields, request);
+  if (cfg.value_or(1) > 1)
+    fields.warn(text_of("'cfg_scale' ", *cfg, " is not used: this model has no true guidance"));
+  if (!negative.empty()) fields.warn("the negative prompt is not used: this model has none here");
+}
+
+WebUiScales web_ui_scales(const Request& request, const Backend& backend) {
+  WebUiScales scales;
+  const bool is_own = backend.info.guidance_kind == GuidanceKind::kTrue;
+  const auto guidance = request.guidance.value_or(backend.info.guidance);
+  if (request.negative_prompt)
+    scales.cfg = is_own ? guidance - backend.unguided + 1 : request.true_cfg;
+  if (has_embedded_guidance(backend)) scales.distilled = guidance;
+  return scales;
 }
 
 }  // namespace braid::serve

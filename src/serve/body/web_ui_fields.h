@@ -11,8 +11,21 @@ namespace braid::serve {
 // `refiner_checkpoint`, scripts and the like.
 void refuse_missing_features(const Fields& fields);
 
-// One sentence for each choice that is not followed, although its clients always make one: the
-// sampler, the negative prompt, `override_settings`.
-std::vector<std::string> unused_choices(const Fields& fields, const Backend& backend);
+// Warns of each choice that is not followed, although its clients always make one: the sampler,
+// `override_settings`.
+void warn_of_unused_choices(Fields& fields);
+
+// `cfg_scale`, at 1 off, `distilled_cfg_scale` and `negative_prompt`: true guidance, the guidance
+// that a distilled model takes as a number, and what true guidance leads away from. A model that
+// was distilled to do without true guidance takes it only with a negative prompt. Warns of what is
+// not used.
+void read_web_ui_guidance(Fields& fields, const Backend& backend, Request& request);
+
+// What a complete request takes, in these terms.
+struct WebUiScales {
+  double cfg = 1;
+  std::optional<double> distilled = {};
+};
+WebUiScales web_ui_scales(const Request& request, const Backend& backend);
 
 }  // namespace braid::serve

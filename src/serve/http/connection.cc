@@ -42,6 +42,21 @@ bool is_bodiless(int status) { return status == 204 || status == 304; }
 
 }  // namespace
 
+// Proxies keep connections for minutes; a head that has begun must come soon.
+void Connection::wait_for_next() {
+  if (buffer_.size() > 0) return read_head();
+  if (shared_.is_stopping) return;
+  is_idle_ = true;
+  rests_since_ = Clock::now();
+  stream_.expires_after(shared_.options.keep_alive);
+  stream_.async_read_some(buffer_.prepare(kMostBytesAtOnce),
+                          [self = shared_from_this()](error_code error, std::size_t bytes) {
+                            self->rests_since_.reset();
+                            self->buffer_.commit(bytes);
+                            if (!error) self->read_head();
+                          });
+}
+
 void Connection::read_head() {
   if (shared_.is_stopping) return;
   parser_.emplace();
@@ -63,16 +78,20 @@ void Connection::on_head(error_code error) {
   if (error && !is_malformed(error)) return;  // gone, or too slow
   has_unread_body_ = true;
   request_.id = random_id();
-  if (error == http::error::body_limit)
-    return fail({413, "the body is too long", "body_too_large"});
   if (error == http::error::header_limit)
     return fail({431, "the head is too long", "head_too_large"});
-  if (error) return fail(not_http(error));
+  const bool is_too_long = error == http::error::body_limit;
+  if (error && !is_too_long) return fail(not_http(error));
   try {
     fill_request();
-    shared_.api.check_head(request_);
   } catch (const ApiError& refusal) {
     return fail(refusal);
+  }
+  if (is_too_long) return fail(shared_.api.body_too_large(shared_.options.max_body_bytes));
+  try {
+    shared_.api.admit(request_);
+  } catch (const ApiError& refusal) {
+    return refuse(refusal);
   }
   if (!claim_places()) {
     ApiError busy(503, "there are too many large requests at once", "too_many_large_requests");
@@ -108,8 +127,9 @@ void Connection::fill_request() {
   }
   require_plain(head);
   error_code unknown;
-  request_.client_address = stream_.socket().remote_endpoint(unknown).address().to_string();
-  request_.server_address = stream_.socket().local_endpoint(unknown).address().to_string();
+  request_.version = int(head.version());
+  request_.client_address = address_text(stream_.socket().remote_endpoint(unknown));
+  request_.server_address = address_text(stream_.socket().local_endpoint(unknown));
   const auto target = head.target();
   read_target({target.data(), target.size()}, request_);
 }
@@ -133,7 +153,7 @@ void Connection::read_body() {
 
 void Connection::on_body(error_code error) {
   if (error == http::error::body_limit)
-    return fail({413, "the body is too long", "body_too_large"});
+    return fail(shared_.api.body_too_large(shared_.options.max_body_bytes));
   if (!error) return dispatch();
   if (is_malformed(error)) fail(not_http(error));
 }
@@ -141,7 +161,7 @@ void Connection::on_body(error_code error) {
 void Connection::dispatch() {
   has_unread_body_ = false;
   request_.body = std::move(parser_->get().body());
-  keeps_alive_ = parser_->get().keep_alive();
+  keeps_alive_ = parser_->get().keep_alive() && shared_.options.keep_alive.count() > 0;
   stream_.expires_never();
   if (request_.body.size() <= kReadHere) return answer_with(shared_.api.handle(request_));
   answer_aside(shared_.aside.threads.get_executor(),
@@ -174,6 +194,14 @@ void Connection::answer_with(Answer answer) {
 
 void Connection::fail(const ApiError& error) {
   keeps_alive_ = false;
+  send(error_response(error));
+}
+
+// What was understood and has no body to be read costs no connection.
+void Connection::refuse(const ApiError& error) {
+  has_unread_body_ = !parser_->is_done();
+  keeps_alive_ =
+      !has_unread_body_ && parser_->get().keep_alive() && shared_.options.keep_alive.count() > 0;
   send(error_response(error));
 }
 
@@ -231,9 +259,9 @@ void Connection::after_answer() {
     return linger();
   }
   if (is_watching_)
-    stream_.cancel();  // then reads the next head
+    stream_.cancel();  // then waits for the next head
   else
-    read_head();
+    wait_for_next();
 }
 
 // Closing a socket with unread bytes would discard the answer of a client that is still sending.

@@ -10,11 +10,11 @@
 #include <boost/beast/http.hpp>
 #include <set>
 
+#include "serve/http/endpoints.h"
 #include "serve/http/http_server.h"
 
 namespace braid::serve {
 
-namespace net = boost::asio;
 namespace http = boost::beast::http;
 using boost::beast::error_code;
 using tcp = net::ip::tcp;
@@ -43,7 +43,7 @@ struct Shared {
 
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
-  Connection(tcp::socket socket, Shared& shared)
+  Connection(Socket socket, Shared& shared)
       : stream_(std::move(socket)), timer_(stream_.get_executor()), shared_(shared) {
     shared_.connections.insert(this);
     ++shared_.count;
@@ -59,9 +59,13 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void refuse_for_load();
   void close_if_idle() {
     if (is_idle_) stream_.cancel();
+    rests_since_.reset();
   }
+  // When it began to wait for a next request; nothing otherwise.
+  std::optional<Clock::time_point> rests_since() const { return rests_since_; }
 
  private:
+  void wait_for_next();
   void read_head();
   void on_head(error_code error);
   void fill_request();
@@ -70,6 +74,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void read_body();
   void on_body(error_code error);
   void fail(const ApiError& error);
+  void refuse(const ApiError& error);
   void dispatch();
   void answer_aside(const net::any_io_executor& aside, std::function<Answer()> work);
   void answer_with(Answer answer);
@@ -79,6 +84,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void linger();
   void wait_for_job();
   void watch_client();
+  void on_watched(error_code error);
+  void watch_for_reset();
+  void leave();
   void on_job_changed();
   void answer_end();
   void begin_stream();
@@ -96,7 +104,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     };
   }
 
-  boost::beast::tcp_stream stream_;
+  boost::beast::basic_stream<net::generic::stream_protocol> stream_;
   net::steady_timer timer_;  // of pings
   Shared& shared_;
   boost::beast::flat_buffer buffer_;
@@ -107,7 +115,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::string piece_;  // being written
   std::shared_ptr<void> subscription_;
   Clock::time_point began_;
-  std::optional<Clock::time_point> lingers_until_;
+  std::optional<Clock::time_point> lingers_until_, rests_since_;
   std::size_t bytes_sent_ = 0;
   std::uint64_t last_event_ = 0, discarded_ = 0;
   int places_ = 0;  // held of the shared ones

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "serve/api_error.h"
 #include "serve/http/connection.h"
+#include "serve/http/endpoints.h"
 
 namespace braid::serve {
 namespace {
@@ -10,13 +11,14 @@ namespace {
 constexpr auto kAfterAcceptFailed = std::chrono::milliseconds(100);  // no descriptor is free, say
 constexpr auto kLookAgain = std::chrono::milliseconds(20);
 
-tcp::endpoint endpoint_of(const HttpServerOptions& options) {
+Endpoint endpoint_of(const HttpServerOptions& options) {
   error_code error;
+  if (options.address.starts_with(kUnix)) return UnixSocketFile::endpoint_of(options.address);
   const auto name = options.address == "localhost" ? "127.0.0.1" : options.address;
   const auto address = net::ip::make_address(name, error);
   require(!error, "the address to listen on should be one of this machine's, as 127.0.0.1 or ::, ",
-          "it is '", options.address, "'");
-  return {address, static_cast<unsigned short>(options.port)};
+          "or unix:PATH, it is '", options.address, "'");
+  return tcp::endpoint(address, static_cast<unsigned short>(options.port));
 }
 
 }  // namespace
@@ -42,35 +44,43 @@ class HttpServer::Listener {
   }
 
  private:
-  void listen(const tcp::endpoint& endpoint);
+  void listen(const Endpoint& endpoint);
   void accept();
+  bool close_one_between_requests();
   void close();
   void end_when_quiet();
 
   Shared shared_;  // outlives connections, which the context holds
   net::io_context io_{1};
-  tcp::acceptor acceptor_{io_};
+  std::optional<UnixSocketFile> socket_file_;
+  net::basic_socket_acceptor<net::generic::stream_protocol> acceptor_{io_};
   net::steady_timer retry_{io_}, last_{io_};
   Clock::time_point stopping_until_;
   int port_ = 0;
   Aside aside_;  // what was not begun ends with it, before the context
 };
 
-void HttpServer::Listener::listen(const tcp::endpoint& endpoint) {
+void HttpServer::Listener::listen(const Endpoint& endpoint) {
+  const auto& address = shared_.options.address;
+  const bool is_unix = address.starts_with(kUnix);
+  const auto port = is_unix ? "" : text_of(" port ", shared_.options.port);
   error_code error;
   const auto go_on = [&] {
-    check(!error, "cannot listen on ", shared_.options.address, " port ", shared_.options.port,
-          ": ", error.message());
+    check(!error, "cannot listen on ", address, port, ": ", error.message());
   };
+  if (is_unix) UnixSocketFile::make_room(address);
   acceptor_.open(endpoint.protocol(), error), go_on();
-  acceptor_.set_option(net::socket_base::reuse_address(true), error), go_on();
+  if (!is_unix) acceptor_.set_option(net::socket_base::reuse_address(true), error), go_on();
+  // :: is for IPv4, too, whatever the system's default is.
+  if (address == "::") acceptor_.set_option(net::ip::v6_only(false), error), go_on();
   acceptor_.bind(endpoint, error), go_on();
+  if (is_unix) socket_file_.emplace(address);
   acceptor_.listen(net::socket_base::max_listen_connections, error), go_on();
-  port_ = acceptor_.local_endpoint().port();
+  if (!is_unix) port_ = port_of(acceptor_.local_endpoint());
 }
 
 void HttpServer::Listener::accept() {
-  acceptor_.async_accept([this](error_code error, tcp::socket socket) {
+  acceptor_.async_accept([this](error_code error, Socket socket) {
     if (shared_.is_stopping) return;
     if (error) {
       retry_.expires_after(kAfterAcceptFailed);
@@ -80,7 +90,8 @@ void HttpServer::Listener::accept() {
       return;
     }
     (void)socket.set_option(tcp::no_delay(true), error);
-    const bool is_full = shared_.count >= shared_.options.max_connections;
+    const bool is_full =
+        shared_.count >= shared_.options.max_connections && !close_one_between_requests();
     const auto connection = std::make_shared<Connection>(std::move(socket), shared_);
     if (is_full)
       connection->refuse_for_load();
@@ -90,11 +101,22 @@ void HttpServer::Listener::accept() {
   });
 }
 
+// The connection that has waited longest for its next request. False if none does.
+bool HttpServer::Listener::close_one_between_requests() {
+  Connection* longest = nullptr;
+  for (auto* const one : shared_.connections)
+    if (one->rests_since() && (!longest || *one->rests_since() < *longest->rests_since()))
+      longest = one;
+  if (longest) longest->close_if_idle();
+  return longest != nullptr;
+}
+
 void HttpServer::Listener::close() {
   if (shared_.is_stopping) return;
   shared_.is_stopping = true;
   error_code ignored;
   (void)acceptor_.close(ignored);
+  socket_file_.reset();
   retry_.cancel();
   for (auto* const connection : shared_.connections) connection->close_if_idle();
   stopping_until_ = Clock::now() + shared_.options.stop_time;

@@ -15,13 +15,16 @@ struct RequestLog {
 };
 
 struct HttpServerOptions {
-  std::string address = "127.0.0.1";
-  int port = 8188;  // 0: any free one
+  std::string address = "127.0.0.1";  // or "unix:/path/of/a/socket"
+  int port = 8188;                    // 0: any free one; not of a Unix socket
   std::uint64_t max_body_bytes = std::uint64_t(32) << 20;
   int max_connections = 2048;
   // Time limits for a whole head, for a whole body, and for writing an answer, plus a second for
   // each 64 KiB.
   std::chrono::seconds head_time{15}, body_time{60}, write_time{30};
+  // Between requests. Longer than proxies keep idle connections (nginx 60 s, Traefik 90 s, Caddy
+  // 120 s): who closes first may lose a request of the other. 0: one request per connection.
+  std::chrono::seconds keep_alive{130};
   std::chrono::seconds ping_interval{15};  // of idle event streams
   std::chrono::seconds stop_time{5};       // for answers in progress at the end
   std::function<void(const RequestLog&)> log = {};
@@ -35,7 +38,7 @@ class HttpServer {
   HttpServer& operator=(const HttpServer&) = delete;
   ~HttpServer();
 
-  int port() const;
+  int port() const;             // 0 of a Unix socket
   int num_connections() const;  // any thread
   void run();                   // returns some time after stop()
   void stop();                  // any thread; answers in progress are finished

@@ -54,24 +54,48 @@ void Connection::wait_for_job() {
   on_job_changed();
 }
 
-// Bytes that arrive meanwhile belong to the next request; end of stream means the client is gone.
+// Bytes that arrive meanwhile belong to the next request.
 void Connection::watch_client() {
   is_watching_ = true;
-  const auto on_read = [self = shared_from_this()](error_code error, std::size_t bytes) {
-    self->is_watching_ = false;
-    self->buffer_.commit(bytes);
-    if (self->is_answered_ && !self->is_writing_ && self->keeps_alive_) return self->read_head();
-    if (self->is_answered_) return;
-    if (!error && self->buffer_.size() < kMostBytesAhead) return self->watch_client();
-    self->timer_.cancel();
-    self->subscription_.reset();
-    self->log(499);  // nginx's code for this
-    if (self->answer_.when_gone) self->answer_.when_gone();
-    self->answer_ = {};
-    self->is_answered_ = true;
-    self->stream_.close();
-  };
-  stream_.async_read_some(buffer_.prepare(4096), on_read);
+  stream_.async_read_some(buffer_.prepare(4096),
+                          [self = shared_from_this()](error_code error, std::size_t bytes) {
+                            self->is_watching_ = false;
+                            self->buffer_.commit(bytes);
+                            self->on_watched(error);
+                          });
+}
+
+// At the end of the stream the client is gone, unless it has said that it will ask for no more:
+// then it may have closed its own direction alone (RFC 9112, section 9.6).
+void Connection::on_watched(error_code error) {
+  if (is_answered_) {
+    if (!is_writing_ && keeps_alive_) wait_for_next();
+    return;
+  }
+  if (!error && buffer_.size() < kMostBytesAhead) return watch_client();
+  if (error == net::error::eof && !parser_->get().keep_alive()) return watch_for_reset();
+  leave();
+}
+
+void Connection::watch_for_reset() {
+  is_watching_ = true;
+  stream_.socket().async_wait(net::socket_base::wait_error,
+                              [self = shared_from_this()](error_code error) {
+                                self->is_watching_ = false;
+                                if (!error && !self->is_answered_) self->leave();
+                              });
+}
+
+// The client is gone.
+void Connection::leave() {
+  timer_.cancel();
+  subscription_.reset();
+  log(499);  // nginx's code for this
+  if (answer_.when_gone) answer_.when_gone();
+  answer_ = {};
+  is_answered_ = true;
+  keeps_alive_ = false;
+  stream_.close();
 }
 
 void Connection::on_job_changed() {
@@ -153,7 +177,9 @@ void Connection::send_piece(std::string bytes) {
   net::async_write(stream_, net::buffer(piece_),
                    [self = shared_from_this()](error_code error, std::size_t) {
                      self->is_writing_ = false;
-                     if (error || !self->answer_.job) return;
+                     if (!self->answer_.job) return;
+                     if (error && !self->is_answered_) return self->leave();
+                     if (error) return;
                      if (self->is_answered_) return self->end_stream();
                      self->on_job_changed();
                    });

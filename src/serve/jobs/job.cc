@@ -57,6 +57,7 @@ Job::Job(std::string id, Order order)
       pictures_(std::exchange(order.request.pictures, {})),
       num_input_bytes_(bytes_of(pictures_)),
       order_(std::move(order)) {
+  status_.warnings = order_.warnings;
   publish("queued", {{"id", id_}, {"pictures", num_pictures()}});
 }
 
@@ -111,6 +112,14 @@ void Job::add(MadePicture picture) {
                      {"height", picture.height}};
   status_.pictures.push_back(picture);
   publish("picture", data, picture.file);
+}
+
+// The engine settles the request again before it draws.
+void Job::warn(const std::string& sentence) {
+  const std::scoped_lock lock(mutex_);
+  if (std::ranges::count(status_.warnings, sentence) > 0) return;
+  status_.warnings.push_back(sentence);
+  publish("warning", {{"message", sentence}});
 }
 
 void Job::finish(const Ending& ending) {

@@ -46,7 +46,8 @@ struct MadePicture {
 // sees where the job is, not how it got there.
 struct Event {
   std::uint64_t id = 0;
-  std::string name;     // queued, started, progress, preview, picture, done, failed, cancelled
+  // queued, started, warning, progress, preview, picture, done, failed, cancelled
+  std::string name;
   std::string data;     // one line of JSON
   FileBytes file = {};  // for previews and pictures
 };
@@ -75,6 +76,8 @@ class Job {
     std::vector<MadePicture> pictures = {};
     std::string error = {};  // if it failed
     Cause cause = Cause::kWork;
+    // What the client should know: of its request, then of the work on it.
+    std::vector<std::string> warnings = {};
   };
   Status status() const;
   std::size_t num_bytes() const;  // of its pictures
@@ -84,6 +87,7 @@ class Job {
   void advance(const std::string& phase, int step, std::optional<double> eta);
   void preview(int picture, int step, FileBytes file);
   void add(MadePicture picture);
+  void warn(const std::string& sentence);  // once for each
   void finish(const Ending& ending);
 
   void mark_fetched(std::size_t picture);

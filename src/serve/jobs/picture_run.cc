@@ -36,6 +36,7 @@ Hooks PictureRun::hooks(const Backend& backend) {
                               .file = std::make_shared<const std::string>(std::move(file))});
                     picture.rgb = {};  // it is in the file
                   },
+              .warning = [this](const std::string& sentence) { job_.warn(sentence); },
               .stop = job_.stop_token()};
   if (!job_.order().has_previews) return hooks;
   hooks.preview_interval = job_.order().preview_interval;

@@ -22,7 +22,8 @@ export function remember(name, value) {
 }
 
 export const unreachable = "the server cannot be reached";
-export const reach = (path, options) => fetch(path, options).catch(() => {
+// The page may stand below a path: addresses begin at its base.
+export const reach = (path, options) => fetch(path.slice(1), options).catch(() => {
   throw new Error(unreachable);
 });
 

@@ -1,0 +1,192 @@
+// The endpoints of AUTOMATIC1111's web UI for pictures that exist: their text, and other sizes of
+// them. What takes a model that is not here says so.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "image/parameters.h"
+#include "image/picture_file.h"
+#include "image/resize.h"
+#include "serve/api/sdapi.h"
+#include "serve/api_error.h"
+
+namespace braid::serve {
+namespace {
+
+constexpr int kMultiple = 8;  // of the sides that the web UI makes
+constexpr std::size_t kLongestName = 1000, kMostImages = 64;
+constexpr std::array kUpscalers = {"None", "Lanczos", "Nearest"};
+
+// The text in a picture's file, in these clients' form and as key-value items.
+Answer png_info(const ApiContext&, const HttpRequest& http, const std::vector<std::string>&) {
+  Fields fields(http.body);
+  const auto image = fields.text("image", std::string::npos).value_or("");
+  PngText text;
+  try {
+    text = read_picture_text(bytes_of_base64(image, "image"), "the image");
+  } catch (const InputError& error) {
+    refuse("image", error.what());
+  }
+  Json items = Json::object();
+  for (const auto& [key, value] : text) items[key] = value;
+  return json_answer({{"info", parameters_of(text)}, {"items", items}, {"parameters", items}});
+}
+
+// A request's new size and how it is reached.
+struct Upscaling {
+  std::string upscaler;
+  double factor = 2;
+  std::optional<Sides> to = {};  // instead of `factor`
+  bool is_cropped = true;        // to that size
+};
+
+void refuse_restoring(Fields& fields, const char* field, const char* what) {
+  if (fields.number({field}).value_or(0) > 0)
+    refuse(field, text_of("'", field, "' should be 0: there is no ", what, " here"));
+}
+
+Upscaling read_upscaling(Fields& fields) {
+  refuse_restoring(fields, "gfpgan_visibility", "restoring of faces");
+  refuse_restoring(fields, "codeformer_visibility", "restoring of faces");
+  refuse_restoring(fields, "extras_upscaler_2_visibility", "second upscaler");
+  Upscaling wish{.upscaler = fields.text("upscaler_1", kLongestName).value_or("None")};
+  if (std::ranges::count(kUpscalers, wish.upscaler) == 0)
+    refuse("upscaler_1", "there is no upscaler '" + wish.upscaler.substr(0, 100) +
+                             "' here: there are None, Lanczos and Nearest");
+  wish.factor = fields.number({"upscaling_resize"}).value_or(2);
+  if (!(wish.factor > 0)) refuse("upscaling_resize", "'upscaling_resize' should be above 0");
+  const auto side = [&](const char* name) {
+    return int(fields.integer({name}, 1, 1 << 16).value_or(512));
+  };
+  const auto mode = fields.integer({"resize_mode"}, 0, 1).value_or(0);
+  if (mode == 1)
+    wish.to = {.width = side("upscaling_resize_w"), .height = side("upscaling_resize_h")};
+  wish.is_cropped = fields.flag("upscaling_crop").value_or(true);
+  return wish;
+}
+
+double factor_of(const Upscaling& wish, const Pixels& picture) {
+  if (!wish.to) return wish.factor;
+  return std::max(double(wish.to->width) / picture.width, double(wish.to->height) / picture.height);
+}
+
+Pixels by_nearest(const Pixels& picture, int width, int height) {
+  Pixels made{.width = width, .height = height, .rgb = {}};
+  made.rgb.reserve(std::size_t(width) * std::size_t(height) * 3);
+  const auto nearest = [](int i, int from, int to) {
+    return std::min(int((i + 0.5) * from / to), from - 1);
+  };
+  for (int y = 0; y < height; ++y)
+    for (int x = 0; x < width; ++x) {
+      const auto at = std::ptrdiff_t(nearest(y, picture.height, height)) * picture.width +
+                      nearest(x, picture.width, width);
+      const auto first = picture.rgb.begin() + 3 * at;
+      made.rgb.insert(made.rgb.end(), first, first + 3);
+    }
+  return made;
+}
+
+// As the web UI does it, whose "None" leaves the picture as it is.
+Pixels upscaled(const Pixels& picture, const Upscaling& wish, std::int64_t most_pixels) {
+  if (wish.upscaler == "None") return picture;
+  const auto factor = factor_of(wish, picture);
+  const auto side = [&](int pixels) {
+    return std::max(1.0, std::floor(pixels * factor / kMultiple)) * kMultiple;
+  };
+  const double width = side(picture.width), height = side(picture.height);
+  if (width * height > double(most_pixels))
+    throw ApiError(413,
+                   text_of("the picture would become ", width, "x", height, ", at most ",
+                           most_pixels, " pixels are made (--max-input-pixels)"),
+                   "too_many_pixels", "upscaling_resize");
+  const auto made = wish.upscaler == "Nearest"
+                        ? by_nearest(picture, int(width), int(height))
+                        : resized(picture, int(width), int(height), Resampling::kLanczos);
+  const bool has_more = wish.to && wish.to->width <= made.width && wish.to->height <= made.height;
+  if (!has_more || !wish.is_cropped) return made;
+  return cropped(made, (made.width - wish.to->width) / 2, (made.height - wish.to->height) / 2,
+                 wish.to->width, wish.to->height);
+}
+
+// One file's bytes to the other's.
+std::string upscaled_file(const std::string& bytes, const Upscaling& wish,
+                          const RequestBounds& bounds) {
+  try {
+    const auto most = std::uint64_t(bounds.max_input_pixels);
+    const auto made =
+        upscaled(decode_picture(bytes, "the image", most), wish, bounds.max_input_pixels);
+    return encode_png(made.width, made.height, made.rgb, read_picture_text(bytes, "the image"));
+  } catch (const InputError& error) {
+    throw ApiError(400, error.what(), "invalid_image", "image");
+  }
+}
+
+std::string image_in(Fields& fields, const char* name) {
+  auto files = fields.files(name);
+  if (files.size() != 1)
+    throw ApiError(400, text_of("there is no '", name, "'"), "missing_required_parameter", name);
+  return std::move(files.front().bytes);
+}
+
+Answer extra_single_image(const ApiContext& context, const HttpRequest& http,
+                          const std::vector<std::string>&) {
+  Fields fields(http.body);
+  const auto wish = read_upscaling(fields);
+  auto bytes = image_in(fields, "image");
+  return {.rest = [&context, wish, bytes = std::move(bytes)] {
+    return json_answer(
+        {{"html_info", ""}, {"image", base64(upscaled_file(bytes, wish, context.bounds))}});
+  }};
+}
+
+Answer extra_batch_images(const ApiContext& context, const HttpRequest& http,
+                          const std::vector<std::string>&) {
+  Fields fields(http.body);
+  const auto wish = read_upscaling(fields);
+  std::vector<std::string> files;
+  for (auto& one : fields.list("imageList", kMostImages)) files.push_back(image_in(one, "data"));
+  return {.rest = [&context, wish, files = std::move(files)] {
+    auto images = Json::array();
+    for (const auto& bytes : files)
+      images.push_back(base64(upscaled_file(bytes, wish, context.bounds)));
+    return json_answer({{"html_info", ""}, {"images", std::move(images)}});
+  }};
+}
+
+Answer upscalers(const ApiContext&, const HttpRequest&, const std::vector<std::string>&) {
+  auto list = Json::array();
+  for (const auto* const name : kUpscalers)
+    list.push_back({{"name", name},
+                    {"model_name", nullptr},
+                    {"model_path", nullptr},
+                    {"model_url", nullptr},
+                    {"scale", 4}});
+  return json_answer(list);
+}
+
+// Says what is not there.
+Handler without(const char* what) {
+  return [what](const ApiContext&, const HttpRequest&, const std::vector<std::string>&) -> Answer {
+    throw ApiError(422, text_of("this server has ", what), "not_supported");
+  };
+}
+
+}  // namespace
+
+std::vector<Route> sdapi_extras_routes() {
+  const std::string base = "/sdapi/v1/";
+  const auto no_training = without("no training: it draws with files that are there");
+  return {{"POST", base + "png-info", png_info},
+          {"GET", base + "upscalers", upscalers},
+          {"POST", base + "extra-single-image", extra_single_image},
+          {"POST", base + "extra-batch-images", extra_batch_images},
+          {"POST", base + "interrogate", without("no model that describes pictures")},
+          {"POST", base + "create/embedding", no_training},
+          {"POST", base + "create/hypernetwork", no_training},
+          {"POST", base + "train/embedding", no_training},
+          {"POST", base + "train/hypernetwork", no_training}};
+}
+
+}  // namespace braid::serve

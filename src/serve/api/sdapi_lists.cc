@@ -1,0 +1,164 @@
+// The endpoints of AUTOMATIC1111's web UI that say what there is and how far it is: models,
+// settings, progress by polling, and lists that its clients ask for before they begin.
+#include <nlohmann/json.hpp>
+
+#include "base/control_group.h"
+#include "base/error.h"
+#include "serve/api/sdapi.h"
+#include "serve/api_error.h"
+#include "serve/body/loras.h"
+
+namespace braid::serve {
+namespace {
+
+Json state_json(const std::string& job, int jobs, int number, int step, int steps) {
+  return {{"skipped", false}, {"interrupted", false},  {"stopping_generation", false},
+          {"job", job},       {"job_count", jobs},     {"job_timestamp", "0"},
+          {"job_no", number}, {"sampling_step", step}, {"sampling_steps", steps}};
+}
+
+Json progress_json(const Job* job, bool has_image) {
+  Json json = {{"progress", 0.0},
+               {"eta_relative", 0.0},
+               {"state", state_json("", 0, 0, 0, 0)},
+               {"current_image", nullptr},
+               {"textinfo", nullptr}};
+  if (!job) return json;
+  const auto status = job->status();
+  const int steps = *job->order().request.steps, pictures = job->num_pictures();
+  const double done = double(status.pictures.size()) + std::min(1.0, double(status.step) / steps);
+  json["progress"] = std::min(0.99, done / pictures);
+  json["eta_relative"] = status.eta.value_or(0);
+  json["state"] = state_json(job->id(), pictures, int(status.pictures.size()), status.step, steps);
+  json["state"]["interrupted"] = status.is_cancelling;
+  for (const auto& event : job->events_after(0))
+    if (has_image && event.name == "preview") json["current_image"] = base64(*event.file);
+  return json;
+}
+
+Answer progress(const ApiContext& context, const HttpRequest& http,
+                const std::vector<std::string>&) {
+  const auto job = context.service.running();
+  return json_answer(progress_json(job.get(), http.parameter("skip_current_image") != "true"));
+}
+
+// Interrupts the running job only if it came from the same address.
+Answer interrupt(const ApiContext& context, const HttpRequest& http,
+                 const std::vector<std::string>&) {
+  const auto job = context.service.running();
+  if (job && job->order().client == http.client_address) context.service.cancel(job);
+  return json_answer(Json::object());
+}
+
+Answer options(const ApiContext& context, const HttpRequest&, const std::vector<std::string>&) {
+  return json_answer({{"sd_model_checkpoint", chosen_in_web_ui(context).model},
+                      {"sd_checkpoint_hash", nullptr},
+                      {"sd_vae", "Automatic"},
+                      {"samples_format", "png"}});
+}
+
+Answer set_options(const ApiContext& context, const HttpRequest& http,
+                   const std::vector<std::string>&) {
+  Fields fields(http.body);
+  const auto& backends = context.service.backends();
+  const auto model = fields.text("sd_model_checkpoint", 1000).value_or("");
+  if (!model.empty())
+    *context.web_ui_model = std::size_t(&backend_named(model, backends) - backends.data());
+  return json_answer(nullptr);
+}
+
+Answer samplers(const ApiContext&, const HttpRequest&, const std::vector<std::string>&) {
+  return json_answer(Json::array(
+      {{{"name", kWebUiSampler}, {"aliases", {"euler"}}, {"options", Json::object()}}}));
+}
+
+Answer schedulers(const ApiContext&, const HttpRequest&, const std::vector<std::string>&) {
+  return json_answer(Json::array({{{"name", "simple"},
+                                   {"label", "Simple"},
+                                   {"aliases", {"normal", "automatic"}},
+                                   {"default_rho", -1.0},
+                                   {"need_inner_model", false}}}));
+}
+
+Answer sd_models(const ApiContext& context, const HttpRequest&, const std::vector<std::string>&) {
+  auto models = Json::array();
+  for (const auto& backend : context.service.backends())
+    models.push_back({{"title", backend.model},
+                      {"model_name", backend.model},
+                      {"hash", nullptr},
+                      {"sha256", nullptr},
+                      {"filename", backend.model},
+                      {"config", nullptr}});
+  return json_answer(models);
+}
+
+Answer loras(const ApiContext& context, const HttpRequest&, const std::vector<std::string>&) {
+  auto entries = Json::array();
+  for (const auto& name : lora_names(chosen_in_web_ui(context)))
+    entries.push_back(
+        {{"name", name}, {"alias", name}, {"path", name}, {"metadata", Json::object()}});
+  return json_answer(entries);
+}
+
+Answer no_entries(const ApiContext&, const HttpRequest&, const std::vector<std::string>&) {
+  return json_answer(Json::array());
+}
+
+Answer nothing_to_do(const ApiContext&, const HttpRequest&, const std::vector<std::string>&) {
+  return json_answer(nullptr);  // files that are added later are found without it
+}
+
+Answer ping(const ApiContext&, const HttpRequest&, const std::vector<std::string>&) {
+  return json_answer(Json::object());
+}
+
+// The next request loads its model again.
+Answer unload(const ApiContext& context, const HttpRequest&, const std::vector<std::string>&) {
+  context.service.require_ready();
+  if (!context.service.release_models())
+    throw ApiError(422, "this server keeps its model: its ranks are processes", "not_supported");
+  return json_answer(Json::object());
+}
+
+Answer memory(const ApiContext&, const HttpRequest&, const std::vector<std::string>&) {
+  const auto total = usable_memory(), used = std::min(resident_bytes(), total);
+  return json_answer({{"ram", {{"free", total - used}, {"used", used}, {"total", total}}},
+                      {"cuda", {{"error", "this server does not report its devices' memory"}}}});
+}
+
+Answer cmd_flags(const ApiContext& context, const HttpRequest&, const std::vector<std::string>&) {
+  return json_answer({{"api", true}, {"nowebui", true}, {"ckpt", chosen_in_web_ui(context).model}});
+}
+
+Answer scripts(const ApiContext&, const HttpRequest&, const std::vector<std::string>&) {
+  return json_answer({{"txt2img", Json::array()}, {"img2img", Json::array()}});
+}
+
+Answer embeddings(const ApiContext&, const HttpRequest&, const std::vector<std::string>&) {
+  return json_answer({{"loaded", Json::object()}, {"skipped", Json::object()}});
+}
+
+}  // namespace
+
+std::vector<Route> sdapi_list_routes() {
+  const std::string base = "/sdapi/v1/";
+  std::vector<Route> routes = {
+      {"GET", base + "progress", progress},     {"POST", base + "interrupt", interrupt},
+      {"POST", base + "skip", interrupt},       {"GET", base + "options", options},
+      {"POST", base + "options", set_options},  {"GET", base + "samplers", samplers},
+      {"GET", base + "schedulers", schedulers}, {"GET", base + "sd-models", sd_models},
+      {"GET", base + "loras", loras},           {"GET", base + "memory", memory},
+      {"GET", base + "cmd-flags", cmd_flags},   {"GET", base + "scripts", scripts},
+      {"GET", base + "embeddings", embeddings}, {"POST", base + "unload-checkpoint", unload},
+      {"GET", "/internal/ping", ping}};
+  for (const auto* const list :
+       {"latent-upscale-modes", "sd-vae", "sd-modules", "hypernetworks", "face-restorers",
+        "realesrgan-models", "prompt-styles", "script-info", "extensions"})
+    routes.push_back({"GET", base + list, no_entries});
+  for (const auto* const what : {"refresh-checkpoints", "refresh-loras", "refresh-vae",
+                                 "refresh-embeddings", "reload-checkpoint"})
+    routes.push_back({"POST", base + what, nothing_to_do});
+  return routes;
+}
+
+}  // namespace braid::serve

@@ -1,0 +1,149 @@
+// Who is let in under which name: with and without a key, behind proxies, and health checks.
+#include <gmock/gmock.h>
+
+#include "test_server.h"
+
+namespace braid::serve::access_test {
+
+using testing::HasSubstr;
+using testing::Not;
+
+const std::string kBearer = "authorization: Bearer secret\r\n";
+
+// Containers, NAT and tunnels: who has the key needs no rebinding.
+TEST(Access, WithAKeyIsGivenUnderEveryName) {
+  FakeEngine engine;
+  const Server server(engine, {.key = "secret"});
+  for (const std::string host : {"host.docker.internal:8188", "braid:8188", "192.168.1.5:8188",
+                                 "x.trycloudflare.com", "0.0.0.0:8188"}) {
+    EXPECT_EQ(status_of(server.ask("GET /v1/models", "host: " + host + "\r\n" + kBearer)), 200);
+    EXPECT_EQ(status_of(server.ask("GET /v1/models", "host: " + host + "\r\n")), 401) << host;
+    const auto origin = "origin: https://evil.example\r\n";
+    EXPECT_EQ(status_of(server.ask("GET /v1/models", "host: " + host + "\r\n" + origin + kBearer)),
+              403);
+  }
+  EXPECT_EQ(
+      status_of(RawClient(server.port())
+                    .asked("GET /v1/models HTTP/1.1\r\n" + kBearer + "connection: close\r\n\r\n")),
+      400)
+      << "RFC 9112, section 3.2";
+}
+
+TEST(Access, WithoutAKeyIsGivenUnderAllowedNames) {
+  FakeEngine engine;
+  const Server server(engine, {.hosts = {".example.org", "*.other.net"}});
+  const auto status = [&](const std::string& host) {
+    return status_of(server.ask("GET /v1/models", "host: " + host + "\r\n"));
+  };
+  for (const auto* const host : {"0.0.0.0:8188", "[::]:8188", "localhost.", "a.example.org:80",
+                                 "EXAMPLE.org", "a.other.net"})
+    EXPECT_EQ(status(host), 200) << host;
+  for (const auto* const host : {"evilexample.org", "other.net", "host.docker.internal"})
+    EXPECT_EQ(status(host), 403) << host;
+}
+
+// HAProxy's, Kubernetes' and load balancers' checks.
+TEST(HealthChecks, AreAnsweredUnderAnyNameAndNone) {
+  FakeEngine engine;
+  const Server server(engine);
+  for (const std::string path : {"/livez", "/readyz", "/health"}) {
+    for (const std::string host : {"10.96.4.7:80", "node-3:30188", "evil.example"})
+      EXPECT_EQ(status_of(server.ask("GET " + path, "host: " + host + "\r\n")), 200)
+          << path << host;
+    for (const std::string version : {"1.0", "1.1"})
+      for (const std::string method : {"GET", "HEAD"}) {
+        RawClient client(server.port());
+        EXPECT_EQ(status_of(client.asked(method + " " + path + " HTTP/" + version +
+                                         "\r\nconnection: close\r\n\r\n")),
+                  200)
+            << method << path << version;
+      }
+  }
+  EXPECT_EQ(status_of(RawClient(server.port()).asked("OPTIONS / HTTP/1.0\r\n\r\n")), 204);
+  EXPECT_EQ(status_of(server.ask("OPTIONS /", "host: evil.example\r\n")), 204);
+  EXPECT_EQ(status_of(RawClient(server.port()).asked("GET /v1/models HTTP/1.0\r\n\r\n")), 200)
+      << "no browser asks like this";
+}
+
+TEST(Access, KnowsItselfOnASocketForBothKindsOfAddresses) {
+  FakeEngine engine;
+  const Server server(engine, {}, {.address = "::"});
+  const auto status = [&](const std::string& host) {
+    RawClient client(server.port(), "127.0.0.2");
+    return status_of(client.asked("GET /v1/models HTTP/1.0\r\nhost: " + host + "\r\n\r\n"));
+  };
+  EXPECT_EQ(status("127.0.0.2:8188"), 200);
+  EXPECT_EQ(status("127.0.0.3:8188"), 403);
+}
+
+TEST(Access, IsGivenToNamedOriginsOfEveryKind) {
+  FakeEngine engine;
+  const Server server(engine, {.origins = {"null", "file://", "https://friend.example"}});
+  const auto from = [&](const std::string& origin, const std::string& host = "localhost") {
+    return server.ask("GET /v1/models", "host: " + host + "\r\norigin: " + origin + "\r\n");
+  };
+  EXPECT_THAT(from("null"), HasSubstr("access-control-allow-origin: null\r\n"));
+  EXPECT_THAT(from("file://"), HasSubstr("access-control-allow-origin: file://\r\n"));
+  EXPECT_THAT(from("https://friend.example:443"),
+              HasSubstr("access-control-allow-origin: https://friend.example:443\r\n"));
+  EXPECT_EQ(status_of(from("https://friend.example:8443")), 403);
+  for (const auto& [origin, host] : std::vector<std::pair<std::string, std::string>>{
+           {"http://localhost", "localhost:80"},
+           {"http://localhost:80", "localhost"},
+           {"https://localhost", "localhost:443"},
+           {"http://localhost:8188", "localhost:8188"}})
+    EXPECT_EQ(status_of(from(origin, host)), 200) << "the server's own page: " << origin << host;
+  EXPECT_EQ(status_of(from("http://localhost:1", "localhost:2")), 403);
+}
+
+// A proxy that keeps its own name in Host, as Apache does.
+TEST(Access, IsGivenToPagesThatAProxyNames) {
+  FakeEngine engine;
+  const Server server(engine, {.hosts = {"pictures.example"}});
+  const auto status = [&](const std::string& forwarded, const std::string& origin,
+                          const std::string& host = "127.0.0.1:8188") {
+    return status_of(server.ask(
+        "GET /v1/models",
+        "host: " + host + "\r\nx-forwarded-host: " + forwarded + "\r\norigin: " + origin + "\r\n"));
+  };
+  EXPECT_EQ(status("pictures.example", "https://pictures.example"), 200);
+  EXPECT_EQ(status("pictures.example, 10.0.0.1", "https://pictures.example"), 200);
+  EXPECT_EQ(status("evil.example", "http://evil.example"), 403) << "a rebound name";
+  EXPECT_EQ(status("localhost", "http://localhost", "evil.example"), 403)
+      << "it cannot rename itself";
+}
+
+TEST(WrongAddresses, AreNotThereWhateverIsSentToThem) {
+  FakeEngine engine;
+  const Server server(engine);
+  for (const std::string path :
+       {"/v1/nothing", "/v1/chat/completions", "//v1/models", "/v1//models", "/v1/models/",
+        "/v1/jobs/", "/v1/jobs//events", "/", "/v1/images/generations/", "/sdapi/v1/", "//"}) {
+    for (const std::string type : {"text/plain", "multipart/form-data; boundary=x", "image/png"}) {
+      const auto answer = server.ask("POST " + path, "content-type: " + type + "\r\n", "{}");
+      EXPECT_EQ(status_of(answer), path == "/" ? 405 : 404) << path << type;
+    }
+    EXPECT_EQ(status_of(server.ask("GET " + path)), path == "/" ? 200 : 404) << path;
+  }
+  EXPECT_EQ(status_of(server.ask("GET /v1/jobs/0/pictures/")), 404);
+  const auto other = server.ask("POST /v1/models", "content-type: text/plain\r\n", "{}");
+  EXPECT_EQ(status_of(other), 405);
+  EXPECT_THAT(other, HasSubstr("allow: GET\r\n"));
+  EXPECT_EQ(status_of(server.ask("POST /v1/jobs", "content-type: text/plain\r\n", "{}")), 415);
+  const Server locked(engine, {.key = "secret"});
+  EXPECT_EQ(status_of(locked.ask("GET /v1/nothing")), 401) << "who has no key learns nothing";
+}
+
+TEST(WrongAddresses, CostNoConnection) {
+  FakeEngine engine;
+  const Server server(engine);
+  RawClient client(server.port());
+  for (const std::string path : {"/nothing", "/v1/nothing", "/livez"}) {
+    client.send(Server::request_text("GET " + path, "", ""));
+    ASSERT_TRUE(client.read_until(path == "/livez" ? "alive" : "there is nothing at " + path));
+    ASSERT_TRUE(client.read_until("}"));
+    client.forget();
+  }
+}
+
+}  // namespace braid::serve::access_test
