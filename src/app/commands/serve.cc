@@ -44,7 +44,14 @@ std::string seconds_text(serve::Clock::time_point from, serve::Clock::time_point
 serve::Access access_of(const ServeFlags& flags) {
   return {.key = read_key(flags),
           .hosts = {flags.allow_hosts.begin(), flags.allow_hosts.end()},
-          .origins = {flags.allow_origins.begin(), flags.allow_origins.end()}};
+          .origins = {flags.allow_origins.begin(), flags.allow_origins.end()},
+          .base_path = flags.base_path};
+}
+
+std::string policy_of(const std::vector<std::string>& frame_ancestors) {
+  std::string sources;
+  for (const auto& source : frame_ancestors) sources += (sources.empty() ? "" : " ") + source;
+  return sources.empty() ? "'none'" : sources;
 }
 
 // The server from its first log line to its last.
@@ -58,7 +65,12 @@ class ServeRun {
         signals_(std::chrono::seconds(flags.drain) + kAfterDrain),
         service_([this](const Hooks& hooks) { return load(hooks); }, service_options()),
         api_({.service = service_,
-              .bounds = {.max_pixels = flags.max_pixels, .max_steps = flags.max_steps},
+              .bounds = {.max_pixels = flags.max_pixels,
+                         .max_steps = flags.max_steps,
+                         .max_input_pixels = flags.max_input_pixels},
+              .unknown_fields = flags.warns_of_unknown_fields ? serve::UnknownFields::kWarnedOf
+                                                              : serve::UnknownFields::kRefused,
+              .frame_ancestors = policy_of(flags.frame_ancestors),
               .num_connections = [this] { return server_.num_connections(); }},
              access_of(flags)),
         server_(api_, server_options()) {}
@@ -90,6 +102,10 @@ std::vector<serve::Backend> ServeRun::load(const Hooks& hooks) {
 
 serve::ServiceOptions ServeRun::service_options() {
   return {.max_waiting_pictures = flags_.queue,
+          .on_warning =
+              [this](const std::string& sentence) {
+                log_("warning", {{"message", sentence}});
+              },
           .on_ready =
               [this, began = serve::Clock::now()] {
                 log_("ready", {{"model", engines_->models().front().name},
@@ -100,22 +116,29 @@ serve::ServiceOptions ServeRun::service_options() {
 }
 
 serve::HttpServerOptions ServeRun::server_options() {
-  return {.address = flags_.host, .port = flags_.port, .log = [this](const serve::RequestLog& r) {
-            if (flags_.verbosity == Verbosity::kQuiet) return;
-            log_("request", {{"id", r.id},
-                             {"method", r.method},
-                             {"path", r.path},
-                             {"status", std::to_string(r.status)},
-                             {"seconds", decimal(r.seconds)},
-                             {"bytes", std::to_string(r.bytes)},
-                             {"client", r.client}});
-          }};
+  const auto log = [this](const serve::RequestLog& r) {
+    if (flags_.verbosity == Verbosity::kQuiet) return;
+    log_("request", {{"id", r.id},
+                     {"method", r.method},
+                     {"path", r.path},
+                     {"status", std::to_string(r.status)},
+                     {"seconds", decimal(r.seconds)},
+                     {"bytes", std::to_string(r.bytes)},
+                     {"client", r.client}});
+  };
+  return {.address = flags_.host,
+          .port = flags_.port,
+          .max_body_bytes = std::uint64_t(flags_.max_body),
+          .keep_alive = std::chrono::seconds(flags_.keep_alive),
+          .log = log};
 }
 
 void ServeRun::log_job(const serve::Job& job) {
   if (flags_.verbosity == Verbosity::kQuiet) return;
   const auto status = job.status();
   const auto& request = job.order().request;
+  for (const auto& sentence : status.warnings)
+    log_("warning", {{"job", job.id()}, {"message", sentence}});
   const auto begun = status.started.value_or(*status.finished);
   log_("job", {{"job", job.id()},
                {"state", state_name(status.state)},
@@ -142,7 +165,8 @@ void ServeRun::drain() {
 }
 
 int ServeRun::run() {
-  log_("listening", {{"address", flags_.host}, {"port", std::to_string(server_.port())}});
+  const auto port = server_.port();
+  log_("listening", {{"address", flags_.host}, {"port", port > 0 ? std::to_string(port) : ""}});
   for (const auto& model : engines_->models())
     if (model.pages)
       log_("files", {{"model", model.name}, {"folder", model.pages->folder().string()}});

@@ -135,7 +135,12 @@ Backend backend_of(const std::shared_ptr<ServedEngines>& engines, std::size_t in
     const auto settings = settle(request, family->description().limits, {});
     return text_in_file(picture, settings, request, options, files);
   };
+  const bool starts_at_prompt = family->description().limits.guided_from == GuidedFrom::kPositive;
+  std::function<void()> release;
+  if (!is_launched()) release = [engines] { engines->release_all(); };
   return {.model = model.name,
+          .names = model.names,
+          .aliases = model.aliases,
           .info = info_of(family->description()),
           .complete = complete,
           .generate = generate,
@@ -143,7 +148,9 @@ Backend backend_of(const std::shared_ptr<ServedEngines>& engines, std::size_t in
           .controlnets =
               controlnets_of(model.options, family->description().limits.pictures.controlnet_modes),
           .has_redux = !model.options.redux.empty(),
+          .unguided = starts_at_prompt ? 0.0 : 1.0,
           .adapters = model.options.adapters,
+          .release = std::move(release),
           .keep_alive = [engines] { announce(*engines, announce_nothing); },
           .leave = [engines] { announce(*engines, announce_end); }};
 }
@@ -158,8 +165,39 @@ void check_models(const ServeFlags& flags) {
           "--vae-file, --lora, --controlnet and --redux take a single model");
   std::set<std::string> names;
   for (const auto& model : flags.models)
-    require(names.insert(model_name(model)).second, "each model should have a name of its own, ",
-            "two are called ", model_name(model));
+    require(!flags.names.empty() || names.insert(model_name(model)).second,
+            "each model should have a name of its own, two are called ", model_name(model),
+            ": --served-model-name gives others");
+  require(flags.names.empty() || flags.names.size() == flags.models.size(),
+          "of several models each takes one --served-model-name: there are ", flags.names.size(),
+          " for ", flags.models.size());
+}
+
+// What clients call the model: as they are told, or as its folder.
+void give_names(const ServeFlags& flags, std::size_t index, ServedModel& model) {
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < flags.names.size(); ++i)
+    if (flags.models.size() < 2 || i == index)
+      names.insert(names.end(), flags.names[i].begin(), flags.names[i].end());
+  model.aliases = {model.name};
+  const auto repository = repository_name(model.options.model);
+  if (!repository.empty()) model.aliases.push_back(repository);
+  if (names.empty()) return;
+  model.name = names.front();
+  model.names.assign(names.begin() + 1, names.end());
+}
+
+// The listed ones: of aliases the first model's counts.
+void require_distinct_names(const std::vector<ServedModel>& models) {
+  std::set<std::string> seen;
+  const auto add = [&](const std::string& name) {
+    require(seen.insert(name).second, "each model should have a name of its own, two are called ",
+            name, ": --served-model-name gives others");
+  };
+  for (const auto& model : models) {
+    add(model.name);
+    for (const auto& name : model.names) add(name);
+  }
 }
 
 }  // namespace
@@ -169,6 +207,8 @@ std::vector<ServedModel> served_models(const ServeFlags& flags) {
   std::vector<ServedModel> models;
   for (const auto& model : flags.models) models.push_back(settled(flags, model));
   if (models.empty()) models.push_back(settled(flags, {}));
+  for (std::size_t i = 0; i < models.size(); ++i) give_names(flags, i, models[i]);
+  require_distinct_names(models);
   return models;
 }
 
@@ -194,6 +234,13 @@ const Engine& ServedEngines::use(std::size_t model, const Hooks& hooks) {
     throw;
   }
   return *engine;
+}
+
+void ServedEngines::release_all() {
+  for (std::size_t i = 0; i < engines_.size(); ++i) {
+    residency_.leave(i);
+    engines_[i].reset();
+  }
 }
 
 std::vector<Backend> backends_of(const std::shared_ptr<ServedEngines>& engines,

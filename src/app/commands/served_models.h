@@ -12,7 +12,9 @@ namespace braid {
 // A model with what the command line leaves open filled in for this machine, for requests without
 // a size.
 struct ServedModel {
-  std::string name;
+  std::string name;                       // for clients
+  std::vector<std::string> names = {};    // further ones, listed
+  std::vector<std::string> aliases = {};  // further ones, not listed
   PipelineOptions options;
   std::shared_ptr<const Family> family;
   VaeTiling tiling = VaeTiling::kAuto;
@@ -31,6 +33,7 @@ class ServedEngines {
   const std::vector<ServedModel>& models() const { return models_; }
   // Loads the model unless it is loaded, replacing others if memory requires it.
   const Engine& use(std::size_t model, const Hooks& hooks);
+  void release_all();  // until their next use
 
  private:
   std::vector<ServedModel> models_;

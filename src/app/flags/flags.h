@@ -63,10 +63,17 @@ struct ServeFlags {
   std::filesystem::path api_key_file;
   bool no_key = false;  // explicitly asked for
   std::vector<std::string> allow_hosts, allow_origins;
-  int queue = 64;                // pictures
-  int max_pixels = 2048 * 2048;  // per picture
+  std::string base_path;                           // "/pictures"; empty: none
+  std::vector<std::string> frame_ancestors;        // sources of a content security policy
+  std::vector<std::vector<std::string>> names;     // by --served-model-name
+  bool warns_of_unknown_fields = false;            // else they are refused
+  int queue = 64;                                  // pictures
+  int max_pixels = 2048 * 2048;                    // per picture
+  std::int64_t max_body = std::int64_t(32) << 20;  // bytes
+  int max_input_pixels = 1 << 25;                  // of all pictures of a request
   int max_steps = 200;
-  int drain = 30;  // seconds
+  int drain = 30;        // seconds
+  int keep_alive = 130;  // seconds
   bool log_prompts = false;
   Verbosity verbosity = Verbosity::kNormal;
 };

@@ -1,34 +1,87 @@
+#include <algorithm>
+#include <cctype>
+#include <cstring>
+
 #include "app/flags/flag_groups.h"
 #include "app/flags/preset_flags.h"
 #include "base/ascii.h"
+#include "serve/api/address.h"
+#include "serve/api_error.h"
 
 namespace braid {
 namespace {
 
-// As the server compares it with a request's Host header: lower case, without the port.
-std::string host_name(const std::string& flag, const std::string& text) {
+constexpr std::uint64_t kSmallestBody = 1024, kLargestBody = std::uint64_t(1) << 30;
+
+// As the server compares it with a request's Host header: lower case, without the port; "*", or
+// the end of names.
+std::string allowed_host(const std::string& flag, const std::string& text) {
   const bool is_address = text.starts_with('[') && text.ends_with(']');
-  require(!text.empty() && text.find_first_of("/ \t,*") == text.npos &&
-              (is_address || text.find(':') == text.npos),
+  const auto name = text.substr(text.starts_with("*.") ? 2 : text.starts_with('.') ? 1 : 0);
+  require(text == "*" || (!name.empty() && name.find_first_of("/ \t,*") == name.npos &&
+                          (is_address || name.find(':') == name.npos)),
           flag, " should be a name alone, without scheme and port, such as ",
-          "pictures.example.org, it is '", text, "'");
+          "pictures.example.org, .example.org for all names below it, or *, it is '", text, "'");
   return ascii_lower_case(text);
 }
 
-// As browsers send it in the Origin header: no path, not even a slash.
+// As browsers send it in the Origin header: no path, not even a slash. Files and sandboxed frames
+// send "null", some applications "file://".
 std::string page_origin(const std::string& flag, const std::string& text) {
+  const auto lower = ascii_lower_case(text);
+  if (lower == "null" || lower == "file://") return lower;
   const auto scheme = text.find("://");
   const auto host = scheme == text.npos ? text.size() : scheme + 3;
   require(scheme != 0 && host < text.size() && text.find_first_of("/ \t,*", host) == text.npos,
           flag, " should be a scheme and a host, such as https://example.org, it is '", text, "'");
-  return ascii_lower_case(text);
+  return serve::plain_origin(text);
+}
+
+// A source of a content security policy (CSP 3, frame-ancestors).
+std::string frame_ancestor(const std::string& flag, const std::string& text) {
+  if (text == "none" || text == "self") return "'" + text + "'";
+  const auto is_plain = [](unsigned char c) {
+    return std::isalnum(c) || std::strchr("'*.:/[]-_", c);
+  };
+  require(!text.empty() && std::ranges::all_of(text, is_plain), flag,
+          " should be self, none, or pages such as https://example.org, it is '", text, "'");
+  return text;
+}
+
+std::string base_path(const std::string& flag, const std::string& text) {
+  try {
+    return serve::plain_prefix(text);
+  } catch (const serve::ApiError& error) {
+    throw InputError(text_of(flag, ": ", error.what()));
+  }
+}
+
+// "a,b": names of one model.
+std::vector<std::string> model_names(const std::string& flag, const std::string& text) {
+  auto names = split_at_commas(text);
+  for (const auto& name : names)
+    require(!trimmed(name).empty() &&
+                std::ranges::none_of(name, [](unsigned char c) { return c < ' '; }),
+            flag, " should be a name, or several with commas between, it is '", text, "'");
+  return names;
+}
+
+std::int64_t body_bytes(const std::string& flag, const std::string& text) {
+  const auto bytes = bytes_named(flag, text);
+  require(bytes >= kSmallestBody && bytes <= kLargestBody, flag, " should be between ",
+          kSmallestBody, " and ", kLargestBody, " bytes, it is ", bytes);
+  return std::int64_t(bytes);
 }
 
 void add_address_flags(FlagReader& read, ServeFlags& f) {
   read.text("--host", "ADDRESS", "Server",
-            "Address to listen on; one that other machines can reach needs a\n"
-            "key or --no-key. Default: 127.0.0.1",
+            "Address to listen on, or unix:PATH; one that other machines can\n"
+            "reach needs a key or --no-key. Default: 127.0.0.1",
             into(f.host, plain_text));
+  read.text("--unix-socket", "PATH", "Server",
+            "Listen on this Unix socket, for the user and its group, instead\n"
+            "of an address",
+            [&](const std::string&, const std::string& text) { f.host = "unix:" + text; });
   read.text("--port", "N", "Server", "Port to listen on; 0 takes any free one. Default: 8188",
             into(f.port, whole_from(0, 65535)));
   read.path("--api-key-file", "FILE", "Server",
@@ -38,16 +91,39 @@ void add_address_flags(FlagReader& read, ServeFlags& f) {
   read.flag("--no-key", "Server", "Let anybody who reaches the address make pictures", f.no_key);
   read.texts("--allow-host", "NAME", "Server",
              "Another name by which clients may address this server, such as\n"
-             "that of a proxy",
+             "that of a proxy; .example.org allows all names below it, *\n"
+             "every name. With a key all are allowed",
              [&](const std::string& flag, const std::string& text) {
-               f.allow_hosts.push_back(host_name(flag, text));
+               f.allow_hosts.push_back(allowed_host(flag, text));
              });
   read.texts("--allow-origin", "URL", "Server",
              "Origin of other pages that may use this server, such as\n"
-             "https://example.org",
+             "https://example.org; null stands for files and sandboxed frames,\n"
+             "file:// for some applications",
              [&](const std::string& flag, const std::string& text) {
                f.allow_origins.push_back(page_origin(flag, text));
              });
+  read.texts("--frame-ancestors", "URL", "Server",
+             "Pages that may show this server's page in a frame, such as\n"
+             "https://example.org, or self. Default: none",
+             [&](const std::string& flag, const std::string& text) {
+               f.frame_ancestors.push_back(frame_ancestor(flag, text));
+             });
+}
+
+void add_place_flags(FlagReader& read, ServeFlags& f) {
+  read.text("--base-path", "PATH", "Server",
+            "The path below which a proxy shows this server, such as\n"
+            "/pictures, unless it says so (X-Forwarded-Prefix)",
+            into(f.base_path, base_path));
+  read.text("--keep-alive", "SECONDS", "Server",
+            "How long a connection may wait for its next request: longer than\n"
+            "a proxy in front keeps it. Default: 130",
+            into(f.keep_alive, whole_from(0, 86400)));
+  read.text("--unknown-fields", "RULE", "Server",
+            "refuse requests with fields that are not known, or warn of them\n"
+            "in the answer. Default: refuse",
+            into(f.warns_of_unknown_fields, one_of<bool>({{"refuse", false}, {"warn", true}})));
 }
 
 void add_bound_flags(FlagReader& read, ServeFlags& f) {
@@ -57,6 +133,13 @@ void add_bound_flags(FlagReader& read, ServeFlags& f) {
   number("--queue", "Most pictures that may wait. Default: 64", 1, kMaxPictures, f.queue);
   number("--max-pixels", "Most pixels per picture. Default: 4194304, which is 2048x2048", 1,
          1 << 28, f.max_pixels);
+  read.text("--max-body", "BYTES", "Limits",
+            "Longest body of a request, with its pictures, such as 64MB.\n"
+            "Default: 33554432 bytes",
+            into(f.max_body, body_bytes));
+  number("--max-input-pixels",
+         "Most pixels of all pictures that a request brings. Default:\n33554432", 1, 1 << 28,
+         f.max_input_pixels);
   number("--max-steps", "Most steps per picture. Default: 200", 1, kMaxSteps, f.max_steps);
   number("--drain",
          "Seconds to finish accepted requests after a signal to stop.\n"
@@ -77,6 +160,7 @@ Examples:
 
 void add_serve_flags(FlagReader& read, ServeFlags& f) {
   add_address_flags(read, f);
+  add_place_flags(read, f);
   add_bound_flags(read, f);
   read.texts("-m,--model", "PATH", "Model",
              "A model directory in diffusers layout, or a single transformer\n"
@@ -85,6 +169,13 @@ void add_serve_flags(FlagReader& read, ServeFlags& f) {
              "are asked for, and the least recently used are unloaded.\n"
              "Default: the small model that comes with Braid",
              [&](const std::string&, const std::string& text) { f.models.emplace_back(text); });
+  read.texts("--served-model-name", "NAME", "Model",
+             "A name by which clients know the model, instead of its folder's;\n"
+             "may be given several times, or with commas between. Of several\n"
+             "models each takes one of these flags, in order",
+             [&](const std::string& flag, const std::string& text) {
+               f.names.push_back(model_names(flag, text));
+             });
   add_component_flags(read, f.options);
   add_adapter_flags(read, f.options);
   add_controlnet_flag(read, f.options.controlnets);
@@ -111,10 +202,14 @@ void add_serve_flags(FlagReader& read, ServeFlags& f) {
 
 void check_together(const ServeFlags& f) {
   check_budget(f.options.memory);
-  const bool is_own = f.host == "127.0.0.1" || f.host == "localhost" || f.host == "::1";
+  const bool is_own = f.host == "127.0.0.1" || f.host == "localhost" || f.host == "::1" ||
+                      f.host.starts_with("unix:");
   const bool has_key = !f.api_key_file.empty() || std::getenv("BRAID_API_KEY") != nullptr;
   require(is_own || has_key || f.no_key, "others can reach --host ", f.host,
           ": give --api-key-file FILE, or --no-key to let anybody make pictures");
+  require(has_key || std::ranges::count(f.allow_hosts, "*") == 0,
+          "--allow-host * lets any page use ",
+          "this server by a name of its own: that takes a key (--api-key-file)");
   require(f.lora_folder.empty() || f.options.adapter_mode != AdapterMode::kFused,
           "--lora-dir is for LoRAs beside the weights: --lora-mode should not be fused");
   require(!has_key || !f.no_key, "both a key and --no-key were given: give one of them");

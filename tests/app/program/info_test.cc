@@ -188,18 +188,19 @@ TEST_F(Info, TheFlagsAreThese) {
                   "--cache-limit", "--cache-polynomial", "--json", "-q,--quiet", "-v,--verbose"));
   EXPECT_THAT(
       flags_of("serve"),
-      ElementsAre("-h,--help", "--host", "--port", "--api-key-file", "--no-key", "--allow-host",
-                  "--allow-origin", "--queue", "--max-pixels", "--max-steps", "--drain",
-                  "-m,--model", "--components", "--comfy", "--text-encoder-file", "--vae-file",
-                  "--lora", "--lora-mode", "--controlnet", "--redux", "--lora-dir", "--dtype",
-                  "--device", "--devices", "--threads", "--graph", "--text-stream", "--vae-tiling",
-                  "--tp", "--ring", "--ulysses", "--cfg-parallel", "--dp", "--layer-split",
-                  "--tp-modulation", "--text-encoder", "--vae", "--ring-form", "--deadline",
-                  "--preset", "--quantize", "--quantize-text", "--quantize-skip", "--offload",
-                  "--offload-text", "--offload-vae", "--offload-group", "--prefetch", "--resident",
-                  "--residency", "--pin", "--offload-dir", "--disk-reads", "--memory",
-                  "--host-memory", "--cache", "--cache-limit", "--cache-polynomial",
-                  "--log-prompts", "-q,--quiet"));
+      ElementsAre(
+          "-h,--help", "--host", "--unix-socket", "--port", "--api-key-file", "--no-key",
+          "--allow-host", "--allow-origin", "--frame-ancestors", "--base-path", "--keep-alive",
+          "--unknown-fields", "--queue", "--max-pixels", "--max-body", "--max-input-pixels",
+          "--max-steps", "--drain", "-m,--model", "--served-model-name", "--components", "--comfy",
+          "--text-encoder-file", "--vae-file", "--lora", "--lora-mode", "--controlnet", "--redux",
+          "--lora-dir", "--dtype", "--device", "--devices", "--threads", "--graph", "--text-stream",
+          "--vae-tiling", "--tp", "--ring", "--ulysses", "--cfg-parallel", "--dp", "--layer-split",
+          "--tp-modulation", "--text-encoder", "--vae", "--ring-form", "--deadline", "--preset",
+          "--quantize", "--quantize-text", "--quantize-skip", "--offload", "--offload-text",
+          "--offload-vae", "--offload-group", "--prefetch", "--resident", "--residency", "--pin",
+          "--offload-dir", "--disk-reads", "--memory", "--host-memory", "--cache", "--cache-limit",
+          "--cache-polynomial", "--log-prompts", "-q,--quiet"));
   EXPECT_THAT(flags_of("convert"),
               ElementsAre("-h,--help", "-m,--model", "--components", "--lora", "-o,--output",
                           "--single-file", "--dtype", "--quantize", "--quantize-text",

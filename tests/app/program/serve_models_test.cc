@@ -72,6 +72,41 @@ TEST_F(ServeModels, AreSeveralOfWhichOneIsLoaded) {
   EXPECT_EQ(stop().exit_code, 0);
 }
 
+// Where its downloader puts it, a model's folder is called by a commit.
+TEST_F(ServeModels, OfHuggingFacesCacheAreCalledByTheirNames) {
+  const auto snapshot = folder_ / "hub/models--org--FLUX.1-dev/snapshots/3de623fc3c33e44f";
+  std::filesystem::create_directories(snapshot.parent_path());
+  std::filesystem::create_symlink(std::filesystem::path(BRAID_SOURCE_DIR) / "models" / "demo",
+                                  snapshot);
+  start({"-m", snapshot});
+  EXPECT_THAT(ask("GET /v1/models"), HasSubstr("\"id\":\"FLUX.1-dev\""));
+  const auto picture = made(R"(, "model": "FLUX.1-dev")");
+  EXPECT_THAT(picture, HasSubstr("FLUX.1-dev")) << "in the picture's text";
+  EXPECT_THAT(picture, testing::Not(HasSubstr("3de623fc")));
+  EXPECT_EQ(picture, drawn_with({"-m", snapshot}));
+  EXPECT_EQ(made(R"(, "model": "org/FLUX.1-dev")"), picture);
+  EXPECT_EQ(made(R"(, "model": "gpt-image-1")"), picture) << "wired in by clients";
+}
+
+TEST_F(ServeModels, HaveTheNamesThatTheyAreGiven) {
+  std::filesystem::create_symlink(std::filesystem::path(BRAID_SOURCE_DIR) / "models" / "demo",
+                                  folder_ / "other");
+  const auto first = drawn_with({}), second = drawn_with({"-m", "other"});
+  start({"-m", BRAID_SOURCE_DIR "/models/demo", "--served-model-name", "a,dall-e-3", "-m", "other",
+         "--served-model-name", "b"});
+  const auto models = ask("GET /v1/models");
+  for (const auto* const name : {"a", "dall-e-3", "b"})
+    EXPECT_THAT(models, HasSubstr(std::string("\"id\":\"") + name + "\""));
+  EXPECT_THAT(models, testing::Not(HasSubstr("other")));
+  EXPECT_EQ(made(R"(, "model": "b")"), second) << "pictures keep the model's own name";
+  EXPECT_EQ(made(R"(, "model": "other")"), second);
+  EXPECT_EQ(made(R"(, "model": "dall-e-3")"), first);
+  EXPECT_THAT(ask("POST /sdapi/v1/unload-checkpoint"), HasSubstr("{}"));
+  EXPECT_EQ(made(R"(, "model": "a")"), first) << "loaded again";
+  start({"--served-model-name", "one", "--served-model-name", "two"});
+  EXPECT_EQ(made(R"(, "model": "two")"), first);
+}
+
 // Three copies of the same model, by different names, one after another.
 TEST_F(ServeModels, LeaveTheLeastRecentlyUsedWhereTheBudgetIsFull) {
   std::vector<std::string> models;
@@ -100,6 +135,7 @@ TEST_F(ServeModels, AreRefusedBeforeTheyAreLoaded) {
   expect_no_start({"--lora-dir", "missing"}, "--lora-dir should be a folder");
   expect_no_start({"--lora-dir", ".", "--lora-mode", "fused"}, "beside the weights");
   expect_no_start({"-m", "a/b", "-m", "c/b"}, "two are called b");
+  expect_no_start({"-m", "a", "-m", "b", "--served-model-name", "c"}, "there are 1 for 2");
   expect_no_start({"-m", "a", "-m", "b", "--vae-file", "c"}, "should be a directory");
   Subprocess rank({.arguments = {"serve", "-m", "a", "-m", "b"},
                    .environment = rank_of_two(0, free_port()),

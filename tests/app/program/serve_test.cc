@@ -160,10 +160,22 @@ TEST_F(Serve, RefusesWhatIsNotSafeOrNotThere) {
   expect_no_start({"--api-key-file", write("key", std::string(16, 'k')), "--no-key"},
                   "both a key and --no-key");
   expect_bad_input({"serve", "--port", "65536"}, "--port");
-  for (const auto* const name : {"", "https://example.org", "example.org:80", "a b", "*"})
+  for (const auto* const name :
+       {"", "https://example.org", "example.org:80", "a b", "*.", ".", "a.*.org"})
     expect_no_start({"--allow-host", name}, "--allow-host should be a name alone");
-  for (const auto* const page : {"", "example.org", "https://", "https://example.org/", "null"})
+  expect_no_start({"--allow-host", "*"}, "that takes a key");
+  for (const auto* const page : {"", "example.org", "https://", "https://example.org/", "Null "})
     expect_no_start({"--allow-origin", page}, "such as https://example.org");
+  for (const auto* const path : {"pictures", "//evil.example", "/a/../b", "/a b"})
+    expect_no_start({"--base-path", path}, "a path such as /pictures");
+  for (const auto* const page : {"", "https://a.example; script-src *", "a b"})
+    expect_no_start({"--frame-ancestors", page}, "--frame-ancestors should be self, none");
+  expect_no_start({"--unknown-fields", "ignore"}, "refuse, warn");
+  expect_no_start({"--max-body", "10"}, "between 1024 and 1073741824 bytes");
+  expect_no_start({"--served-model-name", "a,,b"}, "--served-model-name should be a name");
+  expect_no_start({"--served-model-name", "a", "--served-model-name", "a"}, "two are called a");
+  expect_no_start({"--unix-socket", ""}, "should have 1 to 107 bytes");
+  expect_no_start({"--unix-socket", write("file", "")}, "another kind of file");
   expect_no_start({"--host", "example.org", "--no-key"}, "the address to listen on");
   expect_no_start({"-m", "missing"}, "missing");
   expect_no_start({"--host-memory", "10MB"}, "a smaller --max-pixels or more devices would help");
