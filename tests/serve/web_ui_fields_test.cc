@@ -109,16 +109,17 @@ TEST_F(WebUiFields, PassAtTheirDefaults) {
 TEST_F(WebUiFields, ThatAreNotFollowedAreToldOf) {
   const auto answer =
       ask({{"sampler_name", "DPM++ 2M"},
+           {"scheduler", "Karras"},
            {"negative_prompt", "blurry"},
 
            {"override_settings",
             {{"CLIP_stop_at_last_layers", 2}, {"sd_vae", "x.pt"}, {"sd_model_checkpoint", "demo"}}},
            {"cfg_scale", 0}});
   ASSERT_EQ(status_of(answer), 200) << answer;
-  const json wanted = {"the negative prompt is not used: that takes a 'cfg_scale' above 1",
-                       "the sampler is Euler, not 'DPM++ 2M'",
-                       "the setting 'CLIP_stop_at_last_layers' is not used",
-                       "the setting 'sd_vae' is not used"};
+  const json wanted = {
+      "the negative prompt is not used: that takes a 'cfg_scale' above 1",
+      "the sampler is Euler, not 'DPM++ 2M'", "the scheduler is the model's own, not 'Karras'",
+      "the setting 'CLIP_stop_at_last_layers' is not used", "the setting 'sd_vae' is not used"};
   EXPECT_EQ(json_of(answer)["warnings"], wanted);
 }
 

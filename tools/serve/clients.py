@@ -74,9 +74,22 @@ def refuses(client):
     raises(openai.BadRequestError, lambda: client.images.generate(prompt="a", n=11), param="n")
     raises(openai.BadRequestError, lambda: client.images.generate(prompt="a", extra_body={"typo": 1}),
            code="unknown_parameter")
-    raises(openai.NotFoundError, lambda: client.images.generate(prompt="a", model="dall-e-3"),
-           code="model_not_found")
+    raises(openai.NotFoundError, lambda: client.images.generate(prompt="a", model="sdxl"), code="model_not_found")
     raises(openai.AuthenticationError, lambda: client.with_options(api_key="wrong").models.list())
+
+
+def takes_what_is_published(client):
+    """Every parameter of the package, and the names that clients have wired in."""
+    answer = client.images.generate(**SMALL, model="gpt-image-1", quality="xhigh", safety_identifier="me",
+                                    moderation="low", style="vivid", complexity="low", extra_body={"steps": 2})
+    warnings = answer.model_extra["warnings"]
+    assert any("'demo'" in sentence for sentence in warnings), warnings
+    assert sum("is not used" in sentence for sentence in warnings) == 3, warnings
+    picture = "data:image/png;base64," + answer.data[0].b64_json
+    edited = client.post("/images/edits", cast_to=openai.types.ImagesResponse,
+                         body={"prompt": "a star", "images": [{"image_url": picture}], "steps": 2})
+    assert base64.b64decode(edited.data[0].b64_json).startswith(b"\x89PNG")
+    client.with_options(default_headers={"host": "host.docker.internal"}).models.list()
 
 
 def lists_models(client):
@@ -120,6 +133,7 @@ def main(braid):
             edits(client, braid)
             refuses(client)
             lists_models(client)
+            takes_what_is_published(client)
             gives_up_with_its_client(client, server)
             stays_cancelled(client, server)
     print(f"openai {openai.__version__}: generate, edit, stream, errors, models, a time-out and an interruption are as they should be")

@@ -75,7 +75,7 @@ find_missing() {
         [[ -z $(candidate libclang-rt-dev) ]] || wanted+=(libclang-rt-dev)
         ;;
       live) wanted+=(python3-venv) ;;
-      serve) wanted+=(python3-venv chromium chromium-driver nginx-light) ;;
+      serve) wanted+=(python3-venv chromium chromium-driver nginx-light caddy haproxy) ;;
       gpu)
         # AMD's compiler, if the system has it.
         [[ -z $(candidate hipcc) ]] || wanted+=(hipcc libamdhip64-dev rocm-device-libs)

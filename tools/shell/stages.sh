@@ -182,7 +182,8 @@ run_report() {
 
 run_serve() {
   stage "serve"
-  local venv=$cache/serve-clients braid=$build/bin/braid
+  local venv braid=$build/bin/braid
+  venv=$cache/serve-clients-$(cksum <tools/serve/requirements.txt | cut -d' ' -f1)
   if [[ ! -e $venv/complete ]]; then
     say "installing openai into $venv (once)"
     rm -rf "$venv"
@@ -198,6 +199,7 @@ run_serve() {
   python3 -B tools/serve/pictures_in.py "$braid" || stop 1 "input pictures over HTTP give other results"
   python3 -B tools/serve/same_bytes.py "$braid" || stop 1 "pictures over HTTP are not those of generate"
   python3 -B tools/serve/replicas.py "$braid" || stop 1 "replicas lost a request"
+  python3 -B tools/serve/proxies.py "$braid" || stop 1 "addresses do not lead back through a proxy"
   python3 -B tools/serve/ranks.py "$braid" || stop 1 "ranks under mpirun give other results"
   python3 -B tools/serve/faults.py "$braid" || stop 1 "the server failed under a load or a fault"
 }

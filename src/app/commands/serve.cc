@@ -67,7 +67,8 @@ class ServeRun {
         api_({.service = service_,
               .bounds = {.max_pixels = flags.max_pixels,
                          .max_steps = flags.max_steps,
-                         .max_input_pixels = flags.max_input_pixels},
+                         .max_input_pixels = flags.max_input_pixels,
+                         .max_body_bytes = flags.max_body},
               .unknown_fields = flags.warns_of_unknown_fields ? serve::UnknownFields::kWarnedOf
                                                               : serve::UnknownFields::kRefused,
               .frame_ancestors = policy_of(flags.frame_ancestors),

@@ -180,7 +180,7 @@ void give_names(const ServeFlags& flags, std::size_t index, ServedModel& model) 
     if (flags.models.size() < 2 || i == index)
       names.insert(names.end(), flags.names[i].begin(), flags.names[i].end());
   model.aliases = {model.name};
-  const auto repository = repository_name(model.options.model);
+  const auto repository = hub_repository(model.options.model);
   if (!repository.empty()) model.aliases.push_back(repository);
   if (names.empty()) return;
   model.name = names.front();

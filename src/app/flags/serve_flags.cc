@@ -67,7 +67,8 @@ std::vector<std::string> model_names(const std::string& flag, const std::string&
 }
 
 std::int64_t body_bytes(const std::string& flag, const std::string& text) {
-  const auto bytes = bytes_named(flag, text);
+  const bool is_plain = !text.empty() && text.find_first_not_of("0123456789") == text.npos;
+  const auto bytes = is_plain ? seed_number(flag, text) : bytes_named(flag, text);
   require(bytes >= kSmallestBody && bytes <= kLargestBody, flag, " should be between ",
           kSmallestBody, " and ", kLargestBody, " bytes, it is ", bytes);
   return std::int64_t(bytes);

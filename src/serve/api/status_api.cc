@@ -126,6 +126,7 @@ Answer capabilities(const ApiContext& context, const HttpRequest& http,
                         {"steps", context.bounds.max_steps},
                         {"pictures", context.bounds.max_pictures},
                         {"input_pixels", context.bounds.max_input_pixels},
+                        {"body_bytes", context.bounds.max_body_bytes},
                         {"max_sequence_length", info.max_text_tokens}}}});
 }
 

@@ -15,6 +15,7 @@ struct RequestBounds {
   std::int64_t max_pixels = std::int64_t(2048) * 2048;  // per picture
   int max_steps = 200;
   std::int64_t max_input_pixels = std::int64_t(1) << 25;  // of all input pictures
+  std::int64_t max_body_bytes = std::int64_t(32) << 20;   // told to clients; HttpServer's
 };
 
 // The model of that name, or the first one if it is empty or the name of one of OpenAI's, which

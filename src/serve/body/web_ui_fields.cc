@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "base/ascii.h"
 #include "base/error.h"
@@ -32,6 +33,10 @@ constexpr MissingFeature kMissing[] = {
     {"script_name", "are no scripts"},
     {"infotext", "are no settings in a text"},
 };
+
+// Names of the schedule that a model was trained with, or of none in particular.
+const std::set<std::string> kPlainSchedulers = {"",       "automatic", "simple",
+                                                "normal", "euler",     "use same scheduler"};
 
 std::string shown(const std::string& name) { return "'" + name.substr(0, kLongestShown) + "'"; }
 
@@ -141,6 +146,9 @@ void warn_of_unused_choices(Fields& fields) {
     fields.warn("the sampler is Euler, not " + shown(sampler));
     break;
   }
+  const auto scheduler = text_in(fields, "scheduler");
+  if (!kPlainSchedulers.contains(ascii_lower_case(scheduler)))
+    fields.warn("the scheduler is the model's own, not " + shown(scheduler));
   warn_of_unused_settings(fields);
 }
 

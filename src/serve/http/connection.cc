@@ -200,8 +200,8 @@ void Connection::fail(const ApiError& error) {
 // What was understood and has no body to be read costs no connection.
 void Connection::refuse(const ApiError& error) {
   has_unread_body_ = !parser_->is_done();
-  keeps_alive_ =
-      !has_unread_body_ && parser_->get().keep_alive() && shared_.options.keep_alive.count() > 0;
+  const bool may_go_on = error.status != 400 && shared_.options.keep_alive.count() > 0;
+  keeps_alive_ = may_go_on && !has_unread_body_ && parser_->get().keep_alive();
   send(error_response(error));
 }
 

@@ -23,7 +23,7 @@ export function remember(name, value) {
 
 export const unreachable = "the server cannot be reached";
 // The page may stand below a path: addresses begin at its base.
-export const reach = (path, options) => fetch(path.slice(1), options).catch(() => {
+export const reach = (path, options) => fetch(path.replace(/^\//, ""), options).catch(() => {
   throw new Error(unreachable);
 });
 

@@ -67,6 +67,7 @@ TEST_F(ServePlace, SaysInItsLogWhatTheEngineWarnsOf) {
   EXPECT_THAT(answer, HasSubstr("its end is ignored"));
   EXPECT_THAT(answer, HasSubstr("there is no field 'promt'"));
   EXPECT_THAT(ask("POST /v1/jobs", std::string(2001, ' ')), HasSubstr("2000 bytes"));
+  EXPECT_THAT(ask("GET /v1/capabilities"), HasSubstr("\"body_bytes\":2000"));
   const auto log = stop().err;
   EXPECT_THAT(log, HasSubstr("event=warning job="));
   EXPECT_THAT(log, HasSubstr("its end is ignored"));
