@@ -59,7 +59,9 @@ PredictAll split_branches(Group ranks, PredictAll inner) {
     std::vector<DenoiserInput> mine;
     for (auto i = std::int64_t(ranks.rank()); i < count; i += ranks.size())
       mine.push_back(inputs[std::size_t(i)]);
-    const auto all = ranks.all_gather(at::stack(inner(mine)), 0);  // rank 0's, then rank 1's, ...
+    const auto made = at::stack(inner(mine));
+    ranks.await();  // branches are of unequal lengths, and a cache leaves out parts of one of them
+    const auto all = ranks.all_gather(made, 0);  // rank 0's, then rank 1's, ...
     std::vector<Tensor> velocities(inputs.size());
     std::int64_t at = 0;
     for (int rank = 0; rank < ranks.size(); ++rank)

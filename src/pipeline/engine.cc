@@ -26,6 +26,7 @@ std::unique_ptr<Model> load(const PipelineOptions& options,
                             const Hooks& hooks) {
   const auto device = devices[std::size_t(world.rank())];
   const auto files = find_model(options);
+  world.await();  // a rank may have to wait for its files, or for its device
   const auto mesh = make_mesh(world, degrees_of(options.layout));
   Progress progress{.phase = Phase::kLoad, .done = 0, .total = bytes_of(files)};
   const auto on_bytes = [&](std::int64_t bytes) {
@@ -51,9 +52,10 @@ std::unique_ptr<Model> load(const PipelineOptions& options,
   return model;
 }
 
-// By rank, on every rank.
+// By rank, on every rank. The first one also loads what only it has, for as long as that takes.
 std::vector<BytesRead> bytes_read_by(const Model& model) {
   const auto& mine = model.bytes_read();
+  model.mesh().world.await();
   const auto all = model.mesh().world.all_gather(
       at::tensor({mine.all, mine.strided}, at::kLong).unsqueeze(0), 0);
   std::vector<BytesRead> ranks;

@@ -4,6 +4,9 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <thread>
+
 #include "base/error.h"
 #include "comm/thread.h"
 
@@ -94,6 +97,19 @@ TEST(PictureOf, IsOneRowOfAllThatIsBatched) {
   EXPECT_EQ(one.controls[0].x_BNC.min().item<float>(), 1600);
   EXPECT_EQ(one.noise.ids_LA.size(0), 11);
   EXPECT_EQ(one.timestep_B.size(0), 1);
+}
+
+// A negative prompt is shorter or longer, and a cache may leave out most of one branch's blocks.
+TEST(SplitBranches, MayTakeLongerOnOneRankThanTheDeadline) {
+  run_ranks({.size = 2, .deadline = std::chrono::milliseconds(600)}, [](const Group& ranks) {
+    const PredictAll inner = [&](const std::vector<DenoiserInput>& inputs) {
+      if (ranks.rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(1300));
+      return std::vector{inputs.front().timestep_B + 0.0};
+    };
+    const auto made = split_branches(ranks, inner)({input_of(1, 3), input_of(1, 4)});
+    EXPECT_EQ(made[0].item<float>(), 3);
+    EXPECT_EQ(made[1].item<float>(), 4);
+  });
 }
 
 }  // namespace braid::regions_test

@@ -96,6 +96,7 @@ std::vector<RankPeaks> PeakMeter::gather(const Group& world, at::Device mine) co
     for (const auto& peaks : {resident_, on_device.allocated, on_device.reserved})
       row.insert(row.end(), peaks.begin(), peaks.end());
   }
+  world.await();  // the first rank may still be telling somebody of its pictures
   const auto rows = world.all_gather(at::tensor(row, at::kLong).unsqueeze(0), 0);
   const auto same = [&](const Tensor& mask) { return int(mask.sum().item<std::int64_t>()); };
   std::vector<RankPeaks> ranks;

@@ -133,6 +133,7 @@ void bench_rank(Bench& bench, const Group& world) {
   const c10::DeviceGuard on(device);
   meter.watch(device);
   meter.enter(Phase::kLoad);
+  world.await();  // each process has read the configuration by itself
   const auto mesh = make_mesh(world, degrees_of(bench.options.probe.pipeline.layout));
   auto mine = bench.result;
   const Moment begin(at::kCPU);

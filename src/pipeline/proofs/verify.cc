@@ -57,6 +57,7 @@ Trace trace_of(const VerifyOptions& options, const Probe& probe, const Mesh& mes
     return transformer_of(of_probe, probe, mesh, devices, shardings,
                           with_fault(attend, mesh, fault));
   });
+  mesh.world.await();  // ranks load for unequal times
   auto modulate = modulate_over(mesh.stages, transformer);
   kept.set_model(
       split_tokens(mesh.context,
@@ -203,6 +204,7 @@ Verdict verify(const VerifyOptions& options) {
                   .one_rank_was_paged = is_paged};
   std::mutex mutex;
   ranks->run([&](const Group& world) {
+    world.await();  // each process has evaluated the whole transformer by itself
     const auto mesh = make_mesh(world, degrees);
     const auto mine = trace_of(options, probe, mesh, devices, options.fault);
     auto blocks = worst_of(world, differences_of(mine, whole, mesh.context), whole.places);
