@@ -3,6 +3,8 @@
 #include <ATen/ATen.h>
 #include <ATen/SDPBackend.h>
 
+#include <algorithm>
+
 #include "base/gpu_runtime.h"
 
 namespace braid::ops {
@@ -46,6 +48,12 @@ AttentionKernel attention_kernel(const Tensor& q_BHLD, const Tensor& k_BGLD, con
     default:
       return AttentionKernel::kMath;
   }
+}
+
+std::int64_t queries_at_once(std::int64_t heads, std::int64_t keys) {
+  constexpr std::int64_t kScores = 256 << 20, kMost = 2048, kFewest = 64;
+  const auto of_a_query = std::max<std::int64_t>(1, heads * keys * std::int64_t(sizeof(float)));
+  return std::clamp(kScores / of_a_query, kFewest, kMost);
 }
 
 AttentionKernel attention_kernel_on(at::Device gpu) {

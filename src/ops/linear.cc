@@ -106,6 +106,10 @@ Tensor plus_beside(Tensor y, const Tensor& x, const Matrix& weight_NC) {
   return y;
 }
 
+// A GPU's library adds a bias at the end of a product only to dense tokens; others it copies, and
+// adds the bias in a pass of its own.
+Tensor dense_on_gpu(const Tensor& x) { return x.is_cuda() ? x.contiguous() : x; }
+
 Tensor weight_product(const Tensor& x, const Matrix& weight_NC, const std::optional<Tensor>& bias_N,
                       Scratch& scratch) {
   if (cpu::multiplies(x, weight_NC)) return cpu::linear(x, weight_NC, bias_N);
@@ -115,7 +119,7 @@ Tensor weight_product(const Tensor& x, const Matrix& weight_NC, const std::optio
         return with_rows(
             x, gpu::linear_of_stored(x.reshape({-1, x.size(-1)}), weight_NC, bias_N, scratch));
       if (weight_NC.coding) break;
-      return at::linear(x, weight_NC.values_NC, bias_N);
+      return at::linear(dense_on_gpu(x), weight_NC.values_NC, bias_N);
     case Quantize::kInt8Dynamic:
       return linear_dynamic(x, weight_NC, bias_N);
     case Quantize::kFloat8:
@@ -126,7 +130,7 @@ Tensor weight_product(const Tensor& x, const Matrix& weight_NC, const std::optio
     case Quantize::kInt8V1:
       break;
   }
-  return at::linear(x, widened(weight_NC, x, scratch), bias_N);
+  return at::linear(dense_on_gpu(x), widened(weight_NC, x, scratch), bias_N);
 }
 
 Tensor reference_product(const Tensor& x, const Matrix& weight_NC,

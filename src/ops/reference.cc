@@ -111,25 +111,74 @@ Tensor in_their_heads(const Tensor& x, const Tensor& q_BHLD) {
   return x.unflatten(2, {q_BHLD.size(1) / x.size(1), q_BHLD.size(2)}).flatten(1, 2);
 }
 
+Tensor attended(const Tensor& q_BHLD, const Tensor& k_BGLD, const Tensor& v_BGLD,
+                const std::optional<Tensor>& is_seen, bool is_causal) {
+  return at::scaled_dot_product_attention(q_BHLD, k_BGLD, v_BGLD, is_seen, 0.0, is_causal,
+                                          /*scale=*/{}, are_grouped(q_BHLD, k_BGLD));
+}
+
+std::int64_t queries_at_once(const Tensor& q_BHLD, const Tensor& k_BGLD) {
+  return ops::queries_at_once(q_BHLD.size(0) * q_BHLD.size(1), k_BGLD.size(2));
+}
+
+// Whether LibTorch writes out the scores on this GPU, and too many of them for one go: heads of 512
+// numbers on RDNA3, for which it has no other kernel, and GPUs for which it has none at all.
+bool needs_chunks(const Tensor& q_BHLD, const Tensor& k_BGLD, const Tensor& v_BGLD) {
+  return !q_BHLD.is_cpu() && q_BHLD.size(2) > queries_at_once(q_BHLD, k_BGLD) &&
+         attention_kernel(q_BHLD, k_BGLD, v_BGLD) == AttentionKernel::kMath;
+}
+
+// The queries [begin, begin + count) see the keys up to their own.
+Tensor causal_chunk(const Tensor& q_BHLD, const Tensor& k_BGLD, const Tensor& v_BGLD,
+                    std::int64_t begin) {
+  const auto count = q_BHLD.size(2), end = begin + count;
+  const auto is_seen = at::ones({count, end}, q_BHLD.options().dtype(at::kBool)).tril(begin);
+  return attended(q_BHLD, k_BGLD.narrow(2, 0, end), v_BGLD.narrow(2, 0, end), is_seen, false);
+}
+
+// Attention by the products that define it, some queries at a time. Heads are not grouped.
+PartialAttention written_out(const Tensor& q_BHLD, const Tensor& k_BHLD, const Tensor& v_BHLD) {
+  const double scale = 1 / std::sqrt(double(q_BHLD.size(3)));
+  const auto k_BHDL = k_BHLD.to(at::kFloat).transpose(2, 3), v = v_BHLD.to(at::kFloat);
+  std::vector<Tensor> outs, lses;
+  for (const auto& q : q_BHLD.split(queries_at_once(q_BHLD, k_BHLD), 2)) {
+    auto scores = at::matmul(q.to(at::kFloat), k_BHDL).mul_(scale);
+    const auto lse = at::logsumexp(scores, -1);
+    scores.sub_(lse.unsqueeze(-1)).exp_();
+    outs.push_back(at::matmul(scores, v).to(q.scalar_type()));
+    lses.push_back(lse);
+  }
+  return {.out_BHLD = at::cat(outs, 2), .lse_BHL = at::cat(lses, 2)};
+}
+
 }  // namespace
 
 Tensor attention(const Tensor& q_BHLD, const Tensor& k_BGLD, const Tensor& v_BGLD) {
   if (is_without_groups(q_BHLD, k_BGLD))
     return in_their_heads(attention(in_one_head(q_BHLD, k_BGLD), k_BGLD, v_BGLD), q_BHLD);
-  return at::scaled_dot_product_attention(q_BHLD, k_BGLD, v_BGLD, {}, 0.0, /*is_causal=*/false,
-                                          /*scale=*/{}, are_grouped(q_BHLD, k_BGLD));
+  if (!needs_chunks(q_BHLD, k_BGLD, v_BGLD)) return attended(q_BHLD, k_BGLD, v_BGLD, {}, false);
+  std::vector<Tensor> chunks;
+  for (const auto& q : q_BHLD.split(queries_at_once(q_BHLD, k_BGLD), 2))
+    chunks.push_back(attended(q, k_BGLD, v_BGLD, {}, false));
+  return at::cat(chunks, 2);
 }
 
 Tensor causal_attention(const Tensor& q_BHLD, const Tensor& k_BGLD, const Tensor& v_BGLD) {
   const auto L = q_BHLD.size(2);
-  if (is_without_groups(q_BHLD, k_BGLD)) {
+  const bool is_in_chunks = needs_chunks(q_BHLD, k_BGLD, v_BGLD);
+  if (is_without_groups(q_BHLD, k_BGLD) && !is_in_chunks) {
     const auto q = in_one_head(q_BHLD, k_BGLD);
     const auto is_seen = at::ones({L, L}, q.options().dtype(at::kBool)).tril();
     const auto mask = is_seen.repeat({q.size(2) / L, 1});
     return in_their_heads(at::scaled_dot_product_attention(q, k_BGLD, v_BGLD, mask), q_BHLD);
   }
-  return at::scaled_dot_product_attention(q_BHLD, k_BGLD, v_BGLD, {}, 0.0, /*is_causal=*/true,
-                                          /*scale=*/{}, are_grouped(q_BHLD, k_BGLD));
+  if (!is_in_chunks) return attended(q_BHLD, k_BGLD, v_BGLD, {}, /*is_causal=*/true);
+  std::vector<Tensor> chunks;
+  for (const auto& q : q_BHLD.split(queries_at_once(q_BHLD, k_BGLD), 2)) {
+    const auto begin = chunks.empty() ? 0 : std::int64_t(chunks.size()) * chunks.front().size(2);
+    chunks.push_back(causal_chunk(q, k_BGLD, v_BGLD, begin));
+  }
+  return at::cat(chunks, 2);
 }
 
 PartialAttention attention_with_lse(const Tensor& q_BHLD, const Tensor& k_BGLD,
@@ -139,23 +188,35 @@ PartialAttention attention_with_lse(const Tensor& q_BHLD, const Tensor& k_BGLD,
     const auto [out, lse] = at::_scaled_dot_product_flash_attention_for_cpu(q_BHLD, k_BGLD, v_BGLD);
     return {.out_BHLD = out, .lse_BHL = three_dims(lse, q_BHLD)};
   }
-  if (is_without_groups(q_BHLD, k_BGLD)) {
+  const auto kernel = attention_kernel(q_BHLD, k_BGLD, v_BGLD);
+  const bool takes_groups = kernel == AttentionKernel::kCudnn || kernel == AttentionKernel::kFlash;
+  if (are_grouped(q_BHLD, k_BGLD) && !(takes_groups && q_BHLD.size(2) > 1)) {
     const auto joined = attention_with_lse(in_one_head(q_BHLD, k_BGLD), k_BGLD, v_BGLD);
     return {.out_BHLD = in_their_heads(joined.out_BHLD, q_BHLD),
             .lse_BHL = in_their_heads(joined.lse_BHL, q_BHLD)};
   }
-  if (q_BHLD.scalar_type() == at::kFloat) {
-    const auto [out, lse, seed, offset] = at::_scaled_dot_product_efficient_attention(
-        q_BHLD, k_BGLD, v_BGLD, {}, /*compute_log_sumexp=*/true);
-    return {.out_BHLD = out, .lse_BHL = three_dims(lse, q_BHLD)};
+  // For one query cuDNN has plans of their own, which may fail where an LSE is asked for
+  // (NVIDIA/cudnn-frontend, issue 1084).
+  if (q_BHLD.size(2) == 1) return written_out(q_BHLD, k_BGLD, v_BGLD);
+  switch (kernel) {
+    case AttentionKernel::kCudnn: {
+      const auto made = at::_scaled_dot_product_cudnn_attention(q_BHLD, k_BGLD, v_BGLD, {},
+                                                                /*compute_log_sumexp=*/true);
+      return {.out_BHLD = std::get<0>(made), .lse_BHL = three_dims(std::get<1>(made), q_BHLD)};
+    }
+    case AttentionKernel::kFlash: {
+      const auto made = at::_scaled_dot_product_flash_attention(q_BHLD, k_BGLD, v_BGLD);
+      return {.out_BHLD = std::get<0>(made), .lse_BHL = three_dims(std::get<1>(made), q_BHLD)};
+    }
+    case AttentionKernel::kEfficient: {
+      const auto made = at::_scaled_dot_product_efficient_attention(q_BHLD, k_BGLD, v_BGLD, {},
+                                                                    /*compute_log_sumexp=*/true);
+      return {.out_BHLD = std::get<0>(made), .lse_BHL = three_dims(std::get<1>(made), q_BHLD)};
+    }
+    case AttentionKernel::kMath:
+      break;
   }
-  if (attention_kernel(q_BHLD, k_BGLD, v_BGLD) == AttentionKernel::kCudnn) {
-    const auto cudnn = at::_scaled_dot_product_cudnn_attention(q_BHLD, k_BGLD, v_BGLD, {},
-                                                               /*compute_log_sumexp=*/true);
-    return {.out_BHLD = std::get<0>(cudnn), .lse_BHL = three_dims(std::get<1>(cudnn), q_BHLD)};
-  }
-  const auto flash = at::_scaled_dot_product_flash_attention(q_BHLD, k_BGLD, v_BGLD);
-  return {.out_BHLD = std::get<0>(flash), .lse_BHL = three_dims(std::get<1>(flash), q_BHLD)};
+  return written_out(q_BHLD, k_BGLD, v_BGLD);
 }
 
 }  // namespace reference

@@ -7,6 +7,8 @@
 
 #include <cstdint>
 
+#include "ops/attention_kernel.h"
+
 namespace braid::fake_gpu {
 
 c10::Allocator* memory();             // of the current one
@@ -30,11 +32,14 @@ class IsOlder {
   ~IsOlder();
 };
 
-// While it is there LibTorch takes cuDNN for attention in 16 bits.
-class PrefersCudnn {
+// While it is there LibTorch takes this kernel for attention where it could: cuDNN and
+// FlashAttention in 16 bits, memory-efficient attention of heads that share no keys. Otherwise it
+// takes separate products, as it does everywhere else. A kernel that it does not take refuses to
+// run.
+class Attends {
  public:
-  PrefersCudnn();
-  ~PrefersCudnn();
+  explicit Attends(ops::AttentionKernel kernel);
+  ~Attends();
 };
 
 // While it is there the system locks no memory.

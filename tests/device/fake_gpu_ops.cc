@@ -12,6 +12,7 @@
 
 #include "fake_gpu.h"
 #include "fake_order.h"
+#include "kernel_counter.h"
 #include "kernel_device.h"
 
 namespace braid::fake_gpu {
@@ -20,7 +21,7 @@ namespace {
 using at::Tensor, c10::Device;
 
 std::atomic<std::int64_t> float8_products, gelu_products, cudnn_attentions;
-std::atomic<bool> prefers_cudnn = false;
+std::atomic<ops::AttentionKernel> preferred = ops::AttentionKernel::kMath;
 
 c10::Stream current_stream(Device device) {
   return c10::impl::VirtualGuardImpl(at::kCUDA).getStream(device);
@@ -38,12 +39,18 @@ class Kernel {
   explicit Kernel(Device device) {
     if (depth_++ == 0) order::work(current_stream(device));
   }
+  Kernel(const Kernel&) = delete;
   ~Kernel() { --depth_; }
   static bool is_running() { return depth_ > 0; }
 
  private:
   static inline thread_local int depth_ = 0;
 };
+
+// Nothing within another kernel's work.
+void started(const std::string& name, const std::vector<Tensor>& moved = {}) {
+  if (!Kernel::is_running()) counted::kernel(name, moved);
+}
 
 // The same memory as a tensor of the host.
 Tensor on_host(const Tensor& x) {
@@ -71,6 +78,7 @@ Tensor empty_strided(at::IntArrayRef shape, at::IntArrayRef strides,
 }
 
 Tensor& copy_(Tensor& to, const Tensor& from, bool is_asynchronous) {
+  if (to.is_cuda() && from.is_cuda() && to.numel() > 0) started("aten::copy_", {to, from});
   read(from);
   written(to);
   on_host(to).copy_(on_host(from));
@@ -104,6 +112,7 @@ Tensor& set_(Tensor& x, at::Storage storage, std::int64_t offset, at::IntArrayRe
 
 // As cuBLAS takes them.
 Tensor int_mm(const Tensor& a, const Tensor& b) {
+  started("aten::_int_mm");
   const Kernel kernel(a.device());
   TORCH_CHECK(a.size(0) > 16 && a.size(1) % 8 == 0 && b.size(1) % 8 == 0, "no int8 product for ",
               a.sizes(), " and ", b.sizes());
@@ -114,6 +123,7 @@ Tensor int_mm(const Tensor& a, const Tensor& b) {
 Tensor scaled_mm(const Tensor& a, const Tensor& b, const Tensor& scale_a, const Tensor& scale_b,
                  const std::optional<Tensor>& bias, const std::optional<Tensor>&,
                  std::optional<at::ScalarType> dtype, bool) {
+  started("aten::_scaled_mm");
   const Kernel kernel(a.device());
   TORCH_CHECK(a.is_contiguous() && b.t().is_contiguous() && a.size(1) % 16 == 0 &&
                   b.size(1) % 16 == 0 && dtype == at::kBFloat16,
@@ -133,6 +143,7 @@ Tensor scaled_mm(const Tensor& a, const Tensor& b, const Tensor& scale_a, const 
 // As cuBLASLt does for a bias of one row: rounded once, behind the tanh approximation of GELU.
 Tensor addmm_activation(const Tensor& bias, const Tensor& a, const Tensor& b, const at::Scalar&,
                         const at::Scalar&, bool is_gelu) {
+  started("aten::_addmm_activation");
   const Kernel kernel(a.device());
   TORCH_CHECK(is_gelu && bias.dim() == 1 && bias.is_contiguous() &&
                   bias.scalar_type() == a.scalar_type() && b.scalar_type() == a.scalar_type(),
@@ -143,49 +154,90 @@ Tensor addmm_activation(const Tensor& bias, const Tensor& a, const Tensor& b, co
   return at::gelu(sums, "tanh").to(a.scalar_type()).to(a.device());
 }
 
-// As CUDA's kernels of the three, which attention_with_lse asks for: one pads its LSE.
-std::tuple<Tensor, Tensor, Tensor, Tensor> efficient_attention(const Tensor& q, const Tensor& k,
-                                                               const Tensor& v,
-                                                               const std::optional<Tensor>&, bool,
-                                                               double, bool,
-                                                               std::optional<double>) {
+// Which of LibTorch's kernels these are for.
+bool may_take(ops::AttentionKernel kernel, const Tensor& q, const Tensor& k, bool has_mask) {
+  switch (kernel) {
+    case ops::AttentionKernel::kCudnn:
+    case ops::AttentionKernel::kFlash:
+      return !has_mask && q.scalar_type() != at::kFloat;
+    case ops::AttentionKernel::kEfficient:
+      return !has_mask && q.size(1) == k.size(1);
+    case ops::AttentionKernel::kMath:
+      break;
+  }
+  return false;
+}
+
+struct Attended {
+  Tensor out, lse;
+};
+
+// As CUDA's kernels do it: each refuses what it is not for, and lays its result out as q is.
+Attended attended(ops::AttentionKernel kernel, const Tensor& q, const Tensor& k, const Tensor& v,
+                  bool is_causal) {
+  TORCH_CHECK(preferred == kernel && may_take(kernel, q, k, false),
+              "this build has no such attention for ", q.sizes(), " in ", q.scalar_type());
+  const auto repeated = [&](const Tensor& x) {
+    return x.cpu().repeat_interleave(q.size(1) / x.size(1), 1);
+  };
+  const auto [out, lse] = at::_scaled_dot_product_flash_attention_for_cpu(
+      q.cpu(), repeated(k), repeated(v), 0.0, is_causal);
+  auto there = at::empty_like(q);
+  if (out.sizes() == q.sizes()) there.copy_(out);
+  return {out.sizes() == q.sizes() ? there : out.to(q.device()), lse};
+}
+
+// It pads its LSE.
+std::tuple<Tensor, Tensor, Tensor, Tensor> efficient_attention(
+    const Tensor& q, const Tensor& k, const Tensor& v, const std::optional<Tensor>& bias,
+    bool is_with_lse, double, bool is_causal, std::optional<double>) {
+  started("aten::_scaled_dot_product_efficient_attention");
   const Kernel kernel(q.device());
-  const auto [out, lse] =
-      at::_scaled_dot_product_flash_attention_for_cpu(q.cpu(), k.cpu(), v.cpu());
+  TORCH_CHECK(!bias || !bias->defined(), "no mask is simulated");
+  const auto [out, lse] = attended(ops::AttentionKernel::kEfficient, q, k, v, is_causal);
   const auto none = at::zeros({}, at::kLong);
   const auto padded = at::constant_pad_nd(lse, {0, (32 - q.size(2) % 32) % 32}, INFINITY);
-  return {out.to(q.device()), padded.to(q.device()), none, none};
+  return {out, is_with_lse ? padded.to(q.device()) : Tensor(), none, none};
 }
 
 using Flash =
     std::tuple<Tensor, Tensor, Tensor, Tensor, c10::SymInt, c10::SymInt, Tensor, Tensor, Tensor>;
-Flash flash_attention(const Tensor& q, const Tensor& k, const Tensor& v, double, bool, bool,
-                      std::optional<double>) {
+Flash flash_attention(const Tensor& q, const Tensor& k, const Tensor& v, double, bool is_causal,
+                      bool, std::optional<double>) {
+  started("aten::_scaled_dot_product_flash_attention");
   const Kernel kernel(q.device());
-  TORCH_CHECK(q.scalar_type() != at::kFloat, "flash attention takes no float32");
-  const auto [out, lse] =
-      at::_scaled_dot_product_flash_attention_for_cpu(q.cpu(), k.cpu(), v.cpu());
-  return {out.to(q.device()), lse.to(q.device()), {}, {}, q.size(2), k.size(2), {}, {}, {}};
+  const auto [out, lse] = attended(ops::AttentionKernel::kFlash, q, k, v, is_causal);
+  return {out, lse.to(q.device()), {}, {}, q.size(2), k.size(2), {}, {}, {}};
 }
 
 // Its LSE has a dim more.
 Flash cudnn_attention(const Tensor& q, const Tensor& k, const Tensor& v,
-                      const std::optional<Tensor>&, bool is_with_lse, double, bool, bool,
+                      const std::optional<Tensor>&, bool is_with_lse, double, bool is_causal, bool,
                       std::optional<double>) {
+  started("aten::_scaled_dot_product_cudnn_attention");
   const Kernel kernel(q.device());
-  TORCH_CHECK(q.scalar_type() != at::kFloat, "cuDNN's attention takes no float32");
   ++cudnn_attentions;
-  const auto [out, lse] =
-      at::_scaled_dot_product_flash_attention_for_cpu(q.cpu(), k.cpu(), v.cpu());
+  const auto [out, lse] = attended(ops::AttentionKernel::kCudnn, q, k, v, is_causal);
   const auto told = is_with_lse ? lse.unsqueeze(-1).to(q.device()) : Tensor();
-  return {out.to(q.device()), told, {}, {}, q.size(2), k.size(2), {}, {}, {}};
+  return {out, told, {}, {}, q.size(2), k.size(2), {}, {}, {}};
 }
 
-std::int64_t choose_attention(const Tensor& q, const Tensor&, const Tensor&,
-                              const std::optional<Tensor>&, double, bool, std::optional<double>,
-                              bool) {
-  const bool is_cudnn = prefers_cudnn && q.scalar_type() != at::kFloat;
-  return std::int64_t(is_cudnn ? at::SDPBackend::cudnn_attention : at::SDPBackend::math);
+std::int64_t choose_attention(const Tensor& q, const Tensor& k, const Tensor&,
+                              const std::optional<Tensor>& mask, double, bool,
+                              std::optional<double>, bool) {
+  if (!may_take(preferred, q, k, mask && mask->defined()))
+    return std::int64_t(at::SDPBackend::math);
+  switch (ops::AttentionKernel(preferred)) {
+    case ops::AttentionKernel::kCudnn:
+      return std::int64_t(at::SDPBackend::cudnn_attention);
+    case ops::AttentionKernel::kFlash:
+      return std::int64_t(at::SDPBackend::flash_attention);
+    case ops::AttentionKernel::kEfficient:
+      return std::int64_t(at::SDPBackend::efficient_attention);
+    case ops::AttentionKernel::kMath:
+      break;
+  }
+  return std::int64_t(at::SDPBackend::math);
 }
 
 // Tensors of the host are taken beside a GPU's only where they are numbers.
@@ -198,16 +250,24 @@ void compute_on_host(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
                 " and on ", x.device());
   };
   const auto count = op.schema().arguments().size();
-  for (const auto& argument : torch::jit::last(*stack, count)) {
-    if (argument.isTensor()) look(argument.toTensor());
-    if (argument.isTensorList())
-      for (const Tensor& x : argument.toTensorList()) look(x);
+  std::vector<Tensor> moved;
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto& argument = torch::jit::peek(*stack, i, count);
+    std::vector<Tensor> tensors;
+    if (argument.isTensor()) tensors = {argument.toTensor()};
+    if (argument.isTensorList()) tensors = argument.toTensorVector();
+    for (const Tensor& x : tensors) look(x);
+    if (!op.schema().arguments()[i].is_out())
+      moved.insert(moved.end(), tensors.begin(), tensors.end());
   }
   const bool waits = op.operator_name().name == "aten::_local_scalar_dense";
   {
     const Kernel kernel(device.value_or(Device(at::kCUDA, 0)));
     at::native::cpu_fallback(op, stack);
   }
+  for (const auto& result : torch::jit::last(*stack, op.schema().returns().size()))
+    if (result.isTensor()) moved.push_back(result.toTensor());
+  if (!waits) started(op.operator_name().name, moved);
   if (waits) order::host_waits_for_all();
 }
 
@@ -217,6 +277,7 @@ void see_launch(std::span<const void* const> words, const void* overwritten) {
   order::work(stream);
   for (const auto* word : words) order::read(word, stream);
   if (overwritten) order::write(overwritten, stream);
+  counted::launch();
 }
 const bool kSeesLaunches = [] {
   on_launch = see_launch;
@@ -228,8 +289,8 @@ const bool kSeesLaunches = [] {
 std::int64_t num_float8_products() { return float8_products; }
 std::int64_t num_gelu_products() { return gelu_products; }
 std::int64_t num_cudnn_attentions() { return cudnn_attentions; }
-PrefersCudnn::PrefersCudnn() { prefers_cudnn = true; }
-PrefersCudnn::~PrefersCudnn() { prefers_cudnn = false; }
+Attends::Attends(ops::AttentionKernel kernel) { preferred = kernel; }
+Attends::~Attends() { preferred = ops::AttentionKernel::kMath; }
 
 }  // namespace braid::fake_gpu
 
@@ -255,6 +316,7 @@ TORCH_LIBRARY_IMPL(aten, CUDA, m) {
   m.impl("_reshape_alias", at::native::_reshape_alias);
   // LibTorch would spell it for a device without a kernel.
   m.impl("native_group_norm", torch::CppFunction::makeFromBoxedFunction<&compute_on_host>());
+  m.impl("_fused_rms_norm", torch::CppFunction::makeFromBoxedFunction<&compute_on_host>());
   m.impl("_int_mm", int_mm);
   m.impl("_scaled_mm", scaled_mm);
   m.impl("_addmm_activation", addmm_activation);

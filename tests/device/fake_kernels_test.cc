@@ -23,7 +23,7 @@ TEST(FakeKernels, AttentionOverPartsOfTheKeysTakesCudnnWhereAttentionDoes) {
   const auto before = fake_gpu::num_cudnn_attentions();
   (void)got();
   EXPECT_EQ(fake_gpu::num_cudnn_attentions(), before);
-  const fake_gpu::PrefersCudnn prefers;
+  const fake_gpu::Attends attends(ops::AttentionKernel::kCudnn);
   EXPECT_EQ(ops::attention_kernel_on(kGpu), AttentionKernel::kCudnn);
   const auto part = got();
   EXPECT_EQ(fake_gpu::num_cudnn_attentions(), before + 1);

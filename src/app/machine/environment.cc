@@ -28,12 +28,15 @@ std::string claimed_version(const std::string& architecture) {
 // Flash attention from AOTriton, which LibTorch calls experimental on these. Without it attention
 // writes out all of its scores.
 bool has_experimental_attention(const std::string& a) {
-  return is_any(a, {"gfx1100", "gfx1101", "gfx1102", "gfx1103", "gfx1150", "gfx1151"});
+  return is_any(a, {"gfx1100", "gfx1101", "gfx1102", "gfx1103", "gfx1150", "gfx1151", "gfx1152",
+                    "gfx1153", "gfx1200", "gfx1201"});
 }
 
 bool has_hipblaslt(const std::string& a) { return is_any(a, {"gfx1100", "gfx1101"}); }
 
-bool is_rdna(const std::string& a) { return a.starts_with("gfx10") || a.starts_with("gfx11"); }
+bool is_rdna(const std::string& a) {
+  return a.starts_with("gfx10") || a.starts_with("gfx11") || a.starts_with("gfx12");
+}
 
 template <class Has>
 std::string first_with(const std::vector<GpuNode>& gpus, Has has) {

@@ -53,6 +53,18 @@ TEST(Environment, HasWhatRdna3Needs) {
   EXPECT_THAT(wanted_for({"gfx1101"}), Contains(Pair("TORCH_BLAS_PREFER_HIPBLASLT", "1")));
 }
 
+// LibTorch calls AOTriton's kernels experimental on these too: without the switch it has only
+// separate products.
+TEST(Environment, HasWhatRdna4AndLateRdna3Need) {
+  for (const auto* const gpu : {"gfx1150", "gfx1151", "gfx1152", "gfx1153", "gfx1200", "gfx1201"}) {
+    const auto wanted = wanted_for({gpu});
+    EXPECT_THAT(wanted, Contains(Pair("TORCH_ROCM_AOTRITON_ENABLE_EXPERIMENTAL", "1"))) << gpu;
+    EXPECT_THAT(wanted, Contains(Pair("PYTORCH_ALLOC_CONF", "expandable_segments:True"))) << gpu;
+    EXPECT_THAT(wanted, Not(Contains(Key("HSA_OVERRIDE_GFX_VERSION_1")))) << gpu;
+  }
+  EXPECT_THAT(wanted_for({"gfx90a"}), Not(Contains(Key("PYTORCH_ALLOC_CONF"))));
+}
+
 // An integrated GPU beside a card: only the one that needs it claims to be another.
 TEST(Environment, ClaimsAnotherArchitectureForTheGpuThatNeedsIt) {
   const auto wanted = wanted_for({"gfx1100", "gfx1036", "gfx1103"});

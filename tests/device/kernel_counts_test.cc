@@ -1,0 +1,141 @@
+// What a block starts and moves on a GPU, as the planner's model of time has it: BlockCost is in
+// every family's shape.cc. The kernels are counted as a step runs, with cuDNN's attention.
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "fake_gpu.h"
+#include "kernel_counter.h"
+#include "on_gpu.h"
+#include "pipeline/devices.h"
+#include "pipeline/proofs/probe.h"
+
+namespace braid::kernel_counts_test {
+
+using fake_gpu::CountsKernels;
+
+const std::filesystem::path kDemo = std::filesystem::path(BRAID_SOURCE_DIR) / "models/demo";
+const std::filesystem::path kParity = std::filesystem::path(BRAID_SOURCE_DIR) / "tests/data/parity";
+
+// What was started between two places that a watch tells of.
+struct Block {
+  std::int64_t kernels = 0, bytes = 0;
+  std::string names = {};  // for a failure's message
+};
+
+struct Step {
+  std::shared_ptr<const Family> family;
+  std::int64_t image_tokens, text_tokens, element_bytes;
+  std::map<std::string, Block> blocks;  // by the name of their place: "double_blocks.1"
+};
+
+class KernelsOfABlock : public OnGpu {
+ protected:
+  Step step_of(const std::filesystem::path& model, const Memory& memory = {},
+               std::int64_t batch = 1) const;
+  // The last of a kind: what precedes a first one may belong to the embedders.
+  static void expect_costs(const Step& step, const BlockCost& kind, const std::string& place,
+                           std::int64_t more_kernels = 0) {
+    ASSERT_TRUE(step.blocks.contains(place)) << place;
+    const auto& block = step.blocks.at(place);
+    const auto tokens =
+        kind.sees == Sees::kImage ? step.image_tokens : step.image_tokens + step.text_tokens;
+    EXPECT_EQ(block.kernels, kind.kernels + more_kernels) << place << block.names;
+    EXPECT_EQ(block.bytes, std::int64_t(kind.moved.of_heads(1, 1)) * tokens * step.element_bytes)
+        << place << block.names;
+  }
+};
+
+Step KernelsOfABlock::step_of(const std::filesystem::path& model, const Memory& memory,
+                              std::int64_t batch) const {
+  const c10::InferenceMode no_autograd;
+  const fake_gpu::Attends cudnn(ops::AttentionKernel::kCudnn);
+  const ProbeOptions options{
+      .pipeline = {.model = model, .dtype = Dtype::kBfloat16, .memory = memory},
+      .width = 64,
+      .height = 64,
+      .max_sequence_length = 16};
+  const auto device = find_device("cuda:0");
+  const auto probe = probe_of(options, device);
+  const Mesh alone;
+  const auto part = transformer_of(options, probe, alone, {device},
+                                   shardings_of(options, probe, alone), ops::attention);
+  auto in =
+      with_refined_text(as_in_a_step(inputs_of(probe, 3, device), alone, part, {}), alone, part);
+  if (batch > 1)
+    visit_tensors(in, [&](Tensor& x, const Along& along) {
+      if (along.batch == Along::kNone) return;
+      std::vector<std::int64_t> times(std::size_t(x.dim()), 1);
+      times[std::size_t(along.batch)] = batch;
+      x = x.repeat(times);
+    });
+  Step step{.family = probe.family,
+            .image_tokens = batch * probe.family->shape().padded(in.noise.x_BLC.size(1)),
+            .text_tokens = batch * probe.family->shape().padded(in.text.x_BLC.size(1)),
+            .element_bytes = 2,
+            .blocks = {}};
+  const CountsKernels counts;
+  std::size_t seen = 0;
+  in.watch = [&](const std::string& where, const Tensor&) {
+    Block block;
+    for (; seen < counts.count(); ++seen) {
+      const auto& [name, bytes] = counts.kernels()[seen];
+      ++block.kernels;
+      block.bytes += bytes;
+      block.names += "\n  " + name + " " + std::to_string(bytes);
+    }
+    step.blocks.emplace(where.substr(0, where.find(' ')), block);  // the first of a place
+  };
+  (void)part.predict(in, {});
+  return step;
+}
+
+const BlockCost& kind_named(const Step& step, const std::string& name) {
+  const auto& kinds = step.family->shape().blocks;
+  return *std::find_if(kinds.begin(), kinds.end(), [&](const auto& k) { return k.name == name; });
+}
+
+TEST_F(KernelsOfABlock, OfFlux1Are20And8) {
+  const auto step = step_of(kDemo);
+  EXPECT_EQ(kind_named(step, "double").kernels, 20);
+  EXPECT_EQ(kind_named(step, "single").kernels, 8);
+  expect_costs(step, kind_named(step, "double"), "double_blocks.1");
+  expect_costs(step, kind_named(step, "single"), "single_blocks.5");
+}
+
+TEST_F(KernelsOfABlock, OfFlux2AreWhatThePlannerCounts) {
+  const auto step = step_of(kParity / "klein/model");
+  expect_costs(step, kind_named(step, "double"), "double_blocks.1");
+  expect_costs(step, kind_named(step, "single"), "single_blocks.1");
+}
+
+TEST_F(KernelsOfABlock, OfJoyAreWhatThePlannerCounts) {
+  const auto step = step_of(kParity / "joy/model");
+  expect_costs(step, kind_named(step, "double"), "double_blocks.1");
+}
+
+TEST_F(KernelsOfABlock, OfZImageAreWhatThePlannerCounts) {
+  const auto step = step_of(kParity / "zimage-turbo/model");
+  expect_costs(step, kind_named(step, "blocks"), "layers.1");
+}
+
+// Every layer also quantises its tokens, and GELU is a kernel of its own.
+TEST_F(KernelsOfABlock, OfFloat8AreMoreByItsCodes) {
+  const auto step = step_of(kDemo, {.quantize = Quantize::kFloat8});
+  const auto& kind = kind_named(step, "double");
+  EXPECT_EQ(step.blocks.at("double_blocks.1").kernels, kind.kernels + kind.layers + 2)
+      << step.blocks.at("double_blocks.1").names;
+  const auto& single = kind_named(step, "single");
+  EXPECT_EQ(step.blocks.at("single_blocks.5").kernels, single.kernels + single.layers)
+      << step.blocks.at("single_blocks.5").names;
+}
+
+// Each side's part of the attended tokens is copied once; its bias still comes with the product.
+TEST_F(KernelsOfABlock, OfSeveralPicturesCopyTheirAttendedTokensOnce) {
+  const auto step = step_of(kDemo, {}, 2);
+  const auto& block = step.blocks.at("double_blocks.1");
+  EXPECT_EQ(block.kernels, kind_named(step, "double").kernels + 2) << block.names;
+}
+
+}  // namespace braid::kernel_counts_test
