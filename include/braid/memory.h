@@ -68,6 +68,10 @@ struct Budget {
   bool is_set() const { return device > 0 || host > 0; }
 };
 
+// Whether a GPU's recording of a step, which holds the memory that a step works in, stays while
+// pictures are decoded. Otherwise the next picture records it again.
+enum class RecordedStep { kKept, kDropped };
+
 struct Memory {
   Quantize quantize = Quantize::kNone;       // the transformer's dense layers
   Quantize quantize_text = Quantize::kNone;  // the large text encoders'
@@ -75,6 +79,7 @@ struct Memory {
   // segment: "img_in", "double_blocks.*.img_mod.lin".
   std::vector<std::string> keep_dense = {};
   Offload offload = {};
+  RecordedStep recorded_step = RecordedStep::kKept;
   Budget budget = {};
 };
 

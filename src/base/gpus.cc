@@ -84,6 +84,12 @@ std::optional<Gpu> find(const std::vector<Gpu>& all, const std::string& entry) {
 
 }  // namespace
 
+bool multiplies_int8(const std::string& architecture) {
+  if (!architecture.starts_with("gfx")) return true;
+  const auto is_of = [&](const char* family) { return architecture.starts_with(family); };
+  return is_of("gfx90a") || is_of("gfx94") || is_of("gfx95");
+}
+
 std::vector<Gpu> visible(const std::vector<Gpu>& all, const char* list) {
   if (!list) return all;
   std::vector<Gpu> chosen;

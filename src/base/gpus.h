@@ -20,6 +20,10 @@ std::vector<Gpu> find_gpus();
 // The GPU behind "cuda" or "cuda:1"; nothing for the CPU and for numbers out of range.
 std::optional<Gpu> gpu_named(const std::string& device);
 
+// Whether LibTorch multiplies 8-bit integers there (`_int_mm`). On AMD that is hipBLASLt, which has
+// such products for CDNA from the MI200 on, and for no RDNA.
+bool multiplies_int8(const std::string& architecture);
+
 // `all` as selected and ordered by a list such as ROCR_VISIBLE_DEVICES=1,GPU-0123456789abcdef; up
 // to the first entry that is not the number or uuid of one. Null: all of them.
 std::vector<Gpu> visible(const std::vector<Gpu>& all, const char* list);

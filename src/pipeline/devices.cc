@@ -94,6 +94,12 @@ std::vector<at::Device> devices_of(const PipelineOptions& options, const Degrees
   return devices;
 }
 
+std::optional<std::int64_t> free_gpu_bytes(const std::string& name) {
+  if (!name.starts_with("cuda") || !c10::impl::hasDeviceGuardImpl(at::kCUDA)) return {};
+  if (c10::impl::getDeviceGuardImpl(at::kCUDA)->deviceCount() == 0) return {};
+  return free_memory(find_device(name), 1).free_bytes;
+}
+
 StageMemory free_memory(at::Device device, int num_ranks) {
   if (device.is_cpu()) return {.is_host = true, .free_bytes = free_host_bytes() / num_ranks};
   const auto [free, total] = c10::getDeviceAllocator(device.type())->getMemoryInfo(device.index());

@@ -18,6 +18,9 @@ std::vector<at::Device> devices_of(const PipelineOptions& options, const Degrees
 std::vector<std::string> device_names(const PipelineOptions& options);
 std::string list_of_devices(const PipelineOptions& options);  // the same, separated by commas
 
+// Free memory of a GPU that find_device() would find; nothing for others.
+std::optional<std::int64_t> free_gpu_bytes(const std::string& name);
+
 // Free memory of a device, shared evenly among `num_ranks` ranks.
 StageMemory free_memory(at::Device device, int num_ranks);
 

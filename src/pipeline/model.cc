@@ -15,6 +15,7 @@ namespace {
 
 // Broadcast, as ranks on different kinds of devices would choose differently.
 at::ScalarType dtype_of_first(const Mesh& mesh, at::ScalarType mine) {
+  mesh.world.await();  // until each rank has read its configuration
   const auto chosen = mesh.world.broadcast(at::full({1}, std::int64_t(mine), at::kLong), 0);
   return at::ScalarType(chosen.item<std::int64_t>());
 }
@@ -93,7 +94,8 @@ Model::Model(const ModelFiles& files, at::ScalarType stored, const Mesh& mesh,
       offloaded_(std::make_shared<OffloadedParts>(options.memory.offload, options.device)),
       dtype_(dtype_of_first(mesh, choose_dtype(options.dtype, stored, options.device))),
       device_(options.device),
-      modulation_(options.layout.modulation) {
+      modulation_(options.layout.modulation),
+      recorded_step_(options.memory.recorded_step) {
   LoadOptions load{.dtype = dtype_,
                    .device = device_,
                    .on_bytes = options.on_bytes,
@@ -249,8 +251,14 @@ void Model::decode_together(const Tensor& latents, Tiles tiles,
                               {decoded.begin() + i * each, decoded.begin() + (i + 1) * each}));
 }
 
+void Model::forget_graphs() const {
+  steps_->forget();
+  if (part_graphs_) part_graphs_->forget();
+}
+
 void Model::decode(const Tensor& tokens_BNC, PictureSize size, Tiles tiles,
                    const std::function<void(const Tensor&)>& on_picture) const {
+  if (recorded_step_ == RecordedStep::kDropped) forget_graphs();
   if (!vae_) return;
   const auto in_use = vae_->page.use();
   const auto& vae = vae_->network;

@@ -56,6 +56,8 @@ class Model {
   // Replaces all adapters. Throws InputError, changing nothing, unless they fit beside the weights.
   void adapt(const std::vector<AppliedAdapter>& adapters);
 
+  // Gives back the memory of recorded steps. Call on all ranks or on none.
+  void forget_graphs() const;
   GraphUse graph_use() const { return part_graphs_ ? part_graphs_->use() : steps_->use(); }
   const BytesRead& bytes_read() const { return bytes_read_; }  // of the model's files, by this rank
 
@@ -90,6 +92,7 @@ class Model {
   at::ScalarType dtype_;
   at::Device device_;
   SharedModulation modulation_;
+  RecordedStep recorded_step_;
   std::unique_ptr<const TextEncoders> text_;
   Group decoders_;  // the ranks that hold the autoencoder
   std::optional<Paged<Vae>> vae_;

@@ -99,4 +99,12 @@ TEST(Gpus, AreThoseThatHipWouldSee) {
   ::unsetenv("BRAID_KFD_TOPOLOGY");
 }
 
+// AMD's documentation of hipBLASLt, and what its issues report of RDNA2 to RDNA4.
+TEST(Gpus, MultiplyCodesWhereTheirLibraryDoes) {
+  for (const auto* const gpu : {"sm_80", "sm_89", "sm_90", "gfx90a", "gfx942", "gfx950"})
+    EXPECT_TRUE(multiplies_int8(gpu)) << gpu;
+  for (const auto* const gpu : {"gfx906", "gfx1030", "gfx1100", "gfx1101", "gfx1151", "gfx1200"})
+    EXPECT_FALSE(multiplies_int8(gpu)) << gpu;
+}
+
 }  // namespace braid::gpus_test

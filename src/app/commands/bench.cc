@@ -23,6 +23,7 @@ BenchOptions settled(const BenchConfiguration& configuration) {
   pipeline.layout.ranks = Ranks::kProcesses;
   if (!configuration.preset.name.empty())
     pipeline.memory = choose_memory(configuration.preset, pipeline).memory;
+  check_products(pipeline);
   pipeline.device = device_of_rank(pipeline.device);
   options.probe.pictures = read_input_pictures(configuration.pictures).pictures;
   return options;

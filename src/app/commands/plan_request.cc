@@ -5,6 +5,7 @@
 #include "app/files/bundled_model.h"
 #include "app/files/input_pictures.h"
 #include "app/flags/flag_groups.h"
+#include "app/flags/memory_words.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "pipeline/model.h"
@@ -57,6 +58,9 @@ PlanJob job_of(const PlanFlags& f) {
   if (f.true_cfg > 1) job.branches = 2;
   job.layout = f.sharing;
   require_chosen_bits(f.options.memory);
+  for (const auto& device : devices_named("--devices", f.devices))
+    require(device.multiplies_int8 || !multiplies_codes(f.options.memory),
+            no_products_of_codes(device.name, ""));
   job.memory = f.options.memory;
   require(is_path(options) || (options.controlnets.empty() && options.redux.empty()),
           "--controlnet and --redux need the directory of a model, not a published model's name");

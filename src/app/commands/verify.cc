@@ -57,6 +57,7 @@ int verify_layout(const VerifyFlags& flags) {
   options.pipeline.layout.ranks = Ranks::kProcesses;
   if (!flags.preset.name.empty())
     options.pipeline.memory = choose_memory(flags.preset, options.pipeline).memory;
+  check_products(options.pipeline);
   options.pipeline.device = device_of_rank(options.pipeline.device);
   options.pictures = read_input_pictures(flags.pictures).pictures;
   const auto verdict = verify(options);

@@ -46,6 +46,17 @@ std::string flags_of(const Offload& o) {
 
 }  // namespace
 
+bool multiplies_codes(const Memory& memory) {
+  return memory.quantize == Quantize::kInt8Dynamic ||
+         memory.quantize_text == Quantize::kInt8Dynamic;
+}
+
+std::string no_products_of_codes(const std::string& device, const std::string& kind) {
+  return text_of("int8-dynamic needs products of 8-bit integers, for which LibTorch has no kernel ",
+                 "on ", device, kind.empty() ? "" : ", a ", kind,
+                 ": int8 keeps the same codes and multiplies in the model's dtype");
+}
+
 const char* quantize_name(Quantize form) {
   switch (form) {
     case Quantize::kNone:

@@ -8,6 +8,10 @@
 
 namespace braid {
 
+// Whether tokens are quantised too, so that codes multiply codes; and why a device cannot.
+bool multiplies_codes(const Memory& memory);
+std::string no_products_of_codes(const std::string& device, const std::string& kind);
+
 const char* quantize_name(Quantize form);    // "int8"
 const char* offload_name(OffloadMode mode);  // "block"
 

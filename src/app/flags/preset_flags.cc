@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "app/flags/memory_words.h"
 #include "app/print/readable.h"
 #include "base/error.h"
 #include "comm/launch.h"
@@ -42,13 +43,26 @@ NamedGpu smallest_gpu(const PipelineOptions& options) {
   return smallest;
 }
 
+// What is free on a GPU counts only where one process uses it: of ranks that a launcher started,
+// each would find what the others hold by then, and all must choose the same.
+Budget least_budget(const PipelineOptions& options) {
+  Budget least;
+  for (const auto& device : devices_here(options)) {
+    std::optional<double> free;
+    if (!read_launch()) free = free_gpu_bytes(device);
+    const auto budget = implied_budget(double(gpu_named(device)->bytes), free);
+    if (!least.is_set() || budget.device < least.device) least = budget;
+  }
+  return least;
+}
+
 Memory placed_by_device(const PresetFlags& flags, const PipelineOptions& options) {
   auto memory = options.memory;
   if (is_any_given(flags.given, {"--offload", "--memory", "--host-memory"})) return memory;
   const auto gpu = smallest_gpu(options).gpu;
   if (!gpu || gpu->bytes == 0) return memory;
   const auto fixed = memory.budget.fixed;
-  memory.budget = implied_budget(double(gpu->bytes));
+  memory.budget = least_budget(options);
   memory.budget.fixed = fixed;
   return memory;
 }
@@ -99,7 +113,15 @@ Memory with_preset(const Preset& preset, const Memory& asked, const std::set<std
   return memory;
 }
 
+void check_products(const PipelineOptions& options) {
+  if (!multiplies_codes(options.memory)) return;
+  for (const auto& device : devices_here(options))
+    if (const auto gpu = gpu_named(device))
+      require(multiplies_int8(gpu->architecture), no_products_of_codes(device, gpu->architecture));
+}
+
 MemoryChoice choose_memory(const PresetFlags& flags, const PipelineOptions& options) {
+  check_products(options);
   if (flags.name.empty()) return {.memory = placed_by_device(flags, options)};
   const auto [device, gpu] = smallest_gpu(options);
   const auto* const preset = preset_of(flags, device, gpu);

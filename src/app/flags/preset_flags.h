@@ -20,9 +20,13 @@ const Preset* preset_of(const PresetFlags& flags, const std::string& device,
 // The preset's memory settings, except those given on the line, which win.
 Memory with_preset(const Preset& preset, const Memory& asked, const std::set<std::string>& given);
 
+// Throws InputError for int8-dynamic on a GPU that does not multiply 8-bit integers.
+void check_products(const PipelineOptions& options);
+
 // Applies `flags` to the options' memory, with the same result on all ranks of a host: their
 // smallest GPU decides. Without --preset it gets the budget implied by this GPU, unless the line
-// says where weights go. options.device is as on the line, the same on all ranks.
+// says where weights go. options.device is as on the line, the same on all ranks. Throws as
+// check_products().
 struct MemoryChoice {
   Memory memory;
   std::string said = {};  // for people; empty: nothing was chosen

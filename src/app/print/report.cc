@@ -106,6 +106,7 @@ OrderedJson fit_of(const std::optional<Fit>& fit) {
           {"resident", o.resident},
           {"uses_files", !o.folder.empty()},
           {"vae_tiling", fit->tiling == VaeTiling::kOn},
+          {"drops_recorded_step", fit->memory.recorded_step == RecordedStep::kDropped},
           {"predicted_device_bytes", fit->device_peak},
           {"predicted_host_bytes", fit->host_peak},
           {"predicted_locked_bytes", fit->locked}};

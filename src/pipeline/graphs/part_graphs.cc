@@ -20,6 +20,7 @@ class PartGraphs::Recorded {
     return apart(graph_({in}).front());
   }
   const GraphUse& use() const { return graph_.use(); }
+  void forget() { graph_.forget(); }
 
  private:
   // A graph that reads a state elsewhere is stale.
@@ -66,6 +67,10 @@ CachedParts PartGraphs::over(CachedParts parts) {
     };
   }
   return parts;
+}
+
+void PartGraphs::forget() const {
+  for (const auto& part : parts_) part->forget();
 }
 
 GraphUse PartGraphs::use() const {

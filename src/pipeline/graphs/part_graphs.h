@@ -21,6 +21,7 @@ class PartGraphs {
 
   // Of all parts together; `replays` counts parts.
   GraphUse use() const;
+  void forget() const;  // as StepGraph's
 
  private:
   class Recorded;

@@ -49,10 +49,11 @@ class StepGraph {
   // Inputs with a watch are evaluated without a graph.
   std::vector<Tensor> operator()(const std::vector<DenoiserInput>& inputs);
   const GraphUse& use() const { return use_; }
+  // Gives back the graph and its memory; the next evaluation is one of new shapes.
+  void forget();
 
  private:
   bool may_use(const std::vector<DenoiserInput>& inputs) const;
-  void forget();
   void record();
   std::vector<Tensor> replay(const std::vector<DenoiserInput>& inputs);
 

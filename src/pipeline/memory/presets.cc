@@ -8,7 +8,10 @@ namespace braid {
 namespace {
 
 constexpr double kGB = 1e9;
-constexpr double kKept = 1 * kGB;  // taken by a driver, and lost between an allocator's blocks
+// A context of CUDA takes 0.3 to 0.6 GB. A handle of cuBLAS and one of cuBLASLt have 32 MiB each
+// for either stream that computes (NVIDIA, cuBLAS library, "cublasSetWorkspace").
+constexpr double kContext = 0.5 * kGB, kWorkspaces = 4 * 32 * 1024 * 1024.0;
+constexpr double kLost = 0.5 * kGB - kWorkspaces;  // between an allocator's blocks
 
 // Weights of the models that presets target: 33.6 GB in bfloat16, 16.9 GB in 8 bits. The largest
 // part, the transformer, is 23.8 or 11.9 GB. A step at 1024x1024 takes 1.3 GB more, decoding about
@@ -46,6 +49,10 @@ std::vector<Preset> make_presets() {
        0,
        int8(some_blocks(Pin::kOnTheFly)),
        "the same for a host of 16 GB: its memory is pinned page by page"},
+      {"r9700", {"gfx1201"}, 22 * kGB, int8({}), eight_bits},
+      {"rx-9070-xt", {"gfx1200", "gfx1201"}, 0, int8(some_blocks()), blocks},
+      {"ryzen-ai-max", {"gfx1151"}, 45 * kGB, all_of_it(), bfloat16},
+      {"ryzen-ai", {"gfx1150", "gfx1151", "gfx1152", "gfx1153"}, 0, int8(some_blocks()), blocks},
       {"rx-6800", {"gfx1030"}, 0, int8(some_blocks()), blocks},
       {"h100", {"sm_90"}, 45 * kGB, all_of_it(), bfloat16},
       {"h100-slice", {"sm_90"}, 0, int8(some_blocks()), blocks},
@@ -83,8 +90,10 @@ const Preset* preset_for(const std::string& architecture, double bytes) {
   return best;
 }
 
-Budget implied_budget(double bytes) {
-  return {.device = std::max<std::int64_t>(1, std::int64_t(bytes - kKept)), .is_implied = true};
+Budget implied_budget(double bytes, std::optional<double> free_bytes) {
+  const double left = std::min(bytes - kContext, free_bytes.value_or(bytes));
+  return {.device = std::max<std::int64_t>(1, std::int64_t(left - kWorkspaces - kLost)),
+          .is_implied = true};
 }
 
 const Preset& preset_named(const std::string& name) {

@@ -2,6 +2,7 @@
 // look up a row. Nothing here queries a device.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,9 +23,12 @@ const std::vector<Preset>& known_presets();
 // The preset for a device, null if none is known.
 const Preset* preset_for(const std::string& architecture, double bytes);
 
-// The budget of a run that states none, on a GPU of so many bytes: all but what the driver keeps
-// and the allocator loses.
-Budget implied_budget(double bytes);
+// The budget of a run that states none, on a GPU of so many bytes, of which `free_bytes` were free
+// when the run had begun to use it: all but the runtime's context, the workspaces of matrix
+// products and what the allocator loses between its blocks. `free_bytes` count neither the context
+// nor what other programs hold, such as a desktop. What links GPUs is not in it: plans count it
+// among what a rank holds (RankBytes::link).
+Budget implied_budget(double bytes, std::optional<double> free_bytes = {});
 
 // Throws InputError listing the known names.
 const Preset& preset_named(const std::string& name);

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "comm/launch.h"
 #include "pipeline/devices.h"
 
 namespace braid {
@@ -16,7 +17,9 @@ DeviceSpec this_gpu(at::Device device) {
   auto spec = devices_named("the device", "a100").front();
   spec.name = device.str();
   spec.link = "pcie4";
-  spec.memory = double(c10::getDeviceAllocator(device.type())->getMemoryInfo(device.index()).first);
+  const auto [free, total] = c10::getDeviceAllocator(device.type())->getMemoryInfo(device.index());
+  // Ranks that a launcher started choose for themselves, and would find what others hold by then.
+  spec.memory = double(read_launch() ? total : free);
   return spec;
 }
 

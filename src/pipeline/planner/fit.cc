@@ -162,12 +162,18 @@ void Fitting::try_transformer(const Fit& choice, std::optional<Fit>& best) {
     auto next = choice;
     auto& o = next.memory.offload;
     o.transformer = mode;
+    if (mode == kNone) {
+      if (look_at(next, best) || job_.is_on_host) continue;
+      next.memory.recorded_step = RecordedStep::kDropped;
+      look_at(next, best);
+      continue;
+    }
     const bool has_blocks = mode == kBlock;
     const auto blocks = DenoiserShape::num_blocks(job_.shape().blocks_of_step());
     const int most =
         has_blocks && !fixed.resident ? int(blocks) / std::max(1, asked.blocks) : asked.resident;
     for (const int prefetch : {asked.prefetch, 0}) {
-      if (prefetch != asked.prefetch && (fixed.prefetch || mode == kNone)) continue;
+      if (prefetch != asked.prefetch && fixed.prefetch) continue;
       o.prefetch = prefetch;
       // The more groups stay, the more memory is held: bisect for the largest number that fits.
       int least = has_blocks && !fixed.resident ? 0 : most;

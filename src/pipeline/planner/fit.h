@@ -41,7 +41,8 @@ struct FitPlace {
   bool are_threads = true;           // of one process; otherwise each rank is a process
 };
 
-// The fastest choice that fits job.memory.budget, tried in this order: all weights resident; pages
+// The fastest choice that fits job.memory.budget, tried in this order: all weights resident; the
+// same without a recorded step while pictures are decoded; pages
 // of the text encoders, which cost one copy per prompt; of the autoencoder; some blocks of the
 // transformer, as few as possible; its layers; files, if job.memory.offload has a folder and the
 // host needs it. Choices that change the picture come only if nothing else fits: tiles of the

@@ -65,6 +65,7 @@ PlanJob job_of_model(const PipelineOptions& options, at::Device device) {
   auto job = job_of_family(open_family(files));
   job.dtype = choose_dtype(options.dtype, files.open("transformer").dtype(), device);
   job.memory = options.memory;
+  job.graphs = options.graphs;
   job.adapters = options.adapter_mode;
   return job;
 }

@@ -20,6 +20,7 @@ struct PlanJob {
   bool is_on_host = false;  // computes on CPUs: device memory is host memory
 
   Memory memory = {};  // how weights are kept
+  Graphs graphs = Graphs::kAuto;
   AdapterMode adapters = AdapterMode::kAuto;
   std::shared_ptr<const ModelTensors> tensors = {};  // none: surveyed() finds them
 
@@ -29,6 +30,11 @@ struct PlanJob {
   std::int64_t image_tokens() const { return shape().padded(family->num_tokens(size())); }
   std::int64_t padded_text_tokens() const {
     return shape().padded(text_tokens + pictures.tokens_behind_prompt);
+  }
+  // As why_no_graph() in pipeline/model.cc, on a GPU that can record.
+  bool records_steps() const {
+    return !is_on_host && graphs != Graphs::kOff &&
+           memory.offload.transformer == OffloadMode::kNone;
   }
   std::int64_t element_bytes() const { return std::int64_t(c10::elementSize(dtype)); }
 };

@@ -63,8 +63,8 @@ std::optional<PlannedLayout> refused_layout(const PlanJob& job, const Degrees& g
 namespace {
 
 // Measures the rank of each stage that has the most: the first one of the first pipeline.
-void measure(const PlanJob& job, const Machine& machine, const std::vector<Stage>& stages,
-             PlannedLayout& layout) {
+void measure_as_asked(const PlanJob& job, const Machine& machine, const std::vector<Stage>& stages,
+                      PlannedLayout& layout) {
   const auto& g = layout.grid;
   const int stride = strides_of(g).layers;
   layout.first_rank = predict_bytes(job, g, 0, stages.front());
@@ -94,6 +94,17 @@ void measure(const PlanJob& job, const Machine& machine, const std::vector<Stage
   layout.obstacle = Obstacle::kMemory;
   layout.reason = text_of("not enough memory: a rank needs ", readable_bytes(needs),
                           ", its device has ", readable_bytes(has), " to use");
+}
+
+// As a run does, drops a recorded step before decoding only if it has to.
+void measure(PlanJob job, const Machine& machine, const std::vector<Stage>& stages,
+             PlannedLayout& layout) {
+  measure_as_asked(job, machine, stages, layout);
+  if (layout.fits() || job.memory.recorded_step == RecordedStep::kDropped) return;
+  job.memory.recorded_step = RecordedStep::kDropped;
+  PlannedLayout dropped{.grid = layout.grid};
+  measure_as_asked(job, machine, stages, dropped);
+  layout = std::move(dropped);
 }
 
 // Pictures a rank denoises together: a layer split takes one batch per stage.

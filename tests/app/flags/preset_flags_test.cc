@@ -113,6 +113,24 @@ TEST_F(MadeGpus, ImplyABudgetWhereTheLineDoesNotSayIt) {
   EXPECT_FALSE(choose_memory({.name = "none", .given = {}}, options).memory.budget.is_set());
 }
 
+// hipBLASLt has no such products for RDNA: the run would fail in its first step.
+TEST_F(MadeGpus, AreAskedForNoProductsThatTheyLack) {
+  PipelineOptions options{.model = "x", .devices = {"cuda:0-1"}};
+  for (auto* const form : {&options.memory.quantize, &options.memory.quantize_text}) {
+    *form = Quantize::kInt8Dynamic;
+    for (const auto* const preset : {"", "auto", "none"})
+      EXPECT_THAT(message_of([&] { (void)choose_memory({.name = preset, .given = {}}, options); }),
+                  HasSubstr("no kernel on cuda:0, a gfx1100: int8 keeps the same codes"));
+    EXPECT_NE(message_of([&] { check_products(options); }), "");
+    *form = Quantize::kInt8;
+    EXPECT_EQ(message_of([&] { check_products(options); }), "");
+    *form = Quantize::kNone;
+  }
+  options.devices = {"cpu"};
+  options.memory.quantize = Quantize::kInt8Dynamic;
+  EXPECT_EQ(message_of([&] { check_products(options); }), "");
+}
+
 TEST_F(MadeGpus, AreJudgedByTheSmallest) {
   const PipelineOptions both{.model = "x", .devices = {"cuda:0-1"}};
   EXPECT_EQ(choose_memory({}, both).memory.budget.device, 16'163'091'968);

@@ -131,6 +131,23 @@ TEST_F(StepGraphTest, OtherShapesAreRecordedAnew) {
   EXPECT_EQ(step.use().replays, 3);
 }
 
+// As where its memory is needed while pictures are decoded.
+TEST_F(StepGraphTest, OnceForgottenIsGoneAndIsRecordedAnew) {
+  auto step = graph();
+  for (int round = 0; round < 2; ++round) {
+    for (int i = 0; i < 3; ++i) {
+      const auto in = input(0.1 * i);
+      EXPECT_TRUE(at::equal(step({in}).front(), expected(in)));
+    }
+    EXPECT_EQ(tape_.graphs, 1);
+    step.forget();
+    EXPECT_EQ(tape_.graphs, 0);
+    EXPECT_FALSE(tape_.outlived);
+  }
+  EXPECT_EQ(tape_.begins, 2);
+  EXPECT_EQ(step.use().replays, 4);
+}
+
 TEST_F(StepGraphTest, AWatchedEvaluationIsNotRecorded) {
   auto step = graph();
   auto in = input(0.5);

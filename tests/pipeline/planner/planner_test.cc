@@ -71,7 +71,7 @@ TEST(Planner, SortsWhatFitsByTimeAndSaysWhyOthersAreOut) {
   EXPECT_EQ(reason("2xh100", {.dp = 2}), "dp 2 needs as many pictures, there is 1");
   EXPECT_EQ(reason("58xh100", {.layers = 58}), "layers 58 needs as many blocks, there are 57");
   EXPECT_THAT(reason("4xrx-7800-xt", {.ring = 4}),
-              HasSubstr("not enough memory: a rank needs 34.9 GB, its device has 16.3 GB to use"));
+              HasSubstr("not enough memory: a rank needs 35.4 GB, its device has 16.3 GB to use"));
   job.branches = job.num_pictures = 2;
   EXPECT_EQ(reason("4xh100", {.dp = 2, .cfg = 2}), "");
   EXPECT_EQ(reason("4xh100", {.cfg = 4}), "cfg 4 needs as many branches, there are 2");

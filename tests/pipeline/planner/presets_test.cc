@@ -26,6 +26,14 @@ const Card kCards[] = {
     {"RX 7800 XT", "gfx1101", 17.16e9, "rx-7800-xt"},
     {"RX 7700 XT", "gfx1101", 12.87e9, "rx-7800-xt"},
     {"RX 7600", "gfx1102", 8.57e9, "rx-7800-xt"},
+    {"Radeon AI PRO R9700", "gfx1201", 34.2e9, "r9700"},
+    {"RX 9070 XT", "gfx1201", 17.1e9, "rx-9070-xt"},
+    {"RX 9060 XT", "gfx1200", 17.1e9, "rx-9070-xt"},
+    {"RX 9060 XT 8 GB", "gfx1200", 8.57e9, "rx-9070-xt"},
+    {"Radeon 8060S", "gfx1151", 103e9, "ryzen-ai-max"},
+    {"Radeon 8060S, a quarter", "gfx1151", 25.7e9, "ryzen-ai"},
+    {"Radeon 890M", "gfx1150", 8.57e9, "ryzen-ai"},
+    {"Radeon 840M", "gfx1152", 8.57e9, "ryzen-ai"},
     {"RX 6800", "gfx1030", 17.16e9, "rx-6800"},
     {"MI300X", "gfx942", 205.8e9, "mi300x"},
     {"A100 80 GB", "sm_80", 84.97e9, "a100"},
@@ -70,8 +78,32 @@ TEST(Presets, ThatNobodyNamedOffloadWhatACardHasNoRoomFor) {
     EXPECT_EQ(made.memory.quantize_text, Quantize::kNone) << card.name;
     EXPECT_EQ(made.tiling, VaeTiling::kAuto) << card.name;
     const bool is_offloaded = o.transformer != OffloadMode::kNone || o.text != OffloadMode::kNone;
-    EXPECT_EQ(is_offloaded, card.bytes < 33.6e9) << card.name;  // of all weights
+    EXPECT_EQ(is_offloaded, card.bytes - 1e9 < 33.6e9) << card.name;  // of all weights
   }
+}
+
+TEST(ImpliedBudget, IsWhatIsLeftOfTheGpuAndOfWhatIsFree) {
+  const auto budget = [](double bytes, std::optional<double> free = {}) {
+    return double(implied_budget(bytes, free).device) / 1e9;
+  };
+  EXPECT_NEAR(budget(24e9), 23, 1e-6);
+  // the runtime's context is already there, and takes part of what is not free
+  EXPECT_NEAR(budget(24e9, 23.5e9), 23, 1e-6);
+  EXPECT_NEAR(budget(24e9, 22.1e9), 21.6, 1e-6);  // a desktop
+  EXPECT_NEAR(budget(24e9, 24e9), 23, 1e-6);      // a context to come
+  EXPECT_GT(budget(24e9, 1e8), 0);
+}
+
+// An 8 GB card beneath a desktop: what fits the card alone would run out of memory.
+TEST(ImpliedBudget, OffloadsMoreBesideADesktop) {
+  const auto job = surveyed(*named_job("flux1-dev"));
+  const auto peak = [&](std::optional<double> free) {
+    auto here = job;
+    here.memory.budget = implied_budget(8.59e9, free);
+    return double(fit(here, {.grid = {}, .devices = {"cuda:0"}}).device_peak);
+  };
+  EXPECT_GT(peak({}), 6.2e9);
+  EXPECT_LE(peak(6.7e9), 6.2e9);
 }
 
 TEST(Presets, ThatNobodyNamedRefuseNothing) {

@@ -213,6 +213,19 @@ void add_transformer(const PlanJob& job, const Degrees& grid, int rank, const St
   bytes.kept += kept_bytes_of_references(job, share, stage.num_blocks);
 }
 
+// NCCL's and RCCL's buffers for each peer that a rank exchanges with, and their kernels.
+std::int64_t link_bytes(const PlanJob& job, const Degrees& grid) {
+  constexpr std::int64_t kLibrary = 200'000'000, kPeer = 100'000'000, kMostPeers = 8;
+  if (job.is_on_host || grid.product() == 1) return 0;
+  return kLibrary + kPeer * std::min<std::int64_t>(kMostPeers, grid.product() - 1);
+}
+
+// What becomes a graph's own memory and stays its own: all that a step works in.
+void add_recorded(const PlanJob& job, RankBytes& bytes) {
+  if (!job.records_steps() || job.memory.recorded_step == RecordedStep::kDropped) return;
+  bytes.recorded = bytes.activations + bytes.keys_values + bytes.staging;
+}
+
 // Pages that stay in host memory: the others are in files, or on the device for good.
 std::int64_t kept_bytes(const PlanJob& job, const RankBytes& b) {
   return job.memory.offload.folder.empty() ? b.pages - b.resident_pages : 0;
@@ -235,9 +248,8 @@ std::int64_t locked_bytes(const PlanJob& job, const RankBytes& b) {
 }  // namespace
 
 std::int64_t RankBytes::peak() const {
-  return weights() +
-         std::max({encoding, activations + keys_values + modulations + kept + staging + widened,
-                   decoding});
+  const auto step = activations + keys_values + modulations + kept + staging + widened;
+  return weights() + link + std::max({recorded + encoding, step, recorded + decoding});
 }
 
 RankBytes bytes_of_others(const PlanJob& job, const Degrees& grid, int rank) {
@@ -263,6 +275,8 @@ RankBytes bytes_of_others(const PlanJob& job, const Degrees& grid, int rank) {
 RankBytes predict_bytes(const PlanJob& job, const Degrees& grid, int rank, const Stage& stage) {
   auto bytes = bytes_of_others(job, grid, rank);
   add_transformer(job, grid, rank, stage, bytes);
+  add_recorded(job, bytes);
+  bytes.link = link_bytes(job, grid);
   bytes.locked = locked_bytes(job, bytes);
   return bytes;
 }
@@ -271,6 +285,7 @@ RankBytes predict_transformer_bytes(const PlanJob& job, const Degrees& grid, int
                                     const Stage& stage) {
   RankBytes bytes;
   add_transformer(job, grid, rank, stage, bytes);
+  bytes.link = link_bytes(job, grid);
   bytes.locked = locked_bytes(job, bytes);
   return bytes;
 }

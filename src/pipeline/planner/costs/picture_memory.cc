@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ops/attention_kernel.h"
 #include "pipeline/settings.h"
 
 namespace braid {
@@ -24,6 +25,19 @@ std::int64_t decoded_channels(const PlanJob& job) {
   return has_bands(job) ? in + 2 * front : in + front + std::max(in, 3 * front);
 }
 
+// The coarsest level's attention, one head over all of its pixels, where a GPU's library writes out
+// the scores (heads of 512 numbers on RDNA3): those of some queries at a time, float32, before and
+// after their softmax and as weights, beside the pixels' q, k and v.
+std::int64_t attended_bytes(const PlanJob& job, std::int64_t pixels) {
+  const auto& vae = job.family->description().vae;
+  if (job.is_on_host || !vae.mid_attention) return 0;
+  const auto tokens = pixels / (vae.downscale() * vae.downscale());
+  const auto queries = std::min(tokens, ops::queries_at_once(/*heads=*/1, tokens));
+  constexpr std::int64_t kCopies = 3;
+  return kCopies * queries * tokens * std::int64_t(sizeof(float)) +
+         4 * tokens * vae.widths.back() * job.element_bytes();
+}
+
 }  // namespace
 
 std::int64_t decoding_bytes(const PlanJob& job) {
@@ -31,7 +45,8 @@ std::int64_t decoding_bytes(const PlanJob& job) {
   const auto side = job.family->description().vae.sample_size, tile = side * side;
   const auto pixels = is_tiled(job) ? std::min(picture, tile) : picture;
   const auto bytes = pixels * decoded_channels(job) * job.element_bytes();
-  return has_bands(job) ? bytes + std::min(bytes, kBandBytes) : bytes;
+  if (has_bands(job)) return bytes + std::min(bytes, kBandBytes);
+  return std::max(bytes, attended_bytes(job, pixels));
 }
 
 // The encoder's first blocks: a block's input and the tensor between its convolutions; on a device
@@ -42,7 +57,9 @@ std::int64_t picture_encoding_bytes(const PlanJob& job) {
   const auto all = job.pictures.encoded_pixels;
   if (all == 0) return 0;
   const auto pixels = is_tiled(job) ? std::min(all, tile) : all;
-  const auto bytes = pixels * (has_bands(job) ? 2 : 4) * vae.widths.front() * job.element_bytes();
+  const auto bytes =
+      std::max(pixels * (has_bands(job) ? 2 : 4) * vae.widths.front() * job.element_bytes(),
+               attended_bytes(job, pixels));
   return encoder_parameters(vae) * job.element_bytes() + bytes +
          (has_bands(job) ? std::min(bytes, kBandBytes) : 0);
 }
