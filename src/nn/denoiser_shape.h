@@ -34,7 +34,12 @@ struct BlockCost {
   int all_reduces = 0;     // of all tokens at the hidden width, among tensor parallel ranks
   Widths live = {};        // at the block's widest place, excluding its keys and values
   double widest = 0;       // outputs of the widest dense layer, shared by ranks
-  Widths moved = {};       // read and written by all operations, run one after another
+  // On a GPU, in 16 bits, by one rank for one picture, counted by tests/device:
+  int kernels = 0;         // started
+  int layers = 0;          // of them: dense layers
+  Widths moved = {};       // read and written by what is neither a dense layer nor attention
+  Widths inputs = {};      // of dense layers: what is quantised where they multiply codes
+  Widths activated = {};   // moved by activations which only layers of numbers apply themselves
   bool has_sides = false;  // image and text have layers of their own, as in a JointBlock
 };
 

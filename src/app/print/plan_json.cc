@@ -19,6 +19,8 @@ OrderedJson json_of(const RankBytes& b) {
           {"staging", b.staging},
           {"kept_references", b.kept},
           {"decoding", b.decoding},
+          {"recorded_step", b.recorded},
+          {"link", b.link},
           {"locked_on_host", b.locked},
           {"peak", b.peak()}};
 }
@@ -26,8 +28,9 @@ OrderedJson json_of(const RankBytes& b) {
 OrderedJson json_of(const StepTime& step) {
   auto communication = OrderedJson::object();
   for (const auto& [axis, seconds] : step.communication) communication[axis] = seconds;
-  return {{"compute", step.compute}, {"memory", step.memory}, {"communication", communication},
-          {"bubbles", step.bubbles}, {"copies", step.copies}, {"total", step.total()}};
+  return {{"compute", step.compute},        {"memory", step.memory},   {"gaps", step.gaps},
+          {"communication", communication}, {"bubbles", step.bubbles}, {"copies", step.copies},
+          {"total", step.total()}};
 }
 
 OrderedJson json_of(const PlannedLayout& l) {

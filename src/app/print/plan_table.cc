@@ -54,7 +54,7 @@ std::string row(const PlanJob& job, const PlannedLayout& l, std::size_t width) {
   };
   return "  " + name + plan_column(duration(l.seconds_per_picture)) +
          plan_column(duration(l.step.total())) + plan_column(duration(l.step.compute)) +
-         plan_column(duration(l.step.memory)) + plan_column(communicated(l.step)) +
+         plan_column(duration(l.step.memory + l.step.gaps)) + plan_column(communicated(l.step)) +
          plan_column(duration(l.step.bubbles)) +
          (is_paged(job) ? plan_column(duration(l.step.copies)) : "") + bytes_column(l.first_rank) +
          (has_others ? bytes_column(l.largest_other) : plan_column("-")) +

@@ -1,14 +1,13 @@
-// The cost of a FLUX.1 transformer as computed by ops/reference.cc. C hidden width, M = 4 C.
+// The cost of a FLUX.1 transformer. C hidden width, M = 4 C.
 #include "models/flux/model.h"
 
 namespace braid {
 namespace {
 
-// Reads and writes per token in hidden widths, one operation after another. At the whole width:
-// modulated norms 6 each, gated residuals 5, inputs and outputs of dense layers. Over a device's
-// heads and share of the MLP: norms of q and k 4, their rotation 40 (in float32), GELU 8, attention
-// 4, joining text and image 6 or attention and MLP 10, inputs and outputs 12.
-constexpr Widths kMovedByDouble{26, 76}, kMovedBySingle{13, 80};
+// Reads and writes per token in hidden widths. At the whole width: a modulated norm 2, a gated
+// residual with a norm 4 and one without 3. Over a device's heads and share of the MLP: q and k,
+// normed and rotated 4; v of text and image joined 2, or attention and MLP joined behind GELU 10.
+constexpr Widths kMovedByDouble{9, 6}, kMovedBySingle{5, 14};
 
 // Per token at the widest place: the residual and the result (2), plus the device's share. In a
 // double block's MLP that is the hidden activations before and after GELU (8). Before a single
@@ -40,7 +39,11 @@ DenoiserShape flux_shape(const FluxConfig& c) {
                       .all_reduces = 2,  // shared by image and text
                       .live = kLiveInDouble * h,
                       .widest = m,
+                      .kernels = 20,
+                      .layers = 8,
                       .moved = kMovedByDouble * h,
+                      .inputs = {.whole = 2 * h, .shared = h + m},
+                      .activated = {.whole = 0, .shared = 2 * m},
                       .has_sides = true},
                      {.name = "single",
                       .count = c.num_single,
@@ -48,7 +51,10 @@ DenoiserShape flux_shape(const FluxConfig& c) {
                       .all_reduces = 1,
                       .live = kLiveInSingle * h,
                       .widest = 3 * h + m,
-                      .moved = kMovedBySingle * h}}};
+                      .kernels = 8,
+                      .layers = 2,
+                      .moved = kMovedBySingle * h,
+                      .inputs = {.whole = h, .shared = h + m}}}};
 }
 
 }  // namespace braid

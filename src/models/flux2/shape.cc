@@ -7,10 +7,6 @@ namespace {
 // and output.
 double dense_flops(double hidden, double mlp) { return 2 * hidden * (4 * hidden + 3 * mlp); }
 
-// Reads and writes of both kinds, as in ops/reference.cc: norms of q and k 4, their rotation 40 (in
-// float32), attention 6.
-constexpr double kAttentionMoves = 50;
-
 // The widest place is the MLP's first layer: the residual tokens before and after attention and its
 // norm, [gate | value] and their product.
 BlockCost double_block(const Flux2Config& c) {
@@ -21,10 +17,12 @@ BlockCost double_block(const Flux2Config& c) {
           .all_reduces = 2,
           .live = {.whole = 3 * h, .shared = 3 * m},
           .widest = 2 * m,
-          // whole: two norms 6 each, two gated residuals 5, inputs and outputs of dense layers 4;
-          // shared: joining text and image 6, qkv and proj 4, gate and value, their product, its
-          // use
-          .moved = {.whole = 26 * h, .shared = (kAttentionMoves + 10) * h + 8 * m},
+          .kernels = 24,
+          .layers = 8,
+          // whole: a norm 2, a gated residual with a norm 4 and one without 3; shared: q and k,
+          // normed and rotated 4, v of text and image joined 2, SwiGLU in two passes
+          .moved = {.whole = 9 * h, .shared = 6 * h + 5 * m},
+          .inputs = {.whole = 2 * h, .shared = h + m},
           .has_sides = true};
 }
 
@@ -38,9 +36,12 @@ BlockCost single_block(const Flux2Config& c) {
           .all_reduces = 1,
           .live = {.whole = 2 * h, .shared = 5 * h + 3 * m},
           .widest = 3 * h + 2 * m,
-          // whole: a norm, a gated residual, inputs and outputs of dense layers 2; shared: qkv 3,
-          // joining with the MLP 2, its use 1; gate and value, their product, joining 2, its use
-          .moved = {.whole = 13 * h, .shared = (kAttentionMoves + 6) * h + 10 * m}};
+          .kernels = 10,
+          .layers = 2,
+          // whole: a norm 2, a gated residual 3; shared: q and k, normed and rotated 4, attention
+          // beside the MLP 2, SwiGLU in two passes
+          .moved = {.whole = 5 * h, .shared = 6 * h + 5 * m},
+          .inputs = {.whole = h, .shared = h + m}};
 }
 
 }  // namespace

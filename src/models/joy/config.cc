@@ -77,7 +77,11 @@ DenoiserShape joy_shape(const JoyConfig& c) {
                       .all_reduces = 2,
                       .live = {.whole = 2 * h, .shared = 2 * m},
                       .widest = m,
-                      .moved = {.whole = 26 * h, .shared = 60 * h + 4 * m},
+                      .kernels = 22,
+                      .layers = 8,
+                      .moved = {.whole = 9 * h, .shared = 6 * h},
+                      .inputs = {.whole = 2 * h, .shared = h + m},
+                      .activated = {.whole = 0, .shared = 2 * m},
                       .has_sides = true}}};
 }
 

@@ -15,10 +15,12 @@ BlockCost blocks_of(const char* name, std::int64_t count, Sees sees, const ZImag
           .all_reduces = 2,
           .live = {.whole = 3 * h, .shared = 3 * m},
           .widest = 2 * m,
-          // whole: four norms 2 each, two scales 2, two gated residuals 5, inputs and outputs of
-          // dense layers 4; shared: norms of q and k 4, their rotation 40, attention 6, qkv and out
-          // 4, gate and value, their product, its use
-          .moved = {.whole = 26 * h, .shared = 54 * h + 8 * m}};
+          .kernels = 33,  // four of them for the modulations alone
+          .layers = 4,
+          // whole: four norms 12 each, as LlamaRMSNorm is spelled with ATen, in float32; two scales
+          // 2, two gated residuals 3; shared: q and k, normed and rotated 4, SwiGLU in two passes
+          .moved = {.whole = 58 * h, .shared = 4 * h + 5 * m},
+          .inputs = {.whole = 2 * h, .shared = h + m}};
 }
 
 }  // namespace

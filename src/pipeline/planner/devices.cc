@@ -15,29 +15,66 @@ namespace {
 constexpr double kGB = 1e9, kGiB = 1024.0 * 1024 * 1024, kTera = 1e12;
 constexpr int kMaxDevices = 1024;
 
-// Large matrix products reach 0.5 to 0.7 of a tensor core's peak (FLUX.1-dev on one H200: 0.57). On
-// RDNA3 LibTorch reaches 0.2 (FLUX.1-dev on one RX 7800 XT: 5.1 s per step).
-constexpr double kTensorCores = 0.6, kRdna3 = 0.2, kCpu = 0.5;
+// What devices reach of their data sheets: the one place where a step's time is calibrated.
+// docs/parallelism.md has the figures.
+struct Reached {
+  double products, attention, memory, gap, float8;
+};
 
-// Peaks are from the makers' data sheets; memory sizes as sold are powers of two.
+// In a recorded step there is 1.1 us between kernels, and those bound by memory take 1.5 us more
+// than their bytes; the mean of both.
+constexpr double kGap = 2e-6;
+// FLUX.1-dev on one H100 takes 128.85 ms a step in sglang, by kernels that Braid calls as well:
+// cuBLASLt's products, 650 TFLOP/s with what the last wave of blocks loses, and cuDNN's attention,
+// 590. Float8 products lose the same.
+constexpr Reached kHopper{.661, .597, .855, kGap, .578};
+// Products and FlashAttention 2 reach 0.5 to 0.7 of other tensor cores' peak.
+constexpr Reached kTensorCores{.6, .6, .85, kGap, .5};
+// On RDNA3 LibTorch reaches 0.2 (FLUX.1-dev on one RX 7800 XT: 5.1 s per step).
+constexpr Reached kRdna3{.2, .2, .85, kGap, 0};
+constexpr double kCpu = 0.5;
+
+enum class Peers { kDirect, kThroughHost };
+
+DeviceSpec gpu(const char* name, double memory, double bfloat16, double float32, double float8,
+               double memory_speed, const Reached& reached, const char* link,
+               Peers peers = Peers::kDirect) {
+  return {.name = name,
+          .memory = memory,
+          .bfloat16_flops = bfloat16 * kTera,
+          .float32_flops = float32 * kTera,
+          .memory_speed = memory_speed * kGB,
+          .reached = reached.products,
+          .link = link,
+          .talks_to_peers = peers == Peers::kDirect,
+          .attention_reached = reached.attention,
+          .memory_reached = reached.memory,
+          .gap = reached.gap,
+          .float8_flops = float8 * kTera,
+          .float8_reached = reached.float8,
+          .multiplies_int8 = reached.products != kRdna3.products};
+}
+
+// Peaks are from the makers' data sheets, in TFLOP/s and GB/s; memory sizes as sold are powers of
+// two. Float8 counts where gpu::multiplies_float8() has it: on NVIDIA from compute capability 8.9.
 const std::vector<DeviceSpec>& known_devices() {
-  const auto t = kTera;
+  constexpr auto kHost = Peers::kThroughHost;
   static const std::vector<DeviceSpec> kKnown = {
-      {"rtx-3090", 24 * kGiB, 71 * t, 35.6 * t, 936 * kGB, kTensorCores, "pcie4", false},
-      {"rtx-4090", 24 * kGiB, 165.2 * t, 82.6 * t, 1008 * kGB, kTensorCores, "pcie4", false},
-      {"rtx-5090", 32 * kGiB, 209.5 * t, 104.8 * t, 1792 * kGB, kTensorCores, "pcie5", false},
-      {"l4", 24 * kGiB, 121 * t, 30.3 * t, 300 * kGB, kTensorCores, "pcie4"},
-      {"l20", 48 * kGiB, 119.5 * t, 59.8 * t, 864 * kGB, kTensorCores, "pcie4"},
-      {"l40s", 48 * kGiB, 362 * t, 91.6 * t, 864 * kGB, kTensorCores, "pcie4"},
-      {"a100-40gb", 40 * kGiB, 312 * t, 19.5 * t, 1555 * kGB, kTensorCores, "nvlink3"},
-      {"a100", 80 * kGiB, 312 * t, 19.5 * t, 2039 * kGB, kTensorCores, "nvlink3"},
-      {"h100", 80 * kGiB, 989 * t, 67 * t, 3350 * kGB, kTensorCores, "nvlink"},
-      {"h200", 141 * kGB, 989 * t, 67 * t, 4800 * kGB, kTensorCores, "nvlink"},
-      {"b200", 180 * kGB, 2250 * t, 75 * t, 8000 * kGB, kTensorCores, "nvlink5"},
-      {"rx-7800-xt", 16 * kGiB, 74.6 * t, 37.3 * t, 624 * kGB, kRdna3, "pcie4", false},
-      {"rx-7900-xtx", 24 * kGiB, 122.8 * t, 61.4 * t, 960 * kGB, kRdna3, "pcie4", false},
-      {"mi250x", 128 * kGiB, 383 * t, 47.9 * t, 3277 * kGB, kTensorCores, "xgmi"},
-      {"mi300x", 192 * kGiB, 1307 * t, 163.4 * t, 5300 * kGB, kTensorCores, "xgmi"},
+      gpu("rtx-3090", 24 * kGiB, 71, 35.6, 0, 936, kTensorCores, "pcie4", kHost),
+      gpu("rtx-4090", 24 * kGiB, 165.2, 82.6, 330.3, 1008, kTensorCores, "pcie4", kHost),
+      gpu("rtx-5090", 32 * kGiB, 209.5, 104.8, 419, 1792, kTensorCores, "pcie5", kHost),
+      gpu("l4", 24 * kGiB, 121, 30.3, 242.5, 300, kTensorCores, "pcie4"),
+      gpu("l20", 48 * kGiB, 119.5, 59.8, 239, 864, kTensorCores, "pcie4"),
+      gpu("l40s", 48 * kGiB, 362, 91.6, 733, 864, kTensorCores, "pcie4"),
+      gpu("a100-40gb", 40 * kGiB, 312, 19.5, 0, 1555, kTensorCores, "nvlink3"),
+      gpu("a100", 80 * kGiB, 312, 19.5, 0, 2039, kTensorCores, "nvlink3"),
+      gpu("h100", 80 * kGiB, 989, 67, 1979, 3350, kHopper, "nvlink"),
+      gpu("h200", 141 * kGB, 989, 67, 1979, 4800, kHopper, "nvlink"),
+      gpu("b200", 180 * kGB, 2250, 75, 4500, 8000, kTensorCores, "nvlink5"),
+      gpu("rx-7800-xt", 16 * kGiB, 74.6, 37.3, 0, 624, kRdna3, "pcie4", kHost),
+      gpu("rx-7900-xtx", 24 * kGiB, 122.8, 61.4, 0, 960, kRdna3, "pcie4", kHost),
+      gpu("mi250x", 128 * kGiB, 383, 47.9, 0, 3277, kTensorCores, "xgmi"),
+      gpu("mi300x", 192 * kGiB, 1307, 163.4, 0, 5300, kTensorCores, "xgmi"),
   };
   return kKnown;
 }

@@ -16,6 +16,13 @@ struct DeviceSpec {
   double reached;              // fraction of the FLOP/s, in large matrix products
   std::string link;            // that connects several in one host
   bool talks_to_peers = true;  // otherwise bytes go through host memory
+
+  double attention_reached = 0;  // the same in attention; 0: as in products
+  double memory_reached = 1;     // fraction of the memory speed, in passes over whole tensors
+  double gap = 0;                // seconds that a kernel takes besides, to start, fill and drain
+  double float8_flops = 0;       // per second; 0: float8 weights multiply in the model's dtype
+  double float8_reached = 0;     // fraction of these
+  bool multiplies_int8 = true;   // has products of 8-bit integers in LibTorch
 };
 
 // Bytes per second of copies to a device from its host's memory, where the link is not known to be

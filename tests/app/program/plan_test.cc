@@ -41,6 +41,31 @@ TEST_F(Plan, SaysWhenNothingFits) {
   EXPECT_THAT(finished.out, HasSubstr("needs 34.9 GB, its device has 7.60 GB to use"));
 }
 
+TEST_F(Plan, RefusesProductsOfCodesWhereADeviceHasNone) {
+  for (const auto* const flag : {"--quantize", "--quantize-text"}) {
+    const auto refused =
+        plan({"-m", "flux1-dev", "--devices", "h100,rx-7800-xt", flag, "int8-dynamic"});
+    EXPECT_EQ(refused.exit_code, 2);
+    EXPECT_THAT(refused.err, HasSubstr("no kernel on rx-7800-xt: int8 keeps the same codes"));
+  }
+  EXPECT_EQ(plan({"-m", "flux1-dev", "--devices", "h100", "--quantize", "int8-dynamic"}).exit_code,
+            0);
+  EXPECT_EQ(plan({"-m", "flux1-dev", "--devices", "rx-7900-xtx", "--quantize", "int8"}).exit_code,
+            0);
+}
+
+// docs/parallelism.md has these figures.
+TEST_F(Plan, SaysHowLongAStepOfAHopperTakes) {
+  const auto milliseconds = [&](const char* device, const char* form) {
+    const auto plan = json({"-m", "flux1-dev", "--devices", device, "--quantize", form});
+    return 1e3 * plan.at("layouts").at(0).at("seconds_per_step").at("total").get<double>();
+  };
+  EXPECT_NEAR(milliseconds("h200", "none"), 124.8, 0.1);
+  EXPECT_NEAR(milliseconds("h200", "fp8"), 91.1, 0.1);
+  EXPECT_NEAR(milliseconds("h100", "none"), 127.8, 0.1);
+  EXPECT_NEAR(milliseconds("h100", "fp8"), 96.2, 0.1);
+}
+
 // FLUX.2-dev has 64 GB of transformer and 33 GB of text encoder in bfloat16.
 TEST_F(Plan, SaysHowFlux2DevFits) {
   const auto of = [&](std::vector<std::string> more) {
@@ -93,7 +118,7 @@ TEST_F(Plan, PrintsOneJsonObject) {
     const auto& seconds = layout["seconds_per_step"];
     EXPECT_NEAR(seconds["total"].get<double>(),
                 seconds["compute"].get<double>() + seconds["memory"].get<double>() +
-                    seconds["communication"]["tp"].get<double>(),
+                    seconds["gaps"].get<double>() + seconds["communication"]["tp"].get<double>(),
                 1e-9);
     EXPECT_NEAR(layout["seconds_per_picture"].get<double>(), 10 * seconds["total"].get<double>(),
                 1e-9);

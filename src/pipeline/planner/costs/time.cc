@@ -9,17 +9,37 @@
 namespace braid {
 namespace {
 
-// The slowest device of a layout's ranks: all wait for it.
+// Before and behind the blocks: embedders, rotary tables, copies into a recorded step, the last
+// layer. Most are small: they take about twice a kernel's gap.
+constexpr double kEndKernels = 50, kGapsOfEnd = 2;
+constexpr double kEndMoves = 8;  // hidden widths per token
+
+// What the host takes to start a kernel of a step that is not recorded.
+constexpr double kHostCall = 6e-6;
+
+// The slowest device of a layout's ranks, in each respect: all wait for it.
 struct Pace {
-  double flops, memory_speed;
+  double products = INFINITY, attention = INFINITY, memory_speed = INFINITY, gap = 0;
 };
 
-Pace pace_of(const Machine& machine, at::ScalarType dtype) {
-  Pace slowest{INFINITY, INFINITY};
+// As gpu::multiplies_float8(), on every rank.
+bool multiplies_float8(const Machine& machine, const PlanJob& job) {
+  return job.memory.quantize == Quantize::kFloat8 && job.dtype == at::kBFloat16 &&
+         std::all_of(machine.devices.begin(), machine.devices.end(),
+                     [](const DeviceSpec& d) { return d.float8_flops > 0; });
+}
+
+Pace pace_of(const Machine& machine, const PlanJob& job) {
+  const bool has_float8 = multiplies_float8(machine, job);
+  Pace slowest;
   for (const auto& d : machine.devices) {
-    const auto peak = dtype == at::kFloat ? d.float32_flops : d.bfloat16_flops;
-    slowest.flops = std::min(slowest.flops, peak * d.reached);
-    slowest.memory_speed = std::min(slowest.memory_speed, d.memory_speed);
+    const auto peak = job.dtype == at::kFloat ? d.float32_flops : d.bfloat16_flops;
+    const auto products = has_float8 ? d.float8_flops * d.float8_reached : peak * d.reached;
+    const auto attended = d.attention_reached > 0 ? d.attention_reached : d.reached;
+    slowest.products = std::min(slowest.products, products);
+    slowest.attention = std::min(slowest.attention, peak * attended);
+    slowest.memory_speed = std::min(slowest.memory_speed, d.memory_speed * d.memory_reached);
+    slowest.gap = std::max(slowest.gap, d.gap);
   }
   return slowest;
 }
@@ -32,11 +52,15 @@ class Step {
         grid_(grid),
         machine_(machine),
         share_(share_of_step(job, grid, 0)),
-        pace_(pace_of(machine, job.dtype)) {}
+        quantises_tokens_(job.memory.quantize == Quantize::kInt8Dynamic ||
+                          multiplies_float8(machine, job)),
+        pace_(pace_of(machine, job)) {}
 
   double compute() const { return evaluations() * (dense(blocks_, share_.tokens) + attention()); }
   double following() const;  // seconds of ControlNets, for one picture
   double memory() const;
+  double gaps() const;
+  double host_calls() const;  // seconds that the host needs to start all kernels
   std::vector<std::pair<std::string, double>> communication() const;
   double handover(double items) const;      // of one item of a step, from stage to stage
   double copies(const Stage& stage) const;  // of offloaded weights, for one item
@@ -52,6 +76,10 @@ class Step {
   double attention(const Blocks& blocks, const TokenCounts& queries, const TokenCounts& keys) const;
   double activations(const Blocks& blocks, const TokenCounts& tokens) const;
   double merges() const;
+  double sums() const;
+  double packing() const;
+  double kernels(const Blocks& blocks) const;
+  double kernels() const;
   double weights(const Part& part) const;
   double tensor_parallel(const Traffic& t) const;
   double ulysses(const Traffic& t) const;
@@ -65,6 +93,7 @@ class Step {
   const Machine& machine_;
   const Blocks blocks_ = job_.shape().blocks_of_step();
   StepShare share_;
+  bool quantises_tokens_;
   Pace pace_;
 };
 
@@ -72,7 +101,7 @@ double Step::dense(const Blocks& blocks, const TokenCounts& tokens) const {
   double flops = 0;
   for (const auto& kind : blocks)
     flops += double(kind.count) * kind.dense_flops * double(tokens.of(kind));
-  return flops * double(share_.heads) / double(job_.shape().num_heads) / pace_.flops;
+  return flops * double(share_.heads) / double(job_.shape().num_heads) / pace_.products;
 }
 
 double Step::attention(const Blocks& blocks, const TokenCounts& queries,
@@ -81,15 +110,22 @@ double Step::attention(const Blocks& blocks, const TokenCounts& queries,
   for (const auto& kind : blocks)
     pairs += double(kind.count) * double(queries.of(kind)) * double(keys.of(kind));
   const double width = double(share_.attended.q.count * job_.shape().head_width);
-  return 4 * pairs * width / pace_.flops;
+  return 4 * pairs * width / pace_.attention;
 }
 
 double Step::activations(const Blocks& blocks, const TokenCounts& tokens) const {
-  double numbers = 0;
-  for (const auto& kind : blocks)
-    numbers += double(kind.count) * kind.moved.of_heads(share_.heads, job_.shape().num_heads) *
-               double(tokens.of(kind));
-  return numbers * double(job_.element_bytes());
+  const auto mine = [&](const Widths& widths) {
+    return widths.of_heads(share_.heads, job_.shape().num_heads);
+  };
+  const double e = double(job_.element_bytes());
+  double bytes = 0;
+  for (const auto& kind : blocks) {
+    double of_token = mine(kind.moved) * e;
+    if (job_.memory.quantize != Quantize::kNone) of_token += mine(kind.activated) * e;
+    if (quantises_tokens_) of_token += mine(kind.inputs) * (e + 1);
+    bytes += double(kind.count) * of_token * double(tokens.of(kind));
+  }
+  return bytes;
 }
 
 // Merges of a ring's partial results, in float32, one per hop.
@@ -99,6 +135,53 @@ double Step::merges() const {
          double(share_.attended.q.count * job_.shape().head_width) * double(job_.element_bytes());
 }
 
+// Sums of tensor parallel ranks, in rank order in float32 (comm/reduce.h), one share on each: the
+// first part widened, the others added, the sum rounded and copied into the result; then the bias.
+// Image and text of a block with sides are joined before.
+double Step::sums() const {
+  const double ranks = grid_.tp;
+  if (grid_.tp == 1) return 0;
+  double joined = 0;
+  for (const auto& kind : blocks_)
+    if (kind.has_sides)
+      joined += 2.0 * kind.all_reduces * double(kind.count) * double(share_.tokens.of(kind)) *
+                hidden() * double(job_.element_bytes());
+  return ((5 * ranks + 1) / ranks + 3) * double(reduced_bytes(job_, grid_, 0)) +
+         evaluations() * joined;
+}
+
+// What parallel/ulysses.cc joins and cuts: q, k and v by receiving rank and again by token, the
+// result by token and again by head.
+double Step::packing() const {
+  if (grid_.ulysses == 1) return 0;
+  return 16.0 * double(num_blocks()) * double(share_.tokens.all()) *
+         double(share_.heads * job_.shape().head_width) * double(job_.element_bytes());
+}
+
+double Step::kernels(const Blocks& blocks) const {
+  double count = 0;
+  for (const auto& kind : blocks) {
+    double of_block = kind.kernels;
+    if (quantises_tokens_) of_block += kind.layers;
+    if (job_.memory.quantize != Quantize::kNone && kind.activated.shared > 0)
+      of_block += kind.has_sides ? 2 : 1;
+    if (grid_.tp > 1) of_block += kind.all_reduces * (grid_.tp + 5);
+    if (grid_.ulysses > 1) of_block += 2 * grid_.ulysses + 2;
+    if (grid_.ring > 1) of_block += 8 * grid_.ring;
+    count += double(kind.count) * of_block;
+  }
+  return count;
+}
+
+// Of one rank; a batch is evaluated at once, unless it passes through stages.
+double Step::kernels() const {
+  const double times = double(share_.branches) * double(items_of_batch(job_, grid_));
+  return times * (kernels(blocks_) + kGapsOfEnd * kEndKernels);
+}
+
+double Step::gaps() const { return kernels() * pace_.gap; }
+double Step::host_calls() const { return pace_.gap > 0 ? kernels() * kHostCall : 0; }
+
 // Bytes.
 double Step::weights(const Part& part) const {
   return double(read_bytes(job_.tensors->of(part), {.tp = grid_.tp}, job_.memory.quantize));
@@ -106,9 +189,13 @@ double Step::weights(const Part& part) const {
 
 double Step::memory() const {
   const auto& denoiser = job_.family->part(Part::Role::kDenoiser);
-  return (double(share_.branches) * weights(denoiser) +
-          evaluations() * (activations(blocks_, share_.tokens) + merges())) /
-         pace_.memory_speed;
+  const double ends =
+      kEndMoves * double(share_.tokens.all()) * hidden() * double(job_.element_bytes());
+  const double moved =
+      evaluations() * (activations(blocks_, share_.tokens) + merges() + packing() + ends) + sums();
+  const double read = double(share_.branches) * weights(denoiser) / pace_.memory_speed;
+  return moved / pace_.memory_speed +
+         std::max(0.0, read - evaluations() * dense(blocks_, share_.tokens));
 }
 
 // ControlNets see the noise and the prompt, once for all branches.
@@ -121,7 +208,7 @@ double Step::following() const {
   double seconds = 0;
   for (const auto* net : job_.family->parts(Part::Role::kControl)) {
     const auto bytes = weights(*net) / double(share_.batch) + activations(net->costs, tokens);
-    seconds += dense(net->costs, tokens) +
+    seconds += dense(net->costs, tokens) + kernels(net->costs) * pace_.gap +
                attention(net->costs, without_references(share_.group),
                          without_references(all_keys(job_))) +
                bytes / pace_.memory_speed;
@@ -222,7 +309,7 @@ double largest_part(const PlanJob& job, const std::vector<Stage>& stages) {
 }  // namespace
 
 double StepTime::total() const {
-  double sum = compute + memory + bubbles + copies;
+  double sum = compute + memory + gaps + bubbles + copies;
   for (const auto& [axis, seconds] : communication) sum += seconds;
   return sum;
 }
@@ -230,7 +317,9 @@ double StepTime::total() const {
 StepTime predict_time(const PlanJob& job, const Degrees& grid, const Machine& machine,
                       const std::vector<Stage>& stages) {
   const Step step(job, grid, machine);
-  StepTime time{.compute = step.compute(), .memory = step.memory()};
+  StepTime time{.compute = step.compute(), .memory = step.memory(), .gaps = step.gaps()};
+  if (!job.records_steps())
+    time.gaps = std::max(time.gaps, step.host_calls() - time.compute - time.memory);
   time.communication = step.communication();
   // Stages of a layer split share out the pictures, and wait for each other.
   const double following =
@@ -248,6 +337,7 @@ StepTime predict_time(const PlanJob& job, const Degrees& grid, const Machine& ma
   const double tick = whole / items * largest_part(job, stages);
   time.compute = time.compute / grid.layers + following;
   time.memory /= grid.layers;
+  time.gaps /= grid.layers;
   for (auto& [axis, seconds] : time.communication) seconds /= grid.layers;
   const double ticks = items + grid.layers - 1;
   time.bubbles = ticks * tick - whole / grid.layers;

@@ -16,13 +16,17 @@ struct Machine {
   int devices_per_host = 1024;
 };
 
-// Seconds for one step of one batch, on the busiest rank.
+// Seconds for one step of one batch, on the busiest rank. Computed, not measured: the only model of
+// time; what it takes from devices is in planner/devices.cc, and from models in their BlockCost.
 //   compute        2 (4 C C + 2 C M) FLOP per token and block of width C and MLP width M (24 C C
-//                  where M = 4 C), and attention's 4 S S' C for S queries and S' keys, over the
-//                  device's reached FLOP/s
-//   memory         the weights once, in the form they are kept in, and what norms, gates, rotations
-//                  and activations read and write, one operation after another, over the memory
-//                  speed
+//                  where M = 4 C), and attention's 4 S S' C for S queries and S' keys, each over
+//                  the FLOP/s that the device reaches in it
+//   memory         what all other operations read and write, as they are fused on a GPU, over the
+//                  memory speed: norms, gates, rotations, activations, codes of tokens, the sums
+//                  and the packing around collectives; and of the weights, in the form they are
+//                  kept in, what takes longer to read than to multiply
+//   gaps           a kernel's start, as often as kernels start; where steps are not recorded, what
+//                  the host needs to start them beyond the device's work
 //   communication  by axis: one latency per collective, log2 n of them where n ranks meet in a
 //                  tree, and its bytes over the link speed: 2 (n - 1) / n of an all_reduce's,
 //                  (n - 1) times an all_gather's own part, (n - 1) / n of an all_to_all's; a
@@ -31,7 +35,7 @@ struct Machine {
 //   copies         of offloaded weights, once per evaluation over the host's link or from its disk:
 //                  what is not hidden by the rest, or all of it if nothing is copied ahead
 struct StepTime {
-  double compute = 0, memory = 0, bubbles = 0, copies = 0;
+  double compute = 0, memory = 0, gaps = 0, bubbles = 0, copies = 0;
   std::vector<std::pair<std::string, double>> communication = {};
 
   double total() const;
