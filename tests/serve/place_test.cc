@@ -138,8 +138,11 @@ TEST(HalfClosed, ConnectionsThatAskForNoMoreGetTheirAnswer) {
       std::to_string(kSmall.size()) + "\r\n\r\n" + kSmall);
   events.send(Server::request_text("POST /v1/images/generations", "connection: close\r\n", stream));
   for (auto* const client : {&whole, &old, &events}) client->close_own_direction();
-  while (server.service().status().running + server.service().status().waiting < 3)
+  const auto until = Clock::now() + std::chrono::seconds(30);
+  while (server.service().status().running + server.service().status().waiting < 3) {
+    ASSERT_LT(Clock::now(), until) << "one was taken to have left";
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
   ASSERT_TRUE(events.read_until("event-stream")) << "the server has noticed the ends by now";
   engine.finish();
   EXPECT_THAT(whole.read_all(), HasSubstr("b64_json"));
