@@ -22,8 +22,9 @@ export function remember(name, value) {
 }
 
 export const unreachable = "the server cannot be reached";
-// The page may stand below a path: addresses begin at its base.
-export const reach = (path, options) => fetch(path.replace(/^\//, ""), options).catch(() => {
+// The page may stand below a path, where addresses begin.
+const base = new URL(".", document.baseURI).pathname.replace(/\/$/, "");
+export const reach = (path, options) => fetch(base + path, options).catch(() => {
   throw new Error(unreachable);
 });
 
