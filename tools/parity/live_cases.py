@@ -500,6 +500,8 @@ LORAS = [
     Case("klein with LoKr", KleinShape(seed=56, transformer=TWO_SINGLES), ask(), lora="lokr"),
     Case("klein with DoRA of LyCORIS, tp", KleinShape(seed=57, transformer=TWO_SINGLES), ask(),
          lora="lycoris-dora", flags=("--tp", "2")),
+    Case("joy edit with LyCORIS' Tucker form and DoRA of its convolution", JoyShape(seed=61),
+         ask(size="640x512", seq=4096, cfg=4.0, steps=3, references=((60, 44),)), lora="tucker"),
     Case("klein with a LoRA for Qwen3", KleinShape(seed=58, text=QWEN3), ask(seq=64),
          lora="text, diffusers"),
     Case("klein with a LoRA for Qwen3 beside, tp", KleinShape(

@@ -241,6 +241,25 @@ def magnitudes_of_inputs(writer, key, modules, words, alpha):
     writer.change(modules, merged * scale / lengths - weight)
 
 
+def tucker(base, seed):
+    """LyCORIS' three factors of a convolution, and a DoRA of its inputs."""
+    writer, key = Writer(base, seed), "lycoris_img_in"
+    weight = base.tensors["img_in.weight"]
+    rows, columns, window = weight.shape[0], weight.shape[1], weight.shape[2:]
+    ones = [1] * len(window)
+    up, down = writer.next(rows, RANK), writer.next(RANK, columns)
+    core, stretch = writer.next(RANK, RANK, *window), writer.next(1, columns, *ones)
+    merged = weight + 1.5 / RANK * torch.einsum("ij...,ni,jc->nc...", core, up, down)
+    lengths = merged.norm(dim=[0, *range(2, merged.dim())], keepdim=True)
+    scale = lengths * (1 + stretch.clamp(-0.5, 0.5))
+    writer.tensors |= {f"{key}.lora_down.weight": down.view(RANK, columns, *ones),
+                       f"{key}.lora_up.weight": up.view(rows, RANK, *ones),
+                       f"{key}.lora_mid.weight": core, f"{key}.dora_scale": scale,
+                       f"{key}.alpha": torch.tensor(1.5)}
+    writer.change(["img_in"], merged * scale / lengths - weight)
+    return writer
+
+
 def onetrainer(base, seed):
     """Single-file names with numbered parts of fused layers; DoRA in all blocks."""
     writer, words = Writer(base, seed), ("lora_down", "lora_up")

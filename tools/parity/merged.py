@@ -46,7 +46,9 @@ def write(model, lora, merged, spelling):
         tensors = write_text(model / part, merged / part, *TEXT[spelling])
     else:
         base = make_adapters.Base(model, model / part, None)
-        writer = make_adapters.files_of(OF_CLASS[base.config["_class_name"]], base)[spelling]
+        files = {"tucker": make_adapters.tucker(base, 3100)} if spelling == "tucker" else \
+            make_adapters.files_of(OF_CLASS[base.config["_class_name"]], base)
+        writer = files[spelling]
         base.changed(writer.changes).save_pretrained(merged / part)
         tensors = writer.tensors
     save_file({name: t.contiguous() for name, t in tensors.items()}, lora)

@@ -24,6 +24,7 @@ AdapterFile::AdapterFile(const std::filesystem::path& path) : source_(path.strin
     require(is_new || role == AdapterRole::kUnreadable, source_, ": the tensors '",
             it->second.entry.name, "' and '", name, "' are the same part of one module");
   }
+  check_applicable(checkpoint);
   require(is_adapter(checkpoint), source_, " is not a LoRA: none of its ",
           checkpoint.tensors().size(), " tensors is named like a part of one");
   const auto bytes = checkpoint.tensors().begin()->second.file->bytes();
@@ -32,6 +33,22 @@ AdapterFile::AdapterFile(const std::filesystem::path& path) : source_(path.strin
   const auto config = path.parent_path() / "adapter_config.json";
   if (path.filename() == "adapter_model.safetensors" && is_there(config))
     metadata_.scalings["base_model"] = read_peft_config(read_file(config), config.string());
+}
+
+// A file in which nothing can be applied is refused by what it is.
+void AdapterFile::check_applicable(const Checkpoint& file) const {
+  const std::string* other = nullptr;
+  for (const auto& [name, stored] : file.tensors()) {
+    const auto role = parse_adapter_key(name).role;
+    const bool is_applicable = role != AdapterRole::kUnreadable &&
+                               role != AdapterRole::kReplacement && role != AdapterRole::kAlpha;
+    if (is_applicable) return;
+    if (!other && role == AdapterRole::kUnreadable && is_surely_of_adapter(name)) other = &name;
+  }
+  require(!other, source_, " holds an adapter of the kind ", other ? unreadable_kind(*other) : "",
+          ", as '", other ? *other : "",
+          "' tells, which Braid cannot apply: it applies LoRA, DoRA, ",
+          "LoHa, LoKr and differences");
 }
 
 const AdapterModule* AdapterFile::find(const std::string& module) const {
@@ -43,7 +60,8 @@ bool is_adapter(const Checkpoint& file) {
   const auto& tensors = file.tensors();
   return std::any_of(tensors.begin(), tensors.end(), [](const auto& tensor) {
     const auto role = parse_adapter_key(tensor.first).role;
-    return role != AdapterRole::kReplacement && role != AdapterRole::kUnreadable;
+    if (role == AdapterRole::kUnreadable) return is_surely_of_adapter(tensor.first);
+    return role != AdapterRole::kReplacement;
   });
 }
 

@@ -22,8 +22,8 @@ struct AdapterModule {
 
 class AdapterFile {
  public:
-  // Throws InputError if this is not a safetensors file or not an adapter, or if a module has two
-  // tensors of one role.
+  // Throws InputError if this is not a safetensors file or not an adapter, naming its kind if none
+  // of it can be applied, or if a module has two tensors of one role.
   explicit AdapterFile(const std::filesystem::path& path);
 
   const std::string& source() const { return source_; }
@@ -33,6 +33,8 @@ class AdapterFile {
   const AdapterMetadata& metadata() const { return metadata_; }
 
  private:
+  void check_applicable(const Checkpoint& file) const;
+
   std::string source_;
   std::map<std::string, AdapterModule> modules_;
   AdapterMetadata metadata_;

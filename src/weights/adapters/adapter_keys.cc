@@ -27,6 +27,7 @@ constexpr std::array kEndings = std::to_array<Ending>({
     {".lora_down.weight", AdapterRole::kDown},
     {".lora_up.weight", AdapterRole::kUp},
     {".lora_up.bias", AdapterRole::kUpBias},
+    {".lora_mid.weight", AdapterRole::kCore},
     {".down.weight", AdapterRole::kDown},
     {".up.weight", AdapterRole::kUp},
     {".alpha", AdapterRole::kAlpha},
@@ -39,6 +40,9 @@ constexpr std::array kEndings = std::to_array<Ending>({
     {".lokr_w2", AdapterRole::kRight},
     {".lokr_w2_a", AdapterRole::kRightUp},
     {".lokr_w2_b", AdapterRole::kRightDown},
+    {".lokr_t2", AdapterRole::kRightCore},
+    {".hada_t1", AdapterRole::kFirstCore},
+    {".hada_t2", AdapterRole::kSecondCore},
     {".hada_w1_a", AdapterRole::kFirstUp},
     {".hada_w1_b", AdapterRole::kFirstDown},
     {".hada_w2_a", AdapterRole::kSecondUp},
@@ -49,15 +53,12 @@ constexpr std::array kEndings = std::to_array<Ending>({
     {".b_norm", AdapterRole::kBiasDifference},
     {".set_weight", AdapterRole::kWhole},
     {".lora_E", AdapterRole::kUnreadable, "AdaLoRA"},
-    {".lora_mid.weight", AdapterRole::kUnreadable, "LoCon with a Tucker decomposition"},
-    {".hada_t1", AdapterRole::kUnreadable, "LoHa with a Tucker decomposition"},
-    {".hada_t2", AdapterRole::kUnreadable, "LoHa with a Tucker decomposition"},
-    {".lokr_t1", AdapterRole::kUnreadable, "LoKr with a Tucker decomposition"},
-    {".lokr_t2", AdapterRole::kUnreadable, "LoKr with a Tucker decomposition"},
+    {".lokr_t1", AdapterRole::kUnreadable, "LoKr with a Tucker decomposition of its first factor"},
     {".oft_blocks", AdapterRole::kUnreadable, "OFT"},
     {".oft_diag", AdapterRole::kUnreadable, "OFT"},
     {".oft_R", AdapterRole::kUnreadable, "OFT"},
     {".oft_R.weight", AdapterRole::kUnreadable, "OFT"},
+    {".oft_r", AdapterRole::kUnreadable, "OFT"},
     {".boft_R", AdapterRole::kUnreadable, "BOFT"},
     {".boft_s", AdapterRole::kUnreadable, "BOFT"},
     {".a1.weight", AdapterRole::kUnreadable, "GLoRA"},
@@ -79,9 +80,35 @@ constexpr std::array kEndings = std::to_array<Ending>({
     {".reshape_weight", AdapterRole::kUnreadable, "LoRA of a reshaped layer"},
 });
 
-// peft may insert the adapter's own name after these: "x.lora_A.default.weight".
-constexpr std::array<std::string_view, 3> kNamed = {".lora_A.", ".lora_B.",
-                                                    ".lora_magnitude_vector."};
+// peft may insert the adapter's own name, which may have dots, after these:
+// "x.lora_A.my.adapter.weight", "x.hada_w1_a.default". sd-scripts numbers OFT's blocks.
+constexpr auto kNamed = std::to_array<std::string_view>({".lora_A.",
+                                                         ".lora_B.",
+                                                         ".lora_magnitude_vector.",
+                                                         ".lora_embedding_A.",
+                                                         ".lora_embedding_B.",
+                                                         ".hada_w1_a.",
+                                                         ".hada_w1_b.",
+                                                         ".hada_w2_a.",
+                                                         ".hada_w2_b.",
+                                                         ".hada_t1.",
+                                                         ".hada_t2.",
+                                                         ".lokr_w1.",
+                                                         ".lokr_w1_a.",
+                                                         ".lokr_w1_b.",
+                                                         ".lokr_w2.",
+                                                         ".lokr_w2_a.",
+                                                         ".lokr_w2_b.",
+                                                         ".lokr_t2.",
+                                                         ".lora_E.",
+                                                         ".oft_R.",
+                                                         ".oft_r.",
+                                                         ".oft_blocks.",
+                                                         ".boft_R.",
+                                                         ".boft_s.",
+                                                         ".ia3_l.",
+                                                         ".vera_lambda_b.",
+                                                         ".vera_lambda_d."});
 
 // Segments that torch.compile, FSDP, checkpointing, DDP and peft (trained biases of its layers)
 // insert for their wrappers. No layer is named so.
@@ -102,14 +129,20 @@ std::string without_wrappers(std::string name) {
 
 std::string without_adapter_name(std::string_view name) {
   for (const auto part : kNamed) {
-    const auto at = name.rfind(part);
+    const auto at = name.find(part);
     if (at == std::string_view::npos) continue;
-    const auto begin = at + part.size(), end = name.find('.', begin);
-    if (end == std::string_view::npos || name.find('.', end + 1) != std::string_view::npos)
-      continue;
-    return std::string(name.substr(0, begin)) + std::string(name.substr(end + 1));
+    const auto begin = at + part.size() - 1;  // of the dot
+    const auto last = name.substr(name.rfind('.'));
+    const bool is_module = last == ".weight" || last == ".bias";
+    return std::string(name.substr(0, begin)) + std::string(is_module ? last : "");
   }
   return std::string(name);
+}
+
+// Some files end modules' names in underscores.
+std::string_view without_trailing(std::string_view module) {
+  const auto last = module.find_last_not_of('_');
+  return last == std::string_view::npos ? module : module.substr(0, last + 1);
 }
 
 // nullptr if there is none.
@@ -128,12 +161,22 @@ AdapterKey parse_adapter_key(std::string_view tensor) {
   const auto plain = without_adapter_name(name);
   const auto* const ending = ending_of(plain);
   if (!ending) return {name, AdapterRole::kReplacement};
-  return {plain.substr(0, plain.size() - ending->text.size()), ending->role};
+  const auto module = std::string_view(plain).substr(0, plain.size() - ending->text.size());
+  return {std::string(without_trailing(module)), ending->role};
 }
 
 std::string_view unreadable_kind(std::string_view tensor) {
-  const auto* const ending = ending_of(tensor);
+  const auto* const ending = ending_of(without_adapter_name(without_wrappers(std::string(tensor))));
   return ending ? ending->kind : std::string_view();
+}
+
+bool is_surely_of_adapter(std::string_view tensor) {
+  const auto kind = unreadable_kind(tensor);
+  const auto is_unmistakable = [&](std::string_view part) {
+    return tensor.find(part) != tensor.npos;
+  };
+  constexpr std::array parts = {"oft_", "lora_", "lokr_", "hada_", "ia3_", "vera_lambda"};
+  return !kind.empty() && std::any_of(parts.begin(), parts.end(), is_unmistakable);
 }
 
 std::string underscored(std::string_view module) {

@@ -11,6 +11,7 @@ enum class AdapterRole {
   kDown,    // LoRA's A [rank in]
   kUp,      // LoRA's B [out rank]
   kUpBias,  // B's bias, added to the layer's
+  kCore,    // between B and A of a convolution, in LyCORIS' Tucker form [rank rank window]
   kAlpha,
   kMagnitude,  // DoRA's, per output
   // LoKr: the left and the right factor, each whole or a product
@@ -20,11 +21,14 @@ enum class AdapterRole {
   kRight,
   kRightUp,
   kRightDown,
+  kRightCore,  // between the two, for convolutions; the first is stored transposed then
   // LoHa: two products, multiplied element by element
   kFirstUp,
   kFirstDown,
   kSecondUp,
   kSecondDown,
+  kFirstCore,
+  kSecondCore,
   kDifference,  // added as it is
   kBiasDifference,
   kWhole,        // replaces the weight
@@ -41,6 +45,8 @@ AdapterKey parse_adapter_key(std::string_view name);
 
 // The kind of adapter that a tensor of the role kUnreadable belongs to: "OFT".
 std::string_view unreadable_kind(std::string_view tensor);
+// Whether such a tensor's name is of adapters alone; no layer of a model is named like it.
+bool is_surely_of_adapter(std::string_view tensor);
 
 // Module names in sd-scripts' spelling, with underscores for dots. Other spellings are converted to
 // it, since it does not tell which underscores were dots.

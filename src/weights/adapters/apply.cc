@@ -15,8 +15,8 @@ constexpr float kLeastLength = std::numeric_limits<float>::epsilon();
 
 void apply_to_rows(const Change& change, const Tensor& made, Tensor target,
                    std::int64_t module_row) {
-  if (change.replaces) {
-    change.scale == 1 ? target.copy_(made) : target.lerp_(made, change.scale);
+  if (change.replaces) {  // at any scale, as in diffusers and ComfyUI; at 0 nothing is applied
+    if (change.scale != 0) target.copy_(made);
     return;
   }
   target.add_(made, change.scale);
@@ -26,10 +26,13 @@ void apply_to_rows(const Change& change, const Tensor& made, Tensor target,
   target.mul_(magnitude.to(target.device()) / lengths);
 }
 
+// A channel is all columns of its window.
 void give_lengths(const ColumnLengths& lengths, const Wanted& wanted, const Tensor& share) {
   const auto rows = share.narrow(0, lengths.rows.begin, lengths.rows.count);
+  const auto channels = rows.unflatten(1, {-1, lengths.window});
+  const auto own = channels.norm(2, {0, 2}, /*keepdim=*/true).clamp_min(kLeastLength);
   const auto wished = taken_columns(lengths.lengths_1C, wanted.columns).to(share.device());
-  rows.mul_(wished / rows.norm(2, {0}, /*keepdim=*/true).clamp_min(kLeastLength));
+  channels.mul_(wished.unsqueeze(2) / own);
 }
 
 void apply(const Change& change, const Wanted& wanted, const Tensor& share) {

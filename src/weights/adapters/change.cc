@@ -29,6 +29,11 @@ std::vector<std::pair<Share, std::int64_t>> runs_of(const AdapterTarget& target)
   return runs;
 }
 
+// peft's magnitudes are of outputs whatever their shape.
+bool is_peft_magnitude(std::string_view tensor) {
+  return tensor.find("lora_magnitude_vector") != tensor.npos;
+}
+
 // Numbers as stored: a vector, or rows.
 Delta delta_of_numbers(const Tensor& numbers, double factor = 1) {
   const auto open = [numbers = numbers.to(at::kFloat) * factor](at::Device device) {
@@ -125,24 +130,30 @@ std::optional<Delta> Found::delta_for(const AdapterModule& module,
 }
 
 // peft and sd-scripts have one per output: [N] or [N 1], for convolutions [N 1 1 1 1] or peft's
-// [1 N 1 1 1]. LyCORIS and OneTrainer may have one per input of a matrix instead: [1 C].
+// [1 N 1 1 1]. LyCORIS and OneTrainer may have one per input instead: [1 C], [1 C 1 1 1].
 void Found::add_magnitudes(Change& change, const AdapterModule& module,
                            const AdapterTarget& target) const {
   const auto* const stored = module.find(AdapterRole::kMagnitude);
   if (!stored || is_bias()) return;
   const auto numbers = finite_numbers(file(), *stored).to(at::kFloat);
-  const auto rows = change.delta.rows, columns = width();
-  const auto dim_of_rows = numbers.dim() > 2 && numbers.size(0) == 1 ? 1 : 0;
+  const auto rows = change.delta.rows;
+  const auto inputs = asked_.shape.size() > 1 ? asked_.shape[1] : 1;
+  const bool is_row_like = numbers.dim() > 1 && numbers.size(0) == 1;
+  const bool is_peft = is_peft_magnitude(stored->entry.name);
+  const bool is_row = is_row_like && numbers.size(1) == inputs && numbers.numel() == inputs &&
+                      !(is_peft && inputs == rows);
+  const auto dim_of_rows = numbers.dim() > 2 && is_row_like ? 1 : 0;
   const bool is_column =
       numbers.numel() == rows && numbers.dim() > 0 && numbers.size(dim_of_rows) == rows;
-  const bool is_row = numbers.dim() == 2 && numbers.size(0) == 1 && numbers.size(1) == columns;
   require(is_column || is_row, file().source(), ": tensor '", stored->entry.name,
-          "' should have a magnitude for each of ", rows, " outputs or ", columns,
+          "' should have a magnitude for each of ", rows, " outputs or ", inputs,
           " inputs, its shape is ", numbers.sizes());
-  if (is_column)
-    change.magnitude_N = numbers.flatten();
+  if (is_row)
+    change.lengths = {.rows = target.rows,
+                      .lengths_1C = numbers.reshape({1, inputs}),
+                      .window = width() / inputs};
   else
-    change.lengths = {.rows = target.rows, .lengths_1C = numbers};
+    change.magnitude_N = numbers.flatten();
 }
 
 void Found::check_fit(const Delta& delta, const AdapterModule& module, std::int64_t rows) const {
@@ -251,8 +262,9 @@ bool AdapterChanges::are_products() const {
 }
 
 bool AdapterChanges::need_all_columns() const {
-  return std::any_of(changes.begin(), changes.end(),
-                     [](const Change& change) { return change.magnitude_N.defined(); });
+  return std::any_of(changes.begin(), changes.end(), [](const Change& change) {
+    return change.magnitude_N.defined() || (change.lengths && change.lengths->window > 1);
+  });
 }
 
 bool AdapterChanges::need_all_rows() const {

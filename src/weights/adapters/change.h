@@ -7,9 +7,12 @@
 namespace braid {
 
 // DoRA's magnitudes of inputs: every column of a module gets a length, over all the module's rows.
+// An input of a convolution has a column for each place of its window; such a module's columns are
+// whole.
 struct ColumnLengths {
   Share rows;  // the module's, of our tensor
   Tensor lengths_1C;
+  std::int64_t window = 1;  // columns per input
 };
 
 // Changes some rows of one of our tensors, in this order:

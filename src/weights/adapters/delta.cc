@@ -107,11 +107,48 @@ void check_ranks(const Subject& s, const Tensor& up, const Tensor& down) {
           up.sizes(), " and ", down.sizes());
 }
 
-Delta low_rank_delta(const Subject& s) {
-  const auto up = s.matrix(AdapterRole::kUp), down = s.matrix(AdapterRole::kDown);
+// Two factors whose product is the change, and the rank that alpha is divided by.
+struct Factors {
+  Tensor up, down;
+  std::int64_t rank;
+};
+
+// Where the two factors may lie, and their core.
+struct FactorRoles {
+  AdapterRole up, down, core;
+  bool is_turned;  // the first is stored as [rank rows] beside a core
+};
+using Role = AdapterRole;
+constexpr FactorRoles kLoraFactors{Role::kUp, Role::kDown, Role::kCore, false};
+constexpr FactorRoles kFirstFactors{Role::kFirstUp, Role::kFirstDown, Role::kFirstCore, true};
+constexpr FactorRoles kSecondFactors{Role::kSecondUp, Role::kSecondDown, Role::kSecondCore, true};
+constexpr FactorRoles kLeftFactors{Role::kLeftUp, Role::kLeftDown, Role::kUnreadable, false};
+constexpr FactorRoles kRightFactors{Role::kRightUp, Role::kRightDown, Role::kRightCore, true};
+
+// LyCORIS' Tucker form of a convolution, for all places k of the window:
+//   W[n, c, k] = sum over i, j of up[n, i] core[i, j, k] down[j, c]
+// The core times the second factor is the second factor of an ordinary product.
+Factors factors_of(const Subject& s, const FactorRoles& roles) {
+  const auto* const stored = s.find(roles.core);
+  auto up = s.matrix(roles.up), down = s.matrix(roles.down);
+  if (stored && roles.is_turned) up = up.t();
+  const auto rank = down.size(0);
+  if (stored) {
+    const auto core = finite_numbers(s.file, *stored);
+    require(core.dim() >= 3 && core.size(0) == up.size(1) && core.size(1) == rank, s.file.source(),
+            ": tensor '", stored->entry.name, "' should be [", up.size(1), ", ", rank,
+            ", window...] between its two factors, its shape is ", core.sizes());
+    const auto core_IKJ = in_float(core).flatten(2).transpose(1, 2);
+    down = at::matmul(core_IKJ, in_float(down)).transpose(1, 2).flatten(1);
+  }
   check_ranks(s, up, down);
-  const auto factor = s.factor(down.size(0));
-  const auto open = [=](at::Device device) {
+  return {.up = up, .down = down, .rank = rank};
+}
+
+Delta low_rank_delta(const Subject& s) {
+  const auto [up, down, rank] = factors_of(s, kLoraFactors);
+  const auto factor = s.factor(rank);
+  const auto open = [down = down, up = up, factor](at::Device device) {
     return [a = in_float(down, device), b = in_float(up, device) * factor](Share rows) {
       return at::mm(b.narrow(0, rows.begin, rows.count), a);
     };
@@ -124,15 +161,14 @@ Delta low_rank_delta(const Subject& s) {
 }
 
 Delta hadamard_delta(const Subject& s) {
-  const auto up1 = s.matrix(AdapterRole::kFirstUp), down1 = s.matrix(AdapterRole::kFirstDown);
-  const auto up2 = s.matrix(AdapterRole::kSecondUp), down2 = s.matrix(AdapterRole::kSecondDown);
-  check_ranks(s, up1, down1);
-  check_ranks(s, up2, down2);
+  const auto [up1, down1, rank] = factors_of(s, kFirstFactors);
+  const auto [up2, down2, rank2] = factors_of(s, kSecondFactors);
   require(up1.size(0) == up2.size(0) && down1.size(1) == down2.size(1), s.where(),
           " should have two products of one shape, they are [", up1.size(0), ", ", down1.size(1),
           "] and [", up2.size(0), ", ", down2.size(1), "]");
-  const auto factor = s.factor(down1.size(0));
-  const auto open = [=](at::Device device) {
+  const auto factor = s.factor(rank);
+  const auto open = [up1 = up1, down1 = down1, up2 = up2, down2 = down2,
+                     factor](at::Device device) {
     return [a = in_float(up1, device) * factor, b = in_float(down1, device),
             c = in_float(up2, device), d = in_float(down2, device)](Share rows) {
       const auto of = [&](const Tensor& up) { return up.narrow(0, rows.begin, rows.count); };
@@ -148,11 +184,10 @@ struct Factor {
   std::optional<std::int64_t> rank = {};
 };
 
-Factor factor_of(const Subject& s, AdapterRole whole, AdapterRole up, AdapterRole down) {
+Factor factor_of(const Subject& s, AdapterRole whole, const FactorRoles& roles) {
   if (s.find(whole)) return {.matrix = in_float(s.matrix(whole))};
-  const auto a = in_float(s.matrix(up)), b = in_float(s.matrix(down));
-  check_ranks(s, a, b);
-  return {.matrix = at::mm(a, b), .rank = b.size(0)};
+  const auto [up, down, rank] = factors_of(s, roles);
+  return {.matrix = at::mm(in_float(up), in_float(down)), .rank = rank};
 }
 
 // Rows [begin, begin + count) of kron(left, right): row i is left's row i / M times right's i % M.
@@ -166,9 +201,8 @@ Tensor rows_of_kron(const Tensor& left, const Tensor& right, Share rows) {
 }
 
 Delta kronecker_delta(const Subject& s) {
-  using Role = AdapterRole;
-  const auto left = factor_of(s, Role::kLeft, Role::kLeftUp, Role::kLeftDown);
-  const auto right = factor_of(s, Role::kRight, Role::kRightUp, Role::kRightDown);
+  const auto left = factor_of(s, Role::kLeft, kLeftFactors);
+  const auto right = factor_of(s, Role::kRight, kRightFactors);
   // as LyCORIS counts it: the right factor's rank if both are products
   const auto rank = right.rank ? right.rank : left.rank;
   const auto factor = rank ? s.factor(*rank) : s.factor_of_whole();
@@ -219,11 +253,10 @@ double factor_of(const AdapterFile& file, const AdapterModule& module,
 
 std::optional<Delta> delta_of(const AdapterFile& file, const AdapterModule& module,
                               const AdapterTarget& target) {
-  using Role = AdapterRole;
   const Subject subject{.file = file, .module = module, .target = target};
-  const bool is_low_rank = has_any(module, Role::kDown, Role::kUp);
-  const bool is_hadamard = has_any(module, Role::kFirstUp, Role::kSecondDown);
-  const bool is_kronecker = has_any(module, Role::kLeft, Role::kRightDown);
+  const bool is_low_rank = has_any(module, Role::kDown, Role::kUp) || module.find(Role::kCore);
+  const bool is_hadamard = has_any(module, Role::kFirstUp, Role::kSecondCore);
+  const bool is_kronecker = has_any(module, Role::kLeft, Role::kRightCore);
   const bool is_difference = module.find(Role::kDifference);
   const auto whole = module.find(Role::kWhole) ? Role::kWhole : Role::kReplacement;
   const bool is_whole = module.find(whole);

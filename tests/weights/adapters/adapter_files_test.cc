@@ -33,8 +33,19 @@ TEST(AdapterKeys, AreTakenApart) {
         Row{"a.w_norm", "a", Role::kDifference},
         Row{"a.b_norm", "a", Role::kBiasDifference},
         Row{"a.set_weight", "a", Role::kWhole},
-        Row{"a.lora_mid.weight", "a", Role::kUnreadable},
-        Row{"a.hada_t2", "a", Role::kUnreadable},
+        Row{"a.lora_mid.weight", "a", Role::kCore},
+        Row{"a.hada_t2", "a", Role::kSecondCore},
+        Row{"a.lokr_t2", "a", Role::kRightCore},
+        Row{"a.lora_A.my.adapter.weight", "a", Role::kDown},
+        Row{"a.lora_B.my.adapter.bias", "a", Role::kUpBias},
+        Row{"a.lora_magnitude_vector.v1.2.weight", "a", Role::kMagnitude},
+        Row{"a.lora_magnitude_vector.v1.2", "a", Role::kMagnitude},
+        Row{"a.hada_w1_a.default", "a", Role::kFirstUp},
+        Row{"a.lokr_w1.my.adapter", "a", Role::kLeft},
+        Row{"a.oft_R.default.weight", "a", Role::kUnreadable},
+        Row{"a.oft_blocks.0", "a", Role::kUnreadable},
+        Row{"a_b_.lora_down.weight", "a_b", Role::kDown},
+        Row{"a_b__.alpha", "a_b", Role::kAlpha},
         Row{"a.norm.scale", "a.norm.scale", Role::kReplacement},
         Row{".alpha", ".alpha", Role::kReplacement},
         Row{"", "", Role::kReplacement}}) {
@@ -149,9 +160,9 @@ TEST_F(AdapterFiles, OfKindsThatCannotBeAppliedAreRefused) {
   const Tensors lora = {{"a.lora_down.weight", at::randn({3, 6})},
                         {"a.lora_up.weight", at::randn({16, 3})}};
   const std::pair<std::string, std::string> kinds[] = {
-      {"a.lora_mid.weight", "LoCon with a Tucker decomposition"},
       {"b.oft_blocks", "OFT"},
-      {"m.lokr_t2", "LoKr with a Tucker decomposition"},
+      {"b.oft_R.default.weight", "OFT"},
+      {"m.lokr_t1", "LoKr with a Tucker decomposition of its first factor"},
       {"b.a1.weight", "GLoRA"},
       {"a.lora_E", "AdaLoRA"}};
   for (const auto& [name, kind] : kinds) {
@@ -160,12 +171,26 @@ TEST_F(AdapterFiles, OfKindsThatCannotBeAppliedAreRefused) {
     EXPECT_THAT(refusal(tensors), HasSubstr("'" + name + "' is of the kind " + kind +
                                             ", which Braid cannot apply: it applies LoRA, DoRA"));
   }
-  EXPECT_THAT(refusal({{"a.oft_blocks", at::ones({3})}}), HasSubstr("is not a LoRA"));
   for (const std::string name : {"a.hada_w1_a", "a.lokr_w1", "a.diff", "a.set_weight"}) {
     auto tensors = lora;
     tensors[name] = at::ones({3, 3});
     EXPECT_THAT(refusal(tensors), HasSubstr("'a' should be of one kind of adapter")) << name;
   }
+}
+
+// Also of layers that the model lacks, as in sd-scripts' spelling, and beside an alpha.
+TEST_F(AdapterFiles, OfNothingThatCanBeAppliedAreNamed) {
+  for (const auto& [name, kind] : {std::pair("transformer.y.oft_R.weight", "OFT"),
+                                   {"transformer.y.boft_R.default", "BOFT"},
+                                   {"oft_unet_y_linear1.oft_blocks.0", "OFT"},
+                                   {"y.ia3_l", "IA3"},
+                                   {"y.vera_lambda_b", "VeRA"}}) {
+    const auto said = refusal({{name, at::ones({4, 28})}, {"y.alpha", at::ones({})}});
+    EXPECT_THAT(said, HasSubstr("holds an adapter of the kind " + std::string(kind) + ", as '" +
+                                name + "' tells, which Braid cannot apply: it applies LoRA"));
+    EXPECT_TRUE(is_adapter(Checkpoint::open_file(folder_ / "lora.safetensors")));
+  }
+  EXPECT_THAT(refusal({{"y.weight", at::ones({3})}}), HasSubstr("is not a LoRA"));
 }
 
 // b has 10 inputs in the models most adapters are for.

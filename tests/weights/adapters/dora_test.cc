@@ -85,9 +85,25 @@ TEST_F(DoraTest, GivesConvolutionsTheMagnitudesOfOutputs) {
   EXPECT_TRUE(
       at::allclose(with("lora_magnitude_vector", m.view({1, 8, 1, 1, 1})), want, 1e-6, 1e-6));
   EXPECT_THAT(message_of([&] {
-                (void)with("dora_scale", at::ones({1, 3, 1, 1, 1}));
+                (void)with("dora_scale", at::ones({1, 4, 1, 1, 1}));
               }),
-              HasSubstr("each of 8 outputs or 12 inputs, its shape is [1, 3, 1, 1, 1]"));
+              HasSubstr("each of 8 outputs or 3 inputs, its shape is [1, 4, 1, 1, 1]"));
+}
+
+// tests/data/convolutions, written by tools/parity/dump_convolutions.py.
+TEST_F(DoraTest, MergesConvolutionsAsLycorisAndPeftDo) {
+  const auto data = fs::path(BRAID_SOURCE_DIR) / "tests/data/convolutions";
+  fs::copy_file(data / "base.safetensors", folder_ / "m.safetensors",
+                fs::copy_options::overwrite_existing);
+  const auto merged = Checkpoint::open_file(data / "merged.safetensors");
+  EXPECT_EQ(merged.tensors().size(), 12u);
+  for (const auto& [name, stored] : merged.tensors()) {
+    const auto want = stored.view();
+    const Weights w = load({{.file = data / (name + ".safetensors")}});
+    const auto got = (w / "c").tensor("weight", want.sizes());
+    EXPECT_LT((got - want).abs().max().item<double>(), 2e-6 * want.abs().max().item<double>())
+        << name;
+  }
 }
 
 // Rows or columns of zeros have no direction to give a length to.
