@@ -17,8 +17,13 @@ TEST(Tiles, JoinWhatIsMappedPixelByPixelAtEverySize) {
       const auto doubled = [](const at::Tensor& t) {
         return t.repeat_interleave(2, 2).repeat_interleave(2, 3);
       };
-      const auto twice = map_tiles(x, {.in_size = 8, .out_size = 16}, doubled);
-      EXPECT_TRUE(at::allclose(twice, doubled(x), 0, 1e-6)) << height << "x" << width;
+      for (const std::int64_t side : {8, 2, 3, 5, 6, 7}) {
+        const auto twice = map_tiles(x, {.in_size = side, .out_size = 2 * side}, doubled);
+        EXPECT_TRUE(at::allclose(twice, doubled(x), 0, 1e-6)) << height << "x" << width;
+        const auto halved = map_tiles(doubled(x), {.in_size = 2 * side, .out_size = side},
+                                      [](const at::Tensor& t) { return at::avg_pool2d(t, 2); });
+        EXPECT_TRUE(at::allclose(halved, x, 0, 1e-6)) << height << "x" << width << " by " << side;
+      }
     }
 }
 

@@ -76,6 +76,22 @@ TEST(TilesOfLessThanTwoLatents, AreNotCut) {
   }
 }
 
+// Sides of 3, 5, 6, 7 latents and pixels beyond: a quarter is no whole number, and the tiles'
+// places were rounded apart. diffusers' results have other sizes than the picture there.
+TEST(TilesOfOddSizes, GivePicturesOfTheWholeSize) {
+  const c10::InferenceMode no_autograd;
+  auto odd = kSmall;
+  for (const std::int64_t side : {4, 5, 6, 7, 9, 10, 11, 13, 14, 15}) {
+    odd.sample_size = side;
+    const Vae vae(odd, Weights::synthetic({}));
+    const auto latents = at::randn({1, 4, 19, 12});
+    EXPECT_GT(vae.tiles_of(latents, Tiles::kWhereLarger).size(), 1u) << side;
+    const auto picture = vae.decode(latents, Tiles::kWhereLarger);
+    EXPECT_EQ(picture.sizes(), vae.decode(latents, Tiles::kNever).sizes()) << side;
+    EXPECT_EQ(vae.encode(picture, Tiles::kWhereLarger).mean.sizes(), latents.sizes()) << side;
+  }
+}
+
 // As diffusers' DiagonalGaussianDistribution.
 TEST(EncodedPictures, HaveLogVariancesWithinBounds) {
   const c10::InferenceMode no_autograd;

@@ -20,8 +20,10 @@ Tensor map_batch(const Tensor& x, const std::function<Tensor(const Tensor&)>& ma
   return at::cat(out);
 }
 
+// A side that is no whole number of latents is rounded down to one.
 Tiling decoder_tiling(const VaeConfig& c) {
-  return {.in_size = c.sample_size / c.downscale(), .out_size = c.sample_size};
+  const auto latents = c.sample_size / c.downscale();
+  return {.in_size = latents, .out_size = latents * c.downscale()};
 }
 
 ConvShape pointwise(std::int64_t width) {
@@ -181,8 +183,8 @@ Tensor Vae::join_tiles(const Tensor& latents, std::vector<Tensor> decoded) const
 VaeMoments Vae::encode(const Tensor& pictures, Tiles tiles) const {
   check(encoder_ || wan_encoder_, "this autoencoder was loaded without its encoder");
   const KeepFreedMemory keep;  // a level's blocks repeat its sizes
-  const Tiling tiling{.in_size = config_.sample_size,
-                      .out_size = config_.sample_size / config_.downscale()};
+  const auto [latents, pixels] = decoder_tiling(config_);
+  const Tiling tiling{.in_size = pixels, .out_size = latents};
   const bool larger = pictures.size(2) > tiling.in_size || pictures.size(3) > tiling.in_size;
   const auto moments = map_batch(pictures, [&](const Tensor& one) {
     if (!can_be_cut(config_, tiles) || !larger) return encode_tile(one);

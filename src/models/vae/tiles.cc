@@ -30,7 +30,16 @@ Tensor part(const Tensor& t, std::int64_t dim, std::int64_t at, std::int64_t siz
   return t.narrow(dim, at, std::min(size, t.size(dim) - at));
 }
 
-std::int64_t stride_of(Tiling tiling) { return tiling.in_size * 3 / 4; }
+// From one tile to the next. The smaller side is rounded, so that results lie where their tiles do.
+struct Strides {
+  std::int64_t in, out;
+};
+Strides strides_of(Tiling tiling) {
+  const auto [in, out] = tiling;
+  const auto stride = std::min(in, out) * 3 / 4;
+  return {.in = stride * std::max<std::int64_t>(1, in / out),
+          .out = stride * std::max<std::int64_t>(1, out / in)};
+}
 
 Tensor tile_at(const Tensor& x, Tiling tiling, std::int64_t i, std::int64_t j) {
   return part(part(x, 2, i, tiling.in_size), 3, j, tiling.in_size);
@@ -39,17 +48,16 @@ Tensor tile_at(const Tensor& x, Tiling tiling, std::int64_t i, std::int64_t j) {
 }  // namespace
 
 std::vector<Tensor> cut_tiles(const Tensor& x, Tiling tiling) {
+  const auto stride = strides_of(tiling).in;
   std::vector<Tensor> tiles;
-  for (std::int64_t i = 0; i < x.size(2); i += stride_of(tiling))
-    for (std::int64_t j = 0; j < x.size(3); j += stride_of(tiling))
-      tiles.push_back(tile_at(x, tiling, i, j));
+  for (std::int64_t i = 0; i < x.size(2); i += stride)
+    for (std::int64_t j = 0; j < x.size(3); j += stride) tiles.push_back(tile_at(x, tiling, i, j));
   return tiles;
 }
 
 Tensor map_tiles(const Tensor& x, Tiling tiling, const std::function<Tensor(const Tensor&)>& map) {
-  const auto stride = stride_of(tiling);
-  const auto overlap = tiling.out_size / 4;
-  const auto keep = tiling.out_size - overlap;
+  const auto [stride, keep] = strides_of(tiling);
+  const auto overlap = tiling.out_size - keep;
   std::vector<Tensor> above, rows;
   for (std::int64_t i = 0; i < x.size(2); i += stride) {
     std::vector<Tensor> row, kept;
