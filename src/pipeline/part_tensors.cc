@@ -25,8 +25,10 @@ AdaptedPart adapted_part(const Family& family, const Part& part, Warn warn) {
 
 }  // namespace
 
-std::shared_ptr<TensorSource> tensors_of_part(const Part& part, const ModelFiles& files) {
+std::shared_ptr<TensorSource> tensors_of_part(const Part& part, const ModelFiles& files,
+                                              const Warn& warn) {
   auto checkpoint = files.open(part.folder);
+  if (warn && !checkpoint.note().empty()) warn(checkpoint.note());
   auto names = part.names(checkpoint);
   auto stored = stored_tensors(std::move(checkpoint), std::move(names));
   return part.widened ? widened_tensors(std::move(stored), *part.widened) : stored;
@@ -62,7 +64,7 @@ bool adapts(const std::vector<AppliedAdapter>& adapters, const Family& family, c
 
 PartSource source_of_part(const Family& family, const Part& part, const ModelFiles* files,
                           const AdaptedModel& adapted) {
-  auto tensors = files ? tensors_of_part(part, *files) : synthetic_tensors();
+  auto tensors = files ? tensors_of_part(part, *files, adapted.warn) : synthetic_tensors();
   if (part.adapters.prefixes.empty()) return {.tensors = std::move(tensors)};
   const auto beside =
       std::make_shared<BesideWeights>(adapted_part(family, part, adapted.warn), adapted.device);

@@ -6,13 +6,15 @@
 
 namespace braid {
 
-// The tensors of the part's files, plus those the part has beyond them.
-std::shared_ptr<TensorSource> tensors_of_part(const Part& part, const ModelFiles& files);
+// The tensors of the part's files, plus those the part has beyond them. `warn` hears of a choice
+// between files.
+std::shared_ptr<TensorSource> tensors_of_part(const Part& part, const ModelFiles& files,
+                                              const Warn& warn = {});
 
 struct AdaptedModel {
   std::vector<AppliedAdapter> adapters = {};
   AdapterMode mode = AdapterMode::kAuto;
-  Warn warn = {};  // reports adapter tensors the model cannot use
+  Warn warn = {};  // reports adapter tensors the model cannot use, and choices of files
   at::Device device = at::kCPU;
 };
 

@@ -190,6 +190,7 @@ Tensor Weights::table(std::string_view name, at::IntArrayRef shape) const {
 }
 
 at::Device Weights::device() const { return load_->options.device; }
+bool Weights::wants_unused() const { return load_->options.wants_unused; }
 
 Weights Weights::on_second_stream() const {
   auto other = *this;

@@ -87,6 +87,8 @@ class Weights {
 
   at::ScalarType dtype() const { return dtype_; }
   at::Device device() const;
+  // Whether layers should be asked for although the network does not run them.
+  bool wants_unused() const;
 
  private:
   struct Load;

@@ -94,8 +94,12 @@ CausalLm::CausalLm(const CausalLmConfig& c, HiddenStates states, const Weights& 
       options_(at::TensorOptions(w.dtype()).device(w.device())),
       embedding_(w / "embed_tokens", c.vocab_size, c.hidden),
       layers_(w / "layers", largest(states_), c) {
-  for (auto i = largest(states_); i < c.num_layers; ++i) (w / "layers" / i).skip();
-  (w / "norm").skip();
+  const auto unused_norm = w / "norm";
+  for (auto i = largest(states_); i < c.num_layers; ++i) {
+    const auto unused = w / "layers" / i;
+    w.wants_unused() ? (void)CausalLmLayer(unused, c) : unused.skip();
+  }
+  w.wants_unused() ? (void)LlamaRmsNorm(unused_norm, c.hidden, c.eps) : unused_norm.skip();
   w.finish();
 }
 

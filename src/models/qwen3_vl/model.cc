@@ -80,7 +80,8 @@ Qwen3Vl::Qwen3Vl(const Qwen3VlConfig& c, const Weights& w)
       tower_(w / "visual", c.vision),
       embedding_(w / "language_model" / "embed_tokens", c.text.vocab_size, c.text.hidden),
       layers_(w / "language_model" / "layers", c.text.num_layers, c.text) {
-  (w / "language_model" / "norm").skip();
+  const auto norm = w / "language_model" / "norm";
+  w.wants_unused() ? (void)LlamaRmsNorm(norm, c.text.hidden, c.text.eps) : norm.skip();
   w.finish();
 }
 

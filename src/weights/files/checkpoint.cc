@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -9,6 +10,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "weights/files/gguf_header.h"
+#include "weights/files/other_codings.h"
 #include "weights/files/safetensors_header.h"
 #include "weights/files/scaled_weights.h"
 
@@ -37,6 +39,17 @@ std::set<std::string> shards_of(const Json& index, const std::string& source) {
   }
   require(!shards.empty(), source, " names no shards");
   return shards;
+}
+
+// Whether the shards of an index are read although a single file of the same name is there, too:
+// diffusers takes an index first, transformers, whose files are called "model", the single file. An
+// index whose shards are not all there was left over.
+bool is_index_taken(const fs::path& index, const std::string& stem) {
+  if (stem != "diffusion_pytorch_model") return false;
+  const auto shards = shards_of(read_json(index), index.string());
+  return std::all_of(shards.begin(), shards.end(), [&](const std::string& shard) {
+    return is_there(index.parent_path() / shard);
+  });
 }
 
 std::vector<TensorEntry> parse_header(std::span<const std::byte> file, const fs::path& path) {
@@ -106,13 +119,15 @@ Checkpoint Checkpoint::open(const fs::path& folder, const std::string& stem) {
   const auto single = folder / (stem + ".safetensors");
   const auto index = folder / (stem + ".safetensors.index.json");
   const auto gguf = folder / (stem + ".gguf");
-  if (is_there(single)) return open_file(single);
-  if (is_there(gguf) && !is_there(index)) return open_file(gguf);
+  const bool has_index = is_there(index);
+  if (is_there(single) && !(has_index && is_index_taken(index, stem)))
+    return open_file(single).noting(has_index ? index : fs::path());
+  if (is_there(gguf) && !has_index) return open_file(gguf);
   require(is_there(index), "no weights in ", folder.string(), ": neither ",
           single.filename().string(), " nor ", index.filename().string(), " nor ",
           gguf.filename().string(), " is there");
   const auto json = read_json(index);
-  Checkpoint checkpoint(index.string());
+  auto checkpoint = Checkpoint(index.string()).noting(is_there(single) ? single : fs::path());
   for (const auto& shard : shards_of(json, index.string())) {
     require(is_there(folder / shard), "the shard ", (folder / shard).string(), ", which ",
             index.filename().string(), " names, is missing");
@@ -123,6 +138,7 @@ Checkpoint Checkpoint::open(const fs::path& folder, const std::string& stem) {
     require(stored && stored->file->path().filename() == shard.get<std::string>(), index.string(),
             ": tensor '", tensor, "' is not in ", shard.get<std::string>());
   }
+  refuse_other_coding(checkpoint.tensors_, index);
   checkpoint.joined_ = join_scales(checkpoint.tensors_);
   return checkpoint;
 }
@@ -130,8 +146,16 @@ Checkpoint Checkpoint::open(const fs::path& folder, const std::string& stem) {
 Checkpoint Checkpoint::open_file(const fs::path& path) {
   Checkpoint checkpoint(path.string());
   checkpoint.add(path);
+  refuse_other_coding(checkpoint.tensors_, path);
   checkpoint.joined_ = join_scales(checkpoint.tensors_);
   return checkpoint;
+}
+
+Checkpoint Checkpoint::noting(const fs::path& left_alone) && {
+  if (!left_alone.empty())
+    note_ = text_of("the weights are read from ", source_, "; ", left_alone.filename().string(),
+                    " beside it is left alone");
+  return std::move(*this);
 }
 
 void Checkpoint::add(const fs::path& path) {
@@ -146,6 +170,7 @@ void Checkpoint::add(const fs::path& path) {
 
 Checkpoint Checkpoint::part(const std::string& prefix) const {
   Checkpoint part(source_);
+  part.note_ = note_;
   const auto take = [&](const StoredByName& from, StoredByName& to) {
     for (const auto& [name, stored] : from)
       if (name.starts_with(prefix)) to.emplace(name.substr(prefix.size()), stored);

@@ -47,8 +47,9 @@ using StoredByName = std::map<std::string, StoredTensor>;
 class Checkpoint {
  public:
   // Opens DIR/STEM.safetensors, the shards listed in DIR/STEM.safetensors.index.json, or
-  // DIR/STEM.gguf. Throws InputError naming the file: missing, missing shard, malformed, a tensor
-  // in two shards.
+  // DIR/STEM.gguf. Beside a single file an index counts only for diffusers' stem, and only if its
+  // shards are there. Throws InputError naming the file: missing, missing shard, malformed, a
+  // tensor in two shards.
   static Checkpoint open(const std::filesystem::path& folder, const std::string& stem);
   static Checkpoint open_file(const std::filesystem::path& path);
   // A checkpoint without tensors; `source` is for errors.
@@ -62,7 +63,9 @@ class Checkpoint {
   // What the files hold: the tensors, and the scales and marks that were joined to them.
   std::vector<const TensorEntry*> entries() const;
   const std::string& source() const { return source_; }  // for errors: the file or its index
-  std::uint64_t num_bytes() const;                       // of all entries
+  // A sentence for people, if there was a choice of files; else empty.
+  const std::string& note() const { return note_; }
+  std::uint64_t num_bytes() const;  // of all entries
   std::int64_t num_parameters() const;
   // The dtype of most floating-point parameters, ignoring scales of codes; bfloat16 if most are
   // coded, float32 for an empty checkpoint.
@@ -71,8 +74,10 @@ class Checkpoint {
  private:
   explicit Checkpoint(std::string source) : source_(std::move(source)) {}
   void add(const std::filesystem::path& path);
+  // Says that another file was left alone; nothing if the path is empty.
+  Checkpoint noting(const std::filesystem::path& left_alone) &&;
 
-  std::string source_;
+  std::string source_, note_;
   StoredByName tensors_;
   StoredByName joined_;  // the scales and marks
 };

@@ -77,8 +77,6 @@ void join_float4(StoredByName& tensors, const std::string& base, StoredTensor& w
   auto inner = taken(tensors, base + ".weight_scale");
   auto outer = taken(tensors, base + ".weight_scale_2");
   const auto where = where_of(weight);
-  require(!tensors.contains(base + ".weight.absmax"), where,
-          " is of bitsandbytes, which Braid cannot read");
   require(inner && outer && inner->entry.type == ElementType::kFloat8E4M3, where,
           " should hold floating-point numbers, its dtype is U8 without the scales of float4");
   auto& entry = weight.entry;

@@ -9,25 +9,21 @@
 namespace braid {
 namespace {
 
-// Codings of weights that cannot be read, by the endings of tensors that only they have.
-struct OtherCoding {
-  const char *ending, *name;
-};
-constexpr OtherCoding kOtherCodings[] = {
-    {".qweight", "GPTQ, AWQ or SVDQuant"},
-    {".weight_packed", "compressed-tensors"},
-    {".weight._data", "quanto"},
-    {".weight_blocks", "gpt-oss' mxfp4"},
-    {".SCB", "bitsandbytes"},
-};
+// Without extents of 1.
+std::vector<std::int64_t> essential(at::IntArrayRef shape) {
+  std::vector<std::int64_t> rest;
+  for (const auto extent : shape)
+    if (extent != 1) rest.push_back(extent);
+  return rest;
+}
 
-// Why a tensor is missing, if that can be told; for the end of a sentence.
-std::string other_coding_in(const Checkpoint& checkpoint) {
-  for (const auto& [name, stored] : checkpoint.tensors())
-    for (const auto& coding : kOtherCodings)
-      if (name.ends_with(coding.ending))
-        return text_of(": '", name, "' is of ", coding.name, ", which Braid cannot read");
-  return "";
+// The shape that a tensor of these numbers has as the rows it gives to one of shape `asked`.
+std::vector<std::int64_t> shape_as_rows(at::IntArrayRef stored, at::IntArrayRef asked) {
+  auto shape = asked.vec();
+  if (shape.empty()) return shape;
+  const auto rest = c10::multiply_integers(asked.slice(1));
+  shape[0] = rest > 0 ? c10::multiply_integers(stored) / rest : 0;
+  return shape;
 }
 
 // Stored tensors that, concatenated row-wise, form one of ours.
@@ -63,7 +59,7 @@ class StoredTensors : public TensorSource {
   std::optional<Recipe> find(AskedTensor& asked, const Delivery& delivery) override {
     const auto& [wanted, numbers, codes, coded] = delivery;
     const bool is_matrix = asked.kind == AskedTensor::Kind::kMatrix;
-    const auto parts = take(asked.path(), asked);
+    const auto parts = take(asked.path(), asked.shape, asked);
     const bool has_codes = is_matrix && are_codes(parts.stored);
     if (!has_codes) check_floating(parts.stored, name());
     check_shape(parts.stored, asked.shape, name());
@@ -102,7 +98,7 @@ class StoredTensors : public TensorSource {
   }
 
  private:
-  Parts take(const std::string& path, AskedTensor& asked);
+  Parts take(const std::string& path, at::IntArrayRef shape, AskedTensor& asked);
   Parts take_scales(AskedTensor& asked);
   template <class MayBeUnused>
   std::int64_t leave(MayBeUnused may_be_unused);
@@ -112,13 +108,13 @@ class StoredTensors : public TensorSource {
   const StoredTensor* with_scales(const std::string& tensor, const StoredTensor* stored);
 
   const Checkpoint checkpoint_;
-  // Convolutions that are ours as matrices, and codes joined with tensors that are not codes.
-  std::map<std::string, StoredTensor> matrices_;
+  // Tensors of another shape than in the file, and codes joined with tensors that are not codes.
+  std::map<std::string, StoredTensor> reshaped_;
   const Names names_;
   std::set<std::string> used_;
 };
 
-Parts StoredTensors::take(const std::string& path, AskedTensor& asked) {
+Parts StoredTensors::take(const std::string& path, at::IntArrayRef shape, AskedTensor& asked) {
   const auto origins = origins_of(names_, path);
   const auto there = [&](const std::string& name) { return checkpoint_.find(name) != nullptr; };
   const auto origin = std::find_if(origins.begin(), origins.end(), [&](const Origin& o) {
@@ -127,13 +123,12 @@ Parts StoredTensors::take(const std::string& path, AskedTensor& asked) {
   if (origin == origins.end()) {
     const auto& wanted = origins.front().tensors;
     const auto missing = std::find_if_not(wanted.begin(), wanted.end(), there);
-    throw InputError(
-        text_of(name(), " has no tensor '", *missing, "'", other_coding_in(checkpoint_)));
+    throw InputError(text_of(name(), " has no tensor '", *missing, "'"));
   }
   Parts parts{.stored = {}, .order = origin->order};
   for (const auto& tensor : origin->tensors) {
     check(used_.insert(tensor).second, name(), ": tensor '", tensor, "' is used twice");
-    parts.stored.push_back(stored_as(tensor, asked.shape));
+    parts.stored.push_back(stored_as(tensor, shape));
   }
   if (!are_codes(parts.stored))
     for (std::size_t i = 0; i < parts.stored.size(); ++i)
@@ -151,24 +146,30 @@ const StoredTensor* StoredTensors::with_scales(const std::string& tensor,
   used_.insert(name);
   auto numbers = *stored;
   numbers.scales = std::make_shared<const StoredTensor>(*scales);
-  return &matrices_.insert_or_assign(tensor, std::move(numbers)).first->second;
+  return &reshaped_.insert_or_assign(tensor, std::move(numbers)).first->second;
 }
 
-// A convolution of single pixels is a matrix.
+// Shapes may differ by extents of 1, which writers add or drop: [D] for [1, D], and a convolution
+// of single pixels for a matrix. Codes keep their rows.
 const StoredTensor* StoredTensors::stored_as(const std::string& tensor, at::IntArrayRef shape) {
   const auto* const stored = checkpoint_.find(tensor);
   const auto& has = stored->entry.shape;
-  if (shape.size() != 2 || has.size() != 4 || has[2] != 1 || has[3] != 1) return stored;
-  auto matrix = *stored;
-  matrix.entry.shape.resize(2);
-  return &matrices_.insert_or_assign(tensor, std::move(matrix)).first->second;
+  const auto wanted = shape_as_rows(has, shape);
+  if (wanted == has || essential(wanted) != essential(has)) return stored;
+  const bool is_pixel = shape.size() == 2 && has.size() == 4 && has[2] == 1 && has[3] == 1;
+  const bool has_same_rows = !stored->scales && !has.empty() && has.back() == wanted.back();
+  if (stored->is_coded() && !is_pixel && !has_same_rows) return stored;
+  auto reshaped = *stored;
+  reshaped.entry.shape = wanted;
+  return &reshaped_.insert_or_assign(tensor, std::move(reshaped)).first->second;
 }
 
 // The separate scales of codes.
 Parts StoredTensors::take_scales(AskedTensor& asked) {
-  auto scales = take(asked.path() + "_scale", asked);
+  const std::vector<std::int64_t> shape = {asked.shape.front(), 1};
+  auto scales = take(asked.path() + "_scale", shape, asked);
   check_floating(scales.stored, name());
-  check_shape(scales.stored, {asked.shape.front(), 1}, name());
+  check_shape(scales.stored, shape, name());
   return scales;
 }
 

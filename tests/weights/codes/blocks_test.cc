@@ -214,21 +214,56 @@ TEST_F(Scales, OfWaysThatAreNotKnownAreRefused) {
 
 TEST_F(Scales, OfOtherProgramsAreNamed) {
   const auto bytes = codes_.view(at::kByte);
-  EXPECT_THAT(refusal({{"a.weight", bytes}, {"a.weight.absmax", at::ones({2})}}),
-              HasSubstr("'a.weight' is of bitsandbytes, which Braid cannot read"));
+  EXPECT_THAT(
+      refusal({{"a.weight", bytes}, {"a.weight.absmax", at::ones({2})}}),
+      HasSubstr("is quantised by bitsandbytes in 4 bits, as 'a.weight.absmax' tells, which"));
   for (const auto& [ending, coding] : {std::pair("qweight", "GPTQ, AWQ or SVDQuant"),
                                        {"weight_packed", "compressed-tensors"},
                                        {"weight._data", "quanto"},
                                        {"weight_blocks", "gpt-oss' mxfp4"},
-                                       {"SCB", "bitsandbytes"}}) {
+                                       {"W_q", "HQQ"},
+                                       {"_weight_qdata", "torchao"},
+                                       {"wscales", "SVDQuant (nunchaku)"},
+                                       {"SCB", "bitsandbytes in 8 bits (int8)"}}) {
     const auto name = std::string("b.") + ending;
-    write_file(folder_ / "m.safetensors", write_safetensors({{name, bytes}}));
-    const Weights w(Checkpoint::open_file(folder_ / "m.safetensors"), {}, {});
-    EXPECT_THAT(message_of([&] {
-                  (void)(w / "a").matrix("weight", {4, 32});
-                }),
-                HasSubstr("has no tensor 'a.weight': '" + name + "' is of " + coding + ", which"));
+    EXPECT_THAT(refusal({{name, bytes}}),
+                HasSubstr("is quantised by " + std::string(coding) + ", as '" + name + "' tells, " +
+                          "which Braid cannot read: take the model's own files"));
   }
+  EXPECT_THAT(refusal({{"b.weight", bytes}, {"b.scale", at::ones({4, 1})}}),
+              HasSubstr("quantised by SDNQ"));
+}
+
+// The names of SDNQ's tensors tell little; diffusers and transformers write what it is beside them.
+TEST_F(Scales, OfOtherProgramsAreNamedByTheConfigurationBesideThem) {
+  const auto codes = at::ones({4, 16}, at::kChar);
+  const auto refusal_by = [&](const std::string& config, const std::string& file = "config.json") {
+    write_file(folder_ / file, config);
+    return refusal({{"b.weight", codes}, {"b.other", at::ones({4})}});
+  };
+  EXPECT_THAT(
+      refusal_by(R"({"quantization_config":{"quant_method":"sdnq","weights_dtype":"uint4"}})"),
+      HasSubstr("is quantised by SDNQ (uint4), as 'b.weight' tells"));
+  EXPECT_THAT(refusal_by(R"({"quantization_config":{"quant_method":"bitsandbytes",)"
+                         R"("load_in_8bit":true}})"),
+              HasSubstr("is quantised by bitsandbytes (int8)"));
+  EXPECT_THAT(refusal_by(R"({"quantization_config":{"quant_method":"gptq","bits":4}})"),
+              HasSubstr("is quantised by GPTQ (4 bits)"));
+  EXPECT_THAT(refusal_by(R"({"quantization_config":{"quant_method":"newest"}})"),
+              HasSubstr("is quantised by 'newest'"));
+  EXPECT_THAT(refusal_by(R"({"quant_config":{"weight_quant_params":{"nbits":4}}})"),
+              HasSubstr("is quantised by HQQ"));
+  EXPECT_EQ(refusal_by(R"({"hidden_size":8})"), "");
+  EXPECT_THAT(refusal_by(R"({"quant_method":"torchao"})", "quantization_config.json"),
+              HasSubstr("is quantised by torchao"));
+}
+
+// Their tensors decide: it may have been decoded again, or be of a coding that is read.
+TEST_F(Scales, OfPlainNumbersMayBesideAnyConfiguration) {
+  write_file(folder_ / "config.json", R"({"quantization_config":{"quant_method":"gptq"}})");
+  EXPECT_EQ(refusal({{"b.weight", at::ones({4, 16})}}), "");
+  write_file(folder_ / "config.json", R"({"quantization_config":{"quant_method":"fp8"}})");
+  EXPECT_EQ(refusal({{"b.weight", codes_}}), "");
 }
 
 TEST_F(Scales, CountAmongTheBytesOfTheirFile) {

@@ -48,6 +48,24 @@ TEST_F(FileEdges, AnIndexIsPreferredToBlocks) {
   EXPECT_EQ(Checkpoint::open(folder_.path(), "m").find("a")->view().item<float>(), 8);
 }
 
+// As diffusers does with its files, and transformers with those that it calls "model".
+TEST_F(FileEdges, AnIndexIsPreferredToASingleFileWhereDiffusersDoes) {
+  for (const auto& [stem, wanted] : {std::pair("diffusion_pytorch_model", 7.F), {"model", 8.F}}) {
+    const auto index = folder_ / (stem + std::string(".safetensors.index.json"));
+    write_file(folder_ / "s.safetensors", float_file({{"a", {1}, {7}}}));
+    write_file(folder_ / (stem + std::string(".safetensors")), float_file({{"a", {1}, {8}}}));
+    write_file(index, R"({"weight_map":{"a":"s.safetensors"}})");
+    const auto both = Checkpoint::open(folder_.path(), stem);
+    EXPECT_EQ(both.find("a")->view().item<float>(), wanted);
+    EXPECT_THAT(both.note(), HasSubstr("the weights are read from " + both.source()));
+    EXPECT_THAT(both.part("").note(), HasSubstr("beside it is left alone"));
+    write_file(index, R"({"weight_map":{"a":"gone.safetensors"}})");
+    EXPECT_EQ(Checkpoint::open(folder_.path(), stem).find("a")->view().item<float>(), 8);
+    std::filesystem::remove(index);
+    EXPECT_EQ(Checkpoint::open(folder_.path(), stem).note(), "");
+  }
+}
+
 TEST_F(FileEdges, ShardsAreFilesOfTheirFolder) {
   write_file(folder_ / "s.safetensors", float_file({{"a", {1}, {7}}}));
   for (const std::string shard : {".", "..", "../s.safetensors", "/etc/hosts", "x/s.safetensors"}) {

@@ -32,10 +32,50 @@ TEST(StoredConvolutions, OfSinglePixelsAreMatricesAndOthersAreNot) {
     });
   };
   EXPECT_EQ(ask(kernel, {4, 3}), "");
-  for (const auto& other : {at::randn({4, 3, 1, 2}), at::randn({4, 3, 2, 1}), at::randn({4, 3, 1})})
+  EXPECT_EQ(ask(at::randn({4, 3, 1}), {4, 3}), "");
+  for (const auto& other : {at::randn({4, 3, 1, 2}), at::randn({4, 3, 2, 1}), at::randn({3, 4})})
     EXPECT_THAT(ask(other, {4, 3}), HasSubstr("should have the shape [4, 3], it has"))
         << other.dim();
   EXPECT_THAT(ask(kernel, {4, 2}), HasSubstr("should have the shape [4, 2]"));
+}
+
+// Writers of GGUF drop extents of 1 at the end of their reversed shapes, others add some.
+TEST(StoredShapes, MayDifferByExtentsOfOne) {
+  const TemporaryFolder folder;
+  const auto loaded = [&](const Tensor& tensor, at::IntArrayRef shape) {
+    const Weights w(stored(folder, {{"a.token", tensor}}), {}, {});
+    return (w / "a").tensor("token", shape);
+  };
+  using Shape = std::vector<std::int64_t>;
+  const std::pair<Shape, Shape> pairs[] = {
+      {{6}, {1, 6}},       {{1, 6}, {6}},          {{6, 1}, {6}}, {{6}, {6, 1, 1, 1}},
+      {{2, 3}, {2, 3, 1}}, {{2, 1, 3}, {1, 2, 3}}, {{}, {1}},     {{1}, {1, 1}}};
+  for (const auto& [has, wanted] : pairs) {
+    const auto numbers = at::randn(has);
+    EXPECT_TRUE(at::equal(loaded(numbers, wanted), numbers.view(wanted)));
+  }
+  EXPECT_THROW(loaded(at::randn({6}), {2, 3}), InputError);
+  EXPECT_THROW(loaded(at::randn({3, 2}), {2, 3}), InputError);
+  EXPECT_THROW(loaded(at::randn({7}), {1, 6}), InputError);
+}
+
+// Also of parts that are joined, and of what a rank shares.
+TEST(StoredShapes, MayDifferByExtentsOfOneInEveryPart) {
+  const TemporaryFolder folder;
+  const auto p = at::randn({2, 6, 1, 1}), q = at::randn({4, 6});
+  const Tensors tensors = {
+      {"p.weight", p}, {"q.weight", q}, {"p.bias", at::zeros({2, 1})}, {"q.bias", at::ones({4})}};
+  const auto want = at::cat({p.flatten(1), q});
+  run_ranks({.size = 2}, [&](const Group& ranks) {
+    const Weights w(stored(folder, tensors), {.spellings = {{"a", {"p", "q"}}}},
+                    {.tensor_parallel = ranks}, {{"a", column_parallel()}});
+    const auto a = (w / "a").matrix("weight", {6, 6}).values_NC;
+    EXPECT_TRUE(at::equal(a, take_share(want, 0, ranks)));
+    EXPECT_EQ((w / "a").tensor("bias", {6}).sum().item<float>(), ranks.rank() == 0 ? 1 : 3);
+  });
+  const auto codes = at::ones({4, 3}, at::kChar);
+  const Weights w(stored(folder, {{"a.weight", codes}, {"a.weight_scale", at::ones({4})}}), {}, {});
+  EXPECT_EQ((w / "a").matrix("weight", {4, 3}).scales_N1.sizes(), at::IntArrayRef({4, 1}));
 }
 
 TEST(PartsOfOtherWidths, AreNamed) {
