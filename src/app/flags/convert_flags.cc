@@ -37,6 +37,10 @@ void add_convert_flags(FlagReader& read, ConvertFlags& f) {
                                        {"bfloat16", Dtype::kBfloat16},
                                        {"float16", Dtype::kFloat16}});
             });
+  read.flag("--used-layers", "Files",
+            "Of language models, write only the layers that Braid runs: smaller,\n"
+            "but not for other programs",
+            o.only_used_layers);
   add_quantize_flags(read, o.memory);
   read.action("-q,--quiet", "Output", "Print no progress",
               [&] { f.verbosity = Verbosity::kQuiet; });

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -38,6 +39,7 @@ std::string recipe_of(const ConvertOptions& o) {
                               {"keep_dense", o.memory.keep_dense},
                               {"adapters", adapters},
                               {"form", int(o.form)},
+                              {"only_used_layers", o.only_used_layers},
                               {"version", version()}};
   // a path may be invalid UTF-8
   return recipe.dump(1, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
@@ -77,6 +79,14 @@ void check_parts(const ModelFiles& files) {
   for (const auto& part : family->description().parts) (void)files.open(part.folder);
 }
 
+// Says in a text encoder's configuration that its files lack layers, which transformers would fill
+// with random numbers.
+void mark_as_cut(const fs::path& config) {
+  auto json = OrderedJson::parse(read_file(config));
+  json["braid_layers"] = "used";
+  write_file(config, json.dump(2) + "\n");
+}
+
 class Conversion {
  public:
   Conversion(const ConvertOptions& options, const Hooks& hooks)
@@ -105,6 +115,9 @@ class Conversion {
   }
   LoadOptions load_options(const Part& part) const;
   Names written_names(const Part& part) const;
+  std::vector<AskedTensor> asked_of(const Part& part, LoadOptions load);
+  std::shared_ptr<const ShardJob> rest_of(const Part& part, const ShardJob& job) const;
+  bool is_cut(const Part& part) const { return cut_.contains(part.folder); }
   void check_place() const;
   void tell(std::int64_t bytes);
   ShardJob job_of(const Part& part);
@@ -118,6 +131,7 @@ class Conversion {
   std::shared_ptr<const Family> family_;
   fs::path out_, partial_;
   AdaptedModel adapted_;
+  std::set<std::string> cut_;  // folders of text encoders that lack layers
   Progress progress_{.phase = Phase::kLoad};
 };
 
@@ -133,8 +147,64 @@ LoadOptions Conversion::load_options(const Part& part) const {
   return load;
 }
 
+// A language model under transformers' names keeps its prefix, which tells its class.
 Names Conversion::written_names(const Part& part) const {
-  return part.is_large ? family_->written_names(part) : part.names(files_.open(part.folder));
+  const auto own = part.names(files_.open(part.folder));
+  if (!part.is_large) return own;
+  const bool is_as_in_transformers = part.role == Part::Role::kText && own.spellings.empty();
+  return is_as_in_transformers ? Names{.prefix = own.prefix} : family_->written_names(part);
+}
+
+// Everything that is to be written of the part, under our names. A file may lack what the network
+// does not run: then the part is a cut one.
+std::vector<AskedTensor> Conversion::asked_of(const Part& part, LoadOptions load) {
+  const auto survey = [&](const Warn& warn) {
+    auto adapted = adapted_;
+    adapted.warn = warn;
+    std::vector<AskedTensor> asked;
+    part.make(
+        Weights(source_of_part(*family_, part, &files_, adapted).tensors, load).surveyed(asked));
+    return asked;
+  };
+  auto used = survey(adapted_.warn);
+  if (part.role != Part::Role::kText) return used;
+  load.wants_unused = true;
+  try {
+    auto all = survey({});
+    if (!o_.only_used_layers || all.size() == used.size()) return all;
+  } catch (const InputError&) {  // the files are cut already
+  }
+  cut_.insert(part.folder);
+  return used;
+}
+
+// What a text encoder's files hold beyond that, such as the vocabulary's head: as it is, in the
+// dtype of the others.
+std::shared_ptr<const ShardJob> Conversion::rest_of(const Part& part, const ShardJob& job) const {
+  if (part.role != Part::Role::kText || o_.only_used_layers) return {};
+  const auto checkpoint = files_.open(part.folder);
+  if (!part.names(checkpoint).spellings.empty()) return {};
+  const auto load = load_options(part);
+  std::set<std::string> used;
+  for (const auto& asked : job.asked)
+    for (const auto& stored : asked.stored) used.insert(stored.entry.name);
+  auto rest = job;
+  rest.asked.clear();
+  for (const auto& [name, stored] : checkpoint.tensors()) {
+    if (used.contains(stored.entry.name) || !at::isFloatingType(stored.dtype())) continue;
+    const auto dot = name.rfind('.');
+    rest.asked.push_back({.layer = dot == name.npos ? "" : name.substr(0, dot),
+                          .name = dot == name.npos ? name : name.substr(dot + 1),
+                          .shape = stored.entry.shape,
+                          .dtype = load.dtype,
+                          .kind = AskedTensor::Kind::kNumbers,
+                          .stored = {stored}});
+  }
+  if (rest.asked.empty()) return {};
+  rest.source = Weights(stored_tensors(checkpoint, {}), {.dtype = load.dtype});
+  rest.names = {};
+  rest.shardings = {};
+  return std::make_shared<const ShardJob>(std::move(rest));
 }
 
 // The result must be new and must not lie in a part of the model being read.
@@ -157,12 +227,9 @@ ShardJob Conversion::job_of(const Part& part) {
   const bool is_denoiser = part.role == Part::Role::kDenoiser;
   const bool is_alone = is_denoiser && is_single_file();
   const auto load = load_options(part);
-  const auto source = [&] { return source_of_part(*family_, part, &files_, adapted_).tensors; };
-  std::vector<AskedTensor> asked;
-  part.make(Weights(source(), load).surveyed(asked));
-  return {
-      .asked = asked,
-      .source = Weights(source(), load),
+  ShardJob job{
+      .asked = asked_of(part, load),
+      .source = Weights(source_of_part(*family_, part, &files_, adapted_).tensors, load),
       .names = is_alone ? family_->single_file_names() : written_names(part),
       .shardings = part.sharding({.ranks = 1, .modulation = SharedModulation::kYes}),
       .folder = is_alone ? partial_ : partial_ / part.folder,
@@ -171,6 +238,8 @@ ShardJob Conversion::job_of(const Part& part) {
       .shard_bytes = is_alone ? std::numeric_limits<std::int64_t>::max() : std::int64_t(1) << 30,
       .on_bytes = [this](std::int64_t bytes) { tell(bytes); },
       .warn = hooks_.warning};
+  job.rest = rest_of(part, job);
+  return job;
 }
 
 void Conversion::write_configs() const {
@@ -184,8 +253,12 @@ void Conversion::write_configs() const {
       fs::copy_file(own, to, fs::copy_options::overwrite_existing);
     else
       write_file(to, family_->config_text(part));
+    if (is_cut(part)) mark_as_cut(to);
   }
   auto index = OrderedJson::parse(read_file(files_.folder / "model_index.json"));
+  for (const auto& part : family_->description().parts)  // other programs should not try
+    if (changes(part) && is_cut(part) && index.contains(part.folder))
+      index[part.folder][0] = "braid";
   index[denoiser.folder] = {"diffusers", denoiser.class_name};
   const auto& pipeline = family_->description().pipeline_class;
   if (!pipeline.empty()) index["_class_name"] = pipeline;

@@ -136,12 +136,16 @@ void write_shard(const ShardJob& job, const fs::path& path, const std::vector<As
 
 void write_shards(const ShardJob& job) {
   fs::create_directories(job.folder);
-  const auto shards = shared_out(job);
+  auto shards = shared_out(job);
+  const auto own = shards.size();
+  if (job.rest)
+    for (auto& shard : shared_out(*job.rest)) shards.push_back(std::move(shard));
   nlohmann::ordered_json map = nlohmann::ordered_json::object();
   for (std::size_t i = 0; i < shards.size(); ++i) {
+    const auto& of_shard = i < own ? job : *job.rest;
     const auto name = shard_name(job, i, shards.size());
     const auto path = job.folder / name;
-    if (!is_there(job, path, shards[i])) write_shard(job, path, shards[i]);
+    if (!is_there(of_shard, path, shards[i])) write_shard(of_shard, path, shards[i]);
     for (const auto& [tensor, stored] : stored_in(Checkpoint::open_file(path))) map[tensor] = name;
     for (const auto& asked : shards[i])
       if (job.on_bytes) job.on_bytes(bytes_of(asked, Quantize::kNone));

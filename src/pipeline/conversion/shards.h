@@ -3,11 +3,14 @@
 
 #include <filesystem>
 #include <functional>
+#include <memory>
 
 #include "weights/survey.h"
 
 namespace braid {
 
+// `rest`: tensors from another source, with names of their own, for further shards of the same
+// checkpoint.
 struct ShardJob {
   std::vector<AskedTensor> asked;
   Weights source;
@@ -21,6 +24,7 @@ struct ShardJob {
   std::function<void(std::int64_t bytes)> on_bytes = {};
   // Names a written tensor whose numbers are not all finite.
   std::function<void(const std::string& text)> warn = {};
+  std::shared_ptr<const ShardJob> rest = {};
 };
 
 // Writes FOLDER/STEM.safetensors, or several shards and their index. Each is read back and

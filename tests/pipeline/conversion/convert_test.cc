@@ -109,6 +109,66 @@ TEST_F(Convert, DtypesChange) {
   EXPECT_EQ(Checkpoint::open(out / "text_encoder_2", "model").dtype(), at::kBFloat16);
 }
 
+// Names and shapes of a text encoder's tensors.
+std::map<std::string, std::vector<std::int64_t>> text_tensors(const fs::path& model) {
+  std::map<std::string, std::vector<std::int64_t>> shapes;
+  const auto stored = Checkpoint::open(model / "text_encoder", "model");
+  for (const auto& [name, tensor] : stored.tensors()) shapes[name] = tensor.entry.shape;
+  return shapes;
+}
+
+// Otherwise transformers fills what config.json promises with random numbers.
+TEST_F(Convert, KeepsTheLayersOfLanguageModelsThatBraidDoesNotRun) {
+  for (const std::string name : {"zimage-turbo", "klein", "flux2-dev", "joy"}) {
+    const auto source = basic_.parent_path() / name / "model", out = folder_ / name;
+    convert({.model = source, .out = out, .dtype = Dtype::kBfloat16});
+    EXPECT_EQ(text_tensors(out), text_tensors(source)) << name;
+    EXPECT_EQ(read_file(out / "text_encoder/config.json"),
+              read_file(source / "text_encoder/config.json"));
+    const auto stored = Checkpoint::open(out / "text_encoder", "model");
+    for (const auto& [tensor, entry] : stored.tensors())
+      EXPECT_EQ(entry.dtype(), at::kBFloat16) << tensor;
+  }
+}
+
+// Such as the vocabulary's head and the vision tower, which no module of ours asks for.
+TEST_F(Convert, KeepsWhatElseATextEncodersFilesHold) {
+  const auto source = folder_ / "source";
+  fs::copy(basic_.parent_path() / "zimage-turbo/model", source, fs::copy_options::recursive);
+  const auto file = source / "text_encoder/model.safetensors";
+  std::map<std::string, Tensor> tensors;
+  {
+    const auto checkpoint = Checkpoint::open_file(file);
+    for (const auto& [name, stored] : checkpoint.tensors()) tensors[name] = stored.view().clone();
+  }
+  const auto head = at::randn({5, 3});
+  tensors["lm_head.weight"] = head;
+  write_file(file, write_safetensors(tensors));
+  const auto converted = [&](const std::string& name, ConvertOptions options) {
+    options.model = source;
+    options.out = folder_ / name;
+    convert(options);
+    run({.model = options.out});
+    return Checkpoint::open(options.out / "text_encoder", "model");
+  };
+  const auto whole = converted("whole", {.model = {}, .out = {}, .dtype = Dtype::kBfloat16});
+  ASSERT_NE(whole.find("lm_head.weight"), nullptr);
+  EXPECT_TRUE(at::equal(whole.find("lm_head.weight")->view(), head.to(at::kBFloat16)));
+  const auto cut = converted(
+      "cut", {.model = {}, .out = {}, .dtype = Dtype::kBfloat16, .only_used_layers = true});
+  EXPECT_EQ(cut.find("lm_head.weight"), nullptr);
+  EXPECT_LT(cut.tensors().size(), whole.tensors().size() - 1);
+  const auto says = [&](const std::string& name, const std::string& text) {
+    return read_file(folder_ / name).find(text) != std::string::npos;
+  };
+  EXPECT_TRUE(says("cut/text_encoder/config.json", "\"braid_layers\""));
+  EXPECT_TRUE(says("cut/model_index.json", "\"braid\""));
+  EXPECT_FALSE(says("whole/model_index.json", "\"braid\""));
+  // what was cut stays cut, and is said again
+  convert({.model = folder_ / "cut", .out = folder_ / "again", .dtype = Dtype::kFloat32});
+  EXPECT_TRUE(says("again/model_index.json", "\"braid\""));
+}
+
 TEST_F(Convert, WarnsOfNumbersThatAreNotFinite) {
   const auto model = folder_ / "model";
   fs::copy(basic_ / "model", model, fs::copy_options::recursive);
