@@ -11,14 +11,18 @@ namespace {
 
 class Variables {
  public:
-  Variables(const Environment& environment, std::string launcher)
-      : environment_(environment), launcher_(std::move(launcher)) {}
+  // `size_variable` is the one that told of the launcher.
+  Variables(const Environment& environment, std::string launcher, std::string size_variable)
+      : environment_(environment),
+        launcher_(std::move(launcher)),
+        size_variable_(std::move(size_variable)) {}
 
   bool has(const char* name) const { return environment_(name) != nullptr; }
 
   std::string text(const char* name) const {
     const char* const value = environment_(name);
-    require(value && *value, launcher_, " should set the variable ", name, ", it is not set");
+    require(value && *value, launcher_, " should set the variable ", name, ", it is not set",
+            launch_advice(size_variable_));
     return value;
   }
   int number(const char* name, int least, int most) const {
@@ -28,14 +32,16 @@ class Variables {
     const auto [stop, failure] = std::from_chars(value.data(), end, result);
     require(failure == std::errc() && stop == end && result >= least && result <= most,
             "the variable ", name, " should be a number between ", least, " and ", most,
-            ", it is '", value, "'");
+            ", it is '", value, "'", launch_advice(name));
     return result;
   }
   int number_or(const char* name, int otherwise, int least, int most) const {
     return has(name) ? number(name, least, most) : otherwise;
   }
-  Launch ranks(const char* rank, const char* size, const char* local_rank) const {
-    Launch launch{.launcher = launcher_, .size = number(size, 1, kMostRanks)};
+  Launch ranks(const char* rank, const char* local_rank) const {
+    Launch launch{.launcher = launcher_,
+                  .size = number(size_variable_.c_str(), 1, kMostRanks),
+                  .size_variable = size_variable_};
     launch.rank = number(rank, 0, launch.size - 1);
     launch.local_rank = number_or(local_rank, 0, 0, kMostRanks);
     return launch;
@@ -45,15 +51,16 @@ class Variables {
   static constexpr int kMostRanks = 1024;
 
   const Environment& environment_;
-  std::string launcher_;
+  std::string launcher_, size_variable_;
 };
 
 constexpr int kMostPort = 65535;
 
 Launch read_torchrun(const Environment& environment) {
-  const Variables torchrun(environment, "torchrun");
-  auto launch = torchrun.ranks("RANK", "WORLD_SIZE", "LOCAL_RANK");
-  launch.host = torchrun.text("MASTER_ADDR");
+  const Variables torchrun(environment, "torchrun", "WORLD_SIZE");
+  auto launch = torchrun.ranks("RANK", "LOCAL_RANK");
+  launch.host_variable = "MASTER_ADDR";
+  launch.host = without_brackets(torchrun.text("MASTER_ADDR"));
   launch.port = torchrun.number("MASTER_PORT", 1, kMostPort);
   const char* const agent = environment("TORCHELASTIC_USE_AGENT_STORE");
   launch.has_server = agent && std::strcmp(agent, "True") == 0;
@@ -62,9 +69,10 @@ Launch read_torchrun(const Environment& environment) {
 
 // Slurm provides no port, so it is derived from the job number: jobs on one host differ in it.
 Launch read_srun(const Environment& environment) {
-  const Variables srun(environment, "srun");
-  auto launch = srun.ranks("SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID");
-  launch.host = srun.has("MASTER_ADDR") ? srun.text("MASTER_ADDR")
+  const Variables srun(environment, "srun", "SLURM_STEP_NUM_TASKS");
+  auto launch = srun.ranks("SLURM_PROCID", "SLURM_LOCALID");
+  launch.host_variable = srun.has("MASTER_ADDR") ? "MASTER_ADDR" : "SLURM_STEP_NODELIST";
+  launch.host = srun.has("MASTER_ADDR") ? without_brackets(srun.text("MASTER_ADDR"))
                                         : first_host(srun.text("SLURM_STEP_NODELIST"));
   constexpr int kFirstPort = 20'000, kPorts = 10'000;
   const int job = srun.number_or("SLURM_JOB_ID", 0, 0, INT32_MAX);
@@ -76,7 +84,7 @@ Launch read_srun(const Environment& environment) {
 
 Launch read_mpi(const Environment& environment, const char* rank, const char* size,
                 const char* local_rank) {
-  auto launch = Variables(environment, "mpirun").ranks(rank, size, local_rank);
+  auto launch = Variables(environment, "mpirun", size).ranks(rank, local_rank);
   launch.by_mpi = true;
   return launch;
 }
@@ -107,6 +115,16 @@ std::optional<Launch> read_launch(const Environment& environment) {
 
 std::optional<Launch> read_launch() {
   return read_launch([](const char* name) -> const char* { return std::getenv(name); });
+}
+
+std::string launch_advice(const std::string& variable) {
+  return text_of("; if no launcher started this process, ", variable,
+                 " is left over from another: BRAID_LAUNCHER=none ignores it");
+}
+
+std::string without_brackets(const std::string& host) {
+  const bool has_brackets = host.size() > 2 && host.front() == '[' && host.back() == ']';
+  return has_brackets ? host.substr(1, host.size() - 2) : host;
 }
 
 std::string first_host(const std::string& list) {

@@ -11,9 +11,11 @@ namespace braid {
 struct Launch {
   std::string launcher = {};  // "mpirun", "torchrun", "srun": for messages
   int rank = 0, size = 1;
-  int local_rank = 0;     // selects a device of this host
+  int local_rank = 0;              // selects a device of this host
+  std::string size_variable = {};  // that told of the launch: "WORLD_SIZE"
   bool by_mpi = false;    // processes find each other through MPI, otherwise at `host`:`port`
   std::string host = {};  // where the first rank, or torchrun's agent, listens
+  std::string host_variable = {};  // that named it: "MASTER_ADDR"
   int port = 0;
   bool has_server = false;  // another process already listens there
 };
@@ -29,6 +31,13 @@ struct Launch {
 using Environment = std::function<const char*(const char* name)>;
 std::optional<Launch> read_launch(const Environment& environment);
 std::optional<Launch> read_launch();
+
+// The end of a sentence for people who started no launcher: where the variable comes from, and how
+// to ignore it.
+std::string launch_advice(const std::string& variable);
+
+// "[::1]" -> "::1": addresses are often written as in a URL.
+std::string without_brackets(const std::string& host);
 
 // "node[03-05,7]-ib,login" -> "node03-ib". Throws InputError if this is not such a list.
 std::string first_host(const std::string& slurm_node_list);

@@ -17,6 +17,10 @@ struct WorldOptions {
   std::string product = {};  // origin of `size`, for messages: "ring 2 x tp 2"
   // How long a rank waits for the others before giving up.
   std::chrono::milliseconds deadline = std::chrono::seconds(10);
+  // How long ranks that are processes wait for each other to start.
+  std::chrono::milliseconds meeting = std::chrono::minutes(1);
+  // Hears of a long wait for ranks to start.
+  std::function<void(const std::string& sentence)> warn = {};
   at::Device device = at::kCPU;  // for this process's rank, if ranks are processes
 };
 

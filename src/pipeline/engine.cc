@@ -65,6 +65,14 @@ std::vector<BytesRead> bytes_read_by(const Model& model) {
   return ranks;
 }
 
+// Processes start at different times, so that the usual deadline is too short; one that was chosen
+// is kept.
+std::chrono::milliseconds meeting_of(const Layout& layout) {
+  const bool is_usual = layout.deadline == Layout().deadline;
+  return is_usual ? std::chrono::minutes(1)
+                  : std::chrono::milliseconds(std::int64_t(1000 * layout.deadline));
+}
+
 }  // namespace
 
 Degrees degrees_of(const Layout& l) {
@@ -88,11 +96,14 @@ WorldOptions world_of(const Layout& layout) {
   require(ranks <= 1024, to_string(degrees), " are more than 1024 ranks");
   return {.size = int(ranks),
           .product = to_string(degrees),
-          .deadline = std::chrono::milliseconds(std::int64_t(1000 * layout.deadline))};
+          .deadline = std::chrono::milliseconds(std::int64_t(1000 * layout.deadline)),
+          .meeting = meeting_of(layout)};
 }
 
-std::unique_ptr<World> make_world(const PipelineOptions& options) {
+std::unique_ptr<World> make_world(const PipelineOptions& options,
+                                  const std::function<void(const std::string&)>& warn) {
   auto wish = world_of(options.layout);
+  wish.warn = warn;
   const auto launch = options.layout.ranks == Ranks::kProcesses ? read_launch() : std::nullopt;
   if (launch && launch->size == wish.size)
     wish.device = devices_of(options, degrees_of(options.layout))[std::size_t(launch->rank)];
@@ -100,7 +111,7 @@ std::unique_ptr<World> make_world(const PipelineOptions& options) {
 }
 
 Engine::Engine(const PipelineOptions& options, const Hooks& hooks, Measure measure)
-    : world_(make_world(options)),
+    : world_(make_world(options, hooks.warning)),
       threads_(threads_per_rank(options, world_->ranks_on_these_cores())),
       devices_(devices_of(options, degrees_of(options.layout))),
       adapters_(shelf_.open(options.adapters)),

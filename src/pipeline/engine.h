@@ -74,7 +74,9 @@ class Engine {
 ModelInfo info_of(const Description& description);
 
 // The world, degrees and options of a layout, checked.
-std::unique_ptr<World> make_world(const PipelineOptions& options);
+// `warn` hears of a long wait for processes to start.
+std::unique_ptr<World> make_world(const PipelineOptions& options,
+                                  const std::function<void(const std::string&)>& warn = {});
 Degrees degrees_of(const Layout& layout);
 WorldOptions world_of(const Layout& layout);
 

@@ -89,13 +89,24 @@ TEST(Launches, OfSrunMeetAtTheFirstHost) {
 TEST(Launches, ThatContradictThemselvesAreRefused) {
   auto variables = kTorchrun;
   variables["RANK"] = "8";
-  EXPECT_EQ(refusal_of(variables),
-            "the variable RANK should be a number between 0 and 7, it is '8'");
+  EXPECT_EQ(
+      refusal_of(variables),
+      "the variable RANK should be a number between 0 and 7, it is '8'; if no launcher started "
+      "this process, RANK is left over from another: BRAID_LAUNCHER=none ignores it");
   variables["RANK"] = "two";
   EXPECT_THAT(refusal_of(variables), HasSubstr("it is 'two'"));
   variables = kTorchrun;
   variables.erase("MASTER_PORT");
-  EXPECT_EQ(refusal_of(variables), "torchrun should set the variable MASTER_PORT, it is not set");
+  EXPECT_THAT(refusal_of(variables),
+              testing::StartsWith("torchrun should set the variable MASTER_PORT, it is not set; "));
+}
+
+TEST(Launches, TakeAddressesAsInUrls) {
+  auto variables = kTorchrun;
+  variables["MASTER_ADDR"] = "[::1]";
+  EXPECT_EQ(launch_in(variables)->host, "::1");
+  variables["MASTER_ADDR"] = "[]";
+  EXPECT_EQ(launch_in(variables)->host, "[]");
 }
 
 TEST(SlurmHosts, FirstOfAList) {

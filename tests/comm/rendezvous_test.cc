@@ -13,6 +13,7 @@
 
 #include "comm/process/sockets.h"
 #include "comm/worlds.h"
+#include "message_of.h"
 
 namespace braid::rendezvous_test {
 
@@ -72,6 +73,63 @@ TEST(Rendezvous, NamesTheAddressWhereNobodyAnswers) {
   } catch (const Error& e) {
     EXPECT_THAT(e.what(), HasSubstr("rank 1 of torchrun cannot meet the others at 127.0.0.1"));
   }
+}
+
+std::string failure_to_meet(Launch launch, std::chrono::milliseconds patience) {
+  launch.size_variable = "WORLD_SIZE";
+  launch.host_variable = "MASTER_ADDR";
+  return message_of<Error>([&] { (void)meet_over_sockets(launch, patience); });
+}
+
+TEST(Rendezvous, NamesAHostThatDoesNotExist) {
+  for (const int rank : {0, 1}) {
+    auto launch = launch_of(rank, 2, free_port());
+    launch.host = "no-such-host.invalid";
+    const auto sentence = failure_to_meet(launch, 20s);
+    EXPECT_THAT(sentence, HasSubstr("cannot find the host no-such-host.invalid"));
+    EXPECT_THAT(sentence, HasSubstr("which MASTER_ADDR names"));
+    EXPECT_THAT(sentence, HasSubstr("BRAID_LAUNCHER=none"));
+  }
+}
+
+// A program that takes connections and says nothing.
+TEST(Rendezvous, DoesNotWaitForASilentStranger) {
+  const auto stranger = listen_anywhere();
+  const auto began = std::chrono::steady_clock::now();
+  const auto sentence = failure_to_meet(launch_of(1, 2, stranger.port), 1s);
+  EXPECT_LT(std::chrono::steady_clock::now() - began, 15s);
+  EXPECT_THAT(sentence, HasSubstr("does not answer like a first rank"));
+  EXPECT_THAT(sentence, HasSubstr("MASTER_PORT"));
+  EXPECT_THAT(sentence, HasSubstr("BRAID_LAUNCHER=none"));
+}
+
+TEST(Rendezvous, SaysWhatALonelyRankWaitsFor) {
+  auto launch = launch_of(0, 2, free_port());
+  launch.size_variable = "WORLD_SIZE";
+  std::string said;
+  const auto failure = message_of<Error>([&] {
+    (void)meet_over_sockets(launch, 600ms, [&](const std::string& sentence) { said = sentence; });
+  });
+  for (const auto& sentence : {said, failure}) {
+    EXPECT_THAT(sentence, HasSubstr("WORLD_SIZE"));
+    EXPECT_THAT(sentence, HasSubstr("BRAID_LAUNCHER=none"));
+  }
+}
+
+TEST(Rendezvous, MeetsAtAddressesOfIpv6) {
+  const int port = free_port();
+  std::vector<std::jthread> ranks;
+  for (int r = 0; r < 2; ++r)
+    ranks.emplace_back([=] {
+      auto launch = launch_of(r, 2, port);
+      launch.host = "::1";
+      try {
+        check_host("::1");
+        EXPECT_EQ(meet_over_sockets(launch, 20s)->size(), 2);
+      } catch (const Error& e) {
+        EXPECT_THAT(e.what(), HasSubstr("::1")) << "a machine without IPv6";
+      }
+    });
 }
 
 // Rank 0 of three meets whoever comes; the test comes in the others' place.

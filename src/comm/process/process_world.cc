@@ -15,13 +15,12 @@
 namespace braid {
 namespace {
 
-constexpr std::chrono::milliseconds kMeeting = std::chrono::minutes(1);
 // How long a failing rank other than the first waits for the first to find and report the same.
 constexpr auto kCourtesy = std::chrono::milliseconds(300);
 
-std::unique_ptr<Wire> meet(const Launch& launch, std::chrono::milliseconds deadline) {
+std::unique_ptr<Wire> meet(const Launch& launch, const WorldOptions& options) {
   return launch.by_mpi ? meet_over_mpi(launch)
-                       : meet_over_sockets(launch, std::max(kMeeting, deadline));
+                       : meet_over_sockets(launch, options.meeting, options.warn);
 }
 
 // The same number for processes that may run on the same cores of the same host. Launchers that
@@ -57,10 +56,9 @@ bool failed_by_itself(const Ending& ending) {
 
 }  // namespace
 
-ProcessWorld::ProcessWorld(const Launch& launch, std::chrono::milliseconds deadline,
-                           at::Device device)
-    : ProcessWorld(meet(launch, deadline), deadline,
-                   [&](const Group& world) { return link_devices(world, device); }) {}
+ProcessWorld::ProcessWorld(const Launch& launch, const WorldOptions& options)
+    : ProcessWorld(meet(launch, options), options.deadline,
+                   [&](const Group& world) { return link_devices(world, options.device); }) {}
 
 ProcessWorld::ProcessWorld(std::unique_ptr<Wire> wire, std::chrono::milliseconds deadline,
                            const LinkMaker& make_link)

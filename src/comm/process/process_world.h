@@ -12,10 +12,9 @@ class ProcessWorld : public World {
   // Collective.
   using LinkMaker = std::function<LinkedDevices(const Group& world)>;
 
-  // Returns when all ranks are connected. Throws Error if some do not come within a minute (or the
-  // deadline, if longer).
-  ProcessWorld(const Launch& launch, std::chrono::milliseconds deadline,
-               at::Device device = at::kCPU);
+  // Returns when all ranks are connected. Throws Error if some do not come within
+  // `options.meeting`.
+  ProcessWorld(const Launch& launch, const WorldOptions& options);
   // Uses an existing wire.
   ProcessWorld(std::unique_ptr<Wire> wire, std::chrono::milliseconds deadline,
                const LinkMaker& make_link = {});

@@ -1,7 +1,11 @@
 #include "comm/process/rendezvous.h"
 
+#include <condition_variable>
+#include <future>
+#include <mutex>
 #include <random>
 #include <sstream>
+#include <thread>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include "base/error.h"
@@ -12,6 +16,11 @@ namespace braid {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+using namespace std::chrono_literals;
+
+constexpr std::chrono::milliseconds kLongWait = 3s;
+
+struct TookTooLong {};
 
 // The first bytes on a connection: strangers do not know the run's token.
 struct Greeting {
@@ -21,25 +30,47 @@ struct Greeting {
 
 std::string text_in(const std::vector<std::uint8_t>& bytes) { return {bytes.begin(), bytes.end()}; }
 
+// Runs `act` on a thread of its own, which is left behind if it takes longer than `patience`:
+// LibTorch and the resolver cannot be interrupted. Throws what `act` throws.
+template <class Act>
+auto within(std::chrono::milliseconds patience, Act act) {
+  using Result = decltype(act());
+  std::packaged_task<Result()> task(std::move(act));
+  auto result = task.get_future();
+  std::thread(std::move(task)).detach();
+  if (result.wait_for(patience) != std::future_status::ready) throw TookTooLong();
+  return result.get();
+}
+
+// Tells people why nothing happens, unless it is gone before.
+class Notice {
+ public:
+  Notice(std::chrono::milliseconds after, std::string sentence, const WarnOfWait& warn) {
+    if (!warn) return;
+    thread_ = std::jthread([=, this](const std::stop_token& gone) {
+      std::unique_lock lock(mutex_);
+      const bool is_gone = wakes_.wait_for(lock, gone, after, [] { return false; });
+      if (!is_gone && !gone.stop_requested()) warn(sentence);
+    });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable_any wakes_;
+  std::jthread thread_;  // ends first
+};
+
+// What a wait or a failure to meet is about, for a sentence.
+std::string place_text(const Launch& launch) { return text_of(launch.host, " port ", launch.port); }
+
 // The information ranks exchange through the store at the given address.
 class Meeting {
  public:
   Meeting(const Launch& launch, std::chrono::milliseconds patience)
       : launch_(launch), end_(Clock::now() + patience) {
-    c10d::TCPStoreOptions options;
-    options.port = std::uint16_t(launch.port);
-    options.isServer = launch.rank == 0 && !launch.has_server;
-    options.numWorkers = std::size_t(launch.size);
-    options.waitWorkers = false;
-    options.timeout = patience;
-    try {
-      store_ = c10::make_intrusive<c10d::TCPStore>(launch.host, options);
-    } catch (const std::exception& e) {
-      const std::string why = e.what();
-      throw Error(text_of("rank ", launch.rank, " of ", launch.launcher, " cannot meet the others ",
-                          "at ", launch.host, " port ", launch.port, ": ",
-                          why.substr(0, why.find('\n'))));
-    }
+    check_address();
+    if (launch.rank > 0 || launch.has_server) wait_for_server();
+    open_store();
   }
 
   void tell(const std::string& what, const std::string& text) {
@@ -50,8 +81,8 @@ class Meeting {
       store_->wait({key(what)}, std::max(left(), std::chrono::milliseconds(1)));
       return text_in(store_->get(key(what)));
     } catch (const std::exception&) {
-      throw Error(text_of("rank ", rank, " of ", launch_.size, " did not come to ", launch_.host,
-                          " port ", launch_.port, " in time"));
+      throw Error(text_of("rank ", rank, " of ", launch_.size, " did not come to ",
+                          place_text(launch_), " in time", launch_advice(launch_.size_variable)));
     }
   }
   std::chrono::milliseconds left() const {
@@ -60,12 +91,73 @@ class Meeting {
   c10::intrusive_ptr<c10d::TCPStore> store() const { return store_; }
 
  private:
+  [[noreturn]] void fail(const std::string& why, const std::string& variable) const {
+    throw Error(text_of("rank ", launch_.rank, " of ", launch_.launcher,
+                        " cannot meet the others at ", place_text(launch_), ": ", why,
+                        launch_advice(variable)));
+  }
+  void check_address() const;
+  void wait_for_server() const;
+  void open_store();
+
   static std::string key(const std::string& what) { return "braid/" + what; }
 
   const Launch& launch_;
   Clock::time_point end_;
   c10::intrusive_ptr<c10d::TCPStore> store_;
 };
+
+void Meeting::check_address() const {
+  try {
+    within(left(), [host = launch_.host] {
+      check_host(host);
+      return true;
+    });
+  } catch (const TookTooLong&) {
+    fail(text_of("the host that ", launch_.host_variable, " names was not found in time"),
+         launch_.host_variable);
+  } catch (const Error& error) {
+    fail(text_of(error.what(), ", which ", launch_.host_variable, " names"), launch_.host_variable);
+  }
+}
+
+// The first rank may start later than this one.
+void Meeting::wait_for_server() const {
+  for (;;) {
+    try {
+      (void)connect_to(launch_.host, launch_.port, left());
+      return;
+    } catch (const Error& error) {
+      constexpr std::chrono::milliseconds kPause(50);
+      if (left() <= kPause)
+        fail(text_of("nobody answers there: ", error.what()), launch_.host_variable);
+      std::this_thread::sleep_for(kPause);
+    }
+  }
+}
+
+void Meeting::open_store() {
+  c10d::TCPStoreOptions options;
+  options.port = std::uint16_t(launch_.port);
+  options.isServer = launch_.rank == 0 && !launch_.has_server;
+  options.numWorkers = std::size_t(launch_.size);
+  options.waitWorkers = false;
+  options.timeout = std::max(left(), std::chrono::milliseconds(1));
+  try {
+    store_ = within(left(), [host = launch_.host, options] {
+      return c10::make_intrusive<c10d::TCPStore>(host, options);
+    });
+  } catch (const TookTooLong&) {
+    fail(
+        "something listens there, but does not answer like a first rank: MASTER_PORT may be that "
+        "of "
+        "another program",
+        launch_.size_variable);
+  } catch (const std::exception& e) {
+    const std::string why = e.what();
+    fail(why.substr(0, why.find('\n')), launch_.size_variable);
+  }
+}
 
 // Where a rank listens, as "port address address ...".
 std::string place_of(const Launch& launch, const Listener& listener) {
@@ -98,7 +190,8 @@ void accept_higher_ranks(const Launch& launch, const Meeting& meeting, const Lis
   while (missing > 0) {
     auto socket = accept_next(listener, meeting.left());
     check(socket.is_open(), "rank ", launch.rank, " waited in vain for ", missing,
-          " other ranks to connect");
+          missing == 1 ? " other rank" : " other ranks", " to connect to ", place_text(launch),
+          launch_advice(launch.size_variable));
     Greeting greeting{};
     try {
       receive_all(socket, &greeting, sizeof greeting);
@@ -126,7 +219,13 @@ class MetWire : public SocketWire {
 
 }  // namespace
 
-std::unique_ptr<Wire> meet_over_sockets(const Launch& launch, std::chrono::milliseconds patience) {
+std::unique_ptr<Wire> meet_over_sockets(const Launch& launch, std::chrono::milliseconds patience,
+                                        const WarnOfWait& warn) {
+  const Notice notice(std::min(kLongWait, patience / 2),
+                      text_of("rank ", launch.rank, " waits at ", place_text(launch), " for the ",
+                              launch.size, " ranks that ", launch.size_variable, " tells of",
+                              launch_advice(launch.size_variable)),
+                      warn);
   Meeting meeting(launch, patience);
   const auto listener = listen_anywhere();
   const auto place = place_of(launch, listener);

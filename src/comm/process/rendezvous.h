@@ -3,16 +3,21 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
+#include <string>
 
 #include "comm/launch.h"
 #include "comm/process/wire.h"
 
 namespace braid {
 
-// A wire that connects all ranks of `launch`. Throws Error naming the address, or the ranks missing
-// after `patience`.
-std::unique_ptr<Wire> meet_over_sockets(const Launch& launch, std::chrono::milliseconds patience);
+// A wire that connects all ranks of `launch`. Throws Error within `patience`, naming the address or
+// the missing ranks, the variables that told of them, and BRAID_LAUNCHER. `warn` hears of a wait of
+// some seconds.
+using WarnOfWait = std::function<void(const std::string& sentence)>;
+std::unique_ptr<Wire> meet_over_sockets(const Launch& launch, std::chrono::milliseconds patience,
+                                        const WarnOfWait& warn = {});
 
 // A wire over MPI, from the module braid-mpi.so beside the program. Throws InputError saying what
 // to install if there is none.

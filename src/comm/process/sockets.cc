@@ -108,14 +108,21 @@ Socket accept_next(const Listener& listener, std::chrono::milliseconds patience)
   return Socket(::accept4(listener.socket.get(), nullptr, nullptr, SOCK_CLOEXEC));
 }
 
-Socket connect_to(const std::string& host, int port) {
+void check_host(const std::string& host) { (void)look_up(host, /*port=*/1, SOCK_STREAM); }
+
+Socket connect_to(const std::string& host, int port, std::chrono::milliseconds patience) {
+  const auto allowed = std::clamp<std::int64_t>(patience.count(), 1, 1000 * kPatience.tv_sec);
+  const timeval limit{.tv_sec = allowed / 1000, .tv_usec = allowed % 1000 * 1000};
   const auto found = look_up(host, port, SOCK_STREAM);
   for (const auto* a = found.get(); a; a = a->ai_next) {
     Socket socket(::socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
     if (!socket.is_open()) continue;
     // Also limits connect().
-    ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &kPatience, sizeof kPatience);
-    if (::connect(socket.get(), a->ai_addr, a->ai_addrlen) == 0) return socket;
+    ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
+    if (::connect(socket.get(), a->ai_addr, a->ai_addrlen) == 0) {
+      ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &kPatience, sizeof kPatience);
+      return socket;
+    }
   }
   throw Error(text_of("cannot connect to ", host, " port ", port, ": ", socket_error()));
 }

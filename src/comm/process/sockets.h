@@ -38,8 +38,13 @@ Listener listen_anywhere();
 // The next connection; closed if none came in time.
 Socket accept_next(const Listener& listener, std::chrono::milliseconds patience);
 
-// Throws Error naming host, port and reason; waits 5 s at most.
-Socket connect_to(const std::string& host, int port);
+// Throws Error naming host, port and reason; waits 5 s at most, or for `patience` if that is less.
+Socket connect_to(const std::string& host, int port,
+                  std::chrono::milliseconds patience = std::chrono::seconds(5));
+
+// Throws Error naming the host if no address of it can be found. A look-up may take the resolver's
+// own time.
+void check_host(const std::string& host);
 
 // Why the last call failed, from errno.
 std::string socket_error();

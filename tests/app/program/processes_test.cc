@@ -115,7 +115,8 @@ TEST_F(Processes, RefuseALayoutForAnotherNumberOfRanks) {
   EXPECT_EQ(ranks[0].exit_code, 2);
   EXPECT_EQ(ranks[0].err,
             "braid: dp 1 x cfg 1 x layers 1 x ring 1 x ulysses 1 x tp 3 = 3, but torchrun started "
-            "2 ranks\n");
+            "2 ranks; if no launcher started this process, WORLD_SIZE is left over from another: "
+            "BRAID_LAUNCHER=none ignores it\n");
   EXPECT_EQ(ranks[1].exit_code, 2);
   EXPECT_EQ(ranks[1].err, "");
   EXPECT_TRUE(files().empty());
@@ -222,7 +223,7 @@ TEST_F(SlowMpi, MakesThePictureOfOneRankInMoreLayouts) {
 TEST_F(Mpi, EndsWithTheFirstRanksSentence) {
   const auto finished = mpirun(2, picture("x.png", {"--tp", "4"}));
   EXPECT_EQ(finished.exit_code, 2);
-  EXPECT_THAT(finished.err, HasSubstr("tp 4 = 4, but mpirun started 2 ranks\n"));
+  EXPECT_THAT(finished.err, HasSubstr("tp 4 = 4, but mpirun started 2 ranks; if no launcher"));
 }
 
 }  // namespace braid::processes_test
