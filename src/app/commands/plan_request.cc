@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "pipeline/model.h"
 #include "pipeline/pictures/check_pictures.h"
+#include "pipeline/settings.h"
 
 namespace braid {
 namespace {
@@ -55,7 +56,8 @@ PlanJob job_of(const PlanFlags& f) {
   job.text_tokens = f.text_tokens.value_or(job.text_tokens);
   job.batch_size = f.batch_size;
   job.num_pictures = f.num_pictures;
-  if (f.true_cfg > 1) job.branches = 2;
+  const Request guided{.true_cfg = f.true_cfg, .guidance = f.guidance};
+  job.branches = f.true_cfg > 1 ? 2 : num_branches(guided, limits);
   job.layout = f.sharing;
   require_chosen_bits(f.options.memory);
   for (const auto& device : devices_named("--devices", f.devices))

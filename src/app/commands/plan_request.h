@@ -16,6 +16,7 @@ struct PlanFlags {
   std::optional<int> width = {}, height = {}, steps = {}, text_tokens = {};
   int batch_size = 1, num_pictures = 1;
   double true_cfg = 1;
+  std::optional<double> guidance = {};                 // the model's own scale
   std::filesystem::path init = {};                     // empty: none
   std::vector<std::filesystem::path> references = {};  // only their sizes count
   Layout sharing = {};                                 // what is shared, without degrees

@@ -83,6 +83,12 @@ void add_picture_flags(FlagReader& read, PlanFlags& f) {
             [&](const std::string& flag, const std::string& text) {
               f.true_cfg = finite_number(flag, text);
             });
+  read.text("--guidance", "SCALE", "Picture",
+            "The model's own scale, as for generate: where it is that of true\n"
+            "guidance, 1 saves the second evaluation. Default: the model's",
+            [&](const std::string& flag, const std::string& text) {
+              f.guidance = finite_number(flag, text);
+            });
 }
 
 void add_device_flags(FlagReader& read, PlanFlags& f) {

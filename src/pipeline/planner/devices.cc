@@ -4,7 +4,9 @@
 #include <charconv>
 #include <cmath>
 #include <optional>
+#include <string_view>
 
+#include "base/ascii.h"
 #include "base/control_group.h"
 #include "base/cpu.h"
 #include "base/error.h"
@@ -153,6 +155,18 @@ std::optional<double> number_of(const std::string& text, std::string& unit) {
   return value;
 }
 
+// Bytes of a unit in lower case, 0 if it is none: "gb", "g", "gib", after a space or not. A letter
+// alone is a power of ten: the smaller amount is the safer one.
+double scale_of(std::string unit) {
+  while (unit.starts_with(' ')) unit.erase(0, 1);
+  constexpr std::string_view kLetters = "kmgt";
+  const auto power = unit.empty() ? kLetters.npos : kLetters.find(unit.front());
+  if (power == kLetters.npos) return 0;
+  const auto rest = unit.substr(1);
+  if (rest.empty() || rest == "b") return std::pow(1000.0, double(power + 1));
+  return rest == "i" || rest == "ib" ? std::pow(1024.0, double(power + 1)) : 0;
+}
+
 }  // namespace
 
 std::vector<DeviceSpec> devices_named(const std::string& flag, const std::string& text) {
@@ -208,13 +222,9 @@ double host_speed(const DeviceSpec& device) {
 double bytes_named(const std::string& flag, const std::string& text) {
   std::string unit;
   const auto value = number_of(text, unit);
-  const double scale = unit == "GB"    ? kGB
-                       : unit == "GiB" ? kGiB
-                       : unit == "MB"  ? 1e6
-                       : unit == "MiB" ? 1024.0 * 1024
-                                       : 0;
-  require(value && scale > 0, flag, " should be an amount of memory such as 16GB, it is '", text,
-          "'");
+  const auto scale = scale_of(ascii_lower_case(unit));
+  require(value && scale > 0, flag,
+          " should be an amount of memory such as 16GB, 16GiB or 800MB, it is '", text, "'");
   return *value * scale;
 }
 

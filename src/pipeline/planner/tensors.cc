@@ -51,24 +51,29 @@ PlannedTensor::Kind kind_of(const AskedTensor& asked, const std::vector<std::str
   return is_dense ? PlannedTensor::Kind::kDense : PlannedTensor::Kind::kNumbers;
 }
 
-// How the tensor is kept. A share that begins or ends within a block keeps the whole block.
-Block kept_of(const AskedTensor& asked, Coded coded) {
-  const Block as_numbers{.numbers = 1, .bytes = std::int64_t(c10::elementSize(asked.dtype))};
+// Says how the tensor is kept.
+void add_form(const AskedTensor& asked, Coded coded, PlannedTensor& t) {
+  t.kept = {.numbers = 1, .bytes = t.element_bytes};
   if (coded == Coded::kWidened || asked.kind != AskedTensor::Kind::kMatrix || asked.stored.empty())
-    return as_numbers;
+    return;
   std::vector<Piece> pieces;
   for (const auto& stored : asked.stored) pieces.push_back({&stored, {}});
-  return kept_as_stored(pieces, {}) ? block_of(asked.stored.front().entry.type) : as_numbers;
+  const auto kept = kept_as_stored(pieces, {});
+  if (!kept) return;
+  t.kept = block_of(asked.stored.front().entry.type);
+  t.has_row_scales = kept->has_scales;
 }
 
 // A weight that an adapter is fused into is kept as numbers.
 void add_changes(const AdapterChanges& changes, const SurveyOptions& options, PlannedTensor& t) {
   if (changes.changes.empty()) return;
   t.is_always_beside = options.adapters == AdapterMode::kBeside;
-  if (options.adapters != AdapterMode::kFused && changes.are_products())
+  if (options.adapters != AdapterMode::kFused && changes.are_products()) {
     t.beside_rank = changes.rank();
-  else
-    t.kept = {.numbers = 1, .bytes = t.element_bytes};
+    return;
+  }
+  t.kept = {.numbers = 1, .bytes = t.element_bytes};
+  t.has_row_scales = false;
 }
 
 // A dense layer's weight has a page of its own, a convolution both its tensors.
@@ -110,7 +115,7 @@ PartTensors planned(const std::vector<AskedTensor>& asked, const Part& described
          .columns = c10::multiply_integers(a.shape) / std::max<std::int64_t>(1, rows),
          .element_bytes = std::int64_t(c10::elementSize(a.dtype)),
          .kind = kind_of(a, options.keep_dense),
-         .kept = kept_of(a, options.coded),
+         .kept = {},
          .shared = shared_by(sharding, a),
          .block = place      ? last
                   : last < 0 ? -1
@@ -119,6 +124,7 @@ PartTensors planned(const std::vector<AskedTensor>& asked, const Part& described
          .use = a.use,
          .parts = sharding ? sharding->parts : std::vector<std::int64_t>(),
          .unit = sharding ? sharding->unit : 0});
+    add_form(a, options.coded, part.tensors.back());
     add_changes(changes.of(a), options, part.tensors.back());
   }
   return part;
@@ -189,6 +195,19 @@ std::int64_t rows_of(const PlannedTensor& t, int ranks, int rank) {
 std::int64_t columns_of(const PlannedTensor& t, int ranks, int rank) {
   const bool is_shared = t.shared == PlannedTensor::Shared::kColumns;
   return is_shared ? share_of_width(t, t.columns, ranks, rank) : t.columns;
+}
+
+std::int64_t kept_row_bytes(const PlannedTensor& t, int ranks, int rank) {
+  const auto [numbers, bytes] = t.kept;
+  if (t.shared != PlannedTensor::Shared::kColumns) return t.columns / numbers * bytes;
+  std::int64_t blocks = 0, begin = 0;
+  for (const auto width : t.parts.empty() ? std::vector{t.columns} : t.parts) {
+    const auto share = share_of_part(width, t.unit, rank, ranks);
+    const auto first = (begin + share.begin) / numbers;
+    blocks += (begin + share.begin + share.count + numbers - 1) / numbers - first;
+    begin += width;
+  }
+  return blocks * bytes;
 }
 
 std::int64_t numbers_of(const PlannedTensor& t, int ranks, int rank) {

@@ -18,6 +18,7 @@ struct PlannedTensor {
   enum class Kind { kNumbers, kDense, kCodes } kind;  // dense: a quantisable matrix
   // The form of a dense matrix that is not quantised: its file's blocks, or numbers.
   Block kept;
+  bool has_row_scales = false;  // float32, beside the codes of its file
   // Among tensor parallel ranks; kGathered: by rows, and every rank gets all outputs.
   enum class Shared { kNot, kRows, kGathered, kColumns } shared;
   std::int64_t block;  // in the order of use; -1: before the blocks; the number of blocks: after
@@ -64,6 +65,10 @@ ModelTensors survey_model(const Family& family, const SurveyOptions& options,
 std::int64_t numbers_of(const PlannedTensor& tensor, int ranks, int rank = 0);
 std::int64_t rows_of(const PlannedTensor& tensor, int ranks, int rank);
 std::int64_t columns_of(const PlannedTensor& tensor, int ranks, int rank);
+
+// The bytes of a row of the share as it is kept: whole blocks, also where a rank's columns begin or
+// end within one.
+std::int64_t kept_row_bytes(const PlannedTensor& tensor, int ranks, int rank);
 
 // Parameters of each block, in order of use: of a surveyed part, and of a family's denoiser.
 std::vector<std::int64_t> block_parameters(const PartTensors& part);

@@ -68,6 +68,34 @@ TEST(PlannedBytes, OfCodesHaveTheScalesOfTheirForm) {
   EXPECT_EQ(bytes(Quantize::kInt8) - bytes(Quantize::kInt8V1), 2 * kRows);
 }
 
+// 96 columns of Q8_0, blocks of 32 numbers in 34 bytes: each of two ranks keeps two whole blocks of
+// the three. float8 has a scale for each row.
+TEST(PlannedBytes, OfCodesInFilesHaveWholeBlocksAndRowScales) {
+  using Shared = PlannedTensor::Shared;
+  const auto bytes = [](Block kept, bool has_scales, Shared shared, int tp_rank) {
+    PartTensors part{.tensors = {{.layer = "a",
+                                  .rows = 10,
+                                  .columns = 96,
+                                  .element_bytes = kElement,
+                                  .kind = PlannedTensor::Kind::kDense,
+                                  .kept = kept,
+                                  .has_row_scales = has_scales,
+                                  .shared = shared,
+                                  .block = -1,
+                                  .leaf = -1,
+                                  .use = PageUse::kRepeated}},
+                     .lists = {}};
+    return pages_of(part, {.tp = 2, .tp_rank = tp_rank}, {}).outside;
+  };
+  for (const int rank : {0, 1}) {
+    EXPECT_EQ(bytes({32, 34}, false, Shared::kColumns, rank), 10 * 2 * 34);
+    EXPECT_EQ(bytes({32, 34}, false, Shared::kRows, rank), 5 * 3 * 34);
+    EXPECT_EQ(bytes({1, 1}, true, Shared::kColumns, rank), 10 * (48 + 4));
+    EXPECT_EQ(bytes({1, 1}, true, Shared::kRows, rank), 5 * (96 + 4));
+    EXPECT_EQ(bytes({1, kElement}, false, Shared::kNot, rank), 10 * 96 * kElement);
+  }
+}
+
 TEST(PlannedBytes, OfSharedTextEncodersAreDivided) {
   auto job = with_pages({.text = OffloadMode::kBlock});
   const auto alone = bytes_of(job, {.tp = 2}).pages;

@@ -198,7 +198,11 @@ TEST(AmountsOfMemory, AreInTheUnitsTheyName) {
   EXPECT_EQ(bytes_named("--memory", "1.5GiB"), 1.5 * 1024 * 1024 * 1024);
   EXPECT_EQ(bytes_named("--memory", "16MB"), 16e6);
   EXPECT_EQ(bytes_named("--memory", "2MiB"), 2.0 * 1024 * 1024);
-  for (const char* text : {"16", "16gb", "GB", "-1GB", "0GB", "1e999GB", "nanGB", "16 GB", ""})
+  for (const char* text : {"6G", "6g", "6gb", "6 GB", "6Gb", "6000MB", "6e6K", "0.006T"})
+    EXPECT_DOUBLE_EQ(bytes_named("--memory", text), 6e9) << text;
+  for (const char* text : {"6GiB", "6gib", "6 Gi", "6144MiB"})
+    EXPECT_EQ(bytes_named("--memory", text), 6.0 * 1024 * 1024 * 1024) << text;
+  for (const char* text : {"16", "GB", "-1GB", "0GB", "1e999GB", "nanGB", "16 G B", "6 GBit", ""})
     EXPECT_THROW(bytes_named("--memory", text), InputError) << text;
 }
 

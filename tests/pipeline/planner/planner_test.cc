@@ -217,7 +217,7 @@ TEST(Devices, RefuseWhatIsNotKnownWithWhatIs) {
   for (const auto* const text : {"", "0xh100", "-1xh100", "1025xh100", "600xh100,600xl4", "h100,"})
     EXPECT_THAT(message([&] { devices_named("--devices", text); }), HasSubstr("--devices should"))
         << text;
-  for (const auto* const text : {"16", "GB", "-1GB", "16TB", "infGB", "16 GB"})
+  for (const auto* const text : {"16", "GB", "-1GB", "16PB", "infGB", "16 G B"})
     EXPECT_THAT(message([&] { bytes_named("--memory", text); }), HasSubstr("such as 16GB")) << text;
   for (const auto* const text : {"pcie9", "0", "-3", "nan", "3MB/s"})
     EXPECT_THAT(message([&] { link_named("--link", text, false); }), HasSubstr("pcie3, pcie4"))

@@ -21,11 +21,16 @@ bool is_kept_coded(const PlannedTensor& t) {
 // The tensor, or its codes and scales, each aligned as in a page.
 std::int64_t bytes_of(const PlannedTensor& t, const PartShare& share, Quantize form,
                       std::int64_t alignment) {
-  const auto numbers = numbers_of(t, share.tp, share.tp_rank);
-  if (!is_quantised(t, form)) return round_up(numbers / t.kept.numbers * t.kept.bytes, alignment);
-  const auto scale = form == Quantize::kInt8V1 ? t.element_bytes : std::int64_t(sizeof(float));
-  return round_up(numbers, alignment) +
-         round_up(rows_of(t, share.tp, share.tp_rank) * scale, alignment);
+  const auto rows = rows_of(t, share.tp, share.tp_rank);
+  constexpr auto kFloat = std::int64_t(sizeof(float));
+  if (!is_quantised(t, form)) {
+    const auto stored = rows * kept_row_bytes(t, share.tp, share.tp_rank);
+    return round_up(stored, alignment) +
+           (t.has_row_scales ? round_up(rows * kFloat, alignment) : 0);
+  }
+  const auto scale = form == Quantize::kInt8V1 ? t.element_bytes : kFloat;
+  return round_up(numbers_of(t, share.tp, share.tp_rank), alignment) +
+         round_up(rows * scale, alignment);
 }
 
 // Of adapters beside the tensor: what multiplies the share's columns, scales, what makes its rows.
