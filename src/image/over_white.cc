@@ -23,6 +23,14 @@ Pixels over_white(const RgbaPixels& image) {
   return out;
 }
 
+Pixels without_transparency(const RgbaPixels& image) {
+  const auto count = image.rgba.size() / 4;
+  Pixels out{image.width, image.height, std::vector<std::uint8_t>(count * 3)};
+  for (std::size_t i = 0; i < count; ++i)
+    for (std::size_t c = 0; c < 3; ++c) out.rgb[3 * i + c] = image.rgba[4 * i + c];
+  return out;
+}
+
 Pixels transparency(const RgbaPixels& image) {
   Pixels out{image.width, image.height, {}};
   for (std::size_t i = 3; i < image.rgba.size(); i += 4)

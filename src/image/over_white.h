@@ -17,10 +17,14 @@ struct RgbaPixels {
 // Pasted on white as Pillow does it, bit for bit.
 Pixels over_white(const RgbaPixels& image);
 
+// The colours alone, also of pixels that cannot be seen: Pillow's convert("RGB"), and the first
+// half of its convert("L").
+Pixels without_transparency(const RgbaPixels& image);
+
 // The transparency of each pixel as grey: white is fully transparent.
 Pixels transparency(const RgbaPixels& image);
 
-// Either of the two functions above.
+// One of the functions above.
 using Flatten = Pixels(const RgbaPixels&);
 
 // As in a file's header; an upright picture may have its sides exchanged.

@@ -51,9 +51,14 @@ StoredSize stored_size(std::string_view bytes, const std::string& source) {
   return {header.width, header.height};
 }
 
-Pixels decode_picture(std::string_view bytes, const std::string& source, std::uint64_t max_pixels) {
+Pixels decode_picture(std::string_view bytes, const std::string& source, std::uint64_t max_pixels,
+                      Flatten& flatten) {
   if (is_jpeg(bytes)) return decode_jpeg(bytes, source, max_pixels);
-  return decode_as(bytes, source, max_pixels, over_white);
+  return decode_as(bytes, source, max_pixels, flatten);
+}
+
+Pixels decode_meaning(std::string_view bytes, const std::string& source, std::uint64_t max_pixels) {
+  return decode_picture(bytes, source, max_pixels, without_transparency);
 }
 
 std::optional<Pixels> decode_transparency(std::string_view bytes, const std::string& source,

@@ -10,10 +10,16 @@
 
 namespace braid {
 
-// The pixels of a PNG, JPEG or WebP as RGB over white, upright according to its EXIF data. Colour
-// profiles are ignored. Throws InputError naming `source` for anything else, for animations, and
-// for files that are damaged, truncated or exceed `max_pixels`, before allocating memory for them.
+// The pixels of a PNG, JPEG or WebP as RGB over white, or as `flatten` makes them, upright
+// according to its EXIF data. Colour profiles are ignored. Throws InputError naming `source` for
+// anything else, for animations, and for files that are damaged, truncated or exceed `max_pixels`,
+// before allocating memory for them.
 Pixels decode_picture(std::string_view bytes, const std::string& source,
+                      std::uint64_t max_pixels = kMaxPixels, Flatten& flatten = over_white);
+
+// The same for a picture whose black and white mean something: a mask, or one that a model follows.
+// Its transparency is ignored, as by diffusers, which uses Pillow's convert().
+Pixels decode_meaning(std::string_view bytes, const std::string& source,
                       std::uint64_t max_pixels = kMaxPixels);
 
 // Reads the header only. Throws InputError naming `source` for anything but PNG, JPEG and WebP.

@@ -3,6 +3,7 @@
 
 #include "base/file.h"
 #include "image/exif.h"
+#include "image/mask.h"
 #include "image/orientation.h"
 #include "image/picture_file.h"
 #include "make_png.h"
@@ -51,7 +52,7 @@ INSTANTIATE_TEST_SUITE_P(Files, AsPillow,
                                          "turned2.jpg", "turned3.jpg", "turned4.jpg", "turned5.jpg",
                                          "turned6.jpg", "turned7.jpg", "turned8.jpg", "lossy.webp",
                                          "clear.webp", "turned.webp", "turned.png", "clear.png",
-                                         "palette.png"),
+                                         "palette.png", "clear_grey.png"),
                          [](const auto& info) {
                            auto name = info.param;
                            std::replace(name.begin(), name.end(), '.', '_');
@@ -76,6 +77,15 @@ TEST(PictureFile, TellsWhatIsTransparent) {
   EXPECT_TRUE(decode_transparency(file("clear.webp"), "it").has_value());
   for (const auto* const name : {"plain.jpg", "turned.png", "lossy.webp"})
     EXPECT_FALSE(decode_transparency(file(name), "it").has_value()) << name;
+}
+
+TEST(PictureFile, TakesBlackAndWhiteAsPillowDoesWhateverIsTransparent) {
+  for (const auto* const name : {"clear.png", "clear.webp", "clear_grey.png", "palette.png"}) {
+    const auto want = decode_png(file(name + ".levels.png"s), "expected");
+    EXPECT_EQ(luma(decode_meaning(file(name), name)), luma(want)) << name;
+  }
+  const auto photo = file("turned6.jpg");
+  EXPECT_EQ(decode_meaning(photo, "it").rgb, decode_picture(photo, "it").rgb);
 }
 
 TEST(PictureFile, RefusesAnimations) {

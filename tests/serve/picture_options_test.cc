@@ -1,6 +1,7 @@
 // The fields beside pictures, and what files record of them.
 #include <gmock/gmock.h>
 
+#include "base/file.h"
 #include "base/sha256.h"
 #include "image/picture_file.h"
 #include "test_server.h"
@@ -94,6 +95,21 @@ TEST_F(PictureOptions, AreRefusedByName) {
   expect_refused("/v1/jobs", {{"reference_scale", {1, 2}}}, "reference_scale", "there are 2 for 0");
   expect_refused("/v1/jobs", {{"reference_cache", "on"}}, "reference_cache", "auto, off");
   expect_refused("/v1/jobs", {{"padding_crop", -1}}, "padding_crop", "-1");
+}
+
+// As Pillow's convert("L"), which diffusers' pipelines and the web UI's clients count on.
+TEST_F(PictureOptions, TakeMasksAndControlsWithoutTheirTransparency) {
+  const auto clear =
+      read_file(std::filesystem::path(BRAID_SOURCE_DIR) / "tests/data/pictures/clear.png");
+  const auto want = decode_meaning(clear, "clear.png").rgb;
+  ASSERT_NE(want, decode_picture(clear, "clear.png").rgb);
+  EXPECT_EQ(pictures_of("/v1/jobs", {{"init", one_}, {"mask", base64(clear)}}).mask->rgb, want);
+  EXPECT_EQ(pictures_of("/v1/jobs", {{"control", base64(clear)}}).controls.at(0).picture.rgb, want);
+  EXPECT_EQ(pictures_of("/sdapi/v1/img2img", {{"init_images", {one_}}, {"mask", base64(clear)}})
+                .mask->rgb,
+            want);
+  EXPECT_EQ(pictures_of("/v1/jobs", {{"init", base64(clear)}}).init->rgb,
+            decode_picture(clear, "clear.png").rgb);
 }
 
 // The checksums are those of the web UI's resize_image with Pillow.

@@ -4,6 +4,7 @@ usage: python dump_pictures.py [OUT]
 
 NAME: a picture; NAME.expected.png: its pixels, upright, over white.
 clear.png.transparency.png: how transparent its pixels are.
+NAME.levels.png: what a mask or a picture to follow means, Pillow's convert("L").
 resized.json: checksums of colours()'s picture resized by Pillow. blurred.json: the same, blurred.
 masks.json: how diffusers crops what a mask of grey steps marks from colours()'s picture, and pastes
 the crop's negative back.
@@ -109,6 +110,7 @@ def main():
     save(out, "turned.webp", scene(21, 10), quality=60, exif=exif(6))
     save(out, "turned.png", scene(13, 6), exif=exif(8))
     save(out, "clear.png", scene(17, 9, alpha=True))
+    save(out, "clear_grey.png", scene(15, 11, alpha=True).convert("LA"))
     save(out, "palette.png", scene(17, 9).quantize(13), transparency=3)
     frames = [scene(12, 8), scene(12, 8).rotate(180)]
     frames[0].save(out / "animated.webp", save_all=True, append_images=frames[1:])
@@ -123,6 +125,8 @@ def main():
          "crc32": checksum(colours(*size).filter(ImageFilter.GaussianBlur(radius)))}
         for size in ((1, 1), (7, 5), (64, 48), (3, 100)) for radius in (0, 0.3, 1, 4, 7.7, 33, 120)])
     write_cases(out / "masks.json", [mask_case(*case) for case in MASKS])
+    for name in ("clear.png", "clear.webp", "clear_grey.png", "palette.png"):
+        Image.open(out / name).convert("L").save(out / (name + ".levels.png"))
     alpha = Image.open(out / "clear.png").getchannel("A")
     ImageOps.invert(alpha).convert("RGB").save(out / "clear.png.transparency.png")
 

@@ -21,14 +21,19 @@ Otherwise of_control(const std::vector<Value>& values, std::size_t i, Otherwise 
 
 InputPictures read_input_pictures(const PictureFlags& flags) {
   InputPictures in;
-  const auto read = [&](const char* role, const std::filesystem::path& path) {
+  const auto read = [&](const char* role, const std::filesystem::path& path,
+                        Flatten& flatten = over_white) {
     const auto bytes = read_file(path);
     in.files.push_back(
         {.role = role, .name = path.filename().string(), .sha256 = sha256_hex(bytes)});
-    return decode_picture(bytes, path.string(), flags.max_pixels);
+    return decode_picture(bytes, path.string(), flags.max_pixels, flatten);
+  };
+  // Their black and white mean something: transparency is ignored, as Pillow's convert() does.
+  const auto read_meaning = [&](const char* role, const std::filesystem::path& path) {
+    return read(role, path, without_transparency);
   };
   if (!flags.init.empty()) in.pictures.init = read("init", flags.init);
-  if (!flags.mask.empty()) in.pictures.mask = read("mask", flags.mask);
+  if (!flags.mask.empty()) in.pictures.mask = read_meaning("mask", flags.mask);
   if (flags.mask_is_alpha) {
     require(!flags.init.empty(), "--mask alpha needs --init");
     in.pictures.mask =
@@ -46,7 +51,7 @@ InputPictures read_input_pictures(const PictureFlags& flags) {
     in.pictures.reference_scales = scales;
   for (std::size_t i = 0; i < flags.controls.size(); ++i)
     in.pictures.controls.push_back(
-        {.picture = read("control", flags.controls[i]),
+        {.picture = read_meaning("control", flags.controls[i]),
          .scale = of_control(flags.control_scales, i, 1.0),
          .from = of_control(flags.control_from, i, 0.0),
          .to = of_control(flags.control_to, i, 1.0),

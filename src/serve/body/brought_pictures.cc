@@ -42,7 +42,10 @@ const char* role_name(Role role) {
 
 Pixels decoded_in(Role role, const std::string& bytes, const std::string& source) {
   auto holes = role == Role::kHoles ? decode_transparency(bytes, source) : std::nullopt;
-  return holes ? std::move(*holes) : decode_picture(bytes, source);
+  if (holes) return std::move(*holes);
+  const bool means_something =
+      role == Role::kMask || role == Role::kHoles || role == Role::kControl;
+  return means_something ? decode_meaning(bytes, source) : decode_picture(bytes, source);
 }
 
 // At most one file where there may be one.

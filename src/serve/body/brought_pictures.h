@@ -20,7 +20,9 @@ class UndecodedPictures {
   explicit UndecodedPictures(const RequestBounds& bounds)
       : most_pixels_(std::uint64_t(bounds.max_input_pixels)), pixels_left_(most_pixels_) {}
 
-  // kHoles is a mask whose transparent pixels are drawn anew, or its white ones if it is opaque.
+  // Masks and pictures to follow have their colours without transparency, as Pillow's convert()
+  // makes them; the others are laid over white. kHoles is a mask whose transparent pixels are drawn
+  // anew, or its white ones if it is opaque.
   enum class Role { kInit, kMask, kHoles, kReference, kControl };
   // Throws ApiError naming the field if the file is no picture, or 413 if the pixels of all are too
   // many.

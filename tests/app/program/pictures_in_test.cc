@@ -2,6 +2,7 @@
 #include "base/file.h"
 #include "base/sha256.h"
 #include "has_match.h"
+#include "image/make_png.h"
 #include "image/png.h"
 #include "workplace.h"
 
@@ -38,6 +39,30 @@ TEST_F(PicturesIn, AreNamedInTheFile) {
   EXPECT_THAT(text, Contains(Pair("init_sha256", digest)));
   EXPECT_THAT(text, Contains(Pair("mask", "mask.in")));
   EXPECT_THAT(text, Contains(Pair("strength", "0.5")));
+}
+
+// White strokes on a transparent layer, as painting programs save them.
+TEST_F(PicturesIn, WithAMeaningAreTakenWithoutTheirTransparency) {
+  make("photo.in", 64, 64, 230);
+  std::string layer;
+  std::vector<std::uint8_t> rgb;
+  for (int y = 0; y < 64; ++y) {
+    layer += '\0';
+    for (int x = 0; x < 64; ++x) {
+      layer += x < 32 ? std::string(4, '\0') : "\xff\xff\xff\x80";
+      rgb.insert(rgb.end(), 3, x < 32 ? 0 : 255);
+    }
+  }
+  write("layer.in", png_of(ihdr(64, 64, 8, 6), layer));
+  write("opaque.in", encode_png(64, 64, rgb));
+  const auto latents = [&](const std::string& mask) {
+    EXPECT_EQ(draw({"a", "--init", "photo.in", "--mask", mask, "--strength", "0.8", "--dump", "d",
+                    "--size", "64x64"})
+                  .exit_code,
+              0);
+    return read_file(folder_ / "d");
+  };
+  EXPECT_EQ(latents("layer.in"), latents("opaque.in"));
 }
 
 TEST_F(PicturesIn, GiveTheirSize) {

@@ -1,14 +1,13 @@
-#include "serve/jobs/order.h"
+#include "image/file_form.h"
 
 #include "image/exif.h"
 #include "image/lossy/lossy_encode.h"
 #include "image/parameters.h"
 
-namespace braid::serve {
+namespace braid {
 
-using Format = FileForm::Format;
-
-const char* format_name(Format format) {
+const char* format_name(FileForm::Format format) {
+  using Format = FileForm::Format;
   return format == Format::kJpeg ? "jpeg" : format == Format::kWebp ? "webp" : "png";
 }
 
@@ -18,10 +17,11 @@ std::string content_type_of(const FileForm& form) {
 
 std::string encoded(const FileForm& form, int width, int height, std::span<const std::uint8_t> rgb,
                     const PngText& text) {
+  using Format = FileForm::Format;
   if (form.format == Format::kPng) return encode_png(width, height, rgb, text);
   const auto exif = text.empty() ? std::string() : exif_of_comment(parameters_of(text));
   const auto encode = form.format == Format::kJpeg ? encode_jpeg : encode_webp;
   return encode(width, height, rgb, form.quality, exif);
 }
 
-}  // namespace braid::serve
+}  // namespace braid

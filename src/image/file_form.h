@@ -1,0 +1,25 @@
+// The format of a picture's file, and pictures encoded in it.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "image/png.h"
+
+namespace braid {
+
+// PNGs carry text on how a picture was made as chunks, the other formats as EXIF data: the lines
+// that AUTOMATIC1111's web UI writes.
+struct FileForm {
+  enum class Format { kPng, kJpeg, kWebp } format = Format::kPng;
+  int quality = 100;  // 0 to 100; not for PNG
+};
+
+const char* format_name(FileForm::Format format);   // "png"
+std::string content_type_of(const FileForm& form);  // "image/png"
+
+// Throws InputError for sizes that the format does not support.
+std::string encoded(const FileForm& form, int width, int height, std::span<const std::uint8_t> rgb,
+                    const PngText& text = {});
+
+}  // namespace braid
