@@ -12,7 +12,9 @@
 #include "base/control_group.h"
 
 int main(int argc, char** argv) {
-  if (argc == 2 && std::strcmp(argv[1], "--version") == 0)
+  const bool asks_for_version =
+      argc == 2 && (std::strcmp(argv[1], "--version") == 0 || std::strcmp(argv[1], "-V") == 0);
+  if (asks_for_version)
     return std::puts("braid " BRAID_VERSION) < 0 || std::fflush(stdout) != 0 ? 1 : 0;
   std::error_code failure;
   const auto self = std::filesystem::read_symlink("/proc/self/exe", failure);

@@ -110,6 +110,14 @@ class TemporaryFile {
   }
   int fd() const { return fd_.get(); }
 
+  // False if something has the target's name.
+  bool become_new_target() {
+    if (name_.empty()) return link_as(target_);
+    const bool is_linked = ::link(name_.c_str(), target_.c_str()) == 0;
+    check_written(is_linked || errno == EEXIST);
+    return is_linked;
+  }
+
   void become_target() {
     if (name_.empty() && link_as(target_)) return;
     if (name_.empty()) link_beside_target();
@@ -286,6 +294,14 @@ void write_file(const std::filesystem::path& path, std::string_view contents) {
   write_all(temporary.fd(), contents, path);
   check_written(::fsync(temporary.fd()) == 0, path);
   temporary.become_target();
+}
+
+bool write_new_file(const std::filesystem::path& path, std::string_view contents) {
+  check_name(path);
+  TemporaryFile temporary(path);
+  write_all(temporary.fd(), contents, path);
+  check_written(::fsync(temporary.fd()) == 0, path);
+  return temporary.become_new_target();
 }
 
 void check_can_write(const std::filesystem::path& path) {

@@ -59,6 +59,9 @@ std::string read_stream(int descriptor, const std::string& what, std::uint64_t m
 // system's reason.
 void write_file(const std::filesystem::path& path, std::string_view contents);
 
+// The same, but leaves what is at `path` alone: returns false then.
+bool write_new_file(const std::filesystem::path& path, std::string_view contents);
+
 // Throws the Error that write_file would throw now, except for a full disk. Leaves nothing behind.
 void check_can_write(const std::filesystem::path& path);
 

@@ -43,7 +43,7 @@ def edits(client, braid):
         for file, prompt in (("in.png", SMALL["prompt"]), ("mask.png", "white")):
             subprocess.run([braid, "generate", "-q", prompt, "--size", "64x64", "--steps", "2", "-o", file],
                            cwd=folder, check=True)
-        subprocess.run([braid, "generate", "-q", "a star", "--init", "in.png", "--mask", "mask.png", "--steps",
+        subprocess.run([braid, "generate", "-q", "--overwrite", "always", "a star", "--init", "in.png", "--mask", "mask.png", "--steps",
                         "4", "--seed", "7", "--strength", "0.5"], cwd=folder, check=True)
         wanted = (folder / "braid.png").read_bytes()
         image, mask = folder / "in.png", folder / "mask.png"

@@ -57,7 +57,7 @@ CASES = (
 
 
 def draw(braid, folder, *flags):
-    subprocess.run([braid, "generate", "-q", *flags], cwd=folder, check=True, stdout=subprocess.DEVNULL)
+    subprocess.run([braid, "generate", "-q", "--overwrite", "always", *flags], cwd=folder, check=True, stdout=subprocess.DEVNULL)
     return (folder / "braid.png").read_bytes()
 
 

@@ -21,7 +21,7 @@ WISH = {"prompt": "a red circle", "seed": 3, "steps": 4}
 
 
 def drawn(braid, folder, *flags):
-    command = [braid, "generate", "-q", WISH["prompt"], "--seed", "3", "--steps", "4", *flags]
+    command = [braid, "generate", "-q", "--overwrite", "always", WISH["prompt"], "--seed", "3", "--steps", "4", *flags]
     subprocess.run(command, cwd=folder, check=True, stdout=subprocess.DEVNULL)
     return (folder / "braid.png").read_bytes()
 

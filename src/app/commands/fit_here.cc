@@ -1,8 +1,11 @@
 #include "app/commands/fit_here.h"
 
+#include <limits>
+
 #include "app/commands/fitted_in_files.h"
 #include "app/flags/memory_words.h"
 #include "app/print/readable.h"
+#include "base/error.h"
 
 namespace braid {
 namespace {
@@ -41,6 +44,33 @@ std::string fit_here(PipelineOptions options, const std::string& device, const B
   memory.budget = budget;
   return taken(chosen.fit) + ", with " + readable_bytes(double(chosen.fit.files)) +
          " of temporary files and" + flags_of_budget(memory);
+}
+
+std::optional<std::string> shortage_here(const PipelineOptions& options, const Request& request,
+                                         std::int64_t free) {
+  const auto& memory = options.memory;
+  if (free <= 0 || memory.budget.is_set() || !memory.offload.folder.empty()) return {};
+  auto as_it_is = options;
+  as_it_is.memory.budget = {.device = std::numeric_limits<std::int64_t>::max(),
+                            .fixed = {true, true, true, true, true},
+                            .is_implied = true};
+  const auto predicted = fitted(as_it_is, request);
+  if (!predicted.is_on_host || predicted.fit.device_peak <= free) return {};
+  constexpr double kLeftAlone = 0.95;  // of what is free
+  const auto amount = std::int64_t(kLeftAlone * double(free)) / 1'000'000;
+  auto within = options;
+  within.memory.budget = {.device = amount * 1'000'000};
+  const auto flag = text_of("--memory ", amount, "MB");
+  const auto said =
+      text_of("this is predicted to take ", readable_bytes(double(predicted.fit.device_peak)),
+              " of memory, ", readable_bytes(double(free)), " is free here: ");
+  try {
+    (void)fitted(within, request);
+    return said + flag + " keeps within that";
+  } catch (const DoesNotFit& refusal) {
+    if (files_would_help(refusal)) return said + flag + " keeps within that, with weights in files";
+    return said + flag + " would not do" + help_sentence(refusal, "generate");
+  }
 }
 
 }  // namespace braid

@@ -3,6 +3,7 @@
 #include <ATen/Parallel.h>
 
 #include "app/commands/auto_layout.h"
+#include "app/commands/fit_here.h"
 #include "app/commands/fitted_in_files.h"
 #include "app/files/bundled_model.h"
 #include "app/files/input_pictures.h"
@@ -14,6 +15,7 @@
 #include "app/flags/memory_words.h"
 #include "app/flags/preset_flags.h"
 #include "app/machine/launched.h"
+#include "app/machine/machine_info.h"
 #include "app/machine/stop_signals.h"
 #include "app/print/failure.h"
 #include "app/print/progress.h"
@@ -24,6 +26,7 @@
 #include "base/file.h"
 #include "pipeline/engine.h"
 #include "pipeline/settings.h"
+#include "serve/body/picture_request.h"
 #include "weights/files/safetensors_writer.h"
 
 namespace braid {
@@ -40,6 +43,7 @@ class GenerateRun {
         is_first_(is_first_rank()),
         display_(display_on_standard_error(!is_first_ || flags.verbosity == Verbosity::kQuiet)) {
     if (is_first_) files_.emplace(flags.output, int(request_.prompts.size()) * request_.num_images);
+    if (flags.is_seed_random) request_.seed = serve::random_seed();
   }
 
   void prepare();
@@ -48,11 +52,13 @@ class GenerateRun {
  private:
   int branches(int num_ranks) const;
   void choose_memory();
+  void warn(const std::string& sentence);
   void keep_to_budget();
   void check_dump() const;
   void read_pictures();
   void check_request() const;
   void draw();
+  void share_seed(const Engine& engine);
   void save(const Picture& picture);
   void tell_choices();
   void report() const;
@@ -132,7 +138,14 @@ void GenerateRun::choose_memory() {
   const auto choice = braid::choose_memory(flags_.preset, options_);
   options_.memory = choice.memory;
   if (is_first_ && !choice.said.empty()) display_.say(choice.said);
-  if (options_.memory.budget.is_set()) keep_to_budget();
+  if (options_.memory.budget.is_set()) return keep_to_budget();
+  if (!is_first_ || is_launched()) return;
+  if (const auto shortage = shortage_here(options_, request_, free_host_bytes())) warn(*shortage);
+}
+
+void GenerateRun::warn(const std::string& sentence) {
+  warnings_.push_back(sentence);
+  display_.say("warning: " + sentence);
 }
 
 void GenerateRun::keep_to_budget() {
@@ -173,11 +186,7 @@ Hooks GenerateRun::hooks() {
                 save(picture);
                 picture.rgb = {};  // it is in the file
               },
-          .warning =
-              [this](const std::string& sentence) {
-                warnings_.push_back(sentence);
-                display_.say("warning: " + sentence);
-              },
+          .warning = [this](const std::string& sentence) { warn(sentence); },
           .stop = signals_.token()};
 }
 
@@ -198,6 +207,7 @@ void GenerateRun::draw() {
   hooks.progress({.phase = Phase::kLoad});
   const Engine engine(options_, hooks, Measure::kPeaks);
   display_.finish();
+  if (flags_.is_seed_random) share_seed(engine);
   settings_ = engine.settle(request_, {});
   dtype_ = c10::getDtypeNames(engine.dtype()).first;
   display_.expect_pictures(settings_.num_pictures());
@@ -220,19 +230,23 @@ void GenerateRun::draw() {
   phases_.finish();
 }
 
+// Each process has drawn one: the first rank's counts.
+void GenerateRun::share_seed(const Engine& engine) {
+  if (is_launched()) request_.seed = std::stoull(engine.share(std::to_string(request_.seed)));
+  if (is_first_) display_.say(text_of("seed ", request_.seed));
+}
+
 void GenerateRun::save(const Picture& picture) {
   const auto number = int(saved_.size());
-  const auto path = files_->of_picture(number);
-  const auto png = encode_png(
-      picture.width, picture.height, picture.rgb,
-      text_of_picture(picture, settings_.prompt_of(number), settings_, options_, inputs_));
-  {
+  const auto file =
+      encoded(files_->form(), picture.width, picture.height, picture.rgb,
+              text_of_picture(picture, settings_.prompt_of(number), settings_, options_, inputs_));
+  const auto path = [&] {
     const auto whole = signals_.delay_exit();
-    files_->make_folder();
-    write_file(path, png);
-  }
+    return files_->write(number, file);
+  }();
   saved_.push_back({.path = path, .prompt = picture.prompt, .seed = picture.seed});
-  if (flags_.json) return;
+  if (flags_.json || files_->is_standard_output()) return;
   display_.clear();
   print(path.string() + "\n");
 }

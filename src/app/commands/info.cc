@@ -12,21 +12,22 @@
 #include "app/print/standard_output.h"
 #include "base/error.h"
 #include "base/file.h"
-#include "image/png.h"
+#include "image/picture_file.h"
 #include "pipeline/devices.h"
 #include "weights/adapters/adapter_file.h"
 
 namespace braid {
 namespace {
 
-constexpr std::uint64_t kLargestPng = 1u << 30;  // bytes
+constexpr std::uint64_t kLargestPicture = 1u << 30;  // bytes
 
 OrderedJson picture_info(const std::filesystem::path& path) {
   std::error_code missing;
   require(!std::filesystem::is_directory(path, missing), path.string(),
           " is a folder: braid info --model ", path.string(), " describes a model");
   OrderedJson info = {{"path", path.string()}};
-  for (const auto& [key, value] : read_png_text(read_file(path, kLargestPng), path.string()))
+  for (const auto& [key, value] :
+       read_picture_text(read_file(path, kLargestPicture), path.string()))
     info[key] = value;
   require(info.size() > 1, path.string(), " does not say how it was made: it has no text");
   return info;

@@ -1,8 +1,12 @@
 #include "app/files/output_files.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
+#include <charconv>
 
+#include "app/print/standard_output.h"
 #include "base/ascii.h"
 #include "base/error.h"
 #include "base/file.h"
@@ -13,10 +17,25 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kFewestDigits = 3;
+constexpr const char* kImpliedStem = "braid";
+
+using Format = FileForm::Format;
+
+std::optional<Format> format_of(const std::string& extension) {
+  const auto name = ascii_lower_case(extension);
+  if (name == ".png") return Format::kPng;
+  if (name == ".jpg" || name == ".jpeg" || name == ".jpe" || name == ".jfif") return Format::kJpeg;
+  if (name == ".webp") return Format::kWebp;
+  return {};
+}
+
+const char* extension_of(Format format) {
+  return format == Format::kJpeg ? ".jpg" : format == Format::kWebp ? ".webp" : ".png";
+}
 
 bool is_other_format(const std::string& extension) {
-  constexpr std::array names = {".jpg",  ".jpeg", ".webp", ".gif", ".bmp", ".tif",
-                                ".tiff", ".avif", ".heic", ".jxl", ".ppm", ".svg"};
+  constexpr std::array names = {".gif", ".bmp", ".tif", ".tiff", ".avif", ".heic", ".heif",
+                                ".jxl", ".jp2", ".ppm", ".svg",  ".psd",  ".exr",  ".jxr"};
   return std::find(names.begin(), names.end(), ascii_lower_case(extension)) != names.end();
 }
 
@@ -32,22 +51,99 @@ void require_makeable(const fs::path& folder) {
   if (is_made) fs::remove(outermost, failure);
 }
 
+// Something, maybe a link that leads nowhere, has this name.
+bool is_taken(const fs::path& path) {
+  std::error_code missing;
+  return fs::symlink_status(path, missing).type() != fs::file_type::not_found && !missing;
+}
+
+// NNN of "STEM-NNN.png"; -1 for other names.
+int number_in(const std::string& name, const std::string& stem, const std::string& extension) {
+  if (name.size() <= stem.size() + 1 + extension.size() || !name.starts_with(stem + "-") ||
+      !name.ends_with(extension))
+    return -1;
+  const auto* const begin = name.data() + stem.size() + 1;
+  const auto* const end = name.data() + name.size() - extension.size();
+  constexpr int kMost = 1'000'000'000;
+  int number = 0;
+  const auto [stop, failure] = std::from_chars(begin, end, number);
+  const bool is_number = failure == std::errc() && stop == end && *begin != '-';
+  return is_number && number < kMost ? number : -1;
+}
+
+void check_standard_output(const OutputFlags& flags, int num_pictures) {
+  require(num_pictures == 1, "--output - is one picture, there would be ", num_pictures,
+          ": give a folder");
+  require(!flags.overwrite, "--overwrite has no meaning with --output -, which is standard output");
+  require(
+      !::isatty(STDOUT_FILENO),
+      "--output - writes the picture to standard output, which is a terminal: send it to a file "
+      "or another program, as in braid generate PROMPT -o - > picture.png");
+}
+
 }  // namespace
 
-OutputFiles::OutputFiles(const fs::path& output, int num_pictures) : num_pictures_(num_pictures) {
+OutputFiles::OutputFiles(const OutputFlags& flags, int num_pictures) : num_pictures_(num_pictures) {
+  const auto& output = flags.path;
+  is_standard_output_ = output == "-";
   std::error_code missing;
-  const bool is_folder = !output.has_filename() || fs::is_directory(output, missing);
-  folder_ = is_folder ? output : output.parent_path();
-  if (is_folder && !fs::exists(output, missing)) new_folder_ = output.parent_path();
-  stem_ = is_folder ? "braid" : output.stem().string();
-  extension_ = is_folder ? ".png" : output.extension().string();
-  require(!is_other_format(extension_), "--output should end in .png, it is ", output.string(),
-          ": pictures are written as PNG");
-  // Usually all files can be created if one can; the last has the longest name.
+  is_folder_ = output.empty() || (!is_standard_output_ &&
+                                  (!output.has_filename() || fs::is_directory(output, missing)));
+  folder_ = is_folder_ ? output : output.parent_path();
+  if (is_folder_ && !output.empty() && !fs::exists(output, missing))
+    new_folder_ = output.parent_path();
+  stem_ = is_folder_ ? kImpliedStem : output.stem().string();
+  extension_ = is_folder_ ? "" : output.extension().string();
+  choose_form(flags);
+  if (is_standard_output_) {
+    check_standard_output(flags, num_pictures);
+    return;
+  }
+  choose_overwrite(flags);
+  check_writable();
+}
+
+void OutputFiles::choose_form(const OutputFlags& flags) {
+  const auto told = format_of(extension_);
+  require(!is_other_format(extension_), "--output should end in .png, .jpg or .webp, it is ",
+          flags.path.string());
+  require(!told || !flags.format || told == flags.format, "--format ",
+          flags.format ? format_name(*flags.format) : "", " and --output ", flags.path.string(),
+          " contradict each other");
+  form_.format = flags.format.value_or(told.value_or(Format::kPng));
+  if (is_folder_) extension_ = extension_of(form_.format);
+  if (!flags.quality) return;
+  require(form_.format != Format::kPng,
+          "--quality is for JPEG and WebP: give --format jpeg or webp, too");
+  form_.quality = *flags.quality;
+}
+
+// A file that was named is what to write; in a folder old pictures are kept.
+void OutputFiles::choose_overwrite(const OutputFlags& flags) {
+  overwrite_ = flags.overwrite.value_or(is_folder_ ? Overwrite::kNumber : Overwrite::kAlways);
+  if (overwrite_ == Overwrite::kNumber) first_ = first_free_number();
+  if (overwrite_ != Overwrite::kNever) return;
+  for (int k = 0; k < num_pictures_; ++k)
+    require(!is_taken(of_picture(k)), "--overwrite never: ", of_picture(k).string(),
+            " exists already; always replaces it, number gives the new picture another name");
+}
+
+// Usually all files can be created if one can; the last has the longest name.
+void OutputFiles::check_writable() const {
   if (new_folder_.empty())
-    require_writable("--output", of_picture(num_pictures - 1));
+    require_writable("--output", of_picture(num_pictures_ - 1));
   else
     require_makeable(new_folder_);
+}
+
+int OutputFiles::first_free_number() const {
+  if (num_pictures_ == 1 && !is_taken(folder_ / (stem_ + extension_))) return 0;
+  int last = num_pictures_ == 1 ? 0 : -1;
+  std::error_code missing;
+  const auto folder = folder_.empty() ? fs::path(".") : folder_;
+  for (const auto& entry : fs::directory_iterator(folder, missing))
+    last = std::max(last, number_in(entry.path().filename().string(), stem_, extension_));
+  return last + 1;
 }
 
 void OutputFiles::make_folder() const {
@@ -58,11 +154,31 @@ void OutputFiles::make_folder() const {
 }
 
 fs::path OutputFiles::of_picture(int number) const {
-  if (num_pictures_ == 1) return folder_ / (stem_ + extension_);
-  auto digits = std::to_string(number);
-  const auto width = std::max(std::to_string(num_pictures_ - 1).size(), kFewestDigits);
+  if (is_standard_output_) return "-";
+  if (num_pictures_ == 1 && first_ == 0) return folder_ / (stem_ + extension_);
+  auto digits = std::to_string(first_ + number);
+  const auto width = std::max(std::to_string(first_ + num_pictures_ - 1).size(), kFewestDigits);
   digits.insert(0, width - digits.size(), '0');
   return folder_ / (stem_ + "-" + digits + extension_);
+}
+
+fs::path OutputFiles::write(int number, std::string_view bytes) {
+  make_folder();
+  if (is_standard_output_) {
+    print(bytes);
+    return "-";
+  }
+  if (overwrite_ == Overwrite::kAlways) {
+    write_file(of_picture(number), bytes);
+    return of_picture(number);
+  }
+  // Another program may have made the file since.
+  while (!write_new_file(of_picture(number), bytes)) {
+    check(overwrite_ == Overwrite::kNumber, "cannot write ", of_picture(number),
+          ": it exists since a moment ago, and --overwrite is never");
+    first_ = std::max(first_free_number() - number, first_ + 1);
+  }
+  return of_picture(number);
 }
 
 void require_writable(const std::string& flag, const fs::path& path) {

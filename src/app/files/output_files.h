@@ -2,25 +2,47 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
+#include <string_view>
+
+#include "app/flags/flags.h"
 
 namespace braid {
 
 class OutputFiles {
  public:
-  // `output` is a file; with several pictures NAME-000.png, NAME-001.png, ... for NAME.png. Or it
-  // is a folder, existing or with a name that ends in "/", for braid.png or braid-000.png, ...
-  // Throws InputError unless the files can be created. Leaves nothing behind.
-  OutputFiles(const std::filesystem::path& output, int num_pictures);
+  // `flags.path` is a file; with several pictures NAME-000.png, NAME-001.png, ... for NAME.png. Or
+  // it is a folder, existing or with a name that ends in "/", for braid.png or braid-000.png, ...
+  // Or it is "-", standard output. The extension tells the format unless it is asked for. Throws
+  // InputError unless the files can be created, and for files that exist and may not be replaced.
+  // Leaves nothing behind.
+  OutputFiles(const OutputFlags& flags, int num_pictures);
 
-  // Creates the folder if the name ends in "/" and it is missing. Throws Error.
-  void make_folder() const;
-  std::filesystem::path of_picture(int number) const;  // from 0
+  const FileForm& form() const { return form_; }
+  bool is_standard_output() const { return is_standard_output_; }
+  // Counted from 0. Where files are numbered, a file that another program makes moves the numbers
+  // on.
+  std::filesystem::path of_picture(int number) const;
+
+  // Creates the folder if the name ends in "/" and it is missing, writes the next picture's file
+  // whole, and returns its path. Throws Error.
+  std::filesystem::path write(int number, std::string_view bytes);
 
  private:
+  void choose_form(const OutputFlags& flags);
+  void choose_overwrite(const OutputFlags& flags);
+  void check_writable() const;
+  int first_free_number() const;
+  void make_folder() const;
+
   std::filesystem::path folder_, new_folder_;  // the latter is empty unless it has to be created
   std::string stem_, extension_;
+  FileForm form_;
+  Overwrite overwrite_ = Overwrite::kAlways;
+  bool is_folder_ = false, is_standard_output_ = false;
   int num_pictures_;
+  int first_ = 0;  // the number of the first picture's file
 };
 
 // Throws InputError beginning with `flag` unless a file could be created at `path` now. Leaves

@@ -39,6 +39,14 @@ std::string suggestion(const CLI::App& command, std::string_view flag) {
   return "";
 }
 
+// "help" is "--help", "help COMMAND" is "COMMAND --help".
+std::vector<std::string> with_help_flag(std::vector<std::string> arguments) {
+  if (arguments.empty() || arguments.front() != "help") return arguments;
+  arguments.erase(arguments.begin());
+  arguments.insert(arguments.begin() + (arguments.empty() ? 0 : 1), "--help");
+  return arguments;
+}
+
 // CLI11 reads the next argument as the value of `--flag=`; here the value is empty.
 std::vector<std::string> with_empty_values(int argc, const char* const* argv) {
   std::vector<std::string> arguments;
@@ -51,6 +59,7 @@ std::vector<std::string> with_empty_values(int argc, const char* const* argv) {
     arguments.push_back(is_empty_value ? argument.substr(0, argument.size() - 1) : argument);
     if (is_empty_value) arguments.emplace_back();
   }
+  arguments = with_help_flag(std::move(arguments));
   std::reverse(arguments.begin(), arguments.end());  // the order CLI11 expects
   return arguments;
 }
@@ -70,9 +79,10 @@ std::string wrapped(std::string help) {
 [[noreturn]] void refuse_command(const CLI::App& app, const std::string& first) {
   require(!first.starts_with('-'), "unknown flag ", in_quotes(first), suggestion(app, first),
           ": a command comes first, as in braid generate \"a red circle\"");
-  throw InputError(text_of("unknown command ", in_quotes(first),
-                           ": the commands are generate, serve, verify, bench, plan, convert and "
-                           "info, as in braid generate \"a red circle\""));
+  throw InputError(
+      text_of("unknown command ", in_quotes(first),
+              ": the commands are generate, serve, verify, bench, plan, convert and "
+              "info, as in braid generate \"a red circle\"; braid help COMMAND tells more"));
 }
 
 }  // namespace

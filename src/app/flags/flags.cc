@@ -25,10 +25,12 @@ const char* const kProgramExamples = R"(Examples:
 const char* const kGenerateExamples =
     R"(The path of each picture is printed as soon as the file is complete. Several pictures
 are numbered: NAME-000.png, NAME-001.png, ... The same command makes the same picture.
+A picture says how it was made: braid info FILE.
 
 Examples:
   braid generate "a red circle on a blue background" -o circle.png
   braid generate "a green star" -n 4 --seed 7 -o stars/
+  braid generate "a fox" --seed random --format jpeg -o - | ssh host "cat > fox.jpg"
   braid generate "a cat" --negative-prompt "blurry" --true-cfg 4 --size 512x512
   braid generate "a fox" -m flux1-dev.safetensors --components ~/models/FLUX.1-dev)";
 
@@ -48,7 +50,8 @@ void add_prompt_flags(FlagReader& read, GenerateFlags& f) {
             into(f.request.max_sequence_length, whole_from(1, kMostTextTokens)));
 }
 
-void add_picture_flags(FlagReader& read, Request& r) {
+void add_picture_flags(FlagReader& read, GenerateFlags& f) {
+  auto& r = f.request;
   read.text("--size", "WxH", "Picture",
             "Width and height in pixels, rounded down to multiples of 16.\n"
             "Default: the model's",
@@ -61,8 +64,11 @@ void add_picture_flags(FlagReader& read, Request& r) {
             into(r.guidance, finite_number));
   read.text("--seed", "N", "Picture",
             "Seed of the first picture, 0 to 2^64-1; the next ones take N+1,\n"
-            "N+2, ... Default: 0",
-            into(r.seed, seed_number));
+            "N+2, ... random or -1: another one each time. Default: 0",
+            [&](const std::string& flag, const std::string& text) {
+              f.is_seed_random = text == "random" || text == "-1";
+              if (!f.is_seed_random) r.seed = seed_number(flag, text);
+            });
   read.text("-n,--num-images", "N", "Picture", "Pictures for each prompt. Default: 1",
             into(r.num_images, whole_from(1, kMaxPictures)));
   read.text("--batch-size", "N", "Picture",
@@ -73,10 +79,35 @@ void add_picture_flags(FlagReader& read, Request& r) {
 
 void add_file_flags(FlagReader& read, GenerateFlags& f) {
   read.path("-o,--output", "PATH", "Files",
-            "The picture, or a folder for it: an existing one, or a name that\n"
-            "ends in /, which is created. Existing files are replaced.\n"
-            "Default: braid.png",
-            f.output);
+            "The picture; a folder for it: an existing one, or a name that ends\n"
+            "in /, which is created; or - for standard output.\n"
+            "Default: braid.png, or braid-001.png, ... where that exists",
+            f.output.path);
+  read.text("--overwrite", "WHEN", "Files",
+            "Replace existing files: never, always, or number to give new\n"
+            "pictures the next free number. Default: always for a named file,\n"
+            "number in folders and without --output",
+            [&](const std::string& flag, const std::string& text) {
+              f.output.overwrite = choice<Overwrite>(flag, text,
+                                                     {{"never", Overwrite::kNever},
+                                                      {"always", Overwrite::kAlways},
+                                                      {"number", Overwrite::kNumber}});
+            });
+  read.text("--format", "FORMAT", "Files",
+            "png, jpeg or webp; all say how the picture was made. Default: that\n"
+            "of --output's extension, or png",
+            [&](const std::string& flag, const std::string& text) {
+              using Format = FileForm::Format;
+              f.output.format = choice<Format>(flag, text,
+                                               {{"png", Format::kPng},
+                                                {"jpeg", Format::kJpeg},
+                                                {"jpg", Format::kJpeg},
+                                                {"webp", Format::kWebp}});
+            });
+  read.text("--quality", "N", "Files", "0 to 100, of a JPEG or WebP. Default: 100",
+            [&](const std::string& flag, const std::string& text) {
+              f.output.quality = int(whole_number(flag, text, 0, 100));
+            });
   read.path("--latents", "FILE", "Files",
             "Start from the noise in this safetensors file (its tensor\n"
             "'latents' or 'latents_initial', or its only one)",
@@ -97,7 +128,7 @@ void add_talk_flags(FlagReader& read, GenerateFlags& f) {
 
 void add_generate_flags(FlagReader& read, GenerateFlags& f) {
   add_prompt_flags(read, f);
-  add_picture_flags(read, f.request);
+  add_picture_flags(read, f);
   add_input_picture_flags(read, f.pictures);
   add_file_flags(read, f);
   add_model_flags(read, f.options);
@@ -134,13 +165,15 @@ void check_together(const GenerateFlags& f) {
           "or give --prompt-file FILE");
   require(!f.prompt || f.prompt_file.empty(),
           "both a prompt and --prompt-file were given: give one of them");
+  require(!f.json || f.output.path != "-",
+          "--json and --output - both write to standard output: give a file for the picture");
   check_auto_layout(f.auto_layout, f.options.layout);
   check_budget(f.options.memory);
   check_pictures_in(f.pictures, f.options);
 }
 
 void add_info_flags(FlagReader& read, std::optional<std::string>& file, InfoFlags& f) {
-  read.positional("FILE", "A picture that Braid made, a LoRA, or weights (.safetensors, .gguf)",
+  read.positional("FILE", "A picture (PNG, JPEG, WebP), a LoRA, or weights (.safetensors,\n.gguf)",
                   file);
   add_model_flags(read, f.options);
   read.flag("--presets", "Machine", "List the presets of how and where weights are stored",
@@ -205,7 +238,7 @@ CommandLine finished(Command<PlanFlags>& plan) {
 CommandLine parse_command_line(int argc, const char* const* argv) {
   CLI::App app("Braid makes pictures from prompts with FLUX-class diffusion models.", "braid");
   app.footer(kProgramExamples);
-  app.set_version_flag("--version", "braid " + version(), "Print the version");
+  app.set_version_flag("-V,--version", "braid " + version(), "Print the version");
   Command<GenerateFlags> generate(app, "generate", "Make pictures from a prompt",
                                   kGenerateExamples);
   add_generate_flags(generate.read, generate.flags);

@@ -10,6 +10,7 @@
 
 #include "app/commands/plan_request.h"
 #include "braid/braid.h"
+#include "image/file_form.h"
 #include "image/png.h"
 #include "pipeline/conversion/convert.h"
 #include "pipeline/proofs/bench.h"
@@ -38,6 +39,16 @@ struct PictureFlags {
   std::uint64_t max_pixels = kMaxPixels;
 };
 
+// When a file of the picture's name exists.
+enum class Overwrite { kNever, kAlways, kNumber };
+
+struct OutputFlags {
+  std::filesystem::path path = {};              // "-": standard output; empty: not given
+  std::optional<Overwrite> overwrite = {};      // nullopt: the path decides
+  std::optional<FileForm::Format> format = {};  // nullopt: the path's extension decides
+  std::optional<int> quality = {};
+};
+
 struct GenerateFlags {
   // Prompts are not in `request` yet: they may come from a file.
   std::optional<std::string> prompt, prompt_2;
@@ -45,8 +56,10 @@ struct GenerateFlags {
   PipelineOptions options;  // `model` is empty for the bundled model
   PresetFlags preset;
   Request request;
-  PictureFlags pictures;  // not in `request` yet, either
-  std::filesystem::path output = "braid.png", dump, latents;
+  PictureFlags pictures;        // not in `request` yet, either
+  bool is_seed_random = false;  // `request.seed` is not it yet
+  OutputFlags output;
+  std::filesystem::path dump, latents;
   bool auto_layout = false;  // `options.layout` has no degrees yet
   bool json = false;
   Verbosity verbosity = Verbosity::kNormal;

@@ -127,7 +127,7 @@ void add_budget_flags(FlagReader& read, Memory& m) {
     return std::int64_t(bytes_named(flag, text));
   };
   read.text("--memory", "BYTES", "Memory",
-            "Memory budget per device, such as 6GB or 6GiB (on a CPU: resident\n"
+            "Memory budget per device, such as 6GB (6G) or 6GiB (on a CPU: resident\n"
             "memory of this process). Chooses --offload, --prefetch,\n"
             "--resident and --vae-tiling to stay within it and reports the\n"
             "choice; flags that are given are kept",

@@ -72,6 +72,11 @@ std::uint64_t system_memory(const std::string& name) {
   return 0;
 }
 
+std::uint64_t free_memory(const ControlGroup& group) {
+  const auto free = system_memory("MemAvailable");
+  return std::min(free, group.free_bytes.value_or(free));
+}
+
 OrderedJson gpu_info(int index) {
   const auto [free, total] =
       c10::getDeviceAllocator(at::kCUDA)->getMemoryInfo(c10::DeviceIndex(index));
@@ -84,9 +89,7 @@ OrderedJson gpu_info(int index) {
 OrderedJson devices() {
   OrderedJson devices;
   const auto group = read_control_group();
-  const auto free = system_memory("MemAvailable");
-  devices["cpu"] = {{"memory_bytes", usable_memory(group)},
-                    {"free_bytes", std::min(free, group.free_bytes.value_or(free))}};
+  devices["cpu"] = {{"memory_bytes", usable_memory(group)}, {"free_bytes", free_memory(group)}};
   if (!c10::impl::hasDeviceGuardImpl(at::kCUDA)) return devices;
   const int count = c10::impl::getDeviceGuardImpl(at::kCUDA)->deviceCount();
   if (count > 0) at::globalContext().lazyInitDevice(at::kCUDA);
@@ -114,6 +117,8 @@ std::int64_t free_bytes_of(const std::string& device) {
   const auto found = all.find(device == "cuda" ? "cuda:0" : device);
   return found == all.end() ? 0 : found->at("free_bytes").get<std::int64_t>();
 }
+
+std::int64_t free_host_bytes() { return std::int64_t(free_memory(read_control_group())); }
 
 std::string name_of_machine(const std::string& device) {
   if (device == "cpu") return cpu_info().at("name").get<std::string>();

@@ -1,28 +1,79 @@
 // File names of pictures, and the texts written into them.
 #include "app/files/output_files.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
 #include "app/files/picture_text.h"
-#include "braid/error.h"
+#include "base/file.h"
+#include "message_of.h"
+#include "temporary_folder.h"
 
 namespace braid::output_files_test {
 
+using testing::HasSubstr;
+using Format = FileForm::Format;
+
 TEST(OutputFiles, NumbersAreAsLongAsTheLast) {
-  EXPECT_EQ(OutputFiles("x.png", 1).of_picture(0), "x.png");
-  EXPECT_EQ(OutputFiles("x.png", 2).of_picture(1), "x-001.png");
-  EXPECT_EQ(OutputFiles("x.png", 1001).of_picture(7), "x-0007.png");
-  EXPECT_EQ(OutputFiles("/tmp/a.b.png", 2).of_picture(0), "/tmp/a.b-000.png");
-  EXPECT_EQ(OutputFiles("/tmp", 2).of_picture(0), "/tmp/braid-000.png");
-  EXPECT_EQ(OutputFiles("x", 2).of_picture(0), "x-000");
+  const TemporaryFolder folder;
+  EXPECT_EQ(OutputFiles({.path = "x.png"}, 1).of_picture(0), "x.png");
+  EXPECT_EQ(OutputFiles({.path = "x.png"}, 2).of_picture(1), "x-001.png");
+  EXPECT_EQ(OutputFiles({.path = "x.png"}, 1001).of_picture(7), "x-0007.png");
+  EXPECT_EQ(OutputFiles({.path = "/tmp/a.b.png"}, 2).of_picture(0), "/tmp/a.b-000.png");
+  EXPECT_EQ(OutputFiles({.path = folder.path()}, 2).of_picture(0), folder / "braid-000.png");
+  EXPECT_EQ(OutputFiles({.path = "x"}, 2).of_picture(0), "x-000");
 }
 
-TEST(OutputFiles, OtherFormatsAreRefused) {
-  EXPECT_THROW(OutputFiles("x.JPG", 1), InputError);
-  EXPECT_THROW(OutputFiles("x.webp", 1), InputError);
-  EXPECT_EQ(OutputFiles("x.v2", 1).of_picture(0), "x.v2");
+TEST(OutputFiles, TakeTheirFormatFromTheExtensionOrTheFlag) {
+  const auto format = [](const OutputFlags& flags) { return OutputFiles(flags, 1).form().format; };
+  EXPECT_EQ(format({.path = "x"}), Format::kPng);
+  EXPECT_EQ(format({.path = "x.v2"}), Format::kPng);
+  EXPECT_EQ(format({.path = "x.JPG"}), Format::kJpeg);
+  EXPECT_EQ(format({.path = "x.jpeg"}), Format::kJpeg);
+  EXPECT_EQ(format({.path = "x.webp"}), Format::kWebp);
+  EXPECT_EQ(format({.path = "x.v2", .format = Format::kWebp}), Format::kWebp);
+  EXPECT_EQ(OutputFiles({.path = "/tmp", .format = Format::kJpeg}, 1).of_picture(0).extension(),
+            ".jpg");
+  EXPECT_THAT(message_of([&] { format({.path = "x.gif"}); }), HasSubstr(".png, .jpg or .webp"));
+  EXPECT_THAT(message_of([&] { format({.path = "x.png", .format = Format::kJpeg}); }),
+              HasSubstr("--format jpeg and --output x.png contradict each other"));
+  EXPECT_THAT(message_of([&] { format({.path = "x.png", .quality = 80}); }),
+              HasSubstr("--quality"));
+}
+
+TEST(OutputFiles, ReplaceANamedFileAndKeepThoseOfAFolder) {
+  const TemporaryFolder folder;
+  const auto written = [&](const OutputFlags& flags, int count) {
+    OutputFiles files(flags, count);
+    std::vector<std::string> names;
+    for (int k = 0; k < count; ++k) names.push_back(files.write(k, "new").filename());
+    return names;
+  };
+  using Names = std::vector<std::string>;
+  const auto named = folder / "a.png";
+  EXPECT_EQ(written({.path = named}, 1), Names({"a.png"}));
+  EXPECT_EQ(written({.path = named}, 1), Names({"a.png"}));
+  EXPECT_EQ(written({.path = named, .overwrite = Overwrite::kNumber}, 1), Names({"a-001.png"}));
+  EXPECT_EQ(written({.path = named, .overwrite = Overwrite::kNumber}, 1), Names({"a-002.png"}));
+  EXPECT_EQ(written({.path = folder.path()}, 1), Names({"braid.png"}));
+  EXPECT_EQ(written({.path = folder.path()}, 1), Names({"braid-001.png"}));
+  EXPECT_EQ(written({.path = folder.path()}, 2), Names({"braid-002.png", "braid-003.png"}));
+  EXPECT_EQ(written({.path = folder.path(), .overwrite = Overwrite::kAlways}, 1),
+            Names({"braid.png"}));
+  EXPECT_THAT(message_of([&] { written({.path = named, .overwrite = Overwrite::kNever}, 1); }),
+              HasSubstr("a.png exists already"));
+}
+
+// Another run in the same folder began with the same number.
+TEST(OutputFiles, MoveOnWhereAnotherProgramWasFaster) {
+  const TemporaryFolder folder;
+  OutputFiles files({.path = folder.path()}, 2);
+  EXPECT_EQ(files.write(0, "ours"), folder / "braid-000.png");
+  write_file(folder / "braid-001.png", "theirs");
+  EXPECT_EQ(files.write(1, "ours"), folder / "braid-002.png");
+  EXPECT_EQ(read_file(folder / "braid-001.png"), "theirs");
 }
 
 TEST(PictureText, DecimalsHaveTheFewestDigitsThatGiveThemBack) {

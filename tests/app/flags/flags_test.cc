@@ -85,7 +85,7 @@ TEST(Flags, FillARequest) {
   EXPECT_EQ(f.options.dtype, Dtype::kBfloat16);
   EXPECT_EQ(f.options.device, "cuda:1");
   EXPECT_EQ(f.options.threads, 3);
-  EXPECT_EQ(f.output, "o.png");
+  EXPECT_EQ(f.output.path, "o.png");
 }
 
 TEST(Flags, FillALayout) {
@@ -120,7 +120,7 @@ TEST(Flags, LeaveDefaultsToTheModel) {
   EXPECT_FALSE(f.request.max_sequence_length || f.request.negative_prompt);
   EXPECT_EQ(f.request.seed, 0u);
   EXPECT_EQ(f.options.device, "cpu");
-  EXPECT_EQ(f.output, "braid.png");
+  EXPECT_EQ(f.output.path, "");
   EXPECT_EQ(f.verbosity, Verbosity::kNormal);
 }
 

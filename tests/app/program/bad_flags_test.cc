@@ -24,11 +24,15 @@ TEST_F(BadFlags, NoCommandShowsTheHelp) {
 
 TEST_F(BadFlags, NoPrompt) {
   expect_bad_input({"generate"}, "there is no prompt: say what to draw");
+  expect_refused({"--prompt-file", "x"}, "give one of them");
+}
+
+TEST_F(BadFlags, NoPromptOnATerminalShowsExamples) {
+  if (!has_terminals()) GTEST_SKIP() << "the system has no pseudo-terminals: devpts is not mounted";
   const auto shown =
       Subprocess({.arguments = {"generate"}, .folder = folder_, .on_terminal = true}).finish();
   EXPECT_EQ(shown.exit_code, 2);
   EXPECT_THAT(shown.err, testing::HasSubstr("braid generate \"a green star\" -n 4"));
-  expect_refused({"--prompt-file", "x"}, "give one of them");
 }
 
 TEST_F(BadFlags, UnknownCommandsFlagsAndArguments) {

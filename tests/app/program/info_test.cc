@@ -144,6 +144,7 @@ TEST_F(Info, TellsItsVersion) {
       Subprocess({.arguments = {"--version"}, .folder = folder_, .from_shell = true}).finish();
   EXPECT_EQ(finished.exit_code, 0);
   EXPECT_EQ(finished.out, "braid " BRAID_VERSION "\n");
+  EXPECT_EQ(braid({"-V"}).out, finished.out);
 }
 
 TEST_F(Info, HelpGoesToStandardOutputAndFitsAScreen) {
@@ -166,6 +167,14 @@ TEST_F(Info, HelpGoesToStandardOutputAndFitsAScreen) {
   }
 }
 
+TEST_F(Info, HelpIsACommand) {
+  EXPECT_EQ(braid({"help"}).out, braid({"--help"}).out);
+  EXPECT_EQ(braid({"help", "generate"}).out, braid({"generate", "--help"}).out);
+  EXPECT_EQ(braid({"help", "serve"}).exit_code, 0);
+  expect_bad_input({"help", "paint"}, "unknown command 'paint': the commands are generate,");
+  expect_bad_input({"paint"}, "braid help COMMAND tells more");
+}
+
 // Frozen: other people's scripts use these names.
 TEST_F(Info, TheFlagsAreThese) {
   EXPECT_THAT(
@@ -176,13 +185,14 @@ TEST_F(Info, TheFlagsAreThese) {
                   "--seed", "-n,--num-images", "--batch-size", "--init", "--strength", "--mask",
                   "--mask-blur", "--padding-crop", "--reference", "--reference-cache", "--control",
                   "--control-scale", "--control-from", "--control-to", "--control-mode",
-                  "--max-pixels", "-o,--output", "--latents", "--dump", "-m,--model",
-                  "--components", "--comfy", "--text-encoder-file", "--vae-file", "--controlnet",
-                  "--redux", "--lora", "--lora-mode", "--dtype", "--device", "--devices",
-                  "--threads", "--graph", "--text-stream", "--vae-tiling", "--tp", "--ring",
-                  "--ulysses", "--cfg-parallel", "--dp", "--layer-split", "--tp-modulation",
-                  "--text-encoder", "--vae", "--ring-form", "--deadline", "--layout", "--preset",
-                  "--quantize", "--quantize-text", "--quantize-skip", "--offload", "--offload-text",
+                  "--max-pixels", "-o,--output", "--overwrite", "--format", "--quality",
+                  "--latents", "--dump", "-m,--model", "--components", "--comfy",
+                  "--text-encoder-file", "--vae-file", "--controlnet", "--redux", "--lora",
+                  "--lora-mode", "--dtype", "--device", "--devices", "--threads", "--graph",
+                  "--text-stream", "--vae-tiling", "--tp", "--ring", "--ulysses", "--cfg-parallel",
+                  "--dp", "--layer-split", "--tp-modulation", "--text-encoder", "--vae",
+                  "--ring-form", "--deadline", "--layout", "--preset", "--quantize",
+                  "--quantize-text", "--quantize-skip", "--offload", "--offload-text",
                   "--offload-vae", "--offload-group", "--prefetch", "--resident", "--residency",
                   "--pin", "--offload-dir", "--disk-reads", "--memory", "--host-memory", "--cache",
                   "--cache-limit", "--cache-polynomial", "--json", "-q,--quiet", "-v,--verbose"));
@@ -203,8 +213,8 @@ TEST_F(Info, TheFlagsAreThese) {
           "--cache-polynomial", "--log-prompts", "-q,--quiet"));
   EXPECT_THAT(flags_of("convert"),
               ElementsAre("-h,--help", "-m,--model", "--components", "--lora", "-o,--output",
-                          "--single-file", "--dtype", "--quantize", "--quantize-text",
-                          "--quantize-skip", "-q,--quiet"));
+                          "--single-file", "--used-layers", "--dtype", "--quantize",
+                          "--quantize-text", "--quantize-skip", "-q,--quiet"));
   EXPECT_THAT(flags_of("info"), ElementsAre("-h,--help", "-m,--model", "--components", "--comfy",
                                             "--text-encoder-file", "--vae-file", "--presets",
                                             "--json", "-v,--verbose"));

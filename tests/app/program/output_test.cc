@@ -37,6 +37,60 @@ TEST_F(Output, IsNamedAsAskedAndPrinted) {
   EXPECT_EQ(files(), (std::set<std::string>{"new", "no-extension", "one.png", "there"}));
 }
 
+// Also -n 2: the second picture's name is only asked for by the folder's rule.
+TEST_F(Output, KeepsOldPicturesOfAFolderAndWithoutAName) {
+  EXPECT_EQ(braid(with({})).out, "braid.png\n");
+  EXPECT_EQ(braid(with({})).out, "braid-001.png\n");
+  EXPECT_EQ(braid(with({"-o", "set/", "-n", "2"})).out, "set/braid-000.png\nset/braid-001.png\n");
+  const auto first = read_file(folder_ / "set/braid-000.png");
+  EXPECT_EQ(braid(with({"-o", "set/", "-n", "2", "--seed", "9"})).out,
+            "set/braid-002.png\nset/braid-003.png\n");
+  EXPECT_EQ(read_file(folder_ / "set/braid-000.png"), first);
+  expect_refusal(braid(with({"-o", "braid.png", "--overwrite", "never", "-m", "nowhere"})), 2,
+                 "braid.png exists already");
+}
+
+TEST_F(Output, MayBeStandardOutput) {
+  const auto piped = braid(with({"-o", "-"}));
+  EXPECT_EQ(piped.exit_code, 0);
+  EXPECT_TRUE(files().empty());
+  EXPECT_EQ(braid(with({"-o", "./-"})).out, "./-\n");
+  EXPECT_EQ(piped.out, read_file(folder_ / "-"));
+  expect_refusal(braid(with({"-o", "-", "-n", "2"})), 2, "--output - is one picture");
+  expect_refusal(braid(with({"-o", "-", "--json"})), 2, "both write to standard output");
+  expect_refusal(braid(with({"-o", "-", "--overwrite", "never"})), 2, "--overwrite");
+}
+
+// Pixels are lossy, so that their first bytes and the text must do.
+TEST_F(Output, OfEveryFormatSaysHowItWasMade) {
+  const auto settings = [&](const std::string& file) {
+    auto info = nlohmann::json::parse(braid({"info", "--json", file}).out);
+    info.erase("path");
+    return info;
+  };
+  for (const auto* const file : {"a.png", "a.jpg", "a.webp"})
+    EXPECT_EQ(braid(with({"-o", file, "--seed", "5"})).out, std::string(file) + "\n");
+  EXPECT_EQ(braid(with({"--format", "webp"})).out, "braid.webp\n");
+  EXPECT_THAT(read_file(folder_ / "a.jpg"), testing::StartsWith("\xff\xd8\xff"));
+  EXPECT_THAT(read_file(folder_ / "braid.webp"), testing::StartsWith("RIFF"));
+  const auto wanted = settings("a.png");
+  EXPECT_EQ(wanted.at("seed"), "5");
+  EXPECT_EQ(settings("a.jpg"), wanted);
+  EXPECT_EQ(settings("a.webp"), wanted);
+}
+
+TEST_F(Output, OfARandomSeedSaysIt) {
+  for (const auto* const seed : {"random", "-1"}) {
+    const auto drawn = braid(with({"-o", "a.png", "--seed", seed}));
+    const auto info = nlohmann::json::parse(braid({"info", "--json", "a.png"}).out);
+    EXPECT_THAT(drawn.err, HasSubstr("seed " + info.at("seed").get<std::string>() + "\n"));
+    const auto bytes = read_file(folder_ / "a.png");
+    ASSERT_EQ(braid(with({"-o", "a.png", "--seed", info.at("seed")})).exit_code, 0);
+    EXPECT_EQ(read_file(folder_ / "a.png"), bytes);
+  }
+  expect_refusal(braid(with({"--seed", "-2"})), 2, "--seed should be a whole number from 0");
+}
+
 TEST_F(Output, SeveralPicturesAreNumbered) {
   EXPECT_EQ(draw({"a", "-n", "2", "-o", "x.png"}).out, "x-000.png\nx-001.png\n");
   fs::create_directory(folder_ / "there");
@@ -68,7 +122,7 @@ TEST_F(Output, IsRefusedBeforeAnythingIsLoadedWhereItCannotBe) {
   expect_unwritable(std::string(300, 'x') + ".png", "File name too long");
   expect_refusal(draw({"a", "-o", "file/new/"}), 2, "cannot make the folder file/new");
   expect_refusal(draw({"a", "-o", "new/deep/", "-m", "nowhere"}), 2, "there is no model");
-  expect_refusal(draw({"a", "-o", "a.jpg"}), 2, "--output should end in .png");
+  expect_refusal(draw({"a", "-o", "a.gif"}), 2, "--output should end in .png, .jpg or .webp");
   expect_refusal(draw({"a", "-o", "a.png", "--dump", "a.png"}), 2, "are the same file");
   expect_refusal(draw({"a", "--dump", "missing/a"}), 2, "there is no folder missing");
   expect_refusal(draw({"a", "--dump", "."}), 2, "should be a file, it is a folder");

@@ -46,7 +46,7 @@ class Serve : public Workplace {
     return files;
   }
   std::string drawn(std::vector<std::string> arguments, const std::string& name) const {
-    arguments.insert(arguments.begin(), {"generate", "-q"});
+    arguments.insert(arguments.begin(), {"generate", "-q", "--overwrite", "always"});
     EXPECT_EQ(braid(std::move(arguments)).exit_code, 0);
     return read_file(folder_ / name);
   }

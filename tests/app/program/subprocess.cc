@@ -36,6 +36,18 @@ Pipe make_terminal() {
   return sides;
 }
 
+}  // namespace
+
+bool has_terminals() {
+  int one = -1, other = -1;
+  if (::openpty(&one, &other, nullptr, nullptr, nullptr) != 0) return false;
+  ::close(one);
+  ::close(other);
+  return true;
+}
+
+namespace {
+
 // A fork would lack LibTorch's threads, so the test itself computes nothing with it.
 bool is_fork(const Invocation& start) {
   return start.launcher.empty() && start.environment.empty() && !start.from_shell;

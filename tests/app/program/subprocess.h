@@ -31,6 +31,10 @@ struct Invocation {
   std::optional<long> largest_file = {};      // bytes; a write beyond fails
 };
 
+// Whether the system has pseudo-terminals: a root folder without devpts has none, and tests that
+// need one then say that they are skipped.
+bool has_terminals();
+
 // A running program, killed when the test is done with it.
 class Subprocess {
  public:

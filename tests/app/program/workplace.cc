@@ -38,7 +38,7 @@ int TakenPort::number() const {
 
 Finished Workplace::draw(std::vector<std::string> arguments) const {
   std::vector<std::string> all = {"generate", "-m", kModel.string(), "--size", "32x32",
-                                  "--steps",  "2"};
+                                  "--steps",  "2",  "--overwrite",   "always"};
   all.insert(all.end(), arguments.begin(), arguments.end());
   return braid(std::move(all));
 }
