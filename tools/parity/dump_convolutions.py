@@ -46,7 +46,8 @@ def randomised(parameters, seed):
 
 @torch.no_grad()
 def by_lycoris(layer, cls, options, seed):
-    module = cls("c", layer, **{"lora_dim": 2, "alpha": 3, **options})
+    # LyCORIS 4.1 multiplies LoHa and LoKr by alpha / rank twice here: it is 1 for them
+    module = cls("c", layer, **{"lora_dim": 2, "alpha": 3 if cls is LoConModule else options.get("lora_dim", 2), **options})
     randomised(module.named_parameters(), seed)
     saved = {f"c.{name}": t.detach().clone().contiguous() for name, t in module.state_dict().items()}
     if "weight_decompose" in options:

@@ -7,6 +7,18 @@
 
 namespace braid {
 
+namespace {
+
+std::shared_ptr<const TemporaryPages> made_pages() {
+  try {
+    return std::make_shared<const TemporaryPages>();
+  } catch (const Error& error) {  // a read-only root, say
+    throw Error(text_of(error.what(), ", or give --offload-dir DIR"));
+  }
+}
+
+}  // namespace
+
 bool files_would_help(const DoesNotFit& refusal) {
   return std::ranges::any_of(refusal.help(), [](const DoesNotFit::Help& help) {
     return help.remedy == DoesNotFit::Remedy::kFiles;
@@ -19,7 +31,7 @@ FittedInFiles fitted_in_files(PipelineOptions options, const Request& request) {
   } catch (const DoesNotFit& refusal) {
     if (!files_would_help(refusal)) throw;
   }
-  auto pages = std::make_shared<const TemporaryPages>();
+  auto pages = made_pages();
   options.memory.offload.folder = pages->folder();
   FittedInFiles chosen{.fitted = fitted(options, request), .pages = pages};
   const auto room = std::filesystem::space(pages->folder()).available;

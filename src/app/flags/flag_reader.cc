@@ -40,15 +40,19 @@ std::string suggestion(const CLI::App& command, std::string_view flag) {
 }
 
 // "help" is "--help", "help COMMAND" is "COMMAND --help".
-std::vector<std::string> with_help_flag(std::vector<std::string> arguments) {
+std::vector<std::string> with_help_flag(const CLI::App& app, std::vector<std::string> arguments) {
   if (arguments.empty() || arguments.front() != "help") return arguments;
   arguments.erase(arguments.begin());
-  arguments.insert(arguments.begin() + (arguments.empty() ? 0 : 1), "--help");
+  if (arguments.empty()) return {"--help"};
+  const auto is_meant = [&](const CLI::App* command) {
+    return command->get_name() == arguments.front();
+  };
+  if (!app.get_subcommands(is_meant).empty()) arguments.insert(arguments.begin() + 1, "--help");
   return arguments;
 }
 
 // CLI11 reads the next argument as the value of `--flag=`; here the value is empty.
-std::vector<std::string> with_empty_values(int argc, const char* const* argv) {
+std::vector<std::string> with_empty_values(const CLI::App& app, int argc, const char* const* argv) {
   std::vector<std::string> arguments;
   bool flags_may_follow = true;
   for (int i = 1; i < argc; ++i) {
@@ -59,7 +63,7 @@ std::vector<std::string> with_empty_values(int argc, const char* const* argv) {
     arguments.push_back(is_empty_value ? argument.substr(0, argument.size() - 1) : argument);
     if (is_empty_value) arguments.emplace_back();
   }
-  arguments = with_help_flag(std::move(arguments));
+  arguments = with_help_flag(app, std::move(arguments));
   std::reverse(arguments.begin(), arguments.end());  // the order CLI11 expects
   return arguments;
 }
@@ -168,7 +172,7 @@ std::optional<ShowText> parse_with(CLI::App& app, int argc, const char* const* a
   app.allow_extras();
   app.require_subcommand(0, 1);  // otherwise a prompt could be taken for a second command
   try {
-    app.parse(with_empty_values(argc, argv));
+    app.parse(with_empty_values(app, argc, argv));
   } catch (const CLI::CallForHelp&) {
     return ShowText{.text = app.help(), .was_asked_for = true};
   } catch (const CLI::CallForVersion& version) {

@@ -54,8 +54,7 @@ TemporaryPages::TemporaryPages() {
     fs::remove(folder_, failed);
     auto name = (all / kStem).string() + "XXXXXX";
     check(::mkdtemp(name.data()), "cannot make a folder for weights in ", all, ": ",
-          std::strerror(errno),
-          ": set TMPDIR to a folder that can be written, or give --offload-dir DIR");
+          std::strerror(errno), ": set TMPDIR to a folder that can be written");
     folder_ = name;
     lock_ = locked(folder_);
     if (lock_ >= 0 && !fs::exists(folder_)) ::close(std::exchange(lock_, -1));

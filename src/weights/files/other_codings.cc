@@ -137,7 +137,7 @@ std::string coding_named_beside(const fs::path& source) {
       config = own;
       break;
     }
-  if (text_at(config, "quant_method").empty())
+  if (text_at(config, "quant_method").empty() && !config.contains("weight_quant_params"))
     config = config_beside(source, "quantization_config.json");
   if (!config.is_object()) return {};
   const auto method = ascii_lower_case(text_at(config, "quant_method"));

@@ -37,10 +37,10 @@ TEST(ShortageHere, IsToldBeforeAPictureBegins) {
   const Request small{.width = 64, .height = 64}, large{.width = 1024, .height = 1024};
   auto options = demo();
   options.memory = {};
-  const auto shortage = shortage_here(options, large, 600'000'000);
+  const auto shortage = shortage_here(options, large, 200'000'000);
   ASSERT_TRUE(shortage);
   EXPECT_THAT(*shortage, HasSubstr("is predicted to take "));
-  EXPECT_THAT(*shortage, HasSubstr("600 MB is free here: --memory 570MB"));
+  EXPECT_THAT(*shortage, HasSubstr("200 MB is free here: --memory 190MB"));
   EXPECT_THAT(*shortage_here(options, small, 50'000'000), HasSubstr("--memory 47MB would not do"));
   EXPECT_FALSE(shortage_here(options, small, 8'000'000'000));
   EXPECT_FALSE(shortage_here(options, small, 0)) << "nothing is known of this machine";

@@ -46,8 +46,9 @@ TEST_F(Output, KeepsOldPicturesOfAFolderAndWithoutAName) {
   EXPECT_EQ(braid(with({"-o", "set/", "-n", "2", "--seed", "9"})).out,
             "set/braid-002.png\nset/braid-003.png\n");
   EXPECT_EQ(read_file(folder_ / "set/braid-000.png"), first);
-  expect_refusal(braid(with({"-o", "braid.png", "--overwrite", "never", "-m", "nowhere"})), 2,
-                 "braid.png exists already");
+  const auto refused = braid(with({"-o", "braid.png", "--overwrite", "never", "-m", "nowhere"}));
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("braid.png exists already"));
 }
 
 TEST_F(Output, MayBeStandardOutput) {
@@ -88,7 +89,8 @@ TEST_F(Output, OfARandomSeedSaysIt) {
     ASSERT_EQ(braid(with({"-o", "a.png", "--seed", info.at("seed")})).exit_code, 0);
     EXPECT_EQ(read_file(folder_ / "a.png"), bytes);
   }
-  expect_refusal(braid(with({"--seed", "-2"})), 2, "--seed should be a whole number from 0");
+  EXPECT_THAT(braid(with({"--seed", "-2"})).err,
+              HasSubstr("--seed should be a whole number from 0"));
 }
 
 TEST_F(Output, SeveralPicturesAreNumbered) {

@@ -100,7 +100,8 @@ TEST(ScalesOfCodes, AreFloatingPointAndOnePerRow) {
   EXPECT_THAT(refusal(at::ones({4, 1}, at::kInt)), HasSubstr("should hold floating-point numbers"));
   EXPECT_THAT(refusal(at::ones({3, 1})),
               HasSubstr("'a.weight_scale' should have the shape [4, 1]"));
-  EXPECT_THAT(refusal(at::ones({4})), HasSubstr("'a.weight_scale' should have the shape [4, 1]"));
+  EXPECT_THAT(refusal(at::ones({2, 2})),
+              HasSubstr("'a.weight_scale' should have the shape [4, 1]"));
 }
 
 // Of four unknown tensors three are named; none is left out silently.
