@@ -250,7 +250,7 @@ def tucker(base, seed):
     up, down = writer.next(rows, RANK), writer.next(RANK, columns)
     core, stretch = writer.next(RANK, RANK, *window), writer.next(1, columns, *ones)
     merged = weight + 1.5 / RANK * torch.einsum("ij...,ni,jc->nc...", core, up, down)
-    lengths = merged.norm(dim=[0, *range(2, merged.dim())], keepdim=True)
+    lengths = merged.square().sum(dim=[0, *range(2, merged.dim())], keepdim=True).sqrt()
     scale = lengths * (1 + stretch.clamp(-0.5, 0.5))
     writer.tensors |= {f"{key}.lora_down.weight": down.view(RANK, columns, *ones),
                        f"{key}.lora_up.weight": up.view(rows, RANK, *ones),
