@@ -52,15 +52,33 @@ fetch_torch() {
 # nvcc_version NVCC: "13.0"; empty if there is no such program.
 nvcc_version() { "$1" --version 2>/dev/null | sed -n 's/.*release \([0-9.]*\).*/\1/p' || true; }
 
-# Sets `nvcc`: $CUDACXX, else the system's, else PyPI's. CUDA 12.9 and later support all devices.
+# runtime_major LIBTORCH: "13", of the CUDA runtime that it loads; empty if there is none.
+runtime_major() {
+  local file
+  for file in "$1"/../nvidia/cu*/lib/libcudart.so.* "$1"/lib/libcudart*.so.*; do
+    [[ -e $file && $file =~ \.so\.([0-9]+) ]] || continue
+    echo "${BASH_REMATCH[1]}"
+    return 0
+  done
+}
+
+# Sets `nvcc`: $CUDACXX, else the system's, else PyPI's. CUDA 12.9 and later support all devices. What it
+# compiles runs on LibTorch's CUDA runtime, so it has to be of the same major version.
 fetch_nvcc() {
-  local folder=$cache/nvcc-13.0.88
+  local folder=$cache/nvcc-13.0.88 version major
   nvcc=${CUDACXX:-$(command -v nvcc || true)}
-  local version
   version=$(nvcc_version "${nvcc:-nvcc}")
-  [[ -n $version ]] && at_least 12.9 "$version" && return 0
+  major=$(runtime_major "${torch:-}")
+  [[ -n $version ]] && at_least 12.9 "$version" && [[ -z $major || ${version%%.*} == "$major" ]] &&
+    return 0
+  [[ -z ${CUDACXX:-} || -z $version || -z $major || ${version%%.*} == "$major" ]] ||
+    stop 2 "CUDACXX=$CUDACXX is of CUDA $version, but the LibTorch in $torch has the runtime of CUDA" \
+      "$major: it should be an nvcc of CUDA $major"
   [[ -z ${CUDACXX:-} ]] ||
     stop 2 "CUDACXX=$CUDACXX should be an nvcc of CUDA 12.9 or later, it is ${version:-none}"
+  [[ -z $major || $major == 13 ]] ||
+    stop 2 "the LibTorch in $torch has the runtime of CUDA $major, so an nvcc of CUDA $major is needed," \
+      "12.9 or later: set CUDACXX to it"
   nvcc=$folder/nvidia/cu13/bin/nvcc
   [[ -x $nvcc ]] || fetch_wheels "$folder" "nvcc, 100 MB" \
     "install CUDA 12.9 or later, or set CUDACXX to its nvcc" -r "$root/tools/shell/nvcc.txt"

@@ -28,5 +28,18 @@ made_nvcc old 12.4
 expect "takes $cache/new" take_nvcc "$cache/new"
 expect "should be an nvcc of CUDA 12.9 or later, it is 12.4" take_nvcc "$cache/old"
 expect "should be an nvcc of CUDA 12.9 or later, it is none" take_nvcc "$cache/nowhere"
+torch=$cache/torch
+mkdir -p "$torch/lib"
+touch "$torch/lib/libcudart-1234.so.12"
+expect "is of CUDA 13.0, but the LibTorch in $torch has the runtime of CUDA 12" take_nvcc "$cache/new"
+expect "an nvcc of CUDA 12 is needed" take_nvcc ""
+made_nvcc newest_of_12 12.9
+expect "takes $cache/newest_of_12" take_nvcc "$cache/newest_of_12"
+rm "$torch/lib/libcudart-1234.so.12"
+mkdir -p "$cache/nvidia/cu13/lib"
+touch "$cache/nvidia/cu13/lib/libcudart.so.13"
+expect "takes $cache/new" take_nvcc "$cache/new"
+expect "is of CUDA 12.9, but the LibTorch in $torch has the runtime of CUDA 13" \
+  take_nvcc "$cache/newest_of_12"
 expect "Without a network, set the pipe." fetch_wheels "$cache/pipe" pipe "set the pipe" pipe==1
 printf 'wheels_test: right\n'
