@@ -35,7 +35,8 @@ struct Layout {
   TextRanks text = TextRanks::kFirst;
   DecodeRanks decode = DecodeRanks::kAll;
   RingForm ring_form = RingForm::kShift;
-  double deadline = 10;  // seconds a rank waits for the others before all ranks give up
+  // Seconds a rank waits for the others before all ranks give up; 0: 10, or 60 where one has a GPU.
+  double deadline = 0;
   Ranks ranks = Ranks::kThreads;
 };
 

@@ -7,6 +7,8 @@
 #define BRAID_RUNTIME(name) cuda##name
 #endif
 
+#include <dlfcn.h>
+
 #include "base/gpu_runtime.h"
 
 namespace braid::gpu_runtime {
@@ -32,6 +34,22 @@ void unlock(void* data) { (void)went_well(BRAID_RUNTIME(HostUnregister)(data)); 
 std::string bus_id(int device) {
   char text[32] = "";
   return went_well(BRAID_RUNTIME(DeviceGetPCIBusId)(text, sizeof text, device)) ? text : "";
+}
+
+// The runtime's own properties may name the whole device.
+std::string uuid([[maybe_unused]] int device) {
+  std::string text;
+#if !defined(__HIPCC__)
+  using GetUuid = int (*)(unsigned char*, int);
+  void* const driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+  const auto get =
+      driver ? reinterpret_cast<GetUuid>(dlsym(driver, "cuDeviceGetUuid_v2")) : nullptr;
+  unsigned char bytes[16] = {};
+  if (!get || get(bytes, device) != 0) return {};
+  for (const auto byte : bytes)
+    for (const int digit : {byte / 16, byte % 16}) text += "0123456789abcdef"[digit];
+#endif
+  return text;
 }
 
 int compute_capability([[maybe_unused]] int device) {

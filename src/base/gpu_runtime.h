@@ -16,6 +16,10 @@ void unlock(void* data);
 // they see. Empty if unknown.
 std::string bus_id(int device);
 
+// Hexadecimal digits that name the device, or the part of it (MIG) that this process sees; all
+// parts have one bus_id(). Empty if unknown, and for AMD's.
+std::string uuid(int device);
+
 // 90 for NVIDIA's sm_90; 0 for AMD's or if unknown.
 int compute_capability(int device);
 

@@ -6,6 +6,7 @@ namespace braid::gpu_runtime {
 bool lock(void*, std::size_t) { return false; }
 void unlock(void*) {}
 std::string bus_id(int) { return {}; }
+std::string uuid(int) { return {}; }
 int compute_capability(int) { return 0; }
 
 }  // namespace braid::gpu_runtime

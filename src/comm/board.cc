@@ -45,21 +45,21 @@ void Board::meet(int rank, Patience patience) {
       lock, [&] { return meetings_ >= meeting; }, "rank ", patience);
 }
 
-void Board::send(int to, at::Tensor x) {
+void Board::send(int to, Letter letter) {
   const std::scoped_lock lock(mutex_);
-  mail_[std::size_t(to)].push_back(std::move(x));
+  mail_[std::size_t(to)].push_back(std::move(letter));
   changed_.notify_all();
 }
 
-at::Tensor Board::receive(int at) {
+Board::Letter Board::receive(int at) {
   std::unique_lock lock(mutex_);
   auto& mail = mail_[std::size_t(at)];
   wait(
       lock, [&] { return !mail.empty(); },
       "the tensor of the rank before rank " + std::to_string(at), Patience::kDeadline);
-  auto x = std::move(mail.front());
+  auto letter = std::move(mail.front());
   mail.pop_front();
-  return x;
+  return letter;
 }
 
 std::shared_ptr<Board> Board::subgroup(const std::vector<int>& ranks, std::uint64_t time) {

@@ -10,6 +10,7 @@
 #include <tuple>
 #include <vector>
 
+#include "comm/device_reads.h"
 #include "comm/fate.h"
 #include "comm/transport.h"
 
@@ -25,6 +26,12 @@ class Board {
   struct Slot {
     Note note;
     std::vector<at::Tensor> tensors;
+    DeviceEvent ready;               // when these may be read
+    std::vector<DeviceEvent> reads;  // by rank: when this rank has read that one's
+  };
+  struct Letter {
+    at::Tensor x;
+    DeviceEvent ready;
   };
   // This rank's own slot; other ranks' slots may be read between two meetings.
   Slot& slot(int rank) { return slots_[std::size_t(rank)]; }
@@ -34,8 +41,8 @@ class Board {
   void meet(int rank, Patience patience = Patience::kDeadline);
 
   // Tensors in flight from one rank to the next, first in, first out.
-  void send(int to, at::Tensor x);
-  at::Tensor receive(int at);
+  void send(int to, Letter letter);
+  Letter receive(int at);
 
   // The board of a subgroup, the same for all ranks that request it with equal `ranks` and `time`
   // in an epoch.
@@ -56,7 +63,7 @@ class Board {
   std::condition_variable changed_;
   std::vector<std::uint64_t> arrivals_;  // how often each rank arrived
   std::uint64_t meetings_ = 0;           // how often all had arrived
-  std::vector<std::deque<at::Tensor>> mail_;
+  std::vector<std::deque<Letter>> mail_;
   // A board lives as long as some rank holds it.
   using Asked = std::tuple<std::uint64_t, std::uint64_t, std::vector<int>>;  // epoch, time, ranks
   std::map<Asked, std::weak_ptr<Board>> subgroups_;

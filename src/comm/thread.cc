@@ -4,9 +4,9 @@
 #include <c10/core/InferenceMode.h>
 
 #include <algorithm>
-#include <thread>
 
-#include "comm/board.h"
+#include "base/error.h"
+#include "comm/linked_transport.h"
 #include "comm/reduce.h"
 
 namespace braid {
@@ -14,7 +14,8 @@ namespace {
 
 class ThreadTransport : public Transport {
  public:
-  ThreadTransport(std::shared_ptr<Board> board, int rank) : board_(std::move(board)), rank_(rank) {}
+  ThreadTransport(std::shared_ptr<Board> board, int rank, std::shared_ptr<DeviceReads> reads)
+      : board_(std::move(board)), rank_(rank), reads_(std::move(reads)) {}
 
   int rank() const override { return rank_; }
   int size() const override { return board_->size(); }
@@ -42,18 +43,37 @@ class ThreadTransport : public Transport {
   // Posts `tensors` and lets `look` see all ranks' before any rank leaves.
   template <class Look>
   void show(std::vector<Tensor> tensors, Look look) {
-    board_->slot(rank_).tensors = std::move(tensors);
+    auto& mine = board_->slot(rank_);
+    mine.ready = mark_current(tensors);
+    mine.tensors = std::move(tensors);
     board_->meet(rank_);
+    mine.reads.assign(std::size_t(size()), nullptr);
     look();
     board_->meet(rank_);
-    board_->slot(rank_).tensors.clear();
+    // What others did not read here may be overwritten when they have.
+    for (int r = 0; r < size(); ++r) wait_on_current(board_->slot(r).reads.at(std::size_t(rank_)));
+    mine.tensors.clear();
   }
   const Tensor& shown(int rank, int index = 0) {
     return board_->slot(rank).tensors[std::size_t(index)];
   }
+  // read(shown), of what a rank shows, for a tensor on `to`.
+  template <class Read>
+  void read_from(int rank, at::Device to, Read read, int index = 0) {
+    auto& mine = board_->slot(rank_);
+    const auto& theirs = shown(rank, index);
+    mine.reads[std::size_t(rank)] =
+        (*reads_)(theirs.device(), to, board_->slot(rank).ready, [&] { read(theirs); });
+  }
+  // From every rank, each beginning with itself: at any time each is read by one.
+  template <class Read>
+  void read_in_turn(Read read) {
+    for (int i = 0; i < size(); ++i) read((rank_ + i) % size());
+  }
 
   std::shared_ptr<Board> board_;
   int rank_;
+  std::shared_ptr<DeviceReads> reads_;
   std::uint64_t epoch_ = 0, num_subgroups_ = 0;  // subgroups requested in this epoch
 };
 
@@ -62,60 +82,90 @@ Tensor ThreadTransport::all_reduce(const Tensor& x) {
   const auto share = share_of(x.numel(), rank_, size());
   Tensor sum;
   show({x}, [&] {
-    std::vector<Tensor> parts;
-    for (int r = 0; r < size(); ++r)
-      parts.push_back(shown(r).view({-1}).narrow(0, share.begin, share.count));
+    std::vector<Tensor> parts(board_->size());
+    read_in_turn([&](int r) {
+      read_from(r, x.device(), [&](const Tensor& theirs) {
+        parts[std::size_t(r)] =
+            theirs.view({-1}).narrow(0, share.begin, share.count).to(x.device());
+      });
+    });
     sum = sum_in_order(parts, std::size_t(rank_));
   });
   const auto result = at::empty_like(x);
   show({sum}, [&] {
-    for (int r = 0; r < size(); ++r) {
+    read_in_turn([&](int r) {
       const auto theirs = share_of(x.numel(), r, size());
-      result.view({-1}).narrow(0, theirs.begin, theirs.count).copy_(shown(r));
-    }
+      read_from(r, x.device(), [&](const Tensor& part) {
+        result.view({-1}).narrow(0, theirs.begin, theirs.count).copy_(part);
+      });
+    });
   });
   return result;
 }
 
 std::vector<Tensor> ThreadTransport::all_gather(const Tensor& x,
                                                 const std::vector<std::vector<std::int64_t>>&) {
-  std::vector<Tensor> all;
+  std::vector<Tensor> all(board_->size());
   show({x}, [&] {
-    for (int r = 0; r < size(); ++r) all.push_back(shown(r).to(x.device(), false, /*copy=*/true));
+    read_in_turn([&](int r) {
+      read_from(r, x.device(), [&](const Tensor& theirs) {
+        all[std::size_t(r)] = theirs.to(x.device(), false, /*copy=*/true);
+      });
+    });
   });
   return all;
 }
 
 std::vector<Tensor> ThreadTransport::all_to_all(const std::vector<Tensor>& parts,
                                                 const std::vector<std::vector<std::int64_t>>&) {
-  std::vector<Tensor> received;
-  show(parts, [&] {
-    for (int r = 0; r < size(); ++r)
-      received.push_back(shown(r, rank_).to(parts.front().device(), false, /*copy=*/true));
-  });
+  const auto device = parts.front().device();
+  std::vector<Tensor> received(board_->size());
+  const auto take = [&](int r) {
+    read_from(
+        r, device,
+        [&](const Tensor& theirs) {
+          received[std::size_t(r)] = theirs.to(device, false, /*copy=*/true);
+        },
+        rank_);
+  };
+  show(parts, [&] { read_in_turn(take); });
   return received;
 }
 
 Tensor ThreadTransport::broadcast(const Tensor& x, int root, at::IntArrayRef) {
   Tensor received;
-  show({x}, [&] { received = shown(root).to(x.device(), false, /*copy=*/true); });
+  show({x}, [&] {
+    read_from(root, x.device(), [&](const Tensor& theirs) {
+      received = theirs.to(x.device(), false, /*copy=*/true);
+    });
+  });
   return received;
 }
 
 std::unique_ptr<Incoming> ThreadTransport::shift(const Tensor& x, at::IntArrayRef) {
   class FromBoard : public Incoming {
    public:
-    FromBoard(std::shared_ptr<Board> board, int rank, at::Device device)
-        : board_(std::move(board)), rank_(rank), device_(device) {}
-    Tensor wait() override { return board_->receive(rank_).to(device_); }
+    FromBoard(std::shared_ptr<Board> board, std::shared_ptr<DeviceReads> reads, int rank,
+              at::Device device)
+        : board_(std::move(board)), reads_(std::move(reads)), rank_(rank), device_(device) {}
+    Tensor wait() override {
+      const auto [x, ready] = board_->receive(rank_);
+      Tensor here;
+      // the memory of `x` returns to the stream that made it
+      wait_on_current((*reads_)(x.device(), device_, ready, [&] { here = x.to(device_); }));
+      return here;
+    }
 
    private:
     std::shared_ptr<Board> board_;
+    std::shared_ptr<DeviceReads> reads_;
     int rank_;
     at::Device device_;
   };
-  board_->send((rank_ + 1) % size(), x.clone());
-  return std::make_unique<FromBoard>(board_, rank_, x.device());
+  auto sent = x.clone();
+  auto ready = mark_current({sent});
+  board_->send((rank_ + 1) % size(), {.x = std::move(sent), .ready = std::move(ready)});
+  return std::make_unique<FromBoard>(board_, reads_, rank_, x.device());
 }
 
 std::shared_ptr<Transport> ThreadTransport::subgroup(std::span<const int> ranks) {
@@ -126,44 +176,70 @@ std::shared_ptr<Transport> ThreadTransport::subgroup(std::span<const int> ranks)
   const auto here = std::find(ranks.begin(), ranks.end(), rank_);
   if (here == ranks.end()) return nullptr;
   return std::make_shared<ThreadTransport>(board_->subgroup({ranks.begin(), ranks.end()}, time),
-                                           int(here - ranks.begin()));
+                                           int(here - ranks.begin()), reads_);
+}
+
+bool are_gpus(const std::vector<at::Device>& devices) {
+  return std::none_of(devices.begin(), devices.end(), [](at::Device d) { return d.is_cpu(); });
 }
 
 }  // namespace
 
-ThreadWorld::ThreadWorld(const WorldOptions& options)
+ThreadWorld::ThreadWorld(const WorldOptions& options, const LinkMaker& make_link)
     : fate_(std::make_shared<Fate>(options.deadline)) {
   check(options.size >= 1, "a world of ", options.size, " ranks");
   board_ = std::make_shared<Board>(options.size, fate_);
-  for (int rank = 0; rank < options.size; ++rank)
-    ranks_.emplace_back(std::make_shared<ThreadTransport>(board_, rank));
+  for (int rank = 0; rank < options.size; ++rank) {
+    host_transports_.push_back(
+        std::make_shared<ThreadTransport>(board_, rank, std::make_shared<DeviceReads>()));
+    hosts_.emplace_back(host_transports_.back());
+  }
+  ranks_ = hosts_;
+  if (options.size > 1) link_use_ = {.over = "threads"};
+  if (options.size > 1 && int(options.devices.size()) == options.size && are_gpus(options.devices))
+    link(options.devices, make_link);
+}
+
+void ThreadWorld::link(const std::vector<at::Device>& devices, const LinkMaker& make_link) {
+  std::vector<LinkedDevices> linked(ranks_.size());
+  run([&](const Group& world) {
+    const auto rank = std::size_t(world.rank());
+    linked[rank] = make_link(world, devices[rank]);
+  });
+  link_use_.why_not = linked.front().why_not;
+  if (!linked.front().link) return;
+  link_use_ = {.over = device_link_name()};
+  link_epochs_.assign(ranks_.size(), fate_->epoch());
+  for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
+    links_.push_back(std::move(linked[rank].link));
+    ranks_[rank] = Group(std::make_shared<LinkedTransport>(host_transports_[rank], links_[rank]));
+  }
+}
+
+// A failure has aborted the links of all ranks.
+void ThreadWorld::renew_link(int rank) {
+  if (links_.empty() || link_epochs_[std::size_t(rank)] == fate_->epoch()) return;
+  links_[std::size_t(rank)]->renew(hosts_[std::size_t(rank)]);
+  link_epochs_[std::size_t(rank)] = fate_->epoch();
 }
 
 void ThreadWorld::run_rank(int rank, const std::function<void(const Group&)>& body) {
   const c10::InferenceMode no_autograd;  // thread-local, like all such guards
   try {
+    renew_link(rank);
     body(ranks_[std::size_t(rank)]);
   } catch (...) {
     fate_->fail(rank, std::current_exception());
+    for (const auto& link : links_) link->abort();  // nothing else ends a wait for a kernel
   }
-}
-
-void ThreadWorld::run_all(const std::function<void(const Group&)>& body) {
-  std::vector<std::jthread> others;
-  try {
-    for (int rank = 1; rank < size(); ++rank)
-      others.emplace_back([this, rank, &body] { run_rank(rank, body); });
-  } catch (...) {  // ranks already started must not wait for the others
-    return fate_->fail(0, std::current_exception());
-  }
-  run_rank(0, body);
 }
 
 void ThreadWorld::run(const std::function<void(const Group&)>& body, std::stop_token stop) {
   fate_->begin(std::move(stop));
-  run_all(body);
+  crew_.run(size(), [&](int rank) { run_rank(rank, body); });
   const auto cause = fate_->cause();
   if (!cause) return;
+  for (int rank = 0; on_failed_run_ && rank < size(); ++rank) on_failed_run_(rank);
   board_->clear();
   fate_->recover();
   std::rethrow_exception(cause);

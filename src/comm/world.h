@@ -21,13 +21,13 @@ struct WorldOptions {
   std::chrono::milliseconds meeting = std::chrono::minutes(1);
   // Hears of a long wait for ranks to start.
   std::function<void(const std::string& sentence)> warn = {};
-  at::Device device = at::kCPU;  // for this process's rank, if ranks are processes
+  std::vector<at::Device> devices = {};  // by rank; none: CPUs
 };
 
 // How device tensors travel between ranks.
 struct LinkUse {
   std::string over = {};     // "threads", "NCCL 2.30.7", "hosts"; empty for one rank
-  std::string why_not = {};  // with "hosts": why there is no device link
+  std::string why_not = {};  // with "hosts", or "threads" on GPUs: why there is no device link
 };
 
 // Ranks that can be given work repeatedly.
@@ -45,6 +45,10 @@ class World {
   // A rank asked to stop throws Cancelled at its next collective or poll.
   virtual void run(const std::function<void(const Group& world)>& body,
                    std::stop_token stop = {}) = 0;
+
+  // `action` drops what a rank of this process recorded for replay, after any run that fails: links
+  // between devices end only then. Must not throw.
+  virtual void on_failed_run(std::function<void(int rank)> action) = 0;
 
   virtual bool has_first_rank() const = 0;
   // How many ranks compute on the cores available to this process.

@@ -6,6 +6,8 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/loaded_libraries.h"
+#include "ops/attention_kernel.h"
 #include "pipeline/generate.h"
 #include "pipeline/rank_threads.h"
 
@@ -88,7 +90,7 @@ Degrees degrees_of(const Layout& l) {
 }
 
 WorldOptions world_of(const Layout& layout) {
-  require(layout.deadline > 0 && layout.deadline <= 1e6, "the deadline should lie between 0 and ",
+  require(layout.deadline >= 0 && layout.deadline <= 1e6, "the deadline should lie between 0 and ",
           "1000000 seconds, it is ", layout.deadline);
   const auto degrees = degrees_of(layout);
   const double ranks = double(degrees.dp) * degrees.cfg * degrees.layers * degrees.ring *
@@ -96,8 +98,16 @@ WorldOptions world_of(const Layout& layout) {
   require(ranks <= 1024, to_string(degrees), " are more than 1024 ranks");
   return {.size = int(ranks),
           .product = to_string(degrees),
-          .deadline = std::chrono::milliseconds(std::int64_t(1000 * layout.deadline)),
+          .deadline = deadline_of(layout, {}),
           .meeting = meeting_of(layout)};
+}
+
+// On GPUs what is used first is loaded or compiled first, which takes one rank longer than another.
+std::chrono::milliseconds deadline_of(const Layout& layout, const std::vector<at::Device>& ranks) {
+  const bool has_gpu =
+      std::any_of(ranks.begin(), ranks.end(), [](at::Device device) { return !device.is_cpu(); });
+  if (layout.deadline == 0) return std::chrono::seconds(has_gpu ? 60 : 10);
+  return std::chrono::milliseconds(std::int64_t(1000 * layout.deadline));
 }
 
 std::unique_ptr<World> make_world(const PipelineOptions& options,
@@ -105,8 +115,14 @@ std::unique_ptr<World> make_world(const PipelineOptions& options,
   auto wish = world_of(options.layout);
   wish.warn = warn;
   const auto launch = options.layout.ranks == Ranks::kProcesses ? read_launch() : std::nullopt;
-  if (launch && launch->size == wish.size)
-    wish.device = devices_of(options, degrees_of(options.layout))[std::size_t(launch->rank)];
+  if (!launch || launch->size == wish.size)
+    wish.devices = devices_of(options, degrees_of(options.layout));
+  wish.deadline = deadline_of(options.layout, wish.devices);
+  // LibTorch fills its list of attention kernels when it first chooses, without a lock: ranks that
+  // did so at once could take different ones.
+  for (std::size_t rank = 0; rank < wish.devices.size(); ++rank)
+    if (!wish.devices[rank].is_cpu() && (!launch || launch->rank == int(rank)))
+      (void)ops::attention_kernel_on(wish.devices[rank]);
   return make_world(wish, launch);
 }
 
@@ -117,6 +133,13 @@ Engine::Engine(const PipelineOptions& options, const Hooks& hooks, Measure measu
       adapters_(shelf_.open(options.adapters)),
       models_(std::size_t(world_->size())),
       meter_(measure == Measure::kPeaks ? std::make_unique<PeakMeter>() : nullptr) {
+  const bool has_gpu = std::any_of(devices_.begin(), devices_.end(),
+                                   [](at::Device device) { return !device.is_cpu(); });
+  if (const auto clash = has_gpu ? why_runtimes_clash() : ""; !clash.empty() && hooks.warning)
+    hooks.warning(clash);
+  world_->on_failed_run([this](int rank) {
+    if (auto& model = models_[std::size_t(rank)]) model->forget_graphs();
+  });
   const auto load_rank = [&](const Group& world) {
     const auto rank = std::size_t(world.rank());
     const c10::DeviceGuard on(devices_[rank]);

@@ -79,5 +79,7 @@ std::unique_ptr<World> make_world(const PipelineOptions& options,
                                   const std::function<void(const std::string&)>& warn = {});
 Degrees degrees_of(const Layout& layout);
 WorldOptions world_of(const Layout& layout);
+// What a layout asks for; otherwise as it says for ranks on these devices.
+std::chrono::milliseconds deadline_of(const Layout& layout, const std::vector<at::Device>& ranks);
 
 }  // namespace braid

@@ -1,6 +1,7 @@
 #include "pipeline/model.h"
 
 #include <ATen/ATen.h>
+#include <c10/core/DeviceGuard.h>
 
 #include "base/cpu.h"
 #include "base/error.h"
@@ -252,6 +253,7 @@ void Model::decode_together(const Tensor& latents, Tiles tiles,
 }
 
 void Model::forget_graphs() const {
+  const c10::DeviceGuard on(device_);
   steps_->forget();
   if (part_graphs_) part_graphs_->forget();
 }

@@ -56,7 +56,8 @@ class Model {
   // Replaces all adapters. Throws InputError, changing nothing, unless they fit beside the weights.
   void adapt(const std::vector<AppliedAdapter>& adapters);
 
-  // Gives back the memory of recorded steps. Call on all ranks or on none.
+  // Gives back recorded steps: their memory, and the links to other devices that they keep. Call on
+  // all ranks or on none.
   void forget_graphs() const;
   GraphUse graph_use() const { return part_graphs_ ? part_graphs_->use() : steps_->use(); }
   const BytesRead& bytes_read() const { return bytes_read_; }  // of the model's files, by this rank

@@ -9,6 +9,7 @@
 #include <array>
 #include <mutex>
 
+#include "fake_crossings.h"
 #include "fake_order.h"
 
 namespace braid::fake_gpu {
@@ -17,7 +18,7 @@ namespace {
 using c10::Device, c10::DeviceIndex, c10::Stream;
 using Stats = c10::CachingDeviceAllocator::DeviceStats;
 
-constexpr DeviceIndex kNumGpus = 2;
+constexpr DeviceIndex kNumGpus = 4;
 constexpr std::size_t kAlignment = 512;  // as CUDA's allocator has it
 constexpr std::size_t kFreeBytes = 8'000'000'000;
 constexpr auto kAll = std::size_t(c10::CachingAllocator::StatType::AGGREGATE);
@@ -150,6 +151,7 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
     if (!*event) *event = new std::int64_t;
     *static_cast<std::int64_t*>(*event) = ++seconds;
     order::record(*event, stream);
+    crossings::record(*event, stream);
   }
   void destroyEvent(void* event, DeviceIndex) const noexcept override {
     delete static_cast<std::int64_t*>(event);
@@ -157,7 +159,10 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
   double elapsedTime(void* from, void* to, const DeviceIndex) const override {
     return 1000.0 * double(*static_cast<std::int64_t*>(to) - *static_cast<std::int64_t*>(from));
   }
-  void block(void* event, const Stream& stream) const override { order::wait(event, stream); }
+  void block(void* event, const Stream& stream) const override {
+    order::wait(event, stream);
+    crossings::wait(event, stream);
+  }
   bool queryEvent(void* event) const override {
     order::host_waits(event);
     return true;

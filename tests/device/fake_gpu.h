@@ -1,4 +1,4 @@
-// Two GPUs for machines without one: to LibTorch they are CUDA's, their memory is the host's, and
+// Four GPUs for machines without one: to LibTorch they are CUDA's, their memory is the host's, and
 // they have done what they are asked when it is asked. Like real ones they keep no statistics
 // before they are made ready and take no tensors of two devices.
 #pragma once
@@ -6,6 +6,8 @@
 #include <c10/core/Allocator.h>
 
 #include <cstdint>
+#include <thread>
+#include <vector>
 
 #include "ops/attention_kernel.h"
 
@@ -17,12 +19,21 @@ std::int64_t num_locked_bytes();      // of the host
 std::int64_t num_float8_products();
 std::int64_t num_gelu_products();
 std::int64_t num_cudnn_attentions();
+// The threads that had a kernel for attention chosen since the last call, one after another.
+std::vector<std::thread::id> attention_choices();
 
 // While it is there this thread is of a process that sees no GPU before this one.
 class SeesFrom {
  public:
   explicit SeesFrom(int gpu);
   ~SeesFrom();
+};
+
+// While it is there all GPUs are parts of one (MIG).
+class ArePartsOfOne {
+ public:
+  ArePartsOfOne();
+  ~ArePartsOfOne();
 };
 
 // While it is there the GPUs are of compute capability 8.0, not 9.0.

@@ -5,11 +5,15 @@
 #include <ATen/native/CPUFallback.h>
 #include <ATen/native/transformers/attention.h>
 #include <c10/core/DeviceGuard.h>
+#include <c10/core/Event.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <torch/library.h>
 
 #include <atomic>
+#include <mutex>
+#include <thread>
 
+#include "fake_crossings.h"
 #include "fake_gpu.h"
 #include "fake_order.h"
 #include "kernel_counter.h"
@@ -77,8 +81,30 @@ Tensor empty_strided(at::IntArrayRef shape, at::IntArrayRef strides,
                                            at::dtype_or_default(dtype));
 }
 
+// Lets a stream wait for what another one was given.
+void follow(const c10::Stream& second, const c10::Stream& first) {
+  c10::Event event(at::kCUDA);
+  event.record(first);
+  event.block(second);
+}
+
+// As LibTorch does: on the current stream of the GPU that is read from, between barriers with that
+// of the other, in the dtype of the result.
+Tensor& copy_between(Tensor& to, const Tensor& from) {
+  const auto source = current_stream(from.device()), target = current_stream(to.device());
+  follow(source, target);
+  order::read(from.const_data_ptr(), source);
+  order::write(to.const_data_ptr(), source);
+  crossings::copy(source, from.device().index(), to.device().index(),
+                  to.numel() * std::int64_t(to.element_size()));
+  on_host(to).copy_(on_host(from));
+  follow(target, source);
+  return to;
+}
+
 Tensor& copy_(Tensor& to, const Tensor& from, bool is_asynchronous) {
   if (to.is_cuda() && from.is_cuda() && to.numel() > 0) started("aten::copy_", {to, from});
+  if (to.is_cuda() && from.is_cuda() && to.device() != from.device()) return copy_between(to, from);
   read(from);
   written(to);
   on_host(to).copy_(on_host(from));
@@ -222,9 +248,18 @@ Flash cudnn_attention(const Tensor& q, const Tensor& k, const Tensor& v,
   return {out, told, {}, {}, q.size(2), k.size(2), {}, {}, {}};
 }
 
+std::mutex choices_mutex;
+std::vector<std::thread::id> choices;
+
+void note_choice() {
+  const std::scoped_lock lock(choices_mutex);
+  choices.push_back(std::this_thread::get_id());
+}
+
 std::int64_t choose_attention(const Tensor& q, const Tensor& k, const Tensor&,
                               const std::optional<Tensor>& mask, double, bool,
                               std::optional<double>, bool) {
+  note_choice();
   if (!may_take(preferred, q, k, mask && mask->defined()))
     return std::int64_t(at::SDPBackend::math);
   switch (ops::AttentionKernel(preferred)) {
@@ -288,6 +323,10 @@ const bool kSeesLaunches = [] {
 
 std::int64_t num_float8_products() { return float8_products; }
 std::int64_t num_gelu_products() { return gelu_products; }
+std::vector<std::thread::id> attention_choices() {
+  const std::scoped_lock lock(choices_mutex);
+  return std::exchange(choices, {});
+}
 std::int64_t num_cudnn_attentions() { return cudnn_attentions; }
 Attends::Attends(ops::AttentionKernel kernel) { preferred = kernel; }
 Attends::~Attends() { preferred = ops::AttentionKernel::kMath; }

@@ -12,16 +12,28 @@ const at::Device kFirst(at::kCUDA, 0), kSecond(at::kCUDA, 1);
 
 TEST(Identity, IsOfTheDeviceAndNotOfItsNumber) {
   const auto first = identity_of(kFirst), second = identity_of(kSecond);
-  EXPECT_NE(first, second);
-  EXPECT_EQ(identity_of(at::kCPU), "");
+  EXPECT_NE(first.gpu, second.gpu);
+  EXPECT_EQ(identity_of(at::kCPU).gpu, "");
   const fake_gpu::SeesFrom only_the_second(1);
-  EXPECT_EQ(identity_of(kFirst), second);
+  EXPECT_EQ(identity_of(kFirst).gpu, second.gpu);
+  EXPECT_EQ(identity_of(kFirst).part, second.part);
 }
 
 TEST(WhyThroughHosts, NamesTheRanks) {
-  EXPECT_EQ(why_through_hosts({"a", "b", "c"}), "");
-  EXPECT_EQ(why_through_hosts({"a", "b", "c", "b"}), "ranks 1 and 3 share a GPU");
-  EXPECT_EQ(why_through_hosts({"a", "", "a"}), "rank 1 computes on a CPU");
+  EXPECT_EQ(why_through_hosts({{"a"}, {"b"}, {"c"}}, 22809), "");
+  EXPECT_EQ(why_through_hosts({{"a"}, {"b"}, {"c"}, {"b"}}, 23007), "ranks 1 and 3 share a GPU");
+  EXPECT_EQ(why_through_hosts({{"a"}, {""}, {"a"}}, 23007), "rank 1 computes on a CPU");
+  EXPECT_EQ(why_through_hosts({{"a"}, {"b"}}, 0),
+            "LibTorch has loaded no NCCL or RCCL, which link GPUs");
+}
+
+// NCCL 2.28 compares places on the bus, 2.30 UUIDs.
+TEST(WhyThroughHosts, TellsPartsOfAGpuApart) {
+  EXPECT_EQ(why_through_hosts({{"a", "1"}, {"a", "2"}}, 23007), "");
+  EXPECT_EQ(why_through_hosts({{"a", "1"}, {"a", "2"}}, 22809),
+            "ranks 0 and 1 have parts of one GPU, which NCCL links from 2.30 on");
+  EXPECT_EQ(why_through_hosts({{"a", "1"}, {"a", "2"}, {"a", "1"}}, 23007),
+            "ranks 0 and 2 share a GPU");
 }
 
 // As Slurm and containers have it: each process has one GPU, which is its first.
@@ -44,9 +56,14 @@ LinkUse link_of_two(int first_of_second) {
   return uses[0];
 }
 
-TEST(Link, IsUsedByProcessesThatSeeOneGpuEach) { EXPECT_EQ(link_of_two(1).over, "a fake link"); }
+TEST(Link, IsUsedByProcessesThatSeeOneGpuEach) {
+  EXPECT_EQ(link_of_two(1).over, device_link_name());
+  const fake_gpu::ArePartsOfOne cut;
+  EXPECT_EQ(link_of_two(1).over, device_link_name()) << "parts of one GPU";
+}
 
 TEST(Link, IsNotUsedByProcessesThatShareAGpu) {
+  EXPECT_NE(device_link_name(), "");
   EXPECT_EQ(link_of_two(0).over, "hosts");
   EXPECT_EQ(link_of_two(0).why_not, "ranks 0 and 1 share a GPU");
 }

@@ -1,6 +1,7 @@
 // The runtime of the GPUs of fake_gpu.cc.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <map>
 #include <mutex>
 
@@ -16,6 +17,7 @@ std::map<void*, std::size_t> locked_memory;
 bool may_lock = true;
 int capability = 90;
 thread_local int first_visible = 0;  // GPU
+std::atomic<bool> is_cut = false;
 
 }  // namespace
 
@@ -30,8 +32,10 @@ void gpu_runtime::unlock(void* data) {
 }
 
 std::string gpu_runtime::bus_id(int device) {
-  return "0000:0" + std::to_string(first_visible + device) + ":00.0";
+  return "0000:0" + std::to_string(is_cut ? 0 : first_visible + device) + ":00.0";
 }
+
+std::string gpu_runtime::uuid(int device) { return std::to_string(first_visible + device); }
 
 int gpu_runtime::compute_capability(int) { return capability; }
 
@@ -44,6 +48,9 @@ std::int64_t fake_gpu::num_locked_bytes() {
 
 fake_gpu::SeesFrom::SeesFrom(int gpu) { first_visible = gpu; }
 fake_gpu::SeesFrom::~SeesFrom() { first_visible = 0; }
+
+fake_gpu::ArePartsOfOne::ArePartsOfOne() { is_cut = true; }
+fake_gpu::ArePartsOfOne::~ArePartsOfOne() { is_cut = false; }
 
 fake_gpu::IsOlder::IsOlder() { capability = 80; }
 fake_gpu::IsOlder::~IsOlder() { capability = 90; }

@@ -128,6 +128,14 @@ TEST_P(SlowRanksOnGpu, AreVerifiedOnGpusOfTheirOwn) {
   EXPECT_EQ(verdict.first_divergent(), nullptr);
 }
 
+// 10 s are too few for what a GPU's libraries load and compile at first use.
+TEST_F(ModelOnGpu, RanksWaitLongerForEachOther) {
+  using namespace std::chrono_literals;
+  EXPECT_EQ(deadline_of({}, {at::kCPU, at::kCPU}), 10s);
+  EXPECT_EQ(deadline_of({}, {at::kCPU, gpu()}), 60s);
+  EXPECT_EQ(deadline_of({.deadline = 2.5}, {gpu()}), 2500ms);
+}
+
 INSTANTIATE_TEST_SUITE_P(Layouts, SlowRanksOnGpu, kLayouts, kLayoutName);
 
 }  // namespace braid::model_test

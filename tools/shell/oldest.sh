@@ -14,11 +14,11 @@ fetch_oldest_headers() {
     "copy $folder here" --platform macosx_11_0_arm64 -r "$wish"
 }
 
-# Sources that name something of LibTorch's, and with them our headers. Excluded are nccl_link, whose
-# header may be missing here, and loops that see no tensors.
+# Sources that name something of LibTorch's, and with them our headers. Excluded are loops that see no
+# tensors.
 sources_with_tensors() {
   grep -lrE --include='*.cc' '\<(at|c10)::' src |
-    grep -vE 'src/ops/kernels/|/nccl_link\.cc$' | sort
+    grep -vE 'src/ops/kernels/' | sort
 }
 
 # ATen's header is precompiled once; then each source takes a core 2 to 4 s.

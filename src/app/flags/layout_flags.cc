@@ -53,7 +53,8 @@ void add_layout_flags(FlagReader& read, Layout& layout) {
             into(layout.ring_form, one_of(kRingForms)));
   read.text("--deadline", "SECONDS", "Layout",
             "How long a rank waits for the others before all give up.\n"
-            "Default: 10, and a minute for processes to start",
+            "Default: 10, 60 where one computes on a GPU, and a minute for\n"
+            "processes to start",
             [&](const std::string& flag, const std::string& text) {
               layout.deadline = finite_number(flag, text);
               require(layout.deadline > 0, flag, " should be above 0, it is ", text);

@@ -5,7 +5,6 @@
 
 #include <cstring>
 #include <fstream>
-#include <map>
 
 #include "base/error.h"
 #include "base/gpu_runtime.h"
@@ -39,26 +38,44 @@ std::vector<std::string> all_gather_texts(const Group& world, std::string mine) 
 
 }  // namespace
 
-std::string identity_of(at::Device device) {
+DeviceIdentity identity_of(at::Device device) {
   if (device.is_cpu()) return {};
   const auto slot = gpu_runtime::bus_id(device.index());
-  return text_of(computer(), " ", slot.empty() ? std::to_string(device.index()) : slot);
+  return {.gpu = text_of(computer(), " ", slot.empty() ? std::to_string(device.index()) : slot),
+          .part = gpu_runtime::uuid(device.index())};
 }
 
-std::string why_through_hosts(const std::vector<std::string>& identities) {
-  if (device_link_name().empty()) return "this build has no link between GPUs";
-  std::map<std::string, std::size_t> first;
+std::string device_link_name() {
+  const int v = device_link_version();
+  return v == 0 ? "" : text_of("NCCL ", v / 10000, ".", v / 100 % 100, ".", v % 100);
+}
+
+std::string why_through_hosts(const std::vector<DeviceIdentity>& identities, int link_version) {
+  constexpr int kTakesParts = 23000;
+  if (link_version == 0) return "LibTorch has loaded no NCCL or RCCL, which link GPUs";
   for (std::size_t rank = 0; rank < identities.size(); ++rank) {
-    if (identities[rank].empty()) return text_of("rank ", rank, " computes on a CPU");
-    const auto [other, is_new] = first.emplace(identities[rank], rank);
-    if (!is_new) return text_of("ranks ", other->second, " and ", rank, " share a GPU");
+    const auto& mine = identities[rank];
+    if (mine.gpu.empty()) return text_of("rank ", rank, " computes on a CPU");
+    for (std::size_t other = 0; other < rank; ++other) {
+      if (identities[other].gpu != mine.gpu) continue;
+      if (identities[other].part == mine.part)
+        return text_of("ranks ", other, " and ", rank, " share a GPU");
+      if (link_version < kTakesParts)
+        return text_of("ranks ", other, " and ", rank,
+                       " have parts of one GPU, which NCCL links from 2.30 on");
+    }
   }
   return {};
 }
 
 LinkedDevices link_devices(const Group& world, at::Device device) {
   if (world.size() == 1) return {};
-  const auto why_not = why_through_hosts(all_gather_texts(world, identity_of(device)));
+  const auto mine = identity_of(device);
+  const auto gpus = all_gather_texts(world, mine.gpu), parts = all_gather_texts(world, mine.part);
+  std::vector<DeviceIdentity> identities;
+  for (std::size_t rank = 0; rank < gpus.size(); ++rank)
+    identities.push_back({.gpu = gpus[rank], .part = parts[rank]});
+  const auto why_not = why_through_hosts(identities, device_link_version());
   if (!why_not.empty()) return {.why_not = why_not};
   return {.link = make_device_link(world, device)};
 }

@@ -33,10 +33,11 @@ class DeviceLink {
   virtual void renew(const Group& world) = 0;
 };
 
-// "NCCL 2.30.7"; empty in builds without a link, where messages pass through the hosts.
-std::string device_link_name();
+// 23007 for NCCL 2.30.7; 0 where LibTorch has loaded none, and messages pass through the hosts.
+int device_link_version();
+std::string device_link_name();  // "NCCL 2.30.7"; empty without one
 
-// Collective, for distinct devices in a build with a link.
+// Collective, for distinct devices where there is a link.
 std::shared_ptr<DeviceLink> make_device_link(const Group& world, at::Device device);
 
 struct LinkedDevices {
@@ -46,12 +47,15 @@ struct LinkedDevices {
 // Collective: identifies the devices and links them if possible. Does nothing for one rank.
 LinkedDevices link_devices(const Group& world, at::Device device);
 
-// Identifies a device: the same string in every process that has it, whatever its number there;
-// empty for a CPU.
-std::string identity_of(at::Device device);
+// Identifies a device, the same in every process that has it, whatever its number there.
+struct DeviceIdentity {
+  std::string gpu = {};   // computer and place on its bus; empty for a CPU
+  std::string part = {};  // which of a GPU's parts (MIG), where it has some
+};
+DeviceIdentity identity_of(at::Device device);
 
 // Why tensors of these devices, by rank, pass through the hosts: one is a CPU, or two ranks share a
-// GPU, which NCCL refuses. Empty if they need not.
-std::string why_through_hosts(const std::vector<std::string>& identities);
+// GPU, which NCCL refuses; parts of one it takes from 2.30 on. Empty if they need not.
+std::string why_through_hosts(const std::vector<DeviceIdentity>& identities, int link_version);
 
 }  // namespace braid

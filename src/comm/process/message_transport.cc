@@ -6,8 +6,7 @@
 #include <cstring>
 #include <numeric>
 
-#include "comm/group.h"
-#include "comm/reduce.h"
+#include "base/error.h"
 
 namespace braid {
 namespace {
@@ -43,38 +42,19 @@ std::vector<int> first_ranks(int count) {
 
 }  // namespace
 
-MessageTransport::MessageTransport(std::shared_ptr<Courier> courier,
-                                   std::shared_ptr<DeviceLink> link)
-    : MessageTransport(courier, std::move(link), first_ranks(courier->size()), courier->rank(),
+MessageTransport::MessageTransport(std::shared_ptr<Courier> courier)
+    : MessageTransport(courier, first_ranks(courier->size()), courier->rank(),
                        Courier::kWorldChannel) {}
 
-MessageTransport::MessageTransport(std::shared_ptr<Courier> courier,
-                                   std::shared_ptr<DeviceLink> link, std::vector<int> ranks,
+MessageTransport::MessageTransport(std::shared_ptr<Courier> courier, std::vector<int> ranks,
                                    int rank, int channel)
-    : courier_(std::move(courier)),
-      link_(std::move(link)),
-      ranks_(std::move(ranks)),
-      rank_(rank),
-      channel_(channel) {}
+    : courier_(std::move(courier)), ranks_(std::move(ranks)), rank_(rank), channel_(channel) {}
 
-Tensor MessageTransport::staged(const Tensor& x) const {
-  return (link_ ? x : x.to(at::kCPU)).contiguous();
-}
+Tensor MessageTransport::staged(const Tensor& x) const { return x.to(at::kCPU).contiguous(); }
 
-MessageTransport::Wait MessageTransport::start(const std::vector<Piece>& out,
-                                               const std::vector<Piece>& in,
-                                               Patience patience) const {
+PairTransport::Wait MessageTransport::start(const std::vector<Piece>& out,
+                                            const std::vector<Piece>& in, Patience patience) {
   courier_->fate().check();
-  const auto& any = (out.empty() ? in : out).front().x;
-  if (!any.is_cpu()) {
-    const auto messages = [&](const std::vector<Piece>& pieces) {
-      std::vector<DeviceLink::Message> result;
-      for (const auto& piece : pieces)
-        if (piece.x.numel() > 0) result.push_back({ranks_[std::size_t(piece.rank)], piece.x});
-      return result;
-    };
-    return link_->start(messages(out), messages(in));
-  }
   const auto parcels = [&](const std::vector<Piece>& pieces) {
     std::vector<Courier::Parcel> result;
     for (const auto& piece : pieces) {
@@ -89,18 +69,6 @@ MessageTransport::Wait MessageTransport::start(const std::vector<Piece>& out,
   };
 }
 
-void MessageTransport::exchange(const std::vector<Piece>& out, const std::vector<Piece>& in,
-                                Patience patience) const {
-  start(out, in, patience)();
-}
-
-std::vector<MessageTransport::Piece> MessageTransport::to_others(const Tensor& x) const {
-  std::vector<Piece> pieces;
-  for (int r = 0; r < size(); ++r)
-    if (r != rank_) pieces.push_back({r, x});
-  return pieces;
-}
-
 std::vector<Note> MessageTransport::compare(const Note& mine, Patience patience) {
   const auto theirs = at::empty({size(), kNoteBytes}, at::kByte);
   std::vector<Piece> in;
@@ -110,92 +78,6 @@ std::vector<Note> MessageTransport::compare(const Note& mine, Patience patience)
   std::vector<Note> notes;
   for (int r = 0; r < size(); ++r) notes.push_back(r == rank_ ? mine : unpacked(theirs[r]));
   return notes;
-}
-
-// Each rank sums one share of the elements and sends the result to all: every element is sent twice
-// and rounded once.
-Tensor MessageTransport::all_reduce(const Tensor& x) {
-  const auto mine = staged(x).view({-1});
-  const auto share = [&](int r) { return share_of(mine.numel(), r, size()); };
-  const auto part = [&](const Tensor& whole, int r) {
-    return whole.narrow(0, share(r).begin, share(r).count);
-  };
-  const auto received = at::empty({size(), share(rank_).count}, mine.options());
-  std::vector<Piece> out, in;
-  std::vector<Tensor> parts;
-  for (int r = 0; r < size(); ++r) {
-    parts.push_back(r == rank_ ? part(mine, r) : received[r]);
-    if (r == rank_) continue;
-    out.push_back({r, part(mine, r)});
-    in.push_back({r, received[r]});
-  }
-  exchange(out, in);
-
-  const auto result = at::empty_like(mine);
-  part(result, rank_).copy_(sum_in_order(parts, std::size_t(rank_)));
-  std::vector<Piece> sums;
-  for (int r = 0; r < size(); ++r)
-    if (r != rank_) sums.push_back({r, part(result, r)});
-  exchange(to_others(part(result, rank_)), sums);
-  return result.view(x.sizes()).to(x.device());
-}
-
-std::vector<Tensor> MessageTransport::all_gather(
-    const Tensor& x, const std::vector<std::vector<std::int64_t>>& shapes) {
-  return all_to_all(std::vector(std::size_t(size()), x), shapes);
-}
-
-std::vector<Tensor> MessageTransport::all_to_all(
-    const std::vector<Tensor>& parts, const std::vector<std::vector<std::int64_t>>& shapes) {
-  const auto& first = parts.front();
-  std::vector<Piece> out, in;
-  std::vector<Tensor> received;
-  for (int r = 0; r < size(); ++r) {
-    const auto index = std::size_t(r);
-    if (r == rank_) {
-      received.push_back(parts[index].clone());
-      continue;
-    }
-    received.push_back(at::empty(shapes[index], staged(first).options()));
-    out.push_back({r, staged(parts[index])});
-    in.push_back({r, received.back()});
-  }
-  exchange(out, in);
-  for (auto& x : received) x = x.to(first.device());
-  return received;
-}
-
-Tensor MessageTransport::broadcast(const Tensor& x, int root, at::IntArrayRef shape) {
-  if (rank_ == root) {
-    exchange(to_others(staged(x)), {});
-    return x.clone();
-  }
-  const auto received = at::empty(shape, staged(x).options());
-  exchange({}, {{root, received}});
-  return received.to(x.device());
-}
-
-std::unique_ptr<Incoming> MessageTransport::shift(const Tensor& x, at::IntArrayRef incoming) {
-  class UnderWay : public Incoming {
-   public:
-    UnderWay(Wait wait, Tensor received, at::Device device)
-        : wait_(std::move(wait)), received_(std::move(received)), device_(device) {}
-    Tensor wait() override {
-      wait_();
-      return received_.to(device_);
-    }
-
-   private:
-    Wait wait_;
-    Tensor received_;
-    at::Device device_;
-  };
-  const auto own = staged(x);
-  const auto sent = own.is_alias_of(x) ? own.clone() : own;  // the caller may reuse `x`
-  const auto received = at::empty(incoming, sent.options());
-  const int next = (rank_ + 1) % size(), previous = (rank_ + size() - 1) % size();
-  auto wait = start({{next, sent}}, {{previous, received}}, Patience::kDeadline);
-  return std::make_unique<UnderWay>(std::move(wait), received, x.device());
 }
 
 // Overlapping groups are created at different times and so have different channels.
@@ -208,8 +90,8 @@ std::shared_ptr<Transport> MessageTransport::subgroup(std::span<const int> ranks
   if (here == ranks.end()) return nullptr;
   std::vector<int> members;
   for (const int rank : ranks) members.push_back(ranks_[std::size_t(rank)]);
-  return std::shared_ptr<Transport>(new MessageTransport(courier_, link_, std::move(members),
-                                                         int(here - ranks.begin()), channel));
+  return std::shared_ptr<Transport>(
+      new MessageTransport(courier_, std::move(members), int(here - ranks.begin()), channel));
 }
 
 }  // namespace braid

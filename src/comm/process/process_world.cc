@@ -9,6 +9,7 @@
 #include <string_view>
 #include <thread>
 
+#include "comm/linked_transport.h"
 #include "comm/process/message_transport.h"
 #include "comm/process/rendezvous.h"
 
@@ -57,14 +58,18 @@ bool failed_by_itself(const Ending& ending) {
 }  // namespace
 
 ProcessWorld::ProcessWorld(const Launch& launch, const WorldOptions& options)
-    : ProcessWorld(meet(launch, options), options.deadline,
-                   [&](const Group& world) { return link_devices(world, options.device); }) {}
+    : ProcessWorld(meet(launch, options), options.deadline, [&](const Group& world) {
+        const auto rank = std::size_t(world.rank());
+        const bool is_told = rank < options.devices.size();
+        return link_devices(world, is_told ? options.devices[rank] : at::kCPU);
+      }) {}
 
 ProcessWorld::ProcessWorld(std::unique_ptr<Wire> wire, std::chrono::milliseconds deadline,
                            const LinkMaker& make_link)
     : fate_(std::make_shared<Fate>(deadline)),
       courier_(std::make_shared<Courier>(std::move(wire), fate_)),
-      hosts_(std::make_shared<MessageTransport>(courier_)),
+      host_transport_(std::make_shared<MessageTransport>(courier_)),
+      hosts_(host_transport_),
       group_(hosts_) {
   LinkedDevices linked;
   run([&](const Group& world) {
@@ -78,7 +83,7 @@ ProcessWorld::ProcessWorld(std::unique_ptr<Wire> wire, std::chrono::milliseconds
   link_use_ = {.over = device_link_name()};
   link_ = std::move(linked.link);
   courier_->on_failure([link = link_] { link->abort(); });
-  group_ = Group(std::make_shared<MessageTransport>(courier_, link_));
+  group_ = Group(std::make_shared<LinkedTransport>(host_transport_, link_));
 }
 
 void ProcessWorld::run(const std::function<void(const Group& world)>& body, std::stop_token stop) {
@@ -89,9 +94,11 @@ void ProcessWorld::run(const std::function<void(const Group& world)>& body, std:
   } catch (...) {
     mine = std::current_exception();
   }
+  if (mine) drop_what_was_recorded();
   const auto endings = end_run(mine);
   const auto culprit = std::find_if(endings.begin(), endings.end(), failed_by_itself);
   if (culprit == endings.end()) return;
+  drop_what_was_recorded();
   fate_->recover();
   end_with(int(culprit - endings.begin()), *culprit, mine);
 }
@@ -104,6 +111,11 @@ void ProcessWorld::enter(const std::function<void(const Group& world)>& body) {
   if (!has_first_rank()) fate_->check();
   renew_link();
   body(group_);
+}
+
+// An aborted link ends only when all graphs that recorded its messages are gone.
+void ProcessWorld::drop_what_was_recorded() const {
+  if (on_failed_run_) on_failed_run_(group_.rank());
 }
 
 // A failure has aborted the link on all ranks.

@@ -24,10 +24,14 @@ class ProcessWorld : public World {
   bool has_first_rank() const override { return group_.rank() == 0; }
   int ranks_on_these_cores() const override { return ranks_on_these_cores_; }
   LinkUse link() const override { return link_use_; }
+  void on_failed_run(std::function<void(int rank)> action) override {
+    on_failed_run_ = std::move(action);
+  }
 
  private:
   void enter(const std::function<void(const Group& world)>& body);
   void renew_link();
+  void drop_what_was_recorded() const;
   std::vector<Ending> end_run(const std::exception_ptr& mine);
   [[noreturn]] void end_with(int culprit, const Ending& ending, const std::exception_ptr& mine);
   [[noreturn]] void end_lost();
@@ -35,12 +39,14 @@ class ProcessWorld : public World {
 
   std::shared_ptr<Fate> fate_;
   std::shared_ptr<Courier> courier_;
+  std::shared_ptr<Transport> host_transport_;
   Group hosts_;  // all ranks, without a device link
   Group group_;
   std::shared_ptr<DeviceLink> link_;
   std::uint64_t link_epoch_ = 0;  // when the link was last renewed
   int ranks_on_these_cores_ = 1;
   LinkUse link_use_;
+  std::function<void(int rank)> on_failed_run_;
 };
 
 }  // namespace braid

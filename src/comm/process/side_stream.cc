@@ -38,8 +38,10 @@ class SideStream::UnderWay {
   c10::Event done_;
 };
 
+// Of high priority: a transfer's few blocks take the next free places of the device, not those
+// behind all blocks of a kernel that computes meanwhile.
 SideStream::SideStream(at::Device device)
-    : guard_(device.type()), stream_(guard_.getNewStream(device)) {}
+    : guard_(device.type()), stream_(guard_.getNewStream(device, /*priority=*/-1)) {}
 
 std::function<void()> SideStream::start(std::vector<at::Tensor> tensors, const Work& work) {
   mark(guard_.getStream(stream_.device())).block(stream_);

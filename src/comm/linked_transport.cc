@@ -1,0 +1,73 @@
+#include "comm/linked_transport.h"
+
+#include <ATen/ATen.h>
+
+#include <numeric>
+
+namespace braid {
+namespace {
+
+std::vector<int> numbers_below(int count) {
+  std::vector<int> numbers(std::size_t(count), 0);
+  std::iota(numbers.begin(), numbers.end(), 0);
+  return numbers;
+}
+
+}  // namespace
+
+LinkedTransport::LinkedTransport(std::shared_ptr<Transport> hosts, std::shared_ptr<DeviceLink> link)
+    : LinkedTransport(hosts, std::move(link), numbers_below(hosts->size())) {}
+
+LinkedTransport::LinkedTransport(std::shared_ptr<Transport> hosts, std::shared_ptr<DeviceLink> link,
+                                 std::vector<int> ranks)
+    : hosts_(std::move(hosts)), link_(std::move(link)), ranks_(std::move(ranks)) {}
+
+PairTransport::Wait LinkedTransport::start(const std::vector<Piece>& out,
+                                           const std::vector<Piece>& in, Patience) {
+  fate().check();
+  const auto messages = [&](const std::vector<Piece>& pieces) {
+    std::vector<DeviceLink::Message> result;
+    for (const auto& piece : pieces)
+      if (piece.x.numel() > 0) result.push_back({ranks_[std::size_t(piece.rank)], piece.x});
+    return result;
+  };
+  return link_->start(messages(out), messages(in));
+}
+
+std::vector<Note> LinkedTransport::compare(const Note& mine, Patience patience) {
+  return hosts_->compare(mine, patience);
+}
+
+Tensor LinkedTransport::all_reduce(const Tensor& x) {
+  return x.is_cpu() ? hosts_->all_reduce(x) : PairTransport::all_reduce(x);
+}
+
+std::vector<Tensor> LinkedTransport::all_gather(
+    const Tensor& x, const std::vector<std::vector<std::int64_t>>& shapes) {
+  return x.is_cpu() ? hosts_->all_gather(x, shapes) : PairTransport::all_gather(x, shapes);
+}
+
+std::vector<Tensor> LinkedTransport::all_to_all(
+    const std::vector<Tensor>& parts, const std::vector<std::vector<std::int64_t>>& shapes) {
+  const bool is_on_host = parts.front().is_cpu();
+  return is_on_host ? hosts_->all_to_all(parts, shapes) : PairTransport::all_to_all(parts, shapes);
+}
+
+Tensor LinkedTransport::broadcast(const Tensor& x, int root, at::IntArrayRef shape) {
+  return x.is_cpu() ? hosts_->broadcast(x, root, shape) : PairTransport::broadcast(x, root, shape);
+}
+
+std::unique_ptr<Incoming> LinkedTransport::shift(const Tensor& x, at::IntArrayRef incoming) {
+  return x.is_cpu() ? hosts_->shift(x, incoming) : PairTransport::shift(x, incoming);
+}
+
+std::shared_ptr<Transport> LinkedTransport::subgroup(std::span<const int> ranks) {
+  auto hosts = hosts_->subgroup(ranks);
+  if (!hosts) return nullptr;
+  std::vector<int> members;
+  for (const int rank : ranks) members.push_back(ranks_[std::size_t(rank)]);
+  return std::shared_ptr<Transport>(
+      new LinkedTransport(std::move(hosts), link_, std::move(members)));
+}
+
+}  // namespace braid

@@ -1,0 +1,42 @@
+// Collectives of tensors on GPUs over a device link; all else goes through the hosts, which also
+// agree on what the devices send.
+#pragma once
+
+#include "comm/pair_transport.h"
+#include "comm/process/device_link.h"
+
+namespace braid {
+
+class LinkedTransport : public PairTransport {
+ public:
+  // The group of all ranks of `hosts`, whose numbers are the link's.
+  LinkedTransport(std::shared_ptr<Transport> hosts, std::shared_ptr<DeviceLink> link);
+
+  int rank() const override { return hosts_->rank(); }
+  int size() const override { return hosts_->size(); }
+  const Fate& fate() const override { return hosts_->fate(); }
+  bool stays_on_device() const override { return true; }
+
+  std::vector<Note> compare(const Note& mine, Patience patience) override;
+  Tensor all_reduce(const Tensor& x) override;
+  std::vector<Tensor> all_gather(const Tensor& x,
+                                 const std::vector<std::vector<std::int64_t>>& shapes) override;
+  std::vector<Tensor> all_to_all(const std::vector<Tensor>& parts,
+                                 const std::vector<std::vector<std::int64_t>>& shapes) override;
+  Tensor broadcast(const Tensor& x, int root, at::IntArrayRef shape) override;
+  std::unique_ptr<Incoming> shift(const Tensor& x, at::IntArrayRef incoming) override;
+  std::shared_ptr<Transport> subgroup(std::span<const int> ranks) override;
+
+ private:
+  LinkedTransport(std::shared_ptr<Transport> hosts, std::shared_ptr<DeviceLink> link,
+                  std::vector<int> ranks);
+  Tensor staged(const Tensor& x) const override { return x.contiguous(); }
+  Wait start(const std::vector<Piece>& out, const std::vector<Piece>& in,
+             Patience patience) override;
+
+  std::shared_ptr<Transport> hosts_;
+  std::shared_ptr<DeviceLink> link_;
+  std::vector<int> ranks_;  // of the world
+};
+
+}  // namespace braid

@@ -1,0 +1,39 @@
+// Collectives as messages between pairs of ranks. Sums are in rank order and rounded once, so that
+// every way of carrying messages computes the same bits.
+#pragma once
+
+#include <functional>
+
+#include "comm/transport.h"
+
+namespace braid {
+
+class PairTransport : public Transport {
+ public:
+  Tensor all_reduce(const Tensor& x) override;
+  std::vector<Tensor> all_gather(const Tensor& x,
+                                 const std::vector<std::vector<std::int64_t>>& shapes) override;
+  std::vector<Tensor> all_to_all(const std::vector<Tensor>& parts,
+                                 const std::vector<std::vector<std::int64_t>>& shapes) override;
+  Tensor broadcast(const Tensor& x, int root, at::IntArrayRef shape) override;
+  std::unique_ptr<Incoming> shift(const Tensor& x, at::IntArrayRef incoming) override;
+
+ protected:
+  struct Piece {
+    int rank;  // of this group
+    Tensor x;  // staged
+  };
+  // Calling the result waits until everything has arrived.
+  using Wait = std::function<void()>;
+  virtual Wait start(const std::vector<Piece>& out, const std::vector<Piece>& in,
+                     Patience patience) = 0;
+  // Contiguous, in the memory that messages use.
+  virtual Tensor staged(const Tensor& x) const = 0;
+
+  void exchange(const std::vector<Piece>& out, const std::vector<Piece>& in,
+                Patience patience = Patience::kDeadline);
+  // Sends `x` to every other rank.
+  std::vector<Piece> to_others(const Tensor& x) const;
+};
+
+}  // namespace braid

@@ -1,0 +1,47 @@
+// The functions of NCCL that are used here, declared without its headers, which an unpacked
+// LibTorch does not have, and taken from the library that LibTorch has loaded: never a second copy
+// or another version. RCCL has the same names.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+
+namespace braid {
+
+struct Nccl {
+  // As in nccl.h, whose layouts are fixed: the library reads no more of a configuration than its
+  // size says, and of one that claims to be of 2.14 no more than `blocking`.
+  struct Communicator;
+  struct Id {
+    char bytes[128];
+  };
+  struct Config {
+    std::size_t size = sizeof(Config);
+    unsigned magic = 0xcafebeef, version = 21400;
+    int blocking = 0;
+    int unused = 0;
+  };
+  static constexpr int kSuccess = 0, kInProgress = 7;  // ncclResult_t
+  static constexpr int kInt8 = 0;                      // ncclDataType_t
+
+  int (*get_version)(int* version) = nullptr;
+  const char* (*get_error_string)(int code) = nullptr;
+  const char* (*get_last_error)(Communicator*) = nullptr;
+  int (*get_unique_id)(Id* id) = nullptr;
+  int (*comm_init_rank_config)(Communicator**, int size, Id id, int rank, Config*) = nullptr;
+  int (*comm_get_async_error)(Communicator*, int* code) = nullptr;
+  int (*comm_abort)(Communicator*) = nullptr;
+  int (*group_start)() = nullptr;
+  int (*group_end)() = nullptr;
+  int (*send)(const void*, std::size_t count, int type, int peer, Communicator*,
+              void* stream) = nullptr;
+  int (*recv)(void*, std::size_t count, int type, int peer, Communicator*, void* stream) = nullptr;
+};
+
+// Of a library that dlopen() returned; nothing unless it has them all.
+std::optional<Nccl> nccl_in(void* library);
+
+// Of libnccl.so.2 or librccl.so.1 if this process has loaded it, or of a LibTorch that contains it.
+std::optional<Nccl> loaded_nccl();
+
+}  // namespace braid

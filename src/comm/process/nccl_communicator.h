@@ -1,0 +1,52 @@
+// A communicator of NCCL's that may fail at any time: no call of it blocks for ever, and its end
+// waits for nobody but the thread that it has for itself.
+#pragma once
+
+#include <c10/core/Device.h>
+
+#include <chrono>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "comm/process/device_link.h"
+#include "comm/process/nccl.h"
+
+namespace braid {
+
+class NcclCommunicator {
+ public:
+  using Messages = std::vector<DeviceLink::Message>;
+
+  // `patience`: how long ranks may take to connect, which at first use can be many times a
+  // deadline.
+  NcclCommunicator(const Nccl& nccl, at::Device device,
+                   std::chrono::milliseconds patience = std::chrono::minutes(1))
+      : nccl_(nccl), device_(device), patience_(patience) {}
+  ~NcclCommunicator();
+  NcclCommunicator(const NcclCommunicator&) = delete;
+  NcclCommunicator& operator=(const NcclCommunicator&) = delete;
+
+  // Collective over `world`, after the end of an earlier connection. NCCL ends one when all graphs
+  // that recorded its messages are gone. Throws WorldLost if that, or connecting, takes too long.
+  void connect(const Group& world);
+
+  // Puts all messages on a stream. Throws Error once the connection is aborted.
+  void exchange(const Messages& sends, const Messages& receives, void* stream);
+
+  // From any thread; returns at once. Kernels that wait for a rank end soon.
+  void abort() noexcept;
+
+ private:
+  struct Connection;
+  std::shared_ptr<Connection> connection() const;
+  void start(const Group& world, const std::shared_ptr<Connection>& next);
+
+  Nccl nccl_;
+  at::Device device_;
+  std::chrono::milliseconds patience_;
+  mutable std::mutex mutex_;
+  std::shared_ptr<Connection> connection_;
+};
+
+}  // namespace braid

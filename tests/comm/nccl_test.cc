@@ -1,0 +1,223 @@
+// Communicators of NCCL's that fail or never come to be, with the stand-in of fake_nccl.h. Tensors
+// without memory (meta) stand for device tensors.
+#include "comm/process/nccl_communicator.h"
+
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+
+#include <atomic>
+
+#include "comm/worlds.h"
+#include "fake_nccl.h"
+
+namespace braid::nccl_test {
+
+using namespace std::chrono_literals;
+using testing::HasSubstr;
+
+constexpr int kRanks = 2;
+
+// What NcclLink does, without streams.
+class HostLink : public DeviceLink {
+ public:
+  HostLink(const Group& world, std::chrono::milliseconds patience)
+      : communicator_(fake_nccl().functions, at::kCPU, patience) {
+    communicator_.connect(world);
+  }
+  std::function<void()> start(const std::vector<Message>& sends,
+                              const std::vector<Message>& receives) override {
+    communicator_.exchange(sends, receives, nullptr);
+    return [] {};
+  }
+  void abort() noexcept override { communicator_.abort(); }
+  void renew(const Group& world) override { communicator_.connect(world); }
+
+ private:
+  NcclCommunicator communicator_;
+};
+
+void with_worlds(const std::function<void(ProcessWorld&)>& use,
+                 std::chrono::milliseconds patience = 30s) {
+  const auto sockets = connected(kRanks);
+  std::vector<std::jthread> ranks;
+  for (std::size_t r = 0; r < sockets.size(); ++r)
+    ranks.emplace_back([&, r] {
+      ProcessWorld world(std::make_unique<SocketWire>(int(r), sockets[r]), 20s,
+                         [&](const Group& g) {
+                           return LinkedDevices{.link = std::make_shared<HostLink>(g, patience)};
+                         });
+      use(world);
+    });
+}
+
+Tensor on_device() { return at::empty({3}, at::TensorOptions(at::kMeta)); }
+
+// A step that was recorded once, as a StepGraph keeps it.
+class Recorded {
+ public:
+  ~Recorded() { forget(); }
+  void step(const Group& g) {
+    fake_nccl().record(this);
+    (void)g.all_reduce(on_device());
+    fake_nccl().record(nullptr);
+  }
+  void forget() { fake_nccl().destroy_graph(this); }
+};
+
+class NcclFails : public testing::Test {
+ protected:
+  void TearDown() override {
+    fake_nccl().set_start(FakeNccl::kWell);
+    const auto end = std::chrono::steady_clock::now() + 20s;
+    while (fake_nccl().num_communicators() > 0 && std::chrono::steady_clock::now() < end)
+      std::this_thread::yield();
+    EXPECT_EQ(fake_nccl().num_communicators(), 0) << "some were never freed";
+  }
+};
+
+TEST_F(NcclFails, TheLibraryThatIsLoadedIsTheOneThatIsTaken) {
+  ASSERT_NE(fake_nccl().functions.send, nullptr);
+  const auto loaded = loaded_nccl();  // in a build for GPUs, LibTorch's
+  ASSERT_TRUE(loaded.has_value());
+  int version = 0;
+  EXPECT_EQ(loaded->get_version(&version), Nccl::kSuccess);
+  EXPECT_EQ(device_link_version(), version);
+  EXPECT_FALSE(nccl_in(::dlopen("libm.so.6", RTLD_NOW)).has_value());
+}
+
+// After the second step an abort waits for the graph, which its rank must not keep until the others
+// have ended the run.
+TEST_F(NcclFails, ACancelAfterARecordedStepEndsTheRunOnAllRanks) {
+  with_worlds([](ProcessWorld& world) {
+    Recorded graph;
+    world.on_failed_run([&](int) { graph.forget(); });
+    for (int time = 0; time < 3; ++time) {
+      std::stop_source stop;
+      EXPECT_THROW(world.run(
+                       [&](const Group& g) {
+                         graph.step(g);
+                         graph.step(g);
+                         if (g.rank() == 0) stop.request_stop();
+                         while (true) g.barrier();
+                       },
+                       world.has_first_rank() ? stop.get_token() : std::stop_token()),
+                   Cancelled);
+      world.run([&](const Group& g) { graph.step(g); });
+    }
+  });
+}
+
+// The other rank has done its part when one fails; it keeps a graph as well.
+TEST_F(NcclFails, ARankThatEndedWellDropsItsGraphToo) {
+  with_worlds([](ProcessWorld& world) {
+    Recorded graph;
+    world.on_failed_run([&](int) { graph.forget(); });
+    EXPECT_NE(failure_of([&] {
+                world.run([&](const Group& g) {
+                  graph.step(g);
+                  if (g.rank() == 1) throw Error("out of paint");
+                });
+              }),
+              "");
+    world.run([&](const Group& g) { graph.step(g); });
+  });
+}
+
+TEST_F(NcclFails, AGraphThatIsNeverDroppedLosesTheWorldInsteadOfHangingIt) {
+  with_worlds(
+      [](ProcessWorld& world) {
+        Recorded graph;
+        const auto fail = [&](const Group& g) {
+          graph.step(g);
+          throw Error("out of paint");
+        };
+        EXPECT_THAT(failure_of([&] { world.run(fail); }), HasSubstr("out of paint"));
+        EXPECT_THAT(failure_of([&] { world.run([&](const Group& g) { graph.step(g); }); }),
+                    HasSubstr("a recorded graph still uses it"));
+        graph.forget();
+      },
+      300ms);
+}
+
+TEST_F(NcclFails, StartingEndsAfterAWhileWhateverTheLibraryDoes) {
+  for (const auto start : {FakeNccl::kNeverReady, FakeNccl::kNeverReturns}) {
+    fake_nccl().set_start(start);
+    std::atomic<int> lost = 0;
+    const auto sockets = connected(kRanks);
+    {
+      std::vector<std::jthread> ranks;
+      for (std::size_t r = 0; r < sockets.size(); ++r)
+        ranks.emplace_back([&, r] {
+          const auto failure = failure_of([&] {
+            ProcessWorld(std::make_unique<SocketWire>(int(r), sockets[r]), 20s,
+                         [&](const Group& g) {
+                           return LinkedDevices{.link = std::make_shared<HostLink>(g, 200ms)};
+                         });
+          });
+          EXPECT_THAT(failure, HasSubstr("connecting the devices"));
+          EXPECT_THAT(failure, HasSubstr("NCCL_P2P_DISABLE=1"));
+          ++lost;
+        });
+    }
+    EXPECT_EQ(lost, kRanks);
+    fake_nccl().set_start(FakeNccl::kWell);
+  }
+}
+
+// A rank that fails while another one still waits for it to connect.
+TEST_F(NcclFails, StartingEndsWhenAnotherRankFails) {
+  with_worlds([](ProcessWorld& world) {
+    EXPECT_NE(failure_of([&] { world.run([](const Group&) { throw Error("out of paint"); }); }),
+              "");
+    std::stop_source stop;
+    stop.request_stop();
+    const auto reduce = [](const Group& g) { (void)g.all_reduce(on_device()); };
+    EXPECT_THROW(world.run(reduce, world.has_first_rank() ? std::stop_token() : stop.get_token()),
+                 Cancelled);
+    world.run(reduce);
+  });
+}
+
+TEST_F(NcclFails, ARefusalIsASentence) {
+  fake_nccl().set_start(FakeNccl::kRefused);
+  run_ranks({.size = 1}, [](const Group&) {
+    const auto connect = [] { NcclCommunicator(fake_nccl().functions, at::kCPU).connect(Group()); };
+    EXPECT_THAT(failure_of(connect), HasSubstr("ncclCommInitRankConfig): as asked"));
+  });
+}
+
+// The peer never sends: an abort of another thread ends the wait, and frees nothing that is in use.
+TEST_F(NcclFails, AnAbortEndsAnExchangeThatWaits) {
+  for (int time = 0; time < 20; ++time)
+    run_ranks({.size = kRanks}, [&](const Group& g) {
+      NcclCommunicator communicator(fake_nccl().functions, at::kCPU);
+      communicator.connect(g);
+      const auto x = on_device();
+      if (g.rank() == 0) {
+        std::jthread aborter([&] {
+          if (time % 2 == 1) std::this_thread::sleep_for(std::chrono::microseconds(100 * time));
+          communicator.abort();
+        });
+        EXPECT_THAT(failure_of([&] {
+                      while (true) communicator.exchange({}, {{1, x}}, nullptr);
+                    }),
+                    HasSubstr("the link between the devices has failed"));
+      }
+      g.barrier();
+    });
+}
+
+TEST_F(NcclFails, AFailedRankEndsWhatAnotherOneWaitsForOnItsDevice) {
+  with_worlds([](ProcessWorld& world) {
+    EXPECT_THAT(failure_of([&] {
+                  world.run([&](const Group& g) {
+                    (void)g.all_reduce(on_device());
+                    if (g.rank() == 1) throw Error("out of paint");
+                    while (true) (void)g.all_reduce(on_device());
+                  });
+                }),
+                HasSubstr("out of paint"));
+  });
+}
+
+}  // namespace braid::nccl_test
