@@ -16,6 +16,7 @@
 #include "braid/adapter.h"
 #include "braid/cache.h"
 #include "braid/error.h"
+#include "braid/fit.h"
 #include "braid/hooks.h"
 #include "braid/layout.h"
 #include "braid/memory.h"

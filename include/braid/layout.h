@@ -1,6 +1,8 @@
 // How work on pictures is divided among devices or threads.
 #pragma once
 
+#include "braid/fit.h"
+
 namespace braid {
 
 // What ranks are: threads of this process, or the processes started by mpirun, torchrun or srun, of
@@ -25,6 +27,9 @@ enum class RingForm {
 
 // How pictures are divided among ranks. The number of ranks is the product of the degrees.
 struct Layout {
+  // kAuto: the degrees, which then stay 1 here, become those that `braid plan` ranks first for one
+  // rank per device.
+  Fit fit = Fit::kAsAsked;
   int tp = 1;           // tensor parallel: splits the weights
   int ring = 1;         // context parallel: passes keys and values around
   int ulysses = 1;      // context parallel: trades tokens for heads

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "braid/fit.h"
+
 namespace braid {
 
 // For the weights of dense layers.
@@ -46,8 +48,8 @@ struct Offload {
 };
 
 // Memory limits. A Pipeline with a budget chooses how weights are kept and whether pictures are
-// decoded in tiles: the fastest option within the limits. It plans for one picture of the model's
-// default size; larger ones may need more.
+// decoded in tiles: the fastest option within the limits. Settings of Memory that differ from their
+// defaults stay. It plans for one picture of the model's default size; larger ones may need more.
 struct Budget {
   // Bytes: per device (for a CPU: resident in the process), and resident in the process. 0:
   // unlimited.
@@ -55,15 +57,6 @@ struct Budget {
   // Whether weights may be quantised to 8 bits if nothing else fits: the transformer's, the text
   // encoders'.
   bool may_quantize = false, may_quantize_text = false;
-  // Settings the choice must not change.
-  struct Fixed {
-    bool transformer = false, text = false, vae = false;  // modes of Offload
-    bool prefetch = false, resident = false;
-  };
-  Fixed fixed = {};
-  // Set when no budget was requested: nothing that changes the picture is chosen, and if nothing
-  // fits, the nearest option is taken instead of an error.
-  bool is_implied = false;
 
   bool is_set() const { return device > 0 || host > 0; }
 };
@@ -81,6 +74,13 @@ struct Memory {
   Offload offload = {};
   RecordedStep recorded_step = RecordedStep::kKept;
   Budget budget = {};
+  // Where weights go by device: a name listed by `braid info --presets`, or "auto" for the GPU's
+  // own. Settings that differ from their defaults stay. "none" or empty: no preset.
+  std::string preset = {};
+  // kAuto: with neither offload, budget nor preset, weights that do not fit a GPU are offloaded,
+  // which does not change pictures. Where only files meet a budget, they lie in a temporary folder
+  // until the pipeline ends.
+  Fit fit = Fit::kAsAsked;
 };
 
 }  // namespace braid

@@ -109,10 +109,14 @@ std::vector<Gpu> find_gpus() {
 
 std::optional<Gpu> gpu_named(const std::string& device) {
   if (!device.starts_with("cuda")) return {};
+  return gpu_named(device, find_gpus());
+}
+
+std::optional<Gpu> gpu_named(const std::string& device, const std::vector<Gpu>& gpus) {
+  if (!device.starts_with("cuda")) return {};
   std::size_t index = 0;
   if (const auto colon = device.find(':'); colon != std::string::npos)
     std::from_chars(device.data() + colon + 1, device.data() + device.size(), index);
-  const auto gpus = find_gpus();
   if (index >= gpus.size()) return {};
   return gpus[index];
 }

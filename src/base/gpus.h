@@ -18,7 +18,8 @@ struct Gpu {
 std::vector<Gpu> find_gpus();
 
 // The GPU behind "cuda" or "cuda:1"; nothing for the CPU and for numbers out of range.
-std::optional<Gpu> gpu_named(const std::string& device);
+std::optional<Gpu> gpu_named(const std::string& device, const std::vector<Gpu>& gpus);
+std::optional<Gpu> gpu_named(const std::string& device);  // of find_gpus()
 
 // Whether LibTorch multiplies 8-bit integers there (`_int_mm`). On AMD that is hipBLASLt, which has
 // such products for CDNA from the MI200 on, and for no RDNA.

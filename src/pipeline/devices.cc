@@ -46,17 +46,23 @@ bool asks_for_nothing(const Layout& l) {
 
 }  // namespace
 
-at::Device find_device(const std::string& name) {
-  if (name == "cpu") return at::kCPU;
+int index_of_gpu(const std::string& name, const std::function<int()>& count) {
   const bool has_index = name.starts_with("cuda:") && name.size() > 5 && name.size() < 9 &&
                          name.find_first_not_of("0123456789", 5) == std::string::npos;
   require(name == "cuda" || has_index, "the device should be cpu, cuda or cuda:N, it is '", name,
           "'");
-  require(c10::impl::hasDeviceGuardImpl(at::kCUDA), "there is no device ", name,
-          ": this LibTorch has no GPU support (set BRAID_TORCH to one that has)");
-  const int count = c10::impl::getDeviceGuardImpl(at::kCUDA)->deviceCount();
-  const int index = has_index ? std::stoi(name.substr(5)) : 0;
-  require(index < count, "there is no device ", name, ": ", count, " found");
+  const int index = has_index ? std::stoi(name.substr(5)) : 0, all = count();
+  require(index < all, "there is no device ", name, ": ", all, " found");
+  return index;
+}
+
+at::Device find_device(const std::string& name) {
+  if (name == "cpu") return at::kCPU;
+  const int index = index_of_gpu(name, [&] {
+    require(c10::impl::hasDeviceGuardImpl(at::kCUDA), "there is no device ", name,
+            ": this LibTorch has no GPU support (set BRAID_TORCH to one that has)");
+    return int(c10::impl::getDeviceGuardImpl(at::kCUDA)->deviceCount());
+  });
   at::globalContext().lazyInitDevice(at::kCUDA);  // otherwise its allocator keeps no statistics
   return at::Device(at::kCUDA, at::DeviceIndex(index));
 }
@@ -83,9 +89,10 @@ std::string list_of_devices(const PipelineOptions& options) {
   return list;
 }
 
-std::vector<at::Device> devices_of(const PipelineOptions& options, const Degrees& degrees) {
+std::vector<at::Device> devices_of(const PipelineOptions& options, const Degrees& degrees,
+                                   const std::function<at::Device(const std::string&)>& find) {
   std::vector<at::Device> devices;
-  for (const auto& name : device_names(options)) devices.push_back(find_device(name));
+  for (const auto& name : device_names(options)) devices.push_back(find(name));
   const auto num_ranks = std::size_t(degrees.product());
   if (devices.size() == 1) devices.resize(num_ranks, devices.front());
   require(devices.size() == num_ranks, to_string(degrees), " = ", num_ranks, ", but there are ",

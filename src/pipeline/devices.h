@@ -1,6 +1,8 @@
 // Which device each rank computes on.
 #pragma once
 
+#include <functional>
+
 #include "braid/braid.h"
 #include "parallel/layer_split.h"
 
@@ -9,10 +11,16 @@ namespace braid {
 // Ready for use. Throws InputError naming the device if this LibTorch or this machine lacks it.
 at::Device find_device(const std::string& name);
 
+// The number in "cuda" or "cuda:1". Throws InputError for other names and for numbers from
+// `count()` on, which is asked only for such a name.
+int index_of_gpu(const std::string& name, const std::function<int()>& count);
+
 // The device of every rank: options.devices if given, with ranges such as "cuda:0-3" expanded, else
 // options.device. A single entry serves all ranks; otherwise throws InputError unless there is one
 // entry per rank.
-std::vector<at::Device> devices_of(const PipelineOptions& options, const Degrees& degrees);
+std::vector<at::Device> devices_of(
+    const PipelineOptions& options, const Degrees& degrees,
+    const std::function<at::Device(const std::string&)>& find = find_device);
 
 // The names in options.devices with ranges expanded, or options.device if there are none.
 std::vector<std::string> device_names(const PipelineOptions& options);

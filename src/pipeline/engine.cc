@@ -14,42 +14,40 @@
 namespace braid {
 namespace {
 
-std::int64_t bytes_of(const ModelFiles& files) {
-  const auto family = open_family(files);
+std::int64_t bytes_of(const Deployment& deployment) {
   std::int64_t bytes = 0;
-  for (const auto& part : family->description().parts)
-    bytes += std::int64_t(files.open(part.folder).num_bytes());
+  for (const auto& part : deployment.family->description().parts)
+    bytes += std::int64_t(deployment.files->open(part.folder).num_bytes());
   return bytes;
 }
 
-std::unique_ptr<Model> load(const PipelineOptions& options,
-                            const std::vector<AppliedAdapter>& adapters,
-                            const std::vector<at::Device>& devices, const Group& world,
+std::unique_ptr<Model> load(const Deployment& deployment,
+                            const std::vector<AppliedAdapter>& adapters, const Group& world,
                             const Hooks& hooks) {
-  const auto device = devices[std::size_t(world.rank())];
-  const auto files = find_model(options);
+  const auto& options = deployment.options;
+  const auto device = deployment.devices[std::size_t(world.rank())];
   world.await();  // a rank may have to wait for its files, or for its device
-  const auto mesh = make_mesh(world, degrees_of(options.layout));
-  Progress progress{.phase = Phase::kLoad, .done = 0, .total = bytes_of(files)};
+  const auto mesh = make_mesh(world, deployment.degrees());
+  Progress progress{.phase = Phase::kLoad, .done = 0, .total = bytes_of(deployment)};
   const auto on_bytes = [&](std::int64_t bytes) {
     world.poll();
     progress.done += bytes;
     if (hooks.progress && world.rank() == 0) hooks.progress(progress);
   };
-  auto model = std::make_unique<Model>(
-      files, mesh,
-      ModelOptions{.device = device,
-                   .dtype = options.dtype,
-                   .on_bytes = on_bytes,
-                   .warn = world.rank() == 0 ? hooks.warning : Warn(),
-                   .layout = options.layout,
-                   .ranks_on_device = int(std::count(devices.begin(), devices.end(), device)),
-                   .memory = options.memory,
-                   .graphs = options.graphs,
-                   .text_stream = options.text_stream,
-                   .cache = options.cache,
-                   .adapters = adapters,
-                   .adapter_mode = options.adapter_mode});
+  auto model =
+      std::make_unique<Model>(*deployment.files, mesh,
+                              ModelOptions{.device = device,
+                                           .dtype = options.dtype,
+                                           .on_bytes = on_bytes,
+                                           .warn = world.rank() == 0 ? hooks.warning : Warn(),
+                                           .layout = options.layout,
+                                           .ranks_on_device = deployment.ranks_on(device),
+                                           .memory = options.memory,
+                                           .graphs = options.graphs,
+                                           .text_stream = options.text_stream,
+                                           .cache = options.cache,
+                                           .adapters = adapters,
+                                           .adapter_mode = options.adapter_mode});
   on_bytes(progress.total - progress.done);  // for other ranks, and what nobody needs
   return model;
 }
@@ -110,14 +108,14 @@ std::chrono::milliseconds deadline_of(const Layout& layout, const std::vector<at
   return std::chrono::milliseconds(std::int64_t(1000 * layout.deadline));
 }
 
-std::unique_ptr<World> make_world(const PipelineOptions& options,
+std::unique_ptr<World> make_world(const Deployment& deployment,
                                   const std::function<void(const std::string&)>& warn) {
-  auto wish = world_of(options.layout);
+  const auto& layout = deployment.options.layout;
+  auto wish = world_of(layout);
   wish.warn = warn;
-  const auto launch = options.layout.ranks == Ranks::kProcesses ? read_launch() : std::nullopt;
-  if (!launch || launch->size == wish.size)
-    wish.devices = devices_of(options, degrees_of(options.layout));
-  wish.deadline = deadline_of(options.layout, wish.devices);
+  const auto launch = layout.ranks == Ranks::kProcesses ? read_launch() : std::nullopt;
+  if (!launch || launch->size == wish.size) wish.devices = deployment.devices;
+  wish.deadline = deadline_of(layout, wish.devices);
   // LibTorch fills its list of attention kernels when it first chooses, without a lock: ranks that
   // did so at once could take different ones.
   for (std::size_t rank = 0; rank < wish.devices.size(); ++rank)
@@ -127,13 +125,18 @@ std::unique_ptr<World> make_world(const PipelineOptions& options,
 }
 
 Engine::Engine(const PipelineOptions& options, const Hooks& hooks, Measure measure)
-    : world_(make_world(options, hooks.warning)),
-      threads_(threads_per_rank(options, world_->ranks_on_these_cores())),
-      devices_(devices_of(options, degrees_of(options.layout))),
-      adapters_(shelf_.open(options.adapters)),
+    : Engine(deploy(options), hooks, measure) {}
+
+Engine::Engine(Deployment deployment, const Hooks& hooks, Measure measure)
+    : deployment_(std::move(deployment)),
+      world_(make_world(deployment_, hooks.warning)),
+      threads_(threads_per_rank(deployment_.options, world_->ranks_on_these_cores())),
+      adapters_(shelf_.open(deployment_.options.adapters)),
       models_(std::size_t(world_->size())),
       meter_(measure == Measure::kPeaks ? std::make_unique<PeakMeter>() : nullptr) {
-  const bool has_gpu = std::any_of(devices_.begin(), devices_.end(),
+  require(deployment_.files != nullptr,
+          "a synthetic model has no text encoders: it makes no pictures");
+  const bool has_gpu = std::any_of(deployment_.devices.begin(), deployment_.devices.end(),
                                    [](at::Device device) { return !device.is_cpu(); });
   if (const auto clash = has_gpu ? why_runtimes_clash() : ""; !clash.empty() && hooks.warning)
     hooks.warning(clash);
@@ -142,13 +145,14 @@ Engine::Engine(const PipelineOptions& options, const Hooks& hooks, Measure measu
   });
   const auto load_rank = [&](const Group& world) {
     const auto rank = std::size_t(world.rank());
-    const c10::DeviceGuard on(devices_[rank]);
+    const auto device = deployment_.devices[rank];
+    const c10::DeviceGuard on(device);
     const UseThreads threads(threads_);
     if (meter_) {
-      meter_->watch(devices_[rank]);
+      meter_->watch(device);
       meter_->enter(Phase::kLoad);
     }
-    models_[rank] = load(options, adapters_, devices_, world, hooks);
+    models_[rank] = load(deployment_, adapters_, world, hooks);
     auto read = bytes_read_by(*models_[rank]);
     if (rank == 0) bytes_read_ = std::move(read);
     gather_peaks(world);
@@ -159,7 +163,7 @@ Engine::Engine(const PipelineOptions& options, const Hooks& hooks, Measure measu
 void Engine::gather_peaks(const Group& world) const {
   if (!meter_) return;
   meter_->finish();
-  auto all = meter_->gather(world, devices_[std::size_t(world.rank())]);
+  auto all = meter_->gather(world, deployment_.devices[std::size_t(world.rank())]);
   if (world.rank() == 0) rank_peaks_ = std::move(all);
 }
 
@@ -236,7 +240,7 @@ std::vector<Picture> Engine::generate(const Request& request, const Hooks& hooks
   if (step) step->clear();
   std::vector<Picture> pictures;
   const auto draw = [&](const Group& world) {
-    const c10::DeviceGuard on(devices_[std::size_t(world.rank())]);
+    const c10::DeviceGuard on(deployment_.devices[std::size_t(world.rank())]);
     const UseThreads threads(threads_);
     const bool is_first = world.rank() == 0;
     models_[std::size_t(world.rank())]->adapt(adapters);

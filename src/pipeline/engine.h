@@ -7,6 +7,7 @@
 #include "braid/braid.h"
 #include "comm/axis_traffic.h"
 #include "comm/world.h"
+#include "pipeline/deployment.h"
 #include "pipeline/devices.h"
 #include "pipeline/memory/peaks.h"
 #include "pipeline/model.h"
@@ -23,6 +24,8 @@ enum class Measure { kNothing, kPeaks };
 
 class Engine {
  public:
+  // Loads the deployed model. Throws InputError for a synthetic one.
+  Engine(Deployment deployment, const Hooks& hooks, Measure measure = Measure::kNothing);
   Engine(const PipelineOptions& options, const Hooks& hooks, Measure measure = Measure::kNothing);
 
   // Like Pipeline::generate. Also fills `recording` with prompt_embeds, pooled_prompt_embeds,
@@ -41,6 +44,7 @@ class Engine {
   // The settled request in the form of a Request, latents checked; and what may be asked for.
   Request complete(const Request& request, const Hooks& hooks) const;
   ModelInfo info() const;
+  const Deployment& deployment() const { return deployment_; }
   at::ScalarType dtype() const { return model().dtype(); }
   GraphUse graph_use() const { return model().graph_use(); }
   // Steps of the last request that were evaluated in full, per picture, counted from 0. Empty
@@ -57,9 +61,9 @@ class Engine {
   void gather_peaks(const Group& world) const;
   const Model& model() const;  // any rank that lives in this process
 
+  Deployment deployment_;
   std::unique_ptr<World> world_;
-  int threads_;                      // per rank
-  std::vector<at::Device> devices_;  // by rank
+  int threads_;  // per rank
   mutable AdapterShelf shelf_;
   std::vector<AppliedAdapter> adapters_;        // for requests that bring none
   std::vector<std::unique_ptr<Model>> models_;  // by rank; those in this process
@@ -75,7 +79,7 @@ ModelInfo info_of(const Description& description);
 
 // The world, degrees and options of a layout, checked.
 // `warn` hears of a long wait for processes to start.
-std::unique_ptr<World> make_world(const PipelineOptions& options,
+std::unique_ptr<World> make_world(const Deployment& deployment,
                                   const std::function<void(const std::string&)>& warn = {});
 Degrees degrees_of(const Layout& layout);
 WorldOptions world_of(const Layout& layout);

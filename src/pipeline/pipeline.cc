@@ -1,25 +1,14 @@
 // The public interface over the engine.
 #include "braid/braid.h"
 #include "pipeline/engine.h"
-#include "pipeline/planner/fit.h"
 
 namespace braid {
 
 class Pipeline::State {
  public:
-  State(const PipelineOptions& options, const Hooks& hooks) : engine(fit_to(options), hooks) {}
+  State(const PipelineOptions& options, const Hooks& hooks) : engine(deploy(options), hooks) {}
 
-  // With a budget, fit()'s choice replaces `kAuto`.
-  VaeTiling tiling = VaeTiling::kAuto;
   Engine engine;
-
- private:
-  PipelineOptions fit_to(const PipelineOptions& options) {
-    if (!options.memory.budget.is_set()) return options;
-    const auto chosen = fitted(options, {});
-    tiling = chosen.tiling;
-    return chosen.options;
-  }
 };
 
 Pipeline::Pipeline(const PipelineOptions& options, const Hooks& hooks)
@@ -29,9 +18,8 @@ Pipeline& Pipeline::operator=(Pipeline&&) noexcept = default;
 Pipeline::~Pipeline() = default;
 
 std::vector<Picture> Pipeline::generate(const Request& request, const Hooks& hooks) const {
-  auto fitted = request;
-  if (fitted.vae_tiling == VaeTiling::kAuto) fitted.vae_tiling = state_->tiling;
-  return state_->engine.generate(fitted, hooks);
+  const auto& engine = state_->engine;
+  return engine.generate(engine.deployment().tiled(request), hooks);
 }
 
 Request Pipeline::complete(const Request& request, const Hooks& hooks) const {

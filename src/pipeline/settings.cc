@@ -134,29 +134,31 @@ std::vector<FollowedPicture> followed_pictures(const std::vector<ControlPicture>
   return followed;
 }
 
-int round_down(const char* name, int pixels, std::int64_t multiple, const Warn& warn) {
-  const auto rounded = int(pixels / multiple * multiple);
-  if (rounded != pixels)
-    warn(text_of("the ", name, " ", pixels, " is rounded down to ", rounded, ", a multiple of ",
-                 multiple));
-  return rounded;
+PictureSize asked_size(const Request& r, const RequestLimits& limits) {
+  const auto otherwise = size_without_request(r.pictures, limits);
+  return {.width = r.width.value_or(otherwise.width),
+          .height = r.height.value_or(otherwise.height)};
 }
 
-// The size asked for, else `otherwise`; rounded down to multiples or to the nearest trained size.
-PictureSize size_of(const Request& r, const RequestLimits& limits, PictureSize otherwise,
-                    const Warn& warn) {
+// Checks the size asked for and warns if another one is drawn.
+PictureSize checked_size(const Request& r, const RequestLimits& limits, const Warn& warn) {
   const int multiple = limits.nearest_size ? 1 : limits.size_multiple;
-  const auto side = [&](const char* name, int pixels) {
-    return round_down(name, within(name, pixels, multiple, limits.largest_side), multiple, warn);
+  const auto asked = asked_size(r, limits);
+  within("width", asked.width, multiple, limits.largest_side);
+  within("height", asked.height, multiple, limits.largest_side);
+  const auto drawn = drawn_size(r, limits);
+  const auto warn_of = [&](const char* name, int pixels, int rounded) {
+    if (rounded != pixels && !limits.nearest_size)
+      warn(text_of("the ", name, " ", pixels, " is rounded down to ", rounded, ", a multiple of ",
+                   multiple));
   };
-  const PictureSize asked{.width = side("width", r.width.value_or(otherwise.width)),
-                          .height = side("height", r.height.value_or(otherwise.height))};
-  if (!limits.nearest_size) return asked;
-  const auto size = limits.nearest_size(asked);
-  if ((r.width || r.height) && (size.width != asked.width || size.height != asked.height))
-    warn(text_of("the size ", asked.width, "x", asked.height, " becomes ", size.width, "x",
-                 size.height, ", the closest shape that the model was trained for"));
-  return size;
+  warn_of("width", asked.width, drawn.width);
+  warn_of("height", asked.height, drawn.height);
+  const bool differs = drawn.width != asked.width || drawn.height != asked.height;
+  if (limits.nearest_size && (r.width || r.height) && differs)
+    warn(text_of("the size ", asked.width, "x", asked.height, " becomes ", drawn.width, "x",
+                 drawn.height, ", the closest shape that the model was trained for"));
+  return drawn;
 }
 
 // How much noise is added to the picture, and where it is redrawn. The steps are settled.
@@ -172,6 +174,14 @@ void start_from(const PicturesIn& pictures, const PicturesTaken& taken, Settings
 
 int num_branches(const Request& request, const RequestLimits& limits) {
   return true_scale(request, limits) ? 2 : 1;
+}
+
+PictureSize drawn_size(const Request& request, const RequestLimits& limits) {
+  const auto asked = asked_size(request, limits);
+  if (limits.nearest_size) return limits.nearest_size(asked);
+  const int multiple = limits.size_multiple;
+  const auto rounded = [&](int pixels) { return std::max(1, pixels / multiple) * multiple; };
+  return {.width = rounded(asked.width), .height = rounded(asked.height)};
 }
 
 int pictures_per_round(const Settings& settings, const Degrees& degrees) {
@@ -198,7 +208,7 @@ Settings settle(const Request& r, const RequestLimits& limits, const Warn& warn_
   if (!s.negative && (r.guidance_rescale > 0 || r.cfg_norm_cap > 0))
     warn("guidance is not rescaled or capped: that takes true guidance, which is off");
   check_pictures(r, limits.pictures);
-  const auto size = size_of(r, limits, size_without_request(r.pictures, limits), warn);
+  const auto size = checked_size(r, limits, warn);
   s.width = size.width;
   s.height = size.height;
   s.steps = within("number of steps", r.steps.value_or(d.steps), 1, kMaxSteps);

@@ -46,6 +46,10 @@ struct Settings {
 // Evaluations of the denoiser per step: 2 with true guidance, for the prompt and the negative one.
 int num_branches(const Request& request, const RequestLimits& limits);
 
+// The size that is drawn: the request's or that of its pictures, else the model's; as multiples, at
+// least one, or as the nearest size the model was trained for. Checks nothing.
+PictureSize drawn_size(const Request& request, const RequestLimits& limits);
+
 // Pictures denoised at the same time: one batch per data-parallel rank and, under a layer split,
 // per stage, which fills the pipe.
 int pictures_per_round(const Settings& settings, const Degrees& degrees);

@@ -132,7 +132,7 @@ TEST_F(BlocksOnGpu, OfATransformerComputeWhatACpuComputes) {
 // Loaded as the files have them, so a plan's bytes are those of the blocks.
 TEST_F(BlocksOnGpu, AreCountedByPlans) {
   const auto options = in_blocks("cuda:0");
-  const auto job = job_of_request(options, {}, gpu());
+  const auto job = job_of(deploy(options), {});
   const auto files = find_model(options);
   const auto family = open_family(files);
   const auto& part = family->part(Part::Role::kDenoiser);

@@ -104,7 +104,7 @@ TEST(LockedMemory, IsWhatIsPlanned) {
         .transformer = mode, .text = mode, .vae = mode, .resident = 2, .pin = pin, .folder = where};
     const Engine engine(options, {});
     (void)engine.generate(request, {});
-    const auto job = job_of_request(options, request, kGpu);
+    const auto job = job_of(deploy(options), request);
     const auto planned = predict_bytes(job, {}, 0, whole_transformer(job.shape()));
     EXPECT_EQ(fake_gpu::num_locked_bytes(), planned.locked)
         << "mode " << int(mode) << ", pin " << int(pin) << ", " << where;

@@ -194,7 +194,7 @@ TEST_F(AdaptedModels, ArePlannedAsTheyStandBeside) {
       const auto beside = bytes_beside(options, tp);
       for (int rank = 0; rank < tp; ++rank) {
         const auto planned = [&] {
-          return predict_bytes(job_of_request(options, {}, at::kCPU), {.tp = tp}, rank,
+          return predict_bytes(job_of(deploy(options), {}), {.tp = tp}, rank,
                                whole_transformer(open_family(find_model(options))->shape()))
               .transformer;
         };
@@ -223,7 +223,7 @@ TEST_F(AdaptedModels, ArePlannedAsTheyAreFusedIntoBlocks) {
   PipelineOptions options{
       .model = kParity / "blocks/flux.gguf", .components = kModel, .dtype = Dtype::kBfloat16};
   const auto planned = [&] {
-    return predict_bytes(job_of_request(options, {}, at::kCPU), {}, 0,
+    return predict_bytes(job_of(deploy(options), {}), {}, 0,
                          whole_transformer(open_family(find_model(options))->shape()))
         .transformer;
   };

@@ -42,8 +42,10 @@ TEST(Devices, AreOneARankOrOneForAll) {
 }
 
 TEST(Devices, OfAPipelineAreCheckedBeforeItLoads) {
-  const PipelineOptions options{.model = "missing", .devices = {"cpu", "cpu"}};
-  EXPECT_THAT(message_of([&] { Engine(options, {}); }), HasSubstr("= 1, but there are 2 devices"));
+  const PipelineOptions options{.model = BRAID_SOURCE_DIR "/models/demo",
+                                .devices = {"cpu", "cpu", "cpu"},
+                                .layout = {.tp = 2}};
+  EXPECT_THAT(message_of([&] { Engine(options, {}); }), HasSubstr("= 2, but there are 3 devices"));
 }
 
 TEST(FreeMemory, OfTheComputerIsSharedAmongItsRanks) {

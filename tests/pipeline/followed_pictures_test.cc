@@ -5,6 +5,7 @@
 #include "base/json.h"
 #include "picture_requests.h"
 #include "pipeline/conversion/convert.h"
+#include "pipeline/deployment.h"
 #include "pipeline/planner/costs/memory.h"
 #include "pipeline/planner/costs/traffic.h"
 #include "pipeline/planner/planner.h"
@@ -96,7 +97,7 @@ TEST(ControlNets, ChangeNothingAtAScaleOfZero) {
 
 TEST(ControlNets, TakeTimeInAPlan) {
   const auto seconds_of = [](const PipelineOptions& options) {
-    const auto job = job_of_request(options, following(), at::kCPU);
+    const auto job = job_of(deploy(options), following());
     const Machine machine{.devices = devices_named("--devices", "h100"), .link = {}, .network = {}};
     return predict_time(job, {}, machine, {whole_transformer(job.shape())}).compute;
   };
@@ -112,7 +113,7 @@ TEST(ControlNets, TakeTimeInAPlan) {
 void expect_planned_traffic(PipelineOptions options) {
   options.dtype = Dtype::kFloat32;
   const auto grid = degrees_of(options.layout);
-  auto job = surveyed(job_of_request(options, request_with({}), at::kCPU));
+  auto job = surveyed(job_of(deploy(options), request_with({})));
   job.batch_size = 1;
   job.branches = grid.cfg;
   const std::vector cpus(std::size_t(grid.product()), devices_named("", "b200").front());
@@ -137,7 +138,7 @@ TEST_P(FollowedLayouts, GiveWhatAPlanSays) {
 
 TEST(ControlNets, AreCountedInAPlan) {
   const auto bytes_of = [](const PipelineOptions& options) {
-    return predict_bytes(job_of_request(options, following(), at::kCPU), {}, 0,
+    return predict_bytes(job_of(deploy(options), following()), {}, 0,
                          whole_transformer(open_family(find_model(options))->shape()));
   };
   auto options = with_controlnets();
@@ -189,7 +190,7 @@ TEST(Redux, IsCountedInAPlan) {
   auto looking = request_with({.references = {waves(50, 40), waves(30, 40)}});
   auto short_text = looking;
   short_text.max_sequence_length = 1;  // keeps less of the text encoders
-  const auto job = job_of_request(options, short_text, at::kCPU);
+  const auto job = job_of(deploy(options), short_text);
   const auto encoder = Checkpoint::open(options.redux / "image_encoder", "model"),
              embedder =
                  Checkpoint::open(options.redux / "image_embedder", "diffusion_pytorch_model");
@@ -198,8 +199,8 @@ TEST(Redux, IsCountedInAPlan) {
     for (const auto& [name, tensor] : part->tensors())
       if (!name.starts_with("head.")) stored += std::int64_t(tensor.view().nbytes());
   EXPECT_EQ(predict_bytes(job, {}, 0, whole_transformer(job.shape())).encoding, stored);
-  const auto counted = job_of_request(options, looking, at::kCPU).padded_text_tokens();
-  const auto alone = job_of_request(options, request_with({}), at::kCPU).padded_text_tokens();
+  const auto counted = job_of(deploy(options), looking).padded_text_tokens();
+  const auto alone = job_of(deploy(options), request_with({})).padded_text_tokens();
   Engine engine(options, {});
   const auto tokens = [&](const Request& request) {
     Recording recording;

@@ -36,7 +36,7 @@ TEST_P(WholeRuns, ReportTrafficAndBytesAsPredicted) {
                    .num_images = 3,
                    .batch_size = 2},
                   {}, nullptr, &step);
-  auto job = surveyed(job_of_model(options));
+  auto job = job_of(deploy(options), {});
   job.width = 80;
   job.height = 48;
   job.text_tokens = 9;

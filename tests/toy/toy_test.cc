@@ -83,7 +83,7 @@ TEST_P(ToyLayouts, MoveAndReadWhatIsPredicted) {
   const Engine engine(options, {});
   TrafficByAxis step;
   engine.generate(kRequest, {}, nullptr, &step);
-  auto job = job_of_request(options, kRequest, at::kCPU);
+  auto job = job_of(deploy(options), kRequest);
   const auto degrees = degrees_of(GetParam().layout);
   const auto stage_of_rank = [&](int rank) {
     return stage_of(job.shape(), share_of(job.shape().num_blocks(), place_of(degrees, rank).layers,
@@ -119,7 +119,7 @@ TEST(ToyFamily, IsGuidedOnTwoRanks) {
 }
 
 TEST(ToyFamily, PlansItsLayoutsAndRefusesWhatItsHeadsForbid) {
-  const auto job = job_of_request(options_with(), kRequest, at::kCPU);
+  const auto job = job_of(deploy(options_with()), kRequest);
   const auto devices = devices_named("", "3xh100");
   const auto layouts = plan_layouts(job, {devices, link_of(devices), link_of(devices)});
   std::vector<std::string> reasons;
@@ -163,7 +163,7 @@ TEST(ToyFamily, IsConvertedToTheWeightsThatItsQuantisationHas) {
 }
 
 TEST(ToyFamily, IsDescribed) {
-  const auto info = model_info(options_with());
+  const auto info = model_info(deploy(options_with()));
   EXPECT_EQ(info["family"], "Toy");
   EXPECT_EQ(info["parts"].size(), 3u);
   EXPECT_GT(info["parts"]["transformer"]["parameters"].get<std::int64_t>(), 10'000);

@@ -1,16 +1,16 @@
 #include "app/commands/commands.h"
 
 #include "app/commands/bench_against.h"
-#include "app/files/bundled_model.h"
+#include "app/commands/deployments.h"
 #include "app/files/input_pictures.h"
 #include "app/files/output_files.h"
-#include "app/flags/preset_flags.h"
 #include "app/machine/launched.h"
 #include "app/print/bench_report.h"
 #include "app/print/failure.h"
 #include "app/print/standard_output.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "comm/fate.h"
 
 namespace braid {
 namespace {
@@ -18,13 +18,7 @@ namespace {
 // The options with what the command line leaves open filled in for this machine.
 BenchOptions settled(const BenchConfiguration& configuration) {
   auto options = configuration.options;
-  auto& pipeline = options.probe.pipeline;
-  if (options.probe.synthetic.empty()) settle_model(pipeline);
-  pipeline.layout.ranks = Ranks::kProcesses;
-  if (!configuration.preset.name.empty())
-    pipeline.memory = choose_memory(configuration.preset, pipeline).memory;
-  check_products(pipeline);
-  pipeline.device = device_of_rank(pipeline.device);
+  options.probe.pipeline = deployed(configuration).options;
   options.probe.pictures = read_input_pictures(configuration.pictures).pictures;
   return options;
 }
@@ -68,9 +62,20 @@ int count_failures(const std::vector<OrderedJson>& results) {
   return failures;
 }
 
+// All ranks of a launch refuse together: only the first one reports it.
+void require_one_launch(const BenchFlags& flags) {
+  if (flags.configurations.size() == 1 || !is_launched()) return;
+  const std::string refusal =
+      "--sweep starts new ranks for each configuration, but a launcher has started these: launch "
+      "braid bench once per configuration";
+  if (is_first_rank()) throw InputError(refusal);
+  throw PeerRefused(refusal);
+}
+
 }  // namespace
 
 int bench_transformer(const BenchFlags& flags) {
+  require_one_launch(flags);
   std::vector<OrderedJson> before, results;
   if (is_first_rank()) before = earlier_results(flags);
   if (!flags.plot.empty() && is_first_rank()) require_writable("--plot", flags.plot);

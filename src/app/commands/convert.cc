@@ -9,10 +9,8 @@
 namespace braid {
 namespace {
 
-ConvertOptions with_components(ConvertOptions options) {
-  PipelineOptions model{.model = options.model, .components = options.components};
-  settle_model(model);
-  options.components = model.components;
+ConvertOptions with_published(ConvertOptions options) {
+  options.published = with_bundled({.model = options.model}).published;
   return options;
 }
 
@@ -22,7 +20,7 @@ int convert_model(const ConvertFlags& flags) {
   StopSignals signals;
   ProgressDisplay display(display_on_standard_error(flags.verbosity == Verbosity::kQuiet));
   try {
-    convert(with_components(flags.options),
+    convert(with_published(flags.options),
             {.progress = [&](const Progress& p) { display.show(p); },
              .warning = [&](const std::string& sentence) { display.say("warning: " + sentence); },
              .stop = signals.token()});

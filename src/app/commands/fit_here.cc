@@ -2,7 +2,6 @@
 
 #include <limits>
 
-#include "app/commands/fitted_in_files.h"
 #include "app/flags/memory_words.h"
 #include "app/print/readable.h"
 #include "base/error.h"
@@ -24,48 +23,52 @@ std::string flags_of_budget(const Memory& m) {
 
 }  // namespace
 
-std::string fit_here(PipelineOptions options, const std::string& device, const Budget& budget) {
-  options.memory.budget = budget;
-  const auto taken = [&](const Fit& fit) {
-    return "takes " + readable_bytes(double(fit.device_peak)) + " of the " +
-           readable_bytes(double(budget.device)) + " that " + device + " has free";
+std::string fit_here(Deployment deployment, const Budget& budget) {
+  auto& asked = deployment.options.memory;
+  asked.budget = budget;
+  const auto taken = [&](const MemoryPlan& plan) {
+    return "takes " + readable_bytes(double(plan.device_peak)) + " of the " +
+           readable_bytes(double(budget.device)) + " that " + deployment.places.devices.front() +
+           " has free";
   };
   try {
-    const auto chosen = fitted(options, {});
-    const auto flags = flags_of(chosen.options.memory);
-    return taken(chosen.fit) + (flags.empty() ? "" : ", with " + flags);
+    const auto plan = plan_memory(deployment, {});
+    const auto flags = flags_of(plan.memory);
+    return taken(plan) + (flags.empty() ? "" : ", with " + flags);
   } catch (const DoesNotFit& refusal) {
     if (!files_would_help(refusal))
       return std::string("does not fit: ") + refusal.what() + help_sentence(refusal, "generate");
   }
-  options.memory.offload.folder = "pages";
-  const auto chosen = fitted(options, {});
-  auto memory = chosen.options.memory;
+  asked.offload.folder = "pages";
+  const auto plan = plan_memory(deployment, {});
+  auto memory = plan.memory;
   memory.budget = budget;
-  return taken(chosen.fit) + ", with " + readable_bytes(double(chosen.fit.files)) +
-         " of temporary files and" + flags_of_budget(memory);
+  return taken(plan) + ", with " + readable_bytes(double(plan.files)) + " of temporary files and" +
+         flags_of_budget(memory);
 }
 
-std::optional<std::string> shortage_here(const PipelineOptions& options, const Request& request,
+std::optional<std::string> shortage_here(const Deployment& deployment, const Request& request,
                                          std::int64_t free) {
-  const auto& memory = options.memory;
-  if (free <= 0 || memory.budget.is_set() || !memory.offload.folder.empty()) return {};
-  auto as_it_is = options;
-  as_it_is.memory.budget = {.device = std::numeric_limits<std::int64_t>::max(),
-                            .fixed = {true, true, true, true, true},
-                            .is_implied = true};
-  const auto predicted = fitted(as_it_is, request);
-  if (!predicted.is_on_host || predicted.fit.device_peak <= free) return {};
+  const auto& memory = deployment.options.memory;
+  const bool is_chosen = deployment.memory_plan || !memory.offload.folder.empty();
+  if (free <= 0 || !deployment.is_on_host() || is_chosen) return {};
+  auto as_it_is = deployment;
+  as_it_is.options.memory.budget.device = std::numeric_limits<std::int64_t>::max();
+  as_it_is.is_budget_implied = true;
+  as_it_is.stated = {
+      .transformer = true, .text = true, .vae = true, .prefetch = true, .resident = true};
+  const auto predicted = plan_memory(as_it_is, request).device_peak;
+  if (predicted <= free) return {};
   constexpr double kLeftAlone = 0.95;  // of what is free
   const auto amount = std::int64_t(kLeftAlone * double(free)) / 1'000'000;
-  auto within = options;
-  within.memory.budget = {.device = amount * 1'000'000};
+  auto within = deployment;
+  within.options.memory.budget.device = amount * 1'000'000;
   const auto flag = text_of("--memory ", amount, "MB");
   const auto said =
-      text_of("this is predicted to take ", readable_bytes(double(predicted.fit.device_peak)),
-              " of memory, ", readable_bytes(double(free)), " is free here: ");
+      text_of("this is predicted to take ", readable_bytes(double(predicted)), " of memory, ",
+              readable_bytes(double(free)), " is free here: ");
   try {
-    (void)fitted(within, request);
+    (void)plan_memory(within, request);
     return said + flag + " keeps within that";
   } catch (const DoesNotFit& refusal) {
     if (files_would_help(refusal)) return said + flag + " keeps within that, with weights in files";

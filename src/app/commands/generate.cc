@@ -2,10 +2,8 @@
 
 #include <ATen/Parallel.h>
 
-#include "app/commands/auto_layout.h"
+#include "app/commands/deployments.h"
 #include "app/commands/fit_here.h"
-#include "app/commands/fitted_in_files.h"
-#include "app/files/bundled_model.h"
 #include "app/files/input_pictures.h"
 #include "app/files/latents_file.h"
 #include "app/files/output_files.h"
@@ -13,7 +11,6 @@
 #include "app/files/prompts.h"
 #include "app/flags/flag_groups.h"
 #include "app/flags/memory_words.h"
-#include "app/flags/preset_flags.h"
 #include "app/machine/launched.h"
 #include "app/machine/machine_info.h"
 #include "app/machine/stop_signals.h"
@@ -25,6 +22,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "pipeline/engine.h"
+#include "pipeline/memory/presets.h"
 #include "pipeline/settings.h"
 #include "serve/body/picture_request.h"
 #include "weights/files/safetensors_writer.h"
@@ -37,7 +35,6 @@ class GenerateRun {
  public:
   GenerateRun(const GenerateFlags& flags, Request request, PhaseLog::Clock::time_point began)
       : flags_(flags),
-        options_(flags.options),
         request_(std::move(request)),
         phases_(began),
         is_first_(is_first_rank()),
@@ -50,25 +47,23 @@ class GenerateRun {
   int run();
 
  private:
-  int branches(int num_ranks) const;
-  void choose_memory();
+  void tell_plans();
+  void tell_memory();
   void warn(const std::string& sentence);
-  void keep_to_budget();
   void check_dump() const;
-  void read_pictures();
-  void check_request() const;
   void draw();
   void share_seed(const Engine& engine);
   void save(const Picture& picture);
   void tell_choices();
   void report() const;
-  int threads() const { return options_.threads > 0 ? options_.threads : at::get_num_threads(); }
+  const PipelineOptions& options() const { return deployment_->options; }
+  int threads() const { return options().threads > 0 ? options().threads : at::get_num_threads(); }
   Hooks hooks();
 
   const GenerateFlags& flags_;
-  PipelineOptions options_;
   Request request_;
-  std::optional<OutputFiles> files_;  // on the first rank
+  std::optional<Deployment> deployment_;  // once prepared
+  std::optional<OutputFiles> files_;      // on the first rank
   PhaseLog phases_;
   StopSignals signals_;
   bool is_first_;  // the only one that writes and prints
@@ -82,89 +77,55 @@ class GenerateRun {
   TrafficByAxis step_;
   std::vector<BytesRead> bytes_read_;
   MeasuredPeaks peaks_;
-  std::optional<Fit> fit_;  // if there is a budget
-  std::shared_ptr<const TemporaryPages> pages_;
   std::vector<SavedPicture> saved_;
   std::vector<std::string> warnings_;
 };
 
 // Finds all errors that can be found before a large model is loaded.
 void GenerateRun::prepare() {
-  settle_model(options_);
   if (!flags_.latents.empty()) request_.latents = read_latents(flags_.latents);
-  read_pictures();
-  const auto launch = read_launch();
-  const int num_ranks = launch ? launch->size : int(device_names(options_).size());
-  if (flags_.auto_layout) {
-    const auto choice = choose_degrees(options_, request_, num_ranks, options_.layout);
-    if (is_first_) display_.say(choice);
-  }
-  options_.layout = choose_layout(options_.layout, num_ranks, branches(num_ranks));
-  options_.layout.ranks = Ranks::kProcesses;  // if a launcher started this program
-  (void)world_of(options_.layout);
-  auto here = options_;
-  here.device = device_of_rank(options_.device);
-  (void)devices_of(here, degrees_of(options_.layout));
-  choose_memory();
-  options_.device = here.device;
-  if (is_first_) check_dump();
-  if (!launch) check_request();  // that the model has what it needs; ranks check together
-}
-
-// Pictures are checked against the model before it is loaded.
-void GenerateRun::read_pictures() {
   auto read = read_input_pictures(flags_.pictures);
   request_.pictures = std::move(read.pictures);
   inputs_ = std::move(read.files);
-  const auto& in = request_.pictures;
-  if (in.is_empty() && !in.strength && in.mask_blur == 0 && !in.padding_crop) return;
-  check_request();
+  deployment_ = deployed(flags_, request_);
+  request_ = deployment_->tiled(std::move(request_));
+  if (!is_first_) return;
+  tell_plans();
+  check_dump();
 }
 
-void GenerateRun::check_request() const {
-  (void)settle(request_, open_family(find_model(options_))->description().limits, {});
+// What was chosen and not asked for by name, and what may not fit.
+void GenerateRun::tell_plans() {
+  const auto& d = *deployment_;
+  if (d.layout_plan)
+    display_.say(text_of("layout ", layout_name(d.layout_plan->grid), ": predicted ",
+                         readable_seconds(d.layout_plan->seconds_per_picture), " per picture"));
+  if (d.preset) display_.say(text_of("preset ", d.preset->name, ": ", d.preset->why));
+  if (d.memory_plan) return tell_memory();
+  if (is_launched()) return;
+  if (const auto shortage = shortage_here(d, request_, free_host_bytes())) warn(*shortage);
 }
 
-// Any number will do if the degrees leave no choice: then all ranks find a wrong model together,
-// and the first one reports it.
-int GenerateRun::branches(int num_ranks) const {
-  if (degrees_of(options_.layout).product() == num_ranks && options_.layout.cfg == 1) return 1;
-  const auto family = open_family(find_model(options_));
-  return num_branches(request_, family->description().limits);
-}
-
-// A budget chooses what no flag has fixed; the preset supplies the rest.
-void GenerateRun::choose_memory() {
-  const auto choice = braid::choose_memory(flags_.preset, options_);
-  options_.memory = choice.memory;
-  if (is_first_ && !choice.said.empty()) display_.say(choice.said);
-  if (options_.memory.budget.is_set()) return keep_to_budget();
-  if (!is_first_ || is_launched()) return;
-  if (const auto shortage = shortage_here(options_, request_, free_host_bytes())) warn(*shortage);
+void GenerateRun::tell_memory() {
+  const auto& d = *deployment_;
+  const auto& plan = *d.memory_plan;
+  const bool is_as_asked =
+      d.is_budget_implied && flags_of(plan.memory) == flags_of(flags_.options.memory);
+  if (is_as_asked) return;
+  auto sentence = "memory: " + fit_sentence(plan, d.is_on_host());
+  if (d.is_budget_implied)
+    sentence += text_of(plan.device_peak <= d.budget.device ? ", of " : ", more than ",
+                        readable_bytes(double(d.budget.device)), " that a GPU has for it");
+  if (d.pages)
+    sentence +=
+        text_of("; ", readable_bytes(double(plan.files)), " of files are in ",
+                d.pages->folder().string(), " until the run ends; --offload-dir DIR keeps them");
+  display_.say(sentence);
 }
 
 void GenerateRun::warn(const std::string& sentence) {
   warnings_.push_back(sentence);
   display_.say("warning: " + sentence);
-}
-
-void GenerateRun::keep_to_budget() {
-  const auto budget = options_.memory.budget;
-  const auto asked = flags_of(options_.memory);
-  auto in_files = fitted_in_files(options_, request_);
-  const auto where = sentence_of(in_files);
-  pages_ = std::move(in_files.pages);
-  auto& chosen = in_files.fitted;
-  options_ = std::move(chosen.options);
-  request_.vae_tiling = chosen.tiling;
-  fit_ = std::move(chosen.fit);
-  const bool is_as_asked = budget.is_implied && flags_of(options_.memory) == asked;
-  if (!is_first_ || is_as_asked) return;
-  const bool fits = fit_->device_peak <= budget.device;
-  const auto of = text_of(fits ? ", of " : ", more than ", readable_bytes(double(budget.device)),
-                          " that a GPU has for it");
-  display_.say("memory: " + fit_sentence(*fit_, chosen.is_on_host) + (budget.is_implied ? of : "") +
-               where);
 }
 
 void GenerateRun::check_dump() const {
@@ -205,7 +166,7 @@ int GenerateRun::run() {
 void GenerateRun::draw() {
   const auto hooks = this->hooks();
   hooks.progress({.phase = Phase::kLoad});
-  const Engine engine(options_, hooks, Measure::kPeaks);
+  const Engine engine(*deployment_, hooks, Measure::kPeaks);
   display_.finish();
   if (flags_.is_seed_random) share_seed(engine);
   settings_ = engine.settle(request_, {});
@@ -240,7 +201,7 @@ void GenerateRun::save(const Picture& picture) {
   const auto number = int(saved_.size());
   const auto file =
       encoded(files_->form(), picture.width, picture.height, picture.rgb,
-              text_of_picture(picture, settings_.prompt_of(number), settings_, options_, inputs_));
+              text_of_picture(picture, settings_.prompt_of(number), settings_, options(), inputs_));
   const auto path = [&] {
     const auto whole = signals_.delay_exit();
     return files_->write(number, file);
@@ -252,8 +213,8 @@ void GenerateRun::save(const Picture& picture) {
 }
 
 void GenerateRun::tell_choices() {
-  display_.say(text_of(dtype_, " on ", list_of_devices(options_), " with ",
-                       plural(threads(), "thread"), ", model ", options_.model.string()));
+  display_.say(text_of(dtype_, " on ", list_of_devices(options()), " with ",
+                       plural(threads(), "thread"), ", model ", options().model.string()));
   display_.say(text_of(settings_.width, "x", settings_.height, ", ",
                        plural(settings_.steps, "step"), ", guidance ", settings_.guidance,
                        ", seed ", settings_.seed, ", ", settings_.max_sequence_length,
@@ -261,13 +222,13 @@ void GenerateRun::tell_choices() {
 }
 
 void GenerateRun::report() const {
-  print(report_json({.options = options_,
+  print(report_json({.options = options(),
                      .settings = settings_,
                      .phases = phases_,
                      .pictures = saved_,
                      .inputs = inputs_,
                      .warnings = warnings_,
-                     .model = options_.model,
+                     .model = options().model,
                      .dtype = dtype_,
                      .threads = threads(),
                      .graph = graph_,
@@ -276,7 +237,7 @@ void GenerateRun::report() const {
                      .step = step_,
                      .bytes_read = bytes_read_,
                      .peaks = peaks_,
-                     .fit = fit_}));
+                     .fit = deployment_->memory_plan}));
 }
 
 }  // namespace

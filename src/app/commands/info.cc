@@ -2,8 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "app/commands/deployments.h"
 #include "app/commands/fit_here.h"
-#include "app/files/bundled_model.h"
 #include "app/machine/machine_info.h"
 #include "app/print/info/adapter_info.h"
 #include "app/print/info/model_info.h"
@@ -13,7 +13,6 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "image/picture_file.h"
-#include "pipeline/devices.h"
 #include "weights/adapters/adapter_file.h"
 
 namespace braid {
@@ -43,9 +42,7 @@ OrderedJson file_info(const std::filesystem::path& path) {
 OrderedJson info_of(const InfoFlags& flags) {
   if (flags.presets) return list_of_presets();
   if (!flags.file.empty()) return file_info(flags.file);
-  auto info = machine_info();
-  if (!flags.options.model.empty()) info["model"] = model_info(flags.options);
-  return info;
+  return machine_info();
 }
 
 // The free memory of this machine, all of which a model may take.
@@ -56,26 +53,26 @@ Budget budget_here(const std::string& device) {
           .may_quantize_text = true};
 }
 
-std::string summary(const InfoFlags& flags) {
-  const auto device = device_names(flags.options).front();
-  return model_summary(model_info(flags.options)) + "  here              it " +
-         fit_here(flags.options, device, budget_here(device)) +
-         "\n  (--verbose or --json: the whole configuration)\n";
+std::string summary(const Deployment& deployment) {
+  const auto budget = budget_here(deployment.places.devices.front());
+  return model_summary(model_info(deployment)) + "  here              it " +
+         fit_here(deployment, budget) + "\n  (--verbose or --json: the whole configuration)\n";
 }
 
 }  // namespace
 
-int info(const InfoFlags& given) {
-  auto flags = given;
+int info(const InfoFlags& flags) {
   const bool has_model = !flags.options.model.empty() || !flags.options.comfy.empty();
   require(int(!flags.file.empty()) + int(has_model) + int(flags.presets) <= 1,
           "braid info describes a file, a model or the presets: give one of them");
-  if (has_model) settle_model(flags.options);
+  std::optional<Deployment> deployment;
+  if (has_model) deployment = deployed(flags);
   if (has_model && !flags.json && !flags.verbose) {
-    print(summary(flags));
+    print(summary(*deployment));
     return 0;
   }
-  const auto info = info_of(flags);
+  auto info = info_of(flags);
+  if (has_model) info["model"] = model_info(*deployment);
   print(flags.json ? json_text(info) : readable_json(info));
   return 0;
 }

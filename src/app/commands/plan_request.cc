@@ -2,73 +2,51 @@
 
 #include <algorithm>
 
-#include "app/files/bundled_model.h"
+#include "app/commands/deployments.h"
 #include "app/files/input_pictures.h"
 #include "app/flags/flag_groups.h"
 #include "app/flags/memory_words.h"
 #include "base/error.h"
-#include "base/file.h"
-#include "pipeline/model.h"
+#include "pipeline/memory/by_device.h"
 #include "pipeline/pictures/check_pictures.h"
 #include "pipeline/settings.h"
 
 namespace braid {
 namespace {
 
-bool is_path(const PipelineOptions& options) { return is_there(options.model); }
-
-PlanJob job_of_options(const PipelineOptions& options) {
-  const auto name = options.model.string();
-  auto job = named_job(name);
-  require(job || is_path(options), "there is no model at ", name, ": --model should be a path, ",
-          list_of_named_models());
-  if (is_path(options) || !job) return job_of_model(options);
-  job->dtype = choose_dtype(options.dtype, job->dtype, at::kCUDA);
-  return *job;
-}
-
-bool are_cpus(const std::vector<DeviceSpec>& devices) {
-  return std::all_of(devices.begin(), devices.end(),
-                     [](const DeviceSpec& device) { return device.name == "cpu"; });
+Request request_of(const PlanFlags& f, const RequestLimits& limits) {
+  PictureFlags pictures;
+  pictures.init = f.init;
+  pictures.references = f.references;
+  auto in = read_input_pictures(pictures).pictures;
+  if (!in.references.empty())
+    check_pictures({.pictures = {.references = in.references}}, limits.pictures);
+  const int least = limits.size_multiple;
+  require(f.width.value_or(least) >= least && f.height.value_or(least) >= least,
+          "--size should be at least ", least, "x", least);
+  return {.prompts = {""},
+          .width = f.width,
+          .height = f.height,
+          .steps = f.steps,
+          .guidance = f.guidance,
+          .max_sequence_length = f.text_tokens,
+          .num_images = f.num_pictures,
+          .batch_size = f.batch_size,
+          .pictures = std::move(in)};
 }
 
 }  // namespace
 
 PlanJob job_of(const PlanFlags& f) {
-  auto options = f.options;
-  settle_model(options);
-  auto job = job_of_options(options);
-  job.is_on_host = are_cpus(devices_named("--devices", f.devices));
-  const auto& limits = job.family->description().limits;
-  const int patch = limits.size_multiple;
-  PictureFlags pictures;
-  pictures.init = f.init;
-  pictures.references = f.references;
-  const auto in = read_input_pictures(pictures).pictures;
-  if (!in.references.empty())
-    check_pictures({.pictures = {.references = in.references}}, limits.pictures);
-  const auto size = size_without_request(in, limits);
-  job.width = f.width.value_or(size.width) / patch * patch;
-  job.height = f.height.value_or(size.height) / patch * patch;
-  require(job.width > 0 && job.height > 0, "--size should be at least ", patch, "x", patch);
-  job.pictures = planned_pictures(*job.family, in, job.size());
-  job.steps = f.steps.value_or(job.steps);
-  job.text_tokens = f.text_tokens.value_or(job.text_tokens);
-  job.batch_size = f.batch_size;
-  job.num_pictures = f.num_pictures;
-  const Request guided{.true_cfg = f.true_cfg, .guidance = f.guidance};
-  job.branches = f.true_cfg > 1 ? 2 : num_branches(guided, limits);
-  job.layout = f.sharing;
   require_chosen_bits(f.options.memory);
   for (const auto& device : devices_named("--devices", f.devices))
     require(device.multiplies_int8 || !multiplies_codes(f.options.memory),
             no_products_of_codes(device.name, ""));
-  job.memory = f.options.memory;
-  require(is_path(options) || (options.controlnets.empty() && options.redux.empty()),
-          "--controlnet and --redux need the directory of a model, not a published model's name");
-  if (!is_path(options)) return surveyed(std::move(job));
-  const auto files = find_model(options);
-  return surveyed(std::move(job), &files);
+  const auto deployment = deployed(f);
+  const auto limits = deployment.family->description().limits;
+  auto job = job_of(deployment, request_of(f, limits));
+  if (f.true_cfg > 1) job.branches = 2;
+  return job;
 }
 
 Machine machine_of(const PlanFlags& f) {

@@ -169,8 +169,8 @@ int ServeRun::run() {
   const auto port = server_.port();
   log_("listening", {{"address", flags_.host}, {"port", port > 0 ? std::to_string(port) : ""}});
   for (const auto& model : engines_->models())
-    if (model.pages)
-      log_("files", {{"model", model.name}, {"folder", model.pages->folder().string()}});
+    if (const auto& pages = model.deployment.pages)
+      log_("files", {{"model", model.name}, {"folder", pages->folder().string()}});
   const std::stop_callback on_signal(signals_.token(), [this] { drain(); });
   service_.start();
   server_.run();
@@ -188,7 +188,7 @@ int serve_pictures(const ServeFlags& flags) {
   if (is_first_rank()) return ServeRun(flags).run();
   // Only the first rank receives stop signals, and tells the others when to stop.
   const StopSignals held(std::chrono::seconds(flags.drain) + kAfterDrain);
-  follow_first_rank(Engine(served_models(flags).front().options, {}));
+  follow_first_rank(Engine(served_models(flags).front().deployment, {}));
   return kSuccess;
 }
 

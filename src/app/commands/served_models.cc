@@ -2,19 +2,16 @@
 
 #include <set>
 
-#include "app/commands/fitted_in_files.h"
+#include "app/commands/deployments.h"
 #include "app/commands/serve_ranks.h"
-#include "app/files/bundled_model.h"
 #include "app/files/lora_folder.h"
 #include "app/files/picture_text.h"
-#include "app/flags/preset_flags.h"
 #include "app/machine/launched.h"
 #include "app/print/failure.h"
 #include "base/error.h"
 #include "base/hub_cache.h"
 #include "comm/fate.h"
 #include "pipeline/planner/planner.h"
-#include "serve/body/picture_request.h"
 
 namespace braid {
 namespace {
@@ -23,54 +20,31 @@ using serve::Backend;
 
 // Of requests: a model that has two branches gets a negative prompt, and there may be as many
 // pictures as data parallel ranks.
-void require_runnable(const ServedModel& model, const Layout& layout) {
-  const auto degrees = degrees_of(layout);
-  auto job = job_of_family(model.family);
-  const auto guidance = model.family->description().limits.guidance;
+void require_runnable(const ServedModel& model) {
+  const auto& deployment = model.deployment;
+  auto job = job_of_family(deployment.family);
+  const auto guidance = deployment.family->description().limits.guidance;
   const bool may_be_true =
       guidance == GuidanceKind::kTrue || guidance == GuidanceKind::kEmbeddedOrTrue;
   job.branches = may_be_true ? 2 : 1;
-  job.num_pictures = degrees.dp;
-  job.layout = layout;
-  const auto refused = refused_layout(job, degrees);
+  job.num_pictures = deployment.degrees().dp;
+  job.layout = deployment.options.layout;
+  const auto refused = refused_layout(job, deployment.degrees());
   if (refused)
     throw InputError(text_of("no request could run on ", model.name, ": ", refused->reason));
 }
 
+// Planned for requests without a size.
 ServedModel settled(const ServeFlags& flags, const std::filesystem::path& model) {
-  auto options = flags.options;
-  options.model = model;
-  settle_model(options);
-  if (!flags.lora_folder.empty()) options.adapter_mode = AdapterMode::kBeside;
-  const auto launch = read_launch();
-  const int num_ranks = launch ? launch->size : int(device_names(options).size());
-  // Whether a request has as many branches as the layout shares out is checked when it arrives.
-  options.layout = choose_layout(options.layout, num_ranks, options.layout.cfg > 1 ? 2 : 1);
-  options.layout.ranks = Ranks::kProcesses;  // where a launcher started this program
-  (void)world_of(options.layout);
-  auto here = options;
-  here.device = device_of_rank(options.device);
-  (void)devices_of(here, degrees_of(options.layout));
-  auto family = open_family(find_model(options));
-  ServedModel settled{.name = model_name(options.model),
-                      .options = {},
-                      .family = std::move(family),
+  auto deployment = deployed(flags, model);
+  ServedModel settled{.name = model_name(deployment.options.model),
+                      .deployment = std::move(deployment),
                       .tiling = flags.vae_tiling};
-  require_runnable(settled, options.layout);
-  options.memory = choose_memory(flags.preset, options).memory;
-  if (options.memory.budget.is_set()) {
-    const auto size = serve::default_size(info_of(settled.family->description()),
-                                          {.max_pixels = flags.max_pixels});
-    auto in_files = fitted_in_files(
-        options, {.width = size.width, .height = size.height, .vae_tiling = settled.tiling});
-    settled.pages = std::move(in_files.pages);
-    auto& fit = in_files.fitted;
-    options = std::move(fit.options);
-    settled.tiling = fit.tiling;
-    settled.need = {.device = fit.fit.device_peak, .host = fit.fit.host_peak};
+  require_runnable(settled);
+  if (const auto& plan = settled.deployment.memory_plan) {
+    settled.tiling = plan->tiling;
+    settled.need = {.device = plan->device_peak, .host = plan->host_peak};
   }
-  options.device = here.device;
-  settled.options = std::move(options);
   return settled;
 }
 
@@ -117,8 +91,9 @@ std::vector<Backend::ControlNet> controlnets_of(const PipelineOptions& options,
 
 Backend backend_of(const std::shared_ptr<ServedEngines>& engines, std::size_t index) {
   const auto& model = engines->models()[index];
-  const auto& family = model.family;
-  const auto complete = [family, tiling = model.tiling, cfg = model.options.layout.cfg](
+  const auto& options = model.deployment.options;
+  const auto& family = model.deployment.family;
+  const auto complete = [family, tiling = model.tiling, cfg = options.layout.cfg](
                             Request request, const Hooks& hooks) {
     if (request.vae_tiling == VaeTiling::kAuto) request.vae_tiling = tiling;
     const auto& limits = family->description().limits;
@@ -129,9 +104,8 @@ Backend backend_of(const std::shared_ptr<ServedEngines>& engines, std::size_t in
   const auto generate = [engines, index](const Request& request, const Hooks& hooks) {
     draw(*engines, index, request, hooks);
   };
-  const auto text = [family, options = model.options](const Picture& picture,
-                                                      const Request& request,
-                                                      const std::vector<InputFile>& files) {
+  const auto text = [family, options](const Picture& picture, const Request& request,
+                                      const std::vector<InputFile>& files) {
     const auto settings = settle(request, family->description().limits, {});
     return text_in_file(picture, settings, request, options, files);
   };
@@ -146,10 +120,10 @@ Backend backend_of(const std::shared_ptr<ServedEngines>& engines, std::size_t in
           .generate = generate,
           .text = text,
           .controlnets =
-              controlnets_of(model.options, family->description().limits.pictures.controlnet_modes),
-          .has_redux = !model.options.redux.empty(),
+              controlnets_of(options, family->description().limits.pictures.controlnet_modes),
+          .has_redux = !options.redux.empty(),
           .unguided = starts_at_prompt ? 0.0 : 1.0,
-          .adapters = model.options.adapters,
+          .adapters = options.adapters,
           .release = std::move(release),
           .keep_alive = [engines] { announce(*engines, announce_nothing); },
           .leave = [engines] { announce(*engines, announce_end); }};
@@ -180,7 +154,7 @@ void give_names(const ServeFlags& flags, std::size_t index, ServedModel& model) 
     if (flags.models.size() < 2 || i == index)
       names.insert(names.end(), flags.names[i].begin(), flags.names[i].end());
   model.aliases = {model.name};
-  const auto repository = hub_repository(model.options.model);
+  const auto repository = hub_repository(model.deployment.options.model);
   if (!repository.empty()) model.aliases.push_back(repository);
   if (names.empty()) return;
   model.name = names.front();
@@ -228,7 +202,7 @@ const Engine& ServedEngines::use(std::size_t model, const Hooks& hooks) {
   auto& engine = engines_[model];
   if (engine) return *engine;
   try {
-    engine = std::make_unique<const Engine>(models_[model].options, hooks);
+    engine = std::make_unique<const Engine>(models_[model].deployment, hooks);
   } catch (...) {
     residency_.leave(model);
     throw;

@@ -3,7 +3,6 @@
 
 #include "app/flags/flags.h"
 #include "pipeline/engine.h"
-#include "pipeline/memory/temporary_pages.h"
 #include "serve/backend.h"
 #include "serve/residency.h"
 
@@ -15,11 +14,9 @@ struct ServedModel {
   std::string name;                       // for clients
   std::vector<std::string> names = {};    // further ones, listed
   std::vector<std::string> aliases = {};  // further ones, not listed
-  PipelineOptions options;
-  std::shared_ptr<const Family> family;
+  Deployment deployment;
   VaeTiling tiling = VaeTiling::kAuto;
-  serve::MemoryNeed need = {};                       // forecast; known if there is a budget
-  std::shared_ptr<const TemporaryPages> pages = {};  // for weights that exceed it
+  serve::MemoryNeed need = {};  // forecast; known if there is a budget
 };
 
 // In the order of the flags, at least one. Throws InputError.

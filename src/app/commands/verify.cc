@@ -3,9 +3,8 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
-#include "app/files/bundled_model.h"
+#include "app/commands/deployments.h"
 #include "app/files/input_pictures.h"
-#include "app/flags/preset_flags.h"
 #include "app/machine/launched.h"
 #include "app/print/readable_json.h"
 #include "app/print/standard_output.h"
@@ -53,12 +52,7 @@ std::string table_of(const Verdict& verdict, const std::string& layout) {
 
 int verify_layout(const VerifyFlags& flags) {
   auto options = flags.options;
-  settle_model(options.pipeline);
-  options.pipeline.layout.ranks = Ranks::kProcesses;
-  if (!flags.preset.name.empty())
-    options.pipeline.memory = choose_memory(flags.preset, options.pipeline).memory;
-  check_products(options.pipeline);
-  options.pipeline.device = device_of_rank(options.pipeline.device);
+  options.pipeline = deployed(flags).options;
   options.pictures = read_input_pictures(flags.pictures).pictures;
   const auto verdict = verify(options);
   if (!is_first_rank()) return verdict.first_divergent() ? 1 : 0;

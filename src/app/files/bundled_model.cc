@@ -2,7 +2,6 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "pipeline/files/found_files.h"
 
 namespace braid {
 
@@ -25,11 +24,11 @@ std::filesystem::path bundled_model() {
   return model;
 }
 
-void settle_model(PipelineOptions& options) {
+PipelineOptions with_bundled(PipelineOptions options) {
   const auto published = models_folder() / "published";
   if (is_folder(published)) options.published = published;
   if (options.model.empty() && options.comfy.empty()) options.model = bundled_model();
-  options = with_files_found(std::move(options));
+  return options;
 }
 
 }  // namespace braid

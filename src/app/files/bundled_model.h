@@ -11,8 +11,8 @@ namespace braid {
 // Throws InputError if it is missing.
 std::filesystem::path bundled_model();
 
-// Names the files that make the model: the bundled one if none is given, and whatever a single file
-// or a ComfyUI models folder leaves open. Throws InputError.
-void settle_model(PipelineOptions& options);
+// The options with what comes with Braid where they leave it open: the model, and published models
+// for single files. Throws InputError.
+PipelineOptions with_bundled(PipelineOptions options);
 
 }  // namespace braid

@@ -4,8 +4,6 @@
 
 #include "app/flags/flag_groups.h"
 #include "app/flags/flag_values.h"
-#include "app/flags/preset_flags.h"
-#include "app/machine/launched.h"
 
 namespace braid {
 namespace {
@@ -47,18 +45,18 @@ bool offloads(const Offload& o) {
 }
 
 // Checks flags that need others. The preset's values are not known yet.
-void check_together(const BenchFlags& f) {
-  const auto& given = f.configurations.front().preset.given;
+void check_together(const BenchFlags& f, const std::set<std::string>& given) {
   const auto needs = [&](const char* flag, const char* other, const char* why) {
     require(!given.contains(flag) || given.contains(other), flag, " ", why, ": give ", other,
             ", too");
   };
   needs("--tolerance", "--against", "says what a comparison lets pass");
   needs("--disk-reads", "--offload-dir", "says how files of weights are read");
-  const bool is_used = std::any_of(
-      f.configurations.begin(), f.configurations.end(), [](const BenchConfiguration& c) {
-        return !c.preset.name.empty() || offloads(c.options.probe.pipeline.memory.offload);
-      });
+  const bool is_used = std::any_of(f.configurations.begin(), f.configurations.end(),
+                                   [](const BenchConfiguration& c) {
+                                     const auto& memory = c.options.probe.pipeline.memory;
+                                     return !memory.preset.empty() || offloads(memory.offload);
+                                   });
   require(is_used || !given.contains("--offload-dir"),
           "--offload-dir is for weights that are offloaded: give --offload, too");
 }
@@ -88,8 +86,8 @@ void add_bench_flags(FlagReader& read, BenchLine& line, BenchFlags& f) {
   add_machine_flags(read, probe.pipeline);
   add_graph_flag(read, probe.pipeline);
   add_text_stream_flag(read, probe.pipeline);
-  add_preset_flag(read, line.configuration.preset, "none");
-  add_memory_flags(read, probe.pipeline.memory);
+  add_preset_flag(read, probe.pipeline.memory, "none");
+  add_memory_flags(read, probe.pipeline.memory, line.configuration.stated);
   read.text("--size", "WxH", "Bench", "Width and height in pixels. Default: the model's",
             picture_size_into(probe.width, probe.height));
   read.text("--max-sequence-length", "N", "Bench", "Text tokens, 1 to 4096. Default: the model's",
@@ -105,24 +103,19 @@ void add_bench_flags(FlagReader& read, BenchLine& line, BenchFlags& f) {
 void finish_bench_flags(FlagReader& read, BenchLine& line, BenchFlags& f) {
   read.finish();
   f.is_sweep = !line.sweeps.empty();
+  auto given = read.given();
+  for (const auto& sweep : line.sweeps) given.insert(sweep.flag);
   for (const auto& sweep : line.sweeps) require_sweepable(sweep.flag);
   for (const auto& setting : settings_of(std::exchange(line.sweeps, {}))) {
     line.configuration = {
-        .setting = to_string(setting), .options = {}, .pictures = {}, .preset = {}};
+        .setting = to_string(setting), .options = {}, .pictures = {}, .stated = {}};
     read.finish();
-    auto given = read.given();
-    for (const auto& [flag, value] : setting) {
+    for (const auto& [flag, value] : setting)
       read.read_also(flag, "--sweep " + flag.substr(2), value);
-      given.insert(flag);
-    }
-    line.configuration.preset.given = given;
     require_chosen_bits(line.configuration.options.probe.pipeline.memory);
     f.configurations.push_back(line.configuration);
   }
-  check_together(f);
-  require(f.configurations.size() == 1 || !is_launched(),
-          "--sweep starts new ranks for each configuration, but a launcher has started these: ",
-          "launch braid bench once per configuration");
+  check_together(f, given);
 }
 
 }  // namespace braid

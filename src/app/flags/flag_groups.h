@@ -27,6 +27,10 @@ void add_text_stream_flag(FlagReader& read, PipelineOptions& options);
 
 // How ranks share one picture.
 void add_layout_flags(FlagReader& read, Layout& layout);
+// --layout auto.
+void add_auto_layout_flag(FlagReader& read, Layout& layout);
+// Throws InputError if degrees are given as well.
+void check_auto_layout(const Layout& layout);
 
 // Caches that skip most of a step.
 void add_cache_flags(FlagReader& read, CacheOptions& cache);
@@ -42,8 +46,10 @@ void add_looked_at_flags(FlagReader& read, PictureFlags& flags, const std::strin
 // Throws InputError if there are too few or too many pictures, or flags of pictures.
 void check_pictures_in(const PictureFlags& flags, const PipelineOptions& options);
 
-// How weights are kept.
-void add_memory_flags(FlagReader& read, Memory& memory);
+// How weights are kept, and which of these settings the line states.
+void add_memory_flags(FlagReader& read, Memory& memory, StatedMemory& stated);
+// --preset. `otherwise`: what the command does without it, for its help.
+void add_preset_flag(FlagReader& read, Memory& memory, const std::string& otherwise);
 // --memory and --host-memory, for commands that choose the other memory flags by them.
 void add_budget_flags(FlagReader& read, Memory& memory);
 // Throws InputError if something is left to a budget and there is none.
@@ -51,7 +57,7 @@ void check_budget(const Memory& memory);
 // The same for commands that never have one.
 void require_chosen_bits(const Memory& memory);
 // The memory flags that say what is quantised.
-void add_quantize_flags(FlagReader& read, Memory& memory);
+void add_quantize_flags(FlagReader& read, Memory& memory, StatedMemory& stated);
 
 // Spellings of how ranks share modulations, text encoders, decoding and rings.
 extern const Choices<SharedModulation> kModulations;

@@ -4,13 +4,11 @@
 
 #include <CLI/CLI.hpp>
 
-#include "app/commands/auto_layout.h"
 #include "app/flags/bench_flags.h"
 #include "app/flags/flag_groups.h"
 #include "app/flags/flag_reader.h"
 #include "app/flags/flag_values.h"
 #include "app/flags/plan_flags.h"
-#include "app/flags/preset_flags.h"
 #include "pipeline/planner/devices.h"
 
 namespace braid {
@@ -139,11 +137,11 @@ void add_generate_flags(FlagReader& read, GenerateFlags& f) {
   add_graph_flag(read, f.options);
   add_text_stream_flag(read, f.options);
   add_layout_flags(read, f.options.layout);
-  add_auto_layout_flag(read, f.auto_layout);
-  add_preset_flag(read, f.preset,
+  add_auto_layout_flag(read, f.options.layout);
+  add_preset_flag(read, f.options.memory,
                   "none, plus\n"
                   "--offload as needed to fit the weights on a GPU");
-  add_memory_flags(read, f.options.memory);
+  add_memory_flags(read, f.options.memory, f.stated);
   add_budget_flags(read, f.options.memory);
   add_cache_flags(read, f.options.cache);
   add_decoder_flags(read, f.request.vae_tiling);
@@ -167,7 +165,7 @@ void check_together(const GenerateFlags& f) {
           "both a prompt and --prompt-file were given: give one of them");
   require(!f.json || f.output.path != "-",
           "--json and --output - both write to standard output: give a file for the picture");
-  check_auto_layout(f.auto_layout, f.options.layout);
+  check_auto_layout(f.options.layout);
   check_budget(f.options.memory);
   check_pictures_in(f.pictures, f.options);
 }
@@ -201,7 +199,6 @@ struct Command {
 CommandLine finished(Command<GenerateFlags>& generate) {
   auto& flags = generate.flags;
   generate.read.finish();
-  flags.preset.given = generate.read.given();
   if (!has_prompts(flags) && ::isatty(STDERR_FILENO)) return how_to_generate();
   check_together(flags);
   return flags;
@@ -209,14 +206,12 @@ CommandLine finished(Command<GenerateFlags>& generate) {
 
 CommandLine finished(Command<ServeFlags>& serve) {
   serve.read.finish();
-  serve.flags.preset.given = serve.read.given();
   check_together(serve.flags);
   return serve.flags;
 }
 
 CommandLine finished(Command<VerifyFlags>& verify) {
   verify.read.finish();
-  verify.flags.preset.given = verify.read.given();
   require_chosen_bits(verify.flags.options.pipeline.memory);
   return verify.flags;
 }

@@ -3,27 +3,21 @@
 
 #include <filesystem>
 #include <optional>
-#include <set>
 #include <string>
 #include <variant>
 #include <vector>
 
-#include "app/commands/plan_request.h"
 #include "braid/braid.h"
 #include "image/file_form.h"
 #include "image/png.h"
 #include "pipeline/conversion/convert.h"
+#include "pipeline/memory/stated.h"
 #include "pipeline/proofs/bench.h"
 #include "pipeline/proofs/verify.h"
 
 namespace braid {
 
 enum class Verbosity { kQuiet, kNormal, kVerbose };
-
-struct PresetFlags {
-  std::string name;             // empty: --preset was not given
-  std::set<std::string> given;  // the other flags of the line, which win over the preset
-};
 
 struct PictureFlags {
   std::filesystem::path init, mask;  // empty: not given
@@ -54,20 +48,19 @@ struct GenerateFlags {
   std::optional<std::string> prompt, prompt_2;
   std::string prompt_file;  // "-": standard input; empty: `prompt` is set
   PipelineOptions options;  // `model` is empty for the bundled model
-  PresetFlags preset;
+  StatedMemory stated;
   Request request;
   PictureFlags pictures;        // not in `request` yet, either
   bool is_seed_random = false;  // `request.seed` is not it yet
   OutputFlags output;
   std::filesystem::path dump, latents;
-  bool auto_layout = false;  // `options.layout` has no degrees yet
   bool json = false;
   Verbosity verbosity = Verbosity::kNormal;
 };
 
 struct ServeFlags {
   PipelineOptions options;  // without a model
-  PresetFlags preset;
+  StatedMemory stated;
   std::vector<std::filesystem::path> models;  // empty: the bundled one
   std::filesystem::path lora_folder;          // LoRAs that requests may name; empty: none
   VaeTiling vae_tiling = VaeTiling::kAuto;
@@ -102,12 +95,28 @@ struct InfoFlags {
 struct VerifyFlags {
   VerifyOptions options;  // the model is empty for the bundled one
   PictureFlags pictures;  // only their sizes count
-  PresetFlags preset;
+  StatedMemory stated;
   bool json = false;
+};
+
+struct PlanFlags {
+  PipelineOptions options;  // the model: a path, a known name, or empty for the bundled one
+  StatedMemory stated;
+  std::optional<int> width = {}, height = {}, steps = {}, text_tokens = {};
+  int batch_size = 1, num_pictures = 1;
+  double true_cfg = 1;
+  std::optional<double> guidance = {};                 // the model's own scale
+  std::filesystem::path init = {};                     // empty: none
+  std::vector<std::filesystem::path> references = {};  // only their sizes count
+  Layout sharing = {};                                 // what is shared, without degrees
+  std::string devices = "cpu", memory = {}, link = {}, network = "ethernet";
+  int devices_per_host = 1024;
+  bool all = false, json = false;
 };
 
 struct ConvertFlags {
   ConvertOptions options;
+  StatedMemory stated;
   Verbosity verbosity = Verbosity::kNormal;
 };
 
@@ -115,7 +124,7 @@ struct BenchConfiguration {
   std::string setting;    // the sweeps' values: "tp 2, quantize int8"
   BenchOptions options;   // the model is empty for the bundled one
   PictureFlags pictures;  // only their sizes count
-  PresetFlags preset;
+  StatedMemory stated;
 };
 
 struct BenchFlags {

@@ -61,4 +61,18 @@ void add_layout_flags(FlagReader& read, Layout& layout) {
             });
 }
 
+void add_auto_layout_flag(FlagReader& read, Layout& layout) {
+  read.text("--layout", "auto", "Layout",
+            "Take the degrees that braid plan puts first for the devices at\n"
+            "hand, and report them",
+            into(layout.fit, one_of(Choices<Fit>{{"auto", Fit::kAuto}})));
+}
+
+void check_auto_layout(const Layout& l) {
+  if (l.fit != Fit::kAuto) return;
+  const bool has_degrees = l.tp * l.ring * l.ulysses * l.cfg * l.dp * l.layer_split > 1;
+  require(!has_degrees, "--layout auto chooses the degrees itself: leave out --tp, --ring, ",
+          "--ulysses, --layer-split, --cfg-parallel and --dp, or leave out --layout");
+}
+
 }  // namespace braid

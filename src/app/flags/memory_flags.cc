@@ -1,6 +1,7 @@
 #include "app/flags/flag_groups.h"
 
 #include "app/flags/flag_values.h"
+#include "pipeline/memory/presets.h"
 #include "pipeline/planner/devices.h"
 
 namespace braid {
@@ -38,42 +39,45 @@ OffloadMode mode_named(const std::string& flag, const std::string& text) {
                               {"sequential", OffloadMode::kSequential}});
 }
 
-void add_offload_modes(FlagReader& read, Offload& o, Budget::Fixed& fixed) {
+void add_offload_modes(FlagReader& read, Offload& o, StatedMemory& stated) {
   read.text("--offload", "HOW", "Memory",
             "Which weights are on the device at a time: none (no offloading:\n"
             "all of them), model (one part), block (some blocks), leaf (some\n"
             "layers) or sequential (one layer). Default: none",
             [&](const std::string& flag, const std::string& text) {
               o.transformer = o.text = o.vae = mode_named(flag, text);
-              fixed.transformer = fixed.text = fixed.vae = true;
+              stated.transformer = stated.text = stated.vae = true;
             });
   read.text("--offload-text", "HOW", "Memory", "The same for the text encoders only",
             [&](const std::string& flag, const std::string& text) {
               o.text = mode_named(flag, text);
-              fixed.text = true;
+              stated.text = true;
             });
   read.text("--offload-vae", "HOW", "Memory", "The same for the autoencoder only",
             [&](const std::string& flag, const std::string& text) {
               o.vae = mode_named(flag, text);
-              fixed.vae = true;
+              stated.vae = true;
             });
 }
 
-void add_offload_flags(FlagReader& read, Offload& o, Budget::Fixed& fixed) {
-  add_offload_modes(read, o, fixed);
+void add_offload_flags(FlagReader& read, Offload& o, StatedMemory& stated) {
+  add_offload_modes(read, o, stated);
   read.text("--offload-group", "N", "Memory", "Blocks per group, copied together. Default: 1",
-            into(o.blocks, whole_from(1, 1024)));
+            [&](const std::string& flag, const std::string& text) {
+              o.blocks = int(whole_number(flag, text, 1, 1024));
+              stated.blocks = true;
+            });
   read.text("--prefetch", "N", "Memory", "Groups to copy ahead, 0 to 64. Default: 1",
             [&](const std::string& flag, const std::string& text) {
               o.prefetch = int(whole_number(flag, text, 0, 64));
-              fixed.prefetch = true;
+              stated.prefetch = true;
             });
   read.text("--resident", "N", "Memory",
             "Groups of the transformer that stay on the device, or all.\n"
             "Default: 0",
             [&](const std::string& flag, const std::string& text) {
               o.resident = text == "all" ? -1 : int(whole_number(flag, text, 0, 100'000));
-              fixed.resident = true;
+              stated.resident = true;
             });
   read.text("--residency", "WHICH", "Memory",
             "Which groups stay: strided (spread by bytes and compute, to hide the\n"
@@ -81,6 +85,7 @@ void add_offload_flags(FlagReader& read, Offload& o, Budget::Fixed& fixed) {
             [&](const std::string& flag, const std::string& text) {
               o.residency = choice<Residency>(
                   flag, text, {{"strided", Residency::kStrided}, {"leading", Residency::kLeading}});
+              stated.residency = true;
             });
   read.text(
       "--pin", "WHEN", "Memory",
@@ -90,6 +95,7 @@ void add_offload_flags(FlagReader& read, Offload& o, Budget::Fixed& fixed) {
         o.pin = choice<Pin>(
             flag, text,
             {{"always", Pin::kAlways}, {"on-the-fly", Pin::kOnTheFly}, {"never", Pin::kNever}});
+        stated.pin = true;
       });
 }
 
@@ -116,10 +122,22 @@ bool leaves_bits_open(const Budget& budget) {
 
 }  // namespace
 
-void add_memory_flags(FlagReader& read, Memory& m) {
-  add_quantize_flags(read, m);
-  add_offload_flags(read, m.offload, m.budget.fixed);
+void add_memory_flags(FlagReader& read, Memory& m, StatedMemory& stated) {
+  add_quantize_flags(read, m, stated);
+  add_offload_flags(read, m.offload, stated);
   add_disk_flags(read, m.offload);
+}
+
+void add_preset_flag(FlagReader& read, Memory& m, const std::string& otherwise) {
+  read.text("--preset", "NAME", "Memory",
+            "How and where weights are stored, by device: auto (what this\n"
+            "one needs), none, or a name listed by braid info --presets.\n"
+            "Other flags take precedence. Default: " +
+                otherwise,
+            [&](const std::string&, const std::string& text) {
+              if (text != "auto" && text != "none") (void)preset_named(text);
+              m.preset = text;
+            });
 }
 
 void add_budget_flags(FlagReader& read, Memory& m) {
@@ -156,7 +174,7 @@ void require_chosen_bits(const Memory& m) {
           "give int8, another form or none here");
 }
 
-void add_quantize_flags(FlagReader& read, Memory& m) {
+void add_quantize_flags(FlagReader& read, Memory& m, StatedMemory& stated) {
   read.text("--quantize", "FORM", "Memory",
             "Form of the transformer's weights: none, int8 (half the memory of\n"
             "bfloat16), int8-v1 (with coarser scales, as older tools write\n"
@@ -166,11 +184,13 @@ void add_quantize_flags(FlagReader& read, Memory& m) {
             [&](const std::string& flag, const std::string& text) {
               m.budget.may_quantize = text == "auto";
               m.quantize = quantize_named(flag, text);
+              stated.quantize = true;
             });
   read.text("--quantize-text", "FORM", "Memory", "The same for the large text encoders",
             [&](const std::string& flag, const std::string& text) {
               m.budget.may_quantize_text = text == "auto";
               m.quantize_text = quantize_named(flag, text);
+              stated.quantize_text = true;
             });
   read.text("--quantize-skip", "LAYERS", "Memory",
             "Layers of the transformer to leave as they are, separated by\n"

@@ -46,17 +46,6 @@ std::string flags_of(const Offload& o) {
 
 }  // namespace
 
-bool multiplies_codes(const Memory& memory) {
-  return memory.quantize == Quantize::kInt8Dynamic ||
-         memory.quantize_text == Quantize::kInt8Dynamic;
-}
-
-std::string no_products_of_codes(const std::string& device, const std::string& kind) {
-  return text_of("int8-dynamic needs products of 8-bit integers, for which LibTorch has no kernel ",
-                 "on ", device, kind.empty() ? "" : ", a ", kind,
-                 ": int8 keeps the same codes and multiplies in the model's dtype");
-}
-
 const char* quantize_name(Quantize form) {
   switch (form) {
     case Quantize::kNone:
@@ -99,7 +88,7 @@ std::string flags_of(const Memory& m) {
   return flags.empty() ? flags : flags.substr(1);
 }
 
-std::string fit_sentence(const Fit& f, bool is_on_host) {
+std::string fit_sentence(const MemoryPlan& f, bool is_on_host) {
   auto flags = flags_of(f.memory);
   if (f.tiling == VaeTiling::kOn)
     flags += (flags.empty() ? "" : " ") + std::string("--vae-tiling on");

@@ -4,13 +4,9 @@
 #include <string>
 
 #include "braid/memory.h"
-#include "pipeline/planner/fit.h"
+#include "pipeline/planner/memory_plan.h"
 
 namespace braid {
-
-// Whether tokens are quantised too, so that codes multiply codes; and why a device cannot.
-bool multiplies_codes(const Memory& memory);
-std::string no_products_of_codes(const std::string& device, const std::string& kind);
 
 const char* quantize_name(Quantize form);    // "int8"
 const char* offload_name(OffloadMode mode);  // "block"
@@ -21,7 +17,7 @@ std::string flags_of(const Memory& memory);
 
 // A budget's choice: "--offload block --resident 12, predicted peak 5.90 GB a device, 24.31 GB of
 // the host".
-std::string fit_sentence(const Fit& fit, bool is_on_host);
+std::string fit_sentence(const MemoryPlan& fit, bool is_on_host);
 
 // "; it would fit with --offload-dir DIR (4.00 GB)", in flags of this command.
 std::string help_sentence(const DoesNotFit& refusal, const std::string& command);

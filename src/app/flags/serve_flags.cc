@@ -3,7 +3,6 @@
 #include <cstring>
 
 #include "app/flags/flag_groups.h"
-#include "app/flags/preset_flags.h"
 #include "base/ascii.h"
 #include "serve/api/address.h"
 #include "serve/api_error.h"
@@ -189,10 +188,10 @@ void add_serve_flags(FlagReader& read, ServeFlags& f) {
   add_graph_flag(read, f.options);
   add_text_stream_flag(read, f.options);
   add_layout_flags(read, f.options.layout);
-  add_preset_flag(read, f.preset,
+  add_preset_flag(read, f.options.memory,
                   "none, plus\n"
                   "--offload as needed to fit the weights on a GPU");
-  add_memory_flags(read, f.options.memory);
+  add_memory_flags(read, f.options.memory, f.stated);
   add_budget_flags(read, f.options.memory);
   add_cache_flags(read, f.options.cache);
   add_decoder_flags(read, f.vae_tiling);

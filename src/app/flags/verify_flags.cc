@@ -1,6 +1,5 @@
 #include "app/flags/flag_groups.h"
 
-#include "app/flags/preset_flags.h"
 #include "pipeline/families/family.h"
 
 namespace braid {
@@ -53,8 +52,8 @@ void add_comparison_flags(FlagReader& read, VerifyFlags& f) {
 void add_verify_flags(FlagReader& read, VerifyFlags& f) {
   auto& pipeline = f.options.pipeline;
   add_layout_flags(read, pipeline.layout);
-  add_preset_flag(read, f.preset, "none");
-  add_memory_flags(read, pipeline.memory);
+  add_preset_flag(read, pipeline.memory, "none");
+  add_memory_flags(read, pipeline.memory, f.stated);
   read.text("--memory", "BYTES", "Memory",
             "Memory per device, such as 6GB: the single rank's transformer\n"
             "is paged if it is larger. Default: what is free on a GPU",

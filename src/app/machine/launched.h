@@ -1,10 +1,7 @@
 // What changes when a launcher starts the program as one of several ranks.
 #pragma once
 
-#include <optional>
 #include <string>
-
-#include "comm/launch.h"
 
 namespace braid {
 
@@ -14,14 +11,6 @@ bool is_first_rank();
 
 // Whether a launcher started this process, possibly as one of several.
 bool is_launched();
-
-// "cuda" becomes the device with this rank's number on its host or, where the launcher shows each
-// rank one GPU (srun --gpus-per-task=1, CUDA_VISIBLE_DEVICES set by a wrapper), that one; anything
-// else stays. Throws InputError for a rank beyond the last visible GPU. The second form assumes so
-// many visible ones; with none, the device is not found later.
-std::string device_of_rank(const std::string& device);
-std::string device_of_rank(const std::string& device, const std::optional<Launch>& launch,
-                           std::size_t num_visible);
 
 // The prefix of a complaint: "" or "rank 2: ".
 std::string name_of_rank();

@@ -93,7 +93,7 @@ OrderedJson adapters_of(const std::vector<Adapter>& adapters) {
   return list;
 }
 
-OrderedJson fit_of(const std::optional<Fit>& fit) {
+OrderedJson fit_of(const std::optional<MemoryPlan>& fit) {
   if (!fit) return {};
   const auto& o = fit->memory.offload;
   return {{"quantize", quantize_name(fit->memory.quantize)},

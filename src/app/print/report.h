@@ -10,7 +10,7 @@
 #include "app/print/phase_log.h"
 #include "app/print/readable_json.h"
 #include "pipeline/engine.h"
-#include "pipeline/planner/fit.h"
+#include "pipeline/planner/memory_plan.h"
 
 namespace braid {
 
@@ -42,7 +42,7 @@ struct RunReport {
   TrafficByAxis step = {};                 // sent by the first rank to the others in the first step
   std::vector<BytesRead> bytes_read = {};  // by rank
   MeasuredPeaks peaks = {};
-  std::optional<Fit> fit = {};  // a budget's choice
+  std::optional<MemoryPlan> fit = {};  // a budget's choice
 };
 
 // Seconds per step, over all rounds; 0 before the first.

@@ -12,7 +12,7 @@
 #include "base/file.h"
 #include "pipeline/conversion/partial_folder.h"
 #include "pipeline/conversion/shards.h"
-#include "pipeline/families/family.h"
+#include "pipeline/deployment.h"
 #include "pipeline/model.h"
 #include "pipeline/part_tensors.h"
 #include "weights/sources/identity.h"
@@ -26,8 +26,8 @@ using OrderedJson = nlohmann::ordered_json;
 fs::path real_path(const fs::path& path) { return fs::weakly_canonical(fs::absolute(path)); }
 
 // What is converted and how: an interrupted conversion resumes only with the same recipe.
-std::string recipe_of(const ConvertOptions& o) {
-  const auto components = o.components.empty() ? fs::path() : real_path(o.components);
+std::string recipe_of(const ConvertOptions& o, const fs::path& given_components) {
+  const auto components = given_components.empty() ? fs::path() : real_path(given_components);
   auto adapters = OrderedJson::array();  // the notes of shards cover their contents
   for (const auto& [file, scale] : o.adapters)
     adapters.push_back({{"file", real_path(file).string()}, {"scale", scale}});
@@ -74,9 +74,17 @@ void copy_all(const fs::path& from, const fs::path& to) {
 }
 
 // Opens all weights as loading does, without reading their numbers.
-void check_parts(const ModelFiles& files) {
-  const auto family = open_family(files);
-  for (const auto& part : family->description().parts) (void)files.open(part.folder);
+void check_parts(const Deployment& model) {
+  for (const auto& part : model.family->description().parts) (void)model.files->open(part.folder);
+}
+
+Deployment deployed(const ConvertOptions& o) {
+  return deploy({.model = o.model,
+                 .components = o.components,
+                 .published = o.published,
+                 .adapters = o.adapters,
+                 .dtype = o.dtype,
+                 .memory = o.memory});
 }
 
 // Says in a text encoder's configuration that its files lack layers, which transformers would fill
@@ -92,10 +100,9 @@ class Conversion {
   Conversion(const ConvertOptions& options, const Hooks& hooks)
       : o_(options),
         hooks_(hooks),
-        files_(find_model({.model = options.model,
-                           .components = options.components,
-                           .adapters = options.adapters})),
-        family_(open_family(files_)),
+        model_(deployed(options)),
+        files_(*model_.files),
+        family_(model_.family),
         out_(named(options.out)),
         partial_(out_.string() + ".partial"),
         adapted_{.adapters = files_.adapters, .mode = AdapterMode::kFused, .warn = hooks.warning} {}
@@ -127,7 +134,8 @@ class Conversion {
 
   const ConvertOptions& o_;
   const Hooks& hooks_;
-  ModelFiles files_;
+  Deployment model_;
+  const ModelFiles& files_;
   std::shared_ptr<const Family> family_;
   fs::path out_, partial_;
   AdaptedModel adapted_;
@@ -234,7 +242,7 @@ ShardJob Conversion::job_of(const Part& part) {
       .shardings = part.sharding({.ranks = 1, .modulation = SharedModulation::kYes}),
       .folder = is_alone ? partial_ : partial_ / part.folder,
       .stem = is_alone ? part.folder : stem_of(part.folder),
-      .recipe = recipe_of(o_),
+      .recipe = recipe_of(o_, model_.options.components),
       .shard_bytes = is_alone ? std::numeric_limits<std::int64_t>::max() : std::int64_t(1) << 30,
       .on_bytes = [this](std::int64_t bytes) { tell(bytes); },
       .warn = hooks_.warning};
@@ -286,7 +294,7 @@ void Conversion::copy_the_rest() const {
 void Conversion::finish_folder() const {
   write_configs();
   copy_the_rest();
-  check_parts(find_model({.model = partial_}));
+  check_parts(deploy({.model = partial_}));
   remove_notes(partial_);
   fs::rename(partial_, out_);
   fs::remove(out_ / kRecipeFile);
@@ -297,14 +305,15 @@ void Conversion::run() {
   const c10::InferenceMode inference;
   check_place();
   std::vector<ShardJob> jobs;
-  if (!is_single_file()) check_parts(files_);
+  if (!is_single_file()) check_parts(model_);
   for (const auto& part : family_->description().parts) {
     if (!changes(part) || (is_single_file() && part.role != Part::Role::kDenoiser)) continue;
     // the largest first: the next run resumes where this one stops
     jobs.insert(part.role == Part::Role::kDenoiser ? jobs.begin() : jobs.end(), job_of(part));
     progress_.total += std::int64_t(files_.open(part.folder).num_bytes());
   }
-  const auto lock = claim_partial(partial_, recipe_of(o_), hooks_.warning);
+  const auto lock =
+      claim_partial(partial_, recipe_of(o_, model_.options.components), hooks_.warning);
   for (const auto& job : jobs) write_shards(job);
   if (!is_single_file()) return finish_folder();
   fs::rename(partial_ / "transformer.safetensors", out_);

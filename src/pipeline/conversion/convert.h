@@ -7,9 +7,9 @@
 namespace braid {
 
 struct ConvertOptions {
-  std::filesystem::path model, components = {};  // as in PipelineOptions
-  std::vector<Adapter> adapters = {};            // fused into the new model
-  std::filesystem::path out;                     // must not exist
+  std::filesystem::path model, components = {}, published = {};  // as in PipelineOptions
+  std::vector<Adapter> adapters = {};                            // fused into the new model
+  std::filesystem::path out;                                     // must not exist
   Dtype dtype = Dtype::kAuto;  // of the transformer and large text encoders; kAuto: as stored
   Memory memory = {};          // what is quantised and what is not
   // Of language models: only the layers that Braid runs. Other programs cannot read the result.

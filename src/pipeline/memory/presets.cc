@@ -92,8 +92,7 @@ const Preset* preset_for(const std::string& architecture, double bytes) {
 
 Budget implied_budget(double bytes, std::optional<double> free_bytes) {
   const double left = std::min(bytes - kContext, free_bytes.value_or(bytes));
-  return {.device = std::max<std::int64_t>(1, std::int64_t(left - kWorkspaces - kLost)),
-          .is_implied = true};
+  return {.device = std::max<std::int64_t>(1, std::int64_t(left - kWorkspaces - kLost))};
 }
 
 const Preset& preset_named(const std::string& name) {

@@ -1,35 +1,18 @@
 #include "pipeline/planner/fastest.h"
 
-#include <c10/core/CachingDeviceAllocator.h>
-
 #include <algorithm>
 
 #include "base/error.h"
-#include "comm/launch.h"
-#include "pipeline/devices.h"
 
 namespace braid {
 namespace {
 
-// A GPU of this machine. Layouts on identical devices are ranked by what they compute and move, so
-// any one GPU's figures will do.
-DeviceSpec this_gpu(at::Device device) {
-  auto spec = devices_named("the device", "a100").front();
-  spec.name = device.str();
-  spec.link = "pcie4";
-  const auto [free, total] = c10::getDeviceAllocator(device.type())->getMemoryInfo(device.index());
-  // Ranks that a launcher started choose for themselves, and would find what others hold by then.
-  spec.memory = double(read_launch() ? total : free);
-  return spec;
-}
-
-std::vector<DeviceSpec> devices_here(const std::vector<std::string>& names) {
+std::vector<DeviceSpec> specs_of(const std::vector<std::string>& names, const Host& host) {
   std::vector<DeviceSpec> devices;
   for (const auto& name : names) {
-    const auto device = find_device(name);
     const auto sharers =
         name == "cuda" ? 1.0 : double(std::count(names.begin(), names.end(), name));
-    auto spec = device.is_cpu() ? devices_named("the device", "cpu").front() : this_gpu(device);
+    auto spec = host.spec(host.device(name));
     spec.memory /= sharers;
     spec.bfloat16_flops /= sharers;
     spec.float32_flops /= sharers;
@@ -41,11 +24,10 @@ std::vector<DeviceSpec> devices_here(const std::vector<std::string>& names) {
 
 }  // namespace
 
-PlannedLayout fastest_layout(const PipelineOptions& options, const Request& request,
-                             const std::vector<std::string>& names) {
-  auto devices = devices_here(names);
+PlannedLayout fastest_layout(const PlanJob& job, const std::vector<std::string>& names,
+                             const Host& host) {
+  auto devices = specs_of(names, host);
   const auto link = link_of(devices);
-  const auto job = job_of_request(options, request, find_device(names.front()));
   auto layouts = plan_layouts(job, {.devices = std::move(devices), .link = link, .network = link});
   const auto& best = layouts.front();
   require(best.fits(), "no layout of ", names.size(), names.size() == 1 ? " rank" : " ranks",

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "pipeline/model.h"
-#include "pipeline/pictures/check_pictures.h"
 #include "pipeline/settings.h"
 
 namespace braid {
@@ -60,39 +58,19 @@ PlanJob surveyed(PlanJob job, const ModelFiles* files) {
   return job;
 }
 
-PlanJob job_of_model(const PipelineOptions& options, at::Device device) {
-  const auto files = find_model(options);
-  auto job = job_of_family(open_family(files));
-  job.dtype = choose_dtype(options.dtype, files.open("transformer").dtype(), device);
-  job.memory = options.memory;
-  job.graphs = options.graphs;
-  job.adapters = options.adapter_mode;
-  return job;
-}
-
-PlanJob job_of_request(const PipelineOptions& options, const Request& r, at::Device device) {
-  auto job = job_of_model(options, device);
-  job.is_on_host = device.is_cpu();
-  job.tiling = r.vae_tiling;
+PlanJob with_request(PlanJob job, const Request& r) {
   const auto& limits = job.family->description().limits;
-  const int multiple = limits.size_multiple;
-  const auto size = size_without_request(r.pictures, limits);
-  job.width = std::max(1, r.width.value_or(size.width) / multiple) * multiple;
-  job.height = std::max(1, r.height.value_or(size.height) / multiple) * multiple;
-  if (limits.nearest_size) {
-    const auto nearest = limits.nearest_size(job.size());
-    job.width = nearest.width;
-    job.height = nearest.height;
-  }
+  const auto size = drawn_size(r, limits);
+  job.width = size.width;
+  job.height = size.height;
+  job.tiling = r.vae_tiling;
   job.pictures = planned_pictures(*job.family, r.pictures, job.size());
   job.steps = std::max(1, r.steps.value_or(job.steps));
   job.text_tokens = r.max_sequence_length.value_or(job.text_tokens);
   job.num_pictures = std::max(1, int(r.prompts.size()) * r.num_images);
   job.batch_size = std::max(1, r.batch_size);
   job.branches = num_branches(r, limits);
-  job.layout = options.layout;
-  const auto files = find_model(options);
-  return surveyed(std::move(job), &files);
+  return job;
 }
 
 TokenCounts all_keys(const PlanJob& job) {

@@ -3,6 +3,7 @@
 
 #include "parallel/ulysses.h"
 #include "pipeline/families/family.h"
+#include "pipeline/memory/stated.h"
 #include "pipeline/planner/pictures.h"
 #include "pipeline/planner/tensors.h"
 
@@ -19,7 +20,9 @@ struct PlanJob {
   VaeTiling tiling = VaeTiling::kAuto;
   bool is_on_host = false;  // computes on CPUs: device memory is host memory
 
-  Memory memory = {};  // how weights are kept
+  Memory memory = {};              // how weights are kept
+  StatedMemory stated = {};        // settings of it that a budget must not change
+  bool is_budget_implied = false;  // see plan_memory()
   Graphs graphs = Graphs::kAuto;
   AdapterMode adapters = AdapterMode::kAuto;
   std::shared_ptr<const ModelTensors> tensors = {};  // none: surveyed() finds them
@@ -49,12 +52,9 @@ std::optional<PlanJob> named_job(const std::string& name);
 // dtype and modulation and on the layers named in memory.keep_dense.
 PlanJob surveyed(PlanJob job, const ModelFiles* files = nullptr);
 
-// From a model's config files, with the dtype that a run on `device` takes: the options' own or,
-// with kAuto, the checkpoint's. Throws InputError.
-PlanJob job_of_model(const PipelineOptions& options, at::Device device = at::kCUDA);
-
-// The same with a request and the options' layout applied; the request may lack prompts.
-PlanJob job_of_request(const PipelineOptions& options, const Request& request, at::Device device);
+// The job with a request in place of its defaults. The request may lack prompts; its values are
+// taken as they are (settings.h checks them).
+PlanJob with_request(PlanJob job, const Request& request);
 
 struct TokenCounts {
   std::int64_t image, text, references = 0;

@@ -5,7 +5,7 @@
 
 #include <filesystem>
 
-#include "pipeline/planner/fit.h"
+#include "pipeline/deployment.h"
 
 namespace braid::fit_here_test {
 
@@ -19,17 +19,17 @@ PipelineOptions demo() {
 }
 
 TEST(FitHere, CountsOnTheFilesThatGenerateMakes) {
-  Budget budget{.device = 2'000'000'000, .fixed = {.transformer = true, .prefetch = true}};
-  EXPECT_THAT(fit_here(demo(), "cpu", budget),
-              HasSubstr("of the 2.00 GB that cpu has free, with "));
+  const auto deployment = deploy(demo());
+  Budget budget{.device = 2'000'000'000};
+  EXPECT_THAT(fit_here(deployment, budget), HasSubstr("of the 2.00 GB that cpu has free, with "));
   auto options = demo();
   options.memory.budget = budget;
-  budget.device = fitted(options, {}).fit.device_peak - 1;
-  const auto said = fit_here(demo(), "cpu", budget);
+  budget.device = deploy(options).memory_plan->device_peak - 1;
+  const auto said = fit_here(deployment, budget);
   EXPECT_THAT(said, StartsWith("takes "));
   EXPECT_THAT(said, HasSubstr(" of temporary files and --memory "));
   budget.device = 1'000'000;
-  EXPECT_THAT(fit_here(demo(), "cpu", budget), StartsWith("does not fit: "));
+  EXPECT_THAT(fit_here(deployment, budget), StartsWith("does not fit: "));
 }
 
 // Of a container, say: the run would be killed without a word.
@@ -37,15 +37,17 @@ TEST(ShortageHere, IsToldBeforeAPictureBegins) {
   const Request small{.width = 64, .height = 64}, large{.width = 1024, .height = 1024};
   auto options = demo();
   options.memory = {};
-  const auto shortage = shortage_here(options, large, 200'000'000);
+  auto deployment = deploy(options);
+  const auto shortage = shortage_here(deployment, large, 200'000'000);
   ASSERT_TRUE(shortage);
   EXPECT_THAT(*shortage, HasSubstr("is predicted to take "));
   EXPECT_THAT(*shortage, HasSubstr("200 MB is free here: --memory 190MB"));
-  EXPECT_THAT(*shortage_here(options, small, 50'000'000), HasSubstr("--memory 47MB would not do"));
-  EXPECT_FALSE(shortage_here(options, small, 8'000'000'000));
-  EXPECT_FALSE(shortage_here(options, small, 0)) << "nothing is known of this machine";
+  EXPECT_THAT(*shortage_here(deployment, small, 50'000'000), HasSubstr("--memory 47MB would not do"));
+  EXPECT_FALSE(shortage_here(deployment, small, 8'000'000'000));
+  EXPECT_FALSE(shortage_here(deployment, small, 0)) << "nothing is known of this machine";
   options.memory.budget.device = 1'000'000'000;
-  EXPECT_FALSE(shortage_here(options, large, 600'000'000)) << "the budget decides";
+  deployment = deploy(options);
+  EXPECT_FALSE(shortage_here(deployment, large, 600'000'000)) << "the budget decides";
 }
 
 }  // namespace braid::fit_here_test

@@ -246,7 +246,7 @@ TEST(Flags, SayWhatToConvert) {
 }
 
 TEST(Flags, RefuseDegreesNextToAnAutomaticLayout) {
-  EXPECT_TRUE(generate_flags({"a", "--layout", "auto"}).auto_layout);
+  EXPECT_EQ(generate_flags({"a", "--layout", "auto"}).options.layout.fit, Fit::kAuto);
   expect_refused({"--layout", "fast"}, "--layout should be one of auto, it is 'fast'");
   expect_refused({"--layout", "auto", "--ring", "2"}, "--layout auto chooses the degrees itself");
 }

@@ -9,7 +9,6 @@
 #include "message_of.h"
 #include "pipeline/conversion/convert.h"
 #include "pipeline/engine.h"
-#include "pipeline/planner/fit.h"
 #include "temporary_folder.h"
 #include "weights/files/safetensors_writer.h"
 #include "weights/sources/pieces.h"
@@ -123,9 +122,10 @@ TEST(CodedTextEncoders, AreReadUnderTheNamesOfLlamaCpp) {
 
 TEST(CodedPlans, CountWhatStaysInBlocks) {
   const auto bytes_of = [](const fs::path& file) {
-    return fitted({.model = file, .components = kModel, .memory = {.budget = {.device = 1 << 30}}},
-                  {})
-        .fit.device_peak;
+    return deploy(PipelineOptions{.model = file,
+                                  .components = kModel,
+                                  .memory = {.budget = {.device = 1 << 30}}})
+        .memory_plan->device_peak;
   };
   const TemporaryFolder folder;
   write_numbers(kParity / "blocks/flux.gguf", folder / "numbers.safetensors");

@@ -122,7 +122,7 @@ TEST_P(Flux2Layouts, MoveAndReadWhatIsPredicted) {
   auto request = kUneven;
   request.num_images = GetParam().layout.dp;
   engine.generate(request, {}, nullptr, &step);
-  const auto job = job_of_request(options, request, at::kCPU);
+  const auto job = job_of(deploy(options), request);
   const auto degrees = degrees_of(GetParam().layout);
   const auto stage_of_rank = [&](int rank) {
     return stage_of(job.shape(), share_of(job.shape().num_blocks(), place_of(degrees, rank).layers,

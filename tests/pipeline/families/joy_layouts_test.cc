@@ -70,7 +70,7 @@ TEST_P(JoyLayouts, MoveWhatIsPredicted) {
   const auto options = this->options();
   TrafficByAxis step;
   (void)recorded_latents(options, kPlain, &step);
-  const auto job = job_of_request(options, kPlain, at::kCPU);
+  const auto job = job_of(deploy(options), kPlain);
   const auto degrees = degrees_of(GetParam().layout);
   const auto blocks = share_of(job.shape().num_blocks(), 0, degrees.layers);
   EXPECT_EQ(text_of_traffic(step),

@@ -72,7 +72,7 @@ TEST_P(ZImageLayouts, MoveAndReadWhatIsPredicted) {
   const Engine engine(options, {});
   TrafficByAxis step;
   engine.generate(kZImageRequest, {}, nullptr, &step);
-  const auto job = job_of_request(options, kZImageRequest, at::kCPU);
+  const auto job = job_of(deploy(options), kZImageRequest);
   const auto stage_of_rank = [&](int rank) {
     return stage_of(job.shape(), share_of(job.shape().num_blocks(), place_of(degrees, rank).layers,
                                           degrees.layers));

@@ -1,7 +1,7 @@
 // How long the copies of a budget's choice take, from the bytes of FLUX.1-dev's blocks.
 #include <gtest/gtest.h>
 
-#include "pipeline/planner/fit.h"
+#include "pipeline/planner/memory_plan.h"
 #include "pipeline/planner/planned.h"
 
 namespace braid::copy_seconds_test {
@@ -23,11 +23,9 @@ double copied(const Offload& offload, int pictures = 1, int batch = 1) {
   auto& memory = job.memory;
   memory.offload = offload;
   memory.offload.transformer = OffloadMode::kBlock;
-  memory.budget = {
-      .device = 100'000'000'000,
-      .fixed = {
-          .transformer = true, .text = true, .vae = true, .prefetch = true, .resident = true}};
-  return fit(job, {.grid = {}, .devices = {"cuda:0"}}).copy_seconds * kHostSpeed;
+  memory.budget = {.device = 100'000'000'000};
+  job.stated = {.transformer = true, .text = true, .vae = true, .prefetch = true, .resident = true};
+  return plan_memory(job, {.grid = {}, .devices = {"cuda:0"}}).copy_seconds * kHostSpeed;
 }
 
 TEST(CopySeconds, AreOfAllBlocksInEachStepAndOfWhatModulatesThemOnce) {

@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "models/causal_lm/names.h"
 #include "pipeline/families/flux2/flux2.h"
-#include "pipeline/planner/fit.h"
+#include "pipeline/planner/memory_plan.h"
 #include "pipeline/planner/planned.h"
 
 namespace braid::planner_edges_test {
@@ -44,13 +44,11 @@ TEST(Memory, FitsALayoutToTheByte) {
   }
 }
 
-const FitPlace kGpu = {.grid = {}, .devices = {"cuda:0"}};
+const RankPlaces kGpu = {.grid = {}, .devices = {"cuda:0"}};
 
-Fit fit_to(PlanJob job, const Budget& budget, const FitPlace& place = kGpu) {
-  const auto fixed = job.memory.budget.fixed;
+MemoryPlan fit_to(PlanJob job, const Budget& budget, const RankPlaces& place = kGpu) {
   job.memory.budget = budget;
-  job.memory.budget.fixed = fixed;
-  return fit(job, place);
+  return plan_memory(job, place);
 }
 
 // A choice is kept as long as its own peak is within the budget, and not a byte longer.
@@ -83,7 +81,7 @@ TEST(Budgets, LetAsManyGroupsStayAsFitToTheByte) {
   auto& o = job.memory.offload;
   o.transformer = OffloadMode::kBlock;
   o.text = o.vae = OffloadMode::kBlock;
-  job.memory.budget.fixed = {.transformer = true, .text = true, .vae = true, .prefetch = true};
+  job.stated = {.transformer = true, .text = true, .vae = true, .prefetch = true};
   for (const int resident : {1, 20, 57}) {
     o.resident = resident;
     const auto needs = predict_bytes(job, {}, 0, whole_transformer(job.shape())).peak();
@@ -97,8 +95,8 @@ TEST(Budgets, CountTheHostOfEveryRankOfAProcess) {
   auto job = flux_dev();
   job.memory.offload.transformer = OffloadMode::kBlock;
   job.memory.offload.pin = Pin::kAlways;
-  job.memory.budget.fixed = {.transformer = true, .resident = true};
-  FitPlace place{.grid = {.ring = 2}, .devices = {"cuda:0", "cuda:1"}};
+  job.stated = {.transformer = true, .resident = true};
+  RankPlaces place{.grid = {.ring = 2}, .devices = {"cuda:0", "cuda:1"}};
   const Budget budget{.device = 40'000'000'000};
   const auto threads = fit_to(job, budget, place);
   place.are_threads = false;

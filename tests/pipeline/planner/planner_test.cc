@@ -82,7 +82,7 @@ TEST(Planner, AgreesWithRunsOnWhatIsPossible) {
   const PipelineOptions options{
       .model = std::filesystem::path(BRAID_SOURCE_DIR) / "tests/data/parity/basic/model",
       .dtype = Dtype::kFloat32};
-  auto job = job_of_model(options);
+  auto job = job_of(deploy(options), {});
   job.width = job.height = 32;  // 4 image tokens
   job.text_tokens = 5;
   job.steps = 1;

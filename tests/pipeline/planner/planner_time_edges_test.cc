@@ -4,6 +4,7 @@
 
 #include <map>
 
+#include "pipeline/deployment.h"
 #include "pipeline/planner/planned.h"
 
 namespace braid::planner_time_edges_test {
@@ -69,10 +70,12 @@ TEST(PlannedTimeEdges, CopiesOfAStageHideBehindItsOwnPicture) {
 TEST(PlannedTimeEdges, ControlNetsReadTheirWeightsOnceForABatch) {
   const auto model =
       std::filesystem::path(BRAID_SOURCE_DIR) / "tests/data/parity/controlnets/model";
-  PipelineOptions options{.model = model, .controlnets = {model / "controlnet_1"}};
+  const DeployOptions asked{
+      .pipeline = {.model = model, .controlnets = {model / "controlnet_1"}, .device = "cuda"}};
+  const auto deployment = deploy(asked, described_host(devices_named("--devices", "a100")));
   const auto job_of = [&](int pictures) {
-    return job_of_request(
-        options, {.prompts = {"a"}, .num_images = pictures, .batch_size = pictures}, at::kCUDA);
+    return braid::job_of(deployment,
+                         {.prompts = {"a"}, .num_images = pictures, .batch_size = pictures});
   };
   const auto seconds = [&](int pictures) {
     return plan_layout(job_of(pictures), machine(1, kBytes, 1e30, /*memory_speed=*/1), {})

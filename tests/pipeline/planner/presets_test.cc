@@ -7,7 +7,7 @@
 #include <set>
 
 #include "braid/error.h"
-#include "pipeline/planner/fit.h"
+#include "pipeline/planner/memory_plan.h"
 
 namespace braid::presets_test {
 
@@ -71,7 +71,8 @@ TEST(Presets, ThatNobodyNamedOffloadWhatACardHasNoRoomFor) {
   auto job = surveyed(*named_job("flux1-dev"));
   for (const auto& card : kCards) {
     job.memory = {.budget = implied_budget(card.bytes)};
-    const auto made = fit(job, {.grid = {}, .devices = {"cuda:0"}});
+    job.is_budget_implied = true;
+    const auto made = plan_memory(job, {.grid = {}, .devices = {"cuda:0"}});
     const auto& o = made.memory.offload;
     EXPECT_LE(made.device_peak, card.bytes - 1e9) << card.name;
     EXPECT_EQ(made.memory.quantize, Quantize::kNone) << card.name;
@@ -110,7 +111,8 @@ TEST(Presets, ThatNobodyNamedRefuseNothing) {
   auto job = surveyed(*named_job("flux1-dev"));
   job.width = job.height = 2048;  // tiles would fit, but change it
   job.memory = {.budget = implied_budget(4e9)};
-  const auto made = fit(job, {.grid = {}, .devices = {"cuda:0"}});
+  job.is_budget_implied = true;
+  const auto made = plan_memory(job, {.grid = {}, .devices = {"cuda:0"}});
   EXPECT_EQ(made.memory.offload.transformer, OffloadMode::kLeaf);
   EXPECT_EQ(made.tiling, VaeTiling::kAuto);
   EXPECT_GT(made.device_peak, 3e9);

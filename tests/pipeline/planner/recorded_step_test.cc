@@ -2,7 +2,7 @@
 // allocator that keeps a graph's memory as LibTorch's does.
 #include <gtest/gtest.h>
 
-#include "pipeline/planner/fit.h"
+#include "pipeline/planner/memory_plan.h"
 #include "pipeline/planner/planned.h"
 
 namespace braid::recorded_step_test {
@@ -106,10 +106,10 @@ TEST(RecordedStep, TakesNothingWhereItIsDroppedOrCannotBe) {
   EXPECT_EQ(predict_bytes(job, {}, 0, whole).recorded, 0);
 }
 
-Fit fit_in(std::int64_t bytes) {
+MemoryPlan fit_in(std::int64_t bytes) {
   auto job = job_at(2048);
   job.memory.budget.device = bytes;
-  return fit(job, {.grid = {}, .devices = {"cuda:0"}});
+  return plan_memory(job, {.grid = {}, .devices = {"cuda:0"}});
 }
 
 // A step recorded once more costs less than weights that come and go.

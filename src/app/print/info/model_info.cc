@@ -8,7 +8,6 @@
 #include "app/print/readable.h"
 #include "base/file.h"
 #include "base/json.h"
-#include "pipeline/families/family.h"
 
 namespace braid {
 namespace {
@@ -95,9 +94,9 @@ OrderedJson weights_info(const std::filesystem::path& path) {
           {"types", types_of(file)}};
 }
 
-OrderedJson model_info(const PipelineOptions& options) {
-  const auto files = find_model(options);
-  const auto family = open_family(files);
+OrderedJson model_info(const Deployment& deployment) {
+  const auto& files = *deployment.files;
+  const auto& family = deployment.family;
   const auto part = [&](const std::string& name, const Checkpoint& checkpoint) {
     auto info = part_info(checkpoint, contents(files.config_of(name)));
     info["path"] = files.path_of(name).string();
@@ -111,7 +110,7 @@ OrderedJson model_info(const PipelineOptions& options) {
     parameters += info["parameters"].get<std::int64_t>();
     bytes += info["bytes"].get<std::int64_t>();
   }
-  return {{"path", options.model.string()},
+  return {{"path", deployment.options.model.string()},
           {"family", family->description().family},
           {"parameters", parameters},
           {"bytes", bytes},

@@ -2,13 +2,12 @@
 #pragma once
 
 #include "app/print/readable_json.h"
-#include "braid/braid.h"
+#include "pipeline/deployment.h"
 
 namespace braid {
 
 // Its parts with their configuration, dtype, parameters and bytes. Reads headers, not weights.
-// Throws InputError.
-OrderedJson model_info(const PipelineOptions& options);
+OrderedJson model_info(const Deployment& deployment);
 
 // For a single file of weights: parameters and bytes, in total and per type.
 OrderedJson weights_info(const std::filesystem::path& path);

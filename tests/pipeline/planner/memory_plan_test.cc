@@ -1,5 +1,5 @@
 // Memory budgets: what is chosen for each, and what the choice really takes.
-#include "pipeline/planner/fit.h"
+#include "pipeline/planner/memory_plan.h"
 
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
@@ -14,7 +14,7 @@
 #include "pipeline/planner/counted_parameters.h"
 #include "pipeline/planner/planned.h"
 
-namespace braid::fit_test {
+namespace braid::memory_plan_test {
 
 using testing::HasSubstr;
 using testing::Not;
@@ -27,12 +27,12 @@ const PartTensors& tensors_of(const PlanJob& job, const std::string& folder) {
   throw std::out_of_range(folder);
 }
 
-const FitPlace kOneGpu = {.grid = {}, .devices = {"cuda:0"}};
+const RankPlaces kOneGpu = {.grid = {}, .devices = {"cuda:0"}};
 
-Fit fit_to(PlanJob job, double device, double host = 0, const FitPlace& place = kOneGpu) {
+MemoryPlan fit_to(PlanJob job, double device, double host = 0, const RankPlaces& place = kOneGpu) {
   job.memory.budget.device = std::int64_t(device * 1e9);
   job.memory.budget.host = std::int64_t(host * 1e9);
-  return fit(job, place);
+  return plan_memory(job, place);
 }
 
 // Remedies as refusal() prints them.
@@ -162,7 +162,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Kept{Quantize::kNone, OffloadMode::kBlock, 2, 1, 0, 1, {1, 3}},
                     Kept{Quantize::kNone, OffloadMode::kBlock, 1, 1, 0, 2, {4, 3}}));
 
-TEST(Fit, KeepsAllWhereThereIsRoom) {
+TEST(MemoryPlan, KeepsAllWhereThereIsRoom) {
   const auto chosen = fit_to(flux_dev(), 48);
   EXPECT_EQ(chosen.memory.offload.transformer, OffloadMode::kNone);
   EXPECT_EQ(chosen.memory.offload.text, OffloadMode::kNone);
@@ -171,7 +171,7 @@ TEST(Fit, KeepsAllWhereThereIsRoom) {
 }
 
 // A copy per prompt is accepted before a copy per step.
-TEST(Fit, TakesTheFastestThatFits) {
+TEST(MemoryPlan, TakesTheFastestThatFits) {
   const auto job = flux_dev();
   const auto text_pages = fit_to(job, 28).memory.offload;
   EXPECT_EQ(text_pages.transformer, OffloadMode::kNone);
@@ -201,17 +201,17 @@ TEST(Fit, TakesTheFastestThatFits) {
 }
 
 // Prefetching fewer groups saves memory, but a number asked for must be kept.
-TEST(Fit, CopiesFewerGroupsAheadUnlessTheirNumberIsGiven) {
+TEST(MemoryPlan, CopiesFewerGroupsAheadUnlessTheirNumberIsGiven) {
   auto job = flux_dev();
   job.memory.offload.transformer = OffloadMode::kBlock;
   job.memory.offload.prefetch = 16;
-  job.memory.budget.fixed = {.transformer = true};
+  job.stated = {.transformer = true};
   EXPECT_EQ(fit_to(job, 6).memory.offload.prefetch, 0);
-  job.memory.budget.fixed.prefetch = true;
+  job.stated.prefetch = true;
   EXPECT_THAT(refusal(job, 6), HasSubstr("does not fit"));
 }
 
-TEST(Fit, TakesEightBitsOnlyWhereNothingElseFitsAndTheyAreAllowed) {
+TEST(MemoryPlan, TakesEightBitsOnlyWhereNothingElseFitsAndTheyAreAllowed) {
   auto job = flux_dev();
   auto& budget = job.memory.budget;
   EXPECT_THAT(refusal(job, 6, 22), HasSubstr(kEightBits));
@@ -224,7 +224,7 @@ TEST(Fit, TakesEightBitsOnlyWhereNothingElseFitsAndTheyAreAllowed) {
   EXPECT_THAT(refusal(job, 6, 22), HasSubstr("more"));
 }
 
-TEST(Fit, UsesFilesOnlyWhereTheHostNeedsThem) {
+TEST(MemoryPlan, UsesFilesOnlyWhereTheHostNeedsThem) {
   auto job = flux_dev();
   job.memory.offload.folder = "pages";
   EXPECT_TRUE(fit_to(job, 6, 80).memory.offload.folder.empty());
@@ -233,13 +233,13 @@ TEST(Fit, UsesFilesOnlyWhereTheHostNeedsThem) {
   EXPECT_LE(chosen.host_peak, 8 * kGB);
 }
 
-TEST(Fit, LeavesAloneWhatIsGiven) {
+TEST(MemoryPlan, LeavesAloneWhatIsGiven) {
   auto job = flux_dev();
   auto& m = job.memory;
   m.offload.transformer = OffloadMode::kSequential;
   m.offload.text = OffloadMode::kModel;
   m.offload.prefetch = 3;
-  m.budget.fixed = {.transformer = true, .text = true, .prefetch = true};
+  job.stated = {.transformer = true, .text = true, .prefetch = true};
   job.tiling = VaeTiling::kOff;
   const auto chosen = fit_to(job, 40);
   EXPECT_EQ(chosen.memory.offload.transformer, OffloadMode::kSequential);
@@ -249,7 +249,7 @@ TEST(Fit, LeavesAloneWhatIsGiven) {
 }
 
 // Tiles change the picture a little, pages do not.
-TEST(Fit, DecodesInTilesWhereNothingElseMakesRoom) {
+TEST(MemoryPlan, DecodesInTilesWhereNothingElseMakesRoom) {
   auto job = flux_dev();
   job.width = job.height = 1536;  // below the size that is tiled anyway
   for (const double memory : {40.0, 12.0, 5.0})
@@ -259,7 +259,7 @@ TEST(Fit, DecodesInTilesWhereNothingElseMakesRoom) {
   EXPECT_THAT(refusal(job, 2.6), HasSubstr("needs at least"));
 }
 
-TEST(Fit, SaysHowMuchIsMissingAndWhatWouldHelp) {
+TEST(MemoryPlan, SaysHowMuchIsMissingAndWhatWouldHelp) {
   const auto job = flux_dev();
   const auto text = refusal(job, 1.2);
   EXPECT_THAT(text, HasSubstr("a picture of 1024x1024 does not fit 1.20 GB: it needs"));
@@ -270,21 +270,21 @@ TEST(Fit, SaysHowMuchIsMissingAndWhatWouldHelp) {
   EXPECT_THAT(refusal(with_files, 1.2, 10), Not(HasSubstr(kFiles)));
 }
 
-TEST(Fit, CountsAllRanksOfADevice) {
+TEST(MemoryPlan, CountsAllRanksOfADevice) {
   const auto job = flux_dev();
   const Degrees two{.tp = 2};
-  const FitPlace apart{.grid = two, .devices = {"cuda:0", "cuda:1"}};
-  const FitPlace together{.grid = two, .devices = {"cuda:0", "cuda:0"}};
+  const RankPlaces apart{.grid = two, .devices = {"cuda:0", "cuda:1"}};
+  const RankPlaces together{.grid = two, .devices = {"cuda:0", "cuda:0"}};
   EXPECT_EQ(fit_to(job, 28, 0, apart).memory.offload.transformer, OffloadMode::kNone);
   EXPECT_EQ(fit_to(job, 20, 0, together).memory.offload.transformer, OffloadMode::kBlock);
   EXPECT_LE(fit_to(job, 20, 0, together).device_peak, 20 * kGB);
 }
 
 // On a CPU, pages in memory would exist twice: only files help.
-TEST(Fit, OfACpuIsOfTheProcess) {
+TEST(MemoryPlan, OfACpuIsOfTheProcess) {
   auto job = flux_dev();
   job.is_on_host = true;
-  const FitPlace cpu{.grid = {.tp = 2}, .devices = {"cpu", "cpu"}};
+  const RankPlaces cpu{.grid = {.tp = 2}, .devices = {"cpu", "cpu"}};
   EXPECT_EQ(fit_to(job, 48, 0, cpu).memory.offload.transformer, OffloadMode::kNone);
   auto with_folder = job;
   with_folder.memory.offload.folder = "pages";
@@ -294,7 +294,7 @@ TEST(Fit, OfACpuIsOfTheProcess) {
   EXPECT_LE(chosen.device_peak, 8 * kGB);
   auto job_of_one = job;
   job_of_one.memory.budget.device = 8 * kGB;
-  EXPECT_THROW(fit(job_of_one, cpu), InputError);
+  EXPECT_THROW(plan_memory(job_of_one, cpu), InputError);
 }
 
-}  // namespace braid::fit_test
+}  // namespace braid::memory_plan_test

@@ -1,4 +1,4 @@
-#include "pipeline/planner/fit.h"
+#include "pipeline/planner/memory_plan.h"
 
 #include <algorithm>
 #include <map>
@@ -20,33 +20,33 @@ struct Changes {
 // The choices for one job under one budget.
 class Fitting {
  public:
-  Fitting(const PlanJob& job, const FitPlace& place);
+  Fitting(const PlanJob& job, const RankPlaces& place);
 
   // The fastest that fits, among those that change the picture least.
-  std::optional<Fit> find();
+  std::optional<MemoryPlan> find();
   // The choice so far that exceeds the budget by least.
-  const Fit& least() const { return *least_; }
+  const MemoryPlan& least() const { return *least_; }
 
  private:
   std::vector<Changes> allowed() const;
-  std::optional<Fit> find_with(const Changes& changes);
-  PlanJob with(const Fit& choice) const;
-  Fit measured(Fit choice) const;
-  bool fits(const Fit& choice) const;
-  bool look_at(const Fit& choice, std::optional<Fit>& best);
-  void try_transformer(const Fit& choice, std::optional<Fit>& best);
+  std::optional<MemoryPlan> find_with(const Changes& changes);
+  PlanJob with(const MemoryPlan& choice) const;
+  MemoryPlan measured(MemoryPlan choice) const;
+  bool fits(const MemoryPlan& choice) const;
+  bool look_at(const MemoryPlan& choice, std::optional<MemoryPlan>& best);
+  void try_transformer(const MemoryPlan& choice, std::optional<MemoryPlan>& best);
   double seconds_of(const PlanJob& job) const;
   std::vector<OffloadMode> modes(bool is_fixed, OffloadMode asked,
                                  std::vector<OffloadMode> choices) const;
 
   const PlanJob& job_;
-  const FitPlace& place_;
+  const RankPlaces& place_;
   const Budget& budget_;
   std::vector<Stage> stages_;
-  std::optional<Fit> least_;
+  std::optional<MemoryPlan> least_;
 };
 
-Machine machine_of(const FitPlace& place, double memory) {
+Machine machine_of(const RankPlaces& place, double memory) {
   std::vector<DeviceSpec> devices;
   for (const auto& name : place.devices) {
     auto spec = devices_named("the device", name == "cpu" ? "cpu" : "a100").front();
@@ -58,20 +58,20 @@ Machine machine_of(const FitPlace& place, double memory) {
   return {.devices = devices, .link = link_of(devices), .network = link_of(devices)};
 }
 
-Fitting::Fitting(const PlanJob& job, const FitPlace& place)
+Fitting::Fitting(const PlanJob& job, const RankPlaces& place)
     : job_(job), place_(place), budget_(job.memory.budget) {
   const double memory = budget_.device > 0 ? double(budget_.device) : 1e12;
   stages_ = plan_stages(job, machine_of(place, memory), place.grid);
 }
 
-PlanJob Fitting::with(const Fit& choice) const {
+PlanJob Fitting::with(const MemoryPlan& choice) const {
   auto job = job_;
   job.memory = choice.memory;
   job.tiling = choice.tiling;
   return job;
 }
 
-Fit Fitting::measured(Fit choice) const {
+MemoryPlan Fitting::measured(MemoryPlan choice) const {
   const auto job = with(choice);
   const auto& grid = place_.grid;
   std::map<std::string, std::int64_t> on_device;
@@ -97,7 +97,7 @@ Fit Fitting::measured(Fit choice) const {
   return choice;
 }
 
-bool Fitting::fits(const Fit& choice) const {
+bool Fitting::fits(const MemoryPlan& choice) const {
   return (budget_.device == 0 || choice.device_peak <= budget_.device) &&
          (budget_.host == 0 || choice.host_peak <= budget_.host);
 }
@@ -136,9 +136,9 @@ double Fitting::seconds_of(const PlanJob& job) const {
   return bytes / (o.folder.empty() ? kHostSpeed : kDiskSpeed);
 }
 
-bool Fitting::look_at(const Fit& choice, std::optional<Fit>& best) {
+bool Fitting::look_at(const MemoryPlan& choice, std::optional<MemoryPlan>& best) {
   const auto made = measured(choice);
-  const auto over = [&](const Fit& f) {
+  const auto over = [&](const MemoryPlan& f) {
     return std::max<std::int64_t>(0, budget_.device ? f.device_peak - budget_.device : 0) +
            std::max<std::int64_t>(0, budget_.host ? f.host_peak - budget_.host : 0);
   };
@@ -154,11 +154,11 @@ std::vector<OffloadMode> Fitting::modes(bool is_fixed, OffloadMode asked,
 }
 
 // As many groups of blocks as possible stay; each other one costs a copy per step.
-void Fitting::try_transformer(const Fit& choice, std::optional<Fit>& best) {
+void Fitting::try_transformer(const MemoryPlan& choice, std::optional<MemoryPlan>& best) {
   using enum OffloadMode;
   const auto& asked = job_.memory.offload;
-  const auto& fixed = budget_.fixed;
-  for (const auto mode : modes(fixed.transformer, asked.transformer, {kNone, kBlock, kLeaf})) {
+  const auto& stated = job_.stated;
+  for (const auto mode : modes(stated.transformer, asked.transformer, {kNone, kBlock, kLeaf})) {
     auto next = choice;
     auto& o = next.memory.offload;
     o.transformer = mode;
@@ -171,12 +171,12 @@ void Fitting::try_transformer(const Fit& choice, std::optional<Fit>& best) {
     const bool has_blocks = mode == kBlock;
     const auto blocks = DenoiserShape::num_blocks(job_.shape().blocks_of_step());
     const int most =
-        has_blocks && !fixed.resident ? int(blocks) / std::max(1, asked.blocks) : asked.resident;
+        has_blocks && !stated.resident ? int(blocks) / std::max(1, asked.blocks) : asked.resident;
     for (const int prefetch : {asked.prefetch, 0}) {
-      if (prefetch != asked.prefetch && fixed.prefetch) continue;
+      if (prefetch != asked.prefetch && stated.prefetch) continue;
       o.prefetch = prefetch;
       // The more groups stay, the more memory is held: bisect for the largest number that fits.
-      int least = has_blocks && !fixed.resident ? 0 : most;
+      int least = has_blocks && !stated.resident ? 0 : most;
       for (int end = most + 1; least < end;) {
         o.resident = least + (end - least) / 2;
         if (look_at(next, best))
@@ -188,17 +188,17 @@ void Fitting::try_transformer(const Fit& choice, std::optional<Fit>& best) {
   }
 }
 
-std::optional<Fit> Fitting::find_with(const Changes& changes) {
+std::optional<MemoryPlan> Fitting::find_with(const Changes& changes) {
   using enum OffloadMode;
   const auto& asked = job_.memory;
-  const auto& fixed = budget_.fixed;
+  const auto& stated = job_.stated;
   std::vector<std::filesystem::path> folders = {{}};
   if (!asked.offload.folder.empty()) folders.push_back(asked.offload.folder);
-  std::optional<Fit> best;
+  std::optional<MemoryPlan> best;
   for (const auto& folder : folders)
-    for (const auto text : modes(fixed.text, asked.offload.text, {kNone, kBlock, kLeaf}))
-      for (const auto vae : modes(fixed.vae, asked.offload.vae, {kNone, kLeaf})) {
-        Fit choice{.memory = asked, .tiling = changes.tiles ? VaeTiling::kOn : job_.tiling};
+    for (const auto text : modes(stated.text, asked.offload.text, {kNone, kBlock, kLeaf}))
+      for (const auto vae : modes(stated.vae, asked.offload.vae, {kNone, kLeaf})) {
+        MemoryPlan choice{.memory = asked, .tiling = changes.tiles ? VaeTiling::kOn : job_.tiling};
         choice.memory.budget = {};
         if (changes.quantize) choice.memory.quantize = Quantize::kInt8;
         if (changes.quantize_text) choice.memory.quantize_text = Quantize::kInt8;
@@ -217,19 +217,19 @@ std::vector<Changes> Fitting::allowed() const {
     for (const bool transformer : {false, true})
       for (const bool tiles : {false, true})
         if ((!text || budget_.may_quantize_text) && (!transformer || budget_.may_quantize) &&
-            (!tiles || (job_.tiling == VaeTiling::kAuto && !budget_.is_implied)))
+            (!tiles || (job_.tiling == VaeTiling::kAuto && !job_.is_budget_implied)))
           all.push_back({.quantize = transformer, .quantize_text = text, .tiles = tiles});
   return all;
 }
 
-std::optional<Fit> Fitting::find() {
+std::optional<MemoryPlan> Fitting::find() {
   for (const auto& changes : allowed())
     if (auto found = find_with(changes)) return found;
   return {};
 }
 
 // The single changes that would make it fit.
-std::vector<DoesNotFit::Help> what_would_help(const PlanJob& job, const FitPlace& place) {
+std::vector<DoesNotFit::Help> what_would_help(const PlanJob& job, const RankPlaces& place) {
   using Remedy = DoesNotFit::Remedy;
   std::vector<DoesNotFit::Help> help;
   const auto consider = [&](Remedy remedy, const std::function<void(PlanJob&)>& change) {
@@ -259,7 +259,7 @@ std::vector<DoesNotFit::Help> what_would_help(const PlanJob& job, const FitPlace
   return help;
 }
 
-std::string refusal(const PlanJob& job, const Fit& least) {
+std::string refusal(const PlanJob& job, const MemoryPlan& least) {
   const auto& budget = job.memory.budget;
   const bool lacks_device = budget.device > 0 && least.device_peak > budget.device;
   const auto has = lacks_device ? budget.device : budget.host;
@@ -272,10 +272,10 @@ std::string refusal(const PlanJob& job, const Fit& least) {
 
 }  // namespace
 
-Fit fit(const PlanJob& job, const FitPlace& place) {
+MemoryPlan plan_memory(const PlanJob& job, const RankPlaces& place) {
   Fitting fitting(job, place);
   const auto found = fitting.find();
-  if (!found && job.memory.budget.is_implied) return fitting.least();
+  if (!found && job.is_budget_implied) return fitting.least();
   if (!found) throw DoesNotFit(refusal(job, fitting.least()), what_would_help(job, place));
   return *found;
 }

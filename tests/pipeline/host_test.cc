@@ -1,5 +1,5 @@
 // Which GPU a rank computes on, by launcher and by what that lets it see.
-#include "app/machine/launched.h"
+#include "pipeline/host.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 
 #include "message_of.h"
 
-namespace braid::launched_test {
+namespace braid::host_test {
 
 using testing::HasSubstr;
 
@@ -79,4 +79,4 @@ TEST(DeviceOfRank, IsMissingOnlyBehindTheLastVisibleOne) {
   EXPECT_THAT(refusal, HasSubstr("start at most 2 ranks on a host"));
 }
 
-}  // namespace braid::launched_test
+}  // namespace braid::host_test

@@ -7,7 +7,7 @@
 namespace braid {
 
 // A way to keep the weights, and its cost.
-struct Fit {
+struct MemoryPlan {
   Memory memory;  // with the budget cleared
   VaeTiling tiling = VaeTiling::kAuto;
   std::int64_t device_peak = 0;  // predicted: of the fullest device; on CPUs, the process's
@@ -35,7 +35,7 @@ class DoesNotFit : public InputError {
 };
 
 // Where ranks compute, and which of them share a process.
-struct FitPlace {
+struct RankPlaces {
   Degrees grid;
   std::vector<std::string> devices;  // by rank; "cpu", "cuda:0"
   bool are_threads = true;           // of one process; otherwise each rank is a process
@@ -46,17 +46,9 @@ struct FitPlace {
 // of the text encoders, which cost one copy per prompt; of the autoencoder; some blocks of the
 // transformer, as few as possible; its layers; files, if job.memory.offload has a folder and the
 // host needs it. Choices that change the picture come only if nothing else fits: tiles of the
-// autoencoder, then 8 bits where allowed. What the budget fixes stays. The job is surveyed. Throws
-// DoesNotFit unless the budget is implied.
-Fit fit(const PlanJob& job, const FitPlace& place);
-
-// The same for options and a request: replaces `options.memory` and `request.vae_tiling`.
-struct Fitted {
-  PipelineOptions options;
-  VaeTiling tiling;
-  bool is_on_host;
-  Fit fit;
-};
-Fitted fitted(const PipelineOptions& options, const Request& request);
+// autoencoder, then 8 bits where allowed. What is stated stays. With an implied budget nothing that
+// changes the picture is chosen and, if nothing fits, what exceeds it by least. Otherwise throws
+// DoesNotFit. The job is surveyed.
+MemoryPlan plan_memory(const PlanJob& job, const RankPlaces& place);
 
 }  // namespace braid

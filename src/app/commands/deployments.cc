@@ -1,0 +1,88 @@
+#include "app/commands/deployments.h"
+
+#include <algorithm>
+
+#include "app/files/bundled_model.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "pipeline/engine.h"
+#include "serve/body/picture_request.h"
+
+namespace braid {
+namespace {
+
+PipelineOptions on_launched_ranks(PipelineOptions options) {
+  options.layout.ranks = Ranks::kProcesses;  // threads, if no launcher started this program
+  return options;
+}
+
+PipelineOptions fitted(PipelineOptions options) {
+  options.memory.fit = Fit::kAuto;
+  return on_launched_ranks(std::move(options));
+}
+
+Deployment deployed_denoiser(PipelineOptions options, const StatedMemory& stated,
+                             const std::string& synthetic, const std::vector<int>& blocks) {
+  if (synthetic.empty()) options = with_bundled(std::move(options));
+  return deploy({.pipeline = on_launched_ranks(std::move(options)),
+                 .stated = stated,
+                 .synthetic = synthetic,
+                 .blocks = blocks});
+}
+
+bool are_cpus(const std::vector<DeviceSpec>& devices) {
+  return std::all_of(devices.begin(), devices.end(),
+                     [](const DeviceSpec& device) { return device.name == "cpu"; });
+}
+
+}  // namespace
+
+Deployment deployed(const GenerateFlags& flags, const Request& request) {
+  return deploy({.pipeline = fitted(with_bundled(flags.options)),
+                 .stated = flags.stated,
+                 .request = request});
+}
+
+Deployment deployed(const ServeFlags& flags, const std::filesystem::path& model) {
+  auto options = flags.options;
+  options.model = model;
+  if (!flags.lora_folder.empty()) options.adapter_mode = AdapterMode::kBeside;
+  const auto typical = [&](const Family& family) -> Request {
+    const auto size =
+        serve::default_size(info_of(family.description()), {.max_pixels = flags.max_pixels});
+    return {.width = size.width, .height = size.height, .vae_tiling = flags.vae_tiling};
+  };
+  return deploy({.pipeline = fitted(with_bundled(std::move(options))),
+                 .stated = flags.stated,
+                 .typical = typical});
+}
+
+Deployment deployed(const VerifyFlags& flags) {
+  const auto& o = flags.options;
+  return deployed_denoiser(o.pipeline, flags.stated, o.synthetic, o.blocks);
+}
+
+Deployment deployed(const BenchConfiguration& configuration) {
+  const auto& probe = configuration.options.probe;
+  return deployed_denoiser(probe.pipeline, configuration.stated, probe.synthetic, probe.blocks);
+}
+
+Deployment deployed(const InfoFlags& flags) { return deploy(with_bundled(flags.options)); }
+
+Deployment deployed(const PlanFlags& f) {
+  auto options = with_bundled(f.options);
+  const auto devices = devices_named("--devices", f.devices);
+  options.device = are_cpus(devices) ? "cpu" : "cuda";
+  options.layout = f.sharing;
+  DeployOptions asked{.pipeline = options, .stated = f.stated};
+  if (options.comfy.empty() && !is_there(options.model)) {
+    asked.synthetic = options.model.string();
+    require(named_family(asked.synthetic) != nullptr, "there is no model at ", asked.synthetic,
+            ": --model should be a path, ", list_of_named_models());
+    require(options.controlnets.empty() && options.redux.empty(),
+            "--controlnet and --redux need the directory of a model, not a published model's name");
+  }
+  return deploy(asked, described_host(devices));
+}
+
+}  // namespace braid

@@ -1,0 +1,19 @@
+// What each command deploys: its flags as the options of deploy().
+#pragma once
+
+#include "app/flags/flags.h"
+#include "pipeline/deployment.h"
+
+namespace braid {
+
+// Each throws InputError. Where options leave files open, those that come with Braid are taken.
+// Generate and serve also let weights go where a GPU has room for them; ranks are those that a
+// launcher started.
+Deployment deployed(const GenerateFlags& flags, const Request& request);
+Deployment deployed(const ServeFlags& flags, const std::filesystem::path& model);
+Deployment deployed(const VerifyFlags& flags);
+Deployment deployed(const BenchConfiguration& configuration);
+Deployment deployed(const InfoFlags& flags);
+Deployment deployed(const PlanFlags& flags);  // on its devices, which need not be here
+
+}  // namespace braid

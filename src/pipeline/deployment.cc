@@ -1,0 +1,238 @@
+#include "pipeline/deployment.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/readable_bytes.h"
+#include "pipeline/devices.h"
+#include "pipeline/engine.h"
+#include "pipeline/files/found_files.h"
+#include "pipeline/memory/by_device.h"
+#include "pipeline/model.h"
+#include "pipeline/planner/fastest.h"
+#include "pipeline/settings.h"
+
+namespace braid {
+namespace {
+
+constexpr int kMostBlocks = 1000;  // of a kind, in a synthetic model
+
+// A model, found but not placed.
+struct FoundModel {
+  PipelineOptions options;
+  std::shared_ptr<const ModelFiles> files;
+  std::shared_ptr<const Family> family;
+  at::ScalarType stored;
+};
+
+FoundModel synthetic_model(const DeployOptions& asked) {
+  const auto family = named_family(asked.synthetic);
+  require(family != nullptr, "synthetic weights have the shapes of ", list_of_named_models(),
+          ", not '", asked.synthetic, "'");
+  for (const int blocks : asked.blocks)
+    require(blocks <= kMostBlocks, "a synthetic model should have at most ", kMostBlocks,
+            " blocks of a kind");
+  return {.options = asked.pipeline,
+          .files = nullptr,
+          .family = asked.blocks.empty() ? family : family->with_blocks(asked.blocks),
+          .stored = at::kBFloat16};
+}
+
+FoundModel open_model(const DeployOptions& asked) {
+  if (!asked.synthetic.empty()) return synthetic_model(asked);
+  require(std::all_of(asked.blocks.begin(), asked.blocks.end(), [](int n) { return n == 0; }),
+          "numbers of blocks can be chosen for synthetic weights only");
+  auto options = with_files_found(asked.pipeline);
+  auto files = std::make_shared<const ModelFiles>(find_model(options));
+  auto family = open_family(*files);
+  const auto stored = files->open("transformer").dtype();
+  return {std::move(options), std::move(files), std::move(family), stored};
+}
+
+// Ranks that are processes report an unusable model together, in a world of their own, if its size
+// does not depend on the model.
+FoundModel open_together(const DeployOptions& asked, const std::optional<Launch>& launch) {
+  if (!launch) return open_model(asked);
+  const auto& layout = asked.pipeline.layout;
+  try {
+    return open_model(asked);
+  } catch (const InputError&) {
+    if (layout.fit == Fit::kAuto || degrees_of(layout).product() != launch->size) throw;
+    const auto refusal = std::current_exception();
+    auto wish = world_of(layout);
+    wish.devices.assign(std::size_t(wish.size), at::kCPU);
+    make_world(wish, launch)->run([&](const Group&) { std::rethrow_exception(refusal); });
+    throw;
+  }
+}
+
+// Ranks that are processes settle a request together, but need not start for a wrong picture.
+void check_request(const DeployOptions& asked, const RequestLimits& limits, bool is_launched) {
+  if (!asked.request) return;
+  const auto& in = asked.request->pictures;
+  const bool has_pictures = !in.is_empty() || in.strength || in.mask_blur > 0 || in.padding_crop;
+  if (!is_launched || has_pictures) (void)settle(*asked.request, limits, {});
+}
+
+// By rank. "cuda" means each process's own device.
+std::vector<std::string> names_by_rank(const PipelineOptions& options, int num_ranks,
+                                       bool are_threads) {
+  auto names = device_names(options);
+  if (names.size() == 1) names.resize(std::size_t(num_ranks), names.front());
+  for (std::size_t r = 0; r < names.size() && !are_threads; ++r)
+    if (names[r] == "cuda") names[r] += ":" + std::to_string(r);
+  return names;
+}
+
+bool has_degrees(const Layout& l) {
+  return l.tp > 1 || l.ring > 1 || l.ulysses > 1 || l.cfg > 1 || l.dp > 1 || l.layer_split > 1;
+}
+
+void take_degrees(Layout& layout, const Degrees& g) {
+  layout.fit = Fit::kAsAsked;
+  layout.tp = g.tp;
+  layout.ring = g.ring;
+  layout.ulysses = g.ulysses;
+  layout.cfg = g.cfg;
+  layout.dp = g.dp;
+  layout.layer_split = g.layers;
+}
+
+Request planned_request(const DeployOptions& asked, const Family& family) {
+  if (asked.request) return *asked.request;
+  return asked.typical ? asked.typical(family) : Request{};
+}
+
+// With any request, whether one has as many branches as the layout shares out is checked when it
+// arrives.
+int branches_of(const DeployOptions& asked, const Family& family) {
+  if (!asked.request) return asked.pipeline.layout.cfg > 1 ? 2 : 1;
+  return num_branches(*asked.request, family.description().limits);
+}
+
+void settle_layout(Deployment& d, const DeployOptions& asked, const Host& host) {
+  auto& layout = d.options.layout;
+  auto names = device_names(d.options);
+  const int num_ranks = host.launch ? host.launch->size : int(names.size());
+  d.devices = {host.device(names.front())};  // enough for a job
+  d.dtype = choose_dtype(d.options.dtype, d.dtype, d.devices.front());
+  if (layout.fit == Fit::kAuto) {
+    require(!has_degrees(layout), "a layout that is chosen should have no degrees of its own");
+    if (names.size() == 1) names.resize(std::size_t(num_ranks), names.front());
+    d.layout_plan = fastest_layout(job_of(d, planned_request(asked, *d.family)), names, host);
+    take_degrees(layout, d.layout_plan->grid);
+  }
+  layout = choose_layout(layout, num_ranks, branches_of(asked, *d.family));
+  (void)world_of(layout);
+  const bool are_threads = !host.launch;
+  const auto degrees = degrees_of(layout);
+  d.places = {.grid = degrees,
+              .devices = names_by_rank(d.options, degrees.product(), are_threads),
+              .are_threads = are_threads};
+}
+
+// The device of each rank, as this process knows them.
+std::vector<at::Device> devices_by_rank(PipelineOptions options, const Degrees& degrees,
+                                        const Host& host) {
+  options.device = device_of_rank(options.device, host);
+  return devices_of(options, degrees, host.device);
+}
+
+std::shared_ptr<const TemporaryPages> made_pages() {
+  try {
+    return std::make_shared<const TemporaryPages>();
+  } catch (const Error& error) {  // a read-only root, say
+    throw Error(text_of(error.what(), ", or give another folder for offloaded weights"));
+  }
+}
+
+// The plan for d's budget, with files in a temporary folder if only they make it fit.
+MemoryPlan plan_in_files(Deployment& d, const Request& request) {
+  try {
+    return plan_memory(d, request);
+  } catch (const DoesNotFit& refusal) {
+    if (d.options.memory.fit != Fit::kAuto || !files_would_help(refusal)) throw;
+  }
+  d.pages = made_pages();
+  const auto& folder = d.pages->folder();
+  d.options.memory.offload.folder = folder;
+  const auto plan = plan_memory(d, request);
+  const auto room = std::filesystem::space(folder).available;
+  require(std::uint64_t(plan.files) <= room, "the weights need files of ",
+          readable_bytes(double(plan.files)), ", but ", folder.parent_path(), " has room for ",
+          readable_bytes(double(room)), ": give another folder for offloaded weights");
+  return plan;
+}
+
+void settle_memory(Deployment& d, const DeployOptions& asked, const Host& host) {
+  auto by_device = memory_by_device(d.options, d.stated, host);
+  auto& memory = d.options.memory;
+  memory = std::move(by_device.memory);
+  d.preset = by_device.preset;
+  d.budget = memory.budget;
+  d.is_budget_implied = by_device.is_budget_implied;
+  if (memory.budget.is_set()) {
+    d.memory_plan = plan_in_files(d, planned_request(asked, *d.family));
+    memory = d.memory_plan->memory;
+  }
+  memory.preset.clear();
+  memory.fit = Fit::kAsAsked;
+}
+
+}  // namespace
+
+int Deployment::ranks_on(at::Device device) const {
+  return int(std::count(devices.begin(), devices.end(), device));
+}
+
+Request Deployment::tiled(Request request) const {
+  if (memory_plan && request.vae_tiling == VaeTiling::kAuto)
+    request.vae_tiling = memory_plan->tiling;
+  return request;
+}
+
+Deployment deploy(const DeployOptions& asked, const Host& where) {
+  auto host = where;
+  if (asked.pipeline.layout.ranks == Ranks::kThreads) host.launch.reset();
+  auto model = open_together(asked, host.launch);
+  check_request(asked, model.family->description().limits, host.launch.has_value());
+  Deployment d{.options = std::move(model.options),
+               .files = std::move(model.files),
+               .family = std::move(model.family),
+               .places = {},
+               .devices = {},
+               .dtype = model.stored,
+               .stated = asked.stated.value_or(stated_in(asked.pipeline.memory))};
+  settle_layout(d, asked, host);
+  d.devices = devices_by_rank(d.options, d.degrees(), host);
+  settle_memory(d, asked, host);
+  d.options.device = device_of_rank(d.options.device, host);
+  return d;
+}
+
+Deployment deploy(const PipelineOptions& options) { return deploy({.pipeline = options}); }
+
+PlanJob job_of(const Deployment& d, const Request& request) {
+  auto job = job_of_family(d.family);
+  job.dtype = d.dtype;
+  job.memory = d.options.memory;
+  job.graphs = d.options.graphs;
+  job.stated = d.stated;
+  job.is_budget_implied = d.is_budget_implied;
+  job.adapters = d.options.adapter_mode;
+  job.layout = d.options.layout;
+  job.is_on_host = d.is_on_host();
+  return surveyed(with_request(std::move(job), request), d.files.get());
+}
+
+MemoryPlan plan_memory(const Deployment& deployment, const Request& request) {
+  return plan_memory(job_of(deployment, request), deployment.places);
+}
+
+bool files_would_help(const DoesNotFit& refusal) {
+  return std::ranges::any_of(refusal.help(), [](const DoesNotFit::Help& help) {
+    return help.remedy == DoesNotFit::Remedy::kFiles;
+  });
+}
+
+}  // namespace braid

@@ -1,0 +1,76 @@
+// What a run is: files, family, layout, devices, dtype, memory. deploy() settles it once; every
+// command of the program and the library's Pipeline start from the result.
+#pragma once
+
+#include <optional>
+
+#include "braid/braid.h"
+#include "pipeline/families/family.h"
+#include "pipeline/host.h"
+#include "pipeline/memory/stated.h"
+#include "pipeline/memory/temporary_pages.h"
+#include "pipeline/planner/memory_plan.h"
+
+namespace braid {
+
+struct Preset;
+
+// What is asked for. Nothing here names a machine: that is the Host.
+struct DeployOptions {
+  PipelineOptions pipeline = {};
+  // Unset: the memory settings that differ from their defaults.
+  std::optional<StatedMemory> stated = {};
+  // What the deployment is to run: it is checked, and layout and memory are planned for it. Unset:
+  // any request; the layout then suits what `pipeline.layout` asks for.
+  std::optional<Request> request = {};
+  // For any request: the one to plan for. Unset: a picture of the model's defaults.
+  std::function<Request(const Family&)> typical = {};
+  // A model known by name (list_of_named_models()): random weights of its shapes, instead of files.
+  std::string synthetic = {};
+  std::vector<int> blocks = {};  // for it, one count per kind; 0: all
+};
+
+struct Deployment {
+  // As asked for, with everything settled: all files named, degrees chosen, memory without a preset
+  // or budget, this process's device. Deploying them again changes nothing.
+  PipelineOptions options;
+  std::shared_ptr<const ModelFiles> files;  // null: a synthetic model
+  std::shared_ptr<const Family> family;     // as the adapters widen it
+
+  RankPlaces places;                // degrees, and devices by name
+  std::vector<at::Device> devices;  // by rank
+  at::ScalarType dtype;             // to compute in, on the first rank's device
+
+  StatedMemory stated;
+  const Preset* preset = nullptr;                 // that was applied
+  Budget budget = {};                             // that memory keeps to, if any
+  bool is_budget_implied = false;                 // by the GPU
+  std::optional<MemoryPlan> memory_plan = {};     // for the budget
+  std::optional<PlannedLayout> layout_plan = {};  // with Fit::kAuto
+  // Where weights lie that only files make fit; removed with the last copy of the deployment.
+  std::shared_ptr<const TemporaryPages> pages = {};
+
+  const Degrees& degrees() const { return places.grid; }
+  bool is_on_host() const { return devices.front().is_cpu(); }
+  int ranks_on(at::Device device) const;
+  // The request, decoded in tiles if the memory plan says so and the request leaves it open.
+  Request tiled(Request request) const;
+};
+
+// The one function that settles a run, in this order: files and family; the request's check;
+// layout; devices; dtype; memory by preset or budget. Reads configs and headers of files, no
+// weights. Throws InputError. A launch's ranks refuse an unusable model together, where their
+// degrees are given: the first one speaks for them.
+Deployment deploy(const DeployOptions& asked, const Host& host = this_host());
+Deployment deploy(const PipelineOptions& options);
+
+// What the planner is asked about such a run. Surveys the model's tensors.
+PlanJob job_of(const Deployment& deployment, const Request& request);
+
+// plan_memory() for `deployment.options.memory` and its budget.
+MemoryPlan plan_memory(const Deployment& deployment, const Request& request);
+
+// Whether weights in files would make it fit.
+bool files_would_help(const DoesNotFit& refusal);
+
+}  // namespace braid

@@ -1,0 +1,161 @@
+// What deploy() settles, on this machine and on described ones.
+#include "pipeline/deployment.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "message_of.h"
+#include "pipeline/devices.h"
+#include "pipeline/engine.h"
+#include "pipeline/model.h"
+#include "pipeline/planner/costs/memory.h"
+
+namespace braid::deployment_test {
+
+using testing::HasSubstr;
+
+const std::filesystem::path kDemo = std::filesystem::path(BRAID_SOURCE_DIR) / "models/demo";
+
+Host host_of(const std::string& devices) { return described_host(devices_named("", devices)); }
+
+DeployOptions flux_on_gpu() {
+  return {.pipeline = {.model = "", .device = "cuda", .memory = {.fit = Fit::kAuto}},
+          .synthetic = "flux1-dev"};
+}
+
+TEST(Deployment, IsWhatTheOptionsSayByDefault) {
+  const auto d = deploy({.model = kDemo});
+  EXPECT_EQ(d.options.model, kDemo);
+  EXPECT_EQ(d.family->description().family, "FLUX.1");
+  EXPECT_EQ(d.degrees().product(), 1);
+  EXPECT_EQ(d.devices, std::vector<at::Device>{at::kCPU});
+  EXPECT_EQ(d.dtype, choose_dtype(Dtype::kAuto, d.files->open("transformer").dtype(), at::kCPU));
+  EXPECT_FALSE(d.memory_plan || d.layout_plan || d.preset || d.pages);
+}
+
+// 33.6 GB of weights in bfloat16: a card of 16 GiB has no room for them, one of 80 GiB has.
+TEST(Deployment, OffloadsWhatACardHasNoRoomForIfAsked) {
+  const auto small = deploy(flux_on_gpu(), host_of("1xrx-7800-xt"));
+  ASSERT_TRUE(small.memory_plan);
+  EXPECT_TRUE(small.is_budget_implied);
+  EXPECT_NE(small.options.memory.offload.transformer, OffloadMode::kNone);
+  EXPECT_EQ(small.options.memory.quantize, Quantize::kNone);
+  EXPECT_LE(small.memory_plan->device_peak, small.budget.device);
+  const auto large = deploy(flux_on_gpu(), host_of("1xh100"));
+  EXPECT_EQ(large.options.memory.offload.transformer, OffloadMode::kNone);
+  auto as_asked = flux_on_gpu();
+  as_asked.pipeline.memory.fit = Fit::kAsAsked;
+  const auto untouched = deploy(as_asked, host_of("1xrx-7800-xt"));
+  EXPECT_EQ(untouched.options.memory.offload.transformer, OffloadMode::kNone);
+  EXPECT_FALSE(untouched.memory_plan);
+}
+
+TEST(Deployment, KeepsTheSettingsThatAreStated) {
+  auto asked = flux_on_gpu();
+  asked.pipeline.memory.offload.prefetch = 3;  // not the default: stated
+  asked.pipeline.memory.budget.device = 12'000'000'000;
+  EXPECT_EQ(deploy(asked, host_of("1xrx-7800-xt")).options.memory.offload.prefetch, 3);
+  asked.pipeline.memory.offload.prefetch = 1;
+  asked.stated = StatedMemory{.transformer = true};  // even the default
+  const auto refusal = message_of([&] { (void)deploy(asked, host_of("1xrx-7800-xt")); });
+  EXPECT_THAT(refusal, HasSubstr("does not fit 12.0 GB"));
+}
+
+TEST(Deployment, ChoosesTheDegreesThatThePlannerPutsFirstIfAsked) {
+  auto asked = flux_on_gpu();
+  asked.pipeline.devices = {"cuda:0-3"};
+  asked.pipeline.layout.fit = Fit::kAuto;
+  const auto host = host_of("4xh100");
+  const auto d = deploy(asked, host);
+  ASSERT_TRUE(d.layout_plan);
+  EXPECT_EQ(d.degrees().product(), 4);
+  const auto devices = devices_named("", "4xh100");
+  const auto job = job_of(d, {});
+  const auto best = plan_layouts(job, {devices, link_of(devices), link_of(devices)}).front().grid;
+  EXPECT_EQ(to_string(d.degrees()), to_string(best));
+  asked.pipeline.layout.tp = 2;
+  EXPECT_THAT(message_of([&] { (void)deploy(asked, host); }), HasSubstr("no degrees of its own"));
+}
+
+TEST(Deployment, StaysTheSameWhenItsOptionsAreDeployedAgain) {
+  auto asked = flux_on_gpu();
+  asked.pipeline.devices = {"cuda:0-1"};
+  asked.pipeline.layout.fit = Fit::kAuto;
+  const auto once = deploy(asked, host_of("2xrtx-4090"));
+  asked.pipeline = once.options;
+  const auto again = deploy(asked, host_of("2xrtx-4090"));
+  EXPECT_EQ(to_string(again.degrees()), to_string(once.degrees()));
+  EXPECT_EQ(again.devices, once.devices);
+  EXPECT_EQ(again.options.memory.offload.transformer, once.options.memory.offload.transformer);
+  EXPECT_EQ(again.options.memory.offload.resident, once.options.memory.offload.resident);
+}
+
+TEST(Deployment, GivesEachProcessItsDevice) {
+  auto host = host_of("2xrtx-4090");
+  DeployOptions asked{.pipeline = {.model = "", .device = "cuda", .layout = {.tp = 2}},
+                      .synthetic = "flux1-dev"};
+  asked.pipeline.layout.ranks = Ranks::kProcesses;
+  for (const int rank : {0, 1}) {
+    host.launch = Launch{.rank = rank, .size = 2, .local_rank = rank};
+    const auto d = deploy(asked, host);
+    EXPECT_EQ(d.options.device, "cuda:" + std::to_string(rank));
+    EXPECT_EQ(d.devices[std::size_t(rank)], at::Device(at::kCUDA, at::DeviceIndex(rank)));
+    EXPECT_EQ(d.places.devices, (std::vector<std::string>{"cuda:0", "cuda:1"}));
+  }
+  asked.pipeline.layout.ranks = Ranks::kThreads;  // a launcher does not matter then
+  EXPECT_EQ(deploy(asked, host).options.device, "cuda");
+}
+
+TEST(Deployment, RefusesARequestThatTheModelCannotTake) {
+  const Request looking{.prompts = {"a"},
+                        .pictures = {.references = {{.width = 1, .height = 1, .rgb = {0, 0, 0}}}}};
+  const auto refusal =
+      message_of([&] { (void)deploy({.pipeline = {.model = kDemo}, .request = looking}); });
+  EXPECT_THAT(refusal, HasSubstr("looks at no references"));
+}
+
+// For one request decoding in tiles is what makes it fit.
+TEST(Deployment, DecodesInTilesIfThePlanDoes) {
+  auto asked = flux_on_gpu();
+  asked.pipeline.memory.budget.device = 5'500'000'000;
+  asked.request = Request{.prompts = {"a"}, .width = 2048, .height = 2048};
+  const auto d = deploy(asked, host_of("1xrx-7800-xt"));
+  EXPECT_EQ(d.tiled(*asked.request).vae_tiling, VaeTiling::kOn);
+  asked.request->vae_tiling = VaeTiling::kOff;
+  EXPECT_EQ(d.tiled(*asked.request).vae_tiling, VaeTiling::kOff);
+}
+
+TEST(Pipeline, FitsABudgetAsADeploymentDoes) {
+  PipelineOptions options{.model = kDemo, .dtype = Dtype::kFloat32};
+  options.memory.fit = Fit::kAuto;  // files included
+  options.memory.budget.device = 180'000'000;
+  const auto d = deploy(options);
+  ASSERT_TRUE(d.pages);
+  const auto folder = d.pages->folder();
+  const Request request{.prompts = {"a"}, .width = 64, .height = 64, .steps = 1};
+  const auto fitted = Pipeline(options).generate(request);
+  EXPECT_EQ(fitted.front().rgb,
+            Pipeline({.model = kDemo, .dtype = Dtype::kFloat32}).generate(request).front().rgb);
+  options.memory.fit = Fit::kAsAsked;
+  EXPECT_THAT(message_of([&] { (void)Pipeline(options); }), HasSubstr("does not fit 180 MB"));
+}
+
+TEST(Deployment, RemovesItsFilesWithItsLastCopy) {
+  PipelineOptions options{.model = kDemo, .dtype = Dtype::kFloat32};
+  options.memory.fit = Fit::kAuto;
+  options.memory.budget.device = 180'000'000;
+  std::filesystem::path folder;
+  {
+    std::optional<Deployment> copy;
+    {
+      const auto d = deploy(options);
+      ASSERT_TRUE(d.pages);
+      folder = d.pages->folder();
+      copy = d;
+    }
+    EXPECT_TRUE(std::filesystem::exists(folder));
+  }
+  EXPECT_FALSE(std::filesystem::exists(folder));
+}
+
+}  // namespace braid::deployment_test
