@@ -64,7 +64,7 @@ Measured measure(const ReportFlags& flags) {
   const auto& pipeline = flags.probe.pipeline;
   const auto world = make_world(pipeline);
   const auto devices = devices_of(pipeline, degrees_of(pipeline.layout));
-  const auto probe = probe_of(flags.probe, devices.front());
+  const auto probe = probe_of(flags.probe);
   Measured measured{.evaluations = {},
                     .tokens = probe.tokens(),
                     .dtype = probe.dtype,

@@ -36,7 +36,8 @@ std::unique_ptr<Model> load(const Deployment& deployment,
   };
   auto model =
       std::make_unique<Model>(*deployment.files, mesh,
-                              ModelOptions{.device = device,
+                              ModelOptions{.family = deployment.family,
+                                           .device = device,
                                            .dtype = options.dtype,
                                            .on_bytes = on_bytes,
                                            .warn = world.rank() == 0 ? hooks.warning : Warn(),

@@ -86,7 +86,7 @@ Model::Model(const ModelFiles& files, const Mesh& mesh, const ModelOptions& opti
 Model::Model(const ModelFiles& files, at::ScalarType stored, const Mesh& mesh,
              const ModelOptions& options)
     : files_(files),
-      family_(open_family(files)),
+      family_(options.family),
       adapted_{.adapters = options.adapters,
                .mode = options.adapter_mode,
                .warn = options.warn,

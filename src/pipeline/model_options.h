@@ -8,6 +8,7 @@
 namespace braid {
 
 struct ModelOptions {
+  std::shared_ptr<const Family> family = {};  // what the files are of
   at::Device device = at::kCPU;
   Dtype dtype = Dtype::kAuto;
   std::function<void(std::int64_t bytes)> on_bytes = {};

@@ -3,6 +3,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/inotify.h>
+#include <unistd.h>
+
+#include <map>
 
 #include "message_of.h"
 #include "pipeline/devices.h"
@@ -123,6 +127,56 @@ TEST(Deployment, DecodesInTilesIfThePlanDoes) {
   EXPECT_EQ(d.tiled(*asked.request).vae_tiling, VaeTiling::kOn);
   asked.request->vae_tiling = VaeTiling::kOff;
   EXPECT_EQ(d.tiled(*asked.request).vae_tiling, VaeTiling::kOff);
+}
+
+// Counts how often each file below a folder is opened, by the kernel's own events.
+class Opens {
+ public:
+  explicit Opens(const std::filesystem::path& folder) : queue_(::inotify_init1(IN_NONBLOCK)) {
+    watch(folder);
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(folder))
+      if (entry.is_directory()) watch(entry.path());
+  }
+  ~Opens() { ::close(queue_); }
+
+  std::map<std::string, int> by_file() {
+    std::map<std::string, int> counts;
+    alignas(inotify_event) char bytes[4096];
+    for (;;) {
+      const auto size = ::read(queue_, bytes, sizeof bytes);
+      if (size <= 0) return counts;
+      for (const char* at = bytes; at < bytes + size;) {
+        const auto& event = *reinterpret_cast<const inotify_event*>(at);
+        at += sizeof event + event.len;
+        if (event.len > 0 && (event.mask & IN_ISDIR) == 0)
+          ++counts[(folders_.at(event.wd) / event.name).string()];
+      }
+    }
+  }
+
+ private:
+  void watch(const std::filesystem::path& folder) {
+    folders_[::inotify_add_watch(queue_, folder.c_str(), IN_OPEN)] = folder;
+  }
+
+  int queue_;
+  std::map<int, std::filesystem::path> folders_;
+};
+
+// As `generate --memory 400MB --tp 2` does: planned, loaded by two ranks, drawn.
+TEST(Deployment, OpensEachFileOfWeightsOnce) {
+  Opens opens(kDemo);
+  PipelineOptions options{.model = kDemo, .dtype = Dtype::kFloat32, .layout = {.tp = 2}};
+  options.memory.budget.device = 400'000'000;
+  const Engine engine(deploy(options), {});
+  (void)engine.generate({.prompts = {"a"}, .width = 64, .height = 64, .steps = 1}, {});
+  int weights = 0;
+  for (const auto& [file, count] : opens.by_file()) {
+    if (!file.ends_with(".safetensors")) continue;
+    ++weights;
+    EXPECT_EQ(count, 1) << file;
+  }
+  EXPECT_EQ(weights, 4);  // two text encoders, the transformer, the autoencoder
 }
 
 TEST(Pipeline, FitsABudgetAsADeploymentDoes) {

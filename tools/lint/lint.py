@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import budgets
+import deployments
 import families
 import integers
 import layers
@@ -13,7 +14,7 @@ import text
 import words
 from source import read_sources
 
-RULES = (layers, families, words, text, names, budgets, integers)
+RULES = (layers, families, deployments, words, text, names, budgets, integers)
 
 
 def complaints(root):

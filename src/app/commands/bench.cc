@@ -18,7 +18,8 @@ namespace {
 // The options with what the command line leaves open filled in for this machine.
 BenchOptions settled(const BenchConfiguration& configuration) {
   auto options = configuration.options;
-  options.probe.pipeline = deployed(configuration).options;
+  options.probe.deployed = deployed(configuration);
+  options.probe.pipeline = options.probe.deployed->options;
   options.probe.pictures = read_input_pictures(configuration.pictures).pictures;
   return options;
 }

@@ -52,7 +52,8 @@ std::string table_of(const Verdict& verdict, const std::string& layout) {
 
 int verify_layout(const VerifyFlags& flags) {
   auto options = flags.options;
-  options.pipeline = deployed(flags).options;
+  options.deployed = deployed(flags);
+  options.pipeline = options.deployed->options;
   options.pictures = read_input_pictures(flags.pictures).pictures;
   const auto verdict = verify(options);
   if (!is_first_rank()) return verdict.first_divergent() ? 1 : 0;

@@ -170,10 +170,10 @@ fs::path ModelFiles::path_of(const std::string& part) const {
 
 Checkpoint ModelFiles::open(const std::string& part) const {
   if (part == kTransformer && !single_file.empty())
-    return denoiser_in(Checkpoint::open_file(single_file));
+    return denoiser_in(opened->open_file(single_file));
   const auto file = part_files.find(part);
-  if (file == part_files.end()) return Checkpoint::open(folder_of(part), stem_of(part));
-  return Checkpoint::open_file(file->second.path).part(file->second.prefix);
+  if (file == part_files.end()) return opened->open(folder_of(part), stem_of(part));
+  return opened->open_file(file->second.path).part(file->second.prefix);
 }
 
 ModelFiles find_model(const PipelineOptions& given) {

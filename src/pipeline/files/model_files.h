@@ -10,7 +10,7 @@
 #include "braid/braid.h"
 #include "pipeline/sampling/schedule.h"
 #include "weights/adapters/adapter_file.h"
-#include "weights/files/checkpoint.h"
+#include "weights/files/checkpoint_shelf.h"
 
 namespace braid {
 
@@ -33,6 +33,8 @@ struct ModelFiles {
   std::vector<std::filesystem::path> controlnets = {};  // their parts are "controlnet_1", ...
   std::filesystem::path redux = {};                     // its folder, if given
   std::vector<AppliedAdapter> adapters = {};            // from the options
+  // Shared by copies: whoever asks for a part's weights, their files are opened once.
+  std::shared_ptr<CheckpointShelf> opened = std::make_shared<CheckpointShelf>();
 
   std::filesystem::path config_of(const std::string& part) const;  // FOLDER/PART/config.json
   std::filesystem::path path_of(const std::string& part) const;    // a file, or FOLDER/PART

@@ -166,7 +166,7 @@ BenchResult bench(const BenchOptions& options) {
   const auto& pipeline = options.probe.pipeline;
   const auto world = make_world(pipeline);
   const auto devices = devices_of(pipeline, degrees_of(pipeline.layout));
-  const auto probe = probe_of(options.probe, devices.front());
+  const auto probe = probe_of(options.probe);
   const int threads = threads_per_rank(pipeline, world->ranks_on_these_cores());
   BenchResult result{.seconds = {},
                      .modulations_seconds = 0,

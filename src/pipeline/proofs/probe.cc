@@ -15,14 +15,13 @@
 namespace braid {
 namespace {
 
-constexpr int kMostBlocks = 1000;
 constexpr double kGuidance = 3.5;
 constexpr float kTimestep = 500;  // of 1000
 
 int or_else(int asked, int otherwise) { return asked > 0 ? asked : otherwise; }
 
-Probe probe_of_family(const ProbeOptions& o, std::shared_ptr<const Family> family,
-                      at::ScalarType dtype) {
+Probe probe_of_family(const ProbeOptions& o, std::shared_ptr<const ModelFiles> files,
+                      std::shared_ptr<const Family> family, at::ScalarType dtype) {
   const auto& limits = family->description().limits;
   const auto side = [&](int asked, int otherwise) {
     return or_else(asked, otherwise) / limits.size_multiple * limits.size_multiple;
@@ -31,6 +30,7 @@ Probe probe_of_family(const ProbeOptions& o, std::shared_ptr<const Family> famil
   if (!o.pictures.is_empty()) check_pictures({.pictures = o.pictures}, taken);
   const auto otherwise = size_without_request(o.pictures, limits);
   Probe probe{
+      .files = std::move(files),
       .family = family,
       .size = {.width = side(o.width, otherwise.width), .height = side(o.height, otherwise.height)},
       .text_tokens = or_else(o.max_sequence_length, limits.defaults.max_sequence_length),
@@ -58,26 +58,14 @@ std::function<Tensor(at::IntArrayRef)> normal_values(const Probe& p, std::uint64
   };
 }
 
-Probe synthetic_probe(const ProbeOptions& o, at::Device device) {
-  const auto family = named_family(o.synthetic);
-  require(family != nullptr, "synthetic weights have the shapes of ", list_of_named_models(),
-          ", not '", o.synthetic, "'");
-  for (const int blocks : o.blocks)
-    require(blocks <= kMostBlocks, "a synthetic model should have at most ", kMostBlocks,
-            " blocks of a kind");
-  return probe_of_family(o, family->with_blocks(o.blocks),
-                         choose_dtype(o.pipeline.dtype, at::kBFloat16, device));
-}
-
-std::shared_ptr<TensorSource> denoiser_tensors(const ProbeOptions& o, const Family& family,
+std::shared_ptr<TensorSource> denoiser_tensors(const ProbeOptions& o, const Probe& probe,
                                                at::Device device) {
-  const auto& part = family.part(Part::Role::kDenoiser);
-  const AdaptedModel adapted{.adapters = open_adapters(o.pipeline.adapters),
-                             .mode = o.pipeline.adapter_mode,
-                             .device = device};
-  if (!o.synthetic.empty()) return source_of_part(family, part, nullptr, adapted).tensors;
-  const auto files = find_model(o.pipeline);
-  return source_of_part(family, part, &files, adapted).tensors;
+  const auto& part = probe.family->part(Part::Role::kDenoiser);
+  const AdaptedModel adapted{
+      .adapters = probe.files ? probe.files->adapters : open_adapters(o.pipeline.adapters),
+      .mode = o.pipeline.adapter_mode,
+      .device = device};
+  return source_of_part(*probe.family, part, probe.files.get(), adapted).tensors;
 }
 
 }  // namespace
@@ -90,13 +78,12 @@ ModelOptions model_options(const ProbeOptions& o, at::Device device) {
           .text_stream = o.pipeline.text_stream};
 }
 
-Probe probe_of(const ProbeOptions& o, at::Device device) {
-  if (!o.synthetic.empty()) return synthetic_probe(o, device);
-  require(std::all_of(o.blocks.begin(), o.blocks.end(), [](int n) { return n == 0; }),
-          "numbers of blocks can be chosen for synthetic weights only");
-  const auto files = find_model(o.pipeline);
-  return probe_of_family(o, open_family(files),
-                         choose_dtype(o.pipeline.dtype, files.open("transformer").dtype(), device));
+Probe probe_of(const ProbeOptions& o) {
+  const auto& d = o.deployed;
+  if (d) return probe_of_family(o, d->files, d->family, d->dtype);
+  const auto deployed =
+      deploy({.pipeline = o.pipeline, .synthetic = o.synthetic, .blocks = o.blocks});
+  return probe_of_family(o, deployed.files, deployed.family, deployed.dtype);
 }
 
 std::int64_t Probe::tokens() const {
@@ -155,7 +142,7 @@ DenoiserPart transformer_of(const ProbeOptions& o, const Probe& probe, const Mes
   load.keep_dense = o.pipeline.memory.keep_dense;
   load.paging = offloaded->transformer();
   const auto run = blocks_of_rank(*probe.family, mesh, device, ranks_on_device);
-  const Weights w(denoiser_tensors(o, *probe.family, device), load, shardings);
+  const Weights w(denoiser_tensors(o, probe, device), load, shardings);
   auto denoiser = probe.family->load_denoiser(w, std::move(attend), run);
   offloaded->finish();
   return with_pages(std::move(denoiser), w.page(), offloaded);
@@ -165,12 +152,11 @@ Controls controls_of(const ProbeOptions& o, const Probe& probe, const Mesh& mesh
                      at::Device device) {
   if (probe.family->parts(Part::Role::kControl).empty()) return {};
   OffloadedParts offloaded(o.pipeline.memory.offload, device);
-  const auto files = find_model(o.pipeline);
   const auto weights = [&](const Part& part) {
     auto load = load_options(o, probe, mesh, device);
     load.paging = offloaded.control();
     return Weights(
-        tensors_of_part(part, files), load,
+        tensors_of_part(part, *probe.files), load,
         part.sharding({.ranks = mesh.tp.size(), .modulation = o.pipeline.layout.modulation}));
   };
   auto controls =

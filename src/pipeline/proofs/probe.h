@@ -3,13 +3,15 @@
 #pragma once
 
 #include "parallel/layout.h"
-#include "pipeline/families/family.h"
+#include "pipeline/deployment.h"
 #include "pipeline/model_options.h"
 
 namespace braid {
 
 struct ProbeOptions {
   PipelineOptions pipeline = {};
+  // Of these options, where it is there already; else they are deployed.
+  std::optional<Deployment> deployed = {};
   // A model known by name: random weights of its shapes, without files. Empty: the transformer of
   // `pipeline.model`.
   std::string synthetic = {};
@@ -19,6 +21,7 @@ struct ProbeOptions {
 };
 
 struct Probe {
+  std::shared_ptr<const ModelFiles> files = {};  // null: a synthetic model
   std::shared_ptr<const Family> family;
   PictureSize size;
   int text_tokens;
@@ -34,7 +37,7 @@ struct Probe {
 ModelOptions model_options(const ProbeOptions& options, at::Device device);
 
 // Throws InputError for missing models and unknown names.
-Probe probe_of(const ProbeOptions& options, at::Device device);
+Probe probe_of(const ProbeOptions& options);
 
 // Normal values, the same on every rank, for batch 1; a timestep in the middle. Each ControlNet has
 // a picture to follow; references seen once are left out.

@@ -37,6 +37,7 @@ struct Trace {
 
 ProbeOptions probe_options(const VerifyOptions& o) {
   return {.pipeline = o.pipeline,
+          .deployed = o.deployed,
           .synthetic = o.synthetic,
           .blocks = o.blocks,
           .width = o.width,
@@ -189,7 +190,7 @@ Verdict verify(const VerifyOptions& options) {
   const auto degrees = degrees_of(options.pipeline.layout);
   const auto ranks = make_world(options.pipeline);
   const auto devices = devices_of(options.pipeline, degrees);
-  const auto probe = probe_of(probe_options(options), devices.front());
+  const auto probe = probe_of(probe_options(options));
   const bool is_paged = needs_pages(options, probe, devices.front());
   Trace whole;
   run_ranks({}, [&](const Group& one) {

@@ -2,13 +2,15 @@
 // the same inputs, compared after every block.
 #pragma once
 
-#include "braid/braid.h"
+#include "pipeline/deployment.h"
 #include "pipeline/proofs/faults.h"
 
 namespace braid {
 
 struct VerifyOptions {
-  PipelineOptions pipeline;                            // with the layout to prove
+  PipelineOptions pipeline;  // with the layout to prove
+  // Of these options, where it is there already; else they are deployed.
+  std::optional<Deployment> deployed = {};
   int width = 0, height = 0, max_sequence_length = 0;  // 0: the model's defaults
   PicturesIn pictures = {};                            // only their sizes count
   std::uint64_t seed = 0;

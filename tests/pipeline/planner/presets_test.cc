@@ -101,7 +101,7 @@ TEST(ImpliedBudget, OffloadsMoreBesideADesktop) {
   const auto peak = [&](std::optional<double> free) {
     auto here = job;
     here.memory.budget = implied_budget(8.59e9, free);
-    return double(fit(here, {.grid = {}, .devices = {"cuda:0"}}).device_peak);
+    return double(plan_memory(here, {.grid = {}, .devices = {"cuda:0"}}).device_peak);
   };
   EXPECT_GT(peak({}), 6.2e9);
   EXPECT_LE(peak(6.7e9), 6.2e9);
