@@ -62,9 +62,10 @@ struct Measured {
 
 Measured measure(const ReportFlags& flags) {
   const auto& pipeline = flags.probe.pipeline;
-  const auto world = make_world(pipeline);
-  const auto devices = devices_of(pipeline, degrees_of(pipeline.layout));
-  const auto probe = probe_of(flags.probe);
+  const auto deployment = deployment_of(flags.probe);
+  const auto world = make_world(deployment);
+  const auto& devices = deployment.devices;
+  const auto probe = probe_of(flags.probe, deployment);
   Measured measured{.evaluations = {},
                     .tokens = probe.tokens(),
                     .dtype = probe.dtype,

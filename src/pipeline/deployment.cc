@@ -59,9 +59,9 @@ FoundModel open_together(const DeployOptions& asked, const std::optional<Launch>
   } catch (const InputError&) {
     if (layout.fit == Fit::kAuto || degrees_of(layout).product() != launch->size) throw;
     const auto refusal = std::current_exception();
-    auto wish = world_of(layout);
-    wish.devices.assign(std::size_t(wish.size), at::kCPU);
-    make_world(wish, launch)->run([&](const Group&) { std::rethrow_exception(refusal); });
+    make_world(world_of(layout), launch)->run([&](const Group&) {
+      std::rethrow_exception(refusal);
+    });
     throw;
   }
 }
@@ -194,6 +194,8 @@ Request Deployment::tiled(Request request) const {
 Deployment deploy(const DeployOptions& asked, const Host& where) {
   auto host = where;
   if (asked.pipeline.layout.ranks == Ranks::kThreads) host.launch.reset();
+  for (const auto& name : device_names(asked.pipeline))  // quicker to check than a model
+    (void)host.device(device_of_rank(name, host));
   auto model = open_together(asked, host.launch);
   check_request(asked, model.family->description().limits, host.launch.has_value());
   Deployment d{.options = std::move(model.options),

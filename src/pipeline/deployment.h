@@ -57,10 +57,10 @@ struct Deployment {
   Request tiled(Request request) const;
 };
 
-// The one function that settles a run, in this order: files and family; the request's check;
-// layout; devices; dtype; memory by preset or budget. Reads configs and headers of files, no
-// weights. Throws InputError. A launch's ranks refuse an unusable model together, where their
-// degrees are given: the first one speaks for them.
+// The one function that settles a run, in this order: that the devices exist; files and family; the
+// request's check; layout; devices; dtype; memory by preset or budget. Reads configs and headers of
+// files, no weights. Throws InputError. A launch's ranks refuse an unusable model together, where
+// their degrees are given: the first one speaks for them.
 Deployment deploy(const DeployOptions& asked, const Host& host = this_host());
 Deployment deploy(const PipelineOptions& options);
 

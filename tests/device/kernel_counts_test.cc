@@ -57,7 +57,7 @@ Step KernelsOfABlock::step_of(const std::filesystem::path& model, const Memory& 
       .height = 64,
       .max_sequence_length = 16};
   const auto device = find_device("cuda:0");
-  const auto probe = probe_of(options);
+  const auto probe = probe_of(options, deployment_of(options));
   const Mesh alone;
   const auto part = transformer_of(options, probe, alone, {device},
                                    shardings_of(options, probe, alone), ops::attention);

@@ -64,9 +64,8 @@ std::optional<std::string> shortage_here(const Deployment& deployment, const Req
   auto within = deployment;
   within.options.memory.budget.device = amount * 1'000'000;
   const auto flag = text_of("--memory ", amount, "MB");
-  const auto said =
-      text_of("this is predicted to take ", readable_bytes(double(predicted)), " of memory, ",
-              readable_bytes(double(free)), " is free here: ");
+  const auto said = text_of("this is predicted to take ", readable_bytes(double(predicted)),
+                            " of memory, ", readable_bytes(double(free)), " is free here: ");
   try {
     (void)plan_memory(within, request);
     return said + flag + " keeps within that";

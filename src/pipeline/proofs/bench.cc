@@ -164,9 +164,9 @@ BenchResult bench(const BenchOptions& options) {
               options.warm_ups <= 10'000,
           "a bench should have 1 to 10000 runs and 0 to 10000 warm-ups");
   const auto& pipeline = options.probe.pipeline;
-  const auto world = make_world(pipeline);
-  const auto devices = devices_of(pipeline, degrees_of(pipeline.layout));
-  const auto probe = probe_of(options.probe);
+  const auto deployment = deployment_of(options.probe);
+  const auto world = make_world(deployment);
+  const auto probe = probe_of(options.probe, deployment);
   const int threads = threads_per_rank(pipeline, world->ranks_on_these_cores());
   BenchResult result{.seconds = {},
                      .modulations_seconds = 0,
@@ -180,7 +180,7 @@ BenchResult bench(const BenchOptions& options) {
                      .dtype = probe.dtype,
                      .num_ranks = world->size(),
                      .threads = threads};
-  Bench bench{.options = options, .probe = probe, .devices = devices, .result = result};
+  Bench bench{.options = options, .probe = probe, .devices = deployment.devices, .result = result};
   world->run([&](const Group& group) {
     const UseThreads use(threads);
     bench_rank(bench, group);

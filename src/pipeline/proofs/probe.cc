@@ -20,27 +20,6 @@ constexpr float kTimestep = 500;  // of 1000
 
 int or_else(int asked, int otherwise) { return asked > 0 ? asked : otherwise; }
 
-Probe probe_of_family(const ProbeOptions& o, std::shared_ptr<const ModelFiles> files,
-                      std::shared_ptr<const Family> family, at::ScalarType dtype) {
-  const auto& limits = family->description().limits;
-  const auto side = [&](int asked, int otherwise) {
-    return or_else(asked, otherwise) / limits.size_multiple * limits.size_multiple;
-  };
-  const auto& taken = limits.pictures;
-  if (!o.pictures.is_empty()) check_pictures({.pictures = o.pictures}, taken);
-  const auto otherwise = size_without_request(o.pictures, limits);
-  Probe probe{
-      .files = std::move(files),
-      .family = family,
-      .size = {.width = side(o.width, otherwise.width), .height = side(o.height, otherwise.height)},
-      .text_tokens = or_else(o.max_sequence_length, limits.defaults.max_sequence_length),
-      .dtype = dtype};
-  probe.references = sizes_looked_at(o.pictures, taken, probe.size);
-  if (!o.pictures.references.empty()) probe.text_tokens += int(taken.tokens_behind_prompt);
-  if (o.pictures.reference_cache == ReferenceCache::kAuto) probe.seen = taken.references_seen;
-  return probe;
-}
-
 LoadOptions load_options(const ProbeOptions& o, const Probe& probe, const Mesh& mesh,
                          at::Device device) {
   return {.dtype = probe.dtype,
@@ -78,12 +57,29 @@ ModelOptions model_options(const ProbeOptions& o, at::Device device) {
           .text_stream = o.pipeline.text_stream};
 }
 
-Probe probe_of(const ProbeOptions& o) {
-  const auto& d = o.deployed;
-  if (d) return probe_of_family(o, d->files, d->family, d->dtype);
-  const auto deployed =
-      deploy({.pipeline = o.pipeline, .synthetic = o.synthetic, .blocks = o.blocks});
-  return probe_of_family(o, deployed.files, deployed.family, deployed.dtype);
+Deployment deployment_of(const ProbeOptions& o) {
+  if (o.deployed) return *o.deployed;
+  return deploy({.pipeline = o.pipeline, .synthetic = o.synthetic, .blocks = o.blocks});
+}
+
+Probe probe_of(const ProbeOptions& o, const Deployment& d) {
+  const auto& limits = d.family->description().limits;
+  const auto side = [&](int asked, int otherwise) {
+    return or_else(asked, otherwise) / limits.size_multiple * limits.size_multiple;
+  };
+  const auto& taken = limits.pictures;
+  if (!o.pictures.is_empty()) check_pictures({.pictures = o.pictures}, taken);
+  const auto otherwise = size_without_request(o.pictures, limits);
+  Probe probe{
+      .files = d.files,
+      .family = d.family,
+      .size = {.width = side(o.width, otherwise.width), .height = side(o.height, otherwise.height)},
+      .text_tokens = or_else(o.max_sequence_length, limits.defaults.max_sequence_length),
+      .dtype = d.dtype};
+  probe.references = sizes_looked_at(o.pictures, taken, probe.size);
+  if (!o.pictures.references.empty()) probe.text_tokens += int(taken.tokens_behind_prompt);
+  if (o.pictures.reference_cache == ReferenceCache::kAuto) probe.seen = taken.references_seen;
+  return probe;
 }
 
 std::int64_t Probe::tokens() const {

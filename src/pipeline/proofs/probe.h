@@ -37,7 +37,8 @@ struct Probe {
 ModelOptions model_options(const ProbeOptions& options, at::Device device);
 
 // Throws InputError for missing models and unknown names.
-Probe probe_of(const ProbeOptions& options);
+Deployment deployment_of(const ProbeOptions& options);
+Probe probe_of(const ProbeOptions& options, const Deployment& deployment);
 
 // Normal values, the same on every rank, for batch 1; a timestep in the middle. Each ControlNet has
 // a picture to follow; references seen once are left out.

@@ -187,10 +187,11 @@ const VerifiedBlock* Verdict::first_divergent() const {
 }
 
 Verdict verify(const VerifyOptions& options) {
-  const auto degrees = degrees_of(options.pipeline.layout);
-  const auto ranks = make_world(options.pipeline);
-  const auto devices = devices_of(options.pipeline, degrees);
-  const auto probe = probe_of(probe_options(options));
+  const auto deployment = deployment_of(probe_options(options));
+  const auto degrees = deployment.degrees();
+  const auto& devices = deployment.devices;
+  const auto ranks = make_world(deployment);
+  const auto probe = probe_of(probe_options(options), deployment);
   const bool is_paged = needs_pages(options, probe, devices.front());
   Trace whole;
   run_ranks({}, [&](const Group& one) {

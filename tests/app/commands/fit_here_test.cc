@@ -42,7 +42,8 @@ TEST(ShortageHere, IsToldBeforeAPictureBegins) {
   ASSERT_TRUE(shortage);
   EXPECT_THAT(*shortage, HasSubstr("is predicted to take "));
   EXPECT_THAT(*shortage, HasSubstr("200 MB is free here: --memory 190MB"));
-  EXPECT_THAT(*shortage_here(deployment, small, 50'000'000), HasSubstr("--memory 47MB would not do"));
+  EXPECT_THAT(*shortage_here(deployment, small, 50'000'000),
+              HasSubstr("--memory 47MB would not do"));
   EXPECT_FALSE(shortage_here(deployment, small, 8'000'000'000));
   EXPECT_FALSE(shortage_here(deployment, small, 0)) << "nothing is known of this machine";
   options.memory.budget.device = 1'000'000'000;
