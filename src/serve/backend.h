@@ -30,6 +30,16 @@ struct Backend {
   std::function<PngText(const Picture&, const Request& request,
                         const std::vector<InputFile>& files)>
       text;
+  // How many tokens of a prompt each text encoder reads, in order; null if that is not known. Any
+  // thread may call it. Throws InputError for text that is not UTF-8.
+  struct TokenCount {
+    std::string encoder;  // empty if there is only one
+    std::int64_t tokens = 0, limit = 0;
+    std::string cut = {};  // the words that are not read
+  };
+  std::function<std::vector<TokenCount>(const std::string& prompt, const std::string& second,
+                                        int max_sequence_length)>
+      count_tokens = {};
   // The ControlNets that follow control pictures, in order: the number of kinds each distinguishes,
   // 0 for a single kind.
   struct ControlNet {

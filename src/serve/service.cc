@@ -43,16 +43,18 @@ Service::Status Service::status() const {
           .running = running_ ? 1 : 0,
           .waiting = queue_.num_jobs(),
           .waiting_pictures = queue_.used().pictures,
-          .seconds_until_idle = seconds_until_idle()};
+          .seconds_until_idle = seconds_of_queue(nullptr)};
 }
 
 const Backend* Service::backend_of(const Job& job) const {
   return job.order().backend ? job.order().backend : backends_.data();
 }
 
-std::optional<double> Service::seconds_until_idle() const {
+// Until a waiting job starts; until all have ended if it is null.
+std::optional<double> Service::seconds_of_queue(const Job* until) const {
   double sum = running_ ? running_->status().eta.value_or(0) : 0;
   for (const auto& job : queue_.in_order()) {
+    if (job.get() == until) return sum;
     const auto pace = paces_.find(backend_of(*job));
     const auto seconds =
         pace == paces_.end() ? std::nullopt : pace->second.seconds_of(job->order().request);
@@ -83,6 +85,11 @@ int Service::jobs_before(const Job& job) const {
   const auto it =
       std::find_if(order.begin(), order.end(), [&](const auto& one) { return one.get() == &job; });
   return it == order.end() ? 0 : int(it - order.begin()) + (running_ ? 1 : 0);
+}
+
+std::optional<double> Service::seconds_until_start(const Job& job) const {
+  const std::scoped_lock lock(mutex_);
+  return seconds_of_queue(&job);
 }
 
 void Service::cancel(const std::shared_ptr<Job>& job) {

@@ -59,7 +59,8 @@ class Service {
   std::vector<std::shared_ptr<Job>> jobs_of(const std::string& client) const;  // those still kept
   // The newest running job; null if there is none.
   std::shared_ptr<Job> running() const;
-  int jobs_before(const Job& job) const;  // started before a queued one
+  int jobs_before(const Job& job) const;                            // started before a queued one
+  std::optional<double> seconds_until_start(const Job& job) const;  // of a queued one
   // A waiting job ends at once, a running one within a step. A finished job stays as it is.
   void cancel(const std::shared_ptr<Job>& job);
   // Frees the models' memory as soon as nothing runs or waits; the next job loads its model again.
@@ -84,7 +85,7 @@ class Service {
   void make_pictures(Job& job);
   Ending cancelled() const;
   void end(const std::shared_ptr<Job>& job, const Ending& ending);
-  std::optional<double> seconds_until_idle() const;
+  std::optional<double> seconds_of_queue(const Job* until) const;
   ApiError queue_full() const;
   const Backend* backend_of(const Job& job) const;
   void stop_working(std::exception_ptr failure);

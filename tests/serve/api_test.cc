@@ -153,7 +153,7 @@ TEST(Api, DescribesEveryRouteAndNoOther) {
       if (method != "parameters")
         described.insert(method + std::regex_replace(path, std::regex("\\{\\w+\\}"), "{}"));
   for (const auto& routes : {openai_routes(), jobs_routes(), status_routes(), sdapi_routes(),
-                             sdapi_list_routes(), sdapi_extras_routes()})
+                             sdapi_list_routes(), sdapi_extras_routes(), tokens_routes()})
     for (const auto& [method, pattern, handler] : routes)
       served.insert((method == "GET" ? "get" : method == "POST" ? "post" : "delete") + pattern);
   served.erase("get/health");  // is /readyz
@@ -220,6 +220,22 @@ TEST(Api, ServesItsPageWithAStrictPolicy) {
     EXPECT_EQ(status_of(answer) == 200, is_page) << file.name;
     EXPECT_EQ(answer.find("text/javascript") != answer.npos, file.name.ends_with(".js"));
   }
+}
+
+TEST(Api, CountsTokensOfPromptsWhileTheyAreTyped) {
+  FakeEngine engine;
+  const Server server(engine);
+  const auto ask = [&](const std::string& json) { return server.ask("POST /v1/tokens", "", json); };
+  const auto counted = json_of(ask(R"({"prompt": "abcdef", "prompt_2": "xy"})"));
+  EXPECT_EQ(counted["prompt"], nlohmann::json::parse(R"([
+      {"encoder": "short", "tokens": 6, "limit": 4, "cut": "end"},
+      {"encoder": "long", "tokens": 2, "limit": 64, "cut": ""}])"));
+  EXPECT_EQ(counted["negative_prompt"][0]["tokens"], 0);
+  EXPECT_EQ(json_of(ask(R"({"max_sequence_length": 512})"))["prompt"][1]["limit"], 512);
+  EXPECT_EQ(status_of(ask(R"({"max_sequence_length": 513})")), 400);
+  EXPECT_EQ(status_of(ask(R"({"prompt": 3})")), 400);
+  EXPECT_EQ(status_of(ask(R"({"prompt": "a", "model": "another"})")), 404);
+  EXPECT_EQ(status_of(ask(R"({"prompt": "a", "seed": 1})")), 400) << "no such field";
 }
 
 TEST(Api, AnswersTheWebUisClients) {

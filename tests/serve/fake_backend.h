@@ -69,6 +69,12 @@ class FakeEngine {
       all.max_sequence_length = request.max_sequence_length.value_or(info.max_sequence_length);
       return all;
     };
+    backend.count_tokens = [](const std::string& prompt, const std::string& second, int most) {
+      if (prompt == "\xff") throw InputError("the prompt is not UTF-8");
+      return std::vector<Backend::TokenCount>{
+          {.encoder = "short", .tokens = std::int64_t(prompt.size()), .limit = 4, .cut = "end"},
+          {.encoder = "long", .tokens = std::int64_t(second.size()), .limit = most}};
+    };
     backend.controlnets = {{.name = "union", .num_modes = 7}};
     backend.has_redux = true;
     backend.loras = [] {

@@ -89,6 +89,31 @@ TEST(JobsApi, TellsReadersOfEventsToStopReconnecting) {
 }
 
 // Otherwise anybody could list the jobs of an address.
+TEST(JobsApi, TellsWhenAQueuedJobWillStart) {
+  FakeEngine engine(FakeEngine::Steps::kHeld);
+  const Server server(engine);
+  const auto post = [&] {
+    return json_of(server.ask("POST /v1/jobs", "", R"({"prompt": "a", "steps": 2})"));
+  };
+  const auto ask = [&](const std::string& id) { return json_of(server.ask("GET /v1/jobs/" + id)); };
+  const auto first = post()["id"].get<std::string>();
+  engine.wait_until_called(1);
+  const auto second = post();
+  EXPECT_EQ(second["jobs_before"], 1);
+  const auto third = post()["id"].get<std::string>();
+  EXPECT_TRUE(ask(third)["seconds_until_start"].is_null()) << "no step was measured yet";
+  engine.release(2);
+  engine.wait_until_called(2);
+  const auto fourth = post();
+  const auto until = [](const nlohmann::json& job) {
+    return job["seconds_until_start"].get<double>();
+  };
+  EXPECT_GE(until(ask(third)), 0);
+  EXPECT_GE(until(fourth), until(ask(third))) << "the third comes first";
+  EXPECT_FALSE(ask(first).contains("seconds_until_start"));
+  engine.finish();
+}
+
 TEST(JobsApi, KeepsUsersApartFromAddresses) {
   FakeEngine engine;
   const Server server(engine);

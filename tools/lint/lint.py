@@ -10,11 +10,12 @@ import families
 import integers
 import layers
 import names
+import page
 import text
 import words
 from source import read_sources
 
-RULES = (layers, families, deployments, words, text, names, budgets, integers)
+RULES = (layers, families, deployments, words, text, names, budgets, integers, page)
 
 
 def complaints(root):

@@ -38,6 +38,17 @@ class LintTest(unittest.TestCase):
         found = self.complaints_about("src/app/a.cc", "f(find_model(o));\n")
         self.assertEqual(found, ["find_model() is deploy()'s: take what the Deployment has"])
 
+    def test_the_page_stores_through_one_module_and_has_relative_addresses(self):
+        for line, found in (
+                ("const key = sessionStorage.key;", ["only storage.js touches what the browser stores"]),
+                ('const key = session.read("api-key");', []),
+                ('await ask("/v1/jobs");', ["the page may be served below a path: addresses are relative"]),
+                ("await ask(`v1/jobs/${id}`);", []),
+                ('import "https://example.org/a.js";', ["the page loads nothing from elsewhere"])):
+            self.assertEqual(self.complaints_about("src/serve/page/a.js", line + "\n"), found, line)
+        self.write("src/serve/page/a.js", "")
+        self.assertEqual(self.complaints_about("src/serve/page/storage.js", "window.localStorage\n"), [])
+
     def test_siblings_do_not_see_each_other(self):
         self.assertEqual(self.complaints_about("src/models/a.cc", '#include "parallel/ring.h"\n'),
                          ["models must not include parallel"])

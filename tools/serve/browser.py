@@ -1,89 +1,61 @@
-"""Headless Chromium through Debian's chromium-driver: WebDriver's JSON with only the standard library."""
+"""A headless browser as a person uses it: Chromium, Firefox or WebKitGTK."""
 
 import base64
-import contextlib
-import http.client
-import json
-import socket
-import subprocess
 import time
 
-ELEMENT = "element-6066-11e4-a52e-4f735466cecf"  # WebDriver, section 12.2
-KEYS = {"control": "\ue009", "enter": "\ue007", "tab": "\ue004", "escape": "\ue00c", "shift": "\ue008", "right": "\ue014",
-        "down": "\ue015"}
+from webdriver import ELEMENT, ENGINES
 
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+KEYS = {"control": "\ue009", "enter": "\ue007", "tab": "\ue004", "escape": "\ue00c", "shift": "\ue008", "left": "\ue012",
+        "right": "\ue014", "down": "\ue015"}
 
 
 class Browser:
-    def __init__(self, width=1200, height=900, dark=False):
-        self._port = free_port()
-        self._driver = subprocess.Popen(["chromedriver", f"--port={self._port}"], stdout=subprocess.DEVNULL)
-        arguments = ["--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu",
-                     f"--window-size={width},{height}"]
-        if dark:
-            arguments.append("--force-dark-mode")
-        self._wait_for_driver()
-        session = self._ask("POST", "/session", {"capabilities": {"alwaysMatch": {
-            "goog:chromeOptions": {"args": arguments}, "goog:loggingPrefs": {"browser": "ALL"}}}})
-        self._session = f"/session/{session['sessionId']}"
+    def __init__(self, width=1200, height=900, dark=False, engine="chromium"):
+        self.engine = engine
+        self._driver = ENGINES[engine](width, height, dark)
 
     def __enter__(self):
         return self
 
     def __exit__(self, *error):
-        with contextlib.suppress(Exception):
-            self._ask("DELETE", self._session)
-        self._driver.terminate()
-        self._driver.wait()
+        self._driver.close()
 
-    def _wait_for_driver(self):
-        for _ in range(200):
-            with contextlib.suppress(OSError):
-                if self._ask("GET", "/status")["ready"]:
-                    return
-            time.sleep(0.05)
-        raise AssertionError("chromedriver does not start")
-
-    def _ask(self, method, path, body=None):
-        connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=120)
-        connection.request(method, path, json.dumps(body or {}) if method == "POST" else None,
-                           {"content-type": "application/json"})
-        answer = json.loads(connection.getresponse().read())["value"]
-        connection.close()
-        assert not (isinstance(answer, dict) and "error" in answer), answer
-        return answer
-
-    def ask(self, method, path, body=None):
-        return self._ask(method, self._session + path, body)
+    def command(self, name, element=None, **body):
+        return self._driver.command(name, element, **body)
 
     def open(self, address):
-        self.ask("POST", "/url", {"url": address})
+        self.command("open", url=address)
+
+    def refresh(self):
+        self.command("refresh")
 
     def find(self, css):
-        return f"/element/{self.ask('POST', '/element', {'using': 'css selector', 'value': css})[ELEMENT]}"
+        found = self.command("find", using="css selector", value=css)
+        return found[ELEMENT]
 
     def click(self, css):
-        self.ask("POST", self.find(css) + "/click")
+        self.command("click", self.find(css))
 
     def type(self, css, text):
-        self.ask("POST", self.find(css) + "/value", {"text": text})
+        self.command("type", self.find(css), text=text)
 
     def clear(self, css):
-        self.ask("POST", self.find(css) + "/clear")
+        self.command("clear", self.find(css))
 
-    def drag(self, css, points):
+    def _pointer(self, kind, element, points, name=None):
+        moves = [{"type": "pointerMove", "duration": 20, "origin": {ELEMENT: element}, "x": x, "y": y} for x, y in points]
+        return {"type": "pointer", "id": name or kind, "parameters": {"pointerType": kind},
+                "actions": [moves[0], {"type": "pointerDown", "button": 0}, *moves[1:], {"type": "pointerUp", "button": 0}]}
+
+    def drag(self, css, points, kind="mouse"):
         """Presses at the first point, releases at the last; points are relative to the element's centre."""
-        element = {ELEMENT: self.find(css).rsplit("/", 1)[1]}
-        moves = [{"type": "pointerMove", "duration": 20, "origin": element, "x": x, "y": y} for x, y in points]
-        self.ask("POST", "/actions", {"actions": [{
-            "type": "pointer", "id": "mouse", "parameters": {"pointerType": "mouse"},
-            "actions": [moves[0], {"type": "pointerDown", "button": 0}, *moves[1:],
-                        {"type": "pointerUp", "button": 0}]}]})
+        self.command("actions", actions=[self._pointer(kind, self.find(css), points)])
+
+    def pinch(self, css, before, after):
+        """Two fingers, each from a point to another, relative to the element's centre."""
+        element = self.find(css)
+        self.command("actions", actions=[self._pointer("touch", element, points, f"finger{i}")
+                                         for i, points in enumerate(zip(before, after))])
 
     def press(self, *keys):
         """Types into the focused element; in a list, all keys but the last are held while it is pressed."""
@@ -92,24 +64,43 @@ class Browser:
             held, rest = (key[:-1], key[-1]) if isinstance(key, list) else ([], key)
             events += [{"type": "keyDown", "value": one} for one in (*held, rest)]
             events += [{"type": "keyUp", "value": one} for one in (rest, *held)]
-        self.ask("POST", "/actions", {"actions": [{"type": "key", "id": "keys", "actions": events}]})
+        self.command("actions", actions=[{"type": "key", "id": "keys", "actions": events}])
 
     def devtools(self, command, **parameters):
         """A command of the DevTools protocol, as chromedriver passes it on."""
-        return self.ask("POST", "/goog/cdp/execute", {"cmd": command, "params": parameters})
+        return self._driver.devtools(command, parameters)
+
+    def new_tab(self):
+        """Opens a tab and looks at it; returns a function that goes back."""
+        before = self.command("tabs")
+        made = self.command("new_tab", type="tab")["handle"]
+        self.command("switch", handle=made)
+        return lambda handle=before[0]: self.command("switch", handle=handle)
+
+    def close_tab(self):
+        self.command("close_tab")
 
     def focused(self):
         """The focused element's id, or its text where it has none."""
         return self.run("const one = document.activeElement; return one.id || one.getAttribute('aria-label') || one.textContent")
 
     def role(self, css):
-        return self.ask("GET", self.find(css) + "/computedrole")
+        return self.command("role", self.find(css))
 
     def label(self, css):
-        return self.ask("GET", self.find(css) + "/computedlabel")
+        return self.command("label", self.find(css))
 
     def run(self, script, *arguments):
-        return self.ask("POST", "/execute/sync", {"script": script, "args": list(arguments)})
+        return self.command("run", script=script, args=list(arguments))
+
+    def run_async(self, script, *arguments):
+        """The value of an async function's body; modules can be imported there, relative to the page."""
+        answer = self.command("run_async", args=list(arguments), script=f"""
+            const done = arguments[arguments.length - 1];
+            (async (...arguments) => {{ {script} }})(...arguments).then((value) => done({{ value }}),
+                (error) => done({{ error: `${{error}}` }}));""")
+        assert "error" not in answer, answer
+        return answer.get("value")
 
     def wait_until(self, script, seconds=60):
         until = time.monotonic() + seconds
@@ -119,9 +110,8 @@ class Browser:
 
     def complaints(self):
         """Errors and warnings in the console."""
-        return [entry["message"] for entry in self.ask("POST", "/se/log", {"type": "browser"})
-                if entry["level"] in ("SEVERE", "WARNING")]
+        return self._driver.complaints()
 
     def screenshot(self, path):
         with open(path, "wb") as file:
-            file.write(base64.b64decode(self.ask("GET", "/screenshot")))
+            file.write(base64.b64decode(self.command("screenshot")))

@@ -23,7 +23,7 @@ import tempfile
 import time
 import zlib
 
-from browser import free_port
+from webdriver import free_port
 from running import Server, ask_over
 
 TINY = {"prompt": "a", "size": "64x64", "steps": 1, "seed": 1}

@@ -22,7 +22,7 @@ const reach = window.fetch;
 window.loaded = 0.4;
 window.fetch = (path, options) => {
   if (window.loaded === 1) return reach(path, options);
-  const body = path === "/readyz" ? {status: "loading", loaded: window.loaded, running: 0, waiting: 0}
+  const body = path === "readyz" ? {status: "loading", loaded: window.loaded, running: 0, waiting: 0}
     : {error: {message: "the model is still being loaded", code: "loading"}};
   return Promise.resolve(new Response(JSON.stringify(body), {status: 503}));
 };
@@ -112,7 +112,7 @@ def gives_settings_back(browser, server, folder):
 
 def survives_a_reload(browser, server):
     server.json("POST", "/v1/jobs", {"prompt": "another's", "user": "another"})
-    browser.ask("POST", "/refresh")
+    browser.refresh()
     browser.wait_until("document.querySelectorAll('#gallery img').length === 1")
     browser.wait_until("!document.getElementById('make').disabled")
     assert browser.run("return document.querySelectorAll('#jobs li').length") == 0, "another's job"
@@ -123,7 +123,7 @@ def gallery(browser):
 
 
 def reload(browser, pictures):
-    browser.ask("POST", "/refresh")
+    browser.refresh()
     browser.wait_until("!document.getElementById('make').disabled")
     browser.wait_until(f"document.querySelectorAll('#gallery img').length === {pictures}")
 
@@ -141,11 +141,11 @@ def keeps_each_picture_once(browser, server):
         set_value(browser, name, text)
     browser.click("#make")
     browser.wait_until("document.querySelectorAll('#gallery img').length === 2")
-    browser.ask("POST", "/refresh")
+    browser.refresh()
     browser.wait_until("document.querySelectorAll('#gallery img').length >= 3", 120)
     idle(browser)
     assert gallery(browser) == 3, gallery(browser)
-    user = browser.run("return localStorage.user")
+    user = browser.run("return localStorage.getItem('braid.user')")
     browser.open("about:blank")
     server.json("POST", "/v1/jobs", {"prompt": "meanwhile", "user": user, "size": "64x64", "steps": 1})
     server.wait_until_idle()
@@ -157,14 +157,16 @@ def delete_newest(browser):
     browser.click("#gallery button")
     browser.wait_until("document.getElementById('shown').open")
     browser.click("#forget")
+    browser.wait_until("document.activeElement.id === 'undelete'")
 
 
 def takes_deletions_back(browser):
     newest = browser.label("#gallery img")
     delete_newest(browser)
-    assert gallery(browser) == 3 and browser.run("return document.activeElement.id") == "undelete"
+    assert gallery(browser) == 3
     browser.press(KEYS["enter"])
-    assert gallery(browser) == 4 and browser.label("#gallery img") == newest
+    browser.wait_until("document.querySelectorAll('#gallery img').length === 4")
+    assert browser.label("#gallery img") == newest
     reload(browser, 4)
     delete_newest(browser)
     reload(browser, 3)

@@ -107,7 +107,7 @@ def makes_it(browser, server, folder):
     browser.click("#make")
     browser.wait_until("document.querySelectorAll('#gallery img').length === 1")
     idle(browser)
-    user = browser.run("return localStorage.user")
+    user = browser.run("return localStorage.getItem('braid.user')")
     job = server.json("GET", f"/v1/jobs?user={user}")["jobs"][0]
     assert [file["role"] for file in job["pictures_in"]] == ["init", "mask"], job
     assert job["request"]["lora"] == [{"name": "nothing", "scale": 0.5}], job
@@ -133,7 +133,7 @@ def uses_another_model(browser, server):
     browser.click("#make")
     browser.wait_until("document.querySelectorAll('#gallery img').length === 2")
     idle(browser)
-    user = browser.run("return localStorage.user")
+    user = browser.run("return localStorage.getItem('braid.user')")
     assert server.json("GET", f"/v1/jobs?user={user}")["jobs"][-1]["model"] == "other"
 
 

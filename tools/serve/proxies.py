@@ -17,7 +17,7 @@ import urllib.error
 import urllib.parse
 import urllib.request
 
-from browser import free_port
+from webdriver import free_port
 from running import Server
 
 TINY = {"prompt": "a", "size": "64x64", "steps": 2, "seed": 1}

@@ -16,7 +16,7 @@ import time
 import urllib.error
 import urllib.request
 
-from browser import free_port
+from webdriver import free_port
 from running import Server
 
 EXAMPLE = pathlib.Path(__file__).parents[2] / "examples" / "serve" / "nginx.conf"

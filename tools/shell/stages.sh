@@ -180,6 +180,13 @@ run_report() {
   [[ -e $last ]] || mv "$last.next" "$last"
 }
 
+# At most three minutes, for continuous integration.
+run_serve_short() {
+  stage "the page in three browsers"
+  timeout 180 python3 -B tools/serve/page_engines.py "$build/bin/braid" "$build" ||
+    stop 1 "the page failed in a browser"
+}
+
 run_serve() {
   stage "serve"
   local venv braid=$build/bin/braid
@@ -193,6 +200,7 @@ run_serve() {
     touch "$venv/complete"
   fi
   "$venv/bin/python" -B tools/serve/clients.py "$braid" || stop 1 "OpenAI's client and the server differ"
+  python3 -B tools/serve/page_engines.py "$braid" "$build" || stop 1 "the page failed in a browser"
   python3 -B tools/serve/page.py "$braid" "$build" || stop 1 "the tests of the page failed"
   python3 -B tools/serve/page_pictures.py "$braid" "$build" || stop 1 "the tests of the page's input pictures failed"
   python3 -B tools/serve/page_faults.py "$braid" "$build" || stop 1 "the page failed by keyboard, on a small phone or at a fault"

@@ -1,5 +1,6 @@
 #include "app/commands/served_models.h"
 
+#include <mutex>
 #include <set>
 
 #include "app/commands/deployments.h"
@@ -89,6 +90,30 @@ std::vector<Backend::ControlNet> controlnets_of(const PipelineOptions& options,
   return nets;
 }
 
+// Reads the tokenizers when they are first asked for: apart from the engine, which may be busy or
+// not loaded.
+std::function<std::vector<Backend::TokenCount>(const std::string&, const std::string&, int)>
+token_counter(const ServedModel& model) {
+  auto readers = model.deployment.family->prompt_readers();
+  if (readers.empty()) return {};
+  struct Lazy {
+    std::once_flag once;
+    std::optional<PromptCounter> counter;
+  };
+  return [lazy = std::make_shared<Lazy>(), readers = std::move(readers),
+          folder = model.deployment.files->folder](
+             const std::string& prompt, const std::string& second, int max_sequence_length) {
+    std::call_once(lazy->once, [&] { lazy->counter.emplace(readers, folder); });
+    std::vector<Backend::TokenCount> counts;
+    for (auto& one : lazy->counter->count(prompt, second, max_sequence_length))
+      counts.push_back({.encoder = std::move(one.encoder),
+                        .tokens = one.tokens,
+                        .limit = one.limit,
+                        .cut = std::move(one.cut)});
+    return counts;
+  };
+}
+
 Backend backend_of(const std::shared_ptr<ServedEngines>& engines, std::size_t index) {
   const auto& model = engines->models()[index];
   const auto& options = model.deployment.options;
@@ -119,6 +144,7 @@ Backend backend_of(const std::shared_ptr<ServedEngines>& engines, std::size_t in
           .complete = complete,
           .generate = generate,
           .text = text,
+          .count_tokens = token_counter(model),
           .controlnets =
               controlnets_of(options, family->description().limits.pictures.controlnet_modes),
           .has_redux = !options.redux.empty(),

@@ -10,6 +10,7 @@
 #include "nn/block_list.h"
 #include "nn/denoiser_part.h"
 #include "pipeline/families/description.h"
+#include "pipeline/families/prompt_tokens.h"
 #include "pipeline/families/text_encoders.h"
 #include "pipeline/files/model_files.h"
 #include "pipeline/sampling/noise.h"
@@ -50,6 +51,9 @@ class Family {
   virtual std::unique_ptr<const TextEncoders> load_text(const std::filesystem::path& folder,
                                                         at::Device device, const WeightsOf& weights,
                                                         const Warn& warn) const = 0;
+
+  // How the text encoders read prompts, in order.
+  virtual std::vector<PromptReader> prompt_readers() const { return {}; }
 
   // For families that append references to the prompt: what embeds them, and the prompt with them.
   virtual EmbedPicture load_picture_embedder(const WeightsOf& weights) const;

@@ -37,8 +37,9 @@ bool fits(const std::string& pattern, const std::string& path, std::vector<std::
 
 Api::Api(ApiContext context, Access access)
     : context_(std::move(context)), access_(std::move(access)) {
-  for (const auto& routes : {status_routes(), openai_routes(), jobs_routes(), sdapi_routes(),
-                             sdapi_list_routes(), sdapi_extras_routes(), page_routes()})
+  for (const auto& routes :
+       {status_routes(), openai_routes(), jobs_routes(), sdapi_routes(), sdapi_list_routes(),
+        sdapi_extras_routes(), tokens_routes(), page_routes()})
     routes_.insert(routes_.end(), routes.begin(), routes.end());
 }
 

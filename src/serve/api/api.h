@@ -37,6 +37,7 @@ std::vector<Route> status_routes();
 std::vector<Route> sdapi_routes();
 std::vector<Route> sdapi_list_routes();
 std::vector<Route> sdapi_extras_routes();
+std::vector<Route> tokens_routes();
 std::vector<Route> page_routes();
 
 class Api {

@@ -68,7 +68,11 @@ Json job_json(const Service& service, const std::string& prefix, const Job& job)
                {"pictures", std::move(pictures)},
                {"pictures_in", files_json(job.order().files)},
                {"seconds_queued", seconds_from(job.accepted(), status.started)}};
-  if (status.state == JobState::kQueued) json["jobs_before"] = service.jobs_before(job);
+  if (status.state == JobState::kQueued) {
+    json["jobs_before"] = service.jobs_before(job);
+    const auto seconds = service.seconds_until_start(job);
+    json["seconds_until_start"] = seconds ? Json(*seconds) : Json();
+  }
   if (status.started) json["seconds"] = seconds_from(*status.started, status.finished);
   if (status.state == JobState::kRunning) {
     json["phase"] = status.phase;

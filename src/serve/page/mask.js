@@ -1,5 +1,7 @@
 // Paints a mask over a picture. Strokes are kept as drawn, so each can be undone.
-const $ = (id) => document.getElementById(id);
+import { $ } from "./dom.js";
+import { touch } from "./gestures.js";
+
 const keyStep = 8;  // picture pixels by which an arrow key moves the brush
 
 let strokes = [], undone = [];
@@ -11,7 +13,8 @@ let finish = null;      // resolves openMask()'s promise
 
 const draw = () => $("mask").getContext("2d");
 
-// Resolves to { blob, strokes, share }, or null if nothing was painted or the dialog was cancelled.
+// Resolves to { blob, strokes, share }, to null if nothing was painted, or to undefined if the dialog was
+// cancelled.
 export async function openMask(picture, earlier) {
   const image = $("under");
   image.src = URL.createObjectURL(picture);
@@ -36,8 +39,9 @@ export async function openMask(picture, earlier) {
 
 async function maskFile() {
   const { width, height } = $("mask");
-  const sheet = new OffscreenCanvas(width, height);
-  const context = sheet.getContext("2d");
+  const sheet = document.createElement("canvas");
+  Object.assign(sheet, { width, height });
+  const context = sheet.getContext("2d", { willReadFrequently: true });
   context.drawImage($("mask"), 0, 0);
   context.globalCompositeOperation = "source-in";
   context.fillStyle = "white";
@@ -49,7 +53,8 @@ async function maskFile() {
   let painted = 0;
   for (let i = 0; i < data.length; i += 4) painted += data[i] >= 128;
   if (painted === 0) return null;
-  return { blob: await sheet.convertToBlob({ type: "image/png" }), strokes, share: painted / (width * height) };
+  const blob = await new Promise((resolve) => sheet.toBlob(resolve, "image/png"));
+  return { blob, strokes, share: painted / (width * height) };
 }
 
 // ---- strokes
@@ -120,10 +125,17 @@ function choose(name) {
 
 // ---- the view
 
-function show(factor) {
+// Zooms so that what is at a point of the screen stays there.
+function show(factor, clientX, clientY) {
+  const box = $("sheet").getBoundingClientRect(), easel = $("easel").getBoundingClientRect();
+  const [x, y] = [clientX ?? easel.left + easel.width / 2, clientY ?? easel.top + easel.height / 2];
+  const before = zoom;
   zoom = Math.min(16, Math.max(1 / 16, factor));
   $("sheet").style.width = `${$("mask").width * zoom}px`;
   $("zoom").textContent = `${Math.round(zoom * 100)} %`;
+  const now = $("sheet").getBoundingClientRect();
+  $("easel").scrollLeft += now.left + (x - box.left) * zoom / before - x;
+  $("easel").scrollTop += now.top + (y - box.top) * zoom / before - y;
   showBrush();
 }
 
@@ -135,7 +147,8 @@ function fit() {
 
 function showBrush() {
   const size = tool === "rectangle" ? 8 : Number($("brush-size").value) * zoom;
-  Object.assign($("ring").style, { left: `${at[0] * zoom}px`, top: `${at[1] * zoom}px`, width: `${size}px`, height: `${size}px` });
+  const [left, top, width, height] = [at[0] * zoom, at[1] * zoom, size, size].map((length) => `${length}px`);
+  Object.assign($("ring").style, { left, top, width, height });
 }
 
 function place(event) {
@@ -146,22 +159,33 @@ function place(event) {
 
 // ---- input
 
-$("mask").addEventListener("pointerdown", (event) => {
-  if (event.button !== 0) return;
-  $("mask").setPointerCapture(event.pointerId);
-  place(event);
-  stroke = begun();
-  repaint();
+touch($("mask"), {
+  begin: (event) => {
+    $("mask").focus({ preventScroll: true });
+    place(event);
+    stroke = begun();
+    repaint();
+  },
+  hover: place,
+  move: (event) => {
+    place(event);
+    if (stroke && !isDown) goOn();
+  },
+  end: () => !isDown && end(),
+  abandon: () => {  // two fingers look closer: the first one did not mean to paint
+    stroke = null;
+    repaint();
+  },
+  pinch: ({ scale, x, y, dx, dy }) => {
+    $("easel").scrollLeft -= dx;
+    $("easel").scrollTop -= dy;
+    show(zoom * scale, x, y);
+  },
 });
-$("mask").addEventListener("pointermove", (event) => {
-  place(event);
-  if (stroke && !isDown) goOn();
-});
-for (const over of ["pointerup", "pointercancel"]) $("mask").addEventListener(over, () => !isDown && end());
 $("mask").addEventListener("wheel", (event) => {
   if (!event.ctrlKey) return;
   event.preventDefault();
-  show(zoom * (event.deltaY < 0 ? 1.25 : 0.8));
+  show(zoom * (event.deltaY < 0 ? 1.25 : 0.8), event.clientX, event.clientY);
 }, { passive: false });
 
 const arrows = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };

@@ -1,15 +1,16 @@
-// The pictures that a new one starts from or looks at, and LoRAs: offers only what the loaded model
-// supports.
+// The pictures that a new one starts from, looks at or follows: offers only what the loaded model supports.
+import { $, button, complain, make, showBlob } from "./dom.js";
 import { openMask } from "./mask.js";
+import { fitAll, noteOf, plan, readPictureFile } from "./scaling.js";
 
-const $ = (id) => document.getElementById(id);
-let taken = null;                 // from the capabilities
-let init = null, mask = null;     // { blob, name }; a painted mask also has strokes
+let taken = null, limits = null;     // from the capabilities
+let init = null, mask = null;        // as readPictureFile() gives them; a painted mask also has strokes
 let references = [], controls = [];  // with scales; controls may also have a mode
 let onInit = () => {};
 
 export function offerPictures(capabilities, sizeFrom) {
   taken = capabilities.pictures_in;
+  limits = capabilities.limits;
   onInit = sizeFrom;
   $("init-row").hidden = !taken.init;
   $("mask-row").hidden = taken.mask === "none";
@@ -23,104 +24,88 @@ export function offerPictures(capabilities, sizeFrom) {
     : `One picture for each of ${taken.controlnets.map((net) => net.name).join(", ")}, in this order.`)
     + (taken.controlnets.length ? " From and To: the part of the steps in which it is followed, 0 to 1." : "");
   $("pictures-in").hidden = !(taken.init || taken.references || taken.control !== "none");
-  $("use-init").hidden = !taken.init;
-  $("use-reference").hidden = taken.references === 0;
   if (!taken.init) init = mask = null;
   controls = controls.slice(0, mostControls());
   references = references.slice(0, taken.references);
   useDefaultStrength();
   showAll();
-  offerLoras(capabilities.loras ?? []);
 }
+
+// What may be done with a picture that was made: names of actions.
+export const uses = () => !taken ? []
+  : [taken.init && "start", taken.init && taken.mask !== "none" && "mask", taken.references > 0 && "look",
+    taken.control !== "none" && "follow"].filter(Boolean);
 
 // A single net follows any number of pictures.
 const mostControls = () => taken.control === "none" ? 0 : taken.control === "needed" ? 1
   : taken.controlnets.length === 1 ? 4 : taken.controlnets.length;
 const netOf = (i) => taken.controlnets[taken.controlnets.length === 1 ? 0 : i];
 
+const read = (blob, name) => readPictureFile(blob, name);
+export const startFrom = async (blob, name) => setInit(await read(blob, name));
+export const lookAt = async (blob, name) => addReferences([await read(blob, name)]);
+export const follow = async (blob, name) => addControls([await read(blob, name)]);
+export async function paintOn(blob, name) {
+  await startFrom(blob, name);
+  await paintMask();
+}
+
 // True if the model can use the picture.
-export function takePicture(blob, name) {
-  if (taken?.init) setInit({ blob, name });
-  else if (taken?.references) addReferences([{ blob, name }]);
-  else if (taken && taken.control !== "none") addControls([{ blob, name }]);
-  else return false;
+export async function takePicture(blob, name) {
+  const [first] = uses();
+  if (!first) return false;
+  await { start: startFrom, look: lookAt, follow }[first](blob, name);
   return true;
 }
-export const startFrom = (blob, name) => setInit({ blob, name });
-export const lookAt = (blob, name) => addReferences([{ blob, name }]);
 
 // A sentence if something is missing from the job's form, else "".
 export function missing() {
   if (taken?.mask === "needed" && !(init && mask)) return "This model fills pictures in: give it one to start from, and a mask.";
+  if (mask && init && (mask.width !== init.width || mask.height !== init.height))
+    return `The mask should have the size of the picture to start from, ${init.width} × ${init.height}; ` +
+      `it has ${mask.width} × ${mask.height}.`;
   if (taken?.control === "needed" && !controls.length) return "This model follows a picture of edges or depths: give it one.";
   if (controls.length && taken.controlnets.length > 1 && controls.length !== taken.controlnets.length)
     return `Each of the ${taken.controlnets.length} ControlNets follows a picture: give one for each, or none.`;
   return "";
 }
-export const hasPictures = () => Boolean(init || controls.length || references.length);
-export function addPictures(form) {
+
+const ofRequest = () => [init, init && mask, ...references, ...controls].filter(Boolean);
+
+// The form's fields and files: [name, value] or [name, blob, file name] each. Empty without pictures.
+export async function pictureFields() {
+  const all = ofRequest(), fields = [];
+  const sent = await fitAll(all, limits);
+  const file = (name, one) => fields.push([name, sent[all.indexOf(one)].blob, sent[all.indexOf(one)].name]);
   if (init) {
-    form.append("init", init.blob, init.name);
-    form.append("strength", $("strength").value);
+    file("init", init);
+    fields.push(["strength", $("strength").value]);
     if (mask) {
-      form.append("mask", mask.blob, mask.name);
-      form.append("mask_blur", $("mask_blur").value || "0");
-      if ($("padding_crop").value) form.append("padding_crop", $("padding_crop").value);
+      file("mask", mask);
+      fields.push(["mask_blur", $("mask_blur").value || "0"]);
+      if ($("padding_crop").value) fields.push(["padding_crop", $("padding_crop").value]);
     }
   }
   for (const one of references) {
-    form.append("reference[]", one.blob, one.name);
-    if (taken.reference_scales) form.append("reference_scale[]", one.scale);
+    file("reference[]", one);
+    if (taken.reference_scales) fields.push(["reference_scale[]", one.scale]);
   }
   controls.forEach((one, i) => {
-    form.append("control[]", one.blob, one.name);
-    if (netOf(i)) for (const name of ["scale", "from", "to"]) form.append(`control_${name}[]`, one[name]);
-    if (taken.controlnets.some((net) => net.modes)) form.append("control_mode[]", netOf(i).modes ? one.mode : 0);
+    file("control[]", one);
+    if (netOf(i)) for (const name of ["scale", "from", "to"]) fields.push([`control_${name}[]`, one[name]]);
+    if (taken.controlnets.some((net) => net.modes)) fields.push(["control_mode[]", netOf(i).modes ? one.mode : 0]);
   });
+  return fields;
 }
 
-// ---- LoRAs
-
-export const chosenLoras = () => [...$("loras").children]
-  .filter((row) => row.querySelector("[type=checkbox]").checked)
-  .map((row) => ({ name: row.dataset.name, scale: Number(row.querySelector("[type=number]").value) }));
-
-export function chooseLoras(chosen) {
-  for (const row of $("loras").children) {
-    const one = chosen.find(({ name }) => name === row.dataset.name);
-    row.querySelector("[type=checkbox]").checked = one !== undefined;
-    if (one) row.querySelector("[type=number]").value = one.scale;
-  }
-}
-
-function offerLoras(names) {
-  const chosen = chosenLoras();
-  $("loras-row").hidden = names.length === 0;
-  $("loras").replaceChildren(...names.map((name) => {
-    const row = document.createElement("li"), label = document.createElement("label");
-    const box = document.createElement("input"), weight = document.createElement("input");
-    row.dataset.name = name;
-    box.type = "checkbox";
-    label.append(box, ` ${name}`);
-    weight.type = "number";
-    weight.step = "0.05";
-    weight.value = 1;
-    weight.setAttribute("aria-label", `Weight of ${name}`);
-    weight.addEventListener("input", () => (box.checked = true));
-    row.append(label, weight);
-    return row;
-  }));
-  chooseLoras(chosen);
-}
-
-// ---- pictures
+// ---- changes
 
 function setInit(picture) {
   init = picture;
   mask = null;
   useDefaultStrength();
   showAll();
-  if (init) createImageBitmap(init.blob).then((bitmap) => onInit(bitmap.width, bitmap.height)).catch(() => {});
+  if (init) onInit(init.width, init.height);
 }
 
 function setMask(picture) {
@@ -144,7 +129,14 @@ function useDefaultStrength() {
   $("strength-shown").textContent = $("strength").value;
 }
 
+// ---- what is shown
+
+let notes = new Map();  // by picture
+const textOfNote = (picture) => notes.get(picture) ?? "";
+
 function showAll() {
+  const all = ofRequest(), plans = plan(all, limits);
+  notes = new Map(all.map((one, i) => [one, noteOf(one, plans[i])]));
   show("init", init, "the picture to start from");
   show("mask", mask, mask?.share ? `the mask, ${Math.round(100 * mask.share)} % of the picture` : "the mask");
   $("strength-row").hidden = !init;
@@ -162,58 +154,68 @@ function showAll() {
 // Lists of pictures, each with its settings.
 function showList(id, pictures, what, numbersOf) {
   $(id).replaceChildren(...pictures.map((picture, i) => {
-    const row = document.createElement("li"), image = document.createElement("img"), remove = document.createElement("button");
-    image.alt = `${what} ${i + 1}: ${picture.name}`;
+    const image = make("img", { alt: `${what} ${i + 1}: ${picture.name}` });
     image.src = URL.createObjectURL(picture.blob);
     image.onload = () => URL.revokeObjectURL(image.src);
-    remove.type = "button";
-    remove.textContent = "Remove";
-    remove.setAttribute("aria-label", `Remove ${what} ${i + 1}`);
-    remove.addEventListener("click", () => {
+    const remove = button("Remove", `Remove ${what} ${i + 1}`, () => {
       pictures.splice(i, 1);
       showAll();
     });
-    row.append(image, ...numbersOf(i).map((number) => numberOf(picture, number, `${what} ${i + 1}`)), remove);
-    return row;
+    const note = make("p", { className: "hint", textContent: textOfNote(picture) });
+    note.hidden = !note.textContent;
+    return make("li", {}, image, ...numbersOf(i).map((number) => numberOf(picture, number, `${what} ${i + 1}`)), remove, note);
   }));
 }
 
 function numberOf(picture, { name, text, ...range }, what) {
-  const label = document.createElement("label"), input = document.createElement("input");
-  label.className = "number";
-  input.type = "number";
-  for (const [key, value] of Object.entries(range)) input[key] = value;
-  input.value = picture[name];
-  input.setAttribute("aria-label", `${text} of ${what}`);
+  const input = make("input", { type: "number", ...range, value: picture[name], "aria-label": `${text} of ${what}` });
   input.addEventListener("input", () => (picture[name] = Number(input.value)));
-  label.append(text, input);
-  return label;
+  return make("label", { className: "number" }, text, input);
 }
 
 function show(id, picture, text) {
-  const image = $(`${id}-picture`);
-  if (image.src) URL.revokeObjectURL(image.src);
+  const image = $(`${id}-picture`), note = $(`${id}-note`);
   image.hidden = $(`${id}-remove`).hidden = !picture;
   image.alt = picture ? text : "";
-  if (picture) image.src = URL.createObjectURL(picture.blob);
-  else image.removeAttribute("src");
+  showBlob(image, picture?.blob);
+  note.textContent = textOfNote(picture);
+  note.hidden = !note.textContent;
 }
 
-const filesOf = (input) => {
-  const pictures = [...input.files].map((file) => ({ blob: file, name: file.name }));
+// ---- input
+
+const attempt = (work) => work.catch((error) => complain(error.message));
+
+async function chosenFiles(input) {
+  const files = [...input.files], pictures = [];
   input.value = "";  // allows choosing the same file again
+  for (const file of files) pictures.push(await read(file, file.name));
   return pictures;
-};
-$("init-file").addEventListener("change", (event) => setInit(filesOf(event.target)[0] ?? null));
-$("mask-file").addEventListener("change", (event) => setMask(filesOf(event.target)[0] ?? null));
-$("controls-file").addEventListener("change", (event) => addControls(filesOf(event.target)));
-$("references-file").addEventListener("change", (event) => addReferences(filesOf(event.target)));
+}
+const onFiles = (id, act) => $(id).addEventListener("change", (event) =>
+  attempt(chosenFiles(event.target).then((pictures) => pictures.length && act(pictures))));
+onFiles("init-file", ([one]) => setInit(one));
+onFiles("mask-file", ([one]) => setMask(one));
+onFiles("controls-file", addControls);
+onFiles("references-file", addReferences);
 $("init-remove").addEventListener("click", () => setInit(null));
 $("mask-remove").addEventListener("click", () => setMask(null));
 $("strength").addEventListener("input", () => ($("strength-shown").textContent = $("strength").value));
-$("paint-mask").addEventListener("click", async () => {
+
+// A mask of a picture that is scaled is painted in the size that is sent: canvases have limits as well.
+async function paintMask() {
+  const [size] = plan([init, { ...init, blob: new Blob() }], limits);
+  if (size.isScaled) {
+    const [small] = await fitAll([{ ...init, blob: init.blob }], { ...limits, input_pixels: size.width * size.height });
+    const note = noteOf(init, size);
+    init = { ...init, ...await read(small.blob, small.name), note: note.replace(/ The result.*/, "") };
+    mask = null;
+    showAll();
+  }
   const painted = await openMask(init.blob, mask?.strokes).catch(() => {
-    $("error").textContent = "the browser cannot show the picture to start from";
+    throw new Error("the browser cannot show the picture to start from");
   });
-  if (painted !== undefined) setMask(painted ? { ...painted, name: "mask.png" } : null);
-});
+  if (painted === undefined) return;
+  setMask(painted && { ...painted, name: "mask.png", width: init.width, height: init.height, isLossy: false, note: "" });
+}
+$("paint-mask").addEventListener("click", () => attempt(paintMask()));

@@ -1,39 +1,20 @@
-// Requests to the server, and the events of its jobs.
-
-const $ = (id) => document.getElementById(id);
-
-// Browsers that block storage throw at the name alone: then nothing outlives the page.
-const storage = (name) => {
-  try {
-    return window[name];
-  } catch {
-    return {};
-  }
-};
-export const local = storage("localStorage"), session = storage("sessionStorage");
-
-// Without room nothing is remembered, and the page works on.
-export function remember(name, value) {
-  try {
-    local[name] = value;
-  } catch (error) {
-    console.debug(error);
-  }
-}
+// Requests to the server, and the events of its jobs. Addresses are relative to the page's: it may be
+// served below a path.
+import { $ } from "./dom.js";
+import { session } from "./storage.js";
 
 export const unreachable = "the server cannot be reached";
-// The page may stand below a path, where addresses begin.
-const base = new URL(".", document.baseURI).pathname.replace(/\/$/, "");
-export const reach = (path, options) => fetch(base + path, options).catch(() => {
+export const reach = (path, options) => fetch(path, options).catch(() => {
   throw new Error(unreachable);
 });
 
 export async function ask(path, options = {}) {
   const headers = { ...options.headers };
-  if (session.key) headers.authorization = `Bearer ${session.key}`;
+  const key = session.read("api-key");
+  if (key) headers.authorization = `Bearer ${key}`;
   const response = await reach(path, { ...options, headers });
   if (response.status === 401) {
-    await askForKey();
+    await askForKey(key);
     return ask(path, options);
   }
   if (response.ok) return response;
@@ -44,13 +25,21 @@ export async function ask(path, options = {}) {
   throw error;
 }
 
+export const askJson = async (path, options) => (await ask(path, options)).json();
+
+export const post = (path, body) => askJson(path,
+  { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) });
+
 let keyAsked = null;
-function askForKey() {
+function askForKey(refused) {
+  // Another request may have been given a key meanwhile.
+  if (!keyAsked && session.read("api-key") !== refused) return Promise.resolve();
   keyAsked ??= new Promise((resolve) => {
     const dialog = $("ask-key");
-    $("key-wrong").hidden = !session.key;
+    $("key-wrong").hidden = !refused;
     dialog.addEventListener("close", () => {
-      session.key = $("key").value;
+      // HTTP takes only these characters; others are not in any key.
+      session.write("api-key", $("key").value.replace(/[^\x20-\x7e]/g, "").trim());
       keyAsked = null;
       resolve();
     }, { once: true });
@@ -61,28 +50,36 @@ function askForKey() {
 
 export const isOver = (state) => ["done", "failed", "cancelled"].includes(state);
 
+function eventOf(block) {
+  const event = Object.fromEntries(block.split("\n").filter((line) => !line.startsWith(":"))
+    .map((line) => [line.slice(0, line.indexOf(":")), line.slice(line.indexOf(":") + 1).trim()]));
+  return event.event ? { name: event.event, id: event.id, ...JSON.parse(event.data) } : null;
+}
+
+// The events of one connection.
+async function* eventsOfStream(body) {
+  const reader = body.pipeThrough(new TextDecoderStream()).getReader();
+  for (let text = ""; ;) {
+    const { value, done } = await reader.read();
+    if (done) return;
+    text += value;
+    const blocks = text.split("\n\n");
+    text = blocks.pop();
+    for (const event of blocks.map(eventOf)) if (event) yield event;
+  }
+}
+
 // The events of a job, resumed across broken connections.
 export async function* eventsOf(id) {
   let last = 0;
   for (let failures = 0; failures < 20;) {
     try {
-      const response = await ask(`/v1/jobs/${id}/events`, { headers: { "last-event-id": `${last}` } });
-      const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
-      for (let text = ""; ;) {
-        const { value, done } = await reader.read();
-        if (done) break;
-        text += value;
-        const blocks = text.split("\n\n");
-        text = blocks.pop();
-        for (const block of blocks) {
-          const event = Object.fromEntries(block.split("\n").filter((line) => !line.startsWith(":"))
-            .map((line) => [line.slice(0, line.indexOf(":")), line.slice(line.indexOf(":") + 1).trim()]));
-          if (!event.event) continue;
-          failures = 0;
-          last = event.id;
-          yield { name: event.event, ...JSON.parse(event.data) };
-          if (isOver(event.event)) return;
-        }
+      const response = await ask(`v1/jobs/${id}/events`, { headers: { "last-event-id": `${last}` } });
+      for await (const event of eventsOfStream(response.body)) {
+        failures = 0;
+        last = event.id;
+        yield event;
+        if (isOver(event.name)) return;
       }
     } catch (error) {
       if (error.status === 404) throw error;

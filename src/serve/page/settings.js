@@ -34,7 +34,7 @@ export async function settingsOf(file) {
     reader.readAsDataURL(file);
   });
   const headers = { "content-type": "application/json" };
-  const answer = await ask("/sdapi/v1/png-info", { method: "POST", headers, body: JSON.stringify({ image }) });
+  const answer = await ask("sdapi/v1/png-info", { method: "POST", headers, body: JSON.stringify({ image }) });
   const { items } = await answer.json();
   return items.steps === undefined ? {} : items;
 }

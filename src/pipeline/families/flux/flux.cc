@@ -39,6 +39,7 @@ class FluxFamily : public PatchFamily {
   std::unique_ptr<const TextEncoders> load_text(const fs::path& folder, at::Device device,
                                                 const WeightsOf& weights_of,
                                                 const Warn& warn) const override;
+  std::vector<PromptReader> prompt_readers() const override { return flux_prompt_readers(); }
 
   EmbedPicture load_picture_embedder(const WeightsOf& weights_of) const override {
     return load_flux_redux(*configs_.redux, parts(Part::Role::kPicture), weights_of);

@@ -6,6 +6,12 @@
 
 namespace braid {
 
+std::vector<PromptReader> flux_prompt_readers() {
+  return {
+      {.encoder = "CLIP", .tokenizer = "tokenizer", .limit = PromptReader::Limit::kTokenizer},
+      {.encoder = "T5", .tokenizer = "tokenizer_2", .reads = PromptReader::Reads::kSecondPrompt}};
+}
+
 FluxText::FluxText(const std::filesystem::path& folder, at::Device device, Paged<Clip> clip,
                    Paged<T5> t5)
     : device_(device),

@@ -9,6 +9,8 @@
 
 namespace braid {
 
+std::vector<PromptReader> flux_prompt_readers();
+
 class FluxText : public TextEncoders {
  public:
   // `folder` holds the tokenizers.

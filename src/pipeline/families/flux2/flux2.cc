@@ -79,6 +79,9 @@ class Flux2Family : public PatchFamily {
   std::unique_ptr<const TextEncoders> load_text(const fs::path& folder, at::Device device,
                                                 const WeightsOf& weights_of,
                                                 const Warn& warn) const override;
+  std::vector<PromptReader> prompt_readers() const override {
+    return flux2_prompt_readers(configs_.kind);
+  }
 
   // The autoencoder packs the patches: each position of its latents [B 4Z H/2 W/2] is a token.
   std::vector<std::int64_t> latent_shape(PictureSize size) const override {

@@ -23,10 +23,20 @@ std::string without_pictures(std::string text) {
   return text;
 }
 
+std::string chat_for(Flux2Kind kind, const std::string& prompt) {
+  return kind == Flux2Kind::kDev ? mistral_chat(kFlux2SystemMessage, without_pictures(prompt))
+                                 : qwen3_chat(prompt, Thinking::kSkipped);
+}
+
 }  // namespace
 
 HiddenStates flux2_states(Flux2Kind kind) {
   return kind == Flux2Kind::kDev ? HiddenStates{10, 20, 30} : HiddenStates{9, 18, 27};
+}
+
+std::vector<PromptReader> flux2_prompt_readers(Flux2Kind kind) {
+  return {{.tokenizer = "tokenizer",
+           .chat = [kind](const std::string& prompt) { return chat_for(kind, prompt); }}};
 }
 
 Flux2Text::Flux2Text(Flux2Kind kind, const std::filesystem::path& tokenizer, at::Device device,
@@ -40,14 +50,9 @@ Flux2Text::Flux2Text(Flux2Kind kind, const std::filesystem::path& tokenizer, at:
   warn_of_other_template(tokenizer, chat, warn);
 }
 
-std::string Flux2Text::chat_of(const std::string& prompt) const {
-  return kind_ == Flux2Kind::kDev ? mistral_chat(kFlux2SystemMessage, without_pictures(prompt))
-                                  : qwen3_chat(prompt, Thinking::kSkipped);
-}
-
 // The transformer sees the hidden states of padding, too.
 Condition Flux2Text::encode(const Prompt& prompt, int max_sequence_length, const Warn& warn) const {
-  const auto encoding = tokenizer_->encode(chat_of(prompt.text), max_sequence_length);
+  const auto encoding = tokenizer_->encode(chat_for(kind_, prompt.text), max_sequence_length);
   if (encoding.truncated && warn)
     warn(text_of("the prompt is longer than the ", max_sequence_length,
                  " tokens that the text encoder reads: its end is ignored"));

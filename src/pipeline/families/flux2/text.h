@@ -5,12 +5,15 @@
 #include "pipeline/families/chat_tokens.h"
 #include "pipeline/families/flux2/flux2.h"
 #include "pipeline/families/paged.h"
+#include "pipeline/families/prompt_tokens.h"
 #include "text/tokenizer.h"
 
 namespace braid {
 
 // The text encoder's hidden states that form the embedded prompt.
 HiddenStates flux2_states(Flux2Kind kind);
+
+std::vector<PromptReader> flux2_prompt_readers(Flux2Kind kind);
 
 class Flux2Text : public TextEncoders {
  public:
@@ -21,8 +24,6 @@ class Flux2Text : public TextEncoders {
   Condition encode(const Prompt& prompt, int max_sequence_length, const Warn& warn) const override;
 
  private:
-  std::string chat_of(const std::string& prompt) const;
-
   Flux2Kind kind_;
   at::Device device_;
   std::unique_ptr<const Tokenizer> tokenizer_;

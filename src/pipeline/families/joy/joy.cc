@@ -28,6 +28,7 @@ class JoyFamily : public PatchFamily {
   std::unique_ptr<const TextEncoders> load_text(const fs::path& folder, at::Device device,
                                                 const WeightsOf& weights_of,
                                                 const Warn& warn) const override;
+  std::vector<PromptReader> prompt_readers() const override { return joy_prompt_readers(configs_); }
 
   Tensor draw_for_step(Generators generators, PictureSize size,
                        const DenoiserInput& in) const override;

@@ -21,6 +21,16 @@ const ChatTokens kJoyChat{
 
 }  // namespace
 
+// Without pictures: how many tokens those have is not known before they are prepared.
+std::vector<PromptReader> joy_prompt_readers(const JoyConfigs& configs) {
+  const bool is_edit = configs.kind == JoyKind::kEdit;
+  return {{.tokenizer = "tokenizer",
+           .chat = [](const std::string& prompt) { return joy_chat(prompt, 0); },
+           .unseen = kSystemTokens,
+           .most = is_edit ? configs.max_plain_tokens : 0,
+           .keeps = is_edit ? PromptReader::Keeps::kBeginning : PromptReader::Keeps::kEnd}};
+}
+
 JoyText::JoyText(const JoyConfigs& configs, const fs::path& folder, at::Device device,
                  Paged<Qwen3Vl> model)
     : kind_(configs.kind),

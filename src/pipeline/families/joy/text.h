@@ -9,6 +9,8 @@
 
 namespace braid {
 
+std::vector<PromptReader> joy_prompt_readers(const JoyConfigs& configs);
+
 class JoyText : public TextEncoders {
  public:
   // Throws InputError if the tokenizer lacks a token of the chat.

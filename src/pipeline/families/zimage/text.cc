@@ -11,7 +11,13 @@ namespace {
 const ChatTokens kQwen{.tokens = {"<|im_start|>", "<|im_end|>"},
                        .template_says = {"<|im_start|>", "<|im_end|>", "assistant"}};
 
+std::string chat_of(const std::string& prompt) { return qwen3_chat(prompt, Thinking::kAllowed); }
+
 }  // namespace
+
+std::vector<PromptReader> zimage_prompt_readers() {
+  return {{.tokenizer = "tokenizer", .chat = chat_of}};
+}
 
 ZImageText::ZImageText(const std::filesystem::path& tokenizer, at::Device device,
                        Paged<CausalLm> model, const Warn& warn)
@@ -22,8 +28,7 @@ ZImageText::ZImageText(const std::filesystem::path& tokenizer, at::Device device
 
 Condition ZImageText::encode(const Prompt& prompt, int max_sequence_length,
                              const Warn& warn) const {
-  const auto encoding =
-      tokenizer_->encode(qwen3_chat(prompt.text, Thinking::kAllowed), max_sequence_length);
+  const auto encoding = tokenizer_->encode(chat_of(prompt.text), max_sequence_length);
   if (encoding.truncated && warn)
     warn(text_of("the prompt is longer than the ", max_sequence_length,
                  " tokens that the text encoder reads: its end is ignored"));

@@ -4,12 +4,15 @@
 #include "models/causal_lm/model.h"
 #include "pipeline/families/chat_tokens.h"
 #include "pipeline/families/paged.h"
+#include "pipeline/families/prompt_tokens.h"
 #include "text/tokenizer.h"
 
 namespace braid {
 
 // The embedded state is the one before the last layer, which is not loaded.
 inline const HiddenStates kZImageStates = {-2};
+
+std::vector<PromptReader> zimage_prompt_readers();
 
 class ZImageText : public TextEncoders {
  public:

@@ -44,6 +44,7 @@ class ZImageFamily : public PatchFamily {
   std::unique_ptr<const TextEncoders> load_text(const fs::path& folder, at::Device device,
                                                 const WeightsOf& weights_of,
                                                 const Warn& warn) const override;
+  std::vector<PromptReader> prompt_readers() const override { return zimage_prompt_readers(); }
 
   Tensor pack(const Tensor& latents_BZHW) const override {
     return channels_last(pack_patches(latents_BZHW), latents_BZHW.size(1));

@@ -1,0 +1,60 @@
+// How many tokens prompts have, for pages that show it while they are typed.
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "serve/api/api.h"
+#include "serve/api_error.h"
+
+namespace braid::serve {
+namespace {
+
+constexpr std::size_t kLongestText = 1 << 17;  // bytes: 32,000 characters of any kind
+
+struct CountedPrompt {
+  std::string text, second, negative;
+  int max_sequence_length = 0;
+};
+
+Json counts_json(const Backend& backend, const std::string& text, const std::string& second,
+                 int max_sequence_length, const std::string& param) {
+  auto json = Json::array();
+  try {
+    for (const auto& one : backend.count_tokens(text, second, max_sequence_length))
+      json.push_back({{"encoder", one.encoder},
+                      {"tokens", one.tokens},
+                      {"limit", one.limit},
+                      {"cut", one.cut}});
+  } catch (const InputError& error) {
+    refuse(param, error.what());
+  }
+  return json;
+}
+
+// The first count of a model reads its tokenizers, so this is done beside the reading of requests.
+Answer count_tokens(const ApiContext& context, const HttpRequest& http,
+                    const std::vector<std::string>&) {
+  auto fields = fields_of(http, context);
+  const auto& backend = read_model(fields, context.service.backends());
+  if (!backend.count_tokens)
+    throw ApiError(404, "this model's tokens cannot be counted", "not_found");
+  const auto& info = backend.info;
+  CountedPrompt counted{
+      .text = fields.text("prompt", kLongestText).value_or(""),
+      .second = fields.text("prompt_2", kLongestText).value_or(""),
+      .negative = fields.text("negative_prompt", kLongestText).value_or(""),
+      .max_sequence_length = int(fields.integer({"max_sequence_length"}, 1, info.max_text_tokens)
+                                     .value_or(info.max_sequence_length))};
+  fields.finish();
+  return {.rest = [&backend, counted = std::move(counted)]() -> Answer {
+    const auto most = counted.max_sequence_length;
+    return json_answer(
+        {{"prompt", counts_json(backend, counted.text, counted.second, most, "prompt")},
+         {"negative_prompt", counts_json(backend, counted.negative, "", most, "negative_prompt")}});
+  }};
+}
+
+}  // namespace
+
+std::vector<Route> tokens_routes() { return {{"POST", "/v1/tokens", count_tokens}}; }
+
+}  // namespace braid::serve

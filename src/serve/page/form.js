@@ -1,0 +1,178 @@
+// The form: settings within what the server and the model take, remembered for the next visit.
+import { $, complain } from "./dom.js";
+import { chooseLoras, chosenLoras, lorasOfText, offerLoras } from "./loras.js";
+import { offerPictures } from "./pictures.js";
+import { askJson } from "./server.js";
+import { shapes, sizeLike, sizeOfRatio } from "./size.js";
+import { local } from "./storage.js";
+import { countFor } from "./tokens.js";
+
+export const user = local.read("user") ?? crypto.getRandomValues(new Uint32Array(4)).join("-");
+local.write("user", user);
+
+let capabilities = null;  // of the chosen model
+let anySeed = true;
+export const offered = () => capabilities;
+
+// ---- what the model takes
+
+const rememberedSettings = () => JSON.parse(local.read("settings") ?? "{}");
+
+// Settings that mean something else to another model.
+const ofTheModel = ["steps", "guidance", "true_cfg", "max_sequence_length"];
+
+const capabilitiesOf = (model) => askJson(`v1/capabilities?model=${encodeURIComponent(model)}`);
+
+// Prompts stay: they may be typed while the model is loaded.
+export async function beginForm() {
+  await offerModel(local.read("model") ?? "");
+  const { model, loras, prompt, negative_prompt, ...settings } = rememberedSettings();
+  if (model !== capabilities.model) for (const name of ofTheModel) delete settings[name];
+  fill({ ...capabilities.defaults, ...settings });
+  chooseLoras(loras ?? []);
+  $("settings").disabled = $("make").disabled = false;
+}
+
+// True if the server still offers the same.
+export const isSameOffer = () => capabilitiesOf(capabilities.model)
+  .then((now) => JSON.stringify(now) === JSON.stringify(capabilities), () => false);
+
+// Fits the form to the named model, or to the first one if there is no such model.
+async function offerModel(name) {
+  const first = await askJson("v1/capabilities");
+  capabilities = name !== first.model && first.models.includes(name) ? await capabilitiesOf(name) : first;
+  const { limits } = capabilities;
+  $("models").replaceChildren(...first.models.map((one) => new Option(one, one, false, one === capabilities.model)));
+  $("models-row").hidden = first.models.length < 2;
+  $("model").textContent = `${capabilities.model} (${capabilities.family})`;
+  for (const side of ["width", "height"]) {
+    $(side).step = $(side).min = limits.size_multiple;
+    $(side).max = limits.largest_side;
+  }
+  $("steps").max = limits.steps;
+  $("n").max = limits.pictures;
+  $("max_sequence_length").max = limits.max_sequence_length;
+  $("guidance-row").hidden = capabilities.guidance === "none";
+  offerNegative();
+  offerPictures(capabilities, (width, height) => useSize(sizeLike(width, height, capabilities)));
+  offerLoras(capabilities.loras ?? []);
+  countFor(capabilities);
+}
+
+// Where the negative prompt needs a scale of its own, both are rarely used and explained under "More".
+function offerNegative() {
+  const isRare = capabilities.guidance === "embedded_or_true";
+  $("negative-row").hidden = !capabilities.negative_prompt;
+  $("true-cfg-row").hidden = !isRare;
+  if (isRare) $("more").querySelector("summary").after($("negative-row"));
+  else $("tokens").after($("negative-row"));
+}
+
+async function changeModel(name) {
+  await offerModel(name);
+  local.write("model", name);
+  const { steps, guidance, max_sequence_length } = capabilities.defaults;
+  fill({ steps, guidance, max_sequence_length, true_cfg: 1 });
+  rememberForm();
+}
+$("models").addEventListener("change", () =>
+  changeModel($("models").value).catch((error) => complain(error.message)));
+
+// ---- sizes
+
+export function useSize(size) {
+  if (!size) return;
+  $("width").value = size.width;
+  $("height").value = size.height;
+  showShape();
+  rememberForm();
+}
+
+function showShape() {
+  for (const [name, ratio] of Object.entries(shapes)) {
+    const size = capabilities && sizeOfRatio(ratio, capabilities);
+    const isIt = size && Number($("width").value) === size.width && Number($("height").value) === size.height;
+    $(`shape-${name}`).setAttribute("aria-pressed", Boolean(isIt));
+  }
+}
+for (const [name, ratio] of Object.entries(shapes))
+  $(`shape-${name}`).addEventListener("click", () => useSize(sizeOfRatio(ratio, capabilities)));
+$("swap").addEventListener("click", () => useSize({ width: $("height").value, height: $("width").value }));
+for (const side of ["width", "height"]) $(side).addEventListener("input", showShape);
+
+// ---- values
+
+const remembered = ["prompt", "negative_prompt", "width", "height", "steps", "guidance", "true_cfg",
+  "max_sequence_length", "n"];
+
+function fill(settings) {
+  for (const name of remembered) if (settings[name] !== undefined) $(name).value = settings[name];
+  if (settings.seed !== undefined) useSeed(settings.seed);
+  showShape();
+  // Nothing that has an effect is out of sight.
+  if ($("negative_prompt").value && !$("true-cfg-row").hidden) $("more").open = true;
+}
+export const fillRemembered = () => fill(rememberedSettings());
+
+// The settings of a picture's text. Those it does not name take their defaults.
+export async function fillFrom(settings) {
+  if (!capabilities) return complain("the model is still being loaded");
+  if (settings.model !== capabilities.model && capabilities.models.includes(settings.model))
+    await changeModel(settings.model);
+  const [width, height] = (settings.size ?? "").split("x");
+  fill({ negative_prompt: "", true_cfg: 1, ...settings, ...(height ? { width, height } : {}) });
+  chooseLoras(lorasOfText(settings.lora ?? ""));
+  rememberForm();
+  countFor(capabilities);
+  $("prompt").focus();
+}
+
+export function rememberForm() {
+  const prompts = { prompt: $("prompt").value, negative_prompt: $("negative_prompt").value };
+  if (!capabilities) return local.write("settings", JSON.stringify({ ...rememberedSettings(), ...prompts }));
+  const settings = Object.fromEntries(remembered.map((name) => [name, $(name).value]));
+  local.write("settings", JSON.stringify(
+    { ...settings, seed: anySeed ? "" : $("seed").value, loras: chosenLoras(), model: capabilities.model }));
+}
+for (const kind of ["input", "change"]) $("form").addEventListener(kind, rememberForm);
+
+export function useSeed(seed) {
+  anySeed = seed === "";
+  $("seed").value = seed;
+  $("dice").setAttribute("aria-pressed", anySeed);
+}
+$("seed").addEventListener("input", () => useSeed($("seed").value));
+$("dice").addEventListener("click", () => {
+  useSeed(anySeed ? String(Math.floor(Math.random() * 2 ** 32)) : "");
+  rememberForm();
+});
+
+// A negative prompt does nothing without true guidance, so turn that on if it has its own scale.
+$("negative_prompt").addEventListener("input", () => {
+  if ($("true_cfg").value === "1") $("true_cfg").value = 4;
+});
+
+export function settingsOfForm() {
+  const settings = { prompt: $("prompt").value };
+  for (const name of ["width", "height", "steps", "n"]) settings[name] = Number($(name).value);
+  if (capabilities.guidance !== "none") settings.guidance = Number($("guidance").value);
+  if (capabilities.negative_prompt && $("negative_prompt").value) {
+    settings.negative_prompt = $("negative_prompt").value;
+    if (capabilities.guidance === "embedded_or_true") settings.true_cfg = Number($("true_cfg").value);
+  }
+  if ($("max_sequence_length").value) settings.max_sequence_length = Number($("max_sequence_length").value);
+  if (!anySeed && $("seed").value) settings.seed = $("seed").value;
+  if (capabilities.models.length > 1) settings.model = capabilities.model;
+  const loras = chosenLoras();
+  if (loras.length) settings.lora = loras;
+  return settings;
+}
+
+// The field that the server complains of, in sight.
+export function focusField(param) {
+  const { elements } = $("form");
+  const field = elements[param] ?? elements[`${param}-file`] ?? elements[`${param}s-file`];
+  if (!field) return;
+  if ($("more").contains(field)) $("more").open = true;
+  field.focus();
+}

@@ -1,0 +1,54 @@
+// Orders jobs, and makes a picture again with another seed.
+import { offered, user } from "./form.js";
+import { lorasOfText } from "./loras.js";
+import { askJson, post } from "./server.js";
+
+const sent = new Map();  // by job: what was ordered in this visit, with the pictures that it brought
+
+// Pictures are sent as files; the browser sets the content type.
+function formOf(settings, fields) {
+  const form = new FormData();
+  for (const [name, value] of Object.entries(settings))
+    form.append(name, typeof value === "object" ? JSON.stringify(value) : value);
+  for (const field of fields) form.append(...field);
+  return form;
+}
+
+// `fields` are those of pictureFields(). Resolves to the job.
+export async function order(settings, fields) {
+  const whole = { ...settings, user, previews: true };
+  const job = fields.length ? await askJson("v1/jobs", { method: "POST", body: formOf(whole, fields) })
+    : await post("v1/jobs", whole);
+  sent.set(job.id, { settings, fields });
+  return job;
+}
+
+const numbers = ["steps", "guidance", "max_sequence_length", "true_cfg", "guidance_rescale", "cfg_norm_cap", "cfg_until"];
+const isPicture = (name) => /^(init|mask|(reference|control)(_\d+)?)$/.test(name);
+
+// What to order for the settings in a picture's text.
+export function settingsOfText(text, capabilities) {
+  const [width, height] = (text.size ?? "").split("x").map(Number);
+  const settings = { prompt: text.prompt ?? "", ...(height && { width, height }) };
+  for (const name of ["prompt_2", "negative_prompt"]) if (text[name]) settings[name] = text[name];
+  for (const name of numbers) if (text[name] !== undefined) settings[name] = Number(text[name]);
+  if (capabilities.guidance === "none") delete settings.guidance;
+  if (capabilities.models.length > 1)
+    settings.model = capabilities.models.includes(text.model) ? text.model : capabilities.model;
+  const loras = lorasOfText(text.lora ?? "").filter(({ name }) => capabilities.loras?.includes(name));
+  if (loras.length) settings.lora = loras;
+  return settings;
+}
+
+// The same again, with a seed of the server's choice. `id` is "JOB/NUMBER".
+export async function orderAgain(id, text) {
+  const known = sent.get(id?.split("/")[0]);
+  if (known) {
+    const { seed, ...settings } = known.settings;
+    return order({ ...settings, n: 1 }, known.fields);
+  }
+  if (!offered()) throw new Error("the model is still being loaded");
+  if (Object.keys(text).some(isPicture))
+    throw new Error("this picture was made from others that the page no longer has: give them again, and use its settings");
+  return order({ ...settingsOfText(text, offered()), n: 1 }, []);
+}

@@ -1,0 +1,55 @@
+// The picture that is being made, or was made last, in the middle of the page.
+import { offerActions } from "./actions.js";
+import { $, showBlob } from "./dom.js";
+import { viewPicture } from "./gallery.js";
+import { readSettings } from "./settings.js";
+
+let finished = null;  // the newest picture: { id, blob, settings }
+
+function showPicture(blob, prompt, isRough) {
+  showBlob($("picture"), blob);
+  $("picture").alt = isRough ? `Preview of: ${prompt}` : prompt || "a picture without a prompt";
+  $("picture").className = isRough ? "rough" : "";
+  $("picture").hidden = false;
+  $("enlarge").disabled = isRough;
+  $("empty").hidden = true;
+  $("picture-actions").hidden = isRough;
+}
+
+export function showPreview(blob, prompt) {
+  showPicture(blob, prompt, true);
+  caption(prompt);
+}
+
+function caption(text) {
+  $("caption").textContent = text;
+  $("caption").title = text;
+}
+
+// Replaces a preview that did not become a picture.
+export function showFinished() {
+  if (finished) showPicture(finished.blob, finished.settings.prompt, false);
+  else $("picture").hidden = $("picture-actions").hidden = $("enlarge").disabled = true;
+  $("empty").hidden = finished !== null;
+  caption(finished ? `${finished.settings.prompt} (seed ${finished.settings.seed})` : "");
+}
+export const isRough = () => $("picture").className === "rough";
+
+export async function showMade(id, blob, prompt, seed) {
+  const settings = await readSettings(blob).catch(() => ({}));
+  finished = { id, blob, settings: { prompt, seed, ...settings } };
+  showFinished();
+}
+
+// ---- what the server says of the job
+
+export function showNotices(texts) {
+  $("notices").replaceChildren(...texts.map((text) => {
+    const item = document.createElement("li");
+    item.textContent = `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? "" : "."}`;
+    return item;
+  }));
+}
+
+$("enlarge").addEventListener("click", () => finished && viewPicture(finished.id));
+offerActions($("picture-actions"), () => finished);
