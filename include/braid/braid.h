@@ -27,16 +27,19 @@
 namespace braid {
 
 struct PipelineOptions {
-  // A model directory in the diffusers layout, or a single-file transformer (.safetensors, .gguf).
+  // A model directory in the diffusers layout, a single-file transformer or a checkpoint with all
+  // parts (.safetensors, .gguf), the folder of a trained transformer, or a name in Hugging Face's
+  // cache: "org/name", "org/name@revision".
   std::filesystem::path model;
-  // Directory of the other parts for a single-file transformer; otherwise not read.
+  // Directory of the other parts for a single-file transformer, or a name in `published`; otherwise
+  // not read.
   std::filesystem::path components = {};
   // A folder of model directories without weights, such as Braid's models/published. A single file
   // given without `components` uses the directory whose shapes match it.
   std::filesystem::path published = {};
   // ComfyUI's folder or its models folder. `model` may then name a file there, or be empty if there
   // is only one; `adapters` may name its loras. Text encoders and the autoencoder that are not
-  // given are looked up there: the largest file that fits.
+  // given are looked up there: the likeliest file that fits, by name, then by size.
   std::filesystem::path comfy = {};
   // Single weight files that replace the directory's: text encoders, autoencoder.
   std::vector<std::filesystem::path> text_encoder_files = {};

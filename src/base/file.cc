@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/foreign_file.h"
 
 namespace braid {
 namespace {
@@ -206,6 +207,12 @@ MappedFile::MappedFile(const std::filesystem::path& path) : path_(path) {
     require(at != MAP_FAILED, "cannot map ", path, ": ", reason());
     data_ = static_cast<const std::byte*>(at);
   }
+  try {
+    require_no_pointer(bytes(), path);
+  } catch (...) {
+    if (data_) ::munmap(const_cast<std::byte*>(data_), size_);
+    throw;
+  }
 }
 
 MappedFile::MappedFile(MappedFile&& other) noexcept { *this = std::move(other); }
@@ -259,6 +266,7 @@ std::string read_file(const std::filesystem::path& path, std::uint64_t max_bytes
           " were expected");
   std::string contents(size, '\0');
   contents.resize(read_up_to(fd.get(), 0, std::as_writable_bytes(std::span(contents)), path));
+  require_no_pointer(std::as_bytes(std::span(contents)), path);
   return contents;
 }
 

@@ -13,7 +13,8 @@ namespace braid {
 // A read-only mapping. Empty files map to an empty span. Move-only.
 class MappedFile {
  public:
-  explicit MappedFile(const std::filesystem::path& path);  // throws InputError naming the path
+  // Throws InputError naming the path, also for a Git LFS pointer in place of the file.
+  explicit MappedFile(const std::filesystem::path& path);
   MappedFile(MappedFile&& other) noexcept;
   MappedFile& operator=(MappedFile&& other) noexcept;
   MappedFile(const MappedFile&) = delete;
@@ -43,7 +44,8 @@ bool is_there(const std::filesystem::path& path);
 bool is_folder(const std::filesystem::path& path);
 bool is_file(const std::filesystem::path& path);
 
-// The whole file as text. Throws InputError if it cannot be read or is larger than `max_bytes`.
+// The whole file as text. Throws InputError if it cannot be read, is larger than `max_bytes` or is
+// a Git LFS pointer in place of the file.
 std::string read_file(const std::filesystem::path& path, std::uint64_t max_bytes = 256u << 20);
 
 // Everything up to the end, also of a pipe or device. Throws InputError naming `what`, such as "the

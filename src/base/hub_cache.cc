@@ -51,6 +51,7 @@ std::string folder_of_repository(std::string repository) {
 }
 
 fs::path without_slash(const fs::path& path) {
+  if (path.empty()) return path;
   const auto normal = fs::absolute(path).lexically_normal();
   return normal.has_filename() ? normal : normal.parent_path();
 }

@@ -2,10 +2,13 @@
 
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <span>
+#include <string_view>
 #include <vector>
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/foreign_file.h"
 
 namespace braid {
 namespace {
@@ -87,8 +90,15 @@ Json parse_json(std::string_view text, const std::string& source) {
   return std::move(builder.built);
 }
 
+// A page or message that was saved in place of the file says so itself.
 Json read_json(const std::filesystem::path& path) {
-  return parse_json(read_file(path), path.string());
+  const auto text = read_file(path);
+  const auto first = text.find_first_not_of(" \t\r\n");
+  const bool may_be_json =
+      first != text.npos && std::string_view("{[\"").find(text[first]) != std::string_view::npos;
+  const auto foreign = may_be_json ? "" : foreign_format(std::as_bytes(std::span(text)));
+  require(foreign.empty(), path.string(), " should hold JSON, it ", foreign);
+  return parse_json(text, path.string());
 }
 
 JsonObject read_json_object(const std::filesystem::path& path) {

@@ -38,12 +38,12 @@ FoundModel synthetic_model(const DeployOptions& asked) {
           .stored = at::kBFloat16};
 }
 
-FoundModel open_model(const DeployOptions& asked) {
+FoundModel open_model(const DeployOptions& asked, bool is_first) {
   if (!asked.synthetic.empty()) return synthetic_model(asked);
   require(std::all_of(asked.blocks.begin(), asked.blocks.end(), [](int n) { return n == 0; }),
           "numbers of blocks can be chosen for synthetic weights only");
-  auto options = with_files_found(asked.pipeline);
-  auto files = std::make_shared<const ModelFiles>(find_model(options));
+  auto options = with_files_found(asked.pipeline, is_first ? asked.say : Warn());
+  auto files = std::make_shared<const ModelFiles>(find_model(options, asked.needed));
   auto family = open_family(*files);
   const auto stored = files->open("transformer").dtype();
   return {std::move(options), std::move(files), std::move(family), stored};
@@ -52,10 +52,10 @@ FoundModel open_model(const DeployOptions& asked) {
 // Ranks that are processes report an unusable model together, in a world of their own, if its size
 // does not depend on the model.
 FoundModel open_together(const DeployOptions& asked, const std::optional<Launch>& launch) {
-  if (!launch) return open_model(asked);
+  if (!launch) return open_model(asked, true);
   const auto& layout = asked.pipeline.layout;
   try {
-    return open_model(asked);
+    return open_model(asked, launch->rank == 0);
   } catch (const InputError&) {
     if (layout.fit == Fit::kAuto || degrees_of(layout).product() != launch->size) throw;
     const auto refusal = std::current_exception();
@@ -212,7 +212,9 @@ Deployment deploy(const DeployOptions& asked, const Host& where) {
   return d;
 }
 
-Deployment deploy(const PipelineOptions& options) { return deploy({.pipeline = options}); }
+Deployment deploy(const PipelineOptions& options, const Warn& say) {
+  return deploy({.pipeline = options, .say = say});
+}
 
 PlanJob job_of(const Deployment& d, const Request& request) {
   auto job = job_of_family(d.family);

@@ -6,6 +6,7 @@
 
 #include "braid/braid.h"
 #include "pipeline/families/family.h"
+#include "pipeline/files/model_files.h"
 #include "pipeline/host.h"
 #include "pipeline/memory/stated.h"
 #include "pipeline/memory/temporary_pages.h"
@@ -28,6 +29,10 @@ struct DeployOptions {
   // A model known by name (list_of_named_models()): random weights of its shapes, instead of files.
   std::string synthetic = {};
   std::vector<int> blocks = {};  // for it, one count per kind; 0: all
+  // Whether the parts beside a single file's transformer must have weights, too.
+  WeightsNeeded needed = WeightsNeeded::kAll;
+  // Hears which files were chosen where several would do; of a launch, on the first rank.
+  Warn say = {};
 };
 
 struct Deployment {
@@ -62,7 +67,7 @@ struct Deployment {
 // files, no weights. Throws InputError. A launch's ranks refuse an unusable model together, where
 // their degrees are given: the first one speaks for them.
 Deployment deploy(const DeployOptions& asked, const Host& host = this_host());
-Deployment deploy(const PipelineOptions& options);
+Deployment deploy(const PipelineOptions& options, const Warn& say = {});
 
 // What the planner is asked about such a run. Surveys the model's tensors.
 PlanJob job_of(const Deployment& deployment, const Request& request);

@@ -126,7 +126,7 @@ std::unique_ptr<World> make_world(const Deployment& deployment,
 }
 
 Engine::Engine(const PipelineOptions& options, const Hooks& hooks, Measure measure)
-    : Engine(deploy(options), hooks, measure) {}
+    : Engine(deploy(options, hooks.warning), hooks, measure) {}
 
 Engine::Engine(Deployment deployment, const Hooks& hooks, Measure measure)
     : deployment_(std::move(deployment)),

@@ -6,7 +6,7 @@ namespace braid {
 
 class Pipeline::State {
  public:
-  State(const PipelineOptions& options, const Hooks& hooks) : engine(deploy(options), hooks) {}
+  State(const PipelineOptions& options, const Hooks& hooks) : engine(options, hooks) {}
 
   Engine engine;
 };

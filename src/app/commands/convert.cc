@@ -20,10 +20,12 @@ int convert_model(const ConvertFlags& flags) {
   StopSignals signals;
   ProgressDisplay display(display_on_standard_error(flags.verbosity == Verbosity::kQuiet));
   try {
-    convert(with_published(flags.options),
-            {.progress = [&](const Progress& p) { display.show(p); },
-             .warning = [&](const std::string& sentence) { display.say("warning: " + sentence); },
-             .stop = signals.token()});
+    convert(with_published(flags.options), {.progress = [&](const Progress& p) { display.show(p); },
+                                            .warning =
+                                                [&](const std::string& sentence) {
+                                                  display.say("warning: " + with_flags(sentence));
+                                                },
+                                            .stop = signals.token()});
   } catch (const Cancelled& cancelled) {
     display.clear();
     display.say(cancelled.what());

@@ -1,10 +1,13 @@
 #include "app/commands/deployments.h"
 
 #include <algorithm>
+#include <iostream>
 
 #include "app/files/bundled_model.h"
+#include "app/print/failure.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/hub_cache.h"
 #include "pipeline/engine.h"
 #include "serve/body/picture_request.h"
 
@@ -21,13 +24,22 @@ PipelineOptions fitted(PipelineOptions options) {
   return on_launched_ranks(std::move(options));
 }
 
+// Files were chosen that were not asked for by name.
+void say_choice(const std::string& choice) { std::cerr << "braid: " << with_flags(choice) << '\n'; }
+
 Deployment deployed_denoiser(PipelineOptions options, const StatedMemory& stated,
                              const std::string& synthetic, const std::vector<int>& blocks) {
   if (synthetic.empty()) options = with_bundled(std::move(options));
   return deploy({.pipeline = on_launched_ranks(std::move(options)),
                  .stated = stated,
                  .synthetic = synthetic,
-                 .blocks = blocks});
+                 .blocks = blocks,
+                 .say = say_choice});
+}
+
+bool is_in_hub(const std::filesystem::path& model) {
+  const auto name = hub_name(model.string());
+  return name && !find_in_hub(*name, hub_cache()).empty();
 }
 
 bool are_cpus(const std::vector<DeviceSpec>& devices) {
@@ -37,10 +49,12 @@ bool are_cpus(const std::vector<DeviceSpec>& devices) {
 
 }  // namespace
 
-Deployment deployed(const GenerateFlags& flags, const Request& request) {
+Deployment deployed(const GenerateFlags& flags, const Request& request,
+                    const std::function<void(const std::string&)>& say) {
   return deploy({.pipeline = fitted(with_bundled(flags.options)),
                  .stated = flags.stated,
-                 .request = request});
+                 .request = request,
+                 .say = say});
 }
 
 Deployment deployed(const ServeFlags& flags, const std::filesystem::path& model) {
@@ -54,7 +68,8 @@ Deployment deployed(const ServeFlags& flags, const std::filesystem::path& model)
   };
   return deploy({.pipeline = fitted(with_bundled(std::move(options))),
                  .stated = flags.stated,
-                 .typical = typical});
+                 .typical = typical,
+                 .say = say_choice});
 }
 
 Deployment deployed(const VerifyFlags& flags) {
@@ -67,15 +82,17 @@ Deployment deployed(const BenchConfiguration& configuration) {
   return deployed_denoiser(probe.pipeline, configuration.stated, probe.synthetic, probe.blocks);
 }
 
-Deployment deployed(const InfoFlags& flags) { return deploy(with_bundled(flags.options)); }
+Deployment deployed(const InfoFlags& flags) {
+  return deploy(with_bundled(flags.options), say_choice);
+}
 
 Deployment deployed(const PlanFlags& f) {
   auto options = with_bundled(f.options);
   const auto devices = devices_named("--devices", f.devices);
   options.device = are_cpus(devices) ? "cpu" : "cuda";
   options.layout = f.sharing;
-  DeployOptions asked{.pipeline = options, .stated = f.stated};
-  if (options.comfy.empty() && !is_there(options.model)) {
+  DeployOptions asked{.pipeline = options, .stated = f.stated, .say = say_choice};
+  if (options.comfy.empty() && !is_there(options.model) && !is_in_hub(options.model)) {
     asked.synthetic = options.model.string();
     require(named_family(asked.synthetic) != nullptr, "there is no model at ", asked.synthetic,
             ": --model should be a path, ", list_of_named_models());

@@ -9,7 +9,9 @@ namespace braid {
 // Each throws InputError. Where options leave files open, those that come with Braid are taken.
 // Generate and serve also let weights go where a GPU has room for them; ranks are those that a
 // launcher started.
-Deployment deployed(const GenerateFlags& flags, const Request& request);
+// `say` hears which files were chosen; the others tell standard error.
+Deployment deployed(const GenerateFlags& flags, const Request& request,
+                    const std::function<void(const std::string&)>& say = {});
 Deployment deployed(const ServeFlags& flags, const std::filesystem::path& model);
 Deployment deployed(const VerifyFlags& flags);
 Deployment deployed(const BenchConfiguration& configuration);

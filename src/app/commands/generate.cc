@@ -87,7 +87,8 @@ void GenerateRun::prepare() {
   auto read = read_input_pictures(flags_.pictures);
   request_.pictures = std::move(read.pictures);
   inputs_ = std::move(read.files);
-  deployment_ = deployed(flags_, request_);
+  deployment_ = deployed(flags_, request_,
+                         [this](const std::string& choice) { display_.say(with_flags(choice)); });
   request_ = deployment_->tiled(std::move(request_));
   if (!is_first_) return;
   tell_plans();

@@ -13,7 +13,9 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "image/picture_file.h"
+#include "pipeline/files/model_folder.h"
 #include "weights/adapters/adapter_file.h"
+#include "weights/files/folder_files.h"
 
 namespace braid {
 namespace {
@@ -33,10 +35,11 @@ OrderedJson picture_info(const std::filesystem::path& path) {
 }
 
 OrderedJson file_info(const std::filesystem::path& path) {
-  const auto extension = path.extension();
-  if (extension == ".gguf") return weights_info(path);
-  if (extension != ".safetensors") return picture_info(path);
-  return is_adapter(Checkpoint::open_file(path)) ? adapter_info(path) : weights_info(path);
+  if (is_folder(path) && kind_of_folder(path).role == FileRole::kAdapter)
+    return adapter_info(adapter_in(path));
+  if (!is_weights_name(path)) return picture_info(path);
+  const bool is_lora = is_safetensors_name(path) && is_adapter(Checkpoint::open_file(path));
+  return is_lora ? adapter_info(path) : weights_info(path);
 }
 
 OrderedJson info_of(const InfoFlags& flags) {

@@ -1,6 +1,7 @@
 #include "app/files/lora_folder.h"
 
 #include "text/unicode/unicode.h"
+#include "weights/files/folder_files.h"
 
 namespace braid {
 
@@ -9,8 +10,8 @@ std::map<std::string, std::filesystem::path> loras_in(const std::filesystem::pat
   std::error_code unreadable;
   for (const auto& entry : std::filesystem::directory_iterator(folder, unreadable)) {
     const auto name = entry.path().stem().string();
-    const bool is_lora = entry.path().extension() == ".safetensors" &&
-                         entry.is_regular_file(unreadable) && unicode::is_valid_utf8(name);
+    const bool is_lora = is_safetensors_name(entry.path()) && entry.is_regular_file(unreadable) &&
+                         unicode::is_valid_utf8(name);
     if (is_lora) loras[name] = entry.path();
   }
   return loras;

@@ -23,8 +23,9 @@ Adapter adapter_of(const std::string& flag, const std::string& text) {
 
 void add_model_flags(FlagReader& read, PipelineOptions& o) {
   read.path("-m,--model", "PATH", "Model",
-            "A model directory in diffusers layout, or a single transformer\n"
-            "(.safetensors, .gguf).\n"
+            "A model directory in diffusers layout, a single transformer or a\n"
+            "checkpoint with all parts (.safetensors, .gguf), or org/name[@rev]\n"
+            "in Hugging Face's cache.\n"
             "Default: the small model that comes with Braid",
             o.model);
   add_component_flags(read, o);
@@ -33,8 +34,9 @@ void add_model_flags(FlagReader& read, PipelineOptions& o) {
 void add_component_flags(FlagReader& read, PipelineOptions& o) {
   read.path("--components", "DIR", "Model",
             "Directory of the text encoders, tokenizers, autoencoder and\n"
-            "scheduler, if --model is a single file. Default: those that come\n"
-            "with Braid, of the published model with the same shape",
+            "scheduler, if --model is a single file, or a published model's\n"
+            "name (Z-Image-Turbo). Default: those that come with Braid, of the\n"
+            "published model with the same shape",
             o.components);
   add_comfy_flag(read, o);
   read.texts("--text-encoder-file", "FILE", "Model",

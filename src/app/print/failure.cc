@@ -3,9 +3,11 @@
 #include <c10/util/Exception.h>
 #include <cxxabi.h>
 
+#include <array>
 #include <cstdlib>
 #include <memory>
 #include <new>
+#include <string_view>
 #include <typeinfo>
 
 #include "app/flags/memory_words.h"
@@ -50,6 +52,24 @@ bool is_out_of_memory(const c10::Error& error) {
 
 }  // namespace
 
+std::string with_flags(std::string sentence) {
+  constexpr std::array<std::array<const char*, 2>, 10> kFlags = {
+      {{"`model`", "--model"},
+       {"`components`", "--components"},
+       {"`comfy`", "--comfy"},
+       {"`text_encoder_files`", "--text-encoder-file"},
+       {"`vae_file`", "--vae-file"},
+       {"`adapters`", "--lora"},
+       {"`controlnets`", "--controlnet"},
+       {"`redux`", "--redux"},
+       {"`true_cfg`", "--true-cfg"},
+       {"`negative_prompt`", "--negative-prompt"}}};
+  for (const auto& [field, flag] : kFlags)
+    for (auto at = sentence.find(field); at != sentence.npos; at = sentence.find(field, at))
+      sentence.replace(at, std::string_view(field).size(), flag);
+  return sentence;
+}
+
 Failure current_failure(const std::string& command) {
   try {
     throw;
@@ -58,12 +78,12 @@ Failure current_failure(const std::string& command) {
             .sentence = error.what() + help_sentence(error, command),
             .details = ""};
   } catch (const InputError& error) {
-    return {.exit_code = kBadInput, .sentence = one_line(error.what()), .details = ""};
+    return {.exit_code = kBadInput, .sentence = with_flags(one_line(error.what())), .details = ""};
   } catch (const PeerFailed& error) {
     // All share one exit code: mpirun passes on that of whichever ends first.
     const bool is_refusal = dynamic_cast<const PeerRefused*>(&error) != nullptr;
     return {.exit_code = is_refusal ? kBadInput : kFailed,
-            .sentence = one_line(error.what()),
+            .sentence = with_flags(one_line(error.what())),
             .details = "",
             .is_told_by_first_rank = true};
   } catch (const Error& error) {

@@ -19,6 +19,11 @@ struct Failure {
   bool is_told_by_first_rank = false;
 };
 
+// The library's sentences name options by their fields (`vae_file`); those for people name the
+// flags
+// (--vae-file).
+std::string with_flags(std::string sentence);
+
 // Describes the exception being handled. Call it in a catch block. Its advice names flags of
 // `command`: "serve"; without one, as for clients of a server, it names none.
 Failure current_failure(const std::string& command = "");

@@ -25,7 +25,13 @@ Tensor attend_causally(const Tensor& q, const Tensor& k, const Tensor& v) {
 
 }  // namespace
 
+// A whole CLIP model's config holds the text encoder's as `text_config`; older files have what
+// differs from the class's defaults in `text_config_dict`, which wins.
 ClipConfig read_clip_config(const JsonObject& json) {
+  for (const char* const inner : {"text_config_dict", "text_config"})
+    if (json.has(inner))
+      return read_clip_config(
+          JsonObject(json.at(inner), text_of(json.source(), ": '", inner, "'")));
   ClipConfig c;
   c.vocab_size = json.integer_or("vocab_size", 49408, 1, 1 << 24);
   c.max_positions = json.integer_or("max_position_embeddings", 77, 1, 1 << 20);

@@ -46,6 +46,24 @@ FluxConfig read_flux_blocks_config(const JsonObject& json) {
   return c;
 }
 
+void adopt_blocks(FluxConfig& c, const Checkpoint& checkpoint) {
+  const auto names = flux_names(checkpoint);
+  const auto has = [&](const std::string& path) {
+    return checkpoint.find(origins_of(names, path).front().tensors.front()) != nullptr;
+  };
+  const auto count = [&](const std::string& before, const std::string& after) {
+    std::int64_t n = 0;
+    while (n < kMaxBlocks && has(before + std::to_string(n) + after)) ++n;
+    return n;
+  };
+  const auto doubles = count("double_blocks.", ".img_mod.lin.weight");
+  const auto singles = count("single_blocks.", ".modulation.lin.weight");
+  if (doubles + singles == 0) return;  // another model, or coded in a way of its own
+  c.num_double = doubles;
+  c.num_single = singles;
+  c.guidance_embeds = has("guidance_in.in_layer.weight");
+}
+
 FluxConfig infer_flux_config(const Checkpoint& checkpoint) {
   const auto names = flux_names(checkpoint);
   const auto extent = [&](const char* path, std::size_t dim) {
@@ -55,22 +73,12 @@ FluxConfig infer_flux_config(const Checkpoint& checkpoint) {
             " is no FLUX transformer: it has no tensor '", name, "' of ", dim + 1, " dims");
     return stored->entry.shape[dim];
   };
-  const auto has = [&](const std::string& path) {
-    return checkpoint.find(origins_of(names, path).front().tensors.front()) != nullptr;
-  };
-  const auto count = [&](const std::string& before, const std::string& after) {
-    std::int64_t n = 0;
-    while (n < kMaxBlocks && has(before + std::to_string(n) + after)) ++n;
-    return n;
-  };
   FluxConfig c;
+  adopt_blocks(c, checkpoint);
   c.in_channels = extent("img_in.weight", 1);
   c.out_channels = extent("final_layer.linear.weight", 0);
-  c.num_double = count("double_blocks.", ".img_mod.lin.weight");
-  c.num_single = count("single_blocks.", ".modulation.lin.weight");
   c.text_width = extent("txt_in.weight", 1);
   c.pooled_width = extent("vector_in.in_layer.weight", 1);
-  c.guidance_embeds = has("guidance_in.in_layer.weight");
   c.head_width = c.num_double > 0 ? extent("double_blocks.0.img_attn.norm.query_norm.weight", 0)
                                   : extent("single_blocks.0.norm.query_norm.weight", 0);
   require(c.head_width > 0 && extent("img_in.weight", 0) % c.head_width == 0, checkpoint.source(),

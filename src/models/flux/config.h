@@ -28,6 +28,11 @@ FluxConfig read_flux_config(const JsonObject& json);
 // Reads the same fields for another network built of these blocks.
 FluxConfig read_flux_blocks_config(const JsonObject& json);
 
+// Takes over the numbers of blocks and whether there is guidance from a checkpoint, which may
+// differ from the config of the model that it was tuned from: FLUX.1-lite, Flex.1, de-distilled
+// ones.
+void adopt_blocks(FluxConfig& config, const Checkpoint& checkpoint);
+
 // From the shapes of a single-file checkpoint, which has no config. The axes are FLUX.1's; throws
 // InputError if the head is too narrow for them.
 FluxConfig infer_flux_config(const Checkpoint& checkpoint);

@@ -57,6 +57,24 @@ Flux2Config read_flux2_config(const JsonObject& json) {
   return c;
 }
 
+void adopt_blocks(Flux2Config& c, const Checkpoint& checkpoint) {
+  const auto names = flux2_names(checkpoint);
+  const auto has = [&](const std::string& path) {
+    return checkpoint.find(origins_of(names, path).front().tensors.front()) != nullptr;
+  };
+  const auto count = [&](const std::string& before, const std::string& after) {
+    std::int64_t n = 0;
+    while (n < kMaxBlocks && has(before + std::to_string(n) + after)) ++n;
+    return n;
+  };
+  const auto doubles = count("double_blocks.", ".img_mlp.2.weight");
+  const auto singles = count("single_blocks.", ".linear2.weight");
+  if (doubles + singles == 0) return;  // another model, or coded in a way of its own
+  c.num_double = doubles;
+  c.num_single = singles;
+  c.guidance_embeds = has("guidance_in.in_layer.weight");
+}
+
 Flux2Config infer_flux2_config(const Checkpoint& checkpoint) {
   const auto names = flux2_names(checkpoint);
   const auto stored = [&](const std::string& path) {
@@ -68,20 +86,13 @@ Flux2Config infer_flux2_config(const Checkpoint& checkpoint) {
             " is no FLUX.2 transformer: it has no tensor '", path, "' of ", dim + 1, " dims");
     return tensor->entry.shape[dim];
   };
-  const auto count = [&](const std::string& before, const std::string& after) {
-    std::int64_t n = 0;
-    while (n < kMaxBlocks && stored(before + std::to_string(n) + after)) ++n;
-    return n;
-  };
   Flux2Config c;
+  adopt_blocks(c, checkpoint);
   const auto hidden = extent("img_in.weight", 0);
   c.in_channels = extent("img_in.weight", 1);
   c.out_channels = extent("final_layer.linear.weight", 0);
-  c.num_double = count("double_blocks.", ".img_mlp.2.weight");
-  c.num_single = count("single_blocks.", ".linear2.weight");
   c.text_width = extent("txt_in.weight", 1);
   c.sinusoid = extent("time_in.in_layer.weight", 1);
-  c.guidance_embeds = stored("guidance_in.in_layer.weight") != nullptr;
   c.head_width = c.num_double > 0 ? extent("double_blocks.0.img_attn.norm.query_norm.weight", 0)
                                   : extent("single_blocks.0.norm.query_norm.weight", 0);
   c.mlp_hidden = c.num_double > 0 ? extent("double_blocks.0.img_mlp.2.weight", 1)

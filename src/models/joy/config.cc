@@ -59,6 +59,13 @@ JoyConfig read_joy_config(const JsonObject& json) {
   return c;
 }
 
+void adopt_blocks(JoyConfig& c, const Checkpoint& checkpoint) {
+  std::int64_t layers = 0;
+  while (checkpoint.find("double_blocks." + std::to_string(layers) + ".img_mod.modulate_table"))
+    ++layers;
+  if (layers > 0) c.num_layers = layers;
+}
+
 // Like FLUX.1's double blocks (flux/shape.cc), except that modulations are a sum. Besides the
 // tokens, the state holds the six modulation vectors.
 DenoiserShape joy_shape(const JoyConfig& c) {

@@ -6,6 +6,7 @@
 
 #include "base/json.h"
 #include "nn/denoiser_shape.h"
+#include "weights/files/checkpoint.h"
 
 namespace braid {
 
@@ -27,6 +28,9 @@ struct JoyConfig {
 
 // From transformer/config.json of Edit or Edit-Plus. Throws InputError naming the field.
 JoyConfig read_joy_config(const JsonObject& json);
+
+// Takes over the number of blocks from a checkpoint.
+void adopt_blocks(JoyConfig& config, const Checkpoint& checkpoint);
 
 // For forecasts.
 DenoiserShape joy_shape(const JoyConfig& config);

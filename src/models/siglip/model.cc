@@ -11,7 +11,11 @@ constexpr std::int64_t kColours = 3;
 
 }  // namespace
 
+// A whole SigLIP model's config holds the picture encoder's as `vision_config`.
 SiglipConfig read_siglip_config(const JsonObject& json) {
+  if (json.has("vision_config"))
+    return read_siglip_config(
+        JsonObject(json.at("vision_config"), json.source() + ": 'vision_config'"));
   SiglipConfig c;
   c.hidden = json.integer_or("hidden_size", c.hidden, 1, 1 << 20);
   c.mlp_hidden = json.integer_or("intermediate_size", c.mlp_hidden, 1, 1 << 20);

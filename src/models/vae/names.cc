@@ -61,4 +61,18 @@ Names vae_names(const Checkpoint& checkpoint) {
   return names;
 }
 
+void adopt_decoder_widths(VaeConfig& config, const Checkpoint& checkpoint) {
+  if (config.is_wan()) return;
+  const auto names = vae_names(checkpoint);
+  std::vector<std::int64_t> widths;
+  for (std::size_t level = 0; level < config.widths.size(); ++level) {
+    const auto path = "decoder.up_blocks." + std::to_string(level) + ".resnets.0.conv1.weight";
+    const auto* const stored = checkpoint.find(origins_of(names, path).front().tensors.front());
+    if (!stored || stored->entry.shape.empty()) return;
+    widths.insert(widths.begin(), stored->entry.shape.front());
+    if (widths.front() % config.norm_groups != 0) return;
+  }
+  if (widths != config.decoder_widths()) config.own_decoder_widths = widths;
+}
+
 }  // namespace braid

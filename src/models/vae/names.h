@@ -1,6 +1,7 @@
 // Spellings of autoencoder checkpoints.
 #pragma once
 
+#include "models/vae/config.h"
 #include "weights/files/checkpoint.h"
 #include "weights/names.h"
 
@@ -8,5 +9,9 @@ namespace braid {
 
 // Read off the checkpoint: diffusers' names, older or newer, or Black Forest Labs'.
 Names vae_names(const Checkpoint& checkpoint);
+
+// Takes over the widths of the decoder's levels from a checkpoint whose decoder has others than the
+// config says, such as FLUX.2's small one.
+void adopt_decoder_widths(VaeConfig& config, const Checkpoint& checkpoint);
 
 }  // namespace braid

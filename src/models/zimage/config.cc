@@ -65,6 +65,23 @@ ZImageConfig read_zimage_config(const JsonObject& json) {
   return c;
 }
 
+void adopt_blocks(ZImageConfig& c, const Checkpoint& checkpoint) {
+  const auto names = zimage_names(checkpoint);
+  const auto count = [&](const std::string& list) {
+    const auto has = [&](std::int64_t block) {
+      const auto path = list + "." + std::to_string(block) + ".attention_norm1.weight";
+      return checkpoint.find(origins_of(names, path).front().tensors.front()) != nullptr;
+    };
+    std::int64_t n = 0;
+    while (n < kMaxBlocks && has(n)) ++n;
+    return n;
+  };
+  const auto layers = count("layers");
+  if (layers == 0) return;  // another model
+  c.num_layers = layers;
+  c.num_refiners = count("noise_refiner");
+}
+
 ZImageConfig infer_zimage_config(const Checkpoint& checkpoint) {
   const auto names = zimage_names(checkpoint);
   const auto stored = [&](const std::string& path) {
@@ -76,17 +93,10 @@ ZImageConfig infer_zimage_config(const Checkpoint& checkpoint) {
             " is no Z-Image transformer: it has no tensor '", path, "' of ", dim + 1, " dims");
     return tensor->entry.shape[dim];
   };
-  const auto count = [&](const std::string& list) {
-    std::int64_t n = 0;
-    while (n < kMaxBlocks && stored(list + "." + std::to_string(n) + ".attention_norm1.weight"))
-      ++n;
-    return n;
-  };
   ZImageConfig c;
+  adopt_blocks(c, checkpoint);
   c.in_channels = extent("x_embedder.weight", 1) / 4;
   c.hidden = extent("x_embedder.weight", 0);
-  c.num_layers = count("layers");
-  c.num_refiners = count("noise_refiner");
   c.text_width = extent("cap_embedder.norm.weight", 0);
   const auto head_width = extent("layers.0.attention.q_norm.weight", 0);
   require(head_width > 0 && c.hidden >= head_width, checkpoint.source(), ": heads of width ",

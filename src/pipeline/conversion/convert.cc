@@ -78,13 +78,16 @@ void check_parts(const Deployment& model) {
   for (const auto& part : model.family->description().parts) (void)model.files->open(part.folder);
 }
 
-Deployment deployed(const ConvertOptions& o) {
-  return deploy({.model = o.model,
-                 .components = o.components,
-                 .published = o.published,
-                 .adapters = o.adapters,
-                 .dtype = o.dtype,
-                 .memory = o.memory});
+Deployment deployed(const ConvertOptions& o, const Warn& say) {
+  const bool is_single_file = o.form == ConvertOptions::Form::kSingleFile;
+  return deploy({.pipeline = {.model = o.model,
+                              .components = o.components,
+                              .published = o.published,
+                              .adapters = o.adapters,
+                              .dtype = o.dtype,
+                              .memory = o.memory},
+                 .needed = is_single_file ? WeightsNeeded::kTransformer : WeightsNeeded::kAll,
+                 .say = say});
 }
 
 // Says in a text encoder's configuration that its files lack layers, which transformers would fill
@@ -100,7 +103,7 @@ class Conversion {
   Conversion(const ConvertOptions& options, const Hooks& hooks)
       : o_(options),
         hooks_(hooks),
-        model_(deployed(options)),
+        model_(deployed(options, hooks.warning)),
         files_(*model_.files),
         family_(model_.family),
         out_(named(options.out)),
@@ -304,6 +307,9 @@ void Conversion::finish_folder() const {
 void Conversion::run() {
   const c10::InferenceMode inference;
   check_place();
+  require(is_single_file() || files_.part_files.empty(), o_.model.string(),
+          " holds other parts of the model, too, which are not converted: a directory needs the ",
+          "folders of its parts (`components`); a single file takes the transformer alone");
   std::vector<ShardJob> jobs;
   if (!is_single_file()) check_parts(model_);
   for (const auto& part : family_->description().parts) {

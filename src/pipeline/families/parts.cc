@@ -2,6 +2,7 @@
 
 #include "models/causal_lm/names.h"
 #include "models/vae/model.h"
+#include "models/vae/names.h"
 
 namespace braid {
 
@@ -12,6 +13,15 @@ Part autoencoder_part(const VaeConfig& config) {
           .is_large = false,
           .names = vae_names,
           .make = [=](const Weights& w) { (void)Vae(config, w, Vae::Parts::kDecoder); }};
+}
+
+VaeConfig read_autoencoder(const ModelFiles& files) {
+  const auto path = files.config_of("vae");
+  auto config = read_vae_config(read_json_object(path));
+  const auto file = files.part_files.find("vae");
+  const bool is_other = file != files.part_files.end() && path.parent_path() != file->second.path;
+  if (is_other) adopt_decoder_widths(config, files.open("vae"));
+  return config;
 }
 
 Part causal_lm_part(const CausalLmConfig& config, const HiddenStates& states) {

@@ -15,12 +15,21 @@ Part autoencoder_part(const VaeConfig& config);
 Part causal_lm_part(const CausalLmConfig& config, const HiddenStates& states);
 
 // The transformer's configuration: read(json) from its config.json or, for a single file without
-// one, infer(checkpoint) from the shapes.
+// one, infer(checkpoint) from the shapes. A single file beside another transformer's config.json
+// has its own numbers of blocks, and maybe no guidance.
 template <class Read, class Infer>
 auto read_transformer(const ModelFiles& files, Read read, Infer infer) {
   const auto path = files.config_of("transformer");
-  const bool has_config = files.single_file.empty() || is_there(path);
-  return has_config ? read(read_json_object(path)) : infer(files.open("transformer"));
+  if (files.single_file.empty()) return read(read_json_object(path));
+  if (!is_there(path)) return infer(files.open("transformer"));
+  auto config = read(read_json_object(path));
+  const bool is_its_own = path.parent_path() == files.single_file;
+  if (!is_its_own) adopt_blocks(config, files.open("transformer"));
+  return config;
 }
+
+// The autoencoder's configuration. The decoder's widths are those of a file that stands in for the
+// directory's.
+VaeConfig read_autoencoder(const ModelFiles& files);
 
 }  // namespace braid

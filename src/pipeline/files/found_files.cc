@@ -1,14 +1,18 @@
 #include "pipeline/files/found_files.h"
 
 #include <algorithm>
-#include <set>
 
-#include "base/ascii.h"
 #include "base/error.h"
 #include "base/file.h"
-#include "base/json.h"
-#include "pipeline/families/comfy_folders.h"
+#include "base/foreign_file.h"
+#include "base/hub_cache.h"
 #include "pipeline/families/family.h"
+#include "pipeline/files/comfy_files.h"
+#include "pipeline/files/missing_parts.h"
+#include "pipeline/files/model_folder.h"
+#include "pipeline/files/published.h"
+#include "weights/files/folder_files.h"
+#include "weights/files/whole_checkpoint.h"
 
 namespace braid {
 namespace {
@@ -16,168 +20,216 @@ namespace {
 namespace fs = std::filesystem;
 using comfy::Folders;
 
-bool is_weights(const fs::path& path) {
-  return path.extension() == ".safetensors" || path.extension() == ".gguf";
+// ----------------------------------------------------------------------------- names of files
+
+fs::path found_in_hub(const fs::path& name) {
+  const auto in_hub = hub_name(name.string());
+  return in_hub ? find_in_hub(*in_hub, hub_cache()) : fs::path();
 }
 
-// A folder is looked into once, however many links lead to it: one may lead to a folder around it.
-void add_weights(const fs::path& folder, std::set<fs::path>& seen, std::vector<fs::path>& found) {
-  std::error_code unreadable;
-  const auto real = fs::canonical(folder, unreadable);
-  if (unreadable || !seen.insert(real).second) return;
-  for (const auto& entry : fs::directory_iterator(folder, unreadable)) {
-    if (entry.is_directory(unreadable)) add_weights(entry.path(), seen, found);
-    if (entry.is_regular_file(unreadable) && is_weights(entry.path()))
-      found.push_back(entry.path());
+[[noreturn]] void refuse_missing(const fs::path& name, const fs::path& comfy,
+                                 const Folders& folders) {
+  const auto unfinished = unfinished_download(name);
+  require(unfinished.empty(), "there is no ", name.string(), ", but ", unfinished.string(),
+          " is: a download that was not completed");
+  const auto in_comfy =
+      comfy.empty() ? ""
+                    : text_of(", and none in ", comfy.string(),
+                              ", which has: ", list_of_files(comfy_weights(comfy, folders)));
+  const bool may_be_hub = hub_name(name.string()).has_value();
+  const auto in_hub = may_be_hub
+                          ? text_of(", and none of that name in Hugging Face's cache, ",
+                                    hub_cache().string(), ", into which 'hf download' puts it")
+                          : "";
+  throw InputError(text_of(comfy.empty() ? "there is no model at " : "there is no ", name.string(),
+                           in_comfy, in_hub));
+}
+
+// An existing path first, then ComfyUI's folder, then the cache. Names that are found nowhere stay,
+// without ComfyUI, for the reader of the file to complain.
+fs::path located(const fs::path& name, const fs::path& comfy, const Folders& folders) {
+  if (name.empty() || is_there(name)) return snapshot_of(name);
+  if (!comfy.empty())
+    if (const auto file = find_in_comfy(name, comfy, folders); !file.empty()) return file;
+  if (const auto path = found_in_hub(name); !path.empty()) return path;
+  if (!comfy.empty() || hub_name(name.string())) refuse_missing(name, comfy, folders);
+  return name;
+}
+
+// A folder without an index that holds a single file is that file: a repository of one GGUF file.
+fs::path model_in(const fs::path& path) {
+  if (!is_folder(path) || is_model_directory(path)) return path;
+  if (kind_of_folder(path).role != FileRole::kUnknown) return path;
+  const bool is_trained = is_there(path / "transformer/config.json") && !is_there(path / "vae") &&
+                          !is_there(path / "scheduler");
+  if (is_trained) return path / "transformer";
+  const auto files = weights_lying_in(path);
+  return files.size() == 1 ? files.front() : path;
+}
+
+fs::path located_model(const fs::path& name, const fs::path& comfy) {
+  if (name.empty()) return comfy.empty() ? name : only_comfy_model(comfy);
+  const bool is_directory_there =
+      !comfy.empty() && !is_there(name) && is_model_directory(comfy / "diffusers" / name);
+  if (is_directory_there) return comfy / "diffusers" / name;
+  return model_in(located(name, comfy, comfy::kModels));
+}
+
+fs::path located_components(const fs::path& name, const fs::path& published) {
+  if (name.empty() || is_there(name)) return snapshot_of(name);
+  if (const auto path = found_in_hub(name); !path.empty()) return path;
+  if (const auto path = published_named(name.filename().string(), published); !path.empty())
+    return path;
+  const auto names = list_of_published(published);
+  throw InputError(text_of("there is no model at ", name.string(),
+                           names.empty() ? ""
+                                         : ", and no configuration of that name; those that "
+                                           "come with Braid: ",
+                           names));
+}
+
+// ----------------------------------------------------------------------- what is left open
+
+bool is_lone_transformer(const fs::path& model) {
+  return is_file(model) || (is_folder(model) && !is_model_directory(model) &&
+                            kind_of_folder(model).role == FileRole::kModel);
+}
+
+// A transformer in its model's own directory.
+fs::path directory_around(const fs::path& transformer) {
+  const auto path = fs::absolute(transformer).lexically_normal();
+  for (auto folder = path; folder.has_relative_path(); folder = folder.parent_path()) {
+    if (folder.filename() == "transformer" && is_model_directory(folder.parent_path()))
+      return folder.parent_path();
+    if (path.parent_path() == folder) break;
   }
+  return {};
 }
 
-// Files of weights in these folders and their subfolders, sorted by name.
-std::vector<fs::path> weights_in(const fs::path& comfy, const Folders& folders) {
-  std::set<fs::path> seen;
-  std::vector<fs::path> found;
-  for (const char* const folder : folders) add_weights(comfy / folder, seen, found);
-  std::sort(found.begin(), found.end());
-  return found;
+fs::path chosen_components(const PipelineOptions& options, const Warn& say) {
+  require_denoiser(options.model);
+  if (const auto own = directory_around(options.model); !own.empty()) return own;
+  if (options.published.empty()) return {};
+  const auto choice = choose_published(options.model, options.published);
+  if (say) say(sentence_of_choice(choice, options.model));
+  return choice.directory;
 }
 
-std::string names_of(const std::vector<fs::path>& files) {
-  std::string names;
-  for (const auto& file : files) names += (names.empty() ? "" : ", ") + file.filename().string();
-  return names.empty() ? "none" : names;
-}
-
-bool is_named(const fs::path& file, const fs::path& name) {
-  return file.filename() == name.filename() || file.stem() == name.filename();
-}
-
-// Resolves `name`: a path as it is, else a file in these folders, with or without its extension.
-fs::path named_file(const fs::path& name, const fs::path& comfy, const Folders& folders) {
-  if (is_there(name)) return name;
-  for (const char* const folder : folders)
-    if (is_file(comfy / folder / name)) return comfy / folder / name;
-  const auto all = weights_in(comfy, folders);
-  std::vector<fs::path> same;
-  std::copy_if(all.begin(), all.end(), std::back_inserter(same),
-               [&](const fs::path& file) { return is_named(file, name); });
-  require(!same.empty(), "there is no ", name.string(), ", and none in ", comfy.string(),
-          ", which has: ", names_of(all));
-  require(same.size() == 1, comfy.string(), " has ", same.size(), " files named ", name.string(),
-          ", such as ", same.front().string());
-  return same.front();
-}
-
-fs::path only_model(const fs::path& comfy) {
-  const auto all = weights_in(comfy, comfy::kModels);
-  require(all.size() == 1, "one of the models in ", comfy.string(),
-          " has to be chosen, it has: ", names_of(all));
-  return all[0];
-}
-
-fs::path models_folder(const fs::path& comfy) {
-  require(is_folder(comfy), "there is no ComfyUI models folder at ", comfy.string());
-  return is_folder(comfy / "models") ? comfy / "models" : comfy;
-}
-
-bool fits(const fs::path& file, const Part& part) {
+bool fits(const fs::path& file, const ModelFiles& files, const Part& part) {
   try {
-    return find_part(file, part).found.has_value();
+    return find_part_in(file, part, files).found.has_value();
   } catch (const InputError&) {
     return false;  // damaged, or of another kind
   }
 }
 
-fs::path largest_that_fits(const Part& part, const std::vector<fs::path>& files,
-                           const fs::path& comfy) {
-  fs::path best;
-  for (const auto& file : files) {
-    const bool is_better = best.empty() || fs::file_size(file) > fs::file_size(best);
-    if (is_better && fits(file, part)) best = file;
-  }
-  require(!best.empty(), comfy.string(), " has no weights of ", part.label,
-          ", none of these fits: ", names_of(files));
-  return best;
-}
-
-bool has_weights(const ModelFiles& files, const Part& part) {
-  try {
-    (void)files.open(part.folder);
-    return true;
-  } catch (const InputError&) {
-    return false;
-  }
-}
-
-// Finds the parts that neither the options nor the components name.
-void find_parts(PipelineOptions& options, const fs::path& comfy) {
-  const auto files = find_model(options);
-  const auto family = open_family(files);
-  const auto search = [&](const Part& part, const Folders& folders) {
-    auto candidates = weights_in(comfy, folders);
-    if (!files.single_file.empty()) candidates.push_back(files.single_file);  // may hold all parts
-    return largest_that_fits(part, candidates, comfy);
+// By name and metadata, then by size.
+fs::path likeliest(const std::vector<fs::path>& files, const Part& part,
+                   const std::string& family) {
+  const auto rank = [&](const fs::path& file) {
+    return std::pair(likelihood(file, part, family), fs::file_size(file));
   };
-  auto& texts = options.text_encoder_files;
-  for (const auto* const part : family->text_parts()) {
-    if (has_weights(files, *part)) continue;
-    const auto found = search(*part, comfy::kTextEncoders);
-    if (std::find(texts.begin(), texts.end(), found) == texts.end()) texts.push_back(found);
-  }
-  const auto& decoder = family->part(Part::Role::kDecoder);
-  if (!has_weights(files, decoder)) options.vae_file = search(decoder, comfy::kAutoencoders);
+  return *std::max_element(files.begin(), files.end(),
+                           [&](const auto& a, const auto& b) { return rank(a) < rank(b); });
 }
 
-// Words of the directory's name that the file's name has, minus those it lacks.
-int likeness(const fs::path& directory, const fs::path& file) {
-  const auto name = ascii_lower_case(file.filename().string());
-  auto words = ascii_lower_case(directory.filename().string());
-  std::replace(words.begin(), words.end(), '-', ' ');
-  int sum = 0;
-  for (std::size_t begin = 0; begin < words.size();) {
-    const auto end = std::min(words.find(' ', begin), words.size());
-    sum += name.find(words.substr(begin, end - begin)) == name.npos ? -1 : 1;
-    begin = end + 1;
+// Looks for the parts that neither the options nor the components have.
+class PartFinder {
+ public:
+  PartFinder(PipelineOptions& options, const fs::path& comfy, const Warn& say)
+      : options_(options), comfy_(comfy), say_(say), files_(placed_files(options)) {
+    const bool is_file_given = is_file(files_.single_file);
+    if (is_file_given && parts_in(Checkpoint::open_file(files_.single_file)).size() > 1)
+      whole_ = files_.single_file;
   }
-  return sum;
+
+  void run() {
+    if (comfy_.empty() && whole_.empty()) return;
+    const auto family = open_family(files_);
+    for (const auto* const part : parts_without_weights(files_, *family)) {
+      const auto found = find(*part, family->description().family);
+      if (found.empty()) continue;
+      if (part->role == Part::Role::kDecoder) {
+        options_.vae_file = found;
+        continue;
+      }
+      auto& texts = options_.text_encoder_files;
+      if (std::find(texts.begin(), texts.end(), found) == texts.end()) texts.push_back(found);
+    }
+  }
+
+ private:
+  // The parts of a checkpoint belong together: they come before those of a folder.
+  fs::path find(const Part& part, const std::string& family) const {
+    if (!whole_.empty() && fits(whole_, files_, part)) return whole_;
+    if (comfy_.empty()) return {};
+    const auto& folders =
+        part.role == Part::Role::kDecoder ? comfy::kAutoencoders : comfy::kTextEncoders;
+    const auto all = comfy_weights(comfy_, folders);
+    std::vector<fs::path> fitting;
+    std::copy_if(all.begin(), all.end(), std::back_inserter(fitting),
+                 [&](const fs::path& file) { return fits(file, files_, part); });
+    require(!fitting.empty(), comfy_.string(), " has no weights of ", part.label,
+            ", none of these fits: ", list_of_files(all));
+    const auto chosen = likeliest(fitting, part, family);
+    if (fitting.size() > 1 && say_) tell(part, chosen, fitting);
+    return chosen;
+  }
+
+  void tell(const Part& part, const fs::path& chosen, std::vector<fs::path> fitting) const {
+    std::erase(fitting, chosen);
+    const auto* const flag =
+        part.role == Part::Role::kDecoder ? "`vae_file`" : "`text_encoder_files`";
+    say_(text_of(part.label, ": ", chosen.filename().string(), " is taken; ",
+                 list_of_files(fitting), fitting.size() == 1 ? " fits" : " fit", ", too: ", flag,
+                 " chooses"));
+  }
+
+  PipelineOptions& options_;
+  const fs::path& comfy_;
+  const Warn& say_;
+  ModelFiles files_;
+  fs::path whole_ = {};  // the checkpoint, if it holds all parts
+};
+
+void tell_custom_class(const PipelineOptions& options, const Warn& say) {
+  const auto& folder = options.components.empty() ? options.model : options.components;
+  if (!say || !is_model_directory(folder)) return;
+  if (const auto note = custom_class_note(folder); !note.empty()) say(note);
 }
 
-bool has_shape_of(const fs::path& directory, const fs::path& transformer) {
-  const ModelFiles files{
-      .folder = directory, .single_file = transformer, .family = &family_in(directory)};
-  return fits(transformer, open_family(files)->part(Part::Role::kDenoiser));
+void locate_parts(PipelineOptions& options, const fs::path& comfy) {
+  const Folders nets = {"controlnet"};
+  for (auto& adapter : options.adapters)
+    adapter.file = located(adapter.file, comfy, comfy::kAdapters);
+  for (auto& file : options.text_encoder_files) file = located(file, comfy, comfy::kTextEncoders);
+  options.vae_file = located(options.vae_file, comfy, comfy::kAutoencoders);
+  for (auto& net : options.controlnets) {
+    net = located(net, comfy, nets);
+    if (is_weights_name(net) && is_there(net.parent_path() / "config.json"))
+      net = net.parent_path();  // the file in a directory stands for it
+  }
+  options.redux = located(options.redux, {}, {});
 }
 
 }  // namespace
 
 fs::path published_directory(const fs::path& transformer, const fs::path& published) {
-  (void)Checkpoint::open_file(transformer);  // reports a damaged file
-  std::vector<fs::path> same;
-  for (const auto& entry : fs::directory_iterator(published)) {
-    if (!is_there(entry.path() / "model_index.json")) continue;
-    if (has_shape_of(entry.path(), transformer)) same.push_back(entry.path());
-  }
-  require(!same.empty(), transformer.string(), " is a single file, and none of the models whose ",
-          "configurations come with Braid has its shape: the directory of the text encoders, ",
-          "tokenizers, autoencoder and scheduler is needed too, as its components");
-  std::sort(same.begin(), same.end());
-  return *std::max_element(same.begin(), same.end(), [&](const auto& a, const auto& b) {
-    return likeness(a, transformer) < likeness(b, transformer);
-  });
+  return choose_published(transformer, published).directory;
 }
 
-PipelineOptions with_files_found(PipelineOptions options) {
-  const auto comfy = options.comfy.empty() ? fs::path() : models_folder(options.comfy);
+PipelineOptions with_files_found(PipelineOptions options, const Warn& say) {
+  const auto comfy = options.comfy.empty() ? fs::path() : comfy_models(options.comfy);
   options.comfy.clear();
-  if (!comfy.empty()) {
-    options.model = options.model.empty() ? only_model(comfy)
-                                          : named_file(options.model, comfy, comfy::kModels);
-    for (auto& adapter : options.adapters)
-      adapter.file = named_file(adapter.file, comfy, comfy::kAdapters);
-  }
-  const bool lacks_components = is_file(options.model) && options.components.empty();
-  if (lacks_components && !options.published.empty())
-    options.components = published_directory(options.model, options.published);
-  if (!comfy.empty()) find_parts(options, comfy);
+  options.model = located_model(options.model, comfy);
+  locate_parts(options, comfy);
+  options.components = located_components(options.components, options.published);
+  tell_custom_class(options, say);
+  const bool is_single_file = is_lone_transformer(options.model);
+  if (is_single_file && options.components.empty())
+    options.components = chosen_components(options, say);
+  if (!comfy.empty() || (is_single_file && !options.components.empty()))
+    PartFinder(options, comfy, say).run();
   return options;
 }
 

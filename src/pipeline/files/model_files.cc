@@ -5,8 +5,12 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "models/kinds/file_kind.h"
 #include "pipeline/families/family.h"
 #include "pipeline/files/found_files.h"
+#include "pipeline/files/missing_parts.h"
+#include "pipeline/files/model_folder.h"
+#include "weights/files/folder_files.h"
 #include "weights/files/whole_checkpoint.h"
 
 namespace braid {
@@ -14,101 +18,131 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kTransformer = "transformer";
+constexpr const char *kTransformer = "transformer", *kTransformerStem = "diffusion_pytorch_model";
 
-void check_part(const JsonObject& index, const fs::path& folder, const std::string& part) {
-  require(index.has(part), index.source(), " has no '", part, "'");
-  const auto& entry = index.at(part);
-  const bool is_there = entry.is_array() && entry.size() == 2 && entry[1].is_string();
-  require(is_there, index.source(), " should name the class of '", part, "', it says ",
-          entry.dump());
-  require(is_folder(folder / part), "the folder ", (folder / part).string(),
-          ", which model_index.json names, is missing");
-}
-
-const FamilyEntry& family_of_class(const std::string& class_name, const fs::path& index) {
-  std::string known;
-  for (const auto& entry : known_families()) {
-    const auto& kin = entry.kin_classes;
-    const bool is_kin = std::find(kin.begin(), kin.end(), class_name) != kin.end();
-    if (entry.pipeline_class == class_name || is_kin) return entry;
-    known += (known.empty() ? "" : ", ") + entry.pipeline_class;
-  }
-  throw InputError(
-      text_of(index.string(), " should describe a ", known, ", it describes a ", class_name));
-}
-
-enum class Transformer { kInFolder, kElsewhere };
-
-const FamilyEntry& check_folder(const fs::path& folder, Transformer transformer) {
-  const auto path = folder / "model_index.json";
-  require(is_there(folder), "there is no model at ", folder.string());
-  require(is_folder(folder), folder.string(), " should be a model directory");
-  require(is_there(path), folder.string(), " is not a model directory: it has no model_index.json");
-  const auto json = read_json(path);
-  const JsonObject index(json, path.string());
-  const auto& family = family_of_class(index.string("_class_name"), path);
-  for (const auto& part : family.folders)
-    if (part != kTransformer || transformer == Transformer::kInFolder)
-      check_part(index, folder, part);
-  return family;
+bool is_denoiser_of(const FamilyEntry& entry, const Checkpoint& denoiser) {
+  return std::any_of(
+      entry.single_file_has.begin(), entry.single_file_has.end(), [&](const std::string& name) {
+        return denoiser.find(name) || denoiser.find("model.diffusion_model." + name) ||
+               denoiser.find("diffusion_model." + name);
+      });
 }
 
 // Rejects a single file known to belong to another family.
 void check_single_file(const fs::path& file, const FamilyEntry& family) {
-  const auto checkpoint = Checkpoint::open_file(file);
-  const auto has = [&](const std::string& name) {
-    return checkpoint.find(name) || checkpoint.find("model.diffusion_model." + name) ||
-           checkpoint.find("diffusion_model." + name);
-  };
-  const auto is_of = [&](const FamilyEntry& entry) {
-    return std::any_of(entry.single_file_has.begin(), entry.single_file_has.end(), has);
-  };
-  if (is_of(family)) return;
+  const auto denoiser = denoiser_in(open_weights(file, kTransformerStem));
+  if (is_denoiser_of(family, denoiser)) return;
   for (const auto& other : known_families())
-    require(!is_of(other), file.string(), " is the transformer of a ", other.pipeline_class,
-            ", the other parts are a ", family.pipeline_class, "'s");
+    require(!is_denoiser_of(other, denoiser), file.string(), " is the transformer of a ",
+            other.pipeline_class, ", the other parts are a ", family.pipeline_class, "'s");
 }
 
+FileRole role_of(const Part& part) {
+  return part.role == Part::Role::kText ? FileRole::kTextEncoder : FileRole::kAutoencoder;
+}
+
+// Says what the file is, if it is something else than what it was given for.
+void require_fitting_kind(const fs::path& path, FileRole wanted, const std::string& reasons) {
+  auto kind = kind_of_folder(path);
+  if (kind.role == FileRole::kUnknown)
+    kind = kind_of_file(
+        open_weights(path, wanted == FileRole::kTextEncoder ? "model" : kTransformerStem));
+  const bool is_other = kind.role != FileRole::kUnknown && kind.role != wanted;
+  require(!is_other, misuse_of_file(path.string(), kind, wanted));
+  const auto what = kind.name.empty() ? "" : ", " + kind.name + ",";
+  throw InputError(
+      text_of(path.string(), what,
+              " does not hold the weights that it was given for: ", reasons.substr(2)));
+}
+
+}  // namespace
+
+PartSearch find_part_in(const fs::path& path, const Part& part, const ModelFiles& files) {
+  auto search = find_part(path, part);
+  if (search.found || part.role != Part::Role::kDecoder) return search;
+  const auto file = open_weights(path, stem_of(part.folder));
+  for (const auto& prefix : parts_in(file)) try {
+      auto with_file = files;
+      with_file.part_files[part.folder] = {.path = path, .prefix = prefix};
+      const auto own = file.part(prefix);
+      const auto family = open_family(with_file);
+      const auto& decoder = family->part(Part::Role::kDecoder);
+      decoder.make(Weights(own, decoder.names(own), {}).unread());
+      return {.found = PartFile{.path = path, .prefix = prefix}};
+    } catch (const InputError&) {
+      // the first search has said why not
+    }
+  return search;
+}
+
+namespace {
+
 // Finds out which of the parts the file holds.
-void place(const fs::path& path, const std::vector<const Part*>& parts,
-           std::map<std::string, PartFile>& part_files) {
+void place(const fs::path& path, const std::vector<const Part*>& parts, ModelFiles& files) {
   std::string reasons;
   bool is_placed = false;
   for (const auto* part : parts) {
-    const auto [found, why_not] = find_part(path, *part);
+    const auto [found, why_not] = find_part_in(path, *part, files);
     if (found) {
-      const bool is_new = part_files.emplace(part->folder, *found).second;
-      require(is_new, "both ", part_files.at(part->folder).path.string(), " and ", path.string(),
+      const auto& placed = files.part_files.emplace(part->folder, *found);
+      require(placed.second, "both ", placed.first->second.path.string(), " and ", path.string(),
               " are the weights of ", part->label);
       is_placed = true;
     }
-    reasons += text_of(reasons.empty() ? "" : "; ", "not of ", part->label, ", for ", why_not);
+    reasons += text_of("; not of ", part->label, ", for ", why_not);
   }
-  require(is_placed, path.string(), " does not hold the weights that it was given for: ", reasons);
+  if (!is_placed) require_fitting_kind(path, role_of(*parts.front()), reasons);
+}
+
+bool is_single(const fs::path& model) {
+  return is_file(model) || kind_of_folder(model).role == FileRole::kModel;
 }
 
 ModelFiles find_transformer(const PipelineOptions& options) {
-  if (!is_file(options.model)) {
-    const auto& family = check_folder(options.model, Transformer::kInFolder);
+  if (!is_single(options.model)) {
+    const auto& family = family_of_directory(options.model, true);
     return {.folder = options.model, .single_file = {}, .family = &family};
   }
+  require_denoiser(options.model);
   require(!options.components.empty(), options.model.string(), " is a single file: ",
           "the directory of the text encoders, tokenizers, autoencoder and scheduler ",
-          "is needed too, as its components");
-  const auto& family = check_folder(options.components, Transformer::kElsewhere);
+          "is needed too, as its components (`components`)");
+  const auto& family = family_of_directory(options.components, false);
   check_single_file(options.model, family);
   return {.folder = options.components, .single_file = options.model, .family = &family};
+}
+
+// Says what the file is, if it is something else.
+void require_adapter(const fs::path& path) {
+  const auto file = adapter_in(path);
+  const auto kind = kind_of_file(Checkpoint::open_file(file));
+  const bool is_other = kind.role != FileRole::kUnknown && kind.role != FileRole::kAdapter;
+  require(!is_other, misuse_of_file(file.string(), kind, FileRole::kAdapter));
+}
+
+void check_controlnet(const fs::path& folder) {
+  require(is_there(folder), "there is no directory of a ControlNet at ", folder.string());
+  if (is_file(folder)) {
+    const auto kind = kind_of_file(Checkpoint::open_file(folder));
+    require(kind.role == FileRole::kControlNet || kind.role == FileRole::kUnknown,
+            misuse_of_file(folder.string(), kind, FileRole::kControlNet));
+    throw InputError(text_of(folder.string(), " is ",
+                             kind.name.empty() ? "a single file" : kind.name + " in a single file",
+                             ": Braid takes the directory of a ControlNet, with its config.json"));
+  }
+  const auto kind = kind_of_folder(folder);
+  require(kind.role == FileRole::kControlNet || kind.role == FileRole::kUnknown,
+          misuse_of_file(folder.string(), kind, FileRole::kControlNet));
+  require(!is_model_directory(folder), folder.string(),
+          " is the directory of a model, not of a ControlNet: give it as the model (`model`)");
+  require(is_there(folder / "config.json"), folder.string(),
+          " is not the directory of a ControlNet: it has no config.json");
 }
 
 void add_controlnets(ModelFiles& files, const std::vector<fs::path>& folders) {
   require(folders.empty() || files.family->takes_controlnets, "a ", files.family->pipeline_class,
           " takes no ControlNets");
-  for (const auto& folder : folders) {
-    require(is_folder(folder), "there is no directory of a ControlNet at ", folder.string());
-    require(is_there(folder / "config.json"), folder.string(),
-            " is not the directory of a ControlNet: it has no config.json");
-  }
+  for (const auto& folder : folders) check_controlnet(folder);
   files.controlnets = folders;
 }
 
@@ -125,8 +159,34 @@ void add_redux(ModelFiles& files, const fs::path& folder) {
 
 }  // namespace
 
+Checkpoint open_weights(const fs::path& path, const std::string& stem) {
+  return is_folder(path) ? Checkpoint::open(path, stem) : Checkpoint::open_file(path);
+}
+
+void require_denoiser(const fs::path& path) {
+  const auto file = open_weights(path, kTransformerStem);
+  const auto kind = kind_of_file(file);
+  if (kind.role == FileRole::kModel && !kind.family.empty()) return;
+  const auto denoiser = denoiser_in(file);
+  const auto& families = known_families();
+  const bool is_known = kind.role != FileRole::kModel &&
+                        std::any_of(families.begin(), families.end(), [&](const auto& entry) {
+                          return is_denoiser_of(entry, denoiser);
+                        });
+  if (is_known) return;
+  const bool is_unknown = kind.role == FileRole::kUnknown;
+  const auto& tensors = file.tensors();
+  const auto names = is_unknown && !tensors.empty()
+                         ? text_of(": its ", tensors.size(), " tensors are named like '",
+                                   tensors.begin()->first, "'")
+                         : "";
+  throw InputError(misuse_of_file(path.string(), kind, FileRole::kModel) + names);
+}
+
 PartSearch find_part(const fs::path& file, const Part& part) {
-  const auto checkpoint = Checkpoint::open_file(file);
+  const auto opened = open_weights(file, stem_of(part.folder));
+  const bool is_denoiser = part.role == Part::Role::kDenoiser;
+  const auto checkpoint = is_denoiser ? denoiser_in(opened) : opened;
   std::string why_not;
   for (const auto& prefix : parts_in(checkpoint)) try {
       const auto own = checkpoint.part(prefix);
@@ -138,9 +198,7 @@ PartSearch find_part(const fs::path& file, const Part& part) {
   return {.found = std::nullopt, .why_not = why_not};
 }
 
-const FamilyEntry& family_in(const fs::path& folder) {
-  return check_folder(folder, Transformer::kElsewhere);
-}
+const FamilyEntry& family_in(const fs::path& folder) { return family_of_directory(folder, false); }
 
 const char* stem_of(const std::string& part) {
   return part.starts_with("text_encoder") || part == kReduxEncoder ? "model"
@@ -158,8 +216,11 @@ fs::path ModelFiles::folder_of(const std::string& part) const {
   return folder / part;
 }
 
+// A trained part that is a folder has its own.
 fs::path ModelFiles::config_of(const std::string& part) const {
-  return folder_of(part) / "config.json";
+  const auto own = path_of(part) / "config.json";
+  const bool is_own = path_of(part) != folder_of(part) && is_folder(path_of(part));
+  return is_own && is_there(own) ? own : folder_of(part) / "config.json";
 }
 
 fs::path ModelFiles::path_of(const std::string& part) const {
@@ -170,30 +231,49 @@ fs::path ModelFiles::path_of(const std::string& part) const {
 
 Checkpoint ModelFiles::open(const std::string& part) const {
   if (part == kTransformer && !single_file.empty())
-    return denoiser_in(opened->open_file(single_file));
+    return denoiser_in(opened->open_any(single_file, kTransformerStem));
   const auto file = part_files.find(part);
   if (file == part_files.end()) return opened->open(folder_of(part), stem_of(part));
-  return opened->open_file(file->second.path).part(file->second.prefix);
+  return opened->open_any(file->second.path, stem_of(part)).part(file->second.prefix);
 }
 
-ModelFiles find_model(const PipelineOptions& given) {
-  const auto options = with_files_found(given);
+bool ModelFiles::has_weights(const std::string& part) const {
+  if (part == kTransformer && !single_file.empty()) return true;
+  return part_files.contains(part) || !find_weights(folder_of(part), stem_of(part)).is_empty();
+}
+
+ModelFiles placed_files(const PipelineOptions& options) {
   auto files = find_transformer(options);
   add_controlnets(files, options.controlnets);
   add_redux(files, options.redux);
+  for (const auto& adapter : options.adapters) require_adapter(adapter.file);
   files.adapters = open_adapters(options.adapters);
   if (options.text_encoder_files.empty() && options.vae_file.empty()) return files;
   const auto family = open_family(files);
-  for (const auto& file : options.text_encoder_files)
-    place(file, family->text_parts(), files.part_files);
+  for (const auto& file : options.text_encoder_files) place(file, family->text_parts(), files);
   if (!options.vae_file.empty())
-    place(options.vae_file, {&family->part(Part::Role::kDecoder)}, files.part_files);
+    place(options.vae_file, {&family->part(Part::Role::kDecoder)}, files);
+  return files;
+}
+
+ModelFiles find_model(const PipelineOptions& given, WeightsNeeded needed, const Warn& say) {
+  auto files = placed_files(with_files_found(given, say));
+  if (needed == WeightsNeeded::kAll && !files.single_file.empty()) require_all_weights(files);
   return files;
 }
 
 ScheduleConfig read_scheduler(const ModelFiles& files) {
   const auto path = files.folder / "scheduler" / "scheduler_config.json";
-  return read_schedule_config(read_json(path), path.string());
+  auto json = read_json(path);
+  // The class that model_index.json names is the one that diffusers makes of any scheduler's
+  // config.
+  const auto named = class_of_part(files.folder, "scheduler");
+  const auto own = json.is_object() ? json.value("_class_name", Json()) : Json();
+  const bool is_scheduler =
+      own.is_null() || (own.is_string() && own.get<std::string>().ends_with("Scheduler"));
+  if (named.find("Scheduler") != named.npos && json.is_object() && is_scheduler)
+    json["_class_name"] = named;
+  return read_schedule_config(json, path.string());
 }
 
 RequestDefaults read_defaults(const ModelFiles& files, const RequestDefaults& published) {

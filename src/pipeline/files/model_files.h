@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <optional>
 
@@ -13,6 +14,8 @@
 #include "weights/files/checkpoint_shelf.h"
 
 namespace braid {
+
+using Warn = std::function<void(const std::string&)>;
 
 struct FamilyEntry;
 struct Part;
@@ -25,8 +28,9 @@ struct PartFile {
 };
 
 struct ModelFiles {
-  std::filesystem::path folder;         // the diffusers directory
-  std::filesystem::path single_file;    // the transformer, if not in `folder`; else empty
+  std::filesystem::path folder;  // the diffusers directory
+  // The transformer, if not in `folder`: a file, or a folder with its own config.json; else empty.
+  std::filesystem::path single_file;
   const FamilyEntry* family = nullptr;  // as model_index.json names it
   // Other parts, by folder, whose weights are in files elsewhere.
   std::map<std::string, PartFile> part_files = {};
@@ -40,6 +44,7 @@ struct ModelFiles {
   std::filesystem::path path_of(const std::string& part) const;    // a file, or FOLDER/PART
   // The weights of a part, by its folder.
   Checkpoint open(const std::string& part) const;
+  bool has_weights(const std::string& part) const;  // that may be damaged, though
 
  private:
   std::filesystem::path folder_of(const std::string& part) const;
@@ -62,13 +67,29 @@ struct PartSearch {
   std::string why_not = {};
 };
 PartSearch find_part(const std::filesystem::path& file, const Part& part);
+// The same where the part's description may depend on the file: the widths of a decoder.
+PartSearch find_part_in(const std::filesystem::path& file, const Part& part,
+                        const ModelFiles& files);
+
+// A file, or a folder whose file is named after `stem` (folder_files.h).
+Checkpoint open_weights(const std::filesystem::path& path, const std::string& stem);
+
+// Throws InputError saying what the file or folder is, unless it has a denoiser of a known family.
+void require_denoiser(const std::filesystem::path& path);
+
+// Whether the parts beside a single file's transformer must have weights, too.
+enum class WeightsNeeded { kAll, kTransformer };
 
 // Finds the files that `options` leaves open (found_files.h). Runs the cheap checks: the directory
 // describes a pipeline of a known family with all its parts, and single files hold those parts.
 // Throws InputError.
-ModelFiles find_model(const PipelineOptions& options);
+ModelFiles find_model(const PipelineOptions& options, WeightsNeeded needed = WeightsNeeded::kAll,
+                      const Warn& say = {});
 
-// From scheduler/scheduler_config.json.
+// The same for options that leave nothing open, except for weights.
+ModelFiles placed_files(const PipelineOptions& options);
+
+// From scheduler/scheduler_config.json, as the class that model_index.json names.
 ScheduleConfig read_scheduler(const ModelFiles& files);
 
 // From generation_config.json in the model's directory; `published` for what it leaves out.

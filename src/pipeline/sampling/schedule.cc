@@ -153,8 +153,8 @@ std::vector<float> first_sigmas(const ScheduleConfig& config, const ScheduleStar
 ScheduleConfig read_schedule_config(const Json& object, const std::string& source) {
   const JsonObject json(object, source);
   const auto name = json.string_or("_class_name", kClassName);
-  require(name == kClassName, source, " asks for the scheduler ", name, "; Braid has ", kClassName,
-          " only");
+  const bool is_known = name.find(kClassName) != name.npos;  // also a class derived from it
+  require(is_known, source, " asks for the scheduler ", name, "; Braid has ", kClassName, " only");
   ScheduleConfig config;
   const auto length = [&](const char* key, std::int64_t otherwise) {
     return json.integer_or(key, otherwise, 1, 1'000'000'000);

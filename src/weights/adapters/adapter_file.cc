@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "weights/files/folder_files.h"
 #include "weights/files/gguf_header.h"
 
 namespace braid {
@@ -14,7 +15,23 @@ const StoredTensor* AdapterModule::find(AdapterRole role) const {
   return it == tensors.end() ? nullptr : &it->second;
 }
 
-AdapterFile::AdapterFile(const std::filesystem::path& path) : source_(path.string()) {
+std::filesystem::path adapter_in(const std::filesystem::path& path) {
+  if (!is_folder(path)) return path;
+  for (const char* const name : {"pytorch_lora_weights.safetensors", "adapter_model.safetensors"})
+    if (is_there(path / name)) return path / name;
+  const auto files = weights_lying_in(path);
+  const auto there = files.empty() ? what_lies_there(path) : "";
+  require(!files.empty(), path.string(), " is a folder without a LoRA that Braid reads",
+          there.empty() ? "" : ": ", there);
+  std::string names;
+  for (const auto& file : files) names += (names.empty() ? "" : ", ") + file.filename().string();
+  require(files.size() == 1, path.string(), " is a folder with ", files.size(),
+          " files of weights: give one of them: ", names);
+  return files.front();
+}
+
+AdapterFile::AdapterFile(const std::filesystem::path& given) : source_(adapter_in(given).string()) {
+  const std::filesystem::path path = source_;
   const auto checkpoint = Checkpoint::open_file(path);
   for (const auto& [name, stored] : checkpoint.tensors()) {
     const auto [spelled, role] = parse_adapter_key(name);

@@ -40,6 +40,9 @@ class AdapterFile {
   AdapterMetadata metadata_;
 };
 
+// The file itself, or a folder's: as diffusers or peft name it, or the only one. Throws InputError.
+std::filesystem::path adapter_in(const std::filesystem::path& path);
+
 // Whether a file has a tensor named like part of an adapter.
 bool is_adapter(const Checkpoint& file);
 

@@ -8,7 +8,9 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/foreign_file.h"
 #include "base/json.h"
+#include "weights/files/folder_files.h"
 #include "weights/files/gguf_header.h"
 #include "weights/files/other_codings.h"
 #include "weights/files/safetensors_header.h"
@@ -52,7 +54,17 @@ bool is_index_taken(const fs::path& index, const std::string& stem) {
   });
 }
 
+// A header of more bytes than any has is something else: text, an archive.
+bool may_be_safetensors(std::span<const std::byte> file) {
+  return file.size() > 8 && file[8] == std::byte('{') && file[7] == std::byte(0);
+}
+
 std::vector<TensorEntry> parse_header(std::span<const std::byte> file, const fs::path& path) {
+  if (!begins_as_gguf(file) && !may_be_safetensors(file)) {
+    const auto foreign = foreign_format(file);
+    require(foreign.empty(), path.string(), " is not a ",
+            path.extension() == ".gguf" ? "GGUF" : "safetensors", " file: it ", foreign);
+  }
   if (begins_as_gguf(file) || path.extension() == ".gguf")
     return parse_gguf_header(file, path.string());
   return parse_safetensors_header(file, path.string());
@@ -118,20 +130,33 @@ bool StoredTensor::is_aligned() const {
 Checkpoint Checkpoint::open(const fs::path& folder, const std::string& stem) {
   const auto single = folder / (stem + ".safetensors");
   const auto index = folder / (stem + ".safetensors.index.json");
-  const auto gguf = folder / (stem + ".gguf");
-  const bool has_index = is_there(index);
-  if (is_there(single) && !(has_index && is_index_taken(index, stem)))
-    return open_file(single).noting(has_index ? index : fs::path());
-  if (is_there(gguf) && !has_index) return open_file(gguf);
-  require(is_there(index), "no weights in ", folder.string(), ": neither ",
-          single.filename().string(), " nor ", index.filename().string(), " nor ",
-          gguf.filename().string(), " is there");
+  const bool has_both = is_there(single) && is_there(index);
+  if (has_both && is_index_taken(index, stem)) return open_index(index).noting(single);
+  const auto found = find_weights(folder, stem);
+  if (found.is_empty()) {
+    const auto there = what_lies_there(folder);
+    throw InputError(text_of("no weights in ", folder.string(), ": neither ", stem,
+                             ".safetensors nor ", stem, ".safetensors.index.json nor ", stem,
+                             ".gguf is there", there.empty() ? "" : "; ", there));
+  }
+  if (!found.index.empty()) return open_index(found.index);
+  if (found.files.size() == 1)
+    return open_file(found.files.front()).noting(has_both ? index : fs::path());
+  Checkpoint checkpoint(folder.string());
+  for (const auto& file : found.files) checkpoint.add(file);
+  refuse_other_coding(checkpoint.tensors_, found.files.front());
+  checkpoint.joined_ = join_scales(checkpoint.tensors_);
+  return checkpoint;
+}
+
+Checkpoint Checkpoint::open_index(const fs::path& index) {
   const auto json = read_json(index);
-  auto checkpoint = Checkpoint(index.string()).noting(is_there(single) ? single : fs::path());
+  Checkpoint checkpoint(index.string());
   for (const auto& shard : shards_of(json, index.string())) {
-    require(is_there(folder / shard), "the shard ", (folder / shard).string(), ", which ",
-            index.filename().string(), " names, is missing");
-    checkpoint.add(folder / shard);
+    const auto path = index.parent_path() / shard;
+    require(is_there(path), "the shard ", path.string(), ", which ", index.filename().string(),
+            " names, is missing");
+    checkpoint.add(path);
   }
   for (const auto& [tensor, shard] : json["weight_map"].items()) {
     const auto* const stored = checkpoint.find(tensor);
@@ -159,6 +184,7 @@ Checkpoint Checkpoint::noting(const fs::path& left_alone) && {
 }
 
 void Checkpoint::add(const fs::path& path) {
+  require_complete_download(path);
   const auto file = std::make_shared<const MappedFile>(path);
   for (auto& entry : parse_header(file->bytes(), path)) {
     const auto name = entry.name;
@@ -166,6 +192,17 @@ void Checkpoint::add(const fs::path& path) {
     require(is_new, "tensor '", name, "' is in two shards, ", it->second.file->path().string(),
             " and ", path.string());
   }
+}
+
+Checkpoint Checkpoint::without(const std::vector<std::string>& prefixes) const {
+  auto rest = *this;
+  const auto is_left_out = [&](const auto& tensor) {
+    return std::any_of(prefixes.begin(), prefixes.end(),
+                       [&](const std::string& prefix) { return tensor.first.starts_with(prefix); });
+  };
+  std::erase_if(rest.tensors_, is_left_out);
+  std::erase_if(rest.joined_, is_left_out);
+  return rest;
 }
 
 Checkpoint Checkpoint::part(const std::string& prefix) const {

@@ -46,15 +46,16 @@ using StoredByName = std::map<std::string, StoredTensor>;
 
 class Checkpoint {
  public:
-  // Opens DIR/STEM.safetensors, the shards listed in DIR/STEM.safetensors.index.json, or
-  // DIR/STEM.gguf. Beside a single file an index counts only for diffusers' stem, and only if its
-  // shards are there. Throws InputError naming the file: missing, missing shard, malformed, a
-  // tensor in two shards.
+  // Opens the folder's weights, as find_weights() finds them. Beside a single file an index counts
+  // only for diffusers' stem, and only if its shards are there. Throws InputError naming the file:
+  // missing, missing shard, malformed, a tensor in two shards, of another format.
   static Checkpoint open(const std::filesystem::path& folder, const std::string& stem);
   static Checkpoint open_file(const std::filesystem::path& path);
   // A checkpoint without tensors; `source` is for errors.
   static Checkpoint none(std::string source) { return Checkpoint(std::move(source)); }
 
+  // The tensors whose names begin with none of `prefixes`.
+  Checkpoint without(const std::vector<std::string>& prefixes) const;
   // The tensors whose names begin with `prefix`, which is removed.
   Checkpoint part(const std::string& prefix) const;
 
@@ -73,6 +74,7 @@ class Checkpoint {
 
  private:
   explicit Checkpoint(std::string source) : source_(std::move(source)) {}
+  static Checkpoint open_index(const std::filesystem::path& index);
   void add(const std::filesystem::path& path);
   // Says that another file was left alone; nothing if the path is empty.
   Checkpoint noting(const std::filesystem::path& left_alone) &&;

@@ -1,5 +1,7 @@
 #include "weights/files/checkpoint_shelf.h"
 
+#include "base/file.h"
+
 namespace braid {
 
 template <class Open>
@@ -15,6 +17,10 @@ Checkpoint CheckpointShelf::open(const std::filesystem::path& folder, const std:
 
 Checkpoint CheckpointShelf::open_file(const std::filesystem::path& path) {
   return find_or(path, [&] { return Checkpoint::open_file(path); });
+}
+
+Checkpoint CheckpointShelf::open_any(const std::filesystem::path& path, const std::string& stem) {
+  return is_folder(path) ? open(path, stem) : open_file(path);
 }
 
 }  // namespace braid

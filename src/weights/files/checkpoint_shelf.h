@@ -16,6 +16,8 @@ class CheckpointShelf {
   // Like those of Checkpoint, but each file is opened once.
   Checkpoint open(const std::filesystem::path& folder, const std::string& stem);
   Checkpoint open_file(const std::filesystem::path& path);
+  // A file, or a folder whose file is named after `stem`.
+  Checkpoint open_any(const std::filesystem::path& path, const std::string& stem);
 
  private:
   template <class Open>

@@ -232,4 +232,22 @@ std::vector<TensorEntry> parse_gguf_header(std::span<const std::byte> file,
   return entries;
 }
 
+std::map<std::string, std::string> gguf_notes(std::span<const std::byte> file) {
+  const std::string source = "the file";
+  GgufReader in(file, source);
+  check_gguf_version(in, source);
+  (void)in.number<std::uint64_t>("its number of tensors");
+  const auto values = in.number<std::uint64_t>("its number of values");
+  std::map<std::string, std::string> texts;
+  for (std::uint64_t i = 0; i < values; ++i) {
+    const auto key = in.string("a key");
+    const auto type = in.number<std::uint32_t>("a value's type");
+    if (type == kStringValue)
+      texts[key] = in.string("a value");
+    else
+      in.skip_value(type, key);
+  }
+  return texts;
+}
+
 }  // namespace braid

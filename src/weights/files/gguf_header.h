@@ -2,6 +2,9 @@
 // https://github.com/ggml-org/ggml/blob/master/docs/gguf.md
 #pragma once
 
+#include <map>
+#include <string>
+
 #include "weights/files/element_type.h"
 
 namespace braid {
@@ -14,5 +17,8 @@ bool begins_as_gguf(std::span<const std::byte> file);
 // in proportion to the header's true size.
 std::vector<TensorEntry> parse_gguf_header(std::span<const std::byte> file,
                                            const std::string& source);
+
+// The metadata of a file whose header has been parsed, as far as it is text: "general.name".
+std::map<std::string, std::string> gguf_notes(std::span<const std::byte> file);
 
 }  // namespace braid

@@ -32,7 +32,8 @@ TensorEntry parse_entry(const std::string& name, const Json& json, const std::st
           " should have two ascending data_offsets");
   const auto begin = std::uint64_t(offsets[0]), end = std::uint64_t(offsets[1]);
   require(end <= data_size, where, " ends at byte ", end, " of the data, but the file has ",
-          data_size, " bytes of it: it is truncated or its header is wrong");
+          data_size,
+          " bytes of it: its download was not completed, it was truncated, or its header is wrong");
   const auto wanted = bytes_of(entry.shape, entry.type, where);
   require(end - begin == wanted, where, " should have ", wanted, " bytes by its shape and dtype, ",
           "its data_offsets give it ", end - begin);
@@ -63,7 +64,8 @@ std::vector<TensorEntry> parse_safetensors_header(std::span<const std::byte> fil
   require(length <= kMaxHeader, source, " is not a safetensors file: its header claims ", length,
           " bytes, at most ", kMaxHeader, " are allowed");
   require(length <= file.size() - 8, source, " claims a header of ", length,
-          " bytes, but the file has only ", file.size(), " bytes: it is truncated");
+          " bytes, but the file has only ", file.size(),
+          " bytes: its download was not completed, or it was truncated");
 
   const auto json = header_of_file(file, length, source);
   require(json.is_object(), source, ": its header should be a JSON object");
@@ -78,11 +80,19 @@ std::vector<TensorEntry> parse_safetensors_header(std::span<const std::byte> fil
 }
 
 std::string safetensors_note(std::span<const std::byte> file, const std::string& key) {
+  const auto notes = safetensors_notes(file);
+  const auto note = notes.find(key);
+  return note == notes.end() ? "" : note->second;
+}
+
+std::map<std::string, std::string> safetensors_notes(std::span<const std::byte> file) {
   const auto json = header_of_file(file, length_of_header(file), "the header");
   const auto notes = json.find("__metadata__");
-  if (notes == json.end() || !notes->is_object()) return {};
-  const auto note = notes->find(key);
-  return note == notes->end() || !note->is_string() ? "" : note->get<std::string>();
+  std::map<std::string, std::string> texts;
+  if (notes == json.end() || !notes->is_object()) return texts;
+  for (const auto& [key, value] : notes->items())
+    if (value.is_string()) texts[key] = value.get<std::string>();
+  return texts;
 }
 
 }  // namespace braid

@@ -1,6 +1,9 @@
 // The header of a safetensors file: which tensors it holds, and where.
 #pragma once
 
+#include <map>
+#include <string>
+
 #include "weights/files/element_type.h"
 
 namespace braid {
@@ -13,5 +16,8 @@ std::vector<TensorEntry> parse_safetensors_header(std::span<const std::byte> fil
 
 // The metadata entry `key` of a file whose header has been parsed; empty if absent.
 std::string safetensors_note(std::span<const std::byte> file, const std::string& key);
+
+// All of its metadata that is text.
+std::map<std::string, std::string> safetensors_notes(std::span<const std::byte> file);
 
 }  // namespace braid

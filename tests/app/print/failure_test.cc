@@ -50,4 +50,15 @@ TEST(Failure, UnknownExceptionsAreNamed) {
   EXPECT_EQ(failure.details, "thrown as std::out_of_range");
 }
 
+TEST(Failure, NamesFlagsWhereTheLibraryNamesFields) {
+  EXPECT_EQ(with_flags("give it as `vae_file`, or `components` DIR or `components` NAME"),
+            "give it as --vae-file, or --components DIR or --components NAME");
+  EXPECT_EQ(with_flags("a `word` of its own"), "a `word` of its own");
+  try {
+    throw InputError("give it beside a model, as `adapters`");
+  } catch (...) {
+    EXPECT_EQ(current_failure("generate").sentence, "give it beside a model, as --lora");
+  }
+}
+
 }  // namespace braid::failure_test

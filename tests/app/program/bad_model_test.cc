@@ -26,7 +26,12 @@ TEST_F(SpoiledModel, IsNoModelAtAll) {
 }
 
 TEST_F(SpoiledModel, SingleFilesNeedTheirComponents) {
-  expect_bad_input({"generate", "a", "-m", file(kFlux)}, "as its components");
+  std::filesystem::create_directory(folder_ / "alone");
+  std::filesystem::copy_file(file(kFlux), folder_ / "alone/flux.safetensors");
+  expect_bad_input({"generate", "a", "-m", "alone/flux.safetensors"}, "(--components DIR)");
+  expect_bad_input(
+      {"generate", "a", "-m", "alone/flux.safetensors", "--components", "Z-Image-Nano"},
+      "those that come with Braid");
   expect_bad_input({"generate", "a", "--comfy", "none"}, "there is no ComfyUI models folder");
 }
 
@@ -71,6 +76,19 @@ TEST_F(SpoiledModel, LacksAShard) {
   write("model/text_encoder_2/model.safetensors.index.json",
         R"({"weight_map": {"shared.weight": "model-00001-of-00002.safetensors"}})");
   expect_refused("the shard model/text_encoder_2/model-00001-of-00002.safetensors");
+}
+
+TEST_F(SpoiledModel, IsSomethingElse) {
+  const std::string pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n";
+  for (const char* const name : {kT5, "tokenizer_2/tokenizer.json", kFluxConfig}) {
+    const auto whole = contents(name);
+    replace(name, pointer);
+    expect_refused("model/" + std::string(name) + " is a Git LFS pointer");
+    replace(name, whole);
+  }
+  write("page.safetensors", "<!doctype html><html><title>Sign in</title></html>");
+  expect_bad_input({"generate", "a", "-m", "page.safetensors"}, "a web page");
+  expect_bad_input({"generate", "a", "-m", "model", "--lora", "page.safetensors"}, "a web page");
 }
 
 TEST_F(SpoiledModel, IsTruncated) {
@@ -208,8 +226,10 @@ TEST_F(SpoiledModel, HasASentencepieceModelThatIsNone) {
 }
 
 TEST_F(SpoiledModel, HasABrokenScheduler) {
-  replace("scheduler/scheduler_config.json", R"({"_class_name": "DDIMScheduler"})");
-  expect_refused("scheduler_config.json");
+  edit_json("model_index.json", [](Json& json) {
+    json["scheduler"] = {"diffusers", "DDIMScheduler"};
+  });
+  expect_refused("scheduler_config.json asks for the scheduler DDIMScheduler");
 }
 
 TEST_F(SpoiledModel, HasDefaultsOutOfRange) {

@@ -103,6 +103,7 @@ TEST_F(Info, DescribesAModel) {
 
 TEST_F(Info, DescribesAFileOfWeights) {
   const auto file = info({BRAID_SOURCE_DIR "/tests/data/parity/blocks/flux.gguf"});
+  EXPECT_EQ(file["is"], "a FLUX.1 transformer");
   EXPECT_EQ(file["types"]["Q8_0"]["tensors"], 5);
   EXPECT_GT(file["types"]["Q4_0"]["bytes"].get<int>(), 0);
   const auto scaled = info({BRAID_SOURCE_DIR "/tests/data/parity/blocks/flux_float8.safetensors"});

@@ -8,6 +8,7 @@
 #include "app/print/readable.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "models/kinds/file_kind.h"
 
 namespace braid {
 namespace {
@@ -87,7 +88,9 @@ std::string model_summary(const OrderedJson& model) {
 
 OrderedJson weights_info(const std::filesystem::path& path) {
   const auto file = Checkpoint::open_file(path);
+  const auto kind = kind_of_file(file).name;
   return {{"path", path.string()},
+          {"is", kind.empty() ? "unknown" : kind},
           {"tensors", file.entries().size()},
           {"parameters", file.num_parameters()},
           {"bytes", file.num_bytes()},
@@ -112,6 +115,7 @@ OrderedJson model_info(const Deployment& deployment) {
   }
   return {{"path", deployment.options.model.string()},
           {"family", family->description().family},
+          {"configuration", files.folder.string()},
           {"parameters", parameters},
           {"bytes", bytes},
           {"parts", parts},

@@ -104,9 +104,9 @@ Description describe_flux(const FluxConfigs& c, const ScheduleConfig& schedule,
           .pipeline_class = c.stored_channels > 0 ? flux_pipeline(c.kind) : ""};
 }
 
-RequestDefaults flux_defaults(const FluxConfig& c, FluxKind kind) {
+RequestDefaults flux_defaults(const FluxConfig& c, FluxKind kind, const ScheduleConfig& schedule) {
   if (kind == FluxKind::kFill) return {.steps = 50, .guidance = 30};
-  if (c.guidance_embeds) return {};
+  if (c.guidance_embeds || schedule.use_dynamic_shifting) return {};
   return {.steps = 4, .guidance = 0, .max_sequence_length = 256};
 }
 

@@ -176,12 +176,13 @@ std::shared_ptr<const Family> open(const ModelFiles& files, FluxKind kind) {
                       .flux = read_transformer(files, read_flux_config, infer_flux_config),
                       .clip = read_clip_config(config("text_encoder")),
                       .t5 = read_t5_config(config("text_encoder_2")),
-                      .vae = read_vae_config(config("vae"))};
+                      .vae = read_autoencoder(files)};
   check_fit(configs);
   configs.controlnets = read_controlnets(files, configs.flux);
   configs.redux = read_flux_redux(files, configs.flux);
+  const auto schedule = read_scheduler(files);
   return std::make_shared<const FluxFamily>(
-      configs, read_scheduler(files), read_defaults(files, flux_defaults(configs.flux, kind)));
+      configs, schedule, read_defaults(files, flux_defaults(configs.flux, kind, schedule)));
 }
 
 // The configs' defaults are those of FLUX.1.
@@ -191,7 +192,7 @@ std::shared_ptr<const Family> named(const std::string& name) {
   const bool is_dev = configs.flux.guidance_embeds;
   const ScheduleConfig schedule{.shift = is_dev ? 3.0 : 1.0, .use_dynamic_shifting = is_dev};
   return std::make_shared<const FluxFamily>(configs, schedule,
-                                            flux_defaults(configs.flux, configs.kind));
+                                            flux_defaults(configs.flux, configs.kind, schedule));
 }
 
 }  // namespace
@@ -205,6 +206,7 @@ std::shared_ptr<const Family> make_flux_family(const FluxConfigs& configs,
 FamilyEntry flux_family(FluxKind kind) {
   return {.pipeline_class = flux_pipeline(kind),
           .kin_classes = flux_kin_pipelines(kind),
+          .transformer_class = "FluxTransformer2DModel",
           .folders = {"text_encoder", "text_encoder_2", "tokenizer", "tokenizer_2", "vae",
                       "scheduler", "transformer"},
           .single_file_has = {"vector_in.in_layer.weight",

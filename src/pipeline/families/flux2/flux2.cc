@@ -224,7 +224,7 @@ std::shared_ptr<const Family> open_flux2(const ModelFiles& files, Flux2Kind kind
   const Flux2Configs configs{.kind = kind,
                              .flux = read_transformer(files, read_flux2_config, infer_flux2_config),
                              .text = read_causal_lm_config(config("text_encoder")),
-                             .vae = read_vae_config(config("vae"))};
+                             .vae = read_autoencoder(files)};
   check_fit(configs);
   return make_flux2_family(configs, read_scheduler(files), read_defaults(files, defaults_of(kind)));
 }
@@ -243,6 +243,7 @@ std::shared_ptr<const Family> named_flux2(const std::string& name) {
 
 FamilyEntry entry_of(Flux2Kind kind) {
   return {.pipeline_class = pipeline_class(kind),
+          .transformer_class = "Flux2Transformer2DModel",
           .folders = {"text_encoder", "tokenizer", "vae", "scheduler", "transformer"},
           .single_file_has = {"single_stream_modulation.lin.weight",
                               "single_stream_modulation.linear.weight"},

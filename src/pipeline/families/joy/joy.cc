@@ -151,7 +151,7 @@ std::shared_ptr<const Family> open_joy(const ModelFiles& files, JoyKind kind) {
       .kind = kind,
       .joy = read_transformer(files, read_joy_config, no_config),
       .text = read_qwen3_vl_config(config("text_encoder")),
-      .vae = read_vae_config(config("vae")),
+      .vae = read_autoencoder(files),
       .max_plain_tokens = int(index.integer_or("text_token_max_length", 2048, 1, 1 << 15))};
   const auto schedule = read_scheduler(files);
   check_fit(configs, schedule);
@@ -172,6 +172,8 @@ std::shared_ptr<const Family> make_joy_family(const JoyConfigs& configs,
 FamilyEntry joy_family(JoyKind kind) {
   const char* const name = kind == JoyKind::kEdit ? "joyai-image-edit" : "joyai-image-edit-plus";
   return {.pipeline_class = joy_pipeline(kind),
+          .transformer_class = kind == JoyKind::kEdit ? "JoyImageEditTransformer3DModel"
+                                                      : "JoyImageEditPlusTransformer3DModel",
           .folders = {"text_encoder", "tokenizer", "processor", "vae", "scheduler", "transformer"},
           .single_file_has = {"double_blocks.0.img_mod.modulate_table"},
           .published = {name},

@@ -195,7 +195,7 @@ std::shared_ptr<const Family> open(const ModelFiles& files) {
   const ZImageConfigs configs{
       .zimage = read_transformer(files, read_zimage_config, infer_zimage_config),
       .text = read_causal_lm_config(config("text_encoder")),
-      .vae = read_vae_config(config("vae"))};
+      .vae = read_autoencoder(files)};
   check_fit(configs);
   const auto schedule = read_scheduler(files);
   return make_zimage_family(configs, schedule, read_defaults(files, zimage_defaults(schedule)));
@@ -218,6 +218,7 @@ std::shared_ptr<const Family> make_zimage_family(const ZImageConfigs& configs,
 FamilyEntry zimage_family() {
   return {.pipeline_class = "ZImagePipeline",
           .kin_classes = {"ZImageImg2ImgPipeline", "ZImageInpaintPipeline"},
+          .transformer_class = "ZImageTransformer2DModel",
           .folders = {"text_encoder", "tokenizer", "vae", "scheduler", "transformer"},
           .single_file_has = {"layers.0.adaLN_modulation.0.weight"},
           .published = {"z-image", "z-image-turbo"},

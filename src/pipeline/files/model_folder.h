@@ -1,0 +1,30 @@
+// What a folder is: a model directory in the diffusers layout, or one trained part of a model.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "models/kinds/file_kind.h"
+
+namespace braid {
+
+struct FamilyEntry;
+
+// The family of a model directory, by the class in its model_index.json: also a class of the
+// directory's own code that is named after one of the family's. Throws InputError, also if one of
+// the family's folders is missing; the transformer's may be, unless it `needs_transformer`.
+const FamilyEntry& family_of_directory(const std::filesystem::path& folder, bool needs_transformer);
+
+// A sentence saying that the directory's own class is taken as one of the family's; empty if it is
+// one of them.
+std::string custom_class_note(const std::filesystem::path& folder);
+
+// What a folder with weights and a config.json of one part is, by its class. Unknown for others.
+FileKind kind_of_folder(const std::filesystem::path& folder);
+
+bool is_model_directory(const std::filesystem::path& folder);  // has model_index.json
+
+// The class [library, class] that model_index.json names for a part; empty if it names none.
+std::string class_of_part(const std::filesystem::path& folder, const std::string& part);
+
+}  // namespace braid

@@ -1,0 +1,140 @@
+#include "weights/files/folder_files.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <regex>
+
+#include "base/ascii.h"
+#include "base/error.h"
+#include "base/file.h"
+
+namespace braid {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kIndex = ".safetensors.index";
+
+std::vector<std::string> names_in(const fs::path& folder) {
+  std::vector<std::string> names;
+  std::error_code unreadable;
+  for (const auto& entry : fs::directory_iterator(folder, unreadable))
+    if (!entry.is_directory(unreadable)) names.push_back(entry.path().filename().string());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+// Of several variants, in the order of preference; others by name.
+std::size_t variant_rank(const std::string& name) {
+  constexpr std::array kPreferred = {"bf16", "fp16", "fp32", "fp8"};
+  for (std::size_t i = 0; i < kPreferred.size(); ++i)
+    if (name.find(kPreferred[i]) != name.npos) return i;
+  return kPreferred.size();
+}
+
+// The first by rank of the names that match; empty if there is none.
+std::string best_matching(const std::vector<std::string>& names, const std::string& pattern) {
+  const std::regex regex(pattern);
+  std::string best;
+  for (const auto& name : names)
+    if (std::regex_match(name, regex))
+      if (best.empty() || variant_rank(name) < variant_rank(best)) best = name;
+  return best;
+}
+
+std::string escaped(const std::string& text) {
+  return std::regex_replace(text, std::regex(R"([.+*?^$()\[\]{}|\\])"), R"(\$&)");
+}
+
+// All of "STEM-00001-of-00003.safetensors", also with a variant before or after the number.
+std::vector<fs::path> shards_in(const fs::path& folder, const std::vector<std::string>& names,
+                                const std::string& stem) {
+  const std::regex shard(escaped(stem) +
+                         R"((\.\w+)?-(\d{5})-of-(\d{5})(\.\w+)?\.(safetensors|sft))");
+  std::map<std::string, std::vector<fs::path>> by_set;
+  std::map<std::string, std::size_t> wanted;
+  for (const auto& name : names) {
+    std::smatch match;
+    if (!std::regex_match(name, match, shard)) continue;
+    const auto set = match[1].str() + match[4].str() + " of " + match[3].str();
+    by_set[set].push_back(folder / name);
+    wanted[set] = std::stoul(match[3]);
+  }
+  for (const auto& [set, files] : by_set)
+    if (files.size() == wanted[set]) return files;
+  for (const auto& [set, files] : by_set)
+    throw InputError(text_of(folder.string(), " has ", files.size(), " of ", wanted[set],
+                             " shards, such as ", files.front().filename().string(),
+                             ": the others are missing, and so is their index"));
+  return {};
+}
+
+// Formats of weights that Braid does not read, by their endings.
+const char* other_format(const std::string& name) {
+  const auto ending = ascii_lower_case(fs::path(name).extension().string());
+  if (ending == ".bin" || ending == ".pt" || ending == ".pth" || ending == ".ckpt")
+    return "a pickle of PyTorch's";
+  if (ending == ".msgpack") return "a file of Flax's";
+  if (ending == ".h5") return "a file of Keras's";
+  if (ending == ".onnx") return "a file of ONNX's";
+  const bool is_unfinished =
+      ending == ".part" || ending == ".incomplete" || ending == ".aria2" || ending == ".crdownload";
+  return is_unfinished ? "a download that was not completed" : nullptr;
+}
+
+}  // namespace
+
+bool is_safetensors_name(const fs::path& path) {
+  const auto ending = ascii_lower_case(path.extension().string());
+  return ending == ".safetensors" || ending == ".sft";
+}
+
+bool is_weights_name(const fs::path& path) {
+  return is_safetensors_name(path) || ascii_lower_case(path.extension().string()) == ".gguf";
+}
+
+FolderFiles find_weights(const fs::path& folder, const std::string& stem) {
+  for (const char* const ending : {".safetensors", ".sft"})
+    if (is_there(folder / (stem + ending))) return {.files = {folder / (stem + ending)}};
+  const auto index = folder / (stem + kIndex + ".json");
+  if (is_there(index)) return {.index = index};
+  if (is_there(folder / (stem + ".gguf"))) return {.files = {folder / (stem + ".gguf")}};
+  const auto names = names_in(folder);
+  const auto begin = escaped(stem);
+  for (const auto& pattern : {begin + R"(\.\w+\.(safetensors|sft))", begin + R"(\.\w+\.gguf)"})
+    if (const auto name = best_matching(names, pattern); !name.empty())
+      return {.files = {folder / name}};
+  const auto variant_index =
+      begin + R"((\.safetensors\.index\.\w+|\.\w+\.safetensors\.index)\.json)";
+  if (const auto name = best_matching(names, variant_index); !name.empty())
+    return {.index = folder / name};
+  if (auto shards = shards_in(folder, names, stem); !shards.empty())
+    return {.files = std::move(shards)};
+  const auto other = stem == "model" ? "diffusion_pytorch_model" : "model";
+  if (is_there(folder / (std::string(other) + kIndex + ".json")))
+    return {.index = folder / (std::string(other) + kIndex + ".json")};
+  const auto all = weights_lying_in(folder);
+  return all.size() == 1 ? FolderFiles{.files = all} : FolderFiles();
+}
+
+std::vector<fs::path> weights_lying_in(const fs::path& folder) {
+  std::vector<fs::path> files;
+  for (const auto& name : names_in(folder))
+    if (is_weights_name(name)) files.push_back(folder / name);
+  return files;
+}
+
+std::string what_lies_there(const fs::path& folder) {
+  const auto names = names_in(folder);
+  for (const auto& name : names)
+    if (const auto* const format = other_format(name))
+      return text_of("it has ", name, ", ", format,
+                     ", which Braid does not read: it reads .safetensors and .gguf");
+  std::string list;
+  for (const auto& file : weights_lying_in(folder))
+    list += (list.empty() ? "" : ", ") + file.filename().string();
+  return list.empty() ? "" : "it has " + list + ", one of which should have that name";
+}
+
+}  // namespace braid

@@ -1,0 +1,35 @@
+// The files of weights in a folder, under the names that diffusers, transformers and people give
+// them.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace braid {
+
+// ".safetensors", ".sft" or ".gguf", in any case.
+bool is_weights_name(const std::filesystem::path& path);
+bool is_safetensors_name(const std::filesystem::path& path);
+
+struct FolderFiles {
+  std::filesystem::path index = {};  // it names the files; empty: `files` has them
+  std::vector<std::filesystem::path> files = {};
+
+  bool is_empty() const { return index.empty() && files.empty(); }
+};
+
+// Files of a part whose usual names begin with `stem`: STEM.safetensors, its shards with an index,
+// STEM.gguf, the same of a variant ("model.fp16.safetensors"), all shards without an index, or the
+// only file of weights that is there. Empty if there is none. Throws InputError if shards are
+// missing.
+FolderFiles find_weights(const std::filesystem::path& folder, const std::string& stem);
+
+// What lies in a folder without weights that Braid reads, as a clause: "it has model.bin, a pickle
+// ...".
+std::string what_lies_there(const std::filesystem::path& folder);
+
+// Files of weights directly in the folder, sorted by name.
+std::vector<std::filesystem::path> weights_lying_in(const std::filesystem::path& folder);
+
+}  // namespace braid

@@ -1,0 +1,89 @@
+// Files that are no weights: what people's disks have in their place. The beginnings are those that
+// the formats' own specifications give.
+#include "base/foreign_file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "message_of.h"
+#include "temporary_folder.h"
+
+namespace braid::foreign_file_test {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+const std::string kPointer =
+    "version https://git-lfs.github.com/spec/v1\noid sha256:0123\nsize 23802932552\n";
+
+std::string format_of(const std::string& text) {
+  return foreign_format(std::as_bytes(std::span(text)));
+}
+
+TEST(ForeignFile, IsNamed) {
+  EXPECT_THAT(format_of(kPointer),
+              AllOf(HasSubstr("a Git LFS pointer"), HasSubstr("git lfs pull")));
+  for (const char* const page : {"<!doctype html><html>", "\n <!DOCTYPE HTML PUBLIC",
+                                 "<html lang=\"en\">", "\xef\xbb\xbf<HTML>"})
+    EXPECT_THAT(format_of(page), HasSubstr("a web page (HTML)")) << page;
+  EXPECT_THAT(format_of(std::string("PK\3\4\0\0\10\10\0archive/data.pkl", 25)),
+              AllOf(StartsWith("is a pickle"), HasSubstr(".safetensors")));
+  EXPECT_THAT(format_of(std::string("PK\3\4\24\0\0\0\10\0model.onnx", 20)),
+              AllOf(HasSubstr("a ZIP archive"), HasSubstr("pickle"), HasSubstr("unpacked")));
+  EXPECT_THAT(format_of("\x80\x02}q\x01("), StartsWith("is a pickle"));
+  EXPECT_THAT(format_of("\x1f\x8b\x08\x01"), HasSubstr("an archive (gzip)"));
+  EXPECT_THAT(format_of("\x89PNG\r\n\x1a\n"), HasSubstr("a PNG picture"));
+  EXPECT_THAT(format_of(std::string(5000, '\0')), HasSubstr("download was not completed"));
+}
+
+// As the hub answers without a token, as S3 does, and as Civitai does.
+TEST(ForeignFile, IsAMessageAboutAccess) {
+  for (const char* const message :
+       {"Access to model black-forest-labs/FLUX.1-dev is restricted. You must have access to it.",
+        "Invalid username or password: log in",
+        R"({"error":"Unauthorized","message":"The creator"})",
+        "<?xml version=\"1.0\"?><Error><Code>AccessDenied</Code></Error>"})
+    EXPECT_THAT(format_of(message), AllOf(HasSubstr("refused access"), HasSubstr("access token")))
+        << message;
+  EXPECT_THAT(format_of("Entry not found"), HasSubstr("text, not weights: \"Entry not found\""));
+  EXPECT_THAT(format_of("one\ntwo"), HasSubstr("\"one two\"")) << "one line";
+}
+
+TEST(ForeignFile, IsNoFileOfNumbers) {
+  EXPECT_EQ(format_of(std::string("\x48\1\0\0\0\0\0\0{\"a\"", 12)), "");
+  EXPECT_EQ(format_of(std::string("GGUF\3\0\0\0", 8)), "");
+  EXPECT_EQ(format_of(""), "");
+}
+
+TEST(ForeignFile, PointersAreReadByNobody) {
+  const TemporaryFolder folder;
+  write_file(folder / "a.json", kPointer);
+  const auto says = AllOf(HasSubstr("a.json"), HasSubstr("Git LFS pointer"));
+  EXPECT_THAT(message_of([&] { (void)read_file(folder / "a.json"); }), says);
+  EXPECT_THAT(message_of([&] { (void)MappedFile(folder / "a.json"); }), says);
+  EXPECT_THAT(message_of([&] { (void)read_json(folder / "a.json"); }), says);
+  write_file(folder / "a.json", "<html>");
+  EXPECT_THAT(message_of([&] { (void)read_json(folder / "a.json"); }),
+              HasSubstr("should hold JSON, it is a web page"));
+}
+
+TEST(ForeignFile, UnfinishedDownloadsAreKnownByName) {
+  const TemporaryFolder folder;
+  const auto refusal = [&](const char* name) {
+    return message_of([&] { require_complete_download(folder / name); });
+  };
+  for (const char* const name : {"a.safetensors.part", "b.incomplete", "c.crdownload", "d.PART"})
+    EXPECT_THAT(refusal(name), HasSubstr("not completed")) << name;
+  EXPECT_EQ(refusal("a.safetensors"), "");
+  write_file(folder / "a.safetensors.aria2", "");
+  EXPECT_THAT(refusal("a.safetensors"), HasSubstr("aria2"));
+  EXPECT_EQ(unfinished_download(folder / "a.safetensors").filename(), "a.safetensors.aria2");
+  EXPECT_EQ(unfinished_download(folder / "b.safetensors"), "");
+}
+
+}  // namespace braid::foreign_file_test

@@ -1,0 +1,177 @@
+// What files are, by tensor names of published files: as in the models' repositories and in
+// diffusers' and ComfyUI's lists of keys.
+#include "models/kinds/file_kind.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "weights/files.h"
+
+namespace braid::file_kind_test {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using namespace testing_files;
+
+struct Named {
+  std::string name;
+  std::vector<std::int64_t> shape = {1};
+};
+
+class FileKinds : public testing::Test {
+ protected:
+  FileKind kind(const std::vector<Named>& names) const {
+    std::vector<FloatTensor> tensors;
+    for (const auto& [name, shape] : names) {
+      std::int64_t count = 1;
+      for (const auto extent : shape) count *= extent;
+      tensors.push_back({name, shape, std::vector<float>(std::size_t(count))});
+    }
+    write_file(folder_ / "file.safetensors", float_file(tensors));
+    return kind_of_file(Checkpoint::open_file(folder_ / "file.safetensors"));
+  }
+  std::string name(const std::vector<Named>& names) const { return kind(names).name; }
+  const TemporaryFolder folder_;
+};
+
+TEST_F(FileKinds, AreArchitecturesThatBraidDoesNotRun) {
+  const std::vector<std::pair<std::string, std::vector<std::string>>> kMarks = {
+      {"Chroma",
+       {"distilled_guidance_layer.in_proj.weight",
+        "model.diffusion_model.distilled_guidance_layer.layers.0.in_layer.weight"}},
+      {"Qwen-Image", {"transformer_blocks.0.img_mod.1.weight", "txt_norm.weight"}},
+      {"Stable Diffusion 3",
+       {"joint_blocks.0.context_block.attn.qkv.weight",
+        "model.diffusion_model.joint_blocks.0.x_block.attn.qkv.weight"}},
+      {"Stable Diffusion",
+       {"model.diffusion_model.input_blocks.0.0.weight",
+        "model.diffusion_model.middle_block.0.in_layers.0.weight"}},
+      {"Wan",
+       {"blocks.0.cross_attn.k.weight", "model.diffusion_model.head.modulation",
+        "patch_embedding.weight", "condition_embedder.time_proj.weight"}},
+      {"HunyuanVideo",
+       {"txt_in.individual_token_refiner.blocks.0.mlp.fc1.weight",
+        "context_embedder.token_refiner.refiner_blocks.0.norm1.weight"}},
+      {"LTX-Video", {"patchify_proj.weight", "adaln_single.emb.timestep_embedder.linear_1.weight"}},
+      {"HiDream", {"double_stream_blocks.0.block.adaLN_modulation.1.weight"}},
+      {"Lumina 2", {"time_caption_embed.timestep_embedder.linear_1.weight"}},
+      {"AuraFlow", {"cond_seq_linear.weight"}},
+      {"Mochi", {"t5_y_embedder.to_q.weight"}},
+      {"CogVideoX", {"patch_embed.text_proj.weight"}},
+      {"Cosmos", {"net.blocks.block0.blocks.0.block.attn.to_q.0.weight"}},
+      {"Z-Image Omni", {"siglip_embedder.0.weight"}},
+      {"FLUX.3", {"content_mode_blocks.image.0.attn_out.weight"}}};
+  for (const auto& [words, marks] : kMarks)
+    for (const auto& mark : marks) {
+      const auto found = kind({{mark}});
+      EXPECT_EQ(found.role, FileRole::kModel) << mark;
+      EXPECT_EQ(found.family, "") << mark;
+      EXPECT_THAT(found.name, HasSubstr(words)) << mark;
+      EXPECT_THAT(misuse_of_file("a.safetensors", found, FileRole::kModel),
+                  AllOf(HasSubstr("a.safetensors is " + found.name), HasSubstr("does not run"),
+                        HasSubstr("FLUX.1, FLUX.2, Z-Image and JoyAI-Image-Edit")));
+    }
+}
+
+TEST_F(FileKinds, OfStableDiffusionAreToldByTheirShapes) {
+  const std::string unet = "model.diffusion_model.", first = unet + "input_blocks.0.0.weight";
+  const auto key = unet + "input_blocks.1.1.transformer_blocks.0.attn2.to_k.weight";
+  EXPECT_THAT(name({{first}, {key, {2, 768}}}), HasSubstr("SD1.5"));
+  EXPECT_THAT(name({{first}, {key, {2, 1024}}}), HasSubstr("SD2"));
+  EXPECT_THAT(name({{first}, {unet + "label_emb.0.0.weight"}}), HasSubstr("SDXL"));
+  EXPECT_THAT(name({{"conv_in.weight"},
+                    {"down_blocks.0.resnets.0.conv1.weight"},
+                    {"add_embedding.linear_1.weight"}}),
+              HasSubstr("SDXL"));
+  EXPECT_THAT(name({{first}, {"first_stage_model.encoder.conv_in.weight"}}), HasSubstr("SDXL"))
+      << "one of them";
+}
+
+TEST_F(FileKinds, AreModelsThatBraidRuns) {
+  const std::vector<std::pair<std::string, std::string>> kMarks = {
+      {"double_blocks.0.img_attn.qkv.weight", "FLUX.1"},
+      {"model.diffusion_model.single_blocks.0.linear1.weight", "FLUX.1"},
+      {"single_transformer_blocks.0.attn.to_q.weight", "FLUX.1"},
+      {"single_stream_modulation.lin.weight", "FLUX.2"},
+      {"transformer.single_stream_modulation.linear.weight", "FLUX.2"},
+      {"x_pad_token", "Z-Image"},
+      {"double_blocks.0.img_mod.modulate_table", "JoyAI-Image-Edit"}};
+  for (const auto& [mark, family] : kMarks) EXPECT_EQ(kind({{mark}}).family, family) << mark;
+  EXPECT_EQ(
+      kind({{"noise_refiner.0.ffn_norm1.weight"}, {"cap_embedder.1.weight", {3840, 1}}}).family,
+      "Z-Image");
+}
+
+TEST_F(FileKinds, ArePartsAndAdditions) {
+  const struct {
+    std::vector<Named> names;
+    FileRole role;
+    std::string words, flag;
+  } kFiles[] = {
+      {{{"transformer.single_transformer_blocks.0.attn.to_q.lora_A.weight"}},
+       FileRole::kAdapter,
+       "a LoRA for a FLUX model",
+       "`adapters`"},
+      {{{"lora_unet_input_blocks_4_1_proj_in.lora_down.weight"}},
+       FileRole::kAdapter,
+       "a LoRA for a Stable Diffusion",
+       "`adapters`"},
+      {{{"oft_unet.double_blocks.0.oft_blocks"}}, FileRole::kAdapter, "a LoRA", "`adapters`"},
+      {{{"decoder.conv_in.weight", {1, 16, 1, 1}}},
+       FileRole::kAutoencoder,
+       "16 channels",
+       "`vae_file`"},
+      {{{"first_stage_model.decoder.conv_in.weight", {1, 4, 1, 1}}},
+       FileRole::kAutoencoder,
+       "Stable Diffusion's",
+       "`vae_file`"},
+      {{{"decoder.middle.0.residual.0.gamma"}}, FileRole::kAutoencoder, "Wan's", "`vae_file`"},
+      {{{"shared.weight", {2, 4096}}}, FileRole::kTextEncoder, "T5-XXL", "`text_encoder_files`"},
+      {{{"enc.blk.0.attn_q.weight"}}, FileRole::kTextEncoder, "T5", "`text_encoder_files`"},
+      {{{"text_model.embeddings.token_embedding.weight", {2, 768}}},
+       FileRole::kTextEncoder,
+       "CLIP-L",
+       "`text_encoder_files`"},
+      {{{"model.layers.0.self_attn.q_norm.weight"},
+        {"model.layers.0.input_layernorm.weight", {2560}}},
+       FileRole::kTextEncoder,
+       "Qwen3 4B",
+       "`text_encoder_files`"},
+      {{{"blk.0.attn_q.weight"}, {"token_embd.weight"}},
+       FileRole::kTextEncoder,
+       "a language model",
+       "`text_encoder_files`"},
+      {{{"controlnet_blocks.0.weight"}, {"x_embedder.weight"}},
+       FileRole::kControlNet,
+       "a ControlNet",
+       "`controlnets`"},
+      {{{"control_model.input_blocks.0.0.weight"}},
+       FileRole::kControlNet,
+       "a ControlNet of Stable Diffusion",
+       "`controlnets`"},
+      {{{"redux_up.weight"}}, FileRole::kRedux, "Redux", "`redux`"},
+      {{{"ip_adapter_proj_model.proj.weight"}}, FileRole::kOther, "an IP-Adapter", "no use"},
+      {{{"emb_params"}}, FileRole::kOther, "textual inversion", "no use"}};
+  for (const auto& [names, role, words, flag] : kFiles) {
+    const auto found = kind(names);
+    EXPECT_EQ(found.role, role) << words;
+    EXPECT_THAT(found.name, HasSubstr(words));
+    EXPECT_THAT(misuse_of_file("a", found, FileRole::kModel),
+                AllOf(HasSubstr(", not a model"), HasSubstr(flag)));
+  }
+  EXPECT_EQ(kind({{"weight"}, {"bias"}}).role, FileRole::kUnknown);
+}
+
+TEST_F(FileKinds, OfModelsAreToldFromPartsThatTheyHold) {
+  EXPECT_EQ(
+      kind({{"model.diffusion_model.double_blocks.0.img_attn.qkv.weight"},
+            {"vae.decoder.conv_in.weight"},
+            {"text_encoders.clip_l.transformer.text_model.embeddings.token_embedding.weight"}})
+          .family,
+      "FLUX.1");
+  EXPECT_THAT(
+      misuse_of_file("a", kind({{"double_blocks.0.img_attn.qkv.weight"}}), FileRole::kAutoencoder),
+      AllOf(HasSubstr("a is a FLUX.1 transformer, not an autoencoder"), HasSubstr("`model`")));
+}
+
+}  // namespace braid::file_kind_test
