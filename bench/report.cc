@@ -23,7 +23,6 @@
 #include "instruction_peaks.h"
 #include "op_times.h"
 #include "ops/attention_kernel.h"
-#include "parallel/layout.h"
 #include "pipeline/devices.h"
 #include "pipeline/engine.h"
 #include "pipeline/proofs/moment.h"
@@ -73,21 +72,21 @@ Measured measure(const ReportFlags& flags) {
   world->run([&](const Group& group) {
     const UseThreads use(measured.threads);
     const auto mesh = make_mesh(group, {});
-    const auto shardings = shardings_of(flags.probe, probe, mesh);
-    const auto transformer = transformer_of(flags.probe, probe, mesh, devices, shardings,
-                                            attend_over(mesh, pipeline.layout.ring_form));
-    const auto predict = predict_over(mesh, transformer);
     const auto device = devices.front();
     const c10::DeviceGuard on(device);
-    const std::vector inputs = {as_in_a_step(inputs_of(probe, 0, device), mesh, transformer, {})};
+    auto without_graph = flags.probe;  // the time of each operation is wanted
+    without_graph.pipeline.graphs = Graphs::kOff;
+    const auto denoisers = denoisers_of(without_graph, probe, mesh, devices);
+    std::vector inputs = {inputs_of(probe, 0, device)};
+    add_modulations(inputs, *denoisers);
     const KeepFreedMemory keep;
-    const auto first = predict(inputs).front();
+    const auto first = denoisers->predict(inputs).front();
     check(first.isfinite().all().item<bool>(), "the transformer's output is no number");
     OpTimes times(device);
     for (int run = 0; run < flags.runs; ++run) {
       (void)times.take();
       const Moment begin(device);
-      (void)predict(inputs);
+      (void)denoisers->predict(inputs);
       const Moment end(device);
       measured.evaluations.push_back({begin.seconds_until(end), times.take()});
     }

@@ -22,6 +22,12 @@ Attend attend_over(const Mesh& mesh, RingForm form, KeptKeys* kept) {
   return polled(mesh.world, ulysses(mesh.ulysses, std::move(inner)));
 }
 
+Share pictures_of_rank(const Mesh& mesh, std::int64_t count) {
+  return share_of(count, mesh.dp.rank(), mesh.dp.size());
+}
+
+Tensor gather_pictures(const Mesh& mesh, const Tensor& mine) { return mesh.dp.all_gather(mine, 0); }
+
 PredictAll predict_over(const Mesh& mesh, const DenoiserPart& part, const Controls& controls) {
   auto staged =
       with_modulations(modulate_over(mesh.stages, part), layer_split(mesh.stages, part.predict));

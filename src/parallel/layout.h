@@ -14,6 +14,11 @@ namespace braid {
 // Since every block calls it, it also polls: a stop, or another rank's failure, ends a step midway.
 Attend attend_over(const Mesh& mesh, RingForm form = RingForm::kShift, KeptKeys* kept = nullptr);
 
+// Data parallelism: the pictures, of `count`, that this rank draws; and what its ranks made of
+// theirs, one row per picture, put together in order on all of them.
+Share pictures_of_rank(const Mesh& mesh, std::int64_t count);
+Tensor gather_pictures(const Mesh& mesh, const Tensor& mine);
+
 // Predicts all branches of a step, from whole inputs to whole velocities, on every rank. `part` is
 // this rank's part of the model under layer split, otherwise all of it; `controls` are its
 // ControlNets, if any. Inputs without modulations get theirs.

@@ -46,7 +46,7 @@ class Engine {
   ModelInfo info() const;
   const Deployment& deployment() const { return deployment_; }
   at::ScalarType dtype() const { return model().dtype(); }
-  GraphUse graph_use() const { return model().graph_use(); }
+  GraphUse graph_use() const { return model().denoisers().graph_use(); }
   // Steps of the last request that were evaluated in full, per picture, counted from 0. Empty
   // without a cache.
   const std::vector<std::vector<int>>& full_steps() const { return full_steps_; }

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/free_memory.h"
+#include "parallel/layout.h"
 #include "pipeline/pictures/finished.h"
 #include "pipeline/pictures/start.h"
 #include "pipeline/previews.h"
@@ -67,7 +68,7 @@ void Run::begin(Phase phase) const {
 
 // The pictures of a round that this data-parallel rank draws.
 Batch Run::my_share(Batch round) const {
-  const auto share = share_of(round.count, model_.mesh().dp.rank(), model_.mesh().dp.size());
+  const auto share = pictures_of_rank(model_.mesh(), round.count);
   return {.first = round.first + int(share.begin), .count = int(share.count)};
 }
 
@@ -218,8 +219,9 @@ DenoiseResult Run::denoise_mine(DenoiseJob job, const Schedule& schedule, Batch 
   report(progress);
   const bool has_pictures = job.latents_BNC.size(0) > 0;
   if (has_pictures) {
-    modulate_steps(job, schedule, model_.modulate(), model_.controls());
-    refine_text(job, schedule, model_.refine());
+    const auto& denoiser = model_.denoisers().front();
+    modulate_steps(job, schedule, denoiser.modulate(), model_.denoisers().controls());
+    refine_text(job, schedule, denoiser.refine());
   }
   const auto before = traffic_of(model_.mesh());
   StepPace pace(model_.device());
@@ -233,8 +235,8 @@ DenoiseResult Run::denoise_mine(DenoiseJob job, const Schedule& schedule, Batch 
       *observers_.step = traffic_between(before, traffic_of(model_.mesh()));
   };
   if (has_pictures)
-    return denoise(model_.predict(), model_.family().description().schedule, schedule,
-                   std::move(job), on_step);
+    return denoise(std::bind_front(&Denoisers::predict, &model_.denoisers()),
+                   model_.family().description().schedule, schedule, std::move(job), on_step);
   for (int step = 1; step <= settings_.steps_taken(); ++step) on_step({.done = step});
   return {.latents_BNC = job.latents_BNC, .first_velocity_BNC = job.latents_BNC};
 }
@@ -243,8 +245,9 @@ DenoiseResult Run::denoise_mine(DenoiseJob job, const Schedule& schedule, Batch 
 void Run::note_full_steps(Batch mine) {
   auto rows = at::zeros({mine.count, settings_.steps_taken()}, at::kLong);
   for (int i = 0; i < mine.count; ++i)
-    for (const int step : model_.cache()->full_steps(std::size_t(i))) rows[i][step] = 1;
-  for (const auto& row : model_.mesh().dp.all_gather(rows, 0).unbind()) {
+    for (const int step : model_.denoisers().front().cache()->full_steps(std::size_t(i)))
+      rows[i][step] = 1;
+  for (const auto& row : gather_pictures(model_.mesh(), rows).unbind()) {
     full_steps_.emplace_back();
     for (int step = 0; step < settings_.steps_taken(); ++step)
       if (row[step].item<std::int64_t>() == 1) full_steps_.back().push_back(step);
@@ -259,10 +262,10 @@ std::vector<Picture> Run::draw(Batch round) {
   if (round.first == 0) start_->see_references();
   const auto job = prepare(my_share(round), condition, schedule.sigmas.front());
   check_same_start(job, schedule, model_.mesh().replica);
-  if (model_.cache()) model_.cache()->begin_pictures();
+  if (model_.denoisers().front().cache()) model_.denoisers().front().cache()->begin_pictures();
   const auto mine = denoise_mine(job, schedule, round);
-  if (model_.cache()) note_full_steps(my_share(round));
-  const auto of_round = [&](const Tensor& x) { return model_.mesh().dp.all_gather(x, 0); };
+  if (model_.denoisers().front().cache()) note_full_steps(my_share(round));
+  const auto of_round = [&](const Tensor& x) { return gather_pictures(model_.mesh(), x); };
   const auto latents = of_round(mine.latents_BNC);
   record("prompt_embeds", of_round(condition.text_BTC));
   if (condition.pooled_BC.defined()) record("pooled_prompt_embeds", of_round(condition.pooled_BC));
@@ -292,7 +295,7 @@ Drawn generate_pictures(const Model& model, const Settings& settings, const Brou
     first += round.count;
   }
   drawn.full_steps = run.full_steps();
-  const auto failure = model.graph_use().failure;
+  const auto failure = model.denoisers().graph_use().failure;
   if (!failure.empty() && hooks.warning) hooks.warning(failure);
   return drawn;
 }

@@ -5,10 +5,7 @@
 
 #include "base/cpu.h"
 #include "base/error.h"
-#include "parallel/layout.h"
 #include "parallel/map_shared.h"
-#include "pipeline/devices.h"
-#include "pipeline/planner/tensors.h"
 #include "pipeline/text_stream.h"
 
 namespace braid {
@@ -21,24 +18,7 @@ at::ScalarType dtype_of_first(const Mesh& mesh, at::ScalarType mine) {
   return at::ScalarType(chosen.item<std::int64_t>());
 }
 
-std::string why_no_graph(const Mesh& mesh, const ModelOptions& options) {
-  if (options.graphs == Graphs::kOff) return "graphs are off";
-  if (options.device.is_cpu()) return "a CPU records no graphs";
-  if (!make_device_graph(options.device)) return "this build records no graphs";
-  if (options.memory.offload.transformer != OffloadMode::kNone)
-    return "weights are copied during a step";
-  return mesh.world.stays_on_device() ? "" : "ranks exchange tensors through the host";
-}
-
 }  // namespace
-
-StepGraphOptions graph_options(const Mesh& mesh, const ModelOptions& options) {
-  using OnFailure = StepGraphOptions::OnFailure;
-  return {.device = options.device,
-          .why_not = why_no_graph(mesh, options),
-          .epoch = [world = mesh.world] { return world.epoch(); },
-          .on_failure = mesh.world.size() == 1 ? OnFailure::kGoOn : OnFailure::kThrow};
-}
 
 at::ScalarType choose_dtype(Dtype asked, at::ScalarType stored, at::Device device) {
   switch (asked) {
@@ -54,30 +34,6 @@ at::ScalarType choose_dtype(Dtype asked, at::ScalarType stored, at::Device devic
   if (stored == at::kFloat || stored == at::kDouble) return at::kFloat;
   if (!device.is_cpu()) return stored == at::kHalf ? at::kHalf : at::kBFloat16;
   return stored != at::kHalf && read_cpu().is_fast_in_bfloat16() ? at::kBFloat16 : at::kFloat;
-}
-
-// Called once all else is loaded: the memory free then is what the blocks may take.
-BlockRange blocks_of_rank(const Family& family, const Mesh& mesh, at::Device device,
-                          int ranks_on_device) {
-  const auto run = blocks_of_rank(mesh, block_parameters(family),
-                                  [&] { return free_memory(device, ranks_on_device); });
-  return {.begin = run.begin, .count = run.count};
-}
-
-DenoiserPart with_pages(DenoiserPart part, Page page, std::shared_ptr<const OffloadedParts> parts) {
-  const auto paged = [=](auto function) {
-    return [=](const auto&... arguments) {
-      const auto in_use = page.use();
-      auto made = function(arguments...);
-      parts->check_order();
-      return made;
-    };
-  };
-  part.predict = paged(part.predict);
-  if (part.condition) part.condition = paged(part.condition);
-  if (part.modulate) part.modulate = paged(part.modulate);
-  if (part.refine) part.refine = paged(part.refine);
-  return part;
 }
 
 Model::Model(const ModelFiles& files, const Mesh& mesh, const ModelOptions& options)
@@ -100,18 +56,21 @@ Model::Model(const ModelFiles& files, at::ScalarType stored, const Mesh& mesh,
   LoadOptions load{.dtype = dtype_,
                    .device = device_,
                    .on_bytes = options.on_bytes,
-                   .on_read = [this](const BytesRead& read) { bytes_read_ += read; },
+                   .on_read = [sum = bytes_read_](const BytesRead& read) { *sum += read; },
                    .coded = Coded::kKept};
   load.second_stream = text_stream(*family_, options);
   if (options.layout.decode == DecodeRanks::kAll) decoders_ = mesh.world;
   if (mesh.world.rank() < decoders_.size()) load_decoder(files, load);
   load_text(files, load, options);
-  load_controls(files, load, options);
-  load_denoiser(files, load, options);
-  predict_ = [steps = steps_, cache = cache_](const std::vector<DenoiserInput>& inputs) {
-    if (cache) cache->begin_step();
-    return (*steps)(inputs);
-  };
+  denoisers_ = std::make_unique<const Denoisers>(
+      DenoiserSetup{.family = *family_,
+                    .mesh = mesh_,
+                    .options = options,
+                    .load = load,
+                    .weights = [&](const Part& part,
+                                   const LoadOptions& own) { return weights_of(files, part, own); },
+                    .offloaded = offloaded_,
+                    .epoch = [switches = switches_] { return *switches; }});
 }
 
 Weights Model::weights_of(const ModelFiles& files, const Part& part, const LoadOptions& load) {
@@ -140,74 +99,6 @@ void Model::load_text(const ModelFiles& files, LoadOptions load, const ModelOpti
     return weights_of(files, part, own);
   };
   text_ = family_->load_text(files.folder, device_, weights, options.warn);
-}
-
-void Model::load_controls(const ModelFiles& files, LoadOptions load, const ModelOptions& options) {
-  load.tensor_parallel = mesh_.tp;
-  load.quantize = options.memory.quantize;
-  const auto weights = [&](const Part& part) {
-    load.paging = offloaded_->control();
-    return weights_of(files, part, load);
-  };
-  controls_ = family_->load_controls(weights, attend_over(mesh_, options.layout.ring_form));
-}
-
-void Model::load_denoiser(const ModelFiles& files, LoadOptions load, const ModelOptions& options) {
-  load.tensor_parallel = mesh_.tp;
-  load.quantize = options.memory.quantize;
-  load.keep_dense = options.memory.keep_dense;
-  load.paging = offloaded_->transformer();
-  const auto here = blocks_of_rank(*family_, mesh_, device_, options.ranks_on_device);
-  auto graphs = graph_options(mesh_, options);
-  graphs.epoch = [of_ranks = graphs.epoch, adapted = switches_, seen = references_] {
-    return of_ranks() + *adapted + seen->changes();
-  };
-  DenoiserPart part, alone;
-  if (options.cache.mode != CacheMode::kOff) {
-    cache_ = std::make_shared<StepCache>(options.cache, mesh_);
-    part_graphs_.emplace(graphs);
-    graphs.why_not = "its parts are recorded";
-    auto parts = load_in_parts(files, load, here, options.layout.ring_form, part);
-    alone = part;
-    alone.predict = one_after_another(parts);
-    part.predict = cache_->over(part_graphs_->over(std::move(parts)));
-  } else {
-    part = alone = load_blocks(files, load, here, options.layout.ring_form);
-  }
-  offloaded_->finish();
-  references_->set_model(predict_over(mesh_, alone), mesh_.cfg.size());
-  modulate_ = modulate_over(mesh_.stages, part, [world = mesh_.world] { world.poll(); });
-  refine_ = refine_over(mesh_, part);
-  steps_ = std::make_shared<StepGraph>(graphs, predict_over(mesh_, part, controls_));
-}
-
-DenoiserPart Model::load_blocks(const ModelFiles& files, const LoadOptions& load, BlockRange range,
-                                RingForm form) {
-  const auto w = weights_of(files, family_->part(Part::Role::kDenoiser), load);
-  return references_->attending([&](KeptKeys* kept) {
-    return with_pages(family_->load_denoiser(w, attend_over(mesh_, form, kept), range), w.page(),
-                      offloaded_);
-  });
-}
-
-// This rank's blocks in the four parts that a cache sits between; `whole` receives their
-// modulations.
-CachedParts Model::load_in_parts(const ModelFiles& files, const LoadOptions& load, BlockRange here,
-                                 RingForm form, DenoiserPart& whole) {
-  const auto end = here.begin + here.count, all = family_->shape().num_blocks();
-  const auto loaded = [&](const BlockRange& range) {
-    return joined_to(whole, load_blocks(files, load, range, form));
-  };
-  CachedParts parts;
-  auto begin = here.begin;
-  if (begin == 0) {
-    parts.input = loaded({.begin = 0, .count = 0});
-    parts.first = loaded({.begin = 0, .count = 1, .ends = Ends::kLeftOut});
-    ++begin;
-  }
-  parts.middle = loaded({.begin = begin, .count = end - begin, .ends = Ends::kLeftOut});
-  if (end == all) parts.output = loaded({.begin = all, .count = 0});
-  return parts;
 }
 
 void Model::adapt(const std::vector<AppliedAdapter>& adapters) {
@@ -254,8 +145,7 @@ void Model::decode_together(const Tensor& latents, Tiles tiles,
 
 void Model::forget_graphs() const {
   const c10::DeviceGuard on(device_);
-  steps_->forget();
-  if (part_graphs_) part_graphs_->forget();
+  denoisers_->forget_graphs();
 }
 
 void Model::decode(const Tensor& tokens_BNC, PictureSize size, Tiles tiles,

@@ -4,13 +4,9 @@
 
 #include "comm/mesh.h"
 #include "models/vae/model.h"
-#include "pipeline/families/family.h"
+#include "pipeline/denoisers/denoisers.h"
 #include "pipeline/families/paged.h"
-#include "pipeline/graphs/part_graphs.h"
-#include "pipeline/memory/offload.h"
-#include "pipeline/model_options.h"
 #include "pipeline/part_tensors.h"
-#include "pipeline/pictures/kept_references.h"
 #include "pipeline/sampling/latent_colors.h"
 
 namespace braid {
@@ -28,8 +24,7 @@ class Model {
 
   // Collective: the ranks that hold the encoders encode, all ranks get the result. A batch of one.
   Condition encode(const Prompt& prompt, int max_sequence_length, const Warn& warn) const;
-  // Collective over the ranks that work on the same pictures.
-  const PredictAll& predict() const { return predict_; }
+  const Denoisers& denoisers() const { return *denoisers_; }
   // Collective: the first rank reads the autoencoder's encoder, encodes pictures [1 3 H W], -1..1,
   // and releases it; all ranks get the result.
   std::vector<VaeMoments> encode_pictures(const std::vector<Tensor>& pictures, Tiles tiles) const;
@@ -42,13 +37,6 @@ class Model {
   void decode(const Tensor& tokens_BNC, PictureSize size, Tiles tiles,
               const std::function<void(const Tensor&)>& on_picture) const;
 
-  // Computes this rank's modulations, ControlNets included, for all steps at once; refine() as
-  // refine_over(). Collective over the ranks of a picture; empty where each step computes its own.
-  const Modulate& modulate() const { return modulate_; }
-  const PredictAll& refine() const { return refine_; }
-  const Controls& controls() const { return controls_; }
-  StepCache* cache() const { return cache_.get(); }  // null without options.cache
-  KeptReferences& references() const { return *references_; }
   // A rough preview of latents, on ranks that hold the autoencoder: [B 3 h w] in float32 on the
   // CPU, about -1 .. 1, one pixel per decoder input. The first call decodes noise.
   Tensor colors_of(const Tensor& tokens_BNC, PictureSize size) const;
@@ -59,8 +47,8 @@ class Model {
   // Gives back recorded steps: their memory, and the links to other devices that they keep. Call on
   // all ranks or on none.
   void forget_graphs() const;
-  GraphUse graph_use() const { return part_graphs_ ? part_graphs_->use() : steps_->use(); }
-  const BytesRead& bytes_read() const { return bytes_read_; }  // of the model's files, by this rank
+  // Of the model's files, by this rank.
+  const BytesRead& bytes_read() const { return *bytes_read_; }
 
  private:
   Model(const ModelFiles& files, at::ScalarType stored, const Mesh& mesh,
@@ -68,12 +56,6 @@ class Model {
   Weights weights_of(const ModelFiles& files, const Part& part, const LoadOptions& load);
   void load_decoder(const ModelFiles& files, LoadOptions load);
   void load_text(const ModelFiles& files, LoadOptions load, const ModelOptions& options);
-  void load_controls(const ModelFiles& files, LoadOptions load, const ModelOptions& options);
-  void load_denoiser(const ModelFiles& files, LoadOptions load, const ModelOptions& options);
-  DenoiserPart load_blocks(const ModelFiles& files, const LoadOptions& load, BlockRange range,
-                           RingForm form);
-  CachedParts load_in_parts(const ModelFiles& files, const LoadOptions& load, BlockRange here,
-                            RingForm form, DenoiserPart& whole);
   using Encode = std::function<Tensor(const Tensor&)>;
   std::vector<Tensor> encode_on_first(const std::vector<Tensor>& pictures,
                                       const std::function<Encode(const WeightsOf&)>& load) const;
@@ -97,26 +79,10 @@ class Model {
   std::unique_ptr<const TextEncoders> text_;
   Group decoders_;  // the ranks that hold the autoencoder
   std::optional<Paged<Vae>> vae_;
-  std::shared_ptr<StepCache> cache_;
   mutable std::optional<LatentColors> colors_;  // fitted at the first preview
-  Controls controls_;
-  Modulate modulate_;
-  std::shared_ptr<KeptReferences> references_ = std::make_shared<KeptReferences>();
-  std::shared_ptr<StepGraph> steps_;
-  std::optional<PartGraphs> part_graphs_;  // instead, where a cache decides within a step
-  PredictAll predict_, refine_;
-  BytesRead bytes_read_;
+  std::shared_ptr<BytesRead> bytes_read_ = std::make_shared<BytesRead>();
+  std::unique_ptr<const Denoisers> denoisers_;
 };
-
-// Whether a rank's evaluations are recorded, given its device, memory and graph options.
-StepGraphOptions graph_options(const Mesh& mesh, const ModelOptions& options);
-
-// The blocks of this rank. Collective over the world: ranks exchange their free memory.
-BlockRange blocks_of_rank(const Family& family, const Mesh& mesh, at::Device device,
-                          int ranks_on_device);
-
-// Evaluates one part of a model while its weights are present, checking the order of copies.
-DenoiserPart with_pages(DenoiserPart part, Page page, std::shared_ptr<const OffloadedParts> parts);
 
 // The dtype asked for, else the checkpoint's if the device has instructions for it, else float32.
 at::ScalarType choose_dtype(Dtype asked, at::ScalarType stored, at::Device device);

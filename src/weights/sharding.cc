@@ -8,17 +8,28 @@
 namespace braid {
 
 Sharding column_parallel(std::vector<std::int64_t> parts, std::int64_t unit) {
-  return {.split = Split::kColumns, .parts = std::move(parts), .unit = unit};
+  return {.split = Split::kColumns,
+          .outputs = Outputs::Are::kShared,
+          .parts = std::move(parts),
+          .unit = unit};
 }
 
-Sharding column_parallel_gathered() { return {.split = Split::kColumnsGathered}; }
+Sharding column_parallel_gathered() {
+  return {.split = Split::kColumns, .outputs = Outputs::Are::kGathered};
+}
 
 Sharding column_parallel_copied(std::int64_t head_width) {
-  return {.split = Split::kColumns, .unit = head_width, .has_copies = true};
+  return {.split = Split::kColumns,
+          .outputs = Outputs::Are::kShared,
+          .unit = head_width,
+          .has_copies = true};
 }
 
 Sharding row_parallel(std::vector<std::int64_t> parts, std::int64_t unit) {
-  return {.split = Split::kRows, .parts = std::move(parts), .unit = unit};
+  return {.split = Split::kRows,
+          .outputs = Outputs::Are::kSummed,
+          .parts = std::move(parts),
+          .unit = unit};
 }
 
 const Sharding* find_sharding(const ShardingTable& shardings, std::string_view layer) {

@@ -14,16 +14,21 @@
 namespace braid {
 
 enum class Split {
-  kColumns,          // a share of the outputs: rows of [out in] and of the bias
-  kColumnsGathered,  // kColumns, with the outputs gathered on every rank
-  kRows,             // a share of the inputs: columns of [out in]; outputs are summed
-  kRowsUnsummed,     // kRows without the sum: a mistake, for the tests that find it
+  kColumns,  // a share of the outputs: rows of [out in] and of the bias
+  kRows,     // a share of the inputs: columns of [out in]
+};
+
+// How a layer's outputs are made whole when ranks share it.
+struct Outputs {
+  enum class Are { kWhole, kShared, kSummed, kGathered } are = Are::kWhole;
+  Group group = {};
 };
 
 // How one layer is divided. Fused layers, [q|k|v] or [attention|mlp], are divided part by part: a
 // contiguous cut would give a rank keys and queries of different heads.
 struct Sharding {
   Split split;
+  Outputs::Are outputs;
   std::vector<std::int64_t> parts = {};  // widths; empty: one part
   // The width that is never cut, such as a head's; some ranks may get one unit more than others. 0:
   // all ranks get equal shares.

@@ -40,8 +40,7 @@ Wanted Weights::Load::wanted_of(const std::string& layer, at::IntArrayRef shape)
   const auto share = [&](std::int64_t total) {
     return shares_of(*sharding, total, group.rank(), group.size(), layer);
   };
-  const bool by_rows = sharding->split == Split::kRows || sharding->split == Split::kRowsUnsummed;
-  if (!by_rows) return {.rows = share(rows), .columns = {}};
+  if (sharding->split == Split::kColumns) return {.rows = share(rows), .columns = {}};
   return {.rows = {{.begin = 0, .count = rows}},
           .columns = shape.size() < 2 ? std::vector<Share>() : share(shape[1])};
 }
@@ -210,17 +209,7 @@ Outputs Weights::outputs() const {
   const auto& group = load_->options.tensor_parallel;
   const auto* const sharding = find_sharding(load_->shardings, scope_);
   if (!sharding || group.size() == 1) return {};
-  switch (sharding->split) {
-    case Split::kColumns:
-      return {.are = Outputs::Are::kShared, .group = group};
-    case Split::kColumnsGathered:
-      return {.are = Outputs::Are::kGathered, .group = group};
-    case Split::kRows:
-      return {.are = Outputs::Are::kSummed, .group = group};
-    case Split::kRowsUnsummed:
-      return {};
-  }
-  return {};
+  return {.are = sharding->outputs, .group = group};
 }
 
 void Weights::skip() const { load_->has_passed(source_->skip(scope_)); }

@@ -19,12 +19,6 @@
 
 namespace braid {
 
-// How a layer's outputs are made whole when ranks share it.
-struct Outputs {
-  enum class Are { kWhole, kShared, kSummed, kGathered } are = Are::kWhole;
-  Group group = {};
-};
-
 class Weights {
  public:
   Weights(Checkpoint checkpoint, Names names, LoadOptions options, ShardingTable shardings = {});

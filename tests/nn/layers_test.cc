@@ -137,7 +137,7 @@ TEST_F(Layers, MayRunBesideOthersOnASecondStream) {
     run_ranks({.size = 2}, [&](const Group& ranks) {
       const Weights w(Checkpoint::open(folder_.path(), "m"), {},
                       {.tensor_parallel = ranks, .second_stream = second}, {{"b", sharding}});
-      EXPECT_EQ(may(w, w.on_second_stream()), sharding.split == Split::kColumns);
+      EXPECT_EQ(may(w, w.on_second_stream()), sharding.outputs == Outputs::Are::kShared);
     });
 }
 

@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <set>
+
 #include "base/error.h"
 
 namespace braid::verify_test {
@@ -32,6 +34,27 @@ TEST(Verify, PassesHybridLayouts) {
     EXPECT_EQ(verdict.blocks.back().where, "velocity");
     EXPECT_EQ(verdict.first_divergent(), nullptr);
     for (const auto& block : verdict.blocks) EXPECT_LT(block.difference, 1e-5) << block.where;
+  }
+}
+
+// A step is compared for every branch of guidance and every picture of data-parallel ranks.
+TEST(Verify, ProvesBranchesAndPictures) {
+  for (const auto& layout :
+       {Layout{.cfg = 2}, Layout{.dp = 2}, Layout{.ring = 2, .cfg = 3, .layer_split = 2},
+        Layout{.tp = 2, .cfg = 2, .dp = 2}}) {
+    const auto verdict = verdict_of(layout);
+    const auto items = std::size_t(layout.cfg * layout.dp);
+    ASSERT_EQ(verdict.blocks.size(), items * (2 + 2 * 2 + 2 * 6 + 1));
+    EXPECT_EQ(verdict.first_divergent(), nullptr);
+    std::set<std::string> places;
+    for (const auto& block : verdict.blocks) {
+      EXPECT_LT(block.difference, 1e-5) << block.where;
+      EXPECT_GE(block.difference, 0) << block.where;
+      places.insert(block.where);
+    }
+    EXPECT_EQ(places.size(), verdict.blocks.size());
+    EXPECT_EQ(places.contains("img_in of branch 2"), layout.cfg > 1);
+    EXPECT_EQ(places.contains("velocity of picture 2"), layout.dp > 1);
   }
 }
 
@@ -168,11 +191,15 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"drop-lse", {.ring = 2}, "double_blocks.0 image"},
                     Case{"stale-kv", {.ring = 3}, "double_blocks.0 image"},
                     Case{"skip-reduce", {.tp = 2, .layer_split = 2}, "single_blocks.0 image"},
-                    Case{"rank-noise", {.ulysses = 2}, "img_in"}),
+                    Case{"rank-noise", {.ulysses = 2}, "img_in"},
+                    Case{"rank-noise", {.cfg = 2}, "img_in of branch 2"},
+                    Case{"zero-timestep", {.dp = 3}, "double_blocks.0 image of picture 2"},
+                    Case{"stale-kv", {.ring = 2, .cfg = 2}, "double_blocks.0 image"}),
     [](const auto& info) {
       std::string name = info.param.name;
       std::replace(name.begin(), name.end(), '-', '_');
-      return name + "_layers" + std::to_string(info.param.layout.layer_split);
+      return name + "_layers" + std::to_string(info.param.layout.layer_split) + "_cfg" +
+             std::to_string(info.param.layout.cfg) + "_dp" + std::to_string(info.param.layout.dp);
     });
 
 TEST(Verify, NamesTheRankThatDiffers) {

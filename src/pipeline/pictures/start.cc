@@ -62,9 +62,9 @@ void Start::encode(const PreparedPictures& pictures) {
   if (seen.defined()) encoded.push_back(seen);
   if (taken().controlnets_see_pixels) {
     for (std::size_t i = 0; i < settings_.followed.size(); ++i)
-      seen_by_nets_.push_back(
-          model_.controls().see(settings_.followed[i].net,
-                                pictures.controls_13HW[i].to(model_.device(), model_.dtype())));
+      seen_by_nets_.push_back(model_.denoisers().controls().see(
+          settings_.followed[i].net,
+          pictures.controls_13HW[i].to(model_.device(), model_.dtype())));
   } else {
     encoded.insert(encoded.end(), pictures.controls_13HW.begin(),
                    pictures.controls_13HW.begin() + std::ptrdiff_t(settings_.followed.size()));
@@ -80,11 +80,11 @@ void Start::encode(const PreparedPictures& pictures) {
 }
 
 Start::~Start() {
-  if (are_seen_once_) model_.references().forget();
+  if (are_seen_once_) model_.denoisers().forget_references();
 }
 
 void Start::see_references() {
-  if (are_seen_once_) model_.references().keep(family_.references_alone(references_));
+  if (are_seen_once_) model_.denoisers().keep_references(family_.references_alone(references_));
 }
 
 void Start::look_at(const PreparedPictures& pictures, Tiles tiles) {

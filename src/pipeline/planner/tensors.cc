@@ -35,8 +35,8 @@ std::vector<std::int64_t> numbers_of_blocks(const std::vector<AskedTensor>& aske
 
 PlannedTensor::Shared shared_by(const Sharding* sharding, const AskedTensor& asked) {
   if (!sharding) return PlannedTensor::Shared::kNot;
+  if (sharding->outputs == Outputs::Are::kGathered) return PlannedTensor::Shared::kGathered;
   if (sharding->split == Split::kColumns) return PlannedTensor::Shared::kRows;
-  if (sharding->split == Split::kColumnsGathered) return PlannedTensor::Shared::kGathered;
   return asked.shape.size() < 2 ? PlannedTensor::Shared::kNot : PlannedTensor::Shared::kColumns;
 }
 

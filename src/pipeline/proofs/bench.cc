@@ -8,8 +8,6 @@
 #include "base/error.h"
 #include "base/free_memory.h"
 #include "pipeline/engine.h"
-#include "pipeline/model.h"
-#include "pipeline/pictures/kept_references.h"
 #include "pipeline/proofs/moment.h"
 #include "pipeline/rank_threads.h"
 #include "pipeline/text_stream.h"
@@ -41,11 +39,11 @@ struct Bench {
 // Evaluations one after another.
 class Runs {
  public:
-  Runs(const Group& world, const Mesh& mesh, StepGraph& predict, std::vector<DenoiserInput> inputs,
-       at::Device device)
+  Runs(const Group& world, const Mesh& mesh, const Denoisers& denoisers,
+       std::vector<DenoiserInput> inputs, at::Device device)
       : world_(world),
         mesh_(mesh),
-        predict_(predict),
+        denoisers_(denoisers),
         inputs_(std::move(inputs)),
         device_(device) {}
 
@@ -54,10 +52,10 @@ class Runs {
     world_.await();
     const auto before = traffic_of(mesh_);
     const Moment begin(device_);
-    const auto velocity = predict_(inputs_).front();
+    const auto velocity = denoisers_.predict(inputs_).front();
     const Moment computed(device_);
     finish(velocity);
-    if (predict_.use().replays == 0) traffic_ = traffic_between(before, traffic_of(mesh_));
+    if (denoisers_.graph_use().replays == 0) traffic_ = traffic_between(before, traffic_of(mesh_));
     world_.await();
     return device_.is_cpu() ? begin.seconds_until(Moment(device_)) : begin.seconds_until(computed);
   }
@@ -66,60 +64,35 @@ class Runs {
  private:
   const Group& world_;
   const Mesh& mesh_;
-  StepGraph& predict_;
+  const Denoisers& denoisers_;
   std::vector<DenoiserInput> inputs_;
   at::Device device_;
   TrafficByAxis traffic_;
 };
 
-// What a rank loads, under the layout.
-struct Loaded {
-  Loaded(const Bench& bench, const Mesh& mesh, at::Device device);
-
-  KeptReferences kept;
-  DenoiserPart transformer;
-  Controls controls;
-};
-
-Loaded::Loaded(const Bench& bench, const Mesh& mesh, at::Device device) {
-  const auto& options = bench.options.probe;
-  const auto shardings = shardings_of(options, bench.probe, mesh);
-  transformer = kept.attending([&](KeptKeys* keys) {
-    return transformer_of(options, bench.probe, mesh, bench.devices, shardings,
-                          attend_over(mesh, options.pipeline.layout.ring_form, keys));
-  });
-  controls = controls_of(options, bench.probe, mesh, device);
-  kept.set_model(predict_over(mesh, transformer), mesh.degrees.cfg);
-}
-
-StepGraph graph_of(const Bench& bench, const Mesh& mesh, const Loaded& loaded, at::Device device) {
-  return {graph_options(mesh, model_options(bench.options.probe, device)),
-          predict_over(mesh, loaded.transformer, loaded.controls)};
-}
-
 // Fills in what a rank measures after loading. Returns its seconds, run by run.
-std::vector<double> evaluate(const Bench& bench, const Mesh& mesh, const Loaded& loaded,
+std::vector<double> evaluate(const Bench& bench, const Mesh& mesh, const Denoisers& denoisers,
                              at::Device device, BenchResult& mine) {
   const KeepFreedMemory keep;
-  auto in = inputs_of(bench.probe, 0, device);
+  std::vector<DenoiserInput> branches(std::size_t(mesh.degrees.cfg),
+                                      inputs_of(bench.probe, 0, device));
   const int warm_ups = bench.options.warm_ups;
   for (int run = 0; run <= warm_ups; ++run) {
     const Moment ready(device);
-    in = as_in_a_step(in, mesh, loaded.transformer, loaded.controls);
+    add_modulations(branches, denoisers);
     const Moment modulated(device);
-    in = with_refined_text(in, mesh, loaded.transformer);
+    refine_texts(branches, denoisers);
     mine.modulations_seconds = ready.seconds_until(modulated);  // of the last, warm run
     mine.refining_seconds = modulated.seconds_until(Moment(device));
   }
-  auto predict = graph_of(bench, mesh, loaded, device);
-  Runs runs(mesh.world, mesh, predict, std::vector(std::size_t(mesh.degrees.cfg), in), device);
+  Runs runs(mesh.world, mesh, denoisers, branches, device);
   // The first evaluation runs as it is, the second one is recorded.
-  const bool is_recorded = warm_ups > 0 && predict.use().why_not.empty();
+  const bool is_recorded = warm_ups > 0 && denoisers.graph_use().why_not.empty();
   for (int run = 0; run < warm_ups + int(is_recorded); ++run) mine.warm_up_seconds += runs.time();
   std::vector<double> seconds;
   for (int run = 0; run < bench.options.runs; ++run) seconds.push_back(runs.time());
   mine.traffic = runs.traffic();
-  mine.graph = predict.use();
+  mine.graph = denoisers.graph_use();
   const bool is_shared =
       !why_text_shares_stream(*bench.probe.family, model_options(bench.options.probe, device))
            .empty();
@@ -137,13 +110,14 @@ void bench_rank(Bench& bench, const Group& world) {
   const auto mesh = make_mesh(world, degrees_of(bench.options.probe.pipeline.layout));
   auto mine = bench.result;
   const Moment begin(at::kCPU);
-  Loaded loaded(bench, mesh, device);
+  const auto denoisers = denoisers_of(bench.options.probe, bench.probe, mesh, bench.devices);
   world.await();
   mine.load_seconds = begin.seconds_until(Moment(at::kCPU));
   if (bench.probe.are_seen_once())
-    loaded.kept.keep(bench.probe.family->references_alone(references_of(bench.probe, 0, device)));
+    denoisers->keep_references(
+        bench.probe.family->references_alone(references_of(bench.probe, 0, device)));
   meter.enter(Phase::kDenoise);
-  const auto seconds = evaluate(bench, mesh, loaded, device, mine);
+  const auto seconds = evaluate(bench, mesh, *denoisers, device, mine);
   meter.finish();
   mine.seconds = slowest(world, seconds);
   mine.peaks = meter.gather(world, device);

@@ -34,6 +34,36 @@ Attend attend_to_own(Group ranks) {
   };
 }
 
+bool are_summed(const std::pair<std::string, Sharding>& row) {
+  return row.second.outputs == Outputs::Are::kSummed;
+}
+
+ShardingTable in_one_part(ShardingTable shardings) {
+  for (auto& row : shardings)
+    if (are_summed(row)) row.second.parts.clear();
+  return shardings;
+}
+
+ShardingTable without_last_sum(ShardingTable shardings) {
+  const auto last = std::find_if(shardings.rbegin(), shardings.rend(), are_summed);
+  if (last != shardings.rend()) last->second.outputs = Outputs::Are::kWhole;
+  return shardings;
+}
+
+DenoiserPart with_changed_input(const std::function<void(DenoiserInput&)>& change,
+                                DenoiserPart part) {
+  const auto changed = [=](auto function) {
+    return [=](DenoiserInput in, const auto&... state) {
+      change(in);
+      return function(in, state...);
+    };
+  };
+  part.predict = changed(part.predict);
+  if (part.condition) part.condition = changed(part.condition);
+  if (part.refine) part.refine = changed(part.refine);
+  return part;
+}
+
 }  // namespace
 
 const std::vector<std::pair<std::string, Fault>>& fault_names() {
@@ -56,29 +86,39 @@ Fault fault_named(const std::string& name) {
   throw InputError(text_of("there is no fault '", name, "'; the faults are ", list));
 }
 
-ShardingTable with_fault(ShardingTable shardings, std::optional<Fault> fault) {
-  const auto is_summed = [](const auto& row) { return row.second.split == Split::kRows; };
-  if (fault == Fault::kContiguousSlice)
-    for (auto& row : shardings)
-      if (is_summed(row)) row.second.parts.clear();
-  const auto last = std::find_if(shardings.rbegin(), shardings.rend(), is_summed);
-  if (fault == Fault::kSkipReduce && last != shardings.rend())
-    last->second.split = Split::kRowsUnsummed;
-  return shardings;
-}
-
-Attend with_fault(Attend attend, const Mesh& mesh, std::optional<Fault> fault) {
-  if (fault == Fault::kDropLse) return ulysses(mesh.ulysses, average_over(mesh.ring));
-  if (fault == Fault::kStaleKv) return ulysses(mesh.ulysses, attend_to_own(mesh.ring));
-  return attend;
-}
-
-DenoiserInput with_fault(DenoiserInput in, const Mesh& mesh, std::optional<Fault> fault) {
-  const bool is_last = mesh.world.rank() == mesh.world.size() - 1;
-  if (fault == Fault::kZeroTimestep && mesh.world.rank() != 0)
-    in.timestep_B = at::zeros_like(in.timestep_B);
-  if (fault == Fault::kRankNoise && is_last) in.noise.x_BLC = at::flip(in.noise.x_BLC, {2});
-  return in;
+Interposed with_fault(const Mesh& mesh, Fault fault) {
+  Interposed interposed;
+  switch (fault) {
+    case Fault::kContiguousSlice:
+      interposed.shardings = in_one_part;
+      break;
+    case Fault::kSkipReduce:
+      interposed.shardings = without_last_sum;
+      break;
+    case Fault::kDropLse:
+      interposed.attend = [=](const Attend&) {
+        return ulysses(mesh.ulysses, average_over(mesh.ring));
+      };
+      break;
+    case Fault::kStaleKv:
+      interposed.attend = [=](const Attend&) {
+        return ulysses(mesh.ulysses, attend_to_own(mesh.ring));
+      };
+      break;
+    case Fault::kZeroTimestep:
+      if (mesh.world.rank() != 0)
+        interposed.part = std::bind_front(with_changed_input, [](DenoiserInput& in) {
+          in.timestep_B = at::zeros_like(in.timestep_B);
+        });
+      break;
+    case Fault::kRankNoise:
+      if (mesh.world.rank() == mesh.world.size() - 1)
+        interposed.part = std::bind_front(with_changed_input, [](DenoiserInput& in) {
+          in.noise.x_BLC = at::flip(in.noise.x_BLC, {2});
+        });
+      break;
+  }
+  return interposed;
 }
 
 }  // namespace braid

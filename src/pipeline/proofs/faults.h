@@ -5,10 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "nn/attention.h"
-#include "nn/predict.h"
-#include "parallel/layout.h"
-#include "weights/sharding.h"
+#include "pipeline/denoisers/denoiser.h"
 
 namespace braid {
 
@@ -25,9 +22,7 @@ const std::vector<std::pair<std::string, Fault>>& fault_names();
 // Throws InputError listing the names unless `name` is one.
 Fault fault_named(const std::string& name);
 
-// Each injects its fault and passes everything else through.
-ShardingTable with_fault(ShardingTable shardings, std::optional<Fault> fault);
-Attend with_fault(Attend attend, const Mesh& mesh, std::optional<Fault> fault);
-DenoiserInput with_fault(DenoiserInput in, const Mesh& mesh, std::optional<Fault> fault);
+// Injects the fault on this rank of `mesh` and passes everything else through.
+Interposed with_fault(const Mesh& mesh, Fault fault);
 
 }  // namespace braid

@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "pipeline/memory/offload.h"
 #include "pipeline/model.h"
 #include "pipeline/part_tensors.h"
 #include "pipeline/pictures/check_pictures.h"
@@ -17,17 +16,10 @@ namespace {
 
 constexpr double kGuidance = 3.5;
 constexpr float kTimestep = 500;  // of 1000
+constexpr std::uint64_t kBranchSeeds = 1'000'003;
 
 int or_else(int asked, int otherwise) { return asked > 0 ? asked : otherwise; }
 
-LoadOptions load_options(const ProbeOptions& o, const Probe& probe, const Mesh& mesh,
-                         at::Device device) {
-  return {.dtype = probe.dtype,
-          .device = device,
-          .tensor_parallel = mesh.tp,
-          .quantize = o.pipeline.memory.quantize,
-          .coded = Coded::kKept,
-          .second_stream = text_stream(*probe.family, model_options(o, device))};
 }
 
 std::function<Tensor(at::IntArrayRef)> normal_values(const Probe& p, std::uint64_t seed,
@@ -37,9 +29,9 @@ std::function<Tensor(at::IntArrayRef)> normal_values(const Probe& p, std::uint64
   };
 }
 
-std::shared_ptr<TensorSource> denoiser_tensors(const ProbeOptions& o, const Probe& probe,
-                                               at::Device device) {
-  const auto& part = probe.family->part(Part::Role::kDenoiser);
+// ControlNets are of files and take no adapters.
+std::shared_ptr<TensorSource> tensors_of(const ProbeOptions& o, const Probe& probe,
+                                         const Part& part, at::Device device) {
   const AdaptedModel adapted{
       .adapters = probe.files ? probe.files->adapters : open_adapters(o.pipeline.adapters),
       .mode = o.pipeline.adapter_mode,
@@ -100,12 +92,14 @@ std::vector<Tokens> references_of(const Probe& p, std::uint64_t seed, at::Device
   return references;
 }
 
-DenoiserInput inputs_of(const Probe& p, std::uint64_t seed, at::Device device) {
+DenoiserInput inputs_of(const Probe& p, std::uint64_t seed, at::Device device, int branch) {
   const auto& shape = p.family->shape();
   const auto normal = normal_values(p, seed, device);
   const auto latents = normal({1, p.family->num_tokens(p.size), shape.in_width});
-  Condition condition{.text_BTC = normal({1, p.text_tokens, shape.text_width}), .pooled_BC = {}};
-  if (shape.pooled_width > 0) condition.pooled_BC = normal({1, shape.pooled_width});
+  const auto of_text =
+      branch == 0 ? normal : normal_values(p, seed + kBranchSeeds * std::uint64_t(branch), device);
+  Condition condition{.text_BTC = of_text({1, p.text_tokens, shape.text_width}), .pooled_BC = {}};
+  if (shape.pooled_width > 0) condition.pooled_BC = of_text({1, shape.pooled_width});
   auto in =
       p.family->begin(condition, p.size, kGuidance, at::TensorOptions(p.dtype).device(device));
   if (shape.beside_width > 0) in.beside_BLC = normal({1, latents.size(1), shape.beside_width});
@@ -123,61 +117,49 @@ DenoiserInput inputs_of(const Probe& p, std::uint64_t seed, at::Device device) {
   return in;
 }
 
-ShardingTable shardings_of(const ProbeOptions& o, const Probe& probe, const Mesh& mesh) {
-  return probe.family->part(Part::Role::kDenoiser)
-      .sharding({.ranks = mesh.tp.size(), .modulation = o.pipeline.layout.modulation});
-}
-
-DenoiserPart transformer_of(const ProbeOptions& o, const Probe& probe, const Mesh& mesh,
-                            const std::vector<at::Device>& devices, const ShardingTable& shardings,
-                            Attend attend) {
+std::unique_ptr<const Denoisers> denoisers_of(const ProbeOptions& o, const Probe& probe,
+                                              const Mesh& mesh,
+                                              const std::vector<at::Device>& devices,
+                                              const Interposed& interposed) {
   const auto device = devices[std::size_t(mesh.world.rank())];
-  const auto ranks_on_device = int(std::count(devices.begin(), devices.end(), device));
-  const auto offloaded = std::make_shared<OffloadedParts>(o.pipeline.memory.offload, device);
-  auto load = load_options(o, probe, mesh, device);
-  load.keep_dense = o.pipeline.memory.keep_dense;
-  load.paging = offloaded->transformer();
-  const auto run = blocks_of_rank(*probe.family, mesh, device, ranks_on_device);
-  const Weights w(denoiser_tensors(o, probe, device), load, shardings);
-  auto denoiser = probe.family->load_denoiser(w, std::move(attend), run);
-  offloaded->finish();
-  return with_pages(std::move(denoiser), w.page(), offloaded);
-}
-
-Controls controls_of(const ProbeOptions& o, const Probe& probe, const Mesh& mesh,
-                     at::Device device) {
-  if (probe.family->parts(Part::Role::kControl).empty()) return {};
-  OffloadedParts offloaded(o.pipeline.memory.offload, device);
-  const auto weights = [&](const Part& part) {
-    auto load = load_options(o, probe, mesh, device);
-    load.paging = offloaded.control();
-    return Weights(
-        tensors_of_part(part, *probe.files), load,
-        part.sharding({.ranks = mesh.tp.size(), .modulation = o.pipeline.layout.modulation}));
+  auto options = model_options(o, device);
+  options.ranks_on_device = int(std::count(devices.begin(), devices.end(), device));
+  const auto weights = [&](const Part& part, const LoadOptions& load) {
+    auto shardings =
+        part.sharding({.ranks = mesh.tp.size(), .modulation = o.pipeline.layout.modulation});
+    if (interposed.shardings) shardings = interposed.shardings(std::move(shardings));
+    return Weights(tensors_of(o, probe, part, device), load, std::move(shardings));
   };
-  auto controls =
-      probe.family->load_controls(weights, attend_over(mesh, o.pipeline.layout.ring_form));
-  offloaded.finish();
-  return controls;
+  return std::make_unique<const Denoisers>(DenoiserSetup{
+      .family = *probe.family,
+      .mesh = mesh,
+      .options = options,
+      .load = {.dtype = probe.dtype,
+               .device = device,
+               .coded = Coded::kKept,
+               .second_stream = text_stream(*probe.family, options)},
+      .weights = weights,
+      .offloaded = std::make_shared<OffloadedParts>(o.pipeline.memory.offload, device),
+      .interposed = interposed});
 }
 
-DenoiserInput as_in_a_step(DenoiserInput in, const Mesh& mesh, const DenoiserPart& transformer,
-                           const Controls& controls) {
-  if (const auto modulate = modulate_over(mesh.stages, transformer))
-    in.modulations_BM = modulate({in}).front();
-  for (std::size_t i = 0; controls.modulate && i < in.controls.size(); ++i)
-    in.controls[i].modulations_BM = controls.modulate({in}, i).front();
-  return in;
+void add_modulations(std::vector<DenoiserInput>& branches, const Denoisers& denoisers) {
+  if (const auto& modulate = denoisers.front().modulate()) {
+    const auto made = modulate(branches);
+    for (std::size_t b = 0; b < branches.size(); ++b) branches[b].modulations_BM = made[b];
+  }
+  const auto& controls = denoisers.controls();
+  for (std::size_t i = 0; controls.modulate && i < branches.front().controls.size(); ++i) {
+    const auto made = controls.modulate({branches.front()}, i).front();
+    for (auto& branch : branches) branch.controls[i].modulations_BM = made;
+  }
 }
 
-DenoiserInput with_refined_text(DenoiserInput in, const Mesh& mesh,
-                                const DenoiserPart& transformer) {
-  const auto refine = refine_over(mesh, transformer);
-  if (!refine) return in;
-  in.refined_BTC = Tensor();
-  const auto refined = refine(std::vector(std::size_t(mesh.cfg.size()), in));
-  in.refined_BTC = refined[std::size_t(mesh.cfg.rank())];
-  return in;
+void refine_texts(std::vector<DenoiserInput>& branches, const Denoisers& denoisers) {
+  if (!denoisers.front().refine()) return;
+  for (auto& branch : branches) branch.refined_BTC = Tensor();
+  const auto refined = denoisers.front().refine()(branches);
+  for (std::size_t b = 0; b < branches.size(); ++b) branches[b].refined_BTC = refined[b];
 }
 
 }  // namespace braid

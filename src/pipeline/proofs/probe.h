@@ -1,10 +1,10 @@
-// A denoiser without the rest of a pipeline, its ControlNets, and inputs for them: `verify`
-// compares it and `bench` times it.
+// A model's denoisers without the rest of a pipeline, and inputs for them: `verify` compares what
+// they make and `bench` times it.
 #pragma once
 
 #include "parallel/layout.h"
+#include "pipeline/denoisers/denoisers.h"
 #include "pipeline/deployment.h"
-#include "pipeline/model_options.h"
 
 namespace braid {
 
@@ -41,31 +41,22 @@ Deployment deployment_of(const ProbeOptions& options);
 Probe probe_of(const ProbeOptions& options, const Deployment& deployment);
 
 // Normal values, the same on every rank, for batch 1; a timestep in the middle. Each ControlNet has
-// a picture to follow; references seen once are left out.
-DenoiserInput inputs_of(const Probe& probe, std::uint64_t seed, at::Device device);
+// a picture to follow; references seen once are left out. Branches of guidance differ in their
+// text.
+DenoiserInput inputs_of(const Probe& probe, std::uint64_t seed, at::Device device, int branch = 0);
 std::vector<Tokens> references_of(const Probe& probe, std::uint64_t seed, at::Device device);
 
-// This rank's share of the transformer, kept as `pipeline.memory` says. Collective over the world
-// of `mesh`.
-DenoiserPart transformer_of(const ProbeOptions& options, const Probe& probe, const Mesh& mesh,
-                            const std::vector<at::Device>& devices, const ShardingTable& shardings,
-                            Attend attend);
+// The denoisers under the layout of `mesh`, kept as `pipeline.memory` says. Collective over its
+// world.
+std::unique_ptr<const Denoisers> denoisers_of(const ProbeOptions& options, const Probe& probe,
+                                              const Mesh& mesh,
+                                              const std::vector<at::Device>& devices,
+                                              const Interposed& interposed = {});
 
-// The same for the model's ControlNets, if any.
-Controls controls_of(const ProbeOptions& options, const Probe& probe, const Mesh& mesh,
-                     at::Device device);
-
-// `in` as a step receives it: with the modulations computed once per picture. Collective over the
-// ranks of a picture.
-DenoiserInput as_in_a_step(DenoiserInput in, const Mesh& mesh, const DenoiserPart& transformer,
-                           const Controls& controls);
-
-// `in` with its text after the blocks that see only it, computed once per picture. Collective
-// likewise.
-DenoiserInput with_refined_text(DenoiserInput in, const Mesh& mesh,
-                                const DenoiserPart& transformer);
-
-// The sharding of the weights under the layout of `options`.
-ShardingTable shardings_of(const ProbeOptions& options, const Probe& probe, const Mesh& mesh);
+// Inputs as a step receives them: with what is computed once per picture, the modulations, and the
+// text after the blocks that see only it. One input for each branch that the ranks of `mesh` share.
+// Collective over the ranks of a picture.
+void add_modulations(std::vector<DenoiserInput>& branches, const Denoisers& denoisers);
+void refine_texts(std::vector<DenoiserInput>& branches, const Denoisers& denoisers);
 
 }  // namespace braid

@@ -11,14 +11,14 @@
 #include "base/error.h"
 #include "base/readable_bytes.h"
 #include "comm/thread.h"
-#include "parallel/controls.h"
 #include "pipeline/engine.h"
-#include "pipeline/pictures/kept_references.h"
 #include "pipeline/planner/costs/memory.h"
 #include "pipeline/proofs/probe.h"
 
 namespace braid {
 namespace {
+
+constexpr std::uint64_t kPictureSeeds = 1'000'000'007;
 
 // What one rank computed, by place, in order of computation.
 struct Trace {
@@ -30,8 +30,15 @@ struct Trace {
     places.push_back(where);
     tokens[where] = x.to(at::kCPU, at::kFloat);
   }
-  void add(const std::string& where, const std::vector<Tensor>& residuals) {
-    for (std::size_t i = 0; i < residuals.size(); ++i) add(text_of(where, ".", i), residuals[i]);
+};
+
+// One of the inputs that a layout divides, from 0 on; named where it is not the first.
+struct Item {
+  int picture, branch;
+
+  std::string name_of(const std::string& place) const {
+    return place + (branch == 0 ? "" : text_of(" of branch ", branch + 1)) +
+           (picture == 0 ? "" : text_of(" of picture ", picture + 1));
   }
 };
 
@@ -46,55 +53,75 @@ ProbeOptions probe_options(const VerifyOptions& o) {
           .pictures = o.pictures};
 }
 
+// Shows the residuals that blocks receive from ControlNets to the watch of their input.
+DenoiserPart with_watched_residuals(DenoiserPart part) {
+  part.predict = [inner = std::move(part.predict)](const DenoiserInput& in, const Tensor& state) {
+    const auto show = [&](const char* kind, const std::vector<Tensor>& residuals) {
+      for (std::size_t i = 0; in.watch && i < residuals.size(); ++i)
+        in.watch(text_of("control.", kind, ".", i), residuals[i]);
+    };
+    show("double", in.residuals.doubles);
+    show("single", in.residuals.singles);
+    return inner(in, state);
+  };
+  return part;
+}
+
+Interposed interposed_for(const Mesh& mesh, std::optional<Fault> fault) {
+  auto interposed = fault ? with_fault(mesh, *fault) : Interposed();
+  interposed.part = [faulty = std::move(interposed.part)](DenoiserPart part) {
+    if (faulty) part = faulty(std::move(part));
+    return with_watched_residuals(std::move(part));
+  };
+  return interposed;
+}
+
+// One picture under the layout: a step with its branches, as generate_pictures() has it.
+std::vector<Tensor> predict_picture(const VerifyOptions& options, const Probe& probe, int picture,
+                                    const Denoisers& denoisers, at::Device device, Trace& trace) {
+  const auto seed = options.seed + kPictureSeeds * std::uint64_t(picture);
+  std::vector<DenoiserInput> branches;
+  for (int branch = 0; branch < options.pipeline.layout.cfg; ++branch) {
+    auto& in = branches.emplace_back(inputs_of(probe, seed, device, branch));
+    in.watch = [&trace, item = Item{picture, branch}](const std::string& where, const Tensor& x) {
+      trace.add(item.name_of(where), x);
+    };
+  }
+  trace.image_runs = {branches.front().noise.x_BLC.size(1)};
+  for (const auto& reference : branches.front().references)
+    trace.image_runs.push_back(reference.x_BLC.size(1));
+  add_modulations(branches, denoisers);
+  refine_texts(branches, denoisers);
+  return denoisers.predict(branches);
+}
+
+// One picture for each data-parallel rank of the layout to prove, and as many branches of each as
+// it has ranks for branches.
 Trace trace_of(const VerifyOptions& options, const Probe& probe, const Mesh& mesh,
                const std::vector<at::Device>& devices, std::optional<Fault> fault) {
   const auto device = devices[std::size_t(mesh.world.rank())];
   const c10::DeviceGuard on(device);
-  const auto of_probe = probe_options(options);
-  const auto shardings = with_fault(shardings_of(of_probe, probe, mesh), fault);
-  KeptReferences kept;
-  const auto transformer = kept.attending([&](KeptKeys* keys) {
-    const auto attend = attend_over(mesh, options.pipeline.layout.ring_form, keys);
-    return transformer_of(of_probe, probe, mesh, devices, shardings,
-                          with_fault(attend, mesh, fault));
-  });
+  const auto& layout = options.pipeline.layout;
+  const auto denoisers =
+      denoisers_of(probe_options(options), probe, mesh, devices, interposed_for(mesh, fault));
   mesh.world.await();  // ranks load for unequal times
-  auto modulate = modulate_over(mesh.stages, transformer);
-  kept.set_model(
-      split_tokens(mesh.context,
-                   with_modulations(modulate, layer_split(mesh.stages, transformer.predict))),
-      1);
   if (probe.are_seen_once())
-    kept.keep(probe.family->references_alone(references_of(probe, options.seed, device)));
-  if (modulate)
-    modulate = [&, sound = modulate](std::vector<DenoiserInput> pictures) {
-      for (auto& in : pictures) in = with_fault(std::move(in), mesh, fault);
-      return sound(pictures);
-    };
+    denoisers->keep_references(
+        probe.family->references_alone(references_of(probe, options.seed, device)));
   Trace trace;
-  const auto watched = [&](DenoiserInput in) {
-    in = with_fault(std::move(in), mesh, fault);
-    in.watch = [&](const std::string& where, const Tensor& x) { trace.add(where, x); };
-    return in;
-  };
-  const auto part = [&](DenoiserInput in, const Tensor& state) {
-    in = watched(std::move(in));
-    trace.add("control.double", in.residuals.doubles);
-    trace.add("control.single", in.residuals.singles);
-    return transformer.predict(in, state);
-  };
-  const auto follow = with_modulations(controls_of(of_probe, probe, mesh, device));
-  const auto staged = with_modulations(modulate, layer_split(mesh.stages, part));
-  const auto predict = split_tokens(mesh.context, with_controls(mesh.stages, follow, staged));
-  auto refining = transformer;
-  if (refining.refine)
-    refining.refine = [&](const DenoiserInput& in, const Tensor& text_BTC) {
-      return transformer.refine(watched(in), text_BTC);
-    };
-  const auto in = with_refined_text(inputs_of(probe, options.seed, device), mesh, refining);
-  trace.image_runs = {in.noise.x_BLC.size(1)};
-  for (const auto& reference : in.references) trace.image_runs.push_back(reference.x_BLC.size(1));
-  trace.add("velocity", predict({in}).front());
+  const auto mine = pictures_of_rank(mesh, layout.dp);
+  std::vector<Tensor> velocities(std::size_t(layout.cfg));
+  for (auto picture = mine.begin; picture < mine.begin + mine.count; ++picture) {
+    const auto made = predict_picture(options, probe, int(picture), *denoisers, device, trace);
+    for (std::size_t b = 0; b < made.size(); ++b)
+      velocities[b] = velocities[b].defined() ? at::cat({velocities[b], made[b]}) : made[b];
+  }
+  mesh.world.await();
+  for (int branch = 0; branch < layout.cfg; ++branch) {
+    const auto all = gather_pictures(mesh, velocities[std::size_t(branch)]);
+    for (int picture = 0; picture < layout.dp; ++picture)
+      trace.add(Item{picture, branch}.name_of("velocity"), all.narrow(0, picture, 1));
+  }
   return trace;
 }
 
@@ -114,6 +141,7 @@ double difference_of(const Tensor& mine, const Tensor& whole,
                      const std::vector<std::int64_t>& image_runs, const Group& context) {
   const bool is_whole = mine.size(1) == whole.size(1);
   const auto want = is_whole ? whole : share_of_runs(whole, image_runs, context);
+  if (mine.sizes() != want.sizes()) return INFINITY;
   if (want.numel() == 0) return 0;
   const auto difference = (mine - want).abs().max() / whole.abs().max();
   const auto value = difference.item<double>();
@@ -133,16 +161,18 @@ Tensor differences_of(const Trace& mine, const Trace& whole, const Group& contex
   return at::tensor(differences, at::kDouble);
 }
 
-// For each place, the rank that differs most. Collective.
+// For each place, the rank that differs most; a place that no rank has differs beyond measure.
+// Collective.
 std::vector<VerifiedBlock> worst_of(const Group& world, const Tensor& differences,
                                     const std::vector<std::string>& places) {
   world.await();  // ranks get here at different times
   const auto [worst, rank] = world.all_gather(differences.unsqueeze(0), 0).max(0);
   std::vector<VerifiedBlock> blocks;
   for (std::int64_t i = 0; i < std::int64_t(places.size()); ++i)
-    blocks.push_back({.where = places[std::size_t(i)],
-                      .difference = worst[i].item<double>(),
-                      .rank = rank[i].item<int>()});
+    blocks.push_back(
+        {.where = places[std::size_t(i)],
+         .difference = worst[i].item<double>() < 0 ? INFINITY : worst[i].item<double>(),
+         .rank = rank[i].item<int>()});
   return blocks;
 }
 

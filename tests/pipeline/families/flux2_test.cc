@@ -109,7 +109,6 @@ TEST_P(Flux2Layouts, EqualOneRank) {
 }
 
 TEST_P(Flux2Layouts, AreProven) {
-  if (GetParam().layout.cfg > 1 || GetParam().layout.dp > 1) GTEST_SKIP();
   const VerifyOptions verified{
       .pipeline = options(), .width = 112, .height = 80, .max_sequence_length = 21};
   EXPECT_EQ(verify(verified).first_divergent(), nullptr);

@@ -60,7 +60,6 @@ TEST_P(JoyLayouts, EqualOneRank) {
 }
 
 TEST_P(JoyLayouts, AreProven) {
-  if (GetParam().layout.cfg > 1) GTEST_SKIP();
   const VerifyOptions verified{
       .pipeline = options(), .width = 192, .height = 128, .max_sequence_length = 21};
   EXPECT_EQ(verify(verified).first_divergent(), nullptr);

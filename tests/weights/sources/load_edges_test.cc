@@ -173,14 +173,16 @@ TEST(TablesRead, CountAsProgress) {
   EXPECT_EQ(read.all, 96);
 }
 
-TEST(UnsummedRows, AreLeftAsTheyAre) {
+TEST(Sharding, SaysHowOutputsAreMadeWhole) {
+  auto unsummed = row_parallel();
+  unsummed.outputs = Outputs::Are::kWhole;
   run_ranks({.size = 2}, [&](const Group& ranks) {
-    for (const auto& [split, want] : {std::pair(Split::kRows, Outputs::Are::kSummed),
-                                      {Split::kRowsUnsummed, Outputs::Are::kWhole},
-                                      {Split::kColumns, Outputs::Are::kShared},
-                                      {Split::kColumnsGathered, Outputs::Are::kGathered}}) {
-      const auto w = Weights::synthetic({.tensor_parallel = ranks}, {{"a", {.split = split}}});
-      EXPECT_EQ((w / "a").outputs().are, want) << int(split);
+    for (const auto& [sharding, want] : {std::pair(row_parallel(), Outputs::Are::kSummed),
+                                         {unsummed, Outputs::Are::kWhole},
+                                         {column_parallel(), Outputs::Are::kShared},
+                                         {column_parallel_gathered(), Outputs::Are::kGathered}}) {
+      const auto w = Weights::synthetic({.tensor_parallel = ranks}, {{"a", sharding}});
+      EXPECT_EQ((w / "a").outputs().are, want) << int(want);
       EXPECT_EQ((w / "b").outputs().are, Outputs::Are::kWhole);
     }
   });

@@ -1,0 +1,73 @@
+// One denoiser of a model, loaded on this rank: its blocks with pages, cache and graphs, and the
+// layout composed around them. `generate`, `verify` and `bench` evaluate this.
+#pragma once
+
+#include "pipeline/families/family.h"
+#include "pipeline/graphs/part_graphs.h"
+#include "pipeline/memory/offload.h"
+#include "pipeline/model_options.h"
+#include "pipeline/pictures/kept_references.h"
+
+namespace braid {
+
+// What a proof puts between a denoiser and its layout: a watch, or a fault. Empty: nothing.
+struct Interposed {
+  std::function<ShardingTable(ShardingTable)> shardings = {};
+  std::function<Attend(Attend)> attend = {};
+  std::function<DenoiserPart(DenoiserPart)> part = {};
+};
+
+// How the denoisers of a model are loaded.
+struct DenoiserSetup {
+  const Family& family;
+  const Mesh& mesh;
+  const ModelOptions& options;  // its device, layout, memory, graphs and cache
+  LoadOptions load;             // dtype, device, second stream, and who is told of bytes
+  std::function<Weights(const Part&, const LoadOptions&)> weights;
+  std::shared_ptr<OffloadedParts> offloaded;
+  // A graph recorded in another epoch of the weights is stale.
+  std::function<std::uint64_t()> epoch = [] { return std::uint64_t(0); };
+  Interposed interposed = {};
+};
+
+class Denoiser {
+ public:
+  // Loads this rank's share of the blocks `run`. `controls` are the model's ControlNets, if any.
+  Denoiser(const DenoiserSetup& setup, const Part& part, BlockRange run, const Controls& controls);
+  Denoiser(const Denoiser&) = delete;
+  Denoiser& operator=(const Denoiser&) = delete;
+
+  // One step: the velocities of all branches, on every rank. Collective over the ranks that work on
+  // the same pictures.
+  std::vector<Tensor> predict(const std::vector<DenoiserInput>& branches) const;
+
+  // Computes this rank's modulations for all steps at once; refine() as refine_over(). Collective
+  // over the ranks of a picture; empty where each step computes its own.
+  const Modulate& modulate() const { return modulate_; }
+  const PredictAll& refine() const { return refine_; }
+  KeptReferences& references() const { return *references_; }
+  StepCache* cache() const { return cache_.get(); }  // null without options.cache
+  void forget_graphs() const;
+  GraphUse graph_use() const { return part_graphs_ ? part_graphs_->use() : steps_->use(); }
+
+ private:
+  DenoiserPart load_blocks(const DenoiserSetup& setup, const LoadOptions& load, const Part& part,
+                           const BlockRange& run);
+  CachedParts load_in_parts(const DenoiserSetup& setup, const LoadOptions& load, const Part& part,
+                            const BlockRange& here, DenoiserPart& whole);
+
+  std::unique_ptr<KeptReferences> references_ = std::make_unique<KeptReferences>();
+  std::unique_ptr<StepCache> cache_;
+  std::optional<PartGraphs> part_graphs_;  // instead of steps_, if a cache decides within a step
+  Modulate modulate_;
+  PredictAll refine_;
+  std::unique_ptr<StepGraph> steps_;
+};
+
+// Whether a rank's evaluations are recorded, given its device, memory and graph options.
+StepGraphOptions graph_options(const Mesh& mesh, const ModelOptions& options);
+
+// Evaluates one part of a model while its weights are present, checking the order of copies.
+DenoiserPart with_pages(DenoiserPart part, Page page, std::shared_ptr<const OffloadedParts> parts);
+
+}  // namespace braid
