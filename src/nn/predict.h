@@ -40,6 +40,15 @@ struct BlockResiduals {
   std::vector<Tensor> doubles, singles;
 };
 
+// Which evaluation this is, of the many that pictures take. Caches, kept keys and models with
+// several denoisers go by it; no tensor depends on it.
+struct StepInfo {
+  int number = 0;      // of the step, from 0 on
+  float timestep = 0;  // on the schedule's scale, where 1000 is noise alone
+  int branch = 0;      // of guidance; 0 is the prompt's
+  int picture = 0;     // in the rank's batch: of the first picture here
+};
+
 // A batch of B pictures denoised together. Tensors a family has no use for stay undefined.
 struct DenoiserInput {
   Tokens noise;                         // noisy latents, packed; the velocity has their shape
@@ -54,6 +63,7 @@ struct DenoiserInput {
   Tensor modulations_BM = {};               // for the blocks here, in this step: nn/modulations.h
   Tensor refined_BTC = {};  // the text after blocks that see only it: DenoiserPart::refine
   Watch watch = {};
+  StepInfo step = {};
 };
 
 // The dims of a tensor that run over the batch and over the tokens of its run; kNone where all
@@ -70,8 +80,9 @@ struct Along {
 template <class Input, class Visit>
 void visit_tensors(Input& in, const Visit& visit) {
   auto& [noise, text, references, beside, pooled, timestep, guidance, controls, residuals,
-         modulations, refined, watch] = in;
+         modulations, refined, watch, step] = in;
   (void)watch;
+  (void)step;
   const auto one = [&](auto& x, const Along& along) {
     if (x.defined()) visit(x, along);
   };

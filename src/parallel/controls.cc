@@ -10,6 +10,7 @@ DenoiserInput pictures_of(DenoiserInput in, Share share) {
   visit_tensors(in, [&](Tensor& x, const Along& along) {
     if (along.batch != Along::kNone) x = x.narrow(along.batch, share.begin, share.count);
   });
+  in.step.picture += int(share.begin);
   return in;
 }
 

@@ -27,6 +27,7 @@ DenoiserInput picture_of(DenoiserInput in, std::int64_t picture) {
   visit_tensors(in, [&](Tensor& x, const Along& along) {
     if (along.batch != Along::kNone) x = x.narrow(along.batch, picture, 1);
   });
+  in.step.picture += int(picture);
   return in;
 }
 

@@ -245,8 +245,7 @@ DenoiseResult Run::denoise_mine(DenoiseJob job, const Schedule& schedule, Batch 
 void Run::note_full_steps(Batch mine) {
   auto rows = at::zeros({mine.count, settings_.steps_taken()}, at::kLong);
   for (int i = 0; i < mine.count; ++i)
-    for (const int step : model_.denoisers().front().cache()->full_steps(std::size_t(i)))
-      rows[i][step] = 1;
+    for (const int step : model_.denoisers().front().cache()->full_steps(i)) rows[i][step] = 1;
   for (const auto& row : gather_pictures(model_.mesh(), rows).unbind()) {
     full_steps_.emplace_back();
     for (int step = 0; step < settings_.steps_taken(); ++step)

@@ -115,7 +115,6 @@ void Denoiser::forget_graphs() const {
 }
 
 std::vector<Tensor> Denoiser::predict(const std::vector<DenoiserInput>& branches) const {
-  if (cache_) cache_->begin_step();
   return (*steps_)(branches);
 }
 

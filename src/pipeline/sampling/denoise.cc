@@ -128,7 +128,11 @@ DenoiseResult denoise(const PredictAll& predict, const ScheduleConfig& config,
   DenoiseResult result{.latents_BNC = job.latents_BNC, .first_velocity_BNC = {}};
   auto& latents = result.latents_BNC;
   for (std::size_t i = 0; i < schedule.timesteps.size(); ++i) {
-    for (auto& branch : job.branches) job.set_step(branch, latents, schedule.timesteps[i]);
+    for (std::size_t b = 0; b < job.branches.size(); ++b) {
+      job.set_step(job.branches[b], latents, schedule.timesteps[i]);
+      job.branches[b].step = {
+          .number = int(i), .timestep = schedule.timesteps[i], .branch = int(b)};
+    }
     const auto done = part_done(config, job.guidance.way_from, schedule.timesteps[i]);
     auto branches = branches_at(job, done);
     set_modulations(job, branches, i);

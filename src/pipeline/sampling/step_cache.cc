@@ -88,9 +88,15 @@ bool StepCache::decide(Item& item, const Tensor& added_BSC) const {
   return is_same;
 }
 
+const std::vector<int>& StepCache::full_steps(int picture) const {
+  const auto item = items_.lower_bound({picture, 0});
+  check(item != items_.end() && item->first.first == picture, "the cache has seen no picture ",
+        picture);
+  return item->second.full;
+}
+
 Tensor StepCache::evaluate(const CachedParts& parts, const DenoiserInput& in, const Tensor& state) {
-  if (items_.size() <= next_) items_.resize(next_ + 1);
-  auto& item = items_[next_++];
+  auto& item = items_[{in.step.picture, in.step.branch}];
   auto x = state;
   bool is_left_out = false;
   if (is_first_) {
@@ -108,10 +114,9 @@ Tensor StepCache::evaluate(const CachedParts& parts, const DenoiserInput& in, co
     const auto made = parts.middle(in, x);
     item.middle_BSC = made - x;
     item.in_a_row = 0;
-    item.full.push_back(item.steps);
+    item.full.push_back(in.step.number);
     x = made;
   }
-  ++item.steps;
   return is_last_ ? parts.output(in, x) : with_decision(x, is_left_out);
 }
 

@@ -3,8 +3,10 @@
 //
 // The cache sits inside the layouts: every rank of a picture takes the same decision. The first
 // stage of a layer split makes it from all tokens; later stages read it from a row after their
-// state.
+// state, which is all that travels from stage to stage.
 #pragma once
+
+#include <map>
 
 #include "braid/cache.h"
 #include "comm/mesh.h"
@@ -31,18 +33,15 @@ class StepCache {
 
   // New pictures begin: forgets the previous ones.
   void begin_pictures() { items_.clear(); }
-  // Each step's evaluations come in the same order: branch by branch, each with its pictures.
-  // Trailing branches may be missing.
-  void begin_step() { next_ = 0; }
 
-  // The steps in which picture i of this rank's first branch was evaluated in full, counted from 0.
-  std::vector<int> full_steps(std::size_t picture) const { return items_.at(picture).full; }
+  // The steps in which a picture of this rank's first branch was evaluated in full, counted from 0.
+  const std::vector<int>& full_steps(int picture) const;
 
  private:
   struct Item {
     Tensor first_BSC, middle_BSC;  // what the blocks added
     double sum = 0;                // of changes since the last full evaluation
-    int steps = 0, in_a_row = 0;   // seen; skipped
+    int in_a_row = 0;              // skipped
     std::vector<int> full = {};
   };
   Tensor evaluate(const CachedParts& parts, const DenoiserInput& in, const Tensor& state);
@@ -52,9 +51,8 @@ class StepCache {
 
   CacheOptions options_;
   Group context_, tp_;
-  bool is_first_, is_last_;  // stage
-  std::vector<Item> items_;
-  std::size_t next_ = 0;
+  bool is_first_, is_last_;                    // stage
+  std::map<std::pair<int, int>, Item> items_;  // by picture and branch
 };
 
 }  // namespace braid

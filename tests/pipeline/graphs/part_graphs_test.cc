@@ -85,11 +85,11 @@ Ran ran(const CachedParts& parts, const std::vector<std::pair<double, std::int64
   const auto predict = cache.over(parts);
   Ran ran;
   for (const auto& [timestep, tokens] : steps) {
-    cache.begin_step();
     const auto noise = at::arange(pictures * tokens * 3, at::kFloat).view({pictures, tokens, 3});
     ran.outputs.push_back(predict({.noise = {noise, at::zeros({tokens, 3})},
                                    .text = {at::zeros({pictures, 1, 3}), at::zeros({1, 3})},
-                                   .timestep_B = at::full({pictures}, timestep)},
+                                   .timestep_B = at::full({pictures}, timestep),
+                                   .step = {.number = int(ran.outputs.size())}},
                                   {}));
   }
   ran.full_steps = cache.full_steps(0);

@@ -58,6 +58,25 @@ TEST(Denoise, GivesEveryBranchTheStepsLatentsAndTimestep) {
   EXPECT_EQ(seen, std::vector<float>({1, 1, 0.75f, 0.75f, 0.25f, 0.25f}));
 }
 
+TEST(Denoise, TellsEachPredictionItsStep) {
+  const auto job = with_negative(job_of(at::kFloat), 1, 2);
+  std::vector<StepInfo> seen;
+  const Predict watch = [&](const DenoiserInput& in) {
+    seen.push_back(in.step);
+    EXPECT_EQ(picture_of(in, 1).step.picture, 1);
+    return at::zeros_like(in.noise.x_BLC);
+  };
+  denoise(one_by_one(watch), {}, kSchedule, job, [](const StepTaken&) {});
+  ASSERT_EQ(seen.size(), 6u);
+  for (int i = 0; i < 6; ++i) {
+    const auto& step = seen[std::size_t(i)];
+    EXPECT_EQ(step.number, i / 2);
+    EXPECT_EQ(step.timestep, kSchedule.timesteps[std::size_t(i / 2)]);
+    EXPECT_EQ(step.branch, i % 2);
+    EXPECT_EQ(step.picture, 0);
+  }
+}
+
 // In one call, with each picture separate: whatever has to be read is read once.
 TEST(Denoise, ModulatesAllStepsOfAllPicturesBeforeTheFirst) {
   auto job = with_negative(job_of(at::kFloat), 1, 2);

@@ -32,9 +32,10 @@ struct Fake {
   // The denoiser's output for an input of ones.
   double step(double adds, std::int64_t pictures = 1) {
     added = adds;
-    cache.begin_step();
-    const auto made =
-        predict({.noise = {at::ones({pictures, 2, 3}), at::ones({2, 1})}, .text = {}}, {});
+    const auto made = predict({.noise = {at::ones({pictures, 2, 3}), at::ones({2, 1})},
+                               .text = {},
+                               .step = {.number = steps++}},
+                              {});
     EXPECT_EQ(made.sizes(), at::IntArrayRef({pictures, 2, 3}));
     return made.flatten()[-1].item<double>();
   }
@@ -42,7 +43,7 @@ struct Fake {
   StepCache cache;
   PredictPart predict;
   double added = 0;
-  int runs = 0;
+  int runs = 0, steps = 0;
 };
 
 TEST(StepCache, AddsWhatTheLastFullEvaluationAdded) {
@@ -75,9 +76,31 @@ TEST(StepCache, DecidesForEachPictureAndForgetsThem) {
   EXPECT_EQ(fake.runs, 3);
   EXPECT_THAT(fake.cache.full_steps(2), ElementsAre(0));
   fake.cache.begin_pictures();
+  fake.steps = 0;
   fake.step(1);
   EXPECT_THAT(fake.cache.full_steps(0), ElementsAre(0));
-  EXPECT_THROW((void)fake.cache.full_steps(1), std::out_of_range);
+  EXPECT_THROW((void)fake.cache.full_steps(1), Error);
+}
+
+// An input says which it is, so that branches may be missing and pictures come in any order.
+TEST(StepCache, TellsBranchesAndPicturesApartByWhatTheInputSays) {
+  Fake fake({.mode = CacheMode::kFirstBlock, .threshold = 0.5});
+  const auto seen = [&](double adds, const StepInfo& step) {
+    fake.added = adds;
+    const auto made = fake.predict(
+        {.noise = {at::ones({1, 2, 3}), at::ones({2, 1})}, .text = {}, .step = step}, {});
+    return made.flatten()[0].item<double>();
+  };
+  EXPECT_DOUBLE_EQ(seen(1, {.number = 0, .branch = 0, .picture = 0}), 12);
+  EXPECT_DOUBLE_EQ(seen(4, {.number = 0, .branch = 1, .picture = 0}), 45);
+  EXPECT_DOUBLE_EQ(seen(8, {.number = 0, .branch = 0, .picture = 1}), 89);
+  EXPECT_DOUBLE_EQ(seen(8, {.number = 1, .branch = 0, .picture = 1}), 89);
+  EXPECT_DOUBLE_EQ(seen(1, {.number = 1, .branch = 0, .picture = 0}), 12);
+  EXPECT_EQ(fake.runs, 3);
+  EXPECT_DOUBLE_EQ(seen(4, {.number = 7, .branch = 1, .picture = 0}), 45);
+  EXPECT_DOUBLE_EQ(seen(40, {.number = 8, .branch = 0, .picture = 1}), 441);
+  EXPECT_THAT(fake.cache.full_steps(0), ElementsAre(0));
+  EXPECT_THAT(fake.cache.full_steps(1), ElementsAre(0, 8));
 }
 
 TEST(StepCache, RefusesOptionsOutOfRange) {
