@@ -59,10 +59,11 @@ Step KernelsOfABlock::step_of(const std::filesystem::path& model, const Memory& 
   const auto device = find_device("cuda:0");
   const auto probe = probe_of(options, deployment_of(options));
   const Mesh alone;
-  const auto part = transformer_of(options, probe, alone, {device},
-                                   shardings_of(options, probe, alone), ops::attention);
-  auto in =
-      with_refined_text(as_in_a_step(inputs_of(probe, 3, device), alone, part, {}), alone, part);
+  const auto denoisers = denoisers_of(options, probe, alone, {device});
+  std::vector<DenoiserInput> branches = {inputs_of(probe, 3, device)};
+  add_modulations(branches, *denoisers);
+  refine_texts(branches, *denoisers);
+  auto& in = branches.front();
   if (batch > 1)
     visit_tensors(in, [&](Tensor& x, const Along& along) {
       if (along.batch == Along::kNone) return;
@@ -87,7 +88,7 @@ Step KernelsOfABlock::step_of(const std::filesystem::path& model, const Memory& 
     }
     step.blocks.emplace(where.substr(0, where.find(' ')), block);  // the first of a place
   };
-  (void)part.predict(in, {});
+  (void)denoisers->predict(branches);
   return step;
 }
 

@@ -20,8 +20,6 @@ constexpr std::uint64_t kBranchSeeds = 1'000'003;
 
 int or_else(int asked, int otherwise) { return asked > 0 ? asked : otherwise; }
 
-}
-
 std::function<Tensor(at::IntArrayRef)> normal_values(const Probe& p, std::uint64_t seed,
                                                      at::Device device) {
   return [&p, device, generator = generator_of(seed)](at::IntArrayRef sizes) {
