@@ -13,6 +13,7 @@
 #include "pipeline/engine.h"
 #include "pipeline/model.h"
 #include "pipeline/planner/costs/memory.h"
+#include "temporary_folder.h"
 
 namespace braid::deployment_test {
 
@@ -165,8 +166,11 @@ class Opens {
 
 // As `generate --memory 400MB --tp 2` does: planned, loaded by two ranks, drawn.
 TEST(Deployment, OpensEachFileOfWeightsOnce) {
-  Opens opens(kDemo);
-  PipelineOptions options{.model = kDemo, .dtype = Dtype::kFloat32, .layout = {.tp = 2}};
+  const TemporaryFolder own;  // other tests open the model's files, too
+  const auto model = own / "demo";
+  std::filesystem::copy(kDemo, model, std::filesystem::copy_options::recursive);
+  Opens opens(model);
+  PipelineOptions options{.model = model, .dtype = Dtype::kFloat32, .layout = {.tp = 2}};
   options.memory.budget.device = 400'000'000;
   const Engine engine(deploy(options), {});
   (void)engine.generate({.prompts = {"a"}, .width = 64, .height = 64, .steps = 1}, {});
