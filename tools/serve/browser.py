@@ -33,14 +33,20 @@ class Browser:
         found = self.command("find", using="css selector", value=css)
         return found[ELEMENT]
 
+    def _reach(self, css):
+        """The element, where nothing lies over it: WebKit scrolls what is used below the page's sticky button."""
+        if self.engine == "webkit":
+            self.run("document.querySelector(arguments[0]).scrollIntoView({block: 'center'})", css)
+        return self.find(css)
+
     def click(self, css):
-        self.command("click", self.find(css))
+        self.command("click", self._reach(css))
 
     def type(self, css, text):
-        self.command("type", self.find(css), text=text)
+        self.command("type", self._reach(css), text=text)
 
     def clear(self, css):
-        self.command("clear", self.find(css))
+        self.command("clear", self._reach(css))
 
     def _pointer(self, kind, element, points, name=None):
         moves = [{"type": "pointerMove", "duration": 20, "origin": {ELEMENT: element}, "x": x, "y": y} for x, y in points]

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "parallel/ring.h"
 #include "parallel/ulysses.h"
 
 namespace braid {

@@ -71,8 +71,10 @@ async function tellAll(one) {
 hear("event", ({ id, event }) => {
   const one = jobs.get(id);
   if (!one || one.told) return;
-  one.heard = (one.heard ?? Promise.resolve()).then(() => tell(one, event)).catch((error) => complain(error.message))
-    .then(() => isOver(event.name) && leave(id));
+  // What was heard first is told first; meanwhile this tab may have begun to read by itself, or be done.
+  const isOurs = () => jobs.get(id) === one && !one.told;
+  one.heard = (one.heard ?? Promise.resolve()).then(() => isOurs() && tell(one, event))
+    .catch((error) => complain(error.message)).then(() => isOver(event.name) && isOurs() && leave(id));
 });
 
 // The keyboard's user is not left on a button that is gone.

@@ -30,7 +30,8 @@ void apply_to_rows(const Change& change, const Tensor& made, Tensor target,
 void give_lengths(const ColumnLengths& lengths, const Wanted& wanted, const Tensor& share) {
   const auto rows = share.narrow(0, lengths.rows.begin, lengths.rows.count);
   const auto channels = rows.unflatten(1, {-1, lengths.window});
-  const auto own = channels.norm(2, {0, 2}, /*keepdim=*/true).clamp_min(kLeastLength);
+  const std::vector<std::int64_t> all_but_channels = {0, 2};
+  const auto own = channels.norm(2, all_but_channels, /*keepdim=*/true).clamp_min(kLeastLength);
   const auto wished = taken_columns(lengths.lengths_1C, wanted.columns).to(share.device());
   channels.mul_(wished.unsqueeze(2) / own);
 }
