@@ -203,6 +203,8 @@ run_serve() {
   python3 -B tools/serve/page_engines.py "$braid" "$build" || stop 1 "the page failed in a browser"
   python3 -B tools/serve/page.py "$braid" "$build" || stop 1 "the tests of the page failed"
   python3 -B tools/serve/page_pictures.py "$braid" "$build" || stop 1 "the tests of the page's input pictures failed"
+  python3 -B tools/serve/page_files.py "$braid" "$build" || stop 1 "files brought to the page are taken otherwise"
+  python3 -B tools/serve/page_gallery.py "$braid" "$build" || stop 1 "the gallery failed in a browser"
   python3 -B tools/serve/page_faults.py "$braid" "$build" || stop 1 "the page failed by keyboard, on a small phone or at a fault"
   python3 -B tools/serve/pictures_in.py "$braid" || stop 1 "input pictures over HTTP give other results"
   python3 -B tools/serve/same_bytes.py "$braid" || stop 1 "pictures over HTTP are not those of generate"
