@@ -129,6 +129,17 @@ TEST_F(Plan, PrintsOneJsonObject) {
   FAIL() << "tp 2 is missing";
 }
 
+// Guidance that a model takes as an input is no branch; guidance against a prompt is.
+TEST_F(Plan, CountsABranchForGuidanceThatIsTrue) {
+  const auto branches = [&](const char* model, const char* guidance) {
+    return json({"-m", model, "--devices", "h200", "--guidance", guidance})["branches"].get<int>();
+  };
+  EXPECT_EQ(branches("klein-base-4b", "4"), 2);
+  EXPECT_EQ(branches("klein-base-4b", "1"), 1);
+  EXPECT_EQ(branches("z-image", "5"), 2);
+  EXPECT_EQ(branches("flux1-dev", "4"), 1);
+}
+
 TEST_F(Plan, ReadsTheSizesOfAModel) {
   const auto bundled = json({});
   EXPECT_EQ(bundled["model"], "demo");
