@@ -9,6 +9,9 @@ amd_devices=(gfx90a gfx1030)
 # a device would not.
 amd_devices_by_proxy=(gfx1100 gfx1101)
 
+# clang 15 now and then corrupts its own memory in the pass that inserts waits for gfx11's units.
+no_delays=(-Xclang -mllvm -Xclang -amdgpu-enable-delay-alu=0)
+
 gpu_sources=(src/ops/gpu/gpu.cu src/base/gpu_runtime.cu)
 # What else GPU builds have, in C++; a line is compiled as one.
 host_sources=("src/comm/process/{nccl,nccl_communicator,nccl_link,device_link,side_stream}.cc"
@@ -132,7 +135,8 @@ compile_for_amd() {
   [[ -n $library ]] || return 0
   make_proxy_library "$library" "$gpu_folder/bitcode"
   compile_for "AMD ${amd_devices_by_proxy[*]} (gfx1030's device library in the place of theirs)" \
-    "${hip[@]}" --hip-device-lib-path="$gpu_folder/bitcode" "${amd_devices_by_proxy[@]/#/--offload-arch=}"
+    "${hip[@]}" --hip-device-lib-path="$gpu_folder/bitcode" "${no_delays[@]}" \
+    "${amd_devices_by_proxy[@]/#/--offload-arch=}"
 }
 
 # The whole program, if a LibTorch with CUDA is available, such as the active Python's torch.
