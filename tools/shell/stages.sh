@@ -79,8 +79,9 @@ run_sanitized() {
   stage "$name"
   make_folder "$folder"
   # LibTorch was built with NDEBUG; without it some of its classes have other members.
+  # Instrumented, std::function seems uninitialised to GCC where std::regex moves one.
   configure "$folder" -DBRAID_DEVELOP=ON \
-    "-DCMAKE_CXX_FLAGS_RELEASE=$flags -DNDEBUG -O1 -g1 -fno-omit-frame-pointer"
+    "-DCMAKE_CXX_FLAGS_RELEASE=$flags -Wno-maybe-uninitialized -DNDEBUG -O1 -g1 -fno-omit-frame-pointer"
   compile "$folder" "${targets[@]}"
   run_ctest "$folder" "${exclude[@]}" -L "^($(IFS='|' && echo "$*"))$" ||
     stop 1 "tests failed under $name"
