@@ -25,9 +25,8 @@ class Places {
     const auto source = source_of_part(*family, part, nullptr, {.mode = AdapterMode::kBeside});
     weights_ = source.beside;
     for (const auto& a : asked_)
-      if (a.kind == AskedTensor::Kind::kMatrix)
-        kept_.push_back(
-            weights_->add(a, {.rows = {{.begin = 0, .count = a.shape[0]}}, .columns = {}}));
+      if (a.is_matrix())
+        kept_.push_back(weights_->add(a));
     for (const auto* const name : {"a", "b"}) write(name);
   }
 
@@ -44,7 +43,7 @@ class Places {
   void write(const std::string& name) const {
     std::map<std::string, at::Tensor> tensors;
     for (const auto& a : asked_) {
-      if (a.kind != AskedTensor::Kind::kMatrix) continue;
+      if (!a.is_matrix()) continue;
       const auto module = "diffusion_model." + a.layer;
       const auto options = at::TensorOptions(at::kBFloat16);
       tensors[module + ".lora_A.weight"] = at::ones({kRank, a.shape[1]}, options);
@@ -54,7 +53,7 @@ class Places {
   }
 
   TemporaryFolder folder_;
-  std::vector<AskedTensor> asked_;
+  std::vector<SurveyedTensor> asked_;
   std::shared_ptr<BesideWeights> weights_;
   std::vector<std::shared_ptr<const Beside>> kept_;
 };

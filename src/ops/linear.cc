@@ -12,6 +12,7 @@
 #include "ops/ops.h"
 #include "ops/record.h"
 #include "ops/reference.h"
+#include "weights/codes/coded.h"
 
 namespace braid::ops {
 namespace {
@@ -25,8 +26,25 @@ bool has_loops_for(const Tensor& x) {
   return x.is_cpu() && (x.scalar_type() == at::kFloat || x.scalar_type() == at::kBFloat16);
 }
 
+// Some rows at a time, so that few are in float32 at once.
+void widen_packed(const Matrix& weight_NC, const Tensor& out_NC) {
+  constexpr std::int64_t kNumbersAtOnce = std::int64_t(1) << 22;
+  const auto rows = out_NC.size(0);
+  const auto at_once = std::max<std::int64_t>(1, kNumbersAtOnce / out_NC.size(1));
+  for (std::int64_t row = 0; row < rows; row += at_once) {
+    const auto count = std::min(at_once, rows - row);
+    out_NC.narrow(0, row, count).copy_(decoded(rows_of(weight_NC, row, count), at::kFloat));
+  }
+}
+
 Tensor widened(const Matrix& weight_NC, const Tensor& x, Scratch& scratch) {
   const auto dtype = x.scalar_type();
+  if (weight_NC.is_packed()) {
+    const auto out =
+        scratch.take({weight_NC.values_NC.size(0), weight_NC.inputs()}, dtype, x.device());
+    widen_packed(weight_NC, out);
+    return out;
+  }
   const bool on_gpu =
       gpu::is_taken(x) && (!weight_NC.coding || weight_NC.form == Quantize::kFloat8);
   if (!on_gpu && !has_loops_for(x)) return dequantize(weight_NC, dtype);
@@ -98,12 +116,25 @@ Tensor linear_dynamic(const Tensor& x, const Matrix& weight_NC,
 }
 
 // y is a product that nothing else uses. The sum is rounded once; the addend is not rounded first.
-Tensor plus_beside(Tensor y, const Tensor& x, const Matrix& weight_NC) {
+Tensor plus_product(Tensor y, const Tensor& low, const Tensor& up_NR) {
+  y.view({-1, y.size(-1)}).addmm_(low.view({-1, low.size(-1)}), up_NR.t());
+  return y;
+}
+
+// The weight's own low-rank product, of smoothed tokens.
+Tensor plus_own(const Tensor& y, const Tensor& smoothed, const Matrix& weight_NC) {
+  if (!weight_NC.up_NR.defined()) return y;
+  return plus_product(y, at::linear(smoothed, weight_NC.down_RC), weight_NC.up_NR);
+}
+
+Tensor plus_beside(const Tensor& y, const Tensor& x, const Matrix& weight_NC) {
   if (!weight_NC.has_beside()) return y;
   const auto& beside = *weight_NC.beside;
-  const auto low = at::linear(x, beside.down_RC).mul_(beside.scales_R);
-  y.view({-1, y.size(-1)}).addmm_(low.view({-1, low.size(-1)}), beside.up_NR.t());
-  return y;
+  return plus_product(y, at::linear(x, beside.down_RC).mul_(beside.scales_R), beside.up_NR);
+}
+
+Tensor smoothed(const Tensor& x, const Matrix& weight_NC) {
+  return weight_NC.smoothing_1C.defined() ? x / weight_NC.smoothing_1C.flatten() : x;
 }
 
 // A GPU's library adds a bias at the end of a product only to dense tokens; others it copies, and
@@ -135,23 +166,28 @@ Tensor weight_product(const Tensor& x, const Matrix& weight_NC, const std::optio
 
 Tensor reference_product(const Tensor& x, const Matrix& weight_NC,
                          const std::optional<Tensor>& bias_N) {
+  const auto dtype = x.scalar_type();
+  if (weight_NC.is_packed()) return at::linear(x, decoded(weight_NC, dtype), bias_N);
   if (weight_NC.form != Quantize::kInt8Dynamic)
-    return at::linear(x, dequantize(weight_NC, x.scalar_type()), bias_N);
+    return at::linear(x, dequantize(weight_NC, dtype), bias_N);
   const auto tokens = quantize_rows(x.reshape({-1, x.size(-1)}), Quantize::kInt8);
-  return with_rows(x, scaled(multiply_codes(tokens, weight_NC, bias_N), x.scalar_type()));
+  return with_rows(x, scaled(multiply_codes(tokens, weight_NC, bias_N), dtype));
 }
 
 }  // namespace
 
 Tensor reference::linear(const Tensor& x, const Matrix& weight_NC,
                          const std::optional<Tensor>& bias_N) {
-  return plus_beside(reference_product(x, weight_NC, bias_N), x, weight_NC);
+  const auto t = smoothed(x, weight_NC);
+  return plus_beside(plus_own(reference_product(t, weight_NC, bias_N), t, weight_NC), x, weight_NC);
 }
 
 Tensor linear(const Tensor& x, const Matrix& weight_NC, const std::optional<Tensor>& bias_N,
               Scratch& scratch) {
   const auto record = recorded("braid::linear", x, weight_NC);
-  return plus_beside(weight_product(x, weight_NC, bias_N, scratch), x, weight_NC);
+  const auto t = smoothed(x, weight_NC);
+  const auto y = weight_product(t, weight_NC, bias_N, scratch);
+  return plus_beside(plus_own(y, t, weight_NC), x, weight_NC);
 }
 
 Tensor linear_gelu(const Tensor& x, const Matrix& weight_NC, const std::optional<Tensor>& bias_N,

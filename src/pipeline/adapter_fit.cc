@@ -2,7 +2,7 @@
 
 #include "base/error.h"
 #include "pipeline/families/family.h"
-#include "weights/adapters/change.h"
+#include "weights/adapters/adapted_part.h"
 #include "weights/weights.h"
 
 namespace braid {
@@ -51,19 +51,19 @@ AppliedAdapter whole(const AdapterFile& file) {
 
 // How many of the file's tensors the part can use; 0 if one of them does not fit it.
 std::size_t fitting_tensors(const AdapterFile& file, const Part& part) {
-  std::vector<AskedTensor> asked;
+  std::vector<SurveyedTensor> asked;
   part.make(Weights::synthetic({}).surveyed(asked));
-  const auto adapter = whole(file);
-  const auto shardings = part.sharding({.ranks = 1, .modulation = SharedModulation::kYes});
-  const AdapterSearch search{adapter, part.adapters, shardings};
-  std::set<std::string> used;
+  const PartAdapters adapters(
+      {.names = part.adapters,
+       .shardings = part.sharding({.ranks = 1, .modulation = SharedModulation::kYes})},
+      {whole(file)});
+  UsedTensors used;
   try {
-    for (const auto& tensor : asked)
-      for (const auto& stored : search.changes_of(tensor).stored) used.insert(stored.entry.name);
+    for (const auto& tensor : asked) add_used(adapters.changes_by_adapter(tensor), used);
   } catch (const InputError&) {
     return 0;
   }
-  return used.size();
+  return used.empty() ? 0 : used.front().size();
 }
 
 }  // namespace

@@ -34,22 +34,10 @@ std::shared_ptr<TensorSource> tensors_of_part(const Part& part, const ModelFiles
   return part.widened ? widened_tensors(std::move(stored), *part.widened) : stored;
 }
 
-PartChanges::PartChanges(const Family& family, const Part& part,
-                         std::vector<AppliedAdapter> adapters) {
-  if (adapters.empty() || part.adapters.prefixes.empty()) return;
-  part_ = adapted_part(family, part, {});
-  adapters_ = std::move(adapters);
-  for (const auto& adapter : adapters_) names_.push_back(names_in(*adapter.file, part_.names));
-}
-
-AdapterChanges PartChanges::of(const AskedTensor& asked) const {
-  AdapterChanges all;
-  if (asked.kind == AskedTensor::Kind::kTable) return all;
-  for (std::size_t i = 0; i < adapters_.size(); ++i) {
-    const auto found = AdapterSearch{adapters_[i], names_[i], part_.shardings}.changes_of(asked);
-    all.changes.insert(all.changes.end(), found.changes.begin(), found.changes.end());
-  }
-  return all;
+PartAdapters adapters_of_part(const Family& family, const Part& part,
+                              std::vector<AppliedAdapter> adapters) {
+  if (adapters.empty() || part.adapters.prefixes.empty()) return {};
+  return {adapted_part(family, part, {}), std::move(adapters)};
 }
 
 bool adapts(const std::vector<AppliedAdapter>& adapters, const Family& family, const Part& part) {

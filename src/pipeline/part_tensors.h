@@ -27,17 +27,9 @@ struct PartSource {
 PartSource source_of_part(const Family& family, const Part& part, const ModelFiles* files,
                           const AdaptedModel& adapted);
 
-// What the adapters do, one after the other, to a tensor that the part asks for.
-class PartChanges {
- public:
-  PartChanges(const Family& family, const Part& part, std::vector<AppliedAdapter> adapters);
-  AdapterChanges of(const AskedTensor& asked) const;
-
- private:
-  AdaptedPart part_;
-  std::vector<AppliedAdapter> adapters_;
-  std::vector<AdapterNames> names_;  // by adapter
-};
+// The adapters as a part finds its tensors in them; none if no adapter changes such a part.
+PartAdapters adapters_of_part(const Family& family, const Part& part,
+                              std::vector<AppliedAdapter> adapters);
 
 // Whether an adapter has tensors for the part.
 bool adapts(const std::vector<AppliedAdapter>& adapters, const Family& family, const Part& part);

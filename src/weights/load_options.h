@@ -9,10 +9,12 @@
 #include <string>
 #include <vector>
 
-#include "weights/paging/pages.h"
-#include "weights/sources/pieces.h"
+#include "weights/matrix.h"
 
 namespace braid {
+
+class Pages;
+struct BytesRead;
 
 // The contents of a page: a whole model, some blocks, or one layer's weight.
 enum class PageLevel { kModel, kBlock, kLeaf };
@@ -22,10 +24,6 @@ struct Paging {
   PageLevel level = PageLevel::kModel;
   std::int64_t blocks = 1;  // per page, for kBlock
 };
-
-// What happens to matrices stored in blocks or float8: widened to numbers of the load's dtype, or
-// kept as stored, at the file's size.
-enum class Coded { kWidened, kKept };
 
 struct LoadOptions {
   at::ScalarType dtype = at::kFloat;

@@ -4,6 +4,24 @@
 
 namespace braid {
 
+Tensor& tensor_of(Matrix& matrix, MatrixTensor which) {
+  switch (which) {
+    case MatrixTensor::kValues:
+      break;
+    case MatrixTensor::kScales:
+      return matrix.scales_N1;
+    case MatrixTensor::kZeros:
+      return matrix.zeros_NG;
+    case MatrixTensor::kSmoothing:
+      return matrix.smoothing_1C;
+    case MatrixTensor::kDown:
+      return matrix.down_RC;
+    case MatrixTensor::kUp:
+      return matrix.up_NR;
+  }
+  return matrix.values_NC;
+}
+
 Matrix to(const Matrix& matrix, at::Device device, Blocking blocking) {
   return map_tensors(matrix, [&](const Tensor& tensor) {
     return tensor.to(tensor.options().device(device), blocking == Blocking::kNo);
@@ -19,7 +37,10 @@ void record_stream(const Matrix& matrix, c10::Stream stream) {
 }
 
 Matrix rows_of(const Matrix& matrix, std::int64_t begin, std::int64_t count) {
-  return map_tensors(matrix, [&](const Tensor& tensor) { return tensor.narrow(0, begin, count); });
+  auto rows = matrix;
+  for (auto* const tensor : {&rows.values_NC, &rows.scales_N1, &rows.zeros_NG, &rows.up_NR})
+    if (tensor->defined()) *tensor = tensor->narrow(0, begin, count);
+  return rows;
 }
 
 Matrix columns_of(const Matrix& matrix, std::int64_t begin, std::int64_t count) {

@@ -10,10 +10,15 @@
 #include "braid/memory.h"
 #include "comm/group.h"
 #include "weights/files/element_type.h"
+#include "weights/packed_form.h"
 
 namespace braid {
 
 using at::Tensor;
+
+// What happens to matrices stored in blocks, float8 or packed forms: widened to numbers of the
+// load's dtype, or kept as stored, at the file's size.
+enum class Coded { kWidened, kKept };
 
 // How the rows of a matrix that is kept as stored lie in memory.
 struct Coding {
@@ -21,6 +26,7 @@ struct Coding {
   std::int64_t inputs;  // C; 0: the number of bytes in a row
   // The runs of a row's decoded numbers that make up C; none: all.
   std::vector<Share> columns = {};
+  const PackedForm* packed = nullptr;  // if set, it says what the values are, not `type`
 };
 
 // A low-rank product added to the weight's, (x A^T * s) B^T, for adapters that are not fused. Empty
@@ -29,11 +35,17 @@ struct Beside {
   Tensor down_RC = {}, scales_R = {}, up_NR = {};
 };
 
-// N outputs, C inputs.
+// N outputs, C inputs. The product with tokens x [.. C], for numbers W of values, scales and zeros:
+//
+//   y = t W^T + (t down^T) up^T + what is beside it of x,   t = x / smoothing
 struct Matrix {
   Quantize form = Quantize::kNone;
   Tensor values_NC = {};  // floating-point numbers, or int8 codes: number = code * scale
-  Tensor scales_N1 = {};  // of codes: float32, but the model's dtype for kInt8V1
+  // Of codes: float32, but the model's dtype for kInt8V1. [N G] for G groups in a packed form.
+  Tensor scales_N1 = {};
+  // Only in packed forms: zero points of groups, smoothing, and the checkpoint's own low-rank
+  // factors, the last two in the model's dtype.
+  Tensor zeros_NG = {}, smoothing_1C = {}, down_RC = {}, up_NR = {};
   // If set, values are bytes of this coding, in form kNone or kFloat8; scales float32 or undefined.
   std::shared_ptr<const Coding> coding = {};
   std::shared_ptr<const Beside> beside = {};
@@ -42,19 +54,22 @@ struct Matrix {
     return coding && coding->inputs > 0 ? coding->inputs : values_NC.size(1);
   }
   bool has_beside() const { return beside && beside->up_NR.defined(); }
+  bool is_packed() const { return coding && coding->packed; }
 };
 
-// Calls `visit` with each tensor except those of `beside`. The binding below names all members: a
-// new member does not compile until it is visited too.
+// Calls `visit` with each tensor except those of `beside`, in MatrixTensor's order. The binding
+// below names all members: a new member does not compile until it is visited too.
 template <class M, class Visit>
 void for_each_tensor(M& matrix, Visit visit) {
-  auto& [form, values, scales, coding, beside] = matrix;
+  auto& [form, values, scales, zeros, smoothing, down, up, coding, beside] = matrix;
   (void)form;
   (void)coding;
   (void)beside;
-  if (values.defined()) visit(values);
-  if (scales.defined()) visit(scales);
+  for (auto* const tensor : {&values, &scales, &zeros, &smoothing, &down, &up})
+    if (tensor->defined()) visit(*tensor);
 }
+
+Tensor& tensor_of(Matrix& matrix, MatrixTensor which);
 
 // The matrix with every tensor replaced by `change(tensor)`.
 template <class Change>

@@ -64,4 +64,9 @@ bool matches(std::string_view pattern, std::string_view path) {
   return want.size() == have.size() && match_segments(want, have, want.size());
 }
 
+bool matches_any(const std::vector<std::string>& patterns, std::string_view path) {
+  return std::any_of(patterns.begin(), patterns.end(),
+                     [&](const std::string& pattern) { return matches(pattern, path); });
+}
+
 }  // namespace braid

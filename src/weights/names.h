@@ -47,5 +47,6 @@ std::vector<Origin> origins_of(const Names& names, std::string_view path);
 // "a.*.c" matches "a.7.c", and "a.**" everything that begins with "a."; segments are separated by
 // dots.
 bool matches(std::string_view pattern, std::string_view path);
+bool matches_any(const std::vector<std::string>& patterns, std::string_view path);
 
 }  // namespace braid

@@ -2,8 +2,10 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
+
+#include "base/error.h"
 #include "weights/row_parts.h"
-#include "weights/sources/pieces.h"
 
 namespace braid {
 namespace {
@@ -22,17 +24,16 @@ Tensor reordered(const Tensor& tensor, const Order& order) {
 
 }  // namespace
 
-std::int64_t bytes_of(const AskedTensor& asked, Quantize form) {
-  const auto numbers = c10::multiply_integers(asked.shape);
-  const auto size = std::int64_t(c10::elementSize(asked.dtype));
-  if (asked.kind != AskedTensor::Kind::kMatrix || form == Quantize::kNone) return numbers * size;
-  return numbers + asked.shape[0] * std::int64_t(sizeof(float));
+std::int64_t bytes_of(const TensorRequest& request, Quantize form) {
+  const auto rows = request.shape.empty() ? 1 : request.shape[0];
+  const auto width = c10::multiply_integers(request.shape) / std::max<std::int64_t>(1, rows);
+  const auto kept = kept_tensors(request.is_matrix() ? form : Quantize::kNone, request.dtype);
+  return bytes_of(kept, width, rows, {});
 }
 
-std::vector<SpelledTensor> spelled(const AskedTensor& asked, const Matrix& matrix,
+std::vector<SpelledTensor> spelled(const TensorRequest& request, const Matrix& matrix,
                                    const Names& names, const ShardingTable& shardings) {
-  const auto path = asked.layer.empty() ? asked.name : asked.layer + "." + asked.name;
-  const auto origin = origins_of(names, path).front();
+  const auto origin = origins_of(names, request.path()).front();
   const auto count = origin.tensors.size();
   std::vector<SpelledTensor> out;
   const auto add = [&](const Tensor& tensor, const std::string& suffix) {
@@ -42,9 +43,10 @@ std::vector<SpelledTensor> spelled(const AskedTensor& asked, const Matrix& matri
       return;
     }
     const auto rows = whole.dim() == 0 ? 1 : whole.size(0);
-    const auto parts = whole.split_with_sizes(row_parts(asked.layer, rows, count, shardings), 0);
+    const auto parts = whole.split_with_sizes(row_parts(request.layer, rows, count, shardings), 0);
     for (std::size_t i = 0; i < count; ++i) out.push_back({origin.tensors[i] + suffix, parts[i]});
   };
+  check(!matrix.is_packed(), request.path(), " is written as numbers, not as it is packed");
   add(matrix.values_NC, "");
   if (matrix.scales_N1.defined()) add(matrix.scales_N1, "_scale");
   return out;

@@ -8,8 +8,8 @@
 
 namespace braid {
 
-// The bytes of `asked` as a model keeps it.
-std::int64_t bytes_of(const AskedTensor& asked, Quantize form);
+// The bytes of a whole tensor as a model keeps it.
+std::int64_t bytes_of(const TensorRequest& request, Quantize form);
 
 // One of our tensors, or rows of it, under a checkpoint's name.
 struct SpelledTensor {
@@ -19,7 +19,7 @@ struct SpelledTensor {
 
 // The inverse of loading: splits `matrix` into the tensors that `names` builds it from. They are as
 // wide as the table's parts if the counts match, otherwise equal; scales go with their codes.
-std::vector<SpelledTensor> spelled(const AskedTensor& asked, const Matrix& matrix,
+std::vector<SpelledTensor> spelled(const TensorRequest& request, const Matrix& matrix,
                                    const Names& names, const ShardingTable& shardings);
 
 }  // namespace braid

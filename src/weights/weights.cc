@@ -1,10 +1,5 @@
 #include "weights/weights.h"
 
-#include <ATen/ATen.h>
-
-#include <algorithm>
-
-#include "base/error.h"
 
 namespace braid {
 
@@ -16,31 +11,22 @@ struct Weights::Load {
   std::shared_ptr<Scratch> second_scratch = std::make_shared<Scratch>();
   std::shared_ptr<Upload> upload = {};  // to a GPU
 
-  Quantize form_of(const std::string& layer) const;
-  Wanted wanted_of(const std::string& layer, at::IntArrayRef shape) const;
+  Shard shard_of(const std::string& layer, at::IntArrayRef shape) const;
   void has_read(const BytesRead& read) const;
   void has_passed(std::int64_t bytes) const;
 };
 
-Quantize Weights::Load::form_of(const std::string& layer) const {
-  const auto& dense = options.keep_dense;
-  const bool stays = std::any_of(dense.begin(), dense.end(), [&](const std::string& pattern) {
-    return matches(pattern, layer);
-  });
-  return stays ? Quantize::kNone : options.quantize;
-}
-
 // This rank's share of a tensor of `layer`. A row-parallel layer's vector, its bias, is whole: it
 // belongs to the sum.
-Wanted Weights::Load::wanted_of(const std::string& layer, at::IntArrayRef shape) const {
+Shard Weights::Load::shard_of(const std::string& layer, at::IntArrayRef shape) const {
   const auto rows = shape.empty() ? 1 : shape[0];
   const auto& group = options.tensor_parallel;
   const auto* const sharding = find_sharding(shardings, layer);
-  if (!sharding || group.size() == 1) return {.rows = {{.begin = 0, .count = rows}}, .columns = {}};
+  if (!sharding || group.size() == 1) return {.rows = {{.begin = 0, .count = rows}}};
   const auto share = [&](std::int64_t total) {
     return shares_of(*sharding, total, group.rank(), group.size(), layer);
   };
-  if (sharding->split == Split::kColumns) return {.rows = share(rows), .columns = {}};
+  if (sharding->split == Split::kColumns) return {.rows = share(rows)};
   return {.rows = {{.begin = 0, .count = rows}},
           .columns = shape.size() < 2 ? std::vector<Share>() : share(shape[1])};
 }
@@ -100,36 +86,40 @@ std::int64_t Weights::blocks_per_page() const {
   return paging.pages && paging.level == PageLevel::kBlock ? paging.blocks : 1;
 }
 
-// Delivers to the device or to a page, which builds it on closing unless it is on disk.
-Matrix Weights::delivered(const Recipe& recipe) const {
+// The page builds its tensors when it is closed, unless it is on disk.
+Matrix Weights::delivered_to_page(const TensorPlan& plan) const {
   const auto& options = load_->options;
-  if (!goes_to_page_ && options.device.is_cpu() && recipe.in_place) {
-    const auto view = recipe.in_place();
-    load_->has_read({.all = recipe.bytes});
-    return {.values_NC = view};
-  }
-  if (!goes_to_page_) {
-    const Target target(options.device, load_->upload.get());
-    const auto made = recipe.make(target);
-    load_->has_read(made.read);
-    return map_tensors(made.matrix, [&](const Tensor& x) { return moved(x, target); });
-  }
-  const auto make = [recipe, keep = source_, on_read = options.on_read] {
-    const auto made = recipe.make(at::kCPU);
+  const auto kept = kept_tensors(plan);
+  const auto make_tensors = [plan, kept, on_read = options.on_read] {
+    auto made = make(plan, at::kCPU);
     if (on_read) on_read(made.read);
     std::vector<Tensor> tensors;
-    for_each_tensor(made.matrix, [&](const Tensor& tensor) { tensors.push_back(tensor); });
+    for (const auto& tensor : kept) tensors.push_back(tensor_of(made.matrix, tensor.which));
     return tensors;
   };
-  const auto done = [bytes = recipe.bytes, on_bytes = options.on_bytes] {
+  const auto done = [bytes = bytes_read_by(plan), on_bytes = options.on_bytes] {
     if (on_bytes) on_bytes(bytes);
   };
-  const auto views = options.paging.pages->add(
-      {.tensors = recipe.tensors, .identity = recipe.identity, .make = make, .done = done});
-  return {.form = recipe.form,
-          .values_NC = views[0],
-          .scales_N1 = views.size() > 1 ? views[1] : Tensor(),
-          .coding = recipe.coding};
+  const auto views = options.paging.pages->add({.tensors = forms_of(plan),
+                                                .identity = [plan] { return identity_of(plan); },
+                                                .make = make_tensors,
+                                                .done = done});
+  Matrix matrix{.form = plan.form, .coding = coding_of(plan)};
+  for (std::size_t i = 0; i < kept.size(); ++i) tensor_of(matrix, kept[i].which) = views[i];
+  return matrix;
+}
+
+Matrix Weights::delivered(const TensorPlan& plan) const {
+  if (goes_to_page_) return delivered_to_page(plan);
+  if (device().is_cpu() && is_in_place(plan)) {
+    const auto view = view_of(ranges_of(plan.stored(), plan.shard.rows).front());
+    load_->has_read({.all = bytes_read_by(plan)});
+    return {.values_NC = view};
+  }
+  const Target target(device(), load_->upload.get());
+  const auto made = make(plan, target);
+  load_->has_read(made.read);
+  return map_tensors(made.matrix, [&](const Tensor& x) { return moved(x, target); });
 }
 
 // Unread tensors need no pages.
@@ -151,7 +141,7 @@ Weights Weights::once() const {
   return other;
 }
 
-Weights Weights::surveyed(std::vector<AskedTensor>& asked) const {
+Weights Weights::surveyed(std::vector<SurveyedTensor>& asked) const {
   return unread_from(surveyed_tensors(source_, asked));
 }
 
@@ -159,33 +149,41 @@ std::string Weights::path(std::string_view name) const {
   return scope_.empty() ? std::string(name) : scope_ + "." + std::string(name);
 }
 
-std::optional<Recipe> Weights::find(std::string_view name, at::IntArrayRef shape,
-                                    AskedTensor::Kind kind) const {
-  AskedTensor asked{scope_, std::string(name), shape.vec(), dtype_, kind, use_};
-  return source_->find(asked, {.wanted = load_->wanted_of(scope_, shape),
-                               .numbers = load_->form_of(scope_),
-                               .codes = load_->options.quantize,
-                               .coded = load_->options.coded});
+std::optional<TensorPlan> Weights::find(std::string_view name, at::IntArrayRef shape,
+                                        TensorRequest::Kind kind) const {
+  const auto& options = load_->options;
+  const bool stays_dense = matches_any(options.keep_dense, scope_);
+  return source_->find({.layer = scope_,
+                        .name = std::string(name),
+                        .shape = shape.vec(),
+                        .dtype = dtype_,
+                        .kind = kind,
+                        .use = use_,
+                        .shard = load_->shard_of(scope_, shape),
+                        .numbers = stays_dense ? Quantize::kNone : options.quantize,
+                        .codes = options.quantize,
+                        .coded = options.coded});
 }
 
 Tensor Weights::tensor(std::string_view name, at::IntArrayRef shape) const {
-  const auto recipe = find(name, shape, AskedTensor::Kind::kNumbers);
-  return recipe ? delivered(*recipe).values_NC : Tensor();
+  const auto plan = find(name, shape, TensorRequest::Kind::kNumbers);
+  return plan ? delivered(*plan).values_NC : Tensor();
 }
 
 Matrix Weights::matrix(std::string_view name, at::IntArrayRef shape) const {
-  const auto recipe = find(name, shape, AskedTensor::Kind::kMatrix);
-  if (!recipe) return {};
-  auto matrix = delivered(*recipe);
-  matrix.beside = recipe->beside;
+  const auto plan = find(name, shape, TensorRequest::Kind::kMatrix);
+  if (!plan) return {};
+  auto matrix = delivered(*plan);
+  matrix.beside = plan->beside;
   return matrix;
 }
 
 Tensor Weights::table(std::string_view name, at::IntArrayRef shape) const {
-  const auto recipe = find(name, shape, AskedTensor::Kind::kTable);
-  if (!recipe) return {};
-  load_->has_read({.all = recipe->bytes});
-  return recipe->in_place ? recipe->in_place() : recipe->make(at::kCPU).matrix.values_NC;
+  const auto plan = find(name, shape, TensorRequest::Kind::kTable);
+  if (!plan) return {};
+  load_->has_read({.all = bytes_read_by(*plan)});
+  return is_in_place(*plan) ? plan->stored().tensors.front()->view()
+                            : make(*plan, at::kCPU).matrix.values_NC;
 }
 
 at::Device Weights::device() const { return load_->options.device; }

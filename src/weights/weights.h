@@ -46,7 +46,7 @@ class Weights {
   Weights once() const;
 
   // As unread(); everything asked for is added to `asked`.
-  Weights surveyed(std::vector<AskedTensor>& asked) const;
+  Weights surveyed(std::vector<SurveyedTensor>& asked) const;
 
   // The tensor `name` of this scope in the load's dtype, on its device. On a CPU, a tensor that
   // needs no conversion is used in place, in the mapped file. `shape` is the whole tensor's; the
@@ -87,9 +87,10 @@ class Weights {
  private:
   struct Load;
   std::string path(std::string_view name) const;
-  std::optional<Recipe> find(std::string_view name, at::IntArrayRef shape,
-                             AskedTensor::Kind kind) const;
-  Matrix delivered(const Recipe& recipe) const;
+  std::optional<TensorPlan> find(std::string_view name, at::IntArrayRef shape,
+                                 TensorRequest::Kind kind) const;
+  Matrix delivered(const TensorPlan& plan) const;
+  Matrix delivered_to_page(const TensorPlan& plan) const;
   Weights unread_from(std::shared_ptr<TensorSource> source) const;
 
   std::shared_ptr<Load> load_;

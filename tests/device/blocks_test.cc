@@ -136,13 +136,13 @@ TEST_F(BlocksOnGpu, AreCountedByPlans) {
   const auto files = find_model(options);
   const auto family = open_family(files);
   const auto& part = family->part(Part::Role::kDenoiser);
-  std::vector<AskedTensor> asked;
+  std::vector<SurveyedTensor> asked;
   part.make(Weights(tensors_of_part(part, files), {}).surveyed(asked));
   const Weights w(tensors_of_part(part, files),
                   {.dtype = at::kFloat, .device = gpu(), .coded = Coded::kKept});
   std::int64_t bytes = 0, in_blocks = 0;
   for (const auto& a : asked) {
-    if (a.kind != AskedTensor::Kind::kMatrix) {
+    if (!a.is_matrix()) {
       bytes += std::int64_t((w / a.layer).tensor(a.name, a.shape).nbytes());
       continue;
     }
@@ -163,9 +163,10 @@ TEST(PlannedBlocks, AreWidenedByPanelsOnAGpu) {
   const PartTensors part{.tensors = {{.layer = "linear1",
                                       .rows = kRows,
                                       .columns = kInputs,
-                                      .element_bytes = 2,
+                                      .dtype = at::kBFloat16,
                                       .kind = PlannedTensor::Kind::kDense,
-                                      .kept = {.numbers = 256, .bytes = 144},
+                                      .kept = {{.dtype = at::kByte,
+                                                .cell = {.columns = 256, .elements = 144}}},
                                       .shared = PlannedTensor::Shared::kNot,
                                       .block = -1,
                                       .leaf = 0,

@@ -68,7 +68,7 @@ inline Checkpoint checkpoint_of(const std::map<std::string, Tensor>& tensors) {
 
 // The number of parameters of the model that `load` builds; values do not matter.
 inline std::int64_t parameters_of(const std::function<void(const Weights& w)>& load) {
-  std::vector<AskedTensor> asked;
+  std::vector<SurveyedTensor> asked;
   load(Weights::synthetic({}).surveyed(asked));
   std::int64_t sum = 0;
   for (const auto& tensor : asked) sum += c10::multiply_integers(tensor.shape);

@@ -164,14 +164,14 @@ std::vector<std::int64_t> bytes_beside(const PipelineOptions& options, int ranks
     LoadOptions load{.dtype = at::kBFloat16, .coded = Coded::kKept};
     load.quantize = options.memory.quantize;
     load.tensor_parallel = group;
-    std::vector<AskedTensor> asked;
+    std::vector<SurveyedTensor> asked;
     part.make(Weights(tensors_of_part(part, files), {}).surveyed(asked));
     const auto source = source_of_part(*family, part, &files,
                                        {.adapters = files.adapters, .mode = options.adapter_mode});
     const Weights w(source.tensors, load, part.sharding({.ranks = ranks}));
     std::vector<Matrix> matrices;
     for (const auto& a : asked)
-      if (a.kind == AskedTensor::Kind::kMatrix)
+      if (a.is_matrix())
         matrices.push_back((w / a.layer).matrix(a.name, a.shape));
       else
         (void)(w / a.layer).tensor(a.name, a.shape);

@@ -16,7 +16,7 @@ namespace braid::toy {
 
 // Every tensor that the transformer asks for, away from any neutral value.
 inline std::map<std::string, Tensor> made_tensors(const ToyConfig& config) {
-  std::vector<AskedTensor> asked;
+  std::vector<SurveyedTensor> asked;
   (void)Toy(config, Weights::synthetic({}).surveyed(asked));
   at::manual_seed(7);
   std::map<std::string, Tensor> tensors;

@@ -126,10 +126,10 @@ TEST(RowsOfStoredTensors, AreEqualWhereNoPartsOfRowsAreKnown) {
 
 // One float32 scale per row beside 8-bit codes, of matrices only.
 TEST(SurveyedBytes, AreThoseOfTheForm) {
-  const auto bytes = [](AskedTensor::Kind kind, Quantize form) {
+  const auto bytes = [](TensorRequest::Kind kind, Quantize form) {
     return bytes_of({"layer", "weight", {7, 40}, at::kBFloat16, kind, PageUse::kRepeated}, form);
   };
-  using Kind = AskedTensor::Kind;
+  using Kind = TensorRequest::Kind;
   EXPECT_EQ(bytes(Kind::kMatrix, Quantize::kNone), 7 * 40 * 2);
   EXPECT_EQ(bytes(Kind::kMatrix, Quantize::kInt8), 7 * 40 + 7 * 4);
   EXPECT_EQ(bytes(Kind::kNumbers, Quantize::kInt8), 7 * 40 * 2);

@@ -180,6 +180,7 @@ bool is_float(const Tensor& t) {
 
 bool multiplies(const Tensor& x, const Matrix& weight_NC) {
   if (!is_float(x) || weight_NC.values_NC.dim() != 2 || x.numel() == 0) return false;
+  if (weight_NC.is_packed()) return false;
   switch (weight_NC.form) {
     case Quantize::kNone:
       if (weight_NC.coding) break;

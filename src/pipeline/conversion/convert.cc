@@ -125,7 +125,7 @@ class Conversion {
   }
   LoadOptions load_options(const Part& part) const;
   Names written_names(const Part& part) const;
-  std::vector<AskedTensor> asked_of(const Part& part, LoadOptions load);
+  std::vector<SurveyedTensor> asked_of(const Part& part, LoadOptions load);
   std::shared_ptr<const ShardJob> rest_of(const Part& part, const ShardJob& job) const;
   bool is_cut(const Part& part) const { return cut_.contains(part.folder); }
   void check_place() const;
@@ -168,11 +168,11 @@ Names Conversion::written_names(const Part& part) const {
 
 // Everything that is to be written of the part, under our names. A file may lack what the network
 // does not run: then the part is a cut one.
-std::vector<AskedTensor> Conversion::asked_of(const Part& part, LoadOptions load) {
+std::vector<SurveyedTensor> Conversion::asked_of(const Part& part, LoadOptions load) {
   const auto survey = [&](const Warn& warn) {
     auto adapted = adapted_;
     adapted.warn = warn;
-    std::vector<AskedTensor> asked;
+    std::vector<SurveyedTensor> asked;
     part.make(
         Weights(source_of_part(*family_, part, &files_, adapted).tensors, load).surveyed(asked));
     return asked;
@@ -198,18 +198,18 @@ std::shared_ptr<const ShardJob> Conversion::rest_of(const Part& part, const Shar
   const auto load = load_options(part);
   std::set<std::string> used;
   for (const auto& asked : job.asked)
-    for (const auto& stored : asked.stored) used.insert(stored.entry.name);
+    for (const auto& stored : stored_by(asked.plan)) used.insert(stored.entry.name);
   auto rest = job;
   rest.asked.clear();
   for (const auto& [name, stored] : checkpoint.tensors()) {
     if (used.contains(stored.entry.name) || !at::isFloatingType(stored.dtype())) continue;
     const auto dot = name.rfind('.');
-    rest.asked.push_back({.layer = dot == name.npos ? "" : name.substr(0, dot),
-                          .name = dot == name.npos ? name : name.substr(dot + 1),
-                          .shape = stored.entry.shape,
-                          .dtype = load.dtype,
-                          .kind = AskedTensor::Kind::kNumbers,
-                          .stored = {stored}});
+    rest.asked.push_back({{.layer = dot == name.npos ? "" : name.substr(0, dot),
+                           .name = dot == name.npos ? name : name.substr(dot + 1),
+                           .shape = stored.entry.shape,
+                           .dtype = load.dtype,
+                           .kind = TensorRequest::Kind::kNumbers},
+                          {.from = StoredRows{{std::make_shared<const StoredTensor>(stored)}}}});
   }
   if (rest.asked.empty()) return {};
   rest.source = Weights(stored_tensors(checkpoint, {}), {.dtype = load.dtype});

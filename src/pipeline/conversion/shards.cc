@@ -18,8 +18,8 @@ namespace {
 namespace fs = std::filesystem;
 
 // Splits the tensors into shards.
-std::vector<std::vector<AskedTensor>> shared_out(const ShardJob& job) {
-  std::vector<std::vector<AskedTensor>> shards(1);
+std::vector<std::vector<SurveyedTensor>> shared_out(const ShardJob& job) {
+  std::vector<std::vector<SurveyedTensor>> shards(1);
   std::int64_t bytes = 0;
   for (const auto& asked : job.asked) {
     if (bytes > 0 && bytes + bytes_of(asked, Quantize::kNone) > job.shard_bytes) {
@@ -39,14 +39,14 @@ std::string shard_name(const ShardJob& job, std::size_t index, std::size_t count
   return job.stem + numbers + ".safetensors";
 }
 
-Matrix load(const ShardJob& job, const AskedTensor& asked) {
+Matrix load(const ShardJob& job, const SurveyedTensor& asked) {
   const auto layer = (job.source / asked.layer).as(asked.dtype);
-  if (asked.kind == AskedTensor::Kind::kMatrix) return layer.matrix(asked.name, asked.shape);
+  if (asked.is_matrix()) return layer.matrix(asked.name, asked.shape);
   return {.values_NC = layer.tensor(asked.name, asked.shape)};
 }
 
 std::map<std::string, Tensor> tensors_of(const ShardJob& job,
-                                         const std::vector<AskedTensor>& shard) {
+                                         const std::vector<SurveyedTensor>& shard) {
   std::map<std::string, Tensor> tensors;
   for (const auto& asked : shard) {
     const auto loaded = load(job, asked);
@@ -88,20 +88,20 @@ void check_written(const fs::path& path, const std::map<std::string, Tensor>& te
 
 constexpr const char* kNote = ".note";
 
-std::string sources_of(const std::vector<AskedTensor>& shard) {
+std::string sources_of(const std::vector<SurveyedTensor>& shard) {
   std::string sources;
-  for (const auto& asked : shard) sources += identity_of(asked.stored) + "\n";
+  for (const auto& asked : shard) sources += identity_of(stored_by(asked.plan)) + "\n";
   return digest(std::as_bytes(std::span(sources)));
 }
 
 // The note beside a shard: digests of its sources, of the recipe and of the file.
 std::string note_of(const ShardJob& job, const fs::path& shard,
-                    const std::vector<AskedTensor>& asked) {
+                    const std::vector<SurveyedTensor>& asked) {
   return "of " + sources_of(asked) + " by " + digest(std::as_bytes(std::span(job.recipe))) + ": " +
          digest(MappedFile(shard).bytes()) + "\n";
 }
 
-bool is_there(const ShardJob& job, const fs::path& shard, const std::vector<AskedTensor>& asked) {
+bool is_there(const ShardJob& job, const fs::path& shard, const std::vector<SurveyedTensor>& asked) {
   const auto note = shard.string() + kNote;
   return fs::exists(shard) && fs::exists(note) && read_file(note) == note_of(job, shard, asked);
 }
@@ -124,7 +124,7 @@ void warn_of_numbers(const ShardJob& job, const std::map<std::string, Tensor>& t
                    " numbers that are not finite"));
 }
 
-void write_shard(const ShardJob& job, const fs::path& path, const std::vector<AskedTensor>& asked) {
+void write_shard(const ShardJob& job, const fs::path& path, const std::vector<SurveyedTensor>& asked) {
   const auto tensors = tensors_of(job, asked);
   if (job.warn) warn_of_numbers(job, tensors);
   write_file(path, write_safetensors(tensors));

@@ -12,7 +12,7 @@ namespace braid {
 // `rest`: tensors from another source, with names of their own, for further shards of the same
 // checkpoint.
 struct ShardJob {
-  std::vector<AskedTensor> asked;
+  std::vector<SurveyedTensor> asked;
   Weights source;
   Names names;                   // of the tensors in the shards
   ShardingTable shardings = {};  // for layers split on the way out

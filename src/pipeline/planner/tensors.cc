@@ -1,7 +1,6 @@
 #include "pipeline/planner/tensors.h"
 
 #include <algorithm>
-#include <functional>
 #include <numeric>
 
 #include "base/error.h"
@@ -24,7 +23,7 @@ std::optional<PlaceInList> place_in_list(const std::string& layer,
 }
 
 // Block count of each list; blocks may be asked for in several passes.
-std::vector<std::int64_t> numbers_of_blocks(const std::vector<AskedTensor>& asked,
+std::vector<std::int64_t> numbers_of_blocks(const std::vector<SurveyedTensor>& asked,
                                             const std::vector<std::string>& lists) {
   std::vector<std::int64_t> counts(lists.size());
   for (const auto& a : asked)
@@ -33,54 +32,37 @@ std::vector<std::int64_t> numbers_of_blocks(const std::vector<AskedTensor>& aske
   return counts;
 }
 
-PlannedTensor::Shared shared_by(const Sharding* sharding, const AskedTensor& asked) {
+PlannedTensor::Shared shared_by(const Sharding* sharding, const SurveyedTensor& asked) {
   if (!sharding) return PlannedTensor::Shared::kNot;
   if (sharding->outputs == Outputs::Are::kGathered) return PlannedTensor::Shared::kGathered;
   if (sharding->split == Split::kColumns) return PlannedTensor::Shared::kRows;
   return asked.shape.size() < 2 ? PlannedTensor::Shared::kNot : PlannedTensor::Shared::kColumns;
 }
 
-PlannedTensor::Kind kind_of(const AskedTensor& asked, const std::vector<std::string>& keep_dense) {
-  const auto* const stored = asked.stored.empty() ? nullptr : asked.stored.data();
-  if (stored && stored->entry.type == ElementType::kInt8 && !stored->is_coded())
-    return PlannedTensor::Kind::kCodes;
-  const bool stays = std::any_of(keep_dense.begin(), keep_dense.end(), [&](const auto& pattern) {
-    return matches(pattern, asked.layer);
-  });
-  const bool is_dense = asked.kind == AskedTensor::Kind::kMatrix && !stays;
+PlannedTensor::Kind kind_of(const SurveyedTensor& asked, const std::vector<std::string>& keep_dense) {
+  if (asked.plan.take == TensorPlan::Take::kCodes) return PlannedTensor::Kind::kCodes;
+  const bool is_dense = asked.is_matrix() && !matches_any(keep_dense, asked.layer);
   return is_dense ? PlannedTensor::Kind::kDense : PlannedTensor::Kind::kNumbers;
 }
 
-// Says how the tensor is kept.
-void add_form(const AskedTensor& asked, Coded coded, PlannedTensor& t) {
-  t.kept = {.numbers = 1, .bytes = t.element_bytes};
-  if (coded == Coded::kWidened || asked.kind != AskedTensor::Kind::kMatrix || asked.stored.empty())
-    return;
-  std::vector<Piece> pieces;
-  for (const auto& stored : asked.stored) pieces.push_back({&stored, {}});
-  const auto kept = kept_as_stored(pieces, {});
-  if (!kept) return;
-  t.kept = block_of(asked.stored.front().entry.type);
-  t.has_row_scales = kept->has_scales;
-}
-
-// A weight that an adapter is fused into is kept as numbers.
+// A weight that an adapter is fused into is kept as numbers; our codes refuse it.
 void add_changes(const AdapterChanges& changes, const SurveyOptions& options, PlannedTensor& t) {
-  if (changes.changes.empty()) return;
+  if (changes.is_empty()) return;
   t.is_always_beside = options.adapters == AdapterMode::kBeside;
   if (options.adapters != AdapterMode::kFused && changes.are_products()) {
     t.beside_rank = changes.rank();
     return;
   }
-  t.kept = {.numbers = 1, .bytes = t.element_bytes};
-  t.has_row_scales = false;
+  if (t.kind == PlannedTensor::Kind::kCodes) return;
+  t.kept = kept_tensors(Quantize::kNone, t.dtype);
+  t.is_packed = false;
 }
 
 // A dense layer's weight has a page of its own, a convolution both its tensors.
 class Leaves {
  public:
-  int of(const AskedTensor& asked) {
-    const bool begins = asked.kind == AskedTensor::Kind::kMatrix || asked.shape.size() == 4;
+  int of(const SurveyedTensor& asked) {
+    const bool begins = asked.is_matrix() || asked.shape.size() == 4;
     if (begins) {
       convolution_ = asked.shape.size() == 4 ? asked.layer : "";
       return ++last_;
@@ -93,14 +75,14 @@ class Leaves {
   int last_ = -1;
 };
 
-PartTensors planned(const std::vector<AskedTensor>& asked, const Part& described,
-                    const PartChanges& changes, const ShardingTable& shardings,
+PartTensors planned(const std::vector<SurveyedTensor>& asked, const Part& described,
+                    const PartAdapters& adapters, const ShardingTable& shardings,
                     const SurveyOptions& options) {
   PartTensors part{.tensors = {}, .lists = numbers_of_blocks(asked, described.lists)};
   Leaves leaves;
   std::int64_t last = -1;
   for (const auto& a : asked) {
-    if (a.kind == AskedTensor::Kind::kTable) continue;  // stays in the checkpoint
+    if (a.kind == TensorRequest::Kind::kTable) continue;  // stays in the checkpoint
     const auto place = place_in_list(a.layer, described.lists);
     if (place) {
       const auto before = std::accumulate(
@@ -113,9 +95,10 @@ PartTensors planned(const std::vector<AskedTensor>& asked, const Part& described
         {.layer = a.layer,
          .rows = rows,
          .columns = c10::multiply_integers(a.shape) / std::max<std::int64_t>(1, rows),
-         .element_bytes = std::int64_t(c10::elementSize(a.dtype)),
+         .dtype = a.dtype,
          .kind = kind_of(a, options.keep_dense),
-         .kept = {},
+         .kept = kept_tensors(a.plan),
+         .is_packed = is_packed(a.plan),
          .shared = shared_by(sharding, a),
          .block = place      ? last
                   : last < 0 ? -1
@@ -124,15 +107,15 @@ PartTensors planned(const std::vector<AskedTensor>& asked, const Part& described
          .use = a.use,
          .parts = sharding ? sharding->parts : std::vector<std::int64_t>(),
          .unit = sharding ? sharding->unit : 0});
-    add_form(a, options.coded, part.tensors.back());
-    add_changes(changes.of(a), options, part.tensors.back());
+    add_changes(adapters.changes_of(a), options, part.tensors.back());
   }
   return part;
 }
 
-std::vector<AskedTensor> asked_by(const Part& part, at::ScalarType dtype, const ModelFiles* files) {
-  std::vector<AskedTensor> asked;
-  const LoadOptions load{.dtype = dtype};
+std::vector<SurveyedTensor> asked_by(const Part& part, const SurveyOptions& o,
+                                     const ModelFiles* files) {
+  std::vector<SurveyedTensor> asked;
+  const LoadOptions load{.dtype = o.dtype, .coded = o.coded};
   if (!files) {
     part.make(Weights::synthetic(load).surveyed(asked));
     return asked;
@@ -141,11 +124,21 @@ std::vector<AskedTensor> asked_by(const Part& part, at::ScalarType dtype, const 
   return asked;
 }
 
-std::int64_t share_of_width(const PlannedTensor& t, std::int64_t width, int ranks, int rank) {
-  if (t.parts.empty()) return share_of_part(width, t.unit, rank, ranks).count;
-  std::int64_t sum = 0;
-  for (const auto part : t.parts) sum += share_of_part(part, t.unit, rank, ranks).count;
-  return sum;
+// The share of each part of `width` rows or columns.
+std::vector<Share> runs_of_width(const PlannedTensor& t, std::int64_t width, int ranks, int rank) {
+  std::vector<Share> runs;
+  std::int64_t begin = 0;
+  for (const auto part : t.parts.empty() ? std::vector{width} : t.parts) {
+    const auto share = share_of_part(part, t.unit, rank, ranks);
+    runs.push_back({.begin = begin + share.begin, .count = share.count});
+    begin += part;
+  }
+  return runs;
+}
+
+std::vector<Share> column_runs(const PlannedTensor& t, int ranks, int rank) {
+  const bool are_shared = t.shared == PlannedTensor::Shared::kColumns && ranks > 1;
+  return are_shared ? runs_of_width(t, t.columns, ranks, rank) : std::vector<Share>();
 }
 
 PartTensors survey_part(const Family& family, const Part& part, const SurveyOptions& o,
@@ -153,8 +146,9 @@ PartTensors survey_part(const Family& family, const Part& part, const SurveyOpti
   const Sharing sharing{.ranks = 1, .modulation = o.modulation};
   auto own = o;
   if (part.role != Part::Role::kDenoiser) own.keep_dense.clear();
-  const PartChanges changes(family, part, files ? files->adapters : std::vector<AppliedAdapter>());
-  return planned(asked_by(part, o.dtype, files), part, changes,
+  const auto adapters =
+      adapters_of_part(family, part, files ? files->adapters : std::vector<AppliedAdapter>());
+  return planned(asked_by(part, o, files), part, adapters,
                  part.sharding ? part.sharding(sharing) : ShardingTable(), own);
 }
 
@@ -188,26 +182,19 @@ ModelTensors survey_model(const Family& family, const SurveyOptions& o, const Mo
 
 std::int64_t rows_of(const PlannedTensor& t, int ranks, int rank) {
   using Shared = PlannedTensor::Shared;
-  const bool is_shared = t.shared == Shared::kRows || t.shared == Shared::kGathered;
-  return is_shared ? share_of_width(t, t.rows, ranks, rank) : t.rows;
+  const bool are_shared = t.shared == Shared::kRows || t.shared == Shared::kGathered;
+  return are_shared ? total_count(runs_of_width(t, t.rows, ranks, rank)) : t.rows;
 }
 
 std::int64_t columns_of(const PlannedTensor& t, int ranks, int rank) {
-  const bool is_shared = t.shared == PlannedTensor::Shared::kColumns;
-  return is_shared ? share_of_width(t, t.columns, ranks, rank) : t.columns;
+  const auto runs = column_runs(t, ranks, rank);
+  return runs.empty() ? t.columns : total_count(runs);
 }
 
-std::int64_t kept_row_bytes(const PlannedTensor& t, int ranks, int rank) {
-  const auto [numbers, bytes] = t.kept;
-  if (t.shared != PlannedTensor::Shared::kColumns) return t.columns / numbers * bytes;
-  std::int64_t blocks = 0, begin = 0;
-  for (const auto width : t.parts.empty() ? std::vector{t.columns} : t.parts) {
-    const auto share = share_of_part(width, t.unit, rank, ranks);
-    const auto first = (begin + share.begin) / numbers;
-    blocks += (begin + share.begin + share.count + numbers - 1) / numbers - first;
-    begin += width;
-  }
-  return blocks * bytes;
+std::int64_t kept_bytes(const PlannedTensor& t, const std::vector<KeptTensor>& kept, int ranks,
+                        int rank, std::int64_t alignment) {
+  const auto rows = rows_of(t, ranks, rank);
+  return bytes_of(kept, t.columns, rows, column_runs(t, ranks, rank), alignment);
 }
 
 std::int64_t numbers_of(const PlannedTensor& t, int ranks, int rank) {

@@ -8,17 +8,18 @@
 
 #include "braid/memory.h"
 #include "pipeline/families/family.h"
+#include "weights/sources/tensor_plan.h"
 
 namespace braid {
 
 struct PlannedTensor {
   std::string layer;
   std::int64_t rows, columns;  // on one device; a vector has one column
-  std::int64_t element_bytes;
+  at::ScalarType dtype;        // of its numbers
   enum class Kind { kNumbers, kDense, kCodes } kind;  // dense: a quantisable matrix
-  // The form of a dense matrix that is not quantised: its file's blocks, or numbers.
-  Block kept;
-  bool has_row_scales = false;  // float32, beside the codes of its file
+  // What it is kept as where it is not quantised: numbers, or tensors of its file.
+  std::vector<KeptTensor> kept;
+  bool is_packed = false;  // in a packed form, which is widened before it multiplies
   // Among tensor parallel ranks; kGathered: by rows, and every rank gets all outputs.
   enum class Shared { kNot, kRows, kGathered, kColumns } shared;
   std::int64_t block;  // in the order of use; -1: before the blocks; the number of blocks: after
@@ -31,6 +32,10 @@ struct PlannedTensor {
   // Sharding cuts each of these parts by itself, in multiples of the unit.
   std::vector<std::int64_t> parts = {};
   std::int64_t unit = 0;
+
+  std::int64_t element_bytes() const { return std::int64_t(c10::elementSize(dtype)); }
+  // Stored neither as numbers nor in our codes.
+  bool is_kept_coded() const { return kind != Kind::kCodes && kept.front().dtype == at::kByte; }
 };
 
 struct PartTensors {
@@ -66,9 +71,10 @@ std::int64_t numbers_of(const PlannedTensor& tensor, int ranks, int rank = 0);
 std::int64_t rows_of(const PlannedTensor& tensor, int ranks, int rank);
 std::int64_t columns_of(const PlannedTensor& tensor, int ranks, int rank);
 
-// The bytes of a row of the share as it is kept: whole blocks, also where a rank's columns begin or
-// end within one.
-std::int64_t kept_row_bytes(const PlannedTensor& tensor, int ranks, int rank);
+// The bytes of the share in these tensors, each a multiple of `alignment`: whole groups of columns,
+// also where a rank's begin or end within one.
+std::int64_t kept_bytes(const PlannedTensor& tensor, const std::vector<KeptTensor>& kept, int ranks,
+                        int rank, std::int64_t alignment);
 
 // Parameters of each block, in order of use: of a surveyed part, and of a family's denoiser.
 std::vector<std::int64_t> block_parameters(const PartTensors& part);

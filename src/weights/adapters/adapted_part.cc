@@ -31,6 +31,38 @@ void report(const AdaptedPart& part, const AdapterFile& file, const std::set<std
 
 }  // namespace
 
+PartAdapters::PartAdapters(const AdaptedPart& part, std::vector<AppliedAdapter> adapters)
+    : shardings_(part.shardings), adapters_(std::move(adapters)) {
+  for (const auto& adapter : adapters_) names_.push_back(names_in(*adapter.file, part.names));
+}
+
+std::vector<AdapterChanges> PartAdapters::changes_by_adapter(const TensorRequest& request) const {
+  std::vector<AdapterChanges> changes(adapters_.size());
+  if (request.kind == TensorRequest::Kind::kTable) return changes;
+  for (std::size_t i = 0; i < adapters_.size(); ++i)
+    changes[i] = AdapterSearch{adapters_[i], names_[i], shardings_}.changes_of(request);
+  return changes;
+}
+
+AdapterChanges PartAdapters::changes_of(const TensorRequest& request) const {
+  return joined(changes_by_adapter(request));
+}
+
+AdapterChanges joined(const std::vector<AdapterChanges>& by_adapter) {
+  AdapterChanges all;
+  for (const auto& [changes, stored] : by_adapter) {
+    all.changes.insert(all.changes.end(), changes.begin(), changes.end());
+    all.stored.insert(all.stored.end(), stored.begin(), stored.end());
+  }
+  return all;
+}
+
+void add_used(const std::vector<AdapterChanges>& by_adapter, UsedTensors& used) {
+  used.resize(by_adapter.size());
+  for (std::size_t i = 0; i < by_adapter.size(); ++i)
+    for (const auto& stored : by_adapter[i].stored) used[i].insert(stored.entry.name);
+}
+
 void report_unused(const AdaptedPart& part, const std::vector<AppliedAdapter>& adapters,
                    const UsedTensors& used) {
   for (std::size_t i = 0; i < adapters.size(); ++i) report(part, *adapters[i].file, used[i]);

@@ -6,6 +6,7 @@
 
 #include "weights/adapters/adapter_file.h"
 #include "weights/adapters/adapter_names.h"
+#include "weights/adapters/change.h"
 
 namespace braid {
 
@@ -18,6 +19,28 @@ struct AdaptedPart {
 
 // For each adapter, the names of the tensors the part has used.
 using UsedTensors = std::vector<std::set<std::string>>;
+
+// Adapters as a part of a model finds its tensors in them.
+class PartAdapters {
+ public:
+  PartAdapters() = default;  // none
+  PartAdapters(const AdaptedPart& part, std::vector<AppliedAdapter> adapters);
+
+  const std::vector<AppliedAdapter>& adapters() const { return adapters_; }
+  // What each adapter does to a tensor that the part asks for. Tables stay as they are. Throws
+  // InputError naming the module if it does not fit the tensor.
+  std::vector<AdapterChanges> changes_by_adapter(const TensorRequest& request) const;
+  // The same of all adapters, one after another.
+  AdapterChanges changes_of(const TensorRequest& request) const;
+
+ private:
+  ShardingTable shardings_;
+  std::vector<AppliedAdapter> adapters_;
+  std::vector<AdapterNames> names_;  // by adapter
+};
+
+AdapterChanges joined(const std::vector<AdapterChanges>& by_adapter);
+void add_used(const std::vector<AdapterChanges>& by_adapter, UsedTensors& used);
 
 // Warns of unused tensors. Throws InputError for an adapter none of whose tensors was used.
 void report_unused(const AdaptedPart& part, const std::vector<AppliedAdapter>& adapters,

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "weights/sources/row_ranges.h"
+
 namespace braid {
 namespace {
 
@@ -27,52 +29,38 @@ void apply_to_rows(const Change& change, const Tensor& made, Tensor target,
 }
 
 // A channel is all columns of its window.
-void give_lengths(const ColumnLengths& lengths, const Wanted& wanted, const Tensor& share) {
-  const auto rows = share.narrow(0, lengths.rows.begin, lengths.rows.count);
+void apply_column_norms(const ColumnLengths& lengths, const Shard& shard, const Tensor& numbers) {
+  const auto rows = numbers.narrow(0, lengths.rows.begin, lengths.rows.count);
   const auto channels = rows.unflatten(1, {-1, lengths.window});
   const std::vector<std::int64_t> all_but_channels = {0, 2};
   const auto own = channels.norm(2, all_but_channels, /*keepdim=*/true).clamp_min(kLeastLength);
-  const auto wished = taken_columns(lengths.lengths_1C, wanted.columns).to(share.device());
-  channels.mul_(wished.unsqueeze(2) / own);
+  const auto target_norms = taken(lengths.lengths_1C, 1, shard.columns).to(numbers.device());
+  channels.mul_(target_norms.unsqueeze(2) / own);
 }
 
-void apply(const Change& change, const Wanted& wanted, const Tensor& share) {
-  const auto rows_of = change.delta.open(share.device());
+void apply(const Change& change, const Shard& shard, const Tensor& numbers) {
+  const auto rows_of = change.delta.open(numbers.device());
   const auto at_once = std::max<std::int64_t>(
       1, kNumbersChangedAtOnce / std::max<std::int64_t>(1, change.delta.columns));
   const auto end = change.rows.begin + change.rows.count;
-  std::int64_t local = 0;  // the share's row where the run begins
-  for (const auto& run : wanted.rows) {
+  std::int64_t local = 0;  // the shard's row where the run begins
+  for (const auto& run : shard.rows) {
     const auto last = std::min(end, run.begin + run.count);
     for (auto row = std::max(change.rows.begin, run.begin); row < last; row += at_once) {
       const auto count = std::min(at_once, last - row);
       const auto from = change.from + row - change.rows.begin;
-      apply_to_rows(change, taken_columns(rows_of({.begin = from, .count = count}), wanted.columns),
-                    share.narrow(0, local + row - run.begin, count), from);
+      apply_to_rows(change, taken(rows_of({.begin = from, .count = count}), 1, shard.columns),
+                    numbers.narrow(0, local + row - run.begin, count), from);
     }
     local += run.count;
   }
-  if (change.lengths) give_lengths(*change.lengths, wanted, share);
+  if (change.lengths) apply_column_norms(*change.lengths, shard, numbers);
 }
 
 }  // namespace
 
-Tensor taken_columns(const Tensor& rows, const std::vector<Share>& columns) {
-  if (columns.empty()) return rows;
-  std::vector<Tensor> runs;
-  for (const auto& run : columns) runs.push_back(rows.narrow(1, run.begin, run.count));
-  return at::cat(runs, 1);
-}
-
-Tensor taken_rows(const Tensor& numbers, const std::vector<Share>& rows) {
-  if (rows.empty()) return numbers;
-  std::vector<Tensor> runs;
-  for (const auto& run : rows) runs.push_back(numbers.narrow(0, run.begin, run.count));
-  return at::cat(runs);
-}
-
-void apply(const std::vector<Change>& changes, const Wanted& wanted, const Tensor& share) {
-  for (const auto& change : changes) apply(change, wanted, share);
+void apply(const std::vector<Change>& changes, const Shard& shard, const Tensor& numbers) {
+  for (const auto& change : changes) apply(change, shard, numbers);
 }
 
 }  // namespace braid

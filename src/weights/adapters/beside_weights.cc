@@ -7,7 +7,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "weights/adapters/apply.h"
+#include "weights/sources/row_ranges.h"
 
 namespace braid {
 namespace {
@@ -58,47 +58,43 @@ bool may_change_vector(AdapterRole role, const StoredTensor& stored) {
 
 }  // namespace
 
-std::shared_ptr<const Beside> BesideWeights::add(const AskedTensor& asked, const Wanted& wanted) {
+std::shared_ptr<const Beside> BesideWeights::add(const TensorRequest& request) {
   auto beside = std::make_shared<Beside>();
-  places_.push_back({.asked = asked, .wanted = wanted, .beside = beside});
+  places_.push_back({.request = request, .beside = beside});
   return beside;
 }
 
 // In the load's dtype. If that is the file's and the device a CPU, the mapped file is used in
 // place.
 Beside BesideWeights::product_of(const Change& change, const Place& place) const {
-  const auto options = at::TensorOptions(place.asked.dtype).device(device_);
+  const auto options = at::TensorOptions(place.request.dtype).device(device_);
   const auto& [down, up] = *change.delta.product;
   const auto scale = change.scale * change.delta.factor;
-  return {.down_RC = taken_columns(down, place.wanted.columns).to(options),
+  return {.down_RC = taken(down, 1, place.request.shard.columns).to(options),
           .scales_R = at::full({down.size(0)}, scale, options),
-          .up_NR = placed_rows(change, up, place.wanted.rows).to(options)};
+          .up_NR = placed_rows(change, up, place.request.shard.rows).to(options)};
 }
 
 BesideWeights::Made BesideWeights::made_for(const Place& place,
-                                            const std::vector<AppliedAdapter>& adapters,
-                                            const std::vector<AdapterNames>& names) const {
+                                            const PartAdapters& adapters) const {
+  const auto by_adapter = adapters.changes_by_adapter(place.request);
   std::vector<Beside> products;
-  UsedTensors used(adapters.size());
-  for (std::size_t i = 0; i < adapters.size(); ++i) {
-    const auto found =
-        AdapterSearch{adapters[i], names[i], part_.shardings}.changes_of(place.asked);
-    for (const auto& stored : found.stored) used[i].insert(stored.entry.name);
-    for (const auto& change : found.changes) {
-      require(change.is_product(), adapters[i].file->source(), " changes the weight of ",
-              place.asked.layer,
-              " by more than a product of low rank: ", "it can only be fused into numbers");
+  for (std::size_t i = 0; i < by_adapter.size(); ++i)
+    for (const auto& change : by_adapter[i].changes) {
+      require(change.is_product(), adapters.adapters()[i].file->source(),
+              " changes the weight of ", place.request.layer,
+              " by more than a product of low rank: it can only be fused into numbers");
       if (!place.beside.expired()) products.push_back(product_of(change, place));
     }
-  }
-  return {.beside = joined(products), .used = std::move(used), .error = {}};
+  Made made{.beside = joined(products), .used = {}, .error = {}};
+  add_used(by_adapter, made.used);
+  return made;
 }
 
 BesideWeights::Made BesideWeights::made_or_error(const Place& place,
-                                                 const std::vector<AppliedAdapter>& adapters,
-                                                 const std::vector<AdapterNames>& names) const {
+                                                 const PartAdapters& adapters) const {
   try {
-    return made_for(place, adapters, names);
+    return made_for(place, adapters);
   } catch (...) {
     return {.beside = {}, .used = {}, .error = std::current_exception()};
   }
@@ -108,14 +104,13 @@ BesideWeights::Made BesideWeights::made_or_error(const Place& place,
 // was read. The first weight's error is thrown, whichever thread was first.
 std::vector<Beside> BesideWeights::made(const std::vector<AppliedAdapter>& adapters,
                                         UsedTensors& used) const {
-  std::vector<AdapterNames> names;
-  for (const auto& adapter : adapters) names.push_back(names_in(*adapter.file, part_.names));
+  const PartAdapters of_part(part_, adapters);
   std::vector<Made> made(places_.size());
   const bool is_inference = c10::InferenceMode::is_enabled();
   const auto make = [&](std::int64_t begin, std::int64_t end) {
     const c10::InferenceMode as_the_caller(is_inference);
     for (auto i = std::size_t(begin); i < std::size_t(end); ++i)
-      made[i] = made_or_error(places_[i], adapters, names);
+      made[i] = made_or_error(places_[i], of_part);
   };
   at::parallel_for(0, std::int64_t(places_.size()), 1, make);
 
@@ -164,10 +159,10 @@ void BesideWeights::check_switchable(const AppliedAdapter& adapter) const {
     });
   });
   if (!may_change) return;
-  const auto names = names_in(*adapter.file, part_.names);
+  const PartAdapters alone(part_, {adapter});
   for (const auto& vector : vectors_) {
-    const auto found = AdapterSearch{adapter, names, part_.shardings}.changes_of(vector);
-    require(found.changes.empty(), adapter.file->source(), " changes biases or norms, as by '",
+    const auto found = alone.changes_of(vector);
+    require(found.is_empty(), adapter.file->source(), " changes biases or norms, as by '",
             found.stored.empty() ? "" : found.stored.front().entry.name, "': it can only be fused");
   }
 }

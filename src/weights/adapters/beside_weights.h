@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "weights/adapters/adapted_part.h"
-#include "weights/adapters/change.h"
 
 namespace braid {
 
@@ -18,10 +17,10 @@ class BesideWeights {
 
   // Registers a weight being loaded, without products yet. If nobody keeps the result, the weight
   // is another rank's; its adapters are still checked here.
-  std::shared_ptr<const Beside> add(const AskedTensor& asked, const Wanted& wanted);
+  std::shared_ptr<const Beside> add(const TensorRequest& request);
 
   // Registers a bias or norm being loaded: adapters of requests may not change it.
-  void watch(const AskedTensor& vector) { vectors_.push_back(vector); }
+  void watch(const TensorRequest& vector) { vectors_.push_back(vector); }
 
   // Replaces the current adapters. Throws InputError, leaving them in place, for an adapter that
   // does not fit or is more than low-rank products.
@@ -33,8 +32,7 @@ class BesideWeights {
 
  private:
   struct Place {
-    AskedTensor asked;
-    Wanted wanted;
+    TensorRequest request;
     std::weak_ptr<Beside> beside;
   };
   // What adapters put beside one weight, and the tensors they used.
@@ -43,10 +41,8 @@ class BesideWeights {
     UsedTensors used;
     std::exception_ptr error;  // if they do not fit
   };
-  Made made_for(const Place& place, const std::vector<AppliedAdapter>& adapters,
-                const std::vector<AdapterNames>& names) const;
-  Made made_or_error(const Place& place, const std::vector<AppliedAdapter>& adapters,
-                     const std::vector<AdapterNames>& names) const;
+  Made made_for(const Place& place, const PartAdapters& adapters) const;
+  Made made_or_error(const Place& place, const PartAdapters& adapters) const;
   Beside product_of(const Change& change, const Place& place) const;
   std::vector<Beside> made(const std::vector<AppliedAdapter>& adapters, UsedTensors& used) const;
   void put(const std::vector<Beside>& products);
@@ -55,7 +51,7 @@ class BesideWeights {
   const AdaptedPart part_;
   const at::Device device_;
   std::vector<Place> places_;
-  std::vector<AskedTensor> vectors_;
+  std::vector<TensorRequest> vectors_;
   struct Kept {
     std::vector<AppliedAdapter> adapters;
     std::vector<Beside> products;  // by place

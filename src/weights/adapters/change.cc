@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "weights/sources/identity.h"
+#include "weights/sources/row_ranges.h"
 
 namespace braid {
 namespace {
@@ -54,7 +55,7 @@ Delta delta_of_vector(const Tensor& vector, double factor = 1) {
 // Collects one file's changes to one of our tensors.
 class Found {
  public:
-  Found(const AdapterSearch& search, const AskedTensor& asked) : search_(search), asked_(asked) {}
+  Found(const AdapterSearch& search, const TensorRequest& asked) : search_(search), asked_(asked) {}
 
   void add_targets();
   void add_named_tensors();
@@ -86,7 +87,7 @@ class Found {
   void add_named(const AdapterModule& module, AdapterRole role);
 
   const AdapterSearch& search_;
-  const AskedTensor& asked_;
+  const TensorRequest& asked_;
 };
 
 void Found::use(const AdapterModule& module) {
@@ -239,7 +240,7 @@ AdapterNames names_in(const AdapterFile& file, AdapterNames names) {
   return names;
 }
 
-AdapterChanges AdapterSearch::changes_of(const AskedTensor& asked) const {
+AdapterChanges AdapterSearch::changes_of(const TensorRequest& asked) const {
   if (asked.shape.empty()) return {};
   Found found(*this, asked);
   found.add_targets();

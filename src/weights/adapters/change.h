@@ -2,7 +2,7 @@
 #pragma once
 
 #include "weights/adapters/delta.h"
-#include "weights/sources/source.h"
+#include "weights/sources/request.h"
 
 namespace braid {
 
@@ -34,6 +34,7 @@ struct AdapterChanges {
   std::vector<Change> changes = {};
   std::vector<StoredTensor> stored = {};  // tensors they are computed from
 
+  bool is_empty() const { return changes.empty(); }
   // Whether it consists of low-rank products only, and the sum of their ranks.
   bool are_products() const;
   // Whether apply() needs all columns or all rows of the tensor.
@@ -53,7 +54,7 @@ struct AdapterSearch {
   const ShardingTable& shardings;  // parts of fused layers
 
   // Throws InputError naming the module if it does not fit the tensor.
-  AdapterChanges changes_of(const AskedTensor& asked) const;
+  AdapterChanges changes_of(const TensorRequest& request) const;
 };
 
 // The number of inputs that the file's product has for our layer `layer` with `num_rows` outputs;

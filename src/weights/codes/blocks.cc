@@ -5,6 +5,7 @@
 
 #define BRAID_DEVICE
 #include "weights/codes/block_loops.h"
+#include "weights/codes/coded.h"
 #include "weights/codes/rotation.h"
 #include "weights/codes/tiles.h"
 
@@ -12,24 +13,24 @@ namespace braid {
 namespace {
 
 // The blocks of one tensor; a vector is one row.
-Tensor blocks_as_numbers(const Piece& piece) {
-  const auto& entry = piece.stored->entry;
-  const auto [begin, size] = bytes_of(piece);
-  piece.stored->file->prefetch(begin, size);
+Tensor blocks_as_numbers(const RowRange& range) {
+  const auto& entry = range.stored->entry;
+  const auto [begin, size] = bytes_of(range);
+  range.stored->file->prefetch(begin, size);
   const bool is_vector = entry.shape.size() < 2;
   auto shape = entry.shape;
-  if (!is_vector) shape[0] = piece.rows.count;
+  if (!is_vector) shape[0] = range.rows.count;
   const auto numbers = at::empty(shape, at::kFloat);
   const auto [per_block, block_bytes] = block_of(entry.type);
   const auto* const from =
-      reinterpret_cast<const std::uint8_t*>(piece.stored->file->bytes().data()) + begin;
+      reinterpret_cast<const std::uint8_t*>(range.stored->file->bytes().data()) + begin;
   auto* const to = numbers.mutable_data_ptr<float>();
   constexpr std::int64_t kBlocksAtOnce = 64;
   at::parallel_for(0, std::int64_t(size) / block_bytes, kBlocksAtOnce,
                    [&, per = per_block, each = block_bytes](std::int64_t first, std::int64_t last) {
                      decode_blocks(entry.type, from + first * each, last - first, to + first * per);
                    });
-  return is_vector && !shape.empty() ? numbers.narrow(0, piece.rows.begin, piece.rows.count)
+  return is_vector && !shape.empty() ? numbers.narrow(0, range.rows.begin, range.rows.count)
                                      : numbers;
 }
 
@@ -70,38 +71,38 @@ void decode_blocks(ElementType type, const std::uint8_t* blocks, std::int64_t co
   kBlockLoops<ToNumber>[loop](blocks, count, 1, out);
 }
 
-Piece scales_of(const Piece& piece) {
-  const auto* const scales = piece.stored->scales.get();
+RowRange scales_of(const RowRange& range) {
+  const auto* const scales = range.stored->scales.get();
   if (scales->arrangement == Arrangement::kSquares) {
-    const auto first = piece.rows.begin / kSquareSide;
-    const auto end = piece.rows.begin + piece.rows.count + kSquareSide - 1;
+    const auto first = range.rows.begin / kSquareSide;
+    const auto end = range.rows.begin + range.rows.count + kSquareSide - 1;
     return {scales, {.begin = first, .count = end / kSquareSide - first}};
   }
-  return {scales, scales->entry.shape.empty() ? Share{.begin = 0, .count = 1} : piece.rows};
+  return {scales, scales->entry.shape.empty() ? Share{.begin = 0, .count = 1} : range.rows};
 }
 
 namespace {
 
-Tensor codes_of(const Piece& piece) {
-  if (is_of_blocks(piece.stored->entry.type)) return blocks_as_numbers(piece);
-  if (piece.stored->arrangement == Arrangement::kTiles) return rows_of_tiles(piece);
-  return view_of(piece).to(at::kFloat);
+Tensor codes_of(const RowRange& range) {
+  if (is_of_blocks(range.stored->entry.type)) return blocks_as_numbers(range);
+  if (range.stored->arrangement == Arrangement::kTiles) return rows_of_tiles(range);
+  return view_of(range).to(at::kFloat);
 }
 
-// The scales of squares, for every number of a piece.
-Tensor of_numbers(const Tensor& scales, const Piece& piece) {
-  const auto before = piece.rows.begin % kSquareSide;  // rows of the first square
+// The scales of squares, for every number of a range.
+Tensor of_numbers(const Tensor& scales, const RowRange& range) {
+  const auto before = range.rows.begin % kSquareSide;  // rows of the first square
   return scales.repeat_interleave(kSquareSide, 0)
-      .narrow(0, before, piece.rows.count)
+      .narrow(0, before, range.rows.count)
       .repeat_interleave(kSquareSide, 1)
-      .narrow(1, 0, piece.stored->entry.shape[1]);
+      .narrow(1, 0, range.stored->entry.shape[1]);
 }
 
-Tensor scaled(const Tensor& codes, const Piece& piece) {
-  if (!piece.stored->scales) return codes;
-  const auto scales = numbers_of(scales_of(piece)).to(at::kFloat);
-  if (piece.stored->scales->arrangement == Arrangement::kSquares)
-    return codes * of_numbers(scales, piece);
+Tensor scaled(const Tensor& codes, const RowRange& range) {
+  if (!range.stored->scales) return codes;
+  const auto scales = numbers_of(scales_of(range)).to(at::kFloat);
+  if (range.stored->scales->arrangement == Arrangement::kSquares)
+    return codes * of_numbers(scales, range);
   if (scales.dim() == 0) return codes * scales;
   const auto groups = codes.view({scales.size(0), scales.size(1), -1});
   return (groups * scales.unsqueeze(-1)).view(codes.sizes());
@@ -109,9 +110,10 @@ Tensor scaled(const Tensor& codes, const Piece& piece) {
 
 }  // namespace
 
-Tensor decoded(const Piece& piece) {
-  const auto numbers = scaled(codes_of(piece), piece);
-  const auto together = piece.stored->rotated_together;
+Tensor decoded(const RowRange& range) {
+  if (range.stored->packed) return packed_numbers(range);
+  const auto numbers = scaled(codes_of(range), range);
+  const auto together = range.stored->rotated_together;
   return together ? rotated_back(numbers, together) : numbers;
 }
 

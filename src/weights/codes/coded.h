@@ -1,29 +1,32 @@
-// Weights kept in memory as stored, in blocks or in 8 bits with scales: a share of their rows and
-// columns, and the numbers they decode to.
+// Weights kept in memory as stored, in blocks, in 8 bits with scales, or packed: what of them a
+// shard holds, and the numbers they decode to.
 #pragma once
 
-#include <optional>
-
-#include "weights/codes/int8_load.h"
+#include "weights/matrix.h"
+#include "weights/sources/row_ranges.h"
 
 namespace braid {
 
-// The layout of some rows and columns in memory, before they are loaded.
-struct KeptRows {
-  std::shared_ptr<const Coding> coding;
-  std::int64_t rows, row_bytes;
-  std::vector<Share> bytes;  // kept byte runs of a stored row; none: all
-  bool has_scales;
+// Whether a matrix of these rows may be kept as stored: all have one coding and at most one scale
+// per row, or are packed with nothing that belongs to the columns of one tensor alone.
+bool can_stay_coded(const StoredRows& from);
+
+// The columns of whole groups that contain the given ones; and these among them, none: all.
+struct WholeGroups {
+  std::vector<Share> columns, picked;
 };
+WholeGroups whole_groups(const std::vector<Share>& columns, std::int64_t group);
 
-// nullopt unless the pieces are matrices with one coding and at most one scale per row; others must
-// be decoded.
-std::optional<KeptRows> kept_as_stored(const std::vector<Piece>& pieces,
-                                       const std::vector<Share>& columns);
+// One float32 factor per row of ranges that have at most one each; ones where there is none.
+Tensor row_scales(const RowRanges& ranges);
 
-LoadedMatrix load_coded(const std::vector<Piece>& pieces, const KeptRows& kept);
+// The stored tensor of a packed range, where it holds its rows.
+RowRange packed_range(const RowRange& range, std::size_t tensor);
+// The numbers of a packed range in float32, smoothing and low-rank product included.
+Tensor packed_numbers(const RowRange& range);
 
-// The reference definition: the numbers of `matrix`, which has a coding, rounded to `dtype`.
+// The reference definition: the numbers that the values of `matrix`, which has a coding, stand for,
+// rounded to `dtype`.
 Tensor decoded(const Matrix& matrix, at::ScalarType dtype);
 
 }  // namespace braid

@@ -12,8 +12,10 @@ namespace braid {
 // rows_NC floating-point -> bytes and float32 scales.
 Matrix float8_rows(const Tensor& rows_NC);
 
-// The storage of this form's codes: int8 or bytes, and what the bytes encode.
+// The storage of a form's codes, int8 or bytes, and of the scales of numbers of `dtype`; and what
+// the bytes encode.
 at::ScalarType type_of_codes(Quantize form);
+at::ScalarType type_of_scales(Quantize form, at::ScalarType dtype);
 std::shared_ptr<const Coding> coding_of(Quantize form);
 
 }  // namespace braid

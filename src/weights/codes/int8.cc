@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <limits>
+#include <tuple>
 
 #include "base/error.h"
 #include "weights/codes/coded.h"
@@ -20,6 +21,16 @@ Tensor scales_of(const Tensor& rows_NC) {
   return (largest / half_range).clamp_min(double(std::numeric_limits<float>::epsilon()));
 }
 
+// The numbers of a coding, with the matrix's own low-rank product and smoothing.
+Tensor with_low_rank(const Matrix& matrix, at::ScalarType dtype) {
+  const auto& [smoothing, down, up] =
+      std::tie(matrix.smoothing_1C, matrix.down_RC, matrix.up_NR);
+  if (!smoothing.defined() && !up.defined()) return decoded(matrix, dtype);
+  auto numbers = decoded(matrix, at::kFloat);
+  if (up.defined()) numbers = numbers.addmm(up.to(at::kFloat), down.to(at::kFloat));
+  return (smoothing.defined() ? numbers / smoothing.to(at::kFloat) : numbers).to(dtype);
+}
+
 }  // namespace
 
 Matrix quantize_rows(const Tensor& rows_NC, Quantize form) {
@@ -33,7 +44,7 @@ Matrix quantize_rows(const Tensor& rows_NC, Quantize form) {
 }
 
 Tensor dequantize(const Matrix& matrix, at::ScalarType dtype) {
-  if (matrix.coding) return decoded(matrix, dtype);
+  if (matrix.coding) return with_low_rank(matrix, dtype);
   if (matrix.form == Quantize::kNone) return matrix.values_NC.to(dtype);
   return (matrix.values_NC.to(at::kFloat) * matrix.scales_N1.to(at::kFloat)).to(dtype);
 }

@@ -15,7 +15,8 @@ namespace braid {
 // Scales are float32 for version 2 and the dynamic form, and in the rows' dtype for version 1.
 Matrix quantize_rows(const Tensor& rows_NC, Quantize form);
 
-// code * scale, or as the coding defines, rounded to `dtype`.
+// The numbers of the whole weight, rounded to `dtype`: code * scale, or as the coding defines, with
+// the matrix's own low-rank product and smoothing, but nothing beside it.
 Tensor dequantize(const Matrix& matrix, at::ScalarType dtype);
 
 }  // namespace braid

@@ -2,16 +2,16 @@
 // block-scaled products read scales. docs.nvidia.com/cuda/cublas, "1D Block Scaling Factors Layout"
 #pragma once
 
-#include "weights/sources/pieces.h"
+#include "weights/sources/row_ranges.h"
 
 namespace braid {
 
 std::uint64_t bytes_in_tiles(std::int64_t rows, std::int64_t columns);  // for one-byte elements
 
-// The bytes of the tiles that hold the piece's rows.
-Bytes tiles_of(const Piece& piece);
+// The bytes of the tiles that hold the range's rows.
+Bytes tiles_of(const RowRange& range);
 
-// The piece's rows in order, in float32.
-Tensor rows_of_tiles(const Piece& piece);
+// The range's rows in order, in float32.
+Tensor rows_of_tiles(const RowRange& range);
 
 }  // namespace braid

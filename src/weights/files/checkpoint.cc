@@ -13,6 +13,7 @@
 #include "weights/files/folder_files.h"
 #include "weights/files/gguf_header.h"
 #include "weights/files/other_codings.h"
+#include "weights/files/packed_weights.h"
 #include "weights/files/safetensors_header.h"
 #include "weights/files/scaled_weights.h"
 
@@ -110,7 +111,7 @@ at::ScalarType dtype_of(const StoredTensor& stored) {
 }  // namespace
 
 bool StoredTensor::is_coded() const {
-  return scales || is_of_blocks(entry.type) || rotated_together ||
+  return scales || packed || is_of_blocks(entry.type) || rotated_together ||
          arrangement == Arrangement::kTiles;
 }
 
@@ -144,8 +145,7 @@ Checkpoint Checkpoint::open(const fs::path& folder, const std::string& stem) {
     return open_file(found.files.front()).noting(has_both ? index : fs::path());
   Checkpoint checkpoint(folder.string());
   for (const auto& file : found.files) checkpoint.add(file);
-  refuse_other_coding(checkpoint.tensors_, found.files.front());
-  checkpoint.joined_ = join_scales(checkpoint.tensors_);
+  checkpoint.join(found.files.front());
   return checkpoint;
 }
 
@@ -163,17 +163,21 @@ Checkpoint Checkpoint::open_index(const fs::path& index) {
     require(stored && stored->file->path().filename() == shard.get<std::string>(), index.string(),
             ": tensor '", tensor, "' is not in ", shard.get<std::string>());
   }
-  refuse_other_coding(checkpoint.tensors_, index);
-  checkpoint.joined_ = join_scales(checkpoint.tensors_);
+  checkpoint.join(index);
   return checkpoint;
 }
 
 Checkpoint Checkpoint::open_file(const fs::path& path) {
   Checkpoint checkpoint(path.string());
   checkpoint.add(path);
-  refuse_other_coding(checkpoint.tensors_, path);
-  checkpoint.joined_ = join_scales(checkpoint.tensors_);
+  checkpoint.join(path);
   return checkpoint;
+}
+
+void Checkpoint::join(const fs::path& source) {
+  joined_ = join_packed(tensors_);
+  refuse_other_coding(tensors_, source);
+  joined_.merge(join_scales(tensors_));
 }
 
 Checkpoint Checkpoint::noting(const fs::path& left_alone) && {

@@ -11,6 +11,7 @@
 
 #include "base/file.h"
 #include "weights/files/element_type.h"
+#include "weights/packed_form.h"
 
 namespace braid {
 
@@ -24,6 +25,14 @@ enum class Arrangement {
 };
 constexpr std::int64_t kSquareSide = 128;
 
+struct StoredTensor;
+
+// The tensors of a packed matrix as stored, in the order of its form.
+struct PackedTensors {
+  const PackedForm* form;
+  std::vector<std::shared_ptr<const StoredTensor>> tensors;
+};
+
 // A tensor in a file. `file` keeps the mapping alive as long as any view of it.
 struct StoredTensor {
   std::shared_ptr<const MappedFile> file;
@@ -33,11 +42,13 @@ struct StoredTensor {
   std::shared_ptr<const StoredTensor> scales = {};
   Arrangement arrangement = Arrangement::kRows;  // tiles are stored whole, whatever the shape
   std::int64_t rotated_together = 0;  // neighbours in a row, by a Hadamard matrix; 0: none
+  // If set, this is the matrix that they stand for: the entry has its shape and the values' bytes.
+  std::shared_ptr<const PackedTensors> packed = {};
 
   // The dtype of its numbers; float32 if they must be decoded. Throws InputError for types LibTorch
   // cannot compute with.
   at::ScalarType dtype() const;
-  bool is_coded() const;    // not usable as a view: blocks, tiles, scales, rotations
+  bool is_coded() const;    // not usable as a view: blocks, tiles, scales, rotations, packed
   Tensor view() const;      // no copy; keeps the mapping alive; read-only
   bool is_aligned() const;  // may be used in place
 };
@@ -76,6 +87,8 @@ class Checkpoint {
   explicit Checkpoint(std::string source) : source_(std::move(source)) {}
   static Checkpoint open_index(const std::filesystem::path& index);
   void add(const std::filesystem::path& path);
+  // Joins the tensors that stand for one matrix, and refuses forms that are not known.
+  void join(const std::filesystem::path& source);
   // Says that another file was left alone; nothing if the path is empty.
   Checkpoint noting(const std::filesystem::path& left_alone) &&;
 

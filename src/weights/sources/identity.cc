@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "weights/codes/blocks.h"
+#include "weights/codes/coded.h"
 #include "weights/codes/int8.h"
 #include "weights/paging/checksum.h"
 #include "weights/paging/page_source.h"
@@ -38,9 +39,9 @@ std::span<const std::byte> bytes_of(const Tensor& tensor) {
           std::size_t(tensor.numel()) * tensor.element_size()};
 }
 
-std::string identity_of(const Piece& piece) {
-  const auto& file = *piece.stored->file;
-  const auto [first, size] = bytes_of(piece);
+std::string identity_of(const RowRange& range) {
+  const auto& file = *range.stored->file;
+  const auto [first, size] = bytes_of(range);
   const auto said =
       digest_of_parts(std::int64_t(size), [&, first = first](std::int64_t at, std::int64_t count) {
         const auto offset = first + std::uint64_t(at);
@@ -49,16 +50,21 @@ std::string identity_of(const Piece& piece) {
         file.release(offset, std::uint64_t(count));
         return sum;
       });
-  const auto row = size / std::uint64_t(std::max<std::int64_t>(1, piece.rows.count));
-  auto words = text_of(element_type_name(piece.stored->entry.type), " ", row, " x ",
-                       piece.rows.count, " ", said);
-  if (piece.stored->arrangement == Arrangement::kTiles) words += " in tiles";
-  if (piece.stored->rotated_together)
-    words += text_of(" rotated by ", piece.stored->rotated_together);
-  if (!piece.stored->scales) return words;
-  words += " times " + identity_of(scales_of(piece));
-  if (piece.stored->scales->arrangement == Arrangement::kSquares)
-    words += text_of(" in squares from row ", piece.rows.begin % kSquareSide);
+  const auto row = size / std::uint64_t(std::max<std::int64_t>(1, range.rows.count));
+  auto words = text_of(element_type_name(range.stored->entry.type), " ", row, " x ",
+                       range.rows.count, " ", said);
+  if (range.stored->arrangement == Arrangement::kTiles) words += " in tiles";
+  if (range.stored->rotated_together)
+    words += text_of(" rotated by ", range.stored->rotated_together);
+  if (const auto& packed = range.stored->packed) {
+    words += text_of(" in ", packed->form->name);
+    for (std::size_t i = 1; i < packed->tensors.size(); ++i)
+      words += " with " + identity_of(packed_range(range, i));
+  }
+  if (!range.stored->scales) return words;
+  words += " times " + identity_of(scales_of(range));
+  if (range.stored->scales->arrangement == Arrangement::kSquares)
+    words += text_of(" in squares from row ", range.rows.begin % kSquareSide);
   return words;
 }
 
@@ -70,19 +76,17 @@ std::string digest(std::span<const std::byte> bytes) {
   });
 }
 
-std::string identity_of(const std::vector<Piece>& pieces) {
+std::string identity_of(const RowRanges& ranges) {
   std::string words;
-  for (const auto& piece : pieces) words += identity_of(piece) + "; ";
+  for (const auto& range : ranges) words += identity_of(range) + "; ";
   return words;
 }
 
 std::string identity_of(const std::vector<StoredTensor>& stored) {
-  std::vector<Piece> pieces;
-  for (const auto& one : stored) {
-    const auto& shape = one.entry.shape;
-    pieces.push_back({&one, {.begin = 0, .count = shape.empty() ? 1 : shape[0]}});
-  }
-  return identity_of(pieces);
+  RowRanges ranges;
+  for (const auto& one : stored)
+    ranges.push_back(all_rows(std::make_shared<const StoredTensor>(one)));
+  return identity_of(ranges);
 }
 
 std::string identity_of(const std::vector<Share>& columns) {

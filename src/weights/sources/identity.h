@@ -6,16 +6,16 @@
 #include <vector>
 
 #include "braid/memory.h"
-#include "weights/sources/pieces.h"
+#include "weights/sources/row_ranges.h"
 
 namespace braid {
 
 // 16 hexadecimal digits for the bytes, read by all threads.
 std::string digest(std::span<const std::byte> bytes);
 
-// Describes the pieces' stored bytes, in order. Reads them, then gives their memory back. Names,
+// Describes the ranges' stored bytes, in order. Reads them, then gives their memory back. Names,
 // files and places have no influence.
-std::string identity_of(const std::vector<Piece>& pieces);
+std::string identity_of(const RowRanges& ranges);
 
 // The same for whole stored tensors.
 std::string identity_of(const std::vector<StoredTensor>& stored);

@@ -7,19 +7,18 @@ class SyntheticTensors : public TensorSource {
  public:
   const std::string& name() const override { return name_; }
 
-  std::optional<Recipe> find(AskedTensor& asked, const Delivery& delivery) override {
-    const bool is_matrix = asked.kind == AskedTensor::Kind::kMatrix;
-    return recipe_of_synthetic({.values = &values_,
-                                .path = asked.path(),
-                                .shape = asked.shape,
-                                .wanted = delivery.wanted,
-                                .dtype = asked.dtype},
-                               is_matrix ? delivery.numbers : Quantize::kNone);
+  std::optional<TensorPlan> find(const TensorRequest& request) override {
+    return TensorPlan{.from = DrawnRows{values_, request.path()},
+                      .shape = request.shape,
+                      .shard = request.shard,
+                      .dtype = request.dtype,
+                      .form = request.is_matrix() ? request.numbers : Quantize::kNone};
   }
 
  private:
   const std::string name_ = "synthetic weights";
-  const SyntheticValues values_;
+  const std::shared_ptr<const SyntheticValues> values_ =
+      std::make_shared<const SyntheticValues>();
 };
 
 class UnreadTensors : public TensorSource {
@@ -27,8 +26,8 @@ class UnreadTensors : public TensorSource {
   explicit UnreadTensors(std::shared_ptr<TensorSource> source) : source_(std::move(source)) {}
 
   const std::string& name() const override { return source_->name(); }
-  std::optional<Recipe> find(AskedTensor& asked, const Delivery& delivery) override {
-    (void)source_->find(asked, delivery);
+  std::optional<TensorPlan> find(const TensorRequest& request) override {
+    (void)source_->find(request);
     return {};
   }
   std::int64_t skip(const std::string& scope) override { return source_->skip(scope); }
@@ -38,19 +37,22 @@ class UnreadTensors : public TensorSource {
   const std::shared_ptr<TensorSource> source_;
 };
 
-class SurveyedTensors : public UnreadTensors {
+class SurveyedTensors : public TensorSource {
  public:
-  SurveyedTensors(std::shared_ptr<TensorSource> source, std::vector<AskedTensor>& asked)
-      : UnreadTensors(std::move(source)), all_(asked) {}
+  SurveyedTensors(std::shared_ptr<TensorSource> source, std::vector<SurveyedTensor>& asked)
+      : source_(std::move(source)), all_(asked) {}
 
-  std::optional<Recipe> find(AskedTensor& asked, const Delivery& delivery) override {
-    (void)UnreadTensors::find(asked, delivery);
-    all_.push_back(asked);
+  const std::string& name() const override { return source_->name(); }
+  std::optional<TensorPlan> find(const TensorRequest& request) override {
+    if (auto plan = source_->find(request)) all_.push_back({request, *std::move(plan)});
     return {};
   }
+  std::int64_t skip(const std::string& scope) override { return source_->skip(scope); }
+  std::int64_t finish() override { return source_->finish(); }
 
  private:
-  std::vector<AskedTensor>& all_;
+  const std::shared_ptr<TensorSource> source_;
+  std::vector<SurveyedTensor>& all_;
 };
 
 }  // namespace
@@ -62,7 +64,7 @@ std::shared_ptr<TensorSource> unread_tensors(std::shared_ptr<TensorSource> sourc
 }
 
 std::shared_ptr<TensorSource> surveyed_tensors(std::shared_ptr<TensorSource> source,
-                                               std::vector<AskedTensor>& asked) {
+                                               std::vector<SurveyedTensor>& asked) {
   return std::make_shared<SurveyedTensors>(std::move(source), asked);
 }
 

@@ -6,29 +6,14 @@
 #include <string>
 #include <vector>
 
-#include "weights/load_options.h"
 #include "weights/names.h"
-#include "weights/sources/recipe.h"
+#include "weights/sources/tensor_plan.h"
 
 namespace braid {
 
-// A tensor a model asks for.
-struct AskedTensor {
-  std::string layer, name;
-  std::vector<std::int64_t> shape;  // of the whole tensor
-  at::ScalarType dtype;
-  enum class Kind { kNumbers, kMatrix, kTable } kind;  // kTable: stays where it is stored
-  PageUse use = PageUse::kRepeated;
-  std::vector<StoredTensor> stored = {};  // what it is built from; scales of codes last
-
-  std::string path() const { return layer.empty() ? name : layer + "." + name; }
-};
-
-// The share to deliver, and its form: for stored numbers, and for stored 8-bit codes.
-struct Delivery {
-  Wanted wanted;
-  Quantize numbers = Quantize::kNone, codes = Quantize::kNone;
-  Coded coded = Coded::kWidened;
+// A tensor that a model asked for, and what would become of it.
+struct SurveyedTensor : TensorRequest {
+  TensorPlan plan;
 };
 
 class TensorSource {
@@ -36,10 +21,9 @@ class TensorSource {
   virtual ~TensorSource() = default;
   virtual const std::string& name() const = 0;
 
-  // How to build it, or nullopt if nothing is to be read. Records in `asked` what the checkpoint
-  // stores for it. Throws InputError if it is absent, has another shape, or holds neither
-  // floating-point numbers nor, for a matrix, codes.
-  virtual std::optional<Recipe> find(AskedTensor& asked, const Delivery& delivery) = 0;
+  // What becomes of it, or nullopt if nothing is to be read. Throws InputError if it is absent, has
+  // another shape, or holds neither floating-point numbers nor, for a matrix, codes.
+  virtual std::optional<TensorPlan> find(const TensorRequest& request) = 0;
 
   // Deliberately leaves everything below `scope` unused; returns its bytes.
   virtual std::int64_t skip(const std::string& /*scope*/) { return 0; }
@@ -56,6 +40,6 @@ std::shared_ptr<TensorSource> synthetic_tensors();
 std::shared_ptr<TensorSource> unread_tensors(std::shared_ptr<TensorSource> source);
 // As unread_tensors(); everything asked for is added to `asked`.
 std::shared_ptr<TensorSource> surveyed_tensors(std::shared_ptr<TensorSource> source,
-                                               std::vector<AskedTensor>& asked);
+                                               std::vector<SurveyedTensor>& asked);
 
 }  // namespace braid

@@ -1,8 +1,8 @@
 #include <algorithm>
-#include <map>
 #include <set>
 
 #include "base/error.h"
+#include "weights/codes/coded.h"
 #include "weights/sources/expected.h"
 #include "weights/sources/source.h"
 
@@ -26,21 +26,25 @@ std::vector<std::int64_t> shape_as_rows(at::IntArrayRef stored, at::IntArrayRef 
   return shape;
 }
 
-// Stored tensors that, concatenated row-wise, form one of ours.
-struct Parts {
-  std::vector<const StoredTensor*> stored;
-  Order order = {};
-};
+// Whether a table may be used where it is stored: rows that are never looked up are never read.
+bool may_stay_there(const StoredRows& from) {
+  const auto& first = *from.tensors.front();
+  return from.tensors.size() == 1 && from.order.way == Order::kAsStored && !first.is_coded() &&
+         first.is_aligned();
+}
 
-// A tensor that ranks do not divide may be used where it is stored. A table for look-ups then stays
-// there, and rows never looked up are never read.
-std::function<Tensor()> place_of(const Excerpt& from, const AskedTensor& asked) {
-  const auto& piece = from.pieces.front();
-  const bool is_apart = from.pieces.size() > 1 || !from.columns.empty();
-  if (is_apart || piece.stored->is_coded() || !piece.stored->is_aligned()) return {};
-  if (asked.kind == AskedTensor::Kind::kTable) return [piece] { return piece.stored->view(); };
-  if (piece.stored->dtype() != asked.dtype) return {};
-  return [piece] { return view_of(piece); };
+// Whether codes of float8 are as Braid quantises. Every share is kept as stored, or none is.
+bool are_float8_codes(const StoredRows& from) {
+  return from.tensors.front()->entry.type == ElementType::kFloat8E4M3 && can_stay_coded(from) &&
+         std::any_of(from.tensors.begin(), from.tensors.end(),
+                     [](const auto& stored) { return stored->scales != nullptr; });
+}
+
+// Whether a matrix stays in the form of its file.
+bool stays_as_stored(const TensorRequest& request, const StoredRows& from) {
+  if (request.numbers == Quantize::kFloat8) return are_float8_codes(from);
+  return request.numbers == Quantize::kNone && request.coded == Coded::kKept &&
+         can_stay_coded(from);
 }
 
 // Only codes with float32 scales (version 2) support 8-bit activations.
@@ -56,32 +60,7 @@ class StoredTensors : public TensorSource {
 
   const std::string& name() const override { return checkpoint_.source(); }
 
-  std::optional<Recipe> find(AskedTensor& asked, const Delivery& delivery) override {
-    const auto& [wanted, numbers, codes, coded] = delivery;
-    const bool is_matrix = asked.kind == AskedTensor::Kind::kMatrix;
-    const auto parts = take(asked.path(), asked.shape, asked);
-    const bool has_codes = is_matrix && are_codes(parts.stored);
-    if (!has_codes) check_floating(parts.stored, name());
-    check_shape(parts.stored, asked.shape, name());
-    const Excerpt from{pieces_of(parts.stored, parts.order, wanted.rows), wanted.columns};
-    if (has_codes) {
-      const auto scales = take_scales(asked);
-      const auto form = form_of_codes(*scales.stored.front(), codes);
-      // scales of whole rows: every share of the columns needs them all
-      return recipe_of_codes(from, pieces_of(scales.stored, scales.order, wanted.rows), form);
-    }
-    if (is_matrix && numbers == Quantize::kFloat8) {
-      const auto whole = pieces_of(parts.stored, parts.order, {{0, asked.shape.front()}});
-      if (auto stored = recipe_of_float8(from, whole)) return stored;
-    }
-    if (is_matrix && numbers != Quantize::kNone)
-      return recipe_of_quantizing(from, asked.dtype, numbers);
-    if (is_matrix && coded == Coded::kKept)
-      if (auto kept = recipe_of_stored(from)) return kept;
-    auto recipe = recipe_of_numbers(from, asked.dtype);
-    recipe.in_place = place_of(from, asked);
-    return recipe;
-  }
+  std::optional<TensorPlan> find(const TensorRequest& request) override;
 
   std::int64_t skip(const std::string& scope) override {
     const auto prefix = names_.prefix + scope + ".";
@@ -89,32 +68,50 @@ class StoredTensors : public TensorSource {
   }
 
   std::int64_t finish() override {
-    const auto bytes = leave([&](const std::string& name) {
-      return std::any_of(names_.ignored.begin(), names_.ignored.end(),
-                         [&](const std::string& pattern) { return matches(pattern, name); });
-    });
+    const auto bytes =
+        leave([&](const std::string& name) { return matches_any(names_.ignored, name); });
     check_all_used();
     return bytes;
   }
 
  private:
-  Parts take(const std::string& path, at::IntArrayRef shape, AskedTensor& asked);
-  Parts take_scales(AskedTensor& asked);
+  StoredRows take(const std::string& path, at::IntArrayRef shape);
+  StoredRows take_scales(const TensorRequest& request);
   template <class MayBeUnused>
   std::int64_t leave(MayBeUnused may_be_unused);
   void check_all_used() const;
 
-  const StoredTensor* stored_as(const std::string& tensor, at::IntArrayRef shape);
-  const StoredTensor* with_scales(const std::string& tensor, const StoredTensor* stored);
+  StoredTensor stored_as(const std::string& tensor, at::IntArrayRef shape) const;
+  void join_scales(const std::string& tensor, StoredTensor& stored);
 
   const Checkpoint checkpoint_;
-  // Tensors of another shape than in the file, and codes joined with tensors that are not codes.
-  std::map<std::string, StoredTensor> reshaped_;
   const Names names_;
   std::set<std::string> used_;
 };
 
-Parts StoredTensors::take(const std::string& path, at::IntArrayRef shape, AskedTensor& asked) {
+std::optional<TensorPlan> StoredTensors::find(const TensorRequest& request) {
+  TensorPlan plan{.from = take(request.path(), request.shape),
+                  .shape = request.shape,
+                  .shard = request.shard,
+                  .dtype = request.dtype};
+  const auto& from = plan.stored();
+  const bool has_codes = request.is_matrix() && are_codes(from.tensors);
+  if (!has_codes) check_floating(from.tensors, name());
+  check_shape(from.tensors, request.shape, name());
+  if (has_codes) {
+    plan.take = TensorPlan::Take::kCodes;
+    plan.scales = take_scales(request);
+    plan.form = form_of_codes(*plan.scales.tensors.front(), request.codes);
+  } else if (request.is_matrix()) {
+    plan.form = request.numbers;
+    if (stays_as_stored(request, from)) plan.take = TensorPlan::Take::kStored;
+  } else if (request.kind == TensorRequest::Kind::kTable && may_stay_there(from)) {
+    plan.dtype = from.tensors.front()->dtype();
+  }
+  return plan;
+}
+
+StoredRows StoredTensors::take(const std::string& path, at::IntArrayRef shape) {
   const auto origins = origins_of(names_, path);
   const auto there = [&](const std::string& name) { return checkpoint_.find(name) != nullptr; };
   const auto origin = std::find_if(origins.begin(), origins.end(), [&](const Origin& o) {
@@ -125,51 +122,48 @@ Parts StoredTensors::take(const std::string& path, at::IntArrayRef shape, AskedT
     const auto missing = std::find_if_not(wanted.begin(), wanted.end(), there);
     throw InputError(text_of(name(), " has no tensor '", *missing, "'"));
   }
-  Parts parts{.stored = {}, .order = origin->order};
+  std::vector<StoredTensor> stored;
   for (const auto& tensor : origin->tensors) {
     check(used_.insert(tensor).second, name(), ": tensor '", tensor, "' is used twice");
-    parts.stored.push_back(stored_as(tensor, shape));
+    stored.push_back(stored_as(tensor, shape));
   }
-  if (!are_codes(parts.stored))
-    for (std::size_t i = 0; i < parts.stored.size(); ++i)
-      parts.stored[i] = with_scales(origin->tensors[i], parts.stored[i]);
-  for (const auto* stored : parts.stored) asked.stored.push_back(*stored);
-  return parts;
+  // codes are decoded if some of the tensors they are joined with are not codes
+  if (!std::all_of(stored.begin(), stored.end(), is_code))
+    for (std::size_t i = 0; i < stored.size(); ++i) join_scales(origin->tensors[i], stored[i]);
+  StoredRows rows{.tensors = {}, .order = origin->order};
+  for (auto& one : stored)
+    rows.tensors.push_back(std::make_shared<const StoredTensor>(std::move(one)));
+  return rows;
 }
 
-// Codes are decoded if some of the tensors they are joined with are not codes.
-const StoredTensor* StoredTensors::with_scales(const std::string& tensor,
-                                               const StoredTensor* stored) {
+void StoredTensors::join_scales(const std::string& tensor, StoredTensor& stored) {
   const auto name = tensor + "_scale";
-  const auto* const scales = are_codes({stored}) ? checkpoint_.find(name) : nullptr;
-  if (!scales) return stored;
+  const auto* const scales = is_code(stored) ? checkpoint_.find(name) : nullptr;
+  if (!scales) return;
   used_.insert(name);
-  auto numbers = *stored;
-  numbers.scales = std::make_shared<const StoredTensor>(*scales);
-  return &reshaped_.insert_or_assign(tensor, std::move(numbers)).first->second;
+  stored.scales = std::make_shared<const StoredTensor>(*scales);
 }
 
 // Shapes may differ by extents of 1, which writers add or drop: [D] for [1, D], and a convolution
 // of single pixels for a matrix. Codes keep their rows.
-const StoredTensor* StoredTensors::stored_as(const std::string& tensor, at::IntArrayRef shape) {
-  const auto* const stored = checkpoint_.find(tensor);
-  const auto& has = stored->entry.shape;
+StoredTensor StoredTensors::stored_as(const std::string& tensor, at::IntArrayRef shape) const {
+  auto stored = *checkpoint_.find(tensor);
+  const auto& has = stored.entry.shape;
   const auto wanted = shape_as_rows(has, shape);
   if (wanted == has || essential(wanted) != essential(has)) return stored;
   const bool is_pixel = shape.size() == 2 && has.size() == 4 && has[2] == 1 && has[3] == 1;
-  const bool has_same_rows = !stored->scales && !has.empty() && has.back() == wanted.back();
-  if (stored->is_coded() && !is_pixel && !has_same_rows) return stored;
-  auto reshaped = *stored;
-  reshaped.entry.shape = wanted;
-  return &reshaped_.insert_or_assign(tensor, std::move(reshaped)).first->second;
+  const bool has_same_rows = !stored.scales && !has.empty() && has.back() == wanted.back();
+  if (stored.is_coded() && !is_pixel && !has_same_rows) return stored;
+  stored.entry.shape = wanted;
+  return stored;
 }
 
 // The separate scales of codes.
-Parts StoredTensors::take_scales(AskedTensor& asked) {
-  const std::vector<std::int64_t> shape = {asked.shape.front(), 1};
-  auto scales = take(asked.path() + "_scale", shape, asked);
-  check_floating(scales.stored, name());
-  check_shape(scales.stored, shape, name());
+StoredRows StoredTensors::take_scales(const TensorRequest& request) {
+  const std::vector<std::int64_t> shape = {request.shape.front(), 1};
+  auto scales = take(request.path() + "_scale", shape);
+  check_floating(scales.tensors, name());
+  check_shape(scales.tensors, shape, name());
   return scales;
 }
 

@@ -67,7 +67,7 @@ SyntheticValues::SyntheticValues(std::uint64_t seed) {
 }
 
 at::Tensor SyntheticValues::share(const std::string& path, at::IntArrayRef shape,
-                                  const Wanted& wanted, const at::TensorOptions& options) const {
+                                  const Shard& wanted, const at::TensorOptions& options) const {
   const auto [columns, deviation, center] = spread_of(path, shape);
   const auto column_runs =
       wanted.columns.empty() ? std::vector<Share>{{.begin = 0, .count = columns}} : wanted.columns;

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "weights/sources/pieces.h"
+#include "weights/sources/request.h"
 
 namespace braid {
 
@@ -17,7 +17,7 @@ class SyntheticValues {
   // 1/sqrt(columns), like initialised layers. Vectors have deviation 0.02, around 1 if `path` names
   // a norm's scale or variance, otherwise around 0. An element's value does not depend on the share
   // requested.
-  at::Tensor share(const std::string& path, at::IntArrayRef shape, const Wanted& wanted,
+  at::Tensor share(const std::string& path, at::IntArrayRef shape, const Shard& wanted,
                    const at::TensorOptions& options) const;
 
   // A description of all these values.

@@ -27,7 +27,7 @@ void write_numbers(const fs::path& from, const fs::path& to) {
   std::map<std::string, Tensor> numbers;
   for (const auto& [name, stored] : file.tensors()) {
     const auto& shape = stored.entry.shape;
-    numbers[name] = numbers_of({&stored, {.begin = 0, .count = shape.empty() ? 1 : shape[0]}});
+    numbers[name] = numbers_of(all_rows(std::make_shared<const StoredTensor>(stored)));
   }
   write_file(to, write_safetensors(numbers));
 }

@@ -72,14 +72,22 @@ TEST(PlannedBytes, OfCodesHaveTheScalesOfTheirForm) {
 // the three. float8 has a scale for each row.
 TEST(PlannedBytes, OfCodesInFilesHaveWholeBlocksAndRowScales) {
   using Shared = PlannedTensor::Shared;
-  const auto bytes = [](Block kept, bool has_scales, Shared shared, int tp_rank) {
+  const auto bytes = [](Block block, bool has_scales, Shared shared, int tp_rank) {
+    const bool are_numbers = block.bytes == kElement;
+    std::vector<KeptTensor> kept = {
+        {.dtype = are_numbers ? at::kBFloat16 : at::kByte,
+         .cell = {.columns = block.numbers, .elements = are_numbers ? 1 : block.bytes}}};
+    if (has_scales)
+      kept.push_back({.which = MatrixTensor::kScales,
+                      .dtype = at::kFloat,
+                      .cell = {.columns = 0},
+                      .own_columns = 1});
     PartTensors part{.tensors = {{.layer = "a",
                                   .rows = 10,
                                   .columns = 96,
-                                  .element_bytes = kElement,
+                                  .dtype = at::kBFloat16,
                                   .kind = PlannedTensor::Kind::kDense,
                                   .kept = kept,
-                                  .has_row_scales = has_scales,
                                   .shared = shared,
                                   .block = -1,
                                   .leaf = -1,

@@ -239,7 +239,7 @@ TEST(Surveys, CountTheBytesThatTheFilesHold) {
     for (const auto& part : job.family->description().parts)
       if (part.folder == folder)
         for (const auto& tensor : job.tensors->of(part).tensors)
-          foretold += numbers_of(tensor, 1) * tensor.element_bytes;
+          foretold += numbers_of(tensor, 1) * tensor.element_bytes();
     EXPECT_EQ(foretold, stored) << model << " " << folder;
   }
 }

@@ -86,7 +86,7 @@ TEST(PlannedTimeEdges, ControlNetsReadTheirWeightsOnceForABatch) {
   for (const auto& tensor :
        job.tensors->of(*job.family->parts(Part::Role::kControl).front()).tensors)
     if (tensor.use == PageUse::kRepeated)
-      weights += double(numbers_of(tensor, 1) * tensor.element_bytes);
+      weights += double(numbers_of(tensor, 1) * tensor.element_bytes());
   EXPECT_GT(weights, 0);
   EXPECT_NEAR((2 * seconds(1) - seconds(2)) / weights, 1, 1e-6);
 }

@@ -245,10 +245,13 @@ TEST_F(AdaptersTest, ArePartOfAWeightsIdentity) {
   others["a.lora_B.weight"] = at::randn({16, 3});
   const auto file = write(tensors), other = write(others, "other"), same = write(tensors, "same");
   const auto identity = [&](const std::vector<Adapter>& adapters) {
-    AskedTensor asked{"a", "weight", {16, 6}, at::kFloat, AskedTensor::Kind::kMatrix};
-    return source(adapters)
-        ->find(asked, {.wanted = {.rows = {{.begin = 0, .count = 16}}, .columns = {}}})
-        ->identity();
+    const TensorRequest request{.layer = "a",
+                                .name = "weight",
+                                .shape = {16, 6},
+                                .dtype = at::kFloat,
+                                .kind = TensorRequest::Kind::kMatrix,
+                                .shard = {.rows = {{.begin = 0, .count = 16}}}};
+    return identity_of(*source(adapters)->find(request));
   };
   EXPECT_EQ(identity({{.file = file}}), identity({{.file = same}}));
   EXPECT_NE(identity({{.file = file}}), identity({}));

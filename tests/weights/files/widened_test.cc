@@ -97,10 +97,13 @@ TEST_F(Widened, LieInPages) {
 
 TEST_F(Widened, AreDescribedByTheirWidth) {
   const auto identity = [&](std::int64_t inputs) {
-    AskedTensor asked{"in", "weight", {kRows, inputs}, at::kFloat, AskedTensor::Kind::kMatrix};
-    return source(numbers_)
-        ->find(asked, {.wanted = {.rows = {{0, kRows}}, .columns = {}}})
-        ->identity();
+    const TensorRequest request{.layer = "in",
+                                .name = "weight",
+                                .shape = {kRows, inputs},
+                                .dtype = at::kFloat,
+                                .kind = TensorRequest::Kind::kMatrix,
+                                .shard = {.rows = {{0, kRows}}}};
+    return identity_of(*source(numbers_)->find(request));
   };
   EXPECT_EQ(identity(12), identity(12));
   EXPECT_NE(identity(12), identity(13));

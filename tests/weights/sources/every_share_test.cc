@@ -213,7 +213,7 @@ TEST(SpelledTensors, AreThoseThatWereLoaded) {
     if (kept != at::kFloat && kept != at::kBFloat16) continue;  // decoded
     const Weights w(stored(folder, tensors), names, {.dtype = kept});
     const auto made = (w / "a").matrix("weight", {kRows, kColumns});
-    const AskedTensor asked{"a", "weight", {kRows, kColumns}, kept, AskedTensor::Kind::kMatrix};
+    const TensorRequest asked{"a", "weight", {kRows, kColumns}, kept, TensorRequest::Kind::kMatrix};
     Tensors back;
     for (const auto& one : spelled(asked, made, names, {})) back[one.name] = one.tensor;
     EXPECT_EQ(back.size(), tensors.size()) << name;
@@ -226,8 +226,8 @@ TEST(SpelledTensors, AreThoseThatWereLoaded) {
 TEST(SpelledTensors, OfVectorsAndScalarsKeepTheirShape) {
   const Names names{.spellings = {{"n", {"norm"}, {Order::kSwapHalves}}}};
   const auto one = [&](const char* layer, const char* name, const Tensor& tensor) {
-    const AskedTensor asked{layer, name, tensor.sizes().vec(), at::kFloat,
-                            AskedTensor::Kind::kNumbers};
+    const TensorRequest asked{layer, name, tensor.sizes().vec(), at::kFloat,
+                              TensorRequest::Kind::kNumbers};
     return spelled(asked, {.values_NC = tensor}, names, {}).front();
   };
   const auto vector = one("n", "bias", at::tensor({1.f, 2.f, 3.f, 4.f}));

@@ -71,11 +71,12 @@ TEST_F(Identities, DependOnEveryByte) {
 }
 
 TEST_F(Identities, DependOnTheRowsThatAreTaken) {
-  const auto one = stored(at::zeros({8, 4}));  // all rows alike
+  // all rows alike
+  const auto one = std::make_shared<const StoredTensor>(stored(at::zeros({8, 4})));
   const auto rows = [&](std::vector<Share> shares) {
-    std::vector<Piece> pieces;
-    for (const auto& share : shares) pieces.push_back({&one, share});
-    return identity_of(pieces);
+    RowRanges ranges;
+    for (const auto& share : shares) ranges.push_back({one, share});
+    return identity_of(ranges);
   };
   EXPECT_EQ(rows({{0, 3}}), rows({{5, 3}})) << "equal bytes make equal weights";
   expect_distinct({rows({{0, 8}}), rows({{0, 3}}), rows({{0, 3}, {3, 5}}), rows({{0, 4}, {4, 4}})});
@@ -148,15 +149,15 @@ TEST(SyntheticWeights, OfScalesAndVariancesAreNearOne) {
 
 // A rank's codes are those of one device, whichever rows and columns it holds.
 TEST(SyntheticWeights, AreTheSameCodesInEveryShare) {
-  const SyntheticValues values;
-  const auto drawn = [&](const Wanted& wanted, Quantize form) {
-    const auto recipe = recipe_of_synthetic({.values = &values,
-                                             .path = "a.weight",
-                                             .shape = {40, 24},
-                                             .wanted = wanted,
-                                             .dtype = at::kBFloat16},
-                                            form);
-    return recipe.make(at::kCPU).matrix;
+  const auto values = std::make_shared<const SyntheticValues>();
+  const auto drawn = [&](const Shard& shard, Quantize form) {
+    return make({.from = DrawnRows{values, "a.weight"},
+                 .shape = {40, 24},
+                 .shard = shard,
+                 .dtype = at::kBFloat16,
+                 .form = form},
+                at::kCPU)
+        .matrix;
   };
   for (const auto form :
        {Quantize::kInt8, Quantize::kInt8V1, Quantize::kInt8Dynamic, Quantize::kFloat8}) {

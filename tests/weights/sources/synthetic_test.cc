@@ -11,7 +11,7 @@ namespace braid::synthetic_test {
 
 const at::TensorOptions kOptions = at::TensorOptions(at::kFloat);
 
-Wanted all_of(std::int64_t rows) { return {.rows = {{.begin = 0, .count = rows}}, .columns = {}}; }
+Shard all_of(std::int64_t rows) { return {.rows = {{.begin = 0, .count = rows}}}; }
 
 TEST(Synthetic, SharesAreSlicesOfTheWhole) {
   const SyntheticValues values;

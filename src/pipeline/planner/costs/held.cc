@@ -13,39 +13,28 @@ bool is_quantised(const PlannedTensor& t, Quantize form) {
   return t.kind == Kind::kCodes || (t.kind == Kind::kDense && form != Quantize::kNone);
 }
 
-// Stored neither as numbers nor in our codes.
-bool is_kept_coded(const PlannedTensor& t) {
-  return t.kept.bytes != t.element_bytes * t.kept.numbers;
-}
-
 // The tensor, or its codes and scales, each aligned as in a page.
 std::int64_t bytes_of(const PlannedTensor& t, const PartShare& share, Quantize form,
                       std::int64_t alignment) {
-  const auto rows = rows_of(t, share.tp, share.tp_rank);
-  constexpr auto kFloat = std::int64_t(sizeof(float));
-  if (!is_quantised(t, form)) {
-    const auto stored = rows * kept_row_bytes(t, share.tp, share.tp_rank);
-    return round_up(stored, alignment) +
-           (t.has_row_scales ? round_up(rows * kFloat, alignment) : 0);
-  }
-  const auto scale = form == Quantize::kInt8V1 ? t.element_bytes : kFloat;
-  return round_up(numbers_of(t, share.tp, share.tp_rank), alignment) +
-         round_up(rows * scale, alignment);
+  const bool is_quantised_here = is_quantised(t, form) && t.kind != PlannedTensor::Kind::kCodes;
+  return kept_bytes(t, is_quantised_here ? kept_tensors(form, t.dtype) : t.kept, share.tp,
+                    share.tp_rank, alignment);
 }
 
-// Of adapters beside the tensor: what multiplies the share's columns, scales, what makes its rows.
+// Bytes of unmerged LoRA factors next to this shard: A, scales, B.
 std::int64_t beside_bytes(const PlannedTensor& t, const PartShare& share, Quantize form) {
   const bool stays_in_codes =
-      t.kind == PlannedTensor::Kind::kCodes || (is_kept_coded(t) && !is_quantised(t, form));
+      t.kind == PlannedTensor::Kind::kCodes || (t.is_kept_coded() && !is_quantised(t, form));
   if (!t.is_always_beside && !stays_in_codes) return 0;
   const auto rows = rows_of(t, share.tp, share.tp_rank),
              columns = columns_of(t, share.tp, share.tp_rank);
-  return t.beside_rank * (columns + 1 + rows) * t.element_bytes;
+  return t.beside_rank * (columns + 1 + rows) * t.element_bytes();
 }
 
-// As ops::gpu::linear_of_stored() decodes it.
+// As ops::gpu::linear_of_stored() decodes it; packed forms are widened whole.
 std::int64_t panel_bytes(const PlannedTensor& t, const PartShare& share) {
-  const auto row = columns_of(t, share.tp, share.tp_rank) * t.element_bytes;
+  if (t.is_packed) return numbers_of(t, share.tp, share.tp_rank) * t.element_bytes();
+  const auto row = columns_of(t, share.tp, share.tp_rank) * t.element_bytes();
   return ops::rows_per_panel(rows_of(t, share.tp, share.tp_rank), row) * row;
 }
 
@@ -108,11 +97,11 @@ PartPages pages_of(const PartTensors& part, const PartShare& share, const PartFo
   const bool has_blocks = form.offload == OffloadMode::kBlock && !part.lists.empty();
   for (const auto& t : part.tensors) {
     if (!is_of_share(t, part, share)) continue;
-    const auto in_numbers = numbers_of(t, share.tp, share.tp_rank) * t.element_bytes;
+    const auto in_numbers = numbers_of(t, share.tp, share.tp_rank) * t.element_bytes();
     pages.largest_tensor = std::max(pages.largest_tensor, in_numbers);
     if (is_quantised(t, form.quantize)) {
       pages.widened = std::max(pages.widened, in_numbers);
-    } else if (is_kept_coded(t)) {
+    } else if (t.is_kept_coded()) {
       pages.decoded = std::max(pages.decoded, in_numbers);
       pages.panel = std::max(pages.panel, panel_bytes(t, share));
     }

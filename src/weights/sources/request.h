@@ -1,0 +1,35 @@
+// What a model asks for: a tensor, the share of it that a rank holds, and the forms that suit it.
+#pragma once
+
+#include <c10/core/ScalarType.h>
+
+#include <string>
+#include <vector>
+
+#include "weights/matrix.h"
+#include "weights/paging/page_layout.h"
+
+namespace braid {
+
+// The part of a tensor that a rank holds: runs of rows, and runs of columns, each in order. No
+// columns means all of them; rows are always named.
+struct Shard {
+  std::vector<Share> rows, columns = {};
+};
+
+struct TensorRequest {
+  std::string layer, name;
+  std::vector<std::int64_t> shape;  // of the whole tensor
+  at::ScalarType dtype;
+  enum class Kind { kNumbers, kMatrix, kTable } kind;  // kTable: stays where it is stored
+  PageUse use = PageUse::kRepeated;
+  Shard shard = {};
+  // The form for stored numbers of a matrix, and for its stored 8-bit codes.
+  Quantize numbers = Quantize::kNone, codes = Quantize::kNone;
+  Coded coded = Coded::kWidened;
+
+  std::string path() const { return layer.empty() ? name : layer + "." + name; }
+  bool is_matrix() const { return kind == Kind::kMatrix; }
+};
+
+}  // namespace braid
