@@ -25,8 +25,7 @@ class Places {
     const auto source = source_of_part(*family, part, nullptr, {.mode = AdapterMode::kBeside});
     weights_ = source.beside;
     for (const auto& a : asked_)
-      if (a.is_matrix())
-        kept_.push_back(weights_->add(a));
+      if (a.is_matrix()) kept_.push_back(weights_->add(a));
     for (const auto* const name : {"a", "b"}) write(name);
   }
 

@@ -1,5 +1,5 @@
-// Forms in which a matrix is stored as several tensors, such as packed codes, scales and zero points
-// of groups, smoothing and low-rank factors: one line each in packed_forms.cc.
+// Forms in which a matrix is stored as several tensors, such as packed codes, scales and zero
+// points of groups, smoothing and low-rank factors: one line each in packed_forms.cc.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -25,7 +25,8 @@ struct Cell {
 // and the factors [R C] and [N R] of a low-rank product always lie alike.
 Cell cell_of(MatrixTensor which, std::int64_t columns = 1);
 
-// Whether tokens are multiplied with it: it has the model's dtype, and exactly the columns asked for.
+// Whether tokens are multiplied with it: it has the model's dtype, and exactly the columns asked
+// for.
 bool multiplies_tokens(MatrixTensor which);
 
 struct PackedTensor {
@@ -41,7 +42,7 @@ struct PackedForm {
   // groups that `matrix` holds, on its device.
   at::Tensor (*decode)(const Matrix& matrix);
 
-  std::int64_t group() const;  // the columns that are never divided
+  std::int64_t group() const;                          // the columns that are never divided
   const PackedTensor* find(MatrixTensor which) const;  // nullptr if it has none
 };
 

@@ -1,6 +1,5 @@
 #include "weights/weights.h"
 
-
 namespace braid {
 
 // State shared by the scopes of one load.

@@ -160,18 +160,18 @@ TEST_F(BlocksOnGpu, AreCountedByPlans) {
 // FLUX.1's linear1, in Q4_K.
 TEST(PlannedBlocks, AreWidenedByPanelsOnAGpu) {
   constexpr std::int64_t kRows = 21504, kInputs = 3072;
-  const PartTensors part{.tensors = {{.layer = "linear1",
-                                      .rows = kRows,
-                                      .columns = kInputs,
-                                      .dtype = at::kBFloat16,
-                                      .kind = PlannedTensor::Kind::kDense,
-                                      .kept = {{.dtype = at::kByte,
-                                                .cell = {.columns = 256, .elements = 144}}},
-                                      .shared = PlannedTensor::Shared::kNot,
-                                      .block = -1,
-                                      .leaf = 0,
-                                      .use = PageUse::kRepeated}},
-                         .lists = {}};
+  const PartTensors part{
+      .tensors = {{.layer = "linear1",
+                   .rows = kRows,
+                   .columns = kInputs,
+                   .dtype = at::kBFloat16,
+                   .kind = PlannedTensor::Kind::kDense,
+                   .kept = {{.dtype = at::kByte, .cell = {.columns = 256, .elements = 144}}},
+                   .shared = PlannedTensor::Shared::kNot,
+                   .block = -1,
+                   .leaf = 0,
+                   .use = PageUse::kRepeated}},
+      .lists = {}};
   const auto pages = pages_of(part, {}, {});
   EXPECT_EQ(pages.outside, kRows * kInputs / 256 * 144);
   EXPECT_EQ(pages.decoded, kRows * kInputs * 2);

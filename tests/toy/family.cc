@@ -53,6 +53,7 @@ std::vector<Part> parts_of(const Configs& c) {
            .lists = {"blocks"},
            .names = [](const Checkpoint&) { return toy_names(); },
            .sharding = [=](const Sharing& s) { return toy_sharding(c.toy, s.ranks, s.modulation); },
+           .adapters = denoiser_adapter_names({toy_names()}),
            .make = [=](const Weights& w) { (void)Toy(c.toy, w); }},
           autoencoder_part(c.vae)};
 }

@@ -101,7 +101,8 @@ std::string note_of(const ShardJob& job, const fs::path& shard,
          digest(MappedFile(shard).bytes()) + "\n";
 }
 
-bool is_there(const ShardJob& job, const fs::path& shard, const std::vector<SurveyedTensor>& asked) {
+bool is_there(const ShardJob& job, const fs::path& shard,
+              const std::vector<SurveyedTensor>& asked) {
   const auto note = shard.string() + kNote;
   return fs::exists(shard) && fs::exists(note) && read_file(note) == note_of(job, shard, asked);
 }
@@ -124,7 +125,8 @@ void warn_of_numbers(const ShardJob& job, const std::map<std::string, Tensor>& t
                    " numbers that are not finite"));
 }
 
-void write_shard(const ShardJob& job, const fs::path& path, const std::vector<SurveyedTensor>& asked) {
+void write_shard(const ShardJob& job, const fs::path& path,
+                 const std::vector<SurveyedTensor>& asked) {
   const auto tensors = tensors_of(job, asked);
   if (job.warn) warn_of_numbers(job, tensors);
   write_file(path, write_safetensors(tensors));

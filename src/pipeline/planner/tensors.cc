@@ -39,7 +39,8 @@ PlannedTensor::Shared shared_by(const Sharding* sharding, const SurveyedTensor& 
   return asked.shape.size() < 2 ? PlannedTensor::Shared::kNot : PlannedTensor::Shared::kColumns;
 }
 
-PlannedTensor::Kind kind_of(const SurveyedTensor& asked, const std::vector<std::string>& keep_dense) {
+PlannedTensor::Kind kind_of(const SurveyedTensor& asked,
+                            const std::vector<std::string>& keep_dense) {
   if (asked.plan.take == TensorPlan::Take::kCodes) return PlannedTensor::Kind::kCodes;
   const bool is_dense = asked.is_matrix() && !matches_any(keep_dense, asked.layer);
   return is_dense ? PlannedTensor::Kind::kDense : PlannedTensor::Kind::kNumbers;

@@ -14,8 +14,8 @@ namespace braid {
 
 struct PlannedTensor {
   std::string layer;
-  std::int64_t rows, columns;  // on one device; a vector has one column
-  at::ScalarType dtype;        // of its numbers
+  std::int64_t rows, columns;                         // on one device; a vector has one column
+  at::ScalarType dtype;                               // of its numbers
   enum class Kind { kNumbers, kDense, kCodes } kind;  // dense: a quantisable matrix
   // What it is kept as where it is not quantised: numbers, or tensors of its file.
   std::vector<KeptTensor> kept;

@@ -81,8 +81,8 @@ BesideWeights::Made BesideWeights::made_for(const Place& place,
   std::vector<Beside> products;
   for (std::size_t i = 0; i < by_adapter.size(); ++i)
     for (const auto& change : by_adapter[i].changes) {
-      require(change.is_product(), adapters.adapters()[i].file->source(),
-              " changes the weight of ", place.request.layer,
+      require(change.is_product(), adapters.adapters()[i].file->source(), " changes the weight of ",
+              place.request.layer,
               " by more than a product of low rank: it can only be fused into numbers");
       if (!place.beside.expired()) products.push_back(product_of(change, place));
     }

@@ -72,7 +72,7 @@ void decode_blocks(ElementType type, const std::uint8_t* blocks, std::int64_t co
 }
 
 RowRange scales_of(const RowRange& range) {
-  const auto* const scales = range.stored->scales.get();
+  const auto& scales = range.stored->scales;
   if (scales->arrangement == Arrangement::kSquares) {
     const auto first = range.rows.begin / kSquareSide;
     const auto end = range.rows.begin + range.rows.count + kSquareSide - 1;

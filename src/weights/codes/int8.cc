@@ -23,8 +23,7 @@ Tensor scales_of(const Tensor& rows_NC) {
 
 // The numbers of a coding, with the matrix's own low-rank product and smoothing.
 Tensor with_low_rank(const Matrix& matrix, at::ScalarType dtype) {
-  const auto& [smoothing, down, up] =
-      std::tie(matrix.smoothing_1C, matrix.down_RC, matrix.up_NR);
+  const auto& [smoothing, down, up] = std::tie(matrix.smoothing_1C, matrix.down_RC, matrix.up_NR);
   if (!smoothing.defined() && !up.defined()) return decoded(matrix, dtype);
   auto numbers = decoded(matrix, at::kFloat);
   if (up.defined()) numbers = numbers.addmm(up.to(at::kFloat), down.to(at::kFloat));

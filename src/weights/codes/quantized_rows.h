@@ -13,9 +13,9 @@ std::int64_t numbers_quantized_at_once(at::Device device);
 class QuantizedRows {
  public:
   struct Shape {
-    std::int64_t rows, columns;          // of the whole rows
-    std::vector<Share> kept = {};        // columns of these; none: all
-    at::ScalarType dtype = at::kFloat;   // that the numbers are first rounded to
+    std::int64_t rows, columns;         // of the whole rows
+    std::vector<Share> kept = {};       // columns of these; none: all
+    at::ScalarType dtype = at::kFloat;  // that the numbers are first rounded to
   };
   QuantizedRows(const Shape& shape, Quantize form, at::Device device);
 

@@ -83,8 +83,7 @@ std::pair<const CodedEnding*, const std::string*> telling_ending(const StoredByN
 // A weight of bytes or floats of 8 bits; Braid's own int8 has a tensor of scales named like it.
 const std::string* coded_weight_in(const StoredByName& tensors) {
   for (const auto& [name, stored] : tensors) {
-    const bool is_weight =
-        name.ends_with("weight") && is_code(stored.entry.type) && !stored.packed;
+    const bool is_weight = name.ends_with("weight") && is_code(stored.entry.type) && !stored.packed;
     if (is_weight && !tensors.contains(name + "_scale")) return &name;
   }
   return nullptr;

@@ -5,7 +5,7 @@
 namespace braid {
 namespace {
 
-std::string where_of(const StoredTensor& stored) {
+std::string named(const StoredTensor& stored) {
   return text_of(stored.file->path().string(), ": tensor '", stored.entry.name, "'");
 }
 
@@ -19,17 +19,17 @@ void check_fits(const StoredTensor& stored, const PackedTensor& tensor, const Ex
                 std::int64_t rank) {
   const auto cell = cell_of(tensor.which, tensor.columns);
   const bool is_smoothing = tensor.which == MatrixTensor::kSmoothing;
-  const std::vector<std::int64_t> want = {cell.rows > 0    ? matrix.rows
+  const std::vector<std::int64_t> want = {cell.rows > 0  ? matrix.rows
                                           : is_smoothing ? 1
                                                          : rank,
                                           cell.columns > 0 ? matrix.columns / cell.columns : rank};
-  require(stored.entry.shape == want, where_of(stored), " should have the shape ",
+  require(stored.entry.shape == want, named(stored), " should have the shape ",
           at::IntArrayRef(want), ", it has ", at::IntArrayRef(stored.entry.shape));
   const bool may_be_bytes =
       tensor.which == MatrixTensor::kValues || tensor.which == MatrixTensor::kZeros;
   require(at::isFloatingType(stored.dtype()) ||
               (may_be_bytes && stored.entry.type == ElementType::kUint8),
-          where_of(stored), " should hold ", may_be_bytes ? "bytes" : "floating-point numbers",
+          named(stored), " should hold ", may_be_bytes ? "bytes" : "floating-point numbers",
           ", its dtype is ", element_type_name(stored.entry.type));
 }
 
@@ -42,10 +42,10 @@ StoredTensor as_matrix(StoredTensor stored) {
 
 StoredTensor packed_matrix(const PackedForm& form, std::vector<StoredTensor> tensors) {
   const auto& values = tensors.front();
-  require(values.entry.shape.size() == 2, where_of(values), " should be a matrix");
+  require(values.entry.shape.size() == 2, named(values), " should be a matrix");
   const Extents matrix{.rows = values.entry.shape[0],
                        .columns = values.entry.shape[1] * form.tensors.front().columns};
-  require(matrix.columns % form.group() == 0, where_of(values), " should have whole groups of ",
+  require(matrix.columns % form.group() == 0, named(values), " should have whole groups of ",
           form.group(), " columns, it has ", matrix.columns);
   std::int64_t rank = 0;
   for (std::size_t i = 0; i < tensors.size(); ++i)
@@ -69,8 +69,8 @@ std::vector<StoredTensor> taken_of(const PackedForm& form, const std::string& ba
   std::vector<StoredTensor> all;
   for (const auto& tensor : form.tensors) {
     auto node = tensors.extract(base + tensor.name);
-    require(!node.empty(), all.empty() ? base : where_of(all.front()), " is of ", form.name,
-            ", but '", base, tensor.name, "' is missing");
+    require(!node.empty(), all.empty() ? base : named(all.front()), " is of ", form.name, ", but '",
+            base, tensor.name, "' is missing");
     all.push_back(as_matrix(node.mapped()));
     if (all.size() > 1) removed.insert(std::move(node));
   }

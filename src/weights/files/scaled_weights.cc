@@ -167,7 +167,8 @@ StoredByName join_scales(StoredByName& tensors) {
   for (const auto& [name, stored] : tensors) {
     const auto type = stored.entry.type;
     const bool is_byte = type == ElementType::kUint8 || type == ElementType::kInt8;
-    if (name.ends_with(kWeight) && (is_float8(type) || is_byte) && !stored.packed) coded.push_back(name);
+    if (name.ends_with(kWeight) && (is_float8(type) || is_byte) && !stored.packed)
+      coded.push_back(name);
   }
   auto removed = coded.empty() ? StoredByName() : tensors;
   ComfyMarks marks;

@@ -14,23 +14,25 @@ std::string list_of(const std::vector<std::string>& names) {
   return list;
 }
 
-void check_floating(const std::vector<std::shared_ptr<const StoredTensor>>& parts, const std::string& source) {
+void check_floating(const std::vector<std::shared_ptr<const StoredTensor>>& parts,
+                    const std::string& source) {
   for (const auto& part : parts)
     require(at::isFloatingType(part->dtype()), source, ": tensor '", part->entry.name,
             "' should hold floating-point numbers, its dtype is ",
             element_type_name(part->entry.type));
 }
 
-bool is_code(const StoredTensor& stored) {
+bool holds_codes(const StoredTensor& stored) {
   return stored.entry.type == ElementType::kInt8 && !stored.is_coded();
 }
 
 bool are_codes(const std::vector<std::shared_ptr<const StoredTensor>>& parts) {
-  return std::all_of(parts.begin(), parts.end(), [](const auto& part) { return is_code(*part); });
+  return std::all_of(parts.begin(), parts.end(),
+                     [](const auto& part) { return holds_codes(*part); });
 }
 
-void check_shape(const std::vector<std::shared_ptr<const StoredTensor>>& parts, at::IntArrayRef shape,
-                 const std::string& source) {
+void check_shape(const std::vector<std::shared_ptr<const StoredTensor>>& parts,
+                 at::IntArrayRef shape, const std::string& source) {
   std::int64_t rows = 0;
   std::vector<std::string> names;
   for (const auto& part : parts) {

@@ -67,8 +67,7 @@ LoadedMatrix changed(const TensorPlan& plan, const Target& target) {
   const auto shard = shard_read(plan), cut = shard_cut(plan);
   auto [base, read] = numbers_read(plan, shard, at::kFloat, target);
   if (plan.stored_columns > 0) base = with_columns(base, plan.shape[1]);
-  apply(plan.changes.changes, shard,
-        base.dim() > 2 ? base.view({base.size(0), -1}) : base);
+  apply(plan.changes.changes, shard, base.dim() > 2 ? base.view({base.size(0), -1}) : base);
   const auto numbers = taken(base, 0, cut.rows);
   if (plan.form == Quantize::kNone)
     return {.matrix = {.values_NC = taken(numbers, 1, cut.columns).to(plan.dtype)}, .read = read};
@@ -120,8 +119,7 @@ LoadedMatrix made_as_stored(const TensorPlan& plan) {
 }  // namespace
 
 LoadedMatrix make(const TensorPlan& plan, const Target& target) {
-  auto made =
-      plan.take == Take::kNumbers ? made_of_numbers(plan, target) : made_as_stored(plan);
+  auto made = plan.take == Take::kNumbers ? made_of_numbers(plan, target) : made_as_stored(plan);
   auto& matrix = made.matrix;
   matrix.form = plan.form;
   matrix.coding = coding_of(plan);

@@ -18,7 +18,8 @@ std::vector<Share> elements_for(const KeptTensor& tensor, const std::vector<Shar
   const auto [rows, columns, elements] = tensor.cell;
   std::vector<Share> runs;
   for (const auto& run : multiplies_tokens(tensor.which) ? exact : groups)
-    runs.push_back({.begin = run.begin / columns * elements, .count = run.count / columns * elements});
+    runs.push_back(
+        {.begin = run.begin / columns * elements, .count = run.count / columns * elements});
   return runs;
 }
 
@@ -50,21 +51,20 @@ std::vector<StoredPart> stored_parts(const TensorPlan& plan) {
   const auto ranges = ranges_of(plan.stored(), rows);
   const auto kept = kept_tensors(plan);
   if (plan.take == Take::kCodes)
-    return {{.ranges = ranges, .columns = columns, .dtype = kept[0].dtype},
-            {.which = kept[1].which,
-             .ranges = ranges_of(plan.scales, rows),
-             .dtype = kept[1].dtype}};
+    return {
+        {.ranges = ranges, .columns = columns, .dtype = kept[0].dtype},
+        {.which = kept[1].which, .ranges = ranges_of(plan.scales, rows), .dtype = kept[1].dtype}};
   const bool is_packed = ranges.front().stored->packed != nullptr;
   const auto groups = whole_groups(columns, group_of(kept)).columns;
   std::vector<StoredPart> parts;
   for (std::size_t i = 0; i < kept.size(); ++i) {
     const bool are_row_scales = !is_packed && kept[i].which == MatrixTensor::kScales;
-    parts.push_back({.which = kept[i].which,
-                     .take = are_row_scales ? StoredPart::Take::kRowScales
-                                            : StoredPart::Take::kElements,
-                     .ranges = is_packed ? packed_ranges(ranges, kept[i], i) : ranges,
-                     .columns = elements_for(kept[i], columns, groups),
-                     .dtype = kept[i].dtype});
+    parts.push_back(
+        {.which = kept[i].which,
+         .take = are_row_scales ? StoredPart::Take::kRowScales : StoredPart::Take::kElements,
+         .ranges = is_packed ? packed_ranges(ranges, kept[i], i) : ranges,
+         .columns = elements_for(kept[i], columns, groups),
+         .dtype = kept[i].dtype});
   }
   return parts;
 }

@@ -1,4 +1,5 @@
-// What a plan reads: of numbers, possibly more than its shard; of codes and stored forms, the parts.
+// What a plan reads: of numbers, possibly more than its shard; of codes and stored forms, the
+// parts.
 #pragma once
 
 #include "weights/sources/tensor_plan.h"

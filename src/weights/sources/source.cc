@@ -17,8 +17,7 @@ class SyntheticTensors : public TensorSource {
 
  private:
   const std::string name_ = "synthetic weights";
-  const std::shared_ptr<const SyntheticValues> values_ =
-      std::make_shared<const SyntheticValues>();
+  const std::shared_ptr<const SyntheticValues> values_ = std::make_shared<const SyntheticValues>();
 };
 
 class UnreadTensors : public TensorSource {

@@ -128,7 +128,7 @@ StoredRows StoredTensors::take(const std::string& path, at::IntArrayRef shape) {
     stored.push_back(stored_as(tensor, shape));
   }
   // codes are decoded if some of the tensors they are joined with are not codes
-  if (!std::all_of(stored.begin(), stored.end(), is_code))
+  if (!std::all_of(stored.begin(), stored.end(), holds_codes))
     for (std::size_t i = 0; i < stored.size(); ++i) join_scales(origin->tensors[i], stored[i]);
   StoredRows rows{.tensors = {}, .order = origin->order};
   for (auto& one : stored)
@@ -138,7 +138,7 @@ StoredRows StoredTensors::take(const std::string& path, at::IntArrayRef shape) {
 
 void StoredTensors::join_scales(const std::string& tensor, StoredTensor& stored) {
   const auto name = tensor + "_scale";
-  const auto* const scales = is_code(stored) ? checkpoint_.find(name) : nullptr;
+  const auto* const scales = holds_codes(stored) ? checkpoint_.find(name) : nullptr;
   if (!scales) return;
   used_.insert(name);
   stored.scales = std::make_shared<const StoredTensor>(*scales);

@@ -82,9 +82,8 @@ std::int64_t bytes_of(const StoredRows& from, const Shard& shard) {
     const auto& columns = range.stored->is_coded() ? std::vector<Share>() : shard.columns;
     const auto shape = with_extents(range.stored->entry.shape, range.rows.count, columns);
     const auto block = block_of(range.stored->entry.type);
-    bytes += range.stored->packed
-                 ? std::int64_t(bytes_of(range).size)
-                 : c10::multiply_integers(shape) * block.bytes / block.numbers;
+    bytes += range.stored->packed ? std::int64_t(bytes_of(range).size)
+                                  : c10::multiply_integers(shape) * block.bytes / block.numbers;
   }
   return bytes;
 }
@@ -150,15 +149,13 @@ std::vector<KeptExtents> extents_of(const std::vector<KeptTensor>& kept, std::in
                                     std::int64_t rows, const std::vector<Share>& columns) {
   const auto exact = columns.empty() ? inputs : total_count(columns);
   const auto group = group_of(kept);
-  const auto whole =
-      columns.empty() ? inputs : total_count(whole_groups(columns, group).columns);
+  const auto whole = columns.empty() ? inputs : total_count(whole_groups(columns, group).columns);
   std::vector<KeptExtents> extents;
   for (const auto& tensor : kept)
     extents.push_back({.rows = tensor.cell.rows > 0 ? rows : tensor.own_rows,
-                       .columns = tensor.cell.columns == 0 ? tensor.own_columns
-                                  : multiplies_tokens(tensor.which)
-                                      ? exact
-                                      : elements_of(tensor, whole)});
+                       .columns = tensor.cell.columns == 0          ? tensor.own_columns
+                                  : multiplies_tokens(tensor.which) ? exact
+                                                                    : elements_of(tensor, whole)});
   return extents;
 }
 
@@ -167,9 +164,9 @@ std::int64_t bytes_of(const std::vector<KeptTensor>& kept, std::int64_t inputs, 
   const auto extents = extents_of(kept, inputs, rows, columns);
   std::int64_t bytes = 0;
   for (std::size_t i = 0; i < kept.size(); ++i)
-    bytes += round_up(extents[i].rows * extents[i].columns *
-                          std::int64_t(c10::elementSize(kept[i].dtype)),
-                      alignment);
+    bytes += round_up(
+        extents[i].rows * extents[i].columns * std::int64_t(c10::elementSize(kept[i].dtype)),
+        alignment);
   return bytes;
 }
 

@@ -8,6 +8,7 @@
 #include "weights/adapters/change.h"
 #include "weights/paging/page_source.h"
 #include "weights/sources/request.h"
+#include "weights/sources/row_ranges.h"
 #include "weights/sources/synthetic.h"
 
 namespace braid {
@@ -26,9 +27,9 @@ struct TensorPlan {
   at::ScalarType dtype = at::kFloat;  // that its numbers are rounded to
   // Numbers, decoded if they are coded; 8-bit codes with separate scales; or what the file has.
   enum class Take { kNumbers, kCodes, kStored } take = Take::kNumbers;
-  StoredRows scales = {};           // of kCodes
-  Quantize form = Quantize::kNone;  // of the result: numbers are quantised to it
-  AdapterChanges changes = {};      // of numbers, before they are rounded
+  StoredRows scales = {};                     // of kCodes
+  Quantize form = Quantize::kNone;            // of the result: numbers are quantised to it
+  AdapterChanges changes = {};                // of numbers, before they are rounded
   std::shared_ptr<const Beside> beside = {};  // for a matrix
 
   bool is_drawn() const { return std::holds_alternative<DrawnRows>(from); }

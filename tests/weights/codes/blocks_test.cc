@@ -64,8 +64,8 @@ void expect_comfy_numbers(const std::string& file_name) {
     const double tolerance = layer == std::string("int8_turned") ? 1e-7 : 0;
     const auto& want = numbers.at(layer);
     EXPECT_TRUE(at::allclose(whole(*stored), want, 0, tolerance)) << layer;
-    const auto some = numbers_of({std::make_shared<const StoredTensor>(*stored),
-                                  {.begin = 1, .count = want.size(0) - 1}});
+    const auto some = numbers_of(
+        {std::make_shared<const StoredTensor>(*stored), {.begin = 1, .count = want.size(0) - 1}});
     EXPECT_TRUE(at::equal(some, whole(*stored).slice(0, 1))) << layer;
   }
   EXPECT_EQ(file.tensors().size(), 6u) << "four with their scales, and codes with a scale a row";
