@@ -11,7 +11,7 @@
 #include "pipeline/engine.h"
 #include "temporary_folder.h"
 #include "weights/files/safetensors_writer.h"
-#include "weights/sources/pieces.h"
+#include "weights/sources/row_ranges.h"
 
 namespace braid::coded_files_test {
 
@@ -25,10 +25,8 @@ const fs::path kModel = kParity / "basic/model";
 void write_numbers(const fs::path& from, const fs::path& to) {
   const auto file = Checkpoint::open_file(from);
   std::map<std::string, Tensor> numbers;
-  for (const auto& [name, stored] : file.tensors()) {
-    const auto& shape = stored.entry.shape;
+  for (const auto& [name, stored] : file.tensors())
     numbers[name] = numbers_of(all_rows(std::make_shared<const StoredTensor>(stored)));
-  }
   write_file(to, write_safetensors(numbers));
 }
 

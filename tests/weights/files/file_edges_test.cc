@@ -204,7 +204,7 @@ TEST(ScalesInTiles, AreFoundFromEveryRow) {
   stored.arrangement = Arrangement::kTiles;
   for (const auto& [begin, count] :
        {std::pair(0, 300), {0, 128}, {127, 2}, {128, 128}, {130, 150}, {256, 44}, {299, 1}}) {
-    const auto got = decoded({&stored, {begin, count}});
+    const auto got = decoded({std::make_shared<const StoredTensor>(stored), {begin, count}});
     ASSERT_EQ(got.sizes(), (at::IntArrayRef{count, kColumns}));
     for (std::int64_t r = 0; r < count; ++r)
       for (std::int64_t c = 0; c < kColumns; ++c)
@@ -229,7 +229,8 @@ TEST(VectorsInBlocks, AreDecodedAndDivided) {
   const auto codes = at::arange(-16, 16, at::kFloat);
   const auto want = at::cat({codes * 0.5, codes * 2});
   for (const auto& [begin, count] : {std::pair(0, 64), {0, 20}, {20, 30}, {63, 1}})
-    EXPECT_TRUE(at::equal(decoded({&stored, {begin, count}}), want.narrow(0, begin, count)))
+    EXPECT_TRUE(at::equal(decoded({std::make_shared<const StoredTensor>(stored), {begin, count}}),
+                          want.narrow(0, begin, count)))
         << begin << "+" << count;
 }
 
