@@ -5,14 +5,14 @@
 
 #include <algorithm>
 
-#include "ops/cpu/coded.h"
 #include "ops/cpu/int8.h"
 #include "ops/cpu/linear.h"
+#include "ops/cpu/packed.h"
 #include "ops/gpu/gpu.h"
 #include "ops/ops.h"
 #include "ops/record.h"
 #include "ops/reference.h"
-#include "weights/codes/coded.h"
+#include "weights/codes/packed.h"
 
 namespace braid::ops {
 namespace {
@@ -46,7 +46,7 @@ Tensor widened(const Matrix& weight_NC, const Tensor& x, Scratch& scratch) {
     return out;
   }
   const bool on_gpu =
-      gpu::is_taken(x) && (!weight_NC.coding || weight_NC.form == Quantize::kFloat8);
+      gpu::supports(x) && (!weight_NC.coding || weight_NC.form == Quantize::kFloat8);
   if (!on_gpu && !has_loops_for(x)) return dequantize(weight_NC, dtype);
   const auto out =
       scratch.take({weight_NC.values_NC.size(0), weight_NC.inputs()}, dtype, x.device());
@@ -105,7 +105,7 @@ Tensor with_rows(const Tensor& x, const Tensor& y_MN) {
 Tensor linear_dynamic(const Tensor& x, const Matrix& weight_NC,
                       const std::optional<Tensor>& bias_N) {
   const auto x_MC = x.reshape({-1, x.size(-1)});
-  const bool on_gpu = gpu::is_taken(x_MC) && gpu::keeps_rows(x_MC);
+  const bool on_gpu = gpu::supports(x_MC) && gpu::keeps_rows(x_MC);
   const auto tokens =
       on_gpu ? gpu::quantize_rows(x_MC, Quantize::kInt8) : quantize_rows(x_MC, Quantize::kInt8);
   const auto y = multiply_codes(tokens, weight_NC, bias_N);
@@ -127,10 +127,10 @@ Tensor plus_own(const Tensor& y, const Tensor& smoothed, const Matrix& weight_NC
   return plus_product(y, at::linear(smoothed, weight_NC.down_RC), weight_NC.up_NR);
 }
 
-Tensor plus_beside(const Tensor& y, const Tensor& x, const Matrix& weight_NC) {
-  if (!weight_NC.has_beside()) return y;
-  const auto& beside = *weight_NC.beside;
-  return plus_product(y, at::linear(x, beside.down_RC).mul_(beside.scales_R), beside.up_NR);
+Tensor plus_low_rank(const Tensor& y, const Tensor& x, const Matrix& weight_NC) {
+  if (!weight_NC.has_low_rank()) return y;
+  const auto& low_rank = *weight_NC.low_rank;
+  return plus_product(y, at::linear(x, low_rank.down_RC).mul_(low_rank.scales_R), low_rank.up_NR);
 }
 
 Tensor smoothed(const Tensor& x, const Matrix& weight_NC) {
@@ -143,10 +143,10 @@ Tensor dense_on_gpu(const Tensor& x) { return x.is_cuda() ? x.contiguous() : x; 
 
 Tensor weight_product(const Tensor& x, const Matrix& weight_NC, const std::optional<Tensor>& bias_N,
                       Scratch& scratch) {
-  if (cpu::multiplies(x, weight_NC)) return cpu::linear(x, weight_NC, bias_N);
+  if (cpu::supports_product(x, weight_NC)) return cpu::linear(x, weight_NC, bias_N);
   switch (weight_NC.form) {
     case Quantize::kNone:
-      if (gpu::decodes(x, weight_NC))
+      if (gpu::supports_decoding(x, weight_NC))
         return with_rows(
             x, gpu::linear_of_stored(x.reshape({-1, x.size(-1)}), weight_NC, bias_N, scratch));
       if (weight_NC.coding) break;
@@ -179,7 +179,8 @@ Tensor reference_product(const Tensor& x, const Matrix& weight_NC,
 Tensor reference::linear(const Tensor& x, const Matrix& weight_NC,
                          const std::optional<Tensor>& bias_N) {
   const auto t = smoothed(x, weight_NC);
-  return plus_beside(plus_own(reference_product(t, weight_NC, bias_N), t, weight_NC), x, weight_NC);
+  return plus_low_rank(plus_own(reference_product(t, weight_NC, bias_N), t, weight_NC), x,
+                       weight_NC);
 }
 
 Tensor linear(const Tensor& x, const Matrix& weight_NC, const std::optional<Tensor>& bias_N,
@@ -187,13 +188,13 @@ Tensor linear(const Tensor& x, const Matrix& weight_NC, const std::optional<Tens
   const auto record = recorded("braid::linear", x, weight_NC);
   const auto t = smoothed(x, weight_NC);
   const auto y = weight_product(t, weight_NC, bias_N, scratch);
-  return plus_beside(plus_own(y, t, weight_NC), x, weight_NC);
+  return plus_low_rank(plus_own(y, t, weight_NC), x, weight_NC);
 }
 
 Tensor linear_gelu(const Tensor& x, const Matrix& weight_NC, const std::optional<Tensor>& bias_N,
                    Scratch& scratch) {
   const auto record = recorded("braid::linear_gelu", x, weight_NC);
-  const bool is_one_loop = cpu::multiplies(x, weight_NC) && !weight_NC.has_beside() &&
+  const bool is_one_loop = cpu::supports_product(x, weight_NC) && !weight_NC.has_low_rank() &&
                            weight_NC.form != Quantize::kInt8Dynamic;
   if (is_one_loop) return cpu::linear(x, weight_NC, bias_N, cpu::Finish::kGelu);
   if (gpu::multiplies_with_gelu(x, weight_NC, bias_N))

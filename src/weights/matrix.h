@@ -18,10 +18,10 @@ using at::Tensor;
 
 // What happens to matrices stored in blocks, float8 or packed forms: widened to numbers of the
 // load's dtype, or kept as stored, at the file's size.
-enum class Coded { kWidened, kKept };
+enum class PackedWeights { kWidened, kKept };
 
 // How the rows of a matrix that is kept as stored lie in memory.
-struct Coding {
+struct QuantFormat {
   ElementType type;
   std::int64_t inputs;  // C; 0: the number of bytes in a row
   // The runs of a row's decoded numbers that make up C; none: all.
@@ -31,7 +31,7 @@ struct Coding {
 
 // A low-rank product added to the weight's, (x A^T * s) B^T, for adapters that are not fused. Empty
 // until there is one; always on the device.
-struct Beside {
+struct LowRank {
   Tensor down_RC = {}, scales_R = {}, up_NR = {};
 };
 
@@ -47,24 +47,24 @@ struct Matrix {
   // factors, the last two in the model's dtype.
   Tensor zeros_NG = {}, smoothing_1C = {}, down_RC = {}, up_NR = {};
   // If set, values are bytes of this coding, in form kNone or kFloat8; scales float32 or undefined.
-  std::shared_ptr<const Coding> coding = {};
-  std::shared_ptr<const Beside> beside = {};
+  std::shared_ptr<const QuantFormat> coding = {};
+  std::shared_ptr<const LowRank> low_rank = {};
 
   std::int64_t inputs() const {
     return coding && coding->inputs > 0 ? coding->inputs : values_NC.size(1);
   }
-  bool has_beside() const { return beside && beside->up_NR.defined(); }
+  bool has_low_rank() const { return low_rank && low_rank->up_NR.defined(); }
   bool is_packed() const { return coding && coding->packed; }
 };
 
-// Calls `visit` with each tensor except those of `beside`, in MatrixTensor's order. The binding
+// Calls `visit` with each tensor except those of `low_rank`, in MatrixTensor's order. The binding
 // below names all members: a new member does not compile until it is visited too.
 template <class M, class Visit>
 void for_each_tensor(M& matrix, Visit visit) {
   auto& [form, values, scales, zeros, smoothing, down, up, coding, beside] = matrix;
   (void)form;
   (void)coding;
-  (void)beside;
+  (void)low_rank;
   for (auto* const tensor : {&values, &scales, &zeros, &smoothing, &down, &up})
     if (tensor->defined()) visit(*tensor);
 }

@@ -161,7 +161,7 @@ std::optional<TensorPlan> Weights::find(std::string_view name, at::IntArrayRef s
                         .shard = load_->shard_of(scope_, shape),
                         .numbers = stays_dense ? Quantize::kNone : options.quantize,
                         .codes = options.quantize,
-                        .coded = options.coded});
+                        .packed = options.packed});
 }
 
 Tensor Weights::tensor(std::string_view name, at::IntArrayRef shape) const {
@@ -173,7 +173,7 @@ Matrix Weights::matrix(std::string_view name, at::IntArrayRef shape) const {
   const auto plan = find(name, shape, TensorRequest::Kind::kMatrix);
   if (!plan) return {};
   auto matrix = delivered(*plan);
-  matrix.beside = plan->beside;
+  matrix.low_rank = plan->low_rank;
   return matrix;
 }
 

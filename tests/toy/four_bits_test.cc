@@ -144,9 +144,8 @@ TEST_F(FourBits, AreTheNumbersOfTheirDefinition) {
 }
 
 TEST_F(FourBits, AreProvenUnderEveryLayout) {
-  for (const Layout& layout :
-       {Layout{.tp = 2}, Layout{.ring = 2}, Layout{.ulysses = 2}, Layout{.layer_split = 2},
-        Layout{.tp = 2, .ulysses = 2}, Layout{.cfg = 2}}) {
+  for (const Layout& layout : {Layout{.tp = 2}, Layout{.ring = 2}, Layout{.ulysses = 2},
+                               Layout{.pp = 2}, Layout{.tp = 2, .ulysses = 2}, Layout{.cfg = 2}}) {
     auto o = options(packed_);
     o.layout = layout;
     const auto verdict = verify({.pipeline = o});
@@ -198,7 +197,7 @@ std::vector<std::int64_t> bytes_loaded(const PipelineOptions& options, int ranks
   part.make(Weights(tensors_of_part(part, files), {}).surveyed(asked));
   run_ranks({.size = ranks}, [&](const Group& group) {
     const Weights w(tensors_of_part(part, files),
-                    {.dtype = at::kFloat, .tensor_parallel = group, .coded = Coded::kKept},
+                    {.dtype = at::kFloat, .tensor_parallel = group, .packed = PackedWeights::kKept},
                     part.sharding({.ranks = ranks, .modulation = SharedModulation::kYes}));
     auto& sum = bytes[std::size_t(group.rank())];
     for (const auto& a : asked) {
@@ -231,14 +230,14 @@ TEST_F(FourBits, AreCutToTheirRanksRowsAndColumns) {
   const auto checkpoint = Checkpoint::open_file(file(packed_));
   const auto want = models().of_numbers.at("blocks.1.proj.weight");
   const auto rows = want.size(0), columns = want.size(1);
-  for (const auto coded : {Coded::kKept, Coded::kWidened})
+  for (const auto coded : {PackedWeights::kKept, PackedWeights::kWidened})
     for (const auto& sharding :
          {column_parallel(), column_parallel({16, 32}), row_parallel(), row_parallel({16, 32})})
       run_ranks({.size = 2}, [&](const Group& ranks) {
-        const Weights w(checkpoint, {}, {.tensor_parallel = ranks, .coded = coded},
+        const Weights w(checkpoint, {}, {.tensor_parallel = ranks, .packed = coded},
                         {{"blocks.1.proj", sharding}});
         const auto matrix = (w / "blocks.1.proj").matrix("weight", {rows, columns});
-        EXPECT_EQ(matrix.is_packed(), coded == Coded::kKept);
+        EXPECT_EQ(matrix.is_packed(), packed == PackedWeights::kKept);
         const std::int64_t dim = sharding.split == Split::kColumns ? 0 : 1;
         std::vector<Tensor> mine;
         for (const auto& run : shares_of(sharding, want.size(dim), ranks.rank(), 2, "proj"))
@@ -256,7 +255,7 @@ TEST_F(FourBits, AreDecodedWhereTheyAreJoined) {
   for (const auto& [name, tensor] : k) tensors["k." + name] = tensor;
   write_file(folder_ / "m.safetensors", write_safetensors(tensors));
   const Weights w(Checkpoint::open_file(folder_ / "m.safetensors"),
-                  {.spellings = {{"qk", {"q", "k"}}}}, {.coded = Coded::kKept});
+                  {.spellings = {{"qk", {"q", "k"}}}}, {.packed = PackedWeights::kKept});
   const auto got = (w / "qk").matrix("weight", {12, 32});
   w.finish();
   EXPECT_FALSE(got.is_packed());
@@ -279,7 +278,7 @@ TEST_F(FourBits, AreAdaptedByLoras) {
   };
   const auto want = with(numbers_, AdapterMode::kFused);
   EXPECT_GT(error(want, velocity(options(numbers_))), 0.05);
-  for (const auto mode : {AdapterMode::kAuto, AdapterMode::kFused, AdapterMode::kBeside})
+  for (const auto mode : {AdapterMode::kAuto, AdapterMode::kFused, AdapterMode::kUnmerged})
     EXPECT_LT(error(with(packed_, mode), want), kRounding) << int(mode);
   auto tp = options(packed_);
   tp.adapters = {{.file = path, .scale = 0.7}};

@@ -49,9 +49,9 @@ PlannedTensor::Kind kind_of(const SurveyedTensor& asked,
 // A weight that an adapter is fused into is kept as numbers; our codes refuse it.
 void add_changes(const AdapterChanges& changes, const SurveyOptions& options, PlannedTensor& t) {
   if (changes.is_empty()) return;
-  t.is_always_beside = options.adapters == AdapterMode::kBeside;
+  t.is_always_unmerged = options.adapters == AdapterMode::kUnmerged;
   if (options.adapters != AdapterMode::kFused && changes.are_products()) {
-    t.beside_rank = changes.rank();
+    t.low_rank_rank = changes.rank();
     return;
   }
   if (t.kind == PlannedTensor::Kind::kCodes) return;
@@ -116,7 +116,7 @@ PartTensors planned(const std::vector<SurveyedTensor>& asked, const Part& descri
 std::vector<SurveyedTensor> asked_by(const Part& part, const SurveyOptions& o,
                                      const ModelFiles* files) {
   std::vector<SurveyedTensor> asked;
-  const LoadOptions load{.dtype = o.dtype, .coded = o.coded};
+  const LoadOptions load{.dtype = o.dtype, .packed = o.packed};
   if (!files) {
     part.make(Weights::synthetic(load).surveyed(asked));
     return asked;

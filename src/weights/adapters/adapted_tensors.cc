@@ -8,11 +8,11 @@ namespace {
 class AdaptedTensors : public TensorSource {
  public:
   AdaptedTensors(std::shared_ptr<TensorSource> source, std::vector<AppliedAdapter> adapters,
-                 AdapterMode mode, std::shared_ptr<BesideWeights> beside)
+                 AdapterMode mode, std::shared_ptr<UnmergedAdapters> unmerged)
       : source_(std::move(source)),
         mode_(mode),
-        beside_(std::move(beside)),
-        adapters_(beside_->part(), std::move(adapters)),
+        unmerged_(std::move(unmerged)),
+        adapters_(unmerged_->part(), std::move(adapters)),
         used_(adapters_.adapters().size()) {}
 
   const std::string& name() const override { return source_->name(); }
@@ -20,8 +20,8 @@ class AdaptedTensors : public TensorSource {
   std::int64_t skip(const std::string& scope) override { return source_->skip(scope); }
   std::int64_t finish() override {
     const auto bytes = source_->finish();
-    beside_->apply(adapters_.adapters());
-    report_unused(beside_->part(), adapters_.adapters(), used_);
+    unmerged_->apply(adapters_.adapters());
+    report_unused(unmerged_->part(), adapters_.adapters(), used_);
     return bytes;
   }
 
@@ -32,17 +32,17 @@ class AdaptedTensors : public TensorSource {
 
   const std::shared_ptr<TensorSource> source_;
   const AdapterMode mode_;
-  const std::shared_ptr<BesideWeights> beside_;
+  const std::shared_ptr<UnmergedAdapters> unmerged_;
   const PartAdapters adapters_;
   UsedTensors used_;
 };
 
 // A weight with products beside it stays unchanged itself.
 std::optional<TensorPlan> AdaptedTensors::find_unchanged(const TensorRequest& request) {
-  const bool stands_beside = mode_ == AdapterMode::kBeside;
-  if (!request.is_matrix() && stands_beside) beside_->watch(request);
+  const bool stands_beside = mode_ == AdapterMode::kUnmerged;
+  if (!request.is_matrix() && stands_beside) unmerged_->watch(request);
   auto plan = source_->find(request);
-  if (plan && request.is_matrix() && stands_beside) plan->beside = beside_->add(request);
+  if (plan && request.is_matrix() && stands_beside) plan->unmerged = unmerged_->add(request);
   return plan;
 }
 
@@ -51,11 +51,11 @@ std::optional<TensorPlan> AdaptedTensors::find_unchanged(const TensorRequest& re
 std::optional<TensorPlan> AdaptedTensors::find_changed(const TensorRequest& request,
                                                        const AdapterChanges& changes) {
   const auto form = request.is_matrix() ? request.numbers : Quantize::kNone;
-  const bool may_stand_beside =
+  const bool may_stay_unmerged =
       mode_ == AdapterMode::kAuto && form == Quantize::kNone && changes.are_products();
   auto base = request;
   base.numbers = Quantize::kNone;
-  if (!may_stand_beside) base.coded = Coded::kWidened;
+  if (!may_stay_unmerged) base.packed = PackedWeights::kWidened;
   auto plan = source_->find(base);
   if (!plan) return plan;
   switch (plan->take) {
@@ -71,7 +71,7 @@ std::optional<TensorPlan> AdaptedTensors::find_changed(const TensorRequest& requ
     case TensorPlan::Take::kStored:
       break;
   }
-  plan->beside = beside_->add(request);
+  plan->unmerged = unmerged_->add(request);
   return plan;
 }
 
@@ -79,11 +79,11 @@ std::optional<TensorPlan> AdaptedTensors::find(const TensorRequest& request) {
   const auto by_adapter = adapters_.changes_by_adapter(request);
   add_used(by_adapter, used_);
   const auto changes = joined(by_adapter);
-  require(changes.is_empty() || request.is_matrix() || mode_ != AdapterMode::kBeside,
+  require(changes.is_empty() || request.is_matrix() || mode_ != AdapterMode::kUnmerged,
           changes.stored.empty() ? "" : changes.stored.front().file->path().string(), " changes ",
           request.path(), ", which is not a matrix: it can only be fused");
-  return changes.is_empty() || mode_ == AdapterMode::kBeside ? find_unchanged(request)
-                                                             : find_changed(request, changes);
+  return changes.is_empty() || mode_ == AdapterMode::kUnmerged ? find_unchanged(request)
+                                                               : find_changed(request, changes);
 }
 
 }  // namespace
@@ -91,10 +91,10 @@ std::optional<TensorPlan> AdaptedTensors::find(const TensorRequest& request) {
 std::shared_ptr<TensorSource> adapted_tensors(std::shared_ptr<TensorSource> source,
                                               std::vector<AppliedAdapter> adapters,
                                               AdapterMode mode,
-                                              std::shared_ptr<BesideWeights> beside) {
-  if (adapters.empty() && mode != AdapterMode::kBeside) return source;
+                                              std::shared_ptr<UnmergedAdapters> unmerged) {
+  if (adapters.empty() && mode != AdapterMode::kUnmerged) return source;
   return std::make_shared<AdaptedTensors>(std::move(source), std::move(adapters), mode,
-                                          std::move(beside));
+                                          std::move(unmerged));
 }
 
 }  // namespace braid

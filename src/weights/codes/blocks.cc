@@ -5,7 +5,7 @@
 
 #define BRAID_DEVICE
 #include "weights/codes/block_loops.h"
-#include "weights/codes/coded.h"
+#include "weights/codes/packed.h"
 #include "weights/codes/rotation.h"
 #include "weights/codes/tiles.h"
 

@@ -16,6 +16,6 @@ Matrix float8_rows(const Tensor& rows_NC);
 // the bytes encode.
 at::ScalarType type_of_codes(Quantize form);
 at::ScalarType type_of_scales(Quantize form, at::ScalarType dtype);
-std::shared_ptr<const Coding> coding_of(Quantize form);
+std::shared_ptr<const QuantFormat> coding_of(Quantize form);
 
 }  // namespace braid

@@ -23,7 +23,7 @@ void check_floating(const std::vector<std::shared_ptr<const StoredTensor>>& part
 }
 
 bool holds_codes(const StoredTensor& stored) {
-  return stored.entry.type == ElementType::kInt8 && !stored.is_coded();
+  return stored.entry.type == ElementType::kInt8 && !stored.is_quantized();
 }
 
 bool are_codes(const std::vector<std::shared_ptr<const StoredTensor>>& parts) {

@@ -7,8 +7,8 @@
 
 #include "base/error.h"
 #include "weights/codes/blocks.h"
-#include "weights/codes/coded.h"
 #include "weights/codes/int8.h"
+#include "weights/codes/packed.h"
 #include "weights/paging/checksum.h"
 #include "weights/paging/page_source.h"
 

@@ -1,6 +1,6 @@
 #include "weights/sources/plan_reads.h"
 
-#include "weights/codes/coded.h"
+#include "weights/codes/packed.h"
 
 namespace braid {
 namespace {

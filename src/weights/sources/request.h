@@ -26,7 +26,7 @@ struct TensorRequest {
   Shard shard = {};
   // The form for stored numbers of a matrix, and for its stored 8-bit codes.
   Quantize numbers = Quantize::kNone, codes = Quantize::kNone;
-  Coded coded = Coded::kWidened;
+  PackedWeights packed = PackedWeights::kWidened;
 
   std::string path() const { return layer.empty() ? name : layer + "." + name; }
   bool is_matrix() const { return kind == Kind::kMatrix; }

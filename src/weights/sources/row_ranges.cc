@@ -14,12 +14,12 @@ std::int64_t rows_of(const StoredTensor& stored) {
   return stored.entry.shape.empty() ? 1 : stored.entry.shape[0];
 }
 
-// Coded rows are decoded whole.
+// Quantized rows are decoded whole.
 BytesRead copy_range(const Tensor& target, const RowRange& range, const std::vector<Share>& columns,
                      Upload* upload) {
   if (target.scalar_type() == at::kByte)
     return copy_columns(target, bytes_in_place(range), columns);
-  if (!range.stored->is_coded()) {
+  if (!range.stored->is_quantized()) {
     const auto view = view_of(range);
     if (!upload || !columns.empty() || view.scalar_type() != target.scalar_type())
       return copy_columns(target, view, columns);
@@ -81,7 +81,7 @@ std::vector<Share> runs_in(const Order& order, std::int64_t rows) {
   switch (order.way) {
     case Order::kSwapHalves:
       return {{.begin = rows / 2, .count = rows - rows / 2}, {.begin = 0, .count = rows / 2}};
-    case Order::kUnpair: {
+    case Order::kDeinterleave: {
       std::vector<Share> runs;
       for (std::int64_t head = 0; head < rows; head += order.head_width)
         for (const std::int64_t first : {0, 1})
@@ -183,7 +183,7 @@ Tensor bytes_in_place(const RowRange& range) {
 }
 
 Tensor numbers_of(const RowRange& range) {
-  return range.stored->is_coded() ? decoded(range) : view_of(range);
+  return range.stored->is_quantized() ? decoded(range) : view_of(range);
 }
 
 }  // namespace braid

@@ -2,7 +2,7 @@
 #include <set>
 
 #include "base/error.h"
-#include "weights/codes/coded.h"
+#include "weights/codes/packed.h"
 #include "weights/sources/expected.h"
 #include "weights/sources/source.h"
 
@@ -29,7 +29,7 @@ std::vector<std::int64_t> shape_as_rows(at::IntArrayRef stored, at::IntArrayRef 
 // Whether a table may be used where it is stored: rows that are never looked up are never read.
 bool may_stay_there(const StoredRows& from) {
   const auto& first = *from.tensors.front();
-  return from.tensors.size() == 1 && from.order.way == Order::kAsStored && !first.is_coded() &&
+  return from.tensors.size() == 1 && from.order.way == Order::kAsStored && !first.is_quantized() &&
          first.is_aligned();
 }
 
@@ -43,7 +43,7 @@ bool are_float8_codes(const StoredRows& from) {
 // Whether a matrix stays in the form of its file.
 bool stays_as_stored(const TensorRequest& request, const StoredRows& from) {
   if (request.numbers == Quantize::kFloat8) return are_float8_codes(from);
-  return request.numbers == Quantize::kNone && request.coded == Coded::kKept &&
+  return request.numbers == Quantize::kNone && request.packed == PackedWeights::kKept &&
          can_stay_coded(from);
 }
 
@@ -153,7 +153,7 @@ StoredTensor StoredTensors::stored_as(const std::string& tensor, at::IntArrayRef
   if (wanted == has || essential(wanted) != essential(has)) return stored;
   const bool is_pixel = shape.size() == 2 && has.size() == 4 && has[2] == 1 && has[3] == 1;
   const bool has_same_rows = !stored.scales && !has.empty() && has.back() == wanted.back();
-  if (stored.is_coded() && !is_pixel && !has_same_rows) return stored;
+  if (stored.is_quantized() && !is_pixel && !has_same_rows) return stored;
   stored.entry.shape = wanted;
   return stored;
 }

@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "weights/codes/coded.h"
 #include "weights/codes/float8.h"
+#include "weights/codes/packed.h"
 #include "weights/sources/identity.h"
 #include "weights/sources/plan_reads.h"
 
@@ -75,11 +75,11 @@ std::int64_t bytes_of(const StoredPart& part) {
   return bytes;
 }
 
-// The bytes that are read of these rows. Coded rows are decoded whole.
+// The bytes that are read of these rows. Quantized rows are decoded whole.
 std::int64_t bytes_of(const StoredRows& from, const Shard& shard) {
   std::int64_t bytes = 0;
   for (const auto& range : ranges_of(from, shard.rows)) {
-    const auto& columns = range.stored->is_coded() ? std::vector<Share>() : shard.columns;
+    const auto& columns = range.stored->is_quantized() ? std::vector<Share>() : shard.columns;
     const auto shape = with_extents(range.stored->entry.shape, range.rows.count, columns);
     const auto block = block_of(range.stored->entry.type);
     bytes += range.stored->packed ? std::int64_t(bytes_of(range).size)
@@ -208,15 +208,15 @@ std::int64_t bytes_read_by(const TensorPlan& plan) {
 
 bool is_packed(const TensorPlan& plan) { return packed_of(plan) != nullptr; }
 
-std::shared_ptr<const Coding> coding_of(const TensorPlan& plan) {
+std::shared_ptr<const QuantFormat> coding_of(const TensorPlan& plan) {
   if (plan.form != Quantize::kNone || plan.take != Take::kStored) return coding_of(plan.form);
   const auto* const packed = packed_of(plan);
   const auto& columns = plan.shard.columns;
-  return std::make_shared<const Coding>(
-      Coding{.type = plan.stored().tensors.front()->entry.type,
-             .inputs = columns.empty() ? plan.shape[1] : total_count(columns),
-             .columns = whole_groups(columns, group_of(kept_tensors(plan))).picked,
-             .packed = packed ? packed->form : nullptr});
+  return std::make_shared<const QuantFormat>(
+      QuantFormat{.type = plan.stored().tensors.front()->entry.type,
+                  .inputs = columns.empty() ? plan.shape[1] : total_count(columns),
+                  .columns = whole_groups(columns, group_of(kept_tensors(plan))).picked,
+                  .packed = packed ? packed->form : nullptr});
 }
 
 bool is_in_place(const TensorPlan& plan) {
@@ -225,7 +225,7 @@ bool is_in_place(const TensorPlan& plan) {
     return false;
   const auto ranges = ranges_of(plan.stored(), plan.shard.rows);
   const auto& stored = *ranges.front().stored;
-  return ranges.size() == 1 && !stored.is_coded() && stored.is_aligned() &&
+  return ranges.size() == 1 && !stored.is_quantized() && stored.is_aligned() &&
          stored.dtype() == plan.dtype;
 }
 

@@ -27,10 +27,10 @@ struct TensorPlan {
   at::ScalarType dtype = at::kFloat;  // that its numbers are rounded to
   // Numbers, decoded if they are coded; 8-bit codes with separate scales; or what the file has.
   enum class Take { kNumbers, kCodes, kStored } take = Take::kNumbers;
-  StoredRows scales = {};                     // of kCodes
-  Quantize form = Quantize::kNone;            // of the result: numbers are quantised to it
-  AdapterChanges changes = {};                // of numbers, before they are rounded
-  std::shared_ptr<const Beside> beside = {};  // for a matrix
+  StoredRows scales = {};                        // of kCodes
+  Quantize form = Quantize::kNone;               // of the result: numbers are quantised to it
+  AdapterChanges changes = {};                   // of numbers, before they are rounded
+  std::shared_ptr<const LowRank> low_rank = {};  // for a matrix
 
   bool is_drawn() const { return std::holds_alternative<DrawnRows>(from); }
   const StoredRows& stored() const { return std::get<StoredRows>(from); }
@@ -77,7 +77,7 @@ std::int64_t bytes_read_by(const TensorPlan& plan);
 // Whether it keeps a packed form.
 bool is_packed(const TensorPlan& plan);
 // How the values are coded; null: as numbers, or as int8.
-std::shared_ptr<const Coding> coding_of(const TensorPlan& plan);
+std::shared_ptr<const QuantFormat> coding_of(const TensorPlan& plan);
 
 // Whether the shard lies in one file as it is wanted, and may be used there.
 bool is_in_place(const TensorPlan& plan);

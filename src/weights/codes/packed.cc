@@ -1,4 +1,4 @@
-#include "weights/codes/coded.h"
+#include "weights/codes/packed.h"
 
 #include <ATen/ATen.h>
 
@@ -97,11 +97,11 @@ RowRange packed_range(const RowRange& range, std::size_t tensor) {
 
 Tensor packed_numbers(const RowRange& range) {
   const auto* const form = range.stored->packed->form;
-  Matrix matrix{.coding =
-                    std::make_shared<const Coding>(Coding{.type = range.stored->entry.type,
-                                                          .inputs = range.stored->entry.shape[1],
-                                                          .columns = {},
-                                                          .packed = form})};
+  Matrix matrix{.coding = std::make_shared<const QuantFormat>(
+                    QuantFormat{.type = range.stored->entry.type,
+                                .inputs = range.stored->entry.shape[1],
+                                .columns = {},
+                                .packed = form})};
   for (std::size_t i = 0; i < form->tensors.size(); ++i)
     tensor_of(matrix, form->tensors[i].which) = view_of(packed_range(range, i));
   return dequantize(matrix, at::kFloat);
