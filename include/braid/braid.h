@@ -23,6 +23,7 @@
 #include "braid/model_info.h"
 #include "braid/numbers.h"
 #include "braid/request.h"
+#include "braid/sampling.h"
 
 namespace braid {
 
