@@ -47,6 +47,7 @@ std::unique_ptr<Model> load(const Deployment& deployment,
                                            .graphs = options.graphs,
                                            .text_stream = options.text_stream,
                                            .cache = options.cache,
+                                           .encoded_cache = options.condition_cache,
                                            .adapters = adapters,
                                            .adapter_mode = options.adapter_mode});
   on_bytes(progress.total - progress.done);  // for other ranks, and what nobody needs

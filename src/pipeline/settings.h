@@ -24,7 +24,7 @@ struct Settings {
   double true_cfg = 1;  // its scale, unless it is the model's own guidance
   int width = 0, height = 0, steps = 0;
   int num_steps = 0;       // of the grid, which may have fewer levels than `steps`
-  Sampling sampling = {};  // with its sampler
+  Sampling sampling = {};  // settled: with its sampler
   double guidance = 0;
   int max_sequence_length = 0;
   std::uint64_t seed = 0;

@@ -48,8 +48,8 @@ std::string list_of(const std::vector<double>& numbers) {
 
 // What differs from Euler and the scheduler's levels.
 void add_sampling(PngText& text, const Sampling& s) {
-  if (*s.sampler != Sampler::kEuler)
-    text.emplace_back("sampler", sampling_name(kSamplers, *s.sampler));
+  if (const auto sampler = s.sampler.value_or(Sampler::kEuler); sampler != Sampler::kEuler)
+    text.emplace_back("sampler", sampling_name(kSamplers, sampler));
   if (const auto schedule = s.schedule.value_or(SigmaSchedule::kModel);
       schedule != SigmaSchedule::kModel)
     text.emplace_back("schedule", sampling_name(kSigmaSchedules, schedule));

@@ -203,7 +203,7 @@ TEST_F(Info, TheFlagsAreThese) {
           "-h,--help", "--host", "--unix-socket", "--port", "--api-key-file", "--no-key",
           "--allow-host", "--allow-origin", "--frame-ancestors", "--base-path", "--keep-alive",
           "--unknown-fields", "--queue", "--max-pixels", "--max-body", "--max-input-pixels",
-          "--max-steps", "--drain", "-m,--model", "--served-model-name", "--components", "--comfy",
+          "--max-steps", "--condition-cache", "--drain", "-m,--model", "--served-model-name", "--components", "--comfy",
           "--text-encoder-file", "--vae-file", "--lora", "--lora-mode", "--controlnet", "--redux",
           "--lora-dir", "--dtype", "--device", "--devices", "--threads", "--graph", "--text-stream",
           "--vae-tiling", "--tp", "--ring", "--ulysses", "--cfg-parallel", "--dp", "--layer-split",
