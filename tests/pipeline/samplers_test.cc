@@ -2,16 +2,16 @@
 // files name them, and as `plan` counts them.
 #include <ATen/ATen.h>
 
+#include <cstring>
 #include <nlohmann/json.hpp>
 
 #include "base/file.h"
 #include "base/json.h"
-#include "files.h"
 #include "picture_requests.h"
 #include "pipeline/planner/planned.h"
-#include "pipeline/sampling/noise.h"
 #include "pipeline/sampling/solver.h"
 #include "temporary_folder.h"
+#include "weights/files/safetensors_writer.h"
 
 namespace braid::samplers_test {
 
@@ -74,28 +74,6 @@ TEST(Samplers, DrawEachPicturesNoiseFromItsOwnGenerator) {
   }
 }
 
-// The same latents as the solver's, given the model's velocities: here the generator continues
-// after the initial noise, in the shape of the tokens.
-TEST(Samplers, ContinueTheGeneratorOfTheInitialNoise) {
-  auto request = request_of(Sampler::kLcm);
-  request.num_images = 1;
-  request.steps = 1;
-  request.sampling.sigmas = {1};
-  const auto run = recording_of("models/demo", request, {});
-  auto generator = generator_of(request.seed);
-  const auto shape = run.at("latents_initial").sizes();
-  const std::array generators = {generator};
-  (void)draw_noise(generators, {16, 10, 14}, at::kFloat);
-  const auto noise = draw_noise(generators, shape.slice(1), at::kFloat);
-  request.sampling.sigmas = {1, 0.5};
-  const auto two = recording_of("models/demo", request, {});
-  EXPECT_TRUE(at::equal(two.at("velocity_first"), run.at("velocity_first")));
-  EXPECT_GT(noise.abs().max().item<double>(), 1);
-  request.sampling = {.sampler = Sampler::kEuler, .sigmas = {1}};
-  const auto clean = recording_of("models/demo", request, {}).at("latents_final");
-  EXPECT_TRUE(at::allclose(run.at("latents_final"), clean, 1e-5, 1e-5)) << "a step to 0 adds none";
-}
-
 TEST(Samplers, RecordTheLevelsThatWereAskedFor) {
   auto request = request_of(Sampler::kEuler);
   request.num_images = 1;
@@ -103,7 +81,6 @@ TEST(Samplers, RecordTheLevelsThatWereAskedFor) {
   const auto run = recording_of("models/demo", request, {});
   EXPECT_TRUE(at::allclose(run.at("sigmas"), at::tensor({0.9f, 0.5f, 0.25f, 0.f})));
   EXPECT_TRUE(at::allclose(run.at("timesteps"), at::tensor({900.f, 500.f, 250.f})));
-  // The same levels, which the model's shift would move, by inverting it: mu of 35 tokens.
   request.sampling = {.schedule = SigmaSchedule::kModel};
   const auto own = recording_of("models/demo", request, {}).at("sigmas");
   request.sampling = {};
@@ -171,13 +148,27 @@ TEST(Samplers, TellOfStepsNotOfEvaluations) {
 
 // ---- what files name
 
+// The file with texts in its header.
+std::string with_metadata(const std::string& file, const Json& texts) {
+  std::uint64_t length = 0;
+  std::memcpy(&length, file.data(), sizeof length);
+  const auto data = file.substr(sizeof length + length);
+  auto header = Json::parse(file.substr(sizeof length, length));
+  header["__metadata__"] = texts;
+  const auto text = header.dump();
+  length = text.size();
+  std::string bytes(sizeof length, '\0');
+  std::memcpy(bytes.data(), &length, sizeof length);
+  return bytes + text + data;
+}
+
 std::filesystem::path adapter_with(const std::filesystem::path& folder, const Json& metadata) {
   const auto file = folder / "turbo.safetensors";
   const auto name = "transformer.transformer_blocks.0.attn.to_q";
   std::map<std::string, Tensor> tensors = {
       {name + std::string(".lora_A.weight"), at::zeros({2, 192})},
       {name + std::string(".lora_B.weight"), at::zeros({192, 2})}};
-  write_file(file, with_metadata(tensors, metadata));
+  write_file(file, with_metadata(write_safetensors(tensors), metadata));
   return file;
 }
 
