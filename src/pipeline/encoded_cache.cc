@@ -57,7 +57,8 @@ void EncodedCache::keep(EncodedKey key, const EncodedResult& result) {
     use_.bytes -= kept_.back().bytes;
     kept_.pop_back();
   }
-  Kept kept{.key = std::move(key), .result = {.tensors = {}, .warnings = result.warnings},
+  Kept kept{.key = std::move(key),
+            .result = {.tensors = {}, .warnings = result.warnings},
             .bytes = bytes};
   for (const auto& tensor : result.tensors)
     kept.result.tensors.push_back(

@@ -32,8 +32,7 @@ std::vector<Tensor> Model::encode_on_first(
   std::vector<Tensor> made;
   for (const auto& picture : pictures) {
     mesh_.world.poll();
-    const auto mine =
-        mesh_.world.rank() == 0 ? encode_or_recall(picture) : at::empty({0}, like);
+    const auto mine = mesh_.world.rank() == 0 ? encode_or_recall(picture) : at::empty({0}, like);
     mesh_.world.await();
     made.push_back(mesh_.world.broadcast(mine, 0));
   }

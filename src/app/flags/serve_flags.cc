@@ -70,8 +70,7 @@ std::vector<std::string> model_names(const std::string& flag, const std::string&
 std::int64_t bytes_between(std::int64_t low, std::int64_t high, const std::string& flag,
                            const std::string& text) {
   const bool is_plain = !text.empty() && text.find_first_not_of("0123456789") == text.npos;
-  const auto bytes =
-      is_plain ? double(seed_number(flag, text)) : double(bytes_named(flag, text));
+  const auto bytes = is_plain ? double(seed_number(flag, text)) : double(bytes_named(flag, text));
   require(bytes >= double(low) && bytes <= double(high), flag, " should be between ", low, " and ",
           high, " bytes, it is ", bytes);
   return std::int64_t(bytes);

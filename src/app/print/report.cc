@@ -57,9 +57,12 @@ OrderedJson link_json(const LinkUse& use) {
 
 OrderedJson settings_of(const Settings& s) {
   OrderedJson json = {
-      {"seed", s.seed},         {"size", {{"width", s.width}, {"height", s.height}}},
-      {"steps", s.steps},       {"sampler", sampling_name(kSamplers, s.sampling.sampler.value_or(Sampler::kEuler))},
-      {"guidance", s.guidance}, {"true_cfg", s.true_cfg}};
+      {"seed", s.seed},
+      {"size", {{"width", s.width}, {"height", s.height}}},
+      {"steps", s.steps},
+      {"sampler", sampling_name(kSamplers, s.sampling.sampler.value_or(Sampler::kEuler))},
+      {"guidance", s.guidance},
+      {"true_cfg", s.true_cfg}};
   json["schedule"] =
       sampling_name(kSigmaSchedules, s.sampling.schedule.value_or(SigmaSchedule::kModel));
   if (!s.sampling.sigmas.empty()) json["sigmas"] = s.sampling.sigmas;
