@@ -7,6 +7,7 @@
 #include <variant>
 #include <vector>
 
+#include "app/flags/pull_flags.h"
 #include "braid/braid.h"
 #include "image/file_form.h"
 #include "image/png.h"
@@ -142,7 +143,7 @@ struct ShowText {
 };
 
 using CommandLine = std::variant<ShowText, GenerateFlags, InfoFlags, VerifyFlags, PlanFlags,
-                                 BenchFlags, ConvertFlags, ServeFlags>;
+                                 BenchFlags, ConvertFlags, ServeFlags, PullFlags, ModelsFlags>;
 
 // Throws InputError naming the flag.
 CommandLine parse_command_line(int argc, const char* const* argv);
