@@ -5,6 +5,7 @@
 #include <set>
 
 #include "comm/thread.h"
+#include "models/vae/model.h"
 #include "pipeline/denoisers/denoisers.h"
 #include "pipeline/dry/dry_device.h"
 #include "pipeline/dry/dry_tensors.h"
@@ -22,33 +23,118 @@ Tensor empty(at::IntArrayRef sizes, at::ScalarType dtype) {
   return at::empty(sizes, at::TensorOptions(dtype).device(at::kMeta));
 }
 
-struct Loaded {
-  std::shared_ptr<DryPageDevice> device = std::make_shared<DryPageDevice>();
-  std::set<std::shared_ptr<Pages>> pages = {};
-  std::unique_ptr<const Denoisers> denoisers = {};
+// The parts of a model that one rank holds.
+class DryModel {
+ public:
+  DryModel(const PlanJob& job, const Mesh& mesh, const ModelFiles* files, const DryMeter& meter);
+
+  const Denoisers& denoisers() const { return *denoisers_; }
+  const DryPageDevice& device() const { return *device_; }
+  DryRank held() const;
+
+ private:
+  Weights weights_of(const Part& part, const LoadOptions& load, int ranks);
+  void load_decoder();
+  void load_text();
+  void load_denoisers();
+  LoadOptions load_options();
+
+  const PlanJob& job_;
+  const Mesh& mesh_;
+  const ModelFiles* files_;
+  std::shared_ptr<DryPageDevice> device_ = std::make_shared<DryPageDevice>();
+  std::shared_ptr<OffloadedParts> offloaded_;
+  std::set<std::shared_ptr<Pages>> pages_;
+  std::optional<Vae> decoder_;
+  std::unique_ptr<const TextEncoders> text_;
+  std::unique_ptr<const Denoisers> denoisers_;
+  std::int64_t read_ = 0, of_dropped_parts_ = 0, loaded_ = 0;
 };
 
-Loaded load(const PlanJob& job, const Mesh& mesh) {
-  Loaded loaded;
-  const ModelOptions options{.device = at::kMeta,
-                             .layout = job.layout,
-                             .memory = job.memory,
-                             .graphs = Graphs::kOff};
-  const auto weights = [&](const Part& part, const LoadOptions& load) {
-    if (load.paging.pages) loaded.pages.insert(load.paging.pages);
-    auto source = source_of_part(*job.family, part, nullptr, {});
-    return Weights(dry_tensors(std::move(source.tensors)), load,
-                   part.sharding({.ranks = mesh.tp.size(), .modulation = job.layout.modulation}));
+// In the order of Model's constructor.
+DryModel::DryModel(const PlanJob& job, const Mesh& mesh, const ModelFiles* files,
+                   const DryMeter& meter)
+    : job_(job),
+      mesh_(mesh),
+      files_(files),
+      offloaded_(std::make_shared<OffloadedParts>(job.memory.offload, at::kMeta, device_)) {
+  if (mesh.world.rank() == 0 || job.layout.decode == DecodeRanks::kAll) load_decoder();
+  load_text();
+  load_denoisers();
+  loaded_ = meter.live();
+}
+
+LoadOptions DryModel::load_options() {
+  return {.dtype = job_.dtype,
+          .device = at::kMeta,
+          .on_read = [this](const BytesRead& read) { read_ += read.all; },
+          .coded = Coded::kKept};
+}
+
+Weights DryModel::weights_of(const Part& part, const LoadOptions& load, int ranks) {
+  if (load.paging.pages) pages_.insert(load.paging.pages);
+  auto tensors = source_of_part(*job_.family, part, files_, {}).tensors;
+  const Sharing sharing{.ranks = ranks, .modulation = job_.layout.modulation};
+  return {dry_tensors(std::move(tensors)), load,
+          part.sharding ? part.sharding(sharing) : ShardingTable()};
+}
+
+void DryModel::load_decoder() {
+  auto load = load_options();
+  load.paging = offloaded_->vae();
+  decoder_.emplace(job_.family->description().vae,
+                   weights_of(job_.family->part(Part::Role::kDecoder), load, /*ranks=*/1),
+                   Vae::Parts::kDecoder);
+}
+
+// Named models have no tokenizers: their encoders are built, counted and dropped.
+void DryModel::load_text() {
+  auto load = load_options();
+  if (job_.layout.text == TextRanks::kShared) load.tensor_parallel = mesh_.tp;
+  const int sharers = load.tensor_parallel.size();
+  if (mesh_.world.rank() >= sharers) return;
+  load.paging = offloaded_->text();
+  const auto weights = [&](const Part& part) {
+    auto own = load;
+    if (part.is_large) own.quantize = job_.memory.quantize_text;
+    return weights_of(part, own, sharers);
   };
-  loaded.denoisers = std::make_unique<const Denoisers>(DenoiserSetup{
-      .family = *job.family,
-      .mesh = mesh,
-      .options = options,
-      .load = {.dtype = job.dtype, .device = at::kMeta, .coded = Coded::kKept},
-      .weights = weights,
-      .offloaded =
-          std::make_shared<OffloadedParts>(job.memory.offload, at::kMeta, loaded.device)});
-  return loaded;
+  if (files_) {
+    text_ = job_.family->load_text(files_->folder, at::kMeta, weights, {});
+    return;
+  }
+  for (const auto* const part : job_.family->text_parts()) {
+    DryMeter meter;
+    const DryMeter::Here here(meter);
+    part->make(weights(*part));
+    of_dropped_parts_ += meter.peak();
+  }
+}
+
+void DryModel::load_denoisers() {
+  const ModelOptions options{.device = at::kMeta,
+                             .layout = job_.layout,
+                             .memory = job_.memory,
+                             .graphs = Graphs::kOff};
+  denoisers_ = std::make_unique<const Denoisers>(
+      DenoiserSetup{.family = *job_.family,
+                    .mesh = mesh_,
+                    .options = options,
+                    .load = load_options(),
+                    .weights = [&](const Part& part,
+                                   const LoadOptions& load) {
+                      return weights_of(part, load, mesh_.tp.size());
+                    },
+                    .offloaded = offloaded_});
+}
+
+DryRank DryModel::held() const {
+  DryRank rank{.weights = loaded_ + of_dropped_parts_,
+               .slots = device_->slot_bytes(),
+               .placed = device_->placed_bytes(),
+               .read = read_};
+  for (const auto& pages : pages_) rank.pages += pages->page_bytes();
+  return rank;
 }
 
 std::vector<Tokens> references_of(const PlanJob& job, std::int64_t batch, std::int64_t axes) {
@@ -102,9 +188,9 @@ std::int64_t bytes_of(const std::vector<Tensor>& tensors) {
 }
 
 // As generate_pictures() does after the prompts.
-void draw(const PlanJob& job, const Mesh& mesh, const Loaded& loaded, DryMeter& meter,
+void draw(const PlanJob& job, const Mesh& mesh, const DryModel& model, DryMeter& meter,
           DryRank& rank) {
-  const auto& denoisers = *loaded.denoisers;
+  const auto& denoisers = model.denoisers();
   auto begun = begun_job(job, mesh);
   const auto at_first = meter.live();
   see_references_once(job, denoisers);
@@ -123,11 +209,11 @@ void draw(const PlanJob& job, const Mesh& mesh, const Loaded& loaded, DryMeter& 
   std::int64_t copied = 0, flops = 0;
   const auto on_step = [&](const StepTaken& taken) {
     rank.traffic = traffic_between(traffic, traffic_of(mesh));
-    rank.copied = loaded.device->copied_bytes() - copied;
+    rank.copied = model.device().copied_bytes() - copied;
     rank.flops = meter.flops() - flops;
     if (taken.done > int(kStepsBefore)) return;
     traffic = traffic_of(mesh);
-    copied = loaded.device->copied_bytes();
+    copied = model.device().copied_bytes();
     flops = meter.flops();
     meter.peak_from_here();
   };
@@ -136,25 +222,23 @@ void draw(const PlanJob& job, const Mesh& mesh, const Loaded& loaded, DryMeter& 
   rank.working = meter.peak() - before;
 }
 
-DryRank run_rank(const PlanJob& job, const Group& world, const Degrees& grid) {
+DryRank run_rank(const PlanJob& job, const Group& world, const Degrees& grid,
+                 const ModelFiles* files) {
   DryMeter meter;
   const DryMeter::Here here(meter);
   const auto mesh = make_mesh(world, grid);
-  const auto loaded = load(job, mesh);
-  DryRank rank{.weights = meter.live(),
-               .slots = loaded.device->slot_bytes(),
-               .placed = loaded.device->placed_bytes()};
-  for (const auto& pages : loaded.pages) rank.pages += pages->page_bytes();
-  draw(job, mesh, loaded, meter, rank);
+  const DryModel model(job, mesh, files, meter);
+  auto rank = model.held();
+  draw(job, mesh, model, meter, rank);
   return rank;
 }
 
 }  // namespace
 
-std::vector<DryRank> dry_run(const PlanJob& job, const Degrees& grid) {
+std::vector<DryRank> dry_run(const PlanJob& job, const Degrees& grid, const ModelFiles* files) {
   std::vector<DryRank> ranks(std::size_t(grid.product()));
   run_ranks({.size = grid.product()}, [&](const Group& world) {
-    ranks[std::size_t(world.rank())] = run_rank(job, world, grid);
+    ranks[std::size_t(world.rank())] = run_rank(job, world, grid, files);
   });
   return ranks;
 }

@@ -32,10 +32,21 @@ struct Way {
 const Way kWays[] = {
     {"resident", {}},
     {"int8", {.quantize = Quantize::kInt8}},
-    {"blocks", {.offload = {.transformer = OffloadMode::kBlock, .prefetch = 0, .resident = 1}}},
+    {"blocks",
+     {.offload = {.transformer = OffloadMode::kBlock,
+                  .text = OffloadMode::kBlock,
+                  .vae = OffloadMode::kBlock,
+                  .blocks = 2,
+                  .prefetch = 1,
+                  .resident = 1}}},
     {"fp8 leaves",
      {.quantize = Quantize::kFloat8, .offload = {.transformer = OffloadMode::kLeaf}}},
-    {"model", {.offload = {.transformer = OffloadMode::kModel}}}};
+    {"parts that take turns",
+     {.quantize = Quantize::kInt8,
+      .quantize_text = Quantize::kInt8,
+      .offload = {.transformer = OffloadMode::kModel,
+                  .text = OffloadMode::kModel,
+                  .vae = OffloadMode::kModel}}}};
 
 PlanJob job_of(const Subject& subject) {
   auto job = job_of_family(named_family(subject.name)->with_blocks(subject.blocks));
@@ -55,6 +66,7 @@ Stage stage_of_rank(const PlanJob& job, const Degrees& grid, int rank) {
 // Copied in a step: all that has no slot of its own, in each evaluation.
 std::int64_t copied_in_step(const PlanJob& job, const Degrees& grid, int rank) {
   const auto& o = job.memory.offload;
+  if (o.transformer == OffloadMode::kModel) return 0;  // it stays while only it runs
   const auto stage = stage_of_rank(job, grid, rank);
   const auto pages = pages_of(job.tensors->of(Part::Role::kDenoiser),
                               {.tp = grid.tp,
@@ -71,7 +83,7 @@ void expect_as_planned(const PlanJob& job, const Degrees& grid) {
   for (int r = 0; r < grid.product(); ++r) {
     const auto& dry = ranks[std::size_t(r)];
     const auto stage = stage_of_rank(job, grid, r);
-    const auto bytes = predict_transformer_bytes(job, grid, r, stage);
+    const auto bytes = predict_bytes(job, grid, r, stage);
     const testing::ScopedTrace rank(__FILE__, __LINE__, text_of("rank ", r));
     EXPECT_EQ(text_of_traffic(dry.traffic),
               text_of_traffic(predict_traffic(job, grid, r, stage)));

@@ -121,14 +121,14 @@ std::int64_t DryMeter::flops() const { return state_->flops; }
 void DryMeter::peak_from_here() { state_->peak = state_->live; }
 
 DryMeter::Here::Here(const DryMeter& meter)
-    : callback_(at::addThreadLocalCallback(
-          at::RecordFunctionCallback(on_begin, on_end).needsInputs(true))) {
-  meter_here = meter.state_;
-}
+    : before_(std::exchange(meter_here, meter.state_)),
+      callback_(before_ ? at::INVALID_CALLBACK_HANDLE
+                        : at::addThreadLocalCallback(
+                              at::RecordFunctionCallback(on_begin, on_end).needsInputs(true))) {}
 
 DryMeter::Here::~Here() {
-  at::removeCallback(callback_);
-  meter_here = nullptr;
+  if (!before_) at::removeCallback(callback_);
+  meter_here = before_;
 }
 
 }  // namespace braid

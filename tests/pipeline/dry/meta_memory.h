@@ -21,7 +21,9 @@ class DryMeter {
   void peak_from_here();
   std::int64_t flops() const;  // of dense layers and attention, multiply and add
 
-  // While it lives, the thread's allocations on the meta device and its operations count.
+  struct State;
+
+  // While it lives, the thread's allocations on the meta device and its operations count here.
   class Here {
    public:
     explicit Here(const DryMeter& meter);
@@ -30,10 +32,9 @@ class DryMeter {
     Here& operator=(const Here&) = delete;
 
    private:
+    std::shared_ptr<State> before_;
     std::uint64_t callback_;
   };
-
-  struct State;
 
  private:
   std::shared_ptr<State> state_;
