@@ -68,7 +68,7 @@ LoadOptions DryModel::load_options() {
   return {.dtype = job_.dtype,
           .device = at::kMeta,
           .on_read = [this](const BytesRead& read) { read_ += read.all; },
-          .coded = Coded::kKept};
+          .packed = PackedWeights::kKept};
 }
 
 Weights DryModel::weights_of(const Part& part, const LoadOptions& load, int ranks) {
@@ -112,20 +112,16 @@ void DryModel::load_text() {
 }
 
 void DryModel::load_denoisers() {
-  const ModelOptions options{.device = at::kMeta,
-                             .layout = job_.layout,
-                             .memory = job_.memory,
-                             .graphs = Graphs::kOff};
-  denoisers_ = std::make_unique<const Denoisers>(
-      DenoiserSetup{.family = *job_.family,
-                    .mesh = mesh_,
-                    .options = options,
-                    .load = load_options(),
-                    .weights = [&](const Part& part,
-                                   const LoadOptions& load) {
-                      return weights_of(part, load, mesh_.tp.size());
-                    },
-                    .offloaded = offloaded_});
+  const ModelOptions options{
+      .device = at::kMeta, .layout = job_.layout, .memory = job_.memory, .graphs = Graphs::kOff};
+  denoisers_ = std::make_unique<const Denoisers>(DenoiserSetup{
+      .family = *job_.family,
+      .mesh = mesh_,
+      .options = options,
+      .load = load_options(),
+      .weights = [&](const Part& part,
+                     const LoadOptions& load) { return weights_of(part, load, mesh_.tp.size()); },
+      .offloaded = offloaded_});
 }
 
 DryRank DryModel::held() const {
@@ -155,7 +151,7 @@ DenoiserInput begun_input(const PlanJob& job) {
   auto in = job.family->begin(condition, job.size(), /*guidance=*/3.5,
                               at::TensorOptions(job.dtype).device(at::kMeta));
   const auto tokens = job.family->num_tokens(job.size());
-  if (shape.beside_width > 0) in.beside_BLC = empty({batch, tokens, shape.beside_width}, job.dtype);
+  if (shape.extra_width > 0) in.extra_BLC = empty({batch, tokens, shape.extra_width}, job.dtype);
   if (job.pictures.seen == PicturesTaken::Seen::kInEveryStep)
     in.references = references_of(job, batch, in.noise.ids_LA.size(1));
   return in;
@@ -163,13 +159,12 @@ DenoiserInput begun_input(const PlanJob& job) {
 
 DenoiseJob begun_job(const PlanJob& job, const Mesh& mesh) {
   const auto tokens = job.family->num_tokens(job.size());
-  DenoiseJob begun{
-      .latents_BNC = empty({job.batch_size, tokens, job.shape().in_width},
-                           job.family->latents_dtype(job.dtype)),
-      .branches = {},
-      .set_step = std::bind_front(&Family::set_step, job.family.get()),
-      .unguided = mesh.cfg.size() > 1 ? DenoiseJob::Unguided::kAllBranches
-                                      : DenoiseJob::Unguided::kOneBranch};
+  DenoiseJob begun{.latents_BNC = empty({job.batch_size, tokens, job.shape().in_width},
+                                        job.family->latents_dtype(job.dtype)),
+                   .branches = {},
+                   .set_step = std::bind_front(&Family::set_step, job.family.get()),
+                   .unguided = mesh.cfg.size() > 1 ? DenoiseJob::Unguided::kAllBranches
+                                                   : DenoiseJob::Unguided::kOneBranch};
   for (int branch = 0; branch < job.branches; ++branch) begun.branches.push_back(begun_input(job));
   return begun;
 }

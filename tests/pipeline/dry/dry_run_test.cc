@@ -18,11 +18,11 @@ struct Subject {
 };
 std::ostream& operator<<(std::ostream& out, const Subject& s) { return out << s.name; }
 
-const Subject kSubjects[] = {{"flux1-dev", {2, 3}},         {"flux1-schnell", {2, 2}},
-                             {"klein-4b", {2, 3}},          {"klein-base-9b", {2, 2}},
-                             {"klein-9b-kv", {2, 2}},       {"flux2-dev", {2, 2}},
-                             {"z-image-turbo", {1, 1, 3}},  {"z-image", {2, 2, 2}},
-                             {"joyai-image-edit", {4}},     {"joyai-image-edit-plus", {4}}};
+const Subject kSubjects[] = {{"flux1-dev", {2, 3}},        {"flux1-schnell", {2, 2}},
+                             {"klein-4b", {2, 3}},         {"klein-base-9b", {2, 2}},
+                             {"klein-9b-kv", {2, 2}},      {"flux2-dev", {2, 2}},
+                             {"z-image-turbo", {1, 1, 3}}, {"z-image", {2, 2, 2}},
+                             {"joyai-image-edit", {4}},    {"joyai-image-edit-plus", {4}}};
 
 struct Way {
   const char* name;
@@ -39,8 +39,7 @@ const Way kWays[] = {
                   .blocks = 2,
                   .prefetch = 1,
                   .resident = 1}}},
-    {"fp8 leaves",
-     {.quantize = Quantize::kFloat8, .offload = {.transformer = OffloadMode::kLeaf}}},
+    {"fp8 leaves", {.quantize = Quantize::kFloat8, .offload = {.transformer = OffloadMode::kLeaf}}},
     {"parts that take turns",
      {.quantize = Quantize::kInt8,
       .quantize_text = Quantize::kInt8,
@@ -59,8 +58,8 @@ PlanJob job_of(const Subject& subject) {
 }
 
 Stage stage_of_rank(const PlanJob& job, const Degrees& grid, int rank) {
-  const auto layer = place_of(grid, rank).layers;
-  return stage_of(job.shape(), share_of(job.shape().num_blocks(), layer, grid.layers));
+  const auto layer = place_of(grid, rank).pp;
+  return stage_of(job.shape(), share_of(job.shape().num_blocks(), layer, grid.pp));
 }
 
 // Copied in a step: all that has no slot of its own, in each evaluation.
@@ -85,8 +84,7 @@ void expect_as_planned(const PlanJob& job, const Degrees& grid) {
     const auto stage = stage_of_rank(job, grid, r);
     const auto bytes = predict_bytes(job, grid, r, stage);
     const testing::ScopedTrace rank(__FILE__, __LINE__, text_of("rank ", r));
-    EXPECT_EQ(text_of_traffic(dry.traffic),
-              text_of_traffic(predict_traffic(job, grid, r, stage)));
+    EXPECT_EQ(text_of_traffic(dry.traffic), text_of_traffic(predict_traffic(job, grid, r, stage)));
     EXPECT_EQ(dry.weights, bytes.weights());
     EXPECT_EQ(dry.pages, bytes.pages);
     EXPECT_EQ(dry.slots, bytes.slots + bytes.shared_slot);
