@@ -56,6 +56,7 @@ void add_picture_flags(FlagReader& read, GenerateFlags& f) {
             picture_size_into(r.width, r.height));
   read.text("--steps", "N", "Picture", "Denoising steps, 1 to 10000. Default: the model's",
             into(r.steps, whole_from(1, kMaxSteps)));
+  add_sampling_flags(read, r.sampling);
   read.text("--guidance", "SCALE", "Picture",
             "How closely to follow the prompt, on the model's own scale;\n"
             "ignored by models without guidance. Default: the model's",
