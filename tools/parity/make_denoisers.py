@@ -106,7 +106,7 @@ CASES = {
     "krea2-odd": Krea2Case(Krea2TransformerShape(
         seed=11, heads=5, kv_heads=5, axes=(2, 4, 2), theta=200.0, layers=3, ff=50, sinusoid=64,
         channels=12, taps=5, text_width=18, text_kv_heads=1, layerwise_blocks=1, refiner_blocks=3,
-        eps=1e-3), batch=3, grid=(7, 4), text=13,
+        eps=1e-3), batch=3, grid=(7, 4), text=13, times=(0.03125, 0.0078125, 0.0625),
         single_file="model.diffusion_model."),
     "krea2-plain": Krea2Case(Krea2TransformerShape(
         seed=12, heads=6, kv_heads=2, layers=1, taps=1, layerwise_blocks=0, refiner_blocks=0),

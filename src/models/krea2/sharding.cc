@@ -1,7 +1,5 @@
 #include "models/krea2/sharding.h"
 
-#include <numeric>
-
 #include "base/error.h"
 
 namespace braid {
@@ -16,9 +14,10 @@ ShardingTable krea2_sharding(const Krea2Config& config, int size, SharedModulati
   require(c.num_heads % size == 0, "tensor parallelism over ", size, " devices cannot share the ",
           c.num_heads, " heads of the transformer evenly");
   const auto h = c.hidden, kv = c.kv_width(), m = c.mlp_hidden;
-  const auto columns = std::gcd(m, kMlpColumnsTogether);
-  require(m / columns >= size, "tensor parallelism over ", size, " devices cannot share the ", m,
-          " channels of the transformer's MLPs in multiples of ", columns);
+  require(m >= size, "tensor parallelism over ", size, " devices cannot share the ", m,
+          " channels of the transformer's MLPs");
+  const bool has_runs = m % kMlpColumnsTogether == 0 && m / kMlpColumnsTogether >= size;
+  const auto columns = has_runs ? kMlpColumnsTogether : 1;
   ShardingTable shardings = {
       {"transformer_blocks.*.attn.qg", column_parallel({h, h})},  // [queries | gate]
       {"transformer_blocks.*.attn.kv",
