@@ -174,9 +174,8 @@ Tensor modulated_rms_norm(const Tensor& x_BLC, const Tensor& weight, const Modul
   check_norm(x_BLC, weight);
   check_modulation(m.scale, x_BLC);
   check_modulation(m.shift, x_BLC);
-  return cpu_takes(x_BLC, m.scale, m.shift)
-             ? cpu::modulated_rms_norm(x_BLC, weight, m, eps)
-             : reference::modulated_rms_norm(x_BLC, weight, m, eps);
+  return cpu_takes(x_BLC, m.scale, m.shift) ? cpu::modulated_rms_norm(x_BLC, weight, m, eps)
+                                            : reference::modulated_rms_norm(x_BLC, weight, m, eps);
 }
 
 Tensor sigmoid_gated(const Tensor& x_BLC, const Tensor& gate_BLC) {

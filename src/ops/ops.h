@@ -70,8 +70,8 @@ Tensor rms_norm(const Tensor& x, const Tensor& weight, double eps);
 // (transformers) and diffusers' RMSNorm.   x_..C weight_C, of one dtype -> [.. C]
 Tensor llama_rms_norm(const Tensor& x, const Tensor& weight, double eps);
 
-// x / sqrt(mean(x^2) + eps) * (1 + weight) over the last dim, in float32, then rounded to x's dtype:
-// norms whose weights are stored minus one.   x_..C, weight_C float32 -> [.. C]
+// x / sqrt(mean(x^2) + eps) * (1 + weight) over the last dim, in float32, then rounded to x's
+// dtype: norms whose weights are stored minus one.   x_..C, weight_C float32 -> [.. C]
 Tensor zero_centred_rms_norm(const Tensor& x, const Tensor& weight, double eps);
 
 // The same, then * (1 + scale) + shift.   x_BLC -> [B L C]

@@ -151,8 +151,8 @@ PictureSize checked_size(const Request& r, const RequestLimits& limits, const Wa
   const auto drawn = drawn_size(r, limits);
   const auto warn_of = [&](const char* name, int pixels, int rounded) {
     if (rounded != pixels && !limits.nearest_size)
-      warn(text_of("the ", name, " ", pixels, " is rounded ", goes_up ? "up" : "down", " to ", rounded,
-                   ", a multiple of ", multiple));
+      warn(text_of("the ", name, " ", pixels, " is rounded ", goes_up ? "up" : "down", " to ",
+                   rounded, ", a multiple of ", multiple));
   };
   warn_of("width", asked.width, drawn.width);
   warn_of("height", asked.height, drawn.height);

@@ -203,7 +203,8 @@ class AdapterParity : public testing::TestWithParam<std::string> {
   double bound(double usual) const { return std::max(usual, 1.5 * spread_); }
   // Adapters that are more than low-rank products.
   bool is_fused_only() const {
-    for (const auto* const word : {"dora", "rslora", "control", "lokr", "loha", "onetrainer", "whole"})
+    for (const auto* const word :
+         {"dora", "rslora", "control", "lokr", "loha", "onetrainer", "whole"})
       if (name_.find(word) != std::string::npos) return true;
     return false;
   }

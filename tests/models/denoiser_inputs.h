@@ -94,9 +94,7 @@ inline DenoiserInput krea2_input(const Dump& dump, at::ScalarType dtype) {
   const auto run = [&](const std::string& name) {
     return Tokens{.x_BLC = dump[name].to(dtype), .ids_LA = dump[name + "_ids"]};
   };
-  return {.noise = run("noise"),
-          .text = run("text"),
-          .timestep_B = dump["timestep"].to(dtype)};
+  return {.noise = run("noise"), .text = run("text"), .timestep_B = dump["timestep"].to(dtype)};
 }
 
 // The tensor too large for fixtures: tools/parity/make_denoisers.py, left_out().

@@ -32,9 +32,7 @@ class Krea2Parity : public testing::TestWithParam<std::string> {
   const PartFixture fixture_{GetParam()};
 };
 
-TEST_P(Krea2Parity, EqualsTheReference) {
-  fixture_.expect_equal(output(at::kFloat), "velocity");
-}
+TEST_P(Krea2Parity, EqualsTheReference) { fixture_.expect_equal(output(at::kFloat), "velocity"); }
 
 TEST_P(Krea2Parity, Bfloat16IsAsExactAsTheReferences) {
   fixture_.expect_as_exact_as_reference(output(at::kBFloat16), "velocity");
@@ -65,7 +63,8 @@ TEST_P(Krea2Parity, TwoPartsMakeTheSameBitsAsOne) {
     EXPECT_TRUE(at::equal(second.advance(of_second, state), want)) << "cut before block " << cut;
     EXPECT_THAT(places, testing::Contains("img_in"));
     EXPECT_THAT(places, testing::Not(testing::Contains("txt_in")));
-    EXPECT_THAT(message_of<Error>([&] { first.advance(in, {}); }), HasSubstr("text that was fused"));
+    EXPECT_THAT(message_of<Error>([&] { first.advance(in, {}); }),
+                HasSubstr("text that was fused"));
   }
 }
 
@@ -141,12 +140,10 @@ TEST_F(Krea2Files, ShouldHoldEveryTensorInItsShapeAndNoOthers) {
 // A block's table may be one vector, as Krea's own files have it.
 TEST_F(Krea2Files, MayHoldTablesAsVectors) {
   const std::string table = "transformer_blocks.1.scale_shift_table";
-  EXPECT_EQ(refusal([&](auto& tensors) { tensors[table] = tensors[table].flatten(); }),
-            "accepted");
-  EXPECT_THAT(refusal([&](auto& tensors) {
-                tensors[table] = tensors[table].flatten().narrow(0, 0, 96);
-              }),
-              HasSubstr(table));
+  EXPECT_EQ(refusal([&](auto& tensors) { tensors[table] = tensors[table].flatten(); }), "accepted");
+  EXPECT_THAT(
+      refusal([&](auto& tensors) { tensors[table] = tensors[table].flatten().narrow(0, 0, 96); }),
+      HasSubstr(table));
 }
 
 TEST_F(Krea2Files, MayLackNoIndexThatQuantisedOnesChange) {

@@ -52,8 +52,7 @@ Krea2TextBlock::Krea2TextBlock(const Weights& w, const Krea2Config& c)
 
 Tensor Krea2TextBlock::operator()(const Tensor& x_BLC, const Attend& attend) const {
   const auto x =
-      x_BLC +
-      attention_(ops::zero_centred_rms_norm(x_BLC, norm1_C_, norm_eps_), nullptr, attend);
+      x_BLC + attention_(ops::zero_centred_rms_norm(x_BLC, norm1_C_, norm_eps_), nullptr, attend);
   return x + mlp_(ops::zero_centred_rms_norm(x, norm2_C_, norm_eps_));
 }
 

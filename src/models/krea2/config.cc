@@ -41,8 +41,8 @@ Krea2Widths read_text_widths(const JsonObject& json, Krea2Widths w) {
   w.num_kv_heads = json.integer_or("text_num_key_value_heads", w.num_kv_heads, 1, kMaxKrea2Heads);
   w.hidden = json.integer_or("text_hidden_dim", w.hidden, 1, kMaxKrea2Width);
   w.mlp_hidden = json.integer_or("text_intermediate_size", w.mlp_hidden, 1, kMaxKrea2Width);
-  require(w.hidden % w.num_heads == 0, json.source(), ": 'text_num_attention_heads', ",
-          w.num_heads, ", should divide 'text_hidden_dim', ", w.hidden);
+  require(w.hidden % w.num_heads == 0, json.source(), ": 'text_num_attention_heads', ", w.num_heads,
+          ", should divide 'text_hidden_dim', ", w.hidden);
   check_groups(w, "text_num_attention_heads", "text_num_key_value_heads", json.source());
   return w;
 }

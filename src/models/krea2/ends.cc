@@ -14,7 +14,8 @@ constexpr double kKrea2TimeScale = 1000;  // fixed in the reference class
 Krea2Inputs::Krea2Inputs(const Weights& w, const Krea2Config& c)
     : image_in_(w / "img_in", {.in = c.token_width, .out = c.image.hidden}),
       time_in_(w.once() / "time_embed" / "linear_1", {.in = c.sinusoid, .out = c.image.hidden}),
-      time_out_(w.once() / "time_embed" / "linear_2", {.in = c.image.hidden, .out = c.image.hidden}),
+      time_out_(w.once() / "time_embed" / "linear_2",
+                {.in = c.image.hidden, .out = c.image.hidden}),
       vectors_(w.once() / "time_mod_proj",
                {.in = c.image.hidden, .out = kKrea2BlockVectors * c.image.hidden}),
       sinusoid_(c.sinusoid),

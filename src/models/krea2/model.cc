@@ -19,9 +19,8 @@ Krea2::Krea2(const Krea2Config& c, const Weights& w, Attend attend, std::optiona
 
 Tensor Krea2::refine(const DenoiserInput& in, const Tensor& text_BTC) const {
   auto text = text_BTC.defined() ? text_BTC : in.text.x_BLC;
-  text_fusion_.for_each([&](std::int64_t, const Krea2TextFusion& fuse) {
-    text = fuse(text, attend_, in.watch);
-  });
+  text_fusion_.for_each(
+      [&](std::int64_t, const Krea2TextFusion& fuse) { text = fuse(text, attend_, in.watch); });
   return text;
 }
 

@@ -14,13 +14,12 @@ const Lists kKreaLists[] = {{"transformer_blocks.*.", "blocks.*."},
                             {"text_fusion.0.*.*.", "txtfusion.*.*."}};
 
 std::vector<Spelling> diffusers() {
-  std::vector<Spelling> rows = {
-      {"text_fusion.0.projector", {"text_fusion.projector"}},
-      {"text_fusion.0.txt_in", {"txt_in"}},
-      {"text_fusion.0.*.*.norm1", {"text_fusion.*.*.norm1"}},
-      {"text_fusion.0.*.*.norm2", {"text_fusion.*.*.norm2"}},
-      {"text_fusion.0.*.*.attn.norm_q", {"text_fusion.*.*.attn.norm_q"}},
-      {"text_fusion.0.*.*.attn.norm_k", {"text_fusion.*.*.attn.norm_k"}}};
+  std::vector<Spelling> rows = {{"text_fusion.0.projector", {"text_fusion.projector"}},
+                                {"text_fusion.0.txt_in", {"txt_in"}},
+                                {"text_fusion.0.*.*.norm1", {"text_fusion.*.*.norm1"}},
+                                {"text_fusion.0.*.*.norm2", {"text_fusion.*.*.norm2"}},
+                                {"text_fusion.0.*.*.attn.norm_q", {"text_fusion.*.*.attn.norm_q"}},
+                                {"text_fusion.0.*.*.attn.norm_k", {"text_fusion.*.*.attn.norm_k"}}};
   for (const auto& [ours, theirs] : kLists) {
     const auto attn = theirs + "attn.", ff = theirs + "ff.";
     rows.insert(rows.end(), {{ours + "attn.qg", {attn + "to_q", attn + "to_gate"}},
@@ -43,33 +42,31 @@ std::vector<Spelling> other_diffusers() {
 // Krea's own. Some quantised files number layers that follow an activation from 0, or count the
 // norm after the text's.
 std::vector<Spelling> krea() {
-  std::vector<Spelling> rows = {
-      {"img_in", {"first"}},
-      {"time_embed.linear_1", {"tmlp.0"}},
-      {"time_embed.linear_2", {"tmlp.2"}},
-      {"time_mod_proj", {"tproj.1"}},
-      {"time_mod_proj", {"tproj.0"}},
-      {"text_fusion.0.txt_in.norm.weight", {"txtmlp.0.scale"}},
-      {"text_fusion.0.txt_in.norm.weight", {"txtmlp.1.scale"}},
-      {"text_fusion.0.txt_in.linear_1", {"txtmlp.1"}},
-      {"text_fusion.0.txt_in.linear_2", {"txtmlp.3"}},
-      {"text_fusion.0.projector", {"txtfusion.projector"}},
-      {"transformer_blocks.*.scale_shift_table", {"blocks.*.mod.lin"}},
-      {"final_layer.linear", {"last.linear"}},
-      {"final_layer.norm.weight", {"last.norm.scale"}},
-      {"final_layer.scale_shift_table", {"last.modulation.lin"}}};
+  std::vector<Spelling> rows = {{"img_in", {"first"}},
+                                {"time_embed.linear_1", {"tmlp.0"}},
+                                {"time_embed.linear_2", {"tmlp.2"}},
+                                {"time_mod_proj", {"tproj.1"}},
+                                {"time_mod_proj", {"tproj.0"}},
+                                {"text_fusion.0.txt_in.norm.weight", {"txtmlp.0.scale"}},
+                                {"text_fusion.0.txt_in.norm.weight", {"txtmlp.1.scale"}},
+                                {"text_fusion.0.txt_in.linear_1", {"txtmlp.1"}},
+                                {"text_fusion.0.txt_in.linear_2", {"txtmlp.3"}},
+                                {"text_fusion.0.projector", {"txtfusion.projector"}},
+                                {"transformer_blocks.*.scale_shift_table", {"blocks.*.mod.lin"}},
+                                {"final_layer.linear", {"last.linear"}},
+                                {"final_layer.norm.weight", {"last.norm.scale"}},
+                                {"final_layer.scale_shift_table", {"last.modulation.lin"}}};
   for (const auto& [ours, theirs] : kKreaLists) {
     const auto attn = theirs + "attn.", mlp = theirs + "mlp.";
-    rows.insert(rows.end(),
-                {{ours + "attn.qg", {attn + "wq", attn + "gate"}},
-                 {ours + "attn.kv", {attn + "wk", attn + "wv"}},
-                 {ours + "attn.out", {attn + "wo"}},
-                 {ours + "attn.norm_q.weight", {attn + "qknorm.qnorm.scale"}},
-                 {ours + "attn.norm_k.weight", {attn + "qknorm.knorm.scale"}},
-                 {ours + "norm1.weight", {theirs + "prenorm.scale"}},
-                 {ours + "norm2.weight", {theirs + "postnorm.scale"}},
-                 {ours + "mlp.gate_up", {mlp + "gate", mlp + "up"}},
-                 {ours + "mlp.down", {mlp + "down"}}});
+    rows.insert(rows.end(), {{ours + "attn.qg", {attn + "wq", attn + "gate"}},
+                             {ours + "attn.kv", {attn + "wk", attn + "wv"}},
+                             {ours + "attn.out", {attn + "wo"}},
+                             {ours + "attn.norm_q.weight", {attn + "qknorm.qnorm.scale"}},
+                             {ours + "attn.norm_k.weight", {attn + "qknorm.knorm.scale"}},
+                             {ours + "norm1.weight", {theirs + "prenorm.scale"}},
+                             {ours + "norm2.weight", {theirs + "postnorm.scale"}},
+                             {ours + "mlp.gate_up", {mlp + "gate", mlp + "up"}},
+                             {ours + "mlp.down", {mlp + "down"}}});
   }
   return rows;
 }

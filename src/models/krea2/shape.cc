@@ -13,25 +13,27 @@ double dense_flops(const Krea2Widths& c) {
 BlockCost blocks_of(const Krea2Config& config) {
   const auto& c = config.image;
   const auto h = double(c.hidden), m = double(c.mlp_hidden), kv = double(c.kv_width());
-  return {.name = "blocks",
-          .count = config.num_layers,
-          .dense_flops = dense_flops(c),
-          .all_reduces = 2,
-          .live = {.whole = 2 * h, .shared = 3 * m},
-          .widest = 2 * m,
-          .kernels = 45,
-          .layers = 5,
-          // whole: two modulated norms, as ATen spells them in float32, 12 each, two gated residuals
-          // 3 each; shared: the gate 5, q and k normed and rotated 8, SwiGLU in two passes 5
-          .moved = {.whole = 30 * h, .shared = 13 * h + 8 * kv + 5 * m},
-          .inputs = {.whole = 3 * h, .shared = h + m}};
+  return {
+      .name = "blocks",
+      .count = config.num_layers,
+      .dense_flops = dense_flops(c),
+      .all_reduces = 2,
+      .live = {.whole = 2 * h, .shared = 3 * m},
+      .widest = 2 * m,
+      .kernels = 45,
+      .layers = 5,
+      // whole: two modulated norms, as ATen spells them in float32, 12 each, two gated residuals
+      // 3 each; shared: the gate 5, q and k normed and rotated 8, SwiGLU in two passes 5
+      .moved = {.whole = 30 * h, .shared = 13 * h + 8 * kv + 5 * m},
+      .inputs = {.whole = 3 * h, .shared = h + m}};
 }
 
 // Once per picture. All taps of a token live at once; a block's MLP is its widest place.
 BlockCost text_fusion_of(const Krea2Config& config) {
   const auto& c = config.text;
   const auto taps = double(config.num_taps), h = double(config.image.hidden), w = double(c.hidden);
-  const auto of_taps = taps * double(config.num_tap_blocks), of_text = double(config.num_text_blocks);
+  const auto of_taps = taps * double(config.num_tap_blocks),
+             of_text = double(config.num_text_blocks);
   return {.name = "text fusion",
           .count = 1,
           .sees = Sees::kText,

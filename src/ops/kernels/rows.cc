@@ -225,8 +225,7 @@ void zero_centred_rms_norm(const void* x_, const float* weight, const void* scal
   }
 #pragma omp simd
   for (int64 i = 0; i < width; ++i)
-    store(y, i,
-          load(x, i) * inverse * (1 + weight[i]) * (1 + load(scale, i)) + load(shift, i));
+    store(y, i, load(x, i) * inverse * (1 + weight[i]) * (1 + load(scale, i)) + load(shift, i));
 }
 
 template <class T>

@@ -138,9 +138,9 @@ TEST_P(Kernels, ZeroCentredRmsNorm) {
                      .gate = {}};
   const auto shift = m.shift.to(at::kDouble), scale = m.scale.to(at::kDouble);
   expect_near(ops::cpu::modulated_rms_norm(x, weight, m, 1e-2), want * (1 + scale) + shift, 2);
-  EXPECT_TRUE(at::allclose(ops::reference::modulated_rms_norm(exact_x, weight,
-                                                              {shift, scale, {}}, 1e-2),
-                           want * (1 + scale) + shift, 1e-5));
+  EXPECT_TRUE(
+      at::allclose(ops::reference::modulated_rms_norm(exact_x, weight, {shift, scale, {}}, 1e-2),
+                   want * (1 + scale) + shift, 1e-5));
 }
 
 TEST_P(Kernels, SigmoidGated) {

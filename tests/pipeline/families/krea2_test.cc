@@ -51,8 +51,7 @@ TEST(Krea2Family, IsGuidedAboveZeroAgainstAnEmptyPrompt) {
   auto spelled = request;
   spelled.negative_prompt = "";
   const auto got = drawn_krea2(krea2_with(), request);
-  EXPECT_TRUE(
-      at::equal(got["latents_final"], drawn_krea2(krea2_with(), spelled)["latents_final"]));
+  EXPECT_TRUE(at::equal(got["latents_final"], drawn_krea2(krea2_with(), spelled)["latents_final"]));
   auto empty = request;
   empty.prompts = {""};
   empty.guidance = 0;
@@ -78,9 +77,8 @@ TEST(Krea2Family, RunsEveryLayoutInBfloat16) {
   auto one = krea2_with();
   one.dtype = Dtype::kBfloat16;
   const auto from = drawn_krea2(one, guided_krea2());
-  for (const Layout& layout :
-       {Layout{.tp = 2, .text = TextRanks::kShared}, Layout{.tp = 8}, Layout{.ring = 2},
-        Layout{.layer_split = 2}, Layout{.cfg = 2}}) {
+  for (const Layout& layout : {Layout{.tp = 2, .text = TextRanks::kShared}, Layout{.tp = 8},
+                               Layout{.ring = 2}, Layout{.layer_split = 2}, Layout{.cfg = 2}}) {
     auto options = krea2_with(layout);
     options.dtype = Dtype::kBfloat16;
     const auto got = drawn_krea2(options, guided_krea2());
@@ -171,7 +169,8 @@ TEST(Krea2Family, IsConvertedToTheWeightsThatItsQuantisationHas) {
   const auto quantised = drawn_krea2(krea2_with({}, int8));
   EXPECT_GT(krea2_error(quantised["latents_final"], drawn_krea2(krea2_with())["latents_final"]), 0);
   const TemporaryFolder scratch;
-  convert({.model = kKrea2Model, .out = scratch / "int8", .dtype = Dtype::kFloat32, .memory = int8});
+  convert(
+      {.model = kKrea2Model, .out = scratch / "int8", .dtype = Dtype::kFloat32, .memory = int8});
   auto converted = krea2_with();
   converted.model = scratch / "int8";
   EXPECT_TRUE(at::equal(quantised["latents_final"], drawn_krea2(converted)["latents_final"]));
@@ -235,10 +234,10 @@ TEST(Krea2Family, HasTheScheduleOfItsKind) {
   const auto sigmas = [](const char* name) {
     return named_family(name)->schedule(8, {.width = 1024, .height = 1024}, true).sigmas;
   };
-  const std::vector<float> raw = {1, .94543F, .88131F, .80488F, .71223F, .59759F, .45206F, .26122F,
-                                  0},
-                           turbo = {1, .95672F, .90453F, .84035F, .75951F, .65457F, .51284F,
-                                    .3109F, 0};
+  const std::vector<float> raw = {1,       .94543F, .88131F, .80488F, .71223F,
+                                  .59759F, .45206F, .26122F, 0},
+                           turbo = {1,       .95672F, .90453F, .84035F, .75951F,
+                                    .65457F, .51284F, .3109F,  0};
   EXPECT_THAT(sigmas("krea-2-raw"), testing::Pointwise(testing::FloatNear(6e-6F), raw));
   EXPECT_THAT(sigmas("krea-2-turbo"), testing::Pointwise(testing::FloatNear(6e-6F), turbo));
 }
@@ -248,7 +247,8 @@ TEST(Krea2Family, PlansWhatItsHeadsForbid) {
   const auto machine = Machine{devices, link_of(devices), link_of(devices)};
   auto job = *named_job("krea-2-turbo");
   bool has_tp8 = false;
-  for (const auto& layout : plan_layouts(job, machine)) has_tp8 |= layout.grid.tp == 8 && layout.fits();
+  for (const auto& layout : plan_layouts(job, machine))
+    has_tp8 |= layout.grid.tp == 8 && layout.fits();
   EXPECT_TRUE(has_tp8);
   const auto five = devices_named("", "5xh100");
   std::vector<std::string> reasons;

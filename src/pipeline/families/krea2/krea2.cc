@@ -153,14 +153,14 @@ std::shared_ptr<const Family> open(const ModelFiles& files) {
   const auto index = read_json_object(files.folder / "model_index.json");
   (void)index.integer_or("patch_size", 2, 2, 2);
   const auto kind = index.flag_or("is_distilled", false) ? Krea2Kind::kTurbo : Krea2Kind::kRaw;
-  const Krea2Configs configs{
-      .kind = kind,
-      .krea = read_transformer(files, read_krea2_config, infer_krea2_config),
-      .text = read_text(read_json_object(files.config_of("text_encoder"))),
-      .taps = read_taps(index, Krea2Configs().taps),
-      .vae = read_autoencoder(files)};
+  const Krea2Configs configs{.kind = kind,
+                             .krea = read_transformer(files, read_krea2_config, infer_krea2_config),
+                             .text = read_text(read_json_object(files.config_of("text_encoder"))),
+                             .taps = read_taps(index, Krea2Configs().taps),
+                             .vae = read_autoencoder(files)};
   check_fit(configs);
-  return make_krea2_family(configs, read_scheduler(files), read_defaults(files, krea2_defaults(kind)));
+  return make_krea2_family(configs, read_scheduler(files),
+                           read_defaults(files, krea2_defaults(kind)));
 }
 
 // The configs' defaults are the published ones.
