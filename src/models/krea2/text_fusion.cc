@@ -23,7 +23,7 @@ Krea2TextFusion::Krea2TextFusion(const Weights& w, const Krea2Config& c)
       out_(w / "txt_in" / "linear_2", {.in = c.image.hidden, .out = c.image.hidden}),
       norm_eps_(c.norm_eps) {}
 
-// Each token's taps attend to each other on the rank that has the token.
+// Each token's taps attend to each other wherever the token is, so not through `attend`.
 Tensor Krea2TextFusion::operator()(const Tensor& taps_BTC, const Attend& attend,
                                    const Watch& watch) const {
   const auto watched = [&](const std::string& where, const Tensor& x) {
