@@ -90,7 +90,7 @@ Tensor euler_step(const Tensor& x, const Tensor& v, double dt) {
 Tensor normed_rotated(std::span<const NormedHeads> parts, double eps, const Rope& rope) {
   std::vector<Tensor> normed;
   for (const auto& [x, weight] : parts)
-    normed.push_back(rms_norm(x, weight, eps).to(x.scalar_type()));
+    normed.push_back(rms_norm(x.to(weight.scalar_type()), weight, eps).to(x.scalar_type()));
   return rotate(at::cat(normed, 1), rope);
 }
 
