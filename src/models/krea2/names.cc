@@ -13,13 +13,13 @@ const Lists kLists[] = {{"transformer_blocks.*.", "transformer_blocks.*."},
 const Lists kKreaLists[] = {{"transformer_blocks.*.", "blocks.*."},
                             {"text_fusion.0.*.*.", "txtfusion.*.*."}};
 
-std::vector<Spelling> diffusers() {
-  std::vector<Spelling> rows = {{"text_fusion.0.projector", {"text_fusion.projector"}},
-                                {"text_fusion.0.txt_in", {"txt_in"}},
-                                {"text_fusion.0.*.*.norm1", {"text_fusion.*.*.norm1"}},
-                                {"text_fusion.0.*.*.norm2", {"text_fusion.*.*.norm2"}},
-                                {"text_fusion.0.*.*.attn.norm_q", {"text_fusion.*.*.attn.norm_q"}},
-                                {"text_fusion.0.*.*.attn.norm_k", {"text_fusion.*.*.attn.norm_k"}}};
+std::vector<KeyRule> diffusers() {
+  std::vector<KeyRule> rows = {{"text_fusion.0.projector", {"text_fusion.projector"}},
+                               {"text_fusion.0.txt_in", {"txt_in"}},
+                               {"text_fusion.0.*.*.norm1", {"text_fusion.*.*.norm1"}},
+                               {"text_fusion.0.*.*.norm2", {"text_fusion.*.*.norm2"}},
+                               {"text_fusion.0.*.*.attn.norm_q", {"text_fusion.*.*.attn.norm_q"}},
+                               {"text_fusion.0.*.*.attn.norm_k", {"text_fusion.*.*.attn.norm_k"}}};
   for (const auto& [ours, theirs] : kLists) {
     const auto attn = theirs + "attn.", ff = theirs + "ff.";
     rows.insert(rows.end(), {{ours + "attn.qg", {attn + "to_q", attn + "to_gate"}},
@@ -32,8 +32,8 @@ std::vector<Spelling> diffusers() {
 }
 
 // Names of trainers that drop the index of to_out.
-std::vector<Spelling> other_diffusers() {
-  std::vector<Spelling> rows;
+std::vector<KeyRule> other_diffusers() {
+  std::vector<KeyRule> rows;
   for (const auto& [ours, theirs] : kLists)
     rows.push_back({ours + "attn.out", {theirs + "attn.to_out"}});
   return rows;
@@ -41,21 +41,21 @@ std::vector<Spelling> other_diffusers() {
 
 // Krea's own. Some quantised files number layers that follow an activation from 0, or count the
 // norm after the text's.
-std::vector<Spelling> krea() {
-  std::vector<Spelling> rows = {{"img_in", {"first"}},
-                                {"time_embed.linear_1", {"tmlp.0"}},
-                                {"time_embed.linear_2", {"tmlp.2"}},
-                                {"time_mod_proj", {"tproj.1"}},
-                                {"time_mod_proj", {"tproj.0"}},
-                                {"text_fusion.0.txt_in.norm.weight", {"txtmlp.0.scale"}},
-                                {"text_fusion.0.txt_in.norm.weight", {"txtmlp.1.scale"}},
-                                {"text_fusion.0.txt_in.linear_1", {"txtmlp.1"}},
-                                {"text_fusion.0.txt_in.linear_2", {"txtmlp.3"}},
-                                {"text_fusion.0.projector", {"txtfusion.projector"}},
-                                {"transformer_blocks.*.scale_shift_table", {"blocks.*.mod.lin"}},
-                                {"final_layer.linear", {"last.linear"}},
-                                {"final_layer.norm.weight", {"last.norm.scale"}},
-                                {"final_layer.scale_shift_table", {"last.modulation.lin"}}};
+std::vector<KeyRule> krea() {
+  std::vector<KeyRule> rows = {{"img_in", {"first"}},
+                               {"time_embed.linear_1", {"tmlp.0"}},
+                               {"time_embed.linear_2", {"tmlp.2"}},
+                               {"time_mod_proj", {"tproj.1"}},
+                               {"time_mod_proj", {"tproj.0"}},
+                               {"text_fusion.0.txt_in.norm.weight", {"txtmlp.0.scale"}},
+                               {"text_fusion.0.txt_in.norm.weight", {"txtmlp.1.scale"}},
+                               {"text_fusion.0.txt_in.linear_1", {"txtmlp.1"}},
+                               {"text_fusion.0.txt_in.linear_2", {"txtmlp.3"}},
+                               {"text_fusion.0.projector", {"txtfusion.projector"}},
+                               {"transformer_blocks.*.scale_shift_table", {"blocks.*.mod.lin"}},
+                               {"final_layer.linear", {"last.linear"}},
+                               {"final_layer.norm.weight", {"last.norm.scale"}},
+                               {"final_layer.scale_shift_table", {"last.modulation.lin"}}};
   for (const auto& [ours, theirs] : kKreaLists) {
     const auto attn = theirs + "attn.", mlp = theirs + "mlp.";
     rows.insert(rows.end(), {{ours + "attn.qg", {attn + "wq", attn + "gate"}},

@@ -18,13 +18,13 @@ BlockCost blocks_of(const Krea2Config& config) {
       .count = config.num_layers,
       .dense_flops = dense_flops(c),
       .all_reduces = 2,
-      .live = {.whole = 2 * h, .shared = 3 * m},
-      .widest = 2 * m,
+      .peak_elements = {.whole = 2 * h, .shared = 3 * m},
+      .widest_output = 2 * m,
       .kernels = 45,
       .layers = 5,
       // whole: two modulated norms, as ATen spells them in float32, 12 each, two gated residuals
       // 3 each; shared: the gate 5, q and k normed and rotated 8, SwiGLU in two passes 5
-      .moved = {.whole = 30 * h, .shared = 13 * h + 8 * kv + 5 * m},
+      .traffic_elements = {.whole = 30 * h, .shared = 13 * h + 8 * kv + 5 * m},
       .inputs = {.whole = 3 * h, .shared = h + m}};
 }
 
@@ -36,10 +36,10 @@ BlockCost text_fusion_of(const Krea2Config& config) {
              of_text = double(config.num_text_blocks);
   return {.name = "text fusion",
           .count = 1,
-          .sees = Sees::kText,
+          .scope = TokenScope::kText,
           .use = BlockUse::kOncePerPicture,
           .dense_flops = (of_taps + of_text) * dense_flops(c) + 2 * h * (w + h),
-          .live = {.whole = taps * (3 * w + 3 * double(c.mlp_hidden)) + 2 * h}};
+          .peak_elements = {.whole = taps * (3 * w + 3 * double(c.mlp_hidden)) + 2 * h}};
 }
 
 }  // namespace

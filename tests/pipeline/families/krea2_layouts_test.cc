@@ -38,10 +38,10 @@ const NamedKrea2Layout kKrea2Layouts[] = {
     {"Ulysses2", {.ulysses = 2}},
     {"Ulysses5", {.ulysses = 5}},  // of the text's heads of keys, ranks repeat some
     {"Ring2Ulysses3", {.ring = 2, .ulysses = 3}},
-    {"LayerSplit2", {.layer_split = 2}},
-    {"LayerSplit3", {.layer_split = 3}},  // the last stage only fuses the text
-    {"Tp2LayerSplit2", {.tp = 2, .layer_split = 2}},
-    {"Ring2LayerSplit2", {.ring = 2, .layer_split = 2}}};
+    {"LayerSplit2", {.pp = 2}},
+    {"LayerSplit3", {.pp = 3}},  // the last stage only fuses the text
+    {"Tp2LayerSplit2", {.tp = 2, .pp = 2}},
+    {"Ring2LayerSplit2", {.ring = 2, .pp = 2}}};
 
 class Krea2Layouts : public testing::TestWithParam<NamedKrea2Layout> {};
 INSTANTIATE_TEST_SUITE_P(All, Krea2Layouts, testing::ValuesIn(kKrea2Layouts),
@@ -80,8 +80,8 @@ TEST_P(Krea2Layouts, MoveAndReadWhatIsPredicted) {
   request.max_sequence_length = int(drawn.at("prompt_embeds").size(1));
   const auto job = job_of(deploy(options), request);
   const auto stage_of_rank = [&](int rank) {
-    return stage_of(job.shape(), share_of(job.shape().num_blocks(), place_of(degrees, rank).layers,
-                                          degrees.layers));
+    return stage_of(job.shape(),
+                    share_of(job.shape().num_blocks(), place_of(degrees, rank).pp, degrees.pp));
   };
   EXPECT_EQ(text_of_traffic(step),
             text_of_traffic(predict_traffic(job, degrees, 0, stage_of_rank(0))));

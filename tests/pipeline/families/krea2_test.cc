@@ -78,7 +78,7 @@ TEST(Krea2Family, RunsEveryLayoutInBfloat16) {
   one.dtype = Dtype::kBfloat16;
   const auto from = drawn_krea2(one, guided_krea2());
   for (const Layout& layout : {Layout{.tp = 2, .text = TextRanks::kShared}, Layout{.tp = 8},
-                               Layout{.ring = 2}, Layout{.layer_split = 2}, Layout{.cfg = 2}}) {
+                               Layout{.ring = 2}, Layout{.pp = 2}, Layout{.cfg = 2}}) {
     auto options = krea2_with(layout);
     options.dtype = Dtype::kBfloat16;
     const auto got = drawn_krea2(options, guided_krea2());
