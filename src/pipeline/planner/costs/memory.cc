@@ -184,7 +184,7 @@ void add_controlnets(const PlanJob& job, const Degrees& grid, int rank, const St
     bytes.activations += tensors.num_blocks() * share.batch * share.tokens.image *
                          job.shape().hidden * job.element_bytes();
     const Stage whole{.first_block = 0, .num_blocks = tensors.num_blocks()};
-    bytes.modulations += share_of_step(job, grid, rank).batch * job.steps *
+    bytes.modulations += share_of_step(job, grid, rank).batch * job.num_levels() *
                          num_modulations(part->costs, tensors, whole) * job.element_bytes();
   }
 }
@@ -195,7 +195,7 @@ void add_transformer(const PlanJob& job, const Degrees& grid, int rank, const St
   const auto& tensors = tensors_of(job).of(Part::Role::kDenoiser);
   const auto columns =
       num_modulations(job.shape().blocks, tensors, stage) + job.shape().shared_modulations;
-  bytes.modulations = job.branches * share.batch * job.steps * columns * job.element_bytes();
+  bytes.modulations = job.branches * share.batch * job.num_levels() * columns * job.element_bytes();
   if (job.shape().has_refined_text())  // whole, of the branches that this rank evaluates
     bytes.kept = share.branches * share.batch * job.padded_text_tokens() * job.shape().hidden *
                  job.element_bytes();
