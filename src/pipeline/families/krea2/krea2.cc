@@ -36,7 +36,9 @@ class Krea2Family : public PatchFamily {
   DenoiserInput begin(const Condition& condition, PictureSize size, double guidance,
                       const at::TensorOptions& like) const override;
   void set_step(DenoiserInput& in, const Tensor& latents_BNC, float timestep) const override;
-  Schedule schedule(int steps, PictureSize size, bool) const override;
+  double mu(PictureSize size, int steps) const override {
+    return configs_.kind == Krea2Kind::kTurbo ? kTurboShift : PatchFamily::mu(size, steps);
+  }
 
   Names written_names(const Part& part) const override {
     return part.role == Part::Role::kDenoiser ? krea2_names_of_diffusers()
@@ -91,15 +93,6 @@ void Krea2Family::set_step(DenoiserInput& in, const Tensor& latents_BNC, float t
   in.noise.x_BLC = latents_BNC;
   const auto sigma = timestep / float(description().schedule.num_train_timesteps);
   in.timestep_B = at::full({latents_BNC.size(0)}, sigma, latents_BNC.options());
-}
-
-Schedule Krea2Family::schedule(int steps, PictureSize size, bool) const {
-  const auto& config = description().schedule;
-  const auto tokens = num_tokens(size);
-  const bool is_turbo = configs_.kind == Krea2Kind::kTurbo;
-  return make_schedule(config, {.steps = steps,
-                                .image_tokens = tokens,
-                                .mu = is_turbo ? kTurboShift : dynamic_shift(config, tokens)});
 }
 
 std::string Krea2Family::config_text(const Part& denoiser) const {
