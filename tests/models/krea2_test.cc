@@ -146,7 +146,7 @@ TEST_F(Krea2Files, MayHoldTablesAsVectors) {
       HasSubstr(table));
 }
 
-TEST_F(Krea2Files, MayLackNoIndexThatQuantisedOnesChange) {
+TEST_F(Krea2Files, MayNumberSomeLayersAsQuantisedOnesDo) {
   auto tensors = tensors_of(fixture_.single_file());
   for (const char* const kind : {"weight", "bias"}) {
     tensors["tproj.0." + std::string(kind)] = tensors.at("tproj.1." + std::string(kind));
