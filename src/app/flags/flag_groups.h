@@ -84,4 +84,11 @@ void add_convert_flags(FlagReader& read, ConvertFlags& flags);
 // Throws InputError unless there is something to convert and a place for it.
 void check_together(const ConvertFlags& flags);
 
+// `braid pull` and `braid models`.
+extern const char* const kPullExamples;
+void add_pull_flags(FlagReader& read, PullFlags& flags);
+void add_models_flags(FlagReader& read, ModelsFlags& flags);
+// Throws InputError unless a repository is named.
+void check_together(const PullFlags& flags);
+
 }  // namespace braid

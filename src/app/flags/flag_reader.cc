@@ -85,8 +85,8 @@ std::string wrapped(std::string help) {
           ": a command comes first, as in braid generate \"a red circle\"");
   throw InputError(
       text_of("unknown command ", in_quotes(first),
-              ": the commands are generate, serve, verify, bench, plan, convert and "
-              "info, as in braid generate \"a red circle\"; braid help COMMAND tells more"));
+              ": the commands are generate, serve, verify, bench, plan, convert, info, "
+              "pull and models, as in braid generate \"a red circle\"; braid help COMMAND tells more"));
 }
 
 }  // namespace
@@ -146,6 +146,12 @@ void FlagReader::positional(const std::string& name, const std::string& help,
   command_
       .add_option_function<std::string>(
           name, [&text](const std::string& value) { text = value; }, help)
+      ->option_text(" ");
+}
+
+void FlagReader::positional(const std::string& name, const std::string& help, std::string& text) {
+  command_.add_option_function<std::string>(
+      name, [&text](const std::string& value) { text = value; }, help)
       ->option_text(" ");
 }
 

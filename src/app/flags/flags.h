@@ -135,13 +135,25 @@ struct BenchFlags {
   bool json = false;
 };
 
+struct PullFlags {
+  std::string name;  // "org/name", "org/name@revision", "org/name/file"
+  int workers = 4;   // files at once
+  bool verify = false, dry_run = false, json = false;
+  Verbosity verbosity = Verbosity::kNormal;
+};
+
+struct ModelsFlags {
+  std::vector<std::filesystem::path> comfy;  // models folders of ComfyUI
+  bool json = false;
+};
+
 struct ShowText {
   std::string text;
   bool was_asked_for;  // otherwise it says what was missing
 };
 
 using CommandLine = std::variant<ShowText, GenerateFlags, InfoFlags, VerifyFlags, PlanFlags,
-                                 BenchFlags, ConvertFlags, ServeFlags>;
+                                 BenchFlags, ConvertFlags, ServeFlags, PullFlags, ModelsFlags>;
 
 // Throws InputError naming the flag.
 CommandLine parse_command_line(int argc, const char* const* argv);
