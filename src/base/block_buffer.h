@@ -1,5 +1,5 @@
-// Cuts a message that arrives in pieces into the blocks of 64 bytes that SHA-1 and SHA-256 take, and
-// pads its end as FIPS 180-4 says in section 5.1.1.
+// Cuts a message that arrives in pieces into the blocks of 64 bytes that SHA-1 and SHA-256 take,
+// and pads its end as FIPS 180-4 says in section 5.1.1.
 #pragma once
 
 #include <algorithm>

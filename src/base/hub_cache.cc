@@ -195,8 +195,8 @@ std::vector<CachedRevision> revisions_in_hub(const fs::path& cache) {
       const auto ref = ref_of(folder, commit);
       const bool is_plain = ref == kMain || (ref.empty() && snapshots.size() == 1);
       const auto revision = ref.empty() ? commit.substr(0, kShownDigits) : ref;
-      found.push_back({.name = is_plain ? repository : repository + "@" + revision,
-                       .snapshot = snapshot});
+      found.push_back(
+          {.name = is_plain ? repository : repository + "@" + revision, .snapshot = snapshot});
     }
   }
   std::sort(found.begin(), found.end(),

@@ -51,7 +51,8 @@ OrderedJson info_of(const InfoFlags& flags) {
 std::string summary(const Deployment& deployment) {
   const auto budget = budget_here(deployment.places.devices.front());
   return model_summary(model_info(deployment)) + "  here              it " +
-         fit_here(deployment, budget).sentence + "\n  (--verbose or --json: the whole configuration)\n";
+         fit_here(deployment, budget).sentence +
+         "\n  (--verbose or --json: the whole configuration)\n";
 }
 
 }  // namespace

@@ -104,8 +104,8 @@ class ModelList {
     const auto folder = comfy_models(given);
     for (const auto& file : comfy_weights(folder, comfy::kModels)) {
       const auto kind = kind_of_weights(file);
-      ListedModel model{.name = file.filename().string(), .source = "comfy", .path = file,
-                        .family = kind.family};
+      ListedModel model{
+          .name = file.filename().string(), .source = "comfy", .path = file, .family = kind.family};
       if (kind.role == FileRole::kModel && !kind.family.empty()) {
         models_.push_back(deployable(std::move(model), {.model = file, .comfy = folder}));
       } else if (kind.role != FileRole::kUnknown) {
@@ -132,12 +132,14 @@ class ModelList {
 
  private:
   void add_model(const std::string& name, const fs::path& path) {
-    models_.push_back(
-        deployable({.name = name, .source = "cache", .path = path}, {.model = path}));
+    models_.push_back(deployable({.name = name, .source = "cache", .path = path}, {.model = path}));
   }
 
   void add_other(const std::string& name, const fs::path& path, const FileKind& kind) {
-    models_.push_back({.name = name, .source = "cache", .path = path, .is = kind.name,
+    models_.push_back({.name = name,
+                       .source = "cache",
+                       .path = path,
+                       .is = kind.name,
                        .bytes = bytes_of_files(path)});
   }
 
@@ -153,10 +155,10 @@ class ModelList {
       const auto kind = kind_of_weights(file);
       const auto inside = file.lexically_relative(revision.snapshot).string();
       const auto at = revision.name.find('@');
-      const auto name = files.size() == 1 ? revision.name
-                                          : revision.name.substr(0, at) + "/" + inside +
-                                                (at == std::string::npos ? ""
-                                                                         : revision.name.substr(at));
+      const auto name = files.size() == 1
+                            ? revision.name
+                            : revision.name.substr(0, at) + "/" + inside +
+                                  (at == std::string::npos ? "" : revision.name.substr(at));
       if (kind.role == FileRole::kModel && !kind.family.empty()) {
         add_model(name, file);
         if (models_.back().family.empty()) models_.back().family = kind.family;

@@ -1,3 +1,4 @@
+#include "net/hub/pull.h"
 #include "app/commands/commands.h"
 #include "app/machine/stop_signals.h"
 #include "app/print/failure.h"
@@ -6,7 +7,6 @@
 #include "app/print/standard_output.h"
 #include "app/print/transfer.h"
 #include "base/error.h"
-#include "net/hub/pull.h"
 #include "pipeline/files/needed_files.h"
 
 namespace braid {
@@ -25,7 +25,7 @@ class PullRun {
   explicit PullRun(const PullFlags& flags)
       : flags_(flags),
         name_(name_to_pull(flags)),
-        display_(display_on_standard_error(flags.verbosity == Verbosity::kQuiet)) {}
+        display_(display_on_standard_error(flags.quiet)) {}
 
   int run() {
     try {
@@ -44,12 +44,11 @@ class PullRun {
                                    .workers = flags_.workers,
                                    .checks_all = flags_.verify},
                   hooks());
-    const auto paths = needed_files({.name = name_.repository,
-                                     .paths = pull_->listing().paths,
-                                     .text = [&](const std::string& path) {
-                                       return pull_->text_of_file(path);
-                                     }},
-                                    name_.inside.string());
+    const auto paths =
+        needed_files({.name = name_.repository,
+                      .paths = pull_->listing().paths,
+                      .text = [&](const std::string& path) { return pull_->text_of_file(path); }},
+                     name_.inside.string());
     const auto files = pull_->describe(paths);
     const auto missing = pull_->bytes_missing(files);
     if (flags_.dry_run) return list(files, missing);
@@ -95,7 +94,8 @@ class PullRun {
     std::string text;
     std::uint64_t bytes = 0;
     for (const auto& file : files) {
-      text += right_aligned(readable_bytes(double(file.size)), 11) + "  " + one_line(file.path) + "\n";
+      text +=
+          right_aligned(readable_bytes(double(file.size)), 11) + "  " + one_line(file.path) + "\n";
       bytes += file.size;
     }
     print(text + right_aligned(readable_bytes(double(bytes)), 11) + "  together, " +

@@ -7,6 +7,7 @@
 #include <variant>
 #include <vector>
 
+#include "app/flags/pull_flags.h"
 #include "braid/braid.h"
 #include "image/file_form.h"
 #include "image/png.h"
@@ -132,18 +133,6 @@ struct BenchFlags {
   bool is_sweep = false;                           // else there is one
   std::filesystem::path against, plot;             // empty: not asked for
   double tolerance = 0.1;
-  bool json = false;
-};
-
-struct PullFlags {
-  std::string name;  // "org/name", "org/name@revision", "org/name/file"
-  int workers = 4;   // files at once
-  bool verify = false, dry_run = false, json = false;
-  Verbosity verbosity = Verbosity::kNormal;
-};
-
-struct ModelsFlags {
-  std::vector<std::filesystem::path> comfy;  // models folders of ComfyUI
   bool json = false;
 };
 

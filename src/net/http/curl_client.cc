@@ -34,8 +34,7 @@ class Address {
   // Relative addresses are resolved against the current one.
   Address led_to(const std::string& location) const {
     Address next(text());
-    next.is_valid_ =
-        curl_url_set(next.url_.get(), CURLUPART_URL, location.c_str(), 0) == CURLUE_OK;
+    next.is_valid_ = curl_url_set(next.url_.get(), CURLUPART_URL, location.c_str(), 0) == CURLUE_OK;
     return next;
   }
   std::string text() const { return part(CURLUPART_URL); }
@@ -197,8 +196,7 @@ struct WebClient::Session {
       set(CURLOPT_POSTFIELDS, request.body.data());
     }
   }
-  WebAnswer ask_once(const WebRequest& request, const Address& address,
-                     const std::string& bearer);
+  WebAnswer ask_once(const WebRequest& request, const Address& address, const std::string& bearer);
 
   std::unique_ptr<CURL, decltype(&curl_easy_cleanup)> curl;
 };
@@ -266,8 +264,7 @@ WebAnswer WebClient::ask(const WebRequest& request) {
     is_at_home = is_at_home && !leads_away;
     address = next;
   }
-  throw WebFailure(WebFailure::Kind::kLasting,
-                   text_of(address.host(), " redirects in a circle"));
+  throw WebFailure(WebFailure::Kind::kLasting, text_of(address.host(), " redirects in a circle"));
 }
 
 bool has_web_client() { return true; }

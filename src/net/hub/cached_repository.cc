@@ -65,7 +65,9 @@ fs::path CachedRepository::incomplete(const HubFile& file) const {
   return folder_ / "blobs" / (file.etag + ".incomplete");
 }
 
-fs::path CachedRepository::lock(const HubFile& file) const { return locks_ / (file.etag + ".lock"); }
+fs::path CachedRepository::lock(const HubFile& file) const {
+  return locks_ / (file.etag + ".lock");
+}
 
 fs::path CachedRepository::snapshot(const std::string& commit) const {
   return folder_ / "snapshots" / commit;

@@ -12,8 +12,8 @@ struct HubAccess {
   // HF_TOKEN, else the file at HF_TOKEN_PATH, HF_HOME/token or ~/.cache/huggingface/token. Never
   // printed. Empty: none, or HF_HUB_DISABLE_IMPLICIT_TOKEN is set.
   std::string token = {};
-  std::string token_source = {};   // for sentences: "HF_TOKEN", or the file
-  std::string offline_by = {};     // the variable that forbids the network; empty: none
+  std::string token_source = {};     // for sentences: "HF_TOKEN", or the file
+  std::string offline_by = {};       // the variable that forbids the network; empty: none
   std::filesystem::path cache = {};  // hub_cache()
 };
 

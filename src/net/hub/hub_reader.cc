@@ -18,8 +18,7 @@ bool may_pass(const WebAnswer& answer) {
 }
 
 bool is_hex(const std::string& text, std::size_t digits) {
-  return text.size() == digits &&
-         text.find_first_not_of("0123456789abcdef") == std::string::npos;
+  return text.size() == digits && text.find_first_not_of("0123456789abcdef") == std::string::npos;
 }
 
 // W/"abc" and "abc" are abc.
@@ -95,8 +94,8 @@ WebAnswer HubReader::ask_patiently(const std::function<WebRequest()>& request,
       failure = lost.what();
     }
     if (received_ > received) attempt = 1;
-    check(wait_before_retry(attempt, nullptr), failure, " (", what, ", tried ",
-          patience_.attempts, " times); the same command goes on from here");
+    check(wait_before_retry(attempt, nullptr), failure, " (", what, ", tried ", patience_.attempts,
+          " times); the same command goes on from here");
   }
 }
 
@@ -109,23 +108,23 @@ void HubReader::refuse(const WebAnswer& answer, const HubName& name,
   const auto& repository = name.repository;
   const bool is_denied = answer.status == kUnauthorized || answer.status == kForbidden;
   if (code == "GatedRepo")
-    throw InputError(text_of(
-        repository, " is gated: accept its licence at ", page,
-        access_.token.empty()
-            ? ", then set HF_TOKEN to a token of that account (or run 'hf auth login')"
-            : text_of(" with the account of the token in ", access_.token_source)));
+    throw InputError(
+        text_of(repository, " is gated: accept its licence at ", page,
+                access_.token.empty()
+                    ? ", then set HF_TOKEN to a token of that account (or run 'hf auth login')"
+                    : text_of(" with the account of the token in ", access_.token_source)));
   if (code == "RevisionNotFound")
-    throw InputError(text_of(repository, " has no revision ",
-                             name.revision.empty() ? "main" : name.revision));
+    throw InputError(
+        text_of(repository, " has no revision ", name.revision.empty() ? "main" : name.revision));
   if (code == "EntryNotFound")
-    throw InputError(text_of(repository, " has no ", path,
-                             " any more: it changed while it was loaded; run the same command again"));
-  if (code == "DisabledRepo")
-    throw InputError(text_of(answer.host, " has disabled ", repository));
+    throw InputError(
+        text_of(repository, " has no ", path,
+                " any more: it changed while it was loaded; run the same command again"));
+  if (code == "DisabledRepo") throw InputError(text_of(answer.host, " has disabled ", repository));
   const bool is_missing = answer.status == kNotFound || code == "RepoNotFound";
   if ((is_missing || answer.status == kUnauthorized) && access_.token.empty())
-    throw InputError(text_of(answer.host, " has no ", repository,
-                             ", or it is private: then set HF_TOKEN"));
+    throw InputError(
+        text_of(answer.host, " has no ", repository, ", or it is private: then set HF_TOKEN"));
   if (is_missing)
     throw InputError(text_of(answer.host, " has no ", repository,
                              ", or hides it from the account of the token in ",
@@ -170,8 +169,8 @@ HubListing HubReader::list(const HubName& name) {
 
 HubFile HubReader::describe(const HubListing& listing, const std::string& path) {
   const auto& name = listing.name;
-  const auto url = "/" + name.repository + "/resolve/" + listing.commit + "/" +
-                   percent_encoded(path);
+  const auto url =
+      "/" + name.repository + "/resolve/" + listing.commit + "/" + percent_encoded(path);
   const auto answer = ask_patiently(
       [&] {
         auto request = request_for(url);
@@ -207,8 +206,8 @@ void HubReader::load(const HubListing& listing, const HubFile& file, std::uint64
   auto at = offset;
   const auto receive = [&](const WebAnswer& head, bool& has_begun, std::string_view bytes) {
     if (!has_begun) {
-      const bool is_rest = head.status == 206 && head.header("content-range").starts_with(text_of(
-                                                     "bytes ", at, "-"));
+      const bool is_rest = head.status == 206 &&
+                           head.header("content-range").starts_with(text_of("bytes ", at, "-"));
       check(is_rest || head.status == 200, head.host, " sends another range of ", file.path,
             " than was asked for");
       if (!is_rest) at = 0;

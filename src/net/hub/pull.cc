@@ -81,9 +81,8 @@ void Pull::in_parallel(std::size_t count,
 
 std::vector<HubFile> Pull::describe(const std::vector<std::string>& paths) {
   std::vector<HubFile> files(paths.size());
-  in_parallel(paths.size(), [&](HubReader& own, std::size_t i) {
-    files[i] = own.describe(listing_, paths[i]);
-  });
+  in_parallel(paths.size(),
+              [&](HubReader& own, std::size_t i) { files[i] = own.describe(listing_, paths[i]); });
   return files;
 }
 
@@ -126,9 +125,8 @@ void Pull::fetch(const std::vector<HubFile>& files) {
 }
 
 void Pull::fetch_one(HubReader& reader, const HubFile& file) {
-  const FileLock lock(repository_.lock(file), reader.stop_token(), [&] {
-    say(text_of("waiting for another process that loads ", file.path));
-  });
+  const FileLock lock(repository_.lock(file), reader.stop_token(),
+                      [&] { say(text_of("waiting for another process that loads ", file.path)); });
   auto here = repository_.contents(file, listing_.commit);
   if (!here.empty() && options_.checks_all && hash_of_file(here, file) != file.etag) {
     say(text_of(file.path, " is damaged, and is loaded again"));
@@ -187,9 +185,8 @@ void Pull::publish(std::vector<HubFile> files) const {
   const auto depth = [](const HubFile& file) {
     return std::count(file.path.begin(), file.path.end(), '/');
   };
-  std::stable_sort(files.begin(), files.end(), [&](const HubFile& a, const HubFile& b) {
-    return depth(a) > depth(b);
-  });
+  std::stable_sort(files.begin(), files.end(),
+                   [&](const HubFile& a, const HubFile& b) { return depth(a) > depth(b); });
   std::stable_partition(files.begin(), files.end(),
                         [](const HubFile& file) { return file.path != "model_index.json"; });
   for (const auto& file : files) repository_.link(file, listing_.commit);

@@ -18,9 +18,9 @@ struct PullOptions {
 };
 
 struct PullProgress {
-  int files = 0, num_files = 0;               // complete, in all
-  std::uint64_t bytes = 0, num_bytes = 0;     // here, in all
-  std::uint64_t received = 0;                 // of them by this run
+  int files = 0, num_files = 0;            // complete, in all
+  std::uint64_t bytes = 0, num_bytes = 0;  // here, in all
+  std::uint64_t received = 0;              // of them by this run
 };
 
 struct PullHooks {

@@ -19,10 +19,10 @@ namespace fs = std::filesystem;
 // Beside the weights of a part: what a part's configuration, a scheduler, a processor of pictures
 // and a tokenizer are read from.
 constexpr std::array kSmallFiles = {
-    "config.json",           "quantization_config.json", "scheduler_config.json",
-    "adapter_config.json",   "preprocessor_config.json", "processor_config.json",
-    "tokenizer.json",        "tokenizer_config.json",    "special_tokens_map.json",
-    "added_tokens.json",     "chat_template.jinja"};
+    "config.json",         "quantization_config.json", "scheduler_config.json",
+    "adapter_config.json", "preprocessor_config.json", "processor_config.json",
+    "tokenizer.json",      "tokenizer_config.json",    "special_tokens_map.json",
+    "added_tokens.json",   "chat_template.jinja"};
 // Read only where there is no tokenizer.json.
 constexpr std::array kOlderTokenizers = {"vocab.json", "merges.txt", "spiece.model"};
 constexpr const char* kReduxClass = "FluxPriorReduxPipeline";
@@ -46,8 +46,8 @@ class NeededFiles {
     needed_.insert("model_index.json");
     if (has("generation_config.json")) needed_.insert("generation_config.json");
     for (const auto& folder : folders_of(index)) {
-      require(!names_in(folder).empty(), repository_.name, " has no folder ", folder,
-              ", which a ", index.at("_class_name").dump(), " needs");
+      require(!names_in(folder).empty(), repository_.name, " has no folder ", folder, ", which a ",
+              index.at("_class_name").dump(), " needs");
       add_folder(folder);
     }
   }

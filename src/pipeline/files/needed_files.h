@@ -8,8 +8,8 @@
 namespace braid {
 
 struct RepositoryFiles {
-  std::string name;                // "org/name", for errors
-  std::vector<std::string> paths;  // all files, with '/' between folders
+  std::string name;                                          // "org/name", for errors
+  std::vector<std::string> paths;                            // all files, with '/' between folders
   std::function<std::string(const std::string& path)> text;  // of a small file: an index
 };
 

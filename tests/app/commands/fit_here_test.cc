@@ -21,7 +21,8 @@ PipelineOptions demo() {
 TEST(FitHere, CountsOnTheFilesThatGenerateMakes) {
   const auto deployment = deploy(demo());
   Budget budget{.device = 2'000'000'000};
-  EXPECT_THAT(fit_here(deployment, budget).sentence, HasSubstr("of the 2.00 GB that cpu has free, with "));
+  EXPECT_THAT(fit_here(deployment, budget).sentence,
+              HasSubstr("of the 2.00 GB that cpu has free, with "));
   auto options = demo();
   options.memory.budget = budget;
   budget.device = deploy(options).memory_plan->device_peak - 1;

@@ -144,10 +144,9 @@ TEST_F(PullModel, GoesOnAfterASignal) {
 }
 
 TEST_F(PullModel, SaysThatTheDiskIsFull) {
-  const auto full = Subprocess({.arguments = {"pull", "org/demo"},
-                                .folder = folder_,
-                                .largest_file = 300'000})
-                        .finish();
+  const auto full =
+      Subprocess({.arguments = {"pull", "org/demo"}, .folder = folder_, .largest_file = 300'000})
+          .finish();
   expect_refusal(full, 1, "File too large");
   expect_bad_input({"generate", "a", "-m", "org/demo"}, "org/demo");
   EXPECT_EQ(braid({"pull", "org/demo"}).exit_code, 0);

@@ -15,9 +15,8 @@ using testing::HasSubstr;
 using Files = std::map<std::string, std::string>;  // contents by path
 
 std::vector<std::string> needed(const Files& files, const std::string& inside = "") {
-  RepositoryFiles repository{.name = "org/name", .text = [&](const std::string& path) {
-                               return files.at(path);
-                             }};
+  RepositoryFiles repository{.name = "org/name",
+                             .text = [&](const std::string& path) { return files.at(path); }};
   for (const auto& [path, contents] : files) repository.paths.push_back(path);
   return needed_files(repository, inside);
 }
@@ -29,18 +28,29 @@ std::string refusal(const Files& files, const std::string& inside = "") {
 // Published as FLUX.1-schnell is.
 Files flux() {
   Files files;
-  for (const char* const path :
-       {".gitattributes", "README.md", "ae.safetensors", "flux1-schnell.safetensors",
-        "scheduler/scheduler_config.json", "text_encoder/config.json",
-        "text_encoder/model.safetensors", "text_encoder_2/config.json",
-        "text_encoder_2/model-00001-of-00002.safetensors",
-        "text_encoder_2/model-00002-of-00002.safetensors", "tokenizer/merges.txt",
-        "tokenizer/special_tokens_map.json", "tokenizer/tokenizer_config.json",
-        "tokenizer/vocab.json", "tokenizer_2/special_tokens_map.json", "tokenizer_2/spiece.model",
-        "tokenizer_2/tokenizer.json", "tokenizer_2/tokenizer_config.json",
-        "transformer/config.json", "transformer/diffusion_pytorch_model-00001-of-00002.safetensors",
-        "transformer/diffusion_pytorch_model-00002-of-00002.safetensors", "vae/config.json",
-        "vae/diffusion_pytorch_model.safetensors"})
+  for (const char* const path : {".gitattributes",
+                                 "README.md",
+                                 "ae.safetensors",
+                                 "flux1-schnell.safetensors",
+                                 "scheduler/scheduler_config.json",
+                                 "text_encoder/config.json",
+                                 "text_encoder/model.safetensors",
+                                 "text_encoder_2/config.json",
+                                 "text_encoder_2/model-00001-of-00002.safetensors",
+                                 "text_encoder_2/model-00002-of-00002.safetensors",
+                                 "tokenizer/merges.txt",
+                                 "tokenizer/special_tokens_map.json",
+                                 "tokenizer/tokenizer_config.json",
+                                 "tokenizer/vocab.json",
+                                 "tokenizer_2/special_tokens_map.json",
+                                 "tokenizer_2/spiece.model",
+                                 "tokenizer_2/tokenizer.json",
+                                 "tokenizer_2/tokenizer_config.json",
+                                 "transformer/config.json",
+                                 "transformer/diffusion_pytorch_model-00001-of-00002.safetensors",
+                                 "transformer/diffusion_pytorch_model-00002-of-00002.safetensors",
+                                 "vae/config.json",
+                                 "vae/diffusion_pytorch_model.safetensors"})
     files[path] = "";
   files["model_index.json"] = R"({"_class_name": "FluxPipeline",
     "text_encoder": ["transformers", "CLIPTextModel"],
@@ -83,8 +93,10 @@ TEST(NeededFiles, TakeOneFormOfTheWeights) {
 }
 
 TEST(NeededFiles, OfOnePartAreItsConfigurationAndWeights) {
-  EXPECT_THAT(needed({{"config.json", ""}, {"diffusion_pytorch_model.safetensors", ""},
-                      {"README.md", ""}, {"images/a.png", ""}}),
+  EXPECT_THAT(needed({{"config.json", ""},
+                      {"diffusion_pytorch_model.safetensors", ""},
+                      {"README.md", ""},
+                      {"images/a.png", ""}}),
               ElementsAreArray({"config.json", "diffusion_pytorch_model.safetensors"}));
   EXPECT_THAT(needed({{"pytorch_lora_weights.safetensors", ""}, {"other.safetensors", ""}}),
               ElementsAreArray({"pytorch_lora_weights.safetensors"}));
