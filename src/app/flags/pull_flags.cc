@@ -24,8 +24,7 @@ void add_pull_flags(FlagReader& read, PullFlags& f) {
   read.flag("--verify", "Network", "Also check the hashes of files that were here before",
             f.verify);
   read.flag("--json", "Output", "Print one JSON object instead of the path", f.json);
-  read.action("-q,--quiet", "Output", "Print no progress",
-              [&] { f.verbosity = Verbosity::kQuiet; });
+  read.flag("-q,--quiet", "Output", "Print no progress", f.quiet);
 }
 
 void add_models_flags(FlagReader& read, ModelsFlags& f) {
