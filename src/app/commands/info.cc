@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/commands/deployments.h"
-#include "app/commands/fit_here.h"
+#include "app/commands/plan_here.h"
 #include "app/machine/machine_info.h"
 #include "app/print/info/adapter_info.h"
 #include "app/print/info/model_info.h"
@@ -51,7 +51,7 @@ OrderedJson info_of(const InfoFlags& flags) {
 std::string summary(const Deployment& deployment) {
   const auto budget = budget_here(deployment.places.devices.front());
   return model_summary(model_info(deployment)) + "  here              it " +
-         fit_here(deployment, budget).sentence +
+         plan_here(deployment, budget).sentence +
          "\n  (--verbose or --json: the whole configuration)\n";
 }
 

@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "app/commands/commands.h"
-#include "app/commands/fit_here.h"
+#include "app/commands/plan_here.h"
 #include "app/files/bundled_model.h"
 #include "app/print/failure.h"
 #include "app/print/readable.h"
@@ -53,7 +53,7 @@ std::int64_t bytes_of_parts(const Deployment& deployment) {
 }
 
 FitHere fit_of(const Deployment& deployment) {
-  return fit_here(deployment, budget_here(deployment.places.devices.front()));
+  return plan_here(deployment, budget_here(deployment.places.devices.front()));
 }
 
 // Says why where it cannot be run.

@@ -19,7 +19,7 @@ struct FitHere {
 
 // For a picture of the model's defaults, on its device within the budget: whether it fits, with
 // which flags, or what is missing.
-FitHere fit_here(Deployment deployment, const Budget& budget);
+FitHere plan_here(Deployment deployment, const Budget& budget);
 
 // If the request is predicted to need more than `free` bytes of this machine's memory: a sentence
 // that says so and names --memory. Nothing for a GPU and for budgets and files that were chosen.
