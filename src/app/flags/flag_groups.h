@@ -39,6 +39,9 @@ std::string words_of(const CacheOptions& cache);  // "first-block:0.1"
 // True classifier-free guidance.
 void add_guidance_flags(FlagReader& read, Request& request);
 
+// The sampler and the noise levels.
+void add_sampling_flags(FlagReader& read, Sampling& sampling);
+
 // Pictures that a request brings.
 void add_input_picture_flags(FlagReader& read, PictureFlags& flags);
 // Those of them that matter where pictures only count as tokens, by number and size.
