@@ -137,7 +137,8 @@ std::vector<FollowedPicture> followed_pictures(const std::vector<ControlPicture>
 PictureSize asked_size(const Request& r, const RequestLimits& limits) {
   const auto otherwise = size_without_request(r.pictures, limits);
   return {.width = r.width.value_or(otherwise.width),
-          .height = r.height.value_or(otherwise.height)};
+          .height = r.height.value_or(otherwise.height),
+          .frames = r.frames.value_or(limits.defaults.frames)};
 }
 
 // Checks the size asked for and warns if another one is drawn.
@@ -146,6 +147,7 @@ PictureSize checked_size(const Request& r, const RequestLimits& limits, const Wa
   const auto asked = asked_size(r, limits);
   within("width", asked.width, multiple, limits.largest_side);
   within("height", asked.height, multiple, limits.largest_side);
+  within("number of frames", asked.frames, 1, limits.frames.most);
   const auto drawn = drawn_size(r, limits);
   const auto warn_of = [&](const char* name, int pixels, int rounded) {
     if (rounded != pixels && !limits.nearest_size)
@@ -154,6 +156,9 @@ PictureSize checked_size(const Request& r, const RequestLimits& limits, const Wa
   };
   warn_of("width", asked.width, drawn.width);
   warn_of("height", asked.height, drawn.height);
+  if (drawn.frames != asked.frames)
+    warn(text_of("the number of frames ", asked.frames, " is rounded down to ", drawn.frames,
+                 ", one more than a multiple of ", limits.frames.step));
   const bool differs = drawn.width != asked.width || drawn.height != asked.height;
   if (limits.nearest_size && (r.width || r.height) && differs)
     warn(text_of("the size ", asked.width, "x", asked.height, " becomes ", drawn.width, "x",
@@ -178,10 +183,15 @@ int num_branches(const Request& request, const RequestLimits& limits) {
 
 PictureSize drawn_size(const Request& request, const RequestLimits& limits) {
   const auto asked = asked_size(request, limits);
-  if (limits.nearest_size) return limits.nearest_size(asked);
+  const int frames = 1 + (asked.frames - 1) / limits.frames.step * limits.frames.step;
+  if (limits.nearest_size) {
+    auto nearest = limits.nearest_size(asked);
+    nearest.frames = frames;
+    return nearest;
+  }
   const int multiple = limits.size_multiple;
   const auto rounded = [&](int pixels) { return std::max(1, pixels / multiple) * multiple; };
-  return {.width = rounded(asked.width), .height = rounded(asked.height)};
+  return {.width = rounded(asked.width), .height = rounded(asked.height), .frames = frames};
 }
 
 int pictures_per_round(const Settings& settings, const Degrees& degrees) {
@@ -211,6 +221,7 @@ Settings settle(const Request& r, const RequestLimits& limits, const Warn& warn_
   const auto size = checked_size(r, limits, warn);
   s.width = size.width;
   s.height = size.height;
+  s.frames = size.frames;
   s.steps = within("number of steps", r.steps.value_or(d.steps), 1, kMaxSteps);
   if (r.pictures.init) start_from(r.pictures, limits.pictures, s);
   s.followed = followed_pictures(r.pictures.controls, limits.pictures);
@@ -234,6 +245,7 @@ Request completed(const Request& request, const Settings& s) {
   auto all = request;
   all.width = s.width;
   all.height = s.height;
+  if (s.frames > 1) all.frames = s.frames;
   all.steps = s.steps;
   all.guidance = s.guidance;
   all.max_sequence_length = s.max_sequence_length;

@@ -22,7 +22,7 @@ struct Settings {
   std::optional<Prompt> negative;  // set exactly if true guidance runs
   TrueGuidance true_guidance = {};
   double true_cfg = 1;  // its scale, unless it is the model's own guidance
-  int width = 0, height = 0, steps = 0;
+  int width = 0, height = 0, frames = 1, steps = 0;
   double guidance = 0;
   int max_sequence_length = 0;
   std::uint64_t seed = 0;
@@ -38,7 +38,7 @@ struct Settings {
 
   bool starts_from_noise_alone() const { return !strength && followed.empty(); }
   int steps_taken() const { return steps - first_step; }
-  PictureSize size() const { return {.width = width, .height = height}; }
+  PictureSize size() const { return {.width = width, .height = height, .frames = frames}; }
   int num_pictures() const { return int(prompts.size()) * num_images; }
   const Prompt& prompt_of(int picture) const { return prompts[picture / num_images]; }
 };
