@@ -57,7 +57,7 @@ Model::Model(const ModelFiles& files, at::ScalarType stored, const Mesh& mesh,
                    .device = device_,
                    .on_bytes = options.on_bytes,
                    .on_read = [sum = bytes_read_](const BytesRead& read) { *sum += read; },
-                   .coded = Coded::kKept};
+                   .packed = PackedWeights::kKept};
   load.second_stream = text_stream(*family_, options);
   if (options.layout.decode == DecodeRanks::kAll) decoders_ = mesh.world;
   if (mesh.world.rank() < decoders_.size()) load_decoder(files, load);
@@ -76,7 +76,7 @@ Model::Model(const ModelFiles& files, at::ScalarType stored, const Mesh& mesh,
 Weights Model::weights_of(const ModelFiles& files, const Part& part, const LoadOptions& load) {
   const Sharing sharing{.ranks = load.tensor_parallel.size(), .modulation = modulation_};
   auto source = source_of_part(*family_, part, &files, adapted_);
-  if (source.beside) beside_.push_back(source.beside);
+  if (source.unmerged) unmerged_.push_back(source.unmerged);
   return {std::move(source.tensors), load,
           part.sharding ? part.sharding(sharing) : ShardingTable()};
 }
@@ -103,12 +103,12 @@ void Model::load_text(const ModelFiles& files, LoadOptions load, const ModelOpti
 
 void Model::adapt(const std::vector<AppliedAdapter>& adapters) {
   if (adapters == adapted_.adapters) return;
-  require(adapted_.mode == AdapterMode::kBeside, "a request can bring its own adapters only ",
+  require(adapted_.mode == AdapterMode::kUnmerged, "a request can bring its own adapters only ",
           "where adapters stay beside the weights, but here they are fused");
   try {
-    for (const auto& part : beside_) part->switch_to(adapters);
+    for (const auto& part : unmerged_) part->switch_to(adapters);
   } catch (...) {
-    for (const auto& part : beside_) part->apply(adapted_.adapters);
+    for (const auto& part : unmerged_) part->apply(adapted_.adapters);
     throw;
   }
   adapted_.adapters = adapters;

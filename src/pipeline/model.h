@@ -68,7 +68,7 @@ class Model {
   ModelFiles files_;
   std::shared_ptr<const Family> family_;
   AdaptedModel adapted_;  // with the current adapters
-  std::vector<std::shared_ptr<BesideWeights>> beside_;
+  std::vector<std::shared_ptr<UnmergedAdapters>> unmerged_;
   std::shared_ptr<std::uint64_t> switches_ = std::make_shared<std::uint64_t>(0);
   Mesh mesh_;
   std::shared_ptr<OffloadedParts> offloaded_;

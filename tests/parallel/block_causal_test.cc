@@ -106,7 +106,7 @@ TEST_P(BlockCausalOverRanks, AttendsToAKeptPrefix) {
   const auto& [degrees, form] = GetParam();
   run_ranks({.size = degrees.product()}, [&, degrees = degrees, form = form](const Group& world) {
     const auto mesh = make_mesh(world, degrees);
-    KeptKeys kept;
+    ReferenceKvCache kept;
     const auto attend = attend_over(mesh, form, &kept);
     const Tokens3 x;
     // Of `count` tokens from `first` on; those of branch 1 are twice as large.
@@ -129,10 +129,10 @@ TEST_P(BlockCausalOverRanks, AttendsToAKeptPrefix) {
     const std::vector<std::int64_t> prefix = {kText, kPicture};
     const auto span = share_of_runs(spans(), 0, prefix, mesh.context);
     const auto none = span.narrow(0, 0, 0);
-    kept.set_use(KeptKeys::Use::kKeep, KeptKeys::Of::kPrefix);
+    kept.set_use(ReferenceKvCache::Use::kKeep, ReferenceKvCache::Of::kPrefix);
     expect_near(evaluate(0, prefix, span, 0), expected().narrow(1, 0, kPrefix));
     evaluate(0, prefix, span, 1);
-    kept.set_use(KeptKeys::Use::kAttend, KeptKeys::Of::kPrefix);
+    kept.set_use(ReferenceKvCache::Use::kAttend, ReferenceKvCache::Of::kPrefix);
     const auto all_bytes = world.all_reduce(at::full({1}, kept.bytes(), at::kLong));
     if (degrees.ulysses == 1) {
       EXPECT_EQ(all_bytes.item<std::int64_t>(), 2 * 2 * kBatch * kKeyHeads * kPrefix * 8 * 4);

@@ -78,8 +78,8 @@ const NamedLayout kLayouts[] = {{"Tp2", {.tp = 2}},
                                 {"Ring2Gathered", {.ring = 2, .ring_form = RingForm::kGather}},
                                 {"Ulysses2", {.ulysses = 2}},
                                 {"Ring2Ulysses3", {.ring = 2, .ulysses = 3}},
-                                {"LayerSplit3", {.layer_split = 3}},
-                                {"Tp2LayerSplit2Ring2", {.tp = 2, .ring = 2, .layer_split = 2}}};
+                                {"LayerSplit3", {.pp = 3}},
+                                {"Tp2LayerSplit2Ring2", {.tp = 2, .ring = 2, .pp = 2}}};
 const NamedLayout kSharedLayouts[] = {
     {"Cfg2", {.cfg = 2}}, {"Dp2", {.dp = 2}}, {"Cfg2Dp2Ring2", {.ring = 2, .cfg = 2, .dp = 2}}};
 
@@ -121,7 +121,7 @@ TEST_P(KindsUnderSplits, MoveWhatIsPredicted) {
   engine.generate(kind().request(), {}, nullptr, &step);
   const auto job = job_of(deploy(options), kind().request());
   const auto degrees = degrees_of(layout());
-  const auto stage = stage_of(job.shape(), share_of(job.shape().num_blocks(), 0, degrees.layers));
+  const auto stage = stage_of(job.shape(), share_of(job.shape().num_blocks(), 0, degrees.pp));
   EXPECT_EQ(text_of_traffic(step), text_of_traffic(predict_traffic(job, degrees, 0, stage)));
 }
 

@@ -71,7 +71,7 @@ Denoiser::Denoiser(const DenoiserSetup& setup, const Part& of, BlockRange run,
     part = alone = load_blocks(setup, load, of, run);
   }
   references_->set_model(predict_over(mesh, alone), mesh.cfg.size());
-  modulate_ = modulate_over(mesh.stages, part, [world = mesh.world] { world.poll(); });
+  modulate_ = modulate_over(mesh.pp, part, [world = mesh.world] { world.poll(); });
   refine_ = refine_over(mesh, part);
   steps_ = std::make_unique<StepGraph>(graphs, predict_over(mesh, part, controls));
 }
@@ -80,7 +80,7 @@ DenoiserPart Denoiser::load_blocks(const DenoiserSetup& setup, const LoadOptions
                                    const Part& part, const BlockRange& run) {
   const auto w = setup.weights(part, load);
   const auto& interposed = setup.interposed;
-  return references_->attending([&](KeptKeys* kept) {
+  return references_->attending([&](ReferenceKvCache* kept) {
     auto attend = attend_over(setup.mesh, setup.options.layout.ring_form, kept);
     if (interposed.attend) attend = interposed.attend(std::move(attend));
     auto blocks = with_pages(setup.family.load_denoiser(w, std::move(attend), run), w.page(),

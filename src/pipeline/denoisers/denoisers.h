@@ -8,7 +8,7 @@ namespace braid {
 class Denoisers {
  public:
   // Collective over the world of the mesh. Call once all else is loaded: on GPUs the memory free
-  // then decides which blocks a stage of a layer split gets.
+  // then decides which blocks a stage of pipeline parallelism gets.
   explicit Denoisers(const DenoiserSetup& setup);
 
   const Denoiser& front() const { return *list_.front(); }

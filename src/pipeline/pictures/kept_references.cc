@@ -20,7 +20,7 @@ Tokens none_of(Tokens tokens) {
 
 DenoiserInput prefix_of(DenoiserInput in) {
   in.noise = none_of(in.noise);
-  if (in.beside_BLC.defined()) in.beside_BLC = in.beside_BLC.narrow(1, 0, 0);
+  if (in.extra_BLC.defined()) in.extra_BLC = in.extra_BLC.narrow(1, 0, 0);
   in.watch = {};
   return in;
 }
@@ -31,8 +31,8 @@ DenoiserInput behind_prefix(DenoiserInput in) {
   return in;
 }
 
-DenoiserPart KeptReferences::attending(const std::function<DenoiserPart(KeptKeys*)>& load) {
-  parts_.push_back(std::make_unique<KeptKeys>());
+DenoiserPart KeptReferences::attending(const std::function<DenoiserPart(ReferenceKvCache*)>& load) {
+  parts_.push_back(std::make_unique<ReferenceKvCache>());
   auto part = load(parts_.back().get());
   part.predict = parts_.back()->counted(std::move(part.predict));
   return part;
@@ -43,27 +43,29 @@ void KeptReferences::set_model(PredictAll predict, int branches) {
   branches_ = branches;
 }
 
-void KeptReferences::set_use(KeptKeys::Use use, KeptKeys::Of of) {
+void KeptReferences::set_use(ReferenceKvCache::Use use, ReferenceKvCache::Of of) {
   for (const auto& part : parts_) part->set_use(use, of);
   ++changes_;
 }
 
 void KeptReferences::keep(const DenoiserInput& references) {
-  constexpr auto kOf = KeptKeys::Of::kReferences;
-  set_use(KeptKeys::Use::kKeep, kOf);
+  constexpr auto kOf = ReferenceKvCache::Of::kReferences;
+  set_use(ReferenceKvCache::Use::kKeep, kOf);
   (void)predict_(std::vector(std::size_t(branches_), references));
-  set_use(KeptKeys::Use::kAttend, kOf);
+  set_use(ReferenceKvCache::Use::kAttend, kOf);
 }
 
 void KeptReferences::keep_prefixes(const std::vector<DenoiserInput>& branches) {
-  constexpr auto kOf = KeptKeys::Of::kPrefix;
-  set_use(KeptKeys::Use::kKeep, kOf);
+  constexpr auto kOf = ReferenceKvCache::Of::kPrefix;
+  set_use(ReferenceKvCache::Use::kKeep, kOf);
   std::vector<DenoiserInput> prefixes;
   for (const auto& branch : branches) prefixes.push_back(prefix_of(branch));
   (void)predict_(prefixes);
-  set_use(KeptKeys::Use::kAttend, kOf);
+  set_use(ReferenceKvCache::Use::kAttend, kOf);
 }
 
-void KeptReferences::forget() { set_use(KeptKeys::Use::kNone, KeptKeys::Of::kReferences); }
+void KeptReferences::forget() {
+  set_use(ReferenceKvCache::Use::kNone, ReferenceKvCache::Of::kReferences);
+}
 
 }  // namespace braid

@@ -123,7 +123,7 @@ DenoiserShape film_shape(const FilmConfig& c) {
           .text = TextTokens::kCross,
           .blocks = {{.name = "block",
                       .count = c.num_blocks,
-                      .sees = Sees::kImage,
+                      .scope = TokenScope::kImage,
                       .dense_flops = 2 * (6 * h * h + 2 * h * m),
                       .text_flops = 4 * h * h,
                       .all_reduces = 3,

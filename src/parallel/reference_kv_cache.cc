@@ -1,4 +1,4 @@
-#include "parallel/kept_keys.h"
+#include "parallel/reference_kv_cache.h"
 
 #include <ATen/ATen.h>
 
@@ -15,13 +15,13 @@ Tensor with_kept_behind(const Tensor& x_BGLD, const Tensor& kept_1GLD) {
 
 }  // namespace
 
-void KeptKeys::set_use(Use use, Of of) {
+void ReferenceKvCache::set_use(Use use, Of of) {
   use_ = use;
   of_ = of;
   if (use != Use::kAttend) blocks_.clear();
 }
 
-AttentionInput KeptKeys::with_kept(AttentionInput in, const Block& kept) const {
+AttentionInput ReferenceKvCache::with_kept(AttentionInput in, const Block& kept) const {
   if (of_ == Of::kPrefix) {
     in.before_k = kept.k_BGLD;
     in.before_v = kept.v_BGLD;
@@ -32,7 +32,7 @@ AttentionInput KeptKeys::with_kept(AttentionInput in, const Block& kept) const {
   return in;
 }
 
-Attend KeptKeys::around(Attend inner) {
+Attend ReferenceKvCache::around(Attend inner) {
   return [this, inner = std::move(inner)](const AttentionInput& in) {
     if (use_ == Use::kNone) return inner(in);
     if (use_ == Use::kAttend) return inner(with_kept(in, here_->at(next_++)));
@@ -42,7 +42,7 @@ Attend KeptKeys::around(Attend inner) {
   };
 }
 
-PredictPart KeptKeys::counted(PredictPart part) {
+PredictPart ReferenceKvCache::counted(PredictPart part) {
   return [this, part = std::move(part)](const DenoiserInput& in, const Tensor& state) {
     const auto whose =
         of_ == Of::kPrefix ? std::pair(in.step.branch, in.step.picture) : std::pair(0, 0);
@@ -54,7 +54,7 @@ PredictPart KeptKeys::counted(PredictPart part) {
   };
 }
 
-std::int64_t KeptKeys::bytes() const {
+std::int64_t ReferenceKvCache::bytes() const {
   std::int64_t sum = 0;
   for (const auto& [whose, blocks] : blocks_)
     for (const auto& block : blocks) sum += std::int64_t(block.k_BGLD.nbytes() * 2);

@@ -13,7 +13,7 @@
 
 namespace braid {
 
-class KeptKeys {
+class ReferenceKvCache {
  public:
   enum class Use { kNone, kKeep, kAttend };
   // Whose they are. kReferences: one set, with a batch of one, behind the keys of every picture and
