@@ -10,6 +10,7 @@
 #include "pipeline/previews.h"
 #include "pipeline/sampling/denoise.h"
 #include "pipeline/sampling/noise.h"
+#include "pipeline/sampling/solver.h"
 #include "pipeline/sampling/step_pace.h"
 
 namespace braid {
@@ -41,7 +42,7 @@ class Run {
   Condition condition_of(Batch batch, Batch round) const;
   Picture picture_of(const Tensor& decoded, int number, int frame) const;
   std::vector<Picture> decode(Batch batch, const Tensor& latents_BNC) const;
-  void note_full_steps(Batch mine);
+  void note_full_steps(Batch mine, int evaluations);
 
   const Model& model_;
   const Settings& settings_;
@@ -163,7 +164,8 @@ DenoiseJob Run::prepare(Batch batch, const Condition& of_prompts, float first_si
                  .set_step = std::bind_front(&Family::set_step, &family),
                  .guidance = settings_.true_guidance,
                  .unguided = model_.mesh().cfg.size() > 1 ? DenoiseJob::Unguided::kAllBranches
-                                                          : DenoiseJob::Unguided::kOneBranch};
+                                                          : DenoiseJob::Unguided::kOneBranch,
+                 .sampler = settings_.sampling.sampler};
   if (negative_) job.branches.push_back(begin(expanded(*negative_, batch.count)));
   for (int i = batch.first; i < batch.first + batch.count; ++i)
     job.generators.push_back(generator_of(settings_.seed + std::uint64_t(i)));
@@ -252,21 +254,21 @@ DenoiseResult Run::denoise_mine(DenoiseJob job, const Schedule& schedule, Batch 
   return {.latents_BNC = job.latents_BNC, .first_velocity_BNC = job.latents_BNC};
 }
 
-// One row per picture, 1 at its full steps, from all ranks that draw pictures of their own.
-void Run::note_full_steps(Batch mine) {
-  auto rows = at::zeros({mine.count, settings_.steps_taken()}, at::kLong);
+// One row per picture, 1 at its full evaluations, from all ranks that draw pictures of their own.
+void Run::note_full_steps(Batch mine, int evaluations) {
+  auto rows = at::zeros({mine.count, evaluations}, at::kLong);
   for (int i = 0; i < mine.count; ++i)
     for (const int step : model_.denoisers().front().cache()->full_steps(i)) rows[i][step] = 1;
   for (const auto& row : gather_pictures(model_.mesh(), rows).unbind()) {
     full_steps_.emplace_back();
-    for (int step = 0; step < settings_.steps_taken(); ++step)
+    for (int step = 0; step < evaluations; ++step)
       if (row[step].item<std::int64_t>() == 1) full_steps_.back().push_back(step);
   }
 }
 
 std::vector<Picture> Run::draw(Batch round) {
-  const auto whole = model_.family().schedule(settings_.steps, settings_.size(),
-                                              settings_.starts_from_noise_alone());
+  const auto whole = model_.family().schedule_as(
+      settings_.sampling, settings_.steps, settings_.size(), settings_.starts_from_noise_alone());
   const auto schedule = whole.from(settings_.first_step);
   const auto condition = condition_of(my_share(round), round);
   if (round.first == 0) start_->encode_references();
@@ -274,7 +276,9 @@ std::vector<Picture> Run::draw(Batch round) {
   check_same_start(job, schedule, model_.mesh().replica);
   if (model_.denoisers().front().cache()) model_.denoisers().front().cache()->begin_pictures();
   const auto mine = denoise_mine(job, schedule, round);
-  if (model_.denoisers().front().cache()) note_full_steps(my_share(round));
+  if (model_.denoisers().front().cache())
+    note_full_steps(my_share(round),
+                    int(evaluations_of(*settings_.sampling.sampler, schedule).size()));
   const auto of_round = [&](const Tensor& x) { return gather_pictures(model_.mesh(), x); };
   const auto latents = of_round(mine.latents_BNC);
   record("prompt_embeds", of_round(condition.text_BTC));

@@ -42,8 +42,9 @@ inline void write_autoencoder_with_alpha(const std::filesystem::path& demo,
   const auto with_one_more = [](const Tensor& x, std::int64_t dim) {
     return at::cat({x, at::randn_like(x.narrow(dim, 0, 1)) * 0.1}, dim).contiguous();
   };
+  const auto whole = Checkpoint::open(demo, "diffusion_pytorch_model");
   std::map<std::string, Tensor> tensors;
-  for (const auto& [name, stored] : Checkpoint::open(demo, "diffusion_pytorch_model").tensors()) {
+  for (const auto& [name, stored] : whole.tensors()) {
     const auto x = stored.view().clone();
     const bool is_out = name.starts_with("decoder.conv_out.");
     tensors[name] = name == "encoder.conv_in.weight" ? with_one_more(x, 1)

@@ -127,8 +127,7 @@ std::string webp_of(decltype(WebPEncodeRGB)& encode, int channels, int width, in
                     std::span<const std::uint8_t> pixels, int quality, std::string_view exif) {
   check_size(width, height, pixels, WEBP_MAX_DIMENSION, "WebP", std::size_t(channels));
   std::uint8_t* bytes = nullptr;
-  const auto size =
-      encode(pixels.data(), width, height, width * channels, float(quality), &bytes);
+  const auto size = encode(pixels.data(), width, height, width * channels, float(quality), &bytes);
   const std::unique_ptr<std::uint8_t, decltype(&WebPFree)> owned(bytes, WebPFree);
   check(size > 0, "a WebP of ", width, "x", height, " pixels could not be made: out of memory");
   const std::string_view webp(reinterpret_cast<const char*>(bytes), size);

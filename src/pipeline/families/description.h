@@ -10,6 +10,7 @@
 #include "models/vae/config.h"
 #include "nn/denoiser_shape.h"
 #include "pipeline/picture_size.h"
+#include "pipeline/sampling/grids.h"
 #include "pipeline/sampling/guidance.h"
 #include "pipeline/sampling/schedule.h"
 #include "weights/adapters/adapter_names.h"
@@ -55,6 +56,7 @@ struct RequestDefaults {
   int frames = 1;
   double guidance = 3.5;
   int max_sequence_length = 512;
+  Sampling sampling = {};  // what the model's files name
 };
 // Pictures that a family accepts beside prompts.
 struct PicturesTaken {
@@ -88,6 +90,8 @@ struct PicturesTaken {
   // computed once, before the first.
   enum class Seen { kInEveryStep, kOnce } references_seen = Seen::kInEveryStep;
 };
+// Which multiple of pixels is drawn in place of a size that is none.
+enum class SizeRounding { kDown, kUp };
 // Clips that a family draws: of 1 + k `step` frames, of which there are at most `most`.
 struct FramesDrawn {
   int most = 1, step = 1;
@@ -96,7 +100,8 @@ struct FramesDrawn {
 struct RequestLimits {
   RequestDefaults defaults = {};
   FramesDrawn frames = {};
-  int size_multiple = 16;  // pixels: sizes are rounded down to it
+  int size_multiple = 16;  // pixels
+  SizeRounding size_rounding = SizeRounding::kDown;
   // The trained size to draw instead of the given one; empty: the model draws any size.
   std::function<PictureSize(PictureSize)> nearest_size = {};
   int largest_side = kMaxSide;           // pixels
@@ -107,6 +112,7 @@ struct RequestLimits {
   std::int64_t guided_channels = 0;  // TrueGuidance::kept_channels
   float guided_way_from = 0;         // TrueGuidance::way_from
   std::string negative_prompt = {};  // if a request has none
+  SamplingLimits sampling = {};      // the family's constructor sets them by the scheduler
   PicturesTaken pictures = {};
 };
 

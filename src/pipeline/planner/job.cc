@@ -13,6 +13,10 @@ std::int64_t tokens_of(std::int64_t total, int first, int last, int ranks) {
          share_of(total, first, ranks).begin;
 }
 
+std::int64_t grouped_keys(const DenoiserShape& shape, const StepPlace& p) {
+  return std::int64_t(key_heads_of(shape.num_heads, shape.num_kv_heads, p.tp, p.tp_size).size());
+}
+
 }  // namespace
 
 std::int64_t TokenCounts::of(const BlockCost& kind) const {
@@ -34,7 +38,10 @@ PlanJob job_of_family(std::shared_ptr<const Family> family) {
   job.width = defaults.width;
   job.height = defaults.height;
   job.frames = defaults.frames;
-  job.steps = defaults.steps;
+  const auto sampling = settle_sampling({}, defaults.sampling, {}, defaults.steps, limits.sampling,
+                                        [](const std::string&) {});
+  job.steps = sampling.num_steps;
+  job.sampler = *sampling.sampling.sampler;
   job.text_tokens = defaults.max_sequence_length;
   job.branches = num_branches({}, limits);
   return job;
@@ -67,7 +74,10 @@ PlanJob with_request(PlanJob job, const Request& r) {
   job.frames = size.frames;
   job.tiling = r.vae_tiling;
   job.pictures = planned_pictures(*job.family, r.pictures, job.size());
-  job.steps = std::max(1, r.steps.value_or(job.steps));
+  const auto sampling = settle_sampling(r.sampling, limits.defaults.sampling, r.steps, job.steps,
+                                        limits.sampling, [](const std::string&) {});
+  job.steps = std::max(1, sampling.num_steps);
+  job.sampler = *sampling.sampling.sampler;
   job.text_tokens = r.max_sequence_length.value_or(job.text_tokens);
   job.num_pictures = std::max(1, int(r.prompts.size()) * r.num_images);
   job.batch_size = std::max(1, r.batch_size);
@@ -108,7 +118,8 @@ StepShare share_of_step(const PlanJob& job, int branches_at_once, StepPlace p) {
     return counts;
   };
   const auto heads = share_of(job.shape().num_heads, p.tp, p.tp_size).count;
-  const auto kv_heads = share_of(job.shape().num_kv_heads, p.tp, p.tp_size).count;
+  const bool are_grouped = job.shape().num_kv_heads < job.shape().num_heads;
+  const auto kv_heads = are_grouped ? grouped_keys(job.shape(), p) : heads;
   std::int64_t sent_heads = 0, sent_kv_heads = 0;
   for (int r = 0; r < p.ulysses_size; ++r) {
     const auto traded = traded_heads(heads, kv_heads, r, p.ulysses_size);
@@ -133,7 +144,7 @@ StepShare share_of_step(const PlanJob& job, int branches_at_once, StepPlace p) {
                      .references = all.references - next.references},
           .once = {.image = 0,
                    .text = keeps_prefix ? mine.text : 0,
-                   .references = keeps_references ? mine.references : 0}};
+                   .references = keeps_prefix ? mine.references : 0}};
 }
 
 }  // namespace braid

@@ -48,16 +48,18 @@ std::int64_t summed_bytes(const PlanJob& job, const Degrees& grid, const BlockCo
          (std::int64_t(kind.widest_output) * (4 + e) - keys_values * e) / grid.tp;
 }
 
-// For the kind of block that needs most.
+// For the kind of block that needs most, with the tokens that it sees.
 std::int64_t activation_bytes(const PlanJob& job, const Degrees& grid, const StepShare& s) {
   std::int64_t most = 0;
   for (const auto& kind : job.shape().blocks) {
     if (kind.count == 0) continue;
     const auto numbers = std::int64_t(kind.peak_elements.of_heads(s.heads, job.shape().num_heads)) *
                          job.element_bytes();
-    most = std::max({most, numbers, has_sums_of_codes(job) ? summed_bytes(job, grid, kind) : 0});
+    const auto of_token =
+        std::max(numbers, has_sums_of_codes(job) ? summed_bytes(job, grid, kind) : 0);
+    most = std::max(most, std::max(s.tokens.of(kind), s.once.of(kind)) * of_token);
   }
-  return s.batch * std::max(s.tokens.all(), s.once.text + s.once.references) * most;
+  return s.batch * most;
 }
 
 std::int64_t keys_values_bytes(const PlanJob& job, const Degrees& grid, const StepShare& s) {
@@ -184,7 +186,7 @@ void add_controlnets(const PlanJob& job, const Degrees& grid, int rank, const St
     bytes.activations += tensors.num_blocks() * share.batch * share.tokens.image *
                          job.shape().hidden * job.element_bytes();
     const Stage whole{.first_block = 0, .num_blocks = tensors.num_blocks()};
-    bytes.modulations += share_of_step(job, grid, rank).batch * job.steps *
+    bytes.modulations += share_of_step(job, grid, rank).batch * job.num_levels() *
                          num_modulations(part->costs, tensors, whole) * job.element_bytes();
   }
 }
@@ -193,8 +195,9 @@ void add_transformer(const PlanJob& job, const Degrees& grid, int rank, const St
                      RankBytes& bytes) {
   auto share = share_of_step(job, grid, rank);
   const auto& tensors = tensors_of(job).of(Part::Role::kDenoiser);
-  bytes.modulations = job.branches * share.batch * job.steps *
-                      num_modulations(job.shape().blocks, tensors, stage) * job.element_bytes();
+  const auto columns =
+      num_modulations(job.shape().blocks, tensors, stage) + job.shape().shared_modulations;
+  bytes.modulations = job.branches * share.batch * job.num_levels() * columns * job.element_bytes();
   if (job.shape().has_refined_text())  // whole, of the branches that this rank evaluates
     bytes.kept = share.branches * share.batch * job.padded_text_tokens() * job.shape().hidden *
                  job.element_bytes();
