@@ -130,17 +130,14 @@ Tensor Sticker::advance(const DenoiserInput& in, const Tensor& state) const {
   return at::cat({x, times.image_BC.unsqueeze(1), times.prefix_BC.unsqueeze(1)}, 1);
 }
 
-ShardingTable sticker_sharding(const StickerConfig& c, int size, SharedModulation modulation) {
+// Modulations are whole on every rank: text and image have vectors of their own.
+ShardingTable sticker_sharding(const StickerConfig& c, int size) {
   require(c.num_kv_heads % size == 0, "tensor parallelism over ", size,
           " devices cannot share the ", c.num_kv_heads, " heads of the transformer evenly");
-  ShardingTable table = {
-      {"blocks.*.qkv", column_parallel({c.hidden(), c.kv_width(), c.kv_width()})},
-      {"blocks.*.proj", row_parallel()},
-      {"blocks.*.up", column_parallel()},
-      {"blocks.*.down", row_parallel()}};
-  if (modulation == SharedModulation::kYes)
-    table.push_back({"blocks.*.mod", column_parallel_gathered()});
-  return table;
+  return {{"blocks.*.qkv", column_parallel({c.hidden(), c.kv_width(), c.kv_width()})},
+          {"blocks.*.proj", row_parallel()},
+          {"blocks.*.up", column_parallel()},
+          {"blocks.*.down", row_parallel()}};
 }
 
 DenoiserShape sticker_shape(const StickerConfig& c) {

@@ -72,7 +72,7 @@ class Sticker {
   std::optional<Linear> output_;  // of the last part
 };
 
-ShardingTable sticker_sharding(const StickerConfig& config, int size, SharedModulation modulation);
+ShardingTable sticker_sharding(const StickerConfig& config, int size);
 DenoiserShape sticker_shape(const StickerConfig& config);
 
 }  // namespace braid::toy
