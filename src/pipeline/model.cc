@@ -190,13 +190,25 @@ void Model::forget_graphs() const {
   denoisers_->forget_graphs();
 }
 
+namespace {
+
+constexpr std::int64_t kDimsWithTime = 5;  // [B Z T h w]
+
+// The latents of all frames, one after another; a picture's as they are.
+Tensor frames_of(const Tensor& latents) {
+  if (latents.dim() != kDimsWithTime) return latents;
+  return latents.transpose(1, 2).flatten(0, 1);
+}
+
+}  // namespace
+
 void Model::decode(const Tensor& tokens_BNC, PictureSize size, Tiles tiles,
                    const std::function<void(const Tensor&)>& on_picture) const {
   if (recorded_step_ == RecordedStep::kDropped) forget_graphs();
   if (!vae_) return;
   const auto in_use = vae_->page.use();
   const auto& vae = vae_->network;
-  const auto latents = vae.to_decoder(family_->unpack(tokens_BNC.to(dtype_), size));
+  const auto latents = vae.to_decoder(frames_of(family_->unpack(tokens_BNC.to(dtype_), size)));
   if (decoders_.size() == 1) {  // tile by tile, which needs less memory than a list of tiles
     const auto poll = [&] { mesh_.world.poll(); };
     for (const auto& one : latents.split(1)) on_picture(vae.decode(one, tiles, poll));
@@ -215,7 +227,9 @@ Tensor Model::colors_of(const Tensor& tokens_BNC, PictureSize size) const {
   };
   if (!colors_) colors_.emplace(vae.config().latent_channels, decode);
   const auto tokens = tokens_BNC.to(at::TensorOptions(dtype_).device(device_));
-  return (*colors_)(vae.to_decoder(family_->unpack(tokens, size)));
+  auto latents = family_->unpack(tokens, size);
+  if (latents.dim() == kDimsWithTime) latents = latents.select(2, 0);
+  return (*colors_)(vae.to_decoder(latents));
 }
 
 }  // namespace braid

@@ -187,11 +187,17 @@ void modulate_steps(DenoiseJob& job, const Schedule& schedule, const Modulate& m
         in_batches(controls.modulate(pictures, c), batch).front());
 }
 
+void set_first_step(DenoiseJob& job, const Schedule& schedule) {
+  for (std::size_t b = 0; b < job.branches.size(); ++b) {
+    job.set_step(job.branches[b], job.latents_BNC, schedule.timesteps.front());
+    job.branches[b].step = {.number = 0, .timestep = schedule.timesteps.front(), .branch = int(b)};
+  }
+}
+
 // The latents only show the batch: no step has set them yet.
 void refine_text(DenoiseJob& job, const Schedule& schedule, const PredictAll& refine) {
   if (!refine) return;
-  for (auto& branch : job.branches)
-    job.set_step(branch, job.latents_BNC, schedule.timesteps.front());
+  set_first_step(job, schedule);
   const auto refined = refine(job.branches);
   for (std::size_t b = 0; b < refined.size(); ++b) job.branches[b].refined_BTC = refined[b];
 }

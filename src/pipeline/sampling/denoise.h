@@ -70,6 +70,9 @@ void modulate_steps(DenoiseJob& job, const Schedule& schedule, const Modulate& m
 // Likewise computes the text after the blocks that see only it, with `refine` from refine_over().
 void refine_text(DenoiseJob& job, const Schedule& schedule, const PredictAll& refine);
 
+// Gives the branches what a step of the first timestep has, for evaluations before it.
+void set_first_step(DenoiseJob& job, const Schedule& schedule);
+
 // Runs every step of `schedule`; `on_step` is called after each and may throw to end the loop.
 // Steps are computed in float32 (solver.h), the results have the dtype of the job's latents.
 DenoiseResult denoise(const PredictAll& predict, const ScheduleConfig& config,
