@@ -31,10 +31,10 @@ class DryTensors : public TensorSource {
     recipe->make = [recipe = *recipe,
                     is_table = asked.kind == AskedTensor::Kind::kTable](const Target&) {
       const auto& tensors = recipe.tensors;
-      Matrix matrix{.form = recipe.form,
-                    .values_NC = is_table ? table_without_numbers(tensors[0])
-                                          : without_numbers(tensors[0]),
-                    .coding = recipe.coding};
+      Matrix matrix{
+          .form = recipe.form,
+          .values_NC = is_table ? table_without_numbers(tensors[0]) : without_numbers(tensors[0]),
+          .coding = recipe.coding};
       if (tensors.size() > 1) matrix.scales_N1 = without_numbers(tensors[1]);
       return LoadedMatrix{.matrix = std::move(matrix), .read = {.all = recipe.bytes}};
     };

@@ -25,7 +25,7 @@ thread_local std::shared_ptr<DryMeter::State> meter_here;
 struct DryMeter::State {
   std::mutex mutex;
   std::int64_t live = 0, peak = 0, flops = 0;
-  int depth = 0;                         // of fused operations that run
+  int depth = 0;                          // of fused operations that run
   std::set<const Allocation*> made = {};  // within the outermost of these
 
   void allocate(const Allocation& one) {
@@ -101,8 +101,7 @@ bool is_fused(const at::RecordFunction& operation) {
 
 std::unique_ptr<at::ObserverContext> on_begin(const at::RecordFunction& operation) {
   if (!is_fused(operation) || !meter_here) return nullptr;
-  if (meter_here->depth == 0)
-    meter_here->flops += flops_of(operation.name(), operation.inputs());
+  if (meter_here->depth == 0) meter_here->flops += flops_of(operation.name(), operation.inputs());
   meter_here->begin();
   return nullptr;
 }
