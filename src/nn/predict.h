@@ -19,6 +19,9 @@ struct Tokens {
   Tensor x_BLC;
   Tensor ids_LA;         // positions, shared by all pictures of the batch
   Tensor is_pad_L = {};  // bool; true for tokens that only pad the run; undefined: none
+  // int32 [L 2], for models causal by blocks: a token's place among all tokens, and the last place
+  // that it sees. Its own for text, the last of its picture for a picture's.
+  Tensor span_L2 = {};
 };
 
 // A ControlNet's input besides the noise.
@@ -43,7 +46,7 @@ struct BlockResiduals {
 // Which evaluation this is, of the many that pictures take. Caches, kept keys and models with
 // several denoisers go by it; no tensor depends on it.
 struct StepInfo {
-  int number = 0;      // of the step, from 0 on
+  int number = 0;      // of all, from 0 on; a step of some samplers takes two
   float timestep = 0;  // on the schedule's scale, where 1000 is noise alone
   int branch = 0;      // of guidance; 0 is the prompt's
   int picture = 0;     // in the rank's batch: of the first picture here
@@ -87,10 +90,11 @@ void visit_tensors(Input& in, const Visit& visit) {
     if (x.defined()) visit(x, dims);
   };
   const auto run = [&](auto& tokens, const char* name) {
-    auto& [x, ids, is_pad] = tokens;
+    auto& [x, ids, is_pad, span] = tokens;
     one(x, {.batch = 0, .tokens = 1, .name = name});
     one(ids, {.batch = DimRoles::kNone, .tokens = 0, .name = name});
     one(is_pad, {.batch = DimRoles::kNone, .tokens = 0, .name = name});
+    one(span, {.batch = DimRoles::kNone, .tokens = 0, .name = name});
   };
   run(noise, "image");
   run(text, "text");

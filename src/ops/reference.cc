@@ -45,6 +45,21 @@ Tensor llama_rms_norm(const Tensor& x, const Tensor& weight, double eps) {
   return normed.to(x.scalar_type()) * weight;
 }
 
+Tensor zero_centred_rms_norm(const Tensor& x, const Tensor& weight, double eps) {
+  const auto wide = at::promote_types(x.scalar_type(), at::kFloat);
+  const auto normed = at::rms_norm(x.to(wide), {x.size(-1)}, weight.to(wide) + 1, eps);
+  return normed.to(x.scalar_type());
+}
+
+Tensor modulated_rms_norm(const Tensor& x_BLC, const Tensor& weight, const Modulation& m,
+                          double eps) {
+  return reference::zero_centred_rms_norm(x_BLC, weight, eps).mul_(1 + m.scale).add_(m.shift);
+}
+
+Tensor sigmoid_gated(const Tensor& x_BLC, const Tensor& gate_BLC) {
+  return at::sigmoid(gate_BLC).mul_(x_BLC);
+}
+
 Tensor rotate_halves(const Tensor& x_BLHD, const HalfSplitRope& rope) {
   const auto halves = x_BLHD.chunk(2, -1);
   const auto &a = halves[0], &b = halves[1];
@@ -74,7 +89,8 @@ Tensor euler_step(const Tensor& x, const Tensor& v, double dt) {
 
 Tensor normed_rotated(std::span<const NormedHeads> parts, double eps, const Rope& rope) {
   std::vector<Tensor> normed;
-  for (const auto& part : parts) normed.push_back(rms_norm(part.x_BLHD, part.weight_D, eps));
+  for (const auto& [x, weight] : parts)
+    normed.push_back(rms_norm(x.to(weight.scalar_type()), weight, eps).to(x.scalar_type()));
   return rotate(at::cat(normed, 1), rope);
 }
 
@@ -178,6 +194,24 @@ Tensor causal_attention(const Tensor& q_BHLD, const Tensor& k_BGLD, const Tensor
     const auto begin = chunks.empty() ? 0 : std::int64_t(chunks.size()) * chunks.front().size(2);
     chunks.push_back(causal_chunk(q, k_BGLD, v_BGLD, begin));
   }
+  return at::cat(chunks, 2);
+}
+
+Tensor masked_attention(const Tensor& q_BHLD, const Tensor& k_BGSD, const Tensor& v_BGSD,
+                        const Tensor& is_seen_LS) {
+  if (is_without_groups(q_BHLD, k_BGSD)) {
+    const auto group = q_BHLD.size(1) / k_BGSD.size(1);
+    return in_their_heads(masked_attention(in_one_head(q_BHLD, k_BGSD), k_BGSD, v_BGSD,
+                                           is_seen_LS.repeat({group, 1})),
+                          q_BHLD);
+  }
+  if (!needs_chunks(q_BHLD, k_BGSD, v_BGSD))
+    return attended(q_BHLD, k_BGSD, v_BGSD, is_seen_LS, /*is_causal=*/false);
+  const auto at_once = queries_at_once(q_BHLD, k_BGSD);
+  const auto rows = is_seen_LS.split(at_once, 0);
+  std::vector<Tensor> chunks;
+  for (const auto& q : q_BHLD.split(at_once, 2))
+    chunks.push_back(attended(q, k_BGSD, v_BGSD, rows[chunks.size()], /*is_causal=*/false));
   return at::cat(chunks, 2);
 }
 

@@ -12,6 +12,10 @@ Tensor gated_residual(const Tensor& residual_BLC, const Tensor& gate_B1C, const 
 NormedSum gated_residual_norm(const Tensor& residual_BLC, const Tensor& gate_B1C,
                               const Tensor& y_BLC, const Modulation& m);
 Tensor llama_rms_norm(const Tensor& x, const Tensor& weight, double eps);
+Tensor zero_centred_rms_norm(const Tensor& x, const Tensor& weight, double eps);
+Tensor modulated_rms_norm(const Tensor& x_BLC, const Tensor& weight, const Modulation& m,
+                          double eps);
+Tensor sigmoid_gated(const Tensor& x_BLC, const Tensor& gate_BLC);
 Tensor rotate_halves(const Tensor& x_BLHD, const HalfSplitRope& rope);
 Tensor swiglu(const Tensor& gate_BLC, const Tensor& up_BLC);
 Tensor joined_gelu(const Tensor& x_BLC, const Tensor& y_BLC);
@@ -20,6 +24,8 @@ Tensor euler_step(const Tensor& x, const Tensor& v, double dt);
 Tensor normed_rotated(std::span<const NormedHeads> parts, double eps, const Rope& rope);
 Tensor attention(const Tensor& q_BHLD, const Tensor& k_BGLD, const Tensor& v_BGLD);
 Tensor causal_attention(const Tensor& q_BHLD, const Tensor& k_BGLD, const Tensor& v_BGLD);
+Tensor masked_attention(const Tensor& q_BHLD, const Tensor& k_BGSD, const Tensor& v_BGSD,
+                        const Tensor& is_seen_LS);
 PartialAttention attention_with_lse(const Tensor& q_BHLD, const Tensor& k_BGLD,
                                     const Tensor& v_BGLD);
 

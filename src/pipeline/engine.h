@@ -50,6 +50,8 @@ class Engine {
   // Steps of the last request that were evaluated in full, per picture, counted from 0. Empty
   // without a cache.
   const std::vector<std::vector<int>>& full_steps() const { return full_steps_; }
+  // On the first rank's process: prompts and pictures of earlier requests that were known.
+  EncodedUse encoded_use() const { return model().encoded_use(); }
   LinkUse link() const { return world_->link(); }
   // Bytes read from the model's files while loading, by rank; on the first rank's process only.
   const std::vector<BytesRead>& bytes_read() const { return bytes_read_; }

@@ -10,6 +10,7 @@
 #include "pipeline/previews.h"
 #include "pipeline/sampling/denoise.h"
 #include "pipeline/sampling/noise.h"
+#include "pipeline/sampling/solver.h"
 #include "pipeline/sampling/step_pace.h"
 
 namespace braid {
@@ -39,9 +40,9 @@ class Run {
   void record(const std::string& name, const Tensor& batch);
   DenoiseJob prepare(Batch batch, const Condition& condition, float first_sigma) const;
   Condition condition_of(Batch batch, Batch round) const;
-  Picture picture_of(const Tensor& decoded, int number) const;
+  Picture picture_of(const Tensor& decoded, int number, int frame) const;
   std::vector<Picture> decode(Batch batch, const Tensor& latents_BNC) const;
-  void note_full_steps(Batch mine);
+  void note_full_steps(Batch mine, int evaluations);
 
   const Model& model_;
   const Settings& settings_;
@@ -163,7 +164,8 @@ DenoiseJob Run::prepare(Batch batch, const Condition& of_prompts, float first_si
                  .set_step = std::bind_front(&Family::set_step, &family),
                  .guidance = settings_.true_guidance,
                  .unguided = model_.mesh().cfg.size() > 1 ? DenoiseJob::Unguided::kAllBranches
-                                                          : DenoiseJob::Unguided::kOneBranch};
+                                                          : DenoiseJob::Unguided::kOneBranch,
+                 .sampler = settings_.sampling.sampler};
   if (negative_) job.branches.push_back(begin(expanded(*negative_, batch.count)));
   for (int i = batch.first; i < batch.first + batch.count; ++i)
     job.generators.push_back(generator_of(settings_.seed + std::uint64_t(i)));
@@ -172,16 +174,20 @@ DenoiseJob Run::prepare(Batch batch, const Condition& of_prompts, float first_si
   return job;
 }
 
-Picture Run::picture_of(const Tensor& decoded, int number) const {
+Picture Run::picture_of(const Tensor& decoded, int number, int frame) const {
   if (const auto sentence = why_not_finite(decoded, number); sentence && hooks_.warning)
     hooks_.warning(*sentence);
-  const auto bytes = bytes_of_decoded(decoded);
-  const auto* const data = bytes.const_data_ptr<std::uint8_t>();
-  Picture picture{.width = int(bytes.size(1)),
-                  .height = int(bytes.size(0)),
-                  .rgb = {data, data + bytes.numel()},
+  auto bytes = bytes_of_decoded(decoded);
+  const auto& frames = model_.family().description().limits.frames;
+  Picture picture{.width = bytes.width,
+                  .height = bytes.height,
+                  .rgb = std::move(bytes.rgb),
                   .prompt = settings_.prompt_of(number).text,
-                  .seed = settings_.seed + std::uint64_t(number)};
+                  .seed = settings_.seed + std::uint64_t(number),
+                  .alpha = std::move(bytes.alpha),
+                  .frame = frame,
+                  .num_frames = settings_.frames,
+                  .frames_per_second = settings_.frames > 1 ? frames.per_second : 0};
   return put_back_ ? (*put_back_)(std::move(picture)) : picture;
 }
 
@@ -189,7 +195,7 @@ std::vector<Picture> Run::decode(Batch batch, const Tensor& latents_BNC) const {
   begin(Phase::kDecode);
   Progress progress{.phase = Phase::kDecode,
                     .done = 0,
-                    .total = batch.count,
+                    .total = std::int64_t(batch.count) * settings_.frames,
                     .first_picture = batch.first,
                     .num_pictures = batch.count};
   const auto tell = [&] {
@@ -199,7 +205,9 @@ std::vector<Picture> Run::decode(Batch batch, const Tensor& latents_BNC) const {
   const bool tiled = is_tiled(settings_.vae_tiling, settings_.size());
   std::vector<Picture> pictures;
   const auto on_picture = [&](const Tensor& decoded) {
-    pictures.push_back(picture_of(decoded, batch.first + int(pictures.size())));
+    const auto made = int(pictures.size());
+    pictures.push_back(
+        picture_of(decoded, batch.first + made / settings_.frames, made % settings_.frames));
     if (hooks_.picture) hooks_.picture(pictures.back());
     ++progress.done;
     tell();
@@ -217,11 +225,16 @@ DenoiseResult Run::denoise_mine(DenoiseJob job, const Schedule& schedule, Batch 
                     .first_picture = round.first,
                     .num_pictures = round.count};
   report(progress);
+  std::optional<KeptPrefixes> prefixes;
   const bool has_pictures = job.latents_BNC.size(0) > 0;
   if (has_pictures) {
     const auto& denoiser = model_.denoisers().front();
     modulate_steps(job, schedule, denoiser.modulate(), model_.denoisers().controls());
     refine_text(job, schedule, denoiser.refine());
+    if (model_.family().keeps_prefix(settings_.reference_cache)) {
+      set_first_step(job, schedule);
+      prefixes.emplace(model_.denoisers(), job.branches);
+    }
   }
   const auto before = traffic_of(model_.mesh());
   StepPace pace(model_.device());
@@ -241,21 +254,21 @@ DenoiseResult Run::denoise_mine(DenoiseJob job, const Schedule& schedule, Batch 
   return {.latents_BNC = job.latents_BNC, .first_velocity_BNC = job.latents_BNC};
 }
 
-// One row per picture, 1 at its full steps, from all ranks that draw pictures of their own.
-void Run::note_full_steps(Batch mine) {
-  auto rows = at::zeros({mine.count, settings_.steps_taken()}, at::kLong);
+// One row per picture, 1 at its full evaluations, from all ranks that draw pictures of their own.
+void Run::note_full_steps(Batch mine, int evaluations) {
+  auto rows = at::zeros({mine.count, evaluations}, at::kLong);
   for (int i = 0; i < mine.count; ++i)
     for (const int step : model_.denoisers().front().cache()->full_steps(i)) rows[i][step] = 1;
   for (const auto& row : gather_pictures(model_.mesh(), rows).unbind()) {
     full_steps_.emplace_back();
-    for (int step = 0; step < settings_.steps_taken(); ++step)
+    for (int step = 0; step < evaluations; ++step)
       if (row[step].item<std::int64_t>() == 1) full_steps_.back().push_back(step);
   }
 }
 
 std::vector<Picture> Run::draw(Batch round) {
-  const auto whole = model_.family().schedule(settings_.steps, settings_.size(),
-                                              settings_.starts_from_noise_alone());
+  const auto whole = model_.family().schedule_as(
+      settings_.sampling, settings_.steps, settings_.size(), settings_.starts_from_noise_alone());
   const auto schedule = whole.from(settings_.first_step);
   const auto condition = condition_of(my_share(round), round);
   if (round.first == 0) start_->encode_references();
@@ -263,7 +276,9 @@ std::vector<Picture> Run::draw(Batch round) {
   check_same_start(job, schedule, model_.mesh().replica);
   if (model_.denoisers().front().cache()) model_.denoisers().front().cache()->begin_pictures();
   const auto mine = denoise_mine(job, schedule, round);
-  if (model_.denoisers().front().cache()) note_full_steps(my_share(round));
+  if (model_.denoisers().front().cache())
+    note_full_steps(my_share(round),
+                    int(evaluations_of(*settings_.sampling.sampler, schedule).size()));
   const auto of_round = [&](const Tensor& x) { return gather_pictures(model_.mesh(), x); };
   const auto latents = of_round(mine.latents_BNC);
   record("prompt_embeds", of_round(condition.text_BTC));

@@ -52,7 +52,8 @@ Model::Model(const ModelFiles& files, at::ScalarType stored, const Mesh& mesh,
       dtype_(dtype_of_first(mesh, choose_dtype(options.dtype, stored, options.device))),
       device_(options.device),
       modulation_(options.layout.modulation),
-      recorded_step_(options.memory.recorded_step) {
+      recorded_step_(options.memory.recorded_step),
+      encoded_(options.encoded_cache) {
   LoadOptions load{.dtype = dtype_,
                    .device = device_,
                    .on_bytes = options.on_bytes,
@@ -115,10 +116,51 @@ void Model::adapt(const std::vector<AppliedAdapter>& adapters) {
   ++*switches_;
 }
 
-Condition Model::encode(const Prompt& prompt, int max_sequence_length, const Warn& warn) const {
+Condition Model::encode_now(const Prompt& prompt, int max_sequence_length, const Warn& warn) const {
+  if (text_) return text_->encode(prompt, max_sequence_length, warn);
   const auto nothing = at::empty({0}, at::TensorOptions(dtype_).device(device_));
-  const auto mine = text_ ? text_->encode(prompt, max_sequence_length, warn)
-                          : Condition{.text_BTC = nothing, .pooled_BC = nothing};
+  return {.text_BTC = nothing, .pooled_BC = nothing};
+}
+
+// Only the first rank remembers, and says whether it does: tensor parallel ranks may encode
+// together.
+Condition Model::encode_or_recall(const Prompt& prompt, int max_sequence_length,
+                                  const Warn& warn) const {
+  if (!encoded_.is_on()) return encode_now(prompt, max_sequence_length, warn);
+  const bool is_first = mesh_.world.rank() == 0;
+  auto adapters = adapted_.adapters;
+  const auto parts = family_->text_parts();
+  const bool changes_text = std::any_of(parts.begin(), parts.end(), [&](const Part* part) {
+    return adapts(adapters, *family_, *part);
+  });
+  if (!changes_text) adapters.clear();
+  auto key = is_first ? key_of_prompt(prompt, max_sequence_length, adapters) : EncodedKey();
+  const auto* const known = is_first ? encoded_.find(key) : nullptr;
+  mesh_.world.await();
+  const auto is_known =
+      mesh_.world.broadcast(at::full({1}, std::int64_t(known != nullptr), at::kLong), 0);
+  if (is_known.item<std::int64_t>() == 0) {
+    std::vector<std::string> warnings;
+    const auto keep_warning = [&](const std::string& sentence) {
+      warnings.push_back(sentence);
+      if (warn) warn(sentence);
+    };
+    const auto made = encode_now(prompt, max_sequence_length, keep_warning);
+    if (is_first)
+      encoded_.keep(std::move(key),
+                    {.tensors = {made.text_BTC, made.pooled_BC}, .warnings = warnings});
+    return made;
+  }
+  const auto nothing = at::empty({0}, at::TensorOptions(dtype_).device(device_));
+  if (!known) return {.text_BTC = nothing, .pooled_BC = nothing};
+  for (const auto& sentence : known->warnings)
+    if (warn) warn(sentence);
+  const auto here = [&](const Tensor& x) { return x.defined() ? x.to(device_) : x; };
+  return {.text_BTC = here(known->tensors[0]), .pooled_BC = here(known->tensors[1])};
+}
+
+Condition Model::encode(const Prompt& prompt, int max_sequence_length, const Warn& warn) const {
+  const auto mine = encode_or_recall(prompt, max_sequence_length, warn);
   mesh_.world.await();
   Condition all{.text_BTC = mesh_.world.broadcast(mine.text_BTC, 0), .pooled_BC = {}};
   if (family_->shape().pooled_width > 0) all.pooled_BC = mesh_.world.broadcast(mine.pooled_BC, 0);
@@ -148,13 +190,25 @@ void Model::forget_graphs() const {
   denoisers_->forget_graphs();
 }
 
+namespace {
+
+constexpr std::int64_t kDimsWithTime = 5;  // [B Z T h w]
+
+// The latents of all frames, one after another; a picture's as they are.
+Tensor frames_of(const Tensor& latents) {
+  if (latents.dim() != kDimsWithTime) return latents;
+  return latents.transpose(1, 2).flatten(0, 1);
+}
+
+}  // namespace
+
 void Model::decode(const Tensor& tokens_BNC, PictureSize size, Tiles tiles,
                    const std::function<void(const Tensor&)>& on_picture) const {
   if (recorded_step_ == RecordedStep::kDropped) forget_graphs();
   if (!vae_) return;
   const auto in_use = vae_->page.use();
   const auto& vae = vae_->network;
-  const auto latents = vae.to_decoder(family_->unpack(tokens_BNC.to(dtype_), size));
+  const auto latents = vae.to_decoder(frames_of(family_->unpack(tokens_BNC.to(dtype_), size)));
   if (decoders_.size() == 1) {  // tile by tile, which needs less memory than a list of tiles
     const auto poll = [&] { mesh_.world.poll(); };
     for (const auto& one : latents.split(1)) on_picture(vae.decode(one, tiles, poll));
@@ -173,7 +227,9 @@ Tensor Model::colors_of(const Tensor& tokens_BNC, PictureSize size) const {
   };
   if (!colors_) colors_.emplace(vae.config().latent_channels, decode);
   const auto tokens = tokens_BNC.to(at::TensorOptions(dtype_).device(device_));
-  return (*colors_)(vae.to_decoder(family_->unpack(tokens, size)));
+  auto latents = family_->unpack(tokens, size);
+  if (latents.dim() == kDimsWithTime) latents = latents.select(2, 0);
+  return (*colors_)(vae.to_decoder(latents));
 }
 
 }  // namespace braid

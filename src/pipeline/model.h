@@ -5,6 +5,7 @@
 #include "comm/mesh.h"
 #include "models/vae/model.h"
 #include "pipeline/denoisers/denoisers.h"
+#include "pipeline/encoded_cache.h"
 #include "pipeline/families/paged.h"
 #include "pipeline/part_tensors.h"
 #include "pipeline/sampling/latent_colors.h"
@@ -22,8 +23,10 @@ class Model {
   at::Device device() const { return device_; }
   const Mesh& mesh() const { return mesh_; }
 
-  // Collective: the ranks that hold the encoders encode, all ranks get the result. A batch of one.
+  // Collective: the ranks that hold the encoders encode, or the first one remembers; all ranks get
+  // the result. A batch of one.
   Condition encode(const Prompt& prompt, int max_sequence_length, const Warn& warn) const;
+  const EncodedUse& encoded_use() const { return encoded_.use(); }
   const Denoisers& denoisers() const { return *denoisers_; }
   // Collective: the first rank reads the autoencoder's encoder, encodes pictures [1 3 H W], -1..1,
   // and releases it; all ranks get the result.
@@ -57,10 +60,13 @@ class Model {
   void load_decoder(const ModelFiles& files, LoadOptions load);
   void load_text(const ModelFiles& files, LoadOptions load, const ModelOptions& options);
   using Encode = std::function<Tensor(const Tensor&)>;
-  std::vector<Tensor> encode_on_first(const std::vector<Tensor>& pictures,
+  Condition encode_now(const Prompt& prompt, int max_sequence_length, const Warn& warn) const;
+  Condition encode_or_recall(const Prompt& prompt, int max_sequence_length, const Warn& warn) const;
+  // `how` names what is made of the pictures.
+  std::vector<Tensor> encode_on_first(const std::vector<Tensor>& pictures, const std::string& how,
                                       const std::function<Encode(const WeightsOf&)>& load) const;
   std::vector<Tensor> encode_with(
-      const std::vector<Tensor>& pictures,
+      const std::vector<Tensor>& pictures, const std::string& how,
       const std::function<Tensor(const Vae&, const Tensor&)>& encode) const;
   void decode_together(const Tensor& latents, Tiles tiles,
                        const std::function<void(const Tensor&)>& on_picture) const;
@@ -77,7 +83,8 @@ class Model {
   SharedModulation modulation_;
   RecordedStep recorded_step_;
   std::unique_ptr<const TextEncoders> text_;
-  Group decoders_;  // the ranks that hold the autoencoder
+  mutable EncodedCache encoded_;  // used on the first rank
+  Group decoders_;                // the ranks that hold the autoencoder
   std::optional<Paged<Vae>> vae_;
   mutable std::optional<LatentColors> colors_;  // fitted at the first preview
   std::shared_ptr<BytesRead> bytes_read_ = std::make_shared<BytesRead>();

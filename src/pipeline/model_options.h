@@ -19,6 +19,7 @@ struct ModelOptions {
   Graphs graphs = Graphs::kAuto;
   TextStream text_stream = TextStream::kShared;
   CacheOptions cache = {};
+  std::int64_t encoded_cache = 0;  // bytes
   std::vector<AppliedAdapter> adapters = {};
   AdapterMode adapter_mode = AdapterMode::kAuto;
 };

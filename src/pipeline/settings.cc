@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "pipeline/pictures/check_pictures.h"
+#include "pipeline/sampling/named_sampling.h"
 #include "text/unicode/unicode.h"
 
 namespace braid {
@@ -137,23 +138,30 @@ std::vector<FollowedPicture> followed_pictures(const std::vector<ControlPicture>
 PictureSize asked_size(const Request& r, const RequestLimits& limits) {
   const auto otherwise = size_without_request(r.pictures, limits);
   return {.width = r.width.value_or(otherwise.width),
-          .height = r.height.value_or(otherwise.height)};
+          .height = r.height.value_or(otherwise.height),
+          .frames = r.frames.value_or(limits.defaults.frames)};
 }
 
 // Checks the size asked for and warns if another one is drawn.
 PictureSize checked_size(const Request& r, const RequestLimits& limits, const Warn& warn) {
-  const int multiple = limits.nearest_size ? 1 : limits.size_multiple;
+  const int multiple = limits.size_multiple;
+  const bool goes_up = limits.size_rounding == SizeRounding::kUp;
+  const int least = limits.nearest_size || goes_up ? 1 : multiple;
   const auto asked = asked_size(r, limits);
-  within("width", asked.width, multiple, limits.largest_side);
-  within("height", asked.height, multiple, limits.largest_side);
+  within("width", asked.width, least, limits.largest_side);
+  within("height", asked.height, least, limits.largest_side);
+  within("number of frames", asked.frames, 1, limits.frames.most);
   const auto drawn = drawn_size(r, limits);
   const auto warn_of = [&](const char* name, int pixels, int rounded) {
     if (rounded != pixels && !limits.nearest_size)
-      warn(text_of("the ", name, " ", pixels, " is rounded down to ", rounded, ", a multiple of ",
-                   multiple));
+      warn(text_of("the ", name, " ", pixels, " is rounded ", goes_up ? "up" : "down", " to ",
+                   rounded, ", a multiple of ", multiple));
   };
   warn_of("width", asked.width, drawn.width);
   warn_of("height", asked.height, drawn.height);
+  if (drawn.frames != asked.frames)
+    warn(text_of("the number of frames ", asked.frames, " is rounded down to ", drawn.frames,
+                 ", one more than a multiple of ", limits.frames.step));
   const bool differs = drawn.width != asked.width || drawn.height != asked.height;
   if (limits.nearest_size && (r.width || r.height) && differs)
     warn(text_of("the size ", asked.width, "x", asked.height, " becomes ", drawn.width, "x",
@@ -161,11 +169,20 @@ PictureSize checked_size(const Request& r, const RequestLimits& limits, const Wa
   return drawn;
 }
 
+void settle_steps(const Request& r, const RequestLimits& limits, const Warn& warn, Settings& s) {
+  within("number of steps", r.steps.value_or(limits.defaults.steps), 1, kMaxSteps);
+  const auto settled = settle_sampling(r.sampling, limits.defaults.sampling, r.steps,
+                                       limits.defaults.steps, limits.sampling, warn);
+  s.sampling = settled.sampling;
+  s.steps = settled.steps;
+  s.num_steps = settled.num_steps;
+}
+
 // How much noise is added to the picture, and where it is redrawn. The steps are settled.
 void start_from(const PicturesIn& pictures, const PicturesTaken& taken, Settings& s) {
   s.strength =
       pictures.strength.value_or(pictures.mask ? taken.strength_with_mask : taken.strength);
-  s.first_step = first_step_of(s.steps, *s.strength);
+  s.first_step = first_step_of(s.num_steps, *s.strength);
   s.mask_blur = pictures.mask_blur;
   s.padding_crop = pictures.padding_crop;
 }
@@ -178,10 +195,18 @@ int num_branches(const Request& request, const RequestLimits& limits) {
 
 PictureSize drawn_size(const Request& request, const RequestLimits& limits) {
   const auto asked = asked_size(request, limits);
-  if (limits.nearest_size) return limits.nearest_size(asked);
+  const int frames = 1 + (asked.frames - 1) / limits.frames.step * limits.frames.step;
+  if (limits.nearest_size) {
+    auto nearest = limits.nearest_size(asked);
+    nearest.frames = frames;
+    return nearest;
+  }
   const int multiple = limits.size_multiple;
-  const auto rounded = [&](int pixels) { return std::max(1, pixels / multiple) * multiple; };
-  return {.width = rounded(asked.width), .height = rounded(asked.height)};
+  const int added = limits.size_rounding == SizeRounding::kUp ? multiple - 1 : 0;
+  const auto rounded = [&](int pixels) {
+    return std::max(1, (pixels + added) / multiple) * multiple;
+  };
+  return {.width = rounded(asked.width), .height = rounded(asked.height), .frames = frames};
 }
 
 int pictures_per_round(const Settings& settings, const Degrees& degrees) {
@@ -192,6 +217,14 @@ int pictures_per_round(const Settings& settings, const Degrees& degrees) {
 bool is_tiled(VaeTiling tiling, PictureSize size) {
   if (tiling != VaeTiling::kAuto) return tiling == VaeTiling::kOn;
   return std::int64_t(size.width) * size.height > kAutoTilingPixels;
+}
+
+Request with_sampling_of_adapters(Request request) {
+  if (!request.adapters) return request;
+  const auto named = sampling_of_adapters(open_adapters(*request.adapters));
+  request.sampling = joined_sampling(request.sampling, named.sampling);
+  if (!request.steps) request.steps = named.steps;
+  return request;
 }
 
 Settings settle(const Request& r, const RequestLimits& limits, const Warn& warn_or_none) {
@@ -211,7 +244,8 @@ Settings settle(const Request& r, const RequestLimits& limits, const Warn& warn_
   const auto size = checked_size(r, limits, warn);
   s.width = size.width;
   s.height = size.height;
-  s.steps = within("number of steps", r.steps.value_or(d.steps), 1, kMaxSteps);
+  s.frames = size.frames;
+  settle_steps(r, limits, warn, s);
   if (r.pictures.init) start_from(r.pictures, limits.pictures, s);
   s.followed = followed_pictures(r.pictures.controls, limits.pictures);
   s.reference_cache = r.pictures.reference_cache;
@@ -234,7 +268,9 @@ Request completed(const Request& request, const Settings& s) {
   auto all = request;
   all.width = s.width;
   all.height = s.height;
+  if (s.frames > 1) all.frames = s.frames;
   all.steps = s.steps;
+  all.sampling = s.sampling;
   all.guidance = s.guidance;
   all.max_sequence_length = s.max_sequence_length;
   all.true_cfg = s.negative ? s.true_cfg : 1;

@@ -181,8 +181,7 @@ Tensor Weights::table(std::string_view name, at::IntArrayRef shape) const {
   const auto plan = find(name, shape, TensorRequest::Kind::kTable);
   if (!plan) return {};
   load_->has_read({.all = bytes_read_by(*plan)});
-  return is_in_place(*plan) ? plan->stored().tensors.front()->view()
-                            : make(*plan, at::kCPU).matrix.values_NC;
+  return make_table(*plan, device());
 }
 
 at::Device Weights::device() const { return load_->options.device; }

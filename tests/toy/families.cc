@@ -1,6 +1,8 @@
 // The table of families with one line more. It takes the place of the library's own.
 #include "family.h"
+#include "film/family.h"
 #include "pipeline/families/flux/flux.h"
+#include "sticker/family.h"
 
 namespace braid {
 
@@ -8,6 +10,8 @@ const std::vector<FamilyEntry>& known_families() {
   static const std::vector<FamilyEntry> kFamilies = {
       flux_family(),
       toy::toy_family(),
+      toy::film_family(),
+      toy::sticker_family(),
   };
   return kFamilies;
 }

@@ -60,6 +60,7 @@ void add_picture_flags(FlagReader& read, PlanFlags& f) {
             });
   add_count(read, "--steps", "Denoising steps. Default: the model's", kMaxSteps,
             [&](int n) { f.steps = n; });
+  add_sampling_flags(read, f.sampling);
   add_count(read, "--max-sequence-length", "Text tokens, 1 to 4096. Default: the model's",
             kMostTextTokens, [&](int n) { f.text_tokens = n; });
   add_count(read, "-n,--num-images", "Pictures in the whole run. Default: 1", kMaxPictures,
@@ -85,7 +86,8 @@ void add_picture_flags(FlagReader& read, PlanFlags& f) {
             });
   read.text("--guidance", "SCALE", "Picture",
             "The model's own scale, as for generate: where it is that of true\n"
-            "guidance, 1 saves the second evaluation. Default: the model's",
+            "guidance, 1 (Z-Image, Krea 2: 0) saves the second evaluation.\n"
+            "Default: the model's",
             [&](const std::string& flag, const std::string& text) {
               f.guidance = finite_number(flag, text);
             });

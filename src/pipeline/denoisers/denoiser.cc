@@ -85,6 +85,7 @@ DenoiserPart Denoiser::load_blocks(const DenoiserSetup& setup, const LoadOptions
     if (interposed.attend) attend = interposed.attend(std::move(attend));
     auto blocks = with_pages(setup.family.load_denoiser(w, std::move(attend), run), w.page(),
                              setup.offloaded);
+    blocks.text = setup.family.shape().text;
     return interposed.part ? interposed.part(std::move(blocks)) : blocks;
   });
 }

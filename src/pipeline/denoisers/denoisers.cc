@@ -40,8 +40,18 @@ void Denoisers::keep_references(const DenoiserInput& references) const {
   for (const auto& one : list_) one->references().keep(references);
 }
 
+void Denoisers::keep_prefixes(const std::vector<DenoiserInput>& branches) const {
+  for (const auto& one : list_) one->references().keep_prefixes(branches);
+}
+
 void Denoisers::forget_references() const {
   for (const auto& one : list_) one->references().forget();
+}
+
+KeptPrefixes::KeptPrefixes(const Denoisers& denoisers, std::vector<DenoiserInput>& branches)
+    : denoisers_(denoisers) {
+  denoisers.keep_prefixes(branches);
+  for (auto& branch : branches) branch = behind_prefix(branch);
 }
 
 GraphUse Denoisers::graph_use() const {

@@ -17,6 +17,8 @@ class Denoisers {
   // References that the model sees once: an evaluation of their own before the first step, after
   // which all others attend to what is kept from it. Collective as keep() and predict().
   void keep_references(const DenoiserInput& references) const;
+  // The prefixes of a step's branches likewise (TextTokens::kPrefix).
+  void keep_prefixes(const std::vector<DenoiserInput>& branches) const;
   void forget_references() const;
   GraphUse graph_use() const;  // of all
   void forget_graphs() const;  // as StepGraph::forget()
@@ -27,6 +29,18 @@ class Denoisers {
  private:
   Controls controls_;
   std::vector<std::unique_ptr<const Denoiser>> list_;
+};
+
+// The prefixes of a batch's branches, kept until this goes. Leaves the branches without them.
+class KeptPrefixes {
+ public:
+  KeptPrefixes(const Denoisers& denoisers, std::vector<DenoiserInput>& branches);
+  ~KeptPrefixes() { denoisers_.forget_references(); }
+  KeptPrefixes(const KeptPrefixes&) = delete;
+  KeptPrefixes& operator=(const KeptPrefixes&) = delete;
+
+ private:
+  const Denoisers& denoisers_;
 };
 
 // The blocks of this rank. Collective over the world: ranks exchange their free memory.

@@ -10,6 +10,7 @@
 #include "models/vae/config.h"
 #include "nn/denoiser_shape.h"
 #include "pipeline/picture_size.h"
+#include "pipeline/sampling/grids.h"
 #include "pipeline/sampling/guidance.h"
 #include "pipeline/sampling/schedule.h"
 #include "weights/adapters/adapter_names.h"
@@ -52,8 +53,10 @@ constexpr int kMostTextTokens = 4096;  // the longest of any
 constexpr int kMaxSide = 1 << 14;      // pixels
 struct RequestDefaults {
   int width = 1024, height = 1024, steps = 28;
+  int frames = 1;
   double guidance = 3.5;
   int max_sequence_length = 512;
+  Sampling sampling = {};  // what the model's files name
 };
 // Pictures that a family accepts beside prompts.
 struct PicturesTaken {
@@ -71,6 +74,7 @@ struct PicturesTaken {
   std::vector<int> controlnet_modes = {};  // by ControlNet; 0: only one kind
   bool controlnets_see_pixels = false;     // instead of the autoencoder's latents
   int most_references = 0;
+  int channels = 3;  // of references: 4 with alpha, else they are laid on white
   // As tokens beside the noise's, or as text after the prompt's, each with a scale.
   enum class References { kBesideNoise, kBehindPrompt } references = References::kBesideNoise;
   std::int64_t tokens_behind_prompt = 0;  // in total, however many references
@@ -86,9 +90,18 @@ struct PicturesTaken {
   // computed once, before the first.
   enum class Seen { kInEveryStep, kOnce } references_seen = Seen::kInEveryStep;
 };
+// Which multiple of pixels is drawn in place of a size that is none.
+enum class SizeRounding { kDown, kUp };
+// Clips that a family draws: of 1 + k `step` frames, of which there are at most `most`.
+struct FramesDrawn {
+  int most = 1, step = 1;
+  double per_second = 0;
+};
 struct RequestLimits {
   RequestDefaults defaults = {};
-  int size_multiple = 16;  // pixels: sizes are rounded down to it
+  FramesDrawn frames = {};
+  int size_multiple = 16;  // pixels
+  SizeRounding size_rounding = SizeRounding::kDown;
   // The trained size to draw instead of the given one; empty: the model draws any size.
   std::function<PictureSize(PictureSize)> nearest_size = {};
   int largest_side = kMaxSide;           // pixels
@@ -99,6 +112,7 @@ struct RequestLimits {
   std::int64_t guided_channels = 0;  // TrueGuidance::kept_channels
   float guided_way_from = 0;         // TrueGuidance::way_from
   std::string negative_prompt = {};  // if a request has none
+  SamplingLimits sampling = {};      // the family's constructor sets them by the scheduler
   PicturesTaken pictures = {};
 };
 

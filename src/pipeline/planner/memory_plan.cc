@@ -124,7 +124,7 @@ double MemorySearch::seconds_of(const PlanJob& job) const {
     if (part->is_large) text_bytes += bytes_of(t.of(*part), job.memory.quantize_text, o.text, 0);
   // a part that comes as a whole stays for all steps
   const double steps =
-      o.transformer == OffloadMode::kModel ? rounds : rounds * job.steps * job.branches;
+      o.transformer == OffloadMode::kModel ? rounds : rounds * job.evaluations() * job.branches;
   const auto& denoiser = t.of(Part::Role::kDenoiser);
   const auto bytes_of_denoiser = [&](PageUse use) {
     return bytes_of(denoiser, job.memory.quantize, o.transformer, o.resident, use);

@@ -40,7 +40,8 @@ std::optional<PlannedLayout> refused_layout(const PlanJob& job, const Degrees& g
   }
   const auto context = std::int64_t(g.ring) * g.ulysses;
   const bool image_is_short = job.image_tokens() < context;
-  if (image_is_short || job.padded_text_tokens() < context)
+  const bool splits_text = job.shape().text != TextTokens::kCross;
+  if (image_is_short || (splits_text && job.padded_text_tokens() < context))
     return out(g, Obstacle::kTokens,
                text_of("ring x ulysses of ", context, " needs as many ",
                        image_is_short ? "image" : "text", " tokens, there are ",
@@ -152,7 +153,8 @@ PlannedLayout plan_layout(const PlanJob& whole_job, const Machine& machine, cons
   layout.step = predict_time(job, grid, machine, stages);
   const int at_once = job.batch_size * grid.dp;
   const int rounds = (job.num_pictures + at_once - 1) / at_once;
-  layout.seconds_per_picture = job.steps * layout.step.total() * rounds / double(job.num_pictures);
+  layout.seconds_per_picture =
+      job.evaluations() * layout.step.total() * rounds / double(job.num_pictures);
   return layout;
 }
 

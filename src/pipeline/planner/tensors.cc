@@ -107,7 +107,8 @@ PartTensors planned(const std::vector<SurveyedTensor>& asked, const Part& descri
          .leaf = leaves.of(a),
          .use = a.use,
          .parts = sharding ? sharding->parts : std::vector<std::int64_t>(),
-         .unit = sharding ? sharding->unit : 0});
+         .unit = sharding ? sharding->unit : 0,
+         .num_queries = sharding ? sharding->num_queries : 0});
     add_changes(adapters.changes_of(a), options, part.tensors.back());
   }
   return part;
@@ -130,8 +131,10 @@ std::vector<Share> runs_of_width(const PlannedTensor& t, std::int64_t width, int
   std::vector<Share> runs;
   std::int64_t begin = 0;
   for (const auto part : t.parts.empty() ? std::vector{width} : t.parts) {
-    const auto share = share_of_part(part, t.unit, rank, ranks);
-    runs.push_back({.begin = begin + share.begin, .count = share.count});
+    const auto shares = t.num_queries > 0 ? grouped_shares(part, t.unit, t.num_queries, rank, ranks)
+                                          : std::vector{share_of_part(part, t.unit, rank, ranks)};
+    for (const auto& share : shares)
+      runs.push_back({.begin = begin + share.begin, .count = share.count});
     begin += part;
   }
   return runs;

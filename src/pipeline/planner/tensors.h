@@ -31,7 +31,7 @@ struct PlannedTensor {
   bool is_always_unmerged = false;
   // Sharding cuts each of these parts by itself, in multiples of the unit.
   std::vector<std::int64_t> parts = {};
-  std::int64_t unit = 0;
+  std::int64_t unit = 0, num_queries = 0;
 
   std::int64_t element_bytes() const { return std::int64_t(c10::elementSize(dtype)); }
   // Stored neither as numbers nor in our codes.

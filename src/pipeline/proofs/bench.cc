@@ -76,6 +76,7 @@ std::vector<double> evaluate(const Bench& bench, const Mesh& mesh, const Denoise
   const KeepFreedMemory keep;
   std::vector<DenoiserInput> branches(std::size_t(mesh.degrees.cfg),
                                       inputs_of(bench.probe, 0, device));
+  for (std::size_t b = 0; b < branches.size(); ++b) branches[b].step.branch = int(b);
   const int warm_ups = bench.options.warm_ups;
   for (int run = 0; run <= warm_ups; ++run) {
     const Moment ready(device);
@@ -85,6 +86,8 @@ std::vector<double> evaluate(const Bench& bench, const Mesh& mesh, const Denoise
     mine.modulations_seconds = ready.seconds_until(modulated);  // of the last, warm run
     mine.refining_seconds = modulated.seconds_until(Moment(device));
   }
+  std::optional<KeptPrefixes> prefixes;
+  if (bench.probe.keeps_prefix) prefixes.emplace(denoisers, branches);
   Runs runs(mesh.world, mesh, denoisers, branches, device);
   // The first evaluation runs as it is, the second one is recorded.
   const bool is_recorded = warm_ups > 0 && denoisers.graph_use().why_not.empty();

@@ -60,15 +60,17 @@ Probe probe_of(const ProbeOptions& o, const Deployment& d) {
   const auto& taken = limits.pictures;
   if (!o.pictures.is_empty()) check_pictures({.pictures = o.pictures}, taken);
   const auto otherwise = size_without_request(o.pictures, limits);
-  Probe probe{
-      .files = d.files,
-      .family = d.family,
-      .size = {.width = side(o.width, otherwise.width), .height = side(o.height, otherwise.height)},
-      .text_tokens = or_else(o.max_sequence_length, limits.defaults.max_sequence_length),
-      .dtype = d.dtype};
+  Probe probe{.files = d.files,
+              .family = d.family,
+              .size = {.width = side(o.width, otherwise.width),
+                       .height = side(o.height, otherwise.height),
+                       .frames = limits.defaults.frames},
+              .text_tokens = or_else(o.max_sequence_length, limits.defaults.max_sequence_length),
+              .dtype = d.dtype};
   probe.references = sizes_looked_at(o.pictures, taken, probe.size);
   if (!o.pictures.references.empty()) probe.text_tokens += int(taken.tokens_behind_prompt);
   if (o.pictures.reference_cache == ReferenceCache::kAuto) probe.seen = taken.references_seen;
+  probe.keeps_prefix = d.family->keeps_prefix(o.pictures.reference_cache);
   return probe;
 }
 
@@ -111,7 +113,9 @@ DenoiserInput inputs_of(const Probe& p, std::uint64_t seed, at::Device device, i
     control.x_BNC = normal(latents.sizes());
     control.scale = at::ones({}, at::TensorOptions(at::kFloat).device(device));
   }
+  p.family->arrange(in);
   p.family->set_step(in, latents, kTimestep);
+  in.step.branch = branch;
   return in;
 }
 

@@ -92,6 +92,8 @@ std::vector<Tensor> predict_picture(const VerifyOptions& options, const Probe& p
     trace.image_runs.push_back(reference.x_BLC.size(1));
   add_modulations(branches, denoisers);
   refine_texts(branches, denoisers);
+  std::optional<KeptPrefixes> prefixes;
+  if (probe.keeps_prefix) prefixes.emplace(denoisers, branches);
   return denoisers.predict(branches);
 }
 
@@ -186,6 +188,7 @@ bool needs_pages(const VerifyOptions& o, const Probe& probe, at::Device device) 
   job.is_on_host = device.is_cpu();
   job.width = probe.size.width;
   job.height = probe.size.height;
+  job.frames = probe.size.frames;
   job.text_tokens = probe.text_tokens;
   for (const auto& size : probe.references)
     job.pictures.references.push_back(probe.family->num_tokens(size));

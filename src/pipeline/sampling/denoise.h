@@ -3,6 +3,7 @@
 
 #include <ATen/core/Generator.h>
 
+#include "braid/sampling.h"
 #include "nn/denoiser_part.h"
 #include "parallel/regions.h"
 #include "pipeline/sampling/guidance.h"
@@ -30,6 +31,7 @@ struct DenoiseJob {
   TrueGuidance guidance = {};
   // What is evaluated while guidance is off: all branches if each has its own ranks.
   enum class Unguided { kOneBranch, kAllBranches } unguided = Unguided::kOneBranch;
+  std::optional<Sampler> sampler = {};         // unset: the scheduler's own
   std::vector<at::Generator> generators = {};  // per picture
   // Noise for a stochastic step from this input: Family::draw_for_step with the generators.
   std::function<Tensor(const DenoiserInput&)> draw_for_step = {};
@@ -39,8 +41,8 @@ struct DenoiseJob {
     double from, to;
   };
   std::vector<Span> followed = {};
-  // The blocks' modulations in each step, [S B M] for each branch; and those of each control's
-  // ControlNet. Empty: steps compute their own.
+  // The blocks' modulations at each level, [S B M] for each branch; and those of each control's
+  // ControlNet, by Evaluation::row. Empty: evaluations compute their own.
   std::vector<Tensor> modulations_SBM = {}, modulations_of_controls_SBM = {};
 };
 
@@ -49,8 +51,8 @@ struct DenoiseResult {
   Tensor first_velocity_BNC;  // for the positive prompt
 };
 
-// A step taken from `latents` at the noise level `sigma`; ranks without pictures set only
-// `done`.
+// A step taken from `latents` at the noise level `sigma`, where its first velocity is; ranks
+// without pictures set only `done`.
 struct StepTaken {
   int done = 0;
   Tensor latents_BNC = {}, velocity_BNC = {};
@@ -61,15 +63,18 @@ struct StepTaken {
 // numbers; throws as check_same() does.
 void check_same_start(const DenoiseJob& job, const Schedule& schedule, const Group& replica);
 
-// Before the first step: computes the modulations of all steps. Collective if `modulate` is.
+// Before the first step: computes the modulations of all evaluations. Collective if `modulate` is.
 void modulate_steps(DenoiseJob& job, const Schedule& schedule, const Modulate& modulate,
                     const Controls& controls);
 
 // Likewise computes the text after the blocks that see only it, with `refine` from refine_over().
 void refine_text(DenoiseJob& job, const Schedule& schedule, const PredictAll& refine);
 
-// Runs every step of `schedule`; `on_step` is called after each and may throw to end the loop. The
-// step itself is computed in float32, as in diffusers' schedulers.
+// Gives the branches what a step of the first timestep has, for evaluations before it.
+void set_first_step(DenoiseJob& job, const Schedule& schedule);
+
+// Runs every step of `schedule`; `on_step` is called after each and may throw to end the loop.
+// Steps are computed in float32 (solver.h), the results have the dtype of the job's latents.
 DenoiseResult denoise(const PredictAll& predict, const ScheduleConfig& config,
                       const Schedule& schedule, DenoiseJob job,
                       const std::function<void(const StepTaken&)>& on_step);

@@ -116,15 +116,45 @@ LoadedMatrix made_as_stored(const TensorPlan& plan) {
   return made;
 }
 
+// ------------------------------------------------------------------------- without contents
+
+LoadedMatrix made_on_meta(const TensorPlan& plan) {
+  LoadedMatrix made{.matrix = {}, .read = {.all = bytes_read_by(plan)}};
+  const auto kept = kept_tensors(plan);
+  const auto forms = forms_of(plan);
+  for (std::size_t i = 0; i < kept.size(); ++i)
+    tensor_of(made.matrix, kept[i].which) =
+        at::empty(forms[i].shape, at::TensorOptions(forms[i].dtype).device(at::kMeta));
+  return made;
+}
+
+LoadedMatrix made_with_contents(const TensorPlan& plan, const Target& target) {
+  auto made = plan.take == Take::kNumbers ? made_of_numbers(plan, target) : made_as_stored(plan);
+  auto& values = made.matrix.values_NC;
+  if (plan.stored_columns > 0 && plan.changes.is_empty())
+    values = with_columns(values, plan.shape[1]);
+  return made;
+}
+
 }  // namespace
 
+Tensor make_table(const TensorPlan& plan, at::Device device) {
+  if (!device.is_meta())
+    return is_in_place(plan) ? plan.stored().tensors.front()->view()
+                             : make(plan, at::kCPU).matrix.values_NC;
+  const auto form = forms_of(plan).front();
+  const std::vector<std::int64_t> strides(form.shape.size(), 0);
+  return at::for_blob(nullptr, form.shape)
+      .strides(strides)
+      .target_device(at::kMeta)
+      .options(at::TensorOptions(form.dtype).device(at::kMeta))
+      .make_tensor();
+}
+
 LoadedMatrix make(const TensorPlan& plan, const Target& target) {
-  auto made = plan.take == Take::kNumbers ? made_of_numbers(plan, target) : made_as_stored(plan);
-  auto& matrix = made.matrix;
-  matrix.form = plan.form;
-  matrix.coding = coding_of(plan);
-  if (plan.stored_columns > 0 && plan.changes.is_empty())
-    matrix.values_NC = with_columns(matrix.values_NC, plan.shape[1]);
+  auto made = target.device.is_meta() ? made_on_meta(plan) : made_with_contents(plan, target);
+  made.matrix.form = plan.form;
+  made.matrix.coding = coding_of(plan);
   return made;
 }
 

@@ -87,7 +87,12 @@ struct LoadedMatrix {
   BytesRead read;
 };
 
-// Numbers are made on the target, a file's codes in host memory.
+// Numbers are made on the target, a file's codes in host memory. On the meta device tensors have no
+// contents.
 LoadedMatrix make(const TensorPlan& plan, const Target& target);
+
+// A table for look-ups, in host memory: where it is stored, if it may be used there. For a load on
+// the meta device it has no contents and takes nothing.
+Tensor make_table(const TensorPlan& plan, at::Device device);
 
 }  // namespace braid

@@ -17,6 +17,11 @@ TEST(ServeRanks, TellAllOfARequest) {
                         .width = 5,
                         .height = 6,
                         .steps = 7,
+                        .sampling = {.sampler = Sampler::kErSde,
+                                     .schedule = SigmaSchedule::kBeta,
+                                     .sigmas = {1, 0.1 + 0.2},
+                                     .base_sigmas = {0.5},
+                                     .shift = 3.1},
                         .guidance = 0.1 + 0.2,  // to the last bit
                         .max_sequence_length = 8,
                         .seed = 18446744073709551615u,
@@ -30,6 +35,11 @@ TEST(ServeRanks, TellAllOfARequest) {
   EXPECT_EQ(told.negative_prompt, "c");
   EXPECT_EQ(told.cfg_until, 0.4);
   EXPECT_EQ(told.guidance, 0.1 + 0.2);
+  EXPECT_EQ(told.sampling.sampler, Sampler::kErSde);
+  EXPECT_EQ(told.sampling.schedule, SigmaSchedule::kBeta);
+  EXPECT_EQ(told.sampling.sigmas, request.sampling.sigmas);
+  EXPECT_EQ(told.sampling.base_sigmas, request.sampling.base_sigmas);
+  EXPECT_EQ(told.sampling.shift, 3.1);
   EXPECT_EQ(told.max_sequence_length, 8);
   EXPECT_EQ(told.seed, request.seed);
   EXPECT_EQ(told.batch_size, 10);
@@ -41,6 +51,9 @@ TEST(ServeRanks, LeaveUnsetWhatIsUnset) {
   EXPECT_EQ(told.width, std::nullopt);
   EXPECT_EQ(told.negative_prompt, std::nullopt);
   EXPECT_EQ(told.guidance, std::nullopt);
+  EXPECT_EQ(told.sampling.sampler, std::nullopt);
+  EXPECT_EQ(told.sampling.schedule, std::nullopt);
+  EXPECT_EQ(told.sampling.shift, std::nullopt);
 }
 
 TEST(ServeRanks, TellThePixelsOfPicturesAndTheNamesOfAdapters) {
@@ -49,13 +62,16 @@ TEST(ServeRanks, TellThePixelsOfPicturesAndTheNamesOfAdapters) {
     for (int i = 0; i < width * height * 3; ++i) picture.rgb.push_back(std::uint8_t(first + i));
     return picture;
   };
+  auto clear = of_size(1, 1, 250);
+  clear.alpha = {10};
   const Request request{.prompts = {"a"},
+                        .frames = 5,
                         .pictures = {.init = of_size(2, 1, '\n'),
                                      .strength = 0.1,
                                      .mask = of_size(3, 2, 0),
                                      .mask_blur = 1.5,
                                      .padding_crop = 8,
-                                     .references = {of_size(1, 2, 128), of_size(1, 1, 250)},
+                                     .references = {of_size(1, 2, 128), clear},
                                      .reference_scales = {0.25, -1},
                                      .reference_cache = ReferenceCache::kOff,
                                      .controls = {{.picture = of_size(4, 1, 7),
@@ -73,6 +89,9 @@ TEST(ServeRanks, TellThePixelsOfPicturesAndTheNamesOfAdapters) {
   ASSERT_EQ(in.references.size(), 2u);
   EXPECT_EQ(in.references[0].rgb, request.pictures.references[0].rgb);
   EXPECT_EQ(in.references[1].rgb, request.pictures.references[1].rgb);
+  EXPECT_EQ(in.references[0].channels(), 3);
+  EXPECT_EQ(in.references[1].alpha, clear.alpha);
+  EXPECT_EQ(told.frames, 5);
   ASSERT_EQ(in.controls.size(), 1u);
   const auto& control = in.controls.front();
   EXPECT_EQ(control.picture.rgb, request.pictures.controls.front().picture.rgb);

@@ -89,7 +89,7 @@ TEST(Flags, FillARequest) {
 }
 
 TEST(Flags, FillALayout) {
-  const auto f = generate_flags({"a", "--tp", "2", "--layer-split", "3", "--text-encoder", "tp",
+  const auto f = generate_flags({"a", "--tp", "2", "--pp", "3", "--text-encoder", "tp",
                                  "--vae", "rank0", "--devices", "cuda:0-3,cpu"});
   EXPECT_EQ(f.options.layout.tp, 2);
   EXPECT_EQ(f.options.layout.pp, 3);
@@ -112,6 +112,24 @@ TEST(Flags, FillTrueGuidance) {
   EXPECT_EQ(r.guidance_rescale, 0.7);
   EXPECT_EQ(r.cfg_norm_cap, 1);
   EXPECT_EQ(r.cfg_until, 0.5);
+}
+
+TEST(Flags, FillTheSampling) {
+  const auto s =
+      generate_flags({"a", "--sampler", "res_multistep", "--schedule", "beta", "--shift", "3"})
+          .request.sampling;
+  EXPECT_EQ(s.sampler, Sampler::kResMultistep);
+  EXPECT_EQ(s.schedule, SigmaSchedule::kBeta);
+  EXPECT_EQ(s.shift, 3);
+  const auto lists =
+      generate_flags({"a", "--sigmas", "1,0.98,0.5", "--base-sigmas", "1"}).request.sampling;
+  EXPECT_EQ(lists.sigmas, (std::vector<double>{1, 0.98, 0.5}));
+  EXPECT_EQ(lists.base_sigmas, std::vector<double>{1});
+  expect_refused({"--sampler", "ddim"},
+                 "--sampler should be one of euler, euler_ancestral, heun, dpm_2, dpmpp_2m,"
+                 " res_multistep, er_sde, lcm, it is 'ddim'");
+  expect_refused({"--schedule", "normal"}, "--schedule should be one of model, simple, beta");
+  expect_refused({"--sigmas", "1,,0.5"}, "--sigmas should be a");
 }
 
 TEST(Flags, LeaveDefaultsToTheModel) {
@@ -269,7 +287,7 @@ TEST(Flags, NameLorasWithTheirScales) {
   expect_refused({"--lora", "x=y.safetensors"}, "--lora");
   expect_refused({"--lora", "=2"}, "FILE or FILE=SCALE");
   expect_refused({"--lora", "x=inf"}, "--lora");
-  expect_refused({"--lora-mode", "merged"}, "auto, fused, beside");
+  expect_refused({"--lora-mode", "merged"}, "auto, fused, unmerged, beside");
 }
 
 }  // namespace braid::flags_test

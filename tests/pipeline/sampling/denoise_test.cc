@@ -300,6 +300,85 @@ TEST(Denoise, AStochasticStepAddsTheNoiseDrawnForIt) {
   EXPECT_TRUE(at::allclose(result.latents_BNC, want, 1e-6, 1e-6));
 }
 
+// Heun's second velocity is at the next level, from latents where the first leads.
+TEST(Denoise, NumbersEvaluationsAcrossStepsThatTakeTwo) {
+  auto job = with_negative(job_of(at::kFloat), 1, 2);
+  job.sampler = Sampler::kHeun;
+  std::vector<std::tuple<int, float, int>> seen;
+  const Predict watch = [&](const DenoiserInput& in) {
+    seen.emplace_back(in.step.number, in.step.timestep, in.step.branch);
+    EXPECT_EQ(in.timestep_B[0].item<float>() * 1000, in.step.timestep);
+    return at::ones_like(in.noise.x_BLC);
+  };
+  std::vector<int> done;
+  const auto result = denoise(one_by_one(watch), {}, kSchedule, job,
+                              [&](const StepTaken& taken) { done.push_back(taken.done); });
+  const std::vector<std::tuple<int, float, int>> want = {
+      {0, 1000, 0}, {0, 1000, 1}, {1, 750, 0}, {1, 750, 1}, {2, 750, 0},
+      {2, 750, 1},  {3, 250, 0},  {3, 250, 1}, {4, 250, 0}, {4, 250, 1}};
+  EXPECT_EQ(seen, want);
+  EXPECT_EQ(done, std::vector<int>({1, 2, 3}));
+  EXPECT_TRUE(at::allclose(result.latents_BNC, job.latents_BNC - 1, 1e-5, 1e-5));
+}
+
+TEST(Denoise, ModulatesTheLevelsBetweenThoseOfTheSchedule) {
+  auto job = job_of(at::kFloat);
+  job.sampler = Sampler::kDpm2;
+  const auto of_picture = [](const DenoiserInput& in) {
+    return in.timestep_B.unsqueeze(-1) + in.pooled_BC;
+  };
+  const Modulate modulate = [&](const std::vector<DenoiserInput>& pictures) {
+    std::vector<Tensor> made;
+    for (const auto& in : pictures) made.push_back(of_picture(in));
+    return made;
+  };
+  modulate_steps(job, kSchedule, modulate, {});
+  EXPECT_EQ(job.modulations_SBM.front().size(0), 5);
+  int evaluations = 0;
+  const Predict watch = [&](const DenoiserInput& in) {
+    ++evaluations;
+    EXPECT_TRUE(at::equal(in.modulations_BM, of_picture(in)));
+    return at::zeros_like(in.noise.x_BLC);
+  };
+  denoise(one_by_one(watch), {}, kSchedule, job, [](const StepTaken&) {});
+  EXPECT_EQ(evaluations, 5);
+}
+
+// Between steps of bfloat16 the latents of a sampler of ours are not rounded.
+TEST(Denoise, CarriesLatentsInFloatForSamplersThatLookBack) {
+  auto job = job_of(at::kBFloat16);
+  job.sampler = Sampler::kDpmpp2m;
+  std::vector<Tensor> taken_from;
+  const Predict third = [&](const DenoiserInput& in) {
+    EXPECT_EQ(in.noise.x_BLC.scalar_type(), at::kBFloat16);
+    return at::full_like(in.noise.x_BLC, 1.0 / 3);
+  };
+  const auto result = denoise(one_by_one(third), {}, kSchedule, job, [&](const StepTaken& taken) {
+    taken_from.push_back(taken.latents_BNC);
+  });
+  EXPECT_EQ(result.latents_BNC.scalar_type(), at::kBFloat16);
+  EXPECT_EQ(result.first_velocity_BNC.scalar_type(), at::kBFloat16);
+  const auto velocity = at::full({}, 1.0 / 3, at::kBFloat16).to(at::kFloat);
+  const auto x = job.latents_BNC.to(at::kFloat);
+  EXPECT_TRUE(at::allclose(taken_from[1], x - 0.25 * velocity, 1e-6, 1e-6));
+}
+
+// What is kept is at the level of each evaluation, also of a second one within a step.
+TEST(Denoise, KeepsARegionInEveryEvaluation) {
+  auto job = job_of(at::kFloat);
+  job.sampler = Sampler::kHeun;
+  const auto clean = at::ones({2, 6, 8}), noise = at::full({2, 6, 8}, 3.0f);
+  job.kept = KeptRegion{.clean_BNC = clean, .noise_BNC = noise, .mask_BNC = at::zeros({2, 6, 8})};
+  job.latents_BNC = noise;
+  const Predict watch = [&](const DenoiserInput& in) {
+    const auto sigma = in.step.timestep / 1000;
+    EXPECT_TRUE(at::allclose(in.noise.x_BLC, with_noise(clean, noise, sigma)));
+    return at::full_like(in.noise.x_BLC, 7);
+  };
+  const auto result = denoise(one_by_one(watch), {}, kSchedule, job, [](const StepTaken&) {});
+  EXPECT_TRUE(at::equal(result.latents_BNC, clean));
+}
+
 TEST(Denoise, EndsWhenTheObserverThrows) {
   int asked = 0;
   const Predict count = [&](const DenoiserInput& in) {

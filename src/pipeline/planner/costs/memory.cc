@@ -48,21 +48,25 @@ std::int64_t summed_bytes(const PlanJob& job, const Degrees& grid, const BlockCo
          (std::int64_t(kind.widest_output) * (4 + e) - keys_values * e) / grid.tp;
 }
 
-// For the kind of block that needs most.
+// For the kind of block that needs most, with the tokens that it sees.
 std::int64_t activation_bytes(const PlanJob& job, const Degrees& grid, const StepShare& s) {
   std::int64_t most = 0;
   for (const auto& kind : job.shape().blocks) {
     if (kind.count == 0) continue;
     const auto numbers = std::int64_t(kind.peak_elements.of_heads(s.heads, job.shape().num_heads)) *
                          job.element_bytes();
-    most = std::max({most, numbers, has_sums_of_codes(job) ? summed_bytes(job, grid, kind) : 0});
+    const auto of_token =
+        std::max(numbers, has_sums_of_codes(job) ? summed_bytes(job, grid, kind) : 0);
+    most = std::max(most, std::max(s.tokens.of(kind), s.once.of(kind)) * of_token);
   }
-  return s.batch * s.tokens.all() * most;
+  return s.batch * most;
 }
 
 std::int64_t keys_values_bytes(const PlanJob& job, const Degrees& grid, const StepShare& s) {
   const auto token = 2 * s.batch * s.attended.kept_kv() * job.shape().head_width;
-  const auto mine = token * s.keys.all() * job.element_bytes();
+  const auto crossed =
+      2 * s.batch * s.kv_heads * job.shape().head_width * s.keys.crossed * job.element_bytes();
+  const auto mine = token * s.keys.all() * job.element_bytes() + crossed;
   if (grid.ring == 1) return mine;
   const auto all = token * all_keys(job).all() * job.element_bytes();
   if (job.layout.ring_form == RingForm::kGather) return mine + all;
@@ -82,11 +86,11 @@ std::int64_t staging_bytes(const PlanJob& job, const Degrees& grid, const StepSh
   return std::max(reduced, traded);
 }
 
-// References have batch 1.
-std::int64_t kept_bytes_of_references(const PlanJob& job, const StepShare& share,
-                                      std::int64_t blocks) {
-  const auto kept = share.keys.references - share.group.references;
-  return 2 * blocks * share.attended.kept_kv() * job.shape().head_width * kept *
+// References have batch 1; a prefix is that of each branch's pictures.
+std::int64_t kept_keys_bytes(const PlanJob& job, const StepShare& share, std::int64_t blocks) {
+  const auto kept = share.keys.all() - share.group.all();
+  const auto sets = job.keeps_prefix() ? share.branches * job.batch_size : 1;
+  return 2 * blocks * sets * share.attended.kept_kv() * job.shape().head_width * kept *
          job.element_bytes();
 }
 
@@ -182,7 +186,7 @@ void add_controlnets(const PlanJob& job, const Degrees& grid, int rank, const St
     bytes.activations += tensors.num_blocks() * share.batch * share.tokens.image *
                          job.shape().hidden * job.element_bytes();
     const Stage whole{.first_block = 0, .num_blocks = tensors.num_blocks()};
-    bytes.modulations += share_of_step(job, grid, rank).batch * job.steps *
+    bytes.modulations += share_of_step(job, grid, rank).batch * job.num_levels() *
                          num_modulations(part->costs, tensors, whole) * job.element_bytes();
   }
 }
@@ -191,8 +195,9 @@ void add_transformer(const PlanJob& job, const Degrees& grid, int rank, const St
                      RankBytes& bytes) {
   auto share = share_of_step(job, grid, rank);
   const auto& tensors = tensors_of(job).of(Part::Role::kDenoiser);
-  bytes.modulations = job.branches * share.batch * job.steps *
-                      num_modulations(job.shape().blocks, tensors, stage) * job.element_bytes();
+  const auto columns =
+      num_modulations(job.shape().blocks, tensors, stage) + job.shape().shared_modulations;
+  bytes.modulations = job.branches * share.batch * job.num_levels() * columns * job.element_bytes();
   if (job.shape().has_refined_text())  // whole, of the branches that this rank evaluates
     bytes.kept = share.branches * share.batch * job.padded_text_tokens() * job.shape().hidden *
                  job.element_bytes();
@@ -210,7 +215,7 @@ void add_transformer(const PlanJob& job, const Degrees& grid, int rank, const St
   add_controlnets(job, grid, rank, share, bytes);
   bytes.keys_values = keys_values_bytes(job, grid, share);
   bytes.staging = staging_bytes(job, grid, share);
-  bytes.kept += kept_bytes_of_references(job, share, stage.num_blocks);
+  bytes.kept += kept_keys_bytes(job, share, stage.num_blocks);
 }
 
 // NCCL's and RCCL's buffers for each peer that a rank exchanges with, and their kernels.
