@@ -37,7 +37,7 @@ struct LowRank {
 
 // N outputs, C inputs. The product with tokens x [.. C], for numbers W of values, scales and zeros:
 //
-//   y = t W^T + (t down^T) up^T + what is beside it of x,   t = x / smoothing
+//   y = t W^T + (t down^T) up^T + what `low_rank` adds of x,   t = x / smoothing
 struct Matrix {
   Quantize form = Quantize::kNone;
   Tensor values_NC = {};  // floating-point numbers, or int8 codes: number = code * scale
@@ -61,7 +61,7 @@ struct Matrix {
 // below names all members: a new member does not compile until it is visited too.
 template <class M, class Visit>
 void for_each_tensor(M& matrix, Visit visit) {
-  auto& [form, values, scales, zeros, smoothing, down, up, coding, beside] = matrix;
+  auto& [form, values, scales, zeros, smoothing, down, up, coding, low_rank] = matrix;
   (void)form;
   (void)coding;
   (void)low_rank;

@@ -16,7 +16,7 @@ namespace braid {
 Matrix quantize_rows(const Tensor& rows_NC, Quantize form);
 
 // The numbers of the whole weight, rounded to `dtype`: code * scale, or as the coding defines, with
-// the matrix's own low-rank product and smoothing, but nothing beside it.
+// the matrix's own low-rank product and smoothing, but no unmerged adapter.
 Tensor dequantize(const Matrix& matrix, at::ScalarType dtype);
 
 }  // namespace braid
