@@ -144,28 +144,28 @@ Engine::Engine(Deployment deployment, const Hooks& hooks, Measure measure)
   world_->on_failed_run([this](int rank) {
     if (auto& model = models_[std::size_t(rank)]) model->forget_graphs();
   });
-  const auto load_rank = [&](const Group& world) {
-    const auto rank = std::size_t(world.rank());
-    const auto device = deployment_.devices[rank];
-    const c10::DeviceGuard on(device);
-    const UseThreads threads(threads_);
-    if (meter_) {
-      meter_->watch(device);
-      meter_->enter(Phase::kLoad);
-    }
-    models_[rank] = load(deployment_, adapters_, world, hooks);
-    auto read = bytes_read_by(*models_[rank]);
-    if (rank == 0) bytes_read_ = std::move(read);
-    gather_peaks(world);
-  };
-  world_->run(load_rank, hooks.stop);
+  PhaseLog phases;
+  phases.enter(Phase::kLoad);
+  world_->run([&](const Group& world) { load_rank(world, hooks); }, hooks.stop);
+  phases.finish();
+  loaded_.seconds = phases.seconds(Phase::kLoad);
+  loaded_.dtype = model().dtype();
+  loaded_.link = world_->link();
 }
 
-void Engine::gather_peaks(const Group& world) const {
-  if (!meter_) return;
-  meter_->finish();
-  auto all = meter_->gather(world, deployment_.devices[std::size_t(world.rank())]);
-  if (world.rank() == 0) rank_peaks_ = std::move(all);
+void Engine::load_rank(const Group& world, const Hooks& hooks) {
+  const auto rank = std::size_t(world.rank());
+  const auto device = deployment_.devices[rank];
+  const c10::DeviceGuard on(device);
+  const UseThreads threads(threads_);
+  if (meter_) {
+    meter_->watch(device);
+    meter_->enter(Phase::kLoad);
+  }
+  models_[rank] = load(deployment_, adapters_, world, hooks);
+  auto read = bytes_read_by(*models_[rank]);
+  if (rank == 0) loaded_.bytes_read = std::move(read);
+  if (meter_) meter_->finish();
 }
 
 const Model& Engine::model() const {
@@ -226,8 +226,8 @@ ModelInfo info_of(const Description& description) {
                        .strength_with_mask = pictures.strength_with_mask}};
 }
 
-std::vector<Picture> Engine::generate(const Request& request, const Hooks& hooks,
-                                      Recording* recording, TrafficByAxis* step) const {
+Generated Engine::generate(const Request& request, const Hooks& hooks,
+                           const RunOptions& options) const {
   const std::scoped_lock lock(one_request_at_a_time_);
   std::vector<std::string> warnings;
   const auto keep = [&](const std::string& warning) { warnings.push_back(warning); };
@@ -238,28 +238,29 @@ std::vector<Picture> Engine::generate(const Request& request, const Hooks& hooks
       .pictures = prepare_pictures(request.pictures, settings.size(),
                                    model().family().description().limits.pictures, keep)};
   const auto adapters = request.adapters ? shelf_.open(*request.adapters) : adapters_;
-  if (step) step->clear();
-  std::vector<Picture> pictures;
+  Generated generated;
   const auto draw = [&](const Group& world) {
-    const c10::DeviceGuard on(deployment_.devices[std::size_t(world.rank())]);
+    const auto device = deployment_.devices[std::size_t(world.rank())];
+    const c10::DeviceGuard on(device);
     const UseThreads threads(threads_);
     const bool is_first = world.rank() == 0;
-    models_[std::size_t(world.rank())]->adapt(adapters);
+    auto& model = *models_[std::size_t(world.rank())];
+    model.adapt(adapters);
     // Warnings are reported here: a callback that throws must not leave the other ranks waiting.
     for (const auto& warning : warnings)
       if (is_first && hooks.warning) hooks.warning(warning);
-    auto mine = generate_pictures(*models_[std::size_t(world.rank())], settings, brought,
-                                  is_first ? hooks : Hooks{},
-                                  {.recording = is_first ? recording : nullptr,
-                                   .step = is_first ? step : nullptr,
-                                   .peaks = meter_.get()});
-    gather_peaks(world);
-    if (!is_first) return;
-    pictures = std::move(mine.pictures);
-    full_steps_ = std::move(mine.full_steps);
+    auto mine = generate_pictures(model, settings, brought, is_first ? hooks : Hooks{},
+                                  {.run = options, .peaks = meter_.get()});
+    if (meter_) {
+      meter_->finish();
+      mine.facts.peaks = meter_->measured(world, device);
+    }
+    if (is_first) generated = std::move(mine);
   };
   world_->run(draw, hooks.stop);
-  return pictures;
+  generated.facts.load = loaded_;
+  generated.facts.settings = settings;
+  return generated;
 }
 
 }  // namespace braid

@@ -29,18 +29,18 @@ class Run {
   void start_from(const BroughtAlong& brought);
   std::vector<Picture> draw(Batch round);
   Batch round_from(int first) const;
-  const std::vector<std::vector<int>>& full_steps() const { return full_steps_; }
+  RunFacts facts() &&;
 
  private:
-  void report(const Progress& progress) const;
-  void begin(Phase phase) const;
+  void report(const Progress& progress);
+  void begin(Phase phase);
   Batch my_share(Batch round) const;
   DenoiseResult denoise_mine(DenoiseJob job, const Schedule& schedule, Batch round);
   void record(const std::string& name, const Tensor& batch);
   DenoiseJob prepare(Batch batch, const Condition& condition, float first_sigma) const;
   Condition condition_of(Batch batch, Batch round) const;
   Picture picture_of(const Tensor& decoded, int number) const;
-  std::vector<Picture> decode(Batch batch, const Tensor& latents_BNC) const;
+  std::vector<Picture> decode(Batch batch, const Tensor& latents_BNC);
   void note_full_steps(Batch mine);
 
   const Model& model_;
@@ -49,12 +49,12 @@ class Run {
   Observers observers_;
   std::vector<Condition> prompts_;
   std::optional<Condition> negative_;
-  std::vector<std::vector<int>> full_steps_;
+  RunFacts facts_;
   std::optional<Start> start_;
   std::optional<PutBack> put_back_;
 };
 
-void Run::report(const Progress& progress) const {
+void Run::report(const Progress& progress) {
   model_.mesh().world.poll();
   model_.mesh().world.await();  // a step takes longer with more pictures
   begin(progress.phase);
@@ -62,7 +62,8 @@ void Run::report(const Progress& progress) const {
 }
 
 // Ranks agree on something in every phase, so none falls a phase behind.
-void Run::begin(Phase phase) const {
+void Run::begin(Phase phase) {
+  facts_.phases.enter(phase);
   if (observers_.peaks) observers_.peaks->enter(phase);
 }
 
@@ -74,9 +75,10 @@ Batch Run::my_share(Batch round) const {
 
 // Prompts of unequal length are recorded with the shorter ones zero-padded.
 void Run::record(const std::string& name, const Tensor& batch) {
-  if (!observers_.recording) return;
+  const bool is_recorded = observers_.run.record == RecordTensors::kYes;
+  if (!is_recorded || model_.mesh().world.rank() > 0) return;
   auto copy = batch.to(at::TensorOptions(at::kFloat).device(at::kCPU)).contiguous();
-  auto& all = (*observers_.recording)[name];
+  auto& all = facts_.recording[name];
   if (all.defined() && all.dim() == 3) {
     const auto longest = std::max(all.size(1), copy.size(1));
     all = at::constant_pad_nd(all, {0, 0, 0, longest - all.size(1)});
@@ -185,7 +187,7 @@ Picture Run::picture_of(const Tensor& decoded, int number) const {
   return put_back_ ? (*put_back_)(std::move(picture)) : picture;
 }
 
-std::vector<Picture> Run::decode(Batch batch, const Tensor& latents_BNC) const {
+std::vector<Picture> Run::decode(Batch batch, const Tensor& latents_BNC) {
   begin(Phase::kDecode);
   Progress progress{.phase = Phase::kDecode,
                     .done = 0,
@@ -231,8 +233,8 @@ DenoiseResult Run::denoise_mine(DenoiseJob job, const Schedule& schedule, Batch 
     previews.show(taken);
     progress.done = taken.done;
     report(progress);
-    if (observers_.step && observers_.step->empty())
-      *observers_.step = traffic_between(before, traffic_of(model_.mesh()));
+    if (facts_.step_traffic.empty())
+      facts_.step_traffic = traffic_between(before, traffic_of(model_.mesh()));
   };
   if (has_pictures)
     return denoise(std::bind_front(&Denoisers::predict, &model_.denoisers()),
@@ -247,9 +249,9 @@ void Run::note_full_steps(Batch mine) {
   for (int i = 0; i < mine.count; ++i)
     for (const int step : model_.denoisers().front().cache()->full_steps(i)) rows[i][step] = 1;
   for (const auto& row : gather_pictures(model_.mesh(), rows).unbind()) {
-    full_steps_.emplace_back();
+    facts_.full_steps.emplace_back();
     for (int step = 0; step < settings_.steps_taken(); ++step)
-      if (row[step].item<std::int64_t>() == 1) full_steps_.back().push_back(step);
+      if (row[step].item<std::int64_t>() == 1) facts_.full_steps.back().push_back(step);
   }
 }
 
@@ -275,28 +277,36 @@ std::vector<Picture> Run::draw(Batch round) {
     record("sigmas", at::tensor(whole.sigmas));
     record("timesteps", at::tensor(whole.timesteps));
   }
-  auto pictures = decode(round, latents);
+  std::vector<Picture> pictures;
+  if (observers_.run.until == RunUntil::kPictures) pictures = decode(round, latents);
   model_.mesh().world.await();
   return pictures;
 }
 
+RunFacts Run::facts() && {
+  facts_.phases.finish();
+  facts_.graph = model_.denoisers().graph_use();
+  return std::move(facts_);
+}
+
 }  // namespace
 
-Drawn generate_pictures(const Model& model, const Settings& settings, const BroughtAlong& brought,
-                        const Hooks& hooks, const Observers& observers) {
+Generated generate_pictures(const Model& model, const Settings& settings,
+                            const BroughtAlong& brought, const Hooks& hooks,
+                            const Observers& observers) {
   Run run(model, settings, hooks, observers);
   run.embed_prompts(brought.pictures);
   run.start_from(brought);
-  Drawn drawn;
+  Generated generated;
   for (int first = 0; first < settings.num_pictures();) {
     const auto round = run.round_from(first);
-    for (auto& picture : run.draw(round)) drawn.pictures.push_back(std::move(picture));
+    for (auto& picture : run.draw(round)) generated.pictures.push_back(std::move(picture));
     first += round.count;
   }
-  drawn.full_steps = run.full_steps();
-  const auto failure = model.denoisers().graph_use().failure;
+  generated.facts = std::move(run).facts();
+  const auto& failure = generated.facts.graph.failure;
   if (!failure.empty() && hooks.warning) hooks.warning(failure);
-  return drawn;
+  return generated;
 }
 
 }  // namespace braid

@@ -37,9 +37,7 @@ Request request() {
 }
 
 Recording drawn(const Engine& engine, const Request& request) {
-  Recording recording;
-  engine.generate(request, {}, &recording);
-  return recording;
+  return engine.generate(request, {}, {.record = RecordTensors::kYes}).facts.recording;
 }
 
 Recording run(const PipelineOptions& options) { return drawn(Engine(options, {}), request()); }

@@ -203,9 +203,9 @@ TEST(Redux, IsCountedInAPlan) {
   const auto alone = job_of(deploy(options), request_with({})).padded_text_tokens();
   Engine engine(options, {});
   const auto tokens = [&](const Request& request) {
-    Recording recording;
-    engine.generate(request, {}, &recording);
-    return recording.at("prompt_embeds").size(1);
+    return engine.generate(request, {}, {.record = RecordTensors::kYes})
+        .facts.recording.at("prompt_embeds")
+        .size(1);
   };
   EXPECT_EQ(counted - alone, tokens(looking) - tokens(request_with({})));
 }

@@ -42,9 +42,7 @@ PipelineOptions options_of(const std::string& model, const Layout& layout = {},
 }
 
 Recording run(const PipelineOptions& options, const Request& request = kUneven) {
-  Recording recording;
-  Engine(options, {}).generate(request, {}, &recording);
-  return recording;
+  return Engine(options, {}).generate(request, {}, {.record = RecordTensors::kYes}).facts.recording;
 }
 
 // The same without weights elsewhere or in codes: once for the tests of a process.
@@ -117,17 +115,16 @@ TEST_P(Flux2Layouts, AreProven) {
 TEST_P(Flux2Layouts, MoveAndReadWhatIsPredicted) {
   auto options = this->options();
   const Engine engine(options, {});
-  TrafficByAxis step;
   auto request = kUneven;
   request.num_images = GetParam().layout.dp;
-  engine.generate(request, {}, nullptr, &step);
+  const auto facts = engine.generate(request, {}).facts;
   const auto job = job_of(deploy(options), request);
   const auto degrees = degrees_of(GetParam().layout);
   const auto stage_of_rank = [&](int rank) {
     return stage_of(job.shape(), share_of(job.shape().num_blocks(), place_of(degrees, rank).layers,
                                           degrees.layers));
   };
-  EXPECT_EQ(text_of_traffic(step),
+  EXPECT_EQ(text_of_traffic(facts.step_traffic),
             text_of_traffic(predict_traffic(job, degrees, 0, stage_of_rank(0))));
   const auto files = find_model(options);
   const auto stored_bytes = [&](const Part& part, const Stage& stage, int ranks) {
@@ -148,7 +145,7 @@ TEST_P(Flux2Layouts, MoveAndReadWhatIsPredicted) {
     const Stage all{.num_blocks = 30, .is_first = true, .is_last = true};
     want += stored_bytes(text, all, degrees.tp) + std::int64_t(table->view().nbytes());
   }
-  EXPECT_EQ(engine.bytes_read().back().all, want);
+  EXPECT_EQ(facts.load.bytes_read.back().all, want);
 }
 
 TEST(Flux2, KeepsItsBitsWhereverItsWeightsAre) {
