@@ -21,11 +21,16 @@ std::int64_t bytes_of(const Deployment& deployment) {
   return bytes;
 }
 
-std::unique_ptr<Model> load(const Deployment& deployment,
-                            const std::vector<AppliedAdapter>& adapters, const Group& world,
-                            const Hooks& hooks) {
-  const auto& options = deployment.options;
-  const auto device = deployment.devices[std::size_t(world.rank())];
+// A request may name the same adapters again: they are then the same files.
+Deployment with_adapters_of(AdapterShelf& shelf, Deployment d) {
+  require(d.files != nullptr, "a synthetic model has no text encoders: it makes no pictures");
+  auto files = std::make_shared<ModelFiles>(*d.files);
+  files->adapters = shelf.open(d.options.adapters);
+  d.files = std::move(files);
+  return d;
+}
+
+std::unique_ptr<Model> load(const Deployment& deployment, const Group& world, const Hooks& hooks) {
   world.await();  // a rank may have to wait for its files, or for its device
   const auto mesh = make_mesh(world, deployment.degrees());
   Progress progress{.phase = Phase::kLoad, .done = 0, .total = bytes_of(deployment)};
@@ -34,26 +39,15 @@ std::unique_ptr<Model> load(const Deployment& deployment,
     progress.done += bytes;
     if (hooks.progress && world.rank() == 0) hooks.progress(progress);
   };
-  auto model =
-      std::make_unique<Model>(*deployment.files, mesh,
-                              ModelOptions{.family = deployment.family,
-                                           .device = device,
-                                           .dtype = options.dtype,
-                                           .on_bytes = on_bytes,
-                                           .warn = world.rank() == 0 ? hooks.warning : Warn(),
-                                           .layout = options.layout,
-                                           .ranks_on_device = deployment.ranks_on(device),
-                                           .memory = options.memory,
-                                           .graphs = options.graphs,
-                                           .text_stream = options.text_stream,
-                                           .cache = options.cache,
-                                           .adapters = adapters,
-                                           .adapter_mode = options.adapter_mode});
+  auto model = std::make_unique<Model>(
+      deployment, mesh,
+      LoadHooks{.on_bytes = on_bytes, .warn = world.rank() == 0 ? hooks.warning : Warn()});
   on_bytes(progress.total - progress.done);  // for other ranks, and what nobody needs
   return model;
 }
 
-// By rank, on every rank. The first one also loads what only it has, for as long as that takes.
+// By rank, which every rank learns. The first one also loads what only it has, for as long as that
+// takes.
 std::vector<BytesRead> bytes_read_by(const Model& model) {
   const auto& mine = model.bytes_read();
   model.mesh().world.await();
@@ -129,14 +123,11 @@ Engine::Engine(const PipelineOptions& options, const Hooks& hooks, Measure measu
     : Engine(deploy(options, hooks.warning), hooks, measure) {}
 
 Engine::Engine(Deployment deployment, const Hooks& hooks, Measure measure)
-    : deployment_(std::move(deployment)),
+    : deployment_(with_adapters_of(shelf_, std::move(deployment))),
       world_(make_world(deployment_, hooks.warning)),
       threads_(threads_per_rank(deployment_.options, world_->ranks_on_these_cores())),
-      adapters_(shelf_.open(deployment_.options.adapters)),
       models_(std::size_t(world_->size())),
       meter_(measure == Measure::kPeaks ? std::make_unique<PeakMeter>() : nullptr) {
-  require(deployment_.files != nullptr,
-          "a synthetic model has no text encoders: it makes no pictures");
   const bool has_gpu = std::any_of(deployment_.devices.begin(), deployment_.devices.end(),
                                    [](at::Device device) { return !device.is_cpu(); });
   if (const auto clash = has_gpu ? why_runtimes_clash() : ""; !clash.empty() && hooks.warning)
@@ -162,7 +153,7 @@ void Engine::load_rank(const Group& world, const Hooks& hooks) {
     meter_->watch(device);
     meter_->enter(Phase::kLoad);
   }
-  models_[rank] = load(deployment_, adapters_, world, hooks);
+  models_[rank] = load(deployment_, world, hooks);
   auto read = bytes_read_by(*models_[rank]);
   if (rank == 0) loaded_.bytes_read = std::move(read);
   if (meter_) meter_->finish();
@@ -237,7 +228,8 @@ Generated Engine::generate(const Request& request, const Hooks& hooks,
       .latents = request.latents,
       .pictures = prepare_pictures(request.pictures, settings.size(),
                                    model().family().description().limits.pictures, keep)};
-  const auto adapters = request.adapters ? shelf_.open(*request.adapters) : adapters_;
+  const auto adapters =
+      request.adapters ? shelf_.open(*request.adapters) : deployment_.files->adapters;
   Generated generated;
   const auto draw = [&](const Group& world) {
     const auto device = deployment_.devices[std::size_t(world.rank())];

@@ -43,11 +43,10 @@ class Engine {
   void load_rank(const Group& world, const Hooks& hooks);
   const Model& model() const;  // any rank that lives in this process
 
+  mutable AdapterShelf shelf_;
   Deployment deployment_;
   std::unique_ptr<World> world_;
-  int threads_;  // per rank
-  mutable AdapterShelf shelf_;
-  std::vector<AppliedAdapter> adapters_;        // for requests that bring none
+  int threads_;                                 // per rank
   std::vector<std::unique_ptr<Model>> models_;  // by rank; those in this process
   LoadFacts loaded_;
   std::unique_ptr<PeakMeter> meter_;

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/free_memory.h"
 #include "parallel/layout.h"
+#include "pipeline/denoisers/once_per_picture.h"
 #include "pipeline/pictures/finished.h"
 #include "pipeline/pictures/start.h"
 #include "pipeline/previews.h"
@@ -97,14 +98,14 @@ void Run::embed_prompts(const PreparedPictures& pictures) {
   const auto embed = [&](Prompt prompt) {
     prompt.pictures_13HW = pictures.references_13HW;
     prompt.seen = seen;
-    auto embedded = model_.encode(prompt, settings_.max_sequence_length, hooks_.warning);
+    auto embedded = model_.encoders().encode(prompt, settings_.max_sequence_length, hooks_.warning);
     report({.phase = Phase::kText, .done = ++done, .total = count});
     return embedded;
   };
   report({.phase = Phase::kText, .done = 0, .total = count});
   for (const auto& prompt : settings_.prompts) prompts_.push_back(embed(prompt));
   if (!looked_at.scales.empty()) {
-    looked_at.embedded = model_.embed_pictures(pictures.references_13HW);
+    looked_at.embedded = model_.encoders().embed_pictures(pictures.references_13HW);
     for (std::size_t i = 0; i < prompts_.size(); ++i)
       prompts_[i] = model_.family().behind_prompt(prompts_[i], settings_.prompts[i], looked_at);
   }
@@ -220,10 +221,10 @@ DenoiseResult Run::denoise_mine(DenoiseJob job, const Schedule& schedule, Batch 
                     .num_pictures = round.count};
   report(progress);
   const bool has_pictures = job.latents_BNC.size(0) > 0;
+  std::optional<OncePerPicture> once;
   if (has_pictures) {
-    const auto& denoiser = model_.denoisers().front();
-    modulate_steps(job, schedule, denoiser.modulate(), model_.denoisers().controls());
-    refine_text(job, schedule, denoiser.refine());
+    once.emplace(model_.denoisers(), branches_of_steps(job, schedule));
+    modulate_controls(job, schedule, model_.denoisers().controls());
   }
   const auto before = traffic_of(model_.mesh());
   StepPace pace(model_.device());
@@ -237,7 +238,7 @@ DenoiseResult Run::denoise_mine(DenoiseJob job, const Schedule& schedule, Batch 
       facts_.step_traffic = traffic_between(before, traffic_of(model_.mesh()));
   };
   if (has_pictures)
-    return denoise(std::bind_front(&Denoisers::predict, &model_.denoisers()),
+    return denoise(std::bind_front(&OncePerPicture::predict, &*once),
                    model_.family().description().schedule, schedule, std::move(job), on_step);
   for (int step = 1; step <= settings_.steps_taken(); ++step) on_step({.done = step});
   return {.latents_BNC = job.latents_BNC, .first_velocity_BNC = job.latents_BNC};
@@ -247,7 +248,7 @@ DenoiseResult Run::denoise_mine(DenoiseJob job, const Schedule& schedule, Batch 
 void Run::note_full_steps(Batch mine) {
   auto rows = at::zeros({mine.count, settings_.steps_taken()}, at::kLong);
   for (int i = 0; i < mine.count; ++i)
-    for (const int step : model_.denoisers().front().cache()->full_steps(i)) rows[i][step] = 1;
+    for (const int step : model_.denoisers().full_steps(i)) rows[i][step] = 1;
   for (const auto& row : gather_pictures(model_.mesh(), rows).unbind()) {
     facts_.full_steps.emplace_back();
     for (int step = 0; step < settings_.steps_taken(); ++step)
@@ -263,9 +264,9 @@ std::vector<Picture> Run::draw(Batch round) {
   if (round.first == 0) start_->see_references();
   const auto job = prepare(my_share(round), condition, schedule.sigmas.front());
   check_same_start(job, schedule, model_.mesh().replica);
-  if (model_.denoisers().front().cache()) model_.denoisers().front().cache()->begin_pictures();
+  model_.denoisers().begin_pictures();
   const auto mine = denoise_mine(job, schedule, round);
-  if (model_.denoisers().front().cache()) note_full_steps(my_share(round));
+  if (model_.denoisers().has_cache()) note_full_steps(my_share(round));
   const auto of_round = [&](const Tensor& x) { return gather_pictures(model_.mesh(), x); };
   const auto latents = of_round(mine.latents_BNC);
   record("prompt_embeds", of_round(condition.text_BTC));

@@ -93,14 +93,14 @@ class RanksOnGpu : public OnGpu, public testing::WithParamInterface<Shared> {
   }
 };
 
+const ProbeOptions kProbe{.width = 112, .height = 80, .max_sequence_length = 21};
 const auto kLayouts =
     testing::Values(Shared{"tp", {.tp = 2}}, Shared{"ring", {.ring = 2}},
                     Shared{"ulysses", {.ulysses = 2}}, Shared{"layers", {.layer_split = 2}});
 const auto kLayoutName = [](const auto& info) { return info.param.name; };
 
 TEST_P(RanksOnGpu, AreVerified) {
-  const auto verdict =
-      verify({.pipeline = options(1), .width = 112, .height = 80, .max_sequence_length = 21});
+  const auto verdict = verify(deploy(options(1)), {.probe = kProbe});
   EXPECT_EQ(verdict.first_divergent(), nullptr);
   for (const auto& block : verdict.blocks) EXPECT_LT(block.difference, 1e-4) << block.where;
 }
@@ -118,8 +118,7 @@ TEST_P(SlowRanksOnGpu, DrawWhatOneRankDraws) {
 
 TEST_P(SlowRanksOnGpu, AreVerifiedOnGpusOfTheirOwn) {
   if (num_gpus() < 2) GTEST_SKIP() << "there is one GPU";
-  const auto verdict =
-      verify({.pipeline = options(2), .width = 112, .height = 80, .max_sequence_length = 21});
+  const auto verdict = verify(deploy(options(2)), {.probe = kProbe});
   EXPECT_EQ(verdict.first_divergent(), nullptr);
 }
 

@@ -72,12 +72,9 @@ TEST_F(SlowTextStreamOnGpu, ChangesNoByteBesideACache) {
 
 TEST_F(TextStreamOnGpu, IsTakenWhereAskedFor) {
   for (const auto stream : {TextStream::kShared, TextStream::kOwn}) {
-    const auto result = bench({.probe = {.pipeline = options(stream),
-                                         .width = 32,
-                                         .height = 32,
-                                         .max_sequence_length = 8},
-                               .runs = 1,
-                               .warm_ups = 0});
+    const auto result = bench(
+        deploy(options(stream)),
+        {.probe = {.width = 32, .height = 32, .max_sequence_length = 8}, .runs = 1, .warm_ups = 0});
     EXPECT_EQ(result.text_stream, stream);
     EXPECT_EQ(result.graph.failure, "");
   }

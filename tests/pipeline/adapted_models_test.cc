@@ -130,9 +130,8 @@ TEST_F(AdaptedModels, AreTheSameInEveryLayout) {
       EXPECT_LT(largest_error(velocity(shared), want), 2e-5);
     }
     alone.layout.tp = 2;
-    const VerifyOptions verified{
-        .pipeline = alone, .width = 64, .height = 48, .max_sequence_length = 21};
-    EXPECT_EQ(verify(verified).first_divergent(), nullptr);
+    const ProbeOptions probe{.width = 64, .height = 48, .max_sequence_length = 21};
+    EXPECT_EQ(verify(deploy(alone), {.probe = probe}).first_divergent(), nullptr);
   }
 }
 

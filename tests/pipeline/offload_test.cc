@@ -221,12 +221,9 @@ TEST(Offload, CopiesABlockOnceAStepAndWhatModulatesItOnceAPicture) {
 
 TEST(Offload, VerifyProvesALayoutWithPages) {
   Memory memory{.quantize = Quantize::kInt8, .offload = everything(OffloadMode::kBlock)};
-  const auto verdict = verify({.pipeline = {.model = kModel,
-                                            .dtype = Dtype::kFloat32,
-                                            .layout = {.tp = 2},
-                                            .memory = memory},
-                               .width = 64,
-                               .height = 64});
+  const auto deployment =
+      deploy({.model = kModel, .dtype = Dtype::kFloat32, .layout = {.tp = 2}, .memory = memory});
+  const auto verdict = verify(deployment, {.probe = {.width = 64, .height = 64}});
   EXPECT_EQ(verdict.first_divergent(), nullptr);
 }
 

@@ -74,7 +74,7 @@ class ToyFamily : public Family {
     return std::make_shared<const ToyFamily>(c, description().schedule,
                                              description().limits.defaults);
   }
-  DenoiserPart load_denoiser(const Weights& w, Attend attend,
+  DenoiserPart load_denoiser(const Part&, const Weights& w, Attend attend,
                              std::optional<BlockRange> run) const override {
     const auto toy = std::make_shared<const Toy>(c_.toy, w, std::move(attend), run);
     return {.predict = [toy](const DenoiserInput& in, const Tensor& state) {

@@ -80,7 +80,7 @@ INSTANTIATE_TEST_SUITE_P(All, ToyLayoutsProven, testing::ValuesIn(kLayouts),
                          [](const auto& info) { return std::string(info.param.name); });
 
 TEST_P(ToyLayoutsProven, AreProven) {
-  const auto verdict = verify({.pipeline = options_with(GetParam().layout)});
+  const auto verdict = verify(deploy(options_with(GetParam().layout)));
   EXPECT_EQ(verdict.blocks.size(), 5u * std::size_t(GetParam().layout.cfg * GetParam().layout.dp));
   EXPECT_EQ(verdict.first_divergent(), nullptr);
 }
@@ -139,15 +139,11 @@ TEST(ToyFamily, PlansItsLayoutsAndRefusesWhatItsHeadsForbid) {
 }
 
 TEST(ToyFamily, IsTimedFromFilesAndByName) {
-  const auto of_files = bench({.probe = {.pipeline = options_with({.tp = 2})}, .runs = 1});
+  const auto of_files = bench(deploy(options_with({.tp = 2})), {.runs = 1});
   EXPECT_EQ(of_files.num_ranks, 2);
   EXPECT_EQ(of_files.tokens, 64 + 12);
-  const auto named = bench({.probe = {.pipeline = {.model = {}},
-                                      .synthetic = "toy-1",
-                                      .blocks = {2},
-                                      .width = 64,
-                                      .height = 32},
-                            .runs = 1});
+  const auto named = bench(deploy({.synthetic = "toy-1", .blocks = {2}}),
+                           {.probe = {.width = 64, .height = 32}, .runs = 1});
   EXPECT_EQ(named.width, 64);
 }
 

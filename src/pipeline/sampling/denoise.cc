@@ -35,9 +35,12 @@ double part_done(const ScheduleConfig& config, float way_from, float timestep) {
   return std::clamp((all - timestep) / all, 0.0f, 1.0f);
 }
 
-std::vector<DenoiserInput> branches_at(const DenoiseJob& job, double done) {
+// What is evaluated, of a step's branches.
+std::vector<DenoiserInput> guided(std::vector<DenoiserInput> branches, const DenoiseJob& job,
+                                  double done) {
   const bool is_one = done > job.guidance.until && job.unguided == DenoiseJob::Unguided::kOneBranch;
-  return is_one ? std::vector{job.branches.front()} : job.branches;
+  if (is_one) branches.resize(1);
+  return branches;
 }
 
 // The pictures of a branch, each with the timesteps of all steps.
@@ -57,23 +60,16 @@ std::vector<DenoiserInput> with_all_timesteps(const DenoiseJob& job, DenoiserInp
   return pictures;
 }
 
-// Batches of `count` pictures, each [S M] -> [S count M].
-std::vector<Tensor> in_batches(const std::vector<Tensor>& made_SM, std::size_t count) {
-  std::vector<Tensor> batches;
-  for (auto i = made_SM.begin(); i != made_SM.end(); i += std::ptrdiff_t(count))
-    batches.push_back(count == 1 ? i->unsqueeze(1)
-                                 : at::stack(at::TensorList(&*i, count), /*dim=*/1));
-  return batches;
+// A batch of pictures, each [S M] -> [S B M].
+Tensor as_batch(at::TensorList made_SM) {
+  return made_SM.size() == 1 ? made_SM.front().unsqueeze(1) : at::stack(made_SM, /*dim=*/1);
 }
 
-void set_modulations(const DenoiseJob& job, std::vector<DenoiserInput>& branches, std::size_t i) {
-  const auto step = std::int64_t(i);
-  for (std::size_t b = 0; b < branches.size(); ++b) {
-    auto& branch = branches[b];
-    if (!job.modulations_SBM.empty()) branch.modulations_BM = job.modulations_SBM[b][step];
+void set_modulations_of_controls(const DenoiseJob& job, std::vector<DenoiserInput>& branches,
+                                 std::size_t step) {
+  for (auto& branch : branches)
     for (std::size_t c = 0; c < job.modulations_of_controls_SBM.size(); ++c)
-      branch.controls[c].modulations_BM = job.modulations_of_controls_SBM[c][step];
-  }
+      branch.controls[c].modulations_BM = job.modulations_of_controls_SBM[c][std::int64_t(step)];
 }
 
 // Keeps only the controls followed throughout step `i` of `count`, counted as in the reference.
@@ -96,30 +92,31 @@ Tensor with_noise(const Tensor& clean, const Tensor& noise, float sigma) {
   return level * noise + (1 - level) * clean;
 }
 
-// All pictures of all branches at once, as weights may have to come from disk. Branches share their
-// controls.
-void modulate_steps(DenoiseJob& job, const Schedule& schedule, const Modulate& modulate,
-                    const Controls& controls) {
-  if (!modulate && !controls.modulate) return;
-  const auto batch = std::size_t(job.latents_BNC.size(0));
-  std::vector<DenoiserInput> pictures;
-  for (const auto& branch : job.branches)
-    for (auto& picture : with_all_timesteps(job, branch, schedule)) pictures.push_back(picture);
-  if (modulate) job.modulations_SBM = in_batches(modulate(pictures), batch);
-  if (!controls.modulate) return;
-  pictures.resize(batch);
-  for (std::size_t c = 0; c < pictures.front().controls.size(); ++c)
-    job.modulations_of_controls_SBM.push_back(
-        in_batches(controls.modulate(pictures, c), batch).front());
+std::vector<DenoiserInput> branches_of_step(const DenoiseJob& job, const Schedule& schedule,
+                                            std::size_t step, const Tensor& latents_BNC) {
+  auto branches = job.branches;
+  for (std::size_t b = 0; b < branches.size(); ++b) {
+    job.set_step(branches[b], latents_BNC, schedule.timesteps[step]);
+    branches[b].step = {
+        .number = int(step), .timestep = schedule.timesteps[step], .branch = int(b)};
+  }
+  return branches;
 }
 
-// The latents only show the batch: no step has set them yet.
-void refine_text(DenoiseJob& job, const Schedule& schedule, const PredictAll& refine) {
-  if (!refine) return;
-  for (auto& branch : job.branches)
-    job.set_step(branch, job.latents_BNC, schedule.timesteps.front());
-  const auto refined = refine(job.branches);
-  for (std::size_t b = 0; b < refined.size(); ++b) job.branches[b].refined_BTC = refined[b];
+std::vector<std::vector<DenoiserInput>> branches_of_steps(const DenoiseJob& job,
+                                                          const Schedule& schedule) {
+  std::vector<std::vector<DenoiserInput>> steps;
+  for (std::size_t i = 0; i < schedule.timesteps.size(); ++i)
+    steps.push_back(branches_of_step(job, schedule, i, job.latents_BNC));
+  return steps;
+}
+
+// All pictures at once, as weights may have to come from disk. Branches share their controls.
+void modulate_controls(DenoiseJob& job, const Schedule& schedule, const Controls& controls) {
+  if (!controls.modulate) return;
+  const auto pictures = with_all_timesteps(job, job.branches.front(), schedule);
+  for (std::size_t c = 0; c < pictures.front().controls.size(); ++c)
+    job.modulations_of_controls_SBM.push_back(as_batch(controls.modulate(pictures, c)));
 }
 
 DenoiseResult denoise(const PredictAll& predict, const ScheduleConfig& config,
@@ -128,14 +125,10 @@ DenoiseResult denoise(const PredictAll& predict, const ScheduleConfig& config,
   DenoiseResult result{.latents_BNC = job.latents_BNC, .first_velocity_BNC = {}};
   auto& latents = result.latents_BNC;
   for (std::size_t i = 0; i < schedule.timesteps.size(); ++i) {
-    for (std::size_t b = 0; b < job.branches.size(); ++b) {
-      job.set_step(job.branches[b], latents, schedule.timesteps[i]);
-      job.branches[b].step = {
-          .number = int(i), .timestep = schedule.timesteps[i], .branch = int(b)};
-    }
+    job.branches = branches_of_step(job, schedule, i, latents);
     const auto done = part_done(config, job.guidance.way_from, schedule.timesteps[i]);
-    auto branches = branches_at(job, done);
-    set_modulations(job, branches, i);
+    auto branches = guided(job.branches, job, done);
+    set_modulations_of_controls(job, branches, i);
     leave_controls(branches, job, i, schedule.timesteps.size());
     auto velocities = predict(branches);
     for (auto& velocity : velocities)

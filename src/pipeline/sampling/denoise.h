@@ -39,9 +39,8 @@ struct DenoiseJob {
     double from, to;
   };
   std::vector<Span> followed = {};
-  // The blocks' modulations in each step, [S B M] for each branch; and those of each control's
-  // ControlNet. Empty: steps compute their own.
-  std::vector<Tensor> modulations_SBM = {}, modulations_of_controls_SBM = {};
+  // The modulations of each control's ControlNet in each step. Empty: steps compute their own.
+  std::vector<Tensor> modulations_of_controls_SBM = {};
 };
 
 struct DenoiseResult {
@@ -61,12 +60,16 @@ struct StepTaken {
 // numbers; throws as check_same() does.
 void check_same_start(const DenoiseJob& job, const Schedule& schedule, const Group& replica);
 
-// Before the first step: computes the modulations of all steps. Collective if `modulate` is.
-void modulate_steps(DenoiseJob& job, const Schedule& schedule, const Modulate& modulate,
-                    const Controls& controls);
+// The branches of a step from `latents`; whether guidance is on does not count.
+std::vector<DenoiserInput> branches_of_step(const DenoiseJob& job, const Schedule& schedule,
+                                            std::size_t step, const Tensor& latents_BNC);
+// The same of all steps. The latents only show the batch: no step has set them yet.
+std::vector<std::vector<DenoiserInput>> branches_of_steps(const DenoiseJob& job,
+                                                          const Schedule& schedule);
 
-// Likewise computes the text after the blocks that see only it, with `refine` from refine_over().
-void refine_text(DenoiseJob& job, const Schedule& schedule, const PredictAll& refine);
+// Before the first step: computes the modulations of the ControlNets in all steps. Collective if
+// `controls.modulate` is.
+void modulate_controls(DenoiseJob& job, const Schedule& schedule, const Controls& controls);
 
 // Runs every step of `schedule`; `on_step` is called after each and may throw to end the loop. The
 // step itself is computed in float32, as in diffusers' schedulers.

@@ -107,9 +107,8 @@ TEST_P(Flux2Layouts, EqualOneRank) {
 }
 
 TEST_P(Flux2Layouts, AreProven) {
-  const VerifyOptions verified{
-      .pipeline = options(), .width = 112, .height = 80, .max_sequence_length = 21};
-  EXPECT_EQ(verify(verified).first_divergent(), nullptr);
+  const ProbeOptions probe{.width = 112, .height = 80, .max_sequence_length = 21};
+  EXPECT_EQ(verify(deploy(options()), {.probe = probe}).first_divergent(), nullptr);
 }
 
 TEST_P(Flux2Layouts, MoveAndReadWhatIsPredicted) {

@@ -60,9 +60,8 @@ TEST_P(JoyLayouts, EqualOneRank) {
 }
 
 TEST_P(JoyLayouts, AreProven) {
-  const VerifyOptions verified{
-      .pipeline = options(), .width = 192, .height = 128, .max_sequence_length = 21};
-  EXPECT_EQ(verify(verified).first_divergent(), nullptr);
+  const ProbeOptions probe{.width = 192, .height = 128, .max_sequence_length = 21};
+  EXPECT_EQ(verify(deploy(options()), {.probe = probe}).first_divergent(), nullptr);
 }
 
 TEST_P(JoyLayouts, MoveWhatIsPredicted) {

@@ -58,10 +58,8 @@ TEST_P(ZImageLayouts, EqualOneRankWithBranchesOfUnequalLengths) {
 }
 
 TEST_P(ZImageLayouts, AreProven) {
-  const auto verdict = verify({.pipeline = zimage_with(GetParam().layout),
-                               .width = 112,
-                               .height = 80,
-                               .max_sequence_length = 40});
+  const auto verdict = verify(deploy(zimage_with(GetParam().layout)),
+                              {.probe = {.width = 112, .height = 80, .max_sequence_length = 40}});
   EXPECT_EQ(verdict.first_divergent(), nullptr);
   EXPECT_EQ(verdict.blocks.size(), 2 + 2 + 2 * 2 + 1u);
 }

@@ -77,32 +77,6 @@ TEST(Denoise, TellsEachPredictionItsStep) {
   }
 }
 
-// In one call, with each picture separate: whatever has to be read is read once.
-TEST(Denoise, ModulatesAllStepsOfAllPicturesBeforeTheFirst) {
-  auto job = with_negative(job_of(at::kFloat), 1, 2);
-  int calls = 0;
-  const auto of_picture = [](const DenoiserInput& in) {
-    return in.timestep_B.unsqueeze(-1) + in.pooled_BC;
-  };
-  const Modulate modulate = [&](const std::vector<DenoiserInput>& pictures) {
-    ++calls;
-    EXPECT_EQ(pictures.size(), 4u);
-    std::vector<Tensor> made;
-    for (const auto& in : pictures) made.push_back(of_picture(in));
-    return made;
-  };
-  modulate_steps(job, kSchedule, modulate, {});
-  EXPECT_EQ(calls, 1);
-  int evaluations = 0;
-  const Predict watch = [&](const DenoiserInput& in) {
-    ++evaluations;
-    EXPECT_TRUE(at::equal(in.modulations_BM, of_picture(in)));
-    return at::zeros_like(in.noise.x_BLC);
-  };
-  denoise(one_by_one(watch), {}, kSchedule, job, [](const StepTaken&) {});
-  EXPECT_EQ(evaluations, 6);
-}
-
 // Branches share their controls; a control not followed in a step leaves the others' modulations
 // unchanged.
 TEST(Denoise, ModulatesControlNetsBeforeTheFirstStep) {
@@ -119,7 +93,7 @@ TEST(Denoise, ModulatesControlNetsBeforeTheFirstStep) {
                             for (const auto& in : pictures) made.push_back(of_control(in, c));
                             return made;
                           }};
-  modulate_steps(job, kSchedule, {}, controls);
+  modulate_controls(job, kSchedule, controls);
   std::vector<std::size_t> seen;
   const Predict watch = [&](const DenoiserInput& in) {
     seen.push_back(in.controls.size());

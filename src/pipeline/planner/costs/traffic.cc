@@ -1,5 +1,7 @@
 #include "pipeline/planner/costs/traffic.h"
 
+#include "pipeline/planner/costs/denoisers.h"
+
 namespace braid {
 namespace {
 
@@ -93,7 +95,7 @@ Terms terms_of(const PlanJob& job, const Degrees& grid, const Stage& stage, cons
           .pictures = s.branches * s.batch,
           .shape = job.shape(),
           .stage = stage,
-          .tensors = &job.tensors->of(Part::Role::kDenoiser),
+          .tensors = &tensors_of_first_step(job),
           .element = job.element_bytes()};
 }
 

@@ -1,0 +1,43 @@
+// What the denoisers compute once per picture, before its first step: the blocks' modulations in
+// all steps, and the text after the blocks that see only it.
+#pragma once
+
+#include <map>
+
+#include "pipeline/denoisers/denoisers.h"
+
+namespace braid {
+
+class OncePerPicture {
+ public:
+  // `steps`: the branches of every step as predict() will get them, with any latents of their
+  // batch. Each denoiser computes what the steps that it serves need; `on_modulated` is called
+  // between the modulations and the text. Collective over the ranks of a picture; `denoisers`
+  // outlives the result.
+  OncePerPicture(
+      const Denoisers& denoisers, const std::vector<std::vector<DenoiserInput>>& steps,
+      const std::function<void()>& on_modulated = [] {});
+
+  // A step's branches, with what was computed for them.
+  std::vector<DenoiserInput> completed(std::vector<DenoiserInput> branches) const;
+  // Their velocities, as Denoisers::predict().
+  std::vector<Tensor> predict(const std::vector<DenoiserInput>& branches) const {
+    return denoisers_.predict(completed(branches));
+  }
+
+ private:
+  struct Branch {
+    Tensor modulations_SBM, refined_BTC;  // undefined: steps compute their own
+    std::map<int, std::int64_t> rows;     // of the modulations, by the number of the step
+  };
+  using Steps = std::vector<DenoiserInput>;  // of one branch
+  void modulate(const Denoiser& denoiser, const std::map<int, Steps>& steps,
+                std::map<int, Branch>& branches) const;
+  void refine(const Denoiser& denoiser, const std::map<int, Steps>& steps,
+              std::map<int, Branch>& branches) const;
+
+  const Denoisers& denoisers_;
+  std::vector<std::map<int, Branch>> by_denoiser_;  // then by number of the branch
+};
+
+}  // namespace braid
