@@ -8,6 +8,8 @@ const std::vector<FamilyEntry>& known_families() {
   static const std::vector<FamilyEntry> kFamilies = {
       flux_family(),
       toy::toy_family(),
+      toy::toy_experts_family(),
+      toy::toy_twins_family(),
   };
   return kFamilies;
 }

@@ -13,6 +13,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr const char *kDenoiser = "transformer", *kSecondDenoiser = "transformer_2";
+
 class ToyText : public TextEncoders {
  public:
   ToyText(const fs::path& folder, Paged<T5> t5)
@@ -33,28 +35,39 @@ struct Configs {
   ToyConfig toy;
   T5Config t5;
   VaeConfig vae;
+  std::vector<Served> serves = {{}};  // by denoiser, one or two of the same shape
 };
 
+Part denoiser_part(const ToyConfig& toy, const std::string& folder, const Served& serves) {
+  return {.role = Part::Role::kDenoiser,
+          .folder = folder,
+          .label = folder == kDenoiser ? "the transformer" : "the second transformer",
+          .class_name = "ToyTransformer",
+          .num_heads = toy.num_kv_heads,
+          .lists = {"blocks"},
+          .names = [](const Checkpoint&) { return toy_names(); },
+          .sharding = [=](const Sharing& s) { return toy_sharding(toy, s.ranks, s.modulation); },
+          .adapters = {.prefixes = {folder + "."}, .tables = {{}}},
+          .make = [=](const Weights& w) { (void)Toy(toy, w); },
+          .serves = serves};
+}
+
 std::vector<Part> parts_of(const Configs& c) {
-  return {{.role = Part::Role::kText,
-           .folder = "text_encoder",
-           .label = "the text encoder",
-           .num_heads = c.t5.num_heads,
-           .lists = {"encoder.block"},
-           .names = [](const Checkpoint&) { return t5_names(); },
-           .sharding = [=](const Sharing& s) { return t5_sharding(c.t5, s.ranks); },
-           .make = [=](const Weights& w) { (void)T5(c.t5, w); },
-           .live = [](std::int64_t tokens, int) { return 1000 * tokens; }},
-          {.role = Part::Role::kDenoiser,
-           .folder = "transformer",
-           .label = "the transformer",
-           .class_name = "ToyTransformer",
-           .num_heads = c.toy.num_kv_heads,
-           .lists = {"blocks"},
-           .names = [](const Checkpoint&) { return toy_names(); },
-           .sharding = [=](const Sharing& s) { return toy_sharding(c.toy, s.ranks, s.modulation); },
-           .make = [=](const Weights& w) { (void)Toy(c.toy, w); }},
-          autoencoder_part(c.vae)};
+  std::vector<Part> parts = {
+      {.role = Part::Role::kText,
+       .folder = "text_encoder",
+       .label = "the text encoder",
+       .num_heads = c.t5.num_heads,
+       .lists = {"encoder.block"},
+       .names = [](const Checkpoint&) { return t5_names(); },
+       .sharding = [=](const Sharing& s) { return t5_sharding(c.t5, s.ranks); },
+       .make = [=](const Weights& w) { (void)T5(c.t5, w); },
+       .live = [](std::int64_t tokens, int) { return 1000 * tokens; }},
+  };
+  for (const auto& serves : c.serves)
+    parts.push_back(denoiser_part(c.toy, parts.size() == 1 ? kDenoiser : kSecondDenoiser, serves));
+  parts.push_back(autoencoder_part(c.vae));
+  return parts;
 }
 
 class ToyFamily : public Family {
@@ -127,16 +140,41 @@ class ToyFamily : public Family {
   Configs c_;
 };
 
-std::shared_ptr<const Family> open(const ModelFiles& files) {
+Configs configs_of(const ModelFiles& files) {
   const auto config = [&](const char* part) { return read_json_object(files.config_of(part)); };
-  const Configs c{.toy = read_toy_config(config("transformer")),
+  const Configs c{.toy = read_toy_config(config(kDenoiser)),
                   .t5 = read_t5_config(config("text_encoder")),
                   .vae = read_vae_config(config("vae"))};
   require(c.toy.text_width == c.t5.hidden, "the transformer takes embedded text of width ",
           c.toy.text_width, ", the text encoder makes ", c.t5.hidden);
+  return c;
+}
+
+std::shared_ptr<const Family> family_of(const ModelFiles& files, const Configs& c) {
   return std::make_shared<const ToyFamily>(
       c, read_scheduler(files),
       read_defaults(files, {.width = 64, .height = 64, .steps = 3, .max_sequence_length = 12}));
+}
+
+std::shared_ptr<const Family> open(const ModelFiles& files) {
+  return family_of(files, configs_of(files));
+}
+
+// Where the second denoiser takes over, in model_index.json as of other pipelines with two.
+std::shared_ptr<const Family> open_experts(const ModelFiles& files) {
+  auto c = configs_of(files);
+  const auto index = read_json_object(files.folder / "model_index.json");
+  const auto boundary = index.number_or("boundary_ratio", 0.875);
+  require(boundary > 0 && boundary < 1, "'boundary_ratio' should lie between 0 and 1, it is ",
+          boundary);
+  c.serves = {{.from = boundary}, {.to = boundary}};
+  return family_of(files, c);
+}
+
+std::shared_ptr<const Family> open_twins(const ModelFiles& files) {
+  auto c = configs_of(files);
+  c.serves = {{.branches = Served::BranchSet::kPrompt}, {.branches = Served::BranchSet::kOthers}};
+  return family_of(files, c);
 }
 
 std::shared_ptr<const Family> named(const std::string&) {
@@ -152,6 +190,23 @@ FamilyEntry toy_family() {
           .published = {"toy-1"},
           .open = open,
           .named = named};
+}
+
+FamilyEntry toy_experts_family() {
+  return {.pipeline_class = "ToyExpertsPipeline",
+          .folders = {"text_encoder", "tokenizer", "vae", "scheduler", kDenoiser, kSecondDenoiser},
+          .denoisers = {kDenoiser, kSecondDenoiser},
+          .single_file_has = {},
+          .published = {},
+          .open = open_experts,
+          .named = {}};
+}
+
+FamilyEntry toy_twins_family() {
+  auto entry = toy_experts_family();
+  entry.pipeline_class = "ToyTwinsPipeline";
+  entry.open = open_twins;
+  return entry;
 }
 
 }  // namespace braid::toy
